@@ -1,0 +1,175 @@
+//! Board tables: which tiles a P100 and a P150 have and where dispatch runs.
+//!
+//! Follows the seed ("board layout") and facts ("Harvested DRAM bank"). Coordinates are translated unless they say physical.
+
+use crate::noc::NocXy;
+
+/// First row of Tensix tiles.
+pub const WORKER_Y_FIRST: u8 = 2;
+/// Last row of Tensix tiles.
+pub const WORKER_Y_LAST: u8 = 11;
+/// The PCIe tile (seed: absolute, not mirrored on NoC 1).
+pub const PCIE: NocXy = NocXy::new(19, 24);
+/// Physical position of the PCIe tile on NoC 0 (public driver tables).
+pub const PCIE_PHYSICAL: NocXy = NocXy::new(2, 0);
+/// The ARC tile (facts, "Harvested DRAM bank").
+pub const ARC: NocXy = NocXy::new(8, 0);
+/// DRAM banks of the chip.
+pub const DRAM_BANKS: usize = 8;
+/// NoC ports of one DRAM bank.
+pub const DRAM_PORTS: usize = 3;
+/// Bytes of one DRAM bank.
+pub const DRAM_BANK_BYTES: u64 = 1 << 32;
+/// The port that each bank's traffic uses, per NoC (seed's system, bank table).
+pub const DRAM_BANK_PORT: [[u8; 2]; DRAM_BANKS] =
+    [[2, 1], [0, 1], [0, 1], [0, 1], [2, 1], [2, 1], [2, 1], [2, 1]];
+/// Physical rows of each bank's three ports; banks 0..3 are in column 0, banks 4..7 in column 9.
+pub const DRAM_PHYSICAL_Y: [[u8; DRAM_PORTS]; DRAM_BANKS] = [
+    [0, 1, 11],
+    [2, 3, 10],
+    [4, 8, 9],
+    [5, 6, 7],
+    [0, 1, 11],
+    [2, 3, 10],
+    [4, 8, 9],
+    [5, 6, 7],
+];
+/// AI clock in MHz (facts field 2.1: 1343..1350).
+pub const AICLK_MHZ: u32 = 1350;
+/// Telemetry: byte offset of scratch RAM 13 in the ARC tile's NoC address space (facts).
+pub const ARC_SCRATCH_RAM_13: u64 = 0x8003_0434;
+/// Telemetry tag of the mask of enabled GDDR banks (facts).
+pub const TAG_GDDR_ENABLED: u16 = 36;
+
+/// A board.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Board {
+    /// P100: two Tensix columns and one DRAM bank harvested.
+    P100,
+    /// P150: the whole chip.
+    P150,
+}
+
+impl Board {
+    /// The name that the command line uses.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::P100 => "p100",
+            Self::P150 => "p150",
+        }
+    }
+    /// Columns that hold Tensix tiles.
+    pub const fn worker_columns(self) -> &'static [u8] {
+        match self {
+            Self::P100 => &[1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14],
+            Self::P150 => &[1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16],
+        }
+    }
+    /// Number of Tensix tiles, dispatch cores included.
+    pub const fn tensix_count(self) -> usize {
+        self.worker_columns().len() * (WORKER_Y_LAST - WORKER_Y_FIRST + 1) as usize
+    }
+    /// The core that runs the prefetcher.
+    pub const fn prefetch_core(self) -> NocXy {
+        match self {
+            Self::P100 => NocXy::new(14, 2),
+            Self::P150 => NocXy::new(16, 2),
+        }
+    }
+    /// The core that runs the dispatcher.
+    pub const fn dispatch_core(self) -> NocXy {
+        match self {
+            Self::P100 => NocXy::new(14, 3),
+            Self::P150 => NocXy::new(16, 3),
+        }
+    }
+    /// All Tensix tiles, column by column (x, then y), dispatch cores included.
+    pub fn tensix_tiles(self) -> impl Iterator<Item = NocXy> {
+        self.worker_columns()
+            .iter()
+            .flat_map(|&x| (WORKER_Y_FIRST..=WORKER_Y_LAST).map(move |y| NocXy::new(x, y)))
+    }
+    /// The worker tiles under fast dispatch: all Tensix tiles but the two dispatch cores, in the order of [`Board::tensix_tiles`].
+    pub fn workers(self) -> impl Iterator<Item = NocXy> {
+        self.tensix_tiles().filter(move |&c| c != self.prefetch_core() && c != self.dispatch_core())
+    }
+    /// True when `xy` is a Tensix tile of this board.
+    pub fn is_tensix(self, xy: NocXy) -> bool {
+        (WORKER_Y_FIRST..=WORKER_Y_LAST).contains(&xy.y) && self.worker_columns().contains(&xy.x)
+    }
+    /// The physical DRAM bank that is harvested, if any.
+    pub const fn harvested_dram(self) -> Option<u8> {
+        match self {
+            Self::P100 => Some(7),
+            Self::P150 => None,
+        }
+    }
+    /// The DRAM banks in logical order.
+    pub const fn dram(self) -> DramMap {
+        DramMap::new(self.harvested_dram())
+    }
+}
+
+/// One DRAM bank in logical order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DramBank {
+    /// Physical bank.
+    pub physical: u8,
+    /// Translated coordinates of the first of the three ports; the others follow in y.
+    pub first_port: NocXy,
+}
+
+/// The logical DRAM banks of a chip with at most one harvested bank.
+///
+/// Logical banks leave out the harvested one. The translated column 17 holds the four banks of the whole column and 18 the three (or
+/// four) of the other; within column 17 the bank that mirrors the harvested one comes last (seed's system, bank table).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DramMap {
+    banks: [DramBank; DRAM_BANKS],
+    count: usize,
+}
+
+impl DramMap {
+    /// The map for a harvested physical bank.
+    pub const fn new(harvested: Option<u8>) -> Self {
+        const HALF: u8 = 4;
+        let mut banks = [DramBank { physical: 0, first_port: NocXy::new(17, 12) }; DRAM_BANKS];
+        let mut count = 0;
+        let mut slots = [0u8; 2]; // next row group in columns 17 and 18
+        let mut physical = 0;
+        // The column with all four banks is translated to x = 17.
+        let whole_is_left = match harvested {
+            Some(h) => h >= HALF,
+            None => true,
+        };
+        while physical < DRAM_BANKS as u8 {
+            let gone = matches!(harvested, Some(h) if h == physical);
+            if !gone {
+                let in_whole = (physical < HALF) == whole_is_left;
+                let column = if in_whole { 0 } else { 1 };
+                let mirror = match harvested {
+                    Some(h) => in_whole && physical % HALF == h % HALF,
+                    None => false,
+                };
+                let slot = if mirror { HALF - 1 } else { slots[column] };
+                if !mirror {
+                    slots[column] += 1;
+                }
+                banks[count] =
+                    DramBank { physical, first_port: NocXy::new(17 + column as u8, 12 + 3 * slot) };
+                count += 1;
+            }
+            physical += 1;
+        }
+        Self { banks, count }
+    }
+    /// The logical banks.
+    pub fn banks(&self) -> &[DramBank] {
+        &self.banks[..self.count]
+    }
+    /// The translated coordinates that traffic of NoC `noc` to logical bank `bank` uses.
+    pub fn port(&self, bank: usize, noc: usize) -> NocXy {
+        let first = self.banks()[bank].first_port;
+        NocXy::new(first.x, first.y + DRAM_BANK_PORT[bank][noc])
+    }
+}

@@ -1,0 +1,532 @@
+//! The dispatcher's command set: what travels inside the prefetcher's relays.
+//!
+//! Every command begins on a page of the dispatch ring. Every struct is a whole header with its id
+//! byte, padded as it lies in memory: [`CMD_SIZE`] bytes, or
+//! [`CMD_LARGE_SIZE`] for the two linear writes. Sub-commands and payloads
+//! follow, each list padded to 16 bytes.
+//!
+//! Sources: seed 001 sections 2.1 and 4; `facts/blackhole.md`, "Command bytes"; field order from the
+//! original.
+
+use super::{CMD_LARGE_SIZE, CMD_SIZE, UnknownId};
+use bitflags::bitflags;
+use zerocopy::little_endian::{U16, U32, U64};
+
+pub use super::prefetch::{BareCmd, DebugCmd};
+
+/// First byte of a dispatch command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum DispatchCmdId {
+    /// Never sent; what zeroed memory reads as.
+    Illegal = 0,
+    /// Write bytes to one node or one rectangle.
+    WriteLinear = 1,
+    /// As [`WriteLinear`](Self::WriteLinear), on the dispatch_h chip.
+    WriteLinearH = 2,
+    /// Write this command and its payload to the host's completion FIFO.
+    WriteLinearHHost = 3,
+    /// Write pages of an interleaved buffer.
+    WritePaged = 4,
+    /// Write packets of one size to the same address of many nodes.
+    WritePacked = 5,
+    /// Write packets of any size to many rectangles.
+    WritePackedLarge = 6,
+    /// Wait for memory, a stream or outstanding writes.
+    Wait = 7,
+    /// Swallow data (testing).
+    Sink = 8,
+    /// Log a waypoint and check a payload.
+    Debug = 9,
+    /// Wait a number of loop iterations (testing).
+    Delay = 10,
+    /// Tell prefetch_h that an exec buffer has ended.
+    ExecBufEnd = 11,
+    /// Set the offsets added to write addresses.
+    SetWriteOffset = 12,
+    /// End the dispatcher's main loop.
+    Terminate = 13,
+    /// Send the go message to workers.
+    SendGoSignal = 14,
+    /// Tell the subordinate that go signals may be sent.
+    NotifySubordinateGoSignal = 15,
+    /// Set how many worker semaphores the subordinate serves.
+    SetNumWorkerSems = 16,
+    /// Store the nodes that go signals are sent to.
+    SetGoSignalNocData = 17,
+    /// Write the wall clock to a node.
+    Timestamp = 18,
+}
+
+impl DispatchCmdId {
+    /// Every id that may be sent, in numeric order.
+    pub const ALL: [Self; 18] = [
+        Self::WriteLinear,
+        Self::WriteLinearH,
+        Self::WriteLinearHHost,
+        Self::WritePaged,
+        Self::WritePacked,
+        Self::WritePackedLarge,
+        Self::Wait,
+        Self::Sink,
+        Self::Debug,
+        Self::Delay,
+        Self::ExecBufEnd,
+        Self::SetWriteOffset,
+        Self::Terminate,
+        Self::SendGoSignal,
+        Self::NotifySubordinateGoSignal,
+        Self::SetNumWorkerSems,
+        Self::SetGoSignalNocData,
+        Self::Timestamp,
+    ];
+
+    /// The name the documents use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Illegal => "ILLEGAL",
+            Self::WriteLinear => "WRITE_LINEAR",
+            Self::WriteLinearH => "WRITE_LINEAR_H",
+            Self::WriteLinearHHost => "WRITE_LINEAR_H_HOST",
+            Self::WritePaged => "WRITE_PAGED",
+            Self::WritePacked => "WRITE_PACKED",
+            Self::WritePackedLarge => "WRITE_PACKED_LARGE",
+            Self::Wait => "WAIT",
+            Self::Sink => "SINK",
+            Self::Debug => "DEBUG",
+            Self::Delay => "DELAY",
+            Self::ExecBufEnd => "EXEC_BUF_END",
+            Self::SetWriteOffset => "SET_WRITE_OFFSET",
+            Self::Terminate => "TERMINATE",
+            Self::SendGoSignal => "SEND_GO_SIGNAL",
+            Self::NotifySubordinateGoSignal => "NOTIFY_SUBORDINATE_GO_SIGNAL",
+            Self::SetNumWorkerSems => "SET_NUM_WORKER_SEMS",
+            Self::SetGoSignalNocData => "SET_GO_SIGNAL_NOC_DATA",
+            Self::Timestamp => "TIMESTAMP",
+        }
+    }
+
+    /// Bytes of this command's header.
+    pub const fn header_size(self) -> usize {
+        match self {
+            Self::WriteLinear | Self::WriteLinearH => CMD_LARGE_SIZE,
+            _ => CMD_SIZE,
+        }
+    }
+}
+
+impl TryFrom<u8> for DispatchCmdId {
+    type Error = UnknownId;
+
+    /// Accepts the ids that may be sent; `Illegal` is not one of them.
+    fn try_from(found: u8) -> Result<Self, UnknownId> {
+        match found.checked_sub(1).and_then(|i| Self::ALL.get(usize::from(i))) {
+            Some(&id) => Ok(id),
+            None => Err(UnknownId { found }),
+        }
+    }
+}
+
+/// Most nodes that one unicast `WRITE_PACKED` may name: one per worker of a P100
+/// (`facts/blackhole.md`; the original's `PACKED_WRITE_MAX_UNICAST_SUB_CMDS`).
+pub const WRITE_PACKED_MAX_UNICAST_SUBS: usize = 118;
+
+/// Most rectangles that one multicast `WRITE_PACKED` may name: as many as fit where the unicast
+/// sub-commands would lie.
+pub const WRITE_PACKED_MAX_MULTICAST_SUBS: usize =
+    WRITE_PACKED_MAX_UNICAST_SUBS * size_of::<WritePackedUnicastSub>() / size_of::<WritePackedMulticastSub>();
+
+/// Most sub-commands of one `WRITE_PACKED_LARGE`: they are cached in local RAM.
+pub const WRITE_PACKED_LARGE_MAX_SUBS: usize = 35;
+
+/// Most words that `SET_GO_SIGNAL_NOC_DATA` may carry (seed 001 section 6.1).
+pub const GO_SIGNAL_NOC_DATA_MAX_WORDS: usize = 256;
+
+/// Write offsets that the dispatcher keeps; `write_offset_index` is below this. Seed 001 section 4.2
+/// speaks of three; the original's header has four.
+pub const WRITE_OFFSETS: usize = 4;
+
+/// `multicast_go_offset` of a `SEND_GO_SIGNAL` without a multicast.
+pub const GO_NO_MULTICAST: u8 = 0xff;
+
+bitflags! {
+    /// Flags of `WRITE_PACKED`; bits 4..7 are a [`WritePackedType`].
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct WritePackedFlags: u8 {
+        /// Sub-commands are [`WritePackedMulticastSub`].
+        const MULTICAST = 0x01;
+        /// All targets get the same packet.
+        const NO_STRIDE = 0x02;
+        /// The [`WritePackedType`].
+        const TYPE = 0xf0;
+    }
+}
+
+impl WritePackedFlags {
+    /// Lowest bit of the type field.
+    pub const TYPE_SHIFT: u32 = 4;
+}
+
+/// What a `WRITE_PACKED` carries; only for the reader of a trace, the dispatcher ignores it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum WritePackedType {
+    /// Not said.
+    #[default]
+    None = 0,
+    /// Run-time arguments.
+    RuntimeArgs = 1,
+    /// Launch messages.
+    Launch = 2,
+    /// Semaphores.
+    Semaphores = 3,
+    /// Events.
+    Event = 4,
+    /// Go message indices.
+    GoMsgIndex = 5,
+}
+
+impl TryFrom<u8> for WritePackedType {
+    type Error = UnknownId;
+
+    fn try_from(found: u8) -> Result<Self, UnknownId> {
+        Ok(match found {
+            0 => Self::None,
+            1 => Self::RuntimeArgs,
+            2 => Self::Launch,
+            3 => Self::Semaphores,
+            4 => Self::Event,
+            5 => Self::GoMsgIndex,
+            _ => return Err(UnknownId { found }),
+        })
+    }
+}
+
+/// What a `WRITE_PACKED_LARGE` carries; only for the reader of a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum WritePackedLargeType {
+    /// Not said.
+    #[default]
+    Unknown = 0,
+    /// Circular-buffer configurations, semaphores and common run-time arguments.
+    CbsSemsCrtas = 1,
+    /// Kernel text.
+    ProgramBinaries = 2,
+}
+
+impl TryFrom<u8> for WritePackedLargeType {
+    type Error = UnknownId;
+
+    fn try_from(found: u8) -> Result<Self, UnknownId> {
+        Ok(match found {
+            0 => Self::Unknown,
+            1 => Self::CbsSemsCrtas,
+            2 => Self::ProgramBinaries,
+            _ => return Err(UnknownId { found }),
+        })
+    }
+}
+
+bitflags! {
+    /// Flags of a [`WritePackedLargeSub`].
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct WritePackedLargeFlags: u8 {
+        /// The last write of a linked chain of multicasts to one rectangle.
+        const UNLINK = 0x01;
+    }
+}
+
+bitflags! {
+    /// Flags of `WAIT`, obeyed in this order (seed 001 section 4.5).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct WaitFlags: u8 {
+        /// Wait until all writes are acknowledged.
+        const BARRIER = 0x01;
+        /// Afterwards, increment the prefetcher's sync semaphore (ends its `STALL`).
+        const NOTIFY_PREFETCH = 0x02;
+        /// Wait until the word at `addr` has reached `count`.
+        const WAIT_MEMORY = 0x04;
+        /// Wait until stream `stream` has reached `count`.
+        const WAIT_STREAM = 0x08;
+        /// Set stream `stream` back to zero.
+        const CLEAR_STREAM = 0x10;
+    }
+}
+
+wire! {
+    /// `WRITE_LINEAR` and `WRITE_LINEAR_H`, 32 bytes: write the `length` bytes that follow. Source:
+    /// `facts/blackhole.md` "Command bytes", seed 001 section 4.2.
+    pub struct WriteLinear[CMD_LARGE_SIZE] {
+        /// [`DispatchCmdId::WriteLinear`] or [`DispatchCmdId::WriteLinearH`].
+        pub cmd_id: u8 => 0,
+        /// Nodes of the multicast rectangle; 0 is a unicast.
+        pub num_mcast_dests: u8 => 1,
+        /// Which write offset is added to `addr`, below [`WRITE_OFFSETS`].
+        pub write_offset_index: u8 => 2,
+        /// Zero.
+        pub pad1: u8 => 3,
+        /// Node or rectangle.
+        pub noc_xy_addr: U32 => 4,
+        /// Address at the node.
+        pub addr: U64 => 8,
+        /// Bytes of payload.
+        pub length: U64 => 16,
+        /// Zero.
+        pub tail: [u8; 8] => 24,
+    }
+}
+
+wire! {
+    /// `WRITE_LINEAR_H_HOST`: write this header and its payload to the completion FIFO. Source:
+    /// `facts/blackhole.md` "Command bytes", seed 001 sections 4.4 and 7.
+    pub struct WriteHost[CMD_SIZE] {
+        /// [`DispatchCmdId::WriteLinearHHost`].
+        pub cmd_id: u8 => 0,
+        /// 1 for an event, 0 for buffer data.
+        pub is_event: u8 => 1,
+        /// Zero.
+        pub pad1: U16 => 2,
+        /// Zero.
+        pub pad2: U32 => 4,
+        /// Bytes including this header.
+        pub length: U64 => 8,
+    }
+}
+
+wire! {
+    /// `WRITE_PAGED`: write `pages` pages of an interleaved buffer; they follow. Source:
+    /// `facts/blackhole.md` "Command bytes", seed 001 section 4.2.
+    pub struct WritePaged[CMD_SIZE] {
+        /// [`DispatchCmdId::WritePaged`].
+        pub cmd_id: u8 => 0,
+        /// 1 for DRAM, 0 for L1.
+        pub is_dram: u8 => 1,
+        /// First page.
+        pub start_page: U16 => 2,
+        /// Address of the buffer in each bank.
+        pub base_addr: U32 => 4,
+        /// Bytes of a page.
+        pub page_size: U32 => 8,
+        /// Pages that follow.
+        pub pages: U32 => 12,
+    }
+}
+
+wire! {
+    /// `WRITE_PACKED`: write packets of `size` bytes to `addr` of many nodes. `count` sub-commands follow
+    /// ([`WritePackedUnicastSub`] or [`WritePackedMulticastSub`]), padded to 16 bytes; then the packets, each
+    /// padded to 16 bytes, or one packet with [`WritePackedFlags::NO_STRIDE`]. Source: `facts/blackhole.md`
+    /// "Command bytes", seed 001 section 4.3.
+    pub struct WritePacked[CMD_SIZE] {
+        /// [`DispatchCmdId::WritePacked`].
+        pub cmd_id: u8 => 0,
+        /// [`WritePackedFlags`].
+        pub flags: u8 => 1,
+        /// Sub-commands.
+        pub count: U16 => 2,
+        /// Which write offset is added to `addr`, below [`WRITE_OFFSETS`].
+        pub write_offset_index: U16 => 4,
+        /// Bytes of each packet, at most one page of the dispatch ring.
+        pub size: U16 => 6,
+        /// Address at every node.
+        pub addr: U32 => 8,
+        /// Zero.
+        pub tail: [u8; 4] => 12,
+    }
+}
+
+wire! {
+    /// Target of a unicast [`WritePacked`].
+    pub struct WritePackedUnicastSub[4] {
+        /// Node, `y << 6 | x`.
+        pub noc_xy_addr: U32 => 0,
+    }
+}
+
+wire! {
+    /// Target of a multicast [`WritePacked`].
+    pub struct WritePackedMulticastSub[8] {
+        /// Rectangle, as [`NocRect::encode_noc1`](crate::noc::NocRect::encode_noc1) packs it: the dispatcher writes through NoC 1.
+        pub noc_xy_addr: U32 => 0,
+        /// Nodes of the rectangle.
+        pub num_mcast_dests: U32 => 4,
+    }
+}
+
+wire! {
+    /// `WRITE_PACKED_LARGE`: multicast packets of any size. `count` [`WritePackedLargeSub`] follow, padded to
+    /// 16 bytes; then the packets, each padded to `alignment`. Source: `facts/blackhole.md` "Command bytes".
+    pub struct WritePackedLarge[CMD_SIZE] {
+        /// [`DispatchCmdId::WritePackedLarge`].
+        pub cmd_id: u8 => 0,
+        /// A [`WritePackedLargeType`].
+        pub kind: u8 => 1,
+        /// Sub-commands, at most [`WRITE_PACKED_LARGE_MAX_SUBS`].
+        pub count: U16 => 2,
+        /// Alignment of each packet, a power of two.
+        pub alignment: U16 => 4,
+        /// Which write offset is added to each address, below [`WRITE_OFFSETS`].
+        pub write_offset_index: U16 => 6,
+        /// Zero.
+        pub tail: [u8; 8] => 8,
+    }
+}
+
+wire! {
+    /// Target of a [`WritePackedLarge`].
+    pub struct WritePackedLargeSub[12] {
+        /// Rectangle, as [`NocRect::encode_noc1`](crate::noc::NocRect::encode_noc1) packs it: the dispatcher writes through NoC 1.
+        pub noc_xy_addr: U32 => 0,
+        /// Address at every node.
+        pub addr: U32 => 4,
+        /// Bytes of the packet less one, so that 65536 fits and zero cannot be said.
+        pub length_minus1: U16 => 8,
+        /// Nodes of the rectangle.
+        pub num_mcast_dests: u8 => 10,
+        /// [`WritePackedLargeFlags`].
+        pub flags: u8 => 11,
+    }
+}
+
+wire! {
+    /// `WAIT`: wait as [`WaitFlags`] say. Source: `facts/blackhole.md` "Command bytes", seed 001 section 4.5.
+    pub struct Wait[CMD_SIZE] {
+        /// [`DispatchCmdId::Wait`].
+        pub cmd_id: u8 => 0,
+        /// [`WaitFlags`].
+        pub flags: u8 => 1,
+        /// Stream to wait for or clear.
+        pub stream: U16 => 2,
+        /// L1 address of the dispatch core to wait for.
+        pub addr: U32 => 4,
+        /// Count to reach.
+        pub count: U32 => 8,
+        /// Zero.
+        pub tail: [u8; 4] => 12,
+    }
+}
+
+wire! {
+    /// `DELAY`: wait `delay` loop iterations. Source: the original.
+    pub struct Delay[CMD_SIZE] {
+        /// [`DispatchCmdId::Delay`].
+        pub cmd_id: u8 => 0,
+        /// Zero.
+        pub pad1: u8 => 1,
+        /// Zero.
+        pub pad2: U16 => 2,
+        /// Iterations.
+        pub delay: U32 => 4,
+        /// Zero.
+        pub tail: [u8; 8] => 8,
+    }
+}
+
+wire! {
+    /// `SET_WRITE_OFFSET`: set the first `offset_count` write offsets; the words follow, unpadded.
+    /// Source: `facts/blackhole.md` "Command bytes", seed 001 section 4.2.
+    pub struct SetWriteOffset[CMD_SIZE] {
+        /// [`DispatchCmdId::SetWriteOffset`].
+        pub cmd_id: u8 => 0,
+        /// Offsets that follow, at most [`WRITE_OFFSETS`].
+        pub offset_count: u8 => 1,
+        /// The host's id of the program, for profiling.
+        pub program_host_id: U16 => 2,
+        /// Zero.
+        pub tail: [u8; 12] => 4,
+    }
+}
+
+wire! {
+    /// `SEND_GO_SIGNAL`: wait for a stream, then send the go message. Source: `facts/blackhole.md` "Command
+    /// bytes", seed 001 section 6.3.
+    pub struct SendGoSignal[CMD_SIZE] {
+        /// [`DispatchCmdId::SendGoSignal`].
+        pub cmd_id: u8 => 0,
+        /// The go message.
+        pub go_signal: U32 => 1,
+        /// Index of the multicast go message, or [`GO_NO_MULTICAST`].
+        pub multicast_go_offset: u8 => 5,
+        /// Unicast go messages to send.
+        pub num_unicast_txns: u8 => 6,
+        /// First word of the go-signal NoC data to use.
+        pub noc_data_start_index: u8 => 7,
+        /// Count that the stream must have reached.
+        pub wait_count: U32 => 8,
+        /// Stream to wait for.
+        pub wait_stream: U32 => 12,
+    }
+}
+
+wire! {
+    /// `NOTIFY_SUBORDINATE_GO_SIGNAL`: increment the sync semaphores named by the mask. Source:
+    /// `facts/blackhole.md` "Command bytes".
+    pub struct NotifySubordinateGoSignal[CMD_SIZE] {
+        /// [`DispatchCmdId::NotifySubordinateGoSignal`].
+        pub cmd_id: u8 => 0,
+        /// Nonzero: wait for outstanding writes first.
+        pub wait: u8 => 1,
+        /// Bit i: sync semaphore i.
+        pub index_bitmask: U16 => 2,
+        /// Zero.
+        pub pad3: U32 => 4,
+        /// Zero.
+        pub tail: [u8; 8] => 8,
+    }
+}
+
+wire! {
+    /// `SET_NUM_WORKER_SEMS`: for the subordinate. Source: the original.
+    pub struct SetNumWorkerSems[CMD_SIZE] {
+        /// [`DispatchCmdId::SetNumWorkerSems`].
+        pub cmd_id: u8 => 0,
+        /// Zero.
+        pub pad1: u8 => 1,
+        /// Zero.
+        pub pad2: U16 => 2,
+        /// Worker semaphores in use.
+        pub num_worker_sems: U32 => 4,
+        /// Zero.
+        pub tail: [u8; 8] => 8,
+    }
+}
+
+wire! {
+    /// `SET_GO_SIGNAL_NOC_DATA`: store `num_words` NoC words; they follow, unpadded. Source:
+    /// `facts/blackhole.md` "Command bytes", seed 001 section 6.1.
+    pub struct SetGoSignalNocData[CMD_SIZE] {
+        /// [`DispatchCmdId::SetGoSignalNocData`].
+        pub cmd_id: u8 => 0,
+        /// Zero.
+        pub pad1: u8 => 1,
+        /// Zero.
+        pub pad2: U16 => 2,
+        /// Words that follow, at most [`GO_SIGNAL_NOC_DATA_MAX_WORDS`].
+        pub num_words: U32 => 4,
+        /// Zero.
+        pub tail: [u8; 8] => 8,
+    }
+}
+
+wire! {
+    /// `TIMESTAMP`: write the 64-bit wall clock to a node. Source: `facts/blackhole.md` "Command bytes".
+    pub struct Timestamp[CMD_SIZE] {
+        /// [`DispatchCmdId::Timestamp`].
+        pub cmd_id: u8 => 0,
+        /// Zero.
+        pub pad1: u8 => 1,
+        /// Zero.
+        pub pad2: U16 => 2,
+        /// Node, `y << 6 | x`; host memory with
+        /// [`PCIE_NOC_XY_MARK`](super::layout::PCIE_NOC_XY_MARK).
+        pub noc_xy_addr: U32 => 4,
+        /// Address at the node, a multiple of 16: eight bytes are written from the start of a page, and a NoC
+        /// write keeps the offset of its source within 16 bytes.
+        pub addr: U32 => 8,
+        /// Zero.
+        pub tail: [u8; 4] => 12,
+    }
+}
+
+const _: () = assert!(WRITE_PACKED_MAX_MULTICAST_SUBS == 59);

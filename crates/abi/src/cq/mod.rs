@@ -1,0 +1,72 @@
+//! The fast-dispatch command queue: what host, prefetcher and dispatcher must agree on.
+//!
+//! A command travels from the host's issue region through the prefetch core into the page ring of
+//! the dispatch core, and three programs built by different compilers read its bytes on the way.
+//! Everything they read is defined here, once: the two command sets ([`prefetch`], [`dispatch`]), the
+//! memory maps of the host region and of both cores ([`layout`]), the completion pointer
+//! ([`completion`]) and the wrapping counters behind every credit ([`count`]).
+//!
+//! All command structs are packed and little-endian, have alignment 1 and are checked for size and
+//! field offset at compile time, so firmware views them in place and the host reads and writes them
+//! as bytes.
+//!
+//! Sources: seeds 000 and 001; `facts/blackhole.md`, "Command bytes" and "Host start-up of a card".
+//! Where these leave a field open, the public definition
+//! `boopdotpng/tenstorrent-python-driver:firmware/cq/cq_commands.hpp` (called *the original* below)
+//! decides.
+
+/// Defines a wire struct: packed, alignment 1, its size in brackets and each field's offset behind `=>`, both
+/// asserted at compile time.
+macro_rules! wire {
+    (
+        $(#[$doc:meta])*
+        pub struct $name:ident[$size:expr] {
+            $($(#[$field_doc:meta])* pub $field:ident: $ty:ty => $offset:expr,)*
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[derive(
+            zerocopy::FromBytes,
+            zerocopy::IntoBytes,
+            zerocopy::KnownLayout,
+            zerocopy::Immutable,
+            zerocopy::Unaligned,
+        )]
+        #[repr(C)]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $ty,)*
+        }
+
+        const _: () = {
+            assert!(size_of::<$name>() == $size && align_of::<$name>() == 1);
+            $(assert!(core::mem::offset_of!($name, $field) == $offset);)*
+        };
+    };
+}
+
+pub mod completion;
+pub mod count;
+pub mod dispatch;
+pub mod layout;
+pub mod prefetch;
+pub mod status;
+
+/// Bytes of an ordinary command header in either set. It is also the alignment of payloads in L1.
+pub const CMD_SIZE: usize = 16;
+
+/// Bytes of a large command header: `WRITE_LINEAR`, `WRITE_LINEAR_H`, `RELAY_LINEAR` and
+/// `RELAY_LINEAR_H`, whose 64-bit fields do not fit in [`CMD_SIZE`].
+pub const CMD_LARGE_SIZE: usize = 32;
+
+/// Bytes that a prefetch command without payload occupies in the issue region: one PCIe alignment
+/// unit, because the prefetcher's reads over PCIe are aligned to it (the original's
+/// `CQ_PREFETCH_CMD_BARE_MIN_SIZE`).
+pub const PREFETCH_BARE_STRIDE: usize = 64;
+
+/// An identifier byte (or flag, or selector) that the named set does not define.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownId {
+    /// The byte that was found.
+    pub found: u8,
+}

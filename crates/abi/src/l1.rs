@@ -1,0 +1,136 @@
+//! The L1 map of a worker tile.
+//!
+//! Follows facts ("Worker L1"). Other firmware generations use other maps, so the map is a value: [`MemoryMap`].
+
+use crate::tensix::{L1_SIZE, Processor};
+
+/// Where a firmware generation keeps its things in L1. All values are byte addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemoryMap {
+    /// Start of the mailbox structure.
+    pub mailbox: u32,
+    /// First of the eight launch messages.
+    pub launch: u32,
+    /// First of the go messages.
+    pub go: u32,
+    /// Index of the go message in use.
+    pub go_index: u32,
+    /// Profiler control block, 32 words.
+    pub profiler_control: u32,
+    /// Firmware text, in the order of [`Processor`].
+    pub firmware_text: [u32; 5],
+    /// End of each firmware's text space, in the order of [`Processor`].
+    pub firmware_end: [u32; 5],
+    /// Where each firmware's local-RAM initialisers are staged, in the order of [`Processor`].
+    pub local_init: [u32; 5],
+    /// Run-time arguments, semaphores, circular-buffer configuration and kernel text.
+    pub kernel_config: u32,
+    /// Bytes of the kernel configuration space.
+    pub kernel_config_size: u32,
+    /// Bank-to-NoC table: dram xy `[2][7]`, l1 xy `[2][110]` as u16, then i32 offsets.
+    pub bank_table: u32,
+    /// First byte for data buffers.
+    pub data: u32,
+    /// One past the last byte for data buffers.
+    pub data_end: u32,
+}
+
+/// The map of the seed's firmware, which ours uses too (facts, "Worker L1").
+pub const WORKER: MemoryMap = MemoryMap {
+    mailbox: 0x60,
+    launch: 0x70,
+    go: 0x370,
+    go_index: 0x3A0,
+    profiler_control: 0x9C0,
+    firmware_text: [0x3840, 0x5440, 0x5A40, 0x6040, 0x6640],
+    firmware_end: [0x5440, 0x5A40, 0x6040, 0x6640, 0x82B0],
+    local_init: [0x82B0, 0xA2B0, 0xC2B0, 0xD2B0, 0xE2B0],
+    kernel_config: 0x82B0,
+    kernel_config_size: 0x112B0 - 0x82B0,
+    bank_table: 0x112B0,
+    data: 0x37000,
+    data_end: L1_SIZE,
+};
+
+/// The mailbox structure's words in front of the launch messages, relative to [`MemoryMap::mailbox`].
+pub mod mailbox {
+    /// One byte per subordinate core: NCRISC, TRISC0, TRISC1, TRISC2.
+    pub const SUBORDINATE_SYNC: u32 = 0x08;
+    /// Index of the launch message that the firmware reads next (u32).
+    pub const LAUNCH_RD_PTR: u32 = 0x0C;
+}
+
+/// Number of launch messages.
+pub const LAUNCH_ENTRIES: u32 = 8;
+/// Number of go messages.
+pub const GO_ENTRIES: u32 = 9;
+/// The bank-to-NoC table as our firmware reads it, relative to [`MemoryMap::bank_table`].
+///
+/// The seed's table is compiled for one number of banks (7, a P100); ours carries the number, so that one firmware serves
+/// every board.
+pub mod bank_table {
+    /// Logical DRAM banks (u32). Zero means [`SEED_BANKS`]: the seed's host does not write this word.
+    pub const DRAM_BANKS: u32 = 0xFF0;
+    /// The number of DRAM banks that the seed's firmware is compiled for.
+    pub const SEED_BANKS: u32 = 7;
+    /// Offset of the encoded coordinates (u16: y << 6 | x) of `bank` on NoC `noc`, of `banks` banks in all.
+    pub const fn dram_xy(noc: u32, bank: u32, banks: u32) -> u32 {
+        (noc * banks + bank) * 2
+    }
+}
+
+/// A word of L1 that atomics may return their old value to; nothing else uses it.
+pub const ATOMIC_RETURN: u32 = 0x04;
+/// L1 source word for the small writes of each processor (Blackhole's inline writes to L1 are unsafe: NoC/MemoryMap.md),
+/// 16 bytes each, in the order of [`Processor`].
+pub const SCRATCH_WORD: u32 = 0x10;
+
+/// Per-core timing: when the first word of the profiler control block is non-zero, the worker BRISC writes the wall clock at kernel start
+/// and end to the host slots that the block names.
+pub mod core_timing {
+    /// Non-zero arms the timing (u32 index into the profiler control block).
+    pub const ENABLE: u32 = 0;
+    /// Low half of the NoC address of the start slot (8 bytes are written).
+    pub const START_LO: u32 = 1;
+    /// Low half of the NoC address of the end slot.
+    pub const END_LO: u32 = 2;
+    /// High half (bits 63..32) of both addresses.
+    pub const ADDR_MID: u32 = 3;
+    /// Encoded coordinates of the destination tile.
+    pub const NOC_XY: u32 = 4;
+    /// Words of the block in use.
+    pub const WORDS: u32 = 5;
+}
+
+/// States of a subordinate core's byte in `SUBORDINATE_SYNC` (facts, harness boot check: all zero, or 3 while NCRISC loads).
+pub mod sync {
+    /// Nothing to do.
+    pub const DONE: u8 = 0x00;
+    /// TRISC: clear the circular buffers' counters.
+    pub const INIT_SYNC_REGISTERS: u8 = 0x03;
+    /// The core was just released from reset.
+    pub const INIT: u8 = 0x40;
+    /// Run the kernel.
+    pub const GO: u8 = 0x80;
+}
+
+const _: () = {
+    let m = WORKER;
+    assert!(m.mailbox + 0x10 == m.launch);
+    assert!(m.launch + LAUNCH_ENTRIES * crate::msg::LAUNCH_MSG_BYTES as u32 == m.go);
+    assert!(m.go + GO_ENTRIES * 4 <= m.go_index);
+    assert!(SCRATCH_WORD + 16 * 5 <= m.mailbox);
+    let mut i = 0;
+    while i < 5 {
+        assert!(m.firmware_text[i] < m.firmware_end[i]);
+        assert!(m.firmware_end[i] <= m.kernel_config);
+        if i < 4 {
+            assert!(m.firmware_end[i] == m.firmware_text[i + 1]);
+            assert!(m.local_init[i + 1] - m.local_init[i] == Processor::ALL[i].local_size());
+        }
+        i += 1;
+    }
+    assert!(m.local_init[4] + Processor::Trisc2.local_size() <= m.bank_table);
+    assert!(m.kernel_config + m.kernel_config_size <= m.bank_table);
+    assert!(m.bank_table + 0x1000 < m.data);
+};

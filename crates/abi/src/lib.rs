@@ -1,0 +1,32 @@
+//! Everything that host, firmware and chip must agree on.
+//!
+//! One fact, one place: register addresses, L1 maps, message and command layouts, board tables. The crate is
+//! `no_std` and has no behaviour beyond arithmetic on its own constants, because the same source is compiled into
+//! the RISC-V firmware, the host library and the simulated chip. Every constant names the document it comes from:
+//! "seed" is the fast-dispatch chapter (000/001), "facts" is `facts/blackhole.md`, the rest are pages of the public ISA
+//! documentation (folder BlackholeA0, or WormholeB0 where Blackhole has no page of its own).
+#![no_std]
+
+pub mod board;
+pub mod cb;
+pub mod cq;
+pub mod kernel;
+pub mod l1;
+pub mod msg;
+pub mod noc;
+pub mod stream;
+pub mod telemetry;
+pub mod tensix;
+pub mod tlb;
+
+/// Rounds `value` up to a multiple of `align` (a power of two).
+pub const fn align_up(value: u32, align: u32) -> u32 {
+    (value + (align - 1)) & !(align - 1)
+}
+
+/// Alignment of everything in L1 that a NoC transfer touches, in bytes (seed 1.4, `L1_ALIGN`).
+pub const L1_ALIGN: u32 = 16;
+/// Alignment of records that the prefetcher reads over PCIe, in bytes (seed 1.4, `PCIE_ALIGN`).
+pub const PCIE_ALIGN: u32 = 64;
+/// Alignment of DRAM transfers, in bytes (facts, DRAM alignment).
+pub const DRAM_ALIGN: u32 = 64;

@@ -1,0 +1,60 @@
+//! Records: what one entry of the prefetch queue stands for.
+//!
+//! A record is one prefetch command with its payload, a multiple of 64 bytes; its queue entry holds its
+//! size in units of 16 bytes (seed 001 section 2.2).
+
+use crate::dispatch::DispatchCommand;
+use crate::error::EncodeError;
+use crate::prefetch::PrefetchCommand;
+use tilework_abi::cq::layout::prefetch_core::{MAX_RECORD_BYTES, PREFETCH_Q_LOG_UNIT};
+
+// Every record's size fits the fifteen size bits of an entry.
+const _: () = assert!(MAX_RECORD_BYTES >> PREFETCH_Q_LOG_UNIT < 1 << 15);
+
+/// The bytes of a record, at most 256 KiB.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    bytes: Vec<u8>,
+}
+
+impl Record {
+    /// The record of one prefetch command.
+    ///
+    /// # Errors
+    /// A command that cannot be written, see [`PrefetchCommand::emit`].
+    pub fn new(command: &PrefetchCommand) -> Result<Self, EncodeError> {
+        Ok(Self { bytes: command.to_bytes()? })
+    }
+
+    /// The record that relays one dispatch command.
+    ///
+    /// # Errors
+    /// A command that cannot be written, or one that is longer than a record.
+    pub fn dispatch(command: &DispatchCommand) -> Result<Self, EncodeError> {
+        relay_inline(&command.to_bytes()?)
+    }
+
+    /// The bytes to store in the issue region.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Their number, a multiple of 64.
+    pub fn size(&self) -> u32 {
+        self.bytes.len() as u32
+    }
+
+    /// What to store in the prefetch queue; never zero.
+    pub fn entry(&self) -> u16 {
+        (self.size() >> PREFETCH_Q_LOG_UNIT) as u16
+    }
+}
+
+/// Wraps `payload`, one dispatch command, into a `RELAY_INLINE` record: 16 bytes of header, the payload,
+/// zeros up to a multiple of 64.
+///
+/// # Errors
+/// An empty payload (a zero-length write on the device, tt-metal#37233), or one longer than a record.
+pub fn relay_inline(payload: &[u8]) -> Result<Record, EncodeError> {
+    Record::new(&PrefetchCommand::relay_inline(payload.to_vec()))
+}

@@ -1,0 +1,206 @@
+//! What a core sees of the world: loads, stores, atomics, fences, instruction fetch and the Tensix instruction push.
+//!
+//! The trait is generic in the core's run loop, so that a bus with a plain array for L1 inlines into it. The split of the
+//! answers ([`Access`], [`Store::silent`]) exists for one purpose: the core must know which accesses allow it to sleep
+//! (see [`crate::PollLoop`]). Latencies of memory regions are the bus's business; `BabyRISCV/README.md`, section
+//! "Load/Store Unit", lists them.
+
+use std::sync::Arc;
+
+use crate::{CodePage, CsrFile};
+
+/// A point in time, in AI clock cycles since the chip's reset.
+pub type Cycle = u64;
+
+/// How much of memory an access touches. The core only issues naturally aligned accesses.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Width {
+    /// One byte.
+    Byte,
+    /// Two bytes, two-byte aligned.
+    Half,
+    /// Four bytes, four-byte aligned.
+    Word,
+}
+
+impl Width {
+    /// The number of bytes.
+    #[inline]
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Width::Byte => 1,
+            Width::Half => 2,
+            Width::Word => 4,
+        }
+    }
+}
+
+/// Who else can change the word that a load returned.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Only this core can change the word: local RAM through its fast path.
+    Private,
+    /// Others can change it, and the bus wakes a parked core before they do: L1, stream registers, semaphores.
+    ///
+    /// A hit in the L0 cache is one of these too, although it does not see the change at once: the next iteration of a
+    /// poll loop may flush the line and read it again by way of a neighbouring word.
+    Watched,
+    /// Changes with time, or reading has an effect: never a reason to sleep.
+    Volatile,
+}
+
+/// The answer to a load or an atomic.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Load {
+    /// The loaded bits, zero-extended; the core sign-extends.
+    pub value: u32,
+    /// An instruction that needs the value can enter EX1 this many cycles after the load did (2 for local RAM).
+    pub latency: u32,
+    /// Who else can change the word. Ignored for atomics.
+    pub access: Access,
+}
+
+/// The answer to a store.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Store {
+    /// Extra cycles for which the core is held in EX1, because the store queue is full.
+    pub hold: u32,
+    /// The store went to memory that only this core sees, and changed nothing there.
+    pub silent: bool,
+}
+
+/// Why the bus did not perform an access. The instruction has had no effect on core or bus.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Refuse<F> {
+    /// Not yet: another agent must run first. The instruction is executed again; [`crate::Core::run`] returns
+    /// [`crate::Exit::Sync`] with `core.now` at the cycle of the access.
+    Sync,
+    /// Blocked, for example on an empty mailbox: the core sleeps until [`crate::Core::wake`] and tries again.
+    Block,
+    /// A fault of the bus.
+    Fault(F),
+}
+
+/// The nine read-modify-write operations of Zaamo.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Amo {
+    /// Memory becomes the operand.
+    Swap,
+    /// Memory plus operand, wrapping.
+    Add,
+    /// Bitwise exclusive or.
+    Xor,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Signed minimum.
+    Min,
+    /// Signed maximum.
+    Max,
+    /// Unsigned minimum.
+    Minu,
+    /// Unsigned maximum.
+    Maxu,
+}
+
+impl Amo {
+    /// The word that memory holds afterwards.
+    #[inline]
+    pub const fn apply(self, old: u32, operand: u32) -> u32 {
+        match self {
+            Amo::Swap => operand,
+            Amo::Add => old.wrapping_add(operand),
+            Amo::Xor => old ^ operand,
+            Amo::And => old & operand,
+            Amo::Or => old | operand,
+            Amo::Min => {
+                if old.cast_signed() < operand.cast_signed() {
+                    old
+                } else {
+                    operand
+                }
+            }
+            Amo::Max => {
+                if old.cast_signed() > operand.cast_signed() {
+                    old
+                } else {
+                    operand
+                }
+            }
+            Amo::Minu => {
+                if old < operand {
+                    old
+                } else {
+                    operand
+                }
+            }
+            Amo::Maxu => {
+                if old > operand {
+                    old
+                } else {
+                    operand
+                }
+            }
+        }
+    }
+}
+
+/// Everything outside the core.
+///
+/// `at` is the cycle at which the instruction enters EX1. Every access happens at `at < limit` of the current
+/// [`crate::Core::run`], and `at` never decreases, except that a parked core which is woken starts again at the head of
+/// its last poll iteration (see [`crate::PollLoop`]).
+pub trait Bus {
+    /// What a faulty access reports.
+    type Fault;
+
+    /// The decoded page that holds `pc`; `pc` is aligned down to [`crate::CODE_PAGE_BYTES`]. The core keeps a few pages
+    /// and asks only for those it does not hold, so that this is rare; it keeps them until [`Bus::take_code_changed`].
+    fn code(&mut self, at: Cycle, pc: u32) -> Result<Arc<CodePage>, Self::Fault>;
+
+    /// Loads `width` at `addr`.
+    fn load(&mut self, at: Cycle, pc: u32, addr: u32, width: Width) -> Result<Load, Refuse<Self::Fault>>;
+
+    /// Stores the low `width` of `value` at `addr`. Higher bits of `value` are unspecified.
+    fn store(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refuse<Self::Fault>>;
+
+    /// A Zaamo operation on the word at `addr`; returns the old word. Flushes the L0 cache.
+    fn amo(&mut self, at: Cycle, pc: u32, op: Amo, addr: u32, value: u32) -> Result<Load, Refuse<Self::Fault>>;
+
+    /// `fence` and `fence.i`: flushes the L0 cache and returns the cycles until the store queue has drained.
+    fn fence(&mut self, at: Cycle) -> u32;
+
+    /// `.ttinsn`: pushes one Tensix instruction word (already rotated back); returns the cycles for which the core is
+    /// held. [`Refuse::Block`] when the FIFO is full.
+    fn ttinsn(&mut self, at: Cycle, pc: u32, word: u32) -> Result<u32, Refuse<Self::Fault>>;
+
+    /// True, once, when a write since the last call changed code that [`Bus::code`] has handed out: the core drops all
+    /// its pages. Asked after each store and atomic and at the start of each [`crate::Core::run`], so that writes of
+    /// other agents count too.
+    fn take_code_changed(&mut self) -> bool;
+
+    /// A small token for the tags of the L0 cache: two equal tokens and no visible store in between mean that the same
+    /// loads hit and miss.
+    fn cache_token(&self) -> [u32; 4];
+
+    /// True when no store of this core is still draining at this cycle.
+    fn settled(&self, at: Cycle) -> bool;
+
+    /// Reads a CSR that is not in [`crate::CsrFile`] (`tt_cfg_*status*` on a T core). `None`: unknown.
+    fn csr_read(&mut self, at: Cycle, csr: u16) -> Option<u32> {
+        let _ = (at, csr);
+        None
+    }
+
+    /// Writes a CSR that is not in [`crate::CsrFile`]. `false`: unknown.
+    fn csr_write(&mut self, at: Cycle, csr: u16, value: u32) -> bool {
+        let _ = (at, csr, value);
+        false
+    }
+
+    /// A CSR of the core was written; for a bus that follows `cfg0` (L0 cache, store queue).
+    fn csr_changed(&mut self, at: Cycle, csr: &CsrFile) {
+        let _ = (at, csr);
+    }
+}

@@ -1,0 +1,206 @@
+//! The state of one core and what a run of it ends with. The run loop is in `exec.rs`, the detection of poll loops in
+//! `poll.rs`.
+
+use crate::pages::Pages;
+use crate::poll::{PollLoop, Polls};
+use crate::{CsrFile, Cycle, Width};
+
+/// Which of the five cores of a tile this is. It decides only which CSRs are scratch (`BabyRISCV/CSRs.md`).
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub enum HartKind {
+    /// RISCV B
+    B,
+    /// RISCV NC
+    Nc,
+    /// RISCV T0
+    T0,
+    /// RISCV T1
+    T1,
+    /// RISCV T2
+    T2,
+}
+
+impl HartKind {
+    /// True when `tt_cfg_sstatus*` are scratch registers of the core.
+    pub(crate) fn owns_stream_status(self) -> bool {
+        matches!(self, HartKind::B | HartKind::Nc)
+    }
+}
+
+/// Why [`Core::run`] returned.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Exit<F> {
+    /// `now` has reached the limit, or the next access to the bus would happen at or after it.
+    Limit,
+    /// The bus asked for another agent to run first; `now` is the cycle of the access, which has not happened.
+    Sync,
+    /// The bus blocked the access at this address; [`Core::wake`] to try again.
+    Blocked {
+        /// The address of the blocked access; `INSTRN_BUF_BASE` for `.ttinsn`.
+        addr: u32,
+    },
+    /// The core polls; see [`Core::parked`].
+    Parked,
+    /// The core cannot go on. `pc` is at the instruction; running again repeats the fault.
+    Fault(CoreFault<F>),
+}
+
+/// A fault of the program on this core.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CoreFault<F> {
+    /// The word is not an instruction of this core.
+    #[error("illegal instruction {word:#010x} at pc {pc:#x}")]
+    Illegal {
+        /// Address of the instruction.
+        pc: u32,
+        /// The instruction word.
+        word: u32,
+    },
+    /// A taken jump to an address that is not a multiple of four.
+    #[error("jump at pc {pc:#x} to the misaligned address {target:#x}")]
+    MisalignedTarget {
+        /// Address of the jump.
+        pc: u32,
+        /// Where it goes.
+        target: u32,
+    },
+    /// An access that is not naturally aligned.
+    #[error("misaligned {}-byte access to {addr:#x} at pc {pc:#x}", width.bytes())]
+    MisalignedAccess {
+        /// Address of the instruction.
+        pc: u32,
+        /// The accessed address.
+        addr: u32,
+        /// How much it accesses.
+        width: Width,
+    },
+    /// A CSR that neither the core nor its bus has.
+    #[error("unknown CSR {csr:#x} at pc {pc:#x}")]
+    UnknownCsr {
+        /// Address of the instruction.
+        pc: u32,
+        /// The CSR's number.
+        csr: u16,
+    },
+    /// `ecall`
+    #[error("ecall at pc {pc:#x}")]
+    Ecall {
+        /// Address of the instruction.
+        pc: u32,
+    },
+    /// `ebreak`
+    #[error("ebreak at pc {pc:#x}")]
+    Ebreak {
+        /// Address of the instruction.
+        pc: u32,
+    },
+    /// The bus refused an instruction fetch.
+    #[error("instruction fetch at pc {pc:#x}: {fault}")]
+    Fetch {
+        /// Address of the instruction.
+        pc: u32,
+        /// What the bus said.
+        fault: F,
+    },
+    /// The bus refused a data access.
+    #[error("at pc {pc:#x}: {fault}")]
+    Bus {
+        /// Address of the instruction.
+        pc: u32,
+        /// What the bus said.
+        fault: F,
+    },
+}
+
+/// When results become available.
+#[derive(Clone, Debug)]
+pub(crate) struct Scoreboard {
+    /// For each register, the cycle from which an instruction that reads it can enter EX1.
+    pub(crate) ready: [Cycle; 32],
+    /// No load, atomic or multiply is outstanding from this cycle on: the latest of all that was ever entered.
+    pub(crate) outstanding: Cycle,
+}
+
+/// One baby RISC-V core.
+#[derive(Clone, Debug)]
+pub struct Core {
+    /// The cycle at which the next instruction enters EX1 if its operands are ready.
+    pub now: Cycle,
+    /// The next instruction.
+    pub pc: u32,
+    /// x0..x31. `regs[0]` must stay zero.
+    pub regs: [u32; 32],
+    /// Instructions executed.
+    pub retired: u64,
+    /// Instructions of poll iterations that were skipped while parked; `retired + skipped` does not depend on parking.
+    pub skipped: u64,
+    /// The CSRs that are the core's own.
+    pub csr: CsrFile,
+    pub(crate) score: Scoreboard,
+    pub(crate) pages: Option<Box<Pages>>,
+    pub(crate) polls: Box<Polls>,
+}
+
+impl Core {
+    /// A core with zeroed registers, `pc` 0 at cycle 0.
+    pub fn new(hart: HartKind) -> Core {
+        Core {
+            now: 0,
+            pc: 0,
+            regs: [0; 32],
+            retired: 0,
+            skipped: 0,
+            csr: CsrFile::new(hart),
+            score: Scoreboard { ready: [0; 32], outstanding: 0 },
+            pages: None,
+            polls: Box::default(),
+        }
+    }
+
+    /// Takes the core out of reset at `pc` and cycle `now`: registers zero, CSRs at their reset values, no decoded code.
+    /// The counters `retired` and `skipped` run on; `mcycle` and `minstret` start from zero.
+    pub fn reset(&mut self, pc: u32, now: Cycle) {
+        self.now = now;
+        self.pc = pc;
+        self.regs = [0; 32];
+        self.csr.reset(now, self.retired + self.skipped);
+        self.score = Scoreboard { ready: [0; 32], outstanding: 0 };
+        self.pages = None;
+        self.polls.forget();
+    }
+
+    /// What the core sleeps on after [`Exit::Parked`], until [`Core::wake`].
+    pub fn parked(&self) -> Option<&PollLoop> {
+        self.polls.parked()
+    }
+
+    /// Switches parking on (the default) or off. Off, a polling core executes every iteration; results are the same.
+    pub fn set_parking(&mut self, on: bool) {
+        self.polls.set_enabled(on);
+    }
+
+    /// Wakes a parked or blocked core at cycle `at`.
+    ///
+    /// Parked: skips the whole iterations before `at`, so that `now` is the start of the iteration that contains `at`, and
+    /// the core runs on from the loop head exactly as if it had polled all the time. See [`PollLoop`] for the order in
+    /// which to wake and write. Blocked: `now` becomes `at` unless it is later. Harmless on a running core whose `now` is
+    /// not before `at`.
+    pub fn wake(&mut self, at: Cycle) {
+        let Some(poll) = self.polls.unpark() else {
+            self.polls.note_effect();
+            self.now = self.now.max(at);
+            return;
+        };
+        let iterations = at.saturating_sub(poll.start) / poll.period;
+        let cycles = iterations * poll.period;
+        let start = poll.start;
+        self.now = start + cycles;
+        self.skipped += iterations * poll.insns_per_iteration;
+        for ready in self.score.ready.iter_mut().chain([&mut self.score.outstanding]) {
+            if *ready > start {
+                *ready += cycles;
+            }
+        }
+        self.polls.resume(self.now);
+    }
+}

@@ -1,0 +1,33 @@
+//! The baby RISC-V core of the Blackhole Tensix tile: one instruction table, and the decoder, the disassembler and the
+//! predecoded interpreter that derive from it.
+//!
+//! The core knows nothing of tiles. Memory, devices and the Tensix instruction push sit behind [`Bus`]; the crate above
+//! implements it. Instruction set: RV32IM, Zicsr, Zaamo, Zba, Zbb, `fence`, `fence.i` and `.ttinsn`. A word that is not
+//! in the table is [`CoreFault::Illegal`], never a panic.
+//!
+//! Followed documents (`tenstorrent/tt-isa-documentation`, folder `BlackholeA0/TensixTile/BabyRISCV`): `README.md`
+//! (pipeline and latencies, see [`timing`]), `CSRs.md` (see [`CsrFile`]), `MemoryOrdering.md` (fences, the L0 cache),
+//! `PushTensixInstruction.md` (`.ttinsn`).
+//!
+//! A core that polls is parked ([`Exit::Parked`]) until what it polls changes; [`PollLoop`] says under which contract
+//! that is exact.
+
+mod alu;
+mod bus;
+mod core;
+mod csr;
+mod decode;
+mod disasm;
+mod exec;
+mod pages;
+mod poll;
+mod table;
+pub mod timing;
+
+pub use crate::bus::{Access, Amo, Bus, Cycle, Load, Refuse, Store, Width};
+pub use crate::core::{Core, CoreFault, Exit, HartKind};
+pub use crate::csr::CsrFile;
+pub use crate::decode::{CODE_PAGE_BYTES, CodePage, Insn, encode};
+pub use crate::disasm::{disassemble, register_name};
+pub use crate::poll::{PollLoop, Watch, WatchList};
+pub use crate::table::{Format, Op, OpInfo, TABLE};

@@ -1,0 +1,335 @@
+//! Poll loops: recognising that a core repeats itself exactly, so that it can sleep instead.
+//!
+//! At each taken backward jump the core may compare itself with its last visit to the same target. If registers,
+//! scoreboard, cache tags and store queue are the same, and nothing in between had an effect or depended on time, then the
+//! next iteration will be the same too, until one of the words changes that the iteration loaded. Design decision 3.
+//!
+//! A few loop heads are followed at once (least recently used goes first), so that a poll loop with inner loops is found
+//! as well. A head is examined at its 1st, 2nd, 4th, 8th... visit and then at every 16th, and only if the last iteration
+//! had no effect, so that busy loops pay one comparison per iteration.
+
+use arrayvec::ArrayVec;
+
+use crate::core::Scoreboard;
+use crate::{Bus, Cycle, Load, Width};
+
+/// A loop that watches more words than this is not parked.
+const MAX_WATCHED: usize = 16;
+/// Loop heads that are followed at once.
+const HEADS: usize = 4;
+/// The longest back-off between two examinations of a head, in visits.
+const MAX_BACKOFF: u32 = 16;
+
+/// A word on which a parked core sleeps.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Watch {
+    /// The loaded address.
+    pub addr: u32,
+    /// How much was loaded.
+    pub width: Width,
+    /// The load instruction.
+    pub pc: u32,
+    /// The value that the last iteration loaded, zero-extended.
+    pub value: u32,
+    /// The cycle at which the last iteration loaded it (the first time, if it did so more than once).
+    pub at: Cycle,
+}
+
+/// The words on which a parked core sleeps, in the order of the loads, without repetition.
+pub type WatchList = ArrayVec<Watch, MAX_WATCHED>;
+
+/// What a parked core would do if it ran: iteration `k` starts at cycle `start + k * period` at `head_pc`.
+///
+/// The owner of the core keeps to this contract, and then results and cycles are those of a core that polls:
+///
+/// 1. On [`crate::Exit::Parked`], compare each [`Watch::value`] with memory. A word may have changed after the last
+///    iteration loaded it and before the core parked (while another agent ran for a [`crate::Refuse::Sync`] in between).
+///    If one differs, call `wake(core.now)` and run on: nothing is skipped.
+/// 2. When another agent is about to change a watched word at cycle `w`: call `wake(w)`, then `run(bus, w)`, and only then
+///    change the word. The run catches up with the part of the current iteration that lies before `w`, which still sees
+///    the old word; loads at `w` and later see the new one.
+///
+/// `wake` at any cycle without a reason is harmless.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PollLoop {
+    /// The first instruction of an iteration.
+    pub head_pc: u32,
+    /// The start of the next iteration: `core.now` when it parked.
+    pub start: Cycle,
+    /// Cycles per iteration; at least one.
+    pub period: Cycle,
+    /// Instructions per iteration.
+    pub insns_per_iteration: u64,
+    /// The words that can end the loop; empty for `j .`.
+    pub watched: WatchList,
+}
+
+/// The core's state as far as it decides what comes next, apart from `pc`, CSRs (writing one is an effect) and memory.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+struct Snapshot {
+    regs: [u32; 32],
+    ready_in: [Cycle; 32],
+    outstanding_in: Cycle,
+    cache: [u32; 4],
+}
+
+impl Snapshot {
+    fn take<B: Bus>(regs: &[u32; 32], score: &Scoreboard, now: Cycle, bus: &B) -> Snapshot {
+        Snapshot {
+            regs: *regs,
+            ready_in: score.ready.map(|ready| ready.saturating_sub(now)),
+            outstanding_in: score.outstanding.saturating_sub(now),
+            cache: bus.cache_token(),
+        }
+    }
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Counts visits until the next examination.
+    Counting,
+    /// A snapshot was taken at the last visit.
+    Armed,
+    /// The last iteration ended where it began, after this many cycles.
+    Repeated(Cycle),
+}
+
+/// A followed loop head.
+#[derive(Clone, Debug)]
+struct Head {
+    pc: u32,
+    visits: u32,
+    next_examination: u32,
+    stage: Stage,
+    /// True when this loop has parked: it is worth another examination at once when it stops repeating itself.
+    proven: bool,
+    /// At the last visit: the cycle, the executed instructions, the count of effects.
+    at: Cycle,
+    retired: u64,
+    effects: u64,
+    snapshot: Snapshot,
+    watched: WatchList,
+    /// Rank of the last visit among all heads.
+    used: u64,
+}
+
+impl Head {
+    const NONE: Head = Head {
+        pc: 1, // no instruction is at an odd address
+        visits: 0,
+        next_examination: 1,
+        stage: Stage::Counting,
+        proven: false,
+        at: 0,
+        retired: 0,
+        effects: 0,
+        snapshot: Snapshot { regs: [0; 32], ready_in: [0; 32], outstanding_in: 0, cache: [0; 4] },
+        watched: ArrayVec::new_const(),
+        used: 0,
+    };
+
+    fn back_off(&mut self) {
+        self.stage = Stage::Counting;
+        self.proven = false;
+        self.next_examination = self.visits + self.visits.clamp(1, MAX_BACKOFF);
+    }
+}
+
+/// A visit to a loop head: the core's state there.
+pub(crate) struct Visit<'a> {
+    pub(crate) head_pc: u32,
+    pub(crate) now: Cycle,
+    pub(crate) retired: u64,
+    pub(crate) regs: &'a [u32; 32],
+    pub(crate) score: &'a Scoreboard,
+}
+
+/// The poll-loop detector of one core.
+#[derive(Clone, Debug)]
+pub(crate) struct Polls {
+    enabled: bool,
+    heads: [Head; HEADS],
+    /// The head of the last visit.
+    recent: usize,
+    visits: u64,
+    /// Counts everything that forbids sleeping.
+    effects: u64,
+    /// Some head is not [`Stage::Counting`], so that watched loads must be recorded.
+    recording: bool,
+    parked: Option<PollLoop>,
+}
+
+impl Default for Polls {
+    fn default() -> Polls {
+        Polls {
+            enabled: true,
+            heads: [Head::NONE; HEADS],
+            recent: 0,
+            visits: 0,
+            effects: 0,
+            recording: false,
+            parked: None,
+        }
+    }
+}
+
+impl Polls {
+    pub(crate) fn parked(&self) -> Option<&PollLoop> {
+        self.parked.as_ref()
+    }
+
+    pub(crate) fn set_enabled(&mut self, on: bool) {
+        self.enabled = on;
+        if !on && self.parked.is_none() {
+            self.forget();
+        }
+    }
+
+    /// Back to knowing nothing.
+    pub(crate) fn forget(&mut self) {
+        *self = Polls { enabled: self.enabled, ..Polls::default() };
+    }
+
+    /// Something happened that forbids sleeping across it.
+    #[inline]
+    pub(crate) fn note_effect(&mut self) {
+        self.effects += 1;
+    }
+
+    /// A load of a word that others can change.
+    #[inline]
+    pub(crate) fn note_watched(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, load: Load) {
+        if self.recording {
+            self.record(Watch { addr, width, pc, value: load.value, at });
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn record(&mut self, watch: Watch) {
+        for head in self.heads.iter_mut().filter(|head| head.stage != Stage::Counting) {
+            let known = head.watched.iter().find(|w| w.addr == watch.addr && w.width == watch.width);
+            let fits = match known {
+                // Changed within one iteration: which value the next one sees where is not known.
+                Some(known) => known.value == watch.value,
+                None => head.watched.try_push(watch).is_ok(),
+            };
+            if !fits {
+                head.back_off();
+            }
+        }
+        self.note_recording();
+    }
+
+    fn note_recording(&mut self) {
+        self.recording = self.heads.iter().any(|head| head.stage != Stage::Counting);
+    }
+
+    /// A taken backward jump. True: the core is parked.
+    #[inline]
+    pub(crate) fn visit<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) -> bool {
+        let head = &mut self.heads[self.recent % HEADS];
+        if head.pc == visit.head_pc && head.stage == Stage::Counting {
+            head.visits += 1;
+            if head.visits < head.next_examination {
+                head.effects = self.effects;
+                return false;
+            }
+            return self.examine(bus, visit);
+        }
+        self.enabled && self.visit_other(bus, visit)
+    }
+
+    /// The head is not that of the last visit, or one that may be about to park.
+    #[inline(never)]
+    fn visit_other<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) -> bool {
+        self.visits += 1;
+        let index = match self.heads.iter().position(|head| head.pc == visit.head_pc) {
+            Some(index) => index,
+            None => {
+                let (oldest, head) = self
+                    .heads
+                    .iter_mut()
+                    .enumerate()
+                    .min_by_key(|(_, head)| head.used)
+                    .expect("there is at least one head");
+                // Its effects are behind the core's, so that the first visit never examines.
+                *head = Head { pc: visit.head_pc, effects: self.effects.wrapping_sub(1), ..Head::NONE };
+                oldest
+            }
+        };
+        self.recent = index;
+        let head = &mut self.heads[index];
+        head.used = self.visits;
+        head.visits += 1;
+        if head.stage == Stage::Counting && head.visits < head.next_examination {
+            head.effects = self.effects;
+            return false;
+        }
+        self.examine(bus, visit)
+    }
+
+    #[inline(never)]
+    fn examine<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) -> bool {
+        let effects = self.effects;
+        let head = &mut self.heads[self.recent];
+        let clean = head.effects == effects && bus.settled(visit.now);
+        // Wrapping: the owner may have set the clock back, and then a period that makes no sense is not repeated.
+        let period = visit.now.wrapping_sub(head.at);
+        let insns = visit.retired.wrapping_sub(head.retired);
+        let stage = head.stage;
+        head.effects = effects;
+        head.at = visit.now;
+        head.retired = visit.retired;
+        let mut arm = stage == Stage::Counting && clean;
+        if stage != Stage::Counting {
+            let now = Snapshot::take(visit.regs, visit.score, visit.now, bus);
+            if clean && period > 0 && now == head.snapshot {
+                if stage == Stage::Repeated(period) {
+                    self.parked = Some(PollLoop {
+                        head_pc: visit.head_pc,
+                        start: visit.now,
+                        period,
+                        insns_per_iteration: insns,
+                        watched: std::mem::take(&mut head.watched),
+                    });
+                    return true;
+                }
+                head.stage = Stage::Repeated(period);
+                head.watched.clear();
+                return false;
+            }
+            arm = head.proven && clean;
+        }
+        head.back_off();
+        if arm {
+            head.snapshot = Snapshot::take(visit.regs, visit.score, visit.now, bus);
+            head.stage = Stage::Armed;
+            head.watched.clear();
+        }
+        self.note_recording();
+        false
+    }
+
+    /// Ends the sleep.
+    pub(crate) fn unpark(&mut self) -> Option<PollLoop> {
+        self.parked.take()
+    }
+
+    /// The core goes on from the head of the loop it was parked in, at cycle `now`.
+    pub(crate) fn resume(&mut self, now: Cycle) {
+        if !self.enabled {
+            return self.forget();
+        }
+        let head = &mut self.heads[self.recent];
+        head.at = now;
+        head.visits = 0;
+        head.proven = true;
+        // Other heads would see an iteration without the skipped cycles.
+        for (index, other) in self.heads.iter_mut().enumerate() {
+            if index != self.recent && other.stage != Stage::Counting {
+                other.back_off();
+            }
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! The whole chip: tiles on two NoCs under one clock, and the host's end of the PCIe link.
+//!
+//! The host is outside but on the same clock. Its accesses take their modelled time: a posted write costs the host little and arrives later;
+//! a read costs a round trip, during which the chip runs on; waiting for a word of pinned memory is an event, not a poll.
+
+use crate::arc::ArcTile;
+use crate::dram::DramBank;
+use crate::noc::{Grid, GridError, Network, NocStats, Outbox, Packet, Place};
+use crate::pcie::{Bar, Pcie};
+use crate::sched::{Scheduler, Step};
+use crate::tile::{Activity, Tile, Waiting};
+use crate::{Cycle, Fault, NEVER, Node, timing};
+use std::sync::Arc;
+use tilework_abi::board::{self, Board};
+use tilework_abi::noc::NocXy;
+use tilework_abi::tensix::Processor;
+
+/// What to build.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChipConfig {
+    /// The board.
+    pub board: Board,
+    /// Whether polling cores sleep. Off changes nothing but the time that a run takes; it exists to show just that.
+    pub parking: bool,
+}
+
+impl ChipConfig {
+    /// The usual configuration of a board.
+    pub const fn new(board: Board) -> Self {
+        Self { board, parking: true }
+    }
+}
+
+/// Why the chip could not do what the host asked.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ChipError {
+    /// A program did what the chip does not promise to survive. The chip is stopped for good.
+    #[error("{0}")]
+    Fault(Fault),
+    /// The host waits, no core can run and nothing is in flight: nothing will ever change.
+    #[error("deadlock at cycle {cycle}: {} cores wait and nothing is in flight", waiting.len())]
+    Deadlock {
+        /// When the last thing happened.
+        cycle: Cycle,
+        /// Who waits, and for what.
+        waiting: Vec<Waiting>,
+    },
+    /// The cycles that the host allowed are over.
+    #[error("still running after {cycles} cycles ({} cores busy)", busy.len())]
+    Budget {
+        /// How many were allowed.
+        cycles: Cycle,
+        /// The cores that execute.
+        busy: Vec<(NocXy, Processor, u32)>,
+    },
+}
+
+impl From<Fault> for ChipError {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// Counts of a whole run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ChipStats {
+    /// Cycles since power-on.
+    pub cycles: Cycle,
+    /// Instructions executed by all cores.
+    pub instructions: u64,
+    /// Instructions of poll iterations that cost nothing because the core slept.
+    pub skipped: u64,
+    /// Payload bytes that left any NIU, both NoCs.
+    pub noc_bytes: u64,
+    /// Packets that left any NIU, both NoCs.
+    pub noc_packets: u64,
+    /// Bytes from host to device over PCIe.
+    pub pcie_to_device: u64,
+    /// Bytes from device to host over PCIe.
+    pub pcie_to_host: u64,
+}
+
+enum Part {
+    Tensix(Box<Tile>),
+    Dram(Box<DramBank>),
+    Pcie(Box<Pcie>),
+    Arc(Box<ArcTile>),
+}
+
+macro_rules! each {
+    ($part:expr, $node:ident => $body:expr) => {
+        match $part {
+            Part::Tensix($node) => $body,
+            Part::Dram($node) => $body,
+            Part::Pcie($node) => $body,
+            Part::Arc($node) => $body,
+        }
+    };
+}
+
+impl Node for Part {
+    fn next(&self) -> Cycle {
+        each!(self, node => node.next())
+    }
+    fn deliver(&mut self, at: Cycle, packet: Packet) {
+        each!(self, node => node.deliver(at, packet));
+    }
+    fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
+        each!(self, node => node.run(until, out))
+    }
+}
+
+/// The chip with its host link.
+pub struct Chip {
+    config: ChipConfig,
+    parts: Vec<Part>,
+    tiles: usize,
+    pcie: usize,
+    scheduler: Scheduler,
+    /// The host's own time; never behind the scheduler's when the host acts.
+    host: Cycle,
+    fault: Option<Fault>,
+}
+
+impl Chip {
+    /// A chip just powered on: all cores held, memories zero.
+    ///
+    /// # Errors
+    /// Board tables that put two tiles in one place.
+    pub fn new(config: ChipConfig) -> Result<Self, GridError> {
+        let layout = Layout::of(config.board);
+        let grid = Arc::new(layout.grid()?);
+        let mut parts = Vec::new();
+        for (i, &(place, xy)) in layout.tensix.iter().enumerate() {
+            let mut tile = Tile::new(place, xy, i as u8, &grid);
+            tile.set_parking(config.parking);
+            parts.push(Part::Tensix(Box::new(tile)));
+        }
+        for bank in 0..board::DRAM_BANKS {
+            parts.push(Part::Dram(Box::new(DramBank::new(bank as u8))));
+        }
+        let pcie = parts.len();
+        parts.push(Part::Pcie(Box::new(Pcie::new(layout.pcie, grid.clone()))));
+        parts.push(Part::Arc(Box::new(ArcTile::new(config.board))));
+        let scheduler = Scheduler::new(Network::new(), parts.len());
+        Ok(Self {
+            config,
+            parts,
+            tiles: layout.tensix.len(),
+            pcie,
+            scheduler,
+            host: 0,
+            fault: None,
+        })
+    }
+
+    /// The board.
+    pub fn board(&self) -> Board {
+        self.config.board
+    }
+    /// The host's time, in cycles since power-on.
+    pub fn now(&self) -> Cycle {
+        self.host.max(self.scheduler.now)
+    }
+    /// The Tensix tiles, in the board's order.
+    pub fn tiles(&self) -> impl Iterator<Item = &Tile> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Tensix(tile) => Some(&**tile),
+            _ => None,
+        })
+    }
+    /// The tile at `xy`.
+    pub fn tile(&self, xy: NocXy) -> Option<&Tile> {
+        self.tiles().find(|tile| tile.xy() == xy)
+    }
+    /// Number of Tensix tiles.
+    pub fn tile_count(&self) -> usize {
+        self.tiles
+    }
+    /// The fault that stopped the chip.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.fault.as_ref()
+    }
+    /// Counts so far.
+    pub fn stats(&self) -> ChipStats {
+        let mut stats = ChipStats { cycles: self.now(), ..ChipStats::default() };
+        let add = |stats: &mut ChipStats, noc: NocStats| {
+            stats.noc_bytes += noc.bytes;
+            stats.noc_packets += noc.packets;
+        };
+        for tile in self.tiles() {
+            let counts = tile.stats();
+            stats.instructions += counts.retired;
+            stats.skipped += counts.skipped;
+            add(&mut stats, tile.noc_stats(0));
+            add(&mut stats, tile.noc_stats(1));
+        }
+        let pcie = self.pcie();
+        stats.pcie_to_device = pcie.bytes_to_device();
+        stats.pcie_to_host = pcie.bytes_to_host();
+        stats
+    }
+    /// Every core that waits.
+    pub fn waiting(&self) -> Vec<Waiting> {
+        self.tiles().flat_map(Tile::waiting).collect()
+    }
+    /// True when nothing will happen by itself any more.
+    pub fn is_quiet(&self) -> bool {
+        self.scheduler.is_quiet()
+    }
+
+    fn pcie(&self) -> &Pcie {
+        match &self.parts[self.pcie] {
+            Part::Pcie(pcie) => pcie,
+            _ => unreachable!("the index is set together with the part"),
+        }
+    }
+    fn pcie_mut(&mut self) -> &mut Pcie {
+        match &mut self.parts[self.pcie] {
+            Part::Pcie(pcie) => pcie,
+            _ => unreachable!("the index is set together with the part"),
+        }
+    }
+    fn pcie_touched(&mut self) {
+        self.scheduler.touched(self.pcie, &self.parts[self.pcie]);
+    }
+    fn alive(&self) -> Result<(), ChipError> {
+        self.fault.clone().map_or(Ok(()), |fault| Err(ChipError::Fault(fault)))
+    }
+    fn failed(&mut self, fault: Fault) -> ChipError {
+        self.fault.get_or_insert_with(|| fault.clone());
+        ChipError::Fault(fault)
+    }
+
+    /// Writes to a BAR. Posted: it takes the host [`timing::HOST_WRITE`] and reaches the chip later, in order.
+    ///
+    /// # Errors
+    /// A fault now or earlier.
+    pub fn bar_write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<(), ChipError> {
+        self.alive()?;
+        let at = self.now();
+        let result = self.pcie_mut().host_write(at, bar, offset, data);
+        self.pcie_touched();
+        self.host = at + timing::HOST_WRITE;
+        result.map_err(ChipError::Fault)
+    }
+
+    /// Reads from a BAR, 64 bytes a transaction, one after the other. The chip runs on until the data is there.
+    ///
+    /// # Errors
+    /// A fault now or earlier; a deadlock when no answer can come.
+    pub fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), ChipError> {
+        self.alive()?;
+        let at = self.now();
+        let ticket =
+            self.pcie_mut().host_read(at, bar, offset, out.len()).map_err(ChipError::Fault)?;
+        self.pcie_touched();
+        loop {
+            if let Some((when, data)) = self.pcie_mut().take_read(ticket) {
+                out.copy_from_slice(&data);
+                self.host = when.max(self.scheduler.now);
+                return Ok(());
+            }
+            match self.scheduler.step(&mut self.parts, NEVER) {
+                Ok(Step::Ran | Step::Reached) => {}
+                Ok(Step::Quiet) => return Err(self.deadlock()),
+                Err(fault) => return Err(self.failed(fault)),
+            }
+        }
+    }
+
+    /// Makes `len` bytes of host memory visible to the device at `noc` (below bit 60).
+    ///
+    /// # Errors
+    /// A region that overlaps another.
+    pub fn pin(&mut self, noc: u64, len: usize) -> Result<(), ChipError> {
+        self.pcie_mut().pin(noc, len).map_err(ChipError::Fault)
+    }
+    /// Reads pinned host memory.
+    ///
+    /// # Errors
+    /// Addresses that are not pinned.
+    pub fn pinned_read(&self, noc: u64, out: &mut [u8]) -> Result<(), ChipError> {
+        self.pcie().host_memory().read(noc, out).map_err(ChipError::Fault)
+    }
+    /// Writes pinned host memory; the device sees it at once.
+    ///
+    /// # Errors
+    /// Addresses that are not pinned.
+    pub fn pinned_write(&mut self, noc: u64, data: &[u8]) -> Result<(), ChipError> {
+        self.pcie_mut().host_memory_mut().write(noc, data).map_err(ChipError::Fault)
+    }
+
+    fn deadlock(&self) -> ChipError {
+        ChipError::Deadlock { cycle: self.scheduler.now, waiting: self.waiting() }
+    }
+    fn busy(&self) -> Vec<(NocXy, Processor, u32)> {
+        let running = |tile: &Tile| {
+            let xy = tile.xy();
+            Processor::ALL
+                .into_iter()
+                .filter(|&p| tile.activity(p) == Activity::Running)
+                .map(|p| (xy, p, tile.pc(p)))
+                .collect::<Vec<_>>()
+        };
+        self.tiles().flat_map(running).collect()
+    }
+
+    /// Waits until the pinned word at `noc` is no longer `seen`; returns the new value.
+    ///
+    /// # Errors
+    /// A fault; a deadlock, found at once; or that `budget` cycles passed.
+    pub fn wait_word(&mut self, noc: u64, seen: u32, budget: Cycle) -> Result<u32, ChipError> {
+        self.alive()?;
+        let started = self.now();
+        let stop = started.saturating_add(budget);
+        let mut version = None;
+        loop {
+            let current = self.pcie().device_writes();
+            if version != Some(current) {
+                version = Some(current);
+                let mut word = [0; 4];
+                self.pinned_read(noc, &mut word)?;
+                let value = u32::from_le_bytes(word);
+                if value != seen {
+                    let pcie = self.pcie();
+                    let written = pcie.last_write_to(noc, 4).unwrap_or(pcie.last_device_write());
+                    let noticed = written + timing::HOST_NOTICE;
+                    self.host = self.now().max(noticed);
+                    return Ok(value);
+                }
+            }
+            match self.scheduler.step(&mut self.parts, stop) {
+                Ok(Step::Ran) => {}
+                Ok(Step::Reached) => {
+                    return Err(ChipError::Budget { cycles: budget, busy: self.busy() });
+                }
+                Ok(Step::Quiet) => return Err(self.deadlock()),
+                Err(fault) => return Err(self.failed(fault)),
+            }
+        }
+    }
+
+    /// Lets `cycles` pass.
+    ///
+    /// # Errors
+    /// A fault.
+    pub fn run(&mut self, cycles: Cycle) -> Result<(), ChipError> {
+        self.alive()?;
+        let stop = self.now().saturating_add(cycles);
+        loop {
+            match self.scheduler.step(&mut self.parts, stop) {
+                Ok(Step::Ran) if self.scheduler.now < stop => {}
+                Ok(Step::Ran | Step::Reached | Step::Quiet) => break,
+                Err(fault) => return Err(self.failed(fault)),
+            }
+        }
+        self.host = stop;
+        Ok(())
+    }
+}
+
+/// Which tile is where. Node indices: Tensix tiles in the board's order, then the eight physical DRAM banks, PCIe, ARC.
+struct Layout {
+    tensix: Vec<(Place, NocXy)>,
+    dram: Vec<(Place, NocXy)>,
+    pcie: Place,
+    arc: Place,
+}
+
+impl Layout {
+    fn of(board: Board) -> Self {
+        let at = |node: usize, x: u8, y: u8| Place { node: node as u16, x, y };
+        // Unharvested Tensix columns have the same translated and NoC 0 coordinates (facts, "board layout").
+        let tensix: Vec<_> = board
+            .tensix_tiles()
+            .enumerate()
+            .map(|(i, xy)| (at(i, xy.x, xy.y), xy))
+            .collect();
+        let first = tensix.len();
+        let dram = board
+            .dram()
+            .banks()
+            .iter()
+            .flat_map(|bank| {
+                let x = if bank.physical < 4 { 0 } else { 9 };
+                let rows = board::DRAM_PHYSICAL_Y[usize::from(bank.physical)];
+                let node = first + usize::from(bank.physical);
+                rows.into_iter().zip(0..).map(move |(y, port)| {
+                    let xy = NocXy::new(bank.first_port.x, bank.first_port.y + port);
+                    (at(node, x, y), xy)
+                })
+            })
+            .collect();
+        let pcie = first + board::DRAM_BANKS;
+        let place = board::PCIE_PHYSICAL;
+        Self {
+            tensix,
+            dram,
+            pcie: at(pcie, place.x, place.y),
+            arc: at(pcie + 1, board::ARC.x, board::ARC.y),
+        }
+    }
+    fn grid(&self) -> Result<Grid, GridError> {
+        let mut builder = Grid::builder().add(self.pcie, board::PCIE).add(self.arc, board::ARC);
+        for &(place, xy) in self.tensix.iter().chain(&self.dram) {
+            builder = builder.add(place, xy);
+        }
+        builder.build()
+    }
+}

@@ -1,0 +1,166 @@
+//! A GDDR6 bank behind its NoC ports.
+//!
+//! A bank holds 4 GiB and is reached through three ports on each NoC, so several [`Place`]s share one [`DramBank`]. The chip
+//! promises little about order between ports (WormholeB0/DRAMTile/README.md, "Ordering"); here each request takes effect in the cycle in
+//! which it arrives, whatever its port, which is one of the permitted orders. Time has three parts, stated in [`crate::timing`]: a port
+//! takes one read per 16.4 cycles, the bank moves 47.4 bytes a cycle for all ports together, and the access itself takes
+//! [`timing::DRAM_ACCESS`]. Atomics do not exist here (WormholeB0/NoC/Atomics.md: L1 only).
+
+mod store;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+pub use store::{OutOfRange, SparseMemory};
+
+use crate::agenda::{Agenda, Pipe};
+use crate::noc::{self, Body, Dest, Outbox, Packet, Place};
+use crate::{Cycle, Fault, FaultClass, Memory, Node, timing};
+use tilework_abi::board::DRAM_BANK_BYTES;
+use tilework_abi::noc::MAX_PACKET_BYTES;
+
+/// The page that describes DRAM tiles.
+const READ: &str = "WormholeB0/DRAMTile/README.md";
+
+/// One DRAM bank.
+#[derive(Debug)]
+pub struct DramBank {
+    content: Content,
+    arrivals: Agenda<Packet>,
+    /// What the memory itself can move.
+    channel: Pipe,
+    /// What each port takes, by (NoC, place).
+    ports: BTreeMap<(u8, Place), Pipe>,
+    bytes_read: u64,
+    bytes_written: u64,
+}
+
+/// The bank's memory as packets see it.
+#[derive(Debug)]
+struct Content {
+    bank: u8,
+    memory: SparseMemory,
+}
+
+impl Content {
+    fn fault(&self, class: FaultClass, what: &str, addr: u64) -> Fault {
+        Fault::new(class, format!("DRAM bank {}: {what}", self.bank), READ).at_addr(addr)
+    }
+    fn outside(&self, e: OutOfRange) -> Fault {
+        self.fault(FaultClass::UndefinedBehavior, &e.to_string(), e.addr)
+    }
+}
+
+impl Memory for Content {
+    fn read(&mut self, _at: Cycle, addr: u64, out: &mut [u8]) -> Result<(), Fault> {
+        self.memory.read(addr, out).map_err(|e| self.outside(e))
+    }
+    fn write(&mut self, _at: Cycle, addr: u64, data: &[u8]) -> Result<(), Fault> {
+        self.memory.write(addr, data).map_err(|e| self.outside(e))
+    }
+    fn is_l1(&self, _addr: u64) -> bool {
+        false
+    }
+}
+
+impl DramBank {
+    /// Physical bank `bank` of the chip.
+    pub fn new(bank: u8) -> Self {
+        Self {
+            content: Content { bank, memory: SparseMemory::new(DRAM_BANK_BYTES) },
+            arrivals: Agenda::new(),
+            channel: Pipe::new(timing::DRAM_BANK),
+            ports: BTreeMap::new(),
+            bytes_read: 0,
+            bytes_written: 0,
+        }
+    }
+
+    /// The physical bank.
+    pub fn bank(&self) -> u8 {
+        self.content.bank
+    }
+
+    /// Reads memory from outside the simulation.
+    ///
+    /// # Errors
+    /// Bytes behind the end of the bank.
+    pub fn peek(&self, addr: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
+        self.content.memory.read(addr, out)
+    }
+
+    /// Writes memory from outside the simulation.
+    ///
+    /// # Errors
+    /// Bytes behind the end of the bank; nothing is written.
+    pub fn poke(&mut self, addr: u64, data: &[u8]) -> Result<(), OutOfRange> {
+        self.content.memory.write(addr, data)
+    }
+
+    /// Bytes that requests over the NoC have moved so far: (read, written).
+    pub fn traffic(&self) -> (u64, u64) {
+        (self.bytes_read, self.bytes_written)
+    }
+
+    /// Bytes of host memory that the content takes.
+    pub fn resident(&self) -> u64 {
+        self.content.memory.resident()
+    }
+
+    /// Serves a request that arrives at `at`; what it answers leaves later.
+    fn serve(&mut self, at: Cycle, packet: &Packet, out: &mut Outbox) -> Result<(), Fault> {
+        let Dest::Unicast(here) = packet.to else {
+            let what = "a multicast; only Tensix tiles receive them";
+            return Err(self.content.fault(FaultClass::UnsupportedFunctionality, what, 0));
+        };
+        match &packet.body {
+            &Body::ReadRequest { addr, len, .. } => {
+                if len > MAX_PACKET_BYTES {
+                    let what = format!("a read of {len} bytes; a packet holds {MAX_PACKET_BYTES}");
+                    return Err(self.content.fault(FaultClass::UndefinedBehavior, &what, addr));
+                }
+                let answer = noc::serve(at, here, packet, &mut self.content)?;
+                let port = self.ports.entry((packet.noc, here)).or_insert_with(|| Pipe::new(timing::DRAM_ENDPOINT));
+                let taken = port.start(at);
+                port.serve(at, 1);
+                let done = self.channel.serve(taken, u64::from(len)) + timing::DRAM_ACCESS;
+                self.bytes_read += u64::from(len);
+                if let Some(answer) = answer {
+                    // The packet leaves flit by flit; its last flit must not overtake the memory.
+                    let first = done.saturating_sub(answer.body.data_flits());
+                    out.push(first.max(taken + timing::DRAM_ACCESS), answer);
+                }
+            }
+            Body::AtomicRequest { addr, .. } => {
+                let what = "an atomic; atomics work on L1 only";
+                return Err(self.content.fault(FaultClass::UnsupportedFunctionality, what, *addr));
+            }
+            body => {
+                let answer = noc::serve(at, here, packet, &mut self.content)?;
+                let bytes = if let Body::WriteRequest { data, .. } = body { data.len() as u64 } else { 0 };
+                let done = self.channel.serve(at, bytes) + timing::DRAM_ACCESS;
+                self.bytes_written += bytes;
+                if let Some(answer) = answer {
+                    out.push(done, answer);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Node for DramBank {
+    fn next(&self) -> Cycle {
+        self.arrivals.next()
+    }
+    fn deliver(&mut self, at: Cycle, packet: Packet) {
+        self.arrivals.push(at, packet);
+    }
+    fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
+        while let Some((at, packet)) = self.arrivals.pop_before(out.horizon(until)) {
+            self.serve(at, &packet, out).map_err(|fault| fault.at_cycle(at))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,113 @@
+//! Memory that costs host memory only where it was written.
+//!
+//! A board has 28 or 32 GiB of DRAM and a program touches little of it. Untouched memory reads as zero (the chip's content after power-on
+//! is undefined; zero makes runs repeatable).
+
+/// Bytes of a page.
+const PAGE: usize = 64 << 10;
+
+type Page = Box<[u8; PAGE]>;
+
+/// An access beyond the end of a memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{len} bytes at {addr:#x} leave the memory of {size:#x} bytes")]
+pub struct OutOfRange {
+    /// First byte of the access.
+    pub addr: u64,
+    /// Bytes of the access.
+    pub len: usize,
+    /// Bytes of the memory.
+    pub size: u64,
+}
+
+/// A memory of fixed size, allocated page by page on the first write.
+pub struct SparseMemory {
+    pages: Vec<Option<Page>>,
+    size: u64,
+}
+
+impl std::fmt::Debug for SparseMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SparseMemory").field("size", &self.size).field("resident", &self.resident()).finish()
+    }
+}
+
+impl SparseMemory {
+    /// A memory of `size` bytes, all zero.
+    pub fn new(size: u64) -> Self {
+        let count = usize::try_from(size.div_ceil(PAGE as u64)).unwrap_or(0);
+        let mut pages = Vec::new();
+        pages.resize_with(count, || None);
+        Self { pages, size }
+    }
+
+    /// Bytes of the memory.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Bytes of host memory that hold content.
+    pub fn resident(&self) -> u64 {
+        self.pages.iter().flatten().count() as u64 * PAGE as u64
+    }
+
+    /// Reads `out.len()` bytes at `addr`.
+    ///
+    /// # Errors
+    /// Some of the bytes lie behind the end.
+    pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
+        self.check(addr, out.len())?;
+        let mut rest = out;
+        let mut addr = addr;
+        while !rest.is_empty() {
+            let (page, at) = split(addr);
+            let n = rest.len().min(PAGE - at);
+            let (now, later) = rest.split_at_mut(n);
+            match &self.pages[page] {
+                Some(p) => now.copy_from_slice(&p[at..at + n]),
+                None => now.fill(0),
+            }
+            rest = later;
+            addr += n as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes `data` at `addr`. Zeros written to untouched pages allocate nothing.
+    ///
+    /// # Errors
+    /// Some of the bytes lie behind the end; nothing is written.
+    pub fn write(&mut self, addr: u64, data: &[u8]) -> Result<(), OutOfRange> {
+        self.check(addr, data.len())?;
+        let mut rest = data;
+        let mut addr = addr;
+        while !rest.is_empty() {
+            let (page, at) = split(addr);
+            let n = rest.len().min(PAGE - at);
+            let (now, later) = rest.split_at(n);
+            let slot = &mut self.pages[page];
+            if slot.is_some() || now.iter().any(|&b| b != 0) {
+                slot.get_or_insert_with(new_page)[at..at + n].copy_from_slice(now);
+            }
+            rest = later;
+            addr += n as u64;
+        }
+        Ok(())
+    }
+
+    fn check(&self, addr: u64, len: usize) -> Result<(), OutOfRange> {
+        match addr.checked_add(len as u64) {
+            Some(end) if end <= self.size => Ok(()),
+            _ => Err(OutOfRange { addr, len, size: self.size }),
+        }
+    }
+}
+
+/// Page number and offset in it.
+fn split(addr: u64) -> (usize, usize) {
+    ((addr / PAGE as u64) as usize, (addr % PAGE as u64) as usize)
+}
+
+fn new_page() -> Page {
+    vec![0u8; PAGE].into_boxed_slice().try_into().expect("the slice has the length of a page")
+}

@@ -1,0 +1,164 @@
+use super::*;
+use crate::noc::Reply;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const PORT0: Place = Place { node: 4, x: 0, y: 0 };
+const PORT1: Place = Place { node: 4, x: 0, y: 1 };
+const CORE: Place = Place { node: 9, x: 1, y: 2 };
+const REPLY: Reply = Reply { to: CORE, trid: 3, addr: 0x2000 };
+
+fn bank() -> DramBank {
+    DramBank::new(0)
+}
+
+fn packet(to: Place, body: Body) -> Packet {
+    Packet { noc: 0, from: CORE, to: Dest::Unicast(to), body }
+}
+
+fn read(addr: u64, len: u32) -> Body {
+    Body::ReadRequest { addr, len, reply: REPLY }
+}
+
+fn write(addr: u64, data: &[u8], mask: Option<u64>, reply: Option<Reply>) -> Body {
+    Body::WriteRequest { addr, data: Arc::from(data), mask, reply }
+}
+
+fn run(bank: &mut DramBank) -> Result<Vec<(Cycle, Packet)>, Fault> {
+    let (mut out, mut taken, mut all) = (Outbox::default(), Vec::new(), Vec::new());
+    while bank.next() < crate::NEVER {
+        bank.run(crate::NEVER, &mut out)?;
+        out.take_before(crate::NEVER, &mut taken);
+        all.extend(taken.drain(..).map(|d| (d.at, d.packet)));
+    }
+    Ok(all)
+}
+
+#[test]
+fn a_write_through_one_port_is_read_through_another() {
+    let mut b = bank();
+    b.deliver(10, packet(PORT0, write(64, &[1, 2, 3, 4], None, Some(REPLY))));
+    b.deliver(11, packet(PORT1, read(62, 8)));
+    let left = run(&mut b).unwrap();
+    assert_eq!(left.len(), 2);
+    assert_eq!(left[0].1.body, Body::WriteAck { reply: REPLY });
+    assert_eq!(left[0].1.from, PORT0);
+    assert_eq!(left[1].1.body, Body::ReadResponse { reply: REPLY, data: Arc::from([0, 0, 1, 2, 3, 4, 0, 0]) });
+    assert_eq!(left[1].1.from, PORT1);
+    assert_eq!(left[1].1.to, Dest::Unicast(CORE));
+    assert_eq!(b.traffic(), (8, 4));
+}
+
+#[test]
+fn the_ends_of_the_bank_are_memory_and_one_byte_further_is_a_fault() {
+    let mut b = bank();
+    let last = DRAM_BANK_BYTES - 4;
+    b.deliver(0, packet(PORT0, write(last, &[9, 8, 7, 6], None, None)));
+    b.deliver(0, packet(PORT0, write(0, &[5], None, None)));
+    assert!(run(&mut b).unwrap().is_empty(), "posted writes are not answered");
+    let mut four = [0; 4];
+    b.peek(last, &mut four).unwrap();
+    assert_eq!(four, [9, 8, 7, 6]);
+    assert_eq!(b.resident(), 2 * 65536, "two pages of 65536");
+
+    for body in [read(last + 1, 4), write(last + 1, &[0; 4], None, None), read(u64::MAX, 16)] {
+        let mut b = bank();
+        b.deliver(7, packet(PORT0, body));
+        let fault = run(&mut b).unwrap_err();
+        assert_eq!(fault.class, FaultClass::UndefinedBehavior);
+        assert_eq!(fault.site.cycle, Some(7));
+        assert!(fault.site.addr.is_some_and(|a| a > last));
+    }
+}
+
+#[test]
+fn a_masked_write_leaves_the_other_bytes() {
+    let mut b = bank();
+    b.poke(0, &[0xAA; 64]).unwrap();
+    b.deliver(0, packet(PORT0, write(0, &[0x11; 64], Some(0b1010 | 1 << 63), None)));
+    run(&mut b).unwrap();
+    let mut got = [0; 64];
+    b.peek(0, &mut got).unwrap();
+    let mut want = [0xAA; 64];
+    for i in [1, 3, 63] {
+        want[i] = 0x11;
+    }
+    assert_eq!(got, want);
+}
+
+#[test]
+fn atomics_are_not_supported() {
+    let mut b = bank();
+    b.deliver(0, packet(PORT0, Body::AtomicRequest { addr: 16, len_be: 0x1000, data: 1, reply: None }));
+    let fault = run(&mut b).unwrap_err();
+    assert_eq!(fault.class, FaultClass::UnsupportedFunctionality);
+    assert_eq!(fault.site.addr, Some(16));
+}
+
+#[test]
+fn small_reads_of_one_port_are_bound_by_the_port() {
+    let mut b = bank();
+    for _ in 0..6 {
+        b.deliver(1000, packet(PORT0, read(0, 32)));
+    }
+    b.deliver(1000, packet(PORT1, read(0, 32)));
+    let left = run(&mut b).unwrap();
+    let at = |p: Place| left.iter().filter(|(_, k)| k.from == p).map(|(at, _)| *at).collect::<Vec<_>>();
+    // 82 cycles for five reads: the sixth is taken 82 cycles after the first.
+    let port0 = at(PORT0);
+    assert_eq!(port0[5] - port0[0], 82);
+    assert_eq!(port0[0], 1000 + timing::DRAM_ACCESS);
+    // The other port does not wait for it.
+    assert!(at(PORT1)[0] < port0[1]);
+}
+
+#[test]
+fn large_reads_of_all_ports_share_the_bank() {
+    let mut b = bank();
+    for i in 0..20 {
+        b.deliver(0, packet(if i % 2 == 0 { PORT0 } else { PORT1 }, read(0, 16384)));
+    }
+    let left = run(&mut b).unwrap();
+    let last = left.iter().map(|(at, p)| at + p.body.data_flits()).max().unwrap();
+    // 20 * 16384 bytes at 1280 bytes per 27 cycles.
+    assert_eq!(last, (20u64 * 16384 * 27).div_ceil(1280) + timing::DRAM_ACCESS);
+}
+
+#[test]
+fn a_lone_bank_stops_where_an_answer_could_come() {
+    let mut b = bank();
+    b.deliver(0, packet(PORT0, read(0, 64)));
+    b.deliver(1000, packet(PORT0, read(0, 64)));
+    let mut out = Outbox::default();
+    b.run(crate::NEVER, &mut out).unwrap();
+    assert!(out.earliest().is_some_and(|at| at >= timing::DRAM_ACCESS));
+    assert_eq!(b.next(), 1000, "the second request waits until the first answer is on its way");
+}
+
+proptest! {
+    #[test]
+    fn a_sparse_memory_behaves_as_an_array(writes in prop::collection::vec((0u64..300_000, prop::collection::vec(any::<u8>(), 0..200)), 0..40)) {
+        let mut sparse = SparseMemory::new(300_000);
+        let mut array = vec![0u8; 300_000];
+        for (addr, data) in &writes {
+            let at = *addr as usize;
+            let fits = at + data.len() <= array.len();
+            prop_assert_eq!(sparse.write(*addr, data).is_ok(), fits);
+            if fits {
+                array[at..at + data.len()].copy_from_slice(data);
+            }
+        }
+        let mut got = vec![1; 300_000];
+        sparse.read(0, &mut got).unwrap();
+        prop_assert_eq!(got, array);
+    }
+
+    #[test]
+    fn no_request_panics(addr: u64, len: u32, mask: Option<u64>, data in prop::collection::vec(any::<u8>(), 0..100), at in 0u64..1 << 40) {
+        let mut b = bank();
+        b.deliver(at, packet(PORT0, read(addr, len)));
+        let _ = run(&mut b);
+        b.deliver(at, packet(PORT0, write(addr, &data, mask, Some(REPLY))));
+        let _ = run(&mut b);
+    }
+}

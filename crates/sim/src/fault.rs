@@ -1,0 +1,124 @@
+//! Faults: what a program did that the chip does not promise to survive.
+//!
+//! One taxonomy for the whole chip (design decision 6). A fault is a value: it poisons the device and reaches the caller; it never ends the
+//! process.
+
+use std::fmt;
+use tilework_abi::noc::NocXy;
+use tilework_abi::tensix::Processor;
+use tilework_riscv::Cycle;
+
+/// The kinds of faults.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultClass {
+    /// The documents say that anything may happen.
+    UndefinedBehavior,
+    /// A value was used that the documents leave open.
+    UnpredictableValueUsed,
+    /// It works on this chip but is promised nowhere.
+    NonContractualBehavior,
+    /// The chip does not have this.
+    UnsupportedFunctionality,
+    /// The chip has this; the simulator does not, yet.
+    UnimplementedFunctionality,
+    /// No document says what happens.
+    MissingSpecification,
+}
+
+impl fmt::Display for FaultClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UndefinedBehavior => "undefined behaviour",
+            Self::UnpredictableValueUsed => "unpredictable value used",
+            Self::NonContractualBehavior => "non-contractual behaviour",
+            Self::UnsupportedFunctionality => "unsupported functionality",
+            Self::UnimplementedFunctionality => "unimplemented functionality",
+            Self::MissingSpecification => "missing specification",
+        })
+    }
+}
+
+/// Where a fault happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FaultSite {
+    /// The tile.
+    pub tile: Option<NocXy>,
+    /// The core.
+    pub core: Option<Processor>,
+    /// The instruction.
+    pub pc: Option<u32>,
+    /// The accessed address.
+    pub addr: Option<u64>,
+    /// The cycle.
+    pub cycle: Option<Cycle>,
+}
+
+/// A fault: its class, what happened, where, and what to read about it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// Which kind.
+    pub class: FaultClass,
+    /// What happened, in one sentence without a full stop.
+    pub what: String,
+    /// Where.
+    pub site: FaultSite,
+    /// The page to read.
+    pub read: &'static str,
+}
+
+impl Fault {
+    /// A fault without a place; whoever knows the place fills it in.
+    pub fn new(class: FaultClass, what: impl Into<String>, read: &'static str) -> Self {
+        Self { class, what: what.into(), site: FaultSite::default(), read }
+    }
+    /// Names the address, unless it is named already.
+    #[must_use]
+    pub fn at_addr(mut self, addr: u64) -> Self {
+        self.site.addr.get_or_insert(addr);
+        self
+    }
+    /// Names the tile, unless it is named already.
+    #[must_use]
+    pub fn at_tile(mut self, tile: NocXy) -> Self {
+        self.site.tile.get_or_insert(tile);
+        self
+    }
+    /// Names the core and instruction, unless named already.
+    #[must_use]
+    pub fn at_core(mut self, core: Processor, pc: u32) -> Self {
+        self.site.core.get_or_insert(core);
+        self.site.pc.get_or_insert(pc);
+        self
+    }
+    /// Names the cycle, unless it is named already.
+    #[must_use]
+    pub fn at_cycle(mut self, cycle: Cycle) -> Self {
+        self.site.cycle.get_or_insert(cycle);
+        self
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.class, self.what)?;
+        let site = &self.site;
+        if let Some(tile) = site.tile {
+            write!(f, ", tile {tile}")?;
+        }
+        if let Some(core) = site.core {
+            write!(f, ", {core}")?;
+        }
+        if let Some(pc) = site.pc {
+            write!(f, ", pc {pc:#x}")?;
+        }
+        if let Some(addr) = site.addr {
+            write!(f, ", address {addr:#x}")?;
+        }
+        if let Some(cycle) = site.cycle {
+            write!(f, ", cycle {cycle}")?;
+        }
+        write!(f, " (see {})", self.read)
+    }
+}
+
+impl std::error::Error for Fault {}

@@ -1,0 +1,27 @@
+//! The simulated chip: a Tenstorrent Blackhole, executing firmware instruction by instruction.
+//!
+//! The crate knows registers, memories and packets; it has never heard of queues or programs. A [`Chip`] is a set of
+//! [`Node`]s (Tensix tiles, DRAM banks, the PCIe tile, the ARC tile) on two NoCs under one virtual clock. Nodes touch each
+//! other only by packets, and no packet arrives sooner than [`timing::LOOKAHEAD`] cycles after it left, so every node may
+//! run that far alone: the scheduler works in such windows and the result does not depend on the order within a window.
+
+#![warn(missing_docs)]
+
+mod chip;
+mod agenda;
+mod fault;
+mod node;
+mod sched;
+
+pub mod arc;
+pub mod dram;
+pub mod noc;
+pub mod pcie;
+pub mod tensix;
+pub mod tile;
+pub mod timing;
+
+pub use chip::{Chip, ChipConfig, ChipError, ChipStats};
+pub use fault::{Fault, FaultClass, FaultSite};
+pub use node::{Memory, Node, NEVER};
+pub use tilework_riscv::Cycle;

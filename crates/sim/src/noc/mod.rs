@@ -1,0 +1,22 @@
+//! The two NoCs: packets, coordinates, NIUs and the network between them.
+//!
+//! A tile's [`Niu`] turns register writes into [`Packet`]s and packets into memory accesses and counters; the [`Network`] carries packets
+//! over both tori and says when they arrive; the [`Grid`] says which tile coordinates mean. Follows BlackholeA0/NoC and, where
+//! that has no page, WormholeB0/NoC of the ISA documents.
+
+mod atomics;
+mod grid;
+mod network;
+mod niu;
+mod packet;
+mod responder;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+pub use grid::{Grid, GridBuilder, GridError, TileKind};
+pub use network::Network;
+pub use niu::{Niu, Request, Start};
+pub use packet::{Body, Data, Departure, Dest, NodeId, Outbox, Packet, Place, Reply, Touch};
+pub use responder::{read_response, serve, write_ack};
+pub use stats::NocStats;

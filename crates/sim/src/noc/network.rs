@@ -1,0 +1,228 @@
+//! The routers and links of both NoCs: when does a packet arrive.
+//!
+//! A NoC is a torus of 17 x 12 routers. Coordinates here are those of NoC 0. NoC 0 moves data right, then down; NoC 1 up, then left
+//! (WormholeB0/NoC/RoutingPaths.md; `NOC_NODE_ID` bit 28 of BlackholeA0/NoC/MemoryMap.md). A packet's head takes a fixed time per hop and
+//! waits at each link until the packets before it have passed; its tail follows one flit a cycle behind. Packets are handled in the
+//! order of departure, so those between the same two NIUs never overtake each other. Virtual channels are not modelled: where hardware interleaves
+//! two packets on a link, here the second waits for the first, which takes both the same time to be through; and a packet that waits does
+//! not hold up the links behind it. A path reservation (`NOC_CMD_PATH_RESERVE`) takes no time.
+
+use super::grid::{ROUTERS, router_index};
+use super::packet::NodeId;
+use super::{Departure, Dest, NocStats, Packet, Place};
+use crate::{Cycle, timing};
+use tilework_abi::noc::{GRID_X, GRID_Y};
+
+const NOCS: usize = 2;
+const WIDTH: u8 = GRID_X as u8;
+const HEIGHT: u8 = GRID_Y as u8;
+
+/// From when on each link of one NoC is free.
+#[derive(Clone, Debug)]
+struct Links {
+    /// NIU to router.
+    inject: [Cycle; ROUTERS],
+    /// Router to the next one in X.
+    x: [Cycle; ROUTERS],
+    /// Router to the next one in Y.
+    y: [Cycle; ROUTERS],
+    /// Router to NIU.
+    eject: [Cycle; ROUTERS],
+}
+
+impl Links {
+    const fn new() -> Self {
+        Self { inject: [0; ROUTERS], x: [0; ROUTERS], y: [0; ROUTERS], eject: [0; ROUTERS] }
+    }
+}
+
+/// Waits for a link, holds it for a packet's flits, and returns when its head comes out at the other end.
+#[inline]
+fn cross(free_at: &mut Cycle, head: Cycle, flits: u64, latency: u64) -> Cycle {
+    let start = head.max(*free_at);
+    *free_at = start + flits * timing::FLIT;
+    start + latency
+}
+
+/// One step in the direction of data flow.
+#[inline]
+const fn step(noc: usize, v: u8, size: u8) -> u8 {
+    if noc == 0 {
+        if v + 1 == size { 0 } else { v + 1 }
+    } else if v == 0 {
+        size - 1
+    } else {
+        v - 1
+    }
+}
+
+/// Both NoCs.
+#[derive(Clone, Debug)]
+pub struct Network {
+    links: Box<[Links; NOCS]>,
+    stats: NocStats,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Network {
+    /// Idle NoCs.
+    pub fn new() -> Self {
+        Self { links: Box::new([const { Links::new() }; NOCS]), stats: NocStats::default() }
+    }
+
+    /// What both NoCs have carried.
+    pub fn stats(&self) -> NocStats {
+        self.stats
+    }
+
+    /// Carries `departures`, which must come in the order of (cycle, sender, order of leaving), and empties the list. `deliver` gets the
+    /// cycle at which the last flit is there, the receiving node and the packet, addressed to the receiving NIU alone. A cycle is at
+    /// least [`timing::LOOKAHEAD`] after the departure.
+    pub fn route(&mut self, departures: &mut Vec<Departure>, mut deliver: impl FnMut(Cycle, NodeId, Packet)) {
+        for Departure { at, packet } in departures.drain(..) {
+            self.stats.count(&packet);
+            match &packet.to {
+                Dest::Unicast(to) => {
+                    let to = *to;
+                    let arrival = self.unicast(at, &packet, to);
+                    deliver(arrival, to.node, packet);
+                }
+                Dest::Multicast(tiles) => {
+                    let tiles = tiles.clone();
+                    self.multicast(at, &packet, &tiles, true, &mut deliver);
+                }
+                Dest::MulticastY(tiles) => {
+                    let tiles = tiles.clone();
+                    self.multicast(at, &packet, &tiles, false, &mut deliver);
+                }
+            }
+        }
+    }
+
+    fn unicast(&mut self, at: Cycle, packet: &Packet, to: Place) -> Cycle {
+        let noc = usize::from(packet.noc & 1);
+        let flits = packet.body.flits();
+        let links = &mut self.links[noc];
+        let (mut x, mut y) = inside(packet.from);
+        let (to_x, to_y) = inside(to);
+        let mut head = cross(&mut links.inject[index(x, y)], at, flits, timing::NIU_TO_ROUTER);
+        if (x, y) == (to_x, to_y) {
+            head += timing::ROUTER_HOP; // see timing::LOOKAHEAD
+        }
+        if noc == 1 {
+            while y != to_y {
+                head = cross(&mut links.y[index(x, y)], head, flits, timing::ROUTER_HOP);
+                y = step(noc, y, HEIGHT);
+            }
+        }
+        while x != to_x {
+            head = cross(&mut links.x[index(x, y)], head, flits, timing::ROUTER_HOP);
+            x = step(noc, x, WIDTH);
+        }
+        while y != to_y {
+            head = cross(&mut links.y[index(x, y)], head, flits, timing::ROUTER_HOP);
+            y = step(noc, y, HEIGHT);
+        }
+        head = cross(&mut links.eject[index(x, y)], head, flits, timing::ROUTER_TO_NIU);
+        head + flits * timing::FLIT
+    }
+
+    /// Carries a copy to each of `tiles` along one tree (RoutingPaths.md, "Broadcast routes", and its drawing): along the major axis to the first
+    /// wanted line, then along the minor axis, and from there on the major axis through every wanted line. Each link is used once.
+    fn multicast(
+        &mut self,
+        at: Cycle,
+        packet: &Packet,
+        tiles: &[Place],
+        x_major: bool,
+        deliver: &mut impl FnMut(Cycle, NodeId, Packet),
+    ) {
+        let noc = usize::from(packet.noc & 1);
+        let flits = packet.body.flits();
+        let links = &mut self.links[noc];
+        let tree = Tree::new(tiles, x_major);
+        let (x, y) = inside(packet.from);
+        let mut at_niu = [0; ROUTERS];
+        let mut head = cross(&mut links.inject[index(x, y)], at, flits, timing::NIU_TO_ROUTER);
+        let (mut major, mut minor) = if x_major { (x, y) } else { (y, x) };
+        let (major_size, minor_size) = if x_major { (WIDTH, HEIGHT) } else { (HEIGHT, WIDTH) };
+        let router = |major: u8, minor: u8| if x_major { index(major, minor) } else { index(minor, major) };
+        let (major_links, minor_links) =
+            if x_major { (&mut links.x, &mut links.y) } else { (&mut links.y, &mut links.x) };
+
+        while tree.majors >> major & 1 == 0 && tree.majors != 0 {
+            head = cross(&mut major_links[router(major, minor)], head, flits, timing::ROUTER_HOP);
+            major = step(noc, major, major_size);
+        }
+        let mut lines = tree.minors.count_ones();
+        while lines > 0 {
+            if tree.minors >> minor & 1 == 1 {
+                lines -= 1;
+                let (mut along, mut branch, mut left) = (major, head, tree.majors.count_ones());
+                loop {
+                    let here = router(along, minor);
+                    if tree.majors >> along & 1 == 1 {
+                        if tree.members[here] {
+                            let niu = cross(&mut links.eject[here], branch, flits, timing::ROUTER_TO_NIU);
+                            at_niu[here] = niu + flits * timing::FLIT;
+                        }
+                        left -= 1;
+                        if left == 0 {
+                            break;
+                        }
+                    }
+                    branch = cross(&mut major_links[here], branch, flits, timing::ROUTER_HOP);
+                    along = step(noc, along, major_size);
+                }
+                if lines == 0 {
+                    break;
+                }
+            }
+            head = cross(&mut minor_links[router(major, minor)], head, flits, timing::ROUTER_HOP);
+            minor = step(noc, minor, minor_size);
+        }
+        for &tile in tiles {
+            let (x, y) = inside(tile);
+            let own = (x, y) == inside(packet.from);
+            let arrival = at_niu[index(x, y)] + if own { timing::ROUTER_HOP } else { 0 };
+            deliver(arrival, tile.node, Packet { to: Dest::Unicast(tile), ..packet.clone() });
+        }
+    }
+}
+
+/// Which routers a multicast wants.
+struct Tree {
+    majors: u32,
+    minors: u32,
+    members: [bool; ROUTERS],
+}
+
+impl Tree {
+    fn new(tiles: &[Place], x_major: bool) -> Self {
+        let mut tree = Self { majors: 0, minors: 0, members: [false; ROUTERS] };
+        for &tile in tiles {
+            let (x, y) = inside(tile);
+            let (major, minor) = if x_major { (x, y) } else { (y, x) };
+            tree.majors |= 1 << major;
+            tree.minors |= 1 << minor;
+            tree.members[index(x, y)] = true;
+        }
+        tree
+    }
+}
+
+/// Coordinates of a place. Those of a grid always lie on the torus; any other would be a mistake of the caller and is taken as its edge.
+#[inline]
+fn inside(place: Place) -> (u8, u8) {
+    (place.x.min(WIDTH - 1), place.y.min(HEIGHT - 1))
+}
+
+#[inline]
+fn index(x: u8, y: u8) -> usize {
+    router_index(x, y).unwrap_or(0)
+}

@@ -1,0 +1,116 @@
+//! One NIU of a Tensix tile: four request initiators, configuration, counters, and both ends of every transaction.
+//!
+//! Follows BlackholeA0/NoC/MemoryMap.md and Counters.md. A request passes three points: software writes `NOC_CMD_CTRL`
+//! ([`Niu::write`]), the packet leaves ([`Niu::depart`]), the answer comes back ([`Niu::receive`]). The page's "virtual channel number is
+//! assigned" and "packet leaves" are one point here, and requests leave in the order in which software started them, one after the
+//! other: a stricter order than hardware promises, and a legal one (WormholeB0/NoC/Ordering.md).
+//!
+//! Not modelled, each a fault when used: reconfigured coordinate translation and broadcast opt-out, interrupts, delivery to the overlay,
+//! header store, arbitration priorities, accumulating writes, non-rectangular broadcasts. Starting a request does not write translated
+//! coordinates back to the initiator.
+
+mod receive;
+mod regs;
+mod request;
+
+pub use request::{Request, Start};
+
+use super::{Grid, NocStats, Packet, Place, TileKind};
+use crate::{Cycle, Fault, FaultClass};
+use regs::Initiator;
+use std::sync::Arc;
+use tilework_abi::noc::{CMD_BUFS, NocXy, counter};
+
+const COUNTERS_PAGE: &str = "BlackholeA0/NoC/Counters.md";
+const MAP_PAGE: &str = "BlackholeA0/NoC/MemoryMap.md";
+/// Width of the per-transaction-id counters (Counters.md: 8 bits).
+const ID_COUNTER_MASK: u32 = 0xFF;
+
+/// What the requests of an unfinished linked transaction must agree on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Link {
+    dest: u32,
+    multicast: bool,
+    y_major: bool,
+}
+
+/// The NIU of one Tensix tile on one NoC.
+#[derive(Debug)]
+pub struct Niu {
+    noc: u8,
+    place: Place,
+    logical: NocXy,
+    endpoint_id: u32,
+    grid: Arc<Grid>,
+    initiators: [Initiator; CMD_BUFS as usize],
+    config: [u32; regs::CONFIG_WORDS],
+    counters: [u32; counter::COUNT],
+    /// The cycle at which the last request's last flit has left.
+    free_at: Cycle,
+    link: Option<Link>,
+    stats: NocStats,
+}
+
+impl Niu {
+    /// The NIU at `place` on NoC `noc` (0 or 1), with the coordinates `logical` in translated space and the given `NOC_ENDPOINT_ID`.
+    pub fn new(noc: u8, place: Place, logical: NocXy, endpoint_id: u32, grid: Arc<Grid>) -> Self {
+        Self {
+            noc: noc & 1,
+            place,
+            logical,
+            endpoint_id,
+            grid,
+            initiators: Default::default(),
+            config: regs::reset_config(logical),
+            counters: [0; counter::COUNT],
+            free_at: 0,
+            link: None,
+            stats: NocStats::default(),
+        }
+    }
+
+    /// What this NIU has put on its NoC, answers included.
+    pub fn stats(&self) -> NocStats {
+        self.stats
+    }
+
+    /// Status counter `index` ([`counter`]), as software reads it; 0 beyond the last.
+    pub fn counter(&self, index: usize) -> u32 {
+        self.counters.get(index).copied().unwrap_or(0)
+    }
+
+    fn count(&mut self, index: usize, by: u32) {
+        self.counters[index] = self.counters[index].wrapping_add(by);
+    }
+
+    fn count_id(&mut self, first: usize, trid: u8, by: u32) {
+        let slot = &mut self.counters[first + usize::from(trid & 0xF)];
+        *slot = slot.wrapping_add(by) & ID_COUNTER_MASK;
+    }
+
+    fn uncount_id(&mut self, first: usize, trid: u8) {
+        self.count_id(first, trid, ID_COUNTER_MASK); // minus 1 modulo 256
+    }
+
+    fn kind_of(&self, place: Place) -> TileKind {
+        // Places come from the grid; a tile that the grid does not know is this NIU's own in a test.
+        self.grid.kind(place).unwrap_or(TileKind::Tensix)
+    }
+
+    fn place_of(&self, word: u32, register: &str) -> Result<Place, Fault> {
+        self.grid.resolve(self.noc, word).ok_or_else(|| {
+            let xy = NocXy::decode(word);
+            let what = format!("no tile has the coordinates {xy} of {register} on NoC {}", self.noc);
+            Fault::new(FaultClass::UndefinedBehavior, what, MAP_PAGE)
+        })
+    }
+
+    fn send(&mut self, at: Cycle, packet: Packet, out: &mut super::Outbox) {
+        self.stats.count(&packet);
+        out.push(at, packet);
+    }
+
+    fn named(&self, fault: Fault, at: Cycle) -> Fault {
+        fault.at_tile(self.logical).at_cycle(at)
+    }
+}

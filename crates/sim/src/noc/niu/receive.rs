@@ -1,0 +1,106 @@
+//! The receiving end: requests of others are served, answers to own requests are taken in.
+//!
+//! Each counter moves as BlackholeA0/NoC/Counters.md says, all at the cycle at which the packet's last flit arrives; memory changes at that
+//! cycle too. Only the answer takes time: see `timing::SERVE_READ` and its neighbours.
+
+use super::Niu;
+use crate::noc::responder::{read_data, read_response, write_ack, write_data};
+use crate::noc::{Body, Dest, Outbox, Packet, Reply, atomics};
+use crate::{Cycle, Fault, Memory, timing};
+use tilework_abi::noc::counter as c;
+
+impl Niu {
+    /// Takes in a packet whose last flit arrives at cycle `at`.
+    ///
+    /// # Errors
+    /// An access that the memory refuses, an atomic outside L1.
+    pub fn receive(
+        &mut self,
+        at: Cycle,
+        packet: Packet,
+        mem: &mut (impl Memory + ?Sized),
+        out: &mut Outbox,
+    ) -> Result<(), Fault> {
+        self.receive_at(at, packet, mem, out).map_err(|fault| self.named(fault, at))
+    }
+
+    fn receive_at(
+        &mut self,
+        at: Cycle,
+        packet: Packet,
+        mem: &mut (impl Memory + ?Sized),
+        out: &mut Outbox,
+    ) -> Result<(), Fault> {
+        let flits = packet.body.data_flits() as u32;
+        match packet.body {
+            Body::ReadRequest { addr, len, reply } => {
+                self.count(c::SLV_REQ_ACCEPTED, 1);
+                self.count(c::SLV_RD_REQ_RECEIVED, 1);
+                let data = read_data(at, addr, len, mem)?;
+                let answer = read_response(self.noc, self.place, reply, data);
+                self.count(c::SLV_RD_RESP_SENT, 1);
+                self.count(c::SLV_RD_DATA_WORD_SENT, answer.body.data_flits() as u32);
+                self.send(at + timing::SERVE_READ, answer, out);
+            }
+            Body::WriteRequest { addr, data, mask, reply } => {
+                self.count_write(reply.is_some(), flits);
+                write_data(at, addr, &data, mask, mem)?;
+                if let Some(reply) = reply {
+                    self.count(c::SLV_WR_ACK_SENT, 1);
+                    let answer = write_ack(self.noc, self.place, reply);
+                    self.send(at + timing::SERVE_WRITE, answer, out);
+                }
+            }
+            Body::AtomicRequest { addr, len_be, data, reply } => {
+                self.count(c::SLV_REQ_ACCEPTED, 1);
+                let received = match reply {
+                    Some(_) => c::SLV_NONPOSTED_ATOMIC_RECEIVED,
+                    None => c::SLV_POSTED_ATOMIC_RECEIVED,
+                };
+                self.count(received, 1);
+                let value = atomics::perform(at, addr, len_be, data, mem)?;
+                if let Some(reply) = reply {
+                    self.count(c::SLV_ATOMIC_RESP_SENT, 1);
+                    self.send_atomic_response(at, reply, value, out);
+                }
+            }
+            Body::ReadResponse { reply, data } => {
+                mem.write(at, reply.addr, &data)?;
+                self.count(c::MST_RD_RESP_RECEIVED, 1);
+                self.count(c::MST_RD_DATA_WORD_RECEIVED, flits);
+                self.uncount_id(c::MST_REQS_OUTSTANDING_ID, reply.trid);
+            }
+            Body::WriteAck { reply } => {
+                self.count(c::MST_WR_ACK_RECEIVED, 1);
+                self.uncount_id(c::MST_REQS_OUTSTANDING_ID, reply.trid);
+            }
+            Body::AtomicResponse { reply, value } => {
+                mem.write(at, reply.addr, &value.to_le_bytes())?;
+                self.count(c::MST_ATOMIC_RESP_RECEIVED, 1);
+                self.uncount_id(c::MST_REQS_OUTSTANDING_ID, reply.trid);
+            }
+        }
+        Ok(())
+    }
+
+    fn count_write(&mut self, answered: bool, flits: u32) {
+        let (started, received, words) = if answered {
+            (c::SLV_NONPOSTED_WR_REQ_STARTED, c::SLV_NONPOSTED_WR_REQ_RECEIVED, c::SLV_NONPOSTED_WR_DATA_WORD_RECEIVED)
+        } else {
+            (c::SLV_POSTED_WR_REQ_STARTED, c::SLV_POSTED_WR_REQ_RECEIVED, c::SLV_POSTED_WR_DATA_WORD_RECEIVED)
+        };
+        self.count(started, 1);
+        self.count(received, 1);
+        self.count(words, flits);
+    }
+
+    fn send_atomic_response(&mut self, at: Cycle, reply: Reply, value: u32, out: &mut Outbox) {
+        let answer = Packet {
+            noc: self.noc,
+            from: self.place,
+            to: Dest::Unicast(reply.to),
+            body: Body::AtomicResponse { reply, value },
+        };
+        self.send(at + timing::SERVE_ATOMIC, answer, out);
+    }
+}

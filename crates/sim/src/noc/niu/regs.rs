@@ -1,0 +1,226 @@
+//! The register file of an NIU.
+
+use super::{COUNTERS_PAGE, MAP_PAGE, Niu, Start};
+use crate::{Cycle, Fault, FaultClass};
+use tilework_abi::board;
+use tilework_abi::noc::{self, GRID_X, GRID_Y, NocXy, counter, init};
+use tilework_riscv::Access;
+
+/// Words of one request initiator before `NOC_CMD_CTRL` that exist.
+const INITIATOR_WORDS: usize = (init::BRCST_EXCLUDE / 4 + 1) as usize;
+/// Words of configuration.
+pub(super) const CONFIG_WORDS: usize = ((noc::CFG_END - noc::CFG_BASE) / 4) as usize;
+/// Bits of `NOC_PACKET_TAG` that exist (NoC/MemoryMap.md).
+const TAG_MASK: u32 = 0xFFFF;
+/// `NIU_TRANS_COUNT_RTZ_CFG` (NoC/MemoryMap.md).
+const RTZ_CFG: u32 = 0x178;
+/// `NIU_TRANS_COUNT_RTZ_CLR` (NoC/MemoryMap.md): nothing is stored.
+const RTZ_CLR: u32 = 0x17C;
+/// `NOC_NODE_ID` bit 28: X before Y (NoC/MemoryMap.md).
+const NODE_ID_X_FIRST: u32 = 1 << 28;
+
+/// One request initiator.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Initiator {
+    regs: [u32; INITIATOR_WORDS],
+    /// A request waits to leave: `NOC_CMD_CTRL` reads 1.
+    pub(super) busy: bool,
+    /// The hardware is splitting a long request.
+    pub(super) splitting: bool,
+}
+
+impl Initiator {
+    /// The field at offset `field` ([`init`]).
+    pub(super) fn get(&self, field: u32) -> u32 {
+        self.regs.get(field as usize / 4).copied().unwrap_or(0)
+    }
+    fn slot(&mut self, field: u32) -> Option<&mut u32> {
+        self.regs.get_mut(field as usize / 4)
+    }
+    /// A 64-bit value of two neighbouring fields.
+    pub(super) fn pair(&self, lo: u32, hi: u32) -> u64 {
+        u64::from(self.get(hi)) << 32 | u64::from(self.get(lo))
+    }
+    /// The page's step after each piece of a long request: the length shrinks and both addresses grow.
+    pub(super) fn advance(&mut self, bytes: u64) {
+        let fields = [
+            (init::AT_LEN_BE, init::AT_LEN_BE_1, bytes.wrapping_neg()),
+            (init::TARG_ADDR_LO, init::TARG_ADDR_MID, bytes),
+            (init::RET_ADDR_LO, init::RET_ADDR_MID, bytes),
+        ];
+        for (lo, hi, by) in fields {
+            let value = self.pair(lo, hi).wrapping_add(by);
+            if let Some(slot) = self.slot(lo) {
+                *slot = value as u32;
+            }
+            if let Some(slot) = self.slot(hi) {
+                *slot = (value >> 32) as u32;
+            }
+        }
+    }
+}
+
+/// Configuration as firmware leaves it: translation on, only Tensix rows and columns receive broadcasts (NoC/MemoryMap.md).
+pub(super) fn reset_config(logical: NocXy) -> [u32; CONFIG_WORDS] {
+    let mut config = [0; CONFIG_WORDS];
+    let mut set = |offset: u32, value: u32| config[((offset - noc::CFG_BASE) / 4) as usize] = value;
+    let columns = board::Board::P150.worker_columns().iter().fold(0u32, |m, &x| m | 1 << x);
+    let rows = (board::WORKER_Y_FIRST..=board::WORKER_Y_LAST).fold(0u32, |m, y| m | 1 << y);
+    set(noc::NIU_CFG_0, noc::NIU_CFG_0_TRANSLATE);
+    set(noc::ROUTER_CFG_1, !columns & ((1 << GRID_X) - 1));
+    set(noc::ROUTER_CFG_3, !rows & ((1 << GRID_Y) - 1));
+    set(noc::ID_LOGICAL, logical.encode());
+    config
+}
+
+/// The bits of a configuration register that have a purpose which the simulator cannot change (NoC/MemoryMap.md, "NIU and NoC router
+/// configuration"); all others are storage.
+fn fixed_bits(offset: u32) -> u32 {
+    const TRANSLATE_TABLES: core::ops::Range<u32> = 0x118..0x148;
+    const TRANSLATE_MASKS: core::ops::Range<u32> = 0x150..0x178;
+    match offset {
+        noc::NIU_CFG_0 => 0x1_F000,
+        noc::ROUTER_CFG_1 => (1 << GRID_X) - 1,
+        noc::ROUTER_CFG_3 => (1 << GRID_Y) - 1,
+        RTZ_CFG => 0xFFFF,
+        _ if TRANSLATE_TABLES.contains(&offset) || TRANSLATE_MASKS.contains(&offset) => u32::MAX,
+        _ => 0,
+    }
+}
+
+impl Niu {
+    /// Reads the register at `off` from the NIU's base. A busy `NOC_CMD_CTRL` is volatile; everything else changes only when the tile
+    /// knows about it.
+    ///
+    /// # Errors
+    /// A register that does not exist, or one that the simulator does not have.
+    pub fn read(&self, off: u32, at: Cycle) -> Result<(u32, Access), Fault> {
+        self.read_reg(off).map_err(|fault| self.named(fault, at))
+    }
+
+    fn read_reg(&self, off: u32) -> Result<(u32, Access), Fault> {
+        if let Some((buf, field)) = split(off) {
+            let initiator = &self.initiators[buf];
+            let value = match field {
+                init::CMD_CTRL if initiator.busy => return Ok((1, Access::Volatile)),
+                init::CMD_CTRL => 0,
+                noc::NODE_ID => self.node_id(),
+                noc::ENDPOINT_ID => self.endpoint_id,
+                _ if field <= init::BRCST_EXCLUDE => initiator.get(field),
+                _ => return Err(unknown(off, "read")),
+            };
+            return Ok((value, Access::Watched));
+        }
+        let value = match off {
+            RTZ_CLR => 0,
+            _ if in_config(off) => self.config[((off - noc::CFG_BASE) / 4) as usize],
+            _ if in_counters(off) => self.counter(((off - noc::COUNTERS) / 4) as usize),
+            _ => return Err(unknown(off, "read")),
+        };
+        Ok((value, Access::Watched))
+    }
+
+    /// `NOC_NODE_ID`: coordinates on this NoC, size, and whether X comes before Y. The dateline bits are left zero: they only matter for
+    /// virtual channels.
+    fn node_id(&self) -> u32 {
+        let (x, y) = (u32::from(self.place.x), u32::from(self.place.y));
+        let (x, y, first) = match self.noc {
+            0 => (x, y, NODE_ID_X_FIRST),
+            _ => ((GRID_X - 1).saturating_sub(x), (GRID_Y - 1).saturating_sub(y), 0),
+        };
+        x | y << 6 | GRID_X << 12 | GRID_Y << 19 | first
+    }
+
+    /// Writes the register at `off` from the NIU's base. Writing 1 to `NOC_CMD_CTRL` starts a request: the caller hands the returned
+    /// [`Start`] to [`Niu::depart`] when its cycle comes.
+    ///
+    /// # Errors
+    /// A register that does not exist, is read only or that the simulator does not have; a field of an initiator whose request has not left;
+    /// every request that hardware would not carry out as described.
+    pub fn write(&mut self, off: u32, value: u32, at: Cycle) -> Result<Option<Start>, Fault> {
+        self.write_reg(off, value, at).map_err(|fault| self.named(fault, at))
+    }
+
+    fn write_reg(&mut self, off: u32, value: u32, at: Cycle) -> Result<Option<Start>, Fault> {
+        if let Some((buf, field)) = split(off) {
+            return self.write_initiator(buf, field, value, at, off);
+        }
+        if off == noc::CLEAR_OUTSTANDING {
+            for i in (0..16).filter(|i| value & 1 << i != 0) {
+                self.counters[counter::MST_REQS_OUTSTANDING_ID + i] = 0;
+            }
+            return Ok(None);
+        }
+        if in_config(off) {
+            self.write_config(off, value)?;
+            return Ok(None);
+        }
+        Err(unknown(off, "write"))
+    }
+
+    fn write_initiator(
+        &mut self,
+        buf: usize,
+        field: u32,
+        value: u32,
+        at: Cycle,
+        off: u32,
+    ) -> Result<Option<Start>, Fault> {
+        let initiator = &mut self.initiators[buf];
+        let writable = field <= init::BRCST_EXCLUDE || field == init::CMD_CTRL;
+        if writable && initiator.busy {
+            return Err(Fault::new(
+                FaultClass::UndefinedBehavior,
+                format!("write of NIU register {off:#x} while the request of initiator {buf} has not left"),
+                "BlackholeA0/NoC/MemoryMap.md, NOC_CMD_CTRL",
+            ));
+        }
+        if field == init::CMD_CTRL {
+            return if value & 1 != 0 { self.start(buf, at).map(Some) } else { Ok(None) };
+        }
+        let mask = if field == init::PACKET_TAG { TAG_MASK } else { u32::MAX };
+        match initiator.slot(field) {
+            Some(slot) if writable => {
+                *slot = value & mask;
+                Ok(None)
+            }
+            _ => Err(unknown(off, "write")),
+        }
+    }
+
+    fn write_config(&mut self, off: u32, value: u32) -> Result<(), Fault> {
+        if off == RTZ_CLR {
+            return Ok(()); // clears interrupt sources, of which there are none
+        }
+        let slot = &mut self.config[((off - noc::CFG_BASE) / 4) as usize];
+        if (*slot ^ value) & fixed_bits(off) != 0 {
+            return Err(Fault::new(
+                FaultClass::UnimplementedFunctionality,
+                format!("NIU configuration register {off:#x} changes from {:#x} to {value:#x}", *slot),
+                "BlackholeA0/NoC/MemoryMap.md, NIU and NoC router configuration",
+            ));
+        }
+        *slot = value;
+        Ok(())
+    }
+}
+
+/// Initiator and field of an offset that lies in an initiator or repeats the identification registers beside it.
+fn split(off: u32) -> Option<(usize, u32)> {
+    let (buf, field) = (off / noc::CMD_BUF_STRIDE, off % noc::CMD_BUF_STRIDE);
+    (buf < noc::CMD_BUFS && field <= noc::ENDPOINT_ID && off.is_multiple_of(4)).then_some((buf as usize, field))
+}
+
+fn in_config(off: u32) -> bool {
+    (noc::CFG_BASE..noc::CFG_END).contains(&off) && off.is_multiple_of(4)
+}
+
+fn in_counters(off: u32) -> bool {
+    (noc::COUNTERS..noc::COUNTERS_END).contains(&off) && off.is_multiple_of(4)
+}
+
+fn unknown(off: u32, access: &str) -> Fault {
+    let page = if in_counters(off) { COUNTERS_PAGE } else { MAP_PAGE };
+    let what = format!("{access} of NIU register {off:#x}");
+    Fault::new(FaultClass::UnimplementedFunctionality, what, page)
+}

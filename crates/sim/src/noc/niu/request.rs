@@ -1,0 +1,465 @@
+//! Starting a request: from the fields of an initiator to a checked [`Request`], and from there to packets.
+//!
+//! Everything that can be judged when software writes `NOC_CMD_CTRL` is judged then, so that a fault names the instruction. What a request
+//! may be is in BlackholeA0/NoC/MemoryMap.md; which counter moves when is in BlackholeA0/NoC/Counters.md.
+
+use super::{COUNTERS_PAGE, Link, MAP_PAGE, Niu};
+use crate::noc::responder::read_data;
+use crate::noc::{Body, Dest, Outbox, Packet, Place, Reply, TileKind, atomics};
+use crate::{Cycle, Fault, FaultClass, Memory, timing};
+use std::sync::Arc;
+use tilework_abi::noc::{MAX_PACKET_BYTES, TAG_TRID_SHIFT, counter, ctrl, init};
+use tilework_abi::tensix;
+
+const CTRL_PAGE: &str = "BlackholeA0/NoC/MemoryMap.md, NOC_CTRL";
+const LEN_PAGE: &str = "BlackholeA0/NoC/MemoryMap.md, NOC_AT_LEN_BE";
+const SPLIT_PAGE: &str = "BlackholeA0/NoC/Counters.md, Automatic request splitting";
+const ALIGN_PAGE: &str = "the alignments in the public firmware headers (noc_parameters.h)";
+/// Low bits of both addresses that must agree, for reads of DRAM and host memory and for everything else (same header).
+const ALIGN_FAR_READ: u64 = 64;
+const ALIGN: u64 = 16;
+/// The header names no alignment for the ARC tile, whose registers are words.
+const ALIGN_ARC: u64 = 4;
+/// A request that hardware splits needs addresses aligned like this (Counters.md, "Automatic request splitting").
+const ALIGN_SPLIT: u64 = 64;
+/// `NOC_PACKET_TAG` bits 6 and 9 (NoC/MemoryMap.md): delivery to the overlay, header store.
+const TAG_UNIMPLEMENTED: u32 = 1 << 6 | 1 << 9;
+/// `NOC_CMD_ARB_PRIORITY` (NoC/MemoryMap.md).
+const ARB_PRIORITY: u32 = 0xF << 27;
+/// `NOC_CMD_L1_ACC_AT_EN` (NoC/MemoryMap.md).
+const L1_ACC_AT_EN: u32 = 1 << 31;
+/// The class bits of a static virtual channel number: 0 and 1 for unicast, 2 for multicast (NoC/MemoryMap.md).
+const VC_CLASS_SHIFT: u32 = ctrl::STATIC_VC_SHIFT + 1;
+const VC_CLASS_MULTICAST: u32 = 2;
+/// First and last byte beyond of a Tensix tile's registers and local RAMs (BabyRISCV/README.md, "Memory map").
+const MMIO: core::ops::Range<u64> = tensix::LOCAL_BASE as u64..1 << 32;
+
+/// A request whose packet leaves at a known cycle.
+#[must_use = "a request leaves only when its start is handed to `Niu::depart`"]
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Start {
+    /// When its first flit leaves the NIU.
+    pub at: Cycle,
+    /// What leaves.
+    pub request: Request,
+}
+
+/// A checked request of one initiator.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    initiator: u8,
+    trid: u8,
+    action: Action,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Action {
+    Read { from: Place, addr: u64, len: u64, reply: Reply },
+    Write { source: u64, to: Dest, addr: u64, len: u64, mask: Option<u64>, reply: Option<Reply> },
+    Inline { to: Dest, addr: u64, data: u32, reply: Option<Reply> },
+    Atomic { to: Dest, addr: u64, len_be: u32, data: u32, reply: Option<Reply> },
+}
+
+impl Action {
+    /// Length in bytes where hardware may split the request.
+    fn len(&self) -> u64 {
+        match self {
+            Self::Read { len, .. } | Self::Write { len, .. } => *len,
+            Self::Inline { .. } | Self::Atomic { .. } => 4,
+        }
+    }
+    /// Flits of its first packet.
+    fn flits(&self) -> u64 {
+        let bytes = match self {
+            Self::Read { .. } | Self::Atomic { .. } => 0,
+            Self::Write { len, .. } => (*len).min(u64::from(MAX_PACKET_BYTES)),
+            Self::Inline { .. } => 4,
+        };
+        1 + bytes.div_ceil(u64::from(tilework_abi::noc::FLIT_BYTES))
+    }
+}
+
+/// Where an address of a tile lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Space {
+    L1,
+    Mmio,
+    /// Memory of a tile other than Tensix; the tile checks it.
+    Device,
+}
+
+fn bad(what: impl Into<String>, page: &'static str) -> Fault {
+    Fault::new(FaultClass::UndefinedBehavior, what, page)
+}
+
+impl Niu {
+    /// Software wrote 1 to `NOC_CMD_CTRL` of an initiator at cycle `at`.
+    pub(super) fn start(&mut self, buf: usize, at: Cycle) -> Result<Start, Fault> {
+        if self.initiators.iter().any(|i| i.splitting) {
+            return Err(bad("a request starts while another one is being split", SPLIT_PAGE));
+        }
+        let action = self.decode(buf)?;
+        let link = self.check_link(buf)?;
+        let fields = &self.initiators[buf];
+        let trid = (fields.get(init::PACKET_TAG) >> TAG_TRID_SHIFT & 0xF) as u8;
+        let pieces = action.len().div_ceil(u64::from(MAX_PACKET_BYTES)) as u32;
+        let answered = match &action {
+            Action::Read { .. } => true,
+            Action::Write { reply, .. } | Action::Inline { reply, .. } | Action::Atomic { reply, .. } => {
+                reply.is_some()
+            }
+        };
+        // Counters.md, "as software writes to NOC_CMD_CTRL".
+        if answered {
+            self.count_id(counter::MST_REQS_OUTSTANDING_ID, trid, pieces);
+        }
+        if let Action::Write { .. } = action {
+            self.count_id(counter::MST_WRITE_REQS_OUTGOING_ID, trid, pieces);
+        }
+        self.link = link;
+        self.initiators[buf].busy = true;
+        self.initiators[buf].splitting = pieces > 1;
+        Ok(self.schedule(at + timing::NIU_ISSUE, Request { initiator: buf as u8, trid, action }))
+    }
+
+    fn schedule(&mut self, at: Cycle, request: Request) -> Start {
+        let at = at.max(self.free_at);
+        self.free_at = at + request.action.flits() * timing::FLIT;
+        Start { at, request }
+    }
+
+    /// A request's cycle has come: its packet leaves and its counters move. Returns the next piece of a request that hardware splits, to be
+    /// handed back to this function at its own cycle.
+    ///
+    /// # Errors
+    /// A fault of the memory that the data is read from.
+    pub fn depart(
+        &mut self,
+        start: Start,
+        mem: &mut (impl Memory + ?Sized),
+        out: &mut Outbox,
+    ) -> Result<Option<Start>, Fault> {
+        let at = start.at;
+        self.depart_at(start, mem, out).map_err(|fault| self.named(fault, at))
+    }
+
+    fn depart_at(
+        &mut self,
+        start: Start,
+        mem: &mut (impl Memory + ?Sized),
+        out: &mut Outbox,
+    ) -> Result<Option<Start>, Fault> {
+        use counter as c;
+        let Start { at, request } = start;
+        let piece = request.action.len().min(u64::from(MAX_PACKET_BYTES));
+        let rest = request.rest(piece);
+        let (to, body) = match request.action {
+            Action::Read { from, addr, reply, .. } => {
+                self.count(c::MST_RD_REQ_STARTED, 1);
+                self.count(c::MST_RD_REQ_SENT, 1);
+                (Dest::Unicast(from), Body::ReadRequest { addr, len: piece as u32, reply })
+            }
+            Action::Write { source, to, addr, mask, reply, .. } => {
+                let data = read_data(at, source, piece as u32, mem)?;
+                let body = Body::WriteRequest { addr, data, mask, reply };
+                let (started, sent, words) = write_sent_counters(reply.is_some());
+                self.count(started, 1);
+                self.count(sent, 1);
+                self.count(words, body.data_flits() as u32);
+                self.uncount_id(c::MST_WRITE_REQS_OUTGOING_ID, request.trid);
+                (to, body)
+            }
+            Action::Inline { to, addr, data, reply } => {
+                let (started, sent, _) = write_sent_counters(reply.is_some());
+                self.count(started, 1);
+                self.count(sent, 1);
+                let data = Arc::from(data.to_le_bytes());
+                (to, Body::WriteRequest { addr, data, mask: None, reply })
+            }
+            Action::Atomic { to, addr, len_be, data, reply } => {
+                if reply.is_some() {
+                    self.count(c::MST_NONPOSTED_ATOMIC_STARTED, 1);
+                    self.count(c::MST_NONPOSTED_ATOMIC_SENT, 1);
+                } else {
+                    self.count(c::MST_POSTED_ATOMIC_SENT, 1);
+                }
+                (to, Body::AtomicRequest { addr, len_be, data, reply })
+            }
+        };
+        self.count(c::MST_CMD_ACCEPTED, 1);
+        self.send(at, Packet { noc: self.noc, from: self.place, to, body }, out);
+        let initiator = &mut self.initiators[usize::from(request.initiator)];
+        let Some(rest) = rest else {
+            initiator.busy = false;
+            initiator.splitting = false;
+            return Ok(None);
+        };
+        initiator.advance(piece);
+        Ok(Some(self.schedule(at, rest)))
+    }
+
+    /// Checks the rules of `NOC_CMD_VC_LINKED` and returns the transaction that is open afterwards.
+    fn check_link(&self, buf: usize) -> Result<Option<Link>, Fault> {
+        let fields = &self.initiators[buf];
+        let control = fields.get(init::CTRL);
+        let to_return = control & ctrl::CMD_MASK == ctrl::CMD_WR && control & ctrl::WR_INLINE == 0;
+        let word = fields.get(if to_return { init::RET_ADDR_HI } else { init::TARG_ADDR_HI });
+        let multicast = control & ctrl::BRCST != 0;
+        let link = Link {
+            dest: word & if multicast { 0xFF_FFFF } else { 0xFFF },
+            multicast,
+            y_major: multicast && control & ctrl::BRCST_XY != 0,
+        };
+        if self.link.is_some_and(|open| open != link) {
+            return Err(bad(
+                "a request goes elsewhere while a linked transaction is open (NOC_CMD_VC_LINKED)",
+                CTRL_PAGE,
+            ));
+        }
+        Ok((control & ctrl::VC_LINKED != 0).then_some(link))
+    }
+
+    fn decode(&self, buf: usize) -> Result<Action, Fault> {
+        let fields = &self.initiators[buf];
+        let control = fields.get(init::CTRL);
+        check_flags(control, fields.get(init::PACKET_TAG))?;
+        match control & ctrl::CMD_MASK {
+            ctrl::CMD_RD => self.decode_read(buf),
+            ctrl::CMD_AT => self.decode_atomic(buf),
+            ctrl::CMD_WR if control & ctrl::WR_INLINE != 0 => self.decode_inline(buf),
+            ctrl::CMD_WR => self.decode_write(buf),
+            _ => Err(bad("request type 3 is reserved", CTRL_PAGE)),
+        }
+    }
+
+    fn decode_read(&self, buf: usize) -> Result<Action, Fault> {
+        let fields = &self.initiators[buf];
+        let (addr, back) = (targ_addr(fields), ret_addr(fields));
+        let len = fields.pair(init::AT_LEN_BE, init::AT_LEN_BE_1);
+        let from = self.place_of(fields.get(init::TARG_ADDR_HI), "NOC_TARG_ADDR_HI")?;
+        let reply = self.reply(buf, init::RET_ADDR_HI, "NOC_RET_ADDR_HI", back)?;
+        let source = self.space(from, addr, len, "read from NOC_TARG_ADDR")?;
+        let dest = self.space(reply.to, back, len, "read to NOC_RET_ADDR")?;
+        let align = match self.kind_of(from) {
+            TileKind::Dram | TileKind::Pcie => ALIGN_FAR_READ,
+            TileKind::Tensix => ALIGN,
+            TileKind::Arc => ALIGN_ARC,
+        };
+        check_length(len, addr, back, source, dest, align)?;
+        Ok(Action::Read { from, addr, len, reply })
+    }
+
+    fn decode_write(&self, buf: usize) -> Result<Action, Fault> {
+        let fields = &self.initiators[buf];
+        let (mut source, mut addr) = (targ_addr(fields), ret_addr(fields));
+        let mut len = fields.pair(init::AT_LEN_BE, init::AT_LEN_BE_1);
+        let (to, any) = self.dest(buf, init::RET_ADDR_HI, "NOC_RET_ADDR_HI")?;
+        let mut mask = None;
+        if fields.get(init::CTRL) & ctrl::WR_BE != 0 {
+            if self.kind_of(any) == TileKind::Tensix && MMIO.contains(&addr) {
+                len = 4; // the mask is ignored
+            } else {
+                if len == 0 {
+                    return Err(bad("a write whose byte-enable mask is empty", LEN_PAGE));
+                }
+                mask = Some(len).filter(|m| *m != u64::MAX);
+                len = u64::from(64 - len.leading_zeros());
+                source &= !(ALIGN - 1);
+                addr &= !(ALIGN - 1);
+            }
+        }
+        let from_space = self.space(self.place, source, len, "write from NOC_TARG_ADDR")?;
+        let to_space = self.space(any, addr, len, "write to NOC_RET_ADDR")?;
+        let align = if self.kind_of(any) == TileKind::Arc { ALIGN_ARC } else { ALIGN };
+        check_length(len, source, addr, from_space, to_space, align)?;
+        let answered = fields.get(init::CTRL) & ctrl::RESP_MARKED != 0;
+        let reply = answered.then(|| self.reply(buf, init::TARG_ADDR_HI, "NOC_TARG_ADDR_HI", 0)).transpose()?;
+        Ok(Action::Write { source, to, addr, len, mask, reply })
+    }
+
+    fn decode_inline(&self, buf: usize) -> Result<Action, Fault> {
+        let fields = &self.initiators[buf];
+        let addr = targ_addr(fields);
+        let (to, any) = self.dest(buf, init::TARG_ADDR_HI, "NOC_TARG_ADDR_HI")?;
+        if self.kind_of(any) != TileKind::Tensix {
+            return Err(bad("an inline write to a tile that is not Tensix or Ethernet", CTRL_PAGE).at_addr(addr));
+        }
+        match self.space(any, addr, 4, "inline write to NOC_TARG_ADDR")? {
+            Space::Mmio if addr.is_multiple_of(4) => {}
+            Space::Mmio => return Err(unaligned_register(addr)),
+            _ => {
+                let what = "an inline write to L1, which a hardware bug makes unsafe";
+                return Err(bad(what, LEN_PAGE).at_addr(addr));
+            }
+        }
+        // The page sends the acknowledgement to the initiating NIU, whatever NOC_RET_ADDR says.
+        let trid = (fields.get(init::PACKET_TAG) >> TAG_TRID_SHIFT & 0xF) as u8;
+        let reply =
+            (fields.get(init::CTRL) & ctrl::RESP_MARKED != 0).then_some(Reply { to: self.place, trid, addr: 0 });
+        Ok(Action::Inline { to, addr, data: fields.get(init::AT_DATA), reply })
+    }
+
+    fn decode_atomic(&self, buf: usize) -> Result<Action, Fault> {
+        let fields = &self.initiators[buf];
+        let addr = targ_addr(fields);
+        let (to, any) = self.dest(buf, init::TARG_ADDR_HI, "NOC_TARG_ADDR_HI")?;
+        let len_be = fields.get(init::AT_LEN_BE);
+        atomics::Op::decode(len_be)?;
+        atomics::check_address(addr, self.is_l1(any, addr))?;
+        let back = ret_addr(fields);
+        let reply = (fields.get(init::CTRL) & ctrl::RESP_MARKED != 0)
+            .then(|| self.reply(buf, init::RET_ADDR_HI, "NOC_RET_ADDR_HI", back))
+            .transpose()?;
+        if let Some(reply) = reply {
+            atomics::check_address(back, self.is_l1(reply.to, back))?;
+        }
+        Ok(Action::Atomic { to, addr, len_be, data: fields.get(init::AT_DATA), reply })
+    }
+
+    /// The destination in coordinate field `field`, and one of its tiles.
+    fn dest(&self, buf: usize, field: u32, name: &str) -> Result<(Dest, Place), Fault> {
+        let fields = &self.initiators[buf];
+        let (word, control) = (fields.get(field), fields.get(init::CTRL));
+        if control & ctrl::BRCST == 0 {
+            let place = self.place_of(word, name)?;
+            return Ok((Dest::Unicast(place), place));
+        }
+        if fields.get(init::BRCST_EXCLUDE) != 0 {
+            let what = "NOC_BRCST_EXCLUDE: a multicast to a shape other than a rectangle";
+            return Err(Fault::new(FaultClass::UnimplementedFunctionality, what, MAP_PAGE));
+        }
+        let except = (control & ctrl::BRCST_SRC_INCLUDE == 0).then_some(self.place);
+        let tiles = self.grid.rectangle(self.noc, word, except)?;
+        let any = tiles.first().copied().unwrap_or(self.place);
+        let y_major = control & ctrl::BRCST_XY != 0;
+        Ok((if y_major { Dest::MulticastY(tiles) } else { Dest::Multicast(tiles) }, any))
+    }
+
+    fn reply(&self, buf: usize, field: u32, name: &str, addr: u64) -> Result<Reply, Fault> {
+        let fields = &self.initiators[buf];
+        let to = self.place_of(fields.get(field), name)?;
+        let trid = (fields.get(init::PACKET_TAG) >> TAG_TRID_SHIFT & 0xF) as u8;
+        if self.kind_of(to) != TileKind::Tensix {
+            return Err(bad(format!("{name} sends an answer to a tile that is not Tensix"), MAP_PAGE));
+        }
+        Ok(Reply { to, trid, addr })
+    }
+
+    fn is_l1(&self, place: Place, addr: u64) -> bool {
+        self.kind_of(place) == TileKind::Tensix && addr < u64::from(tensix::L1_SIZE)
+    }
+
+    /// Where `len` bytes at `addr` of a tile lie.
+    fn space(&self, place: Place, addr: u64, len: u64, what: &str) -> Result<Space, Fault> {
+        if self.kind_of(place) != TileKind::Tensix {
+            return Ok(Space::Device);
+        }
+        match addr.checked_add(len) {
+            Some(end) if end <= u64::from(tensix::L1_SIZE) => Ok(Space::L1),
+            Some(end) if addr >= MMIO.start && end <= MMIO.end => Ok(Space::Mmio),
+            _ => Err(bad(
+                format!("{what}: {len} bytes at {addr:#x} are neither in L1 nor in the registers of a Tensix tile"),
+                LEN_PAGE,
+            )
+            .at_addr(addr)),
+        }
+    }
+}
+
+impl Request {
+    /// What is left of a long request after its first `piece` bytes.
+    fn rest(&self, piece: u64) -> Option<Self> {
+        let mut rest = self.clone();
+        match &mut rest.action {
+            Action::Read { addr, len, reply, .. } if *len > piece => {
+                *len -= piece;
+                *addr += piece;
+                reply.addr += piece;
+            }
+            Action::Write { source, addr, len, .. } if *len > piece => {
+                *len -= piece;
+                *addr += piece;
+                *source += piece;
+            }
+            _ => return None,
+        }
+        Some(rest)
+    }
+}
+
+fn targ_addr(fields: &super::Initiator) -> u64 {
+    fields.pair(init::TARG_ADDR_LO, init::TARG_ADDR_MID)
+}
+
+fn ret_addr(fields: &super::Initiator) -> u64 {
+    fields.pair(init::RET_ADDR_LO, init::RET_ADDR_MID)
+}
+
+/// Started, sent and data word counters of an outgoing write.
+fn write_sent_counters(answered: bool) -> (usize, usize, usize) {
+    use counter as c;
+    if answered {
+        (c::MST_NONPOSTED_WR_REQ_STARTED, c::MST_NONPOSTED_WR_REQ_SENT, c::MST_NONPOSTED_WR_DATA_WORD_SENT)
+    } else {
+        (c::MST_POSTED_WR_REQ_STARTED, c::MST_POSTED_WR_REQ_SENT, c::MST_POSTED_WR_DATA_WORD_SENT)
+    }
+}
+
+/// Checks the flags that do not depend on addresses.
+fn check_flags(control: u32, tag: u32) -> Result<(), Fault> {
+    let unimplemented = |what: &str| Err(Fault::new(FaultClass::UnimplementedFunctionality, what, MAP_PAGE));
+    let multicast = control & ctrl::BRCST != 0;
+    if control & L1_ACC_AT_EN != 0 {
+        return Err(bad("NOC_CMD_L1_ACC_AT_EN, which a hardware bug makes unsafe", CTRL_PAGE));
+    }
+    if multicast && control & ctrl::CMD_MASK == ctrl::CMD_RD {
+        return Err(bad("a multicast read request", CTRL_PAGE));
+    }
+    let class = control >> VC_CLASS_SHIFT & 3;
+    let fits = if multicast { class == VC_CLASS_MULTICAST } else { class < VC_CLASS_MULTICAST };
+    if control & ctrl::VC_STATIC != 0 && !fits {
+        let kind = if multicast { "multicast" } else { "unicast" };
+        return Err(bad(format!("a {kind} request on a static virtual channel of class {class}"), CTRL_PAGE));
+    }
+    if control & ARB_PRIORITY != 0 {
+        return unimplemented("NOC_CMD_ARB_PRIORITY other than 0");
+    }
+    if tag & TAG_UNIMPLEMENTED != 0 {
+        return unimplemented("NOC_PACKET_TAG with overlay delivery or header store");
+    }
+    Ok(())
+}
+
+/// Checks the length of a read or write and what its two addresses demand of it.
+fn check_length(len: u64, targ: u64, ret: u64, a: Space, b: Space, align: u64) -> Result<(), Fault> {
+    if len == 0 {
+        return Err(bad("a request of 0 bytes", LEN_PAGE).at_addr(targ));
+    }
+    for (space, addr) in [(a, targ), (b, ret)] {
+        if space == Space::Mmio {
+            if len != 4 {
+                let what = format!("a request of {len} bytes on registers, which take 4 at a time");
+                return Err(bad(what, LEN_PAGE).at_addr(addr));
+            }
+            if !addr.is_multiple_of(4) {
+                return Err(unaligned_register(addr));
+            }
+        }
+    }
+    if a != Space::Mmio && b != Space::Mmio && (targ ^ ret) & (align - 1) != 0 {
+        let what = format!("NOC_TARG_ADDR {targ:#x} and NOC_RET_ADDR {ret:#x} differ modulo {align}");
+        return Err(bad(what, ALIGN_PAGE));
+    }
+    if len > u64::from(MAX_PACKET_BYTES) && (targ | ret) & (ALIGN_SPLIT - 1) != 0 {
+        let what = format!("a request of {len} bytes, which hardware splits, at {targ:#x} and {ret:#x}");
+        return Err(bad(what, SPLIT_PAGE));
+    }
+    if len.div_ceil(u64::from(MAX_PACKET_BYTES)) > 0xFF {
+        return Err(bad(format!("a request of {len} bytes overflows its 8-bit counters"), COUNTERS_PAGE));
+    }
+    Ok(())
+}
+
+fn unaligned_register(addr: u64) -> Fault {
+    bad("a request on a register address that is not a multiple of 4", LEN_PAGE).at_addr(addr)
+}

@@ -1,0 +1,31 @@
+//! Totals of traffic, for the report at the end of a run.
+
+use super::Packet;
+
+/// What was put on a NoC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NocStats {
+    /// Packets; a multicast counts once.
+    pub packets: u64,
+    /// Flits, headers included.
+    pub flits: u64,
+    /// Payload bytes.
+    pub bytes: u64,
+}
+
+impl NocStats {
+    /// Counts one packet.
+    pub fn count(&mut self, packet: &Packet) {
+        self.packets += 1;
+        self.flits += packet.body.flits();
+        self.bytes += packet.body.payload_bytes();
+    }
+}
+
+impl core::ops::AddAssign for NocStats {
+    fn add_assign(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.flits += other.flits;
+        self.bytes += other.bytes;
+    }
+}

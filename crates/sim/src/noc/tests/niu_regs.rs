@@ -1,0 +1,246 @@
+//! Registers of an NIU and the requests that it refuses.
+
+use super::niu_counters::{Bench, xy};
+use super::{Ram, board_grid, tile};
+use crate::FaultClass;
+use crate::noc::{Niu, Outbox};
+use proptest::prelude::*;
+use tilework_abi::board::Board;
+use tilework_abi::noc::{self, NocRect, NocXy, atomic, ctrl, init};
+use tilework_riscv::Access;
+
+fn niu(noc: u8) -> Niu {
+    let grid = board_grid(Board::P150);
+    Niu::new(noc, tile(&grid, 3, 4), NocXy::new(3, 4), 0x0001_0017, grid)
+}
+
+fn get(niu: &Niu, off: u32) -> u32 {
+    niu.read(off, 0).expect("a register").0
+}
+
+#[test]
+fn identification() {
+    let (a, b) = (niu(0), niu(1));
+    // x, y, 17, 12, and bit 28 on NoC 0; (16 - 3, 11 - 4) on NoC 1.
+    assert_eq!(get(&a, noc::NODE_ID), 3 | 4 << 6 | 17 << 12 | 12 << 19 | 1 << 28);
+    assert_eq!(get(&b, noc::NODE_ID), 13 | 7 << 6 | 17 << 12 | 12 << 19);
+    for buf in 0..4 {
+        assert_eq!(get(&a, buf * noc::CMD_BUF_STRIDE + noc::ENDPOINT_ID), 0x0001_0017);
+    }
+    assert_eq!(get(&b, noc::ID_LOGICAL), 3 | 4 << 6);
+    assert_eq!(get(&a, noc::NIU_CFG_0) & noc::NIU_CFG_0_TRANSLATE, noc::NIU_CFG_0_TRANSLATE);
+    // Columns 0, 8, 9 and rows 0, 1 are opted out.
+    assert_eq!(get(&a, noc::ROUTER_CFG_1), 1 << 0 | 1 << 8 | 1 << 9);
+    assert_eq!(get(&a, noc::ROUTER_CFG_3), 0b11);
+}
+
+#[test]
+fn configuration_is_storage_except_for_what_hardware_acts_on() {
+    let mut niu = niu(0);
+    for off in [noc::ROUTER_CFG_0, 0x10C, 0x114, noc::ID_LOGICAL] {
+        niu.write(off, 0xDEAD_BEEF, 0).expect("storage");
+        assert_eq!(get(&niu, off), 0xDEAD_BEEF);
+    }
+    let kept = get(&niu, noc::NIU_CFG_0);
+    niu.write(noc::NIU_CFG_0, kept | 1 | 0xFFFE << 16, 0).expect("clock gating and general use");
+    assert_eq!(get(&niu, noc::NIU_CFG_0), kept | 1 | 0xFFFE << 16);
+    let fault = niu.write(noc::NIU_CFG_0, 0, 9).expect_err("translation off");
+    assert_eq!(fault.class, FaultClass::UnimplementedFunctionality);
+    assert_eq!((fault.site.tile, fault.site.cycle), (Some(NocXy::new(3, 4)), Some(9)));
+    assert!(niu.write(noc::ROUTER_CFG_1, 0, 0).is_err(), "broadcast opt-out");
+    assert!(niu.write(0x118, 1, 0).is_err(), "translation table");
+    assert!(niu.write(0x178, 1, 0).is_err(), "interrupt enable");
+}
+
+#[test]
+fn fields_read_back_and_unknown_registers_are_named() {
+    let mut niu = niu(0);
+    for buf in 0..4 {
+        for field in (0..=init::BRCST_EXCLUDE).step_by(4) {
+            let off = buf * noc::CMD_BUF_STRIDE + field;
+            niu.write(off, 0xFFFF_0000 | off, 0).expect("a field");
+            let tag = if field == init::PACKET_TAG { 0xFFFF } else { u32::MAX };
+            assert_eq!(get(&niu, off), (0xFFFF_0000 | off) & tag);
+        }
+    }
+    for off in [0x30, 0x3C, 0x42, 0x4C, 0x60, 0x64, 0x180, 0x300, 0x37C, 0x2000, 0xFFFC] {
+        let fault = niu.read(off, 0).expect_err("no such register");
+        assert!(fault.what.contains(&format!("{off:#x}")), "{fault}");
+    }
+    assert!(niu.write(noc::NODE_ID, 0, 0).is_err() && niu.write(noc::COUNTERS, 0, 0).is_err());
+    assert_eq!(niu.write(init::CMD_CTRL, 0, 0), Ok(None));
+}
+
+#[test]
+fn a_busy_initiator_is_volatile_and_must_not_be_touched() {
+    let mut bench = Bench::new(&[(1, 2), (3, 4)]);
+    let fields = [
+        (init::TARG_ADDR_LO, 0x1000),
+        (init::TARG_ADDR_HI, xy(3, 4)),
+        (init::RET_ADDR_LO, 0x1000),
+        (init::RET_ADDR_HI, xy(1, 2)),
+        (init::AT_LEN_BE, 16),
+    ];
+    let start = bench.start(0, &fields);
+    let (niu, _) = bench.at(1, 2);
+    assert_eq!(niu.read(init::CMD_CTRL, 1), Ok((1, Access::Volatile)));
+    assert!(niu.write(init::TARG_ADDR_LO, 0, 1).is_err());
+    assert!(niu.write(init::CMD_CTRL, 1, 1).is_err());
+    assert_eq!(niu.write(0x800 + init::TARG_ADDR_LO, 0, 1), Ok(None), "another initiator is free");
+    bench.depart(start);
+    let (niu, _) = bench.at(1, 2);
+    assert_eq!(niu.read(init::CMD_CTRL, 9), Ok((0, Access::Watched)));
+    assert_eq!(niu.write(init::TARG_ADDR_LO, 0, 9), Ok(None));
+}
+
+/// Fields that make a good write from 0x1000 of (1,2) to 0x2000 of (3,4), and then `changes`.
+fn refused(changes: &[(u32, u32)]) -> (FaultClass, String) {
+    let mut bench = Bench::new(&[(1, 2)]);
+    let (niu, _) = bench.at(1, 2);
+    let good = [
+        (init::TARG_ADDR_LO, 0x1000),
+        (init::TARG_ADDR_HI, xy(1, 2)),
+        (init::RET_ADDR_LO, 0x2000),
+        (init::RET_ADDR_HI, xy(3, 4)),
+        (init::CTRL, ctrl::CMD_WR | ctrl::RESP_MARKED),
+        (init::AT_LEN_BE, 64),
+    ];
+    for &(field, value) in good.iter().chain(changes) {
+        niu.write(field, value, 0).expect("a field");
+    }
+    match niu.write(init::CMD_CTRL, 1, 0) {
+        Err(fault) => (fault.class, fault.what),
+        Ok(start) => panic!("accepted: {start:?}"),
+    }
+}
+
+#[test]
+fn every_wrong_request_has_its_own_fault() {
+    use FaultClass::{
+        MissingSpecification as Missing, UndefinedBehavior as Undefined, UnimplementedFunctionality as Unimplemented,
+    };
+    let wr = ctrl::CMD_WR;
+    let rect = |x| NocRect { start: NocXy::new(x, 2), end: NocXy::new(3, 3) }.encode();
+    type Changes<'a> = &'a [(u32, u32)];
+    let table: &[(Changes, FaultClass, &str)] = &[
+        (&[(init::AT_LEN_BE, 0)], Undefined, "0 bytes"),
+        (&[(init::RET_ADDR_HI, xy(40, 40))], Undefined, "no tile has the coordinates (40,40)"),
+        (&[(init::TARG_ADDR_HI, xy(0, 5) | 63 << 6)], Undefined, "NOC_TARG_ADDR_HI"),
+        (&[(init::TARG_ADDR_HI, xy(17, 12))], Undefined, "answer to a tile that is not Tensix"),
+        (&[(init::CTRL, 3)], Undefined, "type 3"),
+        (&[(init::RET_ADDR_LO, 0x18_0000 - 32)], Undefined, "neither in L1"),
+        (&[(init::RET_ADDR_MID, 1)], Undefined, "neither in L1"),
+        (&[(init::TARG_ADDR_LO, 0xFFFF_FFF0), (init::TARG_ADDR_MID, u32::MAX)], Undefined, "neither in L1"),
+        (&[(init::RET_ADDR_LO, 0xFFB4_0000)], Undefined, "take 4 at a time"),
+        (&[(init::RET_ADDR_LO, 0xFFB4_0002), (init::AT_LEN_BE, 4)], Undefined, "multiple of 4"),
+        (&[(init::RET_ADDR_LO, 0x2008)], Undefined, "differ modulo 16"),
+        (&[(init::RET_ADDR_LO, 0x2010), (init::TARG_ADDR_LO, 0x1010), (init::AT_LEN_BE, 16400)], Undefined, "splits"),
+        (&[(init::CTRL, wr | ctrl::WR_BE), (init::AT_LEN_BE, 0)], Undefined, "mask is empty"),
+        (&[(init::CTRL, wr | ctrl::WR_INLINE)], Undefined, "inline write to L1"),
+        (&[(init::CTRL, wr | ctrl::WR_INLINE), (init::TARG_ADDR_HI, xy(17, 12))], Undefined, "not Tensix or Ethernet"),
+        (&[(init::CTRL, ctrl::CMD_RD | ctrl::BRCST)], Undefined, "multicast read"),
+        (
+            &[(init::CTRL, wr | ctrl::VC_STATIC | 4 << 13)],
+            Undefined,
+            "unicast request on a static virtual channel of class 2",
+        ),
+        (&[(init::CTRL, wr | ctrl::BRCST | ctrl::VC_STATIC)], Undefined, "multicast request on a static"),
+        (&[(init::CTRL, wr | 1 << 31)], Undefined, "L1_ACC"),
+        (&[(init::CTRL, wr | 1 << 27)], Unimplemented, "ARB_PRIORITY"),
+        (&[(init::PACKET_TAG, 1 << 6)], Unimplemented, "overlay delivery"),
+        (
+            &[(init::CTRL, wr | ctrl::BRCST), (init::RET_ADDR_HI, rect(1)), (init::BRCST_EXCLUDE, 1)],
+            Unimplemented,
+            "EXCLUDE",
+        ),
+        (&[(init::CTRL, wr | ctrl::BRCST), (init::RET_ADDR_HI, rect(0))], Missing, "corner (0,2)"),
+        (&[(init::CTRL, ctrl::CMD_AT), (init::AT_LEN_BE, 2 << 12)], Missing, "opcode 0x2"),
+        (
+            &[(init::CTRL, ctrl::CMD_AT), (init::AT_LEN_BE, atomic::incr32(0)), (init::TARG_ADDR_LO, 0xFFB4_0000)],
+            Undefined,
+            "outside L1",
+        ),
+        (
+            &[(init::CTRL, ctrl::CMD_AT), (init::AT_LEN_BE, atomic::incr32(0)), (init::TARG_ADDR_HI, xy(17, 12))],
+            Undefined,
+            "outside L1",
+        ),
+        (
+            &[(init::CTRL, ctrl::CMD_AT), (init::AT_LEN_BE, atomic::incr32(0)), (init::TARG_ADDR_LO, 0x1002)],
+            Undefined,
+            "multiple of 4",
+        ),
+        (
+            &[
+                (init::CTRL, ctrl::CMD_RD),
+                (init::TARG_ADDR_HI, xy(17, 12)),
+                (init::RET_ADDR_HI, xy(1, 2)),
+                (init::RET_ADDR_LO, 0x2010),
+            ],
+            Undefined,
+            "differ modulo 64",
+        ),
+    ];
+    for (changes, class, words) in table {
+        let (found, what) = refused(changes);
+        assert_eq!(found, *class, "{what}");
+        assert!(what.contains(words), "`{what}` does not say `{words}`");
+    }
+}
+
+#[test]
+fn a_linked_transaction_stays_with_its_destination() {
+    let mut bench = Bench::new(&[(1, 2), (3, 4)]);
+    let fields = |to: u32, flags: u32| {
+        [
+            (init::TARG_ADDR_LO, 0x1000),
+            (init::TARG_ADDR_HI, xy(1, 2)),
+            (init::RET_ADDR_LO, 0x2000),
+            (init::RET_ADDR_HI, to),
+            (init::CTRL, ctrl::CMD_WR | flags),
+            (init::AT_LEN_BE, 16),
+        ]
+    };
+    let start = bench.start(0, &fields(xy(3, 4), ctrl::VC_LINKED));
+    bench.depart(start);
+    let (niu, _) = bench.at(1, 2);
+    for (field, value) in fields(xy(3, 5), 0) {
+        niu.write(field, value, 20).expect("a field");
+    }
+    assert!(niu.write(init::CMD_CTRL, 1, 20).expect_err("elsewhere").what.contains("linked"));
+    let start = bench.start(21, &fields(xy(3, 4), 0));
+    bench.depart(start);
+    let start = bench.start(40, &fields(xy(3, 5), 0));
+    bench.depart(start);
+}
+
+proptest! {
+    /// No sequence of register writes, departures and reads panics.
+    #[test]
+    fn random_register_writes_never_panic(
+        writes in prop::collection::vec((0..4u32, 0..0x52u32, prop_oneof![
+            any::<u32>(),
+            0..0x40u32,
+            Just(0x1000u32),
+            Just(xy(3, 4)),
+            Just(xy(1, 2)),
+            Just(0xFFB4_0000u32),
+            Just(0x0041_2083u32),
+        ]), 1..300),
+    ) {
+        let mut bench = Bench::new(&[(1, 2)]);
+        let (niu, _) = bench.at(1, 2);
+        let (mut ram, mut out) = (Ram::new(), Outbox::default());
+        for (i, (buf, field, value)) in writes.into_iter().enumerate() {
+            // A third of the accesses start a request.
+            let off = if field % 3 == 0 { buf * 0x800 + init::CMD_CTRL } else { buf * 0x800 + field * 4 };
+            if let Ok(start) = niu.write(off, value, i as u64) {
+                let mut next = start;
+                while let Some(start) = next {
+                    next = niu.depart(start, &mut ram, &mut out).unwrap_or(None);
+                }
+            }
+            let _ = niu.read(off, i as u64);
+        }
+    }
+}

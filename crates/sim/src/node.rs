@@ -1,0 +1,38 @@
+//! What the scheduler and the NoC see of a tile.
+
+use crate::Fault;
+use crate::noc::{Outbox, Packet};
+use tilework_riscv::Cycle;
+
+/// "Nothing will happen by itself."
+pub const NEVER: Cycle = Cycle::MAX;
+
+/// A tile (or a group of tiles with one memory) that runs by itself between packets.
+pub trait Node: Send {
+    /// The earliest cycle at which something happens here, or [`NEVER`].
+    fn next(&self) -> Cycle;
+    /// Accepts a packet that arrives (its last flit) at cycle `at`. Called between windows only, `at` is never in the node's past, and
+    /// packets of one cycle are handled in the order of the calls.
+    fn deliver(&mut self, at: Cycle, packet: Packet);
+    /// Does everything that happens before cycle `until`, and puts what leaves into `out`.
+    ///
+    /// # Errors
+    /// A fault of the program; the chip stops.
+    fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault>;
+}
+
+/// The address space behind an NIU, as packets access it.
+pub trait Memory {
+    /// Reads `out.len()` bytes at `addr` as they are at cycle `at`.
+    ///
+    /// # Errors
+    /// An address that does not exist, or an access that its registers do not allow.
+    fn read(&mut self, at: Cycle, addr: u64, out: &mut [u8]) -> Result<(), Fault>;
+    /// Writes `data` at `addr`.
+    ///
+    /// # Errors
+    /// As [`Memory::read`].
+    fn write(&mut self, at: Cycle, addr: u64, data: &[u8]) -> Result<(), Fault>;
+    /// True when `addr` is memory on which atomics work (L1).
+    fn is_l1(&self, addr: u64) -> bool;
+}

@@ -1,0 +1,125 @@
+//! Host memory that the device can reach.
+//!
+//! A driver pins pages and gets a NoC address for them; that address has bit 60 set (facts, "Host access to the card"). Here an
+//! address is always the part below bit 60. Accesses outside the pinned regions are faults: on a real host an IOMMU stops them at best.
+
+use crate::{Fault, FaultClass};
+use tilework_abi::noc::PCIE_HOST_BIT;
+
+const READ: &str = "facts/blackhole.md, \"Host access to the card\"";
+
+/// The pinned regions of host memory.
+#[derive(Default)]
+pub struct HostMemory {
+    /// Sorted by base; they do not overlap.
+    regions: Vec<Region>,
+}
+
+struct Region {
+    base: u64,
+    bytes: Vec<u8>,
+}
+
+impl Region {
+    fn end(&self) -> u64 {
+        self.base + self.bytes.len() as u64
+    }
+}
+
+impl std::fmt::Debug for HostMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.regions.iter().map(|r| r.base..r.end())).finish()
+    }
+}
+
+impl HostMemory {
+    /// Pins `len` bytes, all zero, at `base`. The host's memory is taken up as it is touched.
+    ///
+    /// # Errors
+    /// An empty region, one that reaches bit 60, or one that overlaps another.
+    pub fn pin(&mut self, base: u64, len: usize) -> Result<(), Fault> {
+        let refuse = |why: &str| {
+            let what = format!("{len} bytes of host memory cannot be pinned: {why}");
+            Err(Fault::new(FaultClass::UnsupportedFunctionality, what, READ).at_addr(base))
+        };
+        let Some(end) = base.checked_add(len as u64).filter(|&end| end <= PCIE_HOST_BIT) else {
+            return refuse("the region reaches bit 60 of the address");
+        };
+        if len == 0 {
+            return refuse("the region is empty");
+        }
+        if self.regions.iter().any(|r| base < r.end() && r.base < end) {
+            return refuse("the region overlaps another");
+        }
+        let at = self.regions.partition_point(|r| r.base < base);
+        self.regions.insert(at, Region { base, bytes: vec![0; len] });
+        Ok(())
+    }
+
+    /// The pinned regions: base and length.
+    pub fn regions(&self) -> impl Iterator<Item = (u64, usize)> {
+        self.regions.iter().map(|r| (r.base, r.bytes.len()))
+    }
+
+    /// Index of the region that holds the access, and the offset in it.
+    fn find(&self, addr: u64, len: usize) -> Result<(usize, usize), Fault> {
+        let after = self.regions.partition_point(|r| r.base <= addr);
+        if let Some(i) = after.checked_sub(1) {
+            let region = &self.regions[i];
+            let at = addr - region.base;
+            if at.checked_add(len as u64).is_some_and(|end| end <= region.bytes.len() as u64) {
+                return Ok((i, at as usize));
+            }
+        }
+        Err(Fault::new(
+            FaultClass::UndefinedBehavior,
+            format!("{len} bytes of host memory that are not pinned"),
+            READ,
+        )
+        .at_addr(addr))
+    }
+
+    /// Checks that `len` bytes at `addr` are pinned, in one region.
+    ///
+    /// # Errors
+    /// They are not.
+    pub fn check(&self, addr: u64, len: usize) -> Result<(), Fault> {
+        self.find(addr, len).map(|_| ())
+    }
+
+    /// Reads `out.len()` bytes at `addr`.
+    ///
+    /// # Errors
+    /// The bytes are not pinned.
+    pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), Fault> {
+        let (i, at) = self.find(addr, out.len())?;
+        out.copy_from_slice(&self.regions[i].bytes[at..at + out.len()]);
+        Ok(())
+    }
+
+    /// Writes `data` at `addr`.
+    ///
+    /// # Errors
+    /// The bytes are not pinned; nothing is written.
+    pub fn write(&mut self, addr: u64, data: &[u8]) -> Result<(), Fault> {
+        let (i, at) = self.find(addr, data.len())?;
+        self.regions[i].bytes[at..at + data.len()].copy_from_slice(data);
+        Ok(())
+    }
+
+    /// Writes those of the first 64 bytes of `data` whose mask bit is set; all of it without a mask.
+    ///
+    /// # Errors
+    /// The bytes are not pinned; nothing is written.
+    pub fn write_masked(&mut self, addr: u64, data: &[u8], mask: Option<u64>) -> Result<(), Fault> {
+        let Some(mask) = mask else { return self.write(addr, data) };
+        let (i, at) = self.find(addr, data.len())?;
+        let old = &mut self.regions[i].bytes[at..at + data.len()];
+        for (bit, (old, new)) in old.iter_mut().zip(data).take(64).enumerate() {
+            if mask >> bit & 1 != 0 {
+                *old = *new;
+            }
+        }
+        Ok(())
+    }
+}

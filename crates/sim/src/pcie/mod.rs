@@ -1,0 +1,485 @@
+//! The PCIe tile: the host's way to the chip and the chip's way to host memory.
+//!
+//! Three things meet here. The **host's accesses** to a BAR become NoC packets through the TLB ([`windows`]). **Device accesses** to NoC
+//! addresses with bit 60 set reach pinned [`HostMemory`]. And the **answers** to host reads come back. The page for Blackhole is
+//! missing; WormholeB0/PCIExpressTile holds for everything but sizes and addresses (see [`tilework_abi::tlb`]).
+//!
+//! TLB registers take effect in the order of the host's accesses: they change at the call, and an access is resolved at its call. What
+//! remains for later is only when its packet leaves. Order is that of TLBs.md: a read waits for the acknowledgement of every earlier write
+//! that wants one, a write in strict mode likewise, and packets leave in the host's order.
+
+mod memory;
+#[cfg(test)]
+mod tests;
+pub mod windows;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+pub use memory::HostMemory;
+pub use tilework_abi::tlb::Bar;
+
+use crate::agenda::{Agenda, Pipe};
+use crate::noc::{self, Body, Data, Dest, Grid, Outbox, Packet, Place, Reply};
+use crate::{Cycle, Fault, FaultClass, NEVER, Node, timing};
+use tilework_abi::noc::{GRID_X, GRID_Y, ID_LOGICAL, MAX_PACKET_BYTES, NIU_CFG_0, NIU_CFG_0_TRANSLATE, NODE_ID, PCIE_HOST_BIT};
+use tilework_abi::tlb::Ordering;
+use tilework_abi::{board, tlb};
+use windows::{NocTarget, READ, Target, Tiles, Windows};
+
+/// First NoC address of the PCIe tile's own NIU registers (tt-umd `NOC0_CONTROL_REG_ADDR_BASE_MAP`).
+const NIU_FROM_NOC: u64 = 0xFFFF_FFFF_FF00_0000;
+/// Device writes that are remembered for [`Pcie::last_write_to`].
+const REMEMBERED: usize = 64;
+
+/// A read that the host has started.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ReadTicket(u64);
+
+/// The PCIe tile with the host's memory behind it.
+#[derive(Debug)]
+pub struct Pcie {
+    place: Place,
+    grid: Arc<Grid>,
+    windows: Windows,
+    memory: HostMemory,
+    events: Agenda<Event>,
+    /// Host accesses whose packets have not left yet, in the host's order.
+    orders: VecDeque<Order>,
+    /// Acknowledgements of host writes that have not come yet.
+    unacked: u64,
+    /// When the last of them came.
+    acked_at: Cycle,
+    /// Parts of host reads on the way: where their data goes.
+    parts: BTreeMap<u64, Part>,
+    next_part: u64,
+    reads: BTreeMap<ReadTicket, PendingRead>,
+    next_ticket: u64,
+    /// Host stores.
+    stores: Pipe,
+    /// The link, by direction.
+    to_device: Pipe,
+    to_host: Pipe,
+    device_writes: u64,
+    /// The last device writes: cycle, address, length.
+    log: VecDeque<(Cycle, u64, usize)>,
+    bytes_to_device: u64,
+    bytes_to_host: u64,
+}
+
+#[derive(Debug)]
+enum Event {
+    /// A packet came from the NoC.
+    Arrive(Packet),
+    /// A device read reaches host memory.
+    Sample { noc: u8, addr: u64, len: u32, reply: Reply },
+    /// A device write reaches host memory.
+    Visible { addr: u64, data: Data, mask: Option<u64> },
+}
+
+#[derive(Debug)]
+struct Order {
+    ready: Cycle,
+    packet: Packet,
+    /// Acknowledgements that will come.
+    acks: u64,
+    /// It leaves only when no acknowledgement is missing.
+    waits: bool,
+}
+
+#[derive(Debug)]
+struct Part {
+    ticket: ReadTicket,
+    at: usize,
+    len: usize,
+}
+
+#[derive(Debug)]
+struct PendingRead {
+    data: Vec<u8>,
+    parts: usize,
+    /// Set when all parts are there: the cycle at which the host has them.
+    done: Option<Cycle>,
+}
+
+impl Pcie {
+    /// The tile at `place` of a chip whose coordinates are those of `grid`.
+    pub fn new(place: Place, grid: Arc<Grid>) -> Self {
+        Self {
+            place,
+            grid,
+            windows: Windows::default(),
+            memory: HostMemory::default(),
+            events: Agenda::new(),
+            orders: VecDeque::new(),
+            unacked: 0,
+            acked_at: 0,
+            parts: BTreeMap::new(),
+            next_part: 0,
+            reads: BTreeMap::new(),
+            next_ticket: 0,
+            stores: Pipe::new(timing::PCIE_STORE),
+            to_device: Pipe::new(timing::PCIE_LINK),
+            to_host: Pipe::new(timing::PCIE_LINK),
+            device_writes: 0,
+            log: VecDeque::new(),
+            bytes_to_device: 0,
+            bytes_to_host: 0,
+        }
+    }
+
+    /// Makes `len` bytes of host memory, all zero, visible at NoC address `base` (bit 60 left out).
+    ///
+    /// # Errors
+    /// An empty region, one that reaches bit 60, or one that overlaps another.
+    pub fn pin(&mut self, base: u64, len: usize) -> Result<(), Fault> {
+        self.memory.pin(base, len)
+    }
+    /// The host's memory.
+    pub fn host_memory(&self) -> &HostMemory {
+        &self.memory
+    }
+    /// The host's memory, for the host to write.
+    pub fn host_memory_mut(&mut self) -> &mut HostMemory {
+        &mut self.memory
+    }
+    /// Counts the device writes that host memory has seen: while it stays the same, host memory did not change by itself.
+    pub fn device_writes(&self) -> u64 {
+        self.device_writes
+    }
+    /// The cycle of the last of them; 0 before the first.
+    pub fn last_device_write(&self) -> Cycle {
+        self.log.back().map_or(0, |&(at, ..)| at)
+    }
+    /// The cycle of the last device write that touched one of `len` bytes at `addr`, among the last 64 writes.
+    pub fn last_write_to(&self, addr: u64, len: usize) -> Option<Cycle> {
+        let end = addr.saturating_add(len as u64);
+        let touches = |&&(_, a, n): &&(Cycle, u64, usize)| a < end && addr < a + n as u64;
+        self.log.iter().rev().find(touches).map(|&(at, ..)| at)
+    }
+    /// Bytes that went from host to device, stores and answers to device reads.
+    pub fn bytes_to_device(&self) -> u64 {
+        self.bytes_to_device
+    }
+    /// Bytes that went from device to host, device writes and answers to host loads.
+    pub fn bytes_to_host(&self) -> u64 {
+        self.bytes_to_host
+    }
+
+    /// The host stores `data` at `offset` of `bar` at cycle `at`. Stores are posted: they take effect in order, later.
+    ///
+    /// # Errors
+    /// Nothing is there, the window is not configured or points at nothing, or the registers do not take such an access. Nothing
+    /// happens then.
+    pub fn host_write(&mut self, at: Cycle, bar: Bar, offset: u64, data: &[u8]) -> Result<(), Fault> {
+        if let (Ok((Target::TlbRegister(reg), room)), false) = (self.windows.locate(bar, offset), data.is_empty()) {
+            return self.write_registers(bar, offset, reg, room, data);
+        }
+        let mut packets = Vec::new();
+        self.pieces(bar, offset, data.len(), |this, at, len, target| match target {
+            Target::Noc(target) => {
+                let (to, acks) = this.resolve(&target)?;
+                let acks = if target.ordering == Ordering::Posted { 0 } else { acks };
+                let reply = (acks > 0).then_some(Reply { to: this.place, trid: 0, addr: 0 });
+                let data = Arc::from(&data[at..at + len]);
+                let body = Body::WriteRequest { addr: target.address, data, mask: None, reply };
+                let packet = Packet { noc: target.noc, from: this.place, to, body };
+                packets.push((len, packet, acks, target.ordering == Ordering::Strict));
+                Ok(())
+            }
+            Target::TlbRegister(_) | Target::Niu { .. } => {
+                let what = format!("a host store to {bar} registers that are read only");
+                Err(Fault::new(FaultClass::UnsupportedFunctionality, what, READ).at_addr(offset + at as u64))
+            }
+        })?;
+        for (len, packet, acks, waits) in packets {
+            let ready = self.stores.serve(at, len as u64).saturating_add(timing::PCIE_HOST_ONE_WAY);
+            self.orders.push_back(Order { ready, packet, acks, waits });
+            self.bytes_to_device += len as u64;
+        }
+        Ok(())
+    }
+
+    fn write_registers(&mut self, bar: Bar, offset: u64, reg: u32, room: u64, data: &[u8]) -> Result<(), Fault> {
+        if !offset.is_multiple_of(4) || !data.len().is_multiple_of(4) || data.len() as u64 > room {
+            let what = format!("a store of {} bytes to TLB registers, which are words", data.len());
+            return Err(Fault::new(FaultClass::UnsupportedFunctionality, what, READ).at_addr(offset));
+        }
+        debug_assert_eq!(bar, Bar::Bar0);
+        for (word, reg) in data.chunks_exact(4).zip((reg..).step_by(4)) {
+            let value = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+            self.windows.write(reg, value)?;
+        }
+        self.bytes_to_device += data.len() as u64;
+        Ok(())
+    }
+
+    /// The host loads `len` bytes at `offset` of `bar`, starting at cycle `at`. [`Pcie::take_read`] gives the data once it is there.
+    ///
+    /// # Errors
+    /// As [`Pcie::host_write`]; also a load through a multicast window.
+    pub fn host_read(&mut self, at: Cycle, bar: Bar, offset: u64, len: usize) -> Result<ReadTicket, Fault> {
+        let ticket = ReadTicket(self.next_ticket);
+        let round_trip = at.saturating_add(2 * timing::PCIE_HOST_ONE_WAY);
+        let mut packets = Vec::new();
+        let mut values = Vec::new();
+        self.pieces(bar, offset, len, |this, at, n, target| {
+            match target {
+                Target::Noc(target) => {
+                    if matches!(target.to, Tiles::Rect(_)) {
+                        let what = "a host load through a multicast window";
+                        let fault = Fault::new(FaultClass::UnsupportedFunctionality, what, READ);
+                        return Err(fault.at_addr(offset + at as u64));
+                    }
+                    let (to, _) = this.resolve(&target)?;
+                    packets.push((at, n, to, target));
+                }
+                Target::TlbRegister(_) | Target::Niu { .. } if !(offset + at as u64).is_multiple_of(4) || n % 4 != 0 => {
+                    let what = "a host load of part of a register";
+                    let fault = Fault::new(FaultClass::UnsupportedFunctionality, what, READ);
+                    return Err(fault.at_addr(offset + at as u64));
+                }
+                Target::TlbRegister(reg) => {
+                    for i in (0..n).step_by(4) {
+                        values.push((at + i, this.windows.read(reg + i as u32)));
+                    }
+                }
+                Target::Niu { noc, reg } => {
+                    for i in (0..n).step_by(4) {
+                        values.push((at + i, this.niu(noc, reg + i as u32)?));
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        self.next_ticket += 1;
+        let mut read = PendingRead { data: vec![0; len], parts: packets.len(), done: None };
+        for (at, value) in values {
+            read.data[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        if read.parts == 0 {
+            read.done = Some(round_trip);
+        }
+        self.reads.insert(ticket, read);
+        for (piece, n, to, target) in packets {
+            let part = self.next_part;
+            self.next_part += 1;
+            self.parts.insert(part, Part { ticket, at: piece, len: n });
+            let reply = Reply { to: self.place, trid: 1, addr: part };
+            let body = Body::ReadRequest { addr: target.address, len: n as u32, reply };
+            let packet = Packet { noc: target.noc, from: self.place, to, body };
+            let ready = self.stores.serve(at, 0).saturating_add(timing::PCIE_HOST_ONE_WAY);
+            let waits = target.ordering != Ordering::Posted;
+            self.orders.push_back(Order { ready, packet, acks: 0, waits });
+        }
+        Ok(ticket)
+    }
+
+    /// The data of a finished read and the cycle at which the host has it; `None` while it is on its way. A ticket gives its data once.
+    pub fn take_read(&mut self, ticket: ReadTicket) -> Option<(Cycle, Vec<u8>)> {
+        let done = self.reads.get(&ticket)?.done?;
+        self.reads.remove(&ticket).map(|read| (done, read.data))
+    }
+
+    /// Splits a host access where its target changes and where a packet is full.
+    fn pieces(
+        &self,
+        bar: Bar,
+        offset: u64,
+        len: usize,
+        mut each: impl FnMut(&Self, usize, usize, Target) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let mut at = 0;
+        while at < len {
+            let (target, room) = self.windows.locate(bar, offset.saturating_add(at as u64))?;
+            let room = usize::try_from(room).unwrap_or(usize::MAX);
+            let n = (len - at).min(room).min(MAX_PACKET_BYTES as usize);
+            each(self, at, n, target)?;
+            at += n;
+        }
+        Ok(())
+    }
+
+    /// Where a packet to `target` goes, and how many tiles receive it.
+    fn resolve(&self, target: &NocTarget) -> Result<(Dest, u64), Fault> {
+        match target.to {
+            Tiles::One(xy) => match self.grid.resolve(target.noc, xy.encode()) {
+                Some(place) => Ok((Dest::Unicast(place), 1)),
+                None => Err(Fault::new(
+                    FaultClass::UndefinedBehavior,
+                    format!("a TLB window points at {xy} of NoC {}, where no tile is", target.noc),
+                    READ,
+                )
+                .at_addr(target.address)),
+            },
+            Tiles::Rect(rect) => {
+                let places = self.grid.rectangle(target.noc, rect.encode(), None)?;
+                let count = places.len() as u64;
+                Ok((Dest::Multicast(places), count))
+            }
+        }
+    }
+
+    /// A register of one of the tile's NIUs, as far as drivers read them.
+    fn niu(&self, noc: u8, reg: u32) -> Result<u32, Fault> {
+        let (x, y) = (u32::from(self.place.x), u32::from(self.place.y));
+        match reg {
+            // NoC/MemoryMap.md, NOC_NODE_ID; NoC 1 counts from the opposite corner.
+            NODE_ID => {
+                let (x, y) = if noc == 0 { (x, y) } else { (GRID_X - 1 - x, GRID_Y - 1 - y) };
+                Ok(x | y << 6 | GRID_X << 12 | GRID_Y << 19)
+            }
+            ID_LOGICAL => Ok(board::PCIE.encode()),
+            NIU_CFG_0 => Ok(NIU_CFG_0_TRANSLATE),
+            _ => Err(Fault::new(
+                FaultClass::UnimplementedFunctionality,
+                format!("register {reg:#x} of the PCIe tile's NIU {noc}"),
+                "BlackholeA0/NoC/MemoryMap.md",
+            )
+            .at_addr(tlb::NIU + u64::from(noc) * tlb::NIU_STRIDE + u64::from(reg))),
+        }
+    }
+
+    /// The cycle at which the first order can leave, or [`NEVER`].
+    fn next_order(&self) -> Cycle {
+        match self.orders.front() {
+            Some(order) if order.waits && self.unacked > 0 => NEVER,
+            Some(order) if order.waits => order.ready.max(self.acked_at),
+            Some(order) => order.ready,
+            None => NEVER,
+        }
+    }
+
+    /// A packet that arrives from the NoC.
+    fn arrive(&mut self, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {
+        match packet.body {
+            Body::ReadRequest { addr, len, reply } => {
+                if let Some(reg) = addr.checked_sub(NIU_FROM_NOC) {
+                    let data = self.niu(packet.noc, u32::try_from(reg).unwrap_or(u32::MAX))?.to_le_bytes();
+                    let data = data.into_iter().cycle().take(len.min(4) as usize).collect();
+                    out.push(at + timing::ARC_ACCESS, noc::read_response(packet.noc, self.place, reply, data));
+                    return Ok(());
+                }
+                let addr = host_address(addr)?;
+                self.memory.check(addr, len as usize)?;
+                let event = Event::Sample { noc: packet.noc, addr, len, reply };
+                self.events.push(at + timing::PCIE_MEMORY_ONE_WAY, event);
+            }
+            Body::WriteRequest { addr, data, mask, reply } => {
+                let addr = host_address(addr)?;
+                self.memory.check(addr, data.len())?;
+                let passed = self.to_host.serve(at, wire_bytes(data.len()));
+                self.bytes_to_host += data.len() as u64;
+                if let Some(reply) = reply {
+                    out.push(passed + timing::PCIE_WRITE_ACK, noc::write_ack(packet.noc, self.place, reply));
+                }
+                self.events.push(passed + timing::PCIE_MEMORY_ONE_WAY, Event::Visible { addr, data, mask });
+            }
+            Body::AtomicRequest { addr, .. } => {
+                let what = "an atomic on the PCIe tile; atomics work on L1 only";
+                return Err(Fault::new(FaultClass::UnsupportedFunctionality, what, "WormholeB0/NoC/Atomics.md").at_addr(addr));
+            }
+            Body::WriteAck { .. } => {
+                let Some(left) = self.unacked.checked_sub(1) else { return Err(unasked()) };
+                self.unacked = left;
+                self.acked_at = at;
+            }
+            Body::ReadResponse { reply, data } => self.answer(at, reply.addr, &data)?,
+            Body::AtomicResponse { .. } => return Err(unasked()),
+        }
+        Ok(())
+    }
+
+    /// The data of a part of a host read.
+    fn answer(&mut self, at: Cycle, part: u64, data: &[u8]) -> Result<(), Fault> {
+        let Some(part) = self.parts.remove(&part) else { return Err(unasked()) };
+        let Some(read) = self.reads.get_mut(&part.ticket) else { return Err(unasked()) };
+        if data.len() != part.len {
+            return Err(unasked());
+        }
+        read.data[part.at..part.at + part.len].copy_from_slice(data);
+        read.parts -= 1;
+        if read.parts == 0 {
+            let chunks = (read.data.len() as u64).div_ceil(timing::PCIE_LOAD_CHUNK);
+            let done = at + timing::PCIE_HOST_ONE_WAY + chunks.saturating_sub(1) * timing::PCIE_LOAD_NEXT;
+            read.done = Some(done);
+        }
+        self.bytes_to_host += data.len() as u64;
+        Ok(())
+    }
+
+    /// A device read reaches host memory at `at`.
+    fn sample(&mut self, at: Cycle, noc: u8, addr: u64, len: u32, reply: Reply, out: &mut Outbox) -> Result<(), Fault> {
+        let mut data = vec![0; len as usize];
+        self.memory.read(addr, &mut data)?;
+        let passed = self.to_device.serve(at, wire_bytes(data.len()));
+        self.bytes_to_device += u64::from(len);
+        let answer = noc::read_response(noc, self.place, reply, data.into());
+        // The packet leaves flit by flit; its last flit must not overtake the link.
+        let first = passed.saturating_sub(answer.body.data_flits()).max(at);
+        out.push(first + timing::PCIE_MEMORY_ONE_WAY, answer);
+        Ok(())
+    }
+
+    fn handle(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
+        match event {
+            Event::Arrive(packet) => self.arrive(at, packet, out),
+            Event::Sample { noc, addr, len, reply } => self.sample(at, noc, addr, len, reply, out),
+            Event::Visible { addr, data, mask } => {
+                self.memory.write_masked(addr, &data, mask)?;
+                self.device_writes += 1;
+                if self.log.len() == REMEMBERED {
+                    self.log.pop_front();
+                }
+                self.log.push_back((at, addr, data.len()));
+                out.notice(at);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The part below bit 60 of a NoC address that means host memory.
+fn host_address(addr: u64) -> Result<u64, Fault> {
+    const WHAT: &str = "a NoC address of the PCIe tile that does not mean host memory (bits 63..60 must be 1)";
+    match addr ^ PCIE_HOST_BIT {
+        low if low < PCIE_HOST_BIT => Ok(low),
+        _ => Err(Fault::new(FaultClass::MissingSpecification, WHAT, READ).at_addr(addr)),
+    }
+}
+
+/// Bytes that a transfer of `len` bytes takes on the link.
+fn wire_bytes(len: usize) -> u64 {
+    let len = len as u64;
+    len + len.div_ceil(timing::PCIE_PAYLOAD) * timing::PCIE_OVERHEAD
+}
+
+fn unasked() -> Fault {
+    Fault::new(FaultClass::UndefinedBehavior, "the PCIe tile got an answer that nobody asked for", READ)
+}
+
+impl Node for Pcie {
+    fn next(&self) -> Cycle {
+        self.events.next().min(self.next_order())
+    }
+    fn deliver(&mut self, at: Cycle, packet: Packet) {
+        self.events.push(at, Event::Arrive(packet));
+    }
+    fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
+        loop {
+            let end = out.horizon(until);
+            let order = self.next_order();
+            if self.events.next() <= order {
+                let Some((at, event)) = self.events.pop_before(end) else { return Ok(()) };
+                self.handle(at, event, out).map_err(|fault| fault.at_cycle(at))?;
+            } else if order < end {
+                if let Some(o) = self.orders.pop_front() {
+                    self.unacked += o.acks;
+                    out.push(order, o.packet);
+                }
+            } else {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The scheduler: one virtual clock over nodes that only touch each other by packets.
+//!
+//! Time advances in windows. No packet arrives sooner than [`timing::LOOKAHEAD`] after it left, so within a window of that length every
+//! node can run alone, in any order; at its end the network takes what left and hands out the arrivals. When only one node has anything to
+//! do the window stretches until another could matter. When none has, time jumps. All of this only chooses in which portions the same
+//! events are worked off: results and cycles do not depend on it.
+
+use crate::noc::{Departure, Network, Outbox};
+use crate::{Cycle, Fault, NEVER, Node, timing};
+
+/// What a step did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// Something was worked off; the clock stands at the window's end.
+    Ran,
+    /// Nothing happens before the given stop; the clock stands there.
+    Reached,
+    /// Nothing will ever happen by itself.
+    Quiet,
+}
+
+/// The clock, the network and the packets that wait for it.
+pub(crate) struct Scheduler {
+    /// Everything before this cycle has happened.
+    pub(crate) now: Cycle,
+    network: Network,
+    out: Outbox,
+    taken: Vec<Departure>,
+    agenda: Agenda,
+}
+
+/// When each node has something to do.
+struct Agenda {
+    /// Per node: its next cycle.
+    next: Vec<Cycle>,
+    /// The nodes whose next cycle is not [`NEVER`], and perhaps a few others. Most of a chip sleeps most of the time.
+    active: Vec<usize>,
+    is_active: Vec<bool>,
+}
+
+impl Agenda {
+    fn set(&mut self, index: usize, next: Cycle) {
+        self.next[index] = next;
+        if next != NEVER && !self.is_active[index] {
+            self.is_active[index] = true;
+            self.active.push(index);
+        }
+    }
+
+    fn forget_sleepers(&mut self) {
+        let (next, is_active) = (&self.next, &mut self.is_active);
+        self.active.retain(|&i| {
+            is_active[i] = next[i] != NEVER;
+            is_active[i]
+        });
+    }
+
+    /// The first two of the nodes' next cycles, and the node of the first.
+    fn first_two(&self) -> (Cycle, usize, Cycle) {
+        let (mut first, mut who, mut second) = (NEVER, 0, NEVER);
+        for &i in &self.active {
+            let next = self.next[i];
+            if next < second {
+                if next < first {
+                    (second, first, who) = (first, next, i);
+                } else {
+                    second = next;
+                }
+            }
+        }
+        (first, who, second)
+    }
+}
+
+impl Scheduler {
+    pub(crate) fn new(network: Network, nodes: usize) -> Self {
+        Self {
+            now: 0,
+            network,
+            out: Outbox::default(),
+            taken: Vec::new(),
+            agenda: Agenda {
+                next: vec![NEVER; nodes],
+                active: Vec::with_capacity(nodes),
+                is_active: vec![false; nodes],
+            },
+        }
+    }
+
+    /// Looks again at a node that was touched from outside.
+    pub(crate) fn touched(&mut self, index: usize, node: &impl Node) {
+        self.agenda.set(index, node.next());
+    }
+
+    /// True when nothing will happen by itself.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.out.earliest().is_none() && self.agenda.next.iter().all(|&next| next == NEVER)
+    }
+
+    /// Works off one window, without passing `stop`.
+    ///
+    /// # Errors
+    /// A fault of a node. The clock does not move any more then.
+    pub(crate) fn step<N: Node>(&mut self, nodes: &mut [N], stop: Cycle) -> Result<Step, Fault> {
+        let (first, who, second) = self.agenda.first_two();
+        let waiting = self.out.earliest().unwrap_or(NEVER);
+        let start = first.min(waiting);
+        if start == NEVER {
+            return Ok(Step::Quiet);
+        }
+        if start >= stop {
+            self.now = self.now.max(stop);
+            return Ok(Step::Reached);
+        }
+        let others = second.min(waiting);
+        let mut end = start.saturating_add(timing::LOOKAHEAD).min(stop);
+        if others >= end {
+            // Only `who` runs, until someone else could matter to it.
+            let until = others.saturating_add(timing::LOOKAHEAD).min(stop);
+            nodes[who].run(until, &mut self.out)?;
+            self.agenda.set(who, nodes[who].next());
+            end = self.out.horizon(until);
+        } else {
+            // Who runs first does not matter: what leaves is put in order below.
+            for k in 0..self.agenda.active.len() {
+                let i = self.agenda.active[k];
+                if self.agenda.next[i] < end {
+                    nodes[i].run(end, &mut self.out)?;
+                    self.agenda.set(i, nodes[i].next());
+                }
+            }
+            self.agenda.forget_sleepers();
+        }
+        self.out.take_before(end, &mut self.taken);
+        if !self.taken.is_empty() {
+            let agenda = &mut self.agenda;
+            self.network.route(&mut self.taken, |at, node, packet| {
+                let node = usize::from(node);
+                nodes[node].deliver(at, packet);
+                agenda.set(node, nodes[node].next());
+            });
+        }
+        self.now = self.now.max(end);
+        Ok(Step::Ran)
+    }
+}

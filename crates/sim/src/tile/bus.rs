@@ -1,0 +1,205 @@
+//! A core's view of its tile: the fast paths of loads and stores, and the order among the agents of a tile.
+//!
+//! Shared accesses happen in the order of (cycle, core): an access that is not before [`TileBus::horizon`] is refused with
+//! [`Refuse::Sync`] and retried when the others have caught up. Private work runs ahead freely.
+
+use super::port::Port;
+use super::shared::{CoreSet, Shared, WATCHED, mask, slow_local};
+use crate::{Fault, FaultClass, timing};
+use std::sync::Arc;
+use tilework_abi::tensix::{self as map, Processor};
+use tilework_riscv::{Access, Amo, Bus, CodePage, Cycle, Load, Refuse, Store, Width};
+
+/// A core's bus during one run.
+pub(super) struct TileBus<'a> {
+    pub(super) shared: &'a mut Shared,
+    pub(super) core: Processor,
+    /// The core's own things, taken out of `shared` for the run.
+    pub(super) port: &'a mut Port,
+    /// Shared accesses at or after this cycle must wait.
+    pub(super) horizon: Cycle,
+}
+
+type Refused = Refuse<Fault>;
+
+impl TileBus<'_> {
+    /// Lets the sleepers wake before a write; true when there are any.
+    fn must_wake(&mut self, sleepers: CoreSet) -> bool {
+        let sleepers = sleepers & !(1 << self.core.index());
+        self.shared.wake |= sleepers;
+        sleepers != 0
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn load_register(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, Refused> {
+        if let Some((owner, offset)) = slow_local(addr)
+            && owner == self.core
+            && let Some(value) = self.port.peek(offset, width)
+        {
+            return Ok(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
+        }
+        self.shared.reg_load(Some(self.core), at, addr, width)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn store_register(
+        &mut self,
+        at: Cycle,
+        addr: u32,
+        width: Width,
+        value: u32,
+    ) -> Result<Store, Refused> {
+        let sleepers = self.shared.sleepers_on(u64::from(addr), width.bytes());
+        if self.must_wake(sleepers) {
+            return Err(Refuse::Sync);
+        }
+        if let Some((owner, offset)) = slow_local(addr)
+            && owner == self.core
+            && self.port.poke(offset, width, value)
+        {
+            return Ok(Store { hold: 0, silent: false });
+        }
+        self.shared.reg_store(Some(self.core), at, addr, width, value)?;
+        // A register write is visible to others at once, so what was started or reset takes effect before the core goes on.
+        if !self.shared.started.is_empty() || self.shared.reset_changed {
+            self.horizon = 0;
+        }
+        Ok(Store { hold: 0, silent: false })
+    }
+
+    fn local_offset(&self, addr: u32, width: Width) -> Option<usize> {
+        let offset = addr.wrapping_sub(map::LOCAL_BASE);
+        let end = offset.checked_add(width.bytes())?;
+        (end <= self.core.local_size()).then_some(offset as usize)
+    }
+}
+
+impl Bus for TileBus<'_> {
+    type Fault = Fault;
+
+    fn code(&mut self, _at: Cycle, pc: u32) -> Result<Arc<CodePage>, Fault> {
+        self.shared.code(pc)
+    }
+
+    #[inline]
+    fn load(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width) -> Result<Load, Refused> {
+        if addr < map::L1_SIZE {
+            if let Some((word, stays)) = self.port.l0.hit(addr) {
+                let access = if stays { Access::Private } else { Access::Volatile };
+                let value = (word >> (8 * (addr & 3))) & mask(width);
+                return Ok(Load { value, latency: timing::LOAD_LOCAL, access });
+            }
+            if at >= self.horizon {
+                return Err(Refuse::Sync);
+            }
+            self.port.l0.fill(addr, &self.shared.l1);
+            let value = self.shared.l1_load(addr, width);
+            return Ok(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
+        }
+        if let Some(offset) = self.local_offset(addr, width) {
+            if let Some(value) = self.port.peek(offset, width) {
+                return Ok(Load { value, latency: timing::LOAD_LOCAL, access: Access::Private });
+            }
+        }
+        if at >= self.horizon {
+            return Err(Refuse::Sync);
+        }
+        self.load_register(at, addr, width)
+    }
+
+    #[inline]
+    fn store(
+        &mut self,
+        at: Cycle,
+        _pc: u32,
+        addr: u32,
+        width: Width,
+        value: u32,
+    ) -> Result<Store, Refused> {
+        if let Some(offset) = self.local_offset(addr, width) {
+            let bytes = width.bytes() as usize;
+            let slot = &mut self.port.local[offset..offset + bytes];
+            let new = value.to_le_bytes();
+            let silent = *slot == new[..bytes];
+            slot.copy_from_slice(&new[..bytes]);
+            return Ok(Store { hold: 0, silent });
+        }
+        if at >= self.horizon {
+            return Err(Refuse::Sync);
+        }
+        if addr < map::L1_SIZE {
+            if self.shared.line_flags(addr) & WATCHED != 0 {
+                let sleepers = self.shared.sleepers_on_l1(addr, width.bytes());
+                if self.must_wake(sleepers) {
+                    return Err(Refuse::Sync);
+                }
+            }
+            self.port.l0.drop_line(addr);
+            self.shared.l1_store(addr, width, value);
+            return Ok(Store { hold: self.port.stores.push(at, addr), silent: false });
+        }
+        self.store_register(at, addr, width, value)
+    }
+
+    fn amo(
+        &mut self,
+        at: Cycle,
+        _pc: u32,
+        op: Amo,
+        addr: u32,
+        value: u32,
+    ) -> Result<Load, Refused> {
+        if addr >= map::L1_SIZE {
+            return Err(Refuse::Fault(
+                Fault::new(
+                    FaultClass::UndefinedBehavior,
+                    "atomics work on L1 only",
+                    "BlackholeA0/TensixTile/BabyRISCV/MemoryOrdering.md, Atomics",
+                )
+                .at_addr(u64::from(addr)),
+            ));
+        }
+        if at >= self.horizon {
+            return Err(Refuse::Sync);
+        }
+        let sleepers = self.shared.sleepers_on_l1(addr, 4);
+        if self.must_wake(sleepers) {
+            return Err(Refuse::Sync);
+        }
+        let drain = self.port.stores.drain(at);
+        self.port.l0.flush();
+        let old = self.shared.l1_load(addr, Width::Word);
+        self.shared.l1_store(addr, Width::Word, op.apply(old, value));
+        let latency = timing::ATOMIC_L1 + u32::try_from(drain).unwrap_or(u32::MAX / 2);
+        Ok(Load { value: old, latency, access: Access::Volatile })
+    }
+
+    fn fence(&mut self, at: Cycle) -> u32 {
+        self.port.l0.flush();
+        u32::try_from(self.port.stores.drain(at)).unwrap_or(u32::MAX)
+    }
+
+    fn ttinsn(&mut self, at: Cycle, _pc: u32, word: u32) -> Result<u32, Refused> {
+        if at >= self.horizon {
+            return Err(Refuse::Sync);
+        }
+        self.shared.tensix.ttinsn(self.core, word, at)
+    }
+
+    #[inline]
+    fn take_code_changed(&mut self) -> bool {
+        let changed = self.port.code_seen != self.shared.code_generation;
+        self.port.code_seen = self.shared.code_generation;
+        changed
+    }
+
+    fn cache_token(&self) -> [u32; 4] {
+        self.port.l0.tags()
+    }
+
+    fn settled(&self, at: Cycle) -> bool {
+        self.port.stores.drain(at) == 0
+    }
+}

@@ -1,0 +1,342 @@
+//! The Tensix tile: five cores, L1, two NIUs, overlay streams and the front of the coprocessor.
+//!
+//! Within a tile everything happens in the order of (cycle, agent): first what arrives or leaves on the NoC, then the cores in the order of
+//! [`Processor`]. A parked core costs nothing; whatever is about to change a word that it sleeps on wakes it first, so that the word changes
+//! under its eyes exactly as if it had polled all the time (design decision 3).
+
+mod bus;
+mod debug;
+mod events;
+mod memory;
+mod port;
+mod shared;
+mod streams;
+#[cfg(test)]
+mod tests;
+
+use crate::noc::{Grid, Niu, NocStats, Outbox, Packet, Place};
+use crate::{Fault, FaultClass, NEVER, Node, timing};
+use bus::TileBus;
+use events::{Event, Queue};
+use shared::{CoreSet, Shared, class};
+use std::sync::Arc;
+use tilework_abi::noc::NocXy;
+use tilework_abi::tensix::Processor;
+use tilework_riscv::{Core, CoreFault, Cycle, Exit, HartKind, Watch};
+
+pub use streams::Streams;
+
+/// What a core is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Activity {
+    /// Held in soft reset.
+    Held,
+    /// Executing.
+    Running,
+    /// Asleep in a poll loop.
+    Parked,
+    /// Waiting in an access, for example to an empty mailbox.
+    Blocked {
+        /// The address of the access.
+        addr: u32,
+    },
+}
+
+struct Slot {
+    core: Core,
+    activity: Activity,
+}
+
+/// A core that cannot go on by itself, for reports.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Waiting {
+    /// The tile.
+    pub tile: NocXy,
+    /// The core.
+    pub core: Processor,
+    /// The instruction at the head of its poll loop, or the blocked one.
+    pub pc: u32,
+    /// The words it waits for. Empty: it loops without looking at anything.
+    pub watched: Vec<Watch>,
+    /// Its registers, for a backtrace.
+    pub regs: [u32; 32],
+    /// The address of a blocked access.
+    pub blocked_on: Option<u32>,
+}
+
+/// Counts of what a tile did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TileStats {
+    /// Instructions executed.
+    pub retired: u64,
+    /// Instructions of poll iterations that were skipped.
+    pub skipped: u64,
+}
+
+/// A Tensix tile.
+pub struct Tile {
+    xy: NocXy,
+    slots: [Slot; 5],
+    shared: Shared,
+    queue: Queue,
+}
+
+impl Tile {
+    /// A tile at `place` with translated coordinates `xy` and the `index`-th endpoint id, all cores held.
+    pub fn new(place: Place, xy: NocXy, index: u8, grid: &Arc<Grid>) -> Self {
+        let niu = |noc: u8| {
+            // NOC_ENDPOINT_ID: tile index, type 0x0100, NoC index (NoC/MemoryMap.md).
+            let endpoint = u32::from(index) | 0x0100 << 8 | u32::from(noc) << 24;
+            Niu::new(noc, place, xy, endpoint, grid.clone())
+        };
+        let kinds = [HartKind::B, HartKind::Nc, HartKind::T0, HartKind::T1, HartKind::T2];
+        Self {
+            xy,
+            slots: kinds.map(|kind| Slot { core: Core::new(kind), activity: Activity::Held }),
+            shared: Shared::new([niu(0), niu(1)]),
+            queue: Queue::default(),
+        }
+    }
+
+    /// The tile's translated coordinates.
+    pub fn xy(&self) -> NocXy {
+        self.xy
+    }
+    /// What a core is doing.
+    pub fn activity(&self, core: Processor) -> Activity {
+        self.slots[core.index()].activity
+    }
+    /// The address of a core's next instruction.
+    pub fn pc(&self, core: Processor) -> u32 {
+        self.slots[core.index()].core.pc
+    }
+    /// L1 as it is now.
+    pub fn l1(&self) -> &[u8] {
+        &self.shared.l1
+    }
+    /// Switches parking off or on, for tests that show that it changes nothing.
+    pub fn set_parking(&mut self, on: bool) {
+        for slot in &mut self.slots {
+            slot.core.set_parking(on);
+        }
+    }
+    /// Counts so far.
+    pub fn stats(&self) -> TileStats {
+        self.slots.iter().fold(TileStats::default(), |sum, slot| TileStats {
+            retired: sum.retired + slot.core.retired,
+            skipped: sum.skipped + slot.core.skipped,
+        })
+    }
+    /// Counts of the NIU on `noc`.
+    pub fn noc_stats(&self, noc: usize) -> NocStats {
+        self.shared.nius[noc].as_ref().map(|niu| niu.stats()).unwrap_or_default()
+    }
+    /// The cores that wait.
+    pub fn waiting(&self) -> Vec<Waiting> {
+        let mut list = Vec::new();
+        for (slot, core) in self.slots.iter().zip(Processor::ALL) {
+            let (watched, blocked_on, pc) = match slot.activity {
+                Activity::Parked => match slot.core.parked() {
+                    Some(poll) => (poll.watched.to_vec(), None, poll.head_pc),
+                    None => continue,
+                },
+                Activity::Blocked { addr } => (Vec::new(), Some(addr), slot.core.pc),
+                Activity::Held | Activity::Running => continue,
+            };
+            let regs = slot.core.regs;
+            list.push(Waiting { tile: self.xy, core, pc, watched, regs, blocked_on });
+        }
+        list
+    }
+
+    /// The running core with the smallest (cycle, index).
+    fn first_core(&self) -> Option<(Cycle, usize)> {
+        let running = self.slots.iter().enumerate().filter(|(_, s)| s.activity == Activity::Running);
+        running.map(|(i, s)| (s.core.now, i)).min()
+    }
+
+    /// The cycle from which core `me` must let another core go first.
+    fn horizon(&self, me: usize) -> Cycle {
+        let mut horizon = NEVER;
+        for (i, slot) in self.slots.iter().enumerate() {
+            if i != me && slot.activity == Activity::Running {
+                // In the same cycle the lower index goes first.
+                horizon = horizon.min(slot.core.now + Cycle::from(i > me));
+            }
+        }
+        horizon
+    }
+
+    fn wake(&mut self, set: CoreSet, at: Cycle) {
+        for (i, core) in Processor::ALL.into_iter().enumerate() {
+            if set >> i & 1 != 0 && self.slots[i].activity == Activity::Parked {
+                self.slots[i].core.wake(at);
+                self.slots[i].activity = Activity::Running;
+                self.shared.unwatch(core);
+            }
+        }
+    }
+
+    fn wake_blocked(&mut self, at: Cycle) {
+        for slot in &mut self.slots {
+            if matches!(slot.activity, Activity::Blocked { .. }) {
+                slot.core.wake(at);
+                slot.activity = Activity::Running;
+            }
+        }
+    }
+
+    /// Runs core `i` until `limit` or until it must let another go first.
+    fn run_core(&mut self, i: usize, limit: Cycle) -> Result<(), Fault> {
+        let processor = Processor::ALL[i];
+        let horizon = self.horizon(i).min(limit);
+        let slot = &mut self.slots[i];
+        let mut port = self.shared.ports[i].take().expect("ports are put back after each run");
+        port.l0.configure(&slot.core.csr);
+        let mut bus =
+            TileBus { shared: &mut self.shared, core: processor, port: &mut port, horizon };
+        let exit = slot.core.run(&mut bus, limit);
+        self.shared.ports[i] = Some(port);
+        let now = slot.core.now;
+        self.after_access(now);
+        match exit {
+            Exit::Limit | Exit::Sync => {
+                let wake = std::mem::take(&mut self.shared.wake);
+                self.wake(wake, now);
+            }
+            Exit::Parked => self.park(i),
+            Exit::Blocked { addr } => {
+                self.slots[i].activity = Activity::Blocked { addr };
+            }
+            Exit::Fault(fault) => return Err(self.core_fault(i, fault)),
+        }
+        Ok(())
+    }
+
+    /// Puts core `i` to sleep, unless what it polls has changed since it looked.
+    fn park(&mut self, i: usize) {
+        let processor = Processor::ALL[i];
+        let now = self.slots[i].core.now;
+        let watched = match self.slots[i].core.parked() {
+            Some(poll) => poll.watched.clone(),
+            None => return,
+        };
+        let unchanged = watched
+            .iter()
+            .all(|w| self.shared.peek(processor, now, w.addr, w.width) == Some(w.value));
+        if unchanged {
+            self.shared.watch(processor, watched.iter().map(|w| w.addr));
+            self.slots[i].activity = Activity::Parked;
+        } else {
+            self.slots[i].core.wake(now);
+        }
+    }
+
+    /// Takes care of what accesses to registers have set off at cycle `at`.
+    fn after_access(&mut self, at: Cycle) {
+        for (noc, start) in std::mem::take(&mut self.shared.started) {
+            self.queue.push(start.at, Event::Depart(noc, Box::new(start)));
+        }
+        if std::mem::take(&mut self.shared.reset_changed) {
+            self.apply_soft_reset(at);
+        }
+        if self.shared.tensix.take_changed() {
+            self.wake_blocked(at);
+        }
+    }
+
+    fn apply_soft_reset(&mut self, at: Cycle) {
+        for (i, core) in Processor::ALL.into_iter().enumerate() {
+            let held = self.shared.debug.held(core);
+            let was_held = self.slots[i].activity == Activity::Held;
+            if held && !was_held {
+                self.shared.unwatch(core);
+                self.slots[i].activity = Activity::Held;
+            } else if !held && was_held {
+                let keep = self.shared.debug.keeps_local(core);
+                if let Some(port) = &mut self.shared.ports[i] {
+                    port.reset(keep);
+                    port.code_seen = self.shared.code_generation;
+                }
+                let pc = self.shared.debug.reset_pc(core);
+                self.slots[i].core.reset(pc, at + timing::RESET_RELEASE);
+                self.slots[i].activity = Activity::Running;
+            }
+        }
+    }
+
+    fn core_fault(&self, i: usize, fault: CoreFault<Fault>) -> Fault {
+        let slot = &self.slots[i];
+        let (pc, inner) = match fault {
+            CoreFault::Bus { pc, fault } | CoreFault::Fetch { pc, fault } => (pc, fault),
+            other => {
+                let what = other.to_string();
+                let class = FaultClass::UndefinedBehavior;
+                let read = "BlackholeA0/TensixTile/BabyRISCV/InstructionSet.md";
+                (slot.core.pc, Fault::new(class, what, read))
+            }
+        };
+        inner.at_tile(self.xy).at_core(Processor::ALL[i], pc).at_cycle(slot.core.now)
+    }
+
+    /// The cores that must wake before `event` is applied.
+    fn sleepers_on_event(&self, event: &Event) -> CoreSet {
+        match event {
+            Event::Depart(noc, _) => self.shared.sleepers_on_class(class::NIU << noc),
+            Event::Packet(packet) => {
+                let mut set = self.shared.sleepers_on_class(class::NIU << packet.noc);
+                if let Some((addr, len)) = memory::written(packet) {
+                    set |= self.shared.sleepers_on(addr, len);
+                }
+                set
+            }
+        }
+    }
+
+    fn apply(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
+        let result = match event {
+            Event::Depart(noc, start) => memory::depart(&mut self.shared, noc, *start, out),
+            Event::Packet(packet) => memory::receive(&mut self.shared, at, packet, out),
+        };
+        self.after_access(at);
+        result.map_err(|fault| fault.at_tile(self.xy).at_cycle(at))
+    }
+}
+
+impl Node for Tile {
+    fn next(&self) -> Cycle {
+        let core = self.first_core().map_or(NEVER, |(now, _)| now);
+        core.min(self.queue.next())
+    }
+
+    fn deliver(&mut self, at: Cycle, packet: Packet) {
+        self.queue.push(at, Event::Packet(packet));
+    }
+
+    fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
+        loop {
+            let until = out.horizon(until);
+            let event = self.queue.next();
+            let core = self.first_core();
+            let now = core.map_or(NEVER, |(now, _)| now);
+            if event < until && event <= now {
+                let Some(waiting) = self.queue.peek() else { return Ok(()) };
+                let sleepers = self.sleepers_on_event(waiting);
+                if sleepers != 0 {
+                    self.wake(sleepers, event);
+                    continue;
+                }
+                if let Some(due) = self.queue.pop() {
+                    self.apply(event, due, out)?;
+                }
+            } else if let Some((now, i)) = core
+                && now < until
+            {
+                self.run_core(i, until.min(event))?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+}
+

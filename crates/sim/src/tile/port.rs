@@ -1,0 +1,175 @@
+//! What belongs to one core alone: its local data RAM, its L0 data cache and its store queue.
+//!
+//! Follows BabyRISCV/README.md ("L0 Data Cache", "Local Data RAM", "Load/Store Unit") and BabyRISCV/MemoryOrdering.md. The cache is not
+//! coherent: it holds copies, and a NoC write to L1 does not touch them. That is the point of modelling it.
+
+use crate::timing;
+use tilework_riscv::{CsrFile, Cycle, Width};
+
+/// Bytes of a cache line (BabyRISCV/README.md: 4 lines of 16 bytes).
+const LINE: u32 = 16;
+const LINES: usize = 4;
+/// Tag of an empty line: no L1 address has it.
+const EMPTY: u32 = u32::MAX;
+/// A hit flushes the whole cache about once in this many hits (BabyRISCV/MemoryOrdering.md: about 0.8 %). The hardware's choice is not
+/// documented; here it is every 128th hit.
+const HITS_PER_FLUSH: u32 = 128;
+
+/// The L0 data cache. Line `i` holds addresses with bits 5..4 equal to `i` (the replacement rule is not documented).
+#[derive(Clone, Debug)]
+pub(super) struct L0 {
+    tags: [u32; LINES],
+    data: [[u8; LINE as usize]; LINES],
+    hits: u32,
+    enabled: bool,
+    flush_by_itself: bool,
+}
+
+impl L0 {
+    fn new() -> Self {
+        Self {
+            tags: [EMPTY; LINES],
+            data: [[0; LINE as usize]; LINES],
+            hits: 0,
+            enabled: true,
+            flush_by_itself: true,
+        }
+    }
+    /// Takes over the cache's bits of `cfg0`.
+    pub(super) fn configure(&mut self, csr: &CsrFile) {
+        self.enabled = !csr.cfg0_dis_low_cache();
+        self.flush_by_itself = !csr.cfg0_dis_low_cache_periodic_flush();
+    }
+    /// The cached copy of the aligned word around `addr`, and whether it stays by itself.
+    #[inline]
+    pub(super) fn hit(&mut self, addr: u32) -> Option<(u32, bool)> {
+        let line = (addr / LINE) as usize % LINES;
+        if self.tags[line] != addr / LINE {
+            return None;
+        }
+        let at = (addr & (LINE - 1) & !3) as usize;
+        let word = u32::from_le_bytes(self.data[line][at..at + 4].try_into().expect("4 bytes"));
+        if self.flush_by_itself {
+            self.hits += 1;
+            if self.hits == HITS_PER_FLUSH {
+                self.hits = 0;
+                self.flush();
+            }
+        }
+        Some((word, !self.flush_by_itself))
+    }
+    /// Takes the line around `addr` in.
+    #[inline]
+    pub(super) fn fill(&mut self, addr: u32, l1: &[u8]) {
+        if !self.enabled {
+            return;
+        }
+        let line = (addr / LINE) as usize % LINES;
+        let start = (addr & !(LINE - 1)) as usize;
+        self.tags[line] = addr / LINE;
+        self.data[line].copy_from_slice(&l1[start..start + LINE as usize]);
+    }
+    /// A store of this core drops the line.
+    #[inline]
+    pub(super) fn drop_line(&mut self, addr: u32) {
+        let line = (addr / LINE) as usize % LINES;
+        if self.tags[line] == addr / LINE {
+            self.tags[line] = EMPTY;
+        }
+    }
+    /// Empties the cache.
+    #[inline]
+    pub(super) fn flush(&mut self) {
+        self.tags = [EMPTY; LINES];
+    }
+    pub(super) fn tags(&self) -> [u32; 4] {
+        self.tags
+    }
+}
+
+/// The store queue, as far as it takes time: stores to L1 leave one per five cycles unless they coalesce.
+///
+/// The data itself is written at once: nothing in the simulated tile can see a store late. (What a real core may reorder is
+/// MemoryOrdering.md's subject; this model keeps program order.)
+#[derive(Clone, Debug, Default)]
+pub(super) struct StoreQueue {
+    drained: Cycle,
+    last: Option<u32>,
+}
+
+impl StoreQueue {
+    /// Enters a store to L1; returns the cycles for which the core is held because the queue is full.
+    #[inline]
+    pub(super) fn push(&mut self, at: Cycle, addr: u32) -> u32 {
+        let busy = self.drained > at;
+        if busy
+            && let Some(last) = self.last
+            && last / LINE == addr / LINE
+            && addr.abs_diff(last) <= 4
+        {
+            self.last = Some(addr);
+            return 0;
+        }
+        self.last = Some(addr);
+        self.drained = self.drained.max(at) + timing::STORE_L1_INTERVAL;
+        let room = timing::STORE_QUEUE * timing::STORE_L1_INTERVAL;
+        u32::try_from((self.drained - at).saturating_sub(room)).unwrap_or(0)
+    }
+    /// Cycles until everything has left.
+    #[inline]
+    pub(super) fn drain(&self, at: Cycle) -> u64 {
+        self.drained.saturating_sub(at)
+    }
+}
+
+/// One core's own things.
+#[derive(Clone, Debug)]
+pub(super) struct Port {
+    /// Local data RAM.
+    pub(super) local: Box<[u8]>,
+    /// The data cache.
+    pub(super) l0: L0,
+    /// The store queue.
+    pub(super) stores: StoreQueue,
+    /// The generation of decoded code that the core holds.
+    pub(super) code_seen: u64,
+}
+
+impl Port {
+    pub(super) fn new(local_size: u32) -> Self {
+        Self {
+            local: vec![0; local_size as usize].into_boxed_slice(),
+            l0: L0::new(),
+            stores: StoreQueue::default(),
+            code_seen: 0,
+        }
+    }
+    /// The bytes at `offset` of the local RAM; `None` past its end.
+    #[inline]
+    pub(super) fn peek(&self, offset: usize, width: Width) -> Option<u32> {
+        let bytes = self.local.get(offset..offset + width.bytes() as usize)?;
+        Some(match *bytes {
+            [a, b, c, d] => u32::from_le_bytes([a, b, c, d]),
+            [a, b] => u32::from(u16::from_le_bytes([a, b])),
+            _ => u32::from(bytes[0]),
+        })
+    }
+    /// Writes the local RAM; `false` past its end.
+    pub(super) fn poke(&mut self, offset: usize, width: Width, value: u32) -> bool {
+        let bytes = width.bytes() as usize;
+        let slot = self.local.get_mut(offset..offset + bytes);
+        if let Some(slot) = slot {
+            slot.copy_from_slice(&value.to_le_bytes()[..bytes]);
+            return true;
+        }
+        false
+    }
+    /// What leaving soft reset does.
+    pub(super) fn reset(&mut self, keep_local: bool) {
+        if !keep_local {
+            self.local.fill(0);
+        }
+        self.l0 = L0::new();
+        self.stores = StoreQueue::default();
+    }
+}

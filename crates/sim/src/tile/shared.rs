@@ -1,0 +1,396 @@
+//! What the five cores and the NoC share in a tile: L1, decoded code, registers, and who sleeps on what.
+
+use super::debug::DebugRegs;
+use super::port::Port;
+use super::streams::Streams;
+use crate::noc::{Niu, Start};
+use crate::tensix::Tensix;
+use crate::{Fault, FaultClass, timing};
+use std::sync::Arc;
+use tilework_abi::noc as noc_regs;
+use tilework_abi::tensix::{self as map, Processor};
+use tilework_abi::stream;
+use tilework_riscv::{Access, CODE_PAGE_BYTES, CodePage, Cycle, Load, Refuse, Width};
+
+/// Bytes of L1 per flag.
+const LINE: u32 = 64;
+/// The line holds code that some core has decoded.
+pub(super) const CODE: u8 = 1;
+/// A parked core sleeps on a word of the line.
+pub(super) const WATCHED: u8 = 2;
+
+/// Kinds of registers, as a set: what a parked core sleeps on besides L1, and what a write touches.
+pub(super) mod class {
+    /// Overlay streams.
+    pub const STREAM: u8 = 1;
+    /// NIU 0 and, one bit up, NIU 1.
+    pub const NIU: u8 = 2;
+    /// Mailboxes, PC buffers, semaphores and whatever else belongs to the coprocessor.
+    pub const TENSIX: u8 = 8;
+    /// Tile control and debug.
+    pub const DEBUG: u8 = 16;
+    /// Local RAMs, seen from outside.
+    pub const LOCAL: u8 = 32;
+}
+
+const PAGE: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
+
+/// A bit set of cores, by [`Processor::index`].
+pub(super) type CoreSet = u8;
+
+/// The shared part of a tile.
+pub(super) struct Shared {
+    pub(super) l1: Box<[u8]>,
+    /// [`CODE`] and [`WATCHED`] per 64 bytes of L1.
+    flags: Box<[u8]>,
+    pages: Vec<Option<Arc<CodePage>>>,
+    /// Counts changes of decoded code.
+    pub(super) code_generation: u64,
+    /// Taken out while the core runs.
+    pub(super) ports: [Option<Box<Port>>; 5],
+    pub(super) streams: Streams,
+    /// Taken out while the NIU handles a packet.
+    pub(super) nius: [Option<Box<Niu>>; 2],
+    pub(super) tensix: Tensix,
+    pub(super) debug: DebugRegs,
+    /// L1 lines (by number) that each parked core sleeps on.
+    watched_lines: [Vec<u32>; 5],
+    /// Register classes that each parked core sleeps on.
+    watched_classes: [u8; 5],
+    /// Union of the classes.
+    any_class: u8,
+    /// Cores that must wake before the access that was just refused.
+    pub(super) wake: CoreSet,
+    /// NIU requests started since the tile last looked.
+    pub(super) started: Vec<(u8, Start)>,
+    /// The soft reset register was written.
+    pub(super) reset_changed: bool,
+}
+
+impl Shared {
+    pub(super) fn new(nius: [Niu; 2]) -> Self {
+        Self {
+            l1: vec![0; map::L1_SIZE as usize].into_boxed_slice(),
+            flags: vec![0; (map::L1_SIZE / LINE) as usize].into_boxed_slice(),
+            pages: vec![None; (map::L1_SIZE / CODE_PAGE_BYTES) as usize],
+            code_generation: 0,
+            ports: Processor::ALL.map(|p| Some(Box::new(Port::new(p.local_size())))),
+            streams: Streams::new(),
+            nius: nius.map(|niu| Some(Box::new(niu))),
+            tensix: Tensix::new(),
+            debug: DebugRegs::new(),
+            watched_lines: Default::default(),
+            watched_classes: [0; 5],
+            any_class: 0,
+            wake: 0,
+            started: Vec::new(),
+            reset_changed: false,
+        }
+    }
+
+    // L1
+
+    /// The bytes at `addr`, which the caller has checked to be in L1.
+    #[inline]
+    pub(super) fn l1_load(&self, addr: u32, width: Width) -> u32 {
+        let at = addr as usize;
+        match width {
+            Width::Word => u32::from_le_bytes(self.l1[at..at + 4].try_into().expect("4 bytes")),
+            Width::Half => {
+                u32::from(u16::from_le_bytes(self.l1[at..at + 2].try_into().expect("2 bytes")))
+            }
+            Width::Byte => u32::from(self.l1[at]),
+        }
+    }
+
+    /// What hangs on the line around `addr`.
+    #[inline]
+    pub(super) fn line_flags(&self, addr: u32) -> u8 {
+        self.flags[(addr / LINE) as usize]
+    }
+
+    /// Writes L1 without asking who sleeps on it.
+    #[inline]
+    pub(super) fn l1_store(&mut self, addr: u32, width: Width, value: u32) {
+        let (at, bytes) = (addr as usize, width.bytes() as usize);
+        self.l1[at..at + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+        if self.line_flags(addr) & CODE != 0 {
+            self.drop_code(addr, width.bytes());
+        }
+    }
+
+    /// Writes a span of L1, which the caller has checked, without asking who sleeps on it.
+    pub(super) fn l1_write(&mut self, addr: u32, data: &[u8]) {
+        self.l1[addr as usize..addr as usize + data.len()].copy_from_slice(data);
+        self.drop_code(addr, data.len() as u32);
+    }
+
+    fn drop_code(&mut self, addr: u32, len: u32) {
+        let mut changed = false;
+        for line in addr / LINE..(addr + len).div_ceil(LINE) {
+            if self.flags[line as usize] & CODE != 0 {
+                let page = line * LINE / CODE_PAGE_BYTES;
+                self.pages[page as usize] = None;
+                let first = page * (CODE_PAGE_BYTES / LINE);
+                for line in first..first + CODE_PAGE_BYTES / LINE {
+                    self.flags[line as usize] &= !CODE;
+                }
+                changed = true;
+            }
+        }
+        self.code_generation += u64::from(changed);
+    }
+
+    /// The decoded page at `pc` (aligned to a page).
+    pub(super) fn code(&mut self, pc: u32) -> Result<Arc<CodePage>, Fault> {
+        let Some(slot) = self.pages.get_mut((pc / CODE_PAGE_BYTES) as usize) else {
+            return Err(Fault::new(
+                FaultClass::UndefinedBehavior,
+                "instructions can only be fetched from L1",
+                PAGE,
+            )
+            .at_addr(u64::from(pc)));
+        };
+        if let Some(page) = slot {
+            return Ok(page.clone());
+        }
+        let at = pc as usize;
+        let bytes: &[u8; CODE_PAGE_BYTES as usize] =
+            self.l1[at..at + CODE_PAGE_BYTES as usize].try_into().expect("a whole page");
+        let page = Arc::new(CodePage::decode(bytes));
+        *slot = Some(page.clone());
+        for line in pc / LINE..(pc + CODE_PAGE_BYTES) / LINE {
+            self.flags[line as usize] |= CODE;
+        }
+        Ok(page)
+    }
+
+    // Sleepers
+
+    /// `core` goes to sleep on these addresses.
+    pub(super) fn watch(&mut self, core: Processor, addrs: impl Iterator<Item = u32>) {
+        let i = core.index();
+        for addr in addrs {
+            if addr < map::L1_SIZE {
+                self.flags[(addr / LINE) as usize] |= WATCHED;
+                self.watched_lines[i].push(addr / LINE);
+            } else {
+                self.watched_classes[i] |= class_of(addr);
+            }
+        }
+        self.any_class |= self.watched_classes[i];
+    }
+
+    /// `core` no longer sleeps.
+    pub(super) fn unwatch(&mut self, core: Processor) {
+        let lines = std::mem::take(&mut self.watched_lines[core.index()]);
+        for &line in &lines {
+            let others = self.watched_lines.iter().any(|w| w.contains(&line));
+            if !others {
+                self.flags[line as usize] &= !WATCHED;
+            }
+        }
+        let mut lines = lines;
+        lines.clear();
+        self.watched_lines[core.index()] = lines;
+        self.watched_classes[core.index()] = 0;
+        self.any_class = self.watched_classes.iter().fold(0, |all, c| all | c);
+    }
+
+    /// The cores that sleep on a span of L1.
+    pub(super) fn sleepers_on_l1(&self, addr: u32, len: u32) -> CoreSet {
+        let lines = addr / LINE..(addr + len).div_ceil(LINE);
+        let flags = &self.flags[lines.start as usize..lines.end as usize];
+        if flags.iter().all(|f| f & WATCHED == 0) {
+            return 0;
+        }
+        let mut set = 0;
+        for (i, watched) in self.watched_lines.iter().enumerate() {
+            if watched.iter().any(|line| lines.contains(line)) {
+                set |= 1 << i;
+            }
+        }
+        set
+    }
+
+    /// The cores that sleep on registers of these classes.
+    pub(super) fn sleepers_on_class(&self, classes: u8) -> CoreSet {
+        if self.any_class & classes == 0 {
+            return 0;
+        }
+        let mut set = 0;
+        for (i, watched) in self.watched_classes.iter().enumerate() {
+            if watched & classes != 0 {
+                set |= 1 << i;
+            }
+        }
+        set
+    }
+
+    /// The cores that sleep on anything that a write of `len` bytes at `addr` changes.
+    pub(super) fn sleepers_on(&self, addr: u64, len: u32) -> CoreSet {
+        match u32::try_from(addr) {
+            Ok(addr) if u64::from(addr) + u64::from(len) <= u64::from(map::L1_SIZE) => {
+                self.sleepers_on_l1(addr, len)
+            }
+            Ok(addr) => self.sleepers_on_class(class_of(addr)),
+            Err(_) => 0,
+        }
+    }
+
+    // Registers
+
+    /// Reads a register on behalf of `core` (or of the NoC).
+    pub(super) fn reg_load(
+        &mut self,
+        core: Option<Processor>,
+        at: Cycle,
+        addr: u32,
+        width: Width,
+    ) -> Result<Load, Refuse<Fault>> {
+        let shift = 8 * (addr & 3);
+        let word = |(value, access): (u32, Access), latency| Load {
+            value: (value >> shift) & mask(width),
+            latency,
+            access,
+        };
+        match addr {
+            map::DEBUG_BASE..map::DEBUG_END => {
+                Ok(word(self.debug.read(addr, at), timing::LOAD_TILE_REG))
+            }
+            noc_regs::NIU0_BASE..stream::BASE => {
+                let i = ((addr - noc_regs::NIU0_BASE) / noc_regs::NIU_SPAN) as usize;
+                let niu = self.nius[i].as_ref().ok_or_else(|| Refuse::Fault(busy_niu(addr)))?;
+                let read = niu.read(addr % noc_regs::NIU_SPAN & !3, at).map_err(Refuse::Fault)?;
+                Ok(word(read, timing::LOAD_TILE_REG))
+            }
+            stream::BASE..0xFFB8_0000 => {
+                let value =
+                    self.streams.read((addr & !3) - stream::BASE).map_err(Refuse::Fault)?;
+                Ok(word((value, Access::Watched), timing::LOAD_TILE_REG))
+            }
+            _ => {
+                if let Some((owner, offset)) = slow_local(addr)
+                    && let Some(port) = &self.ports[owner.index()]
+                    && let Some(value) = port.peek(offset, width)
+                {
+                    return Ok(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
+                }
+                match core {
+                    Some(core) => self.tensix.load(core, addr, at),
+                    None => Err(Refuse::Fault(unmapped(addr))),
+                }
+            }
+        }
+    }
+
+    /// Writes a register on behalf of `core` (or of the NoC). Sleepers have been woken.
+    pub(super) fn reg_store(
+        &mut self,
+        core: Option<Processor>,
+        at: Cycle,
+        addr: u32,
+        width: Width,
+        value: u32,
+    ) -> Result<(), Refuse<Fault>> {
+        if let Some((owner, offset)) = slow_local(addr)
+            && let Some(port) = &mut self.ports[owner.index()]
+            && port.poke(offset, width, value)
+        {
+            return Ok(());
+        }
+        if (map::DEBUG_BASE..0xFFB8_0000).contains(&addr) && width != Width::Word {
+            return Err(Refuse::Fault(
+                Fault::new(
+                    FaultClass::UnsupportedFunctionality,
+                    format!("a {}-byte store to a register", width.bytes()),
+                    PAGE,
+                )
+                .at_addr(u64::from(addr)),
+            ));
+        }
+        match addr {
+            map::DEBUG_BASE..map::DEBUG_END => {
+                self.debug.write(addr, value);
+                self.reset_changed |= addr == map::SOFT_RESET_0;
+                Ok(())
+            }
+            noc_regs::NIU0_BASE..stream::BASE => {
+                let i = ((addr - noc_regs::NIU0_BASE) / noc_regs::NIU_SPAN) as usize;
+                let niu = self.nius[i].as_mut().ok_or_else(|| Refuse::Fault(busy_niu(addr)))?;
+                let start =
+                    niu.write(addr % noc_regs::NIU_SPAN, value, at).map_err(Refuse::Fault)?;
+                self.started.extend(start.map(|start| (i as u8, start)));
+                Ok(())
+            }
+            stream::BASE..0xFFB8_0000 => {
+                self.streams.write(addr - stream::BASE, value).map_err(Refuse::Fault)
+            }
+            _ => match core {
+                Some(core) => self.tensix.store(core, addr, value, at),
+                None => Err(Refuse::Fault(unmapped(addr))),
+            },
+        }
+    }
+
+    /// What `core` would load now, without any effect; `None` when that cannot be said.
+    pub(super) fn peek(
+        &mut self,
+        core: Processor,
+        at: Cycle,
+        addr: u32,
+        width: Width,
+    ) -> Option<u32> {
+        if addr < map::L1_SIZE {
+            return Some(self.l1_load(addr, width));
+        }
+        match self.reg_load(Some(core), at, addr, width) {
+            Ok(load) if load.access == Access::Watched => Some(load.value),
+            _ => None,
+        }
+    }
+}
+
+/// The mask of a value of this width.
+pub(super) fn mask(width: Width) -> u32 {
+    match width {
+        Width::Byte => 0xFF,
+        Width::Half => 0xFFFF,
+        Width::Word => u32::MAX,
+    }
+}
+
+/// The register class of an address outside L1.
+fn class_of(addr: u32) -> u8 {
+    match addr {
+        map::DEBUG_BASE..map::DEBUG_END => class::DEBUG,
+        0xFFB1_4000..0xFFB2_0000 => class::LOCAL,
+        noc_regs::NIU0_BASE..noc_regs::NIU1_BASE => class::NIU,
+        noc_regs::NIU1_BASE..stream::BASE => class::NIU << 1,
+        stream::BASE..0xFFB8_0000 => class::STREAM,
+        _ => class::TENSIX,
+    }
+}
+
+/// The owner and offset of an address in the slow view of the local RAMs.
+pub(super) fn slow_local(addr: u32) -> Option<(Processor, usize)> {
+    Processor::ALL.into_iter().find_map(|p| {
+        let base = map::LOCAL_SLOW[p.index()];
+        (base..base + p.local_size()).contains(&addr).then(|| (p, (addr - base) as usize))
+    })
+}
+
+/// A request that reaches, over an NIU, that NIU's own registers in a way the tile does not take apart.
+fn busy_niu(addr: u32) -> Fault {
+    Fault::new(
+        FaultClass::UnimplementedFunctionality,
+        "an access over an NIU to that NIU's own registers other than one word",
+        "BlackholeA0/NoC/MemoryMap.md",
+    )
+    .at_addr(u64::from(addr))
+}
+
+fn unmapped(addr: u32) -> Fault {
+    Fault::new(FaultClass::UndefinedBehavior, "no memory or register at this address", PAGE)
+        .at_addr(u64::from(addr))
+}

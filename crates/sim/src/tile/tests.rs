@@ -1,0 +1,239 @@
+//! Programs of a few instructions on one tile: the order among its cores, sleep and waking, caches, resets.
+
+use super::*;
+use crate::noc::{Body, Dest};
+use tilework_abi::stream;
+use tilework_riscv::{Insn, Op, encode};
+
+const FLAG: i32 = 0x1000;
+const RESULT: i32 = 0x2000;
+
+fn place() -> Place {
+    Place { node: 0, x: 1, y: 2 }
+}
+
+fn tile(parking: bool) -> Tile {
+    let grid = Grid::builder().add(place(), NocXy::new(1, 2)).build().expect("one tile fits");
+    let mut tile = Tile::new(place(), NocXy::new(1, 2), 0, &Arc::new(grid));
+    tile.set_parking(parking);
+    tile
+}
+
+fn insn(op: Op, rd: u8, rs1: u8, rs2: u8, imm: i32) -> u32 {
+    encode(Insn { op, rd, rs1, rs2, imm }).expect("operands fit")
+}
+
+/// rd = value
+fn li(rd: u8, value: i32) -> [u32; 2] {
+    let low = value << 20 >> 20;
+    [insn(Op::Lui, rd, 0, 0, value.wrapping_sub(low)), insn(Op::Addi, rd, rd, 0, low)]
+}
+
+fn load_program(tile: &mut Tile, at: u32, words: &[u32]) {
+    for (i, word) in words.iter().enumerate() {
+        tile.shared.l1_write(at + 4 * i as u32, &word.to_le_bytes());
+    }
+}
+
+/// Waits with `poll` for FLAG to be non-zero, then stores the wall clock to RESULT and stops.
+fn poller(fence: bool) -> Vec<u32> {
+    let mut words = Vec::new();
+    words.extend(li(10, FLAG));
+    words.extend(li(11, RESULT));
+    words.extend(li(12, tilework_abi::tensix::WALL_CLOCK_L as i32));
+    let head = words.len();
+    if fence {
+        words.push(insn(Op::Fence, 0, 0, 0, 0));
+    }
+    words.push(insn(Op::Lw, 13, 10, 0, 0));
+    let back = (head as i32 - words.len() as i32) * 4;
+    words.push(insn(Op::Beq, 0, 13, 0, back));
+    words.push(insn(Op::Lw, 14, 12, 0, 0));
+    words.push(insn(Op::Sw, 0, 11, 14, 0));
+    words.push(insn(Op::Jal, 0, 0, 0, 0));
+    words
+}
+
+/// Counts down from `n`, then stores 1 to FLAG and stops.
+fn counter(n: i32) -> Vec<u32> {
+    let mut words = Vec::new();
+    words.extend(li(10, FLAG));
+    words.extend(li(11, n));
+    words.push(insn(Op::Addi, 11, 11, 0, -1));
+    words.push(insn(Op::Bne, 0, 11, 0, -4));
+    words.push(insn(Op::Addi, 12, 0, 0, 1));
+    words.push(insn(Op::Sw, 0, 10, 12, 0));
+    words.push(insn(Op::Jal, 0, 0, 0, 0));
+    words
+}
+
+fn release(tile: &mut Tile, cores: &[Processor], at: Cycle) {
+    let mut value = map::SOFT_RESET_ALL_CORES;
+    for core in cores {
+        value &= !core.soft_reset_bit();
+    }
+    tile.shared.debug.write(map::SOFT_RESET_0, value);
+    tile.shared.reset_changed = true;
+    tile.after_access(at);
+}
+
+use tilework_abi::tensix as map;
+
+fn run(tile: &mut Tile, until: Cycle) -> Outbox {
+    let mut out = Outbox::default();
+    tile.run(until, &mut out).expect("no fault");
+    out
+}
+
+fn word(tile: &Tile, addr: i32) -> u32 {
+    let at = addr as usize;
+    u32::from_le_bytes(tile.l1()[at..at + 4].try_into().expect("4 bytes"))
+}
+
+#[test]
+fn a_sleeping_core_sees_a_store_in_the_same_cycle_as_a_polling_one() {
+    for n in 1..150 {
+        let outcome = |parking| {
+            let mut tile = tile(parking);
+            load_program(&mut tile, 0, &poller(true));
+            load_program(&mut tile, 0x1_2000, &counter(n));
+            release(&mut tile, &[Processor::Brisc, Processor::Ncrisc], 5);
+            run(&mut tile, 3000);
+            let stats = tile.stats();
+            (word(&tile, RESULT), stats.retired, stats.skipped)
+        };
+        let (seen, retired, skipped) = outcome(true);
+        let (polled_seen, polled_retired, _) = outcome(false);
+        assert_ne!(seen, 0, "count {n}");
+        assert_eq!(seen, polled_seen, "count {n}");
+        // Both end in `j .`, which sleeps as well: the skipped iterations after the last wake are not counted yet.
+        assert!(retired + skipped <= polled_retired, "count {n}");
+    }
+}
+
+#[test]
+fn cutting_time_into_windows_changes_nothing() {
+    let outcome = |step: Cycle| {
+        let mut tile = tile(true);
+        load_program(&mut tile, 0, &poller(true));
+        load_program(&mut tile, 0x1_2000, &counter(57));
+        release(&mut tile, &[Processor::Brisc, Processor::Ncrisc], 5);
+        let mut until = 0;
+        while until < 3000 {
+            until += step;
+            run(&mut tile, until);
+        }
+        word(&tile, RESULT)
+    };
+    let whole = outcome(3000);
+    assert_ne!(whole, 0);
+    for step in [1, 2, 7, 20, 333] {
+        assert_eq!(outcome(step), whole, "windows of {step}");
+    }
+}
+
+#[test]
+fn without_a_fence_a_poller_never_sees_the_store_once_the_cache_stays() {
+    let mut tile = tile(true);
+    let mut words = vec![];
+    // cfg0: the cache does not flush by itself.
+    words.extend(li(5, 1 << 24));
+    words.push(insn(Op::Csrrs, 0, 5, 0, 0x7c0));
+    let mut probe = Core::new(HartKind::B);
+    probe.reset(0, 0);
+    words.extend(poller(false));
+    load_program(&mut tile, 0, &words);
+    load_program(&mut tile, 0x1_2000, &counter(40));
+    release(&mut tile, &[Processor::Brisc, Processor::Ncrisc], 5);
+    run(&mut tile, 5000);
+    assert_eq!(word(&tile, FLAG), 1);
+    assert_eq!(word(&tile, RESULT), 0, "the stale line is never looked past");
+    assert_eq!(tile.activity(Processor::Brisc), Activity::Parked);
+    let waiting = tile.waiting();
+    let brisc = waiting.iter().find(|w| w.core == Processor::Brisc).expect("it waits");
+    assert!(brisc.watched.is_empty(), "nothing that others write can wake it: {brisc:?}");
+}
+
+#[test]
+fn a_packet_wakes_a_sleeper_as_if_it_had_polled() {
+    for at in 100..160 {
+        let outcome = |parking| {
+            let mut tile = tile(parking);
+            load_program(&mut tile, 0, &poller(true));
+            release(&mut tile, &[Processor::Brisc], 5);
+            let body = Body::WriteRequest {
+                addr: FLAG as u64,
+                data: Arc::from([1u8, 0, 0, 0]),
+                mask: None,
+                reply: None,
+            };
+            let packet =
+                Packet { noc: 0, from: place(), to: Dest::Unicast(place()), body };
+            tile.deliver(at, packet);
+            run(&mut tile, 400);
+            word(&tile, RESULT)
+        };
+        assert_ne!(outcome(true), 0);
+        assert_eq!(outcome(true), outcome(false), "arrival at {at}");
+    }
+}
+
+#[test]
+fn a_store_to_code_takes_effect() {
+    let mut tile = tile(true);
+    let mut words = vec![];
+    words.extend(li(10, RESULT));
+    words.extend(li(11, 0x100));
+    words.extend(li(12, insn(Op::Addi, 13, 0, 0, 42).cast_signed()));
+    words.push(insn(Op::Jal, 0, 0, 0, 0x100 - 4 * 6)); // run it once as it is
+    words.resize(0x40, 0);
+    words.push(insn(Op::Addi, 13, 0, 0, 1)); // at 0x100
+    words.push(insn(Op::Bne, 0, 14, 0, 16));
+    words.push(insn(Op::Addi, 14, 0, 0, 1));
+    words.push(insn(Op::Sw, 0, 11, 12, 0));
+    words.push(insn(Op::Jal, 0, 0, 0, -16));
+    words.push(insn(Op::Sw, 0, 10, 13, 0));
+    words.push(insn(Op::Jal, 0, 0, 0, 0));
+    load_program(&mut tile, 0, &words);
+    release(&mut tile, &[Processor::Brisc], 0);
+    run(&mut tile, 1000);
+    assert_eq!(word(&tile, RESULT), 42);
+}
+
+#[test]
+fn a_core_sleeps_on_a_stream_register() {
+    let mut tile = tile(true);
+    let available = stream::reg_addr(48, stream::SPACE_AVAILABLE);
+    let mut words = vec![];
+    words.extend(li(10, available.cast_signed()));
+    words.extend(li(11, RESULT));
+    words.push(insn(Op::Lw, 13, 10, 0, 0));
+    words.push(insn(Op::Beq, 0, 13, 0, -4));
+    words.push(insn(Op::Sw, 0, 11, 13, 0));
+    words.push(insn(Op::Jal, 0, 0, 0, 0));
+    load_program(&mut tile, 0, &words);
+    release(&mut tile, &[Processor::Brisc], 0);
+    run(&mut tile, 500);
+    assert_eq!(tile.activity(Processor::Brisc), Activity::Parked);
+    let body = Body::WriteRequest {
+        addr: u64::from(stream::reg_addr(48, stream::SPACE_AVAILABLE_UPDATE)),
+        data: Arc::from((3u32 << stream::UPDATE_INC_SHIFT).to_le_bytes()),
+        mask: None,
+        reply: None,
+    };
+    tile.deliver(1000, Packet { noc: 1, from: place(), to: Dest::Unicast(place()), body });
+    run(&mut tile, 1500);
+    assert_eq!(word(&tile, RESULT), 3);
+}
+
+#[test]
+fn a_fault_names_tile_core_pc_and_cycle() {
+    let mut tile = tile(true);
+    load_program(&mut tile, 0, &[insn(Op::Addi, 1, 0, 0, 1), 0]);
+    release(&mut tile, &[Processor::Brisc], 0);
+    let fault = tile.run(1000, &mut Outbox::default()).expect_err("word 0 pushes a Tensix instruction");
+    assert_eq!(fault.site.tile, Some(NocXy::new(1, 2)));
+    assert_eq!(fault.site.core, Some(Processor::Brisc));
+    assert_eq!(fault.site.pc, Some(4));
+    assert!(fault.site.cycle.is_some());
+}
