@@ -5,7 +5,7 @@
 
 use crate::arc::ArcTile;
 use crate::dram::DramBank;
-use crate::noc::{Grid, GridError, Network, NocStats, Outbox, Packet, Place};
+use crate::noc::{Grid, GridError, Network, Outbox, Packet, Place};
 use crate::pcie::{Bar, Pcie};
 use crate::sched::{Scheduler, Step};
 use crate::tile::{Activity, Tile, Waiting};
@@ -70,9 +70,9 @@ pub struct ChipStats {
     pub instructions: u64,
     /// Instructions of poll iterations that cost nothing because the core slept.
     pub skipped: u64,
-    /// Payload bytes that left any NIU, both NoCs.
+    /// Payload bytes that both NoCs have carried.
     pub noc_bytes: u64,
-    /// Packets that left any NIU, both NoCs.
+    /// Packets that both NoCs have carried; a multicast counts once.
     pub noc_packets: u64,
     /// Bytes from host to device over PCIe.
     pub pcie_to_device: u64,
@@ -143,15 +143,7 @@ impl Chip {
         parts.push(Part::Pcie(Box::new(Pcie::new(layout.pcie, grid.clone()))));
         parts.push(Part::Arc(Box::new(ArcTile::new(config.board))));
         let scheduler = Scheduler::new(Network::new(), parts.len());
-        Ok(Self {
-            config,
-            parts,
-            tiles: layout.tensix.len(),
-            pcie,
-            scheduler,
-            host: 0,
-            fault: None,
-        })
+        Ok(Self { config, parts, tiles: layout.tensix.len(), pcie, scheduler, host: 0, fault: None })
     }
 
     /// The board.
@@ -184,16 +176,13 @@ impl Chip {
     /// Counts so far.
     pub fn stats(&self) -> ChipStats {
         let mut stats = ChipStats { cycles: self.now(), ..ChipStats::default() };
-        let add = |stats: &mut ChipStats, noc: NocStats| {
-            stats.noc_bytes += noc.bytes;
-            stats.noc_packets += noc.packets;
-        };
+        let noc = self.scheduler.noc_stats();
+        stats.noc_bytes = noc.bytes;
+        stats.noc_packets = noc.packets;
         for tile in self.tiles() {
             let counts = tile.stats();
             stats.instructions += counts.retired;
             stats.skipped += counts.skipped;
-            add(&mut stats, tile.noc_stats(0));
-            add(&mut stats, tile.noc_stats(1));
         }
         let pcie = self.pcie();
         stats.pcie_to_device = pcie.bytes_to_device();
@@ -252,8 +241,7 @@ impl Chip {
     pub fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), ChipError> {
         self.alive()?;
         let at = self.now();
-        let ticket =
-            self.pcie_mut().host_read(at, bar, offset, out.len()).map_err(ChipError::Fault)?;
+        let ticket = self.pcie_mut().host_read(at, bar, offset, out.len()).map_err(ChipError::Fault)?;
         self.pcie_touched();
         loop {
             if let Some((when, data)) = self.pcie_mut().take_read(ticket) {
@@ -372,11 +360,7 @@ impl Layout {
     fn of(board: Board) -> Self {
         let at = |node: usize, x: u8, y: u8| Place { node: node as u16, x, y };
         // Unharvested Tensix columns have the same translated and NoC 0 coordinates (facts, "board layout").
-        let tensix: Vec<_> = board
-            .tensix_tiles()
-            .enumerate()
-            .map(|(i, xy)| (at(i, xy.x, xy.y), xy))
-            .collect();
+        let tensix: Vec<_> = board.tensix_tiles().enumerate().map(|(i, xy)| (at(i, xy.x, xy.y), xy)).collect();
         let first = tensix.len();
         let dram = board
             .dram()
@@ -394,12 +378,7 @@ impl Layout {
             .collect();
         let pcie = first + board::DRAM_BANKS;
         let place = board::PCIE_PHYSICAL;
-        Self {
-            tensix,
-            dram,
-            pcie: at(pcie, place.x, place.y),
-            arc: at(pcie + 1, board::ARC.x, board::ARC.y),
-        }
+        Self { tensix, dram, pcie: at(pcie, place.x, place.y), arc: at(pcie + 1, board::ARC.x, board::ARC.y) }
     }
     fn grid(&self) -> Result<Grid, GridError> {
         let mut builder = Grid::builder().add(self.pcie, board::PCIE).add(self.arc, board::ARC);

@@ -7,8 +7,8 @@
 
 #![warn(missing_docs)]
 
-mod chip;
 mod agenda;
+mod chip;
 mod fault;
 mod node;
 mod sched;
@@ -23,5 +23,5 @@ pub mod timing;
 
 pub use chip::{Chip, ChipConfig, ChipError, ChipStats};
 pub use fault::{Fault, FaultClass, FaultSite};
-pub use node::{Memory, Node, NEVER};
+pub use node::{Memory, NEVER, Node};
 pub use tilework_riscv::Cycle;

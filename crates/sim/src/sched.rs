@@ -5,7 +5,7 @@
 //! do the window stretches until another could matter. When none has, time jumps. All of this only chooses in which portions the same
 //! events are worked off: results and cycles do not depend on it.
 
-use crate::noc::{Departure, Network, Outbox};
+use crate::noc::{Departure, Network, NocStats, Outbox};
 use crate::{Cycle, Fault, NEVER, Node, timing};
 
 /// What a step did.
@@ -90,6 +90,11 @@ impl Scheduler {
     /// Looks again at a node that was touched from outside.
     pub(crate) fn touched(&mut self, index: usize, node: &impl Node) {
         self.agenda.set(index, node.next());
+    }
+
+    /// What the NoCs have carried.
+    pub(crate) fn noc_stats(&self) -> NocStats {
+        self.network.stats()
     }
 
     /// True when nothing will happen by itself.

@@ -107,7 +107,8 @@ impl ArcTile {
 }
 
 fn unknown(addr: u64) -> Fault {
-    Fault::new(FaultClass::UnimplementedFunctionality, "an address of the ARC tile that is not built", READ).at_addr(addr)
+    Fault::new(FaultClass::UnimplementedFunctionality, "an address of the ARC tile that is not built", READ)
+        .at_addr(addr)
 }
 
 impl Registers {

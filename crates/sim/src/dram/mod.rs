@@ -27,13 +27,21 @@ const READ: &str = "WormholeB0/DRAMTile/README.md";
 #[derive(Debug)]
 pub struct DramBank {
     content: Content,
-    arrivals: Agenda<Packet>,
+    events: Agenda<Event>,
     /// What the memory itself can move.
     channel: Pipe,
     /// What each port takes, by (NoC, place).
     ports: BTreeMap<(u8, Place), Pipe>,
     bytes_read: u64,
     bytes_written: u64,
+}
+
+#[derive(Debug)]
+enum Event {
+    /// A packet came from the NoC.
+    Arrive(Packet),
+    /// A port has taken a read, whose answer is this.
+    Fetch(Packet),
 }
 
 /// The bank's memory as packets see it.
@@ -69,7 +77,7 @@ impl DramBank {
     pub fn new(bank: u8) -> Self {
         Self {
             content: Content { bank, memory: SparseMemory::new(DRAM_BANK_BYTES) },
-            arrivals: Agenda::new(),
+            events: Agenda::new(),
             channel: Pipe::new(timing::DRAM_BANK),
             ports: BTreeMap::new(),
             bytes_read: 0,
@@ -124,12 +132,9 @@ impl DramBank {
                 let port = self.ports.entry((packet.noc, here)).or_insert_with(|| Pipe::new(timing::DRAM_ENDPOINT));
                 let taken = port.start(at);
                 port.serve(at, 1);
-                let done = self.channel.serve(taken, u64::from(len)) + timing::DRAM_ACCESS;
                 self.bytes_read += u64::from(len);
                 if let Some(answer) = answer {
-                    // The packet leaves flit by flit; its last flit must not overtake the memory.
-                    let first = done.saturating_sub(answer.body.data_flits());
-                    out.push(first.max(taken + timing::DRAM_ACCESS), answer);
+                    self.events.push(taken, Event::Fetch(answer));
                 }
             }
             Body::AtomicRequest { addr, .. } => {
@@ -148,18 +153,29 @@ impl DramBank {
         }
         Ok(())
     }
+
+    /// The memory moves the data of a read that a port took at `at`.
+    fn fetch(&mut self, at: Cycle, answer: Packet, out: &mut Outbox) {
+        let bytes = if let Body::ReadResponse { data, .. } = &answer.body { data.len() as u64 } else { 0 };
+        // The packet leaves flit by flit; its last flit must not overtake the memory.
+        let first = self.channel.serve(at, bytes).saturating_sub(answer.body.data_flits()).max(at);
+        out.push(first + timing::DRAM_ACCESS, answer);
+    }
 }
 
 impl Node for DramBank {
     fn next(&self) -> Cycle {
-        self.arrivals.next()
+        self.events.next()
     }
     fn deliver(&mut self, at: Cycle, packet: Packet) {
-        self.arrivals.push(at, packet);
+        self.events.push(at, Event::Arrive(packet));
     }
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
-        while let Some((at, packet)) = self.arrivals.pop_before(out.horizon(until)) {
-            self.serve(at, &packet, out).map_err(|fault| fault.at_cycle(at))?;
+        while let Some((at, event)) = self.events.pop_before(out.horizon(until)) {
+            match event {
+                Event::Arrive(packet) => self.serve(at, &packet, out).map_err(|fault| fault.at_cycle(at))?,
+                Event::Fetch(answer) => self.fetch(at, answer, out),
+            }
         }
         Ok(())
     }

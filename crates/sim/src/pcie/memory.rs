@@ -71,12 +71,8 @@ impl HostMemory {
                 return Ok((i, at as usize));
             }
         }
-        Err(Fault::new(
-            FaultClass::UndefinedBehavior,
-            format!("{len} bytes of host memory that are not pinned"),
-            READ,
-        )
-        .at_addr(addr))
+        Err(Fault::new(FaultClass::UndefinedBehavior, format!("{len} bytes of host memory that are not pinned"), READ)
+            .at_addr(addr))
     }
 
     /// Checks that `len` bytes at `addr` are pinned, in one region.

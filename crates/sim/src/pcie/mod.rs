@@ -22,7 +22,9 @@ pub use tilework_abi::tlb::Bar;
 use crate::agenda::{Agenda, Pipe};
 use crate::noc::{self, Body, Data, Dest, Grid, Outbox, Packet, Place, Reply};
 use crate::{Cycle, Fault, FaultClass, NEVER, Node, timing};
-use tilework_abi::noc::{GRID_X, GRID_Y, ID_LOGICAL, MAX_PACKET_BYTES, NIU_CFG_0, NIU_CFG_0_TRANSLATE, NODE_ID, PCIE_HOST_BIT};
+use tilework_abi::noc::{
+    GRID_X, GRID_Y, ID_LOGICAL, MAX_PACKET_BYTES, NIU_CFG_0, NIU_CFG_0_TRANSLATE, NODE_ID, PCIE_HOST_BIT,
+};
 use tilework_abi::tlb::Ordering;
 use tilework_abi::{board, tlb};
 use windows::{NocTarget, READ, Target, Tiles, Windows};
@@ -234,7 +236,9 @@ impl Pcie {
                     let (to, _) = this.resolve(&target)?;
                     packets.push((at, n, to, target));
                 }
-                Target::TlbRegister(_) | Target::Niu { .. } if !(offset + at as u64).is_multiple_of(4) || n % 4 != 0 => {
+                Target::TlbRegister(_) | Target::Niu { .. }
+                    if !(offset + at as u64).is_multiple_of(4) || n % 4 != 0 =>
+                {
                     let what = "a host load of part of a register";
                     let fault = Fault::new(FaultClass::UnsupportedFunctionality, what, READ);
                     return Err(fault.at_addr(offset + at as u64));
@@ -377,14 +381,19 @@ impl Pcie {
             }
             Body::AtomicRequest { addr, .. } => {
                 let what = "an atomic on the PCIe tile; atomics work on L1 only";
-                return Err(Fault::new(FaultClass::UnsupportedFunctionality, what, "WormholeB0/NoC/Atomics.md").at_addr(addr));
+                return Err(
+                    Fault::new(FaultClass::UnsupportedFunctionality, what, "WormholeB0/NoC/Atomics.md").at_addr(addr)
+                );
             }
             Body::WriteAck { .. } => {
                 let Some(left) = self.unacked.checked_sub(1) else { return Err(unasked()) };
                 self.unacked = left;
                 self.acked_at = at;
             }
-            Body::ReadResponse { reply, data } => self.answer(at, reply.addr, &data)?,
+            Body::ReadResponse { reply, data } => {
+                self.answer(at, reply.addr, &data)?;
+                out.notice(at);
+            }
             Body::AtomicResponse { .. } => return Err(unasked()),
         }
         Ok(())

@@ -142,7 +142,15 @@ fn a_load_waits_for_acknowledgements_and_takes_a_round_trip() {
     let ticket = p.host_read(0, Bar::Bar0, 8, 4).unwrap();
     let left = run(&mut p).unwrap();
     assert_eq!(left.len(), 1, "the load waits");
-    p.deliver(5000, Packet { noc: 0, from: CORE, to: Dest::Unicast(PCIE), body: Body::WriteAck { reply: Reply { to: PCIE, trid: 0, addr: 0 } } });
+    p.deliver(
+        5000,
+        Packet {
+            noc: 0,
+            from: CORE,
+            to: Dest::Unicast(PCIE),
+            body: Body::WriteAck { reply: Reply { to: PCIE, trid: 0, addr: 0 } },
+        },
+    );
     let left = run(&mut p).unwrap();
     let [(5000, Packet { body: Body::ReadRequest { addr: 8, len: 4, reply }, .. })] = left[..] else {
         panic!("{left:?}")
@@ -184,9 +192,7 @@ fn the_device_reads_and_writes_pinned_memory_up_to_its_edges() {
     assert_eq!(data[1].1, [5, 6, 7, 8]);
     assert_eq!(data[0].0, 100 + 2 * timing::PCIE_MEMORY_ONE_WAY);
 
-    let write = |addr, mask| {
-        from_core(Body::WriteRequest { addr, data: Arc::from([9; 4]), mask, reply: Some(REPLY) })
-    };
+    let write = |addr, mask| from_core(Body::WriteRequest { addr, data: Arc::from([9; 4]), mask, reply: Some(REPLY) });
     p.deliver(2000, write((BASE + 0xFFC) | HOST, Some(0b0101)));
     let left = run(&mut p).unwrap();
     assert_eq!(left[0].1.body, Body::WriteAck { reply: REPLY });
@@ -203,7 +209,10 @@ fn the_device_reads_and_writes_pinned_memory_up_to_its_edges() {
         let mut p = tile();
         p.deliver(7, write(addr | HOST, None));
         let fault = run(&mut p).unwrap_err();
-        assert_eq!((fault.class, fault.site.addr, fault.site.cycle), (FaultClass::UndefinedBehavior, Some(addr), Some(7)));
+        assert_eq!(
+            (fault.class, fault.site.addr, fault.site.cycle),
+            (FaultClass::UndefinedBehavior, Some(addr), Some(7))
+        );
         p.deliver(7, from_core(Body::ReadRequest { addr: addr | HOST, len: 4, reply: REPLY }));
         assert_eq!(run(&mut p).unwrap_err().site.addr, Some(addr));
     }
@@ -232,13 +241,13 @@ fn large_device_reads_run_at_the_speed_of_the_link() {
 fn bad_host_accesses_are_faults_and_do_nothing() {
     let mut p = tile();
     let cases = [
-        (Bar::Bar0, 0, FaultClass::UndefinedBehavior),                   // window 0 was never configured
-        (Bar::Bar0, 512 << 20, FaultClass::UndefinedBehavior),           // outside
-        (Bar::Bar4, 32 << 30, FaultClass::UndefinedBehavior),            // outside
-        (Bar::Bar0, 0x1940_0000, FaultClass::MissingSpecification),      // behind the windows
-        (Bar::Bar0, 0x1FC0_0002, FaultClass::UnsupportedFunctionality),  // part of a register
+        (Bar::Bar0, 0, FaultClass::UndefinedBehavior), // window 0 was never configured
+        (Bar::Bar0, 512 << 20, FaultClass::UndefinedBehavior), // outside
+        (Bar::Bar4, 32 << 30, FaultClass::UndefinedBehavior), // outside
+        (Bar::Bar0, 0x1940_0000, FaultClass::MissingSpecification), // behind the windows
+        (Bar::Bar0, 0x1FC0_0002, FaultClass::UnsupportedFunctionality), // part of a register
         (Bar::Bar0, 0x1FC0_09D8, FaultClass::UnimplementedFunctionality), // strided multicast
-        (Bar::Bar0, 0x1FD0_4044, FaultClass::UnsupportedFunctionality),  // read only
+        (Bar::Bar0, 0x1FD0_4044, FaultClass::UnsupportedFunctionality), // read only
         (Bar::Bar0, u64::MAX, FaultClass::UndefinedBehavior),
     ];
     for (bar, offset, class) in cases {

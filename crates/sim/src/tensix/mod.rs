@@ -150,7 +150,9 @@ fn decode(core: Processor, addr: u32) -> Result<Place, Refuse<Fault>> {
             match client {
                 Client::B => Place::Push { thread: buffer as usize },
                 Client::T(thread) if buffer == 0 => Place::Push { thread },
-                Client::T(_) => return Err(unmapped(core, addr, "a TRISC pushes to its own thread only, others hang it")),
+                Client::T(_) => {
+                    return Err(unmapped(core, addr, "a TRISC pushes to its own thread only, others hang it"));
+                }
             }
         }
         map::PC_BUF_BASE..PC_BUF_END => {
@@ -238,9 +240,7 @@ impl Tensix {
                 let value = self.config.load(i).map_err(refused)?;
                 Ok(word(value, timing::LOAD_CONFIG, Access::Watched))
             }
-            Place::Semaphore(i) => {
-                Ok(word(self.semaphores[i].value(), timing::LOAD_MAILBOX, Access::Watched))
-            }
+            Place::Semaphore(i) => Ok(word(self.semaphores[i].value(), timing::LOAD_MAILBOX, Access::Watched)),
             Place::TtSync => Ok(word(0, timing::LOAD_MAILBOX, Access::Volatile)),
             Place::Mailbox { other, query: true } => {
                 let value = self.mailboxes.has_value(other, me).into();

@@ -51,7 +51,9 @@ impl Tdma {
             CLK_GATE_EN => self.clk_gate_en = value & CLK_GATE_EN_MASK,
             CLK_GATE_HYST => self.clk_gate_hyst = value & CLK_GATE_HYST_MASK,
             XMOV_L1_BASE_ADDR => self.l1_base[core] = value,
-            COMMAND_ADDR => return Err((FaultClass::UnimplementedFunctionality, "a mover command; the mover is not built")),
+            COMMAND_ADDR => {
+                return Err((FaultClass::UnimplementedFunctionality, "a mover command; the mover is not built"));
+            }
             _ => return Err((FaultClass::UnimplementedFunctionality, "a store to a TDMA register that is not built")),
         }
         Ok(())

@@ -8,7 +8,7 @@ use super::shared::{CoreSet, Shared, WATCHED, mask, slow_local};
 use crate::{Fault, FaultClass, timing};
 use std::sync::Arc;
 use tilework_abi::tensix::{self as map, Processor};
-use tilework_riscv::{Access, Amo, Bus, CodePage, Cycle, Load, Refuse, Store, Width};
+use tilework_riscv::{Access, Amo, Bus, CodePage, CsrFile, Cycle, Load, Refuse, Store, Width};
 
 /// A core's bus during one run.
 pub(super) struct TileBus<'a> {
@@ -44,13 +44,7 @@ impl TileBus<'_> {
 
     #[cold]
     #[inline(never)]
-    fn store_register(
-        &mut self,
-        at: Cycle,
-        addr: u32,
-        width: Width,
-        value: u32,
-    ) -> Result<Store, Refused> {
+    fn store_register(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
         let sleepers = self.shared.sleepers_on(u64::from(addr), width.bytes());
         if self.must_wake(sleepers) {
             return Err(Refuse::Sync);
@@ -87,14 +81,16 @@ impl Bus for TileBus<'_> {
     fn load(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width) -> Result<Load, Refused> {
         if addr < map::L1_SIZE {
             if let Some((word, stays)) = self.port.l0.hit(addr) {
-                let access = if stays { Access::Private } else { Access::Volatile };
+                // Watched, although the copy is private: when the loop flushes the cache the next iteration reads L1 again. Whoever parks the
+                // core sorts out the lines that stay (Tile::park).
+                let access = if stays { Access::Watched } else { Access::Volatile };
                 let value = (word >> (8 * (addr & 3))) & mask(width);
                 return Ok(Load { value, latency: timing::LOAD_LOCAL, access });
             }
             if at >= self.horizon {
                 return Err(Refuse::Sync);
             }
-            self.port.l0.fill(addr, &self.shared.l1);
+            self.port.l0.fill(at, addr, &self.shared.l1);
             let value = self.shared.l1_load(addr, width);
             return Ok(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
         }
@@ -110,14 +106,7 @@ impl Bus for TileBus<'_> {
     }
 
     #[inline]
-    fn store(
-        &mut self,
-        at: Cycle,
-        _pc: u32,
-        addr: u32,
-        width: Width,
-        value: u32,
-    ) -> Result<Store, Refused> {
+    fn store(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
         if let Some(offset) = self.local_offset(addr, width) {
             let bytes = width.bytes() as usize;
             let slot = &mut self.port.local[offset..offset + bytes];
@@ -143,14 +132,7 @@ impl Bus for TileBus<'_> {
         self.store_register(at, addr, width, value)
     }
 
-    fn amo(
-        &mut self,
-        at: Cycle,
-        _pc: u32,
-        op: Amo,
-        addr: u32,
-        value: u32,
-    ) -> Result<Load, Refused> {
+    fn amo(&mut self, at: Cycle, _pc: u32, op: Amo, addr: u32, value: u32) -> Result<Load, Refused> {
         if addr >= map::L1_SIZE {
             return Err(Refuse::Fault(
                 Fault::new(
@@ -193,6 +175,10 @@ impl Bus for TileBus<'_> {
         let changed = self.port.code_seen != self.shared.code_generation;
         self.port.code_seen = self.shared.code_generation;
         changed
+    }
+
+    fn csr_changed(&mut self, _at: Cycle, csr: &CsrFile) {
+        self.port.l0.configure(csr);
     }
 
     fn cache_token(&self) -> [u32; 4] {

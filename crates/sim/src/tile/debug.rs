@@ -53,18 +53,10 @@ impl DebugRegs {
         let overridden = |reg, bit: u32, pc| (self.word(reg) >> bit & 1 != 0).then(|| self.word(pc));
         match core {
             Processor::Brisc => None,
-            Processor::Ncrisc => {
-                overridden(tensix::NCRISC_RESET_PC_OVERRIDE, 0, tensix::NCRISC_RESET_PC)
-            }
-            Processor::Trisc0 => {
-                overridden(tensix::TRISC_RESET_PC_OVERRIDE, 0, tensix::TRISC0_RESET_PC)
-            }
-            Processor::Trisc1 => {
-                overridden(tensix::TRISC_RESET_PC_OVERRIDE, 1, tensix::TRISC1_RESET_PC)
-            }
-            Processor::Trisc2 => {
-                overridden(tensix::TRISC_RESET_PC_OVERRIDE, 2, tensix::TRISC2_RESET_PC)
-            }
+            Processor::Ncrisc => overridden(tensix::NCRISC_RESET_PC_OVERRIDE, 0, tensix::NCRISC_RESET_PC),
+            Processor::Trisc0 => overridden(tensix::TRISC_RESET_PC_OVERRIDE, 0, tensix::TRISC0_RESET_PC),
+            Processor::Trisc1 => overridden(tensix::TRISC_RESET_PC_OVERRIDE, 1, tensix::TRISC1_RESET_PC),
+            Processor::Trisc2 => overridden(tensix::TRISC_RESET_PC_OVERRIDE, 2, tensix::TRISC2_RESET_PC),
         }
         .unwrap_or(core.default_reset_pc())
     }

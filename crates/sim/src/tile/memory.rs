@@ -11,18 +11,6 @@ use tilework_riscv::{Cycle, Refuse, Width};
 
 const PAGE: &str = "BlackholeA0/NoC/MemoryMap.md, NOC_AT_LEN_BE";
 
-/// The span of the receiver's memory that a packet will change.
-pub(super) fn written(packet: &Packet) -> Option<(u64, u32)> {
-    match &packet.body {
-        Body::WriteRequest { addr, data, .. } => Some((*addr, data.len() as u32)),
-        // An atomic may change any word of the 16 aligned bytes (WormholeB0/NoC/Atomics.md).
-        Body::AtomicRequest { addr, .. } => Some((*addr & !15, 16)),
-        Body::ReadResponse { reply, data } => Some((reply.addr, data.len() as u32)),
-        Body::AtomicResponse { reply, .. } => Some((reply.addr, 4)),
-        Body::ReadRequest { .. } | Body::WriteAck { .. } => None,
-    }
-}
-
 fn l1_span(addr: u64, len: usize) -> Option<u32> {
     let addr = u32::try_from(addr).ok()?;
     (u64::from(addr) + len as u64 <= u64::from(L1_SIZE)).then_some(addr)
@@ -46,12 +34,10 @@ fn register(addr: u64, len: usize) -> Result<u32, Fault> {
 fn refused(refuse: Refuse<Fault>, addr: u64) -> Fault {
     match refuse {
         Refuse::Fault(fault) => fault,
-        Refuse::Sync | Refuse::Block => Fault::new(
-            FaultClass::MissingSpecification,
-            "a NoC access to a register that can block",
-            PAGE,
-        )
-        .at_addr(addr),
+        Refuse::Sync | Refuse::Block => {
+            Fault::new(FaultClass::MissingSpecification, "a NoC access to a register that can block", PAGE)
+                .at_addr(addr)
+        }
     }
 }
 
@@ -85,12 +71,7 @@ impl Memory for Shared {
 }
 
 /// A request leaves.
-pub(super) fn depart(
-    shared: &mut Shared,
-    noc: u8,
-    start: Start,
-    out: &mut Outbox,
-) -> Result<(), Fault> {
+pub(super) fn depart(shared: &mut Shared, noc: u8, start: Start, out: &mut Outbox) -> Result<(), Fault> {
     let slot = usize::from(noc);
     let Some(mut niu) = shared.nius[slot].take() else { return Ok(()) };
     let result = niu.depart(start, shared, out);
@@ -100,18 +81,11 @@ pub(super) fn depart(
 }
 
 /// A packet arrives.
-pub(super) fn receive(
-    shared: &mut Shared,
-    at: Cycle,
-    packet: Packet,
-    out: &mut Outbox,
-) -> Result<(), Fault> {
+pub(super) fn receive(shared: &mut Shared, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {
     let slot = usize::from(packet.noc);
     let Some(mut niu) = shared.nius[slot].take() else { return Ok(()) };
     let base = noc_regs::niu_base(u32::from(packet.noc));
-    let own = |addr: u64| {
-        u32::try_from(addr).ok().filter(|a| (base..base + noc_regs::NIU_SPAN).contains(a))
-    };
+    let own = |addr: u64| u32::try_from(addr).ok().filter(|a| (base..base + noc_regs::NIU_SPAN).contains(a));
     // A word of the NIU's own registers, read or written over the same NIU (drivers read NODE_ID so): the NIU cannot be its own memory,
     // so its answer is looked up first, or its write done last.
     let result = match &packet.body {

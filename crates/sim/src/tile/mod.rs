@@ -14,14 +14,14 @@ mod streams;
 #[cfg(test)]
 mod tests;
 
-use crate::noc::{Grid, Niu, NocStats, Outbox, Packet, Place};
+use crate::noc::{Grid, Niu, Outbox, Packet, Place};
 use crate::{Fault, FaultClass, NEVER, Node, timing};
 use bus::TileBus;
 use events::{Event, Queue};
 use shared::{CoreSet, Shared, class};
 use std::sync::Arc;
 use tilework_abi::noc::NocXy;
-use tilework_abi::tensix::Processor;
+use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Core, CoreFault, Cycle, Exit, HartKind, Watch};
 
 pub use streams::Streams;
@@ -57,11 +57,20 @@ pub struct Waiting {
     /// The instruction at the head of its poll loop, or the blocked one.
     pub pc: u32,
     /// The words it waits for. Empty: it loops without looking at anything.
-    pub watched: Vec<Watch>,
+    pub watched: Vec<WaitWord>,
     /// Its registers, for a backtrace.
     pub regs: [u32; 32],
     /// The address of a blocked access.
     pub blocked_on: Option<u32>,
+}
+
+/// A word that a sleeping core waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WaitWord {
+    /// The load.
+    pub watch: Watch,
+    /// The core looks at its cache's copy and will never see what others write: a fence is missing.
+    pub stale: bool,
 }
 
 /// Counts of what a tile did.
@@ -127,17 +136,19 @@ impl Tile {
             skipped: sum.skipped + slot.core.skipped,
         })
     }
-    /// Counts of the NIU on `noc`.
-    pub fn noc_stats(&self, noc: usize) -> NocStats {
-        self.shared.nius[noc].as_ref().map(|niu| niu.stats()).unwrap_or_default()
-    }
     /// The cores that wait.
     pub fn waiting(&self) -> Vec<Waiting> {
         let mut list = Vec::new();
         for (slot, core) in self.slots.iter().zip(Processor::ALL) {
             let (watched, blocked_on, pc) = match slot.activity {
                 Activity::Parked => match slot.core.parked() {
-                    Some(poll) => (poll.watched.to_vec(), None, poll.head_pc),
+                    Some(poll) => {
+                        let watched = poll
+                            .watched
+                            .iter()
+                            .map(|&watch| WaitWord { stale: self.is_stale(core, watch.addr), watch });
+                        (watched.collect(), None, poll.head_pc)
+                    }
                     None => continue,
                 },
                 Activity::Blocked { addr } => (Vec::new(), Some(addr), slot.core.pc),
@@ -147,6 +158,11 @@ impl Tile {
             list.push(Waiting { tile: self.xy, core, pc, watched, regs, blocked_on });
         }
         list
+    }
+
+    /// True when `core` sleeps on a cached copy of `addr` (see [`Tile::park`]).
+    fn is_stale(&self, core: Processor, addr: u32) -> bool {
+        addr < map::L1_SIZE && !self.shared.watches(core, addr)
     }
 
     /// The running core with the smallest (cycle, index).
@@ -192,9 +208,7 @@ impl Tile {
         let horizon = self.horizon(i).min(limit);
         let slot = &mut self.slots[i];
         let mut port = self.shared.ports[i].take().expect("ports are put back after each run");
-        port.l0.configure(&slot.core.csr);
-        let mut bus =
-            TileBus { shared: &mut self.shared, core: processor, port: &mut port, horizon };
+        let mut bus = TileBus { shared: &mut self.shared, core: processor, port: &mut port, horizon };
         let exit = slot.core.run(&mut bus, limit);
         self.shared.ports[i] = Some(port);
         let now = slot.core.now;
@@ -217,13 +231,17 @@ impl Tile {
     fn park(&mut self, i: usize) {
         let processor = Processor::ALL[i];
         let now = self.slots[i].core.now;
-        let watched = match self.slots[i].core.parked() {
-            Some(poll) => poll.watched.clone(),
-            None => return,
-        };
-        let unchanged = watched
-            .iter()
-            .all(|w| self.shared.peek(processor, now, w.addr, w.width) == Some(w.value));
+        let Some(poll) = self.slots[i].core.parked() else { return };
+        let mut watched = poll.watched.clone();
+        let last_iteration = poll.start - poll.period;
+        if let Some(port) = &self.shared.ports[i] {
+            // A line that the cache has held since before the last iteration is not read from L1 by the next one either: nobody's store
+            // can be seen through it (a loop without a fence).
+            watched.retain(|w| {
+                w.addr >= map::L1_SIZE || port.l0.held_since(w.addr).is_none_or(|since| since >= last_iteration)
+            });
+        }
+        let unchanged = watched.iter().all(|w| self.shared.peek(processor, now, w.addr, w.width) == Some(w.value));
         if unchanged {
             self.shared.watch(processor, watched.iter().map(|w| w.addr));
             self.slots[i].activity = Activity::Parked;
@@ -285,8 +303,8 @@ impl Tile {
             Event::Depart(noc, _) => self.shared.sleepers_on_class(class::NIU << noc),
             Event::Packet(packet) => {
                 let mut set = self.shared.sleepers_on_class(class::NIU << packet.noc);
-                if let Some((addr, len)) = memory::written(packet) {
-                    set |= self.shared.sleepers_on(addr, len);
+                if let Some(touch) = packet.body.touches() {
+                    set |= self.shared.sleepers_on(touch.addr, touch.len as u32);
                 }
                 set
             }
@@ -339,4 +357,3 @@ impl Node for Tile {
         }
     }
 }
-

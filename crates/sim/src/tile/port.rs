@@ -20,6 +20,7 @@ const HITS_PER_FLUSH: u32 = 128;
 pub(super) struct L0 {
     tags: [u32; LINES],
     data: [[u8; LINE as usize]; LINES],
+    filled: [Cycle; LINES],
     hits: u32,
     enabled: bool,
     flush_by_itself: bool,
@@ -30,6 +31,7 @@ impl L0 {
         Self {
             tags: [EMPTY; LINES],
             data: [[0; LINE as usize]; LINES],
+            filled: [0; LINES],
             hits: 0,
             enabled: true,
             flush_by_itself: true,
@@ -39,6 +41,11 @@ impl L0 {
     pub(super) fn configure(&mut self, csr: &CsrFile) {
         self.enabled = !csr.cfg0_dis_low_cache();
         self.flush_by_itself = !csr.cfg0_dis_low_cache_periodic_flush();
+    }
+    /// Since when the line around `addr` is held.
+    pub(super) fn held_since(&self, addr: u32) -> Option<Cycle> {
+        let line = (addr / LINE) as usize % LINES;
+        (self.tags[line] == addr / LINE).then_some(self.filled[line])
     }
     /// The cached copy of the aligned word around `addr`, and whether it stays by itself.
     #[inline]
@@ -60,13 +67,14 @@ impl L0 {
     }
     /// Takes the line around `addr` in.
     #[inline]
-    pub(super) fn fill(&mut self, addr: u32, l1: &[u8]) {
+    pub(super) fn fill(&mut self, at: Cycle, addr: u32, l1: &[u8]) {
         if !self.enabled {
             return;
         }
         let line = (addr / LINE) as usize % LINES;
         let start = (addr & !(LINE - 1)) as usize;
         self.tags[line] = addr / LINE;
+        self.filled[line] = at;
         self.data[line].copy_from_slice(&l1[start..start + LINE as usize]);
     }
     /// A store of this core drops the line.

@@ -8,8 +8,8 @@ use crate::tensix::Tensix;
 use crate::{Fault, FaultClass, timing};
 use std::sync::Arc;
 use tilework_abi::noc as noc_regs;
-use tilework_abi::tensix::{self as map, Processor};
 use tilework_abi::stream;
+use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Access, CODE_PAGE_BYTES, CodePage, Cycle, Load, Refuse, Width};
 
 /// Bytes of L1 per flag.
@@ -96,9 +96,7 @@ impl Shared {
         let at = addr as usize;
         match width {
             Width::Word => u32::from_le_bytes(self.l1[at..at + 4].try_into().expect("4 bytes")),
-            Width::Half => {
-                u32::from(u16::from_le_bytes(self.l1[at..at + 2].try_into().expect("2 bytes")))
-            }
+            Width::Half => u32::from(u16::from_le_bytes(self.l1[at..at + 2].try_into().expect("2 bytes"))),
             Width::Byte => u32::from(self.l1[at]),
         }
     }
@@ -144,12 +142,8 @@ impl Shared {
     /// The decoded page at `pc` (aligned to a page).
     pub(super) fn code(&mut self, pc: u32) -> Result<Arc<CodePage>, Fault> {
         let Some(slot) = self.pages.get_mut((pc / CODE_PAGE_BYTES) as usize) else {
-            return Err(Fault::new(
-                FaultClass::UndefinedBehavior,
-                "instructions can only be fetched from L1",
-                PAGE,
-            )
-            .at_addr(u64::from(pc)));
+            return Err(Fault::new(FaultClass::UndefinedBehavior, "instructions can only be fetched from L1", PAGE)
+                .at_addr(u64::from(pc)));
         };
         if let Some(page) = slot {
             return Ok(page.clone());
@@ -179,6 +173,11 @@ impl Shared {
             }
         }
         self.any_class |= self.watched_classes[i];
+    }
+
+    /// True when `core` sleeps on L1 around `addr`.
+    pub(super) fn watches(&self, core: Processor, addr: u32) -> bool {
+        self.watched_lines[core.index()].contains(&(addr / LINE))
     }
 
     /// `core` no longer sleeps.
@@ -230,9 +229,7 @@ impl Shared {
     /// The cores that sleep on anything that a write of `len` bytes at `addr` changes.
     pub(super) fn sleepers_on(&self, addr: u64, len: u32) -> CoreSet {
         match u32::try_from(addr) {
-            Ok(addr) if u64::from(addr) + u64::from(len) <= u64::from(map::L1_SIZE) => {
-                self.sleepers_on_l1(addr, len)
-            }
+            Ok(addr) if u64::from(addr) + u64::from(len) <= u64::from(map::L1_SIZE) => self.sleepers_on_l1(addr, len),
             Ok(addr) => self.sleepers_on_class(class_of(addr)),
             Err(_) => 0,
         }
@@ -249,15 +246,10 @@ impl Shared {
         width: Width,
     ) -> Result<Load, Refuse<Fault>> {
         let shift = 8 * (addr & 3);
-        let word = |(value, access): (u32, Access), latency| Load {
-            value: (value >> shift) & mask(width),
-            latency,
-            access,
-        };
+        let word =
+            |(value, access): (u32, Access), latency| Load { value: (value >> shift) & mask(width), latency, access };
         match addr {
-            map::DEBUG_BASE..map::DEBUG_END => {
-                Ok(word(self.debug.read(addr, at), timing::LOAD_TILE_REG))
-            }
+            map::DEBUG_BASE..map::DEBUG_END => Ok(word(self.debug.read(addr, at), timing::LOAD_TILE_REG)),
             noc_regs::NIU0_BASE..stream::BASE => {
                 let i = ((addr - noc_regs::NIU0_BASE) / noc_regs::NIU_SPAN) as usize;
                 let niu = self.nius[i].as_ref().ok_or_else(|| Refuse::Fault(busy_niu(addr)))?;
@@ -265,8 +257,7 @@ impl Shared {
                 Ok(word(read, timing::LOAD_TILE_REG))
             }
             stream::BASE..0xFFB8_0000 => {
-                let value =
-                    self.streams.read((addr & !3) - stream::BASE).map_err(Refuse::Fault)?;
+                let value = self.streams.read((addr & !3) - stream::BASE).map_err(Refuse::Fault)?;
                 Ok(word((value, Access::Watched), timing::LOAD_TILE_REG))
             }
             _ => {
@@ -318,14 +309,11 @@ impl Shared {
             noc_regs::NIU0_BASE..stream::BASE => {
                 let i = ((addr - noc_regs::NIU0_BASE) / noc_regs::NIU_SPAN) as usize;
                 let niu = self.nius[i].as_mut().ok_or_else(|| Refuse::Fault(busy_niu(addr)))?;
-                let start =
-                    niu.write(addr % noc_regs::NIU_SPAN, value, at).map_err(Refuse::Fault)?;
+                let start = niu.write(addr % noc_regs::NIU_SPAN, value, at).map_err(Refuse::Fault)?;
                 self.started.extend(start.map(|start| (i as u8, start)));
                 Ok(())
             }
-            stream::BASE..0xFFB8_0000 => {
-                self.streams.write(addr - stream::BASE, value).map_err(Refuse::Fault)
-            }
+            stream::BASE..0xFFB8_0000 => self.streams.write(addr - stream::BASE, value).map_err(Refuse::Fault),
             _ => match core {
                 Some(core) => self.tensix.store(core, addr, value, at),
                 None => Err(Refuse::Fault(unmapped(addr))),
@@ -334,13 +322,7 @@ impl Shared {
     }
 
     /// What `core` would load now, without any effect; `None` when that cannot be said.
-    pub(super) fn peek(
-        &mut self,
-        core: Processor,
-        at: Cycle,
-        addr: u32,
-        width: Width,
-    ) -> Option<u32> {
+    pub(super) fn peek(&mut self, core: Processor, at: Cycle, addr: u32, width: Width) -> Option<u32> {
         if addr < map::L1_SIZE {
             return Some(self.l1_load(addr, width));
         }
@@ -391,6 +373,5 @@ fn busy_niu(addr: u32) -> Fault {
 }
 
 fn unmapped(addr: u32) -> Fault {
-    Fault::new(FaultClass::UndefinedBehavior, "no memory or register at this address", PAGE)
-        .at_addr(u64::from(addr))
+    Fault::new(FaultClass::UndefinedBehavior, "no memory or register at this address", PAGE).at_addr(u64::from(addr))
 }
