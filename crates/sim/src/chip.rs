@@ -102,6 +102,9 @@ impl Node for Part {
     fn next(&self) -> Cycle {
         each!(self, node => node.next())
     }
+    fn rested(&self) -> Option<Cycle> {
+        each!(self, node => node.rested())
+    }
     fn deliver(&mut self, at: Cycle, packet: Packet) {
         each!(self, node => node.deliver(at, packet));
     }

@@ -9,6 +9,8 @@
 
 mod agenda;
 mod chip;
+#[cfg(test)]
+mod chip_tests;
 mod fault;
 mod node;
 mod sched;

@@ -11,6 +11,11 @@ pub const NEVER: Cycle = Cycle::MAX;
 pub trait Node: Send {
     /// The earliest cycle at which something happens here, or [`NEVER`].
     fn next(&self) -> Cycle;
+    /// For a node that computes: the cycle up to which it has done something. The scheduler lets such a node run far ahead when it is alone,
+    /// and must know where it came to rest. Other nodes only answer to packets; their time goes window by window.
+    fn rested(&self) -> Option<Cycle> {
+        None
+    }
     /// Accepts a packet that arrives (its last flit) at cycle `at`. Called between windows only, `at` is never in the node's past, and
     /// packets of one cycle are handled in the order of the calls.
     fn deliver(&mut self, at: Cycle, packet: Packet);

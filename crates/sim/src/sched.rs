@@ -119,12 +119,16 @@ impl Scheduler {
         }
         let others = second.min(waiting);
         let mut end = start.saturating_add(timing::LOOKAHEAD).min(stop);
-        if others >= end {
+        if others >= end && first != NEVER && nodes[who].rested().is_some() {
             // Only `who` runs, until someone else could matter to it.
             let until = others.saturating_add(timing::LOOKAHEAD).min(stop);
             nodes[who].run(until, &mut self.out)?;
             self.agenda.set(who, nodes[who].next());
             end = self.out.horizon(until);
+            if self.agenda.next[who] == NEVER {
+                // It went to sleep on the way: time has come as far as it did.
+                end = end.min(nodes[who].rested().unwrap_or(end).max(start + 1));
+            }
         } else {
             // Who runs first does not matter: what leaves is put in order below.
             for k in 0..self.agenda.active.len() {

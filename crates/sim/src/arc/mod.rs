@@ -17,9 +17,13 @@ use tilework_abi::telemetry::{self as abi, tag};
 const READ: &str = "WormholeB0/ARCTile/README.md";
 /// Words of scratch RAM (estimate: drivers use 0..13; the reset unit's window has room for 64).
 const SCRATCH_WORDS: u64 = 64;
+/// First scratch register of the reset unit, where the ARC leaves its post code, and how many there are (WormholeB0/ARCTile/ResetUnit.md;
+/// tt-umd reads the first while it waits for the firmware).
+const RESET_SCRATCH: u64 = abi::APB_BASE + 0x3_0060;
+const RESET_SCRATCH_WORDS: u64 = 6;
 /// Where the table lies in the shared memory; drivers only require that it lies there.
 const TABLE: u64 = abi::CSM_BASE + 0x1000;
-/// Version of the table's layout (tt-kmd reads tables of major version 1).
+/// Version of the table's layout: major in bits 23..16, which tt-kmd (`telemetry_probe`) wants to be at most 1.
 const TABLE_VERSION: u32 = 0x0001_0000;
 
 /// The ARC tile.
@@ -33,6 +37,7 @@ pub struct ArcTile {
 #[derive(Debug)]
 struct Registers {
     scratch: [u32; SCRATCH_WORDS as usize],
+    reset_scratch: [u32; RESET_SCRATCH_WORDS as usize],
     table: Vec<u32>,
 }
 
@@ -55,7 +60,7 @@ fn telemetry(board: Board) -> Vec<(u16, u32)> {
         (tag::BOARD_ID_HIGH, product << 4),
         (tag::BOARD_ID_LOW, 1),
         (tag::AICLK, AICLK_MHZ),
-        // AXI and ARC clocks, GDDR speed and flash version: what public driver logs of such boards show (estimate).
+        // AXI and ARC clocks, GDDR speed and flash version (estimates, round; nothing here depends on them).
         (tag::AXICLK, 960),
         (tag::ARCCLK, 800),
         (tag::GDDR_STATUS, trained),
@@ -86,7 +91,10 @@ impl ArcTile {
         ] {
             scratch[((addr - abi::scratch_ram(0)) / 4) as usize] = value;
         }
-        Self { registers: Registers { scratch, table }, arrivals: Agenda::new() }
+        Self {
+            registers: Registers { scratch, reset_scratch: [0; RESET_SCRATCH_WORDS as usize], table },
+            arrivals: Agenda::new(),
+        }
     }
 
     fn serve(&mut self, at: Cycle, packet: &Packet, out: &mut Outbox) -> Result<(), Fault> {
@@ -121,6 +129,9 @@ impl Registers {
         if let Some(&word) = index(abi::scratch_ram(0)).and_then(|i| self.scratch.get(i)) {
             return Ok(word);
         }
+        if let Some(&word) = index(RESET_SCRATCH).and_then(|i| self.reset_scratch.get(i)) {
+            return Ok(word);
+        }
         if (abi::CSM_BASE..abi::CSM_BASE + abi::CSM_BYTES).contains(&addr) {
             return Ok(index(TABLE).and_then(|i| self.table.get(i)).copied().unwrap_or(0));
         }
@@ -137,10 +148,15 @@ impl Memory for Registers {
         Ok(())
     }
     fn write(&mut self, _at: Cycle, addr: u64, data: &[u8]) -> Result<(), Fault> {
-        let slot = addr.checked_sub(abi::scratch_ram(0)).filter(|at| at % 4 == 0).map(|at| at / 4);
-        match (slot, data.try_into()) {
-            (Some(i), Ok(word)) if i < SCRATCH_WORDS => {
-                self.scratch[i as usize] = u32::from_le_bytes(word);
+        let slot = |base: u64| addr.checked_sub(base).filter(|at| at % 4 == 0).map(|at| (at / 4) as usize);
+        let word = slot(abi::scratch_ram(0)).and_then(|i| self.scratch.get_mut(i));
+        let word = match word {
+            None => slot(RESET_SCRATCH).and_then(|i| self.reset_scratch.get_mut(i)),
+            word => word,
+        };
+        match (word, data.try_into()) {
+            (Some(word), Ok(bytes)) => {
+                *word = u32::from_le_bytes(bytes);
                 Ok(())
             }
             _ => Err(unknown(addr)),

@@ -72,7 +72,10 @@ fn scratch_words_are_storage_and_the_rest_is_a_fault() {
     let write = |addr| Body::WriteRequest { addr, data: Arc::from([1, 2, 3, 4]), mask: None, reply: None };
     assert_eq!(send(&mut arc, write(0x8003_0400)).unwrap(), None);
     assert_eq!(word(&mut arc, 0x8003_0400).unwrap(), 0x0403_0201);
-    for addr in [0x1000_1000, 0x8003_0402, 0x8003_0500, 0x8002_0000, 0, u64::MAX] {
+    assert_eq!(word(&mut arc, 0x8003_0060).unwrap(), 0);
+    assert_eq!(send(&mut arc, write(0x8003_0074)).unwrap(), None);
+    assert_eq!(word(&mut arc, 0x8003_0074).unwrap(), 0x0403_0201);
+    for addr in [0x1000_1000, 0x8003_0078, 0x8003_0402, 0x8003_0500, 0x8002_0000, 0, u64::MAX] {
         let fault = send(&mut arc, write(addr)).unwrap_err();
         assert_eq!((fault.class, fault.site.addr), (FaultClass::UnimplementedFunctionality, Some(addr)));
     }

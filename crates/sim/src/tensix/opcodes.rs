@@ -113,7 +113,7 @@ pub fn mnemonic(word: u32) -> Option<&'static str> {
         0x8B => "SFPCOMPC",
         0x8C => "SFPTRANSP",
         0x8D => "SFPXOR",
-        0x8E => "SFPSTOCHRND",
+        0x8E => "SFP_STOCH_RND",
         0x8F => "SFPNOP",
         0x90 => "SFPCAST",
         0x91 => "SFPCONFIG",

@@ -94,10 +94,10 @@ impl Bus for TileBus<'_> {
             let value = self.shared.l1_load(addr, width);
             return Ok(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
         }
-        if let Some(offset) = self.local_offset(addr, width) {
-            if let Some(value) = self.port.peek(offset, width) {
-                return Ok(Load { value, latency: timing::LOAD_LOCAL, access: Access::Private });
-            }
+        if let Some(offset) = self.local_offset(addr, width)
+            && let Some(value) = self.port.peek(offset, width)
+        {
+            return Ok(Load { value, latency: timing::LOAD_LOCAL, access: Access::Private });
         }
         if at >= self.horizon {
             return Err(Refuse::Sync);

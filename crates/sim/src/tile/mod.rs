@@ -88,6 +88,8 @@ pub struct Tile {
     slots: [Slot; 5],
     shared: Shared,
     queue: Queue,
+    /// The cycle of the last event that was applied.
+    last_event: Cycle,
 }
 
 impl Tile {
@@ -104,6 +106,7 @@ impl Tile {
             slots: kinds.map(|kind| Slot { core: Core::new(kind), activity: Activity::Held }),
             shared: Shared::new([niu(0), niu(1)]),
             queue: Queue::default(),
+            last_event: 0,
         }
     }
 
@@ -269,6 +272,7 @@ impl Tile {
             let was_held = self.slots[i].activity == Activity::Held;
             if held && !was_held {
                 self.shared.unwatch(core);
+                self.shared.tensix.reset_core(core);
                 self.slots[i].activity = Activity::Held;
             } else if !held && was_held {
                 let keep = self.shared.debug.keeps_local(core);
@@ -316,6 +320,7 @@ impl Tile {
             Event::Depart(noc, start) => memory::depart(&mut self.shared, noc, *start, out),
             Event::Packet(packet) => memory::receive(&mut self.shared, at, packet, out),
         };
+        self.last_event = at;
         self.after_access(at);
         result.map_err(|fault| fault.at_tile(self.xy).at_cycle(at))
     }
@@ -325,6 +330,11 @@ impl Node for Tile {
     fn next(&self) -> Cycle {
         let core = self.first_core().map_or(NEVER, |(now, _)| now);
         core.min(self.queue.next())
+    }
+
+    fn rested(&self) -> Option<Cycle> {
+        let cores = self.slots.iter().filter(|slot| slot.activity != Activity::Held).map(|slot| slot.core.now);
+        Some(cores.fold(self.last_event, Cycle::max))
     }
 
     fn deliver(&mut self, at: Cycle, packet: Packet) {

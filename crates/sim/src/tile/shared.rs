@@ -253,7 +253,7 @@ impl Shared {
             noc_regs::NIU0_BASE..stream::BASE => {
                 let i = ((addr - noc_regs::NIU0_BASE) / noc_regs::NIU_SPAN) as usize;
                 let niu = self.nius[i].as_ref().ok_or_else(|| Refuse::Fault(busy_niu(addr)))?;
-                let read = niu.read(addr % noc_regs::NIU_SPAN & !3, at).map_err(Refuse::Fault)?;
+                let read = niu.read((addr % noc_regs::NIU_SPAN) & !3, at).map_err(Refuse::Fault)?;
                 Ok(word(read, timing::LOAD_TILE_REG))
             }
             stream::BASE..0xFFB8_0000 => {
@@ -267,10 +267,9 @@ impl Shared {
                 {
                     return Ok(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
                 }
-                match core {
-                    Some(core) => self.tensix.load(core, addr, at),
-                    None => Err(Refuse::Fault(unmapped(addr))),
-                }
+                let core = core.ok_or_else(|| Refuse::Fault(unmapped(addr)))?;
+                let load = self.tensix.load(core, addr, at)?;
+                Ok(Load { value: load.value & mask(width), ..load })
             }
         }
     }
@@ -290,7 +289,7 @@ impl Shared {
         {
             return Ok(());
         }
-        if (map::DEBUG_BASE..0xFFB8_0000).contains(&addr) && width != Width::Word {
+        if width != Width::Word {
             return Err(Refuse::Fault(
                 Fault::new(
                     FaultClass::UnsupportedFunctionality,
@@ -325,6 +324,9 @@ impl Shared {
     pub(super) fn peek(&mut self, core: Processor, at: Cycle, addr: u32, width: Width) -> Option<u32> {
         if addr < map::L1_SIZE {
             return Some(self.l1_load(addr, width));
+        }
+        if class_of(addr) == class::TENSIX {
+            return self.tensix.peek(core, addr).map(|value| value & mask(width));
         }
         match self.reg_load(Some(core), at, addr, width) {
             Ok(load) if load.access == Access::Watched => Some(load.value),

@@ -1,0 +1,29 @@
+//! How a host reaches a chip: TLB windows, pinned host memory, resets, telemetry.
+//!
+//! Everything here goes through [`HostLink`], the few things that a host can do to a card. The simulated chip is one such link; a real card
+//! (`/dev/tenstorrent`) comes behind the same trait. [`Card`] is the usual entrance: a link with windows onto it.
+//!
+//! Sources: facts, "Host access to the card" and "Host start-up of a card"; layouts are in [`tilework_abi::tlb`] and
+//! [`tilework_abi::telemetry`].
+
+#![warn(missing_docs)]
+
+mod card;
+mod error;
+mod link;
+mod pinned;
+mod rects;
+mod telemetry;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+pub use card::Card;
+pub use error::{DriverError, LinkError};
+pub use link::HostLink;
+pub use pinned::Pinned;
+pub use rects::cover;
+pub use telemetry::Telemetry;
+pub use tilework_abi::tlb::{Bar, Ordering, WindowSize};
+pub use window::{Target, Tiles, Window, WindowPool};

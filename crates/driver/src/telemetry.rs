@@ -1,0 +1,97 @@
+//! The ARC's telemetry table as a driver reads it at start-up.
+
+use crate::{DriverError, HostLink, Target, Window};
+use std::collections::BTreeMap;
+use tilework_abi::board::{self, Board, DRAM_BANKS};
+use tilework_abi::telemetry::{self as abi, tag};
+
+/// The values that the card's firmware shows, by tag ([`tilework_abi::telemetry::tag`]).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Telemetry {
+    values: BTreeMap<u16, u32>,
+}
+
+fn bad(what: String) -> DriverError {
+    DriverError::Telemetry { what }
+}
+
+impl Telemetry {
+    /// Reads the table through `window`.
+    ///
+    /// # Errors
+    /// The link failed, or what is there is no telemetry table.
+    pub fn read(link: &mut impl HostLink, window: &mut Window) -> Result<Self, DriverError> {
+        let arc = Target::tile(board::ARC);
+        let table = u64::from(window.read32(link, &arc, abi::TABLE_POINTER)?);
+        let csm = abi::CSM_BASE..abi::CSM_BASE + abi::CSM_BYTES;
+        if !csm.contains(&table) {
+            return Err(bad(format!("the table's address is {table:#x}, expected it in {csm:#x?}")));
+        }
+        let count = window.read32(link, &arc, table + abi::ENTRIES)?;
+        if count > abi::MAX_ENTRIES {
+            return Err(bad(format!("{count} entries, expected at most {}", abi::MAX_ENTRIES)));
+        }
+        let entries = words(link, window, &arc, table + abi::FIRST_ENTRY, count)?;
+        let data = table + abi::FIRST_ENTRY + 4 * u64::from(count);
+        let needed = entries.iter().map(|entry| (entry >> 16) + 1).max().unwrap_or(0);
+        if data + 4 * u64::from(needed) > csm.end {
+            return Err(bad(format!("{needed} data words at {data:#x} leave the ARC's memory")));
+        }
+        let data = words(link, window, &arc, data, needed)?;
+        let values = entries.iter().filter_map(|entry| {
+            let value = data.get((entry >> 16) as usize)?;
+            Some((*entry as u16, *value))
+        });
+        Ok(Self { values: values.collect() })
+    }
+
+    /// The value of `tag`.
+    pub fn get(&self, tag: u16) -> Option<u32> {
+        self.values.get(&tag).copied()
+    }
+
+    /// The physical DRAM bank that is harvested, if any.
+    ///
+    /// # Errors
+    /// The mask is missing, or more than one bank is gone.
+    pub fn harvested_dram(&self) -> Result<Option<u8>, DriverError> {
+        const ALL: u32 = (1 << DRAM_BANKS) - 1;
+        let mask = self.get(tag::ENABLED_GDDR);
+        let mask = mask.ok_or_else(|| bad("no entry for the enabled DRAM banks (tag 36)".into()))?;
+        let gone = !mask & ALL;
+        match gone.count_ones() {
+            0 => Ok(None),
+            1 => Ok(Some(gone.trailing_zeros() as u8)),
+            n => Err(bad(format!("{n} DRAM banks are gone (mask {mask:#x}), expected at most one"))),
+        }
+    }
+
+    /// The board.
+    ///
+    /// # Errors
+    /// A product number of a board that is not known here.
+    pub fn board(&self) -> Result<Board, DriverError> {
+        let id = self.get(tag::BOARD_ID_HIGH);
+        match id.ok_or_else(|| bad("no entry for the board id (tag 1)".into()))? >> 4 {
+            abi::PRODUCT_P100A => Ok(Board::P100),
+            abi::PRODUCT_P150B => Ok(Board::P150),
+            other => Err(bad(format!(
+                "product number {other:#x}, expected {:#x} (P100A) or {:#x} (P150B)",
+                abi::PRODUCT_P100A,
+                abi::PRODUCT_P150B
+            ))),
+        }
+    }
+}
+
+fn words(
+    link: &mut impl HostLink,
+    window: &mut Window,
+    target: &Target,
+    address: u64,
+    count: u32,
+) -> Result<Vec<u32>, DriverError> {
+    let mut bytes = vec![0; 4 * count as usize];
+    window.read(link, target, address, &mut bytes)?;
+    Ok(bytes.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect())
+}
