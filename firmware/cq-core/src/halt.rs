@@ -1,0 +1,48 @@
+//! The status block: how far a kernel has come, and the clear stop.
+//!
+//! A kernel that meets bytes it cannot obey does not guess. It stores what it met in its status block
+//! ([`tilework_abi::cq::status`]) and waits on the error word: the simulator sees a core asleep on that word and reports it with its
+//! meaning, a debugger may store zero to let it go on behind the command.
+
+use tilework_abi::cq::status::{Fault, Kernel, word};
+use tilework_rt::reg::{wait, write};
+
+/// Writes the status block of one kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Status {
+    kernel: Kernel,
+    commands: u32,
+}
+
+impl Status {
+    /// Clears the block of `kernel`.
+    pub fn new(kernel: Kernel) -> Self {
+        for field in [word::ERROR, word::DETAIL, word::ADDRESS, word::COMMANDS] {
+            write(kernel.status() + field, 0);
+        }
+        Self { kernel, commands: 0 }
+    }
+
+    /// Counts a command that was executed.
+    #[inline(always)]
+    pub fn count(&mut self) {
+        self.commands = self.commands.wrapping_add(1);
+        write(self.kernel.status() + word::COMMANDS, self.commands);
+    }
+
+    /// Notes a waypoint (DEBUG commands).
+    pub fn waypoint(&self, key: u32) {
+        write(self.kernel.status() + word::DETAIL, key);
+    }
+
+    /// Stops at the command at `address` because of `fault`; `detail` is the value that was wrong.
+    #[cold]
+    #[inline(never)]
+    pub fn halt(&self, fault: Fault, detail: u32, address: u32) {
+        let block = self.kernel.status();
+        write(block + word::DETAIL, detail);
+        write(block + word::ADDRESS, address);
+        write(block + word::ERROR, self.kernel.error_word(fault));
+        wait(block + word::ERROR, |error| error == 0);
+    }
+}

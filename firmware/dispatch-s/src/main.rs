@@ -1,0 +1,167 @@
+//! `cq_dispatch_subordinate`: sends go messages while the dispatcher goes on.
+//!
+//! Runs on the NCRISC of the dispatch core as a kernel in host mode, on NoC 1. Follows seed 001 section 5. The present host sends it nothing, so
+//! it is asleep on its first page; a host that relays `SEND_GO_SIGNAL` with dispatcher type 1 finds it complete.
+//!
+//! It shares NIU 1 with the dispatcher and makes only posted requests, so that the dispatcher's count of acknowledgements stays its own
+//! ([`tilework_cq_core::niu`]). Its ring and its semaphore are its own as well; in the original both rings count pages in semaphore 0,
+//! and the subordinate would wake for the dispatcher's.
+//!
+//! It does not check that the data of a program has arrived: the dispatcher does, by `NOTIFY_SUBORDINATE_GO_SIGNAL` with its wait flag.
+#![no_std]
+#![no_main]
+
+mod ring;
+
+use ring::Ring;
+use tilework_abi::cq::CMD_SIZE;
+use tilework_abi::cq::count::WrapCount;
+use tilework_abi::cq::dispatch::{
+    DispatchCmdId, GO_NO_MULTICAST, GO_SIGNAL_NOC_DATA_MAX_WORDS, SendGoSignal, SetGoSignalNocData, SetNumWorkerSems,
+    Wait,
+};
+use tilework_abi::cq::layout::{DONE_STREAM, WORKER_SEMS, dispatch_core, prefetch_core};
+use tilework_abi::cq::status::{Fault, Kernel};
+use tilework_abi::l1::WORKER;
+use tilework_abi::stream;
+use tilework_cq_core::halt::Status;
+use tilework_cq_core::local::Table;
+use tilework_cq_core::niu::{ATOMIC_POSTED, Initiator, MULTICAST_POSTED, Niu};
+use tilework_cq_core::peers::Peers;
+use tilework_cq_core::{command, go};
+use tilework_rt::noc::WRITE_POSTED;
+use tilework_rt::reg::{read8, wait, write};
+use tilework_rt::{KernelContext, kernel, rta};
+
+const NIU: Niu = Niu::new(1);
+/// Initiator of go messages.
+const WRITES: Initiator = NIU.initiator(0);
+/// Initiator of credits.
+const CREDIT: Initiator = NIU.initiator(2);
+/// Transaction ids.
+const GO_ID: u32 = 4;
+const CREDIT_ID: u32 = 5;
+/// Bytes of a header.
+const HEADER: u32 = CMD_SIZE as u32;
+
+/// Coordinates that go messages are sent to.
+static GO_TARGETS: Table<GO_SIGNAL_NOC_DATA_MAX_WORDS> = Table::new();
+
+kernel!(main);
+
+fn main(ctx: &KernelContext) {
+    let semaphores = ctx.semaphores as u32;
+    let mut sub = Subordinate {
+        my_xy: ctx.my_xy,
+        peers: Peers::new([rta(ctx, 0), rta(ctx, 1)], ctx.my_xy),
+        status: Status::new(Kernel::DispatchS),
+        ring: Ring::new(dispatch_core::SEM_S_CB_PAGES.addr(semaphores)),
+        sent: [WrapCount(0); WORKER_SEMS as usize],
+    };
+    CREDIT.setup_increments(ATOMIC_POSTED, CREDIT_ID, prefetch_core::SEM_DISPATCH_S_PAGES.addr(semaphores));
+    while sub.execute() {}
+    CREDIT.wait_ready();
+    // Whatever came behind TERMINATE was not executed: waiting here for ever is where it shows.
+    sub.ring.wait_nothing_more();
+}
+
+struct Subordinate {
+    my_xy: u32,
+    peers: Peers,
+    status: Status,
+    ring: Ring,
+    /// Go messages sent so far, per worker semaphore.
+    sent: [WrapCount; WORKER_SEMS as usize],
+}
+
+impl Subordinate {
+    /// Executes the next command; false after `TERMINATE`.
+    fn execute(&mut self) -> bool {
+        let at = self.ring.wait_for_page();
+        let id = read8(at);
+        let mut more = true;
+        match DispatchCmdId::try_from(id) {
+            Ok(DispatchCmdId::SendGoSignal) => self.send_go_signal(at),
+            Ok(DispatchCmdId::SetGoSignalNocData) => self.set_go_signal_noc_data(at),
+            Ok(DispatchCmdId::SetNumWorkerSems) => {
+                let cmd: SetNumWorkerSems = command(at);
+                let number = cmd.num_worker_sems.get();
+                if number > WORKER_SEMS {
+                    self.status.halt(Fault::TooMany, number, at);
+                }
+            }
+            Ok(DispatchCmdId::Wait) => self.wait_command(at),
+            Ok(DispatchCmdId::Terminate) => more = false,
+            _ => self.status.halt(Fault::UnknownCommand, u32::from(id), at),
+        }
+        // Go messages are sent from the command's page: it is given back when they have left.
+        WRITES.wait_ready();
+        NIU.wait_left(GO_ID);
+        CREDIT.increment(self.my_xy, self.peers.prefetch, self.ring.finish_command());
+        self.status.count();
+        more
+    }
+
+    /// `SEND_GO_SIGNAL`: when the dispatcher allows it and the stream has reached its count.
+    fn send_go_signal(&mut self, at: u32) {
+        let cmd: SendGoSignal = command(at);
+        let stream_id = cmd.wait_stream.get();
+        let index = stream_id.wrapping_sub(DONE_STREAM);
+        let Some(sent) = self.sent.get_mut(index as usize) else {
+            return self.status.halt(Fault::BadIndex, stream_id, at);
+        };
+        let (start, number) = (usize::from(cmd.noc_data_start_index), usize::from(cmd.num_unicast_txns));
+        if start + number > GO_SIGNAL_NOC_DATA_MAX_WORDS {
+            return self.status.halt(Fault::TooMany, (start + number) as u32, at);
+        }
+        let message = cmd.go_signal.get();
+        let multicast = cmd.multicast_go_offset;
+        let before = *sent;
+        wait(dispatch_core::sync_sem(index), |allowed| WrapCount(allowed).wrap_gt(before));
+        *sent = before.plus(1);
+        go::wait_stream(stream_id, cmd.wait_count.get());
+        if multicast != GO_NO_MULTICAST {
+            let to = go::multicast_address(multicast);
+            let from = go::stage(at, message, to);
+            WRITES.setup_writes(MULTICAST_POSTED, GO_ID, 0);
+            for (rect, _) in self.peers.worker_rects() {
+                WRITES.write(self.my_xy, from, rect, to, 4);
+            }
+        }
+        let from = go::stage(at, message, WORKER.go);
+        WRITES.setup_writes(WRITE_POSTED, GO_ID, 0);
+        go::unicast(WRITES, self.my_xy, from, GO_TARGETS.words(start, number));
+    }
+
+    /// `SET_GO_SIGNAL_NOC_DATA`: up to five pages of this ring.
+    fn set_go_signal_noc_data(&mut self, at: u32) {
+        let cmd: SetGoSignalNocData = command(at);
+        let words = cmd.num_words.get() as usize;
+        if words > GO_SIGNAL_NOC_DATA_MAX_WORDS {
+            return self.status.halt(Fault::TooMany, words as u32, at);
+        }
+        let (mut done, mut from) = (0, at + HEADER);
+        loop {
+            let here = (self.ring.page_end() - from) as usize / 4;
+            let n = here.min(words - done);
+            GO_TARGETS.fill(done, from, n);
+            done += n;
+            if done == words {
+                return;
+            }
+            from = self.ring.wait_for_page();
+        }
+    }
+
+    /// `WAIT`: for a stream, which is then zero again. Other flags are the dispatcher's.
+    fn wait_command(&mut self, at: u32) {
+        let cmd: Wait = command(at);
+        let stream_id = u32::from(cmd.stream.get());
+        if stream_id >= stream::COUNT {
+            return self.status.halt(Fault::BadIndex, stream_id, at);
+        }
+        go::wait_stream(stream_id, cmd.count.get());
+        // Sets the count, rather than adding to it (seed 001 section 5).
+        write(stream::reg_addr(stream_id, stream::REMOTE_DEST_BUF_SIZE), 0);
+    }
+}

@@ -1,0 +1,91 @@
+//! `WRITE_LINEAR` and `WRITE_PAGED`: one destination, or the pages of an interleaved buffer (seed 001 section 4.2).
+
+use tilework_abi::cq::dispatch::{WriteLinear, WritePaged};
+use tilework_abi::cq::layout::PCIE_NOC_XY_MARK;
+use tilework_abi::cq::status::Fault;
+use tilework_abi::l1::WORKER;
+use tilework_abi::noc::{PCIE_HOST_MID, init};
+use tilework_cq_core::command;
+use tilework_cq_core::paged::PageWalk;
+use tilework_cq_core::span::packet;
+use tilework_rt::noc::{MULTICAST, WRITE};
+use tilework_rt::reg::read16;
+
+use crate::core::{Core, WRITES};
+use crate::{HEADER, LARGE_HEADER};
+
+/// Banks that interleaved L1 buffers are dealt out over (facts, "Worker L1": the bank table's `l1 xy[2][110]`).
+const L1_BANKS: u32 = 110;
+/// Rows of the bank table: one per NoC, and we write on NoC 1.
+const NOCS: u32 = 2;
+const NOC: u32 = 1;
+
+/// High address word of a destination that is named by a coordinate word, which may carry the mark of host memory.
+#[inline(always)]
+pub fn marked_mid(xy: u32) -> u32 {
+    if xy & PCIE_NOC_XY_MARK != 0 { PCIE_HOST_MID } else { 0 }
+}
+
+impl Core {
+    /// `WRITE_LINEAR`: any number of bytes to one tile or one rectangle, 64-bit addresses.
+    pub fn write_linear(&mut self) {
+        let cmd: WriteLinear = command(self.at());
+        let xy = cmd.noc_xy_addr.get();
+        let mut to = cmd.addr.get().wrapping_add(u64::from(self.offset(u32::from(cmd.write_offset_index))));
+        let mut left = cmd.length.get();
+        let recipients = u32::from(cmd.num_mcast_dests);
+        let mark = marked_mid(xy);
+        self.advance(LARGE_HEADER);
+        if recipients != 0 {
+            self.barrier();
+        }
+        let (control, acks) = if recipients == 0 { (WRITE, 1) } else { (MULTICAST, recipients) };
+        let mut mid = (to >> 32) as u32 | mark;
+        self.setup_writes(control, mid);
+        while left != 0 {
+            let here = self.wait_for_data();
+            let n = packet(u32::try_from(left).unwrap_or(u32::MAX), here);
+            if mid != (to >> 32) as u32 | mark {
+                mid = (to >> 32) as u32 | mark;
+                WRITES.wait_ready();
+                WRITES.set(init::RET_ADDR_MID, mid);
+            }
+            self.write(self.at(), xy, to as u32, n, acks);
+            self.advance(n);
+            to = to.wrapping_add(u64::from(n));
+            left -= u64::from(n);
+        }
+    }
+
+    /// `WRITE_PAGED`: whole pages, dealt out over the banks of DRAM or L1.
+    pub fn write_paged(&mut self) {
+        let cmd: WritePaged = command(self.at());
+        let (dram_banks, dram_xy) = self.dram;
+        let (banks, table) = if cmd.is_dram != 0 {
+            (dram_banks, dram_xy)
+        } else {
+            // Behind the DRAM banks' coordinates (facts, "Worker L1").
+            (L1_BANKS, WORKER.bank_table + 2 * (NOCS * dram_banks + NOC * L1_BANKS))
+        };
+        let page_size = cmd.page_size.get();
+        if page_size == 0 || banks == 0 {
+            return self.refuse(Fault::BadSize, page_size);
+        }
+        let mut walk = PageWalk::new(u32::from(cmd.start_page.get()), cmd.base_addr.get(), page_size, banks);
+        self.advance(HEADER);
+        self.setup_writes(WRITE, 0);
+        for _ in 0..cmd.pages.get() {
+            let xy = u32::from(read16(table + 2 * walk.bank()));
+            let (mut to, mut left) = (walk.addr(), page_size);
+            while left != 0 {
+                let here = self.wait_for_data();
+                let n = packet(left, here);
+                self.write(self.at(), xy, to, n, 1);
+                self.advance(n);
+                to = to.wrapping_add(n);
+                left -= n;
+            }
+            walk.step();
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Linker scripts of firmware and kernels, for use in build scripts.
+//!
+//! The scripts are templates; every address in them comes from `tilework_abi` (facts, "Worker L1"), so that loader,
+//! firmware and linker cannot disagree. Relaxation is off: it would turn absolute references into ones relative to
+//! `gp`, which the loader could not move, and nothing here sets `gp`. Firmware and kernels keep their relocations
+//! (`--emit-relocs`): kernels because the loader places them anywhere, firmware because it costs nothing at run time
+//! and lets the same loader place it on another map.
+
+use std::path::{Path, PathBuf};
+
+use tilework_abi::kernel::{KERNEL_LINK_BASE, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, STACK_BYTES};
+use tilework_abi::l1::WORKER;
+use tilework_abi::tensix::{LOCAL_BASE, Processor};
+
+/// First byte of local RAM that belongs to the kernel.
+const fn kernel_local(core: Processor) -> u32 {
+    match core {
+        Processor::Brisc | Processor::Ncrisc => KERNEL_LOCAL_DM,
+        _ => KERNEL_LOCAL_TRISC,
+    }
+}
+
+/// Lays out binary `bin` of this package as the worker firmware of `core`.
+pub fn firmware(bin: &str, core: Processor) {
+    let i = core.index();
+    link(
+        bin,
+        include_str!("../firmware.ld"),
+        &[
+            ("TEXT", WORKER.firmware_text[i]),
+            ("TEXT_END", WORKER.firmware_end[i]),
+            ("LOCAL", LOCAL_BASE),
+            ("LOCAL_END", kernel_local(core)),
+            ("INIT", WORKER.local_init[i]),
+            ("STACK_TOP", LOCAL_BASE + core.local_size()),
+        ],
+    );
+}
+
+/// Lays out binary `bin` of this package as a kernel of `core`.
+pub fn kernel(bin: &str, core: Processor) {
+    link(
+        bin,
+        include_str!("../kernel.ld"),
+        &[
+            ("TEXT", KERNEL_LINK_BASE),
+            ("TEXT_SIZE", WORKER.kernel_config_size),
+            ("LOCAL", kernel_local(core)),
+            ("LOCAL_END", LOCAL_BASE + core.local_size() - STACK_BYTES),
+        ],
+    );
+}
+
+/// Fills in a template and tells cargo to link `bin` with it.
+fn link(bin: &str, template: &str, values: &[(&str, u32)]) {
+    let script = values
+        .iter()
+        .fold(template.to_owned(), |s, (name, value)| s.replace(&format!("@{name}@"), &format!("{value:#x}")));
+    let path: PathBuf = match std::env::var_os("OUT_DIR") {
+        Some(dir) => Path::new(&dir).join(format!("{bin}.ld")),
+        None => panic!("tilework-link is for build scripts: OUT_DIR is not set"),
+    };
+    if let Err(e) = std::fs::write(&path, script) {
+        panic!("{}: {e}", path.display());
+    }
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-link-arg-bin={bin}=-T{}", path.display());
+    for arg in ["--emit-relocs", "--no-relax", "--gc-sections", "--discard-locals", "-zmax-page-size=16"] {
+        println!("cargo::rustc-link-arg-bin={bin}={arg}");
+    }
+}

@@ -1,0 +1,12 @@
+//! Worker firmware of NCRISC: waits for BRISC, runs the kernel, reports (facts, "Worker L1").
+#![no_std]
+#![no_main]
+
+use tilework_abi::tensix::Processor;
+use tilework_rt::{firmware, worker};
+
+firmware!(main);
+
+fn main() -> ! {
+    worker::subordinate(Processor::Ncrisc)
+}

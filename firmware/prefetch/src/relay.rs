@@ -1,0 +1,151 @@
+//! Relays into the rings of the dispatch core (seed 001 section 3.2).
+//!
+//! A relay acquires the pages it needs, writes, waits for the acknowledgements and releases the pages by an atomic increment of the
+//! consumer's semaphore. The acknowledgements also mean that the bytes have left the command data queue, so its space may be reused.
+
+use super::NIU;
+use super::fetcher::Fetcher;
+use tilework_abi::cq::count::WrapCount;
+use tilework_abi::cq::layout::PageRing;
+use tilework_abi::cq::layout::dispatch_core::{DISPATCH_CB, DISPATCH_S_CB, SEM_CB_PAGES, SEM_S_CB_PAGES};
+use tilework_abi::cq::layout::prefetch_core::{SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES};
+use tilework_abi::cq::status::Fault;
+use tilework_cq_core::halt::Status;
+use tilework_cq_core::niu::Initiator;
+use tilework_cq_core::span::packet;
+use tilework_cq_core::writer::PageWriter;
+use tilework_rt::noc::{ATOMIC, WRITE};
+use tilework_rt::reg::wait;
+
+/// Initiator of the writes.
+const WRITES: Initiator = NIU.initiator(0);
+/// Initiators of the credits.
+const CREDIT: Initiator = NIU.initiator(2);
+const CREDIT_S: Initiator = NIU.initiator(3);
+/// Transaction ids.
+const WRITE_ID: u32 = 1;
+const CREDIT_ID: u32 = 2;
+
+type DispatchRing = PageWriter<{ DISPATCH_CB.base() }, { DISPATCH_CB.log_page_size() }, { DISPATCH_CB.pages() }>;
+type SubordinateRing =
+    PageWriter<{ DISPATCH_S_CB.base() }, { DISPATCH_S_CB.log_page_size() }, { DISPATCH_S_CB.pages() }>;
+
+/// Pages that a relay to the dispatcher may hold at once: see `PageReader::MAX_COMMAND_PAGES`.
+const MAX_DISPATCH_PAGES: u32 = DISPATCH_CB.pages() - 2 * DISPATCH_CB.pages_per_block() + 1;
+/// Pages that a relay to the subordinate may hold at once: it gives all of them back after each command.
+const MAX_SUBORDINATE_PAGES: u32 = DISPATCH_S_CB.pages();
+
+/// The prefetcher's ends of both rings.
+pub struct Relay {
+    my_xy: u32,
+    dispatch_xy: u32,
+    semaphores: u32,
+    dispatch: DispatchRing,
+    subordinate: SubordinateRing,
+}
+
+impl Relay {
+    /// Both rings empty. The semaphores have the same addresses on both cores.
+    pub fn new(my_xy: u32, dispatch_xy: u32, semaphores: u32) -> Self {
+        WRITES.setup_writes(WRITE, WRITE_ID, 0);
+        CREDIT.setup_increments(ATOMIC, CREDIT_ID, SEM_CB_PAGES.addr(semaphores));
+        CREDIT_S.setup_increments(ATOMIC, CREDIT_ID, SEM_S_CB_PAGES.addr(semaphores));
+        Self {
+            my_xy,
+            dispatch_xy,
+            semaphores,
+            dispatch: DispatchRing::new(WrapCount(0)),
+            subordinate: SubordinateRing::new(WrapCount(0)),
+        }
+    }
+
+    /// Whether the dispatcher has given all pages back, when the semaphore holds `credits`.
+    pub fn dispatch_all_back(&self, credits: WrapCount) -> bool {
+        self.dispatch.all_back(credits)
+    }
+
+    /// Waits until nothing of this kernel is under way.
+    pub fn finish(&self) {
+        WRITES.wait_ready();
+        CREDIT.wait_ready();
+        CREDIT_S.wait_ready();
+        NIU.wait_answered(WRITE_ID);
+        NIU.wait_answered(CREDIT_ID);
+    }
+
+    /// Relays `bytes` at `from` to the dispatcher; without `flush` the last page stays open for what follows.
+    #[inline(always)]
+    pub fn to_dispatch(&mut self, fetcher: &mut Fetcher, status: &Status, from: u32, bytes: u32, flush: bool) {
+        let credits = SEM_DISPATCH_PAGES.addr(self.semaphores);
+        if !append(&mut self.dispatch, self.my_xy, self.dispatch_xy, credits, from, bytes, MAX_DISPATCH_PAGES) {
+            status.halt(Fault::RelayTooLong, bytes, from);
+            return;
+        }
+        settle(fetcher, status);
+        if flush {
+            let pages = self.dispatch.release();
+            if pages != 0 {
+                CREDIT.increment(self.my_xy, self.dispatch_xy, pages);
+            }
+        }
+    }
+
+    /// Relays `bytes` at `from` to the subordinate.
+    #[inline(never)]
+    pub fn to_subordinate(&mut self, fetcher: &mut Fetcher, status: &Status, from: u32, bytes: u32, flush: bool) {
+        let credits = SEM_DISPATCH_S_PAGES.addr(self.semaphores);
+        if !append(&mut self.subordinate, self.my_xy, self.dispatch_xy, credits, from, bytes, MAX_SUBORDINATE_PAGES) {
+            status.halt(Fault::RelayTooLong, bytes, from);
+            return;
+        }
+        settle(fetcher, status);
+        if flush {
+            let pages = self.subordinate.release();
+            if pages != 0 {
+                CREDIT_S.increment(self.my_xy, self.dispatch_xy, pages);
+            }
+        }
+    }
+}
+
+/// Acquires pages and starts the writes; false when the ring could never take so much at once.
+#[inline(always)]
+fn append<const BASE: u32, const LOG: u32, const PAGES: u32>(
+    ring: &mut PageWriter<BASE, LOG, PAGES>,
+    my_xy: u32,
+    to_xy: u32,
+    credits: u32,
+    from: u32,
+    bytes: u32,
+    max_pages: u32,
+) -> bool {
+    let pages = ring.pages_needed(bytes);
+    if ring.held() + pages > max_pages {
+        return false;
+    }
+    wait(credits, |count| ring.can_acquire(WrapCount(count), pages));
+    ring.acquire(pages);
+    let (mut from, mut left) = (from, bytes);
+    while left != 0 {
+        let (to, here) = ring.piece(packet(left, left));
+        WRITES.write(my_xy, from, to_xy, to, here);
+        from += here;
+        left -= here;
+    }
+    true
+}
+
+/// Starts further reads, then waits until the relay's writes are acknowledged.
+#[inline(always)]
+fn settle(fetcher: &mut Fetcher, status: &Status) {
+    fetcher.start_reads(status);
+    WRITES.wait_ready();
+    NIU.wait_answered(WRITE_ID);
+}
+
+const _: () = {
+    const fn fits(ring: PageRing) -> bool {
+        ring.base().is_multiple_of(ring.page_size())
+    }
+    assert!(fits(DISPATCH_CB) && fits(DISPATCH_S_CB));
+};

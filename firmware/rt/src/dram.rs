@@ -1,0 +1,64 @@
+//! Buffers whose pages are dealt out over the DRAM banks.
+//!
+//! Page p is in logical bank p % banks, at base + p / banks * page size of that bank (seed, interleaved DRAM buffers). Which port of
+//! a bank a NoC uses comes from the bank table, through the kernel's context.
+
+use tilework_abi::kernel::KernelContext;
+
+use crate::noc::NocAddr;
+use crate::reg::read16;
+
+/// An interleaved buffer as one NoC sees it.
+#[derive(Clone, Copy)]
+pub struct Interleaved {
+    base: u32,
+    page_size: u32,
+    banks: u32,
+    xy: u32,
+}
+
+impl Interleaved {
+    /// The buffer at `base` of every bank. `page_size` is the distance between pages in a bank: a multiple of 64.
+    #[inline(always)]
+    pub fn new(ctx: &KernelContext, base: u32, page_size: u32) -> Self {
+        Self { base, page_size, banks: ctx.dram_banks, xy: ctx.dram_xy as u32 }
+    }
+    /// Where page `page` is.
+    #[inline(always)]
+    pub fn page(&self, page: u32) -> NocAddr {
+        self.cursor(page).here()
+    }
+    /// A walk over the pages from `page` on, without a division for each.
+    #[inline(always)]
+    pub fn cursor(&self, page: u32) -> Cursor {
+        let row = page / self.banks;
+        Cursor { buffer: *self, bank: page - row * self.banks, lo: self.base + row * self.page_size }
+    }
+}
+
+/// A walk over the pages of an [`Interleaved`] buffer.
+#[derive(Clone, Copy)]
+pub struct Cursor {
+    buffer: Interleaved,
+    bank: u32,
+    lo: u32,
+}
+
+impl Cursor {
+    /// Where the current page is.
+    #[inline(always)]
+    pub fn here(&self) -> NocAddr {
+        NocAddr::new(u32::from(read16(self.buffer.xy + self.bank * 2)), self.lo)
+    }
+    /// Goes on to the next page and returns where the one before was.
+    #[inline(always)]
+    pub fn next_page(&mut self) -> NocAddr {
+        let here = self.here();
+        self.bank += 1;
+        if self.bank == self.buffer.banks {
+            self.bank = 0;
+            self.lo += self.buffer.page_size;
+        }
+        here
+    }
+}

@@ -1,0 +1,90 @@
+//! How an image starts.
+//!
+//! [`firmware!`](crate::firmware!) is for code that starts at reset: it sets the stack pointer and the core's configuration, copies the initialisers of
+//! the local data from L1 and clears the rest. [`kernel!`](crate::kernel!) is for code that firmware calls at its first byte, on the firmware's stack:
+//! it does the same with the kernel's part of local RAM. The symbols come from the linker scripts (`firmware/link`).
+//!
+//! A kernel finds its initialisers relative to its own pc, and everything in local RAM at absolute addresses, so it
+//! runs wherever it is put.
+
+/// Defines the start of a firmware image: `firmware!(main)` where `fn main() -> !`.
+#[macro_export]
+macro_rules! firmware {
+    ($main:path) => {
+        /// Entered from the start code with stack and data set up.
+        #[unsafe(no_mangle)]
+        extern "C" fn firmware_main() -> ! {
+            $main()
+        }
+
+        // cfg0 bit 24, DisLowCachePeriodicFlush: no random flushes of the L0 data cache (BabyRISCV/CSRs.md). They are of no
+        // use to code that fences where it must, and cost reproducible timing.
+        ::core::arch::global_asm!(
+            ".section .text.start, \"ax\", @progbits",
+            ".globl _start",
+            ".type _start, @function",
+            "_start:",
+            "    lui  sp, %hi(__stack_top)",
+            "    addi sp, sp, %lo(__stack_top)",
+            "    lui  t0, 0x1000",
+            "    csrs 0x7c0, t0",
+            "    lui  t0, %hi(__data_load)",
+            "    addi t0, t0, %lo(__data_load)",
+            $crate::__copy_data_and_clear_bss!(),
+            "    j    firmware_main",
+            ".size _start, . - _start",
+        );
+    };
+}
+
+/// Defines the start of a kernel: `kernel!(main)` where `fn main(ctx: &KernelContext)`.
+#[macro_export]
+macro_rules! kernel {
+    ($main:path) => {
+        /// Entered from the start code with data set up.
+        #[unsafe(no_mangle)]
+        extern "C" fn kernel_main(ctx: &$crate::KernelContext) {
+            $main(ctx)
+        }
+
+        ::core::arch::global_asm!(
+            ".section .text.start, \"ax\", @progbits",
+            ".globl _start",
+            ".type _start, @function",
+            "_start:",
+            "    lla  t0, __data_load",
+            $crate::__copy_data_and_clear_bss!(),
+            "    j    kernel_main",
+            ".size _start, . - _start",
+        );
+    };
+}
+
+/// Copies `__data_start..__data_end` from t0 and clears `__bss_start..__bss_end`; uses t0 to t3.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __copy_data_and_clear_bss {
+    () => {
+        "
+    lui  t1, %hi(__data_start)
+    addi t1, t1, %lo(__data_start)
+    lui  t2, %hi(__data_end)
+    addi t2, t2, %lo(__data_end)
+    beq  t1, t2, 2f
+1:  lw   t3, 0(t0)
+    addi t0, t0, 4
+    sw   t3, 0(t1)
+    addi t1, t1, 4
+    bne  t1, t2, 1b
+2:  lui  t1, %hi(__bss_start)
+    addi t1, t1, %lo(__bss_start)
+    lui  t2, %hi(__bss_end)
+    addi t2, t2, %lo(__bss_end)
+    beq  t1, t2, 4f
+3:  sw   zero, 0(t1)
+    addi t1, t1, 4
+    bne  t1, t2, 3b
+4:
+"
+    };
+}

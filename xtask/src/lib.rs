@@ -1,0 +1,3 @@
+//! Development tasks, as a library so that tests can ask the same questions as the commands.
+
+pub mod firmware;

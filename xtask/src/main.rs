@@ -1,0 +1,46 @@
+//! `cargo xtask`: development tasks.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+use xtask::firmware;
+
+/// Development tasks of Tilework.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Build the firmware images in firmware/prebuilt from their sources.
+    Firmware(FirmwareArgs),
+}
+
+#[derive(Args)]
+struct FirmwareArgs {
+    /// Only check that the prebuilt images belong to the sources; needs no toolchain.
+    #[arg(long, conflicts_with = "rebuild_check")]
+    check: bool,
+    /// Build again and compare the images byte by byte, if this machine has the toolchain that built them; otherwise check as --check.
+    #[arg(long)]
+    rebuild_check: bool,
+}
+
+fn main() -> Result<()> {
+    let root = repository();
+    match Cli::parse().task {
+        Task::Firmware(args) if args.check => firmware::check(&root),
+        Task::Firmware(args) if args.rebuild_check => firmware::rebuild_check(&root),
+        Task::Firmware(_) => firmware::build(&root),
+    }
+}
+
+/// The repository: cargo tells at run time which one it runs this in, which may share a target directory with others.
+fn repository() -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    package.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR"))).join("..")
+}
