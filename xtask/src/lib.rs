@@ -1,3 +1,4 @@
 //! Development tasks, as a library so that tests can ask the same questions as the commands.
 
+pub mod bench;
 pub mod firmware;

@@ -1,10 +1,11 @@
 //! `cargo xtask`: development tasks.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
-use xtask::firmware;
+use xtask::{bench, firmware};
 
 /// Development tasks of Tilework.
 #[derive(Parser)]
@@ -18,6 +19,8 @@ struct Cli {
 enum Task {
     /// Build the firmware images in firmware/prebuilt from their sources.
     Firmware(FirmwareArgs),
+    /// Measure the speed of this checkout on this machine and print the table of docs/benchmarks.md.
+    Bench,
 }
 
 #[derive(Args)]
@@ -30,12 +33,23 @@ struct FirmwareArgs {
     rebuild_check: bool,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match task(Cli::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn task(task: Task) -> Result<()> {
     let root = repository();
-    match Cli::parse().task {
+    match task {
         Task::Firmware(args) if args.check => firmware::check(&root),
         Task::Firmware(args) if args.rebuild_check => firmware::rebuild_check(&root),
         Task::Firmware(_) => firmware::build(&root),
+        Task::Bench => bench::run(&root),
     }
 }
 

@@ -21,19 +21,10 @@ pub const DRAM_PORTS: usize = 3;
 /// Bytes of one DRAM bank.
 pub const DRAM_BANK_BYTES: u64 = 1 << 32;
 /// The port that each bank's traffic uses, per NoC (seed's system, bank table).
-pub const DRAM_BANK_PORT: [[u8; 2]; DRAM_BANKS] =
-    [[2, 1], [0, 1], [0, 1], [0, 1], [2, 1], [2, 1], [2, 1], [2, 1]];
+pub const DRAM_BANK_PORT: [[u8; 2]; DRAM_BANKS] = [[2, 1], [0, 1], [0, 1], [0, 1], [2, 1], [2, 1], [2, 1], [2, 1]];
 /// Physical rows of each bank's three ports; banks 0..3 are in column 0, banks 4..7 in column 9.
-pub const DRAM_PHYSICAL_Y: [[u8; DRAM_PORTS]; DRAM_BANKS] = [
-    [0, 1, 11],
-    [2, 3, 10],
-    [4, 8, 9],
-    [5, 6, 7],
-    [0, 1, 11],
-    [2, 3, 10],
-    [4, 8, 9],
-    [5, 6, 7],
-];
+pub const DRAM_PHYSICAL_Y: [[u8; DRAM_PORTS]; DRAM_BANKS] =
+    [[0, 1, 11], [2, 3, 10], [4, 8, 9], [5, 6, 7], [0, 1, 11], [2, 3, 10], [4, 8, 9], [5, 6, 7]];
 /// AI clock in MHz (facts field 2.1: 1343..1350).
 pub const AICLK_MHZ: u32 = 1350;
 /// Telemetry: byte offset of scratch RAM 13 in the ARC tile's NoC address space (facts).
@@ -85,9 +76,7 @@ impl Board {
     }
     /// All Tensix tiles, column by column (x, then y), dispatch cores included.
     pub fn tensix_tiles(self) -> impl Iterator<Item = NocXy> {
-        self.worker_columns()
-            .iter()
-            .flat_map(|&x| (WORKER_Y_FIRST..=WORKER_Y_LAST).map(move |y| NocXy::new(x, y)))
+        self.worker_columns().iter().flat_map(|&x| (WORKER_Y_FIRST..=WORKER_Y_LAST).map(move |y| NocXy::new(x, y)))
     }
     /// The worker tiles under fast dispatch: all Tensix tiles but the two dispatch cores, in the order of [`Board::tensix_tiles`].
     pub fn workers(self) -> impl Iterator<Item = NocXy> {
@@ -155,8 +144,7 @@ impl DramMap {
                 if !mirror {
                     slots[column] += 1;
                 }
-                banks[count] =
-                    DramBank { physical, first_port: NocXy::new(17 + column as u8, 12 + 3 * slot) };
+                banks[count] = DramBank { physical, first_port: NocXy::new(17 + column as u8, 12 + 3 * slot) };
                 count += 1;
             }
             physical += 1;

@@ -265,10 +265,7 @@ pub struct NocRect {
 impl NocRect {
     /// The form of a multicast address on NoC 0: start y << 18 | start x << 12 | end y << 6 | end x (NoC/MemoryMap.md).
     pub const fn encode(self) -> u32 {
-        (self.start.y as u32) << 18
-            | (self.start.x as u32) << 12
-            | (self.end.y as u32) << 6
-            | self.end.x as u32
+        (self.start.y as u32) << 18 | (self.start.x as u32) << 12 | (self.end.y as u32) << 6 | self.end.x as u32
     }
     /// The same rectangle for NoC 1, whose data flows the other way: start and end exchanged (NoC/Coordinates.md).
     pub const fn encode_noc1(self) -> u32 {

@@ -79,8 +79,7 @@ pub enum Processor {
 
 impl Processor {
     /// All five, in order.
-    pub const ALL: [Processor; 5] =
-        [Self::Brisc, Self::Ncrisc, Self::Trisc0, Self::Trisc1, Self::Trisc2];
+    pub const ALL: [Processor; 5] = [Self::Brisc, Self::Ncrisc, Self::Trisc0, Self::Trisc1, Self::Trisc2];
     /// Position in the order of `enables`.
     pub const fn index(self) -> usize {
         self as usize

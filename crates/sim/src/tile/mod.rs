@@ -255,7 +255,7 @@ impl Tile {
 
     /// Takes care of what accesses to registers have set off at cycle `at`.
     fn after_access(&mut self, at: Cycle) {
-        for (noc, start) in std::mem::take(&mut self.shared.started) {
+        for (noc, start) in self.shared.started.drain(..) {
             self.queue.push(start.at, Event::Depart(noc, Box::new(start)));
         }
         if std::mem::take(&mut self.shared.reset_changed) {

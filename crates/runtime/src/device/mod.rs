@@ -1,0 +1,275 @@
+//! A device: a board with firmware on its tiles, ready for programs.
+//!
+//! [`Device::open`] does what a host does to a card that was just powered on (`start`); [`Device::run`] takes programs through fast
+//! dispatch or slow dispatch (`run`); buffers move by window accesses (`transfer`). After a fault, a deadlock or an exhausted budget the
+//! device is lost and every call says so.
+
+mod bank_table;
+mod blame;
+mod run;
+mod start;
+mod transfer;
+
+pub use bank_table::bank_table;
+pub(crate) use run::Running;
+pub use run::{CoreTime, ProgramReport, RunReport};
+
+use crate::RuntimeError;
+use crate::elf::FirmwareImage;
+use crate::memory::Allocator;
+use crate::prebuilt::{self, CqKernels};
+use crate::queue::{CommandQueue, SimCard};
+use tilework_abi::board::{Board, DRAM_BANK_BYTES, DramMap};
+use tilework_abi::l1::{MemoryMap, WORKER};
+use tilework_abi::noc::NocXy;
+use tilework_abi::{DRAM_ALIGN, L1_ALIGN};
+use tilework_sim::{Chip, ChipConfig};
+
+/// How programs reach the workers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Dispatch {
+    /// Through the command queue: prefetcher and dispatcher on two cores of the chip.
+    #[default]
+    Fast,
+    /// By window accesses of the host, which polls the go messages. All Tensix tiles are workers.
+    Slow,
+}
+
+impl Dispatch {
+    /// The name that the command line uses.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Slow => "slow",
+        }
+    }
+}
+
+/// How to open a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeviceConfig {
+    /// The board.
+    pub board: Board,
+    /// How programs reach the workers.
+    pub dispatch: Dispatch,
+    /// Cycles that one [`Device::run`] may take. A deadlock is found at once, whatever this is; the budget ends programs that run for ever.
+    pub max_cycles: u64,
+    /// Whether the dispatcher writes its clock before and after each program.
+    pub timestamps: bool,
+    /// Whether each worker writes the start and end of its kernel; under fast dispatch only.
+    pub core_timing: bool,
+    /// Whether all records are kept ([`Device::captured`]).
+    pub capture: bool,
+}
+
+impl DeviceConfig {
+    /// The usual configuration: fast dispatch, timestamps, 20 billion cycles (15 seconds of the chip's time).
+    pub const fn new(board: Board) -> Self {
+        Self {
+            board,
+            dispatch: Dispatch::Fast,
+            max_cycles: 20_000_000_000,
+            timestamps: true,
+            core_timing: false,
+            capture: false,
+        }
+    }
+}
+
+/// Counts of what a device did. Those of a run are differences.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Statistics {
+    /// Cycles of the AI clock.
+    pub cycles: u64,
+    /// Instructions executed by all cores.
+    pub instructions: u64,
+    /// Instructions of poll loops that were skipped because their core slept.
+    pub skipped: u64,
+    /// Payload bytes that left any NIU, both NoCs.
+    pub noc_bytes: u64,
+    /// Bytes over PCIe, both directions.
+    pub pcie_bytes: u64,
+    /// Dispatch commands in the queue.
+    pub commands: u64,
+    /// Programs run to their end.
+    pub programs: u64,
+}
+
+impl Statistics {
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            cycles: self.cycles - earlier.cycles,
+            instructions: self.instructions - earlier.instructions,
+            skipped: self.skipped - earlier.skipped,
+            noc_bytes: self.noc_bytes - earlier.noc_bytes,
+            pcie_bytes: self.pcie_bytes - earlier.pcie_bytes,
+            commands: self.commands - earlier.commands,
+            programs: self.programs - earlier.programs,
+        }
+    }
+}
+
+/// What a device tells while it works.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// The device's time in cycles since power-on.
+    pub cycles: u64,
+    /// Programs of this run that are known to be done.
+    pub done: usize,
+    /// Programs of this run.
+    pub programs: usize,
+}
+
+/// An open device.
+pub struct Device {
+    config: DeviceConfig,
+    card: SimCard,
+    map: MemoryMap,
+    dram_map: DramMap,
+    workers: Vec<NocXy>,
+    l1: Allocator,
+    dram: Allocator,
+    firmware: [FirmwareImage; 5],
+    cq_kernels: CqKernels,
+    queue: Option<CommandQueue>,
+    /// Programs run to their end.
+    programs: u64,
+    progress: Option<Box<dyn FnMut(Progress)>>,
+    /// Why the device is unusable.
+    lost: Option<String>,
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Device").field("config", &self.config).field("lost", &self.lost).finish_non_exhaustive()
+    }
+}
+
+impl Device {
+    /// Builds the chip of a board, starts firmware on all of its tiles and, for fast dispatch, the command queue.
+    ///
+    /// # Errors
+    /// Firmware that does not start; a board that cannot be built.
+    pub fn open(config: DeviceConfig) -> Result<Self, RuntimeError> {
+        let firmware = prebuilt::worker_firmware(&WORKER)?;
+        let cq_kernels = prebuilt::cq_kernels()?;
+        Self::open_with(config, firmware, cq_kernels)
+    }
+
+    /// As [`Device::open`] with other firmware, in the order of [`Processor::ALL`](tilework_abi::tensix::Processor::ALL), and other kernels of
+    /// the command queue.
+    ///
+    /// # Errors
+    /// As [`Device::open`].
+    pub fn open_with(
+        config: DeviceConfig,
+        firmware: [FirmwareImage; 5],
+        cq_kernels: CqKernels,
+    ) -> Result<Self, RuntimeError> {
+        let chip = Chip::new(ChipConfig::new(config.board)).map_err(|e| RuntimeError::Chip(e.to_string()))?;
+        let card = SimCard::open(chip).map_err(RuntimeError::Driver)?;
+        let board = config.board;
+        let map = WORKER;
+        let workers: Vec<NocXy> = match config.dispatch {
+            Dispatch::Fast => board.workers().collect(),
+            Dispatch::Slow => board.tensix_tiles().collect(),
+        };
+        // The first bytes of each bank hold the flags that a host's barrier uses (seed's system, `Dram.WRITE_OFFSET`).
+        let dram = Allocator::new("DRAM (each bank)", 0x40..DRAM_BANK_BYTES, DRAM_ALIGN.into());
+        // 64 rather than 16: data often goes straight to and from DRAM.
+        let align = u64::from(L1_ALIGN.max(DRAM_ALIGN));
+        let l1 = Allocator::new("L1", map.data.into()..map.data_end.into(), align);
+        let mut device = Self {
+            config,
+            card,
+            map,
+            dram_map: board.dram(),
+            workers,
+            l1,
+            dram,
+            firmware,
+            cq_kernels,
+            queue: None,
+            programs: 0,
+            progress: None,
+            lost: None,
+        };
+        device.start()?;
+        Ok(device)
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &DeviceConfig {
+        &self.config
+    }
+    /// The board.
+    pub fn board(&self) -> Board {
+        self.config.board
+    }
+    /// The cores that programs may use, in the board's order.
+    pub fn workers(&self) -> &[NocXy] {
+        &self.workers
+    }
+    /// Logical DRAM banks.
+    pub fn dram_banks(&self) -> usize {
+        self.dram_map.banks().len()
+    }
+    /// The workers' memory map.
+    pub fn memory_map(&self) -> &MemoryMap {
+        &self.map
+    }
+    /// The account of the workers' data space.
+    pub fn l1(&self) -> &Allocator {
+        &self.l1
+    }
+    /// The account of each DRAM bank.
+    pub fn dram(&self) -> &Allocator {
+        &self.dram
+    }
+    /// The simulated chip.
+    pub fn chip(&self) -> &Chip {
+        self.card.link()
+    }
+    /// The command queue, under fast dispatch.
+    pub fn queue(&self) -> Option<&CommandQueue> {
+        self.queue.as_ref()
+    }
+    /// All records so far, if the configuration asks for them: what `tilework cq decode` reads.
+    pub fn captured(&self) -> Option<&[u8]> {
+        self.queue.as_ref()?.captured()
+    }
+    /// Calls `f` now and then while a run waits.
+    pub fn on_progress(&mut self, f: impl FnMut(Progress) + 'static) {
+        self.progress = Some(Box::new(f));
+    }
+    /// Counts since the device was opened.
+    pub fn statistics(&self) -> Statistics {
+        let chip = self.card.link().stats();
+        Statistics {
+            cycles: chip.cycles,
+            instructions: chip.instructions,
+            skipped: chip.skipped,
+            noc_bytes: chip.noc_bytes,
+            pcie_bytes: chip.pcie_to_device + chip.pcie_to_host,
+            commands: self.queue.as_ref().map_or(0, CommandQueue::commands),
+            programs: self.programs,
+        }
+    }
+
+    fn alive(&self) -> Result<(), RuntimeError> {
+        match &self.lost {
+            Some(why) => Err(RuntimeError::Lost(why.clone())),
+            None => Ok(()),
+        }
+    }
+    /// Remembers an error after which the device cannot be used.
+    fn note(&mut self, error: RuntimeError) -> RuntimeError {
+        if error.is_fatal() {
+            let text = error.to_string();
+            self.lost.get_or_insert_with(|| text.lines().next().unwrap_or_default().to_owned());
+        }
+        error
+    }
+}

@@ -1,0 +1,295 @@
+//! Running programs, by fast or slow dispatch.
+
+use super::{Device, Progress, Statistics};
+use crate::RuntimeError;
+use crate::lower::{self, Data, Ir};
+use crate::program::{Layout, Program, ProgramError};
+use crate::queue::{CommandQueue, Patience, Waited};
+use tilework_abi::board;
+use tilework_abi::cq::layout::host;
+use tilework_abi::l1::core_timing;
+use tilework_abi::msg::{GoMsg, MODE_DEV, MODE_HOST, RUN_GO};
+use tilework_abi::noc::{NocXy, PCIE_HOST_BIT, PCIE_HOST_MID};
+use tilework_cq::DispatchCommand;
+use tilework_driver::Target;
+
+/// Programs between two completion events: as many as there are pairs of timestamp slots.
+const BATCH: usize = host::SLOTS as usize / 2;
+
+/// When one core's BRISC ran a kernel, by its tile's wall clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CoreTime {
+    /// The core.
+    pub core: NocXy,
+    /// When the go message had been read.
+    pub start: u64,
+    /// When all kernels of the core had returned.
+    pub end: u64,
+}
+
+/// One program of a run.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ProgramReport {
+    /// Its name.
+    pub name: String,
+    /// Cores it ran on.
+    pub cores: usize,
+    /// The clock before its first command: the dispatcher's under fast dispatch (absent without timestamps), the host's under slow dispatch.
+    pub start: Option<u64>,
+    /// The clock after its last command.
+    pub end: Option<u64>,
+    /// Times of its cores, if they were asked for and while there were slots.
+    pub core_times: Vec<CoreTime>,
+}
+
+impl ProgramReport {
+    /// Cycles from start to end.
+    pub fn cycles(&self) -> Option<u64> {
+        self.end?.checked_sub(self.start?)
+    }
+}
+
+/// What a run did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RunReport {
+    /// Cycles from the call to its end.
+    pub cycles: u64,
+    /// The programs, in order.
+    pub programs: Vec<ProgramReport>,
+    /// What the run added to the counts of the device.
+    pub statistics: Statistics,
+}
+
+/// A program of a run, laid out.
+#[derive(Clone, Debug)]
+pub(crate) struct Running<'a> {
+    pub program: &'a Program,
+    pub layout: Layout,
+    /// First core timing slot, if its cores are timed.
+    timing: Option<u32>,
+}
+
+impl Device {
+    /// Runs programs one after the other and waits for the last.
+    ///
+    /// # Errors
+    /// A program that cannot run (then none of them was started); a fault, a deadlock or an exhausted budget (then the device is lost).
+    pub fn run(&mut self, programs: &[Program]) -> Result<RunReport, RuntimeError> {
+        self.alive()?;
+        let running = self.lay_out(programs)?;
+        let before = self.statistics();
+        let mut progress = self.progress.take();
+        let result = self.run_batches(&running, &mut progress);
+        self.progress = progress;
+        let reports = result?;
+        self.programs += programs.len() as u64;
+        let statistics = self.statistics().since(&before);
+        Ok(RunReport { cycles: statistics.cycles, programs: reports, statistics })
+    }
+
+    /// Puts dispatch commands of the caller's own into the queue and waits for an event behind them; returns the cycles that took.
+    /// For measurements and for tests of the dispatcher: nothing checks what the commands do.
+    ///
+    /// # Errors
+    /// Slow dispatch has no queue; otherwise as [`Device::run`].
+    pub fn run_commands(&mut self, commands: &[DispatchCommand]) -> Result<u64, RuntimeError> {
+        self.alive()?;
+        let Some(mut queue) = self.queue.take() else { return Err(RuntimeError::NoQueue) };
+        let (start, budget) = (self.card.link().now(), self.config.max_cycles);
+        let mut ignore = |_| {};
+        let mut patience = Patience { until: start.saturating_add(budget), budget, progress: &mut ignore };
+        let mut push = |command: &DispatchCommand| queue.push(&mut self.card, None, command.clone(), &mut patience);
+        let pushed = commands.iter().try_for_each(&mut push);
+        let result = pushed.and_then(|()| queue.finish(&mut self.card, &mut patience));
+        self.queue = Some(queue);
+        result.map_err(|e| self.explain(e, &[]))?;
+        Ok(self.card.link().now() - start)
+    }
+
+    /// Where everything of a program would lie, without running it.
+    ///
+    /// # Errors
+    /// A program that cannot run.
+    pub fn layout(&self, program: &Program) -> Result<Layout, ProgramError> {
+        program.layout(&self.workers, &self.map, &self.l1)
+    }
+
+    fn lay_out<'a>(&self, programs: &'a [Program]) -> Result<Vec<Running<'a>>, ProgramError> {
+        let lay_out = |program: &'a Program| {
+            let layout = self.layout(program)?;
+            Ok(Running { program, layout, timing: None })
+        };
+        programs.iter().map(lay_out).collect()
+    }
+
+    fn run_batches(
+        &mut self,
+        running: &[Running],
+        progress: &mut Option<Box<dyn FnMut(Progress)>>,
+    ) -> Result<Vec<ProgramReport>, RuntimeError> {
+        let budget = self.config.max_cycles;
+        let until = self.card.link().now().saturating_add(budget);
+        let mut reports = Vec::with_capacity(running.len());
+        for batch in running.chunks(BATCH) {
+            let done = reports.len();
+            let mut tell = |cycles| {
+                if let Some(f) = progress {
+                    f(Progress { cycles, done, programs: running.len() });
+                }
+            };
+            let mut patience = Patience { until, budget, progress: &mut tell };
+            let mut batch = batch.to_vec();
+            self.plan_core_timing(&mut batch);
+            let result = match self.queue.take() {
+                Some(mut queue) => {
+                    let result = self.run_fast(&mut queue, &batch, &mut patience);
+                    self.queue = Some(queue);
+                    result
+                }
+                None => self.run_slow(&batch, &mut patience),
+            };
+            match result {
+                Ok(part) => reports.extend(part),
+                Err(error) => return Err(self.explain(error, &batch)),
+            }
+        }
+        Ok(reports)
+    }
+
+    /// Deals out the core timing slots: one for each core of each program, as long as there are some.
+    fn plan_core_timing(&self, batch: &mut [Running]) {
+        if !self.config.core_timing {
+            return;
+        }
+        let mut next = 0;
+        for running in batch {
+            let cores = running.layout.cores.len() as u32;
+            if next + cores <= host::SLOTS {
+                running.timing = Some(next);
+                next += cores;
+            }
+        }
+    }
+
+    /// The steps of a program, behind the one that arms or disarms the timing of its cores.
+    fn steps(&self, running: &Running, mode: u8) -> Result<Vec<Ir>, Waited> {
+        let mut ir = Vec::new();
+        // Under slow dispatch there is no host region to write times to.
+        if self.config.core_timing && mode == MODE_DEV {
+            ir.push(arm(running, self.map.profiler_control));
+        }
+        let steps = lower::build_ir(running.program, &running.layout, &self.map, mode);
+        ir.extend(steps.map_err(|e| Waited::Other(e.into()))?);
+        Ok(ir)
+    }
+
+    fn run_fast(
+        &mut self,
+        queue: &mut CommandQueue,
+        batch: &[Running],
+        patience: &mut Patience,
+    ) -> Result<Vec<ProgramReport>, Waited> {
+        let go = lower::go_word(self.config.board.dispatch_core());
+        for (i, running) in batch.iter().enumerate() {
+            let slot = 2 * i as u32;
+            let stamp = |slot| self.config.timestamps.then(|| lower::timestamp(slot));
+            let mut commands: Vec<_> = stamp(slot).into_iter().collect();
+            commands.extend(lower::commands(&self.steps(running, MODE_DEV)?, go));
+            commands.extend(stamp(slot + 1));
+            for command in commands {
+                queue.push(&mut self.card, Some(i), command, patience)?;
+            }
+        }
+        queue.finish(&mut self.card, patience)?;
+        batch.iter().enumerate().map(|(i, running)| self.read_report(queue, i, running)).collect()
+    }
+
+    /// Reads what the device wrote about a program into the host region.
+    fn read_report(&self, queue: &CommandQueue, i: usize, running: &Running) -> Result<ProgramReport, Waited> {
+        let word = |offset: u32| {
+            let mut bytes = [0; 8];
+            let chip = self.card.link();
+            let address = (queue.region().noc_address() & !PCIE_HOST_BIT) + u64::from(offset);
+            chip.pinned_read(address, &mut bytes)
+                .map(|()| u64::from_le_bytes(bytes))
+                .map_err(|e| Waited::Chip(Box::new(e)))
+        };
+        let stamp = |slot: u32| {
+            self.config.timestamps.then(|| word(host::TIMESTAMPS.offset() + slot * host::SLOT_SIZE)).transpose()
+        };
+        let slot = 2 * i as u32;
+        let mut report = ProgramReport {
+            name: running.program.name.clone(),
+            cores: running.layout.cores.len(),
+            start: stamp(slot)?,
+            end: stamp(slot + 1)?,
+            core_times: Vec::new(),
+        };
+        if let Some(first) = running.timing {
+            for (slot, &core) in (first..).zip(&running.layout.cores) {
+                let at = host::CORE_TIMING.offset() + slot * host::SLOT_SIZE;
+                report.core_times.push(CoreTime { core, start: word(at)?, end: word(at + 8)? });
+            }
+        }
+        Ok(report)
+    }
+
+    /// The same steps by window accesses: multicast writes, one go message for all, then a look at each core's (seed's
+    /// system, `slow_dispatch`).
+    fn run_slow(&mut self, batch: &[Running], patience: &mut Patience) -> Result<Vec<ProgramReport>, Waited> {
+        let mut reports = Vec::new();
+        for running in batch {
+            let start = self.card.link().now();
+            for step in self.steps(running, MODE_HOST)? {
+                self.slow_step(&step, patience)?;
+            }
+            reports.push(ProgramReport {
+                name: running.program.name.clone(),
+                cores: running.layout.cores.len(),
+                start: Some(start),
+                end: Some(self.card.link().now()),
+                core_times: Vec::new(),
+            });
+        }
+        Ok(reports)
+    }
+
+    fn slow_step(&mut self, step: &Ir, patience: &mut Patience) -> Result<(), Waited> {
+        match step {
+            Ir::Write { cores, addr, data: Data::Uniform(bytes) } => {
+                self.card.write_all(cores, (*addr).into(), bytes)?;
+            }
+            Ir::Write { cores, addr, data: Data::PerCore(blobs) } => {
+                for (&core, bytes) in cores.iter().zip(blobs) {
+                    self.card.write(&Target::tile(core), (*addr).into(), bytes)?;
+                }
+            }
+            Ir::Launch { cores } => {
+                let go = GoMsg::signal(RUN_GO).word().to_le_bytes();
+                self.card.write_all(cores, self.map.go.into(), &go)?;
+                self.wait_done_patiently(cores, patience)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The write that makes the cores of a program store their times, or not.
+fn arm(running: &Running, profiler_control: u32) -> Ir {
+    let cores = running.layout.cores.clone();
+    let block = |slot: u32| {
+        let at = host::CORE_TIMING.noc_addr() + slot * host::SLOT_SIZE;
+        let mut words = [0u32; core_timing::WORDS as usize];
+        words[core_timing::ENABLE as usize] = 1;
+        words[core_timing::START_LO as usize] = at;
+        words[core_timing::END_LO as usize] = at + 8;
+        words[core_timing::ADDR_MID as usize] = PCIE_HOST_MID;
+        words[core_timing::NOC_XY as usize] = board::PCIE.encode();
+        words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>()
+    };
+    let data = match running.timing {
+        Some(first) => Data::PerCore((first..).take(cores.len()).map(block).collect()),
+        None => Data::Uniform(vec![0; 4]),
+    };
+    Ir::Write { cores, addr: profiler_control, data }
+}

@@ -1,0 +1,165 @@
+//! Starting a card, step by step (facts, "Host start-up of a card").
+
+use super::{Device, Dispatch, bank_table};
+use crate::RuntimeError;
+use crate::elf::KernelImage;
+use crate::queue::{CommandQueue, Patience, Waited};
+use tilework_abi::cq::layout::{
+    HOST_REGION_NOC_BASE, KERNEL_TEXT_OFFSET, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host, prefetch_core,
+};
+use tilework_abi::msg::{GoMsg, LaunchMsg, MODE_HOST, RUN_DONE, RUN_GO, RUN_INIT, RtaOffset};
+use tilework_abi::noc::NocXy;
+use tilework_abi::tensix::Processor;
+use tilework_abi::{L1_ALIGN, board, cb};
+use tilework_driver::Target;
+use zerocopy::IntoBytes;
+
+/// Cycles that firmware may take to start: a thousand times what ours takes.
+const START_CYCLES: u64 = 20_000_000;
+
+/// The instruction at address 0: `jal x0, to`.
+fn jump(to: u32) -> u32 {
+    (to & 0x10_0000) << 11 | (to & 0x7FE) << 20 | (to & 0x800) << 9 | (to & 0xF_F000) | 0x6F
+}
+
+impl Device {
+    /// Firmware on all tiles, then the command queue's two cores.
+    pub(super) fn start(&mut self) -> Result<(), RuntimeError> {
+        let result = self.boot_tiles().and_then(|()| match self.config.dispatch {
+            Dispatch::Fast => self.start_queue(),
+            Dispatch::Slow => Ok(()),
+        });
+        result.map_err(|e| self.explain(e, &[]))
+    }
+
+    /// Steps 1 and 2: all tiles held, firmware written, BRISC released, everyone up.
+    fn boot_tiles(&mut self) -> Result<(), Waited> {
+        let tiles: Vec<NocXy> = self.config.board.tensix_tiles().collect();
+        self.dram_map = board::DramMap::new(self.card.telemetry()?.harvested_dram()?);
+        let card = &mut self.card;
+        let map = &self.map;
+        card.hold(&tiles)?;
+        for firmware in &self.firmware {
+            for (address, bytes) in firmware.segments() {
+                card.write_all(&tiles, address.into(), bytes)?;
+            }
+        }
+        let entry = self.firmware[Processor::Brisc.index()].entry();
+        card.write_all(&tiles, 0, &jump(entry).to_le_bytes())?;
+        let init = GoMsg::signal(RUN_INIT).word();
+        card.write_all(&tiles, map.go.into(), &init.to_le_bytes())?;
+        let table = bank_table(&self.dram_map, self.config.board.worker_columns());
+        card.write_all(&tiles, map.bank_table.into(), &table)?;
+        let pcs = [Processor::Ncrisc, Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
+        card.reset_pcs(&tiles, &pcs.map(|p| (p, self.firmware[p.index()].entry())))?;
+        card.release_brisc(&tiles)?;
+        self.wait_done(&tiles, START_CYCLES)
+    }
+
+    /// Waits until the go messages of `tiles` say DONE.
+    fn wait_done(&mut self, tiles: &[NocXy], budget: u64) -> Result<(), Waited> {
+        let until = self.card.link().now().saturating_add(budget);
+        let mut ignore = |_| {};
+        self.wait_done_patiently(tiles, &mut Patience { until, budget, progress: &mut ignore })
+    }
+
+    /// As [`Device::wait_done`], looking at one tile at a time.
+    pub(super) fn wait_done_patiently(&mut self, tiles: &[NocXy], patience: &mut Patience) -> Result<(), Waited> {
+        let go = u64::from(self.map.go);
+        for &tile in tiles {
+            loop {
+                let quiet = self.card.link().is_quiet();
+                let word = self.card.read32(&Target::tile(tile), go)?;
+                if word.to_le_bytes()[3] == RUN_DONE {
+                    break;
+                }
+                patience.look_again(&mut self.card, quiet)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Steps 3 to 5: host region, rings and pointers, prefetcher, dispatcher with its subordinate.
+    fn start_queue(&mut self) -> Result<(), Waited> {
+        let region = self.card.pin(host::REGION_SIZE as usize, HOST_REGION_NOC_BASE.into())?;
+        let mut queue = CommandQueue::new(self.config.board, region, self.config.capture);
+        queue.initialise(&mut self.card)?;
+        self.queue = Some(queue);
+        let board = self.config.board;
+        let (prefetch, dispatch) = (board.prefetch_core(), board.dispatch_core());
+        let kernels = self.cq_kernels.clone();
+        self.start_queue_core(prefetch, &prefetch_core::SEM_INIT, &[(Processor::Brisc, &kernels.prefetch)])?;
+        let both = [(Processor::Brisc, &*kernels.dispatch), (Processor::Ncrisc, &*kernels.dispatch_s)];
+        self.start_queue_core(dispatch, &dispatch_core::SEM_INIT, &both)
+    }
+
+    /// Writes the image of one of the queue's cores and lets it go. The first 16 bytes are the run-time arguments: where the two
+    /// cores and the PCIe tile are (our kernels serve every board; the original's have it compiled in). Then the semaphores, then the
+    /// kernels.
+    fn start_queue_core(
+        &mut self,
+        core: NocXy,
+        semaphores: &[u32; SemaphoreId::COUNT as usize],
+        kernels: &[(Processor, &KernelImage)],
+    ) -> Result<(), Waited> {
+        let board = self.config.board;
+        let base = self.map.kernel_config;
+        let target = Target::tile(core);
+        let mut image = vec![0u8; KERNEL_TEXT_OFFSET as usize];
+        let peers = board.prefetch_core().encode() | board.dispatch_core().encode() << 16;
+        image[..4].copy_from_slice(&peers.to_le_bytes());
+        image[4..8].copy_from_slice(&board::PCIE.encode().to_le_bytes());
+        for (id, value) in semaphores.iter().enumerate() {
+            let at = SemaphoreId(id as u32).addr(SEMAPHORE_OFFSET) as usize;
+            image[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        self.card.write(&target, base.into(), &image)?;
+        let mut launch = LaunchMsg {
+            kernel_config_base: [base.into(); 3],
+            sem_offset: [(SEMAPHORE_OFFSET as u16).into(), 0.into(), 0.into()],
+            mode: MODE_HOST,
+            min_remote_cb_start_index: cb::COUNT as u8,
+            ..LaunchMsg::default()
+        };
+        launch.rta_offset[0] = RtaOffset { rta: 0.into(), crta: (L1_ALIGN as u16).into() };
+        let mut enables = 0;
+        for &(processor, _) in kernels {
+            enables |= 1 << processor.index();
+        }
+        launch.enables = enables.into();
+        for (offset, processor, kernel) in Self::queue_kernels(kernels) {
+            let text = kernel.relocate(base + offset).map_err(|e| Waited::Other(e.into()))?;
+            self.card.write(&target, (base + offset).into(), &text)?;
+            launch.kernel_text_offset[processor.index()] = offset.into();
+        }
+        self.card.write(&target, self.map.launch.into(), launch.as_bytes())?;
+        Ok(self.card.write32(&target, self.map.go.into(), GoMsg::signal(RUN_GO).word())?)
+    }
+
+    /// Where the kernels of one of the queue's cores lie, from the kernel configuration base.
+    pub(crate) fn queue_kernels<'a>(
+        kernels: &[(Processor, &'a KernelImage)],
+    ) -> Vec<(u32, Processor, &'a KernelImage)> {
+        let mut at = KERNEL_TEXT_OFFSET;
+        let place = |&(processor, kernel): &(Processor, &'a KernelImage)| {
+            let offset = at;
+            at = (at + kernel.size()).next_multiple_of(L1_ALIGN);
+            (offset, processor, kernel)
+        };
+        kernels.iter().map(place).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::jump;
+    use tilework_riscv::disassemble;
+
+    #[test]
+    fn the_bootstrap_jumps_to_the_firmware() {
+        // By hand: imm 10..1 = 0x20 at bit 21, imm 11 = 1 at bit 20, imm 19..12 = 3 at bit 12.
+        assert_eq!(jump(0x3840), 0x0410_306F);
+        assert_eq!(disassemble(jump(0x3840), 0), disassemble(0x0410_306F, 0));
+        assert!(disassemble(jump(0x3840), 0).contains("0x3840"), "{}", disassemble(jump(0x3840), 0));
+    }
+}

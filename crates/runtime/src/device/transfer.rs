@@ -1,0 +1,133 @@
+//! Memory for programs, and data in and out, by window accesses.
+
+use super::Device;
+use crate::RuntimeError;
+use crate::memory::{Buffer, DType, L1Buffer, MemoryError};
+use crate::queue::Waited;
+use tilework_abi::noc::NocXy;
+use tilework_driver::{Ordering, Target};
+
+impl Device {
+    /// Lets `cycles` of the chip's time pass.
+    ///
+    /// # Errors
+    /// A fault; then the device is lost.
+    pub fn idle(&mut self, cycles: u64) -> Result<(), RuntimeError> {
+        self.alive()?;
+        let result = self.card.link_mut().run(cycles);
+        result.map_err(|e| self.explain(Waited::Chip(Box::new(e)), &[]))
+    }
+
+    /// Takes DRAM for an array, interleaved over the banks in pages of `page_size` bytes (a multiple of 64). Its content is what was there before.
+    ///
+    /// # Errors
+    /// No room, a page size or shape that cannot be.
+    pub fn alloc_dram(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        dtype: DType,
+        page_size: u32,
+    ) -> Result<Buffer, RuntimeError> {
+        self.alive()?;
+        // A board has at most eight banks.
+        let banks = self.dram_banks() as u32;
+        let mut buffer = Buffer::layout(name, shape, dtype, page_size, banks)?;
+        // A bank has 4 GiB.
+        buffer.address = self.dram.low(name, buffer.bytes_per_bank())? as u32;
+        Ok(buffer)
+    }
+
+    /// Gives the memory of a buffer back.
+    pub fn free_dram(&mut self, buffer: &Buffer) {
+        self.dram.free_at(buffer.address.into());
+    }
+
+    /// Takes `bytes` bytes of every worker's L1, at the same address on all.
+    ///
+    /// # Errors
+    /// No room; the message lists the owners.
+    pub fn alloc_l1(&mut self, name: &str, bytes: u32) -> Result<L1Buffer, RuntimeError> {
+        self.alive()?;
+        // L1 is smaller than 4 GiB.
+        let address = self.l1.high(name, bytes.into())? as u32;
+        Ok(L1Buffer { name: name.to_owned(), address, bytes })
+    }
+
+    /// Gives the memory of an L1 buffer back.
+    pub fn free_l1(&mut self, buffer: &L1Buffer) {
+        self.l1.free_at(buffer.address.into());
+    }
+
+    /// Writes an array to its buffer.
+    ///
+    /// # Errors
+    /// Data of another size than the buffer's; a device that stopped.
+    pub fn upload(&mut self, buffer: &Buffer, data: &[u8]) -> Result<(), RuntimeError> {
+        self.alive()?;
+        if data.len() != buffer.bytes() {
+            let (found, expected) = (data.len(), buffer.bytes());
+            return Err(MemoryError::DataSize { name: buffer.name.clone(), found, expected }.into());
+        }
+        let result = self.upload_pages(buffer, data);
+        result.map_err(|e| self.explain(e, &[]))
+    }
+
+    fn upload_pages(&mut self, buffer: &Buffer, data: &[u8]) -> Result<(), Waited> {
+        let address = u64::from(buffer.address);
+        let mut written = Vec::new();
+        for bank in 0..buffer.banks.min(buffer.pages()) {
+            let bytes = buffer.gather(data, bank);
+            let port = Target::tile(self.dram_map.port(bank as usize, 0)).ordered(Ordering::Relaxed);
+            self.card.write(&port, address, &bytes)?;
+            written.push((port, address + bytes.len() as u64 - 4));
+        }
+        // A read through a window waits for the writes before it; afterwards all data has landed.
+        for (port, last) in written {
+            self.card.read32(&port, last)?;
+        }
+        Ok(())
+    }
+
+    /// Reads an array from its buffer.
+    ///
+    /// # Errors
+    /// A device that stopped.
+    pub fn download(&mut self, buffer: &Buffer) -> Result<Vec<u8>, RuntimeError> {
+        self.alive()?;
+        let result = self.download_pages(buffer);
+        result.map_err(|e| self.explain(e, &[]))
+    }
+
+    fn download_pages(&mut self, buffer: &Buffer) -> Result<Vec<u8>, Waited> {
+        let mut data = vec![0; buffer.bytes()];
+        for bank in 0..buffer.banks.min(buffer.pages()) {
+            let rows = (buffer.pages() - bank).div_ceil(buffer.banks);
+            let mut bytes = vec![0; rows as usize * buffer.page_size as usize];
+            let port = Target::tile(self.dram_map.port(bank as usize, 0)).ordered(Ordering::Relaxed);
+            self.card.read(&port, buffer.address.into(), &mut bytes)?;
+            buffer.scatter(&bytes, bank, &mut data);
+        }
+        Ok(data)
+    }
+
+    /// Reads L1 of one tile.
+    ///
+    /// # Errors
+    /// A device that stopped.
+    pub fn read_l1(&mut self, tile: NocXy, address: u32, out: &mut [u8]) -> Result<(), RuntimeError> {
+        self.alive()?;
+        let result = self.card.read(&Target::tile(tile), address.into(), out);
+        result.map_err(|e| self.explain(e.into(), &[]))
+    }
+
+    /// Writes L1 of one tile. The write is posted: it takes effect before any later access through this device.
+    ///
+    /// # Errors
+    /// A device that stopped.
+    pub fn write_l1(&mut self, tile: NocXy, address: u32, data: &[u8]) -> Result<(), RuntimeError> {
+        self.alive()?;
+        let result = self.card.write(&Target::tile(tile), address.into(), data);
+        result.map_err(|e| self.explain(e.into(), &[]))
+    }
+}

@@ -1,0 +1,184 @@
+//! Images: what of an ELF file goes into L1, and where.
+
+use super::read::Elf;
+use super::reloc::{self, Fix};
+use super::symbols::{self, SourceLocation};
+use super::{ElfError, read::Segment};
+use std::ops::Range;
+use std::sync::Arc;
+use tilework_abi::l1::MemoryMap;
+use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
+
+/// Firmware of one processor: bytes for fixed addresses in L1.
+#[derive(Clone, Debug)]
+pub struct FirmwareImage {
+    name: String,
+    processor: Processor,
+    segments: Vec<(u32, Vec<u8>)>,
+    text: Range<u32>,
+    elf: Arc<[u8]>,
+}
+
+impl FirmwareImage {
+    /// Checks `data`, the file called `name`, as firmware of `processor` on `map`. Segments of local RAM are staged at the map's
+    /// `local_init`, from where the start code copies them (facts, "Worker L1").
+    ///
+    /// # Errors
+    /// A file that is no such firmware.
+    pub fn load(
+        name: &str,
+        data: impl Into<Arc<[u8]>>,
+        processor: Processor,
+        map: &MemoryMap,
+    ) -> Result<Self, ElfError> {
+        let data = data.into();
+        let elf = Elf::parse(name, &data, processor)?;
+        let i = processor.index();
+        let space = map.firmware_text[i]..map.firmware_end[i];
+        let staging = map.local_init[i]..map.local_init[i] + processor.local_size();
+        let mut segments = Vec::new();
+        let mut text = space.start..space.start;
+        for s in &elf.segments {
+            let address = if s.is_local() { staging.start + (s.paddr - LOCAL_BASE) } else { s.paddr };
+            let end = address + s.memory;
+            let home = if s.is_local() || staging.contains(&address) { &staging } else { &space };
+            if address < home.start || end > home.end {
+                let found = format!("{address:#x}..{end:#x}");
+                let expected = format!("{:#x}..{:#x}, the space of {processor}", home.start, home.end);
+                return Err(ElfError::new(name, s.field(), found, expected));
+            }
+            if s.executable {
+                text = address..end;
+            }
+            segments.push((address, padded(s)));
+        }
+        if elf.entry() != space.start {
+            let expected = format!("{:#x}, where {processor} starts", space.start);
+            return Err(ElfError::new(name, "entry point", format!("{:#x}", elf.entry()), expected));
+        }
+        Ok(Self { name: name.to_owned(), processor, segments, text, elf: data })
+    }
+
+    /// The file's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// The processor it is for.
+    pub fn processor(&self) -> Processor {
+        self.processor
+    }
+    /// L1 addresses and bytes.
+    pub fn segments(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        self.segments.iter().map(|(address, bytes)| (*address, bytes.as_slice()))
+    }
+    /// Where the code starts.
+    pub fn entry(&self) -> u32 {
+        self.text.start
+    }
+    /// The function and source line of `pc`; `None` when the firmware's code is elsewhere.
+    pub fn locate(&self, pc: u32) -> Option<SourceLocation> {
+        self.text.contains(&pc).then(|| symbols::locate(&self.elf, pc))
+    }
+}
+
+/// The bytes of a segment, zeros up to its size in memory.
+fn padded(s: &Segment) -> Vec<u8> {
+    let mut bytes = s.bytes.to_vec();
+    bytes.resize(s.memory as usize, 0);
+    bytes
+}
+
+/// A kernel: bytes that can be placed anywhere in a kernel configuration space. Text, constants and the initialisers of its local data.
+#[derive(Clone, Debug)]
+pub struct KernelImage {
+    name: String,
+    processor: Processor,
+    link_base: u32,
+    image: Vec<u8>,
+    fixes: Vec<Fix>,
+    elf: Arc<[u8]>,
+}
+
+impl KernelImage {
+    /// Checks `data`, the file called `name`, as a kernel of `processor`.
+    ///
+    /// # Errors
+    /// A file that is no such kernel, or that cannot be moved.
+    pub fn load(name: &str, data: impl Into<Arc<[u8]>>, processor: Processor) -> Result<Self, ElfError> {
+        let data = data.into();
+        let elf = Elf::parse(name, &data, processor)?;
+        // What is only cleared has no bytes to load: the kernel's start code knows where it is.
+        let loaded: Vec<&Segment> = elf.segments.iter().filter(|s| !s.bytes.is_empty()).collect();
+        if let Some(s) = loaded.iter().find(|s| s.is_local()) {
+            let found = format!("initialised data with load address {:#x}", s.paddr);
+            return Err(ElfError::new(name, s.field(), found, "a load address behind the text, in the image"));
+        }
+        let base = loaded.iter().map(|s| s.paddr).min();
+        let end = loaded.iter().map(|s| s.paddr + s.bytes.len() as u32).max();
+        let (Some(base), Some(end)) = (base, end) else {
+            return Err(ElfError::new(name, "load segments", "none with bytes", "text in L1"));
+        };
+        if elf.entry() != base {
+            let found = format!("{:#x}", elf.entry());
+            let expected = format!("{base:#x}: a kernel is entered at its first byte");
+            return Err(ElfError::new(name, "entry point", found, expected));
+        }
+        // Constants and text in L1 keep their whole size in memory.
+        let in_l1 = |s: &&&Segment| s.vaddr < L1_SIZE;
+        let end = loaded.iter().filter(in_l1).map(|s| s.paddr + s.memory).max().unwrap_or(end).max(end);
+        let mut image = vec![0; (end - base) as usize];
+        for s in &loaded {
+            let at = (s.paddr - base) as usize;
+            image[at..at + s.bytes.len()].copy_from_slice(s.bytes);
+            if s.executable && s.vaddr != s.paddr {
+                let found = format!("address {:#x}, load address {:#x}", s.vaddr, s.paddr);
+                return Err(ElfError::new(name, s.field(), found, "code that is loaded where it runs"));
+            }
+        }
+        let offset_of = |address: u32, bytes: usize| {
+            let s = loaded.iter().find(|s| address >= s.vaddr && address - s.vaddr < s.bytes.len() as u32)?;
+            let into = (address - s.vaddr) as usize;
+            (into + bytes <= s.bytes.len()).then_some((s.paddr - base) as usize + into)
+        };
+        let fixes = reloc::collect(&elf, &image, base..=end, offset_of)?;
+        Ok(Self { name: name.to_owned(), processor, link_base: base, image, fixes, elf: data })
+    }
+
+    /// The file's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// The processor it is for.
+    pub fn processor(&self) -> Processor {
+        self.processor
+    }
+    /// Bytes of the image.
+    pub fn size(&self) -> u32 {
+        // Segments lie in L1.
+        self.image.len() as u32
+    }
+    /// Where it was linked.
+    pub fn link_base(&self) -> u32 {
+        self.link_base
+    }
+
+    /// The bytes to store at `base`, a multiple of 4.
+    ///
+    /// # Errors
+    /// A reference out of the image that cannot reach its target from there.
+    pub fn relocate(&self, base: u32) -> Result<Vec<u8>, ElfError> {
+        let mut image = self.image.clone();
+        let distance = base.wrapping_sub(self.link_base);
+        reloc::apply(&mut image, &self.fixes, distance).map_err(|at| {
+            let field = format!("reference at {:#x}", self.link_base as usize + at);
+            ElfError::new(&self.name, field, format!("a placement at {base:#x}"), "one within reach of its target")
+        })?;
+        Ok(image)
+    }
+
+    /// The function and source line of `pc` while the kernel is placed at `base`; `None` when it is not in the kernel.
+    pub fn locate(&self, pc: u32, base: u32) -> Option<SourceLocation> {
+        let offset = pc.checked_sub(base).filter(|&o| o < self.size())?;
+        Some(symbols::locate(&self.elf, self.link_base + offset))
+    }
+}

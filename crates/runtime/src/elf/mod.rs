@@ -1,0 +1,42 @@
+//! ELF files of firmware and kernels: checked, loaded, placed, and asked for names.
+//!
+//! Firmware is linked for its final place and copied there ([`FirmwareImage`]). A kernel runs wherever the kernel configuration puts it, so it
+//! is one run of bytes with a list of the places that depend on its address ([`KernelImage`], `reloc`). Both keep their file, because reports
+//! turn program counters into functions and source lines (`symbols`).
+//!
+//! A file from outside is hostile until it is checked: every offset is bounds-checked, sizes have budgets, and an error names the file, the field,
+//! what was found and what was expected.
+
+mod image;
+mod read;
+mod reloc;
+mod symbols;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use image::{FirmwareImage, KernelImage};
+pub use symbols::{SourceFrame, SourceLocation};
+
+/// Budget of an ELF file in bytes: debug information included, far more than any kernel has.
+pub const MAX_FILE_BYTES: usize = 64 << 20;
+
+/// What is wrong with an ELF file.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{file}: {field}: found {found}, expected {expected}")]
+pub struct ElfError {
+    /// The file.
+    pub file: String,
+    /// The field, segment or relocation.
+    pub field: String,
+    /// What is there.
+    pub found: String,
+    /// What should be there.
+    pub expected: String,
+}
+
+impl ElfError {
+    pub(crate) fn new(file: &str, field: impl Into<String>, found: impl ToString, expected: impl Into<String>) -> Self {
+        let (field, found, expected) = (field.into(), found.to_string(), expected.into());
+        Self { file: file.to_owned(), field, found, expected }
+    }
+}

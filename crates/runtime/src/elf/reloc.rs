@@ -1,0 +1,329 @@
+//! Moving a kernel: which of its bytes depend on where it is, and what they become.
+//!
+//! A kernel is linked at a nominal address with its relocations kept (`--emit-relocs`). What lies inside the image moves with it: absolute
+//! references to it change by the distance, references relative to the program counter do not. What lies outside (local RAM, registers,
+//! functions of the firmware) stays: absolute references do not change, relative ones do. A symbol with an absolute section index is
+//! outside whatever its value is, because it names an address of something else (`--just-symbols`).
+//!
+//! Relocations are those of the RISC-V ELF psABI, section "Relocations". A type that is not known here is refused by name; so is an instruction
+//! that does not hold what its relocation says, because then the linker has rewritten it and the file does not say to what.
+
+use super::ElfError;
+use super::read::Elf;
+use object::elf::*;
+use object::read::elf::ElfFile32;
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SymbolSection};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
+
+/// Budget of relocations.
+const MAX_RELOCATIONS: usize = 1 << 20;
+
+/// What a place holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// A word.
+    Word,
+    /// Bits 31..12 of a `lui` or `auipc`.
+    Hi20,
+    /// The 12-bit immediate of a load or `addi`.
+    LoI,
+    /// The 12-bit immediate of a store.
+    LoS,
+    /// A conditional branch.
+    Branch,
+    /// A `jal`.
+    Jal,
+    /// An `auipc` and a `jalr` behind it.
+    Call,
+}
+
+/// One place that depends on where the kernel is: what it holds is `value + slope * distance`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Fix {
+    /// Offset in the image.
+    at: usize,
+    form: Form,
+    /// The value where the kernel was linked.
+    value: u32,
+    /// +1 for an absolute reference into the image, -1 for a relative one out of it.
+    slope: i32,
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+fn put(bytes: &mut [u8], at: usize, word: u32) {
+    bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
+}
+
+fn hi20(value: u32) -> u32 {
+    value.wrapping_add(0x800) & 0xFFFF_F000
+}
+
+impl Form {
+    fn bytes(self) -> usize {
+        if self == Self::Call { 8 } else { 4 }
+    }
+
+    /// The bits of the (first) word that hold the value.
+    fn mask(self) -> u32 {
+        match self {
+            Self::Word => !0,
+            Self::Hi20 | Self::Jal | Self::Call => 0xFFFF_F000,
+            Self::LoI => 0xFFF0_0000,
+            Self::LoS | Self::Branch => 0xFE00_0F80,
+        }
+    }
+
+    /// Those bits for `value`; `None` when it does not fit.
+    fn bits(self, value: u32) -> Option<u32> {
+        let v = value as i32;
+        let even = v & 1 == 0;
+        Some(match self {
+            Self::Word => value,
+            Self::Hi20 | Self::Call => hi20(value),
+            Self::LoI => value << 20,
+            Self::LoS => (value & 0xFE0) << 20 | (value & 0x1F) << 7,
+            Self::Branch if even && (-0x1000..0x1000).contains(&v) => {
+                (value >> 12 & 1) << 31 | (value >> 5 & 0x3F) << 25 | (value >> 1 & 0xF) << 8 | (value >> 11 & 1) << 7
+            }
+            Self::Jal if even && (-0x10_0000..0x10_0000).contains(&v) => {
+                (value >> 20 & 1) << 31
+                    | (value >> 1 & 0x3FF) << 21
+                    | (value >> 11 & 1) << 20
+                    | (value >> 12 & 0xFF) << 12
+            }
+            Self::Branch | Self::Jal => return None,
+        })
+    }
+
+    /// Whether the bytes at `at` hold `value`.
+    fn holds(self, bytes: &[u8], at: usize, value: u32) -> bool {
+        let first = self.bits(value).is_some_and(|bits| word(bytes, at) & self.mask() == bits);
+        first && (self != Self::Call || word(bytes, at + 4) & 0xFFF0_0000 == value << 20)
+    }
+
+    /// Stores `value` in the bytes at `at`; false when it does not fit.
+    fn store(self, bytes: &mut [u8], at: usize, value: u32) -> bool {
+        let Some(bits) = self.bits(value) else { return false };
+        let old = word(bytes, at);
+        put(bytes, at, old & !self.mask() | bits);
+        if self == Self::Call {
+            let old = word(bytes, at + 4);
+            put(bytes, at + 4, old & 0x000F_FFFF | value << 20);
+        }
+        true
+    }
+}
+
+/// Applies the fixes to `image`, moved by `distance`; `Err` is the offset of a place whose value does not fit.
+pub(super) fn apply(image: &mut [u8], fixes: &[Fix], distance: u32) -> Result<(), usize> {
+    for fix in fixes {
+        let change = if fix.slope < 0 { distance.wrapping_neg() } else { distance };
+        let value = fix.value.wrapping_add(change.wrapping_mul(fix.slope.unsigned_abs()));
+        if !fix.form.store(image, fix.at, value) {
+            return Err(fix.at);
+        }
+    }
+    Ok(())
+}
+
+/// The name of a relocation type.
+fn name(r_type: RelocationType) -> String {
+    const NAMES: [&str; 66] = [
+        "NONE",
+        "32",
+        "64",
+        "RELATIVE",
+        "COPY",
+        "JUMP_SLOT",
+        "TLS_DTPMOD32",
+        "TLS_DTPMOD64",
+        "TLS_DTPREL32",
+        "TLS_DTPREL64",
+        "TLS_TPREL32",
+        "TLS_TPREL64",
+        "TLSDESC",
+        "",
+        "",
+        "",
+        "BRANCH",
+        "JAL",
+        "CALL",
+        "CALL_PLT",
+        "GOT_HI20",
+        "TLS_GOT_HI20",
+        "TLS_GD_HI20",
+        "PCREL_HI20",
+        "PCREL_LO12_I",
+        "PCREL_LO12_S",
+        "HI20",
+        "LO12_I",
+        "LO12_S",
+        "TPREL_HI20",
+        "TPREL_LO12_I",
+        "TPREL_LO12_S",
+        "TPREL_ADD",
+        "ADD8",
+        "ADD16",
+        "ADD32",
+        "ADD64",
+        "SUB8",
+        "SUB16",
+        "SUB32",
+        "SUB64",
+        "GOT32_PCREL",
+        "",
+        "ALIGN",
+        "RVC_BRANCH",
+        "RVC_JUMP",
+        "RVC_LUI",
+        "GPREL_I",
+        "GPREL_S",
+        "TPREL_I",
+        "TPREL_S",
+        "RELAX",
+        "SUB6",
+        "SET6",
+        "SET8",
+        "SET16",
+        "SET32",
+        "32_PCREL",
+        "IRELATIVE",
+        "PLT32",
+        "SET_ULEB128",
+        "SUB_ULEB128",
+        "TLSDESC_HI20",
+        "TLSDESC_LOAD_LO12",
+        "TLSDESC_ADD_LO12",
+        "TLSDESC_CALL",
+    ];
+    match NAMES.get(r_type.0 as usize) {
+        Some(name) if !name.is_empty() => format!("R_RISCV_{name}"),
+        _ => format!("type {}", r_type.0),
+    }
+}
+
+/// What relocations are accepted, for messages.
+const ACCEPTED: &str = "R_RISCV_32, HI20, LO12_I, LO12_S, PCREL_HI20, PCREL_LO12_I, PCREL_LO12_S, BRANCH, JAL, CALL, \
+                        CALL_PLT, ADD32 or SUB32";
+
+/// A relocation as read, its symbol resolved.
+struct Reloc {
+    r_type: RelocationType,
+    /// Address of the place.
+    at: u32,
+    /// Symbol plus addend.
+    target: u32,
+    /// The symbol's own value.
+    symbol: u32,
+    /// The symbol lies in the image.
+    moves: bool,
+}
+
+/// Reads the relocations of a kernel and keeps what depends on its place. `inside` are the link addresses of the image with its end;
+/// `offset_of` maps the address of `n` bytes to their offset in the image.
+pub(super) fn collect(
+    elf: &Elf,
+    image: &[u8],
+    inside: RangeInclusive<u32>,
+    offset_of: impl Fn(u32, usize) -> Option<usize>,
+) -> Result<Vec<Fix>, ElfError> {
+    let relocs = read(elf, &inside)?;
+    let highs: HashMap<u32, &Reloc> =
+        relocs.iter().filter(|r| r.r_type == R_RISCV_PCREL_HI20).map(|r| (r.at, r)).collect();
+    let mut fixes = Vec::new();
+    // Sums of labels: by place, the number of added less subtracted labels that move.
+    let mut sums: BTreeMap<u32, i32> = BTreeMap::new();
+    for r in &relocs {
+        let field = || format!("relocation {} at {:#x}", name(r.r_type), r.at);
+        let absolute = i32::from(r.moves);
+        let relative = i32::from(r.moves) - 1;
+        let pc_relative = r.target.wrapping_sub(r.at);
+        let (form, value, slope) = match r.r_type {
+            R_RISCV_NONE | R_RISCV_RELAX | R_RISCV_ALIGN => continue,
+            R_RISCV_32 => (Form::Word, r.target, absolute),
+            R_RISCV_HI20 => (Form::Hi20, r.target, absolute),
+            R_RISCV_LO12_I => (Form::LoI, r.target, absolute),
+            R_RISCV_LO12_S => (Form::LoS, r.target, absolute),
+            R_RISCV_BRANCH => (Form::Branch, pc_relative, relative),
+            R_RISCV_JAL => (Form::Jal, pc_relative, relative),
+            R_RISCV_CALL | R_RISCV_CALL_PLT => (Form::Call, pc_relative, relative),
+            R_RISCV_PCREL_HI20 => (Form::Hi20, pc_relative, relative),
+            R_RISCV_PCREL_LO12_I | R_RISCV_PCREL_LO12_S => {
+                // The symbol is the label of the auipc whose relocation has the target.
+                let Some(high) = highs.get(&r.symbol) else {
+                    let expected = "R_RISCV_PCREL_HI20 at its symbol";
+                    return Err(ElfError::new(elf.file, field(), format!("none at {:#x}", r.symbol), expected));
+                };
+                let store = r.r_type == R_RISCV_PCREL_LO12_S;
+                let form = if store { Form::LoS } else { Form::LoI };
+                (form, high.target.wrapping_sub(high.at), i32::from(high.moves) - 1)
+            }
+            R_RISCV_ADD32 => {
+                *sums.entry(r.at).or_default() += absolute;
+                continue;
+            }
+            R_RISCV_SUB32 => {
+                *sums.entry(r.at).or_default() -= absolute;
+                continue;
+            }
+            _ => return Err(ElfError::new(elf.file, field(), name(r.r_type), ACCEPTED)),
+        };
+        let Some(at) = offset_of(r.at, form.bytes()) else {
+            return Err(ElfError::new(elf.file, field(), "a place outside the image", "a place inside a segment"));
+        };
+        if !form.holds(image, at, value) {
+            let found = format!("{:#010x}, which does not refer to {value:#x}", word(image, at));
+            return Err(ElfError::new(elf.file, field(), found, "what the relocation says (link with --no-relax)"));
+        }
+        if slope != 0 {
+            fixes.push(Fix { at, form, value, slope });
+        }
+    }
+    for (address, slope) in sums.into_iter().filter(|&(_, slope)| slope != 0) {
+        let Some(at) = offset_of(address, 4) else {
+            let field = format!("relocation R_RISCV_ADD32 at {address:#x}");
+            return Err(ElfError::new(elf.file, field, "a place outside the image", "a place inside a segment"));
+        };
+        fixes.push(Fix { at, form: Form::Word, value: word(image, at), slope });
+    }
+    Ok(fixes)
+}
+
+/// All relocations of sections that are loaded.
+fn read(elf: &Elf, inside: &RangeInclusive<u32>) -> Result<Vec<Reloc>, ElfError> {
+    let bad = |what: &str, e: object::Error| ElfError::new(elf.file, what, e, "a readable table");
+    let file = ElfFile32::<LittleEndian>::parse(elf.data).map_err(|e| bad("sections", e))?;
+    let mut out = Vec::new();
+    for section in file.sections() {
+        let object::SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
+        if sh_flags.0 & SHF_ALLOC.0 == 0 {
+            continue;
+        }
+        for (at, reloc) in section.relocations() {
+            // Addresses of a 32-bit file.
+            let at = at as u32;
+            let RelocationFlags::Elf { r_type } = reloc.flags() else { continue };
+            if out.len() == MAX_RELOCATIONS {
+                return Err(ElfError::new(elf.file, "relocations", "more", format!("at most {MAX_RELOCATIONS}")));
+            }
+            let (symbol, is_absolute) = match reloc.target() {
+                RelocationTarget::Symbol(index) => {
+                    let symbol = file.symbol_by_index(index).map_err(|e| bad("symbols", e))?;
+                    (symbol.address() as u32, symbol.section() == SymbolSection::Absolute)
+                }
+                // Without a symbol: what relaxation leaves, and the markers RELAX and ALIGN.
+                _ => (0, true),
+            };
+            let target = symbol.wrapping_add(reloc.addend() as u32);
+            let moves = !is_absolute && inside.contains(&symbol);
+            out.push(Reloc { r_type, at, target, symbol, moves });
+        }
+    }
+    Ok(out)
+}

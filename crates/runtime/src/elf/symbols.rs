@@ -1,0 +1,105 @@
+//! From program counters to functions and source lines, by the symbol table and DWARF line tables.
+
+use addr2line::Context;
+use gimli::{EndianSlice, RunTimeEndian};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use std::borrow::Cow;
+use std::fmt;
+
+/// A function, and where in it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SourceFrame {
+    /// The function's name.
+    pub function: String,
+    /// The source file and line, when the debug information has them.
+    pub line: Option<(String, u32)>,
+}
+
+/// Where a program counter is: the function, and the functions it was inlined into.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SourceLocation {
+    /// Innermost first; empty when nothing is known.
+    pub frames: Vec<SourceFrame>,
+}
+
+impl fmt::Display for SourceFrame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.function)?;
+        match &self.line {
+            Some((file, line)) => write!(f, " ({file}:{line})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Frames that a report shows.
+const SHOWN: usize = 4;
+
+impl SourceLocation {
+    /// The frames that say something about the program: those of the Rust core library are left out where others exist.
+    pub fn telling(&self) -> impl Iterator<Item = &SourceFrame> {
+        let core = |f: &&SourceFrame| f.line.as_ref().is_some_and(|(file, _)| file.contains("/library/core/src/"));
+        let only_core = self.frames.iter().all(|f| core(&f));
+        self.frames.iter().filter(move |f| only_core || !core(f))
+    }
+}
+
+impl fmt::Display for SourceLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.frames.is_empty() {
+            return f.write_str("unknown function");
+        }
+        for (i, frame) in self.telling().take(SHOWN).enumerate() {
+            if i > 0 {
+                f.write_str(", in ")?;
+            }
+            write!(f, "{frame}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Looks `pc` (a link address) up in a file that was checked when it was loaded. Debug information is only for reports, so what cannot be
+/// read is left out.
+pub(super) fn locate(elf: &[u8], pc: u32) -> SourceLocation {
+    let Ok(file) = object::File::parse(elf) else { return SourceLocation::default() };
+    let mut frames = dwarf_frames(&file, pc).unwrap_or_default();
+    if frames.is_empty() {
+        frames.extend(symbol_of(&file, pc).map(|function| SourceFrame { function, line: None }));
+    }
+    SourceLocation { frames }
+}
+
+/// The function symbol whose range holds `pc`.
+fn symbol_of(file: &object::File, pc: u32) -> Option<String> {
+    let pc = u64::from(pc);
+    let holds =
+        |s: &object::Symbol| s.kind() == SymbolKind::Text && s.address() <= pc && (pc - s.address() < s.size().max(1));
+    let symbol = file.symbols().filter(holds).max_by_key(ObjectSymbol::address)?;
+    Some(demangle(symbol.name().ok()?))
+}
+
+fn demangle(name: &str) -> String {
+    format!("{:#}", rustc_demangle::demangle(name))
+}
+
+fn dwarf_frames(file: &object::File, pc: u32) -> Option<Vec<SourceFrame>> {
+    let sections = gimli::DwarfSections::load(|id| {
+        let data = file.section_by_name(id.name()).and_then(|s| s.uncompressed_data().ok());
+        Ok::<_, gimli::Error>(data.unwrap_or(Cow::Borrowed(&[])))
+    })
+    .ok()?;
+    let dwarf = sections.borrow(|data| EndianSlice::new(data, RunTimeEndian::Little));
+    let context = Context::from_dwarf(dwarf).ok()?;
+    let mut frames = Vec::new();
+    let mut found = context.find_frames(u64::from(pc)).skip_all_loads().ok()?;
+    while let Ok(Some(frame)) = found.next() {
+        let function = match frame.function.as_ref().and_then(|f| f.raw_name().ok()) {
+            Some(name) => demangle(&name),
+            None => symbol_of(file, pc)?,
+        };
+        let line = frame.location.and_then(|l| Some((l.file?.to_owned(), l.line?)));
+        frames.push(SourceFrame { function, line });
+    }
+    Some(frames)
+}

@@ -1,0 +1,280 @@
+//! Hand-made files: what is refused, and what moves.
+
+use super::*;
+use tilework_abi::l1::WORKER;
+use tilework_abi::tensix::{LOCAL_BASE, Processor};
+
+/// Link address of the text.
+const TEXT: u32 = 0x1_0000;
+
+/// A program header: address, load address, bytes, size in memory, flags.
+type Load = (u32, u32, Vec<u8>, u32, u32);
+
+/// A file as a linker would write it: load segments, one section per segment, and relocations for the first.
+struct Made {
+    loads: Vec<Load>,
+    /// Value and section index (0xFFF1: absolute), from symbol 1 on.
+    symbols: Vec<(u32, u16)>,
+    /// Address, type, symbol, addend.
+    relocations: Vec<(u32, u8, u32, i32)>,
+    entry: u32,
+}
+
+impl Made {
+    fn text(words: &[u32]) -> Self {
+        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        let size = bytes.len() as u32;
+        Self { loads: vec![(TEXT, TEXT, bytes, size, 5)], symbols: vec![], relocations: vec![], entry: TEXT }
+    }
+    fn symbol(mut self, value: u32, section: u16) -> Self {
+        self.symbols.push((value, section));
+        self
+    }
+    fn reloc(mut self, at: u32, r_type: u8, symbol: u32, addend: i32) -> Self {
+        self.relocations.push((TEXT + at, r_type, symbol, addend));
+        self
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        fn put(out: &mut Vec<u8>, words: &[u32]) {
+            out.extend(words.iter().flat_map(|w| w.to_le_bytes()));
+        }
+        let n = self.loads.len() as u32;
+        let mut body = vec![0; 52 + 32 * n as usize];
+        let mut sections = vec![[0u32; 10]];
+        let mut headers = Vec::new();
+        for (vaddr, paddr, bytes, memory, flags) in &self.loads {
+            let (offset, size) = (body.len() as u32, bytes.len() as u32);
+            body.extend_from_slice(bytes);
+            headers.push([1, offset, *vaddr, *paddr, size, *memory, *flags, 4]);
+            // SHT_PROGBITS, SHF_ALLOC.
+            sections.push([0, 1, 2, *vaddr, offset, size, 0, 0, 4, 0]);
+        }
+        let symtab = body.len() as u32;
+        put(&mut body, &[0; 4]);
+        for &(value, section) in &self.symbols {
+            put(&mut body, &[0, value, 0, u32::from(section) << 16]);
+        }
+        // SHT_SYMTAB, its strings in the next section.
+        sections.push([0, 2, 0, 0, symtab, body.len() as u32 - symtab, n + 2, 1, 4, 16]);
+        sections.push([0, 3, 0, 0, body.len() as u32, 1, 0, 0, 1, 0]);
+        put(&mut body, &[0]);
+        let rela = body.len() as u32;
+        for &(at, r_type, symbol, addend) in &self.relocations {
+            put(&mut body, &[at, symbol << 8 | u32::from(r_type), addend as u32]);
+        }
+        // SHT_RELA for section 1.
+        sections.push([0, 4, 0, 0, rela, body.len() as u32 - rela, n + 1, 1, 4, 12]);
+        let shoff = body.len() as u32;
+        for section in &sections {
+            put(&mut body, section);
+        }
+        let mut head = vec![0x7F, b'E', b'L', b'F', 1, 1, 1];
+        head.resize(16, 0);
+        // ET_EXEC, EM_RISCV, version, entry, tables.
+        put(&mut head, &[2 | 243 << 16, 1, self.entry, 52, shoff, 0, 52 | 32 << 16, n | 40 << 16]);
+        put(&mut head, &[sections.len() as u32 | (n + 2) << 16]);
+        for header in headers {
+            put(&mut head, &header);
+        }
+        body[..head.len()].copy_from_slice(&head);
+        body
+    }
+    fn kernel(&self) -> Result<KernelImage, ElfError> {
+        KernelImage::load("k.elf", self.bytes(), Processor::Brisc)
+    }
+    /// The words of the image at `base`.
+    fn moved(&self, base: u32) -> Vec<u32> {
+        let image = self.kernel().unwrap().relocate(base).unwrap();
+        image.chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect()
+    }
+}
+
+/// A kernel of these words without relocations.
+pub(crate) fn kernel_of(words: &[u32], processor: Processor) -> std::sync::Arc<KernelImage> {
+    std::sync::Arc::new(KernelImage::load("k.elf", Made::text(words).bytes(), processor).unwrap())
+}
+
+const TO: u32 = 0x8300;
+const R_32: u8 = 1;
+const R_JAL: u8 = 17;
+const R_CALL: u8 = 19;
+const R_PCREL_HI20: u8 = 23;
+const R_PCREL_LO12_I: u8 = 24;
+const R_HI20: u8 = 26;
+const R_LO12_I: u8 = 27;
+const R_LO12_S: u8 = 28;
+const ABSOLUTE: u16 = 0xFFF1;
+
+#[test]
+fn absolute_references_to_the_text_move_and_those_to_local_ram_stay() {
+    // lui a0, %hi(TEXT+16); addi a0, a0, %lo; lui a1, %hi(LOCAL+0x404); sw a0, %lo(a1); .word TEXT+16
+    let made = Made::text(&[0x0001_0537, 0x0105_0513, 0xFFB0_05B7, 0x40A5_A223, 0x0001_0010])
+        .symbol(TEXT + 16, 1)
+        .symbol(LOCAL_BASE + 0x404, 2)
+        .reloc(0, R_HI20, 1, 0)
+        .reloc(4, R_LO12_I, 1, 0)
+        .reloc(8, R_HI20, 2, 0)
+        .reloc(12, R_LO12_S, 2, 0)
+        .reloc(16, R_32, 1, 0);
+    assert_eq!(made.moved(TEXT), [0x0001_0537, 0x0105_0513, 0xFFB0_05B7, 0x40A5_A223, 0x0001_0010]);
+    // 0x8310 is %hi 0x8, %lo 0x310.
+    assert_eq!(made.moved(TO), [0x0000_8537, 0x3105_0513, 0xFFB0_05B7, 0x40A5_A223, 0x0000_8310]);
+    // 0x8810 rounds up: %hi 0x9, %lo -0x7F0.
+    assert_eq!(made.moved(0x8800)[..2], [0x0000_9537, 0x8105_0513]);
+}
+
+#[test]
+fn relative_references_inside_stay_and_those_outside_are_adjusted() {
+    // 0: auipc a0, 0; 4: addi a0, a0, 16 (the text); 8: auipc a1, LOCAL - here; 12: lw a1, (a1); 16: jal x0, 0
+    let distance = (LOCAL_BASE + 0x400).wrapping_sub(TEXT + 8);
+    let hi = distance.wrapping_add(0x800) & 0xFFFF_F000;
+    let made = Made::text(&[0x0000_0517, 0x0105_0513, hi | 0x597, distance << 20 | 0x0005_A583, 0x0000_006F])
+        .symbol(TEXT + 16, 1)
+        .symbol(TEXT, 1)
+        .symbol(LOCAL_BASE + 0x400, 2)
+        .symbol(TEXT + 8, 1)
+        .reloc(0, R_PCREL_HI20, 1, 0)
+        .reloc(4, R_PCREL_LO12_I, 2, 0)
+        .reloc(8, R_PCREL_HI20, 3, 0)
+        .reloc(12, R_PCREL_LO12_I, 4, 0)
+        .reloc(16, R_JAL, 1, 0);
+    let words = made.moved(TO);
+    assert_eq!(words[..2], [0x0000_0517, 0x0105_0513]);
+    assert_eq!(words[4], 0x0000_006F);
+    // Executed at TO + 8, the pair must still reach local RAM.
+    let lo = (words[3] as i32 >> 20) as u32;
+    let reached = (TO + 8).wrapping_add(words[2] & 0xFFFF_F000).wrapping_add(lo);
+    assert_eq!(reached, LOCAL_BASE + 0x400);
+}
+
+#[test]
+fn a_call_of_a_fixed_function_is_adjusted_and_refused_out_of_reach() {
+    // auipc ra, 0x3840 - TEXT; jalr ra, ra
+    let distance = 0x3840u32.wrapping_sub(TEXT);
+    let hi = distance.wrapping_add(0x800) & 0xFFFF_F000;
+    let call = Made::text(&[hi | 0x97, distance << 20 | 0x0000_80E7]).symbol(0x3840, ABSOLUTE).reloc(0, R_CALL, 1, 0);
+    let words = call.moved(TO);
+    let reached = TO.wrapping_add(words[0] & 0xFFFF_F000).wrapping_add((words[1] as i32 >> 20) as u32);
+    assert_eq!(reached, 0x3840);
+    // jal x0, 0x3840 - TEXT reaches one MiB, not further.
+    let v = distance;
+    let jal = (v >> 20 & 1) << 31 | (v >> 1 & 0x3FF) << 21 | (v >> 11 & 1) << 20 | (v >> 12 & 0xFF) << 12 | 0x6F;
+    let made = Made::text(&[jal]).symbol(0x3840, ABSOLUTE).reloc(0, R_JAL, 1, 0);
+    assert_eq!(made.moved(TEXT), [jal]);
+    let error = made.kernel().unwrap().relocate(0x11_0000).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "k.elf: reference at 0x10000: found a placement at 0x110000, expected one within reach of its target"
+    );
+}
+
+#[test]
+fn differences_of_labels_move_only_when_one_end_does() {
+    // A jump table entry: label - label, both inside; and one whose second label is fixed.
+    let made = Made::text(&[8, TEXT + 8 - 0x3840])
+        .symbol(TEXT + 8, 1)
+        .symbol(TEXT, 1)
+        .symbol(0x3840, ABSOLUTE)
+        .reloc(0, 35, 1, 0)
+        .reloc(0, 39, 2, 0)
+        .reloc(4, 35, 1, 0)
+        .reloc(4, 39, 3, 0);
+    assert_eq!(made.moved(TO), [8, TO + 8 - 0x3840]);
+}
+
+#[test]
+fn what_cannot_be_moved_is_refused_by_name() {
+    let got = Made::text(&[0x0000_0517]).symbol(TEXT, 1).reloc(0, 20, 1, 0).kernel().unwrap_err().to_string();
+    assert!(
+        got.starts_with("k.elf: relocation R_RISCV_GOT_HI20 at 0x10000: found R_RISCV_GOT_HI20, expected R_RISCV_32,"),
+        "{got}"
+    );
+    let relaxed = Made::text(&[0x0000_0013]).symbol(TEXT + 0x800, 1).reloc(0, R_LO12_I, 1, 0).kernel().unwrap_err();
+    assert_eq!(relaxed.field, "relocation R_RISCV_LO12_I at 0x10000");
+    assert_eq!(relaxed.expected, "what the relocation says (link with --no-relax)");
+    let lost = Made::text(&[0x0005_0513]).symbol(TEXT, 1).reloc(0, R_PCREL_LO12_I, 1, 0).kernel().unwrap_err();
+    assert_eq!(lost.expected, "R_RISCV_PCREL_HI20 at its symbol");
+}
+
+#[test]
+fn initialisers_follow_the_text() {
+    let mut made = Made::text(&[0x13, 0x13]);
+    made.loads.push((LOCAL_BASE + 0x400, TEXT + 8, vec![1, 2, 3, 4], 100, 6));
+    let image = made.kernel().unwrap();
+    assert_eq!(image.relocate(TO).unwrap(), [0x13, 0, 0, 0, 0x13, 0, 0, 0, 1, 2, 3, 4]);
+    // Without a place in the image they would be lost.
+    made.loads[1].1 = LOCAL_BASE + 0x400;
+    let error = made.kernel().unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "k.elf: segment 1: found initialised data with load address 0xffb00400, expected a load address behind the text, in the image"
+    );
+}
+
+#[test]
+fn foreign_and_broken_files_are_refused_with_the_field() {
+    let good = Made::text(&[0x13]).bytes();
+    let error = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut data = good.clone();
+        change(&mut data);
+        KernelImage::load("k.elf", data, Processor::Brisc).unwrap_err().to_string()
+    };
+    assert_eq!(error(&|d| d[0] = 0), "k.elf: magic number: found [00, 45, 4c, 46], expected [7f, 45, 4c, 46]");
+    assert_eq!(error(&|d| d[4] = 2), "k.elf: class: found 2, expected 1 (32 bits)");
+    assert_eq!(error(&|d| d[5] = 2), "k.elf: data encoding: found 2, expected 1 (little endian)");
+    assert_eq!(error(&|d| d[18] = 62), "k.elf: machine: found 62, expected 243 (RISC-V)");
+    assert_eq!(error(&|d| d[16] = 1), "k.elf: type: found 1, expected 2 (executable)");
+    assert_eq!(error(&|d| d.truncate(10)), "k.elf: ELF header: found 10 bytes, expected at least 52 bytes");
+    assert!(
+        error(&|d| d[52 + 4..52 + 8].fill(0xFF)).starts_with("k.elf: segment 0: found bytes 0xffffffff to 0x100000003")
+    );
+    assert!(error(&|d| d[52 + 16] = 9).contains("found 9 bytes in the file, expected at most 4, its size in memory"));
+    let outside = error(&|d| d[52 + 15] = 0x80);
+    assert!(outside.contains("found load address 0x80010000..0x80010004, expected L1 (0x0..0x180000)"), "{outside}");
+    assert!(error(&|d| d[24] = 4).starts_with("k.elf: entry point: found 0x10004, expected 0x10000: a kernel"));
+    // No cut of the file panics.
+    for n in 0..good.len() {
+        let _ = KernelImage::load("k.elf", good[..n].to_vec(), Processor::Brisc);
+    }
+}
+
+#[test]
+fn overlapping_segments_are_refused() {
+    let mut made = Made::text(&[0x13, 0x13]);
+    made.loads.push((TEXT + 4, TEXT + 4, vec![0; 8], 8, 4));
+    let error = made.kernel().unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "k.elf: segment 1: found load addresses 0x10004..0x1000c, expected no overlap with segment 0 at 0x10000..0x10008"
+    );
+}
+
+#[test]
+fn firmware_goes_to_its_place_and_its_data_to_the_staging_area() {
+    let i = Processor::Ncrisc.index();
+    let mut made = Made::text(&[0x13]);
+    made.entry = WORKER.firmware_text[i];
+    made.loads[0].0 = made.entry;
+    made.loads[0].1 = made.entry;
+    made.loads.push((LOCAL_BASE, LOCAL_BASE, vec![7], 4, 6));
+    let load = |made: &Made, p| FirmwareImage::load("f.elf", made.bytes(), p, &WORKER);
+    let firmware = load(&made, Processor::Ncrisc).unwrap();
+    let segments: Vec<_> = firmware.segments().collect();
+    assert_eq!(segments, [(0x5440, &[0x13, 0, 0, 0][..]), (0xA2B0, &[7, 0, 0, 0][..])]);
+    let error = load(&made, Processor::Brisc).unwrap_err().to_string();
+    assert_eq!(error, "f.elf: segment 0: found 0x5440..0x5444, expected 0x3840..0x5440, the space of BRISC");
+}
+
+#[test]
+fn the_prebuilt_images_load_and_know_their_names() {
+    let firmware = crate::prebuilt::worker_firmware(&WORKER).unwrap();
+    for (f, p) in firmware.iter().zip(Processor::ALL) {
+        assert_eq!((f.processor(), f.entry()), (p, WORKER.firmware_text[p.index()]));
+        assert!(!f.locate(f.entry()).unwrap().frames.is_empty(), "{}", f.name());
+    }
+    let kernels = crate::prebuilt::cq_kernels().unwrap();
+    let at = kernels.dispatch.locate(0x9000, 0x9000).unwrap();
+    assert_eq!(at.frames[0].function, "_start");
+    assert_eq!(kernels.dispatch.locate(0x9000 + kernels.dispatch.size(), 0x9000), None);
+}

@@ -1,0 +1,64 @@
+//! What can go wrong when programs run.
+
+use crate::elf::{ElfError, SourceLocation};
+use crate::explain::{BudgetReport, DeadlockReport};
+use crate::memory::MemoryError;
+use crate::program::ProgramError;
+use tilework_cq::EncodeError;
+use tilework_driver::DriverError;
+use tilework_sim::Fault;
+
+/// Why the runtime could not do what was asked. After [`RuntimeError::Fault`], [`RuntimeError::Deadlock`], [`RuntimeError::Budget`] and
+/// [`RuntimeError::Protocol`] the device is unusable: every further call answers [`RuntimeError::Lost`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuntimeError {
+    /// A program that cannot run.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// An ELF file that cannot be used.
+    #[error(transparent)]
+    Elf(#[from] ElfError),
+    /// No memory, or data that does not fit a buffer.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// A command that cannot be written.
+    #[error("cannot lower program to commands: {0}")]
+    Encode(#[from] EncodeError),
+    /// The host could not reach the chip.
+    #[error(transparent)]
+    Driver(DriverError),
+    /// The chip could not be built.
+    #[error("the simulated chip could not be built: {0}")]
+    Chip(String),
+    /// A program did what the chip does not promise to survive.
+    #[error("{fault}{}", .location.as_ref().map(|l| format!("\n  in {l}")).unwrap_or_default())]
+    Fault {
+        /// The fault.
+        fault: Box<Fault>,
+        /// The source of its instruction, if that is known.
+        location: Option<SourceLocation>,
+    },
+    /// Nothing can move any more.
+    #[error("{0}")]
+    Deadlock(Box<DeadlockReport>),
+    /// The cycles that were allowed are used up.
+    #[error("{0}")]
+    Budget(Box<BudgetReport>),
+    /// The device answered what no correct firmware answers.
+    #[error("command queue: {0}")]
+    Protocol(String),
+    /// Commands for a device without a command queue.
+    #[error("slow dispatch has no command queue; open the device with fast dispatch")]
+    NoQueue,
+    /// The device stopped in an earlier call.
+    #[error("the device stopped earlier ({0}); open it again")]
+    Lost(String),
+}
+
+impl RuntimeError {
+    /// Whether the device is unusable afterwards.
+    pub(crate) fn is_fatal(&self) -> bool {
+        matches!(self, Self::Fault { .. } | Self::Deadlock(_) | Self::Budget(_) | Self::Protocol(_) | Self::Driver(_))
+    }
+}

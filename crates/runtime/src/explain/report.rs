@@ -1,0 +1,208 @@
+//! The reports, as values and as text.
+
+use crate::elf::SourceLocation;
+use std::fmt::{self, Display, Formatter};
+use tilework_abi::noc::NocXy;
+use tilework_abi::tensix::Processor;
+
+/// Cores that a report names one by one before it counts.
+const NAMED: usize = 12;
+
+/// One word that a core waits for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Word {
+    /// Its address in the core's own address space.
+    pub address: u32,
+    /// What the core sees there.
+    pub value: u32,
+    /// What it is, in words.
+    pub what: String,
+    /// Who could write it, in words.
+    pub writers: String,
+    /// The core looks at a copy in its cache that nothing will refresh.
+    pub stale: bool,
+}
+
+/// Cores that wait in the same place for the same words.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Waiter {
+    /// The tiles.
+    pub tiles: Vec<NocXy>,
+    /// The core of each tile.
+    pub processor: Processor,
+    /// What it runs: the firmware, a kernel of the command queue, or a program's kernel.
+    pub runs: String,
+    /// The instruction.
+    pub pc: u32,
+    /// Its function and line.
+    pub location: Option<SourceLocation>,
+    /// What it waits for; empty for a loop that looks at nothing.
+    pub words: Vec<Word>,
+}
+
+/// The command queue at the time of the report.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueueView {
+    /// The completion event that the host waits for.
+    pub event: u32,
+    /// Commands that the dispatcher has executed since the last event.
+    pub executed: Option<u64>,
+    /// Commands that the host has put into the queue since the last event.
+    pub sent: u64,
+    /// Commands around the one that the dispatcher is at: position, text, and whether it is the one.
+    pub around: Vec<(u64, String, bool)>,
+    /// The program that the command at which the dispatcher is belongs to.
+    pub program: Option<String>,
+}
+
+/// A step of the chain from the host to the cause.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChainLink {
+    /// Who waits.
+    pub who: String,
+    /// For what.
+    pub what: String,
+}
+
+/// Nothing can move any more: who waits, for what, and for whom.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeadlockReport {
+    /// When the last thing happened.
+    pub cycle: u64,
+    /// Programs that were being run.
+    pub programs: Vec<String>,
+    /// From the host along who waits for whom, to the first who waits for nobody in particular.
+    pub chain: Vec<ChainLink>,
+    /// The last link waits for this one, when the chain is a circle.
+    pub circle: Option<usize>,
+    /// Who waits, idle firmware left out.
+    pub waiters: Vec<Waiter>,
+    /// Cores whose firmware waits for work.
+    pub idle: usize,
+    /// The command queue, under fast dispatch.
+    pub queue: Option<QueueView>,
+}
+
+/// A core that was executing when the budget ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BusyCore {
+    /// The tiles that execute the same instruction.
+    pub tiles: Vec<NocXy>,
+    /// The core of each tile.
+    pub processor: Processor,
+    /// The instruction.
+    pub pc: u32,
+    /// Its function and line.
+    pub location: Option<SourceLocation>,
+}
+
+/// The cycles that a run was allowed are used up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BudgetReport {
+    /// How many there were.
+    pub cycles: u64,
+    /// Who is still executing.
+    pub busy: Vec<BusyCore>,
+    /// The command queue, under fast dispatch.
+    pub queue: Option<QueueView>,
+}
+
+/// Tiles by name, or their number when there are many.
+pub(super) fn tiles(list: &[NocXy]) -> String {
+    let named: Vec<String> = list.iter().take(NAMED).map(NocXy::to_string).collect();
+    match list.len() {
+        n if n > NAMED => format!("{} and {} more", named.join(" "), n - NAMED),
+        _ => named.join(" "),
+    }
+}
+
+impl Display for Word {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} [{:#x} = {:#x}]", self.what, self.address, self.value)?;
+        if self.stale {
+            f.write_str("; it looks at a stale copy in its data cache: a fence is missing")?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Waiter {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "  {} of {}", self.processor, tiles(&self.tiles))?;
+        if self.tiles.len() > 1 {
+            write!(f, " ({} tiles)", self.tiles.len())?;
+        }
+        write!(f, ", {}", self.runs)?;
+        match &self.location {
+            Some(location) => write!(f, "\n    at {location}, pc {:#x}", self.pc)?,
+            None => write!(f, "\n    at pc {:#x}", self.pc)?,
+        }
+        if self.words.is_empty() {
+            f.write_str("\n    loops for ever without looking at anything that could change")?;
+        }
+        for word in &self.words {
+            write!(f, "\n    waits for {word}")?;
+            if !word.writers.is_empty() {
+                write!(f, "\n      written by {}", word.writers)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Display for QueueView {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "command queue: the host waits for event {}; ", self.event)?;
+        match self.executed {
+            Some(n) => write!(f, "{n} of {} commands executed", self.sent)?,
+            None => write!(f, "{} commands sent", self.sent)?,
+        }
+        if let Some(program) = &self.program {
+            write!(f, "; in program {program}")?;
+        }
+        for (position, text, current) in &self.around {
+            write!(f, "\n  {} {position:>5} {text}", if *current { ">" } else { " " })?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for DeadlockReport {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "deadlock at cycle {}: nothing can move any more", self.cycle)?;
+        if !self.programs.is_empty() {
+            write!(f, "; running {}", self.programs.join(", "))?;
+        }
+        for (i, link) in self.chain.iter().enumerate() {
+            write!(f, "\n  {}{} waits for {}", if i == 0 { "" } else { "<- " }, link.who, link.what)?;
+        }
+        if let Some(link) = self.circle.and_then(|i| self.chain.get(i)) {
+            write!(f, "\n  <- {}: a circle", link.who)?;
+        }
+        write!(f, "\nwaiting ({} idle cores left out):", self.idle)?;
+        for waiter in &self.waiters {
+            write!(f, "\n{waiter}")?;
+        }
+        match &self.queue {
+            Some(queue) => write!(f, "\n{queue}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Display for BudgetReport {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "still running after {} cycles; busy:", self.cycles)?;
+        for core in &self.busy {
+            write!(f, "\n  {} of {} at ", core.processor, tiles(&core.tiles))?;
+            match &core.location {
+                Some(location) => write!(f, "{location}, pc {:#x}", core.pc)?,
+                None => write!(f, "pc {:#x}", core.pc)?,
+            }
+        }
+        match &self.queue {
+            Some(queue) => write!(f, "\n{queue}"),
+            None => Ok(()),
+        }
+    }
+}

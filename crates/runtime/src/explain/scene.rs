@@ -1,0 +1,305 @@
+//! The stopped device, and the reports about it.
+
+use super::report::{BudgetReport, BusyCore, ChainLink, DeadlockReport, QueueView, Waiter, Word};
+use super::words::{Actor, Meaning};
+use crate::device::{Device, Running};
+use crate::elf::{FirmwareImage, KernelImage, SourceLocation};
+use crate::memory::Allocator;
+use crate::prebuilt::CqKernels;
+use crate::queue::CommandQueue;
+use std::collections::BTreeMap;
+use tilework_abi::board::Board;
+use tilework_abi::cq::status::{Kernel, word};
+use tilework_abi::l1::MemoryMap;
+use tilework_abi::msg::RUN_DONE;
+use tilework_abi::noc::NocXy;
+use tilework_abi::tensix::Processor;
+use tilework_cq::DispatchCommand;
+use tilework_sim::Chip;
+use tilework_sim::tile::Waiting;
+
+/// Commands before and behind the current one that a report shows.
+const AROUND: u64 = 6;
+
+/// What a tile is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TileKind {
+    /// The prefetch core.
+    Prefetch,
+    /// The dispatch core.
+    Dispatch,
+    /// Any other.
+    Worker,
+}
+
+/// Everything that a report needs.
+pub(crate) struct Scene<'a> {
+    pub board: Board,
+    pub map: &'a MemoryMap,
+    pub chip: &'a Chip,
+    pub l1: &'a Allocator,
+    pub firmware: &'a [FirmwareImage; 5],
+    pub cq_kernels: &'a CqKernels,
+    /// The command queue, under fast dispatch.
+    pub queue: Option<&'a CommandQueue>,
+    /// The programs that were being run.
+    pub batch: &'a [Running<'a>],
+    /// Who waits, as the chip said.
+    pub waiting: Vec<Waiting>,
+}
+
+impl Scene<'_> {
+    pub(super) fn kind(&self, tile: NocXy) -> TileKind {
+        match self.queue {
+            Some(_) if tile == self.board.prefetch_core() => TileKind::Prefetch,
+            Some(_) if tile == self.board.dispatch_core() => TileKind::Dispatch,
+            _ => TileKind::Worker,
+        }
+    }
+    pub(super) fn prefetcher(&self) -> Option<Actor> {
+        self.queue.map(|_| Actor::Core(self.board.prefetch_core(), Processor::Brisc))
+    }
+    pub(super) fn dispatcher(&self) -> Option<Actor> {
+        self.queue.map(|_| Actor::Core(self.board.dispatch_core(), Processor::Brisc))
+    }
+    pub(super) fn subordinate(&self) -> Option<Actor> {
+        self.queue.map(|_| Actor::Core(self.board.dispatch_core(), Processor::Ncrisc))
+    }
+
+    /// A word of a tile's L1 as it is now.
+    fn peek(&self, tile: NocXy, address: u32) -> Option<u32> {
+        let l1 = self.chip.tile(tile)?.l1();
+        let bytes = l1.get(address as usize..address as usize + 4)?;
+        Some(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    }
+    /// The signal of a tile's go message.
+    pub(super) fn go_signal(&self, tile: NocXy) -> Option<u8> {
+        Some(self.peek(tile, self.map.go)?.to_le_bytes()[3])
+    }
+    /// Whether a core sleeps on `address`.
+    pub(super) fn watches(&self, tile: NocXy, core: Processor, address: u32) -> bool {
+        let of_core = |w: &&Waiting| (w.tile, w.core) == (tile, core);
+        self.waiting.iter().filter(of_core).any(|w| w.watched.iter().any(|w| w.watch.addr == address))
+    }
+
+    /// How many commands the dispatcher has executed since the last event; `None` for a dispatcher that does not count.
+    fn executed(&self) -> Option<u64> {
+        let queue = self.queue?;
+        let count = self.peek(self.board.dispatch_core(), Kernel::Dispatch.status() + word::COMMANDS)?;
+        // The device counts modulo 2^32.
+        let executed = u64::from(count.wrapping_sub(queue.completed() as u32));
+        (executed <= queue.sent().len() as u64).then_some(executed)
+    }
+    /// The position of the program that the dispatcher is at.
+    fn current_program(&self) -> Option<usize> {
+        match self.queue {
+            Some(queue) => queue.sent().get(self.executed()? as usize)?.program,
+            None => None,
+        }
+    }
+    /// The count that the dispatcher waits for.
+    pub(super) fn wanted_count(&self) -> Option<u32> {
+        match &self.queue?.sent().get(self.executed()? as usize)?.command {
+            DispatchCommand::Wait(wait) => Some(wait.count),
+            _ => None,
+        }
+    }
+    /// The cores that the last go signals went to.
+    pub(super) fn launched(&self) -> Vec<NocXy> {
+        let sent = self.queue.map(|q| q.sent());
+        let before = self.executed().unwrap_or(0) as usize;
+        let words = sent.and_then(|sent| {
+            sent.iter().take(before).rev().find_map(|s| match &s.command {
+                DispatchCommand::SetGoSignalNocData(words) => Some(words),
+                _ => None,
+            })
+        });
+        match words {
+            Some(words) => words.iter().map(|&w| NocXy::decode(w)).collect(),
+            None => self.running().map(|r| r.layout.cores.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// The program that is being run.
+    fn running(&self) -> Option<&Running<'_>> {
+        match self.current_program() {
+            Some(i) => self.batch.get(i),
+            None => self.batch.first(),
+        }
+    }
+    /// The program that a tile is running.
+    pub(super) fn program_of(&self, tile: NocXy) -> Option<&Running<'_>> {
+        let on_tile = |r: &&Running| r.layout.cores.contains(&tile);
+        self.running().filter(on_tile).or_else(|| self.batch.iter().find(on_tile))
+    }
+    /// The processors of a tile that run kernels.
+    pub(super) fn kernels_of(&self, tile: NocXy) -> Vec<Processor> {
+        let role = self.program_of(tile).and_then(|r| r.layout.roles.iter().find(|role| role.cores.contains(&tile)));
+        let enables = role.map_or(0, |role| role.enables);
+        Processor::ALL.into_iter().filter(|p| enables >> p.index() & 1 != 0).collect()
+    }
+
+    /// What a core runs at `pc`, and the source of it.
+    pub(crate) fn locate(&self, tile: NocXy, core: Processor, pc: u32) -> (String, Option<SourceLocation>) {
+        if let Some(location) = self.firmware[core.index()].locate(pc) {
+            return (format!("firmware {}", self.firmware[core.index()].name()), Some(location));
+        }
+        let base = self.map.kernel_config;
+        let k = self.cq_kernels;
+        let both = [(Processor::Brisc, &*k.dispatch), (Processor::Ncrisc, &*k.dispatch_s)];
+        let queue_kernels: &[(Processor, &KernelImage)] = match self.kind(tile) {
+            TileKind::Prefetch => &[(Processor::Brisc, &k.prefetch)],
+            TileKind::Dispatch => &both,
+            TileKind::Worker => &[],
+        };
+        for (offset, _, kernel) in Device::queue_kernels(queue_kernels) {
+            if let Some(location) = kernel.locate(pc, base + offset) {
+                return (format!("kernel {}", kernel.name()), Some(location));
+            }
+        }
+        if let Some(found) = self.locate_in_program(tile, core, pc) {
+            return found;
+        }
+        ("unknown code".into(), None)
+    }
+
+    fn locate_in_program(&self, tile: NocXy, core: Processor, pc: u32) -> Option<(String, Option<SourceLocation>)> {
+        let running = self.program_of(tile)?;
+        let number = running.layout.roles.iter().position(|role| role.cores.contains(&tile))?;
+        let kernel = running.program.roles.get(number)?.kernels[core.index()].as_ref()?;
+        let at = running.layout.base + running.layout.roles[number].text[core.index()];
+        let location = kernel.locate(pc, at)?;
+        Some((format!("kernel {} of program {}", kernel.name(), running.program.name), Some(location)))
+    }
+
+    /// The queue as the report shows it.
+    fn queue_view(&self) -> Option<QueueView> {
+        let queue = self.queue?;
+        let sent = queue.sent();
+        let executed = self.executed();
+        let at = executed.unwrap_or(sent.len() as u64);
+        let line = |i: u64| {
+            let s = sent.get(i as usize)?;
+            Some((i, s.command.to_string(), Some(i) == executed))
+        };
+        let program = self.current_program().and_then(|i| self.batch.get(i)).map(|r| r.program.name.clone());
+        Some(QueueView {
+            event: queue.event(),
+            executed,
+            sent: sent.len() as u64,
+            around: (at.saturating_sub(AROUND)..at + AROUND).filter_map(line).collect(),
+            program,
+        })
+    }
+
+    /// The report about a chip on which nothing can move.
+    pub(crate) fn deadlock(&self, cycle: u64) -> DeadlockReport {
+        let mut idle = 0;
+        let mut groups: BTreeMap<_, Waiter> = BTreeMap::new();
+        let mut edges: BTreeMap<Actor, (String, Vec<Actor>)> = BTreeMap::new();
+        let mut sources = BTreeMap::new();
+        for w in &self.waiting {
+            let words = self.words(w);
+            if !words.is_empty() && words.iter().all(|(_, m)| m.idle) {
+                idle += 1;
+                continue;
+            }
+            let what = words.iter().filter(|(_, m)| !m.idle).map(|(word, _)| word.what.clone()).collect::<Vec<_>>();
+            let what = if what.is_empty() { "nothing: an endless loop".to_owned() } else { what.join(" or ") };
+            let actors = words.iter().flat_map(|(_, m)| m.actors.iter().copied()).collect();
+            edges.insert(Actor::Core(w.tile, w.core), (what, actors));
+            let words: Vec<Word> = words.into_iter().map(|(word, _)| word).collect();
+            // Tiles in the same place that wait for the same are told together.
+            let seen: Vec<(u32, u32, String)> = words.iter().map(|w| (w.address, w.value, w.writers.clone())).collect();
+            let program = self.program_of(w.tile).map(|r| r.program.name.clone());
+            let kind = self.kind(w.tile) as u8;
+            let (runs, location) = sources
+                .entry((kind, w.core, w.pc, program.clone()))
+                .or_insert_with(|| self.locate(w.tile, w.core, w.pc));
+            groups
+                .entry((kind, w.core, w.pc, program, seen))
+                .or_insert_with(|| Waiter {
+                    tiles: Vec::new(),
+                    processor: w.core,
+                    runs: runs.clone(),
+                    pc: w.pc,
+                    location: location.clone(),
+                    words,
+                })
+                .tiles
+                .push(w.tile);
+        }
+        let (chain, circle) = self.chain(&edges);
+        let program = |r: &Running| r.program.name.clone();
+        let programs = match self.current_program().and_then(|i| self.batch.get(i)) {
+            Some(running) => vec![program(running)],
+            None => self.batch.iter().take(8).map(program).collect(),
+        };
+        let waiters = groups.into_values().collect();
+        DeadlockReport { cycle, programs, chain, circle, waiters, idle, queue: self.queue_view() }
+    }
+
+    /// The words that a core waits for, with their meanings. An access that does not come back counts as a word of value 0.
+    fn words(&self, w: &Waiting) -> Vec<(Word, Meaning)> {
+        let watched = w.watched.iter().map(|word| (word.watch.addr, word.watch.value, word.stale));
+        let blocked = w.blocked_on.map(|addr| (addr, 0, false));
+        let name = |(address, value, stale)| {
+            let meaning = self.meaning(w.tile, w.core, address, self.whole_word(w.tile, address, value));
+            let (what, writers) = (meaning.what.clone(), meaning.writers.clone());
+            (Word { address, value, what, writers, stale }, meaning)
+        };
+        watched.chain(blocked).map(name).collect()
+    }
+
+    /// The whole go message when a core looks at a byte of it.
+    fn whole_word(&self, tile: NocXy, address: u32, value: u32) -> u32 {
+        let go = self.map.go;
+        if address > go && address < go + 4 { self.peek(tile, go).unwrap_or(value) } else { value }
+    }
+
+    /// Follows who waits for whom from the host on.
+    fn chain(&self, edges: &BTreeMap<Actor, (String, Vec<Actor>)>) -> (Vec<ChainLink>, Option<usize>) {
+        let name = |actor: Actor| match actor {
+            Actor::Host => "the host".to_owned(),
+            _ if Some(actor) == self.prefetcher() => "the prefetcher".to_owned(),
+            _ if Some(actor) == self.dispatcher() => "the dispatcher".to_owned(),
+            Actor::Core(tile, core) => format!("{core} of {tile}"),
+        };
+        let (what, first) = match self.queue {
+            Some(queue) => (format!("completion event {}", queue.event()), self.dispatcher().into_iter().collect()),
+            None => {
+                let cores = self.running().map(|r| r.layout.cores.clone()).unwrap_or_default();
+                let busy = |c: &NocXy| self.go_signal(*c) != Some(RUN_DONE);
+                let actors: Vec<Actor> =
+                    cores.into_iter().filter(busy).map(|c| Actor::Core(c, Processor::Brisc)).collect();
+                ("the go messages to say DONE".to_owned(), actors)
+            }
+        };
+        let mut chain = vec![ChainLink { who: name(Actor::Host), what }];
+        let mut path = vec![Actor::Host];
+        let mut next: Vec<Actor> = first;
+        loop {
+            if let Some(at) = path.iter().position(|a| next.contains(a)) {
+                return (chain, Some(at));
+            }
+            let Some(&actor) = next.iter().find(|a| edges.contains_key(a)) else { return (chain, None) };
+            let (what, actors) = &edges[&actor];
+            chain.push(ChainLink { who: name(actor), what: what.clone() });
+            path.push(actor);
+            next = actors.clone();
+        }
+    }
+
+    /// The report about a run whose cycles are used up.
+    pub(crate) fn budget(&self, cycles: u64, busy: &[(NocXy, Processor, u32)]) -> BudgetReport {
+        let mut cores: BTreeMap<(Processor, u32), Vec<NocXy>> = BTreeMap::new();
+        for &(tile, core, pc) in busy {
+            cores.entry((core, pc)).or_default().push(tile);
+        }
+        let core = |((processor, pc), tiles): ((Processor, u32), Vec<NocXy>)| {
+            let location = self.locate(tiles[0], processor, pc).1;
+            BusyCore { tiles, processor, pc, location }
+        };
+        BudgetReport { cycles, busy: cores.into_iter().map(core).collect(), queue: self.queue_view() }
+    }
+}

@@ -1,0 +1,275 @@
+//! What a word is and who could write it.
+
+use super::report::tiles;
+use super::scene::{Scene, TileKind};
+use tilework_abi::cq::layout::{DONE_STREAM, SEMAPHORE_OFFSET, SemaphoreId, WORKER_SEMS, dispatch_core, prefetch_core};
+use tilework_abi::cq::status::{self, decode_error};
+use tilework_abi::l1::{self, mailbox};
+use tilework_abi::msg::{RUN_DONE, RUN_GO};
+use tilework_abi::noc::{self, NocXy};
+use tilework_abi::tensix::{self, L1_SIZE, Processor};
+use tilework_abi::{L1_ALIGN, cb, stream};
+
+/// Someone in the graph of who waits for whom.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) enum Actor {
+    /// The host.
+    Host,
+    /// A core.
+    Core(NocXy, Processor),
+}
+
+/// A word with its meaning.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Meaning {
+    /// What it is.
+    pub what: String,
+    /// Who could write it, in words.
+    pub writers: String,
+    /// Who could write it, as far as it is known exactly.
+    pub actors: Vec<Actor>,
+    /// Firmware that waits for work.
+    pub idle: bool,
+}
+
+impl Meaning {
+    fn of(what: impl Into<String>) -> Self {
+        Self { what: what.into(), ..Self::default() }
+    }
+    fn by(mut self, writers: impl Into<String>, actors: impl IntoIterator<Item = Actor>) -> Self {
+        self.writers = writers.into();
+        self.actors = actors.into_iter().collect();
+        self
+    }
+    fn idle(mut self, idle: bool) -> Self {
+        self.idle = idle;
+        self
+    }
+}
+
+impl Scene<'_> {
+    /// The meaning of the word at `address` in the address space of `core` of `tile`, which sees `value` there.
+    pub(super) fn meaning(&self, tile: NocXy, core: Processor, address: u32, value: u32) -> Meaning {
+        match address {
+            0..L1_SIZE => self.l1_word(tile, core, address, value),
+            tensix::LOCAL_BASE.. if address < tensix::LOCAL_BASE + core.local_size() => {
+                Meaning::of("its own local RAM").by("nobody but the core itself", [])
+            }
+            noc::NIU0_BASE.. if address < noc::NIU1_BASE + noc::NIU_SPAN => niu_word(address),
+            stream::BASE.. if address < stream::BASE + stream::COUNT * stream::STRIDE => {
+                self.stream_word(tile, core, address, value)
+            }
+            tensix::MAILBOX_BASE.. if address < tensix::MAILBOX_BASE + 0x4000 => {
+                let from = ["BRISC", "TRISC0", "TRISC1", "TRISC2"][((address - tensix::MAILBOX_BASE) >> 12) as usize];
+                Meaning::of(format!("the mailbox from {from}")).by(format!("{from} of the same tile"), [])
+            }
+            tensix::PC_BUF_BASE..tensix::MAILBOX_BASE => Meaning::of("a PC buffer or Tensix semaphore"),
+            _ => Meaning::of("a register"),
+        }
+    }
+
+    fn l1_word(&self, tile: NocXy, core: Processor, address: u32, value: u32) -> Meaning {
+        if let Some(meaning) = self.mailbox_word(tile, core, address, value) {
+            return meaning;
+        }
+        match self.kind(tile) {
+            TileKind::Prefetch => self.prefetch_word(address, value),
+            TileKind::Dispatch => self.dispatch_word(address, value),
+            TileKind::Worker => self.program_word(tile, address),
+        }
+    }
+
+    /// The words by which host, dispatcher and the cores of a tile start kernels.
+    fn mailbox_word(&self, tile: NocXy, core: Processor, address: u32, value: u32) -> Option<Meaning> {
+        let map = self.map;
+        let sync = map.mailbox + mailbox::SUBORDINATE_SYNC;
+        if address == map.go_index {
+            return Some(Meaning::of("go message index").idle(true));
+        }
+        if (map.go..map.go + 4 * l1::GO_ENTRIES).contains(&address) {
+            let signal = value.to_le_bytes()[3];
+            let what = format!("go message (signal {signal:#04x}, GO is {RUN_GO:#04x})");
+            let starter = match self.dispatcher() {
+                Some(dispatcher) if self.kind(tile) == TileKind::Worker => ("the dispatcher", dispatcher),
+                _ => ("the host", Actor::Host),
+            };
+            return Some(Meaning::of(what).by(starter.0, [starter.1]).idle(true));
+        }
+        if !(sync..sync + 4).contains(&address) {
+            return None;
+        }
+        if core == Processor::Brisc {
+            // All four bytes at once: which are not done?
+            let busy: Vec<Processor> = Processor::ALL[1..]
+                .iter()
+                .zip(value.to_le_bytes())
+                .filter_map(|(&p, state)| (state != l1::sync::DONE).then_some(p))
+                .collect();
+            let names: Vec<&str> = busy.iter().map(|p| p.name()).collect();
+            let what = format!("the kernels of {} to end", names.join(", "));
+            return Some(
+                Meaning::of(what)
+                    .by(format!("{} of the same tile", names.join(", ")), busy.iter().map(|&p| Actor::Core(tile, p))),
+            );
+        }
+        let what = "BRISC to start a kernel";
+        Some(Meaning::of(what).by("BRISC of the same tile", [Actor::Core(tile, Processor::Brisc)]).idle(true))
+    }
+
+    fn prefetch_word(&self, address: u32, value: u32) -> Meaning {
+        use prefetch_core::{PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE, SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES, SEM_SYNC};
+        if PREFETCH_Q.contains(address) {
+            let slot = (address - PREFETCH_Q.base()) / PREFETCH_Q_ENTRY_SIZE;
+            return Meaning::of(format!("prefetch queue entry {slot} (the next record)")).by("the host", [Actor::Host]);
+        }
+        let ring = dispatch_core::DISPATCH_CB;
+        match self.queue_semaphore(address) {
+            Some(id) if id == SEM_DISPATCH_PAGES => {
+                let what = format!(
+                    "dispatch CB credits (semaphore 0): {value} granted since the start, counted from {}",
+                    ring.pages()
+                );
+                Meaning::of(what).by("the dispatcher, when it releases a block of pages", self.dispatcher())
+            }
+            Some(id) if id == SEM_DISPATCH_S_PAGES => {
+                Meaning::of(format!("dispatch subordinate CB credits (semaphore 1): {value} granted"))
+                    .by("the dispatch subordinate", self.subordinate())
+            }
+            Some(id) if id == SEM_SYNC => {
+                Meaning::of(format!("the dispatcher's sync (semaphore 2): {value} notifications"))
+                    .by("the dispatcher, at a WAIT with NOTIFY_PREFETCH", self.dispatcher())
+            }
+            Some(SemaphoreId(id)) => Meaning::of(format!("semaphore {id} of the prefetch core")),
+            None => status_word(address, value).unwrap_or_else(|| Meaning::of("L1 of the prefetch core")),
+        }
+    }
+
+    fn dispatch_word(&self, address: u32, value: u32) -> Meaning {
+        use dispatch_core::{COMPLETION_Q_RD_PTR, SEM_CB_PAGES, SEM_S_CB_PAGES, SYNC_SEMS};
+        if address == COMPLETION_Q_RD_PTR {
+            return Meaning::of("the completion FIFO's read pointer").by("the host", [Actor::Host]);
+        }
+        if SYNC_SEMS.contains(address) {
+            let index = (address - SYNC_SEMS.base()) / L1_ALIGN;
+            return Meaning::of(format!("sync semaphore {index} from the dispatcher"))
+                .by("the dispatcher", self.dispatcher());
+        }
+        match self.queue_semaphore(address) {
+            Some(id) if id == SEM_CB_PAGES => {
+                let what = format!("dispatch CB pages (semaphore 0): {value} received since the start");
+                Meaning::of(what).by("the prefetcher, when it relays a command", self.prefetcher())
+            }
+            Some(id) if id == SEM_S_CB_PAGES => {
+                let what = format!("dispatch subordinate CB pages (semaphore 1): {value} received");
+                Meaning::of(what).by("the prefetcher", self.prefetcher()).idle(value == 0)
+            }
+            Some(SemaphoreId(id)) => Meaning::of(format!("semaphore {id} of the dispatch core")),
+            None => status_word(address, value).unwrap_or_else(|| Meaning::of("L1 of the dispatch core")),
+        }
+    }
+
+    /// The semaphore of one of the queue's cores at `address`.
+    fn queue_semaphore(&self, address: u32) -> Option<SemaphoreId> {
+        let base = self.map.kernel_config + SEMAPHORE_OFFSET;
+        let id = SemaphoreId(address.checked_sub(base)? / L1_ALIGN);
+        (id.0 < SemaphoreId::COUNT && id.addr(base) == address).then_some(id)
+    }
+
+    /// A word in what a program or an allocation owns.
+    fn program_word(&self, tile: NocXy, address: u32) -> Meaning {
+        if let Some(running) = self.program_of(tile) {
+            let layout = &running.layout;
+            let at = address.wrapping_sub(layout.base);
+            let sems = layout.sem_offset..layout.sem_offset + layout.semaphores * L1_ALIGN;
+            if sems.contains(&at) {
+                let id = (at - layout.sem_offset) / L1_ALIGN;
+                let others = layout.cores.len().saturating_sub(1);
+                let what = format!("semaphore {id}");
+                return Meaning::of(what)
+                    .by(format!("any core of program {} ({others} others)", running.program.name), []);
+            }
+            if at < layout.sem_offset {
+                return Meaning::of("run-time arguments").by("nobody while the program runs", []);
+            }
+            if let Some(b) = layout.cbs.iter().find(|b| (b.address..b.address + b.size()).contains(&address)) {
+                return Meaning::of(format!("a word in circular buffer {}", b.index)).by("its producer", []);
+            }
+        }
+        match self.l1.owner_of(address.into()) {
+            Some(owned) => Meaning::of(format!("a word in L1 buffer {}", owned.owner)),
+            None => Meaning::of("a word of L1 that nothing owns").by("nobody that is known", []),
+        }
+    }
+
+    fn stream_word(&self, tile: NocXy, core: Processor, address: u32, value: u32) -> Meaning {
+        let index = (address - stream::BASE) / stream::STRIDE;
+        let workers = DONE_STREAM..DONE_STREAM + WORKER_SEMS;
+        if workers.contains(&index) && self.kind(tile) == TileKind::Dispatch {
+            return self.done_stream(index, value & stream::COUNTER_MASK);
+        }
+        if index >= cb::COUNT {
+            return Meaning::of(format!("a register of stream {index}"));
+        }
+        let (what, partner) = if address == cb::received_addr(index) {
+            ("pages received", cb::acked_addr(index))
+        } else if address == cb::acked_addr(index) {
+            ("pages acknowledged", cb::received_addr(index))
+        } else {
+            return Meaning::of(format!("a register of stream {index}"));
+        };
+        let role = if what == "pages received" { "producer" } else { "consumer" };
+        let what = format!("CB {index} {what} ({})", value & cb::COUNTER_MASK);
+        // The partner is the core of the tile that waits for the other counter; failing that, any other that runs a kernel.
+        let others: Vec<Processor> = self.kernels_of(tile).into_iter().filter(|&p| p != core).collect();
+        let watches = |p: &&Processor| self.watches(tile, **p, partner);
+        let partners: Vec<Processor> = match others.iter().find(watches) {
+            Some(&p) => vec![p],
+            None => others,
+        };
+        let names: Vec<&str> = partners.iter().map(|p| p.name()).collect();
+        let who = match names.is_empty() {
+            true => format!("its {role}, but no other core of the tile runs a kernel"),
+            false => format!("its {role}: {} of the same tile", names.join(" or ")),
+        };
+        Meaning::of(what).by(who, partners.into_iter().map(|p| Actor::Core(tile, p)))
+    }
+
+    /// The dispatcher's count of workers that are done.
+    fn done_stream(&self, index: u32, value: u32) -> Meaning {
+        let cores = self.launched();
+        let not_done: Vec<NocXy> = cores.iter().copied().filter(|&c| self.go_signal(c) != Some(RUN_DONE)).collect();
+        let wanted = self.wanted_count();
+        let of = wanted.map_or_else(String::new, |n| format!(" of {n}"));
+        let what = format!("stream {index}: {value}{of} workers done");
+        let who = match (not_done.as_slice(), wanted) {
+            ([], Some(n)) if n as usize > cores.len() => {
+                format!("nobody: {} workers were started and all are done, {n} are expected", cores.len())
+            }
+            ([], _) => format!("nobody: all {} workers that were started say DONE", cores.len()),
+            (list, _) => format!("the workers that are not done: {}", tiles(list)),
+        };
+        Meaning::of(what).by(who, not_done.into_iter().map(|c| Actor::Core(c, Processor::Brisc)))
+    }
+}
+
+/// The error word of a command-queue kernel that has stopped.
+fn status_word(address: u32, value: u32) -> Option<Meaning> {
+    status::STATUS.contains(address).then_some(())?;
+    let (kernel, fault) = decode_error(value)?;
+    let what = format!("someone to look at it: {} stopped, {}", kernel.name(), fault.message());
+    Some(Meaning::of(what).by("a debugger", []))
+}
+
+fn niu_word(address: u32) -> Meaning {
+    let index = u32::from(address >= noc::NIU1_BASE);
+    let offset = address - noc::niu_base(index);
+    let what = match offset.checked_sub(noc::COUNTERS).map(|o| (o / 4) as usize) {
+        Some(noc::counter::MST_WR_ACK_RECEIVED) => "write acknowledgements",
+        Some(noc::counter::MST_RD_RESP_RECEIVED) => "read responses",
+        Some(noc::counter::MST_ATOMIC_RESP_RECEIVED) => "atomic responses",
+        Some(noc::counter::MST_NONPOSTED_WR_REQ_SENT | noc::counter::MST_POSTED_WR_REQ_SENT) => "writes sent",
+        Some(i) if (16..48).contains(&i) && offset < noc::COUNTERS_END => "outstanding requests of a transaction id",
+        _ => "a register",
+    };
+    Meaning::of(format!("NIU {index}: {what}")).by("the NoC, when an answer comes", [])
+}

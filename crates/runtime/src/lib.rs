@@ -1,0 +1,28 @@
+//! Device, memory, programs and the command queue: what runs a program on a chip.
+//!
+//! The crate knows programs, not commands' bytes (that is `tilework-cq`) and not how a host reaches a chip (that is `tilework-driver`).
+//! A [`Device`] is opened once: firmware goes to every tile and the two dispatch cores start ([`device`]). Kernels are ELF files ([`elf`])
+//! that the loader places into a worker's kernel configuration space. A [`Program`] says which kernels run where with which arguments,
+//! circular buffers and semaphores ([`program`]); [`lower`] turns it into writes and launches, and these into the commands of fast
+//! dispatch or into plain window accesses ([`queue`]). When nothing can move any more, [`explain`] says who waits for whom.
+//!
+//! Follows seeds 000/001 (sections 1, 2, 6, 7, 8) and facts ("Host start-up of a card", "Worker L1").
+#![warn(missing_docs)]
+
+pub mod device;
+pub mod elf;
+pub mod explain;
+pub mod lower;
+pub mod memory;
+pub mod prebuilt;
+pub mod program;
+pub mod queue;
+
+mod error;
+
+pub use device::{CoreTime, Device, DeviceConfig, Dispatch, ProgramReport, Progress, RunReport, Statistics};
+pub use elf::{ElfError, FirmwareImage, KernelImage, SourceLocation};
+pub use error::RuntimeError;
+pub use explain::{BudgetReport, DeadlockReport};
+pub use memory::{Allocator, Buffer, DType, L1Buffer, MemoryError};
+pub use program::{ArgSet, CircularBuffer, Cores, Program, ProgramError, Role, UniqueArgs};

@@ -1,0 +1,228 @@
+//! From programs to writes and launches, and from these to dispatch commands.
+//!
+//! The intermediate form has two verbs, [`Ir::Write`] and [`Ir::Launch`]; fast and slow dispatch start from the same list (seed sections 2.5
+//! and 8). Order of one program: go message reset, go message index, run-time arguments with semaphores (one write when all cores
+//! have the same, else one per core), for each role its launch message and then its circular-buffer configurations and kernel text, the launch.
+//!
+//! Where seed and original differ, the seed decides: a uniform write goes out in chunks of 1 KiB, each followed by a barrier (the original
+//! sends one command of any length and no barrier). Without the barrier only luck would order multicasts before the unicast go signals,
+//! which travel on another virtual channel. Per-core writes follow the original: one packet per core, each at a multiple of 16 bytes; they
+//! too are cut at 1 KiB, so that a record of 118 packets stays below the prefetcher's 256 KiB.
+
+use crate::program::{ArgSet, Layout, Program, ProgramError};
+use std::collections::BTreeSet;
+use tilework_abi::L1_ALIGN;
+use tilework_abi::cb;
+use tilework_abi::cq::dispatch::{
+    WRITE_PACKED_LARGE_MAX_SUBS, WRITE_PACKED_MAX_UNICAST_SUBS, WritePackedLargeType, WritePackedType,
+};
+use tilework_abi::cq::layout::{DONE_STREAM, PCIE_NOC_XY_MARK, host};
+use tilework_abi::l1::MemoryMap;
+use tilework_abi::msg::{GoMsg, LaunchMsg, RUN_GO, RUN_RESET_READ_PTR_FROM_HOST, RtaOffset};
+use tilework_abi::noc::{NocRect, NocXy};
+use tilework_abi::{board, tensix::Processor};
+use tilework_cq::DispatchCommand;
+use tilework_cq::dispatch::{GoSignal, LargeSub, PackedLargeWrite, PackedTargets, PackedWrite, Packets};
+use zerocopy::IntoBytes;
+
+/// Bytes of one chunk of a write (seed section 2.5).
+pub const CHUNK: usize = 1024;
+
+/// What a [`Ir::Write`] writes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Data {
+    /// The same bytes to every core.
+    Uniform(Vec<u8>),
+    /// To each core its own, all of one length.
+    PerCore(Vec<Vec<u8>>),
+}
+
+/// One step of a program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ir {
+    /// Write to L1 address `addr` of `cores`.
+    Write {
+        /// Where to.
+        cores: Vec<NocXy>,
+        /// L1 address.
+        addr: u32,
+        /// What.
+        data: Data,
+    },
+    /// Start the kernels of `cores` and wait until all are done.
+    Launch {
+        /// Who.
+        cores: Vec<NocXy>,
+    },
+}
+
+fn uniform(cores: &[NocXy], addr: u32, bytes: &[u8]) -> Ir {
+    Ir::Write { cores: cores.to_vec(), addr, data: Data::Uniform(bytes.to_vec()) }
+}
+
+/// The steps of a laid-out program; `mode` is `MODE_DEV` or `MODE_HOST`.
+///
+/// # Errors
+/// A kernel that cannot be moved to its place.
+pub fn build_ir(program: &Program, layout: &Layout, map: &MemoryMap, mode: u8) -> Result<Vec<Ir>, ProgramError> {
+    let cores = &layout.cores;
+    let reset = GoMsg::signal(RUN_RESET_READ_PTR_FROM_HOST).word().to_le_bytes();
+    let mut ir = vec![uniform(cores, map.go, &reset), uniform(cores, map.go_index, &[0; 4])];
+    ir.extend(arguments(program, layout));
+    for (number, role) in layout.roles.iter().enumerate() {
+        let shared = program.shared_bytes(layout, number)?;
+        ir.push(uniform(&role.cores, map.launch, launch_msg(program, layout, number, mode).as_bytes()));
+        if !shared.is_empty() {
+            ir.push(uniform(&role.cores, layout.base + layout.cb_offset, &shared));
+        }
+    }
+    ir.push(Ir::Launch { cores: cores.clone() });
+    Ok(ir)
+}
+
+/// The write of unique arguments and semaphores; none when there are neither.
+fn arguments(program: &Program, layout: &Layout) -> Option<Ir> {
+    let mut blobs = (0..layout.cores.len()).map(|core| program.private_bytes(layout, core));
+    let first = blobs.next().filter(|blob| !blob.is_empty())?;
+    let mut all = vec![first];
+    all.extend(blobs);
+    let data =
+        if all.iter().all(|blob| *blob == all[0]) { Data::Uniform(all.swap_remove(0)) } else { Data::PerCore(all) };
+    Some(Ir::Write { cores: layout.cores.clone(), addr: layout.base, data })
+}
+
+/// The launch message of role number `role`.
+pub fn launch_msg(program: &Program, layout: &Layout, role: usize, mode: u8) -> LaunchMsg {
+    let role = &layout.roles[role];
+    let rta = Processor::ALL.map(|p| {
+        let set = ArgSet::of(p).index();
+        let span = layout.args[set];
+        // Without common arguments the original names the configurations.
+        let common = if program.common_args[set].is_empty() { layout.cb_offset } else { span.common };
+        // Offsets lie in the configuration space, which is shorter than 64 KiB.
+        RtaOffset { rta: (span.unique as u16).into(), crta: (common as u16).into() }
+    });
+    let mask = layout.cbs.iter().fold(0, |mask, b| mask | 1 << b.index);
+    LaunchMsg {
+        kernel_config_base: [layout.base.into(); 3],
+        sem_offset: [(layout.sem_offset as u16).into(); 3],
+        local_cb_offset: (layout.cb_offset as u16).into(),
+        remote_cb_offset: ((layout.cb_offset + layout.cb_bytes) as u16).into(),
+        rta_offset: rta,
+        mode,
+        kernel_text_offset: role.text.map(Into::into),
+        local_cb_mask: mask.into(),
+        brisc_noc_id: 1,
+        brisc_noc_mode: 0,
+        min_remote_cb_start_index: cb::COUNT as u8,
+        host_assigned_id: program.host_assigned_id.into(),
+        enables: role.enables.into(),
+        ..LaunchMsg::default()
+    }
+}
+
+/// The go message of a program under fast dispatch.
+pub fn go_word(dispatch: NocXy) -> u32 {
+    GoMsg { dispatch_message_offset: 0, master_x: dispatch.x, master_y: dispatch.y, signal: RUN_GO }.word()
+}
+
+/// Rectangles that hold exactly the given cores: from the topmost, then leftmost core to the right as far as there are
+/// cores, then down as far as whole rows follow (seed's system, `mcast_rects`).
+pub fn rectangles(cores: &[NocXy]) -> Vec<NocRect> {
+    // By (y, x), the order in which corners are taken.
+    let mut left: BTreeSet<(u8, u8)> = cores.iter().map(|c| (c.y, c.x)).collect();
+    let mut rects = Vec::new();
+    while let Some(&(y0, x0)) = left.first() {
+        let mut x1 = x0;
+        while left.contains(&(y0, x1 + 1)) {
+            x1 += 1;
+        }
+        let mut y1 = y0;
+        while (x0..=x1).all(|x| left.contains(&(y1 + 1, x))) {
+            y1 += 1;
+        }
+        left.retain(|&(y, x)| !((x0..=x1).contains(&x) && (y0..=y1).contains(&y)));
+        rects.push(NocRect { start: NocXy::new(x0, y0), end: NocXy::new(x1, y1) });
+    }
+    rects
+}
+
+/// The commands of a list of steps; `go` is the go message.
+pub fn commands(ir: &[Ir], go: u32) -> Vec<DispatchCommand> {
+    let mut out = Vec::new();
+    for step in ir {
+        match step {
+            Ir::Write { cores, addr, data: Data::Uniform(bytes) } => write_uniform(&mut out, cores, *addr, bytes),
+            Ir::Write { cores, addr, data: Data::PerCore(blobs) } => write_per_core(&mut out, cores, *addr, blobs),
+            Ir::Launch { cores } => launch(&mut out, cores, go),
+        }
+    }
+    out
+}
+
+fn write_uniform(out: &mut Vec<DispatchCommand>, cores: &[NocXy], addr: u32, bytes: &[u8]) {
+    let rects = rectangles(cores);
+    for (i, chunk) in bytes.chunks(CHUNK).enumerate() {
+        let addr = addr + (i * CHUNK) as u32;
+        for batch in rects.chunks(WRITE_PACKED_LARGE_MAX_SUBS) {
+            let sub = |rect: &NocRect| LargeSub {
+                // The dispatcher multicasts on NoC 1.
+                noc_xy: rect.encode_noc1(),
+                addr,
+                num_mcast_dests: rect.area() as u8,
+                unlink: true,
+                data: chunk.to_vec(),
+            };
+            out.push(DispatchCommand::WritePackedLarge(PackedLargeWrite {
+                kind: WritePackedLargeType::ProgramBinaries,
+                alignment: L1_ALIGN as u16,
+                write_offset_index: 0,
+                subs: batch.iter().map(sub).collect(),
+            }));
+        }
+        out.push(DispatchCommand::barrier());
+    }
+}
+
+fn write_per_core(out: &mut Vec<DispatchCommand>, cores: &[NocXy], addr: u32, blobs: &[Vec<u8>]) {
+    let bytes = blobs.first().map_or(0, Vec::len);
+    for (cores, blobs) in cores.chunks(WRITE_PACKED_MAX_UNICAST_SUBS).zip(blobs.chunks(WRITE_PACKED_MAX_UNICAST_SUBS)) {
+        for start in (0..bytes).step_by(CHUNK) {
+            let slice = |blob: &Vec<u8>| blob[start..(start + CHUNK).min(bytes)].to_vec();
+            out.push(DispatchCommand::WritePacked(PackedWrite {
+                kind: WritePackedType::None,
+                write_offset_index: 0,
+                addr: addr + start as u32,
+                targets: PackedTargets::Unicast(cores.iter().map(|c| c.encode()).collect()),
+                packets: Packets::PerTarget(blobs.iter().map(slice).collect()),
+            }));
+        }
+    }
+}
+
+/// The four commands of a launch (seed section 6).
+fn launch(out: &mut Vec<DispatchCommand>, cores: &[NocXy], go: u32) {
+    let stream = DONE_STREAM as u16;
+    let count = cores.len() as u32;
+    out.push(DispatchCommand::SetGoSignalNocData(cores.iter().map(|c| c.encode()).collect()));
+    out.push(DispatchCommand::wait_stream_and_clear(stream, 0));
+    out.push(DispatchCommand::SendGoSignal(GoSignal {
+        go_signal: go,
+        multicast_go_offset: None,
+        // A board has fewer workers than 256.
+        num_unicast_txns: count as u8,
+        noc_data_start_index: 0,
+        wait_count: 0,
+        wait_stream: DONE_STREAM,
+    }));
+    out.push(DispatchCommand::wait_stream_and_clear(stream, count));
+}
+
+/// The command that writes the dispatcher's wall clock to timestamp slot `slot` of the host region.
+pub fn timestamp(slot: u32) -> DispatchCommand {
+    let noc_xy = board::PCIE.encode() | PCIE_NOC_XY_MARK;
+    DispatchCommand::Timestamp { noc_xy, addr: host::TIMESTAMPS.noc_addr() + slot * host::SLOT_SIZE }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! Buffers: arrays in DRAM whose pages are dealt out over the banks, and ranges of every worker's L1.
+//!
+//! Page `p` is in logical bank `p % banks`, at the buffer's address plus `p / banks` pages (seed's system, DRAM buffers; the
+//! firmware's `rt::dram` computes the same).
+
+use super::MemoryError;
+use std::ops::Range;
+use tilework_abi::DRAM_ALIGN;
+
+/// The type of an array's elements.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum DType {
+    /// Unsigned, 8 bits.
+    U8,
+    /// Signed, 8 bits.
+    I8,
+    /// Unsigned, 16 bits.
+    U16,
+    /// Signed, 16 bits.
+    I16,
+    /// Unsigned, 32 bits.
+    U32,
+    /// Signed, 32 bits.
+    I32,
+    /// IEEE 754 binary16.
+    F16,
+    /// The upper half of a binary32.
+    BF16,
+    /// IEEE 754 binary32.
+    F32,
+}
+
+impl DType {
+    /// All types.
+    pub const ALL: [Self; 9] =
+        [Self::U8, Self::I8, Self::U16, Self::I16, Self::U32, Self::I32, Self::F16, Self::BF16, Self::F32];
+    /// Bytes of an element.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::U8 | Self::I8 => 1,
+            Self::U16 | Self::I16 | Self::F16 | Self::BF16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+        }
+    }
+    /// The name in program files and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::U8 => "u8",
+            Self::I8 => "i8",
+            Self::U16 => "u16",
+            Self::I16 => "i16",
+            Self::U32 => "u32",
+            Self::I32 => "i32",
+            Self::F16 => "f16",
+            Self::BF16 => "bf16",
+            Self::F32 => "f32",
+        }
+    }
+}
+
+impl std::fmt::Display for DType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for DType {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let names = || Self::ALL.map(Self::name).join(", ");
+        Self::ALL
+            .into_iter()
+            .find(|t| t.name() == name)
+            .ok_or_else(|| format!("found type {name:?}, expected one of {}", names()))
+    }
+}
+
+/// An array in DRAM, its pages dealt out over the banks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Buffer {
+    /// Its name in messages.
+    pub name: String,
+    /// Elements in each dimension.
+    pub shape: Vec<usize>,
+    /// Type of the elements.
+    pub dtype: DType,
+    /// Bytes of a page, a multiple of 64.
+    pub page_size: u32,
+    /// Address of the first page in each bank.
+    pub address: u32,
+    /// Logical banks.
+    pub banks: u32,
+    bytes: usize,
+}
+
+impl Buffer {
+    /// Bytes that the array occupies in each bank.
+    pub fn bytes_per_bank(&self) -> u64 {
+        u64::from(self.pages().div_ceil(self.banks)) * u64::from(self.page_size)
+    }
+    /// A buffer that has no address yet.
+    pub(crate) fn layout(
+        name: &str,
+        shape: &[usize],
+        dtype: DType,
+        page_size: u32,
+        banks: u32,
+    ) -> Result<Self, MemoryError> {
+        let max = u64::from(u32::MAX / DRAM_ALIGN * DRAM_ALIGN);
+        let align = u64::from(DRAM_ALIGN);
+        if page_size == 0 || !page_size.is_multiple_of(DRAM_ALIGN) {
+            let found = u64::from(page_size);
+            return Err(MemoryError::PageSize { name: name.to_owned(), found, align, max });
+        }
+        let bytes = shape
+            .iter()
+            .try_fold(dtype.bytes(), |n, &d| n.checked_mul(d))
+            .filter(|&n| u32::try_from(n.div_ceil(page_size as usize)).is_ok());
+        let Some(bytes) = bytes else {
+            return Err(MemoryError::Shape { name: name.to_owned(), shape: shape.to_vec() });
+        };
+        let (name, shape) = (name.to_owned(), shape.to_vec());
+        Ok(Self { name, shape, dtype, page_size, address: 0, banks, bytes })
+    }
+    /// Bytes of the array.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+    /// Elements of the array.
+    pub fn elements(&self) -> usize {
+        self.bytes / self.dtype.bytes()
+    }
+    /// Pages of the array; the last may be partly used.
+    pub fn pages(&self) -> u32 {
+        // Checked when the buffer was laid out.
+        self.bytes.div_ceil(self.page_size as usize) as u32
+    }
+    /// Logical bank of page `page` and its address there.
+    pub fn page(&self, page: u32) -> (u32, u64) {
+        let row = u64::from(page / self.banks);
+        (page % self.banks, u64::from(self.address) + row * u64::from(self.page_size))
+    }
+    /// The bytes of the array that page `page` holds.
+    pub fn page_bytes(&self, page: u32) -> Range<usize> {
+        let start = (page as usize).saturating_mul(self.page_size as usize).min(self.bytes);
+        start..(start + self.page_size as usize).min(self.bytes)
+    }
+    /// The bytes of `data` that lie in `bank`, in the order of the addresses there, last page padded with zeros.
+    pub(crate) fn gather(&self, data: &[u8], bank: u32) -> Vec<u8> {
+        let mut out = Vec::new();
+        for page in (bank..self.pages()).step_by(self.banks.max(1) as usize) {
+            out.extend_from_slice(&data[self.page_bytes(page)]);
+            let used = out.len().next_multiple_of(self.page_size as usize);
+            out.resize(used, 0);
+        }
+        out
+    }
+    /// The inverse of [`Buffer::gather`].
+    pub(crate) fn scatter(&self, bank_data: &[u8], bank: u32, data: &mut [u8]) {
+        let pages = (bank..self.pages()).step_by(self.banks.max(1) as usize);
+        for (page, chunk) in pages.zip(bank_data.chunks(self.page_size as usize)) {
+            let range = self.page_bytes(page);
+            let n = range.len();
+            data[range].copy_from_slice(&chunk[..n]);
+        }
+    }
+}
+
+/// A range of L1 that every worker has at the same address.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct L1Buffer {
+    /// Its name in messages.
+    pub name: String,
+    /// First byte.
+    pub address: u32,
+    /// Bytes.
+    pub bytes: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn pages_go_round_the_banks() {
+        let mut b = Buffer::layout("x", &[3, 100], DType::U32, 64, 7).unwrap();
+        b.address = 0x40;
+        assert_eq!((b.bytes(), b.elements(), b.pages()), (1200, 300, 19));
+        assert_eq!(b.page(0), (0, 0x40));
+        assert_eq!(b.page(6), (6, 0x40));
+        assert_eq!(b.page(7), (0, 0x80));
+        assert_eq!(b.page(18), (4, 0xC0));
+        assert_eq!(b.page_bytes(18), 1152..1200);
+        assert_eq!(b.bytes_per_bank(), 3 * 64);
+    }
+
+    #[test]
+    fn bad_layouts_are_refused() {
+        let page = Buffer::layout("x", &[1], DType::U8, 100, 7).unwrap_err().to_string();
+        assert_eq!(page, "buffer x: page size 100, expected a multiple of 64 from 64 to 4294967232");
+        let shape = Buffer::layout("x", &[usize::MAX, 2], DType::U8, 64, 7).unwrap_err().to_string();
+        assert!(shape.starts_with("buffer x: shape [18446744073709551615, 2] has too many elements"));
+    }
+
+    #[test]
+    fn type_names_are_read_back() {
+        for t in DType::ALL {
+            assert_eq!(t.name().parse(), Ok(t));
+        }
+        assert!("f64".parse::<DType>().unwrap_err().starts_with("found type \"f64\", expected one of u8,"));
+    }
+
+    proptest! {
+        #[test]
+        fn gather_and_scatter_are_inverse(bytes in 0usize..3000, page in 1u32..6, banks in 1u32..9) {
+            let b = Buffer::layout("x", &[bytes], DType::U8, page * 64, banks).unwrap();
+            let data: Vec<u8> = (0..bytes).map(|i| (i * 7 + i / 251) as u8).collect();
+            let mut back = vec![0; bytes];
+            for bank in 0..banks {
+                let part = b.gather(&data, bank);
+                prop_assert!(part.len() as u64 <= b.bytes_per_bank());
+                b.scatter(&part, bank, &mut back);
+            }
+            prop_assert_eq!(back, data);
+        }
+    }
+}

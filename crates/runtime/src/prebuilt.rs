@@ -1,0 +1,78 @@
+//! Our own firmware, built in: an installed binary needs no other file.
+//!
+//! The images are `firmware/prebuilt/*.elf` (`cargo xtask firmware` makes them; a test of the repository fails when they are stale).
+
+use crate::elf::{ElfError, FirmwareImage, KernelImage};
+use std::sync::Arc;
+use tilework_abi::l1::MemoryMap;
+use tilework_abi::tensix::Processor;
+
+macro_rules! prebuilt {
+    ($name:literal) => {
+        ($name, include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../firmware/prebuilt/", $name)).as_slice())
+    };
+}
+
+const WORKER: [(&str, &[u8]); 5] = [
+    prebuilt!("brisc.elf"),
+    prebuilt!("ncrisc.elf"),
+    prebuilt!("trisc0.elf"),
+    prebuilt!("trisc1.elf"),
+    prebuilt!("trisc2.elf"),
+];
+const PREFETCH: (&str, &[u8]) = prebuilt!("prefetch.elf");
+const DISPATCH: (&str, &[u8]) = prebuilt!("dispatch.elf");
+const DISPATCH_S: (&str, &[u8]) = prebuilt!("dispatch-s.elf");
+
+/// The worker firmware, in the order of [`Processor::ALL`].
+///
+/// # Errors
+/// A map that these images were not linked for.
+pub fn worker_firmware(map: &MemoryMap) -> Result<[FirmwareImage; 5], ElfError> {
+    let load = |p: Processor| {
+        let (name, data) = WORKER[p.index()];
+        FirmwareImage::load(name, data, p, map)
+    };
+    use Processor::{Brisc, Ncrisc, Trisc0, Trisc1, Trisc2};
+    Ok([load(Brisc)?, load(Ncrisc)?, load(Trisc0)?, load(Trisc1)?, load(Trisc2)?])
+}
+
+/// The kernels of the command queue.
+#[derive(Clone, Debug)]
+pub struct CqKernels {
+    /// `cq_prefetch`, BRISC of the prefetch core.
+    pub prefetch: Arc<KernelImage>,
+    /// `cq_dispatch`, BRISC of the dispatch core.
+    pub dispatch: Arc<KernelImage>,
+    /// `cq_dispatch_subordinate`, NCRISC of the dispatch core.
+    pub dispatch_s: Arc<KernelImage>,
+}
+
+/// Our kernels of the command queue.
+///
+/// # Errors
+/// Never with images that the tests have passed on.
+pub fn cq_kernels() -> Result<CqKernels, ElfError> {
+    let load = |(name, data): (&str, &[u8]), p| KernelImage::load(name, data, p).map(Arc::new);
+    Ok(CqKernels {
+        prefetch: load(PREFETCH, Processor::Brisc)?,
+        dispatch: load(DISPATCH, Processor::Brisc)?,
+        dispatch_s: load(DISPATCH_S, Processor::Ncrisc)?,
+    })
+}
+
+/// The kernels of the examples and tests, by name. Their sources and arguments are in `firmware/kernels`.
+pub const KERNELS: [(&str, &[u8]); 7] = [
+    ("busy", prebuilt!("busy.elf").1),
+    ("empty", prebuilt!("empty.elf").1),
+    ("increment", prebuilt!("increment.elf").1),
+    ("reader", prebuilt!("reader.elf").1),
+    ("ring", prebuilt!("ring.elf").1),
+    ("spin", prebuilt!("spin.elf").1),
+    ("writer", prebuilt!("writer.elf").1),
+];
+
+/// The ELF file of a kernel in [`KERNELS`].
+pub fn kernel_elf(name: &str) -> Option<&'static [u8]> {
+    KERNELS.iter().find(|(known, _)| *known == name).map(|&(_, elf)| elf)
+}

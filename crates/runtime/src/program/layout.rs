@@ -1,0 +1,269 @@
+//! Where everything of a program lies on its cores.
+//!
+//! The kernel configuration space, from its base (seed's system, `pack_rta` and `build_payload`): unique arguments of BRISC, NCRISC and the
+//! TRISCs; semaphores (16 bytes each, from a multiple of 16); circular-buffer configurations up to the highest index; common arguments;
+//! kernel text by processor. Up to the semaphores the bytes may differ from core to core; from the configurations on they are the
+//! same for all cores of a role.
+//!
+//! Two differences from the original. It packs argument lists of different length one behind the other while it announces the
+//! offsets of the longest; here every list is padded to the longest. And it has no common arguments.
+
+use super::check::{self, ProgramErrorKind};
+use super::{ArgSet, Program, ProgramError, UniqueArgs};
+use crate::memory::Allocator;
+use tilework_abi::cb::{CONFIG_BYTES, CbConfig};
+use tilework_abi::l1::MemoryMap;
+use tilework_abi::noc::NocXy;
+use tilework_abi::tensix::Processor;
+use tilework_abi::{L1_ALIGN, cb};
+use zerocopy::IntoBytes;
+
+/// Where the arguments of one set lie, from the kernel configuration base.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ArgSpan {
+    /// Unique arguments.
+    pub unique: u32,
+    /// Their bytes (the longest list).
+    pub unique_bytes: u32,
+    /// Common arguments.
+    pub common: u32,
+}
+
+/// A circular buffer with its address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CbLayout {
+    /// Its index.
+    pub index: u32,
+    /// First byte in L1.
+    pub address: u32,
+    /// Bytes of a page.
+    pub page_size: u32,
+    /// Pages.
+    pub pages: u32,
+}
+
+impl CbLayout {
+    /// Bytes.
+    pub fn size(&self) -> u32 {
+        self.page_size * self.pages
+    }
+}
+
+/// One role with its cores and kernel places.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RoleLayout {
+    /// The cores, in the program's order.
+    pub cores: Vec<NocXy>,
+    /// Offset of each processor's text from the kernel configuration base; 0 where there is none.
+    pub text: [u32; 5],
+    /// Bytes of each processor's image.
+    pub text_bytes: [u32; 5],
+    /// Bit i: processor i runs a kernel.
+    pub enables: u32,
+    /// Where the role's bytes end.
+    pub end: u32,
+}
+
+/// A program with all its places decided.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// The program's cores.
+    pub cores: Vec<NocXy>,
+    /// The kernel configuration base.
+    pub base: u32,
+    /// Arguments, in the order of [`ArgSet::ALL`].
+    pub args: [ArgSpan; 3],
+    /// Semaphore 0, from the base.
+    pub sem_offset: u32,
+    /// Number of semaphores.
+    pub semaphores: u32,
+    /// Circular-buffer configurations, from the base.
+    pub cb_offset: u32,
+    /// Bytes of the configurations.
+    pub cb_bytes: u32,
+    /// Circular buffers.
+    pub cbs: Vec<CbLayout>,
+    /// Roles.
+    pub roles: Vec<RoleLayout>,
+}
+
+/// Takes consecutive ranges of the configuration space, noting what is in it.
+struct Cursor<'a> {
+    map: &'a MemoryMap,
+    at: u32,
+    contents: Vec<String>,
+}
+
+impl Cursor<'_> {
+    /// The next `bytes` bytes for `part`.
+    fn take(&mut self, part: impl FnOnce() -> String, bytes: u64) -> Result<u32, ProgramErrorKind> {
+        let start = self.at;
+        let end = u64::from(start) + bytes;
+        let size = self.map.kernel_config_size;
+        if bytes > 0 {
+            self.contents.push(format!("{} ({bytes} bytes)", part()));
+        }
+        if end > u64::from(size) {
+            let part = self.contents.last().cloned().unwrap_or_default();
+            let contents = self.contents.join(", ");
+            return Err(ProgramErrorKind::ConfigSpace { part, end, size, contents });
+        }
+        self.at = end as u32;
+        Ok(start)
+    }
+    fn align(&mut self) {
+        self.at = self.at.next_multiple_of(L1_ALIGN);
+    }
+}
+
+fn words(n: usize) -> u64 {
+    4 * n as u64
+}
+
+impl Program {
+    /// Checks the program and decides where everything lies. `workers` are the cores that programs may use, `map` their memory map, `l1` the
+    /// account of the data space; circular buffers go to its free low end, in their order.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the program.
+    pub fn layout(&self, workers: &[NocXy], map: &MemoryMap, l1: &Allocator) -> Result<Layout, ProgramError> {
+        let cores = self.cores.resolve(workers).map_err(|e| e.kind.of(&self.name))?;
+        self.place(cores, map, l1).map_err(|kind| kind.of(&self.name))
+    }
+
+    fn place(&self, cores: Vec<NocXy>, map: &MemoryMap, l1: &Allocator) -> Result<Layout, ProgramErrorKind> {
+        let role_of = check::roles(self, &cores)?;
+        check::parts(self, cores.len())?;
+        let mut cursor = Cursor { map, at: 0, contents: Vec::new() };
+        let mut args = [ArgSpan::default(); 3];
+        for (set, span) in ArgSet::ALL.into_iter().zip(&mut args) {
+            let bytes = words(self.longest(set));
+            span.unique = cursor.take(|| format!("{} arguments", set.name()), bytes)?;
+            span.unique_bytes = bytes as u32;
+        }
+        cursor.align();
+        let sem_bytes = u64::from(L1_ALIGN) * self.semaphores.len() as u64;
+        let sem_offset = cursor.take(|| format!("{} semaphores", self.semaphores.len()), sem_bytes)?;
+        let cb_end = self.cbs.iter().map(|b| b.index + 1).max().unwrap_or(0);
+        let cb_bytes = cb_end * CONFIG_BYTES as u32;
+        let cb_offset = cursor.take(|| "circular-buffer configurations".into(), u64::from(cb_bytes))?;
+        for (set, span) in ArgSet::ALL.into_iter().zip(&mut args) {
+            let bytes = words(self.common_args[set.index()].len());
+            span.common = cursor.take(|| format!("common {} arguments", set.name()), bytes)?;
+        }
+        cursor.align();
+
+        let text_at = cursor.at;
+        let fixed = cursor.contents.len();
+        let mut roles = Vec::new();
+        for (number, role) in self.roles.iter().enumerate() {
+            cursor.at = text_at;
+            cursor.contents.truncate(fixed);
+            let of_role = |(&core, &r): (&NocXy, &usize)| (r == number).then_some(core);
+            let cores = cores.iter().zip(&role_of).filter_map(of_role).collect();
+            let mut placed = RoleLayout { cores, text: [0; 5], text_bytes: [0; 5], enables: 0, end: 0 };
+            for (i, kernel) in role.kernels.iter().enumerate() {
+                let Some(kernel) = kernel else { continue };
+                let what = || format!("{} kernel {} of role {number}", Processor::ALL[i], kernel.name());
+                placed.text[i] = cursor.take(what, u64::from(kernel.size()))?;
+                placed.text_bytes[i] = kernel.size();
+                placed.enables |= 1 << i;
+                cursor.align();
+            }
+            placed.end = cursor.at;
+            roles.push(placed);
+        }
+        let semaphores = self.semaphores.len() as u32;
+        let cbs = self.place_cbs(l1)?;
+        let base = map.kernel_config;
+        Ok(Layout { cores, base, args, sem_offset, semaphores, cb_offset, cb_bytes, cbs, roles })
+    }
+
+    /// Words of the longest unique argument list of `set`.
+    fn longest(&self, set: ArgSet) -> usize {
+        match &self.args[set.index()] {
+            UniqueArgs::Uniform(list) => list.len(),
+            UniqueArgs::PerCore(lists) => lists.iter().map(Vec::len).max().unwrap_or(0),
+        }
+    }
+
+    /// Gives the circular buffers their addresses. The second of 16 and 24 gets the first one's (facts), whose space must hold both.
+    fn place_cbs(&self, l1: &Allocator) -> Result<Vec<CbLayout>, ProgramErrorKind> {
+        let mut l1 = l1.clone();
+        let partner = |index: u32| match index {
+            i if i == cb::SHARED.0 => Some(cb::SHARED.1),
+            i if i == cb::SHARED.1 => Some(cb::SHARED.0),
+            _ => None,
+        };
+        let bytes = |b: &super::CircularBuffer| u64::from(b.page_size) * u64::from(b.pages);
+        let mut placed: Vec<CbLayout> = Vec::new();
+        for b in &self.cbs {
+            let other = partner(b.index).and_then(|p| self.cbs.iter().find(|o| o.index == p));
+            let shared = partner(b.index).and_then(|p| placed.iter().find(|o| o.index == p)).map(|o| o.address);
+            let address = match shared {
+                Some(address) => address,
+                None => {
+                    let room = other.map_or(0, bytes).max(bytes(b));
+                    let owner = format!("circular buffer {} of {}", b.index, self.name);
+                    // The allocator's range lies in L1.
+                    l1.low(&owner, room).map_err(ProgramErrorKind::Memory)? as u32
+                }
+            };
+            let &super::CircularBuffer { index, page_size, pages } = b;
+            placed.push(CbLayout { index, address, page_size, pages });
+        }
+        Ok(placed)
+    }
+
+    /// The bytes at the kernel configuration base of core number `core`: unique arguments and semaphores.
+    pub(crate) fn private_bytes(&self, layout: &Layout, core: usize) -> Vec<u8> {
+        let arg_bytes = layout.args.iter().map(|a| a.unique + a.unique_bytes).max().unwrap_or(0);
+        let end = if layout.semaphores == 0 { arg_bytes } else { layout.sem_offset + layout.semaphores * L1_ALIGN };
+        let mut out = vec![0; end as usize];
+        for (span, args) in layout.args.iter().zip(&self.args) {
+            let list = match args {
+                UniqueArgs::Uniform(list) => list,
+                UniqueArgs::PerCore(lists) => &lists[core],
+            };
+            put_words(&mut out, span.unique, list);
+        }
+        for (i, &value) in self.semaphores.iter().enumerate() {
+            put_words(&mut out, layout.sem_offset + i as u32 * L1_ALIGN, &[value]);
+        }
+        out
+    }
+
+    /// The bytes from the circular-buffer configurations to the end of role number `role`.
+    pub(crate) fn shared_bytes(&self, layout: &Layout, role: usize) -> Result<Vec<u8>, ProgramError> {
+        let placed = &layout.roles[role];
+        let mut out = vec![0; (placed.end - layout.cb_offset) as usize];
+        for b in &layout.cbs {
+            let config = CbConfig {
+                address: b.address.into(),
+                size: b.size().into(),
+                pages: b.pages.into(),
+                page_size: b.page_size.into(),
+            };
+            let at = b.index as usize * CONFIG_BYTES;
+            out[at..at + CONFIG_BYTES].copy_from_slice(config.as_bytes());
+        }
+        for (span, args) in layout.args.iter().zip(&self.common_args) {
+            put_words(&mut out, span.common - layout.cb_offset, args);
+        }
+        for (i, kernel) in self.roles[role].kernels.iter().enumerate() {
+            let Some(kernel) = kernel else { continue };
+            let text = kernel
+                .relocate(layout.base + placed.text[i])
+                .map_err(|e| ProgramErrorKind::Kernel(e.to_string()).of(&self.name))?;
+            let at = (placed.text[i] - layout.cb_offset) as usize;
+            out[at..at + text.len()].copy_from_slice(&text);
+        }
+        Ok(out)
+    }
+}
+
+fn put_words(out: &mut [u8], at: u32, words: &[u32]) {
+    for (chunk, word) in out[at as usize..].chunks_exact_mut(4).zip(words) {
+        chunk.copy_from_slice(&word.to_le_bytes());
+    }
+}

@@ -1,0 +1,321 @@
+//! The fast-dispatch command queue: records out, completion events in.
+//!
+//! The rules of issue region, prefetch ring and completion FIFO are `tilework-cq`'s; this module owns the memory behind them and the
+//! waiting. The device is asked over PCIe only when the host's own account says that there is no room; a completion event proves
+//! that everything before it has been taken, so nothing is read back then.
+//!
+//! Source: seeds 000/001, sections 2.4, 7 and 8.
+
+use crate::RuntimeError;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use tilework_abi::board::Board;
+use tilework_abi::cq::layout::prefetch_core::{PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE};
+use tilework_abi::cq::layout::{PAGE_SIZE, dispatch_core, host, prefetch_core};
+use tilework_abi::noc::NocXy;
+use tilework_cq::completion::{self, CompletionFifo};
+use tilework_cq::issue::QueueError;
+use tilework_cq::ring::RingError;
+use tilework_cq::{DispatchCommand, IssueQueue, PrefetchPort, Record};
+use tilework_driver::{Card, DriverError, HostLink, LinkError, Pinned, Target};
+use tilework_sim::{Chip, ChipError};
+
+/// Cycles between two looks at a word of the device, and between two calls of a progress function.
+pub const LOOK_AGAIN: u64 = 2_000;
+/// Cycles after which a waiting host tells its progress.
+const PROGRESS: u64 = 4_000_000;
+
+/// The simulated card.
+pub type SimCard = Card<Chip>;
+
+/// A command in the queue and the program it belongs to.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// Position of the program in the run; `None` for the queue's own commands.
+    pub program: Option<usize>,
+    /// The command.
+    pub command: DispatchCommand,
+}
+
+/// How long the host may wait: the cycles of a run, and whom to tell.
+pub struct Patience<'a> {
+    /// The device's time at which the host gives up.
+    pub until: u64,
+    /// Cycles that were allowed, for the message.
+    pub budget: u64,
+    /// Called now and then with the device's time.
+    pub progress: &'a mut dyn FnMut(u64),
+}
+
+impl Patience<'_> {
+    /// The error for a run whose cycles are used up.
+    fn spent(&self, chip: &Chip) -> Waited {
+        let busy = chip.tiles().flat_map(|tile| {
+            let running =
+                move |&p: &tilework_abi::tensix::Processor| tile.activity(p) == tilework_sim::tile::Activity::Running;
+            tilework_abi::tensix::Processor::ALL.into_iter().filter(running).map(move |p| (tile.xy(), p, tile.pc(p)))
+        });
+        Waited::Chip(Box::new(ChipError::Budget { cycles: self.budget, busy: busy.collect() }))
+    }
+
+    /// Lets some cycles pass on a device whose word has not changed yet. `quiet` says that nothing was under way before the host looked.
+    pub fn look_again(&mut self, card: &mut SimCard, quiet: bool) -> Result<(), Waited> {
+        let chip = card.link_mut();
+        if quiet {
+            let (cycle, waiting) = (chip.now(), chip.waiting());
+            return Err(Waited::Chip(Box::new(ChipError::Deadlock { cycle, waiting })));
+        }
+        if chip.now() >= self.until {
+            return Err(self.spent(chip));
+        }
+        (self.progress)(chip.now());
+        Ok(chip.idle(LOOK_AGAIN)?)
+    }
+}
+
+/// Why waiting ended without what was waited for; the device turns this into a [`RuntimeError`] with names.
+#[derive(Debug)]
+pub enum Waited {
+    /// The chip stopped.
+    Chip(Box<ChipError>),
+    /// The host made or met a mistake.
+    Other(RuntimeError),
+}
+
+impl From<LinkError> for Waited {
+    fn from(error: LinkError) -> Self {
+        match error {
+            LinkError::Chip(error) => Self::Chip(error),
+            other => Self::Other(RuntimeError::Driver(other.into())),
+        }
+    }
+}
+
+impl From<DriverError> for Waited {
+    fn from(error: DriverError) -> Self {
+        match error {
+            DriverError::Link(error) => error.into(),
+            other => Self::Other(RuntimeError::Driver(other)),
+        }
+    }
+}
+
+fn protocol(error: impl ToString) -> Waited {
+    Waited::Other(RuntimeError::Protocol(error.to_string()))
+}
+
+/// The ring's entries through a window onto the prefetch core.
+struct Entries<'a> {
+    card: &'a mut SimCard,
+    core: NocXy,
+}
+
+impl Entries<'_> {
+    fn address(index: u32) -> u64 {
+        u64::from(PREFETCH_Q.base() + index * PREFETCH_Q_ENTRY_SIZE)
+    }
+}
+
+impl PrefetchPort for Entries<'_> {
+    type Error = DriverError;
+
+    fn read_slot(&mut self, index: u32) -> Result<u16, DriverError> {
+        let mut entry = [0; 2];
+        self.card.read(&Target::tile(self.core), Self::address(index), &mut entry)?;
+        Ok(u16::from_le_bytes(entry))
+    }
+    fn write_slot(&mut self, index: u32, entry: u16) -> Result<(), DriverError> {
+        self.card.write(&Target::tile(self.core), Self::address(index), &entry.to_le_bytes())
+    }
+}
+
+/// The entries after a completion event: all taken, because the event's own record was the last.
+struct AllTaken;
+
+impl PrefetchPort for AllTaken {
+    type Error = Infallible;
+
+    fn read_slot(&mut self, _: u32) -> Result<u16, Infallible> {
+        Ok(0)
+    }
+    fn write_slot(&mut self, _: u32, _: u16) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+/// A command queue: one prefetch core, one dispatch core, one host region.
+#[derive(Debug)]
+pub struct CommandQueue {
+    board: Board,
+    region: Pinned,
+    issue: IssueQueue,
+    completion: CompletionFifo,
+    event: u32,
+    /// Dispatch commands since the start.
+    commands: u64,
+    /// Commands up to the last completion event.
+    completed: u64,
+    /// Bytes of all records since the start.
+    record_bytes: u64,
+    /// Commands behind the last completion event.
+    sent: VecDeque<Sent>,
+    capture: Option<Vec<u8>>,
+}
+
+impl CommandQueue {
+    /// A queue over `region`; [`CommandQueue::initialise`] prepares the device's side.
+    pub fn new(board: Board, region: Pinned, capture: bool) -> Self {
+        Self {
+            board,
+            region,
+            issue: IssueQueue::default(),
+            completion: CompletionFifo::default(),
+            event: 0,
+            commands: 0,
+            completed: 0,
+            record_bytes: 0,
+            sent: VecDeque::new(),
+            capture: capture.then(Vec::new),
+        }
+    }
+
+    /// Writes the pointers and empties the rings on both sides, before the dispatch cores start (facts, "Host start-up of a
+    /// card", 4 and 5).
+    ///
+    /// # Errors
+    /// The card cannot be reached.
+    pub fn initialise(&mut self, card: &mut SimCard) -> Result<(), DriverError> {
+        let word = self.completion.initial_word();
+        for offset in [host::CQ_WR.offset(), host::CQ_RD.offset()] {
+            self.region.write32(card.link_mut(), offset.into(), word)?;
+        }
+        let prefetch = Target::tile(self.board.prefetch_core());
+        // The prefetcher increments the pointer before it uses it: it starts at the end.
+        card.write32(&prefetch, prefetch_core::PREFETCH_Q_RD_PTR.into(), PREFETCH_Q.end())?;
+        card.write32(&prefetch, prefetch_core::PREFETCH_Q_PCIE_RD_PTR.into(), host::ISSUE.noc_addr())?;
+        card.write(&prefetch, PREFETCH_Q.base().into(), &vec![0; PREFETCH_Q.size() as usize])?;
+        let dispatch = Target::tile(self.board.dispatch_core());
+        for (address, value) in [
+            (dispatch_core::COMPLETION_Q_WR_PTR, word),
+            (dispatch_core::COMPLETION_Q_RD_PTR, word),
+            (dispatch_core::COMPLETION_Q0_EVENT, 0),
+            (dispatch_core::COMPLETION_Q1_EVENT, 0),
+        ] {
+            card.write32(&dispatch, address.into(), value)?;
+        }
+        let sems = dispatch_core::SYNC_SEMS;
+        card.write(&dispatch, sems.base().into(), &vec![0; sems.size() as usize])
+    }
+
+    /// Commands since the start.
+    pub fn commands(&self) -> u64 {
+        self.commands
+    }
+    /// Commands up to the last completion event.
+    pub fn completed(&self) -> u64 {
+        self.completed
+    }
+    /// Bytes that went through the issue region since the start.
+    pub fn record_bytes(&self) -> u64 {
+        self.record_bytes
+    }
+    /// Commands behind the last completion event, oldest first.
+    pub fn sent(&self) -> &VecDeque<Sent> {
+        &self.sent
+    }
+    /// The event that the host waits for, or waited for last.
+    pub fn event(&self) -> u32 {
+        self.event
+    }
+    /// All records so far, when they are captured: what `tilework cq decode` reads.
+    pub fn captured(&self) -> Option<&[u8]> {
+        self.capture.as_deref()
+    }
+    /// The host region.
+    pub fn region(&self) -> Pinned {
+        self.region
+    }
+
+    /// Puts a command into the queue, waiting for room if there is none.
+    ///
+    /// # Errors
+    /// A command that cannot be written; a device that stopped.
+    pub fn push(
+        &mut self,
+        card: &mut SimCard,
+        program: Option<usize>,
+        command: DispatchCommand,
+        patience: &mut Patience,
+    ) -> Result<(), Waited> {
+        let record = Record::dispatch(&command).map_err(|e| Waited::Other(e.into()))?;
+        let core = self.board.prefetch_core();
+        let prepared = loop {
+            let quiet = card.link().is_quiet();
+            match self.issue.prepare(&mut Entries { card, core }, &record) {
+                Ok(prepared) => break prepared,
+                Err(QueueError::Blocked { .. }) => patience.look_again(card, quiet)?,
+                Err(QueueError::Ring(RingError::Port { source, .. })) => return Err(source.into()),
+                Err(error) => return Err(protocol(error)),
+            }
+        };
+        let offset = u64::from(host::ISSUE.offset() + prepared.placement.offset);
+        self.region.write(card.link_mut(), offset, record.bytes())?;
+        match self.issue.publish(&mut Entries { card, core }, prepared) {
+            Ok(_) => {}
+            Err(QueueError::Ring(RingError::Port { source, .. })) => return Err(source.into()),
+            Err(error) => return Err(protocol(error)),
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.extend_from_slice(record.bytes());
+        }
+        self.commands += 1;
+        self.record_bytes += u64::from(record.size());
+        self.sent.push_back(Sent { program, command });
+        Ok(())
+    }
+
+    /// Appends a completion event and waits for it.
+    ///
+    /// # Errors
+    /// A device that stopped, or that answered with another event.
+    pub fn finish(&mut self, card: &mut SimCard, patience: &mut Patience) -> Result<(), Waited> {
+        self.event = self.event.wrapping_add(1);
+        self.push(card, None, DispatchCommand::host_event(self.event), patience)?;
+        self.wait_page(card, patience)?;
+        let offset = self.completion.host_offset(0).ok_or_else(|| protocol("no completion page is ready"))?;
+        let mut page = vec![0; PAGE_SIZE as usize];
+        self.region.read(card.link_mut(), offset.into(), &mut page)?;
+        let found = completion::read_event(&page).map_err(protocol)?;
+        let read = self.completion.release(1).map_err(protocol)?;
+        let dispatch = Target::tile(self.board.dispatch_core());
+        card.write32(&dispatch, dispatch_core::COMPLETION_Q_RD_PTR.into(), read)?;
+        self.region.write32(card.link_mut(), host::CQ_RD.offset().into(), read)?;
+        if found != self.event {
+            return Err(protocol(format!("completion event {found}, expected {}", self.event)));
+        }
+        self.issue.settle(&mut AllTaken).map_err(protocol)?;
+        self.completed = self.commands;
+        self.sent.clear();
+        Ok(())
+    }
+
+    /// Waits until a completion page is ready.
+    fn wait_page(&mut self, card: &mut SimCard, patience: &mut Patience) -> Result<(), Waited> {
+        let offset = u64::from(host::CQ_WR.offset());
+        let mut word = self.region.read32(card.link_mut(), offset)?;
+        while self.completion.observe(word).map_err(protocol)? == 0 {
+            let left = patience.until.saturating_sub(card.link().now());
+            if left == 0 {
+                return Err(patience.spent(card.link()));
+            }
+            match self.region.wait_change(card.link_mut(), offset, word, left.min(PROGRESS)).map_err(Waited::from) {
+                Ok(changed) => word = changed,
+                Err(Waited::Chip(e)) if matches!(*e, ChipError::Budget { .. }) => {
+                    (patience.progress)(card.link().now());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

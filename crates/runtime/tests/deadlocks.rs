@@ -1,0 +1,135 @@
+//! What cannot go on is named at once: who waits for what, in which program, and who could end it.
+
+mod common;
+
+use common::{empty, kernel};
+use tilework_abi::board::Board;
+use tilework_abi::cq::layout::{SEMAPHORE_OFFSET, prefetch_core};
+use tilework_abi::msg::MODE_DEV;
+use tilework_abi::noc::NocXy;
+use tilework_abi::tensix::Processor;
+use tilework_cq::DispatchCommand;
+use tilework_runtime::{
+    ArgSet, CircularBuffer, Cores, DType, DeadlockReport, Device, DeviceConfig, Dispatch, Program, Role, RuntimeError,
+    UniqueArgs, lower,
+};
+
+fn open(dispatch: Dispatch) -> Device {
+    Device::open(DeviceConfig { dispatch, ..DeviceConfig::new(Board::P100) }).unwrap()
+}
+
+fn deadlock(device: &mut Device, programs: &[Program]) -> DeadlockReport {
+    match device.run(programs) {
+        Err(RuntimeError::Deadlock(report)) => *report,
+        other => panic!("expected a deadlock, found {other:?}"),
+    }
+}
+
+/// A program whose only worker waits for a word that nobody writes.
+fn spin(device: &mut Device, core: NocXy) -> Program {
+    let word = device.alloc_l1("spin word", 64).unwrap();
+    Program::new("spin", Cores::List(vec![core]))
+        .role(Role::all().kernel(Processor::Brisc, kernel("spin", Processor::Brisc)))
+        .unique_args(ArgSet::Brisc, UniqueArgs::Uniform(vec![word.address]))
+}
+
+#[test]
+fn a_kernel_that_never_ends_is_named_with_its_word_and_line() {
+    let mut device = open(Dispatch::Fast);
+    let core = device.workers()[7];
+    let program = spin(&mut device, core);
+    let report = deadlock(&mut device, &[empty(Cores::All), program]);
+    let text = report.to_string();
+    assert_eq!(report.programs, ["spin"]);
+    let chain: Vec<&str> = report.chain.iter().map(|link| link.who.as_str()).collect();
+    assert_eq!(chain, ["the host", "the dispatcher", "BRISC of (1,9)"]);
+    assert!(text.contains("stream 48: 0 of 1 workers done"), "{text}");
+    assert!(text.contains("the workers that are not done: (1,9)"), "{text}");
+    assert!(text.contains("kernel spin of program spin"), "{text}");
+    assert!(text.contains("a word in L1 buffer spin word"), "{text}");
+    assert!(text.contains("spin/src/main.rs:"), "{text}");
+    assert!(text.contains("WAIT until stream 48 >= 1"), "{text}");
+    // The device is lost, and says so.
+    let again = device.run(&[]).unwrap_err().to_string();
+    assert!(again.starts_with("the device stopped earlier (deadlock at cycle"), "{again}");
+}
+
+#[test]
+fn slow_dispatch_names_the_same_kernel() {
+    let mut device = open(Dispatch::Slow);
+    let core = device.workers()[7];
+    let program = spin(&mut device, core);
+    let text = deadlock(&mut device, &[program]).to_string();
+    assert!(text.contains("the host waits for the go messages to say DONE"), "{text}");
+    assert!(text.contains("BRISC of (1,9) waits for a word in L1 buffer spin word"), "{text}");
+}
+
+#[test]
+fn a_lost_credit_is_a_circle_of_prefetcher_and_dispatcher() {
+    let mut device = open(Dispatch::Fast);
+    let prefetch = device.board().prefetch_core();
+    // Credits vanish: the prefetcher believes that the dispatcher has no pages left.
+    let semaphores = device.memory_map().kernel_config + SEMAPHORE_OFFSET;
+    let credits = prefetch_core::SEM_DISPATCH_PAGES.addr(semaphores);
+    device.write_l1(prefetch, credits, &0u32.to_le_bytes()).unwrap();
+    let report = deadlock(&mut device, &[empty(Cores::All)]);
+    let text = report.to_string();
+    let chain: Vec<&str> = report.chain.iter().map(|link| link.who.as_str()).collect();
+    assert_eq!(chain, ["the host", "the dispatcher", "the prefetcher"]);
+    assert_eq!(report.circle, Some(1));
+    assert!(text.contains("dispatch CB credits (semaphore 0)"), "{text}");
+    assert!(text.contains("dispatch CB pages (semaphore 0)"), "{text}");
+    assert!(text.contains("<- the dispatcher: a circle"), "{text}");
+}
+
+#[test]
+fn a_dispatcher_that_waits_for_one_worker_too_many_is_told_apart_from_a_worker_that_hangs() {
+    let mut device = open(Dispatch::Fast);
+    let program = empty(Cores::All);
+    let layout = device.layout(&program).unwrap();
+    let ir = lower::build_ir(&program, &layout, device.memory_map(), MODE_DEV).unwrap();
+    let mut commands = lower::commands(&ir, lower::go_word(device.board().dispatch_core()));
+    let Some(DispatchCommand::Wait(wait)) = commands.last_mut() else { panic!("a launch ends with a wait") };
+    wait.count += 1;
+    let Err(RuntimeError::Deadlock(report)) = device.run_commands(&commands) else { panic!("expected a deadlock") };
+    let text = report.to_string();
+    assert!(text.contains("stream 48: 118 of 119 workers done"), "{text}");
+    assert!(text.contains("written by nobody: 118 workers were started and all are done, 119 are expected"), "{text}");
+    assert!(text.contains("WAIT until stream 48 >= 119"), "{text}");
+    let chain: Vec<&str> = report.chain.iter().map(|link| link.who.as_str()).collect();
+    assert_eq!(chain, ["the host", "the dispatcher"]);
+}
+
+#[test]
+fn a_circular_buffer_without_a_producer_names_the_counter() {
+    let mut device = open(Dispatch::Fast);
+    let y = device.alloc_dram("y", &[64], DType::U8, 64).unwrap();
+    let program = Program::new("half a pipeline", Cores::Count(2))
+        .role(
+            Role::all()
+                .kernel(Processor::Ncrisc, kernel("reader", Processor::Ncrisc))
+                .kernel(Processor::Brisc, kernel("writer", Processor::Brisc)),
+        )
+        .circular_buffer(CircularBuffer { index: 5, page_size: 64, pages: 2 })
+        // The reader brings one page, the writer expects two.
+        .unique_args(ArgSet::Ncrisc, UniqueArgs::Uniform(vec![y.address, 0, 1, 64, 5]))
+        .unique_args(ArgSet::Brisc, UniqueArgs::Uniform(vec![y.address, 0, 2, 64, 5]));
+    let text = deadlock(&mut device, &[program]).to_string();
+    assert!(text.contains("CB 5 pages received (1)"), "{text}");
+    assert!(text.contains("its producer: NCRISC of the same tile"), "{text}");
+    assert!(text.contains("BRISC of (1,2) (1,3) (2 tiles), kernel writer of program half a pipeline"), "{text}");
+}
+
+#[test]
+fn a_program_that_runs_for_ever_ends_with_its_budget() {
+    let mut device = Device::open(DeviceConfig { max_cycles: 200_000, ..DeviceConfig::new(Board::P100) }).unwrap();
+    let word = device.alloc_l1("result", 64).unwrap();
+    let program = Program::new("busy", Cores::Count(3))
+        .role(Role::all().kernel(Processor::Brisc, kernel("busy", Processor::Brisc)))
+        .unique_args(ArgSet::Brisc, UniqueArgs::Uniform(vec![u32::MAX, word.address]));
+    let error = device.run(&[program]).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, RuntimeError::Budget(_)));
+    assert!(text.starts_with("still running after 200000 cycles; busy:\n  BRISC of (1,2)"), "{text}");
+    assert!(text.contains("busy/src/main.rs:"), "{text}");
+}

@@ -1,0 +1,94 @@
+//! The command queue's firmware under load: random streams, every offset, every wrap, every way to fail.
+//!
+//! Prefetcher, dispatcher and subordinate run as the built-in images on the simulated chip. A host sends them records over the real rings;
+//! workers' L1, DRAM and the completion FIFO are compared with a model that knows the documents only ([`shadow`]), and at the end of
+//! each stream all credits must be accounted for. Streams come from fixed seeds, so a failure repeats.
+//!
+//! Tests named `issue_<number>` stand for defects that were reported against tt-metal.
+
+#[path = "queue_firmware/random.rs"]
+mod random;
+#[path = "queue_firmware/rig.rs"]
+mod rig;
+#[path = "queue_firmware/shadow.rs"]
+mod shadow;
+
+#[path = "queue_firmware/faults.rs"]
+mod faults;
+#[path = "queue_firmware/sync.rs"]
+mod sync;
+#[path = "queue_firmware/wraps.rs"]
+mod wraps;
+
+use random::Random;
+use rig::Rig;
+use tilework_abi::board::Board;
+use tilework_cq::DispatchCommand;
+
+/// One step of a random stream.
+fn random_step(rig: &mut Rig, random: &mut Random) {
+    match random.below(16) {
+        0..=9 => rig.send(&random.any_write()),
+        10..=11 => rig.send(&random.other()),
+        12 => {
+            let bytes = random.size(20_000);
+            let form = random.one_of(&random::Form::ALL);
+            let command = random.write(form, bytes);
+            cut(rig, random, &command);
+        }
+        13 => rig.stall(),
+        14 => rig.event(),
+        _ => rig.collect(),
+    }
+}
+
+/// Sends a command in up to four relays. The header of a packed write and its targets stay in one page, so any cut is right.
+fn cut(rig: &mut Rig, random: &mut Random, command: &DispatchCommand) {
+    let bytes = command.to_bytes().unwrap().len();
+    let units = bytes.div_ceil(16) as u32;
+    let mut cuts: Vec<usize> = (0..random.below(4)).map(|_| 16 * random.below(units) as usize).collect();
+    cuts.retain(|&at| at != 0);
+    cuts.sort_unstable();
+    cuts.dedup();
+    let together = random.coin();
+    rig.send_cut(command, &cuts, together);
+}
+
+fn random_stream(board: Board, seed: u64, steps: u32) {
+    let mut rig = Rig::boot(board);
+    let mut random = Random::new(board, seed);
+    for step in 0..steps {
+        random_step(&mut rig, &mut random);
+        if step % 100 == 99 {
+            rig.finish();
+        }
+    }
+    rig.finish();
+    rig.terminate();
+}
+
+#[test]
+fn random_streams_leave_the_memory_that_the_documents_say_on_p100() {
+    for seed in 0..12 {
+        random_stream(Board::P100, seed, 300);
+    }
+}
+
+#[test]
+fn random_streams_leave_the_memory_that_the_documents_say_on_p150() {
+    for seed in 100..112 {
+        random_stream(Board::P150, seed, 300);
+    }
+}
+
+#[test]
+fn the_same_stream_takes_the_same_cycles() {
+    let run = || {
+        let mut rig = Rig::boot(Board::P100);
+        let mut random = Random::new(Board::P100, 7);
+        (0..60).for_each(|_| random_step(&mut rig, &mut random));
+        rig.finish();
+        rig.card.link().stats()
+    };
+    assert_eq!(run(), run());
+}

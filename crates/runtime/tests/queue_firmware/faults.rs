@@ -1,0 +1,268 @@
+//! Bytes that cannot be obeyed: each kernel stops with the documented error word, and goes on when a debugger lets it.
+
+use crate::random::{Form, Random};
+use crate::rig::{Rig, wait};
+use tilework_abi::board::Board;
+use tilework_abi::cq::dispatch as cmd;
+use tilework_abi::cq::layout::prefetch_core::{CMDDAT_Q, PREFETCH_Q, PREFETCH_Q_STALL_BIT, SEM_DISPATCH_PAGES};
+use tilework_abi::cq::layout::{SEMAPHORE_OFFSET, dispatch_core, host};
+use tilework_abi::cq::prefetch::{BareCmd, PrefetchCmdId, RelayInline};
+use tilework_abi::cq::status::{Fault, Kernel, decode_error, word};
+use tilework_abi::l1::WORKER;
+use tilework_abi::noc::NocXy;
+use tilework_cq::DispatchCommand;
+use tilework_driver::{DriverError, LinkError};
+use tilework_sim::ChipError;
+use zerocopy::IntoBytes;
+
+/// The host waits for what cannot come: the chip says at once that nothing moves, and the stopped core waits on its error word.
+fn check_stopped(rig: &mut Rig, kernel: Kernel, fault: Fault, detail: u32, address: u32) {
+    let at = u64::from(host::CQ_WR.offset());
+    let seen = rig.region.read32(rig.card.link_mut(), at).unwrap();
+    let error = rig.region.wait_change(rig.card.link_mut(), at, seen, 1_000_000_000).unwrap_err();
+    let DriverError::Link(LinkError::Chip(error)) = error else { panic!("{error}") };
+    let ChipError::Deadlock { waiting, .. } = *error else { panic!("{error}") };
+    let (core, error_word) = (rig.core_of(kernel), kernel.status() + word::ERROR);
+    let mut watched = waiting.iter().filter(|w| w.tile == core).flat_map(|w| &w.watched);
+    let stopped = watched.any(|w| w.watch.addr == error_word && !w.stale);
+    assert!(stopped, "{} does not wait on its error word", kernel.name());
+
+    let words = [word::ERROR, word::DETAIL, word::ADDRESS].map(|f| rig.status(kernel, f));
+    assert_eq!(decode_error(words[0]), Some((kernel, fault)));
+    assert_eq!(words, [kernel.error_word(fault), detail, address], "{fault:?} in {}", kernel.name());
+}
+
+/// Lets a stopped kernel go on behind the command.
+fn let_go(rig: &mut Rig, kernel: Kernel) {
+    rig.poke(rig.core_of(kernel), kernel.status() + word::ERROR, 0);
+    rig.event();
+    rig.settle();
+}
+
+/// An unknown id stops the dispatcher with the documented words, worked out by hand.
+#[test]
+fn an_unknown_command_stops_the_dispatcher_with_the_documented_error_word() {
+    let mut rig = Rig::boot(Board::P150);
+    rig.event();
+    rig.raw(&[0x77; 16]);
+    rig.send(&DispatchCommand::host_event(99));
+    check_stopped(&mut rig, Kernel::Dispatch, Fault::UnknownCommand, 0x77, 0x1_B000);
+    let core = NocXy::new(16, 3);
+    let words = [0x1_9790, 0x1_9794, 0x1_9798, 0x1_979C].map(|at| rig.l1(core, at));
+    assert_eq!(words, [0xFD02_0001, 0x77, 0x1_B000, 1]);
+    let_go(&mut rig, Kernel::Dispatch);
+    rig.finish();
+    rig.terminate();
+}
+
+#[test]
+fn every_command_that_the_dispatcher_cannot_obey_stops_it() {
+    let packed = |count: u16, flags: u8, size: u16, index: u16| {
+        let header = cmd::WritePacked {
+            cmd_id: 5,
+            flags,
+            count: count.into(),
+            write_offset_index: index.into(),
+            size: size.into(),
+            ..Default::default()
+        };
+        header.as_bytes().to_vec()
+    };
+    let large = |count: u16, alignment: u16| {
+        let header =
+            cmd::WritePackedLarge { cmd_id: 6, count: count.into(), alignment: alignment.into(), ..Default::default() };
+        header.as_bytes().to_vec()
+    };
+    let go = |stream: u32, first: u8, count: u8| {
+        let header = cmd::SendGoSignal {
+            cmd_id: 14,
+            multicast_go_offset: 0xFF,
+            noc_data_start_index: first,
+            num_unicast_txns: count,
+            wait_stream: stream.into(),
+            ..Default::default()
+        };
+        header.as_bytes().to_vec()
+    };
+    let paged = cmd::WritePaged { cmd_id: 4, pages: 1.into(), ..Default::default() };
+    let short = cmd::WriteHost { cmd_id: 3, length: 15.into(), ..Default::default() };
+    let stream = cmd::Wait { cmd_id: 7, flags: 8, stream: 64.into(), ..Default::default() };
+    let offsets = cmd::SetWriteOffset { cmd_id: 12, offset_count: 5, ..Default::default() };
+    let targets = cmd::SetGoSignalNocData { cmd_id: 17, num_words: 257.into(), ..Default::default() };
+    let notify = cmd::NotifySubordinateGoSignal { cmd_id: 15, index_bitmask: 0x100.into(), ..Default::default() };
+    let cases = [
+        (vec![0; 16], Fault::UnknownCommand, 0),
+        (vec![19; 16], Fault::UnknownCommand, 19),
+        (vec![255; 4000], Fault::UnknownCommand, 255),
+        (packed(119, 0, 16, 0), Fault::TooMany, 119),
+        (packed(60, 1, 16, 0), Fault::TooMany, 60),
+        (packed(1, 0, 0, 0), Fault::BadSize, 0),
+        (packed(0, 0, 16, 0), Fault::BadSize, 0),
+        (large(36, 16), Fault::TooMany, 36),
+        (large(1, 3), Fault::BadSize, 3),
+        (large(1, 0), Fault::BadSize, 0),
+        (go(64, 0, 0), Fault::BadIndex, 64),
+        (go(48, 200, 57), Fault::TooMany, 257),
+        (paged.as_bytes().to_vec(), Fault::BadSize, 0),
+        (short.as_bytes().to_vec(), Fault::BadSize, 15),
+        (stream.as_bytes().to_vec(), Fault::BadIndex, 64),
+        (offsets.as_bytes().to_vec(), Fault::TooMany, 5),
+        (targets.as_bytes().to_vec(), Fault::TooMany, 257),
+        (notify.as_bytes().to_vec(), Fault::BadIndex, 0x100),
+    ];
+    let mut rig = Rig::boot(Board::P100);
+    for (payload, fault, detail) in cases {
+        let address = rig.dispatch_address();
+        rig.raw(&payload);
+        check_stopped(&mut rig, Kernel::Dispatch, fault, detail, address);
+        let_go(&mut rig, Kernel::Dispatch);
+    }
+    rig.finish();
+    rig.terminate();
+}
+
+/// A write offset that does not exist; let go, the write is done without one.
+#[test]
+fn a_write_offset_out_of_range_stops_the_dispatcher() {
+    let mut rig = Rig::boot(Board::P100);
+    let mut random = Random::new(Board::P100, 15);
+    // Where the index lies in each header.
+    let forms = [(Form::LinearUnicast, 2), (Form::PackedUnicast, 4), (Form::PackedLarge, 6)];
+    for (form, at) in forms {
+        let command = random.write(form, 5000);
+        let mut bytes = command.to_bytes().unwrap();
+        bytes[at] = 4;
+        let address = rig.dispatch_address();
+        rig.raw(&bytes);
+        check_stopped(&mut rig, Kernel::Dispatch, Fault::BadIndex, 4, address);
+        // All offsets are zero.
+        rig.shadow.apply(&command);
+        let_go(&mut rig, Kernel::Dispatch);
+    }
+    rig.finish();
+    rig.terminate();
+}
+
+/// A completion pointer that names no host memory is not written through.
+#[test]
+fn a_completion_pointer_to_nowhere_stops_the_dispatcher() {
+    let mut rig = Rig::boot(Board::P100);
+    let core = rig.board.dispatch_core();
+    rig.poke(core, dispatch_core::COMPLETION_Q_WR_PTR, 0x8000_0001);
+    rig.settle();
+    let address = rig.dispatch_address();
+    rig.send(&DispatchCommand::host_event(1));
+    check_stopped(&mut rig, Kernel::Dispatch, Fault::BadCompletionPointer, 0x8000_0001, address);
+}
+
+#[test]
+fn every_command_that_the_subordinate_cannot_obey_stops_it() {
+    let sems = cmd::SetNumWorkerSems { cmd_id: 16, num_worker_sems: 9.into(), ..Default::default() };
+    let targets = cmd::SetGoSignalNocData { cmd_id: 17, num_words: 257.into(), ..Default::default() };
+    let go = |stream: u32, first: u8, count: u8| {
+        let header = cmd::SendGoSignal {
+            cmd_id: 14,
+            multicast_go_offset: 0xFF,
+            noc_data_start_index: first,
+            num_unicast_txns: count,
+            wait_stream: stream.into(),
+            ..Default::default()
+        };
+        header.as_bytes().to_vec()
+    };
+    let cases = [
+        (vec![0x55; 16], Fault::UnknownCommand, 0x55),
+        // Writes are the dispatcher's.
+        (vec![1; 32], Fault::UnknownCommand, 1),
+        (sems.as_bytes().to_vec(), Fault::TooMany, 9),
+        (targets.as_bytes().to_vec(), Fault::TooMany, 257),
+        (go(47, 0, 0), Fault::BadIndex, 47),
+        (go(56, 0, 0), Fault::BadIndex, 56),
+        (go(48, 255, 2), Fault::TooMany, 257),
+    ];
+    let mut rig = Rig::boot(Board::P150);
+    for (payload, fault, detail) in cases {
+        let address = rig.subordinate_address();
+        rig.raw_subordinate(&payload);
+        check_stopped(&mut rig, Kernel::DispatchS, fault, detail, address);
+        let_go(&mut rig, Kernel::DispatchS);
+    }
+    rig.finish();
+    rig.terminate();
+}
+
+/// A record of `size` bytes with a relay header of these fields.
+fn relay(dispatcher_type: u8, length: u32, stride: u32, size: usize) -> Vec<u8> {
+    let (length, stride) = (length.into(), stride.into());
+    let header = RelayInline { cmd_id: 5, dispatcher_type, length, stride, ..Default::default() };
+    let mut record = header.as_bytes().to_vec();
+    record.resize(size, 0);
+    record
+}
+
+#[test]
+fn every_record_that_the_prefetcher_cannot_obey_stops_it() {
+    let bare = |id: u8| {
+        let mut record = BareCmd { cmd_id: id, ..Default::default() }.as_bytes().to_vec();
+        record.resize(64, 0);
+        record
+    };
+    let cases = [
+        (bare(0), Fault::UnknownCommand, 0),
+        (bare(15), Fault::UnknownCommand, 15),
+        // Commands of prefetchers that this one is not.
+        (bare(PrefetchCmdId::RelayLinearH as u8), Fault::UnknownCommand, 2),
+        (relay(0, 16, 0, 64), Fault::BadStride, 0),
+        (relay(0, 16, 16, 64), Fault::BadStride, 16),
+        (relay(0, 16, 128, 64), Fault::BadStride, 128),
+        (relay(0, 65, 64, 64), Fault::BadStride, 64),
+        (relay(0, u32::MAX, 64, 64), Fault::BadStride, 64),
+        (relay(9, 16, 64, 64), Fault::UnknownDispatcher, 9),
+    ];
+    let mut rig = Rig::boot(Board::P100);
+    for (record, fault, detail) in cases {
+        let address = CMDDAT_Q.base() + rig.cmddat_place(64);
+        rig.raw_prefetch(&record);
+        check_stopped(&mut rig, Kernel::Prefetch, fault, detail, address);
+        let_go(&mut rig, Kernel::Prefetch);
+    }
+    rig.finish();
+    rig.terminate();
+}
+
+/// More than the dispatch ring can ever take at once, in relays without a flush.
+#[test]
+fn a_command_longer_than_the_ring_stops_the_prefetcher() {
+    let mut rig = Rig::boot(Board::P100);
+    rig.raw_open(&vec![1; 40 * 4096]);
+    let address = CMDDAT_Q.base() + rig.cmddat_place(26 * 4096 + 64) + 16;
+    rig.raw_open(&vec![1; 26 * 4096]);
+    check_stopped(&mut rig, Kernel::Prefetch, Fault::RelayTooLong, 26 * 4096, address);
+}
+
+/// Entries that name no record of ours.
+#[test]
+fn entries_that_name_no_record_stop_the_prefetcher() {
+    for (entry, fault) in [(0x4001, Fault::RecordTooLong), (PREFETCH_Q_STALL_BIT | 4, Fault::StallEntry)] {
+        let mut rig = Rig::boot(Board::P100);
+        rig.record(&[0; 64], Some(entry));
+        check_stopped(&mut rig, Kernel::Prefetch, fault, entry.into(), PREFETCH_Q.base());
+    }
+}
+
+/// The accounts themselves: a credit that is lost on the way is found.
+#[test]
+#[should_panic(expected = "pages given back")]
+fn a_lost_credit_is_found() {
+    let mut rig = Rig::boot(Board::P100);
+    for _ in 0..100 {
+        rig.send(&wait(cmd::WaitFlags::BARRIER, 0, 0, 0));
+    }
+    rig.event();
+    rig.settle();
+    let core = rig.board.prefetch_core();
+    let at = SEM_DISPATCH_PAGES.addr(WORKER.kernel_config + SEMAPHORE_OFFSET);
+    let credits = rig.l1(core, at);
+    rig.poke(core, at, credits - 1);
+    rig.finish();
+}

@@ -1,0 +1,566 @@
+//! A chip whose dispatch cores run our firmware, and a host that sends any record it likes.
+//!
+//! [`Device`](tilework_runtime::Device) sends what programs need. This host also sends split relays, commands of other variants, bytes that are
+//! no command and entries that name no record, so it owns the card itself. Start-up is the device's, step by step (facts, "Host start-up of a
+//! card"), with the same firmware and kernels.
+
+use crate::shadow::Shadow;
+use std::collections::VecDeque;
+use tilework_abi::board::{self, Board, DramMap};
+use tilework_abi::cb;
+use tilework_abi::cq::dispatch::WaitFlags;
+use tilework_abi::cq::layout::prefetch_core::{
+    CMDDAT_Q, PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE, SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES,
+};
+use tilework_abi::cq::layout::{
+    HOST_REGION_NOC_BASE, KERNEL_TEXT_OFFSET, PAGE_SIZE, PageRing, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host,
+    prefetch_core,
+};
+use tilework_abi::cq::prefetch::DispatcherSelect;
+use tilework_abi::cq::status::{Kernel, decode_error, word};
+use tilework_abi::l1::WORKER;
+use tilework_abi::msg::{GoMsg, LaunchMsg, MODE_HOST, RUN_DONE, RUN_GO, RUN_INIT, RtaOffset};
+use tilework_abi::noc::NocXy;
+use tilework_abi::tensix::Processor;
+use tilework_cq::dispatch::Wait;
+use tilework_cq::issue::QueueError;
+use tilework_cq::prefetch::Inline;
+use tilework_cq::{CompletionFifo, DispatchCommand, IssueQueue, PrefetchCommand, PrefetchPort, Record, relay_inline};
+use tilework_driver::{Card, DriverError, Pinned, Target};
+use tilework_runtime::KernelImage;
+use tilework_runtime::device::bank_table;
+use tilework_runtime::prebuilt;
+use tilework_runtime::queue::CommandQueue;
+use tilework_sim::{Chip, ChipConfig};
+use zerocopy::IntoBytes;
+
+/// Cycles between two looks at a word of the device.
+const LOOK_AGAIN: u64 = 2_000;
+/// Cycles in which everything that was sent is done, if nothing is wrong.
+const PATIENCE: u64 = 200_000_000;
+/// Cycles between two looks at whether anything still moves.
+const SETTLE: u64 = 20_000;
+/// Looks after which something moves for ever.
+const SETTLE_LOOKS: u32 = 10_000;
+
+/// The prefetch queue's entries, with a way to write another entry than the record's.
+struct Entries<'a> {
+    card: &'a mut Card<Chip>,
+    core: NocXy,
+    instead: Option<u16>,
+}
+
+impl PrefetchPort for Entries<'_> {
+    type Error = DriverError;
+
+    fn read_slot(&mut self, index: u32) -> Result<u16, DriverError> {
+        let mut entry = [0; 2];
+        self.card.read(&Target::tile(self.core), entry_address(index).into(), &mut entry)?;
+        Ok(u16::from_le_bytes(entry))
+    }
+    fn write_slot(&mut self, index: u32, entry: u16) -> Result<(), DriverError> {
+        let entry = self.instead.unwrap_or(entry);
+        self.card.write(&Target::tile(self.core), entry_address(index).into(), &entry.to_le_bytes())
+    }
+}
+
+/// Address of entry `index` of the prefetch queue.
+fn entry_address(index: u32) -> u32 {
+    PREFETCH_Q.base() + index * PREFETCH_Q_ENTRY_SIZE
+}
+
+/// What one ring of the dispatch core has been sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sent {
+    /// Pages that were flushed.
+    pub pages: u32,
+    /// Bytes behind the last flush.
+    open: u32,
+    /// Commands.
+    pub commands: u32,
+}
+
+impl Sent {
+    fn append(&mut self, ring: PageRing, bytes: u32, flush: bool) {
+        self.open += bytes;
+        if flush {
+            self.pages += ring.pages_for(self.open);
+            self.open = 0;
+            self.commands += 1;
+        }
+    }
+}
+
+/// The chip, the host's side of its command queue, and what must come of everything that was sent.
+pub struct Rig {
+    pub board: Board,
+    pub card: Card<Chip>,
+    pub region: Pinned,
+    pub shadow: Shadow,
+    issue: IssueQueue,
+    fifo: CompletionFifo,
+    /// Pages that the completion FIFO will show, oldest first, each with its used bytes.
+    expected: VecDeque<Vec<u8>>,
+    events: u32,
+    /// What the dispatcher was sent.
+    pub dispatch: Sent,
+    /// What the subordinate was sent.
+    pub subordinate: Sent,
+    prefetch_commands: u32,
+    /// Offset in the command data queue behind the newest record.
+    cmddat: u32,
+    /// Address of the newest record's entry, and of the end of its bytes in host memory.
+    last: (u32, u32),
+    /// How often the issue region was started again.
+    issue_wraps: u32,
+}
+
+impl Rig {
+    /// Boots `board` and starts the command queue.
+    pub fn boot(board: Board) -> Self {
+        let mut card = Card::open(Chip::new(ChipConfig::new(board)).unwrap()).unwrap();
+        boot_tiles(&mut card, board);
+        let region = card.pin(host::REGION_SIZE as usize, HOST_REGION_NOC_BASE.into()).unwrap();
+        CommandQueue::new(board, region, false).initialise(&mut card).unwrap();
+        let kernels = prebuilt::cq_kernels().unwrap();
+        let (prefetch, dispatch) = (board.prefetch_core(), board.dispatch_core());
+        start_core(&mut card, board, prefetch, &prefetch_core::SEM_INIT, &[(Processor::Brisc, &kernels.prefetch)]);
+        let both = [(Processor::Brisc, &*kernels.dispatch), (Processor::Ncrisc, &*kernels.dispatch_s)];
+        start_core(&mut card, board, dispatch, &dispatch_core::SEM_INIT, &both);
+        card.link_mut().run(SETTLE).unwrap();
+        Self {
+            board,
+            card,
+            region,
+            shadow: Shadow::new(board),
+            issue: IssueQueue::default(),
+            fifo: CompletionFifo::default(),
+            expected: VecDeque::new(),
+            events: 0,
+            dispatch: Sent::default(),
+            subordinate: Sent::default(),
+            prefetch_commands: 0,
+            cmddat: 0,
+            last: (PREFETCH_Q.end(), host::ISSUE.noc_addr()),
+            issue_wraps: 0,
+        }
+    }
+
+    // ---- words -------------------------------------------------------------------------------------------------------------------
+
+    /// A word of a tile's L1, as it is now.
+    pub fn l1(&self, tile: NocXy, address: u32) -> u32 {
+        let at = address as usize;
+        let l1 = self.card.link().tile(tile).unwrap().l1();
+        u32::from_le_bytes(l1[at..at + 4].try_into().unwrap())
+    }
+    /// Writes a word of a tile from outside.
+    pub fn poke(&mut self, tile: NocXy, address: u32, value: u32) {
+        self.card.write32(&Target::tile(tile), address.into(), value).unwrap();
+    }
+    /// A word of the dispatch core that nothing uses.
+    pub fn spare_word(&self) -> u32 {
+        dispatch_core::DISPATCH_S_CB.end() + 0x40
+    }
+    /// Lets cycles pass until nothing moves any more.
+    pub fn settle(&mut self) {
+        for _ in 0..SETTLE_LOOKS {
+            if let Err(error) = self.card.link_mut().run(SETTLE) {
+                self.die(&error.to_string());
+            }
+            if self.card.link().is_quiet() {
+                return;
+            }
+        }
+        self.die("something moves for ever");
+    }
+    /// Semaphore `id` of `core`.
+    pub fn semaphore(&self, core: NocXy, id: SemaphoreId) -> u32 {
+        self.l1(core, id.addr(WORKER.kernel_config + SEMAPHORE_OFFSET))
+    }
+    /// The word `field` of a kernel's status block.
+    pub fn status(&self, kernel: Kernel, field: u32) -> u32 {
+        self.l1(self.core_of(kernel), kernel.status() + field)
+    }
+    /// The core that runs `kernel`.
+    pub fn core_of(&self, kernel: Kernel) -> NocXy {
+        match kernel {
+            Kernel::Prefetch => self.board.prefetch_core(),
+            Kernel::Dispatch | Kernel::DispatchS => self.board.dispatch_core(),
+        }
+    }
+
+    // ---- records -----------------------------------------------------------------------------------------------------------------
+
+    /// Offset in the command data queue at which a record of `bytes` will lie: behind the newest, or at the start.
+    pub fn cmddat_place(&self, bytes: u32) -> u32 {
+        if self.cmddat + bytes > CMDDAT_Q.region().size() { 0 } else { self.cmddat }
+    }
+    /// Offset in the command data queue behind the newest record.
+    pub fn cmddat(&self) -> u32 {
+        self.cmddat
+    }
+    /// How often the issue region was started again.
+    pub fn issue_wraps(&self) -> u32 {
+        self.issue_wraps
+    }
+    /// Pages of the dispatch ring that the prefetcher may still fill once everything sent was relayed.
+    pub fn free_pages(&self) -> u32 {
+        self.semaphore(self.board.prefetch_core(), SEM_DISPATCH_PAGES).wrapping_sub(self.dispatch.pages)
+    }
+    /// L1 address of the dispatcher's next command.
+    pub fn dispatch_address(&self) -> u32 {
+        let ring = dispatch_core::DISPATCH_CB;
+        ring.base() + self.dispatch.pages % ring.pages() * ring.page_size()
+    }
+    /// L1 address of the subordinate's next command.
+    pub fn subordinate_address(&self) -> u32 {
+        let ring = dispatch_core::DISPATCH_S_CB;
+        ring.base() + self.subordinate.pages % ring.pages() * ring.page_size()
+    }
+
+    /// Puts a record of any bytes into the queue if there is room; `instead` replaces its entry.
+    pub fn try_record(&mut self, bytes: &[u8], instead: Option<u16>) -> bool {
+        // The queue's account wants a record; only its size matters, the bytes are ours.
+        let record = relay_inline(&vec![0; bytes.len() - 16]).unwrap();
+        assert_eq!(record.bytes().len(), bytes.len(), "a record is a multiple of 64 bytes");
+        let mut entries = Entries { card: &mut self.card, core: self.board.prefetch_core(), instead };
+        let prepared = match self.issue.prepare(&mut entries, &record) {
+            Ok(prepared) => prepared,
+            Err(QueueError::Blocked { .. }) => return false,
+            Err(error) => panic!("{error}"),
+        };
+        let offset = prepared.placement.offset;
+        self.issue_wraps += u32::from(prepared.placement.wrapped);
+        self.region.write(entries.card.link_mut(), (host::ISSUE.offset() + offset).into(), bytes).unwrap();
+        let index = self.issue.publish(&mut entries, prepared).unwrap();
+        self.cmddat = self.cmddat_place(record.size()) + record.size();
+        self.last = (entry_address(index), host::ISSUE.noc_addr() + offset + record.size());
+        true
+    }
+
+    /// Puts a record of any bytes into the queue; reads completion pages while there is no room.
+    pub fn record(&mut self, bytes: &[u8], instead: Option<u16>) {
+        while !self.try_record(bytes, instead) {
+            let quiet = self.card.link().is_quiet();
+            let before = self.expected.len();
+            self.collect();
+            if quiet && before == self.expected.len() {
+                self.die("the queue is full and nothing moves");
+            }
+            self.card.link_mut().run(LOOK_AGAIN).unwrap();
+        }
+    }
+
+    fn relay(&mut self, dispatcher: DispatcherSelect, payload: &[u8], flush: bool) -> Vec<u8> {
+        let bytes = payload.len() as u32;
+        match dispatcher {
+            DispatcherSelect::Master => self.dispatch.append(dispatch_core::DISPATCH_CB, bytes, flush),
+            DispatcherSelect::Subordinate => self.subordinate.append(dispatch_core::DISPATCH_S_CB, bytes, flush),
+        }
+        self.prefetch_commands += 1;
+        let inline = Inline { dispatcher, payload: payload.to_vec() };
+        let command = match flush {
+            true => PrefetchCommand::RelayInline(inline),
+            false => PrefetchCommand::RelayInlineNoflush(inline),
+        };
+        Record::new(&command).unwrap().bytes().to_vec()
+    }
+
+    /// Sends the bytes of one dispatch command, whatever they are.
+    pub fn raw(&mut self, payload: &[u8]) {
+        let record = self.relay(DispatcherSelect::Master, payload, true);
+        self.record(&record, None);
+    }
+    /// Notes what a command must do and returns its bytes.
+    fn note(&mut self, command: &DispatchCommand) -> Vec<u8> {
+        let bytes = command.to_bytes().unwrap();
+        if matches!(command, DispatchCommand::WriteHost(_)) {
+            self.expected.extend(bytes.chunks(PAGE_SIZE as usize).map(<[u8]>::to_vec));
+        }
+        self.shadow.apply(command);
+        bytes
+    }
+    /// Sends a command to the dispatcher.
+    pub fn send(&mut self, command: &DispatchCommand) {
+        let bytes = self.note(command);
+        self.raw(&bytes);
+    }
+    /// Sends a command if there is room for its record.
+    pub fn try_send(&mut self, command: &DispatchCommand) -> bool {
+        let before = (self.dispatch, self.prefetch_commands);
+        let payload = command.to_bytes().unwrap();
+        let record = self.relay(DispatcherSelect::Master, &payload, true);
+        let sent = self.try_record(&record, None);
+        if sent {
+            self.note(command);
+        } else {
+            (self.dispatch, self.prefetch_commands) = before;
+        }
+        sent
+    }
+    /// Sends a command to the dispatcher in several relays, all but the last without a flush, cut at `cuts`; in one record when
+    /// `together`.
+    pub fn send_cut(&mut self, command: &DispatchCommand, cuts: &[usize], together: bool) {
+        let bytes = self.note(command);
+        let mut records = Vec::new();
+        let mut from = 0;
+        for &to in cuts.iter().chain([&bytes.len()]) {
+            records.push(self.relay(DispatcherSelect::Master, &bytes[from..to], to == bytes.len()));
+            from = to;
+        }
+        if together {
+            self.record(&records.concat(), None);
+        } else {
+            records.iter().for_each(|record| self.record(record, None));
+        }
+    }
+    /// Sends the first part of a command whose rest follows with [`Rig::raw`].
+    pub fn raw_open(&mut self, payload: &[u8]) {
+        let record = self.relay(DispatcherSelect::Master, payload, false);
+        self.record(&record, None);
+    }
+    /// Sends a command to the subordinate.
+    pub fn send_subordinate(&mut self, command: &DispatchCommand) {
+        self.raw_subordinate(&command.to_bytes().unwrap());
+    }
+    /// Sends the bytes of one command to the subordinate.
+    pub fn raw_subordinate(&mut self, payload: &[u8]) {
+        let record = self.relay(DispatcherSelect::Subordinate, payload, true);
+        self.record(&record, None);
+    }
+    /// Sends a command of the prefetcher that relays nothing.
+    pub fn prefetch(&mut self, command: &PrefetchCommand) {
+        let record = Record::new(command).unwrap();
+        self.raw_prefetch(record.bytes());
+    }
+    /// Sends a record that is one prefetch command which relays nothing.
+    pub fn raw_prefetch(&mut self, bytes: &[u8]) {
+        self.prefetch_commands += 1;
+        self.record(bytes, None);
+    }
+    /// Sends a barrier that notifies the prefetcher, and the stall that waits for it.
+    pub fn stall(&mut self) {
+        self.send(&wait(WaitFlags::BARRIER | WaitFlags::NOTIFY_PREFETCH, 0, 0, 0));
+        self.prefetch(&PrefetchCommand::Stall);
+    }
+
+    // ---- completions -------------------------------------------------------------------------------------------------------------
+
+    /// Pages of the completion FIFO that are ready.
+    pub fn ready_pages(&mut self) -> u32 {
+        let written = self.region.read32(self.card.link_mut(), host::CQ_WR.offset().into()).unwrap();
+        self.fifo.observe(written).unwrap()
+    }
+    /// Pages that have yet to come.
+    pub fn pages_expected(&self) -> usize {
+        self.expected.len()
+    }
+    /// Reads and checks the completion pages that are ready.
+    pub fn collect(&mut self) {
+        let ready = self.ready_pages();
+        for n in 0..ready {
+            let expected = self.expected.pop_front().expect("a completion page that nobody asked for");
+            let offset = self.fifo.host_offset(n).unwrap();
+            let mut page = vec![0; expected.len()];
+            self.region.read(self.card.link_mut(), offset.into(), &mut page).unwrap();
+            assert!(
+                page == expected,
+                "completion page at {offset:#x} differs: {:x?}",
+                first_difference(&page, &expected)
+            );
+        }
+        if ready != 0 {
+            let read = self.fifo.release(ready).unwrap();
+            self.poke(self.board.dispatch_core(), dispatch_core::COMPLETION_Q_RD_PTR, read);
+            self.region.write32(self.card.link_mut(), host::CQ_RD.offset().into(), read).unwrap();
+        }
+    }
+    /// Sends an event and waits until it and everything before it has come.
+    pub fn event(&mut self) {
+        self.events += 1;
+        self.send(&DispatchCommand::host_event(self.events));
+        self.wait_all();
+    }
+    /// Waits until every completion page has come.
+    pub fn wait_all(&mut self) {
+        let at = u64::from(host::CQ_WR.offset());
+        loop {
+            let seen = self.region.read32(self.card.link_mut(), at).unwrap();
+            self.collect();
+            if self.expected.is_empty() {
+                return;
+            }
+            if let Err(error) = self.region.wait_change(self.card.link_mut(), at, seen, PATIENCE) {
+                self.die(&error.to_string());
+            }
+        }
+    }
+
+    // ---- checks ------------------------------------------------------------------------------------------------------------------
+
+    /// Ends a stream: everything has arrived, nothing else was written, and no credit is lost.
+    pub fn finish(&mut self) {
+        self.event();
+        self.settle();
+        self.shadow.check(&mut self.card);
+        self.check_credits();
+        self.check_progress();
+    }
+
+    /// Credits are conserved: what was sent is filled, and what is not given back is at most the block being read and the one before it
+    /// (tt-metal#37233).
+    pub fn check_credits(&self) {
+        let (prefetch, dispatch) = (self.board.prefetch_core(), self.board.dispatch_core());
+        let ring = dispatch_core::DISPATCH_CB;
+        let filled = self.semaphore(dispatch, dispatch_core::SEM_CB_PAGES);
+        assert_eq!(filled, self.dispatch.pages, "pages released to the dispatcher");
+        let given_back = self.semaphore(prefetch, SEM_DISPATCH_PAGES).wrapping_sub(ring.pages());
+        let block = ring.pages_per_block();
+        assert!(given_back.is_multiple_of(block), "{given_back} pages given back");
+        let held = filled.wrapping_sub(given_back);
+        assert!(held <= 2 * block, "{held} of {filled} pages held by the dispatcher");
+        let filled = self.semaphore(dispatch, dispatch_core::SEM_S_CB_PAGES);
+        assert_eq!(filled, self.subordinate.pages, "pages released to the subordinate");
+        let credits = self.semaphore(prefetch, SEM_DISPATCH_S_PAGES);
+        assert_eq!(credits, filled.wrapping_add(dispatch_core::DISPATCH_S_CB.pages()), "the subordinate's credits");
+    }
+
+    /// Every command was executed once, none failed, and the prefetcher says where it is.
+    pub fn check_progress(&self) {
+        let sent = [self.prefetch_commands, self.dispatch.commands, self.subordinate.commands];
+        for (kernel, sent) in Kernel::ALL.into_iter().zip(sent) {
+            assert_eq!(self.status(kernel, word::ERROR), 0, "{}", kernel.name());
+            assert_eq!(self.status(kernel, word::COMMANDS), sent, "commands of {}", kernel.name());
+        }
+        let prefetch = self.board.prefetch_core();
+        assert_eq!(self.l1(prefetch, prefetch_core::PREFETCH_Q_RD_PTR), self.last.0, "the entry last taken");
+        assert_eq!(
+            self.l1(prefetch, prefetch_core::PREFETCH_Q_PCIE_RD_PTR),
+            self.last.1,
+            "the end of the record last read"
+        );
+        let l1 = self.card.link().tile(prefetch).unwrap().l1();
+        let entries = &l1[PREFETCH_Q.base() as usize..PREFETCH_Q.end() as usize];
+        assert!(entries.iter().all(|&b| b == 0), "entries are left in the prefetch queue");
+    }
+
+    /// Ends all three kernels and checks that every page came back and every kernel returned.
+    pub fn terminate(mut self) {
+        self.send(&DispatchCommand::Terminate);
+        self.send_subordinate(&DispatchCommand::Terminate);
+        self.prefetch(&PrefetchCommand::Terminate);
+        self.settle();
+        let (prefetch, dispatch) = (self.board.prefetch_core(), self.board.dispatch_core());
+        let credits = self.semaphore(prefetch, SEM_DISPATCH_PAGES);
+        assert_eq!(
+            credits,
+            self.dispatch.pages.wrapping_add(dispatch_core::DISPATCH_CB.pages()),
+            "all credits are back"
+        );
+        let credits = self.semaphore(prefetch, SEM_DISPATCH_S_PAGES);
+        assert_eq!(credits, self.subordinate.pages.wrapping_add(dispatch_core::DISPATCH_S_CB.pages()));
+        for core in [prefetch, dispatch] {
+            let signal = self.l1(core, WORKER.go).to_le_bytes()[3];
+            assert_eq!(signal, RUN_DONE, "the kernels of {core} have not returned");
+        }
+        self.check_progress();
+        self.shadow.check(&mut self.card);
+    }
+
+    /// Panics with what the three kernels say and who waits where.
+    pub fn die(&self, why: &str) -> ! {
+        let mut text = format!("{why}\n");
+        for kernel in Kernel::ALL {
+            let words = [word::ERROR, word::DETAIL, word::ADDRESS, word::COMMANDS].map(|f| self.status(kernel, f));
+            let error = decode_error(words[0]).map(|(_, fault)| fault.message());
+            text += &format!("{}: {words:x?} {error:?}\n", kernel.name());
+        }
+        for waiting in self.card.link().waiting() {
+            if [self.board.prefetch_core(), self.board.dispatch_core()].contains(&waiting.tile) {
+                text += &format!("{} {} at {:#x}: {:x?}\n", waiting.tile, waiting.core, waiting.pc, waiting.watched);
+            }
+        }
+        text += &format!("sent: {:?}, {:?}, {} pages expected", self.dispatch, self.subordinate, self.expected.len());
+        panic!("{text}");
+    }
+}
+
+/// A `WAIT` with these fields.
+pub fn wait(flags: WaitFlags, stream: u16, addr: u32, count: u32) -> DispatchCommand {
+    DispatchCommand::Wait(Wait { flags, stream, addr, count })
+}
+
+/// Where two runs of bytes differ first, and how.
+pub fn first_difference(found: &[u8], expected: &[u8]) -> Option<(usize, u8, u8)> {
+    let at = found.iter().zip(expected).position(|(a, b)| a != b)?;
+    Some((at, found[at], expected[at]))
+}
+
+/// Worker firmware on all tiles.
+fn boot_tiles(card: &mut Card<Chip>, board: Board) {
+    let tiles: Vec<NocXy> = board.tensix_tiles().collect();
+    let firmware = prebuilt::worker_firmware(&WORKER).unwrap();
+    let dram = DramMap::new(card.telemetry().unwrap().harvested_dram().unwrap());
+    card.hold(&tiles).unwrap();
+    for image in &firmware {
+        for (address, bytes) in image.segments() {
+            card.write_all(&tiles, address.into(), bytes).unwrap();
+        }
+    }
+    let to = firmware[Processor::Brisc.index()].entry();
+    let jump = (to & 0x10_0000) << 11 | (to & 0x7FE) << 20 | (to & 0x800) << 9 | (to & 0xF_F000) | 0x6F;
+    card.write_all(&tiles, 0, &jump.to_le_bytes()).unwrap();
+    card.write_all(&tiles, WORKER.go.into(), &GoMsg::signal(RUN_INIT).word().to_le_bytes()).unwrap();
+    card.write_all(&tiles, WORKER.bank_table.into(), &bank_table(&dram, board.worker_columns())).unwrap();
+    let others = [Processor::Ncrisc, Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
+    card.reset_pcs(&tiles, &others.map(|p| (p, firmware[p.index()].entry()))).unwrap();
+    card.release_brisc(&tiles).unwrap();
+    let mut rounds = 0;
+    for &tile in &tiles {
+        while card.read32(&Target::tile(tile), WORKER.go.into()).unwrap().to_le_bytes()[3] != RUN_DONE {
+            rounds += 1;
+            assert!(rounds < 10_000, "{tile} does not start");
+            card.link_mut().run(LOOK_AGAIN).unwrap();
+        }
+    }
+}
+
+/// One core of the command queue: arguments, semaphores, kernels, launch and go.
+fn start_core(
+    card: &mut Card<Chip>,
+    board: Board,
+    core: NocXy,
+    semaphores: &[u32],
+    kernels: &[(Processor, &KernelImage)],
+) {
+    let (base, target) = (WORKER.kernel_config, Target::tile(core));
+    let mut image = vec![0; KERNEL_TEXT_OFFSET as usize];
+    let peers = board.prefetch_core().encode() | board.dispatch_core().encode() << 16;
+    image[..4].copy_from_slice(&peers.to_le_bytes());
+    image[4..8].copy_from_slice(&board::PCIE.encode().to_le_bytes());
+    for (id, value) in semaphores.iter().enumerate() {
+        let at = SemaphoreId(id as u32).addr(SEMAPHORE_OFFSET) as usize;
+        image[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    card.write(&target, base.into(), &image).unwrap();
+    let mut launch = LaunchMsg {
+        kernel_config_base: [base.into(); 3],
+        sem_offset: [(SEMAPHORE_OFFSET as u16).into(), 0.into(), 0.into()],
+        mode: MODE_HOST,
+        min_remote_cb_start_index: cb::COUNT as u8,
+        ..LaunchMsg::default()
+    };
+    launch.rta_offset[0] = RtaOffset { rta: 0.into(), crta: 16.into() };
+    let (mut offset, mut enables) = (KERNEL_TEXT_OFFSET, 0);
+    for &(processor, kernel) in kernels {
+        let text = kernel.relocate(base + offset).unwrap();
+        card.write(&target, (base + offset).into(), &text).unwrap();
+        launch.kernel_text_offset[processor.index()] = offset.into();
+        enables |= 1 << processor.index();
+        offset = (offset + kernel.size()).next_multiple_of(16);
+    }
+    launch.enables = enables.into();
+    card.write(&target, WORKER.launch.into(), launch.as_bytes()).unwrap();
+    card.write32(&target, WORKER.go.into(), GoMsg::signal(RUN_GO).word()).unwrap();
+}

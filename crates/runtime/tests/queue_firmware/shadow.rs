@@ -1,0 +1,139 @@
+//! What memory must look like: the write commands of seed 001 section 4.2 and 4.3, on plain arrays.
+//!
+//! Nothing here is shared with the firmware or the simulator: a command's fields, and which tile has which coordinates.
+
+use crate::rig::first_difference;
+use std::collections::BTreeMap;
+use tilework_abi::board::Board;
+use tilework_abi::noc::NocXy;
+use tilework_cq::DispatchCommand;
+use tilework_cq::dispatch::{PackedTargets, Packets};
+use tilework_driver::{Card, Target};
+use tilework_sim::Chip;
+
+/// First byte of each worker's L1 that the shadow covers.
+pub const L1_BASE: u32 = 0x40_000;
+/// Bytes of each worker's L1 that it covers.
+pub const L1_BYTES: u32 = 0x60_000;
+/// First byte of each DRAM bank that it covers.
+pub const DRAM_BASE: u32 = 0x10_0000;
+/// Bytes of each DRAM bank that it covers.
+pub const DRAM_BYTES: u32 = 0x8_0000;
+/// Banks of interleaved L1 buffers (facts, "Worker L1").
+pub const L1_BANKS: usize = 110;
+
+/// L1 of all workers, and DRAM.
+pub struct Shadow {
+    board: Board,
+    workers: BTreeMap<NocXy, Vec<u8>>,
+    banks: Vec<Vec<u8>>,
+    offsets: [u32; 4],
+}
+
+impl Shadow {
+    /// All zero, as on a chip that was just powered on.
+    pub fn new(board: Board) -> Self {
+        Self {
+            board,
+            workers: board.workers().map(|w| (w, vec![0; L1_BYTES as usize])).collect(),
+            banks: vec![vec![0; DRAM_BYTES as usize]; board.dram().banks().len()],
+            offsets: [0; 4],
+        }
+    }
+
+    /// The tile of L1 bank `bank`: along the rows of all Tensix columns (seed's system, `build_bank_noc_table`).
+    pub fn l1_bank(board: Board, bank: usize) -> NocXy {
+        let columns = board.worker_columns();
+        NocXy::new(columns[bank % columns.len()], 2 + (bank / columns.len()) as u8)
+    }
+
+    fn store(&mut self, tile: NocXy, address: u32, data: &[u8]) {
+        let l1 = self.workers.get_mut(&tile).unwrap_or_else(|| panic!("{tile} is no worker"));
+        let at = (address - L1_BASE) as usize;
+        l1[at..at + data.len()].copy_from_slice(data);
+    }
+
+    /// Stores in all workers of a rectangle as NoC 1 names it: larger corner first. It must hold `count` of them.
+    fn store_rect(&mut self, rect: u32, count: u32, address: u32, data: &[u8]) {
+        let (high, low) = (NocXy::decode(rect >> 12), NocXy::decode(rect));
+        let inside = |w: &NocXy| (low.x..=high.x).contains(&w.x) && (low.y..=high.y).contains(&w.y);
+        let tiles: Vec<NocXy> = self.board.tensix_tiles().filter(inside).collect();
+        assert_eq!(tiles.len() as u32, count, "recipients of {low} to {high}");
+        for tile in tiles {
+            self.store(tile, address, data);
+        }
+    }
+
+    /// Does what a command must do to memory.
+    pub fn apply(&mut self, command: &DispatchCommand) {
+        match command {
+            DispatchCommand::WriteLinear(write) => {
+                let address = write.addr as u32 + self.offsets[usize::from(write.write_offset_index)];
+                match write.num_mcast_dests {
+                    0 => self.store(NocXy::decode(write.noc_xy), address, &write.data),
+                    n => self.store_rect(write.noc_xy, n.into(), address, &write.data),
+                }
+            }
+            DispatchCommand::WritePaged(write) => {
+                let size = write.page_size;
+                for (page, data) in write.data.chunks(size as usize).enumerate() {
+                    let page = usize::from(write.start_page) + page;
+                    let banks = if write.is_dram { self.banks.len() } else { L1_BANKS };
+                    let address = write.base_addr + (page / banks) as u32 * size;
+                    if write.is_dram {
+                        let at = (address - DRAM_BASE) as usize;
+                        self.banks[page % banks][at..at + data.len()].copy_from_slice(data);
+                    } else {
+                        self.store(Self::l1_bank(self.board, page % banks), address, data);
+                    }
+                }
+            }
+            DispatchCommand::WritePacked(write) => {
+                let address = write.addr + self.offsets[usize::from(write.write_offset_index)];
+                let packet = |i: usize| match &write.packets {
+                    Packets::Shared(packet) => packet,
+                    Packets::PerTarget(packets) => &packets[i],
+                };
+                match &write.targets {
+                    PackedTargets::Unicast(targets) => {
+                        for (i, &xy) in targets.iter().enumerate() {
+                            self.store(NocXy::decode(xy), address, packet(i));
+                        }
+                    }
+                    PackedTargets::Multicast(targets) => {
+                        for (i, &(rect, count)) in targets.iter().enumerate() {
+                            self.store_rect(rect, count, address, packet(i));
+                        }
+                    }
+                }
+            }
+            DispatchCommand::WritePackedLarge(write) => {
+                let offset = self.offsets[usize::from(write.write_offset_index)];
+                for sub in &write.subs {
+                    self.store_rect(sub.noc_xy, sub.num_mcast_dests.into(), sub.addr + offset, &sub.data);
+                }
+            }
+            DispatchCommand::SetWriteOffset { offsets, .. } => self.offsets[..offsets.len()].copy_from_slice(offsets),
+            _ => {}
+        }
+    }
+
+    /// Compares the chip's memory with this.
+    pub fn check(&self, card: &mut Card<Chip>) {
+        for (&tile, expected) in &self.workers {
+            let l1 = card.link().tile(tile).unwrap().l1();
+            let found = &l1[L1_BASE as usize..(L1_BASE + L1_BYTES) as usize];
+            if let Some((at, found, expected)) = first_difference(found, expected) {
+                panic!("L1 of {tile} at {:#x}: found {found:#x}, expected {expected:#x}", L1_BASE as usize + at);
+            }
+        }
+        let dram = self.board.dram();
+        for (bank, expected) in self.banks.iter().enumerate() {
+            let mut found = vec![0; DRAM_BYTES as usize];
+            card.read(&Target::tile(dram.port(bank, 0)), DRAM_BASE.into(), &mut found).unwrap();
+            if let Some((at, found, expected)) = first_difference(&found, expected) {
+                panic!("DRAM bank {bank} at {:#x}: found {found:#x}, expected {expected:#x}", DRAM_BASE as usize + at);
+            }
+        }
+    }
+}
