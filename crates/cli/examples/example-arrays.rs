@@ -1,0 +1,37 @@
+//! Writes the input arrays of the repository's examples: `cargo run -p tilework-cli --example example-arrays`.
+//!
+//! The values come from a fixed generator, so that the files are the same everywhere.
+
+use npyz::WriterBuilder;
+use std::fs::File;
+use std::io::{BufWriter, Result};
+use std::path::Path;
+
+fn main() -> Result<()> {
+    let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"));
+    let mut random = Generator(1);
+    // The first element shows that the addition wraps.
+    let x = std::iter::once(u32::MAX).chain(std::iter::repeat_with(|| random.next()));
+    write(&examples.join("increment/x.npy"), &[300, 128], x)?;
+    let mut random = Generator(2);
+    let x = std::iter::repeat_with(|| (random.next() >> 16) as u16 as i16);
+    write(&examples.join("pipeline/x.npy"), &[37, 32, 32], x)
+}
+
+fn write<T: npyz::AutoSerialize>(path: &Path, shape: &[u64], values: impl Iterator<Item = T>) -> Result<()> {
+    let elements = usize::try_from(shape.iter().product::<u64>()).expect("the examples are small");
+    let file = BufWriter::new(File::create(path)?);
+    let mut writer = npyz::WriteOptions::new().default_dtype().shape(shape).writer(file).begin_nd()?;
+    writer.extend(values.take(elements))?;
+    writer.finish()
+}
+
+/// A linear congruential generator (Numerical Recipes).
+struct Generator(u32);
+
+impl Generator {
+    fn next(&mut self) -> u32 {
+        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        self.0
+    }
+}

@@ -1,0 +1,36 @@
+//! The `tilework` command: arguments, progress, printing. What it runs is in the crates below.
+
+mod args;
+mod array;
+mod board;
+mod cq;
+mod failure;
+mod files;
+mod print;
+mod program;
+mod progress;
+mod report;
+mod run;
+
+use args::{Cli, Command, CqCommand};
+use clap::Parser;
+use failure::Outcome;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match command(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn command(command: Command) -> Outcome<()> {
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::Board { board } => board::show(board.into()),
+        Command::Cq(CqCommand::Decode { file }) => cq::decode(&file),
+    }
+}

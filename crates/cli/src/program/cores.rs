@@ -1,0 +1,189 @@
+//! Which cores each role takes.
+
+use super::schema::{CoreItem, Cores};
+use tilework_abi::board::Board;
+use tilework_abi::noc::NocXy;
+
+/// One role's choice, with the name that messages use.
+pub struct Choice<'a> {
+    /// The role's name.
+    pub role: &'a str,
+    /// What the file says.
+    pub cores: &'a Cores,
+}
+
+/// A choice that cannot be met: the role's position and the reason.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CoreError {
+    /// Position of the role.
+    pub role: usize,
+    /// What was found and what was expected.
+    pub message: String,
+}
+
+/// Gives each role its cores. Lists are served first, then counts in the order of the file from the workers left in board order,
+/// then `rest`. No core belongs to two roles.
+pub fn assign(board: Board, choices: &[Choice<'_>]) -> Result<Vec<Vec<NocXy>>, CoreError> {
+    let workers: Vec<NocXy> = board.workers().collect();
+    let mut taken = Taken { board, choices, cores: vec![Vec::new(); choices.len()], workers: &workers };
+    for (role, choice) in choices.iter().enumerate() {
+        match choice.cores {
+            Cores::All => taken.add(role, &workers)?,
+            Cores::List(items) => taken.list(role, items)?,
+            Cores::Count(_) | Cores::Rest => {}
+        }
+    }
+    for (role, choice) in choices.iter().enumerate() {
+        if let Cores::Count(count) = choice.cores {
+            let free = taken.free();
+            let count =
+                usize::try_from(*count).ok().filter(|&n| n >= 1 && n <= free.len()).ok_or_else(|| CoreError {
+                    role,
+                    message: format!(
+                        "role \"{}\" wants {count} cores; a {} has {} workers, of which {} are free",
+                        choice.role,
+                        board.name(),
+                        workers.len(),
+                        free.len()
+                    ),
+                })?;
+            taken.add(role, &free[..count])?;
+        }
+    }
+    for (role, choice) in choices.iter().enumerate() {
+        if *choice.cores == Cores::Rest {
+            taken.add(role, &taken.free())?;
+        }
+    }
+    match taken.cores.iter().position(Vec::is_empty) {
+        Some(role) => Err(CoreError { role, message: format!("role \"{}\" has no cores", choices[role].role) }),
+        None => Ok(taken.cores),
+    }
+}
+
+struct Taken<'a> {
+    board: Board,
+    choices: &'a [Choice<'a>],
+    cores: Vec<Vec<NocXy>>,
+    workers: &'a [NocXy],
+}
+
+impl Taken<'_> {
+    fn free(&self) -> Vec<NocXy> {
+        self.workers.iter().copied().filter(|core| !self.cores.iter().any(|c| c.contains(core))).collect()
+    }
+
+    fn add(&mut self, role: usize, cores: &[NocXy]) -> Result<(), CoreError> {
+        for &core in cores {
+            if let Some(owner) = self.cores.iter().position(|c| c.contains(&core)) {
+                let message = format!(
+                    "core ({}, {}) of role \"{}\" already belongs to role \"{}\"",
+                    core.x, core.y, self.choices[role].role, self.choices[owner].role
+                );
+                return Err(CoreError { role, message });
+            }
+            self.cores[role].push(core);
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, role: usize, items: &[CoreItem]) -> Result<(), CoreError> {
+        for item in items {
+            match *item {
+                CoreItem::One(xy) => {
+                    let core = self.worker(role, xy)?;
+                    self.add(role, &[core])?;
+                }
+                CoreItem::Rectangle(a, b) => {
+                    let (a, b) = (self.worker(role, a)?, self.worker(role, b)?);
+                    let (xs, ys) = (a.x.min(b.x)..=a.x.max(b.x), a.y.min(b.y)..=a.y.max(b.y));
+                    let inside: Vec<_> =
+                        self.workers.iter().copied().filter(|c| xs.contains(&c.x) && ys.contains(&c.y)).collect();
+                    self.add(role, &inside)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn worker(&self, role: usize, [x, y]: [u64; 2]) -> Result<NocXy, CoreError> {
+        let found = self.workers.iter().copied().find(|c| (u64::from(c.x), u64::from(c.y)) == (x, y));
+        found.ok_or_else(|| {
+            let columns: Vec<_> = self.board.worker_columns().iter().map(u8::to_string).collect();
+            let (prefetch, dispatch) = (self.board.prefetch_core(), self.board.dispatch_core());
+            let is = |core: NocXy| (u64::from(core.x), u64::from(core.y)) == (x, y);
+            let why = if is(prefetch) {
+                "runs the prefetcher".to_owned()
+            } else if is(dispatch) {
+                "runs the dispatcher".to_owned()
+            } else {
+                "is not on the board".to_owned()
+            };
+            let message = format!(
+                "core ({x}, {y}) of role \"{}\" {why}; the workers of a {} have x in {{{}}} and y from {} to {}, without ({}, {}) and ({}, {})",
+                self.choices[role].role,
+                self.board.name(),
+                columns.join(", "),
+                tilework_abi::board::WORKER_Y_FIRST,
+                tilework_abi::board::WORKER_Y_LAST,
+                prefetch.x,
+                prefetch.y,
+                dispatch.x,
+                dispatch.y
+            );
+            CoreError { role, message }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assign_all(board: Board, cores: &[Cores]) -> Result<Vec<Vec<NocXy>>, String> {
+        let names = ["a", "b", "c", "d"];
+        let choices: Vec<_> = cores.iter().zip(names).map(|(cores, role)| Choice { role, cores }).collect();
+        assign(board, &choices).map_err(|e| e.message)
+    }
+
+    #[test]
+    fn all_is_every_worker_of_the_board() {
+        assert_eq!(assign_all(Board::P100, &[Cores::All]).unwrap()[0].len(), 118);
+        assert_eq!(assign_all(Board::P150, &[Cores::All]).unwrap()[0].len(), 138);
+    }
+
+    #[test]
+    fn counts_take_what_lists_leave() {
+        let list = Cores::List(vec![CoreItem::One([1, 3])]);
+        let cores = assign_all(Board::P100, &[Cores::Count(2), list, Cores::Rest]).unwrap();
+        assert_eq!(cores[0], [NocXy::new(1, 2), NocXy::new(1, 4)]);
+        assert_eq!(cores[1], [NocXy::new(1, 3)]);
+        assert_eq!(cores[2].len(), 115);
+    }
+
+    #[test]
+    fn a_rectangle_leaves_out_columns_without_workers() {
+        let cores = assign_all(Board::P100, &[Cores::List(vec![CoreItem::Rectangle([10, 3], [7, 2])])]).unwrap();
+        assert_eq!(cores[0], [NocXy::new(7, 2), NocXy::new(7, 3), NocXy::new(10, 2), NocXy::new(10, 3)]);
+    }
+
+    #[test]
+    fn what_cannot_be_met_is_refused() {
+        let one = |x, y| Cores::List(vec![CoreItem::One([x, y])]);
+        let refused = |cores: &[Cores], reason: &str| {
+            let message = assign_all(Board::P100, cores).unwrap_err();
+            assert!(message.contains(reason), "{message}\nexpected: {reason}");
+        };
+        refused(&[one(8, 2)], "core (8, 2) of role \"a\" is not on the board; the workers of a p100 have x in {1, 2,");
+        refused(&[one(15, 2)], "is not on the board");
+        refused(&[one(1, 99)], "core (1, 99)");
+        refused(&[one(14, 2)], "runs the prefetcher");
+        refused(&[one(14, 3)], "runs the dispatcher");
+        refused(&[one(1, 2), one(1, 2)], "core (1, 2) of role \"b\" already belongs to role \"a\"");
+        refused(&[Cores::All, Cores::Count(1)], "wants 1 cores; a p100 has 118 workers, of which 0 are free");
+        refused(&[Cores::Count(0)], "wants 0 cores");
+        refused(&[Cores::Count(119)], "wants 119 cores");
+        refused(&[Cores::All, Cores::Rest], "role \"b\" has no cores");
+        refused(&[Cores::List(vec![])], "role \"a\" has no cores");
+    }
+}

@@ -1,0 +1,339 @@
+//! The program file as it is written: TOML to plain structures. `docs/program.md` is its description for users.
+//!
+//! Unknown fields are refused. What can be wrong beyond the form keeps its byte range ([`Spanned`]), so that the
+//! checks of [`super::plan`] can point at it.
+
+use super::source::Source;
+use crate::failure::Outcome;
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use std::fmt;
+use toml::Spanned;
+
+/// A program file.
+#[derive(serde::Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramFile {
+    /// The program's name in reports.
+    pub name: Spanned<String>,
+    /// Buffers by name, in the order of the file.
+    #[serde(default)]
+    pub buffers: Buffers,
+    /// Circular buffers.
+    #[serde(default)]
+    pub cb: Vec<Spanned<CbDecl>>,
+    /// Semaphores; their ids are their positions.
+    #[serde(default)]
+    pub semaphores: Vec<Spanned<SemaphoreDecl>>,
+    /// Which cores run which kernels.
+    pub roles: Vec<Spanned<RoleDecl>>,
+    /// Run-time arguments that all cores share.
+    #[serde(default)]
+    pub common_args: CommonArgs,
+}
+
+/// The arguments that all cores share: one list for each of the three argument sets of a launch message.
+#[derive(serde::Deserialize, Debug, Default)]
+#[serde(deny_unknown_fields)]
+pub struct CommonArgs {
+    /// For the BRISC kernels.
+    #[serde(default)]
+    pub brisc: Vec<Spanned<Value>>,
+    /// For the NCRISC kernels.
+    #[serde(default)]
+    pub ncrisc: Vec<Spanned<Value>>,
+    /// For the kernels of the three TRISCs.
+    #[serde(default)]
+    pub trisc: Vec<Spanned<Value>>,
+}
+
+/// What a buffer is for.
+#[derive(serde::Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "lowercase")]
+pub enum Use {
+    /// Filled from an array of the command line before the run.
+    Input,
+    /// Written to a file after the run.
+    Output,
+    /// Neither.
+    Scratch,
+}
+
+/// Where a buffer lives.
+#[derive(serde::Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Location {
+    /// Pages interleaved over the DRAM banks.
+    #[default]
+    Dram,
+    /// The same range in the L1 of every core of the program.
+    L1,
+}
+
+/// A buffer.
+#[derive(serde::Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct BufferDecl {
+    /// Input, output or scratch.
+    #[serde(rename = "use")]
+    pub usage: Spanned<Use>,
+    /// Element type.
+    pub dtype: Option<Spanned<crate::array::Dtype>>,
+    /// Shape: integers or expressions. An input without a shape takes any.
+    pub shape: Option<Spanned<Vec<Spanned<Value>>>>,
+    /// Takes dtype and shape from an earlier buffer.
+    pub like: Option<Spanned<String>>,
+    /// Bytes of a page.
+    pub page_size: Spanned<Value>,
+    /// Where it lives.
+    #[serde(default)]
+    pub location: Location,
+}
+
+/// A circular buffer, on every core of the program.
+#[derive(serde::Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct CbDecl {
+    /// The name that expressions use: `cb.NAME` is the index.
+    pub name: Option<Spanned<String>>,
+    /// Index, 0 to 31.
+    pub index: Spanned<Value>,
+    /// Pages.
+    pub pages: Spanned<Value>,
+    /// Bytes of a page.
+    pub page_size: Spanned<Value>,
+}
+
+/// A semaphore, on every core of the program.
+#[derive(serde::Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct SemaphoreDecl {
+    /// The name that expressions use: `sem.NAME` is the id.
+    pub name: Option<Spanned<String>>,
+    /// The value at the start of the program.
+    #[serde(default)]
+    pub initial: u32,
+}
+
+/// Kernels and the cores that run them.
+#[derive(serde::Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct RoleDecl {
+    /// The name that messages and expressions use.
+    pub name: Option<Spanned<String>>,
+    /// The cores.
+    pub cores: Spanned<Cores>,
+    /// Kernel of the first data-movement core.
+    pub brisc: Option<Spanned<KernelDecl>>,
+    /// Kernel of the second data-movement core.
+    pub ncrisc: Option<Spanned<KernelDecl>>,
+    /// Kernel of the unpack core.
+    pub trisc0: Option<Spanned<KernelDecl>>,
+    /// Kernel of the math core.
+    pub trisc1: Option<Spanned<KernelDecl>>,
+    /// Kernel of the pack core.
+    pub trisc2: Option<Spanned<KernelDecl>>,
+}
+
+/// One kernel of a role.
+#[derive(serde::Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct KernelDecl {
+    /// ELF file relative to the program file, or `prebuilt:NAME`.
+    pub elf: Spanned<String>,
+    /// Run-time arguments, evaluated for each core. The kernels of the three TRISCs share theirs: one of them gives the list.
+    #[serde(default)]
+    pub args: Vec<Spanned<Value>>,
+}
+
+impl ProgramFile {
+    /// Reads the form of a program file.
+    pub fn parse(source: &Source) -> Outcome<Self> {
+        toml::from_str(source.text()).map_err(|e| {
+            let message = e.message().trim_end().replace('\n', "; ");
+            source.error(e.span().unwrap_or(0..0), message)
+        })
+    }
+}
+
+/// The buffers of a program file with their names, in the order of the file.
+#[derive(Debug, Default)]
+pub struct Buffers(pub Vec<(Spanned<String>, Spanned<BufferDecl>)>);
+
+impl<'de> Deserialize<'de> for Buffers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Tables;
+        impl<'de> Visitor<'de> for Tables {
+            type Value = Buffers;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("tables [buffers.NAME]")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Buffers, A::Error> {
+                let mut buffers = Vec::new();
+                while let Some(entry) = map.next_entry::<Spanned<String>, Spanned<BufferDecl>>()? {
+                    buffers.push(entry);
+                }
+                buffers.sort_by_key(|(name, _)| name.span().start);
+                Ok(Buffers(buffers))
+            }
+        }
+        deserializer.deserialize_map(Tables)
+    }
+}
+
+/// A number: an integer, or an expression in a string.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Value {
+    /// Written as an integer.
+    Integer(i64),
+    /// Written as a string, not parsed yet.
+    Expression(String),
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Number;
+        impl Visitor<'_> for Number {
+            type Value = Value;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an integer or an expression in a string")
+            }
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Value, E> {
+                Ok(Value::Integer(value))
+            }
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
+                i64::try_from(value).map(Value::Integer).map_err(|_| E::custom("integer out of range"))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
+                Ok(Value::Expression(text.to_owned()))
+            }
+        }
+        deserializer.deserialize_any(Number)
+    }
+}
+
+/// Which cores a role takes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Cores {
+    /// Every worker.
+    All,
+    /// Every worker that no other role takes.
+    Rest,
+    /// The first workers that no other role takes, in board order.
+    Count(u64),
+    /// Single cores and rectangles.
+    List(Vec<CoreItem>),
+}
+
+/// An item of a list of cores.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CoreItem {
+    /// `[x, y]`.
+    One([u64; 2]),
+    /// `[[x, y], [x, y]]`: two opposite corners, both included.
+    Rectangle([u64; 2], [u64; 2]),
+}
+
+const CORES: &str = "\"all\", \"rest\", a number of cores, or a list of cores [x, y] and rectangles [[x, y], [x, y]]";
+
+impl<'de> Deserialize<'de> for Cores {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Choice;
+        impl<'de> Visitor<'de> for Choice {
+            type Value = Cores;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(CORES)
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Cores, E> {
+                match text {
+                    "all" => Ok(Cores::All),
+                    "rest" => Ok(Cores::Rest),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+                }
+            }
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Cores, E> {
+                u64::try_from(value)
+                    .map(Cores::Count)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(value), &self))
+            }
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Cores, E> {
+                Ok(Cores::Count(value))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Cores, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = seq.next_element()? {
+                    items.push(item);
+                }
+                Ok(Cores::List(items))
+            }
+        }
+        deserializer.deserialize_any(Choice)
+    }
+}
+
+impl<'de> Deserialize<'de> for CoreItem {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = toml::Value::deserialize(deserializer)?;
+        let pair = |value: &toml::Value| match value.as_array()?.as_slice() {
+            [x, y] => {
+                let number = |v: &toml::Value| u64::try_from(v.as_integer()?).ok();
+                Some([number(x)?, number(y)?])
+            }
+            _ => None,
+        };
+        let item = match value.as_array().map(Vec::as_slice) {
+            Some([a, b]) if a.is_array() => pair(a).zip(pair(b)).map(|(a, b)| Self::Rectangle(a, b)),
+            _ => pair(&value).map(Self::One),
+        };
+        item.ok_or_else(|| {
+            de::Error::custom(format!("found {value}, expected a core [x, y] or a rectangle [[x, y], [x, y]]"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<ProgramFile, String> {
+        ProgramFile::parse(&Source::of(text)).map_err(|e| e.to_string())
+    }
+
+    const HEAD: &str = "name = \"t\"\n";
+
+    #[test]
+    fn buffers_keep_the_order_of_the_file() {
+        let buffer = "use = \"scratch\"\ndtype = \"u32\"\nshape = [1]\npage_size = 64\n";
+        let text = format!("{HEAD}[buffers.z]\n{buffer}[buffers.a]\n{buffer}[[roles]]\ncores = 1\n");
+        let names: Vec<_> = parse(&text).unwrap().buffers.0.into_iter().map(|(n, _)| n.into_inner()).collect();
+        assert_eq!(names, ["z", "a"]);
+    }
+
+    #[test]
+    fn core_choices() {
+        let cores = |text: &str| {
+            parse(&format!("{HEAD}[[roles]]\ncores = {text}\n")).map(|p| p.roles[0].get_ref().cores.get_ref().clone())
+        };
+        assert_eq!(cores("\"all\""), Ok(Cores::All));
+        assert_eq!(cores("7"), Ok(Cores::Count(7)));
+        assert_eq!(
+            cores("[[1, 2], [[3, 4], [5, 6]]]"),
+            Ok(Cores::List(vec![CoreItem::One([1, 2]), CoreItem::Rectangle([3, 4], [5, 6])]))
+        );
+        let message = cores("\"some\"").unwrap_err();
+        assert!(message.starts_with("program.toml:3:9: invalid value: string \"some\", expected \"all\""), "{message}");
+        assert!(cores("[[1, -2]]").unwrap_err().contains("found [1, -2], expected a core"));
+        assert!(cores("-1").is_err());
+    }
+
+    #[test]
+    fn unknown_fields_and_wrong_types_are_refused_with_their_place() {
+        let message = parse("name = \"t\"\nroles = []\nkernel = 1\n").unwrap_err();
+        assert!(message.starts_with("program.toml:3:1: unknown field `kernel`, expected one of `name`"), "{message}");
+        let message = parse("name = 3\nroles = []\n").unwrap_err();
+        assert!(message.starts_with("program.toml:1:8: invalid type: integer `3`, expected a string"), "{message}");
+        let message = parse("name = \"t\"\n").unwrap_err();
+        assert!(message.contains("missing field `roles`"), "{message}");
+        let message = parse("name = \"t\n").unwrap_err();
+        assert!(message.starts_with("program.toml:1:"), "{message}");
+    }
+}

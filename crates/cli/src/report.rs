@@ -1,0 +1,232 @@
+//! What a run says at its end.
+
+use crate::args::ReportForm;
+use crate::array::shape_text;
+use crate::failure::{Failure, Outcome};
+use crate::print;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use tilework_abi::board::AICLK_MHZ;
+
+/// What the cycle counts are worth. Every report carries it (design decision 5).
+pub const TIMING_MODEL: &str = "modelled: instruction, L1, NoC, DRAM and PCIe latency and bandwidth as in docs/timing.md; \
+                                cycle counts are estimates, results are exact";
+
+/// The report of a run. The fields of the JSON form, in their order.
+#[derive(Serialize, Debug)]
+pub struct Report {
+    /// The program's name.
+    pub program: String,
+    /// The board.
+    pub board: &'static str,
+    /// fast or slow.
+    pub dispatch: &'static str,
+    /// AI clock cycles from the moment the host hands the program over until it knows that the program is done.
+    pub cycles: u64,
+    /// The same in seconds of the chip.
+    pub simulated_seconds: f64,
+    /// Seconds of this machine for the same span.
+    pub host_seconds: f64,
+    /// Cycles between the device's own time stamps before and after the program, where it took them.
+    pub program_cycles: Option<u64>,
+    /// Instructions that cores executed in the span.
+    pub instructions: u64,
+    /// Instructions of polling loops that were accounted for without executing them. A core's are counted when it wakes, so
+    /// that those of its wait before the program are among them.
+    pub skipped_instructions: u64,
+    /// Million executed instructions per second of this machine.
+    pub mips: f64,
+    /// Programs run.
+    pub programs: u64,
+    /// Dispatch commands sent; 0 with slow dispatch.
+    pub commands: u64,
+    /// Bytes over PCIe in both directions.
+    pub pcie_bytes: u64,
+    /// Bytes that packets carried over both NoCs.
+    pub noc_bytes: u64,
+    /// Workers that ran kernels.
+    pub cores: usize,
+    /// Kernel time of each core, when measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_timing: Option<Vec<CoreTime>>,
+    /// The whole session: start of the board, transfers of arrays, the program. The counts above are the program's alone.
+    pub session: Session,
+    /// The output arrays by name.
+    pub outputs: BTreeMap<String, Output>,
+    /// What the cycle counts are worth.
+    pub timing_model: &'static str,
+}
+
+/// Counts from the start of the board to the last output.
+#[derive(Serialize, Debug)]
+pub struct Session {
+    /// AI clock cycles.
+    pub cycles: u64,
+    /// Seconds of this machine, reading and checking of files included.
+    pub host_seconds: f64,
+    /// Instructions that cores executed.
+    pub instructions: u64,
+    /// Bytes over PCIe in both directions.
+    pub pcie_bytes: u64,
+    /// Bytes that packets carried over both NoCs.
+    pub noc_bytes: u64,
+}
+
+/// One output array.
+#[derive(Serialize, Debug)]
+pub struct Output {
+    /// Where it was written.
+    pub file: String,
+    /// Its shape.
+    pub shape: Vec<u64>,
+    /// Its element type.
+    pub dtype: &'static str,
+    /// SHA-256 of its elements (not of the file), in hexadecimal.
+    pub sha256: String,
+}
+
+/// When a core's BRISC kernel ran.
+#[derive(Serialize, Debug)]
+pub struct CoreTime {
+    /// Column.
+    pub x: u8,
+    /// Row.
+    pub y: u8,
+    /// First cycle.
+    pub start: u64,
+    /// Last cycle.
+    pub end: u64,
+}
+
+impl Report {
+    /// Seconds of the chip for a number of cycles.
+    pub fn seconds(cycles: u64) -> f64 {
+        cycles as f64 / (f64::from(AICLK_MHZ) * 1e6)
+    }
+
+    /// Prints the report.
+    pub fn print(&self, form: ReportForm) -> Outcome<()> {
+        match form {
+            ReportForm::Json => {
+                let text = serde_json::to_string_pretty(self)
+                    .map_err(|e| Failure::failed(format!("cannot write the report: {e}")))?;
+                print::to_stdout(|out| writeln!(out, "{text}"))
+            }
+            ReportForm::Text => print::to_stdout(|out| write!(out, "{}", self.text())),
+        }
+    }
+
+    fn text(&self) -> String {
+        let plural = if self.cores == 1 { "core" } else { "cores" };
+        let mut out = format!(
+            "{} on a {}, {} dispatch, {} {plural}\n  {} cycles = {} simulated, {} host time{}\n",
+            self.program,
+            self.board,
+            self.dispatch,
+            self.cores,
+            grouped(self.cycles),
+            duration(self.simulated_seconds),
+            duration(self.host_seconds),
+            slowdown(self.simulated_seconds, self.host_seconds),
+        );
+        out += &format!(
+            "  {} instructions, {:.1} MIPS ({} more skipped in polling loops of cores that woke)\n",
+            grouped(self.instructions),
+            self.mips,
+            grouped(self.skipped_instructions)
+        );
+        out += &format!(
+            "  {} over PCIe, {} over the NoC, {} commands\n",
+            size(self.pcie_bytes),
+            size(self.noc_bytes),
+            grouped(self.commands)
+        );
+        out += &format!(
+            "  with start of the board and transfers: {} cycles, {} host time, {} over PCIe\n",
+            grouped(self.session.cycles),
+            duration(self.session.host_seconds),
+            size(self.session.pcie_bytes)
+        );
+        if let Some(times) = &self.core_timing {
+            out += &core_timing_text(times);
+        }
+        out += &format!("  {}\n", self.timing_model);
+        for (name, output) in &self.outputs {
+            let shape = shape_text(&output.shape);
+            out += &format!("  {name} -> {} {} {shape} sha256 {}\n", output.file, output.dtype, &output.sha256[..16]);
+        }
+        out
+    }
+}
+
+fn core_timing_text(times: &[CoreTime]) -> String {
+    let duration = |t: &&CoreTime| t.end.saturating_sub(t.start);
+    let (Some(first), Some(shortest), Some(longest)) =
+        (times.iter().map(|t| t.start).min(), times.iter().min_by_key(duration), times.iter().max_by_key(duration))
+    else {
+        return String::new();
+    };
+    let one = |t: &CoreTime| format!("{} cycles on ({}, {})", grouped(t.end.saturating_sub(t.start)), t.x, t.y);
+    let mut out = format!("  BRISC kernels: shortest {}, longest {}\n", one(shortest), one(longest));
+    for t in times {
+        let (start, end) = (t.start.saturating_sub(first), t.end.saturating_sub(first));
+        out += &format!("    ({:>2}, {:>2})  {:>12} .. {:>12}\n", t.x, t.y, grouped(start), grouped(end));
+    }
+    out
+}
+
+fn slowdown(simulated: f64, host: f64) -> String {
+    if simulated > 0.0 { format!(" ({:.0} times slower than the chip)", host / simulated) } else { String::new() }
+}
+
+/// Digits in groups of three.
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s >= 1.0 => format!("{s:.2} s"),
+        s if s >= 1e-3 => format!("{:.2} ms", s * 1e3),
+        s => format!("{:.2} us", s * 1e6),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        b if b >= 10 << 20 => format!("{:.1} MiB", b as f64 / f64::from(1 << 20)),
+        b if b >= 10 << 10 => format!("{:.1} KiB", b as f64 / f64::from(1 << 10)),
+        b => format!("{b} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_000), "1 000");
+        assert_eq!(grouped(1_234_567), "1 234 567");
+        assert_eq!(duration(2.0), "2.00 s");
+        assert_eq!(duration(0.0125), "12.50 ms");
+        assert_eq!(duration(0.00002), "20.00 us");
+        assert_eq!(size(153_600), "150.0 KiB");
+        assert_eq!(size(64), "64 bytes");
+    }
+
+    #[test]
+    fn simulated_time_follows_the_clock() {
+        assert!((Report::seconds(1_350_000_000) - 1.0).abs() < 1e-12);
+    }
+}

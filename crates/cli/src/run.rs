@@ -1,0 +1,247 @@
+//! `tilework run`: a program file and arrays in, arrays and a report out.
+
+use crate::args::{DispatchName, RunArgs};
+use crate::array::{Array, Dtype};
+use crate::failure::{Failure, Outcome};
+use crate::files;
+use crate::program::Plan;
+use crate::program::plan::PlannedBuffer;
+use crate::program::schema::{Location, ProgramFile, Use};
+use crate::program::source::Source;
+use crate::progress::Progress;
+use crate::report::{CoreTime, Output, Report, Session, TIMING_MODEL};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+use tilework_runtime::{
+    ArgSet, Buffer, CircularBuffer, Cores, DType, Device, DeviceConfig, Dispatch, KernelImage, Program, Role,
+    RunReport, RuntimeError, UniqueArgs,
+};
+
+/// Runs a program and prints its report.
+pub fn run(args: &RunArgs) -> Outcome<()> {
+    if args.dispatch == DispatchName::Slow {
+        for (given, option) in [(args.capture.is_some(), "--capture"), (args.core_timing, "--core-timing")] {
+            if given {
+                return Err(Failure::usage(format!("{option} needs --dispatch fast")));
+            }
+        }
+    }
+    let failure = failure(&args.program);
+    let progress = Progress::new();
+    let started = Instant::now();
+    let inputs = read_inputs(&args.input)?;
+    let source = Source::read(&args.program)?;
+    let file = ProgramFile::parse(&source)?;
+    let plan = Plan::new(source, file, args.board.into(), &inputs)?;
+    std::fs::create_dir_all(&args.out)
+        .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", args.out.display())))?;
+
+    progress.next();
+    let mut device = Device::open(config(args)).map_err(&failure)?;
+    progress.next();
+    let placed = place(&mut device, &plan).map_err(&failure)?;
+    for (i, buffer) in plan.buffers_for(Use::Input) {
+        if let (Some(dram), Some(array)) = (&placed.dram[i], inputs.get(&buffer.name)) {
+            device.upload(dram, &array.data).map_err(&failure)?;
+        }
+    }
+    let program = build(&plan, &placed)?;
+
+    progress.next();
+    let bar = progress.clone();
+    device.on_progress(move |p| bar.cycles(p.cycles));
+    let run_started = Instant::now();
+    let ran = device.run(std::slice::from_ref(&program));
+    let host_seconds = run_started.elapsed().as_secs_f64();
+    // A capture is most wanted when the run failed.
+    if let (Some(path), Some(records)) = (&args.capture, device.captured()) {
+        files::write_whole(path, &[records])?;
+    }
+    let ran = ran.map_err(&failure)?;
+
+    progress.next();
+    let arrays = download(&mut device, &plan, &placed).map_err(&failure)?;
+    let outputs = write_outputs(arrays, &args.out)?;
+    let session = session(&device, started.elapsed().as_secs_f64());
+    drop(progress);
+    report(args, &plan, &ran, host_seconds, session, outputs).print(args.report)
+}
+
+fn read_inputs(given: &[(String, std::path::PathBuf)]) -> Outcome<BTreeMap<String, Array>> {
+    let mut inputs = BTreeMap::new();
+    for (name, path) in given {
+        if inputs.insert(name.clone(), Array::read(path)?).is_some() {
+            return Err(Failure::usage(format!("--input {name} is given twice")));
+        }
+    }
+    Ok(inputs)
+}
+
+fn config(args: &RunArgs) -> DeviceConfig {
+    let mut config = DeviceConfig::new(args.board.into());
+    config.dispatch = match args.dispatch {
+        DispatchName::Fast => Dispatch::Fast,
+        DispatchName::Slow => Dispatch::Slow,
+    };
+    config.core_timing = args.core_timing;
+    config.capture = args.capture.is_some();
+    config.max_cycles = args.max_cycles.unwrap_or(config.max_cycles);
+    config
+}
+
+/// What the runtime refuses before anything runs is wrong use of the program file; what happens on the device is a failed run.
+fn failure(program: &Path) -> impl Fn(RuntimeError) -> Failure {
+    move |error| match error {
+        RuntimeError::Program(_) | RuntimeError::Elf(_) | RuntimeError::Memory(_) | RuntimeError::Encode(_) => {
+            Failure::usage(format!("{}: {error}", program.display()))
+        }
+        other => Failure::failed(other.to_string()),
+    }
+}
+
+/// Where the buffers of a plan are, in its order.
+struct Placed {
+    addresses: Vec<u64>,
+    dram: Vec<Option<Buffer>>,
+}
+
+fn place(device: &mut Device, plan: &Plan) -> Result<Placed, RuntimeError> {
+    let mut placed = Placed { addresses: Vec::new(), dram: Vec::new() };
+    for buffer in &plan.buffers {
+        let (address, dram) = match buffer.location {
+            Location::L1 => {
+                let bytes = u64::from(buffer.pages) * u64::from(buffer.page_size);
+                let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+                (device.alloc_l1(&buffer.name, bytes)?.address, None)
+            }
+            Location::Dram => {
+                let dram = alloc_dram(device, buffer)?;
+                (dram.address, (buffer.pages > 0).then_some(dram))
+            }
+        };
+        placed.addresses.push(address.into());
+        placed.dram.push(dram);
+    }
+    Ok(placed)
+}
+
+fn alloc_dram(device: &mut Device, buffer: &PlannedBuffer) -> Result<Buffer, RuntimeError> {
+    // The runtime has no 64-bit elements and no empty buffers; for both, bytes do as well.
+    let bytes = buffer.bytes.max(1);
+    let dtype = match buffer.dtype {
+        Dtype::U64 | Dtype::I64 | Dtype::F64 => DType::U8,
+        other if buffer.bytes > 0 => other.name().parse().unwrap_or(DType::U8),
+        _ => DType::U8,
+    };
+    let elements = usize::try_from(bytes).unwrap_or(usize::MAX) / dtype.bytes();
+    device.alloc_dram(&buffer.name, &[elements], dtype, buffer.page_size)
+}
+
+fn build(plan: &Plan, placed: &Placed) -> Outcome<Program> {
+    let arguments = plan.arguments(&placed.addresses)?;
+    let cores = plan.roles.iter().flat_map(|r| r.cores.iter().copied()).collect();
+    let mut program = Program::new(&plan.name, Cores::List(cores));
+    for planned in &plan.roles {
+        let mut role = Role::on(planned.cores.clone());
+        for kernel in &planned.kernels {
+            let image = KernelImage::load(&kernel.label, kernel.elf.clone(), kernel.processor)
+                .map_err(|e| Failure::usage(format!("role \"{}\", {}: {e}", planned.name, kernel.processor.name())))?;
+            role = role.kernel(kernel.processor, Arc::new(image));
+        }
+        program = program.role(role);
+    }
+    for cb in &plan.cbs {
+        let (index, page_size, pages) = (cb.index.into(), cb.page_size, cb.pages);
+        program = program.circular_buffer(CircularBuffer { index, page_size, pages });
+    }
+    program.semaphores = plan.semaphores.clone();
+    let sets = [ArgSet::Brisc, ArgSet::Ncrisc, ArgSet::Compute];
+    for ((set, lists), common) in sets.into_iter().zip(arguments.per_core).zip(arguments.common) {
+        program = program.unique_args(set, even(lists)).common_args(set, common);
+    }
+    Ok(program)
+}
+
+/// The lists of all cores in one length: a role without a kernel, or with fewer arguments, gets zeros it does not look at.
+fn even(mut lists: Vec<Vec<u32>>) -> UniqueArgs {
+    let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
+    for list in &mut lists {
+        list.resize(longest, 0);
+    }
+    match lists.split_first() {
+        Some((first, rest)) if rest.iter().all(|list| list == first) => UniqueArgs::Uniform(first.clone()),
+        _ => UniqueArgs::PerCore(lists),
+    }
+}
+
+/// The output arrays by name.
+fn download(device: &mut Device, plan: &Plan, placed: &Placed) -> Result<Vec<(String, Array)>, RuntimeError> {
+    let array = |(i, buffer): (usize, &PlannedBuffer)| {
+        let data = match &placed.dram[i] {
+            Some(dram) => device.download(dram)?,
+            None => Vec::new(),
+        };
+        Ok((buffer.name.clone(), Array { dtype: buffer.dtype, shape: buffer.shape.clone(), data }))
+    };
+    plan.buffers_for(Use::Output).map(array).collect()
+}
+
+fn write_outputs(arrays: Vec<(String, Array)>, out: &Path) -> Outcome<BTreeMap<String, Output>> {
+    let mut outputs = BTreeMap::new();
+    for (name, array) in arrays {
+        let path = out.join(format!("{name}.npy"));
+        array.write(&path)?;
+        let sha256 = Sha256::digest(&array.data).iter().map(|b| format!("{b:02x}")).collect();
+        let file = path.display().to_string();
+        outputs.insert(name, Output { file, shape: array.shape, dtype: array.dtype.name(), sha256 });
+    }
+    Ok(outputs)
+}
+
+fn session(device: &Device, host_seconds: f64) -> Session {
+    let all = device.statistics();
+    Session {
+        cycles: all.cycles,
+        host_seconds,
+        instructions: all.instructions,
+        pcie_bytes: all.pcie_bytes,
+        noc_bytes: all.noc_bytes,
+    }
+}
+
+fn report(
+    args: &RunArgs,
+    plan: &Plan,
+    ran: &RunReport,
+    host_seconds: f64,
+    session: Session,
+    outputs: BTreeMap<String, Output>,
+) -> Report {
+    let counts = ran.statistics;
+    let times = ran.programs.iter().flat_map(|p| &p.core_times);
+    let times = times.map(|t| CoreTime { x: t.core.x, y: t.core.y, start: t.start, end: t.end });
+    Report {
+        program: plan.name.clone(),
+        board: plan.board.name(),
+        dispatch: args.dispatch.name(),
+        cycles: ran.cycles,
+        simulated_seconds: Report::seconds(ran.cycles),
+        host_seconds,
+        program_cycles: ran.programs.first().and_then(tilework_runtime::ProgramReport::cycles),
+        instructions: counts.instructions,
+        skipped_instructions: counts.skipped,
+        mips: counts.instructions as f64 / host_seconds / 1e6,
+        programs: counts.programs,
+        commands: counts.commands,
+        pcie_bytes: counts.pcie_bytes,
+        noc_bytes: counts.noc_bytes,
+        cores: plan.roles.iter().map(|r| r.cores.len()).sum(),
+        core_timing: args.core_timing.then(|| times.collect()),
+        session,
+        outputs,
+        timing_model: TIMING_MODEL,
+    }
+}

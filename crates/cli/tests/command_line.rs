@@ -1,0 +1,88 @@
+//! Help texts, versions and the board picture.
+
+mod common;
+
+use common::tilework;
+
+#[test]
+fn help_explains_every_command_with_examples() {
+    let help = tilework(&["--help"]).code(0).stdout;
+    for part in [
+        "Usage: tilework <COMMAND>",
+        "run ",
+        "board ",
+        "cq ",
+        "Exit codes: 0 done; 1 the program failed",
+        "2 wrong use",
+    ] {
+        assert!(help.contains(part), "{part}:\n{help}");
+    }
+    let run = tilework(&["run", "--help"]).code(0).stdout;
+    for part in [
+        "--input <NAME=FILE.npy>",
+        "--out <DIR>",
+        "--board <BOARD>",
+        "--dispatch <DISPATCH>",
+        "--report <REPORT>",
+        "--capture <FILE>",
+        "--core-timing",
+        "--max-cycles <N>",
+        "[default: p100]",
+        "tilework run examples/increment/program.toml --input x=examples/increment/x.npy --out out",
+        "docs/program.md",
+    ] {
+        assert!(run.contains(part), "{part}:\n{run}");
+    }
+    assert!(tilework(&["cq", "decode", "--help"]).code(0).stdout.contains("stops at the first bad byte"));
+    assert!(tilework(&["--version"]).code(0).stdout.starts_with("tilework 0.1.0"));
+}
+
+/// The rows of the grid: their cells by column.
+fn grid(text: &str) -> Vec<Vec<&str>> {
+    let rows = text.lines().skip_while(|l| !l.contains("y\\x")).skip(1).take(12);
+    rows.map(|l| l.split_whitespace().skip(1).collect()).collect()
+}
+
+#[test]
+fn the_picture_of_a_p100_shows_its_tiles() {
+    let text = tilework(&["board"]).code(0).stdout;
+    assert_eq!(text, tilework(&["board", "p100"]).code(0).stdout, "p100 is the default");
+    assert!(
+        text.starts_with("p100: 118 workers and 2 dispatch cores in 12 columns, 7 DRAM banks of 4 GiB, 1350 MHz"),
+        "{text}"
+    );
+    let grid = grid(&text);
+    assert!(grid.len() == 12 && grid.iter().all(|row| row.len() == 17), "{text}");
+    assert_eq!(grid.iter().flatten().filter(|c| **c == "w").count(), 118);
+    assert_eq!((grid[2][14], grid[3][14], grid[2][15]), ("P", "D", "-"));
+    assert_eq!((grid[0][2], grid[0][8]), ("pc", "ar"));
+    for bank in 0..7 {
+        assert_eq!(grid.iter().flatten().filter(|c| **c == format!("d{bank}")).count(), 3, "ports of bank {bank}");
+    }
+    assert_eq!(grid.iter().flatten().filter(|c| **c == "--").count(), 3, "ports of the harvested bank");
+}
+
+#[test]
+fn the_picture_of_a_p150_shows_the_whole_chip() {
+    let text = tilework(&["board", "p150"]).code(0).stdout;
+    assert!(text.starts_with("p150: 138 workers and 2 dispatch cores in 14 columns, 8 DRAM banks"), "{text}");
+    let grid = grid(&text);
+    assert_eq!(grid.iter().flatten().filter(|c| **c == "w").count(), 138);
+    assert_eq!((grid[2][16], grid[3][16]), ("P", "D"));
+    assert!(!grid.iter().flatten().any(|c| c.starts_with('-')));
+}
+
+#[test]
+fn the_memory_maps_have_the_addresses_of_the_documents() {
+    let text = tilework(&["board", "p100"]).code(0).stdout;
+    for line in [
+        "0x00000370  0x00000394        36  9 go messages",
+        "0x00037000  0x00180000   1347584  data: circular buffers and L1 buffers",
+        "0x00019840  0x0001a43c      3068  prefetch queue: record sizes, 2 bytes each",
+        "0x0001a000  0x0009a000    524288  dispatch buffer: 128 pages in 4 blocks",
+        "0x00000100  0x04000100  67108864  issue region",
+        "(17, 14)       (17, 13)",
+    ] {
+        assert!(text.contains(line), "{line}:\n{text}");
+    }
+}

@@ -1,0 +1,93 @@
+//! What the end-to-end tests share: the built command, the repository's files, arrays.
+#![allow(dead_code, reason = "every test file uses its part")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// How a command ended.
+pub struct Ended {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ended {
+    /// Asserts the exit code, showing what was printed.
+    #[track_caller]
+    pub fn code(self, expected: i32) -> Self {
+        assert_eq!(self.code, expected, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+    /// Asserts that standard error contains a text.
+    #[track_caller]
+    pub fn says(self, expected: &str) -> Self {
+        assert!(self.stderr.contains(expected), "expected on standard error: {expected}\nfound:\n{}", self.stderr);
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        self
+    }
+}
+
+/// Runs `tilework`.
+pub fn tilework<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Ended {
+    let output = Command::new(env!("CARGO_BIN_EXE_tilework")).args(args).output().unwrap();
+    Ended {
+        code: output.status.code().expect("the command ends by itself"),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// The repository.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The program file of an example.
+pub fn example(name: &str) -> PathBuf {
+    repository().join("examples").join(name).join("program.toml")
+}
+
+/// `x=FILE` for the input array of an example.
+pub fn example_input(name: &str) -> String {
+    format!("x={}", repository().join("examples").join(name).join("x.npy").display())
+}
+
+/// A folder for one test.
+pub fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// The elements and the shape of an array, read by a library that the command does not use.
+pub fn read_npy<T: npyz::Deserialize>(path: &Path) -> (Vec<u64>, Vec<T>) {
+    let file = npyz::NpyFile::new(std::io::BufReader::new(std::fs::File::open(path).unwrap())).unwrap();
+    (file.shape().to_vec(), file.into_vec().unwrap())
+}
+
+/// Writes an array with that library.
+pub fn write_npy<T: npyz::AutoSerialize + Copy>(path: &Path, shape: &[u64], values: &[T]) {
+    use npyz::WriterBuilder;
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = npyz::WriteOptions::new().default_dtype().shape(shape).writer(file).begin_nd().unwrap();
+    writer.extend(values.iter().copied()).unwrap();
+    writer.finish().unwrap();
+}
+
+/// Runs a program file of the test's own, on a P100 with its outputs in `folder/out`.
+pub fn run_text(folder: &Path, program: &str, more: &[&str]) -> Ended {
+    let file = folder.join("program.toml");
+    std::fs::write(&file, program).unwrap();
+    let out = folder.join("out");
+    let mut args = vec!["run".to_owned(), file.display().to_string(), "--out".to_owned(), out.display().to_string()];
+    args.extend(more.iter().map(|s| (*s).to_owned()));
+    tilework(&args)
+}
+
+/// The names of the files in a folder; empty when it does not exist.
+pub fn files(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = match std::fs::read_dir(folder) {
+        Ok(entries) => entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect(),
+        Err(_) => Vec::new(),
+    };
+    names.sort();
+    names
+}

@@ -1,0 +1,113 @@
+//! The documents agree with the sources they describe.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The table of a timing file: every public constant with its value and its documentation.
+fn table(source: &str) -> String {
+    let mut out = String::from("| name | value | what it is, and its source |\n|---|---|---|\n");
+    let mut doc = String::new();
+    let mut lines = source.lines();
+    while let Some(line) = lines.next() {
+        let line = line.trim_end();
+        if let Some(text) = line.strip_prefix("///") {
+            write!(doc, "{text}").unwrap();
+        } else if let Some(rest) = line.strip_prefix("pub const ").filter(|rest| !rest.starts_with("fn ")) {
+            let mut rest = rest.to_owned();
+            while !rest.ends_with(';') {
+                rest += lines.next().expect("a constant ends with a semicolon").trim();
+            }
+            let (name, value) = rest.split_once(':').expect("a constant has a type");
+            let (_, value) = value.split_once('=').expect("a constant has a value");
+            let value = value.trim().trim_end_matches(';');
+            let text = doc.trim().replace("[`", "`").replace("`]", "`").replace('|', "\\|");
+            writeln!(out, "| `{name}` | `{value}` | {text} |").unwrap();
+        } else {
+            doc.clear();
+        }
+        if line.starts_with("pub const ") {
+            doc.clear();
+        }
+    }
+    out
+}
+
+/// With `TILEWORK_UPDATE_DOCS=1` the test writes the tables instead of comparing them.
+#[test]
+fn every_constant_of_the_timing_model_is_in_the_timing_page() {
+    let page = repository().join("docs/timing.md");
+    let found = std::fs::read_to_string(&page).unwrap();
+    let mut expected = found.clone();
+    for file in ["crates/sim/src/timing.rs", "crates/riscv/src/timing.rs"] {
+        let source = std::fs::read_to_string(repository().join(file)).unwrap();
+        let (begin, end) = (format!("<!-- begin {file} -->\n"), format!("<!-- end {file} -->"));
+        let start = expected.find(&begin).expect("the page has the table's start") + begin.len();
+        let stop = expected.find(&end).expect("the page has the table's end");
+        let table = table(&source);
+        assert!(table.lines().count() > 5, "{file} has no constants");
+        expected.replace_range(start..stop, &table);
+    }
+    if std::env::var_os("TILEWORK_UPDATE_DOCS").is_some() {
+        std::fs::write(&page, expected).unwrap();
+    } else {
+        assert!(
+            found == expected,
+            "docs/timing.md is stale: TILEWORK_UPDATE_DOCS=1 cargo test -p tilework-cli --test docs"
+        );
+    }
+}
+
+#[test]
+fn the_documents_link_only_to_files_that_exist() {
+    let root = repository();
+    let mut pages = vec![root.join("README.md"), root.join("CONTRIBUTING.md"), root.join("CHANGELOG.md")];
+    for folder in ["docs", "examples/increment", "examples/pipeline", "examples/ring"] {
+        for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|e| e == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    assert!(pages.len() >= 10);
+    for page in pages {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for (_, after) in text.match_indices("](").map(|(i, m)| text.split_at(i + m.len())) {
+            let target = after.split([')', '#']).next().unwrap();
+            if target.is_empty() || target.starts_with("http") {
+                continue;
+            }
+            let path = page.parent().unwrap().join(target);
+            assert!(path.exists(), "{} links to {target}, which does not exist", page.display());
+        }
+    }
+}
+
+#[test]
+fn the_programs_in_the_documents_are_those_of_the_examples() {
+    let page = std::fs::read_to_string(repository().join("docs/program.md")).unwrap();
+    let example = std::fs::read_to_string(repository().join("examples/increment/program.toml")).unwrap();
+    let block =
+        page.lines().skip_while(|l| !l.starts_with("    ")).take_while(|l| l.is_empty() || l.starts_with("    "));
+    let shown: toml::Table = block.collect::<Vec<_>>().join("\n").parse().unwrap();
+    let example: toml::Table = example.parse().unwrap();
+    assert!(shown.contains_key("roles"));
+    assert_eq!(shown, example);
+}
+
+#[test]
+fn the_report_page_names_every_key_of_the_report() {
+    let page = std::fs::read_to_string(repository().join("docs/report.md")).unwrap();
+    let source = std::fs::read_to_string(repository().join("crates/cli/src/report.rs")).unwrap();
+    let report = source.split("pub struct Report {").nth(1).and_then(|s| s.split("\n}").next()).unwrap();
+    let keys: Vec<_> =
+        report.lines().filter_map(|l| l.trim().strip_prefix("pub ")?.split_once(':')).map(|k| k.0).collect();
+    assert!(keys.len() >= 15, "{keys:?}");
+    for key in keys {
+        assert!(page.contains(&format!("`{key}`")), "docs/report.md does not name {key}");
+    }
+}

@@ -1,0 +1,193 @@
+//! The examples, as a user runs them: results, reports, and that they are the same every time.
+
+mod common;
+
+use common::{Ended, example, example_input, files, folder, read_npy, repository, tilework};
+use serde_json::Value;
+use std::path::Path;
+
+fn run(name: &str, out: &Path, more: &[&str]) -> Ended {
+    let mut args = vec!["run".to_owned(), example(name).display().to_string()];
+    if name != "ring" {
+        args.extend(["--input".to_owned(), example_input(name)]);
+    }
+    args.extend(["--out".to_owned(), out.display().to_string()]);
+    args.extend(more.iter().map(|s| (*s).to_owned()));
+    tilework(&args).code(0)
+}
+
+fn report(name: &str, out: &Path, more: &[&str]) -> Value {
+    let mut args = vec!["--report", "json"];
+    args.extend(more);
+    serde_json::from_str(&run(name, out, &args).stdout).expect("standard output is one JSON object")
+}
+
+/// Every element of the outputs is what the example's README says.
+fn check_outputs(name: &str, out: &Path, workers: u64) {
+    match name {
+        "increment" => {
+            let (shape, x) = read_npy::<u32>(&repository().join("examples/increment/x.npy"));
+            let (found_shape, y) = read_npy::<u32>(&out.join("y.npy"));
+            assert_eq!(found_shape, shape);
+            assert_eq!(x[0], u32::MAX);
+            for (i, (x, y)) in x.iter().zip(&y).enumerate() {
+                assert_eq!(*y, x.wrapping_add(1), "element {i}");
+            }
+            assert_eq!(y.len(), 300 * 128);
+        }
+        "pipeline" => {
+            let (shape, x) = read_npy::<i16>(&repository().join("examples/pipeline/x.npy"));
+            let (found_shape, y) = read_npy::<i16>(&out.join("y.npy"));
+            assert_eq!((found_shape, y.len()), (shape, 37 * 32 * 32));
+            assert!(x == y);
+        }
+        "ring" => {
+            let (shape, total) = read_npy::<u32>(&out.join("total.npy"));
+            assert_eq!(shape, [workers]);
+            for (i, total) in (0u64..).zip(&total) {
+                let expected = 2 * workers * (workers + 1) / 2 + (i + 1) * (i + 2) / 2;
+                assert_eq!(u64::from(*total), expected, "element {i}");
+            }
+        }
+        _ => panic!("no such example"),
+    }
+}
+
+/// Both boards, both kinds of dispatch: right results, and the same for both kinds.
+fn right_everywhere(name: &str) {
+    for (board, workers) in [("p100", 118), ("p150", 138)] {
+        let mut hashes = Vec::new();
+        for dispatch in ["fast", "slow"] {
+            let out = folder();
+            let report = report(name, out.path(), &["--board", board, "--dispatch", dispatch]);
+            assert_eq!((report["board"].as_str(), report["dispatch"].as_str()), (Some(board), Some(dispatch)));
+            check_outputs(name, out.path(), workers);
+            hashes
+                .push(report["outputs"].as_object().unwrap().values().map(|o| o["sha256"].clone()).collect::<Vec<_>>());
+        }
+        assert_eq!(hashes[0], hashes[1], "{board}");
+    }
+}
+
+#[test]
+fn increment_adds_one_to_every_element_on_both_boards_with_both_dispatches() {
+    right_everywhere("increment");
+}
+
+#[test]
+fn pipeline_copies_its_tiles_on_both_boards_with_both_dispatches() {
+    right_everywhere("pipeline");
+}
+
+#[test]
+fn ring_adds_up_on_both_boards_with_both_dispatches() {
+    right_everywhere("ring");
+}
+
+#[test]
+fn two_runs_of_each_example_give_the_same_cycles_and_bytes() {
+    for name in ["increment", "pipeline", "ring"] {
+        let (a, b) = (folder(), folder());
+        let (first, second) = (report(name, a.path(), &[]), report(name, b.path(), &[]));
+        for key in ["cycles", "instructions", "skipped_instructions", "commands", "pcie_bytes", "noc_bytes"] {
+            assert!(first[key].as_u64().is_some(), "{key}");
+            assert_eq!(first[key], second[key], "{name}: {key}");
+        }
+        assert!(first["cycles"].as_u64().unwrap() > 0);
+        for (output, found) in first["outputs"].as_object().unwrap() {
+            assert_eq!(found["sha256"], second["outputs"][output]["sha256"], "{name}: {output}");
+        }
+    }
+}
+
+#[test]
+fn the_json_report_is_the_only_thing_on_standard_output_and_has_every_key() {
+    let out = folder();
+    let report = report("increment", out.path(), &[]);
+    for key in ["program", "board", "dispatch", "timing_model"] {
+        assert!(report[key].as_str().is_some_and(|s| !s.is_empty()), "{key}: {report}");
+    }
+    for key in ["cycles", "instructions", "skipped_instructions", "programs", "commands", "pcie_bytes", "noc_bytes"] {
+        assert!(report[key].as_u64().is_some(), "{key}: {report}");
+    }
+    for key in ["host_seconds", "simulated_seconds", "mips"] {
+        assert!(report[key].as_f64().is_some_and(|v| v > 0.0), "{key}: {report}");
+    }
+    assert_eq!(report["programs"], 1);
+    assert!(report["commands"].as_u64().unwrap() > 5);
+    // Every element of x is read and every one of y written over the NoC.
+    assert!(report["noc_bytes"].as_u64().unwrap() >= 2 * 300 * 128 * 4);
+    let y = &report["outputs"]["y"];
+    assert_eq!(y["file"].as_str().unwrap(), out.path().join("y.npy").display().to_string());
+    assert_eq!(y["dtype"], "u32");
+    assert_eq!(y["shape"], serde_json::json!([300, 128]));
+    assert_eq!(y["sha256"].as_str().unwrap().len(), 64);
+    assert_eq!(files(out.path()), ["y.npy"]);
+}
+
+#[test]
+fn the_text_report_says_what_ran_and_what_is_modelled() {
+    let out = folder();
+    let text = run("increment", out.path(), &[]).stdout;
+    for part in [
+        "increment on a p100, fast dispatch, 118 cores",
+        "cycles = ",
+        "MIPS",
+        "over PCIe",
+        "modelled:",
+        "y.npy u32 (300, 128)",
+    ] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+}
+
+#[test]
+fn core_timing_names_every_core() {
+    let out = folder();
+    let report = report("pipeline", out.path(), &["--core-timing"]);
+    let times = report["core_timing"].as_array().unwrap();
+    assert_eq!(times.len(), 8);
+    for time in times {
+        assert!(time["end"].as_u64().unwrap() > time["start"].as_u64().unwrap(), "{time}");
+        assert!((1..=4).contains(&time["x"].as_u64().unwrap()));
+    }
+}
+
+#[test]
+fn a_capture_can_be_decoded_and_names_every_command_of_a_run() {
+    let out = folder();
+    let capture = out.path().join("run.cq");
+    let report = report("increment", out.path(), &["--capture", capture.to_str().unwrap()]);
+    let decoded = tilework(&["cq", "decode", capture.to_str().unwrap()]).code(0);
+    for command in [
+        "RELAY_INLINE",
+        "WRITE_PACKED",
+        "WRITE_PACKED_LARGE",
+        "WAIT",
+        "SET_GO_SIGNAL_NOC_DATA",
+        "SEND_GO_SIGNAL",
+        "TIMESTAMP",
+        "WRITE_LINEAR_H_HOST",
+    ] {
+        assert!(decoded.stdout.contains(command), "{command} is missing:\n{}", decoded.stdout);
+    }
+    assert!(decoded.stdout.lines().all(|line| line.starts_with("0x")), "{}", decoded.stdout);
+    let commands = report["commands"].as_u64().unwrap();
+    decoded.says(&format!("{commands} records, {commands} dispatch commands"));
+
+    let bytes = std::fs::read(&capture).unwrap();
+    let cut = out.path().join("cut.cq");
+    std::fs::write(&cut, &bytes[..bytes.len() - 40]).unwrap();
+    let ended = tilework(&["cq", "decode", cut.to_str().unwrap()]).code(1).says("cut.cq: offset 0x").says("needs");
+    assert!(ended.stdout.contains("RELAY_INLINE"), "the good records are printed");
+    ended.says(&format!("{} records", commands - 1));
+
+    let mut bad = bytes;
+    bad[16] = 0xEE; // the id of the first dispatch command
+    std::fs::write(&cut, &bad).unwrap();
+    tilework(&["cq", "decode", cut.to_str().unwrap()])
+        .code(1)
+        .says("offset 0x10: ")
+        .says("found command id 238")
+        .says("0 records");
+}
