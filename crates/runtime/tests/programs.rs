@@ -49,6 +49,25 @@ fn two_runs_give_the_same_bytes_and_cycles() {
 }
 
 #[test]
+fn sleeping_cores_change_neither_bytes_nor_cycles() {
+    let run = |parking| {
+        let mut device = Device::open(DeviceConfig { parking, ..DeviceConfig::new(Board::P100) }).unwrap();
+        let elements = 40 * 256;
+        let x = device.alloc_dram("x", &[elements], DType::U32, 1024).unwrap();
+        let y = device.alloc_dram("y", &[elements], DType::U32, 1024).unwrap();
+        let slots = device.alloc_l1("slots", 3 * 1024).unwrap();
+        device.upload(&x, &vec![7; 4 * elements]).unwrap();
+        let program = increment(&device, &x, &y, &slots, 1);
+        let report = device.run(&[empty(Cores::Count(3)), program, empty(Cores::All)]).unwrap();
+        let statistics = device.statistics();
+        let y = device.download(&y).unwrap();
+        assert!(y.chunks_exact(4).all(|word| word == [8, 7, 7, 7]));
+        (report.programs, report.cycles, statistics.noc_bytes, statistics.pcie_bytes)
+    };
+    assert_eq!(run(true), run(false));
+}
+
+#[test]
 fn pages_go_through_a_circular_buffer_with_uneven_counts() {
     let mut device = open(Board::P100, Dispatch::Fast);
     let (pages, page) = (501, 256);

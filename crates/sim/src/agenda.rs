@@ -1,6 +1,7 @@
 //! What a node still has to do, in the order of time.
 //!
-//! Events of one cycle come out in the order in which they were put in, so that a run does not depend on the heap.
+//! Of one cycle, what arrives comes before what the node has set itself, and each of the two in the order in which it was put in: the order
+//! depends neither on the heap nor on how the scheduler cuts time into windows.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -9,7 +10,7 @@ use tilework_riscv::Cycle;
 use crate::NEVER;
 use crate::timing::Rate;
 
-/// Events keyed by (cycle, order of arrival).
+/// Events keyed by (cycle, arrivals first, order of entering).
 #[derive(Debug)]
 pub(crate) struct Agenda<T> {
     heap: BinaryHeap<Entry<T>>,
@@ -19,13 +20,20 @@ pub(crate) struct Agenda<T> {
 #[derive(Debug)]
 struct Entry<T> {
     at: Cycle,
+    own: bool,
     seq: u64,
     event: T,
 }
 
+impl<T> Entry<T> {
+    fn key(&self) -> (Cycle, bool, u64) {
+        (self.at, self.own, self.seq)
+    }
+}
+
 impl<T> PartialEq for Entry<T> {
     fn eq(&self, other: &Self) -> bool {
-        (self.at, self.seq) == (other.at, other.seq)
+        self.key() == other.key()
     }
 }
 impl<T> Eq for Entry<T> {}
@@ -37,7 +45,7 @@ impl<T> PartialOrd for Entry<T> {
 impl<T> Ord for Entry<T> {
     /// The earliest entry is the greatest, because the heap gives the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.seq).cmp(&(self.at, self.seq))
+        other.key().cmp(&self.key())
     }
 }
 
@@ -45,10 +53,21 @@ impl<T> Agenda<T> {
     pub(crate) fn new() -> Self {
         Self { heap: BinaryHeap::new(), seq: 0 }
     }
-    /// Adds an event.
+    /// Adds something that comes from outside.
+    pub(crate) fn arrive(&mut self, at: Cycle, event: T) {
+        self.add(at, false, event);
+    }
+    /// Adds something that the node does itself.
     pub(crate) fn push(&mut self, at: Cycle, event: T) {
-        self.heap.push(Entry { at, seq: self.seq, event });
+        self.add(at, true, event);
+    }
+    fn add(&mut self, at: Cycle, own: bool, event: T) {
+        self.heap.push(Entry { at, own, seq: self.seq, event });
         self.seq += 1;
+    }
+    /// The first event.
+    pub(crate) fn peek(&self) -> Option<&T> {
+        self.heap.peek().map(|e| &e.event)
     }
     /// The cycle of the first event, or [`NEVER`].
     pub(crate) fn next(&self) -> Cycle {
@@ -108,6 +127,16 @@ mod tests {
         }
         assert_eq!(order, ['b', 'd', 'a', 'c']);
         assert_eq!(a.next(), NEVER);
+    }
+
+    #[test]
+    fn arrivals_come_before_own_events_of_the_same_cycle() {
+        let mut a = Agenda::new();
+        a.push(7, "own");
+        a.arrive(7, "packet");
+        assert_eq!(a.peek(), Some(&"packet"));
+        assert_eq!(a.pop_before(8), Some((7, "packet")));
+        assert_eq!(a.pop_before(8), Some((7, "own")));
     }
 
     #[test]

@@ -189,8 +189,8 @@ fn random_host_accesses_never_panic() {
 }
 
 #[test]
-fn parking_changes_neither_cycles_nor_results() {
-    let outcome = |parking| {
+fn neither_parking_nor_the_cutting_of_time_changes_cycles_or_results() {
+    let outcome = |parking, slice: u64| {
         let mut chip = Chip::new(ChipConfig { board: Board::P100, parking }).expect("fits");
         chip.pin(HOST, 0x1000).expect("a free region");
         // A token goes from tile to tile by host hands; each tile polls for it with a fence.
@@ -210,12 +210,17 @@ fn parking_changes_neither_cycles_nor_results() {
         let mut seen = Vec::new();
         for &xy in &tiles {
             write(&mut chip, xy, 0x700, &1u32.to_le_bytes());
-            chip.run(777).expect("no fault");
+            for _ in 0..777 / slice {
+                chip.run(slice).expect("no fault");
+            }
             seen.push(read32(&mut chip, xy, 0x704));
         }
         (seen, chip.now())
     };
-    let asleep = outcome(true);
+    let asleep = outcome(true, 777);
     assert!(asleep.0.iter().all(|&clock| clock != 0));
-    assert_eq!(asleep, outcome(false));
+    for slice in [777, 37, 21, 7, 1] {
+        assert_eq!(asleep, outcome(true, slice), "slices of {slice}");
+        assert_eq!(asleep, outcome(false, slice), "slices of {slice}, no parking");
+    }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Scheduler {
     network: Network,
     out: Outbox,
     taken: Vec<Departure>,
+    /// The departure that was routed last: the network sees them in the order of time, whatever the windows.
+    routed: Cycle,
     agenda: Agenda,
 }
 
@@ -79,6 +81,7 @@ impl Scheduler {
             network,
             out: Outbox::default(),
             taken: Vec::new(),
+            routed: 0,
             agenda: Agenda {
                 next: vec![NEVER; nodes],
                 active: Vec::with_capacity(nodes),
@@ -124,7 +127,8 @@ impl Scheduler {
             let until = others.saturating_add(timing::LOOKAHEAD).min(stop);
             nodes[who].run(until, &mut self.out)?;
             self.agenda.set(who, nodes[who].next());
-            end = self.out.horizon(until);
+            // The others stand where they were: what leaves at or after their next cycle waits for what they may send before it.
+            end = self.out.horizon(until).min(others);
             if self.agenda.next[who] == NEVER {
                 // It went to sleep on the way: time has come as far as it did.
                 end = end.min(nodes[who].rested().unwrap_or(end).max(start + 1));
@@ -141,7 +145,14 @@ impl Scheduler {
             self.agenda.forget_sleepers();
         }
         self.out.take_before(end, &mut self.taken);
-        if !self.taken.is_empty() {
+        if let (Some(first), Some(last)) = (self.taken.first(), self.taken.last()) {
+            debug_assert!(
+                self.routed <= first.at,
+                "a packet of cycle {} leaves after one of {}",
+                first.at,
+                self.routed
+            );
+            self.routed = last.at;
             let agenda = &mut self.agenda;
             self.network.route(&mut self.taken, |at, node, packet| {
                 let node = usize::from(node);

@@ -60,6 +60,8 @@ pub struct DeviceConfig {
     pub core_timing: bool,
     /// Whether all records are kept ([`Device::captured`]).
     pub capture: bool,
+    /// Whether polling cores sleep. Off changes nothing but the time that a run takes; a test shows just that.
+    pub parking: bool,
 }
 
 impl DeviceConfig {
@@ -72,6 +74,7 @@ impl DeviceConfig {
             timestamps: true,
             core_timing: false,
             capture: false,
+            parking: true,
         }
     }
 }
@@ -168,7 +171,8 @@ impl Device {
         firmware: [FirmwareImage; 5],
         cq_kernels: CqKernels,
     ) -> Result<Self, RuntimeError> {
-        let chip = Chip::new(ChipConfig::new(config.board)).map_err(|e| RuntimeError::Chip(e.to_string()))?;
+        let chip = Chip::new(ChipConfig { board: config.board, parking: config.parking })
+            .map_err(|e| RuntimeError::Chip(e.to_string()))?;
         let card = SimCard::open(chip).map_err(RuntimeError::Driver)?;
         let board = config.board;
         let map = WORKER;

@@ -141,10 +141,7 @@ impl Display for Waiter {
             f.write_str("\n    loops for ever without looking at anything that could change")?;
         }
         for word in &self.words {
-            write!(f, "\n    waits for {word}")?;
-            if !word.writers.is_empty() {
-                write!(f, "\n      written by {}", word.writers)?;
-            }
+            write!(f, "\n    waits for {word}\n      written by {}", word.writers)?;
         }
         Ok(())
     }

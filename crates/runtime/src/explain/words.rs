@@ -19,6 +19,9 @@ pub(super) enum Actor {
     Core(NocXy, Processor),
 }
 
+/// Who could write a word that belongs to nobody in particular.
+const ANYBODY: &str = "any core of the tile, any other core over the NoC, or the host";
+
 /// A word with its meaning.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Meaning {
@@ -34,7 +37,7 @@ pub(super) struct Meaning {
 
 impl Meaning {
     fn of(what: impl Into<String>) -> Self {
-        Self { what: what.into(), ..Self::default() }
+        Self { what: what.into(), writers: ANYBODY.into(), ..Self::default() }
     }
     fn by(mut self, writers: impl Into<String>, actors: impl IntoIterator<Item = Actor>) -> Self {
         self.writers = writers.into();

@@ -10,7 +10,7 @@ use tilework_abi::board::{self, Board, DramMap};
 use tilework_abi::cb;
 use tilework_abi::cq::dispatch::WaitFlags;
 use tilework_abi::cq::layout::prefetch_core::{
-    CMDDAT_Q, PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE, SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES,
+    CMDDAT_Q, PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE, SCRATCH_DB, SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES,
 };
 use tilework_abi::cq::layout::{
     HOST_REGION_NOC_BASE, KERNEL_TEXT_OFFSET, PAGE_SIZE, PageRing, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host,
@@ -443,6 +443,9 @@ impl Rig {
         let l1 = self.card.link().tile(prefetch).unwrap().l1();
         let entries = &l1[PREFETCH_Q.base() as usize..PREFETCH_Q.end() as usize];
         assert!(entries.iter().all(|&b| b == 0), "entries are left in the prefetch queue");
+        // This variant has no use for the scratch buffer, so a record that passed the end of the command data queue shows there.
+        let scratch = &l1[SCRATCH_DB.base() as usize..SCRATCH_DB.end() as usize];
+        assert!(scratch.iter().all(|&b| b == 0), "a record was read over the end of the command data queue");
     }
 
     /// Ends all three kernels and checks that every page came back and every kernel returned.

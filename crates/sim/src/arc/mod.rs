@@ -172,7 +172,7 @@ impl Node for ArcTile {
         self.arrivals.next()
     }
     fn deliver(&mut self, at: Cycle, packet: Packet) {
-        self.arrivals.push(at, packet);
+        self.arrivals.arrive(at, packet);
     }
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         while let Some((at, packet)) = self.arrivals.pop_before(out.horizon(until)) {

@@ -168,7 +168,7 @@ impl Node for DramBank {
         self.events.next()
     }
     fn deliver(&mut self, at: Cycle, packet: Packet) {
-        self.events.push(at, Event::Arrive(packet));
+        self.events.arrive(at, Event::Arrive(packet));
     }
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         while let Some((at, event)) = self.events.pop_before(out.horizon(until)) {

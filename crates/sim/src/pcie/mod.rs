@@ -52,6 +52,8 @@ pub struct Pcie {
     unacked: u64,
     /// When the last of them came.
     acked_at: Cycle,
+    /// When the last order left; a later one that waited behind it cannot leave sooner.
+    left_at: Cycle,
     /// Parts of host reads on the way: where their data goes.
     parts: BTreeMap<u64, Part>,
     next_part: u64,
@@ -116,6 +118,7 @@ impl Pcie {
             orders: VecDeque::new(),
             unacked: 0,
             acked_at: 0,
+            left_at: 0,
             parts: BTreeMap::new(),
             next_part: 0,
             reads: BTreeMap::new(),
@@ -348,8 +351,8 @@ impl Pcie {
     fn next_order(&self) -> Cycle {
         match self.orders.front() {
             Some(order) if order.waits && self.unacked > 0 => NEVER,
-            Some(order) if order.waits => order.ready.max(self.acked_at),
-            Some(order) => order.ready,
+            Some(order) if order.waits => order.ready.max(self.acked_at).max(self.left_at),
+            Some(order) => order.ready.max(self.left_at),
             None => NEVER,
         }
     }
@@ -472,7 +475,7 @@ impl Node for Pcie {
         self.events.next().min(self.next_order())
     }
     fn deliver(&mut self, at: Cycle, packet: Packet) {
-        self.events.push(at, Event::Arrive(packet));
+        self.events.arrive(at, Event::Arrive(packet));
     }
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         loop {
@@ -484,6 +487,7 @@ impl Node for Pcie {
             } else if order < end {
                 if let Some(o) = self.orders.pop_front() {
                     self.unacked += o.acks;
+                    self.left_at = order;
                     out.push(order, o.packet);
                 }
             } else {

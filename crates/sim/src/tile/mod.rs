@@ -14,10 +14,11 @@ mod streams;
 #[cfg(test)]
 mod tests;
 
+use crate::agenda::Agenda;
 use crate::noc::{Grid, Niu, Outbox, Packet, Place};
 use crate::{Fault, FaultClass, NEVER, Node, timing};
 use bus::TileBus;
-use events::{Event, Queue};
+use events::Event;
 use shared::{CoreSet, Shared, class};
 use std::sync::Arc;
 use tilework_abi::noc::NocXy;
@@ -87,7 +88,7 @@ pub struct Tile {
     xy: NocXy,
     slots: [Slot; 5],
     shared: Shared,
-    queue: Queue,
+    queue: Agenda<Event>,
     /// The cycle of the last event that was applied.
     last_event: Cycle,
 }
@@ -105,7 +106,7 @@ impl Tile {
             xy,
             slots: kinds.map(|kind| Slot { core: Core::new(kind), activity: Activity::Held }),
             shared: Shared::new([niu(0), niu(1)]),
-            queue: Queue::default(),
+            queue: Agenda::new(),
             last_event: 0,
         }
     }
@@ -338,7 +339,7 @@ impl Node for Tile {
     }
 
     fn deliver(&mut self, at: Cycle, packet: Packet) {
-        self.queue.push(at, Event::Packet(packet));
+        self.queue.arrive(at, Event::Packet(packet));
     }
 
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
@@ -354,8 +355,8 @@ impl Node for Tile {
                     self.wake(sleepers, event);
                     continue;
                 }
-                if let Some(due) = self.queue.pop() {
-                    self.apply(event, due, out)?;
+                if let Some((at, due)) = self.queue.pop_before(until) {
+                    self.apply(at, due, out)?;
                 }
             } else if let Some((now, i)) = core
                 && now < until
