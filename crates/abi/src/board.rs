@@ -161,3 +161,58 @@ impl DramMap {
         NocXy::new(first.x, first.y + DRAM_BANK_PORT[bank][noc])
     }
 }
+
+// Seed, "board layout": 12 and 14 columns of 10 rows; the dispatch cores in the last column; 7 and 8 banks.
+const _: () = {
+    assert!(Board::P100.tensix_count() == 120 && Board::P150.tensix_count() == 140);
+    let mut i = 0;
+    while i < 2 {
+        let board = [Board::P100, Board::P150][i];
+        let columns = board.worker_columns();
+        let last = columns[columns.len() - 1];
+        let (prefetch, dispatch) = (board.prefetch_core(), board.dispatch_core());
+        assert!(prefetch.x == last && prefetch.y == 2 && dispatch.x == last && dispatch.y == 3);
+        assert!(board.dram().count == [7, 8][i]);
+        i += 1;
+    }
+    assert!(PCIE.encode() == 24 << 6 | 19);
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every chip with one bank gone: seven different banks, four of them in column 17, each port at its own coordinates.
+    #[test]
+    fn any_one_bank_may_be_harvested() {
+        for harvested in 0..DRAM_BANKS as u8 {
+            let map = DramMap::new(Some(harvested));
+            let banks = map.banks();
+            assert_eq!(banks.len(), 7);
+            assert!(banks.iter().all(|b| b.physical != harvested));
+            for (i, a) in banks.iter().enumerate() {
+                assert!(banks[..i].iter().all(|b| b.physical < a.physical && b.first_port != a.first_port));
+                assert_eq!(a.first_port.y % 3, 0);
+                assert!((12..24).contains(&a.first_port.y));
+            }
+            assert_eq!(banks.iter().filter(|b| b.first_port.x == 17).count(), 4);
+            // The whole column's bank that mirrors the harvested one comes last.
+            let mirror = banks.iter().find(|b| b.physical % 4 == harvested % 4).expect("the other column is whole");
+            assert_eq!(mirror.first_port, NocXy::new(17, 21));
+        }
+    }
+
+    /// Worked by hand from the seed's system's bank table for a chip without bank 1.
+    #[test]
+    fn the_map_without_bank_1() {
+        let map = DramMap::new(Some(1));
+        let expected = [(0, 18, 12), (2, 18, 15), (3, 18, 18), (4, 17, 12), (5, 17, 21), (6, 17, 15), (7, 17, 18)];
+        let found: Vec<_> = map.banks().iter().map(|b| (b.physical, b.first_port.x, b.first_port.y)).collect();
+        assert_eq!(found, expected);
+        assert_eq!(map.port(0, 0), NocXy::new(18, 14));
+        assert_eq!(map.port(0, 1), NocXy::new(18, 13));
+    }
+
+    extern crate std;
+    use std::vec::Vec;
+}

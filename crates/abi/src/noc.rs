@@ -276,3 +276,18 @@ impl NocRect {
         (self.end.x - self.start.x + 1) as u32 * (self.end.y - self.start.y + 1) as u32
     }
 }
+
+// NoC/MemoryMap.md, checked against each other: blocks follow one another and do not overlap.
+const _: () = {
+    assert!(niu_base(1) == NIU1_BASE && NIU1_BASE + NIU_SPAN == crate::stream::BASE);
+    assert!(init::CMD_CTRL < NODE_ID && NODE_ID < ENDPOINT_ID && ENDPOINT_ID < CLEAR_OUTSTANDING);
+    assert!(CLEAR_OUTSTANDING < CFG_BASE && CFG_BASE == NIU_CFG_0 && ID_LOGICAL < CFG_END);
+    assert!(CFG_END <= COUNTERS && COUNTERS + 4 * counter::COUNT as u32 == COUNTERS_END);
+    assert!(COUNTERS_END < CMD_BUF_STRIDE && CMD_BUFS * CMD_BUF_STRIDE <= NIU_SPAN);
+    assert!(counter::MST_REQS_OUTSTANDING_ID + 16 == counter::MST_WRITE_REQS_OUTGOING_ID);
+    assert!(counter::MST_WRITE_REQS_OUTGOING_ID + 16 == counter::SLV_ATOMIC_RESP_SENT);
+    assert!(MAX_PACKET_BYTES == 256 * FLIT_BYTES);
+    let rect = NocRect { start: NocXy::new(1, 2), end: NocXy::new(7, 11) };
+    assert!(rect.encode() == 0x0008_12C7 && rect.area() == 70);
+    assert!(rect.encode_noc1() == 11 << 18 | 7 << 12 | 2 << 6 | 1); // facts, "Multicast xy": y1, x1, y0, x0
+};

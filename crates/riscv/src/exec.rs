@@ -10,7 +10,7 @@ use crate::poll::Visit;
 use crate::{Access, Amo, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Exit, Insn, Op, Refuse, Width, alu, timing};
 
 /// Where `.ttinsn` stores, by the definition in `PushTensixInstruction.md`.
-const INSTRN_BUF_BASE: u32 = 0xffe4_0000;
+pub const INSTRN_BUF_BASE: u32 = 0xffe4_0000;
 /// `ra`, the link register of returns.
 const RA: u8 = 1;
 

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::inputs::{Inputs, LOCK};
 
@@ -37,29 +37,39 @@ fn output(command: &mut Command) -> Option<String> {
 }
 
 impl Toolchain {
-    /// rustup's if it has the target, otherwise Debian's.
-    pub fn find() -> Result<Self> {
-        let (kind, rustc) = if output(Command::new("rustup").args(["target", "list", "--installed"]))
-            .is_some_and(|targets| targets.lines().any(|t| t == TARGET))
-        {
-            (Kind::Rustup, "rustc")
-        } else if [DEBIAN_RUSTC, DEBIAN_CARGO, DEBIAN_SOURCES].iter().all(|p| Path::new(p).exists())
+    /// The toolchains of this machine that can build firmware: rustup's if it has the target, then Debian's.
+    pub fn all() -> Result<Vec<Self>> {
+        let mut found = Vec::new();
+        let targets = output(Command::new("rustup").args(["target", "list", "--installed"]));
+        if targets.is_some_and(|targets| targets.lines().any(|t| t == TARGET)) {
+            found.push(Self::of(Kind::Rustup)?);
+        }
+        if [DEBIAN_RUSTC, DEBIAN_CARGO, DEBIAN_SOURCES].iter().all(|p| Path::new(p).exists())
             && output(Command::new("ld.lld").arg("--version")).is_some()
         {
-            (Kind::Debian, DEBIAN_RUSTC)
-        } else {
-            bail!(
+            found.push(Self::of(Kind::Debian)?);
+        }
+        Ok(found)
+    }
+
+    /// The first of [`Toolchain::all`].
+    pub fn find() -> Result<Self> {
+        Self::all()?.into_iter().next().with_context(|| {
+            format!(
                 "no toolchain for {TARGET}: either `rustup target add {TARGET}`, or on Debian \
                  `apt-get install rustc-web rust-web-src cargo-web lld`"
-            );
+            )
+        })
+    }
+
+    fn of(kind: Kind) -> Result<Self> {
+        let (rustc, core) = match kind {
+            Kind::Rustup => ("rustc", "compiled core library"),
+            Kind::Debian => (DEBIAN_RUSTC, "core library from sources"),
         };
         let compiler = output(Command::new(rustc).arg("--version")).with_context(|| format!("{rustc} --version"))?;
         let sysroot = output(Command::new(rustc).args(["--print", "sysroot"]))
             .with_context(|| format!("{rustc} --print sysroot"))?;
-        let core = match kind {
-            Kind::Rustup => "compiled core library",
-            Kind::Debian => "core library from sources",
-        };
         Ok(Self { version: format!("{compiler}, {core}"), kind, sysroot: sysroot.into() })
     }
 

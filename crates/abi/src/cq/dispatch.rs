@@ -238,12 +238,13 @@ bitflags! {
 }
 
 bitflags! {
-    /// Flags of `WAIT`, obeyed in this order (seed 001 section 4.5).
+    /// Flags of `WAIT` (seed 001 section 4.5), obeyed in the order of the seed's list: barrier, memory, stream, clear, and the prefetcher is
+    /// notified last.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct WaitFlags: u8 {
         /// Wait until all writes are acknowledged.
         const BARRIER = 0x01;
-        /// Afterwards, increment the prefetcher's sync semaphore (ends its `STALL`).
+        /// When all else is done, increment the prefetcher's sync semaphore (ends its `STALL`).
         const NOTIFY_PREFETCH = 0x02;
         /// Wait until the word at `addr` has reached `count`.
         const WAIT_MEMORY = 0x04;

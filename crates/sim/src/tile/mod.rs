@@ -27,6 +27,9 @@ use tilework_riscv::{Core, CoreFault, Cycle, Exit, HartKind, Watch};
 
 pub use streams::Streams;
 
+// The core names a blocked push by this address; it knows nothing of the tile's map.
+const _: () = assert!(tilework_riscv::INSTRN_BUF_BASE == map::INSTRN_BUF_BASE);
+
 /// What a core is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Activity {

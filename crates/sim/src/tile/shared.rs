@@ -33,6 +33,9 @@ pub(super) mod class {
     pub const LOCAL: u8 = 32;
 }
 
+/// First address of the local RAMs' slow views.
+const LOCAL_SLOW_FIRST: u32 = map::LOCAL_SLOW[0];
+
 const PAGE: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
 
 /// A bit set of cores, by [`Processor::index`].
@@ -256,7 +259,7 @@ impl Shared {
                 let read = niu.read((addr % noc_regs::NIU_SPAN) & !3, at).map_err(Refuse::Fault)?;
                 Ok(word(read, timing::LOAD_TILE_REG))
             }
-            stream::BASE..0xFFB8_0000 => {
+            stream::BASE..map::MOP_CFG_BASE => {
                 let value = self.streams.read((addr & !3) - stream::BASE).map_err(Refuse::Fault)?;
                 Ok(word((value, Access::Watched), timing::LOAD_TILE_REG))
             }
@@ -312,7 +315,7 @@ impl Shared {
                 self.started.extend(start.map(|start| (i as u8, start)));
                 Ok(())
             }
-            stream::BASE..0xFFB8_0000 => self.streams.write(addr - stream::BASE, value).map_err(Refuse::Fault),
+            stream::BASE..map::MOP_CFG_BASE => self.streams.write(addr - stream::BASE, value).map_err(Refuse::Fault),
             _ => match core {
                 Some(core) => self.tensix.store(core, addr, value, at),
                 None => Err(Refuse::Fault(unmapped(addr))),
@@ -348,10 +351,10 @@ pub(super) fn mask(width: Width) -> u32 {
 fn class_of(addr: u32) -> u8 {
     match addr {
         map::DEBUG_BASE..map::DEBUG_END => class::DEBUG,
-        0xFFB1_4000..0xFFB2_0000 => class::LOCAL,
+        LOCAL_SLOW_FIRST..noc_regs::NIU0_BASE => class::LOCAL,
         noc_regs::NIU0_BASE..noc_regs::NIU1_BASE => class::NIU,
         noc_regs::NIU1_BASE..stream::BASE => class::NIU << 1,
-        stream::BASE..0xFFB8_0000 => class::STREAM,
+        stream::BASE..map::MOP_CFG_BASE => class::STREAM,
         _ => class::TENSIX,
     }
 }
