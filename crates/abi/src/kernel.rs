@@ -37,8 +37,8 @@ pub struct KernelContext {
 pub const KERNEL_LINK_BASE: u32 = 0x1_0000;
 
 /// Backend configuration `RISCV_IC_INVALIDATE_InvalidateAll`, word 185 of Blackhole's `Config` (public `cfg_defines.h`): bit i drops
-/// the instruction cache of B, T0, T1, T2, NC. Needed when new kernel text has come into L1: the caches are not coherent, and the cores
-/// have no `fence.i` (WormholeB0/TensixTile/BabyRISCV/InstructionCache.md). NCRISC cannot reach it.
+/// the instruction cache of B, T0, T1, T2, NC. Needed when new kernel text has come into L1: the caches are not coherent
+/// (WormholeB0/TensixTile/BabyRISCV/InstructionCache.md), and one core must drop the caches of the others. NCRISC cannot reach it.
 pub const IC_INVALIDATE: u32 = crate::tensix::CFG_BASE + 185 * 4;
 /// All five instruction caches.
 pub const IC_ALL: u32 = 0x1F;

@@ -3,6 +3,7 @@
 //! One taxonomy for the whole chip (design decision 6). A fault is a value: it poisons the device and reaches the caller; it never ends the
 //! process.
 
+use crate::noc::Place;
 use std::fmt;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
@@ -51,6 +52,8 @@ pub struct FaultSite {
     pub addr: Option<u64>,
     /// The cycle.
     pub cycle: Option<Cycle>,
+    /// Who sent the packet that did it: the physical NoC 0 coordinates of its NIU, which for a Tensix tile are its translated ones too.
+    pub sender: Option<NocXy>,
 }
 
 /// A fault: its class, what happened, where, and what to read about it.
@@ -90,6 +93,12 @@ impl Fault {
         self.site.pc.get_or_insert(pc);
         self
     }
+    /// Names the NIU that sent the packet, unless it is named already.
+    #[must_use]
+    pub fn sent_by(mut self, from: Place) -> Self {
+        self.site.sender.get_or_insert(NocXy::new(from.x, from.y));
+        self
+    }
     /// Names the cycle, unless it is named already.
     #[must_use]
     pub fn at_cycle(mut self, cycle: Cycle) -> Self {
@@ -116,6 +125,9 @@ impl fmt::Display for Fault {
         }
         if let Some(cycle) = site.cycle {
             write!(f, ", cycle {cycle}")?;
+        }
+        if let Some(sender) = site.sender {
+            write!(f, ", by a packet from the NIU at {sender}")?;
         }
         write!(f, " (see {})", self.read)
     }

@@ -176,7 +176,7 @@ impl Node for ArcTile {
     }
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         while let Some((at, packet)) = self.arrivals.pop_before(out.horizon(until)) {
-            self.serve(at, &packet, out).map_err(|fault| fault.at_cycle(at))?;
+            self.serve(at, &packet, out).map_err(|fault| fault.at_cycle(at).sent_by(packet.from))?;
         }
         Ok(())
     }

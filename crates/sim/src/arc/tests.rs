@@ -1,3 +1,5 @@
+//! The ARC tile as packets see it.
+
 use super::*;
 use crate::noc::{Body, Place, Reply};
 use std::collections::BTreeMap;

@@ -173,7 +173,9 @@ impl Node for DramBank {
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         while let Some((at, event)) = self.events.pop_before(out.horizon(until)) {
             match event {
-                Event::Arrive(packet) => self.serve(at, &packet, out).map_err(|fault| fault.at_cycle(at))?,
+                Event::Arrive(packet) => {
+                    self.serve(at, &packet, out).map_err(|fault| fault.at_cycle(at).sent_by(packet.from))?;
+                }
                 Event::Fetch(answer) => self.fetch(at, answer, out),
             }
         }

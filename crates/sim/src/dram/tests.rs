@@ -1,3 +1,5 @@
+//! A DRAM bank: its ports, contents and times.
+
 use super::*;
 use crate::noc::Reply;
 use proptest::prelude::*;

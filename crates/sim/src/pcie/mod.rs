@@ -435,8 +435,13 @@ impl Pcie {
 
     fn handle(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
         match event {
-            Event::Arrive(packet) => self.arrive(at, packet, out),
-            Event::Sample { noc, addr, len, reply } => self.sample(at, noc, addr, len, reply, out),
+            Event::Arrive(packet) => {
+                let from = packet.from;
+                self.arrive(at, packet, out).map_err(|fault| fault.sent_by(from))
+            }
+            Event::Sample { noc, addr, len, reply } => {
+                self.sample(at, noc, addr, len, reply, out).map_err(|fault| fault.sent_by(reply.to))
+            }
             Event::Visible { addr, data, mask } => {
                 self.memory.write_masked(addr, &data, mask)?;
                 self.device_writes += 1;

@@ -1,3 +1,5 @@
+//! The PCIe tile between host memory and the NoCs.
+
 use super::*;
 use proptest::prelude::*;
 use tilework_abi::noc::NocXy;

@@ -1,3 +1,5 @@
+//! A Tensix tile as its own cores and packets see it.
+
 use super::*;
 use Processor::{Brisc, Ncrisc, Trisc0, Trisc1, Trisc2};
 use proptest::prelude::*;

@@ -322,7 +322,10 @@ impl Tile {
     fn apply(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
         let result = match event {
             Event::Depart(noc, start) => memory::depart(&mut self.shared, noc, *start, out),
-            Event::Packet(packet) => memory::receive(&mut self.shared, at, packet, out),
+            Event::Packet(packet) => {
+                let from = packet.from;
+                memory::receive(&mut self.shared, at, packet, out).map_err(|fault| fault.sent_by(from))
+            }
         };
         self.last_event = at;
         self.after_access(at);
