@@ -1,7 +1,7 @@
 //! What can go wrong when programs run.
 
-use crate::elf::{ElfError, SourceLocation};
-use crate::explain::{BudgetReport, DeadlockReport};
+use crate::elf::ElfError;
+use crate::explain::{BudgetReport, DeadlockReport, FaultPlace};
 use crate::memory::MemoryError;
 use crate::program::ProgramError;
 use tilework_cq::EncodeError;
@@ -32,12 +32,12 @@ pub enum RuntimeError {
     #[error("the simulated chip could not be built: {0}")]
     Chip(String),
     /// A program did what the chip does not promise to survive.
-    #[error("{fault}{}", .location.as_ref().map(|l| format!("\n  in {l}")).unwrap_or_default())]
+    #[error("{fault}{}", .place.as_ref().map(|place| format!("\n{place}")).unwrap_or_default())]
     Fault {
         /// The fault.
         fault: Box<Fault>,
-        /// The source of its instruction, if that is known.
-        location: Option<SourceLocation>,
+        /// Which core did it and what it was running; absent when no core is to blame.
+        place: Option<FaultPlace>,
     },
     /// Nothing can move any more.
     #[error("{0}")]

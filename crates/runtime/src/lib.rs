@@ -20,9 +20,11 @@ pub mod queue;
 
 mod error;
 
-pub use device::{CoreTime, Device, DeviceConfig, Dispatch, ProgramReport, Progress, RunReport, Statistics};
+pub use device::{
+    BATCH_PROGRAMS, CoreTime, Device, DeviceConfig, Dispatch, ProgramReport, Progress, RunReport, Statistics,
+};
 pub use elf::{ElfError, FirmwareImage, KernelImage, SourceLocation};
 pub use error::RuntimeError;
-pub use explain::{BudgetReport, DeadlockReport};
+pub use explain::{BudgetReport, DeadlockReport, FaultPlace};
 pub use memory::{Allocator, Buffer, DType, L1Buffer, MemoryError};
 pub use program::{ArgSet, CircularBuffer, Cores, Program, ProgramError, Role, UniqueArgs};

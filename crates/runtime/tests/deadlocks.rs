@@ -25,6 +25,19 @@ fn deadlock(device: &mut Device, programs: &[Program]) -> DeadlockReport {
     }
 }
 
+/// Checks that the report says of every awaited word who could write it.
+fn assert_writers_are_named(text: &str) {
+    let (_, waiters) = text.split_once("\nwaiting (").unwrap_or_else(|| panic!("no list of waiters: {text}"));
+    let lines: Vec<&str> = waiters.lines().collect();
+    let awaited = |line: &&str| line.starts_with("    waits for ");
+    assert!(lines.iter().any(awaited), "{text}");
+    for pair in lines.windows(2).filter(|pair| awaited(&pair[0])) {
+        let writer = pair[1].strip_prefix("      written by ");
+        assert!(writer.is_some_and(|who| !who.is_empty()), "{:?} is followed by {:?} in {text}", pair[0], pair[1]);
+    }
+    assert!(!lines.last().is_some_and(awaited), "{text}");
+}
+
 /// A program whose only worker waits for a word that nobody writes.
 fn spin(device: &mut Device, core: NocXy) -> Program {
     let word = device.alloc_l1("spin word", 64).unwrap();
@@ -49,6 +62,7 @@ fn a_kernel_that_never_ends_is_named_with_its_word_and_line() {
     assert!(text.contains("a word in L1 buffer spin word"), "{text}");
     assert!(text.contains("spin/src/main.rs:"), "{text}");
     assert!(text.contains("WAIT until stream 48 >= 1"), "{text}");
+    assert_writers_are_named(&text);
     // The device is lost, and says so.
     let again = device.run(&[]).unwrap_err().to_string();
     assert!(again.starts_with("the device stopped earlier (deadlock at cycle"), "{again}");
@@ -59,9 +73,13 @@ fn slow_dispatch_names_the_same_kernel() {
     let mut device = open(Dispatch::Slow);
     let core = device.workers()[7];
     let program = spin(&mut device, core);
-    let text = deadlock(&mut device, &[program]).to_string();
+    let report = deadlock(&mut device, &[empty(Cores::All), program]);
+    let text = report.to_string();
+    assert_eq!(report.programs, ["spin"]);
+    assert!(text.contains("kernel spin of program spin"), "{text}");
     assert!(text.contains("the host waits for the go messages to say DONE"), "{text}");
     assert!(text.contains("BRISC of (1,9) waits for a word in L1 buffer spin word"), "{text}");
+    assert_writers_are_named(&text);
 }
 
 #[test]

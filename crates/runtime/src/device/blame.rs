@@ -32,8 +32,8 @@ impl Device {
             ChipError::Fault(fault) => {
                 let site = &fault.site;
                 let place = site.tile.zip(site.core).zip(site.pc);
-                let location = place.and_then(|((tile, core), pc)| scene.locate(tile, core, pc).1);
-                RuntimeError::Fault { fault: Box::new(fault), location }
+                let place = place.map(|((tile, core), pc)| scene.fault_place(tile, core, pc));
+                RuntimeError::Fault { fault: Box::new(fault), place }
             }
             ChipError::Deadlock { cycle, waiting } => {
                 scene.waiting = waiting;

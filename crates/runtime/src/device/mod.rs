@@ -12,7 +12,7 @@ mod transfer;
 
 pub use bank_table::bank_table;
 pub(crate) use run::Running;
-pub use run::{CoreTime, ProgramReport, RunReport};
+pub use run::{BATCH_PROGRAMS, CoreTime, ProgramReport, RunReport};
 
 use crate::RuntimeError;
 use crate::elf::FirmwareImage;
@@ -56,7 +56,8 @@ pub struct DeviceConfig {
     pub max_cycles: u64,
     /// Whether the dispatcher writes its clock before and after each program.
     pub timestamps: bool,
-    /// Whether each worker writes the start and end of its kernel; under fast dispatch only.
+    /// Whether each worker writes the start and end of its kernel; under fast dispatch only, and while there are slots
+    /// ([`ProgramReport::core_times`]).
     pub core_timing: bool,
     /// Whether all records are kept ([`Device::captured`]).
     pub capture: bool,

@@ -13,8 +13,8 @@ use tilework_abi::noc::{NocXy, PCIE_HOST_BIT, PCIE_HOST_MID};
 use tilework_cq::DispatchCommand;
 use tilework_driver::Target;
 
-/// Programs between two completion events: as many as there are pairs of timestamp slots.
-const BATCH: usize = host::SLOTS as usize / 2;
+/// Programs between two completion events: as many as there are pairs of timestamp slots. A longer run is cut into batches of these.
+pub const BATCH_PROGRAMS: usize = host::SLOTS as usize / 2;
 
 /// When one core's BRISC ran a kernel, by its tile's wall clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +38,9 @@ pub struct ProgramReport {
     pub start: Option<u64>,
     /// The clock after its last command.
     pub end: Option<u64>,
-    /// Times of its cores, if they were asked for and while there were slots.
+    /// Times of all its cores, in the order of the program's cores, if [`DeviceConfig::core_timing`](super::DeviceConfig::core_timing) asked for
+    /// them and there were slots; else empty. Each [`Device::run`] deals out [`host::SLOTS`] slots, one a core, in the order of the programs,
+    /// and anew for every [`BATCH_PROGRAMS`] programs. A program for whose cores too few are left gets none; a smaller one behind it may.
     pub core_times: Vec<CoreTime>,
 }
 
@@ -130,7 +132,9 @@ impl Device {
         let budget = self.config.max_cycles;
         let until = self.card.link().now().saturating_add(budget);
         let mut reports = Vec::with_capacity(running.len());
-        for batch in running.chunks(BATCH) {
+        // Slow dispatch waits for every program by itself, so what stops is the one program of its batch.
+        let programs = if self.queue.is_some() { BATCH_PROGRAMS } else { 1 };
+        for batch in running.chunks(programs) {
             let done = reports.len();
             let mut tell = |cycles| {
                 if let Some(f) = progress {
@@ -156,7 +160,7 @@ impl Device {
         Ok(reports)
     }
 
-    /// Deals out the core timing slots: one for each core of each program, as long as there are some.
+    /// Deals out the core timing slots of a batch, as [`ProgramReport::core_times`] says.
     fn plan_core_timing(&self, batch: &mut [Running]) {
         if !self.config.core_timing {
             return;

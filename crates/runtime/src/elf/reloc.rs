@@ -6,12 +6,13 @@
 //! outside whatever its value is, because it names an address of something else (`--just-symbols`).
 //!
 //! Relocations are those of the RISC-V ELF psABI, section "Relocations". A type that is not known here is refused by name; so is an instruction
-//! that does not hold what its relocation says, because then the linker has rewritten it and the file does not say to what.
+//! that does not hold what its relocation says, because then the linker has rewritten it and the file does not say to what. A file whose code
+//! has no relocations at all was linked without them: it would be placed elsewhere unchanged and compute wrongly, so it is refused too.
 
 use super::ElfError;
 use super::read::Elf;
 use object::elf::*;
-use object::read::elf::ElfFile32;
+use object::read::elf::{ElfFile32, SectionHeader};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SymbolSection};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
@@ -299,6 +300,7 @@ pub(super) fn collect(
 fn read(elf: &Elf, inside: &RangeInclusive<u32>) -> Result<Vec<Reloc>, ElfError> {
     let bad = |what: &str, e: object::Error| ElfError::new(elf.file, what, e, "a readable table");
     let file = ElfFile32::<LittleEndian>::parse(elf.data).map_err(|e| bad("sections", e))?;
+    require(elf, &file)?;
     let mut out = Vec::new();
     for section in file.sections() {
         let object::SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
@@ -326,4 +328,36 @@ fn read(elf: &Elf, inside: &RangeInclusive<u32>) -> Result<Vec<Reloc>, ElfError>
         }
     }
     Ok(out)
+}
+
+/// Refuses a file that was linked without its relocations. `--emit-relocs` is for a whole link, so one relocation section for any code is
+/// proof of it.
+fn require(elf: &Elf, file: &ElfFile32<LittleEndian>) -> Result<(), ElfError> {
+    let table = file.elf_section_table();
+    let symbols = file.elf_symbol_table().section();
+    let mut code = Vec::new();
+    for (index, header) in table.enumerate() {
+        let flags = header.sh_flags(LittleEndian);
+        let both = SHF_ALLOC.0 | SHF_EXECINSTR.0;
+        if flags.0 & both != both || header.sh_size(LittleEndian) == 0 {
+            continue;
+        }
+        let applies = |r: &SectionHeader32<LittleEndian>| {
+            r.sh_type(LittleEndian) == SHT_RELA && r.info_link(LittleEndian) == index && r.link(LittleEndian) == symbols
+        };
+        if table.iter().any(applies) {
+            return Ok(());
+        }
+        let name = table.section_name(LittleEndian, header).unwrap_or_default();
+        code.push(match name {
+            [] => format!("section {}", index.0),
+            _ => String::from_utf8_lossy(name).into_owned(),
+        });
+    }
+    let found = match code.is_empty() {
+        true => "no section with code".to_owned(),
+        false => format!("none for {}", code.join(", ")),
+    };
+    let expected = "those of its code, because a kernel is moved: link the kernel with --emit-relocs";
+    Err(ElfError::new(elf.file, "relocations", found, expected))
 }

@@ -17,6 +17,8 @@ struct Made {
     symbols: Vec<(u32, u16)>,
     /// Address, type, symbol, addend.
     relocations: Vec<(u32, u8, u32, i32)>,
+    /// Whether the file has a relocation section, if only an empty one.
+    keeps_relocations: bool,
     entry: u32,
 }
 
@@ -24,7 +26,8 @@ impl Made {
     fn text(words: &[u32]) -> Self {
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         let size = bytes.len() as u32;
-        Self { loads: vec![(TEXT, TEXT, bytes, size, 5)], symbols: vec![], relocations: vec![], entry: TEXT }
+        let loads = vec![(TEXT, TEXT, bytes, size, 5)];
+        Self { loads, symbols: vec![], relocations: vec![], keeps_relocations: true, entry: TEXT }
     }
     fn symbol(mut self, value: u32, section: u16) -> Self {
         self.symbols.push((value, section));
@@ -47,8 +50,8 @@ impl Made {
             let (offset, size) = (body.len() as u32, bytes.len() as u32);
             body.extend_from_slice(bytes);
             headers.push([1, offset, *vaddr, *paddr, size, *memory, *flags, 4]);
-            // SHT_PROGBITS, SHF_ALLOC.
-            sections.push([0, 1, 2, *vaddr, offset, size, 0, 0, 4, 0]);
+            // SHT_PROGBITS, SHF_ALLOC, SHF_EXECINSTR of what PF_X says.
+            sections.push([0, 1, 2 | (flags & 1) << 2, *vaddr, offset, size, 0, 0, 4, 0]);
         }
         let symtab = body.len() as u32;
         put(&mut body, &[0; 4]);
@@ -63,8 +66,10 @@ impl Made {
         for &(at, r_type, symbol, addend) in &self.relocations {
             put(&mut body, &[at, symbol << 8 | u32::from(r_type), addend as u32]);
         }
-        // SHT_RELA for section 1.
-        sections.push([0, 4, 0, 0, rela, body.len() as u32 - rela, n + 1, 1, 4, 12]);
+        // SHT_RELA for section 1, or nothing.
+        if self.keeps_relocations {
+            sections.push([0, 4, 0, 0, rela, body.len() as u32 - rela, n + 1, 1, 4, 12]);
+        }
         let shoff = body.len() as u32;
         for section in &sections {
             put(&mut body, section);
@@ -90,7 +95,7 @@ impl Made {
     }
 }
 
-/// A kernel of these words without relocations.
+/// A kernel of these words, of which none depends on its place.
 pub(crate) fn kernel_of(words: &[u32], processor: Processor) -> std::sync::Arc<KernelImage> {
     std::sync::Arc::new(KernelImage::load("k.elf", Made::text(words).bytes(), processor).unwrap())
 }
@@ -198,6 +203,26 @@ fn what_cannot_be_moved_is_refused_by_name() {
 }
 
 #[test]
+fn a_kernel_linked_without_its_relocations_is_refused() {
+    let mut made = Made::text(&[0x0001_0537, 0x0105_0513]).symbol(TEXT + 16, 1);
+    assert!(made.kernel().is_ok());
+    made.keeps_relocations = false;
+    let expected = "expected those of its code, because a kernel is moved: link the kernel with --emit-relocs";
+    let error = made.kernel().unwrap_err().to_string();
+    assert_eq!(error, format!("k.elf: relocations: found none for section 1, {expected}"));
+    // Relocations of data alone do not help: section 1 is then not code, and section 2 has none.
+    made.keeps_relocations = true;
+    made.loads[0].4 = 4;
+    made.loads.push((TEXT + 8, TEXT + 8, vec![0x13, 0, 0, 0], 4, 5));
+    let error = made.kernel().unwrap_err().to_string();
+    assert_eq!(error, format!("k.elf: relocations: found none for section 2, {expected}"));
+    // A file without any section that says it is code is not taken for one that needs none.
+    made.loads[1].4 = 4;
+    let error = made.kernel().unwrap_err().to_string();
+    assert_eq!(error, format!("k.elf: relocations: found no section with code, {expected}"));
+}
+
+#[test]
 fn initialisers_follow_the_text() {
     let mut made = Made::text(&[0x13, 0x13]);
     made.loads.push((LOCAL_BASE + 0x400, TEXT + 8, vec![1, 2, 3, 4], 100, 6));
@@ -272,6 +297,10 @@ fn the_prebuilt_images_load_and_know_their_names() {
     for (f, p) in firmware.iter().zip(Processor::ALL) {
         assert_eq!((f.processor(), f.entry()), (p, WORKER.firmware_text[p.index()]));
         assert!(!f.locate(f.entry()).unwrap().frames.is_empty(), "{}", f.name());
+    }
+    for (name, elf) in crate::prebuilt::KERNELS {
+        let kernel = KernelImage::load(name, elf, Processor::Brisc).unwrap();
+        assert_eq!(kernel.relocate(kernel.link_base()).unwrap().len() as u32, kernel.size(), "{name}");
     }
     let kernels = crate::prebuilt::cq_kernels().unwrap();
     let at = kernels.dispatch.locate(0x9000, 0x9000).unwrap();

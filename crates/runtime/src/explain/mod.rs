@@ -8,5 +8,5 @@ mod report;
 mod scene;
 mod words;
 
-pub use report::{BudgetReport, BusyCore, ChainLink, DeadlockReport, QueueView, Waiter, Word};
+pub use report::{BudgetReport, BusyCore, ChainLink, DeadlockReport, FaultPlace, QueueView, Waiter, Word};
 pub(crate) use scene::Scene;

@@ -40,6 +40,21 @@ pub struct Waiter {
     pub words: Vec<Word>,
 }
 
+/// The core that faulted, and what it was running.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FaultPlace {
+    /// The tile.
+    pub tile: NocXy,
+    /// The core of the tile.
+    pub processor: Processor,
+    /// What it ran: the firmware, a kernel of the command queue, or a program's kernel.
+    pub runs: String,
+    /// The instruction.
+    pub pc: u32,
+    /// Its function and line.
+    pub location: Option<SourceLocation>,
+}
+
 /// The command queue at the time of the report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueView {
@@ -126,17 +141,28 @@ impl Display for Word {
     }
 }
 
+/// What a core runs and where in it, behind the core's name.
+fn write_code(f: &mut Formatter<'_>, runs: &str, location: Option<&SourceLocation>, pc: u32) -> fmt::Result {
+    match location {
+        Some(location) => write!(f, ", {runs}\n    at {location}, pc {pc:#x}"),
+        None => write!(f, ", {runs}\n    at pc {pc:#x}"),
+    }
+}
+
+impl Display for FaultPlace {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "  {} of {}", self.processor, self.tile)?;
+        write_code(f, &self.runs, self.location.as_ref(), self.pc)
+    }
+}
+
 impl Display for Waiter {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "  {} of {}", self.processor, tiles(&self.tiles))?;
         if self.tiles.len() > 1 {
             write!(f, " ({} tiles)", self.tiles.len())?;
         }
-        write!(f, ", {}", self.runs)?;
-        match &self.location {
-            Some(location) => write!(f, "\n    at {location}, pc {:#x}", self.pc)?,
-            None => write!(f, "\n    at pc {:#x}", self.pc)?,
-        }
+        write_code(f, &self.runs, self.location.as_ref(), self.pc)?;
         if self.words.is_empty() {
             f.write_str("\n    loops for ever without looking at anything that could change")?;
         }

@@ -1,6 +1,6 @@
 //! The stopped device, and the reports about it.
 
-use super::report::{BudgetReport, BusyCore, ChainLink, DeadlockReport, QueueView, Waiter, Word};
+use super::report::{BudgetReport, BusyCore, ChainLink, DeadlockReport, FaultPlace, QueueView, Waiter, Word};
 use super::words::{Actor, Meaning};
 use crate::device::{Device, Running};
 use crate::elf::{FirmwareImage, KernelImage, SourceLocation};
@@ -170,6 +170,12 @@ impl Scene<'_> {
         let at = running.layout.base + running.layout.roles[number].text[core.index()];
         let location = kernel.locate(pc, at)?;
         Some((format!("kernel {} of program {}", kernel.name(), running.program.name), Some(location)))
+    }
+
+    /// What a core that faulted at `pc` was running.
+    pub(crate) fn fault_place(&self, tile: NocXy, processor: Processor, pc: u32) -> FaultPlace {
+        let (runs, location) = self.locate(tile, processor, pc);
+        FaultPlace { tile, processor, runs, pc, location }
     }
 
     /// The queue as the report shows it.

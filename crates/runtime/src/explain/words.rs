@@ -2,6 +2,7 @@
 
 use super::report::tiles;
 use super::scene::{Scene, TileKind};
+use std::ops::Range;
 use tilework_abi::cq::layout::{DONE_STREAM, SEMAPHORE_OFFSET, SemaphoreId, WORKER_SEMS, dispatch_core, prefetch_core};
 use tilework_abi::cq::status::{self, decode_error};
 use tilework_abi::l1::{self, mailbox};
@@ -62,10 +63,12 @@ impl Scene<'_> {
             stream::BASE.. if address < stream::BASE + stream::COUNT * stream::STRIDE => {
                 self.stream_word(tile, core, address, value)
             }
-            tensix::MAILBOX_BASE.. if address < tensix::MAILBOX_BASE + 0x4000 => {
-                let from = ["BRISC", "TRISC0", "TRISC1", "TRISC2"][((address - tensix::MAILBOX_BASE) >> 12) as usize];
-                Meaning::of(format!("the mailbox from {from}")).by(format!("{from} of the same tile"), [])
-            }
+            tensix::MAILBOX_BASE.. => match mailbox_sender(address) {
+                Some(from) => {
+                    Meaning::of(format!("the mailbox from {from}")).by(format!("{from} of the same tile"), [])
+                }
+                None => Meaning::of("a register"),
+            },
             tensix::PC_BUF_BASE..tensix::MAILBOX_BASE => Meaning::of("a PC buffer or Tensix semaphore"),
             _ => Meaning::of("a register"),
         }
@@ -255,6 +258,14 @@ impl Scene<'_> {
     }
 }
 
+/// Who sends to the mailbox at `address`, which is at or behind the first.
+fn mailbox_sender(address: u32) -> Option<Processor> {
+    // In the order and at the distance that `MAILBOX_BASE` documents.
+    const SENDERS: [Processor; 4] = [Processor::Brisc, Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
+    const STRIDE: u32 = 0x1000;
+    SENDERS.get(((address - tensix::MAILBOX_BASE) / STRIDE) as usize).copied()
+}
+
 /// The error word of a command-queue kernel that has stopped.
 fn status_word(address: u32, value: u32) -> Option<Meaning> {
     status::STATUS.contains(address).then_some(())?;
@@ -264,6 +275,8 @@ fn status_word(address: u32, value: u32) -> Option<Meaning> {
 }
 
 fn niu_word(address: u32) -> Meaning {
+    const OUTSTANDING: Range<usize> = noc::counter::MST_REQS_OUTSTANDING_ID..noc::counter::MST_WRITE_REQS_OUTGOING_ID;
+    const OUTGOING: Range<usize> = noc::counter::MST_WRITE_REQS_OUTGOING_ID..noc::counter::SLV_ATOMIC_RESP_SENT;
     let index = u32::from(address >= noc::NIU1_BASE);
     let offset = address - noc::niu_base(index);
     let what = match offset.checked_sub(noc::COUNTERS).map(|o| (o / 4) as usize) {
@@ -271,7 +284,8 @@ fn niu_word(address: u32) -> Meaning {
         Some(noc::counter::MST_RD_RESP_RECEIVED) => "read responses",
         Some(noc::counter::MST_ATOMIC_RESP_RECEIVED) => "atomic responses",
         Some(noc::counter::MST_NONPOSTED_WR_REQ_SENT | noc::counter::MST_POSTED_WR_REQ_SENT) => "writes sent",
-        Some(i) if (16..48).contains(&i) && offset < noc::COUNTERS_END => "outstanding requests of a transaction id",
+        Some(i) if OUTSTANDING.contains(&i) => "outstanding requests of a transaction id",
+        Some(i) if OUTGOING.contains(&i) => "write requests of a transaction id that still leave",
         _ => "a register",
     };
     Meaning::of(format!("NIU {index}: {what}")).by("the NoC, when an answer comes", [])

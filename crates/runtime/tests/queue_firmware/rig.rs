@@ -4,22 +4,22 @@
 //! no command and entries that name no record, so it owns the card itself. Start-up is the device's, step by step (facts, "Host start-up of a
 //! card"), with the same firmware and kernels.
 
+#[path = "rig/checks.rs"]
+mod checks;
+#[path = "rig/start.rs"]
+mod start;
+
 use crate::shadow::Shadow;
 use std::collections::VecDeque;
-use tilework_abi::board::{self, Board, DramMap};
-use tilework_abi::cb;
+use tilework_abi::board::Board;
 use tilework_abi::cq::dispatch::WaitFlags;
-use tilework_abi::cq::layout::prefetch_core::{
-    CMDDAT_Q, PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE, SCRATCH_DB, SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES,
-};
+use tilework_abi::cq::layout::prefetch_core::{CMDDAT_Q, PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE, SEM_DISPATCH_PAGES};
 use tilework_abi::cq::layout::{
-    HOST_REGION_NOC_BASE, KERNEL_TEXT_OFFSET, PAGE_SIZE, PageRing, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host,
-    prefetch_core,
+    HOST_REGION_NOC_BASE, PAGE_SIZE, PageRing, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host, prefetch_core,
 };
 use tilework_abi::cq::prefetch::DispatcherSelect;
-use tilework_abi::cq::status::{Kernel, decode_error, word};
+use tilework_abi::cq::status::Kernel;
 use tilework_abi::l1::WORKER;
-use tilework_abi::msg::{GoMsg, LaunchMsg, MODE_HOST, RUN_DONE, RUN_GO, RUN_INIT, RtaOffset};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_cq::dispatch::Wait;
@@ -27,12 +27,9 @@ use tilework_cq::issue::QueueError;
 use tilework_cq::prefetch::Inline;
 use tilework_cq::{CompletionFifo, DispatchCommand, IssueQueue, PrefetchCommand, PrefetchPort, Record, relay_inline};
 use tilework_driver::{Card, DriverError, Pinned, Target};
-use tilework_runtime::KernelImage;
-use tilework_runtime::device::bank_table;
 use tilework_runtime::prebuilt;
 use tilework_runtime::queue::CommandQueue;
 use tilework_sim::{Chip, ChipConfig};
-use zerocopy::IntoBytes;
 
 /// Cycles between two looks at a word of the device.
 const LOOK_AGAIN: u64 = 2_000;
@@ -119,14 +116,20 @@ impl Rig {
     /// Boots `board` and starts the command queue.
     pub fn boot(board: Board) -> Self {
         let mut card = Card::open(Chip::new(ChipConfig::new(board)).unwrap()).unwrap();
-        boot_tiles(&mut card, board);
+        start::boot_tiles(&mut card, board);
         let region = card.pin(host::REGION_SIZE as usize, HOST_REGION_NOC_BASE.into()).unwrap();
         CommandQueue::new(board, region, false).initialise(&mut card).unwrap();
         let kernels = prebuilt::cq_kernels().unwrap();
         let (prefetch, dispatch) = (board.prefetch_core(), board.dispatch_core());
-        start_core(&mut card, board, prefetch, &prefetch_core::SEM_INIT, &[(Processor::Brisc, &kernels.prefetch)]);
+        start::start_core(
+            &mut card,
+            board,
+            prefetch,
+            &prefetch_core::SEM_INIT,
+            &[(Processor::Brisc, &kernels.prefetch)],
+        );
         let both = [(Processor::Brisc, &*kernels.dispatch), (Processor::Ncrisc, &*kernels.dispatch_s)];
-        start_core(&mut card, board, dispatch, &dispatch_core::SEM_INIT, &both);
+        start::start_core(&mut card, board, dispatch, &dispatch_core::SEM_INIT, &both);
         card.link_mut().run(SETTLE).unwrap();
         Self {
             board,
@@ -396,97 +399,6 @@ impl Rig {
             }
         }
     }
-
-    // ---- checks ------------------------------------------------------------------------------------------------------------------
-
-    /// Ends a stream: everything has arrived, nothing else was written, and no credit is lost.
-    pub fn finish(&mut self) {
-        self.event();
-        self.settle();
-        self.shadow.check(&mut self.card);
-        self.check_credits();
-        self.check_progress();
-    }
-
-    /// Credits are conserved: what was sent is filled, and what is not given back is at most the block being read and the one before it
-    /// (tt-metal#37233).
-    pub fn check_credits(&self) {
-        let (prefetch, dispatch) = (self.board.prefetch_core(), self.board.dispatch_core());
-        let ring = dispatch_core::DISPATCH_CB;
-        let filled = self.semaphore(dispatch, dispatch_core::SEM_CB_PAGES);
-        assert_eq!(filled, self.dispatch.pages, "pages released to the dispatcher");
-        let given_back = self.semaphore(prefetch, SEM_DISPATCH_PAGES).wrapping_sub(ring.pages());
-        let block = ring.pages_per_block();
-        assert!(given_back.is_multiple_of(block), "{given_back} pages given back");
-        let held = filled.wrapping_sub(given_back);
-        assert!(held <= 2 * block, "{held} of {filled} pages held by the dispatcher");
-        let filled = self.semaphore(dispatch, dispatch_core::SEM_S_CB_PAGES);
-        assert_eq!(filled, self.subordinate.pages, "pages released to the subordinate");
-        let credits = self.semaphore(prefetch, SEM_DISPATCH_S_PAGES);
-        assert_eq!(credits, filled.wrapping_add(dispatch_core::DISPATCH_S_CB.pages()), "the subordinate's credits");
-    }
-
-    /// Every command was executed once, none failed, and the prefetcher says where it is.
-    pub fn check_progress(&self) {
-        let sent = [self.prefetch_commands, self.dispatch.commands, self.subordinate.commands];
-        for (kernel, sent) in Kernel::ALL.into_iter().zip(sent) {
-            assert_eq!(self.status(kernel, word::ERROR), 0, "{}", kernel.name());
-            assert_eq!(self.status(kernel, word::COMMANDS), sent, "commands of {}", kernel.name());
-        }
-        let prefetch = self.board.prefetch_core();
-        assert_eq!(self.l1(prefetch, prefetch_core::PREFETCH_Q_RD_PTR), self.last.0, "the entry last taken");
-        assert_eq!(
-            self.l1(prefetch, prefetch_core::PREFETCH_Q_PCIE_RD_PTR),
-            self.last.1,
-            "the end of the record last read"
-        );
-        let l1 = self.card.link().tile(prefetch).unwrap().l1();
-        let entries = &l1[PREFETCH_Q.base() as usize..PREFETCH_Q.end() as usize];
-        assert!(entries.iter().all(|&b| b == 0), "entries are left in the prefetch queue");
-        // This variant has no use for the scratch buffer, so a record that passed the end of the command data queue shows there.
-        let scratch = &l1[SCRATCH_DB.base() as usize..SCRATCH_DB.end() as usize];
-        assert!(scratch.iter().all(|&b| b == 0), "a record was read over the end of the command data queue");
-    }
-
-    /// Ends all three kernels and checks that every page came back and every kernel returned.
-    pub fn terminate(mut self) {
-        self.send(&DispatchCommand::Terminate);
-        self.send_subordinate(&DispatchCommand::Terminate);
-        self.prefetch(&PrefetchCommand::Terminate);
-        self.settle();
-        let (prefetch, dispatch) = (self.board.prefetch_core(), self.board.dispatch_core());
-        let credits = self.semaphore(prefetch, SEM_DISPATCH_PAGES);
-        assert_eq!(
-            credits,
-            self.dispatch.pages.wrapping_add(dispatch_core::DISPATCH_CB.pages()),
-            "all credits are back"
-        );
-        let credits = self.semaphore(prefetch, SEM_DISPATCH_S_PAGES);
-        assert_eq!(credits, self.subordinate.pages.wrapping_add(dispatch_core::DISPATCH_S_CB.pages()));
-        for core in [prefetch, dispatch] {
-            let signal = self.l1(core, WORKER.go).to_le_bytes()[3];
-            assert_eq!(signal, RUN_DONE, "the kernels of {core} have not returned");
-        }
-        self.check_progress();
-        self.shadow.check(&mut self.card);
-    }
-
-    /// Panics with what the three kernels say and who waits where.
-    pub fn die(&self, why: &str) -> ! {
-        let mut text = format!("{why}\n");
-        for kernel in Kernel::ALL {
-            let words = [word::ERROR, word::DETAIL, word::ADDRESS, word::COMMANDS].map(|f| self.status(kernel, f));
-            let error = decode_error(words[0]).map(|(_, fault)| fault.message());
-            text += &format!("{}: {words:x?} {error:?}\n", kernel.name());
-        }
-        for waiting in self.card.link().waiting() {
-            if [self.board.prefetch_core(), self.board.dispatch_core()].contains(&waiting.tile) {
-                text += &format!("{} {} at {:#x}: {:x?}\n", waiting.tile, waiting.core, waiting.pc, waiting.watched);
-            }
-        }
-        text += &format!("sent: {:?}, {:?}, {} pages expected", self.dispatch, self.subordinate, self.expected.len());
-        panic!("{text}");
-    }
 }
 
 /// A `WAIT` with these fields.
@@ -498,72 +410,4 @@ pub fn wait(flags: WaitFlags, stream: u16, addr: u32, count: u32) -> DispatchCom
 pub fn first_difference(found: &[u8], expected: &[u8]) -> Option<(usize, u8, u8)> {
     let at = found.iter().zip(expected).position(|(a, b)| a != b)?;
     Some((at, found[at], expected[at]))
-}
-
-/// Worker firmware on all tiles.
-fn boot_tiles(card: &mut Card<Chip>, board: Board) {
-    let tiles: Vec<NocXy> = board.tensix_tiles().collect();
-    let firmware = prebuilt::worker_firmware(&WORKER).unwrap();
-    let dram = DramMap::new(card.telemetry().unwrap().harvested_dram().unwrap());
-    card.hold(&tiles).unwrap();
-    for image in &firmware {
-        for (address, bytes) in image.segments() {
-            card.write_all(&tiles, address.into(), bytes).unwrap();
-        }
-    }
-    let to = firmware[Processor::Brisc.index()].entry();
-    let jump = (to & 0x10_0000) << 11 | (to & 0x7FE) << 20 | (to & 0x800) << 9 | (to & 0xF_F000) | 0x6F;
-    card.write_all(&tiles, 0, &jump.to_le_bytes()).unwrap();
-    card.write_all(&tiles, WORKER.go.into(), &GoMsg::signal(RUN_INIT).word().to_le_bytes()).unwrap();
-    card.write_all(&tiles, WORKER.bank_table.into(), &bank_table(&dram, board.worker_columns())).unwrap();
-    let others = [Processor::Ncrisc, Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
-    card.reset_pcs(&tiles, &others.map(|p| (p, firmware[p.index()].entry()))).unwrap();
-    card.release_brisc(&tiles).unwrap();
-    let mut rounds = 0;
-    for &tile in &tiles {
-        while card.read32(&Target::tile(tile), WORKER.go.into()).unwrap().to_le_bytes()[3] != RUN_DONE {
-            rounds += 1;
-            assert!(rounds < 10_000, "{tile} does not start");
-            card.link_mut().run(LOOK_AGAIN).unwrap();
-        }
-    }
-}
-
-/// One core of the command queue: arguments, semaphores, kernels, launch and go.
-fn start_core(
-    card: &mut Card<Chip>,
-    board: Board,
-    core: NocXy,
-    semaphores: &[u32],
-    kernels: &[(Processor, &KernelImage)],
-) {
-    let (base, target) = (WORKER.kernel_config, Target::tile(core));
-    let mut image = vec![0; KERNEL_TEXT_OFFSET as usize];
-    let peers = board.prefetch_core().encode() | board.dispatch_core().encode() << 16;
-    image[..4].copy_from_slice(&peers.to_le_bytes());
-    image[4..8].copy_from_slice(&board::PCIE.encode().to_le_bytes());
-    for (id, value) in semaphores.iter().enumerate() {
-        let at = SemaphoreId(id as u32).addr(SEMAPHORE_OFFSET) as usize;
-        image[at..at + 4].copy_from_slice(&value.to_le_bytes());
-    }
-    card.write(&target, base.into(), &image).unwrap();
-    let mut launch = LaunchMsg {
-        kernel_config_base: [base.into(); 3],
-        sem_offset: [(SEMAPHORE_OFFSET as u16).into(), 0.into(), 0.into()],
-        mode: MODE_HOST,
-        min_remote_cb_start_index: cb::COUNT as u8,
-        ..LaunchMsg::default()
-    };
-    launch.rta_offset[0] = RtaOffset { rta: 0.into(), crta: 16.into() };
-    let (mut offset, mut enables) = (KERNEL_TEXT_OFFSET, 0);
-    for &(processor, kernel) in kernels {
-        let text = kernel.relocate(base + offset).unwrap();
-        card.write(&target, (base + offset).into(), &text).unwrap();
-        launch.kernel_text_offset[processor.index()] = offset.into();
-        enables |= 1 << processor.index();
-        offset = (offset + kernel.size()).next_multiple_of(16);
-    }
-    launch.enables = enables.into();
-    card.write(&target, WORKER.launch.into(), launch.as_bytes()).unwrap();
-    card.write32(&target, WORKER.go.into(), GoMsg::signal(RUN_GO).word()).unwrap();
 }

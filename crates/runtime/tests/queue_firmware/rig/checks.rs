@@ -1,0 +1,100 @@
+//! What must hold when a stream has ended: credits, counts and rings; and what to say when it does not end.
+
+use super::Rig;
+use tilework_abi::cq::layout::dispatch_core;
+use tilework_abi::cq::layout::prefetch_core::{self, PREFETCH_Q, SCRATCH_DB, SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES};
+use tilework_abi::cq::status::{Kernel, decode_error, word};
+use tilework_abi::l1::WORKER;
+use tilework_abi::msg::RUN_DONE;
+use tilework_cq::{DispatchCommand, PrefetchCommand};
+
+impl Rig {
+    /// Ends a stream: everything has arrived, nothing else was written, and no credit is lost.
+    pub fn finish(&mut self) {
+        self.event();
+        self.settle();
+        self.shadow.check(&mut self.card);
+        self.check_credits();
+        self.check_progress();
+    }
+
+    /// Credits are conserved: what was sent is filled, and what is not given back is at most the block being read and the one before it
+    /// (tt-metal#37233).
+    pub fn check_credits(&self) {
+        let (prefetch, dispatch) = (self.board.prefetch_core(), self.board.dispatch_core());
+        let ring = dispatch_core::DISPATCH_CB;
+        let filled = self.semaphore(dispatch, dispatch_core::SEM_CB_PAGES);
+        assert_eq!(filled, self.dispatch.pages, "pages released to the dispatcher");
+        let given_back = self.semaphore(prefetch, SEM_DISPATCH_PAGES).wrapping_sub(ring.pages());
+        let block = ring.pages_per_block();
+        assert!(given_back.is_multiple_of(block), "{given_back} pages given back");
+        let held = filled.wrapping_sub(given_back);
+        assert!(held <= 2 * block, "{held} of {filled} pages held by the dispatcher");
+        let filled = self.semaphore(dispatch, dispatch_core::SEM_S_CB_PAGES);
+        assert_eq!(filled, self.subordinate.pages, "pages released to the subordinate");
+        let credits = self.semaphore(prefetch, SEM_DISPATCH_S_PAGES);
+        assert_eq!(credits, filled.wrapping_add(dispatch_core::DISPATCH_S_CB.pages()), "the subordinate's credits");
+    }
+
+    /// Every command was executed once, none failed, and the prefetcher says where it is.
+    pub fn check_progress(&self) {
+        let sent = [self.prefetch_commands, self.dispatch.commands, self.subordinate.commands];
+        for (kernel, sent) in Kernel::ALL.into_iter().zip(sent) {
+            assert_eq!(self.status(kernel, word::ERROR), 0, "{}", kernel.name());
+            assert_eq!(self.status(kernel, word::COMMANDS), sent, "commands of {}", kernel.name());
+        }
+        let prefetch = self.board.prefetch_core();
+        assert_eq!(self.l1(prefetch, prefetch_core::PREFETCH_Q_RD_PTR), self.last.0, "the entry last taken");
+        assert_eq!(
+            self.l1(prefetch, prefetch_core::PREFETCH_Q_PCIE_RD_PTR),
+            self.last.1,
+            "the end of the record last read"
+        );
+        let l1 = self.card.link().tile(prefetch).unwrap().l1();
+        let entries = &l1[PREFETCH_Q.base() as usize..PREFETCH_Q.end() as usize];
+        assert!(entries.iter().all(|&b| b == 0), "entries are left in the prefetch queue");
+        // This variant has no use for the scratch buffer, so a record that passed the end of the command data queue shows there.
+        let scratch = &l1[SCRATCH_DB.base() as usize..SCRATCH_DB.end() as usize];
+        assert!(scratch.iter().all(|&b| b == 0), "a record was read over the end of the command data queue");
+    }
+
+    /// Ends all three kernels and checks that every page came back and every kernel returned.
+    pub fn terminate(mut self) {
+        self.send(&DispatchCommand::Terminate);
+        self.send_subordinate(&DispatchCommand::Terminate);
+        self.prefetch(&PrefetchCommand::Terminate);
+        self.settle();
+        let (prefetch, dispatch) = (self.board.prefetch_core(), self.board.dispatch_core());
+        let credits = self.semaphore(prefetch, SEM_DISPATCH_PAGES);
+        assert_eq!(
+            credits,
+            self.dispatch.pages.wrapping_add(dispatch_core::DISPATCH_CB.pages()),
+            "all credits are back"
+        );
+        let credits = self.semaphore(prefetch, SEM_DISPATCH_S_PAGES);
+        assert_eq!(credits, self.subordinate.pages.wrapping_add(dispatch_core::DISPATCH_S_CB.pages()));
+        for core in [prefetch, dispatch] {
+            let signal = self.l1(core, WORKER.go).to_le_bytes()[3];
+            assert_eq!(signal, RUN_DONE, "the kernels of {core} have not returned");
+        }
+        self.check_progress();
+        self.shadow.check(&mut self.card);
+    }
+
+    /// Panics with what the three kernels say and who waits where.
+    pub fn die(&self, why: &str) -> ! {
+        let mut text = format!("{why}\n");
+        for kernel in Kernel::ALL {
+            let words = [word::ERROR, word::DETAIL, word::ADDRESS, word::COMMANDS].map(|f| self.status(kernel, f));
+            let error = decode_error(words[0]).map(|(_, fault)| fault.message());
+            text += &format!("{}: {words:x?} {error:?}\n", kernel.name());
+        }
+        for waiting in self.card.link().waiting() {
+            if [self.board.prefetch_core(), self.board.dispatch_core()].contains(&waiting.tile) {
+                text += &format!("{} {} at {:#x}: {:x?}\n", waiting.tile, waiting.core, waiting.pc, waiting.watched);
+            }
+        }
+        text += &format!("sent: {:?}, {:?}, {} pages expected", self.dispatch, self.subordinate, self.expected.len());
+        panic!("{text}");
+    }
+}
