@@ -47,7 +47,7 @@ Example:
   tilework run examples/increment/program.toml --input x=examples/increment/x.npy --out out --capture run.cq
   tilework cq decode run.cq")]
     Decode {
-        /// The file: records back to back, as the prefetcher reads them.
+        /// The file: records back to back, as the prefetcher reads them; at most 1 GiB.
         file: PathBuf,
     },
 }
@@ -85,7 +85,7 @@ pub struct RunArgs {
     /// Measure each core's kernel from start to end. Needs fast dispatch.
     #[arg(long)]
     pub core_timing: bool,
-    /// Give up when the program has run for this many cycles.
+    /// Give up when the program has run for this many cycles; 20 billion unless given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_cycles: Option<u64>,
 }

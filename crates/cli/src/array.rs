@@ -1,20 +1,24 @@
 //! Arrays in `.npy` files.
 //!
 //! The format is NEP 1 of NumPy: a magic, a version, the length of a header, the header (a Python dictionary in one line),
-//! then the elements. The reader is our own because arrays come from anywhere: it allocates nothing before it has
-//! checked the sizes, it does not recurse, and it names what it found. Elements stay the bytes that they are.
+//! then the elements. The reader is our own because arrays come from anywhere: it reads the elements only when the header
+//! and the length of the file agree, it does not recurse, and it names what it found. Elements stay the bytes that they are.
 
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use std::fmt;
 use std::path::Path;
+use tilework_runtime::DType;
 
 /// Budget of an array file in bytes.
 pub const MAX_FILE_BYTES: u64 = 4 << 30;
+/// Budget of the header in bytes, with what stands before it: 64 KiB, where NumPy writes 128 bytes for most arrays.
+pub const MAX_HEADER_BYTES: u64 = 64 << 10;
 /// Budget of dimensions.
 pub const MAX_DIMENSIONS: usize = 32;
 
-/// Element types.
+/// Element types: those of NumPy, of which the runtime's [`DType`] has the ones that the chip computes with (and bfloat16, which
+/// NumPy lacks).
 #[derive(serde::Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names say it: unsigned, signed, IEEE 754 with the number of bits")]
@@ -47,29 +51,38 @@ impl Dtype {
         Self::F32,
         Self::F64,
     ];
+    /// The runtime's type, or the name of a 64-bit type, which the runtime does not have.
+    const fn on_device(self) -> Result<DType, &'static str> {
+        Ok(match self {
+            Self::U8 => DType::U8,
+            Self::I8 => DType::I8,
+            Self::U16 => DType::U16,
+            Self::I16 => DType::I16,
+            Self::U32 => DType::U32,
+            Self::I32 => DType::I32,
+            Self::F16 => DType::F16,
+            Self::F32 => DType::F32,
+            Self::U64 => return Err("u64"),
+            Self::I64 => return Err("i64"),
+            Self::F64 => return Err("f64"),
+        })
+    }
+    /// The runtime's type; bytes for 64-bit types.
+    pub fn device(self) -> DType {
+        self.on_device().unwrap_or(DType::U8)
+    }
     /// Bytes of an element.
     pub const fn bytes(self) -> u64 {
-        match self {
-            Self::U8 | Self::I8 => 1,
-            Self::U16 | Self::I16 | Self::F16 => 2,
-            Self::U32 | Self::I32 | Self::F32 => 4,
-            Self::U64 | Self::I64 | Self::F64 => 8,
+        match self.on_device() {
+            Ok(dtype) => dtype.bytes() as u64,
+            Err(_) => 8,
         }
     }
     /// The name in program files and reports.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::U8 => "u8",
-            Self::I8 => "i8",
-            Self::U16 => "u16",
-            Self::I16 => "i16",
-            Self::U32 => "u32",
-            Self::I32 => "i32",
-            Self::U64 => "u64",
-            Self::I64 => "i64",
-            Self::F16 => "f16",
-            Self::F32 => "f32",
-            Self::F64 => "f64",
+        match self.on_device() {
+            Ok(dtype) => dtype.name(),
+            Err(name) => name,
         }
     }
     /// The type string of `.npy` headers, little-endian.
@@ -133,10 +146,13 @@ pub struct Array {
 impl Array {
     /// Reads a `.npy` file.
     pub fn read(path: &Path) -> Outcome<Self> {
-        let mut bytes = files::read_within(path, MAX_FILE_BYTES, "a .npy file")?;
-        let header = Header::parse(&bytes).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
-        bytes.drain(..header.data_offset);
-        Ok(Self { dtype: header.dtype, shape: header.shape, data: bytes })
+        let (mut file, length) = files::open_within(path, MAX_FILE_BYTES, "a .npy file")?;
+        let mut head = Vec::new();
+        files::read_exactly(path, &mut file, length.min(MAX_HEADER_BYTES), &mut head)?;
+        let header = Header::parse(&head, length).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+        let mut data = head.split_off(header.data_offset);
+        files::read_exactly(path, file, length.saturating_sub(MAX_HEADER_BYTES), &mut data)?;
+        Ok(Self { dtype: header.dtype, shape: header.shape, data })
     }
 
     /// The header of a `.npy` file of this array, version 1.0, padded so that the elements start at a multiple of 64 bytes.
@@ -167,7 +183,8 @@ struct Header {
 }
 
 impl Header {
-    fn parse(bytes: &[u8]) -> Result<Self, String> {
+    /// Parses the header at the start of a file of `file_length` bytes, of which `bytes` are the first.
+    fn parse(bytes: &[u8], file_length: u64) -> Result<Self, String> {
         if bytes.len() < 10 || &bytes[..6] != b"\x93NUMPY" {
             return Err("not a .npy file: expected the magic bytes 93 'NUMPY' at offset 0".into());
         }
@@ -182,24 +199,24 @@ impl Header {
         let end = usize::try_from(length).ok().and_then(|n| n.checked_add(start)).filter(|&end| end <= bytes.len());
         let Some(end) = end else {
             return Err(format!(
-                "the header should have {length} bytes from offset {start}, but the file has {}",
-                bytes.len()
+                "the header should have {length} bytes from offset {start}, but the file has {file_length}; a header \
+                 ends within {MAX_HEADER_BYTES} bytes"
             ));
         };
         let text =
             std::str::from_utf8(&bytes[start..end]).map_err(|_| format!("offset {start}: the header is not text"))?;
         let dictionary = Dictionary::parse(text).map_err(|e| format!("offset {}: {}", start + e.0, e.1))?;
         let header = Self { dtype: dictionary.dtype()?, shape: dictionary.shape()?, data_offset: end };
-        let found = bytes.len() - end;
-        match array_bytes(header.dtype, &header.shape).map(usize::try_from) {
-            Some(Ok(expected)) if expected == found => Ok(header),
-            Some(Ok(expected)) => Err(format!(
+        let found = file_length - end as u64;
+        match array_bytes(header.dtype, &header.shape) {
+            Some(expected) if expected == found => Ok(header),
+            Some(expected) => Err(format!(
                 "dtype {} and shape {} need {expected} bytes of elements from offset {end}, found {found}{}",
                 header.dtype,
                 shape_text(&header.shape),
                 if found < expected { ": the file is truncated" } else { "" }
             )),
-            _ => Err(format!("shape {} has more elements than fit in memory", shape_text(&header.shape))),
+            None => Err(format!("shape {} has more elements than fit in memory", shape_text(&header.shape))),
         }
     }
 }

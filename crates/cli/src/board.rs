@@ -4,7 +4,11 @@ use crate::failure::Outcome;
 use crate::print;
 use std::io::Write;
 use tilework_abi::board::{self, AICLK_MHZ, Board, DRAM_BANK_BYTES, DRAM_PHYSICAL_Y, WORKER_Y_FIRST, WORKER_Y_LAST};
-use tilework_abi::cq::layout::{L1Region, dispatch_core, host, prefetch_core};
+use tilework_abi::cq::layout::{
+    HOST_REGION_NOC_BASE, KERNEL_TEXT_OFFSET, L1Region, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host,
+    prefetch_core,
+};
+use tilework_abi::cq::status::{Kernel, STATUS_BYTES};
 use tilework_abi::l1::{GO_ENTRIES, LAUNCH_ENTRIES, WORKER};
 use tilework_abi::msg::LAUNCH_MSG_BYTES;
 use tilework_abi::noc::{GRID_X, GRID_Y, NocXy};
@@ -26,7 +30,12 @@ pub fn show(board: Board) -> Outcome<()> {
         table(out, "L1 of a worker", &worker_map())?;
         table(out, &format!("L1 of the prefetch core ({})", at(board.prefetch_core())), &prefetch_map())?;
         table(out, &format!("L1 of the dispatch core ({})", at(board.dispatch_core())), &dispatch_map())?;
-        table(out, "Pinned host region (offsets)", &host_map())
+        let bytes = host::REGION_SIZE;
+        table(
+            out,
+            &format!("Pinned host region of {bytes} bytes (offsets; the cores see it at {HOST_REGION_NOC_BASE:#x})"),
+            &host_map(),
+        )
     })
 }
 
@@ -148,30 +157,62 @@ fn region(region: L1Region, what: &str) -> Row {
     (region.base(), region.end(), what.into())
 }
 
+/// A word of L1.
+fn word(address: u32, what: &str) -> Row {
+    (address, address + 4, what.into())
+}
+
+/// What both dispatch cores have: a worker's firmware, and their own kernels in the kernel configuration space.
+fn kernel_rows() -> [Row; 3] {
+    let m = WORKER;
+    let (semaphores, text) = (m.kernel_config + SEMAPHORE_OFFSET, m.kernel_config + KERNEL_TEXT_OFFSET);
+    let what =
+        format!("kernel configuration: {} semaphores, 16 bytes each, behind empty arguments", SemaphoreId::COUNT);
+    [
+        (0, m.kernel_config, "as on a worker".into()),
+        (m.kernel_config, text, format!("{what} (from {semaphores:#x})")),
+        (text, m.kernel_config + m.kernel_config_size, "kernel configuration: kernel text".into()),
+    ]
+}
+
+fn status_row(kernel: Kernel) -> Row {
+    let what = format!("status of {}: error, detail, address, commands", kernel.name());
+    (kernel.status(), kernel.status() + STATUS_BYTES, what)
+}
+
 fn prefetch_map() -> Vec<Row> {
     use prefetch_core as p;
     let pages = p::CMDDAT_Q.pages();
-    vec![
-        (p::PREFETCH_Q_RD_PTR, p::PREFETCH_Q_RD_PTR + 4, "prefetch queue read pointer".into()),
-        (p::PREFETCH_Q_PCIE_RD_PTR, p::PREFETCH_Q_PCIE_RD_PTR + 4, "PCIe read pointer".into()),
+    let mut rows = kernel_rows().to_vec();
+    rows.extend([
+        word(p::PREFETCH_Q_RD_PTR, "prefetch queue read pointer"),
+        word(p::PREFETCH_Q_PCIE_RD_PTR, "PCIe read pointer"),
+        status_row(Kernel::Prefetch),
         region(p::PREFETCH_Q, "prefetch queue: record sizes, 2 bytes each"),
         region(p::CMDDAT_Q.region(), &format!("command data queue: {pages} pages")),
         region(p::SCRATCH_DB, "scratch, double-buffered"),
         (p::SCRATCH_DB.end(), L1_SIZE, "free".into()),
-    ]
+    ]);
+    rows
 }
 
 fn dispatch_map() -> Vec<Row> {
     use dispatch_core as d;
     let pages = d::DISPATCH_CB.pages();
-    vec![
-        (d::COMPLETION_Q_WR_PTR, d::COMPLETION_Q_WR_PTR + 4, "completion write pointer".into()),
-        (d::COMPLETION_Q_RD_PTR, d::COMPLETION_Q_RD_PTR + 4, "completion read pointer, written by the host".into()),
+    let mut rows = kernel_rows().to_vec();
+    rows.extend([
+        word(d::COMPLETION_Q_WR_PTR, "completion write pointer"),
+        word(d::COMPLETION_Q_RD_PTR, "completion read pointer, written by the host"),
+        word(d::COMPLETION_Q0_EVENT, "last event of queue 0"),
+        word(d::COMPLETION_Q1_EVENT, "last event of queue 1"),
         region(d::SYNC_SEMS, "semaphores between dispatcher and subordinate"),
+        status_row(Kernel::Dispatch),
+        status_row(Kernel::DispatchS),
         region(d::DISPATCH_CB.region(), &format!("dispatch buffer: {pages} pages in 4 blocks")),
         region(d::DISPATCH_S_CB.region(), "subordinate's buffer"),
         (d::DISPATCH_S_CB.end(), L1_SIZE, "free".into()),
-    ]
+    ]);
+    rows
 }
 
 fn host_map() -> Vec<Row> {
@@ -185,5 +226,101 @@ fn host_map() -> Vec<Row> {
     ]
     .into_iter()
     .map(|(range, what)| (range.offset(), range.end(), what.to_owned()))
+    .chain([(host::CORE_TIMING.end(), host::REGION_SIZE, "free".to_owned())])
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilework_abi::cq::status;
+
+    /// The places that `layout.rs` names in a module: its words, regions, rings and ranges.
+    fn named(module: &str) -> Vec<&'static str> {
+        let source = include_str!("../../abi/src/cq/layout.rs");
+        let after = source.split(&format!("pub mod {module} {{")).nth(1).expect("the module exists");
+        let body = after.split("\n}").next().expect("the module ends");
+        let mut names = Vec::new();
+        let mut doc = "";
+        for line in body.lines().map(str::trim) {
+            if let Some(text) = line.strip_prefix("/// ") {
+                doc = if doc.is_empty() { text } else { doc };
+            } else {
+                if let Some((name, rest)) = line.strip_prefix("pub const ").and_then(|l| l.split_once(": ")) {
+                    let region = ["L1Region", "PageRing", "HostRange"].iter().any(|t| rest.starts_with(t));
+                    if region || doc.starts_with("Word:") {
+                        names.push(name);
+                    }
+                }
+                doc = "";
+            }
+        }
+        names
+    }
+
+    #[track_caller]
+    fn shows(rows: &[Row], module: &str, places: &[(&str, u32, u32)]) {
+        assert_eq!(places.iter().map(|p| p.0).collect::<Vec<_>>(), named(module));
+        for (name, start, end) in places {
+            assert!(rows.iter().any(|r| (r.0, r.1) == (*start, *end)), "{name} at {start:#x} is not shown");
+        }
+        for pair in rows.windows(2) {
+            assert!(pair[0].0 < pair[0].1 && pair[0].1 <= pair[1].0, "{pair:?}");
+        }
+    }
+
+    fn at_region(name: &'static str, region: L1Region) -> (&'static str, u32, u32) {
+        (name, region.base(), region.end())
+    }
+
+    fn at_word(name: &'static str, address: u32) -> (&'static str, u32, u32) {
+        (name, address, address + 4)
+    }
+
+    #[test]
+    fn the_maps_show_every_place_of_the_command_queue() {
+        use dispatch_core as d;
+        use prefetch_core as p;
+        let prefetch = [
+            at_word("PREFETCH_Q_RD_PTR", p::PREFETCH_Q_RD_PTR),
+            at_word("PREFETCH_Q_PCIE_RD_PTR", p::PREFETCH_Q_PCIE_RD_PTR),
+            at_region("PREFETCH_Q", p::PREFETCH_Q),
+            at_region("CMDDAT_Q", p::CMDDAT_Q.region()),
+            at_region("SCRATCH_DB", p::SCRATCH_DB),
+        ];
+        shows(&prefetch_map(), "prefetch_core", &prefetch);
+        let dispatch = [
+            at_word("COMPLETION_Q_WR_PTR", d::COMPLETION_Q_WR_PTR),
+            at_word("COMPLETION_Q_RD_PTR", d::COMPLETION_Q_RD_PTR),
+            at_word("COMPLETION_Q0_EVENT", d::COMPLETION_Q0_EVENT),
+            at_word("COMPLETION_Q1_EVENT", d::COMPLETION_Q1_EVENT),
+            at_region("SYNC_SEMS", d::SYNC_SEMS),
+            at_region("DISPATCH_CB", d::DISPATCH_CB.region()),
+            at_region("DISPATCH_S_CB", d::DISPATCH_S_CB.region()),
+        ];
+        shows(&dispatch_map(), "dispatch_core", &dispatch);
+        let ranges = [
+            ("CQ_WR", host::CQ_WR),
+            ("CQ_RD", host::CQ_RD),
+            ("ISSUE", host::ISSUE),
+            ("COMPLETION", host::COMPLETION),
+            ("TIMESTAMPS", host::TIMESTAMPS),
+            ("CORE_TIMING", host::CORE_TIMING),
+        ];
+        shows(&host_map(), "host", &ranges.map(|(name, range)| (name, range.offset(), range.end())));
+        assert_eq!(host_map().last().map(|row| row.1), Some(host::REGION_SIZE));
+    }
+
+    #[test]
+    fn the_dispatch_cores_show_their_kernels_and_status_blocks() {
+        let config = WORKER.kernel_config;
+        for rows in [prefetch_map(), dispatch_map()] {
+            assert!(rows.iter().any(|r| (r.0, r.1) == (config, config + KERNEL_TEXT_OFFSET)));
+            assert!(
+                rows.iter().any(|r| (r.0, r.1) == (config + KERNEL_TEXT_OFFSET, config + WORKER.kernel_config_size))
+            );
+            assert!(rows.iter().any(|r| r.0 == status::STATUS.base() && r.1 - r.0 == STATUS_BYTES));
+        }
+        assert!(dispatch_map().iter().any(|r| r.1 == status::STATUS.end()));
+    }
 }

@@ -2,11 +2,12 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::{files, print};
+use std::io::Write;
 use std::path::Path;
 use tilework_cq::decode_stream;
 
-/// Budget of a capture in bytes.
-const MAX_CAPTURE_BYTES: u64 = 4 << 30;
+/// Budget of a capture in bytes: sixteen times the issue region. The help of the command and `docs/report.md` state it.
+const MAX_CAPTURE_BYTES: u64 = 1 << 30;
 
 /// Prints the records of a file up to the first bad byte.
 pub fn decode(file: &Path) -> Outcome<()> {
@@ -33,7 +34,8 @@ pub fn decode(file: &Path) -> Outcome<()> {
             file.display()
         ))),
         None => {
-            eprintln!("{records} records, {commands} dispatch commands, {good} of {} bytes", bytes.len());
+            let said = format!("{records} records, {commands} dispatch commands, {good} of {} bytes", bytes.len());
+            let _ = writeln!(std::io::stderr(), "{said}");
             Ok(())
         }
     }

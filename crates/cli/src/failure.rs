@@ -20,6 +20,13 @@ impl Failure {
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed(message.into())
     }
+    /// This failure, followed by the message of another that came with it; the exit code stays.
+    pub fn and(self, other: &Self) -> Self {
+        match self {
+            Self::Usage(message) => Self::Usage(format!("{message}\n{other}")),
+            Self::Failed(message) => Self::Failed(format!("{message}\n{other}")),
+        }
+    }
     /// The process's exit code.
     pub fn exit_code(&self) -> u8 {
         match self {

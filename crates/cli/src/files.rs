@@ -4,47 +4,95 @@ use crate::failure::{Failure, Outcome};
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// Reads a file of at most `budget` bytes; `what` names its role in messages ("an ELF file").
+/// Opens a regular file of at most `budget` bytes and tells its length; `what` names its role in messages ("an ELF file").
+///
+/// Devices and pipes have no length that could be checked, and opening a pipe may wait for ever: they are refused unopened.
+pub fn open_within(path: &Path, budget: u64, what: &str) -> Outcome<(std::fs::File, u64)> {
+    let metadata = std::fs::metadata(path).map_err(|e| cannot_read(path, &e))?;
+    let refuse = |found: &str| Err(Failure::usage(format!("{} is {found}", path.display())));
+    if metadata.is_dir() {
+        return refuse(&format!("a folder; expected {what}"));
+    }
+    if !metadata.is_file() {
+        return refuse(&format!("not a regular file; expected {what}"));
+    }
+    if metadata.len() > budget {
+        return refuse(&format!("larger than {budget} bytes, the limit for {what}"));
+    }
+    let file = std::fs::File::open(path).map_err(|e| cannot_read(path, &e))?;
+    Ok((file, metadata.len()))
+}
+
+/// Reads a file that [`open_within`] opens.
 pub fn read_within(path: &Path, budget: u64, what: &str) -> Outcome<Vec<u8>> {
-    let fail = |e: std::io::Error| Failure::usage(format!("cannot read {}: {e}", path.display()));
-    let file = std::fs::File::open(path).map_err(fail)?;
-    if file.metadata().map_err(fail)?.is_dir() {
-        return Err(Failure::usage(format!("{} is a folder; expected {what}", path.display())));
-    }
+    let (file, length) = open_within(path, budget, what)?;
     let mut bytes = Vec::new();
-    file.take(budget.saturating_add(1)).read_to_end(&mut bytes).map_err(fail)?;
-    if u64::try_from(bytes.len()).is_ok_and(|n| n > budget) {
-        return Err(Failure::usage(format!("{} is larger than {budget} bytes, the limit for {what}", path.display())));
-    }
+    read_exactly(path, file, length, &mut bytes)?;
     Ok(bytes)
 }
 
-/// Writes a file so that readers see the old content or the whole new content: into a temporary file of the same folder,
-/// then renamed. The temporary file is removed when anything fails.
-pub fn write_whole(path: &Path, parts: &[&[u8]]) -> Outcome<()> {
-    let fail = |e: std::io::Error| Failure::failed(format!("cannot write {}: {e}", path.display()));
-    let folder = match path.parent() {
+/// Reads the `length` bytes that are left of a file, and appends them. Memory is asked for before it is needed, so that too
+/// little of it is an error and not an abort.
+pub fn read_exactly(path: &Path, file: impl Read, length: u64, bytes: &mut Vec<u8>) -> Outcome<()> {
+    let room = usize::try_from(length).is_ok_and(|n| bytes.try_reserve_exact(n).is_ok());
+    if !room {
+        return Err(Failure::failed(format!("not enough memory for the {length} bytes of {}", path.display())));
+    }
+    let read = file.take(length).read_to_end(bytes).map_err(|e| cannot_read(path, &e))?;
+    if u64::try_from(read).ok() == Some(length) {
+        Ok(())
+    } else {
+        Err(Failure::usage(format!("{} became shorter while it was read", path.display())))
+    }
+}
+
+/// The failure of a read.
+pub fn cannot_read(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("cannot read {}: {error}", path.display()))
+}
+
+/// Whether two paths mean the same file, or would if both existed.
+pub fn same_place(a: &Path, b: &Path) -> bool {
+    let resolved = |path: &Path| {
+        let folder = folder_of(path).canonicalize().ok()?;
+        let whole = folder.join(path.file_name()?);
+        Some(whole.canonicalize().unwrap_or(whole))
+    };
+    a == b || resolved(a).is_some_and(|a| resolved(b) == Some(a))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
-    };
-    let mut temporary = tempfile::Builder::new().prefix(".tilework-").tempfile_in(folder).map_err(fail)?;
+    }
+}
+
+/// Writes a file so that readers see the old content or the whole new content: into a temporary file of the same folder,
+/// then renamed. The temporary file is removed when anything fails. What is there and is no regular file stays as it is.
+pub fn write_whole(path: &Path, parts: &[&[u8]]) -> Outcome<()> {
+    let fail = |e: std::io::Error| Failure::failed(format!("cannot write {}: {e}", path.display()));
+    if std::fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
+        let what = "a folder, link or device is there; expected a regular file or nothing";
+        return Err(Failure::failed(format!("cannot write {}: {what}", path.display())));
+    }
+    let mut builder = tempfile::Builder::new();
+    share(builder.prefix(".tilework-"));
+    let mut temporary = builder.tempfile_in(folder_of(path)).map_err(fail)?;
     for part in parts {
         temporary.write_all(part).map_err(fail)?;
     }
     temporary.as_file().sync_all().map_err(fail)?;
-    share(temporary.as_file()).map_err(fail)?;
     temporary.persist(path).map_err(|e| fail(e.error))?;
     Ok(())
 }
 
-/// A temporary file is created for its owner alone; an output is as readable as other new files.
+/// A temporary file is created for its owner alone; an output is as readable as other new files of the user.
 #[cfg(unix)]
-fn share(file: &std::fs::File) -> std::io::Result<()> {
+fn share(builder: &mut tempfile::Builder) {
     use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+    builder.permissions(std::fs::Permissions::from_mode(0o666));
 }
 
 #[cfg(not(unix))]
-fn share(_: &std::fs::File) -> std::io::Result<()> {
-    Ok(())
-}
+fn share(_: &mut tempfile::Builder) {}

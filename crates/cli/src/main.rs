@@ -15,13 +15,15 @@ mod run;
 use args::{Cli, Command, CqCommand};
 use clap::Parser;
 use failure::Outcome;
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     match command(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            // Standard error may be closed or full; the exit code says it all the same.
+            let _ = writeln!(std::io::stderr(), "error: {failure}");
             ExitCode::from(failure.exit_code())
         }
     }

@@ -1,7 +1,7 @@
 //! `tilework run`: a program file and arrays in, arrays and a report out.
 
 use crate::args::{DispatchName, RunArgs};
-use crate::array::{Array, Dtype};
+use crate::array::Array;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::program::Plan;
@@ -38,6 +38,7 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
     let plan = Plan::new(source, file, args.board.into(), &inputs)?;
     std::fs::create_dir_all(&args.out)
         .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", args.out.display())))?;
+    check_capture(args, &plan)?;
 
     progress.next();
     let mut device = Device::open(config(args)).map_err(&failure)?;
@@ -56,18 +57,39 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
     let run_started = Instant::now();
     let ran = device.run(std::slice::from_ref(&program));
     let host_seconds = run_started.elapsed().as_secs_f64();
-    // A capture is most wanted when the run failed.
-    if let (Some(path), Some(records)) = (&args.capture, device.captured()) {
-        files::write_whole(path, &[records])?;
-    }
-    let ran = ran.map_err(&failure)?;
-
-    progress.next();
-    let arrays = download(&mut device, &plan, &placed).map_err(&failure)?;
-    let outputs = write_outputs(arrays, &args.out)?;
+    // A capture is most wanted when the run failed, but a capture that cannot be written must not hide why it failed.
+    let captured = match (&args.capture, device.captured()) {
+        (Some(path), Some(records)) => files::write_whole(path, &[records]),
+        _ => Ok(()),
+    };
+    let finished = ran.map_err(&failure).and_then(|ran| {
+        progress.next();
+        let arrays = download(&mut device, &plan, &placed).map_err(&failure)?;
+        Ok((ran, write_outputs(arrays, &args.out)?))
+    });
+    let (ran, outputs) = match (finished, captured) {
+        (Err(first), Err(capture)) => return Err(first.and(&capture)),
+        (finished, captured) => {
+            let finished = finished?;
+            captured?;
+            finished
+        }
+    };
     let session = session(&device, started.elapsed().as_secs_f64());
     drop(progress);
     report(args, &plan, &ran, host_seconds, session, outputs).print(args.report)
+}
+
+/// Refuses a capture that would replace the program, an array or an output of the same run.
+fn check_capture(args: &RunArgs, plan: &Plan) -> Outcome<()> {
+    let Some(capture) = &args.capture else { return Ok(()) };
+    let outputs = plan.buffers_for(Use::Output).map(|(_, buffer)| args.out.join(format!("{}.npy", buffer.name)));
+    let inputs = args.input.iter().map(|(_, path)| path.clone());
+    let taken = inputs.chain(outputs).chain([args.program.clone()]);
+    match taken.into_iter().find(|path| files::same_place(path, capture)) {
+        Some(path) => Err(Failure::usage(format!("--capture would replace {}", path.display()))),
+        None => Ok(()),
+    }
 }
 
 fn read_inputs(given: &[(String, std::path::PathBuf)]) -> Outcome<BTreeMap<String, Array>> {
@@ -131,11 +153,7 @@ fn place(device: &mut Device, plan: &Plan) -> Result<Placed, RuntimeError> {
 fn alloc_dram(device: &mut Device, buffer: &PlannedBuffer) -> Result<Buffer, RuntimeError> {
     // The runtime has no 64-bit elements and no empty buffers; for both, bytes do as well.
     let bytes = buffer.bytes.max(1);
-    let dtype = match buffer.dtype {
-        Dtype::U64 | Dtype::I64 | Dtype::F64 => DType::U8,
-        other if buffer.bytes > 0 => other.name().parse().unwrap_or(DType::U8),
-        _ => DType::U8,
-    };
+    let dtype = if buffer.bytes > 0 { buffer.dtype.device() } else { DType::U8 };
     let elements = usize::try_from(bytes).unwrap_or(usize::MAX) / dtype.bytes();
     device.alloc_dram(&buffer.name, &[elements], dtype, buffer.page_size)
 }

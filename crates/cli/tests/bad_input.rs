@@ -221,6 +221,92 @@ fn a_capture_that_is_none() {
 }
 
 #[test]
+fn files_that_are_no_regular_files_are_refused_unread() {
+    let folder = folder();
+    let path = folder.path().to_str().unwrap().to_owned();
+    tilework(&["cq", "decode", &path]).code(2).says("is a folder; expected an issue region or capture");
+    run_text(folder.path(), &program(), &["--input", &format!("x={path}")])
+        .code(2)
+        .says("is a folder; expected a .npy file");
+    if Path::new("/dev/zero").exists() {
+        let device = "/dev/zero is not a regular file; expected ";
+        tilework(&["cq", "decode", "/dev/zero"]).code(2).says(&format!("{device}an issue region or capture"));
+        run_text(folder.path(), &program(), &["--input", "x=/dev/zero"]).code(2).says(&format!("{device}a .npy file"));
+        refused(&kernel("/dev/zero", "")).says(&format!("{device}an ELF file"));
+    }
+}
+
+#[test]
+fn files_larger_than_their_budget_are_refused_unread() {
+    let folder = folder();
+    // A file of this length without content, which takes no room on the disk.
+    let sparse = |name: &str, bytes: u64| {
+        let path = folder.path().join(name);
+        std::fs::File::create(&path).unwrap().set_len(bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    tilework(&["cq", "decode", &sparse("c.cq", (1 << 30) + 1)]).code(2).says("is larger than 1073741824 bytes");
+    let array = |bytes| format!("x={}", sparse("x.npy", bytes));
+    run_text(folder.path(), &program(), &["--input", &array((4 << 30) + 1)])
+        .code(2)
+        .says("larger than 4294967296 bytes");
+    run_text(folder.path(), &program(), &["--input", &array(4 << 30)]).code(2).says("x.npy: not a .npy file");
+}
+
+/// A place where no capture can be written.
+fn no_place(folder: &Path) -> String {
+    folder.join("missing/c.cq").to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_capture_replaces_neither_the_program_nor_an_array_nor_a_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let text = "name = \"e\"\n[[roles]]\ncores = 1\nbrisc = { elf = \"prebuilt:empty\" }\n";
+    std::fs::write(path("p.toml"), text).unwrap();
+    let run = |capture: &str| tilework(&["run", &path("p.toml"), "--out", &path("out"), "--capture", capture]);
+    run(&path("p.toml")).code(2).says("--capture would replace");
+    run(&path("out/../p.toml")).code(2).says("--capture would replace");
+    assert_eq!(std::fs::read_to_string(path("p.toml")).unwrap(), text);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(path("p.toml"), path("link.cq")).unwrap();
+        run(&path("link.cq")).code(2).says("--capture would replace");
+        std::os::unix::fs::symlink(path("nowhere"), path("other.cq")).unwrap();
+        run(&path("other.cq")).code(1).says("a folder, link or device is there");
+    }
+    run(&path("c.cq")).code(0);
+    run(&path("c.cq")).code(0);
+}
+
+#[test]
+fn a_capture_that_cannot_be_written_does_not_hide_why_the_run_failed() {
+    let folder = folder();
+    let word = "[buffers.word]\nuse = \"scratch\"\ndtype = \"u32\"\nshape = [4]\npage_size = 16\nlocation = \"l1\"\n";
+    let text = format!("name = \"t\"\n{word}{}", kernel("prebuilt:spin", ", args = [\"word.addr\"]"));
+    let ended = run_text(folder.path(), &text, &["--capture", &no_place(folder.path())])
+        .code(1)
+        .says("deadlock")
+        .says("spin")
+        .says("cannot write")
+        .says("c.cq");
+    assert!(ended.stderr.find("deadlock") < ended.stderr.find("cannot write"), "{}", ended.stderr);
+    assert_eq!(ended.stdout, "");
+}
+
+#[test]
+fn a_capture_that_cannot_be_written_does_not_lose_the_outputs() {
+    let folder = folder();
+    let out = folder.path().join("out");
+    let (ring, capture) = (example("ring"), no_place(folder.path()));
+    let ended =
+        tilework(&["run", ring.to_str().unwrap(), "--out", out.to_str().unwrap(), "--capture", &capture]).code(1);
+    assert_eq!(ended.stdout, "", "no report of a failed run");
+    ended.says("cannot write").says("c.cq");
+    assert_eq!(files(&out), ["total.npy"]);
+}
+
+#[test]
 fn a_kernel_that_never_ends_is_a_named_deadlock_at_once() {
     for dispatch in ["fast", "slow"] {
         let folder = folder();

@@ -80,7 +80,13 @@ fn the_memory_maps_have_the_addresses_of_the_documents() {
         "0x00037000  0x00180000   1347584  data: circular buffers and L1 buffers",
         "0x00019840  0x0001a43c      3068  prefetch queue: record sizes, 2 bytes each",
         "0x0001a000  0x0009a000    524288  dispatch buffer: 128 pages in 4 blocks",
+        "0x000082b0  0x00008300        80  kernel configuration: 4 semaphores",
+        "0x00008300  0x000112b0     36784  kernel configuration: kernel text",
+        "0x00019790  0x000197a0        16  status of cq_prefetch: ",
+        "0x000197a0  0x000197b0        16  status of cq_dispatch_subordinate: ",
+        "0x000196f0  0x000196f4         4  last event of queue 0",
         "0x00000100  0x04000100  67108864  issue region",
+        "Pinned host region of 134217728 bytes",
         "(17, 14)       (17, 13)",
     ] {
         assert!(text.contains(line), "{line}:\n{text}");

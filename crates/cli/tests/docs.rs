@@ -100,6 +100,33 @@ fn the_programs_in_the_documents_are_those_of_the_examples() {
 }
 
 #[test]
+fn the_linker_script_in_the_documents_has_the_addresses_of_the_kernels() {
+    use tilework_abi::kernel::{KERNEL_LINK_BASE, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, STACK_BYTES};
+    use tilework_abi::tensix::{LOCAL_BASE, Processor};
+    let page = std::fs::read_to_string(repository().join("docs/program.md")).unwrap();
+    let local_end = |p: Processor| LOCAL_BASE + p.local_size() - STACK_BYTES;
+    for part in [
+        format!(". = {KERNEL_LINK_BASE:#x};"),
+        format!(". = 0x{KERNEL_LOCAL_DM:X};"),
+        format!("ASSERT(__bss_end <= 0x{:X},", local_end(Processor::Brisc)),
+        format!("0x{:X} on the TRISCs", local_end(Processor::Trisc0)),
+    ] {
+        assert!(page.contains(&part), "docs/program.md does not have {part}");
+    }
+    assert_eq!(KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, "the page names one start for all cores");
+}
+
+#[test]
+fn the_budget_of_cycles_in_the_documents_is_the_one_of_the_device() {
+    let config = tilework_runtime::DeviceConfig::new(tilework_abi::board::Board::P100);
+    assert_eq!(config.max_cycles, 20_000_000_000);
+    for file in ["README.md", "docs/report.md", "crates/cli/src/args.rs"] {
+        let text = std::fs::read_to_string(repository().join(file)).unwrap();
+        assert!(text.contains("20 billion"), "{file} does not name the budget");
+    }
+}
+
+#[test]
 fn the_report_page_names_every_key_of_the_report() {
     let page = std::fs::read_to_string(repository().join("docs/report.md")).unwrap();
     let source = std::fs::read_to_string(repository().join("crates/cli/src/report.rs")).unwrap();

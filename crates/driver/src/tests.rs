@@ -1,3 +1,5 @@
+//! The driver over a simulated chip, and over a link that writes down what it is asked.
+
 use super::*;
 use tilework_abi::board::Board;
 use tilework_abi::noc::{NocRect, NocXy, PCIE_HOST_BIT};

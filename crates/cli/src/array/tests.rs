@@ -1,8 +1,10 @@
+//! The reader of `.npy` files against NumPy's format and against hostile bytes.
+
 use super::*;
 use npyz::WriterBuilder;
 
 fn parse(bytes: &[u8]) -> Result<(Dtype, Vec<u64>), String> {
-    Header::parse(bytes).map(|h| (h.dtype, h.shape))
+    Header::parse(bytes, bytes.len() as u64).map(|h| (h.dtype, h.shape))
 }
 
 fn file(header: &str, elements: usize) -> Vec<u8> {
@@ -62,6 +64,7 @@ fn broken_files_are_refused_with_a_reason() {
     refused(b"PK\x03\x04 a zip archive", "not a .npy file");
     refused(b"\x93NUMPY\x09\x00\x00\x00", "version 9.0; expected 1, 2 or 3");
     refused(b"\x93NUMPY\x01\x00\xff\xff", "should have 65535 bytes from offset 10");
+    refused(&file(&" ".repeat(0xFFFF), 12)[..0x1_0000], "a header ends within 65536 bytes");
     refused(b"\x93NUMPY\x02\x00\xff\xff\xff\xff", "should have 4294967295 bytes from offset 12");
     let ok = "{'descr': '<u4', 'fortran_order': False, 'shape': (3,), }\n";
     assert!(parse(&file(ok, 12)).is_ok());
@@ -78,6 +81,20 @@ fn broken_files_are_refused_with_a_reason() {
     refused(&file(&ok.replace("(3,)", "(4294967296, 4294967296)"), 12), "more elements than fit");
     refused(&file(&ok.replace("(3,)", &format!("({})", "1,".repeat(33))), 12), "more than 32 dimensions");
     refused(&file(&ok.replace("(3,)", &"(".repeat(9000)), 12), "expected a dimension");
+}
+
+#[test]
+fn an_array_longer_than_the_part_that_is_read_for_its_header() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.npy");
+    let budget = usize::try_from(MAX_HEADER_BYTES).unwrap();
+    let header = Array::header(Dtype::U8, &[1]).len();
+    for elements in [budget - header - 1, budget - header, budget - header + 1, 3 * budget] {
+        let data: Vec<u8> = (0..elements).map(|i| (i % 251) as u8).collect();
+        let array = Array { dtype: Dtype::U8, shape: vec![elements as u64], data };
+        array.write(&path).unwrap();
+        assert!(Array::read(&path).unwrap() == array, "{elements} elements");
+    }
 }
 
 #[test]

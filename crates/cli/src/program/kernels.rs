@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use std::path::Path;
+use tilework_runtime::prebuilt::{KERNELS, kernel_elf};
 
 /// Budget of an ELF file in bytes.
 pub const MAX_ELF_BYTES: u64 = 16 << 20;
@@ -16,22 +17,12 @@ pub fn load(folder: &Path, elf: &str) -> Outcome<Vec<u8>> {
     }
 }
 
-/// The repository's kernels, built by `cargo xtask firmware`.
-const PREBUILT: [(&str, &[u8]); 7] = [
-    ("busy", include_bytes!("../../../../firmware/prebuilt/busy.elf")),
-    ("empty", include_bytes!("../../../../firmware/prebuilt/empty.elf")),
-    ("increment", include_bytes!("../../../../firmware/prebuilt/increment.elf")),
-    ("reader", include_bytes!("../../../../firmware/prebuilt/reader.elf")),
-    ("ring", include_bytes!("../../../../firmware/prebuilt/ring.elf")),
-    ("spin", include_bytes!("../../../../firmware/prebuilt/spin.elf")),
-    ("writer", include_bytes!("../../../../firmware/prebuilt/writer.elf")),
-];
-
+/// One of the repository's kernels, built by `cargo xtask firmware`.
 fn prebuilt(name: &str) -> Outcome<Vec<u8>> {
-    match PREBUILT.iter().find(|(known, _)| *known == name) {
-        Some((_, elf)) => Ok(elf.to_vec()),
+    match kernel_elf(name) {
+        Some(elf) => Ok(elf.to_vec()),
         None => {
-            let names = PREBUILT.map(|(known, _)| known).join(", ");
+            let names = KERNELS.map(|(known, _)| known).join(", ");
             Err(Failure::usage(format!("no prebuilt kernel is named \"{name}\"; there are {names}")))
         }
     }

@@ -1,3 +1,5 @@
+//! The completion FIFO: every wrap, and host and dispatcher side by side.
+
 use super::*;
 use crate::dispatch::DispatchCommand;
 use proptest::collection::vec;

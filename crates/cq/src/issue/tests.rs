@@ -1,3 +1,5 @@
+//! The issue queue against a model of host and prefetcher.
+
 use super::*;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::convert::Infallible;

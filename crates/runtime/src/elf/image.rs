@@ -6,6 +6,7 @@ use super::symbols::{self, SourceLocation};
 use super::{ElfError, read::Segment};
 use std::ops::Range;
 use std::sync::Arc;
+use tilework_abi::kernel::{KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, STACK_BYTES};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
 
@@ -99,6 +100,15 @@ pub struct KernelImage {
     elf: Arc<[u8]>,
 }
 
+/// The local RAM of `processor` that belongs to a kernel.
+fn kernel_local(processor: Processor) -> Range<u32> {
+    let start = match processor {
+        Processor::Brisc | Processor::Ncrisc => KERNEL_LOCAL_DM,
+        _ => KERNEL_LOCAL_TRISC,
+    };
+    start..LOCAL_BASE + processor.local_size() - STACK_BYTES
+}
+
 impl KernelImage {
     /// Checks `data`, the file called `name`, as a kernel of `processor`.
     ///
@@ -107,6 +117,16 @@ impl KernelImage {
     pub fn load(name: &str, data: impl Into<Arc<[u8]>>, processor: Processor) -> Result<Self, ElfError> {
         let data = data.into();
         let elf = Elf::parse(name, &data, processor)?;
+        for s in elf.segments.iter().filter(|s| s.vaddr >= LOCAL_BASE) {
+            let own = kernel_local(processor);
+            let range = s.vaddr..s.vaddr + s.memory;
+            if range.start < own.start || range.end > own.end {
+                let found = format!("local RAM {:#x}..{:#x}", range.start, range.end);
+                let expected =
+                    format!("{:#x}..{:#x}: below is the firmware's data, above the stack", own.start, own.end);
+                return Err(ElfError::new(name, s.field(), found, expected));
+            }
+        }
         // What is only cleared has no bytes to load: the kernel's start code knows where it is.
         let loaded: Vec<&Segment> = elf.segments.iter().filter(|s| !s.bytes.is_empty()).collect();
         if let Some(s) = loaded.iter().find(|s| s.is_local()) {

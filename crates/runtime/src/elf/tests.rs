@@ -238,6 +238,21 @@ fn initialisers_follow_the_text() {
 }
 
 #[test]
+fn a_kernels_data_stays_between_the_firmwares_and_the_stack() {
+    for (start, len, fits) in [(0x400, 0x1400, true), (0x3F0, 0x20, false), (0x400, 0x1410, false), (0x1900, 4, false)]
+    {
+        let mut made = Made::text(&[0x13, 0x13]);
+        made.loads.push((LOCAL_BASE + start, TEXT + 8, vec![1, 2, 3, 4], len, 6));
+        let result = made.kernel().map(|_| ()).map_err(|e| e.to_string());
+        let end = start + len;
+        let expected = format!(
+            "k.elf: segment 1: found local RAM 0xffb{start:05x}..0xffb{end:05x}, expected 0xffb00400..0xffb01800: below is the firmware's data, above the stack"
+        );
+        assert_eq!(result, if fits { Ok(()) } else { Err(expected) });
+    }
+}
+
+#[test]
 fn foreign_and_broken_files_are_refused_with_the_field() {
     let good = Made::text(&[0x13]).bytes();
     let error = |change: &dyn Fn(&mut Vec<u8>)| {

@@ -1,3 +1,5 @@
+//! Plans from program files: what is placed where, and what is refused.
+
 use super::*;
 use crate::array::Array;
 use crate::program::schema::ProgramFile;
