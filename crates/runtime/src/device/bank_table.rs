@@ -3,6 +3,9 @@
 //! Follows the seed's system (`build_bank_noc_table`) and [`tilework_abi::l1::bank_table`]: encoded coordinates (u16) of each logical DRAM bank on
 //! NoC 0 and NoC 1, then of 110 L1 banks twice, then an offset (i32, zero) for each bank. The number of DRAM banks follows at its
 //! own place, because ours is one firmware for boards with seven and eight.
+//!
+//! As in the seed's system the L1 banks count through all Tensix tiles, the two dispatch cores included: pages interleaved over L1 banks would
+//! reach their queues too. The runtime interleaves over DRAM only.
 
 use tilework_abi::board::{DramMap, WORKER_Y_FIRST, WORKER_Y_LAST};
 use tilework_abi::l1::bank_table as abi;
