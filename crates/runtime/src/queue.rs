@@ -50,12 +50,7 @@ pub struct Patience<'a> {
 impl Patience<'_> {
     /// The error for a run whose cycles are used up.
     fn spent(&self, chip: &Chip) -> Waited {
-        let busy = chip.tiles().flat_map(|tile| {
-            let running =
-                move |&p: &tilework_abi::tensix::Processor| tile.activity(p) == tilework_sim::tile::Activity::Running;
-            tilework_abi::tensix::Processor::ALL.into_iter().filter(running).map(move |p| (tile.xy(), p, tile.pc(p)))
-        });
-        Waited::Chip(Box::new(ChipError::Budget { cycles: self.budget, busy: busy.collect() }))
+        Waited::Chip(Box::new(ChipError::Budget { cycles: self.budget, busy: chip.busy() }))
     }
 
     /// Lets some cycles pass on a device whose word has not changed yet. `quiet` says that nothing was under way before the host looked.

@@ -117,7 +117,6 @@ impl Node for Part {
 pub struct Chip {
     config: ChipConfig,
     parts: Vec<Part>,
-    tiles: usize,
     pcie: usize,
     scheduler: Scheduler,
     /// The host's own time; never behind the scheduler's when the host acts.
@@ -146,7 +145,7 @@ impl Chip {
         parts.push(Part::Pcie(Box::new(Pcie::new(layout.pcie, grid.clone()))));
         parts.push(Part::Arc(Box::new(ArcTile::new(config.board))));
         let scheduler = Scheduler::new(Network::new(), parts.len());
-        Ok(Self { config, parts, tiles: layout.tensix.len(), pcie, scheduler, host: 0, fault: None })
+        Ok(Self { config, parts, pcie, scheduler, host: 0, fault: None })
     }
 
     /// The board.
@@ -167,10 +166,6 @@ impl Chip {
     /// The tile at `xy`.
     pub fn tile(&self, xy: NocXy) -> Option<&Tile> {
         self.tiles().find(|tile| tile.xy() == xy)
-    }
-    /// Number of Tensix tiles.
-    pub fn tile_count(&self) -> usize {
-        self.tiles
     }
     /// The fault that stopped the chip.
     pub fn fault(&self) -> Option<&Fault> {
@@ -285,7 +280,8 @@ impl Chip {
     fn deadlock(&self) -> ChipError {
         ChipError::Deadlock { cycle: self.scheduler.now, waiting: self.waiting() }
     }
-    fn busy(&self) -> Vec<(NocXy, Processor, u32)> {
+    /// The cores that execute, with the address of each one's next instruction.
+    pub fn busy(&self) -> Vec<(NocXy, Processor, u32)> {
         let running = |tile: &Tile| {
             let xy = tile.xy();
             Processor::ALL
