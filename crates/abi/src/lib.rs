@@ -14,6 +14,8 @@ pub mod kernel;
 pub mod l1;
 pub mod msg;
 pub mod noc;
+pub mod pci;
+pub mod simlib;
 pub mod stream;
 pub mod telemetry;
 pub mod tensix;

@@ -11,6 +11,8 @@ use crate::noc::NocXy;
 pub enum Bar {
     /// 512 MiB: the 2 MiB windows, the TLB registers, the ARC.
     Bar0,
+    /// 1 MiB: the PCIe controller, of which drivers use the address translation (see [`crate::pci::iatu`]).
+    Bar2,
     /// 32 GiB: the 4 GiB windows.
     Bar4,
 }
@@ -20,6 +22,7 @@ impl Bar {
     pub const fn size(self) -> u64 {
         match self {
             Self::Bar0 => 512 << 20,
+            Self::Bar2 => 1 << 20,
             Self::Bar4 => COUNT_4G as u64 * SIZE_4G,
         }
     }
@@ -29,6 +32,7 @@ impl core::fmt::Display for Bar {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
             Self::Bar0 => "BAR0",
+            Self::Bar2 => "BAR2",
             Self::Bar4 => "BAR4",
         })
     }

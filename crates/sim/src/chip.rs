@@ -6,7 +6,7 @@
 use crate::arc::ArcTile;
 use crate::dram::DramBank;
 use crate::noc::{Grid, GridError, Network, Outbox, Packet, Place};
-use crate::pcie::{Bar, Pcie};
+use crate::pcie::{Bar, HostBus, Pcie};
 use crate::sched::{Scheduler, Step};
 use crate::tile::{Activity, Tile, Waiting};
 use crate::{Cycle, Fault, NEVER, Node, timing};
@@ -261,6 +261,10 @@ impl Chip {
     /// A region that overlaps another.
     pub fn pin(&mut self, noc: u64, len: usize) -> Result<(), ChipError> {
         self.pcie_mut().pin(noc, len).map_err(ChipError::Fault)
+    }
+    /// Lets the device reach a host's memory outside: all bus addresses that are not pinned.
+    pub fn attach_host_bus(&mut self, bus: Box<dyn HostBus>) {
+        self.pcie_mut().host_memory_mut().attach(bus);
     }
     /// Reads pinned host memory.
     ///

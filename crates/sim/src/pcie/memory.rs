@@ -1,18 +1,29 @@
 //! Host memory that the device can reach.
 //!
 //! A driver pins pages and gets a NoC address for them; that address has bit 60 set (facts, "Host access to the card"). Here an
-//! address is always the part below bit 60. Accesses outside the pinned regions are faults: on a real host an IOMMU stops them at best.
+//! address is always the part below bit 60, after the controller's address translation. Accesses outside the pinned regions are faults: on a real
+//! host an IOMMU stops them at best. Where the host is another program with memory of its own, it gives a [`HostBus`], and all
+//! addresses outside the pinned regions are the bus's.
 
 use crate::{Fault, FaultClass};
 use tilework_abi::noc::PCIE_HOST_BIT;
 
 const READ: &str = "facts/blackhole.md, \"Host access to the card\"";
 
-/// The pinned regions of host memory.
+/// The memory of a host outside: what the device's direct memory accesses reach.
+pub trait HostBus: Send {
+    /// Reads `out.len()` bytes at bus address `addr`.
+    fn read(&self, addr: u64, out: &mut [u8]);
+    /// Writes `data` at bus address `addr`.
+    fn write(&self, addr: u64, data: &[u8]);
+}
+
+/// The host's memory as the device sees it.
 #[derive(Default)]
 pub struct HostMemory {
     /// Sorted by base; they do not overlap.
     regions: Vec<Region>,
+    bus: Option<Box<dyn HostBus>>,
 }
 
 struct Region {
@@ -56,6 +67,11 @@ impl HostMemory {
         Ok(())
     }
 
+    /// Gives all addresses that are not pinned to `bus`.
+    pub fn attach(&mut self, bus: Box<dyn HostBus>) {
+        self.bus = Some(bus);
+    }
+
     /// The pinned regions: base and length.
     pub fn regions(&self) -> impl Iterator<Item = (u64, usize)> {
         self.regions.iter().map(|r| (r.base, r.bytes.len()))
@@ -75,12 +91,12 @@ impl HostMemory {
             .at_addr(addr))
     }
 
-    /// Checks that `len` bytes at `addr` are pinned, in one region.
+    /// Checks that `len` bytes at `addr` are pinned, in one region, or the bus's.
     ///
     /// # Errors
     /// They are not.
     pub fn check(&self, addr: u64, len: usize) -> Result<(), Fault> {
-        self.find(addr, len).map(|_| ())
+        if self.bus.is_some() { Ok(()) } else { self.find(addr, len).map(|_| ()) }
     }
 
     /// Reads `out.len()` bytes at `addr`.
@@ -88,8 +104,11 @@ impl HostMemory {
     /// # Errors
     /// The bytes are not pinned.
     pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), Fault> {
-        let (i, at) = self.find(addr, out.len())?;
-        out.copy_from_slice(&self.regions[i].bytes[at..at + out.len()]);
+        match (self.find(addr, out.len()), &self.bus) {
+            (Ok((i, at)), _) => out.copy_from_slice(&self.regions[i].bytes[at..at + out.len()]),
+            (Err(_), Some(bus)) => bus.read(addr, out),
+            (Err(fault), None) => return Err(fault),
+        }
         Ok(())
     }
 
@@ -98,8 +117,11 @@ impl HostMemory {
     /// # Errors
     /// The bytes are not pinned; nothing is written.
     pub fn write(&mut self, addr: u64, data: &[u8]) -> Result<(), Fault> {
-        let (i, at) = self.find(addr, data.len())?;
-        self.regions[i].bytes[at..at + data.len()].copy_from_slice(data);
+        match (self.find(addr, data.len()), &self.bus) {
+            (Ok((i, at)), _) => self.regions[i].bytes[at..at + data.len()].copy_from_slice(data),
+            (Err(_), Some(bus)) => bus.write(addr, data),
+            (Err(fault), None) => return Err(fault),
+        }
         Ok(())
     }
 
@@ -109,11 +131,10 @@ impl HostMemory {
     /// The bytes are not pinned; nothing is written.
     pub fn write_masked(&mut self, addr: u64, data: &[u8], mask: Option<u64>) -> Result<(), Fault> {
         let Some(mask) = mask else { return self.write(addr, data) };
-        let (i, at) = self.find(addr, data.len())?;
-        let old = &mut self.regions[i].bytes[at..at + data.len()];
-        for (bit, (old, new)) in old.iter_mut().zip(data).take(64).enumerate() {
+        self.check(addr, data.len())?;
+        for (bit, byte) in data.iter().enumerate().take(64) {
             if mask >> bit & 1 != 0 {
-                *old = *new;
+                self.write(addr + bit as u64, &[*byte])?;
             }
         }
         Ok(())

@@ -1,13 +1,14 @@
 //! The PCIe tile: the host's way to the chip and the chip's way to host memory.
 //!
 //! Three things meet here. The **host's accesses** to a BAR become NoC packets through the TLB ([`windows`]). **Device accesses** to NoC
-//! addresses with bit 60 set reach pinned [`HostMemory`]. And the **answers** to host reads come back. The page for Blackhole is
+//! addresses with bit 60 set reach [`HostMemory`] through the address translation ([`iatu`]). And the **answers** to host reads come back. The page for Blackhole is
 //! missing; WormholeB0/PCIExpressTile holds for everything but sizes and addresses (see [`tilework_abi::tlb`]).
 //!
 //! TLB registers take effect in the order of the host's accesses: they change at the call, and an access is resolved at its call. What
 //! remains for later is only when its packet leaves. Order is that of TLBs.md: a read waits for the acknowledgement of every earlier write
 //! that wants one, a write in strict mode likewise, and packets leave in the host's order.
 
+mod iatu;
 mod memory;
 #[cfg(test)]
 mod tests;
@@ -16,12 +17,13 @@ pub mod windows;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-pub use memory::HostMemory;
+pub use memory::{HostBus, HostMemory};
 pub use tilework_abi::tlb::Bar;
 
 use crate::agenda::{Agenda, Pipe};
 use crate::noc::{self, Body, Data, Dest, Grid, Outbox, Packet, Place, Reply};
 use crate::{Cycle, Fault, FaultClass, NEVER, Node, timing};
+use iatu::Iatu;
 use tilework_abi::noc::{
     GRID_X, GRID_Y, ID_LOGICAL, MAX_PACKET_BYTES, NIU_CFG_0, NIU_CFG_0_TRANSLATE, NODE_ID, PCIE_HOST_BIT,
 };
@@ -44,6 +46,7 @@ pub struct Pcie {
     place: Place,
     grid: Arc<Grid>,
     windows: Windows,
+    iatu: Iatu,
     memory: HostMemory,
     events: Agenda<Event>,
     /// Host accesses whose packets have not left yet, in the host's order.
@@ -113,6 +116,7 @@ impl Pcie {
             place,
             grid,
             windows: Windows::default(),
+            iatu: Iatu::default(),
             memory: HostMemory::default(),
             events: Agenda::new(),
             orders: VecDeque::new(),
@@ -177,8 +181,10 @@ impl Pcie {
     /// Nothing is there, the window is not configured or points at nothing, or the registers do not take such an access. Nothing
     /// happens then.
     pub fn host_write(&mut self, at: Cycle, bar: Bar, offset: u64, data: &[u8]) -> Result<(), Fault> {
-        if let (Ok((Target::TlbRegister(reg), room)), false) = (self.windows.locate(bar, offset), data.is_empty()) {
-            return self.write_registers(bar, offset, reg, room, data);
+        if let (Ok((target @ (Target::TlbRegister(_) | Target::Iatu(_)), room)), false) =
+            (self.windows.locate(bar, offset), data.is_empty())
+        {
+            return self.write_registers(offset, target, room, data);
         }
         let mut packets = Vec::new();
         self.pieces(bar, offset, data.len(), |this, at, len, target| match target {
@@ -192,7 +198,7 @@ impl Pcie {
                 packets.push((len, packet, acks, target.ordering == Ordering::Strict));
                 Ok(())
             }
-            Target::TlbRegister(_) | Target::Niu { .. } => {
+            Target::TlbRegister(_) | Target::Iatu(_) | Target::Niu { .. } => {
                 let what = format!("a host store to {bar} registers that are read only");
                 Err(Fault::new(FaultClass::UnsupportedFunctionality, what, READ).at_addr(offset + at as u64))
             }
@@ -205,15 +211,18 @@ impl Pcie {
         Ok(())
     }
 
-    fn write_registers(&mut self, bar: Bar, offset: u64, reg: u32, room: u64, data: &[u8]) -> Result<(), Fault> {
+    fn write_registers(&mut self, offset: u64, target: Target, room: u64, data: &[u8]) -> Result<(), Fault> {
         if !offset.is_multiple_of(4) || !data.len().is_multiple_of(4) || data.len() as u64 > room {
-            let what = format!("a store of {} bytes to TLB registers, which are words", data.len());
+            let what = format!("a store of {} bytes to registers, which are words", data.len());
             return Err(Fault::new(FaultClass::UnsupportedFunctionality, what, READ).at_addr(offset));
         }
-        debug_assert_eq!(bar, Bar::Bar0);
-        for (word, reg) in data.chunks_exact(4).zip((reg..).step_by(4)) {
+        for (word, at) in data.chunks_exact(4).zip((0..).step_by(4)) {
             let value = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
-            self.windows.write(reg, value)?;
+            match target {
+                Target::TlbRegister(reg) => self.windows.write(reg + at, value)?,
+                Target::Iatu(reg) => self.iatu.write(reg + at, value)?,
+                Target::Noc(_) | Target::Niu { .. } => {}
+            }
         }
         self.bytes_to_device += data.len() as u64;
         Ok(())
@@ -239,7 +248,7 @@ impl Pcie {
                     let (to, _) = this.resolve(&target)?;
                     packets.push((at, n, to, target));
                 }
-                Target::TlbRegister(_) | Target::Niu { .. }
+                Target::TlbRegister(_) | Target::Iatu(_) | Target::Niu { .. }
                     if !(offset + at as u64).is_multiple_of(4) || n % 4 != 0 =>
                 {
                     let what = "a host load of part of a register";
@@ -249,6 +258,11 @@ impl Pcie {
                 Target::TlbRegister(reg) => {
                     for i in (0..n).step_by(4) {
                         values.push((at + i, this.windows.read(reg + i as u32)));
+                    }
+                }
+                Target::Iatu(reg) => {
+                    for i in (0..n).step_by(4) {
+                        values.push((at + i, this.iatu.read(reg + i as u32)));
                     }
                 }
                 Target::Niu { noc, reg } => {
@@ -367,13 +381,13 @@ impl Pcie {
                     out.push(at + timing::ARC_ACCESS, noc::read_response(packet.noc, self.place, reply, data));
                     return Ok(());
                 }
-                let addr = host_address(addr)?;
+                let addr = self.iatu.translate(host_address(addr)?, len as usize)?;
                 self.memory.check(addr, len as usize)?;
                 let event = Event::Sample { noc: packet.noc, addr, len, reply };
                 self.events.push(at + timing::PCIE_MEMORY_ONE_WAY, event);
             }
             Body::WriteRequest { addr, data, mask, reply } => {
-                let addr = host_address(addr)?;
+                let addr = self.iatu.translate(host_address(addr)?, data.len())?;
                 self.memory.check(addr, data.len())?;
                 let passed = self.to_host.serve(at, wire_bytes(data.len()));
                 self.bytes_to_host += data.len() as u64;

@@ -4,6 +4,7 @@
 
 use crate::{Fault, FaultClass};
 use tilework_abi::noc::{self, NocRect, NocXy};
+use tilework_abi::pci::iatu;
 use tilework_abi::tlb::{self, Bar, Ordering, Window, WindowSize};
 use tilework_abi::{board, telemetry};
 
@@ -16,6 +17,8 @@ pub enum Target {
     Noc(NocTarget),
     /// A register of the TLB: byte offset from [`tlb::REGS`].
     TlbRegister(u32),
+    /// A register of the address translation: byte offset from [`iatu::BASE`].
+    Iatu(u32),
     /// A register of one of the PCIe tile's NIUs.
     Niu {
         /// 0 or 1.
@@ -85,6 +88,11 @@ impl Windows {
             (Bar::Bar4, _) => {
                 let index = tlb::COUNT_2M + (offset / tlb::SIZE_4G) as u32;
                 self.through(index, offset % tlb::SIZE_4G, bar, offset)
+            }
+            (Bar::Bar2, iatu::BASE..iatu::END) => Ok((Target::Iatu((offset - iatu::BASE) as u32), iatu::END - offset)),
+            (Bar::Bar2, _) => {
+                let what = "of the PCIe controller only the address translation is documented";
+                Err(fault(FaultClass::MissingSpecification, bar, offset, what))
             }
             (Bar::Bar0, tlb::REGS..tlb::REGS_END) => {
                 Ok((Target::TlbRegister((offset - tlb::REGS) as u32), tlb::REGS_END - offset))

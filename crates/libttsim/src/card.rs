@@ -1,0 +1,159 @@
+//! The card behind the entry points: configuration space, BARs, time, and what becomes of faults.
+//!
+//! A host's wrong access (no BAR there, a window that points nowhere) changes nothing; it is told and answered with ones. A fault of a program stops
+//! the chip: it is told once with its class, core, pc, address and cycle, and from then on reads answer with ones and the rest does nothing.
+
+use crate::config::ConfigSpace;
+use std::io::Write;
+use tilework_abi::board::Board;
+use tilework_abi::pci::config;
+use tilework_sim::pcie::HostBus;
+use tilework_sim::{Chip, ChipConfig, ChipError};
+
+/// Messages about the host's own accesses that are printed; a driver that polls a wrong address must not fill a disk.
+const MESSAGES: u32 = 100;
+
+/// Prints a diagnostic. Standard error may be closed.
+pub fn say(what: &str) {
+    let _ = writeln!(std::io::stderr(), "tilework: {what}");
+}
+
+/// The card.
+pub struct Card {
+    chip: Chip,
+    config: ConfigSpace,
+    abort: bool,
+    /// The chip's fault was told; and that it stays stopped.
+    told_fault: bool,
+    told_stopped: bool,
+    messages: u32,
+}
+
+impl Card {
+    /// A card just powered on.
+    ///
+    /// # Errors
+    /// A board that cannot be built, as text.
+    pub fn new(board: Board, bus: Option<Box<dyn HostBus>>) -> Result<Self, String> {
+        let mut chip =
+            Chip::new(ChipConfig::new(board)).map_err(|error| format!("the chip cannot be built: {error}"))?;
+        if let Some(bus) = bus {
+            chip.attach_host_bus(bus);
+        }
+        let abort = std::env::var_os("TILEWORK_ON_FAULT").is_some_and(|value| value == "abort");
+        let config = ConfigSpace::new(board);
+        Ok(Self { chip, config, abort, told_fault: false, told_stopped: false, messages: 0 })
+    }
+
+    /// True when the chip still runs; says otherwise, once.
+    fn alive(&mut self) -> bool {
+        if self.chip.fault().is_some() && !self.told_stopped {
+            self.told_stopped = true;
+            say(
+                "the chip is stopped by the fault above; reads answer with ones, writes and clocks do nothing. libttsim_exit and libttsim_init start anew",
+            );
+        }
+        self.chip.fault().is_none()
+    }
+
+    /// Tells what went wrong.
+    fn failed(&mut self, call: &str, error: &ChipError) {
+        if self.chip.fault().is_some() && !self.told_fault {
+            self.told_fault = true;
+            say(&format!("fault: {error}"));
+        } else {
+            self.complain(&format!("{call}: {error}"));
+        }
+        if self.abort {
+            say("TILEWORK_ON_FAULT=abort: the process ends");
+            std::process::abort();
+        }
+    }
+
+    /// Tells about a wrong call, unless that was done too often.
+    fn complain(&mut self, what: &str) {
+        self.messages = self.messages.saturating_add(1);
+        match self.messages {
+            0..MESSAGES => say(what),
+            MESSAGES => say(&format!("{what} (further messages of this kind are left out)")),
+            _ => {}
+        }
+    }
+
+    /// The word of configuration space; ones where no device is.
+    pub fn config_read(&mut self, bus_device_function: u32, offset: u32) -> u32 {
+        if bus_device_function != 0 || !self.config_place("libttsim_pci_config_rd32", offset) {
+            return u32::MAX;
+        }
+        self.config.read(offset)
+    }
+
+    /// Writes a word of configuration space; nothing happens where no device is.
+    pub fn config_write(&mut self, bus_device_function: u32, offset: u32, value: u32) {
+        if bus_device_function == 0 && self.config_place("libttsim_pci_config_wr32", offset) {
+            self.config.write(offset, value);
+        }
+    }
+
+    fn config_place(&mut self, call: &str, offset: u32) -> bool {
+        let good = offset.is_multiple_of(4) && offset < config::SIZE;
+        if !good {
+            self.complain(&format!(
+                "{call}: offset {offset:#x}; a multiple of 4 below {:#x} was expected",
+                config::SIZE
+            ));
+        }
+        good
+    }
+
+    /// Reads the card's memory; `out` stays as it is when that is not possible.
+    pub fn read(&mut self, paddr: u64, out: &mut [u8]) {
+        if !self.alive() {
+            return;
+        }
+        let Some((bar, offset)) = self.locate("libttsim_pci_mem_rd_bytes", paddr, out.len()) else { return };
+        if let Err(error) = self.chip.bar_read(bar, offset, out) {
+            out.fill(0xFF);
+            self.failed("libttsim_pci_mem_rd_bytes", &error);
+        }
+    }
+
+    /// Writes the card's memory.
+    pub fn write(&mut self, paddr: u64, data: &[u8]) {
+        if !self.alive() {
+            return;
+        }
+        let Some((bar, offset)) = self.locate("libttsim_pci_mem_wr_bytes", paddr, data.len()) else { return };
+        if let Err(error) = self.chip.bar_write(bar, offset, data) {
+            self.failed("libttsim_pci_mem_wr_bytes", &error);
+        }
+    }
+
+    fn locate(&mut self, call: &str, paddr: u64, len: usize) -> Option<(tilework_abi::tlb::Bar, u64)> {
+        match self.config.locate(paddr) {
+            Some((bar, offset, room)) if len as u64 <= room => Some((bar, offset)),
+            _ => {
+                self.complain(&format!("{call}: {len} bytes at {paddr:#x} lie in none of the card's BARs"));
+                None
+            }
+        }
+    }
+
+    /// Lets cycles pass.
+    #[inline]
+    pub fn clock(&mut self, cycles: u32) {
+        if !self.alive() {
+            return;
+        }
+        if let Err(error) = self.chip.run(u64::from(cycles)) {
+            self.failed("libttsim_clock", &error);
+        }
+    }
+
+    /// Tells that tiles are reached through the BARs.
+    pub fn no_tile_access(&mut self, call: &str, x: u32, y: u32, addr: u64) {
+        self.complain(&format!(
+            "{call} at ({x}, {y}), address {addr:#x}: unsupported functionality on Blackhole, whose tiles are reached through the BARs"
+        ));
+    }
+}
