@@ -2,29 +2,25 @@
 //!
 //! Follows the seed ("board layout") and facts ("Harvested DRAM bank"). Coordinates are translated unless they say physical.
 
+use crate::grid;
 use crate::noc::NocXy;
 
+pub use crate::grid::{DRAM_BANKS, DRAM_PORTS};
+
 /// First row of Tensix tiles.
-pub const WORKER_Y_FIRST: u8 = 2;
+pub const WORKER_Y_FIRST: u8 = grid::TENSIX_ROW_FIRST;
 /// Last row of Tensix tiles.
-pub const WORKER_Y_LAST: u8 = 11;
+pub const WORKER_Y_LAST: u8 = grid::TENSIX_ROW_LAST;
 /// The PCIe tile (seed: absolute, not mirrored on NoC 1).
 pub const PCIE: NocXy = NocXy::new(19, 24);
-/// Physical position of the PCIe tile on NoC 0 (public driver tables).
-pub const PCIE_PHYSICAL: NocXy = NocXy::new(2, 0);
-/// The ARC tile (facts, "Harvested DRAM bank").
-pub const ARC: NocXy = NocXy::new(8, 0);
-/// DRAM banks of the chip.
-pub const DRAM_BANKS: usize = 8;
-/// NoC ports of one DRAM bank.
-pub const DRAM_PORTS: usize = 3;
+/// The PCIe tile in use, in NoC 0 coordinates; the other one is idle (tt-umd's descriptors of P100 and P150 cards, `pcie_harvesting_mask`).
+pub const PCIE_PHYSICAL: NocXy = grid::PCIE_TILES[0];
+/// The ARC tile, which keeps its NoC 0 coordinates (facts, "Harvested DRAM bank").
+pub const ARC: NocXy = grid::ARC_TILE;
 /// Bytes of one DRAM bank.
 pub const DRAM_BANK_BYTES: u64 = 1 << 32;
 /// The port that each bank's traffic uses, per NoC (seed's system, bank table).
 pub const DRAM_BANK_PORT: [[u8; 2]; DRAM_BANKS] = [[2, 1], [0, 1], [0, 1], [0, 1], [2, 1], [2, 1], [2, 1], [2, 1]];
-/// Physical rows of each bank's three ports; banks 0..3 are in column 0, banks 4..7 in column 9.
-pub const DRAM_PHYSICAL_Y: [[u8; DRAM_PORTS]; DRAM_BANKS] =
-    [[0, 1, 11], [2, 3, 10], [4, 8, 9], [5, 6, 7], [0, 1, 11], [2, 3, 10], [4, 8, 9], [5, 6, 7]];
 /// AI clock in MHz (facts field 2.1: 1343..1350).
 pub const AICLK_MHZ: u32 = 1350;
 /// Telemetry: byte offset of scratch RAM 13 in the ARC tile's NoC address space (facts).
@@ -53,7 +49,7 @@ impl Board {
     pub const fn worker_columns(self) -> &'static [u8] {
         match self {
             Self::P100 => &[1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14],
-            Self::P150 => &[1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16],
+            Self::P150 => &grid::TENSIX_COLUMNS,
         }
     }
     /// Number of Tensix tiles, dispatch cores included.
@@ -92,6 +88,10 @@ impl Board {
             Self::P100 => Some(7),
             Self::P150 => None,
         }
+    }
+    /// True when the board's Ethernet tiles work (BlackholeA0/README.md: p100 has none).
+    pub const fn has_ethernet(self) -> bool {
+        matches!(self, Self::P150)
     }
     /// The DRAM banks in logical order.
     pub const fn dram(self) -> DramMap {

@@ -10,6 +10,7 @@
 pub mod board;
 pub mod cb;
 pub mod cq;
+pub mod grid;
 pub mod kernel;
 pub mod l1;
 pub mod msg;

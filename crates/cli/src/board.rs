@@ -3,23 +3,17 @@
 use crate::failure::Outcome;
 use crate::print;
 use std::io::Write;
-use tilework_abi::board::{self, AICLK_MHZ, Board, DRAM_BANK_BYTES, DRAM_PHYSICAL_Y, WORKER_Y_FIRST, WORKER_Y_LAST};
+use tilework_abi::board::{self, AICLK_MHZ, Board, DRAM_BANK_BYTES};
 use tilework_abi::cq::layout::{
     HOST_REGION_NOC_BASE, KERNEL_TEXT_OFFSET, L1Region, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host,
     prefetch_core,
 };
 use tilework_abi::cq::status::{Kernel, STATUS_BYTES};
+use tilework_abi::grid::Site;
 use tilework_abi::l1::{GO_ENTRIES, LAUNCH_ENTRIES, WORKER};
 use tilework_abi::msg::LAUNCH_MSG_BYTES;
 use tilework_abi::noc::{GRID_X, GRID_Y, NocXy};
 use tilework_abi::tensix::{L1_SIZE, Processor};
-
-/// Physical column of each half of the DRAM banks.
-const DRAM_COLUMNS: [u8; 2] = [0, 9];
-/// Tiles without a memory map here; positions from the public driver's tables (blackhole_implementation.h).
-const ETHERNET_Y: u8 = 1;
-/// See [`ETHERNET_Y`].
-const L2CPU: [NocXy; 4] = [NocXy::new(8, 3), NocXy::new(8, 5), NocXy::new(8, 7), NocXy::new(8, 9)];
 
 /// Prints everything about a board.
 pub fn show(board: Board) -> Outcome<()> {
@@ -58,32 +52,20 @@ fn summary(board: Board, out: &mut dyn Write) -> std::io::Result<()> {
 /// What a position of the grid holds, in two characters.
 fn cell(board: Board, x: u8, y: u8) -> String {
     let xy = NocXy::new(x, y);
-    let tensix_column = Board::P150.worker_columns().contains(&x);
-    if xy == board.prefetch_core() {
-        "P".into()
-    } else if xy == board.dispatch_core() {
-        "D".into()
-    } else if board.is_tensix(xy) {
-        "w".into()
-    } else if tensix_column && (WORKER_Y_FIRST..=WORKER_Y_LAST).contains(&y) {
-        "-".into()
-    } else if let Some(half) = DRAM_COLUMNS.iter().position(|&column| column == x) {
-        let of_half = DRAM_PHYSICAL_Y.iter().enumerate().skip(half * 4).take(4);
-        match of_half.clone().find(|(_, ports)| ports.contains(&y)) {
-            Some((bank, _)) if board.harvested_dram().is_some_and(|h| usize::from(h) == bank) => "--".into(),
-            Some((bank, _)) => format!("d{bank}"),
-            None => ".".into(),
-        }
-    } else if xy == board::PCIE_PHYSICAL {
-        "pc".into()
-    } else if xy == board::ARC {
-        "ar".into()
-    } else if y == ETHERNET_Y && tensix_column {
-        "e".into()
-    } else if L2CPU.contains(&xy) {
-        "l2".into()
-    } else {
-        ".".into()
+    match Site::at(x, y) {
+        Some(Site::Tensix) if xy == board.prefetch_core() => "P".into(),
+        Some(Site::Tensix) if xy == board.dispatch_core() => "D".into(),
+        Some(Site::Tensix) if board.is_tensix(xy) => "w".into(),
+        Some(Site::Tensix) => "-".into(),
+        Some(Site::Dram { bank, .. }) if board.harvested_dram() == Some(bank) => "--".into(),
+        Some(Site::Dram { bank, .. }) => format!("d{bank}"),
+        Some(Site::Pcie { .. }) if xy == board::PCIE_PHYSICAL => "pc".into(),
+        Some(Site::Pcie { .. }) => "--".into(),
+        Some(Site::Arc) => "ar".into(),
+        Some(Site::Ethernet { .. }) => "e".into(),
+        Some(Site::L2Cpu { .. }) => "l2".into(),
+        Some(Site::Security) => "se".into(),
+        Some(Site::Empty) | None => ".".into(),
     }
 }
 

@@ -13,6 +13,7 @@ mod error;
 mod link;
 mod pinned;
 mod rects;
+mod soc;
 mod telemetry;
 mod window;
 
@@ -24,6 +25,7 @@ pub use error::{DriverError, LinkError};
 pub use link::HostLink;
 pub use pinned::Pinned;
 pub use rects::cover;
+pub use soc::soc_descriptor;
 pub use telemetry::Telemetry;
 pub use tilework_abi::tlb::{Bar, Ordering, WindowSize};
 pub use window::{Target, Tiles, Window, WindowPool};

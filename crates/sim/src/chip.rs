@@ -12,6 +12,7 @@ use crate::tile::{Activity, Tile, Waiting};
 use crate::{Cycle, Fault, NEVER, Node, timing};
 use std::sync::Arc;
 use tilework_abi::board::{self, Board};
+use tilework_abi::grid;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 
@@ -370,12 +371,11 @@ impl Layout {
             .banks()
             .iter()
             .flat_map(|bank| {
-                let x = if bank.physical < 4 { 0 } else { 9 };
-                let rows = board::DRAM_PHYSICAL_Y[usize::from(bank.physical)];
                 let node = first + usize::from(bank.physical);
-                rows.into_iter().zip(0..).map(move |(y, port)| {
-                    let xy = NocXy::new(bank.first_port.x, bank.first_port.y + port);
-                    (at(node, x, y), xy)
+                (0..board::DRAM_PORTS).map(move |port| {
+                    let place = grid::dram_port(bank.physical.into(), port);
+                    let xy = NocXy::new(bank.first_port.x, bank.first_port.y + port as u8);
+                    (at(node, place.x, place.y), xy)
                 })
             })
             .collect();

@@ -27,11 +27,10 @@ fn board_grid(board: Board) -> Arc<Grid> {
     }
     for bank in board.dram().banks() {
         let node = next();
-        let column = if bank.physical < 4 { 0 } else { 9 };
         for port in 0..board::DRAM_PORTS {
-            let y = board::DRAM_PHYSICAL_Y[usize::from(bank.physical)][port];
+            let at = tilework_abi::grid::dram_port(bank.physical.into(), port);
             let translated = NocXy::new(bank.first_port.x, bank.first_port.y + port as u8);
-            builder = builder.add(Place { node, x: column, y }, translated);
+            builder = builder.add(Place { node, x: at.x, y: at.y }, translated);
         }
     }
     let (pcie, arc) = (board::PCIE_PHYSICAL, board::ARC);

@@ -1,0 +1,158 @@
+//! The `soc_descriptor.yaml` that outside software wants beside a simulated chip.
+//!
+//! The format is tt-umd's (its schema is `docs/yaml_schemas/soc_descriptor.yaml`), with the DRAM views that tt-metal adds to it. The content
+//! comes from our own board tables, in NoC 0 coordinates. Drivers that load a simulated chip do not ask it what is harvested: they assume two
+//! harvested Ethernet channels and nothing else, so what else a board lacks is left out of the lists here, and tt-umd then uses NoC 0
+//! coordinates as they are for the rest, which the chip understands as well as translated ones.
+
+use std::fmt::Write;
+use tilework_abi::board::{Board, DRAM_BANK_BYTES, DRAM_BANK_PORT};
+use tilework_abi::grid::{self, DRAM_BANKS, DRAM_PORTS, ETHERNET_TILES, Site};
+use tilework_abi::noc::{GRID_X, GRID_Y, NocXy};
+use tilework_abi::tensix::L1_SIZE;
+
+/// Bytes at the end of each DRAM bank that tt-metal leaves alone (its descriptor of the whole chip has views of 4 GiB less 16 MiB).
+const DRAM_RESERVED: u64 = 16 << 20;
+/// Bytes of an Ethernet tile's L1 (BlackholeA0/EthernetTile/README.md).
+const ETHERNET_L1_BYTES: u32 = 512 << 10;
+/// Places of a list on one line.
+const PER_LINE: usize = 14;
+
+/// The text of the `soc_descriptor.yaml` of `board`.
+pub fn soc_descriptor(board: Board) -> String {
+    let mut text = format!(
+        "# A simulated Blackhole of a {} board, written by tilework. Places are x-y in NoC 0 coordinates.\n\
+         arch_name: BLACKHOLE\n\
+         grid:\n  x_size: {GRID_X}\n  y_size: {GRID_Y}\n",
+        board.name()
+    );
+    let tensix = |present: bool| move |xy: NocXy, site| site == Site::Tensix && board.is_tensix(xy) == present;
+    list(&mut text, "functional_workers", &places(tensix(true)));
+    list(&mut text, "harvested_workers", &places(tensix(false)));
+    dram(&mut text, board);
+    let channels = if board.has_ethernet() { ETHERNET_TILES } else { 0 };
+    list(&mut text, "eth", &(0..channels).map(grid::ethernet).collect::<Vec<_>>());
+    list(&mut text, "arc", &[grid::ARC_TILE]);
+    list(&mut text, "pcie", &grid::PCIE_TILES);
+    list(&mut text, "security", &[grid::SECURITY_TILE]);
+    list(&mut text, "l2cpu", &places(|_, site| matches!(site, Site::L2Cpu { .. })));
+    list(&mut text, "router_only", &places(|_, site| site == Site::Empty));
+    text += &format!(
+        "worker_l1_size: {L1_SIZE}\neth_l1_size: {ETHERNET_L1_BYTES}\n\
+         noc0_x_to_noc1_x: {}\nnoc0_y_to_noc1_y: {}\n{FEATURES}",
+        mirrored(GRID_X),
+        mirrored(GRID_Y)
+    );
+    text
+}
+
+/// What tt-metal wants to know of an architecture; the same words stand in its own descriptor of every Blackhole.
+const FEATURES: &str = "\
+features:
+  noc:
+    translation_id_enabled: True
+  unpacker:
+    version: 2
+    inline_srca_trans_without_srca_trans_instr: True
+  math:
+    dst_size_alignment: 32768
+  packer:
+    version: 2
+  overlay:
+    version: 2
+";
+
+/// The places of the grid that `wanted` picks, row by row.
+fn places(wanted: impl Fn(NocXy, Site) -> bool) -> Vec<NocXy> {
+    let (columns, rows) = (GRID_X as u8, GRID_Y as u8);
+    let all = (0..rows).flat_map(|y| (0..columns).map(move |x| NocXy::new(x, y)));
+    all.filter(|&xy| Site::at(xy.x, xy.y).is_some_and(|site| wanted(xy, site))).collect()
+}
+
+fn names(places: &[NocXy]) -> String {
+    places.iter().map(|xy| format!("{}-{}", xy.x, xy.y)).collect::<Vec<_>>().join(", ")
+}
+
+fn list(text: &mut String, key: &str, places: &[NocXy]) {
+    *text += &format!("{key}: [");
+    for line in places.chunks(PER_LINE) {
+        *text += &format!("\n  {},", names(line));
+    }
+    *text += if places.is_empty() { "]\n" } else { "\n]\n" };
+}
+
+/// The coordinates of the other NoC, which counts from the opposite corner.
+fn mirrored(size: u32) -> String {
+    let axis: Vec<_> = (0..size).rev().map(|v| v.to_string()).collect();
+    format!("[{}]", axis.join(", "))
+}
+
+/// The banks that the board has, and for each the ports that workers and Ethernet tiles use on NoC 0 and NoC 1.
+fn dram(text: &mut String, board: Board) {
+    let view = DRAM_BANK_BYTES - DRAM_RESERVED;
+    let mut views = String::new();
+    *text += "dram: [\n";
+    let banks = (0..DRAM_BANKS).filter(|&bank| board.harvested_dram().map(usize::from) != Some(bank));
+    for (channel, bank) in banks.enumerate() {
+        let ports: Vec<_> = (0..DRAM_PORTS).map(|port| grid::dram_port(bank, port)).collect();
+        *text += &format!("  [{}],\n", names(&ports));
+        let [noc0, noc1] = DRAM_BANK_PORT[channel];
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            views,
+            "  - {{ channel: {channel}, worker_endpoint: [{noc0}, {noc1}], eth_endpoint: [{noc0}, {noc1}], address_offset: 0 }}"
+        );
+    }
+    *text += &format!("]\ndram_bank_size: {view}\ndram_view_size: {view}\ndram_views:\n{views}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The places under `key`, as they are written.
+    fn under(text: &str, key: &str) -> Vec<String> {
+        let after = text.split(&format!("\n{key}: [")).nth(1).expect("the key exists");
+        let inside = after.split("]\n").next().expect("the list ends");
+        inside.split([',', '\n', ' ']).filter(|place| !place.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// The lists of tt-umd's own descriptor of the whole chip (`tests/soc_descs/blackhole_140_arch.yaml`).
+    #[test]
+    fn a_p150_is_the_whole_chip() {
+        let text = soc_descriptor(Board::P150);
+        let workers = under(&text, "functional_workers");
+        assert_eq!((workers.len(), &*workers[0], &*workers[7], &*workers[139]), (140, "1-2", "10-2", "16-11"));
+        assert!(under(&text, "harvested_workers").is_empty());
+        let eth =
+            ["1-1", "16-1", "2-1", "15-1", "3-1", "14-1", "4-1", "13-1", "5-1", "12-1", "6-1", "11-1", "7-1", "10-1"];
+        assert_eq!(under(&text, "eth"), eth);
+        let routers = ["1-0", "3-0", "4-0", "5-0", "6-0", "7-0", "10-0", "12-0", "13-0", "14-0", "15-0", "16-0"];
+        let mut router_only = under(&text, "router_only");
+        assert_eq!(router_only.drain(..12).collect::<Vec<_>>(), routers);
+        assert_eq!(router_only, ["8-1", "8-4", "8-6", "8-8", "8-10", "8-11"]);
+        for (key, places) in [("arc", "8-0"), ("pcie", "2-0 11-0"), ("security", "8-2"), ("l2cpu", "8-3 8-5 8-7 8-9")] {
+            assert_eq!(under(&text, key).join(" "), places, "{key}");
+        }
+        for bank in ["[0-2, 0-10, 0-3]", "[0-9, 0-4, 0-8]", "[0-5, 0-7, 0-6]", "[9-0, 9-1, 9-11]", "[9-5, 9-7, 9-6]"] {
+            assert!(text.contains(bank), "{bank}");
+        }
+        assert!(text.contains("dram_view_size: 4278190080\n") && text.contains("worker_l1_size: 1572864\n"));
+    }
+
+    #[test]
+    fn a_p100_lacks_two_columns_a_bank_and_ethernet() {
+        let text = soc_descriptor(Board::P100);
+        let gone = under(&text, "harvested_workers");
+        assert_eq!((under(&text, "functional_workers").len(), gone.len()), (120, 20));
+        assert!(gone.iter().all(|place| place.starts_with("15-") || place.starts_with("16-")));
+        assert!(under(&text, "eth").is_empty());
+        assert!(text.contains("[9-9, 9-4, 9-8]") && !text.contains("[9-5, 9-7, 9-6]"));
+        assert_eq!(text.matches("address_offset").count(), 7);
+        // tt-metal's endpoints by channel: (2, 1) for channels 0 and 4..7, (0, 1) for 1..3.
+        assert!(
+            text.contains("channel: 3, worker_endpoint: [0, 1]")
+                && text.contains("channel: 4, worker_endpoint: [2, 1]")
+        );
+    }
+}
