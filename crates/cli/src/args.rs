@@ -31,9 +31,33 @@ pub enum Command {
         #[arg(value_enum, default_value_t = BoardName::P100)]
         board: BoardName,
     },
+    /// Make the folder that tt-metal, ttnn, tt-umd and tt-exalens take for a card
+    Simdir(SimdirArgs),
     /// Look into command queues
     #[command(subcommand)]
     Cq(CqCommand),
+}
+
+/// Arguments of `tilework simdir`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+DIR gets libtilework.so, the simulated card with the interface of libttsim, and soc_descriptor.yaml, which says where its tiles are.
+
+Example:
+  cargo build --release -p tilework-libttsim
+  tilework simdir sim --board p150
+  TT_METAL_SIMULATOR=$PWD/sim/libtilework.so python3 model.py
+
+The environment of the program that loads the card: TILEWORK_ON_FAULT=abort ends it at the first fault.")]
+pub struct SimdirArgs {
+    /// The folder; made when it does not exist.
+    pub dir: PathBuf,
+    /// The board to simulate.
+    #[arg(long, value_enum, default_value_t = BoardName::P150)]
+    pub board: BoardName,
+    /// The built library, when it does not lie beside this command.
+    #[arg(long, value_name = "FILE")]
+    pub library: Option<PathBuf>,
 }
 
 /// Commands about command queues.

@@ -11,6 +11,7 @@ mod program;
 mod progress;
 mod report;
 mod run;
+mod simdir;
 
 use args::{Cli, Command, CqCommand};
 use clap::Parser;
@@ -33,6 +34,7 @@ fn command(command: Command) -> Outcome<()> {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Board { board } => board::show(board.into()),
+        Command::Simdir(args) => simdir::make(&args.dir, args.board.into(), args.library.as_deref()),
         Command::Cq(CqCommand::Decode { file }) => cq::decode(&file),
     }
 }

@@ -1,0 +1,78 @@
+//! `tilework simdir`: a folder that drivers take for a card.
+//!
+//! tt-metal, ttnn, tt-umd and tt-exalens load a simulator from `TT_METAL_SIMULATOR`: a shared library with a `soc_descriptor.yaml` beside it.
+
+use crate::failure::{Failure, Outcome};
+use crate::files;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tilework_abi::board::Board;
+use tilework_abi::simlib::{MARK, NAME_BYTES, board_name, board_named};
+use tilework_driver::soc_descriptor;
+
+/// The library's file, here and where the workspace builds it.
+const LIBRARY: &str = "libtilework.so";
+/// Far above the size of the library with debug information.
+const LIBRARY_BUDGET: u64 = 1 << 30;
+
+/// Makes the folder for `board`, with a copy of `library`, or of the one beside this command.
+pub fn make(dir: &Path, board: Board, library: Option<&Path>) -> Outcome<()> {
+    let source = library.map_or_else(beside_the_command, |path| Ok(path.to_path_buf()))?;
+    let mut bytes = files::read_within(&source, LIBRARY_BUDGET, "the simulator's shared library")?;
+    choose(&mut bytes, board).map_err(|NotThisLibrary| {
+        let what = "is not the simulator's shared library (cargo build --release -p tilework-libttsim makes it)";
+        Failure::usage(format!("{} {what}", source.display()))
+    })?;
+    std::fs::create_dir_all(dir).map_err(|e| Failure::failed(format!("cannot make {}: {e}", dir.display())))?;
+    let copy = dir.join(LIBRARY);
+    if files::same_place(&source, &copy) {
+        return Err(Failure::usage(format!("{} is the library itself; choose another folder", copy.display())));
+    }
+    files::write_whole(&dir.join("soc_descriptor.yaml"), &[soc_descriptor(board).as_bytes()])?;
+    files::write_whole(&copy, &[&bytes])?;
+    let shown = copy.canonicalize().unwrap_or(copy);
+    let text = format!("a {} in {}\nexport TT_METAL_SIMULATOR={}\n", board_name(board), dir.display(), shown.display());
+    std::io::stdout().write_all(text.as_bytes()).map_err(|e| Failure::failed(format!("cannot print: {e}")))
+}
+
+fn beside_the_command() -> Outcome<PathBuf> {
+    let command =
+        std::env::current_exe().map_err(|e| Failure::failed(format!("cannot find this command's own file: {e}")))?;
+    let found = command.with_file_name(LIBRARY);
+    if found.is_file() {
+        return Ok(found);
+    }
+    let what = "build it with cargo build --release -p tilework-libttsim, or name it with --library";
+    Err(Failure::usage(format!("{} is not there; {what}", found.display())))
+}
+
+struct NotThisLibrary;
+
+/// Writes `board` into the bytes of a library. The mark must be there with a board's name behind it, once.
+fn choose(library: &mut [u8], board: Board) -> Result<(), NotThisLibrary> {
+    let is_name = |bytes: &[u8]| std::str::from_utf8(bytes).ok().and_then(board_named).is_some();
+    let places: Vec<usize> = library
+        .windows(MARK.len() + NAME_BYTES)
+        .enumerate()
+        .filter(|(_, bytes)| bytes.starts_with(MARK) && is_name(&bytes[MARK.len()..]))
+        .map(|(at, _)| at + MARK.len())
+        .collect();
+    let [at] = places[..] else { return Err(NotThisLibrary) };
+    library[at..at + NAME_BYTES].copy_from_slice(board_name(board).as_bytes());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_can_be_made_for_another_board() {
+        let mut file = b"..tilework libttsim for board ..tilework libttsim for board p150..".to_vec();
+        assert!(choose(&mut file, Board::P100).is_ok());
+        assert!(file.ends_with(b"board p100.."));
+        assert!(choose(&mut file, Board::P150).is_ok());
+        assert!(file.ends_with(b"board p150.."));
+        assert!(choose(&mut b"something else".to_vec(), Board::P100).is_err());
+    }
+}
