@@ -1,44 +1,48 @@
 //! Overlay streams as general-purpose registers.
 //!
 //! Dispatch and circular buffers use idle streams as counters that every core and every other tile can reach
-//! (WormholeB0/NoC/Overlay/AsGeneralUse.md; the indices are Blackhole's, public firmware headers, `noc_overlay_parameters.h`). Only that use is
-//! modelled: the registers below hold values and have the side effects that the page lists. Every other register is a fault that names
-//! its index. Most streams of most tiles are never touched, so a stream gets its registers on the first write.
+//! (WormholeB0/NoC/Overlay/AsGeneralUse.md; the indices, and the widths where they differ, are Blackhole's, public firmware headers,
+//! `noc_overlay_parameters.h`). Only that use is modelled: the registers below hold values and have the side effects that the page lists, and the
+//! read-only ones say what an idle stream says. Whatever would start a stream, and every other register, is a fault that names its index. Most
+//! streams of most tiles are never touched, so a stream gets its registers on the first write.
 
 use crate::{Fault, FaultClass};
-use tilework_abi::stream;
+use tilework_abi::stream::{self, reg};
 
 const READ: &str = "WormholeB0/NoC/Overlay/AsGeneralUse.md";
-/// Registers that hold a value have indices below this (last: scratch register 5).
-const STORED: usize = 42;
+/// Registers below this index have a word of storage each (last: scratch register 5).
+const LOW: usize = 42;
+/// Words of storage: the low registers, the three of the source mask, `SCRATCH32`, and the address of the next message.
+const STORED: usize = LOW + 5;
+/// Where `NEXT_RECEIVED_MSG_ADDR` is stored.
+const NEXT_ADDR: usize = LOW + 4;
 /// Remote receivers of a stream that can transmit in multicast mode (AsGeneralUse.md: 0 to 31).
 const RECEIVERS: usize = 32;
-
-/// Indices that only this file needs.
-mod reg {
-    pub(super) const REMOTE_SRC: u32 = 4;
-    pub(super) const ACK_THRESHOLD: u32 = 6;
-    pub(super) const REMOTE_DEST: u32 = 7;
-    pub(super) const REMOTE_DEST_BUF_START_HI: u32 = 9;
-    pub(super) const REMOTE_DEST_MSG_INFO_WR_PTR: u32 = 13;
-    pub(super) const REMOTE_DEST_MSG_INFO_WR_PTR_HI: u32 = 14;
-    pub(super) const REMOTE_DEST_TRAFFIC: u32 = 16;
-    pub(super) const BUF_START: u32 = 17;
-    pub(super) const BUF_SIZE: u32 = 18;
-    pub(super) const RD_PTR: u32 = 19;
-    pub(super) const WR_PTR: u32 = 20;
-    pub(super) const MSG_INFO_PTR: u32 = 22;
-    pub(super) const MSG_INFO_WR_PTR: u32 = 23;
-    pub(super) const MCAST_DEST: u32 = 24;
-    pub(super) const MCAST_DEST_NUM: u32 = 25;
-    pub(super) const SCRATCH: core::ops::RangeInclusive<u32> = 36..=41;
-}
+/// Width of phase numbers (AsGeneralUse.md).
+const PHASE_BITS: u32 = 20;
+/// `PHASE_AUTO_CONFIG` in `ONETIME_MISC_CFG`: the stream starts to load its configuration.
+const PHASE_AUTO_CONFIG: u32 = 1;
+/// Bits of `PHASE_AUTO_CFG_HEADER` that are added to the phase instead of being stored (AsGeneralUse.md).
+const PHASE_NUM_INCR: u32 = 0xFFF;
+/// `DEBUG_STATUS + 2`, bit 3: every `SPACE_AVAILABLE` of the stream is non-zero (AsGeneralUse.md).
+const ALL_SPACE_AVAILABLE: u32 = 1 << 3;
 
 /// Registers of one stream.
 #[derive(Clone, Debug)]
 struct Stream {
     stored: [u32; STORED],
     space_available: [u32; RECEIVERS],
+}
+
+impl Stream {
+    const IDLE: Self = Self { stored: [0; STORED], space_available: [0; RECEIVERS] };
+
+    fn low(&self, index: u32) -> u32 {
+        self.stored[index as usize]
+    }
+    fn set_low(&mut self, index: u32, value: u32) {
+        self.stored[index as usize] = value;
+    }
 }
 
 /// The 64 overlay streams of a tile.
@@ -65,38 +69,53 @@ impl Streams {
     /// A register that the page does not offer for general use.
     pub fn read(&self, off: u32) -> Result<u32, Fault> {
         let (id, index) = locate(off)?;
-        let stream = self.streams[id].as_deref();
+        let stream = self.streams[id].as_deref().unwrap_or(&Stream::IDLE);
         if let Some(i) = space_index(id, index) {
-            return Ok(stream.map_or(0, |s| s.space_available[i]));
+            return Ok(stream.space_available[i]);
         }
-        if width(id, index).is_none() {
-            return Err(unknown("read", id, index));
+        if let Some(value) = idle_status(id, index, stream) {
+            return Ok(value);
         }
-        Ok(stream.and_then(|s| s.stored.get(index as usize)).copied().unwrap_or(0))
+        let (Some(width), Some(slot)) = (width(id, index), slot(index)) else { return Err(unknown("read", id, index)) };
+        let base = base_of(index).map_or(0, |base| stream.low(base));
+        Ok(stream.stored[slot].wrapping_sub(base) & mask(width))
     }
 
     /// Writes the register at byte offset `off` from the first stream register. Bits beyond a register's width are dropped, and registers that a
     /// stream does not have ignore the write, as the page says.
     ///
     /// # Errors
-    /// A register that the page does not offer for general use, or that is read only.
+    /// A register that the page does not offer for general use, that is read only, or a write that would start the stream.
     pub fn write(&mut self, off: u32, value: u32) -> Result<(), Fault> {
         let (id, index) = locate(off)?;
         if index == stream::SPACE_AVAILABLE_UPDATE {
             return self.add_space(id, value);
         }
-        let Some(width) = width(id, index) else { return Err(unknown("write", id, index)) };
-        let value = value & ((1 << width) - 1);
-        let stream = self.touch(id);
-        if let Some(slot) = stream.stored.get_mut(index as usize) {
-            *slot = value;
+        if index == reg::ONETIME_MISC_CFG && value & PHASE_AUTO_CONFIG != 0 {
+            let what = format!("overlay stream {id} starts to load its configuration from L1 (PHASE_AUTO_CONFIG)");
+            return Err(Fault::new(FaultClass::UnimplementedFunctionality, what, READ));
         }
+        let (Some(width), Some(slot)) = (width(id, index), slot(index)) else {
+            return Err(unknown("write", id, index));
+        };
+        let stream = self.touch(id);
+        let base = base_of(index).map_or(0, |base| stream.low(base));
+        let stored = value.wrapping_add(base) & mask(width);
+        stream.stored[slot] = stored;
         match index {
-            stream::REMOTE_DEST_BUF_SIZE => stream.space_available.fill(value),
-            stream::REMOTE_DEST_BUF_START => stream.stored[stream::REMOTE_DEST_WR_PTR as usize] = 0,
+            stream::REMOTE_DEST_BUF_SIZE => stream.space_available.fill(stored),
+            stream::REMOTE_DEST_BUF_START => stream.set_low(stream::REMOTE_DEST_WR_PTR, 0),
             reg::BUF_START => {
-                stream.stored[reg::RD_PTR as usize] = 0;
-                stream.stored[reg::WR_PTR as usize] = 0;
+                stream.set_low(reg::RD_PTR, 0);
+                stream.set_low(reg::WR_PTR, 0);
+            }
+            reg::RD_PTR => {
+                stream.stored[NEXT_ADDR] = stream.low(reg::BUF_START).wrapping_add(stored) & stream::COUNTER_MASK;
+            }
+            reg::PHASE_AUTO_CFG_HEADER => {
+                let phase = stream.low(reg::CURR_PHASE).wrapping_add(value & PHASE_NUM_INCR);
+                stream.set_low(reg::CURR_PHASE, phase & mask(PHASE_BITS));
+                stream.stored[slot] = value & !PHASE_NUM_INCR;
             }
             _ => {}
         }
@@ -120,8 +139,26 @@ impl Streams {
     }
 
     fn touch(&mut self, id: usize) -> &mut Stream {
-        self.streams[id]
-            .get_or_insert_with(|| Box::new(Stream { stored: [0; STORED], space_available: [0; RECEIVERS] }))
+        self.streams[id].get_or_insert_with(|| Box::new(Stream::IDLE))
+    }
+}
+
+/// What a read-only register says while its stream is idle: it has received nothing and waits for nothing. `None` for other registers.
+fn idle_status(id: usize, index: u32, stream: &Stream) -> Option<u32> {
+    match index {
+        reg::NUM_MSGS_RECEIVED_IN_BUF_AND_MEM | reg::NUM_MSGS_RECEIVED | reg::NEXT_RECEIVED_MSG_SIZE => Some(0),
+        reg::NEXT_RECEIVED_MSG_ADDR => Some(stream.stored[NEXT_ADDR]),
+        reg::MSG_INFO_CAN_PUSH_NEW_MSG => {
+            Some(u32::from(stream.low(reg::MSG_INFO_PTR) == stream.low(reg::MSG_INFO_WR_PTR)))
+        }
+        reg::BLOB_AUTO_CFG_DONE | reg::BLOB_AUTO_CFG_DONE_HI if id == 0 => Some(0),
+        reg::DEBUG_ASSERTIONS => Some(0),
+        reg::DEBUG_STATUS_2 => {
+            let counters = if multicasts(id) { RECEIVERS } else { 1 };
+            let all = stream.space_available[..counters].iter().all(|&n| n != 0);
+            Some(if all { ALL_SPACE_AVAILABLE } else { 0 })
+        }
+        _ => None,
     }
 }
 
@@ -135,6 +172,10 @@ fn locate(off: u32) -> Result<(usize, u32), Fault> {
     Err(Fault::new(FaultClass::UndefinedBehavior, what, READ))
 }
 
+const fn mask(width: u32) -> u32 {
+    if width >= 32 { u32::MAX } else { (1 << width) - 1 }
+}
+
 /// Streams that can transmit in multicast mode (Overlay/README.md, "Stream Capabilities": 0 to 3).
 const fn multicasts(id: usize) -> bool {
     id < 4
@@ -145,10 +186,33 @@ const fn writes_dram(id: usize) -> bool {
     id < 4 || (id >= 8 && id < 12)
 }
 
+/// Streams that can gather (same table: 0 to 5).
+const fn gathers(id: usize) -> bool {
+    id < 6
+}
+
 /// Which counter of `SPACE_AVAILABLE` a register index is, if the stream has it.
 fn space_index(id: usize, index: u32) -> Option<usize> {
     let i = index.checked_sub(stream::SPACE_AVAILABLE)? as usize;
     (i == 0 || i < RECEIVERS && multicasts(id)).then_some(i)
+}
+
+/// The word that stores a register.
+fn slot(index: u32) -> Option<usize> {
+    match index {
+        reg::LOCAL_SRC_MASK..=reg::LOCAL_SRC_MASK_2 => Some(LOW + (index - reg::LOCAL_SRC_MASK) as usize),
+        reg::SCRATCH32 => Some(LOW + 3),
+        _ => Some(index as usize).filter(|&i| i < LOW),
+    }
+}
+
+/// The register that is added on writes of this one and subtracted on reads (AsGeneralUse.md).
+fn base_of(index: u32) -> Option<u32> {
+    match index {
+        reg::CURR_PHASE | reg::REMOTE_SRC_PHASE => Some(reg::CURR_PHASE_BASE),
+        reg::PHASE_AUTO_CFG_PTR => Some(reg::PHASE_AUTO_CFG_PTR_BASE),
+        _ => None,
+    }
 }
 
 /// Width in bits of a register that holds a value; 0 for one that this stream lacks; `None` for one that is not offered.
@@ -164,14 +228,24 @@ fn width(id: usize, index: u32) -> Option<u32> {
         | reg::RD_PTR
         | reg::WR_PTR
         | reg::MSG_INFO_PTR
-        | reg::MSG_INFO_WR_PTR => Some(stream::COUNTER_BITS),
-        reg::REMOTE_SRC => Some(24),
+        | reg::MSG_INFO_WR_PTR
+        | reg::PHASE_AUTO_CFG_PTR_BASE
+        | reg::PHASE_AUTO_CFG_PTR => Some(stream::COUNTER_BITS),
+        reg::CURR_PHASE_BASE | reg::CURR_PHASE | reg::REMOTE_SRC_PHASE => Some(PHASE_BITS),
+        reg::MISC_CFG | reg::ONETIME_MISC_CFG | reg::REMOTE_SRC => Some(24),
         reg::ACK_THRESHOLD | reg::REMOTE_DEST_TRAFFIC => Some(4),
         reg::REMOTE_DEST => Some(18),
         reg::REMOTE_DEST_BUF_START_HI | reg::REMOTE_DEST_MSG_INFO_WR_PTR_HI => if_has(writes_dram(id), 15),
         reg::MCAST_DEST => if_has(multicasts(id), 19),
         reg::MCAST_DEST_NUM => if_has(multicasts(id), 6),
-        _ if reg::SCRATCH.contains(&index) => if_has(writes_dram(id), 24),
+        reg::GATHER => if_has(gathers(id), 18),
+        reg::LOCAL_SRC_MASK | reg::LOCAL_SRC_MASK_1 => if_has(gathers(id), 24),
+        reg::LOCAL_SRC_MASK_2 => if_has(gathers(id), 16),
+        reg::PHASE_AUTO_CFG_HEADER => Some(32),
+        // Clock gating and a threshold of relay streams, neither of which an idle stream has; only stream 0 has the register.
+        reg::PERF_CONFIG => if_has(id == 0, 16),
+        reg::SCRATCH32 => if_has(gathers(id) || writes_dram(id), 32),
+        reg::SCRATCH_0..=reg::SCRATCH_5 => if_has(writes_dram(id), 24),
         _ => None,
     }
 }
@@ -185,7 +259,7 @@ fn unknown(access: &str, id: usize, index: u32) -> Fault {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use tilework_abi::stream as s;
+    use tilework_abi::stream::{self as s, reg};
 
     fn off(id: u32, index: u32) -> u32 {
         s::reg_addr(id, index) - s::BASE
@@ -267,14 +341,79 @@ mod tests {
             (25, 6, true, false, false),
             (36, 24, true, true, false),
             (41, 24, true, true, false),
+            (18, 17, true, true, true),
+            (28, 20, true, true, true),
+            (26, 18, true, false, false),
+            (224, 24, true, false, false),
+            (226, 16, true, false, false),
+            (35, 16, true, false, false),
+            (256, 32, true, true, false),
         ];
         for (index, bits, in_0, in_8, in_20) in table {
             for (id, exists) in [(0, in_0), (8, in_8), (20, in_20)] {
                 streams.write(off(id, index), u32::MAX).expect("a write, perhaps ignored");
-                let value = if exists { (1 << bits) - 1 } else { 0 };
+                let value = if exists { mask(bits) } else { 0 };
                 assert_eq!(streams.read(off(id, index)), Ok(value), "register {index} of stream {id}");
             }
         }
+    }
+
+    #[test]
+    fn phases_and_configuration_pointers_are_relative_to_their_base() {
+        let mut streams = Streams::new();
+        for (base, relative) in [
+            (reg::CURR_PHASE_BASE, reg::CURR_PHASE),
+            (reg::CURR_PHASE_BASE, reg::REMOTE_SRC_PHASE),
+            (reg::PHASE_AUTO_CFG_PTR_BASE, reg::PHASE_AUTO_CFG_PTR),
+        ] {
+            streams.write(off(20, base), 100).expect("a base");
+            streams.write(off(20, relative), 7).expect("a relative value");
+            assert_eq!(streams.read(off(20, relative)), Ok(7));
+            streams.write(off(20, base), 40).expect("a base");
+            assert_eq!(streams.read(off(20, relative)), Ok(67), "107 is what was stored");
+        }
+    }
+
+    #[test]
+    fn a_phase_header_stores_its_high_bits_and_adds_its_low_ones_to_the_phase() {
+        let mut streams = Streams::new();
+        streams.write(off(20, reg::CURR_PHASE), 0xF_FFFF).expect("a phase");
+        streams.write(off(20, reg::PHASE_AUTO_CFG_HEADER), 0xABCD_E003).expect("a header");
+        assert_eq!(streams.read(off(20, reg::PHASE_AUTO_CFG_HEADER)), Ok(0xABCD_E000));
+        assert_eq!(streams.read(off(20, reg::CURR_PHASE)), Ok(2), "20-bit wrap");
+    }
+
+    #[test]
+    fn read_only_registers_say_what_an_idle_stream_says() {
+        let mut streams = Streams::new();
+        let (ptr, wr_ptr) = (off(30, reg::MSG_INFO_PTR), off(30, reg::MSG_INFO_WR_PTR));
+        let can_push = off(30, reg::MSG_INFO_CAN_PUSH_NEW_MSG);
+        assert_eq!(streams.read(can_push), Ok(1));
+        streams.write(ptr, 5).expect("a pointer");
+        assert_eq!(streams.read(can_push), Ok(0));
+        streams.write(wr_ptr, 5).expect("a pointer");
+        assert_eq!(streams.read(can_push), Ok(1));
+        streams.write(off(30, reg::BUF_START), 0x1_0000).expect("a start");
+        streams.write(off(30, reg::RD_PTR), 0x21).expect("a pointer");
+        assert_eq!(streams.read(off(30, reg::NEXT_RECEIVED_MSG_ADDR)), Ok(0x1_0021));
+        assert_eq!(streams.read(off(30, reg::NEXT_RECEIVED_MSG_SIZE)), Ok(0));
+        for id in [2, 30] {
+            assert_eq!(streams.read(off(id, reg::DEBUG_STATUS_2)), Ok(0));
+            streams.write(off(id, s::REMOTE_DEST_BUF_SIZE), 1).expect("a size");
+            assert_eq!(streams.read(off(id, reg::DEBUG_STATUS_2)), Ok(1 << 3));
+            streams.write(off(id, s::SPACE_AVAILABLE_UPDATE), u32::MAX << 6).expect("an update");
+            assert_eq!(streams.read(off(id, reg::DEBUG_STATUS_2)), Ok(0), "one counter is zero again");
+            assert!(streams.write(off(id, reg::DEBUG_STATUS_2), 0).is_err());
+        }
+    }
+
+    #[test]
+    fn starting_a_stream_is_a_named_fault() {
+        let mut streams = Streams::new();
+        streams.write(off(3, reg::ONETIME_MISC_CFG), 2).expect("auto advance alone starts nothing");
+        let fault = streams.write(off(3, reg::ONETIME_MISC_CFG), 1).expect_err("auto configuration");
+        assert_eq!(fault.class, FaultClass::UnimplementedFunctionality);
+        assert_eq!(streams.read(off(3, reg::ONETIME_MISC_CFG)), Ok(2));
     }
 
     #[test]
