@@ -1,48 +1,152 @@
-//! Tile control, debug and status registers, as far as start-up and timing use them.
+//! Tile control, debug and status registers, the interrupt controller's registers and the program counter snapshots.
 //!
-//! Follows BlackholeA0/TensixTile/SoftReset.md and WormholeB0/TensixTile/TileControlDebugStatus.md. Registers that only hold what was
-//! written (clock gating and the like) are plain storage.
+//! Follows BlackholeA0/TensixTile/SoftReset.md, BlackholeA0/TensixTile/BabyRISCV/README.md ("RISCV pc snapshot") and, where Blackhole has no
+//! page, WormholeB0/TensixTile/{TileControlDebugStatus,DebugDaisychain,DebugTimestamper}.md; the addresses are those of the public firmware
+//! header `tensix.h`. Registers that only hold what was written (clock gating, reset PCs, rounding masks and the like) are plain storage. What hardware
+//! writes and nothing here causes reads as zero: performance counters, ECC errors, the watchdog. Of the debug daisychain's signals the
+//! execution state of the cores is there; every other signal reads as zero.
+//!
+//! A core's program counter is known when a packet takes effect, because then all cores have come to the packet's cycle. It is not
+//! known in the middle of another core's run, which may be ahead or behind, so a core that reads it is told so by a fault.
 
-use tilework_abi::tensix::{self, Processor};
+use crate::{Fault, FaultClass};
+use tilework_abi::tensix::{self, PC_SNAPSHOT, Processor};
 use tilework_riscv::{Access, Cycle};
 
-const WORDS: usize = ((tensix::DEBUG_END - tensix::DEBUG_BASE) / 4) as usize;
+/// First byte behind the registers of this file: the snapshots are the last.
+pub(super) const END: u32 = PC_SNAPSHOT + 4 * Processor::ALL.len() as u32;
+/// `RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE`, which the PC buffers obey (`tensix.h` of the public firmware headers).
+pub(super) const TRISC_PC_BUF_OVERRIDE: u32 = 0xFFB1_2090;
+const WORDS: usize = ((PC_SNAPSHOT - tensix::DEBUG_BASE) / 4) as usize;
+const CORES: usize = Processor::ALL.len();
+
+const DAISYCHAIN: &str = "WormholeB0/TensixTile/DebugDaisychain.md";
+
+/// Addresses that only this file needs (`tensix.h` of the public firmware headers).
+mod addr {
+    /// `RISCV_DEBUG_REG_PERF_CNT_OUT_L_INSTRN_THREAD`; the other counters follow.
+    pub(super) const PERF_CNT_OUT: u32 = 0xFFB1_2100;
+    /// Last of the performance counters' values.
+    pub(super) const PERF_CNT_OUT_LAST: u32 = 0xFFB1_2124;
+    /// `RISCV_DEBUG_REG_DBG_L1_MEM_REG2`: the daisychain writes to L1.
+    pub(super) const DBG_L1_MEM_REG2: u32 = 0xFFB1_2050;
+    /// `RISCV_DEBUG_REG_DBG_BUS_CNTL_REG`.
+    pub(super) const DBG_BUS_CNTL: u32 = 0xFFB1_2054;
+    /// `RISCV_DEBUG_REG_DBG_RD_DATA`.
+    pub(super) const DBG_RD_DATA: u32 = 0xFFB1_205C;
+    /// `RISCV_DEBUG_REG_ECC_STATUS`.
+    pub(super) const ECC_STATUS: u32 = 0xFFB1_21D4;
+    /// `RISCV_DEBUG_REG_WDT_STATUS`.
+    pub(super) const WDT_STATUS: u32 = 0xFFB1_21E8;
+    /// `RISCV_DEBUG_REG_TIMESTAMP`: a write appends an event.
+    pub(super) const TIMESTAMP: u32 = 0xFFB1_21FC;
+    /// Interrupt enables of the interrupt controller, BRISC then NCRISC, software then hardware interrupts.
+    pub(super) const PIC_ENABLES: [u32; 4] = [0xFFB1_3000, 0xFFB1_3004, 0xFFB1_300C, 0xFFB1_3010];
+}
+
+/// What the outside sees of a core at the cycle of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct CoreView {
+    /// The next instruction.
+    pub(super) pc: u32,
+    /// It is about to be decoded: the core is not held and does not wait.
+    pub(super) running: bool,
+}
 
 /// The registers.
 #[derive(Clone, Debug)]
 pub(super) struct DebugRegs {
     words: Box<[u32; WORDS]>,
     wall_high: u32,
+    /// The cores, while a packet takes effect that may ask for them.
+    cores: Option<[CoreView; CORES]>,
 }
 
 impl DebugRegs {
     /// Power-on: all cores held.
     pub(super) fn new() -> Self {
-        let mut this = Self { words: Box::new([0; WORDS]), wall_high: 0 };
+        let mut this = Self { words: Box::new([0; WORDS]), wall_high: 0, cores: None };
         this.set(tensix::SOFT_RESET_0, tensix::SOFT_RESET_ALL_CORES);
         this
     }
     fn word(&self, addr: u32) -> u32 {
-        self.words[((addr - tensix::DEBUG_BASE) / 4) as usize]
+        self.words.get((addr.wrapping_sub(tensix::DEBUG_BASE) / 4) as usize).copied().unwrap_or(0)
     }
     fn set(&mut self, addr: u32, value: u32) {
-        self.words[((addr - tensix::DEBUG_BASE) / 4) as usize] = value;
+        if let Some(word) = self.words.get_mut((addr.wrapping_sub(tensix::DEBUG_BASE) / 4) as usize) {
+            *word = value;
+        }
     }
-    /// Reads the register at `addr`, which lies within the block.
-    pub(super) fn read(&mut self, addr: u32, at: Cycle) -> (u32, Access) {
-        match addr & !3 {
+    /// Shows the cores as they are at the cycle of a packet, or hides them again.
+    pub(super) fn show_cores(&mut self, cores: Option<[CoreView; CORES]>) {
+        self.cores = cores;
+    }
+    /// Reads the register at `addr`, which lies within the blocks.
+    ///
+    /// # Errors
+    /// A core's program counter, when another core asks for it.
+    pub(super) fn read(&mut self, addr: u32, at: Cycle) -> Result<(u32, Access), Fault> {
+        Ok(match addr & !3 {
             tensix::WALL_CLOCK_L => {
                 self.wall_high = (at >> 32) as u32;
                 (at as u32, Access::Volatile)
             }
             tensix::WALL_CLOCK_H => ((at >> 32) as u32, Access::Volatile),
             tensix::WALL_CLOCK_H_LATCHED => (self.wall_high, Access::Volatile),
+            addr::DBG_RD_DATA => (self.daisychain()?, Access::Volatile),
+            addr::TIMESTAMP | addr::ECC_STATUS | addr::WDT_STATUS => (0, Access::Watched),
+            addr::PERF_CNT_OUT..=addr::PERF_CNT_OUT_LAST => (0, Access::Watched),
+            addr @ PC_SNAPSHOT..END => {
+                let core = ((addr - PC_SNAPSHOT) / 4) as usize;
+                (self.core_view(core)?.pc, Access::Volatile)
+            }
             addr => (self.word(addr), Access::Watched),
-        }
+        })
     }
-    /// Stores a word. The caller looks after [`tensix::SOFT_RESET_0`].
-    pub(super) fn write(&mut self, addr: u32, value: u32) {
-        self.set(addr & !3, value);
+    /// Stores a word. The caller looks after [`tensix::SOFT_RESET_0`] and the PC buffers' override.
+    ///
+    /// # Errors
+    /// What the simulator does not have: interrupts, events of the timestamper, L1 writes of the daisychain.
+    pub(super) fn write(&mut self, addr: u32, value: u32) -> Result<(), Fault> {
+        let addr = addr & !3;
+        let missing = |what: &str, page| {
+            Err(Fault::new(FaultClass::UnimplementedFunctionality, what, page).at_addr(u64::from(addr)))
+        };
+        if addr::PIC_ENABLES.contains(&addr) && value != 0 {
+            return missing("an interrupt is enabled at the interrupt controller", "BlackholeA0/NoC/Interrupts.md");
+        }
+        if addr == addr::TIMESTAMP {
+            return missing("an event for the debug timestamper", "WormholeB0/TensixTile/DebugTimestamper.md");
+        }
+        // WriteTrigger is bit 12.
+        if addr == addr::DBG_L1_MEM_REG2 && value & 1 << 12 != 0 {
+            return missing("the debug daisychain writes to L1", DAISYCHAIN);
+        }
+        self.set(addr, value);
+        Ok(())
+    }
+    fn core_view(&self, core: usize) -> Result<CoreView, Fault> {
+        self.cores.and_then(|cores| cores.get(core).copied()).ok_or_else(|| {
+            let what = "a core reads a program counter of its tile, which is known to packets only";
+            Fault::new(FaultClass::UnimplementedFunctionality, what, DAISYCHAIN)
+        })
+    }
+    /// The 32 of 128 bits that `DBG_BUS_CNTL` selects (DebugDaisychain.md).
+    fn daisychain(&self) -> Result<u32, Fault> {
+        let control = self.word(addr::DBG_BUS_CNTL);
+        let enabled = control >> 29 & 1 != 0;
+        let (signal, daisy, word) = (control & 0xFFFF, control >> 16 & 0xFF, control >> 25 & 3);
+        let Some((core, group)) = execution_state(daisy, signal).filter(|_| enabled) else { return Ok(0) };
+        let view = self.core_view(core.index())?;
+        let decoding = u32::from(view.running);
+        Ok(match (group, word) {
+            // The Load/Store Unit retires nothing between two instructions: a recent pc, not marked as valid.
+            (Group::A, 0) => view.pc & 0x7FFF_FFFF,
+            (Group::A, 2) => view.pc & 0x3FFF_FFFF,
+            (Group::B, 1) => view.pc & 0x3FFF_FFFF | decoding << 31,
+            (Group::B, 3) => decoding << 7,
+            _ => 0,
+        })
     }
     /// Which cores are held.
     pub(super) fn held(&self, core: Processor) -> bool {
@@ -71,4 +175,30 @@ impl DebugRegs {
         };
         self.word(tensix::DISABLE_RESET) >> bit & 1 != 0
     }
+}
+
+/// Registers whose value depends on where the cores are.
+pub(super) fn shows_cores(addr: u64) -> bool {
+    addr == u64::from(addr::DBG_RD_DATA) || (u64::from(PC_SNAPSHOT)..u64::from(END)).contains(&addr)
+}
+
+/// Groups of 128 bits of a core's execution state.
+#[derive(Clone, Copy)]
+enum Group {
+    A,
+    B,
+}
+
+/// Which core's execution state the selectors mean (DebugDaisychain.md, "RISCV execution state").
+fn execution_state(daisy: u32, signal: u32) -> Option<(Processor, Group)> {
+    const DAISY: u32 = 7;
+    const FIRST: [(u32, Processor); CORES] = [
+        (10, Processor::Brisc),
+        (12, Processor::Trisc0),
+        (14, Processor::Trisc1),
+        (16, Processor::Trisc2),
+        (24, Processor::Ncrisc),
+    ];
+    let found = FIRST.iter().find(|(first, _)| signal & !1 == *first).filter(|_| daisy == DAISY);
+    found.map(|(_, core)| (*core, if signal & 1 == 0 { Group::A } else { Group::B }))
 }

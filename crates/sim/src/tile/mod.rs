@@ -15,9 +15,10 @@ mod streams;
 mod tests;
 
 use crate::agenda::Agenda;
-use crate::noc::{Grid, Niu, Outbox, Packet, Place};
+use crate::noc::{Body, Grid, Niu, Outbox, Packet, Place};
 use crate::{Fault, FaultClass, NEVER, Node, timing};
 use bus::TileBus;
+use debug::CoreView;
 use events::Event;
 use shared::{CoreSet, Shared, class};
 use std::sync::Arc;
@@ -311,6 +312,9 @@ impl Tile {
             Event::Depart(noc, _) => self.shared.sleepers_on_class(class::NIU << noc),
             Event::Packet(packet) => {
                 let mut set = self.shared.sleepers_on_class(class::NIU << packet.noc);
+                if shows_cores(packet) {
+                    set |= self.parked();
+                }
                 if let Some(touch) = packet.body.touches() {
                     set |= self.shared.sleepers_on(touch.addr, touch.len as u32);
                 }
@@ -319,18 +323,43 @@ impl Tile {
         }
     }
 
+    /// The cores that sleep.
+    fn parked(&self) -> CoreSet {
+        let parked = self.slots.iter().enumerate().filter(|(_, slot)| slot.activity == Activity::Parked);
+        parked.fold(0, |set, (i, _)| set | 1 << i)
+    }
+
+    /// The cores as a packet sees them, whose cycle none has passed and none sleeps through.
+    fn core_views(&self) -> [CoreView; 5] {
+        self.slots.each_ref().map(|slot| CoreView { pc: slot.core.pc, running: slot.activity == Activity::Running })
+    }
+
     fn apply(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
         let result = match event {
             Event::Depart(noc, start) => memory::depart(&mut self.shared, noc, *start, out),
             Event::Packet(packet) => {
                 let from = packet.from;
-                memory::receive(&mut self.shared, at, packet, out).map_err(|fault| fault.sent_by(from))
+                let asks = shows_cores(&packet);
+                if asks {
+                    let views = self.core_views();
+                    self.shared.debug.show_cores(Some(views));
+                }
+                let result = memory::receive(&mut self.shared, at, packet, out);
+                if asks {
+                    self.shared.debug.show_cores(None);
+                }
+                result.map_err(|fault| fault.sent_by(from))
             }
         };
         self.last_event = at;
         self.after_access(at);
         result.map_err(|fault| fault.at_tile(self.xy).at_cycle(at))
     }
+}
+
+/// True for a packet that asks where the cores are.
+fn shows_cores(packet: &Packet) -> bool {
+    matches!(packet.body, Body::ReadRequest { addr, .. } if debug::shows_cores(addr))
 }
 
 impl Node for Tile {

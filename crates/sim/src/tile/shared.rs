@@ -1,6 +1,6 @@
 //! What the five cores and the NoC share in a tile: L1, decoded code, registers, and who sleeps on what.
 
-use super::debug::DebugRegs;
+use super::debug::{self, DebugRegs};
 use super::port::Port;
 use super::streams::Streams;
 use crate::noc::{Niu, Start};
@@ -252,7 +252,10 @@ impl Shared {
         let word =
             |(value, access): (u32, Access), latency| Load { value: (value >> shift) & mask(width), latency, access };
         match addr {
-            map::DEBUG_BASE..map::DEBUG_END => Ok(word(self.debug.read(addr, at), timing::LOAD_TILE_REG)),
+            map::DEBUG_BASE..debug::END => {
+                let read = self.debug.read(addr, at).map_err(|fault| Refuse::Fault(fault.at_addr(addr.into())))?;
+                Ok(word(read, timing::LOAD_TILE_REG))
+            }
             noc_regs::NIU0_BASE..stream::BASE => {
                 let i = ((addr - noc_regs::NIU0_BASE) / noc_regs::NIU_SPAN) as usize;
                 let niu = self.nius[i].as_ref().ok_or_else(|| Refuse::Fault(busy_niu(addr)))?;
@@ -303,9 +306,13 @@ impl Shared {
             ));
         }
         match addr {
-            map::DEBUG_BASE..map::DEBUG_END => {
-                self.debug.write(addr, value);
-                self.reset_changed |= addr == map::SOFT_RESET_0;
+            map::DEBUG_BASE..debug::END => {
+                self.debug.write(addr, value).map_err(Refuse::Fault)?;
+                match addr {
+                    map::SOFT_RESET_0 => self.reset_changed = true,
+                    debug::TRISC_PC_BUF_OVERRIDE => self.tensix.set_pc_buf_override(value),
+                    _ => {}
+                }
                 Ok(())
             }
             noc_regs::NIU0_BASE..stream::BASE => {
@@ -350,7 +357,7 @@ pub(super) fn mask(width: Width) -> u32 {
 /// The register class of an address outside L1.
 fn class_of(addr: u32) -> u8 {
     match addr {
-        map::DEBUG_BASE..map::DEBUG_END => class::DEBUG,
+        map::DEBUG_BASE..debug::END => class::DEBUG,
         LOCAL_SLOW_FIRST..noc_regs::NIU0_BASE => class::LOCAL,
         noc_regs::NIU0_BASE..noc_regs::NIU1_BASE => class::NIU,
         noc_regs::NIU1_BASE..stream::BASE => class::NIU << 1,

@@ -72,7 +72,7 @@ fn release(tile: &mut Tile, cores: &[Processor], at: Cycle) {
     for core in cores {
         value &= !core.soft_reset_bit();
     }
-    tile.shared.debug.write(map::SOFT_RESET_0, value);
+    tile.shared.debug.write(map::SOFT_RESET_0, value).expect("a register");
     tile.shared.reset_changed = true;
     tile.after_access(at);
 }
@@ -228,4 +228,93 @@ fn a_fault_names_tile_core_pc_and_cycle() {
     assert_eq!(fault.site.core, Some(Processor::Brisc));
     assert_eq!(fault.site.pc, Some(4));
     assert!(fault.site.cycle.is_some());
+}
+
+fn to_self(body: Body) -> Packet {
+    Packet { noc: 0, from: place(), to: Dest::Unicast(place()), body }
+}
+
+fn write_word(addr: u32, value: u32) -> Packet {
+    let data = Arc::from(value.to_le_bytes());
+    to_self(Body::WriteRequest { addr: addr.into(), data, mask: None, reply: None })
+}
+
+/// A read over the NoC whose answer comes back to the tile and is written to `to`.
+fn read_word(addr: u32, to: i32) -> Packet {
+    let reply = crate::noc::Reply { to: place(), trid: 0, addr: to as u64 };
+    to_self(Body::ReadRequest { addr: addr.into(), len: 4, reply })
+}
+
+/// The word that the only read in `out` answers.
+fn answer(out: Outbox) -> u32 {
+    let (mut out, mut taken) = (out, Vec::new());
+    out.take_before(NEVER, &mut taken);
+    let Some(Body::ReadResponse { data, .. }) = taken.pop().map(|d| d.packet.body) else { panic!("no answer") };
+    u32::from_le_bytes(data[..].try_into().expect("4 bytes"))
+}
+
+/// Asks for a register at cycle `at` of a tile whose BRISC polls and whose NCRISC counts.
+fn asked(parking: bool, step: Cycle, at: Cycle, before: Option<Packet>, addr: u32) -> u32 {
+    let mut tile = tile(parking);
+    load_program(&mut tile, 0, &poller(true));
+    load_program(&mut tile, 0x1_2000, &counter(1000));
+    release(&mut tile, &[Processor::Brisc, Processor::Ncrisc], 5);
+    if let Some(before) = before {
+        tile.deliver(10, before);
+    }
+    tile.deliver(at, read_word(addr, RESULT));
+    let mut until = 0;
+    while until + step <= at {
+        until += step;
+        run(&mut tile, until);
+    }
+    answer(run(&mut tile, at + 1))
+}
+
+#[test]
+fn program_counters_are_those_of_the_cycle_in_which_they_are_asked_for() {
+    let head = 4 * 6;
+    for at in 300..330 {
+        let snapshot = |parking, step| asked(parking, step, at, None, map::PC_SNAPSHOT);
+        let pc = snapshot(true, 1000);
+        assert!((head..head + 12).contains(&pc), "BRISC is in its poll loop: {pc:#x} at {at}");
+        assert_eq!(pc, snapshot(false, 1000), "parked or not, at {at}");
+        assert_eq!(pc, snapshot(true, 7), "windows of 7, at {at}");
+        let ncrisc = asked(true, 1000, at, None, map::PC_SNAPSHOT + 4);
+        assert!((0x1_2010..0x1_2018).contains(&ncrisc), "NCRISC is in its loop: {ncrisc:#x} at {at}");
+        assert_eq!(asked(true, 1000, at, None, map::PC_SNAPSHOT + 8), 0, "TRISC0 is held");
+    }
+}
+
+#[test]
+fn the_debug_daisychain_shows_program_counters() {
+    const CNTL: u32 = 0xFFB1_2054;
+    const DATA: u32 = 0xFFB1_205C;
+    let select = |signal: u32, word: u32| 1 << 29 | word << 25 | 7 << 16 | signal;
+    let at = 311;
+    let shown = |control| asked(true, 1000, at, Some(write_word(CNTL, control)), DATA);
+    // The selectors of the public debugger (tt-exalens, brisc_pc and ncrisc_pc): group B, bits 32 to 61.
+    for (core, signal) in [(0, 11), (1, 25)] {
+        let pc = asked(true, 1000, at, None, map::PC_SNAPSHOT + 4 * core);
+        assert_eq!(shown(select(signal, 1)), pc | 1 << 31, "group B: an instruction enters decode");
+        assert_eq!(shown(select(signal, 3)), 1 << 7);
+        assert_eq!(shown(select(signal - 1, 0)), pc, "group A: nothing waits to retire");
+        assert_eq!(shown(select(signal - 1, 2)), pc, "group A: the next fetch");
+        assert_eq!(shown(select(signal, 1) & !(1 << 29)), 0, "not enabled");
+    }
+    assert_eq!(shown(select(13, 1)), 0, "TRISC0 is held");
+    assert_eq!(shown(1 << 29 | 6 << 16 | 9), 0, "a signal that is not there");
+}
+
+#[test]
+fn a_core_that_asks_for_a_program_counter_is_told_that_it_cannot() {
+    let mut tile = tile(true);
+    let mut words = vec![];
+    words.extend(li(10, map::PC_SNAPSHOT.cast_signed()));
+    words.push(insn(Op::Lw, 13, 10, 0, 4));
+    load_program(&mut tile, 0, &words);
+    release(&mut tile, &[Processor::Brisc], 0);
+    let fault = tile.run(1000, &mut Outbox::default()).expect_err("known to packets only");
+    assert_eq!(fault.class, FaultClass::UnimplementedFunctionality);
+    assert_eq!(fault.site.addr, Some(u64::from(map::PC_SNAPSHOT) + 4));
 }
