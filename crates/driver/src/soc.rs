@@ -3,11 +3,12 @@
 //! The format is tt-umd's (its schema is `docs/yaml_schemas/soc_descriptor.yaml`), with the DRAM views that tt-metal adds to it. The content
 //! comes from our own board tables, in NoC 0 coordinates. Drivers that load a simulated chip do not ask it what is harvested: they assume two
 //! harvested Ethernet channels and nothing else, so what else a board lacks is left out of the lists here, and tt-umd then uses NoC 0
-//! coordinates as they are for the rest, which the chip understands as well as translated ones.
+//! coordinates as they are for the rest, which the chip understands as well as translated ones. Ethernet tiles are left out on all boards:
+//! their cores do not run here, and tt-metal starts firmware on every listed Ethernet tile and waits for it.
 
 use std::fmt::Write;
 use tilework_abi::board::{Board, DRAM_BANK_BYTES, DRAM_BANK_PORT};
-use tilework_abi::grid::{self, DRAM_BANKS, DRAM_PORTS, ETHERNET_TILES, Site};
+use tilework_abi::grid::{self, DRAM_BANKS, DRAM_PORTS, Site};
 use tilework_abi::noc::{GRID_X, GRID_Y, NocXy};
 use tilework_abi::tensix::L1_SIZE;
 
@@ -30,8 +31,7 @@ pub fn soc_descriptor(board: Board) -> String {
     list(&mut text, "functional_workers", &places(tensix(true)));
     list(&mut text, "harvested_workers", &places(tensix(false)));
     dram(&mut text, board);
-    let channels = if board.has_ethernet() { ETHERNET_TILES } else { 0 };
-    list(&mut text, "eth", &(0..channels).map(grid::ethernet).collect::<Vec<_>>());
+    list(&mut text, "eth", &[]);
     list(&mut text, "arc", &[grid::ARC_TILE]);
     list(&mut text, "pcie", &grid::PCIE_TILES);
     list(&mut text, "security", &[grid::SECURITY_TILE]);
@@ -123,10 +123,7 @@ mod tests {
         let text = soc_descriptor(Board::P150);
         let workers = under(&text, "functional_workers");
         assert_eq!((workers.len(), &*workers[0], &*workers[7], &*workers[139]), (140, "1-2", "10-2", "16-11"));
-        assert!(under(&text, "harvested_workers").is_empty());
-        let eth =
-            ["1-1", "16-1", "2-1", "15-1", "3-1", "14-1", "4-1", "13-1", "5-1", "12-1", "6-1", "11-1", "7-1", "10-1"];
-        assert_eq!(under(&text, "eth"), eth);
+        assert!(under(&text, "harvested_workers").is_empty() && under(&text, "eth").is_empty());
         let routers = ["1-0", "3-0", "4-0", "5-0", "6-0", "7-0", "10-0", "12-0", "13-0", "14-0", "15-0", "16-0"];
         let mut router_only = under(&text, "router_only");
         assert_eq!(router_only.drain(..12).collect::<Vec<_>>(), routers);
