@@ -121,6 +121,18 @@ pub(crate) struct Scoreboard {
     pub(crate) outstanding: Cycle,
 }
 
+/// A core at some cycle, for [`Core::restore`]: everything that decides what it does next, apart from its bus.
+#[derive(Clone, Debug)]
+pub struct CoreState {
+    now: Cycle,
+    pc: u32,
+    regs: [u32; 32],
+    retired: u64,
+    skipped: u64,
+    csr: CsrFile,
+    score: Scoreboard,
+}
+
 /// One baby RISC-V core.
 #[derive(Clone, Debug)]
 pub struct Core {
@@ -166,6 +178,32 @@ impl Core {
         self.csr.reset(now, self.retired + self.skipped);
         self.score = Scoreboard { ready: [0; 32], outstanding: 0 };
         self.pages = None;
+        self.polls.forget();
+    }
+
+    /// The core as it is now. It must not be parked.
+    pub fn save(&self) -> CoreState {
+        CoreState {
+            now: self.now,
+            pc: self.pc,
+            regs: self.regs,
+            retired: self.retired,
+            skipped: self.skipped,
+            csr: self.csr.clone(),
+            score: self.score.clone(),
+        }
+    }
+
+    /// Goes back to `state`. The owner takes memory and devices back as well. A sleep has ended; which loops the core knew is forgotten,
+    /// and so the sum of `retired` and `skipped` comes out the same the second time, but not how it is made up.
+    pub fn restore(&mut self, state: &CoreState) {
+        self.now = state.now;
+        self.pc = state.pc;
+        self.regs = state.regs;
+        self.retired = state.retired;
+        self.skipped = state.skipped;
+        self.csr.clone_from(&state.csr);
+        self.score.clone_from(&state.score);
         self.polls.forget();
     }
 

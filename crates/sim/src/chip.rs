@@ -112,6 +112,9 @@ impl Node for Part {
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         each!(self, node => node.run(until, out))
     }
+    fn run_ahead(&mut self, end: Cycle, limit: Cycle) {
+        each!(self, node => node.run_ahead(end, limit));
+    }
 }
 
 /// The chip with its host link.
@@ -248,7 +251,7 @@ impl Chip {
                 self.host = when.max(self.scheduler.now);
                 return Ok(());
             }
-            match self.scheduler.step(&mut self.parts, NEVER) {
+            match self.scheduler.step(&mut self.parts, NEVER, timing::PCIE_HOST_ONE_WAY) {
                 Ok(Step::Ran | Step::Reached) => {}
                 Ok(Step::Quiet) => return Err(self.deadlock()),
                 Err(fault) => return Err(self.failed(fault)),
@@ -322,7 +325,7 @@ impl Chip {
                     return Ok(value);
                 }
             }
-            match self.scheduler.step(&mut self.parts, stop) {
+            match self.scheduler.step(&mut self.parts, stop, timing::HOST_NOTICE) {
                 Ok(Step::Ran) => {}
                 Ok(Step::Reached) => {
                     return Err(ChipError::Budget { cycles: budget, busy: self.busy() });
@@ -341,7 +344,7 @@ impl Chip {
         self.alive()?;
         let stop = self.now().saturating_add(cycles);
         loop {
-            match self.scheduler.step(&mut self.parts, stop) {
+            match self.scheduler.step(&mut self.parts, stop, NEVER) {
                 Ok(Step::Ran) if self.scheduler.now < stop => {}
                 Ok(Step::Ran | Step::Reached | Step::Quiet) => break,
                 Err(fault) => return Err(self.failed(fault)),

@@ -8,6 +8,8 @@
 #![warn(missing_docs)]
 
 mod agenda;
+#[cfg(test)]
+mod ahead_tests;
 mod chip;
 #[cfg(test)]
 mod chip_tests;

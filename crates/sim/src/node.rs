@@ -16,6 +16,10 @@ pub trait Node: Send {
     fn rested(&self) -> Option<Cycle> {
         None
     }
+    /// The window up to `end` is done; may go on alone, not to cycle `limit` or past it, if it can come back when a packet arrives earlier.
+    fn run_ahead(&mut self, end: Cycle, limit: Cycle) {
+        let _ = (end, limit);
+    }
     /// Accepts a packet that arrives (its last flit) at cycle `at`. Called between windows only, `at` is never in the node's past, and
     /// packets of one cycle are handled in the order of the calls.
     fn deliver(&mut self, at: Cycle, packet: Packet);

@@ -105,11 +105,12 @@ impl Scheduler {
         self.out.earliest().is_none() && self.agenda.next.iter().all(|&next| next == NEVER)
     }
 
-    /// Works off one window, without passing `stop`.
+    /// Works off one window, without passing `stop`. What nodes do in advance lies less than `notice` after the window's start: so
+    /// much later at the earliest does the host act.
     ///
     /// # Errors
     /// A fault of a node. The clock does not move any more then.
-    pub(crate) fn step<N: Node>(&mut self, nodes: &mut [N], stop: Cycle) -> Result<Step, Fault> {
+    pub(crate) fn step<N: Node>(&mut self, nodes: &mut [N], stop: Cycle, notice: Cycle) -> Result<Step, Fault> {
         let (first, who, second) = self.agenda.first_two();
         let waiting = self.out.earliest().unwrap_or(NEVER);
         let start = first.min(waiting);
@@ -121,11 +122,13 @@ impl Scheduler {
             return Ok(Step::Reached);
         }
         let others = second.min(waiting);
+        let ahead = start.saturating_add(notice).min(stop);
         let mut end = start.saturating_add(timing::LOOKAHEAD).min(stop);
         if others >= end && first != NEVER && nodes[who].rested().is_some() {
             // Only `who` runs, until someone else could matter to it.
             let until = others.saturating_add(timing::LOOKAHEAD).min(stop);
             nodes[who].run(until, &mut self.out)?;
+            nodes[who].run_ahead(self.out.horizon(until), ahead);
             self.agenda.set(who, nodes[who].next());
             // The others stand where they were: what leaves at or after their next cycle waits for what they may send before it.
             end = self.out.horizon(until).min(others);
@@ -139,6 +142,7 @@ impl Scheduler {
                 let i = self.agenda.active[k];
                 if self.agenda.next[i] < end {
                     nodes[i].run(end, &mut self.out)?;
+                    nodes[i].run_ahead(end, ahead);
                     self.agenda.set(i, nodes[i].next());
                 }
             }

@@ -26,13 +26,26 @@ impl TileBus<'_> {
     /// Lets the sleepers wake before a write; true when there are any.
     fn must_wake(&mut self, sleepers: CoreSet) -> bool {
         let sleepers = sleepers & !(1 << self.core.index());
-        self.shared.wake |= sleepers;
+        if self.shared.log.on && sleepers & !self.shared.log.running != 0 {
+            self.shared.log.stopped = true;
+        } else {
+            self.shared.wake |= sleepers;
+        }
         sleepers != 0
+    }
+
+    /// True when the tile runs ahead, which ends before this access.
+    fn stops_here(&mut self) -> bool {
+        self.shared.log.stopped |= self.shared.log.on;
+        self.shared.log.on
     }
 
     #[cold]
     #[inline(never)]
     fn load_register(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, Refused> {
+        if self.stops_here() {
+            return Err(Refuse::Sync);
+        }
         if let Some((owner, offset)) = slow_local(addr)
             && owner == self.core
             && let Some(value) = self.port.peek(offset, width)
@@ -45,6 +58,9 @@ impl TileBus<'_> {
     #[cold]
     #[inline(never)]
     fn store_register(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
+        if self.stops_here() {
+            return Err(Refuse::Sync);
+        }
         let sleepers = self.shared.sleepers_on(u64::from(addr), width.bytes());
         if self.must_wake(sleepers) {
             return Err(Refuse::Sync);
@@ -109,6 +125,10 @@ impl Bus for TileBus<'_> {
     fn store(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
         if let Some(offset) = self.local_offset(addr, width) {
             let bytes = width.bytes() as usize;
+            if self.shared.log.on {
+                let word = offset & !3;
+                self.shared.log.note_local(self.core, word as u32, self.port.peek(word, Width::Word).unwrap_or(0));
+            }
             let slot = &mut self.port.local[offset..offset + bytes];
             let new = value.to_le_bytes();
             let silent = *slot == new[..bytes];
@@ -124,6 +144,10 @@ impl Bus for TileBus<'_> {
                 if self.must_wake(sleepers) {
                     return Err(Refuse::Sync);
                 }
+            }
+            if self.shared.log.on {
+                let word = addr & !3;
+                self.shared.log.note_l1(word, self.shared.l1_load(word, Width::Word));
             }
             self.port.l0.drop_line(addr);
             self.shared.l1_store(addr, width, value);
@@ -143,7 +167,7 @@ impl Bus for TileBus<'_> {
                 .at_addr(u64::from(addr)),
             ));
         }
-        if at >= self.horizon {
+        if at >= self.horizon || self.stops_here() {
             return Err(Refuse::Sync);
         }
         let sleepers = self.shared.sleepers_on_l1(addr, 4);
@@ -164,7 +188,7 @@ impl Bus for TileBus<'_> {
     }
 
     fn ttinsn(&mut self, at: Cycle, _pc: u32, word: u32) -> Result<u32, Refused> {
-        if at >= self.horizon {
+        if at >= self.horizon || self.stops_here() {
             return Err(Refuse::Sync);
         }
         self.shared.tensix.ttinsn(self.core, word, at)

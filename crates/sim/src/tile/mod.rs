@@ -4,6 +4,7 @@
 //! [`Processor`]. A parked core costs nothing; whatever is about to change a word that it sleeps on wakes it first, so that the word changes
 //! under its eyes exactly as if it had polled all the time (design decision 3).
 
+mod ahead;
 mod bus;
 mod debug;
 mod events;
@@ -17,6 +18,7 @@ mod tests;
 use crate::agenda::Agenda;
 use crate::noc::{Body, Grid, Niu, Outbox, Packet, Place};
 use crate::{Fault, FaultClass, NEVER, Node, timing};
+use ahead::Ahead;
 use bus::TileBus;
 use debug::CoreView;
 use events::Event;
@@ -95,6 +97,7 @@ pub struct Tile {
     queue: Agenda<Event>,
     /// The cycle of the last event that was applied.
     last_event: Cycle,
+    ahead: Ahead,
 }
 
 impl Tile {
@@ -112,6 +115,7 @@ impl Tile {
             shared: Shared::new([niu(0), niu(1)]),
             queue: Agenda::new(),
             last_event: 0,
+            ahead: Ahead::new(),
         }
     }
 
@@ -131,8 +135,9 @@ impl Tile {
     pub fn l1(&self) -> &[u8] {
         &self.shared.l1
     }
-    /// Switches parking off or on, for tests that show that it changes nothing.
+    /// Switches parking and running ahead off or on, for tests that show that they change nothing.
     pub fn set_parking(&mut self, on: bool) {
+        self.ahead.enabled = on;
         for slot in &mut self.slots {
             slot.core.set_parking(on);
         }
@@ -177,6 +182,12 @@ impl Tile {
     fn first_core(&self) -> Option<(Cycle, usize)> {
         let running = self.slots.iter().enumerate().filter(|(_, s)| s.activity == Activity::Running);
         running.map(|(i, s)| (s.core.now, i)).min()
+    }
+
+    /// The last cycle at which a core or an event did something.
+    fn last_rest(&self) -> Cycle {
+        let cores = self.slots.iter().filter(|slot| slot.activity != Activity::Held).map(|slot| slot.core.now);
+        cores.fold(self.last_event, Cycle::max)
     }
 
     /// The cycle from which core `me` must let another core go first.
@@ -364,20 +375,24 @@ fn shows_cores(packet: &Packet) -> bool {
 
 impl Node for Tile {
     fn next(&self) -> Cycle {
-        let core = self.first_core().map_or(NEVER, |(now, _)| now);
-        core.min(self.queue.next())
+        self.next_of_cores().min(self.queue.next())
     }
 
     fn rested(&self) -> Option<Cycle> {
-        let cores = self.slots.iter().filter(|slot| slot.activity != Activity::Held).map(|slot| slot.core.now);
-        Some(cores.fold(self.last_event, Cycle::max))
+        Some(self.last_rest())
+    }
+
+    fn run_ahead(&mut self, end: Cycle, limit: Cycle) {
+        self.run_on(end, limit);
     }
 
     fn deliver(&mut self, at: Cycle, packet: Packet) {
+        self.come_back(at);
         self.queue.arrive(at, Event::Packet(packet));
     }
 
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
+        self.confirm();
         loop {
             let until = out.horizon(until);
             let event = self.queue.next();

@@ -1,5 +1,6 @@
 //! What the five cores and the NoC share in a tile: L1, decoded code, registers, and who sleeps on what.
 
+use super::ahead::StoreLog;
 use super::debug::{self, DebugRegs};
 use super::port::Port;
 use super::streams::Streams;
@@ -68,6 +69,8 @@ pub(super) struct Shared {
     pub(super) started: Vec<(u8, Start)>,
     /// The soft reset register was written.
     pub(super) reset_changed: bool,
+    /// What is needed to take stores back.
+    pub(super) log: StoreLog,
 }
 
 impl Shared {
@@ -88,6 +91,7 @@ impl Shared {
             wake: 0,
             started: Vec::new(),
             reset_changed: false,
+            log: StoreLog::default(),
         }
     }
 

@@ -1,0 +1,230 @@
+//! Running ahead: a tile whose cores only compute goes on alone, far past the window, and comes back if a packet proves it wrong.
+//!
+//! No packet arrives sooner than [`crate::timing::LOOKAHEAD`] after it left, and a window is no longer than that, because any core may
+//! send at any time. Most do not. So after its part of a window a tile may take a checkpoint and run on as far as its cores neither
+//! touch a register nor wake each other: nothing of that can be seen outside. If no packet arrives before the cycle that it has reached, the tile
+//! is where it would have come window by window. If one does, the tile goes back to the checkpoint and runs again, to the cycle of
+//! the packet. Both give the same state, because where a run is cut does not matter (`BabyRISCV` cores: crates/riscv, `exec.rs`).
+//!
+//! What is undone: registers and times of the cores that ran, their caches and store queues, and word by word what they stored. Decoded code
+//! is only a cache of L1. Which poll loops a core has noticed is forgotten; that decides how much of its polling is executed, not what
+//! comes of it.
+
+use super::port::{L0, StoreQueue};
+use super::shared::{CoreSet, Shared};
+use super::{Activity, Tile};
+use crate::NEVER;
+use tilework_abi::tensix::Processor;
+use tilework_riscv::{CoreState, Cycle, Width};
+
+/// Shorter than this is not worth a checkpoint: about what taking one costs.
+const LEAST: Cycle = 48;
+/// How far a tile runs ahead at first, and again after it had to come back.
+const FIRST: Cycle = 256;
+/// How far it runs ahead at most: long enough that a checkpoint no longer counts.
+const MOST: Cycle = 8192;
+/// How many windows a tile that came back, or did not come far, waits before it tries again.
+const PAUSE: u32 = 16;
+
+/// The stores since the checkpoint, and whether they are noted.
+#[derive(Debug, Default)]
+pub(super) struct StoreLog {
+    /// The tile runs ahead.
+    pub(super) on: bool,
+    /// A core has come to something that others could see, and has not done it.
+    pub(super) stopped: bool,
+    /// The cores that were running at the checkpoint. The others sleep, and stay asleep.
+    pub(super) running: CoreSet,
+    stores: Vec<Undo>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Undo {
+    /// The aligned word: an L1 address, or an offset into a local RAM.
+    addr: u32,
+    old: u32,
+    /// Whose local RAM; `None` for L1.
+    owner: Option<Processor>,
+}
+
+impl StoreLog {
+    /// Notes what a word of L1 holds before it is overwritten.
+    #[inline]
+    pub(super) fn note_l1(&mut self, addr: u32, old: u32) {
+        self.stores.push(Undo { addr, old, owner: None });
+    }
+    /// Notes what a word of a local RAM holds before it is overwritten.
+    #[inline]
+    pub(super) fn note_local(&mut self, owner: Processor, offset: u32, old: u32) {
+        self.stores.push(Undo { addr: offset, old, owner: Some(owner) });
+    }
+}
+
+/// What a core was at the checkpoint.
+#[derive(Debug)]
+struct SavedCore {
+    index: usize,
+    state: CoreState,
+    l0: L0,
+    stores: StoreQueue,
+}
+
+/// How far a tile is ahead, and the way back.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    /// A packet that arrives before this cycle calls the tile back; 0 when it is not ahead.
+    until: Cycle,
+    saved: Vec<SavedCore>,
+    /// How far to run next time.
+    reach: Cycle,
+    /// Windows to wait.
+    pause: u32,
+    pub(super) enabled: bool,
+}
+
+impl Ahead {
+    pub(super) fn new() -> Self {
+        Self { until: 0, saved: Vec::with_capacity(Processor::ALL.len()), reach: FIRST, pause: 0, enabled: true }
+    }
+}
+
+impl Shared {
+    /// Takes back the noted stores, the last one first.
+    fn undo_stores(&mut self) {
+        while let Some(Undo { addr, old, owner }) = self.log.stores.pop() {
+            match owner {
+                None => self.l1_store(addr, Width::Word, old),
+                Some(owner) => {
+                    if let Some(port) = &mut self.ports[owner.index()] {
+                        port.poke(addr as usize, Width::Word, old);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Tile {
+    /// What the tile did on its own account can no longer be proved wrong.
+    #[inline]
+    pub(super) fn confirm(&mut self) {
+        if self.ahead.until != 0 {
+            self.ahead.until = 0;
+            self.ahead.reach = (self.ahead.reach * 2).min(MOST);
+            self.shared.log.stores.clear();
+        }
+    }
+
+    /// Runs past the window, which ends at `end`, not further than `limit`, as long as nobody outside could tell.
+    pub(super) fn run_on(&mut self, end: Cycle, limit: Cycle) {
+        let Some((now, _)) = self.first_core() else { return };
+        let until = limit.min(self.queue.next()).min(now.saturating_add(self.ahead.reach));
+        if until < now.max(end).saturating_add(LEAST) || !self.ahead.enabled {
+            return;
+        }
+        if self.ahead.pause > 0 {
+            self.ahead.pause -= 1;
+            return;
+        }
+        self.checkpoint();
+        let mut goal = until;
+        loop {
+            let reached = self.compute(goal);
+            if reached == goal {
+                break;
+            }
+            goal = reached;
+            if self.ahead.saved.len() == 1 {
+                break;
+            }
+            // In what is private to them cores run ahead of each other: all must come to the cycle at which one stopped.
+            self.restore();
+        }
+        if goal < until {
+            self.ahead.reach = FIRST;
+            if goal < now + LEAST {
+                self.ahead.pause = PAUSE;
+            }
+        }
+        // Asleep: nothing happens after the cycle at which the last core fell asleep.
+        self.ahead.until = if self.first_core().is_some() { goal } else { self.last_rest() };
+        if self.ahead.until <= end {
+            self.confirm();
+        }
+    }
+
+    /// A packet arrives at `at`: if the tile is further, it goes back and comes only so far.
+    pub(super) fn come_back(&mut self, at: Cycle) {
+        if at >= self.ahead.until {
+            return;
+        }
+        self.restore();
+        self.compute(at);
+        self.ahead.until = at;
+        self.ahead.reach = FIRST / 2;
+        self.ahead.pause = PAUSE;
+    }
+
+    fn checkpoint(&mut self) {
+        self.ahead.saved.clear();
+        self.shared.log.stores.clear();
+        self.shared.log.running = 0;
+        for (index, slot) in self.slots.iter().enumerate() {
+            if slot.activity == Activity::Running
+                && let Some(port) = &self.shared.ports[index]
+            {
+                let state = slot.core.save();
+                self.shared.log.running |= 1 << index;
+                self.ahead.saved.push(SavedCore { index, state, l0: port.l0.clone(), stores: port.stores.clone() });
+            }
+        }
+    }
+
+    /// Back to the checkpoint, which stays.
+    fn restore(&mut self) {
+        self.shared.undo_stores();
+        for saved in &self.ahead.saved {
+            let slot = &mut self.slots[saved.index];
+            slot.core.restore(&saved.state);
+            if slot.activity == Activity::Parked {
+                self.shared.unwatch(Processor::ALL[saved.index]);
+            }
+            slot.activity = Activity::Running;
+            if let Some(port) = &mut self.shared.ports[saved.index] {
+                port.l0 = saved.l0.clone();
+                port.stores = saved.stores.clone();
+            }
+        }
+    }
+
+    /// Runs the cores until `until`; returns how far that went without anything that others could see.
+    fn compute(&mut self, until: Cycle) -> Cycle {
+        self.shared.log.on = true;
+        self.shared.log.stopped = false;
+        let mut reached = until;
+        while let Some((now, i)) = self.first_core()
+            && now < until
+        {
+            // A fault is left to the run in which it counts.
+            if self.run_core(i, until).is_err() {
+                self.shared.log.stopped = true;
+            }
+            if self.shared.log.stopped {
+                reached = self.slots[i].core.now.min(until);
+                break;
+            }
+        }
+        self.shared.log.on = false;
+        reached
+    }
+
+    /// The earliest cycle at which something happens here, as far as cores and the way back know.
+    pub(super) fn next_of_cores(&self) -> Cycle {
+        match self.first_core() {
+            Some((now, _)) => now,
+            // Asleep, but not for certain: the clock has to come so far before the tile can be quiet.
+            None if self.ahead.until != 0 => self.ahead.until - 1,
+            None => NEVER,
+        }
+    }
+}
