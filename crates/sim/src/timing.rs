@@ -41,6 +41,29 @@ pub const STORE_L1_INTERVAL: u64 = 5;
 pub const STORE_QUEUE: u64 = 4;
 /// From the write that releases a core from soft reset to its first instruction (estimate).
 pub const RESET_RELEASE: u64 = 10;
+/// How long a Tensix unit of single-cycle instructions counts as busy with one (WormholeB0/TensixTile/TensixCoprocessor/MatrixUnit.md and
+/// MiscellaneousUnit.md, latencies of those that are built: 1).
+pub const TENSIX_UNIT: u64 = 1;
+/// Cycles of `ADDDMAREG` and its like; one more when both operands are registers of different groups of four (ADDDMAREG.md).
+pub const TENSIX_ARITHMETIC: u64 = 3;
+/// Cycles of `REG2FLOP` and `FLUSHDMA` (ScalarUnit.md: at least 2).
+pub const TENSIX_REG2FLOP: u64 = 2;
+/// Cycles for which a load, store or atomic occupies the scalar unit (ScalarUnit.md: at least 3).
+pub const TENSIX_REQUEST: u64 = 3;
+/// From a scalar unit's load to its result (LOADIND.md: its three cycles and seven `DMANOP`s suffice in most cases).
+pub const TENSIX_LOAD: u64 = 10;
+/// From a scalar unit's store to the end of its request (estimate: as [`TENSIX_LOAD`]).
+pub const TENSIX_STORE: u64 = 10;
+/// From `ATINCGET` to its result (ATINCGET.md: its three cycles and 24 `DMANOP`s suffice in most cases).
+pub const TENSIX_ATOMIC: u64 = 27;
+/// At best one `ATINCGET` or `ATSWAP` in this many cycles (ATINCGET.md).
+pub const TENSIX_ATOMIC_INTERVAL: u64 = 12;
+/// Cycles of `ATCAS` and `ATINCGETPTR`, and from one of their attempts to the next (ATCAS.md: 15 or more).
+pub const TENSIX_ATOMIC_RETRY: u64 = 15;
+/// From a mover command to its first block (estimate: one read of L1, as [`LOAD_L1`]).
+pub const MOVER_START: u64 = 8;
+/// The mover copies eight blocks of 16 bytes in eleven cycles (Mover.md, ideal conditions): "bytes" counts blocks. It clears one a cycle.
+pub const MOVER_COPY: Rate = Rate { cycles: 11, bytes: 8 };
 /// From a write of the device to host memory until a polling host acts on it: about 100 ns (estimate).
 pub const HOST_NOTICE: u64 = 135;
 const _: () = assert!(HOST_NOTICE >= LOOKAHEAD);

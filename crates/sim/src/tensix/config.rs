@@ -1,9 +1,9 @@
-//! Backend configuration, as the cores see it.
+//! Backend configuration.
 //!
-//! Follows BlackholeA0/TensixTile/TensixCoprocessor/BackendConfiguration.md: two banks of `Config`, a write-only view of both, and
-//! one bank of `ThreadConfig` per thread, which cores can only read. Sizes and indices are those of the public `cfg_defines.h` for
-//! Blackhole. Fields whose effect belongs to the coprocessor are storage until it is built; invalidating the instruction caches
-//! has no effect, because the simulated cores never execute stale code.
+//! Follows BlackholeA0/TensixTile/TensixCoprocessor/{BackendConfiguration,ConfigurationUnit,WRCFG,RDCFG,RMWCIB,SETC16,CFGSHIFTMASK}.md: two banks
+//! of `Config`, a write-only view of both, and one bank of `ThreadConfig` per thread, which cores can only read. Sizes and indices are
+//! those of the public `cfg_defines.h` for Blackhole. Fields of units that are not built are storage; invalidating the instruction
+//! caches has no effect, because the simulated cores never execute stale code.
 
 use crate::FaultClass;
 
@@ -11,6 +11,8 @@ use crate::FaultClass;
 const BANK: u32 = 56 * 4;
 /// From here on a register exists once (`GLOBAL_CFGREG_BASE_ADDR32`).
 const GLOBAL: u32 = 180;
+/// First of the registers whose names start with `THCON_` (`THCON_CFGREG_BASE_ADDR32`).
+const THCON: u32 = 64;
 /// Words of one thread's configuration (`THD_STATE_SIZE`).
 const THREAD: u32 = 68;
 /// First word of the write-only view.
@@ -19,6 +21,44 @@ const DUAL: u32 = 2 * BANK;
 const THREADS: u32 = 3 * BANK;
 /// End.
 const END: u32 = THREADS + 3 * THREAD;
+/// Writing anything here clears the bank's other registers below [`GLOBAL`] (`STATE_RESET_EN_ADDR32`).
+const STATE_RESET_EN: u32 = 4;
+/// First of the four scratch registers of `CFGSHIFTMASK` (`SCRATCH_SEC0_val_ADDR32`).
+const SCRATCH: u32 = 209;
+
+/// A field of a thread's configuration: index, lowest bit, width (`cfg_defines.h`, "Registers for THREAD").
+pub(super) type ThreadField = (u32, u32, u32);
+/// `CFG_STATE_ID_StateID`.
+pub(super) const STATE_ID: ThreadField = (0, 0, 1);
+/// `DEST_TARGET_REG_CFG_MATH_Offset`.
+pub(super) const DEST_OFFSET: ThreadField = (1, 0, 12);
+/// `CLR_DVALID_SrcA_Disable`; bit 1 is SrcB's.
+pub(super) const CLR_DVALID_DISABLE: ThreadField = (7, 0, 2);
+/// `ADDR_MOD_AB_SEC0`; seven more follow.
+pub(super) const ADDR_MOD_AB: u32 = 12;
+/// `ADDR_MOD_DST_SEC0`; seven more follow.
+pub(super) const ADDR_MOD_DST: u32 = 28;
+/// `ADDR_MOD_BIAS_SEC0`; seven more follow.
+pub(super) const ADDR_MOD_BIAS: u32 = 47;
+/// `TENSIX_TRISC_SYNC_*`: bit 0 tracks configuration, 2 GPRs, 3 TDMA registers, 4 instructions.
+pub(super) const TRISC_SYNC: ThreadField = (56, 0, 5);
+/// `STREAMWAIT_PHASE_HI_Val`.
+pub(super) const STREAMWAIT_PHASE_HI: ThreadField = (57, 0, 10);
+/// `STREAMWAIT_NUM_MSGS_HI_Val`.
+pub(super) const STREAMWAIT_MSGS_HI: ThreadField = (58, 0, 7);
+/// `STREAM_ID_SYNC_SEC0_BankSel`; three more follow.
+pub(super) const STREAM_ID_SYNC: u32 = 59;
+
+/// `ALU_ACC_CTRL`, of which [`FP32_OR_INT8`] are two bits.
+pub(super) const ALU_ACC_CTRL: u32 = 1;
+/// `ALU_ACC_CTRL_Fp32_enabled` and `ALU_ACC_CTRL_INT8_math_enabled`.
+pub(super) const FP32_OR_INT8: u32 = 1 << 29 | 1 << 31;
+/// `DEST_REGW_BASE_Base`.
+pub(super) const DEST_REGW_BASE: u32 = 6;
+/// `DEST_ACCESS_CFG`: bit 0 swizzles 32-bit rows, bit 1 remaps rows.
+const DEST_ACCESS_CFG: u32 = 220;
+/// `THCON_SEC0_REG6`: source, destination, size and direction of `XMOV`.
+pub(super) const XMOV: u32 = 88;
 
 /// Why an access is refused.
 pub(super) type Refusal = (FaultClass, &'static str);
@@ -27,11 +67,12 @@ pub(super) type Refusal = (FaultClass, &'static str);
 #[derive(Debug)]
 pub(super) struct Config {
     banks: [[u32; BANK as usize]; 2],
+    threads: [[u16; THREAD as usize]; 3],
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { banks: [[0; BANK as usize]; 2] }
+        Self { banks: [[0; BANK as usize]; 2], threads: [[0; THREAD as usize]; 3] }
     }
 }
 
@@ -43,32 +84,139 @@ impl Config {
             DUAL..THREADS => {
                 Err((FaultClass::UnsupportedFunctionality, "a load from ConfigDualWrite, which is write-only"))
             }
-            // Only SETC16 writes these, and no coprocessor instruction is built.
-            THREADS..END => Ok(0),
+            THREADS..END => {
+                let at = index - THREADS;
+                Ok(self.threads[(at / THREAD) as usize][(at % THREAD) as usize].into())
+            }
             _ => Err((FaultClass::MissingSpecification, "a load behind the backend configuration")),
         }
     }
 
     /// Stores a word.
     pub(super) fn store(&mut self, index: u32, value: u32) -> Result<(), Refusal> {
-        let (both, bank, word) = match index {
-            0..DUAL => (index % BANK >= GLOBAL, index / BANK, index % BANK),
-            DUAL..THREADS => (true, 0, index - DUAL),
+        match index {
+            0..DUAL => self.write((index / BANK) as usize, index % BANK, value),
+            DUAL..THREADS => {
+                self.write(0, index - DUAL, value);
+                self.write(1, index - DUAL, value);
+            }
             THREADS..END => {
                 let what = "a store to ThreadConfig, which only SETC16 can write";
                 return Err((FaultClass::UnsupportedFunctionality, what));
             }
             _ => return Err((FaultClass::MissingSpecification, "a store behind the backend configuration")),
-        };
-        if both {
-            self.banks[0][word as usize] = value;
-            self.banks[1][word as usize] = value;
-        } else {
-            self.banks[bank as usize][word as usize] = value;
         }
         Ok(())
     }
+
+    /// The bank that `thread` uses.
+    pub(super) fn bank_of(&self, thread: usize) -> usize {
+        self.field(thread, STATE_ID) as usize
+    }
+
+    /// A field of `thread`'s own configuration.
+    pub(super) fn field(&self, thread: usize, (index, shift, width): ThreadField) -> u32 {
+        u32::from(self.threads[thread][index as usize]) >> shift & ((1 << width) - 1)
+    }
+
+    /// `Config[bank][index]` of the bank that `thread` uses.
+    pub(super) fn get(&self, thread: usize, index: u32) -> Result<u32, Refusal> {
+        self.banks[self.bank_of(thread)].get(index as usize).copied().ok_or(OUTSIDE)
+    }
+
+    /// Writes `Config[bank][index]` of the bank that `thread` uses.
+    pub(super) fn set(&mut self, thread: usize, index: u32, value: u32) -> Result<(), Refusal> {
+        if index >= BANK {
+            return Err(OUTSIDE);
+        }
+        self.write(self.bank_of(thread), index, value);
+        Ok(())
+    }
+
+    /// `WRCFG` of 128 bits (or `REG2FLOP`, whose index counts from [`THCON`]).
+    pub(super) fn set_four(&mut self, thread: usize, index: u32, values: [u32; 4]) -> Result<(), Refusal> {
+        (index & !3..).zip(values).try_for_each(|(i, value)| self.set(thread, i, value))
+    }
+
+    /// The index behind a `REG2FLOP` index.
+    pub(super) fn thcon_index(index: u32) -> Result<u32, Refusal> {
+        if index < GLOBAL - THCON { Ok(THCON + index) } else { Err(OUTSIDE) }
+    }
+
+    /// `SETC16`.
+    pub(super) fn set_thread(&mut self, thread: usize, index: u32, value: u16) -> Result<(), Refusal> {
+        let slot = self.threads[thread].get_mut(index as usize).ok_or(OUTSIDE)?;
+        *slot = value;
+        Ok(())
+    }
+
+    /// `RMWCIB`: the byte `byte` of a register; this way of writing never resets a bank.
+    pub(super) fn modify_byte(
+        &mut self,
+        thread: usize,
+        index: u32,
+        byte: u32,
+        mask: u8,
+        new: u8,
+    ) -> Result<(), Refusal> {
+        let old = self.get(thread, index)?;
+        let mask = u32::from(mask) << (8 * byte);
+        let value = old & !mask | u32::from(new) << (8 * byte) & mask;
+        self.put(self.bank_of(thread), index, value);
+        Ok(())
+    }
+
+    /// `CFGSHIFTMASK`.
+    pub(super) fn shift_mask(&mut self, thread: usize, word: u32) -> Result<(), Refusal> {
+        let index = word & 0xFF;
+        let old = self.get(thread, index)?;
+        let (scratch, rotate) = (word >> 8 & 3, word >> 10 & 31);
+        let mask = u32::MAX >> (31 - (word >> 15 & 31));
+        let scratch = if scratch < 3 { scratch } else { thread as u32 };
+        let operand = (self.banks[0][(SCRATCH + scratch) as usize] & mask).rotate_right(rotate);
+        let old = if word >> 23 & 1 == 0 { old & !mask.rotate_right(rotate) } else { old };
+        let value = match word >> 20 & 7 {
+            0 => old | operand,
+            1 => old & operand,
+            2 => old ^ operand,
+            3 => old.wrapping_add(operand),
+            4 => old | !operand,
+            5 => old & !operand,
+            6 => old ^ !operand,
+            _ => old.wrapping_sub(operand),
+        };
+        self.set(thread, index, value)
+    }
+
+    /// `Adj32`: the physical row of Dst behind a row of 32-bit data (BlackholeA0/TensixTile/TensixCoprocessor/Dst.md).
+    pub(super) fn adj32(&self, row: usize) -> usize {
+        let cfg = self.banks[0][DEST_ACCESS_CFG as usize];
+        let mut r = row;
+        if cfg & 2 != 0 {
+            r = (r & 0x3C7) ^ ((r & 0x030) >> 1) ^ ((r & 0x008) << 2);
+        }
+        if cfg & 1 != 0 {
+            r = (r & 0x3F3) ^ ((r & 0x018) >> 1) ^ ((r & 0x004) << 1);
+        }
+        ((r & 0x1F8) << 1) | (r & 0x207)
+    }
+
+    fn write(&mut self, bank: usize, index: u32, value: u32) {
+        self.put(bank, index, value);
+        if index == STATE_RESET_EN {
+            self.banks[bank][..GLOBAL as usize].fill(0);
+        }
+    }
+
+    fn put(&mut self, bank: usize, index: u32, value: u32) {
+        self.banks[bank][index as usize] = value;
+        if index >= GLOBAL {
+            self.banks[1 - bank][index as usize] = value;
+        }
+    }
 }
+
+const OUTSIDE: Refusal = (FaultClass::UndefinedBehavior, "an index outside the configuration");
 
 #[cfg(test)]
 mod tests {
@@ -96,5 +244,53 @@ mod tests {
         assert_eq!(c.store(u32::MAX, 0).unwrap_err().0, FaultClass::MissingSpecification);
         // 0xDB0 bytes in all: 2 * 896 + 896 + 3 * 272.
         assert_eq!(END * 4, 0xDB0);
+    }
+
+    #[test]
+    fn a_thread_writes_the_bank_that_its_state_id_names() {
+        let mut c = Config::default();
+        c.set_thread(1, 0, 0xFFFF).unwrap();
+        c.set(1, 90, 7).unwrap();
+        c.set(0, 90, 8).unwrap();
+        assert_eq!((c.load(90), c.load(BANK + 90)), (Ok(8), Ok(7)));
+        assert_eq!(c.load(THREADS + THREAD), Ok(0xFFFF), "cores see a thread's words");
+        assert_eq!(c.set_thread(0, THREAD, 0), Err(OUTSIDE));
+        assert_eq!((c.get(0, BANK), c.set(0, BANK, 0)), (Err(OUTSIDE), Err(OUTSIDE)));
+        c.set_four(0, 91, [1, 2, 3, 4]).unwrap();
+        assert_eq!([88, 89, 90, 91].map(|i| c.load(i)), [1, 2, 3, 4].map(Ok));
+        assert_eq!((Config::thcon_index(115), Config::thcon_index(116)), (Ok(179), Err(OUTSIDE)));
+    }
+
+    #[test]
+    fn writing_state_reset_clears_a_bank_but_a_byte_write_does_not() {
+        let mut c = Config::default();
+        for i in [3, 4, 179, 180] {
+            c.modify_byte(0, i, 1, 0x0F, 0xFF).unwrap();
+            assert_eq!(c.load(i), Ok(0x0F00));
+        }
+        c.store(4, 0).unwrap();
+        assert_eq!([3, 4, 179, 180].map(|i| c.load(i)), [0, 0, 0, 0x0F00].map(Ok));
+    }
+
+    #[test]
+    fn shift_mask_computes_what_the_page_says() {
+        // Masked-in field: eight bits of scratch 1 go to bits 15..8 (rotation right by 24).
+        let word = |keep: u32, op: u32| keep << 23 | op << 20 | 7 << 15 | 24 << 10 | 1 << 8 | 50;
+        let run = |keep, op| {
+            let mut c = Config::default();
+            c.store(210, 0x1234_56A5).unwrap();
+            c.store(50, 0xFFFF_33FF).unwrap();
+            c.shift_mask(0, word(keep, op)).unwrap();
+            c.load(50).unwrap()
+        };
+        assert_eq!(run(0, 0), 0xFFFF_A5FF);
+        assert_eq!(run(1, 0), 0xFFFF_B7FF);
+        assert_eq!(run(1, 1), 0x0000_2100);
+        assert_eq!(run(1, 2), 0xFFFF_96FF);
+        assert_eq!(run(1, 3), 0xFFFF_D8FF);
+        assert_eq!(run(1, 4), 0xFFFF_7BFF);
+        assert_eq!(run(1, 5), 0xFFFF_12FF);
+        assert_eq!(run(1, 6), !0xFFFF_96FF);
+        assert_eq!(run(1, 7), 0xFFFE_8EFF);
     }
 }

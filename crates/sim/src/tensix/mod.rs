@@ -1,35 +1,52 @@
-//! What the cores of a tile see of the Tensix coprocessor and of each other.
+//! The Tensix coprocessor, and what the cores of a tile see of it and of each other.
 //!
 //! Address decoding follows the memory map of BlackholeA0/TensixTile/BabyRISCV/README.md; which core sees what differs from core to
-//! core, and NC and the NoC see nothing of it. The coprocessor itself is not built: pushing an instruction is a fault that names it, so
-//! the threads are always idle and Manual TTSync never waits.
+//! core, and NC and the NoC see nothing of it. Built are the front ends of the three threads, the sync, configuration, scalar, miscellaneous
+//! unit and the mover, and of the matrix and vector units what start-up code uses; every other instruction is a fault that names it when it
+//! reaches its unit.
 //!
 //! Accesses are words: a load answers with the word shifted so that the addressed byte comes first, and the tile cuts it to the width.
 //! Stores are words only.
 
 mod config;
+mod coprocessor;
+mod counters;
+mod expand;
+mod frontend;
+mod issue;
 mod mailbox;
+mod matrix;
+mod mover;
 pub mod opcodes;
+mod outside;
 mod pcbuf;
-mod semaphores;
+mod scalar;
+mod sync;
 mod tdma;
 #[cfg(test)]
 mod tests;
+mod ttsync;
+mod vector;
+mod wait;
 
+#[cfg(doc)]
+use crate::NEVER;
 use crate::{Cycle, Fault, FaultClass, timing};
-use config::{Config, Refusal};
+use config::Refusal;
+use coprocessor::Coprocessor;
 use mailbox::Mailboxes;
+pub use outside::{Hold, Outside};
 use pcbuf::PcBuf;
-use semaphores::Semaphore;
 use tdma::Tdma;
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Access, Load, Refuse};
+use ttsync::Resource;
 
 const MAP: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
-/// Words of one thread's general-purpose registers (WormholeB0/TensixTile/TensixCoprocessor/ScalarUnit.md).
-const GPRS: u32 = 64;
-/// Words of one thread's MOP configuration (WormholeB0/TensixTile/TensixCoprocessor/MOPExpander.md).
-const MOP_WORDS: u32 = 9;
+/// Words of one thread's general-purpose registers.
+const GPRS: u32 = coprocessor::GPRS as u32;
+/// Words of one thread's MOP configuration.
+const MOP_WORDS: u32 = expand::WORDS as u32;
 /// End of the coprocessor's address space: the top of memory, less what nobody maps.
 const CFG_END: u32 = 0xFFEF_FFFF;
 /// Distance between the threads' instruction and PC buffers as B sees them.
@@ -40,21 +57,8 @@ const PER_THREAD: u32 = 0x1_0000;
 pub struct Tensix {
     mailboxes: Mailboxes,
     pc_bufs: [PcBuf; 3],
-    semaphores: [Semaphore; semaphores::COUNT],
-    config: Config,
     tdma: Tdma,
-    gprs: Gprs,
-    mop: [[u32; MOP_WORDS as usize]; 3],
-    changed: bool,
-}
-
-#[derive(Debug)]
-struct Gprs([u32; 3 * GPRS as usize]);
-
-impl Default for Gprs {
-    fn default() -> Self {
-        Self([0; 3 * GPRS as usize])
-    }
+    coprocessor: Coprocessor,
 }
 
 /// A core that sees the coprocessor.
@@ -93,7 +97,8 @@ enum Place {
     Push { thread: usize },
     PcBufB(usize),
     PcBufT(usize),
-    TtSync,
+    CoprocessorDone(usize),
+    MopDone(usize),
     Semaphore(usize),
     Mailbox { other: usize, query: bool },
     Config(u32),
@@ -160,7 +165,8 @@ fn decode(core: Processor, addr: u32) -> Result<Place, Refuse<Fault>> {
             match (client, at) {
                 (Client::B, _) => Place::PcBufB((at / PER_THREAD) as usize),
                 (Client::T(thread), 0..0x4) => Place::PcBufT(thread),
-                (Client::T(_), 0x4..0xC) => Place::TtSync,
+                (Client::T(thread), 0x4..0x8) => Place::CoprocessorDone(thread),
+                (Client::T(thread), 0x8..0xC) => Place::MopDone(thread),
                 (Client::T(_), 0x20..0x40) => Place::Semaphore(((at - 0x20) / 4) as usize),
                 (Client::T(_), 0..PER_THREAD) => {
                     let read = "BlackholeA0/TensixTile/TensixCoprocessor/SyncUnit.md";
@@ -185,81 +191,161 @@ impl Tensix {
         Self::default()
     }
 
-    /// True, once, when something changed for which another core may be waiting.
-    pub fn take_changed(&mut self) -> bool {
-        std::mem::take(&mut self.changed)
+    /// The next cycle in which the coprocessor does something; [`NEVER`]: not by itself.
+    #[inline]
+    pub fn next(&self) -> Cycle {
+        self.coprocessor.next()
     }
 
-    /// `core` was reset: it does not wait for anything any more.
-    pub fn reset_core(&mut self, core: Processor) {
+    /// The cycle of the coprocessor's last step.
+    pub fn last_step(&self) -> Cycle {
+        self.coprocessor.last()
+    }
+
+    /// Instructions that have passed the wait gates.
+    pub fn instructions(&self) -> u64 {
+        self.coprocessor.passed
+    }
+
+    /// Does one step of cycle [`Tensix::next`]. Several may be due in one cycle; all cores have come to its end before.
+    ///
+    /// # Errors
+    /// [`Hold`]; nothing has changed.
+    pub fn step(&mut self, outside: &mut impl Outside) -> Result<(), Hold> {
+        self.coprocessor.step(outside)
+    }
+
+    /// At cycle `at` somebody changes something for which [`Outside::sleep_on`] was called.
+    pub fn wake(&mut self, at: Cycle) {
+        self.coprocessor.wake(at);
+    }
+
+    /// The cycle, once, at which something changed for which a blocked core may be waiting.
+    pub fn take_changed(&mut self) -> Option<Cycle> {
+        self.coprocessor.changed.take()
+    }
+
+    /// True until [`Tensix::take_changed`] when something changed for which a blocked core may be waiting.
+    #[inline]
+    pub fn has_changed(&self) -> bool {
+        self.coprocessor.changed.is_some()
+    }
+
+    /// The threads that stand at their wait gates, and what for, if `core` may be waiting for them.
+    pub fn explain(&self, core: Processor) -> Vec<String> {
+        let threads = match Client::of(core) {
+            None => return Vec::new(),
+            Some(Client::B) => 0..coprocessor::THREADS,
+            Some(Client::T(thread)) => thread..thread + 1,
+        };
+        threads.filter_map(|thread| self.coprocessor.explain(thread)).collect()
+    }
+
+    /// `core` was reset: it does not wait for anything any more, and what it pushed stays only behind the MOP expander
+    /// (BlackholeA0/TensixTile/SoftReset.md, "RISCV soft reset").
+    pub fn reset_core(&mut self, core: Processor, at: Cycle) {
         if let Some(Client::T(thread)) = Client::of(core) {
             self.pc_bufs[thread].reset_reader();
+            self.coprocessor.threads[thread].front.reset();
+            self.coprocessor.unblock(at);
         }
     }
 
     /// `RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE` was written: ten bits for each PC buffer (BabyRISCV/PCBufs.md).
-    pub fn set_pc_buf_override(&mut self, value: u32) {
+    pub fn set_pc_buf_override(&mut self, value: u32, at: Cycle) {
         for (buf, shift) in self.pc_bufs.iter_mut().zip([0, 10, 20]) {
             buf.configure(value >> shift);
         }
-        self.changed = true;
+        self.coprocessor.unblock(at);
     }
 
     /// The word at `addr` as `core` would load it now, without any effect. `None` when a load would have an effect, wait or
     /// fault.
     pub fn peek(&self, core: Processor, addr: u32) -> Option<u32> {
         let client = Client::of(core)?;
+        let cop = &self.coprocessor;
         let word = match decode(core, addr).ok()? {
-            Place::Tdma(reg) => self.tdma.load(client.index(), reg & !3).ok()?,
-            Place::Gpr(word) => self.gprs.0[word as usize],
-            Place::Semaphore(i) => self.semaphores[i].value(),
+            Place::Tdma(reg) => self.tdma.load(client.index(), reg & !3, &cop.mover).ok()?,
+            Place::Gpr(word) => cop.gprs[word as usize],
+            Place::Semaphore(i) => cop.semaphores[i].value(),
             Place::Mailbox { other, query: true } => self.mailboxes.has_value(other, client.index()).into(),
-            Place::Config(index) => self.config.load(index).ok()?,
+            Place::Config(index) => cop.config.load(index).ok()?,
             _ => return None,
         };
         Some(word >> (8 * (addr & 3)))
     }
 
+    /// True when Auto TTSync holds the access of `core` until instructions that it pushed before have passed the wait gate.
+    fn must_wait(&mut self, core: Processor, place: Place, store: bool) -> bool {
+        let Some(Client::T(thread)) = Client::of(core) else { return false };
+        let resource = match place {
+            Place::Gpr(_) => Resource::Gpr,
+            Place::Config(_) => Resource::Config,
+            Place::Tdma(_) => Resource::Tdma,
+            _ => return false,
+        };
+        let cop = &mut self.coprocessor;
+        let t = &mut cop.threads[thread];
+        t.tracking.must_wait(&t.front, &cop.config, thread, resource, store)
+    }
+
     /// `core` loads the word at `addr` at cycle `at`.
     ///
     /// # Errors
-    /// `Block` on an empty queue; a fault for what is not there, not built or write-only.
+    /// `Block` on an empty queue or for instructions under way; a fault for what is not there, not built or write-only.
     pub fn load(&mut self, core: Processor, addr: u32, at: Cycle) -> Result<Load, Refuse<Fault>> {
         let place = decode(core, addr)?;
+        if self.must_wait(core, place, false) {
+            return Err(Refuse::Block);
+        }
         // `decode` refuses the core that has no index.
         let me = Client::of(core).map_or(0, Client::index);
         let refused = |(class, what): Refusal| fault(class, what, MAP, core, addr).at_cycle(at);
         let word = |value: u32, latency, access| Load { value: value >> (8 * (addr & 3)), latency, access };
         match place {
             Place::Tdma(reg) => {
-                let value = self.tdma.load(me, reg & !3).map_err(refused)?;
+                let value = self.tdma.load(me, reg & !3, &self.coprocessor.mover).map_err(refused)?;
                 Ok(word(value, timing::LOAD_CONFIG, Access::Watched))
             }
-            Place::Gpr(i) => Ok(word(self.gprs.0[i as usize], timing::LOAD_CONFIG, Access::Watched)),
+            Place::Gpr(i) => Ok(word(self.coprocessor.gprs[i as usize], timing::LOAD_CONFIG, Access::Watched)),
             Place::Config(i) => {
-                let value = self.config.load(i).map_err(refused)?;
+                let value = self.coprocessor.config.load(i).map_err(refused)?;
                 Ok(word(value, timing::LOAD_CONFIG, Access::Watched))
             }
-            Place::Semaphore(i) => Ok(word(self.semaphores[i].value(), timing::LOAD_MAILBOX, Access::Watched)),
-            Place::TtSync => Ok(word(0, timing::LOAD_MAILBOX, Access::Volatile)),
+            Place::Semaphore(i) => {
+                Ok(word(self.coprocessor.semaphores[i].value(), timing::LOAD_MAILBOX, Access::Watched))
+            }
+            Place::CoprocessorDone(thread) => {
+                let until = self.drained(thread).ok_or(Refuse::Block)?;
+                Ok(word(0, timing::LOAD_MAILBOX + cycles_until(until, at), Access::Volatile))
+            }
+            Place::MopDone(thread) => {
+                let done =
+                    self.coprocessor.threads[thread].front.mop_done() || self.pc_bufs[thread].is_overridden_busy();
+                if done { Ok(word(0, timing::LOAD_MAILBOX, Access::Volatile)) } else { Err(Refuse::Block) }
+            }
             Place::Mailbox { other, query: true } => {
                 let value = self.mailboxes.has_value(other, me).into();
                 Ok(word(value, timing::LOAD_MAILBOX, Access::Watched))
             }
             Place::Mailbox { other, query: false } => {
                 let value = self.mailboxes.pop(other, me).ok_or(Refuse::Block)?;
-                self.changed = true;
+                self.coprocessor.unblock(at);
                 Ok(word(value, timing::LOAD_MAILBOX, Access::Volatile))
             }
             Place::PcBufB(i) => {
-                let value = self.pc_bufs[i].drained().ok_or(Refuse::Block)?;
-                Ok(word(value, timing::LOAD_MAILBOX, Access::Volatile))
+                let idle = self.drained(i);
+                let value = self.pc_bufs[i].drained(idle.is_some()).ok_or(Refuse::Block)?;
+                let latency = timing::LOAD_MAILBOX + cycles_until(idle.unwrap_or(0), at);
+                Ok(word(value, latency, Access::Volatile))
             }
             Place::PcBufT(i) => {
                 let waited = self.pc_bufs[i].is_waited_for();
                 let value = self.pc_bufs[i].pop();
                 // A value taken makes room for B; the first fruitless try is what B's read waits for.
-                self.changed |= value.is_some() || !waited;
+                if value.is_some() || !waited {
+                    self.coprocessor.unblock(at);
+                }
                 let value = value.ok_or(Refuse::Block)?;
                 Ok(word(value, timing::LOAD_MAILBOX, Access::Volatile))
             }
@@ -278,10 +364,19 @@ impl Tensix {
         .map_err(|refuse| refuse.at_cycle(at))
     }
 
+    /// From when on nothing of the thread is under way; `None` while its front end still holds instructions.
+    fn drained(&self, thread: usize) -> Option<Cycle> {
+        if self.pc_bufs[thread].is_overridden_busy() {
+            return Some(0);
+        }
+        let cop = &self.coprocessor;
+        cop.is_drained(thread).then_some(cop.threads[thread].busy.any)
+    }
+
     /// `core` stores the word `value` at `addr` at cycle `at`.
     ///
     /// # Errors
-    /// `Block` on a full queue; a fault for what is not there, not built, read-only or not a word.
+    /// `Block` on a full queue or for instructions under way; a fault for what is not there, not built, read-only or not a word.
     pub fn store(&mut self, core: Processor, addr: u32, value: u32, at: Cycle) -> Result<(), Refuse<Fault>> {
         let place = decode(core, addr)?;
         let me = Client::of(core).map_or(0, Client::index);
@@ -289,53 +384,94 @@ impl Tensix {
             let what = "a store to part of a register";
             return Err(fault(FaultClass::UnsupportedFunctionality, what, MAP, core, addr).at_cycle(at));
         }
+        if self.must_wait(core, place, true) {
+            return Err(Refuse::Block);
+        }
         let refused = |(class, what): Refusal| fault(class, what, MAP, core, addr).at_cycle(at);
         let full = |pushed: bool| if pushed { Ok(()) } else { Err(Refuse::Block) };
+        let cop = &mut self.coprocessor;
         match place {
-            Place::Tdma(reg) => self.tdma.store(me, reg, value).map_err(refused)?,
-            Place::Mop { thread, word } => self.mop[thread][word as usize] = value,
-            Place::Gpr(i) => self.gprs.0[i as usize] = value,
-            Place::Config(i) => self.config.store(i, value).map_err(refused)?,
-            Place::Push { thread } => return Err(push(core, thread, value).at_cycle(at)),
-            Place::PcBufB(i) => full(self.pc_bufs[i].push(value))?,
-            Place::Mailbox { other, .. } => full(self.mailboxes.push(me, other, value))?,
+            Place::Tdma(reg) => {
+                full(self.tdma.store(me, reg, value, &mut cop.mover).map_err(refused)?)?;
+                if reg == tdma::COMMAND_ADDR {
+                    cop.schedule_mover(at);
+                }
+            }
+            Place::Mop { thread, word } => cop.mop[thread][word as usize] = value,
+            Place::Gpr(i) => cop.gprs[i as usize] = value,
+            Place::Config(i) => cop.config.store(i, value).map_err(refused)?,
+            Place::Push { thread } if me == 0 => {
+                check_instruction(core, thread, value, at)?;
+                full(cop.threads[thread].front.push_behind_mop(value, at))?;
+                cop.schedule(thread, at + 1);
+            }
+            Place::Push { thread } => full(self.push(core, thread, value, at)?)?,
+            Place::PcBufB(i) => {
+                full(self.pc_bufs[i].push(value))?;
+                cop.unblock(at);
+            }
+            Place::Mailbox { other, .. } => {
+                full(self.mailboxes.push(me, other, value))?;
+                cop.unblock(at);
+            }
             Place::Semaphore(i) => {
-                self.semaphores[i].store(value);
+                cop.semaphores[i].store(value);
+                // The access takes the sync unit's turn.
+                cop.units.sync = cop.units.sync.max(at + 1);
+                cop.notify_all(at);
             }
             // Discarded; the store only orders earlier stores before a later load (ManualTTSync.md, PCBufs.md).
-            Place::PcBufT(_) | Place::TtSync => return Ok(()),
+            Place::PcBufT(_) | Place::CoprocessorDone(_) | Place::MopDone(_) => {}
             Place::Dst => return Err(dst(core, addr).at_cycle(at)),
         }
-        self.changed = true;
         Ok(())
     }
 
-    /// `core` executes `.ttinsn word` at cycle `at`; the answer is the cycles for which it is held.
+    /// The core of Tensix thread `thread` pushes an instruction at cycle `at`. `false`: no room.
+    ///
+    /// Only the thread's front end sees it, and not before the next cycle, so the push may come before the coprocessor has been stepped up
+    /// to `at`: what looks like room then is room at `at`, too. What looks full may not be.
     ///
     /// # Errors
-    /// Always a fault: no coprocessor instruction is built yet. It names the instruction.
-    pub fn ttinsn(&mut self, core: Processor, word: u32, at: Cycle) -> Result<u32, Refuse<Fault>> {
-        self.store(core, map::INSTRN_BUF_BASE, word, at).map(|()| 0)
+    /// A word that is no instruction.
+    pub fn push(&mut self, core: Processor, thread: usize, word: u32, at: Cycle) -> Result<bool, Refuse<Fault>> {
+        check_instruction(core, thread, word, at)?;
+        let cop = &mut self.coprocessor;
+        let t = &mut cop.threads[thread];
+        if t.tracking.declare(word) {
+            return Ok(true);
+        }
+        let pushed = t.front.push(word, at);
+        if pushed {
+            cop.schedule(thread, at + 1);
+        }
+        Ok(pushed)
     }
 }
 
-fn push(core: Processor, thread: usize, word: u32) -> Refuse<Fault> {
-    let read = "BlackholeA0/TensixTile/TensixCoprocessor/README.md";
-    let fault = match opcodes::mnemonic(word) {
-        Some(name) => Fault::new(
-            FaultClass::UnimplementedFunctionality,
-            format!("{name} ({word:#010x}) pushed to Tensix thread T{thread}: coprocessor instruction not built yet"),
-            read,
-        ),
-        None => Fault::new(
-            FaultClass::UndefinedBehavior,
-            format!("{word:#010x} pushed to Tensix thread T{thread} is no instruction"),
-            read,
-        ),
-    };
-    let mut fault = fault;
+/// A core that runs into data pushes what is no instruction; it is told where.
+fn check_instruction(core: Processor, thread: usize, word: u32, at: Cycle) -> Result<(), Refuse<Fault>> {
+    if opcodes::unit(word).is_some() {
+        return Ok(());
+    }
+    let what = format!("{word:#010x} pushed to Tensix thread T{thread} is no instruction");
+    let read = "WormholeB0/TensixTile/TensixCoprocessor/README.md";
+    let mut fault = Fault::new(FaultClass::UndefinedBehavior, what, read).at_cycle(at);
     fault.site.core = Some(core);
-    Refuse::Fault(fault)
+    Err(Refuse::Fault(fault))
+}
+
+/// The Tensix thread into which `core` pushes by `.ttinsn` or a store to `INSTRN_BUF_BASE` and what follows it; `None`: none of its own.
+pub fn thread_of(core: Processor) -> Option<usize> {
+    match Client::of(core) {
+        Some(Client::T(thread)) => Some(thread),
+        _ => None,
+    }
+}
+
+fn cycles_until(until: Cycle, at: Cycle) -> u32 {
+    // A unit is busy for no longer than the mover, whose jobs are bounded.
+    u32::try_from(until.saturating_sub(at)).unwrap_or(0)
 }
 
 fn dst(core: Processor, addr: u32) -> Refuse<Fault> {

@@ -1,6 +1,82 @@
-//! Names of Tensix instructions, for messages.
+//! Names of Tensix instructions, and the unit that executes each.
 //!
-//! The opcode is in bits 31..24 of the instruction word. Names and numbers are those of the public Blackhole header `ckernel_ops.h`.
+//! The opcode is in bits 31..24 of the instruction word. Names and numbers are those of the public Blackhole header `ckernel_ops.h`; units
+//! and block bits are those of BlackholeA0/TensixTile/TensixCoprocessor/STALLWAIT.md ("Block mask").
+
+/// What executes an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// The front end itself: never reaches the wait gate.
+    FrontEnd,
+    /// `NOP`.
+    Nop,
+    /// Sync unit: semaphores and mutexes.
+    Sync,
+    /// Sync unit: latches a wait instruction at the wait gate.
+    Wait,
+    /// Configuration unit.
+    Config,
+    /// Scalar unit (ThCon).
+    Scalar,
+    /// Mover.
+    Mover,
+    /// Miscellaneous unit.
+    Misc,
+    /// Matrix unit (FPU).
+    Matrix,
+    /// Vector unit (SFPU).
+    Vector,
+    /// Packers.
+    Packer,
+    /// Unpackers.
+    Unpacker,
+}
+
+/// All nine block bits.
+pub const BLOCK_ALL: u16 = 0x1FF;
+
+impl Unit {
+    /// The bits of a block mask, any of which keeps an instruction of this unit from starting. `NOP` is special: only all bits
+    /// together block it.
+    pub fn block_bits(self) -> u16 {
+        match self {
+            Self::FrontEnd | Self::Nop => 0,
+            Self::Misc => 0b0_0000_0001,
+            Self::Sync => 0b0_0000_0010,
+            Self::Packer => 0b0_0000_0101,
+            Self::Unpacker => 0b0_0000_1001,
+            Self::Mover => 0b0_0001_0001,
+            Self::Scalar => 0b0_0010_0001,
+            Self::Matrix => 0b0_0100_0000,
+            Self::Config => 0b0_1000_0000,
+            Self::Vector => 0b1_0000_0000,
+            Self::Wait => BLOCK_ALL,
+        }
+    }
+    /// Whether a latched wait with `mask` keeps an instruction of this unit from starting.
+    pub fn is_blocked_by(self, mask: u16) -> bool {
+        if self == Self::Nop { mask == BLOCK_ALL } else { self.block_bits() & mask != 0 }
+    }
+}
+
+/// The unit of an instruction word; `None` for an opcode that does not exist.
+pub fn unit(word: u32) -> Option<Unit> {
+    mnemonic(word)?;
+    Some(match word >> 24 {
+        0x01 | 0x03..=0x05 => Unit::FrontEnd,
+        0x02 => Unit::Nop,
+        0x08..=0x18 | 0x21..=0x3A => Unit::Matrix,
+        0x40 => Unit::Mover,
+        0x41 | 0x4A => Unit::Packer,
+        0x42 | 0x43 => Unit::Unpacker,
+        0x45..=0x49 | 0x58..=0x5D | 0x60..=0x68 => Unit::Scalar,
+        0x70..=0x99 => Unit::Vector,
+        0xA0 | 0xA1 | 0xA3..=0xA5 => Unit::Sync,
+        0xA2 | 0xA6 | 0xA7 => Unit::Wait,
+        0xB0..=0xB8 => Unit::Config,
+        _ => Unit::Misc,
+    })
+}
 
 /// The mnemonic of an instruction word; `None` for an opcode that does not exist.
 pub fn mnemonic(word: u32) -> Option<&'static str> {

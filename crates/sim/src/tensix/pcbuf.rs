@@ -32,10 +32,14 @@ impl PcBuf {
         true
     }
 
-    /// B reads. `None`: not yet. The thread is idle, because no coprocessor instruction is built.
-    pub(super) fn drained(&self) -> Option<u32> {
-        let overridden = self.override_enabled && self.override_busy;
-        (overridden || (self.queue.is_empty() && self.waiting)).then_some(0)
+    /// B reads. `None`: not yet. `idle`: the coprocessor has nothing of the thread under way.
+    pub(super) fn drained(&self, idle: bool) -> Option<u32> {
+        (self.is_overridden_busy() || (self.queue.is_empty() && self.waiting && idle)).then_some(0)
+    }
+
+    /// `OverrideEn` and `OverrideBusy`: nobody waits for the thread.
+    pub(super) fn is_overridden_busy(&self) -> bool {
+        self.override_enabled && self.override_busy
     }
 
     /// The T core reads. `None`: not yet.
@@ -82,13 +86,13 @@ mod tests {
     #[test]
     fn b_waits_for_the_queue_and_for_its_reader() {
         let mut p = PcBuf::default();
-        assert_eq!(p.drained(), None, "nobody waits yet");
+        assert_eq!(p.drained(true), None, "nobody waits yet");
         assert!(p.push(7));
-        assert_eq!(p.drained(), None);
-        assert_eq!((p.pop(), p.drained()), (Some(7), None));
-        assert_eq!((p.pop(), p.drained()), (None, Some(0)));
+        assert_eq!(p.drained(true), None);
+        assert_eq!((p.pop(), p.drained(true)), (Some(7), None));
+        assert_eq!((p.pop(), p.drained(false), p.drained(true)), (None, None, Some(0)));
         p.reset_reader();
-        assert_eq!(p.drained(), None);
+        assert_eq!(p.drained(true), None);
     }
 
     #[test]
@@ -97,9 +101,9 @@ mod tests {
         p.configure(0b01 | 0xA5 << 2);
         assert!(p.push(1));
         assert_eq!((p.pop(), p.pop()), (Some(1), Some(0xA5)));
-        assert_eq!(p.drained(), None, "enabled but not busy");
+        assert_eq!(p.drained(true), None, "enabled but not busy");
         p.configure(0b11);
         assert!(p.push(1));
-        assert_eq!(p.drained(), Some(0));
+        assert_eq!(p.drained(true), Some(0));
     }
 }

@@ -118,7 +118,8 @@ impl Tile {
     /// Runs past the window, which ends at `end`, not further than `limit`, as long as nobody outside could tell.
     pub(super) fn run_on(&mut self, end: Cycle, limit: Cycle) {
         let Some((now, _)) = self.first_core() else { return };
-        let until = limit.min(self.queue.next()).min(now.saturating_add(self.ahead.reach));
+        let until =
+            limit.min(self.queue.next()).min(self.shared.tensix.next()).min(now.saturating_add(self.ahead.reach));
         if until < now.max(end).saturating_add(LEAST) || !self.ahead.enabled {
             return;
         }

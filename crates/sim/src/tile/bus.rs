@@ -5,7 +5,7 @@
 
 use super::port::Port;
 use super::shared::{CoreSet, Shared, WATCHED, mask, slow_local};
-use crate::{Fault, FaultClass, timing};
+use crate::{Fault, FaultClass, tensix, timing};
 use std::sync::Arc;
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Access, Amo, Bus, CodePage, CsrFile, Cycle, Load, Refuse, Store, Width};
@@ -52,7 +52,9 @@ impl TileBus<'_> {
         {
             return Ok(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
         }
-        self.shared.reg_load(Some(self.core), at, addr, width)
+        let load = self.shared.reg_load(Some(self.core), at, addr, width)?;
+        self.heed_coprocessor();
+        Ok(load)
     }
 
     #[cold]
@@ -76,7 +78,28 @@ impl TileBus<'_> {
         if !self.shared.started.is_empty() || self.shared.reset_changed {
             self.horizon = 0;
         }
+        self.heed_coprocessor();
         Ok(Store { hold: 0, silent: false })
+    }
+
+    /// An access may have set the coprocessor to work, which comes behind the cores in each cycle, or ended what another core is blocked by.
+    fn heed_coprocessor(&mut self) {
+        self.horizon = match self.shared.tensix.has_changed() {
+            true => 0,
+            false => self.horizon.min(self.shared.tensix.next().saturating_add(1)),
+        };
+    }
+
+    /// Pushes an instruction into the core's own Tensix thread, which needs no order with other agents as long as there is room.
+    fn push(&mut self, thread: usize, at: Cycle, word: u32) -> Result<(), Refused> {
+        if self.stops_here() {
+            return Err(Refuse::Sync);
+        }
+        if self.shared.tensix.push(self.core, thread, word, at)? {
+            self.horizon = self.horizon.min(self.shared.tensix.next().saturating_add(1));
+            return Ok(());
+        }
+        Err(if at >= self.horizon { Refuse::Sync } else { Refuse::Block })
     }
 
     fn local_offset(&self, addr: u32, width: Width) -> Option<usize> {
@@ -135,6 +158,12 @@ impl Bus for TileBus<'_> {
             slot.copy_from_slice(&new[..bytes]);
             return Ok(Store { hold: 0, silent });
         }
+        if addr == map::INSTRN_BUF_BASE
+            && width == Width::Word
+            && let Some(thread) = tensix::thread_of(self.core)
+        {
+            return self.push(thread, at, value).map(|()| Store { hold: 0, silent: false });
+        }
         if at >= self.horizon {
             return Err(Refuse::Sync);
         }
@@ -188,10 +217,12 @@ impl Bus for TileBus<'_> {
     }
 
     fn ttinsn(&mut self, at: Cycle, _pc: u32, word: u32) -> Result<u32, Refused> {
-        if at >= self.horizon || self.stops_here() {
-            return Err(Refuse::Sync);
+        match tensix::thread_of(self.core) {
+            Some(thread) => self.push(thread, at, word).map(|()| 0),
+            None if at >= self.horizon => Err(Refuse::Sync),
+            // As a store (PushTensixInstruction.md): to thread 0 for BRISC, nowhere for NCRISC.
+            None => self.store_register(at, map::INSTRN_BUF_BASE, Width::Word, word).map(|store| store.hold),
         }
-        self.shared.tensix.ttinsn(self.core, word, at)
     }
 
     #[inline]

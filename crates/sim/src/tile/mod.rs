@@ -6,8 +6,11 @@
 
 mod ahead;
 mod bus;
+mod coprocessor;
 mod debug;
 mod events;
+#[cfg(test)]
+mod firmware_tests;
 mod memory;
 mod port;
 mod shared;
@@ -22,7 +25,7 @@ use ahead::Ahead;
 use bus::TileBus;
 use debug::CoreView;
 use events::Event;
-use shared::{CoreSet, Shared, class};
+use shared::{COPROCESSOR, CoreSet, Shared, class};
 use std::sync::Arc;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{self as map, Processor};
@@ -87,6 +90,8 @@ pub struct TileStats {
     pub retired: u64,
     /// Instructions of poll iterations that were skipped.
     pub skipped: u64,
+    /// Instructions that the Tensix coprocessor executed.
+    pub tensix: u64,
 }
 
 /// A Tensix tile.
@@ -144,9 +149,11 @@ impl Tile {
     }
     /// Counts so far.
     pub fn stats(&self) -> TileStats {
-        self.slots.iter().fold(TileStats::default(), |sum, slot| TileStats {
+        let start = TileStats { tensix: self.shared.tensix.instructions(), ..TileStats::default() };
+        self.slots.iter().fold(start, |sum, slot| TileStats {
             retired: sum.retired + slot.core.retired,
             skipped: sum.skipped + slot.core.skipped,
+            ..sum
         })
     }
     /// The cores that wait.
@@ -187,7 +194,7 @@ impl Tile {
     /// The last cycle at which a core or an event did something.
     fn last_rest(&self) -> Cycle {
         let cores = self.slots.iter().filter(|slot| slot.activity != Activity::Held).map(|slot| slot.core.now);
-        cores.fold(self.last_event, Cycle::max)
+        cores.fold(self.last_event.max(self.shared.tensix.last_step()), Cycle::max)
     }
 
     /// The cycle from which core `me` must let another core go first.
@@ -199,7 +206,8 @@ impl Tile {
                 horizon = horizon.min(slot.core.now + Cycle::from(i > me));
             }
         }
-        horizon
+        // The coprocessor comes behind all cores.
+        horizon.min(self.shared.tensix.next().saturating_add(1))
     }
 
     fn wake(&mut self, set: CoreSet, at: Cycle) {
@@ -209,6 +217,10 @@ impl Tile {
                 self.slots[i].activity = Activity::Running;
                 self.shared.unwatch(core);
             }
+        }
+        if set >> COPROCESSOR & 1 != 0 {
+            self.shared.unwatch_coprocessor();
+            self.shared.tensix.wake(at);
         }
     }
 
@@ -277,7 +289,7 @@ impl Tile {
         if std::mem::take(&mut self.shared.reset_changed) {
             self.apply_soft_reset(at);
         }
-        if self.shared.tensix.take_changed() {
+        if let Some(at) = self.shared.tensix.take_changed() {
             self.wake_blocked(at);
         }
     }
@@ -288,7 +300,7 @@ impl Tile {
             let was_held = self.slots[i].activity == Activity::Held;
             if held && !was_held {
                 self.shared.unwatch(core);
-                self.shared.tensix.reset_core(core);
+                self.shared.tensix.reset_core(core, at);
                 self.slots[i].activity = Activity::Held;
             } else if !held && was_held {
                 let keep = self.shared.debug.keeps_local(core);
@@ -375,7 +387,7 @@ fn shows_cores(packet: &Packet) -> bool {
 
 impl Node for Tile {
     fn next(&self) -> Cycle {
-        self.next_of_cores().min(self.queue.next())
+        self.next_of_cores().min(self.queue.next()).min(self.shared.tensix.next())
     }
 
     fn rested(&self) -> Option<Cycle> {
@@ -398,7 +410,8 @@ impl Node for Tile {
             let event = self.queue.next();
             let core = self.first_core();
             let now = core.map_or(NEVER, |(now, _)| now);
-            if event < until && event <= now {
+            let coprocessor = self.shared.tensix.next();
+            if event < until && event <= now.min(coprocessor) {
                 let Some(waiting) = self.queue.peek() else { return Ok(()) };
                 let sleepers = self.sleepers_on_event(waiting);
                 if sleepers != 0 {
@@ -410,8 +423,11 @@ impl Node for Tile {
                 }
             } else if let Some((now, i)) = core
                 && now < until
+                && now <= coprocessor
             {
                 self.run_core(i, until.min(event))?;
+            } else if coprocessor < until {
+                self.step_coprocessor(coprocessor)?;
             } else {
                 return Ok(());
             }

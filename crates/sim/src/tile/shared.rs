@@ -1,6 +1,7 @@
 //! What the five cores and the NoC share in a tile: L1, decoded code, registers, and who sleeps on what.
 
 use super::ahead::StoreLog;
+use super::coprocessor::Lent;
 use super::debug::{self, DebugRegs};
 use super::port::Port;
 use super::streams::Streams;
@@ -32,6 +33,8 @@ pub(super) mod class {
     pub const DEBUG: u8 = 16;
     /// Local RAMs, seen from outside.
     pub const LOCAL: u8 = 32;
+    /// Tensix semaphores, which change more often than the coprocessor's other registers.
+    pub const SEMAPHORE: u8 = 64;
 }
 
 /// First address of the local RAMs' slow views.
@@ -39,8 +42,17 @@ const LOCAL_SLOW_FIRST: u32 = map::LOCAL_SLOW[0];
 
 const PAGE: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
 
-/// A bit set of cores, by [`Processor::index`].
+/// A bit set of cores, by [`Processor::index`], and the coprocessor.
 pub(super) type CoreSet = u8;
+/// The coprocessor among the sleepers.
+pub(super) const COPROCESSOR: usize = 5;
+/// Everyone who can sleep.
+const SLEEPERS: usize = 6;
+
+/// The set without this member.
+pub(super) fn mask_out(set: CoreSet, member: usize) -> CoreSet {
+    set & !(1 << member)
+}
 
 /// The shared part of a tile.
 pub(super) struct Shared {
@@ -55,12 +67,15 @@ pub(super) struct Shared {
     pub(super) streams: Streams,
     /// Taken out while the NIU handles a packet.
     pub(super) nius: [Option<Box<Niu>>; 2],
-    pub(super) tensix: Tensix,
+    /// Taken out while it takes a step.
+    pub(super) tensix: Lent,
+    /// The PC buffers' override, written by the coprocessor itself.
+    pub(super) pc_buf_override: Option<u32>,
     pub(super) debug: DebugRegs,
-    /// L1 lines (by number) that each parked core sleeps on.
-    watched_lines: [Vec<u32>; 5],
-    /// Register classes that each parked core sleeps on.
-    watched_classes: [u8; 5],
+    /// L1 lines (by number) that each sleeper sleeps on.
+    watched_lines: [Vec<u32>; SLEEPERS],
+    /// Register classes that each sleeper sleeps on.
+    watched_classes: [u8; SLEEPERS],
     /// Union of the classes.
     any_class: u8,
     /// Cores that must wake before the access that was just refused.
@@ -83,10 +98,11 @@ impl Shared {
             ports: Processor::ALL.map(|p| Some(Box::new(Port::new(p.local_size())))),
             streams: Streams::new(),
             nius: nius.map(|niu| Some(Box::new(niu))),
-            tensix: Tensix::new(),
+            tensix: Lent::new(Tensix::new()),
+            pc_buf_override: None,
             debug: DebugRegs::new(),
             watched_lines: Default::default(),
-            watched_classes: [0; 5],
+            watched_classes: [0; SLEEPERS],
             any_class: 0,
             wake: 0,
             started: Vec::new(),
@@ -130,7 +146,7 @@ impl Shared {
         self.drop_code(addr, data.len() as u32);
     }
 
-    fn drop_code(&mut self, addr: u32, len: u32) {
+    pub(super) fn drop_code(&mut self, addr: u32, len: u32) {
         let mut changed = false;
         for line in addr / LINE..(addr + len).div_ceil(LINE) {
             if self.flags[line as usize] & CODE != 0 {
@@ -187,9 +203,32 @@ impl Shared {
         self.watched_lines[core.index()].contains(&(addr / LINE))
     }
 
+    /// The coprocessor sleeps on a word, too.
+    pub(super) fn watch_for_coprocessor(&mut self, addr: u32) {
+        if addr < map::L1_SIZE {
+            let lines = &mut self.watched_lines[COPROCESSOR];
+            if !lines.contains(&(addr / LINE)) {
+                lines.push(addr / LINE);
+            }
+            self.flags[(addr / LINE) as usize] |= WATCHED;
+        } else {
+            self.watched_classes[COPROCESSOR] |= class_of(addr);
+            self.any_class |= class_of(addr);
+        }
+    }
+
     /// `core` no longer sleeps.
     pub(super) fn unwatch(&mut self, core: Processor) {
-        let lines = std::mem::take(&mut self.watched_lines[core.index()]);
+        self.forget_sleeper(core.index());
+    }
+
+    /// The coprocessor sleeps on nothing any more.
+    pub(super) fn unwatch_coprocessor(&mut self) {
+        self.forget_sleeper(COPROCESSOR);
+    }
+
+    fn forget_sleeper(&mut self, sleeper: usize) {
+        let lines = std::mem::take(&mut self.watched_lines[sleeper]);
         for &line in &lines {
             let others = self.watched_lines.iter().any(|w| w.contains(&line));
             if !others {
@@ -198,8 +237,8 @@ impl Shared {
         }
         let mut lines = lines;
         lines.clear();
-        self.watched_lines[core.index()] = lines;
-        self.watched_classes[core.index()] = 0;
+        self.watched_lines[sleeper] = lines;
+        self.watched_classes[sleeper] = 0;
         self.any_class = self.watched_classes.iter().fold(0, |all, c| all | c);
     }
 
@@ -314,7 +353,10 @@ impl Shared {
                 self.debug.write(addr, value).map_err(Refuse::Fault)?;
                 match addr {
                     map::SOFT_RESET_0 => self.reset_changed = true,
-                    debug::TRISC_PC_BUF_OVERRIDE => self.tensix.set_pc_buf_override(value),
+                    debug::TRISC_PC_BUF_OVERRIDE => match self.tensix.get_mut() {
+                        Some(tensix) => tensix.set_pc_buf_override(value, at),
+                        None => self.pc_buf_override = Some(value),
+                    },
                     _ => {}
                 }
                 Ok(())
@@ -339,7 +381,7 @@ impl Shared {
         if addr < map::L1_SIZE {
             return Some(self.l1_load(addr, width));
         }
-        if class_of(addr) == class::TENSIX {
+        if class_of(addr) & (class::TENSIX | class::SEMAPHORE) != 0 {
             return self.tensix.peek(core, addr).map(|value| value & mask(width));
         }
         match self.reg_load(Some(core), at, addr, width) {
@@ -366,6 +408,9 @@ fn class_of(addr: u32) -> u8 {
         noc_regs::NIU0_BASE..noc_regs::NIU1_BASE => class::NIU,
         noc_regs::NIU1_BASE..stream::BASE => class::NIU << 1,
         stream::BASE..map::MOP_CFG_BASE => class::STREAM,
+        // Nobody can sleep on what is write-only.
+        map::INSTRN_BUF_BASE..map::PC_BUF_BASE => 0,
+        map::PC_BUF_BASE..map::MAILBOX_BASE => class::SEMAPHORE,
         _ => class::TENSIX,
     }
 }

@@ -12,7 +12,7 @@ fn place() -> Place {
     Place { node: 0, x: 1, y: 2 }
 }
 
-fn tile(parking: bool) -> Tile {
+pub(super) fn tile(parking: bool) -> Tile {
     let grid = Grid::builder().add(place(), NocXy::new(1, 2)).build().expect("one tile fits");
     let mut tile = Tile::new(place(), NocXy::new(1, 2), 0, &Arc::new(grid));
     tile.set_parking(parking);
@@ -77,13 +77,13 @@ fn release(tile: &mut Tile, cores: &[Processor], at: Cycle) {
     tile.after_access(at);
 }
 
-fn run(tile: &mut Tile, until: Cycle) -> Outbox {
+pub(super) fn run(tile: &mut Tile, until: Cycle) -> Outbox {
     let mut out = Outbox::default();
     tile.run(until, &mut out).expect("no fault");
     out
 }
 
-fn word(tile: &Tile, addr: i32) -> u32 {
+pub(super) fn word(tile: &Tile, addr: i32) -> u32 {
     let at = addr as usize;
     u32::from_le_bytes(tile.l1()[at..at + 4].try_into().expect("4 bytes"))
 }

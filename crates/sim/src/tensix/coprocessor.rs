@@ -1,0 +1,324 @@
+//! The coprocessor's three threads, its units and their time.
+//!
+//! Follows WormholeB0/TensixTile/TensixCoprocessor/README.md and BlackholeA0/TensixTile/TensixCoprocessor/{SyncUnit,ConfigurationUnit,STALLWAIT}.md.
+//! Within a tile the coprocessor comes last in each cycle: first the mover with TDMA-RISC's command processor, then the threads in order. An
+//! agent is stepped only in cycles in which something can happen; a step in any other cycle would change nothing, so that the
+//! result does not depend on who steps when. Where several threads want one unit in a cycle the first one gets it (the documents do not say).
+//!
+//! An instruction takes effect in the cycle in which it passes the wait gate; how long its unit is busy with it decides when waits and later
+//! instructions go on. The mover's copies take effect when they are done.
+
+use super::config::{Config, Refusal};
+use super::counters::Adcs;
+use super::expand::MopCfg;
+use super::frontend::FrontEnd;
+use super::matrix::Matrix;
+use super::mover::Mover;
+use super::opcodes;
+use super::outside::{Hold, Outside};
+use super::sync::{Mutexes, SEMAPHORES, Semaphore};
+use super::vector::Vector;
+use super::wait::{Latched, Verdict};
+use crate::{Cycle, Fault, FaultClass, NEVER, timing};
+use tilework_abi::tensix::Processor;
+
+/// Words of one thread's general-purpose registers (WormholeB0/TensixTile/TensixCoprocessor/ScalarUnit.md).
+pub(super) const GPRS: usize = 64;
+/// Threads.
+pub(super) const THREADS: usize = 3;
+/// The mover's place among the agents; the threads follow.
+const MOVER: usize = 0;
+const AGENTS: usize = 1 + THREADS;
+
+/// One thread.
+#[derive(Debug, Default)]
+pub(super) struct Thread {
+    pub(super) front: FrontEnd,
+    /// The latched wait instruction.
+    pub(super) latched: Option<Latched>,
+    /// Its next instruction cannot start before this cycle.
+    pub(super) ready: Cycle,
+    /// Until when the units are busy with instructions of this thread.
+    pub(super) busy: Busy,
+    /// It repeats an atomic on L1 until that succeeds.
+    pub(super) retry: Option<Retry>,
+    /// It stands at its wait gate for this mutex.
+    pub(super) mutex: Option<usize>,
+    /// What Auto TTSync knows.
+    pub(super) tracking: super::ttsync::Tracking,
+}
+
+/// Until when units are busy for a thread.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Busy {
+    /// Memory requests of the scalar unit.
+    pub(super) memory: Cycle,
+    pub(super) matrix: Cycle,
+    pub(super) vector: Cycle,
+    /// Anything.
+    pub(super) any: Cycle,
+}
+
+/// An atomic that is repeated.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Retry {
+    /// The first attempt.
+    pub(super) first: Cycle,
+    /// The next attempt that can matter; [`NEVER`] until somebody writes.
+    pub(super) due: Cycle,
+}
+
+/// When each unit takes the next instruction, from whichever thread.
+#[derive(Debug, Default)]
+pub(super) struct Units {
+    /// The cycle after the last semaphore access or latched wait.
+    pub(super) sync: Cycle,
+    pub(super) config: Cycle,
+    /// The configuration unit's pipeline is empty from then on.
+    pub(super) config_busy: Cycle,
+    /// [`NEVER`] while an atomic is repeated.
+    pub(super) scalar: Cycle,
+    /// The next atomic that the scalar unit can have under way.
+    pub(super) atomic: Cycle,
+    pub(super) matrix: Cycle,
+    pub(super) vector: Cycle,
+}
+
+/// What became of the instruction at a wait gate.
+pub(super) enum Issue {
+    /// It passed.
+    Passed,
+    /// Not before this cycle; [`NEVER`]: when something changes.
+    NotBefore(Cycle),
+}
+
+/// The coprocessor of a tile.
+#[derive(Debug)]
+pub(super) struct Coprocessor {
+    pub(super) threads: [Thread; THREADS],
+    pub(super) units: Units,
+    pub(super) semaphores: [Semaphore; SEMAPHORES],
+    pub(super) mutexes: Mutexes,
+    pub(super) config: Config,
+    pub(super) gprs: Box<[u32; THREADS * GPRS]>,
+    pub(super) mop: [MopCfg; THREADS],
+    pub(super) adcs: Adcs,
+    pub(super) matrix: Matrix,
+    pub(super) vector: Box<Vector>,
+    pub(super) mover: Mover,
+    /// The next cycle of each agent.
+    next: [Cycle; AGENTS],
+    /// The last step.
+    last: Cycle,
+    /// Instructions that have passed the wait gates.
+    pub(super) passed: u64,
+    /// The first cycle at which a blocked core should try again.
+    pub(super) changed: Option<Cycle>,
+}
+
+impl Default for Coprocessor {
+    fn default() -> Self {
+        Self {
+            threads: Default::default(),
+            units: Units::default(),
+            semaphores: Default::default(),
+            mutexes: Mutexes::default(),
+            config: Config::default(),
+            gprs: Box::new([0; THREADS * GPRS]),
+            mop: Default::default(),
+            adcs: Adcs::default(),
+            matrix: Matrix::default(),
+            vector: Box::default(),
+            mover: Mover::default(),
+            next: [NEVER; AGENTS],
+            last: 0,
+            passed: 0,
+            changed: None,
+        }
+    }
+}
+
+impl Coprocessor {
+    /// The next cycle in which something can happen.
+    pub(super) fn next(&self) -> Cycle {
+        let [a, b, c, d] = self.next;
+        a.min(b).min(c.min(d))
+    }
+
+    /// The cycle of the last step.
+    pub(super) fn last(&self) -> Cycle {
+        self.last
+    }
+
+    /// Thread `thread` must look again at cycle `at`.
+    pub(super) fn schedule(&mut self, thread: usize, at: Cycle) {
+        let next = &mut self.next[1 + thread];
+        *next = at.min(*next);
+    }
+
+    /// The mover and its command queue must look again at cycle `at`.
+    pub(super) fn schedule_mover(&mut self, at: Cycle) {
+        self.next[MOVER] = at.min(self.next[MOVER]);
+    }
+
+    /// A core changed something at cycle `at` for which a wait gate may wait.
+    pub(super) fn notify_all(&mut self, at: Cycle) {
+        (0..THREADS).for_each(|thread| self.notify(thread, at));
+    }
+
+    /// Agent `agent` (threads count from 1) changed something at cycle `at`: those behind it see it in that cycle, the others in the next.
+    pub(super) fn notify_others(&mut self, agent: usize, at: Cycle) {
+        (0..THREADS).for_each(|thread| self.notify(thread, at + Cycle::from(thread < agent)));
+    }
+
+    /// A thread that has nothing at its gate and waits for nothing need not look.
+    fn notify(&mut self, thread: usize, at: Cycle) {
+        let t = &self.threads[thread];
+        if t.latched.is_some() || t.front.head().is_some() {
+            self.schedule(thread, at);
+        }
+    }
+
+    /// Blocked cores should try again at cycle `at`.
+    pub(super) fn unblock(&mut self, at: Cycle) {
+        self.changed = Some(self.changed.map_or(at, |c| c.min(at)));
+    }
+
+    /// Somebody is about to change something on which the coprocessor sleeps, at cycle `at`.
+    pub(super) fn wake(&mut self, at: Cycle) {
+        for thread in 0..THREADS {
+            self.wake_retry(thread, at);
+            if self.threads[thread].latched.is_some() {
+                self.schedule(thread, at);
+            }
+        }
+    }
+
+    /// L1 changes at cycle `at`: a repeated atomic of `thread` may succeed from then on.
+    pub(super) fn wake_retry(&mut self, thread: usize, at: Cycle) {
+        if let Some(retry) = &mut self.threads[thread].retry
+            && retry.due == NEVER
+        {
+            let interval = timing::TENSIX_ATOMIC_RETRY;
+            let attempts = at.saturating_sub(retry.first).div_ceil(interval).max(1);
+            retry.due = retry.first + attempts * interval;
+            let due = retry.due;
+            self.schedule(thread, due);
+        }
+    }
+
+    /// True when the thread has nothing under way but what its units still finish.
+    pub(super) fn is_drained(&self, thread: usize) -> bool {
+        let t = &self.threads[thread];
+        t.front.is_empty() && t.retry.is_none()
+    }
+
+    /// Steps the first agent of the next cycle.
+    ///
+    /// # Errors
+    /// [`Hold`]; nothing has changed.
+    pub(super) fn step(&mut self, outside: &mut impl Outside) -> Result<(), Hold> {
+        let now = self.next();
+        let Some(agent) = self.next.iter().position(|&at| at == now && at != NEVER) else { return Ok(()) };
+        self.last = now;
+        if agent == MOVER {
+            self.next[MOVER] = self.step_mover(now, outside)?;
+        } else {
+            self.step_thread(agent - 1, now, outside)?;
+        }
+        Ok(())
+    }
+
+    fn step_thread(&mut self, thread: usize, now: Cycle, outside: &mut impl Outside) -> Result<(), Hold> {
+        let before = self.observe(thread);
+        let (passed, later) = self.gate(thread, now, outside)?;
+        let t = &mut self.threads[thread];
+        let advanced = t.front.advance(now, &self.mop[thread]).map_err(|fault| of_thread(fault, thread, now))?;
+        let next = if passed || advanced { now + 1 } else { later };
+        self.next[1 + thread] = next.min(t.front.next_arrival(now).unwrap_or(NEVER));
+        let after = self.observe(thread);
+        if after != before || (passed && self.threads[thread].tracking.take_waiting()) {
+            self.unblock(now + 1);
+        }
+        Ok(())
+    }
+
+    /// What a blocked core may wait for.
+    fn observe(&self, thread: usize) -> (bool, bool, bool, bool) {
+        let front = &self.threads[thread].front;
+        (front.has_room(), front.has_room_behind_mop(), front.mop_done(), self.is_drained(thread))
+    }
+
+    /// Does what the wait gate does in one cycle: whether an instruction passed, and when to look again if nothing moves.
+    fn gate(&mut self, thread: usize, now: Cycle, outside: &mut impl Outside) -> Result<(bool, Cycle), Hold> {
+        let mut later = NEVER;
+        let mut forget = false;
+        if let Some(latched) = self.threads[thread].latched {
+            if latched.released <= now {
+                forget = true;
+            } else if latched.released == NEVER && latched.since < now {
+                match self.verdict(thread, now, &latched, outside)? {
+                    Verdict::Met => {
+                        // One cycle passes between the condition and the end of the block.
+                        self.threads[thread].latched = Some(Latched { released: now + 1, ..latched });
+                        later = now + 1;
+                    }
+                    Verdict::NotBefore(at) => later = at,
+                }
+            } else {
+                later = latched.released.min(latched.since + 1).max(now + 1);
+            }
+        }
+        if forget {
+            self.threads[thread].latched = None;
+        }
+        let t = &self.threads[thread];
+        let Some(word) = t.front.head() else { return Ok((false, later)) };
+        let not_before = t.retry.map_or(t.ready, |retry| retry.due);
+        if not_before > now {
+            return Ok((false, later.min(not_before)));
+        }
+        let Some(unit) = opcodes::unit(word).filter(|_| super::frontend::reaches_gate(word)) else {
+            return Err(self.no_instruction(thread, now, word).into());
+        };
+        if let Some(latched) = t.latched
+            && unit.is_blocked_by(latched.block)
+        {
+            return Ok((false, later));
+        }
+        match self.issue(thread, now, unit, word, outside)? {
+            Issue::Passed => {
+                self.threads[thread].front.pass();
+                self.passed += 1;
+                Ok((true, later))
+            }
+            Issue::NotBefore(at) => Ok((false, later.min(at))),
+        }
+    }
+
+    fn no_instruction(&self, thread: usize, now: Cycle, word: u32) -> Fault {
+        let what = match opcodes::mnemonic(word) {
+            Some(name) => {
+                format!("{name} ({word:#010x}) at the wait gate of Tensix thread T{thread}, where it means nothing")
+            }
+            None => format!("{word:#010x} pushed to Tensix thread T{thread} is no instruction"),
+        };
+        let read = "WormholeB0/TensixTile/TensixCoprocessor/README.md";
+        of_thread(Fault::new(FaultClass::UndefinedBehavior, what, read), thread, now)
+    }
+
+    /// A fault of the instruction `word`.
+    pub(super) fn refused(&self, thread: usize, now: Cycle, word: u32, (class, what): Refusal) -> Hold {
+        let name = opcodes::mnemonic(word).unwrap_or("instruction");
+        let what = format!("{name} ({word:#010x}) of Tensix thread T{thread}: {what}");
+        let read = "WormholeB0/TensixTile/TensixCoprocessor/README.md";
+        of_thread(Fault::new(class, what, read), thread, now).into()
+    }
+}
+
+/// Names the core whose thread it is.
+pub(super) fn of_thread(mut fault: Fault, thread: usize, now: Cycle) -> Fault {
+    let cores = [Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
+    fault.site.core.get_or_insert(cores[thread]);
+    fault.at_cycle(now)
+}

@@ -1,0 +1,45 @@
+//! What the coprocessor sees of its tile.
+
+use crate::{Cycle, Fault};
+
+/// The rest of the tile: L1, the registers that the NoC sees too, and who sleeps on what.
+pub trait Outside {
+    /// Asks which cores sleep on something that a write of `len` bytes at `addr` would change. `true`: there are some, the tile wakes
+    /// them, and the coprocessor must not change anything before it is stepped again.
+    fn must_wake(&mut self, addr: u32, len: u32) -> bool;
+    /// The coprocessor will not look at the word at `addr` again before it changes: [`super::Tensix::wake`] before it does.
+    fn sleep_on(&mut self, addr: u32);
+    /// L1.
+    fn l1(&self) -> &[u8];
+    /// Writes L1; the span lies within it.
+    fn write_l1(&mut self, addr: u32, data: &[u8]);
+    /// Copies within L1; both spans lie within it.
+    fn copy_l1(&mut self, dst: u32, src: u32, len: u32);
+    /// Fills a span of L1 with zeros.
+    fn zero_l1(&mut self, addr: u32, len: u32);
+    /// Loads a register word.
+    ///
+    /// # Errors
+    /// As for an access over the NoC.
+    fn load(&mut self, at: Cycle, addr: u32) -> Result<u32, Fault>;
+    /// Stores a register word.
+    ///
+    /// # Errors
+    /// As for an access over the NoC.
+    fn store(&mut self, at: Cycle, addr: u32, value: u32) -> Result<(), Fault>;
+}
+
+/// Why an agent of the coprocessor did not do its step. Nothing has changed.
+#[derive(Debug)]
+pub enum Hold {
+    /// Cores must wake first ([`Outside::must_wake`]).
+    Wake,
+    /// A fault of the program.
+    Fault(Fault),
+}
+
+impl From<Fault> for Hold {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}

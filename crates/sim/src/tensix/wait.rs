@@ -1,0 +1,165 @@
+//! The wait gate's latched wait instruction and its conditions.
+//!
+//! Follows BlackholeA0/TensixTile/TensixCoprocessor/{STALLWAIT,SEMWAIT,STREAMWAIT}.md.
+
+use super::config::{STREAM_ID_SYNC, STREAMWAIT_MSGS_HI, STREAMWAIT_PHASE_HI};
+use super::coprocessor::{Coprocessor, of_thread};
+use super::outside::{Hold, Outside};
+use crate::{Cycle, Fault, FaultClass, NEVER};
+use tilework_abi::stream;
+
+/// A latched wait instruction.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Latched {
+    /// The instruction.
+    pub(super) word: u32,
+    /// Which instructions it blocks.
+    pub(super) block: u16,
+    pub(super) condition: Condition,
+    /// The cycle in which it was latched.
+    pub(super) since: Cycle,
+    /// It blocks nothing from this cycle on; [`NEVER`] while its conditions are not met.
+    pub(super) released: Cycle,
+}
+
+/// What a latched wait waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Condition {
+    /// `STALLWAIT`: all of these are clear.
+    Units(u16),
+    /// `SEMWAIT`.
+    Semaphores { mask: u8, while_zero: bool, while_full: bool },
+    /// `STREAMWAIT`: the register at this address has reached the value.
+    Stream { addr: u32, target: u32 },
+}
+
+/// Whether a condition is met.
+pub(super) enum Verdict {
+    Met,
+    /// Not before this cycle; [`NEVER`]: when something changes.
+    NotBefore(Cycle),
+}
+
+/// What condition 0 and 1 of `STREAMWAIT` look at.
+const STREAM_REGS: [u32; 2] = [stream::reg::CURR_PHASE, stream::reg::NUM_MSGS_RECEIVED];
+
+impl Coprocessor {
+    /// What `word` latches.
+    pub(super) fn latch(&self, thread: usize, now: Cycle, word: u32) -> Result<Latched, Hold> {
+        let block = match (word >> 15 & 0x1FF) as u16 {
+            0 => 1 << 6,
+            mask => mask,
+        };
+        let condition = match word >> 24 {
+            0xA2 => Condition::Units(match (word & 0x1FFF) as u16 {
+                0 => 0x0F,
+                mask => mask,
+            }),
+            0xA6 => {
+                if word & 3 == 0 {
+                    let why = (FaultClass::UndefinedBehavior, "no condition is selected");
+                    return Err(self.refused(thread, now, word, why));
+                }
+                let (while_zero, while_full) = (word & 1 != 0, word & 2 != 0);
+                Condition::Semaphores { mask: (word >> 2) as u8, while_zero, while_full }
+            }
+            _ => {
+                let index = (word >> 3 & 1) as usize;
+                let high = [STREAMWAIT_PHASE_HI, STREAMWAIT_MSGS_HI][index];
+                let target = self.config.field(thread, high) << 10 | word >> 4 & 0x3FF;
+                let stream = self.config.field(thread, (STREAM_ID_SYNC + (word & 3), 0, 6));
+                Condition::Stream { addr: stream::reg_addr(stream, STREAM_REGS[index]), target }
+            }
+        };
+        Ok(Latched { word, block, condition, since: now, released: NEVER })
+    }
+
+    /// Whether the latched wait's conditions are met in cycle `now`.
+    pub(super) fn verdict(
+        &self,
+        thread: usize,
+        now: Cycle,
+        latched: &Latched,
+        outside: &mut impl Outside,
+    ) -> Result<Verdict, Hold> {
+        let met = match latched.condition {
+            Condition::Units(mask) => {
+                let busy = (0..13).filter(|i| mask >> i & 1 != 0).map(|i| self.busy_until(thread, i));
+                let until = busy.max().unwrap_or(0);
+                return Ok(if until <= now { Verdict::Met } else { Verdict::NotBefore(until) });
+            }
+            Condition::Semaphores { mask, while_zero, while_full } => {
+                let chosen = (0..8).filter(|i| mask >> i & 1 != 0).map(|i| self.semaphores[i]);
+                chosen.into_iter().all(|s| !(while_zero && s.value() == 0 || while_full && s.is_full()))
+            }
+            Condition::Stream { addr, target } => {
+                let value = outside.load(now, addr).map_err(|fault: Fault| of_thread(fault, thread, now))?;
+                if value < target {
+                    outside.sleep_on(addr);
+                }
+                value >= target
+            }
+        };
+        Ok(if met { Verdict::Met } else { Verdict::NotBefore(NEVER) })
+    }
+
+    /// The cycle from which condition bit `bit` of `STALLWAIT` no longer holds a thread; [`NEVER`]: not by itself. Unpackers and packers are
+    /// not built, so nothing of theirs is ever under way, and what a core stores has happened when it goes on.
+    pub(super) fn busy_until(&self, thread: usize, bit: u32) -> Cycle {
+        let busy = &self.threads[thread].busy;
+        let banks = &self.matrix.banks;
+        let until = |met: bool| if met { 0 } else { NEVER };
+        match bit {
+            0 => busy.memory,
+            4 => busy.matrix,
+            5 | 6 => until(banks.unpacker_may_write(bit as usize - 5)),
+            7 | 8 => until(banks.matrix_may_read(bit as usize - 7)),
+            9 => until(!self.mover.is_busy()),
+            11 => busy.vector,
+            12 => self.units.config_busy,
+            _ => 0,
+        }
+    }
+
+    /// What a thread stands at its wait gate for, in words; `None` when it does not stand there.
+    pub(super) fn explain(&self, thread: usize) -> Option<String> {
+        let t = &self.threads[thread];
+        let word = t.front.head()?;
+        let name = super::opcodes::mnemonic(word).unwrap_or("?");
+        let why = match t.latched {
+            Some(latched) if super::opcodes::unit(word).is_some_and(|u| u.is_blocked_by(latched.block)) => {
+                self.describe(thread, &latched)
+            }
+            _ => match (t.mutex, t.retry) {
+                (Some(index), _) => match self.mutexes.holder(index) {
+                    Some(holder) => format!("mutex {index}, which T{holder} holds"),
+                    None => format!("mutex {index}"),
+                },
+                (None, Some(_)) => "its atomic on L1 to succeed".into(),
+                (None, None) => "its unit".into(),
+            },
+        };
+        Some(format!("Tensix thread T{thread}: {name} ({word:#010x}) waits for {why}"))
+    }
+
+    fn describe(&self, thread: usize, latched: &Latched) -> String {
+        let name = super::opcodes::mnemonic(latched.word).unwrap_or("?");
+        let list = |bits: Vec<u32>| bits.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        match latched.condition {
+            Condition::Units(mask) => {
+                let unmet = (0..13).filter(|i| mask >> i & 1 != 0 && self.busy_until(thread, *i) == NEVER);
+                format!("condition C{} of {name} ({:#010x})", list(unmet.collect()), latched.word)
+            }
+            Condition::Semaphores { mask, while_zero, while_full } => {
+                let stuck = (0..8u32).filter(|&i| {
+                    let s = self.semaphores[i as usize];
+                    mask >> i & 1 != 0 && (while_zero && s.value() == 0 || while_full && s.is_full())
+                });
+                format!("semaphore {} ({name} {:#010x})", list(stuck.collect()), latched.word)
+            }
+            Condition::Stream { addr, target } => {
+                format!("the stream register at {addr:#x} to reach {target} ({name} {:#010x})", latched.word)
+            }
+        }
+    }
+}

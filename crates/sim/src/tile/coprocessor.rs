@@ -1,0 +1,103 @@
+//! The coprocessor's place in its tile.
+//!
+//! It is the last agent of each cycle. While it takes a step it is taken out of [`Shared`], which it sees as its surroundings.
+
+use super::Tile;
+use super::shared::{COPROCESSOR, Shared, mask_out};
+use crate::tensix::{Hold, Outside, Tensix};
+use crate::{Cycle, Fault, FaultClass};
+use std::ops::{Deref, DerefMut};
+use tilework_riscv::{Refuse, Width};
+
+/// The coprocessor, or an empty place while it takes a step.
+pub(super) struct Lent(Option<Box<Tensix>>);
+
+impl Lent {
+    pub(super) fn new(tensix: Tensix) -> Self {
+        Self(Some(Box::new(tensix)))
+    }
+    /// The coprocessor, unless it is the one who asks.
+    pub(super) fn get_mut(&mut self) -> Option<&mut Tensix> {
+        self.0.as_deref_mut()
+    }
+}
+
+impl Deref for Lent {
+    type Target = Tensix;
+    #[inline]
+    fn deref(&self) -> &Tensix {
+        self.0.as_deref().expect("taken out only while it takes a step, which touches it by get_mut alone")
+    }
+}
+
+impl DerefMut for Lent {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Tensix {
+        self.0.as_deref_mut().expect("taken out only while it takes a step, which touches it by get_mut alone")
+    }
+}
+
+impl Tile {
+    /// The coprocessor does one step of the cycle `at`, in which it is due and to whose end all cores have come.
+    pub(super) fn step_coprocessor(&mut self, at: Cycle) -> Result<(), Fault> {
+        let Some(mut tensix) = self.shared.tensix.0.take() else { return Ok(()) };
+        let result = tensix.step(&mut self.shared);
+        if let Some(value) = self.shared.pc_buf_override.take() {
+            tensix.set_pc_buf_override(value, at + 1);
+        }
+        self.shared.tensix.0 = Some(tensix);
+        match result {
+            Ok(()) => self.after_access(at),
+            Err(Hold::Wake) => {
+                // What they do in this cycle comes before what the coprocessor does.
+                let set = std::mem::take(&mut self.shared.wake);
+                self.wake(set, at + 1);
+            }
+            Err(Hold::Fault(fault)) => return Err(fault.at_tile(self.xy).at_cycle(at)),
+        }
+        Ok(())
+    }
+}
+
+impl Outside for Shared {
+    fn must_wake(&mut self, addr: u32, len: u32) -> bool {
+        let sleepers = mask_out(self.sleepers_on(u64::from(addr), len), COPROCESSOR);
+        self.wake |= sleepers;
+        sleepers != 0
+    }
+    fn sleep_on(&mut self, addr: u32) {
+        self.watch_for_coprocessor(addr);
+    }
+    fn l1(&self) -> &[u8] {
+        &self.l1
+    }
+    fn write_l1(&mut self, addr: u32, data: &[u8]) {
+        self.l1_write(addr, data);
+    }
+    fn copy_l1(&mut self, dst: u32, src: u32, len: u32) {
+        self.l1.copy_within(src as usize..(src + len) as usize, dst as usize);
+        self.drop_code(dst, len);
+    }
+    fn zero_l1(&mut self, addr: u32, len: u32) {
+        self.l1[addr as usize..(addr + len) as usize].fill(0);
+        self.drop_code(addr, len);
+    }
+    fn load(&mut self, at: Cycle, addr: u32) -> Result<u32, Fault> {
+        self.reg_load(None, at, addr, Width::Word).map(|load| load.value).map_err(|refuse| refused(refuse, addr))
+    }
+    fn store(&mut self, at: Cycle, addr: u32, value: u32) -> Result<(), Fault> {
+        self.reg_store(None, at, addr, Width::Word, value).map_err(|refuse| refused(refuse, addr))
+    }
+}
+
+fn refused(refuse: Refuse<Fault>, addr: u32) -> Fault {
+    let fault = match refuse {
+        Refuse::Fault(fault) => fault,
+        Refuse::Sync | Refuse::Block => Fault::new(
+            FaultClass::MissingSpecification,
+            "the coprocessor accesses a register that can block",
+            "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map",
+        ),
+    };
+    fault.at_addr(u64::from(addr))
+}
