@@ -301,7 +301,7 @@ impl Shared {
             }
             noc_regs::NIU0_BASE..stream::BASE => {
                 let i = ((addr - noc_regs::NIU0_BASE) / noc_regs::NIU_SPAN) as usize;
-                let niu = self.nius[i].as_ref().ok_or_else(|| Refuse::Fault(busy_niu(addr)))?;
+                let niu = self.nius[i].as_mut().ok_or_else(|| Refuse::Fault(busy_niu(addr)))?;
                 let read = niu.read((addr % noc_regs::NIU_SPAN) & !3, at).map_err(Refuse::Fault)?;
                 Ok(word(read, timing::LOAD_TILE_REG))
             }

@@ -5,10 +5,13 @@
 //! assigned" and "packet leaves" are one point here, and requests leave in the order in which software started them, one after the
 //! other: a stricter order than hardware promises, and a legal one (WormholeB0/NoC/Ordering.md).
 //!
-//! Not modelled, each a fault when used: reconfigured coordinate translation and broadcast opt-out, interrupts, delivery to the overlay,
-//! header store, arbitration priorities, accumulating writes, non-rectangular broadcasts. Starting a request does not write translated
-//! coordinates back to the initiator.
+//! Not modelled, each a fault when used: reconfigured coordinate translation and broadcast opt-out, request FIFOs, delivery to the overlay,
+//! header store, accumulating writes, security fences, counts of a router's flits. An interrupt is raised as far as the interrupt controller, which
+//! refuses to be enabled. Starting a request does not write translated coordinates back to the initiator: software that sets its own
+//! coordinates once and starts many requests on NoC 1, as the public firmware does, would have them translated twice. An arbitration priority
+//! decides who goes first where packets meet, which is one of the orders that the network keeps anyway.
 
+mod pattern;
 mod receive;
 mod regs;
 mod request;
@@ -19,7 +22,7 @@ use super::{Grid, NocStats, Packet, Place, TileKind};
 use crate::{Cycle, Fault, FaultClass};
 use regs::Initiator;
 use std::sync::Arc;
-use tilework_abi::noc::{CMD_BUFS, NocXy, counter};
+use tilework_abi::noc::{CMD_BUFS, GRID_X, GRID_Y, NocXy, counter};
 
 const COUNTERS_PAGE: &str = "BlackholeA0/NoC/Counters.md";
 const MAP_PAGE: &str = "BlackholeA0/NoC/MemoryMap.md";
@@ -45,6 +48,8 @@ pub struct Niu {
     initiators: [Initiator; CMD_BUFS as usize],
     config: [u32; regs::CONFIG_WORDS],
     counters: [u32; counter::COUNT],
+    /// `NIU_TRANS_COUNT_RTZ_SOURCE`: counts of outstanding requests that have gone back to zero, one bit each.
+    returned_to_zero: u32,
     /// The cycle at which the last request's last flit has left.
     free_at: Cycle,
     link: Option<Link>,
@@ -63,6 +68,7 @@ impl Niu {
             initiators: Default::default(),
             config: regs::reset_config(logical),
             counters: [0; counter::COUNT],
+            returned_to_zero: 0,
             free_at: 0,
             link: None,
             stats: NocStats::default(),
@@ -92,6 +98,13 @@ impl Niu {
         self.count_id(first, trid, ID_COUNTER_MASK); // minus 1 modulo 256
     }
 
+    /// An answer to a request of this id has come.
+    fn answered(&mut self, trid: u8) {
+        self.uncount_id(counter::MST_REQS_OUTSTANDING_ID, trid);
+        let id = usize::from(trid & 0xF);
+        self.returned_to_zero |= u32::from(self.counters[counter::MST_REQS_OUTSTANDING_ID + id] == 0) << id;
+    }
+
     fn kind_of(&self, place: Place) -> TileKind {
         // Places come from the grid; a tile that the grid does not know is this NIU's own in a test.
         self.grid.kind(place).unwrap_or(TileKind::Tensix)
@@ -103,6 +116,20 @@ impl Niu {
             let what = format!("no tile has the coordinates {xy} of {register} on NoC {}", self.noc);
             Fault::new(FaultClass::UndefinedBehavior, what, MAP_PAGE)
         })
+    }
+
+    /// The raw coordinates of a place on this NoC; NoC 1 counts from the opposite corner (WormholeB0/NoC/Coordinates.md).
+    fn raw(&self, place: Place) -> NocXy {
+        match self.noc {
+            0 => NocXy::new(place.x, place.y),
+            _ => NocXy::new((GRID_X as u8 - 1).saturating_sub(place.x), (GRID_Y as u8 - 1).saturating_sub(place.y)),
+        }
+    }
+
+    /// The raw coordinates on this NoC that a coordinate word of software means. A harvested tile has none but those of its place.
+    fn raw_of(&self, word: u32) -> NocXy {
+        let xy = NocXy::decode(word);
+        self.raw(self.grid.resolve(self.noc, word).unwrap_or(Place { node: self.place.node, x: xy.x, y: xy.y }))
     }
 
     fn send(&mut self, at: Cycle, packet: Packet, out: &mut super::Outbox) {

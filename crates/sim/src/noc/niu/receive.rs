@@ -68,16 +68,16 @@ impl Niu {
                 mem.write(at, reply.addr, &data)?;
                 self.count(c::MST_RD_RESP_RECEIVED, 1);
                 self.count(c::MST_RD_DATA_WORD_RECEIVED, flits);
-                self.uncount_id(c::MST_REQS_OUTSTANDING_ID, reply.trid);
+                self.answered(reply.trid);
             }
             Body::WriteAck { reply } => {
                 self.count(c::MST_WR_ACK_RECEIVED, 1);
-                self.uncount_id(c::MST_REQS_OUTSTANDING_ID, reply.trid);
+                self.answered(reply.trid);
             }
             Body::AtomicResponse { reply, value } => {
                 mem.write(at, reply.addr, &value.to_le_bytes())?;
                 self.count(c::MST_ATOMIC_RESP_RECEIVED, 1);
-                self.uncount_id(c::MST_REQS_OUTSTANDING_ID, reply.trid);
+                self.answered(reply.trid);
             }
         }
         Ok(())

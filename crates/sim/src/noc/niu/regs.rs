@@ -6,16 +6,45 @@ use tilework_abi::board;
 use tilework_abi::noc::{self, GRID_X, GRID_Y, NocXy, counter, init};
 use tilework_riscv::Access;
 
+/// `NOC_SEC_CTRL`, the last field of a request initiator before `NOC_CMD_CTRL` (public firmware headers, `noc_parameters.h`).
+const SEC_CTRL: u32 = 0x34;
 /// Words of one request initiator before `NOC_CMD_CTRL` that exist.
-const INITIATOR_WORDS: usize = (init::BRCST_EXCLUDE / 4 + 1) as usize;
+const INITIATOR_WORDS: usize = (SEC_CTRL / 4 + 1) as usize;
 /// Words of configuration.
 pub(super) const CONFIG_WORDS: usize = ((noc::CFG_END - noc::CFG_BASE) / 4) as usize;
 /// Bits of `NOC_PACKET_TAG` that exist (NoC/MemoryMap.md).
 const TAG_MASK: u32 = 0xFFFF;
+/// `NUM_MEM_PARITY_ERR` and the two header error counts behind it (`noc_parameters.h`); nothing here has such an error.
+const ERROR_COUNTS: core::ops::Range<u32> = 0x50..0x5C;
+/// `ECC_CTRL` (`noc_parameters.h`): bits 0..2 clear errors, bits 3..5 make some.
+const ECC_CTRL: u32 = 0x5C;
+/// The bits of `ECC_CTRL` that make errors.
+const ECC_FORCE: u32 = 0b11_1000;
+/// `CMD_BUF_AVAIL` and `CMD_BUF_OVFL` (`noc_parameters.h`), the "NIU request FIFO status" of NoC/MemoryMap.md. The FIFOs are off and cannot be
+/// switched on (`NIU_CFG_0` bit 16), so that they have no room and never overflow.
+const FIFO_STATUS: core::ops::Range<u32> = 0x64..0x6C;
+/// `MEMORY_SHUTDOWN_CONTROL` (`noc_parameters.h`).
+const MEMORY_SHUTDOWN: u32 = 0x14C;
+/// `DEBUG_COUNTER_RESET` (NoC/MemoryMap.md): clears itself.
+const DEBUG_COUNTER_RESET: u32 = 0x174;
 /// `NIU_TRANS_COUNT_RTZ_CFG` (NoC/MemoryMap.md).
 const RTZ_CFG: u32 = 0x178;
+/// The bits of `RTZ_CFG` that enable interrupts, one for each transaction id.
+const RTZ_CFG_ENABLE: u32 = 0xFFFF;
+/// `NIU_TRANS_COUNT_RTZ_CFG_RC_DISABLE`: reading `RTZ_NUM` clears nothing.
+const RTZ_CFG_RC_DISABLE: u32 = 1 << 28;
 /// `NIU_TRANS_COUNT_RTZ_CLR` (NoC/MemoryMap.md): nothing is stored.
 const RTZ_CLR: u32 = 0x17C;
+/// "NoC router debug information" (NoC/MemoryMap.md): contents not described; an idle router's.
+const ROUTER_DEBUG: core::ops::Range<u32> = 0x300..0x378;
+/// `NIU_TRANS_COUNT_RTZ_NUM` (NoC/MemoryMap.md).
+const RTZ_NUM: u32 = 0x378;
+/// `NIU_TRANS_COUNT_RTZ_SOURCE` (NoC/MemoryMap.md).
+const RTZ_SOURCE: u32 = 0x37C;
+/// "NIU debug information" (NoC/MemoryMap.md): contents not described; an idle NIU's.
+const NIU_DEBUG: core::ops::Range<u32> = 0x380..0x400;
+/// "NIU security fence configuration" (NoC/MemoryMap.md): nothing is fenced off.
+const SECURITY_FENCE: core::ops::Range<u32> = 0x400..0x500;
 /// `NOC_NODE_ID` bit 28: X before Y (NoC/MemoryMap.md).
 const NODE_ID_X_FIRST: u32 = 1 << 28;
 
@@ -79,26 +108,27 @@ fn fixed_bits(offset: u32) -> u32 {
     const TRANSLATE_TABLES: core::ops::Range<u32> = 0x118..0x148;
     const TRANSLATE_MASKS: core::ops::Range<u32> = 0x150..0x178;
     match offset {
-        noc::NIU_CFG_0 => 0x1_F000,
+        // Bits 13 and 15 have no effect in a Tensix tile.
+        noc::NIU_CFG_0 => 0x1_5000,
         noc::ROUTER_CFG_1 => (1 << GRID_X) - 1,
         noc::ROUTER_CFG_3 => (1 << GRID_Y) - 1,
-        RTZ_CFG => 0xFFFF,
+        MEMORY_SHUTDOWN => 0b111,
         _ if TRANSLATE_TABLES.contains(&offset) || TRANSLATE_MASKS.contains(&offset) => u32::MAX,
         _ => 0,
     }
 }
 
 impl Niu {
-    /// Reads the register at `off` from the NIU's base. A busy `NOC_CMD_CTRL` is volatile; everything else changes only when the tile
-    /// knows about it.
+    /// Reads the register at `off` from the NIU's base. A busy `NOC_CMD_CTRL` is volatile, and so is `NIU_TRANS_COUNT_RTZ_NUM`, whose read has an
+    /// effect; everything else changes only when the tile knows about it.
     ///
     /// # Errors
     /// A register that does not exist, or one that the simulator does not have.
-    pub fn read(&self, off: u32, at: Cycle) -> Result<(u32, Access), Fault> {
+    pub fn read(&mut self, off: u32, at: Cycle) -> Result<(u32, Access), Fault> {
         self.read_reg(off).map_err(|fault| self.named(fault, at))
     }
 
-    fn read_reg(&self, off: u32) -> Result<(u32, Access), Fault> {
+    fn read_reg(&mut self, off: u32) -> Result<(u32, Access), Fault> {
         if let Some((buf, field)) = split(off) {
             let initiator = &self.initiators[buf];
             let value = match field {
@@ -106,13 +136,17 @@ impl Niu {
                 init::CMD_CTRL => 0,
                 noc::NODE_ID => self.node_id(),
                 noc::ENDPOINT_ID => self.endpoint_id,
-                _ if field <= init::BRCST_EXCLUDE => initiator.get(field),
+                _ if field <= SEC_CTRL => initiator.get(field),
+                _ if FIFO_STATUS.contains(&field) => 0,
                 _ => return Err(unknown(off, "read")),
             };
             return Ok((value, Access::Watched));
         }
         let value = match off {
-            RTZ_CLR => 0,
+            noc::CLEAR_OUTSTANDING | ECC_CTRL | RTZ_CLR | DEBUG_COUNTER_RESET => 0,
+            RTZ_SOURCE => self.returned_to_zero,
+            RTZ_NUM => return Ok((self.take_returned_to_zero(), Access::Volatile)),
+            _ if is_idle_status(off) => 0,
             _ if in_config(off) => self.config[((off - noc::CFG_BASE) / 4) as usize],
             _ if in_counters(off) => self.counter(((off - noc::COUNTERS) / 4) as usize),
             _ => return Err(unknown(off, "read")),
@@ -120,15 +154,26 @@ impl Niu {
         Ok((value, Access::Watched))
     }
 
+    /// A read of `NIU_TRANS_COUNT_RTZ_NUM`: the lowest of the enabled bits of `RTZ_SOURCE`, which it clears unless told not to; the page lets
+    /// hardware choose any.
+    fn take_returned_to_zero(&mut self) -> u32 {
+        let config = self.config[((RTZ_CFG - noc::CFG_BASE) / 4) as usize];
+        let pending = self.returned_to_zero & config & RTZ_CFG_ENABLE;
+        if pending == 0 {
+            return 0;
+        }
+        if config & RTZ_CFG_RC_DISABLE == 0 {
+            self.returned_to_zero &= !(pending & pending.wrapping_neg());
+        }
+        pending.trailing_zeros()
+    }
+
     /// `NOC_NODE_ID`: coordinates on this NoC, size, and whether X comes before Y. The dateline bits are left zero: they only matter for
     /// virtual channels.
     fn node_id(&self) -> u32 {
-        let (x, y) = (u32::from(self.place.x), u32::from(self.place.y));
-        let (x, y, first) = match self.noc {
-            0 => (x, y, NODE_ID_X_FIRST),
-            _ => ((GRID_X - 1).saturating_sub(x), (GRID_Y - 1).saturating_sub(y), 0),
-        };
-        x | y << 6 | GRID_X << 12 | GRID_Y << 19 | first
+        let at = self.raw(self.place);
+        let first = if self.noc == 0 { NODE_ID_X_FIRST } else { 0 };
+        at.encode() | GRID_X << 12 | GRID_Y << 19 | first
     }
 
     /// Writes the register at `off` from the NIU's base. Writing 1 to `NOC_CMD_CTRL` starts a request: the caller hands the returned
@@ -147,9 +192,14 @@ impl Niu {
         }
         if off == noc::CLEAR_OUTSTANDING {
             for i in (0..16).filter(|i| value & 1 << i != 0) {
-                self.counters[counter::MST_REQS_OUTSTANDING_ID + i] = 0;
+                let outstanding = &mut self.counters[counter::MST_REQS_OUTSTANDING_ID + i];
+                self.returned_to_zero |= u32::from(*outstanding != 0) << i;
+                *outstanding = 0;
             }
             return Ok(None);
+        }
+        if off == ECC_CTRL && value & ECC_FORCE == 0 || SECURITY_FENCE.contains(&off) && value == 0 {
+            return Ok(None); // no errors to clear, nothing to fence off
         }
         if in_config(off) {
             self.write_config(off, value)?;
@@ -167,7 +217,7 @@ impl Niu {
         off: u32,
     ) -> Result<Option<Start>, Fault> {
         let initiator = &mut self.initiators[buf];
-        let writable = field <= init::BRCST_EXCLUDE || field == init::CMD_CTRL;
+        let writable = field <= SEC_CTRL || field == init::CMD_CTRL;
         if writable && initiator.busy {
             return Err(Fault::new(
                 FaultClass::UndefinedBehavior,
@@ -190,7 +240,11 @@ impl Niu {
 
     fn write_config(&mut self, off: u32, value: u32) -> Result<(), Fault> {
         if off == RTZ_CLR {
-            return Ok(()); // clears interrupt sources, of which there are none
+            self.returned_to_zero &= !value;
+            return Ok(());
+        }
+        if off == DEBUG_COUNTER_RESET {
+            return Ok(()); // the router's flit counters, which nobody can read, and the FIFOs' overflow flags
         }
         let slot = &mut self.config[((off - noc::CFG_BASE) / 4) as usize];
         if (*slot ^ value) & fixed_bits(off) != 0 {
@@ -208,7 +262,14 @@ impl Niu {
 /// Initiator and field of an offset that lies in an initiator or repeats the identification registers beside it.
 fn split(off: u32) -> Option<(usize, u32)> {
     let (buf, field) = (off / noc::CMD_BUF_STRIDE, off % noc::CMD_BUF_STRIDE);
-    (buf < noc::CMD_BUFS && field <= noc::ENDPOINT_ID && off.is_multiple_of(4)).then_some((buf as usize, field))
+    let repeated = field <= noc::ENDPOINT_ID || FIFO_STATUS.contains(&field);
+    (buf < noc::CMD_BUFS && repeated && off.is_multiple_of(4)).then_some((buf as usize, field))
+}
+
+/// Status that is zero while nothing is wrong and nobody looks at routers.
+fn is_idle_status(off: u32) -> bool {
+    let ranges = [&ERROR_COUNTS, &ROUTER_DEBUG, &NIU_DEBUG, &SECURITY_FENCE];
+    ranges.iter().any(|range| range.contains(&off)) && off.is_multiple_of(4)
 }
 
 fn in_config(off: u32) -> bool {

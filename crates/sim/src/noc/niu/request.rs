@@ -3,6 +3,7 @@
 //! Everything that can be judged when software writes `NOC_CMD_CTRL` is judged then, so that a fault names the instruction. What a request
 //! may be is in BlackholeA0/NoC/MemoryMap.md; which counter moves when is in BlackholeA0/NoC/Counters.md.
 
+use super::pattern::Pattern;
 use super::{COUNTERS_PAGE, Link, MAP_PAGE, Niu};
 use crate::noc::responder::read_data;
 use crate::noc::{Body, Dest, Outbox, Packet, Place, Reply, TileKind, atomics};
@@ -24,8 +25,6 @@ const ALIGN_ARC: u64 = 4;
 const ALIGN_SPLIT: u64 = 64;
 /// `NOC_PACKET_TAG` bits 6 and 9 (NoC/MemoryMap.md): delivery to the overlay, header store.
 const TAG_UNIMPLEMENTED: u32 = 1 << 6 | 1 << 9;
-/// `NOC_CMD_ARB_PRIORITY` (NoC/MemoryMap.md).
-const ARB_PRIORITY: u32 = 0xF << 27;
 /// `NOC_CMD_L1_ACC_AT_EN` (NoC/MemoryMap.md).
 const L1_ACC_AT_EN: u32 = 1 << 31;
 /// The class bits of a static virtual channel number: 0 and 1 for unicast, 2 for multicast (NoC/MemoryMap.md).
@@ -324,12 +323,18 @@ impl Niu {
             let place = self.place_of(word, name)?;
             return Ok((Dest::Unicast(place), place));
         }
-        if fields.get(init::BRCST_EXCLUDE) != 0 {
-            let what = "NOC_BRCST_EXCLUDE: a multicast to a shape other than a rectangle";
-            return Err(Fault::new(FaultClass::UnimplementedFunctionality, what, MAP_PAGE));
-        }
         let except = (control & ctrl::BRCST_SRC_INCLUDE == 0).then_some(self.place);
-        let tiles = self.grid.rectangle(self.noc, word, except)?;
+        let mut tiles = self.grid.rectangle(self.noc, word, except)?;
+        let exclude = fields.get(init::BRCST_EXCLUDE);
+        if exclude != 0 {
+            let (start, end) = (self.raw_of(word >> 12), self.raw_of(word));
+            let pattern = Pattern::decode(exclude);
+            pattern.check(start, end)?;
+            tiles = tiles.iter().copied().filter(|&place| pattern.receives(start, self.raw(place))).collect();
+            if tiles.is_empty() {
+                return Err(bad("NOC_BRCST_EXCLUDE leaves no tile of the rectangle to receive", CTRL_PAGE));
+            }
+        }
         let any = tiles.first().copied().unwrap_or(self.place);
         let y_major = control & ctrl::BRCST_XY != 0;
         Ok((if y_major { Dest::MulticastY(tiles) } else { Dest::Multicast(tiles) }, any))
@@ -407,7 +412,6 @@ fn write_sent_counters(answered: bool) -> (usize, usize, usize) {
 
 /// Checks the flags that do not depend on addresses.
 fn check_flags(control: u32, tag: u32) -> Result<(), Fault> {
-    let unimplemented = |what: &str| Err(Fault::new(FaultClass::UnimplementedFunctionality, what, MAP_PAGE));
     let multicast = control & ctrl::BRCST != 0;
     if control & L1_ACC_AT_EN != 0 {
         return Err(bad("NOC_CMD_L1_ACC_AT_EN, which a hardware bug makes unsafe", CTRL_PAGE));
@@ -421,11 +425,9 @@ fn check_flags(control: u32, tag: u32) -> Result<(), Fault> {
         let kind = if multicast { "multicast" } else { "unicast" };
         return Err(bad(format!("a {kind} request on a static virtual channel of class {class}"), CTRL_PAGE));
     }
-    if control & ARB_PRIORITY != 0 {
-        return unimplemented("NOC_CMD_ARB_PRIORITY other than 0");
-    }
     if tag & TAG_UNIMPLEMENTED != 0 {
-        return unimplemented("NOC_PACKET_TAG with overlay delivery or header store");
+        let what = "NOC_PACKET_TAG with overlay delivery or header store";
+        return Err(Fault::new(FaultClass::UnimplementedFunctionality, what, MAP_PAGE));
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ mod atomics;
 mod grid;
 mod network;
 mod niu_counters;
+mod niu_patterns;
 mod niu_regs;
 
 use super::{Body, Dest, Grid, Packet, Place, Reply};

@@ -311,7 +311,7 @@ fn a_long_request_is_split_at_16_kib() {
     let second = bench.depart(first.clone()).expect("a second piece");
     assert_eq!(second.at, first.at + 257);
     let (niu, _) = bench.at(1, 2);
-    let field = |niu: &Niu, f| niu.read(f, 0).expect("a field").0;
+    let field = |niu: &mut Niu, f| niu.read(f, 0).expect("a field").0;
     assert_eq!(field(niu, init::CMD_CTRL), 1);
     assert_eq!(field(niu, init::AT_LEN_BE), 16384 + 100);
     assert_eq!((field(niu, init::TARG_ADDR_LO), field(niu, init::RET_ADDR_LO)), (0x14000, 0x44000));

@@ -9,66 +9,83 @@ use tilework_abi::board::Board;
 use tilework_abi::noc::{self, NocRect, NocXy, atomic, ctrl, init};
 use tilework_riscv::Access;
 
-fn niu(noc: u8) -> Niu {
+pub(super) fn niu(noc: u8) -> Niu {
     let grid = board_grid(Board::P150);
     Niu::new(noc, tile(&grid, 3, 4), NocXy::new(3, 4), 0x0001_0017, grid)
 }
 
-fn get(niu: &Niu, off: u32) -> u32 {
+pub(super) fn get(niu: &mut Niu, off: u32) -> u32 {
     niu.read(off, 0).expect("a register").0
 }
 
 #[test]
 fn identification() {
-    let (a, b) = (niu(0), niu(1));
+    let (mut a, mut b) = (niu(0), niu(1));
     // x, y, 17, 12, and bit 28 on NoC 0; (16 - 3, 11 - 4) on NoC 1.
-    assert_eq!(get(&a, noc::NODE_ID), 3 | 4 << 6 | 17 << 12 | 12 << 19 | 1 << 28);
-    assert_eq!(get(&b, noc::NODE_ID), 13 | 7 << 6 | 17 << 12 | 12 << 19);
+    assert_eq!(get(&mut a, noc::NODE_ID), 3 | 4 << 6 | 17 << 12 | 12 << 19 | 1 << 28);
+    assert_eq!(get(&mut b, noc::NODE_ID), 13 | 7 << 6 | 17 << 12 | 12 << 19);
     for buf in 0..4 {
-        assert_eq!(get(&a, buf * noc::CMD_BUF_STRIDE + noc::ENDPOINT_ID), 0x0001_0017);
+        assert_eq!(get(&mut a, buf * noc::CMD_BUF_STRIDE + noc::ENDPOINT_ID), 0x0001_0017);
     }
-    assert_eq!(get(&b, noc::ID_LOGICAL), 3 | 4 << 6);
-    assert_eq!(get(&a, noc::NIU_CFG_0) & noc::NIU_CFG_0_TRANSLATE, noc::NIU_CFG_0_TRANSLATE);
+    assert_eq!(get(&mut b, noc::ID_LOGICAL), 3 | 4 << 6);
+    assert_eq!(get(&mut a, noc::NIU_CFG_0) & noc::NIU_CFG_0_TRANSLATE, noc::NIU_CFG_0_TRANSLATE);
     // Columns 0, 8, 9 and rows 0, 1 are opted out.
-    assert_eq!(get(&a, noc::ROUTER_CFG_1), 1 << 0 | 1 << 8 | 1 << 9);
-    assert_eq!(get(&a, noc::ROUTER_CFG_3), 0b11);
+    assert_eq!(get(&mut a, noc::ROUTER_CFG_1), 1 << 0 | 1 << 8 | 1 << 9);
+    assert_eq!(get(&mut a, noc::ROUTER_CFG_3), 0b11);
 }
 
 #[test]
 fn configuration_is_storage_except_for_what_hardware_acts_on() {
     let mut niu = niu(0);
-    for off in [noc::ROUTER_CFG_0, 0x10C, 0x114, noc::ID_LOGICAL] {
+    for off in [noc::ROUTER_CFG_0, 0x10C, 0x114, noc::ID_LOGICAL, 0x178] {
         niu.write(off, 0xDEAD_BEEF, 0).expect("storage");
-        assert_eq!(get(&niu, off), 0xDEAD_BEEF);
+        assert_eq!(get(&mut niu, off), 0xDEAD_BEEF);
     }
-    let kept = get(&niu, noc::NIU_CFG_0);
+    let kept = get(&mut niu, noc::NIU_CFG_0);
     niu.write(noc::NIU_CFG_0, kept | 1 | 0xFFFE << 16, 0).expect("clock gating and general use");
-    assert_eq!(get(&niu, noc::NIU_CFG_0), kept | 1 | 0xFFFE << 16);
+    assert_eq!(get(&mut niu, noc::NIU_CFG_0), kept | 1 | 0xFFFE << 16);
     let fault = niu.write(noc::NIU_CFG_0, 0, 9).expect_err("translation off");
     assert_eq!(fault.class, FaultClass::UnimplementedFunctionality);
     assert_eq!((fault.site.tile, fault.site.cycle), (Some(NocXy::new(3, 4)), Some(9)));
     assert!(niu.write(noc::ROUTER_CFG_1, 0, 0).is_err(), "broadcast opt-out");
     assert!(niu.write(0x118, 1, 0).is_err(), "translation table");
-    assert!(niu.write(0x178, 1, 0).is_err(), "interrupt enable");
+    assert!(niu.write(noc::NIU_CFG_0, kept | 1 << 16, 0).is_err(), "request FIFOs");
 }
 
 #[test]
 fn fields_read_back_and_unknown_registers_are_named() {
     let mut niu = niu(0);
     for buf in 0..4 {
-        for field in (0..=init::BRCST_EXCLUDE).step_by(4) {
+        for field in (0..=0x34).step_by(4) {
             let off = buf * noc::CMD_BUF_STRIDE + field;
             niu.write(off, 0xFFFF_0000 | off, 0).expect("a field");
             let tag = if field == init::PACKET_TAG { 0xFFFF } else { u32::MAX };
-            assert_eq!(get(&niu, off), (0xFFFF_0000 | off) & tag);
+            assert_eq!(get(&mut niu, off), (0xFFFF_0000 | off) & tag);
         }
     }
-    for off in [0x30, 0x3C, 0x42, 0x4C, 0x60, 0x64, 0x180, 0x300, 0x37C, 0x2000, 0xFFFC] {
+    for off in [0x38, 0x3C, 0x42, 0x4C, 0x6C, 0x180, 0x1FC, 0x500, 0x5FC, 0x600, 0x2000, 0xFFFC] {
         let fault = niu.read(off, 0).expect_err("no such register");
         assert!(fault.what.contains(&format!("{off:#x}")), "{fault}");
     }
     assert!(niu.write(noc::NODE_ID, 0, 0).is_err() && niu.write(noc::COUNTERS, 0, 0).is_err());
     assert_eq!(niu.write(init::CMD_CTRL, 0, 0), Ok(None));
+}
+
+#[test]
+fn status_of_things_that_do_not_happen_is_zero() {
+    let mut niu = niu(1);
+    // Error counts, ECC control, request FIFO status (in each initiator), counters being reset, debug, fences (noc_parameters.h).
+    let single = [0x50, 0x54, 0x58, 0x5C, 0x60, 0x174, 0x17C, 0x300, 0x374, 0x380, 0x3FC, 0x400, 0x4A8];
+    let repeated = (0..4).flat_map(|buf| [buf * 0x800 + 0x64, buf * 0x800 + 0x68]);
+    for off in single.into_iter().chain(repeated) {
+        assert_eq!(niu.read(off, 0), Ok((0, Access::Watched)), "register {off:#x}");
+    }
+    for (off, value) in [(0x5C, 0b111), (0x60, 0xFFFF), (0x174, 0x11), (0x17C, 0xFFFF), (0x400, 0)] {
+        assert_eq!(niu.write(off, value, 0), Ok(None), "register {off:#x}");
+    }
+    for (off, value) in [(0x5C, 1 << 3), (0x400, 1), (0x64, 0), (0x300, 0), (0x37C, 0), (0x14C, 1)] {
+        assert!(niu.write(off, value, 0).is_err(), "register {off:#x}");
+    }
 }
 
 #[test]
@@ -146,12 +163,22 @@ fn every_wrong_request_has_its_own_fault() {
         ),
         (&[(init::CTRL, wr | ctrl::BRCST | ctrl::VC_STATIC)], Undefined, "multicast request on a static"),
         (&[(init::CTRL, wr | 1 << 31)], Undefined, "L1_ACC"),
-        (&[(init::CTRL, wr | 1 << 27)], Unimplemented, "ARB_PRIORITY"),
         (&[(init::PACKET_TAG, 1 << 6)], Unimplemented, "overlay delivery"),
         (
-            &[(init::CTRL, wr | ctrl::BRCST), (init::RET_ADDR_HI, rect(1)), (init::BRCST_EXCLUDE, 1)],
-            Unimplemented,
-            "EXCLUDE",
+            // Columns from 1 upwards and rows from 2 upwards: everything.
+            &[(init::CTRL, wr | ctrl::BRCST), (init::RET_ADDR_HI, rect(1)), (init::BRCST_EXCLUDE, 0x70_8100)],
+            Undefined,
+            "leaves no tile",
+        ),
+        (
+            &[(init::CTRL, wr | ctrl::BRCST), (init::RET_ADDR_HI, rect(10)), (init::BRCST_EXCLUDE, 0x70_8100)],
+            Missing,
+            "wraps around the edge",
+        ),
+        (
+            &[(init::CTRL, wr | ctrl::BRCST), (init::RET_ADDR_HI, rect(10)), (init::BRCST_EXCLUDE, 0b1001)],
+            Undefined,
+            "not a power of two",
         ),
         (&[(init::CTRL, wr | ctrl::BRCST), (init::RET_ADDR_HI, rect(0))], Missing, "corner (0,2)"),
         (&[(init::CTRL, ctrl::CMD_AT), (init::AT_LEN_BE, 2 << 12)], Missing, "opcode 0x2"),
