@@ -13,6 +13,8 @@ mod events;
 mod firmware_tests;
 mod memory;
 mod port;
+#[cfg(test)]
+mod register_tests;
 mod shared;
 mod streams;
 #[cfg(test)]
