@@ -1,7 +1,8 @@
 //! Circular buffers: their configuration in L1 and their counters.
 //!
 //! Follows facts ("Circular-buffer config"). A buffer's counts of pages received and acknowledged are 16-bit counters in the
-//! registers of the overlay stream with the buffer's index, so that both cores of a pair see them without touching L1.
+//! registers of an overlay stream, so that both cores of a pair see them without touching L1. Which stream is a matter of the firmware generation
+//! ([`MemoryMap::cb_stream`](crate::l1::MemoryMap::cb_stream)), because the worker firmware clears them between programs.
 
 use crate::stream;
 use zerocopy::little_endian::U32;
@@ -30,13 +31,13 @@ pub struct CbConfig {
 pub const CONFIG_BYTES: usize = 16;
 const _: () = assert!(core::mem::size_of::<CbConfig>() == CONFIG_BYTES);
 
-/// Address of the counter of pages received (pushed) of buffer `cb`.
-pub const fn received_addr(cb: u32) -> u32 {
-    stream::reg_addr(cb, stream::REMOTE_DEST_BUF_SIZE)
+/// Address of the counter of pages received (pushed) of buffer `cb`, where buffer 0 has stream `first`.
+pub const fn received_addr(first: u32, cb: u32) -> u32 {
+    stream::reg_addr(first + cb, stream::REMOTE_DEST_BUF_SIZE)
 }
-/// Address of the counter of pages acknowledged (popped) of buffer `cb`.
-pub const fn acked_addr(cb: u32) -> u32 {
-    stream::reg_addr(cb, stream::REMOTE_DEST_BUF_START)
+/// Address of the counter of pages acknowledged (popped) of buffer `cb`, where buffer 0 has stream `first`.
+pub const fn acked_addr(first: u32, cb: u32) -> u32 {
+    stream::reg_addr(first + cb, stream::REMOTE_DEST_BUF_START)
 }
 /// The counters count modulo 2^16 (stream registers hold 17 bits).
 pub const COUNTER_MASK: u32 = 0xFFFF;

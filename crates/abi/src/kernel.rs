@@ -1,35 +1,58 @@
-//! What firmware hands to a kernel of ours.
+//! What host and kernel agree on: where a kernel lies, what it finds when it starts.
 //!
-//! A kernel is entered at its first byte as `extern "C" fn(&KernelContext)`, on the firmware's stack, wherever the kernel configuration
-//! puts its text. The context lives in the core's local RAM, so reading it costs two cycles. Kernels built for other firmware are entered the
-//! same way and ignore the argument.
+//! A kernel is entered at its first byte, on the firmware's stack, wherever the kernel configuration puts its text, and ends by returning. The
+//! registers say nothing: firmware that others built leaves anything in them (public sources of tt-metal, `brisc.cc` and `trisc.cc`: the
+//! entry is called as `uint32_t (*)()`). Everything else it reads where the field keeps it: the launch message in the mailbox has the offsets of its
+//! arguments, semaphores, circular buffers and its NoC; the bank table has the DRAM banks.
+//!
+//! Where the mailbox is depends on the firmware ([`MemoryMap`]), and which core it runs on no register says. The original compiles both into
+//! the kernel. Ours are built once, so the loader writes them into the image: [`Binding`].
 
-/// Unchanging facts about a running kernel. All addresses are in the core's own address space.
-#[derive(Clone, Copy, Debug)]
+use crate::l1::MemoryMap;
+use crate::tensix::Processor;
+
+/// The words that a loader stores at [`BINDING_SYMBOL`] in a kernel's image: what the original's kernels have compiled in. A kernel without the
+/// symbol gets none. As linked, ours name [`WORKER`](crate::l1::WORKER) and BRISC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
-pub struct KernelContext {
-    /// Unique run-time arguments.
-    pub rta: *const u32,
-    /// Common run-time arguments.
-    pub crta: *const u32,
-    /// Semaphore 0; semaphore i is 16 bytes further each.
-    pub semaphores: *mut u32,
-    /// Circular-buffer configurations, 16 bytes each.
-    pub cb_config: *const u32,
-    /// Which circular buffers are configured.
-    pub cb_mask: u32,
-    /// The NoC that this core should use.
-    pub noc: u32,
-    /// The tile's translated coordinates, y << 6 | x.
-    pub my_xy: u32,
-    /// Number of logical DRAM banks.
-    pub dram_banks: u32,
-    /// Encoded coordinates of each DRAM bank's port on the core's NoC.
-    pub dram_xy: *const u16,
-    /// The host's number of the program.
-    pub program_id: u32,
-    /// The core that runs the kernel: an index into [`Processor::ALL`](crate::tensix::Processor::ALL).
+pub struct Binding {
+    /// Address of the index of the launch message in use (u32).
+    pub launch_rd_ptr: u32,
+    /// Address of the first launch message.
+    pub launch: u32,
+    /// Address of the first go message: the dispatcher sends them.
+    pub go: u32,
+    /// Address of the bank table.
+    pub bank_table: u32,
+    /// Overlay stream of circular buffer 0.
+    pub cb_stream: u32,
+    /// The core that runs the kernel: an index into [`Processor::ALL`].
     pub processor: u32,
+}
+
+/// Name of the symbol in a kernel's ELF file.
+pub const BINDING_SYMBOL: &str = "__tilework_binding";
+/// Words of a [`Binding`].
+pub const BINDING_WORDS: usize = 6;
+const _: () = assert!(core::mem::size_of::<Binding>() == 4 * BINDING_WORDS);
+
+impl Binding {
+    /// What a kernel of `processor` must know about firmware with this map.
+    pub const fn new(map: &MemoryMap, processor: Processor) -> Self {
+        Self {
+            launch_rd_ptr: map.launch_rd_ptr(),
+            launch: map.launch,
+            go: map.go,
+            bank_table: map.bank_table,
+            cb_stream: map.cb_stream,
+            // One of five.
+            processor: processor.index() as u32,
+        }
+    }
+    /// The words in their order.
+    pub const fn words(&self) -> [u32; BINDING_WORDS] {
+        [self.launch_rd_ptr, self.launch, self.go, self.bank_table, self.cb_stream, self.processor]
+    }
 }
 
 /// Where our kernels' text is linked. Only nominal: the loader moves it to where the kernel configuration puts it, by
@@ -43,9 +66,10 @@ pub const IC_INVALIDATE: u32 = crate::tensix::CFG_BASE + 185 * 4;
 /// All five instruction caches.
 pub const IC_ALL: u32 = 0x1F;
 
-/// First byte of local RAM that belongs to the kernel on BRISC and NCRISC: initialised data and bss, below the stack.
+/// Where data and bss of a kernel for BRISC or NCRISC are linked, in local RAM below the stack. Nominal as well: where the firmware's own data
+/// reaches further, the loader moves the kernel's behind it ([`MemoryMap::kernel_local`]).
 pub const KERNEL_LOCAL_DM: u32 = crate::tensix::LOCAL_BASE + 0x400;
-/// First byte of local RAM that belongs to the kernel on a TRISC.
+/// The same on a TRISC.
 pub const KERNEL_LOCAL_TRISC: u32 = crate::tensix::LOCAL_BASE + 0x400;
 /// Bytes of stack at the top of local RAM.
 pub const STACK_BYTES: u32 = 0x800;

@@ -2,6 +2,7 @@
 //!
 //! Follows facts ("Worker L1"). Other firmware generations use other maps, so the map is a value: [`MemoryMap`].
 
+use crate::kernel::{KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC};
 use crate::tensix::{L1_SIZE, Processor};
 
 /// Where a firmware generation keeps its things in L1. All values are byte addresses.
@@ -27,12 +28,27 @@ pub struct MemoryMap {
     pub kernel_config: u32,
     /// Bytes of the kernel configuration space.
     pub kernel_config_size: u32,
-    /// Bank-to-NoC table: dram xy `[2][7]`, l1 xy `[2][110]` as u16, then i32 offsets.
+    /// Bank-to-NoC table: dram xy `[2][7]`, l1 xy `[2][110]` as u16, then i32 offsets; [`bank_table::BYTES`] in all.
     pub bank_table: u32,
     /// First byte for data buffers.
     pub data: u32,
     /// One past the last byte for data buffers.
     pub data_end: u32,
+    /// First byte of local RAM behind the firmware's own data, in the order of [`Processor`] and in each core's own addresses.
+    pub kernel_local: [u32; 5],
+    /// Overlay stream with the counters of circular buffer 0; buffer i has the i-th behind it.
+    pub cb_stream: u32,
+}
+
+impl MemoryMap {
+    /// Index of the launch message that the firmware reads next.
+    pub const fn launch_rd_ptr(&self) -> u32 {
+        self.mailbox + mailbox::LAUNCH_RD_PTR
+    }
+    /// One byte per subordinate core.
+    pub const fn subordinate_sync(&self) -> u32 {
+        self.mailbox + mailbox::SUBORDINATE_SYNC
+    }
 }
 
 /// The map of the seed's firmware, which ours uses too (facts, "Worker L1").
@@ -50,6 +66,10 @@ pub const WORKER: MemoryMap = MemoryMap {
     bank_table: 0x112B0,
     data: 0x37000,
     data_end: L1_SIZE,
+    kernel_local: [KERNEL_LOCAL_DM, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, KERNEL_LOCAL_TRISC, KERNEL_LOCAL_TRISC],
+    // Public sources of blackhole-py, `device.py`, "Operand->stream_id: 8 + operand"; its prebuilt TRISC0 clears streams 8 to 39. Today's
+    // tt-metal begins at 0 (`stream_io_map.h`, `OPERAND_START_STREAM`).
+    cb_stream: 8,
 };
 
 /// The mailbox structure's words in front of the launch messages, relative to [`MemoryMap::mailbox`].
@@ -73,6 +93,8 @@ pub mod bank_table {
     pub const DRAM_BANKS: u32 = 0xFF0;
     /// The number of DRAM banks that the seed's firmware is compiled for.
     pub const SEED_BANKS: u32 = 7;
+    /// Bytes of the table with this word.
+    pub const BYTES: u32 = DRAM_BANKS + 4;
     /// Offset of the encoded coordinates (u16: y << 6 | x) of `bank` on NoC `noc`, of `banks` banks in all.
     pub const fn dram_xy(noc: u32, bank: u32, banks: u32) -> u32 {
         (noc * banks + bank) * 2
@@ -84,6 +106,8 @@ pub const ATOMIC_RETURN: u32 = 0x04;
 /// L1 source word for the small writes of each processor (Blackhole's inline writes to L1 are unsafe: NoC/MemoryMap.md),
 /// 16 bytes each, in the order of [`Processor`].
 pub const SCRATCH_WORD: u32 = 0x10;
+/// First byte behind the reset vector and these words, whatever the map.
+pub const LOW_END: u32 = SCRATCH_WORD + 16 * 5;
 
 /// Per-core timing: when the first word of the profiler control block is non-zero, the worker BRISC writes the wall clock at kernel start
 /// and end to the host slots that the block names.
@@ -119,7 +143,8 @@ const _: () = {
     assert!(m.mailbox + 0x10 == m.launch);
     assert!(m.launch + LAUNCH_ENTRIES * crate::msg::LAUNCH_MSG_BYTES as u32 == m.go);
     assert!(m.go + GO_ENTRIES * 4 <= m.go_index);
-    assert!(SCRATCH_WORD + 16 * 5 <= m.mailbox);
+    assert!(LOW_END <= m.mailbox);
+    assert!(m.cb_stream + crate::cb::COUNT <= crate::cq::layout::DONE_STREAM);
     let mut i = 0;
     while i < 5 {
         assert!(m.firmware_text[i] < m.firmware_end[i]);
@@ -132,5 +157,5 @@ const _: () = {
     }
     assert!(m.local_init[4] + Processor::Trisc2.local_size() <= m.bank_table);
     assert!(m.kernel_config + m.kernel_config_size <= m.bank_table);
-    assert!(m.bank_table + 0x1000 < m.data);
+    assert!(m.bank_table + bank_table::BYTES <= m.data);
 };

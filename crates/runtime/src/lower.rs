@@ -70,7 +70,7 @@ pub fn build_ir(program: &Program, layout: &Layout, map: &MemoryMap, mode: u8) -
     let mut ir = vec![uniform(cores, map.go, &reset), uniform(cores, map.go_index, &[0; 4])];
     ir.extend(arguments(program, layout));
     for (number, role) in layout.roles.iter().enumerate() {
-        let shared = program.shared_bytes(layout, number)?;
+        let shared = program.shared_bytes(layout, number, map)?;
         ir.push(uniform(&role.cores, map.launch, launch_msg(program, layout, number, mode).as_bytes()));
         if !shared.is_empty() {
             ir.push(uniform(&role.cores, layout.base + layout.cb_offset, &shared));

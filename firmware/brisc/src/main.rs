@@ -21,7 +21,7 @@ use tilework_abi::tensix::{
 use tilework_rt::firmware;
 use tilework_rt::noc::{CmdBufs, Noc, NocAddr, post_reg};
 use tilework_rt::reg::{fence, publish, read, wait, wall_clock, write, write8};
-use tilework_rt::worker::{ALL_CBS, LAUNCH_RD_PTR, Launch, SUBORDINATE_SYNC, Tile, clear_cb_counters, sync_byte};
+use tilework_rt::worker::{ALL_CBS, LAUNCH_RD_PTR, Launch, SUBORDINATE_SYNC, clear_cb_counters, sync_byte};
 
 firmware!(main);
 
@@ -29,7 +29,6 @@ firmware!(main);
 const SIGNAL: u32 = core::mem::offset_of!(GoMsg, signal) as u32;
 
 fn main() -> ! {
-    let tile = Tile::load();
     write(LAUNCH_RD_PTR, 0);
     clear_cb_counters(ALL_CBS);
     start_subordinates();
@@ -37,7 +36,7 @@ fn main() -> ! {
     write8(WORKER.go + SIGNAL, RUN_DONE);
     loop {
         let go = wait_for_go();
-        run_program(&go, &tile);
+        run_program(&go);
     }
 }
 
@@ -92,7 +91,7 @@ fn wait_for_go() -> Go {
 
 /// One program, from the go message to the report.
 #[inline(always)]
-fn run_program(go: &Go, tile: &Tile) {
+fn run_program(go: &Go) {
     let index = read(LAUNCH_RD_PTR);
     let launch = Launch::at(index);
     let enables = launch.enables();
@@ -111,7 +110,7 @@ fn run_program(go: &Go, tile: &Tile) {
         }
     }
     if enables & 1 << Processor::Brisc.index() != 0 {
-        launch.run(Processor::Brisc, noc, tile);
+        launch.run(Processor::Brisc);
     }
     wait_for_subordinates();
     if timed {

@@ -3,7 +3,6 @@
 use crate::niu::Initiator;
 use tilework_abi::cq::count::StreamCount;
 use tilework_abi::cq::layout::{DONE_STREAM, WORKER_SEMS};
-use tilework_abi::l1::WORKER;
 use tilework_abi::noc::init;
 use tilework_abi::stream;
 use tilework_rt::reg::{fence, publish, read, wait_reg, write};
@@ -43,15 +42,15 @@ pub fn stage(command: u32, word: u32, to: u32) -> u32 {
     from
 }
 
-/// Sends the staged go message to each of `targets`. The initiator was set up for unicast writes.
+/// Sends the staged go message at `from` to address `to` of each of `targets`. The initiator was set up for unicast writes.
 #[inline(always)]
-pub fn unicast(through: Initiator, my_xy: u32, from: u32, targets: &[u32]) {
+pub fn unicast(through: Initiator, my_xy: u32, from: u32, to: u32, targets: &[u32]) {
     if targets.is_empty() {
         return;
     }
     through.wait_ready();
     through.set(init::TARG_ADDR_LO, from);
-    through.set(init::RET_ADDR_LO, WORKER.go);
+    through.set(init::RET_ADDR_LO, to);
     through.set(init::AT_LEN_BE, 4);
     for &xy in targets {
         through.wait_ready();
@@ -61,8 +60,8 @@ pub fn unicast(through: Initiator, my_xy: u32, from: u32, targets: &[u32]) {
     }
 }
 
-/// Address of go message `offset` on a worker.
+/// Address of go message `offset` on a worker whose first is at `go`.
 #[inline(always)]
-pub const fn multicast_address(offset: u8) -> u32 {
-    WORKER.go + 4 * offset as u32
+pub const fn multicast_address(go: u32, offset: u8) -> u32 {
+    go + 4 * offset as u32
 }

@@ -22,7 +22,6 @@ use tilework_abi::cq::dispatch::{
 };
 use tilework_abi::cq::layout::{DONE_STREAM, WORKER_SEMS, dispatch_core, prefetch_core};
 use tilework_abi::cq::status::{Fault, Kernel};
-use tilework_abi::l1::WORKER;
 use tilework_abi::stream;
 use tilework_cq_core::halt::Status;
 use tilework_cq_core::local::Table;
@@ -50,9 +49,10 @@ static GO_TARGETS: Table<GO_SIGNAL_NOC_DATA_MAX_WORDS> = Table::new();
 kernel!(main);
 
 fn main(ctx: &KernelContext) {
-    let semaphores = ctx.semaphores as u32;
+    let semaphores = ctx.semaphores;
     let mut sub = Subordinate {
         my_xy: ctx.my_xy,
+        go: ctx.go,
         peers: Peers::new([rta(ctx, 0), rta(ctx, 1)], ctx.my_xy),
         status: Status::new(Kernel::DispatchS),
         ring: Ring::new(dispatch_core::SEM_S_CB_PAGES.addr(semaphores)),
@@ -67,6 +67,8 @@ fn main(ctx: &KernelContext) {
 
 struct Subordinate {
     my_xy: u32,
+    /// The first go message of every worker.
+    go: u32,
     peers: Peers,
     status: Status,
     ring: Ring,
@@ -121,16 +123,16 @@ impl Subordinate {
         *sent = before.plus(1);
         go::wait_stream(stream_id, cmd.wait_count.get());
         if multicast != GO_NO_MULTICAST {
-            let to = go::multicast_address(multicast);
+            let to = go::multicast_address(self.go, multicast);
             let from = go::stage(at, message, to);
             WRITES.setup_writes(MULTICAST_POSTED, GO_ID, 0);
             for (rect, _) in self.peers.worker_rects() {
                 WRITES.write(self.my_xy, from, rect, to, 4);
             }
         }
-        let from = go::stage(at, message, WORKER.go);
+        let from = go::stage(at, message, self.go);
         WRITES.setup_writes(WRITE_POSTED, GO_ID, 0);
-        go::unicast(WRITES, self.my_xy, from, GO_TARGETS.words(start, number));
+        go::unicast(WRITES, self.my_xy, from, self.go, GO_TARGETS.words(start, number));
     }
 
     /// `SET_GO_SIGNAL_NOC_DATA`: up to five pages of this ring.

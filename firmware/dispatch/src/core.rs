@@ -52,6 +52,10 @@ pub struct Core {
     pub completion: Option<Completion>,
     /// Banks of DRAM, and where their coordinates on this NoC are.
     pub dram: (u32, u32),
+    /// The bank table.
+    pub bank_table: u32,
+    /// The first go message of every worker.
+    pub go: u32,
     ring: Ring,
     filled: u32,
     /// What the NIU's count of acknowledgements will be when all writes are acknowledged.
@@ -61,7 +65,7 @@ pub struct Core {
 impl Core {
     /// At the ring's base, with nothing under way.
     pub fn new(ctx: &KernelContext) -> Self {
-        let semaphores = ctx.semaphores as u32;
+        let semaphores = ctx.semaphores;
         CREDIT.setup_increments(ATOMIC, CREDIT_ID, SEM_DISPATCH_PAGES.addr(semaphores));
         NOTIFY.setup_increments(ATOMIC, CREDIT_ID, SEM_SYNC.addr(semaphores));
         Self {
@@ -70,7 +74,9 @@ impl Core {
             status: Status::new(Kernel::Dispatch),
             write_offset: [0; WRITE_OFFSETS],
             completion: None,
-            dram: (ctx.dram_banks, ctx.dram_xy as u32),
+            dram: (ctx.dram_banks, ctx.dram_xy),
+            bank_table: ctx.bank_table,
+            go: ctx.go,
             ring: Ring::new(WrapCount(0)),
             filled: SEM_CB_PAGES.addr(semaphores),
             acks: WrapCount(NIU.acks()),

@@ -7,7 +7,6 @@ use tilework_abi::cq::dispatch::{
 };
 use tilework_abi::cq::layout::{WORKER_SEMS, dispatch_core};
 use tilework_abi::cq::status::Fault;
-use tilework_abi::l1::WORKER;
 use tilework_abi::noc::PCIE_HOST_MID;
 use tilework_abi::stream;
 use tilework_cq_core::local::Table;
@@ -70,7 +69,7 @@ impl Core {
         self.barrier();
         go::wait_stream(stream_id, cmd.wait_count.get());
         if multicast != GO_NO_MULTICAST {
-            let to = go::multicast_address(multicast);
+            let to = go::multicast_address(self.go, multicast);
             let from = go::stage(self.at(), message, to);
             self.setup_writes(MULTICAST, 0);
             for (rect, recipients) in self.peers.worker_rects() {
@@ -78,9 +77,9 @@ impl Core {
                 self.write(from, rect, to, 4, recipients);
             }
         }
-        let from = go::stage(self.at(), message, WORKER.go);
+        let from = go::stage(self.at(), message, self.go);
         self.setup_writes(WRITE, 0);
-        go::unicast(WRITES, self.my_xy, from, GO_TARGETS.words(start, number));
+        go::unicast(WRITES, self.my_xy, from, self.go, GO_TARGETS.words(start, number));
         self.expect(number as u32);
         self.advance(HEADER);
     }

@@ -3,7 +3,6 @@
 use tilework_abi::cq::dispatch::{WriteLinear, WritePaged};
 use tilework_abi::cq::layout::PCIE_NOC_XY_MARK;
 use tilework_abi::cq::status::Fault;
-use tilework_abi::l1::WORKER;
 use tilework_abi::noc::{PCIE_HOST_MID, init};
 use tilework_cq_core::command;
 use tilework_cq_core::paged::PageWalk;
@@ -65,7 +64,7 @@ impl Core {
             (dram_banks, dram_xy)
         } else {
             // Behind the DRAM banks' coordinates (facts, "Worker L1").
-            (L1_BANKS, WORKER.bank_table + 2 * (NOCS * dram_banks + NOC * L1_BANKS))
+            (L1_BANKS, self.bank_table + 2 * (NOCS * dram_banks + NOC * L1_BANKS))
         };
         let page_size = cmd.page_size.get();
         if page_size == 0 || banks == 0 {

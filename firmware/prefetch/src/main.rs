@@ -40,7 +40,7 @@ const NIU: Niu = Niu::new(0);
 kernel!(main);
 
 fn main(ctx: &KernelContext) {
-    let semaphores = ctx.semaphores as u32;
+    let semaphores = ctx.semaphores;
     let peers = Peers::new([rta(ctx, 0), rta(ctx, 1)], ctx.my_xy);
     let mut status = Status::new(Kernel::Prefetch);
     let mut fetcher = Fetcher::new(ctx.my_xy, peers.pcie);

@@ -5,8 +5,8 @@
 //! only the other side's count. BRISC firmware sets the registers to zero between programs.
 
 use tilework_abi::cb::{CONFIG_BYTES, COUNTER_MASK, acked_addr, received_addr};
-use tilework_abi::kernel::KernelContext;
 
+use crate::KernelContext;
 use crate::reg::{read, wait_reg, write};
 
 /// The side that fills a buffer.
@@ -36,7 +36,7 @@ struct Side {
 impl Side {
     #[inline(always)]
     fn new(ctx: &KernelContext, id: u32, mine: u32, theirs: u32) -> Self {
-        let config = ctx.cb_config as u32 + id * CONFIG_BYTES as u32;
+        let config = ctx.cb_config + id * CONFIG_BYTES as u32;
         let start = read(config);
         Self {
             mine,
@@ -64,7 +64,7 @@ impl Producer {
     /// The producer's side of buffer `id`, which must be configured.
     #[inline(always)]
     pub fn new(ctx: &KernelContext, id: u32) -> Self {
-        Self { side: Side::new(ctx, id, received_addr(id), acked_addr(id)) }
+        Self { side: Side::new(ctx, id, received_addr(ctx.cb_stream, id), acked_addr(ctx.cb_stream, id)) }
     }
     /// Waits until `pages` pages are free.
     #[inline(always)]
@@ -103,7 +103,7 @@ impl Consumer {
     /// The consumer's side of buffer `id`, which must be configured.
     #[inline(always)]
     pub fn new(ctx: &KernelContext, id: u32) -> Self {
-        Self { side: Side::new(ctx, id, acked_addr(id), received_addr(id)) }
+        Self { side: Side::new(ctx, id, acked_addr(ctx.cb_stream, id), received_addr(ctx.cb_stream, id)) }
     }
     /// Waits until `pages` pages are there, and drops the L0 data cache so that loads see them.
     #[inline(always)]

@@ -3,8 +3,7 @@
 //! Page p is in logical bank p % banks, at base + p / banks * page size of that bank (seed, interleaved DRAM buffers). Which port of
 //! a bank a NoC uses comes from the bank table, through the kernel's context.
 
-use tilework_abi::kernel::KernelContext;
-
+use crate::KernelContext;
 use crate::noc::NocAddr;
 use crate::reg::read16;
 
@@ -21,7 +20,7 @@ impl Interleaved {
     /// The buffer at `base` of every bank. `page_size` is the distance between pages in a bank: a multiple of 64.
     #[inline(always)]
     pub fn new(ctx: &KernelContext, base: u32, page_size: u32) -> Self {
-        Self { base, page_size, banks: ctx.dram_banks, xy: ctx.dram_xy as u32 }
+        Self { base, page_size, banks: ctx.dram_banks, xy: ctx.dram_xy }
     }
     /// Where page `page` is.
     #[inline(always)]

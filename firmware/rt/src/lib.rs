@@ -1,6 +1,6 @@
 //! Run-time library of the code that runs on the chip's own cores: worker firmware and kernels.
 //!
-//! It knows how an image starts ([`start`]), the core's registers and memory ([`reg`]), the network ([`noc`]), interleaved DRAM
+//! It knows how an image starts ([`start`]), what a kernel finds then ([`context`]), the core's registers and memory ([`reg`]), the network ([`noc`]), interleaved DRAM
 //! buffers ([`dram`]), circular buffers ([`cb`]), semaphores ([`sem`]) and what all worker firmwares have in common
 //! ([`worker`]). Every address and layout comes from `tilework_abi`; the behaviour it relies on is that of the public ISA
 //! documentation (BlackholeA0/NoC, BlackholeA0/TensixTile/BabyRISCV).
@@ -25,6 +25,7 @@
 #![no_std]
 
 pub mod cb;
+pub mod context;
 pub mod dram;
 pub mod noc;
 pub mod reg;
@@ -32,22 +33,22 @@ pub mod sem;
 pub mod start;
 pub mod worker;
 
+pub use context::KernelContext;
 pub use noc::{CmdBuf, CmdBufs, Noc, NocAddr};
 pub use tilework_abi as abi;
-pub use tilework_abi::kernel::KernelContext;
 
 /// Unique run-time argument `i` of the kernel.
 ///
 /// Its existence is not checked: the launch message does not carry the number of arguments.
 #[inline(always)]
 pub fn rta(ctx: &KernelContext, i: u32) -> u32 {
-    reg::read(ctx.rta as u32 + i * 4)
+    reg::read(ctx.rta + i * 4)
 }
 
 /// Common run-time argument `i` of the kernel, the same on all cores. Its existence is not checked.
 #[inline(always)]
 pub fn crta(ctx: &KernelContext, i: u32) -> u32 {
-    reg::read(ctx.crta as u32 + i * 4)
+    reg::read(ctx.crta + i * 4)
 }
 
 #[cfg(target_arch = "riscv32")]

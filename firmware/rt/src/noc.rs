@@ -12,12 +12,12 @@
 //! - requests on different virtual channels may overtake each other, so all unicast requests use one static channel.
 
 use tilework_abi::cq::count::WrapCount;
-use tilework_abi::kernel::KernelContext;
 use tilework_abi::l1;
 use tilework_abi::noc::{
     self, CMD_BUF_STRIDE, MAX_PACKET_BYTES, PCIE_HOST_MID, TAG_TRID_SHIFT, atomic, counter, ctrl, init, niu_base, vc,
 };
 
+use crate::KernelContext;
 use crate::reg::{compiler_fence, publish, read, write};
 
 /// One of a NIU's four command buffers (request initiators), 0 to 3.

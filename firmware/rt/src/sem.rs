@@ -4,8 +4,8 @@
 
 use tilework_abi::L1_ALIGN;
 use tilework_abi::cq::count::WrapCount;
-use tilework_abi::kernel::KernelContext;
 
+use crate::KernelContext;
 use crate::reg;
 
 /// A semaphore of this tile.
@@ -18,7 +18,7 @@ impl Semaphore {
     /// Semaphore `id` of the running program; the address is the same on every tile that runs it.
     #[inline(always)]
     pub fn of(ctx: &KernelContext, id: u32) -> Self {
-        Self { addr: ctx.semaphores as u32 + id * L1_ALIGN }
+        Self { addr: ctx.semaphores + id * L1_ALIGN }
     }
     /// The semaphore at L1 address `addr`.
     #[inline(always)]

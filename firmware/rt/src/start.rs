@@ -2,10 +2,15 @@
 //!
 //! [`firmware!`](crate::firmware!) is for code that starts at reset: it sets the stack pointer and the core's configuration, copies the initialisers of
 //! the local data from L1 and clears the rest. [`kernel!`](crate::kernel!) is for code that firmware calls at its first byte, on the firmware's stack:
-//! it does the same with the kernel's part of local RAM. The symbols come from the linker scripts (`firmware/link`).
+//! it does the same with the kernel's part of local RAM, and reads what the kernel wants to know ([`crate::context`]). The symbols come from the
+//! linker scripts (`firmware/link`).
 //!
-//! A kernel finds its initialisers relative to its own pc, and everything in local RAM at absolute addresses, so it
-//! runs wherever it is put.
+//! A kernel finds its initialisers relative to its own pc, and everything in local RAM at addresses that the loader adjusts, so it runs wherever it
+//! is put.
+
+use tilework_abi::kernel::{BINDING_WORDS, Binding};
+use tilework_abi::l1::WORKER;
+use tilework_abi::tensix::Processor;
 
 /// Defines the start of a firmware image: `firmware!(main)` where `fn main() -> !`.
 #[macro_export]
@@ -43,9 +48,29 @@ macro_rules! kernel {
     ($main:path) => {
         /// Entered from the start code with data set up.
         #[unsafe(no_mangle)]
-        extern "C" fn kernel_main(ctx: &$crate::KernelContext) {
-            $main(ctx)
+        extern "C" fn kernel_main() {
+            unsafe extern "C" {
+                // Defined below, and out of the compiler's sight: the loader writes other values over those that are linked.
+                safe static __tilework_binding: $crate::abi::kernel::Binding;
+            }
+            $main(&$crate::KernelContext::load(&__tilework_binding))
         }
+
+        ::core::arch::global_asm!(
+            ".section .rodata.tilework_binding, \"a\", @progbits",
+            ".balign 4",
+            ".globl __tilework_binding",
+            ".type __tilework_binding, @object",
+            "__tilework_binding:",
+            "    .word {b0}, {b1}, {b2}, {b3}, {b4}, {b5}",
+            ".size __tilework_binding, . - __tilework_binding",
+            b0 = const $crate::start::LINKED[0],
+            b1 = const $crate::start::LINKED[1],
+            b2 = const $crate::start::LINKED[2],
+            b3 = const $crate::start::LINKED[3],
+            b4 = const $crate::start::LINKED[4],
+            b5 = const $crate::start::LINKED[5],
+        );
 
         ::core::arch::global_asm!(
             ".section .text.start, \"ax\", @progbits",
@@ -59,6 +84,10 @@ macro_rules! kernel {
         );
     };
 }
+
+/// The binding as kernels are linked.
+#[doc(hidden)]
+pub const LINKED: [u32; BINDING_WORDS] = Binding::new(&WORKER, Processor::Brisc).words();
 
 /// Copies `__data_start..__data_end` from t0 and clears `__bss_start..__bss_end`; uses t0 to t3.
 #[doc(hidden)]

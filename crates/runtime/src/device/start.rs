@@ -128,7 +128,7 @@ impl Device {
         }
         launch.enables = enables.into();
         for (offset, processor, kernel) in Self::queue_kernels(kernels) {
-            let text = kernel.relocate(base + offset).map_err(|e| Waited::Other(e.into()))?;
+            let text = kernel.relocate(base + offset, &self.map).map_err(|e| Waited::Other(e.into()))?;
             self.card.write(&target, (base + offset).into(), &text)?;
             launch.kernel_text_offset[processor.index()] = offset.into();
         }

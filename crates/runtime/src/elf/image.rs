@@ -1,12 +1,13 @@
 //! Images: what of an ELF file goes into L1, and where.
 
 use super::read::Elf;
-use super::reloc::{self, Fix};
+use super::reloc::{self, Distance, Fix, Movable};
 use super::symbols::{self, SourceLocation};
 use super::{ElfError, read::Segment};
 use std::ops::Range;
 use std::sync::Arc;
-use tilework_abi::kernel::{KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, STACK_BYTES};
+use tilework_abi::L1_ALIGN;
+use tilework_abi::kernel::{BINDING_SYMBOL, BINDING_WORDS, Binding, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, STACK_BYTES};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
 
@@ -97,10 +98,14 @@ pub struct KernelImage {
     link_base: u32,
     image: Vec<u8>,
     fixes: Vec<Fix>,
+    /// Its data in local RAM, by link addresses.
+    local: Option<Range<u32>>,
+    /// Where in the image the loader stores its words for the kernel.
+    binding: Option<usize>,
     elf: Arc<[u8]>,
 }
 
-/// The local RAM of `processor` that belongs to a kernel.
+/// The local RAM of `processor` where kernels are linked.
 fn kernel_local(processor: Processor) -> Range<u32> {
     let start = match processor {
         Processor::Brisc | Processor::Ncrisc => KERNEL_LOCAL_DM,
@@ -160,8 +165,19 @@ impl KernelImage {
             let into = (address - s.vaddr) as usize;
             (into + bytes <= s.bytes.len()).then_some((s.paddr - base) as usize + into)
         };
-        let fixes = reloc::collect(&elf, &image, base..=end, offset_of)?;
-        Ok(Self { name: name.to_owned(), processor, link_base: base, image, fixes, elf: data })
+        let local = elf.segments.iter().filter(|s| s.vaddr >= LOCAL_BASE).map(|s| s.vaddr..s.vaddr + s.memory);
+        let local = local.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end));
+        let inside = local.as_ref().map(|local| local.start..=local.end);
+        let fixes = reloc::collect(&elf, &image, &Movable { image: base..=end, local: inside }, offset_of)?;
+        let binding = match symbols::address_of(&data, BINDING_SYMBOL) {
+            None => None,
+            Some(address) => Some(offset_of(address, 4 * BINDING_WORDS).ok_or_else(|| {
+                let expected = format!("{} bytes of the image", 4 * BINDING_WORDS);
+                ElfError::new(name, format!("symbol {BINDING_SYMBOL}"), format!("{address:#x}"), expected)
+            })?),
+        };
+        let name = name.to_owned();
+        Ok(Self { name, processor, link_base: base, image, fixes, local, binding, elf: data })
     }
 
     /// The file's name.
@@ -182,17 +198,38 @@ impl KernelImage {
         self.link_base
     }
 
-    /// The bytes to store at `base`, a multiple of 4.
+    /// How far the kernel's local data moves, so that it lies behind that of firmware with `map`.
+    fn local_distance(&self, map: &MemoryMap) -> Result<u32, ElfError> {
+        let Some(local) = &self.local else { return Ok(0) };
+        let own = kernel_local(self.processor);
+        let behind = map.kernel_local[self.processor.index()];
+        let distance = behind.saturating_sub(own.start).next_multiple_of(L1_ALIGN);
+        if local.end + distance > own.end {
+            let found =
+                format!("{} bytes behind the firmware's data, which ends at {behind:#x}", local.end - own.start);
+            let expected = format!("an end at or below {:#x}, where the stack begins", own.end);
+            return Err(ElfError::new(&self.name, "local data", found, expected));
+        }
+        Ok(distance)
+    }
+
+    /// The bytes to store at `base`, a multiple of 4, for firmware with `map`.
     ///
     /// # Errors
-    /// A reference out of the image that cannot reach its target from there.
-    pub fn relocate(&self, base: u32) -> Result<Vec<u8>, ElfError> {
+    /// A reference out of the image that cannot reach its target from there; local data for which the firmware leaves no room.
+    pub fn relocate(&self, base: u32, map: &MemoryMap) -> Result<Vec<u8>, ElfError> {
         let mut image = self.image.clone();
-        let distance = base.wrapping_sub(self.link_base);
+        let distance = Distance { image: base.wrapping_sub(self.link_base), local: self.local_distance(map)? };
         reloc::apply(&mut image, &self.fixes, distance).map_err(|at| {
             let field = format!("reference at {:#x}", self.link_base as usize + at);
             ElfError::new(&self.name, field, format!("a placement at {base:#x}"), "one within reach of its target")
         })?;
+        if let Some(at) = self.binding {
+            let words = Binding::new(map, self.processor).words();
+            for (place, word) in image[at..].chunks_exact_mut(4).zip(words) {
+                place.copy_from_slice(&word.to_le_bytes());
+            }
+        }
         Ok(image)
     }
 

@@ -1,9 +1,10 @@
 //! Moving a kernel: which of its bytes depend on where it is, and what they become.
 //!
 //! A kernel is linked at a nominal address with its relocations kept (`--emit-relocs`). What lies inside the image moves with it: absolute
-//! references to it change by the distance, references relative to the program counter do not. What lies outside (local RAM, registers,
-//! functions of the firmware) stays: absolute references do not change, relative ones do. A symbol with an absolute section index is
-//! outside whatever its value is, because it names an address of something else (`--just-symbols`).
+//! references to it change by the distance, references relative to the program counter do not. The kernel's data in local RAM moves by a distance of
+//! its own. What lies outside (registers, functions and data of the firmware) stays: absolute references do not change, relative ones
+//! do. A symbol with an absolute section index is outside whatever its value is, because it names an address of something else
+//! (`--just-symbols`).
 //!
 //! Relocations are those of the RISC-V ELF psABI, section "Relocations". A type that is not known here is refused by name; so is an instruction
 //! that does not hold what its relocation says, because then the linker has rewritten it and the file does not say to what. A file whose code
@@ -39,6 +40,38 @@ enum Form {
     Call,
 }
 
+/// How far a kernel was moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Distance {
+    /// Text, constants and initialisers.
+    pub image: u32,
+    /// Data in local RAM.
+    pub local: u32,
+}
+
+/// How often a value counts each of the two distances.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Slope {
+    /// +1 for an absolute reference into the image, -1 for a relative one out of it.
+    image: i32,
+    /// +1 for a reference to local data.
+    local: i32,
+}
+
+impl Slope {
+    fn plus(self, other: Self, times: i32) -> Self {
+        Self { image: self.image + times * other.image, local: self.local + times * other.local }
+    }
+    /// That of a reference relative to the program counter, which is in the image.
+    fn relative(self) -> Self {
+        Self { image: self.image - 1, ..self }
+    }
+    fn change(self, distance: Distance) -> u32 {
+        let times = |n: i32, distance: u32| distance.wrapping_mul(n.cast_unsigned());
+        times(self.image, distance.image).wrapping_add(times(self.local, distance.local))
+    }
+}
+
 /// One place that depends on where the kernel is: what it holds is `value + slope * distance`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Fix {
@@ -47,8 +80,7 @@ pub(super) struct Fix {
     form: Form,
     /// The value where the kernel was linked.
     value: u32,
-    /// +1 for an absolute reference into the image, -1 for a relative one out of it.
-    slope: i32,
+    slope: Slope,
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {
@@ -122,10 +154,9 @@ impl Form {
 }
 
 /// Applies the fixes to `image`, moved by `distance`; `Err` is the offset of a place whose value does not fit.
-pub(super) fn apply(image: &mut [u8], fixes: &[Fix], distance: u32) -> Result<(), usize> {
+pub(super) fn apply(image: &mut [u8], fixes: &[Fix], distance: Distance) -> Result<(), usize> {
     for fix in fixes {
-        let change = if fix.slope < 0 { distance.wrapping_neg() } else { distance };
-        let value = fix.value.wrapping_add(change.wrapping_mul(fix.slope.unsigned_abs()));
+        let value = fix.value.wrapping_add(fix.slope.change(distance));
         if !fix.form.store(image, fix.at, value) {
             return Err(fix.at);
         }
@@ -222,28 +253,42 @@ struct Reloc {
     target: u32,
     /// The symbol's own value.
     symbol: u32,
-    /// The symbol lies in the image.
-    moves: bool,
+    /// What the symbol moves with.
+    moves: Slope,
 }
 
-/// Reads the relocations of a kernel and keeps what depends on its place. `inside` are the link addresses of the image with its end;
-/// `offset_of` maps the address of `n` bytes to their offset in the image.
+/// What of a kernel moves, by link addresses, both with their ends: linkers place labels there.
+pub(super) struct Movable {
+    /// Text, constants and initialisers.
+    pub image: RangeInclusive<u32>,
+    /// Data in local RAM, if there is any.
+    pub local: Option<RangeInclusive<u32>>,
+}
+
+impl Movable {
+    fn slope(&self, symbol: u32) -> Slope {
+        let local = self.local.as_ref().is_some_and(|local| local.contains(&symbol));
+        Slope { image: self.image.contains(&symbol).into(), local: local.into() }
+    }
+}
+
+/// Reads the relocations of a kernel and keeps what depends on its place. `offset_of` maps the address of `n` bytes to their offset in
+/// the image.
 pub(super) fn collect(
     elf: &Elf,
     image: &[u8],
-    inside: RangeInclusive<u32>,
+    movable: &Movable,
     offset_of: impl Fn(u32, usize) -> Option<usize>,
 ) -> Result<Vec<Fix>, ElfError> {
-    let relocs = read(elf, &inside)?;
+    let relocs = read(elf, movable)?;
     let highs: HashMap<u32, &Reloc> =
         relocs.iter().filter(|r| r.r_type == R_RISCV_PCREL_HI20).map(|r| (r.at, r)).collect();
     let mut fixes = Vec::new();
-    // Sums of labels: by place, the number of added less subtracted labels that move.
-    let mut sums: BTreeMap<u32, i32> = BTreeMap::new();
+    // Sums of labels: by place, the sum of what the added labels move with, less that of the subtracted ones.
+    let mut sums: BTreeMap<u32, Slope> = BTreeMap::new();
     for r in &relocs {
         let field = || format!("relocation {} at {:#x}", name(r.r_type), r.at);
-        let absolute = i32::from(r.moves);
-        let relative = i32::from(r.moves) - 1;
+        let (absolute, relative) = (r.moves, r.moves.relative());
         let pc_relative = r.target.wrapping_sub(r.at);
         let (form, value, slope) = match r.r_type {
             R_RISCV_NONE | R_RISCV_RELAX | R_RISCV_ALIGN => continue,
@@ -263,14 +308,16 @@ pub(super) fn collect(
                 };
                 let store = r.r_type == R_RISCV_PCREL_LO12_S;
                 let form = if store { Form::LoS } else { Form::LoI };
-                (form, high.target.wrapping_sub(high.at), i32::from(high.moves) - 1)
+                (form, high.target.wrapping_sub(high.at), high.moves.relative())
             }
             R_RISCV_ADD32 => {
-                *sums.entry(r.at).or_default() += absolute;
+                let sum = sums.entry(r.at).or_default();
+                *sum = sum.plus(absolute, 1);
                 continue;
             }
             R_RISCV_SUB32 => {
-                *sums.entry(r.at).or_default() -= absolute;
+                let sum = sums.entry(r.at).or_default();
+                *sum = sum.plus(absolute, -1);
                 continue;
             }
             _ => return Err(ElfError::new(elf.file, field(), name(r.r_type), ACCEPTED)),
@@ -282,11 +329,11 @@ pub(super) fn collect(
             let found = format!("{:#010x}, which does not refer to {value:#x}", word(image, at));
             return Err(ElfError::new(elf.file, field(), found, "what the relocation says (link with --no-relax)"));
         }
-        if slope != 0 {
+        if slope != Slope::default() {
             fixes.push(Fix { at, form, value, slope });
         }
     }
-    for (address, slope) in sums.into_iter().filter(|&(_, slope)| slope != 0) {
+    for (address, slope) in sums.into_iter().filter(|&(_, slope)| slope != Slope::default()) {
         let Some(at) = offset_of(address, 4) else {
             let field = format!("relocation R_RISCV_ADD32 at {address:#x}");
             return Err(ElfError::new(elf.file, field, "a place outside the image", "a place inside a segment"));
@@ -297,7 +344,7 @@ pub(super) fn collect(
 }
 
 /// All relocations of sections that are loaded.
-fn read(elf: &Elf, inside: &RangeInclusive<u32>) -> Result<Vec<Reloc>, ElfError> {
+fn read(elf: &Elf, movable: &Movable) -> Result<Vec<Reloc>, ElfError> {
     let bad = |what: &str, e: object::Error| ElfError::new(elf.file, what, e, "a readable table");
     let file = ElfFile32::<LittleEndian>::parse(elf.data).map_err(|e| bad("sections", e))?;
     require(elf, &file)?;
@@ -323,7 +370,7 @@ fn read(elf: &Elf, inside: &RangeInclusive<u32>) -> Result<Vec<Reloc>, ElfError>
                 _ => (0, true),
             };
             let target = symbol.wrapping_add(reloc.addend() as u32);
-            let moves = !is_absolute && inside.contains(&symbol);
+            let moves = if is_absolute { Slope::default() } else { movable.slope(symbol) };
             out.push(Reloc { r_type, at, target, symbol, moves });
         }
     }

@@ -70,6 +70,14 @@ pub(super) fn locate(elf: &[u8], pc: u32) -> SourceLocation {
     SourceLocation { frames }
 }
 
+/// The address of the symbol called `name`; of several, any.
+pub(super) fn address_of(elf: &[u8], name: &str) -> Option<u32> {
+    let file = object::File::parse(elf).ok()?;
+    let symbol = file.symbols().find(|s| s.name_bytes() == Ok(name.as_bytes()))?;
+    // Addresses of a 32-bit file.
+    Some(symbol.address() as u32)
+}
+
 /// The function symbol whose range holds `pc`.
 fn symbol_of(file: &object::File, pc: u32) -> Option<String> {
     let pc = u64::from(pc);

@@ -1,7 +1,7 @@
 //! Hand-made files: what is refused, and what moves.
 
 use super::*;
-use tilework_abi::l1::WORKER;
+use tilework_abi::l1::{MemoryMap, WORKER};
 use tilework_abi::tensix::{LOCAL_BASE, Processor};
 
 /// Link address of the text.
@@ -90,7 +90,7 @@ impl Made {
     }
     /// The words of the image at `base`.
     fn moved(&self, base: u32) -> Vec<u32> {
-        let image = self.kernel().unwrap().relocate(base).unwrap();
+        let image = self.kernel().unwrap().relocate(base, &WORKER).unwrap();
         image.chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect()
     }
 }
@@ -127,6 +127,70 @@ fn absolute_references_to_the_text_move_and_those_to_local_ram_stay() {
     assert_eq!(made.moved(TO), [0x0000_8537, 0x3105_0513, 0xFFB0_05B7, 0x40A5_A223, 0x0000_8310]);
     // 0x8810 rounds up: %hi 0x9, %lo -0x7F0.
     assert_eq!(made.moved(0x8800)[..2], [0x0000_9537, 0x8105_0513]);
+}
+
+#[test]
+fn local_data_moves_behind_that_of_the_firmware() {
+    // lui a1, %hi(LOCAL+0x404); sw a0, %lo(a1); auipc a0, LOCAL+0x400 - here; addi a0, a0; .word LOCAL+0x400; .word CSR
+    let here = TEXT + 8;
+    let far = (LOCAL_BASE + 0x400).wrapping_sub(here);
+    let hi = far.wrapping_add(0x800) & 0xFFFF_F000;
+    let words = [0xFFB0_05B7, 0x40A5_A223, hi | 0x517, far << 20 | 0x0005_0513, LOCAL_BASE + 0x400, LOCAL_BASE + 0x404];
+    let mut made = Made::text(&words)
+        .symbol(LOCAL_BASE + 0x404, 2)
+        .symbol(LOCAL_BASE + 0x400, 2)
+        .symbol(here, 1)
+        .symbol(LOCAL_BASE + 0x404, ABSOLUTE)
+        .reloc(0, R_HI20, 1, 0)
+        .reloc(4, R_LO12_S, 1, 0)
+        .reloc(8, R_PCREL_HI20, 2, 0)
+        .reloc(12, R_PCREL_LO12_I, 3, 0)
+        .reloc(16, R_32, 2, 0)
+        .reloc(20, R_32, 4, 0);
+    made.loads.push((LOCAL_BASE + 0x400, TEXT + 24, vec![1, 2, 3, 4], 0x800, 6));
+    let kernel = made.kernel().unwrap();
+    let moved = |behind: u32| {
+        let mut map = WORKER;
+        map.kernel_local[Processor::Brisc.index()] = LOCAL_BASE + behind;
+        let image = kernel.relocate(TO, &map).map_err(|e| e.to_string())?;
+        Ok::<_, String>(image.chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect::<Vec<u32>>())
+    };
+    // Firmware that needs less than its share leaves the data where it is linked.
+    assert_eq!(moved(0x40).unwrap(), moved(0x400).unwrap());
+    // 0x828 is rounded up to 0x830: the data moves by 0x430. %hi(0xFFB00834) is 0xFFB01, %lo is -0x7CC.
+    let words = moved(0x828).unwrap();
+    assert_eq!(words[..2], [0xFFB0_15B7, 0x82A5_AA23]);
+    let reached = (TO + 8).wrapping_add(words[2] & 0xFFFF_F000).wrapping_add((words[3] as i32 >> 20) as u32);
+    assert_eq!(reached, LOCAL_BASE + 0x830);
+    assert_eq!(words[4..], [LOCAL_BASE + 0x830, LOCAL_BASE + 0x404, 0x0403_0201], "an absolute symbol is another's");
+    // 0x800 bytes from 0x1000 on end where the stack begins.
+    assert!(moved(0x1000).is_ok());
+    assert_eq!(
+        moved(0x1001).unwrap_err(),
+        "k.elf: local data: found 2048 bytes behind the firmware's data, which ends at 0xffb01001, expected an end at or below \
+         0xffb01800, where the stack begins"
+    );
+}
+
+#[test]
+fn the_loader_tells_a_kernel_where_the_mailbox_is_and_which_core_it_runs_on() {
+    let image = |map: &MemoryMap, p| {
+        let elf = crate::prebuilt::kernel_elf("spin").unwrap();
+        KernelImage::load("spin", elf, p).unwrap().relocate(TEXT, map).unwrap()
+    };
+    let linked = image(&WORKER, Processor::Brisc);
+    let words = |image: &[u8]| -> Vec<u32> {
+        image.chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect()
+    };
+    // The addresses of facts, "Worker L1".
+    let binding = [0x6C, 0x70, 0x370, 0x112B0, 8, 0];
+    let at = words(&linked).windows(6).position(|w| w == binding).unwrap();
+    let other = MemoryMap { mailbox: 0x80, launch: 0x90, go: 0x400, bank_table: 0x12000, cb_stream: 0, ..WORKER };
+    let moved = words(&image(&other, Processor::Trisc1));
+    assert_eq!(moved[at..at + 6], [0x8C, 0x90, 0x400, 0x12000, 0, 3]);
+    let mut expected = words(&linked);
+    expected[at..at + 6].copy_from_slice(&moved[at..at + 6]);
+    assert_eq!(moved, expected, "nothing else depends on the map");
 }
 
 #[test]
@@ -167,7 +231,7 @@ fn a_call_of_a_fixed_function_is_adjusted_and_refused_out_of_reach() {
     let jal = (v >> 20 & 1) << 31 | (v >> 1 & 0x3FF) << 21 | (v >> 11 & 1) << 20 | (v >> 12 & 0xFF) << 12 | 0x6F;
     let made = Made::text(&[jal]).symbol(0x3840, ABSOLUTE).reloc(0, R_JAL, 1, 0);
     assert_eq!(made.moved(TEXT), [jal]);
-    let error = made.kernel().unwrap().relocate(0x11_0000).unwrap_err().to_string();
+    let error = made.kernel().unwrap().relocate(0x11_0000, &WORKER).unwrap_err().to_string();
     assert_eq!(
         error,
         "k.elf: reference at 0x10000: found a placement at 0x110000, expected one within reach of its target"
@@ -227,7 +291,7 @@ fn initialisers_follow_the_text() {
     let mut made = Made::text(&[0x13, 0x13]);
     made.loads.push((LOCAL_BASE + 0x400, TEXT + 8, vec![1, 2, 3, 4], 100, 6));
     let image = made.kernel().unwrap();
-    assert_eq!(image.relocate(TO).unwrap(), [0x13, 0, 0, 0, 0x13, 0, 0, 0, 1, 2, 3, 4]);
+    assert_eq!(image.relocate(TO, &WORKER).unwrap(), [0x13, 0, 0, 0, 0x13, 0, 0, 0, 1, 2, 3, 4]);
     // Without a place in the image they would be lost.
     made.loads[1].1 = LOCAL_BASE + 0x400;
     let error = made.kernel().unwrap_err().to_string();
@@ -315,7 +379,7 @@ fn the_prebuilt_images_load_and_know_their_names() {
     }
     for (name, elf) in crate::prebuilt::KERNELS {
         let kernel = KernelImage::load(name, elf, Processor::Brisc).unwrap();
-        assert_eq!(kernel.relocate(kernel.link_base()).unwrap().len() as u32, kernel.size(), "{name}");
+        assert_eq!(kernel.relocate(kernel.link_base(), &WORKER).unwrap().len() as u32, kernel.size(), "{name}");
     }
     let kernels = crate::prebuilt::cq_kernels().unwrap();
     let at = kernels.dispatch.locate(0x9000, 0x9000).unwrap();

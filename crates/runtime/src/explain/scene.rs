@@ -257,10 +257,10 @@ impl Scene<'_> {
         watched.chain(blocked).map(name).collect()
     }
 
-    /// The whole go message when a core looks at a byte of it.
+    /// The whole word when a core looks at a byte of its go message or of the subordinates' states.
     fn whole_word(&self, tile: NocXy, address: u32, value: u32) -> u32 {
-        let go = self.map.go;
-        if address > go && address < go + 4 { self.peek(tile, go).unwrap_or(value) } else { value }
+        let whole = [self.map.go, self.map.subordinate_sync()].into_iter().find(|w| (*w..w + 4).contains(&address));
+        whole.and_then(|word| self.peek(tile, word)).unwrap_or(value)
     }
 
     /// Follows who waits for whom from the host on.

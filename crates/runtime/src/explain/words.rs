@@ -5,8 +5,8 @@ use super::scene::{Scene, TileKind};
 use std::ops::Range;
 use tilework_abi::cq::layout::{DONE_STREAM, SEMAPHORE_OFFSET, SemaphoreId, WORKER_SEMS, dispatch_core, prefetch_core};
 use tilework_abi::cq::status::{self, decode_error};
-use tilework_abi::l1::{self, mailbox};
-use tilework_abi::msg::{RUN_DONE, RUN_GO};
+use tilework_abi::l1;
+use tilework_abi::msg::{LAUNCH_MSG_BYTES, RUN_DONE, RUN_GO};
 use tilework_abi::noc::{self, NocXy};
 use tilework_abi::tensix::{self, L1_SIZE, Processor};
 use tilework_abi::{L1_ALIGN, cb, stream};
@@ -88,9 +88,17 @@ impl Scene<'_> {
     /// The words by which host, dispatcher and the cores of a tile start kernels.
     fn mailbox_word(&self, tile: NocXy, core: Processor, address: u32, value: u32) -> Option<Meaning> {
         let map = self.map;
-        let sync = map.mailbox + mailbox::SUBORDINATE_SYNC;
-        if address == map.go_index {
-            return Some(Meaning::of("go message index").idle(true));
+        let sync = map.subordinate_sync();
+        // Firmware that looks for work may look at these as well.
+        let launches = map.launch..map.launch + l1::LAUNCH_ENTRIES * LAUNCH_MSG_BYTES as u32;
+        let polled = match address {
+            a if a == map.go_index => Some("go message index"),
+            a if a == map.launch_rd_ptr() => Some("index of the next launch message"),
+            a if launches.contains(&a) => Some("a launch message"),
+            _ => None,
+        };
+        if let Some(what) = polled {
+            return Some(Meaning::of(what).idle(true));
         }
         if (map.go..map.go + 4 * l1::GO_ENTRIES).contains(&address) {
             let signal = value.to_le_bytes()[3];
@@ -213,18 +221,19 @@ impl Scene<'_> {
         if workers.contains(&index) && self.kind(tile) == TileKind::Dispatch {
             return self.done_stream(index, value & stream::COUNTER_MASK);
         }
-        if index >= cb::COUNT {
+        let first = self.map.cb_stream;
+        let Some(buffer) = index.checked_sub(first).filter(|&buffer| buffer < cb::COUNT) else {
             return Meaning::of(format!("a register of stream {index}"));
-        }
-        let (what, partner) = if address == cb::received_addr(index) {
-            ("pages received", cb::acked_addr(index))
-        } else if address == cb::acked_addr(index) {
-            ("pages acknowledged", cb::received_addr(index))
+        };
+        let (what, partner) = if address == cb::received_addr(first, buffer) {
+            ("pages received", cb::acked_addr(first, buffer))
+        } else if address == cb::acked_addr(first, buffer) {
+            ("pages acknowledged", cb::received_addr(first, buffer))
         } else {
             return Meaning::of(format!("a register of stream {index}"));
         };
         let role = if what == "pages received" { "producer" } else { "consumer" };
-        let what = format!("CB {index} {what} ({})", value & cb::COUNTER_MASK);
+        let what = format!("CB {buffer} {what} ({})", value & cb::COUNTER_MASK);
         // The partner is the core of the tile that waits for the other counter; failing that, any other that runs a kernel.
         let others: Vec<Processor> = self.kernels_of(tile).into_iter().filter(|&p| p != core).collect();
         let watches = |p: &&Processor| self.watches(tile, **p, partner);

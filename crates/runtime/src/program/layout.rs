@@ -234,7 +234,7 @@ impl Program {
     }
 
     /// The bytes from the circular-buffer configurations to the end of role number `role`.
-    pub(crate) fn shared_bytes(&self, layout: &Layout, role: usize) -> Result<Vec<u8>, ProgramError> {
+    pub(crate) fn shared_bytes(&self, layout: &Layout, role: usize, map: &MemoryMap) -> Result<Vec<u8>, ProgramError> {
         let placed = &layout.roles[role];
         let mut out = vec![0; (placed.end - layout.cb_offset) as usize];
         for b in &layout.cbs {
@@ -253,7 +253,7 @@ impl Program {
         for (i, kernel) in self.roles[role].kernels.iter().enumerate() {
             let Some(kernel) = kernel else { continue };
             let text = kernel
-                .relocate(layout.base + placed.text[i])
+                .relocate(layout.base + placed.text[i], map)
                 .map_err(|e| ProgramErrorKind::Kernel(e.to_string()).of(&self.name))?;
             let at = (placed.text[i] - layout.cb_offset) as usize;
             out[at..at + text.len()].copy_from_slice(&text);

@@ -167,7 +167,7 @@ proptest! {
         prop_assert!(ranges.last().is_none_or(|r| r.0 + r.1 <= WORKER.kernel_config_size));
 
         // The bytes put everything where the layout says, for every core.
-        let shared = p.shared_bytes(&layout, 0).unwrap();
+        let shared = p.shared_bytes(&layout, 0, &WORKER).unwrap();
         let word = |bytes: &[u8], at: u32| u32::from_le_bytes(bytes[at as usize..][..4].try_into().unwrap());
         let lists = |core: usize| [&unique[0], &unique[1], &unique[2]].map(|set| set[core]);
         for core in 0..3 {

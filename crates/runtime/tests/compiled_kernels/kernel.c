@@ -5,12 +5,22 @@
 
 typedef unsigned int u32;
 
-/* The beginning of tilework_abi::kernel::KernelContext. */
-struct context {
-    const volatile u32 *rta;
-};
+/* tilework_abi::kernel::Binding: the loader stores the firmware's addresses and the core here. */
+const volatile struct {
+    u32 launch_rd_ptr, launch, go, bank_table, cb_stream, processor;
+} __tilework_binding = {0x6C, 0x70, 0x370, 0x112B0, 8, 0};
 
-/* Entered by the firmware at the first byte, a0 = context, on the firmware's stack. */
+/* The run-time arguments of this core, by the launch message in use (tilework_abi::msg::LaunchMsg): the first word is the base, the offsets
+   begin at byte 22. */
+static const volatile u32 *arguments(void) {
+    u32 index = *(const volatile u32 *)__tilework_binding.launch_rd_ptr;
+    u32 launch = __tilework_binding.launch + 96 * index;
+    u32 base = *(const volatile u32 *)launch;
+    u32 offset = *(const volatile unsigned short *)(launch + 22 + 4 * __tilework_binding.processor);
+    return (const volatile u32 *)(base + offset);
+}
+
+/* Entered by the firmware at the first byte, on the firmware's stack. */
 __asm__(".section .text.start, \"ax\", @progbits\n"
         ".globl _start\n"
         "_start:\n"
@@ -63,9 +73,10 @@ static __attribute__((noinline)) u32 choose(u32 which, u32 x) {
     }
 }
 
-void kernel_main(const struct context *ctx) {
-    u32 n = ctx->rta[0];
-    volatile u32 *out = (volatile u32 *)ctx->rta[1];
+void kernel_main(void) {
+    const volatile u32 *rta = arguments();
+    u32 n = rta[0];
+    volatile u32 *out = (volatile u32 *)rta[1];
     u32 i, sum = 0;
     /* 0 to 2: what local RAM holds at the start. */
     out[0] = count;

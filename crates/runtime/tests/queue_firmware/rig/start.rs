@@ -71,7 +71,7 @@ pub(super) fn start_core(
     launch.rta_offset[0] = RtaOffset { rta: 0.into(), crta: 16.into() };
     let (mut offset, mut enables) = (KERNEL_TEXT_OFFSET, 0);
     for &(processor, kernel) in kernels {
-        let text = kernel.relocate(base + offset).unwrap();
+        let text = kernel.relocate(base + offset, &WORKER).unwrap();
         card.write(&target, (base + offset).into(), &text).unwrap();
         launch.kernel_text_offset[processor.index()] = offset.into();
         enables |= 1 << processor.index();
