@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
-use xtask::{bench, firmware};
+use xtask::{bench, diff, firmware};
 
 /// Development tasks of Tilework.
 #[derive(Parser)]
@@ -21,6 +21,11 @@ enum Task {
     Firmware(FirmwareArgs),
     /// Measure the speed of this checkout on this machine and print the table of docs/benchmarks.md.
     Bench,
+    /// Run the same random host scripts on our chip and on another library with the libttsim interface, and compare.
+    Diff(diff::DiffArgs),
+    /// Play one script of `diff`; that command starts this one.
+    #[command(hide = true)]
+    DiffChild(diff::ChildArgs),
 }
 
 #[derive(Args)]
@@ -50,6 +55,8 @@ fn task(task: Task) -> Result<()> {
         Task::Firmware(args) if args.rebuild_check => firmware::rebuild_check(&root),
         Task::Firmware(_) => firmware::build(&root),
         Task::Bench => bench::run(&root),
+        Task::Diff(args) => diff::run(&root, &args),
+        Task::DiffChild(args) => args.run(),
     }
 }
 

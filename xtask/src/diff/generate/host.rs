@@ -1,0 +1,161 @@
+//! Host accesses: configuration space, registers that keep what is written, and memory through the windows.
+
+use tilework_abi::noc::{self, init};
+use tilework_abi::{stream, tensix, tlb};
+
+use super::super::rng::Rng;
+use super::super::script::{Op, Place};
+use super::{dram, kept, look, tile, tiles, write_word};
+
+/// Host operations in parts.
+pub struct Case {
+    parts: Vec<Vec<Op>>,
+    /// Always at the end: what memory came to.
+    tail: Vec<Op>,
+}
+
+/// Clocks for writes that are on their way to arrive, before something reads what they wrote by another path.
+const SETTLE: u32 = 5000;
+
+/// Configuration words that identify the card and its BARs (PCI Local Bus Specification 3.0, figure 6-1).
+const CONFIG: [u32; 9] = [0x00, 0x08, 0x0C, 0x10, 0x14, 0x18, 0x1C, 0x20, 0x24];
+
+/// Registers of a Tensix tile that keep these bits of what is written (SoftReset.md).
+const KEEPING: [(u32, u32); 7] = [
+    (tensix::TRISC0_RESET_PC, u32::MAX),
+    (tensix::TRISC1_RESET_PC, u32::MAX),
+    (tensix::TRISC2_RESET_PC, u32::MAX),
+    (tensix::NCRISC_RESET_PC, u32::MAX),
+    (tensix::TRISC_RESET_PC_OVERRIDE, 7),
+    (tensix::NCRISC_RESET_PC_OVERRIDE, 1),
+    (tensix::DISABLE_RESET, 0x3FF),
+];
+
+/// Fields of a request initiator that keep what is written, with the bits that have a meaning (NoC/MemoryMap.md).
+const INITIATOR: [(u32, u32); 11] = [
+    (init::TARG_ADDR_LO, u32::MAX),
+    (init::TARG_ADDR_MID, u32::MAX),
+    (init::TARG_ADDR_HI, 0xFF_FFFF),
+    (init::RET_ADDR_LO, u32::MAX),
+    (init::RET_ADDR_MID, u32::MAX),
+    (init::RET_ADDR_HI, 0xFF_FFFF),
+    (init::PACKET_TAG, 0x3FFF),
+    (init::CTRL, 0x7803_E3FF),
+    (init::AT_LEN_BE, u32::MAX),
+    (init::AT_DATA, u32::MAX),
+    (init::BRCST_EXCLUDE, 0x3F_FFFF),
+];
+
+/// What identifies a NIU; the same at every power-on (NoC/MemoryMap.md).
+const IDENTITY: [u32; 4] = [noc::NODE_ID, noc::ENDPOINT_ID, noc::ID_LOGICAL, noc::NIU_CFG_0];
+
+/// NIU configuration that "is available for general use by software", all bits (NoC/MemoryMap.md: `ROUTER_CFG_2`, `ROUTER_CFG_4`).
+const GENERAL_USE: [u32; 2] = [0x10C, 0x114];
+
+impl Case {
+    /// Random registers, each written and read back, a few at a time.
+    pub fn registers(rng: &mut Rng) -> Self {
+        let at = tile(rng);
+        let parts = (0..rng.within(1..7)).map(|_| Self::register(rng, at)).collect();
+        Self { parts, tail: Vec::new() }
+    }
+
+    fn register(rng: &mut Rng, at: (u8, u8)) -> Vec<Op> {
+        let niu = noc::niu_base(rng.within(0..2));
+        let keep = |addr, value: u32| vec![write_word(at, addr, value), look(at, addr, 4)];
+        match rng.within(0..9) {
+            0 => vec![Op::Config(rng.pick(&CONFIG))],
+            1 => vec![look(at, niu + rng.pick(&IDENTITY), 4)],
+            2 => keep(niu + rng.pick(&GENERAL_USE), rng.edge()),
+            3 | 4 => {
+                let (field, mask) = rng.pick(&INITIATOR);
+                keep(niu + rng.within(0..noc::CMD_BUFS) * noc::CMD_BUF_STRIDE + field, rng.edge() & mask)
+            }
+            // The cores stay held; the other bits are the coprocessor's.
+            5 => keep(tensix::SOFT_RESET_0, tensix::SOFT_RESET_ALL_CORES | rng.word() & 0x7F_87FF),
+            6 => {
+                let reg = rng.pick(&[stream::REMOTE_DEST_BUF_START, stream::REMOTE_DEST_BUF_SIZE]);
+                keep(stream::reg_addr(rng.within(0..stream::COUNT), reg), rng.word() & 0xFFFF)
+            }
+            7 => Self::window_registers(rng),
+            _ => {
+                let (addr, mask) = rng.pick(&KEEPING);
+                keep(addr, rng.edge() & mask)
+            }
+        }
+    }
+
+    /// A window is used, which sets its registers, and they are read back.
+    fn window_registers(rng: &mut Rng) -> Vec<Op> {
+        let at = place(rng, |rng| tile(rng), 0x1000);
+        let first = tlb::REGS + tlb::REG_BYTES * u64::from(at.window);
+        let mut ops = vec![Op::Write(at, vec![0; 4])];
+        ops.extend((0..3).map(|i| Op::BarWord(first + 4 * i)));
+        ops
+    }
+
+    /// Random writes and reads of a few zones, that overlap each other, in L1 and in DRAM.
+    pub fn memory(rng: &mut Rng) -> Self {
+        let tiles = tiles(rng, 4);
+        let bank = dram(rng);
+        let zone = u64::from(rng.within(0..0x16_0000)) & !0x3F;
+        let zones: Vec<((u8, u8), u64)> = vec![
+            (tiles[0], zone),
+            (tiles[1], zone),
+            (bank, u64::from(rng.word()) & 0xFFFF_C000),
+            // Across the edge between two small windows.
+            (bank, (u64::from(rng.within(1..2000)) << 21) - 0x1000),
+        ];
+        let rect = rectangle(&tiles[2..]);
+        let mut parts = Vec::new();
+        for _ in 0..rng.within(4..24) {
+            let (target, base) = rng.pick(&zones);
+            let addr = base + u64::from(rng.within(0..0x1800));
+            let len = length(rng);
+            let mut at = place(rng, |_| target, addr);
+            parts.push(match rng.within(0..8) {
+                0 if target != bank => {
+                    (at.tile, at.end) = (rect.0, Some(rect.1));
+                    vec![Op::Write(at, rng.bytes(len as usize)), Op::Clock(SETTLE)]
+                }
+                1..=4 => vec![Op::Write(at, rng.bytes(len as usize)), Op::Clock(SETTLE)],
+                _ => vec![Op::Read(at, len)],
+            });
+        }
+        let all = zones.iter().copied().chain(tiles[2..].iter().map(|&tile| (tile, zone)));
+        let tail = all.map(|(tile, base)| Op::Read(Place::new(tile, base), 0x2400)).collect();
+        Self { parts, tail }
+    }
+
+    /// How many parts.
+    pub fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// The kept parts, one after the other.
+    pub fn script(&self, keep: &[bool]) -> Vec<Op> {
+        kept(&self.parts, keep).flatten().chain(&self.tail).cloned().collect()
+    }
+}
+
+/// A length: small ones of every alignment, words, cache lines, pages.
+fn length(rng: &mut Rng) -> u32 {
+    match rng.within(0..4) {
+        0 => rng.within(1..20),
+        1 => rng.pick(&[1, 2, 4, 8, 16, 32, 64]),
+        2 => 64 * rng.within(1..32),
+        _ => rng.within(1..0xC00),
+    }
+}
+
+/// An address through a random window in a random order.
+fn place(rng: &mut Rng, target: impl Fn(&mut Rng) -> (u8, u8), addr: u64) -> Place {
+    let window = if rng.one_in(4) { rng.within(tlb::COUNT_2M..tlb::COUNT) } else { rng.within(0..tlb::KERNEL_WINDOW) };
+    Place { tile: target(rng), end: None, addr, window, ordering: rng.within(0..3) }
+}
+
+/// The smallest rectangle around two tiles.
+fn rectangle(corners: &[(u8, u8)]) -> ((u8, u8), (u8, u8)) {
+    let [a, b] = [corners[0], corners[1]];
+    ((a.0.min(b.0), a.1.min(b.1)), (a.0.max(b.0), a.1.max(b.1)))
+}

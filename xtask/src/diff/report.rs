@@ -1,0 +1,165 @@
+//! Judging what two libraries made of a script, and telling it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::child::Played;
+use super::generate::Kind;
+use super::script::{Op, Reply};
+
+/// Operations shown before the first difference.
+const HISTORY: usize = 8;
+
+/// How a case came out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Every answer is the same.
+    Same,
+    /// The answers to operation `.0` differ.
+    Differ(usize),
+    /// Ours ended or hung at a script that the other played to its end.
+    OursRefuses(String),
+    /// The other ended at a script that ours played to its end.
+    TheirsRefuses(String),
+    /// Both ended.
+    BothRefuse(String, String),
+}
+
+impl Verdict {
+    /// Compares answers as far as both have any, then the ends.
+    pub fn of(ours: &Played, theirs: &Played) -> Self {
+        if let Some(i) = ours.replies.iter().zip(&theirs.replies).position(|(a, b)| a != b) {
+            return Self::Differ(i);
+        }
+        match (&ours.ended, &theirs.ended) {
+            (None, None) => Self::Same,
+            (Some(ours), None) => Self::OursRefuses(ours.clone()),
+            (None, Some(theirs)) => Self::TheirsRefuses(theirs.clone()),
+            (Some(ours), Some(theirs)) => Self::BothRefuse(ours.clone(), theirs.clone()),
+        }
+    }
+
+    /// Worth making small: ours is wrong, or at least alone.
+    pub const fn is_finding(&self) -> bool {
+        matches!(self, Self::Differ(_) | Self::OursRefuses(_))
+    }
+
+    /// The same kind of outcome; for refusals also the same words, numbers aside.
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::OursRefuses(a), Self::OursRefuses(b)) => without_numbers(a) == without_numbers(b),
+            (Self::Differ(_), Self::Differ(_)) => true,
+            _ => false,
+        }
+    }
+
+    const fn column(&self) -> usize {
+        match self {
+            Self::Same => 0,
+            Self::Differ(_) => 1,
+            Self::OursRefuses(_) => 2,
+            Self::TheirsRefuses(_) => 3,
+            Self::BothRefuse(..) => 4,
+        }
+    }
+}
+
+/// The words of a message without what changes from case to case, so that messages can be counted.
+fn without_numbers(message: &str) -> String {
+    let is_number = |word: &str| {
+        let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        word.starts_with(|c: char| c.is_ascii_digit()) || word.starts_with("0x")
+    };
+    let word = |word: &str| match word.split_once('=') {
+        Some((name, _)) => format!("{name}="),
+        None if is_number(word) => "#".to_owned(),
+        None => word.to_owned(),
+    };
+    message.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// The operations around the first difference with the answers of both sides.
+pub fn history(ops: &[Op], ours: &Played, theirs: &Played, at: usize) -> String {
+    let mut out = String::new();
+    for (i, op) in ops.iter().enumerate().take(at + 1).skip(at.saturating_sub(HISTORY)) {
+        let show = |played: &Played| match (played.replies.get(i), &played.ended) {
+            (Some(reply), _) => reply.to_string(),
+            (None, Some(words)) => format!("ended: {words}"),
+            (None, None) => "no answer".to_owned(),
+        };
+        let (a, b) = (show(ours), show(theirs));
+        let _ = match a == b {
+            true => writeln!(out, "  {i:4} {op} -> {a}"),
+            false => writeln!(out, "  {i:4} {op}\n         ours:   {a}\n         theirs: {b}"),
+        };
+        if let (Some(Reply::Bytes(a)), Some(Reply::Bytes(b))) = (ours.replies.get(i), theirs.replies.get(i)) {
+            let _ = write!(out, "{}", bytes_apart(a, b));
+        }
+    }
+    out
+}
+
+/// Where two readings differ: the first byte, the number of bytes, and the 16 bytes around the first on both sides.
+fn bytes_apart(a: &[u8], b: &[u8]) -> String {
+    let apart: Vec<usize> = a.iter().zip(b).enumerate().filter(|(_, (a, b))| a != b).map(|(i, _)| i).collect();
+    let (Some(&first), true) = (apart.first(), a.len() > 16) else { return String::new() };
+    let from = first & !15;
+    let part = |data: &[u8]| data[from..].iter().take(16).map(|byte| format!("{byte:02x}")).collect::<String>();
+    format!(
+        "         {} of {} bytes differ, the first at +{first:#x}; from +{from:#x}: ours {} theirs {}\n",
+        apart.len(),
+        a.len(),
+        part(a),
+        part(b)
+    )
+}
+
+/// The table of outcomes and the messages behind the refusals.
+#[derive(Default)]
+pub struct Table {
+    rows: BTreeMap<Kind, [u64; 5]>,
+    messages: BTreeMap<(&'static str, String), (u64, Kind, u64)>,
+}
+
+impl Table {
+    /// Counts a case.
+    pub fn count(&mut self, kind: Kind, seed: u64, verdict: &Verdict) {
+        self.rows.entry(kind).or_default()[verdict.column()] += 1;
+        let mut say = |who, words: &str| {
+            let entry = self.messages.entry((who, without_numbers(words))).or_insert((0, kind, seed));
+            entry.0 += 1;
+        };
+        match verdict {
+            Verdict::Same | Verdict::Differ(_) => {}
+            Verdict::OursRefuses(words) => say("ours", words),
+            Verdict::TheirsRefuses(words) => say("theirs", words),
+            Verdict::BothRefuse(ours, theirs) => {
+                say("ours, as theirs", ours);
+                say("theirs, as ours", theirs);
+            }
+        }
+    }
+
+    /// Cases in which ours is wrong or alone.
+    pub fn findings(&self) -> u64 {
+        self.rows.values().map(|row| row[1] + row[2]).sum()
+    }
+}
+
+impl std::fmt::Display for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "| kind | cases | same | differ | only ours refuses | only theirs refuses | both refuse |")?;
+        writeln!(f, "|---|---:|---:|---:|---:|---:|---:|")?;
+        for (kind, row) in &self.rows {
+            write!(f, "| {} | {} |", kind.name(), row.iter().sum::<u64>())?;
+            for count in row {
+                write!(f, " {count} |")?;
+            }
+            writeln!(f)?;
+        }
+        for ((who, words), (count, kind, seed)) in &self.messages {
+            writeln!(f, "{count} times {who}: {words}\n    first: --only {} --seed {seed} --cases 1", kind.name())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,203 @@
+//! The client's side of the libttsim interface: loads a shared object and drives the chip behind it.
+//!
+//! Follows `docs/libttsim_api.md` of the public repository `tenstorrent/ttsim` (the ten entry points) and, for the windows,
+//! [`tilework_abi::tlb`]. Nothing here knows which library answers, so the differential rig and the benchmarks ask both sides in the same
+//! words. The interface is a process-wide singleton: one [`Client`] to a process.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, c_void};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context, Result, ensure};
+use libloading::Library;
+use tilework_abi::noc::NocXy;
+use tilework_abi::tlb::{self, Window, WindowSize};
+
+/// PCI vendor of Tenstorrent and device of Blackhole, as config word 0 shows them (tt-umd `blackhole_implementation.hpp`, tt-kmd).
+pub const PCI_ID: u32 = 0xB140_1E52;
+
+type ReadCallback = extern "C" fn(u64, *mut c_void, u32);
+type WriteCallback = extern "C" fn(u64, *const c_void, u32);
+
+/// Host memory that the device reaches by DMA, from address zero.
+static HOST: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+/// The host memory; a poisoned lock is no reason to lose it.
+fn host() -> MutexGuard<'static, Vec<u8>> {
+    HOST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The part of host memory that a DMA transfer means, if all of it is there.
+fn host_range(at: u64, len: u32, size: usize) -> Option<std::ops::Range<usize>> {
+    let start = usize::try_from(at).ok()?;
+    let end = start.checked_add(usize::try_from(len).ok()?)?;
+    (end <= size).then_some(start..end)
+}
+
+extern "C" fn dma_read(at: u64, out: *mut c_void, len: u32) {
+    let host = host();
+    // SAFETY: the library passes a buffer of `len` bytes, as its interface says.
+    let out = unsafe { std::slice::from_raw_parts_mut(out.cast::<u8>(), len as usize) };
+    match host_range(at, len, host.len()) {
+        Some(range) => out.copy_from_slice(&host[range]),
+        None => out.fill(0xFF), // what a root complex answers for an address that nobody has
+    }
+}
+
+extern "C" fn dma_write(at: u64, data: *const c_void, len: u32) {
+    let mut host = host();
+    // SAFETY: as above.
+    let data = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), len as usize) };
+    if let Some(range) = host_range(at, len, host.len()) {
+        host[range].copy_from_slice(data);
+    }
+}
+
+/// A loaded library with the chip initialised.
+pub struct Client {
+    exit: extern "C" fn(),
+    config_rd32: extern "C" fn(u32, u32) -> u32,
+    mem_rd: extern "C" fn(u64, *mut c_void, u32),
+    mem_wr: extern "C" fn(u64, *const c_void, u32),
+    clock: extern "C" fn(u32),
+    /// Physical addresses of BAR0, BAR2 and BAR4.
+    bars: [u64; 3],
+    /// What each window shows now, as its register words.
+    windows: HashMap<u32, [u32; 3]>,
+    /// Keeps the code loaded.
+    _library: Library,
+}
+
+impl Client {
+    /// Loads `library`, gives it `host_bytes` of host memory and starts the chip.
+    ///
+    /// # Errors
+    /// A file that is not such a library, or a chip that is not a Blackhole.
+    pub fn open(library: &OsStr, host_bytes: usize) -> Result<Self> {
+        *host() = vec![0; host_bytes];
+        // SAFETY: loading runs the library's initialisers; the caller chose it to be run.
+        let loaded =
+            unsafe { Library::new(library) }.with_context(|| format!("{} cannot be loaded", library.display()))?;
+        macro_rules! entry {
+            ($name:literal as $kind:ty) => {{
+                // SAFETY: the symbol has this signature by the interface's document.
+                let symbol = unsafe { loaded.get::<$kind>(concat!("libttsim_", $name).as_bytes()) };
+                *symbol.with_context(|| format!("{} has no libttsim_{}", library.display(), $name))?
+            }};
+        }
+        let init = entry!("init" as extern "C" fn());
+        let set_callbacks = entry!("set_pci_dma_mem_callbacks" as extern "C" fn(ReadCallback, WriteCallback));
+        let mut client = Self {
+            exit: entry!("exit" as extern "C" fn()),
+            config_rd32: entry!("pci_config_rd32" as extern "C" fn(u32, u32) -> u32),
+            mem_rd: entry!("pci_mem_rd_bytes" as extern "C" fn(u64, *mut c_void, u32)),
+            mem_wr: entry!("pci_mem_wr_bytes" as extern "C" fn(u64, *const c_void, u32)),
+            clock: entry!("clock" as extern "C" fn(u32)),
+            bars: [0; 3],
+            windows: HashMap::new(),
+            _library: loaded,
+        };
+        set_callbacks(dma_read, dma_write);
+        init();
+        let id = client.config(0);
+        ensure!(id == PCI_ID, "{} is no Blackhole: PCI id {id:#010x}", library.display());
+        client.bars =
+            [0x10, 0x18, 0x20].map(|at| (u64::from(client.config(at + 4)) << 32 | u64::from(client.config(at))) & !0xF);
+        Ok(client)
+    }
+
+    /// Reads a word of configuration space of device 0.
+    pub fn config(&self, offset: u32) -> u32 {
+        (self.config_rd32)(0, offset)
+    }
+
+    /// Lets the chip run `n` clocks.
+    pub fn clock(&self, n: u32) {
+        (self.clock)(n);
+    }
+
+    /// Reads from BAR0, BAR2 or BAR4 (`bar` 0, 1, 2).
+    pub fn bar_read(&self, bar: usize, offset: u64, out: &mut [u8]) {
+        (self.mem_rd)(self.bars[bar] + offset, out.as_mut_ptr().cast(), out.len() as u32);
+    }
+
+    /// Writes to BAR0, BAR2 or BAR4 (`bar` 0, 1, 2).
+    pub fn bar_write(&self, bar: usize, offset: u64, data: &[u8]) {
+        (self.mem_wr)(self.bars[bar] + offset, data.as_ptr().cast(), data.len() as u32);
+    }
+
+    /// Makes window `index` show `window`, unless it does; returns the BAR and the offset of its first byte.
+    pub fn map(&mut self, index: u32, window: Window) -> (usize, u64) {
+        let size = WindowSize::of_window(index);
+        let words = window.encode(size);
+        if self.windows.insert(index, words) != Some(words) {
+            for (word, at) in words.into_iter().zip((0..).step_by(4)) {
+                let offset = tlb::REGS + tlb::REG_BYTES * u64::from(index) + at;
+                self.bar_write(0, offset, &word.to_le_bytes());
+            }
+        }
+        (if size == WindowSize::Small { 0 } else { 2 }, tlb::window_offset(index))
+    }
+
+    /// Writes to a tile, or to a rectangle of tiles, through window `index`, as many times over as the window is too small.
+    pub fn write(&mut self, index: u32, to: Window, addr: u64, data: &[u8]) {
+        let size = WindowSize::of_window(index).bytes();
+        let (mut addr, mut rest) = (addr, data);
+        while !rest.is_empty() {
+            let offset = addr % size;
+            let (now, later) = rest.split_at(rest.len().min((size - offset) as usize));
+            let (bar, base) = self.map(index, Window { address: addr - offset, ..to });
+            self.bar_write(bar, base + offset, now);
+            (addr, rest) = (addr + now.len() as u64, later);
+        }
+    }
+
+    /// Reads from a tile through window `index`, as many times over as the window is too small.
+    pub fn read(&mut self, index: u32, from: Window, addr: u64, out: &mut [u8]) {
+        let size = WindowSize::of_window(index).bytes();
+        let (mut addr, mut rest) = (addr, out);
+        while !rest.is_empty() {
+            let offset = addr % size;
+            let (now, later) = rest.split_at_mut(rest.len().min((size - offset) as usize));
+            let (bar, base) = self.map(index, Window { address: addr - offset, ..from });
+            self.bar_read(bar, base + offset, now);
+            (addr, rest) = (addr + now.len() as u64, later);
+        }
+    }
+
+    /// Writes a word of a tile, in strict order, through window [`WINDOW`].
+    pub fn write_word(&mut self, tile: NocXy, addr: u32, value: u32) {
+        self.write(WINDOW, strict(tile), u64::from(addr), &value.to_le_bytes());
+    }
+
+    /// Reads a word of a tile, in strict order, through window [`WINDOW`].
+    pub fn read_word(&mut self, tile: NocXy, addr: u32) -> u32 {
+        let mut word = [0; 4];
+        self.read(WINDOW, strict(tile), u64::from(addr), &mut word);
+        u32::from_le_bytes(word)
+    }
+
+    /// Reads host memory.
+    pub fn host_read(at: usize, out: &mut [u8]) {
+        out.copy_from_slice(&host()[at..at + out.len()]);
+    }
+
+    /// Writes host memory.
+    pub fn host_write(at: usize, data: &[u8]) {
+        host()[at..at + data.len()].copy_from_slice(data);
+    }
+}
+
+/// The window of the plain accessors: any but the kernel driver's own.
+pub const WINDOW: u32 = 180;
+
+/// A window onto `tile` in strict order.
+pub const fn strict(tile: NocXy) -> Window {
+    Window { ordering: Some(tlb::Ordering::Strict), ..Window::unicast(tile, 0) }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        (self.exit)();
+    }
+}
