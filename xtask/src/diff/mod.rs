@@ -7,6 +7,7 @@
 mod asm;
 mod child;
 mod generate;
+mod known;
 mod report;
 mod rng;
 mod script;
@@ -22,7 +23,7 @@ pub use generate::Kind;
 
 use child::Played;
 use generate::Case;
-use report::{Table, Verdict, history};
+use report::{Table, Verdict, history, judge};
 use script::Op;
 
 /// How many scripts may be tried to make one case small.
@@ -89,7 +90,7 @@ pub fn run(root: &Path, args: &DiffArgs) -> Result<()> {
             let case = Case::new(kind, seed);
             let keep = vec![true; case.parts()];
             let outcome = pair.play(case.script(&keep))?;
-            table.count(kind, seed, &outcome.verdict);
+            table.count(kind, seed, &outcome.verdict, &outcome.known);
             if args.verbose {
                 print!("{}", history(&outcome.ops, &outcome.ours, &outcome.theirs, outcome.ops.len()));
             }
@@ -122,14 +123,16 @@ struct Outcome {
     ours: Played,
     theirs: Played,
     verdict: Verdict,
+    /// Reasons of the known differences met on the way.
+    known: Vec<&'static str>,
 }
 
 impl Pair {
     fn play(&self, ops: Vec<Op>) -> Result<Outcome> {
         let ours = child::watch(&self.ours, &ops, self.dir.path())?;
         let theirs = child::watch(&self.theirs, &ops, self.dir.path())?;
-        let verdict = Verdict::of(&ours, &theirs);
-        Ok(Outcome { ops, ours, theirs, verdict })
+        let (verdict, known) = judge(&ops, &ours, &theirs);
+        Ok(Outcome { ops, ours, theirs, verdict, known })
     }
 
     /// Leaves out what is not needed for the same kind of outcome: halves, quarters, and so on down to single parts.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::child::Played;
 use super::generate::Kind;
+use super::known;
 use super::script::{Op, Reply};
 
 /// Operations shown before the first difference.
@@ -13,7 +14,7 @@ const HISTORY: usize = 8;
 /// How a case came out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Every answer is the same.
+    /// Every answer is the same, or differs in a way that is known.
     Same,
     /// The answers to operation `.0` differ.
     Differ(usize),
@@ -25,20 +26,25 @@ pub enum Verdict {
     BothRefuse(String, String),
 }
 
-impl Verdict {
-    /// Compares answers as far as both have any, then the ends.
-    pub fn of(ours: &Played, theirs: &Played) -> Self {
-        if let Some(i) = ours.replies.iter().zip(&theirs.replies).position(|(a, b)| a != b) {
-            return Self::Differ(i);
-        }
-        match (&ours.ended, &theirs.ended) {
-            (None, None) => Self::Same,
-            (Some(ours), None) => Self::OursRefuses(ours.clone()),
-            (None, Some(theirs)) => Self::TheirsRefuses(theirs.clone()),
-            (Some(ours), Some(theirs)) => Self::BothRefuse(ours.clone(), theirs.clone()),
+/// Compares answers as far as both have any, then the ends. Known differences do not end the comparison; their reasons come along.
+pub fn judge(ops: &[Op], ours: &Played, theirs: &Played) -> (Verdict, Vec<&'static str>) {
+    let mut reasons = Vec::new();
+    for (i, (a, b)) in ours.replies.iter().zip(&theirs.replies).enumerate().filter(|(_, (a, b))| a != b) {
+        match known::find(&ops[i], a, b) {
+            Some(known) => reasons.push(known.reason),
+            None => return (Verdict::Differ(i), reasons),
         }
     }
+    let verdict = match (&ours.ended, &theirs.ended) {
+        (None, None) => Verdict::Same,
+        (Some(ours), None) => Verdict::OursRefuses(ours.clone()),
+        (None, Some(theirs)) => Verdict::TheirsRefuses(theirs.clone()),
+        (Some(ours), Some(theirs)) => Verdict::BothRefuse(ours.clone(), theirs.clone()),
+    };
+    (verdict, reasons)
+}
 
+impl Verdict {
     /// Worth making small: ours is wrong, or at least alone.
     pub const fn is_finding(&self) -> bool {
         matches!(self, Self::Differ(_) | Self::OursRefuses(_))
@@ -123,12 +129,15 @@ pub struct Table {
 
 impl Table {
     /// Counts a case.
-    pub fn count(&mut self, kind: Kind, seed: u64, verdict: &Verdict) {
+    pub fn count(&mut self, kind: Kind, seed: u64, verdict: &Verdict, known: &[&'static str]) {
         self.rows.entry(kind).or_default()[verdict.column()] += 1;
         let mut say = |who, words: &str| {
             let entry = self.messages.entry((who, without_numbers(words))).or_insert((0, kind, seed));
             entry.0 += 1;
         };
+        for reason in known {
+            say("known", reason);
+        }
         match verdict {
             Verdict::Same | Verdict::Differ(_) => {}
             Verdict::OursRefuses(words) => say("ours", words),
@@ -161,5 +170,80 @@ impl std::fmt::Display for Table {
             writeln!(f, "{count} times {who}: {words}\n    first: --only {} --seed {seed} --cases 1", kind.name())?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::generate::Case;
+    use super::super::script::Place;
+    use super::*;
+
+    fn read(addr: u64) -> Op {
+        Op::Read(Place::new((1, 2), addr), 4)
+    }
+    fn played(answers: &[[u8; 4]], ended: Option<&str>) -> Played {
+        Played {
+            replies: answers.iter().map(|word| Reply::Bytes(word.to_vec())).collect(),
+            ended: ended.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn the_first_difference_counts_and_a_known_one_does_not() {
+        let ops = [read(0x10), read(0xFFB2_0100), read(0x20)];
+        let ours = played(&[[1; 4], [0, 0x40, 0, 0], [2; 4]], None);
+        let theirs = played(&[[1; 4], [0; 4], [3; 4]], None);
+        let (verdict, known) = judge(&ops, &ours, &theirs);
+        assert_eq!(verdict, Verdict::Differ(2));
+        assert_eq!(known.len(), 1);
+        // The other way round it is not the known difference.
+        assert_eq!(judge(&ops, &theirs, &ours).0, Verdict::Differ(1));
+    }
+
+    #[test]
+    fn an_end_before_the_script_is_a_refusal_of_that_side() {
+        let ops = [read(0), read(4)];
+        let (whole, half) = (played(&[[1; 4], [2; 4]], None), played(&[[1; 4]], Some("no")));
+        assert_eq!(judge(&ops, &whole, &half).0, Verdict::TheirsRefuses("no".into()));
+        assert_eq!(judge(&ops, &half, &whole).0, Verdict::OursRefuses("no".into()));
+        assert_eq!(judge(&ops, &half, &half).0, Verdict::BothRefuse("no".into(), "no".into()));
+    }
+
+    #[test]
+    fn messages_that_differ_in_numbers_are_one() {
+        let a = without_numbers("[17] ERROR: bar0: offset=0x1fc0081c size=4");
+        assert_eq!(a, without_numbers("[0] ERROR: bar0: offset=0x1fc00004 size=8"));
+        assert_ne!(a, without_numbers("[0] ERROR: bar4: offset=0x1fc00004 size=8"));
+    }
+
+    #[test]
+    fn a_seed_is_a_case_and_parts_can_be_left_out() {
+        for kind in Kind::ALL {
+            let scripts: Vec<_> = (0..20)
+                .map(|seed| {
+                    let case = Case::new(kind, seed);
+                    let all = vec![true; case.parts()];
+                    assert_eq!(case.script(&all), Case::new(kind, seed).script(&all));
+                    assert!(case.script(&vec![false; case.parts()]) != case.script(&all), "{} {seed}", kind.name());
+                    case.script(&all)
+                })
+                .collect();
+            assert!((1..20).all(|seed| scripts[seed] != scripts[0]), "{}", kind.name());
+        }
+    }
+
+    #[test]
+    fn no_generated_program_has_a_word_that_does_not_encode() {
+        for seed in 0..200 {
+            let case = Case::new(Kind::Programs, seed);
+            for op in case.script(&vec![true; case.parts()]) {
+                // Programs start at a multiple of 0x6000 (the code) and are the only writes there of more than a word.
+                if let Op::Write(Place { addr: 0 | 0x6000 | 0xC000 | 0x1_2000 | 0x1_8000, .. }, bytes) = op {
+                    assert!(bytes.len() < 0x6000, "seed {seed}: the program runs into the next");
+                    assert!(bytes.as_chunks::<4>().0.iter().all(|word| *word != [0xFF; 4]), "seed {seed}");
+                }
+            }
+        }
     }
 }

@@ -11,17 +11,15 @@ use super::super::rng::Rng;
 use super::super::script::Op;
 use super::niu::{self, Action, Request};
 use super::noc::say_done;
-use super::{code, fill, hold, kept, look, release, tiles, wait};
+use super::{POSTED_RETURNS, RETURN_BYTES, RETURNS, code, fill, hold, kept, look, release, tiles, wait};
 
-/// Shared words of the home tile, 16 bytes apart from the next.
+/// Shared words of the home tile.
 const SHARED: u32 = 0x3_0000;
 const SHARED_WORDS: u32 = 4;
 /// Own words of the tiles, on the home tile.
 const OWN: u32 = 0x3_1000;
 /// Words of the home tile's own cores.
 const LOCAL: u32 = 0x3_2000;
-/// Old values of a tile's own word, in order.
-const RETURNS: u32 = 0x3_3000;
 /// Old values that depend on who came first.
 const IGNORED: u32 = 0x3_4000;
 
@@ -40,6 +38,8 @@ pub struct Case {
     /// Additions of the home tile's TRISCs to `LOCAL`, and exclusive ors to the next word.
     local: Vec<u32>,
     data: Vec<u8>,
+    /// Distance of two words of the same kind.
+    stride: u32,
 }
 
 impl Case {
@@ -48,25 +48,28 @@ impl Case {
         let count = rng.within(2..6) as usize;
         let tiles = tiles(rng, count);
         let home = tiles[0];
-        let widths: Vec<u32> = (0..SHARED_WORDS).map(|_| if rng.one_in(2) { 31 } else { rng.within(0..32) }).collect();
+        let rare = rng.one_in(4);
+        // With 20, the words stand at every place within 16 bytes.
+        let stride = if rare { 20 } else { 16 };
+        let widths: Vec<u32> = (0..SHARED_WORDS).map(|_| if rare { rng.within(0..32) } else { 31 }).collect();
         let steps = (0..rng.within(2..25))
             .map(|index| {
                 let tile = rng.within(0..count as u32) as usize;
                 let action = if rng.one_in(2) {
                     let word = rng.within(0..SHARED_WORDS);
-                    let on = SHARED + 20 * word;
+                    let on = SHARED + stride * word;
                     let op = niu::increment(widths[word as usize], on);
                     Action::Atomic { on: (home, on), op, data: rng.edge(), back: IGNORED + 16 * index }
                 } else {
-                    let on = OWN + 20 * tile as u32;
-                    let (op, data) = niu::atomic(rng, on);
+                    let on = OWN + stride * tile as u32;
+                    let (op, data) = niu::atomic(rng, on, rare);
                     Action::Atomic { on: (home, on), op, data, back: RETURNS + 16 * index }
                 };
                 Step { tile, request: Request::new(rng, action) }
             })
             .collect();
         let local = (0..rng.within(1..6)).map(|_| rng.word()).collect();
-        Self { home, tiles, steps, local, data: rng.bytes(0x200) }
+        Self { home, tiles, steps, local, data: rng.bytes(0x200), stride }
     }
 
     /// How many requests.
@@ -121,11 +124,14 @@ impl Case {
         ops.extend(self.tiles.iter().map(|&tile| wait(tile, Processor::Brisc)));
         ops.extend(triscs.map(|core| wait(self.home, core)));
         ops.push(Op::Clock(20_000));
-        ops.extend((0..SHARED_WORDS).map(|word| look(self.home, SHARED + 20 * word, 4)));
-        ops.extend((0..self.tiles.len() as u32).map(|tile| look(self.home, OWN + 20 * tile, 4)));
+        ops.extend((0..SHARED_WORDS).map(|word| look(self.home, SHARED + self.stride * word, 4)));
+        ops.extend((0..self.tiles.len() as u32).map(|tile| look(self.home, OWN + self.stride * tile, 4)));
         ops.extend([look(self.home, LOCAL, 4), look(self.home, LOCAL + 4, 4)]);
         ops.extend([SHARED, OWN, LOCAL].map(|base| look(self.home, base, 0x200)));
-        ops.extend(self.tiles.iter().map(|&tile| look(tile, RETURNS, 0x200)));
+        for &tile in &self.tiles {
+            ops.push(look(tile, RETURNS, RETURN_BYTES));
+            ops.push(look(tile, POSTED_RETURNS, RETURN_BYTES));
+        }
         ops
     }
 

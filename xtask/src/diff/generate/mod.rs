@@ -138,6 +138,12 @@ fn dram(rng: &mut Rng) -> (u8, u8) {
 const fn code(core: Processor) -> u32 {
     core as u32 * 0x6000
 }
+/// Where atomics of the sender's own bring back old values: not posted ones, 16 bytes for each request.
+const RETURNS: u32 = 0x3_3000;
+/// The same for posted ones, which bring nothing back.
+pub(super) const POSTED_RETURNS: u32 = 0x3_3400;
+/// Bytes of either zone.
+const RETURN_BYTES: u32 = 0x200;
 /// Word `i` says that core `i` is done.
 const DONE: u32 = 0x1_F000;
 /// What it says then; written last by the program.

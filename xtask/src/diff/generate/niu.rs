@@ -9,6 +9,7 @@ use tilework_riscv::Op as Rv;
 
 use super::super::asm::{Asm, Reg};
 use super::super::rng::Rng;
+use super::{POSTED_RETURNS, RETURNS};
 
 /// Base of the initiator; a value; another; a loop counter; base of the NIU.
 const INIT: Reg = 5;
@@ -72,6 +73,12 @@ impl Request {
     /// A random way to send `action`.
     pub fn new(rng: &mut Rng, action: Action) -> Self {
         let posted = !matches!(action, Action::Read { .. }) && rng.one_in(4);
+        let action = match action {
+            Action::Atomic { on, op, data, back } if posted && back < POSTED_RETURNS => {
+                Action::Atomic { on, op, data, back: back - RETURNS + POSTED_RETURNS }
+            }
+            other => other,
+        };
         Self {
             action,
             noc: rng.within(0..2),
@@ -120,7 +127,7 @@ impl Request {
                 Fields::new((from, own), (to, rect), len, 0)
             }
             // The whole word; for a register the mask does not count (MemoryMap.md).
-            Action::Inline { to, data } => Fields::new((to.1, xy(to.0)), (0, own), 0xF << (to.1 & 0x3C), data),
+            Action::Inline { to, data } => Fields::new((to.1, xy(to.0)), (0, own), 0xF << (to.1 & 0x1C), data),
             Action::Atomic { on, op, data, back } => Fields::new((on.1, xy(on.0)), (back, own), op, data),
         }
     }
@@ -189,10 +196,10 @@ impl Fields {
     }
 }
 
-/// A random atomic for the word at `addr`: opcode with operands, and data.
-pub fn atomic(rng: &mut Rng, addr: u32) -> (u32, u32) {
+/// A random atomic for the word at `addr`: opcode with operands, and data. Any kind if `rare`, else a plain increment.
+pub fn atomic(rng: &mut Rng, addr: u32, rare: bool) -> (u32, u32) {
     let word = addr >> 2 & 3;
-    match rng.within(0..5) {
+    match if rare { rng.within(0..5) } else { 5 } {
         // Atomics.md: the mask has a bit for each 16 bits of the 16 bytes; only this word's two are ours to change.
         0 => (atomic::SWAP << atomic::OP_SHIFT | rng.within(1..4) << (2 * word), rng.word()),
         1 => (atomic::SWAP_4B << atomic::OP_SHIFT | word, rng.word()),
@@ -200,7 +207,8 @@ pub fn atomic(rng: &mut Rng, addr: u32) -> (u32, u32) {
             let (compare, set) = (rng.within(0..4), rng.within(0..16));
             (atomic::CAS << atomic::OP_SHIFT | set << 6 | compare << 2 | word, 0)
         }
-        _ => (increment(rng.within(0..32), addr), rng.edge()),
+        3 | 4 => (increment(rng.within(0..32), addr), rng.edge()),
+        _ => (increment(31, addr), rng.edge()),
     }
 }
 
