@@ -3,5 +3,4 @@
 pub mod bench;
 pub mod diff;
 pub mod firmware;
-pub mod libttsim;
 pub mod own_library;

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::script::{Op, Place, Reply};
-use crate::libttsim::Client;
+use tilework_abi::tlb::Bar;
+use tilework_libttsim_client::Client;
 
 /// How long a child may take before it counts as hung. Cases take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -52,7 +53,7 @@ fn answer(client: &mut Client, op: &Op) -> Reply {
         Op::Config(offset) => Reply::Bytes(client.config(*offset).to_le_bytes().to_vec()),
         Op::BarWord(offset) => {
             let mut word = vec![0; 4];
-            client.bar_read(0, *offset, &mut word);
+            client.bar_read(Bar::Bar0, *offset, &mut word);
             Reply::Bytes(word)
         }
         Op::Read(at, len) => Reply::Bytes(read(at, *len)),

@@ -27,7 +27,7 @@ pub struct Place {
 impl Place {
     /// An address of one tile, through the usual window in strict order.
     pub const fn new(tile: (u8, u8), addr: u64) -> Self {
-        Self { tile, end: None, addr, window: crate::libttsim::WINDOW, ordering: 1 }
+        Self { tile, end: None, addr, window: tilework_libttsim_client::WINDOW, ordering: 1 }
     }
 
     /// What the window must show; the address is left to the client.
@@ -51,7 +51,7 @@ impl fmt::Display for Place {
             write!(f, "..({x},{y})")?;
         }
         write!(f, " {:#x}", self.addr)?;
-        if (self.window, self.ordering) != (crate::libttsim::WINDOW, 1) {
+        if (self.window, self.ordering) != (tilework_libttsim_client::WINDOW, 1) {
             write!(f, " by window {} order {}", self.window, self.ordering)?;
         }
         Ok(())

@@ -2,19 +2,35 @@
 //!
 //! Follows `docs/libttsim_api.md` of the public repository `tenstorrent/ttsim` (the ten entry points) and, for the windows,
 //! [`tilework_abi::tlb`]. Nothing here knows which library answers, so the differential rig and the benchmarks ask both sides in the same
-//! words. The interface is a process-wide singleton: one [`Client`] to a process.
+//! words. The interface is a process-wide singleton: one [`Client`] to a process at a time.
+
+#![warn(missing_docs)]
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context, Result, ensure};
 use libloading::Library;
 use tilework_abi::noc::NocXy;
-use tilework_abi::tlb::{self, Window, WindowSize};
+use tilework_abi::pci;
+use tilework_abi::tlb::{self, Bar, Window, WindowSize};
 
-/// PCI vendor of Tenstorrent and device of Blackhole, as config word 0 shows them (tt-umd `blackhole_implementation.hpp`, tt-kmd).
-pub const PCI_ID: u32 = 0xB140_1E52;
+/// Why a library cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It cannot be loaded.
+    #[error("{0} cannot be loaded")]
+    Load(String, #[source] libloading::Error),
+    /// It lacks an entry point.
+    #[error("{0} has no {1}")]
+    Missing(String, &'static str, #[source] libloading::Error),
+    /// The card behind it is another.
+    #[error("{0} is no Blackhole: config word 0 is {1:#010x}")]
+    NotBlackhole(String, u32),
+}
+
+/// Config word 0 of a Blackhole.
+pub const PCI_ID: u32 = (pci::DEVICE as u32) << 16 | pci::VENDOR as u32;
 
 type ReadCallback = extern "C" fn(u64, *mut c_void, u32);
 type WriteCallback = extern "C" fn(u64, *const c_void, u32);
@@ -55,12 +71,13 @@ extern "C" fn dma_write(at: u64, data: *const c_void, len: u32) {
 
 /// A loaded library with the chip initialised.
 pub struct Client {
+    init: extern "C" fn(),
     exit: extern "C" fn(),
     config_rd32: extern "C" fn(u32, u32) -> u32,
     mem_rd: extern "C" fn(u64, *mut c_void, u32),
     mem_wr: extern "C" fn(u64, *const c_void, u32),
     clock: extern "C" fn(u32),
-    /// Physical addresses of BAR0, BAR2 and BAR4.
+    /// Bus addresses of BAR0, BAR2 and BAR4.
     bars: [u64; 3],
     /// What each window shows now, as its register words.
     windows: HashMap<u32, [u32; 3]>,
@@ -73,26 +90,27 @@ impl Client {
     ///
     /// # Errors
     /// A file that is not such a library, or a chip that is not a Blackhole.
-    pub fn open(library: &OsStr, host_bytes: usize) -> Result<Self> {
+    pub fn open(library: &OsStr, host_bytes: usize) -> Result<Self, OpenError> {
         *host() = vec![0; host_bytes];
+        let name = library.display().to_string();
         // SAFETY: loading runs the library's initialisers; the caller chose it to be run.
-        let loaded =
-            unsafe { Library::new(library) }.with_context(|| format!("{} cannot be loaded", library.display()))?;
+        let loaded = unsafe { Library::new(library) }.map_err(|error| OpenError::Load(name.clone(), error))?;
         macro_rules! entry {
             ($name:literal as $kind:ty) => {{
                 // SAFETY: the symbol has this signature by the interface's document.
-                let symbol = unsafe { loaded.get::<$kind>(concat!("libttsim_", $name).as_bytes()) };
-                *symbol.with_context(|| format!("{} has no libttsim_{}", library.display(), $name))?
+                let symbol = unsafe { loaded.get::<$kind>($name.as_bytes()) };
+                *symbol.map_err(|error| OpenError::Missing(name.clone(), $name, error))?
             }};
         }
-        let init = entry!("init" as extern "C" fn());
-        let set_callbacks = entry!("set_pci_dma_mem_callbacks" as extern "C" fn(ReadCallback, WriteCallback));
+        let init = entry!("libttsim_init" as extern "C" fn());
+        let set_callbacks = entry!("libttsim_set_pci_dma_mem_callbacks" as extern "C" fn(ReadCallback, WriteCallback));
         let mut client = Self {
-            exit: entry!("exit" as extern "C" fn()),
-            config_rd32: entry!("pci_config_rd32" as extern "C" fn(u32, u32) -> u32),
-            mem_rd: entry!("pci_mem_rd_bytes" as extern "C" fn(u64, *mut c_void, u32)),
-            mem_wr: entry!("pci_mem_wr_bytes" as extern "C" fn(u64, *const c_void, u32)),
-            clock: entry!("clock" as extern "C" fn(u32)),
+            init,
+            exit: entry!("libttsim_exit" as extern "C" fn()),
+            config_rd32: entry!("libttsim_pci_config_rd32" as extern "C" fn(u32, u32) -> u32),
+            mem_rd: entry!("libttsim_pci_mem_rd_bytes" as extern "C" fn(u64, *mut c_void, u32)),
+            mem_wr: entry!("libttsim_pci_mem_wr_bytes" as extern "C" fn(u64, *const c_void, u32)),
+            clock: entry!("libttsim_clock" as extern "C" fn(u32)),
             bars: [0; 3],
             windows: HashMap::new(),
             _library: loaded,
@@ -100,15 +118,41 @@ impl Client {
         set_callbacks(dma_read, dma_write);
         init();
         let id = client.config(0);
-        ensure!(id == PCI_ID, "{} is no Blackhole: PCI id {id:#010x}", library.display());
-        client.bars =
-            [0x10, 0x18, 0x20].map(|at| (u64::from(client.config(at + 4)) << 32 | u64::from(client.config(at))) & !0xF);
+        if id != PCI_ID {
+            return Err(OpenError::NotBlackhole(name, id));
+        }
+        client.bars = Bar::ALL.map(|bar| {
+            let [low, high] = [0, 4].map(|at| u64::from(client.config(bar.config_offset() + at)));
+            // The low four bits say what kind of BAR it is.
+            (high << 32 | low) & !0xF
+        });
         Ok(client)
+    }
+
+    /// Powers the card off and on again.
+    pub fn restart(&mut self) {
+        (self.exit)();
+        (self.init)();
+        self.windows.clear();
+    }
+
+    /// Bus address of a BAR.
+    pub const fn bar(&self, bar: Bar) -> u64 {
+        match bar {
+            Bar::Bar0 => self.bars[0],
+            Bar::Bar2 => self.bars[1],
+            Bar::Bar4 => self.bars[2],
+        }
+    }
+
+    /// Reads a word of configuration space of any bus, device and function.
+    pub fn config_of(&self, bus_device_function: u32, offset: u32) -> u32 {
+        (self.config_rd32)(bus_device_function, offset)
     }
 
     /// Reads a word of configuration space of device 0.
     pub fn config(&self, offset: u32) -> u32 {
-        (self.config_rd32)(0, offset)
+        self.config_of(0, offset)
     }
 
     /// Lets the chip run `n` clocks.
@@ -116,27 +160,32 @@ impl Client {
         (self.clock)(n);
     }
 
-    /// Reads from BAR0, BAR2 or BAR4 (`bar` 0, 1, 2).
-    pub fn bar_read(&self, bar: usize, offset: u64, out: &mut [u8]) {
-        (self.mem_rd)(self.bars[bar] + offset, out.as_mut_ptr().cast(), out.len() as u32);
+    /// Reads from a BAR.
+    pub fn bar_read(&self, bar: Bar, offset: u64, out: &mut [u8]) {
+        self.bus_read(self.bar(bar) + offset, out);
     }
 
-    /// Writes to BAR0, BAR2 or BAR4 (`bar` 0, 1, 2).
-    pub fn bar_write(&self, bar: usize, offset: u64, data: &[u8]) {
-        (self.mem_wr)(self.bars[bar] + offset, data.as_ptr().cast(), data.len() as u32);
+    /// Writes to a BAR.
+    pub fn bar_write(&self, bar: Bar, offset: u64, data: &[u8]) {
+        (self.mem_wr)(self.bar(bar) + offset, data.as_ptr().cast(), data.len() as u32);
+    }
+
+    /// Reads from a bus address.
+    pub fn bus_read(&self, address: u64, out: &mut [u8]) {
+        (self.mem_rd)(address, out.as_mut_ptr().cast(), out.len() as u32);
     }
 
     /// Makes window `index` show `window`, unless it does; returns the BAR and the offset of its first byte.
-    pub fn map(&mut self, index: u32, window: Window) -> (usize, u64) {
+    pub fn map(&mut self, index: u32, window: Window) -> (Bar, u64) {
         let size = WindowSize::of_window(index);
         let words = window.encode(size);
         if self.windows.insert(index, words) != Some(words) {
             for (word, at) in words.into_iter().zip((0..).step_by(4)) {
                 let offset = tlb::REGS + tlb::REG_BYTES * u64::from(index) + at;
-                self.bar_write(0, offset, &word.to_le_bytes());
+                self.bar_write(Bar::Bar0, offset, &word.to_le_bytes());
             }
         }
-        (if size == WindowSize::Small { 0 } else { 2 }, tlb::window_offset(index))
+        (size.bar(), tlb::window_offset(index))
     }
 
     /// Writes to a tile, or to a rectangle of tiles, through window `index`, as many times over as the window is too small.
