@@ -45,7 +45,7 @@ impl Board {
             Self::P150 => "p150",
         }
     }
-    /// Columns that hold Tensix tiles.
+    /// Columns that hold Tensix tiles, in translated coordinates.
     pub const fn worker_columns(self) -> &'static [u8] {
         match self {
             Self::P100 => &[1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14],
@@ -82,20 +82,72 @@ impl Board {
     pub fn is_tensix(self, xy: NocXy) -> bool {
         (WORKER_Y_FIRST..=WORKER_Y_LAST).contains(&xy.y) && self.worker_columns().contains(&xy.x)
     }
-    /// The physical DRAM bank that is harvested, if any.
-    pub const fn harvested_dram(self) -> Option<u8> {
+    /// What of the board's chip is fused off, with the same units on every simulated card of a kind; real cards differ in which they are.
+    /// How many follows BlackholeA0/README.md (a p100 has no Ethernet, a p150 twelve tiles); the two Ethernet channels of a p150 are those
+    /// of the public driver's description of such a card.
+    pub const fn harvesting(self) -> Harvesting {
         match self {
-            Self::P100 => Some(7),
-            Self::P150 => None,
+            Self::P100 => Harvesting { tensix: 1 << 1 | 1 << 3, dram: 1 << 7, ethernet: Harvesting::ALL_ETHERNET },
+            Self::P150 => Harvesting { tensix: 0, dram: 0, ethernet: 1 << 5 | 1 << 8 },
         }
     }
-    /// True when the board's Ethernet tiles work (BlackholeA0/README.md: p100 has none).
-    pub const fn has_ethernet(self) -> bool {
-        matches!(self, Self::P150)
+    /// The physical DRAM bank that is harvested, if any.
+    pub const fn harvested_dram(self) -> Option<u8> {
+        self.harvesting().dram_bank()
     }
     /// The DRAM banks in logical order.
     pub const fn dram(self) -> DramMap {
         DramMap::new(self.harvested_dram())
+    }
+}
+
+/// What of a chip is fused off for yield: a set bit means gone, as in tt-umd's harvesting masks and the other way round than in the
+/// telemetry's masks of what is enabled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Harvesting {
+    /// Tensix columns, in the order of [`grid::DIE_COLUMNS`].
+    pub tensix: u16,
+    /// Physical DRAM banks.
+    pub dram: u8,
+    /// Ethernet channels.
+    pub ethernet: u16,
+}
+
+impl Harvesting {
+    /// Nothing is gone.
+    pub const NONE: Self = Self { tensix: 0, dram: 0, ethernet: 0 };
+    /// The mask of all Tensix columns.
+    pub const ALL_TENSIX: u16 = (1 << grid::DIE_COLUMNS.len()) - 1;
+    /// The mask of all Ethernet channels.
+    pub const ALL_ETHERNET: u16 = (1 << grid::ETHERNET_TILES) - 1;
+
+    /// True when the Tensix tiles in NoC 0 column `x` work.
+    pub const fn has_column(self, x: u8) -> bool {
+        let mut bit = 0;
+        while bit < grid::DIE_COLUMNS.len() {
+            if grid::DIE_COLUMNS[bit] == x {
+                return self.tensix & 1 << bit == 0;
+            }
+            bit += 1;
+        }
+        false
+    }
+    /// The NoC 0 columns whose Tensix tiles work, from left to right.
+    pub fn columns(self) -> impl Iterator<Item = u8> + Clone {
+        grid::TENSIX_COLUMNS.into_iter().filter(move |&x| self.has_column(x))
+    }
+    /// True when what stands at `site` works.
+    pub const fn has(self, x: u8, site: grid::Site) -> bool {
+        match site {
+            grid::Site::Tensix => self.has_column(x),
+            grid::Site::Dram { bank, .. } => self.dram & 1 << bank == 0,
+            grid::Site::Ethernet { channel } => self.ethernet & 1 << channel == 0,
+            _ => true,
+        }
+    }
+    /// The first DRAM bank that is gone.
+    pub const fn dram_bank(self) -> Option<u8> {
+        if self.dram == 0 { None } else { Some(self.dram.trailing_zeros() as u8) }
     }
 }
 
@@ -173,6 +225,10 @@ const _: () = {
         let (prefetch, dispatch) = (board.prefetch_core(), board.dispatch_core());
         assert!(prefetch.x == last && prefetch.y == 2 && dispatch.x == last && dispatch.y == 3);
         assert!(board.dram().count == [7, 8][i]);
+        // Translated columns are numbered as if the harvested ones came last.
+        assert!(columns.len() + board.harvesting().tensix.count_ones() as usize == grid::TENSIX_COLUMNS.len());
+        assert!(grid::ETHERNET_TILES - board.harvesting().ethernet.count_ones() as usize == [0, 12][i]);
+        assert!(board.harvesting().dram.count_ones() <= 1);
         i += 1;
     }
     assert!(PCIE.encode() == 24 << 6 | 19);

@@ -18,6 +18,8 @@ pub const DIE_COLUMNS: [u8; 14] = [1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 
 pub const ETHERNET_TILES: usize = DIE_COLUMNS.len();
 /// The row of the Ethernet tiles (tt-umd `ETH_CORES_NOC0`).
 pub const ETHERNET_ROW: u8 = 1;
+/// Bytes of an Ethernet tile's L1 (BlackholeA0/EthernetTile/README.md).
+pub const ETHERNET_L1_BYTES: u32 = 512 << 10;
 /// DRAM banks of the chip.
 pub const DRAM_BANKS: usize = 8;
 /// DRAM tiles, and so NoC ports, of one bank.

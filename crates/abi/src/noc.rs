@@ -59,6 +59,8 @@ pub const CLEAR_OUTSTANDING: u32 = 0x60;
 pub const CFG_BASE: u32 = 0x100;
 /// `NIU_CFG_0`.
 pub const NIU_CFG_0: u32 = 0x100;
+/// Tile clock disable within `NIU_CFG_0`, which firmware sets for tiles that are fused off.
+pub const NIU_CFG_0_CLOCK_OFF: u32 = 1 << 12;
 /// Coordinate translation enable within `NIU_CFG_0`.
 pub const NIU_CFG_0_TRANSLATE: u32 = 1 << 14;
 /// `ROUTER_CFG_0`.
@@ -67,8 +69,14 @@ pub const ROUTER_CFG_0: u32 = 0x104;
 pub const ROUTER_CFG_1: u32 = 0x108;
 /// `ROUTER_CFG_3`: broadcast opt-out mask of rows.
 pub const ROUTER_CFG_3: u32 = 0x110;
+/// First register of `NOC_X_ID_TRANSLATE_TABLE`.
+pub const X_TABLE: u32 = 0x118;
+/// First register of `NOC_Y_ID_TRANSLATE_TABLE`.
+pub const Y_TABLE: u32 = 0x130;
 /// `NOC_ID_LOGICAL`: the NIU's coordinates in translated space, x | y << 6.
 pub const ID_LOGICAL: u32 = 0x148;
+/// `NOC_ID_TRANSLATE_ROW_MASK`: rows in which X is not translated.
+pub const TRANSLATE_ROW_MASK: u32 = 0x154;
 /// End of the configuration registers.
 pub const CFG_END: u32 = 0x180;
 /// First status counter; counter `i` is at `COUNTERS + 4 * i`.

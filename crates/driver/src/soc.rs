@@ -8,14 +8,12 @@
 
 use std::fmt::Write;
 use tilework_abi::board::{Board, DRAM_BANK_BYTES, DRAM_BANK_PORT};
-use tilework_abi::grid::{self, DRAM_BANKS, DRAM_PORTS, Site};
+use tilework_abi::grid::{self, DRAM_BANKS, DRAM_PORTS, ETHERNET_L1_BYTES, Site};
 use tilework_abi::noc::{GRID_X, GRID_Y, NocXy};
 use tilework_abi::tensix::L1_SIZE;
 
 /// Bytes at the end of each DRAM bank that tt-metal leaves alone (its descriptor of the whole chip has views of 4 GiB less 16 MiB).
 const DRAM_RESERVED: u64 = 16 << 20;
-/// Bytes of an Ethernet tile's L1 (BlackholeA0/EthernetTile/README.md).
-const ETHERNET_L1_BYTES: u32 = 512 << 10;
 /// Places of a list on one line.
 const PER_LINE: usize = 14;
 

@@ -137,7 +137,7 @@ fn ring(chip: &mut Chip, count: usize) -> Vec<NocXy> {
 fn tiles_that_run_ahead_end_where_those_that_do_not_do() {
     type Outcome = Vec<(Vec<u8>, [u32; 2])>;
     let outcome = |parking, slice: u64, tiles: usize| -> (Outcome, u64) {
-        let mut chip = Chip::new(ChipConfig { board: Board::P100, parking }).expect("fits");
+        let mut chip = Chip::new(ChipConfig { parking, ..ChipConfig::new(Board::P100) }).expect("fits");
         let tiles = ring(&mut chip, tiles);
         for _ in 0..60_000 / slice {
             chip.run(slice).expect("no fault");

@@ -5,13 +5,14 @@
 
 use crate::arc::ArcTile;
 use crate::dram::DramBank;
-use crate::noc::{Grid, GridError, Network, Outbox, Packet, Place};
+use crate::inert::InertTiles;
+use crate::noc::{Grid, GridBuilder, GridError, Network, NodeId, Outbox, Packet, Place};
 use crate::pcie::{Bar, HostBus, Pcie};
 use crate::sched::{Scheduler, Step};
 use crate::tile::{Activity, Tile, Waiting};
 use crate::{Cycle, Fault, NEVER, Node, timing};
 use std::sync::Arc;
-use tilework_abi::board::{self, Board};
+use tilework_abi::board::{self, Board, DramMap, Harvesting};
 use tilework_abi::grid;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
@@ -21,6 +22,10 @@ use tilework_abi::tensix::Processor;
 pub struct ChipConfig {
     /// The board.
     pub board: Board,
+    /// What of its chip is fused off.
+    pub harvesting: Harvesting,
+    /// Whether the NIUs translate coordinates, as on every card as it is sold.
+    pub translation: bool,
     /// Whether polling cores sleep. Off changes nothing but the time that a run takes; it exists to show just that.
     pub parking: bool,
 }
@@ -28,7 +33,7 @@ pub struct ChipConfig {
 impl ChipConfig {
     /// The usual configuration of a board.
     pub const fn new(board: Board) -> Self {
-        Self { board, parking: true }
+        Self { board, harvesting: board.harvesting(), translation: true, parking: true }
     }
 }
 
@@ -86,6 +91,7 @@ enum Part {
     Dram(Box<DramBank>),
     Pcie(Box<Pcie>),
     Arc(Box<ArcTile>),
+    Inert(Box<InertTiles>),
 }
 
 macro_rules! each {
@@ -95,6 +101,7 @@ macro_rules! each {
             Part::Dram($node) => $body,
             Part::Pcie($node) => $body,
             Part::Arc($node) => $body,
+            Part::Inert($node) => $body,
         }
     };
 }
@@ -132,10 +139,10 @@ impl Chip {
     /// A chip just powered on: all cores held, memories zero.
     ///
     /// # Errors
-    /// Board tables that put two tiles in one place.
+    /// Harvesting that the coordinate translation has no place for.
     pub fn new(config: ChipConfig) -> Result<Self, GridError> {
-        let layout = Layout::of(config.board);
-        let grid = Arc::new(layout.grid()?);
+        let layout = Layout::of(config.harvesting, config.translation);
+        let grid = Arc::new(layout.grid(config.harvesting, config.translation)?);
         let mut parts = Vec::new();
         for (i, &(place, xy)) in layout.tensix.iter().enumerate() {
             let mut tile = Tile::new(place, xy, i as u8, &grid);
@@ -143,11 +150,12 @@ impl Chip {
             parts.push(Part::Tensix(Box::new(tile)));
         }
         for bank in 0..board::DRAM_BANKS {
-            parts.push(Part::Dram(Box::new(DramBank::new(bank as u8))));
+            parts.push(Part::Dram(Box::new(DramBank::new(bank as u8).with_nius(grid.clone()))));
         }
         let pcie = parts.len();
-        parts.push(Part::Pcie(Box::new(Pcie::new(layout.pcie, grid.clone()))));
-        parts.push(Part::Arc(Box::new(ArcTile::new(config.board))));
+        parts.push(Part::Pcie(Box::new(Pcie::new(layout.pcie.0, grid.clone()))));
+        parts.push(Part::Arc(Box::new(ArcTile::new(config.board, layout.arc.0, grid.clone()))));
+        parts.push(Part::Inert(Box::new(InertTiles::new(layout.inert, &grid))));
         let scheduler = Scheduler::new(Network::new(), parts.len());
         Ok(Self { config, parts, pcie, scheduler, host: 0, fault: None })
     }
@@ -355,42 +363,53 @@ impl Chip {
     }
 }
 
-/// Which tile is where. Node indices: Tensix tiles in the board's order, then the eight physical DRAM banks, PCIe, ARC.
+/// Which tile is where, and what software calls it on NoC 0. Node indices: Tensix tiles that work, column by column; the eight physical
+/// DRAM banks; PCIe; ARC; one for all tiles that are inert.
 struct Layout {
     tensix: Vec<(Place, NocXy)>,
     dram: Vec<(Place, NocXy)>,
-    pcie: Place,
-    arc: Place,
+    pcie: (Place, NocXy),
+    arc: (Place, NocXy),
+    inert: NodeId,
 }
 
 impl Layout {
-    fn of(board: Board) -> Self {
-        let at = |node: usize, x: u8, y: u8| Place { node: node as u16, x, y };
-        // Unharvested Tensix columns have the same translated and NoC 0 coordinates (facts, "board layout").
-        let tensix: Vec<_> = board.tensix_tiles().enumerate().map(|(i, xy)| (at(i, xy.x, xy.y), xy)).collect();
-        let first = tensix.len();
-        let dram = board
-            .dram()
-            .banks()
-            .iter()
-            .flat_map(|bank| {
-                let node = first + usize::from(bank.physical);
-                (0..board::DRAM_PORTS).map(move |port| {
-                    let place = grid::dram_port(bank.physical.into(), port);
-                    let xy = NocXy::new(bank.first_port.x, bank.first_port.y + port as u8);
-                    (at(node, place.x, place.y), xy)
-                })
+    fn of(harvesting: Harvesting, translation: bool) -> Self {
+        let at = |node: usize, xy: NocXy| Place { node: node as NodeId, x: xy.x, y: xy.y };
+        let rows = board::WORKER_Y_FIRST..=board::WORKER_Y_LAST;
+        let tensix: Vec<_> = harvesting
+            .columns()
+            .zip(grid::TENSIX_COLUMNS)
+            .flat_map(|(column, translated)| rows.clone().map(move |y| (column, translated, y)))
+            .enumerate()
+            .map(|(i, (column, translated, y))| {
+                let x = if translation { translated } else { column };
+                (at(i, NocXy::new(column, y)), NocXy::new(x, y))
             })
             .collect();
+        let first = tensix.len();
+        let map = DramMap::new(harvesting.dram_bank());
+        let port = |bank: usize, port: usize| {
+            let place = at(first + bank, grid::dram_port(bank, port));
+            let logical = map.banks().iter().find(|b| usize::from(b.physical) == bank && translation);
+            let xy = logical.map(|b| NocXy::new(b.first_port.x, b.first_port.y + port as u8));
+            (place, xy.unwrap_or(NocXy::new(place.x, place.y)))
+        };
+        let banks = (0..board::DRAM_BANKS).filter(|&bank| harvesting.dram & 1 << bank == 0);
+        let dram = banks.flat_map(|bank| (0..board::DRAM_PORTS).map(move |i| port(bank, i))).collect();
         let pcie = first + board::DRAM_BANKS;
-        let place = board::PCIE_PHYSICAL;
-        Self { tensix, dram, pcie: at(pcie, place.x, place.y), arc: at(pcie + 1, board::ARC.x, board::ARC.y) }
-    }
-    fn grid(&self) -> Result<Grid, GridError> {
-        let mut builder = Grid::builder().add(self.pcie, board::PCIE).add(self.arc, board::ARC);
-        for &(place, xy) in self.tensix.iter().chain(&self.dram) {
-            builder = builder.add(place, xy);
+        let pcie_xy = if translation { board::PCIE } else { board::PCIE_PHYSICAL };
+        Self {
+            tensix,
+            dram,
+            pcie: (at(pcie, board::PCIE_PHYSICAL), pcie_xy),
+            arc: (at(pcie + 1, board::ARC), board::ARC),
+            inert: (pcie + 2) as NodeId,
         }
-        builder.build()
+    }
+    fn grid(&self, harvesting: Harvesting, translation: bool) -> Result<Grid, GridError> {
+        let tiles = self.tensix.iter().chain(&self.dram).chain([&self.pcie, &self.arc]);
+        let builder = GridBuilder::new(harvesting, translation);
+        tiles.fold(builder, |builder, &(place, xy)| builder.add(place, xy)).fill(self.inert).build()
     }
 }

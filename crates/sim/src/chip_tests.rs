@@ -191,7 +191,7 @@ fn random_host_accesses_never_panic() {
 #[test]
 fn neither_parking_nor_the_cutting_of_time_changes_cycles_or_results() {
     let outcome = |parking, slice: u64| {
-        let mut chip = Chip::new(ChipConfig { board: Board::P100, parking }).expect("fits");
+        let mut chip = Chip::new(ChipConfig { parking, ..ChipConfig::new(Board::P100) }).expect("fits");
         chip.pin(HOST, 0x1000).expect("a free region");
         // A token goes from tile to tile by host hands; each tile polls for it with a fence.
         let poll = [

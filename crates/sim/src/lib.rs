@@ -19,6 +19,7 @@ mod sched;
 
 pub mod arc;
 pub mod dram;
+pub mod inert;
 pub mod noc;
 pub mod pcie;
 pub mod tensix;

@@ -172,7 +172,7 @@ impl Device {
         firmware: [FirmwareImage; 5],
         cq_kernels: CqKernels,
     ) -> Result<Self, RuntimeError> {
-        let chip = Chip::new(ChipConfig { board: config.board, parking: config.parking })
+        let chip = Chip::new(ChipConfig { parking: config.parking, ..ChipConfig::new(config.board) })
             .map_err(|e| RuntimeError::Chip(e.to_string()))?;
         let card = SimCard::open(chip).map_err(RuntimeError::Driver)?;
         let board = config.board;

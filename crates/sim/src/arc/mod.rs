@@ -1,100 +1,111 @@
-//! The ARC tile, as far as a driver looks at start-up: boot status, telemetry, coordinate translation.
+//! The ARC tile as drivers use it: boot status, telemetry, message queues.
 //!
-//! The ARC's firmware is not simulated; what it leaves behind for a driver is. Scratch RAM word 13 points to the telemetry table in the
-//! ARC's shared memory (layout and tags: [`tilework_abi::telemetry`]). Other scratch words are storage. Everything else that the address space
-//! holds (PLLs, I2C, eFuses, message queue) is a fault, with the address.
+//! The ARC's firmware does not run here; what it shows to a driver and how it answers messages does, after its public source
+//! (tenstorrent/tt-zephyr-platforms, `lib/tenstorrent/bh_arc`) and the drivers on the other side (tt-umd, tt-kmd). Telemetry ([`telemetry`]) and message
+//! queues ([`messages`]) lie in the ARC's shared memory (CSM), which is storage for everybody; scratch RAM words 11..13 point to them. Of the
+//! peripherals there are the reset unit's scratch words, reference clock counter and interrupt trigger, the doorbell of the message queues and
+//! the identification of the tile's NIUs. The rest of the address space (PLLs, I2C, eFuses, SPI) is a fault, with the address.
 
+mod messages;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use telemetry::ETHERNET_FIRMWARE;
+
 use crate::agenda::Agenda;
-use crate::noc::{self, Dest, Outbox, Packet};
+use crate::dram::SparseMemory;
+use crate::inert::niu_register;
+use crate::noc::{self, Body, Dest, Grid, Outbox, Packet, Place};
 use crate::{Cycle, Fault, FaultClass, Memory, Node, timing};
-use tilework_abi::board::{AICLK_MHZ, Board, DRAM_BANKS, PCIE_PHYSICAL};
-use tilework_abi::noc::{MAX_PACKET_BYTES, NIU_CFG_0_TRANSLATE};
-use tilework_abi::telemetry::{self as abi, tag};
+use std::sync::Arc;
+use tilework_abi::board::Board;
+use tilework_abi::grid::Site;
+use tilework_abi::noc::{CFG_BASE, MAX_PACKET_BYTES};
+use tilework_abi::telemetry as abi;
+
+use messages::Power;
+use telemetry::Telemetry;
 
 const READ: &str = "WormholeB0/ARCTile/README.md";
-/// Words of scratch RAM (estimate: drivers use 0..13; the reset unit's window has room for 64).
+/// Words of scratch RAM (estimate: drivers use 0..23; the reset unit's window has room for 64).
 const SCRATCH_WORDS: u64 = 64;
 /// First scratch register of the reset unit, where the ARC leaves its post code, and how many there are (WormholeB0/ARCTile/ResetUnit.md;
 /// tt-umd reads the first while it waits for the firmware).
 const RESET_SCRATCH: u64 = abi::APB_BASE + 0x3_0060;
 const RESET_SCRATCH_WORDS: u64 = 6;
-/// Where the table lies in the shared memory; drivers only require that it lies there.
-const TABLE: u64 = abi::CSM_BASE + 0x1000;
-/// Version of the table's layout: major in bits 23..16, which tt-kmd (`telemetry_probe`) wants to be at most 1.
-const TABLE_VERSION: u32 = 0x0001_0000;
+/// Halves of a counter of the 50 MHz reference clock (tt-umd `ARC_RESET_REFCLK_LOW_OFFSET`), and cycles per count at 1350 MHz.
+const REFCLK: u64 = abi::APB_BASE + 0x3_00E0;
+const REFCLK_CYCLES: Cycle = 27;
+/// `ARC_MISC_CNTL`: bits 16..19 interrupt the ARC, whose firmware clears them and looks at its queues (tt-umd `ARC_FW_INT_ADDR`).
+const MISC_CNTL: u64 = abi::APB_BASE + 0x3_0100;
+const MISC_CNTL_IRQ0: u32 = 0xF << 16;
+/// The MSI catcher: a write of 0 to its FIFO makes the firmware look at its queues (tt-kmd `ARC_MSI_FIFO`); its third word says whether the FIFO
+/// takes more (bit 0) and is not empty (bit 8), which it never is for long.
+const MSI_FIFO: u64 = abi::APB_BASE + 0xB_0000;
+const MSI_STATUS: u64 = MSI_FIFO + 8;
+const MSI_READY: u32 = 1;
+/// From the interrupt to the answer in the queue: 5 us (estimate; drivers allow for a second).
+const MESSAGE_TIME: Cycle = 6750;
 
 /// The ARC tile.
 #[derive(Debug)]
 pub struct ArcTile {
     registers: Registers,
-    arrivals: Agenda<Packet>,
+    events: Agenda<Event>,
+}
+
+#[derive(Debug)]
+enum Event {
+    Arrive(Packet),
+    /// The firmware looks at its queues.
+    Messages,
 }
 
 /// What packets see.
 #[derive(Debug)]
 struct Registers {
+    place: Place,
+    grid: Arc<Grid>,
     scratch: [u32; SCRATCH_WORDS as usize],
     reset_scratch: [u32; RESET_SCRATCH_WORDS as usize],
-    table: Vec<u32>,
-}
-
-/// The telemetry of a board: tags and values.
-///
-/// Ethernet and L2CPU tiles are not simulated and therefore not enabled.
-fn telemetry(board: Board) -> Vec<(u16, u32)> {
-    let product = match board {
-        Board::P100 => abi::PRODUCT_P100A,
-        Board::P150 => abi::PRODUCT_P150B,
-    };
-    let columns = (0..).zip(abi::TENSIX_COLUMN_ORDER).filter(|(_, x)| board.worker_columns().contains(x));
-    let columns = columns.fold(0, |mask, (bit, _)| mask | 1 << bit);
-    let banks = (0..DRAM_BANKS as u32).filter(|&b| board.harvested_dram().map(u32::from) != Some(b));
-    let (gddr, trained) = banks.fold((0, 0), |(mask, status), b| (mask | 1 << b, status | 1 << (2 * b)));
-    // Two bits per PCIe tile; the first sits in physical column 2, the second in column 11 (tt-umd `PCIE_CORES_NOC0`).
-    let pcie = if PCIE_PHYSICAL.x == 2 { 1 } else { 1 << 2 };
-    vec![
-        // The product number starts at bit 36 of the board id.
-        (tag::BOARD_ID_HIGH, product << 4),
-        (tag::BOARD_ID_LOW, 1),
-        (tag::AICLK, AICLK_MHZ),
-        // AXI and ARC clocks, GDDR speed and flash version (estimates, round; nothing here depends on them).
-        (tag::AXICLK, 960),
-        (tag::ARCCLK, 800),
-        (tag::GDDR_STATUS, trained),
-        (tag::GDDR_SPEED, 16_000),
-        (tag::FLASH_BUNDLE_VERSION, 18 << 24 | 10 << 16),
-        (tag::ENABLED_TENSIX_COL, columns),
-        (tag::ENABLED_ETH, 0),
-        (tag::ENABLED_GDDR, gddr),
-        (tag::ENABLED_L2CPU, 0),
-        (tag::PCIE_USAGE, pcie),
-        (tag::NOC_TRANSLATION, 1),
-    ]
+    misc_cntl: u32,
+    csm: SparseMemory,
+    telemetry: Telemetry,
+    power: Power,
+    /// Somebody rang since the last look at the queues was planned.
+    rung: bool,
 }
 
 impl ArcTile {
-    /// The ARC of a board whose firmware has started.
-    pub fn new(board: Board) -> Self {
-        let entries = telemetry(board);
-        let mut table = vec![TABLE_VERSION, entries.len() as u32];
-        table.extend(entries.iter().zip(0u32..).map(|(&(tag, _), index)| u32::from(tag) | index << 16));
-        table.extend(entries.iter().map(|&(_, value)| value));
-        let data = TABLE + abi::FIRST_ENTRY + 4 * entries.len() as u64;
-        let mut scratch = [0; SCRATCH_WORDS as usize];
+    /// The ARC at `place` of a board whose firmware has started.
+    pub fn new(board: Board, place: Place, grid: Arc<Grid>) -> Self {
+        let mut registers = Registers {
+            place,
+            scratch: [0; SCRATCH_WORDS as usize],
+            reset_scratch: [0; RESET_SCRATCH_WORDS as usize],
+            misc_cntl: 0,
+            csm: SparseMemory::new(abi::CSM_BYTES),
+            telemetry: Telemetry::new(board, grid.harvesting(), grid.translates()),
+            power: Power::new(),
+            rung: false,
+            grid,
+        };
         for (addr, value) in [
             (abi::BOOT_STATUS, abi::BOOT_STATUS_READY),
-            (abi::DATA_POINTER, data as u32),
-            (abi::TABLE_POINTER, TABLE as u32),
+            (abi::QUEUE_POINTER, messages::CONTROL as u32),
+            (abi::DATA_POINTER, registers.telemetry.data() as u32),
+            (abi::TABLE_POINTER, telemetry::TABLE as u32),
         ] {
-            scratch[((addr - abi::scratch_ram(0)) / 4) as usize] = value;
+            registers.scratch[((addr - abi::scratch_ram(0)) / 4) as usize] = value;
         }
-        Self {
-            registers: Registers { scratch, reset_scratch: [0; RESET_SCRATCH_WORDS as usize], table },
-            arrivals: Agenda::new(),
+        let table = registers.telemetry.words(0, &registers.power);
+        for (base, words) in [(telemetry::TABLE, &table[..]), (messages::CONTROL, &messages::control()[..])] {
+            for (addr, word) in (base..).step_by(4).zip(words) {
+                registers.set_csm(addr, *word);
+            }
         }
+        Self { registers, events: Agenda::new() }
     }
 
     fn serve(&mut self, at: Cycle, packet: &Packet, out: &mut Outbox) -> Result<(), Fault> {
@@ -102,13 +113,17 @@ impl ArcTile {
             let what = "a multicast reached the ARC tile; only Tensix tiles receive them";
             return Err(Fault::new(FaultClass::UnsupportedFunctionality, what, READ));
         };
-        if let &crate::noc::Body::ReadRequest { addr, len, .. } = &packet.body
+        if let &Body::ReadRequest { addr, len, .. } = &packet.body
             && len > MAX_PACKET_BYTES
         {
             return Err(unknown(addr));
         }
-        if let Some(answer) = noc::serve(at, here, packet, &mut self.registers)? {
+        let mut view = View { noc: packet.noc & 1, registers: &mut self.registers };
+        if let Some(answer) = noc::serve(at, here, packet, &mut view)? {
             out.push(at + timing::ARC_ACCESS, answer);
+        }
+        if core::mem::take(&mut self.registers.rung) {
+            self.events.push(at + MESSAGE_TIME, Event::Messages);
         }
         Ok(())
     }
@@ -120,47 +135,101 @@ fn unknown(addr: u64) -> Fault {
 }
 
 impl Registers {
-    /// The word at `addr`, a multiple of four.
-    fn word(&self, addr: u64) -> Result<u32, Fault> {
+    /// The word of the shared memory at `addr`, a multiple of four within it.
+    fn csm(&self, addr: u64) -> u32 {
+        let mut word = [0; 4];
+        // Nothing outside the memory is asked for; it would read as zero.
+        let _ = self.csm.read(addr.wrapping_sub(abi::CSM_BASE), &mut word);
+        u32::from_le_bytes(word)
+    }
+    fn set_csm(&mut self, addr: u64, value: u32) {
+        // As for reads: nothing outside is written.
+        let _ = self.csm.write(addr.wrapping_sub(abi::CSM_BASE), &value.to_le_bytes());
+    }
+
+    /// The word of a peripheral at `addr`, a multiple of four.
+    fn word(&self, at: Cycle, noc: u8, addr: u64) -> Result<u32, Fault> {
         let index = |base: u64| addr.checked_sub(base).map(|at| usize::try_from(at / 4).unwrap_or(usize::MAX));
-        if abi::NIU_CFG.contains(&addr) {
-            return Ok(NIU_CFG_0_TRANSLATE);
-        }
         if let Some(&word) = index(abi::scratch_ram(0)).and_then(|i| self.scratch.get(i)) {
             return Ok(word);
         }
         if let Some(&word) = index(RESET_SCRATCH).and_then(|i| self.reset_scratch.get(i)) {
             return Ok(word);
         }
-        if (abi::CSM_BASE..abi::CSM_BASE + abi::CSM_BYTES).contains(&addr) {
-            return Ok(index(TABLE).and_then(|i| self.table.get(i)).copied().unwrap_or(0));
+        for (noc, cfg) in [(0, abi::NIU_CFG[0]), (1, abi::NIU_CFG[1])] {
+            let off = addr.checked_sub(cfg - u64::from(CFG_BASE)).and_then(|off| u32::try_from(off).ok());
+            if let Some(value) = off.and_then(|off| self.grid.niu_register(noc, self.place, off)) {
+                return Ok(value);
+            }
         }
-        Err(unknown(addr))
+        if let Some((noc, off)) = niu_register(Site::Arc, noc, addr) {
+            return self.grid.niu_register(noc, self.place, off).ok_or_else(|| unknown(addr));
+        }
+        const REFCLK_HIGH: u64 = REFCLK + 4;
+        match addr {
+            REFCLK => Ok((at / REFCLK_CYCLES) as u32),
+            REFCLK_HIGH => Ok(((at / REFCLK_CYCLES) >> 32) as u32),
+            MISC_CNTL => Ok(self.misc_cntl),
+            MSI_STATUS => Ok(MSI_READY),
+            _ => Err(unknown(addr)),
+        }
+    }
+
+    fn set_word(&mut self, addr: u64, value: u32) -> Result<(), Fault> {
+        let slot = |base: u64| addr.checked_sub(base).filter(|at| at % 4 == 0).map(|at| (at / 4) as usize);
+        if let Some(word) = slot(abi::scratch_ram(0)).and_then(|i| self.scratch.get_mut(i)) {
+            *word = value;
+        } else if let Some(word) = slot(RESET_SCRATCH).and_then(|i| self.reset_scratch.get_mut(i)) {
+            *word = value;
+        } else if addr == MISC_CNTL {
+            self.misc_cntl = value & !MISC_CNTL_IRQ0;
+            self.rung |= value & MISC_CNTL_IRQ0 != 0;
+        } else if addr == MSI_FIFO {
+            self.rung |= value == 0;
+        } else {
+            return Err(unknown(addr));
+        }
+        Ok(())
+    }
+
+    /// Brings the telemetry's changing values up to date.
+    fn refresh(&mut self, at: Cycle) {
+        for (addr, value) in self.telemetry.changing(at, &self.power) {
+            self.set_csm(addr, value);
+        }
     }
 }
 
-impl Memory for Registers {
-    fn read(&mut self, _at: Cycle, addr: u64, out: &mut [u8]) -> Result<(), Fault> {
-        for (byte, at) in out.iter_mut().zip(0u64..) {
-            let addr = addr.checked_add(at).ok_or_else(|| unknown(addr))?;
-            *byte = self.word(addr & !3)?.to_le_bytes()[(addr % 4) as usize];
+/// Offset of `len` bytes at `addr` in the shared memory, if all of them lie there.
+fn in_csm(addr: u64, len: usize) -> Option<u64> {
+    let offset = addr.checked_sub(abi::CSM_BASE)?;
+    (offset.checked_add(len as u64)? <= abi::CSM_BYTES).then_some(offset)
+}
+
+/// The tile's memory as a packet of one NoC sees it.
+struct View<'a> {
+    noc: u8,
+    registers: &'a mut Registers,
+}
+
+impl Memory for View<'_> {
+    fn read(&mut self, at: Cycle, addr: u64, out: &mut [u8]) -> Result<(), Fault> {
+        if let Some(offset) = in_csm(addr, out.len()) {
+            self.registers.refresh(at);
+            return self.registers.csm.read(offset, out).map_err(|_| unknown(addr));
+        }
+        for (byte, i) in out.iter_mut().zip(0u64..) {
+            let addr = addr.checked_add(i).ok_or_else(|| unknown(addr))?;
+            *byte = self.registers.word(at, self.noc, addr & !3)?.to_le_bytes()[(addr % 4) as usize];
         }
         Ok(())
     }
     fn write(&mut self, _at: Cycle, addr: u64, data: &[u8]) -> Result<(), Fault> {
-        let slot = |base: u64| addr.checked_sub(base).filter(|at| at % 4 == 0).map(|at| (at / 4) as usize);
-        let word = slot(abi::scratch_ram(0)).and_then(|i| self.scratch.get_mut(i));
-        let word = match word {
-            None => slot(RESET_SCRATCH).and_then(|i| self.reset_scratch.get_mut(i)),
-            word => word,
-        };
-        match (word, data.try_into()) {
-            (Some(word), Ok(bytes)) => {
-                *word = u32::from_le_bytes(bytes);
-                Ok(())
-            }
-            _ => Err(unknown(addr)),
+        if let Some(offset) = in_csm(addr, data.len()) {
+            return self.registers.csm.write(offset, data).map_err(|_| unknown(addr));
         }
+        let bytes = data.try_into().map_err(|_| unknown(addr))?;
+        self.registers.set_word(addr, u32::from_le_bytes(bytes))
     }
     fn is_l1(&self, _addr: u64) -> bool {
         false
@@ -169,14 +238,19 @@ impl Memory for Registers {
 
 impl Node for ArcTile {
     fn next(&self) -> Cycle {
-        self.arrivals.next()
+        self.events.next()
     }
     fn deliver(&mut self, at: Cycle, packet: Packet) {
-        self.arrivals.arrive(at, packet);
+        self.events.arrive(at, Event::Arrive(packet));
     }
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
-        while let Some((at, packet)) = self.arrivals.pop_before(out.horizon(until)) {
-            self.serve(at, &packet, out).map_err(|fault| fault.at_cycle(at).sent_by(packet.from))?;
+        while let Some((at, event)) = self.events.pop_before(out.horizon(until)) {
+            match event {
+                Event::Arrive(packet) => {
+                    self.serve(at, &packet, out).map_err(|fault| fault.at_cycle(at).sent_by(packet.from))?;
+                }
+                Event::Messages => messages::process(&mut self.registers),
+            }
         }
         Ok(())
     }

@@ -11,13 +11,16 @@ mod store;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub use store::{OutOfRange, SparseMemory};
 
 use crate::agenda::{Agenda, Pipe};
-use crate::noc::{self, Body, Dest, Outbox, Packet, Place};
+use crate::inert::{NiuView, niu_register};
+use crate::noc::{self, Body, Dest, Grid, Outbox, Packet, Place};
 use crate::{Cycle, Fault, FaultClass, Memory, Node, timing};
 use tilework_abi::board::DRAM_BANK_BYTES;
+use tilework_abi::grid::Site;
 use tilework_abi::noc::MAX_PACKET_BYTES;
 
 /// The page that describes DRAM tiles.
@@ -34,6 +37,8 @@ pub struct DramBank {
     ports: BTreeMap<(u8, Place), Pipe>,
     bytes_read: u64,
     bytes_written: u64,
+    /// What the NIUs of the ports say of themselves; without it, the place of their registers is memory as the rest.
+    grid: Option<Arc<Grid>>,
 }
 
 #[derive(Debug)]
@@ -82,7 +87,16 @@ impl DramBank {
             ports: BTreeMap::new(),
             bytes_read: 0,
             bytes_written: 0,
+            grid: None,
         }
+    }
+
+    /// The bank with the identification and configuration of its ports' NIUs in the address space (NoC/MemoryMap.md, `NIU_BASE` of DRAM
+    /// tiles: the high half of the address does not matter). They take the place of memory, near the end of the bank.
+    #[must_use]
+    pub fn with_nius(mut self, grid: Arc<Grid>) -> Self {
+        self.grid = Some(grid);
+        self
     }
 
     /// The physical bank.
@@ -122,6 +136,10 @@ impl DramBank {
             let what = "a multicast; only Tensix tiles receive them";
             return Err(self.content.fault(FaultClass::UnsupportedFunctionality, what, 0));
         };
+        if let Some(answer) = self.niu(at, here, packet)? {
+            out.push(at + timing::SERVE_READ, answer);
+            return Ok(());
+        }
         match &packet.body {
             &Body::ReadRequest { addr, len, .. } => {
                 if len > MAX_PACKET_BYTES {
@@ -152,6 +170,19 @@ impl DramBank {
             }
         }
         Ok(())
+    }
+
+    /// For a packet to a register of the port's NIUs: its answer.
+    fn niu(&self, at: Cycle, here: Place, packet: &Packet) -> Result<Option<Packet>, Fault> {
+        let addr = match (&self.grid, &packet.body) {
+            (Some(_), Body::ReadRequest { addr, .. } | Body::WriteRequest { addr, .. }) => *addr,
+            _ => return Ok(None),
+        };
+        let site = Site::Dram { bank: self.content.bank, port: 0 };
+        match (&self.grid, niu_register(site, packet.noc, addr)) {
+            (Some(grid), Some(register)) => noc::serve(at, here, packet, &mut NiuView { grid, place: here, register }),
+            _ => Ok(None),
+        }
     }
 
     /// The memory moves the data of a read that a port took at `at`.

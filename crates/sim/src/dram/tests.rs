@@ -164,3 +164,24 @@ proptest! {
         let _ = run(&mut b);
     }
 }
+
+/// Port 2 of bank 3, NoC 0 (0,6), translated (17,23): NODE_ID, endpoint and NOC_ID_LOGICAL as MemoryMap.md has them.
+#[test]
+fn a_ports_nius_say_where_it_is() {
+    let grid =
+        crate::noc::GridBuilder::new(tilework_abi::board::Board::P150.harvesting(), true).fill(4).build().unwrap();
+    let mut b = DramBank::new(3).with_nius(Arc::new(grid));
+    let port = Place { node: 4, x: 0, y: 6 };
+    let node_id = [6 << 6 | 17 << 12 | 12 << 19 | 1 << 28, 16 | 5 << 6 | 17 << 12 | 12 << 19];
+    let expected =
+        [(0xFFB2_0044, node_id[0]), (0x2A_FFB3_0044, node_id[1]), (0xFFB2_0048, 0x8_0003), (0xFFB2_0148, 23 << 6 | 17)];
+    for (addr, value) in expected {
+        b.deliver(0, packet(port, read(addr, 4)));
+        let left = run(&mut b).unwrap();
+        assert_eq!(left[0].1.body, Body::ReadResponse { reply: REPLY, data: Arc::from(u32::to_le_bytes(value)) });
+    }
+    for body in [write(0xFFB2_0148, &[0; 4], None, None), read(0xFFB2_0200, 4), read(0xFFB2_0044, 64)] {
+        b.deliver(0, packet(port, body));
+        assert!(run(&mut b).is_err());
+    }
+}

@@ -1,16 +1,18 @@
-//! Which tile a pair of coordinates means.
+//! Which tile a pair of coordinates means, and what each NIU's registers say of it.
 //!
-//! Firmware configures every NIU so that Tensix tiles have the same coordinates on both NoCs and DRAM and PCIe ports lie outside the
-//! torus (facts, "Harvested DRAM bank"); raw coordinates of a NoC still work where they do not collide with these
-//! (WormholeB0/NoC/Coordinates.md; Blackhole has no public page of its own). The table is fixed: an NIU refuses to have its translation
-//! reconfigured.
+//! The torus is the same on every card ([`tilework_abi::grid`]); what is fused off and whether software's coordinates are translated differ. With
+//! translation (the `translate` module beside this one has the tables), Tensix tiles, DRAM ports and the PCIe tile have the same coordinates on both NoCs;
+//! without, each NoC has its own, NoC 1 counting from the opposite corner (WormholeB0/NoC/Coordinates.md). The tables are fixed: an NIU
+//! refuses to have its translation reconfigured.
 
-use super::Place;
+use super::translate::{MOST_HARVESTED_COLUMNS, Translation, opt_out, preferred};
+use super::{NodeId, Place};
 use crate::{Fault, FaultClass};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
-use tilework_abi::board;
-use tilework_abi::noc::{GRID_X, GRID_Y, NocXy};
+use tilework_abi::board::Harvesting;
+use tilework_abi::grid::{Site, TENSIX_COLUMNS, TENSIX_ROW_FIRST, TENSIX_ROW_LAST};
+use tilework_abi::noc::{self, GRID_X, GRID_Y, NocXy};
 
 const READ: &str = "BlackholeA0/NoC/MemoryMap.md, NOC_TARG_ADDR and NOC_RET_ADDR";
 /// Routers of one NoC.
@@ -21,6 +23,8 @@ const AXIS: usize = 64;
 const RECT_BITS: u32 = 0xFF_FFFF;
 /// Rectangles that the cache keeps; more are worked out each time. A program uses a handful.
 const CACHED_RECTS: usize = 1024;
+/// Configuration registers of an NIU.
+pub(super) const CONFIG_WORDS: usize = ((noc::CFG_END - noc::CFG_BASE) / 4) as usize;
 
 /// What sits behind an NIU; decides which requests it can take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,117 +33,145 @@ pub enum TileKind {
     Tensix,
     /// A port of a DRAM bank.
     Dram,
-    /// The PCIe tile.
+    /// A PCIe tile.
     Pcie,
     /// The ARC tile.
     Arc,
+    /// Any other tile: Ethernet, L2CPU, security, empty.
+    Other,
 }
 
-impl TileKind {
-    /// The kind of the tile at translated coordinates, `None` where a Blackhole has none that the simulator knows.
-    fn of(xy: NocXy) -> Option<Self> {
-        const DRAM_COLUMNS: core::ops::RangeInclusive<u8> = 17..=18;
-        match xy {
-            board::PCIE => Some(Self::Pcie),
-            board::ARC => Some(Self::Arc),
-            _ if is_tensix_column(xy.x) && is_tensix_row(xy.y) => Some(Self::Tensix),
-            _ if DRAM_COLUMNS.contains(&xy.x) => Some(Self::Dram),
-            _ => None,
+impl From<Site> for TileKind {
+    fn from(site: Site) -> Self {
+        match site {
+            Site::Tensix => Self::Tensix,
+            Site::Dram { .. } => Self::Dram,
+            Site::Pcie { .. } => Self::Pcie,
+            Site::Arc => Self::Arc,
+            Site::Ethernet { .. } | Site::L2Cpu { .. } | Site::Security | Site::Empty => Self::Other,
         }
     }
-}
-
-fn is_tensix_column(x: u8) -> bool {
-    board::Board::P150.worker_columns().contains(&x)
-}
-
-fn is_tensix_row(y: u8) -> bool {
-    (board::WORKER_Y_FIRST..=board::WORKER_Y_LAST).contains(&y)
 }
 
 /// Why a [`Grid`] cannot be built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum GridError {
-    /// Physical coordinates outside the torus, or translated ones that do not fit a coordinate field.
-    #[error("tile {translated} at physical ({},{}) lies outside the grid", place.x, place.y)]
+    /// NoC 0 coordinates outside the torus.
+    #[error("tile {xy} at NoC 0 ({},{}) lies outside the grid", place.x, place.y)]
     Outside {
         /// The tile's place.
         place: Place,
-        /// Its translated coordinates.
-        translated: NocXy,
+        /// What software should call it.
+        xy: NocXy,
     },
-    /// Two tiles with the same coordinates.
-    #[error("two tiles at {translated}, physical ({},{})", place.x, place.y)]
+    /// Two tiles in one place.
+    #[error("two tiles at NoC 0 ({},{})", place.x, place.y)]
     Twice {
-        /// The second tile's place.
+        /// The place.
         place: Place,
-        /// Its translated coordinates.
-        translated: NocXy,
     },
-    /// Translated coordinates at which a Blackhole has no tile.
-    #[error("no kind of tile is at {translated}")]
-    Unknown {
-        /// The coordinates.
-        translated: NocXy,
+    /// Software's coordinates do not lead to the tile.
+    #[error("{xy} does not mean NoC 0 ({},{}) on this chip", place.x, place.y)]
+    Elsewhere {
+        /// The tile's place.
+        place: Place,
+        /// What software should call it.
+        xy: NocXy,
     },
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Tile {
-    place: Place,
-    kind: TileKind,
+    /// Harvesting that the card's firmware has no coordinates for.
+    #[error("{columns} Tensix columns and {banks} DRAM banks are harvested; coordinate translation allows for 7 and 1")]
+    Harvesting {
+        /// Harvested Tensix columns.
+        columns: u32,
+        /// Harvested DRAM banks.
+        banks: u32,
+    },
 }
 
 /// Collects the tiles of a [`Grid`].
 #[derive(Debug)]
 pub struct GridBuilder {
-    physical: [Option<Tile>; ROUTERS],
-    translated: Box<[Option<Place>; AXIS * AXIS]>,
+    harvesting: Harvesting,
+    tables: Option<[Translation; 2]>,
+    tiles: [Option<Place>; ROUTERS],
     error: Option<GridError>,
 }
 
 impl GridBuilder {
-    /// Adds the NIU pair at `place`, which firmware knows as `translated`.
+    /// A grid of a chip with `harvesting`, whose NIUs translate coordinates or not.
+    pub fn new(harvesting: Harvesting, translation: bool) -> Self {
+        let (columns, banks) = (harvesting.tensix.count_ones(), harvesting.dram.count_ones());
+        let fits = !translation || columns <= MOST_HARVESTED_COLUMNS && banks <= 1;
+        Self {
+            harvesting,
+            tables: translation.then(|| Translation::new(harvesting)),
+            tiles: [None; ROUTERS],
+            error: (!fits).then_some(GridError::Harvesting { columns, banks }),
+        }
+    }
+
+    /// Adds the NIU pair at `place`, which software knows as `xy` on NoC 0.
     #[must_use]
-    pub fn add(mut self, place: Place, translated: NocXy) -> Self {
-        if let Err(error) = self.try_add(place, translated) {
+    pub fn add(mut self, place: Place, xy: NocXy) -> Self {
+        if let Err(error) = self.try_add(place, xy) {
             self.error.get_or_insert(error);
         }
         self
     }
 
-    fn try_add(&mut self, place: Place, translated: NocXy) -> Result<(), GridError> {
-        let outside = GridError::Outside { place, translated };
-        let kind = TileKind::of(translated).ok_or(GridError::Unknown { translated })?;
-        let router = router_index(place.x, place.y).ok_or(outside)?;
-        let word = axis_index(translated).ok_or(outside)?;
-        if self.physical[router].is_some() || self.translated[word].is_some() {
-            return Err(GridError::Twice { place, translated });
+    fn try_add(&mut self, place: Place, xy: NocXy) -> Result<(), GridError> {
+        let router = router_index(place.x, place.y).ok_or(GridError::Outside { place, xy })?;
+        if physical(&self.tables, 0, xy) != Some((place.x, place.y)) {
+            return Err(GridError::Elsewhere { place, xy });
         }
-        self.physical[router] = Some(Tile { place, kind });
-        self.translated[word] = Some(place);
-        Ok(())
+        match self.tiles[router].replace(place) {
+            None => Ok(()),
+            Some(place) => Err(GridError::Twice { place }),
+        }
+    }
+
+    /// Lets every place that is still free lead to `node`.
+    #[must_use]
+    pub fn fill(mut self, node: NodeId) -> Self {
+        for (i, slot) in self.tiles.iter_mut().enumerate() {
+            let (x, y) = ((i % GRID_X as usize) as u8, (i / GRID_X as usize) as u8);
+            slot.get_or_insert(Place { node, x, y });
+        }
+        self
     }
 
     /// The finished grid.
     ///
     /// # Errors
-    /// The first tile that did not fit.
+    /// The first thing that did not fit.
     pub fn build(self) -> Result<Grid, GridError> {
-        match self.error {
-            Some(error) => Err(error),
-            None => {
-                Ok(Grid { physical: self.physical, translated: self.translated, rects: RwLock::new(HashMap::new()) })
-            }
+        if let Some(error) = self.error {
+            return Err(error);
         }
+        let lookup = [0, 1].map(|noc| {
+            let of = |i: usize| physical(&self.tables, noc, NocXy::new((i % AXIS) as u8, (i / AXIS) as u8));
+            (0..AXIS * AXIS).map(|i| of(i).and_then(|(x, y)| self.tiles[router_index(x, y)?])).collect()
+        });
+        Ok(Grid {
+            harvesting: self.harvesting,
+            tables: self.tables,
+            tiles: self.tiles,
+            lookup,
+            rects: RwLock::new(HashMap::new()),
+        })
     }
 }
 
 /// The tiles of one chip by coordinates. Immutable; shared by all its NIUs.
 #[derive(Debug)]
 pub struct Grid {
-    physical: [Option<Tile>; ROUTERS],
-    translated: Box<[Option<Place>; AXIS * AXIS]>,
+    harvesting: Harvesting,
+    /// Of NoC 0 and NoC 1, when coordinates are translated.
+    tables: Option<[Translation; 2]>,
+    /// By NoC 0 coordinates.
+    tiles: [Option<Place>; ROUTERS],
+    /// What software's coordinates mean on NoC 0 and NoC 1: `tables` and `tiles` worked out.
+    lookup: [Box<[Option<Place>]>; 2],
     /// Rectangles seen so far. Only a cache: what it answers does not depend on what is in it.
     rects: RwLock<HashMap<RectKey, Arc<[Place]>>>,
 }
@@ -152,30 +184,113 @@ struct RectKey {
 }
 
 impl Grid {
-    /// An empty builder.
+    /// An empty grid of a whole chip that translates coordinates.
     pub fn builder() -> GridBuilder {
-        GridBuilder { physical: [None; ROUTERS], translated: Box::new([None; AXIS * AXIS]), error: None }
+        GridBuilder::new(Harvesting::NONE, true)
     }
 
     /// The NIU that coordinate word `word` (y << 6 | x, higher bits ignored) means on NoC `noc`.
     pub fn resolve(&self, noc: u8, word: u32) -> Option<Place> {
         let xy = NocXy::decode(word);
-        if let Some(place) = axis_index(xy).and_then(|i| self.translated[i]) {
-            return Some(place);
-        }
-        let (x, y) = raw_to_physical(noc, xy)?;
-        self.physical[router_index(x, y)?].map(|tile| tile.place)
+        self.lookup[usize::from(noc & 1)][usize::from(xy.y) * AXIS + usize::from(xy.x)]
+    }
+
+    /// True when what stands at `place` is not fused off.
+    pub fn works(&self, place: Place) -> bool {
+        Site::at(place.x, place.y).is_none_or(|site| self.harvesting.has(place.x, site))
+    }
+
+    /// Every place that leads to `node`, row by row.
+    pub fn places_of(&self, node: NodeId) -> impl Iterator<Item = Place> {
+        self.tiles.iter().flatten().copied().filter(move |place| place.node == node)
+    }
+
+    /// What is fused off.
+    pub fn harvesting(&self) -> Harvesting {
+        self.harvesting
+    }
+
+    /// True when the NIUs translate coordinates.
+    pub fn translates(&self) -> bool {
+        self.tables.is_some()
     }
 
     /// What sits at `place`.
     pub fn kind(&self, place: Place) -> Option<TileKind> {
-        self.physical[router_index(place.x, place.y)?].map(|tile| tile.kind)
+        self.tiles[router_index(place.x, place.y)?]?;
+        Site::at(place.x, place.y).map(TileKind::from)
+    }
+
+    /// What software calls the tile at `place` on NoC `noc` (`NOC_ID_LOGICAL`).
+    pub fn logical(&self, noc: u8, place: Place) -> NocXy {
+        let at = NocXy::new(place.x, place.y);
+        match (&self.tables, Site::at(place.x, place.y)) {
+            (Some([noc0, _]), Some(site)) => preferred(noc0, at, site),
+            _ => mirror(noc, at).unwrap_or(at),
+        }
+    }
+
+    /// The configuration registers of the NIU at `place` on NoC `noc`, from [`noc::CFG_BASE`], as the card's firmware leaves them
+    /// (tt-zephyr-platforms, `noc_init.c`).
+    pub(super) fn niu_config(&self, noc: u8, place: Place) -> [u32; CONFIG_WORDS] {
+        let mut config = [0; CONFIG_WORDS];
+        let mut set = |offset: u32, value: u32| config[((offset - noc::CFG_BASE) / 4) as usize] = value;
+        let clock = if self.works(place) { 0 } else { noc::NIU_CFG_0_CLOCK_OFF };
+        let [columns, rows] = opt_out(self.harvesting, noc != 0);
+        set(noc::ROUTER_CFG_1, columns);
+        set(noc::ROUTER_CFG_3, rows);
+        set(noc::ID_LOGICAL, self.logical(noc, place).encode());
+        set(noc::NIU_CFG_0, clock);
+        if let Some(tables) = &self.tables {
+            let table = &tables[usize::from(noc & 1)];
+            let [x, y] = table.words();
+            for (i, (x, y)) in (0..).zip(x.into_iter().zip(y)) {
+                set(noc::X_TABLE + 4 * i, x);
+                set(noc::Y_TABLE + 4 * i, y);
+            }
+            set(noc::TRANSLATE_ROW_MASK, table.keep_x_rows);
+            set(noc::NIU_CFG_0, clock | noc::NIU_CFG_0_TRANSLATE);
+        }
+        config
+    }
+
+    /// `NOC_ENDPOINT_ID` of the NIU at `place` on NoC `noc` (NoC/MemoryMap.md). Tensix tiles are numbered column by column, those that work first;
+    /// for empty tiles the page names no value, and zero is used.
+    pub fn endpoint_id(&self, noc: u8, place: Place) -> u32 {
+        let (kind, index) = match Site::at(place.x, place.y) {
+            Some(Site::Tensix) => (0x0100, self.tensix_index(place)),
+            Some(Site::Ethernet { channel }) => (0x0200, channel),
+            Some(Site::Pcie { .. }) => (0x0300, 2),
+            Some(Site::Arc) => (0x0500, 0),
+            Some(Site::Dram { bank, .. }) => (0x0800, bank),
+            Some(Site::L2Cpu { index }) => (0x0901, index),
+            Some(Site::Security) => (0x0A00, 0),
+            Some(Site::Empty) | None => (0, 0),
+        };
+        u32::from(index) | kind << 8 | u32::from(noc & 1) << 24
+    }
+
+    fn tensix_index(&self, place: Place) -> u8 {
+        let works = self.harvesting.columns();
+        let gone = TENSIX_COLUMNS.into_iter().filter(|&x| !self.harvesting.has_column(x));
+        let column = works.chain(gone).position(|x| x == place.x).unwrap_or(0) as u8;
+        column * (TENSIX_ROW_LAST - TENSIX_ROW_FIRST + 1) + place.y.saturating_sub(TENSIX_ROW_FIRST)
+    }
+
+    /// An identification or configuration register of the NIU at `place` on NoC `noc`, as firmware leaves it; `None` for other registers. For
+    /// tiles whose NIUs cannot be told to do anything.
+    pub(crate) fn niu_register(&self, noc: u8, place: Place, off: u32) -> Option<u32> {
+        match off {
+            noc::NODE_ID => Some(node_id(noc, place)),
+            noc::ENDPOINT_ID => Some(self.endpoint_id(noc, place)),
+            noc::CFG_BASE..noc::CFG_END => Some(self.niu_config(noc, place)[((off - noc::CFG_BASE) / 4) as usize]),
+            _ => None,
+        }
     }
 
     /// The tiles that a multicast to rectangle `word` (start y, start x, end y, end x, 6 bits each) on NoC `noc` reaches, without
-    /// `except`, row by row. Only Tensix tiles receive; a harvested column is not there and receives nothing. When start is beyond
-    /// end, the span wraps around the edge (NoC/MemoryMap.md). NoC 1 counts the other way, so start and end change places
-    /// (WormholeB0/NoC/Coordinates.md).
+    /// `except`, row by row. Only Tensix tiles receive, and those of a harvested column do not. When start is beyond end, the span wraps
+    /// around the edge (NoC/MemoryMap.md). NoC 1 counts the other way, so start and end change places (WormholeB0/NoC/Coordinates.md).
     ///
     /// # Errors
     /// A corner that is not in a Tensix row and column, or a rectangle without a receiver.
@@ -193,27 +308,30 @@ impl Grid {
     }
 
     fn work_out(&self, key: RectKey) -> Result<Arc<[Place]>, Fault> {
-        let (mut start, mut end) = (NocXy::decode(key.word >> 12), NocXy::decode(key.word));
-        for corner in [start, end] {
-            if !is_tensix_column(corner.x) || !is_tensix_row(corner.y) {
-                return Err(Fault::new(
+        let (start, end) = (NocXy::decode(key.word >> 12), NocXy::decode(key.word));
+        // Corners are translated first, then the spans are determined (NoC/MemoryMap.md).
+        let corner = |xy: NocXy| {
+            let at = physical(&self.tables, key.noc, xy);
+            at.filter(|&(x, y)| Site::at(x, y) == Some(Site::Tensix)).ok_or_else(|| {
+                Fault::new(
                     FaultClass::MissingSpecification,
-                    format!("multicast rectangle {start}..{end}: corner {corner} is not in a Tensix row and column"),
+                    format!("multicast rectangle {start}..{end}: corner {xy} is not in a Tensix row and column"),
                     READ,
-                ));
-            }
-        }
+                )
+            })
+        };
+        let (mut first, mut last) = (corner(start)?, corner(end)?);
         if key.noc != 0 {
-            core::mem::swap(&mut start, &mut end);
+            core::mem::swap(&mut first, &mut last);
         }
         let tiles: Arc<[Place]> = self
-            .physical
+            .tiles
             .iter()
             .flatten()
-            .filter(|tile| tile.kind == TileKind::Tensix)
-            .map(|tile| tile.place)
-            .filter(|p| in_span(p.x, start.x, end.x) && in_span(p.y, start.y, end.y))
+            .filter(|p| self.receives(p))
+            .filter(|p| in_span(p.x, first.0, last.0) && in_span(p.y, first.1, last.1))
             .filter(|p| key.except != Some((p.x, p.y)))
+            .copied()
             .collect();
         if tiles.is_empty() {
             return Err(Fault::new(
@@ -224,24 +342,41 @@ impl Grid {
         }
         Ok(tiles)
     }
+
+    fn receives(&self, place: &Place) -> bool {
+        Site::at(place.x, place.y) == Some(Site::Tensix) && self.harvesting.has_column(place.x)
+    }
 }
 
-/// Router index of physical NoC 0 coordinates.
+/// Router index of NoC 0 coordinates.
 pub(super) fn router_index(x: u8, y: u8) -> Option<usize> {
     (u32::from(x) < GRID_X && u32::from(y) < GRID_Y).then(|| usize::from(y) * GRID_X as usize + usize::from(x))
 }
 
-fn axis_index(xy: NocXy) -> Option<usize> {
-    let (x, y) = (usize::from(xy.x), usize::from(xy.y));
-    (x < AXIS && y < AXIS).then_some(y * AXIS + x)
+/// The NoC 0 coordinates of what software calls `xy` on NoC `noc`.
+fn physical(tables: &Option<[Translation; 2]>, noc: u8, xy: NocXy) -> Option<(u8, u8)> {
+    let xy = match tables {
+        Some(tables) => tables[usize::from(noc & 1)].apply(xy)?,
+        None => xy,
+    };
+    let at = mirror(noc, xy)?;
+    router_index(at.x, at.y).map(|_| (at.x, at.y))
 }
 
-/// NoC 1 counts from the opposite corner (WormholeB0/NoC/Coordinates.md).
-fn raw_to_physical(noc: u8, xy: NocXy) -> Option<(u8, u8)> {
+/// Between the coordinates of NoC 0 and those of `noc`: NoC 1 counts from the opposite corner (WormholeB0/NoC/Coordinates.md).
+fn mirror(noc: u8, xy: NocXy) -> Option<NocXy> {
     if noc == 0 {
-        return Some((xy.x, xy.y));
+        return Some(xy);
     }
-    Some(((GRID_X as u8 - 1).checked_sub(xy.x)?, (GRID_Y as u8 - 1).checked_sub(xy.y)?))
+    Some(NocXy::new((GRID_X as u8 - 1).checked_sub(xy.x)?, (GRID_Y as u8 - 1).checked_sub(xy.y)?))
+}
+
+/// `NOC_NODE_ID` of the NIU at `place` on NoC `noc`: coordinates on this NoC, size, and whether X comes before Y. The dateline bits are left
+/// zero: they only matter for virtual channels (NoC/MemoryMap.md).
+pub(super) fn node_id(noc: u8, place: Place) -> u32 {
+    const X_FIRST: u32 = 1 << 28;
+    let at = mirror(noc, NocXy::new(place.x, place.y)).unwrap_or(NocXy::new(0, 0));
+    at.encode() | GRID_X << 12 | GRID_Y << 19 | if noc == 0 { X_FIRST } else { 0 }
 }
 
 fn in_span(v: u8, start: u8, end: u8) -> bool {

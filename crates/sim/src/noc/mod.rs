@@ -13,6 +13,7 @@ mod responder;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod translate;
 
 pub use grid::{Grid, GridBuilder, GridError, TileKind};
 pub use network::Network;

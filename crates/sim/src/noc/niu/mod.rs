@@ -59,6 +59,7 @@ pub struct Niu {
 impl Niu {
     /// The NIU at `place` on NoC `noc` (0 or 1), with the coordinates `logical` in translated space and the given `NOC_ENDPOINT_ID`.
     pub fn new(noc: u8, place: Place, logical: NocXy, endpoint_id: u32, grid: Arc<Grid>) -> Self {
+        let config = grid.niu_config(noc & 1, place);
         Self {
             noc: noc & 1,
             place,
@@ -66,7 +67,7 @@ impl Niu {
             endpoint_id,
             grid,
             initiators: Default::default(),
-            config: regs::reset_config(logical),
+            config,
             counters: [0; counter::COUNT],
             returned_to_zero: 0,
             free_at: 0,

@@ -1,9 +1,9 @@
 //! The register file of an NIU.
 
 use super::{COUNTERS_PAGE, MAP_PAGE, Niu, Start};
+use crate::noc::grid::node_id;
 use crate::{Cycle, Fault, FaultClass};
-use tilework_abi::board;
-use tilework_abi::noc::{self, GRID_X, GRID_Y, NocXy, counter, init};
+use tilework_abi::noc::{self, GRID_X, GRID_Y, counter, init};
 use tilework_riscv::Access;
 
 /// `NOC_SEC_CTRL`, the last field of a request initiator before `NOC_CMD_CTRL` (public firmware headers, `noc_parameters.h`).
@@ -11,7 +11,7 @@ const SEC_CTRL: u32 = 0x34;
 /// Words of one request initiator before `NOC_CMD_CTRL` that exist.
 const INITIATOR_WORDS: usize = (SEC_CTRL / 4 + 1) as usize;
 /// Words of configuration.
-pub(super) const CONFIG_WORDS: usize = ((noc::CFG_END - noc::CFG_BASE) / 4) as usize;
+pub(super) const CONFIG_WORDS: usize = crate::noc::grid::CONFIG_WORDS;
 /// Bits of `NOC_PACKET_TAG` that exist (NoC/MemoryMap.md).
 const TAG_MASK: u32 = 0xFFFF;
 /// `NUM_MEM_PARITY_ERR` and the two header error counts behind it (`noc_parameters.h`); nothing here has such an error.
@@ -45,8 +45,6 @@ const RTZ_SOURCE: u32 = 0x37C;
 const NIU_DEBUG: core::ops::Range<u32> = 0x380..0x400;
 /// "NIU security fence configuration" (NoC/MemoryMap.md): nothing is fenced off.
 const SECURITY_FENCE: core::ops::Range<u32> = 0x400..0x500;
-/// `NOC_NODE_ID` bit 28: X before Y (NoC/MemoryMap.md).
-const NODE_ID_X_FIRST: u32 = 1 << 28;
 
 /// One request initiator.
 #[derive(Clone, Debug, Default)]
@@ -89,19 +87,6 @@ impl Initiator {
     }
 }
 
-/// Configuration as firmware leaves it: translation on, only Tensix rows and columns receive broadcasts (NoC/MemoryMap.md).
-pub(super) fn reset_config(logical: NocXy) -> [u32; CONFIG_WORDS] {
-    let mut config = [0; CONFIG_WORDS];
-    let mut set = |offset: u32, value: u32| config[((offset - noc::CFG_BASE) / 4) as usize] = value;
-    let columns = board::Board::P150.worker_columns().iter().fold(0u32, |m, &x| m | 1 << x);
-    let rows = (board::WORKER_Y_FIRST..=board::WORKER_Y_LAST).fold(0u32, |m, y| m | 1 << y);
-    set(noc::NIU_CFG_0, noc::NIU_CFG_0_TRANSLATE);
-    set(noc::ROUTER_CFG_1, !columns & ((1 << GRID_X) - 1));
-    set(noc::ROUTER_CFG_3, !rows & ((1 << GRID_Y) - 1));
-    set(noc::ID_LOGICAL, logical.encode());
-    config
-}
-
 /// The bits of a configuration register that have a purpose which the simulator cannot change (NoC/MemoryMap.md, "NIU and NoC router
 /// configuration"); all others are storage.
 fn fixed_bits(offset: u32) -> u32 {
@@ -134,7 +119,7 @@ impl Niu {
             let value = match field {
                 init::CMD_CTRL if initiator.busy => return Ok((1, Access::Volatile)),
                 init::CMD_CTRL => 0,
-                noc::NODE_ID => self.node_id(),
+                noc::NODE_ID => node_id(self.noc, self.place),
                 noc::ENDPOINT_ID => self.endpoint_id,
                 _ if field <= SEC_CTRL => initiator.get(field),
                 _ if FIFO_STATUS.contains(&field) => 0,
@@ -166,14 +151,6 @@ impl Niu {
             self.returned_to_zero &= !(pending & pending.wrapping_neg());
         }
         pending.trailing_zeros()
-    }
-
-    /// `NOC_NODE_ID`: coordinates on this NoC, size, and whether X comes before Y. The dateline bits are left zero: they only matter for
-    /// virtual channels.
-    fn node_id(&self) -> u32 {
-        let at = self.raw(self.place);
-        let first = if self.noc == 0 { NODE_ID_X_FIRST } else { 0 };
-        at.encode() | GRID_X << 12 | GRID_Y << 19 | first
     }
 
     /// Writes the register at `off` from the NIU's base. Writing 1 to `NOC_CMD_CTRL` starts a request: the caller hands the returned

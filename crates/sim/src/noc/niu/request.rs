@@ -242,7 +242,7 @@ impl Niu {
         let align = match self.kind_of(from) {
             TileKind::Dram | TileKind::Pcie => ALIGN_FAR_READ,
             TileKind::Tensix => ALIGN,
-            TileKind::Arc => ALIGN_ARC,
+            TileKind::Arc | TileKind::Other => ALIGN_ARC,
         };
         check_length(len, addr, back, source, dest, align)?;
         Ok(Action::Read { from, addr, len, reply })

@@ -7,7 +7,7 @@ mod niu_counters;
 mod niu_patterns;
 mod niu_regs;
 
-use super::{Body, Dest, Grid, Packet, Place, Reply};
+use super::{Body, Dest, Grid, GridBuilder, Packet, Place, Reply};
 use crate::{Cycle, Fault, FaultClass, Memory};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tilework_abi::tensix::L1_SIZE;
 
 /// The grid of a board, numbered Tensix tiles first, as the chip does it.
 fn board_grid(board: Board) -> Arc<Grid> {
-    let mut builder = Grid::builder();
+    let mut builder = GridBuilder::new(board.harvesting(), true);
     let mut node = 0;
     let mut next = || {
         node += 1;

@@ -1,0 +1,189 @@
+//! Tiles whose cores do not run: Ethernet, L2CPU, the security tile, the idle PCIe tile, empty tiles and everything that is fused off.
+//!
+//! They are part of the torus: packets pass their routers, and their NIUs answer, so that a driver finds on every position of the grid what it
+//! expects there. Behind the NIUs, Ethernet tiles have their L1 and L2CPU tiles their registers, both as plain storage; releasing an Ethernet core is
+//! a fault, because nothing would run. One node serves all these tiles: they have nothing to do by themselves.
+//!
+//! Follows BlackholeA0/NoC/MemoryMap.md (where NIUs are visible), BlackholeA0/EthernetTile and BlackholeA0/L2CPUTile.
+
+mod content;
+#[cfg(test)]
+mod tests;
+
+use crate::agenda::Agenda;
+use crate::noc::{Body, Dest, Grid, Niu, NodeId, Outbox, Packet, Place};
+use crate::{Cycle, Fault, FaultClass, Memory, Node};
+use content::Content;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tilework_abi::grid::Site;
+use tilework_abi::noc::{MAX_PACKET_BYTES, NIU_SPAN, NIU0_BASE, NIU1_BASE};
+
+const READ: &str = "BlackholeA0/NoC/MemoryMap.md";
+
+/// All inert tiles of a chip.
+#[derive(Debug)]
+pub struct InertTiles {
+    tiles: BTreeMap<(u8, u8), Tile>,
+    arrivals: Agenda<Packet>,
+}
+
+#[derive(Debug)]
+struct Tile {
+    site: Site,
+    nius: [Niu; 2],
+    content: Content,
+}
+
+impl InertTiles {
+    /// The tiles that stand where `grid` leads to `node`.
+    pub fn new(node: NodeId, grid: &Arc<Grid>) -> Self {
+        let tile = |place: Place| {
+            let site = Site::at(place.x, place.y)?;
+            let niu = |noc| {
+                let endpoint = grid.endpoint_id(noc, place);
+                Niu::new(noc, place, grid.logical(noc, place), endpoint, grid.clone())
+            };
+            let content = Content::of(site, grid.works(place));
+            Some(((place.x, place.y), Tile { site, nius: [niu(0), niu(1)], content }))
+        };
+        Self { tiles: grid.places_of(node).filter_map(tile).collect(), arrivals: Agenda::new() }
+    }
+
+    fn serve(&mut self, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {
+        let Dest::Unicast(here) = packet.to else {
+            let what = "a multicast reached a tile that is not Tensix; only Tensix tiles receive them";
+            return Err(Fault::new(FaultClass::UnsupportedFunctionality, what, READ));
+        };
+        match self.tiles.get_mut(&(here.x, here.y)) {
+            Some(tile) => tile.serve(at, packet, out),
+            None => Err(Fault::new(FaultClass::UndefinedBehavior, "a packet for a place without a tile", READ)),
+        }
+    }
+}
+
+/// Where the public driver reads the NIUs of tiles without cores, in the low half of the address (tt-umd `NOC0_CONTROL_REG_ADDR_BASE_MAP`); the
+/// ISA page has [`NIU0_BASE`] and [`NIU1_BASE`] for the same.
+const NIU_ALIAS: u32 = 0xFF00_0000;
+
+/// Which NIU `addr` belongs to when it is accessed over NoC `noc`, and the offset of the register (NoC/MemoryMap.md, table of `NIU_BASE`).
+pub(crate) fn niu_register(site: Site, noc: u8, addr: u64) -> Option<(u8, u32)> {
+    const HIGH: u64 = 0xFFFF_FFFF_0000_0000;
+    let low = addr as u32;
+    let off = |base: u32| low.checked_sub(base).filter(|off| *off < NIU_SPAN);
+    let both = || off(NIU0_BASE).map(|off| (0, off)).or_else(|| off(NIU1_BASE).map(|off| (1, off)));
+    let own = || off(NIU_ALIAS).or_else(|| both().map(|(_, off)| off)).map(|off| (noc, off));
+    match site {
+        Site::Tensix | Site::Ethernet { .. } if addr == u64::from(low) => both(),
+        Site::Tensix | Site::Ethernet { .. } => None,
+        Site::Dram { .. } => both(),
+        Site::Empty if addr == u64::from(low) => own(),
+        Site::Empty => None,
+        _ if addr & HIGH == HIGH => own(),
+        _ => None,
+    }
+}
+
+impl Tile {
+    fn serve(&mut self, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {
+        let noc = packet.noc & 1;
+        let (addr, len) = match &packet.body {
+            Body::ReadRequest { addr, len, .. } => (*addr, *len as usize),
+            Body::WriteRequest { addr, data, .. } => (*addr, data.len()),
+            _ => (0, 0),
+        };
+        if len > MAX_PACKET_BYTES as usize {
+            let what = format!("a request of {len} bytes; a packet holds {MAX_PACKET_BYTES}");
+            return Err(Fault::new(FaultClass::UndefinedBehavior, what, READ).at_addr(addr));
+        }
+        let Some((which, off)) = niu_register(self.site, noc, addr) else {
+            return self.nius[usize::from(noc)].receive(at, packet, &mut self.content, out);
+        };
+        let is_write = matches!(packet.body, Body::WriteRequest { .. });
+        let value = if is_write { 0 } else { self.nius[usize::from(which)].read(off & !3, at)?.0 };
+        let mut word = Word { value, off };
+        self.nius[usize::from(noc)].receive(at, packet, &mut word, out)?;
+        if is_write && self.nius[usize::from(which)].write(off, word.value, at)?.is_some() {
+            let what = "an NIU of a tile whose cores do not run is told to send a request";
+            return Err(Fault::new(FaultClass::UnimplementedFunctionality, what, READ).at_addr(addr));
+        }
+        Ok(())
+    }
+}
+
+/// The NIUs of a tile that shows no more of them than what they are: identification and configuration, read only.
+#[derive(Debug)]
+pub(crate) struct NiuView<'a> {
+    pub(crate) grid: &'a Grid,
+    pub(crate) place: Place,
+    /// Which of the two NIUs, and the offset of the register.
+    pub(crate) register: (u8, u32),
+}
+
+impl NiuView<'_> {
+    fn unknown(&self, addr: u64, access: &str) -> Fault {
+        let (noc, off) = self.register;
+        let what = format!("{access} of register {off:#x} of NIU {noc} at NoC 0 ({},{})", self.place.x, self.place.y);
+        Fault::new(FaultClass::UnimplementedFunctionality, what, READ).at_addr(addr)
+    }
+}
+
+impl Memory for NiuView<'_> {
+    fn read(&mut self, at: Cycle, addr: u64, out: &mut [u8]) -> Result<(), Fault> {
+        let (noc, off) = self.register;
+        let value = self.grid.niu_register(noc, self.place, off & !3);
+        let value = value.ok_or_else(|| self.unknown(addr, "read"))?;
+        Word { value, off }.read(at, addr, out)
+    }
+    fn write(&mut self, _at: Cycle, addr: u64, _data: &[u8]) -> Result<(), Fault> {
+        Err(self.unknown(addr, "write"))
+    }
+    fn is_l1(&self, _addr: u64) -> bool {
+        false
+    }
+}
+
+/// One register of an NIU, as a packet sees it.
+struct Word {
+    value: u32,
+    off: u32,
+}
+
+impl Memory for Word {
+    fn read(&mut self, _at: Cycle, addr: u64, out: &mut [u8]) -> Result<(), Fault> {
+        let bytes = self.value.to_le_bytes();
+        match bytes.get((self.off % 4) as usize..).and_then(|rest| rest.get(..out.len())) {
+            Some(part) => out.copy_from_slice(part),
+            None => return Err(whole_word(addr)),
+        }
+        Ok(())
+    }
+    fn write(&mut self, _at: Cycle, addr: u64, data: &[u8]) -> Result<(), Fault> {
+        self.value = u32::from_le_bytes(data.try_into().map_err(|_| whole_word(addr))?);
+        Ok(())
+    }
+    fn is_l1(&self, _addr: u64) -> bool {
+        false
+    }
+}
+
+fn whole_word(addr: u64) -> Fault {
+    let what = "registers take 4 bytes at a time";
+    Fault::new(FaultClass::UndefinedBehavior, what, READ).at_addr(addr)
+}
+
+impl Node for InertTiles {
+    fn next(&self) -> Cycle {
+        self.arrivals.next()
+    }
+    fn deliver(&mut self, at: Cycle, packet: Packet) {
+        self.arrivals.arrive(at, packet);
+    }
+    fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
+        while let Some((at, packet)) = self.arrivals.pop_before(out.horizon(until)) {
+            let from = packet.from;
+            self.serve(at, packet, out).map_err(|fault| fault.at_cycle(at).sent_by(from))?;
+        }
+        Ok(())
+    }
+}
