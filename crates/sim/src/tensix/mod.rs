@@ -8,6 +8,8 @@
 //! Accesses are words: a load answers with the word shifted so that the addressed byte comes first, and the tile cuts it to the width.
 //! Stores are words only.
 
+#[cfg(test)]
+mod bench;
 mod config;
 mod coprocessor;
 mod counters;
@@ -21,10 +23,14 @@ pub mod opcodes;
 mod outside;
 mod pcbuf;
 mod scalar;
+#[cfg(test)]
+mod scalar_tests;
 mod sync;
 mod tdma;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod thread_tests;
 mod ttsync;
 mod vector;
 mod wait;
