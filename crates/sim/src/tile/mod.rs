@@ -7,6 +7,8 @@
 mod ahead;
 mod bus;
 mod coprocessor;
+#[cfg(test)]
+mod coprocessor_tests;
 mod debug;
 mod events;
 #[cfg(test)]
@@ -74,6 +76,8 @@ pub struct Waiting {
     pub regs: [u32; 32],
     /// The address of a blocked access.
     pub blocked_on: Option<u32>,
+    /// The Tensix threads at whose wait gates something stands that the core may be waiting for, in words.
+    pub coprocessor: Vec<String>,
 }
 
 /// A word that a sleeping core waits for.
@@ -177,7 +181,8 @@ impl Tile {
                 Activity::Held | Activity::Running => continue,
             };
             let regs = slot.core.regs;
-            list.push(Waiting { tile: self.xy, core, pc, watched, regs, blocked_on });
+            let coprocessor = self.shared.tensix.explain(core);
+            list.push(Waiting { tile: self.xy, core, pc, watched, regs, blocked_on, coprocessor });
         }
         list
     }

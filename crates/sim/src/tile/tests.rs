@@ -19,17 +19,17 @@ pub(super) fn tile(parking: bool) -> Tile {
     tile
 }
 
-fn insn(op: Op, rd: u8, rs1: u8, rs2: u8, imm: i32) -> u32 {
+pub(super) fn insn(op: Op, rd: u8, rs1: u8, rs2: u8, imm: i32) -> u32 {
     encode(Insn { op, rd, rs1, rs2, imm }).expect("operands fit")
 }
 
 /// rd = value
-fn li(rd: u8, value: i32) -> [u32; 2] {
+pub(super) fn li(rd: u8, value: i32) -> [u32; 2] {
     let low = value << 20 >> 20;
     [insn(Op::Lui, rd, 0, 0, value.wrapping_sub(low)), insn(Op::Addi, rd, rd, 0, low)]
 }
 
-fn load_program(tile: &mut Tile, at: u32, words: &[u32]) {
+pub(super) fn load_program(tile: &mut Tile, at: u32, words: &[u32]) {
     for (i, word) in words.iter().enumerate() {
         tile.shared.l1_write(at + 4 * i as u32, &word.to_le_bytes());
     }
@@ -67,7 +67,7 @@ fn counter(n: i32) -> Vec<u32> {
     words
 }
 
-fn release(tile: &mut Tile, cores: &[Processor], at: Cycle) {
+pub(super) fn release(tile: &mut Tile, cores: &[Processor], at: Cycle) {
     let mut value = map::SOFT_RESET_ALL_CORES;
     for core in cores {
         value &= !core.soft_reset_bit();
