@@ -13,7 +13,7 @@ use tilework_abi::cq::status::{Kernel, word};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::msg::RUN_DONE;
 use tilework_abi::noc::NocXy;
-use tilework_abi::tensix::Processor;
+use tilework_abi::tensix::{self, Processor};
 use tilework_cq::DispatchCommand;
 use tilework_sim::Chip;
 use tilework_sim::tile::Waiting;
@@ -251,7 +251,11 @@ impl Scene<'_> {
         let blocked = w.blocked_on.map(|addr| (addr, 0, false));
         let name = |(address, value, stale)| {
             let meaning = self.meaning(w.tile, w.core, address, self.whole_word(w.tile, address, value));
-            let (what, writers) = (meaning.what.clone(), meaning.writers.clone());
+            let (mut what, writers) = (meaning.what.clone(), meaning.writers.clone());
+            // Pushes, Manual TTSync, PC buffers and semaphores end with what a Tensix thread does.
+            if (tensix::INSTRN_BUF_BASE..tensix::MAILBOX_BASE).contains(&address) {
+                w.coprocessor.iter().for_each(|thread| what = format!("{what}; {thread}"));
+            }
             (Word { address, value, what, writers, stale }, meaning)
         };
         watched.chain(blocked).map(name).collect()

@@ -33,6 +33,11 @@ impl Mailboxes {
         self.queues[from][to].pop_front()
     }
 
+    /// What `from` has sent and nobody has taken is lost.
+    pub(super) fn discard_from(&mut self, from: usize) {
+        self.queues[from].iter_mut().for_each(VecDeque::clear);
+    }
+
     /// Whether `to` would find a value from `from`.
     pub(super) fn has_value(&self, from: usize, to: usize) -> bool {
         !self.queues[from][to].is_empty()

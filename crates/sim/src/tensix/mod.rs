@@ -247,12 +247,23 @@ impl Tensix {
         threads.filter_map(|thread| self.coprocessor.explain(thread)).collect()
     }
 
-    /// `core` was reset: it does not wait for anything any more, and what it pushed stays only behind the MOP expander
-    /// (BlackholeA0/TensixTile/SoftReset.md, "RISCV soft reset").
+    /// `core` was reset: it does not wait for anything any more, its mailboxes' contents are lost, and what it pushed stays only behind
+    /// the MOP expander (BlackholeA0/TensixTile/SoftReset.md, "RISCV soft reset").
     pub fn reset_core(&mut self, core: Processor, at: Cycle) {
+        if let Some(client) = Client::of(core) {
+            self.mailboxes.discard_from(client.index());
+        }
         if let Some(Client::T(thread)) = Client::of(core) {
             self.pc_bufs[thread].reset_reader();
             self.coprocessor.threads[thread].front.reset();
+            self.coprocessor.unblock(at);
+        }
+    }
+
+    /// `core` leaves soft reset: its PC buffer is empty (same page).
+    pub fn release_core(&mut self, core: Processor, at: Cycle) {
+        if let Some(Client::T(thread)) = Client::of(core) {
+            self.pc_bufs[thread].discard();
             self.coprocessor.unblock(at);
         }
     }

@@ -62,6 +62,11 @@ impl PcBuf {
         self.waiting = false;
     }
 
+    /// The T core leaves reset: what B has sent is lost.
+    pub(super) fn discard(&mut self) {
+        self.queue.clear();
+    }
+
     /// The ten configuration bits: enable, busy, value.
     pub(super) fn configure(&mut self, bits: u32) {
         self.override_enabled = bits & 1 != 0;

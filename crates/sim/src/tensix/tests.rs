@@ -89,6 +89,19 @@ fn b_sees_all_gprs_and_a_trisc_its_own() {
 }
 
 #[test]
+fn a_reset_loses_what_is_on_its_way() {
+    let mut t = Tensix::new();
+    t.store(Trisc1, 0xFFEC_0000, 7, 0).unwrap();
+    t.store(Brisc, 0xFFEC_2000, 8, 0).unwrap();
+    t.store(Brisc, 0xFFE9_0000, 9, 0).unwrap();
+    t.reset_core(Trisc1, 1);
+    assert_eq!(t.load(Brisc, 0xFFEC_2000, 2), Err(Refuse::Block), "what T1 sent is gone");
+    assert_eq!(value(&mut t, Trisc1, 0xFFEC_0000), 8, "what it was sent is not");
+    t.release_core(Trisc1, 2);
+    assert_eq!(t.load(Trisc1, 0xFFE8_0000, 3), Err(Refuse::Block), "its PC buffer is empty");
+}
+
+#[test]
 fn who_pushes_where() {
     let mut t = Tensix::new();
     assert_eq!(refused(t.store(Trisc0, 0xFFE5_0000, 0, 0)).class, FaultClass::UndefinedBehavior);

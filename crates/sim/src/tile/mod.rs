@@ -315,6 +315,7 @@ impl Tile {
                     port.reset(keep);
                     port.code_seen = self.shared.code_generation;
                 }
+                self.shared.tensix.release_core(core, at);
                 let pc = self.shared.debug.reset_pc(core);
                 self.slots[i].core.reset(pc, at + timing::RESET_RELEASE);
                 self.slots[i].activity = Activity::Running;
