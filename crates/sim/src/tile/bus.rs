@@ -75,7 +75,7 @@ impl TileBus<'_> {
         }
         self.shared.reg_store(Some(self.core), at, addr, width, value)?;
         // A register write is visible to others at once, so what was started or reset takes effect before the core goes on.
-        if !self.shared.started.is_empty() || self.shared.reset_changed {
+        if !self.shared.started.is_empty() || self.shared.reset_changed.is_some() {
             self.horizon = 0;
         }
         self.heed_coprocessor();

@@ -293,7 +293,8 @@ impl Tile {
         for (noc, start) in self.shared.started.drain(..) {
             self.queue.push(start.at, Event::Depart(noc, Box::new(start)));
         }
-        if std::mem::take(&mut self.shared.reset_changed) {
+        // Not `at`: in what is private to it, the core may have gone on since.
+        if let Some(at) = self.shared.reset_changed.take() {
             self.apply_soft_reset(at);
         }
         if let Some(at) = self.shared.tensix.take_changed() {

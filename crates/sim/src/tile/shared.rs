@@ -82,8 +82,8 @@ pub(super) struct Shared {
     pub(super) wake: CoreSet,
     /// NIU requests started since the tile last looked.
     pub(super) started: Vec<(u8, Start)>,
-    /// The soft reset register was written.
-    pub(super) reset_changed: bool,
+    /// When the soft reset register was written.
+    pub(super) reset_changed: Option<Cycle>,
     /// What is needed to take stores back.
     pub(super) log: StoreLog,
 }
@@ -106,7 +106,7 @@ impl Shared {
             any_class: 0,
             wake: 0,
             started: Vec::new(),
-            reset_changed: false,
+            reset_changed: None,
             log: StoreLog::default(),
         }
     }
@@ -352,7 +352,7 @@ impl Shared {
             map::DEBUG_BASE..debug::END => {
                 self.debug.write(addr, value).map_err(Refuse::Fault)?;
                 match addr {
-                    map::SOFT_RESET_0 => self.reset_changed = true,
+                    map::SOFT_RESET_0 => self.reset_changed = Some(at),
                     debug::TRISC_PC_BUF_OVERRIDE => match self.tensix.get_mut() {
                         Some(tensix) => tensix.set_pc_buf_override(value, at),
                         None => self.pc_buf_override = Some(value),

@@ -73,7 +73,7 @@ pub(super) fn release(tile: &mut Tile, cores: &[Processor], at: Cycle) {
         value &= !core.soft_reset_bit();
     }
     tile.shared.debug.write(map::SOFT_RESET_0, value).expect("a register");
-    tile.shared.reset_changed = true;
+    tile.shared.reset_changed = Some(at);
     tile.after_access(at);
 }
 
@@ -317,4 +317,39 @@ fn a_core_that_asks_for_a_program_counter_is_told_that_it_cannot() {
     let fault = tile.run(1000, &mut Outbox::default()).expect_err("known to packets only");
     assert_eq!(fault.class, FaultClass::UnimplementedFunctionality);
     assert_eq!(fault.site.addr, Some(u64::from(map::PC_SNAPSHOT) + 4));
+}
+
+#[test]
+fn a_released_core_starts_at_the_same_cycle_however_time_is_cut() {
+    let outcome = |step: Cycle| {
+        let mut tile = tile(true);
+        // BRISC releases NCRISC and then works by itself; NCRISC stores the cycle at which it runs.
+        let mut words = Vec::new();
+        words.extend(li(10, map::SOFT_RESET_0.cast_signed()));
+        words.extend(li(11, (map::SOFT_RESET_ALL_CORES & !(1 << 18 | 1 << 11)).cast_signed()));
+        words.extend(li(12, 500));
+        words.push(insn(Op::Sw, 0, 10, 11, 0));
+        words.push(insn(Op::Addi, 12, 12, 0, -1));
+        words.push(insn(Op::Bne, 0, 12, 0, -4));
+        words.push(insn(Op::Jal, 0, 0, 0, 0));
+        load_program(&mut tile, 0, &words);
+        let mut words = Vec::new();
+        words.extend(li(10, RESULT));
+        words.extend(li(12, map::WALL_CLOCK_L.cast_signed()));
+        words.push(insn(Op::Lw, 13, 12, 0, 0));
+        words.push(insn(Op::Sw, 0, 10, 13, 0));
+        words.push(insn(Op::Jal, 0, 0, 0, 0));
+        load_program(&mut tile, 0x1_2000, &words);
+        release(&mut tile, &[Processor::Brisc], 5);
+        let mut until = 0;
+        while until < 3000 {
+            until += step;
+            run(&mut tile, until);
+        }
+        word(&tile, RESULT)
+    };
+    let whole = outcome(3000);
+    for step in [1, 7, 100] {
+        assert_eq!(outcome(step), whole, "windows of {step}");
+    }
 }
