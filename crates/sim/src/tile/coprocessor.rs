@@ -47,7 +47,7 @@ impl Tile {
         }
         self.shared.tensix.0 = Some(tensix);
         match result {
-            Ok(()) => self.after_access(at),
+            Ok(()) => self.after_access(),
             Err(Hold::Wake) => {
                 // What they do in this cycle comes before what the coprocessor does.
                 let set = std::mem::take(&mut self.shared.wake);

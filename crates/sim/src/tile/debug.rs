@@ -9,6 +9,7 @@
 //! A core's program counter is known when a packet takes effect, because then all cores have come to the packet's cycle. It is not
 //! known in the middle of another core's run, which may be ahead or behind, so a core that reads it is told so by a fault.
 
+use super::debugger::DebugPort;
 use crate::{Fault, FaultClass};
 use tilework_abi::tensix::{self, PC_SNAPSHOT, Processor};
 use tilework_riscv::{Access, Cycle};
@@ -20,6 +21,7 @@ pub(super) const TRISC_PC_BUF_OVERRIDE: u32 = 0xFFB1_2090;
 const WORDS: usize = ((PC_SNAPSHOT - tensix::DEBUG_BASE) / 4) as usize;
 const CORES: usize = Processor::ALL.len();
 
+const DEBUG_INTERFACE: &str = "WormholeB0/TensixTile/BabyRISCV/DebugInterface.md";
 const DAISYCHAIN: &str = "WormholeB0/TensixTile/DebugDaisychain.md";
 
 /// Addresses that only this file needs (`tensix.h` of the public firmware headers).
@@ -34,6 +36,10 @@ mod addr {
     pub(super) const DBG_BUS_CNTL: u32 = 0xFFB1_2054;
     /// `RISCV_DEBUG_REG_DBG_RD_DATA`.
     pub(super) const DBG_RD_DATA: u32 = 0xFFB1_205C;
+    /// `RISCV_DEBUG_REG_RISC_DBG_CNTL_0`; CNTL_1, STATUS_0 and STATUS_1 follow.
+    pub(super) const RISC_DBG: u32 = 0xFFB1_2080;
+    /// `RISCV_DEBUG_REG_RISC_DBG_STATUS_1`.
+    pub(super) const RISC_DBG_LAST: u32 = 0xFFB1_208C;
     /// `RISCV_DEBUG_REG_ECC_STATUS`.
     pub(super) const ECC_STATUS: u32 = 0xFFB1_21D4;
     /// `RISCV_DEBUG_REG_WDT_STATUS`.
@@ -58,6 +64,8 @@ pub(super) struct CoreView {
 pub(super) struct DebugRegs {
     words: Box<[u32; WORDS]>,
     wall_high: u32,
+    /// The debug interface of the cores.
+    pub(super) port: DebugPort,
     /// The cores, while a packet takes effect that may ask for them.
     cores: Option<[CoreView; CORES]>,
 }
@@ -65,7 +73,7 @@ pub(super) struct DebugRegs {
 impl DebugRegs {
     /// Power-on: all cores held.
     pub(super) fn new() -> Self {
-        let mut this = Self { words: Box::new([0; WORDS]), wall_high: 0, cores: None };
+        let mut this = Self { words: Box::new([0; WORDS]), wall_high: 0, port: DebugPort::default(), cores: None };
         this.set(tensix::SOFT_RESET_0, tensix::SOFT_RESET_ALL_CORES);
         this
     }
@@ -94,6 +102,9 @@ impl DebugRegs {
             tensix::WALL_CLOCK_H => ((at >> 32) as u32, Access::Volatile),
             tensix::WALL_CLOCK_H_LATCHED => (self.wall_high, Access::Volatile),
             addr::DBG_RD_DATA => (self.daisychain()?, Access::Volatile),
+            addr @ addr::RISC_DBG..=addr::RISC_DBG_LAST => {
+                (self.port.read((addr - addr::RISC_DBG) / 4), Access::Watched)
+            }
             addr::TIMESTAMP | addr::ECC_STATUS | addr::WDT_STATUS => (0, Access::Watched),
             addr::PERF_CNT_OUT..=addr::PERF_CNT_OUT_LAST => (0, Access::Watched),
             addr @ PC_SNAPSHOT..END => {
@@ -106,12 +117,21 @@ impl DebugRegs {
     /// Stores a word. The caller looks after [`tensix::SOFT_RESET_0`] and the PC buffers' override.
     ///
     /// # Errors
-    /// What the simulator does not have: interrupts, events of the timestamper, L1 writes of the daisychain.
-    pub(super) fn write(&mut self, addr: u32, value: u32) -> Result<(), Fault> {
+    /// What the simulator does not have: interrupts, events of the timestamper, L1 writes of the daisychain, a core (`by_core`) that debugs another.
+    pub(super) fn write(&mut self, addr: u32, value: u32, by_core: bool) -> Result<(), Fault> {
         let addr = addr & !3;
         let missing = |what: &str, page| {
             Err(Fault::new(FaultClass::UnimplementedFunctionality, what, page).at_addr(u64::from(addr)))
         };
+        if (addr::RISC_DBG..=addr::RISC_DBG_LAST).contains(&addr) {
+            if self.port.write((addr - addr::RISC_DBG) / 4, value) && by_core {
+                return missing(
+                    "a core uses the debug interface of its tile, which is there for packets only",
+                    DEBUG_INTERFACE,
+                );
+            }
+            return Ok(());
+        }
         if addr::PIC_ENABLES.contains(&addr) && value != 0 {
             return missing("an interrupt is enabled at the interrupt controller", "BlackholeA0/NoC/Interrupts.md");
         }
@@ -166,15 +186,27 @@ impl DebugRegs {
     }
     /// Whether a soft reset leaves the local RAM of `core` alone.
     pub(super) fn keeps_local(&self, core: Processor) -> bool {
-        let bit = match core {
+        self.word(tensix::DISABLE_RESET) >> Self::disable_reset_bit(core) & 1 != 0
+    }
+    /// Whether a soft reset leaves the debug registers of `core` alone.
+    pub(super) fn keeps_debug_registers(&self, core: Processor) -> bool {
+        self.word(tensix::DISABLE_RESET) >> (Self::disable_reset_bit(core) + 1) & 1 != 0
+    }
+    /// The first of the two bits of `core` in `DISABLE_RESET` (SoftReset.md).
+    fn disable_reset_bit(core: Processor) -> u32 {
+        match core {
             Processor::Trisc0 => 0,
             Processor::Trisc1 => 2,
             Processor::Trisc2 => 4,
             Processor::Brisc => 6,
             Processor::Ncrisc => 8,
-        };
-        self.word(tensix::DISABLE_RESET) >> bit & 1 != 0
+        }
     }
+}
+
+/// Whether a write to a register may act on cores.
+pub(super) fn commands_cores(addr: u64) -> bool {
+    addr == u64::from(addr::RISC_DBG)
 }
 
 /// Registers whose value depends on where the cores are.

@@ -66,12 +66,12 @@ fn booting(folder: &std::path::Path, parking: bool) -> Tile {
             Processor::Trisc1 => map::TRISC1_RESET_PC,
             Processor::Trisc2 => map::TRISC2_RESET_PC,
         };
-        tile.shared.debug.write(reset_pc, text).expect("storage");
+        tile.shared.debug.write(reset_pc, text, false).expect("storage");
     }
     tile.shared.l1_write(GO as u32 + 3, &[RUN_MSG_INIT]);
-    tile.shared.debug.write(map::SOFT_RESET_0, map::SOFT_RESET_BRISC_RUNS).expect("storage");
-    tile.shared.reset_changed = true;
-    tile.after_access(10);
+    tile.shared.debug.write(map::SOFT_RESET_0, map::SOFT_RESET_BRISC_RUNS, false).expect("storage");
+    tile.shared.reset_changed = Some(10);
+    tile.after_access();
     tile
 }
 

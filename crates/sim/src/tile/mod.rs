@@ -10,6 +10,9 @@ mod coprocessor;
 #[cfg(test)]
 mod coprocessor_tests;
 mod debug;
+mod debugger;
+#[cfg(test)]
+mod debugger_tests;
 mod events;
 #[cfg(test)]
 mod firmware_tests;
@@ -49,6 +52,8 @@ pub enum Activity {
     Running,
     /// Asleep in a poll loop.
     Parked,
+    /// Held by a debugger between two instructions.
+    Paused,
     /// Waiting in an access, for example to an empty mailbox.
     Blocked {
         /// The address of the access.
@@ -178,7 +183,7 @@ impl Tile {
                     None => continue,
                 },
                 Activity::Blocked { addr } => (Vec::new(), Some(addr), slot.core.pc),
-                Activity::Held | Activity::Running => continue,
+                Activity::Held | Activity::Running | Activity::Paused => continue,
             };
             let regs = slot.core.regs;
             let coprocessor = self.shared.tensix.explain(core);
@@ -232,10 +237,11 @@ impl Tile {
     }
 
     fn wake_blocked(&mut self, at: Cycle) {
-        for slot in &mut self.slots {
+        for (slot, core) in self.slots.iter_mut().zip(Processor::ALL) {
             if matches!(slot.activity, Activity::Blocked { .. }) {
                 slot.core.wake(at);
-                slot.activity = Activity::Running;
+                let paused = self.shared.debug.port.take_pause(core);
+                slot.activity = if paused { Activity::Paused } else { Activity::Running };
             }
         }
     }
@@ -250,7 +256,10 @@ impl Tile {
         let exit = slot.core.run(&mut bus, limit);
         self.shared.ports[i] = Some(port);
         let now = slot.core.now;
-        self.after_access(now);
+        self.after_access();
+        if self.slots[i].activity != Activity::Running {
+            return Ok(()); // it has put itself into reset
+        }
         match exit {
             Exit::Limit | Exit::Sync => {
                 let wake = std::mem::take(&mut self.shared.wake);
@@ -288,12 +297,11 @@ impl Tile {
         }
     }
 
-    /// Takes care of what accesses to registers have set off at cycle `at`.
-    fn after_access(&mut self, at: Cycle) {
+    /// Takes care of what accesses to registers have set off, each at its own cycle: in what is private to it, a core may have gone on since.
+    fn after_access(&mut self) {
         for (noc, start) in self.shared.started.drain(..) {
             self.queue.push(start.at, Event::Depart(noc, Box::new(start)));
         }
-        // Not `at`: in what is private to it, the core may have gone on since.
         if let Some(at) = self.shared.reset_changed.take() {
             self.apply_soft_reset(at);
         }
@@ -309,6 +317,9 @@ impl Tile {
             if held && !was_held {
                 self.shared.unwatch(core);
                 self.shared.tensix.reset_core(core, at);
+                if !self.shared.debug.keeps_debug_registers(core) {
+                    self.shared.debug.port.reset(core);
+                }
                 self.slots[i].activity = Activity::Held;
             } else if !held && was_held {
                 let keep = self.shared.debug.keeps_local(core);
@@ -344,7 +355,7 @@ impl Tile {
             Event::Depart(noc, _) => self.shared.sleepers_on_class(class::NIU << noc),
             Event::Packet(packet) => {
                 let mut set = self.shared.sleepers_on_class(class::NIU << packet.noc);
-                if shows_cores(packet) {
+                if shows_cores(packet) || commands_cores(packet) {
                     set |= self.parked();
                 }
                 if let Some(touch) = packet.body.touches() {
@@ -371,7 +382,7 @@ impl Tile {
             Event::Depart(noc, start) => memory::depart(&mut self.shared, noc, *start, out),
             Event::Packet(packet) => {
                 let from = packet.from;
-                let asks = shows_cores(&packet);
+                let (asks, commands) = (shows_cores(&packet), commands_cores(&packet));
                 if asks {
                     let views = self.core_views();
                     self.shared.debug.show_cores(Some(views));
@@ -380,11 +391,12 @@ impl Tile {
                 if asks {
                     self.shared.debug.show_cores(None);
                 }
+                let result = if commands { result.and_then(|()| self.debug_access(at)) } else { result };
                 result.map_err(|fault| fault.sent_by(from))
             }
         };
         self.last_event = at;
-        self.after_access(at);
+        self.after_access();
         result.map_err(|fault| fault.at_tile(self.xy).at_cycle(at))
     }
 }
@@ -392,6 +404,11 @@ impl Tile {
 /// True for a packet that asks where the cores are.
 fn shows_cores(packet: &Packet) -> bool {
     matches!(packet.body, Body::ReadRequest { addr, .. } if debug::shows_cores(addr))
+}
+
+/// True for a packet that may tell the cores to pause or to go on.
+fn commands_cores(packet: &Packet) -> bool {
+    matches!(packet.body, Body::WriteRequest { addr, .. } if debug::commands_cores(addr))
 }
 
 impl Node for Tile {

@@ -350,7 +350,7 @@ impl Shared {
         }
         match addr {
             map::DEBUG_BASE..debug::END => {
-                self.debug.write(addr, value).map_err(Refuse::Fault)?;
+                self.debug.write(addr, value, core.is_some()).map_err(Refuse::Fault)?;
                 match addr {
                     map::SOFT_RESET_0 => self.reset_changed = Some(at),
                     debug::TRISC_PC_BUF_OVERRIDE => match self.tensix.get_mut() {

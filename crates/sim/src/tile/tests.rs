@@ -5,10 +5,10 @@ use crate::noc::{Body, Dest};
 use tilework_abi::stream;
 use tilework_riscv::{Insn, Op, encode};
 
-const FLAG: i32 = 0x1000;
-const RESULT: i32 = 0x2000;
+pub(super) const FLAG: i32 = 0x1000;
+pub(super) const RESULT: i32 = 0x2000;
 
-fn place() -> Place {
+pub(super) fn place() -> Place {
     Place { node: 0, x: 1, y: 2 }
 }
 
@@ -36,7 +36,7 @@ pub(super) fn load_program(tile: &mut Tile, at: u32, words: &[u32]) {
 }
 
 /// Waits with `poll` for FLAG to be non-zero, then stores the wall clock to RESULT and stops.
-fn poller(fence: bool) -> Vec<u32> {
+pub(super) fn poller(fence: bool) -> Vec<u32> {
     let mut words = Vec::new();
     words.extend(li(10, FLAG));
     words.extend(li(11, RESULT));
@@ -72,9 +72,9 @@ pub(super) fn release(tile: &mut Tile, cores: &[Processor], at: Cycle) {
     for core in cores {
         value &= !core.soft_reset_bit();
     }
-    tile.shared.debug.write(map::SOFT_RESET_0, value).expect("a register");
+    tile.shared.debug.write(map::SOFT_RESET_0, value, false).expect("a register");
     tile.shared.reset_changed = Some(at);
-    tile.after_access(at);
+    tile.after_access();
 }
 
 pub(super) fn run(tile: &mut Tile, until: Cycle) -> Outbox {
@@ -234,19 +234,19 @@ fn to_self(body: Body) -> Packet {
     Packet { noc: 0, from: place(), to: Dest::Unicast(place()), body }
 }
 
-fn write_word(addr: u32, value: u32) -> Packet {
+pub(super) fn write_word(addr: u32, value: u32) -> Packet {
     let data = Arc::from(value.to_le_bytes());
     to_self(Body::WriteRequest { addr: addr.into(), data, mask: None, reply: None })
 }
 
 /// A read over the NoC whose answer comes back to the tile and is written to `to`.
-fn read_word(addr: u32, to: i32) -> Packet {
+pub(super) fn read_word(addr: u32, to: i32) -> Packet {
     let reply = crate::noc::Reply { to: place(), trid: 0, addr: to as u64 };
     to_self(Body::ReadRequest { addr: addr.into(), len: 4, reply })
 }
 
 /// The word that the only read in `out` answers.
-fn answer(out: Outbox) -> u32 {
+pub(super) fn answer(out: Outbox) -> u32 {
     let (mut out, mut taken) = (out, Vec::new());
     out.take_before(NEVER, &mut taken);
     let Some(Body::ReadResponse { data, .. }) = taken.pop().map(|d| d.packet.body) else { panic!("no answer") };

@@ -1,0 +1,272 @@
+//! The debug interface of B, T0, T1 and T2: pausing a core, looking at it, letting it go on.
+//!
+//! Follows WormholeB0/TensixTile/BabyRISCV/DebugInterface.md, with the registers at the addresses of Blackhole's `tensix.h`; the public debugger
+//! tt-exalens uses it so. A debugger is outside the tile: its commands come as packets, and take effect in the packet's cycle. There is no pipeline
+//! here, so that a core pauses between two instructions at once, or, when it waits in an access, as soon as it need not wait any more.
+//!
+//! Not there, each a fault when used: breakpoints and watchpoints, single steps (the page and the public debugger disagree on how many commands one
+//! takes), writing the program counter, and a core that debugs another core.
+
+use super::{Activity, Tile};
+use crate::{Fault, FaultClass};
+use tilework_abi::tensix::{self as map, Processor};
+use tilework_riscv::{Cycle, Refuse, Width};
+
+const READ: &str = "WormholeB0/TensixTile/BabyRISCV/DebugInterface.md";
+/// Debug registers: DR(0) to DR(17).
+const REGISTERS: usize = 18;
+/// The cores with a debug interface, by `Which_RISCV`.
+const CORES: [Processor; 4] = [Processor::Brisc, Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
+
+/// `DR(i)`.
+mod dr {
+    pub(super) const STATUS: usize = 0;
+    pub(super) const COMMAND: usize = 1;
+    pub(super) const ARG_0: usize = 2;
+    pub(super) const ARG_1: usize = 3;
+    pub(super) const RESULT: usize = 4;
+    pub(super) const BREAKPOINTS: usize = 5;
+}
+
+/// Bits of `DR(1)`.
+mod command {
+    pub(super) const PAUSE: u32 = 1 << 0;
+    pub(super) const RESUME: u32 = 1 << 2;
+    pub(super) const READ_GPR: u32 = 1 << 3;
+    pub(super) const WRITE_GPR: u32 = 1 << 4;
+    pub(super) const READ_MEMORY: u32 = 1 << 5;
+    pub(super) const WRITE_MEMORY: u32 = 1 << 6;
+    pub(super) const CLEAR_GPRS: u32 = 1 << 7;
+    /// Single step and write of the program counter.
+    pub(super) const NOT_THERE: u32 = 1 << 1 | 1 << 8;
+    /// Needs a core that is paused.
+    pub(super) const ON_A_PAUSED_CORE: u32 = READ_GPR | WRITE_GPR | READ_MEMORY | WRITE_MEMORY | CLEAR_GPRS;
+}
+
+/// An access that `RISC_DBG_CNTL_0` has triggered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Access {
+    core: usize,
+    register: usize,
+    write: Option<u32>,
+}
+
+/// The debug registers and the four registers through which software reaches them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DebugPort {
+    control: u32,
+    data_in: u32,
+    data_out: u32,
+    read_valid: bool,
+    registers: [[u32; REGISTERS]; CORES.len()],
+    /// Cores that are to pause when they do not wait any more.
+    pause_wanted: [bool; CORES.len()],
+    pending: Option<Access>,
+}
+
+impl DebugPort {
+    const TRIGGER: u32 = 1 << 31;
+
+    /// Register `index` of the four at 0xFFB12080.
+    pub(super) fn read(&self, index: u32) -> u32 {
+        match index {
+            0 => self.control,
+            1 => self.data_in,
+            2 => {
+                let which = self.control >> 17 & 3;
+                let valid = u32::from(self.read_valid) << 30;
+                self.control & 0x7FF | (self.control >> 16 & 1) << which << 13 | valid | self.control & Self::TRIGGER
+            }
+            _ => self.data_out,
+        }
+    }
+
+    /// Writes register `index` of the four at 0xFFB12080. True when that triggers an access to a debug register.
+    pub(super) fn write(&mut self, index: u32, value: u32) -> bool {
+        match index {
+            0 => {
+                let triggers = !self.control & value & Self::TRIGGER != 0;
+                self.control = value;
+                if triggers {
+                    self.read_valid = false;
+                    let write = (value >> 16 & 1 != 0).then_some(self.data_in);
+                    let (core, register) = ((value >> 17 & 3) as usize, (value & 0x7FF) as usize);
+                    self.pending = Some(Access { core, register, write });
+                }
+                triggers
+            }
+            1 => {
+                self.data_in = value;
+                false
+            }
+            _ => false, // read only
+        }
+    }
+
+    /// `core` was reset.
+    pub(super) fn reset(&mut self, core: Processor) {
+        if let Some(i) = CORES.iter().position(|&c| c == core) {
+            self.registers[i] = [0; REGISTERS];
+            self.pause_wanted[i] = false;
+        }
+    }
+
+    /// True, once, for a core that was to pause when it does not wait any more.
+    pub(super) fn take_pause(&mut self, core: Processor) -> bool {
+        CORES.iter().position(|&c| c == core).is_some_and(|i| std::mem::take(&mut self.pause_wanted[i]))
+    }
+}
+
+/// Whether any of the eight breakpoints and watchpoints of `DR(5)` is enabled: modes 8 to 11.
+fn enables_breakpoint(modes: u32) -> bool {
+    (0..8).any(|i| (8..12).contains(&(modes >> (4 * i) & 0xF)))
+}
+
+fn missing(what: impl Into<String>) -> Fault {
+    Fault::new(FaultClass::UnimplementedFunctionality, what, READ)
+}
+
+impl Tile {
+    /// Carries out what a packet at cycle `at` has triggered.
+    pub(super) fn debug_access(&mut self, at: Cycle) -> Result<(), Fault> {
+        let Some(Access { core, register, write }) = self.shared.debug.port.pending.take() else { return Ok(()) };
+        let processor = CORES[core];
+        let held = self.slots[processor.index()].activity == Activity::Held;
+        match write {
+            None => {
+                let value = match register {
+                    dr::STATUS => u32::from(self.is_paused(processor)),
+                    _ => self.shared.debug.port.registers[core].get(register).copied().unwrap_or(0),
+                };
+                self.shared.debug.port.data_out = value;
+                self.shared.debug.port.read_valid = true;
+                Ok(())
+            }
+            // SoftReset.md: while the core is held, writes are discarded, unless reset spares the debug registers.
+            Some(_) if held && !self.shared.debug.keeps_debug_registers(processor) => Ok(()),
+            Some(value) => self.debug_write(at, core, register, value),
+        }
+    }
+
+    fn debug_write(&mut self, at: Cycle, core: usize, register: usize, value: u32) -> Result<(), Fault> {
+        if register == dr::BREAKPOINTS && enables_breakpoint(value) {
+            return Err(missing(format!("a breakpoint or watchpoint of {}", CORES[core])));
+        }
+        // DR(0) and DR(4) are hardware's; there is nothing at 6 to 9 and from 18.
+        if register != dr::STATUS
+            && register != dr::RESULT
+            && let Some(slot) = self.shared.debug.port.registers[core].get_mut(register)
+        {
+            *slot = value;
+        }
+        if register == dr::COMMAND { self.debug_command(at, core, value) } else { Ok(()) }
+    }
+
+    fn debug_command(&mut self, at: Cycle, core: usize, value: u32) -> Result<(), Fault> {
+        let processor = CORES[core];
+        let i = processor.index();
+        if value & command::NOT_THERE != 0 {
+            return Err(missing(format!("a single step or a write of the program counter of {processor}")));
+        }
+        if value & command::PAUSE != 0 {
+            match self.slots[i].activity {
+                Activity::Running => self.slots[i].activity = Activity::Paused,
+                Activity::Blocked { .. } => self.shared.debug.port.pause_wanted[core] = true,
+                // Sleepers have been woken; the others are not executing.
+                Activity::Parked | Activity::Paused | Activity::Held => {}
+            }
+        }
+        if value & command::ON_A_PAUSED_CORE != 0 {
+            if !self.is_paused(processor) {
+                let what = format!("the debug interface reads or writes {processor}, which is not paused");
+                return Err(Fault::new(FaultClass::UndefinedBehavior, what, READ));
+            }
+            self.debug_exchange(at, core, value)?;
+        }
+        if value & command::RESUME != 0 && self.is_paused(processor) {
+            self.slots[i].core.wake(at);
+            self.slots[i].activity = Activity::Running;
+        }
+        Ok(())
+    }
+
+    /// Reads and writes registers and memory of a paused core.
+    fn debug_exchange(&mut self, at: Cycle, core: usize, value: u32) -> Result<(), Fault> {
+        let processor = CORES[core];
+        let registers = self.shared.debug.port.registers[core];
+        let (arg, data) = (registers[dr::ARG_0], registers[dr::ARG_1]);
+        let hart = &mut self.slots[processor.index()].core;
+        let mut result = None;
+        if value & command::READ_GPR != 0 {
+            result = Some(if arg == 32 { hart.pc } else { hart.regs.get(arg as usize).copied().unwrap_or(0) });
+        }
+        if value & command::WRITE_GPR != 0
+            && let Some(gpr) = hart.regs.get_mut(1..).and_then(|gprs| gprs.get_mut((arg as usize).checked_sub(1)?))
+        {
+            *gpr = data;
+        }
+        if value & command::CLEAR_GPRS != 0 {
+            hart.regs = [0; 32];
+        }
+        if value & command::READ_MEMORY != 0 {
+            result = Some(self.debug_load(at, processor, arg)?);
+        }
+        if value & command::WRITE_MEMORY != 0 {
+            self.debug_store(at, processor, arg, data)?;
+        }
+        if let Some(result) = result {
+            self.shared.debug.port.registers[core][dr::RESULT] = result;
+        }
+        Ok(())
+    }
+
+    /// `lw`, as if `processor` executed it with an empty cache.
+    fn debug_load(&mut self, at: Cycle, processor: Processor, addr: u32) -> Result<u32, Fault> {
+        let addr = addr & !3;
+        if addr < map::L1_SIZE {
+            return Ok(self.shared.l1_load(addr, Width::Word));
+        }
+        if let Some(value) = self.local_word(processor, addr).and_then(|(port, at)| port.peek(at, Width::Word)) {
+            return Ok(value);
+        }
+        let load = self.shared.reg_load(Some(processor), at, addr, Width::Word);
+        load.map(|load| load.value).map_err(|refusal| refused(refusal, processor, addr))
+    }
+
+    /// `sw`, as if `processor` executed it.
+    fn debug_store(&mut self, at: Cycle, processor: Processor, addr: u32, value: u32) -> Result<(), Fault> {
+        let addr = addr & !3;
+        if addr < map::L1_SIZE {
+            if let Some(port) = &mut self.shared.ports[processor.index()] {
+                port.l0.drop_line(addr);
+            }
+            self.shared.l1_store(addr, Width::Word, value);
+            return Ok(());
+        }
+        if self.local_word(processor, addr).is_some_and(|(port, at)| port.poke(at, Width::Word, value)) {
+            return Ok(());
+        }
+        let stored = self.shared.reg_store(Some(processor), at, addr, Width::Word, value);
+        stored.map_err(|refusal| refused(refusal, processor, addr))
+    }
+
+    /// The core's own local RAM and the offset of `addr` in it.
+    fn local_word(&mut self, processor: Processor, addr: u32) -> Option<(&mut super::port::Port, usize)> {
+        let offset = addr.checked_sub(map::LOCAL_BASE).filter(|offset| *offset < processor.local_size())?;
+        self.shared.ports[processor.index()].as_deref_mut().map(|port| (port, offset as usize))
+    }
+
+    fn is_paused(&self, processor: Processor) -> bool {
+        self.slots[processor.index()].activity == Activity::Paused
+    }
+}
+
+fn refused(refusal: Refuse<Fault>, processor: Processor, addr: u32) -> Fault {
+    match refusal {
+        Refuse::Fault(fault) => fault,
+        Refuse::Sync | Refuse::Block => {
+            let what = format!("the debug interface makes {processor} wait in an access");
+            Fault::new(FaultClass::MissingSpecification, what, READ).at_addr(addr.into())
+        }
+    }
+}
