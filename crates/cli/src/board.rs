@@ -9,7 +9,7 @@ use tilework_abi::cq::layout::{
     prefetch_core,
 };
 use tilework_abi::cq::status::{Kernel, STATUS_BYTES};
-use tilework_abi::grid::Site;
+use tilework_abi::grid::{self, ETHERNET_TILES, Site};
 use tilework_abi::l1::{GO_ENTRIES, LAUNCH_ENTRIES, WORKER};
 use tilework_abi::msg::LAUNCH_MSG_BYTES;
 use tilework_abi::noc::{GRID_X, GRID_Y, NocXy};
@@ -19,8 +19,9 @@ use tilework_abi::tensix::{L1_SIZE, Processor};
 pub fn show(board: Board) -> Outcome<()> {
     print::to_stdout(|out| {
         summary(board, out)?;
-        grid(board, out)?;
+        draw(board, out)?;
         banks(board, out)?;
+        inert(board, out)?;
         table(out, "L1 of a worker", &worker_map())?;
         table(out, &format!("L1 of the prefetch core ({})", at(board.prefetch_core())), &prefetch_map())?;
         table(out, &format!("L1 of the dispatch core ({})", at(board.dispatch_core())), &dispatch_map())?;
@@ -62,6 +63,7 @@ fn cell(board: Board, x: u8, y: u8) -> String {
         Some(Site::Pcie { .. }) if xy == board::PCIE_PHYSICAL => "pc".into(),
         Some(Site::Pcie { .. }) => "--".into(),
         Some(Site::Arc) => "ar".into(),
+        Some(site @ Site::Ethernet { .. }) if !board.harvesting().has(x, site) => "--".into(),
         Some(Site::Ethernet { .. }) => "e".into(),
         Some(Site::L2Cpu { .. }) => "l2".into(),
         Some(Site::Security) => "se".into(),
@@ -69,7 +71,7 @@ fn cell(board: Board, x: u8, y: u8) -> String {
     }
 }
 
-fn grid(board: Board, out: &mut dyn Write) -> std::io::Result<()> {
+fn draw(board: Board, out: &mut dyn Write) -> std::io::Result<()> {
     let columns: u8 = u8::try_from(GRID_X).expect("the grid has 17 columns");
     let rows: u8 = u8::try_from(GRID_Y).expect("the grid has 12 rows");
     let header: String = (0..columns).map(|x| format!("{x:>3}")).collect();
@@ -81,13 +83,27 @@ fn grid(board: Board, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(
         out,
         "\n w worker   P prefetcher   D dispatcher   d0..d7 port of a DRAM bank   pc PCIe   ar ARC\n \
-         e Ethernet and l2 CPU tiles (not simulated)   - and -- harvested   . other"
+         e Ethernet, l2 L2CPU and se security tile, inert   - and -- harvested or idle   . router only"
     )?;
     writeln!(
         out,
         " Tensix tiles stand at their translated coordinates, where harvested columns come last; the others at their\n \
          physical ones. The PCIe tile is addressed as ({}), bank ports as below.\n",
         at(board::PCIE)
+    )
+}
+
+/// The tiles whose cores do not run.
+fn inert(board: Board, out: &mut dyn Write) -> std::io::Result<()> {
+    let place = |xy: NocXy| format!("({})", at(xy));
+    let works = |&channel: &usize| board.harvesting().ethernet & 1 << channel == 0;
+    let ethernet: Vec<_> = (0..ETHERNET_TILES).filter(works).map(|channel| place(grid::ethernet(channel))).collect();
+    let l2cpu: Vec<_> = grid::L2CPU_TILES.into_iter().map(place).collect();
+    let ethernet = if ethernet.is_empty() { "none".into() } else { ethernet.join(" ") };
+    writeln!(
+        out,
+        "Inert tiles (they answer over the NoC, their cores do not run)\n  Ethernet, by channel  {ethernet}\n  L2CPU, by index       {}\n",
+        l2cpu.join(" ")
     )
 }
 
@@ -257,6 +273,19 @@ mod tests {
 
     fn at_word(name: &'static str, address: u32) -> (&'static str, u32, u32) {
         (name, address, address + 4)
+    }
+
+    #[test]
+    fn the_grid_shows_all_kinds_of_tiles() {
+        let count = |board: Board, what: &str| {
+            let places = (0..17).flat_map(|x| (0..12).map(move |y| (x, y)));
+            places.filter(|&(x, y)| cell(board, x, y) == what).count()
+        };
+        // BlackholeA0/README.md: 14 Ethernet tiles, of which a p150 has 12 and a p100 none; 4 L2CPU tiles; one idle PCIe tile.
+        let kinds = ["w", "-", "e", "--", "l2", "se", "ar", "pc", "."];
+        assert_eq!(kinds.map(|kind| count(Board::P150, kind)), [138, 0, 12, 3, 4, 1, 1, 1, 18]);
+        assert_eq!(kinds.map(|kind| count(Board::P100, kind)), [118, 20, 0, 18, 4, 1, 1, 1, 18]);
+        assert_eq!(count(Board::P100, "d3") + count(Board::P150, "d7"), 6);
     }
 
     #[test]

@@ -59,7 +59,8 @@ fn the_picture_of_a_p100_shows_its_tiles() {
     for bank in 0..7 {
         assert_eq!(grid.iter().flatten().filter(|c| **c == format!("d{bank}")).count(), 3, "ports of bank {bank}");
     }
-    assert_eq!(grid.iter().flatten().filter(|c| **c == "--").count(), 3, "ports of the harvested bank");
+    let gone = "ports of the harvested bank, all Ethernet tiles, the idle PCIe tile";
+    assert_eq!(grid.iter().flatten().filter(|c| **c == "--").count(), 3 + 14 + 1, "{gone}");
 }
 
 #[test]
@@ -69,7 +70,8 @@ fn the_picture_of_a_p150_shows_the_whole_chip() {
     let grid = grid(&text);
     assert_eq!(grid.iter().flatten().filter(|c| **c == "w").count(), 138);
     assert_eq!((grid[2][16], grid[3][16]), ("P", "D"));
-    assert!(!grid.iter().flatten().any(|c| c.starts_with('-')));
+    assert!(!grid.iter().skip(2).flatten().any(|c| c.starts_with('-')));
+    assert_eq!((grid[1][1], grid[1][14], grid[3][8], grid[2][8], grid[0][11]), ("e", "--", "l2", "se", "--"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::{DriverError, HostLink, Target, Window};
 use std::collections::BTreeMap;
-use tilework_abi::board::{self, Board, DRAM_BANKS};
+use tilework_abi::board::{self, Board, DRAM_BANKS, Harvesting};
 use tilework_abi::telemetry::{self as abi, tag};
 
 /// The values that the card's firmware shows, by tag ([`tilework_abi::telemetry::tag`]).
@@ -64,6 +64,28 @@ impl Telemetry {
             1 => Ok(Some(gone.trailing_zeros() as u8)),
             n => Err(bad(format!("{n} DRAM banks are gone (mask {mask:#x}), expected at most one"))),
         }
+    }
+
+    /// What of the chip is fused off.
+    ///
+    /// # Errors
+    /// A mask is missing.
+    pub fn harvesting(&self) -> Result<Harvesting, DriverError> {
+        let mask = |tag, what| self.get(tag).ok_or_else(|| bad(format!("no entry for the enabled {what} (tag {tag})")));
+        Ok(Harvesting {
+            tensix: !mask(tag::ENABLED_TENSIX_COL, "Tensix columns")? as u16 & Harvesting::ALL_TENSIX,
+            dram: !mask(tag::ENABLED_GDDR, "DRAM banks")? as u8,
+            ethernet: !mask(tag::ENABLED_ETH, "Ethernet tiles")? as u16 & Harvesting::ALL_ETHERNET,
+        })
+    }
+
+    /// True when the NoCs translate coordinates.
+    ///
+    /// # Errors
+    /// The entry is missing.
+    pub fn translation(&self) -> Result<bool, DriverError> {
+        let value = self.get(tag::NOC_TRANSLATION);
+        value.map(|value| value != 0).ok_or_else(|| bad("no entry for coordinate translation (tag 40)".into()))
     }
 
     /// The board.

@@ -138,7 +138,7 @@ fn telemetry_names_the_board_and_its_harvested_bank() {
         let telemetry = card(board).telemetry().unwrap();
         assert_eq!(telemetry.board().unwrap(), board);
         assert_eq!(telemetry.harvested_dram().unwrap(), board.harvested_dram());
-        assert_eq!(telemetry.get(14), Some(1350));
+        assert_eq!(telemetry.get(14), Some(800), "idle");
         assert_eq!(telemetry.get(0xFFFF), None);
     }
 }
