@@ -73,6 +73,9 @@ fn measure(name: &str, code: &[u32]) {
 
 fn main() {
     measure("arithmetic", &program(&xorshift().repeat(4)));
+    let independent: Vec<u32> =
+        std::iter::once(word(Op::Addi, 31, 31, 0, 1)).chain((6..30).map(|rd| word(Op::Add, rd, 1, 2, 0))).collect();
+    measure("independent", &program(&independent));
     measure("loads, stores, mul, branches", &program(&[xorshift(), memory_mix()].concat()));
     let mut call = xorshift();
     let at = (6 + call.len()) as i32 * 4;

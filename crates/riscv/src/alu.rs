@@ -2,19 +2,19 @@
 //! unprivileged specification (chapters "M" and "B").
 
 /// `mulh`: the high word of signed times signed.
-#[inline]
+#[inline(never)]
 pub const fn mulh(a: u32, b: u32) -> u32 {
     ((a.cast_signed() as i64 * b.cast_signed() as i64) >> 32) as u32
 }
 
 /// `mulhsu`: the high word of signed times unsigned.
-#[inline]
+#[inline(never)]
 pub const fn mulhsu(a: u32, b: u32) -> u32 {
     ((a.cast_signed() as i64 * b as i64) >> 32) as u32
 }
 
 /// `mulhu`: the high word of unsigned times unsigned.
-#[inline]
+#[inline(never)]
 pub const fn mulhu(a: u32, b: u32) -> u32 {
     ((a as u64 * b as u64) >> 32) as u32
 }

@@ -1,7 +1,7 @@
 //! What a core sees of the world: loads, stores, atomics, fences, instruction fetch and the Tensix instruction push.
 //!
 //! The trait is generic in the core's run loop, so that a bus with a plain array for L1 inlines into it. The split of the
-//! answers ([`Access`], [`Store::silent`]) exists for one purpose: the core must know which accesses allow it to sleep
+//! answers ([`Access`], [`Effect`]) exists for one purpose: the core must know which accesses allow it to sleep
 //! (see [`crate::PollLoop`]). Latencies of memory regions are the bus's business; `BabyRISCV/README.md`, section
 //! "Load/Store Unit", lists them.
 
@@ -65,8 +65,20 @@ pub struct Load {
 pub struct Store {
     /// Extra cycles for which the core is held in EX1, because the store queue is full.
     pub hold: u32,
-    /// The store went to memory that only this core sees, and changed nothing there.
-    pub silent: bool,
+    /// What it did.
+    pub effect: Effect,
+}
+
+/// What a store did, as far as the core must know.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[repr(u32)] // as wide as its neighbour in `Store`: the answer to a store stays in registers
+pub enum Effect {
+    /// It went to memory that only this core sees, and changed nothing there.
+    Silent,
+    /// Something changed, or others can see it.
+    Visible,
+    /// It changed code that [`Bus::code`] has handed out: the core drops all its pages.
+    Code,
 }
 
 /// Why the bus did not perform an access. The instruction has had no effect on core or bus.
@@ -176,8 +188,8 @@ pub trait Bus {
     fn ttinsn(&mut self, at: Cycle, pc: u32, word: u32) -> Result<u32, Refuse<Self::Fault>>;
 
     /// True, once, when a write since the last call changed code that [`Bus::code`] has handed out: the core drops all
-    /// its pages. Asked after each store and atomic and at the start of each [`crate::Core::run`], so that writes of
-    /// other agents count too.
+    /// its pages. Asked after each atomic and at the start of each [`crate::Core::run`], so that writes of other agents
+    /// count too. A store says it itself ([`Effect::Code`]), and that is once.
     fn take_code_changed(&mut self) -> bool;
 
     /// A small token for the tags of the L0 cache: two equal tokens and no visible store in between mean that the same

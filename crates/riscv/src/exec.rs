@@ -7,7 +7,10 @@
 use crate::csr::CsrRead;
 use crate::pages::Pages;
 use crate::poll::Visit;
-use crate::{Access, Amo, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Exit, Insn, Op, Refuse, Width, alu, timing};
+use crate::{
+    Access, Amo, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Effect, Exit, Insn, Op, Refuse, Store, Width, alu,
+    timing,
+};
 
 /// Where `.ttinsn` stores, by the definition in `PushTensixInstruction.md`.
 pub const INSTRN_BUF_BASE: u32 = 0xffe4_0000;
@@ -48,11 +51,18 @@ impl Core {
         exit
     }
 
+    /// The run loop.
+    ///
+    /// Time and the count of instructions are kept as what must be added to `index` to get them, because most instructions
+    /// take one cycle: those only move `index`. `insns` ends where the page does or where the time is up, so that one
+    /// comparison finds both.
     #[inline]
     fn execute<B: Bus>(&mut self, bus: &mut B, limit: Cycle, pages: &mut Pages) -> Exit<B::Fault> {
         let mut now = self.now;
         let mut retired = self.retired;
         let mut pc = self.pc;
+        // Half of time is enough, and leaves room for a sign.
+        let end = limit.min(Cycle::MAX / 4).cast_signed();
         'page: loop {
             if now >= limit {
                 (self.now, self.retired, self.pc) = (now, retired, pc);
@@ -69,7 +79,20 @@ impl Core {
             };
             // Beyond the page when the instruction lies in another one, before it too (then it is a huge number).
             let mut index = ((pc - base) / 4) as usize;
+            let mut time = now.wrapping_sub(index as u64);
+            let mut count = retired.wrapping_sub(index as u64);
 
+            macro_rules! now {
+                () => {
+                    time.wrapping_add(index as u64)
+                };
+            }
+            macro_rules! until_limit {
+                () => {
+                    page.until(end.wrapping_sub(time.cast_signed()))
+                };
+            }
+            let mut insns = until_limit!();
             macro_rules! here {
                 () => {
                     base.wrapping_add((index as u32) << 2)
@@ -77,22 +100,38 @@ impl Core {
             }
             macro_rules! leave {
                 ($exit:expr) => {{
-                    (self.now, self.retired, self.pc) = (now, retired, here!());
+                    (self.now, self.retired, self.pc) = (now!(), count.wrapping_add(index as u64), here!());
                     return $exit;
                 }};
             }
-            loop {
-                let Some(&Insn { op, rd, rs1, rs2, imm }) = page.insns.get(index) else {
-                    pc = here!();
+            macro_rules! new_page {
+                () => {{
+                    (now, retired, pc) = (now!(), count.wrapping_add(index as u64), here!());
                     continue 'page;
-                };
-                if now >= limit {
-                    leave!(Exit::Limit);
-                }
+                }};
+            }
+            // The next instruction, `$extra` cycles later than usual.
+            macro_rules! next {
+                ($extra:expr) => {{
+                    index += 1;
+                    let extra: Cycle = $extra;
+                    if extra != 0 {
+                        time = time.wrapping_add(extra);
+                        insns = until_limit!();
+                    }
+                    continue;
+                }};
+            }
+            loop {
+                let Some(&Insn { op, rd, rs1, rs2, imm }) = insns.get(index) else { new_page!() };
                 let [rd, rs1, rs2] = [rd & 31, rs1 & 31, rs2 & 31];
-                if now < self.score.outstanding {
+                if now!() < self.score.outstanding {
                     let ready = &self.score.ready;
-                    now = now.max(ready[usize::from(rs1)]).max(ready[usize::from(rs2)]);
+                    let wait = ready[usize::from(rs1)].max(ready[usize::from(rs2)]);
+                    if wait > now!() {
+                        time = wait.wrapping_sub(index as u64);
+                        insns = until_limit!();
+                    }
                 }
                 let a = self.regs[usize::from(rs1)];
                 let b = self.regs[usize::from(rs2)];
@@ -109,38 +148,40 @@ impl Core {
                 }
                 macro_rules! load {
                     ($width:expr) => {{
-                        let issue = Issue { now, limit, pc: here!() };
+                        let issue = Issue { now: now!(), limit, pc: here!() };
                         attempt!(self.load(bus, &issue, a.wrapping_add(i), $width, rd))
                     }};
                 }
                 macro_rules! store {
                     ($width:expr) => {{
-                        let issue = Issue { now, limit, pc: here!() };
-                        let hold = attempt!(self.store(bus, &issue, a.wrapping_add(i), $width, b));
-                        now += timing::ISSUE + hold;
-                        retired += 1;
-                        index += 1;
-                        if bus.take_code_changed() {
-                            pc = here!();
+                        let issue = Issue { now: now!(), limit, pc: here!() };
+                        let store = attempt!(self.store(bus, &issue, a.wrapping_add(i), $width, b));
+                        if store.effect == Effect::Code {
+                            index += 1;
+                            time = time.wrapping_add(Cycle::from(store.hold));
                             pages.clear();
-                            continue 'page;
+                            new_page!();
                         }
-                        continue;
+                        next!(Cycle::from(store.hold))
                     }};
                 }
                 macro_rules! jump {
-                    ($cycles:expr) => {{
+                    ($bubble:expr) => {{
                         if imm & 3 != 0 {
                             let pc = here!();
                             let target = pc.wrapping_add(i);
                             leave!(Exit::Fault(CoreFault::MisalignedTarget { pc, target }));
                         }
-                        now += $cycles;
-                        retired += 1;
-                        index = index.wrapping_add((imm >> 2) as isize as usize);
+                        let ahead = (imm >> 2) as isize as usize;
+                        index = index.wrapping_add(ahead);
+                        time = time.wrapping_add(timing::ISSUE + $bubble).wrapping_sub(ahead as u64);
+                        count = count.wrapping_add(1).wrapping_sub(ahead as u64);
+                        insns = until_limit!();
                         // Calls link and are not loops; a loop has a jump that does not.
                         if imm <= 0 && rd == 0 {
-                            let visit = Visit { head_pc: here!(), now, retired, regs: &self.regs, score: &self.score };
+                            let retired = count.wrapping_add(index as u64);
+                            let score = &self.score;
+                            let visit = Visit { head_pc: here!(), now: now!(), retired, regs: &self.regs, score };
                             if self.polls.visit(bus, &visit) {
                                 leave!(Exit::Parked);
                             }
@@ -152,24 +193,21 @@ impl Core {
                     ($taken:expr) => {{
                         let predicted = timing::predicts_taken(imm);
                         if $taken {
-                            let bubble = if predicted { bubbles.predicted } else { timing::MISPREDICT };
-                            jump!(timing::ISSUE + bubble)
+                            jump!(if predicted { bubbles.predicted } else { timing::MISPREDICT })
                         }
-                        now += timing::ISSUE + if predicted { bubbles.fall_through } else { 0 };
-                        retired += 1;
-                        index += 1;
-                        continue;
+                        next!(if predicted { bubbles.fall_through } else { 0 })
                     }};
                 }
                 macro_rules! multiply {
                     ($product:expr) => {{
-                        self.result_at(rd, now + timing::MUL_LATENCY);
+                        self.result_at(rd, now!() + timing::MUL_LATENCY);
                         $product
                     }};
                 }
                 macro_rules! divide {
                     ($quotient:expr, $cycles:expr) => {{
-                        now += $cycles - timing::ISSUE;
+                        time = time.wrapping_add($cycles - timing::ISSUE);
+                        insns = until_limit!();
                         $quotient
                     }};
                 }
@@ -246,7 +284,7 @@ impl Core {
                         if imm & 3 == 0 {
                             self.write(rd, here!().wrapping_add(4));
                         }
-                        jump!(timing::ISSUE + bubbles.predicted)
+                        jump!(bubbles.predicted)
                     }
                     Op::Jalr => {
                         let from = here!();
@@ -257,12 +295,11 @@ impl Core {
                         self.write(rd, from.wrapping_add(4));
                         let is_return = rs1 == RA && rd == 0;
                         let bubble = if is_return { bubbles.predicted } else { timing::MISPREDICT };
-                        now += timing::ISSUE + bubble;
-                        retired += 1;
-                        index = (target.wrapping_sub(base) >> 2) as usize;
-                        continue;
+                        now = now!() + timing::ISSUE + bubble;
+                        retired = count.wrapping_add(index as u64) + 1;
+                        pc = target;
+                        continue 'page;
                     }
-
                     Op::AmoSwap
                     | Op::AmoAdd
                     | Op::AmoXor
@@ -271,60 +308,86 @@ impl Core {
                     | Op::AmoMin
                     | Op::AmoMax
                     | Op::AmoMinu
-                    | Op::AmoMaxu => {
-                        now = now.max(self.score.outstanding);
-                        let issue = Issue { now, limit, pc: here!() };
-                        let old = attempt!(self.amo(bus, &issue, amo_of(op), a, b, rd));
-                        self.write(rd, old);
-                        now += timing::ISSUE;
-                        retired += 1;
-                        index += 1;
-                        if bus.take_code_changed() {
-                            pc = here!();
-                            pages.clear();
-                            continue 'page;
-                        }
-                        continue;
-                    }
-                    Op::Fence | Op::FenceI => {
-                        now = now.max(self.score.outstanding);
-                        if now >= limit {
-                            leave!(Exit::Limit);
-                        }
-                        now += Cycle::from(bus.fence(now)) + timing::FENCE;
-                        retired += 1;
-                        index += 1;
-                        continue;
-                    }
-                    Op::Ttinsn => {
-                        let issue = Issue { now, limit, pc: here!() };
-                        let hold = attempt!(self.ttinsn(bus, &issue, i));
-                        now += timing::ISSUE + hold;
-                        retired += 1;
-                        index += 1;
-                        continue;
-                    }
-                    Op::Csrrw | Op::Csrrs | Op::Csrrc | Op::Csrrwi | Op::Csrrsi | Op::Csrrci => {
-                        let issue = Issue { now, limit, pc: here!() };
+                    | Op::AmoMaxu
+                    | Op::Fence
+                    | Op::FenceI
+                    | Op::Csrrw
+                    | Op::Csrrs
+                    | Op::Csrrc
+                    | Op::Csrrwi
+                    | Op::Csrrsi
+                    | Op::Csrrci
+                    | Op::Ttinsn
+                    | Op::Ecall
+                    | Op::Ebreak
+                    | Op::Illegal => {
+                        let issue = Issue { now: now!(), limit, pc: here!() };
                         let insn = Insn { op, rd, rs1, rs2, imm };
-                        now = attempt!(self.csr_access(bus, &issue, insn, retired));
-                        retired += 1;
-                        index += 1;
-                        // Not `continue`: the access may have changed the predictor.
-                        pc = here!();
+                        now = match self.rare(bus, &issue, insn, count.wrapping_add(index as u64)) {
+                            Ok(next) => next,
+                            // The instruction may wait for what is in flight, and then it does so only once.
+                            Err((at, exit)) => {
+                                (self.now, self.retired, self.pc) = (at, count.wrapping_add(index as u64), here!());
+                                return exit;
+                            }
+                        };
+                        retired = count.wrapping_add(index as u64) + 1;
+                        pc = here!().wrapping_add(4);
+                        if bus.take_code_changed() {
+                            pages.clear();
+                        }
+                        // Also because the predictor may have been switched.
                         continue 'page;
-                    }
-                    Op::Ecall => leave!(Exit::Fault(CoreFault::Ecall { pc: here!() })),
-                    Op::Ebreak => leave!(Exit::Fault(CoreFault::Ebreak { pc: here!() })),
-                    Op::Illegal => {
-                        leave!(Exit::Fault(CoreFault::Illegal { pc: here!(), word: i }))
                     }
                 };
                 self.write(rd, value);
-                now += timing::ISSUE;
-                retired += 1;
                 index += 1;
             }
+        }
+    }
+
+    /// Instructions that are not in the run loop; returns the cycle at which the next one enters EX1. An error comes with
+    /// the cycle at which this one did.
+    #[inline(never)]
+    fn rare<B: Bus>(
+        &mut self,
+        bus: &mut B,
+        issue: &Issue,
+        insn: Insn,
+        retired: u64,
+    ) -> Result<Cycle, (Cycle, Exit<B::Fault>)> {
+        let &Issue { now, limit, pc } = issue;
+        match insn.op {
+            Op::Fence | Op::FenceI => {
+                let now = now.max(self.score.outstanding);
+                if now >= limit {
+                    return Err((now, Exit::Limit));
+                }
+                Ok(now + Cycle::from(bus.fence(now)) + timing::FENCE)
+            }
+            Op::Ttinsn => {
+                let hold = self.ttinsn(bus, issue, insn.imm.cast_unsigned()).map_err(|exit| (now, exit))?;
+                Ok(now + timing::ISSUE + hold)
+            }
+            Op::Csrrw | Op::Csrrs | Op::Csrrc | Op::Csrrwi | Op::Csrrsi | Op::Csrrci => {
+                self.csr_access(bus, issue, insn, retired).map_err(|exit| (now, exit))
+            }
+            Op::Ecall => Err((now, Exit::Fault(CoreFault::Ecall { pc }))),
+            Op::Ebreak => Err((now, Exit::Fault(CoreFault::Ebreak { pc }))),
+            _ => match amo_of(insn.op) {
+                Some(amo) => {
+                    let now = now.max(self.score.outstanding);
+                    let [a, b] = [insn.rs1, insn.rs2].map(|reg| self.regs[usize::from(reg & 31)]);
+                    let issue = Issue { now, ..*issue };
+                    let old = self.amo(bus, &issue, amo, a, b, insn.rd).map_err(|exit| (now, exit))?;
+                    self.write(insn.rd, old);
+                    Ok(now + timing::ISSUE)
+                }
+                None => {
+                    let word = insn.imm.cast_unsigned();
+                    Err((now, Exit::Fault(CoreFault::Illegal { pc, word })))
+                }
+            },
         }
     }
 
@@ -372,7 +435,6 @@ impl Core {
         Ok(load.value)
     }
 
-    /// Returns the cycles for which the core is held.
     #[inline(always)]
     fn store<B: Bus>(
         &mut self,
@@ -381,14 +443,14 @@ impl Core {
         addr: u32,
         width: Width,
         value: u32,
-    ) -> Result<Cycle, Exit<B::Fault>> {
+    ) -> Result<Store, Exit<B::Fault>> {
         let &Issue { now, pc, .. } = issue;
         issue.check(addr, width)?;
         let store = bus.store(now, pc, addr, width, value).map_err(|refuse| refused(refuse, pc, addr))?;
-        if !store.silent {
+        if store.effect != Effect::Silent {
             self.polls.note_effect();
         }
-        Ok(Cycle::from(store.hold))
+        Ok(store)
     }
 
     #[inline(never)]
@@ -503,9 +565,10 @@ fn refused<F>(refuse: Refuse<F>, pc: u32, addr: u32) -> Exit<F> {
     }
 }
 
-/// The operation of an atomic instruction; swap for anything else, which does not occur.
-fn amo_of(op: Op) -> Amo {
-    match op {
+/// The operation of an atomic instruction.
+fn amo_of(op: Op) -> Option<Amo> {
+    Some(match op {
+        Op::AmoSwap => Amo::Swap,
         Op::AmoAdd => Amo::Add,
         Op::AmoXor => Amo::Xor,
         Op::AmoAnd => Amo::And,
@@ -514,6 +577,6 @@ fn amo_of(op: Op) -> Amo {
         Op::AmoMax => Amo::Max,
         Op::AmoMinu => Amo::Minu,
         Op::AmoMaxu => Amo::Maxu,
-        _ => Amo::Swap,
-    }
+        _ => return None,
+    })
 }

@@ -1,6 +1,6 @@
 //! Prints how fast the chip runs bare programs: `cargo run --release -p tilework-sim --example rows [ROW...]`.
 //!
-//! Rows: `alu:N` a loop of ten instructions (arithmetic, a store and a load of L1, a counter in L1) on N tiles; `step:N` the same,
+//! Rows: `alu:N[:WORK]` a loop of ten instructions (arithmetic, a store and a load of L1, a counter in L1) on N tiles (WORK tile-cycles in all); `step:N` the same,
 //! one cycle a call; `idle:N` five cores of N tiles polling one word each, `idlestep:N` one cycle a call; `noc:N:SIZE:COUNT` COUNT
 //! reads of SIZE bytes from DRAM, one after the other, on N tiles. Without arguments: a table of all. Each row runs once to warm up and is
 //! printed with the median of five runs.
@@ -16,7 +16,7 @@ use tilework_sim::{Chip, ChipConfig};
 
 const RUNS: usize = 5;
 /// Simulated cycles times busy tiles of a row.
-const WORK: u64 = 20_000_000;
+const WORK: u32 = 20_000_000;
 /// Word 0: loop count; word 1: done; word 2: the tile's own coordinates.
 const RESULT: u32 = 0x8000;
 /// The other cores start at 0 too (BlackholeA0/TensixTile/BabyRISCV/README.md, reset program counters).
@@ -138,8 +138,8 @@ fn timed(mut run: impl FnMut() -> (f64, String)) -> (f64, String) {
     runs.swap_remove(RUNS / 2)
 }
 
-fn busy(tiles: &[NocXy], step: bool) -> (f64, String) {
-    let cycles = WORK / tiles.len().max(1) as u64 / if step { 10 } else { 1 };
+fn busy(tiles: &[NocXy], work: u64, step: bool) -> (f64, String) {
+    let cycles = work / tiles.len().max(1) as u64 / if step { 10 } else { 1 };
     let mut chip = start(tiles, &alu(), map::SOFT_RESET_BRISC_RUNS);
     let before = chip.stats();
     let clock = Instant::now();
@@ -197,10 +197,11 @@ fn main() {
     for row in rows {
         let parts: Vec<&str> = row.split(':').collect();
         let number = |i: usize| parts.get(i).and_then(|p| p.parse::<u32>().ok()).unwrap_or(1);
+        let work = if parts.len() > 2 { number(2) } else { WORK };
         let tiles = &all[..(number(1) as usize).min(all.len())];
         let (_, text) = timed(|| match parts[0] {
-            "alu" => busy(tiles, false),
-            "step" => busy(tiles, true),
+            "alu" => busy(tiles, work.into(), false),
+            "step" => busy(tiles, work.into(), true),
             "idle" => sleeping(tiles, false),
             "idlestep" => sleeping(tiles, true),
             _ => reads(tiles, number(2), number(3)),

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use tilework_riscv::{
-    Access, Amo, Bus, CODE_PAGE_BYTES, CodePage, Core, Cycle, Exit, Insn, Load, Op, Refuse, Store, Width, encode,
+    Access, Amo, Bus, CODE_PAGE_BYTES, CodePage, Core, Cycle, Effect, Exit, Insn, Load, Op, Refuse, Store, Width,
+    encode,
 };
 
 pub const L1_BYTES: u32 = 0x18_0000;
@@ -185,7 +186,8 @@ impl Bus for Toy {
         if local < LOCAL_BYTES {
             let old = read(&self.local, local, width);
             write(&mut self.local, local, width, value);
-            return Ok(Store { hold: 0, silent: old == read(&self.local, local, width) });
+            let silent = old == read(&self.local, local, width);
+            return Ok(Store { hold: 0, effect: if silent { Effect::Silent } else { Effect::Visible } });
         }
         if addr >= L1_BYTES {
             return Err(Refuse::Fault(Unmapped(addr)));
@@ -198,7 +200,8 @@ impl Bus for Toy {
         }
         self.touch_code(addr);
         self.drained_at = at + 5;
-        Ok(Store { hold: 0, silent: false })
+        let code = std::mem::take(&mut self.code_changed);
+        Ok(Store { hold: 0, effect: if code { Effect::Code } else { Effect::Visible } })
     }
 
     fn amo(&mut self, _at: Cycle, _pc: u32, op: Amo, addr: u32, value: u32) -> Result<Load, Refuse<Unmapped>> {

@@ -93,7 +93,9 @@ impl Shared {
     fn undo_stores(&mut self) {
         while let Some(Undo { addr, old, owner }) = self.log.stores.pop() {
             match owner {
-                None => self.l1_store(addr, Width::Word, old),
+                None => {
+                    self.l1_store(addr, Width::Word, old);
+                }
                 Some(owner) => {
                     if let Some(port) = &mut self.ports[owner.index()] {
                         port.poke(addr as usize, Width::Word, old);

@@ -4,11 +4,11 @@
 //! [`Refuse::Sync`] and retried when the others have caught up. Private work runs ahead freely.
 
 use super::port::Port;
-use super::shared::{CoreSet, Shared, WATCHED, mask, slow_local};
+use super::shared::{CoreSet, Shared, get, mask, put, slow_local};
 use crate::{Fault, FaultClass, tensix, timing};
 use std::sync::Arc;
 use tilework_abi::tensix::{self as map, Processor};
-use tilework_riscv::{Access, Amo, Bus, CodePage, CsrFile, Cycle, Load, Refuse, Store, Width};
+use tilework_riscv::{Access, Amo, Bus, CodePage, CsrFile, Cycle, Effect, Load, Refuse, Store, Width};
 
 /// A core's bus during one run.
 pub(super) struct TileBus<'a> {
@@ -71,7 +71,7 @@ impl TileBus<'_> {
             && owner == self.core
             && self.port.poke(offset, width, value)
         {
-            return Ok(Store { hold: 0, silent: false });
+            return Ok(Store { hold: 0, effect: Effect::Visible });
         }
         self.shared.reg_store(Some(self.core), at, addr, width, value)?;
         // A register write is visible to others at once, so what was started or reset takes effect before the core goes on.
@@ -79,7 +79,7 @@ impl TileBus<'_> {
             self.horizon = 0;
         }
         self.heed_coprocessor();
-        Ok(Store { hold: 0, silent: false })
+        Ok(Store { hold: 0, effect: Effect::Visible })
     }
 
     /// An access may have set the coprocessor to work, which comes behind the cores in each cycle, or ended what another core is blocked by.
@@ -102,10 +102,27 @@ impl TileBus<'_> {
         Err(if at >= self.horizon { Refuse::Sync } else { Refuse::Block })
     }
 
+    /// The offset of an address in the core's local RAM, if it is there.
+    #[inline(always)]
     fn local_offset(&self, addr: u32, width: Width) -> Option<usize> {
-        let offset = addr.wrapping_sub(map::LOCAL_BASE);
-        let end = offset.checked_add(width.bytes())?;
-        (end <= self.core.local_size()).then_some(offset as usize)
+        let offset = addr.wrapping_sub(map::LOCAL_BASE) as usize;
+        (offset < self.port.local.len() && offset + width.bytes() as usize <= self.port.local.len()).then_some(offset)
+    }
+
+    /// Drops the decoded code around a store to a line with a mark; true when there was some.
+    #[cold]
+    #[inline(never)]
+    fn stored_to_marked(&mut self, addr: u32, width: Width) -> bool {
+        self.shared.drop_code(addr, width.bytes());
+        self.take_code_changed()
+    }
+
+    /// True when nobody has to wake before a store to a line with a mark.
+    #[cold]
+    #[inline(never)]
+    fn may_store(&mut self, addr: u32, width: Width) -> bool {
+        let sleepers = self.shared.sleepers_on_l1(addr, width.bytes());
+        !self.must_wake(sleepers)
     }
 }
 
@@ -116,7 +133,7 @@ impl Bus for TileBus<'_> {
         self.shared.code(pc)
     }
 
-    #[inline]
+    #[inline(always)]
     fn load(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width) -> Result<Load, Refused> {
         if addr < map::L1_SIZE {
             if let Some((word, stays)) = self.port.l0.hit(addr) {
@@ -129,13 +146,12 @@ impl Bus for TileBus<'_> {
             if at >= self.horizon {
                 return Err(Refuse::Sync);
             }
-            self.port.l0.fill(at, addr, &self.shared.l1);
+            self.port.l0.fill(at, addr, &self.shared.l1[..]);
             let value = self.shared.l1_load(addr, width);
             return Ok(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
         }
-        if let Some(offset) = self.local_offset(addr, width)
-            && let Some(value) = self.port.peek(offset, width)
-        {
+        if let Some(offset) = self.local_offset(addr, width) {
+            let value = get(&self.port.local, offset, width);
             return Ok(Load { value, latency: timing::LOAD_LOCAL, access: Access::Private });
         }
         if at >= self.horizon {
@@ -144,43 +160,43 @@ impl Bus for TileBus<'_> {
         self.load_register(at, addr, width)
     }
 
-    #[inline]
+    #[inline(always)]
     fn store(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
-        if let Some(offset) = self.local_offset(addr, width) {
-            let bytes = width.bytes() as usize;
-            if self.shared.log.on {
-                let word = offset & !3;
-                self.shared.log.note_local(self.core, word as u32, self.port.peek(word, Width::Word).unwrap_or(0));
-            }
-            let slot = &mut self.port.local[offset..offset + bytes];
-            let new = value.to_le_bytes();
-            let silent = *slot == new[..bytes];
-            slot.copy_from_slice(&new[..bytes]);
-            return Ok(Store { hold: 0, silent });
-        }
-        if addr == map::INSTRN_BUF_BASE
-            && width == Width::Word
-            && let Some(thread) = tensix::thread_of(self.core)
-        {
-            return self.push(thread, at, value).map(|()| Store { hold: 0, silent: false });
-        }
-        if at >= self.horizon {
-            return Err(Refuse::Sync);
-        }
         if addr < map::L1_SIZE {
-            if self.shared.line_flags(addr) & WATCHED != 0 {
-                let sleepers = self.shared.sleepers_on_l1(addr, width.bytes());
-                if self.must_wake(sleepers) {
-                    return Err(Refuse::Sync);
-                }
+            if at >= self.horizon {
+                return Err(Refuse::Sync);
+            }
+            let marked = self.shared.line_flags(addr) != 0;
+            if marked && !self.may_store(addr, width) {
+                return Err(Refuse::Sync);
             }
             if self.shared.log.on {
                 let word = addr & !3;
                 self.shared.log.note_l1(word, self.shared.l1_load(word, Width::Word));
             }
             self.port.l0.drop_line(addr);
-            self.shared.l1_store(addr, width, value);
-            return Ok(Store { hold: self.port.stores.push(at, addr), silent: false });
+            put(&mut self.shared.l1[..], addr as usize, width, value);
+            let code = marked && self.stored_to_marked(addr, width);
+            let effect = if code { Effect::Code } else { Effect::Visible };
+            return Ok(Store { hold: self.port.stores.push(at, addr), effect });
+        }
+        if let Some(offset) = self.local_offset(addr, width) {
+            if self.shared.log.on {
+                let word = offset & !3;
+                self.shared.log.note_local(self.core, word as u32, get(&self.port.local, word, Width::Word));
+            }
+            let silent = get(&self.port.local, offset, width) == value & mask(width);
+            put(&mut self.port.local, offset, width, value);
+            return Ok(Store { hold: 0, effect: if silent { Effect::Silent } else { Effect::Visible } });
+        }
+        if addr == map::INSTRN_BUF_BASE
+            && width == Width::Word
+            && let Some(thread) = tensix::thread_of(self.core)
+        {
+            return self.push(thread, at, value).map(|()| Store { hold: 0, effect: Effect::Visible });
+        }
+        if at >= self.horizon {
+            return Err(Refuse::Sync);
         }
         self.store_register(at, addr, width, value)
     }
@@ -225,10 +241,12 @@ impl Bus for TileBus<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_code_changed(&mut self) -> bool {
         let changed = self.port.code_seen != self.shared.code_generation;
-        self.port.code_seen = self.shared.code_generation;
+        if changed {
+            self.port.code_seen = self.shared.code_generation;
+        }
         changed
     }
 

@@ -69,7 +69,7 @@ impl Outside for Shared {
         self.watch_for_coprocessor(addr);
     }
     fn l1(&self) -> &[u8] {
-        &self.l1
+        &self.l1[..]
     }
     fn write_l1(&mut self, addr: u32, data: &[u8]) {
         self.l1_write(addr, data);

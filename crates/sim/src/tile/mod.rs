@@ -149,7 +149,7 @@ impl Tile {
     }
     /// L1 as it is now.
     pub fn l1(&self) -> &[u8] {
-        &self.shared.l1
+        &self.shared.l1[..]
     }
     /// Switches parking and running ahead off or on, for tests that show that they change nothing.
     pub fn set_parking(&mut self, on: bool) {

@@ -3,6 +3,7 @@
 //! Follows BabyRISCV/README.md ("L0 Data Cache", "Local Data RAM", "Load/Store Unit") and BabyRISCV/MemoryOrdering.md. The cache is not
 //! coherent: it holds copies, and a NoC write to L1 does not touch them. That is the point of modelling it.
 
+use super::shared::{get, put};
 use crate::timing;
 use tilework_riscv::{CsrFile, Cycle, Width};
 
@@ -48,7 +49,7 @@ impl L0 {
         (self.tags[line] == addr / LINE).then_some(self.filled[line])
     }
     /// The cached copy of the aligned word around `addr`, and whether it stays by itself.
-    #[inline]
+    #[inline(always)]
     pub(super) fn hit(&mut self, addr: u32) -> Option<(u32, bool)> {
         let line = (addr / LINE) as usize % LINES;
         if self.tags[line] != addr / LINE {
@@ -66,7 +67,7 @@ impl L0 {
         Some((word, !self.flush_by_itself))
     }
     /// Takes the line around `addr` in.
-    #[inline]
+    #[inline(always)]
     pub(super) fn fill(&mut self, at: Cycle, addr: u32, l1: &[u8]) {
         if !self.enabled {
             return;
@@ -78,7 +79,7 @@ impl L0 {
         self.data[line].copy_from_slice(&l1[start..start + LINE as usize]);
     }
     /// A store of this core drops the line.
-    #[inline]
+    #[inline(always)]
     pub(super) fn drop_line(&mut self, addr: u32) {
         let line = (addr / LINE) as usize % LINES;
         if self.tags[line] == addr / LINE {
@@ -102,26 +103,22 @@ impl L0 {
 #[derive(Clone, Debug, Default)]
 pub(super) struct StoreQueue {
     drained: Cycle,
-    last: Option<u32>,
+    /// The last store's address. At first 0, which does not count: nothing is draining then.
+    last: u32,
 }
 
 impl StoreQueue {
     /// Enters a store to L1; returns the cycles for which the core is held because the queue is full.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, at: Cycle, addr: u32) -> u32 {
-        let busy = self.drained > at;
-        if busy
-            && let Some(last) = self.last
-            && last / LINE == addr / LINE
-            && addr.abs_diff(last) <= 4
-        {
-            self.last = Some(addr);
+        let last = std::mem::replace(&mut self.last, addr);
+        if self.drained > at && last / LINE == addr / LINE && addr.abs_diff(last) <= 4 {
             return 0;
         }
-        self.last = Some(addr);
         self.drained = self.drained.max(at) + timing::STORE_L1_INTERVAL;
+        // At most one interval more than there is room for: the core is held until it fits.
         let room = timing::STORE_QUEUE * timing::STORE_L1_INTERVAL;
-        u32::try_from((self.drained - at).saturating_sub(room)).unwrap_or(0)
+        (self.drained - at).saturating_sub(room) as u32
     }
     /// Cycles until everything has left.
     #[inline]
@@ -153,24 +150,17 @@ impl Port {
         }
     }
     /// The bytes at `offset` of the local RAM; `None` past its end.
-    #[inline]
+    #[inline(always)]
     pub(super) fn peek(&self, offset: usize, width: Width) -> Option<u32> {
-        let bytes = self.local.get(offset..offset + width.bytes() as usize)?;
-        Some(match *bytes {
-            [a, b, c, d] => u32::from_le_bytes([a, b, c, d]),
-            [a, b] => u32::from(u16::from_le_bytes([a, b])),
-            _ => u32::from(bytes[0]),
-        })
+        (offset + width.bytes() as usize <= self.local.len()).then(|| get(&self.local, offset, width))
     }
     /// Writes the local RAM; `false` past its end.
     pub(super) fn poke(&mut self, offset: usize, width: Width, value: u32) -> bool {
-        let bytes = width.bytes() as usize;
-        let slot = self.local.get_mut(offset..offset + bytes);
-        if let Some(slot) = slot {
-            slot.copy_from_slice(&value.to_le_bytes()[..bytes]);
-            return true;
+        let fits = offset + width.bytes() as usize <= self.local.len();
+        if fits {
+            put(&mut self.local, offset, width, value);
         }
-        false
+        fits
     }
     /// What leaving soft reset does.
     pub(super) fn reset(&mut self, keep_local: bool) {

@@ -17,9 +17,9 @@ use tilework_riscv::{Access, CODE_PAGE_BYTES, CodePage, Cycle, Load, Refuse, Wid
 /// Bytes of L1 per flag.
 const LINE: u32 = 64;
 /// The line holds code that some core has decoded.
-pub(super) const CODE: u8 = 1;
+const CODE: u8 = 1;
 /// A parked core sleeps on a word of the line.
-pub(super) const WATCHED: u8 = 2;
+const WATCHED: u8 = 2;
 
 /// Kinds of registers, as a set: what a parked core sleeps on besides L1, and what a write touches.
 pub(super) mod class {
@@ -56,9 +56,9 @@ pub(super) fn mask_out(set: CoreSet, member: usize) -> CoreSet {
 
 /// The shared part of a tile.
 pub(super) struct Shared {
-    pub(super) l1: Box<[u8]>,
+    pub(super) l1: Box<[u8; map::L1_SIZE as usize]>,
     /// [`CODE`] and [`WATCHED`] per 64 bytes of L1.
-    flags: Box<[u8]>,
+    flags: Box<[u8; (map::L1_SIZE / LINE) as usize]>,
     pages: Vec<Option<Arc<CodePage>>>,
     /// Counts changes of decoded code.
     pub(super) code_generation: u64,
@@ -91,8 +91,8 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(nius: [Niu; 2]) -> Self {
         Self {
-            l1: vec![0; map::L1_SIZE as usize].into_boxed_slice(),
-            flags: vec![0; (map::L1_SIZE / LINE) as usize].into_boxed_slice(),
+            l1: zeros(),
+            flags: zeros(),
             pages: vec![None; (map::L1_SIZE / CODE_PAGE_BYTES) as usize],
             code_generation: 0,
             ports: Processor::ALL.map(|p| Some(Box::new(Port::new(p.local_size())))),
@@ -114,14 +114,9 @@ impl Shared {
     // L1
 
     /// The bytes at `addr`, which the caller has checked to be in L1.
-    #[inline]
+    #[inline(always)]
     pub(super) fn l1_load(&self, addr: u32, width: Width) -> u32 {
-        let at = addr as usize;
-        match width {
-            Width::Word => u32::from_le_bytes(self.l1[at..at + 4].try_into().expect("4 bytes")),
-            Width::Half => u32::from(u16::from_le_bytes(self.l1[at..at + 2].try_into().expect("2 bytes"))),
-            Width::Byte => u32::from(self.l1[at]),
-        }
+        get(&self.l1[..], addr as usize, width)
     }
 
     /// What hangs on the line around `addr`.
@@ -131,10 +126,9 @@ impl Shared {
     }
 
     /// Writes L1 without asking who sleeps on it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn l1_store(&mut self, addr: u32, width: Width, value: u32) {
-        let (at, bytes) = (addr as usize, width.bytes() as usize);
-        self.l1[at..at + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+        put(&mut self.l1[..], addr as usize, width, value);
         if self.line_flags(addr) & CODE != 0 {
             self.drop_code(addr, width.bytes());
         }
@@ -146,6 +140,8 @@ impl Shared {
         self.drop_code(addr, data.len() as u32);
     }
 
+    #[cold]
+    #[inline(never)]
     pub(super) fn drop_code(&mut self, addr: u32, len: u32) {
         let mut changed = false;
         for line in addr / LINE..(addr + len).div_ceil(LINE) {
@@ -391,7 +387,34 @@ impl Shared {
     }
 }
 
+/// An array of zeros that was never on the stack. Its length is known to the compiler, and so most accesses need no other check.
+fn zeros<const N: usize>() -> Box<[u8; N]> {
+    vec![0; N].into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("the vector has N elements"))
+}
+
+/// The value at `at` of a memory. Inlined for each width: a store or load of known width is one instruction.
+#[inline(always)]
+pub(super) fn get(memory: &[u8], at: usize, width: Width) -> u32 {
+    match width {
+        Width::Word => u32::from_le_bytes(memory[at..at + 4].try_into().expect("4 bytes")),
+        Width::Half => u32::from(u16::from_le_bytes(memory[at..at + 2].try_into().expect("2 bytes"))),
+        Width::Byte => u32::from(memory[at]),
+    }
+}
+
+/// Writes the low part of `value` at `at` of a memory.
+#[inline(always)]
+pub(super) fn put(memory: &mut [u8], at: usize, width: Width, value: u32) {
+    let bytes = value.to_le_bytes();
+    match width {
+        Width::Word => memory[at..at + 4].copy_from_slice(&bytes),
+        Width::Half => memory[at..at + 2].copy_from_slice(&bytes[..2]),
+        Width::Byte => memory[at] = bytes[0],
+    }
+}
+
 /// The mask of a value of this width.
+#[inline(always)]
 pub(super) fn mask(width: Width) -> u32 {
     match width {
         Width::Byte => 0xFF,
