@@ -1,7 +1,7 @@
 //! Random firmware: images of words that are instructions more often than chance would have it, on some of a tile's cores.
 //!
 //! The registers start out pointing at the devices of the tile's address space, so that loads and stores reach them. Each input runs
-//! twice, with polling cores asleep and awake: time, failure and memory must be the same.
+//! twice, once with polling cores asleep and in one piece, once awake and in several: time, failure and memory must be the same.
 
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{self, Processor};
@@ -17,8 +17,8 @@ const WORDS: usize = 256;
 const fn code(core: Processor) -> u32 {
     core as u32 * 0x1000
 }
-/// Cycles that the cores run, in three slices.
-const CYCLES: [u64; 3] = [700, 1, 6000];
+/// Cycles that the cores run.
+const CYCLES: u64 = 6700;
 /// The tile that runs, and one that its requests may reach.
 const TILE: NocXy = NocXy::new(2, 3);
 const OTHER: NocXy = NocXy::new(3, 3);
@@ -47,8 +47,11 @@ const BASES: [u32; 18] = [
 
 /// Plays `input`; panics if the chip breaks a promise.
 pub fn run(input: &[u8]) {
-    let asleep = play(input, true);
-    let awake = play(input, false);
+    let asleep = play(input, true, [CYCLES]);
+    // Cut at a place that the input chooses, with single cycles behind it.
+    let cut = input.iter().map(|&byte| u64::from(byte)).sum::<u64>() % (CYCLES - 20);
+    let slices = std::iter::once(cut).chain(std::iter::repeat_n(1, 20)).chain([CYCLES - 20 - cut]);
+    let awake = play(input, false, slices);
     assert_eq!(asleep.failed, awake.failed, "sleep changed the failure");
     assert_eq!(asleep.time, awake.time, "sleep changed the time");
     assert!(asleep.memory == awake.memory, "sleep changed memory");
@@ -61,7 +64,7 @@ struct Outcome {
     memory: Vec<u8>,
 }
 
-fn play(input: &[u8], parking: bool) -> Outcome {
+fn play(input: &[u8], parking: bool, slices: impl IntoIterator<Item = u64>) -> Outcome {
     let mut input = Input::new(input);
     let mut rig = Rig::new(parking);
     let cores = input.byte();
@@ -82,8 +85,8 @@ fn play(input: &[u8], parking: bool) -> Outcome {
     rig.tile_word(TILE, tensix::TRISC_RESET_PC_OVERRIDE, 7);
     rig.tile_word(TILE, tensix::NCRISC_RESET_PC_OVERRIDE, 1);
     rig.tile_word(TILE, tensix::SOFT_RESET_0, held);
-    for cycles in CYCLES {
-        rig.run(cycles);
+    for slice in slices {
+        rig.run(slice);
     }
     let memory =
         [rig.tile_read(TILE, 0, 0x6000), rig.tile_read(TILE, 0x2_0000, 0x1000), rig.tile_read(OTHER, 0, 0x100)]
