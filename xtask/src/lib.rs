@@ -1,5 +1,6 @@
 //! Development tasks, as a library so that tests can ask the same questions as the commands.
 
+mod asm;
 pub mod bench;
 pub mod diff;
 pub mod firmware;

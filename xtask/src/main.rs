@@ -20,7 +20,12 @@ enum Task {
     /// Build the firmware images in firmware/prebuilt from their sources.
     Firmware(FirmwareArgs),
     /// Measure the speed of this checkout on this machine and print the table of docs/benchmarks.md.
-    Bench,
+    ///
+    /// With --library, compare our shared library with others that have the libttsim interface instead.
+    Bench(bench::CompareArgs),
+    /// Measure one row of `bench --library`; that command starts this one.
+    #[command(hide = true)]
+    BenchChild(bench::ChildArgs),
     /// Run the same random host scripts on our chip and on another library with the libttsim interface, and compare.
     Diff(diff::DiffArgs),
     /// Play one script of `diff`; that command starts this one.
@@ -54,7 +59,8 @@ fn task(task: Task) -> Result<()> {
         Task::Firmware(args) if args.check => firmware::check(&root),
         Task::Firmware(args) if args.rebuild_check => firmware::rebuild_check(&root),
         Task::Firmware(_) => firmware::build(&root),
-        Task::Bench => bench::run(&root),
+        Task::Bench(args) => bench::run(&root, &args),
+        Task::BenchChild(args) => args.run(),
         Task::Diff(args) => diff::run(&root, &args),
         Task::DiffChild(args) => args.run(),
     }

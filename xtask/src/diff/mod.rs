@@ -4,7 +4,6 @@
 //! the host reads is compared. A case that differs is made small and told with both histories and the one command that repeats it. What
 //! may differ, and why, is written in `docs/diff.md`.
 
-mod asm;
 mod child;
 mod generate;
 mod known;

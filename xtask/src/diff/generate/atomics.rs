@@ -6,12 +6,12 @@
 use tilework_abi::tensix::Processor;
 use tilework_riscv::Op as Rv;
 
-use super::super::asm::Asm;
 use super::super::rng::Rng;
 use super::super::script::Op;
 use super::niu::{self, Action, Request};
 use super::noc::say_done;
 use super::{POSTED_RETURNS, RETURN_BYTES, RETURNS, code, fill, hold, kept, look, release, tiles, wait};
+use crate::asm::Asm;
 
 /// Shared words of the home tile.
 const SHARED: u32 = 0x3_0000;

@@ -7,9 +7,9 @@ use std::fmt;
 use tilework_abi::noc::{self, NocRect, NocXy, atomic, counter, ctrl, init};
 use tilework_riscv::Op as Rv;
 
-use super::super::asm::{Asm, Reg};
 use super::super::rng::Rng;
 use super::{POSTED_RETURNS, RETURNS};
+use crate::asm::{Asm, Reg};
 
 /// Base of the initiator; a value; another; a loop counter; base of the NIU.
 const INIT: Reg = 5;

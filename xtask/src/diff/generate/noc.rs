@@ -3,13 +3,13 @@
 use tilework_abi::stream;
 use tilework_abi::tensix::Processor;
 
-use super::super::asm::Asm;
 use super::super::rng::Rng;
 use super::super::script::Op;
 use super::niu::{self, Action, Request};
 use super::{
     DONE_VALUE, POSTED_RETURNS, RETURN_BYTES, RETURNS, code, done, dram, fill, hold, kept, look, release, tiles, wait,
 };
+use crate::asm::Asm;
 
 /// The zone of L1 (and of DRAM) that the requests read and write.
 const ZONE: u32 = 0x4_0000;

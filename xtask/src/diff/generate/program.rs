@@ -6,10 +6,10 @@
 use tilework_abi::tensix::{self, Processor};
 use tilework_riscv::{Format, Insn, Op as Rv, TABLE, disassemble, encode};
 
-use super::super::asm::{Asm, FENCE_ALL, Reg};
 use super::super::rng::Rng;
 use super::super::script::Op;
 use super::{DONE_VALUE, code, done, fill, hold, look, release, tile, wait};
+use crate::asm::{Asm, FENCE_ALL, Reg};
 
 /// L1 bytes that the program loads and stores.
 const DATA: u32 = 0x2_0000;

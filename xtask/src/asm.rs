@@ -1,4 +1,4 @@
-//! A small assembler over the instruction table of `tilework-riscv`, for the programs that the rig runs on the cores.
+//! A small assembler over the instruction table of `tilework-riscv`, for the programs of the rig and of the benchmarks.
 
 use tilework_riscv::{Insn, Op, encode};
 
@@ -51,6 +51,12 @@ impl Asm {
     pub fn branch(&mut self, op: Op, rs1: Reg, rs2: Reg, to: usize) {
         let offset = (to as i32 - self.here() as i32) * 4;
         self.insn(op, 0, rs1, rs2, offset);
+    }
+
+    /// Jumps to the word with index `to`.
+    pub fn jump(&mut self, to: usize) {
+        let offset = (to as i32 - self.here() as i32) * 4;
+        self.insn(Op::Jal, 0, 0, 0, offset);
     }
 
     /// Everything read from L1 after this is what is there.

@@ -1,19 +1,27 @@
 //! `cargo xtask bench`: the figures of `docs/benchmarks.md`.
 //!
-//! The measuring program is the example `bench` of the runtime crate; here is only what surrounds it, so that `cargo xtask firmware` does
-//! not have to build the simulator.
+//! Without a library to compare with, the measuring program is the example `bench` of the runtime crate; here is only what surrounds it, so
+//! that `cargo xtask firmware` does not have to build the simulator. With `--library`, our shared library and others do the same work.
+
+mod compare;
+mod workload;
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-/// Says what machine this is, then builds and runs the measuring program.
+pub use compare::{ChildArgs, CompareArgs};
+
+/// Says what machine this is, then builds and runs the measuring program, or compares libraries.
 ///
 /// # Errors
 /// A build that fails, or a measurement that does.
-pub fn run(root: &Path) -> Result<()> {
+pub fn run(root: &Path, args: &CompareArgs) -> Result<()> {
     println!("machine: {}\n", machine());
+    if args.is_wanted() {
+        return compare::run(root, args);
+    }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .current_dir(root)
