@@ -5,3 +5,4 @@ pub mod bench;
 pub mod diff;
 pub mod firmware;
 pub mod own_library;
+pub mod ttnn;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
-use xtask::{bench, diff, firmware};
+use xtask::{bench, diff, firmware, ttnn};
 
 /// Development tasks of Tilework.
 #[derive(Parser)]
@@ -28,6 +28,8 @@ enum Task {
     BenchChild(bench::ChildArgs),
     /// Run the same random host scripts on our chip and on another library with the libttsim interface, and compare.
     Diff(diff::DiffArgs),
+    /// Run the real ttnn on our shared library, in fast and in slow dispatch.
+    Ttnn(ttnn::TtnnArgs),
     /// Play one script of `diff`; that command starts this one.
     #[command(hide = true)]
     DiffChild(diff::ChildArgs),
@@ -62,6 +64,7 @@ fn task(task: Task) -> Result<()> {
         Task::Bench(args) => bench::run(&root, &args),
         Task::BenchChild(args) => args.run(),
         Task::Diff(args) => diff::run(&root, &args),
+        Task::Ttnn(args) => ttnn::run(&root, &args),
         Task::DiffChild(args) => args.run(),
     }
 }

@@ -1,0 +1,189 @@
+//! `cargo xtask ttnn`: the real ttnn with its real dispatch kernels on our library, in fast and in slow dispatch, and on another if wanted.
+//!
+//! Needs a folder with ttnn, its compiler and an `env.sh` that takes the library's path and sets `TTNN_PYTHON` and `TTNN_SOC`
+//! (docs/ttnn.md says how to make one). The script that runs in it is `tests/python/ttnn_dm.py`, or one that prints its times in the same form.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+
+use crate::own_library;
+
+/// The project's own script, from the repository's root.
+const SCRIPT: &str = "tests/python/ttnn_dm.py";
+/// The descriptor of the whole chip among ttnn's own, for other libraries.
+const WHOLE_CHIP: &str = "blackhole_140_arch.yaml";
+
+/// What to run where.
+#[derive(Args, Debug)]
+pub struct TtnnArgs {
+    /// Folder of the set-up with its env.sh.
+    #[arg(long, env = "TILEWORK_TTNN", value_name = "DIR")]
+    setup: PathBuf,
+    /// Our library; without it, it is built from this checkout.
+    #[arg(long, value_name = "LIB")]
+    own: Option<PathBuf>,
+    /// Another library with the libttsim interface, to compare with.
+    #[arg(long, value_name = "LIB")]
+    compare: Option<PathBuf>,
+    /// Another script than the project's own; it prints lines like `read: 0.12 s`.
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// Board of our library.
+    #[arg(long, default_value = "p150")]
+    board: String,
+    /// Runs of each kind. The first compiles what is not in the cache of kernels yet; the last one's times are shown.
+    #[arg(long, default_value_t = 2)]
+    runs: usize,
+}
+
+/// Runs the script in fast and slow dispatch and prints a table of seconds.
+///
+/// # Errors
+/// A set-up that is not there, or a run that fails.
+pub fn run(root: &Path, args: &TtnnArgs) -> Result<()> {
+    let setup = args.setup.canonicalize().with_context(|| format!("{} is not there", args.setup.display()))?;
+    ensure!(setup.join("env.sh").is_file(), "{} has no env.sh", setup.display());
+    let script = args.script.clone().unwrap_or_else(|| root.join(SCRIPT));
+    let folder = tempfile::tempdir()?;
+    let mut libraries = vec![("ours", own_folder(root, args, &folder.path().join("own"))?)];
+    if let Some(other) = &args.compare {
+        libraries.push(("theirs", other_folder(&setup, other, &folder.path().join("other"))?));
+    }
+    let mut columns = Vec::new();
+    for (name, library) in &libraries {
+        for slow in [false, true] {
+            let mut times = Vec::new();
+            for _ in 0..args.runs.max(1) {
+                times = one(&setup, library, &script, slow)?;
+            }
+            columns.push((format!("{name}, {}", if slow { "slow" } else { "fast" }), times));
+        }
+    }
+    print!("{}", table(&columns));
+    Ok(())
+}
+
+/// A folder with our library and its description, made by `tilework simdir`; the library's path.
+fn own_folder(root: &Path, args: &TtnnArgs, folder: &Path) -> Result<PathBuf> {
+    let library = match &args.own {
+        Some(library) => library.clone(),
+        None => own_library::build(root)?,
+    };
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .current_dir(root)
+        .args(["run", "--quiet", "--release", "--bin", "tilework", "--", "simdir"])
+        .arg(folder)
+        .args(["--board", &args.board, "--library"])
+        .arg(library.canonicalize().with_context(|| library.display().to_string())?)
+        .output()
+        .context("cargo could not be started")?;
+    ensure!(output.status.success(), "tilework simdir: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(folder.join("libtilework.so"))
+}
+
+/// A folder with another library and ttnn's own description of a whole chip; the library's path.
+fn other_folder(setup: &Path, library: &Path, folder: &Path) -> Result<PathBuf> {
+    let output = in_setup(setup, library, "echo \"$TTNN_SOC\"").output()?;
+    let descriptors = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim_end());
+    let descriptor = descriptors.join(WHOLE_CHIP);
+    std::fs::create_dir_all(folder)?;
+    std::fs::copy(&descriptor, folder.join("soc_descriptor.yaml")).with_context(|| descriptor.display().to_string())?;
+    let copy = folder.join(library.file_name().context("the library has no file name")?);
+    std::fs::copy(library, &copy).with_context(|| library.display().to_string())?;
+    Ok(copy)
+}
+
+/// A shell with the set-up's environment for `library` that runs `what`.
+fn in_setup(setup: &Path, library: &Path, what: &str) -> Command {
+    let mut shell = Command::new("bash");
+    shell.args(["-ec", &format!(". \"$0/env.sh\" \"$1\"; {what}")]).arg(setup).arg(library);
+    shell
+}
+
+/// One run of the script; its times in the order of its lines.
+fn one(setup: &Path, library: &Path, script: &Path, slow: bool) -> Result<Vec<(String, f64)>> {
+    let mut shell = in_setup(setup, library, "exec \"$TTNN_PYTHON\" \"$2\"");
+    shell.arg(script).env_remove("TT_METAL_SLOW_DISPATCH_MODE");
+    if slow {
+        shell.env("TT_METAL_SLOW_DISPATCH_MODE", "1");
+    }
+    let output = shell.output().context("bash could not be started")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let kind = if slow { "slow" } else { "fast" };
+        anyhow::bail!("{} in {kind} dispatch: {}\n{said}{errors}", library.display(), output.status);
+    }
+    Ok(said.lines().filter_map(time_of).collect())
+}
+
+/// Name and seconds of a line like `write 128 KiB: 0.120 s OK` or `open_s 0.31 MeshDevice`.
+fn time_of(line: &str) -> Option<(String, f64)> {
+    if let Some((name, rest)) = line.split_once(": ") {
+        let (seconds, unit) = rest.split_once(' ')?;
+        return (unit.split(' ').next() == Some("s")).then_some((name.to_owned(), seconds.parse().ok()?));
+    }
+    let (name, rest) = line.split_once("_s ")?;
+    Some((name.to_owned(), rest.split(' ').next()?.parse().ok()?))
+}
+
+/// A table with a row for each name, in the order of the first column, and a column for each run. A name that comes twice is counted.
+fn table(columns: &[(String, Vec<(String, f64)>)]) -> String {
+    let columns: Vec<(&str, Vec<(String, f64)>)> =
+        columns.iter().map(|(title, times)| (title.as_str(), numbered(times))).collect();
+    let mut out = String::from("| seconds |");
+    for (title, _) in &columns {
+        out += &format!(" {title} |");
+    }
+    out += &format!("\n|---|{}\n", "---:|".repeat(columns.len()));
+    for (name, _) in columns.first().map_or(&[][..], |(_, times)| times) {
+        out += &format!("| {name} |");
+        for (_, times) in &columns {
+            let time = times.iter().find(|(other, _)| other == name);
+            out += &time.map_or(" |".to_owned(), |(_, seconds)| format!(" {seconds:.4} |"));
+        }
+        out += "\n";
+    }
+    out
+}
+
+/// The times with the second and further ones of a name numbered.
+fn numbered(times: &[(String, f64)]) -> Vec<(String, f64)> {
+    let mut seen = BTreeMap::new();
+    let number = |(name, seconds): &(String, f64)| {
+        let count = seen.entry(name.clone()).and_modify(|count| *count += 1).or_insert(1);
+        (if *count == 1 { name.clone() } else { format!("{name} ({count})") }, *seconds)
+    };
+    times.iter().map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_found_in_lines_of_both_forms() {
+        assert_eq!(time_of("cached program: 0.0625 s"), Some(("cached program".into(), 0.0625)));
+        assert_eq!(time_of("read: 0.050 s OK"), Some(("read".into(), 0.05)));
+        assert_eq!(time_of("open_s 9.30 MeshDevice(1x1 grid)"), Some(("open".into(), 9.3)));
+        for other in ["all data are right", "2026-11-21 info: 3 of 4", "took: long s", "size: 3 KiB"] {
+            assert_eq!(time_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn rows_are_matched_by_name() {
+        let ours = ("ours".to_owned(), vec![("read".to_owned(), 1.0), ("read".to_owned(), 2.0), ("x".to_owned(), 3.0)]);
+        let theirs = ("theirs".to_owned(), vec![("read".to_owned(), 4.0), ("read".to_owned(), 5.0)]);
+        let text = table(&[ours, theirs]);
+        assert!(
+            text.contains("| read | 1.0000 | 4.0000 |\n| read (2) | 2.0000 | 5.0000 |\n| x | 3.0000 | |\n"),
+            "{text}"
+        );
+    }
+}
