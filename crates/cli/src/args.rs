@@ -83,8 +83,9 @@ Examples:
   tilework run examples/increment/program.toml --input x=examples/increment/x.npy --out out
   tilework run examples/ring/program.toml --out out --board p150 --report json
   tilework run program.toml --input a=a.npy --input b=b.npy --out out --dispatch slow
+  tilework run examples/ring/program.toml --out out --firmware riscv-firmware/p100a
 
-The format of program files is described in docs/program.md.")]
+The formats of program files and of firmware folders are described in docs/program.md.")]
 pub struct RunArgs {
     /// The kernel program, a .toml file.
     pub program: PathBuf,
@@ -100,13 +101,17 @@ pub struct RunArgs {
     /// How programs reach the cores: through the command queue and its firmware, or by writes of the host.
     #[arg(long, value_enum, default_value_t = DispatchName::Fast)]
     pub dispatch: DispatchName,
+    /// Other firmware for the workers: a folder with brisc.elf, ncrisc.elf, trisc0.elf, trisc1.elf and trisc2.elf, and
+    /// memory-map.toml if their memory map is not the usual one. Dispatch firmware and kernels stay ours.
+    #[arg(long, value_name = "DIR")]
+    pub firmware: Option<PathBuf>,
     /// The form of the report. json: one object on standard output, and nothing else there.
     #[arg(long, value_enum, default_value_t = ReportForm::Text)]
     pub report: ReportForm,
     /// Also write every record that went to the command queue, for `tilework cq decode`. Needs fast dispatch.
     #[arg(long, value_name = "FILE")]
     pub capture: Option<PathBuf>,
-    /// Measure each core's kernel from start to end. Needs fast dispatch.
+    /// Measure each core's kernel from start to end. Needs fast dispatch and our own worker firmware.
     #[arg(long)]
     pub core_timing: bool,
     /// Give up when the program has run for this many cycles; 20 billion unless given.

@@ -6,6 +6,7 @@ mod board;
 mod cq;
 mod failure;
 mod files;
+mod firmware;
 mod print;
 mod program;
 mod progress;

@@ -21,6 +21,8 @@ pub struct Report {
     pub board: &'static str,
     /// fast or slow.
     pub dispatch: &'static str,
+    /// The folder of the worker firmware; prebuilt for our own.
+    pub firmware: String,
     /// AI clock cycles from the moment the host hands the program over until it knows that the program is done.
     pub cycles: u64,
     /// The same in seconds of the chip.
@@ -118,8 +120,12 @@ impl Report {
 
     fn text(&self) -> String {
         let plural = if self.cores == 1 { "core" } else { "cores" };
+        let firmware = match self.firmware.as_str() {
+            "prebuilt" => String::new(),
+            folder => format!(", firmware of {folder}"),
+        };
         let mut out = format!(
-            "{} on a {}, {} dispatch, {} {plural}\n  {} cycles = {} simulated, {} host time{}\n",
+            "{} on a {}, {} dispatch{firmware}, {} {plural}\n  {} cycles = {} simulated, {} host time{}\n",
             self.program,
             self.board,
             self.dispatch,

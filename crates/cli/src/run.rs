@@ -16,8 +16,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use tilework_runtime::{
-    ArgSet, Buffer, CircularBuffer, Cores, DType, Device, DeviceConfig, Dispatch, KernelImage, Program, Role,
-    RunReport, RuntimeError, UniqueArgs,
+    ArgSet, Buffer, CircularBuffer, Cores, DType, Device, DeviceConfig, Dispatch, FirmwareSet, KernelImage, Program,
+    Role, RunReport, RuntimeError, UniqueArgs, prebuilt,
 };
 
 /// Runs a program and prints its report.
@@ -29,19 +29,23 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
             }
         }
     }
+    if args.firmware.is_some() && args.core_timing {
+        return Err(Failure::usage("--core-timing needs our own worker firmware: leave out --firmware"));
+    }
     let failure = failure(&args.program);
     let progress = Progress::new();
     let started = Instant::now();
     let inputs = read_inputs(&args.input)?;
-    let source = Source::read(&args.program)?;
+    let source = Source::read(&args.program, "a program file")?;
     let file = ProgramFile::parse(&source)?;
     let plan = Plan::new(source, file, args.board.into(), &inputs)?;
+    let firmware = args.firmware.as_deref().map(crate::firmware::load).transpose()?;
     std::fs::create_dir_all(&args.out)
         .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", args.out.display())))?;
     check_capture(args, &plan)?;
 
     progress.next();
-    let mut device = Device::open(config(args)).map_err(&failure)?;
+    let mut device = open(config(args), firmware).map_err(&failure)?;
     progress.next();
     let placed = place(&mut device, &plan).map_err(&failure)?;
     for (i, buffer) in plan.buffers_for(Use::Input) {
@@ -102,6 +106,13 @@ fn read_inputs(given: &[(String, std::path::PathBuf)]) -> Outcome<BTreeMap<Strin
     Ok(inputs)
 }
 
+fn open(config: DeviceConfig, firmware: Option<FirmwareSet>) -> Result<Device, RuntimeError> {
+    match firmware {
+        Some(firmware) => Device::open_with(config, firmware, prebuilt::cq_kernels()?),
+        None => Device::open(config),
+    }
+}
+
 fn config(args: &RunArgs) -> DeviceConfig {
     let mut config = DeviceConfig::new(args.board.into());
     config.dispatch = match args.dispatch {
@@ -120,6 +131,7 @@ fn failure(program: &Path) -> impl Fn(RuntimeError) -> Failure {
         RuntimeError::Program(_) | RuntimeError::Elf(_) | RuntimeError::Memory(_) | RuntimeError::Encode(_) => {
             Failure::usage(format!("{}: {error}", program.display()))
         }
+        RuntimeError::Firmware(_) => Failure::usage(error.to_string()),
         other => Failure::failed(other.to_string()),
     }
 }
@@ -245,6 +257,7 @@ fn report(
         program: plan.name.clone(),
         board: plan.board.name(),
         dispatch: args.dispatch.name(),
+        firmware: args.firmware.as_ref().map_or_else(|| "prebuilt".to_owned(), |folder| folder.display().to_string()),
         cycles: ran.cycles,
         simulated_seconds: Report::seconds(ran.cycles),
         host_seconds,

@@ -26,6 +26,7 @@ fn help_explains_every_command_with_examples() {
         "--report <REPORT>",
         "--capture <FILE>",
         "--core-timing",
+        "--firmware <DIR>",
         "--max-cycles <N>",
         "[default: p100]",
         "tilework run examples/increment/program.toml --input x=examples/increment/x.npy --out out",

@@ -104,7 +104,7 @@ fn two_runs_of_each_example_give_the_same_cycles_and_bytes() {
 fn the_json_report_is_the_only_thing_on_standard_output_and_has_every_key() {
     let out = folder();
     let report = report("increment", out.path(), &[]);
-    for key in ["program", "board", "dispatch", "timing_model"] {
+    for key in ["program", "board", "dispatch", "firmware", "timing_model"] {
         assert!(report[key].as_str().is_some_and(|s| !s.is_empty()), "{key}: {report}");
     }
     for key in ["cycles", "instructions", "skipped_instructions", "programs", "commands", "pcie_bytes", "noc_bytes"] {

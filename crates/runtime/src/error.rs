@@ -2,6 +2,7 @@
 
 use crate::elf::ElfError;
 use crate::explain::{BudgetReport, DeadlockReport, FaultPlace};
+use crate::firmware::FirmwareError;
 use crate::memory::MemoryError;
 use crate::program::ProgramError;
 use tilework_cq::EncodeError;
@@ -19,6 +20,9 @@ pub enum RuntimeError {
     /// An ELF file that cannot be used.
     #[error(transparent)]
     Elf(#[from] ElfError),
+    /// Worker firmware that cannot be used.
+    #[error(transparent)]
+    Firmware(#[from] FirmwareError),
     /// No memory, or data that does not fit a buffer.
     #[error(transparent)]
     Memory(#[from] MemoryError),

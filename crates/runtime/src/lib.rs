@@ -2,7 +2,7 @@
 //!
 //! The crate knows programs, not commands' bytes (that is `tilework-cq`) and not how a host reaches a chip (that is `tilework-driver`).
 //! A [`Device`] is opened once: firmware goes to every tile and the two dispatch cores start ([`device`]). Kernels are ELF files ([`elf`])
-//! that the loader places into a worker's kernel configuration space. A [`Program`] says which kernels run where with which arguments,
+//! that the loader places into a worker's kernel configuration space; worker firmware is ours or another set with its memory map ([`firmware`]). A [`Program`] says which kernels run where with which arguments,
 //! circular buffers and semaphores ([`program`]); [`lower`] turns it into writes and launches, and these into the commands of fast
 //! dispatch or into plain window accesses ([`queue`]). When nothing can move any more, [`explain`] says who waits for whom.
 //!
@@ -12,6 +12,7 @@
 pub mod device;
 pub mod elf;
 pub mod explain;
+pub mod firmware;
 pub mod lower;
 pub mod memory;
 pub mod prebuilt;
@@ -26,5 +27,6 @@ pub use device::{
 pub use elf::{ElfError, FirmwareImage, KernelImage, SourceLocation};
 pub use error::RuntimeError;
 pub use explain::{BudgetReport, DeadlockReport, FaultPlace};
+pub use firmware::{FirmwareError, FirmwareFile, FirmwareSet, MapValues};
 pub use memory::{Allocator, Buffer, DType, L1Buffer, MemoryError};
 pub use program::{ArgSet, CircularBuffer, Cores, Program, ProgramError, Role, UniqueArgs};

@@ -148,10 +148,7 @@ pub struct KernelDecl {
 impl ProgramFile {
     /// Reads the form of a program file.
     pub fn parse(source: &Source) -> Outcome<Self> {
-        toml::from_str(source.text()).map_err(|e| {
-            let message = e.message().trim_end().replace('\n', "; ");
-            source.error(e.span().unwrap_or(0..0), message)
-        })
+        source.toml()
     }
 }
 

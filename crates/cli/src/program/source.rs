@@ -1,13 +1,13 @@
-//! The text of a program file, for messages that point at a place in it.
+//! The text of a program file or memory map, for messages that point at a place in it.
 
 use crate::failure::{Failure, Outcome};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Budget of a program file in bytes.
+/// Budget of such a file in bytes.
 pub const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// A program file as read.
+/// A file as read.
 #[derive(Debug)]
 pub struct Source {
     path: PathBuf,
@@ -15,9 +15,9 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads a program file within its budget.
-    pub fn read(path: &Path) -> Outcome<Self> {
-        let bytes = crate::files::read_within(path, MAX_FILE_BYTES, "a program file")?;
+    /// Reads a text file within its budget; `what` names its role in messages.
+    pub fn read(path: &Path, what: &str) -> Outcome<Self> {
+        let bytes = crate::files::read_within(path, MAX_FILE_BYTES, what)?;
         let text = String::from_utf8(bytes).map_err(|e| {
             let at = e.utf8_error().valid_up_to();
             Failure::usage(format!("{}: not UTF-8 text: the first bad byte is at offset {at}", path.display()))
@@ -31,9 +31,12 @@ impl Source {
         Self { path: "program.toml".into(), text: text.into() }
     }
 
-    /// The whole text.
-    pub fn text(&self) -> &str {
-        &self.text
+    /// What the text says, as TOML.
+    pub fn toml<T: serde::de::DeserializeOwned>(&self) -> Outcome<T> {
+        toml::from_str(&self.text).map_err(|e| {
+            let message = e.message().trim_end().replace('\n', "; ");
+            self.error(e.span().unwrap_or(0..0), message)
+        })
     }
 
     /// The folder that relative paths start from.

@@ -16,11 +16,12 @@ pub use run::{BATCH_PROGRAMS, CoreTime, ProgramReport, RunReport};
 
 use crate::RuntimeError;
 use crate::elf::FirmwareImage;
+use crate::firmware::FirmwareSet;
 use crate::memory::Allocator;
 use crate::prebuilt::{self, CqKernels};
 use crate::queue::{CommandQueue, SimCard};
 use tilework_abi::board::{Board, DRAM_BANK_BYTES, DramMap};
-use tilework_abi::l1::{MemoryMap, WORKER};
+use tilework_abi::l1::MemoryMap;
 use tilework_abi::noc::NocXy;
 use tilework_abi::{DRAM_ALIGN, L1_ALIGN};
 use tilework_sim::{Chip, ChipConfig};
@@ -157,26 +158,21 @@ impl Device {
     /// # Errors
     /// Firmware that does not start; a board that cannot be built.
     pub fn open(config: DeviceConfig) -> Result<Self, RuntimeError> {
-        let firmware = prebuilt::worker_firmware(&WORKER)?;
-        let cq_kernels = prebuilt::cq_kernels()?;
-        Self::open_with(config, firmware, cq_kernels)
+        Self::open_with(config, FirmwareSet::prebuilt()?, prebuilt::cq_kernels()?)
     }
 
-    /// As [`Device::open`] with other firmware, in the order of [`Processor::ALL`](tilework_abi::tensix::Processor::ALL), and other kernels of
-    /// the command queue.
+    /// As [`Device::open`] with other worker firmware and other kernels of the command queue. Core times
+    /// ([`DeviceConfig::core_timing`]) are taken by our own worker firmware only.
     ///
     /// # Errors
-    /// As [`Device::open`].
-    pub fn open_with(
-        config: DeviceConfig,
-        firmware: [FirmwareImage; 5],
-        cq_kernels: CqKernels,
-    ) -> Result<Self, RuntimeError> {
+    /// As [`Device::open`]; firmware that does not serve the board.
+    pub fn open_with(config: DeviceConfig, firmware: FirmwareSet, cq_kernels: CqKernels) -> Result<Self, RuntimeError> {
+        firmware.check(config.board, (config.dispatch == Dispatch::Fast).then_some(&cq_kernels))?;
         let chip = Chip::new(ChipConfig { parking: config.parking, ..ChipConfig::new(config.board) })
             .map_err(|e| RuntimeError::Chip(e.to_string()))?;
         let card = SimCard::open(chip).map_err(RuntimeError::Driver)?;
         let board = config.board;
-        let map = WORKER;
+        let FirmwareSet { images: firmware, map, .. } = firmware;
         let workers: Vec<NocXy> = match config.dispatch {
             Dispatch::Fast => board.workers().collect(),
             Dispatch::Slow => board.tensix_tiles().collect(),

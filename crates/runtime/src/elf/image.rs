@@ -11,6 +11,62 @@ use tilework_abi::kernel::{BINDING_SYMBOL, BINDING_WORDS, Binding, KERNEL_LOCAL_
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
 
+/// Where a firmware file says that its parts go.
+#[derive(Clone, Debug)]
+pub(crate) struct Outline {
+    /// The file's name.
+    pub file: String,
+    /// Where the code starts.
+    pub entry: u32,
+    /// What goes to L1 and stays there, with names for messages.
+    pub l1: Vec<(String, Range<u32>)>,
+    /// Local RAM from its start to the end of the firmware's data.
+    pub local: Range<u32>,
+    /// Where in L1 the initialisers of all local RAM begin, if the file says so.
+    pub staged_at: Option<u32>,
+}
+
+impl Outline {
+    /// Reads the file called `name` as firmware of `processor`, whatever its map.
+    ///
+    /// # Errors
+    /// A file that is no firmware.
+    pub fn read(name: &str, data: &[u8], processor: Processor) -> Result<Self, ElfError> {
+        let elf = Elf::parse(name, data, processor)?;
+        let mut outline = Self {
+            file: name.to_owned(),
+            entry: elf.entry(),
+            l1: Vec::new(),
+            local: LOCAL_BASE..LOCAL_BASE,
+            staged_at: None,
+        };
+        for s in &elf.segments {
+            if s.vaddr < LOCAL_BASE {
+                outline.l1.push((s.field(), s.loaded()));
+                continue;
+            }
+            outline.local.end = outline.local.end.max(s.vaddr + s.memory);
+            if !s.is_local() && !s.bytes.is_empty() {
+                outline.staged_at = s.paddr.checked_sub(s.vaddr - LOCAL_BASE);
+            }
+        }
+        let lowest = outline.l1.iter().map(|(_, range)| range.start).min();
+        match lowest {
+            Some(lowest) if lowest == outline.entry => Ok(outline),
+            Some(lowest) => {
+                let expected = format!("{lowest:#x}, where the text in L1 starts");
+                Err(ElfError::new(name, "entry point", format!("{:#x}", outline.entry), expected))
+            }
+            None => Err(ElfError::new(name, "load segments", "none in L1", "text in L1")),
+        }
+    }
+}
+
+/// Bytes of the object symbol called `name`.
+pub(crate) fn symbol_size(elf: &[u8], name: &str) -> Option<u32> {
+    symbols::size_of(elf, name)
+}
+
 /// Firmware of one processor: bytes for fixed addresses in L1.
 #[derive(Clone, Debug)]
 pub struct FirmwareImage {

@@ -15,6 +15,7 @@ mod symbols;
 pub(crate) mod tests;
 
 pub use image::{FirmwareImage, KernelImage};
+pub(crate) use image::{Outline, symbol_size};
 pub use symbols::{SourceFrame, SourceLocation};
 
 /// Budget of an ELF file in bytes: debug information included, far more than any kernel has.

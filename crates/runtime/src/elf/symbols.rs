@@ -70,12 +70,22 @@ pub(super) fn locate(elf: &[u8], pc: u32) -> SourceLocation {
     SourceLocation { frames }
 }
 
-/// The address of the symbol called `name`; of several, any.
-pub(super) fn address_of(elf: &[u8], name: &str) -> Option<u32> {
+/// Address and bytes of the symbol called `name`; of several, the first.
+fn find(elf: &[u8], name: &str) -> Option<(u32, u32)> {
     let file = object::File::parse(elf).ok()?;
     let symbol = file.symbols().find(|s| s.name_bytes() == Ok(name.as_bytes()))?;
-    // Addresses of a 32-bit file.
-    Some(symbol.address() as u32)
+    // Values of a 32-bit file.
+    Some((symbol.address() as u32, symbol.size() as u32))
+}
+
+/// The address of a symbol.
+pub(super) fn address_of(elf: &[u8], name: &str) -> Option<u32> {
+    find(elf, name).map(|(address, _)| address)
+}
+
+/// The size of a symbol, if the file tells.
+pub(super) fn size_of(elf: &[u8], name: &str) -> Option<u32> {
+    find(elf, name).map(|(_, bytes)| bytes).filter(|&bytes| bytes > 0)
 }
 
 /// The function symbol whose range holds `pc`.

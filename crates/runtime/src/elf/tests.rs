@@ -11,8 +11,8 @@ const TEXT: u32 = 0x1_0000;
 type Load = (u32, u32, Vec<u8>, u32, u32);
 
 /// A file as a linker would write it: load segments, one section per segment, and relocations for the first.
-struct Made {
-    loads: Vec<Load>,
+pub(crate) struct Made {
+    pub(crate) loads: Vec<Load>,
     /// Value and section index (0xFFF1: absolute), from symbol 1 on.
     symbols: Vec<(u32, u16)>,
     /// Address, type, symbol, addend.
@@ -20,6 +20,8 @@ struct Made {
     /// Whether the file has a relocation section, if only an empty one.
     keeps_relocations: bool,
     entry: u32,
+    /// Name and size of further symbols.
+    pub(crate) named: Vec<(&'static str, u32)>,
 }
 
 impl Made {
@@ -27,7 +29,14 @@ impl Made {
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         let size = bytes.len() as u32;
         let loads = vec![(TEXT, TEXT, bytes, size, 5)];
-        Self { loads, symbols: vec![], relocations: vec![], keeps_relocations: true, entry: TEXT }
+        Self { loads, symbols: vec![], relocations: vec![], keeps_relocations: true, entry: TEXT, named: vec![] }
+    }
+    /// Four bytes of code that start at `entry`.
+    pub(crate) fn firmware(entry: u32) -> Self {
+        let mut made = Self::text(&[0x13]);
+        made.entry = entry;
+        (made.loads[0].0, made.loads[0].1) = (entry, entry);
+        made
     }
     fn symbol(mut self, value: u32, section: u16) -> Self {
         self.symbols.push((value, section));
@@ -38,7 +47,7 @@ impl Made {
         self
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         fn put(out: &mut Vec<u8>, words: &[u32]) {
             out.extend(words.iter().flat_map(|w| w.to_le_bytes()));
         }
@@ -58,10 +67,17 @@ impl Made {
         for &(value, section) in &self.symbols {
             put(&mut body, &[0, value, 0, u32::from(section) << 16]);
         }
+        let mut strings = vec![0];
+        for (name, bytes) in &self.named {
+            put(&mut body, &[strings.len() as u32, 0, *bytes, 1 << 16]);
+            strings.extend(name.bytes());
+            strings.push(0);
+        }
         // SHT_SYMTAB, its strings in the next section.
         sections.push([0, 2, 0, 0, symtab, body.len() as u32 - symtab, n + 2, 1, 4, 16]);
-        sections.push([0, 3, 0, 0, body.len() as u32, 1, 0, 0, 1, 0]);
-        put(&mut body, &[0]);
+        sections.push([0, 3, 0, 0, body.len() as u32, strings.len() as u32, 0, 0, 1, 0]);
+        body.extend(strings);
+        body.resize(body.len().next_multiple_of(4), 0);
         let rela = body.len() as u32;
         for &(at, r_type, symbol, addend) in &self.relocations {
             put(&mut body, &[at, symbol << 8 | u32::from(r_type), addend as u32]);
@@ -357,10 +373,7 @@ fn overlapping_segments_are_refused() {
 #[test]
 fn firmware_goes_to_its_place_and_its_data_to_the_staging_area() {
     let i = Processor::Ncrisc.index();
-    let mut made = Made::text(&[0x13]);
-    made.entry = WORKER.firmware_text[i];
-    made.loads[0].0 = made.entry;
-    made.loads[0].1 = made.entry;
+    let mut made = Made::firmware(WORKER.firmware_text[i]);
     made.loads.push((LOCAL_BASE, LOCAL_BASE, vec![7], 4, 6));
     let load = |made: &Made, p| FirmwareImage::load("f.elf", made.bytes(), p, &WORKER);
     let firmware = load(&made, Processor::Ncrisc).unwrap();

@@ -1,0 +1,255 @@
+//! The memory map of a set of firmware: found, completed and checked.
+//!
+//! Facts, "Worker L1", has the map of one generation. What depends on another address there depends on it here too: the message structures on the
+//! mailbox, the staging areas and the bank table on the kernel configuration. So a set that differs in one base needs one value.
+
+use super::FirmwareError;
+use crate::elf::Outline;
+use std::ops::Range;
+use tilework_abi::cb;
+use tilework_abi::cq::layout::DONE_STREAM;
+use tilework_abi::l1::{GO_ENTRIES, LAUNCH_ENTRIES, LOW_END, MemoryMap, WORKER, bank_table, core_timing};
+use tilework_abi::msg::LAUNCH_MSG_BYTES;
+use tilework_abi::tensix::{L1_SIZE, Processor};
+use tilework_abi::{DRAM_ALIGN, L1_ALIGN};
+
+/// The values of a memory map that its user gives; the others follow from the files and from facts, "Worker L1".
+#[derive(serde::Deserialize, Clone, PartialEq, Eq, Default, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct MapValues {
+    /// See [`MemoryMap::mailbox`].
+    pub mailbox: Option<u32>,
+    /// See [`MemoryMap::launch`].
+    pub launch: Option<u32>,
+    /// See [`MemoryMap::go`].
+    pub go: Option<u32>,
+    /// See [`MemoryMap::go_index`].
+    pub go_index: Option<u32>,
+    /// See [`MemoryMap::profiler_control`].
+    pub profiler_control: Option<u32>,
+    /// See [`MemoryMap::kernel_config`].
+    pub kernel_config: Option<u32>,
+    /// See [`MemoryMap::kernel_config_size`].
+    pub kernel_config_size: Option<u32>,
+    /// See [`MemoryMap::bank_table`].
+    pub bank_table: Option<u32>,
+    /// See [`MemoryMap::data`].
+    pub data: Option<u32>,
+    /// See [`MemoryMap::cb_stream`].
+    pub cb_stream: Option<u32>,
+    /// See [`MemoryMap::local_init`].
+    #[serde(default)]
+    pub local_init: LocalInit,
+}
+
+/// Where the initialisers of each core's local data are staged.
+#[derive(serde::Deserialize, Clone, PartialEq, Eq, Default, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct LocalInit {
+    /// Of BRISC.
+    pub brisc: Option<u32>,
+    /// Of NCRISC.
+    pub ncrisc: Option<u32>,
+    /// Of TRISC0.
+    pub trisc0: Option<u32>,
+    /// Of TRISC1.
+    pub trisc1: Option<u32>,
+    /// Of TRISC2.
+    pub trisc2: Option<u32>,
+}
+
+impl LocalInit {
+    fn of(&self, processor: Processor) -> Option<u32> {
+        match processor {
+            Processor::Brisc => self.brisc,
+            Processor::Ncrisc => self.ncrisc,
+            Processor::Trisc0 => self.trisc0,
+            Processor::Trisc1 => self.trisc1,
+            Processor::Trisc2 => self.trisc2,
+        }
+    }
+}
+
+/// Bytes of the mailbox's words in front of the messages (facts: launch messages begin 0x10 behind the mailbox base).
+const MAILBOX_BYTES: u32 = WORKER.launch - WORKER.mailbox;
+const LAUNCH_BYTES: u32 = LAUNCH_ENTRIES * LAUNCH_MSG_BYTES as u32;
+/// The largest kernel configuration space: offsets into it are 16 bits wide (launch message).
+const MAX_CONFIG: u32 = 1 << 16;
+
+/// The map of the files with these outlines.
+pub(super) fn derive(outlines: &[Outline], file: &str, values: &MapValues) -> Result<MemoryMap, FirmwareError> {
+    // Every sum stays in range: what is larger than L1 is refused first.
+    for (field, value, _) in addresses(values) {
+        if let Some(value) = value.filter(|&v| v >= L1_SIZE) {
+            return Err(FirmwareError::map(
+                file,
+                field,
+                format!("{value:#x}"),
+                format!("an address in L1, below {L1_SIZE:#x}"),
+            ));
+        }
+    }
+    let mailbox = values.mailbox.unwrap_or(WORKER.mailbox);
+    let behind_mailbox = |given: Option<u32>, usual: u32| given.unwrap_or(mailbox + (usual - WORKER.mailbox));
+    let kernel_config = values.kernel_config.unwrap_or(WORKER.kernel_config);
+    let behind_config =
+        |given: Option<u32>, usual: u32| given.unwrap_or(kernel_config + (usual - WORKER.kernel_config));
+    let data = values.data.unwrap_or(WORKER.data);
+    let bank_table = behind_config(values.bank_table, WORKER.bank_table);
+    let next = if bank_table > kernel_config { bank_table } else { data };
+    let room = next.saturating_sub(kernel_config).min(MAX_CONFIG);
+    let mut map = MemoryMap {
+        mailbox,
+        launch: behind_mailbox(values.launch, WORKER.launch),
+        go: behind_mailbox(values.go, WORKER.go),
+        go_index: behind_mailbox(values.go_index, WORKER.go_index),
+        profiler_control: behind_mailbox(values.profiler_control, WORKER.profiler_control),
+        kernel_config,
+        kernel_config_size: values.kernel_config_size.unwrap_or(room),
+        bank_table,
+        data,
+        cb_stream: values.cb_stream.unwrap_or(WORKER.cb_stream),
+        ..WORKER
+    };
+    for (outline, processor) in outlines.iter().zip(Processor::ALL) {
+        let i = processor.index();
+        map.firmware_text[i] = outline.entry;
+        // The linker of the files may already say where the initialisers are; otherwise the user, otherwise facts.
+        let usual = kernel_config + (WORKER.local_init[i] - WORKER.kernel_config);
+        map.local_init[i] = values.local_init.of(processor).or(outline.staged_at).unwrap_or(usual);
+        map.kernel_local[i] = outline.local.end;
+    }
+    for i in 0..map.firmware_end.len() {
+        let start = map.firmware_text[i];
+        let others = map.firmware_text.into_iter().chain([mailbox, kernel_config, bank_table, data]);
+        map.firmware_end[i] = others.filter(|&other| other > start).min().unwrap_or(L1_SIZE);
+    }
+    Ok(map)
+}
+
+/// The values that are addresses in L1, with the alignment each must have.
+fn addresses(values: &MapValues) -> Vec<(String, Option<u32>, u32)> {
+    let mut out: Vec<(String, Option<u32>, u32)> = [
+        ("mailbox", values.mailbox, L1_ALIGN),
+        ("launch", values.launch, 4),
+        ("go", values.go, 4),
+        ("go_index", values.go_index, 4),
+        ("profiler_control", values.profiler_control, L1_ALIGN),
+        ("kernel_config", values.kernel_config, L1_ALIGN),
+        ("bank_table", values.bank_table, 4),
+        ("data", values.data, DRAM_ALIGN),
+    ]
+    .map(|(field, value, align)| (field.to_owned(), value, align))
+    .into();
+    out.extend(Processor::ALL.map(|p| (staging_field(p), values.local_init.of(p), 4)));
+    out
+}
+
+fn staging_field(processor: Processor) -> String {
+    format!("local_init.{}", processor.name().to_lowercase())
+}
+
+/// A range of L1 that belongs to something.
+struct Area {
+    file: String,
+    field: String,
+    range: Range<u64>,
+}
+
+/// Checks values and that nothing lies on anything else.
+pub(super) fn check(
+    outlines: &[Outline],
+    map: &MemoryMap,
+    file: &str,
+    values: &MapValues,
+) -> Result<(), FirmwareError> {
+    for (field, value, align) in addresses(values) {
+        if let Some(value) = value.filter(|v| !v.is_multiple_of(align)) {
+            return Err(FirmwareError::map(file, field, format!("{value:#x}"), format!("a multiple of {align}")));
+        }
+    }
+    if map.cb_stream > DONE_STREAM - cb::COUNT {
+        let expected = format!(
+            "at most {}: {} circular buffers, and stream {DONE_STREAM} counts workers",
+            DONE_STREAM - cb::COUNT,
+            cb::COUNT
+        );
+        return Err(FirmwareError::map(file, "cb_stream", map.cb_stream, expected));
+    }
+    let size = map.kernel_config_size;
+    if size == 0 || size > MAX_CONFIG {
+        let expected = format!("1 to {MAX_CONFIG:#x} bytes: offsets into it have 16 bits");
+        return Err(FirmwareError::map(file, "kernel_config_size", format!("{size:#x}"), expected));
+    }
+    let areas = areas(outlines, map, file, values);
+    for (i, area) in areas.iter().enumerate() {
+        if area.range.end > L1_SIZE.into() {
+            let expected = format!("an end at or below {L1_SIZE:#x}, that of L1");
+            return Err(FirmwareError::map(&area.file, &area.field, show(&area.range), expected));
+        }
+        apart(area, &areas[..i])?;
+    }
+    // The initialisers are read before any kernel configuration is written.
+    let mut staged = areas;
+    staged.retain(|area| !area.field.starts_with("kernel_config"));
+    for (outline, processor) in outlines.iter().zip(Processor::ALL) {
+        let start = map.local_init[processor.index()];
+        let given = values.local_init.of(processor).is_some();
+        let range = u64::from(start)..u64::from(start) + u64::from(outline.local.end - outline.local.start);
+        let area = Area { file: file.to_owned(), field: named(staging_field(processor), given), range };
+        if area.range.end > L1_SIZE.into() {
+            let expected = format!("an end at or below {L1_SIZE:#x}, that of L1");
+            return Err(FirmwareError::map(&area.file, &area.field, show(&area.range), expected));
+        }
+        apart(&area, &staged)?;
+        staged.push(area);
+    }
+    Ok(())
+}
+
+fn named(field: impl Into<String>, given: bool) -> String {
+    let field = field.into();
+    if given { field } else { format!("{field} (not given)") }
+}
+
+/// Everything that must stay whole.
+fn areas(outlines: &[Outline], map: &MemoryMap, file: &str, values: &MapValues) -> Vec<Area> {
+    let area = |file: &str, field: String, start: u32, bytes: u32| {
+        let start = u64::from(start);
+        Area { file: file.to_owned(), field, range: start..start + u64::from(bytes) }
+    };
+    let mut areas = vec![area("every map", "reset vector and scratch words".into(), 0, LOW_END)];
+    for outline in outlines {
+        for (field, range) in &outline.l1 {
+            areas.push(area(&outline.file, field.clone(), range.start, range.end - range.start));
+        }
+    }
+    let of_map = [
+        ("mailbox", values.mailbox, map.mailbox, MAILBOX_BYTES),
+        ("launch", values.launch, map.launch, LAUNCH_BYTES),
+        ("go", values.go, map.go, 4 * GO_ENTRIES),
+        ("go_index", values.go_index, map.go_index, 4),
+        ("profiler_control", values.profiler_control, map.profiler_control, 4 * core_timing::WORDS),
+        ("kernel_config", values.kernel_config, map.kernel_config, map.kernel_config_size),
+        ("bank_table", values.bank_table, map.bank_table, bank_table::BYTES),
+        ("data", values.data, map.data, L1_SIZE - map.data),
+    ];
+    areas.extend(of_map.map(|(field, given, start, bytes)| area(file, named(field, given.is_some()), start, bytes)));
+    areas
+}
+
+fn show(range: &Range<u64>) -> String {
+    format!("{:#x}..{:#x}", range.start, range.end)
+}
+
+/// Checks that `area` overlaps none of `others`.
+fn apart(area: &Area, others: &[Area]) -> Result<(), FirmwareError> {
+    let overlaps = |other: &&Area| area.range.start < other.range.end && other.range.start < area.range.end;
+    match others.iter().find(overlaps) {
+        None => Ok(()),
+        Some(other) => {
+            let expected = format!("no overlap with {} of {} at {}", other.field, other.file, show(&other.range));
+            Err(FirmwareError::map(&area.file, &area.field, show(&area.range), expected))
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Worker firmware: five images of one make, and where they keep their things.
+//!
+//! Ours is built in. Another set is five ELF files ([`FILES`]) whose memory map ([`MemoryMap`]) comes from three places: what the files say
+//! (text, local data), what its user says ([`MapValues`]), and for the rest the map of facts, "Worker L1" (`map`). Whatever of it cannot be is
+//! an error with file and field, before anything runs.
+
+mod map;
+#[cfg(test)]
+mod tests;
+
+pub use map::{LocalInit, MapValues};
+
+use crate::elf::{ElfError, FirmwareImage, Outline, symbol_size};
+use crate::prebuilt::{self, CqKernels};
+use std::ops::Range;
+use std::sync::Arc;
+use tilework_abi::board::Board;
+use tilework_abi::cq::layout::{KERNEL_TEXT_OFFSET, dispatch_core, prefetch_core};
+use tilework_abi::l1::{MemoryMap, WORKER, bank_table};
+use tilework_abi::tensix::Processor;
+
+/// Names of the files of a set, in the order of [`Processor::ALL`].
+pub const FILES: [&str; 5] = ["brisc.elf", "ncrisc.elf", "trisc0.elf", "trisc1.elf", "trisc2.elf"];
+
+/// What is wrong with a set of firmware.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum FirmwareError {
+    /// A file that is no firmware of its core.
+    #[error(transparent)]
+    Elf(#[from] ElfError),
+    /// A value of the memory map, given or not, that cannot be.
+    #[error("{file}: {field}: found {found}, expected {expected}")]
+    Map {
+        /// The map's file, or the ELF file that shows it.
+        file: String,
+        /// The value.
+        field: String,
+        /// What it is.
+        found: String,
+        /// What it should be.
+        expected: String,
+    },
+}
+
+impl FirmwareError {
+    fn map(file: &str, field: impl Into<String>, found: impl ToString, expected: impl Into<String>) -> Self {
+        let (field, found, expected) = (field.into(), found.to_string(), expected.into());
+        Self::Map { file: file.to_owned(), field, found, expected }
+    }
+}
+
+/// One file of a set.
+#[derive(Clone, Debug)]
+pub struct FirmwareFile {
+    /// Its name in messages.
+    pub name: String,
+    /// Its content.
+    pub data: Arc<[u8]>,
+}
+
+/// Firmware for the five cores of a worker, with its memory map.
+#[derive(Clone, Debug)]
+pub struct FirmwareSet {
+    pub(crate) images: [FirmwareImage; 5],
+    pub(crate) map: MemoryMap,
+    /// The file that is compiled for a number of DRAM banks, and the number.
+    dram_banks: Option<(String, u32)>,
+}
+
+impl FirmwareSet {
+    /// Our own.
+    ///
+    /// # Errors
+    /// Never with images that the tests have passed on.
+    pub fn prebuilt() -> Result<Self, FirmwareError> {
+        Ok(Self { images: prebuilt::worker_firmware(&WORKER)?, map: WORKER, dram_banks: None })
+    }
+
+    /// A set from its files, in the order of [`Processor::ALL`]. `map_name` is the file of `values` in messages.
+    ///
+    /// # Errors
+    /// A file that is no firmware of its core; a map that cannot be.
+    pub fn load(files: &[FirmwareFile; 5], map_name: &str, values: &MapValues) -> Result<Self, FirmwareError> {
+        let mut outlines = Vec::with_capacity(files.len());
+        for (file, processor) in files.iter().zip(Processor::ALL) {
+            outlines.push(Outline::read(&file.name, &file.data, processor)?);
+        }
+        let map = map::derive(&outlines, map_name, values)?;
+        map::check(&outlines, &map, map_name, values)?;
+        let dram_banks = bank_tables(files)?;
+        let load = |p: Processor| {
+            let file = &files[p.index()];
+            FirmwareImage::load(&file.name, file.data.clone(), p, &map)
+        };
+        let [brisc, ncrisc, trisc0, trisc1, trisc2] = Processor::ALL;
+        let images = [load(brisc)?, load(ncrisc)?, load(trisc0)?, load(trisc1)?, load(trisc2)?];
+        Ok(Self { images, map, dram_banks })
+    }
+
+    /// Its memory map.
+    pub fn map(&self) -> &MemoryMap {
+        &self.map
+    }
+
+    /// Checks that it serves a board, and, with kernels of the command queue, that their queues leave it alone.
+    ///
+    /// # Errors
+    /// Bank tables of another size; a map that reaches into the queues.
+    pub fn check(&self, board: Board, queue: Option<&CqKernels>) -> Result<(), FirmwareError> {
+        let banks = board.dram().banks().len() as u32;
+        if let Some((file, found)) = &self.dram_banks
+            && *found != banks
+        {
+            let expected = format!("one for {banks}: the DRAM banks of a {}", board.name());
+            return Err(FirmwareError::map(
+                file,
+                format!("symbol {DRAM_TABLE}"),
+                format!("a table for {found} DRAM banks"),
+                expected,
+            ));
+        }
+        match queue {
+            Some(kernels) => self.check_queue(kernels),
+            None => Ok(()),
+        }
+    }
+
+    /// What the dispatch cores hold beside a worker's firmware must lie elsewhere.
+    fn check_queue(&self, kernels: &CqKernels) -> Result<(), FirmwareError> {
+        let m = &self.map;
+        let text = u64::from(kernels.prefetch.size())
+            .max(u64::from(kernels.dispatch.size()) + 16 + u64::from(kernels.dispatch_s.size()));
+        let text = u32::try_from(text).unwrap_or(u32::MAX);
+        let own = |field: &'static str, start: u32, bytes: u32| (field, start..start.saturating_add(bytes));
+        let mut areas = vec![
+            own("mailbox", m.mailbox, m.profiler_control.saturating_sub(m.mailbox)),
+            own("kernel_config", m.kernel_config, KERNEL_TEXT_OFFSET.saturating_add(text)),
+            own("bank_table", m.bank_table, bank_table::BYTES),
+        ];
+        areas.extend(Processor::ALL.map(|p| ("firmware text", m.firmware_text[p.index()]..m.firmware_end[p.index()])));
+        let queues: Range<u32> = prefetch_core::PREFETCH_Q_RD_PTR..dispatch_core::DISPATCH_S_CB.end();
+        for (field, area) in areas {
+            if area.start < queues.end && queues.start < area.end {
+                let found = format!("{:#x}..{:#x} on a dispatch core", area.start, area.end);
+                let expected = format!(
+                    "no overlap with the command queue at {:#x}..{:#x}; slow dispatch needs none",
+                    queues.start, queues.end
+                );
+                return Err(FirmwareError::map("memory map", field, found, expected));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The firmware's own copies of the bank table (public sources of tt-metal, `noc_nonblocking_api.h` and its firmware): arrays `[2][banks]` of u16.
+const DRAM_TABLE: &str = "dram_bank_to_noc_xy";
+const L1_TABLE: &str = "l1_bank_to_noc_xy";
+/// Bytes of such an array for each bank.
+const TABLE_BYTES: u32 = 4;
+/// L1 banks of the table that the host writes (facts, "Worker L1").
+const L1_BANKS: u32 = 110;
+
+/// Firmware that copies the bank table is compiled for its size: the numbers of banks, if the symbols tell. Checks that of the L1
+/// banks.
+fn bank_tables(files: &[FirmwareFile; 5]) -> Result<Option<(String, u32)>, FirmwareError> {
+    let mut dram = None;
+    for file in files {
+        if let Some(bytes) = symbol_size(&file.data, L1_TABLE).filter(|&bytes| bytes != L1_BANKS * TABLE_BYTES) {
+            let found = format!("a table of {bytes} bytes");
+            let expected = format!("one of {}: {L1_BANKS} L1 banks", L1_BANKS * TABLE_BYTES);
+            return Err(FirmwareError::map(&file.name, format!("symbol {L1_TABLE}"), found, expected));
+        }
+        let banks = symbol_size(&file.data, DRAM_TABLE).map(|bytes| (file.name.clone(), bytes / TABLE_BYTES));
+        dram = dram.or(banks);
+    }
+    Ok(dram)
+}
