@@ -224,3 +224,38 @@ fn neither_parking_nor_the_cutting_of_time_changes_cycles_or_results() {
         assert_eq!(asleep, outcome(false, slice), "slices of {slice}, no parking");
     }
 }
+
+/// Two tiles that fault within a window: the earlier fault is the chip's, whichever node is asked first and however the clock is cut.
+#[test]
+fn of_two_tiles_that_fault_the_earlier_one_counts() {
+    let tiles = [NocXy::new(1, 2), NocXy::new(2, 2)];
+    let run = |nops: [usize; 2], slice: u64| {
+        let mut chip = chip(Board::P150);
+        for (tile, nops) in tiles.into_iter().zip(nops) {
+            let mut program = 0x13u32.to_le_bytes().repeat(nops);
+            program.extend([0xFF; 4]); // no instruction
+            write(&mut chip, tile, 0, &program);
+        }
+        // One multicast releases both; the second is one hop further away.
+        let base = u64::from(map::SOFT_RESET_0) & !(tlb::SIZE_2M - 1);
+        aim(&mut chip, Window { start: tiles[0], multicast: true, ..Window::unicast(tiles[1], base) });
+        let release = map::SOFT_RESET_BRISC_RUNS.to_le_bytes();
+        chip.bar_write(Bar::Bar0, u64::from(map::SOFT_RESET_0) - base, &release).expect("window 0");
+        while chip.now() < 1_000_000 {
+            if let Err(error) = chip.run(slice) {
+                return error.to_string();
+            }
+        }
+        String::new()
+    };
+    let mut seen = Vec::new();
+    for nops in [[1, 1], [30, 1], [1, 300], [1, 150], [1, 144], [1, 138], [1, 20], [1, 10], [1, 9]] {
+        let whole = run(nops, 100_000);
+        assert!(whole.contains("illegal instruction"), "{whole}");
+        for slice in [1, 7, 20, 333] {
+            assert_eq!(run(nops, slice), whole, "{nops:?}, {slice} cycles at once");
+        }
+        seen.push(whole.contains("tile (1,2)"));
+    }
+    assert!(seen.contains(&true) && seen.contains(&false), "both tiles are first once");
+}

@@ -28,7 +28,16 @@ pub(crate) struct Scheduler {
     taken: Vec<Departure>,
     /// The departure that was routed last: the network sees them in the order of time, whatever the windows.
     routed: Cycle,
+    /// The earliest fault so far. It counts when all others have come to its cycle.
+    fault: Option<Faulted>,
     agenda: Agenda,
+}
+
+/// A fault of a node.
+struct Faulted {
+    at: Cycle,
+    node: usize,
+    fault: Fault,
 }
 
 /// When each node has something to do.
@@ -82,6 +91,7 @@ impl Scheduler {
             out: Outbox::default(),
             taken: Vec::new(),
             routed: 0,
+            fault: None,
             agenda: Agenda {
                 next: vec![NEVER; nodes],
                 active: Vec::with_capacity(nodes),
@@ -105,6 +115,15 @@ impl Scheduler {
         self.out.earliest().is_none() && self.agenda.next.iter().all(|&next| next == NEVER)
     }
 
+    /// A node cannot go on. Others may have faulted before it, as time goes: they are run up to the same cycle, and then the earliest counts.
+    fn faulted(&mut self, node: usize, start: Cycle, fault: Fault) {
+        self.agenda.set(node, NEVER);
+        let at = fault.site.cycle.unwrap_or(start);
+        if self.fault.as_ref().is_none_or(|other| (at, node) < (other.at, other.node)) {
+            self.fault = Some(Faulted { at, node, fault });
+        }
+    }
+
     /// Works off one window, without passing `stop`. What nodes do in advance lies less than `notice` after the window's start: so
     /// much later at the earliest does the host act.
     ///
@@ -114,6 +133,14 @@ impl Scheduler {
         let (first, who, second) = self.agenda.first_two();
         let waiting = self.out.earliest().unwrap_or(NEVER);
         let start = first.min(waiting);
+        let stop = match &self.fault {
+            Some(Faulted { at, fault, .. }) if start > *at => {
+                self.now = self.now.max(*at);
+                return Err(fault.clone());
+            }
+            Some(Faulted { at, .. }) => stop.min(at + 1),
+            None => stop,
+        };
         if start == NEVER {
             return Ok(Step::Quiet);
         }
@@ -127,7 +154,10 @@ impl Scheduler {
         if others >= end && first != NEVER && nodes[who].rested().is_some() {
             // Only `who` runs, until someone else could matter to it.
             let until = others.saturating_add(timing::LOOKAHEAD).min(stop);
-            nodes[who].run(until, &mut self.out)?;
+            if let Err(fault) = nodes[who].run(until, &mut self.out) {
+                self.faulted(who, start, fault);
+                return Ok(Step::Ran);
+            }
             nodes[who].run_ahead(self.out.horizon(until), ahead);
             self.agenda.set(who, nodes[who].next());
             // The others stand where they were: what leaves at or after their next cycle waits for what they may send before it.
@@ -141,7 +171,10 @@ impl Scheduler {
             for k in 0..self.agenda.active.len() {
                 let i = self.agenda.active[k];
                 if self.agenda.next[i] < end {
-                    nodes[i].run(end, &mut self.out)?;
+                    if let Err(fault) = nodes[i].run(end, &mut self.out) {
+                        self.faulted(i, start, fault);
+                        continue;
+                    }
                     nodes[i].run_ahead(end, ahead);
                     self.agenda.set(i, nodes[i].next());
                 }
@@ -158,10 +191,13 @@ impl Scheduler {
             );
             self.routed = last.at;
             let agenda = &mut self.agenda;
+            let stopped = self.fault.as_ref().map(|f| f.node);
             self.network.route(&mut self.taken, |at, node, packet| {
                 let node = usize::from(node);
                 nodes[node].deliver(at, packet);
-                agenda.set(node, nodes[node].next());
+                if stopped != Some(node) {
+                    agenda.set(node, nodes[node].next());
+                }
             });
         }
         self.now = self.now.max(end);
