@@ -188,6 +188,13 @@ impl Config {
         self.set(thread, index, value)
     }
 
+    /// THCON configuration is reset.
+    pub(super) fn reset_thcon(&mut self) {
+        for bank in &mut self.banks {
+            bank[THCON as usize..GLOBAL as usize].fill(0);
+        }
+    }
+
     /// `Adj32`: the physical row of Dst behind a row of 32-bit data (BlackholeA0/TensixTile/TensixCoprocessor/Dst.md).
     pub(super) fn adj32(&self, row: usize) -> usize {
         let cfg = self.banks[0][DEST_ACCESS_CFG as usize];

@@ -110,6 +110,8 @@ pub(super) struct Coprocessor {
     next: [Cycle; AGENTS],
     /// The last step.
     last: Cycle,
+    /// The soft reset bits of the units.
+    pub(super) held: u32,
     /// Instructions that have passed the wait gates.
     pub(super) passed: u64,
     /// The first cycle at which a blocked core should try again.
@@ -132,6 +134,7 @@ impl Default for Coprocessor {
             mover: Mover::default(),
             next: [NEVER; AGENTS],
             last: 0,
+            held: 0,
             passed: 0,
             changed: None,
         }

@@ -8,6 +8,7 @@ use super::coprocessor::{Coprocessor, GPRS, Issue, of_thread};
 use super::matrix::Executed;
 use super::opcodes::{self, Unit};
 use super::outside::{Hold, Outside};
+use super::reset::InReset;
 use super::sync;
 use crate::{Cycle, Fault, FaultClass, NEVER, timing};
 use tilework_abi::{stream, tensix as map};
@@ -25,6 +26,14 @@ impl Coprocessor {
         word: u32,
         outside: &mut impl Outside,
     ) -> Result<Issue, Hold> {
+        match self.in_reset(unit, word) {
+            Some(InReset::Discards) => {
+                self.occupy(thread, now + timing::TENSIX_UNIT);
+                return Ok(Issue::Passed);
+            }
+            Some(InReset::Waits) => return Ok(Issue::NotBefore(NEVER)),
+            None => {}
+        }
         match unit {
             Unit::Nop => {}
             Unit::Wait => return self.issue_wait(thread, now, word),

@@ -53,6 +53,12 @@ impl SrcBanks {
     pub(super) fn matrix_may_read(&self, src: usize) -> bool {
         self.for_matrix[src][self.matrix[src]]
     }
+    /// SrcA's (0) or SrcB's (1) banks are as at the beginning.
+    pub(super) fn reset(&mut self, src: usize) {
+        self.matrix[src] = 0;
+        self.unpack[src] = 0;
+        self.for_matrix[src] = [false; 2];
+    }
     /// `SETDVALID`.
     pub(super) fn give_to_matrix(&mut self, flips: u32) {
         for src in (0..2).filter(|src| flips >> src & 1 != 0) {
@@ -97,6 +103,11 @@ pub(super) enum Executed {
 }
 
 impl Matrix {
+    /// What `ZEROACC` has cleared holds again what it held.
+    pub(super) fn revert_zero_acc(&mut self) {
+        self.rows = DstRows::default();
+    }
+
     /// Executes one instruction of `thread`.
     pub(super) fn execute(&mut self, config: &Config, thread: usize, word: u32) -> Result<Executed, Refusal> {
         let rwc = &mut self.rwcs[thread];

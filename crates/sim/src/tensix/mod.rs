@@ -22,6 +22,7 @@ mod mover;
 pub mod opcodes;
 mod outside;
 mod pcbuf;
+mod reset;
 mod scalar;
 #[cfg(test)]
 mod scalar_tests;
@@ -268,6 +269,14 @@ impl Tensix {
         }
     }
 
+    /// The soft reset register was written: its bits for the coprocessor's units (BlackholeA0/TensixTile/SoftReset.md).
+    pub fn soft_reset(&mut self, bits: u32, at: Cycle) {
+        let entered = self.coprocessor.soft_reset(bits, at);
+        if entered & reset::TDMA != 0 {
+            self.tdma.clear_params();
+        }
+    }
+
     /// `RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE` was written: ten bits for each PC buffer (BabyRISCV/PCBufs.md).
     pub fn set_pc_buf_override(&mut self, value: u32, at: Cycle) {
         for (buf, shift) in self.pc_bufs.iter_mut().zip([0, 10, 20]) {
@@ -408,6 +417,8 @@ impl Tensix {
         let full = |pushed: bool| if pushed { Ok(()) } else { Err(Refuse::Block) };
         let cop = &mut self.coprocessor;
         match place {
+            // The writes are discarded (SoftReset.md, "TDMA-RISC soft reset").
+            Place::Tdma(_) if cop.held & reset::TDMA != 0 => {}
             Place::Tdma(reg) => {
                 full(self.tdma.store(me, reg, value, &mut cop.mover).map_err(refused)?)?;
                 if reg == tdma::COMMAND_ADDR {

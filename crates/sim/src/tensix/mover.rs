@@ -6,6 +6,7 @@
 use super::config::Refusal;
 use super::coprocessor::{Coprocessor, THREADS, of_thread};
 use super::outside::{Hold, Outside};
+use super::reset;
 use crate::{Cycle, Fault, FaultClass, NEVER, timing};
 use std::collections::VecDeque;
 use tilework_abi::tensix as map;
@@ -52,6 +53,17 @@ impl Mover {
         self.job.is_some()
     }
 
+    /// The copy under way is given up.
+    pub(super) fn abort(&mut self) {
+        self.job = None;
+    }
+
+    /// The queued commands are lost.
+    pub(super) fn clear_queue(&mut self) {
+        self.queue.clear();
+        self.with_params = 0;
+    }
+
     /// The low 16 bits of `RISCV_TDMA_REG_STATUS`.
     pub(super) fn status(&self) -> u32 {
         let bit = |on: bool, i: u32| u32::from(on) << i;
@@ -89,8 +101,11 @@ fn duration(len: u32, mode: u32) -> Cycle {
 }
 
 impl Coprocessor {
-    /// Starts a copy; the mover is free.
+    /// Starts a copy; the mover is free. In soft reset it discards it.
     pub(super) fn start_move(&mut self, now: Cycle, dst: u32, src: u32, len: u32, mode: u32, thread: Option<usize>) {
+        if self.held & reset::MOVER != 0 {
+            return;
+        }
         let done = now + duration(len, mode);
         self.mover.job = Some(Job { dst, src, len, mode, done, thread });
         self.schedule_mover(done);

@@ -48,6 +48,11 @@ fn is_packer_count(reg: u32) -> bool {
 }
 
 impl Tdma {
+    /// The parameters of the next command are lost.
+    pub(super) fn clear_params(&mut self) {
+        self.params = [0; 4];
+    }
+
     /// Loads the register at byte offset `reg` on behalf of core `core` (B, T0, T1, T2).
     pub(super) fn load(&self, core: usize, reg: u32, mover: &Mover) -> Result<u32, Refusal> {
         match reg {

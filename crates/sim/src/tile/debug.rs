@@ -168,6 +168,10 @@ impl DebugRegs {
             _ => 0,
         })
     }
+    /// The bits of the soft reset register.
+    pub(super) fn soft_reset(&self) -> u32 {
+        self.word(tensix::SOFT_RESET_0)
+    }
     /// Which cores are held.
     pub(super) fn held(&self, core: Processor) -> bool {
         self.word(tensix::SOFT_RESET_0) & core.soft_reset_bit() != 0

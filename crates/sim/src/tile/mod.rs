@@ -314,6 +314,7 @@ impl Tile {
     }
 
     fn apply_soft_reset(&mut self, at: Cycle) {
+        self.shared.tensix.soft_reset(self.shared.debug.soft_reset(), at);
         for (i, core) in Processor::ALL.into_iter().enumerate() {
             let held = self.shared.debug.held(core);
             let was_held = self.slots[i].activity == Activity::Held;

@@ -426,7 +426,7 @@ pub(super) fn mask(width: Width) -> u32 {
 /// The register class of an address outside L1.
 fn class_of(addr: u32) -> u8 {
     match addr {
-        // A reset empties mailboxes.
+        // A reset empties mailboxes and clears configuration.
         map::SOFT_RESET_0 => class::DEBUG | class::TENSIX,
         map::DEBUG_BASE..debug::END => class::DEBUG,
         LOCAL_SLOW_FIRST..noc_regs::NIU0_BASE => class::LOCAL,
