@@ -16,7 +16,7 @@ const THCON: u32 = 64;
 /// Words of one thread's configuration (`THD_STATE_SIZE`).
 const THREAD: u32 = 68;
 /// First word of the write-only view.
-const DUAL: u32 = 2 * BANK;
+pub(super) const DUAL: u32 = 2 * BANK;
 /// First word of the threads' configuration.
 const THREADS: u32 = 3 * BANK;
 /// End.

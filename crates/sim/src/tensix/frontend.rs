@@ -106,6 +106,11 @@ impl FrontEnd {
         self.middle.len() < MIDDLE
     }
 
+    /// Nothing stands between the MOP and the replay expander.
+    pub(super) fn is_empty_behind_mop(&self) -> bool {
+        self.middle.is_empty()
+    }
+
     /// The core was reset: what has not left the MOP expander is forgotten (BlackholeA0/TensixTile/SoftReset.md, "RISCV soft reset").
     pub(super) fn reset(&mut self) {
         self.first.clear();

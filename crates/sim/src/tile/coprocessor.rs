@@ -9,6 +9,14 @@ use crate::{Cycle, Fault, FaultClass};
 use std::ops::{Deref, DerefMut};
 use tilework_riscv::{Refuse, Width};
 
+/// `RISCV_DEBUG_REG_CFGREG_RD_CNTL` and `RISCV_DEBUG_REG_CFGREG_RDDATA` (`tensix.h` of the public firmware headers).
+const CFGREG_RD_CNTL: u32 = 0xFFB1_2058;
+const CFGREG_RDDATA: u32 = 0xFFB1_2078;
+/// `RISCV_DEBUG_REG_INSTRN_BUF_CTRL0`, `..._CTRL1` and `..._STATUS` (the same header).
+const INSTRN_BUF_CTRL0: u32 = 0xFFB1_20A0;
+const INSTRN_BUF_CTRL1: u32 = 0xFFB1_20A4;
+pub(super) const INSTRN_BUF_STATUS: u32 = 0xFFB1_20A8;
+
 /// The coprocessor, or an empty place while it takes a step.
 pub(super) struct Lent(Option<Box<Tensix>>);
 
@@ -59,6 +67,33 @@ impl Tile {
     }
 }
 
+impl Shared {
+    /// What a write of `value`, over `before`, to a debug register does to the coprocessor: it reads configuration
+    /// (BackendConfiguration.md, "Debug registers"; at once, not a few cycles later) or pushes an instruction behind the MOP expander
+    /// (PushTensixInstruction.md, "Debug registers"; that cores' pushes are lost meanwhile is not modelled).
+    pub(super) fn debug_coprocessor(
+        &mut self,
+        addr: u32,
+        before: u32,
+        value: u32,
+        at: Cycle,
+    ) -> Result<(), Refuse<Fault>> {
+        if !matches!(addr, CFGREG_RD_CNTL | INSTRN_BUF_CTRL0) {
+            return Ok(());
+        }
+        let word = self.debug.word(INSTRN_BUF_CTRL1);
+        let tensix = self.tensix.get_mut().ok_or_else(own_debug_registers)?;
+        if addr == CFGREG_RD_CNTL {
+            let data = tensix.config_word(value);
+            return self.debug.write(CFGREG_RDDATA, data, false).map_err(Refuse::Fault);
+        }
+        let rising = value & !before;
+        (0..3)
+            .filter(|i| value >> i & 1 != 0 && rising >> (4 + i) & 1 != 0)
+            .try_for_each(|i| tensix.push_by_debug_bus(i, word, at))
+    }
+}
+
 impl Outside for Shared {
     fn must_wake(&mut self, addr: u32, len: u32) -> bool {
         let sleepers = mask_out(self.sleepers_on(u64::from(addr), len), COPROCESSOR);
@@ -88,6 +123,13 @@ impl Outside for Shared {
     fn store(&mut self, at: Cycle, addr: u32, value: u32) -> Result<(), Fault> {
         self.reg_store(None, at, addr, Width::Word, value).map_err(|refuse| refused(refuse, addr))
     }
+}
+
+/// The coprocessor reaches, over its tile, into itself.
+pub(super) fn own_debug_registers() -> Refuse<Fault> {
+    let what = "the coprocessor uses its own debug registers";
+    let read = "BlackholeA0/TensixTile/BabyRISCV/PushTensixInstruction.md, Debug registers";
+    Refuse::Fault(Fault::new(FaultClass::UnimplementedFunctionality, what, read))
 }
 
 fn refused(refuse: Refuse<Fault>, addr: u32) -> Fault {

@@ -2,6 +2,7 @@
 
 use super::tests::{insn, li, load_program, release, run, tile, word};
 use super::*;
+use crate::noc::Dest;
 use proptest::prelude::*;
 use tilework_riscv::Op;
 
@@ -305,4 +306,52 @@ fn reports_say_what_a_thread_waits_for() {
         waiting[0].coprocessor,
         ["Tensix thread T1: NOP (0x02000000) waits for semaphore 3 (SEMWAIT 0xa6ff8021)"]
     );
+}
+
+/// A packet of NoC 0 that writes (some) or reads one register.
+fn register(tile: &mut Tile, at: Cycle, addr: u32, value: u32) {
+    let data = Arc::from(value.to_le_bytes());
+    let body = Body::WriteRequest { addr: addr.into(), data, mask: None, reply: None };
+    let place = Place { node: 0, x: 1, y: 2 };
+    tile.deliver(at, Packet { noc: 0, from: place, to: Dest::Unicast(place), body });
+}
+
+#[test]
+fn a_debugger_pushes_instructions_and_reads_configuration_over_the_noc() {
+    let mut t = tile(true);
+    // The debug bus takes thread 1 and pushes RMWCIB0 0x5A to register 70 by a rising edge of bit 5, and again.
+    register(&mut t, 100, 0xFFB1_20A4, 0xB300_0000 | 0xFF << 16 | 0x5A << 8 | 70);
+    for (at, value) in [(110, 0x22), (120, 0x22), (130, 0x02), (140, 0x22)] {
+        register(&mut t, at, 0xFFB1_20A0, value);
+    }
+    register(&mut t, 200, 0xFFB1_2058, 70);
+    run(&mut t, 300);
+    assert_eq!(t.stats().tensix, 2, "one for each rising edge");
+    let read = |t: &mut Tile, addr| {
+        t.shared.reg_load(None, 300, addr, tilework_riscv::Width::Word).expect("it is there").value
+    };
+    assert_eq!((read(&mut t, 0xFFB1_2078), read(&mut t, 0xFFB1_20A8)), (0x5A, 0x77));
+}
+
+#[test]
+fn the_coprocessor_reaches_every_register_without_a_panic() {
+    // LOADREG and STOREREG of whatever the tile maps: an answer or a fault. (A zero in the soft reset register lets the cores run.)
+    let ranges = (0xFFB1_2000..0xFFB1_3200u32).chain(0xFFB2_0000..0xFFB2_0200).chain(0xFFB4_0000..0xFFB4_0800);
+    let mut t = tile(true);
+    let (mut at, mut passed) = (0, 0);
+    for addr in ranges.step_by(4).filter(|&addr| addr != map::SOFT_RESET_0) {
+        for opcode in [0x68, 0x67] {
+            let word = opcode << 24 | 1 << 18 | (addr >> 2 & 0x3_FFFF);
+            assert_eq!(t.shared.tensix.push(Processor::Trisc0, 0, word, at), Ok(true));
+            at += 100;
+            passed += 1;
+            match t.run(at, &mut Outbox::default()) {
+                Ok(()) => assert_eq!(t.stats().tensix, passed, "{addr:#x}"),
+                Err(fault) => {
+                    assert_eq!(fault.site.core, Some(Processor::Trisc0), "{fault}");
+                    (t, at, passed) = (tile(true), 0, 0);
+                }
+            }
+        }
+    }
 }

@@ -77,7 +77,8 @@ impl DebugRegs {
         this.set(tensix::SOFT_RESET_0, tensix::SOFT_RESET_ALL_CORES);
         this
     }
-    fn word(&self, addr: u32) -> u32 {
+    /// What was last stored at `addr`.
+    pub(super) fn word(&self, addr: u32) -> u32 {
         self.words.get((addr.wrapping_sub(tensix::DEBUG_BASE) / 4) as usize).copied().unwrap_or(0)
     }
     fn set(&mut self, addr: u32, value: u32) {

@@ -1,7 +1,7 @@
 //! What the five cores and the NoC share in a tile: L1, decoded code, registers, and who sleeps on what.
 
 use super::ahead::StoreLog;
-use super::coprocessor::Lent;
+use super::coprocessor::{INSTRN_BUF_STATUS, Lent, own_debug_registers};
 use super::debug::{self, DebugRegs};
 use super::port::Port;
 use super::streams::Streams;
@@ -291,6 +291,10 @@ impl Shared {
         let word =
             |(value, access): (u32, Access), latency| Load { value: (value >> shift) & mask(width), latency, access };
         match addr {
+            INSTRN_BUF_STATUS => {
+                let tensix = self.tensix.get_mut().ok_or_else(own_debug_registers)?;
+                Ok(word((tensix.replay_fifo_status(), Access::Volatile), timing::LOAD_TILE_REG))
+            }
             map::DEBUG_BASE..debug::END => {
                 let read = self.debug.read(addr, at).map_err(|fault| Refuse::Fault(fault.at_addr(addr.into())))?;
                 Ok(word(read, timing::LOAD_TILE_REG))
@@ -346,6 +350,7 @@ impl Shared {
         }
         match addr {
             map::DEBUG_BASE..debug::END => {
+                let before = self.debug.word(addr);
                 self.debug.write(addr, value, core.is_some()).map_err(Refuse::Fault)?;
                 match addr {
                     map::SOFT_RESET_0 => self.reset_changed = Some(at),
@@ -353,7 +358,7 @@ impl Shared {
                         Some(tensix) => tensix.set_pc_buf_override(value, at),
                         None => self.pc_buf_override = Some(value),
                     },
-                    _ => {}
+                    _ => self.debug_coprocessor(addr, before, value, at)?,
                 }
                 Ok(())
             }
