@@ -2,8 +2,8 @@
 //!
 //! The torus is the same on every card ([`tilework_abi::grid`]); what is fused off and whether software's coordinates are translated differ. With
 //! translation (the `translate` module beside this one has the tables), Tensix tiles, DRAM ports and the PCIe tile have the same coordinates on both NoCs;
-//! without, each NoC has its own, NoC 1 counting from the opposite corner (WormholeB0/NoC/Coordinates.md). The tables are fixed: an NIU
-//! refuses to have its translation reconfigured.
+//! without, each NoC has its own, NoC 1 counting from the opposite corner (WormholeB0/NoC/Coordinates.md). These are the tables as the card's
+//! firmware leaves them; an NIU with tables of its own looks after itself.
 
 use super::translate::{MOST_HARVESTED_COLUMNS, Translation, opt_out, preferred};
 use super::{NodeId, Place};
@@ -195,6 +195,20 @@ impl Grid {
         self.lookup[usize::from(noc & 1)][usize::from(xy.y) * AXIS + usize::from(xy.x)]
     }
 
+    /// The NIU at raw coordinates of NoC `noc`.
+    pub(super) fn place_at(&self, noc: u8, raw: NocXy) -> Option<Place> {
+        let at = mirror(noc, raw)?;
+        self.tiles[router_index(at.x, at.y)?]
+    }
+
+    /// The raw coordinates of NoC `noc` that software's `xy` mean, `None` beyond the tables.
+    pub(super) fn raw_of(&self, noc: u8, xy: NocXy) -> Option<NocXy> {
+        match &self.tables {
+            Some(tables) => tables[usize::from(noc & 1)].apply(xy),
+            None => Some(xy),
+        }
+    }
+
     /// True when what stands at `place` is not fused off.
     pub fn works(&self, place: Place) -> bool {
         Site::at(place.x, place.y).is_none_or(|site| self.harvesting.has(place.x, site))
@@ -293,7 +307,7 @@ impl Grid {
     /// around the edge (NoC/MemoryMap.md). NoC 1 counts the other way, so start and end change places (WormholeB0/NoC/Coordinates.md).
     ///
     /// # Errors
-    /// A corner that is not in a Tensix row and column, or a rectangle without a receiver.
+    /// A corner that is nowhere on the torus, or a rectangle without a receiver.
     pub fn rectangle(&self, noc: u8, word: u32, except: Option<Place>) -> Result<Arc<[Place]>, Fault> {
         let key = RectKey { noc, word: word & RECT_BITS, except: except.map(|p| (p.x, p.y)) };
         if let Some(found) = self.rects.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
@@ -309,19 +323,39 @@ impl Grid {
 
     fn work_out(&self, key: RectKey) -> Result<Arc<[Place]>, Fault> {
         let (start, end) = (NocXy::decode(key.word >> 12), NocXy::decode(key.word));
-        // Corners are translated first, then the spans are determined (NoC/MemoryMap.md).
-        let corner = |xy: NocXy| {
-            let at = physical(&self.tables, key.noc, xy);
-            at.filter(|&(x, y)| Site::at(x, y) == Some(Site::Tensix)).ok_or_else(|| {
-                Fault::new(
-                    FaultClass::MissingSpecification,
-                    format!("multicast rectangle {start}..{end}: corner {xy} is not in a Tensix row and column"),
-                    READ,
-                )
-            })
+        let except = key.except;
+        self.span(key.noc, [start, end].map(|xy| self.raw_of(key.noc, xy)), except).map_err(|what| {
+            Fault::new(FaultClass::UndefinedBehavior, format!("multicast rectangle {start}..{end}: {what}"), READ)
+        })
+    }
+
+    /// As [`Grid::rectangle`] with raw corners of NoC `noc`, `None` for one that means nothing.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn raw_rectangle(
+        &self,
+        noc: u8,
+        start: Option<NocXy>,
+        end: Option<NocXy>,
+        except: Option<Place>,
+    ) -> Result<Arc<[Place]>, Fault> {
+        self.span(noc, [start, end], except.map(|p| (p.x, p.y)))
+            .map_err(|what| Fault::new(FaultClass::UndefinedBehavior, format!("multicast rectangle: {what}"), READ))
+    }
+
+    /// The receivers between raw corners of NoC `noc`. Corners are translated first, then the spans are determined (NoC/MemoryMap.md).
+    fn span(
+        &self,
+        noc: u8,
+        corners: [Option<NocXy>; 2],
+        except: Option<(u8, u8)>,
+    ) -> Result<Arc<[Place]>, &'static str> {
+        let on_torus = |xy: NocXy| mirror(noc, xy).filter(|at| router_index(at.x, at.y).is_some());
+        let [Some(mut first), Some(mut last)] = corners.map(|corner| corner.and_then(on_torus)) else {
+            return Err("a corner is nowhere on the torus");
         };
-        let (mut first, mut last) = (corner(start)?, corner(end)?);
-        if key.noc != 0 {
+        if noc != 0 {
             core::mem::swap(&mut first, &mut last);
         }
         let tiles: Arc<[Place]> = self
@@ -329,21 +363,15 @@ impl Grid {
             .iter()
             .flatten()
             .filter(|p| self.receives(p))
-            .filter(|p| in_span(p.x, first.0, last.0) && in_span(p.y, first.1, last.1))
-            .filter(|p| key.except != Some((p.x, p.y)))
+            .filter(|p| in_span(p.x, first.x, last.x) && in_span(p.y, first.y, last.y))
+            .filter(|p| except != Some((p.x, p.y)))
             .copied()
             .collect();
-        if tiles.is_empty() {
-            return Err(Fault::new(
-                FaultClass::UndefinedBehavior,
-                format!("multicast rectangle {start}..{end} holds no receiving tile"),
-                READ,
-            ));
-        }
-        Ok(tiles)
+        if tiles.is_empty() { Err("it holds no receiving tile") } else { Ok(tiles) }
     }
 
-    fn receives(&self, place: &Place) -> bool {
+    /// True when the tile at `place` receives broadcasts as the card's firmware has set things up.
+    pub(super) fn receives(&self, place: &Place) -> bool {
         Site::at(place.x, place.y) == Some(Site::Tensix) && self.harvesting.has_column(place.x)
     }
 }

@@ -87,7 +87,7 @@ impl Network {
         for Departure { at, packet } in departures.drain(..) {
             self.stats.count(&packet);
             match &packet.to {
-                Dest::Unicast(to) => {
+                Dest::Unicast(to) | Dest::Copy(to) => {
                     let to = *to;
                     let arrival = self.unicast(at, &packet, to);
                     deliver(arrival, to.node, packet);
@@ -190,7 +190,7 @@ impl Network {
             let (x, y) = inside(tile);
             let own = (x, y) == inside(packet.from);
             let arrival = at_niu[index(x, y)] + if own { timing::ROUTER_HOP } else { 0 };
-            deliver(arrival, tile.node, Packet { to: Dest::Unicast(tile), ..packet.clone() });
+            deliver(arrival, tile.node, Packet { to: Dest::Copy(tile), ..packet.clone() });
         }
     }
 }

@@ -22,7 +22,9 @@ pub struct Place {
 pub enum Dest {
     /// One NIU.
     Unicast(Place),
-    /// All of these, X being the major axis (`NOC_CMD_BRCST_XY` unset). A receiver gets its copy as [`Dest::Unicast`].
+    /// One NIU, to which the network brings a copy of a multicast.
+    Copy(Place),
+    /// All of these, X being the major axis (`NOC_CMD_BRCST_XY` unset). A receiver gets its copy as [`Dest::Copy`].
     Multicast(Arc<[Place]>),
     /// All of these, Y being the major axis (`NOC_CMD_BRCST_XY` set).
     MulticastY(Arc<[Place]>),

@@ -25,6 +25,8 @@ const ENTRY_BITS: usize = 5;
 const ENTRIES_PER_WORD: usize = 6;
 /// Registers of a table.
 pub(super) const TABLE_WORDS: usize = 6;
+/// `NOC_ID_TRANSLATE_COL_MASK` (NoC/MemoryMap.md): columns in which Y is not translated (`noc_init.c`, `NocLogicalToPhysical`).
+const COL_MASK: u32 = 0x150;
 /// Rows in which X is not translated: those of PCIe and Ethernet.
 const KEEP_X_ROWS: u32 = 0b11;
 /// First rows of what lies outside the torus.
@@ -45,6 +47,7 @@ pub(super) struct Translation {
     pub(super) x: [u8; ENTRIES],
     pub(super) y: [u8; ENTRIES],
     pub(super) keep_x_rows: u32,
+    pub(super) keep_y_columns: u32,
 }
 
 impl Translation {
@@ -87,14 +90,39 @@ impl Translation {
             *place = tile.y;
         }
         y[SECURITY_Y] = grid::SECURITY_TILE.y;
-        Self { x, y, keep_x_rows: KEEP_X_ROWS }
+        Self { x, y, keep_x_rows: KEEP_X_ROWS, keep_y_columns: 0 }
     }
 
     /// The coordinates of this NoC that software's `xy` mean, `None` beyond the tables.
     pub(super) fn apply(&self, xy: NocXy) -> Option<NocXy> {
         let (x, y) = (self.x.get(usize::from(xy.x))?, self.y.get(usize::from(xy.y))?);
-        let keep = self.keep_x_rows & 1u32.checked_shl(xy.y.into())? != 0;
-        Some(NocXy::new(if keep { xy.x } else { *x }, *y))
+        let keeps = |mask: u32, bit: u8| mask >> bit & 1 != 0;
+        Some(NocXy::new(
+            if keeps(self.keep_x_rows, xy.y) { xy.x } else { *x },
+            if keeps(self.keep_y_columns, xy.x) { xy.y } else { *y },
+        ))
+    }
+
+    /// True for the offset of a register that a translation is made of.
+    pub(super) fn is_made_of(off: u32) -> bool {
+        (noc::X_TABLE..noc::ID_LOGICAL).contains(&off) || [COL_MASK, noc::TRANSLATE_ROW_MASK].contains(&off)
+    }
+
+    /// The translation that the configuration registers of an NIU hold.
+    pub(super) fn from_registers(config: &[u32]) -> Self {
+        let register = |off: u32| config.get(((off - noc::CFG_BASE) / 4) as usize).copied().unwrap_or(0);
+        let table = |first: u32| {
+            core::array::from_fn(|i| {
+                let word = register(first + 4 * (i / ENTRIES_PER_WORD) as u32);
+                (word >> (i % ENTRIES_PER_WORD * ENTRY_BITS) & ((1 << ENTRY_BITS) - 1)) as u8
+            })
+        };
+        Self {
+            x: table(noc::X_TABLE),
+            y: table(noc::Y_TABLE),
+            keep_x_rows: register(noc::TRANSLATE_ROW_MASK),
+            keep_y_columns: register(COL_MASK),
+        }
     }
 
     /// Registers of the X and the Y table.

@@ -5,12 +5,13 @@
 //! assigned" and "packet leaves" are one point here, and requests leave in the order in which software started them, one after the
 //! other: a stricter order than hardware promises, and a legal one (WormholeB0/NoC/Ordering.md).
 //!
-//! Not modelled, each a fault when used: reconfigured coordinate translation and broadcast opt-out, request FIFOs, delivery to the overlay,
+//! Not modelled, each a fault when used: coordinate translation of DRAM columns by tables of its own, request FIFOs, delivery to the overlay,
 //! header store, accumulating writes, security fences, counts of a router's flits. An interrupt is raised as far as the interrupt controller, which
 //! refuses to be enabled. Starting a request does not write translated coordinates back to the initiator: software that sets its own
 //! coordinates once and starts many requests on NoC 1, as the public firmware does, would have them translated twice. An arbitration priority
 //! decides who goes first where packets meet, which is one of the orders that the network keeps anyway.
 
+mod coordinates;
 mod pattern;
 mod receive;
 mod regs;
@@ -19,10 +20,11 @@ mod request;
 pub use request::{Request, Start};
 
 use super::{Grid, NocStats, Packet, Place, TileKind};
-use crate::{Cycle, Fault, FaultClass};
+use crate::{Cycle, Fault};
+use coordinates::Coordinates;
 use regs::Initiator;
 use std::sync::Arc;
-use tilework_abi::noc::{CMD_BUFS, GRID_X, GRID_Y, NocXy, counter};
+use tilework_abi::noc::{CMD_BUFS, NocXy, counter};
 
 const COUNTERS_PAGE: &str = "BlackholeA0/NoC/Counters.md";
 const MAP_PAGE: &str = "BlackholeA0/NoC/MemoryMap.md";
@@ -47,6 +49,7 @@ pub struct Niu {
     grid: Arc<Grid>,
     initiators: [Initiator; CMD_BUFS as usize],
     config: [u32; regs::CONFIG_WORDS],
+    coordinates: Coordinates,
     counters: [u32; counter::COUNT],
     /// `NIU_TRANS_COUNT_RTZ_SOURCE`: counts of outstanding requests that have gone back to zero, one bit each.
     returned_to_zero: u32,
@@ -68,6 +71,7 @@ impl Niu {
             grid,
             initiators: Default::default(),
             config,
+            coordinates: Coordinates::AsShipped,
             counters: [0; counter::COUNT],
             returned_to_zero: 0,
             free_at: 0,
@@ -109,28 +113,6 @@ impl Niu {
     fn kind_of(&self, place: Place) -> TileKind {
         // Places come from the grid; a tile that the grid does not know is this NIU's own in a test.
         self.grid.kind(place).unwrap_or(TileKind::Tensix)
-    }
-
-    fn place_of(&self, word: u32, register: &str) -> Result<Place, Fault> {
-        self.grid.resolve(self.noc, word).ok_or_else(|| {
-            let xy = NocXy::decode(word);
-            let what = format!("no tile has the coordinates {xy} of {register} on NoC {}", self.noc);
-            Fault::new(FaultClass::UndefinedBehavior, what, MAP_PAGE)
-        })
-    }
-
-    /// The raw coordinates of a place on this NoC; NoC 1 counts from the opposite corner (WormholeB0/NoC/Coordinates.md).
-    fn raw(&self, place: Place) -> NocXy {
-        match self.noc {
-            0 => NocXy::new(place.x, place.y),
-            _ => NocXy::new((GRID_X as u8 - 1).saturating_sub(place.x), (GRID_Y as u8 - 1).saturating_sub(place.y)),
-        }
-    }
-
-    /// The raw coordinates on this NoC that a coordinate word of software means. A harvested tile has none but those of its place.
-    fn raw_of(&self, word: u32) -> NocXy {
-        let xy = NocXy::decode(word);
-        self.raw(self.grid.resolve(self.noc, word).unwrap_or(Place { node: self.place.node, x: xy.x, y: xy.y }))
     }
 
     fn send(&mut self, at: Cycle, packet: Packet, out: &mut super::Outbox) {

@@ -31,6 +31,9 @@ impl Niu {
         mem: &mut (impl Memory + ?Sized),
         out: &mut Outbox,
     ) -> Result<(), Fault> {
+        if self.opts_out(&packet.to) {
+            return Ok(());
+        }
         let flits = packet.body.data_flits() as u32;
         match packet.body {
             Body::ReadRequest { addr, len, reply } => {

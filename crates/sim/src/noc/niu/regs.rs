@@ -1,9 +1,10 @@
 //! The register file of an NIU.
 
+use super::coordinates::Coordinates;
 use super::{COUNTERS_PAGE, MAP_PAGE, Niu, Start};
 use crate::noc::grid::node_id;
 use crate::{Cycle, Fault, FaultClass};
-use tilework_abi::noc::{self, GRID_X, GRID_Y, counter, init};
+use tilework_abi::noc::{self, counter, init};
 use tilework_riscv::Access;
 
 /// `NOC_SEC_CTRL`, the last field of a request initiator before `NOC_CMD_CTRL` (public firmware headers, `noc_parameters.h`).
@@ -90,15 +91,13 @@ impl Initiator {
 /// The bits of a configuration register that have a purpose which the simulator cannot change (NoC/MemoryMap.md, "NIU and NoC router
 /// configuration"); all others are storage.
 fn fixed_bits(offset: u32) -> u32 {
-    const TRANSLATE_TABLES: core::ops::Range<u32> = 0x118..0x148;
-    const TRANSLATE_MASKS: core::ops::Range<u32> = 0x150..0x178;
+    /// `DDR_COORD_TRANSLATE_TABLE_0` to `_5` and `DDR_COORD_TRANSLATE_COL_SWAP`; the card's firmware leaves them zero.
+    const DDR_TABLES: core::ops::Range<u32> = 0x158..0x174;
     match offset {
         // Bits 13 and 15 have no effect in a Tensix tile.
-        noc::NIU_CFG_0 => 0x1_5000,
-        noc::ROUTER_CFG_1 => (1 << GRID_X) - 1,
-        noc::ROUTER_CFG_3 => (1 << GRID_Y) - 1,
+        noc::NIU_CFG_0 => 0x1_1000,
         MEMORY_SHUTDOWN => 0b111,
-        _ if TRANSLATE_TABLES.contains(&offset) || TRANSLATE_MASKS.contains(&offset) => u32::MAX,
+        _ if DDR_TABLES.contains(&offset) => u32::MAX,
         _ => 0,
     }
 }
@@ -223,15 +222,23 @@ impl Niu {
         if off == DEBUG_COUNTER_RESET {
             return Ok(()); // the router's flit counters, which nobody can read, and the FIFOs' overflow flags
         }
-        let slot = &mut self.config[((off - noc::CFG_BASE) / 4) as usize];
-        if (*slot ^ value) & fixed_bits(off) != 0 {
-            return Err(Fault::new(
-                FaultClass::UnimplementedFunctionality,
-                format!("NIU configuration register {off:#x} changes from {:#x} to {value:#x}", *slot),
-                "BlackholeA0/NoC/MemoryMap.md, NIU and NoC router configuration",
-            ));
+        const READ: &str = "BlackholeA0/NoC/MemoryMap.md, NIU and NoC router configuration";
+        let index = ((off - noc::CFG_BASE) / 4) as usize;
+        let old = self.config[index];
+        if (old ^ value) & fixed_bits(off) != 0 {
+            let what = format!("NIU configuration register {off:#x} changes from {old:#x} to {value:#x}");
+            return Err(Fault::new(FaultClass::UnimplementedFunctionality, what, READ));
         }
-        *slot = value;
+        let mut config = self.config;
+        config[index] = value;
+        if !self.is_opted_out(&config) && !self.can_opt_in() {
+            let what = "an NIU whose tile cannot receive broadcasts opts in to them";
+            return Err(Fault::new(FaultClass::UnimplementedFunctionality, what, READ));
+        }
+        self.config = config;
+        if Coordinates::depend_on(off) {
+            self.take_over_coordinates();
+        }
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use crate::noc::responder::read_data;
 use crate::noc::{Body, Dest, Outbox, Packet, Place, Reply, TileKind, atomics};
 use crate::{Cycle, Fault, FaultClass, Memory, timing};
 use std::sync::Arc;
-use tilework_abi::noc::{MAX_PACKET_BYTES, TAG_TRID_SHIFT, counter, ctrl, init};
+use tilework_abi::noc::{MAX_PACKET_BYTES, NocXy, TAG_TRID_SHIFT, counter, ctrl, init};
 use tilework_abi::tensix;
 
 const CTRL_PAGE: &str = "BlackholeA0/NoC/MemoryMap.md, NOC_CTRL";
@@ -324,10 +324,12 @@ impl Niu {
             return Ok((Dest::Unicast(place), place));
         }
         let except = (control & ctrl::BRCST_SRC_INCLUDE == 0).then_some(self.place);
-        let mut tiles = self.grid.rectangle(self.noc, word, except)?;
+        let mut tiles = self.rectangle(word, except)?;
         let exclude = fields.get(init::BRCST_EXCLUDE);
         if exclude != 0 {
-            let (start, end) = (self.raw_of(word >> 12), self.raw_of(word));
+            // The corners mean something: the rectangle is there.
+            let corner = |word| self.raw_of(word).unwrap_or(NocXy::decode(word));
+            let (start, end) = (corner(word >> 12), corner(word));
             let pattern = Pattern::decode(exclude);
             pattern.check(start, end)?;
             tiles = tiles.iter().copied().filter(|&place| pattern.receives(start, self.raw(place))).collect();

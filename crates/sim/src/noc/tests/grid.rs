@@ -152,8 +152,8 @@ fn without_translation_each_noc_has_its_own_coordinates() {
         "no translation, and the tile's clock is off"
     );
     // Columns 5, 12, 6, 11, 7 and 10 are left.
-    let tiles = grid.rectangle(1, rect(16, 9, 0, 9).encode_noc1(), None).map(|t| t.len());
-    assert!(tiles.is_err(), "corners outside the Tensix columns");
+    let tiles = grid.rectangle(1, rect(16, 9, 0, 9).encode_noc1(), None).expect("tiles");
+    assert_eq!(xys(&tiles), [(5, 2), (6, 2), (7, 2), (10, 2), (11, 2), (12, 2)], "row 9 of NoC 1 from edge to edge");
     let tiles = grid.rectangle(0, rect(1, 9, 16, 9).encode(), None).expect("tiles");
     assert_eq!(xys(&tiles), [(5, 9), (6, 9), (7, 9), (10, 9), (11, 9), (12, 9)]);
 }
@@ -252,10 +252,13 @@ fn the_sender_is_left_out_on_request_and_repeated_rectangles_share_their_list() 
 }
 
 #[test]
-fn rectangles_without_receivers_or_with_foreign_corners_are_faults() {
+fn rectangles_without_receivers_or_beyond_the_torus_are_faults() {
     let grid = board_grid(Board::P100);
     assert!(grid.rectangle(0, rect(15, 2, 16, 11).encode(), None).is_err(), "harvested columns only");
-    assert!(grid.rectangle(0, rect(0, 2, 3, 3).encode(), None).is_err(), "DRAM column as a corner");
+    assert!(grid.rectangle(0, rect(0, 2, 40, 3).encode(), None).is_err(), "a corner beyond the tables");
+    // Everything takes part whose NIU is not opted out; corners may lie anywhere on the torus (NoC/MemoryMap.md).
+    let tiles = grid.rectangle(0, rect(0, 1, 3, 3).encode(), None).expect("tiles");
+    assert_eq!(xys(&tiles), [(1, 2), (2, 2), (3, 2), (1, 3), (2, 3), (3, 3)]);
     let alone = rect(3, 3, 3, 3).encode();
     assert!(grid.rectangle(0, alone, Some(tile(&grid, 3, 3))).is_err(), "nobody but the sender");
 }

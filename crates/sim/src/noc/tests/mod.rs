@@ -3,6 +3,7 @@
 mod atomics;
 mod grid;
 mod network;
+mod niu_coordinates;
 mod niu_counters;
 mod niu_patterns;
 mod niu_regs;

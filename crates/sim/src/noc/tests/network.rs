@@ -14,7 +14,7 @@ fn run(network: &mut Network, packets: Vec<(Cycle, Packet)>) -> Vec<(Cycle, Pack
     let mut departures: Vec<_> = packets.into_iter().map(|(at, packet)| Departure { at, packet }).collect();
     let mut arrivals = Vec::new();
     network.route(&mut departures, |at, node, packet| {
-        assert!(matches!(packet.to, Dest::Unicast(place) if place.node == node));
+        assert!(matches!(packet.to, Dest::Unicast(place) | Dest::Copy(place) if place.node == node));
         arrivals.push((at, packet));
     });
     assert!(departures.is_empty());
@@ -135,7 +135,7 @@ fn multicast(grid: &Grid, noc: u8, from: Place, x_major: bool) -> HashMap<(u8, u
     run(&mut Network::new(), vec![(0, write_of(noc, from, to, 64))])
         .into_iter()
         .map(|(at, packet)| match packet.to {
-            Dest::Unicast(place) => ((place.x, place.y), at - 1), // one data flit
+            Dest::Copy(place) => ((place.x, place.y), at - 1), // one data flit
             other => panic!("a copy for {other:?}"),
         })
         .collect()

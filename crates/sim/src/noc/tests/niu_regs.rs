@@ -44,11 +44,11 @@ fn configuration_is_storage_except_for_what_hardware_acts_on() {
     let kept = get(&mut niu, noc::NIU_CFG_0);
     niu.write(noc::NIU_CFG_0, kept | 1 | 0xFFFE << 16, 0).expect("clock gating and general use");
     assert_eq!(get(&mut niu, noc::NIU_CFG_0), kept | 1 | 0xFFFE << 16);
-    let fault = niu.write(noc::NIU_CFG_0, 0, 9).expect_err("translation off");
+    let fault = niu.write(noc::NIU_CFG_0, kept | 1 << 12, 9).expect_err("tile clock off");
     assert_eq!(fault.class, FaultClass::UnimplementedFunctionality);
     assert_eq!((fault.site.tile, fault.site.cycle), (Some(NocXy::new(3, 4)), Some(9)));
-    assert!(niu.write(noc::ROUTER_CFG_1, 0, 0).is_err(), "broadcast opt-out");
-    assert!(niu.write(0x118, 1, 0).is_err(), "translation table");
+    assert!(niu.write(0x158, 1, 0).is_err(), "translation of DRAM columns");
+    assert_eq!(niu.write(0x16C, 0, 0), Ok(None), "as the card's firmware writes it");
     assert!(niu.write(noc::NIU_CFG_0, kept | 1 << 16, 0).is_err(), "request FIFOs");
 }
 
@@ -180,7 +180,16 @@ fn every_wrong_request_has_its_own_fault() {
             Undefined,
             "not a power of two",
         ),
-        (&[(init::CTRL, wr | ctrl::BRCST), (init::RET_ADDR_HI, rect(0))], Missing, "corner (0,2)"),
+        (
+            &[(init::CTRL, wr | ctrl::BRCST), (init::RET_ADDR_HI, rect(40))],
+            Undefined,
+            "a corner is nowhere on the torus",
+        ),
+        (
+            &[(init::CTRL, wr | ctrl::BRCST), (init::RET_ADDR_HI, 8 << 18 | 8 << 12 | 8 << 6 | 8)],
+            Undefined,
+            "no receiving tile",
+        ),
         (&[(init::CTRL, ctrl::CMD_AT), (init::AT_LEN_BE, 2 << 12)], Missing, "opcode 0x2"),
         (
             &[(init::CTRL, ctrl::CMD_AT), (init::AT_LEN_BE, atomic::incr32(0)), (init::TARG_ADDR_LO, 0xFFB4_0000)],
