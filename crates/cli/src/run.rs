@@ -45,7 +45,7 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
     check_capture(args, &plan)?;
 
     progress.next();
-    let mut device = open(config(args), firmware).map_err(&failure)?;
+    let mut device = open(config(args), firmware).map_err(|error| not_started(failure(error), args))?;
     progress.next();
     let placed = place(&mut device, &plan).map_err(&failure)?;
     for (i, buffer) in plan.buffers_for(Use::Input) {
@@ -110,6 +110,18 @@ fn open(config: DeviceConfig, firmware: Option<FirmwareSet>) -> Result<Device, R
     match firmware {
         Some(firmware) => Device::open_with(config, firmware, prebuilt::cq_kernels()?),
         None => Device::open(config),
+    }
+}
+
+/// A failed start with what to look at first, when the firmware is not ours.
+fn not_started(failure: Failure, args: &RunArgs) -> Failure {
+    match (&args.firmware, failure) {
+        (Some(folder), Failure::Failed(message)) => Failure::failed(format!(
+            "{message}\nthe worker firmware of {} did not start; does its memory map differ from the one that it was given \
+             (docs/program.md, \"memory-map.toml\")?",
+            folder.display()
+        )),
+        (_, failure) => failure,
     }
 }
 

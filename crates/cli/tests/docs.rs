@@ -1,5 +1,7 @@
 //! The documents agree with the sources they describe.
 
+mod common;
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -136,5 +138,71 @@ fn the_report_page_names_every_key_of_the_report() {
     assert!(keys.len() >= 15, "{keys:?}");
     for key in keys {
         assert!(page.contains(&format!("`{key}`")), "docs/report.md does not name {key}");
+    }
+}
+
+/// The indented block of a page that begins with this line.
+fn block(page: &str, first: &str) -> String {
+    let rest = page.lines().skip_while(|l| l.strip_prefix("    ") != Some(first));
+    let block = rest.take_while(|l| l.is_empty() || l.starts_with("    "));
+    let text: Vec<&str> = block.map(|l| l.strip_prefix("    ").unwrap_or(l)).collect();
+    assert!(!text.is_empty(), "no block begins with {first}");
+    text.join("\n")
+}
+
+#[test]
+fn the_kernel_in_the_documents_compiles_and_gives_what_the_page_says() {
+    let page = std::fs::read_to_string(repository().join("docs/program.md")).unwrap();
+    let command = block(&page, "riscv64-unknown-elf-gcc -march=rv32im -mabi=ilp32 -O2 -g -ffreestanding -nostdlib \\");
+    let words: Vec<&str> = command.split_whitespace().filter(|w| *w != "\\").collect();
+    if let Err(e) = std::process::Command::new(words[0]).arg("--version").output() {
+        eprintln!("skipped: {} does not start ({e})", words[0]);
+        return;
+    }
+    let folder = common::folder();
+    for (name, first) in
+        [("kernel.ld", "ENTRY(_start)"), ("kernel.c", "#include <stdint.h>"), ("program.toml", "name = \"c-kernel\"")]
+    {
+        std::fs::write(folder.path().join(name), block(&page, first)).unwrap();
+    }
+    let built = std::process::Command::new(words[0]).args(&words[1..]).current_dir(folder.path()).output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let outside = std::env::var("TILEWORK_BH_FIRMWARE").ok();
+    let more: Vec<Vec<&str>> = vec![vec![], outside.iter().flat_map(|f| ["--firmware", f.as_str()]).collect()];
+    for more in more {
+        let (program, out) = (folder.path().join("program.toml"), folder.path().join("out"));
+        let mut args = vec!["run", program.to_str().unwrap(), "--out", out.to_str().unwrap()];
+        args.extend(more);
+        common::tilework(&args).code(0);
+        let (shape, y) = common::read_npy::<u32>(&out.join("y.npy"));
+        let expected: Vec<u32> = (0..16).map(|i| 3 * i + 1).collect();
+        assert_eq!((shape, y), (vec![16], expected));
+    }
+}
+
+#[test]
+fn the_memory_map_in_the_documents_has_every_key_and_the_usual_values() {
+    use tilework_abi::l1::WORKER;
+    let page = std::fs::read_to_string(repository().join("docs/program.md")).unwrap();
+    let source = std::fs::read_to_string(repository().join("crates/runtime/src/firmware/map.rs")).unwrap();
+    let values = source.split("pub struct MapValues {").nth(1).and_then(|s| s.split("\n}").next()).unwrap();
+    let keys: Vec<_> = values.lines().filter_map(|l| l.trim().strip_prefix("pub ")?.split_once(':')).collect();
+    assert!(keys.len() >= 10, "{keys:?}");
+    for (key, _) in keys {
+        assert!(page.contains(&format!("| `{key}")), "docs/program.md does not name {key}");
+    }
+    let m = WORKER;
+    for default in [
+        format!("| {:#x} |", m.mailbox),
+        format!("| `mailbox` + {:#x} |", m.launch - m.mailbox),
+        format!("| `mailbox` + {:#x} |", m.go - m.mailbox),
+        format!("| `mailbox` + {:#x} |", m.go_index - m.mailbox),
+        format!("| `mailbox` + {:#x} |", m.profiler_control - m.mailbox),
+        format!("| 0x{:X} |", m.kernel_config),
+        format!("| `kernel_config` + {:#x} |", m.bank_table - m.kernel_config),
+        format!("| {:#x} |", m.data),
+        format!("| {} |", m.cb_stream),
+    ] {
+        assert!(page.contains(&default), "docs/program.md does not have {default}");
     }
 }

@@ -157,6 +157,16 @@ fn a_memory_map_is_read_and_its_mistakes_are_named() {
 }
 
 #[test]
+fn firmware_with_the_wrong_map_is_a_deadlock_at_once_that_names_the_map() {
+    let copy = copy();
+    // Our firmware has its go messages elsewhere.
+    std::fs::write(copy.path().join("memory-map.toml"), "go = 0x400\ngo_index = 0x500\n").unwrap();
+    let out = folder();
+    let ended = run("ring", out.path(), &["--firmware", copy.path().to_str().unwrap()]).code(1);
+    ended.says("deadlock").says("brisc.elf").says("did not start; does its memory map differ");
+}
+
+#[test]
 fn options_that_need_our_own_firmware_say_so() {
     refused(&prebuilt(), &["--core-timing"]).says("--core-timing needs our own worker firmware: leave out --firmware");
 }

@@ -93,7 +93,7 @@ fn arguments(program: &Program, layout: &Layout) -> Option<Ir> {
 
 /// The launch message of role number `role`.
 pub fn launch_msg(program: &Program, layout: &Layout, role: usize, mode: u8) -> LaunchMsg {
-    let role = &layout.roles[role];
+    let (enables, text) = layout.roles[role].launch();
     let rta = Processor::ALL.map(|p| {
         let set = ArgSet::of(p).index();
         let span = layout.args[set];
@@ -110,13 +110,13 @@ pub fn launch_msg(program: &Program, layout: &Layout, role: usize, mode: u8) -> 
         remote_cb_offset: ((layout.cb_offset + layout.cb_bytes) as u16).into(),
         rta_offset: rta,
         mode,
-        kernel_text_offset: role.text.map(Into::into),
+        kernel_text_offset: text.map(Into::into),
         local_cb_mask: mask.into(),
         brisc_noc_id: 1,
         brisc_noc_mode: 0,
         min_remote_cb_start_index: cb::COUNT as u8,
         host_assigned_id: program.host_assigned_id.into(),
-        enables: role.enables.into(),
+        enables: enables.into(),
         ..LaunchMsg::default()
     }
 }

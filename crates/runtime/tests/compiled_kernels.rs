@@ -3,6 +3,9 @@
 //! What a file needs for that is what `firmware/link` does for ours: text at a nominal address, initialisers behind it, no relaxation, and
 //! relocations kept. The last is the one that is easily forgotten, and a file without them must be refused instead of run.
 
+mod common;
+
+use common::other_firmware;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +13,9 @@ use std::sync::Arc;
 use tilework_abi::board::Board;
 use tilework_abi::kernel::{KERNEL_LINK_BASE, KERNEL_LOCAL_DM, STACK_BYTES};
 use tilework_abi::tensix::{LOCAL_BASE, Processor};
-use tilework_runtime::{ArgSet, Cores, Device, DeviceConfig, Dispatch, KernelImage, Program, Role, UniqueArgs};
+use tilework_runtime::{
+    ArgSet, Cores, Device, DeviceConfig, Dispatch, FirmwareSet, KernelImage, Program, Role, UniqueArgs, prebuilt,
+};
 
 const GCC: &str = "riscv64-unknown-elf-gcc";
 /// Words that the kernel writes.
@@ -94,8 +99,11 @@ fn a_c_kernel_computes_the_same_wherever_it_is_put() {
     let Some(elf) = compile("kernel.elf", &["-Wl,--emit-relocs"]) else { return };
     let elf = std::fs::read(elf).unwrap();
     let image = |processor| Arc::new(KernelImage::load("kernel.elf", elf.as_slice(), processor).unwrap());
-    for dispatch in [Dispatch::Fast, Dispatch::Slow] {
-        let mut device = Device::open(DeviceConfig { dispatch, ..DeviceConfig::new(Board::P100) }).unwrap();
+    let mut sets = other_firmware();
+    sets.push(("ours", FirmwareSet::prebuilt().unwrap()));
+    for (name, set, dispatch) in sets.iter().flat_map(|(n, s)| [(n, s, Dispatch::Fast), (n, s, Dispatch::Slow)]) {
+        let config = DeviceConfig { dispatch, ..DeviceConfig::new(Board::P100) };
+        let mut device = Device::open_with(config, set.clone(), prebuilt::cq_kernels().unwrap()).unwrap();
         let out = device.alloc_l1("results", 256).unwrap();
         // BRISC and NCRISC each have a copy, at different places.
         let sets = [(ArgSet::Brisc, Processor::Brisc, 0), (ArgSet::Ncrisc, Processor::Ncrisc, 128)];
@@ -121,7 +129,7 @@ fn a_c_kernel_computes_the_same_wherever_it_is_put() {
                     device.read_l1(core, out.address + offset, &mut bytes).unwrap();
                     let words: Vec<u32> =
                         bytes.chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect();
-                    let place = format!("{processor} of {core}, {dispatch:?}, run {run}");
+                    let place = format!("{processor} of {core}, {dispatch:?}, firmware {name}, run {run}");
                     assert_eq!(words[..RESULTS - 1], expected(numbers(i, offset)), "{place}");
                     // It ran where the layout puts it, not where it was linked.
                     let text = layout.base + layout.roles[0].text[processor.index()];

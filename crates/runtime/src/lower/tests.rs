@@ -7,6 +7,7 @@ use crate::program::{CircularBuffer, Cores, Role, UniqueArgs};
 use tilework_abi::board::Board;
 use tilework_abi::l1::WORKER;
 use tilework_abi::msg::MODE_DEV;
+use zerocopy::little_endian::U32;
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -51,6 +52,29 @@ fn the_steps_of_a_program_are_the_seeds_in_order_and_bytes() {
         Ir::Launch { cores: cores.clone() },
     ];
     assert_eq!(build_ir(&program, &layout, &WORKER, MODE_DEV).unwrap(), expected);
+}
+
+#[test]
+fn trisc_kernels_are_launched_together_and_those_that_are_missing_return() {
+    let workers: Vec<NocXy> = Board::P100.workers().collect();
+    let l1 = Allocator::new("L1", 0x37000..0x18_0000, 64);
+    let launch = |processors: &[Processor]| {
+        let role = processors.iter().fold(Role::all(), |role, &p| role.kernel(p, kernel_of(&[0x13; 5], p)));
+        let program = Program::new("t", Cores::Count(1)).role(role);
+        let layout = program.layout(&workers, &WORKER, &l1).unwrap();
+        let message = launch_msg(&program, &layout, 0, MODE_DEV);
+        let enables = message.enables.get();
+        assert_eq!(layout.roles[0].enables.count_ones() as usize, processors.len(), "the kernels that there are");
+        let shared = program.shared_bytes(&layout, 0, &WORKER).unwrap();
+        let first = |offset: U32| u32::from_le_bytes(shared[offset.get() as usize..][..4].try_into().unwrap());
+        (enables, message.kernel_text_offset.map(U32::get), message.kernel_text_offset.map(first))
+    };
+    use Processor::{Brisc, Trisc0, Trisc1, Trisc2};
+    // Kernels of 20 bytes take 32. The return lies behind them: 0x00008067 is `ret`.
+    assert_eq!(launch(&[Trisc1]), (0b11100, [0, 0, 32, 0, 32], [0x13, 0x13, 0x8067, 0x13, 0x8067]));
+    assert_eq!(launch(&[Brisc, Trisc0]), (0b11101, [0, 0, 32, 64, 64], [0x13, 0x13, 0x13, 0x8067, 0x8067]));
+    assert_eq!(launch(&[Trisc0, Trisc1, Trisc2]).1, [0, 0, 0, 32, 64]);
+    assert_eq!(launch(&[Brisc]), (1, [0; 5], [0x13; 5]));
 }
 
 #[test]

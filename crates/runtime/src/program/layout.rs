@@ -2,7 +2,7 @@
 //!
 //! The kernel configuration space, from its base (seed's system, `pack_rta` and `build_payload`): unique arguments of BRISC, NCRISC and the
 //! TRISCs; semaphores (16 bytes each, from a multiple of 16); circular-buffer configurations up to the highest index; common arguments;
-//! kernel text by processor. Up to the semaphores the bytes may differ from core to core; from the configurations on they are the
+//! kernel text by processor, and an instruction that returns for TRISCs without a kernel beside others with one. Up to the semaphores the bytes may differ from core to core; from the configurations on they are the
 //! same for all cores of a role.
 //!
 //! Two differences from the original. It packs argument lists of different length one behind the other while it announces the
@@ -60,9 +60,30 @@ pub struct RoleLayout {
     pub text_bytes: [u32; 5],
     /// Bit i: processor i runs a kernel.
     pub enables: u32,
+    /// Offset of an instruction that returns, where some of the TRISCs have a kernel and others none.
+    pub returns: Option<u32>,
     /// Where the role's bytes end.
     pub end: u32,
 }
+
+impl RoleLayout {
+    /// What the launch message says of enabled processors and their text. The TRISCs run the parts of one compute kernel, and firmware may start
+    /// all three when the first is enabled (that of blackhole-py does): those without a kernel return at once.
+    pub(crate) fn launch(&self) -> (u32, [u32; 5]) {
+        let Some(returns) = self.returns else { return (self.enables, self.text) };
+        let text = |p: Processor| if self.enables >> p.index() & 1 != 0 { self.text[p.index()] } else { returns };
+        let mut all = self.text;
+        for p in TRISCS {
+            all[p.index()] = text(p);
+        }
+        (self.enables | TRISC_BITS, all)
+    }
+}
+
+const TRISCS: [Processor; 3] = [Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
+const TRISC_BITS: u32 = 0b11100;
+/// The instruction `ret`, that is `jalr x0, 0(ra)`.
+const RETURN: u32 = 0x0000_8067;
 
 /// A program with all its places decided.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -161,13 +182,17 @@ impl Program {
             cursor.contents.truncate(fixed);
             let of_role = |(&core, &r): (&NocXy, &usize)| (r == number).then_some(core);
             let cores = cores.iter().zip(&role_of).filter_map(of_role).collect();
-            let mut placed = RoleLayout { cores, text: [0; 5], text_bytes: [0; 5], enables: 0, end: 0 };
+            let mut placed = RoleLayout { cores, text: [0; 5], text_bytes: [0; 5], enables: 0, returns: None, end: 0 };
             for (i, kernel) in role.kernels.iter().enumerate() {
                 let Some(kernel) = kernel else { continue };
                 let what = || format!("{} kernel {} of role {number}", Processor::ALL[i], kernel.name());
                 placed.text[i] = cursor.take(what, u64::from(kernel.size()))?;
                 placed.text_bytes[i] = kernel.size();
                 placed.enables |= 1 << i;
+                cursor.align();
+            }
+            if placed.enables & TRISC_BITS != 0 && placed.enables & TRISC_BITS != TRISC_BITS {
+                placed.returns = Some(cursor.take(|| "a return for the other TRISCs".into(), words(1))?);
                 cursor.align();
             }
             placed.end = cursor.at;
@@ -257,6 +282,9 @@ impl Program {
                 .map_err(|e| ProgramErrorKind::Kernel(e.to_string()).of(&self.name))?;
             let at = (placed.text[i] - layout.cb_offset) as usize;
             out[at..at + text.len()].copy_from_slice(&text);
+        }
+        if let Some(returns) = placed.returns {
+            put_words(&mut out, returns - layout.cb_offset, &[RETURN]);
         }
         Ok(out)
     }

@@ -1,9 +1,14 @@
-//! What the end-to-end tests share: our kernels, and programs made of them.
+//! What the end-to-end tests share: our kernels, programs made of them, and other worker firmware.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use tilework_abi::tensix::Processor;
-use tilework_runtime::{ArgSet, Buffer, Cores, Device, KernelImage, L1Buffer, Program, Role, UniqueArgs};
+use tilework_runtime::firmware::FILES;
+use tilework_runtime::{
+    ArgSet, Buffer, Cores, Device, FirmwareFile, FirmwareSet, KernelImage, L1Buffer, MapValues, Program, Role,
+    UniqueArgs,
+};
 
 /// A kernel of `firmware/prebuilt`.
 pub fn kernel(name: &str, processor: Processor) -> Arc<KernelImage> {
@@ -42,4 +47,36 @@ pub fn increment(device: &Device, input: &Buffer, output: &Buffer, slots: &L1Buf
     Program::new("increment", Cores::All)
         .role(Role::all().kernel(Processor::Brisc, kernel("increment", Processor::Brisc)))
         .unique_args(ArgSet::Brisc, UniqueArgs::PerCore(args))
+}
+
+fn load_firmware(folder: PathBuf, values: &MapValues) -> FirmwareSet {
+    let files = FILES.map(|name| {
+        let path = folder.join(name);
+        let data = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        FirmwareFile { name: name.to_owned(), data: data.into() }
+    });
+    FirmwareSet::load(&files, "memory-map.toml", values).unwrap()
+}
+
+/// Our firmware does not mind where the kernel configuration, the bank table and the data are.
+pub fn moved_firmware() -> FirmwareSet {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../firmware/prebuilt");
+    let values = MapValues {
+        kernel_config: Some(0x9000),
+        kernel_config_size: Some(0x8000),
+        bank_table: Some(0x1_4000),
+        data: Some(0x4_0000),
+        ..MapValues::default()
+    };
+    load_firmware(folder.into(), &values)
+}
+
+/// Firmware other than the built-in, with names.
+pub fn other_firmware() -> Vec<(&'static str, FirmwareSet)> {
+    let mut sets = vec![("ours, moved", moved_firmware())];
+    match std::env::var_os("TILEWORK_BH_FIRMWARE") {
+        Some(folder) => sets.push(("outside", load_firmware(folder.into(), &MapValues::default()))),
+        None => eprintln!("outside firmware left out: TILEWORK_BH_FIRMWARE names no folder"),
+    }
+    sets
 }
