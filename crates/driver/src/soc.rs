@@ -1,14 +1,14 @@
 //! The `soc_descriptor.yaml` that outside software wants beside a simulated chip.
 //!
 //! The format is tt-umd's (its schema is `docs/yaml_schemas/soc_descriptor.yaml`), with the DRAM views that tt-metal adds to it. The content
-//! comes from our own board tables, in NoC 0 coordinates. Drivers that load a simulated chip do not ask it what is harvested: they assume two
-//! harvested Ethernet channels and nothing else, so what else a board lacks is left out of the lists here, and tt-umd then uses NoC 0
-//! coordinates as they are for the rest, which the chip understands as well as translated ones. Ethernet tiles are left out on all boards:
-//! their cores do not run here, and tt-metal starts firmware on every listed Ethernet tile and waits for it.
+//! comes from our own tables, in NoC 0 coordinates, and is that of the whole chip for every board, as in tt-metal's own file: a driver asks the
+//! ARC's telemetry what is harvested and takes it away from these lists. (A driver that opens a chip without reading telemetry, as tt-umd's
+//! `TTSimTTDevice.create` does, believes that all of it works.) Ethernet tiles are left out: their cores do not run here, and tt-metal starts
+//! firmware on every Ethernet tile that works and waits for it.
 
 use std::fmt::Write;
 use tilework_abi::board::{Board, DRAM_BANK_BYTES, DRAM_BANK_PORT};
-use tilework_abi::grid::{self, DRAM_BANKS, DRAM_PORTS, ETHERNET_L1_BYTES, Site};
+use tilework_abi::grid::{self, DRAM_PORTS, ETHERNET_L1_BYTES, Site};
 use tilework_abi::noc::{GRID_X, GRID_Y, NocXy};
 use tilework_abi::tensix::L1_SIZE;
 
@@ -25,16 +25,15 @@ pub fn soc_descriptor(board: Board) -> String {
          grid:\n  x_size: {GRID_X}\n  y_size: {GRID_Y}\n",
         board.name()
     );
-    let tensix = |present: bool| move |xy: NocXy, site| site == Site::Tensix && board.is_tensix(xy) == present;
-    list(&mut text, "functional_workers", &places(tensix(true)));
-    list(&mut text, "harvested_workers", &places(tensix(false)));
-    dram(&mut text, board);
+    list(&mut text, "functional_workers", &places(|site| site == Site::Tensix));
+    list(&mut text, "harvested_workers", &[]);
+    dram(&mut text);
     list(&mut text, "eth", &[]);
     list(&mut text, "arc", &[grid::ARC_TILE]);
     list(&mut text, "pcie", &grid::PCIE_TILES);
     list(&mut text, "security", &[grid::SECURITY_TILE]);
-    list(&mut text, "l2cpu", &places(|_, site| matches!(site, Site::L2Cpu { .. })));
-    list(&mut text, "router_only", &places(|_, site| site == Site::Empty));
+    list(&mut text, "l2cpu", &places(|site| matches!(site, Site::L2Cpu { .. })));
+    list(&mut text, "router_only", &places(|site| site == Site::Empty));
     text += &format!(
         "worker_l1_size: {L1_SIZE}\neth_l1_size: {ETHERNET_L1_BYTES}\n\
          noc0_x_to_noc1_x: {}\nnoc0_y_to_noc1_y: {}\n{FEATURES}",
@@ -61,10 +60,10 @@ features:
 ";
 
 /// The places of the grid that `wanted` picks, row by row.
-fn places(wanted: impl Fn(NocXy, Site) -> bool) -> Vec<NocXy> {
+fn places(wanted: impl Fn(Site) -> bool) -> Vec<NocXy> {
     let (columns, rows) = (GRID_X as u8, GRID_Y as u8);
     let all = (0..rows).flat_map(|y| (0..columns).map(move |x| NocXy::new(x, y)));
-    all.filter(|&xy| Site::at(xy.x, xy.y).is_some_and(|site| wanted(xy, site))).collect()
+    all.filter(|&xy| Site::at(xy.x, xy.y).is_some_and(&wanted)).collect()
 }
 
 fn names(places: &[NocXy]) -> String {
@@ -85,16 +84,14 @@ fn mirrored(size: u32) -> String {
     format!("[{}]", axis.join(", "))
 }
 
-/// The banks that the board has, and for each the ports that workers and Ethernet tiles use on NoC 0 and NoC 1.
-fn dram(text: &mut String, board: Board) {
+/// The banks, and for each the ports that workers and Ethernet tiles use on NoC 0 and NoC 1. A channel is a bank in the order of those that work.
+fn dram(text: &mut String) {
     let view = DRAM_BANK_BYTES - DRAM_RESERVED;
     let mut views = String::new();
     *text += "dram: [\n";
-    let banks = (0..DRAM_BANKS).filter(|&bank| board.harvested_dram().map(usize::from) != Some(bank));
-    for (channel, bank) in banks.enumerate() {
-        let ports: Vec<_> = (0..DRAM_PORTS).map(|port| grid::dram_port(bank, port)).collect();
+    for (channel, [noc0, noc1]) in DRAM_BANK_PORT.into_iter().enumerate() {
+        let ports: Vec<_> = (0..DRAM_PORTS).map(|port| grid::dram_port(channel, port)).collect();
         *text += &format!("  [{}],\n", names(&ports));
-        let [noc0, noc1] = DRAM_BANK_PORT[channel];
         // Writing to a string cannot fail.
         let _ = writeln!(
             views,
@@ -135,19 +132,16 @@ mod tests {
         assert!(text.contains("dram_view_size: 4278190080\n") && text.contains("worker_l1_size: 1572864\n"));
     }
 
+    /// Telemetry says what a board lacks; the lists of all boards are the same.
     #[test]
-    fn a_p100_lacks_two_columns_a_bank_and_ethernet() {
+    fn every_board_has_the_whole_chips_lists() {
+        let of = |board: Board| soc_descriptor(board).lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(of(Board::P100), of(Board::P150));
         let text = soc_descriptor(Board::P100);
-        let gone = under(&text, "harvested_workers");
-        assert_eq!((under(&text, "functional_workers").len(), gone.len()), (120, 20));
-        assert!(gone.iter().all(|place| place.starts_with("15-") || place.starts_with("16-")));
-        assert!(under(&text, "eth").is_empty());
-        assert!(text.contains("[9-9, 9-4, 9-8]") && !text.contains("[9-5, 9-7, 9-6]"));
-        assert_eq!(text.matches("address_offset").count(), 7);
+        assert_eq!(text.matches("address_offset").count(), 8);
         // tt-metal's endpoints by channel: (2, 1) for channels 0 and 4..7, (0, 1) for 1..3.
-        assert!(
-            text.contains("channel: 3, worker_endpoint: [0, 1]")
-                && text.contains("channel: 4, worker_endpoint: [2, 1]")
-        );
+        for part in ["channel: 3, worker_endpoint: [0, 1]", "channel: 4, worker_endpoint: [2, 1]"] {
+            assert!(text.contains(part), "{part}");
+        }
     }
 }
