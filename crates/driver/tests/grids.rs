@@ -80,8 +80,6 @@ fn every_tile_of_both_boards_answers_at_its_own_coordinates() {
         for (x, y) in (0..17).flat_map(|x| (0..12).map(move |y| (x, y))) {
             let base = match Site::at(x, y).unwrap() {
                 Site::Tensix | Site::Ethernet { .. } | Site::Dram { .. } | Site::Empty => 0xFFB2_0000,
-                // The PCIe tile in use answers its host through BAR0.
-                Site::Pcie { index: 0 } => continue,
                 _ => 0xFFFF_FFFF_FFB2_0000,
             };
             let at = NocXy::new(x, y);

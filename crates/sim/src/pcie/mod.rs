@@ -21,18 +21,16 @@ pub use memory::{HostBus, HostMemory};
 pub use tilework_abi::tlb::Bar;
 
 use crate::agenda::{Agenda, Pipe};
+use crate::inert::niu_register;
 use crate::noc::{self, Body, Data, Dest, Grid, Outbox, Packet, Place, Reply};
 use crate::{Cycle, Fault, FaultClass, NEVER, Node, timing};
 use iatu::Iatu;
-use tilework_abi::noc::{
-    GRID_X, GRID_Y, ID_LOGICAL, MAX_PACKET_BYTES, NIU_CFG_0, NIU_CFG_0_TRANSLATE, NODE_ID, PCIE_HOST_BIT,
-};
+use tilework_abi::grid::Site;
+use tilework_abi::noc::{MAX_PACKET_BYTES, PCIE_HOST_BIT};
+use tilework_abi::tlb;
 use tilework_abi::tlb::Ordering;
-use tilework_abi::{board, tlb};
 use windows::{NocTarget, READ, Target, Tiles, Windows};
 
-/// First NoC address of the PCIe tile's own NIU registers (tt-umd `NOC0_CONTROL_REG_ADDR_BASE_MAP`).
-const NIU_FROM_NOC: u64 = 0xFFFF_FFFF_FF00_0000;
 /// Device writes that are remembered for [`Pcie::last_write_to`].
 const REMEMBERED: usize = 64;
 
@@ -341,24 +339,13 @@ impl Pcie {
         }
     }
 
-    /// A register of one of the tile's NIUs, as far as drivers read them.
+    /// An identification or configuration register of one of the tile's NIUs.
     fn niu(&self, noc: u8, reg: u32) -> Result<u32, Fault> {
-        let (x, y) = (u32::from(self.place.x), u32::from(self.place.y));
-        match reg {
-            // NoC/MemoryMap.md, NOC_NODE_ID; NoC 1 counts from the opposite corner.
-            NODE_ID => {
-                let (x, y) = if noc == 0 { (x, y) } else { (GRID_X - 1 - x, GRID_Y - 1 - y) };
-                Ok(x | y << 6 | GRID_X << 12 | GRID_Y << 19)
-            }
-            ID_LOGICAL => Ok(board::PCIE.encode()),
-            NIU_CFG_0 => Ok(NIU_CFG_0_TRANSLATE),
-            _ => Err(Fault::new(
-                FaultClass::UnimplementedFunctionality,
-                format!("register {reg:#x} of the PCIe tile's NIU {noc}"),
-                "BlackholeA0/NoC/MemoryMap.md",
-            )
-            .at_addr(tlb::NIU + u64::from(noc) * tlb::NIU_STRIDE + u64::from(reg))),
-        }
+        self.grid.niu_register(noc, self.place, reg).ok_or_else(|| {
+            let what = format!("register {reg:#x} of the PCIe tile's NIU {noc}");
+            Fault::new(FaultClass::UnimplementedFunctionality, what, "BlackholeA0/NoC/MemoryMap.md")
+                .at_addr(tlb::NIU + u64::from(noc) * tlb::NIU_STRIDE + u64::from(reg))
+        })
     }
 
     /// The cycle at which the first order can leave, or [`NEVER`].
@@ -375,8 +362,8 @@ impl Pcie {
     fn arrive(&mut self, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {
         match packet.body {
             Body::ReadRequest { addr, len, reply } => {
-                if let Some(reg) = addr.checked_sub(NIU_FROM_NOC) {
-                    let data = self.niu(packet.noc, u32::try_from(reg).unwrap_or(u32::MAX))?.to_le_bytes();
+                if let Some((noc, reg)) = niu_register(Site::Pcie { index: 0 }, packet.noc, addr) {
+                    let data = self.niu(noc, reg)?.to_le_bytes();
                     let data = data.into_iter().cycle().take(len.min(4) as usize).collect();
                     out.push(at + timing::ARC_ACCESS, noc::read_response(packet.noc, self.place, reply, data));
                     return Ok(());

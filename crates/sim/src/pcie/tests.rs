@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use tilework_abi::board;
 use tilework_abi::noc::NocXy;
 
 const PCIE: Place = Place { node: 0, x: 2, y: 0 };
@@ -274,6 +275,14 @@ fn a_driver_finds_the_tile_and_the_arc_in_bar0() {
     let (_, data) = p.take_read(ticket).unwrap();
     let id = u32::from_le_bytes(data.try_into().unwrap());
     assert_eq!((id & 63, id >> 6 & 63, id >> 12 & 127, id >> 19 & 127), (2, 0, 17, 12));
+    // NIU_CFG_0 says that coordinates are translated, NOC_ID_LOGICAL where the tile is then (tt-umd `get_noc_translation_enabled`).
+    for (offset, mask, value) in
+        [(0x1FD0_4100, 1 << 14, 1 << 14), (0x1FD1_4100, 1 << 14, 1 << 14), (0x1FD0_4148, 0xFFF, 24 << 6 | 19)]
+    {
+        let ticket = p.host_read(0, Bar::Bar0, offset, 4).unwrap();
+        let (_, data) = p.take_read(ticket).unwrap();
+        assert_eq!(u32::from_le_bytes(data.try_into().unwrap()) & mask, value, "{offset:#x}");
+    }
     p.host_read(0, Bar::Bar0, 0x1FF3_0434, 4).unwrap();
     let left = run(&mut p).unwrap();
     assert_eq!(left[0].1.to, Dest::Unicast(ARC));
