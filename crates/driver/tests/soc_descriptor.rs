@@ -1,6 +1,6 @@
 //! The descriptor that we write, read by the public user-mode driver.
 //!
-//! Needs a Python with the package `tt-umd` (`TILEWORK_UMD_PYTHON`, else `python3`); says so and does nothing where there is none.
+//! Needs a Python with the package `tt-umd` (`python3.11`, or what `TILEWORK_PYTHON` says); says so and does nothing where there is none.
 
 use std::process::Command;
 use tilework_abi::board::Board;
@@ -22,10 +22,10 @@ for field in ("grid_size", "tensix_cores", "dram_cores", "eth_cores", "firmware_
 "#;
 
 fn python() -> Option<String> {
-    let python = std::env::var("TILEWORK_UMD_PYTHON").unwrap_or_else(|_| "python3".into());
+    let python = std::env::var("TILEWORK_PYTHON").unwrap_or_else(|_| "python3.11".into());
     let found = Command::new(&python).args(["-c", "import tt_umd"]).output().is_ok_and(|out| out.status.success());
     if !found {
-        println!("skipped: {python} has no tt_umd (pip install tt-umd; TILEWORK_UMD_PYTHON names another Python)");
+        println!("left out: {python} has no tt_umd (TILEWORK_PYTHON names another)");
     }
     found.then_some(python)
 }
