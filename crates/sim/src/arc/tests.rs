@@ -4,6 +4,7 @@ use super::messages::code;
 use super::*;
 use crate::noc::GridBuilder;
 use crate::noc::{Body, Place, Reply};
+use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -232,4 +233,21 @@ fn every_tag_stands_once_and_pairs_lie_side_by_side() {
     // All tags that tt-umd knows (`telemetry.hpp`), less those that the public firmware does not publish: 3, 39, 57..59.
     let published = (1..=68).filter(|tag| ![3, 39, 57, 58, 59].contains(tag));
     assert_eq!(index.keys().copied().collect::<Vec<_>>(), published.collect::<Vec<_>>());
+}
+
+proptest! {
+    /// A host may write anything into the queues: the ARC answers, or leaves them alone.
+    #[test]
+    fn any_content_of_the_queues_is_survived(
+        writes in prop::collection::vec((0u64..0x500, prop_oneof![0u32..10, any::<u32>()]), 0..40),
+    ) {
+        let mut arc = arc(Board::P150);
+        for (offset, value) in writes {
+            write(&mut arc, 0x1000_2000 + 4 * (offset / 4), value);
+            write(&mut arc, BELLS[0].0, BELLS[0].1);
+        }
+        // The pointer and the telemetry of another page are untouched.
+        prop_assert_eq!(word(&mut arc, 0x8003_042C).unwrap(), 0x1000_2000);
+        prop_assert_eq!(read_table(&mut arc)[&36], 0xFF);
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::noc::{GridBuilder, Reply};
+use proptest::prelude::*;
 use tilework_abi::board::Board;
 use tilework_abi::noc::NocXy;
 
@@ -141,4 +142,47 @@ fn odd_requests_are_faults() {
     let body = Body::WriteRequest { addr: 0, data: [0; 4].as_slice().into(), mask: None, reply: None };
     tiles.deliver(0, Packet { noc: 0, from: CORE, to: Dest::Multicast(all), body });
     assert!(tiles.run(crate::NEVER, &mut Outbox::default()).is_err(), "a multicast");
+}
+
+/// Addresses around everything that is built.
+fn addresses() -> impl Strategy<Value = u64> {
+    let near =
+        [0, 0x7_FFFF, 0xFF00_0000, 0xFFB1_21B0, 0xFFB2_0000, 0xFFB3_0000, 0x2000_0000, 0xFFFF_FFFF_FFB2_0000, u64::MAX];
+    (prop::sample::select(near.to_vec()), -0x800i64..0x900).prop_map(|(base, by)| base.wrapping_add_signed(by))
+}
+
+fn bodies() -> impl Strategy<Value = Body> {
+    let reply = Reply { to: CORE, trid: 0, addr: 0 };
+    let data = prop::collection::vec(any::<u8>(), 0..70);
+    prop_oneof![
+        (addresses(), 0u32..20_000).prop_map(move |(addr, len)| Body::ReadRequest { addr, len, reply }),
+        (addresses(), data, any::<Option<u64>>()).prop_map(move |(addr, data, mask)| Body::WriteRequest {
+            addr,
+            data: data.into(),
+            mask,
+            reply: Some(reply)
+        }),
+        (addresses(), any::<u32>(), any::<u32>()).prop_map(move |(addr, len_be, data)| Body::AtomicRequest {
+            addr,
+            len_be,
+            data,
+            reply: Some(reply)
+        }),
+        Just(Body::WriteAck { reply }),
+    ]
+}
+
+proptest! {
+    /// Whatever comes, it is answered or it is a fault with the cycle of its arrival.
+    #[test]
+    fn any_packet_is_answered_or_a_fault(x in 0u8..17, y in 0u8..12, noc in 0u8..2, bodies in prop::collection::vec(bodies(), 1..8)) {
+        let mut tiles = tiles(Board::P150);
+        for body in bodies {
+            let is_request = !matches!(body, Body::WriteAck { .. });
+            match send(&mut tiles, noc, (x, y), body) {
+                Ok(answer) => prop_assert_eq!(answer.is_some(), is_request),
+                Err(fault) => prop_assert_eq!(fault.site.cycle, Some(100)),
+            }
+        }
+    }
 }
