@@ -46,10 +46,18 @@ impl DerefMut for Lent {
 }
 
 impl Tile {
-    /// The coprocessor does one step of the cycle `at`, in which it is due and to whose end all cores have come.
-    pub(super) fn step_coprocessor(&mut self, at: Cycle) -> Result<(), Fault> {
+    /// The coprocessor does what it has to do before the cycle `end`, until something of it concerns others. No core and no event is due
+    /// before `end`.
+    pub(super) fn step_coprocessor(&mut self, end: Cycle) -> Result<(), Fault> {
         let Some(mut tensix) = self.shared.tensix.0.take() else { return Ok(()) };
-        let result = tensix.step(&mut self.shared);
+        let mut at;
+        let result = loop {
+            at = tensix.next();
+            let result = tensix.step(&mut self.shared);
+            if result.is_err() || tensix.next() >= end || tensix.has_changed() || self.shared.has_consequences() {
+                break result;
+            }
+        };
         if let Some(value) = self.shared.pc_buf_override.take() {
             tensix.set_pc_buf_override(value, at + 1);
         }
@@ -68,6 +76,11 @@ impl Tile {
 }
 
 impl Shared {
+    /// An access has set something off that the tile has to see to.
+    fn has_consequences(&self) -> bool {
+        !self.started.is_empty() || self.reset_changed.is_some() || self.pc_buf_override.is_some()
+    }
+
     /// What a write of `value`, over `before`, to a debug register does to the coprocessor: it reads configuration
     /// (BackendConfiguration.md, "Debug registers"; at once, not a few cycles later) or pushes an instruction behind the MOP expander
     /// (PushTensixInstruction.md, "Debug registers"; that cores' pushes are lost meanwhile is not modelled).

@@ -457,7 +457,7 @@ impl Node for Tile {
             {
                 self.run_core(i, until.min(event))?;
             } else if coprocessor < until {
-                self.step_coprocessor(coprocessor)?;
+                self.step_coprocessor(until.min(event).min(now))?;
             } else {
                 return Ok(());
             }
