@@ -11,8 +11,9 @@ use crate::{Fault, FaultClass};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use tilework_abi::board::Harvesting;
-use tilework_abi::grid::{Site, TENSIX_COLUMNS, TENSIX_ROW_FIRST, TENSIX_ROW_LAST};
+use tilework_abi::grid::{ETHERNET_L1_BYTES, Site, TENSIX_COLUMNS, TENSIX_ROW_FIRST, TENSIX_ROW_LAST};
 use tilework_abi::noc::{self, GRID_X, GRID_Y, NocXy};
+use tilework_abi::tensix::L1_SIZE;
 
 const READ: &str = "BlackholeA0/NoC/MemoryMap.md, NOC_TARG_ADDR and NOC_RET_ADDR";
 /// Routers of one NoC.
@@ -37,8 +38,21 @@ pub enum TileKind {
     Pcie,
     /// The ARC tile.
     Arc,
-    /// Any other tile: Ethernet, L2CPU, security, empty.
+    /// An Ethernet tile: a smaller L1 and memory-mapped registers.
+    Ethernet,
+    /// Any other tile: L2CPU, security, empty.
     Other,
+}
+
+impl TileKind {
+    /// Bytes of L1 of the kinds of tile that have one, and with it memory-mapped registers that NIUs write word by word.
+    pub fn l1_bytes(self) -> Option<u64> {
+        match self {
+            Self::Tensix => Some(L1_SIZE.into()),
+            Self::Ethernet => Some(ETHERNET_L1_BYTES.into()),
+            Self::Dram | Self::Pcie | Self::Arc | Self::Other => None,
+        }
+    }
 }
 
 impl From<Site> for TileKind {
@@ -48,7 +62,8 @@ impl From<Site> for TileKind {
             Site::Dram { .. } => Self::Dram,
             Site::Pcie { .. } => Self::Pcie,
             Site::Arc => Self::Arc,
-            Site::Ethernet { .. } | Site::L2Cpu { .. } | Site::Security | Site::Empty => Self::Other,
+            Site::Ethernet { .. } => Self::Ethernet,
+            Site::L2Cpu { .. } | Site::Security | Site::Empty => Self::Other,
         }
     }
 }

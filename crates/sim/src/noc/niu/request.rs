@@ -83,7 +83,7 @@ impl Action {
 enum Space {
     L1,
     Mmio,
-    /// Memory of a tile other than Tensix; the tile checks it.
+    /// Memory of a tile without L1; the tile checks it.
     Device,
 }
 
@@ -241,7 +241,7 @@ impl Niu {
         let dest = self.space(reply.to, back, len, "read to NOC_RET_ADDR")?;
         let align = match self.kind_of(from) {
             TileKind::Dram | TileKind::Pcie => ALIGN_FAR_READ,
-            TileKind::Tensix => ALIGN,
+            TileKind::Tensix | TileKind::Ethernet => ALIGN,
             TileKind::Arc | TileKind::Other => ALIGN_ARC,
         };
         check_length(len, addr, back, source, dest, align)?;
@@ -255,7 +255,7 @@ impl Niu {
         let (to, any) = self.dest(buf, init::RET_ADDR_HI, "NOC_RET_ADDR_HI")?;
         let mut mask = None;
         if fields.get(init::CTRL) & ctrl::WR_BE != 0 {
-            if self.kind_of(any) == TileKind::Tensix && MMIO.contains(&addr) {
+            if self.kind_of(any).l1_bytes().is_some() && MMIO.contains(&addr) {
                 len = 4; // the mask is ignored
             } else {
                 if len == 0 {
@@ -269,7 +269,10 @@ impl Niu {
         }
         let from_space = self.space(self.place, source, len, "write from NOC_TARG_ADDR")?;
         let to_space = self.space(any, addr, len, "write to NOC_RET_ADDR")?;
-        let align = if self.kind_of(any) == TileKind::Arc { ALIGN_ARC } else { ALIGN };
+        let align = match self.kind_of(any) {
+            TileKind::Arc | TileKind::Other => ALIGN_ARC,
+            _ => ALIGN,
+        };
         check_length(len, source, addr, from_space, to_space, align)?;
         let answered = fields.get(init::CTRL) & ctrl::RESP_MARKED != 0;
         let reply = answered.then(|| self.reply(buf, init::TARG_ADDR_HI, "NOC_TARG_ADDR_HI", 0)).transpose()?;
@@ -280,7 +283,7 @@ impl Niu {
         let fields = &self.initiators[buf];
         let addr = targ_addr(fields);
         let (to, any) = self.dest(buf, init::TARG_ADDR_HI, "NOC_TARG_ADDR_HI")?;
-        if self.kind_of(any) != TileKind::Tensix {
+        if self.kind_of(any).l1_bytes().is_none() {
             return Err(bad("an inline write to a tile that is not Tensix or Ethernet", CTRL_PAGE).at_addr(addr));
         }
         match self.space(any, addr, 4, "inline write to NOC_TARG_ADDR")? {
@@ -353,19 +356,17 @@ impl Niu {
     }
 
     fn is_l1(&self, place: Place, addr: u64) -> bool {
-        self.kind_of(place) == TileKind::Tensix && addr < u64::from(tensix::L1_SIZE)
+        self.kind_of(place).l1_bytes().is_some_and(|bytes| addr < bytes)
     }
 
     /// Where `len` bytes at `addr` of a tile lie.
     fn space(&self, place: Place, addr: u64, len: u64, what: &str) -> Result<Space, Fault> {
-        if self.kind_of(place) != TileKind::Tensix {
-            return Ok(Space::Device);
-        }
+        let Some(l1) = self.kind_of(place).l1_bytes() else { return Ok(Space::Device) };
         match addr.checked_add(len) {
-            Some(end) if end <= u64::from(tensix::L1_SIZE) => Ok(Space::L1),
+            Some(end) if end <= l1 => Ok(Space::L1),
             Some(end) if addr >= MMIO.start && end <= MMIO.end => Ok(Space::Mmio),
             _ => Err(bad(
-                format!("{what}: {len} bytes at {addr:#x} are neither in L1 nor in the registers of a Tensix tile"),
+                format!("{what}: {len} bytes at {addr:#x} are neither in L1 nor in the registers of a Tensix or Ethernet tile"),
                 LEN_PAGE,
             )
             .at_addr(addr)),

@@ -3,8 +3,9 @@
 use super::niu_counters::{Bench, xy};
 use super::{Ram, board_grid, tile};
 use crate::FaultClass;
-use crate::noc::{Niu, Outbox};
+use crate::noc::{GridBuilder, Niu, Outbox};
 use proptest::prelude::*;
+use std::sync::Arc;
 use tilework_abi::board::Board;
 use tilework_abi::noc::{self, NocRect, NocXy, atomic, ctrl, init};
 use tilework_riscv::Access;
@@ -279,4 +280,43 @@ proptest! {
             let _ = niu.read(off, i as u64);
         }
     }
+}
+
+/// Ethernet tiles have an L1 of 512 KiB and registers, as Tensix tiles have (EthernetTile/BabyRISCV/README.md; NOC_CTRL: atomics and inline
+/// writes may go there).
+#[test]
+fn requests_to_an_ethernet_tile_follow_its_memory_map() {
+    let grid = GridBuilder::new(Board::P150.harvesting(), true).fill(0).build().expect("everything fits");
+    let mut niu = Niu::new(0, tile(&grid, 3, 4), NocXy::new(3, 4), 0, Arc::new(grid));
+    let mut start = |fields: &[(u32, u32)]| {
+        let base = [
+            (init::TARG_ADDR_LO, 0x100),
+            (init::TARG_ADDR_HI, xy(20, 25)),
+            (init::RET_ADDR_LO, 0x100),
+            (init::RET_ADDR_HI, xy(3, 4)),
+        ];
+        for &(field, value) in base.iter().chain(fields) {
+            niu.write(field, value, 0).expect("a field");
+        }
+        let start = niu.write(init::CMD_CTRL, 1, 0)?.expect("a start");
+        niu.depart(start, &mut Ram::new(), &mut Outbox::default()).expect("a departure");
+        Ok::<(), crate::Fault>(())
+    };
+    let inline = ctrl::CMD_WR | ctrl::WR_INLINE;
+    start(&[(init::CTRL, inline), (init::TARG_ADDR_LO, 0xFFB1_2054)]).expect("a register");
+    start(&[(init::CTRL, ctrl::CMD_AT), (init::AT_LEN_BE, atomic::incr32(0x100))]).expect("an atomic");
+    start(&[
+        (init::CTRL, ctrl::CMD_RD),
+        (init::AT_LEN_BE, 0x4000),
+        (init::TARG_ADDR_LO, 0x7_C000),
+        (init::RET_ADDR_LO, 0),
+    ])
+    .expect("the end of L1");
+    let read = [(init::CTRL, ctrl::CMD_RD), (init::AT_LEN_BE, 16), (init::TARG_ADDR_LO, 0x8_0000)];
+    assert!(start(&read).is_err(), "behind L1");
+    assert!(start(&[(init::CTRL, inline)]).is_err(), "an inline write to L1");
+    assert!(
+        start(&[(init::CTRL, inline), (init::TARG_ADDR_HI, xy(8, 26))]).is_err(),
+        "an inline write to an L2CPU tile"
+    );
 }
