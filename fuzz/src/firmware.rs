@@ -53,7 +53,10 @@ pub fn run(input: &[u8]) {
     let slices = std::iter::once(cut).chain(std::iter::repeat_n(1, 20)).chain([CYCLES - 20 - cut]);
     let awake = play(input, false, slices);
     assert_eq!(asleep.failed, awake.failed, "sleep changed the failure");
-    assert_eq!(asleep.time, awake.time, "sleep changed the time");
+    // A fault stops the chip somewhere in the slice that it belongs to; its own cycle is part of its text.
+    if asleep.failed.is_none() {
+        assert_eq!(asleep.time, awake.time, "sleep changed the time");
+    }
     assert!(asleep.memory == awake.memory, "sleep changed memory");
 }
 
