@@ -234,9 +234,11 @@ impl Core {
         let start = poll.start;
         self.now = start + cycles;
         self.skipped += iterations * poll.insns_per_iteration;
-        for ready in self.score.ready.iter_mut().chain([&mut self.score.outstanding]) {
-            if *ready > start {
-                *ready += cycles;
+        if self.score.outstanding > start {
+            for ready in self.score.ready.iter_mut().chain([&mut self.score.outstanding]) {
+                if *ready > start {
+                    *ready += cycles;
+                }
             }
         }
         self.polls.resume(self.now);

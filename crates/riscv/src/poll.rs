@@ -77,7 +77,11 @@ impl Snapshot {
     fn take<B: Bus>(regs: &[u32; 32], score: &Scoreboard, now: Cycle, bus: &B) -> Snapshot {
         Snapshot {
             regs: *regs,
-            ready_in: score.ready.map(|ready| ready.saturating_sub(now)),
+            // Nothing is in flight most of the time at the head of a loop.
+            ready_in: match score.outstanding > now {
+                true => score.ready.map(|ready| ready.saturating_sub(now)),
+                false => [0; 32],
+            },
             outstanding_in: score.outstanding.saturating_sub(now),
             cache: bus.cache_token(),
         }

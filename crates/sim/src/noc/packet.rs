@@ -1,5 +1,6 @@
 //! Packets as they travel.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use tilework_riscv::Cycle;
 
@@ -163,9 +164,8 @@ pub struct Departure {
 /// What left the nodes. The network takes it at a window's end, ordered by (cycle, sender, order of leaving).
 #[derive(Default, Debug)]
 pub struct Outbox {
-    departures: Vec<Departure>,
-    /// The first departure since the last [`Outbox::take_before`], or later.
-    earliest: Option<Cycle>,
+    /// In that order. A busy DRAM bank knows far ahead when its answers leave, and so there may be many.
+    departures: VecDeque<Departure>,
     /// The first cycle past which the host must have had a chance to react.
     limit: Option<Cycle>,
 }
@@ -173,8 +173,9 @@ pub struct Outbox {
 impl Outbox {
     /// Adds a departure.
     pub fn push(&mut self, at: Cycle, packet: Packet) {
-        self.earliest = Some(self.earliest.map_or(at, |e| e.min(at)));
-        self.departures.push(Departure { at, packet });
+        // Behind its equals: departures of one node and cycle keep their order.
+        let place = self.departures.partition_point(|d| (d.at, d.packet.from) <= (at, packet.from));
+        self.departures.insert(place, Departure { at, packet });
     }
     /// Says that the host can see something since cycle `at`: nobody runs further than [`crate::timing::HOST_NOTICE`] past it, so that the
     /// host can react in time.
@@ -184,23 +185,19 @@ impl Outbox {
     }
     /// How far a node that is alone may run when it wanted to run until `until`: an answer to its own packets may come after the look-ahead.
     pub fn horizon(&self, until: Cycle) -> Cycle {
-        let until = self.earliest.map_or(until, |e| until.min(e + crate::timing::LOOKAHEAD));
+        let until = self.earliest().map_or(until, |e| until.min(e + crate::timing::LOOKAHEAD));
         self.limit.map_or(until, |l| until.min(l))
     }
     /// The first departure that has not been taken.
     pub fn earliest(&self) -> Option<Cycle> {
-        self.earliest
+        self.departures.front().map(|d| d.at)
     }
     /// Moves the departures before `end` to `taken` (which it clears), in the order in which the network handles them.
     pub fn take_before(&mut self, end: Cycle, taken: &mut Vec<Departure>) {
         taken.clear();
         self.limit = None;
-        if self.earliest.is_none_or(|e| e >= end) {
-            return;
+        while let Some(departure) = self.departures.pop_front_if(|d| d.at < end) {
+            taken.push(departure);
         }
-        taken.extend(self.departures.extract_if(.., |d| d.at < end));
-        // Stable: departures of one node and cycle keep their order.
-        taken.sort_by_key(|d| (d.at, d.packet.from));
-        self.earliest = self.departures.iter().map(|d| d.at).min();
     }
 }

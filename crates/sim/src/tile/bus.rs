@@ -63,6 +63,9 @@ impl TileBus<'_> {
         if self.stops_here() {
             return Err(Refuse::Sync);
         }
+        if width == Width::Word && self.shared.niu_field(addr, value) {
+            return Ok(Store { hold: 0, effect: Effect::Visible });
+        }
         let sleepers = self.shared.sleepers_on(u64::from(addr), width.bytes());
         if self.must_wake(sleepers) {
             return Err(Refuse::Sync);

@@ -323,6 +323,16 @@ impl Shared {
         }
     }
 
+    /// Writes a field of an NIU's initiator if it is one that nobody sleeps on and that sets nothing off; false when it is anything else.
+    #[inline]
+    pub(super) fn niu_field(&mut self, addr: u32, value: u32) -> bool {
+        if !(noc_regs::NIU0_BASE..stream::BASE).contains(&addr) || self.any_class & class_of(addr) != 0 {
+            return false;
+        }
+        let niu = &mut self.nius[((addr - noc_regs::NIU0_BASE) / noc_regs::NIU_SPAN) as usize];
+        niu.as_mut().is_some_and(|niu| niu.write_field(addr % noc_regs::NIU_SPAN, value))
+    }
+
     /// Writes a register on behalf of `core` (or of the NoC). Sleepers have been woken.
     pub(super) fn reg_store(
         &mut self,
@@ -446,7 +456,12 @@ fn class_of(addr: u32) -> u8 {
 }
 
 /// The owner and offset of an address in the slow view of the local RAMs.
+#[inline]
 pub(super) fn slow_local(addr: u32) -> Option<(Processor, usize)> {
+    // Most registers are not near it.
+    if !(LOCAL_SLOW_FIRST..noc_regs::NIU0_BASE).contains(&addr) {
+        return None;
+    }
     Processor::ALL.into_iter().find_map(|p| {
         let base = map::LOCAL_SLOW[p.index()];
         (base..base + p.local_size()).contains(&addr).then(|| (p, (addr - base) as usize))

@@ -184,6 +184,24 @@ impl Niu {
         Err(unknown(off, "write"))
     }
 
+    /// Writes one of the fields that only wait for `NOC_CMD_CTRL`: most of what a core does to start a request. False, and nothing is done, when
+    /// it is anything else or must not be written now; [`Niu::write`] knows what then.
+    #[inline]
+    pub fn write_field(&mut self, off: u32, value: u32) -> bool {
+        let (buf, field) = ((off / noc::CMD_BUF_STRIDE) as usize, off % noc::CMD_BUF_STRIDE);
+        let plain = field < init::PACKET_TAG || init::CTRL <= field && field <= init::AT_DATA;
+        match self.initiators.get_mut(buf) {
+            Some(initiator) if plain && !initiator.busy && off.is_multiple_of(4) => match initiator.slot(field) {
+                Some(slot) => {
+                    *slot = value;
+                    true
+                }
+                None => false,
+            },
+            _ => false,
+        }
+    }
+
     fn write_initiator(
         &mut self,
         buf: usize,
