@@ -189,7 +189,7 @@ impl Niu {
     #[inline]
     pub fn write_field(&mut self, off: u32, value: u32) -> bool {
         let (buf, field) = ((off / noc::CMD_BUF_STRIDE) as usize, off % noc::CMD_BUF_STRIDE);
-        let plain = field < init::PACKET_TAG || init::CTRL <= field && field <= init::AT_DATA;
+        let plain = field < init::PACKET_TAG || (init::CTRL..=init::AT_DATA).contains(&field);
         match self.initiators.get_mut(buf) {
             Some(initiator) if plain && !initiator.busy && off.is_multiple_of(4) => match initiator.slot(field) {
                 Some(slot) => {
