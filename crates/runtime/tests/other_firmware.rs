@@ -11,8 +11,8 @@ use tilework_abi::l1::MemoryMap;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::{
-    ArgSet, CircularBuffer, Cores, DType, Device, DeviceConfig, Dispatch, FirmwareFile, FirmwareSet, MapValues,
-    Program, Role, RunReport, RuntimeError, UniqueArgs, prebuilt,
+    ArgSet, CircularBuffer, Cores, DType, Device, DeviceConfig, Dispatch, FirmwareSet, Program, Role, RunReport,
+    RuntimeError, UniqueArgs, prebuilt,
 };
 
 fn open(set: &FirmwareSet, dispatch: Dispatch) -> Device {
