@@ -16,8 +16,8 @@ use std::sync::Arc;
 pub use store::{OutOfRange, SparseMemory};
 
 use crate::agenda::{Agenda, Pipe};
-use crate::inert::{NiuView, niu_register};
-use crate::noc::{self, Body, Dest, Grid, Outbox, Packet, Place};
+use crate::inert::{niu_register, serve_register};
+use crate::noc::{self, Body, Dest, Grid, Niu, Outbox, Packet, Place};
 use crate::{Cycle, Fault, FaultClass, Memory, Node, timing};
 use tilework_abi::board::DRAM_BANK_BYTES;
 use tilework_abi::grid::Site;
@@ -39,6 +39,8 @@ pub struct DramBank {
     bytes_written: u64,
     /// What the NIUs of the ports say of themselves; without it, the place of their registers is memory as the rest.
     grid: Option<Arc<Grid>>,
+    /// The NIUs of the ports that have been used, by place.
+    nius: BTreeMap<Place, [Niu; 2]>,
 }
 
 #[derive(Debug)]
@@ -88,6 +90,7 @@ impl DramBank {
             bytes_read: 0,
             bytes_written: 0,
             grid: None,
+            nius: BTreeMap::new(),
         }
     }
 
@@ -136,9 +139,12 @@ impl DramBank {
             let what = "a multicast; only Tensix tiles receive them";
             return Err(self.content.fault(FaultClass::UnsupportedFunctionality, what, 0));
         };
-        if let Some(answer) = self.niu(at, here, packet)? {
-            out.push(at + timing::SERVE_READ, answer);
-            return Ok(());
+        let register = self.niu_register(packet);
+        if let Some(nius) = self.nius_at(here) {
+            match register {
+                Some(register) => return serve_register(nius, register, at, packet.clone(), out),
+                None => nius[usize::from(packet.noc & 1)].count_served(&packet.body),
+            }
         }
         match &packet.body {
             &Body::ReadRequest { addr, len, .. } => {
@@ -172,16 +178,20 @@ impl DramBank {
         Ok(())
     }
 
-    /// For a packet to a register of the port's NIUs: its answer.
-    fn niu(&self, at: Cycle, here: Place, packet: &Packet) -> Result<Option<Packet>, Fault> {
-        let addr = match (&self.grid, &packet.body) {
-            (Some(_), Body::ReadRequest { addr, .. } | Body::WriteRequest { addr, .. }) => *addr,
-            _ => return Ok(None),
-        };
-        let site = Site::Dram { bank: self.content.bank, port: 0 };
-        match (&self.grid, niu_register(site, packet.noc, addr)) {
-            (Some(grid), Some(register)) => noc::serve(at, here, packet, &mut NiuView { grid, place: here, register }),
-            _ => Ok(None),
+    /// The NIUs of the port at `here`.
+    fn nius_at(&mut self, here: Place) -> Option<&mut [Niu; 2]> {
+        let grid = self.grid.as_ref()?;
+        let niu = |noc| Niu::new(noc, here, grid.logical(noc, here), grid.endpoint_id(noc, here), grid.clone());
+        Some(self.nius.entry(here).or_insert_with(|| [niu(0), niu(1)]))
+    }
+
+    /// The register of the port's NIUs that a packet is for.
+    fn niu_register(&self, packet: &Packet) -> Option<(u8, u32)> {
+        match &packet.body {
+            Body::ReadRequest { addr, .. } | Body::WriteRequest { addr, .. } if self.grid.is_some() => {
+                niu_register(Site::Dram { bank: self.content.bank, port: 0 }, packet.noc, *addr)
+            }
+            _ => None,
         }
     }
 

@@ -180,7 +180,22 @@ fn a_ports_nius_say_where_it_is() {
         let left = run(&mut b).unwrap();
         assert_eq!(left[0].1.body, Body::ReadResponse { reply: REPLY, data: Arc::from(u32::to_le_bytes(value)) });
     }
-    for body in [write(0xFFB2_0148, &[0; 4], None, None), read(0xFFB2_0200, 4), read(0xFFB2_0044, 64)] {
+    // A write to general-use bits of NOC_ID_LOGICAL, and what the counters say of all this.
+    b.deliver(0, packet(port, write(0xFFB2_014A & !3, &[1, 2, 3, 4], None, None)));
+    assert!(run(&mut b).unwrap().is_empty(), "posted");
+    b.deliver(0, packet(port, write(0x1000, &[7; 100], None, Some(REPLY))));
+    b.deliver(0, packet(port, read(0x1000, 65)));
+    run(&mut b).unwrap();
+    // NIU_SLV_* of BlackholeA0/NoC/Counters.md: four reads of registers and one of two flits, and the reads of counters so far; a posted
+    // write and one of two flits.
+    let counters = [(49, 1), (50, 6), (51, 8), (53, 8), (56, 2), (57, 1), (58, 1), (59, 1), (60, 1), (61, 1)];
+    for (counter, value) in counters {
+        b.deliver(0, packet(port, read(0xFFB2_0200 + 4 * counter, 4)));
+        let Body::ReadResponse { data, .. } = run(&mut b).unwrap()[0].1.body.clone() else { panic!("no answer") };
+        let got = u32::from_le_bytes(data[..].try_into().unwrap());
+        assert_eq!(got, value, "counter {counter}");
+    }
+    for body in [write(0xFFB2_0044, &[0; 4], None, None), read(0xFFB2_0500, 4), read(0xFFB2_0044, 64)] {
         b.deliver(0, packet(port, body));
         assert!(run(&mut b).is_err());
     }

@@ -96,51 +96,36 @@ impl Tile {
             let what = format!("a request of {len} bytes; a packet holds {MAX_PACKET_BYTES}");
             return Err(Fault::new(FaultClass::UndefinedBehavior, what, READ).at_addr(addr));
         }
-        let Some((which, off)) = niu_register(self.site, noc, addr) else {
-            return self.nius[usize::from(noc)].receive(at, packet, &mut self.content, out);
-        };
-        let is_write = matches!(packet.body, Body::WriteRequest { .. });
-        let value = if is_write { 0 } else { self.nius[usize::from(which)].read(off & !3, at)?.0 };
-        let mut word = Word { value, off };
-        self.nius[usize::from(noc)].receive(at, packet, &mut word, out)?;
-        if is_write && self.nius[usize::from(which)].write(off, word.value, at)?.is_some() {
-            let what = "an NIU of a tile whose cores do not run is told to send a request";
-            return Err(Fault::new(FaultClass::UnimplementedFunctionality, what, READ).at_addr(addr));
+        match niu_register(self.site, noc, addr) {
+            None => self.nius[usize::from(noc)].receive(at, packet, &mut self.content, out),
+            Some(register) => {
+                serve_register(&mut self.nius, register, at, packet, out).map_err(|fault| fault.at_addr(addr))
+            }
         }
-        Ok(())
     }
 }
 
-/// The NIUs of a tile that shows no more of them than what they are: identification and configuration, read only.
-#[derive(Debug)]
-pub(crate) struct NiuView<'a> {
-    pub(crate) grid: &'a Grid,
-    pub(crate) place: Place,
-    /// Which of the two NIUs, and the offset of the register.
-    pub(crate) register: (u8, u32),
-}
-
-impl NiuView<'_> {
-    fn unknown(&self, addr: u64, access: &str) -> Fault {
-        let (noc, off) = self.register;
-        let what = format!("{access} of register {off:#x} of NIU {noc} at NoC 0 ({},{})", self.place.x, self.place.y);
-        Fault::new(FaultClass::UnimplementedFunctionality, what, READ).at_addr(addr)
+/// Serves a packet that arrives over NoC `packet.noc` for the register at `off` of NIU `which` of a tile.
+///
+/// # Errors
+/// What the NIU refuses, and a request that it is to send: nothing of the tile runs that could.
+pub(crate) fn serve_register(
+    nius: &mut [Niu; 2],
+    (which, off): (u8, u32),
+    at: Cycle,
+    packet: Packet,
+    out: &mut Outbox,
+) -> Result<(), Fault> {
+    let (which, noc) = (usize::from(which & 1), usize::from(packet.noc & 1));
+    let is_write = matches!(packet.body, Body::WriteRequest { .. });
+    let value = if is_write { 0 } else { nius[which].read(off & !3, at)?.0 };
+    let mut word = Word { value, off };
+    nius[noc].receive(at, packet, &mut word, out)?;
+    if is_write && nius[which].write(off, word.value, at)?.is_some() {
+        let what = "an NIU of a tile whose cores do not run is told to send a request";
+        return Err(Fault::new(FaultClass::UnimplementedFunctionality, what, READ));
     }
-}
-
-impl Memory for NiuView<'_> {
-    fn read(&mut self, at: Cycle, addr: u64, out: &mut [u8]) -> Result<(), Fault> {
-        let (noc, off) = self.register;
-        let value = self.grid.niu_register(noc, self.place, off & !3);
-        let value = value.ok_or_else(|| self.unknown(addr, "read"))?;
-        Word { value, off }.read(at, addr, out)
-    }
-    fn write(&mut self, _at: Cycle, addr: u64, _data: &[u8]) -> Result<(), Fault> {
-        Err(self.unknown(addr, "write"))
-    }
-    fn is_l1(&self, _addr: u64) -> bool {
-        false
-    }
+    Ok(())
 }
 
 /// One register of an NIU, as a packet sees it.

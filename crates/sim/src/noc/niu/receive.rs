@@ -7,7 +7,7 @@ use super::Niu;
 use crate::noc::responder::{read_data, read_response, write_ack, write_data};
 use crate::noc::{Body, Dest, Outbox, Packet, Reply, atomics};
 use crate::{Cycle, Fault, Memory, timing};
-use tilework_abi::noc::counter as c;
+use tilework_abi::noc::{FLIT_BYTES, counter as c};
 
 impl Niu {
     /// Takes in a packet whose last flit arrives at cycle `at`.
@@ -84,6 +84,23 @@ impl Niu {
             }
         }
         Ok(())
+    }
+
+    /// Counts a request that the tile serves by itself, with its answer.
+    pub fn count_served(&mut self, body: &Body) {
+        match body {
+            Body::ReadRequest { len, .. } => {
+                self.count(c::SLV_REQ_ACCEPTED, 1);
+                self.count(c::SLV_RD_REQ_RECEIVED, 1);
+                self.count(c::SLV_RD_RESP_SENT, 1);
+                self.count(c::SLV_RD_DATA_WORD_SENT, len.div_ceil(FLIT_BYTES));
+            }
+            Body::WriteRequest { reply, .. } => {
+                self.count_write(reply.is_some(), body.data_flits() as u32);
+                self.count(c::SLV_WR_ACK_SENT, u32::from(reply.is_some()));
+            }
+            _ => {}
+        }
     }
 
     fn count_write(&mut self, answered: bool, flits: u32) {
