@@ -4,11 +4,11 @@
 //! `.ttinsn` (the coprocessor is not under test here), `ecall` and `ebreak` (they end the program).
 
 use tilework_abi::tensix::{self, Processor};
-use tilework_riscv::{Format, Insn, Op as Rv, TABLE, disassemble, encode};
+use tilework_riscv::{Format, Insn, Op as Rv, TABLE, disassemble, encode, register_name};
 
 use super::super::rng::Rng;
 use super::super::script::Op;
-use super::{DONE_VALUE, code, done, fill, hold, look, release, tile, wait};
+use super::{DONE_VALUE, code, done, fill, hold, kept, look, release, tile, wait};
 use crate::asm::{Asm, FENCE_ALL, Reg};
 
 /// L1 bytes that the program loads and stores.
@@ -120,7 +120,10 @@ impl Case {
     pub fn listing(&self, keep: &[bool]) -> Vec<String> {
         let start = code(self.core) + 4 * (2 + 3 * LOCAL_WORDS + 31 * 2 + 6);
         let mut out = vec![format!("{} of tile {:?}", self.core, self.tile)];
-        out.extend((1..LAST).map(|reg| format!("x{reg} = {:#010x}", self.start_value(reg))));
+        // What the kept instructions start from; the others only crowd the view.
+        let read = |reg: Reg| kept(&self.groups, keep).flatten().any(|insn| insn.rs1 == reg || insn.rs2 == reg);
+        let used = (1..LAST).filter(|&reg| read(reg));
+        out.extend(used.map(|reg| format!("{} = {:#010x}", register_name(reg), self.start_value(reg))));
         let mut pc = start;
         for (group, &keep) in self.groups.iter().zip(keep) {
             for insn in group {
