@@ -229,11 +229,11 @@ impl Core {
             self.now = self.now.max(at);
             return;
         };
-        let iterations = at.saturating_sub(poll.start) / poll.period;
-        let cycles = iterations * poll.period;
-        let start = poll.start;
+        let &PollLoop { start, period, insns_per_iteration, .. } = poll;
+        let iterations = at.saturating_sub(start) / period;
+        let cycles = iterations * period;
         self.now = start + cycles;
-        self.skipped += iterations * poll.insns_per_iteration;
+        self.skipped += iterations * insns_per_iteration;
         if self.score.outstanding > start {
             for ready in self.score.ready.iter_mut().chain([&mut self.score.outstanding]) {
                 if *ready > start {

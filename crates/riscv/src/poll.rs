@@ -8,8 +8,6 @@
 //! as well. A head is examined at its 1st, 2nd, 4th, 8th... visit and then at every 16th, and only if the last iteration
 //! had no effect, so that busy loops pay one comparison per iteration.
 
-use arrayvec::ArrayVec;
-
 use crate::core::Scoreboard;
 use crate::{Bus, Cycle, Load, Width};
 
@@ -36,7 +34,7 @@ pub struct Watch {
 }
 
 /// The words on which a parked core sleeps, in the order of the loads, without repetition.
-pub type WatchList = ArrayVec<Watch, MAX_WATCHED>;
+pub type WatchList = Vec<Watch>;
 
 /// What a parked core would do if it ran: iteration `k` starts at cycle `start + k * period` at `head_pc`.
 ///
@@ -50,7 +48,7 @@ pub type WatchList = ArrayVec<Watch, MAX_WATCHED>;
 ///    the old word; loads at `w` and later see the new one.
 ///
 /// `wake` at any cycle without a reason is harmless.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PollLoop {
     /// The first instruction of an iteration.
     pub head_pc: u32,
@@ -65,37 +63,33 @@ pub struct PollLoop {
 }
 
 /// The core's state as far as it decides what comes next, apart from `pc`, CSRs (writing one is an effect) and memory.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 struct Snapshot {
     regs: [u32; 32],
-    ready_in: [Cycle; 32],
     outstanding_in: Cycle,
+    /// Only looked at when something is outstanding.
+    ready_in: [Cycle; 32],
     cache: [u32; 4],
 }
 
 impl Snapshot {
-    fn take<B: Bus>(regs: &[u32; 32], score: &Scoreboard, now: Cycle, bus: &B) -> Snapshot {
-        Snapshot {
-            regs: *regs,
-            // Nothing is in flight most of the time at the head of a loop.
-            ready_in: match score.outstanding > now {
-                true => score.ready.map(|ready| ready.saturating_sub(now)),
-                false => [0; 32],
-            },
-            outstanding_in: score.outstanding.saturating_sub(now),
-            cache: bus.cache_token(),
+    /// Becomes the state at `visit`; true when it was the same already.
+    fn update<B: Bus>(&mut self, visit: &Visit<'_>, bus: &B) -> bool {
+        let outstanding_in = visit.score.outstanding.saturating_sub(visit.now);
+        let cache = bus.cache_token();
+        let mut same = self.regs == *visit.regs && self.outstanding_in == outstanding_in && self.cache == cache;
+        if outstanding_in != 0 {
+            let ready_in = visit.score.ready.map(|ready| ready.saturating_sub(visit.now));
+            same &= self.ready_in == ready_in;
+            self.ready_in = ready_in;
         }
+        if !same {
+            self.regs = *visit.regs;
+            self.outstanding_in = outstanding_in;
+            self.cache = cache;
+        }
+        same
     }
-}
-
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Stage {
-    /// Counts visits until the next examination.
-    Counting,
-    /// A snapshot was taken at the last visit.
-    Armed,
-    /// The last iteration ended where it began, after this many cycles.
-    Repeated(Cycle),
 }
 
 /// A followed loop head.
@@ -104,7 +98,8 @@ struct Head {
     pc: u32,
     visits: u32,
     next_examination: u32,
-    stage: Stage,
+    /// The snapshot was taken at the last visit, and loads have been recorded since. Otherwise visits are counted.
+    armed: bool,
     /// True when this loop has parked: it is worth another examination at once when it stops repeating itself.
     proven: bool,
     /// At the last visit: the cycle, the executed instructions, the count of effects.
@@ -122,18 +117,18 @@ impl Head {
         pc: 1, // no instruction is at an odd address
         visits: 0,
         next_examination: 1,
-        stage: Stage::Counting,
+        armed: false,
         proven: false,
         at: 0,
         retired: 0,
         effects: 0,
-        snapshot: Snapshot { regs: [0; 32], ready_in: [0; 32], outstanding_in: 0, cache: [0; 4] },
-        watched: ArrayVec::new_const(),
+        snapshot: Snapshot { regs: [0; 32], outstanding_in: 0, ready_in: [0; 32], cache: [0; 4] },
+        watched: Vec::new(),
         used: 0,
     };
 
     fn back_off(&mut self) {
-        self.stage = Stage::Counting;
+        self.armed = false;
         self.proven = false;
         self.next_examination = self.visits + self.visits.clamp(1, MAX_BACKOFF);
     }
@@ -158,9 +153,11 @@ pub(crate) struct Polls {
     visits: u64,
     /// Counts everything that forbids sleeping.
     effects: u64,
-    /// Some head is not [`Stage::Counting`], so that watched loads must be recorded.
+    /// Some head is armed, so that watched loads must be recorded.
     recording: bool,
-    parked: Option<PollLoop>,
+    /// The loop in which the core sleeps, or slept last.
+    sleep: PollLoop,
+    asleep: bool,
 }
 
 impl Default for Polls {
@@ -172,19 +169,20 @@ impl Default for Polls {
             visits: 0,
             effects: 0,
             recording: false,
-            parked: None,
+            sleep: PollLoop::default(),
+            asleep: false,
         }
     }
 }
 
 impl Polls {
     pub(crate) fn parked(&self) -> Option<&PollLoop> {
-        self.parked.as_ref()
+        self.asleep.then_some(&self.sleep)
     }
 
     pub(crate) fn set_enabled(&mut self, on: bool) {
         self.enabled = on;
-        if !on && self.parked.is_none() {
+        if !on && !self.asleep {
             self.forget();
         }
     }
@@ -211,12 +209,15 @@ impl Polls {
     #[cold]
     #[inline(never)]
     fn record(&mut self, watch: Watch) {
-        for head in self.heads.iter_mut().filter(|head| head.stage != Stage::Counting) {
+        for head in self.heads.iter_mut().filter(|head| head.armed) {
             let known = head.watched.iter().find(|w| w.addr == watch.addr && w.width == watch.width);
             let fits = match known {
                 // Changed within one iteration: which value the next one sees where is not known.
                 Some(known) => known.value == watch.value,
-                None => head.watched.try_push(watch).is_ok(),
+                None => {
+                    head.watched.push(watch);
+                    head.watched.len() <= MAX_WATCHED
+                }
             };
             if !fits {
                 head.back_off();
@@ -226,14 +227,14 @@ impl Polls {
     }
 
     fn note_recording(&mut self) {
-        self.recording = self.heads.iter().any(|head| head.stage != Stage::Counting);
+        self.recording = self.heads.iter().any(|head| head.armed);
     }
 
     /// A taken backward jump. True: the core is parked.
     #[inline]
     pub(crate) fn visit<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) -> bool {
         let head = &mut self.heads[self.recent % HEADS];
-        if head.pc == visit.head_pc && head.stage == Stage::Counting {
+        if head.pc == visit.head_pc && !head.armed {
             head.visits += 1;
             if head.visits < head.next_examination {
                 head.effects = self.effects;
@@ -266,7 +267,7 @@ impl Polls {
         let head = &mut self.heads[index];
         head.used = self.visits;
         head.visits += 1;
-        if head.stage == Stage::Counting && head.visits < head.next_examination {
+        if !head.armed && head.visits < head.next_examination {
             head.effects = self.effects;
             return false;
         }
@@ -281,34 +282,24 @@ impl Polls {
         // Wrapping: the owner may have set the clock back, and then a period that makes no sense is not repeated.
         let period = visit.now.wrapping_sub(head.at);
         let insns = visit.retired.wrapping_sub(head.retired);
-        let stage = head.stage;
+        let armed = head.armed;
         head.effects = effects;
         head.at = visit.now;
         head.retired = visit.retired;
-        let mut arm = stage == Stage::Counting && clean;
-        if stage != Stage::Counting {
-            let now = Snapshot::take(visit.regs, visit.score, visit.now, bus);
-            if clean && period > 0 && now == head.snapshot {
-                if stage == Stage::Repeated(period) {
-                    self.parked = Some(PollLoop {
-                        head_pc: visit.head_pc,
-                        start: visit.now,
-                        period,
-                        insns_per_iteration: insns,
-                        watched: std::mem::take(&mut head.watched),
-                    });
-                    return true;
-                }
-                head.stage = Stage::Repeated(period);
-                head.watched.clear();
-                return false;
-            }
-            arm = head.proven && clean;
+        let same = clean && head.snapshot.update(visit, bus);
+        if armed && same && period > 0 {
+            // The lists change places, so that none is allocated anew.
+            let watched = std::mem::replace(&mut head.watched, std::mem::take(&mut self.sleep.watched));
+            head.watched.clear();
+            let (head_pc, start) = (visit.head_pc, visit.now);
+            self.sleep = PollLoop { head_pc, start, period, insns_per_iteration: insns, watched };
+            self.asleep = true;
+            return true;
         }
+        let arm = clean && (!armed || head.proven);
         head.back_off();
         if arm {
-            head.snapshot = Snapshot::take(visit.regs, visit.score, visit.now, bus);
-            head.stage = Stage::Armed;
+            head.armed = true;
             head.watched.clear();
         }
         self.note_recording();
@@ -316,8 +307,8 @@ impl Polls {
     }
 
     /// Ends the sleep.
-    pub(crate) fn unpark(&mut self) -> Option<PollLoop> {
-        self.parked.take()
+    pub(crate) fn unpark(&mut self) -> Option<&PollLoop> {
+        std::mem::take(&mut self.asleep).then_some(&self.sleep)
     }
 
     /// The core goes on from the head of the loop it was parked in, at cycle `now`.
@@ -331,7 +322,7 @@ impl Polls {
         head.proven = true;
         // Other heads would see an iteration without the skipped cycles.
         for (index, other) in self.heads.iter_mut().enumerate() {
-            if index != self.recent && other.stage != Stage::Counting {
+            if index != self.recent && other.armed {
                 other.back_off();
             }
         }

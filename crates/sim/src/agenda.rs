@@ -89,7 +89,7 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    pub(crate) fn new(rate: Rate) -> Self {
+    pub(crate) const fn new(rate: Rate) -> Self {
         Self { rate, free: 0 }
     }
     /// Serves `bytes` bytes that come at cycle `at`, and returns the cycle at which the last has passed.

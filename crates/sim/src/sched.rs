@@ -5,7 +5,7 @@
 //! do the window stretches until another could matter. When none has, time jumps. All of this only chooses in which portions the same
 //! events are worked off: results and cycles do not depend on it.
 
-use crate::noc::{Departure, Network, NocStats, Outbox};
+use crate::noc::{Network, NocStats, Outbox};
 use crate::{Cycle, Fault, NEVER, Node, timing};
 
 /// What a step did.
@@ -25,7 +25,6 @@ pub(crate) struct Scheduler {
     pub(crate) now: Cycle,
     network: Network,
     out: Outbox,
-    taken: Vec<Departure>,
     /// The departure that was routed last: the network sees them in the order of time, whatever the windows.
     routed: Cycle,
     /// The earliest fault so far. It counts when all others have come to its cycle.
@@ -89,7 +88,6 @@ impl Scheduler {
             now: 0,
             network,
             out: Outbox::default(),
-            taken: Vec::new(),
             routed: 0,
             fault: None,
             agenda: Agenda {
@@ -181,18 +179,14 @@ impl Scheduler {
             }
             self.agenda.forget_sleepers();
         }
-        self.out.take_before(end, &mut self.taken);
-        if let (Some(first), Some(last)) = (self.taken.first(), self.taken.last()) {
-            debug_assert!(
-                self.routed <= first.at,
-                "a packet of cycle {} leaves after one of {}",
-                first.at,
-                self.routed
-            );
-            self.routed = last.at;
+        self.out.noticed();
+        let stopped = self.fault.as_ref().map(|f| f.node);
+        while let Some(departure) = self.out.pop_before(end) {
+            let at = departure.at;
+            debug_assert!(self.routed <= at, "a packet of cycle {at} leaves after one of {}", self.routed);
+            self.routed = at;
             let agenda = &mut self.agenda;
-            let stopped = self.fault.as_ref().map(|f| f.node);
-            self.network.route(&mut self.taken, |at, node, packet| {
+            self.network.carry(departure, |at, node, packet| {
                 let node = usize::from(node);
                 nodes[node].deliver(at, packet);
                 if stopped != Some(node) {

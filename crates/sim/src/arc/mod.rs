@@ -1,8 +1,8 @@
 //! The ARC tile as drivers use it: boot status, telemetry, message queues.
 //!
 //! The ARC's firmware does not run here; what it shows to a driver and how it answers messages does, after its public source
-//! (tenstorrent/tt-zephyr-platforms, `lib/tenstorrent/bh_arc`) and the drivers on the other side (tt-umd, tt-kmd). Telemetry ([`telemetry`]) and message
-//! queues ([`messages`]) lie in the ARC's shared memory (CSM), which is storage for everybody; scratch RAM words 11..13 point to them. Of the
+//! (tenstorrent/tt-zephyr-platforms, `lib/tenstorrent/bh_arc`) and the drivers on the other side (tt-umd, tt-kmd). Telemetry (`telemetry.rs`) and message
+//! queues (`messages.rs`) lie in the ARC's shared memory (CSM), which is storage for everybody; scratch RAM words 11..13 point to them. Of the
 //! peripherals there are the reset unit's scratch words, reference clock counter and interrupt trigger, the doorbell of the message queues and
 //! the identification of the tile's NIUs. The rest of the address space (PLLs, I2C, eFuses, SPI) is a fault, with the address.
 

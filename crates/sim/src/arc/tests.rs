@@ -18,10 +18,9 @@ fn arc(board: Board) -> ArcTile {
 
 fn send(arc: &mut ArcTile, body: Body) -> Result<Option<Body>, Fault> {
     arc.deliver(100, Packet { noc: 0, from: HOST, to: Dest::Unicast(ARC), body });
-    let (mut out, mut taken) = (Outbox::default(), Vec::new());
+    let mut out = Outbox::default();
     arc.run(crate::NEVER, &mut out)?;
-    out.take_before(crate::NEVER, &mut taken);
-    Ok(taken.pop().map(|d| d.packet.body))
+    Ok(out.take_all().pop().map(|d| d.packet.body))
 }
 
 fn word(arc: &mut ArcTile, addr: u64) -> Result<u32, Fault> {

@@ -10,7 +10,6 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use store::{OutOfRange, SparseMemory};
@@ -33,14 +32,21 @@ pub struct DramBank {
     events: Agenda<Event>,
     /// What the memory itself can move.
     channel: Pipe,
-    /// What each port takes, by (NoC, place).
-    ports: BTreeMap<(u8, Place), Pipe>,
+    /// The ports that have been used.
+    ports: Vec<Port>,
     bytes_read: u64,
     bytes_written: u64,
     /// What the NIUs of the ports say of themselves; without it, the place of their registers is memory as the rest.
     grid: Option<Arc<Grid>>,
-    /// The NIUs of the ports that have been used, by place.
-    nius: BTreeMap<Place, [Niu; 2]>,
+}
+
+/// A port, on both NoCs.
+#[derive(Debug)]
+struct Port {
+    place: Place,
+    /// What it takes.
+    pipes: [Pipe; 2],
+    nius: Option<Box<[Niu; 2]>>,
 }
 
 #[derive(Debug)]
@@ -86,11 +92,10 @@ impl DramBank {
             content: Content { bank, memory: SparseMemory::new(DRAM_BANK_BYTES) },
             events: Agenda::new(),
             channel: Pipe::new(timing::DRAM_BANK),
-            ports: BTreeMap::new(),
+            ports: Vec::new(),
             bytes_read: 0,
             bytes_written: 0,
             grid: None,
-            nius: BTreeMap::new(),
         }
     }
 
@@ -140,10 +145,11 @@ impl DramBank {
             return Err(self.content.fault(FaultClass::UnsupportedFunctionality, what, 0));
         };
         let register = self.niu_register(packet);
-        if let Some(nius) = self.nius_at(here) {
+        let (port, noc) = (self.port_at(here), usize::from(packet.noc & 1));
+        if let Some(nius) = &mut self.ports[port].nius {
             match register {
                 Some(register) => return serve_register(nius, register, at, packet.clone(), out),
-                None => nius[usize::from(packet.noc & 1)].count_served(&packet.body),
+                None => nius[noc].count_served(&packet.body),
             }
         }
         match &packet.body {
@@ -153,12 +159,15 @@ impl DramBank {
                     return Err(self.content.fault(FaultClass::UndefinedBehavior, &what, addr));
                 }
                 let answer = noc::serve(at, here, packet, &mut self.content)?;
-                let port = self.ports.entry((packet.noc, here)).or_insert_with(|| Pipe::new(timing::DRAM_ENDPOINT));
-                let taken = port.start(at);
-                port.serve(at, 1);
+                let pipe = &mut self.ports[port].pipes[noc];
+                let taken = pipe.start(at);
+                pipe.serve(at, 1);
                 self.bytes_read += u64::from(len);
-                if let Some(answer) = answer {
-                    self.events.push(taken, Event::Fetch(answer));
+                match answer {
+                    // Nothing else comes before it.
+                    Some(answer) if taken == at && self.events.next() > at => self.fetch(at, answer, out),
+                    Some(answer) => self.events.push(taken, Event::Fetch(answer)),
+                    None => {}
                 }
             }
             Body::AtomicRequest { addr, .. } => {
@@ -178,11 +187,18 @@ impl DramBank {
         Ok(())
     }
 
-    /// The NIUs of the port at `here`.
-    fn nius_at(&mut self, here: Place) -> Option<&mut [Niu; 2]> {
-        let grid = self.grid.as_ref()?;
-        let niu = |noc| Niu::new(noc, here, grid.logical(noc, here), grid.endpoint_id(noc, here), grid.clone());
-        Some(self.nius.entry(here).or_insert_with(|| [niu(0), niu(1)]))
+    /// The number of the port at `here`.
+    fn port_at(&mut self, here: Place) -> usize {
+        let known = self.ports.iter().position(|port| port.place == here);
+        known.unwrap_or_else(|| {
+            let niu = |grid: &Arc<Grid>, noc| {
+                Niu::new(noc, here, grid.logical(noc, here), grid.endpoint_id(noc, here), grid.clone())
+            };
+            let nius = self.grid.as_ref().map(|grid| Box::new([niu(grid, 0), niu(grid, 1)]));
+            let pipes = [const { Pipe::new(timing::DRAM_ENDPOINT) }; 2];
+            self.ports.push(Port { place: here, pipes, nius });
+            self.ports.len() - 1
+        })
     }
 
     /// The register of the port's NIUs that a packet is for.

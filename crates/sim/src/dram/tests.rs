@@ -27,11 +27,10 @@ fn write(addr: u64, data: &[u8], mask: Option<u64>, reply: Option<Reply>) -> Bod
 }
 
 fn run(bank: &mut DramBank) -> Result<Vec<(Cycle, Packet)>, Fault> {
-    let (mut out, mut taken, mut all) = (Outbox::default(), Vec::new(), Vec::new());
+    let (mut out, mut all) = (Outbox::default(), Vec::new());
     while bank.next() < crate::NEVER {
         bank.run(crate::NEVER, &mut out)?;
-        out.take_before(crate::NEVER, &mut taken);
-        all.extend(taken.drain(..).map(|d| (d.at, d.packet)));
+        all.extend(out.take_all().into_iter().map(|d| (d.at, d.packet)));
     }
     Ok(all)
 }

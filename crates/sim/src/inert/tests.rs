@@ -18,10 +18,9 @@ fn tiles(board: Board) -> InertTiles {
 fn send(tiles: &mut InertTiles, noc: u8, to: (u8, u8), body: Body) -> Result<Option<Body>, Fault> {
     let to = Dest::Unicast(Place { node: NODE, x: to.0, y: to.1 });
     tiles.deliver(100, Packet { noc, from: CORE, to, body });
-    let (mut out, mut taken) = (Outbox::default(), Vec::new());
+    let mut out = Outbox::default();
     tiles.run(crate::NEVER, &mut out)?;
-    out.take_before(crate::NEVER, &mut taken);
-    Ok(taken.pop().map(|d| d.packet.body))
+    Ok(out.take_all().pop().map(|d| d.packet.body))
 }
 
 fn read(tiles: &mut InertTiles, noc: u8, to: (u8, u8), addr: u64, len: u32) -> Result<Vec<u8>, Fault> {

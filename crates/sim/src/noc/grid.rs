@@ -167,10 +167,12 @@ impl GridBuilder {
             let of = |i: usize| physical(&self.tables, noc, NocXy::new((i % AXIS) as u8, (i / AXIS) as u8));
             (0..AXIS * AXIS).map(|i| of(i).and_then(|(x, y)| self.tiles[router_index(x, y)?])).collect()
         });
+        let kinds = self.tiles.map(|tile| tile.and_then(|place| Site::at(place.x, place.y)).map(TileKind::from));
         Ok(Grid {
             harvesting: self.harvesting,
             tables: self.tables,
             tiles: self.tiles,
+            kinds,
             lookup,
             rects: RwLock::new(HashMap::new()),
         })
@@ -185,6 +187,8 @@ pub struct Grid {
     tables: Option<[Translation; 2]>,
     /// By NoC 0 coordinates.
     tiles: [Option<Place>; ROUTERS],
+    /// What stands there.
+    kinds: [Option<TileKind>; ROUTERS],
     /// What software's coordinates mean on NoC 0 and NoC 1: `tables` and `tiles` worked out.
     lookup: [Box<[Option<Place>]>; 2],
     /// Rectangles seen so far. Only a cache: what it answers does not depend on what is in it.
@@ -246,8 +250,7 @@ impl Grid {
 
     /// What sits at `place`.
     pub fn kind(&self, place: Place) -> Option<TileKind> {
-        self.tiles[router_index(place.x, place.y)?]?;
-        Site::at(place.x, place.y).map(TileKind::from)
+        self.kinds[router_index(place.x, place.y)?]
     }
 
     /// What software calls the tile at `place` on NoC `noc` (`NOC_ID_LOGICAL`).

@@ -7,7 +7,7 @@
 //! two packets on a link, here the second waits for the first, which takes both the same time to be through; and a packet that waits does
 //! not hold up the links behind it. A path reservation (`NOC_CMD_PATH_RESERVE`) takes no time.
 
-use super::grid::{ROUTERS, router_index};
+use super::grid::ROUTERS;
 use super::packet::NodeId;
 use super::{Departure, Dest, NocStats, Packet, Place};
 use crate::{Cycle, timing};
@@ -80,26 +80,24 @@ impl Network {
         self.stats
     }
 
-    /// Carries `departures`, which must come in the order of (cycle, sender, order of leaving), and empties the list. `deliver` gets the
-    /// cycle at which the last flit is there, the receiving node and the packet, addressed to the receiving NIU alone. A cycle is at
-    /// least [`timing::LOOKAHEAD`] after the departure.
-    pub fn route(&mut self, departures: &mut Vec<Departure>, mut deliver: impl FnMut(Cycle, NodeId, Packet)) {
-        for Departure { at, packet } in departures.drain(..) {
-            self.stats.count(&packet);
-            match &packet.to {
-                Dest::Unicast(to) | Dest::Copy(to) => {
-                    let to = *to;
-                    let arrival = self.unicast(at, &packet, to);
-                    deliver(arrival, to.node, packet);
-                }
-                Dest::Multicast(tiles) => {
-                    let tiles = tiles.clone();
-                    self.multicast(at, &packet, &tiles, true, &mut deliver);
-                }
-                Dest::MulticastY(tiles) => {
-                    let tiles = tiles.clone();
-                    self.multicast(at, &packet, &tiles, false, &mut deliver);
-                }
+    /// Carries a packet. Packets come in the order of (cycle, sender, order of leaving). `deliver` gets the cycle at which the last flit is
+    /// there, the receiving node and the packet, addressed to the receiving NIU alone. A cycle is at least [`timing::LOOKAHEAD`] after the
+    /// departure.
+    pub fn carry(&mut self, departure: Departure, mut deliver: impl FnMut(Cycle, NodeId, Packet)) {
+        let Departure { at, packet } = departure;
+        self.stats.count(&packet);
+        match &packet.to {
+            &(Dest::Unicast(to) | Dest::Copy(to)) => {
+                let arrival = self.unicast(at, &packet, to);
+                deliver(arrival, to.node, packet);
+            }
+            Dest::Multicast(tiles) => {
+                let tiles = tiles.clone();
+                self.multicast(at, &packet, &tiles, true, &mut deliver);
+            }
+            Dest::MulticastY(tiles) => {
+                let tiles = tiles.clone();
+                self.multicast(at, &packet, &tiles, false, &mut deliver);
             }
         }
     }
@@ -222,7 +220,8 @@ fn inside(place: Place) -> (u8, u8) {
     (place.x.min(WIDTH - 1), place.y.min(HEIGHT - 1))
 }
 
+/// The router's number; coordinates lie on the torus.
 #[inline]
 fn index(x: u8, y: u8) -> usize {
-    router_index(x, y).unwrap_or(0)
+    usize::from(y) * usize::from(WIDTH) + usize::from(x)
 }

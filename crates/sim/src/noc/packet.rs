@@ -192,12 +192,17 @@ impl Outbox {
     pub fn earliest(&self) -> Option<Cycle> {
         self.departures.front().map(|d| d.at)
     }
-    /// Moves the departures before `end` to `taken` (which it clears), in the order in which the network handles them.
-    pub fn take_before(&mut self, end: Cycle, taken: &mut Vec<Departure>) {
-        taken.clear();
+    /// Takes out the first departure, if it is before `end`: they come in the order in which the network handles them.
+    pub fn pop_before(&mut self, end: Cycle) -> Option<Departure> {
+        self.departures.pop_front_if(|d| d.at < end)
+    }
+    /// The host has had its chance.
+    pub fn noticed(&mut self) {
         self.limit = None;
-        while let Some(departure) = self.departures.pop_front_if(|d| d.at < end) {
-            taken.push(departure);
-        }
+    }
+    /// Takes out everything.
+    #[cfg(test)]
+    pub(crate) fn take_all(&mut self) -> Vec<Departure> {
+        std::iter::from_fn(|| self.pop_before(Cycle::MAX)).collect()
     }
 }

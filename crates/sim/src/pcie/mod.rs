@@ -1,7 +1,7 @@
 //! The PCIe tile: the host's way to the chip and the chip's way to host memory.
 //!
 //! Three things meet here. The **host's accesses** to a BAR become NoC packets through the TLB ([`windows`]). **Device accesses** to NoC
-//! addresses with bit 60 set reach [`HostMemory`] through the address translation ([`iatu`]). And the **answers** to host reads come back. The page for Blackhole is
+//! addresses with bit 60 set reach [`HostMemory`] through the address translation (`iatu.rs`). And the **answers** to host reads come back. The page for Blackhole is
 //! missing; WormholeB0/PCIExpressTile holds for everything but sizes and addresses (see [`tilework_abi::tlb`]).
 //!
 //! TLB registers take effect in the order of the host's accesses: they change at the call, and an access is resolved at its call. What

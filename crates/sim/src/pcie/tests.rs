@@ -38,11 +38,10 @@ fn aim(pcie: &mut Pcie, index: u64, address: u64, ordering: u32) {
 }
 
 fn run(pcie: &mut Pcie) -> Result<Vec<(Cycle, Packet)>, Fault> {
-    let (mut out, mut taken, mut all) = (Outbox::default(), Vec::new(), Vec::new());
+    let (mut out, mut all) = (Outbox::default(), Vec::new());
     while pcie.next() < NEVER {
         pcie.run(NEVER, &mut out)?;
-        out.take_before(NEVER, &mut taken);
-        all.extend(taken.drain(..).map(|d| (d.at, d.packet)));
+        all.extend(out.take_all().into_iter().map(|d| (d.at, d.packet)));
     }
     Ok(all)
 }

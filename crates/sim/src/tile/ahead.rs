@@ -193,6 +193,7 @@ impl Tile {
                 self.shared.unwatch(Processor::ALL[saved.index]);
             }
             slot.activity = Activity::Running;
+            self.running |= 1 << saved.index;
             if let Some(port) = &mut self.shared.ports[saved.index] {
                 port.l0 = saved.l0.clone();
                 port.stores = saved.stores.clone();

@@ -46,6 +46,11 @@ impl TileBus<'_> {
         if self.stops_here() {
             return Err(Refuse::Sync);
         }
+        if width == Width::Word
+            && let Some(value) = self.shared.niu_word(addr)
+        {
+            return Ok(Load { value, latency: timing::LOAD_TILE_REG, access: Access::Watched });
+        }
         if let Some((owner, offset)) = slow_local(addr)
             && owner == self.core
             && let Some(value) = self.port.peek(offset, width)
@@ -77,9 +82,12 @@ impl TileBus<'_> {
             return Ok(Store { hold: 0, effect: Effect::Visible });
         }
         self.shared.reg_store(Some(self.core), at, addr, width, value)?;
-        // A register write is visible to others at once, so what was started or reset takes effect before the core goes on.
-        if !self.shared.started.is_empty() || self.shared.reset_changed.is_some() {
+        // A register write is visible to others at once: a reset takes effect before the core goes on, a request when it leaves.
+        if self.shared.reset_changed.is_some() {
             self.horizon = 0;
+        }
+        if let Some((_, start)) = self.shared.started.last() {
+            self.horizon = self.horizon.min(start.at);
         }
         self.heed_coprocessor();
         Ok(Store { hold: 0, effect: Effect::Visible })

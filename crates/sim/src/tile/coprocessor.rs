@@ -77,7 +77,8 @@ impl Tile {
 
 impl Shared {
     /// An access has set something off that the tile has to see to.
-    fn has_consequences(&self) -> bool {
+    #[inline]
+    pub(super) fn has_consequences(&self) -> bool {
         !self.started.is_empty() || self.reset_changed.is_some() || self.pc_buf_override.is_some()
     }
 

@@ -170,7 +170,7 @@ impl Tile {
         }
         if value & command::PAUSE != 0 {
             match self.slots[i].activity {
-                Activity::Running => self.slots[i].activity = Activity::Paused,
+                Activity::Running => self.set_activity(i, Activity::Paused),
                 Activity::Blocked { .. } => self.shared.debug.port.pause_wanted[core] = true,
                 // Sleepers have been woken; the others are not executing.
                 Activity::Parked | Activity::Paused | Activity::Held => {}
@@ -185,7 +185,7 @@ impl Tile {
         }
         if value & command::RESUME != 0 && self.is_paused(processor) {
             self.slots[i].core.wake(at);
-            self.slots[i].activity = Activity::Running;
+            self.set_activity(i, Activity::Running);
         }
         Ok(())
     }

@@ -109,6 +109,8 @@ pub struct TileStats {
 pub struct Tile {
     xy: NocXy,
     slots: [Slot; 5],
+    /// The cores whose activity is [`Activity::Running`].
+    running: CoreSet,
     shared: Shared,
     queue: Agenda<Event>,
     /// The cycle of the last event that was applied.
@@ -128,6 +130,7 @@ impl Tile {
         Self {
             xy,
             slots: kinds.map(|kind| Slot { core: Core::new(kind), activity: Activity::Held }),
+            running: 0,
             shared: Shared::new([niu(0), niu(1)]),
             queue: Agenda::new(),
             last_event: 0,
@@ -199,8 +202,13 @@ impl Tile {
 
     /// The running core with the smallest (cycle, index).
     fn first_core(&self) -> Option<(Cycle, usize)> {
-        let running = self.slots.iter().enumerate().filter(|(_, s)| s.activity == Activity::Running);
-        running.map(|(i, s)| (s.core.now, i)).min()
+        members(self.running).map(|i| (self.slots[i].core.now, i)).min()
+    }
+
+    fn set_activity(&mut self, i: usize, activity: Activity) {
+        self.slots[i].activity = activity;
+        let running = CoreSet::from(activity == Activity::Running);
+        self.running = self.running & !(1 << i) | running << i;
     }
 
     /// The last cycle at which a core or an event did something.
@@ -212,22 +220,27 @@ impl Tile {
     /// The cycle from which core `me` must let another core go first.
     fn horizon(&self, me: usize) -> Cycle {
         let mut horizon = NEVER;
-        for (i, slot) in self.slots.iter().enumerate() {
-            if i != me && slot.activity == Activity::Running {
-                // In the same cycle the lower index goes first.
-                horizon = horizon.min(slot.core.now + Cycle::from(i > me));
-            }
+        for i in members(self.running & !(1 << me)) {
+            // In the same cycle the lower index goes first.
+            horizon = horizon.min(self.slots[i].core.now + Cycle::from(i > me));
         }
         // The coprocessor comes behind all cores.
         horizon.min(self.shared.tensix.next().saturating_add(1))
     }
 
+    #[inline]
     fn wake(&mut self, set: CoreSet, at: Cycle) {
-        for (i, core) in Processor::ALL.into_iter().enumerate() {
-            if set >> i & 1 != 0 && self.slots[i].activity == Activity::Parked {
+        if set != 0 {
+            self.wake_members(set, at);
+        }
+    }
+
+    fn wake_members(&mut self, set: CoreSet, at: Cycle) {
+        for i in members(set & !(1 << COPROCESSOR)) {
+            if self.slots[i].activity == Activity::Parked {
                 self.slots[i].core.wake(at);
-                self.slots[i].activity = Activity::Running;
-                self.shared.unwatch(core);
+                self.set_activity(i, Activity::Running);
+                self.shared.unwatch(Processor::ALL[i]);
             }
         }
         if set >> COPROCESSOR & 1 != 0 {
@@ -237,11 +250,11 @@ impl Tile {
     }
 
     fn wake_blocked(&mut self, at: Cycle) {
-        for (slot, core) in self.slots.iter_mut().zip(Processor::ALL) {
-            if matches!(slot.activity, Activity::Blocked { .. }) {
-                slot.core.wake(at);
+        for (i, core) in Processor::ALL.into_iter().enumerate() {
+            if matches!(self.slots[i].activity, Activity::Blocked { .. }) {
+                self.slots[i].core.wake(at);
                 let paused = self.shared.debug.port.take_pause(core);
-                slot.activity = if paused { Activity::Paused } else { Activity::Running };
+                self.set_activity(i, if paused { Activity::Paused } else { Activity::Running });
             }
         }
     }
@@ -268,7 +281,7 @@ impl Tile {
             }
             Exit::Parked => self.park(i),
             Exit::Blocked { addr } => {
-                self.slots[i].activity = Activity::Blocked { addr };
+                self.set_activity(i, Activity::Blocked { addr });
             }
             // In what is private to it a core runs ahead of the others, which may fault before it does: it comes to its fault again.
             Exit::Fault(_) if now >= horizon => {}
@@ -282,26 +295,34 @@ impl Tile {
         let processor = Processor::ALL[i];
         let now = self.slots[i].core.now;
         let Some(poll) = self.slots[i].core.parked() else { return };
-        let mut watched = poll.watched.clone();
         let last_iteration = poll.start - poll.period;
-        if let Some(port) = &self.shared.ports[i] {
-            // A line that the cache has held since before the last iteration is not read from L1 by the next one either: nobody's store
-            // can be seen through it (a loop without a fence).
-            watched.retain(|w| {
-                w.addr >= map::L1_SIZE || port.l0.held_since(w.addr).is_none_or(|since| since >= last_iteration)
-            });
-        }
-        let unchanged = watched.iter().all(|w| self.shared.peek(processor, now, w.addr, w.width) == Some(w.value));
-        if unchanged {
-            self.shared.watch(processor, watched.iter().map(|w| w.addr));
-            self.slots[i].activity = Activity::Parked;
+        let l0 = self.shared.ports[i].as_ref().map(|port| &port.l0);
+        // A line that the cache has held since before the last iteration is not read from L1 by the next one either: nobody's store can be
+        // seen through it (a loop without a fence).
+        let is_stale = |watch: &&Watch| {
+            let since = l0.filter(|_| watch.addr < map::L1_SIZE).and_then(|l0| l0.held_since(watch.addr));
+            since.is_some_and(|since| since < last_iteration)
+        };
+        let stale = poll.watched.iter().enumerate().filter(|(_, watch)| is_stale(watch));
+        let stale = stale.fold(0_u32, |set, (n, _)| set | 1 << n);
+        let seen = || poll.watched.iter().enumerate().filter(|(n, _)| stale >> n & 1 == 0).map(|(_, watch)| watch);
+        if seen().all(|w| self.shared.peek(processor, now, w.addr, w.width) == Some(w.value)) {
+            self.shared.watch(processor, seen().map(|watch| watch.addr));
+            self.set_activity(i, Activity::Parked);
         } else {
             self.slots[i].core.wake(now);
         }
     }
 
     /// Takes care of what accesses to registers have set off, each at its own cycle: in what is private to it, a core may have gone on since.
+    #[inline]
     fn after_access(&mut self) {
+        if self.shared.has_consequences() || self.shared.tensix.has_changed() {
+            self.see_to_accesses();
+        }
+    }
+
+    fn see_to_accesses(&mut self) {
         for (noc, start) in self.shared.started.drain(..) {
             self.queue.push(start.at, Event::Depart(noc, Box::new(start)));
         }
@@ -324,7 +345,7 @@ impl Tile {
                 if !self.shared.debug.keeps_debug_registers(core) {
                     self.shared.debug.port.reset(core);
                 }
-                self.slots[i].activity = Activity::Held;
+                self.set_activity(i, Activity::Held);
             } else if !held && was_held {
                 let keep = self.shared.debug.keeps_local(core);
                 if let Some(port) = &mut self.shared.ports[i] {
@@ -334,7 +355,7 @@ impl Tile {
                 self.shared.tensix.release_core(core, at);
                 let pc = self.shared.debug.reset_pc(core);
                 self.slots[i].core.reset(pc, at + timing::RESET_RELEASE);
-                self.slots[i].activity = Activity::Running;
+                self.set_activity(i, Activity::Running);
             }
         }
     }
@@ -403,6 +424,17 @@ impl Tile {
         self.after_access();
         result.map_err(|fault| fault.at_tile(self.xy).at_cycle(at))
     }
+}
+
+/// The cores of a set, in their order.
+fn members(mut set: CoreSet) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let first = set.trailing_zeros() as usize;
+        (set != 0).then(|| {
+            set &= set - 1;
+            first
+        })
+    })
 }
 
 /// True for a packet that asks where the cores are.

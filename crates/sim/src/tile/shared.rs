@@ -323,6 +323,16 @@ impl Shared {
         }
     }
 
+    /// A word of an NIU that reading does not change; `None` for everything else.
+    #[inline]
+    pub(super) fn niu_word(&self, addr: u32) -> Option<u32> {
+        if !(noc_regs::NIU0_BASE..stream::BASE).contains(&addr) {
+            return None;
+        }
+        let niu = &self.nius[((addr - noc_regs::NIU0_BASE) / noc_regs::NIU_SPAN) as usize];
+        niu.as_ref()?.read_word(addr % noc_regs::NIU_SPAN)
+    }
+
     /// Writes a field of an NIU's initiator if it is one that nobody sleeps on and that sets nothing off; false when it is anything else.
     #[inline]
     pub(super) fn niu_field(&mut self, addr: u32, value: u32) -> bool {
@@ -391,6 +401,11 @@ impl Shared {
     pub(super) fn peek(&mut self, core: Processor, at: Cycle, addr: u32, width: Width) -> Option<u32> {
         if addr < map::L1_SIZE {
             return Some(self.l1_load(addr, width));
+        }
+        if width == Width::Word
+            && let Some(value) = self.niu_word(addr)
+        {
+            return Some(value);
         }
         if class_of(addr) & (class::TENSIX | class::SEMAPHORE) != 0 {
             return self.tensix.peek(core, addr).map(|value| value & mask(width));

@@ -246,10 +246,10 @@ pub(super) fn read_word(addr: u32, to: i32) -> Packet {
 }
 
 /// The word that the only read in `out` answers.
-pub(super) fn answer(out: Outbox) -> u32 {
-    let (mut out, mut taken) = (out, Vec::new());
-    out.take_before(NEVER, &mut taken);
-    let Some(Body::ReadResponse { data, .. }) = taken.pop().map(|d| d.packet.body) else { panic!("no answer") };
+pub(super) fn answer(mut out: Outbox) -> u32 {
+    let Some(Body::ReadResponse { data, .. }) = out.take_all().pop().map(|d| d.packet.body) else {
+        panic!("no answer")
+    };
     u32::from_le_bytes(data[..].try_into().expect("4 bytes"))
 }
 

@@ -112,6 +112,18 @@ impl Niu {
         self.read_reg(off).map_err(|fault| self.named(fault, at))
     }
 
+    /// Reads what cores poll most: a counter, or `NOC_CMD_CTRL` of an initiator that is free. `None` when it is anything else;
+    /// [`Niu::read`] knows what then.
+    #[inline]
+    pub fn read_word(&self, off: u32) -> Option<u32> {
+        if in_counters(off) {
+            return Some(self.counter(((off - noc::COUNTERS) / 4) as usize));
+        }
+        let (buf, field) = ((off / noc::CMD_BUF_STRIDE) as usize, off % noc::CMD_BUF_STRIDE);
+        let free = |initiator: &Initiator| field == init::CMD_CTRL && !initiator.busy;
+        self.initiators.get(buf).filter(|initiator| free(initiator)).map(|_| 0)
+    }
+
     fn read_reg(&mut self, off: u32) -> Result<(u32, Access), Fault> {
         if let Some((buf, field)) = split(off) {
             let initiator = &self.initiators[buf];

@@ -377,19 +377,22 @@ impl Niu {
 impl Request {
     /// What is left of a long request after its first `piece` bytes.
     fn rest(&self, piece: u64) -> Option<Self> {
+        if self.action.len() <= piece {
+            return None;
+        }
         let mut rest = self.clone();
         match &mut rest.action {
-            Action::Read { addr, len, reply, .. } if *len > piece => {
+            Action::Read { addr, len, reply, .. } => {
                 *len -= piece;
                 *addr += piece;
                 reply.addr += piece;
             }
-            Action::Write { source, addr, len, .. } if *len > piece => {
+            Action::Write { source, addr, len, .. } => {
                 *len -= piece;
                 *addr += piece;
                 *source += piece;
             }
-            _ => return None,
+            Action::Inline { .. } | Action::Atomic { .. } => return None,
         }
         Some(rest)
     }

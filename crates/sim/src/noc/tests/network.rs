@@ -11,13 +11,13 @@ use tilework_abi::board::Board;
 use tilework_abi::noc::{NocRect, NocXy};
 
 fn run(network: &mut Network, packets: Vec<(Cycle, Packet)>) -> Vec<(Cycle, Packet)> {
-    let mut departures: Vec<_> = packets.into_iter().map(|(at, packet)| Departure { at, packet }).collect();
     let mut arrivals = Vec::new();
-    network.route(&mut departures, |at, node, packet| {
-        assert!(matches!(packet.to, Dest::Unicast(place) | Dest::Copy(place) if place.node == node));
-        arrivals.push((at, packet));
-    });
-    assert!(departures.is_empty());
+    for (at, packet) in packets {
+        network.carry(Departure { at, packet }, |at, node, packet| {
+            assert!(matches!(packet.to, Dest::Unicast(place) | Dest::Copy(place) if place.node == node));
+            arrivals.push((at, packet));
+        });
+    }
     arrivals
 }
 

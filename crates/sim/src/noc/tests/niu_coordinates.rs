@@ -26,10 +26,9 @@ fn goes_to(niu: &mut Niu, word: u32, flags: u32) -> Option<Vec<(u8, u8)>> {
         niu.write(field, value, 0).expect("a field");
     }
     let start = niu.write(init::CMD_CTRL, 1, 0).ok()?.expect("a start");
-    let (mut out, mut taken) = (Outbox::default(), Vec::new());
+    let mut out = Outbox::default();
     niu.depart(start, &mut Ram::new(), &mut out).expect("a departure");
-    out.take_before(u64::MAX, &mut taken);
-    Some(match taken.pop().expect("a packet").packet.to {
+    Some(match out.take_all().pop().expect("a packet").packet.to {
         Dest::Unicast(place) | Dest::Copy(place) => vec![(place.x, place.y)],
         Dest::Multicast(tiles) | Dest::MulticastY(tiles) => tiles.iter().map(|p| (p.x, p.y)).collect(),
     })

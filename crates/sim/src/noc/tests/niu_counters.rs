@@ -58,11 +58,10 @@ impl Bench {
     }
     /// Carries what has left, and the answers to it, until nothing is under way. Returns the cycles of arrival.
     pub(super) fn settle(&mut self) -> Vec<Cycle> {
-        let (mut taken, mut times) = (Vec::new(), Vec::new());
-        while let Some(first) = self.out.earliest() {
-            self.out.take_before(first + timing::LOOKAHEAD, &mut taken);
+        let mut times = Vec::new();
+        while let Some(departure) = self.out.pop_before(Cycle::MAX) {
             let (nius, out) = (&mut self.nius, &mut self.out);
-            self.network.route(&mut taken, |at, node, packet| {
+            self.network.carry(departure, |at, node, packet| {
                 times.push(at);
                 let (niu, ram) = nius.get_mut(&node).expect("a tile of the bench");
                 niu.receive(at, packet, ram, out).expect("a reception");

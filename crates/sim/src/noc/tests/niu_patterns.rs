@@ -21,10 +21,9 @@ fn receivers(niu: &mut Niu, rect: u32, exclude: u32, flags: u32) -> Vec<(u8, u8)
         niu.write(field, value, 0).expect("a field");
     }
     let start = niu.write(init::CMD_CTRL, 1, 0).expect("a request").expect("a start");
-    let (mut out, mut taken) = (Outbox::default(), Vec::new());
+    let mut out = Outbox::default();
     niu.depart(start, &mut Ram::new(), &mut out).expect("a departure");
-    out.take_before(u64::MAX, &mut taken);
-    let Some(Dest::Multicast(tiles)) = taken.pop().map(|d| d.packet.to) else { panic!("not a multicast") };
+    let Some(Dest::Multicast(tiles)) = out.take_all().pop().map(|d| d.packet.to) else { panic!("not a multicast") };
     tiles.iter().map(|place| (place.x, place.y)).collect()
 }
 
