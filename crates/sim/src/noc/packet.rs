@@ -110,6 +110,10 @@ impl Body {
     pub fn flits(&self) -> u64 {
         1 + self.data_flits()
     }
+    /// True for what another NIU asks of the receiver, false for an answer.
+    pub fn is_request(&self) -> bool {
+        matches!(self, Body::ReadRequest { .. } | Body::WriteRequest { .. } | Body::AtomicRequest { .. })
+    }
     /// Bytes of data in the packet.
     pub fn payload_bytes(&self) -> u64 {
         match self {

@@ -379,7 +379,8 @@ impl Tile {
         match event {
             Event::Depart(noc, _) => self.shared.sleepers_on_class(class::NIU << noc),
             Event::Packet(packet) => {
-                let mut set = self.shared.sleepers_on_class(class::NIU << packet.noc);
+                let moved = if packet.body.is_request() { class::NIU_SERVED } else { class::NIU };
+                let mut set = self.shared.sleepers_on_class(moved << packet.noc);
                 if shows_cores(packet) || commands_cores(packet) {
                     set |= self.parked();
                 }

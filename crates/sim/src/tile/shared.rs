@@ -23,18 +23,22 @@ const WATCHED: u8 = 2;
 
 /// Kinds of registers, as a set: what a parked core sleeps on besides L1, and what a write touches.
 pub(super) mod class {
+    /// A set of classes.
+    pub type Set = u16;
     /// Overlay streams.
-    pub const STREAM: u8 = 1;
-    /// NIU 0 and, one bit up, NIU 1.
-    pub const NIU: u8 = 2;
+    pub const STREAM: Set = 1;
+    /// NIU 0 and, one bit up, NIU 1, apart from [`NIU_SERVED`].
+    pub const NIU: Set = 2;
     /// Mailboxes, PC buffers, semaphores and whatever else belongs to the coprocessor.
-    pub const TENSIX: u8 = 8;
+    pub const TENSIX: Set = 8;
     /// Tile control and debug.
-    pub const DEBUG: u8 = 16;
+    pub const DEBUG: Set = 16;
     /// Local RAMs, seen from outside.
-    pub const LOCAL: u8 = 32;
+    pub const LOCAL: Set = 32;
     /// Tensix semaphores, which change more often than the coprocessor's other registers.
-    pub const SEMAPHORE: u8 = 64;
+    pub const SEMAPHORE: Set = 64;
+    /// The counters of NIU 0 and, one bit up, NIU 1 that requests of others move: a core that waits for an answer sleeps through them.
+    pub const NIU_SERVED: Set = 128;
 }
 
 /// First address of the local RAMs' slow views.
@@ -75,9 +79,9 @@ pub(super) struct Shared {
     /// L1 lines (by number) that each sleeper sleeps on.
     watched_lines: [Vec<u32>; SLEEPERS],
     /// Register classes that each sleeper sleeps on.
-    watched_classes: [u8; SLEEPERS],
+    watched_classes: [class::Set; SLEEPERS],
     /// Union of the classes.
-    any_class: u8,
+    any_class: class::Set,
     /// Cores that must wake before the access that was just refused.
     pub(super) wake: CoreSet,
     /// NIU requests started since the tile last looked.
@@ -255,7 +259,7 @@ impl Shared {
     }
 
     /// The cores that sleep on registers of these classes.
-    pub(super) fn sleepers_on_class(&self, classes: u8) -> CoreSet {
+    pub(super) fn sleepers_on_class(&self, classes: class::Set) -> CoreSet {
         if self.any_class & classes == 0 {
             return 0;
         }
@@ -453,15 +457,23 @@ pub(super) fn mask(width: Width) -> u32 {
     }
 }
 
+/// The first of the counters that requests of others move (Counters.md), from the NIU's base.
+const SERVED: u32 = noc_regs::COUNTERS + 4 * noc_regs::counter::SLV_ATOMIC_RESP_SENT as u32;
+
 /// The register class of an address outside L1.
-fn class_of(addr: u32) -> u8 {
+fn class_of(addr: u32) -> class::Set {
     match addr {
         // A reset empties mailboxes and clears configuration.
         map::SOFT_RESET_0 => class::DEBUG | class::TENSIX,
         map::DEBUG_BASE..debug::END => class::DEBUG,
         LOCAL_SLOW_FIRST..noc_regs::NIU0_BASE => class::LOCAL,
-        noc_regs::NIU0_BASE..noc_regs::NIU1_BASE => class::NIU,
-        noc_regs::NIU1_BASE..stream::BASE => class::NIU << 1,
+        noc_regs::NIU0_BASE..stream::BASE => {
+            let noc = (addr - noc_regs::NIU0_BASE) / noc_regs::NIU_SPAN;
+            match addr % noc_regs::NIU_SPAN {
+                SERVED..noc_regs::COUNTERS_END => class::NIU_SERVED << noc,
+                _ => class::NIU << noc,
+            }
+        }
         stream::BASE..map::MOP_CFG_BASE => class::STREAM,
         // Nobody can sleep on what is write-only.
         map::INSTRN_BUF_BASE..map::PC_BUF_BASE => 0,
