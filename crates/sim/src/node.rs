@@ -42,6 +42,11 @@ pub trait Memory {
     /// # Errors
     /// As [`Memory::read`].
     fn write(&mut self, at: Cycle, addr: u64, data: &[u8]) -> Result<(), Fault>;
+    /// The `len` bytes at `addr`, when they lie together in memory that reading does not change: they are copied once less then.
+    fn span(&self, addr: u64, len: usize) -> Option<&[u8]> {
+        let _ = (addr, len);
+        None
+    }
     /// True when `addr` is memory on which atomics work (L1).
     fn is_l1(&self, addr: u64) -> bool;
 }

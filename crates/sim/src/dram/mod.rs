@@ -80,6 +80,9 @@ impl Memory for Content {
     fn write(&mut self, _at: Cycle, addr: u64, data: &[u8]) -> Result<(), Fault> {
         self.memory.write(addr, data).map_err(|e| self.outside(e))
     }
+    fn span(&self, addr: u64, len: usize) -> Option<&[u8]> {
+        self.memory.span(addr, len)
+    }
     fn is_l1(&self, _addr: u64) -> bool {
         false
     }

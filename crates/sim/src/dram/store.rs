@@ -73,6 +73,12 @@ impl SparseMemory {
         Ok(())
     }
 
+    /// The `len` bytes at `addr`, when they lie in one page that has been written.
+    pub fn span(&self, addr: u64, len: usize) -> Option<&[u8]> {
+        let (page, at) = split(addr);
+        self.pages.get(page)?.as_ref()?.get(at..at.checked_add(len)?)
+    }
+
     /// Writes `data` at `addr`. Zeros written to untouched pages allocate nothing.
     ///
     /// # Errors

@@ -44,6 +44,9 @@ pub fn write_ack(noc: u8, from: Place, reply: Reply) -> Packet {
 
 /// Reads `len` bytes straight into a packet's payload.
 pub(super) fn read_data(at: Cycle, addr: u64, len: u32, mem: &mut (impl Memory + ?Sized)) -> Result<Data, Fault> {
+    if let Some(bytes) = mem.span(addr, len as usize) {
+        return Ok(Data::from(bytes));
+    }
     let mut data: Data = core::iter::repeat_n(0, len as usize).collect();
     if let Some(bytes) = Arc::get_mut(&mut data) {
         mem.read(at, addr, bytes)?;

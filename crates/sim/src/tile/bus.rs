@@ -10,6 +10,9 @@ use std::sync::Arc;
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Access, Amo, Bus, CodePage, CsrFile, Cycle, Effect, Load, Refuse, Store, Width};
 
+// The largest local RAM.
+const _: () = assert!(map::LOCAL_SIZE_DM >= map::LOCAL_SIZE_TRISC);
+
 /// A core's bus during one run.
 pub(super) struct TileBus<'a> {
     pub(super) shared: &'a mut Shared,
@@ -117,6 +120,9 @@ impl TileBus<'_> {
     #[inline(always)]
     fn local_offset(&self, addr: u32, width: Width) -> Option<usize> {
         let offset = addr.wrapping_sub(map::LOCAL_BASE) as usize;
+        if offset >= map::LOCAL_SIZE_DM as usize {
+            return None; // without a look at the port
+        }
         (offset < self.port.local.len() && offset + width.bytes() as usize <= self.port.local.len()).then_some(offset)
     }
 

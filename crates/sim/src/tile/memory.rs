@@ -65,6 +65,11 @@ impl Memory for Shared {
         self.reg_store(None, at, reg, Width::Word, value).map_err(|r| refused(r, addr))
     }
 
+    fn span(&self, addr: u64, len: usize) -> Option<&[u8]> {
+        let start = l1_span(addr, len)? as usize;
+        self.l1.get(start..start + len)
+    }
+
     fn is_l1(&self, addr: u64) -> bool {
         addr < u64::from(L1_SIZE)
     }

@@ -129,6 +129,13 @@ impl Shared {
         self.flags[(addr / LINE) as usize]
     }
 
+    /// What hangs on any line of a span.
+    #[inline]
+    fn flags_of(&self, addr: u32, len: u32) -> u8 {
+        let lines = (addr / LINE) as usize..(addr + len).div_ceil(LINE) as usize;
+        self.flags[lines].iter().fold(0, |all, flags| all | flags)
+    }
+
     /// Writes L1 without asking who sleeps on it.
     #[inline(always)]
     pub(super) fn l1_store(&mut self, addr: u32, width: Width, value: u32) {
@@ -141,7 +148,9 @@ impl Shared {
     /// Writes a span of L1, which the caller has checked, without asking who sleeps on it.
     pub(super) fn l1_write(&mut self, addr: u32, data: &[u8]) {
         self.l1[addr as usize..addr as usize + data.len()].copy_from_slice(data);
-        self.drop_code(addr, data.len() as u32);
+        if self.flags_of(addr, data.len() as u32) & CODE != 0 {
+            self.drop_code(addr, data.len() as u32);
+        }
     }
 
     #[cold]
@@ -244,11 +253,10 @@ impl Shared {
 
     /// The cores that sleep on a span of L1.
     pub(super) fn sleepers_on_l1(&self, addr: u32, len: u32) -> CoreSet {
-        let lines = addr / LINE..(addr + len).div_ceil(LINE);
-        let flags = &self.flags[lines.start as usize..lines.end as usize];
-        if flags.iter().all(|f| f & WATCHED == 0) {
+        if self.flags_of(addr, len) & WATCHED == 0 {
             return 0;
         }
+        let lines = addr / LINE..(addr + len).div_ceil(LINE);
         let mut set = 0;
         for (i, watched) in self.watched_lines.iter().enumerate() {
             if watched.iter().any(|line| lines.contains(line)) {
