@@ -48,6 +48,7 @@ pub fn run(root: &Path, args: &TtnnArgs) -> Result<()> {
     let setup = args.setup.canonicalize().with_context(|| format!("{} is not there", args.setup.display()))?;
     ensure!(setup.join("env.sh").is_file(), "{} has no env.sh", setup.display());
     let script = args.script.clone().unwrap_or_else(|| root.join(SCRIPT));
+    let script = script.canonicalize().with_context(|| script.display().to_string())?;
     let folder = tempfile::tempdir()?;
     let mut libraries = vec![("ours", own_folder(root, args, &folder.path().join("own"))?)];
     if let Some(other) = &args.compare {
@@ -58,7 +59,7 @@ pub fn run(root: &Path, args: &TtnnArgs) -> Result<()> {
         for slow in [false, true] {
             let mut times = Vec::new();
             for _ in 0..args.runs.max(1) {
-                times = one(&setup, library, &script, slow)?;
+                times = one(&setup, library, &script, slow, folder.path())?;
             }
             columns.push((format!("{name}, {}", if slow { "slow" } else { "fast" }), times));
         }
@@ -105,10 +106,10 @@ fn in_setup(setup: &Path, library: &Path, what: &str) -> Command {
     shell
 }
 
-/// One run of the script; its times in the order of its lines.
-fn one(setup: &Path, library: &Path, script: &Path, slow: bool) -> Result<Vec<(String, f64)>> {
+/// One run of the script in `folder`, where ttnn leaves its files; its times in the order of its lines.
+fn one(setup: &Path, library: &Path, script: &Path, slow: bool, folder: &Path) -> Result<Vec<(String, f64)>> {
     let mut shell = in_setup(setup, library, "exec \"$TTNN_PYTHON\" \"$2\"");
-    shell.arg(script).env_remove("TT_METAL_SLOW_DISPATCH_MODE");
+    shell.arg(script).current_dir(folder).env_remove("TT_METAL_SLOW_DISPATCH_MODE");
     if slow {
         shell.env("TT_METAL_SLOW_DISPATCH_MODE", "1");
     }

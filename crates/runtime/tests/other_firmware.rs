@@ -148,6 +148,33 @@ fn a_kernel_that_never_ends_is_named_and_firmware_that_waits_is_idle() {
 }
 
 #[test]
+fn sleeping_cores_change_neither_bytes_nor_cycles() {
+    for (name, set) in other_firmware() {
+        for dispatch in [Dispatch::Fast, Dispatch::Slow] {
+            let run = |parking| {
+                let config = DeviceConfig { dispatch, parking, ..DeviceConfig::new(Board::P100) };
+                let mut device = Device::open_with(config, set.clone(), prebuilt::cq_kernels().unwrap()).unwrap();
+                let out = device.alloc_l1("out", 64).unwrap().address;
+                let role = Processor::ALL.into_iter().fold(Role::all(), |role, p| role.kernel(p, kernel("busy", p)));
+                let args = |n: u32| UniqueArgs::Uniform(vec![100 + n, out + 16 * n]);
+                let program = Program::new("busy", Cores::All)
+                    .role(role)
+                    .unique_args(ArgSet::Brisc, args(0))
+                    .unique_args(ArgSet::Ncrisc, args(1))
+                    .unique_args(ArgSet::Compute, args(2));
+                let report = device.run(&[program.clone(), program]).unwrap();
+                let last = *device.workers().last().unwrap();
+                let words: Vec<u32> = (0..3).map(|n| word(&mut device, last, out + 16 * n)).collect();
+                assert_eq!(words, [100, 101, 102].map(generator));
+                let times: Vec<_> = report.programs.iter().map(|p| (p.start, p.end)).collect();
+                (report.cycles, times, device.statistics().cycles)
+            };
+            assert_eq!(run(true), run(false), "{name}, {dispatch:?}");
+        }
+    }
+}
+
+#[test]
 fn the_map_of_the_firmware_is_the_devices() {
     let device = open(&moved_firmware(), Dispatch::Fast);
     let map: &MemoryMap = device.memory_map();
