@@ -98,8 +98,6 @@ struct Head {
     pc: u32,
     visits: u32,
     next_examination: u32,
-    /// The snapshot was taken at the last visit, and loads have been recorded since. Otherwise visits are counted.
-    armed: bool,
     /// True when this loop has parked: it is worth another examination at once when it stops repeating itself.
     proven: bool,
     /// At the last visit: the cycle, the executed instructions, the count of effects.
@@ -117,7 +115,6 @@ impl Head {
         pc: 1, // no instruction is at an odd address
         visits: 0,
         next_examination: 1,
-        armed: false,
         proven: false,
         at: 0,
         retired: 0,
@@ -128,7 +125,6 @@ impl Head {
     };
 
     fn back_off(&mut self) {
-        self.armed = false;
         self.proven = false;
         self.next_examination = self.visits + self.visits.clamp(1, MAX_BACKOFF);
     }
@@ -153,8 +149,9 @@ pub(crate) struct Polls {
     visits: u64,
     /// Counts everything that forbids sleeping.
     effects: u64,
-    /// Some head is armed, so that watched loads must be recorded.
-    recording: bool,
+    /// One bit for each head whose snapshot was taken at its last visit, since when loads are recorded. The visits to the others are
+    /// counted.
+    armed: u8,
     /// The loop in which the core sleeps, or slept last.
     sleep: PollLoop,
     asleep: bool,
@@ -168,7 +165,7 @@ impl Default for Polls {
             recent: 0,
             visits: 0,
             effects: 0,
-            recording: false,
+            armed: 0,
             sleep: PollLoop::default(),
             asleep: false,
         }
@@ -201,7 +198,7 @@ impl Polls {
     /// A load of a word that others can change.
     #[inline]
     pub(crate) fn note_watched(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, load: Load) {
-        if self.recording {
+        if self.armed != 0 {
             self.record(Watch { addr, width, pc, value: load.value, at });
         }
     }
@@ -209,7 +206,11 @@ impl Polls {
     #[cold]
     #[inline(never)]
     fn record(&mut self, watch: Watch) {
-        for head in self.heads.iter_mut().filter(|head| head.armed) {
+        let mut armed = self.armed;
+        while armed != 0 {
+            let index = armed.trailing_zeros() as usize;
+            armed &= armed - 1;
+            let head = &mut self.heads[index];
             let known = head.watched.iter().find(|w| w.addr == watch.addr && w.width == watch.width);
             let fits = match known {
                 // Changed within one iteration: which value the next one sees where is not known.
@@ -221,22 +222,23 @@ impl Polls {
             };
             if !fits {
                 head.back_off();
+                self.armed &= !(1 << index);
             }
         }
-        self.note_recording();
     }
 
-    fn note_recording(&mut self) {
-        self.recording = self.heads.iter().any(|head| head.armed);
+    fn is_armed(&self, index: usize) -> bool {
+        self.armed >> index & 1 != 0
     }
 
     /// A taken backward jump. True: the core is parked.
     #[inline]
     pub(crate) fn visit<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) -> bool {
+        let armed = self.is_armed(self.recent);
         let head = &mut self.heads[self.recent % HEADS];
-        if head.pc == visit.head_pc && !head.armed {
+        if head.pc == visit.head_pc {
             head.visits += 1;
-            if head.visits < head.next_examination {
+            if !armed && head.visits < head.next_examination {
                 head.effects = self.effects;
                 return false;
             }
@@ -245,7 +247,7 @@ impl Polls {
         self.enabled && self.visit_other(bus, visit)
     }
 
-    /// The head is not that of the last visit, or one that may be about to park.
+    /// The head is not that of the last visit.
     #[inline(never)]
     fn visit_other<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) -> bool {
         self.visits += 1;
@@ -260,14 +262,16 @@ impl Polls {
                     .expect("there is at least one head");
                 // Its effects are behind the core's, so that the first visit never examines.
                 *head = Head { pc: visit.head_pc, effects: self.effects.wrapping_sub(1), ..Head::NONE };
+                self.armed &= !(1 << oldest);
                 oldest
             }
         };
         self.recent = index;
+        let armed = self.is_armed(index);
         let head = &mut self.heads[index];
         head.used = self.visits;
         head.visits += 1;
-        if !head.armed && head.visits < head.next_examination {
+        if !armed && head.visits < head.next_examination {
             head.effects = self.effects;
             return false;
         }
@@ -277,12 +281,13 @@ impl Polls {
     #[inline(never)]
     fn examine<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) -> bool {
         let effects = self.effects;
-        let head = &mut self.heads[self.recent];
+        let index = self.recent;
+        let armed = self.is_armed(index);
+        let head = &mut self.heads[index];
         let clean = head.effects == effects && bus.settled(visit.now);
         // Wrapping: the owner may have set the clock back, and then a period that makes no sense is not repeated.
         let period = visit.now.wrapping_sub(head.at);
         let insns = visit.retired.wrapping_sub(head.retired);
-        let armed = head.armed;
         head.effects = effects;
         head.at = visit.now;
         head.retired = visit.retired;
@@ -299,10 +304,9 @@ impl Polls {
         let arm = clean && (!armed || head.proven);
         head.back_off();
         if arm {
-            head.armed = true;
             head.watched.clear();
         }
-        self.note_recording();
+        self.armed = self.armed & !(1 << index) | u8::from(arm) << index;
         false
     }
 
@@ -322,8 +326,9 @@ impl Polls {
         head.proven = true;
         // Other heads would see an iteration without the skipped cycles.
         for (index, other) in self.heads.iter_mut().enumerate() {
-            if index != self.recent && other.armed {
+            if index != self.recent && self.armed >> index & 1 != 0 {
                 other.back_off();
+                self.armed &= !(1 << index);
             }
         }
     }

@@ -22,17 +22,50 @@ const HEIGHT: u8 = GRID_Y as u8;
 struct Links {
     /// NIU to router.
     inject: [Cycle; ROUTERS],
-    /// Router to the next one in X.
-    x: [Cycle; ROUTERS],
-    /// Router to the next one in Y.
-    y: [Cycle; ROUTERS],
+    /// Router to the next one in X, row by row.
+    x: [[Cycle; WIDTH as usize]; HEIGHT as usize],
+    /// Router to the next one in Y, column by column.
+    y: [[Cycle; HEIGHT as usize]; WIDTH as usize],
     /// Router to NIU.
     eject: [Cycle; ROUTERS],
 }
 
 impl Links {
     const fn new() -> Self {
-        Self { inject: [0; ROUTERS], x: [0; ROUTERS], y: [0; ROUTERS], eject: [0; ROUTERS] }
+        Self {
+            inject: [0; ROUTERS],
+            x: [[0; WIDTH as usize]; HEIGHT as usize],
+            y: [[0; HEIGHT as usize]; WIDTH as usize],
+            eject: [0; ROUTERS],
+        }
+    }
+
+    /// The link from router (`x`, `y`) along X or along Y.
+    #[inline]
+    fn along(&mut self, x_axis: bool, x: u8, y: u8) -> &mut Cycle {
+        match x_axis {
+            true => &mut self.x[usize::from(y)][usize::from(x)],
+            false => &mut self.y[usize::from(x)][usize::from(y)],
+        }
+    }
+}
+
+/// Carries a head along the links of one row or column, from the router at `from` to the one at `to`, in the direction of data flow.
+#[inline]
+fn travel(links: &mut [Cycle], noc: usize, from: u8, to: u8, head: Cycle, flits: u64) -> Cycle {
+    let (from, to) = (usize::from(from), usize::from(to));
+    let hop = |head, free_at: &mut Cycle| cross(free_at, head, flits, timing::ROUTER_HOP);
+    match noc {
+        0 if from <= to => links[from..to].iter_mut().fold(head, hop),
+        0 => {
+            let head = links[from..].iter_mut().fold(head, hop);
+            links[..to].iter_mut().fold(head, hop)
+        }
+        _ if to <= from => links[to + 1..=from].iter_mut().rev().fold(head, hop),
+        _ => {
+            let head = links[..=from].iter_mut().rev().fold(head, hop);
+            links[to + 1..].iter_mut().rev().fold(head, hop)
+        }
     }
 }
 
@@ -106,27 +139,21 @@ impl Network {
         let noc = usize::from(packet.noc & 1);
         let flits = packet.body.flits();
         let links = &mut self.links[noc];
-        let (mut x, mut y) = inside(packet.from);
+        let (x, y) = inside(packet.from);
         let (to_x, to_y) = inside(to);
         let mut head = cross(&mut links.inject[index(x, y)], at, flits, timing::NIU_TO_ROUTER);
         if (x, y) == (to_x, to_y) {
             head += timing::ROUTER_HOP; // see timing::LOOKAHEAD
         }
-        if noc == 1 {
-            while y != to_y {
-                head = cross(&mut links.y[index(x, y)], head, flits, timing::ROUTER_HOP);
-                y = step(noc, y, HEIGHT);
-            }
+        // NoC 0 goes along X first, NoC 1 along Y.
+        if noc == 0 {
+            head = travel(&mut links.x[usize::from(y)], noc, x, to_x, head, flits);
+            head = travel(&mut links.y[usize::from(to_x)], noc, y, to_y, head, flits);
+        } else {
+            head = travel(&mut links.y[usize::from(x)], noc, y, to_y, head, flits);
+            head = travel(&mut links.x[usize::from(to_y)], noc, x, to_x, head, flits);
         }
-        while x != to_x {
-            head = cross(&mut links.x[index(x, y)], head, flits, timing::ROUTER_HOP);
-            x = step(noc, x, WIDTH);
-        }
-        while y != to_y {
-            head = cross(&mut links.y[index(x, y)], head, flits, timing::ROUTER_HOP);
-            y = step(noc, y, HEIGHT);
-        }
-        head = cross(&mut links.eject[index(x, y)], head, flits, timing::ROUTER_TO_NIU);
+        head = cross(&mut links.eject[index(to_x, to_y)], head, flits, timing::ROUTER_TO_NIU);
         head + flits * timing::FLIT
     }
 
@@ -149,12 +176,11 @@ impl Network {
         let mut head = cross(&mut links.inject[index(x, y)], at, flits, timing::NIU_TO_ROUTER);
         let (mut major, mut minor) = if x_major { (x, y) } else { (y, x) };
         let (major_size, minor_size) = if x_major { (WIDTH, HEIGHT) } else { (HEIGHT, WIDTH) };
-        let router = |major: u8, minor: u8| if x_major { index(major, minor) } else { index(minor, major) };
-        let (major_links, minor_links) =
-            if x_major { (&mut links.x, &mut links.y) } else { (&mut links.y, &mut links.x) };
+        let place = |major: u8, minor: u8| if x_major { (major, minor) } else { (minor, major) };
 
         while tree.majors >> major & 1 == 0 && tree.majors != 0 {
-            head = cross(&mut major_links[router(major, minor)], head, flits, timing::ROUTER_HOP);
+            let (x, y) = place(major, minor);
+            head = cross(links.along(x_major, x, y), head, flits, timing::ROUTER_HOP);
             major = step(noc, major, major_size);
         }
         let mut lines = tree.minors.count_ones();
@@ -163,7 +189,8 @@ impl Network {
                 lines -= 1;
                 let (mut along, mut branch, mut left) = (major, head, tree.majors.count_ones());
                 loop {
-                    let here = router(along, minor);
+                    let (x, y) = place(along, minor);
+                    let here = index(x, y);
                     if tree.majors >> along & 1 == 1 {
                         if tree.members[here] {
                             let niu = cross(&mut links.eject[here], branch, flits, timing::ROUTER_TO_NIU);
@@ -174,14 +201,15 @@ impl Network {
                             break;
                         }
                     }
-                    branch = cross(&mut major_links[here], branch, flits, timing::ROUTER_HOP);
+                    branch = cross(links.along(x_major, x, y), branch, flits, timing::ROUTER_HOP);
                     along = step(noc, along, major_size);
                 }
                 if lines == 0 {
                     break;
                 }
             }
-            head = cross(&mut minor_links[router(major, minor)], head, flits, timing::ROUTER_HOP);
+            let (x, y) = place(major, minor);
+            head = cross(links.along(!x_major, x, y), head, flits, timing::ROUTER_HOP);
             minor = step(noc, minor, minor_size);
         }
         for &tile in tiles {

@@ -210,7 +210,7 @@ impl Tile {
             && now < until
         {
             // A fault is left to the run in which it counts.
-            if self.run_core(i, until).is_err() {
+            if self.run_core(i, until, None).is_err() {
                 self.shared.log.stopped = true;
             }
             if self.shared.log.stopped {

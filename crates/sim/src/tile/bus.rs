@@ -3,9 +3,11 @@
 //! Shared accesses happen in the order of (cycle, core): an access that is not before [`TileBus::horizon`] is refused with
 //! [`Refuse::Sync`] and retried when the others have caught up. Private work runs ahead freely.
 
+use super::memory;
 use super::port::Port;
-use super::shared::{CoreSet, Shared, get, mask, put, slow_local};
-use crate::{Fault, FaultClass, tensix, timing};
+use super::shared::{CoreSet, Shared, class, get, mask, put, slow_local};
+use crate::noc::Outbox;
+use crate::{Fault, FaultClass, NEVER, tensix, timing};
 use std::sync::Arc;
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Access, Amo, Bus, CodePage, CsrFile, Cycle, Effect, Load, Refuse, Store, Width};
@@ -21,6 +23,11 @@ pub(super) struct TileBus<'a> {
     pub(super) port: &'a mut Port,
     /// Shared accesses at or after this cycle must wait.
     pub(super) horizon: Cycle,
+    /// What leaves the tile; `None` while it runs ahead, when nothing does.
+    pub(super) out: Option<&'a mut Outbox>,
+    /// The cycle at which the only request in `shared.started` leaves, when nobody else can notice that: it does so before the first
+    /// access to a register from then on. Most requests are reads that the core then waits for.
+    pub(super) due: Cycle,
 }
 
 type Refused = Refuse<Fault>;
@@ -43,11 +50,41 @@ impl TileBus<'_> {
         self.shared.log.on
     }
 
+    /// The request that is due leaves.
+    #[inline(never)]
+    fn settle(&mut self) -> Result<(), Refused> {
+        self.due = NEVER;
+        match (&mut self.out, self.shared.started.pop()) {
+            (Some(out), Some((noc, start))) => memory::depart(self.shared, noc, start, out).map_err(Refuse::Fault),
+            _ => Ok(()),
+        }
+    }
+
+    /// The core has started a request, which concerns others when it leaves; a register write is visible to others at once.
+    fn heed_started(&mut self) {
+        self.due = NEVER;
+        let [(noc, start)] = &self.shared.started[..] else {
+            let first = self.shared.started.first().map_or(NEVER, |(_, start)| start.at);
+            self.horizon = self.horizon.min(first);
+            return;
+        };
+        if start.is_plain_read() && self.shared.sleepers_on_class(class::NIU << noc) == 0 {
+            self.due = start.at;
+            // Its answer may come so soon.
+            self.horizon = self.horizon.min(start.at + timing::LOOKAHEAD);
+        } else {
+            self.horizon = self.horizon.min(start.at);
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn load_register(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, Refused> {
         if self.stops_here() {
             return Err(Refuse::Sync);
+        }
+        if at >= self.due {
+            self.settle()?;
         }
         if width == Width::Word
             && let Some(value) = self.shared.niu_word(addr)
@@ -71,6 +108,9 @@ impl TileBus<'_> {
         if self.stops_here() {
             return Err(Refuse::Sync);
         }
+        if at >= self.due {
+            self.settle()?;
+        }
         if width == Width::Word && self.shared.niu_field(addr, value) {
             return Ok(Store { hold: 0, effect: Effect::Visible });
         }
@@ -85,12 +125,12 @@ impl TileBus<'_> {
             return Ok(Store { hold: 0, effect: Effect::Visible });
         }
         self.shared.reg_store(Some(self.core), at, addr, width, value)?;
-        // A register write is visible to others at once: a reset takes effect before the core goes on, a request when it leaves.
+        // A reset takes effect before the core goes on.
         if self.shared.reset_changed.is_some() {
             self.horizon = 0;
         }
-        if let Some((_, start)) = self.shared.started.last() {
-            self.horizon = self.horizon.min(start.at);
+        if !self.shared.started.is_empty() {
+            self.heed_started();
         }
         self.heed_coprocessor();
         Ok(Store { hold: 0, effect: Effect::Visible })

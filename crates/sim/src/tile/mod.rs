@@ -259,13 +259,14 @@ impl Tile {
         }
     }
 
-    /// Runs core `i` until `limit` or until it must let another go first.
-    fn run_core(&mut self, i: usize, limit: Cycle) -> Result<(), Fault> {
+    /// Runs core `i` until `limit` or until it must let another go first. Without an outbox it stops before it does anything that others see.
+    fn run_core(&mut self, i: usize, limit: Cycle, out: Option<&mut Outbox>) -> Result<(), Fault> {
         let processor = Processor::ALL[i];
         let horizon = self.horizon(i).min(limit);
         let slot = &mut self.slots[i];
         let mut port = self.shared.ports[i].take().expect("ports are put back after each run");
-        let mut bus = TileBus { shared: &mut self.shared, core: processor, port: &mut port, horizon };
+        let shared = &mut self.shared;
+        let mut bus = TileBus { shared, core: processor, port: &mut port, horizon, out, due: NEVER };
         let exit = slot.core.run(&mut bus, limit);
         let horizon = bus.horizon;
         self.shared.ports[i] = Some(port);
@@ -488,7 +489,7 @@ impl Node for Tile {
                 && now < until
                 && now <= coprocessor
             {
-                self.run_core(i, until.min(event))?;
+                self.run_core(i, until.min(event), Some(&mut *out))?;
             } else if coprocessor < until {
                 self.step_coprocessor(until.min(event).min(now))?;
             } else {

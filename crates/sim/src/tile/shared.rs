@@ -37,6 +37,8 @@ pub(super) mod class {
     pub const LOCAL: Set = 32;
     /// Tensix semaphores, which change more often than the coprocessor's other registers.
     pub const SEMAPHORE: Set = 64;
+    /// Both.
+    pub const ANY_NIU: Set = NIU | NIU << 1;
     /// The counters of NIU 0 and, one bit up, NIU 1 that requests of others move: a core that waits for an answer sleeps through them.
     pub const NIU_SERVED: Set = 128;
 }
@@ -348,7 +350,7 @@ impl Shared {
     /// Writes a field of an NIU's initiator if it is one that nobody sleeps on and that sets nothing off; false when it is anything else.
     #[inline]
     pub(super) fn niu_field(&mut self, addr: u32, value: u32) -> bool {
-        if !(noc_regs::NIU0_BASE..stream::BASE).contains(&addr) || self.any_class & class_of(addr) != 0 {
+        if !(noc_regs::NIU0_BASE..stream::BASE).contains(&addr) || self.any_class & class::ANY_NIU != 0 {
             return false;
         }
         let niu = &mut self.nius[((addr - noc_regs::NIU0_BASE) / noc_regs::NIU_SPAN) as usize];

@@ -43,6 +43,13 @@ pub struct Start {
     pub request: Request,
 }
 
+impl Start {
+    /// True when nothing but the NIU's own registers changes as the request leaves, and nothing else is looked at.
+    pub fn is_plain_read(&self) -> bool {
+        matches!(self.request.action, Action::Read { len, .. } if len <= u64::from(MAX_PACKET_BYTES))
+    }
+}
+
 /// A checked request of one initiator.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
