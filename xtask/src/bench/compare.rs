@@ -47,14 +47,14 @@ pub enum Row {
     Idle(usize),
     /// The same, called one at a time.
     IdleSingle(usize),
-    /// Reads of 2 KiB of DRAM, one after the other, by this many tiles: thousand reads a second.
-    Reads(usize),
+    /// Reads of DRAM, one after the other, by this many tiles, of so many bytes: thousand reads a second.
+    Reads(usize, u32),
     /// Boot of this many tiles, from the release of BRISC until all say that they are done: boots a second.
     Boot(usize),
 }
 
 /// The rows of the table.
-const ROWS: [Row; 13] = [
+const ROWS: [Row; 14] = [
     Row::Busy(1),
     Row::Busy(8),
     Row::Busy(64),
@@ -63,9 +63,10 @@ const ROWS: [Row; 13] = [
     Row::Idle(16),
     Row::Idle(140),
     Row::IdleSingle(140),
-    Row::Reads(1),
-    Row::Reads(8),
-    Row::Reads(64),
+    Row::Reads(1, 64),
+    Row::Reads(1, 2048),
+    Row::Reads(8, 2048),
+    Row::Reads(64, 2048),
     Row::Boot(1),
     Row::Boot(140),
 ];
@@ -76,7 +77,7 @@ impl Row {
             Self::Busy(n) => format!("RV32IM loop on {n} tiles"),
             Self::Idle(n) => format!("idle firmware on {n} tiles, 10000 clocks a call"),
             Self::IdleSingle(n) => format!("idle firmware on {n} tiles, one clock a call"),
-            Self::Reads(n) => format!("2 KiB reads of DRAM by {n} tiles"),
+            Self::Reads(n, bytes) => format!("{bytes}-byte reads of DRAM by {n} tiles"),
             Self::Boot(n) => format!("boot of {n} tiles"),
         }
     }
@@ -85,7 +86,7 @@ impl Row {
         match self {
             Self::Busy(_) => "MIPS",
             Self::Idle(_) | Self::IdleSingle(_) => "ns a clock",
-            Self::Reads(_) => "thousand reads a second",
+            Self::Reads(..) => "thousand reads a second",
             Self::Boot(_) => "ms",
         }
     }
@@ -95,7 +96,7 @@ impl Row {
         match self {
             Self::Busy(_) => rate / 1e6,
             Self::Idle(_) | Self::IdleSingle(_) => 1e9 / rate,
-            Self::Reads(_) => rate / 1e3,
+            Self::Reads(..) => rate / 1e3,
             Self::Boot(_) => 1e3 / rate,
         }
     }

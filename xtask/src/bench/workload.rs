@@ -35,8 +35,6 @@ const TIME: Duration = Duration::from_millis(500);
 const RESULT: u32 = 0x8000;
 /// Where DRAM is read to.
 const READ_TO: u32 = 0x1_0000;
-/// Bytes of one read.
-const READ_BYTES: u32 = 2048;
 /// The first port of DRAM bank 0 (facts, "Host start-up of a card").
 const DRAM: NocXy = NocXy::new(17, 12);
 /// Clocks after which a program or a boot must be over.
@@ -53,7 +51,7 @@ pub fn measure(library: &OsStr, row: Row, firmware: Option<&Path>) -> Result<Mea
         Row::Busy(n) => busy(&mut client, &tiles(n)),
         Row::Idle(n) => idle(&mut client, &tiles(n), firmware()?, 10_000),
         Row::IdleSingle(n) => idle(&mut client, &tiles(n), firmware()?, 1),
-        Row::Reads(n) => reads(&mut client, &tiles(n)),
+        Row::Reads(n, bytes) => reads(&mut client, &tiles(n), bytes),
         Row::Boot(n) => boot(&mut client, &tiles(n), firmware()?),
     }
 }
@@ -128,15 +126,15 @@ fn clock_for(client: &Client, slice: u32) -> (u64, f64) {
     (clocks, started.elapsed().as_secs_f64())
 }
 
-/// Reads DRAM `count` times, from one page after the other, each time waiting for the data.
-fn reading_program(tile: NocXy, count: u32) -> Asm {
+/// Reads `bytes` bytes of DRAM `count` times, from one place after the other, each time waiting for the data.
+fn reading_program(tile: NocXy, count: u32, bytes: u32) -> Asm {
     let mut asm = Asm::default();
     asm.li(5, noc::NIU0_BASE);
     asm.li(6, RESULT);
     let response = noc::COUNTERS + 4 * counter::MST_RD_RESP_RECEIVED as u32;
     asm.lw(7, 5, response);
     asm.li(9, count);
-    asm.li(10, READ_BYTES);
+    asm.li(10, bytes);
     let fixed = [
         (init::TARG_ADDR_MID, 0),
         (init::TARG_ADDR_HI, DRAM.encode()),
@@ -144,7 +142,7 @@ fn reading_program(tile: NocXy, count: u32) -> Asm {
         (init::RET_ADDR_MID, 0),
         (init::RET_ADDR_HI, tile.encode()),
         (init::CTRL, ctrl::CMD_RD | ctrl::RESP_MARKED),
-        (init::AT_LEN_BE, READ_BYTES),
+        (init::AT_LEN_BE, bytes),
     ];
     for (field, value) in fixed {
         asm.li(11, value);
@@ -175,14 +173,14 @@ fn reading_program(tile: NocXy, count: u32) -> Asm {
     asm
 }
 
-fn reads(client: &mut Client, tiles: &[NocXy]) -> Result<Measured> {
-    // The page after the last one is the last that the address reaches in DRAM; all hold a pattern.
+fn reads(client: &mut Client, tiles: &[NocXy], bytes: u32) -> Result<Measured> {
     let count = (20_000 / tiles.len()) as u32;
-    let last = (count - 1) * READ_BYTES;
-    let pattern: Vec<u8> = (0..READ_BYTES).map(|i| (i * 7 + 3) as u8).collect();
+    // Only the last place holds a pattern.
+    let last = (count - 1) * bytes;
+    let pattern: Vec<u8> = (0..bytes).map(|i| (i * 7 + 3) as u8).collect();
     client.write(WINDOW, strict(DRAM), last.into(), &pattern);
     for &tile in tiles {
-        load(client, tile, &reading_program(tile, count));
+        load(client, tile, &reading_program(tile, count, bytes));
     }
     release(client, tiles);
     let started = Instant::now();
@@ -192,9 +190,9 @@ fn reads(client: &mut Client, tiles: &[NocXy]) -> Result<Measured> {
         left.is_empty()
     })?;
     let seconds = started.elapsed().as_secs_f64();
-    let mut got = vec![0; READ_BYTES as usize];
+    let mut got = vec![0; bytes as usize];
     client.read(WINDOW, strict(tiles[0]), READ_TO.into(), &mut got);
-    ensure!(got == pattern, "the last page is not what DRAM holds");
+    ensure!(got == pattern, "the last bytes are not what DRAM holds");
     Ok(Measured { work: f64::from(count) * tiles.len() as f64, seconds })
 }
 
