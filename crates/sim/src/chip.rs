@@ -9,7 +9,7 @@ use crate::inert::InertTiles;
 use crate::noc::{Grid, GridBuilder, GridError, Network, NodeId, Outbox, Packet, Place};
 use crate::pcie::{Bar, HostBus, Pcie};
 use crate::sched::{Scheduler, Step};
-use crate::tile::{Activity, Tile, Waiting};
+use crate::tile::{Activity, CodeBook, Tile, Waiting};
 use crate::{Cycle, Fault, NEVER, Node, timing};
 use std::sync::Arc;
 use tilework_abi::board::{self, Board, DramMap, Harvesting};
@@ -143,9 +143,10 @@ impl Chip {
     pub fn new(config: ChipConfig) -> Result<Self, GridError> {
         let layout = Layout::of(config.harvesting, config.translation);
         let grid = Arc::new(layout.grid(config.harvesting, config.translation)?);
+        let book = CodeBook::new();
         let mut parts = Vec::new();
         for (i, &(place, xy)) in layout.tensix.iter().enumerate() {
-            let mut tile = Tile::new(place, xy, i as u8, &grid);
+            let mut tile = Tile::new(place, xy, i as u8, &grid, &book);
             tile.set_parking(config.parking);
             parts.push(Part::Tensix(Box::new(tile)));
         }

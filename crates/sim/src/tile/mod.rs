@@ -6,6 +6,7 @@
 
 mod ahead;
 mod bus;
+mod code;
 mod coprocessor;
 #[cfg(test)]
 mod coprocessor_tests;
@@ -38,6 +39,7 @@ use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Core, CoreFault, Cycle, Exit, HartKind, Watch};
 
+pub use code::CodeBook;
 pub use streams::Streams;
 
 // The core names a blocked push by this address; it knows nothing of the tile's map.
@@ -119,8 +121,8 @@ pub struct Tile {
 }
 
 impl Tile {
-    /// A tile at `place` with translated coordinates `xy` and the `index`-th endpoint id, all cores held.
-    pub fn new(place: Place, xy: NocXy, index: u8, grid: &Arc<Grid>) -> Self {
+    /// A tile at `place` with translated coordinates `xy` and the `index`-th endpoint id, all cores held. `book` is for all tiles of a chip.
+    pub fn new(place: Place, xy: NocXy, index: u8, grid: &Arc<Grid>, book: &Arc<CodeBook>) -> Self {
         let niu = |noc: u8| {
             // NOC_ENDPOINT_ID: tile index, type 0x0100, NoC index (NoC/MemoryMap.md).
             let endpoint = u32::from(index) | 0x0100 << 8 | u32::from(noc) << 24;
@@ -131,7 +133,7 @@ impl Tile {
             xy,
             slots: kinds.map(|kind| Slot { core: Core::new(kind), activity: Activity::Held }),
             running: 0,
-            shared: Shared::new([niu(0), niu(1)]),
+            shared: Shared::new([niu(0), niu(1)], book.clone()),
             queue: Agenda::new(),
             last_event: 0,
             ahead: Ahead::new(),

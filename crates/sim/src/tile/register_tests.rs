@@ -11,7 +11,7 @@ use tilework_riscv::Width;
 fn tile() -> Tile {
     let place = Place { node: 0, x: 1, y: 2 };
     let grid = Grid::builder().add(place, NocXy::new(1, 2)).build().expect("one tile fits");
-    Tile::new(place, NocXy::new(1, 2), 0, &Arc::new(grid))
+    Tile::new(place, NocXy::new(1, 2), 0, &Arc::new(grid), &CodeBook::new())
 }
 
 /// Loads as `core`, or as the NoC.

@@ -1,6 +1,7 @@
 //! What the five cores and the NoC share in a tile: L1, decoded code, registers, and who sleeps on what.
 
 use super::ahead::StoreLog;
+use super::code::{CodeBook, TileCode};
 use super::coprocessor::{INSTRN_BUF_STATUS, Lent, own_debug_registers};
 use super::debug::{self, DebugRegs};
 use super::port::Port;
@@ -65,7 +66,7 @@ pub(super) struct Shared {
     pub(super) l1: Box<[u8; map::L1_SIZE as usize]>,
     /// [`CODE`] and [`WATCHED`] per 64 bytes of L1.
     flags: Box<[u8; (map::L1_SIZE / LINE) as usize]>,
-    pages: Vec<Option<Arc<CodePage>>>,
+    code: TileCode,
     /// Counts changes of decoded code.
     pub(super) code_generation: u64,
     /// Taken out while the core runs.
@@ -95,11 +96,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(nius: [Niu; 2]) -> Self {
+    pub(super) fn new(nius: [Niu; 2], book: Arc<CodeBook>) -> Self {
         Self {
             l1: zeros(),
             flags: zeros(),
-            pages: vec![None; (map::L1_SIZE / CODE_PAGE_BYTES) as usize],
+            code: TileCode::new(map::L1_SIZE, book),
             code_generation: 0,
             ports: Processor::ALL.map(|p| Some(Box::new(Port::new(p.local_size())))),
             streams: Streams::new(),
@@ -162,7 +163,7 @@ impl Shared {
         for line in addr / LINE..(addr + len).div_ceil(LINE) {
             if self.flags[line as usize] & CODE != 0 {
                 let page = line * LINE / CODE_PAGE_BYTES;
-                self.pages[page as usize] = None;
+                self.code.drop_page(page as usize);
                 let first = page * (CODE_PAGE_BYTES / LINE);
                 for line in first..first + CODE_PAGE_BYTES / LINE {
                     self.flags[line as usize] &= !CODE;
@@ -175,18 +176,15 @@ impl Shared {
 
     /// The decoded page at `pc` (aligned to a page).
     pub(super) fn code(&mut self, pc: u32) -> Result<Arc<CodePage>, Fault> {
-        let Some(slot) = self.pages.get_mut((pc / CODE_PAGE_BYTES) as usize) else {
+        let number = (pc / CODE_PAGE_BYTES) as usize;
+        if let Some(page) = self.code.get(number) {
+            return Ok(page.clone());
+        }
+        let Some(bytes) = self.l1.as_chunks().0.get(number) else {
             return Err(Fault::new(FaultClass::UndefinedBehavior, "instructions can only be fetched from L1", PAGE)
                 .at_addr(u64::from(pc)));
         };
-        if let Some(page) = slot {
-            return Ok(page.clone());
-        }
-        let at = pc as usize;
-        let bytes: &[u8; CODE_PAGE_BYTES as usize] =
-            self.l1[at..at + CODE_PAGE_BYTES as usize].try_into().expect("a whole page");
-        let page = Arc::new(CodePage::decode(bytes));
-        *slot = Some(page.clone());
+        let page = self.code.decode(number, bytes);
         for line in pc / LINE..(pc + CODE_PAGE_BYTES) / LINE {
             self.flags[line as usize] |= CODE;
         }

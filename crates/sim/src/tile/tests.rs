@@ -14,7 +14,7 @@ pub(super) fn place() -> Place {
 
 pub(super) fn tile(parking: bool) -> Tile {
     let grid = Grid::builder().add(place(), NocXy::new(1, 2)).build().expect("one tile fits");
-    let mut tile = Tile::new(place(), NocXy::new(1, 2), 0, &Arc::new(grid));
+    let mut tile = Tile::new(place(), NocXy::new(1, 2), 0, &Arc::new(grid), &CodeBook::new());
     tile.set_parking(parking);
     tile
 }

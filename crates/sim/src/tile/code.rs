@@ -1,0 +1,154 @@
+//! Decoded code: what a tile's cores have asked for, and what is common to all tiles of a chip.
+//!
+//! Firmware and kernels are the same in most tiles, so a page that one tile has decoded serves all others with the same bytes. Which pages are at
+//! hand decides only what is decoded again; when a tile's own code changes, it drops its own pages and no others.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use tilework_riscv::{CODE_PAGE_BYTES, CodePage};
+
+/// Bytes of code in a page.
+const BYTES: usize = CODE_PAGE_BYTES as usize;
+/// Places of the book: enough for a few hundred KiB of different code, 1 KiB each.
+const PLACES: usize = 1024;
+
+/// A page with the bytes it stands for.
+struct Entry {
+    bytes: [u8; BYTES],
+    page: Arc<CodePage>,
+}
+
+/// The decoded pages of all tiles, by content. A page has one place, and what comes later takes it.
+pub struct CodeBook {
+    entries: Mutex<Vec<Option<Box<Entry>>>>,
+}
+
+impl CodeBook {
+    /// An empty book, for the tiles of one chip.
+    pub fn new() -> Arc<Self> {
+        let entries = std::iter::repeat_with(|| None).take(PLACES).collect();
+        Arc::new(Self { entries: Mutex::new(entries) })
+    }
+
+    /// The page that these bytes decode to.
+    fn page(&self, bytes: &[u8; BYTES]) -> Arc<CodePage> {
+        // Whoever panicked did so between two changes.
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = &mut entries[place(bytes)];
+        match entry {
+            Some(entry) if entry.bytes == *bytes => entry.page.clone(),
+            _ => {
+                let page = Arc::new(CodePage::decode(bytes));
+                *entry = Some(Box::new(Entry { bytes: *bytes, page: page.clone() }));
+                page
+            }
+        }
+    }
+}
+
+/// Where a page with these bytes is kept: any function that spreads well. The multiplier is that of Knuth's multiplicative hashing for 64 bits.
+fn place(bytes: &[u8; BYTES]) -> usize {
+    const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+    let words = bytes.as_chunks::<8>().0;
+    let mixed = words.iter().fold(0_u64, |sum, word| {
+        let sum = (sum ^ u64::from_le_bytes(*word)).wrapping_mul(SPREAD);
+        sum ^ sum >> 32
+    });
+    mixed as usize % PLACES
+}
+
+/// The decoded pages that one tile's cores have asked for.
+pub(super) struct TileCode {
+    book: Arc<CodeBook>,
+    /// By page of L1: the place in `held`, counted from one; zero for a page that is not decoded.
+    places: Box<[u16]>,
+    held: Vec<Option<Arc<CodePage>>>,
+    free: Vec<u16>,
+}
+
+impl TileCode {
+    /// No decoded code yet, for an L1 of `l1` bytes.
+    pub(super) fn new(l1: u32, book: Arc<CodeBook>) -> Self {
+        let places = vec![0; (l1 / CODE_PAGE_BYTES) as usize].into_boxed_slice();
+        Self { book, places, held: Vec::new(), free: Vec::new() }
+    }
+
+    /// The page with this number, if it is decoded.
+    pub(super) fn get(&self, number: usize) -> Option<&Arc<CodePage>> {
+        let place = usize::from(*self.places.get(number)?);
+        self.held.get(place.checked_sub(1)?)?.as_ref()
+    }
+
+    /// Decodes the page with this number, which is in L1.
+    pub(super) fn decode(&mut self, number: usize, bytes: &[u8; BYTES]) -> Arc<CodePage> {
+        let page = self.book.page(bytes);
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.held.push(None);
+            self.held.len() as u16 // no more than there are pages
+        });
+        self.held[usize::from(place) - 1] = Some(page.clone());
+        self.places[number] = place;
+        page
+    }
+
+    /// Forgets the page with this number.
+    pub(super) fn drop_page(&mut self, number: usize) {
+        let place = std::mem::take(&mut self.places[number]);
+        if place != 0 {
+            self.held[usize::from(place) - 1] = None;
+            self.free.push(place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilework_riscv::{Insn, Op, encode};
+
+    /// A page of `addi x1, x1, imm`.
+    fn adds(imm: i32) -> [u8; BYTES] {
+        let word = encode(Insn { op: Op::Addi, rd: 1, rs1: 1, rs2: 0, imm }).expect("it fits");
+        let mut bytes = [0; BYTES];
+        for at in bytes.as_chunks_mut::<4>().0 {
+            *at = word.to_le_bytes();
+        }
+        bytes
+    }
+
+    #[test]
+    fn tiles_with_the_same_code_share_its_page() {
+        let book = CodeBook::new();
+        let mut tiles = [(); 2].map(|()| TileCode::new(4096, book.clone()));
+        let pages = tiles.each_mut().map(|tile| tile.decode(3, &adds(7)));
+        assert!(Arc::ptr_eq(&pages[0], &pages[1]));
+        assert_eq!(pages[0].insns[5].imm, 7);
+    }
+
+    #[test]
+    fn a_page_is_what_its_bytes_say_however_many_there_are() {
+        let book = CodeBook::new();
+        for imm in -2048..2048 {
+            assert_eq!(book.page(&adds(imm)).insns[63].imm, imm);
+        }
+        assert_eq!(book.entries.lock().expect("nobody panicked").len(), PLACES);
+    }
+
+    #[test]
+    fn a_changed_page_changes_in_its_own_tile_only() {
+        let book = CodeBook::new();
+        let mut tiles = [(); 2].map(|()| TileCode::new(4096, book.clone()));
+        for tile in &mut tiles {
+            tile.decode(0, &adds(1));
+            tile.decode(1, &adds(2));
+        }
+        tiles[0].drop_page(0);
+        tiles[0].drop_page(0);
+        assert!(tiles[0].get(0).is_none());
+        assert!(tiles[0].get(16).is_none(), "behind L1");
+        tiles[0].decode(2, &adds(3));
+        tiles[0].decode(0, &adds(4));
+        let seen = |tile: &TileCode| [0, 1, 2].map(|i| tile.get(i).map(|page| page.insns[0].imm));
+        assert_eq!(seen(&tiles[0]), [Some(4), Some(2), Some(3)]);
+        assert_eq!(seen(&tiles[1]), [Some(1), Some(2), None]);
+    }
+}
