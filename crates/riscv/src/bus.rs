@@ -177,6 +177,21 @@ pub trait Bus {
     /// Stores the low `width` of `value` at `addr`. Higher bits of `value` are unspecified.
     fn store(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refuse<Self::Fault>>;
 
+    /// What [`Bus::load`] does, if that is short and cannot be refused; `None`, and no effect, if the core has to ask there. It becomes a part of the
+    /// run loop, and should call nothing.
+    #[inline(always)]
+    fn quick_load(&mut self, at: Cycle, addr: u32, width: Width) -> Option<Load> {
+        let _ = (at, addr, width);
+        None
+    }
+
+    /// What [`Bus::store`] does, on the same terms.
+    #[inline(always)]
+    fn quick_store(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Option<Store> {
+        let _ = (at, addr, width, value);
+        None
+    }
+
     /// A Zaamo operation on the word at `addr`; returns the old word. Flushes the L0 cache.
     fn amo(&mut self, at: Cycle, pc: u32, op: Amo, addr: u32, value: u32) -> Result<Load, Refuse<Self::Fault>>;
 

@@ -39,12 +39,6 @@ impl CodePage {
         }
         CodePage { insns }
     }
-
-    /// The instructions from the first to the one before `end`, or all.
-    #[inline(always)]
-    pub(crate) fn until(&self, end: i64) -> &[Insn] {
-        &self.insns[..end.clamp(0, self.insns.len() as i64) as usize]
-    }
 }
 
 impl Insn {

@@ -3,25 +3,26 @@
 //! An instruction either happens entirely, or not at all: an access that the bus refuses leaves registers and `pc` alone,
 //! and advances `now` only to the cycle at which the operands are ready, so that trying again changes nothing. This is
 //! what makes results independent of where `limit` cuts a run. Times come from `timing.rs`.
+//!
+//! The loop itself calls nothing, so that the compiler keeps time and place in registers: what is long or rare ends it, is done in `rare.rs`, and it
+//! starts again.
 
-use crate::csr::CsrRead;
 use crate::pages::Pages;
 use crate::poll::Visit;
-use crate::{
-    Access, Amo, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Effect, Exit, Insn, Op, Refuse, Store, Width, alu,
-    timing,
-};
+use crate::rare::Issue;
+use crate::{Access, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Effect, Exit, Insn, Op, Width, alu, timing};
 
-/// Where `.ttinsn` stores, by the definition in `PushTensixInstruction.md`.
-pub const INSTRN_BUF_BASE: u32 = 0xffe4_0000;
 /// `ra`, the link register of returns.
 const RA: u8 = 1;
 
-/// An instruction on its way to the bus.
-struct Issue {
-    now: Cycle,
-    limit: Cycle,
-    pc: u32,
+/// Why the run loop stops for a moment.
+enum Pause {
+    /// The next instruction is on another page, or the time is up.
+    Page,
+    /// This instruction is none for the loop.
+    Rare(Insn),
+    /// A backward jump leads to a loop head that has to be looked at.
+    Visit,
 }
 
 /// The extra cycles of control transfers under the present setting of the predictor.
@@ -53,16 +54,12 @@ impl Core {
 
     /// The run loop.
     ///
-    /// Time and the count of instructions are kept as what must be added to `index` to get them, because most instructions
-    /// take one cycle: those only move `index`. `insns` ends where the page does or where the time is up, so that one
-    /// comparison finds both.
+    /// The count of instructions is kept as what must be added to `index` to get it: most instructions only move `index`.
     #[inline]
     fn execute<B: Bus>(&mut self, bus: &mut B, limit: Cycle, pages: &mut Pages) -> Exit<B::Fault> {
         let mut now = self.now;
         let mut retired = self.retired;
         let mut pc = self.pc;
-        // Half of time is enough, and leaves room for a sign.
-        let end = limit.min(Cycle::MAX / 4).cast_signed();
         'page: loop {
             if now >= limit {
                 (self.now, self.retired, self.pc) = (now, retired, pc);
@@ -79,88 +76,71 @@ impl Core {
             };
             // Beyond the page when the instruction lies in another one, before it too (then it is a huge number).
             let mut index = ((pc - base) / 4) as usize;
-            let mut time = now.wrapping_sub(index as u64);
+            // What must be added to `index` to get the executed instructions.
             let mut count = retired.wrapping_sub(index as u64);
 
-            macro_rules! now {
-                () => {
-                    time.wrapping_add(index as u64)
-                };
-            }
-            macro_rules! until_limit {
-                () => {
-                    page.until(end.wrapping_sub(time.cast_signed()))
-                };
-            }
-            let mut insns = until_limit!();
             macro_rules! here {
                 () => {
                     base.wrapping_add((index as u32) << 2)
                 };
             }
-            macro_rules! leave {
-                ($exit:expr) => {{
-                    (self.now, self.retired, self.pc) = (now!(), count.wrapping_add(index as u64), here!());
-                    return $exit;
-                }};
-            }
-            macro_rules! new_page {
-                () => {{
-                    (now, retired, pc) = (now!(), count.wrapping_add(index as u64), here!());
-                    continue 'page;
-                }};
-            }
             // The next instruction, `$extra` cycles later than usual.
             macro_rules! next {
                 ($extra:expr) => {{
                     index += 1;
-                    let extra: Cycle = $extra;
-                    if extra != 0 {
-                        time = time.wrapping_add(extra);
-                        insns = until_limit!();
-                    }
+                    now += timing::ISSUE + $extra;
                     continue;
                 }};
             }
-            loop {
-                let Some(&Insn { op, rd, rs1, rs2, imm }) = insns.get(index) else { new_page!() };
+            let pause = loop {
+                if now >= limit {
+                    break Pause::Page;
+                }
+                let Some(&Insn { op, rd, rs1, rs2, imm }) = page.insns.get(index) else { break Pause::Page };
                 let [rd, rs1, rs2] = [rd & 31, rs1 & 31, rs2 & 31];
-                if now!() < self.score.outstanding {
+                if now < self.score.outstanding {
                     let ready = &self.score.ready;
-                    let wait = ready[usize::from(rs1)].max(ready[usize::from(rs2)]);
-                    if wait > now!() {
-                        time = wait.wrapping_sub(index as u64);
-                        insns = until_limit!();
-                    }
+                    now = now.max(ready[usize::from(rs1)]).max(ready[usize::from(rs2)]);
                 }
                 let a = self.regs[usize::from(rs1)];
                 let b = self.regs[usize::from(rs2)];
                 let i = imm.cast_unsigned();
                 let [sa, sb] = [a.cast_signed(), b.cast_signed()];
 
-                macro_rules! attempt {
-                    ($access:expr) => {
-                        match $access {
-                            Ok(done) => done,
-                            Err(exit) => leave!(exit),
-                        }
+                macro_rules! rare {
+                    () => {
+                        break Pause::Rare(Insn { op, rd, rs1, rs2, imm })
+                    };
+                }
+                // An access of this width may go to the bus now.
+                macro_rules! may_access {
+                    ($addr:expr, $width:expr) => {
+                        $addr & ($width.bytes() - 1) == 0 && now < limit
                     };
                 }
                 macro_rules! load {
                     ($width:expr) => {{
-                        let issue = Issue { now: now!(), limit, pc: here!() };
-                        attempt!(self.load(bus, &issue, a.wrapping_add(i), $width, rd))
+                        let addr = a.wrapping_add(i);
+                        if !may_access!(addr, $width) || self.polls.records() {
+                            rare!()
+                        }
+                        let Some(load) = bus.quick_load(now, addr, $width) else { rare!() };
+                        self.result_at(rd, now + Cycle::from(load.latency));
+                        if load.access == Access::Volatile {
+                            self.polls.note_effect();
+                        }
+                        load.value
                     }};
                 }
                 macro_rules! store {
                     ($width:expr) => {{
-                        let issue = Issue { now: now!(), limit, pc: here!() };
-                        let store = attempt!(self.store(bus, &issue, a.wrapping_add(i), $width, b));
-                        if store.effect == Effect::Code {
-                            index += 1;
-                            time = time.wrapping_add(Cycle::from(store.hold));
-                            pages.clear();
-                            new_page!();
+                        let addr = a.wrapping_add(i);
+                        if !may_access!(addr, $width) {
+                            rare!()
+                        }
+                        let Some(store) = bus.quick_store(now, addr, $width, b) else { rare!() };
+                        if store.effect != Effect::Silent {
+                            self.polls.note_effect();
                         }
                         next!(Cycle::from(store.hold))
                     }};
@@ -168,23 +148,15 @@ impl Core {
                 macro_rules! jump {
                     ($bubble:expr) => {{
                         if imm & 3 != 0 {
-                            let pc = here!();
-                            let target = pc.wrapping_add(i);
-                            leave!(Exit::Fault(CoreFault::MisalignedTarget { pc, target }));
+                            rare!()
                         }
                         let ahead = (imm >> 2) as isize as usize;
                         index = index.wrapping_add(ahead);
-                        time = time.wrapping_add(timing::ISSUE + $bubble).wrapping_sub(ahead as u64);
+                        now += timing::ISSUE + $bubble;
                         count = count.wrapping_add(1).wrapping_sub(ahead as u64);
-                        insns = until_limit!();
                         // Calls link and are not loops; a loop has a jump that does not.
-                        if imm <= 0 && rd == 0 {
-                            let retired = count.wrapping_add(index as u64);
-                            let score = &self.score;
-                            let visit = Visit { head_pc: here!(), now: now!(), retired, regs: &self.regs, score };
-                            if self.polls.visit(bus, &visit) {
-                                leave!(Exit::Parked);
-                            }
+                        if imm <= 0 && rd == 0 && !self.polls.passes(here!()) {
+                            break Pause::Visit;
                         }
                         continue;
                     }};
@@ -200,14 +172,13 @@ impl Core {
                 }
                 macro_rules! multiply {
                     ($product:expr) => {{
-                        self.result_at(rd, now!() + timing::MUL_LATENCY);
+                        self.result_at(rd, now + timing::MUL_LATENCY);
                         $product
                     }};
                 }
                 macro_rules! divide {
                     ($quotient:expr, $cycles:expr) => {{
-                        time = time.wrapping_add($cycles - timing::ISSUE);
-                        insns = until_limit!();
+                        now += $cycles - timing::ISSUE;
                         $quotient
                     }};
                 }
@@ -290,12 +261,12 @@ impl Core {
                         let from = here!();
                         let target = a.wrapping_add(i) & !1;
                         if target & 3 != 0 {
-                            leave!(Exit::Fault(CoreFault::MisalignedTarget { pc: from, target }));
+                            rare!()
                         }
                         self.write(rd, from.wrapping_add(4));
                         let is_return = rs1 == RA && rd == 0;
                         let bubble = if is_return { bubbles.predicted } else { timing::MISPREDICT };
-                        now = now!() + timing::ISSUE + bubble;
+                        now += timing::ISSUE + bubble;
                         retired = count.wrapping_add(index as u64) + 1;
                         pc = target;
                         continue 'page;
@@ -320,74 +291,31 @@ impl Core {
                     | Op::Ttinsn
                     | Op::Ecall
                     | Op::Ebreak
-                    | Op::Illegal => {
-                        let issue = Issue { now: now!(), limit, pc: here!() };
-                        let insn = Insn { op, rd, rs1, rs2, imm };
-                        now = match self.rare(bus, &issue, insn, count.wrapping_add(index as u64)) {
-                            Ok(next) => next,
-                            // The instruction may wait for what is in flight, and then it does so only once.
-                            Err((at, exit)) => {
-                                (self.now, self.retired, self.pc) = (at, count.wrapping_add(index as u64), here!());
-                                return exit;
-                            }
-                        };
-                        retired = count.wrapping_add(index as u64) + 1;
-                        pc = here!().wrapping_add(4);
-                        if bus.take_code_changed() {
-                            pages.clear();
-                        }
-                        // Also because the predictor may have been switched.
-                        continue 'page;
-                    }
+                    | Op::Illegal => rare!(),
                 };
                 self.write(rd, value);
                 index += 1;
-            }
-        }
-    }
-
-    /// Instructions that are not in the run loop; returns the cycle at which the next one enters EX1. An error comes with
-    /// the cycle at which this one did.
-    #[inline(never)]
-    fn rare<B: Bus>(
-        &mut self,
-        bus: &mut B,
-        issue: &Issue,
-        insn: Insn,
-        retired: u64,
-    ) -> Result<Cycle, (Cycle, Exit<B::Fault>)> {
-        let &Issue { now, limit, pc } = issue;
-        match insn.op {
-            Op::Fence | Op::FenceI => {
-                let now = now.max(self.score.outstanding);
-                if now >= limit {
-                    return Err((now, Exit::Limit));
+                now += timing::ISSUE;
+            };
+            (retired, pc) = (count.wrapping_add(index as u64), here!());
+            match pause {
+                Pause::Page => {}
+                Pause::Rare(insn) => match self.rare(bus, &Issue { now, limit, pc }, insn, retired, pages) {
+                    Ok(next) => (now, retired, pc) = (next, retired + 1, pc.wrapping_add(4)),
+                    // The instruction may wait for what is in flight, and then it does so only once.
+                    Err((at, exit)) => {
+                        (self.now, self.retired, self.pc) = (at, retired, pc);
+                        return exit;
+                    }
+                },
+                Pause::Visit => {
+                    let visit = Visit { head_pc: pc, now, retired, regs: &self.regs, score: &self.score };
+                    if self.polls.visit(bus, &visit) {
+                        (self.now, self.retired, self.pc) = (now, retired, pc);
+                        return Exit::Parked;
+                    }
                 }
-                Ok(now + Cycle::from(bus.fence(now)) + timing::FENCE)
             }
-            Op::Ttinsn => {
-                let hold = self.ttinsn(bus, issue, insn.imm.cast_unsigned()).map_err(|exit| (now, exit))?;
-                Ok(now + timing::ISSUE + hold)
-            }
-            Op::Csrrw | Op::Csrrs | Op::Csrrc | Op::Csrrwi | Op::Csrrsi | Op::Csrrci => {
-                self.csr_access(bus, issue, insn, retired).map_err(|exit| (now, exit))
-            }
-            Op::Ecall => Err((now, Exit::Fault(CoreFault::Ecall { pc }))),
-            Op::Ebreak => Err((now, Exit::Fault(CoreFault::Ebreak { pc }))),
-            _ => match amo_of(insn.op) {
-                Some(amo) => {
-                    let now = now.max(self.score.outstanding);
-                    let [a, b] = [insn.rs1, insn.rs2].map(|reg| self.regs[usize::from(reg & 31)]);
-                    let issue = Issue { now, ..*issue };
-                    let old = self.amo(bus, &issue, amo, a, b, insn.rd).map_err(|exit| (now, exit))?;
-                    self.write(insn.rd, old);
-                    Ok(now + timing::ISSUE)
-                }
-                None => {
-                    let word = insn.imm.cast_unsigned();
-                    Err((now, Exit::Fault(CoreFault::Illegal { pc, word })))
-                }
-            },
         }
     }
 
@@ -400,183 +328,17 @@ impl Core {
     }
 
     #[inline(always)]
-    fn write(&mut self, rd: u8, value: u32) {
+    pub(crate) fn write(&mut self, rd: u8, value: u32) {
         self.regs[usize::from(rd & 31)] = value;
         self.regs[0] = 0;
     }
 
     /// The result in `rd` is available from cycle `at` on, or from when an earlier one is, if that is later.
     #[inline(always)]
-    fn result_at(&mut self, rd: u8, at: Cycle) {
+    pub(crate) fn result_at(&mut self, rd: u8, at: Cycle) {
         let ready = &mut self.score.ready[usize::from(rd & 31)];
         *ready = at.max(*ready);
         self.score.ready[0] = 0;
         self.score.outstanding = self.score.outstanding.max(at);
     }
-
-    #[inline(always)]
-    fn load<B: Bus>(
-        &mut self,
-        bus: &mut B,
-        issue: &Issue,
-        addr: u32,
-        width: Width,
-        rd: u8,
-    ) -> Result<u32, Exit<B::Fault>> {
-        let &Issue { now, pc, .. } = issue;
-        issue.check(addr, width)?;
-        let load = bus.load(now, pc, addr, width).map_err(|refuse| refused(refuse, pc, addr))?;
-        self.result_at(rd, now + Cycle::from(load.latency));
-        match load.access {
-            Access::Private => {}
-            Access::Watched => self.polls.note_watched(now, pc, addr, width, load),
-            Access::Volatile => self.polls.note_effect(),
-        }
-        Ok(load.value)
-    }
-
-    #[inline(always)]
-    fn store<B: Bus>(
-        &mut self,
-        bus: &mut B,
-        issue: &Issue,
-        addr: u32,
-        width: Width,
-        value: u32,
-    ) -> Result<Store, Exit<B::Fault>> {
-        let &Issue { now, pc, .. } = issue;
-        issue.check(addr, width)?;
-        let store = bus.store(now, pc, addr, width, value).map_err(|refuse| refused(refuse, pc, addr))?;
-        if store.effect != Effect::Silent {
-            self.polls.note_effect();
-        }
-        Ok(store)
-    }
-
-    #[inline(never)]
-    fn amo<B: Bus>(
-        &mut self,
-        bus: &mut B,
-        issue: &Issue,
-        op: Amo,
-        addr: u32,
-        value: u32,
-        rd: u8,
-    ) -> Result<u32, Exit<B::Fault>> {
-        let &Issue { now, pc, .. } = issue;
-        issue.check(addr, Width::Word)?;
-        let load = bus.amo(now, pc, op, addr, value).map_err(|refuse| refused(refuse, pc, addr))?;
-        self.result_at(rd, now + Cycle::from(load.latency));
-        self.polls.note_effect();
-        Ok(load.value)
-    }
-
-    /// Returns the cycles for which the core is held.
-    #[inline(always)]
-    fn ttinsn<B: Bus>(&mut self, bus: &mut B, issue: &Issue, word: u32) -> Result<Cycle, Exit<B::Fault>> {
-        let &Issue { now, pc, .. } = issue;
-        issue.check(INSTRN_BUF_BASE, Width::Word)?;
-        let hold = bus.ttinsn(now, pc, word).map_err(|refuse| refused(refuse, pc, INSTRN_BUF_BASE))?;
-        self.polls.note_effect();
-        Ok(Cycle::from(hold))
-    }
-
-    /// Returns the cycle at which the next instruction enters EX1.
-    #[inline(never)]
-    fn csr_access<B: Bus>(
-        &mut self,
-        bus: &mut B,
-        issue: &Issue,
-        insn: Insn,
-        retired: u64,
-    ) -> Result<Cycle, Exit<B::Fault>> {
-        let &Issue { now, limit, pc } = issue;
-        if now >= limit {
-            return Err(Exit::Limit);
-        }
-        let csr = (insn.imm & 0xfff) as u16;
-        let unknown = Exit::Fault(CoreFault::UnknownCsr { pc, csr });
-        let instructions = retired + self.skipped;
-        let old = match self.csr.read(csr, now, instructions) {
-            CsrRead::Stable(value) => value,
-            CsrRead::Volatile(value) => {
-                self.polls.note_effect();
-                value
-            }
-            CsrRead::Foreign => {
-                self.polls.note_effect();
-                match bus.csr_read(now, csr) {
-                    Some(value) => value,
-                    None => return Err(unknown),
-                }
-            }
-        };
-        let uimm = (insn.imm >> 12 & 31).cast_unsigned();
-        let rs1 = self.regs[usize::from(insn.rs1 & 31)];
-        let new = match insn.op {
-            Op::Csrrw => Some(rs1),
-            Op::Csrrs if insn.rs1 != 0 => Some(old | rs1),
-            Op::Csrrc if insn.rs1 != 0 => Some(old & !rs1),
-            Op::Csrrwi => Some(uimm),
-            Op::Csrrsi if uimm != 0 => Some(old | uimm),
-            Op::Csrrci if uimm != 0 => Some(old & !uimm),
-            _ => None,
-        };
-        let mut next = self.after_csr(now);
-        if let Some(value) = new {
-            self.polls.note_effect();
-            if self.csr.write(csr, value, now, instructions) {
-                bus.csr_changed(now, &self.csr);
-            } else if !bus.csr_write(now, csr, value) {
-                return Err(unknown);
-            }
-            next = next.max(self.after_csr(now));
-        }
-        self.write(insn.rd, old);
-        Ok(next)
-    }
-
-    fn after_csr(&self, now: Cycle) -> Cycle {
-        if self.csr.cfg0_dis_csr_sync() { now + timing::ISSUE } else { now.max(self.score.outstanding) + timing::CSR }
-    }
-}
-
-impl Issue {
-    /// Whether the access may go to the bus now.
-    #[inline(always)]
-    fn check<F>(&self, addr: u32, width: Width) -> Result<(), Exit<F>> {
-        let pc = self.pc;
-        if addr & (width.bytes() - 1) != 0 {
-            return Err(Exit::Fault(CoreFault::MisalignedAccess { pc, addr, width }));
-        }
-        if self.now >= self.limit {
-            return Err(Exit::Limit);
-        }
-        Ok(())
-    }
-}
-
-#[cold]
-fn refused<F>(refuse: Refuse<F>, pc: u32, addr: u32) -> Exit<F> {
-    match refuse {
-        Refuse::Sync => Exit::Sync,
-        Refuse::Block => Exit::Blocked { addr },
-        Refuse::Fault(fault) => Exit::Fault(CoreFault::Bus { pc, fault }),
-    }
-}
-
-/// The operation of an atomic instruction.
-fn amo_of(op: Op) -> Option<Amo> {
-    Some(match op {
-        Op::AmoSwap => Amo::Swap,
-        Op::AmoAdd => Amo::Add,
-        Op::AmoXor => Amo::Xor,
-        Op::AmoAnd => Amo::And,
-        Op::AmoOr => Amo::Or,
-        Op::AmoMin => Amo::Min,
-        Op::AmoMax => Amo::Max,
-        Op::AmoMinu => Amo::Minu,
-        Op::AmoMaxu => Amo::Maxu,
-        _ => return None,
-    })
 }

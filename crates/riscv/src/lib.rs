@@ -21,6 +21,7 @@ mod disasm;
 mod exec;
 mod pages;
 mod poll;
+mod rare;
 mod table;
 pub mod timing;
 
@@ -29,6 +30,6 @@ pub use crate::core::{Core, CoreFault, CoreState, Exit, HartKind};
 pub use crate::csr::CsrFile;
 pub use crate::decode::{CODE_PAGE_BYTES, CodePage, Insn, encode};
 pub use crate::disasm::{disassemble, register_name};
-pub use crate::exec::INSTRN_BUF_BASE;
 pub use crate::poll::{PollLoop, Watch, WatchList};
+pub use crate::rare::INSTRN_BUF_BASE;
 pub use crate::table::{Format, Op, OpInfo, TABLE};

@@ -195,6 +195,12 @@ impl Polls {
         self.effects += 1;
     }
 
+    /// Watched loads must be noted.
+    #[inline(always)]
+    pub(crate) fn records(&self) -> bool {
+        self.armed != 0
+    }
+
     /// A load of a word that others can change.
     #[inline]
     pub(crate) fn note_watched(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, load: Load) {
@@ -231,9 +237,25 @@ impl Polls {
         self.armed >> index & 1 != 0
     }
 
+    /// A taken backward jump: true when the visit only had to be counted, and that is done. False: nothing is done, [`Polls::visit`] is next.
+    #[inline(always)]
+    pub(crate) fn passes(&mut self, head_pc: u32) -> bool {
+        let armed = self.is_armed(self.recent);
+        let head = &mut self.heads[self.recent % HEADS];
+        let counts = head.pc == head_pc && !armed && head.visits + 1 < head.next_examination;
+        if counts {
+            head.visits += 1;
+            head.effects = self.effects;
+        }
+        counts || !self.enabled
+    }
+
     /// A taken backward jump. True: the core is parked.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn visit<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) -> bool {
+        if !self.enabled {
+            return false;
+        }
         let armed = self.is_armed(self.recent);
         let head = &mut self.heads[self.recent % HEADS];
         if head.pc == visit.head_pc {
@@ -244,12 +266,6 @@ impl Polls {
             }
             return self.examine(bus, visit);
         }
-        self.enabled && self.visit_other(bus, visit)
-    }
-
-    /// The head is not that of the last visit.
-    #[inline(never)]
-    fn visit_other<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) -> bool {
         self.visits += 1;
         let index = match self.heads.iter().position(|head| head.pc == visit.head_pc) {
             Some(index) => index,

@@ -48,15 +48,29 @@ struct Undo {
 }
 
 impl StoreLog {
-    /// Notes what a word of L1 holds before it is overwritten.
-    #[inline]
-    pub(super) fn note_l1(&mut self, addr: u32, old: u32) {
-        self.stores.push(Undo { addr, old, owner: None });
+    /// Makes sure that the next store can be noted.
+    pub(super) fn make_room(&mut self) {
+        if self.on {
+            self.stores.reserve(1);
+        }
     }
-    /// Notes what a word of a local RAM holds before it is overwritten.
-    #[inline]
-    pub(super) fn note_local(&mut self, owner: Processor, offset: u32, old: u32) {
-        self.stores.push(Undo { addr: offset, old, owner: Some(owner) });
+    /// Notes what a word of L1 holds before it is overwritten; false when there is no room.
+    #[inline(always)]
+    pub(super) fn note_l1(&mut self, addr: u32, old: u32) -> bool {
+        self.note(Undo { addr, old, owner: None })
+    }
+    /// Notes what a word of a local RAM holds before it is overwritten; false when there is no room.
+    #[inline(always)]
+    pub(super) fn note_local(&mut self, owner: Processor, offset: u32, old: u32) -> bool {
+        self.note(Undo { addr: offset, old, owner: Some(owner) })
+    }
+    #[inline(always)]
+    fn note(&mut self, undo: Undo) -> bool {
+        let room = self.stores.len() < self.stores.capacity();
+        if room {
+            self.stores.push(undo);
+        }
+        room
     }
 }
 
@@ -206,15 +220,15 @@ impl Tile {
         self.shared.log.on = true;
         self.shared.log.stopped = false;
         let mut reached = until;
-        while let Some((now, i)) = self.first_core()
-            && now < until
+        while let Some(turn) = self.turn()
+            && turn.now < until
         {
             // A fault is left to the run in which it counts.
-            if self.run_core(i, until, None).is_err() {
+            if self.run_core(&turn, until, None).is_err() {
                 self.shared.log.stopped = true;
             }
             if self.shared.log.stopped {
-                reached = self.slots[i].core.now.min(until);
+                reached = self.slots[turn.core].core.now.min(until);
                 break;
             }
         }

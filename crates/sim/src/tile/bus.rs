@@ -166,20 +166,24 @@ impl TileBus<'_> {
         (offset < self.port.local.len() && offset + width.bytes() as usize <= self.port.local.len()).then_some(offset)
     }
 
-    /// Drops the decoded code around a store to a line with a mark; true when there was some.
-    #[cold]
-    #[inline(never)]
-    fn stored_to_marked(&mut self, addr: u32, width: Width) -> bool {
-        self.shared.drop_code(addr, width.bytes());
-        self.take_code_changed()
-    }
-
-    /// True when nobody has to wake before a store to a line with a mark.
-    #[cold]
-    #[inline(never)]
-    fn may_store(&mut self, addr: u32, width: Width) -> bool {
+    /// A store to a line of L1 on which something hangs.
+    fn store_marked(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
+        if at >= self.horizon {
+            return Err(Refuse::Sync);
+        }
         let sleepers = self.shared.sleepers_on_l1(addr, width.bytes());
-        !self.must_wake(sleepers)
+        if self.must_wake(sleepers) {
+            return Err(Refuse::Sync);
+        }
+        if self.shared.log.on {
+            let word = addr & !3;
+            self.shared.log.note_l1(word, self.shared.l1_load(word, Width::Word));
+        }
+        self.port.l0.drop_line(addr);
+        put(&mut self.shared.l1[..], addr as usize, width, value);
+        self.shared.drop_code(addr, width.bytes());
+        let effect = if self.take_code_changed() { Effect::Code } else { Effect::Visible };
+        Ok(Store { hold: self.port.stores.push(at, addr), effect })
     }
 }
 
@@ -191,25 +195,59 @@ impl Bus for TileBus<'_> {
     }
 
     #[inline(always)]
-    fn load(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width) -> Result<Load, Refused> {
+    fn quick_load(&mut self, at: Cycle, addr: u32, width: Width) -> Option<Load> {
         if addr < map::L1_SIZE {
             if let Some((word, stays)) = self.port.l0.hit(addr) {
                 // Watched, although the copy is private: when the loop flushes the cache the next iteration reads L1 again. Whoever parks the
                 // core sorts out the lines that stay (Tile::park).
                 let access = if stays { Access::Watched } else { Access::Volatile };
                 let value = (word >> (8 * (addr & 3))) & mask(width);
-                return Ok(Load { value, latency: timing::LOAD_LOCAL, access });
+                return Some(Load { value, latency: timing::LOAD_LOCAL, access });
             }
             if at >= self.horizon {
-                return Err(Refuse::Sync);
+                return None;
             }
             self.port.l0.fill(at, addr, &self.shared.l1[..]);
             let value = self.shared.l1_load(addr, width);
-            return Ok(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
+            return Some(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
         }
-        if let Some(offset) = self.local_offset(addr, width) {
-            let value = get(&self.port.local, offset, width);
-            return Ok(Load { value, latency: timing::LOAD_LOCAL, access: Access::Private });
+        let offset = self.local_offset(addr, width)?;
+        let value = get(&self.port.local, offset, width);
+        Some(Load { value, latency: timing::LOAD_LOCAL, access: Access::Private })
+    }
+
+    #[inline(always)]
+    fn quick_store(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Option<Store> {
+        if addr < map::L1_SIZE {
+            if at >= self.horizon || self.shared.line_flags(addr) != 0 {
+                return None;
+            }
+            if self.shared.log.on {
+                let word = addr & !3;
+                let old = self.shared.l1_load(word, Width::Word);
+                if !self.shared.log.note_l1(word, old) {
+                    return None;
+                }
+            }
+            self.port.l0.drop_line(addr);
+            put(&mut self.shared.l1[..], addr as usize, width, value);
+            return Some(Store { hold: self.port.stores.push(at, addr), effect: Effect::Visible });
+        }
+        let offset = self.local_offset(addr, width)?;
+        if self.shared.log.on {
+            let word = offset & !3;
+            if !self.shared.log.note_local(self.core, word as u32, get(&self.port.local, word, Width::Word)) {
+                return None;
+            }
+        }
+        let silent = get(&self.port.local, offset, width) == value & mask(width);
+        put(&mut self.port.local, offset, width, value);
+        Some(Store { hold: 0, effect: if silent { Effect::Silent } else { Effect::Visible } })
+    }
+
+    fn load(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width) -> Result<Load, Refused> {
+        if let Some(load) = self.quick_load(at, addr, width) {
+            return Ok(load);
         }
         if at >= self.horizon {
             return Err(Refuse::Sync);
@@ -217,34 +255,13 @@ impl Bus for TileBus<'_> {
         self.load_register(at, addr, width)
     }
 
-    #[inline(always)]
     fn store(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
-        if addr < map::L1_SIZE {
-            if at >= self.horizon {
-                return Err(Refuse::Sync);
-            }
-            let marked = self.shared.line_flags(addr) != 0;
-            if marked && !self.may_store(addr, width) {
-                return Err(Refuse::Sync);
-            }
-            if self.shared.log.on {
-                let word = addr & !3;
-                self.shared.log.note_l1(word, self.shared.l1_load(word, Width::Word));
-            }
-            self.port.l0.drop_line(addr);
-            put(&mut self.shared.l1[..], addr as usize, width, value);
-            let code = marked && self.stored_to_marked(addr, width);
-            let effect = if code { Effect::Code } else { Effect::Visible };
-            return Ok(Store { hold: self.port.stores.push(at, addr), effect });
+        self.shared.log.make_room();
+        if let Some(store) = self.quick_store(at, addr, width, value) {
+            return Ok(store);
         }
-        if let Some(offset) = self.local_offset(addr, width) {
-            if self.shared.log.on {
-                let word = offset & !3;
-                self.shared.log.note_local(self.core, word as u32, get(&self.port.local, word, Width::Word));
-            }
-            let silent = get(&self.port.local, offset, width) == value & mask(width);
-            put(&mut self.port.local, offset, width, value);
-            return Ok(Store { hold: 0, effect: if silent { Effect::Silent } else { Effect::Visible } });
+        if addr < map::L1_SIZE {
+            return self.store_marked(at, addr, width, value);
         }
         if addr == map::INSTRN_BUF_BASE
             && width == Width::Word

@@ -25,19 +25,19 @@ mod shared;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use crate::agenda::Agenda;
 use crate::noc::{Body, Grid, Niu, Outbox, Packet, Place};
 use crate::{Fault, FaultClass, NEVER, Node, timing};
 use ahead::Ahead;
-use bus::TileBus;
 use debug::CoreView;
 use events::Event;
 use shared::{COPROCESSOR, CoreSet, Shared, class};
 use std::sync::Arc;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{self as map, Processor};
-use tilework_riscv::{Core, CoreFault, Cycle, Exit, HartKind, Watch};
+use tilework_riscv::{Core, CoreFault, Cycle, HartKind, Watch};
 
 pub use code::CodeBook;
 pub use streams::Streams;
@@ -219,17 +219,6 @@ impl Tile {
         cores.fold(self.last_event.max(self.shared.tensix.last_step()), Cycle::max)
     }
 
-    /// The cycle from which core `me` must let another core go first.
-    fn horizon(&self, me: usize) -> Cycle {
-        let mut horizon = NEVER;
-        for i in members(self.running & !(1 << me)) {
-            // In the same cycle the lower index goes first.
-            horizon = horizon.min(self.slots[i].core.now + Cycle::from(i > me));
-        }
-        // The coprocessor comes behind all cores.
-        horizon.min(self.shared.tensix.next().saturating_add(1))
-    }
-
     #[inline]
     fn wake(&mut self, set: CoreSet, at: Cycle) {
         if set != 0 {
@@ -261,38 +250,6 @@ impl Tile {
         }
     }
 
-    /// Runs core `i` until `limit` or until it must let another go first. Without an outbox it stops before it does anything that others see.
-    fn run_core(&mut self, i: usize, limit: Cycle, out: Option<&mut Outbox>) -> Result<(), Fault> {
-        let processor = Processor::ALL[i];
-        let horizon = self.horizon(i).min(limit);
-        let slot = &mut self.slots[i];
-        let mut port = self.shared.ports[i].take().expect("ports are put back after each run");
-        let shared = &mut self.shared;
-        let mut bus = TileBus { shared, core: processor, port: &mut port, horizon, out, due: NEVER };
-        let exit = slot.core.run(&mut bus, limit);
-        let horizon = bus.horizon;
-        self.shared.ports[i] = Some(port);
-        let now = slot.core.now;
-        self.after_access();
-        if self.slots[i].activity != Activity::Running {
-            return Ok(()); // it has put itself into reset
-        }
-        match exit {
-            Exit::Limit | Exit::Sync => {
-                let wake = std::mem::take(&mut self.shared.wake);
-                self.wake(wake, now);
-            }
-            Exit::Parked => self.park(i),
-            Exit::Blocked { addr } => {
-                self.set_activity(i, Activity::Blocked { addr });
-            }
-            // In what is private to it a core runs ahead of the others, which may fault before it does: it comes to its fault again.
-            Exit::Fault(_) if now >= horizon => {}
-            Exit::Fault(fault) => return Err(self.core_fault(i, fault)),
-        }
-        Ok(())
-    }
-
     /// Puts core `i` to sleep, unless what it polls has changed since it looked.
     fn park(&mut self, i: usize) {
         let processor = Processor::ALL[i];
@@ -320,7 +277,7 @@ impl Tile {
     /// Takes care of what accesses to registers have set off, each at its own cycle: in what is private to it, a core may have gone on since.
     #[inline]
     fn after_access(&mut self) {
-        if self.shared.has_consequences() || self.shared.tensix.has_changed() {
+        if self.has_consequences() {
             self.see_to_accesses();
         }
     }
@@ -474,8 +431,7 @@ impl Node for Tile {
         loop {
             let until = out.horizon(until);
             let event = self.queue.next();
-            let core = self.first_core();
-            let now = core.map_or(NEVER, |(now, _)| now);
+            let now = self.first_core().map_or(NEVER, |(now, _)| now);
             let coprocessor = self.shared.tensix.next();
             if event < until && event <= now.min(coprocessor) {
                 let Some(waiting) = self.queue.peek() else { return Ok(()) };
@@ -487,11 +443,8 @@ impl Node for Tile {
                 if let Some((at, due)) = self.queue.pop_before(until) {
                     self.apply(at, due, out)?;
                 }
-            } else if let Some((now, i)) = core
-                && now < until
-                && now <= coprocessor
-            {
-                self.run_core(i, until.min(event), Some(&mut *out))?;
+            } else if now < until && now <= coprocessor {
+                self.run_cores(until.min(event), out)?;
             } else if coprocessor < until {
                 self.step_coprocessor(until.min(event).min(now))?;
             } else {

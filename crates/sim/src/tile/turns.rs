@@ -1,0 +1,107 @@
+//! Whose turn it is: the cores of a tile in the order of (cycle, core), each until it must let another go first.
+//!
+//! While several cores work on what they share, a turn is a few instructions long. So what comes after one is looked at only when there is something
+//! to look at.
+
+use super::bus::TileBus;
+use super::{Activity, Tile, members};
+use crate::noc::Outbox;
+use crate::{Fault, NEVER};
+use tilework_abi::tensix::Processor;
+use tilework_riscv::{Cycle, Exit};
+
+/// A core's turn.
+pub(super) struct Turn {
+    /// The running core with the smallest (cycle, index).
+    pub(super) core: usize,
+    /// Its cycle.
+    pub(super) now: Cycle,
+    /// The cycle from which it must let another core go first.
+    horizon: Cycle,
+}
+
+impl Tile {
+    /// The next turn, if a core runs.
+    #[inline]
+    pub(super) fn turn(&self) -> Option<Turn> {
+        let (mut now, mut core, mut second, mut other) = (NEVER, usize::MAX, NEVER, 0);
+        for i in members(self.running) {
+            let at = self.slots[i].core.now;
+            if at < now {
+                (second, other) = (now, core);
+                (now, core) = (at, i);
+            } else if at < second {
+                (second, other) = (at, i);
+            }
+        }
+        // In the same cycle the lower index goes first. The coprocessor comes behind all cores.
+        let horizon = second.saturating_add(Cycle::from(other > core));
+        let horizon = horizon.min(self.shared.tensix.next().saturating_add(1));
+        (now != NEVER).then_some(Turn { core, now, horizon })
+    }
+
+    /// Runs the cores, all of which have work before `until` only, until one of them has done something that others have to see to.
+    ///
+    /// No event is due before `until`.
+    pub(super) fn run_cores(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
+        while let Some(turn) = self.turn()
+            && let until = out.horizon(until)
+            && turn.now < until
+            && turn.now <= self.shared.tensix.next()
+            && self.run_core(&turn, until, Some(&mut *out))?
+        {}
+        Ok(())
+    }
+
+    /// Runs a core until `limit` or until it must let another go first; without an outbox, until it would do something that others see. True:
+    /// nothing has to be seen to, and it runs on.
+    pub(super) fn run_core(&mut self, turn: &Turn, limit: Cycle, out: Option<&mut Outbox>) -> Result<bool, Fault> {
+        let i = turn.core;
+        let slot = &mut self.slots[i];
+        let mut port = self.shared.ports[i].take().expect("ports are put back after each run");
+        let mut bus = TileBus {
+            shared: &mut self.shared,
+            core: Processor::ALL[i],
+            port: &mut port,
+            horizon: turn.horizon.min(limit),
+            out,
+            due: NEVER,
+        };
+        let exit = slot.core.run(&mut bus, limit);
+        let horizon = bus.horizon;
+        self.shared.ports[i] = Some(port);
+        if matches!(exit, Exit::Limit | Exit::Sync) && self.shared.wake == 0 && !self.has_consequences() {
+            return Ok(true);
+        }
+        self.end_turn(i, horizon, exit)?;
+        Ok(false)
+    }
+
+    /// Sees to what a turn has set off or ended with.
+    fn end_turn(&mut self, i: usize, horizon: Cycle, exit: Exit<Fault>) -> Result<(), Fault> {
+        let now = self.slots[i].core.now;
+        self.after_access();
+        if self.slots[i].activity != Activity::Running {
+            return Ok(()); // it has put itself into reset
+        }
+        match exit {
+            Exit::Limit | Exit::Sync => {
+                let wake = std::mem::take(&mut self.shared.wake);
+                self.wake(wake, now);
+            }
+            Exit::Parked => self.park(i),
+            Exit::Blocked { addr } => {
+                self.set_activity(i, Activity::Blocked { addr });
+            }
+            // In what is private to it a core runs ahead of the others, which may fault before it does: it comes to its fault again.
+            Exit::Fault(_) if now >= horizon => {}
+            Exit::Fault(fault) => return Err(self.core_fault(i, fault)),
+        }
+        Ok(())
+    }
+
+    /// Something that [`Tile::after_access`] sees to.
+    pub(super) fn has_consequences(&self) -> bool {
+        self.shared.has_consequences() || self.shared.tensix.has_changed()
+    }
+}
