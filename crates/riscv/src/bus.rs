@@ -93,6 +93,15 @@ pub enum Refuse<F> {
     Fault(F),
 }
 
+/// Why an access is not done within the run loop.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum NotQuick {
+    /// The core has to ask by [`Bus::load`] or [`Bus::store`].
+    Ask,
+    /// It would be told [`Refuse::Sync`] there.
+    Sync,
+}
+
 /// The nine read-modify-write operations of Zaamo.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Amo {
@@ -177,19 +186,24 @@ pub trait Bus {
     /// Stores the low `width` of `value` at `addr`. Higher bits of `value` are unspecified.
     fn store(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refuse<Self::Fault>>;
 
-    /// What [`Bus::load`] does, if that is short and cannot be refused; `None`, and no effect, if the core has to ask there. It becomes a part of the
-    /// run loop, and should call nothing.
+    /// What [`Bus::load`] does, if that is short. It becomes a part of the run loop, and should call nothing.
+    ///
+    /// # Errors
+    /// [`NotQuick`], and no effect.
     #[inline(always)]
-    fn quick_load(&mut self, at: Cycle, addr: u32, width: Width) -> Option<Load> {
+    fn quick_load(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
         let _ = (at, addr, width);
-        None
+        Err(NotQuick::Ask)
     }
 
     /// What [`Bus::store`] does, on the same terms.
+    ///
+    /// # Errors
+    /// [`NotQuick`], and no effect.
     #[inline(always)]
-    fn quick_store(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Option<Store> {
+    fn quick_store(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Result<Store, NotQuick> {
         let _ = (at, addr, width, value);
-        None
+        Err(NotQuick::Ask)
     }
 
     /// A Zaamo operation on the word at `addr`; returns the old word. Flushes the L0 cache.

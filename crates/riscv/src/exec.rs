@@ -9,8 +9,10 @@
 
 use crate::pages::Pages;
 use crate::poll::Visit;
-use crate::rare::Issue;
-use crate::{Access, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Effect, Exit, Insn, Op, Width, alu, timing};
+use crate::rare::{Issue, Stop};
+use crate::{
+    Access, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Effect, Exit, Insn, NotQuick, Op, Width, alu, timing,
+};
 
 /// `ra`, the link register of returns.
 const RA: u8 = 1;
@@ -19,8 +21,10 @@ const RA: u8 = 1;
 enum Pause {
     /// The next instruction is on another page, or the time is up.
     Page,
+    /// This instruction's access must wait for another agent.
+    Sync,
     /// This instruction is none for the loop.
-    Rare(Insn),
+    Rare,
     /// A backward jump leads to a loop head that has to be looked at.
     Visit,
 }
@@ -47,31 +51,39 @@ impl Core {
         if bus.take_code_changed() {
             pages.clear();
         }
-        let exit = self.execute(bus, limit, &mut pages);
+        let mut fault = None;
+        let stop = self.execute(bus, limit, &mut pages, &mut fault);
         self.pages = Some(pages);
-        exit
+        stop.exit(fault)
     }
 
     /// The run loop.
     ///
     /// The count of instructions is kept as what must be added to `index` to get it: most instructions only move `index`.
     #[inline]
-    fn execute<B: Bus>(&mut self, bus: &mut B, limit: Cycle, pages: &mut Pages) -> Exit<B::Fault> {
+    fn execute<B: Bus>(
+        &mut self,
+        bus: &mut B,
+        limit: Cycle,
+        pages: &mut Pages,
+        fault: &mut Option<CoreFault<B::Fault>>,
+    ) -> Stop {
         let mut now = self.now;
         let mut retired = self.retired;
         let mut pc = self.pc;
         'page: loop {
             if now >= limit {
                 (self.now, self.retired, self.pc) = (now, retired, pc);
-                return Exit::Limit;
+                return Stop::Limit;
             }
             let bubbles = self.bubbles();
             let base = pc & !(CODE_PAGE_BYTES - 1);
             let page = match pages.get(bus, now, base) {
                 Ok(page) => page,
-                Err(fault) => {
+                Err(cause) => {
                     (self.now, self.retired, self.pc) = (now, retired, pc);
-                    return Exit::Fault(CoreFault::Fetch { pc, fault });
+                    *fault = Some(CoreFault::Fetch { pc, fault: cause });
+                    return Stop::Fault;
                 }
             };
             // Beyond the page when the instruction lies in another one, before it too (then it is a huge number).
@@ -96,8 +108,10 @@ impl Core {
                 if now >= limit {
                     break Pause::Page;
                 }
-                let Some(&Insn { op, rd, rs1, rs2, imm }) = page.insns.get(index) else { break Pause::Page };
-                let [rd, rs1, rs2] = [rd & 31, rs1 & 31, rs2 & 31];
+                let Some(insn) = page.insns.get(index) else { break Pause::Page };
+                // `rd` is read where it is needed: so it does not take a register away from what every instruction needs.
+                let &Insn { op, rs1, rs2, imm, .. } = insn;
+                let [rs1, rs2] = [rs1 & 31, rs2 & 31];
                 if now < self.score.outstanding {
                     let ready = &self.score.ready;
                     now = now.max(ready[usize::from(rs1)]).max(ready[usize::from(rs2)]);
@@ -109,7 +123,7 @@ impl Core {
 
                 macro_rules! rare {
                     () => {
-                        break Pause::Rare(Insn { op, rd, rs1, rs2, imm })
+                        break Pause::Rare
                     };
                 }
                 // An access of this width may go to the bus now.
@@ -118,14 +132,23 @@ impl Core {
                         $addr & ($width.bytes() - 1) == 0 && now < limit
                     };
                 }
+                macro_rules! quick {
+                    ($access:expr) => {
+                        match $access {
+                            Ok(done) => done,
+                            Err(NotQuick::Ask) => rare!(),
+                            Err(NotQuick::Sync) => break Pause::Sync,
+                        }
+                    };
+                }
                 macro_rules! load {
                     ($width:expr) => {{
                         let addr = a.wrapping_add(i);
                         if !may_access!(addr, $width) || self.polls.records() {
                             rare!()
                         }
-                        let Some(load) = bus.quick_load(now, addr, $width) else { rare!() };
-                        self.result_at(rd, now + Cycle::from(load.latency));
+                        let load = quick!(bus.quick_load(now, addr, $width));
+                        self.result_at(insn.rd, now + Cycle::from(load.latency));
                         if load.access == Access::Volatile {
                             self.polls.note_effect();
                         }
@@ -138,7 +161,7 @@ impl Core {
                         if !may_access!(addr, $width) {
                             rare!()
                         }
-                        let Some(store) = bus.quick_store(now, addr, $width, b) else { rare!() };
+                        let store = quick!(bus.quick_store(now, addr, $width, b));
                         if store.effect != Effect::Silent {
                             self.polls.note_effect();
                         }
@@ -155,7 +178,7 @@ impl Core {
                         now += timing::ISSUE + $bubble;
                         count = count.wrapping_add(1).wrapping_sub(ahead as u64);
                         // Calls link and are not loops; a loop has a jump that does not.
-                        if imm <= 0 && rd == 0 && !self.polls.passes(here!()) {
+                        if imm <= 0 && insn.rd == 0 && !self.polls.passes(here!()) {
                             break Pause::Visit;
                         }
                         continue;
@@ -172,7 +195,7 @@ impl Core {
                 }
                 macro_rules! multiply {
                     ($product:expr) => {{
-                        self.result_at(rd, now + timing::MUL_LATENCY);
+                        self.result_at(insn.rd, now + timing::MUL_LATENCY);
                         $product
                     }};
                 }
@@ -253,7 +276,7 @@ impl Core {
                     Op::Bgeu => branch!(a >= b),
                     Op::Jal => {
                         if imm & 3 == 0 {
-                            self.write(rd, here!().wrapping_add(4));
+                            self.write(insn.rd, here!().wrapping_add(4));
                         }
                         jump!(bubbles.predicted)
                     }
@@ -263,8 +286,8 @@ impl Core {
                         if target & 3 != 0 {
                             rare!()
                         }
-                        self.write(rd, from.wrapping_add(4));
-                        let is_return = rs1 == RA && rd == 0;
+                        self.write(insn.rd, from.wrapping_add(4));
+                        let is_return = insn.rs1 == RA && insn.rd == 0;
                         let bubble = if is_return { bubbles.predicted } else { timing::MISPREDICT };
                         now += timing::ISSUE + bubble;
                         retired = count.wrapping_add(index as u64) + 1;
@@ -293,26 +316,31 @@ impl Core {
                     | Op::Ebreak
                     | Op::Illegal => rare!(),
                 };
-                self.write(rd, value);
+                self.write(insn.rd, value);
                 index += 1;
                 now += timing::ISSUE;
             };
             (retired, pc) = (count.wrapping_add(index as u64), here!());
+            let insn = page.insns[index % page.insns.len()];
             match pause {
                 Pause::Page => {}
-                Pause::Rare(insn) => match self.rare(bus, &Issue { now, limit, pc }, insn, retired, pages) {
+                Pause::Sync => {
+                    (self.now, self.retired, self.pc) = (now, retired, pc);
+                    return Stop::Sync;
+                }
+                Pause::Rare => match self.rare(bus, &Issue { now, limit, pc }, insn, retired, pages, fault) {
                     Ok(next) => (now, retired, pc) = (next, retired + 1, pc.wrapping_add(4)),
                     // The instruction may wait for what is in flight, and then it does so only once.
-                    Err((at, exit)) => {
+                    Err((at, stop)) => {
                         (self.now, self.retired, self.pc) = (at, retired, pc);
-                        return exit;
+                        return stop;
                     }
                 },
                 Pause::Visit => {
                     let visit = Visit { head_pc: pc, now, retired, regs: &self.regs, score: &self.score };
                     if self.polls.visit(bus, &visit) {
                         (self.now, self.retired, self.pc) = (now, retired, pc);
-                        return Exit::Parked;
+                        return Stop::Parked;
                     }
                 }
             }

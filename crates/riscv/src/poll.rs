@@ -124,6 +124,15 @@ impl Head {
         used: 0,
     };
 
+    /// Becomes a head that has not been visited yet. What is left over, snapshot and words, counts from the next arming on, which sets it.
+    fn follow(&mut self, pc: u32, effects: u64) {
+        self.pc = pc;
+        self.visits = 0;
+        self.next_examination = 1;
+        self.proven = false;
+        self.effects = effects;
+    }
+
     fn back_off(&mut self) {
         self.proven = false;
         self.next_examination = self.visits + self.visits.clamp(1, MAX_BACKOFF);
@@ -186,7 +195,15 @@ impl Polls {
 
     /// Back to knowing nothing.
     pub(crate) fn forget(&mut self) {
-        *self = Polls { enabled: self.enabled, ..Polls::default() };
+        for head in &mut self.heads {
+            head.follow(Head::NONE.pc, 0);
+            head.used = 0;
+        }
+        self.recent = 0;
+        self.visits = 0;
+        self.effects = 0;
+        self.armed = 0;
+        self.asleep = false;
     }
 
     /// Something happened that forbids sleeping across it.
@@ -277,7 +294,7 @@ impl Polls {
                     .min_by_key(|(_, head)| head.used)
                     .expect("there is at least one head");
                 // Its effects are behind the core's, so that the first visit never examines.
-                *head = Head { pc: visit.head_pc, effects: self.effects.wrapping_sub(1), ..Head::NONE };
+                head.follow(visit.head_pc, self.effects.wrapping_sub(1));
                 self.armed &= !(1 << oldest);
                 oldest
             }

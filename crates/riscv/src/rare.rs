@@ -16,6 +16,43 @@ pub(crate) struct Issue {
     pub(crate) pc: u32,
 }
 
+/// An [`Exit`] without the fault, which is large and has a place of its own: this is handed on often.
+#[derive(Copy, Clone)]
+pub(crate) enum Stop {
+    Limit,
+    Sync,
+    Blocked { addr: u32 },
+    Parked,
+    Fault,
+}
+
+impl Stop {
+    /// Takes `exit` apart.
+    fn of<F>(exit: Exit<F>, place: &mut Option<CoreFault<F>>) -> Stop {
+        match exit {
+            Exit::Limit => Stop::Limit,
+            Exit::Sync => Stop::Sync,
+            Exit::Blocked { addr } => Stop::Blocked { addr },
+            Exit::Parked => Stop::Parked,
+            Exit::Fault(fault) => {
+                *place = Some(fault);
+                Stop::Fault
+            }
+        }
+    }
+
+    /// Puts together what was taken apart.
+    pub(crate) fn exit<F>(self, place: Option<CoreFault<F>>) -> Exit<F> {
+        match (self, place) {
+            (Stop::Limit, _) | (Stop::Fault, None) => Exit::Limit,
+            (Stop::Sync, _) => Exit::Sync,
+            (Stop::Blocked { addr }, _) => Exit::Blocked { addr },
+            (Stop::Parked, _) => Exit::Parked,
+            (Stop::Fault, Some(fault)) => Exit::Fault(fault),
+        }
+    }
+}
+
 impl Core {
     /// Executes an instruction that the run loop has left, its operands being ready; returns the cycle at which the next one enters EX1. An
     /// error comes with the cycle at which this one did.
@@ -27,18 +64,20 @@ impl Core {
         insn: Insn,
         retired: u64,
         pages: &mut Pages,
-    ) -> Result<Cycle, (Cycle, Exit<B::Fault>)> {
+        fault: &mut Option<CoreFault<B::Fault>>,
+    ) -> Result<Cycle, (Cycle, Stop)> {
         let &Issue { now, limit, pc } = issue;
+        let mut stop = |exit| (now, Stop::of(exit, fault));
         let [a, b] = [insn.rs1, insn.rs2].map(|reg| self.regs[usize::from(reg & 31)]);
         let offset = insn.imm.cast_unsigned();
-        let misaligned = |target| Err((now, Exit::Fault(CoreFault::MisalignedTarget { pc, target })));
+        let misaligned = |target| Exit::Fault(CoreFault::MisalignedTarget { pc, target });
         let next = match insn.op {
             Op::Lw | Op::Lhu | Op::Lbu | Op::Lh | Op::Lb => {
-                self.load(bus, issue, a, insn).map_err(|exit| (now, exit))?;
+                self.load(bus, issue, a, insn).map_err(&mut stop)?;
                 now + timing::ISSUE
             }
             Op::Sw | Op::Sh | Op::Sb => {
-                let store = self.store(bus, issue, a, b, insn).map_err(|exit| (now, exit))?;
+                let store = self.store(bus, issue, a, b, insn).map_err(&mut stop)?;
                 if store.effect == Effect::Code {
                     pages.clear();
                 }
@@ -47,35 +86,35 @@ impl Core {
             Op::Fence | Op::FenceI => {
                 let now = now.max(self.score.outstanding);
                 if now >= limit {
-                    return Err((now, Exit::Limit));
+                    return Err((now, Stop::Limit));
                 }
                 now + Cycle::from(bus.fence(now)) + timing::FENCE
             }
             Op::Ttinsn => {
-                let hold = self.ttinsn(bus, issue, insn.imm.cast_unsigned()).map_err(|exit| (now, exit))?;
+                let hold = self.ttinsn(bus, issue, insn.imm.cast_unsigned()).map_err(&mut stop)?;
                 now + timing::ISSUE + hold
             }
             Op::Csrrw | Op::Csrrs | Op::Csrrc | Op::Csrrwi | Op::Csrrsi | Op::Csrrci => {
-                self.csr_access(bus, issue, insn, retired).map_err(|exit| (now, exit))?
+                self.csr_access(bus, issue, insn, retired).map_err(&mut stop)?
             }
-            Op::Ecall => return Err((now, Exit::Fault(CoreFault::Ecall { pc }))),
-            Op::Ebreak => return Err((now, Exit::Fault(CoreFault::Ebreak { pc }))),
+            Op::Ecall => return Err(stop(Exit::Fault(CoreFault::Ecall { pc }))),
+            Op::Ebreak => return Err(stop(Exit::Fault(CoreFault::Ebreak { pc }))),
             // The loop takes all others.
             Op::Beq | Op::Bne | Op::Blt | Op::Bge | Op::Bltu | Op::Bgeu | Op::Jal => {
-                return misaligned(pc.wrapping_add(offset));
+                return Err(stop(misaligned(pc.wrapping_add(offset))));
             }
-            Op::Jalr => return misaligned(a.wrapping_add(offset) & !1),
+            Op::Jalr => return Err(stop(misaligned(a.wrapping_add(offset) & !1))),
             _ => match amo_of(insn.op) {
                 Some(amo) => {
                     let now = now.max(self.score.outstanding);
                     let issue = Issue { now, ..*issue };
-                    let old = self.amo(bus, &issue, amo, a, b, insn.rd).map_err(|exit| (now, exit))?;
+                    let old = self.amo(bus, &issue, amo, a, b, insn.rd).map_err(|exit| (now, stop(exit).1))?;
                     self.write(insn.rd, old);
                     now + timing::ISSUE
                 }
                 None => {
                     let word = insn.imm.cast_unsigned();
-                    return Err((now, Exit::Fault(CoreFault::Illegal { pc, word })));
+                    return Err(stop(Exit::Fault(CoreFault::Illegal { pc, word })));
                 }
             },
         };

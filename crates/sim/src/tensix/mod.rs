@@ -456,6 +456,20 @@ impl Tensix {
         Ok(())
     }
 
+    /// Stores the word `value` at `addr`, if that is a GPR of the Tensix thread whose core `core` is, and nothing that this core pushed can make
+    /// it wait. False, and nothing is done: [`Tensix::store`] is the way.
+    #[inline]
+    pub fn quick_store(&mut self, core: Processor, addr: u32, value: u32) -> bool {
+        let Some(thread) = thread_of(core) else { return false };
+        let offset = addr.wrapping_sub(map::GPR_BASE);
+        let cop = &mut self.coprocessor;
+        let quick = offset < 4 * GPRS && offset.is_multiple_of(4) && cop.threads[thread].front.is_empty();
+        if quick {
+            cop.gprs[thread * coprocessor::GPRS + (offset / 4) as usize] = value;
+        }
+        quick
+    }
+
     /// The core of Tensix thread `thread` pushes an instruction at cycle `at`. `false`: no room.
     ///
     /// Only the thread's front end sees it, and not before the next cycle, so the push may come before the coprocessor has been stepped up

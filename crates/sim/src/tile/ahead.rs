@@ -20,11 +20,12 @@ use tilework_riscv::{CoreState, Cycle, Width};
 /// Shorter than this is not worth a checkpoint: about what taking one costs.
 const LEAST: Cycle = 48;
 /// How far a tile runs ahead at first, and again after it had to come back.
-const FIRST: Cycle = 256;
+const FIRST: Cycle = 96;
 /// How far it runs ahead at most: long enough that a checkpoint no longer counts.
 const MOST: Cycle = 8192;
-/// How many windows a tile that came back, or did not come far, waits before it tries again.
-const PAUSE: u32 = 16;
+/// How many windows a tile that came back, or did not come far, waits before it tries again: twice as many each time, from the first to the
+/// second of these, until it has come as far as it wanted to.
+const PAUSE: (u32, u32) = (16, 128);
 
 /// The stores since the checkpoint, and whether they are noted.
 #[derive(Debug, Default)]
@@ -93,12 +94,27 @@ pub(super) struct Ahead {
     reach: Cycle,
     /// Windows to wait.
     pause: u32,
+    /// Windows to wait after the next failure.
+    patience: u32,
     pub(super) enabled: bool,
 }
 
 impl Ahead {
     pub(super) fn new() -> Self {
-        Self { until: 0, saved: Vec::with_capacity(Processor::ALL.len()), reach: FIRST, pause: 0, enabled: true }
+        Self {
+            until: 0,
+            saved: Vec::with_capacity(Processor::ALL.len()),
+            reach: FIRST,
+            pause: 0,
+            patience: PAUSE.0,
+            enabled: true,
+        }
+    }
+
+    /// It did not pay.
+    fn give_up(&mut self) {
+        self.pause = self.patience;
+        self.patience = (2 * self.patience).min(PAUSE.1);
     }
 }
 
@@ -160,8 +176,10 @@ impl Tile {
         if goal < until {
             self.ahead.reach = FIRST;
             if goal < now + LEAST {
-                self.ahead.pause = PAUSE;
+                self.ahead.give_up();
             }
+        } else {
+            self.ahead.patience = PAUSE.0;
         }
         // Asleep: nothing happens after the cycle at which the last core fell asleep.
         self.ahead.until = if self.first_core().is_some() { goal } else { self.last_rest() };
@@ -179,7 +197,7 @@ impl Tile {
         self.compute(at);
         self.ahead.until = at;
         self.ahead.reach = FIRST / 2;
-        self.ahead.pause = PAUSE;
+        self.ahead.give_up();
     }
 
     fn checkpoint(&mut self) {

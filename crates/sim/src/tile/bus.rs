@@ -10,7 +10,7 @@ use crate::noc::Outbox;
 use crate::{Fault, FaultClass, NEVER, tensix, timing};
 use std::sync::Arc;
 use tilework_abi::tensix::{self as map, Processor};
-use tilework_riscv::{Access, Amo, Bus, CodePage, CsrFile, Cycle, Effect, Load, Refuse, Store, Width};
+use tilework_riscv::{Access, Amo, Bus, CodePage, CsrFile, Cycle, Effect, Load, NotQuick, Refuse, Store, Width};
 
 // The largest local RAM.
 const _: () = assert!(map::LOCAL_SIZE_DM >= map::LOCAL_SIZE_TRISC);
@@ -86,11 +86,6 @@ impl TileBus<'_> {
         if at >= self.due {
             self.settle()?;
         }
-        if width == Width::Word
-            && let Some(value) = self.shared.niu_word(addr)
-        {
-            return Ok(Load { value, latency: timing::LOAD_TILE_REG, access: Access::Watched });
-        }
         if let Some((owner, offset)) = slow_local(addr)
             && owner == self.core
             && let Some(value) = self.port.peek(offset, width)
@@ -110,9 +105,6 @@ impl TileBus<'_> {
         }
         if at >= self.due {
             self.settle()?;
-        }
-        if width == Width::Word && self.shared.niu_field(addr, value) {
-            return Ok(Store { hold: 0, effect: Effect::Visible });
         }
         let sleepers = self.shared.sleepers_on(u64::from(addr), width.bytes());
         if self.must_wake(sleepers) {
@@ -166,6 +158,33 @@ impl TileBus<'_> {
         (offset < self.port.local.len() && offset + width.bytes() as usize <= self.port.local.len()).then_some(offset)
     }
 
+    /// The wall clock, which a core may read whatever the others do: what it latches is what is latched already, and no other read in between could
+    /// have latched anything else.
+    #[inline(always)]
+    fn steady_clock(&self, at: Cycle, addr: u32, width: Width) -> Result<u32, NotQuick> {
+        let clock = matches!(addr, map::WALL_CLOCK_L | map::WALL_CLOCK_H_LATCHED) && width == Width::Word;
+        let others = self.horizon.saturating_sub(1).min(at);
+        if !clock || others >> 32 != at >> 32 || !self.shared.debug.has_latched(at) {
+            return Err(if at >= self.horizon { NotQuick::Sync } else { NotQuick::Ask });
+        }
+        Ok(if addr == map::WALL_CLOCK_L { at as u32 } else { (at >> 32) as u32 })
+    }
+
+    /// A register that reading does not change, as far as it needs no further look.
+    #[inline(always)]
+    fn quick_register(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
+        let latency = timing::LOAD_TILE_REG;
+        if at < self.horizon.min(self.due)
+            && width == Width::Word
+            && !self.shared.log.on
+            && let Some(value) = self.shared.niu_word(addr)
+        {
+            return Ok(Load { value, latency, access: Access::Watched });
+        }
+        let value = self.steady_clock(at, addr, width)?;
+        Ok(Load { value, latency, access: Access::Volatile })
+    }
+
     /// A store to a line of L1 on which something hangs.
     fn store_marked(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
         if at >= self.horizon {
@@ -195,58 +214,76 @@ impl Bus for TileBus<'_> {
     }
 
     #[inline(always)]
-    fn quick_load(&mut self, at: Cycle, addr: u32, width: Width) -> Option<Load> {
+    fn quick_load(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
         if addr < map::L1_SIZE {
             if let Some((word, stays)) = self.port.l0.hit(addr) {
                 // Watched, although the copy is private: when the loop flushes the cache the next iteration reads L1 again. Whoever parks the
                 // core sorts out the lines that stay (Tile::park).
                 let access = if stays { Access::Watched } else { Access::Volatile };
                 let value = (word >> (8 * (addr & 3))) & mask(width);
-                return Some(Load { value, latency: timing::LOAD_LOCAL, access });
+                return Ok(Load { value, latency: timing::LOAD_LOCAL, access });
             }
             if at >= self.horizon {
-                return None;
+                return Err(NotQuick::Sync);
             }
             self.port.l0.fill(at, addr, &self.shared.l1[..]);
             let value = self.shared.l1_load(addr, width);
-            return Some(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
+            return Ok(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
         }
-        let offset = self.local_offset(addr, width)?;
+        let Some(offset) = self.local_offset(addr, width) else {
+            return self.quick_register(at, addr, width);
+        };
         let value = get(&self.port.local, offset, width);
-        Some(Load { value, latency: timing::LOAD_LOCAL, access: Access::Private })
+        Ok(Load { value, latency: timing::LOAD_LOCAL, access: Access::Private })
     }
 
     #[inline(always)]
-    fn quick_store(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Option<Store> {
+    fn quick_store(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Result<Store, NotQuick> {
         if addr < map::L1_SIZE {
-            if at >= self.horizon || self.shared.line_flags(addr) != 0 {
-                return None;
+            if at >= self.horizon {
+                return Err(NotQuick::Sync);
+            }
+            if self.shared.line_flags(addr) != 0 {
+                return Err(NotQuick::Ask);
             }
             if self.shared.log.on {
                 let word = addr & !3;
                 let old = self.shared.l1_load(word, Width::Word);
                 if !self.shared.log.note_l1(word, old) {
-                    return None;
+                    return Err(NotQuick::Ask);
                 }
             }
             self.port.l0.drop_line(addr);
             put(&mut self.shared.l1[..], addr as usize, width, value);
-            return Some(Store { hold: self.port.stores.push(at, addr), effect: Effect::Visible });
+            return Ok(Store { hold: self.port.stores.push(at, addr), effect: Effect::Visible });
         }
-        let offset = self.local_offset(addr, width)?;
+        let Some(offset) = self.local_offset(addr, width) else {
+            if at >= self.horizon {
+                return Err(if addr == map::INSTRN_BUF_BASE { NotQuick::Ask } else { NotQuick::Sync });
+            }
+            let plain = width == Width::Word && !self.shared.log.on;
+            if plain && at < self.due && self.shared.niu_field(addr, value) {
+                return Ok(Store { hold: 0, effect: Effect::Visible });
+            }
+            let plain = plain && !self.shared.is_watched(class::TENSIX);
+            if plain && self.shared.tensix.quick_store(self.core, addr, value) {
+                return Ok(Store { hold: 0, effect: Effect::Visible });
+            }
+            return Err(NotQuick::Ask);
+        };
         if self.shared.log.on {
             let word = offset & !3;
             if !self.shared.log.note_local(self.core, word as u32, get(&self.port.local, word, Width::Word)) {
-                return None;
+                return Err(NotQuick::Ask);
             }
         }
         let silent = get(&self.port.local, offset, width) == value & mask(width);
         put(&mut self.port.local, offset, width, value);
-        Some(Store { hold: 0, effect: if silent { Effect::Silent } else { Effect::Visible } })
+        Ok(Store { hold: 0, effect: if silent { Effect::Silent } else { Effect::Visible } })
     }
 
     fn load(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width) -> Result<Load, Refused> {
-        if let Some(load) = self.quick_load(at, addr, width) {
+        if let Ok(load) = self.quick_load(at, addr, width) {
             return Ok(load);
         }
         if at >= self.horizon {
@@ -257,7 +294,7 @@ impl Bus for TileBus<'_> {
 
     fn store(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
         self.shared.log.make_room();
-        if let Some(store) = self.quick_store(at, addr, width, value) {
+        if let Ok(store) = self.quick_store(at, addr, width, value) {
             return Ok(store);
         }
         if addr < map::L1_SIZE {

@@ -86,6 +86,11 @@ impl DebugRegs {
             *word = value;
         }
     }
+    /// True when a read of the wall clock at cycle `at` would latch what is latched already.
+    #[inline]
+    pub(super) fn has_latched(&self, at: Cycle) -> bool {
+        u64::from(self.wall_high) == at >> 32
+    }
     /// Shows the cores as they are at the cycle of a packet, or hides them again.
     pub(super) fn show_cores(&mut self, cores: Option<[CoreView; CORES]>) {
         self.cores = cores;

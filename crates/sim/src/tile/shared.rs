@@ -266,6 +266,12 @@ impl Shared {
         set
     }
 
+    /// True when somebody sleeps on registers of these classes.
+    #[inline]
+    pub(super) fn is_watched(&self, classes: class::Set) -> bool {
+        self.any_class & classes != 0
+    }
+
     /// The cores that sleep on registers of these classes.
     pub(super) fn sleepers_on_class(&self, classes: class::Set) -> CoreSet {
         if self.any_class & classes == 0 {
@@ -336,7 +342,7 @@ impl Shared {
     }
 
     /// A word of an NIU that reading does not change; `None` for everything else.
-    #[inline]
+    #[inline(always)]
     pub(super) fn niu_word(&self, addr: u32) -> Option<u32> {
         if !(noc_regs::NIU0_BASE..stream::BASE).contains(&addr) {
             return None;
@@ -346,7 +352,7 @@ impl Shared {
     }
 
     /// Writes a field of an NIU's initiator if it is one that nobody sleeps on and that sets nothing off; false when it is anything else.
-    #[inline]
+    #[inline(always)]
     pub(super) fn niu_field(&mut self, addr: u32, value: u32) -> bool {
         if !(noc_regs::NIU0_BASE..stream::BASE).contains(&addr) || self.any_class & class::ANY_NIU != 0 {
             return false;

@@ -114,7 +114,7 @@ impl Niu {
 
     /// Reads what cores poll most: a counter, or `NOC_CMD_CTRL` of an initiator that is free. `None` when it is anything else;
     /// [`Niu::read`] knows what then.
-    #[inline]
+    #[inline(always)]
     pub fn read_word(&self, off: u32) -> Option<u32> {
         if in_counters(off) {
             return Some(self.counter(((off - noc::COUNTERS) / 4) as usize));
@@ -198,7 +198,7 @@ impl Niu {
 
     /// Writes one of the fields that only wait for `NOC_CMD_CTRL`: most of what a core does to start a request. False, and nothing is done, when
     /// it is anything else or must not be written now; [`Niu::write`] knows what then.
-    #[inline]
+    #[inline(always)]
     pub fn write_field(&mut self, off: u32, value: u32) -> bool {
         let (buf, field) = ((off / noc::CMD_BUF_STRIDE) as usize, off % noc::CMD_BUF_STRIDE);
         let plain = field < init::PACKET_TAG || (init::CTRL..=init::AT_DATA).contains(&field);
