@@ -65,43 +65,39 @@ fn place(bytes: &[u8; BYTES]) -> usize {
 /// The decoded pages that one tile's cores have asked for.
 pub(super) struct TileCode {
     book: Arc<CodeBook>,
-    /// By page of L1: the place in `held`, counted from one; zero for a page that is not decoded.
-    places: Box<[u16]>,
-    held: Vec<Option<Arc<CodePage>>>,
-    free: Vec<u16>,
+    /// By page of L1, in order.
+    held: Vec<(usize, Arc<CodePage>)>,
 }
 
 impl TileCode {
-    /// No decoded code yet, for an L1 of `l1` bytes.
-    pub(super) fn new(l1: u32, book: Arc<CodeBook>) -> Self {
-        let places = vec![0; (l1 / CODE_PAGE_BYTES) as usize].into_boxed_slice();
-        Self { book, places, held: Vec::new(), free: Vec::new() }
+    /// No decoded code yet.
+    pub(super) fn new(book: Arc<CodeBook>) -> Self {
+        Self { book, held: Vec::new() }
+    }
+
+    fn place(&self, number: usize) -> Result<usize, usize> {
+        self.held.binary_search_by_key(&number, |(held, _)| *held)
     }
 
     /// The page with this number, if it is decoded.
     pub(super) fn get(&self, number: usize) -> Option<&Arc<CodePage>> {
-        let place = usize::from(*self.places.get(number)?);
-        self.held.get(place.checked_sub(1)?)?.as_ref()
+        self.place(number).ok().map(|place| &self.held[place].1)
     }
 
     /// Decodes the page with this number, which is in L1.
     pub(super) fn decode(&mut self, number: usize, bytes: &[u8; BYTES]) -> Arc<CodePage> {
         let page = self.book.page(bytes);
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.held.push(None);
-            self.held.len() as u16 // no more than there are pages
-        });
-        self.held[usize::from(place) - 1] = Some(page.clone());
-        self.places[number] = place;
+        match self.place(number) {
+            Ok(place) => self.held[place].1 = page.clone(),
+            Err(place) => self.held.insert(place, (number, page.clone())),
+        }
         page
     }
 
     /// Forgets the page with this number.
     pub(super) fn drop_page(&mut self, number: usize) {
-        let place = std::mem::take(&mut self.places[number]);
-        if place != 0 {
-            self.held[usize::from(place) - 1] = None;
-            self.free.push(place);
+        if let Ok(place) = self.place(number) {
+            self.held.remove(place);
         }
     }
 }
@@ -124,7 +120,7 @@ mod tests {
     #[test]
     fn tiles_with_the_same_code_share_its_page() {
         let book = CodeBook::new();
-        let mut tiles = [(); 2].map(|()| TileCode::new(4096, book.clone()));
+        let mut tiles = [(); 2].map(|()| TileCode::new(book.clone()));
         let pages = tiles.each_mut().map(|tile| tile.decode(3, &adds(7)));
         assert!(Arc::ptr_eq(&pages[0], &pages[1]));
         assert_eq!(pages[0].insns[5].imm, 7);
@@ -142,7 +138,7 @@ mod tests {
     #[test]
     fn a_changed_page_changes_in_its_own_tile_only() {
         let book = CodeBook::new();
-        let mut tiles = [(); 2].map(|()| TileCode::new(4096, book.clone()));
+        let mut tiles = [(); 2].map(|()| TileCode::new(book.clone()));
         for tile in &mut tiles {
             tile.decode(0, &adds(1));
             tile.decode(1, &adds(2));

@@ -100,7 +100,7 @@ impl Shared {
         Self {
             l1: zeros(),
             flags: zeros(),
-            code: TileCode::new(map::L1_SIZE, book),
+            code: TileCode::new(book),
             code_generation: 0,
             ports: Processor::ALL.map(|p| Some(Box::new(Port::new(p.local_size())))),
             streams: Streams::new(),
