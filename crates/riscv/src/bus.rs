@@ -33,6 +33,16 @@ impl Width {
             Width::Word => 4,
         }
     }
+
+    /// The low bits of a word that it takes.
+    #[inline]
+    pub const fn mask(self) -> u32 {
+        match self {
+            Width::Byte => 0xFF,
+            Width::Half => 0xFFFF,
+            Width::Word => u32::MAX,
+        }
+    }
 }
 
 /// Who else can change the word that a load returned.
@@ -75,6 +85,8 @@ pub struct Store {
 pub enum Effect {
     /// It went to memory that only this core sees, and changed nothing there.
     Silent,
+    /// It went to memory that others see and found the value there already. As long as nobody else writes there, it might as well not be done.
+    Same,
     /// Something changed, or others can see it.
     Visible,
     /// It changed code that [`Bus::code`] has handed out: the core drops all its pages.
@@ -225,8 +237,8 @@ pub trait Bus {
     /// loads hit and miss.
     fn cache_token(&self) -> [u32; 4];
 
-    /// True when no store of this core is still draining at this cycle.
-    fn settled(&self, at: Cycle) -> bool;
+    /// Cycles until the last store of this core has drained; 0 when none is on its way.
+    fn draining(&self, at: Cycle) -> Cycle;
 
     /// Reads a CSR that is not in [`crate::CsrFile`] (`tt_cfg_*status*` on a T core). `None`: unknown.
     fn csr_read(&mut self, at: Cycle, csr: u16) -> Option<u32> {

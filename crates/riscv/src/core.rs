@@ -222,12 +222,12 @@ impl Core {
     /// Parked: skips the whole iterations before `at`, so that `now` is the start of the iteration that contains `at`, and
     /// the core runs on from the loop head exactly as if it had polled all the time. See [`PollLoop`] for the order in
     /// which to wake and write. Blocked: `now` becomes `at` unless it is later. Harmless on a running core whose `now` is
-    /// not before `at`.
-    pub fn wake(&mut self, at: Cycle) {
+    /// not before `at`. Returns the cycles that a parked core has skipped.
+    pub fn wake(&mut self, at: Cycle) -> Cycle {
         let Some(poll) = self.polls.unpark() else {
             self.polls.note_effect();
             self.now = self.now.max(at);
-            return;
+            return 0;
         };
         let &PollLoop { start, period, insns_per_iteration, .. } = poll;
         let iterations = at.saturating_sub(start) / period;
@@ -242,5 +242,6 @@ impl Core {
             }
         }
         self.polls.resume(self.now);
+        cycles
     }
 }

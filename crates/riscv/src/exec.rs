@@ -10,9 +10,7 @@
 use crate::pages::Pages;
 use crate::poll::Visit;
 use crate::rare::{Issue, Stop};
-use crate::{
-    Access, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Effect, Exit, Insn, NotQuick, Op, Width, alu, timing,
-};
+use crate::{Access, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Exit, Insn, NotQuick, Op, Width, alu, timing};
 
 /// `ra`, the link register of returns.
 const RA: u8 = 1;
@@ -158,13 +156,10 @@ impl Core {
                 macro_rules! store {
                     ($width:expr) => {{
                         let addr = a.wrapping_add(i);
-                        if !may_access!(addr, $width) {
+                        if !may_access!(addr, $width) || self.polls.records() {
                             rare!()
                         }
                         let store = quick!(bus.quick_store(now, addr, $width, b));
-                        if store.effect != Effect::Silent {
-                            self.polls.note_effect();
-                        }
                         next!(Cycle::from(store.hold))
                     }};
                 }

@@ -3,13 +3,15 @@
 //! At each taken backward jump the core may compare itself with its last visit to the same target. If registers,
 //! scoreboard, cache tags and store queue are the same, and nothing in between had an effect or depended on time, then the
 //! next iteration will be the same too, until one of the words changes that the iteration loaded. Design decision 3.
+//! Storing what memory holds already is no effect: firmware leaves waypoints so, and the loop that does it sleeps on these words, too.
 //!
 //! A few loop heads are followed at once (least recently used goes first), so that a poll loop with inner loops is found
 //! as well. A head is examined at its 1st, 2nd, 4th, 8th... visit and then at every 16th, and only if the last iteration
-//! had no effect, so that busy loops pay one comparison per iteration.
+//! had no effect but stores. What it stores is looked at in the iteration after that; a loop that changes memory is examined more and more
+//! seldom, at last at every 128th visit, so that busy loops pay one comparison per iteration.
 
 use crate::core::Scoreboard;
-use crate::{Bus, Cycle, Load, Width};
+use crate::{Bus, Cycle, Width};
 
 /// A loop that watches more words than this is not parked.
 const MAX_WATCHED: usize = 16;
@@ -17,6 +19,8 @@ const MAX_WATCHED: usize = 16;
 const HEADS: usize = 4;
 /// The longest back-off between two examinations of a head, in visits.
 const MAX_BACKOFF: u32 = 16;
+/// The same of one whose loop has changed something.
+const MAX_BUSY_BACKOFF: u32 = 128;
 
 /// A word on which a parked core sleeps.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -25,15 +29,17 @@ pub struct Watch {
     pub addr: u32,
     /// How much was loaded.
     pub width: Width,
-    /// The load instruction.
+    /// The load or store.
     pub pc: u32,
-    /// The value that the last iteration loaded, zero-extended.
+    /// The value that the last iteration loaded or stored, zero-extended.
     pub value: u32,
-    /// The cycle at which the last iteration loaded it (the first time, if it did so more than once).
+    /// The cycle at which the last iteration did so (the first time, if it did so more than once).
     pub at: Cycle,
+    /// The loop does not look at the word: it stores there what is there already, and would again if somebody else wrote something else.
+    pub stored: bool,
 }
 
-/// The words on which a parked core sleeps, in the order of the loads, without repetition.
+/// The words on which a parked core sleeps, in the order of the accesses, without repetition.
 pub type WatchList = Vec<Watch>;
 
 /// What a parked core would do if it ran: iteration `k` starts at cycle `start + k * period` at `head_pc`.
@@ -46,6 +52,8 @@ pub type WatchList = Vec<Watch>;
 /// 2. When another agent is about to change a watched word at cycle `w`: call `wake(w)`, then `run(bus, w)`, and only then
 ///    change the word. The run catches up with the part of the current iteration that lies before `w`, which still sees
 ///    the old word; loads at `w` and later see the new one.
+/// 3. Stores on their way into memory at the head of an iteration are on their way at that of each: they are as much later as
+///    `wake` has skipped.
 ///
 /// `wake` at any cycle without a reason is harmless.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -70,6 +78,7 @@ struct Snapshot {
     /// Only looked at when something is outstanding.
     ready_in: [Cycle; 32],
     cache: [u32; 4],
+    draining: Cycle,
 }
 
 impl Snapshot {
@@ -77,7 +86,9 @@ impl Snapshot {
     fn update<B: Bus>(&mut self, visit: &Visit<'_>, bus: &B) -> bool {
         let outstanding_in = visit.score.outstanding.saturating_sub(visit.now);
         let cache = bus.cache_token();
-        let mut same = self.regs == *visit.regs && self.outstanding_in == outstanding_in && self.cache == cache;
+        let draining = bus.draining(visit.now);
+        let mut same = self.regs == *visit.regs && self.outstanding_in == outstanding_in;
+        same &= self.cache == cache && self.draining == draining;
         if outstanding_in != 0 {
             let ready_in = visit.score.ready.map(|ready| ready.saturating_sub(visit.now));
             same &= self.ready_in == ready_in;
@@ -87,6 +98,7 @@ impl Snapshot {
             self.regs = *visit.regs;
             self.outstanding_in = outstanding_in;
             self.cache = cache;
+            self.draining = draining;
         }
         same
     }
@@ -119,7 +131,7 @@ impl Head {
         at: 0,
         retired: 0,
         effects: 0,
-        snapshot: Snapshot { regs: [0; 32], outstanding_in: 0, ready_in: [0; 32], cache: [0; 4] },
+        snapshot: Snapshot { regs: [0; 32], outstanding_in: 0, ready_in: [0; 32], cache: [0; 4], draining: 0 },
         watched: Vec::new(),
         used: 0,
     };
@@ -133,9 +145,9 @@ impl Head {
         self.effects = effects;
     }
 
-    fn back_off(&mut self) {
+    fn back_off(&mut self, longest: u32) {
         self.proven = false;
-        self.next_examination = self.visits + self.visits.clamp(1, MAX_BACKOFF);
+        self.next_examination = self.visits + self.visits.clamp(1, longest);
     }
 }
 
@@ -220,9 +232,17 @@ impl Polls {
 
     /// A load of a word that others can change.
     #[inline]
-    pub(crate) fn note_watched(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, load: Load) {
-        if self.armed != 0 {
-            self.record(Watch { addr, width, pc, value: load.value, at });
+    pub(crate) fn note_loaded(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) {
+        if self.records() {
+            self.record(Watch { addr, width, pc, value, at, stored: false });
+        }
+    }
+
+    /// A store that changed nothing in memory that others can change.
+    #[inline]
+    pub(crate) fn note_stored(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) {
+        if self.records() {
+            self.record(Watch { addr, width, pc, value, at, stored: true });
         }
     }
 
@@ -234,17 +254,20 @@ impl Polls {
             let index = armed.trailing_zeros() as usize;
             armed &= armed - 1;
             let head = &mut self.heads[index];
-            let known = head.watched.iter().find(|w| w.addr == watch.addr && w.width == watch.width);
+            let known = head.watched.iter_mut().find(|w| w.addr == watch.addr && w.width == watch.width);
             let fits = match known {
                 // Changed within one iteration: which value the next one sees where is not known.
-                Some(known) => known.value == watch.value,
+                Some(known) => {
+                    known.stored &= watch.stored;
+                    known.value == watch.value
+                }
                 None => {
                     head.watched.push(watch);
                     head.watched.len() <= MAX_WATCHED
                 }
             };
             if !fits {
-                head.back_off();
+                head.back_off(MAX_BACKOFF);
                 self.armed &= !(1 << index);
             }
         }
@@ -317,7 +340,7 @@ impl Polls {
         let index = self.recent;
         let armed = self.is_armed(index);
         let head = &mut self.heads[index];
-        let clean = head.effects == effects && bus.settled(visit.now);
+        let clean = head.effects == effects;
         // Wrapping: the owner may have set the clock back, and then a period that makes no sense is not repeated.
         let period = visit.now.wrapping_sub(head.at);
         let insns = visit.retired.wrapping_sub(head.retired);
@@ -335,7 +358,7 @@ impl Polls {
             return true;
         }
         let arm = clean && (!armed || head.proven);
-        head.back_off();
+        head.back_off(if armed && !clean { MAX_BUSY_BACKOFF } else { MAX_BACKOFF });
         if arm {
             head.watched.clear();
         }
@@ -360,7 +383,7 @@ impl Polls {
         // Other heads would see an iteration without the skipped cycles.
         for (index, other) in self.heads.iter_mut().enumerate() {
             if index != self.recent && self.armed >> index & 1 != 0 {
-                other.back_off();
+                other.back_off(MAX_BACKOFF);
                 self.armed &= !(1 << index);
             }
         }

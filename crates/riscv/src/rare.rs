@@ -133,7 +133,7 @@ impl Core {
         self.result_at(insn.rd, now + Cycle::from(load.latency));
         match load.access {
             Access::Private => {}
-            Access::Watched => self.polls.note_watched(now, pc, addr, width, load),
+            Access::Watched => self.polls.note_loaded(now, pc, addr, width, load.value),
             Access::Volatile => self.polls.note_effect(),
         }
         let value = match insn.op {
@@ -158,8 +158,10 @@ impl Core {
         let width = width_of(insn.op);
         issue.check(addr, width)?;
         let store = bus.store(now, pc, addr, width, value).map_err(|refuse| refused(refuse, pc, addr))?;
-        if store.effect != Effect::Silent {
-            self.polls.note_effect();
+        match store.effect {
+            Effect::Silent => {}
+            Effect::Same => self.polls.note_stored(now, pc, addr, width, value & width.mask()),
+            Effect::Visible | Effect::Code => self.polls.note_effect(),
         }
         Ok(store)
     }

@@ -87,7 +87,8 @@ impl Simulation {
                     if stale {
                         self.core.wake(self.core.now);
                     } else if woken {
-                        self.core.wake(to);
+                        let skipped = self.core.wake(to);
+                        self.bus.skip(self.core.now - skipped, skipped);
                     } else {
                         return false;
                     }
@@ -137,6 +138,8 @@ enum Piece {
     RetryAtOnce(u8),
     Clock,
     StoreL1,
+    /// Stores a byte to a fixed place in L1, as firmware does to tell where it is.
+    Waypoint(u8),
     Count,
     Instret,
     Atomic,
@@ -160,6 +163,7 @@ fn piece() -> impl Strategy<Value = Piece> {
         2 => (0..12u8).prop_map(Piece::RetryAtOnce),
         2 => (0..12u8).prop_map(Piece::Prefetch),
         1 => Just(Piece::UsePrefetched),
+        2 => (0..3u8).prop_map(Piece::Waypoint),
         1 => prop_oneof![
             Just(Piece::Clock),
             Just(Piece::StoreL1),
@@ -233,6 +237,10 @@ fn emit(code: &mut Vec<u32>, poll: &Loop) {
             }
             Piece::Clock => code.push(word(Op::Lw, 12, 19, 0, 0)),
             Piece::StoreL1 => code.push(word(Op::Sw, 0, 18, 5, offset(STORED))),
+            Piece::Waypoint(value) => {
+                code.push(word(Op::Addi, 31, 0, 0, value.into()));
+                code.push(word(Op::Sb, 0, 18, 31, offset(STORED) + 1));
+            }
             Piece::Count => code.push(word(Op::Addi, 13, 13, 0, 1)),
             Piece::Instret => code.push(word(Op::Csrrs, 14, 0, 0, 0xb02)),
             Piece::Atomic => {
@@ -342,7 +350,7 @@ fn cost(pieces: &[Piece], until: Until, writes: &[Write]) -> (u64, u64, u32) {
 #[test]
 fn poll_loops_park() {
     let load = Piece::Load(0, Op::Lw);
-    let cases: [&[Piece]; 7] = [
+    let cases: [&[Piece]; 10] = [
         &[load, Piece::Fence],
         &[load, Piece::Spill(0), Piece::Fence, Piece::Load(3, Op::Lb)],
         &[Piece::Fence, load, Piece::Call],
@@ -350,6 +358,9 @@ fn poll_loops_park() {
         &[Piece::Fence, load, Piece::Countdown(5), Piece::Countdown(3), Piece::Call],
         &[Piece::Fence, load, Piece::Multiply, Piece::Divide, Piece::Skip(4)],
         &[Piece::Fence, Piece::RetryAtOnce(5), Piece::Fence, load],
+        &[Piece::Waypoint(2), Piece::Fence, load],
+        &[Piece::Fence, load, Piece::Waypoint(1)],
+        &[Piece::Fence, load, Piece::StoreL1],
     ];
     for pieces in cases {
         for until in [Until::NonZero, Until::AtLeast(3), Until::JumpBack] {
@@ -394,9 +405,16 @@ fn a_woken_core_that_sees_no_reason_sleeps_again_at_once() {
 #[test]
 fn loops_with_effects_or_a_sense_of_time_never_park() {
     let watched = Piece::Load(0, Op::Lw);
-    let effects = [Piece::Clock, Piece::StoreL1, Piece::Count, Piece::Instret, Piece::Atomic, Piece::Push];
+    let effects: [&[Piece]; 6] = [
+        &[Piece::Clock],
+        &[Piece::Waypoint(1), Piece::Waypoint(2)],
+        &[Piece::Count],
+        &[Piece::Instret],
+        &[Piece::Atomic],
+        &[Piece::Push],
+    ];
     for never in effects {
-        let pieces = [never, watched, Piece::Fence];
+        let pieces = [never, &[watched, Piece::Fence]].concat();
         let (_, skipped, parked) = cost(&pieces, Until::NonZero, &[]);
         assert_eq!((skipped, parked), (0, 0), "{never:?}");
     }

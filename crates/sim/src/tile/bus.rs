@@ -5,7 +5,7 @@
 
 use super::memory;
 use super::port::Port;
-use super::shared::{CoreSet, Shared, class, get, mask, put, slow_local};
+use super::shared::{CoreSet, Shared, class, get, put, slow_local};
 use crate::noc::Outbox;
 use crate::{Fault, FaultClass, NEVER, tensix, timing};
 use std::sync::Arc;
@@ -220,7 +220,7 @@ impl Bus for TileBus<'_> {
                 // Watched, although the copy is private: when the loop flushes the cache the next iteration reads L1 again. Whoever parks the
                 // core sorts out the lines that stay (Tile::park).
                 let access = if stays { Access::Watched } else { Access::Volatile };
-                let value = (word >> (8 * (addr & 3))) & mask(width);
+                let value = (word >> (8 * (addr & 3))) & width.mask();
                 return Ok(Load { value, latency: timing::LOAD_LOCAL, access });
             }
             if at >= self.horizon {
@@ -277,7 +277,7 @@ impl Bus for TileBus<'_> {
                 return Err(NotQuick::Ask);
             }
         }
-        let silent = get(&self.port.local, offset, width) == value & mask(width);
+        let silent = get(&self.port.local, offset, width) == value & width.mask();
         put(&mut self.port.local, offset, width, value);
         Ok(Store { hold: 0, effect: if silent { Effect::Silent } else { Effect::Visible } })
     }
@@ -294,6 +294,11 @@ impl Bus for TileBus<'_> {
 
     fn store(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
         self.shared.log.make_room();
+        if addr < map::L1_SIZE && at < self.horizon && self.shared.l1_load(addr, width) == value & width.mask() {
+            // Nobody has to wake, and code stays as it is.
+            self.port.l0.drop_line(addr);
+            return Ok(Store { hold: self.port.stores.push(at, addr), effect: Effect::Same });
+        }
         if let Ok(store) = self.quick_store(at, addr, width, value) {
             return Ok(store);
         }
@@ -369,7 +374,7 @@ impl Bus for TileBus<'_> {
         self.port.l0.tags()
     }
 
-    fn settled(&self, at: Cycle) -> bool {
-        self.port.stores.drain(at) == 0
+    fn draining(&self, at: Cycle) -> Cycle {
+        self.port.stores.drain(at)
     }
 }

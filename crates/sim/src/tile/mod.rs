@@ -179,9 +179,11 @@ impl Tile {
             let (watched, blocked_on, pc) = match slot.activity {
                 Activity::Parked => match slot.core.parked() {
                     Some(poll) => {
+                        // Nobody waits for what it stores.
                         let watched = poll
                             .watched
                             .iter()
+                            .filter(|watch| !watch.stored)
                             .map(|&watch| WaitWord { stale: self.is_stale(core, watch.addr), watch });
                         (watched.collect(), None, poll.head_pc)
                     }
@@ -229,7 +231,10 @@ impl Tile {
     fn wake_members(&mut self, set: CoreSet, at: Cycle) {
         for i in members(set & !(1 << COPROCESSOR)) {
             if self.slots[i].activity == Activity::Parked {
-                self.slots[i].core.wake(at);
+                let skipped = self.slots[i].core.wake(at);
+                if let Some(port) = &mut self.shared.ports[i] {
+                    port.stores.skip(self.slots[i].core.now - skipped, skipped);
+                }
                 self.set_activity(i, Activity::Running);
                 self.shared.unwatch(Processor::ALL[i]);
             }

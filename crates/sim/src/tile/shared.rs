@@ -307,7 +307,7 @@ impl Shared {
     ) -> Result<Load, Refuse<Fault>> {
         let shift = 8 * (addr & 3);
         let word =
-            |(value, access): (u32, Access), latency| Load { value: (value >> shift) & mask(width), latency, access };
+            |(value, access): (u32, Access), latency| Load { value: (value >> shift) & width.mask(), latency, access };
         match addr {
             INSTRN_BUF_STATUS => {
                 let tensix = self.tensix.get_mut().ok_or_else(own_debug_registers)?;
@@ -336,7 +336,7 @@ impl Shared {
                 }
                 let core = core.ok_or_else(|| Refuse::Fault(unmapped(addr)))?;
                 let load = self.tensix.load(core, addr, at)?;
-                Ok(Load { value: load.value & mask(width), ..load })
+                Ok(Load { value: load.value & width.mask(), ..load })
             }
         }
     }
@@ -426,7 +426,7 @@ impl Shared {
             return Some(value);
         }
         if class_of(addr) & (class::TENSIX | class::SEMAPHORE) != 0 {
-            return self.tensix.peek(core, addr).map(|value| value & mask(width));
+            return self.tensix.peek(core, addr).map(|value| value & width.mask());
         }
         match self.reg_load(Some(core), at, addr, width) {
             Ok(load) if load.access == Access::Watched => Some(load.value),
@@ -458,16 +458,6 @@ pub(super) fn put(memory: &mut [u8], at: usize, width: Width, value: u32) {
         Width::Word => memory[at..at + 4].copy_from_slice(&bytes),
         Width::Half => memory[at..at + 2].copy_from_slice(&bytes[..2]),
         Width::Byte => memory[at] = bytes[0],
-    }
-}
-
-/// The mask of a value of this width.
-#[inline(always)]
-pub(super) fn mask(width: Width) -> u32 {
-    match width {
-        Width::Byte => 0xFF,
-        Width::Half => 0xFFFF,
-        Width::Word => u32::MAX,
     }
 }
 
