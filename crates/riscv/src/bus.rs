@@ -208,7 +208,7 @@ pub trait Bus {
         Err(NotQuick::Ask)
     }
 
-    /// What [`Bus::store`] does, on the same terms.
+    /// What [`Bus::store`] does, on the same terms. A store that changes code ([`Effect::Code`]) is never quick.
     ///
     /// # Errors
     /// [`NotQuick`], and no effect.

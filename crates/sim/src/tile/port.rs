@@ -138,6 +138,8 @@ impl StoreQueue {
 pub(super) struct Port {
     /// Local data RAM.
     pub(super) local: Box<[u8]>,
+    /// The local RAM may hold something: the core has run, or others have written to it.
+    used: bool,
     /// The data cache.
     pub(super) l0: L0,
     /// The store queue.
@@ -150,6 +152,7 @@ impl Port {
     pub(super) fn new(local_size: u32) -> Self {
         Self {
             local: vec![0; local_size as usize].into_boxed_slice(),
+            used: false,
             l0: L0::new(),
             stores: StoreQueue::default(),
             code_seen: 0,
@@ -164,15 +167,17 @@ impl Port {
     pub(super) fn poke(&mut self, offset: usize, width: Width, value: u32) -> bool {
         let fits = offset + width.bytes() as usize <= self.local.len();
         if fits {
+            self.used = true;
             put(&mut self.local, offset, width, value);
         }
         fits
     }
     /// What leaving soft reset does.
     pub(super) fn reset(&mut self, keep_local: bool) {
-        if !keep_local {
+        if self.used && !keep_local {
             self.local.fill(0);
         }
+        self.used = true;
         self.l0 = L0::new();
         self.stores = StoreQueue::default();
     }
