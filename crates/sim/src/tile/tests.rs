@@ -130,6 +130,50 @@ fn cutting_time_into_windows_changes_nothing() {
     }
 }
 
+/// Reads the low and the latched high half of the wall clock 30 times, every so often; stores the high halves as bits, and the sum of the low ones.
+fn clock_reader(result: i32, pause: usize) -> Vec<u32> {
+    let latched = (map::WALL_CLOCK_H_LATCHED - map::WALL_CLOCK_L) as i32;
+    let mut words = Vec::new();
+    words.extend(li(10, map::WALL_CLOCK_L as i32));
+    words.extend(li(11, result));
+    words.extend(li(12, 30));
+    let head = words.len();
+    words.push(insn(Op::Lw, 13, 10, 0, 0));
+    words.extend(std::iter::repeat_n(insn(Op::Addi, 0, 0, 0, 0), pause));
+    words.push(insn(Op::Lw, 14, 10, 0, latched));
+    words.push(insn(Op::Sh1add, 15, 15, 14, 0));
+    words.push(insn(Op::Add, 16, 16, 13, 0));
+    words.push(insn(Op::Addi, 12, 12, 0, -1));
+    words.push(insn(Op::Bne, 0, 12, 0, (head as i32 - words.len() as i32) * 4));
+    words.push(insn(Op::Sw, 0, 11, 15, 0));
+    words.push(insn(Op::Sw, 0, 11, 16, 4));
+    words.push(insn(Op::Jal, 0, 0, 0, 0));
+    words
+}
+
+#[test]
+fn the_wall_clock_latches_in_the_order_of_cycles_however_time_is_cut() {
+    // The high half changes while both cores read.
+    let start = (1 << 32) - 150;
+    let outcome = |step: Cycle| {
+        let mut tile = tile(true);
+        load_program(&mut tile, 0, &clock_reader(RESULT, 1));
+        load_program(&mut tile, 0x1_2000, &clock_reader(RESULT + 8, 6));
+        release(&mut tile, &[Processor::Brisc, Processor::Ncrisc], start);
+        for until in (start..start + 2000 + step).step_by(step as usize) {
+            run(&mut tile, until);
+        }
+        [0, 4, 8, 12].map(|at| word(&tile, RESULT + at))
+    };
+    let in_order = outcome(1);
+    for highs in [in_order[0], in_order[2]] {
+        assert!(highs.count_ones() > 5 && highs.count_ones() < 30, "{highs:#x} has both");
+    }
+    for step in [3, 20, 333, 2000] {
+        assert_eq!(outcome(step), in_order, "windows of {step}");
+    }
+}
+
 #[test]
 fn without_a_fence_a_poller_never_sees_the_store_once_the_cache_stays() {
     let mut tile = tile(true);
