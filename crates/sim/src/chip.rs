@@ -86,6 +86,10 @@ pub struct ChipStats {
     pub pcie_to_host: u64,
 }
 
+/// How far the host's time may be ahead before the chip follows, so that many posted writes neither pile up nor are all paid for by the first
+/// read behind them. What happens does not depend on it.
+const FOLLOW: Cycle = 4096;
+
 enum Part {
     Tensix(Box<Tile>),
     Dram(Box<DramBank>),
@@ -242,7 +246,25 @@ impl Chip {
         let result = self.pcie_mut().host_write(at, bar, offset, data);
         self.pcie_touched();
         self.host = at + timing::HOST_WRITE;
-        result.map_err(ChipError::Fault)
+        result.map_err(ChipError::Fault)?;
+        if self.host >= self.scheduler.now + FOLLOW {
+            self.run_to(self.host)?;
+        }
+        self.wait_for_room()
+    }
+
+    /// The host is held while more of its posted writes are on their way than there is room for.
+    fn wait_for_room(&mut self) -> Result<(), ChipError> {
+        while self.pcie_mut().posted() > timing::PCIE_POSTED {
+            match self.scheduler.step(&mut self.parts, NEVER, timing::PCIE_HOST_ONE_WAY) {
+                Ok(Step::Ran | Step::Reached) => {}
+                // The writes wait for an acknowledgement that never comes, and so would a host.
+                Ok(Step::Quiet) => return Err(self.deadlock()),
+                Err(fault) => return Err(self.failed(fault)),
+            }
+            self.host = self.host.max(self.scheduler.now);
+        }
+        Ok(())
     }
 
     /// Reads from a BAR, 64 bytes a transaction, one after the other. The chip runs on until the data is there.
@@ -351,7 +373,10 @@ impl Chip {
     /// A fault.
     pub fn run(&mut self, cycles: Cycle) -> Result<(), ChipError> {
         self.alive()?;
-        let stop = self.now().saturating_add(cycles);
+        self.run_to(self.now().saturating_add(cycles))
+    }
+
+    fn run_to(&mut self, stop: Cycle) -> Result<(), ChipError> {
         loop {
             match self.scheduler.step(&mut self.parts, stop, NEVER) {
                 Ok(Step::Ran) if self.scheduler.now < stop => {}

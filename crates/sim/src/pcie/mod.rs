@@ -209,6 +209,11 @@ impl Pcie {
         Ok(())
     }
 
+    /// Writes of the host that have not left for the NoC yet.
+    pub fn posted(&self) -> usize {
+        self.orders.len()
+    }
+
     fn write_registers(&mut self, offset: u64, target: Target, room: u64, data: &[u8]) -> Result<(), Fault> {
         if !offset.is_multiple_of(4) || !data.len().is_multiple_of(4) || data.len() as u64 > room {
             let what = format!("a store of {} bytes to registers, which are words", data.len());
