@@ -1,0 +1,64 @@
+//! Bytes of a file that are used where they lie.
+//!
+//! A model's constants can be most of its file. [`Bytes`] is a range of the file together with a share of it: cloning
+//! one copies no data, and it lives as long as anyone needs it, without a lifetime that every operation type would
+//! carry. The file is read into memory once and is not mapped: a mapped file can be cut short by someone else while a
+//! reference into it exists, which no check can prevent.
+
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+/// A range of a file's bytes that keeps the file in memory.
+#[derive(Clone, Default)]
+pub struct Bytes {
+    file: Arc<Vec<u8>>,
+    range: Range<usize>,
+}
+
+impl Bytes {
+    /// A range of the file. Only ranges within it are made.
+    pub(crate) fn new(file: &Arc<Vec<u8>>, range: Range<usize>) -> Self {
+        debug_assert!(range.start <= range.end && range.end <= file.len());
+        Self { file: Arc::clone(file), range }
+    }
+
+    /// Offset of the first byte from the start of the file.
+    pub fn offset(&self) -> usize {
+        self.range.start
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.file.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl PartialEq for Bytes {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Bytes {}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bytes({} at {:#x})", self.len(), self.offset())
+    }
+}
+
+/// As data, bytes are where they lie, not what they are.
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut place = serializer.serialize_struct("Bytes", 2)?;
+        place.serialize_field("offset", &self.offset())?;
+        place.serialize_field("size", &self.len())?;
+        place.end()
+    }
+}

@@ -1,0 +1,80 @@
+//! What all kinds of files have in common.
+//!
+//! Source: `Common/types.fbs` of the schema ([`crate::schema`]).
+
+use crate::bytes::Bytes;
+use crate::flat::declare::{enums, structs, tables};
+
+enums! {
+    /// The type of a tensor's elements. The device has no bool; `Float64` and what follows it exist on the host only.
+    DataType: u16 {
+        Float32, Float16, BFloat16, BFP_Float8, BFP_BFloat8, BFP_Float4, BFP_BFloat4, BFP_Float2, BFP_BFloat2,
+        UInt32, UInt16, UInt8, Int32, Float64, Int64, UInt64, Int16, Int8, Bool,
+    }
+
+    /// What the elements beyond a tensor's shape are.
+    OOBVal: u16 { Undef, Zero, One, Inf, NegInf }
+
+    /// Row by row, or in tiles of 32 by 32.
+    TensorLayout: u16 { RowMajor, Tile, Invalid }
+
+    /// The memory that a buffer lies in.
+    BufferType: u16 { DRAM, L1, SystemMemory, L1Small, Trace }
+
+    /// How many of a multiplication's passes over the mantissas are made.
+    MathFidelity: u8 { LoFi = 0, HiFi2 = 2, HiFi3 = 3, HiFi4 = 4 }
+
+    /// Whether unpacking goes to the destination registers in 32 bits.
+    UnpackToDestMode: u8 { Fp32, Default }
+
+    /// Whether a tensor is cut or put together.
+    MeshShardDirection: u32 { FullToShardShape, ShardToFullShape }
+
+    /// How a tensor is cut over a mesh.
+    MeshShardType: u32 { Replicate, Maximal, Devices }
+
+    /// How devices are connected for a collective operation.
+    Topology: u16 { Ring, Linear, Mesh, Torus }
+
+    /// The activation between an expert's products.
+    MoEActivationFunction: u16 { Silu, SwiGLU }
+
+    /// One of the two NoCs.
+    NocIndex: u16 { Noc0, Noc1 }
+
+    /// A data-movement core. On Wormhole and Blackhole 0 is BRISC and 1 NCRISC.
+    DataMovementProcessor: u16 { RISCV_0, RISCV_1, RISCV_2, RISCV_3, RISCV_4, RISCV_5, RISCV_6, RISCV_7 }
+
+    /// How packets travel over the fabric.
+    RoutingMode: u16 { BidirLineMesh, UnidirRingTorus }
+}
+
+structs! {
+    /// Rows and columns.
+    Dim2d { y: i32, x: i32 }
+
+    /// A rectangle.
+    Dim2dRange { loc: Dim2d, size: Dim2d }
+
+    /// Version of the compiler that wrote the file.
+    Version { major: u16, minor: u16, patch: u32 }
+}
+
+tables! {
+    /// Names the devices that an operation runs on.
+    DeviceRef { global_id: u32 }
+
+    /// Names an event.
+    EventRef { global_id: u32 }
+
+    /// A native library (ELF). Its bytes are never executed here.
+    DynamicLib { dylib_id: u32, raw_file: Bytes }
+
+    /// The program's source as text of the compiler's intermediate representation.
+    MLIR { name: String, source: String }
+
+    /// How a kernel uses the fabric between devices.
+    FabricConnectionConfig {
+        noc_index: NocIndex, topology: Topology, cluster_axis: u32, routing_mode: RoutingMode, num_links: u32,
+    }
+}

@@ -1,0 +1,62 @@
+//! Compiled models: `.ttnn`, `.ttm` and `.ttsys` files, as types.
+//!
+//! The tt-mlir compiler writes three kinds of files. All are flatbuffers with a size before them; the identifier at
+//! byte 8 tells them apart:
+//!
+//! | identifier | file | holds |
+//! |---|---|---|
+//! | `TTNN` | `.ttnn` | programs of the tensor library's operations ([`ttnn`]) |
+//! | `TTM0` | `.ttm` | programs of commands and kernels for the chip itself ([`metal`]) |
+//! | `TTSY` | `.ttsys` | the description of a machine ([`system`]) |
+//!
+//! Each begins with a version (always 0.0.0), the hash of the schema that the compiler was built with, and the
+//! compiler's commit. The first two kinds hold the machine that they were compiled for and the program as text of the
+//! compiler's intermediate representation.
+//!
+//! [`Model::open`] reads a file as a whole, checks all of it, and gives owned types: what it returns needs no further
+//! checks of form, and no lifetime. The bytes of tensors and libraries stay where they are in the file's memory
+//! ([`bytes::Bytes`]). Numbers are as the file has them: whether an index names an existing program, or a shape makes
+//! sense, is for those who execute it.
+//!
+//! ```no_run
+//! let model = tilework_model::Model::open("program.ttnn")?;
+//! for program in model.programs() {
+//!     println!("{}: {} operations", program.name, program.operations.len());
+//!     for operation in &program.operations {
+//!         for operand in operation.operands() {
+//!             println!("  {} {} {:?}", operation.kind().name(), operand.role, operand.tensor.desc.shape);
+//!         }
+//!     }
+//! }
+//! # Ok::<(), tilework_model::ReadError>(())
+//! ```
+//!
+//! # Where this comes from
+//!
+//! The schema is public: `include/ttmlir/Target/**.fbs` of tt-mlir (<https://github.com/tenstorrent/tt-mlir>), here as
+//! of commit 19c86fca45 (2026-08-21); each module names its file. It is declared again in this crate by macros, a line
+//! for a table, because the generators for Rust either refuse it (vectors of unions), or read without budgets, or
+//! refuse genuine files (`facts/ttnn-binary.md`, section 5), and because compilers of other commits have other layouts,
+//! which one set of types must hold ([`schema`]). The encoding itself is described where it is read, in the module
+//! `flat`.
+//!
+//! The kinds of operations that the compiler inside `jax-tt-plugin` adds to the public ones (`CaseOp`, `WhileLoopOp`,
+//! `CumulativeOp`, `RowsGatherOp`, `RowsScatterOp`, and the angle apart) were learned from its files.
+#![warn(missing_docs)]
+
+pub mod bytes;
+pub mod common;
+pub mod debug_info;
+pub mod error;
+pub mod metal;
+pub mod model;
+pub mod operand;
+pub mod schema;
+pub mod system;
+pub mod ttnn;
+
+mod flat;
+
+pub use error::{ReadError, Reason};
+pub use model::{Contents, Model, Options};
+pub use operand::{Direction, Operand};

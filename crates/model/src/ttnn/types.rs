@@ -1,0 +1,212 @@
+//! Tensors, memory and places in a mesh, as TTNN programs name them.
+//!
+//! Source: `TTNN/types.fbs` of the schema ([`crate::schema`]).
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::common::{BufferType, DataType, Dim2d, OOBVal, TensorLayout};
+use crate::error::Result;
+use crate::flat::declare::{enums, structs, tables, unions};
+use crate::flat::field::{Tabular, read_field, table_at};
+use crate::flat::{Element, Reader, Table};
+use crate::operand::{Direction, Role, Visitor};
+
+enums! {
+    /// How a tensor is spread over banks or cores.
+    TensorMemoryLayout: u16 { Interleaved, HeightSharded, WidthSharded, BlockSharded, NDSharded }
+
+    /// Where a tensor is.
+    StorageType: u16 { Host, Device }
+
+    /// The order in which shards go to cores.
+    ShardOrientation: u32 { RowMajor, ColMajor }
+
+    /// How shards go to cores when there are more of them.
+    ShardDistributionStrategy: u32 { RoundRobin1D, Grid2D }
+
+    /// Whether a tensor is one device's part of a larger one.
+    ShardStatus: u32 { Presharded, Unsharded }
+
+    /// Whether an axis of the mesh has copies or parts.
+    PlacementType: u16 { Replicate, Shard }
+}
+
+structs! {
+    /// A core, by column and row.
+    CoreCoord { x: u64, y: u64 }
+
+    /// From one core to another, both included.
+    CoreRange { start_coord: CoreCoord, end_coord: CoreCoord }
+
+    /// What one axis of the mesh has.
+    Placement { kind("type"): PlacementType, dim: i32 }
+}
+
+unions! {
+    /// A number of either kind.
+    NumberType { FP(FloatingPointType), I32(IntegralType) }
+}
+
+tables! {
+    /// A set of cores.
+    CoreRangeSet { core_ranges: Vec<CoreRange> }
+
+    /// Which cores have shards of which shape.
+    ShardSpec { core_range_set: Option<CoreRangeSet>, shape: Vec<i32>, orientation: ShardOrientation }
+
+    /// As [`ShardSpec`], for shards of any number of dimensions.
+    NDShardSpec {
+        core_range_set: Option<CoreRangeSet>, shape: Vec<i32>, orientation: ShardOrientation,
+        distribution_strategy: ShardDistributionStrategy,
+    }
+
+    /// Which memory a tensor lies in, and how.
+    MemoryConfig {
+        tensor_memory_layout: TensorMemoryLayout, buffer_type: BufferType, shard_spec: Option<ShardSpec>,
+        nd_shard_spec: Option<NDShardSpec>,
+    }
+
+    /// Storage, tile, type and memory of a tensor.
+    MemoryDesc {
+        storage_type: StorageType, tile_shape: Dim2d, data_type: DataType, memory_config: Option<MemoryConfig>,
+    }
+
+    /// Layout of a tensor.
+    LayoutDesc { oob_val: OOBVal, memory_desc: MemoryDesc }
+
+    /// A tensor's shape and layout.
+    TensorDesc {
+        shape: Vec<i32>, mesh_shape: Vec<i32>, layout: LayoutDesc, shard_status: ShardStatus,
+        local_shape: Vec<i32>,
+    }
+
+    /// Names a global semaphore.
+    GlobalSemaphoreRef { global_id: u32 }
+
+    /// A number with a fraction.
+    FloatingPointType { value: f32 }
+
+    /// A whole number.
+    IntegralType { value: i32 }
+
+    /// How a tensor goes to the devices of a mesh.
+    MeshMapperConfig { placements: Vec<Placement>, mesh_shape_override: Vec<u32> }
+
+    /// How tensors of the devices become one.
+    MeshComposerConfig { dims: Vec<i32>, mesh_shape_override: Vec<u32> }
+
+    /// A place in a mesh.
+    MeshCoord { coords: Vec<u32> }
+
+    /// From one place in a mesh to another, both included.
+    MeshCoordRange { start: MeshCoord, end: MeshCoord }
+}
+
+impl TensorDesc {
+    /// Type of the elements.
+    pub fn dtype(&self) -> DataType {
+        self.layout.memory_desc.data_type
+    }
+
+    /// Row by row, or in tiles: a tile of 1 by 1 means rows.
+    pub fn tensor_layout(&self) -> TensorLayout {
+        match self.layout.memory_desc.tile_shape {
+            Dim2d { y: 1, x: 1 } => TensorLayout::RowMajor,
+            _ => TensorLayout::Tile,
+        }
+    }
+
+    /// Rows and columns of a tile.
+    pub fn tile_shape(&self) -> Dim2d {
+        self.layout.memory_desc.tile_shape
+    }
+
+    /// Host or device.
+    pub fn storage(&self) -> StorageType {
+        self.layout.memory_desc.storage_type
+    }
+
+    /// Where in the device's memory it lies; `None` on the host.
+    pub fn memory_config(&self) -> Option<&MemoryConfig> {
+        self.layout.memory_desc.memory_config.as_ref()
+    }
+
+    /// Number of elements; `None` if a size is negative or the product does not fit.
+    pub fn volume(&self) -> Option<u64> {
+        self.shape.iter().try_fold(1_u64, |volume, size| volume.checked_mul(u64::try_from(*size).ok()?))
+    }
+}
+
+impl NumberType {
+    /// The number, whichever kind it is; exact for both.
+    pub fn as_f64(&self) -> f64 {
+        match self {
+            Self::FP(number) => f64::from(number.value),
+            Self::I32(number) => f64::from(number.value),
+        }
+    }
+}
+
+/// Names a tensor of a program.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TensorRef {
+    /// The same in all operations of a program that use the tensor.
+    pub global_id: u32,
+    /// What it looks like. Operations share the description as they do in the file.
+    pub desc: Arc<TensorDesc>,
+}
+
+impl Tabular for TensorRef {
+    fn read(reader: &mut Reader, table: &Table) -> Result<Self> {
+        let global_id = read_field(reader, table, 0, "global_id", None)?;
+        let desc = read_field::<SharedDesc>(reader, table, 1, "desc", None)?.0;
+        reader.no_more_fields(table, 2)?;
+        Ok(Self { global_id, desc })
+    }
+
+    fn visit_fields<'a>(&'a self, _: Option<&Role<'_>>, _: Direction, _: &mut Visitor<'_, 'a>) {}
+}
+
+impl Element for TensorRef {
+    fn present(reader: &mut Reader, table: &Table, slot: u16) -> Result<Option<Self>> {
+        reader.reference(table, slot)?.map(|at| table_at(reader, at)).transpose()
+    }
+
+    fn vector(reader: &mut Reader, table: &Table, slot: u16) -> Result<Option<Vec<Self>>> {
+        crate::flat::field::tables_in(reader, table, slot)
+    }
+
+    fn absent() -> Option<Self> {
+        None
+    }
+
+    fn visit<'a>(&'a self, role: &Role<'_>, direction: Direction, visitor: &mut Visitor<'_, 'a>) {
+        visitor(role, direction, self);
+    }
+}
+
+/// A description that is read once, however many references to it there are.
+struct SharedDesc(Arc<TensorDesc>);
+
+impl Element for SharedDesc {
+    fn present(reader: &mut Reader, table: &Table, slot: u16) -> Result<Option<Self>> {
+        let Some(at) = reader.reference(table, slot)? else { return Ok(None) };
+        if let Some(known) = reader.descriptions.get(&at) {
+            return Ok(Some(Self(Arc::clone(known))));
+        }
+        reader.charge(at, 1, size_of::<TensorDesc>())?;
+        let desc = Arc::new(table_at(reader, at)?);
+        reader.descriptions.insert(at, Arc::clone(&desc));
+        Ok(Some(Self(desc)))
+    }
+
+    fn vector(_: &mut Reader, _: &Table, _: u16) -> Result<Option<Vec<Self>>> {
+        Ok(None)
+    }
+
+    fn absent() -> Option<Self> {
+        None
+    }
+}
