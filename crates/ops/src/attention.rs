@@ -1,0 +1,276 @@
+//! Scaled dot product attention (tt-mlir `transformer.fbs`): prefill, decode, paged and chunked.
+//!
+//! Each head computes softmax(query * key^T * scale + mask) * value in float32 and rounds once; a device that works in
+//! blocks (flash attention) rounds in between. With fewer key than query heads, each key head serves a run of query
+//! heads. A query that sees no key at all gives NaNs, as the definition has it; only a decode position below zero,
+//! which marks an unused slot of the batch, gives zeros.
+//!
+//! An attention sink is one more logit per head that takes part in the sum but brings no value. The device's kernel
+//! multiplies it by `scale` like the scores, and compilers divide it beforehand: so here.
+
+use std::ops::Range;
+
+use crate::error::{OpError, Reason, Within};
+use crate::gemm::{self, Matrix};
+use crate::produce::{self, as_f32};
+use crate::tensor::Tensor;
+use crate::view::{Lane, View};
+use crate::{DType, Shape, embedding, math, permute, reshape};
+
+/// Attributes and optional operands of attention.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Attention<'a> {
+    /// A query sees the keys up to its own position. Without effect when there is a mask.
+    pub causal: bool,
+    /// Added to the scores; broadcasts to them. In decode it is `[batch or 1, 1, heads or 1, keys]` and scaled with
+    /// them.
+    pub mask: Option<&'a Tensor>,
+    /// Factor of the scores; 1 / sqrt(head size) when absent.
+    pub scale: Option<f32>,
+    /// How far back a query sees: so many keys up to its own; without `causal` half as many to either side.
+    pub window: Option<usize>,
+    /// One logit per head, in the first column of as many rows as there are heads.
+    pub sink: Option<&'a Tensor>,
+}
+
+/// Sizes of an attention.
+#[derive(Clone, Copy)]
+struct Sizes {
+    batch: usize,
+    heads: usize,
+    key_heads: usize,
+    queries: usize,
+    keys: usize,
+    depth: usize,
+    value_depth: usize,
+}
+
+/// Where the queries stand.
+enum Positions {
+    /// Query `i` at `first + i`.
+    From(usize),
+    /// All queries of a batch entry at one position, if the entry is used.
+    Each(Vec<Option<usize>>),
+    /// At the end of the keys.
+    Last,
+}
+
+fn sizes(op: &'static str, query: &Tensor, key: &Tensor, value: &Tensor) -> Result<Sizes, OpError> {
+    let operands = [query, key, value];
+    let four = |t: &Tensor| match *t.shape().dims() {
+        [a, b, c, d] => Ok([a, b, c, d]),
+        _ => Err(Reason::shape(t.shape(), "[batch x heads x positions x size]").of(op, &operands)),
+    };
+    let ([batch, heads, queries, depth], [kb, key_heads, keys, kd]) = (four(query)?, four(key)?);
+    let [vb, value_heads, values, value_depth] = four(value)?;
+    if (kb, kd) != (batch, depth) || key_heads == 0 || heads % key_heads != 0 {
+        let wanted = format!("[{batch} x a divisor of {heads} x keys x {depth}]");
+        return Err(Reason::shape(key.shape(), wanted).of(op, &operands));
+    }
+    if (vb, value_heads, values) != (kb, key_heads, keys) {
+        let wanted = format!("[{batch}x{key_heads}x{keys} x size]");
+        return Err(Reason::shape(value.shape(), wanted).of(op, &operands));
+    }
+    Ok(Sizes { batch, heads, key_heads, queries, keys, depth, value_depth })
+}
+
+impl Attention<'_> {
+    /// The keys that a query at `at` may see, as far as position decides.
+    fn visible(&self, at: usize, keys: usize) -> Range<usize> {
+        let (from, to) = match (self.window, self.causal) {
+            (Some(w), true) => ((at + 1).saturating_sub(w), at + 1),
+            (Some(w), false) => (at.saturating_sub(w / 2), at.saturating_add(w / 2 + 1)),
+            (None, true) if self.mask.is_none() => (0, at + 1),
+            (None, _) => (0, keys),
+        };
+        from.min(to).min(keys)..to.min(keys)
+    }
+
+    fn run(
+        &self,
+        op: &'static str,
+        operands: [&Tensor; 3],
+        scaled_mask: bool,
+        positions: &Positions,
+        out: DType,
+    ) -> Result<Tensor, OpError> {
+        let [query, key, value] = operands;
+        let s = sizes(op, query, key, value)?;
+        let shape = Shape::new([s.batch, s.heads, s.queries, s.value_depth]).within(op, &operands)?;
+        let scores = Shape::new([s.batch, s.heads, s.queries, s.keys]).within(op, &operands)?;
+        let mask = match self.mask {
+            Some(m) if m.shape().broadcast(&scores).as_ref() == Ok(&scores) => {
+                Some((m, View::broadcast(m.shape(), &scores)))
+            }
+            Some(m) => return Err(Reason::Broadcast(m.shape().clone(), scores).of(op, &[query, key, value, m])),
+            None => None,
+        };
+        let sink = self.sink.map(|t| (t.to_f32(), t.elements()));
+        if let (Some((_, n)), Some(t)) = (&sink, self.sink)
+            && (s.heads == 0 || *n == 0 || n % s.heads != 0)
+        {
+            return Err(Reason::shape(t.shape(), format!("{} heads", s.heads)).of(op, &[query, key, value, t]));
+        }
+        let scale = self.scale.unwrap_or(1.0 / (s.depth as f32).sqrt());
+        let (q, k, v) = (as_f32(query), as_f32(key), as_f32(value));
+        // Blocks of queries: large enough for the matrix kernel, small enough that their scores stay in cache.
+        let grain = s.value_depth * s.queries.min(128);
+        Ok(produce::heavy(shape, out, grain, |start, mut results| {
+            let mut line = vec![0f32; s.keys];
+            let mut first = start / s.value_depth;
+            while !results.is_empty() {
+                // As many queries as lie in one head.
+                let (head, from) = (first / s.queries, first % s.queries);
+                let count = (s.queries - from).min(results.len() / s.value_depth);
+                let seen: Vec<Range<usize>> = (from..from + count)
+                    .map(|i| match positions {
+                        Positions::From(offset) => self.visible(offset + i, s.keys),
+                        Positions::Each(list) => list[head / s.heads].map_or(0..0, |p| self.visible(p, s.keys)),
+                        Positions::Last => self.visible(s.keys.saturating_sub(1), s.keys),
+                    })
+                    .collect();
+                let unused = matches!(positions, Positions::Each(list) if list[head / s.heads].is_none());
+                // What lies beyond the last key that any of them sees is not computed.
+                let keys = seen.iter().map(|r| r.end).max().unwrap_or(0);
+                let key_head = head / s.heads * s.key_heads + head % s.heads / (s.heads / s.key_heads);
+                let a = Matrix::row_major(&q[first * s.depth..], s.depth);
+                let at = key_head * s.keys;
+                let b = Matrix { values: &k[at * s.depth..], rows: 1, columns: s.depth };
+                let mut logits = vec![0f32; count * keys];
+                gemm::multiply(count, s.depth, keys, a, b, &mut logits, keys);
+                let sink = sink.as_ref().map(|(values, n)| values[head % s.heads * (n / s.heads)] * scale);
+                for (i, row) in logits.chunks_mut(keys.max(1)).enumerate() {
+                    let seen = seen[i].clone();
+                    if seen.is_empty() && sink.is_none() && !unused {
+                        row.fill(f32::NAN);
+                        continue;
+                    }
+                    row[..seen.start].fill(0.0);
+                    row[seen.end..].fill(0.0);
+                    let row = &mut row[seen.clone()];
+                    row.iter_mut().for_each(|l| *l *= scale);
+                    if let Some((mask, view)) = &mask {
+                        let line = &mut line[..row.len()];
+                        f32::load(mask, view, (first + i) * s.keys + seen.start, line);
+                        let factor = if scaled_mask { scale } else { 1.0 };
+                        row.iter_mut().zip(line).for_each(|(l, m)| *l += *m * factor);
+                    }
+                    weigh(row, sink);
+                }
+                let (block, rest) = results.split_at_mut(count * s.value_depth);
+                if keys == 0 && sink.is_none() && !unused {
+                    block.fill(f32::NAN);
+                }
+                let values = Matrix::row_major(&v[at * s.value_depth..], s.value_depth);
+                let weights = Matrix::row_major(&logits, keys);
+                if keys > 0 {
+                    gemm::multiply(count, keys, s.value_depth, weights, values, block, s.value_depth);
+                }
+                first += count;
+                results = rest;
+            }
+        }))
+    }
+}
+
+/// Softmax of a row of logits in place, with a sink as one more logit.
+fn weigh(row: &mut [f32], sink: Option<f32>) {
+    let Some(sink) = sink else { return math::softmax(row) };
+    let largest = row.iter().copied().fold(sink, math::maximum);
+    row.iter_mut().for_each(|v| *v = math::exp(*v - largest));
+    let total = math::sum(row) + math::exp(sink - largest);
+    row.iter_mut().for_each(|v| *v /= total);
+}
+
+/// Attention of many queries: `[batch, heads, queries, size]` to keys `[batch, key heads, keys, size]`.
+pub fn attention(
+    query: &Tensor,
+    key: &Tensor,
+    value: &Tensor,
+    by: Attention<'_>,
+    out: DType,
+) -> Result<Tensor, OpError> {
+    by.run("scaled_dot_product_attention", [query, key, value], false, &Positions::From(0), out)
+}
+
+/// Attention of one query per batch entry: `[1, batch, heads, size]`. `positions`, one per entry, is the last key that
+/// a causal query sees; without it that is the last key there is.
+pub fn attention_decode(
+    query: &Tensor,
+    key: &Tensor,
+    value: &Tensor,
+    positions: Option<&Tensor>,
+    by: Attention<'_>,
+    out: DType,
+) -> Result<Tensor, OpError> {
+    const OP: &str = "scaled_dot_product_attention_decode";
+    let operands = [query, key, value];
+    let [1, batch, heads, depth] = *query.shape().dims() else {
+        return Err(Reason::shape(query.shape(), "[1 x batch x heads x size]").of(OP, &operands));
+    };
+    let at = match positions {
+        Some(t) if t.elements() == batch => {
+            Positions::Each(t.to_i64().into_iter().map(|p| usize::try_from(p as i32).ok()).collect())
+        }
+        Some(t) => return Err(Reason::shape(t.shape(), format!("{batch} positions")).of(OP, &[query, key, value, t])),
+        None => Positions::Last,
+    };
+    // One query per head lies in memory as the heads do; so does the mask, whose unused dimension moves.
+    let rows = Shape::new([batch, heads, 1, depth]).within(OP, &operands)?;
+    let mask = match by.mask {
+        Some(m) => match *m.shape().dims() {
+            [b, 1, h, keys] => Some(m.reshaped(Shape::new([b, h, 1, keys]).within(OP, &[m])?)),
+            _ => return Err(Reason::shape(m.shape(), "[batch x 1 x heads x keys]").of(OP, &[query, key, value, m])),
+        },
+        None => None,
+    };
+    let by = Attention { mask: mask.as_ref(), ..by };
+    let result = by.run(OP, [&query.reshaped(rows), key, value], true, &at, out)?;
+    let size = value.shape().last();
+    Ok(result.reshaped(Shape::new([1, batch, heads, size]).within(OP, &operands)?))
+}
+
+/// The cache of each sequence in one piece: pages `[pages, heads, page length, size]` by a table of page numbers
+/// `[sequences, pages of each]` become `[sequences, heads, length, size]`.
+fn unpaged(op: &'static str, cache: &Tensor, table: &Tensor) -> Result<Tensor, OpError> {
+    let operands = [cache, table];
+    let ([pages, heads, length, size], [sequences, each]) = (cache.shape().dims(), table.shape().dims()) else {
+        let wanted = "pages [pages x heads x length x size] and a table [sequences x pages]";
+        return Err(Reason::shape(cache.shape(), wanted).of(op, &operands));
+    };
+    let int = |n: &usize| *n as i64;
+    let lines = reshape(cache, &[int(pages), int(heads) * int(length) * int(size)])?;
+    let taken = embedding(table, &lines)?;
+    let split = reshape(&taken, &[int(sequences), int(each), int(heads), int(length), int(size)])?;
+    reshape(&permute(&split, &[0, 2, 1, 3, 4])?, &[int(sequences), int(heads), int(each) * int(length), int(size)])
+}
+
+/// [`attention_decode`] with keys and values in pages.
+pub fn paged_attention_decode(
+    query: &Tensor,
+    key: &Tensor,
+    value: &Tensor,
+    page_table: &Tensor,
+    positions: Option<&Tensor>,
+    by: Attention<'_>,
+    out: DType,
+) -> Result<Tensor, OpError> {
+    const OP: &str = "paged_scaled_dot_product_attention_decode";
+    attention_decode(query, &unpaged(OP, key, page_table)?, &unpaged(OP, value, page_table)?, positions, by, out)
+}
+
+/// Causal attention of a part of a prompt that begins at `start`, with keys and values of all before in pages.
+pub fn chunked_attention(
+    query: &Tensor,
+    key: &Tensor,
+    value: &Tensor,
+    page_table: &Tensor,
+    start: usize,
+    scale: Option<f32>,
+    out: DType,
+) -> Result<Tensor, OpError> {
+    const OP: &str = "chunked_scaled_dot_product_attention";
+    let (key, value) = (unpaged(OP, key, page_table)?, unpaged(OP, value, page_table)?);
+    let by = Attention { causal: true, scale, ..Attention::default() };
+    by.run(OP, [query, &key, &value], false, &Positions::From(start), out)
+}

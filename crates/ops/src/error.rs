@@ -1,0 +1,124 @@
+//! What can be wrong with a call: the operation, its operands' types and shapes, and the reason.
+//!
+//! Operations come from files, so a bad shape, axis or attribute is an answer, never a panic. The text of a reason is
+//! complete without the operand list; the list is there so that the reader sees at once what was passed.
+
+use std::fmt;
+
+use crate::{DType, Shape, Tensor};
+
+/// Most elements that one tensor may have. A file can ask for any shape in a few bytes; what exceeds this is refused
+/// before memory is asked for. So many elements of float32 fill 16 GiB, half the DRAM of the larger Blackhole board.
+pub const MAX_ELEMENTS: usize = u32::MAX as usize;
+
+/// An operation that cannot be computed as asked.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{op}({operands}): {reason}")]
+pub struct OpError {
+    /// Name of the operation, as `ttnn` writes it.
+    pub op: &'static str,
+    /// Types and shapes of its operands.
+    pub operands: Operands,
+    /// What is wrong.
+    pub reason: Reason,
+}
+
+/// Why an operation cannot be computed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Reason {
+    /// These shapes do not broadcast to one another.
+    #[error("shapes {0} and {1} do not broadcast")]
+    Broadcast(Shape, Shape),
+    /// The shape does not fit the operation.
+    #[error("shape {found} where {wanted} is wanted")]
+    Shape {
+        /// The shape that was passed.
+        found: Shape,
+        /// The shapes that would do.
+        wanted: String,
+    },
+    /// An axis that the tensor does not have.
+    #[error("axis {axis} of a tensor of rank {rank}")]
+    Axis {
+        /// Axis as given, negative values counting from the end.
+        axis: i64,
+        /// Rank of the tensor.
+        rank: usize,
+    },
+    /// An attribute has no meaning with these operands.
+    #[error("attribute {name}: {why}")]
+    Attribute {
+        /// Name of the attribute.
+        name: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The operation is not defined for this element type.
+    #[error("element type {0} is not supported")]
+    Type(DType),
+    /// An index tensor points outside of what it indexes.
+    #[error("index {index} outside of 0..{bound}")]
+    Index {
+        /// The index found.
+        index: i64,
+        /// First index that is too large.
+        bound: usize,
+    },
+    /// The number of values does not match the shape.
+    #[error("{values} values for {shape}, which has {wanted} elements", wanted = .shape.elements())]
+    Count {
+        /// Values passed.
+        values: usize,
+        /// Shape that they should fill.
+        shape: Shape,
+    },
+    /// The result would have more elements than [`MAX_ELEMENTS`].
+    #[error("a tensor of dimensions {0:?} is larger than {MAX_ELEMENTS} elements")]
+    TooLarge(Vec<usize>),
+}
+
+impl Reason {
+    /// A [`Reason::Attribute`].
+    pub(crate) fn attribute(name: &'static str, why: impl Into<String>) -> Reason {
+        Reason::Attribute { name, why: why.into() }
+    }
+
+    /// A [`Reason::Shape`].
+    pub(crate) fn shape(found: &Shape, wanted: impl Into<String>) -> Reason {
+        Reason::Shape { found: found.clone(), wanted: wanted.into() }
+    }
+
+    /// This reason as the error of an operation on these operands.
+    pub(crate) fn of(self, op: &'static str, operands: &[&Tensor]) -> OpError {
+        let list = operands.iter().map(|t| (t.dtype(), t.shape().clone())).collect();
+        OpError { op, operands: Operands(list), reason: self }
+    }
+}
+
+/// Puts the operation's name and operands to a reason.
+pub(crate) trait Within<T> {
+    /// The same result, its error naming `op` and `operands`.
+    fn within(self, op: &'static str, operands: &[&Tensor]) -> Result<T, OpError>;
+}
+
+impl<T> Within<T> for Result<T, Reason> {
+    fn within(self, op: &'static str, operands: &[&Tensor]) -> Result<T, OpError> {
+        self.map_err(|reason| reason.of(op, operands))
+    }
+}
+
+/// Element types and shapes of an operation's operands, in order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Operands(pub Vec<(DType, Shape)>);
+
+impl fmt::Display for Operands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (dtype, shape)) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "{dtype} {shape}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! Reading and writing by index tensors: gather, scatter, embedding and its backward pass (tt-mlir
+//! `data_movement.fbs`, `embedding.fbs`; semantics of `torch.gather` and `torch.scatter`, which `ttnn` documents as its
+//! own).
+//!
+//! Indices may have any element type. One that points outside is an error here; the device would read or write
+//! elsewhere.
+
+use crate::convert::Element;
+use crate::error::{OpError, Reason, Within};
+use crate::produce;
+use crate::tensor::{Native, Tensor, with_storage};
+use crate::view::View;
+use crate::{DType, Shape, math, typecast};
+
+/// What `scatter` does with an element that is already there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScatterReduce {
+    /// Replace it; the last of several sources stays.
+    Replace,
+    /// Add to it.
+    Sum,
+    /// Multiply it.
+    Prod,
+    /// Keep the larger.
+    Max,
+    /// Keep the smaller.
+    Min,
+}
+
+/// Indices as positions below `bound`.
+fn indices(op: &'static str, index: &Tensor, bound: usize, operands: &[&Tensor]) -> Result<Vec<usize>, OpError> {
+    let check = |i: i64| usize::try_from(i).ok().filter(|&p| p < bound).ok_or(Reason::Index { index: i, bound });
+    index.to_i64().into_iter().map(check).collect::<Result<_, _>>().within(op, operands)
+}
+
+/// Where element `i` of `index` lies in a tensor of `shape` when its coordinate of `axis` is taken as zero.
+fn bases(op: &'static str, shape: &Shape, index: &Tensor, axis: usize, operands: &[&Tensor]) -> Result<View, OpError> {
+    let fits = index.shape().rank() == shape.rank()
+        && index.shape().iter().zip(shape.iter()).enumerate().all(|(i, (n, bound))| i == axis || n <= bound);
+    if !fits || shape.rank() == 0 {
+        let wanted = format!("at most {shape} but for dimension {axis}");
+        return Err(Reason::shape(index.shape(), wanted).of(op, operands));
+    }
+    let strides = shape.strides();
+    let stride = |i: usize| if i == axis { 0 } else { strides[i] as isize };
+    Ok(View::new(index.shape().iter().enumerate().map(|(i, &n)| (n, stride(i))), 0))
+}
+
+/// Element `[.., i, ..]` of the result is element `[.., index[.., i, ..], ..]` of the operand.
+pub fn gather(input: &Tensor, index: &Tensor, dim: i64) -> Result<Tensor, OpError> {
+    const OP: &str = "gather";
+    let operands = [input, index];
+    let axis = input.shape().axis(dim).within(OP, &operands)?;
+    let view = bases(OP, input.shape(), index, axis, &operands)?;
+    let (_, bound, step) = input.shape().around(axis);
+    let index_of = indices(OP, index, bound, &operands)?;
+    let storage = with_storage!(input.storage(), |v| {
+        Native::store(produce::natives(index_of.len(), 1, |start, out| {
+            view.runs(start, out.len(), |done, position, stride, length| {
+                for i in 0..length {
+                    let base = (position + i as isize * stride) as usize;
+                    out[done + i] = v[base + index_of[start + done + i] * step];
+                }
+            });
+        }))
+    });
+    Ok(Tensor::wrap(input.dtype(), index.shape().clone(), storage))
+}
+
+/// The operand with the elements `[.., index[.., i, ..], ..]` combined with the elements `[.., i, ..]` of `source`, in
+/// row-major order of the index.
+pub fn scatter(
+    input: &Tensor,
+    index: &Tensor,
+    source: &Tensor,
+    dim: i64,
+    reduce: ScatterReduce,
+) -> Result<Tensor, OpError> {
+    const OP: &str = "scatter";
+    let operands = [input, index, source];
+    let axis = input.shape().axis(dim).within(OP, &operands)?;
+    let to = bases(OP, input.shape(), index, axis, &operands)?;
+    let small = index.shape().rank() == source.shape().rank()
+        && index.shape().iter().zip(source.shape().iter()).all(|(n, bound)| n <= bound);
+    if !small {
+        return Err(Reason::shape(source.shape(), format!("at least {}", index.shape())).of(OP, &operands));
+    }
+    let strides = source.shape().strides();
+    let from = View::new(index.shape().iter().zip(strides).map(|(&n, s)| (n, s as isize)), 0);
+    let (_, bound, step) = input.shape().around(axis);
+    let index_of = indices(OP, index, bound, &operands)?;
+    fn put<T: Copy>(
+        values: &mut [T],
+        source: &[T],
+        index: &[usize],
+        step: usize,
+        views: [&View; 2],
+        f: impl Fn(T, T) -> T,
+    ) {
+        let [to, from] = views;
+        let mut bases = vec![0usize; index.len()];
+        to.runs(0, index.len(), |done, position, stride, length| {
+            (0..length).for_each(|i| bases[done + i] = (position + i as isize * stride) as usize);
+        });
+        from.runs(0, index.len(), |done, position, stride, length| {
+            for i in 0..length {
+                let at = bases[done + i] + index[done + i] * step;
+                values[at] = f(values[at], source[(position + i as isize * stride) as usize]);
+            }
+        });
+    }
+    let dtype = input.dtype();
+    let views = [&to, &from];
+    if reduce == ScatterReduce::Replace {
+        let source = typecast(source, dtype);
+        fn replaced<T: Native>(v: &[T], source: &Tensor, index: &[usize], step: usize, views: [&View; 2]) -> Vec<T> {
+            let mut values = v.to_vec();
+            put(&mut values, source.values::<T>().unwrap_or_default(), index, step, views, |_, new| new);
+            values
+        }
+        let storage = with_storage!(input.storage(), |v| Native::store(replaced(v, &source, &index_of, step, views)));
+        return Ok(Tensor::wrap(dtype, input.shape().clone(), storage));
+    }
+    if dtype.is_float() {
+        let mut values = input.to_f32();
+        let f = match reduce {
+            ScatterReduce::Sum => |a: f32, b: f32| a + b,
+            ScatterReduce::Prod => |a: f32, b: f32| a * b,
+            ScatterReduce::Max => math::maximum,
+            _ => math::minimum,
+        };
+        put(&mut values, &source.to_f32(), &index_of, step, views, f);
+        return Tensor::from_f32(dtype, input.shape().clone(), &values);
+    }
+    let mut values = input.to_i64();
+    let f = match reduce {
+        ScatterReduce::Sum => |a: i64, b: i64| a.wrapping_add(b),
+        ScatterReduce::Prod => |a: i64, b: i64| a.wrapping_mul(b),
+        ScatterReduce::Max => |a: i64, b: i64| a.max(b),
+        _ => |a: i64, b: i64| a.min(b),
+    };
+    put(&mut values, &source.to_i64(), &index_of, step, views, f);
+    Tensor::from_i64(dtype, input.shape().clone(), &values)
+}
+
+/// Rows and columns of an embedding table: its last two dimensions, those before being 1.
+fn table(op: &'static str, weight: &Tensor, operands: &[&Tensor]) -> Result<(usize, usize), OpError> {
+    match weight.shape().dims() {
+        [ones @ .., rows, columns] if ones.iter().all(|&d| d == 1) => Ok((*rows, *columns)),
+        _ => Err(Reason::shape(weight.shape(), "[rows x columns]").of(op, operands)),
+    }
+}
+
+/// The rows of `weight` that `input` names: shape of `input` with the row length appended.
+pub fn embedding(input: &Tensor, weight: &Tensor) -> Result<Tensor, OpError> {
+    const OP: &str = "embedding";
+    let operands = [input, weight];
+    let (rows, columns) = table(OP, weight, &operands)?;
+    let index = indices(OP, input, rows, &operands)?;
+    let mut dims = input.shape().dims().to_vec();
+    dims.push(columns);
+    let shape = Shape::new(dims).within(OP, &operands)?;
+    fn take<T: Native>(v: &[T], index: &[usize], columns: usize) -> Vec<T> {
+        index.iter().flat_map(|&i| &v[i * columns..(i + 1) * columns]).copied().collect()
+    }
+    let storage = with_storage!(weight.storage(), |v| Native::store(take(v, &index, columns)));
+    Ok(Tensor::wrap(weight.dtype(), shape, storage))
+}
+
+/// Gradient of the table: each row of `grad` added to the row of `weight`'s shape that `input` names.
+pub fn embedding_backward(input: &Tensor, weight: &Tensor, grad: &Tensor, out: DType) -> Result<Tensor, OpError> {
+    const OP: &str = "embedding_bw";
+    let operands = [input, weight, grad];
+    let (rows, columns) = table(OP, weight, &operands)?;
+    let index = indices(OP, input, rows, &operands)?;
+    if grad.elements() != index.len() * columns || grad.shape().last() != columns {
+        let wanted = format!("one row of {columns} for each of {} indices", index.len());
+        return Err(Reason::shape(grad.shape(), wanted).of(OP, &operands));
+    }
+    let mut sums = vec![0f32; rows * columns];
+    with_storage!(grad.storage(), |v| for (i, line) in index.iter().zip(v.chunks(columns.max(1))) {
+        sums[i * columns..(i + 1) * columns].iter_mut().zip(line).for_each(|(s, g)| *s += g.to_f32());
+    });
+    Tensor::from_f32(out, weight.shape().clone(), &sums)
+}

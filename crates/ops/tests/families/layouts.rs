@@ -1,0 +1,81 @@
+//! Tiles and block floats.
+
+use proptest::prelude::*;
+use tilework_ops::block;
+use tilework_ops::layout::{index_in_tile, padded, tilize, tilize_values, untilize, untilize_values};
+use tilework_ops::{DType, typecast};
+
+use crate::common::{Nd, dims, floats, seeds, shape};
+
+#[test]
+fn faces_lie_in_order() {
+    for (row, column, wanted) in [(0, 0, 0), (0, 15, 15), (1, 0, 16), (0, 16, 256), (16, 0, 512), (31, 31, 1023)] {
+        assert_eq!(index_in_tile(row, column), wanted);
+    }
+}
+
+#[test]
+fn padding_is_filled() {
+    let tiles = tilize_values(&shape(&[33, 2]), &vec![1f32; 66], 7.0).unwrap();
+    assert_eq!(tiles.len(), 2048);
+    assert_eq!(tiles.iter().filter(|&&v| v == 1.0).count(), 66);
+    // Row 32 is the first of the second tile.
+    assert_eq!((tiles[1024], tiles[1025], tiles[1026], tiles[1024 + 16]), (1.0, 1.0, 7.0, 7.0));
+    assert_eq!(padded(&shape(&[5])).unwrap().dims(), [32, 32]);
+}
+
+proptest! {
+    #[test]
+    fn tiles_and_back(dims in prop::collection::vec(1usize..40, 0..=3), seed in seeds()) {
+        let reference = Nd::random(&dims, seed);
+        for dtype in [DType::F32, DType::BF16, DType::U8, DType::Bfp8, DType::Bfp4] {
+            let tensor = reference.tensor(dtype);
+            let bytes = tilize(&tensor).unwrap();
+            prop_assert_eq!(bytes.len() % dtype.tile_bytes(), 0);
+            let back = untilize(dtype, shape(&dims), &bytes).unwrap();
+            prop_assert_eq!(back.to_f32(), tensor.to_f32());
+        }
+    }
+
+    #[test]
+    fn values_keep_their_place(dims in dims(0..=4)) {
+        let count = dims.iter().product::<usize>();
+        let values: Vec<u32> = (0..count as u32).collect();
+        let tiles = tilize_values(&shape(&dims), &values, u32::MAX).unwrap();
+        prop_assert_eq!(untilize_values(&shape(&dims), &tiles).unwrap(), values);
+    }
+
+    #[test]
+    fn blocks_lose_at_most_half_a_step(values in prop::collection::vec(-1000f32..1000.0, 1..40)) {
+        let tensor = floats(&[values.len()], &values);
+        for (dtype, bits) in [(DType::Bfp8, 6), (DType::Bfp4, 2)] {
+            let rounded = typecast(&tensor, dtype).to_f32();
+            for (block, rounded) in values.chunks(16).zip(rounded.chunks(16)) {
+                let largest = block.iter().fold(0f32, |m, v| m.max(v.abs()));
+                let step = f64::from(largest.log2().floor()).exp2() / f64::from(1 << bits);
+                for (&v, &r) in block.iter().zip(rounded) {
+                    // Clamping at the top may lose a whole step.
+                    prop_assert!(f64::from((v - r).abs()) <= step, "{v} became {r}, step {step}");
+                }
+            }
+            let tensor = typecast(&tensor, dtype);
+            prop_assert_eq!(typecast(&typecast(&tensor, DType::F32), dtype).to_f32(), tensor.to_f32());
+        }
+    }
+}
+
+#[test]
+fn blocks_by_hand() {
+    // Largest exponent 127 (1.x): steps of 1/64 for bfp8, 1/4 for bfp4.
+    let exponent = block::shared_exponent(&[1.5, 0.25, -0.3]);
+    assert_eq!(exponent, 127);
+    assert_eq!(block::pack(DType::Bfp8, 1.5, exponent), 96);
+    assert_eq!(block::pack(DType::Bfp8, -0.3, exponent), 0x80 | 19);
+    assert_eq!(block::unpack(DType::Bfp8, 0x80 | 19, exponent), -19.0 / 64.0);
+    assert_eq!(block::pack(DType::Bfp4, -0.3, exponent), 0x8 | 1);
+    // 1/8 is half a step and goes away from zero; just below it vanishes and loses its sign.
+    assert_eq!(block::pack(DType::Bfp4, 0.125, exponent), 1);
+    assert_eq!(block::pack(DType::Bfp4, -0.12, exponent), 0);
+    // 1.99 would round to 2, which has no place.
+    assert_eq!(block::pack(DType::Bfp4, 1.99, exponent), 7);
+}
