@@ -1,0 +1,56 @@
+//! The first operation whose result leaves a reference.
+//!
+//! All results are compared as they come, so what is found is the first in the order of execution; inputs of an
+//! operation before it are near enough wherever the reference has them.
+
+use tilework_ops::Tensor;
+
+use crate::compare::{Comparison, Tolerance};
+use crate::error::Place;
+use crate::observe::{Event, Flow, Observer, Output};
+
+/// A result that leaves the reference.
+#[derive(Clone, Debug)]
+pub struct Departure {
+    /// The operation.
+    pub place: Place,
+    /// Which of its results, counted from 0.
+    pub output: usize,
+    /// How far it is, or what shapes the two have.
+    pub what: Result<Comparison, String>,
+}
+
+/// Compares each result with a reference and stops the run at the first that is not near enough.
+pub struct Bisect<R> {
+    reference: R,
+    tolerance: Tolerance,
+    /// Results that were compared.
+    pub compared: usize,
+    /// What was found; the run ends with [`Reason::Stopped`](crate::Reason::Stopped) then.
+    pub found: Option<Departure>,
+}
+
+impl<R: FnMut(&Event<'_>, usize) -> Option<Tensor>> Bisect<R> {
+    /// Compares with what `reference` gives for an operation and the number of its result; results for which it gives
+    /// nothing are not compared.
+    pub fn new(reference: R, tolerance: Tolerance) -> Self {
+        Self { reference, tolerance, compared: 0, found: None }
+    }
+}
+
+impl<R: FnMut(&Event<'_>, usize) -> Option<Tensor>> Observer for Bisect<R> {
+    fn after(&mut self, event: &Event<'_>, outputs: &[Output<'_>]) -> Flow {
+        for (output, result) in outputs.iter().enumerate() {
+            let Some(expected) = (self.reference)(event, output) else { continue };
+            self.compared += 1;
+            let compared = Comparison::of(result.value.on(0), &expected, self.tolerance);
+            if compared.as_ref().is_ok_and(Comparison::passes) {
+                continue;
+            }
+            let what = compared.map_err(|error| error.to_string());
+            self.found = Some(Departure { place: event.place(), output, what });
+            return Flow::Stop;
+        }
+        Flow::Continue
+    }
+}

@@ -1,0 +1,94 @@
+//! From the descriptions in a file to shapes and element types.
+
+use std::fmt;
+
+use tilework_model::common::DataType;
+use tilework_model::ttnn::TensorDesc;
+use tilework_ops::{DType, Shape, Tensor};
+
+use crate::lower::Refusal;
+use crate::session::Rounding;
+
+/// Element type and shape that a program states for a tensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stated {
+    pub(crate) dtype: DType,
+    pub(crate) shape: Shape,
+}
+
+impl Stated {
+    pub(crate) fn of(desc: &TensorDesc) -> Result<Self, Refusal> {
+        let data_type = desc.layout.memory_desc.data_type;
+        let dtype = dtype(data_type).ok_or(Refusal::Type(data_type))?;
+        Ok(Self { dtype, shape: shape(desc.shape.iter().map(|&n| i64::from(n)))? })
+    }
+
+    /// What a tensor of it is while the program runs.
+    pub(crate) fn under(self, rounding: Rounding) -> Self {
+        match rounding {
+            Rounding::Ends if self.dtype.is_float() => Self { dtype: DType::F32, ..self },
+            _ => self,
+        }
+    }
+
+    /// Bytes of host memory that a tensor of it takes. Block types are kept as float32.
+    pub(crate) fn bytes(&self) -> usize {
+        self.shape.elements().saturating_mul(self.dtype.size().unwrap_or(4))
+    }
+
+    /// Whether a tensor's shape is this one. A scalar and a vector of one element count as the same: files state either
+    /// for the same value.
+    pub(crate) fn fits(&self, shape: &Shape) -> bool {
+        let dims = |shape: &Shape| if shape.rank() == 0 { vec![1] } else { shape.dims().to_vec() };
+        dims(&self.shape) == dims(shape)
+    }
+}
+
+impl fmt::Display for Stated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.dtype, self.shape)
+    }
+}
+
+impl From<&Tensor> for Stated {
+    fn from(tensor: &Tensor) -> Self {
+        Self { dtype: tensor.dtype(), shape: tensor.shape().clone() }
+    }
+}
+
+/// The element type, if host arithmetic has it. Types of 64 bits and those of blocks with a 5-bit exponent are missing:
+/// no device program uses the former, no compiler writes the latter.
+pub(crate) fn dtype(data_type: DataType) -> Option<DType> {
+    Some(match data_type {
+        DataType::Float32 => DType::F32,
+        DataType::Float16 => DType::F16,
+        DataType::BFloat16 => DType::BF16,
+        DataType::BFP_BFloat8 => DType::Bfp8,
+        DataType::BFP_BFloat4 => DType::Bfp4,
+        DataType::UInt32 => DType::U32,
+        DataType::UInt16 => DType::U16,
+        DataType::UInt8 => DType::U8,
+        DataType::Int32 => DType::I32,
+        DataType::Bool => DType::Bool,
+        DataType::BFP_Float8
+        | DataType::BFP_Float4
+        | DataType::BFP_Float2
+        | DataType::BFP_BFloat2
+        | DataType::Float64
+        | DataType::Int64
+        | DataType::UInt64
+        | DataType::Int16
+        | DataType::Int8 => return None,
+    })
+}
+
+/// A shape of numbers from a file.
+pub(crate) fn shape(dims: impl Iterator<Item = i64>) -> Result<Shape, Refusal> {
+    let dims: Vec<i64> = dims.collect();
+    let lengths: Option<Vec<usize>> = dims.iter().map(|&n| usize::try_from(n).ok()).collect();
+    match lengths.map(Shape::new) {
+        Some(Ok(shape)) => Ok(shape),
+        Some(Err(reason)) => Err(Refusal::Shape(reason.to_string())),
+        None => Err(Refusal::Shape(format!("{dims:?} has a negative length"))),
+    }
+}

@@ -1,0 +1,239 @@
+//! From the operations of a file to functions of tensors: a module for each family.
+//!
+//! Lowering an operation checks everything about it that does not depend on its tensors' values, so that what a plan
+//! accepts can only fail for its values. The table [`table`] decides which kinds are supported; each entry is a
+//! function that says which tensors the operation reads and makes ([`Lowering`]) and what it does ([`Action`]).
+
+mod attention;
+mod ccl;
+mod control;
+mod conv;
+mod creation;
+mod cumulative;
+mod debug;
+mod eltwise;
+mod fused;
+mod gather;
+mod kv_cache;
+mod layout;
+mod matmul;
+mod movement;
+mod norm;
+mod pool;
+mod quant;
+mod reduction;
+mod rows;
+mod table;
+
+use std::ops::Index;
+
+use tilework_model::common::DataType;
+use tilework_model::schema::Edition;
+use tilework_model::ttnn::{Op, TensorRef};
+use tilework_ops::mesh::Mesh;
+use tilework_ops::{DType, OpError, Shape, Tensor};
+
+use crate::describe::Stated;
+use crate::error::Reason;
+use crate::session::Rounding;
+use crate::value::Value;
+
+pub(crate) use control::{Bound, Call, Loop, LoopCount, TracedCall};
+pub(crate) use table::support;
+
+/// Why an operation cannot be lowered.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Refusal {
+    /// The engine has nothing for this.
+    Unsupported(String),
+    /// It calls native code.
+    NativeCode,
+    /// The operation contradicts itself.
+    Malformed(String),
+    /// A tensor's element type.
+    Type(DataType),
+    /// A tensor's shape.
+    Shape(String),
+}
+
+impl Refusal {
+    pub(crate) fn unsupported(why: impl Into<String>) -> Self {
+        Self::Unsupported(why.into())
+    }
+
+    pub(crate) fn malformed(why: impl Into<String>) -> Self {
+        Self::Malformed(why.into())
+    }
+
+    pub(crate) fn reason(self, native_code_allowed: bool) -> Reason {
+        match self {
+            Self::Unsupported(why) => Reason::Unsupported(why),
+            Self::NativeCode => Reason::NativeCode { allowed: native_code_allowed },
+            Self::Malformed(why) => Reason::Malformed(why),
+            Self::Type(data_type) => Reason::Unsupported(format!("tensors of {data_type}")),
+            Self::Shape(why) => Reason::Malformed(why),
+        }
+    }
+}
+
+/// One of the tensors that an operation reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot(usize);
+
+/// How an operation writes a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Write {
+    /// It makes the tensor, which must not exist.
+    New,
+    /// It changes the tensor, which must exist.
+    Change,
+}
+
+/// The tensors that an operation reads on one device.
+pub(crate) struct Args<'a> {
+    tensors: Vec<&'a Tensor>,
+}
+
+impl<'a> Args<'a> {
+    pub(crate) fn of(values: &[&'a Value], device: usize) -> Self {
+        Self { tensors: values.iter().map(|value| value.on(device)).collect() }
+    }
+
+    /// An optional tensor.
+    pub(crate) fn get(&self, slot: Option<Slot>) -> Option<&'a Tensor> {
+        slot.map(|slot| self.tensors[slot.0])
+    }
+
+    /// All of them in order.
+    pub(crate) fn all(&self) -> &[&'a Tensor] {
+        &self.tensors
+    }
+}
+
+/// A slot is an index into the tensors by construction: only [`Lowering`] makes slots, one for each tensor.
+impl Index<Slot> for Args<'_> {
+    type Output = Tensor;
+
+    fn index(&self, slot: Slot) -> &Tensor {
+        self.tensors[slot.0]
+    }
+}
+
+/// A function of the tensors of one device.
+pub(crate) type Compute<'m> = Box<dyn Fn(&Args<'_>) -> Result<Vec<Tensor>, OpError> + 'm>;
+
+/// A function of the tensors of all devices.
+pub(crate) type Collective<'m> = Box<dyn Fn(&[&Value]) -> Result<Vec<Value>, Reason> + 'm>;
+
+/// What an operation does.
+pub(crate) enum Action<'m> {
+    /// Computes results on each device by itself: one for each tensor that is written, in order.
+    Compute(Compute<'m>),
+    /// Computes results from the tensors of all devices.
+    Collective(Collective<'m>),
+    /// Passes the tensor on in another element type.
+    Pass {
+        /// The element type.
+        dtype: DType,
+        /// Whether the stated shape of the result is another one, of a layout that only a device has.
+        reshaped: bool,
+    },
+    /// Ends the name of the tensor that it reads.
+    Free,
+    /// Says something; what it writes is what it reads.
+    Say(&'m str),
+    /// Nothing: it is about devices that the host does not have.
+    Nothing,
+    /// Runs other programs.
+    Call(Call<'m>),
+}
+
+/// Collects the tensors of an operation.
+pub(crate) struct Lowering<'m> {
+    pub(crate) reads: Vec<&'m TensorRef>,
+    pub(crate) writes: Vec<(&'m TensorRef, Write)>,
+    /// The devices that the program runs on.
+    mesh: Mesh,
+    rounding: Rounding,
+    edition: Edition,
+}
+
+impl<'m> Lowering<'m> {
+    /// Lowers an operation of a program that runs on `mesh`, in a file of that edition.
+    pub(crate) fn of(
+        op: &'m Op,
+        mesh: Mesh,
+        rounding: Rounding,
+        edition: Edition,
+    ) -> Result<(Self, Action<'m>), Refusal> {
+        let mut lowering = Self { reads: Vec::new(), writes: Vec::new(), mesh, rounding, edition };
+        let action = table::lower(op, &mut lowering)?;
+        Ok((lowering, action))
+    }
+
+    /// A tensor that is read.
+    fn read(&mut self, tensor: &'m TensorRef) -> Slot {
+        self.reads.push(tensor);
+        Slot(self.reads.len() - 1)
+    }
+
+    /// A tensor that is read if it is there.
+    fn read_if(&mut self, tensor: &'m Option<TensorRef>) -> Option<Slot> {
+        tensor.as_ref().map(|tensor| self.read(tensor))
+    }
+
+    /// A tensor that is made; its element type.
+    fn make(&mut self, tensor: &'m TensorRef) -> Result<DType, Refusal> {
+        Ok(self.make_whole(tensor)?.dtype)
+    }
+
+    /// A tensor that is made; its element type and shape.
+    fn make_whole(&mut self, tensor: &'m TensorRef) -> Result<Stated, Refusal> {
+        self.writes.push((tensor, Write::New));
+        Ok(Stated::of(&tensor.desc)?.under(self.rounding))
+    }
+
+    /// A tensor that is read and changed in place.
+    fn change(&mut self, tensor: &'m TensorRef) -> Slot {
+        self.writes.push((tensor, Write::Change));
+        self.read(tensor)
+    }
+
+    /// A tensor that is overwritten; its element type.
+    fn overwrite(&mut self, tensor: &'m TensorRef) -> Result<DType, Refusal> {
+        self.writes.push((tensor, Write::Change));
+        Ok(Stated::of(&tensor.desc)?.under(self.rounding).dtype)
+    }
+}
+
+/// An operation of one result.
+fn one<'m>(f: impl Fn(&Args<'_>) -> Result<Tensor, OpError> + 'm) -> Action<'m> {
+    Action::Compute(Box::new(move |args| Ok(vec![f(args)?])))
+}
+
+/// Several results.
+fn many<'m>(f: impl Fn(&Args<'_>) -> Result<Vec<Tensor>, OpError> + 'm) -> Action<'m> {
+    Action::Compute(Box::new(f))
+}
+
+/// A number that counts something.
+fn count(name: &str, number: impl Into<i64>) -> Result<usize, Refusal> {
+    let number = number.into();
+    usize::try_from(number).map_err(|_| Refusal::malformed(format!("{name} is {number}")))
+}
+
+/// So many numbers that count something.
+fn counts<const N: usize>(name: &str, numbers: &[i32]) -> Result<[usize; N], Refusal> {
+    let list: Vec<usize> = numbers.iter().map(|&number| count(name, number)).collect::<Result<_, _>>()?;
+    list.try_into().map_err(|_| Refusal::malformed(format!("{name} has {} numbers instead of {N}", numbers.len())))
+}
+
+/// Numbers of a file as the operation library takes them.
+fn wide(numbers: &[i32]) -> Vec<i64> {
+    numbers.iter().map(|&number| i64::from(number)).collect()
+}
+
+/// A tensor of one integer and no dimensions.
+fn scalar(dtype: DType, number: i64) -> Result<Tensor, OpError> {
+    Tensor::from_i64(dtype, Shape::scalar(), &[number])
+}

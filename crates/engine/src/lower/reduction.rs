@@ -1,0 +1,73 @@
+//! Many elements to one, and choices among many.
+
+use tilework_model::ttnn::ops::reduction::{
+    CumProdOp, CumSumOp, ReductionArgMaxOp, ReductionOp, ReductionOpType, ReductionProdOp, SortOp, TopKOp,
+};
+use tilework_ops::{self as ops, Reduction};
+
+use super::*;
+
+pub(super) fn reduction<'m>(op: &'m ReductionOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+    let input = lowering.read(&op.input);
+    let out = lowering.make(&op.out)?;
+    let kind = match op.kind {
+        ReductionOpType::Sum => Reduction::Sum,
+        ReductionOpType::Mean => Reduction::Mean,
+        ReductionOpType::Max => Reduction::Max,
+        ReductionOpType::Min => Reduction::Min,
+    };
+    let dims = wide(&op.dim_arg);
+    Ok(one(move |args| ops::reduce(kind, &args[input], &dims, op.keep_dim, out)))
+}
+
+pub(super) fn prod<'m>(op: &'m ReductionProdOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+    let input = lowering.read(&op.input);
+    let out = lowering.make(&op.out)?;
+    Ok(one(move |args| ops::reduce(Reduction::Prod, &args[input], op.dim_arg.as_slice(), op.keep_dim, out)))
+}
+
+pub(super) fn argmax<'m>(op: &'m ReductionArgMaxOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+    let input = lowering.read(&op.input);
+    let out = lowering.make(&op.out)?;
+    Ok(one(move |args| ops::argmax(&args[input], op.dim.map(i64::from), op.keep_dim, out)))
+}
+
+pub(super) fn cumsum<'m>(op: &'m CumSumOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+    let input = lowering.read(&op.input);
+    let out = lowering.make(&op.out)?;
+    Ok(one(move |args| ops::cumsum(&args[input], op.dim.into(), out)))
+}
+
+pub(super) fn cumprod<'m>(op: &'m CumProdOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+    let input = lowering.read(&op.input);
+    let out = lowering.make(&op.out)?;
+    Ok(one(move |args| ops::cumprod(&args[input], op.dim.into(), out)))
+}
+
+/// The two results of an operation that chooses: values and their indices; the type of the indices.
+fn chosen<'m>(outputs: &'m [TensorRef], lowering: &mut Lowering<'m>) -> Result<DType, Refusal> {
+    let [values, indices] = outputs else {
+        return Err(Refusal::malformed(format!("{} results instead of values and indices", outputs.len())));
+    };
+    lowering.make(values)?;
+    lowering.make(indices)
+}
+
+pub(super) fn sort<'m>(op: &'m SortOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+    let input = lowering.read(&op.input);
+    let index = chosen(&op.outputs, lowering)?;
+    Ok(many(move |args| {
+        let (values, indices) = ops::sort(&args[input], op.dim.into(), op.descending, index)?;
+        Ok(vec![values, indices])
+    }))
+}
+
+pub(super) fn topk<'m>(op: &'m TopKOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+    let input = lowering.read(&op.input_tensor);
+    let index = chosen(&op.outputs, lowering)?;
+    let k = count("k", op.k)?;
+    Ok(many(move |args| {
+        let (values, indices) = ops::topk(&args[input], k, op.dim.into(), op.largest, index)?;
+        Ok(vec![values, indices])
+    }))
+}

@@ -1,0 +1,109 @@
+//! Looking on while a program runs: progress, dumps, profiles, and the search for the first wrong operation.
+//!
+//! The engine itself reads no clock. An observer that wants times reads one in [`Observer::before`] and
+//! [`Observer::after`], as [`Profile`](crate::Profile) does.
+
+use tilework_model::ttnn::{OpKind, Operation, TensorRef};
+
+use crate::error::Place;
+use crate::value::Value;
+
+/// An operation that is about to run, or has run.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// Index of its program in the file.
+    pub program: usize,
+    /// Name of its program.
+    pub program_name: &'a str,
+    /// Operations of its program.
+    pub program_len: usize,
+    /// Its index in the program.
+    pub index: usize,
+    /// The operation.
+    pub operation: &'a Operation,
+    /// How many calls deep its program runs; 0 is the program that was asked for.
+    pub depth: usize,
+    /// How many operations and loop iterations began before this one in the run, those of called programs included.
+    pub sequence: u64,
+    /// Bytes of the tensors that are alive.
+    pub live_bytes: usize,
+}
+
+impl Event<'_> {
+    /// Its kind.
+    pub fn kind(&self) -> OpKind {
+        self.operation.kind()
+    }
+
+    /// A name for files of its results: `p0-op12`. Operations that run more than once, in loops, have the same.
+    pub fn label(&self) -> String {
+        format!("p{}-op{}", self.program, self.index)
+    }
+
+    /// Its place in the file.
+    pub fn place(&self) -> Place {
+        Place {
+            program: self.program,
+            program_name: self.program_name.to_owned(),
+            operation: self.index,
+            kind: self.kind(),
+            name: self.operation.name().map(str::to_owned),
+            loc: self.operation.loc_info.clone(),
+        }
+    }
+}
+
+/// A tensor that an operation made or changed.
+#[derive(Clone, Copy, Debug)]
+pub struct Output<'a> {
+    /// Its name and description in the program.
+    pub tensor: &'a TensorRef,
+    /// What it is now.
+    pub value: &'a Value,
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flow {
+    /// Go on.
+    #[default]
+    Continue,
+    /// End the run with [`Reason::Stopped`](crate::Reason::Stopped).
+    Stop,
+}
+
+/// Is told of each operation. All methods do nothing unless they are implemented; `()` is an observer that does
+/// nothing.
+pub trait Observer {
+    /// An operation is about to run.
+    fn before(&mut self, event: &Event<'_>) {
+        let _ = event;
+    }
+
+    /// An operation has run. A call comes after the operations of the program that it called.
+    fn after(&mut self, event: &Event<'_>, outputs: &[Output<'_>]) -> Flow {
+        let _ = (event, outputs);
+        Flow::Continue
+    }
+
+    /// An operation for debugging says something, perhaps about a tensor.
+    fn message(&mut self, event: &Event<'_>, text: &str, about: Option<&Value>) {
+        let _ = (event, text, about);
+    }
+}
+
+impl Observer for () {}
+
+impl<O: Observer + ?Sized> Observer for &mut O {
+    fn before(&mut self, event: &Event<'_>) {
+        (**self).before(event);
+    }
+
+    fn after(&mut self, event: &Event<'_>, outputs: &[Output<'_>]) -> Flow {
+        (**self).after(event, outputs)
+    }
+
+    fn message(&mut self, event: &Event<'_>, text: &str, about: Option<&Value>) {
+        (**self).message(event, text, about);
+    }
+}

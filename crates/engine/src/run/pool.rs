@@ -1,0 +1,60 @@
+//! The tensors of a program that runs, by global id.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tilework_model::ttnn::Program;
+
+use crate::ledger::Ledger;
+use crate::value::Value;
+
+/// The tensors that exist.
+pub(super) struct Pool<'m> {
+    program: &'m Program,
+    values: HashMap<u32, Value>,
+    changed: BTreeMap<usize, Value>,
+}
+
+impl<'m> Pool<'m> {
+    /// The tensors that exist when a program begins: its inputs.
+    pub(super) fn new(program: &'m Program, inputs: Vec<Value>, ledger: &mut Ledger) -> Self {
+        let mut pool = Self { program, values: HashMap::new(), changed: BTreeMap::new() };
+        for (input, value) in program.inputs.iter().zip(inputs) {
+            pool.insert(input.global_id, value, ledger);
+        }
+        pool
+    }
+
+    /// The tensor of that id.
+    pub(super) fn get(&self, id: u32) -> Option<&Value> {
+        self.values.get(&id)
+    }
+
+    /// A tensor that is made.
+    pub(super) fn insert(&mut self, id: u32, value: Value, ledger: &mut Ledger) {
+        ledger.add(&value);
+        if let Some(before) = self.values.insert(id, value) {
+            ledger.remove(&before);
+        }
+    }
+
+    /// A tensor that changes in place. If it is an input, the caller is told at the end.
+    pub(super) fn change(&mut self, id: u32, value: Value, ledger: &mut Ledger) {
+        if let Some(position) = self.program.inputs.iter().position(|input| input.global_id == id) {
+            self.changed.insert(position, value.clone());
+        }
+        self.insert(id, value, ledger);
+    }
+
+    /// Ends the name of a tensor.
+    pub(super) fn free(&mut self, id: u32, ledger: &mut Ledger) {
+        if let Some(value) = self.values.remove(&id) {
+            ledger.remove(&value);
+        }
+    }
+
+    /// Ends all names; gives the inputs that changed, by position.
+    pub(super) fn close(self, ledger: &mut Ledger) -> BTreeMap<usize, Value> {
+        self.values.values().for_each(|value| ledger.remove(value));
+        self.changed
+    }
+}

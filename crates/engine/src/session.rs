@@ -1,0 +1,227 @@
+//! What a user of this crate holds: an engine, and sessions that run programs of a model on it.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use tilework_model::Model;
+use tilework_model::ttnn::Program;
+
+use crate::cache::Cache;
+use crate::error::{Reason, RunError, Subject};
+use crate::inputs::{self, Given, InputInfo};
+use crate::ledger::Ledger;
+use crate::observe::Observer;
+use crate::plan::Plan;
+use crate::run::Runner;
+use crate::value::Value;
+
+/// Where results of floating-point operations are rounded to the types that the program states. Each operation computes
+/// in float32 either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rounding {
+    /// After each operation, as a device that keeps its tensors in these types does. This is what the program means.
+    #[default]
+    Operations,
+    /// At the inputs and outputs of the program only; everything between is float32. This is what a reference that was
+    /// widened to float32 computes, and tells errors of rounding from others.
+    Ends,
+}
+
+/// Limits, permissions and rounding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Whether native libraries in the file may be executed. There is no loader for them yet: such programs are refused
+    /// either way, and the message says why.
+    pub allow_native_code: bool,
+    /// Where results are rounded.
+    pub rounding: Rounding,
+    /// Most operations and loop iterations of one run, those of called programs included; 100 million unless stated
+    /// otherwise. The smallest operations take about 0.2 microseconds each, so that this many take about half a minute.
+    pub max_operations: u64,
+    /// Most calls within calls, 64 unless stated otherwise; more than [`Options::DEEPEST`] are not possible, because
+    /// each takes its part of the thread's stack.
+    pub max_call_depth: usize,
+    /// Most bytes of tensors that are alive at once, as [`RunResult::peak_bytes`] counts them; 16 GiB unless stated
+    /// otherwise. Operations use some more while they compute.
+    pub max_bytes: usize,
+}
+
+impl Options {
+    /// The deepest calls that [`Options::max_call_depth`] can allow.
+    pub const DEEPEST: usize = 256;
+
+    pub(crate) fn call_depth(&self) -> usize {
+        self.max_call_depth.min(Self::DEEPEST)
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            allow_native_code: false,
+            rounding: Rounding::Operations,
+            max_operations: 100_000_000,
+            max_call_depth: 64,
+            max_bytes: 16 << 30,
+        }
+    }
+}
+
+/// Something that runs programs.
+#[derive(Clone, Debug, Default)]
+pub struct Engine {
+    options: Options,
+}
+
+impl Engine {
+    /// The native engine: host arithmetic on all cores.
+    pub fn native(options: Options) -> Self {
+        Self { options }
+    }
+
+    /// A session with a model, which must be a `.ttnn` file.
+    pub fn session<'m>(&self, model: &'m Model) -> Result<Session<'m>, RunError> {
+        if model.ttnn().is_none() {
+            let error = RunError::new(Subject::Model, Reason::NotTtnn);
+            return Err(error.of_file(model.file.as_deref()));
+        }
+        Ok(Session { model, options: self.options.clone(), plans: HashMap::new(), cache: Cache::default() })
+    }
+}
+
+/// A program, for lists.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramInfo {
+    /// Its index in the file.
+    pub index: usize,
+    /// Its name.
+    pub name: String,
+    /// Whether it is only called by others.
+    pub private: bool,
+    /// Its inputs.
+    pub inputs: Vec<InputInfo>,
+    /// Its outputs.
+    pub outputs: Vec<InputInfo>,
+    /// Number of operations.
+    pub operations: usize,
+    /// Rows and columns of the mesh of devices that it is for.
+    pub mesh: (i32, i32),
+}
+
+/// What a run gave.
+#[derive(Clone, Debug)]
+pub struct RunResult {
+    /// The outputs in the order of the program.
+    pub outputs: Vec<Value>,
+    /// Inputs that the program changed in place, by position: as they are now.
+    pub changed: Vec<(usize, Value)>,
+    /// The most bytes of tensors that were alive at once: inputs, results, kept constants. A tensor counts once,
+    /// however many names it has.
+    pub peak_bytes: usize,
+    /// Operations and loop iterations that ran, those of called programs included.
+    pub operations: u64,
+}
+
+/// Runs programs of a model. Results that depend on constants and weights only are kept from one run to the next, as
+/// long as the same tensors are given for the weights.
+pub struct Session<'m> {
+    model: &'m Model,
+    options: Options,
+    plans: HashMap<usize, Rc<Plan<'m>>>,
+    cache: Cache,
+}
+
+impl<'m> Session<'m> {
+    /// The model.
+    pub fn model(&self) -> &'m Model {
+        self.model
+    }
+
+    /// All programs of the file.
+    pub fn programs(&self) -> Vec<ProgramInfo> {
+        let of = |(index, program): (usize, &Program)| ProgramInfo {
+            index,
+            name: program.name.clone(),
+            private: program.private,
+            inputs: inputs::describe(self.model, program),
+            outputs: inputs::describe_outputs(program),
+            operations: program.operations.len(),
+            mesh: program.mesh_shape.map_or((1, 1), |shape| (shape.y, shape.x)),
+        };
+        self.model.programs().iter().enumerate().map(of).collect()
+    }
+
+    /// Everything that keeps a program from running; nothing runs.
+    pub fn check(&mut self, program: usize) -> Result<(), Vec<RunError>> {
+        self.plan(program).map(|_| ())
+    }
+
+    fn plan(&mut self, program: usize) -> Result<Rc<Plan<'m>>, Vec<RunError>> {
+        if let Some(plan) = self.plans.get(&program) {
+            return Ok(Rc::clone(plan));
+        }
+        let file = self.model.file.as_deref();
+        let of_file = |errors: Vec<RunError>| errors.into_iter().map(|error| error.of_file(file)).collect::<Vec<_>>();
+        let plan = Rc::new(Plan::of(self.model, program, &self.options).map_err(of_file)?);
+        self.plans.insert(program, Rc::clone(&plan));
+        Ok(plan)
+    }
+
+    /// Puts inputs that are given by position or name into the order of the program.
+    pub fn bind(&self, program: usize, given: Vec<Given>) -> Result<Vec<Value>, RunError> {
+        self.in_program(program, |of, _| inputs::bind(self.model, of, given))
+    }
+
+    /// What the inputs of a program are.
+    pub fn inputs(&self, program: usize) -> Result<Vec<InputInfo>, RunError> {
+        self.in_program(program, |of, _| Ok(inputs::describe(self.model, of)))
+    }
+
+    /// Runs a program. Inputs are in its order; they are converted to the types that it states.
+    pub fn run(
+        &mut self,
+        program: usize,
+        inputs: Vec<Value>,
+        observer: &mut dyn Observer,
+    ) -> Result<RunResult, RunError> {
+        let plan = self.plan(program).map_err(|mut errors| {
+            let others = errors.len() - 1;
+            errors.swap_remove(0).with_others(others)
+        })?;
+        let inputs =
+            self.in_program(program, |of, devices| inputs::convert(of, devices, inputs, self.options.rounding))?;
+        let mut runner = Runner {
+            plan: &plan,
+            options: &self.options,
+            cache: &mut self.cache,
+            observer,
+            ledger: Ledger::default(),
+            operations: 0,
+            kept: HashMap::new(),
+        };
+        let finished = runner.program(program, inputs, 0).map_err(|error| error.of_file(self.model.file.as_deref()))?;
+        let of = &self.model.programs()[program];
+        let outputs = finished.outputs.iter().zip(&of.outputs).map(|(value, output)| inputs::stated(value, output));
+        let changed = finished.changed.iter().map(|(&at, value)| (at, inputs::stated(value, &of.inputs[at])));
+        Ok(RunResult {
+            outputs: outputs.collect(),
+            changed: changed.collect(),
+            peak_bytes: runner.ledger.peak(),
+            operations: runner.operations,
+        })
+    }
+
+    fn in_program<T>(&self, index: usize, f: impl FnOnce(&Program, usize) -> Result<T, String>) -> Result<T, RunError> {
+        let programs = self.model.programs();
+        let result = match programs.get(index) {
+            None => Err(RunError::new(Subject::Model, Reason::NoProgram { index, count: programs.len() })),
+            Some(program) => {
+                let devices = program.mesh_shape.map_or(1, |shape| shape.y.saturating_mul(shape.x));
+                let subject = || Subject::Program(index, program.name.clone());
+                f(program, usize::try_from(devices).unwrap_or(1))
+                    .map_err(|what| RunError::new(subject(), Reason::Input(what)))
+            }
+        };
+        result.map_err(|error| error.of_file(self.model.file.as_deref()))
+    }
+}

@@ -1,0 +1,61 @@
+//! What a global id names: one tensor, or one for each device of the mesh.
+
+use tilework_ops::Tensor;
+
+/// A tensor that all devices of a mesh have alike, or the devices' shards in the order of the mesh, row by row. A mesh
+/// of one device has one tensor either way.
+#[derive(Clone, Debug)]
+pub struct Value {
+    first: Tensor,
+    rest: Vec<Tensor>,
+}
+
+impl Value {
+    /// The same tensor on all devices, or on the only one.
+    pub fn same(tensor: Tensor) -> Self {
+        Self { first: tensor, rest: Vec::new() }
+    }
+
+    /// A tensor for each device; nothing if there are none.
+    pub fn shards(tensors: Vec<Tensor>) -> Option<Self> {
+        let mut tensors = tensors.into_iter();
+        let first = tensors.next()?;
+        Some(Self { first, rest: tensors.collect() })
+    }
+
+    /// Number of tensors: 1, or the number of devices.
+    pub fn count(&self) -> usize {
+        1 + self.rest.len()
+    }
+
+    /// The tensor of a device.
+    pub fn on(&self, device: usize) -> &Tensor {
+        device.checked_sub(1).and_then(|i| self.rest.get(i)).unwrap_or(&self.first)
+    }
+
+    /// All tensors.
+    pub fn tensors(&self) -> impl ExactSizeIterator<Item = &Tensor> {
+        (0..self.count()).map(|device| self.on(device))
+    }
+
+    /// The tensor, if there is only one.
+    pub fn single(&self) -> Option<&Tensor> {
+        self.rest.is_empty().then_some(&self.first)
+    }
+
+    /// The same, with each tensor changed.
+    pub(crate) fn map(&self, mut f: impl FnMut(&Tensor) -> Tensor) -> Self {
+        Self { first: f(&self.first), rest: self.rest.iter().map(f).collect() }
+    }
+
+    /// The same, with each tensor changed, if that can be done.
+    pub(crate) fn try_map<E>(&self, mut f: impl FnMut(&Tensor) -> Result<Tensor, E>) -> Result<Self, E> {
+        Ok(Self { first: f(&self.first)?, rest: self.rest.iter().map(f).collect::<Result<_, _>>()? })
+    }
+}
+
+impl From<Tensor> for Value {
+    fn from(tensor: Tensor) -> Self {
+        Self::same(tensor)
+    }
+}

@@ -1,0 +1,55 @@
+//! What the tests have in common: where real programs are, and arrays from files.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+pub mod build;
+
+use std::path::{Path, PathBuf};
+
+use npyz::{DType, NpyFile};
+use tilework_ops::{DType as Type, Shape, Tensor};
+
+/// Folders of real compiled programs: `../shared/data/ttnn` beside the checkout, or where `TILEWORK_TTNN` says. Empty,
+/// with a reason printed, if there are none.
+pub fn real_programs() -> Vec<PathBuf> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/ttnn");
+    let folder = std::env::var_os("TILEWORK_TTNN").map_or(beside, PathBuf::from);
+    let Ok(entries) = std::fs::read_dir(&folder) else {
+        println!("left out: no {} (TILEWORK_TTNN names the folder)", folder.display());
+        return Vec::new();
+    };
+    let mut programs: Vec<_> =
+        entries.map(|entry| entry.unwrap().path()).filter(|path| path.join("program.ttnn").is_file()).collect();
+    programs.sort();
+    programs
+}
+
+/// The arrays `in0.npy`, `in1.npy`, ... of a folder.
+pub fn arrays(folder: &Path, prefix: &str) -> Vec<Tensor> {
+    (0..)
+        .map(|index| folder.join(format!("{prefix}{index}.npy")))
+        .take_while(|path| path.is_file())
+        .map(|path| array(&path))
+        .collect()
+}
+
+/// An array of floats, integers or truth values.
+pub fn array(path: &Path) -> Tensor {
+    let bytes = std::fs::read(path).unwrap();
+    let npy = NpyFile::new(&bytes[..]).unwrap();
+    let shape = Shape::new(npy.shape().iter().map(|&n| n as usize).collect::<Vec<_>>()).unwrap();
+    let DType::Plain(dtype) = npy.dtype() else { panic!("{}: not an array of numbers", path.display()) };
+    let text = dtype.to_string();
+    match &text[1..] {
+        "f4" => Tensor::new(shape, npy.into_vec::<f32>().unwrap()).unwrap(),
+        "i4" => Tensor::new(shape, npy.into_vec::<i32>().unwrap()).unwrap(),
+        "u4" => Tensor::new(shape, npy.into_vec::<u32>().unwrap()).unwrap(),
+        "u2" => Tensor::new(shape, npy.into_vec::<u16>().unwrap()).unwrap(),
+        "u1" => Tensor::new(shape, npy.into_vec::<u8>().unwrap()).unwrap(),
+        "i8" => Tensor::from_i64(Type::I32, shape, &npy.into_vec::<i64>().unwrap()).unwrap(),
+        "b1" => {
+            let values = npy.into_vec::<bool>().unwrap();
+            Tensor::from_i64(Type::Bool, shape, &values.into_iter().map(i64::from).collect::<Vec<_>>()).unwrap()
+        }
+        other => panic!("{}: elements of type {other}", path.display()),
+    }
+}
