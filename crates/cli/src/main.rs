@@ -7,6 +7,7 @@ mod cq;
 mod failure;
 mod files;
 mod firmware;
+mod model;
 mod print;
 mod program;
 mod progress;
@@ -33,7 +34,10 @@ fn main() -> ExitCode {
 
 fn command(command: Command) -> Outcome<()> {
     match command {
+        Command::Run(args) if model::is_model(&args.program) => model::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Check(args) => model::check(&args),
+        Command::Show(args) => model::show(&args),
         Command::Board { board } => board::show(board.into()),
         Command::Simdir(args) => simdir::make(&args.dir, args.board.into(), args.library.as_deref()),
         Command::Cq(CqCommand::Decode { file }) => cq::decode(&file),

@@ -7,6 +7,47 @@ use std::time::Duration;
 /// The steps of a run.
 const STEPS: [&str; 5] = ["reading", "starting the board", "uploading", "running", "downloading"];
 
+/// Shows which operation of a model runs. Disappears when it is dropped.
+pub struct OperationBar {
+    bar: ProgressBar,
+}
+
+impl OperationBar {
+    /// Of a program of so many operations.
+    pub fn new(operations: usize) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(operations as u64), target());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} [{bar:20}] {pos}/{len} {msg} {elapsed}") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        Self { bar }
+    }
+
+    /// An operation begins.
+    pub fn at(&self, index: usize, kind: &'static str) {
+        self.bar.set_position(index as u64);
+        self.bar.set_message(kind);
+    }
+
+    /// A line for the user, above the bar; on standard error, as the bar.
+    pub fn say(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("{line}"));
+    }
+}
+
+impl Drop for OperationBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Standard error, when somebody looks at it.
+fn target() -> ProgressDrawTarget {
+    match std::io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    }
+}
+
 /// Shows which step a run is in. Disappears when the last clone is dropped or the run has come to its end.
 #[derive(Clone)]
 pub struct Progress {
@@ -16,11 +57,7 @@ pub struct Progress {
 impl Progress {
     /// Starts with the first step.
     pub fn new() -> Self {
-        let target = match std::io::stderr().is_terminal() {
-            true => ProgressDrawTarget::stderr(),
-            false => ProgressDrawTarget::hidden(),
-        };
-        let bar = ProgressBar::with_draw_target(Some(STEPS.len() as u64), target);
+        let bar = ProgressBar::with_draw_target(Some(STEPS.len() as u64), target());
         if let Ok(style) = ProgressStyle::with_template("{spinner} [{bar:20}] {msg} {elapsed}") {
             bar.set_style(style.progress_chars("=> "));
         }

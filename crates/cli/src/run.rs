@@ -1,6 +1,6 @@
 //! `tilework run`: a program file and arrays in, arrays and a report out.
 
-use crate::args::{DispatchName, RunArgs};
+use crate::args::{BoardName, DispatchName, EngineName, Input, RunArgs, Source as ArraySource};
 use crate::array::Array;
 use crate::failure::{Failure, Outcome};
 use crate::files;
@@ -22,7 +22,8 @@ use tilework_runtime::{
 
 /// Runs a program and prints its report.
 pub fn run(args: &RunArgs) -> Outcome<()> {
-    if args.dispatch == DispatchName::Slow {
+    refuse_model_options(args)?;
+    if dispatch(args) == DispatchName::Slow {
         for (given, option) in [(args.capture.is_some(), "--capture"), (args.core_timing, "--core-timing")] {
             if given {
                 return Err(Failure::usage(format!("{option} needs --dispatch fast")));
@@ -38,7 +39,7 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
     let inputs = read_inputs(&args.input)?;
     let source = Source::read(&args.program, "a program file")?;
     let file = ProgramFile::parse(&source)?;
-    let plan = Plan::new(source, file, args.board.into(), &inputs)?;
+    let plan = Plan::new(source, file, board(args).into(), &inputs)?;
     let firmware = args.firmware.as_deref().map(crate::firmware::load).transpose()?;
     std::fs::create_dir_all(&args.out)
         .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", args.out.display())))?;
@@ -84,11 +85,39 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
     report(args, &plan, &ran, host_seconds, session, outputs).print(args.report)
 }
 
+fn board(args: &RunArgs) -> BoardName {
+    args.board.unwrap_or(BoardName::P100)
+}
+
+fn dispatch(args: &RunArgs) -> DispatchName {
+    args.dispatch.unwrap_or(DispatchName::Fast)
+}
+
+fn refuse_model_options(args: &RunArgs) -> Outcome<()> {
+    if args.engine == Some(EngineName::Native) {
+        return Err(Failure::usage("--engine native: a kernel program is code for the chip and has no other meaning"));
+    }
+    let given = [
+        (args.model.entry.is_some(), "--entry"),
+        (args.model.any_schema, "--any-schema"),
+        (args.model.allow_native_code, "--allow-native-code"),
+        (args.dump_op.is_some(), "--dump-op"),
+        (args.profile, "--profile"),
+    ];
+    match given.into_iter().find(|(given, _)| *given) {
+        Some((_, option)) => Err(Failure::usage(format!("{option} is for compiled models (.ttnn)"))),
+        None => Ok(()),
+    }
+}
+
 /// Refuses a capture that would replace the program, an array or an output of the same run.
 fn check_capture(args: &RunArgs, plan: &Plan) -> Outcome<()> {
     let Some(capture) = &args.capture else { return Ok(()) };
     let outputs = plan.buffers_for(Use::Output).map(|(_, buffer)| args.out.join(format!("{}.npy", buffer.name)));
-    let inputs = args.input.iter().map(|(_, path)| path.clone());
+    let inputs = args.input.iter().filter_map(|input| match &input.source {
+        ArraySource::File { path, .. } => Some(path.clone()),
+        ArraySource::Random(_) => None,
+    });
     let taken = inputs.chain(outputs).chain([args.program.clone()]);
     match taken.into_iter().find(|path| files::same_place(path, capture)) {
         Some(path) => Err(Failure::usage(format!("--capture would replace {}", path.display()))),
@@ -96,10 +125,18 @@ fn check_capture(args: &RunArgs, plan: &Plan) -> Outcome<()> {
     }
 }
 
-fn read_inputs(given: &[(String, std::path::PathBuf)]) -> Outcome<BTreeMap<String, Array>> {
+fn read_inputs(given: &[Input]) -> Outcome<BTreeMap<String, Array>> {
     let mut inputs = BTreeMap::new();
-    for (name, path) in given {
-        if inputs.insert(name.clone(), Array::read(path)?).is_some() {
+    for Input { name, source } in given {
+        let array = match source {
+            ArraySource::File { path, key } => Array::open(path, key.as_deref())?,
+            ArraySource::Random(_) => {
+                return Err(Failure::usage(format!(
+                    "--input {name}: random numbers are for the inputs of compiled models"
+                )));
+            }
+        };
+        if inputs.insert(name.clone(), array).is_some() {
             return Err(Failure::usage(format!("--input {name} is given twice")));
         }
     }
@@ -126,8 +163,8 @@ fn not_started(failure: Failure, args: &RunArgs) -> Failure {
 }
 
 fn config(args: &RunArgs) -> DeviceConfig {
-    let mut config = DeviceConfig::new(args.board.into());
-    config.dispatch = match args.dispatch {
+    let mut config = DeviceConfig::new(board(args).into());
+    config.dispatch = match dispatch(args) {
         DispatchName::Fast => Dispatch::Fast,
         DispatchName::Slow => Dispatch::Slow,
     };
@@ -268,7 +305,7 @@ fn report(
     Report {
         program: plan.name.clone(),
         board: plan.board.name(),
-        dispatch: args.dispatch.name(),
+        dispatch: dispatch(args).name(),
         firmware: args.firmware.as_ref().map_or_else(|| "prebuilt".to_owned(), |folder| folder.display().to_string()),
         cycles: ran.cycles,
         simulated_seconds: Report::seconds(ran.cycles),

@@ -47,7 +47,7 @@ fn a_missing_array() {
     run_text(folder.path(), &program(), &["--input", "x=/does/not/exist.npy"])
         .code(2)
         .says("cannot read /does/not/exist.npy");
-    run_text(folder.path(), &program(), &["--input", "x"]).code(2).says("expected NAME=FILE.npy");
+    run_text(folder.path(), &program(), &["--input", "x"]).code(2).says("expected NAME=FILE");
     assert_eq!(files(&folder.path().join("out")), [""; 0]);
 }
 

@@ -19,7 +19,10 @@ fn help_explains_every_command_with_examples() {
     }
     let run = tilework(&["run", "--help"]).code(0).stdout;
     for part in [
-        "--input <NAME=FILE.npy>",
+        "--input <NAME=FILE>",
+        "--engine <ENGINE>",
+        "--dump-op <N|all>",
+        "--profile",
         "--out <DIR>",
         "--board <BOARD>",
         "--dispatch <DISPATCH>",
@@ -28,7 +31,7 @@ fn help_explains_every_command_with_examples() {
         "--core-timing",
         "--firmware <DIR>",
         "--max-cycles <N>",
-        "[default: p100]",
+        "p100 unless given",
         "tilework run examples/increment/program.toml --input x=examples/increment/x.npy --out out",
         "docs/program.md",
     ] {

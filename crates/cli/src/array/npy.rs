@@ -1,147 +1,13 @@
-//! Arrays in `.npy` files.
+//! `.npy` files.
 //!
 //! The format is NEP 1 of NumPy: a magic, a version, the length of a header, the header (a Python dictionary in one line),
 //! then the elements. The reader is our own because arrays come from anywhere: it reads the elements only when the header
-//! and the length of the file agree, it does not recurse, and it names what it found. Elements stay the bytes that they are.
+//! and the length of the file agree, it does not recurse, and it names what it found.
 
+use super::{Array, Dtype, MAX_DIMENSIONS, MAX_FILE_BYTES, MAX_HEADER_BYTES, array_bytes, shape_text};
 use crate::failure::{Failure, Outcome};
 use crate::files;
-use std::fmt;
 use std::path::Path;
-use tilework_runtime::DType;
-
-/// Budget of an array file in bytes.
-pub const MAX_FILE_BYTES: u64 = 4 << 30;
-/// Budget of the header in bytes, with what stands before it: 64 KiB, where NumPy writes 128 bytes for most arrays.
-pub const MAX_HEADER_BYTES: u64 = 64 << 10;
-/// Budget of dimensions.
-pub const MAX_DIMENSIONS: usize = 32;
-
-/// Element types: those of NumPy, of which the runtime's [`DType`] has the ones that the chip computes with (and bfloat16, which
-/// NumPy lacks).
-#[derive(serde::Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs, reason = "the names say it: unsigned, signed, IEEE 754 with the number of bits")]
-pub enum Dtype {
-    U8,
-    I8,
-    U16,
-    I16,
-    U32,
-    I32,
-    U64,
-    I64,
-    F16,
-    F32,
-    F64,
-}
-
-impl Dtype {
-    /// All element types.
-    pub const ALL: [Self; 11] = [
-        Self::U8,
-        Self::I8,
-        Self::U16,
-        Self::I16,
-        Self::U32,
-        Self::I32,
-        Self::U64,
-        Self::I64,
-        Self::F16,
-        Self::F32,
-        Self::F64,
-    ];
-    /// The runtime's type, or the name of a 64-bit type, which the runtime does not have.
-    const fn on_device(self) -> Result<DType, &'static str> {
-        Ok(match self {
-            Self::U8 => DType::U8,
-            Self::I8 => DType::I8,
-            Self::U16 => DType::U16,
-            Self::I16 => DType::I16,
-            Self::U32 => DType::U32,
-            Self::I32 => DType::I32,
-            Self::F16 => DType::F16,
-            Self::F32 => DType::F32,
-            Self::U64 => return Err("u64"),
-            Self::I64 => return Err("i64"),
-            Self::F64 => return Err("f64"),
-        })
-    }
-    /// The runtime's type; bytes for 64-bit types.
-    pub fn device(self) -> DType {
-        self.on_device().unwrap_or(DType::U8)
-    }
-    /// Bytes of an element.
-    pub const fn bytes(self) -> u64 {
-        match self.on_device() {
-            Ok(dtype) => dtype.bytes() as u64,
-            Err(_) => 8,
-        }
-    }
-    /// The name in program files and reports.
-    pub const fn name(self) -> &'static str {
-        match self.on_device() {
-            Ok(dtype) => dtype.name(),
-            Err(name) => name,
-        }
-    }
-    /// The type string of `.npy` headers, little-endian.
-    pub const fn descr(self) -> &'static str {
-        match self {
-            Self::U8 => "|u1",
-            Self::I8 => "|i1",
-            Self::U16 => "<u2",
-            Self::I16 => "<i2",
-            Self::U32 => "<u4",
-            Self::I32 => "<i4",
-            Self::U64 => "<u8",
-            Self::I64 => "<i8",
-            Self::F16 => "<f2",
-            Self::F32 => "<f4",
-            Self::F64 => "<f8",
-        }
-    }
-    fn from_descr(descr: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|d| {
-            let one_byte_any_order = d.bytes() == 1 && descr.len() == 3 && descr.get(1..) == d.descr().get(1..);
-            d.descr() == descr || (one_byte_any_order && descr.starts_with(['<', '>', '=']))
-        })
-    }
-}
-
-impl fmt::Display for Dtype {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A shape as people write it: `(3, 4)`, `(3,)`, `()`.
-pub fn shape_text(shape: &[u64]) -> String {
-    match shape {
-        [one] => format!("({one},)"),
-        _ => format!("({})", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
-    }
-}
-
-/// Bytes of an array, unless they leave the range of u64.
-pub fn array_bytes(dtype: Dtype, shape: &[u64]) -> Option<u64> {
-    // A zero anywhere makes the product zero, whatever the order of the dimensions.
-    if shape.contains(&0) {
-        return Some(0);
-    }
-    shape.iter().try_fold(dtype.bytes(), |product, &n| product.checked_mul(n))
-}
-
-/// An array: elements in C order, little-endian.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Array {
-    /// Element type.
-    pub dtype: Dtype,
-    /// Shape.
-    pub shape: Vec<u64>,
-    /// The elements' bytes.
-    pub data: Vec<u8>,
-}
 
 impl Array {
     /// Reads a `.npy` file.
@@ -152,6 +18,13 @@ impl Array {
         let header = Header::parse(&head, length).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
         let mut data = head.split_off(header.data_offset);
         files::read_exactly(path, file, length.saturating_sub(MAX_HEADER_BYTES), &mut data)?;
+        Ok(Self { dtype: header.dtype, shape: header.shape, data })
+    }
+
+    /// The array in the bytes of a `.npy` file.
+    pub(super) fn from_npy(mut bytes: Vec<u8>) -> Result<Self, String> {
+        let header = Header::parse(&bytes[..bytes.len().min(MAX_HEADER_BYTES as usize)], bytes.len() as u64)?;
+        let data = bytes.split_off(header.data_offset);
         Ok(Self { dtype: header.dtype, shape: header.shape, data })
     }
 

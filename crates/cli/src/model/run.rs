@@ -1,0 +1,176 @@
+//! `tilework run` of a compiled model.
+
+use super::watch::{Dump, OpTime, Watch};
+use super::{choose, inputs, open, session, supported, tensors};
+use crate::args::{DumpOp, EngineName, ReportForm, RunArgs};
+use crate::failure::{Failure, Outcome};
+use crate::print;
+use crate::report::Output;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+use tilework_engine::{Reason, RunError, Value};
+
+/// Runs a program of a model and prints its report.
+pub fn run(args: &RunArgs) -> Outcome<()> {
+    refuse_chip_options(args)?;
+    let started = Instant::now();
+    let model = open(&args.program, args.model.any_schema)?;
+    let mut session = session(&model, &args.model)?;
+    let program = choose(&session, args.model.entry.as_deref())?;
+    supported(&mut session, program)?;
+    let inputs = inputs::read(&session, program, &args.input)?;
+    std::fs::create_dir_all(&args.out)
+        .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", args.out.display())))?;
+    let info = session.programs().swap_remove(program);
+    if let Some(DumpOp::One(index)) = args.dump_op
+        && index >= info.operations
+    {
+        return Err(Failure::usage(format!("--dump-op {index}: the program has {} operations", info.operations)));
+    }
+    let dump = args.dump_op.map(|which| Dump { which, folder: args.out.clone() });
+    let mut watch = Watch::new(program, info.operations, dump, args.profile);
+    let run_started = Instant::now();
+    let ran = session.run(program, inputs, &mut watch);
+    let run_seconds = run_started.elapsed().as_secs_f64();
+    if let Some(failure) = watch.failure.take() {
+        return Err(failure);
+    }
+    let ran = ran.map_err(failure)?;
+    let mut outputs = BTreeMap::new();
+    for (i, value) in ran.outputs.iter().enumerate() {
+        write(&format!("out{i}"), value, &args.out, &mut outputs)?;
+    }
+    for (i, value) in &ran.changed {
+        write(&format!("changed_in{i}"), value, &args.out, &mut outputs)?;
+    }
+    let report = Report {
+        program: info.name,
+        file: args.program.display().to_string(),
+        engine: "native",
+        operations: ran.operations,
+        peak_bytes: ran.peak_bytes,
+        run_seconds,
+        host_seconds: started.elapsed().as_secs_f64(),
+        outputs,
+        profile: watch.times.take(),
+    };
+    drop(watch);
+    report.print(args.report)
+}
+
+/// What the engine refuses is a wrong use; what goes wrong on the way is a failed run.
+pub(super) fn failure(error: RunError) -> Failure {
+    match error.reason() {
+        Reason::Input(_) | Reason::NotTtnn | Reason::NoProgram { .. } => Failure::usage(error.to_string()),
+        _ => Failure::failed(error.to_string()),
+    }
+}
+
+fn refuse_chip_options(args: &RunArgs) -> Outcome<()> {
+    if args.engine == Some(EngineName::Device) {
+        return Err(Failure::usage("--engine device: compiled models run on the native engine only, so far"));
+    }
+    let given = [
+        (args.board.is_some(), "--board"),
+        (args.dispatch.is_some(), "--dispatch"),
+        (args.firmware.is_some(), "--firmware"),
+        (args.capture.is_some(), "--capture"),
+        (args.core_timing, "--core-timing"),
+        (args.max_cycles.is_some(), "--max-cycles"),
+    ];
+    match given.into_iter().find(|(given, _)| *given) {
+        Some((_, option)) => {
+            Err(Failure::usage(format!("{option} is for kernel programs; a compiled model runs without a chip")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Writes a value, one file for each device that has its own part.
+fn write(name: &str, value: &Value, folder: &Path, outputs: &mut BTreeMap<String, Output>) -> Outcome<()> {
+    for (device, tensor) in value.tensors().enumerate() {
+        let name = match value.single() {
+            Some(_) => name.to_owned(),
+            None => format!("{name}_dev{device}"),
+        };
+        let array = tensors::array(tensor);
+        let path = folder.join(format!("{name}.npy"));
+        array.write(&path)?;
+        let sha256 = Sha256::digest(&array.data).iter().map(|b| format!("{b:02x}")).collect();
+        let file = path.display().to_string();
+        outputs.insert(name, Output { file, shape: array.shape, dtype: array.dtype.name(), sha256 });
+    }
+    Ok(())
+}
+
+/// The report of a model's run. The fields of the JSON form, in their order.
+#[derive(Serialize, Debug)]
+struct Report {
+    program: String,
+    file: String,
+    engine: &'static str,
+    /// Operations and loop iterations that ran.
+    operations: u64,
+    /// The most bytes of tensors alive at once.
+    peak_bytes: usize,
+    /// Seconds of this machine for the program alone.
+    run_seconds: f64,
+    /// The same with reading and writing of files.
+    host_seconds: f64,
+    outputs: BTreeMap<String, Output>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<Vec<OpTime>>,
+}
+
+impl Report {
+    fn print(&self, form: ReportForm) -> Outcome<()> {
+        print::to_stdout(|out| match form {
+            ReportForm::Json => {
+                serde_json::to_writer_pretty(&mut *out, self)?;
+                writeln!(out)
+            }
+            ReportForm::Text => self.text(out),
+        })
+    }
+
+    fn text(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        writeln!(out, "{} on the native engine", self.program)?;
+        writeln!(out, "  operations       {}", self.operations)?;
+        writeln!(out, "  peak memory      {:.1} MiB of tensors", self.peak_bytes as f64 / f64::from(1 << 20))?;
+        writeln!(out, "  host time        {:.3} s, {:.3} s with files", self.run_seconds, self.host_seconds)?;
+        for (name, output) in &self.outputs {
+            let shape = crate::array::shape_text(&output.shape);
+            writeln!(out, "  {name:<16} {} {shape} {}", output.dtype, output.file)?;
+        }
+        match &self.profile {
+            Some(times) => profile(times, out),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The kinds by their time, then each operation.
+fn profile(times: &[OpTime], out: &mut dyn Write) -> std::io::Result<()> {
+    let mut kinds: BTreeMap<&str, (usize, f64)> = BTreeMap::new();
+    for time in times {
+        let (count, seconds) = kinds.entry(&time.kind).or_default();
+        *count += 1;
+        *seconds += time.seconds;
+    }
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by(|a, b| b.1.1.total_cmp(&a.1.1));
+    writeln!(out, "\n  {:<34} {:>6} {:>12}", "kind", "count", "ms")?;
+    for (kind, (count, seconds)) in kinds {
+        writeln!(out, "  {kind:<34} {count:>6} {:>12.3}", seconds * 1e3)?;
+    }
+    writeln!(out, "\n  {:<12} {:<34} {:>12}", "operation", "kind", "ms")?;
+    for time in times {
+        let place = format!("{}.{}", time.program, time.operation);
+        writeln!(out, "  {place:<12} {:<34} {:>12.3}", time.kind, time.seconds * 1e3)?;
+    }
+    Ok(())
+}

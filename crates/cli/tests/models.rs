@@ -1,0 +1,137 @@
+//! Compiled models on the command line, with real files of the compiler that the reader's tests keep.
+
+mod common;
+
+use common::{folder, read_npy, repository, tilework, write_npy};
+use serde_json::Value;
+use std::path::Path;
+
+fn model(name: &str) -> String {
+    repository().join("crates/model/tests/data").join(name).display().to_string()
+}
+
+fn path(folder: &Path, name: &str) -> String {
+    folder.join(name).display().to_string()
+}
+
+/// The nearest bfloat16, ties to even.
+fn bf16(value: f32) -> f32 {
+    let bits = value.to_bits();
+    f32::from_bits((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF_0000)
+}
+
+/// Two inputs of 32x32 and what atan2 makes of them.
+fn atan2_case(folder: &Path) {
+    let wave = |n: usize, step: f32| bf16((n as f32 * step).sin() * 3.0);
+    let y: Vec<f32> = (0..1024).map(|n| wave(n, 0.37)).collect();
+    let x: Vec<f32> = (0..1024).map(|n| wave(n, 0.61)).collect();
+    let out: Vec<f32> = y.iter().zip(&x).map(|(y, x)| bf16(f64::from(*y).atan2(f64::from(*x)) as f32)).collect();
+    for (name, values) in [("in0.npy", &y), ("in1.npy", &x), ("out0.npy", &out)] {
+        write_npy(&folder.join(name), &[32, 32], values);
+    }
+}
+
+#[test]
+fn a_model_is_right_and_what_is_wrong_is_found() {
+    let dir = folder();
+    atan2_case(dir.path());
+    let expect = dir.path().display().to_string();
+    for version in ["0.1.0", "0.1.3"] {
+        let program = model(&format!("{version}/atan2.ttnn"));
+        let good = tilework(&["check", &program, "--expect", &expect]).code(0);
+        assert!(good.stdout.starts_with("ok   out0 bf16: PCC"), "{}", good.stdout);
+    }
+    let (_, mut out) = read_npy::<f32>(&dir.path().join("out0.npy"));
+    out[33] += 1.0;
+    write_npy(&dir.path().join("out0.npy"), &[32, 32], &out);
+    let bad = tilework(&["check", &model("0.1.0/atan2.ttnn"), "--expect", &expect, "--report", "json"]).code(1);
+    let report: Value = serde_json::from_str(&bad.stdout).expect("one JSON object");
+    assert_eq!(report["passed"], false);
+    assert_eq!(report["outputs"][0]["first_difference"], serde_json::json!([1, 1]));
+    assert!(bad.stderr.contains("not as expected"), "{}", bad.stderr);
+}
+
+#[test]
+fn a_run_writes_outputs_reports_and_intermediate_tensors() {
+    let (dir, program) = (folder(), model("0.1.0/swiglu.ttnn"));
+    let shown: Value = serde_json::from_str(&tilework(&["show", &program, "--json"]).code(0).stdout).expect("JSON");
+    let inputs = shown["contents"]["Ttnn"]["programs"][0]["inputs"].as_array().expect("inputs").len();
+    let mut outcomes = Vec::new();
+    for name in ["a", "b"] {
+        let out = path(dir.path(), name);
+        let mut args = vec!["run".to_owned(), program.clone(), "--out".into(), out];
+        for i in 0..inputs {
+            args.extend(["--input".into(), format!("{i}=random:{}", 7 + i)]);
+        }
+        args.extend(["--report", "json", "--profile", "--dump-op", "all"].map(str::to_owned));
+        let report: Value = serde_json::from_str(&tilework(&args).code(0).stdout).expect("one JSON object");
+        assert_eq!(report["engine"], "native");
+        let operations = report["operations"].as_u64().expect("a count") as usize;
+        assert_eq!(report["profile"].as_array().expect("times").len(), operations);
+        outcomes.push((report["outputs"]["out0"]["sha256"].clone(), report["peak_bytes"].clone()));
+    }
+    assert_eq!(outcomes[0], outcomes[1], "the same inputs give the same");
+    let dumped = std::fs::read_dir(dir.path().join("a")).expect("the folder").count();
+    assert!(dumped > 2, "outputs and intermediate tensors: {dumped}");
+}
+
+#[test]
+fn the_first_operation_that_leaves_a_reference_is_named() {
+    let (dir, program) = (folder(), model("0.1.0/atan2.ttnn"));
+    atan2_case(dir.path());
+    let (expect, good) = (dir.path().display().to_string(), path(dir.path(), "good"));
+    let inputs = ["0", "1"].map(|i| format!("{i}={}", path(dir.path(), &format!("in{i}.npy"))));
+    tilework(&["run", &program, "--input", &inputs[0], "--input", &inputs[1], "--out", &good, "--dump-op", "all"])
+        .code(0);
+    let bisect = || tilework(&["check", &program, "--expect", &expect, "--bisect", &good]);
+    assert!(bisect().code(0).stdout.contains("no operation leaves the reference"));
+    let third = std::fs::read_dir(&good)
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").path())
+        .find(|file| file.display().to_string().contains("EltwiseBinaryComposite"))
+        .expect("the operation's result");
+    write_npy(&third, &[32, 32], &[9.0_f32; 1024]);
+    let found = bisect().code(1);
+    assert!(found.stderr.contains("EltwiseBinaryComposite") && found.stderr.contains("leaves"), "{}", found.stderr);
+}
+
+#[test]
+fn show_tells_programs_text_and_machine() {
+    let shown = tilework(&["show", &model("0.1.0/while.ttnn"), "--ops"]).code(0).stdout;
+    for part in ["jax-tt-plugin 0.1.0", "program 0", "WhileLoopOp", "system: 1 chips", "Blackhole"] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+    assert!(tilework(&["show", &model("0.1.0/while.ttnn"), "--mlir"]).code(0).stdout.contains("module"));
+    assert!(tilework(&["show", &model("0.1.0/system.ttsys")]).code(0).stdout.contains("system description"));
+}
+
+#[test]
+fn wrong_use_is_told() {
+    let (dir, program) = (folder(), model("0.1.0/atan2.ttnn"));
+    let out = path(dir.path(), "out");
+    let run = |more: &[&str]| {
+        let mut args = vec!["run", &program, "--out", &out];
+        args.extend(more);
+        tilework(&args).code(2).stderr
+    };
+    let both = ["--input", "0=random:1", "--input", "1=random:2"];
+    let with = |more: &[&str]| run(&[&both[..], more].concat());
+    assert!(run(&[]).contains("not given: 0"));
+    assert!(run(&["--input", "7=random:1"]).contains("no input 7"));
+    assert!(run(&["--input", "nothing=random:1"]).contains("no input named \"nothing\""));
+    assert!(with(&["--board", "p150"]).contains("--board is for kernel programs"));
+    assert!(with(&["--engine", "device"]).contains("native engine only"));
+    assert!(with(&["--entry", "5"]).contains("the file has the programs 0"));
+    assert!(with(&["--dump-op", "99"]).contains("operations"));
+    assert!(with(&["--input", "0=random:3"]).contains("given twice"));
+    let kernel = repository().join("examples/ring/program.toml").display().to_string();
+    let refused = tilework(&["run", &kernel, "--out", &out, "--profile"]).code(2).stderr;
+    assert!(refused.contains("--profile is for compiled models"), "{refused}");
+
+    let cut = dir.path().join("cut.ttnn");
+    std::fs::write(&cut, &std::fs::read(&program).expect("the model")[..4000]).expect("a part of it");
+    let refused = tilework(&["show", &cut.display().to_string()]).code(2).stderr;
+    assert!(refused.contains("cut.ttnn"), "{refused}");
+    let nowhere = tilework(&["check", &program, "--expect", &out]).code(2).stderr;
+    assert!(nowhere.contains("in0.npy"), "{nowhere}");
+}
