@@ -21,8 +21,9 @@ enum Task {
     Firmware(FirmwareArgs),
     /// Measure the speed of this checkout on this machine and print the table of docs/benchmarks.md.
     ///
-    /// With --library, compare our shared library with others that have the libttsim interface instead.
-    Bench(bench::CompareArgs),
+    /// With --library, compare our shared library with others that have the libttsim interface instead; `bench models` compares compiled models
+    /// with JAX.
+    Bench(bench::BenchArgs),
     /// Measure one row of `bench --library`; that command starts this one.
     #[command(hide = true)]
     BenchChild(bench::ChildArgs),

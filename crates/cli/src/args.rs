@@ -149,9 +149,10 @@ pub struct ModelArgs {
     /// Read files of compilers that are not known, too, by the names of their operations.
     #[arg(long, help_heading = MODELS)]
     pub any_schema: bool,
-    /// Where results of floating-point operations are rounded to the program's types.
-    #[arg(long, value_enum, default_value_t = RoundingName::Operations, help_heading = MODELS)]
-    pub rounding: RoundingName,
+    /// Where results of floating-point operations are rounded to the program's types; after operations unless given. `check` tries ends, too, when
+    /// an output is beyond its tolerance otherwise, and says so.
+    #[arg(long, value_enum, help_heading = MODELS)]
+    pub rounding: Option<RoundingName>,
     /// Let native libraries in the file run on this machine. There is no loader for them yet: such programs are refused with or without it.
     #[arg(long, help_heading = MODELS)]
     pub allow_native_code: bool,
@@ -273,6 +274,16 @@ pub enum RoundingName {
     Operations,
     /// At inputs and outputs only, as a reference in float32 does it
     Ends,
+}
+
+impl RoundingName {
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Operations => "operations",
+            Self::Ends => "ends",
+        }
+    }
 }
 
 /// What runs a program.

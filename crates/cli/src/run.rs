@@ -100,6 +100,7 @@ fn refuse_model_options(args: &RunArgs) -> Outcome<()> {
     let given = [
         (args.model.entry.is_some(), "--entry"),
         (args.model.any_schema, "--any-schema"),
+        (args.model.rounding.is_some(), "--rounding"),
         (args.model.allow_native_code, "--allow-native-code"),
         (args.dump_op.is_some(), "--dump-op"),
         (args.profile, "--profile"),

@@ -95,6 +95,22 @@ fn the_first_operation_that_leaves_a_reference_is_named() {
     assert!(found.stderr.contains("EltwiseBinaryComposite") && found.stderr.contains("leaves"), "{}", found.stderr);
 }
 
+/// Two products in bfloat16: their error is 2.1e-3 of the range with the rounding between them, 9.9e-4 without.
+#[test]
+fn what_only_rounding_makes_different_passes_and_is_told() {
+    let expect = repository().join("crates/engine/tests/data/0.1.0-count").display().to_string();
+    let program = model("0.1.0/count.ttnn");
+    let args = |more: &[&str]| {
+        let all = ["check", &program, "--expect", &expect, "--max-error", "1.5e-3", "--report", "json"];
+        all.iter().chain(more).map(|&part| part.to_owned()).collect::<Vec<_>>()
+    };
+    let told: Value = serde_json::from_str(&tilework(&args(&[])).code(0).stdout).expect("one JSON object");
+    assert_eq!((&told["rounding"], &told["passed"]), (&"ends".into(), &true.into()));
+    assert_eq!(told["rounded_after_operations"][0]["passed"], false);
+    tilework(&args(&["--rounding", "operations"])).code(1);
+    tilework(&args(&["--rounding", "ends"])).code(0);
+}
+
 #[test]
 fn show_tells_programs_text_and_machine() {
     let shown = tilework(&["show", &model("0.1.0/while.ttnn"), "--ops"]).code(0).stdout;

@@ -4,23 +4,50 @@
 //! that `cargo xtask firmware` does not have to build the simulator. With `--library`, our shared library and others do the same work.
 
 mod compare;
+mod models;
 mod workload;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use clap::{Args, ValueEnum};
 
 pub use compare::{ChildArgs, CompareArgs};
+
+/// What to measure.
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    /// models: compiled models on the native engine against JAX on the CPU. Without it, the simulator.
+    #[arg(value_enum)]
+    what: Option<What>,
+    /// Folder with the compiled programs matmul_512, llama_layer and resblock (program.ttnn, in*.npy, out0.npy).
+    #[arg(long, value_name = "DIR", requires = "what")]
+    data: Option<PathBuf>,
+    /// A Python with JAX; without it, JAX is installed from PyPI into the target folder.
+    #[arg(long, value_name = "FILE", requires = "what")]
+    python: Option<PathBuf>,
+    #[command(flatten)]
+    compare: CompareArgs,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum What {
+    /// Compiled models against JAX
+    Models,
+}
 
 /// Says what machine this is, then builds and runs the measuring program, or compares libraries.
 ///
 /// # Errors
 /// A build that fails, or a measurement that does.
-pub fn run(root: &Path, args: &CompareArgs) -> Result<()> {
+pub fn run(root: &Path, args: &BenchArgs) -> Result<()> {
     println!("machine: {}\n", machine());
-    if args.is_wanted() {
-        return compare::run(root, args);
+    if args.what == Some(What::Models) {
+        return models::run(root, args.data.as_deref(), args.python.as_deref());
+    }
+    if args.compare.is_wanted() {
+        return compare::run(root, &args.compare);
     }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)

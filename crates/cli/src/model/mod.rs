@@ -28,8 +28,8 @@ fn open(path: &Path, any_schema: bool) -> Outcome<Model> {
 }
 
 /// A session of the native engine with a model.
-fn session<'m>(model: &'m Model, args: &ModelArgs) -> Outcome<Session<'m>> {
-    let rounding = match args.rounding {
+fn session<'m>(model: &'m Model, args: &ModelArgs, rounding: RoundingName) -> Outcome<Session<'m>> {
+    let rounding = match rounding {
         RoundingName::Operations => Rounding::Operations,
         RoundingName::Ends => Rounding::Ends,
     };

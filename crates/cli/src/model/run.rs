@@ -2,7 +2,7 @@
 
 use super::watch::{Dump, OpTime, Watch};
 use super::{choose, inputs, open, session, supported, tensors};
-use crate::args::{DumpOp, EngineName, ReportForm, RunArgs};
+use crate::args::{DumpOp, EngineName, ReportForm, RoundingName, RunArgs};
 use crate::failure::{Failure, Outcome};
 use crate::print;
 use crate::report::Output;
@@ -19,7 +19,7 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
     refuse_chip_options(args)?;
     let started = Instant::now();
     let model = open(&args.program, args.model.any_schema)?;
-    let mut session = session(&model, &args.model)?;
+    let mut session = session(&model, &args.model, args.model.rounding.unwrap_or(RoundingName::Operations))?;
     let program = choose(&session, args.model.entry.as_deref())?;
     supported(&mut session, program)?;
     let inputs = inputs::read(&session, program, &args.input)?;

@@ -143,7 +143,8 @@ fn kib(program: &Program, inputs: bool) -> f64 {
         let operands = program.operations.iter().flat_map(|operation| operation.operands());
         operands.filter(|operand| operand.direction == Direction::Out).map(|operand| bytes(operand.tensor)).sum()
     };
-    total / 1024.0
+    // The sum of nothing is -0.
+    total.max(0.0) / 1024.0
 }
 
 /// Bits of an element; those of blocks share an exponent of 8 bits among 16.

@@ -1,0 +1,118 @@
+//! `cargo xtask bench models`: compiled models on the native engine against JAX on the CPU, in one run on one machine.
+//!
+//! The programs are compiled from JAX functions; `tests/python/jax_models.py` has these functions, with the largest error against the expected
+//! outputs as the proof that they are the same.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+/// The programs, with the most times JAX's seconds that a run may take.
+const PROGRAMS: [(&str, f64); 3] = [("matmul_512", 1.5), ("llama_layer", 2.0), ("resblock", 2.0)];
+/// The release of JAX whose functions were compiled.
+const JAX: &str = "jax==0.7.1";
+/// Turns of both sides, one after the other; the best ratio of medians is not chosen, the middle one is.
+const ROUNDS: usize = 5;
+
+#[derive(Deserialize)]
+struct Ours {
+    name: String,
+    open_seconds: f64,
+    seconds: f64,
+}
+
+#[derive(Deserialize)]
+struct Theirs {
+    name: String,
+    seconds: f64,
+    error: f64,
+}
+
+/// Prints the table.
+///
+/// # Errors
+/// Programs that are not there, a Python without JAX, a run that fails.
+pub fn run(root: &Path, data: Option<&Path>, python: Option<&Path>) -> Result<()> {
+    let data = data.map_or_else(|| root.join("../shared/data/ttnn"), Path::to_owned);
+    let data = data.canonicalize().with_context(|| {
+        format!("{} is not there; --data names the folder with matmul_512, llama_layer and resblock", data.display())
+    })?;
+    let python = match python {
+        Some(python) => python.to_owned(),
+        None => with_jax(root)?,
+    };
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        rounds.push((ours(root, &data)?, theirs(root, &data, &python)?));
+    }
+    println!(
+        "| program | ours, ms | JAX, ms | times JAX | at most | opening the file, ms |\n|---|---:|---:|---:|---:|---:|"
+    );
+    for (name, most) in PROGRAMS {
+        let of_round = |(ours, theirs): &(Vec<Ours>, Vec<Theirs>)| -> Result<[f64; 4]> {
+            let ours = ours.iter().find(|row| row.name == name).context("a row is missing")?;
+            let theirs = theirs.iter().find(|row| row.name == name).context("a row is missing")?;
+            ensure!(
+                theirs.error < 0.02,
+                "{name}: JAX differs from the expected output by {} of its range",
+                theirs.error
+            );
+            Ok([ours.seconds / theirs.seconds, ours.seconds, theirs.seconds, ours.open_seconds])
+        };
+        let mut rows = rounds.iter().map(of_round).collect::<Result<Vec<_>>>()?;
+        rows.sort_by(|a, b| a[0].total_cmp(&b[0]));
+        let [ratio, ours, theirs, open] = rows[ROUNDS / 2];
+        println!("| {name} | {:.3} | {:.3} | {ratio:.2} | {most} | {:.2} |", ours * 1e3, theirs * 1e3, open * 1e3);
+    }
+    Ok(())
+}
+
+fn ours(root: &Path, data: &Path) -> Result<Vec<Ours>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(root).args([
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "tilework-engine",
+        "--example",
+        "models",
+        "--",
+    ]);
+    rows(command.args(PROGRAMS.map(|(name, _)| data.join(name))))
+}
+
+fn theirs(root: &Path, data: &Path, python: &Path) -> Result<Vec<Theirs>> {
+    let mut command = Command::new(python);
+    rows(command.arg(root.join("tests/python/jax_models.py")).arg(data).env("JAX_PLATFORMS", "cpu"))
+}
+
+/// The lines of JSON that a command prints.
+fn rows<T: for<'de> Deserialize<'de>>(command: &mut Command) -> Result<Vec<T>> {
+    let output = command.output().with_context(|| format!("{:?} could not be started", command.get_program()))?;
+    let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.success(), "{:?}: {}\n{errors}", command.get_program(), output.status);
+    said.lines().map(|line| serde_json::from_str(line).with_context(|| format!("not a row: {line}"))).collect()
+}
+
+/// A Python with JAX, installed from PyPI into the target folder at the first time.
+fn with_jax(root: &Path) -> Result<PathBuf> {
+    let folder = root.join("target/jax");
+    let python = folder.join("bin/python");
+    if Command::new(&python).args(["-c", "import jax"]).output().is_ok_and(|output| output.status.success()) {
+        return Ok(python);
+    }
+    println!("installing {JAX} into {}\n", folder.display());
+    let run = |command: &mut Command| -> Result<()> {
+        let output = command.output().with_context(|| format!("{:?} could not be started", command.get_program()))?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{:?}: {}\n{errors}", command.get_program(), output.status);
+        Ok(())
+    };
+    run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", JAX, "numpy"]))?;
+    Ok(python)
+}
