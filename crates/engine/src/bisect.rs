@@ -20,36 +20,50 @@ pub struct Departure {
     pub what: Result<Comparison, String>,
 }
 
+/// A result that may be compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    /// Which of the operation's results it is.
+    pub output: usize,
+    /// The device of the mesh, when each has its own tensor.
+    pub device: Option<usize>,
+    /// The result.
+    pub tensor: &'a Tensor,
+}
+
 /// Compares each result with a reference and stops the run at the first that is not near enough.
 pub struct Bisect<R> {
     reference: R,
-    tolerance: Tolerance,
     /// Results that were compared.
     pub compared: usize,
     /// What was found; the run ends with [`Reason::Stopped`](crate::Reason::Stopped) then.
     pub found: Option<Departure>,
 }
 
-impl<R: FnMut(&Event<'_>, usize) -> Option<Tensor>> Bisect<R> {
-    /// Compares with what `reference` gives for an operation and the number of its result; results for which it gives
-    /// nothing are not compared.
-    pub fn new(reference: R, tolerance: Tolerance) -> Self {
-        Self { reference, tolerance, compared: 0, found: None }
+impl<R: FnMut(&Event<'_>, Candidate<'_>) -> Option<(Tensor, Tolerance)>> Bisect<R> {
+    /// Compares with what `reference` gives for a result of an operation, and as near as it says; results for which it gives nothing are
+    /// not compared.
+    pub fn new(reference: R) -> Self {
+        Self { reference, compared: 0, found: None }
     }
 }
 
-impl<R: FnMut(&Event<'_>, usize) -> Option<Tensor>> Observer for Bisect<R> {
+impl<R: FnMut(&Event<'_>, Candidate<'_>) -> Option<(Tensor, Tolerance)>> Observer for Bisect<R> {
     fn after(&mut self, event: &Event<'_>, outputs: &[Output<'_>]) -> Flow {
         for (output, result) in outputs.iter().enumerate() {
-            let Some(expected) = (self.reference)(event, output) else { continue };
-            self.compared += 1;
-            let compared = Comparison::of(result.value.on(0), &expected, self.tolerance);
-            if compared.as_ref().is_ok_and(Comparison::passes) {
-                continue;
+            for (device, tensor) in result.value.tensors().enumerate() {
+                let device = result.value.single().is_none().then_some(device);
+                let candidate = Candidate { output, device, tensor };
+                let Some((expected, tolerance)) = (self.reference)(event, candidate) else { continue };
+                self.compared += 1;
+                let compared = Comparison::of(tensor, &expected, tolerance);
+                if compared.as_ref().is_ok_and(Comparison::passes) {
+                    continue;
+                }
+                let what = compared.map_err(|error| error.to_string());
+                self.found = Some(Departure { place: event.place(), output, what });
+                return Flow::Stop;
             }
-            let what = compared.map_err(|error| error.to_string());
-            self.found = Some(Departure { place: event.place(), output, what });
-            return Flow::Stop;
         }
         Flow::Continue
     }

@@ -41,7 +41,7 @@ mod plan;
 mod run;
 mod session;
 
-pub use bisect::{Bisect, Departure};
+pub use bisect::{Bisect, Candidate, Departure};
 pub use compare::{Comparison, Tolerance};
 pub use error::{Place, Reason, RunError};
 pub use inputs::{Given, InputInfo};

@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use common::build::{add, call, f32, model, multiply, operation, program, values};
-use tilework_engine::{Bisect, Engine, Event, Flow, Observer, Options, Output, Profile, Reason, Tolerance, Value};
+use tilework_engine::{
+    Bisect, Candidate, Engine, Event, Flow, Observer, Options, Output, Profile, Reason, Tolerance, Value,
+};
 use tilework_model::Model;
 use tilework_model::ttnn::ops::debug::PrintOp;
 use tilework_model::ttnn::{Op, OpKind};
@@ -81,16 +83,16 @@ fn the_first_result_that_leaves_the_reference_is_named() {
         [("p0-op0", [2.0, 4.0]), ("p1-op0", [4.0, 16.5]), ("p0-op3", [0.0, 0.0])]
             .map(|(label, numbers)| (label.to_owned(), numbers.to_vec()))
             .into();
-    let look_up = |reference: &HashMap<String, Vec<f32>>, event: &Event<'_>| -> Option<Tensor> {
-        reference.get(&event.label()).map(|numbers| values(&[2], numbers))
+    let look_up = |reference: &HashMap<String, Vec<f32>>, event: &Event<'_>| -> Option<(Tensor, Tolerance)> {
+        reference.get(&event.label()).map(|numbers| (values(&[2], numbers), Tolerance::EXACT))
     };
-    let mut bisect = Bisect::new(|event: &Event<'_>, _| look_up(&reference, event), Tolerance::EXACT);
+    let mut bisect = Bisect::new(|event: &Event<'_>, _: Candidate<'_>| look_up(&reference, event));
     assert_eq!(run(&mut bisect), Err(Reason::Stopped));
     let (compared, found) = (bisect.compared, bisect.found.unwrap());
     assert_eq!((compared, found.place.program, found.place.operation, found.output), (2, 1, 0, 0));
     assert_eq!(found.what.unwrap().first.map(|first| (first.index, first.found)), Some((vec![1], 16.0)));
     reference.retain(|label, _| label == "p0-op0");
-    let mut bisect = Bisect::new(|event: &Event<'_>, _| look_up(&reference, event), Tolerance::EXACT);
+    let mut bisect = Bisect::new(|event: &Event<'_>, _: Candidate<'_>| look_up(&reference, event));
     assert!(run(&mut bisect).is_ok() && bisect.found.is_none() && bisect.compared == 1);
 }
 

@@ -7,9 +7,10 @@ use crate::array::Array;
 use crate::failure::{Failure, Outcome};
 use crate::print;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
-use tilework_engine::{Comparison, Event, Flow, Observer, Output, Session, Tolerance, Value};
+use std::path::Path;
+use tilework_engine::{Bisect, Candidate, Comparison, Departure, Event, Session, Tolerance, Value};
 use tilework_model::Model;
+use tilework_model::ttnn::Program;
 
 /// Runs a program and compares; a mismatch is a failed run.
 ///
@@ -19,7 +20,7 @@ use tilework_model::Model;
 pub fn check(args: &CheckArgs) -> Outcome<()> {
     let model = open(&args.program, args.model.any_schema)?;
     if let Some(folder) = &args.bisect {
-        return bisect(args, &model, folder.clone());
+        return bisect(args, &model, folder);
     }
     let mut report = compare(args, &model, args.model.rounding.unwrap_or(RoundingName::Operations))?;
     if !report.passed && args.model.rounding.is_none() {
@@ -69,12 +70,55 @@ fn ready<'m>(args: &CheckArgs, model: &'m Model, rounding: RoundingName) -> Outc
     Ok((session, program, inputs))
 }
 
-fn bisect(args: &CheckArgs, model: &Model, folder: PathBuf) -> Outcome<()> {
+/// Looks for the first operation whose result leaves a given reference.
+fn bisect(args: &CheckArgs, model: &Model, folder: &Path) -> Outcome<()> {
     let rounding = args.model.rounding.unwrap_or(RoundingName::Operations);
     let (mut session, program, inputs) = ready(args, model, rounding)?;
-    let mut bisect = Bisect::new(model, folder, args);
+    let (mut missing, mut failed) = (0_usize, None);
+    let mut bisect = Bisect::new(|event: &Event<'_>, found: Candidate<'_>| {
+        let path = folder.join(dump_name(event, found.output, found.device));
+        if failed.is_some() || !path.is_file() {
+            missing += 1;
+            return None;
+        }
+        let wrong = |e: String| Failure::usage(format!("{}: {e}", path.display()));
+        match Array::open(&path, None).and_then(|array| tensors::tensor(&array).map_err(wrong)) {
+            Ok(expected) => Some((expected, args.tolerance(usual(model, event.program, found.tensor)))),
+            Err(failure) => {
+                failed = Some(failure);
+                None
+            }
+        }
+    });
     let ran = session.run(program, inputs, &mut bisect);
-    bisect.report(ran.err().map(run::failure))
+    let (compared, found) = (bisect.compared, bisect.found.take());
+    if let Some(failure) = failed {
+        return Err(failure);
+    }
+    let counts = format!("{compared} tensors compared, {missing} not in {}", folder.display());
+    if let Some(Departure { place, output, what }) = found {
+        let what = what.map_or_else(|mismatch| mismatch, |comparison| comparison.to_string());
+        return Err(Failure::failed(format!("{place}: result {output} leaves the reference: {what}\n{counts}")));
+    }
+    ran.map_err(run::failure)?;
+    if compared == 0 {
+        return Err(Failure::usage(format!("{counts}; `tilework run --dump-op all` writes such files")));
+    }
+    print::to_stdout(|out| writeln!(out, "no operation leaves the reference: {counts}"))
+}
+
+/// The customary tolerance for a result in a program.
+fn usual(model: &Model, program: usize, found: &tilework_ops::Tensor) -> Tolerance {
+    if !found.dtype().is_float() {
+        return Tolerance::EXACT;
+    }
+    let narrow = |program: &Program| {
+        (0..program.outputs.len()).any(|output| Tolerance::of(program, output) == Tolerance::BFLOAT16)
+    };
+    match model.programs().get(program).is_some_and(narrow) {
+        true => Tolerance::BFLOAT16,
+        false => Tolerance::FLOAT32,
+    }
 }
 
 fn row(index: usize, found: &Value, expected: &Array, tolerance: Tolerance) -> Outcome<Row> {
@@ -161,95 +205,5 @@ impl Report {
                 Ok(())
             }
         })
-    }
-}
-
-/// Looks for the first operation whose result leaves a given reference.
-struct Bisect<'a> {
-    model: &'a Model,
-    folder: PathBuf,
-    args: &'a CheckArgs,
-    compared: usize,
-    missing: usize,
-    found: Option<String>,
-    failure: Option<Failure>,
-}
-
-impl<'a> Bisect<'a> {
-    fn new(model: &'a Model, folder: PathBuf, args: &'a CheckArgs) -> Self {
-        Self { model, folder, args, compared: 0, missing: 0, found: None, failure: None }
-    }
-
-    fn tolerance(&self, event: &Event<'_>, value: &tilework_ops::Tensor) -> Tolerance {
-        let usual = match value.dtype().is_float() {
-            true => self.model.programs().get(event.program).map_or(Tolerance::FLOAT32, |program| {
-                let narrow = (0..program.outputs.len()).any(|i| Tolerance::of(program, i) == Tolerance::BFLOAT16);
-                if narrow { Tolerance::BFLOAT16 } else { Tolerance::FLOAT32 }
-            }),
-            false => Tolerance::EXACT,
-        };
-        self.args.tolerance(usual)
-    }
-
-    fn compare(&mut self, event: &Event<'_>, path: &Path, found: &tilework_ops::Tensor) -> Outcome<bool> {
-        if !path.is_file() {
-            self.missing += 1;
-            return Ok(true);
-        }
-        let wrong = |e: String| Failure::usage(format!("{}: {e}", path.display()));
-        let expected = tensors::tensor(&Array::open(path, None)?).map_err(wrong)?;
-        let tolerance = self.tolerance(event, found);
-        let found = tensors::tensor(&tensors::array(found)).map_err(wrong)?;
-        self.compared += 1;
-        let verdict = match Comparison::of(&found, &expected, tolerance) {
-            Ok(comparison) if comparison.passes() => return Ok(true),
-            Ok(comparison) => comparison.to_string(),
-            Err(mismatch) => mismatch.to_string(),
-        };
-        self.found = Some(format!("{}: leaves {}: {verdict}", event.place(), path.display()));
-        Ok(false)
-    }
-
-    fn report(self, ended: Option<Failure>) -> Outcome<()> {
-        if let Some(failure) = self.failure {
-            return Err(failure);
-        }
-        let (compared, missing) = (self.compared, self.missing);
-        match (self.found, ended) {
-            (Some(found), _) => {
-                Err(Failure::failed(format!("{found}\n{compared} tensors compared, {missing} not in the folder")))
-            }
-            (None, Some(failure)) => Err(failure),
-            (None, None) if compared == 0 => Err(Failure::usage(format!(
-                "{} has no tensor of this program; `tilework run --dump-op all` writes such files",
-                self.folder.display()
-            ))),
-            (None, None) => print::to_stdout(|out| {
-                writeln!(
-                    out,
-                    "no operation leaves the reference: {compared} tensors compared, {missing} not in the folder"
-                )
-            }),
-        }
-    }
-}
-
-impl Observer for Bisect<'_> {
-    fn after(&mut self, event: &Event<'_>, outputs: &[Output<'_>]) -> Flow {
-        for (k, output) in outputs.iter().enumerate() {
-            for (device, tensor) in output.value.tensors().enumerate() {
-                let device = output.value.single().is_none().then_some(device);
-                let path = self.folder.join(dump_name(event, k, device));
-                match self.compare(event, &path, tensor) {
-                    Ok(true) => {}
-                    Ok(false) => return Flow::Stop,
-                    Err(failure) => {
-                        self.failure = Some(failure);
-                        return Flow::Stop;
-                    }
-                }
-            }
-        }
-        Flow::Continue
     }
 }

@@ -1,6 +1,6 @@
 //! `tilework run` of a compiled model.
 
-use super::watch::{Dump, OpTime, Watch};
+use super::watch::{Dump, Watch};
 use super::{choose, inputs, open, session, supported, tensors};
 use crate::args::{DumpOp, EngineName, ReportForm, RoundingName, RunArgs};
 use crate::failure::{Failure, Outcome};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
-use tilework_engine::{Reason, RunError, Value};
+use tilework_engine::{Profile, Reason, RunError, Value};
 
 /// Runs a program of a model and prints its report.
 pub fn run(args: &RunArgs) -> Outcome<()> {
@@ -32,11 +32,11 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
         return Err(Failure::usage(format!("--dump-op {index}: the program has {} operations", info.operations)));
     }
     let dump = args.dump_op.map(|which| Dump { which, folder: args.out.clone() });
-    let mut watch = Watch::new(program, info.operations, dump, args.profile);
+    let mut watch = Profile::new(Watch::new(program, info.operations, dump));
     let run_started = Instant::now();
     let ran = session.run(program, inputs, &mut watch);
     let run_seconds = run_started.elapsed().as_secs_f64();
-    if let Some(failure) = watch.failure.take() {
+    if let Some(failure) = watch.inner.failure.take() {
         return Err(failure);
     }
     let ran = ran.map_err(failure)?;
@@ -56,7 +56,7 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
         run_seconds,
         host_seconds: started.elapsed().as_secs_f64(),
         outputs,
-        profile: watch.times.take(),
+        profile: args.profile.then(|| times(&watch)),
     };
     drop(watch);
     report.print(args.report)
@@ -123,7 +123,52 @@ struct Report {
     host_seconds: f64,
     outputs: BTreeMap<String, Output>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    profile: Option<Vec<OpTime>>,
+    profile: Option<Times>,
+}
+
+/// Where the time went.
+#[derive(Serialize, Debug)]
+struct Times {
+    /// The kinds, the longest time first.
+    kinds: Vec<KindTime>,
+    /// The operations in the order in which they ended.
+    operations: Vec<OpTime>,
+}
+
+#[derive(Serialize, Debug)]
+struct KindTime {
+    kind: &'static str,
+    count: usize,
+    seconds: f64,
+}
+
+#[derive(Serialize, Debug)]
+struct OpTime {
+    /// Its program's index in the file.
+    program: usize,
+    /// Its index in the program.
+    operation: usize,
+    kind: &'static str,
+    /// Where it comes from in the user's source.
+    loc: String,
+    /// Host seconds, without those of programs that it called.
+    seconds: f64,
+}
+
+fn times<O>(profile: &Profile<O>) -> Times
+where
+    O: tilework_engine::Observer,
+{
+    let kinds = profile.by_kind().into_iter();
+    let kinds = kinds.map(|(kind, count, time)| KindTime { kind: kind.name(), count, seconds: time.as_secs_f64() });
+    let operations = profile.timings.iter().map(|timing| OpTime {
+        program: timing.place.program,
+        operation: timing.place.operation,
+        kind: timing.place.kind.name(),
+        loc: timing.place.loc.clone(),
+        seconds: timing.own.as_secs_f64(),
+    });
+    Times { kinds: kinds.collect(), operations: operations.collect() }
 }
 
 impl Report {
@@ -154,21 +199,13 @@ impl Report {
 }
 
 /// The kinds by their time, then each operation.
-fn profile(times: &[OpTime], out: &mut dyn Write) -> std::io::Result<()> {
-    let mut kinds: BTreeMap<&str, (usize, f64)> = BTreeMap::new();
-    for time in times {
-        let (count, seconds) = kinds.entry(&time.kind).or_default();
-        *count += 1;
-        *seconds += time.seconds;
-    }
-    let mut kinds: Vec<_> = kinds.into_iter().collect();
-    kinds.sort_by(|a, b| b.1.1.total_cmp(&a.1.1));
+fn profile(times: &Times, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(out, "\n  {:<34} {:>6} {:>12}", "kind", "count", "ms")?;
-    for (kind, (count, seconds)) in kinds {
+    for KindTime { kind, count, seconds } in &times.kinds {
         writeln!(out, "  {kind:<34} {count:>6} {:>12.3}", seconds * 1e3)?;
     }
     writeln!(out, "\n  {:<12} {:<34} {:>12}", "operation", "kind", "ms")?;
-    for time in times {
+    for time in &times.operations {
         let place = format!("{}.{}", time.program, time.operation);
         writeln!(out, "  {place:<12} {:<34} {:>12.3}", time.kind, time.seconds * 1e3)?;
     }

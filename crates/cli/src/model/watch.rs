@@ -1,28 +1,11 @@
-//! What looks on while a model runs: the progress bar, dumps of intermediate tensors, and times.
+//! What looks on while a model runs: the progress bar and dumps of intermediate tensors.
 
 use super::tensors;
 use crate::args::DumpOp;
 use crate::failure::Failure;
 use crate::progress::OperationBar;
-use serde::Serialize;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 use tilework_engine::{Event, Flow, Observer, Output, Value};
-
-/// The time of one operation.
-#[derive(Serialize, Clone, Debug)]
-pub struct OpTime {
-    /// Its program's index in the file.
-    pub program: usize,
-    /// Its index in the program.
-    pub operation: usize,
-    /// Its kind.
-    pub kind: String,
-    /// Where it comes from in the user's source.
-    pub loc: String,
-    /// Host seconds, those of called programs included.
-    pub seconds: f64,
-}
 
 /// Which intermediate tensors to keep, and where.
 pub struct Dump {
@@ -38,18 +21,14 @@ pub struct Watch {
     dump: Option<Dump>,
     /// The program that was asked for.
     program: usize,
-    started: Vec<Instant>,
-    /// Times of operations in the order in which they ended, when they are wanted.
-    pub times: Option<Vec<OpTime>>,
     /// Why a tensor could not be kept.
     pub failure: Option<Failure>,
 }
 
 impl Watch {
     /// Looks at `program` of `operations` operations.
-    pub fn new(program: usize, operations: usize, dump: Option<Dump>, profile: bool) -> Self {
-        let bar = OperationBar::new(operations);
-        Self { bar, dump, program, started: Vec::new(), times: profile.then(Vec::new), failure: None }
+    pub fn new(program: usize, operations: usize, dump: Option<Dump>) -> Self {
+        Self { bar: OperationBar::new(operations), dump, program, failure: None }
     }
 
     fn wants(&self, event: &Event<'_>) -> bool {
@@ -72,20 +51,9 @@ impl Observer for Watch {
         if event.depth == 0 {
             self.bar.at(event.index, event.kind().name());
         }
-        self.started.push(Instant::now());
     }
 
     fn after(&mut self, event: &Event<'_>, outputs: &[Output<'_>]) -> Flow {
-        let elapsed = self.started.pop().map_or(Duration::ZERO, |started| started.elapsed());
-        if let Some(times) = &mut self.times {
-            times.push(OpTime {
-                program: event.program,
-                operation: event.index,
-                kind: event.kind().name().to_owned(),
-                loc: event.operation.loc_info.clone(),
-                seconds: elapsed.as_secs_f64(),
-            });
-        }
         if self.wants(event)
             && let Some(dump) = &self.dump
         {
