@@ -86,10 +86,6 @@ pub struct ChipStats {
     pub pcie_to_host: u64,
 }
 
-/// How far the host's time may be ahead before the chip follows, so that many posted writes neither pile up nor are all paid for by the first
-/// read behind them. What happens does not depend on it.
-const FOLLOW: Cycle = 4096;
-
 enum Part {
     Tensix(Box<Tile>),
     Dram(Box<DramBank>),
@@ -236,10 +232,11 @@ impl Chip {
         ChipError::Fault(fault)
     }
 
-    /// Writes to a BAR. Posted: it takes the host [`timing::HOST_WRITE`] and reaches the chip later, in order.
+    /// Writes to a BAR. Posted: it takes the host [`timing::HOST_WRITE`] and reaches the chip later, in order; but not more than
+    /// [`timing::PCIE_POSTED`] are on their way.
     ///
     /// # Errors
-    /// A fault now or earlier.
+    /// A fault now or earlier; a deadlock when there is no room and never will be.
     pub fn bar_write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<(), ChipError> {
         self.alive()?;
         let at = self.now();
@@ -247,24 +244,23 @@ impl Chip {
         self.pcie_touched();
         self.host = at + timing::HOST_WRITE;
         result.map_err(ChipError::Fault)?;
-        if self.host >= self.scheduler.now + FOLLOW {
-            self.run_to(self.host)?;
+        // Held while more writes are on their way than there is room for. Writes that wait for an acknowledgement that never comes hold it for ever.
+        loop {
+            if let Some(room) = self.pcie().room() {
+                self.host = self.host.max(room);
+                return Ok(());
+            }
+            self.step_for_host()?;
         }
-        self.wait_for_room()
     }
 
-    /// The host is held while more of its posted writes are on their way than there is room for.
-    fn wait_for_room(&mut self) -> Result<(), ChipError> {
-        while self.pcie_mut().posted() > timing::PCIE_POSTED {
-            match self.scheduler.step(&mut self.parts, NEVER, timing::PCIE_HOST_ONE_WAY) {
-                Ok(Step::Ran | Step::Reached) => {}
-                // The writes wait for an acknowledgement that never comes, and so would a host.
-                Ok(Step::Quiet) => return Err(self.deadlock()),
-                Err(fault) => return Err(self.failed(fault)),
-            }
-            self.host = self.host.max(self.scheduler.now);
+    /// Works off one window while the host waits for something that reaches it over PCIe.
+    fn step_for_host(&mut self) -> Result<(), ChipError> {
+        match self.scheduler.step(&mut self.parts, NEVER, timing::PCIE_HOST_ONE_WAY) {
+            Ok(Step::Ran | Step::Reached) => Ok(()),
+            Ok(Step::Quiet) => Err(self.deadlock()),
+            Err(fault) => Err(self.failed(fault)),
         }
-        Ok(())
     }
 
     /// Reads from a BAR, 64 bytes a transaction, one after the other. The chip runs on until the data is there.
@@ -282,11 +278,7 @@ impl Chip {
                 self.host = when.max(self.scheduler.now);
                 return Ok(());
             }
-            match self.scheduler.step(&mut self.parts, NEVER, timing::PCIE_HOST_ONE_WAY) {
-                Ok(Step::Ran | Step::Reached) => {}
-                Ok(Step::Quiet) => return Err(self.deadlock()),
-                Err(fault) => return Err(self.failed(fault)),
-            }
+            self.step_for_host()?;
         }
     }
 
@@ -373,10 +365,7 @@ impl Chip {
     /// A fault.
     pub fn run(&mut self, cycles: Cycle) -> Result<(), ChipError> {
         self.alive()?;
-        self.run_to(self.now().saturating_add(cycles))
-    }
-
-    fn run_to(&mut self, stop: Cycle) -> Result<(), ChipError> {
+        let stop = self.now().saturating_add(cycles);
         loop {
             match self.scheduler.step(&mut self.parts, stop, NEVER) {
                 Ok(Step::Ran) if self.scheduler.now < stop => {}

@@ -5,7 +5,7 @@ use crate::{Chip, ChipConfig, ChipError, FaultClass};
 use tilework_abi::board::{self, Board};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix as map;
-use tilework_abi::tlb::{self, Window, WindowSize};
+use tilework_abi::tlb::{self, Ordering, Window, WindowSize};
 use tilework_riscv::{Insn, Op, encode};
 
 const HOST: u64 = 0x4000_0000;
@@ -258,4 +258,35 @@ fn of_two_tiles_that_fault_the_earlier_one_counts() {
         seen.push(whole.contains("tile (1,2)"));
     }
     assert!(seen.contains(&true) && seen.contains(&false), "both tiles are first once");
+}
+
+/// A core computes meanwhile, so that windows end elsewhere when time is cut.
+#[test]
+fn a_host_is_held_behind_many_writes_and_for_the_same_time_however_time_is_cut() {
+    let far = NocXy::new(16, 11);
+    let count = code(&[(Op::Addi, 5, 5, 0, 1), (Op::Sw, 0, 0, 5, 0x400), (Op::Jal, 0, 0, 0, -8)]);
+    let times = |cut: u64, parking: bool| {
+        let mut chip = Chip::new(ChipConfig { parking, ..ChipConfig::new(Board::P150) }).expect("the board tables fit");
+        start(&mut chip, WORKER, &count);
+        aim(&mut chip, Window { ordering: Some(Ordering::Strict), ..Window::unicast(far, 0) });
+        let mut times = Vec::new();
+        for round in 0..4u64 {
+            for _ in 0..(1001 + 7 * round) / cut {
+                chip.run(cut).expect("nothing is wrong");
+            }
+            chip.run((1001 + 7 * round) % cut).expect("nothing is wrong");
+            for word in 0..150u64 {
+                chip.bar_write(Bar::Bar0, 0x1000 + 4 * word, &word.to_le_bytes()[..4])
+                    .expect("window 0 shows the tile");
+                times.push(chip.now());
+            }
+        }
+        times
+    };
+    let whole = times(1 << 20, true);
+    let written = whole[149] - whole[0];
+    assert!(written > 149 * crate::timing::HOST_WRITE, "150 strict writes took {written} cycles");
+    for (cut, parking) in [(1, true), (13, true), (1000, true), (1 << 20, false), (1, false)] {
+        assert_eq!(times(cut, parking), whole, "cut {cut}, parking {parking}");
+    }
 }

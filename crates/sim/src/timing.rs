@@ -104,7 +104,7 @@ pub const PCIE_LOAD_NEXT: u64 = 864;
 pub const PCIE_MEMORY_ONE_WAY: u64 = 392;
 /// From the arrival of a write at the PCIe tile to its acknowledgement, which the middle of the controller gives: 150 ns (same page).
 pub const PCIE_WRITE_ACK: u64 = 203;
-/// Writes of a host that may be on their way before it is held: the posted-header credits that a root port is usually given (estimate).
+/// Accesses of a host that may be on their way before it is held: the posted-header credits that a root port is usually given (estimate).
 pub const PCIE_POSTED: usize = 64;
 /// An access of the ARC's registers over the NoC (estimate: as [`LOAD_TILE_REG`], twice for the slower clock).
 pub const ARC_ACCESS: u64 = 14;

@@ -38,6 +38,9 @@ const REMEMBERED: usize = 64;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ReadTicket(u64);
 
+/// As many orders as may have left since the one whose leaving gives the host room, and that one.
+const LEFT: usize = timing::PCIE_POSTED + 1;
+
 /// The PCIe tile with the host's memory behind it.
 #[derive(Debug)]
 pub struct Pcie {
@@ -55,6 +58,10 @@ pub struct Pcie {
     acked_at: Cycle,
     /// When the last order left; a later one that waited behind it cannot leave sooner.
     left_at: Cycle,
+    /// How many orders have left.
+    left: usize,
+    /// When the latest of them did, by number modulo the length.
+    left_at_last: [Cycle; LEFT],
     /// Parts of host reads on the way: where their data goes.
     parts: BTreeMap<u64, Part>,
     next_part: u64,
@@ -121,6 +128,8 @@ impl Pcie {
             unacked: 0,
             acked_at: 0,
             left_at: 0,
+            left: 0,
+            left_at_last: [0; LEFT],
             parts: BTreeMap::new(),
             next_part: 0,
             reads: BTreeMap::new(),
@@ -209,9 +218,15 @@ impl Pcie {
         Ok(())
     }
 
-    /// Writes of the host that have not left for the NoC yet.
-    pub fn posted(&self) -> usize {
-        self.orders.len()
+    /// The cycle since which the host has room for another access: when it learns that all but the last [`timing::PCIE_POSTED`] have left for
+    /// the NoC. `None` while they have not.
+    pub fn room(&self) -> Option<Cycle> {
+        let accepted = self.left + self.orders.len();
+        match accepted.checked_sub(timing::PCIE_POSTED) {
+            None | Some(0) => Some(0),
+            Some(needed) if needed > self.left => None,
+            Some(needed) => Some(self.left_at_last[(needed - 1) % LEFT] + timing::PCIE_HOST_ONE_WAY),
+        }
     }
 
     fn write_registers(&mut self, offset: u64, target: Target, room: u64, data: &[u8]) -> Result<(), Fault> {
@@ -499,6 +514,8 @@ impl Node for Pcie {
                 if let Some(o) = self.orders.pop_front() {
                     self.unacked += o.acks;
                     self.left_at = order;
+                    self.left_at_last[self.left % LEFT] = order;
+                    self.left += 1;
                     out.push(order, o.packet);
                 }
             } else {
