@@ -1,7 +1,24 @@
 //! Printing to standard output, where the reader may go away (`tilework board | head`).
 
+use crate::args::ReportForm;
 use crate::failure::{Failure, Outcome};
+use serde::Serialize;
 use std::io::{ErrorKind, Write};
+
+/// Prints a report: as one JSON object, or as `text` writes it for people.
+pub fn report<T: Serialize>(
+    report: &T,
+    form: ReportForm,
+    text: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Outcome<()> {
+    to_stdout(|out| match form {
+        ReportForm::Json => {
+            serde_json::to_writer_pretty(&mut *out, report)?;
+            writeln!(out)
+        }
+        ReportForm::Text => text(out),
+    })
+}
 
 /// Lets `f` print to standard output, buffered. A closed pipe ends it without a failure.
 pub fn to_stdout(f: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Outcome<()> {

@@ -2,7 +2,7 @@
 
 use crate::args::ReportForm;
 use crate::array::shape_text;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::print;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -108,14 +108,7 @@ impl Report {
 
     /// Prints the report.
     pub fn print(&self, form: ReportForm) -> Outcome<()> {
-        match form {
-            ReportForm::Json => {
-                let text = serde_json::to_string_pretty(self)
-                    .map_err(|e| Failure::failed(format!("cannot write the report: {e}")))?;
-                print::to_stdout(|out| writeln!(out, "{text}"))
-            }
-            ReportForm::Text => print::to_stdout(|out| write!(out, "{}", self.text())),
-        }
+        print::report(self, form, |out| write!(out, "{}", self.text()))
     }
 
     fn text(&self) -> String {

@@ -46,7 +46,7 @@ fn wrong(folder: &Path, rounding: Rounding) -> Vec<String> {
 /// differs by is the next test.
 #[test]
 fn programs_give_what_jax_gives() {
-    let programs = common::real_programs();
+    let programs = common::shared::real_programs();
     let wrong: Vec<String> = programs
         .iter()
         .filter(|folder| name(folder) != "unary_chain")
@@ -57,7 +57,7 @@ fn programs_give_what_jax_gives() {
 
 #[test]
 fn without_rounding_between_operations_every_program_gives_what_jax_gives() {
-    let programs = common::real_programs();
+    let programs = common::shared::real_programs();
     let wrong: Vec<String> = programs.iter().flat_map(|folder| wrong(folder, Rounding::Ends)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -65,7 +65,9 @@ fn without_rounding_between_operations_every_program_gives_what_jax_gives() {
 /// The program is `exp(-|x|) + sqrt(|x|)`.
 #[test]
 fn a_chain_of_functions_is_rounded_after_each_and_nowhere_else() {
-    let Some(folder) = common::real_programs().into_iter().find(|folder| name(folder) == "unary_chain") else { return };
+    let Some(folder) = common::shared::real_programs().into_iter().find(|folder| name(folder) == "unary_chain") else {
+        return;
+    };
     let model = Model::open(folder.join("program.ttnn")).unwrap_or_else(|error| panic!("{error}"));
     let result = run(&model, &folder, Rounding::Operations);
     let input = common::arrays(&folder, "in").remove(0).to_f32();

@@ -87,7 +87,7 @@ fn large_operations_give_the_same_bits() {
 
 #[test]
 fn real_programs_give_the_same_bits() {
-    for folder in common::real_programs() {
+    for folder in common::shared::real_programs() {
         let model = Model::open(folder.join("program.ttnn")).unwrap_or_else(|error| panic!("{error}"));
         same_for_all(&model, &common::arrays(&folder, "in"));
     }

@@ -123,7 +123,7 @@ fn change(file: &mut [u8], case: u64) {
 }
 
 fn files() -> Vec<(String, Vec<u8>)> {
-    let real = common::real_programs().into_iter().map(|folder| folder.join("program.ttnn"));
+    let real = common::shared::real_programs().into_iter().map(|folder| folder.join("program.ttnn"));
     let paths = common::committed_files().into_iter().chain(common::flatc_files()).chain(real);
     paths.map(|path| (path.display().to_string(), std::fs::read(path).unwrap())).collect()
 }

@@ -68,7 +68,7 @@ fn programs() -> Vec<(String, Model, String)> {
         let text = model.mlir().unwrap().source.clone();
         (path.display().to_string(), model, text)
     });
-    let real = common::real_programs().into_iter().map(|folder| {
+    let real = common::shared::real_programs().into_iter().map(|folder| {
         let text = std::fs::read_to_string(folder.join("ttnn.mlir")).unwrap();
         (folder.display().to_string(), open(&folder.join("program.ttnn")), text)
     });
@@ -155,7 +155,7 @@ fn same(found: &Value, expected: &Value) -> bool {
 
 #[test]
 fn inputs_and_outputs_are_those_of_the_case() {
-    for folder in common::real_programs() {
+    for folder in common::shared::real_programs() {
         let model = open(&folder.join("program.ttnn"));
         let case: Value = serde_json::from_slice(&std::fs::read(folder.join("case.json")).unwrap()).unwrap();
         let main = &model.programs()[0];
@@ -219,7 +219,7 @@ fn the_machine_is_the_one_of_the_text() {
 
 #[test]
 fn the_embedded_text_is_the_text_beside() {
-    for folder in common::real_programs() {
+    for folder in common::shared::real_programs() {
         let model = open(&folder.join("program.ttnn"));
         let text = std::fs::read_to_string(folder.join("ttnn.mlir")).unwrap();
         assert_eq!(model.mlir().unwrap().source.trim(), text.trim(), "{}", folder.display());

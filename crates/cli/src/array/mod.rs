@@ -56,9 +56,9 @@ impl Dtype {
         Self::F64,
         Self::Bool,
     ];
-    /// The runtime's type, for those that it has.
-    const fn on_device(self) -> Option<DType> {
-        Some(match self {
+    /// The runtime's type, or name and bytes of one that it does not have.
+    const fn on_device(self) -> Result<DType, (&'static str, u64)> {
+        Ok(match self {
             Self::U8 => DType::U8,
             Self::I8 => DType::I8,
             Self::U16 => DType::U16,
@@ -67,7 +67,10 @@ impl Dtype {
             Self::I32 => DType::I32,
             Self::F16 => DType::F16,
             Self::F32 => DType::F32,
-            Self::U64 | Self::I64 | Self::F64 | Self::Bool => return None,
+            Self::U64 => return Err(("u64", 8)),
+            Self::I64 => return Err(("i64", 8)),
+            Self::F64 => return Err(("f64", 8)),
+            Self::Bool => return Err(("bool", 1)),
         })
     }
     /// The runtime's type; bytes for those that it does not have.
@@ -76,28 +79,16 @@ impl Dtype {
     }
     /// Bytes of an element.
     pub const fn bytes(self) -> u64 {
-        match self {
-            Self::U8 | Self::I8 | Self::Bool => 1,
-            Self::U16 | Self::I16 | Self::F16 => 2,
-            Self::U32 | Self::I32 | Self::F32 => 4,
-            Self::U64 | Self::I64 | Self::F64 => 8,
+        match self.on_device() {
+            Ok(dtype) => dtype.bytes() as u64,
+            Err((_, bytes)) => bytes,
         }
     }
     /// The name in program files and reports.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::U8 => "u8",
-            Self::I8 => "i8",
-            Self::U16 => "u16",
-            Self::I16 => "i16",
-            Self::U32 => "u32",
-            Self::I32 => "i32",
-            Self::U64 => "u64",
-            Self::I64 => "i64",
-            Self::F16 => "f16",
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-            Self::Bool => "bool",
+        match self.on_device() {
+            Ok(dtype) => dtype.name(),
+            Err((name, _)) => name,
         }
     }
     /// The type string of `.npy` headers, little-endian.

@@ -2,11 +2,12 @@
 
 use super::watch::dump_name;
 use super::{choose, inputs, open, run, session, supported, tensors};
-use crate::args::{CheckArgs, Input, ReportForm, RoundingName, Source};
+use crate::args::{CheckArgs, Input, RoundingName, Source};
 use crate::array::Array;
 use crate::failure::{Failure, Outcome};
 use crate::print;
 use serde::Serialize;
+use std::io::Write;
 use std::path::Path;
 use tilework_engine::{Bisect, Candidate, Comparison, Departure, Event, Session, Tolerance, Value};
 use tilework_model::Model;
@@ -29,7 +30,7 @@ pub fn check(args: &CheckArgs) -> Outcome<()> {
             report = Report { rounded_after_operations: Some(report.outputs), ..ends };
         }
     }
-    report.print(args.report)?;
+    print::report(&report, args.report, |out| report.text(out))?;
     match report.passed {
         true => Ok(()),
         false => Err(Failure::failed("the outputs are not as expected")),
@@ -183,27 +184,19 @@ struct Report {
 }
 
 impl Report {
-    fn print(&self, form: ReportForm) -> Outcome<()> {
-        print::to_stdout(|out| match form {
-            ReportForm::Json => {
-                serde_json::to_writer_pretty(&mut *out, self)?;
-                writeln!(out)
-            }
-            ReportForm::Text => {
-                for row in &self.outputs {
-                    let verdict = if row.passed { "ok  " } else { "FAIL" };
-                    writeln!(out, "{verdict} {} {}: {}", row.name, row.dtype, row.verdict)?;
-                }
-                for row in self.rounded_after_operations.iter().flatten().filter(|row| !row.passed) {
-                    writeln!(
-                        out,
-                        "     {}: this is with rounding at the program's ends only, as in float32; rounded after each",
-                        row.name
-                    )?;
-                    writeln!(out, "     operation, as on a device, it is beyond the tolerance: {}", row.verdict)?;
-                }
-                Ok(())
-            }
-        })
+    fn text(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        for row in &self.outputs {
+            let verdict = if row.passed { "ok  " } else { "FAIL" };
+            writeln!(out, "{verdict} {} {}: {}", row.name, row.dtype, row.verdict)?;
+        }
+        for row in self.rounded_after_operations.iter().flatten().filter(|row| !row.passed) {
+            writeln!(
+                out,
+                "     {}: this is with rounding at the program's ends only, as in float32; rounded after each",
+                row.name
+            )?;
+            writeln!(out, "     operation, as on a device, it is beyond the tolerance: {}", row.verdict)?;
+        }
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::watch::{Dump, Watch};
 use super::{choose, inputs, open, session, supported, tensors};
-use crate::args::{DumpOp, EngineName, ReportForm, RoundingName, RunArgs};
+use crate::args::{DumpOp, EngineName, RoundingName, RunArgs};
 use crate::failure::{Failure, Outcome};
 use crate::print;
 use crate::report::Output;
@@ -59,7 +59,7 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
         profile: args.profile.then(|| times(&watch)),
     };
     drop(watch);
-    report.print(args.report)
+    print::report(&report, args.report, |out| report.text(out))
 }
 
 /// What the engine refuses is a wrong use; what goes wrong on the way is a failed run.
@@ -172,16 +172,6 @@ where
 }
 
 impl Report {
-    fn print(&self, form: ReportForm) -> Outcome<()> {
-        print::to_stdout(|out| match form {
-            ReportForm::Json => {
-                serde_json::to_writer_pretty(&mut *out, self)?;
-                writeln!(out)
-            }
-            ReportForm::Text => self.text(out),
-        })
-    }
-
     fn text(&self, out: &mut dyn Write) -> std::io::Result<()> {
         writeln!(out, "{} on the native engine", self.program)?;
         writeln!(out, "  operations       {}", self.operations)?;

@@ -1,7 +1,7 @@
 //! `tilework show`: what is in a compiled model.
 
 use super::open;
-use crate::args::ShowArgs;
+use crate::args::{ReportForm, ShowArgs};
 use crate::failure::{Failure, Outcome};
 use crate::print;
 use std::collections::BTreeMap;
@@ -22,39 +22,31 @@ pub fn show(args: &ShowArgs) -> Outcome<()> {
         };
         return print::to_stdout(|out| out.write_all(mlir.source.as_bytes()));
     }
-    if args.json {
-        return print::to_stdout(|out| {
-            serde_json::to_writer_pretty(&mut *out, &model)?;
-            writeln!(out)
-        });
-    }
+    let form = if args.json { ReportForm::Json } else { ReportForm::Text };
+    print::report(&model, form, |out| describe(&model, args.ops, out))
+}
+
+fn describe(model: &Model, ops: bool, out: &mut dyn Write) -> Result<()> {
     let engine = Engine::native(Options::default());
-    let session = engine.session(&model).ok();
-    print::to_stdout(|out| {
-        head(&model, out)?;
-        match &model.contents {
-            Contents::Ttnn(root) => {
-                for (index, program) in root.programs.iter().enumerate() {
-                    show_program(session.as_ref(), index, program, args.ops, out)?;
-                }
+    let session = engine.session(model).ok();
+    head(model, out)?;
+    match &model.contents {
+        Contents::Ttnn(root) => {
+            for (index, program) in root.programs.iter().enumerate() {
+                show_program(session.as_ref(), index, program, ops, out)?;
             }
-            Contents::Metal(root) => show_metal(root, out)?,
-            Contents::System(_) => {}
         }
-        for (program, library) in model.dylibs() {
-            let whose = program.map(|name| format!(" of program {name}")).unwrap_or_default();
-            writeln!(
-                out,
-                "native library {}{whose}: {} bytes, never executed",
-                library.dylib_id,
-                library.raw_file.len()
-            )?;
-        }
-        match model.system() {
-            Some(system) => show_system(system, out),
-            None => Ok(()),
-        }
-    })
+        Contents::Metal(root) => show_metal(root, out)?,
+        Contents::System(_) => {}
+    }
+    for (program, library) in model.dylibs() {
+        let whose = program.map(|name| format!(" of program {name}")).unwrap_or_default();
+        writeln!(out, "native library {}{whose}: {} bytes, never executed", library.dylib_id, library.raw_file.len())?;
+    }
+    match model.system() {
+        Some(system) => show_system(system, out),
+        None => Ok(()),
+    }
 }
 
 fn head(model: &Model, out: &mut dyn Write) -> Result<()> {

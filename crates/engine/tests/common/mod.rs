@@ -2,26 +2,13 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub mod build;
+#[path = "../../../model/tests/common/shared.rs"]
+pub mod shared;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use npyz::{DType, NpyFile};
 use tilework_ops::{DType as Type, Shape, Tensor};
-
-/// Folders of real compiled programs: `../shared/data/ttnn` beside the checkout, or where `TILEWORK_TTNN` says. Empty,
-/// with a reason printed, if there are none.
-pub fn real_programs() -> Vec<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/ttnn");
-    let folder = std::env::var_os("TILEWORK_TTNN").map_or(beside, PathBuf::from);
-    let Ok(entries) = std::fs::read_dir(&folder) else {
-        println!("left out: no {} (TILEWORK_TTNN names the folder)", folder.display());
-        return Vec::new();
-    };
-    let mut programs: Vec<_> =
-        entries.map(|entry| entry.unwrap().path()).filter(|path| path.join("program.ttnn").is_file()).collect();
-    programs.sort();
-    programs
-}
 
 /// The arrays `in0.npy`, `in1.npy`, ... of a folder.
 pub fn arrays(folder: &Path, prefix: &str) -> Vec<Tensor> {
