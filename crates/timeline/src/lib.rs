@@ -1,5 +1,52 @@
 //! Events of simulated time and their writers.
 //!
 //! A simulation says what happened on which track and when, in its own clock; a writer puts that into a file: Perfetto's
-//! trace format, JSON of the trace-event form, or text. Nothing here reads a wall clock.
+//! trace format, JSON of the trace-event form, or text. Nothing here reads a wall clock, and nothing here knows what is
+//! simulated.
+//!
+//! A [`Timeline`] collects, in any order:
+//!
+//! - [tracks](Timeline::track) in a hierarchy, and [counter tracks](Timeline::counter_track);
+//! - [slices](Timeline::slice) from a time to a later one, [open](Timeline::open) ones that nothing ended, and
+//!   [instants](Timeline::instant), each with [arguments](EventMut::arg);
+//! - [values](Timeline::count) of counters;
+//! - [arrows](Timeline::arrow) from one slice or instant to another.
+//!
+//! Writing checks it as a whole: slices of one track lie in each other or beside each other, none ends before it starts.
+//! The same calls give the same bytes.
+//!
+//! ```
+//! use tilework_timeline::{Clock, Format, Timeline};
+//!
+//! let mut timeline = Timeline::new(Clock::mhz("cycle", 1350));
+//! let cluster = timeline.track("cluster 0", None);
+//! let cube = timeline.track("AIC", Some(cluster));
+//! let vector = timeline.track("AIV0", Some(cluster));
+//! let full = timeline.counter_track("full slots", Some(cluster), "slots");
+//! let tile = timeline.arrow();
+//! timeline.slice(cube, 100, 220, "TPUSH").arg("slot", 3_u64).from_here(tile);
+//! timeline.count(full, 220, 1);
+//! timeline.slice(vector, 230, 260, "TPOP").arg("slot", 3_u64).to_here(tile);
+//! let mut text = Vec::new();
+//! timeline.write(Format::Text, &mut text)?;
+//! # assert_eq!(text.iter().filter(|b| **b == b'\n').count(), 9);
+//! # Ok::<(), tilework_timeline::TimelineError>(())
+//! ```
 #![warn(missing_docs)]
+
+mod clock;
+mod error;
+mod event;
+mod format;
+mod json;
+mod names;
+mod order;
+mod perfetto;
+mod text;
+mod timeline;
+
+pub use clock::Clock;
+pub use error::TimelineError;
+pub use event::{Arrow, CounterTrack, Track, Value};
+pub use format::Format;
+pub use timeline::{EventMut, Timeline};

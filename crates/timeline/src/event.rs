@@ -1,0 +1,115 @@
+//! What a timeline is made of.
+
+use crate::names::Name;
+
+/// A track of slices and instants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Track(pub(crate) u32);
+
+/// A track of a counter's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CounterTrack(pub(crate) u32);
+
+/// An arrow from one slice or instant to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Arrow(pub(crate) u32);
+
+/// The value of an argument.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// A number without sign.
+    U64(u64),
+    /// A number with sign.
+    I64(i64),
+    /// A floating-point number.
+    F64(f64),
+    /// Yes or no.
+    Bool(bool),
+    /// A text.
+    Str(&'a str),
+}
+
+macro_rules! values {
+    ($($variant:ident $type:ty),*) => {$(
+        impl From<$type> for Value<'_> {
+            fn from(value: $type) -> Self {
+                Self::$variant(value.into())
+            }
+        }
+    )*};
+}
+values!(U64 u64, U64 u32, U64 u16, U64 u8, I64 i64, I64 i32, F64 f64, F64 f32, Bool bool);
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(value: &'a str) -> Self {
+        Self::Str(value)
+    }
+}
+
+impl<'a> From<&'a String> for Value<'a> {
+    fn from(value: &'a String) -> Self {
+        Self::Str(value)
+    }
+}
+
+impl From<usize> for Value<'_> {
+    fn from(value: usize) -> Self {
+        Self::U64(u64::try_from(value).unwrap_or(u64::MAX))
+    }
+}
+
+/// A track of either kind.
+#[derive(Clone, Debug)]
+pub(crate) struct TrackRecord {
+    pub(crate) name: String,
+    pub(crate) parent: Option<u32>,
+    /// The unit of a counter's values; None for slices.
+    pub(crate) unit: Option<&'static str>,
+}
+
+/// A slice, an instant or a value.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    pub(crate) track: u32,
+    pub(crate) start: u64,
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    /// With the end, if it has one.
+    Slice(Option<u64>, Details),
+    Instant(Details),
+    Count(i64),
+}
+
+/// Name, arguments and arrows; the latter as ranges of the timeline's lists.
+#[derive(Clone, Debug)]
+pub(crate) struct Details {
+    pub(crate) name: Name,
+    pub(crate) args: std::ops::Range<usize>,
+    pub(crate) arrows: std::ops::Range<usize>,
+}
+
+/// An argument as it is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arg {
+    pub(crate) key: Name,
+    pub(crate) value: Kept,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kept {
+    U64(u64),
+    I64(i64),
+    F64(f64),
+    Bool(bool),
+    Str(Name),
+}
+
+/// Which end of an arrow is at an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArrowEnd {
+    From(Arrow),
+    To(Arrow),
+}

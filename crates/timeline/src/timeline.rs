@@ -1,0 +1,200 @@
+//! The timeline: what a simulation tells, as it happens.
+
+use std::io::Write;
+use std::path::Path;
+
+use crate::event::{Arg, ArrowEnd, Details, Event, Kept, TrackRecord, What};
+use crate::names::Names;
+use crate::{Arrow, Clock, CounterTrack, Format, TimelineError, Track, Value};
+
+/// Tracks and what happened on them.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    pub(crate) clock: Clock,
+    pub(crate) names: Names,
+    pub(crate) tracks: Vec<TrackRecord>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) args: Vec<Arg>,
+    pub(crate) arrows: Vec<ArrowEnd>,
+    pub(crate) arrow_count: u32,
+}
+
+impl Timeline {
+    /// An empty timeline whose times are of `clock`.
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            names: Names::default(),
+            tracks: Vec::new(),
+            events: Vec::new(),
+            args: Vec::new(),
+            arrows: Vec::new(),
+            arrow_count: 0,
+        }
+    }
+
+    /// The clock of its times.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// How many slices, instants and values there are.
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Whether nothing happened.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// A new track for slices and instants, shown below `parent` in the order in which tracks are made. Tracks may have
+    /// equal names.
+    pub fn track(&mut self, name: &str, parent: Option<Track>) -> Track {
+        Track(self.add_track(name, parent, None))
+    }
+
+    /// A new track for the values of a counter; `unit` is the unit of its values, as `slots`, or empty.
+    pub fn counter_track(&mut self, name: &str, parent: Option<Track>, unit: &'static str) -> CounterTrack {
+        CounterTrack(self.add_track(name, parent, Some(unit)))
+    }
+
+    fn add_track(&mut self, name: &str, parent: Option<Track>, unit: Option<&'static str>) -> u32 {
+        let index = u32::try_from(self.tracks.len()).expect("memory ends before tracks do");
+        self.tracks.push(TrackRecord { name: name.to_owned(), parent: parent.map(|t| t.0), unit });
+        index
+    }
+
+    /// A slice from `start` up to `end`.
+    pub fn slice(&mut self, track: Track, start: u64, end: u64, name: &str) -> EventMut<'_> {
+        self.named(track, start, name, |details| What::Slice(Some(end), details))
+    }
+
+    /// A slice that had not ended when the simulation did.
+    pub fn open(&mut self, track: Track, start: u64, name: &str) -> EventMut<'_> {
+        self.named(track, start, name, |details| What::Slice(None, details))
+    }
+
+    /// Something that takes no time.
+    pub fn instant(&mut self, track: Track, at: u64, name: &str) -> EventMut<'_> {
+        self.named(track, at, name, What::Instant)
+    }
+
+    /// The value of a counter from a time on.
+    pub fn count(&mut self, track: CounterTrack, at: u64, value: i64) {
+        self.events.push(Event { track: track.0, start: at, what: What::Count(value) });
+    }
+
+    /// A new arrow. It leads from the event whose [`EventMut::from_here`] gets it to the one whose
+    /// [`EventMut::to_here`] does, which should not start before; one that has no end yet, or none ever, is not shown.
+    pub fn arrow(&mut self) -> Arrow {
+        self.arrow_count = self.arrow_count.checked_add(1).expect("memory ends before arrows do");
+        Arrow(self.arrow_count - 1)
+    }
+
+    fn named(&mut self, track: Track, start: u64, name: &str, what: impl Fn(Details) -> What) -> EventMut<'_> {
+        let (args, arrows) = (self.args.len(), self.arrows.len());
+        let details = Details { name: self.names.add(name), args: args..args, arrows: arrows..arrows };
+        self.events.push(Event { track: track.0, start, what: what(details) });
+        EventMut { timeline: self }
+    }
+
+    /// Writes the timeline as a whole.
+    ///
+    /// # Errors
+    ///
+    /// When slices overlap or end before they start, when a track is not of this timeline, when a time is past what the
+    /// format holds, and when `out` takes no more. Only the last two can leave a part of the output written.
+    pub fn write(&self, format: Format, out: &mut impl Write) -> Result<(), TimelineError> {
+        let marks = crate::order::marks(self)?;
+        match format {
+            Format::Perfetto => crate::perfetto::write(self, &marks, out)?,
+            Format::Json => crate::json::write(self, &marks, out)?,
+            Format::Text => crate::text::write(self, &marks, out)?,
+        }
+        Ok(out.flush()?)
+    }
+
+    /// Writes a file in the form that its ending names.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::write`]; and when the ending is unknown or the file cannot be made.
+    pub fn save(&self, path: &Path) -> Result<(), TimelineError> {
+        let format = Format::of(path)?;
+        let at = |source| TimelineError::File { path: path.to_owned(), source };
+        let mut out = std::io::BufWriter::new(std::fs::File::create(path).map_err(at)?);
+        self.write(format, &mut out).map_err(|e| match e {
+            TimelineError::Write(source) => at(source),
+            other => other,
+        })
+    }
+
+    /// The name of a track with those above it.
+    pub(crate) fn path(&self, track: u32) -> String {
+        let mut names = Vec::new();
+        let mut next = Some(track);
+        while let Some(record) = next.and_then(|t| self.tracks.get(t as usize)) {
+            names.push(record.name.as_str());
+            next = record.parent;
+        }
+        names.reverse();
+        names.join("/")
+    }
+
+    /// The track at the top above a track.
+    pub(crate) fn top(&self, mut track: u32) -> u32 {
+        while let Some(parent) = self.tracks[track as usize].parent {
+            track = parent;
+        }
+        track
+    }
+}
+
+/// A slice or an instant that was just told, for its arguments and arrows.
+#[derive(Debug)]
+pub struct EventMut<'a> {
+    timeline: &'a mut Timeline,
+}
+
+impl EventMut<'_> {
+    /// Adds an argument.
+    pub fn arg<'v>(self, key: &str, value: impl Into<Value<'v>>) -> Self {
+        let names = &mut self.timeline.names;
+        let value = match value.into() {
+            Value::U64(v) => Kept::U64(v),
+            Value::I64(v) => Kept::I64(v),
+            Value::F64(v) => Kept::F64(v),
+            Value::Bool(v) => Kept::Bool(v),
+            Value::Str(v) => Kept::Str(names.add(v)),
+        };
+        let arg = Arg { key: names.add(key), value };
+        self.timeline.args.push(arg);
+        let end = self.timeline.args.len();
+        self.details(|details| details.args.end = end)
+    }
+
+    /// The arrow starts here.
+    pub fn from_here(self, arrow: Arrow) -> Self {
+        self.arrow(ArrowEnd::From(arrow))
+    }
+
+    /// The arrow ends here.
+    pub fn to_here(self, arrow: Arrow) -> Self {
+        self.arrow(ArrowEnd::To(arrow))
+    }
+
+    fn arrow(self, end: ArrowEnd) -> Self {
+        self.timeline.arrows.push(end);
+        let end = self.timeline.arrows.len();
+        self.details(|details| details.arrows.end = end)
+    }
+
+    fn details(self, change: impl FnOnce(&mut Details)) -> Self {
+        match self.timeline.events.last_mut() {
+            Some(Event { what: What::Slice(_, details) | What::Instant(details), .. }) => change(details),
+            Some(Event { what: What::Count(_), .. }) | None => unreachable!("made by telling of a slice or an instant"),
+        }
+        self
+    }
+}
