@@ -3,7 +3,64 @@
 //! [`types`] is what a checked netlist is; everything that a reference names is there. Nothing here runs anything.
 #![warn(missing_docs)]
 
+pub mod code;
+mod diagnostic;
+mod flow;
 pub mod format;
+mod read;
+pub mod size;
+pub mod tree;
 pub mod types;
 
+pub use code::Code;
+pub use diagnostic::{Diagnostic, Diagnostics, Record, Severity};
 pub use format::DataFormat;
+pub use types::{Arch, Netlist};
+
+/// What is to be checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// The architecture that the netlist must be right for. `None`: for one at least of those that it names; what is wrong for others of them
+    /// is a warning.
+    pub arch: Option<Arch>,
+    /// Bounds of what is read.
+    pub budget: tree::Budget,
+}
+
+/// What a check gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    /// The netlist, when there is no error.
+    pub netlist: Option<Netlist>,
+    /// All findings, warnings among them.
+    pub diagnostics: Diagnostics,
+}
+
+/// Reads a netlist from the text of a file and checks it. `name` is the file's name, for messages.
+///
+/// # Errors
+/// Everything that is wrong with the file. Warnings alone are no error; [`check`] gives them, too.
+pub fn read(name: &str, text: &str) -> Result<Netlist, Diagnostics> {
+    let Checked { netlist, diagnostics } = check(name, text, &Options::default());
+    netlist.ok_or(diagnostics)
+}
+
+/// Reads and checks a netlist and gives all findings.
+pub fn check(name: &str, text: &str, options: &Options) -> Checked {
+    let mut diagnostics = Diagnostics::new(name, text);
+    let root = match read::template(text, &mut diagnostics) {
+        true => None,
+        false => tree::load(text, options.budget, &mut diagnostics),
+    };
+    let netlist = match &root {
+        Some(root) => read::read(root, &mut diagnostics).map(|source| source.netlist),
+        None => None,
+    };
+    if root.is_none() && diagnostics.errors() == 0 {
+        let message = "the file is empty, not a netlist";
+        diagnostics.push(Diagnostic::new(code::NOT_A_NETLIST, tree::Span::default(), message));
+    }
+    diagnostics.sort();
+    let netlist = netlist.filter(|_| diagnostics.errors() == 0);
+    Checked { netlist, diagnostics }
+}

@@ -4,6 +4,7 @@
 //! engine may have to speak of when it runs.
 
 use crate::DataFormat;
+use crate::tree::Node;
 
 /// A place in the file, both counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -50,6 +51,10 @@ pub struct Netlist {
     pub fused_ops: Vec<FusedOp>,
     /// How the netlist's own test makes its inputs.
     pub stimulus: Option<Stimulus>,
+    /// The section `test-config` as it stands.
+    pub test_config: Option<Node>,
+    /// The section `performance-check` as it stands.
+    pub performance_check: Option<Node>,
 }
 
 /// Architecture of the device.
@@ -193,7 +198,7 @@ pub struct Queue {
     /// Format of its data.
     pub format: DataFormat,
     /// Device that it lives on.
-    pub target_devices: Vec<u32>,
+    pub target_device: u32,
     /// Which memory.
     pub location: Location,
     /// One buffer for each place of the grid, row by row; empty only for what is allocated elsewhere.
@@ -204,8 +209,10 @@ pub struct Queue {
     pub layout: Layout,
     /// TMs of its input.
     pub tms: Vec<Tm>,
-    /// NoC ports of readers and writers, when given.
-    pub ports: (Option<u32>, Option<u32>),
+    /// NoC port of the readers of each buffer, when given.
+    pub read_ports: Vec<u32>,
+    /// NoC port of the writers of each buffer, when given.
+    pub write_ports: Vec<u32>,
 }
 
 /// A graph: the operations of one epoch.
@@ -350,6 +357,8 @@ pub struct Op {
     pub untilize_output: bool,
     /// Adds to what its output ram holds.
     pub gradient_op: bool,
+    /// Queues that it reads, each with an operation of the graph that reads the queue for it.
+    pub forked_dram_inputs: Vec<(String, String)>,
     /// What is done with the result.
     pub post: Post,
     /// Attributes that do not change results on their own.

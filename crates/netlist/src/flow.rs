@@ -1,0 +1,136 @@
+//! Brackets over several lines, as netlists have them.
+//!
+//! Netlists are written for readers that do not mind how lines inside `{ }` and `[ ]` are indented; the YAML standard does, and so does the
+//! parser here. Inside brackets a line's end means no more than a blank, so it is made one before the text is parsed, and comments there
+//! become blanks, too. No character moves: an index into the new text is one into the old text.
+
+use crate::types::Position;
+
+/// The text with every bracket closed on the line where it is opened.
+pub fn on_one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut scan = Scan { depth: 0, start: true, quote: None, escaped: false, blank: true };
+    let mut comment = false;
+    for c in text.chars() {
+        if comment && c != '\n' {
+            out.push(if scan.depth > 0 { ' ' } else { c });
+            continue;
+        }
+        if comment {
+            comment = false;
+            scan.start = scan.depth == 0;
+        }
+        if scan.quote.is_none() && c == '#' && scan.blank {
+            comment = true;
+            out.push(if scan.depth > 0 { ' ' } else { c });
+            continue;
+        }
+        let inside = scan.depth > 0;
+        scan.take(c);
+        let break_in_quotes = scan.quote.is_some() && (c == '\n' || c == '\r');
+        out.push(if inside && !break_in_quotes && matches!(c, '\n' | '\r' | '\t') { ' ' } else { c });
+    }
+    // Without the last bracket everything after the first one would be one line; the message is better with the text as it stands.
+    if scan.depth > 0 { text.to_owned() } else { out }
+}
+
+struct Scan {
+    /// Brackets that are open.
+    depth: usize,
+    /// A value may start here.
+    start: bool,
+    /// In quotes of this kind.
+    quote: Option<char>,
+    /// Behind a backslash in double quotes.
+    escaped: bool,
+    /// The last character was a blank or the start of a line.
+    blank: bool,
+}
+
+impl Scan {
+    fn take(&mut self, c: char) {
+        let before = std::mem::replace(&mut self.blank, c.is_whitespace());
+        if let Some(quote) = self.quote {
+            match c {
+                _ if self.escaped => self.escaped = false,
+                '\\' if quote == '"' => self.escaped = true,
+                // A doubled quote ends the text and opens it again, which comes to the same.
+                _ if c == quote => self.quote = None,
+                _ => {}
+            }
+            return;
+        }
+        match c {
+            '\n' if self.depth == 0 => self.start = true,
+            '[' | '{' if self.start || self.depth > 0 => {
+                self.depth += 1;
+                self.start = true;
+            }
+            ']' | '}' if self.depth > 0 => {
+                self.depth -= 1;
+                self.start = self.depth > 0;
+            }
+            '\'' | '"' if self.start => {
+                self.quote = Some(c);
+                self.start = false;
+            }
+            ',' if self.depth > 0 => self.start = true,
+            ':' | '?' => self.start = true,
+            '-' if before && self.start => self.start = true,
+            c if c.is_whitespace() => {}
+            _ => self.start = false,
+        }
+    }
+}
+
+/// Lines and columns of indices of characters.
+pub struct Lines {
+    /// Index of the first character of each line.
+    starts: Vec<usize>,
+}
+
+impl Lines {
+    pub fn of(text: &str) -> Self {
+        let mut starts = vec![0];
+        if text.is_ascii() {
+            starts.extend(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1));
+        } else {
+            starts.extend(text.chars().enumerate().filter(|(_, c)| *c == '\n').map(|(at, _)| at + 1));
+        }
+        Self { starts }
+    }
+
+    pub fn position(&self, index: usize) -> Position {
+        let line = self.starts.partition_point(|start| *start <= index).max(1);
+        let small = |value: usize| u32::try_from(value).unwrap_or(u32::MAX - 1);
+        Position { line: small(line), column: small(index - self.starts[line - 1]) + 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_line_ends_and_comments_inside_brackets_become_blanks() {
+        for (text, wanted) in [
+            ("a: {b: 1,\nc: 2}\nd: 3\n", "a: {b: 1, c: 2}\nd: 3\n"),
+            ("a: [1, # one\n\t2]\n# b: [\nc: 1", "a: [1,        2]\n# b: [\nc: 1"),
+            ("a: x[0]\nb: 'it''s [ #'\nc: \"\\\"[\"\n", "a: x[0]\nb: 'it''s [ #'\nc: \"\\\"[\"\n"),
+            ("- [a,\n  {b: c}]\n- d\n", "- [a,   {b: c}]\n- d\n"),
+            ("a: {b: 1\nc: 2\n", "a: {b: 1\nc: 2\n"),
+            ("a: {b: 'x\ny',\nc: d}", "a: {b: 'x\ny', c: d}"),
+            ("a: it's\nb: {c: d}\n", "a: it's\nb: {c: d}\n"),
+        ] {
+            assert_eq!(on_one_line(text), wanted);
+            assert_eq!(on_one_line(text).chars().count(), text.chars().count());
+        }
+    }
+
+    #[test]
+    fn positions_count_characters_from_one() {
+        let lines = Lines::of("äb\nc\n");
+        let at = |index| (lines.position(index).line, lines.position(index).column);
+        assert_eq!([at(0), at(1), at(2), at(3), at(5)], [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1)]);
+    }
+}

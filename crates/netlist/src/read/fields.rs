@@ -1,0 +1,257 @@
+//! Fields of a map and the values in them, with what is wrong about them.
+//!
+//! Every function reports what it finds and gives back what can be used; a caller sees by the number of errors whether the thing that it
+//! reads is whole.
+
+use crate::code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::tree::{Node, Span, Value};
+use crate::types::Size;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+/// The largest value of what counts tiles, blocks, cores or entries. Products of six of them fit 128 bits.
+pub const MOST: i64 = 1 << 20;
+
+/// The fields of one thing.
+pub struct Fields<'t> {
+    /// What it is, for messages: `queue q0`.
+    pub what: String,
+    /// Where its name stands.
+    pub at: Span,
+    node: &'t Node,
+}
+
+impl<'t> Fields<'t> {
+    /// The fields of a map. Unknown ones are reported, with the nearest name of `known`; `also` accepts further ones.
+    pub fn of(
+        what: String,
+        at: Span,
+        node: &'t Node,
+        known: &[&str],
+        also: impl Fn(&str) -> bool,
+        sink: &mut Diagnostics,
+    ) -> Option<Self> {
+        let Some(entries) = node.map() else {
+            sink.push(
+                Diagnostic::new(code::WRONG_KIND, node.span, format!("{what} is {}, not a map of fields", node.kind()))
+                    .context((node.span != at).then_some(at), "this one"),
+            );
+            return None;
+        };
+        for entry in entries {
+            if !known.contains(&&*entry.key) && !also(&entry.key) {
+                let finding =
+                    Diagnostic::new(code::UNKNOWN_FIELD, entry.at, format!("{what} has no field `{}`", entry.key));
+                sink.push(suggest(finding, &entry.key, known));
+            }
+        }
+        Some(Self { what, at, node })
+    }
+
+    /// All keys and values.
+    pub fn entries(&self) -> impl Iterator<Item = (&'t str, Span, &'t Node)> + use<'t> {
+        self.node.map().unwrap_or_default().iter().map(|entry| (&*entry.key, entry.at, &entry.value))
+    }
+
+    /// A field that may be missing.
+    pub fn get(&self, name: &str) -> Option<&'t Node> {
+        self.node.get(name)
+    }
+
+    /// A field that must be there.
+    pub fn need(&self, name: &str, sink: &mut Diagnostics) -> Option<&'t Node> {
+        let found = self.get(name);
+        if found.is_none() {
+            let message = format!("{} has no `{name}`", self.what);
+            sink.push(Diagnostic::new(code::MISSING_FIELD, self.at, message).help(format!("add `{name}:`")));
+        }
+        found
+    }
+
+    /// A count from 1 up.
+    pub fn count(&self, name: &str, sink: &mut Diagnostics) -> Option<u32> {
+        self.need(name, sink).and_then(|node| count(node, name, sink))
+    }
+
+    /// A `[rows, columns]` of at least one each.
+    pub fn size(&self, name: &str, sink: &mut Diagnostics) -> Option<Size> {
+        self.need(name, sink).and_then(|node| size(node, name, 1, sink))
+    }
+
+    /// A flag; false when missing.
+    pub fn flag(&self, name: &str, sink: &mut Diagnostics) -> bool {
+        self.get(name).and_then(|node| flag(node, name, sink)).unwrap_or(false)
+    }
+
+    /// One of several names.
+    pub fn choice<T: Copy>(&self, name: &str, all: &[(&'static str, T)], sink: &mut Diagnostics) -> Option<T> {
+        self.need(name, sink).and_then(|node| choice(node, name, all, sink))
+    }
+
+    /// One of several names, or the default when missing.
+    pub fn choice_or<T: Copy>(&self, name: &str, all: &[(&'static str, T)], default: T, sink: &mut Diagnostics) -> T {
+        self.get(name).and_then(|node| choice(node, name, all, sink)).unwrap_or(default)
+    }
+}
+
+/// Adds the name that is nearest to a wrong one, or all when they are few.
+pub fn suggest(finding: Diagnostic, wrong: &str, known: &[&str]) -> Diagnostic {
+    let wrong = wrong.to_lowercase();
+    let distance = |name: &str| strsim::damerau_levenshtein(&wrong, &name.to_lowercase());
+    // Long strangers are not worth comparing, and would cost time.
+    let near = known.iter().filter(|_| wrong.len() <= 64).min_by_key(|name| distance(name));
+    match near {
+        Some(name) if distance(name) <= 1 + name.len() / 4 => finding.help(format!("did you mean `{name}`?")),
+        _ if known.len() <= 24 && !known.is_empty() => finding.help(format!("possible: {}", known.join(", "))),
+        _ => finding,
+    }
+}
+
+fn wrong_kind(node: &Node, name: &str, wanted: &str, sink: &mut Diagnostics) {
+    sink.push(Diagnostic::new(code::WRONG_KIND, node.span, format!("`{name}` is {}, not {wanted}", node.kind())));
+}
+
+/// The text of a scalar that is not empty.
+pub fn text<'t>(node: &'t Node, name: &str, sink: &mut Diagnostics) -> Option<&'t str> {
+    match &node.value {
+        Value::Scalar(scalar) if !scalar.text.is_empty() => Some(&scalar.text),
+        _ => {
+            wrong_kind(node, name, "a single value", sink);
+            None
+        }
+    }
+}
+
+/// The items of a list.
+pub fn list<'t>(node: &'t Node, name: &str, sink: &mut Diagnostics) -> Option<&'t [Node]> {
+    if node.list().is_none() {
+        wrong_kind(node, name, "a list", sink);
+    }
+    node.list()
+}
+
+/// A whole number: decimal or `0x` hexadecimal.
+pub fn parse_integer(text: &str) -> Option<i64> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let value = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(hex) if !hex.starts_with(['+', '-']) => i64::from_str_radix(hex, 16).ok()?,
+        Some(_) => return None,
+        // `010` is eight for some readers of YAML and ten for others.
+        None if digits.len() > 1 && digits.starts_with('0') => return None,
+        None if digits.starts_with(['+', '-']) => return None,
+        None => digits.parse().ok()?,
+    };
+    Some(sign * value)
+}
+
+/// A whole number within bounds.
+pub fn integer(node: &Node, name: &str, range: RangeInclusive<i64>, sink: &mut Diagnostics) -> Option<i64> {
+    let text = text(node, name, sink)?;
+    let (low, high) = (range.start(), range.end());
+    match parse_integer(text) {
+        Some(value) if range.contains(&value) => Some(value),
+        Some(value) => {
+            let bound = if value < *low { format!("at least {low}") } else { format!("at most {high}") };
+            let message = format!("`{name}` is {value}, but must be {bound}");
+            sink.push(Diagnostic::new(code::BAD_NUMBER, node.span, message));
+            None
+        }
+        None => {
+            let message = format!("`{name}` is `{}`, not a whole number", short(text));
+            let finding = Diagnostic::new(code::BAD_NUMBER, node.span, message);
+            let octal = text.len() > 1 && text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
+            sink.push(if octal { finding.help("write it without leading zeros, or as 0x...") } else { finding });
+            None
+        }
+    }
+}
+
+/// A number from 0 to [`MOST`].
+pub fn natural(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<u32> {
+    integer(node, name, 0..=MOST, sink).and_then(|value| u32::try_from(value).ok())
+}
+
+/// A number from 1 to [`MOST`].
+pub fn count(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<u32> {
+    integer(node, name, 1..=MOST, sink).and_then(|value| u32::try_from(value).ok())
+}
+
+/// A real number.
+pub fn real(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<f32> {
+    let text = text(node, name, sink)?;
+    let value = match text {
+        ".inf" | ".Inf" | ".INF" | "+.inf" => Some(f32::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => Some(f32::NEG_INFINITY),
+        _ if text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) => text.parse().ok(),
+        _ => None,
+    };
+    if value.is_none_or(f32::is_nan) {
+        sink.push(Diagnostic::new(code::BAD_NUMBER, node.span, format!("`{name}` is `{}`, not a number", short(text))));
+        return None;
+    }
+    value
+}
+
+/// True or false, in the words that YAML readers take.
+pub fn flag(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<bool> {
+    let text = text(node, name, sink)?;
+    let value = parse_flag(text);
+    if value.is_none() {
+        let message = format!("`{name}` is `{}`, not true or false", short(text));
+        sink.push(Diagnostic::new(code::BAD_FLAG, node.span, message).help("write true or false"));
+    }
+    value
+}
+
+/// True or false as a word.
+pub fn parse_flag(text: &str) -> Option<bool> {
+    let lower = text.to_ascii_lowercase();
+    match lower.as_str() {
+        "true" | "yes" | "on" | "y" => Some(true),
+        "false" | "no" | "off" | "n" => Some(false),
+        _ => None,
+    }
+}
+
+/// One of several names.
+pub fn choice<T: Copy>(node: &Node, name: &str, all: &[(&'static str, T)], sink: &mut Diagnostics) -> Option<T> {
+    let text = text(node, name, sink)?;
+    let found = all.iter().find(|(known, _)| *known == text).map(|(_, value)| *value);
+    if found.is_none() {
+        let known: Vec<&str> = all.iter().map(|(known, _)| *known).collect();
+        let message = format!("`{name}` cannot be `{}`", short(text));
+        sink.push(suggest(Diagnostic::new(code::UNKNOWN_VALUE, node.span, message), text, &known));
+    }
+    found
+}
+
+/// `[rows, columns]`, each at least `least`.
+pub fn size(node: &Node, name: &str, least: i64, sink: &mut Diagnostics) -> Option<Size> {
+    let items = list(node, name, sink)?;
+    let [r, c] = items else {
+        let message = format!("`{name}` has {} values, not 2: [rows, columns]", items.len());
+        sink.push(Diagnostic::new(code::WRONG_COUNT, node.span, message));
+        return None;
+    };
+    let mut one = |node| integer(node, name, least..=MOST, sink).and_then(|value| u32::try_from(value).ok());
+    let (r, c) = (one(r), one(c));
+    Some(Size { r: r?, c: c? })
+}
+
+/// A list of numbers; items that are wrong are reported and left out.
+pub fn naturals(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<Vec<u32>> {
+    let items = list(node, name, sink)?;
+    Some(items.iter().filter_map(|item| natural(item, name, sink)).collect())
+}
+
+/// A text for a message: at most 40 characters of it.
+pub fn short(text: &str) -> impl Display + use<> {
+    match text.char_indices().nth(40) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text.to_owned(),
+    }
+}

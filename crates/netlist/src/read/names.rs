@@ -1,0 +1,228 @@
+//! Every name that something in a netlist refers to, and where it leads.
+//!
+//! A queue or graph whose `target_device` is a list stands for one on each device: `name.0`, `name.1`. All that they hold is named so, too.
+//! References from such a graph lead to what has the same device.
+
+use crate::code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::read::fields::{integer, short, suggest};
+use crate::tree::{Entry, Node, Span};
+use crate::types::{FusedId, GraphId, OpId, QueueId};
+use std::collections::HashMap;
+
+/// Devices of one system; more are a mistake.
+const DEVICES: i64 = 4096;
+/// Queues, or graphs, or operations after lists of devices are written out.
+const PARTS: usize = 1 << 20;
+
+/// A queue on one device.
+pub struct QueueName<'t> {
+    pub name: String,
+    /// The device when it is one of several of a list, and the first device of that list.
+    pub device: Option<(u32, u32)>,
+    pub entry: &'t Entry,
+}
+
+/// A graph on one device.
+pub struct GraphName<'t> {
+    pub name: String,
+    /// The device when it is one of several of a list.
+    pub device: Option<u32>,
+    pub entry: &'t Entry,
+    pub ops: Vec<OpName<'t>>,
+}
+
+/// An operation of a graph on one device.
+pub struct OpName<'t> {
+    pub name: String,
+    pub entry: &'t Entry,
+}
+
+/// Where names lead.
+#[derive(Default)]
+pub struct Names<'t> {
+    pub queue_list: Vec<QueueName<'t>>,
+    pub graph_list: Vec<GraphName<'t>>,
+    pub fused_list: Vec<(u32, &'t Entry)>,
+    queues: HashMap<String, QueueId>,
+    graphs: HashMap<String, GraphId>,
+    ops: HashMap<String, OpId>,
+    fused: HashMap<u32, FusedId>,
+    /// A written queue or graph with a list of devices, and the devices.
+    spread: HashMap<String, Vec<u32>>,
+}
+
+impl<'t> Names<'t> {
+    /// Collects them. What is not a map is reported where it is read.
+    pub fn of(
+        queues: Option<&'t Entry>,
+        graphs: Option<&'t Entry>,
+        fused: Option<&'t Entry>,
+        sink: &mut Diagnostics,
+    ) -> Self {
+        let mut names = Self::default();
+        for entry in section(queues, sink) {
+            names.add_queue(entry, sink);
+        }
+        for entry in section(graphs, sink) {
+            names.add_graph(entry, sink);
+        }
+        for entry in section(fused, sink) {
+            match entry.key.parse() {
+                Ok(id) => {
+                    names.fused.insert(id, FusedId(names.fused_list.len()));
+                    names.fused_list.push((id, entry));
+                }
+                Err(_) => {
+                    let message = format!("the id of a fused operation is `{}`, not a number", short(&entry.key));
+                    sink.push(Diagnostic::new(code::BAD_NUMBER, entry.at, message));
+                }
+            }
+        }
+        names
+    }
+
+    fn add_queue(&mut self, entry: &'t Entry, sink: &mut Diagnostics) {
+        let spread = device_list(&entry.value, sink);
+        if let Some(devices) = &spread {
+            self.spread.insert(entry.key.to_string(), devices.clone());
+        }
+        for device in each(spread.as_deref()) {
+            let name = on(&entry.key, device);
+            if self.queue_list.len() >= PARTS {
+                return;
+            }
+            if self.queues.insert(name.clone(), QueueId(self.queue_list.len())).is_some() {
+                let message = format!("there is another queue `{}`", short(&name));
+                sink.push(Diagnostic::new(code::DUPLICATE_NAME, entry.at, message));
+            }
+            let first = spread.as_ref().and_then(|devices| devices.first().copied());
+            self.queue_list.push(QueueName { name, device: device.zip(first), entry });
+        }
+    }
+
+    fn add_graph(&mut self, entry: &'t Entry, sink: &mut Diagnostics) {
+        let spread = device_list(&entry.value, sink);
+        if let Some(devices) = &spread {
+            self.spread.insert(entry.key.to_string(), devices.clone());
+        }
+        for device in each(spread.as_deref()) {
+            let graph = GraphId(self.graph_list.len());
+            let name = on(&entry.key, device);
+            if self.graph_list.len() >= PARTS || self.ops.len() >= PARTS {
+                return;
+            }
+            if self.graphs.insert(name.clone(), graph).is_some() {
+                let message = format!("there is another graph `{}`", short(&name));
+                sink.push(Diagnostic::new(code::DUPLICATE_NAME, entry.at, message));
+            }
+            let mut ops = Vec::new();
+            let fields = entry.value.map().unwrap_or_default().iter();
+            for op in fields.filter(|op| !["target_device", "input_count"].contains(&&*op.key)) {
+                let name = on(&op.key, device);
+                let id = OpId { graph, op: ops.len() };
+                if let Some(before) = self.ops.insert(name.clone(), id) {
+                    let first = if before.graph == graph { None } else { self.op_entry(before) };
+                    let message = format!("another operation has the name `{}`", short(&name));
+                    sink.push(
+                        Diagnostic::new(code::DUPLICATE_NAME, op.at, message)
+                            .context(first.map(|entry| entry.at), "here")
+                            .help("names of operations are unique in the whole netlist"),
+                    );
+                }
+                ops.push(OpName { name, entry: op });
+            }
+            self.graph_list.push(GraphName { name, device, entry, ops });
+        }
+    }
+
+    fn op_entry(&self, id: OpId) -> Option<&'t Entry> {
+        self.graph_list.get(id.graph.0)?.ops.get(id.op).map(|op| op.entry)
+    }
+
+    /// A queue that is meant from a device.
+    pub fn queue(&self, name: &str, device: Option<u32>) -> Option<QueueId> {
+        find(&self.queues, name, device)
+    }
+
+    /// An operation that is meant from a device.
+    pub fn op(&self, name: &str, device: Option<u32>) -> Option<OpId> {
+        find(&self.ops, name, device)
+    }
+
+    /// The graphs that a name means: one, or one for each device.
+    pub fn graphs(&self, name: &str) -> Vec<GraphId> {
+        match self.spread.get(name) {
+            Some(devices) => devices.iter().filter_map(|d| self.graphs.get(&on(name, Some(*d)))).copied().collect(),
+            None => self.graphs.get(name).into_iter().copied().collect(),
+        }
+    }
+
+    /// The queues that a name means.
+    pub fn queues(&self, name: &str) -> Vec<QueueId> {
+        match self.spread.get(name) {
+            Some(devices) => devices.iter().filter_map(|d| self.queues.get(&on(name, Some(*d)))).copied().collect(),
+            None => self.queues.get(name).into_iter().copied().collect(),
+        }
+    }
+
+    /// A fused operation.
+    pub fn fused(&self, id: u32) -> Option<FusedId> {
+        self.fused.get(&id).copied()
+    }
+
+    /// Reports a name that leads nowhere, with the nearest of the queues and, if `ops`, of the operations.
+    pub fn unknown(&self, at: Span, message: String, wrong: &str, ops: bool, sink: &mut Diagnostics) {
+        let mut known: Vec<&str> = self.queue_list.iter().map(|queue| queue.name.as_str()).collect();
+        if ops {
+            known.extend(self.graph_list.iter().flat_map(|graph| graph.ops.iter().map(|op| op.name.as_str())));
+        }
+        // The distance to thousands of names costs more than it helps.
+        known.truncate(4096);
+        sink.push(suggest(Diagnostic::new(code::UNKNOWN_NAME, at, message), wrong, &known));
+    }
+}
+
+fn find<T: Copy>(names: &HashMap<String, T>, name: &str, device: Option<u32>) -> Option<T> {
+    let here = device.and_then(|device| names.get(&on(name, Some(device))));
+    here.or_else(|| names.get(name)).copied()
+}
+
+fn on(name: &str, device: Option<u32>) -> String {
+    match device {
+        Some(device) => format!("{name}.{device}"),
+        None => name.to_owned(),
+    }
+}
+
+fn each(devices: Option<&[u32]>) -> Vec<Option<u32>> {
+    devices.map_or(vec![None], |devices| devices.iter().copied().map(Some).collect())
+}
+
+fn section<'t>(entry: Option<&'t Entry>, sink: &mut Diagnostics) -> &'t [Entry] {
+    let Some(entry) = entry else { return &[] };
+    if entry.value.map().is_none() && !entry.value.is_null() && entry.value.list().is_none_or(|list| !list.is_empty()) {
+        let message = format!("the section `{}` is {}, not a map", entry.key, entry.value.kind());
+        sink.push(Diagnostic::new(code::WRONG_KIND, entry.value.span, message));
+    }
+    entry.value.map().unwrap_or_default()
+}
+
+/// The devices when `target_device` is a list of them.
+fn device_list(node: &Node, sink: &mut Diagnostics) -> Option<Vec<u32>> {
+    let items = node.get("target_device")?.list()?;
+    let one = |item| integer(item, "target_device", 0..=DEVICES - 1, sink).and_then(|value| u32::try_from(value).ok());
+    let mut devices: Vec<u32> = items.iter().filter_map(one).collect();
+    let mut seen = std::collections::HashSet::new();
+    devices.retain(|device| seen.insert(*device));
+    Some(devices).filter(|devices| !devices.is_empty())
+}
+
+/// A single target device.
+pub fn target_device(node: &Node, sink: &mut Diagnostics) -> Option<u32> {
+    if node.list().is_some_and(<[_]>::is_empty) {
+        sink.push(Diagnostic::new(code::WRONG_COUNT, node.span, "`target_device` names no device"));
+        return None;
+    }
+    integer(node, "target_device", 0..=DEVICES - 1, sink).and_then(|value| u32::try_from(value).ok())
+}

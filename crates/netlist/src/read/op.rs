@@ -1,0 +1,322 @@
+//! Graphs and their operations: public document `netlist`, section Graphs.
+
+use super::attributes::{Attributes, type_name};
+use super::fields::{Fields, MOST, integer, list, naturals, short, suggest, text};
+use super::names::{GraphName, Names, OpName, target_device};
+use super::queue::{blocks, data_format};
+use super::{Broken, tm};
+use crate::code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::format::DataFormat;
+use crate::tree::{Node, Span};
+use crate::types::{
+    Blocks, Fidelity, Graph, GraphId, Hints, Op, OpId, OpKind, Operand, Order, Post, Size, Source, UnaryKind,
+};
+
+/// Fields of an operation, besides those of single operands.
+const FIELDS: [&str; 24] = [
+    "type",
+    "grid_loc",
+    "grid_size",
+    "grid_transpose",
+    "inputs",
+    "in_df",
+    "acc_df",
+    "intermed_df",
+    "out_df",
+    "math_fidelity",
+    "t",
+    "mblock",
+    "ublock",
+    "ublock_order",
+    "tile_dim",
+    "buf_size_mb",
+    "overlay_size",
+    "untilize_output",
+    "gradient_op",
+    "input_buf_min_size_tiles",
+    "input_dram_io_buf_size_tiles",
+    "forked_dram_inputs",
+    "attributes",
+    "input_0_tms",
+];
+
+/// Names of the fidelities.
+const FIDELITIES: [(&str, Fidelity); 6] = [
+    ("LoFi", Fidelity::LoFi),
+    ("HiFi2", Fidelity::HiFi2),
+    ("HiFi3", Fidelity::HiFi3),
+    ("HiFi4", Fidelity::HiFi4),
+    ("HiFi2_A", Fidelity::HiFi2A),
+    ("HiFi2_B", Fidelity::HiFi2B),
+];
+
+/// Elements of an operation's result at most, so that a small file cannot ask for arbitrary memory.
+const ELEMENTS: u64 = 1 << 36;
+
+/// Reads all graphs.
+pub fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> Vec<Graph> {
+    let each = names.graph_list.iter().enumerate();
+    each.map(|(index, name)| graph(GraphId(index), name, names, broken, sink)).collect()
+}
+
+fn graph(id: GraphId, name: &GraphName<'_>, names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> Graph {
+    let before = sink.errors();
+    let what = format!("graph `{}`", short(&name.name));
+    // Every other key is an operation; one that is close to a field's name is a mistake of its own kind.
+    let fields = Fields::of(what, name.entry.at, &name.entry.value, &[], |_| true, sink);
+    let mut device = name.device;
+    let mut input_count = None;
+    if let Some(fields) = &fields {
+        input_count = fields.count("input_count", sink);
+        if device.is_none() {
+            device = fields.need("target_device", sink).and_then(|node| target_device(node, sink));
+        }
+    }
+    if sink.errors() > before {
+        broken.graphs.insert(id);
+    }
+    let mut ops = Vec::new();
+    for (index, op_name) in name.ops.iter().enumerate() {
+        let before = sink.errors();
+        ops.push(op(op_name, name.device, names, sink).unwrap_or_else(|| placeholder(op_name)));
+        if sink.errors() > before {
+            broken.ops.insert(OpId { graph: id, op: index });
+        }
+    }
+    Graph {
+        name: name.name.clone(),
+        at: name.entry.at.start,
+        target_device: device.unwrap_or(0),
+        input_count: input_count.unwrap_or(1),
+        ops,
+    }
+}
+
+/// What stands for an operation that cannot be read.
+fn placeholder(name: &OpName<'_>) -> Op {
+    let one = Size { r: 1, c: 1 };
+    Op {
+        name: name.name.clone(),
+        at: name.entry.at.start,
+        kind: OpKind::Unary(UnaryKind::Copy),
+        grid_loc: Size { r: 0, c: 0 },
+        grid_transpose: false,
+        inputs: Vec::new(),
+        blocks: Blocks { grid: one, t: 1, mblock: one, ublock: one, order: Order::Row, tile: Size { r: 32, c: 32 } },
+        acc_format: DataFormat::Float16,
+        intermed_format: DataFormat::Float16,
+        out_format: DataFormat::Float16,
+        fidelity: Fidelity::HiFi3,
+        buf_size_mb: 1,
+        overlay_size: 0,
+        untilize_output: false,
+        gradient_op: false,
+        forked_dram_inputs: Vec::new(),
+        post: Post::default(),
+        hints: Hints::default(),
+    }
+}
+
+fn op(name: &OpName<'_>, device: Option<u32>, names: &Names<'_>, sink: &mut Diagnostics) -> Option<Op> {
+    if name.entry.value.map().is_none() {
+        let finding = Diagnostic::new(
+            code::UNKNOWN_FIELD,
+            name.entry.at,
+            format!("a graph has no field `{}`, and an operation is a map", short(&name.entry.key)),
+        );
+        sink.push(suggest(finding, &name.entry.key, &["target_device", "input_count"]));
+        return None;
+    }
+    let what = format!("operation `{}`", short(&name.name));
+    let of_operand = |key: &str| operand_field(key).is_some();
+    let fields = Fields::of(what, name.entry.at, &name.entry.value, &FIELDS, of_operand, sink)?;
+    let kind_node = fields.need("type", sink);
+    let kind_name = kind_node.map_or("", |node| type_name(node, sink));
+    let ethernet = kind_name == "ethernet_datacopy";
+    let blocks = blocks(&fields, sink);
+    let grid_loc = match fields.get("grid_loc") {
+        None if ethernet => Some(Size { r: 0, c: 0 }),
+        Some(node) if ethernet && node.list().is_some_and(<[_]>::is_empty) => Some(Size { r: 0, c: 0 }),
+        _ => fields.need("grid_loc", sink).and_then(|node| super::fields::size(node, "grid_loc", 0, sink)),
+    };
+    let attributes = Attributes::of(&fields.what, fields.at, fields.get("attributes"), kind_name, false, sink);
+    let cores = blocks.map_or(1, |b| u64::from(b.grid.r) * u64::from(b.grid.c));
+    let kind = kind_node.and_then(|node| attributes.kind(node, names, cores, false, sink));
+    let inputs = inputs(&fields, &attributes, device, names, sink);
+    let format = |name: &str, sink: &mut Diagnostics| fields.need(name, sink).and_then(|n| data_format(n, name, sink));
+    let (acc, intermed, out) = (format("acc_df", sink), format("intermed_df", sink), format("out_df", sink));
+    let fidelity = fields.choice("math_fidelity", &FIDELITIES, sink);
+    let number = |name: &str, default: u32, sink: &mut Diagnostics| match fields.get(name) {
+        Some(node) => integer(node, name, 0..=MOST * 16, sink).and_then(|value| u32::try_from(value).ok()),
+        None => Some(default),
+    };
+    let (buf_size_mb, overlay_size) = (number("buf_size_mb", 1, sink), number("overlay_size", 0, sink));
+    let forked = forks(&fields, sink);
+    let (post, hints) = (attributes.post(sink), attributes.hints(kind_name, sink));
+    let mut flag = |name: &str| fields.flag(name, sink);
+    let (grid_transpose, untilize_output, gradient_op) =
+        (flag("grid_transpose"), flag("untilize_output"), flag("gradient_op"));
+    let blocks = blocks?;
+    let shape = blocks.shape();
+    let elements = [shape.t, shape.rows, shape.columns]
+        .into_iter()
+        .try_fold(1u64, |product, side| product.checked_mul(u64::try_from(side).ok()?));
+    if elements.is_none_or(|elements| elements > ELEMENTS) {
+        let message = format!("the result of {} has more than {ELEMENTS} elements", fields.what);
+        sink.push(Diagnostic::new(code::TOO_LARGE, fields.at, message).help("make t, mblock or ublock smaller"));
+        return None;
+    }
+    Some(Op {
+        name: name.name.clone(),
+        at: name.entry.at.start,
+        kind: kind?,
+        grid_loc: grid_loc?,
+        grid_transpose,
+        inputs: inputs?,
+        blocks,
+        acc_format: acc?,
+        intermed_format: intermed?,
+        out_format: out?,
+        fidelity: fidelity?,
+        buf_size_mb: buf_size_mb?,
+        overlay_size: overlay_size?,
+        untilize_output,
+        gradient_op,
+        forked_dram_inputs: forked,
+        post,
+        hints,
+    })
+}
+
+/// The number and the rest of `input_N_tms`, `input_N_pad` and `input_N_unpad`.
+pub fn operand_field(key: &str) -> Option<(usize, &'static str)> {
+    let (index, rest) = key.strip_prefix("input_")?.split_once('_')?;
+    let rest = ["tms", "pad", "unpad"].into_iter().find(|known| *known == rest)?;
+    Some((index.parse().ok()?, rest))
+}
+
+/// Reports fields of operands that do not exist.
+pub fn operand_indices(fields: &Fields<'_>, inputs: usize, sink: &mut Diagnostics) {
+    for (key, at, _) in fields.entries() {
+        if operand_field(key).is_some_and(|(index, _)| index >= inputs) {
+            let message = format!("`{}`: {} has {inputs} inputs, counted from 0", short(key), fields.what);
+            sink.push(Diagnostic::new(code::OPERAND_INDEX, at, message));
+        }
+    }
+}
+
+fn inputs(
+    fields: &Fields<'_>,
+    attributes: &Attributes<'_>,
+    device: Option<u32>,
+    names: &Names<'_>,
+    sink: &mut Diagnostics,
+) -> Option<Vec<Operand>> {
+    let node = fields.need("inputs", sink)?;
+    let items = list(node, "inputs", sink)?;
+    if items.is_empty() {
+        sink.push(Diagnostic::new(code::WRONG_COUNT, node.span, format!("{} has no inputs", fields.what)));
+        return None;
+    }
+    let sources: Vec<_> = items.iter().map(|item| source(item, fields, device, names, sink)).collect();
+    let formats = fields.need("in_df", sink).and_then(|node| in_formats(node, fields, items.len(), sink));
+    operand_indices(fields, items.len(), sink);
+    let broadcasts = attributes.kernel_broadcasts(items.len(), sink);
+    let least = tiles(fields, "input_buf_min_size_tiles", items.len(), sink);
+    let dram_io = tiles(fields, "input_dram_io_buf_size_tiles", items.len(), sink);
+    let formats = formats?;
+    let mut operands = Vec::new();
+    let each = sources.into_iter().zip(formats).zip(broadcasts).enumerate();
+    for (index, ((source, format), kernel_broadcast)) in each {
+        let tms = fields.get(&format!("input_{index}_tms"));
+        let padding = |kind: &str, sink: &mut Diagnostics| {
+            let name = format!("input_{index}_{kind}");
+            fields.get(&name).and_then(|node| tm::padding(node, &name, kind == "pad", sink))
+        };
+        let (unpad, pad) = (padding("unpad", sink), padding("pad", sink));
+        let tms = tms.map(|node| tm::read(node, "input_N_tms", sink)).unwrap_or_default();
+        operands.push(source.zip(format).map(|(source, format)| Operand {
+            source,
+            format,
+            unpad,
+            tms: tms.into_iter().map(|(_, tm)| tm).collect(),
+            pad,
+            kernel_broadcast,
+            min_buffer_tiles: least.get(index).copied().filter(|tiles| *tiles > 0),
+            dram_io_buffer_tiles: dram_io.get(index).copied().filter(|tiles| *tiles > 0),
+        }));
+    }
+    operands.into_iter().collect()
+}
+
+fn source(
+    node: &Node,
+    fields: &Fields<'_>,
+    device: Option<u32>,
+    names: &Names<'_>,
+    sink: &mut Diagnostics,
+) -> Option<Source> {
+    let name = text(node, "inputs", sink)?;
+    let queue = names.queue(name, device).map(Source::Queue);
+    let found = queue.or_else(|| names.op(name, device).map(Source::Op));
+    if found.is_none() {
+        let message = format!("{} reads `{}`, which is neither a queue nor an operation", fields.what, short(name));
+        names.unknown(node.span, message, name, true, sink);
+    }
+    found
+}
+
+fn in_formats(
+    node: &Node,
+    fields: &Fields<'_>,
+    inputs: usize,
+    sink: &mut Diagnostics,
+) -> Option<Vec<Option<DataFormat>>> {
+    let items = list(node, "in_df", sink)?;
+    if items.len() != inputs {
+        let message = format!("{} has {inputs} inputs, but {} formats in `in_df`", fields.what, items.len());
+        sink.push(
+            Diagnostic::new(code::WRONG_COUNT, node.span, message)
+                .context(fields.get("inputs").map(|node| node.span), "the inputs")
+                .help("give one format for each input"),
+        );
+        return None;
+    }
+    Some(items.iter().map(|item| data_format(item, "in_df", sink)).collect())
+}
+
+/// A list with one number of tiles for each input.
+fn tiles(fields: &Fields<'_>, name: &str, inputs: usize, sink: &mut Diagnostics) -> Vec<u32> {
+    let Some(node) = fields.get(name) else { return Vec::new() };
+    let found = naturals(node, name, sink).unwrap_or_default();
+    if node.list().is_some_and(|items| !items.is_empty() && items.len() != inputs) {
+        let message = format!("`{name}` has {} values for {inputs} inputs", found.len());
+        sink.push(Diagnostic::new(code::WRONG_COUNT, node.span, message));
+    }
+    found
+}
+
+/// `forked_dram_inputs`: pairs of a queue and the operation that reads it for this one.
+fn forks(fields: &Fields<'_>, sink: &mut Diagnostics) -> Vec<(String, String)> {
+    let Some(node) = fields.get("forked_dram_inputs") else { return Vec::new() };
+    let mut forks = Vec::new();
+    for item in list(node, "forked_dram_inputs", sink).unwrap_or_default() {
+        let Some(entries) = item.map() else {
+            let message = format!("`forked_dram_inputs` holds {}, not a map of queue and operation", item.kind());
+            sink.push(Diagnostic::new(code::WRONG_KIND, item.span, message));
+            continue;
+        };
+        for entry in entries {
+            if let Some(op) = text(&entry.value, "forked_dram_inputs", sink) {
+                forks.push((entry.key.to_string(), op.to_owned()));
+            }
+        }
+    }
+    forks
+}
+
+/// Where a field of an entry stands, or else the entry's name.
+pub fn field_at(entry: &crate::tree::Entry, name: &str) -> Span {
+    entry.value.get(name).map_or(entry.at, |node| node.span)
+}
