@@ -76,7 +76,7 @@ impl Table {
         let start = Instant::now();
         let result = catch_unwind(AssertUnwindSafe(|| check(name, text, &Options::default())));
         self.times.push((start.elapsed(), name.to_owned()));
-        let Ok(Checked { netlist, diagnostics }) = result else {
+        let Ok(Checked { netlist, diagnostics, .. }) = result else {
             self.panics.push(name.to_owned());
             return Ok(());
         };

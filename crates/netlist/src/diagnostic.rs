@@ -100,6 +100,17 @@ impl Diagnostics {
         Self { file: file.into(), text: text.into(), list: Vec::new(), left_out: 0, errors: 0 }
     }
 
+    /// An empty list for the same file, to be put back by [`Self::append`].
+    pub(crate) fn fork(&self) -> Self {
+        Self { file: String::new(), text: String::new(), list: Vec::new(), left_out: 0, errors: 0 }
+    }
+
+    /// Takes all findings of another list.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.left_out += other.left_out;
+        other.list.into_iter().for_each(|finding| self.push(finding));
+    }
+
     /// One more. The same finding at the same place counts once.
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
         if self.list.contains(&diagnostic) {

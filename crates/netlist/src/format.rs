@@ -69,6 +69,21 @@ impl DataFormat {
         (DataFormat::RawUInt32, "RawUInt32", 0xf2),
     ];
 
+    /// Floats with an exponent of 5 bits, by the language's rules.
+    pub fn is_exponent_a(self) -> bool {
+        matches!(self, Self::Float16 | Self::Bfp8 | Self::Bfp4 | Self::Bfp2)
+    }
+
+    /// Floats with an exponent of 8 bits, by the language's rules.
+    pub fn is_exponent_b(self) -> bool {
+        matches!(self, Self::Float16B | Self::Bfp8B | Self::Bfp4B | Self::Bfp2B)
+    }
+
+    /// Integers that the matrix unit computes with.
+    pub fn is_integer(self) -> bool {
+        matches!(self, Self::Int8 | Self::UInt8 | Self::Int32 | Self::UInt16)
+    }
+
     /// The name in netlists.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(format, ..)| *format == self).expect("ALL lists every format").1

@@ -3,10 +3,12 @@
 //! [`types`] is what a checked netlist is; everything that a reference names is there. Nothing here runs anything.
 #![warn(missing_docs)]
 
+mod check;
 pub mod code;
 mod diagnostic;
 mod flow;
 pub mod format;
+pub mod memory;
 mod read;
 pub mod size;
 pub mod tree;
@@ -32,6 +34,8 @@ pub struct Options {
 pub struct Checked {
     /// The netlist, when there is no error.
     pub netlist: Option<Netlist>,
+    /// The architectures that it is right for.
+    pub archs: Vec<Arch>,
     /// All findings, warnings among them.
     pub diagnostics: Diagnostics,
 }
@@ -41,7 +45,7 @@ pub struct Checked {
 /// # Errors
 /// Everything that is wrong with the file. Warnings alone are no error; [`check`] gives them, too.
 pub fn read(name: &str, text: &str) -> Result<Netlist, Diagnostics> {
-    let Checked { netlist, diagnostics } = check(name, text, &Options::default());
+    let Checked { netlist, diagnostics, .. } = check(name, text, &Options::default());
     netlist.ok_or(diagnostics)
 }
 
@@ -52,15 +56,14 @@ pub fn check(name: &str, text: &str, options: &Options) -> Checked {
         true => None,
         false => tree::load(text, options.budget, &mut diagnostics),
     };
-    let netlist = match &root {
-        Some(root) => read::read(root, &mut diagnostics).map(|source| source.netlist),
-        None => None,
-    };
+    let source = root.as_ref().and_then(|root| read::read(root, &mut diagnostics));
+    let archs = source.as_ref().map(|source| check::check(source, options.arch, &mut diagnostics)).unwrap_or_default();
+    let netlist = source.map(|source| source.netlist);
     if root.is_none() && diagnostics.errors() == 0 {
         let message = "the file is empty, not a netlist";
         diagnostics.push(Diagnostic::new(code::NOT_A_NETLIST, tree::Span::default(), message));
     }
     diagnostics.sort();
     let netlist = netlist.filter(|_| diagnostics.errors() == 0);
-    Checked { netlist, diagnostics }
+    Checked { netlist, archs, diagnostics }
 }

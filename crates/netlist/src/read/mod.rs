@@ -17,7 +17,7 @@ mod tm;
 use crate::code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::tree::{Entry, Node, Span};
-use crate::types::{Arch, FusedId, GraphId, Netlist, OpId, Position, QueueId};
+use crate::types::{Arch, FusedId, GraphId, Netlist, OpId, Position, QueueId, Size};
 use fields::{choice, list, short, suggest};
 use names::Names;
 use std::collections::HashSet;
@@ -156,6 +156,11 @@ pub(crate) fn template(text: &str, sink: &mut Diagnostics) -> bool {
         return true;
     }
     false
+}
+
+/// Whether tiles are not the usual ones.
+pub(crate) fn tile_is_small(tile: Size) -> bool {
+    tile != queue::TILES[0]
 }
 
 fn devices(entry: &Entry, sink: &mut Diagnostics) -> (Vec<Arch>, Span) {

@@ -8,7 +8,7 @@ use super::{Broken, tm};
 use crate::code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::format::DataFormat;
-use crate::tree::{Node, Span};
+use crate::tree::Node;
 use crate::types::{
     Blocks, Fidelity, Graph, GraphId, Hints, Op, OpId, OpKind, Operand, Order, Post, Size, Source, UnaryKind,
 };
@@ -314,9 +314,4 @@ fn forks(fields: &Fields<'_>, sink: &mut Diagnostics) -> Vec<(String, String)> {
         }
     }
     forks
-}
-
-/// Where a field of an entry stands, or else the entry's name.
-pub fn field_at(entry: &crate::tree::Entry, name: &str) -> Span {
-    entry.value.get(name).map_or(entry.at, |node| node.span)
 }

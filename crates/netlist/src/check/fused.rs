@@ -1,0 +1,551 @@
+//! Rules of fused operations (facts, buda.md, section 7): the steps in order, with what is alive between them.
+
+use super::Check;
+use super::place::step_at;
+use crate::DataFormat::{self, Float32, Int8, Int32};
+use crate::code::{self, Code};
+use crate::tree::Span;
+use crate::types::{
+    Arch, BinaryKind, Dim, FusedId, FusedSource, FusedStep, FusedTarget, Matmul, Op, OpId, OpKind, QuantKind,
+    ReduceDim, Size, Tm, UnaryKind,
+};
+use std::collections::HashMap;
+
+/// Intermediate buffers that a core has at most.
+const INTERMEDIATES: u32 = 8;
+
+/// Blocks of a buffer between steps.
+type Dims = (Size, Size);
+
+/// A step with its place.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    fused: FusedId,
+    schedule: usize,
+    index: usize,
+    last: bool,
+    step: &'a FusedStep,
+}
+
+/// Rules that hold everywhere.
+pub fn check(check: &mut Check<'_, '_>) {
+    for index in 0..check.net.fused_ops.len() {
+        let id = FusedId(index);
+        if !check.src.broken.fused.contains(&id) {
+            schedules(check, id);
+        }
+    }
+    for (id, op) in check.ops() {
+        if let OpKind::Fused(fused) = op.kind {
+            if !check.src.broken.fused.contains(&fused) {
+                used_by(check, id, op, fused);
+            }
+        }
+    }
+}
+
+fn places<'a>(check: &Check<'a, '_>, fused: FusedId) -> Vec<Place<'a>> {
+    let net = check.net;
+    let mut all = Vec::new();
+    for (schedule, steps) in net.fused(fused).schedules.iter().enumerate() {
+        for (index, step) in steps.iter().enumerate() {
+            all.push(Place { fused, schedule, index, last: index + 1 == steps.len(), step });
+        }
+    }
+    all
+}
+
+impl Check<'_, '_> {
+    fn step_at(&self, place: Place<'_>, field: &str) -> Span {
+        step_at(self, place.fused, place.schedule, place.index, field)
+    }
+
+    fn step_error(&mut self, code: Code, place: Place<'_>, field: &str, message: String, help: &str) {
+        let at = self.step_at(place, field);
+        self.error(code, at, message, help);
+    }
+}
+
+/// The state between steps.
+#[derive(Default)]
+struct State {
+    /// Intermediate buffers that hold something: schedule, blocks, whether a matmul or reduction made it.
+    live: HashMap<u32, (usize, Dims, bool)>,
+    /// What the last step of the schedule left in the destination registers.
+    dest: Option<Dims>,
+    /// The last step wrote somewhere else, or there is none.
+    schedule: usize,
+}
+
+fn schedules(check: &mut Check<'_, '_>, id: FusedId) {
+    let fused = check.net.fused(id);
+    let entry = check.src.fused[id.0];
+    if fused.intermediates > INTERMEDIATES {
+        let message = format!(
+            "fused operation {} has {} intermediate buffers, more than {INTERMEDIATES}",
+            fused.id, fused.intermediates
+        );
+        check.error(code::FUSED_OPERAND, super::field_at(entry, "intermediates"), message, "");
+    }
+    let all = places(check, id);
+    if !all.iter().any(|place| place.step.output == FusedTarget::Output) {
+        let message = format!("no step of fused operation {} writes to `output`", fused.id);
+        check.error(code::FUSED_OUTPUT, entry.at, message, "let the last step write there");
+    }
+    let mut state = State::default();
+    for place in all {
+        if place.schedule != state.schedule {
+            state.dest = None;
+            state.schedule = place.schedule;
+        }
+        let before = check.sink.errors();
+        form(check, place);
+        operands(check, place);
+        if check.sink.errors() == before {
+            destination(check, place, &state);
+            broadcasts(check, place, &state);
+            dims(check, place, &state);
+        }
+        lives(check, place, &mut state);
+        state.dest = (place.step.output == FusedTarget::Dest).then_some((place.step.mblock, place.step.ublock));
+    }
+    for (buffer, (schedule, ..)) in sorted(&state.live) {
+        let message = format!(
+            "`intermed{buffer}`, made in schedule {schedule}, is not freed by the end of fused operation {}",
+            fused.id
+        );
+        check.error(code::FUSED_LEFT, entry.at, message, &format!("pop intermed{buffer} where it is read last"));
+    }
+}
+
+fn sorted(live: &HashMap<u32, (usize, Dims, bool)>) -> Vec<(u32, (usize, Dims, bool))> {
+    let mut all: Vec<_> = live.iter().map(|(buffer, value)| (*buffer, *value)).collect();
+    all.sort_by_key(|(buffer, _)| *buffer);
+    all
+}
+
+fn long(kind: &OpKind) -> bool {
+    matches!(kind, OpKind::Matmul(_) | OpKind::Reduce { .. })
+}
+
+/// What kinds there are, how many operands, and what comes last.
+fn form(check: &mut Check<'_, '_>, place: Place<'_>) {
+    let step = place.step;
+    let name = &step.name;
+    let wanted = match &step.kind {
+        OpKind::Unary(_) | OpKind::Reduce { .. } => 1,
+        OpKind::Binary(_) | OpKind::Quant { .. } | OpKind::Matmul(_) => 2,
+        _ => {
+            let message = format!("step `{name}` is of a kind that cannot be fused");
+            let help = "possible: unary and binary operations, quantisations, matmul, reduce";
+            return check.step_error(code::FUSED_NESTING, place, "type", message, help);
+        }
+    };
+    if step.inputs.len() != wanted {
+        let message = format!("step `{name}` has {} operands, but its kind takes {wanted}", step.inputs.len());
+        check.step_error(code::FUSED_ARITY, place, "inputs", message, "");
+    }
+    if long(&step.kind) && !place.last {
+        let message = format!("step `{name}` is a matmul or reduction, but not the last one of its schedule");
+        check.step_error(code::FUSED_LAST, place, "type", message, "begin a new schedule behind it");
+    }
+    let blocks = match &step.kind {
+        OpKind::Matmul(matmul) => matmul.m_k,
+        OpKind::Reduce { k: Some((m_k, _)), .. } => *m_k,
+        _ => 1,
+    };
+    if blocks > 1 && !matches!(step.output, FusedTarget::Intermed(_)) {
+        let message = format!("step `{name}` has m_k {blocks} and does not write to an intermediate buffer");
+        check.step_error(
+            code::FUSED_TARGET,
+            place,
+            "output",
+            message,
+            "above 1 only intermediate buffers are possible",
+        );
+    }
+    let second = step.inputs.get(1).map(|(source, _)| *source);
+    if let (OpKind::Matmul(matmul), Some(FusedSource::Intermed(_))) = (&step.kind, second) {
+        if matmul.m_k > 1 {
+            let message = format!(
+                "operand 1 of matmul `{name}` is an intermediate buffer, which holds one micro block of {blocks}"
+            );
+            check.step_error(
+                code::FUSED_MATMUL_INPUT,
+                place,
+                "inputs",
+                message,
+                "take an input of the fused operation",
+            );
+        }
+    }
+}
+
+/// Whether operands exist, and what is freed is read.
+fn operands(check: &mut Check<'_, '_>, place: Place<'_>) {
+    let fused = check.net.fused(place.fused);
+    let step = place.step;
+    let read = step.inputs.iter().map(|(source, _)| *source);
+    let written = match step.output {
+        FusedTarget::Intermed(buffer) => Some(FusedSource::Intermed(buffer)),
+        _ => None,
+    };
+    for source in read.chain(written) {
+        let (kind, index, count) = match source {
+            FusedSource::Input(index) => ("input", index, fused.inputs),
+            FusedSource::Intermed(index) => ("intermed", index, fused.intermediates),
+            FusedSource::Dest => continue,
+        };
+        if index >= count {
+            let message = format!("step `{}` uses `{kind}{index}`, but there are {count}", step.name);
+            let field = if written == Some(source) { "output" } else { "inputs" };
+            check.step_error(code::FUSED_OPERAND, place, field, message, "");
+        }
+    }
+    for (field, pops) in [("pop", &step.pop), ("pop_last", &step.pop_last)] {
+        for source in pops {
+            let reason = if !step.inputs.iter().any(|(input, _)| input == source) {
+                "what it does not read"
+            } else if field == "pop_last" && step.pop.contains(source) {
+                "the same operand twice"
+            } else if field == "pop_last" && !matches!(source, FusedSource::Intermed(_)) {
+                "an operand other than an intermediate buffer at the end"
+            } else {
+                continue;
+            };
+            let message = format!("step `{}` frees {reason}", step.name);
+            check.step_error(code::FUSED_POP, place, field, message, "");
+        }
+    }
+}
+
+/// The destination registers carry a result from one step to the next.
+fn destination(check: &mut Check<'_, '_>, place: Place<'_>, state: &State) {
+    let step = place.step;
+    let reads = step.inputs.iter().any(|(source, _)| *source == FusedSource::Dest);
+    if reads && state.dest.is_none() {
+        let message = format!("step `{}` reads `dest`, but the step before it does not write there", step.name);
+        check.step_error(code::FUSED_DEST, place, "inputs", message, "");
+    } else if !reads && state.dest.is_some() {
+        let message = format!("step `{}` does not read `dest`, where the step before it wrote", step.name);
+        check.step_error(
+            code::FUSED_DEST,
+            place,
+            "inputs",
+            message,
+            "a result in `dest` is there for the next step only",
+        );
+    }
+    let maximum = step.kind == OpKind::Binary(BinaryKind::Maximum);
+    if reads && (long(&step.kind) || maximum) {
+        let message = format!("step `{}` cannot read `dest`", step.name);
+        check.step_error(code::FUSED_DEST_KIND, place, "inputs", message, "a matmul, a reduction and a maximum cannot");
+    }
+    let vector = maximum || matches!(step.kind, OpKind::Quant { .. });
+    if vector && step.output == FusedTarget::Dest {
+        let message = format!("step `{}` cannot write to `dest`", step.name);
+        check.step_error(code::FUSED_DEST_KIND, place, "output", message, "a maximum and a quantisation cannot");
+    }
+    if place.last && step.output == FusedTarget::Dest {
+        let message = format!("step `{}` is the last one of its schedule and writes to `dest`", step.name);
+        check.step_error(code::FUSED_DEST, place, "output", message, "nothing can read it there");
+    }
+}
+
+/// Which blocks an operand has that is made inside the fused operation.
+fn known(source: FusedSource, state: &State) -> Option<Dims> {
+    match source {
+        FusedSource::Input(_) => None,
+        FusedSource::Intermed(buffer) => state.live.get(&buffer).map(|(_, dims, _)| *dims),
+        FusedSource::Dest => state.dest,
+    }
+}
+
+/// How often rows and columns are repeated.
+fn factors(tms: &[Tm]) -> (u64, u64) {
+    tms.iter().fold((1, 1), |(r, c), tm| match tm {
+        Tm::Broadcast(Dim::R, n) => (r * u64::from(*n), c),
+        Tm::Broadcast(Dim::C, n) => (r, c * u64::from(*n)),
+        _ => (r, c),
+    })
+}
+
+fn broadcasts(check: &mut Check<'_, '_>, place: Place<'_>, state: &State) {
+    let step = place.step;
+    for (index, (source, tms)) in step.inputs.iter().enumerate() {
+        let field = format!("input_{index}_tms");
+        let (r, c) = (
+            tms.iter().any(|tm| matches!(tm, Tm::Broadcast(Dim::R, _))),
+            tms.iter().any(|tm| matches!(tm, Tm::Broadcast(Dim::C, _))),
+        );
+        let vector = matches!(step.kind, OpKind::Quant { .. } | OpKind::Binary(BinaryKind::Maximum));
+        let tile = tms.iter().any(|tm| matches!(tm, Tm::TileBroadcast(_)));
+        let reason = if tms.iter().any(|tm| matches!(tm, Tm::Broadcast(Dim::Z, _))) {
+            "matrices cannot be repeated inside a fused operation"
+        } else if tms.iter().any(|tm| !matches!(tm, Tm::Broadcast(..) | Tm::TileBroadcast(_))) {
+            "inside a fused operation there are only broadcasts"
+        } else if tile && (index != 1 || vector || !matches!(step.kind, OpKind::Binary(_))) {
+            "`tile_broadcast` is for operand 1 of add, subtract and multiply"
+        } else if !r && !c {
+            continue;
+        } else if !matches!(source, FusedSource::Intermed(_)) {
+            "only intermediate buffers can be broadcast"
+        } else if r && c {
+            "rows and columns cannot both be repeated"
+        } else if vector {
+            "a quantisation or a maximum cannot repeat its operands"
+        } else if r && matches!(step.kind, OpKind::Matmul(_)) {
+            "a matmul cannot repeat rows"
+        } else if let Some(reason) = known(*source, state).and_then(|dims| fits(step, index, dims, r)) {
+            reason
+        } else {
+            continue;
+        };
+        let message = format!("operand {index} of step `{}`: {reason}", step.name);
+        check.step_error(code::FUSED_BROADCAST, place, &field, message, "");
+    }
+}
+
+/// Why a broadcast of an intermediate buffer is not possible.
+fn fits(step: &FusedStep, index: usize, (mblock, ublock): Dims, rows: bool) -> Option<&'static str> {
+    match &step.kind {
+        OpKind::Matmul(matmul) => {
+            let good = index == 0 && (mblock.c == 1 || mblock.c == matmul.m_k);
+            (!good).then_some("a matmul repeats columns of operand 0 only, of one block or of m_k")
+        }
+        _ if rows && (mblock.r, ublock.r) != (1, 1) => Some("rows are repeated only of a buffer with one row of tiles"),
+        _ if rows && step.mblock.r != 1 && mblock.c != 1 => {
+            Some("rows of blocks are repeated only of one column of blocks")
+        }
+        _ if !rows && (mblock.c, ublock.c) != (1, 1) => {
+            Some("columns are repeated only of a buffer with one column of tiles")
+        }
+        _ => None,
+    }
+}
+
+/// Blocks of a step and of what it reads.
+fn dims(check: &mut Check<'_, '_>, place: Place<'_>, state: &State) {
+    let step = place.step;
+    for (index, (source, tms)) in step.inputs.iter().enumerate() {
+        let Some((mblock, ublock)) = known(*source, state) else { continue };
+        let (rows, columns) = factors(tms);
+        let good = match &step.kind {
+            OpKind::Matmul(matmul) => product(step, matmul, index, (mblock, ublock), columns),
+            OpKind::Reduce { dim, k, .. } => reduction(step, *dim, *k, (mblock, ublock)),
+            _ => elementwise(step, (mblock, ublock), rows, columns),
+        };
+        if !good {
+            let message = format!(
+                "operand {index} of step `{}` has mblock [{}, {}], ublock [{}, {}], which does not fit mblock [{}, {}], ublock [{}, {}]",
+                step.name,
+                mblock.r,
+                mblock.c,
+                ublock.r,
+                ublock.c,
+                step.mblock.r,
+                step.mblock.c,
+                step.ublock.r,
+                step.ublock.c
+            );
+            check.step_error(code::FUSED_DIMS, place, "ublock", message, "");
+        }
+    }
+    if let OpKind::Reduce { dim, .. } = step.kind {
+        let one = match dim {
+            ReduceDim::R => (step.mblock.r, step.ublock.r) == (1, 1),
+            ReduceDim::C => (step.mblock.c, step.ublock.c) == (1, 1),
+            ReduceDim::Rc | ReduceDim::Z => false,
+        };
+        if !one {
+            let message = format!("step `{}` must reduce to one row or one column of tiles", step.name);
+            check.step_error(code::FUSED_DIMS, place, "ublock", message, "fused reductions have dim r or c");
+        }
+    }
+}
+
+fn elementwise(step: &FusedStep, (mblock, ublock): Dims, rows: u64, columns: u64) -> bool {
+    let side = |m: u32, u: u32, factor: u64, to_m: u32, to_u: u32| {
+        u64::from(m) * u64::from(u) * factor == u64::from(to_m) * u64::from(to_u) && to_m >= m && to_u >= u
+    };
+    side(mblock.r, ublock.r, rows, step.mblock.r, step.ublock.r)
+        && side(mblock.c, ublock.c, columns, step.mblock.c, step.ublock.c)
+}
+
+fn product(step: &FusedStep, matmul: &Matmul, index: usize, (mblock, ublock): Dims, columns: u64) -> bool {
+    let k = u64::from(matmul.m_k) * u64::from(matmul.u_kt);
+    if index == 0 {
+        let inner = if columns == 1 {
+            (mblock.c, ublock.c) == (matmul.m_k, matmul.u_kt)
+        } else {
+            u64::from(mblock.c) * u64::from(ublock.c) * columns == k
+        };
+        return inner && (mblock.r, ublock.r) == (step.mblock.r, step.ublock.r);
+    }
+    (mblock.r, ublock.r) == (matmul.m_k, matmul.u_kt) && (mblock.c, ublock.c) == (step.mblock.c, step.ublock.c)
+}
+
+fn reduction(step: &FusedStep, dim: ReduceDim, k: Option<(u32, u32)>, (mblock, ublock): Dims) -> bool {
+    let inner = |m: u32, u: u32| k.is_none_or(|k| k == (m, u));
+    match dim {
+        ReduceDim::R => inner(mblock.r, ublock.r) && (mblock.c, ublock.c) == (step.mblock.c, step.ublock.c),
+        ReduceDim::C => inner(mblock.c, ublock.c) && (mblock.r, ublock.r) == (step.mblock.r, step.ublock.r),
+        ReduceDim::Rc | ReduceDim::Z => true,
+    }
+}
+
+/// What intermediate buffers hold.
+fn lives(check: &mut Check<'_, '_>, place: Place<'_>, state: &mut State) {
+    let step = place.step;
+    let fused = check.net.fused(place.fused);
+    for (source, _) in &step.inputs {
+        let FusedSource::Intermed(buffer) = *source else { continue };
+        let Some((schedule, (mblock, _), whole)) = state.live.get(&buffer).copied() else {
+            let message = format!("step `{}` reads `intermed{buffer}`, which holds nothing", step.name);
+            check.step_error(code::FUSED_LIVE, place, "inputs", message, "a step before it must write there");
+            continue;
+        };
+        let ends_long =
+            fused.schedules.get(schedule).and_then(|steps| steps.last()).is_some_and(|last| long(&last.kind));
+        if schedule != place.schedule && ends_long && !whole && (mblock.r, mblock.c) != (1, 1) {
+            let message = format!(
+                "step `{}` reads `intermed{buffer}` of another schedule, which holds more than one block",
+                step.name
+            );
+            let help = "across schedules go results of matmul and reduce, and single blocks";
+            check.step_error(code::FUSED_ACROSS, place, "inputs", message, help);
+        }
+    }
+    for source in step.pop.iter().chain(&step.pop_last) {
+        let FusedSource::Intermed(buffer) = source else { continue };
+        let read = step.inputs.iter().any(|(input, _)| input == source);
+        if state.live.remove(buffer).is_none() && !read {
+            let message = format!("step `{}` frees `intermed{buffer}`, which holds nothing", step.name);
+            check.step_error(code::FUSED_LIVE, place, "pop", message, "");
+        }
+    }
+    if let FusedTarget::Intermed(buffer) = step.output {
+        if state.live.contains_key(&buffer) {
+            let message = format!("step `{}` writes `intermed{buffer}`, which is still full", step.name);
+            let help = format!("pop intermed{buffer} where it is read last");
+            check.step_error(code::FUSED_LIVE, place, "output", message, &help);
+        }
+        state.live.insert(buffer, (place.schedule, (step.mblock, step.ublock), long(&step.kind)));
+    }
+}
+
+/// Rules that depend on the operation that uses it.
+fn used_by(check: &mut Check<'_, '_>, id: OpId, op: &Op, fused: FusedId) {
+    for place in places(check, fused) {
+        let step = place.step;
+        let (mine, theirs) = ((step.mblock, step.ublock), (op.blocks.mblock, op.blocks.ublock));
+        if step.output == FusedTarget::Output && mine != theirs {
+            let message = format!(
+                "step `{}` writes the output with mblock [{}, {}], ublock [{}, {}], but `{}` has [{}, {}], [{}, {}]",
+                step.name,
+                mine.0.r,
+                mine.0.c,
+                mine.1.r,
+                mine.1.c,
+                op.name,
+                theirs.0.r,
+                theirs.0.c,
+                theirs.1.r,
+                theirs.1.c
+            );
+            check.step_error(code::FUSED_OUTPUT, place, "mblock", message, "both must be the same");
+        }
+        let narrow = op.inputs.iter().any(|input| input.format.is_exponent_a());
+        if matches!(step.kind, OpKind::Reduce { .. }) && op.acc_format == Float32 && narrow {
+            let message = format!("`{}` reduces in Float32, but has inputs with 5 bits of exponent", op.name);
+            check.error(code::REDUCE_FORMAT, check.op_at(id, "in_df"), message, "take formats with _b");
+        }
+        if op.acc_format == Int32 {
+            integer_step(check, op, place);
+        } else if matches!(step.kind, OpKind::Quant { .. }) {
+            let message =
+                format!("step `{}` is a quantisation, which `{}` must accumulate in Int32", step.name, op.name);
+            check.step_error(code::FUSED_INTEGER, place, "type", message, "write acc_df: Int32");
+        }
+    }
+    if op.acc_format == Int32 {
+        let steps = check.net.fused(fused).schedules.last().and_then(|steps| steps.last());
+        let floats = steps.is_some_and(|s| matches!(s.kind, OpKind::Quant { kind: QuantKind::Dequantize, .. }));
+        let good = if floats { op.out_format == Float32 } else { matches!(op.out_format, Int8 | Int32) };
+        if !good {
+            let wanted = if floats { "Float32" } else { "Int8 or Int32" };
+            let message = format!("`{}` ends in integers or in a dequantisation, so it writes {wanted}", op.name);
+            check.error(code::FUSED_INTEGER, check.op_at(id, "out_df"), message, "");
+        }
+    }
+}
+
+fn integer_step(check: &mut Check<'_, '_>, op: &Op, place: Place<'_>) {
+    let step = place.step;
+    let format = |index: usize| -> Option<DataFormat> {
+        match step.inputs.get(index)?.0 {
+            FusedSource::Input(input) => op.inputs.get(input as usize).map(|input| input.format),
+            FusedSource::Intermed(_) => Some(op.intermed_format),
+            FusedSource::Dest => Some(op.acc_format),
+        }
+    };
+    let is_input = |index: usize| matches!(step.inputs.get(index), Some((FusedSource::Input(_), _)));
+    let is_dest = |index: usize| matches!(step.inputs.get(index), Some((FusedSource::Dest, _)));
+    let all_inputs = |good: &dyn Fn(DataFormat) -> bool| {
+        (0..step.inputs.len()).all(|index| !is_input(index) || format(index).is_none_or(good))
+    };
+    let reason = match &step.kind {
+        OpKind::Unary(UnaryKind::Copy) | OpKind::Binary(BinaryKind::Add | BinaryKind::Maximum) => {
+            (!all_inputs(&|f| matches!(f, Int8 | Int32))).then_some("its inputs must be Int8 or Int32")
+        }
+        OpKind::Binary(_) => (!all_inputs(&|f| f == Int8)).then_some("its inputs must be Int8"),
+        OpKind::Quant { kind: QuantKind::Quantize, .. } => {
+            let floats = (0..2).all(|index| is_input(index) && format(index) == Some(Float32));
+            (!floats).then_some("both operands must be inputs of Float32")
+        }
+        OpKind::Quant { .. } if is_dest(0) => Some("operand 0 cannot be `dest`"),
+        OpKind::Quant { .. } if is_dest(1) => {
+            let small = u64::from(step.ublock.r) * u64::from(step.ublock.c) <= 2;
+            let good = small && is_input(0) && format(0) == Some(Float32);
+            (!good).then_some("with `dest` as operand 1 it has two tiles and operand 0 is an input of Float32")
+        }
+        OpKind::Quant { .. } => {
+            let good = matches!(format(0), Some(Int8 | Int32)) && format(1) == Some(Float32);
+            (!good).then_some("operand 0 must be Int8 or Int32, operand 1 Float32")
+        }
+        _ => Some("only binary operations, quantisations and datacopy compute with integers"),
+    };
+    let quant = matches!(step.kind, OpKind::Quant { .. });
+    let reads_dest = (0..step.inputs.len()).any(is_dest);
+    let vector_add = step.kind == OpKind::Binary(BinaryKind::Add) && (0..2).any(|index| format(index) == Some(Int32));
+    let reason = reason.or_else(|| (reads_dest && !quant).then_some("only quantisations can read `dest`"));
+    let writes_dest = vector_add && step.output == FusedTarget::Dest;
+    let reason = reason.or_else(|| writes_dest.then_some("an addition of Int32 cannot write to `dest`"));
+    if let Some(reason) = reason {
+        let message = format!("step `{}` computes with integers for `{}`: {reason}", step.name, op.name);
+        check.step_error(code::FUSED_INTEGER, place, "inputs", message, "");
+    }
+}
+
+/// Rules of an architecture.
+pub fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
+    if arch != Arch::Grayskull {
+        return;
+    }
+    for (id, op) in check.ops() {
+        let OpKind::Fused(fused) = op.kind else { continue };
+        if op.acc_format == Int32 {
+            let message = format!("`{}` fuses integer operations", op.name);
+            check.error(code::FUSED_INTEGER, check.op_at(id, "acc_df"), message, "");
+        }
+        if check.src.broken.fused.contains(&fused) {
+            continue;
+        }
+        for place in places(check, fused) {
+            if place.step.inputs.get(1).is_some_and(|(source, _)| *source == FusedSource::Dest) {
+                let message = format!("step `{}` reads `dest` as operand 1", place.step.name);
+                check.step_error(code::FUSED_DEST_KIND, place, "inputs", message, "make it operand 0");
+            }
+        }
+    }
+}

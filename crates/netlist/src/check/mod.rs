@@ -1,0 +1,173 @@
+//! The rules that a netlist keeps beyond its grammar (facts, buda.md, sections 1, 2 and 7).
+//!
+//! Rules that hold on every architecture are tried once. The others are tried for each architecture that the netlist names: one that keeps
+//! them all is enough, and what is wrong on the others becomes a warning, because the netlists of the original often name architectures that
+//! they cannot be built for. Broken parts are left out, so that one mistake is reported once.
+
+mod format;
+mod fused;
+mod memory;
+mod op;
+mod place;
+mod program;
+mod queue;
+mod shape;
+
+use crate::code::{self, Code};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::read::{ARCHS, Source};
+use crate::tree::{Entry, Node, Span};
+use crate::types::{Arch, Graph, GraphId, Netlist, Op, OpId, Queue, QueueId};
+
+/// Checks a netlist and gives the architectures that it is right for.
+pub(crate) fn check(source: &Source<'_>, wanted: Option<Arch>, sink: &mut Diagnostics) -> Vec<Arch> {
+    let mut general = Check::new(source, sink.fork());
+    queue::check(&mut general);
+    op::check(&mut general);
+    shape::check(&mut general);
+    format::check(&mut general);
+    fused::check(&mut general);
+    program::check(&mut general);
+    place::check(&mut general);
+    sink.append(general.sink);
+    let archs = match wanted {
+        Some(arch) if !source.netlist.archs.is_empty() && !source.netlist.archs.contains(&arch) => {
+            let message = format!("the netlist is not written for {}", arch_name(arch));
+            let names: Vec<&str> = source.netlist.archs.iter().map(|arch| arch_name(*arch)).collect();
+            let finding = Diagnostic::new(code::ARCH_NOT_LISTED, source.archs, message);
+            sink.push(finding.help(format!("it names {}", names.join(", "))));
+            return Vec::new();
+        }
+        Some(arch) => vec![arch],
+        None => source.netlist.archs.clone(),
+    };
+    let of_arch = |arch: &Arch| {
+        let mut check = Check::new(source, sink.fork());
+        queue::check_arch(&mut check, *arch);
+        op::check_arch(&mut check, *arch);
+        format::check_arch(&mut check, *arch);
+        fused::check_arch(&mut check, *arch);
+        place::check_arch(&mut check, *arch);
+        memory::check_arch(&mut check, *arch);
+        (*arch, check.sink)
+    };
+    let found: Vec<(Arch, Diagnostics)> = archs.iter().map(of_arch).collect();
+    let usable: Vec<Arch> = found.iter().filter(|(_, f)| f.errors() == 0).map(|(arch, _)| *arch).collect();
+    merge(&found, !usable.is_empty(), sink);
+    usable
+}
+
+/// Puts the findings of the architectures together: one for all that say the same.
+fn merge(found: &[(Arch, Diagnostics)], soft: bool, sink: &mut Diagnostics) {
+    let mut all: Vec<(Diagnostic, Vec<Arch>)> = Vec::new();
+    for (arch, findings) in found {
+        for finding in findings.list() {
+            match all.iter_mut().find(|(known, _)| known == finding) {
+                Some((_, archs)) => archs.push(*arch),
+                None => all.push((finding.clone(), vec![*arch])),
+            }
+        }
+    }
+    for (mut finding, archs) in all {
+        if archs.len() < found.len() {
+            let names: Vec<&str> = archs.iter().map(|arch| arch_name(*arch)).collect();
+            finding.message = format!("on {}: {}", names.join(", "), finding.message);
+        }
+        if soft && finding.severity == Severity::Error {
+            finding = finding.warning();
+        }
+        sink.push(finding);
+    }
+}
+
+/// The name of an architecture in netlists.
+pub(crate) fn arch_name(arch: Arch) -> &'static str {
+    ARCHS.iter().find(|(_, known)| *known == arch).map_or("", |(name, _)| name)
+}
+
+/// What the rules see, and where they report.
+struct Check<'a, 't> {
+    net: &'a Netlist,
+    src: &'a Source<'t>,
+    sink: Diagnostics,
+}
+
+impl<'a, 't> Check<'a, 't> {
+    fn new(source: &'a Source<'t>, sink: Diagnostics) -> Self {
+        Self { net: &source.netlist, src: source, sink }
+    }
+
+    /// Reports an error.
+    fn error(&mut self, code: Code, at: Span, message: impl Into<String>, help: &str) {
+        let finding = Diagnostic::new(code, at, message);
+        self.sink.push(if help.is_empty() { finding } else { finding.help(help) });
+    }
+
+    /// Reports a warning.
+    fn warn(&mut self, code: Code, at: Span, message: impl Into<String>, help: &str) {
+        let finding = Diagnostic::new(code, at, message).warning();
+        self.sink.push(if help.is_empty() { finding } else { finding.help(help) });
+    }
+
+    /// The queues that are whole.
+    fn queues(&self) -> impl Iterator<Item = (QueueId, &'a Queue)> + use<'a> {
+        let broken = &self.src.broken.queues;
+        let all = self.net.queues.iter().enumerate().map(|(index, queue)| (QueueId(index), queue));
+        all.filter(move |(id, _)| !broken.contains(id))
+    }
+
+    /// All graphs, also those with broken operations.
+    fn graphs(&self) -> impl Iterator<Item = (GraphId, &'a Graph)> + use<'a> {
+        self.net.graphs.iter().enumerate().map(|(index, graph)| (GraphId(index), graph))
+    }
+
+    /// The operations that are whole, of all graphs.
+    fn ops(&self) -> impl Iterator<Item = (OpId, &'a Op)> + use<'a> {
+        let broken = &self.src.broken.ops;
+        let all = self
+            .graphs()
+            .flat_map(|(graph, of)| of.ops.iter().enumerate().map(move |(op, value)| (OpId { graph, op }, value)));
+        all.filter(move |(id, _)| !broken.contains(id))
+    }
+
+    /// A queue, unless it is broken.
+    fn queue(&self, id: QueueId) -> Option<&'a Queue> {
+        if self.src.broken.queues.contains(&id) { None } else { self.net.queues.get(id.0) }
+    }
+
+    /// An operation, unless it is broken.
+    fn op(&self, id: OpId) -> Option<&'a Op> {
+        if self.src.broken.ops.contains(&id) { None } else { self.net.graphs.get(id.graph.0)?.ops.get(id.op) }
+    }
+
+    /// Where a field of a queue stands; without it, where the queue does.
+    fn queue_at(&self, id: QueueId, field: &str) -> Span {
+        field_at(self.src.queues[id.0], field)
+    }
+
+    /// The same of a graph.
+    fn graph_at(&self, id: GraphId, field: &str) -> Span {
+        field_at(self.src.graphs[id.0], field)
+    }
+
+    /// The same of an operation.
+    fn op_at(&self, id: OpId, field: &str) -> Span {
+        field_at(self.src.ops[id.graph.0][id.op], field)
+    }
+
+    /// Where an item of a list of an operation stands.
+    fn item_at(&self, id: OpId, field: &str, index: usize) -> Span {
+        let list = self.src.ops[id.graph.0][id.op].value.get(field).and_then(Node::list);
+        list.and_then(|items| items.get(index)).map_or_else(|| self.op_at(id, field), |node| node.span)
+    }
+
+    /// Where an attribute of an operation stands.
+    fn attribute_at(&self, id: OpId, name: &str) -> Span {
+        let attributes = self.src.ops[id.graph.0][id.op].value.get("attributes");
+        attributes.and_then(|node| node.get(name)).map_or_else(|| self.op_at(id, "attributes"), |node| node.span)
+    }
+}
+
+fn field_at(entry: &Entry, field: &str) -> Span {
+    entry.value.get(field).map_or(entry.at, |node| node.span)
+}

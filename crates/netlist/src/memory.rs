@@ -1,0 +1,276 @@
+//! What a netlist takes of the memories: DRAM channels, the cores' L1, the destination registers.
+//!
+//! The sizes of the chips are those of the public descriptions of the devices (`grayskull_10x12`, `wormhole_80_arch`, `wormhole_b0_80_arch`,
+//! `blackhole_10x14`). How large the buffers of inputs become is decided when a netlist is compiled; here they are what the netlist asks
+//! for or, without that, what is needed at least, so that a core that is too small for this is too small for certain.
+
+use crate::format::DataFormat;
+use crate::size::{buffer_bytes, raw_tile_bytes, tile_bytes};
+use crate::types::{Arch, FusedTarget, Layout, Location, Netlist, Op, OpKind, Producer, Queue, Size, Source, Tm};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+impl Arch {
+    /// Rows and columns of worker cores.
+    pub fn grid(self) -> Size {
+        match self {
+            Arch::Grayskull => Size { r: 10, c: 12 },
+            Arch::Wormhole | Arch::WormholeB0 => Size { r: 10, c: 8 },
+            Arch::Blackhole => Size { r: 10, c: 14 },
+        }
+    }
+
+    /// DRAM channels.
+    pub fn dram_channels(self) -> u32 {
+        match self {
+            Arch::Grayskull | Arch::Blackhole => 8,
+            Arch::Wormhole | Arch::WormholeB0 => 6,
+        }
+    }
+
+    /// Bytes of a DRAM channel.
+    pub fn dram_channel_bytes(self) -> u64 {
+        match self {
+            Arch::Grayskull => 1 << 30,
+            Arch::Wormhole | Arch::WormholeB0 => 2 << 30,
+            Arch::Blackhole => 4 << 30,
+        }
+    }
+
+    /// Bytes of a worker core's memory, with what firmware takes of it.
+    pub fn l1_bytes(self) -> u64 {
+        match self {
+            Arch::Grayskull => 1_048_576,
+            Arch::Wormhole | Arch::WormholeB0 | Arch::Blackhole => 1_499_136,
+        }
+    }
+}
+
+/// Tiles that a micro block may have: half of the destination registers, while the packer empties the other half (facts, buda.md, section 2).
+pub fn dst_tiles(acc: DataFormat, arch: Arch) -> u64 {
+    let half = if matches!(acc, DataFormat::Float32 | DataFormat::Int32) { 4 } else { 8 };
+    if arch == Arch::Wormhole { half * 4 } else { half }
+}
+
+/// Bytes of one buffer of a queue.
+pub fn queue_buffer_bytes(netlist: &Netlist, queue: &Queue, arch: Arch) -> u64 {
+    let rows = match queue.producer {
+        Producer::Op(op) => netlist.op(op).untilize_output,
+        Producer::Host => false,
+    };
+    let bytes = if rows || queue.layout == Layout::Flat {
+        let entry = queue.blocks.entry_tiles().saturating_mul(raw_tile_bytes(queue.format, queue.blocks.tile));
+        Some(entry.saturating_mul(u64::from(queue.entries)).saturating_add(arch.alignment()))
+    } else {
+        buffer_bytes(&queue.blocks, queue.format, queue.entries, arch)
+    };
+    bytes.unwrap_or(u64::MAX)
+}
+
+/// A buffer of a queue in a DRAM channel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DramBuffer {
+    /// The queue.
+    pub queue: String,
+    /// Which of its buffers, row by row.
+    pub index: usize,
+    /// First address.
+    pub address: u64,
+    /// Bytes, with the header.
+    pub bytes: u64,
+    /// Free bytes behind it, up to the next buffer or the end of the channel; 0 where the next one overlaps.
+    pub gap: u64,
+}
+
+/// A DRAM channel of a device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DramChannel {
+    /// The device.
+    pub device: u32,
+    /// The channel.
+    pub channel: u32,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Bytes that buffers have; memory that several share counts once.
+    pub used: u64,
+    /// The buffers by address.
+    pub buffers: Vec<DramBuffer>,
+}
+
+/// The buffer of an input in a core.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InputBuffer {
+    /// Name of what is read.
+    pub from: String,
+    /// Tiles at least.
+    pub tiles: u64,
+    /// Bytes at least.
+    pub bytes: u64,
+}
+
+/// The buffers of an operation in each of its cores.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CoreBuffers {
+    /// The operation.
+    pub op: String,
+    /// First row and column of its cores.
+    pub grid_loc: (u32, u32),
+    /// Rows and columns of its cores.
+    pub cores: (u32, u32),
+    /// Inputs.
+    pub inputs: Vec<InputBuffer>,
+    /// Bytes of intermediate buffers that the output's buffer does not hold.
+    pub intermediate: u64,
+    /// Bytes of the output's buffer.
+    pub output: u64,
+    /// Bytes of a larger overlay.
+    pub overlay: u64,
+    /// Tiles of the micro block.
+    pub dst: u64,
+    /// Tiles that the destination registers hold.
+    pub dst_capacity: u64,
+}
+
+impl CoreBuffers {
+    /// All of them.
+    pub fn bytes(&self) -> u64 {
+        let inputs = self.inputs.iter().fold(0u64, |sum, input| sum.saturating_add(input.bytes));
+        inputs.saturating_add(self.intermediate).saturating_add(self.output).saturating_add(self.overlay)
+    }
+}
+
+/// The buffers of an operation.
+pub fn core_buffers(netlist: &Netlist, op: &Op, arch: Arch) -> CoreBuffers {
+    let tile = |format| tile_bytes(format, op.blocks.tile, arch);
+    let output = op.blocks.mblock_tiles().saturating_mul(u64::from(op.buf_size_mb)).saturating_mul(tile(op.out_format));
+    CoreBuffers {
+        op: op.name.clone(),
+        grid_loc: (op.grid_loc.r, op.grid_loc.c),
+        cores: (op.cores().r, op.cores().c),
+        inputs: (0..op.inputs.len()).map(|index| input_buffer(netlist, op, index, arch)).collect(),
+        intermediate: intermediate_bytes(netlist, op, arch),
+        output,
+        overlay: u64::from(op.overlay_size),
+        dst: u64::from(op.blocks.ublock.r) * u64::from(op.blocks.ublock.c),
+        dst_capacity: dst_tiles(op.acc_format, arch),
+    }
+}
+
+fn input_buffer(netlist: &Netlist, op: &Op, index: usize, arch: Arch) -> InputBuffer {
+    let input = &op.inputs[index];
+    let (from, shape) = match input.source {
+        Source::Queue(queue) => {
+            let queue = netlist.queue(queue);
+            (queue.name.clone(), queue.blocks.tile)
+        }
+        Source::Op(op) => (netlist.op(op).name.clone(), netlist.op(op).blocks.tile),
+    };
+    let (r, c) = (u64::from(op.blocks.ublock.r), u64::from(op.blocks.ublock.c));
+    let block = match (&op.kind, index) {
+        (OpKind::Matmul(m) | OpKind::Depthwise(m), 0) => r * u64::from(m.u_kt),
+        (OpKind::Matmul(m) | OpKind::Depthwise(m), 1) => u64::from(m.u_kt) * c,
+        (OpKind::Unary(_) | OpKind::Binary(_) | OpKind::Matmul(_), _) => r * c,
+        _ => 1,
+    };
+    let kept = input.kernel_broadcast.map(|kept| u64::from(kept.tiles));
+    let tiles = kept.unwrap_or(block).max(input.min_buffer_tiles.map_or(1, u64::from));
+    let sides = if input.tms.iter().filter(|tm| **tm == Tm::Transpose).count() % 2 == 1 {
+        Size { r: shape.c, c: shape.r }
+    } else {
+        shape
+    };
+    let bytes = tiles.saturating_mul(tile_bytes(input.format, sides, arch));
+    InputBuffer { from, tiles, bytes }
+}
+
+/// Intermediate results lie where the output does when both have the same format.
+fn intermediate_bytes(netlist: &Netlist, op: &Op, arch: Arch) -> u64 {
+    let tile = tile_bytes(op.intermed_format, op.blocks.tile, arch);
+    match &op.kind {
+        OpKind::Fused(id) => {
+            let fused = netlist.fused(*id);
+            let mut largest = vec![0u64; fused.intermediates.min(64) as usize];
+            for step in fused.schedules.iter().flatten() {
+                if let FusedTarget::Intermed(index) = step.output {
+                    if let Some(tiles) = largest.get_mut(index as usize) {
+                        *tiles = (*tiles).max(u64::from(step.ublock.r) * u64::from(step.ublock.c));
+                    }
+                }
+            }
+            // Two micro blocks each (public document `netlist`, section intermediates).
+            largest.iter().fold(0u64, |sum, tiles| sum.saturating_add(tiles.saturating_mul(2))).saturating_mul(tile)
+        }
+        OpKind::Matmul(m) if m.m_k > 1 && op.intermed_format != op.out_format => {
+            op.blocks.mblock_tiles().saturating_mul(tile)
+        }
+        _ => 0,
+    }
+}
+
+/// A graph's operations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GraphCores {
+    /// The graph.
+    pub graph: String,
+    /// The device.
+    pub device: u32,
+    /// Bytes of each core.
+    pub l1_bytes: u64,
+    /// Buffers of each operation.
+    pub ops: Vec<CoreBuffers>,
+}
+
+/// Everything that a netlist takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Memory {
+    /// For which architecture.
+    pub arch: &'static str,
+    /// Channels with buffers, by device and channel.
+    pub dram: Vec<DramChannel>,
+    /// Buffers in the host's memory, in the same form; the channel's size is not known.
+    pub host: Vec<DramChannel>,
+    /// Graphs, in the file's order.
+    pub graphs: Vec<GraphCores>,
+}
+
+impl Memory {
+    /// Of a netlist on an architecture.
+    pub fn of(netlist: &Netlist, arch: Arch) -> Self {
+        let graph = |index: usize| {
+            let graph = &netlist.graphs[index];
+            let ops = graph.ops.iter().map(|op| core_buffers(netlist, op, arch)).collect();
+            GraphCores { graph: graph.name.clone(), device: graph.target_device, l1_bytes: arch.l1_bytes(), ops }
+        };
+        Self {
+            arch: crate::check::arch_name(arch),
+            dram: channels(netlist, arch, Location::Dram),
+            host: channels(netlist, arch, Location::Host),
+            graphs: (0..netlist.graphs.len()).map(graph).collect(),
+        }
+    }
+}
+
+fn channels(netlist: &Netlist, arch: Arch, location: Location) -> Vec<DramChannel> {
+    let mut found: BTreeMap<(u32, u32), Vec<DramBuffer>> = BTreeMap::new();
+    for queue in netlist.queues.iter().filter(|queue| queue.location == location) {
+        let bytes = queue_buffer_bytes(netlist, queue, arch);
+        for (index, buffer) in queue.buffers.iter().enumerate() {
+            let place = DramBuffer { queue: queue.name.clone(), index, address: buffer.address, bytes, gap: 0 };
+            found.entry((queue.target_device, buffer.channel)).or_default().push(place);
+        }
+    }
+    let size = if location == Location::Dram { arch.dram_channel_bytes() } else { 0 };
+    let channel = |((device, channel), mut buffers): ((u32, u32), Vec<DramBuffer>)| {
+        buffers.sort_by(|a, b| (a.address, a.bytes, &a.queue, a.index).cmp(&(b.address, b.bytes, &b.queue, b.index)));
+        let (mut end, mut used) = (0, 0);
+        for index in 0..buffers.len() {
+            let next = buffers.get(index + 1).map_or(size, |next| next.address);
+            let last = buffers[index].address.saturating_add(buffers[index].bytes);
+            used += last.saturating_sub(buffers[index].address.max(end));
+            end = end.max(last);
+            buffers[index].gap = next.saturating_sub(end);
+        }
+        DramChannel { device, channel, bytes: size, used, buffers }
+    };
+    found.into_iter().map(channel).collect()
+}
