@@ -73,9 +73,17 @@ struct Table {
 impl Table {
     fn file(&mut self, name: &str, text: &str, wanted: Option<&str>, out: &mut impl Write) -> Result<()> {
         self.netlists += 1;
-        let start = Instant::now();
-        let result = catch_unwind(AssertUnwindSafe(|| check(name, text, &Options::default())));
-        self.times.push((start.elapsed(), name.to_owned()));
+        let run = || {
+            let start = Instant::now();
+            let result = catch_unwind(AssertUnwindSafe(|| check(name, text, &Options::default())));
+            (result, start.elapsed())
+        };
+        let (result, mut time) = run();
+        // The shortest of several, since others use the machine, too.
+        for _ in 0..if time > LIMIT / 4 { 4 } else { 0 } {
+            time = time.min(run().1);
+        }
+        self.times.push((time, name.to_owned()));
         let Ok(Checked { netlist, diagnostics, .. }) = result else {
             self.panics.push(name.to_owned());
             return Ok(());

@@ -89,7 +89,6 @@ codes! {
     VECTOR_THREAD 223 "vector-thread" "The architecture runs the vector unit on the math thread only.";
     RELU_RANGE 224 "relu-range" "The ReLU does not fit the output format.";
     TINY_TILE 225 "tiny-tile" "Small tiles are not possible here.";
-    EMPTY_GRAPH 226 "empty-graph" "A graph has no operations.";
     ACCUMULATOR 301 "accumulator" "The architecture or the operation cannot accumulate in this format.";
     EXPONENT_MIX 302 "exponent-mix" "Formats with exponents of different widths meet.";
     INTERMEDIATE 303 "intermediate" "The format cannot hold intermediate results.";

@@ -87,6 +87,8 @@ impl Scan {
 pub struct Lines {
     /// Index of the first character of each line.
     starts: Vec<usize>,
+    /// The line of the last index that was asked for; most come in order.
+    line: usize,
 }
 
 impl Lines {
@@ -97,13 +99,18 @@ impl Lines {
         } else {
             starts.extend(text.chars().enumerate().filter(|(_, c)| *c == '\n').map(|(at, _)| at + 1));
         }
-        Self { starts }
+        Self { starts, line: 1 }
     }
 
-    pub fn position(&self, index: usize) -> Position {
-        let line = self.starts.partition_point(|start| *start <= index).max(1);
+    pub fn position(&mut self, index: usize) -> Position {
+        let begins = |line: usize| self.starts.get(line).is_none_or(|start| *start > index);
+        if self.starts[self.line - 1] > index || !begins(self.line) && !begins(self.line + 1) {
+            self.line = self.starts.partition_point(|start| *start <= index).max(1);
+        } else if !begins(self.line) {
+            self.line += 1;
+        }
         let small = |value: usize| u32::try_from(value).unwrap_or(u32::MAX - 1);
-        Position { line: small(line), column: small(index - self.starts[line - 1]) + 1 }
+        Position { line: small(self.line), column: small(index - self.starts[self.line - 1]) + 1 }
     }
 }
 
@@ -129,8 +136,9 @@ mod tests {
 
     #[test]
     fn positions_count_characters_from_one() {
-        let lines = Lines::of("äb\nc\n");
-        let at = |index| (lines.position(index).line, lines.position(index).column);
+        let mut lines = Lines::of("äb\nc\n");
+        let mut at = |index| (lines.position(index).line, lines.position(index).column);
         assert_eq!([at(0), at(1), at(2), at(3), at(5)], [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1)]);
+        assert_eq!([at(5), at(0), at(3), at(5), at(4)], [(3, 1), (1, 1), (2, 1), (3, 1), (2, 2)]);
     }
 }

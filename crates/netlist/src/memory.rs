@@ -121,8 +121,10 @@ pub struct CoreBuffers {
     pub inputs: Vec<InputBuffer>,
     /// Bytes of intermediate buffers that the output's buffer does not hold.
     pub intermediate: u64,
-    /// Bytes of the output's buffer.
+    /// Bytes of the output's buffer, as the netlist asks for it.
     pub output: u64,
+    /// Bytes of the output's buffer when it holds two micro blocks only.
+    pub least_output: u64,
     /// Bytes of a larger overlay.
     pub overlay: u64,
     /// Tiles of the micro block.
@@ -141,8 +143,7 @@ impl CoreBuffers {
 
 /// The buffers of an operation.
 pub fn core_buffers(netlist: &Netlist, op: &Op, arch: Arch) -> CoreBuffers {
-    let tile = |format| tile_bytes(format, op.blocks.tile, arch);
-    let output = op.blocks.mblock_tiles().saturating_mul(u64::from(op.buf_size_mb)).saturating_mul(tile(op.out_format));
+    let (output, least_output) = output_bytes(op, arch);
     CoreBuffers {
         op: op.name.clone(),
         grid_loc: (op.grid_loc.r, op.grid_loc.c),
@@ -150,20 +151,45 @@ pub fn core_buffers(netlist: &Netlist, op: &Op, arch: Arch) -> CoreBuffers {
         inputs: (0..op.inputs.len()).map(|index| input_buffer(netlist, op, index, arch)).collect(),
         intermediate: intermediate_bytes(netlist, op, arch),
         output,
+        least_output,
         overlay: u64::from(op.overlay_size),
         dst: u64::from(op.blocks.ublock.r) * u64::from(op.blocks.ublock.c),
         dst_capacity: dst_tiles(op.acc_format, arch),
     }
 }
 
+/// Bytes of an operation's buffers in each core: with the output that is asked for, and with the smallest one.
+pub fn core_bytes(netlist: &Netlist, op: &Op, arch: Arch) -> (u64, u64) {
+    let inputs = (0..op.inputs.len()).map(|index| input_size(netlist, op, index, arch).1).fold(0, u64::saturating_add);
+    let (output, least) = output_bytes(op, arch);
+    let others =
+        inputs.saturating_add(intermediate_bytes(netlist, op, arch)).saturating_add(u64::from(op.overlay_size));
+    (others.saturating_add(output), others.saturating_add(least))
+}
+
+/// Bytes of the output's buffer as asked for, and for two micro blocks.
+fn output_bytes(op: &Op, arch: Arch) -> (u64, u64) {
+    let tile = tile_bytes(op.out_format, op.blocks.tile, arch);
+    let asked = op.blocks.mblock_tiles().saturating_mul(u64::from(op.buf_size_mb)).saturating_mul(tile);
+    let two = 2 * u64::from(op.blocks.ublock.r) * u64::from(op.blocks.ublock.c);
+    (asked, asked.min(two.saturating_mul(tile)))
+}
+
 fn input_buffer(netlist: &Netlist, op: &Op, index: usize, arch: Arch) -> InputBuffer {
+    let (tiles, bytes) = input_size(netlist, op, index, arch);
+    let from = match op.inputs[index].source {
+        Source::Queue(queue) => netlist.queue(queue).name.clone(),
+        Source::Op(op) => netlist.op(op).name.clone(),
+    };
+    InputBuffer { from, tiles, bytes }
+}
+
+/// Tiles and bytes of an input's buffer at least.
+fn input_size(netlist: &Netlist, op: &Op, index: usize, arch: Arch) -> (u64, u64) {
     let input = &op.inputs[index];
-    let (from, shape) = match input.source {
-        Source::Queue(queue) => {
-            let queue = netlist.queue(queue);
-            (queue.name.clone(), queue.blocks.tile)
-        }
-        Source::Op(op) => (netlist.op(op).name.clone(), netlist.op(op).blocks.tile),
+    let shape = match input.source {
+        Source::Queue(queue) => netlist.queue(queue).blocks.tile,
+        Source::Op(op) => netlist.op(op).blocks.tile,
     };
     let (r, c) = (u64::from(op.blocks.ublock.r), u64::from(op.blocks.ublock.c));
     let block = match (&op.kind, index) {
@@ -179,8 +205,7 @@ fn input_buffer(netlist: &Netlist, op: &Op, index: usize, arch: Arch) -> InputBu
     } else {
         shape
     };
-    let bytes = tiles.saturating_mul(tile_bytes(input.format, sides, arch));
-    InputBuffer { from, tiles, bytes }
+    (tiles, tiles.saturating_mul(tile_bytes(input.format, sides, arch)))
 }
 
 /// Intermediate results lie where the output does when both have the same format.

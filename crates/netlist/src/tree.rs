@@ -62,7 +62,7 @@ pub enum Value {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scalar {
     /// Its text, without quotes.
-    pub text: Box<str>,
+    pub text: String,
     /// Written in quotes or as a block.
     pub quoted: bool,
 }
@@ -71,7 +71,7 @@ pub struct Scalar {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The key.
-    pub key: Box<str>,
+    pub key: String,
     /// Where the key stands.
     pub at: Span,
     /// The value.
@@ -153,7 +153,7 @@ pub(crate) fn load(text: &str, budget: Budget, sink: &mut Diagnostics) -> Option
 /// A list or map whose end has not come yet.
 enum Open {
     List { start: Span, items: Vec<Node> },
-    Map { start: Span, entries: Vec<Entry>, keys: HashMap<Box<str>, usize>, key: Option<(Box<str>, Span)> },
+    Map { start: Span, entries: Vec<Entry>, keys: HashMap<String, usize>, key: Option<(String, Span)> },
 }
 
 struct Builder {
@@ -185,7 +185,7 @@ impl Builder {
             }
             Event::Scalar(text, style, ..) => {
                 let quoted = style != ScalarStyle::Plain;
-                return self.value(scalar(&text, quoted, at), sink);
+                return self.value(scalar(text.into_owned(), quoted, at), sink);
             }
             Event::SequenceStart(..) => {
                 self.room(at, sink)?;
@@ -227,24 +227,7 @@ impl Builder {
             None => self.root = Some(node),
             Some(Open::List { items, .. }) => items.push(node),
             Some(Open::Map { entries, keys, key, .. }) => match key.take() {
-                None => {
-                    let Some(text) = node.text() else {
-                        let message = format!("{} as a key", node.kind());
-                        sink.push(
-                            Diagnostic::new(code::WRONG_KIND, node.span, message)
-                                .help("keys are names or numbers; `$NAME` of a template is to be replaced first"),
-                        );
-                        return None;
-                    };
-                    if text == "<<" {
-                        sink.push(
-                            Diagnostic::new(code::YAML_ALIAS, node.span, "merge keys are not read")
-                                .help("write the fields out in this place"),
-                        );
-                        return None;
-                    }
-                    *key = Some((text.into(), node.span));
-                }
+                None => *key = Some(self::key(node, sink)?),
                 Some((key, at)) => match find(entries, keys, &key) {
                     None => entries.push(Entry { key, at, value: node }),
                     Some(index) => again(&mut entries[index], at, node, sink),
@@ -255,11 +238,30 @@ impl Builder {
     }
 }
 
+/// The text of a key.
+fn key(node: Node, sink: &mut Diagnostics) -> Option<(String, Span)> {
+    match node.value {
+        Value::Scalar(scalar) if scalar.text == "<<" => {
+            sink.push(
+                Diagnostic::new(code::YAML_ALIAS, node.span, "merge keys are not read")
+                    .help("write the fields out in this place"),
+            );
+            None
+        }
+        Value::Scalar(scalar) => Some((scalar.text, node.span)),
+        Value::List(_) | Value::Map(_) => {
+            let message = format!("{} as a key", node.kind());
+            sink.push(Diagnostic::new(code::WRONG_KIND, node.span, message).help("keys are names or numbers"));
+            None
+        }
+    }
+}
+
 /// Keys of a map from which on they are looked up in a table.
 const MANY: usize = 16;
 
 /// The place of a key among the entries; the table is made when there are many.
-fn find(entries: &[Entry], keys: &mut HashMap<Box<str>, usize>, key: &str) -> Option<usize> {
+fn find(entries: &[Entry], keys: &mut HashMap<String, usize>, key: &str) -> Option<usize> {
     if entries.len() < MANY {
         return entries.iter().position(|entry| &*entry.key == key);
     }
@@ -299,14 +301,14 @@ fn same(a: &Node, b: &Node) -> bool {
     }
 }
 
-fn scalar(text: &str, quoted: bool, at: Span) -> Node {
+fn scalar(text: String, quoted: bool, at: Span) -> Node {
     let mut span = at;
     if !quoted && span.start.line == span.end.line {
         // The parser's end of a plain scalar may stand behind blanks.
         let width = u32::try_from(text.chars().count()).unwrap_or(u32::MAX / 2);
         span.end.column = span.end.column.min(span.start.column.saturating_add(width));
     }
-    Node { span, value: Value::Scalar(Scalar { text: text.into(), quoted }) }
+    Node { span, value: Value::Scalar(Scalar { text, quoted }) }
 }
 
 /// From the start of a list or map to its end when both are on one line.

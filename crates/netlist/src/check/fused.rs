@@ -4,7 +4,7 @@ use super::Check;
 use super::place::step_at;
 use crate::DataFormat::{self, Float32, Int8, Int32};
 use crate::code::{self, Code};
-use crate::tree::Span;
+use crate::tree::{Node, Span};
 use crate::types::{
     Arch, BinaryKind, Dim, FusedId, FusedSource, FusedStep, FusedTarget, Matmul, Op, OpId, OpKind, QuantKind,
     ReduceDim, Size, Tm, UnaryKind,
@@ -33,6 +33,13 @@ pub fn check(check: &mut Check<'_, '_>) {
         let id = FusedId(index);
         if !check.src.broken.fused.contains(&id) {
             schedules(check, id);
+        } else if complete(check, id) {
+            // Some step has a mistake of its own, but what is alive between the steps is known.
+            let mut state = State::default();
+            for place in places(check, id) {
+                lives(check, place, &mut state);
+            }
+            left(check, id, &state);
         }
     }
     for (id, op) in check.ops() {
@@ -109,6 +116,20 @@ fn schedules(check: &mut Check<'_, '_>, id: FusedId) {
         lives(check, place, &mut state);
         state.dest = (place.step.output == FusedTarget::Dest).then_some((place.step.mblock, place.step.ublock));
     }
+    left(check, id, &state);
+}
+
+/// Whether every step that is written was read in some way.
+fn complete(check: &Check<'_, '_>, id: FusedId) -> bool {
+    let written = check.src.fused[id.0].value.get("schedules").and_then(|node| node.list()).unwrap_or_default();
+    let read = &check.net.fused(id).schedules;
+    let same = |(node, steps): (&Node, &Vec<FusedStep>)| node.list().is_some_and(|list| list.len() == steps.len());
+    written.len() == read.len() && written.iter().zip(read).all(same)
+}
+
+/// Buffers that are still full at the end.
+fn left(check: &mut Check<'_, '_>, id: FusedId, state: &State) {
+    let (fused, entry) = (check.net.fused(id), check.src.fused[id.0]);
     for (buffer, (schedule, ..)) in sorted(&state.live) {
         let message = format!(
             "`intermed{buffer}`, made in schedule {schedule}, is not freed by the end of fused operation {}",

@@ -4,7 +4,7 @@ use super::Check;
 use crate::code;
 use crate::diagnostic::Diagnostic;
 use crate::memory::queue_buffer_bytes;
-use crate::types::{Arch, InstructionKind, Location, QueueId};
+use crate::types::{Arch, InstructionKind, Location, Producer, QueueId, QueueKind};
 use std::collections::{BTreeMap, HashSet};
 
 /// A buffer: first address, end, queue, index.
@@ -16,7 +16,7 @@ pub fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
     let mut channels: BTreeMap<(u32, u32), Vec<Place>> = BTreeMap::new();
     for (id, queue) in check.queues().filter(|(_, queue)| queue.location == Location::Dram) {
         // An operation that is not known leaves the size of its queue open.
-        if let crate::types::Producer::Op(op) = queue.producer {
+        if let Producer::Op(op) = queue.producer {
             if check.op(op).is_none() {
                 continue;
             }
@@ -89,7 +89,15 @@ fn overlaps(check: &mut Check<'_, '_>, places: &[Place]) {
             let aliases = |a: QueueId, b: QueueId| check.net.queue(a).alias == Some(b);
             let related = before == id && before_index == index || aliases(id, before) || aliases(before, id);
             if address < before_end && !related && reported.insert((before, id)) {
-                let (a, b) = (&check.net.queue(before).name, &check.net.queue(id).name);
+                let (first, second) = (check.net.queue(before), check.net.queue(id));
+                let (a, b) = (&first.name, &second.name);
+                let rams = first.kind == QueueKind::Ram && second.kind == QueueKind::Ram;
+                if rams && first.buffers == second.buffers {
+                    let message = format!("`{b}` is another view of `{a}`, but does not say so");
+                    let at = buffer_at(check, id, index);
+                    check.warn(code::DRAM_OVERLAP, at, message, &format!("add `alias: {a}` to the one that is read"));
+                    continue;
+                }
                 let message = format!(
                     "buffer {index} of `{b}` at {address:#x} lies in buffer {before_index} of `{a}`, which ends at {before_end:#x}"
                 );

@@ -6,7 +6,7 @@ use super::Check;
 use crate::code;
 use crate::diagnostic::Diagnostic;
 use crate::read::fields::suggest;
-use crate::tree::{Node, Span};
+use crate::tree::{Entry, Node, Span};
 use crate::types::{
     GraphId, Instruction, InstructionKind, Producer, Program, Queue, QueueId, QueueKind, QueueSettings, Source, Value,
     VarOp, Variable,
@@ -203,7 +203,8 @@ impl<'a> Pass<'_, 'a, '_> {
             let at = self.item_at(place, 3);
             self.check.error(code::WRAP, at, "an increment wraps at 1 or more", "write twice the queue's entries");
         }
-        if out.starts_with("$c_") && op != VarOp::Set {
+        // Before the first loop constants are computed from parameters and from one another.
+        if out.starts_with("$c_") && op != VarOp::Set && !self.loops.is_empty() {
             let message = format!("`{out}` is changed, though its name calls it constant");
             self.check.warn(code::CONSTANT, at, message, "names of constants start with `$c_`");
         }
@@ -271,10 +272,15 @@ impl<'a> Pass<'_, 'a, '_> {
         let io = &self.ios[graph.0];
         let at = self.at(place);
         let mut set: HashSet<QueueId> = HashSet::new();
+        let written = self.argument(place).and_then(|node| node.get("queue_settings")?.map()).unwrap_or_default();
+        let written: HashMap<&str, &'a Entry> = written.iter().map(|entry| (&*entry.key, entry)).collect();
         for one in settings {
             set.insert(one.queue);
             let Some(queue) = self.check.queue(one.queue) else { continue };
-            let at = self.settings_at(place, queue);
+            // A queue on one of several devices is written without the device.
+            let short = queue.name.rsplit_once('.').map_or("", |(name, _)| name);
+            let entry = written.get(queue.name.as_str()).or_else(|| written.get(short));
+            let at = entry.map_or((at, None), |entry| (entry.at, Some(&entry.value)));
             if io.whole && !io.all.contains(&one.queue) {
                 let message = format!(
                     "graph `{}` has nothing to do with queue `{}`",
@@ -294,18 +300,6 @@ impl<'a> Pass<'_, 'a, '_> {
             let help = "queues that the host fills, and those of gradients, need settings";
             self.check.error(code::SETTINGS_MISSING, at, message, help);
         }
-    }
-
-    /// Where the settings of a queue stand, and their map.
-    fn settings_at(&self, place: usize, queue: &Queue) -> (Span, Option<&'a Node>) {
-        let map = self.argument(place).and_then(|node| node.get("queue_settings")?.map());
-        let spread = |key: &str| {
-            let rest = queue.name.strip_prefix(key).and_then(|rest| rest.strip_prefix('.'));
-            rest.is_some_and(|device| device.parse::<u32>().is_ok())
-        };
-        let exact = map.and_then(|entries| entries.iter().find(|entry| *entry.key == *queue.name));
-        let entry = exact.or_else(|| map?.iter().find(|entry| spread(&entry.key)));
-        entry.map_or_else(|| (self.at(place), None), |entry| (entry.at, Some(&entry.value)))
     }
 
     fn settings(&mut self, settings: &'a QueueSettings, queue: &Queue, (at, map): (Span, Option<&'a Node>)) {

@@ -7,7 +7,7 @@ use crate::code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::tree::{Node, Span, Value};
 use crate::types::Size;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
 
 /// The largest value of what counts tiles, blocks, cores or entries. Products of six of them fit 128 bits.
@@ -249,9 +249,18 @@ pub fn naturals(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<Vec<u
 }
 
 /// A text for a message: at most 40 characters of it.
-pub fn short(text: &str) -> impl Display + use<> {
-    match text.char_indices().nth(40) {
-        Some((at, _)) => format!("{}...", &text[..at]),
-        None => text.to_owned(),
+pub fn short(text: &str) -> Short<'_> {
+    Short(text)
+}
+
+/// What [`short`] gives.
+pub struct Short<'t>(&'t str);
+
+impl Display for Short<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.char_indices().nth(40) {
+            Some((at, _)) => write!(f, "{}...", &self.0[..at]),
+            None => f.write_str(self.0),
+        }
     }
 }

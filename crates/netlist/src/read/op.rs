@@ -228,14 +228,17 @@ fn inputs(
     let formats = formats?;
     let mut operands = Vec::new();
     let each = sources.into_iter().zip(formats).zip(broadcasts).enumerate();
+    let of_operands: Vec<_> =
+        fields.entries().filter_map(|(key, _, node)| Some((operand_field(key)?, key, node))).collect();
     for (index, ((source, format), kernel_broadcast)) in each {
-        let tms = fields.get(&format!("input_{index}_tms"));
+        let field = |kind: &str| {
+            of_operands.iter().find(|(field, ..)| *field == (index, kind)).map(|(_, key, node)| (*key, *node))
+        };
         let padding = |kind: &str, sink: &mut Diagnostics| {
-            let name = format!("input_{index}_{kind}");
-            fields.get(&name).and_then(|node| tm::padding(node, &name, kind == "pad", sink))
+            field(kind).and_then(|(key, node)| tm::padding(node, key, kind == "pad", sink))
         };
         let (unpad, pad) = (padding("unpad", sink), padding("pad", sink));
-        let tms = tms.map(|node| tm::read(node, "input_N_tms", sink)).unwrap_or_default();
+        let tms = field("tms").map(|(key, node)| tm::read(node, key, sink)).unwrap_or_default();
         operands.push(source.zip(format).map(|(source, format)| Operand {
             source,
             format,
@@ -290,9 +293,12 @@ fn in_formats(
 fn tiles(fields: &Fields<'_>, name: &str, inputs: usize, sink: &mut Diagnostics) -> Vec<u32> {
     let Some(node) = fields.get(name) else { return Vec::new() };
     let found = naturals(node, name, sink).unwrap_or_default();
-    if node.list().is_some_and(|items| !items.is_empty() && items.len() != inputs) {
-        let message = format!("`{name}` has {} values for {inputs} inputs", found.len());
-        sink.push(Diagnostic::new(code::WRONG_COUNT, node.span, message));
+    let count = node.list().map_or(0, <[_]>::len);
+    if count != 0 && count != inputs {
+        let message = format!("`{name}` has {count} values for {inputs} inputs");
+        let finding = Diagnostic::new(code::WRONG_COUNT, node.span, message);
+        // What is too much is not looked at.
+        sink.push(if count > inputs { finding.warning() } else { finding });
     }
     found
 }
