@@ -216,10 +216,10 @@ fn intermediate_bytes(netlist: &Netlist, op: &Op, arch: Arch) -> u64 {
             let fused = netlist.fused(*id);
             let mut largest = vec![0u64; fused.intermediates.min(64) as usize];
             for step in fused.schedules.iter().flatten() {
-                if let FusedTarget::Intermed(index) = step.output {
-                    if let Some(tiles) = largest.get_mut(index as usize) {
-                        *tiles = (*tiles).max(u64::from(step.ublock.r) * u64::from(step.ublock.c));
-                    }
+                if let FusedTarget::Intermed(index) = step.output
+                    && let Some(tiles) = largest.get_mut(index as usize)
+                {
+                    *tiles = (*tiles).max(u64::from(step.ublock.r) * u64::from(step.ublock.c));
                 }
             }
             // Two micro blocks each (public document `netlist`, section intermediates).

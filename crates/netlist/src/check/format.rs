@@ -58,27 +58,26 @@ fn accumulation(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
 
 /// Operations that move data and cannot convert them.
 fn movement(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
-    if let (OpKind::Reduce { dim: ReduceDim::Z, .. }, Some(input)) = (&op.kind, op.inputs.first()) {
-        if input.format != op.intermed_format || op.out_format != op.intermed_format {
-            let message = format!(
-                "`{}` reduces along z, where input ({}), intermediate ({}) and output ({}) have one format",
-                op.name, input.format, op.intermed_format, op.out_format
-            );
-            check.error(code::REDUCE_FORMAT, check.op_at(id, "intermed_df"), message, "");
-        }
+    if let (OpKind::Reduce { dim: ReduceDim::Z, .. }, Some(input)) = (&op.kind, op.inputs.first())
+        && (input.format != op.intermed_format || op.out_format != op.intermed_format)
+    {
+        let message = format!(
+            "`{}` reduces along z, where input ({}), intermediate ({}) and output ({}) have one format",
+            op.name, input.format, op.intermed_format, op.out_format
+        );
+        check.error(code::REDUCE_FORMAT, check.op_at(id, "intermed_df"), message, "");
     }
-    if let (OpKind::Splice { .. }, Some(first)) = (&op.kind, op.inputs.first()) {
-        if op.inputs.iter().any(|input| input.format != first.format) {
-            let message = format!("the inputs of `{}` have different formats", op.name);
-            check.error(code::SPLICE_FORMAT, check.op_at(id, "in_df"), message, "");
-        }
+    if let (OpKind::Splice { .. }, Some(first)) = (&op.kind, op.inputs.first())
+        && op.inputs.iter().any(|input| input.format != first.format)
+    {
+        let message = format!("the inputs of `{}` have different formats", op.name);
+        check.error(code::SPLICE_FORMAT, check.op_at(id, "in_df"), message, "");
     }
-    if let (OpKind::TopK { sort: TopKOutput::ArgMax, .. }, Some(index)) = (&op.kind, op.inputs.get(1)) {
-        if index.format != op.out_format {
-            let message =
-                format!("`{}` gives indices as {}, but gets them as {}", op.name, op.out_format, index.format);
-            check.error(code::TOPK_FORMAT, check.op_at(id, "out_df"), message, "");
-        }
+    if let (OpKind::TopK { sort: TopKOutput::ArgMax, .. }, Some(index)) = (&op.kind, op.inputs.get(1))
+        && index.format != op.out_format
+    {
+        let message = format!("`{}` gives indices as {}, but gets them as {}", op.name, op.out_format, index.format);
+        check.error(code::TOPK_FORMAT, check.op_at(id, "out_df"), message, "");
     }
 }
 

@@ -43,10 +43,10 @@ pub fn check(check: &mut Check<'_, '_>) {
         }
     }
     for (id, op) in check.ops() {
-        if let OpKind::Fused(fused) = op.kind {
-            if !check.src.broken.fused.contains(&fused) {
-                used_by(check, id, op, fused);
-            }
+        if let OpKind::Fused(fused) = op.kind
+            && !check.src.broken.fused.contains(&fused)
+        {
+            used_by(check, id, op, fused);
         }
     }
 }
@@ -186,19 +186,12 @@ fn form(check: &mut Check<'_, '_>, place: Place<'_>) {
         );
     }
     let second = step.inputs.get(1).map(|(source, _)| *source);
-    if let (OpKind::Matmul(matmul), Some(FusedSource::Intermed(_))) = (&step.kind, second) {
-        if matmul.m_k > 1 {
-            let message = format!(
-                "operand 1 of matmul `{name}` is an intermediate buffer, which holds one micro block of {blocks}"
-            );
-            check.step_error(
-                code::FUSED_MATMUL_INPUT,
-                place,
-                "inputs",
-                message,
-                "take an input of the fused operation",
-            );
-        }
+    if let (OpKind::Matmul(matmul), Some(FusedSource::Intermed(_))) = (&step.kind, second)
+        && matmul.m_k > 1
+    {
+        let message =
+            format!("operand 1 of matmul `{name}` is an intermediate buffer, which holds one micro block of {blocks}");
+        check.step_error(code::FUSED_MATMUL_INPUT, place, "inputs", message, "take an input of the fused operation");
     }
 }
 

@@ -16,10 +16,10 @@ pub fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
     let mut channels: BTreeMap<(u32, u32), Vec<Place>> = BTreeMap::new();
     for (id, queue) in check.queues().filter(|(_, queue)| queue.location == Location::Dram) {
         // An operation that is not known leaves the size of its queue open.
-        if let Producer::Op(op) = queue.producer {
-            if check.op(op).is_none() {
-                continue;
-            }
+        if let Producer::Op(op) = queue.producer
+            && check.op(op).is_none()
+        {
+            continue;
         }
         let bytes = queue_buffer_bytes(check.net, queue, arch);
         for (index, buffer) in queue.buffers.iter().enumerate() {

@@ -405,11 +405,11 @@ fn cycle(check: &mut Check<'_, '_>, graph: GraphId) {
     let mut readers: Vec<Vec<usize>> = vec![Vec::new(); ops.len()];
     for (index, op) in ops.iter().enumerate() {
         for input in &op.inputs {
-            if let Source::Op(from) = input.source {
-                if from.graph == graph {
-                    waiting[index] += 1;
-                    readers[from.op].push(index);
-                }
+            if let Source::Op(from) = input.source
+                && from.graph == graph
+            {
+                waiting[index] += 1;
+                readers[from.op].push(index);
             }
         }
     }

@@ -70,7 +70,7 @@ fn alias(check: &mut Check<'_, '_>, id: QueueId, queue: &Queue) {
             elements(base)
         );
         check.error(code::ALIAS_SIZE, at, message, "");
-    } else if base.entries % queue.entries != 0 && queue.entries % base.entries != 0 {
+    } else if base.entries % queue.entries != 0 && !queue.entries.is_multiple_of(base.entries) {
         let message =
             format!("{} entries are not whole entries of `{}`, which has {}", queue.entries, base.name, base.entries);
         check.error(code::ALIAS_SIZE, at, message, "");

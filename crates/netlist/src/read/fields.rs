@@ -20,6 +20,8 @@ pub struct Fields<'t> {
     /// Where its name stands.
     pub at: Span,
     node: &'t Node,
+    /// Names that an unknown field probably means; that they are missing is no finding of its own.
+    meant: Vec<String>,
 }
 
 impl<'t> Fields<'t> {
@@ -39,14 +41,16 @@ impl<'t> Fields<'t> {
             );
             return None;
         };
+        let mut meant = Vec::new();
         for entry in entries {
             if !known.contains(&&*entry.key) && !also(&entry.key) {
                 let finding =
                     Diagnostic::new(code::UNKNOWN_FIELD, entry.at, format!("{what} has no field `{}`", entry.key));
+                meant.extend(nearest(&entry.key, known).map(str::to_owned));
                 sink.push(suggest(finding, &entry.key, known));
             }
         }
-        Some(Self { what, at, node })
+        Some(Self { what, at, node, meant })
     }
 
     /// All keys and values.
@@ -62,7 +66,7 @@ impl<'t> Fields<'t> {
     /// A field that must be there.
     pub fn need(&self, name: &str, sink: &mut Diagnostics) -> Option<&'t Node> {
         let found = self.get(name);
-        if found.is_none() {
+        if found.is_none() && !self.meant.iter().any(|meant| meant == name) {
             let message = format!("{} has no `{name}`", self.what);
             sink.push(Diagnostic::new(code::MISSING_FIELD, self.at, message).help(format!("add `{name}:`")));
         }
@@ -95,16 +99,21 @@ impl<'t> Fields<'t> {
     }
 }
 
-/// Adds the name that is nearest to a wrong one, or all when they are few.
-pub fn suggest(finding: Diagnostic, wrong: &str, known: &[&str]) -> Diagnostic {
+/// The known name that a wrong one probably means.
+pub fn nearest<'k>(wrong: &str, known: &[&'k str]) -> Option<&'k str> {
     let wrong = wrong.to_lowercase();
     let distance = |name: &str| strsim::damerau_levenshtein(&wrong, &name.to_lowercase());
     // Long strangers are not worth comparing, and would cost time.
-    let near = known.iter().filter(|_| wrong.len() <= 64).min_by_key(|name| distance(name));
-    match near {
-        Some(name) if distance(name) <= 1 + name.len() / 4 => finding.help(format!("did you mean `{name}`?")),
-        _ if known.len() <= 24 && !known.is_empty() => finding.help(format!("possible: {}", known.join(", "))),
-        _ => finding,
+    let near = known.iter().filter(|_| wrong.len() <= 64).map(|name| (distance(name), *name)).min_by_key(|near| near.0);
+    near.filter(|(distance, name)| *distance <= 1 + name.len() / 4).map(|(_, name)| name)
+}
+
+/// Adds the name that is nearest to a wrong one, or all when they are few.
+pub fn suggest(finding: Diagnostic, wrong: &str, known: &[&str]) -> Diagnostic {
+    match nearest(wrong, known) {
+        Some(name) => finding.help(format!("did you mean `{name}`?")),
+        None if known.len() <= 24 && !known.is_empty() => finding.help(format!("possible: {}", known.join(", "))),
+        None => finding,
     }
 }
 

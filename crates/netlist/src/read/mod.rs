@@ -18,7 +18,7 @@ use crate::code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::tree::{Entry, Node, Span};
 use crate::types::{Arch, FusedId, GraphId, Netlist, OpId, Position, QueueId, Size};
-use fields::{choice, list, short, suggest};
+use fields::{choice, list, nearest, short, suggest};
 use names::Names;
 use std::collections::HashSet;
 
@@ -110,13 +110,16 @@ fn sections<'t>(root: &'t Node, sink: &mut Diagnostics) -> Option<&'t [Entry]> {
         );
         return None;
     };
+    let mut meant = Vec::new();
     for entry in entries.iter().filter(|entry| !SECTIONS.contains(&&*entry.key)) {
+        meant.extend(nearest(&entry.key, &SECTIONS));
         let finding =
             Diagnostic::new(code::UNKNOWN_SECTION, entry.at, format!("there is no section `{}`", short(&entry.key)));
         sink.push(suggest(finding, &entry.key, &SECTIONS));
     }
     for name in &SECTIONS[..4] {
         match entries.iter().find(|entry| &*entry.key == *name) {
+            None if meant.contains(name) => {}
             None => {
                 let message = format!("the section `{name}` is missing");
                 sink.push(Diagnostic::new(code::MISSING_SECTION, root.span, message).help(format!("add `{name}:`")));
