@@ -1,0 +1,109 @@
+//! Block formats: 16 elements of a row of a face share an exponent (public document `dataformats`; facts, buda.md,
+//! section 2).
+//!
+//! The exponent is the largest of the 16 as float32 has them; the A formats (`Bfp8`, `Bfp4`, `Bfp2`) change its bias from
+//! 127 to 15 and saturate it to 5 bits. An element is a sign and a magnitude of 7, 3 or 1 bits without hidden one: its
+//! 24-bit significand shifted right by its distance to the shared exponent, rounded **half up on the magnitude** and
+//! clamped: the exponent is never bumped. A magnitude that becomes zero loses its sign. In an A format a value beyond the
+//! largest exponent becomes the largest magnitude; one below the smallest counts as 2^-15, because only its exponent
+//! saturates. Float32 exponents of 255 and 0 are not special: an infinity is 2^128, a NaN larger, a denormal keeps its
+//! mantissa behind a hidden one; a zero is a zero.
+
+use tilework_netlist::DataFormat;
+
+/// Elements that share an exponent.
+pub const BLOCK: usize = 16;
+
+/// What tells one block format from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockFormat {
+    /// Bits of magnitude.
+    pub magnitude: u32,
+    /// An exponent of 5 bits.
+    pub small_exponent: bool,
+}
+
+impl BlockFormat {
+    /// The block format of that name, if it is one.
+    pub fn of(format: DataFormat) -> Option<BlockFormat> {
+        let (magnitude, small_exponent) = match format {
+            DataFormat::Bfp8 => (7, true),
+            DataFormat::Bfp4 => (3, true),
+            DataFormat::Bfp2 => (1, true),
+            DataFormat::Bfp8B => (7, false),
+            DataFormat::Bfp4B => (3, false),
+            DataFormat::Bfp2B => (1, false),
+            _ => return None,
+        };
+        Some(BlockFormat { magnitude, small_exponent })
+    }
+
+    /// Bits of an element.
+    pub fn bits(self) -> u32 {
+        self.magnitude + 1
+    }
+
+    /// Bias of the shared exponent.
+    fn bias(self) -> i32 {
+        if self.small_exponent { 15 } else { 127 }
+    }
+
+    /// Exponent and fraction of a value as the format sees them.
+    fn parts(self, bits: u32) -> (u32, u32) {
+        let (exponent, fraction) = (bits >> 23 & 0xff, bits & 0x7f_ffff);
+        if !self.small_exponent {
+            return (exponent, fraction);
+        }
+        match exponent as i32 - 127 + 15 {
+            e if e > 31 => (31, 0x7f_ffff),
+            e if e < 0 => (0, 0),
+            e => (e as u32, fraction),
+        }
+    }
+
+    /// The exponent that these values share.
+    pub fn exponent(self, values: &[f32]) -> u8 {
+        values.iter().map(|v| self.parts(v.to_bits()).0).max().unwrap_or(0) as u8
+    }
+
+    /// A value as sign and magnitude under a shared exponent; `truncate` leaves the rounding out.
+    #[inline]
+    pub fn encode(self, value: f32, exponent: u8, truncate: bool) -> u8 {
+        let bits = value.to_bits();
+        if bits & 0x7fff_ffff == 0 {
+            return 0;
+        }
+        let (own, fraction) = self.parts(bits);
+        let distance = u32::from(exponent).saturating_sub(own).min(31);
+        let shift = 24 - self.magnitude;
+        let half = if truncate { 0 } else { 1 << (shift - 1) };
+        let magnitude = (((fraction | 0x80_0000) >> distance) + half) >> shift;
+        let magnitude = magnitude.min((1 << self.magnitude) - 1);
+        let sign = if magnitude == 0 { 0 } else { bits >> 31 };
+        (sign << self.magnitude | magnitude) as u8
+    }
+
+    /// The value of a sign and magnitude under a shared exponent. A sign without a magnitude is minus infinity, in an A
+    /// format -2^16 (ISA documentation, FloatBitPatterns); packing never makes one.
+    #[inline]
+    pub fn decode(self, element: u8, exponent: u8) -> f32 {
+        let magnitude = u32::from(element) & ((1 << self.magnitude) - 1);
+        let negative = element >> self.magnitude & 1 != 0;
+        if magnitude == 0 {
+            return match (negative, self.small_exponent) {
+                (false, _) => 0.0,
+                (true, false) => f32::NEG_INFINITY,
+                (true, true) => -65536.0,
+            };
+        }
+        let value = magnitude as f32 * self.unit(exponent);
+        if negative { -value } else { value }
+    }
+
+    /// What a magnitude of one counts under an exponent. For the smallest exponents it is a denormal, still exact.
+    #[inline]
+    fn unit(self, exponent: u8) -> f32 {
+        let power = i32::from(exponent) - self.bias() - (self.magnitude as i32 - 1);
+        if power >= -126 { f32::from_bits(((power + 127) as u32) << 23) } else { f32::from_bits(1 << (power + 149)) }
+    }
+}

@@ -1,0 +1,140 @@
+//! Golden arithmetic: a whole operation on one input of an epoch.
+//!
+//! For every operand: unpad, TMs, pad. Then the operation; what a gradient is added to; ReLU, except for fused
+//! operations, whose steps have their own; clamping of integer outputs (facts, buda.md, section 4). Values are float32
+//! throughout. Queues round what enters and leaves them ([`crate::format::quantise`]); between the operations of an epoch
+//! only integer formats round, unless [`Options::quantise`] asks for more.
+
+use tilework_netlist::DataFormat;
+use tilework_netlist::types::{Netlist, Op, OpKind, Operand, Post, Relu, ReluMode, Shape, UnaryKind};
+
+use crate::format;
+use crate::op::{OpError, Reason, binary, matmul, unary};
+use crate::tensor::{Tensor, shape_of};
+use crate::tm;
+
+/// How exact golden arithmetic is about formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Rounds outputs of operations in the block formats of 4 and 2 bits, as the original does when it is asked to.
+    pub quantise: bool,
+    /// Float32 outputs are rounded to Tf32 when `quantise` is set, as on Wormhole.
+    pub tf32: bool,
+}
+
+/// Computes an operation on one input of an epoch: `inputs` are its operands in order, `previous` is what its output ram
+/// holds, for a gradient that is not zeroed.
+pub fn execute(netlist: &Netlist, op: &Op, inputs: &[&Tensor], previous: Option<&Tensor>) -> Result<Tensor, OpError> {
+    execute_with(netlist, op, inputs, previous, Options::default())
+}
+
+/// [`execute`] with options.
+pub fn execute_with(
+    netlist: &Netlist,
+    op: &Op,
+    inputs: &[&Tensor],
+    previous: Option<&Tensor>,
+    options: Options,
+) -> Result<Tensor, OpError> {
+    whole(netlist, op, inputs, previous, options).map_err(|reason| OpError { op: op.name.clone(), at: op.at, reason })
+}
+
+/// All that is done for one input.
+fn whole(
+    netlist: &Netlist,
+    op: &Op,
+    inputs: &[&Tensor],
+    previous: Option<&Tensor>,
+    options: Options,
+) -> Result<Tensor, Reason> {
+    if inputs.len() != op.inputs.len() {
+        return Err(Reason::Operands { found: inputs.len(), wanted: format!("{} by the netlist", op.inputs.len()) });
+    }
+    let wanted = shape_of(&op.blocks)?;
+    let operands: Vec<Tensor> = op
+        .inputs
+        .iter()
+        .zip(inputs)
+        .enumerate()
+        .map(|(i, (operand, x))| prepare(i, operand, x))
+        .collect::<Result<_, _>>()?;
+    let operands: Vec<&Tensor> = operands.iter().collect();
+    let mut result = compute(netlist, op, &operands)?;
+    if result.shape() != wanted {
+        return Err(Reason::Output { found: result.shape(), wanted });
+    }
+    result = result.reshaped(wanted, op.blocks.tile)?;
+    if let (true, Some(previous)) = (op.gradient_op, previous) {
+        let (found, previous_shape) = (result.shape(), previous.shape());
+        result = binary::zip(&result, previous, |new, old| old + new)
+            .map_err(|_| Reason::Gradient { found, previous: previous_shape })?;
+    }
+    if !matches!(op.kind, OpKind::Fused(_)) {
+        result = after(op.post, result);
+    }
+    Ok(round(op.out_format, &result, options))
+}
+
+/// An operand as the operation sees it.
+fn prepare(index: usize, operand: &Operand, x: &Tensor) -> Result<Tensor, Reason> {
+    let mut x = x.clone();
+    if let Some(pad) = &operand.unpad {
+        x = tm::unpad(index, pad, &x)?;
+    }
+    x = tm::apply(index, &operand.tms, &x)?;
+    match &operand.pad {
+        Some(pad) => tm::pad(index, pad, &x),
+        None => Ok(x),
+    }
+}
+
+/// What an operation computes.
+fn compute(_netlist: &Netlist, op: &Op, operands: &[&Tensor]) -> Result<Tensor, Reason> {
+    simple(&op.kind, op.post, operands, shape_of(&op.blocks)?)
+}
+
+/// An operation that is not fused.
+pub(crate) fn simple(kind: &OpKind, post: Post, operands: &[&Tensor], _wanted: Shape) -> Result<Tensor, Reason> {
+    match (kind, operands) {
+        (OpKind::Unary(kind), [x]) => {
+            let result = unary::unary(*kind, x)?;
+            Ok(match post.vector {
+                // A copy does not go through the vector unit.
+                Some(mode) if *kind != UnaryKind::Copy => unary::vector(mode, &result),
+                _ => result,
+            })
+        }
+        (OpKind::Binary(kind), [a, b]) => binary::binary(*kind, a, b),
+        (OpKind::Quant { kind, zero_point }, [a, scales]) => binary::quantise(*kind, *zero_point, a, scales),
+        (OpKind::Matmul(attributes), _) => matmul::matmul(attributes, operands),
+        _ => Err(Reason::Operands { found: operands.len(), wanted: "another number".into() }),
+    }
+}
+
+/// ReLU: below the threshold zero, or between zero and the threshold. A NaN is below every threshold.
+pub(crate) fn after(post: Post, x: Tensor) -> Tensor {
+    match post.relu {
+        None => x,
+        Some(Relu { mode: ReluMode::Min, threshold }) => unary::map(&x, |v| if v >= threshold { v } else { 0.0 }),
+        Some(Relu { mode: ReluMode::Max, threshold }) => unary::map(&x, |v| {
+            if v > threshold {
+                threshold
+            } else if v > 0.0 {
+                v
+            } else {
+                0.0
+            }
+        }),
+    }
+}
+
+/// What the output format does to a result within an epoch.
+fn round(format: DataFormat, x: &Tensor, options: Options) -> Tensor {
+    use DataFormat::{Bfp2, Bfp2B, Bfp4, Bfp4B, Float32, Int8, Int32, Tf32};
+    match format {
+        Int8 | Int32 => format::quantise(format, x, format::Options::default()),
+        Bfp2 | Bfp2B | Bfp4 | Bfp4B if options.quantise => format::quantise(format, x, format::Options::default()),
+        Float32 if options.quantise && options.tf32 => format::quantise(Tf32, x, format::Options::default()),
+        _ => x.clone(),
+    }
+}
