@@ -6,10 +6,10 @@
 //! only integer formats round, unless [`Options::quantise`] asks for more.
 
 use tilework_netlist::DataFormat;
-use tilework_netlist::types::{Netlist, Op, OpKind, Operand, Post, Relu, ReluMode, Shape, UnaryKind};
+use tilework_netlist::types::{Blocks, Netlist, Op, OpKind, Operand, Post, Relu, ReluMode, UnaryKind};
 
 use crate::format;
-use crate::op::{OpError, Reason, binary, matmul, unary};
+use crate::op::{OpError, Reason, binary, data, depthwise, matmul, reduce, splice, unary};
 use crate::tensor::{Tensor, shape_of};
 use crate::tm;
 
@@ -70,7 +70,7 @@ fn whole(
             .map_err(|_| Reason::Gradient { found, previous: previous_shape })?;
     }
     if !matches!(op.kind, OpKind::Fused(_)) {
-        result = after(op.post, result);
+        result = relu(op.post, result);
     }
     Ok(round(op.out_format, &result, options))
 }
@@ -89,30 +89,54 @@ fn prepare(index: usize, operand: &Operand, x: &Tensor) -> Result<Tensor, Reason
 }
 
 /// What an operation computes.
-fn compute(_netlist: &Netlist, op: &Op, operands: &[&Tensor]) -> Result<Tensor, Reason> {
-    simple(&op.kind, op.post, operands, shape_of(&op.blocks)?)
+fn compute(netlist: &Netlist, op: &Op, operands: &[&Tensor]) -> Result<Tensor, Reason> {
+    match op.kind {
+        OpKind::Fused(id) => {
+            let fused = netlist.fused_ops.get(id.0).ok_or(Reason::NoFused(id.0))?;
+            crate::fused::fused(fused, operands, &op.blocks)
+        }
+        _ => simple(&op.kind, op.post, operands, &op.blocks),
+    }
 }
 
-/// An operation that is not fused.
-pub(crate) fn simple(kind: &OpKind, post: Post, operands: &[&Tensor], _wanted: Shape) -> Result<Tensor, Reason> {
-    match (kind, operands) {
-        (OpKind::Unary(kind), [x]) => {
-            let result = unary::unary(*kind, x)?;
+/// An operation that is not fused; `blocks` are those of its result.
+pub(crate) fn simple(kind: &OpKind, post: Post, operands: &[&Tensor], blocks: &Blocks) -> Result<Tensor, Reason> {
+    let count = |wanted: &str| Reason::Operands { found: operands.len(), wanted: wanted.into() };
+    let one = || if let [x] = operands { Ok(*x) } else { Err(count("one")) };
+    let two = || if let [a, b] = operands { Ok((*a, *b)) } else { Err(count("two")) };
+    match kind {
+        OpKind::Unary(kind) => {
+            let result = unary::unary(*kind, one()?)?;
             Ok(match post.vector {
                 // A copy does not go through the vector unit.
                 Some(mode) if *kind != UnaryKind::Copy => unary::vector(mode, &result),
                 _ => result,
             })
         }
-        (OpKind::Binary(kind), [a, b]) => binary::binary(*kind, a, b),
-        (OpKind::Quant { kind, zero_point }, [a, scales]) => binary::quantise(*kind, *zero_point, a, scales),
-        (OpKind::Matmul(attributes), _) => matmul::matmul(attributes, operands),
-        _ => Err(Reason::Operands { found: operands.len(), wanted: "another number".into() }),
+        OpKind::Binary(kind) => two().and_then(|(a, b)| binary::binary(*kind, a, b)),
+        OpKind::Quant { kind, zero_point } => {
+            two().and_then(|(a, scales)| binary::quantise(*kind, *zero_point, a, scales))
+        }
+        OpKind::Matmul(attributes) => matmul::matmul(attributes, operands),
+        OpKind::Depthwise(attributes) => depthwise::depthwise(attributes, operands),
+        OpKind::Reduce { dim, k, z } => reduce::reduce(*dim, *k, *z, one()?),
+        OpKind::Splice { granularity, pieces } => splice::splice(*granularity, pieces, operands, blocks),
+        OpKind::Embedding { num_indices } => {
+            two().and_then(|(table, indices)| data::embedding(*num_indices, table, indices, blocks))
+        }
+        OpKind::TopK { k, sort, kreduce } => {
+            let ask = data::TopK { k: *k as usize, output: *sort, reduce: *kreduce != 0 };
+            two().and_then(|(keys, labels)| data::topk(ask, keys, labels, blocks))
+        }
+        // Only where values lie changes: rows become tiles, chips change. A drainer reads and keeps nothing; its result,
+        // which nobody takes, is what it read.
+        OpKind::Tilizer | OpKind::EthernetDatacopy | OpKind::Drainer => one().cloned(),
+        OpKind::Fused(_) => Err(Reason::attribute("type", "a fused operation within another")),
     }
 }
 
 /// ReLU: below the threshold zero, or between zero and the threshold. A NaN is below every threshold.
-pub(crate) fn after(post: Post, x: Tensor) -> Tensor {
+pub(crate) fn relu(post: Post, x: Tensor) -> Tensor {
     match post.relu {
         None => x,
         Some(Relu { mode: ReluMode::Min, threshold }) => unary::map(&x, |v| if v >= threshold { v } else { 0.0 }),

@@ -3,6 +3,7 @@
 #![warn(missing_docs)]
 
 pub mod format;
+pub mod fused;
 pub mod golden;
 pub mod op;
 pub mod tensor;

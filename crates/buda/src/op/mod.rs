@@ -2,8 +2,12 @@
 //! and pad; what follows an operation (gradient, ReLU, clamping) is [`crate::golden`]'s.
 
 pub mod binary;
+pub mod data;
+pub mod depthwise;
 mod error;
 pub mod matmul;
+pub mod reduce;
+pub mod splice;
 pub mod unary;
 
 pub use error::{OpError, Reason};
