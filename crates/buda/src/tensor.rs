@@ -1,9 +1,11 @@
 //! Tensors of a netlist: t matrices of float32 values, cut into tiles.
 //!
 //! Every value is float32, whatever the data format: formats are what queues store ([`crate::format`]), and golden
-//! arithmetic is float32 (facts, buda.md, section 4). So integers beyond 2^24 are the nearest float32. Values lie in
-//! row-major order, matrix by matrix; tiles are a way to count rows and columns, not an order of values. Cloning is
+//! arithmetic is float32 (facts, buda.md, section 4). So integers beyond 2^24 are the nearest float32; words without a
+//! meaning of their own (`RawUInt32`) are kept beside the values. Values lie in row-major order, matrix by matrix; tiles are a way to count rows and columns, not an order of values. Cloning is
 //! cheap, nothing is changed in place.
+
+use std::sync::Arc;
 
 use tilework_netlist::types::{Blocks, Shape, Size};
 use tilework_ops as ops;
@@ -45,6 +47,8 @@ pub fn describe(shape: &Shape) -> String {
 #[derive(Debug, Clone)]
 pub struct Tensor {
     values: ops::Tensor,
+    /// What the values are the nearest float32 of, if it was words.
+    words: Option<Arc<Vec<u32>>>,
     shape: Shape,
     tile: Size,
 }
@@ -64,6 +68,12 @@ impl Tensor {
             return Err(TensorError::Count { values: values.len(), shape });
         }
         Tensor::wrap(shape, tile, values)
+    }
+
+    /// A tensor of words, as `RawUInt32` has them. Its values are the nearest float32.
+    pub fn from_words(shape: Shape, tile: Size, words: Vec<u32>) -> Result<Tensor, TensorError> {
+        let tensor = Tensor::new(shape, tile, words.iter().map(|&w| w as f32).collect())?;
+        Ok(Tensor { words: Some(Arc::new(words)), ..tensor })
     }
 
     /// A tensor of one value throughout.
@@ -90,13 +100,13 @@ impl Tensor {
     fn wrap(shape: Shape, tile: Size, values: Vec<f32>) -> Result<Tensor, TensorError> {
         let dims = ops::Shape::new([shape.t, shape.rows, shape.columns]);
         let values = dims.ok().and_then(|dims| ops::Tensor::new(dims, values).ok());
-        Ok(Tensor { values: values.ok_or(TensorError::TooLarge(shape))?, shape, tile })
+        Ok(Tensor { values: values.ok_or(TensorError::TooLarge(shape))?, words: None, shape, tile })
     }
 
     /// The same shape and tiles with other values.
     pub(crate) fn with_values(&self, values: ops::Tensor) -> Tensor {
         debug_assert_eq!(values.elements(), self.elements());
-        Tensor { values, ..*self }
+        Tensor { values, words: None, shape: self.shape, tile: self.tile }
     }
 
     /// The same values, in a shape of as many elements and whole tiles.
@@ -107,7 +117,7 @@ impl Tensor {
         }
         let dims = [shape.t as i64, shape.rows as i64, shape.columns as i64];
         let values = ops::reshape(&self.values, &dims).map_err(|_| TensorError::TooLarge(shape))?;
-        Ok(Tensor { values, shape, tile })
+        Ok(Tensor { values, words: self.words.clone(), shape, tile })
     }
 
     /// Shape in elements.
@@ -138,6 +148,11 @@ impl Tensor {
     /// The values in row-major order, matrix by matrix.
     pub fn values(&self) -> &[f32] {
         self.values.values().unwrap_or_default()
+    }
+
+    /// The words that the tensor was made of, in the order of the values. TMs and operations keep none.
+    pub fn words(&self) -> Option<&[u32]> {
+        self.words.as_ref().map(|words| words.as_slice())
     }
 
     /// The values as a tensor of the operation library, of three dimensions.

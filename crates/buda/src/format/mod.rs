@@ -1,18 +1,65 @@
 //! Data formats: what a queue stores of a float32 value, bit by bit (public document `dataformats`; facts, buda.md,
 //! section 2).
 //!
-//! [`quantise`] rounds a tensor through a format without making bytes. What is between the two is [`element`] for formats whose elements
-//! stand alone and [`block`] for those that share an exponent.
+//! [`quantise`] rounds a tensor through a format; [`EntryLayout`] makes the bytes of a queue's entry and reads them. Formats
+//! whose elements stand alone are [`element`]'s, those that share an exponent [`block`]'s, tiles in memory [`tile`]'s.
 
 pub mod block;
 pub mod element;
+mod entry;
+pub mod tile;
+
+pub use entry::EntryLayout;
 
 use rayon::prelude::*;
 use tilework_netlist::DataFormat;
+use tilework_netlist::types::{Shape, Size};
 
 use crate::op::unary::{PIECE, with};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, TensorError, describe};
 use block::{BLOCK, BlockFormat};
+
+/// Why a tensor has no such bytes, or bytes are no such tensor.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum FormatError {
+    /// No tile has this size.
+    #[error(
+        "a tile of {}x{}: tiles have 1, 2, 4, 8, 16 or 32 rows and 16 or 32 columns",
+        .0.r,
+        .0.c
+    )]
+    TileSize(Size),
+    /// Values that share exponents have no flat form.
+    #[error("format {0} in flat layout: its elements share exponents; use a tilized queue")]
+    Flat(DataFormat),
+    /// The tensor does not fill the entry.
+    #[error("a tensor of {} for an entry of {}", describe(.found), describe(.wanted))]
+    Shape {
+        /// Shape of the tensor.
+        found: Shape,
+        /// Shape of the entry.
+        wanted: Shape,
+    },
+    /// Another number of buffers than the grid has places.
+    #[error("{found} buffers for a grid of {wanted}")]
+    Buffers {
+        /// Buffers passed.
+        found: usize,
+        /// Places of the grid.
+        wanted: usize,
+    },
+    /// A buffer of another size than an entry has.
+    #[error("a buffer of {found} bytes where an entry has {wanted}")]
+    Bytes {
+        /// Bytes passed.
+        found: usize,
+        /// Bytes of an entry.
+        wanted: usize,
+    },
+    /// A tensor that cannot be made.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}
 
 /// How values are brought to a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,6 +73,7 @@ pub fn quantise(format: DataFormat, x: &Tensor, options: Options) -> Tensor {
     let mut values = x.values().to_vec();
     match BlockFormat::of(format) {
         None if format == DataFormat::Float32 => return x.clone(),
+        None if format == DataFormat::RawUInt32 && x.words().is_some() => return x.clone(),
         None => values.par_chunks_mut(PIECE).for_each(|piece| {
             piece.iter_mut().for_each(|v| *v = element::decode(format, element::encode(format, *v)));
         }),

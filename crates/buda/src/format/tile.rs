@@ -1,0 +1,167 @@
+//! Tiles in memory: header, exponents, data (facts, buda.md, section 2).
+//!
+//! A tile is cut into faces of 16 columns and at most 16 rows, which follow one another row by row of faces; within a face
+//! elements are in row-major order. A block format puts one exponent for each row of each face before the data; elements
+//! narrower than a byte fill it from the low bits. Tiles are aligned to 32 bytes on Grayskull and Wormhole, to 64 on
+//! Blackhole; gaps are zero. Words are little-endian.
+//!
+//! The header holds the size of the tile in units of 16 bytes and the low four bits of the format's code where the ISA
+//! documentation (SETDMAREG, TileHeader) has them; the rest is zero. Reading passes over it: the netlist says what a
+//! queue holds.
+
+use rayon::prelude::*;
+use tilework_netlist::DataFormat;
+use tilework_netlist::types::{Arch, Size};
+
+use super::block::{BLOCK, BlockFormat};
+use super::{FormatError, Options, element};
+
+/// Rows and columns of a face.
+const FACE: usize = 16;
+
+/// Bytes of a tile header.
+pub const HEADER_BYTES: usize = 16;
+
+/// How the tiles of one format and size lie in memory.
+#[derive(Debug, Clone)]
+pub struct TileLayout {
+    format: DataFormat,
+    code: u8,
+    block: Option<BlockFormat>,
+    /// Bits of an element.
+    bits: usize,
+    /// Bytes of the exponents, with their gap.
+    exponents: usize,
+    /// Bytes of the elements.
+    payload: usize,
+    /// Bytes from one tile to the next.
+    bytes: usize,
+    /// Row and column of each element in the order of memory.
+    places: Vec<(usize, usize)>,
+}
+
+/// Bits of an element of a format, without exponents.
+pub fn element_bits(format: DataFormat) -> usize {
+    use DataFormat::*;
+    match format {
+        Float32 | Tf32 | Int32 | RawUInt32 => 32,
+        Float16 | Float16B | UInt16 | RawUInt16 => 16,
+        Lf8 | Fp8E4m3 | Int8 | UInt8 | RawUInt8 | Bfp8 | Bfp8B => 8,
+        Bfp4 | Bfp4B => 4,
+        Bfp2 | Bfp2B => 2,
+    }
+}
+
+impl TileLayout {
+    /// The layout of tiles of this size on this architecture.
+    pub fn new(format: DataFormat, tile: Size, arch: Arch) -> Result<TileLayout, FormatError> {
+        let (height, width) = (tile.r as usize, tile.c as usize);
+        if height > 32 || !height.is_power_of_two() || !matches!(width, 16 | 32) {
+            return Err(FormatError::TileSize(tile));
+        }
+        let block = BlockFormat::of(format);
+        let exponents = match block {
+            None => 0,
+            Some(_) if height < FACE => FACE,
+            Some(_) => height * (width / FACE),
+        };
+        let bits = element_bits(format);
+        let payload = height * width * bits / 8;
+        let align = if arch == Arch::Blackhole { 64 } else { 32 };
+        let bytes = (HEADER_BYTES + exponents + payload).next_multiple_of(align);
+        let face = height.min(FACE);
+        let places = (0..height * width)
+            .map(|i| {
+                let (index, within) = (i / (face * FACE), i % (face * FACE));
+                let across = width / FACE;
+                (index / across * face + within / FACE, index % across * FACE + within % FACE)
+            })
+            .collect();
+        let code = DataFormat::ALL.iter().find(|(f, ..)| *f == format).map_or(0, |&(.., code)| code);
+        Ok(TileLayout { format, code, block, bits, exponents, payload, bytes, places })
+    }
+
+    /// Bytes from one tile to the next.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Row and column of each element in the order of memory.
+    pub fn places(&self) -> &[(usize, usize)] {
+        &self.places
+    }
+
+    /// Writes one tile. `value` and `word` give an element by row and column; words are what raw formats store if the
+    /// tensor has them.
+    pub(super) fn pack(
+        &self,
+        options: Options,
+        value: impl Fn(usize, usize) -> f32,
+        word: Option<impl Fn(usize, usize) -> u32>,
+        bytes: &mut [u8],
+    ) {
+        bytes.fill(0);
+        let size = (self.bytes / 16) as u16;
+        bytes[..2].copy_from_slice(&size.to_le_bytes());
+        bytes[6] = self.code & 0xf;
+        let (exponents, data) = bytes[HEADER_BYTES..].split_at_mut(self.exponents);
+        let data = &mut data[..self.payload];
+        let values = || self.places.iter().map(|&(r, c)| value(r, c));
+        if let Some(block) = self.block {
+            let mut line = [0f32; BLOCK];
+            for (i, places) in self.places.chunks(BLOCK).enumerate() {
+                line.iter_mut().zip(places).for_each(|(v, &(r, c))| *v = value(r, c));
+                exponents[i] = block.exponent(&line);
+                let per_byte = 8 / self.bits;
+                for (j, &v) in line.iter().enumerate() {
+                    let at = i * BLOCK + j;
+                    data[at / per_byte] |=
+                        block.encode(v, exponents[i], options.truncate) << (at % per_byte * self.bits);
+                }
+            }
+            return;
+        }
+        match (self.bits, word) {
+            (8, _) => data.iter_mut().zip(values()).for_each(|(b, v)| *b = element::encode(self.format, v) as u8),
+            (16, _) => data.as_chunks_mut().0.iter_mut().zip(values()).for_each(|(b, v)| {
+                *b = (element::encode(self.format, v) as u16).to_le_bytes();
+            }),
+            (_, Some(word)) => data.as_chunks_mut().0.iter_mut().zip(&self.places).for_each(|(b, &(r, c))| {
+                *b = word(r, c).to_le_bytes();
+            }),
+            _ => data.as_chunks_mut().0.iter_mut().zip(values()).for_each(|(b, v)| {
+                *b = element::encode(self.format, v).to_le_bytes();
+            }),
+        }
+    }
+
+    /// Reads one tile: `put` gets row, column, bits and value of each element.
+    pub(super) fn unpack(&self, bytes: &[u8], mut put: impl FnMut(usize, usize, u32, f32)) {
+        let (exponents, data) = bytes[HEADER_BYTES..].split_at(self.exponents);
+        for (i, &(r, c)) in self.places.iter().enumerate() {
+            let bits = read(data, i, self.bits);
+            let value = match self.block {
+                Some(block) => block.decode(bits as u8, exponents[i / BLOCK]),
+                None => element::decode(self.format, bits),
+            };
+            put(r, c, bits, value);
+        }
+    }
+}
+
+/// Element `i` of so many bits.
+pub(super) fn read(data: &[u8], i: usize, bits: usize) -> u32 {
+    match bits {
+        32 => u32::from_le_bytes([data[4 * i], data[4 * i + 1], data[4 * i + 2], data[4 * i + 3]]),
+        16 => u32::from(u16::from_le_bytes([data[2 * i], data[2 * i + 1]])),
+        _ => {
+            let per_byte = 8 / bits;
+            u32::from(data[i / per_byte] >> (i % per_byte * bits)) & ((1 << bits) - 1)
+        }
+    }
+}
+
+/// Runs `f` on each tile of a buffer with its index, on several threads where there are many.
+pub(super) fn each_tile(buffer: &mut [u8], bytes: usize, f: impl Fn(usize, &mut [u8]) + Sync) {
+    buffer.par_chunks_mut(bytes).with_min_len(8).enumerate().for_each(|(i, tile)| f(i, tile));
+}
