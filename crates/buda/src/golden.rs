@@ -9,7 +9,7 @@ use tilework_netlist::DataFormat;
 use tilework_netlist::types::{Blocks, Netlist, Op, OpKind, Operand, Post, Relu, ReluMode, UnaryKind};
 
 use crate::format;
-use crate::op::{OpError, Reason, binary, data, depthwise, matmul, reduce, splice, unary};
+use crate::op::{OpError, Reason, binary, data, depthwise, identity, matmul, reduce, splice, unary};
 use crate::tensor::{Tensor, shape_of};
 use crate::tm;
 
@@ -117,7 +117,10 @@ pub(crate) fn simple(kind: &OpKind, post: Post, operands: &[&Tensor], blocks: &B
         OpKind::Quant { kind, zero_point } => {
             two().and_then(|(a, scales)| binary::quantise(*kind, *zero_point, a, scales))
         }
-        OpKind::Matmul(attributes) => matmul::matmul(attributes, operands),
+        OpKind::Matmul(attributes) => match &attributes.identity {
+            Some(how) => identity::identity(attributes, operands, blocks, how),
+            None => matmul::matmul(attributes, operands),
+        },
         OpKind::Depthwise(attributes) => depthwise::depthwise(attributes, operands),
         OpKind::Reduce { dim, k, z } => reduce::reduce(*dim, *k, *z, one()?),
         OpKind::Splice { granularity, pieces } => splice::splice(*granularity, pieces, operands, blocks),

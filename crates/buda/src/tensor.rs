@@ -43,6 +43,11 @@ pub fn describe(shape: &Shape) -> String {
     format!("{}x{}x{}", shape.t, shape.rows, shape.columns)
 }
 
+/// A shape of these lengths.
+pub(crate) fn shape(t: usize, rows: usize, columns: usize) -> Shape {
+    Shape { t, rows, columns }
+}
+
 /// A tensor: shape, tiles and values.
 #[derive(Debug, Clone)]
 pub struct Tensor {

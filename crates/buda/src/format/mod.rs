@@ -73,7 +73,11 @@ pub fn quantise(format: DataFormat, x: &Tensor, options: Options) -> Tensor {
     let mut values = x.values().to_vec();
     match BlockFormat::of(format) {
         None if format == DataFormat::Float32 => return x.clone(),
-        None if format == DataFormat::RawUInt32 && x.words().is_some() => return x.clone(),
+        None if format == DataFormat::RawUInt32 => {
+            let words = || x.values().iter().map(|&v| element::encode(format, v)).collect();
+            let words = x.words().map_or_else(words, <[u32]>::to_vec);
+            return Tensor::from_words(x.shape(), x.tile(), words).expect("as many words as the tensor has values");
+        }
         None => values.par_chunks_mut(PIECE).for_each(|piece| {
             piece.iter_mut().for_each(|v| *v = element::decode(format, element::encode(format, *v)));
         }),

@@ -5,6 +5,7 @@ pub mod binary;
 pub mod data;
 pub mod depthwise;
 mod error;
+pub mod identity;
 pub mod matmul;
 pub mod reduce;
 pub mod splice;

@@ -1,0 +1,228 @@
+//! Identity products: the left operand is a list of tiles, and index tiles say which of them stand where.
+//!
+//! Most tiles of such a matrix are zero and many of the others are the same, so operand 0 holds each tile once and operand
+//! 2 holds, as 16-bit words in the order of memory, strip after strip (public kernel `hlks/matmul/matmul_ident`):
+//!
+//! - two words: 30 bits of strip index, low word first; bit 30 ends a row of strips, which is a matrix of the result; bit
+//!   31 ends the tile, and the next strip begins in the next one;
+//! - a word: how many ublocks of the strip are not zero, and for each of them
+//! - a word: its row of ublocks in the low `sparse_ublock_idx_bits`, above them how many tiles follow (0 is the most that
+//!   these bits could count, plus one);
+//! - a word for each tile: from the low bits its column in the strip (as many bits as `u_kt` needs), its row in the
+//!   ublock, and in the upper `sparse_tile_ptr_bits` which tile of operand 0 it is.
+//!
+//! Strip s of the right operand is matrix s / m_k, tile rows from s % m_k * u_kt on. Every row of cores has its own part of
+//! the rows of operands 0 and 2.
+
+use tilework_netlist::DataFormat;
+use tilework_netlist::types::{Arch, Blocks, Identity, Matmul};
+
+use super::{Reason, matmul};
+use crate::format::tile::TileLayout;
+use crate::tensor::{Tensor, shape_of};
+
+/// One tile of a strip that is not zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    /// Row of tiles within the core's part of the result.
+    row: usize,
+    /// Row of tiles within the strip.
+    column: usize,
+    /// Which tile of operand 0.
+    tile: usize,
+}
+
+/// A strip: a part of the right operand and what meets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Strip {
+    index: usize,
+    places: Vec<Place>,
+    last_in_row: bool,
+}
+
+/// Widths of the fields of index words.
+#[derive(Debug, Clone, Copy)]
+struct Widths {
+    /// Of a ublock's row.
+    ublock: u32,
+    /// Of a tile's column.
+    column: u32,
+    /// Of a tile's row and column.
+    place: u32,
+    /// Rows of tiles in a ublock.
+    rows: usize,
+}
+
+/// Computes an identity product: tiles, right operand, index tiles, then bias and scales if the attributes say so.
+pub fn identity(attributes: &Matmul, inputs: &[&Tensor], blocks: &Blocks, how: &Identity) -> Result<Tensor, Reason> {
+    let wanted = 3 + usize::from(attributes.bias) + usize::from(attributes.requant || attributes.dequant);
+    if inputs.len() != wanted {
+        return Err(Reason::Operands { found: inputs.len(), wanted: format!("{wanted} with its attributes") });
+    }
+    let (sparse, right, index) = (inputs[0], inputs[1], inputs[2]);
+    let shape = shape_of(blocks)?;
+    let k = u64::from(attributes.m_k) * u64::from(attributes.u_kt);
+    let same_tiles = sparse.tile().c == right.tile().r && sparse.tile().r == blocks.tile.r;
+    if k != right.tile_rows() as u64 || k == 0 || right.shape().columns != shape.columns || !same_tiles {
+        let why = "it has m_k * u_kt rows of tiles, and the columns of the result";
+        let rows = usize::try_from(k).unwrap_or(usize::MAX).saturating_mul(right.tile().r as usize);
+        let wanted = crate::tensor::shape(right.shape().t, rows, shape.columns);
+        return Err(Reason::Shape { operand: 1, found: right.shape(), wanted, why });
+    }
+    let widths = widths(attributes, blocks, how)?;
+    let cores = blocks.grid.r as usize;
+    let mut values = vec![0f32; shape.t * shape.rows * shape.columns];
+    for core in 0..cores {
+        let (tiles, words) = (band(0, sparse, cores, core)?, words(index, cores, core)?);
+        let mut reader = Reader { words: &words, tile: 0, at: 0 };
+        for z in 0..shape.t {
+            let from = (z * shape.rows + core * (shape.rows / cores)) * shape.columns;
+            let part = &mut values[from..][..shape.rows / cores * shape.columns];
+            loop {
+                let strip = reader.strip(widths)?;
+                add(attributes, sparse, &tiles, right, &strip, part)?;
+                if strip.last_in_row {
+                    break;
+                }
+            }
+        }
+    }
+    matmul::finish(attributes, Tensor::new(shape, blocks.tile, values)?, &inputs[3..])
+}
+
+/// Field widths from the attributes.
+fn widths(attributes: &Matmul, blocks: &Blocks, how: &Identity) -> Result<Widths, Reason> {
+    let column = attributes.u_kt.next_power_of_two().trailing_zeros();
+    let place = 16u32.saturating_sub(how.sparse_tile_ptr_bits);
+    if !(1..16).contains(&how.sparse_tile_ptr_bits) || column > place {
+        let why = format!("{} leave no room for u_kt {} in 16 bits", how.sparse_tile_ptr_bits, attributes.u_kt);
+        return Err(Reason::attribute("sparse_tile_ptr_bits", why));
+    }
+    if !(1..16).contains(&how.sparse_ublock_idx_bits) {
+        let why = format!("{} where 1 to 15 are possible", how.sparse_ublock_idx_bits);
+        return Err(Reason::attribute("sparse_ublock_idx_bits", why));
+    }
+    Ok(Widths { ublock: how.sparse_ublock_idx_bits, column, place, rows: blocks.ublock.r as usize })
+}
+
+/// Where the tiles of one row of cores begin in an operand's values, row by row.
+fn band(operand: usize, x: &Tensor, cores: usize, core: usize) -> Result<Vec<usize>, Reason> {
+    let (rows, columns) = (x.tile_rows(), x.tile_columns());
+    if cores == 0 || !rows.is_multiple_of(cores) {
+        let wanted = crate::tensor::shape(x.shape().t, cores * x.tile().r as usize, x.shape().columns);
+        let why = "every row of cores has its own rows of it";
+        return Err(Reason::Shape { operand, found: x.shape(), wanted, why });
+    }
+    let own = core * (rows / cores)..(core + 1) * (rows / cores);
+    let mut starts = Vec::new();
+    for z in 0..x.shape().t {
+        for r in own.clone() {
+            let row = (z * x.shape().rows + r * x.tile().r as usize) * x.shape().columns;
+            starts.extend((0..columns).map(|c| row + c * x.tile().c as usize));
+        }
+    }
+    Ok(starts)
+}
+
+/// The 16-bit words of each index tile of a row of cores.
+fn words(index: &Tensor, cores: usize, core: usize) -> Result<Vec<Vec<u16>>, Reason> {
+    // Faces lie alike on all architectures, whatever the format.
+    let layout = TileLayout::new(DataFormat::RawUInt16, index.tile(), Arch::WormholeB0);
+    let layout = layout.map_err(|error| Reason::attribute("identity", error.to_string()))?;
+    let columns = index.shape().columns;
+    let tile = |start: usize| {
+        let at = layout.places().iter().map(|&(r, c)| start + r * columns + c);
+        match index.words() {
+            Some(words) => at.flat_map(|i| [words[i] as u16, (words[i] >> 16) as u16]).collect(),
+            None => at.map(|i| index.values()[i] as u16).collect(),
+        }
+    };
+    Ok(band(2, index, cores, core)?.into_iter().map(tile).collect())
+}
+
+/// Reads strips from index tiles.
+struct Reader<'a> {
+    words: &'a [Vec<u16>],
+    tile: usize,
+    at: usize,
+}
+
+impl Reader<'_> {
+    /// The next word.
+    fn word(&mut self) -> Result<u32, Reason> {
+        let word = self.words.get(self.tile).and_then(|tile| tile.get(self.at)).copied();
+        self.at += 1;
+        word.map(u32::from).ok_or_else(|| {
+            let why = format!("index tile {} of {} ends within a strip", self.tile, self.words.len());
+            Reason::attribute("identity", why)
+        })
+    }
+
+    /// The next strip.
+    fn strip(&mut self, widths: Widths) -> Result<Strip, Reason> {
+        let head = self.word()? | self.word()? << 16;
+        let mut places = Vec::new();
+        for _ in 0..self.word()? {
+            let ublock = self.word()?;
+            let row = (ublock & ((1 << widths.ublock) - 1)) as usize;
+            let count = match ublock >> widths.ublock {
+                0 => 1 << (16 - widths.ublock),
+                count => count,
+            };
+            for _ in 0..count {
+                let word = self.word()?;
+                let place = word & ((1 << widths.place) - 1);
+                let within = (place >> widths.column) as usize;
+                if within >= widths.rows {
+                    let index = within as f32;
+                    return Err(Reason::Index { what: "row of tiles in a ublock", index, bound: widths.rows });
+                }
+                places.push(Place {
+                    row: row * widths.rows + within,
+                    column: (place & ((1 << widths.column) - 1)) as usize,
+                    tile: (word >> widths.place) as usize,
+                });
+            }
+        }
+        if head >> 31 != 0 {
+            (self.tile, self.at) = (self.tile + 1, 0);
+        }
+        Ok(Strip { index: (head & 0x3fff_ffff) as usize, places, last_in_row: head >> 30 & 1 != 0 })
+    }
+}
+
+/// Adds the products of a strip to a core's rows of the result.
+fn add(
+    attributes: &Matmul,
+    sparse: &Tensor,
+    tiles: &[usize],
+    right: &Tensor,
+    strip: &Strip,
+    part: &mut [f32],
+) -> Result<(), Reason> {
+    let (m_k, u_kt) = (attributes.m_k as usize, attributes.u_kt as usize);
+    let check = |what, index: usize, bound: usize| {
+        if index < bound { Ok(index) } else { Err(Reason::Index { what, index: index as f32, bound }) }
+    };
+    check("strip", strip.index, right.shape().t * m_k)?;
+    let (height, depth) = (sparse.tile().r as usize, sparse.tile().c as usize);
+    let columns = right.shape().columns;
+    let first = strip.index / m_k * right.shape().rows + strip.index % m_k * u_kt * depth;
+    for place in &strip.places {
+        let tile = tiles[check("tile of operand 0", place.tile, tiles.len())?];
+        check("row of tiles in a strip", place.column, u_kt)?;
+        check("row of tiles", place.row, part.len() / (height * columns).max(1))?;
+        for r in 0..height {
+            let out = &mut part[(place.row * height + r) * columns..][..columns];
+            for k in 0..depth {
+                let factor = sparse.values()[tile + r * sparse.shape().columns + k];
+                // Most factors are zero: they leave the sum as it is, whatever they meet.
+                if factor != 0.0 {
+                    let row = &right.values()[(first + place.column * depth + k) * columns..][..columns];
+                    out.iter_mut().zip(row).for_each(|(o, v)| *o += factor * v);
+                }
+            }
+        }
+    }
+    Ok(())
+}
