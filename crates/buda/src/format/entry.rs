@@ -8,7 +8,7 @@ use tilework_netlist::DataFormat;
 use tilework_netlist::types::{Arch, Blocks, Layout, Order};
 
 use super::block::BlockFormat;
-use super::tile::{TileLayout, each_tile, element_bits, read};
+use super::tile::{TileLayout, each_tile, read};
 use super::{FormatError, Options, element};
 use crate::tensor::{Tensor, shape_of};
 
@@ -55,7 +55,7 @@ impl EntryLayout {
         let tiles = self.blocks.t as usize * down * across;
         match &self.tiles {
             Some(layout) => tiles * layout.bytes(),
-            None => tiles * height * width * element_bits(self.format) / 8,
+            None => tiles * height * width * self.format.datum_bits() as usize / 8,
         }
     }
 
@@ -109,7 +109,7 @@ impl EntryLayout {
 
     /// Writes the rows of a core's part.
     fn pack_rows(&self, buffer: usize, values: &[f32], words: Option<&[u32]>, bytes: &mut [u8]) {
-        let size = element_bits(self.format) / 8;
+        let size = self.format.datum_bits() as usize / 8;
         for (i, element) in bytes.chunks_mut(size).enumerate() {
             let at = self.flat_index(buffer, i);
             let bits = words.map_or_else(|| element::encode(self.format, values[at]), |words| words[at]);
@@ -152,7 +152,7 @@ impl EntryLayout {
                     }
                 }
                 None => {
-                    let bits = element_bits(self.format);
+                    let bits = self.format.datum_bits() as usize;
                     for i in 0..buffer.len() / (bits / 8) {
                         let word = read(buffer, i, bits);
                         put(self.flat_index(b, i), word, element::decode(self.format, word));

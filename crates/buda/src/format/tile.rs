@@ -11,6 +11,7 @@
 
 use rayon::prelude::*;
 use tilework_netlist::DataFormat;
+use tilework_netlist::size::{TILE_HEADER, exponent_bytes, payload_bytes, tile_bytes};
 use tilework_netlist::types::{Arch, Size};
 
 use super::block::{BLOCK, BlockFormat};
@@ -20,7 +21,7 @@ use super::{FormatError, Options, element};
 const FACE: usize = 16;
 
 /// Bytes of a tile header.
-pub const HEADER_BYTES: usize = 16;
+const HEADER_BYTES: usize = TILE_HEADER as usize;
 
 /// How the tiles of one format and size lie in memory.
 #[derive(Debug, Clone)]
@@ -40,18 +41,6 @@ pub struct TileLayout {
     places: Vec<(usize, usize)>,
 }
 
-/// Bits of an element of a format, without exponents.
-pub fn element_bits(format: DataFormat) -> usize {
-    use DataFormat::*;
-    match format {
-        Float32 | Tf32 | Int32 | RawUInt32 => 32,
-        Float16 | Float16B | UInt16 | RawUInt16 => 16,
-        Lf8 | Fp8E4m3 | Int8 | UInt8 | RawUInt8 | Bfp8 | Bfp8B => 8,
-        Bfp4 | Bfp4B => 4,
-        Bfp2 | Bfp2B => 2,
-    }
-}
-
 impl TileLayout {
     /// The layout of tiles of this size on this architecture.
     pub fn new(format: DataFormat, tile: Size, arch: Arch) -> Result<TileLayout, FormatError> {
@@ -60,15 +49,10 @@ impl TileLayout {
             return Err(FormatError::TileSize(tile));
         }
         let block = BlockFormat::of(format);
-        let exponents = match block {
-            None => 0,
-            Some(_) if height < FACE => FACE,
-            Some(_) => height * (width / FACE),
-        };
-        let bits = element_bits(format);
-        let payload = height * width * bits / 8;
-        let align = if arch == Arch::Blackhole { 64 } else { 32 };
-        let bytes = (HEADER_BYTES + exponents + payload).next_multiple_of(align);
+        let bits = format.datum_bits() as usize;
+        let exponents = exponent_bytes(format, tile) as usize;
+        let payload = payload_bytes(format, tile) as usize;
+        let bytes = tile_bytes(format, tile, arch) as usize;
         let face = height.min(FACE);
         let places = (0..height * width)
             .map(|i| {
