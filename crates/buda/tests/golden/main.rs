@@ -1,0 +1,8 @@
+//! Golden arithmetic: formats, TMs, operations, fused operations, real netlists.
+
+mod common;
+mod formats;
+mod netlists;
+mod ops;
+mod products;
+mod tms;
