@@ -14,7 +14,7 @@ use tilework_netlist::types::{
 
 use crate::golden;
 use crate::op::Reason;
-use crate::tensor::{Tensor, shape_of};
+use crate::tensor::Tensor;
 use crate::tm;
 
 /// Buffers while a schedule runs.
@@ -63,11 +63,7 @@ impl Buffers<'_> {
             .collect::<Result<Vec<_>, _>>()?;
         // What was there has lived its step, whether it was read or not.
         self.dest = None;
-        let result = compute(step, &operands.iter().collect::<Vec<_>>(), &blocks)?;
-        let wanted = shape_of(&blocks)?;
-        if result.shape() != wanted {
-            return Err(Reason::Output { found: result.shape(), wanted });
-        }
+        let result = golden::fit(compute(step, &operands.iter().collect::<Vec<_>>(), &blocks)?, &blocks)?;
         for source in step.pop.iter().chain(&step.pop_last) {
             if let FusedSource::Intermed(i) = source {
                 self.take(*i);

@@ -6,7 +6,7 @@
 //! only integer formats round, unless [`Options::quantise`] asks for more.
 
 use tilework_netlist::DataFormat;
-use tilework_netlist::types::{Blocks, Netlist, Op, OpKind, Operand, Post, Relu, ReluMode, UnaryKind};
+use tilework_netlist::types::{Blocks, Netlist, Op, OpKind, Operand, Post, Relu, ReluMode, Shape, UnaryKind};
 
 use crate::format;
 use crate::op::{OpError, Reason, binary, data, depthwise, identity, matmul, reduce, splice, unary};
@@ -50,7 +50,6 @@ fn whole(
     if inputs.len() != op.inputs.len() {
         return Err(Reason::Operands { found: inputs.len(), wanted: format!("{} by the netlist", op.inputs.len()) });
     }
-    let wanted = shape_of(&op.blocks)?;
     let operands: Vec<Tensor> = op
         .inputs
         .iter()
@@ -60,10 +59,7 @@ fn whole(
         .collect::<Result<_, _>>()?;
     let operands: Vec<&Tensor> = operands.iter().collect();
     let mut result = compute(netlist, op, &operands)?;
-    if result.shape() != wanted {
-        return Err(Reason::Output { found: result.shape(), wanted });
-    }
-    result = result.reshaped(wanted, op.blocks.tile)?;
+    result = fit(result, &op.blocks)?;
     if let (true, Some(previous)) = (op.gradient_op, previous) {
         let (found, previous_shape) = (result.shape(), previous.shape());
         result = binary::zip(&result, previous, |new, old| old + new)
@@ -73,6 +69,20 @@ fn whole(
         result = relu(op.post, result);
     }
     Ok(round(op.out_format, &result, options))
+}
+
+/// A result as the blocks have it. Tiles of another size become theirs one by one; failing that, as many rows and columns
+/// are cut into tiles anew.
+pub(crate) fn fit(x: Tensor, blocks: &Blocks) -> Result<Tensor, Reason> {
+    let (wanted, tile) = (shape_of(blocks)?, blocks.tile);
+    let tiles = |shape: Shape| (shape.t, shape.rows / tile.r as usize, shape.columns / tile.c as usize);
+    if x.tile() != tile && (x.shape().t, x.tile_rows(), x.tile_columns()) == tiles(wanted) {
+        return Ok(tm::retile(&x, tile)?);
+    }
+    if x.shape() != wanted {
+        return Err(Reason::Output { found: x.shape(), wanted });
+    }
+    Ok(x.reshaped(wanted, tile)?)
 }
 
 /// An operand as the operation sees it.

@@ -158,6 +158,24 @@ pub fn tile_broadcast(dim: Dim, x: &Tensor) -> Result<Tensor, TensorError> {
     Tensor::new(x.shape(), x.tile(), values)
 }
 
+/// The same tiles in another size: each is cut, or filled up with zeros, at the bottom and the right.
+pub fn retile(x: &Tensor, tile: Size) -> Result<Tensor, TensorError> {
+    let (from, (rows, columns)) = (x.tile(), (x.tile_rows(), x.tile_columns()));
+    let length = |tiles: usize, size: u32| tiles.saturating_mul(size as usize);
+    let shape = Shape { t: x.shape().t, rows: length(rows, tile.r), columns: length(columns, tile.c) };
+    let mut values = vec![0.0; check(shape, tile)?];
+    let (height, width) = (from.r.min(tile.r) as usize, from.c.min(tile.c) as usize);
+    for band in 0..shape.t * rows {
+        for r in 0..height {
+            let line = &x.values()[(band * from.r as usize + r) * x.shape().columns..][..x.shape().columns];
+            let out = &mut values[(band * tile.r as usize + r) * shape.columns..][..shape.columns];
+            let parts = line.chunks(from.c as usize).zip(out.chunks_mut(tile.c as usize));
+            parts.for_each(|(part, out)| out[..width].copy_from_slice(&part[..width]));
+        }
+    }
+    Tensor::new(shape, tile, values)
+}
+
 /// Adds tiles of a value at the bottom and the right.
 pub fn pad(operand: usize, pad: &Pad, x: &Tensor) -> Result<Tensor, Reason> {
     let shape = x.shape();

@@ -15,11 +15,12 @@
 //! the rows of operands 0 and 2.
 
 use tilework_netlist::DataFormat;
-use tilework_netlist::types::{Arch, Blocks, Identity, Matmul};
+use tilework_netlist::types::{Arch, Blocks, Identity, Matmul, Size};
 
 use super::{Reason, matmul};
 use crate::format::tile::TileLayout;
 use crate::tensor::{Tensor, shape_of};
+use crate::tm;
 
 /// One tile of a strip that is not zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,11 +60,14 @@ pub fn identity(attributes: &Matmul, inputs: &[&Tensor], blocks: &Blocks, how: &
     if inputs.len() != wanted {
         return Err(Reason::Operands { found: inputs.len(), wanted: format!("{wanted} with its attributes") });
     }
-    let (sparse, right, index) = (inputs[0], inputs[1], inputs[2]);
+    let (sparse, index) = (inputs[0], inputs[2]);
+    // Small tiles are filled up with zeros, as in a dense product.
+    let (small, tile) = (inputs[1], Size { r: sparse.tile().c, c: inputs[1].tile().c });
+    let right = &if small.tile() == tile { small.clone() } else { tm::retile(small, tile)? };
     let shape = shape_of(blocks)?;
     let k = u64::from(attributes.m_k) * u64::from(attributes.u_kt);
-    let same_tiles = sparse.tile().c == right.tile().r && sparse.tile().r == blocks.tile.r;
-    if k != right.tile_rows() as u64 || k == 0 || right.shape().columns != shape.columns || !same_tiles {
+    let high = sparse.tile().r == blocks.tile.r;
+    if k != right.tile_rows() as u64 || k == 0 || right.shape().columns != shape.columns || !high {
         let why = "it has m_k * u_kt rows of tiles, and the columns of the result";
         let rows = usize::try_from(k).unwrap_or(usize::MAX).saturating_mul(right.tile().r as usize);
         let wanted = crate::tensor::shape(right.shape().t, rows, shape.columns);
@@ -98,11 +102,12 @@ fn widths(attributes: &Matmul, blocks: &Blocks, how: &Identity) -> Result<Widths
         let why = format!("{} leave no room for u_kt {} in 16 bits", how.sparse_tile_ptr_bits, attributes.u_kt);
         return Err(Reason::attribute("sparse_tile_ptr_bits", why));
     }
-    if !(1..16).contains(&how.sparse_ublock_idx_bits) {
-        let why = format!("{} where 1 to 15 are possible", how.sparse_ublock_idx_bits);
-        return Err(Reason::attribute("sparse_ublock_idx_bits", why));
+    // Absent, it is as wide as the other.
+    let ublock = if how.sparse_ublock_idx_bits == 0 { how.sparse_tile_ptr_bits } else { how.sparse_ublock_idx_bits };
+    if !(1..16).contains(&ublock) {
+        return Err(Reason::attribute("sparse_ublock_idx_bits", format!("{ublock} where 1 to 15 are possible")));
     }
-    Ok(Widths { ublock: how.sparse_ublock_idx_bits, column, place, rows: blocks.ublock.r as usize })
+    Ok(Widths { ublock, column, place, rows: blocks.ublock.r as usize })
 }
 
 /// Where the tiles of one row of cores begin in an operand's values, row by row.

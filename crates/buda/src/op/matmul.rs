@@ -10,6 +10,7 @@ use tilework_ops::{self as ops, DType, MatmulOptions};
 use super::unary::{unary, with};
 use super::{Reason, binary};
 use crate::tensor::Tensor;
+use crate::tm;
 
 /// Computes a product of dense operands: left, right, then the bias and the scales if the attributes say so.
 pub fn matmul(attributes: &Matmul, inputs: &[&Tensor]) -> Result<Tensor, Reason> {
@@ -18,7 +19,7 @@ pub fn matmul(attributes: &Matmul, inputs: &[&Tensor]) -> Result<Tensor, Reason>
     if inputs.len() != wanted {
         return Err(Reason::Operands { found: inputs.len(), wanted: format!("{wanted} with its attributes") });
     }
-    let (left, right) = (inputs[0], inputs[1]);
+    let (left, right) = (inputs[0], &meeting(inputs[0], inputs[1])?);
     let k = inner(attributes, left)?;
     let wanted = Shape { t: left.shape().t, rows: k, columns: right.shape().columns };
     if right.shape() != wanted {
@@ -42,6 +43,16 @@ fn inner(attributes: &Matmul, left: &Tensor) -> Result<usize, Reason> {
         return Err(Reason::attribute("m_k", why));
     }
     Ok(left.shape().columns)
+}
+
+/// The right operand in tiles that are as high as those on the left are wide, if it has as many of them: small tiles are
+/// filled up with zeros.
+pub(crate) fn meeting(left: &Tensor, right: &Tensor) -> Result<Tensor, Reason> {
+    let smaller = left.tile().c != right.tile().r && left.shape().columns != right.shape().rows;
+    if smaller && left.tile_columns() == right.tile_rows() {
+        return Ok(tm::retile(right, Size { r: left.tile().c, c: right.tile().c })?);
+    }
+    Ok(right.clone())
 }
 
 /// The product of each pair of matrices.
@@ -93,15 +104,17 @@ pub(crate) fn finish(attributes: &Matmul, sums: Tensor, rest: &[&Tensor]) -> Res
     Ok(result)
 }
 
-/// Adds row 0 of each tile of the bias to all rows of the tile of the sums.
+/// Adds row 0 of each tile of the bias to all rows of the tile of the sums. Its tiles may be of another height.
 fn add_bias(sums: &Tensor, bias: &Tensor) -> Result<Tensor, Reason> {
-    if bias.shape() != sums.shape() {
-        let why = "a bias has the shape of the product";
-        return Err(Reason::Shape { operand: 2, found: bias.shape(), wanted: sums.shape(), why });
+    let (found, s) = (bias.shape(), sums.shape());
+    if (found.t, bias.tile_rows(), found.columns) != (s.t, sums.tile_rows(), s.columns) {
+        let why = "a bias has the tiles of the product";
+        return Err(Reason::Shape { operand: 2, found, wanted: s, why });
     }
-    let (width, height) = (sums.shape().columns.max(1), sums.tile().r as usize);
+    let width = s.columns.max(1);
     let mut values = sums.values().to_vec();
-    for (band, bias) in values.chunks_mut(width * height).zip(bias.values().chunks(width * height)) {
+    let bands = values.chunks_mut(width * sums.tile().r as usize);
+    for (band, bias) in bands.zip(bias.values().chunks(width * bias.tile().r as usize)) {
         for row in band.chunks_mut(width) {
             row.iter_mut().zip(bias).for_each(|(v, b)| *v += b);
         }
