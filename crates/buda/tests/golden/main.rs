@@ -1,7 +1,9 @@
 //! Golden arithmetic: formats, TMs, operations, fused operations, real netlists.
 
 mod common;
+mod execute;
 mod formats;
+mod fused;
 mod netlists;
 mod ops;
 mod products;
