@@ -166,10 +166,15 @@ impl Tensor {
     }
 }
 
-/// The number of elements of a shape, if it may be made and has whole tiles.
+/// The number of elements of a shape, if it may be made and has whole tiles. A length of zero does not excuse the others:
+/// their product must be within bounds without it.
 pub fn check(shape: Shape, tile: Size) -> Result<usize, TensorError> {
-    let elements = shape.t.checked_mul(shape.rows).and_then(|n| n.checked_mul(shape.columns));
-    let elements = elements.filter(|&n| n <= MAX_ELEMENTS).ok_or(TensorError::TooLarge(shape))?;
+    let lengths = [shape.t, shape.rows, shape.columns];
+    let product = lengths.iter().filter(|&&n| n != 0).try_fold(1usize, |all, &n| all.checked_mul(n));
+    if product.is_none_or(|n| n > MAX_ELEMENTS) {
+        return Err(TensorError::TooLarge(shape));
+    }
+    let elements = lengths.iter().product();
     let whole = |length: usize, tile: u32| tile != 0 && length.is_multiple_of(tile as usize);
     if !whole(shape.rows, tile.r) || !whole(shape.columns, tile.c) {
         return Err(TensorError::Tiles { shape, tile });

@@ -12,7 +12,7 @@ const TILE: Size = Size { r: 32, c: 32 };
 
 /// A netlist of one operation: shapes of its inputs as t, rows and columns of tiles, the text of the operation after its
 /// grid and inputs, and a format for everything.
-fn netlist(inputs: &[(u32, u32, u32)], output: (u32, u32, u32), format: &str, op: &str, fused: &str) -> Netlist {
+fn netlist(inputs: &[(u32, u32, u32)], output: (u32, u32, u32), format: &str, op: &str) -> Netlist {
     let blocks = |(t, r, c): (u32, u32, u32)| format!("t: {t}, mblock: [{r}, {c}], ublock: [1, 1]");
     let queue = |name: &str, input: &str, at: usize, size| {
         format!(
@@ -28,13 +28,12 @@ fn netlist(inputs: &[(u32, u32, u32)], output: (u32, u32, u32), format: &str, op
         .chain([&"out".to_string()])
         .map(|q| format!("{q}: {{prologue: false, epilogue: false, zero: false, rd_ptr_global: 0, wr_ptr_global: 0}}"))
         .collect();
-    let acc = if format == "Int8" { "Int32" } else { format };
     let text = format!(
         "devices: {{arch: wormhole_b0}}\nqueues:\n{queues}{}graphs:\n  g:\n    target_device: 0\n    input_count: 1\n    \
-         op0: {{{op}, grid_loc: [0, 0], grid_size: [1, 1], inputs: [{}], in_df: [{}], acc_df: {acc}, out_df: {format}, \
-         intermed_df: {acc}, ublock_order: r, buf_size_mb: 1, math_fidelity: HiFi4, {}}}\nprograms:\n  - p:\n    - \
-         execute: {{graph_name: g, queue_settings: {{{}}}}}\n{fused}",
-        queue("out", "op0", 7, output),
+         op0: {{{op}, grid_loc: [0, 0], grid_size: [1, 1], inputs: [{}], in_df: [{}], acc_df: {format}, out_df: {format}, \
+         intermed_df: {format}, ublock_order: r, buf_size_mb: 1, math_fidelity: HiFi4, {}}}\nprograms:\n  - p:\n    - \
+         execute: {{graph_name: g, queue_settings: {{{}}}}}\n",
+        queue("out", "op0", 5, output),
         names.join(", "),
         vec![format; inputs.len()].join(", "),
         blocks(output),
@@ -68,7 +67,7 @@ fn corners(x: &Tensor) -> Vec<f32> {
 fn unpad_comes_before_tms_and_pad_after_them() {
     let text = "type: nop, input_0_tms: [hslice: 2], input_0_unpad: {rt: 1, ct: 2}, \
                 input_0_pad: {rt: 1, ct: 0, pad_value: -1.0}";
-    let netlist = netlist(&[(1, 2, 4)], (2, 2, 1), "Float16_b", text, "");
+    let netlist = netlist(&[(1, 2, 4)], (2, 2, 1), "Float16_b", text);
     let got = run(&netlist, &[&tiles(shape(1, 64, 128))], None).unwrap();
     assert_eq!(corners(&got), [0.0, -1.0, 1.0, -1.0]);
 }
@@ -79,12 +78,12 @@ fn relu_and_gradients() {
     let max = "type: nop, attributes: {relu_en: true, relu_threshold: 2.0, relu_mode: max}";
     let some = [-1.0, 1.9, 2.0, 3.0, f32::NAN, f32::INFINITY];
     let x = Tensor::from_fn(shape(1, 32, 32), TILE, |_, r, c| if r == 0 { some[c % 6] } else { 0.0 }).unwrap();
-    let run_one = |text| run(&netlist(&[(1, 1, 1)], (1, 1, 1), "Float32", text, ""), &[&x], None).unwrap();
+    let run_one = |text| run(&netlist(&[(1, 1, 1)], (1, 1, 1), "Float32", text), &[&x], None).unwrap();
     assert_eq!(run_one(min).values()[..6], [0.0, 0.0, 2.0, 3.0, 0.0, f32::INFINITY]);
     assert_eq!(run_one(max).values()[..6], [0.0, 1.9, 2.0, 2.0, 0.0, 2.0]);
 
     let text = "type: nop, gradient_op: true";
-    let netlist = netlist(&[(1, 1, 1)], (1, 1, 1), "Float32", text, "");
+    let netlist = netlist(&[(1, 1, 1)], (1, 1, 1), "Float32", text);
     let (one, four) =
         (Tensor::full(shape(1, 32, 32), TILE, 1.0).unwrap(), Tensor::full(shape(1, 32, 32), TILE, 4.0).unwrap());
     assert_eq!(run(&netlist, &[&one], Some(&four)).unwrap(), Tensor::full(shape(1, 32, 32), TILE, 5.0).unwrap());
@@ -101,7 +100,7 @@ fn relu_and_gradients() {
 #[test]
 fn integer_outputs_are_rounded_and_clamped_and_others_only_on_demand() {
     let text = "type: nop";
-    let netlist = netlist(&[(1, 1, 1)], (1, 1, 1), "Float32", text, "");
+    let netlist = netlist(&[(1, 1, 1)], (1, 1, 1), "Float32", text);
     let some = [300.0, -300.0, 1.5, -1.5, 0.4, 2f32.powi(40), 1.0 + 2f32.powi(-20)];
     let x = Tensor::from_fn(shape(1, 32, 32), TILE, |_, _, c| some[c % 7]).unwrap();
     let with = |format, options| {
@@ -129,7 +128,7 @@ fn the_vector_attribute_is_for_functions_only() {
     let x = Tensor::full(shape(1, 32, 32), TILE, 1.0).unwrap();
     let count = |kind: &str| {
         let text = format!("type: {kind}, attributes: {{vector: r}}");
-        let netlist = netlist(&[(1, 1, 1)], (1, 1, 1), "Float16_b", &text, "");
+        let netlist = netlist(&[(1, 1, 1)], (1, 1, 1), "Float16_b", &text);
         run(&netlist, &[&x], None).unwrap().values().iter().filter(|&&v| v != 0.0).count()
     };
     assert_eq!(count("exp"), 4 * 32);
@@ -138,7 +137,7 @@ fn the_vector_attribute_is_for_functions_only() {
 
 #[test]
 fn errors_say_which_operation_and_what_to_check() {
-    let netlist = netlist(&[(1, 2, 2)], (1, 2, 2), "Float16_b", "type: nop", "");
+    let netlist = netlist(&[(1, 2, 2)], (1, 2, 2), "Float16_b", "type: nop");
     let x = tiles(shape(1, 64, 32));
     let error = run(&netlist, &[&x], None).unwrap_err();
     assert_eq!(error.reason, Reason::Output { found: x.shape(), wanted: shape(1, 64, 64) });
@@ -157,7 +156,7 @@ fn errors_say_which_operation_and_what_to_check() {
 #[test]
 fn tiles_of_another_size_are_cut_or_filled_up() {
     // A result in tiles of 16 rows where the operation has 32: the lower half is zero; and back.
-    let netlist = netlist(&[(1, 2, 1)], (1, 2, 1), "Float16_b", "type: nop", "");
+    let netlist = netlist(&[(1, 2, 1)], (1, 2, 1), "Float16_b", "type: nop");
     let low = Size { r: 16, c: 32 };
     let x = Tensor::from_fn(shape(1, 32, 32), low, |_, r, _| 1.0 + r as f32).unwrap();
     let got = run(&netlist, &[&x], None).unwrap();

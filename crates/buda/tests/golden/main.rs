@@ -4,6 +4,7 @@ mod common;
 mod execute;
 mod formats;
 mod fused;
+mod hostile;
 mod netlists;
 mod ops;
 mod products;
