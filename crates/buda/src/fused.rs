@@ -1,9 +1,9 @@
 //! Fused operations: a schedule of steps between inputs, intermediate buffers and the destination registers.
 //!
-//! The steps run in order on whole tensors, though the hardware runs them ublock by ublock: the result is the same. What
-//! the destination registers hold lives for one step. An intermediate buffer must be popped before it is written again
-//! (facts, buda.md, section 4). `pop` and `pop_last` both end a buffer's life with the step: they differ in the ublock
-//! after which the hardware frees it.
+//! The steps run in order on whole tensors, though the hardware runs them ublock by ublock: the result is the same.
+//! What the destination registers hold lives for one step. An intermediate buffer must be popped before it is written
+//! again (facts, buda.md, section 4). `pop` and `pop_last` both end a buffer's life with the step: they differ in the
+//! ublock after which the hardware frees it.
 //!
 //! A core sees its own part of a tensor only. So a broadcast repeats, and a reduction reduces, within the part of each
 //! row or column of cores.

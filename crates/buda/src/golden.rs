@@ -2,8 +2,8 @@
 //!
 //! For every operand: unpad, TMs, pad. Then the operation; what a gradient is added to; ReLU, except for fused
 //! operations, whose steps have their own; clamping of integer outputs (facts, buda.md, section 4). Values are float32
-//! throughout. Queues round what enters and leaves them ([`crate::format::quantise`]); between the operations of an epoch
-//! only integer formats round, unless [`Options::quantise`] asks for more.
+//! throughout. Queues round what enters and leaves them ([`crate::format::quantise`]); between the operations of an
+//! epoch only integer formats round, unless [`Options::quantise`] asks for more.
 
 use tilework_netlist::DataFormat;
 use tilework_netlist::types::{Blocks, Netlist, Op, OpKind, Operand, Post, Relu, ReluMode, Shape, UnaryKind};
@@ -22,8 +22,8 @@ pub struct Options {
     pub tf32: bool,
 }
 
-/// Computes an operation on one input of an epoch: `inputs` are its operands in order, `previous` is what its output ram
-/// holds, for a gradient that is not zeroed.
+/// Computes an operation on one input of an epoch: `inputs` are its operands in order, `previous` is what its output
+/// ram holds, for a gradient that is not zeroed.
 pub fn execute(netlist: &Netlist, op: &Op, inputs: &[&Tensor], previous: Option<&Tensor>) -> Result<Tensor, OpError> {
     execute_with(netlist, op, inputs, previous, Options::default())
 }
@@ -71,8 +71,8 @@ fn whole(
     Ok(round(op.out_format, &result, options))
 }
 
-/// A result as the blocks have it. Tiles of another size become theirs one by one; failing that, as many rows and columns
-/// are cut into tiles anew.
+/// A result as the blocks have it. Tiles of another size become theirs one by one; failing that, as many rows and
+/// columns are cut into tiles anew.
 pub(crate) fn fit(x: Tensor, blocks: &Blocks) -> Result<Tensor, Reason> {
     let (wanted, tile) = (shape_of(blocks)?, blocks.tile);
     let tiles = |shape: Shape| (shape.t, shape.rows / tile.r as usize, shape.columns / tile.c as usize);
@@ -141,8 +141,8 @@ pub(crate) fn simple(kind: &OpKind, post: Post, operands: &[&Tensor], blocks: &B
             let ask = data::TopK { k: *k as usize, output: *sort, reduce: *kreduce != 0 };
             two().and_then(|(keys, labels)| data::topk(ask, keys, labels, blocks))
         }
-        // Only where values lie changes: rows become tiles, chips change. A drainer reads and keeps nothing; its result,
-        // which nobody takes, is what it read.
+        // Only where values lie changes: rows become tiles, chips change. A drainer reads and keeps nothing; its
+        // result, which nobody takes, is what it read.
         OpKind::Tilizer | OpKind::EthernetDatacopy | OpKind::Drainer => one().cloned(),
         OpKind::Fused(_) => Err(Reason::attribute("type", "a fused operation within another")),
     }

@@ -2,8 +2,8 @@
 //!
 //! Every value is float32, whatever the data format: formats are what queues store ([`crate::format`]), and golden
 //! arithmetic is float32 (facts, buda.md, section 4). So integers beyond 2^24 are the nearest float32; words without a
-//! meaning of their own (`RawUInt32`) are kept beside the values. Values lie in row-major order, matrix by matrix; tiles are a way to count rows and columns, not an order of values. Cloning is
-//! cheap, nothing is changed in place.
+//! meaning of their own (`RawUInt32`) are kept beside the values. Values lie in row-major order, matrix by matrix;
+//! tiles are a way to count rows and columns, not an order of values. Cloning is cheap, nothing is changed in place.
 
 use std::sync::Arc;
 
@@ -108,10 +108,15 @@ impl Tensor {
         Ok(Tensor { values: values.ok_or(TensorError::TooLarge(shape))?, words: None, shape, tile })
     }
 
+    /// A result of the operation library, which has these lengths.
+    pub(crate) fn of_library(values: ops::Tensor, shape: Shape, tile: Size) -> Tensor {
+        debug_assert_eq!(values.shape().dims(), [shape.t, shape.rows, shape.columns]);
+        Tensor { values, words: None, shape, tile }
+    }
+
     /// The same shape and tiles with other values.
     pub(crate) fn with_values(&self, values: ops::Tensor) -> Tensor {
-        debug_assert_eq!(values.elements(), self.elements());
-        Tensor { values, words: None, shape: self.shape, tile: self.tile }
+        Tensor::of_library(values, self.shape, self.tile)
     }
 
     /// The same values, in a shape of as many elements and whole tiles.
@@ -166,8 +171,8 @@ impl Tensor {
     }
 }
 
-/// The number of elements of a shape, if it may be made and has whole tiles. A length of zero does not excuse the others:
-/// their product must be within bounds without it.
+/// The number of elements of a shape, if it may be made and has whole tiles. A length of zero does not excuse the
+/// others: their product must be within bounds without it.
 pub fn check(shape: Shape, tile: Size) -> Result<usize, TensorError> {
     let lengths = [shape.t, shape.rows, shape.columns];
     let product = lengths.iter().filter(|&&n| n != 0).try_fold(1usize, |all, &n| all.checked_mul(n));

@@ -1,14 +1,14 @@
 //! Formats whose elements stand alone: float32 value to bits and back.
 //!
-//! - Float32: the bits. Tf32: float32 with a mantissa of 10 bits, in the upper 19 bits of a word; rounded to nearest, ties
-//!   away from zero, as packers do (ISA documentation, Packers/FormatConversion).
+//! - Float32: the bits. Tf32: float32 with a mantissa of 10 bits, in the upper 19 bits of a word; rounded to nearest,
+//!   ties away from zero, as packers do (ISA documentation, Packers/FormatConversion).
 //! - Float16 and Float16_b: IEEE binary16 and bfloat16, rounded to nearest, ties to even, as host frameworks make them;
 //!   overflow gives an infinity, a NaN stays a NaN, denormals are kept.
 //! - Lf8: the upper byte of a binary16 (5 bits of exponent, 2 of mantissa), rounded to nearest even from float32.
 //! - Fp8_e4m3: OCP's 8-bit float with a bias of 7, no infinities, 448 the largest value, to which what is larger (an
 //!   infinity, too) saturates; 0x7f is the NaN.
-//! - Int8, Int32: sign and magnitude, rounded half away from zero, clamped to the largest magnitude; a zero has no sign,
-//!   a NaN is zero. UInt8, UInt16 and the raw formats: the same without a sign, negative values are zero.
+//! - Int8, Int32: sign and magnitude, rounded half away from zero, clamped to the largest magnitude; a zero has no
+//!   sign, a NaN is zero. UInt8, UInt16 and the raw formats: the same without a sign, negative values are zero.
 //!
 //! Decoding is exact but for Int32 and RawUInt32 beyond 2^24, where the nearest float32 is taken.
 

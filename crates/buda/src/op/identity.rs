@@ -1,18 +1,19 @@
 //! Identity products: the left operand is a list of tiles, and index tiles say which of them stand where.
 //!
-//! Most tiles of such a matrix are zero and many of the others are the same, so operand 0 holds each tile once and operand
-//! 2 holds, as 16-bit words in the order of memory, strip after strip (public kernel `hlks/matmul/matmul_ident`):
+//! Most tiles of such a matrix are zero and many of the others are the same, so operand 0 holds each tile once and
+//! operand 2 holds, as 16-bit words in the order of memory, strip after strip (public kernel
+//! `hlks/matmul/matmul_ident`):
 //!
-//! - two words: 30 bits of strip index, low word first; bit 30 ends a row of strips, which is a matrix of the result; bit
-//!   31 ends the tile, and the next strip begins in the next one;
+//! - two words: 30 bits of strip index, low word first; bit 30 ends a row of strips, which is a matrix of the result;
+//!   bit 31 ends the tile, and the next strip begins in the next one;
 //! - a word: how many ublocks of the strip are not zero, and for each of them
-//! - a word: its row of ublocks in the low `sparse_ublock_idx_bits`, above them how many tiles follow (0 is the most that
-//!   these bits could count, plus one);
+//! - a word: its row of ublocks in the low `sparse_ublock_idx_bits`, above them how many tiles follow (0 is the most
+//!   that these bits could count, plus one);
 //! - a word for each tile: from the low bits its column in the strip (as many bits as `u_kt` needs), its row in the
 //!   ublock, and in the upper `sparse_tile_ptr_bits` which tile of operand 0 it is.
 //!
-//! Strip s of the right operand is matrix s / m_k, tile rows from s % m_k * u_kt on. Every row of cores has its own part of
-//! the rows of operands 0 and 2.
+//! Strip s of the right operand is matrix s / m_k, tile rows from s % m_k * u_kt on. Every row of cores has its own
+//! part of the rows of operands 0 and 2.
 
 use tilework_netlist::DataFormat;
 use tilework_netlist::types::{Arch, Blocks, Identity, Matmul, Size};

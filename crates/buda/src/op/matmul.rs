@@ -9,7 +9,7 @@ use tilework_ops::{self as ops, DType, MatmulOptions};
 
 use super::unary::{unary, with};
 use super::{Reason, binary};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, check};
 use crate::tm;
 
 /// Computes a product of dense operands: left, right, then the bias and the scales if the attributes say so.
@@ -45,8 +45,8 @@ fn inner(attributes: &Matmul, left: &Tensor) -> Result<usize, Reason> {
     Ok(left.shape().columns)
 }
 
-/// The right operand in tiles that are as high as those on the left are wide, if it has as many of them: small tiles are
-/// filled up with zeros.
+/// The right operand in tiles that are as high as those on the left are wide, if it has as many of them: small tiles
+/// are filled up with zeros.
 pub(crate) fn meeting(left: &Tensor, right: &Tensor) -> Result<Tensor, Reason> {
     let smaller = left.tile().c != right.tile().r && left.shape().columns != right.shape().rows;
     if smaller && left.tile_columns() == right.tile_rows() {
@@ -59,9 +59,9 @@ pub(crate) fn meeting(left: &Tensor, right: &Tensor) -> Result<Tensor, Reason> {
 pub(crate) fn product(left: &Tensor, right: &Tensor) -> Result<Tensor, Reason> {
     let shape = Shape { t: left.shape().t, rows: left.shape().rows, columns: right.shape().columns };
     let tile = Size { r: left.tile().r, c: right.tile().c };
-    let blank = Tensor::full(shape, tile, 0.0)?;
+    check(shape, tile)?;
     let product = ops::matmul(left.library(), right.library(), MatmulOptions::default(), DType::F32);
-    Ok(blank.with_values(product.expect("the caller compared the shapes, and the result is within bounds")))
+    Ok(Tensor::of_library(product.expect("the caller compared the shapes, the result is within bounds"), shape, tile))
 }
 
 /// Sums of groups of `z` matrices, one after another.

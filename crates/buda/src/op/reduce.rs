@@ -1,14 +1,14 @@
 //! The maximum along a dimension.
 //!
-//! Along columns (`c`) one column of tiles is left, with the values in column 0 and zeros elsewhere; along rows (`r`) one
-//! row of tiles with the values in row 0; along both the value is at the first place of one tile. Along `z` the largest
-//! of each group of z matrices is taken element by element (facts, buda.md, section 4). A NaN wins.
+//! Along columns (`c`) one column of tiles is left, with the values in column 0 and zeros elsewhere; along rows (`r`)
+//! one row of tiles with the values in row 0; along both the value is at the first place of one tile. Along `z` the
+//! largest of each group of z matrices is taken element by element (facts, buda.md, section 4). A NaN wins.
 
 use tilework_netlist::types::{ReduceDim, Shape};
 
 use super::Reason;
 use super::binary::larger;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, check};
 
 /// Reduces every matrix, or groups of `z` of them. `k` are m_k and u_kt, which give the tiles along the dimension.
 pub fn reduce(dim: ReduceDim, k: Option<(u32, u32)>, z: u32, x: &Tensor) -> Result<Tensor, Reason> {
@@ -42,7 +42,7 @@ fn matrices(dim: ReduceDim, x: &Tensor) -> Result<Tensor, Reason> {
         let why = "there is nothing to take the largest of";
         return Err(Reason::Shape { operand: 0, found: shape, wanted: result, why });
     }
-    let mut values = Tensor::full(result, tile, 0.0)?.values().to_vec();
+    let mut values = vec![0.0; check(result, tile)?];
     let size = shape.rows * shape.columns;
     for (matrix, out) in x.values().chunks(size).zip(values.chunks_mut(result.rows * result.columns)) {
         match dim {

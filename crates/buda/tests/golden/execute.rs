@@ -6,41 +6,9 @@ use tilework_buda::{Tensor, format};
 use tilework_netlist::DataFormat;
 use tilework_netlist::types::{Netlist, Op, Shape, Size};
 
-use crate::common::shape;
+use crate::common::{netlist, shape};
 
 const TILE: Size = Size { r: 32, c: 32 };
-
-/// A netlist of one operation: shapes of its inputs as t, rows and columns of tiles, the text of the operation after its
-/// grid and inputs, and a format for everything.
-fn netlist(inputs: &[(u32, u32, u32)], output: (u32, u32, u32), format: &str, op: &str) -> Netlist {
-    let blocks = |(t, r, c): (u32, u32, u32)| format!("t: {t}, mblock: [{r}, {c}], ublock: [1, 1]");
-    let queue = |name: &str, input: &str, at: usize, size| {
-        format!(
-            "  {name}: {{type: ram, input: {input}, entries: 1, grid_size: [1, 1], {}, df: {format}, target_device: 0, \
-             loc: dram, dram: [[{at}, 0x10000000]]}}\n",
-            blocks(size)
-        )
-    };
-    let names: Vec<String> = (0..inputs.len()).map(|i| format!("q{i}")).collect();
-    let queues: String = inputs.iter().enumerate().map(|(i, &size)| queue(&names[i], "HOST", i, size)).collect();
-    let settings: Vec<String> = names
-        .iter()
-        .chain([&"out".to_string()])
-        .map(|q| format!("{q}: {{prologue: false, epilogue: false, zero: false, rd_ptr_global: 0, wr_ptr_global: 0}}"))
-        .collect();
-    let text = format!(
-        "devices: {{arch: wormhole_b0}}\nqueues:\n{queues}{}graphs:\n  g:\n    target_device: 0\n    input_count: 1\n    \
-         op0: {{{op}, grid_loc: [0, 0], grid_size: [1, 1], inputs: [{}], in_df: [{}], acc_df: {format}, out_df: {format}, \
-         intermed_df: {format}, ublock_order: r, buf_size_mb: 1, math_fidelity: HiFi4, {}}}\nprograms:\n  - p:\n    - \
-         execute: {{graph_name: g, queue_settings: {{{}}}}}\n",
-        queue("out", "op0", 5, output),
-        names.join(", "),
-        vec![format; inputs.len()].join(", "),
-        blocks(output),
-        settings.join(", "),
-    );
-    tilework_netlist::read("test.yaml", &text).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
-}
 
 /// Runs the operation of such a netlist.
 fn run(netlist: &Netlist, inputs: &[&Tensor], previous: Option<&Tensor>) -> Result<Tensor, OpError> {
@@ -143,8 +111,8 @@ fn errors_say_which_operation_and_what_to_check() {
     assert_eq!(error.reason, Reason::Output { found: x.shape(), wanted: shape(1, 64, 64) });
     let line = op(&netlist).at.line;
     let expected = format!(
-        "operation op0 (line {line}): its operands give 1x64x32 where its grid, blocks and t say 1x64x64; check them and \
-         the TMs"
+        "operation op0 (line {line}): its operands give 1x64x32 where its grid, blocks and t say 1x64x64; check them \
+         and the TMs"
     );
     assert_eq!(error.to_string(), expected);
     assert!(matches!(run(&netlist, &[], None).unwrap_err().reason, Reason::Operands { found: 0, .. }));

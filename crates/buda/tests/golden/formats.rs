@@ -154,7 +154,8 @@ fn integers_are_sign_and_magnitude_rounded_half_away_and_clamped() {
     assert_eq!(encode(RawUInt32, 5e9), u32::MAX);
 }
 
-/// What a block format makes of 16 values, in exact arithmetic: magnitudes are multiples of a unit, half a unit goes up.
+/// What a block format makes of 16 values, in exact arithmetic: magnitudes are multiples of a unit, half a unit goes
+/// up.
 fn blocks_reference(values: &[f32], magnitude: i32, small: bool, truncate: bool) -> Vec<f64> {
     let (lowest, largest) = if small { (-15, 16) } else { (-127, 128) };
     // Exponents as a count of halvings or doublings.

@@ -64,7 +64,7 @@ proptest! {
     #[test]
     fn a_schedule_is_its_steps_one_after_another(t in 1usize..3, rows in 1u32..4, columns in 1u32..4, seed: u32) {
         // x - max(x) of each row, its e^x, times a second input whose first row counts for all.
-        let (x, y) = (random(t, rows as usize, columns as usize, seed), random(t, rows as usize, columns as usize, !seed));
+        let [x, y] = [seed, !seed].map(|seed| random(t, rows as usize, columns as usize, seed));
         let whole = (rows, columns);
         let spread = [Tm::Broadcast(Dim::C, columns), Tm::TileBroadcast(Dim::C)];
         let rows_of_y = [Tm::TileBroadcast(Dim::R)];

@@ -1,4 +1,5 @@
-//! Operations with senseless attributes, shapes and TMs: an answer each time, never a panic, and no memory beyond bounds.
+//! Operations with senseless attributes, shapes and TMs: an answer each time, never a panic, and no memory beyond
+//! bounds.
 
 use proptest::prelude::*;
 use tilework_buda::{Tensor, golden};
@@ -8,6 +9,8 @@ use tilework_netlist::types::{
     Netlist, OpKind, Operand, Order, Pad, Piece, Position, Post, QuantKind, ReduceDim, Relu, ReluMode, Shape, Size,
     Source, Tm, TopKOutput, UnaryKind, VectorMode,
 };
+
+use crate::common::netlist;
 
 /// Counts as a file may give them: mostly small, some absurd.
 fn count() -> impl Strategy<Value = u32> {
@@ -169,19 +172,6 @@ fn tensor() -> impl Strategy<Value = Tensor> {
     )
 }
 
-/// A netlist with one operation, to put others in its place.
-fn template() -> Netlist {
-    let text = "devices: {arch: wormhole_b0}\nqueues:\n  q: {type: ram, input: HOST, entries: 1, grid_size: [1, 1], t: 1, \
-        mblock: [1, 1], ublock: [1, 1], df: Float16, target_device: 0, loc: dram, dram: [[0, 0x10000000]]}\n  o: {type: \
-        ram, input: op0, entries: 1, grid_size: [1, 1], t: 1, mblock: [1, 1], ublock: [1, 1], df: Float16, target_device: \
-        0, loc: dram, dram: [[1, 0x10000000]]}\ngraphs:\n  g:\n    target_device: 0\n    input_count: 1\n    op0: {type: \
-        nop, grid_loc: [0, 0], grid_size: [1, 1], inputs: [q], in_df: [Float16], acc_df: Float16, out_df: Float16, \
-        intermed_df: Float16, ublock_order: r, buf_size_mb: 1, math_fidelity: HiFi3, t: 1, mblock: [1, 1], ublock: [1, \
-        1]}\nprograms:\n  - p:\n    - execute: {graph_name: g, queue_settings: {q: {prologue: false, epilogue: false, \
-        zero: false, rd_ptr_global: 0, wr_ptr_global: 0}}}\n";
-    tilework_netlist::read("template.yaml", text).unwrap_or_else(|errors| panic!("{errors}"))
-}
-
 /// The same tensors in the shape of the result, if that is small.
 fn fitting(blocks: &Blocks, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
     let shape = tilework_buda::tensor::shape_of(blocks).ok().filter(|s| s.t * s.rows * s.columns < 1 << 12)?;
@@ -206,7 +196,8 @@ proptest! {
         previous in prop::option::of(tensor()),
         tame: bool,
     ) {
-        thread_local!(static TEMPLATE: Netlist = template());
+        // One operation, to put others in its place.
+        thread_local!(static TEMPLATE: Netlist = netlist(&[(1, 1, 1)], (1, 1, 1), "Float16", "type: nop"));
         let mut netlist = TEMPLATE.with(Netlist::clone);
         netlist.fused_ops = vec![fused];
         // Half of the time operands fit element by element, so that there is something to compute.

@@ -43,8 +43,9 @@ proptest! {
         // Groups of z, a bias from row 0 of each tile, and scales by element.
         let (bias, scales) = (whole(shape(t, 4 * m, 4 * n), seed ^ 5), whole(shape(t, 4 * m, 4 * n), seed ^ 9));
         for (requant, dequant) in [(false, false), (true, false), (false, true)] {
+            let accumulate = Some(z as u32);
             let attributes =
-                Matmul { bias: true, accumulate: Some(z as u32), requant, dequant, zero_point: 2.0, ..dense(m_k, u_kt) };
+                Matmul { bias: true, accumulate, requant, dequant, zero_point: 2.0, ..dense(m_k, u_kt) };
             let mut inputs = vec![&a, &b, &bias];
             inputs.extend((requant || dequant).then_some(&scales));
             let got = matmul::matmul(&attributes, &inputs).unwrap();

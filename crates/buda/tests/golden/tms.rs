@@ -36,7 +36,8 @@ proptest! {
             at(x, z, r, c % s.columns)
         });
         check(x, Tm::Broadcast(Dim::Z, n), Shape { t: s.t * m, ..s }, tile, |z, r, c| at(x, z % s.t, r, c));
-        check(x, Tm::Transpose, Shape { t, rows: s.columns, columns: s.rows }, Size { r: 3, c: 2 }, |z, r, c| at(x, z, c, r));
+        let turned = Shape { t, rows: s.columns, columns: s.rows };
+        check(x, Tm::Transpose, turned, Size { r: 3, c: 2 }, |z, r, c| at(x, z, c, r));
         check(x, Tm::TileBroadcast(Dim::R), s, tile, |z, r, c| at(x, z, r / 2 * 2, c));
         check(x, Tm::TileBroadcast(Dim::C), s, tile, |z, r, c| at(x, z, r, c / 3 * 3));
         let pad = Pad { rt: n, ct: n - 1, value: -7.0 };
@@ -48,7 +49,9 @@ proptest! {
     }
 
     #[test]
-    fn slices_and_stacks_are_their_index_formulas(t in 1usize..4, rows in 1usize..4, columns in 1usize..4, n in 1usize..4) {
+    fn slices_and_stacks_are_their_index_formulas(
+        t in 1usize..4, rows in 1usize..4, columns in 1usize..4, n in 1usize..4,
+    ) {
         // z' = z * n + k, and back.
         let x = &numbered(t, rows * n, columns * n);
         let (s, tile, count) = (x.shape(), x.tile(), n as u32);
@@ -71,7 +74,9 @@ proptest! {
         check(y, Tm::HStack(0), Shape { t: 1, columns: s.columns * s.t, ..s }, tile, |_, r, c| {
             at(y, c / s.columns, r, c % s.columns)
         });
-        check(y, Tm::VStack(0), Shape { t: 1, rows: s.rows * s.t, ..s }, tile, |_, r, c| at(y, r / s.rows, r % s.rows, c));
+        check(y, Tm::VStack(0), Shape { t: 1, rows: s.rows * s.t, ..s }, tile, |_, r, c| {
+            at(y, r / s.rows, r % s.rows, c)
+        });
         for (cut, join) in [(Tm::HSlice(count), Tm::HStack(count)), (Tm::VSlice(count), Tm::VStack(count))] {
             prop_assert!(tm::apply(0, &[cut, join], x).unwrap() == *x);
         }
