@@ -4,7 +4,10 @@ use tilework_buda::golden::{self, Options};
 use tilework_buda::op::{OpError, Reason};
 use tilework_buda::{Tensor, format};
 use tilework_netlist::DataFormat;
-use tilework_netlist::types::{Netlist, Op, Shape, Size};
+use tilework_netlist::types::{
+    FusedId, FusedOp, FusedSource, FusedStep, FusedTarget, Netlist, Op, OpKind, Position, Post, Relu, ReluMode, Shape,
+    Size, UnaryKind,
+};
 
 use crate::common::{netlist, shape};
 
@@ -63,6 +66,35 @@ fn relu_and_gradients() {
     let mut plain = netlist.clone();
     plain.graphs[0].ops[0].gradient_op = false;
     assert_eq!(run(&plain, &[&one], Some(&four)).unwrap(), one);
+}
+
+#[test]
+fn fused_operations_have_no_relu_of_their_own() {
+    let mut netlist = netlist(&[(1, 1, 1)], (1, 1, 1), "Float32", "type: nop");
+    let relu = Relu { mode: ReluMode::Min, threshold: 0.0 };
+    netlist.graphs[0].ops[0].post.relu = Some(relu);
+    let x = Tensor::full(shape(1, 32, 32), TILE, -1.0).unwrap();
+    assert!(run(&netlist, &[&x], None).unwrap().values().iter().all(|&v| v == 0.0));
+    let step = FusedStep {
+        name: "copy".into(),
+        at: Position::default(),
+        kind: OpKind::Unary(UnaryKind::Copy),
+        post: Post::default(),
+        inputs: vec![(FusedSource::Input(0), Vec::new())],
+        output: FusedTarget::Output,
+        mblock: Size { r: 1, c: 1 },
+        ublock: Size { r: 1, c: 1 },
+        pop: Vec::new(),
+        pop_last: Vec::new(),
+    };
+    netlist.fused_ops =
+        vec![FusedOp { id: 4, at: Position::default(), inputs: 1, intermediates: 0, schedules: vec![vec![step]] }];
+    netlist.graphs[0].ops[0].kind = OpKind::Fused(FusedId(0));
+    assert_eq!(run(&netlist, &[&x], None).unwrap(), x);
+    netlist.fused_ops[0].schedules[0][0].post.relu = Some(relu);
+    assert!(run(&netlist, &[&x], None).unwrap().values().iter().all(|&v| v == 0.0));
+    netlist.graphs[0].ops[0].kind = OpKind::Fused(FusedId(1));
+    assert_eq!(run(&netlist, &[&x], None).unwrap_err().reason, Reason::NoFused(1));
 }
 
 #[test]

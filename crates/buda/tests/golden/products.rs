@@ -235,6 +235,25 @@ fn broken_index_tiles_are_answers() {
 }
 
 #[test]
+fn operands_in_small_tiles_are_filled_up() {
+    let (a, b) = (whole(shape(2, 8, 8), 1), whole(shape(2, 8, 4), 2));
+    let product = naive(&a, &b);
+    // A bias in tiles of one row: each counts for a tile of the product.
+    let flat = Size { r: 1, c: 4 };
+    let bias = Tensor::from_fn(shape(2, 2, 4), flat, |z, r, c| (100 * z + 10 * r + c) as f32).unwrap();
+    let got = matmul::matmul(&Matmul { bias: true, ..dense(1, 2) }, &[&a, &b, &bias]).unwrap();
+    let expected = Tensor::from_fn(product.shape(), SMALL, |z, r, c| at(&product, z, r, c) + at(&bias, z, r / 4, c));
+    assert_eq!(got, expected.unwrap());
+    // A right operand in tiles of two rows meets the first two columns of each tile on the left.
+    let low = Tensor::from_fn(shape(2, 4, 4), Size { r: 2, c: 4 }, |z, r, c| (7 * z + 3 * r + c) as f32).unwrap();
+    let got = matmul::matmul(&dense(1, 2), &[&a, &low]).unwrap();
+    let expected = Tensor::from_fn(product.shape(), SMALL, |z, r, c| {
+        (0..4).map(|k| at(&a, z, r, k / 2 * 4 + k % 2) * at(&low, z, k, c)).sum()
+    });
+    assert_eq!(got, expected.unwrap());
+}
+
+#[test]
 fn shapes_that_do_not_fit_are_named() {
     let (a, b) = (whole(shape(2, 4, 8), 1), whole(shape(2, 4, 8), 2));
     let error = matmul::matmul(&dense(1, 2), &[&a, &b]).unwrap_err();
