@@ -12,6 +12,9 @@ use super::tile::{TileLayout, each_tile, read};
 use super::{FormatError, Options, element};
 use crate::tensor::{Tensor, shape_of};
 
+/// Most buffers of a queue: far more than the cores of a chip, few enough to be listed.
+pub const MAX_BUFFERS: usize = 1 << 16;
+
 /// Where the parts of an entry's tensor lie.
 #[derive(Debug, Clone)]
 pub struct EntryLayout {
@@ -25,6 +28,9 @@ impl EntryLayout {
     /// The layout of entries with these blocks.
     pub fn new(format: DataFormat, blocks: &Blocks, layout: Layout, arch: Arch) -> Result<EntryLayout, FormatError> {
         shape_of(blocks)?;
+        if u64::from(blocks.grid.r) * u64::from(blocks.grid.c) > MAX_BUFFERS as u64 {
+            return Err(FormatError::Grid(blocks.grid));
+        }
         let tiles = match layout {
             Layout::Tilized => Some(TileLayout::new(format, blocks.tile, arch)?),
             Layout::Flat if BlockFormat::of(format).is_some() => return Err(FormatError::Flat(format)),

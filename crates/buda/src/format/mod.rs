@@ -33,6 +33,9 @@ pub enum FormatError {
     /// Values that share exponents have no flat form.
     #[error("format {0} in flat layout: its elements share exponents; use a tilized queue")]
     Flat(DataFormat),
+    /// More buffers than any chip has cores.
+    #[error("a grid of {}x{} buffers: a queue has {} at most", .0.r, .0.c, entry::MAX_BUFFERS)]
+    Grid(Size),
     /// The tensor does not fill the entry.
     #[error("a tensor of {} for an entry of {}", describe(.found), describe(.wanted))]
     Shape {
@@ -71,14 +74,15 @@ pub struct Options {
 
 /// The tensor as it comes out of a queue of that format.
 pub fn quantise(format: DataFormat, x: &Tensor, options: Options) -> Tensor {
+    if format == DataFormat::Float32 || format == DataFormat::RawUInt32 && x.words().is_some() {
+        return x.clone();
+    }
+    if format == DataFormat::RawUInt32 {
+        let words = x.values().iter().map(|&v| element::encode(format, v)).collect();
+        return Tensor::from_words(x.shape(), x.tile(), words).expect("as many words as the tensor has values");
+    }
     let mut values = x.values().to_vec();
     match BlockFormat::of(format) {
-        None if format == DataFormat::Float32 => return x.clone(),
-        None if format == DataFormat::RawUInt32 => {
-            let words = || x.values().iter().map(|&v| element::encode(format, v)).collect();
-            let words = x.words().map_or_else(words, <[u32]>::to_vec);
-            return Tensor::from_words(x.shape(), x.tile(), words).expect("as many words as the tensor has values");
-        }
         None => values.par_chunks_mut(PIECE).for_each(|piece| {
             piece.iter_mut().for_each(|v| *v = element::decode(format, element::encode(format, *v)));
         }),

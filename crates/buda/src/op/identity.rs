@@ -75,8 +75,9 @@ pub fn identity(attributes: &Matmul, inputs: &[&Tensor], blocks: &Blocks, how: &
         return Err(Reason::Shape { operand: 1, found: right.shape(), wanted, why });
     }
     let widths = widths(attributes, blocks, how)?;
-    let cores = blocks.grid.r as usize;
     let mut values = vec![0f32; shape.t * shape.rows * shape.columns];
+    // Nothing is computed for a result without elements, however many cores it has.
+    let cores = if values.is_empty() { 0 } else { blocks.grid.r as usize };
     for core in 0..cores {
         let (tiles, words) = (band(0, sparse, cores, core)?, words(index, cores, core)?);
         let mut reader = Reader { words: &words, tile: 0, at: 0 };

@@ -460,6 +460,9 @@ fn wrong_bytes_are_answers() {
     let huge = Blocks { t: u32::MAX, mblock: Size { r: u32::MAX, c: u32::MAX }, ..blocks };
     let refused = EntryLayout::new(Float16, &huge, Layout::Tilized, Arch::WormholeB0);
     assert!(matches!(refused, Err(FormatError::Tensor(_))));
+    let wide = Blocks { grid: Size { r: u32::MAX, c: u32::MAX }, mblock: Size { r: 0, c: 0 }, ..blocks };
+    let refused = EntryLayout::new(Float16, &wide, Layout::Tilized, Arch::WormholeB0);
+    assert!(matches!(refused, Err(FormatError::Grid(_))));
     let flat = EntryLayout::new(Bfp4, &blocks, Layout::Flat, Arch::WormholeB0);
     assert_eq!(flat.unwrap_err(), FormatError::Flat(Bfp4));
     // Nothing at all is something that can be packed.
