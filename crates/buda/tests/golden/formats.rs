@@ -412,6 +412,28 @@ fn buffers_hold_blocks_tiles_and_faces_in_order() {
 }
 
 #[test]
+fn flat_buffers_hold_rows_of_their_part() {
+    let (one, two) = (Size { r: 1, c: 1 }, Size { r: 2, c: 2 });
+    let tile = Size { r: 32, c: 32 };
+    let blocks = Blocks { grid: two, t: 2, mblock: one, ublock: two, order: Order::Column, tile };
+    let x = Tensor::from_fn(blocks.shape(), tile, |z, r, c| (16384 * z + 128 * r + c) as f32).unwrap();
+    let layout = EntryLayout::new(Float32, &blocks, Layout::Flat, Arch::Blackhole).unwrap();
+    let buffers = layout.pack(&x, Options::default()).unwrap();
+    for (b, buffer) in buffers.iter().enumerate() {
+        let mut expected = Vec::new();
+        for z in 0..2 {
+            for r in 0..64 {
+                for c in 0..64 {
+                    let value = 16384 * z + 128 * (b / 2 * 64 + r) + b % 2 * 64 + c;
+                    expected.extend((value as f32).to_le_bytes());
+                }
+            }
+        }
+        assert!(*buffer == expected, "buffer {b}");
+    }
+}
+
+#[test]
 fn exponents_come_before_data_and_elements_fill_bytes_from_below() {
     let tile = Size { r: 32, c: 32 };
     let blocks = Blocks {
