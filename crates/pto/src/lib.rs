@@ -1,3 +1,67 @@
 //! The Ascend cluster: one Cube core and two Vector cores that hand each other tiles through rings guarded by 4-bit
-//! counting semaphores (seed 002; `pto-isa`).
+//! counting semaphores (seed 002; `pto-isa`, commit 3186c381).
+//!
+//! A [`Cluster`] runs one kernel per core on a virtual clock. Kernels are async functions of a [`Core`]; they open their
+//! ends of a [`Ring`] and push, pop and free tiles. What an operation waits for and signals is defined once, in
+//! [`protocol`], for three protocols: the design document's, the seed's (the default), and the headers' with their defects.
+//!
+//! ```
+//! use tilework_pto::{Arch, Cluster, Config, CoreId, DType, Direction, RingSpec, Shape, Tile};
+//!
+//! let mut cluster = Cluster::new(Config::new(Arch::A5, 7));
+//! let ring = cluster.ring(RingSpec::new("c2v", Direction::C2V, Shape::new(4, 8, DType::F32)).slots(2))?;
+//! let from = ring.clone();
+//! cluster.spawn(CoreId::Cube, async move |core| {
+//!     let mut end = core.open(&from).await?;
+//!     for i in 0..6 {
+//!         end.push(&Tile::from_fn(from.spec().tile, |row, col| (i * 100 + row * 8 + col) as f32)).await?;
+//!     }
+//!     end.close().await
+//! });
+//! let sums = [CoreId::Vector0, CoreId::Vector1].map(|id| {
+//!     let ring = ring.clone();
+//!     cluster.spawn(id, async move |core| {
+//!         let mut end = core.open(&ring).await?;
+//!         let mut sum = 0.0;
+//!         for _ in 0..6 {
+//!             sum += end.pop_tile().await?.to_f32().iter().sum::<f32>();
+//!             end.free().await?;
+//!         }
+//!         Ok(sum)
+//!     })
+//! });
+//! let report = cluster.run()?;
+//! assert!(report.leftovers.is_empty());
+//! assert_eq!(sums.map(|sum| sum.take()), [Some(16.0 * 1500.0 + 6.0 * 120.0), Some(16.0 * 1500.0 + 6.0 * 376.0)]);
+//! # Ok::<(), tilework_pto::Fault>(())
+//! ```
 #![warn(missing_docs)]
+
+pub mod arch;
+pub mod core_id;
+pub mod deadlock;
+pub mod events;
+pub mod fault;
+pub mod ffts;
+pub mod launch;
+pub mod machine;
+pub mod memory;
+pub mod protocol;
+pub mod ring;
+pub mod sim;
+pub mod split;
+pub mod tile;
+pub mod timing;
+
+mod random;
+
+pub use arch::Arch;
+pub use core_id::{CoreId, Lane, Pipe};
+pub use deadlock::{Deadlock, Waiting};
+pub use events::{Event, EventKind};
+pub use fault::{Access, Fault, Race};
+pub use protocol::Profile;
+pub use ring::{Base, Direction, RingError, RingSpec};
+pub use sim::{Cluster, Config, Core, Output, Popped, RacePolicy, Report, Ring, RingEnd, Slot};
+pub use split::Split;
+pub use tile::{DType, Shape, Tile};

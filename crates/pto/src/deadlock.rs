@@ -1,0 +1,124 @@
+//! Who waits for whom when nothing can go on.
+
+use crate::core_id::CoreId;
+use crate::ffts::Counter;
+use crate::protocol::{Act, Step, Way};
+use std::fmt;
+
+/// What a core waits for.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum WaitFor {
+    /// A free slot.
+    Free,
+    /// A tile that is ready.
+    Ready,
+    /// At the end of a ring, the credits that are still out.
+    Drain,
+    /// A semaphore, outside of any ring.
+    Semaphore,
+}
+
+/// A core that waits.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Waiting {
+    /// The core.
+    pub core: CoreId,
+    /// For what.
+    pub what: WaitFor,
+    /// The ring (and direction) and the tile's number, if it is a ring's wait.
+    pub tile: Option<(String, u32)>,
+    /// The semaphore id.
+    pub id: u8,
+    /// Cores of which a set is missing.
+    pub from: Vec<CoreId>,
+}
+
+impl Waiting {
+    pub(crate) fn on_ring(core: CoreId, step: &Step, way: &Way, missing: &[Counter]) -> Self {
+        let what = match step.act {
+            Act::Acquire => WaitFor::Free,
+            Act::Drain => WaitFor::Drain,
+            _ => WaitFor::Ready,
+        };
+        let id = step.signal.map_or(0, |signal| signal.id);
+        Self { core, what, tile: Some((way.name.clone(), step.tile)), id, from: setters(missing) }
+    }
+
+    pub(crate) fn on_semaphore(core: CoreId, id: u8, missing: &[Counter]) -> Self {
+        Self { core, what: WaitFor::Semaphore, tile: None, id, from: setters(missing) }
+    }
+}
+
+fn setters(missing: &[Counter]) -> Vec<CoreId> {
+    missing.iter().map(Counter::setter).collect()
+}
+
+/// No core can go on.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Deadlock {
+    /// When.
+    pub cycle: u64,
+    /// All cores that wait.
+    pub waits: Vec<Waiting>,
+    /// Cores whose kernels have ended, or that have none.
+    pub ended: Vec<CoreId>,
+    /// The cycle of waits: each waits for the next, the last for the first. Empty if none exists, because some core waits
+    /// for one that has ended.
+    pub circle: Vec<CoreId>,
+}
+
+impl Deadlock {
+    pub(crate) fn new(cycle: u64, waits: Vec<Waiting>) -> Self {
+        let ended = CoreId::ALL.into_iter().filter(|core| waits.iter().all(|wait| wait.core != *core)).collect();
+        let circle = waits.iter().find_map(|wait| circle(&waits, &mut vec![wait.core])).unwrap_or_default();
+        Self { cycle, waits, ended, circle }
+    }
+
+    /// The waits of the cycle in its order, or all of them if there is no cycle.
+    pub fn chain(&self) -> Vec<&Waiting> {
+        let of = |core: &CoreId| self.waits.iter().find(|wait| wait.core == *core);
+        if self.circle.is_empty() { self.waits.iter().collect() } else { self.circle.iter().filter_map(of).collect() }
+    }
+}
+
+/// The first cycle of waits that is reached along this path.
+fn circle(waits: &[Waiting], path: &mut Vec<CoreId>) -> Option<Vec<CoreId>> {
+    let wait = waits.iter().find(|wait| path.last() == Some(&wait.core))?;
+    for &next in &wait.from {
+        if let Some(start) = path.iter().position(|&core| core == next) {
+            return Some(path[start..].to_vec());
+        }
+        path.push(next);
+        if let Some(found) = circle(waits, path) {
+            return Some(found);
+        }
+        path.pop();
+    }
+    None
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} waits for ", self.core)?;
+        match (&self.what, &self.tile) {
+            (WaitFor::Free, Some((ring, tile))) => write!(f, "a free slot of `{ring}` for tile {tile}")?,
+            (WaitFor::Ready, Some((ring, tile))) => write!(f, "tile {tile} of `{ring}`")?,
+            (WaitFor::Drain, Some((ring, _))) => write!(f, "the last slots of `{ring}` to be freed")?,
+            _ => f.write_str("a set")?,
+        }
+        let from: Vec<_> = self.from.iter().map(CoreId::to_string).collect();
+        write!(f, " (semaphore {}, to be set by {})", self.id, from.join(" and "))
+    }
+}
+
+impl fmt::Display for Deadlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waits: Vec<_> = self.chain().into_iter().map(Waiting::to_string).collect();
+        write!(f, "deadlock at cycle {}: {}", self.cycle, waits.join("; "))?;
+        if self.circle.is_empty() {
+            let ended: Vec<_> = self.ended.iter().map(CoreId::to_string).collect();
+            write!(f, "; {} will not set anything any more, having ended", ended.join(" and "))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,248 @@
+//! What a kernel did that the cluster does not survive. A fault is a value that names the place; it ends the run.
+
+use crate::core_id::{CoreId, Lane, Pipe};
+use crate::deadlock::Deadlock;
+use crate::ffts::Counter;
+use crate::memory::MemoryError;
+use crate::ring::RingError;
+use crate::tile::Shape;
+use std::fmt;
+
+/// One access to a slot.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Access {
+    /// The core.
+    pub core: CoreId,
+    /// The ring (and direction, if it has two).
+    pub ring: String,
+    /// The tile's number on that way, from 0.
+    pub tile: u32,
+    /// Did it write?
+    pub write: bool,
+    /// First cycle.
+    pub from: u64,
+    /// Last cycle, if it is over.
+    pub to: Option<u64>,
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.write { "write" } else { "read" };
+        write!(f, "{}'s {what} of tile {} of `{}`, cycle {}", self.core, self.tile, self.ring, self.from)?;
+        match self.to {
+            Some(to) => write!(f, " to {to}"),
+            None => f.write_str(" on"),
+        }
+    }
+}
+
+/// Two accesses to a slot that nothing orders: a slot overwritten before its tile was read and given back.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Race {
+    /// The slot.
+    pub slot: u32,
+    /// The lane's share of it.
+    pub lane: Lane,
+    /// The access that should have been over, with the tile that is lost.
+    pub first: Access,
+    /// Was the first's tile read already (and only not given back)?
+    pub read: bool,
+    /// The access that came too early.
+    pub second: Access,
+    /// Tiles whose slot the second's producer has taken.
+    pub acquired: u32,
+    /// Tiles of the same way that the lane's consumer has given back.
+    pub freed: u32,
+    /// Slots of the ring.
+    pub slots: u32,
+}
+
+impl fmt::Display for Race {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { slot, first, second, acquired, freed, slots, .. } = self;
+        let state = if self.read { "not given back" } else { "not yet read" };
+        write!(
+            f,
+            "race on slot {slot}: {second}, while {first} is {state}; {acquired} tiles pushed, {freed} freed, {slots} slots"
+        )
+    }
+}
+
+/// What went wrong.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Fault {
+    /// A semaphore past 15.
+    #[error(
+        "cycle {cycle}: {core} sets semaphore {id} of {} past 15 (pipe {pipe}): 15 sets were not waited for; at most 15 slots can \
+         be outstanding", counter.owner()
+    )]
+    Overflow {
+        /// Who sets.
+        core: CoreId,
+        /// The pipe.
+        pipe: Pipe,
+        /// The id.
+        id: u8,
+        /// The counter that is full.
+        counter: Counter,
+        /// When.
+        cycle: u64,
+    },
+    /// A semaphore used before `ffts_addr` was set.
+    #[error(
+        "cycle {cycle}: {core} uses semaphore {id} (pipe {pipe}), but ffts_addr of this cluster is not initialised; do step 3 of the AICPU handshake first"
+    )]
+    NoFftsAddress {
+        /// Who.
+        core: CoreId,
+        /// The pipe.
+        pipe: Pipe,
+        /// The id.
+        id: u8,
+        /// When.
+        cycle: u64,
+    },
+    /// A semaphore or flag that the core does not have.
+    #[error("{core} has no semaphore {id}; {hint}")]
+    NoSemaphore {
+        /// Who.
+        core: CoreId,
+        /// The id or flag.
+        id: u8,
+        /// What there is.
+        hint: &'static str,
+    },
+    /// A slot overwritten too early.
+    #[error("{0}")]
+    Race(Box<Race>),
+    /// The consumer finds another tile in the slot.
+    #[error("cycle {cycle}: {core} pops tile {tile} of `{ring}`, but slot {slot} holds {found}")]
+    WrongTile {
+        /// Who.
+        core: CoreId,
+        /// The ring.
+        ring: String,
+        /// The tile expected.
+        tile: u32,
+        /// The slot.
+        slot: u32,
+        /// What is in it.
+        found: String,
+        /// When.
+        cycle: u64,
+    },
+    /// Credits appeared or vanished.
+    #[error(
+        "cycle {cycle}: credits of `{ring}` to {vector} do not add up: {ready} ready + {free} free + {held} held + {in_flight} in \
+         flight, but {granted} were given; something else uses the ring's semaphores, or an earlier block left counts in them"
+    )]
+    Credits {
+        /// The ring.
+        ring: String,
+        /// The Vector of the lane.
+        vector: CoreId,
+        /// In "ready".
+        ready: u32,
+        /// In "free".
+        free: u32,
+        /// Popped and not freed.
+        held: u32,
+        /// Acquired and not published.
+        in_flight: u32,
+        /// Given at the start and not taken back.
+        granted: u32,
+        /// When.
+        cycle: u64,
+    },
+    /// More tiles pushed and not freed than slots, or more freed than pushed.
+    #[error("cycle {cycle}: `{ring}` has {pushed} tiles pushed and {freed} freed with {slots} slots")]
+    Invariant {
+        /// The ring.
+        ring: String,
+        /// Pushed.
+        pushed: u32,
+        /// Freed.
+        freed: u32,
+        /// Slots.
+        slots: u32,
+        /// When.
+        cycle: u64,
+    },
+    /// TFREE with no popped tile.
+    #[error("{core} frees a slot of `{ring}`, but holds none: {popped} tiles were popped and as many freed")]
+    NothingToFree {
+        /// Who.
+        core: CoreId,
+        /// The ring.
+        ring: String,
+        /// Tiles popped.
+        popped: u32,
+    },
+    /// TPUSH of a slot without TALLOC, or a second TALLOC's order broken.
+    #[error("{core} publishes a slot of `{ring}`, but has allocated none")]
+    NothingToPublish {
+        /// Who.
+        core: CoreId,
+        /// The ring.
+        ring: String,
+    },
+    /// A popped tile used after its slot or its local copy went to another.
+    #[error("{core} reads tile {tile} of `{ring}` after {why}")]
+    Stale {
+        /// Who.
+        core: CoreId,
+        /// The ring.
+        ring: String,
+        /// The tile.
+        tile: u32,
+        /// What happened to it.
+        why: &'static str,
+    },
+    /// The core is not on this end of the ring.
+    #[error("{core} cannot {what} on `{ring}`; {hint}")]
+    WrongCore {
+        /// Who.
+        core: CoreId,
+        /// The operation.
+        what: &'static str,
+        /// The ring.
+        ring: String,
+        /// Who can.
+        hint: &'static str,
+    },
+    /// A tile of another shape than the slot takes.
+    #[error("{core}: a tile of {got} on `{ring}`, which expects {expected}")]
+    WrongShape {
+        /// Who.
+        core: CoreId,
+        /// The ring.
+        ring: String,
+        /// The shape given.
+        got: Shape,
+        /// What the slot takes.
+        expected: String,
+    },
+    /// Nothing can go on.
+    #[error("{0}")]
+    Deadlock(Box<Deadlock>),
+    /// A memory access.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// A ring that cannot be made.
+    #[error(transparent)]
+    Ring(#[from] RingError),
+    /// An operation that the headers do not have, under their profile.
+    #[error("`{ring}`: {what}")]
+    HeaderGap {
+        /// The ring.
+        ring: String,
+        /// What is missing.
+        what: &'static str,
+    },
+    /// The cluster was not used as it must be.
+    #[error("{0}")]
+    Usage(String),
+    /// What a kernel itself found wrong.
+    #[error("{0}")]
+    Kernel(String),
+}

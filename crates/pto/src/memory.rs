@@ -1,0 +1,216 @@
+//! The memories of a cluster and who has which part of them.
+//!
+//! A consumer reserves a buffer for a ring's slots and the producer imports it by name (HL, `reserve_buffer` and
+//! `import_peer_buffer`): the base is a constant that both compile in, so what was reserved must stay free. Overlap is an
+//! error, as is an import of what nobody reserved.
+
+use crate::core_id::{CoreId, Lane};
+use crate::ring::Base;
+use std::fmt;
+
+/// A memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Space {
+    /// Global memory.
+    Gm,
+    /// The unified buffer of a lane's Vector.
+    Ub(Lane),
+    /// The Cube's L1.
+    L1,
+    /// The scalar units' control words.
+    Control,
+}
+
+impl Space {
+    /// Bytes. UB 256 KiB and L1 512 KiB are the public figures of these generations (A2A3: 192 KiB of UB, of which the larger
+    /// is taken here); 64 MiB of global memory are what rings of this model can need; control words 4 KiB (estimate).
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Gm => 64 << 20,
+            Self::Ub(_) => 256 << 10,
+            Self::L1 => 512 << 10,
+            Self::Control => 4 << 10,
+        }
+    }
+
+    /// Every space, in order.
+    pub const ALL: [Self; 5] = [Self::Gm, Self::Ub(Lane::L0), Self::Ub(Lane::L1), Self::L1, Self::Control];
+
+    fn index(self) -> usize {
+        match self {
+            Self::Gm => 0,
+            Self::Ub(lane) => 1 + lane.index(),
+            Self::L1 => 3,
+            Self::Control => 4,
+        }
+    }
+}
+
+impl fmt::Display for Space {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gm => f.write_str("global memory"),
+            Self::Ub(lane) => write!(f, "UB of {}", CoreId::vector(*lane)),
+            Self::L1 => f.write_str("L1"),
+            Self::Control => f.write_str("control words"),
+        }
+    }
+}
+
+/// A reserved part of a memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Region {
+    /// Its name.
+    pub name: String,
+    /// The memory.
+    pub space: Space,
+    /// First byte.
+    pub base: usize,
+    /// Bytes.
+    pub bytes: usize,
+}
+
+/// Why a buffer cannot be reserved, imported or accessed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum MemoryError {
+    /// Another buffer lies there.
+    #[error(
+        "`{name}` at {base:#x}, {bytes} bytes of {space}, overlaps `{other}` at {other_base:#x}; choose another base or AUTO"
+    )]
+    Overlap {
+        /// The buffer.
+        name: String,
+        /// The memory.
+        space: Space,
+        /// Its base.
+        base: usize,
+        /// Its bytes.
+        bytes: usize,
+        /// Who is there.
+        other: String,
+        /// The other's base.
+        other_base: usize,
+    },
+    /// It does not fit.
+    #[error("`{name}` of {bytes} bytes does not fit into {space} of {} bytes beside what is reserved", space.bytes())]
+    Full {
+        /// The buffer.
+        name: String,
+        /// The memory.
+        space: Space,
+        /// Its bytes.
+        bytes: usize,
+    },
+    /// Nobody reserved it.
+    #[error("no buffer `{name}` is reserved in {space}; the consumer reserves before the producer imports")]
+    NotReserved {
+        /// The buffer.
+        name: String,
+        /// The memory.
+        space: Space,
+    },
+    /// An access past the end.
+    #[error("access to {bytes} bytes at {at:#x}, past the end of {space}")]
+    Outside {
+        /// The memory.
+        space: Space,
+        /// First byte.
+        at: usize,
+        /// Bytes.
+        bytes: usize,
+    },
+}
+
+/// Automatic bases are multiples of this (a block of 32 bytes is what the cores' copies move; `pto-isa`).
+pub const ALIGNMENT: usize = 32;
+
+/// The memories of a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Memories {
+    data: [Vec<u8>; 5],
+    regions: Vec<Region>,
+}
+
+impl Memories {
+    /// Reserves a buffer; the consumer's side of a ring.
+    pub fn reserve(&mut self, name: &str, space: Space, bytes: usize, base: Base) -> Result<Region, MemoryError> {
+        let full = || MemoryError::Full { name: name.to_owned(), space, bytes };
+        let base = match base {
+            Base::At(base) => base,
+            Base::Auto => self.first_gap(space, bytes).ok_or_else(full)?,
+        };
+        if base.checked_add(bytes).is_none_or(|end| end > space.bytes()) {
+            return Err(full());
+        }
+        let overlap =
+            |other: &&Region| other.space == space && base < other.base + other.bytes && other.base < base + bytes;
+        if let Some(other) = self.regions.iter().find(overlap) {
+            let (other, other_base) = (other.name.clone(), other.base);
+            return Err(MemoryError::Overlap { name: name.to_owned(), space, base, bytes, other, other_base });
+        }
+        let region = Region { name: name.to_owned(), space, base, bytes };
+        self.regions.push(region.clone());
+        Ok(region)
+    }
+
+    /// The buffer that a peer has reserved; the producer's side of a ring.
+    pub fn import(&self, name: &str, space: Space) -> Result<&Region, MemoryError> {
+        let found = self.regions.iter().find(|region| region.space == space && region.name == name);
+        found.ok_or_else(|| MemoryError::NotReserved { name: name.to_owned(), space })
+    }
+
+    /// Gives back all buffers of this name.
+    pub fn release(&mut self, name: &str) {
+        self.regions.retain(|region| region.name != name);
+    }
+
+    /// Global memory as it is, and nothing else.
+    #[must_use]
+    pub(crate) fn only_global(&mut self) -> Self {
+        let mut kept = Self::default();
+        kept.data[Space::Gm.index()] = std::mem::take(&mut self.data[Space::Gm.index()]);
+        kept
+    }
+
+    fn first_gap(&self, space: Space, bytes: usize) -> Option<usize> {
+        let mut taken: Vec<_> = self.regions.iter().filter(|region| region.space == space).collect();
+        taken.sort_by_key(|region| region.base);
+        let mut base = 0_usize;
+        for region in taken {
+            if base.checked_add(bytes)? <= region.base {
+                break;
+            }
+            base = base.max((region.base + region.bytes).next_multiple_of(ALIGNMENT));
+        }
+        Some(base)
+    }
+
+    /// Reads bytes; what was never written is zero.
+    pub fn read(&self, space: Space, at: usize, into: &mut [u8]) -> Result<(), MemoryError> {
+        inside(space, at, into.len())?;
+        let data = &self.data[space.index()];
+        let have = data.get(at..).unwrap_or(&[]);
+        let known = have.len().min(into.len());
+        into[..known].copy_from_slice(&have[..known]);
+        into[known..].fill(0);
+        Ok(())
+    }
+
+    /// Writes bytes.
+    pub fn write(&mut self, space: Space, at: usize, bytes: &[u8]) -> Result<(), MemoryError> {
+        inside(space, at, bytes.len())?;
+        let data = &mut self.data[space.index()];
+        if data.len() < at + bytes.len() {
+            data.resize(at + bytes.len(), 0);
+        }
+        data[at..at + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+fn inside(space: Space, at: usize, bytes: usize) -> Result<(), MemoryError> {
+    match at.checked_add(bytes) {
+        Some(end) if end <= space.bytes() => Ok(()),
+        _ => Err(MemoryError::Outside { space, at, bytes }),
+    }
+}

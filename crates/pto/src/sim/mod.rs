@@ -1,0 +1,273 @@
+//! A cluster that runs kernels: one async function per core, on a virtual clock.
+//!
+//! A core runs until it costs time or waits; the core whose time is least goes on. What the seed decides is how much longer
+//! than stated each thing takes, when each core starts, and who goes first at the same cycle. So a run is a function
+//! of kernels, rings and seed. One core does one thing after the other: a TPUSH ends when its tile is in the slot and
+//! signalled (HL: "wait transfer complete; SET ready"); pipes name who does it, they do not overlap within a core.
+
+mod core;
+mod end;
+mod shared;
+
+pub use self::core::Core;
+pub use end::{Popped, RingEnd, Slot};
+
+use crate::arch::Arch;
+use crate::core_id::CoreId;
+use crate::deadlock::Deadlock;
+use crate::events::Event;
+use crate::fault::{Fault, Race};
+use crate::ffts::Counter;
+use crate::launch::Binding;
+use crate::memory::{Memories, Space};
+use crate::protocol::{Flow, Medium, Way};
+use crate::ring::{Base, RingError, RingSpec};
+use shared::{RingInfo, Shared, Status};
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Waker};
+
+/// What a race does to a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RacePolicy {
+    /// It ends it, as a fault.
+    #[default]
+    Stop,
+    /// It is recorded, and the overwritten data go on as on the machine.
+    Record,
+}
+
+/// How a cluster runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// The architecture.
+    pub arch: Arch,
+    /// What the timing and the order of equals depend on.
+    pub seed: u64,
+    /// By how many hundredths a cost may be longer than stated.
+    pub jitter_percent: u64,
+    /// What a race does.
+    pub races: RacePolicy,
+}
+
+impl Config {
+    /// An architecture and a seed; a quarter of jitter, races stop the run.
+    pub fn new(arch: Arch, seed: u64) -> Self {
+        Self { arch, seed, jitter_percent: 25, races: RacePolicy::Stop }
+    }
+}
+
+/// What a run came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// The cycle at which the last core ended.
+    pub cycles: u64,
+    /// Races, under [`RacePolicy::Record`].
+    pub races: Vec<Race>,
+    /// Semaphores that are not zero at the end, and what is in them: the next block on these cores would find them.
+    pub leftovers: Vec<(Counter, u8)>,
+}
+
+/// A ring of a cluster, to be opened by its cores.
+#[derive(Clone, Debug)]
+pub struct Ring(Rc<RingInfo>);
+
+impl Ring {
+    /// What it was made from.
+    pub fn spec(&self) -> &RingSpec {
+        &self.0.spec
+    }
+}
+
+/// What a kernel returns, once the cluster has run.
+#[derive(Debug)]
+pub struct Output<T>(Rc<RefCell<Option<T>>>);
+
+impl<T> Output<T> {
+    /// The value; none if the kernel did not end well, or it was taken already.
+    pub fn take(&self) -> Option<T> {
+        self.0.borrow_mut().take()
+    }
+}
+
+type Kernel = Pin<Box<dyn Future<Output = Result<(), Fault>>>>;
+
+/// A cluster: a Cube and two Vectors, their semaphores, memories and rings.
+pub struct Cluster {
+    shared: Rc<RefCell<Shared>>,
+    kernels: [Option<Kernel>; 3],
+}
+
+impl Cluster {
+    /// A cluster as the FFTS scheduler launches a mixed kernel on it: block 0, `ffts_addr` initialised.
+    pub fn new(config: Config) -> Self {
+        Self::bound(config, &Binding::direct(config.arch))
+    }
+
+    /// A cluster as a handshake has bound it (see [`crate::launch`]).
+    pub fn bound(config: Config, binding: &Binding) -> Self {
+        Self { shared: Rc::new(RefCell::new(Shared::new(config, binding.clone()))), kernels: [None, None, None] }
+    }
+
+    /// Makes a ring: checks it, reserves its slots in the consumer's memory and its ids.
+    pub fn ring(&mut self, spec: RingSpec) -> Result<Ring, RingError> {
+        let mut shared = self.shared.borrow_mut();
+        let shared = &mut *shared;
+        let arch = shared.config.arch;
+        spec.check(arch)?;
+        let first = shared.wiring.ways.len();
+        let ways = Way::of(&spec, arch, first, shared.buffers);
+        for way in &ways {
+            let mine: Vec<_> = way.ids().collect();
+            if let Some((other, id)) =
+                shared.wiring.ways.iter().find_map(|other| Some((other, other.ids().find(|id| mine.contains(id))?)))
+            {
+                return Err(RingError::SharedId { ring: spec.name.clone(), other: other.name.clone(), id });
+            }
+        }
+        let memory = |source| RingError::Memory { ring: spec.name.clone(), source };
+        let mut reserved = shared.memories.clone();
+        let places = place(&mut reserved, &spec, &ways).map_err(memory)?;
+        shared.memories = reserved;
+        shared.buffers += ways.len();
+        shared.wiring.ways.extend(ways.iter().cloned());
+        shared.state.grow(&shared.wiring);
+        Ok(Ring(Rc::new(RingInfo { spec, ways, places })))
+    }
+
+    /// Puts a kernel on a core. It starts when the cluster runs; its value is in the [`Output`] afterwards.
+    pub fn spawn<T, F, Fut>(&mut self, core: CoreId, kernel: F) -> Output<T>
+    where
+        T: 'static,
+        F: FnOnce(Core) -> Fut,
+        Fut: Future<Output = Result<T, Fault>> + 'static,
+    {
+        let value = Rc::new(RefCell::new(None));
+        let future = kernel(Core::new(core, Rc::clone(&self.shared)));
+        let put = Rc::clone(&value);
+        self.kernels[core.index()] = Some(Box::pin(async move {
+            let result = future.await?;
+            *put.borrow_mut() = Some(result);
+            Ok(())
+        }));
+        Output(value)
+    }
+
+    /// Runs the kernels to their end, or to the first fault.
+    pub fn run(&mut self) -> Result<Report, Fault> {
+        let mut shared = self.shared.borrow_mut();
+        for (index, kernel) in self.kernels.iter().enumerate() {
+            shared.start(index, kernel.is_some());
+        }
+        drop(shared);
+        let result = self.run_kernels();
+        self.kernels = [None, None, None];
+        result?;
+        let shared = self.shared.borrow();
+        Ok(Report { cycles: shared.now, races: shared.races.clone(), leftovers: shared.state.semaphores.left() })
+    }
+
+    fn run_kernels(&mut self) -> Result<(), Fault> {
+        loop {
+            let next = self.shared.borrow_mut().next();
+            let Some(index) = next else { break };
+            let Some(kernel) = &mut self.kernels[index] else { continue };
+            let polled = kernel.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            let mut shared = self.shared.borrow_mut();
+            if let Some(fault) = shared.fault.take() {
+                return Err(fault);
+            }
+            if let std::task::Poll::Ready(result) = polled {
+                result?;
+                shared.status[index] = Status::Ended;
+                self.kernels[index] = None;
+            }
+        }
+        let shared = self.shared.borrow();
+        let waits = shared.waits();
+        if waits.is_empty() {
+            return Ok(());
+        }
+        Err(Fault::Deadlock(Box::new(Deadlock::new(shared.now, waits))))
+    }
+
+    /// Prepares the same cores for another block: rings and memories but global memory are gone; semaphores and clock
+    /// stay as they are.
+    pub fn next_block(&mut self, binding: &Binding) {
+        let mut shared = self.shared.borrow_mut();
+        let shared = &mut *shared;
+        shared.wiring.ways.clear();
+        shared.buffers = 0;
+        shared.state = shared.state.for_next_block(&shared.wiring);
+        shared.memories = shared.memories.only_global();
+        shared.binding = binding.clone();
+    }
+
+    /// The events so far, in the order in which they ended; they are given away.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.shared.borrow_mut().events)
+    }
+
+    /// The cycle.
+    pub fn now(&self) -> u64 {
+        self.shared.borrow().now
+    }
+
+    /// Copies bytes into a memory before a run.
+    pub fn write(&mut self, space: Space, at: usize, bytes: &[u8]) -> Result<(), Fault> {
+        Ok(self.shared.borrow_mut().memories.write(space, at, bytes)?)
+    }
+
+    /// Copies bytes out of a memory.
+    pub fn read(&self, space: Space, at: usize, bytes: usize) -> Result<Vec<u8>, Fault> {
+        let mut data = vec![0; bytes];
+        self.shared.borrow().memories.read(space, at, &mut data)?;
+        Ok(data)
+    }
+}
+
+/// Reserves the slots of each way, and the consumer's own slots where a pop copies. Per way: base of the slots, base of
+/// the copies.
+fn place(
+    memories: &mut Memories,
+    spec: &RingSpec,
+    ways: &[Way],
+) -> Result<Vec<[usize; 2]>, crate::memory::MemoryError> {
+    let slots = usize::try_from(spec.slots).unwrap_or(usize::MAX).saturating_mul(spec.slot_bytes);
+    let copies = usize::try_from(spec.local_slots).unwrap_or(usize::MAX).saturating_mul(spec.slot_bytes);
+    let mut places: Vec<[usize; 2]> = Vec::new();
+    for (at, way) in ways.iter().enumerate() {
+        let base = if at == 0 { spec.base } else { spec.v2c_base };
+        let shared_buffer = ways[..at].iter().position(|other| other.buffer == way.buffer);
+        let base = match (shared_buffer, way.medium) {
+            (Some(first), _) => places[first][0],
+            (None, Medium::Gm) => memories.reserve(&way.name, Space::Gm, slots, base)?.base,
+            (None, Medium::L1) => memories.reserve(&way.name, Space::L1, slots, base)?.base,
+            (None, Medium::Control) => memories.reserve(&way.name, Space::Control, slots, base)?.base,
+            // The address is one constant for both Vectors.
+            (None, Medium::Ub) => reserve_both(memories, &way.name, slots, base)?,
+        };
+        let local = format!("{} (copies)", way.name);
+        let copy = match (way.medium, way.flow) {
+            (Medium::Gm, Flow::C2V) => reserve_both(memories, &local, copies, Base::Auto)?,
+            (Medium::Gm, Flow::V2C) => memories.reserve(&local, Space::L1, copies, Base::Auto)?.base,
+            _ => 0,
+        };
+        places.push([base, copy]);
+    }
+    Ok(places)
+}
+
+fn reserve_both(
+    memories: &mut Memories,
+    name: &str,
+    bytes: usize,
+    base: Base,
+) -> Result<usize, crate::memory::MemoryError> {
+    let [first, second] = crate::core_id::Lane::ALL.map(Space::Ub);
+    let base = memories.reserve(name, first, bytes, base)?.base;
+    memories.reserve(name, second, bytes, Base::At(base))?;
+    Ok(base)
+}

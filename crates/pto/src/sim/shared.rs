@@ -1,0 +1,155 @@
+//! What the cores of a running cluster share: clock, semaphores, slots, memories, events.
+
+use super::{Config, RacePolicy};
+use crate::core_id::{CoreId, Lanes};
+use crate::deadlock::Waiting;
+use crate::events::Event;
+use crate::fault::{Fault, Race};
+use crate::launch::Binding;
+use crate::machine::{Progress, State, Wiring};
+use crate::memory::Memories;
+use crate::protocol::{Step, Way};
+use crate::random::Random;
+use crate::ring::RingSpec;
+use crate::timing;
+use std::collections::BTreeMap;
+
+/// A ring as its cores see it.
+#[derive(Debug)]
+pub(super) struct RingInfo {
+    pub(super) spec: RingSpec,
+    pub(super) ways: Vec<Way>,
+    /// Per way: where the slots start and where the consumer's copies start.
+    pub(super) places: Vec<[usize; 2]>,
+}
+
+/// What a core waits for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wait {
+    Step(Step),
+    Semaphore { id: u8, lanes: Lanes },
+}
+
+/// What a core does.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Status {
+    Until(u64),
+    Blocked(Wait),
+    Ended,
+}
+
+/// Lines of global memory that a core's scalar unit holds in its cache: address of the line, its bytes.
+pub(super) type Cache = BTreeMap<usize, Vec<u8>>;
+
+pub(super) struct Shared {
+    pub(super) config: Config,
+    pub(super) binding: Binding,
+    pub(super) wiring: Wiring,
+    pub(super) state: State,
+    pub(super) buffers: usize,
+    pub(super) memories: Memories,
+    pub(super) caches: [Cache; 3],
+    pub(super) now: u64,
+    pub(super) status: [Status; 3],
+    pub(super) fault: Option<Fault>,
+    pub(super) races: Vec<Race>,
+    pub(super) events: Vec<Event>,
+    delays: [Random; 3],
+    order: Random,
+}
+
+impl Shared {
+    pub(super) fn new(config: Config, binding: Binding) -> Self {
+        let wiring = Wiring { arch: config.arch, ways: Vec::new() };
+        let stream = |index| Random::new(config.seed, index);
+        Self {
+            config,
+            binding,
+            state: State::new(&wiring),
+            wiring,
+            buffers: 0,
+            memories: Memories::default(),
+            caches: Default::default(),
+            now: 0,
+            status: [Status::Ended; 3],
+            fault: None,
+            races: Vec::new(),
+            events: Vec::new(),
+            delays: [stream(1), stream(2), stream(3)],
+            order: stream(0),
+        }
+    }
+
+    pub(super) fn start(&mut self, index: usize, runs: bool) {
+        let skew = if self.config.jitter_percent == 0 { 0 } else { self.delays[index].up_to(timing::START_SKEW) };
+        self.status[index] = if runs { Status::Until(self.now + skew) } else { Status::Ended };
+    }
+
+    /// A cost with the seed's jitter.
+    pub(super) fn delay(&mut self, core: CoreId, cycles: u64) -> u64 {
+        cycles + self.delays[core.index()].up_to(cycles.saturating_mul(self.config.jitter_percent) / 100)
+    }
+
+    /// The core that goes on next; the clock goes to its cycle.
+    pub(super) fn next(&mut self) -> Option<usize> {
+        let ready = |core: CoreId| match self.status[core.index()] {
+            Status::Until(cycle) => Some(cycle),
+            Status::Blocked(wait) => self.missing(core, wait).is_empty().then_some(self.now),
+            Status::Ended => None,
+        };
+        let cycles = CoreId::ALL.map(ready);
+        let least = cycles.iter().flatten().min().copied()?;
+        let first: Vec<_> = (0..3).filter(|&index| cycles[index] == Some(least)).collect();
+        self.now = self.now.max(least);
+        let chosen = self.order.up_to(u64::try_from(first.len() - 1).unwrap_or(0));
+        first.get(usize::try_from(chosen).unwrap_or(0)).copied()
+    }
+
+    fn missing(&self, core: CoreId, wait: Wait) -> Vec<crate::ffts::Counter> {
+        match wait {
+            Wait::Step(step) => {
+                step.signal.map_or(Vec::new(), |s| self.state.semaphores.missing(core, s.id, step.lanes))
+            }
+            Wait::Semaphore { id, lanes } => self.state.semaphores.missing(core, id, lanes),
+        }
+    }
+
+    /// All cores that wait, and for what.
+    pub(super) fn waits(&self) -> Vec<Waiting> {
+        let waiting = |core: CoreId| match self.status[core.index()] {
+            Status::Blocked(wait @ Wait::Step(step)) => {
+                Some(Waiting::on_ring(core, &step, &self.wiring.ways[step.way], &self.missing(core, wait)))
+            }
+            Status::Blocked(wait @ Wait::Semaphore { id, .. }) => {
+                Some(Waiting::on_semaphore(core, id, &self.missing(core, wait)))
+            }
+            _ => None,
+        };
+        CoreId::ALL.into_iter().filter_map(waiting).collect()
+    }
+
+    /// Does a step, unless it must wait (false). A fault is kept, so that a kernel cannot pass over it.
+    pub(super) fn step(&mut self, core: CoreId, step: &Step) -> Result<bool, Fault> {
+        if let Some(signal) = step.signal {
+            self.check_address(core, signal.id, signal.pipe)?;
+        }
+        match self.state.step(&self.wiring, core, step, self.now) {
+            Ok(Progress::Done) => Ok(true),
+            Ok(Progress::Blocked(_)) => Ok(false),
+            Ok(Progress::Raced(race)) if self.config.races == RacePolicy::Record => {
+                self.races.push(*race);
+                Ok(true)
+            }
+            Ok(Progress::Raced(race)) => Err(Fault::Race(race)),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Can the cluster reach its semaphores?
+    pub(super) fn check_address(&self, core: CoreId, id: u8, pipe: crate::core_id::Pipe) -> Result<(), Fault> {
+        if self.binding.ffts_ready() {
+            return Ok(());
+        }
+        Err(Fault::NoFftsAddress { core, pipe, id, cycle: self.now })
+    }
+}
