@@ -136,15 +136,6 @@ impl Semaphores {
         });
         counters.map(|counter| (counter, self.value(counter))).filter(|&(_, value)| value != 0).collect()
     }
-
-    /// The same with the two Vectors exchanged.
-    #[must_use]
-    pub fn mirrored(&self) -> Self {
-        let mut mirrored = self.clone();
-        mirrored.at_vector.swap(0, 1);
-        mirrored.at_cube.swap(0, 1);
-        mirrored
-    }
 }
 
 fn reach(core: CoreId, lanes: Lanes) -> Lanes {

@@ -6,6 +6,7 @@ use crate::core_id::{CoreId, Lane, Lanes};
 use crate::fault::{Access, Fault, Race};
 use crate::ffts::{Counter, Overflow, Semaphores};
 use crate::protocol::{Act, Flow, Step, Way};
+use crate::ring::{RingError, RingSpec};
 
 /// What does not change while kernels run.
 #[derive(Clone, Debug)]
@@ -14,6 +15,28 @@ pub struct Wiring {
     pub arch: Arch,
     /// All ways of all rings.
     pub ways: Vec<Way>,
+}
+
+impl Wiring {
+    /// No ring yet.
+    pub fn new(arch: Arch) -> Self {
+        Self { arch, ways: Vec::new() }
+    }
+
+    /// Adds the ways of a ring, if it is one that can be and its semaphores are no other ring's.
+    pub fn add(&mut self, spec: &RingSpec) -> Result<Vec<Way>, RingError> {
+        spec.check(self.arch)?;
+        let buffer = self.ways.iter().map(|way| way.buffer + 1).max().unwrap_or(0);
+        let ways = Way::of(spec, self.arch, self.ways.len(), buffer);
+        for mine in &ways {
+            let shared = |other: &Way| other.ids().find(|id| mine.ids().any(|my| my == *id));
+            if let Some((other, id)) = self.ways.iter().find_map(|other| Some((other.name.clone(), shared(other)?))) {
+                return Err(RingError::SharedId { ring: spec.name.clone(), other, id });
+            }
+        }
+        self.ways.extend(ways.iter().cloned());
+        Ok(ways)
+    }
 }
 
 /// What has been counted on one lane of a way.
@@ -257,25 +280,5 @@ impl State {
             ids.map(|id| u32::from(self.semaphores.value(Counter { id, lane, at_vector }))).sum()
         };
         (sum(way.ready, to_vector), sum(way.free, !to_vector))
-    }
-
-    /// The same with the two Vectors exchanged.
-    #[must_use]
-    pub fn mirrored(&self) -> Self {
-        let mut mirrored = Self { semaphores: self.semaphores.mirrored(), ..self.clone() };
-        for counts in &mut mirrored.counts {
-            counts.swap(0, 1);
-        }
-        for cell in mirrored.cells.iter_mut().flatten() {
-            cell.swap(0, 1);
-            for cell in cell.iter_mut().flatten() {
-                cell.core = match cell.core {
-                    CoreId::Cube => CoreId::Cube,
-                    CoreId::Vector0 => CoreId::Vector1,
-                    CoreId::Vector1 => CoreId::Vector0,
-                };
-            }
-        }
-        mirrored
     }
 }

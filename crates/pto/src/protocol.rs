@@ -296,7 +296,7 @@ impl Way {
         (0..credits).flat_map(grant).collect()
     }
 
-    /// The first half of TPUSH, and TALLOC: wait for a slot.
+    /// TALLOC, the first part of TPUSH: wait for a slot.
     pub fn acquire(&self, core: CoreId, cursor: &mut Cursor) -> Vec<Step> {
         let tile = cursor.acquired;
         cursor.acquired += 1;
@@ -308,12 +308,12 @@ impl Way {
         self.signalled(core, Act::Acquire, tile, waits.then_some(signal))
     }
 
-    /// The transfer of TPUSH, and TSTORE into a slot: for the newest tile with a slot.
-    pub fn write(&self, core: CoreId, tile: u32) -> Vec<Step> {
+    /// TSTORE into a slot that was acquired.
+    pub fn store(&self, core: CoreId, tile: u32) -> Vec<Step> {
         self.accesses(core, tile, Act::BeginWrite, Act::EndWrite)
     }
 
-    /// The last part of TPUSH: say that the oldest unpublished tile is ready.
+    /// TPUSH of a slot: say that the oldest unpublished tile is ready.
     pub fn publish(&self, core: CoreId, cursor: &mut Cursor) -> Vec<Step> {
         let tile = cursor.published;
         cursor.published += 1;
@@ -321,7 +321,16 @@ impl Way {
         self.signalled(core, Act::Publish, tile, Some(signal))
     }
 
-    /// The first half of TPOP: wait until the tile is ready.
+    /// TPUSH of a tile.
+    pub fn push(&self, core: CoreId, cursor: &mut Cursor) -> Vec<Step> {
+        let tile = cursor.acquired;
+        let mut steps = self.acquire(core, cursor);
+        steps.extend(self.store(core, tile));
+        steps.extend(self.publish(core, cursor));
+        steps
+    }
+
+    /// TPOP of a slot: wait until the tile is ready.
     pub fn take(&self, core: CoreId, cursor: &mut Cursor) -> Vec<Step> {
         let tile = cursor.popped;
         cursor.popped += 1;
@@ -329,24 +338,44 @@ impl Way {
         self.signalled(core, Act::Take, tile, Some(signal))
     }
 
-    /// A read of a popped tile's slot: the copy of TPOP, TLOAD, or the use of a bound slot.
-    pub fn read(&self, core: CoreId, tile: u32) -> Vec<Step> {
+    /// TLOAD, or the use of a bound slot.
+    pub fn load(&self, core: CoreId, tile: u32) -> Vec<Step> {
         self.accesses(core, tile, Act::BeginRead, Act::EndRead)
     }
 
-    /// TFREE: give back the oldest popped tile's slot.
-    pub fn release(&self, core: CoreId, cursor: &mut Cursor) -> Vec<Step> {
+    /// TPOP of a tile: from global memory with the copy, and under the headers' profile with the slot given back.
+    pub fn pop(&self, core: CoreId, cursor: &mut Cursor) -> Vec<Step> {
+        let tile = cursor.popped;
+        let mut steps = self.take(core, cursor);
+        if !self.medium.zero_copy() {
+            steps.extend(self.load(core, tile));
+        }
+        if self.pop_frees() {
+            steps.extend(self.release(core, cursor));
+        }
+        steps
+    }
+
+    /// TFREE: give back the oldest slot held. None if there is none. After a pop that has freed already it is
+    /// a no-op on A2A3, and a second signal on A5 (facts section 4).
+    pub fn free(&self, core: CoreId, cursor: &mut Cursor) -> Option<Vec<Step>> {
+        if cursor.freed < cursor.popped {
+            return Some(self.release(core, cursor));
+        }
+        if !self.pop_frees() || cursor.popped == 0 {
+            return None;
+        }
+        let tile = cursor.popped - 1;
+        match (self.arch, self.free_signal(tile)) {
+            (Arch::A5, Some(signal)) => Some(self.signalled(core, Act::Notify, tile, Some(signal))),
+            _ => Some(Vec::new()),
+        }
+    }
+
+    fn release(&self, core: CoreId, cursor: &mut Cursor) -> Vec<Step> {
         let tile = cursor.freed;
         cursor.freed += 1;
         self.signalled(core, Act::Release, tile, self.free_signal(tile))
-    }
-
-    /// TFREE of a tile whose pop has freed its slot already: a no-op on A2A3, a second signal on A5 (facts section 4).
-    pub fn notify_again(&self, core: CoreId, tile: u32) -> Vec<Step> {
-        match (self.arch, self.free_signal(tile)) {
-            (Arch::A5, Some(signal)) => self.signalled(core, Act::Notify, tile, Some(signal)),
-            _ => Vec::new(),
-        }
     }
 
     fn free_signal(&self, tile: u32) -> Option<Signal> {

@@ -213,13 +213,14 @@ impl RingSpec {
             return Err(RingError::Ids { ring: ring(), first: self.flag, end: self.flag_end(), limit: end });
         }
         for &flow in self.flows() {
-            self.check_tile(arch, flow)?;
+            self.check_tile(arch, flow, self.whole(flow))?;
         }
         Ok(())
     }
 
-    fn check_tile(&self, arch: Arch, flow: Flow) -> Result<(), RingError> {
-        let (whole, medium) = (self.whole(flow), self.direction.medium(arch, flow));
+    /// Can tiles of this whole shape go this way?
+    pub(crate) fn check_tile(&self, arch: Arch, flow: Flow, whole: Shape) -> Result<(), RingError> {
+        let medium = self.direction.medium(arch, flow);
         let refuse = |why| Err(RingError::Tile { ring: self.name.clone(), tile: whole, split: self.split, why });
         if whole.is_empty() {
             return refuse("it has no element");

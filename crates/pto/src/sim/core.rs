@@ -198,15 +198,8 @@ impl Core {
         Ok(())
     }
 
-    /// Does steps of a ring one after the other, with what each costs.
-    pub(super) async fn perform(&self, steps: &[Step], name: &str) -> Result<(), Fault> {
-        for step in steps {
-            self.perform_one(step, name).await?;
-        }
-        Ok(())
-    }
-
-    async fn perform_one(&self, step: &Step, name: &str) -> Result<(), Fault> {
+    /// Does a step of a ring, with what its signal costs.
+    pub(super) async fn perform(&self, step: &Step, name: &str) -> Result<(), Fault> {
         let asked = self.now();
         if step.signal.is_some() && !step.waits() {
             self.sleep(timing::signal(self.arch())).await;

@@ -8,6 +8,7 @@
 mod core;
 mod end;
 mod shared;
+mod transfer;
 
 pub use self::core::Core;
 pub use end::{Popped, RingEnd, Slot};
@@ -111,28 +112,17 @@ impl Cluster {
         Self { shared: Rc::new(RefCell::new(Shared::new(config, binding.clone()))), kernels: [None, None, None] }
     }
 
-    /// Makes a ring: checks it, reserves its slots in the consumer's memory and its ids.
+    /// Makes a ring: checks it, reserves its slots in the consumer's memory and its ids. Rings are made before anything
+    /// runs.
     pub fn ring(&mut self, spec: RingSpec) -> Result<Ring, RingError> {
         let mut shared = self.shared.borrow_mut();
         let shared = &mut *shared;
-        let arch = shared.config.arch;
-        spec.check(arch)?;
-        let first = shared.wiring.ways.len();
-        let ways = Way::of(&spec, arch, first, shared.buffers);
-        for way in &ways {
-            let mine: Vec<_> = way.ids().collect();
-            if let Some((other, id)) =
-                shared.wiring.ways.iter().find_map(|other| Some((other, other.ids().find(|id| mine.contains(id))?)))
-            {
-                return Err(RingError::SharedId { ring: spec.name.clone(), other: other.name.clone(), id });
-            }
-        }
+        let mut wiring = shared.wiring.clone();
+        let ways = wiring.add(&spec)?;
+        let mut memories = shared.memories.clone();
         let memory = |source| RingError::Memory { ring: spec.name.clone(), source };
-        let mut reserved = shared.memories.clone();
-        let places = place(&mut reserved, &spec, &ways).map_err(memory)?;
-        shared.memories = reserved;
-        shared.buffers += ways.len();
-        shared.wiring.ways.extend(ways.iter().cloned());
+        let places = place(&mut memories, &spec, &ways).map_err(memory)?;
+        (shared.wiring, shared.memories) = (wiring, memories);
         shared.state.grow(&shared.wiring);
         Ok(Ring(Rc::new(RingInfo { spec, ways, places })))
     }
@@ -199,7 +189,6 @@ impl Cluster {
         let mut shared = self.shared.borrow_mut();
         let shared = &mut *shared;
         shared.wiring.ways.clear();
-        shared.buffers = 0;
         shared.state = shared.state.for_next_block(&shared.wiring);
         shared.memories = shared.memories.only_global();
         shared.binding = binding.clone();

@@ -46,7 +46,6 @@ pub(super) struct Shared {
     pub(super) binding: Binding,
     pub(super) wiring: Wiring,
     pub(super) state: State,
-    pub(super) buffers: usize,
     pub(super) memories: Memories,
     pub(super) caches: [Cache; 3],
     pub(super) now: u64,
@@ -60,14 +59,13 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(config: Config, binding: Binding) -> Self {
-        let wiring = Wiring { arch: config.arch, ways: Vec::new() };
+        let wiring = Wiring::new(config.arch);
         let stream = |index| Random::new(config.seed, index);
         Self {
             config,
             binding,
             state: State::new(&wiring),
             wiring,
-            buffers: 0,
             memories: Memories::default(),
             caches: Default::default(),
             now: 0,
