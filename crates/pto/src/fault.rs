@@ -231,6 +231,9 @@ pub enum Fault {
     /// A ring that cannot be made.
     #[error(transparent)]
     Ring(#[from] RingError),
+    /// A core's or block's id.
+    #[error(transparent)]
+    Id(#[from] crate::ids::IdError),
     /// An operation that the headers do not have, under their profile.
     #[error("`{ring}`: {what}")]
     HeaderGap {

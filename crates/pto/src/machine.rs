@@ -134,7 +134,7 @@ impl State {
         if let Some(signal) = step.signal {
             if step.waits() {
                 if !self.semaphores.take(core, signal.id, step.lanes) {
-                    return Ok(Progress::Blocked(self.semaphores.missing(core, signal.id, step.lanes)));
+                    return Ok(Progress::Blocked(self.missing(core, step)));
                 }
             } else {
                 let full = |Overflow(counter)| {
@@ -172,6 +172,14 @@ impl State {
         }
         self.check(way, step.lanes, cycle)?;
         Ok(race.map_or(Progress::Done, Progress::Raced))
+    }
+
+    /// The counters at zero for which a step must wait.
+    pub fn missing(&self, core: CoreId, step: &Step) -> Vec<Counter> {
+        match step.signal {
+            Some(signal) if step.waits() => self.semaphores.missing(core, signal.id, step.lanes),
+            _ => Vec::new(),
+        }
     }
 
     fn cell(&mut self, way: &Way, tile: u32, lane: Lane) -> &mut Option<Cell> {

@@ -176,6 +176,12 @@ impl RingSpec {
         }
     }
 
+    /// Does TPOP of a tile give the slot back by itself? It does under the headers' profile, from global memory.
+    pub fn pop_frees(&self, arch: Arch) -> bool {
+        let global = |&flow: &Flow| self.direction.medium(arch, flow) == Medium::Gm;
+        self.profile == Profile::SparseCredits && self.flows().iter().any(global)
+    }
+
     /// Most slots that the profile has ids or counts for. The headers check nothing; 64 is this model's bound for them.
     pub fn most_slots(&self) -> u32 {
         match self.profile {

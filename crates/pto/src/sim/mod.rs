@@ -7,6 +7,7 @@
 
 mod core;
 mod end;
+mod exchange;
 mod shared;
 mod transfer;
 
@@ -20,7 +21,7 @@ use crate::events::Event;
 use crate::fault::{Fault, Race};
 use crate::ffts::Counter;
 use crate::launch::Binding;
-use crate::memory::{Memories, Space};
+use crate::memory::{Memories, Region, Space};
 use crate::protocol::{Flow, Medium, Way};
 use crate::ring::{Base, RingError, RingSpec};
 use shared::{RingInfo, Shared, Status};
@@ -125,6 +126,16 @@ impl Cluster {
         (shared.wiring, shared.memories) = (wiring, memories);
         shared.state.grow(&shared.wiring);
         Ok(Ring(Rc::new(RingInfo { spec, ways, places })))
+    }
+
+    /// Reserves a part of a memory (`reserve_buffer`), for what is not a ring: `cv_comm_buf`, tensors.
+    pub fn reserve(&mut self, name: &str, space: Space, bytes: usize, base: Base) -> Result<Region, Fault> {
+        Ok(self.shared.borrow_mut().memories.reserve(name, space, bytes, base)?)
+    }
+
+    /// What a peer has reserved under this name (`import_peer_buffer`); a ring's slots have the ring's name.
+    pub fn import(&self, name: &str, space: Space) -> Result<Region, Fault> {
+        Ok(self.shared.borrow().memories.import(name, space)?.clone())
     }
 
     /// Puts a kernel on a core. It starts when the cluster runs; its value is in the [`Output`] afterwards.

@@ -105,9 +105,7 @@ impl Shared {
 
     fn missing(&self, core: CoreId, wait: Wait) -> Vec<crate::ffts::Counter> {
         match wait {
-            Wait::Step(step) => {
-                step.signal.map_or(Vec::new(), |s| self.state.semaphores.missing(core, s.id, step.lanes))
-            }
+            Wait::Step(step) => self.state.missing(core, &step),
             Wait::Semaphore { id, lanes } => self.state.semaphores.missing(core, id, lanes),
         }
     }

@@ -1,0 +1,238 @@
+//! The protocols in the simulation: the default one sends every tile right for all slot counts; the headers' one shows what
+//! the facts list (section 4).
+
+mod common;
+
+use common::stream;
+use tilework_pto::ffts::{Counter, Semaphores};
+use tilework_pto::machine::Wiring;
+use tilework_pto::protocol::{Act, Cursor};
+use tilework_pto::{
+    Arch, Cluster, Config, CoreId, DType, Direction, Fault, Profile, RacePolicy, RingError, RingSpec, Shape,
+};
+
+fn spec(direction: Direction, slots: u32, profile: Profile) -> RingSpec {
+    RingSpec::new("ring", direction, Shape::new(4, 8, DType::F32)).slots(slots).profile(profile)
+}
+
+#[test]
+fn the_default_profile_carries_1_to_64_tiles_over_1_to_15_slots() {
+    for arch in Arch::ALL {
+        for direction in [Direction::C2V, Direction::V2C] {
+            for slots in 1..=15 {
+                for tiles in 1..=64 {
+                    let seed = u64::from(slots) * 64 + tiles as u64;
+                    let report = stream(Config::new(arch, seed), spec(direction, slots, Profile::Counting), tiles, 50);
+                    let report = report.unwrap_or_else(|fault| panic!("{arch} {direction:?} {slots} {tiles}: {fault}"));
+                    assert!(report.leftovers.is_empty() && report.races.is_empty());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_per_tag_profile_carries_tiles_over_1_to_8_slots() {
+    for arch in Arch::ALL {
+        for direction in [Direction::C2V, Direction::V2C] {
+            for slots in 1..=8 {
+                for tiles in [1, 7, 8, 9, 17, 64] {
+                    let spec = spec(direction, slots, Profile::PerTagFlags);
+                    let report = stream(Config::new(arch, tiles as u64), spec, tiles, 300).unwrap();
+                    assert!(report.leftovers.is_empty() && report.races.is_empty());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn more_slots_than_a_profile_has_counts_or_flags_for_are_refused() {
+    for (profile, most) in [(Profile::Counting, 15), (Profile::PerTagFlags, 8)] {
+        for arch in Arch::ALL {
+            assert_eq!(spec(Direction::C2V, most, profile).check(arch), Ok(()));
+            let error = spec(Direction::C2V, most + 1, profile).check(arch).unwrap_err();
+            assert!(matches!(error, RingError::Slots { slots, .. } if slots == most + 1), "{error}");
+        }
+    }
+    assert!(
+        spec(Direction::Both, 5, Profile::PerTagFlags).check(Arch::A5).is_err(),
+        "HL has 4 in each of two directions"
+    );
+}
+
+/// Tiles for which the producer gets slots before the consumer has popped any: the consumer has only opened.
+fn lead(arch: Arch, slots: u32) -> u32 {
+    let mut wiring = Wiring::new(arch);
+    let way = wiring.add(&spec(Direction::C2V, slots, Profile::SparseCredits)).unwrap().remove(0);
+    let mut semaphores = Semaphores::default();
+    for vector in [CoreId::Vector0, CoreId::Vector1] {
+        for step in way.open(vector) {
+            assert_eq!(step.act, Act::Grant);
+            semaphores.set(vector, step.signal.unwrap().id, step.lanes).unwrap();
+        }
+    }
+    let mut cursor = Cursor::default();
+    loop {
+        let steps = way.acquire(CoreId::Cube, &mut cursor);
+        let taken = |semaphores: &mut Semaphores| {
+            steps.iter().all(|s| s.signal.is_none_or(|signal| semaphores.take(CoreId::Cube, signal.id, s.lanes)))
+        };
+        if !taken(&mut semaphores) {
+            return cursor.acquired - 1;
+        }
+    }
+}
+
+/// Facts section 4, defects 1 and 2: the largest lead of the producer.
+#[test]
+fn the_headers_leads_are_those_of_the_facts() {
+    let a2a3: Vec<_> = [5, 7, 9, 15].into_iter().map(|slots| lead(Arch::A2A3, slots)).collect();
+    assert_eq!(a2a3, [6, 9, 12, 21]);
+    for slots in [1, 2, 3, 4, 6, 8, 10, 12, 14] {
+        assert_eq!(lead(Arch::A2A3, slots), slots, "safe");
+    }
+    let a5: Vec<_> = [1, 2, 4, 6, 8].into_iter().map(|slots| lead(Arch::A5, slots)).collect();
+    assert_eq!(a5, [2, 6, 8, 15, 24]);
+}
+
+#[test]
+fn a_seed_shows_the_overwritten_slot_of_an_odd_ring_on_a2a3() {
+    for slots in [5, 7, 9, 11, 13, 15] {
+        let config = Config::new(Arch::A2A3, 1);
+        let fault = stream(config, spec(Direction::C2V, slots, Profile::SparseCredits), 64, 5000).unwrap_err();
+        let Fault::Race(race) = &fault else { panic!("{slots} slots: {fault}") };
+        assert_eq!(
+            (race.slot, race.first.tile + slots, race.slots),
+            (race.second.tile % slots, race.second.tile, slots)
+        );
+        assert_eq!(race.second.core, CoreId::Cube);
+        assert!(race.second.from >= race.first.from && race.acquired - race.freed > slots, "{race}");
+        stream(config, spec(Direction::C2V, slots, Profile::Counting), 64, 5000).unwrap();
+    }
+}
+
+#[test]
+fn even_rings_of_the_headers_are_safe_on_a2a3_and_leave_nothing() {
+    for slots in [1, 2, 3, 4, 6, 8, 10, 12, 14] {
+        for tiles in 1..=64 {
+            let config = Config::new(Arch::A2A3, tiles as u64);
+            let report = stream(config, spec(Direction::C2V, slots, Profile::SparseCredits), tiles, 200).unwrap();
+            assert!(report.leftovers.is_empty(), "{slots} slots, {tiles} tiles: {:?}", report.leftovers);
+        }
+    }
+}
+
+#[test]
+fn a_seed_shows_the_unread_tile_that_is_overwritten_on_a5() {
+    for slots in 1..=8 {
+        let config = Config::new(Arch::A5, 3);
+        let fault = stream(config, spec(Direction::C2V, slots, Profile::SparseCredits), 32, 5000).unwrap_err();
+        assert!(matches!(&fault, Fault::Race(race) if race.second.tile == race.first.tile + slots), "{fault}");
+        stream(config, spec(Direction::C2V, slots, Profile::Counting), 32, 5000).unwrap();
+    }
+}
+
+#[test]
+fn recorded_races_corrupt_data_as_on_the_machine() {
+    let config = Config { races: RacePolicy::Record, ..Config::new(Arch::A5, 3) };
+    let fault = stream(config, spec(Direction::C2V, 2, Profile::SparseCredits), 8, 5000).unwrap_err();
+    assert!(matches!(&fault, Fault::Kernel(text) if text.contains("not what was sent")), "{fault}");
+}
+
+/// Facts section 4, defect 2: what stays in "free" after the destructors, with a producer slow enough not to overwrite.
+#[test]
+fn headers_on_a5_leave_up_to_three_credits() {
+    let mut most = 0;
+    for slots in 1..=8 {
+        for tiles in 1..=64 {
+            let config = Config { races: RacePolicy::Record, ..Config::new(Arch::A5, 0) };
+            let mut cluster = Cluster::new(config);
+            let ring = cluster.ring(spec(Direction::C2V, slots, Profile::SparseCredits)).unwrap();
+            for id in CoreId::ALL {
+                let ring = ring.clone();
+                cluster.spawn(id, async move |core| {
+                    let mut end = core.open(&ring).await?;
+                    for number in 0..tiles {
+                        if id == CoreId::Cube {
+                            core.work(tilework_pto::Pipe::M, 5000, "slow").await;
+                            end.push(&common::whole(ring.spec().tile, number)).await?;
+                        } else {
+                            end.pop_tile().await?;
+                            end.free().await?;
+                        }
+                    }
+                    end.close().await
+                });
+            }
+            let report = cluster.run().unwrap();
+            assert_eq!(report.races, []);
+            let free = |&(counter, _): &(Counter, u8)| (counter.id, counter.at_vector) == (1, false);
+            assert!(report.leftovers.iter().all(free), "{:?}", report.leftovers);
+            most = most.max(report.leftovers.iter().map(|left| left.1).max().unwrap_or(0));
+        }
+    }
+    assert_eq!(most, 3);
+}
+
+/// Facts section 4, defect 4, and section 8: the sixteenth set that nobody has waited for.
+#[test]
+fn the_sixteenth_tile_that_is_not_popped_overflows() {
+    for arch in Arch::ALL {
+        let mut cluster = Cluster::new(Config::new(arch, 5));
+        let ring = cluster.ring(spec(Direction::C2V, 16, Profile::SparseCredits)).unwrap();
+        cluster.spawn(CoreId::Cube, async move |core| {
+            let mut end = core.open(&ring).await?;
+            for number in 0..16 {
+                end.push(&common::whole(ring.spec().tile, number)).await?;
+            }
+            Ok(())
+        });
+        let fault = cluster.run().unwrap_err();
+        let Fault::Overflow { core, id, pipe, .. } = fault else { panic!("{fault}") };
+        assert_eq!((core, id, pipe), (CoreId::Cube, 0, tilework_pto::Pipe::Fix));
+        let text = fault.to_string();
+        assert!(text.contains("Cube") && text.contains("semaphore 0") && text.contains("FIX"), "{text}");
+    }
+}
+
+#[test]
+fn the_headers_cannot_pop_a_tile_through_memory_in_both_directions_on_a5() {
+    let mut cluster = Cluster::new(Config::new(Arch::A5, 5));
+    let ring = cluster.ring(spec(Direction::BothGm, 2, Profile::SparseCredits)).unwrap();
+    cluster.spawn(CoreId::Vector0, async move |core| core.open(&ring).await?.pop().await);
+    assert!(matches!(cluster.run().unwrap_err(), Fault::HeaderGap { .. }));
+}
+
+/// Facts section 4, defect 3, with slots as the headers' users have it.
+#[test]
+fn the_headers_wait_on_the_wrong_flag_through_memory_in_both_directions_on_a5() {
+    for (profile, works) in [(Profile::SparseCredits, false), (Profile::Counting, true)] {
+        let mut cluster = Cluster::new(Config::new(Arch::A5, 5));
+        let ring = cluster.ring(spec(Direction::BothGm, 2, profile)).unwrap();
+        let shape = ring.spec().tile;
+        let to = ring.clone();
+        cluster.spawn(CoreId::Cube, async move |core| {
+            let mut end = core.open(&to).await?;
+            let slot = end.alloc().await?;
+            end.store(&slot, 0, 0, &common::whole(shape, 3)).await?;
+            end.push_slot(slot).await
+        });
+        let got = [CoreId::Vector0, CoreId::Vector1].map(|id| {
+            let from = ring.clone();
+            cluster.spawn(id, async move |core| {
+                let mut end = core.open(&from).await?;
+                let slot = end.pop_slot().await?;
+                end.load(&slot, 0, 0, Shape::new(2, 8, DType::F32)).await
+            })
+        });
+        let result = cluster.run();
+        if works {
+            result.unwrap();
+            assert_eq!(got[1].take(), Some(common::half(&common::whole(shape, 3), CoreId::Vector1)));
+            continue;
+        }
+        let Fault::Deadlock(deadlock) = result.unwrap_err() else { panic!() };
+        assert!(deadlock.waits.iter().all(|wait| wait.id == 1 && wait.from == [CoreId::Cube]), "{deadlock}");
+    }
+}
