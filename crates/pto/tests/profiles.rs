@@ -1,9 +1,12 @@
 //! The protocols in the simulation: the default one sends every tile right for all slot counts; the headers' one shows what
 //! the facts list (section 4).
 
-mod common;
+#[path = "common/stream.rs"]
+mod stream;
+#[path = "common/tiles.rs"]
+mod tiles;
 
-use common::stream;
+use stream::stream;
 use tilework_pto::ffts::{Counter, Semaphores};
 use tilework_pto::machine::Wiring;
 use tilework_pto::protocol::{Act, Cursor};
@@ -156,7 +159,7 @@ fn headers_on_a5_leave_up_to_three_credits() {
                     for number in 0..tiles {
                         if id == CoreId::Cube {
                             core.work(tilework_pto::Pipe::M, 5000, "slow").await;
-                            end.push(&common::whole(ring.spec().tile, number)).await?;
+                            end.push(&tiles::whole(ring.spec().tile, number)).await?;
                         } else {
                             end.pop_tile().await?;
                             end.free().await?;
@@ -184,7 +187,7 @@ fn the_sixteenth_tile_that_is_not_popped_overflows() {
         cluster.spawn(CoreId::Cube, async move |core| {
             let mut end = core.open(&ring).await?;
             for number in 0..16 {
-                end.push(&common::whole(ring.spec().tile, number)).await?;
+                end.push(&tiles::whole(ring.spec().tile, number)).await?;
             }
             Ok(())
         });
@@ -215,7 +218,7 @@ fn the_headers_wait_on_the_wrong_flag_through_memory_in_both_directions_on_a5() 
         cluster.spawn(CoreId::Cube, async move |core| {
             let mut end = core.open(&to).await?;
             let slot = end.alloc().await?;
-            end.store(&slot, 0, 0, &common::whole(shape, 3)).await?;
+            end.store(&slot, 0, 0, &tiles::whole(shape, 3)).await?;
             end.push_slot(slot).await
         });
         let got = [CoreId::Vector0, CoreId::Vector1].map(|id| {
@@ -229,7 +232,7 @@ fn the_headers_wait_on_the_wrong_flag_through_memory_in_both_directions_on_a5() 
         let result = cluster.run();
         if works {
             result.unwrap();
-            assert_eq!(got[1].take(), Some(common::half(&common::whole(shape, 3), CoreId::Vector1)));
+            assert_eq!(got[1].take(), Some(tiles::half(&tiles::whole(shape, 3), CoreId::Vector1)));
             continue;
         }
         let Fault::Deadlock(deadlock) = result.unwrap_err() else { panic!() };

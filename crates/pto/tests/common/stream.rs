@@ -1,31 +1,12 @@
-//! Kernels that the tests share: a producer and consumers that check what they get.
+//! A stream of tiles over one ring, with producer and consumers that compare what they get.
 
+use crate::tiles;
 use std::cell::Cell;
 use std::rc::Rc;
-use tilework_pto::{Cluster, Config, Core, CoreId, Direction, Fault, Output, Report, Ring, RingSpec, Shape, Tile};
-
-/// The whole tile of this number: every element says which it is (`iteration * 1000 + index + 1`, as the documents'
-/// tests have it).
-pub fn whole(shape: Shape, number: usize) -> Tile {
-    Tile::from_fn(shape, |row, col| (number * 1000 + row * shape.cols + col + 1) as f32)
-}
-
-/// What a Vector has of a whole tile, by plain indexing: rows `r0..r1`, columns `c0..c1`.
-pub fn cut(tile: &Tile, rows: (usize, usize), cols: (usize, usize)) -> Tile {
-    let (values, width) = (tile.to_f32(), tile.shape().cols);
-    let shape = Shape::new(rows.1 - rows.0, cols.1 - cols.0, tile.shape().dtype);
-    Tile::from_fn(shape, |row, col| values[(rows.0 + row) * width + cols.0 + col])
-}
-
-/// The upper or lower half.
-pub fn half(tile: &Tile, core: CoreId) -> Tile {
-    let (rows, cols) = (tile.shape().rows, tile.shape().cols);
-    let middle = rows / 2;
-    cut(tile, if core == CoreId::Vector0 { (0, middle) } else { (middle, rows) }, (0, cols))
-}
+use tilework_pto::{Cluster, Config, Core, CoreId, Direction, Fault, Output, Report, Ring, RingSpec};
 
 /// Is the core on the sending end of a ring in one direction?
-pub fn sends(direction: Direction, core: CoreId) -> bool {
+fn sends(direction: Direction, core: CoreId) -> bool {
     core.is_vector() != matches!(direction, Direction::C2V | Direction::C2vGm)
 }
 
@@ -56,8 +37,8 @@ async fn part(core: Core, ring: Ring, tiles: usize, pause: u64, wrong: Rc<Cell<u
     let frees = !spec.pop_frees(core.arch());
     let mut end = core.open(&ring).await?;
     for number in 0..tiles {
-        let tile = whole(spec.tile, number);
-        let mine = if id.is_vector() { half(&tile, id) } else { tile };
+        let tile = tiles::whole(spec.tile, number);
+        let mine = if id.is_vector() { tiles::half(&tile, id) } else { tile };
         if sends(spec.direction, id) {
             end.push(&mine).await?;
             continue;
