@@ -284,7 +284,7 @@ struct Search {
     result: Explored,
 }
 
-/// Explores a scenario, but no more than so many states.
+/// Explores a scenario; stops after the level at which it has reached so many states ([`Explored::complete`] is false then).
 pub fn explore(scenario: &Scenario, most_states: usize) -> Result<Explored, ExploreError> {
     let (wiring, steps) = scenario.compile()?;
     let start = State::new(&wiring);

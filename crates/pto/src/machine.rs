@@ -282,9 +282,8 @@ impl State {
     /// What "ready" and "free" of a lane hold.
     pub fn credits(&self, way: &Way, lane: Lane) -> (u32, u32) {
         let to_vector = way.flow == Flow::C2V;
-        let tags = if way.ids().count() > 2 { u8::try_from(way.slots).unwrap_or(u8::MAX) } else { 1 };
         let sum = |base: u8, at_vector| {
-            let ids = (0..tags).map(|tag| base.saturating_add(tag));
+            let ids = (0..way.tags()).map(|tag| base.saturating_add(tag));
             ids.map(|id| u32::from(self.semaphores.value(Counter { id, lane, at_vector }))).sum()
         };
         (sum(way.ready, to_vector), sum(way.free, !to_vector))

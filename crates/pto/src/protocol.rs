@@ -230,10 +230,14 @@ impl Way {
         self.profile != Profile::SparseCredits
     }
 
+    /// How many ids "ready" has, and "free": one per slot in the per-tag profile, else one.
+    pub fn tags(&self) -> u8 {
+        if self.profile == Profile::PerTagFlags { u8::try_from(self.slots).unwrap_or(u8::MAX) } else { 1 }
+    }
+
     /// All ids that the way uses for "ready" and for "free".
     pub fn ids(&self) -> impl Iterator<Item = u8> + '_ {
-        let count = if self.profile == Profile::PerTagFlags { u8::try_from(self.slots).unwrap_or(u8::MAX) } else { 1 };
-        (0..count).flat_map(move |tag| [self.ready.saturating_add(tag), self.free.saturating_add(tag)])
+        (0..self.tags()).flat_map(move |tag| [self.ready.saturating_add(tag), self.free.saturating_add(tag)])
     }
 
     fn by_tag(&self, base: u8, tile: u32) -> u8 {

@@ -2,6 +2,7 @@
 
 use crate::arch::{Arch, CV_COMM_CTRL, SEMAPHORE_IDS, SEMAPHORE_MAX};
 use crate::core_id::Lane;
+use crate::memory::Space;
 use crate::protocol::{Flow, Medium, Profile};
 use crate::split::Split;
 use crate::tile::Shape;
@@ -231,8 +232,8 @@ impl RingSpec {
         if whole.is_empty() {
             return refuse("it has no element");
         }
-        if whole.bytes() > self.slot_bytes {
-            return refuse("it is larger than a slot");
+        if whole.bytes() > self.slot_bytes.min(Space::Gm.bytes()) {
+            return refuse("it is larger than a slot, or than all memory");
         }
         if medium == Medium::Control && (whole.len() != 1 || whole.dtype.bytes() != 4 || self.split != Split::None) {
             return refuse("a control ring carries one word of 32 bits from Vector 0");

@@ -51,7 +51,7 @@ impl Shape {
 
     /// Elements.
     pub fn len(&self) -> usize {
-        self.rows * self.cols
+        self.rows.saturating_mul(self.cols)
     }
 
     /// Has it no element?
@@ -61,7 +61,7 @@ impl Shape {
 
     /// Bytes without gaps.
     pub fn bytes(&self) -> usize {
-        self.len() * self.dtype.bytes()
+        self.len().saturating_mul(self.dtype.bytes())
     }
 }
 

@@ -24,8 +24,8 @@ pub const BYTES_LOCAL: u64 = 128;
 pub const BYTES_GM: u64 = 32;
 /// A scalar access to global memory, a cache line, or its flush (estimate: as [`START_GM`]).
 pub const SCALAR_GM: u64 = 200;
-/// Multiply-adds a cycle of a Cube on halves (a 16 x 16 x 16 block; `pto-isa` fractal size, one a cycle is an estimate).
-pub const CUBE_MACS: u64 = 4096;
+/// Blocks of 16 x 16 x 16 that a Cube multiplies in a cycle (estimate; the block is the size of `pto-isa`'s fractals).
+pub const CUBE_BLOCKS: u64 = 1;
 /// Elements of 32 bits a cycle of a Vector (estimate: 256 bytes a cycle).
 pub const VECTOR_ELEMENTS: u64 = 64;
 /// Most cycles by which one core's kernel starts after another's (estimate).
@@ -57,8 +57,8 @@ pub fn copy(pipe: Pipe, bytes: usize) -> u64 {
 
 /// Cycles of a matrix product of m x k by k x n.
 pub fn matmul(m: usize, k: usize, n: usize) -> u64 {
-    let macs = [m, k, n].into_iter().map(|n| u64::try_from(n.next_multiple_of(16)).unwrap_or(u64::MAX));
-    START_LOCAL + macs.fold(1, u64::saturating_mul).div_ceil(CUBE_MACS)
+    let blocks = [m, k, n].into_iter().map(|n| u64::try_from(n.div_ceil(16)).unwrap_or(u64::MAX));
+    START_LOCAL + blocks.fold(1, u64::saturating_mul).div_ceil(CUBE_BLOCKS)
 }
 
 /// Cycles of a Vector operation on so many elements.

@@ -223,3 +223,43 @@ fn a_bound_is_said_to_be_one() {
     let explored = explore(&Scenario::one_way(Arch::A5, ring, 6), 100).unwrap();
     assert!(!explored.complete && !explored.is_clean());
 }
+
+/// The three rings of flash attention (facts section 6): scores to the Vectors, weights back, products to the Vectors, with
+/// `ahead` tiles of scores sent before the first product.
+fn attention(arch: Arch, slots: u32, tiles: usize, ahead: usize) -> Scenario {
+    let ring =
+        |name, direction, flag| RingSpec::new(name, direction, Shape::new(2, 8, DType::F32)).slots(slots).flag(flag);
+    let rings = vec![ring("QK", Direction::C2V, 0), ring("P", Direction::V2C, 2), ring("PV", Direction::C2V, 4)];
+    let (mut cube, mut vector) = (vec![Op::Open], vec![Op::Open]);
+    for tile in 0..tiles + ahead {
+        if tile < tiles {
+            cube.push(Op::Push(0));
+            vector.extend([Op::Pop(0), Op::Push(1), Op::Free(0)]);
+        }
+        if tile >= ahead {
+            cube.extend([Op::Pop(1), Op::Push(2), Op::Free(1)]);
+            vector.extend([Op::Pop(2), Op::Free(2)]);
+        }
+    }
+    for program in [&mut cube, &mut vector] {
+        program.push(Op::Close);
+    }
+    Scenario { arch, rings, programs: [cube, vector.clone(), vector] }
+}
+
+#[test]
+fn the_three_rings_of_flash_attention_in_every_order() {
+    for arch in Arch::ALL {
+        for (slots, ahead) in [(1, 1), (2, 1), (2, 2), (3, 2)] {
+            let explored = run(&attention(arch, slots, 4, ahead));
+            println!("{arch} {slots} slots, {ahead} ahead: {} states", explored.states);
+            assert!(explored.is_clean(), "{arch} {slots} {ahead}: {:?}", explored.found().next().map(|f| &f.first));
+        }
+        // The Vectors' weights fill their ring before the Cube, which sends scores ahead, pops the first.
+        let explored = run(&attention(arch, 1, 4, 3));
+        let Finding::Deadlock(deadlock) = explored.deadlock.expect("too far ahead for one slot").first else {
+            panic!()
+        };
+        assert_eq!((explored.ends, deadlock.circle.len()), (0, 2), "{deadlock}");
+    }
+}

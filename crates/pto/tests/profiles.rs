@@ -239,3 +239,111 @@ fn the_headers_wait_on_the_wrong_flag_through_memory_in_both_directions_on_a5() 
         assert!(deadlock.waits.iter().all(|wait| wait.id == 1 && wait.from == [CoreId::Cube]), "{deadlock}");
     }
 }
+
+/// Facts section 4: on A5 a pop from memory frees by itself, and TFREE after it signals once more.
+#[test]
+fn tfree_after_a_pop_from_memory_gives_a_second_credit_on_a5() {
+    let credits = |arch, direction, frees: bool| {
+        let mut cluster = Cluster::new(Config::new(arch, 5));
+        let ring = cluster.ring(spec(direction, 2, Profile::SparseCredits)).unwrap();
+        for id in CoreId::ALL {
+            let ring = ring.clone();
+            cluster.spawn(id, async move |core| {
+                let mut end = core.open(&ring).await?;
+                for number in 0..2 {
+                    if id == CoreId::Cube {
+                        end.push(&tiles::whole(ring.spec().tile, number)).await?;
+                        continue;
+                    }
+                    end.pop_tile().await?;
+                    if frees {
+                        end.free().await?;
+                    }
+                }
+                Ok(())
+            });
+        }
+        let left = cluster.run().unwrap().leftovers;
+        left.iter().map(|(_, value)| *value).collect::<Vec<_>>()
+    };
+    // Two given in advance (A5), one for the period of two tiles, one more by the second TFREE; from each Vector.
+    assert_eq!(credits(Arch::A5, Direction::C2vGm, false), [3, 3]);
+    assert_eq!(credits(Arch::A5, Direction::C2vGm, true), [4, 4]);
+    assert_eq!(credits(Arch::A2A3, Direction::C2V, false), [1, 1]);
+    assert_eq!(credits(Arch::A2A3, Direction::C2V, true), [1, 1], "a no-op");
+}
+
+/// Facts section 4: on A5 the consumer's copies are still a tile's size apart, so tiles of unequal size overlap.
+#[test]
+fn copies_of_unequal_tiles_overlap_under_the_headers_on_a5() {
+    let (small, large) = (Shape::new(2, 8, DType::F32), Shape::new(8, 8, DType::F32));
+    for profile in [Profile::SparseCredits, Profile::Counting] {
+        let mut cluster = Cluster::new(Config::new(Arch::A5, 5));
+        let ring = cluster.ring(RingSpec::new("r", Direction::C2vGm, large).profile(profile).slots(4)).unwrap();
+        for id in CoreId::ALL {
+            let ring = ring.clone();
+            cluster.spawn(id, async move |core| {
+                let mut end = core.open(&ring).await?;
+                if id == CoreId::Cube {
+                    end.push_shaped(&tiles::whole(large, 0), large).await?;
+                    return end.push_shaped(&tiles::whole(small, 1), small).await;
+                }
+                let first = end.pop_shaped(large).await?;
+                end.pop_shaped(small).await?;
+                assert_eq!(end.read(&first).await?, tiles::half(&tiles::whole(large, 0), id));
+                Ok(())
+            });
+        }
+        match cluster.run() {
+            Ok(_) => assert_eq!(profile, Profile::Counting),
+            Err(fault) => {
+                assert_eq!(profile, Profile::SparseCredits);
+                assert!(matches!(fault, Fault::Stale { tile: 0, .. }), "{fault}");
+            }
+        }
+    }
+}
+
+/// Facts section 4, defect 5: a ring in both directions from id 9 uses id 12, by which the Cube tells its cluster id. A credit of
+/// the ring then passes for the Cube's word, which is not yet written.
+#[test]
+fn a_ring_of_the_headers_may_take_the_id_of_the_cluster_exchange() {
+    let mut scheduler = tilework_pto::Scheduler::new(Arch::A2A3, 4);
+    let binding = std::iter::from_fn(|| scheduler.start_block()).last().unwrap();
+    let learned = |flag| {
+        let mut cluster = Cluster::bound(Config::new(Arch::A2A3, 5), &binding);
+        let buffer = tilework_pto::ids::CommBuffer::reserved(1 << 20);
+        let ring = cluster.ring(spec(Direction::Both, 1, Profile::SparseCredits).flag(flag)).unwrap();
+        let ids = CoreId::ALL.map(|id| {
+            let ring = ring.clone();
+            cluster.spawn(id, async move |core| {
+                let mut end = core.open(&ring).await?;
+                let whole = tiles::whole(ring.spec().tile, 1);
+                if id == CoreId::Cube {
+                    end.pop_tile().await?;
+                    core.work(tilework_pto::Pipe::M, 50_000, "late").await;
+                } else {
+                    end.push(&tiles::half(&whole, id)).await?;
+                }
+                core.sync_cluster_id(&buffer).await
+            })
+        });
+        cluster.run().unwrap();
+        ids.map(|id| id.take().unwrap())
+    };
+    assert_eq!(learned(8), [3, 3, 3]);
+    assert_eq!(learned(9), [3, 0, 0], "the Vectors read before the Cube has written");
+    let refused = spec(Direction::Both, 1, Profile::Counting).flag(9).check(Arch::A2A3).unwrap_err();
+    assert!(matches!(refused, RingError::Ids { first: 9, .. }), "{refused}");
+}
+
+/// A "ready" from nowhere: the consumer finds no tile.
+#[test]
+fn a_pop_before_the_push_is_a_fault() {
+    let mut cluster = Cluster::new(Config::new(Arch::A2A3, 5));
+    let ring = cluster.ring(spec(Direction::C2V, 2, Profile::SparseCredits)).unwrap();
+    cluster.spawn(CoreId::Cube, async |core| core.set_cross_core(tilework_pto::Pipe::Fix, 0).await);
+    cluster.spawn(CoreId::Vector0, async move |core| core.open(&ring).await?.pop().await);
+    let fault = cluster.run().unwrap_err();
+    assert!(matches!(&fault, Fault::WrongTile { tile: 0, slot: 0, found, .. } if found == "no tile"), "{fault}");
+}
