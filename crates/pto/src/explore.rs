@@ -2,9 +2,12 @@
 //!
 //! A program is a list of ring operations per core. They become the same [`Step`]s that the simulation runs ([`crate::protocol`]) and
 //! change the same [`State`]; only time and data are left out. Each step is atomic, any core may take the next one, and
-//! a transfer is two steps, so whatever may happen during it is seen. The search is ours: programs are straight lines, so a
-//! state is three positions and what the steps so far have left, and breadth-first order makes the first trace to a
-//! fault a shortest one. A general model checker would have to be told all this first.
+//! a transfer is two steps, so whatever may happen during it is seen.
+//!
+//! The search is ours, because programs are straight lines: as long as nothing has gone wrong, sets and waits have only
+//! added up and a slot has been written and freed in turns, so the three positions determine the state and are all that
+//! must be remembered of it (a test compares whole states). What goes wrong ends its path. Breadth-first order makes the
+//! first trace to a finding a shortest one.
 
 use crate::arch::Arch;
 use crate::core_id::{CoreId, Lane};
@@ -14,10 +17,8 @@ use crate::ffts::Counter;
 use crate::machine::{Progress, State, Wiring};
 use crate::protocol::{Act, Cursor, Step, Way};
 use crate::ring::{RingError, RingSpec};
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::HashSet;
 use std::fmt;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 /// An operation of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -280,7 +281,7 @@ struct Search {
     wiring: Wiring,
     steps: [Vec<Step>; 3],
     nodes: Vec<Node>,
-    seen: HashMap<(Positions, u64), (), BuildHasherDefault<DefaultHasher>>,
+    seen: HashSet<Positions>,
     result: Explored,
 }
 
@@ -288,10 +289,10 @@ struct Search {
 pub fn explore(scenario: &Scenario, most_states: usize) -> Result<Explored, ExploreError> {
     let (wiring, steps) = scenario.compile()?;
     let start = State::new(&wiring);
-    let mut search = Search { wiring, steps, nodes: Vec::new(), seen: HashMap::default(), result: Explored::default() };
+    let mut search = Search { wiring, steps, nodes: Vec::new(), seen: HashSet::new(), result: Explored::default() };
     let mut level = Vec::new();
     level.extend(search.reach([0; 3], start, None));
-    // States are kept for one level only; of the others, position and fingerprint are.
+    // States are kept for one level only; of the others, the positions are.
     while !level.is_empty() && search.nodes.len() < most_states {
         let mut next = Vec::new();
         for (node, state) in level {
@@ -306,10 +307,9 @@ pub fn explore(scenario: &Scenario, most_states: usize) -> Result<Explored, Expl
 
 impl Search {
     fn reach(&mut self, positions: Positions, state: State, from: Option<(u32, CoreId)>) -> Option<(u32, State)> {
-        // The fingerprint tells apart different states at the same positions.
-        let fingerprint = self.seen.hasher().hash_one(&state);
-        let Entry::Vacant(entry) = self.seen.entry((positions, fingerprint)) else { return None };
-        entry.insert(());
+        if !self.seen.insert(positions) {
+            return None;
+        }
         let node = u32::try_from(self.nodes.len()).ok()?;
         self.nodes.push(Node { positions, from });
         Some((node, state))
@@ -378,5 +378,59 @@ impl Search {
         };
         let trace = path.iter().rev().map(traced).collect();
         *place = Some(Found { count: 1, first: finding, trace });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Profile;
+    use crate::ring::Direction;
+    use crate::tile::{DType, Shape};
+    use std::collections::BTreeMap;
+
+    /// All states by their positions, whole, without the search's assumption.
+    fn whole_states(scenario: &Scenario) -> BTreeMap<Positions, State> {
+        let (wiring, steps) = scenario.compile().unwrap();
+        let mut found = BTreeMap::new();
+        let mut open = vec![([0; 3], State::new(&wiring))];
+        while let Some((positions, state)) = open.pop() {
+            if let Some(known) = found.get(&positions) {
+                assert_eq!(known, &state, "{positions:?}");
+                continue;
+            }
+            for core in CoreId::ALL {
+                let index = core.index();
+                let Some(step) = steps[index].get(positions[index] as usize) else { continue };
+                let mut after = state.clone();
+                if after.step(&wiring, core, step, 0) == Ok(Progress::Done) {
+                    let mut positions: Positions = positions;
+                    positions[index] += 1;
+                    open.push((positions, after));
+                }
+            }
+            found.insert(positions, state);
+        }
+        found
+    }
+
+    #[test]
+    fn positions_determine_the_state() {
+        for arch in Arch::ALL {
+            for profile in [Profile::Counting, Profile::PerTagFlags, Profile::SparseCredits] {
+                let tile = Shape::new(2, 8, DType::F32);
+                let ring = |direction, slots| RingSpec::new("r", direction, tile).slots(slots).profile(profile);
+                let both = if arch == Arch::A5 { Direction::BothGm } else { Direction::Both };
+                for scenario in [
+                    Scenario::one_way(arch, ring(Direction::C2V, 2), 5),
+                    Scenario::one_way(arch, ring(Direction::V2C, 5), 7),
+                    Scenario::push_push_pop_pop(arch, ring(Direction::Both, 1), 2, 1),
+                    Scenario::push_push_pop_pop(arch, ring(both, 2), 1, 2),
+                ] {
+                    let explored = explore(&scenario, usize::MAX).unwrap();
+                    assert_eq!(explored.states, whole_states(&scenario).len());
+                }
+            }
+        }
     }
 }

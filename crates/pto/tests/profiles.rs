@@ -347,3 +347,44 @@ fn a_pop_before_the_push_is_a_fault() {
     let fault = cluster.run().unwrap_err();
     assert!(matches!(&fault, Fault::WrongTile { tile: 0, slot: 0, found, .. } if found == "no tile"), "{fault}");
 }
+
+/// Facts section 4, "pipes used for signals". The facts state S for control words of A5; A2A3's are taken to be the same.
+#[test]
+fn each_signal_is_sent_by_the_pipe_of_the_headers() {
+    use tilework_pto::Pipe::{Fix, Mte1, Mte2, Mte3, S, V};
+    let table = [
+        (Arch::A2A3, Direction::C2V, Fix, Mte2),
+        (Arch::A2A3, Direction::V2C, Mte3, Mte2),
+        (Arch::A5, Direction::C2V, Fix, V),
+        (Arch::A5, Direction::V2C, Mte3, Mte1),
+        (Arch::A5, Direction::C2vGm, Fix, Mte2),
+        (Arch::A5, Direction::V2cGm, Mte3, Mte2),
+        (Arch::A5, Direction::V2cCtrl, S, S),
+    ];
+    for (arch, direction, ready, free) in table {
+        let word = Shape::new(1, 1, DType::I32);
+        let spec = if direction == Direction::V2cCtrl {
+            RingSpec::new("r", direction, word)
+        } else {
+            spec(direction, 2, Profile::Counting)
+        };
+        let way = Wiring::new(arch).add(&spec).unwrap().remove(0);
+        let (from, to) = match way.flow {
+            tilework_pto::protocol::Flow::C2V => (CoreId::Cube, CoreId::Vector0),
+            tilework_pto::protocol::Flow::V2C => (CoreId::Vector0, CoreId::Cube),
+        };
+        let mut cursor = Cursor::default();
+        let mut steps = way.open(to);
+        steps.extend(way.push(from, &mut cursor));
+        steps.extend(way.pop(to, &mut cursor));
+        steps.extend(way.free(to, &mut cursor).unwrap());
+        for step in steps {
+            let pipe = match step.act {
+                Act::Acquire | Act::Publish => Some(ready),
+                Act::Grant | Act::Take | Act::Release => Some(free),
+                _ => None,
+            };
+            assert_eq!(step.signal.map(|signal| signal.pipe), pipe, "{arch} {direction:?} {step:?}");
+        }
+    }
+}

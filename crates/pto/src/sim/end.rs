@@ -10,6 +10,7 @@ use crate::memory::Space;
 use crate::protocol::{Cursor, Medium, Way};
 use crate::split::Place;
 use crate::tile::{Shape, Tile};
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// A popped tile: bound to its slot, or copied into one of the consumer's own.
@@ -54,23 +55,29 @@ struct LocalCopy {
     to: usize,
 }
 
+/// One way of a ring, as this core produces or consumes it, and how far it is.
+#[derive(Debug)]
+struct Half {
+    way: Way,
+    cursor: Cell<Cursor>,
+}
+
 /// A core's end of a ring. Dropping it does nothing: [`RingEnd::close`] takes the credits back.
 pub struct RingEnd {
     core: Core,
     ring: Rc<RingInfo>,
-    /// Index in the ring's ways of the one that this core produces, and how far it is.
-    out: Option<(usize, Cursor)>,
-    /// The same of the one that it consumes.
-    into: Option<(usize, Cursor)>,
+    /// What this core produces.
+    out: Option<Rc<Half>>,
+    /// What it consumes.
+    into: Option<Rc<Half>>,
     copies: Vec<LocalCopy>,
 }
 
 impl RingEnd {
     pub(super) async fn open(core: Core, ring: Rc<RingInfo>) -> Result<Self, Fault> {
         let id = core.id();
-        let find = |end: fn(&Way, CoreId) -> bool| {
-            ring.ways.iter().position(|way| end(way, id)).map(|way| (way, Cursor::default()))
-        };
+        let half = |way: &Way| Rc::new(Half { way: way.clone(), cursor: Cell::default() });
+        let find = |end: fn(&Way, CoreId) -> bool| ring.ways.iter().find(|way| end(way, id)).map(half);
         let (out, into) = (find(Way::produces), find(Way::consumes));
         for way in &ring.ways {
             transfer::run(&core, way, &way.open(id), &mut Transfer::None).await?;
@@ -85,73 +92,80 @@ impl RingEnd {
 
     /// Tiles that were popped and not freed.
     pub fn held(&self) -> u32 {
-        self.into.map_or(0, |(_, cursor)| cursor.popped - cursor.freed)
+        self.into.as_ref().map_or(0, |half| {
+            let cursor = half.cursor.get();
+            cursor.popped - cursor.freed
+        })
     }
 
     /// TPUSH: waits for a slot, copies the tile into it, says that it is ready. The Cube gives the whole tile, a Vector
     /// its share (Vector 1 of a ring without split gives a tile of the whole shape, which goes nowhere).
     pub async fn push(&mut self, tile: &Tile) -> Result<(), Fault> {
-        let whole = self.ring.spec.whole(self.producing("push")?.flow);
+        let whole = self.ring.spec.whole(self.producing("push")?.way.flow);
         self.push_shaped(tile, whole).await
     }
 
     /// TPUSH of a tile that is not the ring's own: `whole` is the shape of both shares together.
     pub async fn push_shaped(&mut self, tile: &Tile, whole: Shape) -> Result<(), Fault> {
-        let (way, start, id) = (self.producing("push")?, self.core.now(), self.core.id());
-        let share = self.share(&way, whole)?;
+        let (half, start, id) = (self.producing("push")?, self.core.now(), self.core.id());
+        let way = &half.way;
+        self.tile_form()?;
+        let share = self.share(way, whole)?;
         if tile.shape() != share {
-            return self.wrong_shape(&way, tile.shape(), share.to_string());
+            return self.wrong_shape(way, tile.shape(), share.to_string());
         }
-        let cursor = self.cursor_out();
+        let mut cursor = half.cursor.get();
         if cursor.acquired != cursor.published {
             let what = "a tile cannot be pushed while an allocated slot is not; publish the slot first";
             return self.core.fail(Fault::Usage(format!("`{}`: {what}", way.name)));
         }
         let number = cursor.acquired;
-        let steps = way.push(id, cursor);
-        let pieces = self.ring.pieces(&way, number, id, share, whole);
-        transfer::run(&self.core, &way, &steps, &mut Transfer::Out { tile, pieces }).await?;
-        self.note(EventKind::Push, &way, number, start);
+        let steps = way.push(id, &mut cursor);
+        half.cursor.set(cursor);
+        let pieces = self.ring.pieces(way, number, id, share, whole);
+        transfer::run(&self.core, way, &steps, &mut Transfer::Out { tile, pieces }).await?;
+        self.note(EventKind::Push, way, number, start);
         Ok(())
     }
 
     /// TPOP: waits until the tile is ready, then copies it into one of the consumer's own slots (from global memory), or
     /// binds the slot (in UB or L1). The slot stays the consumer's until [`Self::free`].
     pub async fn pop(&mut self) -> Result<Popped, Fault> {
-        let whole = self.ring.spec.whole(self.consuming("pop")?.flow);
+        let whole = self.ring.spec.whole(self.consuming("pop")?.way.flow);
         self.pop_shaped(whole).await
     }
 
     /// TPOP of a tile that is not the ring's own: `whole` is the shape of both shares together.
     pub async fn pop_shaped(&mut self, whole: Shape) -> Result<Popped, Fault> {
-        let (way, start, id) = (self.consuming("pop")?, self.core.now(), self.core.id());
-        if self.ring.ways.iter().any(|way| way.ready != way.ready_waited) {
-            let what = "the headers' TPOP into a tile has no case for BOTH_GM on A5 and returns nothing; use slots (TALLOC form)";
-            return self.core.fail(Fault::HeaderGap { ring: self.ring.spec.name.clone(), what });
-        }
-        let share = self.share(&way, whole)?;
-        let number = self.cursor_in().popped;
-        let steps = way.pop(id, self.cursor_in());
-        let (at, place) = self.ring.placed(&way, number, id, share);
-        let mut copy = Transfer::In { space: RingInfo::space(&way, id), at, place, shape: share, tile: None };
-        transfer::run(&self.core, &way, &steps, &mut copy).await?;
+        let (half, start, id) = (self.consuming("pop")?, self.core.now(), self.core.id());
+        let way = &half.way;
+        self.tile_form()?;
+        let share = self.share(way, whole)?;
+        let mut cursor = half.cursor.get();
+        let number = cursor.popped;
+        let steps = way.pop(id, &mut cursor);
+        half.cursor.set(cursor);
+        let (at, place) = self.ring.placed(way, number, id, share);
+        let mut copy = Transfer::In { space: RingInfo::space(way, id), at, place, shape: share, tile: None };
+        transfer::run(&self.core, way, &steps, &mut copy).await?;
         if let Transfer::In { tile: Some(tile), .. } = copy {
-            self.keep_copy(&way, number, &tile)?;
+            self.keep_copy(way, number, &tile)?;
         }
-        self.note(EventKind::Pop, &way, number, start);
+        self.note(EventKind::Pop, way, number, start);
         Ok(Popped { tile: number, share })
     }
 
     /// The popped tile's elements. Vector 1 of a ring without split gets zeros.
     pub async fn read(&mut self, popped: &Popped) -> Result<Tile, Fault> {
-        let (way, id) = (self.consuming("read")?, self.core.id());
-        if self.has_no_data(&way) {
+        let (half, id) = (self.consuming("read")?, self.core.id());
+        let way = &half.way;
+        if self.has_no_data(way) {
             return Ok(Tile::zeros(popped.share));
         }
         if !way.medium.zero_copy() {
             let Some(copy) = self.copies.iter().find(|copy| copy.tile == popped.tile) else {
                 return self.stale(
-                    &way,
+                    way,
                     popped.tile,
                     "a later pop has overwritten its copy; the ring needs more local slots",
                 );
@@ -159,11 +173,11 @@ impl RingEnd {
             let tile = gather(&self.core, local_space(id), copy.from, tight(popped.share), popped.share);
             return self.core.keep(tile);
         }
-        if popped.tile < self.cursor_in().freed {
-            return self.stale(&way, popped.tile, "its slot was freed");
+        if popped.tile < half.cursor.get().freed {
+            return self.stale(way, popped.tile, "its slot was freed");
         }
-        let (at, place) = self.ring.placed(&way, popped.tile, id, popped.share);
-        self.fetch(&way, popped.tile, RingInfo::space(&way, id), at, place, popped.share).await
+        let (at, place) = self.ring.placed(way, popped.tile, id, popped.share);
+        self.fetch(way, popped.tile, RingInfo::space(way, id), at, place, popped.share).await
     }
 
     /// TPOP and the popped tile's elements.
@@ -175,109 +189,110 @@ impl RingEnd {
     /// TFREE: gives back the oldest slot that this core holds. Under the headers' profile a pop from global memory has
     /// done so already; then this does nothing on A2A3, and signals a second time on A5.
     pub async fn free(&mut self) -> Result<(), Fault> {
-        let (way, start, id) = (self.consuming("free")?, self.core.now(), self.core.id());
-        let Cursor { popped, freed, .. } = *self.cursor_in();
-        let Some(steps) = way.free(id, self.cursor_in()) else {
-            return self.core.fail(Fault::NothingToFree { core: id, ring: way.name, popped });
+        let (half, start, id) = (self.consuming("free")?, self.core.now(), self.core.id());
+        let way = &half.way;
+        let mut cursor = half.cursor.get();
+        let Cursor { popped, freed, .. } = cursor;
+        let Some(steps) = way.free(id, &mut cursor) else {
+            return self.core.fail(Fault::NothingToFree { core: id, ring: way.name.clone(), popped });
         };
-        transfer::run(&self.core, &way, &steps, &mut Transfer::None).await?;
-        self.note(EventKind::Free, &way, freed, start);
+        half.cursor.set(cursor);
+        transfer::run(&self.core, way, &steps, &mut Transfer::None).await?;
+        self.note(EventKind::Free, way, freed, start);
         Ok(())
     }
 
     /// TALLOC: waits for a slot in global memory, to be filled in parts.
     pub async fn alloc(&mut self) -> Result<Slot, Fault> {
-        let (way, start, id) = (self.producing("allocate")?, self.core.now(), self.core.id());
-        self.only_global(&way)?;
-        let tile = self.cursor_out().acquired;
-        let steps = way.acquire(id, self.cursor_out());
-        transfer::run(&self.core, &way, &steps, &mut Transfer::None).await?;
-        self.note(EventKind::Alloc, &way, tile, start);
+        let (half, start, id) = (self.producing("allocate")?, self.core.now(), self.core.id());
+        let way = &half.way;
+        self.only_global(way)?;
+        let mut cursor = half.cursor.get();
+        let tile = cursor.acquired;
+        let steps = way.acquire(id, &mut cursor);
+        half.cursor.set(cursor);
+        transfer::run(&self.core, way, &steps, &mut Transfer::None).await?;
+        self.note(EventKind::Alloc, way, tile, start);
         Ok(Slot { tile, mine: true })
     }
 
     /// TSTORE of a part of the tile into an allocated slot: `row` and `col` count from the first element of what this core
     /// has of the tile.
     pub async fn store(&mut self, slot: &Slot, row: usize, col: usize, part: &Tile) -> Result<(), Fault> {
-        let (way, shape) = (self.producing("store")?, part.shape());
-        if !slot.mine || slot.tile < self.cursor_out().published {
-            return self.stale(&way, slot.tile, "its slot was published");
+        let (half, shape) = (self.producing("store")?, part.shape());
+        let way = &half.way;
+        if !slot.mine || slot.tile < half.cursor.get().published {
+            return self.stale(way, slot.tile, "its slot was published");
         }
-        let (at, there) = self.part(&way, slot.tile, row, col, shape)?;
+        let (at, there) = self.part(way, slot.tile, row, col, shape)?;
         let pieces = vec![Piece { space: Space::Gm, at, there, here: tight(shape), shape }];
         let steps = way.store(self.core.id(), slot.tile);
-        transfer::run(&self.core, &way, &steps, &mut Transfer::Out { tile: part, pieces }).await
+        transfer::run(&self.core, way, &steps, &mut Transfer::Out { tile: part, pieces }).await
     }
 
     /// TPUSH of an allocated slot: says that it is ready. Slots go in the order in which they were allocated.
     pub async fn push_slot(&mut self, slot: Slot) -> Result<(), Fault> {
-        let (way, start, id) = (self.producing("push")?, self.core.now(), self.core.id());
-        let cursor = self.cursor_out();
+        let (half, start, id) = (self.producing("push")?, self.core.now(), self.core.id());
+        let way = &half.way;
+        let mut cursor = half.cursor.get();
         if !slot.mine || slot.tile != cursor.published || cursor.published == cursor.acquired {
-            return self.core.fail(Fault::NothingToPublish { core: id, ring: way.name });
+            return self.core.fail(Fault::NothingToPublish { core: id, ring: way.name.clone() });
         }
-        let steps = way.publish(id, cursor);
-        transfer::run(&self.core, &way, &steps, &mut Transfer::None).await?;
-        self.note(EventKind::Push, &way, slot.tile, start);
+        let steps = way.publish(id, &mut cursor);
+        half.cursor.set(cursor);
+        transfer::run(&self.core, way, &steps, &mut Transfer::None).await?;
+        self.note(EventKind::Push, way, slot.tile, start);
         Ok(())
     }
 
     /// TPOP of a slot in global memory: waits until it is ready; [`Self::load`] reads it, [`Self::free`] gives it back.
     pub async fn pop_slot(&mut self) -> Result<Slot, Fault> {
-        let (way, start, id) = (self.consuming("pop")?, self.core.now(), self.core.id());
-        self.only_global(&way)?;
-        let tile = self.cursor_in().popped;
-        let steps = way.take(id, self.cursor_in());
-        transfer::run(&self.core, &way, &steps, &mut Transfer::None).await?;
-        self.note(EventKind::Pop, &way, tile, start);
+        let (half, start, id) = (self.consuming("pop")?, self.core.now(), self.core.id());
+        let way = &half.way;
+        self.only_global(way)?;
+        let mut cursor = half.cursor.get();
+        let tile = cursor.popped;
+        let steps = way.take(id, &mut cursor);
+        half.cursor.set(cursor);
+        transfer::run(&self.core, way, &steps, &mut Transfer::None).await?;
+        self.note(EventKind::Pop, way, tile, start);
         Ok(Slot { tile, mine: false })
     }
 
     /// TLOAD of a part of a popped slot; `row` and `col` as in [`Self::store`].
     pub async fn load(&mut self, slot: &Slot, row: usize, col: usize, part: Shape) -> Result<Tile, Fault> {
-        let way = self.consuming("load")?;
-        if slot.mine || slot.tile < self.cursor_in().freed {
-            return self.stale(&way, slot.tile, "its slot was freed");
+        let half = self.consuming("load")?;
+        let way = &half.way;
+        if slot.mine || slot.tile < half.cursor.get().freed {
+            return self.stale(way, slot.tile, "its slot was freed");
         }
-        if self.has_no_data(&way) {
+        if self.has_no_data(way) {
             return Ok(Tile::zeros(part));
         }
-        let (at, place) = self.part(&way, slot.tile, row, col, part)?;
-        self.fetch(&way, slot.tile, Space::Gm, at, place, part).await
+        let (at, place) = self.part(way, slot.tile, row, col, part)?;
+        self.fetch(way, slot.tile, Space::Gm, at, place, part).await
     }
 
     /// The end of the ring's life: a producer takes back all credits, which waits until the last tile is freed.
     pub async fn close(self) -> Result<(), Fault> {
-        let Some((way, cursor)) = &self.out else { return Ok(()) };
-        let way = &self.ring.ways[*way];
-        transfer::run(&self.core, way, &way.close(self.core.id(), cursor), &mut Transfer::None).await
+        let Some(half) = &self.out else { return Ok(()) };
+        let steps = half.way.close(self.core.id(), &half.cursor.get());
+        transfer::run(&self.core, &half.way, &steps, &mut Transfer::None).await
     }
 
-    fn producing(&self, what: &'static str) -> Result<Way, Fault> {
-        self.way(self.out, what, "the producer can: the Cube of C2V, a Vector of V2C (A5 without split: Vector 0 only)")
+    fn producing(&self, what: &'static str) -> Result<Rc<Half>, Fault> {
+        let hint = "the producer can: the Cube of C2V, a Vector of V2C (A5 without split: Vector 0 only)";
+        self.half(&self.out, what, hint)
     }
 
-    fn consuming(&self, what: &'static str) -> Result<Way, Fault> {
-        self.way(
-            self.into,
-            what,
-            "the consumer can: a Vector of C2V (A5 without split: Vector 0 only), the Cube of V2C",
-        )
+    fn consuming(&self, what: &'static str) -> Result<Rc<Half>, Fault> {
+        let hint = "the consumer can: a Vector of C2V (A5 without split: Vector 0 only), the Cube of V2C";
+        self.half(&self.into, what, hint)
     }
 
-    fn way(&self, end: Option<(usize, Cursor)>, what: &'static str, hint: &'static str) -> Result<Way, Fault> {
+    fn half(&self, half: &Option<Rc<Half>>, what: &'static str, hint: &'static str) -> Result<Rc<Half>, Fault> {
         let ring = self.ring.spec.name.clone();
-        let wrong = Fault::WrongCore { core: self.core.id(), what, ring, hint };
-        self.core.keep(end.map(|(way, _)| self.ring.ways[way].clone()).ok_or(wrong))
-    }
-
-    // `producing` and `consuming` have proved that the end exists; without one, a cursor of its own changes nothing.
-    fn cursor_out(&mut self) -> &mut Cursor {
-        &mut self.out.get_or_insert((0, Cursor::default())).1
-    }
-
-    fn cursor_in(&mut self) -> &mut Cursor {
-        &mut self.into.get_or_insert((0, Cursor::default())).1
+        self.core.keep(half.clone().ok_or(Fault::WrongCore { core: self.core.id(), what, ring, hint }))
     }
 
     fn note(&self, kind: EventKind, way: &Way, tile: u32, start: u64) {
@@ -306,6 +321,15 @@ impl RingEnd {
 
     fn stale<T>(&self, way: &Way, tile: u32, why: &'static str) -> Result<T, Fault> {
         self.core.fail(Fault::Stale { core: self.core.id(), ring: way.name.clone(), tile, why })
+    }
+
+    /// Whole tiles cannot go where the headers have no case for them (facts section 4, defect 3).
+    fn tile_form(&self) -> Result<(), Fault> {
+        if self.ring.ways.iter().all(|way| way.ready == way.ready_waited) {
+            return Ok(());
+        }
+        let what = "the headers move no tiles through BOTH_GM on A5, their TPUSH and TPOP lack the case; use slots (TALLOC form)";
+        self.core.fail(Fault::HeaderGap { ring: self.ring.spec.name.clone(), what })
     }
 
     fn only_global(&self, way: &Way) -> Result<(), Fault> {
