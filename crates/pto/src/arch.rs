@@ -19,8 +19,8 @@ pub const SEMAPHORE_IDS: u8 = 16;
 pub const SEMAPHORE_MAX: u8 = 15;
 /// Semaphore ids of a ring in both directions (seed: `TPUSH_TPOP_SEMA_IDS`).
 pub const RING_SEMAPHORES: u8 = 4;
-/// The id by which the Cube announces the cluster id on A2A3 (`CV_COMM_CTRL`; header, facts section 1). Ids from here on are
-/// reserved; the seed does not name the number.
+/// The id by which the Cube announces the cluster id on A2A3 (`CV_COMM_CTRL`; header, facts section 1). Ids from here
+/// on are reserved; the seed does not name the number.
 pub const CV_COMM_CTRL: u8 = 12;
 /// On A5 the Cube reaches AIV1's copy of flag f as f + 16 (`VEC_CORE_ID_OFFSET`; header, facts section 1).
 pub const VEC_CORE_ID_OFFSET: u8 = 16;

@@ -120,8 +120,8 @@ impl Lanes {
     }
 }
 
-/// A pipe: an in-order unit of a core (`pto-isa`, `pipe_t`). Signals name the pipe that sends them, so that they come after
-/// what it did before.
+/// A pipe: an in-order unit of a core (`pto-isa`, `pipe_t`). Signals name the pipe that sends them, so that they come
+/// after what it did before.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Pipe {
     /// Scalar.

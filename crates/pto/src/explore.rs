@@ -1,13 +1,13 @@
 //! Every interleaving of small programs, breadth first.
 //!
-//! A program is a list of ring operations per core. They become the same [`Step`]s that the simulation runs ([`crate::protocol`]) and
-//! change the same [`State`]; only time and data are left out. Each step is atomic, any core may take the next one, and
-//! a transfer is two steps, so whatever may happen during it is seen.
+//! A program is a list of ring operations per core. They become the same [`Step`]s that the simulation runs
+//! ([`crate::protocol`]) and change the same [`State`]; only time and data are left out. Each step is atomic, any
+//! core may take the next one, and a transfer is two steps, so whatever may happen during it is seen.
 //!
-//! The search is ours, because programs are straight lines: as long as nothing has gone wrong, sets and waits have only
-//! added up and a slot has been written and freed in turns, so the three positions determine the state and are all that
-//! must be remembered of it (a test compares whole states). What goes wrong ends its path. Breadth-first order makes the
-//! first trace to a finding a shortest one.
+//! The search is ours, because programs are straight lines: as long as nothing has gone wrong, sets and waits have
+//! only added up and a slot has been written and freed in turns, so the three positions determine the state and are
+//! all that must be remembered of it (a test compares whole states). What goes wrong ends its path. Breadth-first
+//! order makes the first trace to a finding a shortest one.
 
 use crate::arch::Arch;
 use crate::core_id::{CoreId, Lane};
@@ -285,7 +285,8 @@ struct Search {
     result: Explored,
 }
 
-/// Explores a scenario; stops after the level at which it has reached so many states ([`Explored::complete`] is false then).
+/// Explores a scenario; stops after the level at which it has reached so many states ([`Explored::complete`] is false
+/// then).
 pub fn explore(scenario: &Scenario, most_states: usize) -> Result<Explored, ExploreError> {
     let (wiring, steps) = scenario.compile()?;
     let start = State::new(&wiring);

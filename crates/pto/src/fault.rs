@@ -1,8 +1,9 @@
 //! What a kernel did that the cluster does not survive. A fault is a value that names the place; it ends the run.
 
+use crate::arch::Arch;
 use crate::core_id::{CoreId, Lane, Pipe};
 use crate::deadlock::Deadlock;
-use crate::ffts::Counter;
+use crate::ffts::{Counter, Overflow};
 use crate::memory::MemoryError;
 use crate::ring::RingError;
 use crate::tile::Shape;
@@ -63,7 +64,8 @@ impl fmt::Display for Race {
         let state = if self.read { "not given back" } else { "not yet read" };
         write!(
             f,
-            "race on slot {slot}: {second}, while {first} is {state}; {acquired} tiles pushed, {freed} freed, {slots} slots"
+            "race on slot {slot}: {second}, while {first} is {state}; {acquired} tiles pushed, {freed} freed, \
+             {slots} slots"
         )
     }
 }
@@ -73,8 +75,9 @@ impl fmt::Display for Race {
 pub enum Fault {
     /// A semaphore past 15.
     #[error(
-        "cycle {cycle}: {core} sets semaphore {id} of {} past 15 (pipe {pipe}): 15 sets were not waited for; at most 15 slots can \
-         be outstanding", counter.owner()
+        "cycle {cycle}: {core} sets semaphore {id} of {} past 15 (pipe {pipe}): 15 sets were not waited for; at \
+         most 15 slots can be outstanding",
+        counter.owner()
     )]
     Overflow {
         /// Who sets.
@@ -90,7 +93,8 @@ pub enum Fault {
     },
     /// A semaphore used before `ffts_addr` was set.
     #[error(
-        "cycle {cycle}: {core} uses semaphore {id} (pipe {pipe}), but ffts_addr of this cluster is not initialised; do step 3 of the AICPU handshake first"
+        "cycle {cycle}: {core} uses semaphore {id} (pipe {pipe}), but ffts_addr of this cluster is not \
+         initialised; do step 3 of the AICPU handshake first"
     )]
     NoFftsAddress {
         /// Who.
@@ -133,8 +137,9 @@ pub enum Fault {
     },
     /// Credits appeared or vanished.
     #[error(
-        "cycle {cycle}: credits of `{ring}` to {vector} do not add up: {ready} ready + {free} free + {held} held + {in_flight} in \
-         flight, but {granted} were given; something else uses the ring's semaphores, or an earlier block left counts in them"
+        "cycle {cycle}: credits of `{ring}` to {vector} do not add up: {ready} ready + {free} free + {held} held + \
+         {in_flight} in flight, but {granted} were given; something else uses the ring's semaphores, or an earlier \
+         block left counts in them"
     )]
     Credits {
         /// The ring.
@@ -248,4 +253,13 @@ pub enum Fault {
     /// What a kernel itself found wrong.
     #[error("{0}")]
     Kernel(String),
+}
+
+impl Fault {
+    /// A set past 15, by the flag that the setter named: on A5 the Cube has Vector 1's as id + 16.
+    pub(crate) fn overflow(arch: Arch, core: CoreId, pipe: Pipe, overflow: Overflow, cycle: u64) -> Self {
+        let Overflow(counter) = overflow;
+        let id = if core == CoreId::Cube { arch.cube_flag(counter.id, counter.lane) } else { counter.id };
+        Self::Overflow { core, pipe, id, counter, cycle }
+    }
 }

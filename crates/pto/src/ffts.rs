@@ -20,7 +20,8 @@ pub enum Mode {
     CubeVector,
 }
 
-/// The message of `ffts_cross_core_sync`: increment 1 in bits 0..4, mode in 4..8, id from bit 8. None for an id past 15.
+/// The message of `ffts_cross_core_sync`: increment 1 in bits 0..4, mode in 4..8, id from bit 8. None for an id past
+/// 15.
 pub fn message(mode: Mode, id: u8) -> Option<u16> {
     let mode = match mode {
         Mode::AllCores => 0,

@@ -1,8 +1,8 @@
 //! Cluster ids: from a physical core's id, and from a block's.
 //!
-//! Follows seed 002, "Recommended" and appendices A and B. The generic formulas of the documents are pure arithmetic and
-//! say something for every number; a core of the wrong kind, the other subblock's id or an id past the last gives a wrong
-//! cluster in silence. Here a core's id is checked when it is made, so [`PhysicalCube::cluster`] and
+//! Follows seed 002, "Recommended" and appendices A and B. The generic formulas of the documents are pure arithmetic
+//! and say something for every number; a core of the wrong kind, the other subblock's id or an id past the last gives
+//! a wrong cluster in silence. Here a core's id is checked when it is made, so [`PhysicalCube::cluster`] and
 //! [`PhysicalVector::cluster`] cannot be wrong; [`formula`] has the arithmetic as it is, for comparison.
 
 use crate::arch::{Arch, CV_COMM_SLOT_BYTES};
@@ -17,8 +17,8 @@ pub mod formula {
         core_id / cores * per_die + core_id % cores
     }
 
-    /// A5, Vector: `die * CORE_PER_DIE + (id % AIC_AIV_PER_DIE - CORE_PER_DIE - subblock) / AIV_RATIO`, with C's division,
-    /// which rounds to zero.
+    /// A5, Vector: `die * CORE_PER_DIE + (id % AIC_AIV_PER_DIE - CORE_PER_DIE - subblock) / AIV_RATIO`, with C's
+    /// division, which rounds to zero.
     pub fn a5_vector(core_id: u32, subblock: u32) -> i64 {
         let (per_die, cores) = (i64::from(Arch::A5.clusters_per_die()), i64::from(Arch::A5.cores_per_die()));
         let core_id = i64::from(core_id);
@@ -61,8 +61,8 @@ impl CoreKind {
         }
     }
 
-    /// The kind of a physical core: a die's Cubes come first, then its Vectors in pairs. The seed says so of A5. On A2A3
-    /// the scheduler binds Vectors as it likes; there the same order is this model's scheduler's.
+    /// The kind of a physical core: a die's Cubes come first, then its Vectors in pairs. The seed says so of A5. On
+    /// A2A3 the scheduler binds Vectors as it likes; there the same order is this model's scheduler's.
     pub fn of(arch: Arch, core_id: u32) -> Result<Self, IdError> {
         let last = arch.cores_per_die() * arch.dies() - 1;
         if core_id > last {
@@ -199,8 +199,8 @@ pub struct CommBuffer {
 }
 
 impl CommBuffer {
-    /// The seed's reservation at the bottom of the working buffer: 12.5 KiB, 25 blocks; the 3.5 KiB up to the rounded 16 KiB
-    /// are not slots.
+    /// The seed's reservation at the bottom of the working buffer: 12.5 KiB, 25 blocks; the 3.5 KiB up to the rounded
+    /// 16 KiB are not slots.
     pub fn reserved(base: usize) -> Self {
         Self { base, bytes: Arch::A2A3.comm_bytes() }
     }
@@ -247,7 +247,8 @@ pub enum IdError {
     },
     /// A Vector's id where a Cube's belongs.
     #[error(
-        "core {core_id} of {arch} is a Vector (subblock {subblock}), not a Cube; the Cube's formula would give cluster {formula}"
+        "core {core_id} of {arch} is a Vector (subblock {subblock}), not a Cube; the Cube's formula would give \
+         cluster {formula}"
     )]
     NotACube {
         /// The architecture.
@@ -269,7 +270,8 @@ pub enum IdError {
     },
     /// The other subblock's id.
     #[error(
-        "core {core_id} of {arch} is subblock {own} of cluster {cluster}, not subblock {given}; with {given} the formula would give cluster {formula}"
+        "core {core_id} of {arch} is subblock {own} of cluster {cluster}, not subblock {given}; with {given} \
+         the formula would give cluster {formula}"
     )]
     OtherSubblock {
         /// The architecture.
@@ -287,7 +289,8 @@ pub enum IdError {
     },
     /// A Vector of A2A3 without exchange.
     #[error(
-        "core {core_id} of a2a3 is a Vector: no formula gives its cluster, it must read what its Cube wrote to cv_comm_buf"
+        "core {core_id} of a2a3 is a Vector: no formula gives its cluster, it must read what its Cube wrote to \
+         cv_comm_buf"
     )]
     NoFormula {
         /// The id.
@@ -303,8 +306,9 @@ pub enum IdError {
     },
     /// More blocks than clusters, with the block's id as cluster id.
     #[error(
-        "{block_dim} blocks on {clusters} clusters of {arch}: block_idx is no cluster id then; take it from the core's id (on a2a3 through a \
-         cv_comm_buf of block_dim * 512 bytes), and let blocks of one cluster follow one another"
+        "{block_dim} blocks on {clusters} clusters of {arch}: block_idx is no cluster id then; take it from the \
+         core's id (on a2a3 through a cv_comm_buf of block_dim * 512 bytes), and let blocks of one cluster follow \
+         one another"
     )]
     OverSubscribed {
         /// The architecture.
@@ -315,7 +319,11 @@ pub enum IdError {
         clusters: u32,
     },
     /// A block whose slot lies past the reservation.
-    #[error("block {block_idx} would use cv_comm_buf from byte {} on, past the {reserved} bytes reserved; more than {} blocks need block_dim * 512 bytes", block_idx.saturating_mul(CV_COMM_SLOT_BYTES), reserved / CV_COMM_SLOT_BYTES)]
+    #[error(
+        "block {block_idx} would use cv_comm_buf from byte {} on, past the {reserved} bytes reserved; more than {} \
+         blocks need block_dim * 512 bytes",
+        block_idx.saturating_mul(CV_COMM_SLOT_BYTES), reserved / CV_COMM_SLOT_BYTES
+    )]
     PastReservation {
         /// The block.
         block_idx: u32,

@@ -1,8 +1,8 @@
 //! How a cluster comes to its block (seed 002, "Cluster Binding Flow").
 //!
-//! The scheduler gives blocks to clusters: one Cube and two Vectors get the same `block_idx`, the Vectors a subblock each.
-//! FFTS does it by itself when it launches a mixed kernel ([`Scheduler::start_block`]). An AICPU that launches must ask
-//! for it: request, mapping, `ffts_addr`, launch, in this order ([`Handshake`]).
+//! The scheduler gives blocks to clusters: one Cube and two Vectors get the same `block_idx`, the Vectors a subblock
+//! each. FFTS does it by itself when it launches a mixed kernel ([`Scheduler::start_block`]). An AICPU that launches
+//! must ask for it: request, mapping, `ffts_addr`, launch, in this order ([`Handshake`]).
 
 use crate::arch::Arch;
 use crate::core_id::CoreId;
@@ -68,14 +68,15 @@ impl Scheduler {
         Self { arch, block_dim, next: 0, running: vec![None; clusters] }
     }
 
-    /// FFTS: gives the next block to the first free cluster, semaphores ready. None if no block is left or no cluster free.
+    /// FFTS: gives the next block to the first free cluster, semaphores ready. None if no block is left or no cluster
+    /// free.
     pub fn start_block(&mut self) -> Option<Binding> {
         let cluster = self.running.iter().position(Option::is_none).and_then(|cluster| u32::try_from(cluster).ok())?;
         self.start_block_on(cluster).ok()
     }
 
-    /// FFTS: gives the next block to this cluster. Two blocks on one cluster have the same cluster id, the same slots and
-    /// semaphores: the second must wait for the first's end.
+    /// FFTS: gives the next block to this cluster. Two blocks on one cluster have the same cluster id, the same slots
+    /// and semaphores: the second must wait for the first's end.
     pub fn start_block_on(&mut self, cluster: u32) -> Result<Binding, LaunchError> {
         let (arch, block) = (self.arch, self.next);
         if block >= self.block_dim {
@@ -199,8 +200,8 @@ impl Handshake {
         self.launch_as_is(block_idx)
     }
 
-    /// Step 4 without the question whether step 3 was done: the cores start as on the machine, and fault at their first set or
-    /// wait if it was not.
+    /// Step 4 without the question whether step 3 was done: the cores start as on the machine, and fault at their
+    /// first set or wait if it was not.
     pub fn launch_as_is(&mut self, block_idx: u32) -> Result<Binding, LaunchError> {
         self.expect("launch", Stage::Mapped)?;
         let index = self.find(block_idx)?;
@@ -244,7 +245,8 @@ impl Handshake {
 pub enum LaunchError {
     /// A step at the wrong time.
     #[error(
-        "`{what}` belongs to a handshake that is {needs:?}, this one is {is:?}; the order is request, mapping, init_ffts_addr, launch"
+        "`{what}` belongs to a handshake that is {needs:?}, this one is {is:?}; the order is request, mapping, \
+         init_ffts_addr, launch"
     )]
     Order {
         /// The step.
@@ -273,7 +275,10 @@ pub enum LaunchError {
         block_idx: u32,
     },
     /// Ids other than those of the mapping.
-    #[error("core {} was stated as {:?} of block {}, but the mapping has it as {kind:?} of block {mapped:?} (None: not at all)", stated.core_id, stated.kind, stated.block_idx)]
+    #[error(
+        "core {} was stated as {:?} of block {}, but the mapping has it as {kind:?} of block {mapped:?} (None: not at all)",
+        stated.core_id, stated.kind, stated.block_idx
+    )]
     NotAsMapped {
         /// What was stated.
         stated: Mapping,

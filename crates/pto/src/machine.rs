@@ -4,7 +4,7 @@
 use crate::arch::Arch;
 use crate::core_id::{CoreId, Lane, Lanes};
 use crate::fault::{Access, Fault, Race};
-use crate::ffts::{Counter, Overflow, Semaphores};
+use crate::ffts::{Counter, Semaphores};
 use crate::protocol::{Act, Flow, Step, Way};
 use crate::ring::{RingError, RingSpec};
 
@@ -130,21 +130,10 @@ impl State {
 
     /// Does what the step says, or says what it waits for.
     pub fn step(&mut self, wiring: &Wiring, core: CoreId, step: &Step, cycle: u64) -> Result<Progress, Fault> {
-        let way = &wiring.ways[step.way];
-        if let Some(signal) = step.signal {
-            if step.waits() {
-                if !self.semaphores.take(core, signal.id, step.lanes) {
-                    return Ok(Progress::Blocked(self.missing(core, step)));
-                }
-            } else {
-                let full = |Overflow(counter)| {
-                    let id =
-                        wiring.arch.cube_flag(signal.id, if core == CoreId::Cube { counter.lane } else { Lane::L0 });
-                    Fault::Overflow { core, pipe: signal.pipe, id, counter, cycle }
-                };
-                self.semaphores.set(core, signal.id, step.lanes).map_err(full)?;
-            }
+        if !self.signal(wiring.arch, core, step, cycle)? {
+            return Ok(Progress::Blocked(self.missing(core, step)));
         }
+        let way = &wiring.ways[step.way];
         let mut race = None;
         for lane in step.lanes.iter() {
             let counts = &mut self.counts[step.way][lane.index()];
@@ -172,6 +161,16 @@ impl State {
         }
         self.check(way, step.lanes, cycle)?;
         Ok(race.map_or(Progress::Done, Progress::Raced))
+    }
+
+    /// Does a step's set or wait; false if it must wait.
+    fn signal(&mut self, arch: Arch, core: CoreId, step: &Step, cycle: u64) -> Result<bool, Fault> {
+        let Some(signal) = step.signal else { return Ok(true) };
+        if step.waits() {
+            return Ok(self.semaphores.take(core, signal.id, step.lanes));
+        }
+        let full = |overflow| Fault::overflow(arch, core, signal.pipe, overflow, cycle);
+        self.semaphores.set(core, signal.id, step.lanes).map_err(full).map(|()| true)
     }
 
     /// The counters at zero for which a step must wait.

@@ -1,8 +1,8 @@
 //! The memories of a cluster and who has which part of them.
 //!
 //! A consumer reserves a buffer for a ring's slots and the producer imports it by name (HL, `reserve_buffer` and
-//! `import_peer_buffer`): the base is a constant that both compile in, so what was reserved must stay free. Overlap is an
-//! error, as is an import of what nobody reserved.
+//! `import_peer_buffer`): the base is a constant that both compile in, so what was reserved must stay free. Overlap
+//! is an error, as is an import of what nobody reserved.
 
 use crate::core_id::{CoreId, Lane};
 use crate::ring::Base;
@@ -22,8 +22,9 @@ pub enum Space {
 }
 
 impl Space {
-    /// Bytes. UB 256 KiB and L1 512 KiB are the public figures of these generations (A2A3: 192 KiB of UB, of which the larger
-    /// is taken here); 64 MiB of global memory are what rings of this model can need; control words 4 KiB (estimate).
+    /// Bytes. UB 256 KiB and L1 512 KiB are the public figures of these generations (A2A3: 192 KiB of UB, of which
+    /// the larger is taken here); 64 MiB of global memory are what rings of this model can need; control words 4 KiB
+    /// (estimate).
     pub fn bytes(self) -> usize {
         match self {
             Self::Gm => 64 << 20,
@@ -75,7 +76,8 @@ pub struct Region {
 pub enum MemoryError {
     /// Another buffer lies there.
     #[error(
-        "`{name}` at {base:#x}, {bytes} bytes of {space}, overlaps `{other}` at {other_base:#x}; choose another base or AUTO"
+        "`{name}` at {base:#x}, {bytes} bytes of {space}, overlaps `{other}` at {other_base:#x}; choose another \
+         base or AUTO"
     )]
     Overlap {
         /// The buffer.

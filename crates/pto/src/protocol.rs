@@ -1,9 +1,9 @@
-//! What each operation of a ring waits for and signals: the one definition, which the simulation runs and the exploration
-//! explores.
+//! What each operation of a ring waits for and signals: the one definition, which the simulation runs and the
+//! exploration explores.
 //!
-//! There are three protocols (facts, head): the per-tag flags of the design document ("HL"), the four counting semaphores of
-//! seed 002, and the sparse credits of the headers of `pto-isa` (commit 3186c381), with their defects. A ring in
-//! both directions is two [`Way`]s. An operation is a list of [`Step`]s; a step is atomic, and what happens
+//! There are three protocols (facts, head): the per-tag flags of the design document ("HL"), the four counting
+//! semaphores of seed 002, and the sparse credits of the headers of `pto-isa` (commit 3186c381), with their defects.
+//! A ring in both directions is two [`Way`]s. An operation is a list of [`Step`]s; a step is atomic, and what happens
 //! between two steps of a core is up to the other cores.
 
 use crate::arch::Arch;
@@ -390,8 +390,9 @@ impl Way {
         signals.then(|| Signal { id: self.by_tag(self.free, tile), pipe: self.read_pipe() })
     }
 
-    /// The end of a ring's life: the producer takes back all credits, so that the next block finds zeros. HL and the seed
-    /// do not say so; without it the pre-signalled credits would stay. The headers' destructor is as the facts tell.
+    /// The end of a ring's life: the producer takes back all credits, so that the next block finds zeros. HL and the
+    /// seed do not say so; without it the pre-signalled credits would stay. The headers' destructor is as the facts
+    /// tell.
     pub fn close(&self, core: CoreId, cursor: &Cursor) -> Vec<Step> {
         if !self.produces(core) {
             return Vec::new();

@@ -1,4 +1,5 @@
-//! What a ring is: direction, slots, tiles, split, protocol and semaphore ids (`TPipe` of `pto-isa`), and what is refused.
+//! What a ring is: direction, slots, tiles, split, protocol and semaphore ids (`TPipe` of `pto-isa`), and what is
+//! refused.
 
 use crate::arch::{Arch, CV_COMM_CTRL, SEMAPHORE_IDS, SEMAPHORE_MAX};
 use crate::core_id::Lane;
@@ -265,7 +266,8 @@ impl RingSpec {
 pub enum RingError {
     /// The direction is not on this architecture.
     #[error(
-        "ring `{ring}`: {arch} has no direction {direction:?}; all its rings go through global memory already, use C2V, V2C or Both"
+        "ring `{ring}`: {arch} has no direction {direction:?}; all its rings go through global memory already, \
+         use C2V, V2C or Both"
     )]
     NoDirection {
         /// The ring.
@@ -277,7 +279,8 @@ pub enum RingError {
     },
     /// No slot, or too many.
     #[error(
-        "ring `{ring}`: {slots} slots and {local} local ones; {profile:?} has 1 to {most} slots and at least one local slot"
+        "ring `{ring}`: {slots} slots and {local} local ones; {profile:?} has 1 to {most} slots and at least \
+         one local slot"
     )]
     Slots {
         /// The ring.
@@ -292,7 +295,9 @@ pub enum RingError {
         profile: Profile,
     },
     /// Semaphore ids past the usable ones.
-    #[error("ring `{ring}` takes semaphore ids {first} to {}; ids from {limit} on are not for rings, start lower", end - 1)]
+    #[error(
+        "ring `{ring}` takes semaphore ids {first} to {}; ids from {limit} on are not for rings, start lower", end - 1
+    )]
     Ids {
         /// The ring.
         ring: String,

@@ -1,8 +1,8 @@
 //! What everything costs, in cycles of the virtual clock.
 //!
-//! No document gives latencies for these cores that we may cite, so every number here is an estimate: round, stated, and
-//! chosen only to be of the right order and in the right relation (SRAM faster than global memory, a wired flag faster
-//! than the scheduler's). Correctness must not depend on them; the seed varies them.
+//! No document gives latencies for these cores that we may cite, so every number here is an estimate: round, stated,
+//! and chosen only to be of the right order and in the right relation (SRAM faster than global memory, a wired flag
+//! faster than the scheduler's). Correctness must not depend on them; the seed varies them.
 
 use crate::arch::Arch;
 use crate::core_id::Pipe;

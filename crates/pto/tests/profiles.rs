@@ -1,5 +1,5 @@
-//! The protocols in the simulation: the default one sends every tile right for all slot counts; the headers' one shows what
-//! the facts list (section 4).
+//! The protocols in the simulation: the default one sends every tile right for all slot counts; the headers' one
+//! shows what the facts list (section 4).
 
 #[path = "common/stream.rs"]
 mod stream;
@@ -304,8 +304,8 @@ fn copies_of_unequal_tiles_overlap_under_the_headers_on_a5() {
     }
 }
 
-/// Facts section 4, defect 5: a ring in both directions from id 9 uses id 12, by which the Cube tells its cluster id. A credit of
-/// the ring then passes for the Cube's word, which is not yet written.
+/// Facts section 4, defect 5: a ring in both directions from id 9 uses id 12, by which the Cube tells its cluster id.
+/// A credit of the ring then passes for the Cube's word, which is not yet written.
 #[test]
 fn a_ring_of_the_headers_may_take_the_id_of_the_cluster_exchange() {
     let mut scheduler = tilework_pto::Scheduler::new(Arch::A2A3, 4);
@@ -348,7 +348,8 @@ fn a_pop_before_the_push_is_a_fault() {
     assert!(matches!(&fault, Fault::WrongTile { tile: 0, slot: 0, found, .. } if found == "no tile"), "{fault}");
 }
 
-/// Facts section 4, "pipes used for signals". The facts state S for control words of A5; A2A3's are taken to be the same.
+/// Facts section 4, "pipes used for signals". The facts state S for control words of A5; A2A3's are taken to be the
+/// same.
 #[test]
 fn each_signal_is_sent_by_the_pipe_of_the_headers() {
     use tilework_pto::Pipe::{Fix, Mte1, Mte2, Mte3, S, V};

@@ -1,5 +1,5 @@
-//! Random schedules and random programs: the default profiles never fail, and the simulation never does what the exploration
-//! says cannot happen.
+//! Random schedules and random programs: the default profiles never fail, and the simulation never does what the
+//! exploration says cannot happen.
 
 #[path = "common/tiles.rs"]
 mod tiles;
@@ -74,7 +74,8 @@ proptest! {
         arch in archs(), c2v: bool, counting: bool, slots in 1..=15_u32, tiles in 1..80_usize, seed: u64,
         choices in vec(any::<bool>(), 1..20), pauses in vec(0..3000_u64, 3..10),
     ) {
-        let (profile, slots) = if counting { (Profile::Counting, slots) } else { (Profile::PerTagFlags, slots % 8 + 1) };
+        let profile = if counting { Profile::Counting } else { Profile::PerTagFlags };
+        let slots = if counting { slots } else { slots % 8 + 1 };
         let direction = if c2v { Direction::C2V } else { Direction::V2C };
         let spec = RingSpec::new("r", direction, SHAPE).slots(slots).profile(profile).local_slots(slots);
         let (mut send, mut receive) = (vec![Op::Push(0); tiles], Vec::new());

@@ -287,8 +287,8 @@ fn a_second_program_finds_a_clean_ring() {
     }
 }
 
-/// Section 7 (c) and 4.6: with both directions in flight each keeps its own slots, cursors and order, also when the Cube pops
-/// ahead.
+/// Section 7 (c) and 4.6: with both directions in flight each keeps its own slots, cursors and order, also when the
+/// Cube pops ahead.
 #[test]
 fn each_direction_keeps_its_order_when_the_other_is_popped_ahead() {
     for arch in Arch::ALL {

@@ -7,7 +7,6 @@ use crate::arch::{Arch, SEMAPHORE_IDS, VEC_CORE_ID_OFFSET};
 use crate::core_id::{CoreId, Lane, Lanes, Pipe};
 use crate::events::{Event, EventKind};
 use crate::fault::Fault;
-use crate::ffts::Overflow;
 use crate::memory::Space;
 use crate::protocol::Step;
 use crate::timing;
@@ -166,12 +165,12 @@ impl Core {
     }
 
     async fn set(&self, pipe: Pipe, id: u8, lanes: Lanes) -> Result<(), Fault> {
-        let start = self.now();
-        self.sleep(timing::signal(self.arch())).await;
+        let (start, arch) = (self.now(), self.arch());
+        self.sleep(timing::signal(arch)).await;
         let mut shared = self.shared();
         let cycle = shared.now;
         let result = shared.check_address(self.id, id, pipe).and_then(|()| {
-            let full = |Overflow(counter)| Fault::Overflow { core: self.id, pipe, id, counter, cycle };
+            let full = |overflow| Fault::overflow(arch, self.id, pipe, overflow, cycle);
             shared.state.semaphores.set(self.id, id, lanes).map_err(full)
         });
         drop(shared);

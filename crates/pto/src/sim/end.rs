@@ -32,8 +32,8 @@ impl Popped {
     }
 }
 
-/// A slot in global memory, in the global-data form: of the producer between TALLOC and TPUSH, of the consumer between TPOP
-/// and TFREE.
+/// A slot in global memory, in the global-data form: of the producer between TALLOC and TPUSH, of the consumer
+/// between TPOP and TFREE.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Slot {
     tile: u32,
@@ -128,8 +128,8 @@ impl RingEnd {
         Ok(())
     }
 
-    /// TPOP: waits until the tile is ready, then copies it into one of the consumer's own slots (from global memory), or
-    /// binds the slot (in UB or L1). The slot stays the consumer's until [`Self::free`].
+    /// TPOP: waits until the tile is ready, then copies it into one of the consumer's own slots (from global memory),
+    /// or binds the slot (in UB or L1). The slot stays the consumer's until [`Self::free`].
     pub async fn pop(&mut self) -> Result<Popped, Fault> {
         let whole = self.ring.spec.whole(self.consuming("pop")?.way.flow);
         self.pop_shaped(whole).await
@@ -216,8 +216,8 @@ impl RingEnd {
         Ok(Slot { tile, mine: true })
     }
 
-    /// TSTORE of a part of the tile into an allocated slot: `row` and `col` count from the first element of what this core
-    /// has of the tile.
+    /// TSTORE of a part of the tile into an allocated slot: `row` and `col` count from the first element of what this
+    /// core has of the tile.
     pub async fn store(&mut self, slot: &Slot, row: usize, col: usize, part: &Tile) -> Result<(), Fault> {
         let (half, shape) = (self.producing("store")?, part.shape());
         let way = &half.way;
@@ -328,7 +328,8 @@ impl RingEnd {
         if self.ring.ways.iter().all(|way| way.ready == way.ready_waited) {
             return Ok(());
         }
-        let what = "the headers move no tiles through BOTH_GM on A5, their TPUSH and TPOP lack the case; use slots (TALLOC form)";
+        let what = "the headers move no tiles through BOTH_GM on A5, their TPUSH and TPOP lack the case; use \
+                    slots (TALLOC form)";
         self.core.fail(Fault::HeaderGap { ring: self.ring.spec.name.clone(), what })
     }
 

@@ -1,9 +1,10 @@
 //! A cluster that runs kernels: one async function per core, on a virtual clock.
 //!
-//! A core runs until it costs time or waits; the core whose time is least goes on. What the seed decides is how much longer
-//! than stated each thing takes, when each core starts, and who goes first at the same cycle. So a run is a function
-//! of kernels, rings and seed. One core does one thing after the other: a TPUSH ends when its tile is in the slot and
-//! signalled (HL: "wait transfer complete; SET ready"); pipes name who does it, they do not overlap within a core.
+//! A core runs until it costs time or waits; the core whose time is least goes on. What the seed decides is how much
+//! longer than stated each thing takes, when each core starts, and who goes first at the same cycle. So a run is a
+//! function of kernels, rings and seed. One core does one thing after the other: a TPUSH ends when its tile is in the
+//! slot and signalled (HL: "wait transfer complete; SET ready"); pipes name who does it, they do not overlap within a
+//! core.
 
 mod core;
 mod end;
