@@ -276,7 +276,7 @@ pub enum LaunchError {
     },
     /// Ids other than those of the mapping.
     #[error(
-        "core {} was stated as {:?} of block {}, but the mapping has it as {kind:?} of block {mapped:?} (None: not at all)",
+        "core {} was stated as {:?} of block {}, but the mapping has it as {kind:?} of block {mapped:?} (None: none)",
         stated.core_id, stated.kind, stated.block_idx
     )]
     NotAsMapped {

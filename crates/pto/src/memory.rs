@@ -126,56 +126,47 @@ pub enum MemoryError {
 /// Automatic bases are multiples of this (a block of 32 bytes is what the cores' copies move; `pto-isa`).
 pub const ALIGNMENT: usize = 32;
 
-/// The memories of a cluster.
+/// Who has which part of the memories.
 #[derive(Clone, Debug, Default)]
-pub struct Memories {
-    data: [Vec<u8>; 5],
-    regions: Vec<Region>,
-}
+pub struct Regions(Vec<Region>);
 
-impl Memories {
-    /// Reserves a buffer; the consumer's side of a ring.
-    pub fn reserve(&mut self, name: &str, space: Space, bytes: usize, base: Base) -> Result<Region, MemoryError> {
-        let full = || MemoryError::Full { name: name.to_owned(), space, bytes };
+impl Regions {
+    /// Reserves a buffer at the same address in all of these memories, which it returns; the consumer's side of a ring.
+    pub fn reserve(&mut self, name: &str, spaces: &[Space], bytes: usize, base: Base) -> Result<usize, MemoryError> {
+        let full = |space: Space| MemoryError::Full { name: name.to_owned(), space, bytes };
         let base = match base {
             Base::At(base) => base,
-            Base::Auto => self.first_gap(space, bytes).ok_or_else(full)?,
+            Base::Auto => {
+                self.first_gap(spaces, bytes).ok_or_else(|| full(spaces.first().copied().unwrap_or(Space::Gm)))?
+            }
         };
-        if base.checked_add(bytes).is_none_or(|end| end > space.bytes()) {
-            return Err(full());
+        for &space in spaces {
+            if base.checked_add(bytes).is_none_or(|end| end > space.bytes()) {
+                return Err(full(space));
+            }
+            let overlaps = |other: &&Region| base < other.base + other.bytes && other.base < base + bytes;
+            if let Some(other) = self.of(&[space]).find(overlaps) {
+                let (other, other_base) = (other.name.clone(), other.base);
+                return Err(MemoryError::Overlap { name: name.to_owned(), space, base, bytes, other, other_base });
+            }
         }
-        let overlap =
-            |other: &&Region| other.space == space && base < other.base + other.bytes && other.base < base + bytes;
-        if let Some(other) = self.regions.iter().find(overlap) {
-            let (other, other_base) = (other.name.clone(), other.base);
-            return Err(MemoryError::Overlap { name: name.to_owned(), space, base, bytes, other, other_base });
-        }
-        let region = Region { name: name.to_owned(), space, base, bytes };
-        self.regions.push(region.clone());
-        Ok(region)
+        self.0.extend(spaces.iter().map(|&space| Region { name: name.to_owned(), space, base, bytes }));
+        Ok(base)
     }
 
     /// The buffer that a peer has reserved; the producer's side of a ring.
     pub fn import(&self, name: &str, space: Space) -> Result<&Region, MemoryError> {
-        let found = self.regions.iter().find(|region| region.space == space && region.name == name);
+        let found = self.0.iter().find(|region| region.space == space && region.name == name);
         found.ok_or_else(|| MemoryError::NotReserved { name: name.to_owned(), space })
     }
 
-    /// Gives back all buffers of this name.
-    pub fn release(&mut self, name: &str) {
-        self.regions.retain(|region| region.name != name);
+    fn of<'a>(&'a self, spaces: &'a [Space]) -> impl Iterator<Item = &'a Region> {
+        self.0.iter().filter(|region| spaces.contains(&region.space))
     }
 
-    /// Global memory as it is, and nothing else.
-    #[must_use]
-    pub(crate) fn only_global(&mut self) -> Self {
-        let mut kept = Self::default();
-        kept.data[Space::Gm.index()] = std::mem::take(&mut self.data[Space::Gm.index()]);
-        kept
-    }
-
-    fn first_gap(&self, space: Space, bytes: usize) -> Option<usize> {
-        let mut taken: Vec<_> = self.regions.iter().filter(|region| region.space == space).collect();
+    /// The lowest address that is free in all of these memories.
+    fn first_gap(&self, spaces: &[Space], bytes: usize) -> Option<usize> {
+        let mut taken: Vec<_> = self.of(spaces).collect();
         taken.sort_by_key(|region| region.base);
         let mut base = 0_usize;
         for region in taken {
@@ -186,11 +177,26 @@ impl Memories {
         }
         Some(base)
     }
+}
 
-    /// Reads bytes; what was never written is zero.
+/// The bytes of a cluster's memories. What was never written is zero.
+#[derive(Clone, Debug, Default)]
+pub struct Memories([Vec<u8>; 5]);
+
+impl Memories {
+    /// Forgets all but global memory.
+    pub fn keep_global(&mut self) {
+        for space in Space::ALL {
+            if space != Space::Gm {
+                self.0[space.index()].clear();
+            }
+        }
+    }
+
+    /// Reads bytes.
     pub fn read(&self, space: Space, at: usize, into: &mut [u8]) -> Result<(), MemoryError> {
         inside(space, at, into.len())?;
-        let data = &self.data[space.index()];
+        let data = &self.0[space.index()];
         let have = data.get(at..).unwrap_or(&[]);
         let known = have.len().min(into.len());
         into[..known].copy_from_slice(&have[..known]);
@@ -201,7 +207,7 @@ impl Memories {
     /// Writes bytes.
     pub fn write(&mut self, space: Space, at: usize, bytes: &[u8]) -> Result<(), MemoryError> {
         inside(space, at, bytes.len())?;
-        let data = &mut self.data[space.index()];
+        let data = &mut self.0[space.index()];
         if data.len() < at + bytes.len() {
             data.resize(at + bytes.len(), 0);
         }

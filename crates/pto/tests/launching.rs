@@ -180,6 +180,38 @@ fn a_word_that_is_not_flushed_is_not_seen() {
     }
 }
 
+/// Blocks that follow one another use the same lines: a Vector that has read one must drop it, and not write it back.
+#[test]
+fn the_next_block_reads_its_own_word() {
+    let mut cluster = Cluster::new(Config::new(Arch::A2A3, 4));
+    for word in [17, 18, 19] {
+        cluster.spawn(CoreId::Cube, async move |core| {
+            core.store_word(512, word).await?;
+            core.flush(512).await?;
+            core.set_cross_core(Pipe::Mte2, 12).await
+        });
+        let read = [CoreId::Vector0, CoreId::Vector1].map(|id| {
+            cluster.spawn(id, async |core| {
+                core.work(Pipe::S, 5000, "late").await;
+                core.flush(512).await?;
+                core.wait_flag_dev(12).await?;
+                core.load_word(512).await
+            })
+        });
+        cluster.run().unwrap();
+        assert_eq!(read.map(|read| read.take()), [Some(word); 2]);
+        cluster.next_block(&Binding::direct(Arch::A2A3));
+    }
+}
+
+#[test]
+fn a_kernel_that_awaits_something_foreign_is_refused() {
+    let mut cluster = Cluster::new(Config::new(Arch::A5, 4));
+    cluster.spawn(CoreId::Vector1, async |_| std::future::pending::<Result<(), Fault>>().await);
+    let fault = cluster.run().unwrap_err();
+    assert!(matches!(&fault, Fault::Usage(text) if text.contains("Vector 1")), "{fault}");
+}
+
 #[test]
 fn more_blocks_than_clusters_follow_one_another_with_a_larger_buffer() {
     let (arch, block_dim) = (Arch::A2A3, 30);
@@ -252,13 +284,17 @@ fn overlapping_buffers_and_imports_of_nothing_are_refused() {
     let spec = RingSpec::new("r", Direction::C2V, shape).slots(2);
     let error = cluster.ring(spec.clone().base(Base::At(32))).unwrap_err();
     assert!(error.to_string().contains("`mine`") && error.to_string().contains("UB of Vector 1"), "{error}");
-    let ring = cluster.ring(spec.clone().base(Base::At(320))).unwrap();
+    let beside = RingSpec::new("beside", Direction::C2V, shape).flag(8).slots(3);
+    cluster.ring(beside).unwrap();
+    let found = cluster.import("beside", Space::Ub(tilework_pto::Lane::L0)).unwrap();
+    assert_eq!(found.base, 320, "AUTO is an address that is free in both UBs: 384 bytes do not fit below 256");
+    let ring = cluster.ring(spec.clone().base(Base::At(1024))).unwrap();
     assert_eq!(ring.spec().name, "r");
     let imported = cluster.import("r", Space::Ub(tilework_pto::Lane::L0)).unwrap();
-    assert_eq!((imported.base, imported.bytes), (320, 256));
+    assert_eq!((imported.base, imported.bytes), (1024, 256));
     assert!(matches!(cluster.import("r", Space::L1), Err(Fault::Memory(MemoryError::NotReserved { .. }))));
     // A ring that fails leaves nothing behind.
-    let again = RingSpec::new("s", Direction::C2V, shape).flag(4).base(Base::At(300));
+    let again = RingSpec::new("s", Direction::C2V, shape).flag(4).base(Base::At(1000));
     assert!(cluster.ring(again.clone()).is_err());
     cluster.ring(again.base(Base::Auto)).unwrap();
     let large = RingSpec::new("t", Direction::C2V, Shape::new(512, 512, DType::F32)).flag(6).slots(4);

@@ -2,7 +2,7 @@
 
 use super::Ring;
 use super::end::RingEnd;
-use super::shared::{Shared, Status, Wait};
+use super::shared::{Line, Shared, Status, Wait};
 use crate::arch::{Arch, SEMAPHORE_IDS, VEC_CORE_ID_OFFSET};
 use crate::core_id::{CoreId, Lane, Lanes, Pipe};
 use crate::events::{Event, EventKind};
@@ -107,8 +107,9 @@ impl Core {
     pub async fn store_word(&self, at: usize, word: u32) -> Result<(), Fault> {
         self.sleep(timing::WAIT).await;
         let line = at / CACHE_LINE * CACHE_LINE;
-        let result = self.with_line(line, |bytes| {
-            bytes.get_mut(at - line..at - line + 4).map(|place| place.copy_from_slice(&word.to_le_bytes()))
+        let result = self.with_line(line, |cached| {
+            cached.dirty = true;
+            cached.bytes.get_mut(at - line..at - line + 4).map(|place| place.copy_from_slice(&word.to_le_bytes()))
         });
         self.keep(result?.ok_or_else(|| misaligned(at)))
     }
@@ -117,23 +118,25 @@ impl Core {
     pub async fn load_word(&self, at: usize) -> Result<u32, Fault> {
         self.sleep(timing::SCALAR_GM).await;
         let line = at / CACHE_LINE * CACHE_LINE;
-        let word = |bytes: &mut Vec<u8>| bytes.get(at - line..at - line + 4).and_then(|word| word.try_into().ok());
+        let word = |cached: &mut Line| cached.bytes.get(at - line..at - line + 4).and_then(|word| word.try_into().ok());
         let word: Option<[u8; 4]> = self.with_line(line, word)?;
         self.keep(word.map(u32::from_le_bytes).ok_or_else(|| misaligned(at)))
     }
 
-    /// `dcci` and `dsb`: writes the line of this address back to global memory and forgets it.
+    /// `dcci` and `dsb`: writes the line of this address back to global memory, if this core has written to it, and
+    /// forgets it.
     pub async fn flush(&self, at: usize) -> Result<(), Fault> {
         self.sleep(timing::SCALAR_GM).await;
         let line = at / CACHE_LINE * CACHE_LINE;
         let mut shared = self.shared();
-        let Some(bytes) = shared.caches[self.id.index()].remove(&line) else { return Ok(()) };
+        let cached = shared.caches[self.id.index()].remove(&line);
+        let Some(Line { bytes, dirty: true }) = cached else { return Ok(()) };
         let result = shared.memories.write(Space::Gm, line, &bytes);
         drop(shared);
         self.keep(result.map_err(Fault::from))
     }
 
-    fn with_line<T>(&self, line: usize, access: impl FnOnce(&mut Vec<u8>) -> T) -> Result<T, Fault> {
+    fn with_line<T>(&self, line: usize, access: impl FnOnce(&mut Line) -> T) -> Result<T, Fault> {
         let mut shared = self.shared();
         let shared = &mut *shared;
         let mut fresh = vec![0; CACHE_LINE];
@@ -141,7 +144,7 @@ impl Core {
             shared.fault.get_or_insert(error.clone().into());
             return Err(error.into());
         }
-        Ok(access(shared.caches[self.id.index()].entry(line).or_insert(fresh)))
+        Ok(access(shared.caches[self.id.index()].entry(line).or_insert(Line { bytes: fresh, dirty: false })))
     }
 
     fn flag(&self, flag: u8) -> Result<(u8, Lanes), Fault> {

@@ -16,13 +16,13 @@ pub use self::core::Core;
 pub use end::{Popped, RingEnd, Slot};
 
 use crate::arch::Arch;
-use crate::core_id::CoreId;
+use crate::core_id::{CoreId, Lane};
 use crate::deadlock::Deadlock;
 use crate::events::Event;
 use crate::fault::{Fault, Race};
 use crate::ffts::Counter;
 use crate::launch::Binding;
-use crate::memory::{Memories, Region, Space};
+use crate::memory::{MemoryError, Region, Regions, Space};
 use crate::protocol::{Flow, Medium, Way};
 use crate::ring::{Base, RingError, RingSpec};
 use shared::{RingInfo, Shared, Status};
@@ -30,7 +30,7 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
 /// What a race does to a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -121,22 +121,23 @@ impl Cluster {
         let shared = &mut *shared;
         let mut wiring = shared.wiring.clone();
         let ways = wiring.add(&spec)?;
-        let mut memories = shared.memories.clone();
+        let mut regions = shared.regions.clone();
         let memory = |source| RingError::Memory { ring: spec.name.clone(), source };
-        let places = place(&mut memories, &spec, &ways).map_err(memory)?;
-        (shared.wiring, shared.memories) = (wiring, memories);
+        let places = place(&mut regions, &spec, &ways).map_err(memory)?;
+        (shared.wiring, shared.regions) = (wiring, regions);
         shared.state.grow(&shared.wiring);
         Ok(Ring(Rc::new(RingInfo { spec, ways, places })))
     }
 
     /// Reserves a part of a memory (`reserve_buffer`), for what is not a ring: `cv_comm_buf`, tensors.
     pub fn reserve(&mut self, name: &str, space: Space, bytes: usize, base: Base) -> Result<Region, Fault> {
-        Ok(self.shared.borrow_mut().memories.reserve(name, space, bytes, base)?)
+        let base = self.shared.borrow_mut().regions.reserve(name, &[space], bytes, base)?;
+        Ok(Region { name: name.to_owned(), space, base, bytes })
     }
 
     /// What a peer has reserved under this name (`import_peer_buffer`); a ring's slots have the ring's name.
     pub fn import(&self, name: &str, space: Space) -> Result<Region, Fault> {
-        Ok(self.shared.borrow().memories.import(name, space)?.clone())
+        Ok(self.shared.borrow().regions.import(name, space)?.clone())
     }
 
     /// Puts a kernel on a core. It starts when the cluster runs; its value is in the [`Output`] afterwards.
@@ -181,10 +182,17 @@ impl Cluster {
             if let Some(fault) = shared.fault.take() {
                 return Err(fault);
             }
-            if let std::task::Poll::Ready(result) = polled {
-                result?;
-                shared.status[index] = Status::Ended;
-                self.kernels[index] = None;
+            match polled {
+                Poll::Ready(result) => {
+                    result?;
+                    shared.status[index] = Status::Ended;
+                    self.kernels[index] = None;
+                }
+                Poll::Pending if matches!(shared.status[index], Status::Running) => {
+                    let what = "its kernel awaits something that is not of this cluster, which nothing here wakes";
+                    return Err(Fault::Usage(format!("{}: {what}", CoreId::ALL[index])));
+                }
+                Poll::Pending => {}
             }
         }
         let shared = self.shared.borrow();
@@ -202,7 +210,8 @@ impl Cluster {
         let shared = &mut *shared;
         shared.wiring.ways.clear();
         shared.state = shared.state.for_next_block(&shared.wiring);
-        shared.memories = shared.memories.only_global();
+        shared.regions = Regions::default();
+        shared.memories.keep_global();
         shared.binding = binding.clone();
     }
 
@@ -231,44 +240,30 @@ impl Cluster {
 
 /// Reserves the slots of each way, and the consumer's own slots where a pop copies. Per way: base of the slots, base of
 /// the copies.
-fn place(
-    memories: &mut Memories,
-    spec: &RingSpec,
-    ways: &[Way],
-) -> Result<Vec<[usize; 2]>, crate::memory::MemoryError> {
+fn place(regions: &mut Regions, spec: &RingSpec, ways: &[Way]) -> Result<Vec<[usize; 2]>, MemoryError> {
     let slots = usize::try_from(spec.slots).unwrap_or(usize::MAX).saturating_mul(spec.slot_bytes);
     let copies = usize::try_from(spec.local_slots).unwrap_or(usize::MAX).saturating_mul(spec.slot_bytes);
+    // The address in UB is one constant for both Vectors.
+    let both = Lane::ALL.map(Space::Ub);
     let mut places: Vec<[usize; 2]> = Vec::new();
     for (at, way) in ways.iter().enumerate() {
         let base = if at == 0 { spec.base } else { spec.v2c_base };
-        let shared_buffer = ways[..at].iter().position(|other| other.buffer == way.buffer);
-        let base = match (shared_buffer, way.medium) {
-            (Some(first), _) => places[first][0],
-            (None, Medium::Gm) => memories.reserve(&way.name, Space::Gm, slots, base)?.base,
-            (None, Medium::L1) => memories.reserve(&way.name, Space::L1, slots, base)?.base,
-            (None, Medium::Control) => memories.reserve(&way.name, Space::Control, slots, base)?.base,
-            // The address is one constant for both Vectors.
-            (None, Medium::Ub) => reserve_both(memories, &way.name, slots, base)?,
+        let spaces = match way.medium {
+            Medium::Gm => &[Space::Gm][..],
+            Medium::L1 => &[Space::L1],
+            Medium::Control => &[Space::Control],
+            Medium::Ub => &both,
         };
-        let local = format!("{} (copies)", way.name);
-        let copy = match (way.medium, way.flow) {
-            (Medium::Gm, Flow::C2V) => reserve_both(memories, &local, copies, Base::Auto)?,
-            (Medium::Gm, Flow::V2C) => memories.reserve(&local, Space::L1, copies, Base::Auto)?.base,
+        let base = match ways[..at].iter().position(|other| other.buffer == way.buffer) {
+            Some(first) => places[first][0],
+            None => regions.reserve(&way.name, spaces, slots, base)?,
+        };
+        let consumer = if way.flow == Flow::C2V { &both[..] } else { &[Space::L1] };
+        let copy = match way.medium {
+            Medium::Gm => regions.reserve(&format!("{} (copies)", way.name), consumer, copies, Base::Auto)?,
             _ => 0,
         };
         places.push([base, copy]);
     }
     Ok(places)
-}
-
-fn reserve_both(
-    memories: &mut Memories,
-    name: &str,
-    bytes: usize,
-    base: Base,
-) -> Result<usize, crate::memory::MemoryError> {
-    let [first, second] = crate::core_id::Lane::ALL.map(Space::Ub);
-    let base = memories.reserve(name, first, bytes, base)?.base;
-    memories.reserve(name, second, bytes, Base::At(base))?;
-    Ok(base)
 }

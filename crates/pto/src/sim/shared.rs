@@ -7,7 +7,7 @@ use crate::events::Event;
 use crate::fault::{Fault, Race};
 use crate::launch::Binding;
 use crate::machine::{Progress, State, Wiring};
-use crate::memory::Memories;
+use crate::memory::{Memories, Regions};
 use crate::protocol::{Step, Way};
 use crate::random::Random;
 use crate::ring::RingSpec;
@@ -33,19 +33,28 @@ pub(super) enum Wait {
 /// What a core does.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Status {
+    Running,
     Until(u64),
     Blocked(Wait),
     Ended,
 }
 
-/// Lines of global memory that a core's scalar unit holds in its cache: address of the line, its bytes.
-pub(super) type Cache = BTreeMap<usize, Vec<u8>>;
+/// A line of global memory in the cache of a core's scalar unit.
+pub(super) struct Line {
+    pub(super) bytes: Vec<u8>,
+    /// Written, and not yet in memory.
+    pub(super) dirty: bool,
+}
+
+/// The lines that a core's scalar unit holds, by address.
+pub(super) type Cache = BTreeMap<usize, Line>;
 
 pub(super) struct Shared {
     pub(super) config: Config,
     pub(super) binding: Binding,
     pub(super) wiring: Wiring,
     pub(super) state: State,
+    pub(super) regions: Regions,
     pub(super) memories: Memories,
     pub(super) caches: [Cache; 3],
     pub(super) now: u64,
@@ -66,6 +75,7 @@ impl Shared {
             binding,
             state: State::new(&wiring),
             wiring,
+            regions: Regions::default(),
             memories: Memories::default(),
             caches: Default::default(),
             now: 0,
@@ -93,14 +103,16 @@ impl Shared {
         let ready = |core: CoreId| match self.status[core.index()] {
             Status::Until(cycle) => Some(cycle),
             Status::Blocked(wait) => self.missing(core, wait).is_empty().then_some(self.now),
-            Status::Ended => None,
+            Status::Running | Status::Ended => None,
         };
         let cycles = CoreId::ALL.map(ready);
         let least = cycles.iter().flatten().min().copied()?;
         let first: Vec<_> = (0..3).filter(|&index| cycles[index] == Some(least)).collect();
         self.now = self.now.max(least);
         let chosen = self.order.up_to(u64::try_from(first.len() - 1).unwrap_or(0));
-        first.get(usize::try_from(chosen).unwrap_or(0)).copied()
+        let next = first.get(usize::try_from(chosen).unwrap_or(0)).copied()?;
+        self.status[next] = Status::Running;
+        Some(next)
     }
 
     fn missing(&self, core: CoreId, wait: Wait) -> Vec<crate::ffts::Counter> {
