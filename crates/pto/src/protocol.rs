@@ -158,11 +158,6 @@ impl Way {
     /// cluster's list, `buffer` the place of its slots.
     pub(crate) fn of(spec: &RingSpec, arch: Arch, index: usize, buffer: usize) -> Vec<Self> {
         let both = spec.direction.is_both();
-        let flows: &[Flow] = match spec.direction {
-            Direction::C2V | Direction::C2vGm => &[Flow::C2V],
-            Direction::V2C | Direction::V2cGm | Direction::V2cCtrl => &[Flow::V2C],
-            Direction::Both | Direction::BothGm => &[Flow::C2V, Flow::V2C],
-        };
         let way = |(at, &flow): (usize, &Flow)| {
             let second = flow == Flow::V2C && both;
             let (ready, free) = match spec.profile {
@@ -192,7 +187,7 @@ impl Way {
                 data: spec.split.data_lanes(),
             }
         };
-        flows.iter().enumerate().map(way).collect()
+        spec.flows().iter().enumerate().map(way).collect()
     }
 
     /// Does this core produce the way's tiles?

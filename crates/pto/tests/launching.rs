@@ -205,6 +205,25 @@ fn the_next_block_reads_its_own_word() {
 }
 
 #[test]
+fn a_ring_of_another_cluster_or_block_is_refused() {
+    let spec = RingSpec::new("old", Direction::C2V, Shape::new(2, 8, DType::F32));
+    let mut cluster = Cluster::new(Config::new(Arch::A5, 4));
+    let ring = cluster.ring(spec.clone()).unwrap();
+    let opened = ring.clone();
+    let end = cluster.spawn(CoreId::Vector0, async move |core| core.open(&opened).await);
+    cluster.run().unwrap();
+    cluster.next_block(&Binding::direct(Arch::A5));
+    let mut end = end.take().unwrap();
+    cluster.spawn(CoreId::Vector0, async move |_| end.pop().await);
+    let fault = cluster.run().unwrap_err();
+    assert!(matches!(&fault, Fault::Usage(text) if text.contains("`old`")), "{fault}");
+
+    let mut other = Cluster::new(Config::new(Arch::A5, 4));
+    other.spawn(CoreId::Cube, async move |core| core.open(&ring).await.map(drop));
+    assert!(matches!(other.run().unwrap_err(), Fault::Usage(_)));
+}
+
+#[test]
 fn a_kernel_that_awaits_something_foreign_is_refused() {
     let mut cluster = Cluster::new(Config::new(Arch::A5, 4));
     cluster.spawn(CoreId::Vector1, async |_| std::future::pending::<Result<(), Fault>>().await);

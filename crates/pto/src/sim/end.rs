@@ -75,6 +75,7 @@ pub struct RingEnd {
 
 impl RingEnd {
     pub(super) async fn open(core: Core, ring: Rc<RingInfo>) -> Result<Self, Fault> {
+        check_block(&core, &ring)?;
         let id = core.id();
         let half = |way: &Way| Rc::new(Half { way: way.clone(), cursor: Cell::default() });
         let find = |end: fn(&Way, CoreId) -> bool| ring.ways.iter().find(|way| end(way, id)).map(half);
@@ -275,6 +276,7 @@ impl RingEnd {
 
     /// The end of the ring's life: a producer takes back all credits, which waits until the last tile is freed.
     pub async fn close(self) -> Result<(), Fault> {
+        check_block(&self.core, &self.ring)?;
         let Some(half) = &self.out else { return Ok(()) };
         let steps = half.way.close(self.core.id(), &half.cursor.get());
         transfer::run(&self.core, &half.way, &steps, &mut Transfer::None).await
@@ -291,6 +293,7 @@ impl RingEnd {
     }
 
     fn half(&self, half: &Option<Rc<Half>>, what: &'static str, hint: &'static str) -> Result<Rc<Half>, Fault> {
+        check_block(&self.core, &self.ring)?;
         let ring = self.ring.spec.name.clone();
         self.core.keep(half.clone().ok_or(Fault::WrongCore { core: self.core.id(), what, ring, hint }))
     }
@@ -383,4 +386,13 @@ impl RingEnd {
         let written = self.core.shared().memories.write(local_space(self.core.id()), from, tile.bytes());
         self.core.keep(written.map_err(Fault::from))
     }
+}
+
+/// A ring is its cluster's, and its block's.
+fn check_block(core: &Core, ring: &RingInfo) -> Result<(), Fault> {
+    if Rc::ptr_eq(&core.shared().block, &ring.block) {
+        return Ok(());
+    }
+    let what = "it was made by another cluster or for an earlier block; make the ring anew";
+    core.fail(Fault::Usage(format!("{} cannot use `{}`: {what}", core.id(), ring.spec.name)))
 }

@@ -126,7 +126,8 @@ impl Cluster {
         let places = place(&mut regions, &spec, &ways).map_err(memory)?;
         (shared.wiring, shared.regions) = (wiring, regions);
         shared.state.grow(&shared.wiring);
-        Ok(Ring(Rc::new(RingInfo { spec, ways, places })))
+        let block = Rc::clone(&shared.block);
+        Ok(Ring(Rc::new(RingInfo { spec, block, ways, places })))
     }
 
     /// Reserves a part of a memory (`reserve_buffer`), for what is not a ring: `cv_comm_buf`, tensors.
@@ -213,6 +214,7 @@ impl Cluster {
         shared.regions = Regions::default();
         shared.memories.keep_global();
         shared.binding = binding.clone();
+        shared.block = Rc::default();
     }
 
     /// The events so far, in the order in which they ended; they are given away.

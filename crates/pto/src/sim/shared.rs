@@ -13,11 +13,14 @@ use crate::random::Random;
 use crate::ring::RingSpec;
 use crate::timing;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// A ring as its cores see it.
 #[derive(Debug)]
 pub(super) struct RingInfo {
     pub(super) spec: RingSpec,
+    /// The block for which it was made.
+    pub(super) block: Rc<()>,
     pub(super) ways: Vec<Way>,
     /// Per way: where the slots start and where the consumer's copies start.
     pub(super) places: Vec<[usize; 2]>,
@@ -52,6 +55,8 @@ pub(super) type Cache = BTreeMap<usize, Line>;
 pub(super) struct Shared {
     pub(super) config: Config,
     pub(super) binding: Binding,
+    /// A token of this block on this cluster, which its rings have, too.
+    pub(super) block: Rc<()>,
     pub(super) wiring: Wiring,
     pub(super) state: State,
     pub(super) regions: Regions,
@@ -73,6 +78,7 @@ impl Shared {
         Self {
             config,
             binding,
+            block: Rc::default(),
             state: State::new(&wiring),
             wiring,
             regions: Regions::default(),
