@@ -8,7 +8,8 @@
 //! A few loop heads are followed at once (least recently used goes first), so that a poll loop with inner loops is found
 //! as well. A head is examined at its 1st, 2nd, 4th, 8th... visit and then at every 16th, and only if the last iteration
 //! had no effect but stores. What it stores is looked at in the iteration after that; a loop that changes memory is examined more and more
-//! seldom, at last at every 128th visit, so that busy loops pay one comparison per iteration.
+//! seldom, at last at every 128th visit, so that busy loops pay one comparison per iteration. A loop that has parked is examined at once when
+//! it is entered again, and parks at the end of its second iteration: a core that waits for one answer after the other polls little.
 
 use crate::core::Scoreboard;
 use crate::{Bus, Cycle, Width};
@@ -19,8 +20,11 @@ const MAX_WATCHED: usize = 16;
 const HEADS: usize = 4;
 /// The longest back-off between two examinations of a head, in visits.
 const MAX_BACKOFF: u32 = 16;
-/// The same of one whose loop has changed something.
+/// The longest back-off of a head whose loop has changed something.
 const MAX_BUSY_BACKOFF: u32 = 128;
+/// Examinations in advance for a loop that has parked: of the iteration with which it is entered again, and of the one that shows that it
+/// repeats itself; and two more.
+const TRUST: u32 = 4;
 
 /// A word on which a parked core sleeps.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -82,25 +86,24 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    /// Becomes the state at `visit`; true when it was the same already.
-    fn update<B: Bus>(&mut self, visit: &Visit<'_>, bus: &B) -> bool {
-        let outstanding_in = visit.score.outstanding.saturating_sub(visit.now);
-        let cache = bus.cache_token();
-        let draining = bus.draining(visit.now);
-        let mut same = self.regs == *visit.regs && self.outstanding_in == outstanding_in;
-        same &= self.cache == cache && self.draining == draining;
-        if outstanding_in != 0 {
-            let ready_in = visit.score.ready.map(|ready| ready.saturating_sub(visit.now));
-            same &= self.ready_in == ready_in;
-            self.ready_in = ready_in;
+    /// True when the state at `visit` is this one.
+    fn is<B: Bus>(&self, visit: &Visit<'_>, bus: &B) -> bool {
+        self.outstanding_in == visit.score.outstanding.saturating_sub(visit.now)
+            && (self.outstanding_in == 0 || self.ready_in == visit.ready_in())
+            && self.draining == bus.draining(visit.now)
+            && self.cache == bus.cache_token()
+            && self.regs == *visit.regs
+    }
+
+    /// Becomes the state at `visit`.
+    fn take<B: Bus>(&mut self, visit: &Visit<'_>, bus: &B) {
+        self.regs = *visit.regs;
+        self.outstanding_in = visit.score.outstanding.saturating_sub(visit.now);
+        if self.outstanding_in != 0 {
+            self.ready_in = visit.ready_in();
         }
-        if !same {
-            self.regs = *visit.regs;
-            self.outstanding_in = outstanding_in;
-            self.cache = cache;
-            self.draining = draining;
-        }
-        same
+        self.cache = bus.cache_token();
+        self.draining = bus.draining(visit.now);
     }
 }
 
@@ -110,8 +113,8 @@ struct Head {
     pc: u32,
     visits: u32,
     next_examination: u32,
-    /// True when this loop has parked: it is worth another examination at once when it stops repeating itself.
-    proven: bool,
+    /// Examinations that the loop is given in advance because it has parked: it is likely to park again when it is entered again.
+    trust: u32,
     /// At the last visit: the cycle, the executed instructions, the count of effects.
     at: Cycle,
     retired: u64,
@@ -127,7 +130,7 @@ impl Head {
         pc: 1, // no instruction is at an odd address
         visits: 0,
         next_examination: 1,
-        proven: false,
+        trust: 0,
         at: 0,
         retired: 0,
         effects: 0,
@@ -141,12 +144,11 @@ impl Head {
         self.pc = pc;
         self.visits = 0;
         self.next_examination = 1;
-        self.proven = false;
+        self.trust = 0;
         self.effects = effects;
     }
 
     fn back_off(&mut self, longest: u32) {
-        self.proven = false;
         self.next_examination = self.visits + self.visits.clamp(1, longest);
     }
 }
@@ -160,6 +162,12 @@ pub(crate) struct Visit<'a> {
     pub(crate) score: &'a Scoreboard,
 }
 
+impl Visit<'_> {
+    fn ready_in(&self) -> [Cycle; 32] {
+        self.score.ready.map(|ready| ready.saturating_sub(self.now))
+    }
+}
+
 /// The poll-loop detector of one core.
 #[derive(Clone, Debug)]
 pub(crate) struct Polls {
@@ -170,9 +178,10 @@ pub(crate) struct Polls {
     visits: u64,
     /// Counts everything that forbids sleeping.
     effects: u64,
-    /// One bit for each head whose snapshot was taken at its last visit, since when loads are recorded. The visits to the others are
-    /// counted.
+    /// One bit for each head whose snapshot was taken at its last visit. The visits to the others are counted.
     armed: u8,
+    /// The armed heads for which loads are recorded: until something happens that forbids sleeping.
+    recording: u8,
     /// The loop in which the core sleeps, or slept last.
     sleep: PollLoop,
     asleep: bool,
@@ -187,6 +196,7 @@ impl Default for Polls {
             visits: 0,
             effects: 0,
             armed: 0,
+            recording: 0,
             sleep: PollLoop::default(),
             asleep: false,
         }
@@ -215,6 +225,7 @@ impl Polls {
         self.visits = 0;
         self.effects = 0;
         self.armed = 0;
+        self.recording = 0;
         self.asleep = false;
     }
 
@@ -222,12 +233,13 @@ impl Polls {
     #[inline]
     pub(crate) fn note_effect(&mut self) {
         self.effects += 1;
+        self.recording = 0;
     }
 
     /// Watched loads must be noted.
     #[inline(always)]
     pub(crate) fn records(&self) -> bool {
-        self.armed != 0
+        self.recording != 0
     }
 
     /// A load of a word that others can change.
@@ -249,10 +261,10 @@ impl Polls {
     #[cold]
     #[inline(never)]
     fn record(&mut self, watch: Watch) {
-        let mut armed = self.armed;
-        while armed != 0 {
-            let index = armed.trailing_zeros() as usize;
-            armed &= armed - 1;
+        let mut recording = self.recording;
+        while recording != 0 {
+            let index = recording.trailing_zeros() as usize;
+            recording &= recording - 1;
             let head = &mut self.heads[index];
             let known = head.watched.iter_mut().find(|w| w.addr == watch.addr && w.width == watch.width);
             let fits = match known {
@@ -267,10 +279,19 @@ impl Polls {
                 }
             };
             if !fits {
+                head.trust = 0;
                 head.back_off(MAX_BACKOFF);
-                self.armed &= !(1 << index);
+                self.arm(index, false);
             }
         }
+    }
+
+    /// Whether the loads of the next iteration of a head are recorded, and compared at its next visit.
+    fn arm(&mut self, index: usize, arm: bool) {
+        let others = !(1 << index);
+        let bit = u8::from(arm) << index;
+        self.armed = self.armed & others | bit;
+        self.recording = self.recording & others | bit;
     }
 
     fn is_armed(&self, index: usize) -> bool {
@@ -318,7 +339,7 @@ impl Polls {
                     .expect("there is at least one head");
                 // Its effects are behind the core's, so that the first visit never examines.
                 head.follow(visit.head_pc, self.effects.wrapping_sub(1));
-                self.armed &= !(1 << oldest);
+                self.arm(oldest, false);
                 oldest
             }
         };
@@ -347,8 +368,7 @@ impl Polls {
         head.effects = effects;
         head.at = visit.now;
         head.retired = visit.retired;
-        let same = clean && head.snapshot.update(visit, bus);
-        if armed && same && period > 0 {
+        if armed && clean && period > 0 && head.snapshot.is(visit, bus) {
             // The lists change places, so that none is allocated anew.
             let watched = std::mem::replace(&mut head.watched, std::mem::take(&mut self.sleep.watched));
             head.watched.clear();
@@ -357,12 +377,14 @@ impl Polls {
             self.asleep = true;
             return true;
         }
-        let arm = clean && (!armed || head.proven);
+        let arm = clean && !armed || head.trust > 0;
+        head.trust = head.trust.saturating_sub(1);
         head.back_off(if armed && !clean { MAX_BUSY_BACKOFF } else { MAX_BACKOFF });
         if arm {
+            head.snapshot.take(visit, bus);
             head.watched.clear();
         }
-        self.armed = self.armed & !(1 << index) | u8::from(arm) << index;
+        self.arm(index, arm);
         false
     }
 
@@ -376,16 +398,24 @@ impl Polls {
         if !self.enabled {
             return self.forget();
         }
+        // The iteration in which something changes repeats nothing, and other heads would see one without the skipped cycles.
+        for (index, head) in self.heads.iter_mut().enumerate() {
+            if index != self.recent && self.armed >> index & 1 != 0 {
+                head.trust = 0;
+                head.back_off(MAX_BACKOFF);
+            }
+        }
+        self.armed = 0;
+        self.recording = 0;
         let head = &mut self.heads[self.recent];
         head.at = now;
         head.visits = 0;
-        head.proven = true;
-        // Other heads would see an iteration without the skipped cycles.
-        for (index, other) in self.heads.iter_mut().enumerate() {
-            if index != self.recent && self.armed >> index & 1 != 0 {
-                other.back_off(MAX_BACKOFF);
-                self.armed &= !(1 << index);
-            }
-        }
+        head.next_examination = 1;
+        head.trust = TRUST;
+    }
+
+    /// The loop is likely to end, or to see another value: the end of the iteration in which the core wakes needs no look.
+    pub(crate) fn expect_change(&mut self) {
+        self.heads[self.recent].next_examination = 2;
     }
 }
