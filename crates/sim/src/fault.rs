@@ -5,6 +5,7 @@
 
 use crate::noc::Place;
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_riscv::Cycle;
@@ -56,9 +57,13 @@ pub struct FaultSite {
     pub sender: Option<NocXy>,
 }
 
-/// A fault: its class, what happened, where, and what to read about it.
+/// A fault, as small as a pointer: whatever may fail hands on little when it does not.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fault {
+pub struct Fault(Box<FaultReport>);
+
+/// What a [`Fault`] says: its class, what happened, where, and what to read about it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FaultReport {
     /// Which kind.
     pub class: FaultClass,
     /// What happened, in one sentence without a full stop.
@@ -69,10 +74,23 @@ pub struct Fault {
     pub read: &'static str,
 }
 
+impl Deref for Fault {
+    type Target = FaultReport;
+    fn deref(&self) -> &FaultReport {
+        &self.0
+    }
+}
+
+impl DerefMut for Fault {
+    fn deref_mut(&mut self) -> &mut FaultReport {
+        &mut self.0
+    }
+}
+
 impl Fault {
     /// A fault without a place; whoever knows the place fills it in.
     pub fn new(class: FaultClass, what: impl Into<String>, read: &'static str) -> Self {
-        Self { class, what: what.into(), site: FaultSite::default(), read }
+        Self(Box::new(FaultReport { class, what: what.into(), site: FaultSite::default(), read }))
     }
     /// Names the address, unless it is named already.
     #[must_use]

@@ -27,6 +27,6 @@ pub mod tile;
 pub mod timing;
 
 pub use chip::{Chip, ChipConfig, ChipError, ChipStats};
-pub use fault::{Fault, FaultClass, FaultSite};
+pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
 pub use node::{Memory, NEVER, Node};
 pub use tilework_riscv::Cycle;

@@ -127,7 +127,7 @@ fn refused(changes: &[(u32, u32)]) -> (FaultClass, String) {
         niu.write(field, value, 0).expect("a field");
     }
     match niu.write(init::CMD_CTRL, 1, 0) {
-        Err(fault) => (fault.class, fault.what),
+        Err(fault) => (fault.class, fault.what.clone()),
         Ok(start) => panic!("accepted: {start:?}"),
     }
 }
