@@ -3,79 +3,78 @@
 //! Of one cycle, what arrives comes before what the node has set itself, and each of the two in the order in which it was put in: the order
 //! depends neither on the heap nor on how the scheduler cuts time into windows.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 use tilework_riscv::Cycle;
 
 use crate::NEVER;
 use crate::timing::Rate;
 
 /// Events keyed by (cycle, arrivals first, order of entering).
+///
+/// What is put in mostly comes after all that is there, if arrivals and own events are kept apart: so each has a sorted queue.
 #[derive(Debug)]
 pub(crate) struct Agenda<T> {
-    heap: BinaryHeap<Entry<T>>,
-    seq: u64,
-}
-
-#[derive(Debug)]
-struct Entry<T> {
-    at: Cycle,
-    own: bool,
-    seq: u64,
-    event: T,
-}
-
-impl<T> Entry<T> {
-    fn key(&self) -> (Cycle, bool, u64) {
-        (self.at, self.own, self.seq)
-    }
-}
-
-impl<T> PartialEq for Entry<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-impl<T> Eq for Entry<T> {}
-impl<T> PartialOrd for Entry<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl<T> Ord for Entry<T> {
-    /// The earliest entry is the greatest, because the heap gives the greatest first.
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.key().cmp(&self.key())
-    }
+    arrivals: Line<T>,
+    own: Line<T>,
 }
 
 impl<T> Agenda<T> {
     pub(crate) fn new() -> Self {
-        Self { heap: BinaryHeap::new(), seq: 0 }
+        Self { arrivals: Line::new(), own: Line::new() }
     }
     /// Adds something that comes from outside.
     pub(crate) fn arrive(&mut self, at: Cycle, event: T) {
-        self.add(at, false, event);
+        self.arrivals.add(at, event);
     }
     /// Adds something that the node does itself.
     pub(crate) fn push(&mut self, at: Cycle, event: T) {
-        self.add(at, true, event);
-    }
-    fn add(&mut self, at: Cycle, own: bool, event: T) {
-        self.heap.push(Entry { at, own, seq: self.seq, event });
-        self.seq += 1;
+        self.own.add(at, event);
     }
     /// The first event.
     pub(crate) fn peek(&self) -> Option<&T> {
-        self.heap.peek().map(|e| &e.event)
+        let first = if self.arrivals.next <= self.own.next { &self.arrivals } else { &self.own };
+        first.events.front().map(|(_, event)| event)
     }
     /// The cycle of the first event, or [`NEVER`].
+    #[inline]
     pub(crate) fn next(&self) -> Cycle {
-        self.heap.peek().map_or(NEVER, |e| e.at)
+        self.arrivals.next.min(self.own.next)
     }
     /// The first event, if it comes before `until`.
+    #[inline]
     pub(crate) fn pop_before(&mut self, until: Cycle) -> Option<(Cycle, T)> {
-        if self.next() < until { self.heap.pop().map(|e| (e.at, e.event)) } else { None }
+        let first = if self.arrivals.next <= self.own.next { &mut self.arrivals } else { &mut self.own };
+        if first.next < until { first.pop() } else { None }
+    }
+}
+
+/// Events in the order of (cycle, order of entering).
+#[derive(Debug)]
+struct Line<T> {
+    events: VecDeque<(Cycle, T)>,
+    /// The cycle of the first, or [`NEVER`].
+    next: Cycle,
+}
+
+impl<T> Line<T> {
+    const fn new() -> Self {
+        Self { events: VecDeque::new(), next: NEVER }
+    }
+    #[inline]
+    fn add(&mut self, at: Cycle, event: T) {
+        if self.events.back().is_none_or(|&(last, _)| last <= at) {
+            self.events.push_back((at, event));
+        } else {
+            let behind = self.events.partition_point(|&(other, _)| other <= at);
+            self.events.insert(behind, (at, event));
+        }
+        self.next = self.next.min(at);
+    }
+    #[inline]
+    fn pop(&mut self) -> Option<(Cycle, T)> {
+        let first = self.events.pop_front();
+        self.next = self.events.front().map_or(NEVER, |&(at, _)| at);
+        first
     }
 }
 
@@ -84,25 +83,32 @@ impl<T> Agenda<T> {
 #[derive(Clone, Debug)]
 pub(crate) struct Pipe {
     rate: Rate,
-    /// When it is free, in units of `1 / rate.bytes` cycles.
-    free: u128,
+    /// When it is free: a whole cycle, and how many units of `1 / rate.bytes` cycles, less than a cycle, after it.
+    free: Cycle,
+    units: u64,
 }
 
 impl Pipe {
     pub(crate) const fn new(rate: Rate) -> Self {
-        Self { rate, free: 0 }
+        Self { rate, free: 0, units: 0 }
     }
     /// Serves `bytes` bytes that come at cycle `at`, and returns the cycle at which the last has passed.
     pub(crate) fn serve(&mut self, at: Cycle, bytes: u64) -> Cycle {
-        let unit = u128::from(self.rate.bytes);
-        let start = self.free.max(u128::from(at) * unit);
-        self.free = start + u128::from(bytes) * u128::from(self.rate.cycles);
-        u64::try_from(self.free.div_ceil(unit)).unwrap_or(NEVER)
+        let (start, before) = if self.free < at { (at, 0) } else { (self.free, self.units) };
+        let work = bytes.checked_mul(self.rate.cycles).and_then(|work| work.checked_add(before));
+        (self.free, self.units) = match work {
+            Some(work) => (start.saturating_add(work / self.rate.bytes), work % self.rate.bytes),
+            None => (NEVER, 0),
+        };
+        self.whole()
     }
     /// The first whole cycle at which a request that comes at `at` is taken.
     pub(crate) fn start(&self, at: Cycle) -> Cycle {
-        let unit = u128::from(self.rate.bytes);
-        u64::try_from(self.free.div_ceil(unit)).unwrap_or(NEVER).max(at)
+        self.whole().max(at)
+    }
+    /// The first whole cycle at which it is free.
+    fn whole(&self) -> Cycle {
+        self.free.saturating_add(u64::from(self.units > 0))
     }
 }
 

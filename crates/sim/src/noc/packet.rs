@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tilework_riscv::Cycle;
 
+use crate::NEVER;
+
 /// Index of a node of the chip.
 pub type NodeId = u16;
 
@@ -165,44 +167,75 @@ pub struct Departure {
     pub packet: Packet,
 }
 
+impl Departure {
+    /// What departures are ordered by: (cycle, sender).
+    #[inline]
+    fn key(&self) -> (Cycle, u32) {
+        let Place { node, x, y } = self.packet.from;
+        (self.at, u32::from(node) << 16 | u32::from(x) << 8 | u32::from(y))
+    }
+}
+
 /// What left the nodes. The network takes it at a window's end, ordered by (cycle, sender, order of leaving).
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub struct Outbox {
     /// In that order. A busy DRAM bank knows far ahead when its answers leave, and so there may be many.
     departures: VecDeque<Departure>,
-    /// The first cycle past which the host must have had a chance to react.
-    limit: Option<Cycle>,
+    /// When the first leaves, or [`NEVER`].
+    earliest: Cycle,
+    /// The first cycle past which the host must have had a chance to react, or [`NEVER`].
+    limit: Cycle,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Self { departures: VecDeque::new(), earliest: NEVER, limit: NEVER }
+    }
 }
 
 impl Outbox {
     /// Adds a departure.
     pub fn push(&mut self, at: Cycle, packet: Packet) {
-        // Behind its equals: departures of one node and cycle keep their order.
-        let place = self.departures.partition_point(|d| (d.at, d.packet.from) <= (at, packet.from));
-        self.departures.insert(place, Departure { at, packet });
+        let departure = Departure { at, packet };
+        let key = departure.key();
+        self.earliest = self.earliest.min(at);
+        // Behind its equals: departures of one node and cycle keep their order. Most leave after or before all that is known.
+        if self.departures.back().is_none_or(|last| last.key() <= key) {
+            self.departures.push_back(departure);
+        } else if self.departures.front().is_some_and(|first| key < first.key()) {
+            self.departures.push_front(departure);
+        } else {
+            let place = self.departures.partition_point(|other| other.key() <= key);
+            self.departures.insert(place, departure);
+        }
     }
     /// Says that the host can see something since cycle `at`: nobody runs further than [`crate::timing::HOST_NOTICE`] past it, so that the
     /// host can react in time.
     pub fn notice(&mut self, at: Cycle) {
-        let limit = at + crate::timing::HOST_NOTICE;
-        self.limit = Some(self.limit.map_or(limit, |l| l.min(limit)));
+        self.limit = self.limit.min(at + crate::timing::HOST_NOTICE);
     }
     /// How far a node that is alone may run when it wanted to run until `until`: an answer to its own packets may come after the look-ahead.
+    #[inline]
     pub fn horizon(&self, until: Cycle) -> Cycle {
-        let until = self.earliest().map_or(until, |e| until.min(e + crate::timing::LOOKAHEAD));
-        self.limit.map_or(until, |l| until.min(l))
+        until.min(self.earliest.saturating_add(crate::timing::LOOKAHEAD)).min(self.limit)
     }
     /// The first departure that has not been taken.
+    #[inline]
     pub fn earliest(&self) -> Option<Cycle> {
-        self.departures.front().map(|d| d.at)
+        (self.earliest != NEVER).then_some(self.earliest)
     }
     /// Takes out the first departure, if it is before `end`: they come in the order in which the network handles them.
     pub fn pop_before(&mut self, end: Cycle) -> Option<Departure> {
-        self.departures.pop_front_if(|d| d.at < end)
+        if self.earliest >= end {
+            return None;
+        }
+        let first = self.departures.pop_front();
+        self.earliest = self.departures.front().map_or(NEVER, |d| d.at);
+        first
     }
     /// The host has had its chance.
     pub fn noticed(&mut self) {
-        self.limit = None;
+        self.limit = NEVER;
     }
     /// Takes out everything.
     #[cfg(test)]
