@@ -8,6 +8,9 @@ const PAGE: usize = 64 << 10;
 
 type Page = Box<[u8; PAGE]>;
 
+/// What a page holds that nobody has written to.
+static UNTOUCHED: [u8; PAGE] = [0; PAGE];
+
 /// An access beyond the end of a memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{len} bytes at {addr:#x} leave the memory of {size:#x} bytes")]
@@ -73,10 +76,13 @@ impl SparseMemory {
         Ok(())
     }
 
-    /// The `len` bytes at `addr`, when they lie in one page that has been written.
+    /// The `len` bytes at `addr`, when they lie in one page.
     pub fn span(&self, addr: u64, len: usize) -> Option<&[u8]> {
         let (page, at) = split(addr);
-        self.pages.get(page)?.as_ref()?.get(at..at.checked_add(len)?)
+        let end = at.checked_add(len)?;
+        // The last page may reach beyond the memory.
+        self.check(addr, len).ok()?;
+        self.pages.get(page)?.as_deref().unwrap_or(&UNTOUCHED).get(at..end)
     }
 
     /// Writes `data` at `addr`. Zeros written to untouched pages allocate nothing.
