@@ -39,40 +39,59 @@ struct Faulted {
     fault: Fault,
 }
 
-/// When each node has something to do.
+/// When each node has something to do. Most of a chip sleeps most of the time.
 struct Agenda {
-    /// Per node: its next cycle.
-    next: Vec<Cycle>,
-    /// The nodes whose next cycle is not [`NEVER`], and perhaps a few others. Most of a chip sleeps most of the time.
-    active: Vec<usize>,
-    is_active: Vec<bool>,
+    /// The nodes that have something to do, and perhaps a few others, in no order.
+    active: Vec<Active>,
+    /// Per node: its place in `active`, if it is there.
+    places: Vec<Option<usize>>,
+}
+
+/// A node and its next cycle.
+#[derive(Clone, Copy)]
+struct Active {
+    node: usize,
+    next: Cycle,
 }
 
 impl Agenda {
-    fn set(&mut self, index: usize, next: Cycle) {
-        self.next[index] = next;
-        if next != NEVER && !self.is_active[index] {
-            self.is_active[index] = true;
-            self.active.push(index);
+    fn set(&mut self, node: usize, next: Cycle) {
+        match self.places[node] {
+            Some(place) => self.active[place].next = next,
+            None if next == NEVER => {}
+            None => {
+                self.places[node] = Some(self.active.len());
+                self.active.push(Active { node, next });
+            }
         }
     }
 
+    fn next(&self, node: usize) -> Cycle {
+        self.places[node].map_or(NEVER, |place| self.active[place].next)
+    }
+
     fn forget_sleepers(&mut self) {
-        let (next, is_active) = (&self.next, &mut self.is_active);
-        self.active.retain(|&i| {
-            is_active[i] = next[i] != NEVER;
-            is_active[i]
-        });
+        let mut place = 0;
+        while let Some(&Active { node, next }) = self.active.get(place) {
+            if next != NEVER {
+                place += 1;
+                continue;
+            }
+            self.active.swap_remove(place);
+            self.places[node] = None;
+            if let Some(moved) = self.active.get(place) {
+                self.places[moved.node] = Some(place);
+            }
+        }
     }
 
     /// The first two of the nodes' next cycles, and the node of the first.
     fn first_two(&self) -> (Cycle, usize, Cycle) {
         let (mut first, mut who, mut second) = (NEVER, 0, NEVER);
-        for &i in &self.active {
-            let next = self.next[i];
+        for &Active { node, next } in &self.active {
             if next < second {
                 if next < first {
-                    (second, first, who) = (first, next, i);
+                    (second, first, who) = (first, next, node);
                 } else {
                     second = next;
                 }
@@ -90,11 +109,7 @@ impl Scheduler {
             out: Outbox::default(),
             routed: 0,
             fault: None,
-            agenda: Agenda {
-                next: vec![NEVER; nodes],
-                active: Vec::with_capacity(nodes),
-                is_active: vec![false; nodes],
-            },
+            agenda: Agenda { active: Vec::with_capacity(nodes), places: vec![None; nodes] },
         }
     }
 
@@ -110,7 +125,7 @@ impl Scheduler {
 
     /// True when nothing will happen by itself.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.out.earliest().is_none() && self.agenda.next.iter().all(|&next| next == NEVER)
+        self.out.earliest().is_none() && self.agenda.active.iter().all(|active| active.next == NEVER)
     }
 
     /// A node cannot go on. Others may have faulted before it, as time goes: they are run up to the same cycle, and then the earliest counts.
@@ -160,21 +175,22 @@ impl Scheduler {
             self.agenda.set(who, nodes[who].next());
             // The others stand where they were: what leaves at or after their next cycle waits for what they may send before it.
             end = self.out.horizon(until).min(others);
-            if self.agenda.next[who] == NEVER {
+            if self.agenda.next(who) == NEVER {
                 // It went to sleep on the way: time has come as far as it did.
                 end = end.min(nodes[who].rested().unwrap_or(end).max(start + 1));
             }
         } else {
             // Who runs first does not matter: what leaves is put in order below.
             for k in 0..self.agenda.active.len() {
-                let i = self.agenda.active[k];
-                if self.agenda.next[i] < end {
-                    if let Err(fault) = nodes[i].run(end, &mut self.out) {
+                let Active { node: i, next } = self.agenda.active[k];
+                if next < end {
+                    let node = &mut nodes[i];
+                    if let Err(fault) = node.run(end, &mut self.out) {
                         self.faulted(i, start, fault);
                         continue;
                     }
-                    nodes[i].run_ahead(end, ahead);
-                    self.agenda.set(i, nodes[i].next());
+                    node.run_ahead(end, ahead);
+                    self.agenda.active[k].next = node.next();
                 }
             }
             self.agenda.forget_sleepers();
