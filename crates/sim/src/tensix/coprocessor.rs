@@ -108,6 +108,8 @@ pub(super) struct Coprocessor {
     pub(super) mover: Mover,
     /// The next cycle of each agent.
     next: [Cycle; AGENTS],
+    /// The first of these.
+    first: Cycle,
     /// The last step.
     last: Cycle,
     /// The soft reset bits of the units.
@@ -133,6 +135,7 @@ impl Default for Coprocessor {
             vector: Box::default(),
             mover: Mover::default(),
             next: [NEVER; AGENTS],
+            first: NEVER,
             last: 0,
             held: 0,
             passed: 0,
@@ -143,9 +146,15 @@ impl Default for Coprocessor {
 
 impl Coprocessor {
     /// The next cycle in which something can happen.
+    #[inline]
     pub(super) fn next(&self) -> Cycle {
+        self.first
+    }
+
+    fn set_next(&mut self, agent: usize, at: Cycle) {
+        self.next[agent] = at;
         let [a, b, c, d] = self.next;
-        a.min(b).min(c.min(d))
+        self.first = a.min(b).min(c.min(d));
     }
 
     /// The cycle of the last step.
@@ -155,13 +164,12 @@ impl Coprocessor {
 
     /// Thread `thread` must look again at cycle `at`.
     pub(super) fn schedule(&mut self, thread: usize, at: Cycle) {
-        let next = &mut self.next[1 + thread];
-        *next = at.min(*next);
+        self.set_next(1 + thread, at.min(self.next[1 + thread]));
     }
 
     /// The mover and its command queue must look again at cycle `at`.
     pub(super) fn schedule_mover(&mut self, at: Cycle) {
-        self.next[MOVER] = at.min(self.next[MOVER]);
+        self.set_next(MOVER, at.min(self.next[MOVER]));
     }
 
     /// A core changed something at cycle `at` for which a wait gate may wait.
@@ -225,7 +233,8 @@ impl Coprocessor {
         let Some(agent) = self.next.iter().position(|&at| at == now && at != NEVER) else { return Ok(()) };
         self.last = now;
         if agent == MOVER {
-            self.next[MOVER] = self.step_mover(now, outside)?;
+            let next = self.step_mover(now, outside)?;
+            self.set_next(MOVER, next);
         } else {
             self.step_thread(agent - 1, now, outside)?;
         }
@@ -238,7 +247,8 @@ impl Coprocessor {
         let t = &mut self.threads[thread];
         let advanced = t.front.advance(now, &self.mop[thread]).map_err(|fault| of_thread(fault, thread, now))?;
         let next = if passed || advanced { now + 1 } else { later };
-        self.next[1 + thread] = next.min(t.front.next_arrival(now).unwrap_or(NEVER));
+        let next = next.min(t.front.next_arrival(now).unwrap_or(NEVER));
+        self.set_next(1 + thread, next);
         let after = self.observe(thread);
         if after != before || (passed && self.threads[thread].tracking.take_waiting()) {
             self.unblock(now + 1);

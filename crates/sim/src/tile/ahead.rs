@@ -111,6 +111,14 @@ impl Ahead {
         }
     }
 
+    /// It may pay in this window.
+    #[inline]
+    pub(super) fn wants_to(&mut self) -> bool {
+        let pauses = self.pause > 0;
+        self.pause -= u32::from(pauses);
+        self.enabled && !pauses
+    }
+
     /// It did not pay.
     fn give_up(&mut self) {
         self.pause = self.patience;
@@ -149,14 +157,10 @@ impl Tile {
 
     /// Runs past the window, which ends at `end`, not further than `limit`, as long as nobody outside could tell.
     pub(super) fn run_on(&mut self, end: Cycle, limit: Cycle) {
-        let Some((now, _)) = self.first_core() else { return };
+        let Some(now) = self.first_core() else { return };
         let until =
             limit.min(self.queue.next()).min(self.shared.tensix.next()).min(now.saturating_add(self.ahead.reach));
-        if until < now.max(end).saturating_add(LEAST) || !self.ahead.enabled {
-            return;
-        }
-        if self.ahead.pause > 0 {
-            self.ahead.pause -= 1;
+        if until < now.max(end).saturating_add(LEAST) {
             return;
         }
         self.checkpoint();
@@ -257,7 +261,7 @@ impl Tile {
     /// The earliest cycle at which something happens here, as far as cores and the way back know.
     pub(super) fn next_of_cores(&self) -> Cycle {
         match self.first_core() {
-            Some((now, _)) => now,
+            Some(now) => now,
             // Asleep, but not for certain: the clock has to come so far before the tile can be quiet.
             None if self.ahead.until != 0 => self.ahead.until - 1,
             None => NEVER,

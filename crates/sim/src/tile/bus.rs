@@ -9,6 +9,8 @@ use super::shared::{CoreSet, Shared, class, get, put, slow_local};
 use crate::noc::Outbox;
 use crate::{Fault, FaultClass, NEVER, tensix, timing};
 use std::sync::Arc;
+use tilework_abi::noc as noc_regs;
+use tilework_abi::stream;
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Access, Amo, Bus, CodePage, CsrFile, Cycle, Effect, Load, NotQuick, Refuse, Store, Width};
 
@@ -298,7 +300,10 @@ impl Bus for TileBus<'_> {
             self.port.l0.drop_line(addr);
             return Ok(Store { hold: self.port.stores.push(at, addr), effect: Effect::Same });
         }
-        if let Ok(store) = self.quick_store(at, addr, width, value) {
+        // The run loop has tried the quick way, unless it records.
+        if !(noc_regs::NIU0_BASE..stream::BASE).contains(&addr)
+            && let Ok(store) = self.quick_store(at, addr, width, value)
+        {
             return Ok(store);
         }
         if addr < map::L1_SIZE {

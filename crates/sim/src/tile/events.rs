@@ -7,5 +7,5 @@ pub(super) enum Event {
     /// A packet's last flit arrives.
     Packet(Packet),
     /// A request of the tile's own leaves the NIU.
-    Depart(u8, Box<Start>),
+    Depart(u8, Start),
 }

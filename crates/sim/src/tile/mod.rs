@@ -204,9 +204,10 @@ impl Tile {
         addr < map::L1_SIZE && !self.shared.watches(core, addr)
     }
 
-    /// The running core with the smallest (cycle, index).
-    fn first_core(&self) -> Option<(Cycle, usize)> {
-        members(self.running).map(|i| (self.slots[i].core.now, i)).min()
+    /// The cycle of the running core that is first.
+    #[inline]
+    fn first_core(&self) -> Option<Cycle> {
+        self.turn().map(|turn| turn.now)
     }
 
     fn set_activity(&mut self, i: usize, activity: Activity) {
@@ -231,7 +232,7 @@ impl Tile {
     fn wake_members(&mut self, set: CoreSet, at: Cycle) {
         for i in members(set & !(1 << COPROCESSOR)) {
             if self.slots[i].activity == Activity::Parked {
-                let skipped = self.slots[i].core.wake(at);
+                let skipped = self.slots[i].core.wake_for_change(at);
                 if let Some(port) = &mut self.shared.ports[i] {
                     port.stores.skip(self.slots[i].core.now - skipped, skipped);
                 }
@@ -289,7 +290,7 @@ impl Tile {
 
     fn see_to_accesses(&mut self) {
         for (noc, start) in self.shared.started.drain(..) {
-            self.queue.push(start.at, Event::Depart(noc, Box::new(start)));
+            self.queue.push(start.at, Event::Depart(noc, start));
         }
         if let Some(at) = self.shared.reset_changed.take() {
             self.apply_soft_reset(at);
@@ -341,6 +342,9 @@ impl Tile {
 
     /// The cores that must wake before `event` is applied.
     fn sleepers_on_event(&self, event: &Event) -> CoreSet {
+        if !self.shared.has_sleepers() {
+            return 0;
+        }
         match event {
             Event::Depart(noc, _) => self.shared.sleepers_on_class(class::NIU << noc),
             Event::Packet(packet) => {
@@ -370,7 +374,7 @@ impl Tile {
 
     fn apply(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
         let result = match event {
-            Event::Depart(noc, start) => memory::depart(&mut self.shared, noc, *start, out),
+            Event::Depart(noc, start) => memory::depart(&mut self.shared, noc, start, out),
             Event::Packet(packet) => {
                 let from = packet.from;
                 let (asks, commands) = (shows_cores(&packet), commands_cores(&packet));
@@ -422,8 +426,11 @@ impl Node for Tile {
         Some(self.last_rest())
     }
 
+    #[inline]
     fn run_ahead(&mut self, end: Cycle, limit: Cycle) {
-        self.run_on(end, limit);
+        if self.running != 0 && self.ahead.wants_to() {
+            self.run_on(end, limit);
+        }
     }
 
     fn deliver(&mut self, at: Cycle, packet: Packet) {
@@ -436,7 +443,8 @@ impl Node for Tile {
         loop {
             let until = out.horizon(until);
             let event = self.queue.next();
-            let now = self.first_core().map_or(NEVER, |(now, _)| now);
+            let turn = self.turn();
+            let now = turn.as_ref().map_or(NEVER, |turn| turn.now);
             let coprocessor = self.shared.tensix.next();
             if event < until && event <= now.min(coprocessor) {
                 let Some(waiting) = self.queue.peek() else { return Ok(()) };
@@ -448,8 +456,13 @@ impl Node for Tile {
                 if let Some((at, due)) = self.queue.pop_before(until) {
                     self.apply(at, due, out)?;
                 }
-            } else if now < until && now <= coprocessor {
-                self.run_cores(until.min(event), out)?;
+            } else if now < until
+                && now <= coprocessor
+                && let Some(turn) = turn
+            {
+                if self.run_cores(turn, until.min(event), out)? && until <= event.min(self.shared.tensix.next()) {
+                    return Ok(());
+                }
             } else if coprocessor < until {
                 self.step_coprocessor(until.min(event).min(now))?;
             } else {

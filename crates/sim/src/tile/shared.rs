@@ -85,6 +85,8 @@ pub(super) struct Shared {
     watched_classes: [class::Set; SLEEPERS],
     /// Union of the classes.
     any_class: class::Set,
+    /// Who sleeps on anything.
+    sleepers: CoreSet,
     /// Cores that must wake before the access that was just refused.
     pub(super) wake: CoreSet,
     /// NIU requests started since the tile last looked.
@@ -111,6 +113,7 @@ impl Shared {
             watched_lines: Default::default(),
             watched_classes: [0; SLEEPERS],
             any_class: 0,
+            sleepers: 0,
             wake: 0,
             started: Vec::new(),
             reset_changed: None,
@@ -205,6 +208,7 @@ impl Shared {
             }
         }
         self.any_class |= self.watched_classes[i];
+        self.sleepers |= 1 << i;
     }
 
     /// True when `core` sleeps on L1 around `addr`.
@@ -214,6 +218,7 @@ impl Shared {
 
     /// The coprocessor sleeps on a word, too.
     pub(super) fn watch_for_coprocessor(&mut self, addr: u32) {
+        self.sleepers |= 1 << COPROCESSOR;
         if addr < map::L1_SIZE {
             let lines = &mut self.watched_lines[COPROCESSOR];
             if !lines.contains(&(addr / LINE)) {
@@ -237,6 +242,7 @@ impl Shared {
     }
 
     fn forget_sleeper(&mut self, sleeper: usize) {
+        self.sleepers = mask_out(self.sleepers, sleeper);
         let lines = std::mem::take(&mut self.watched_lines[sleeper]);
         for &line in &lines {
             let others = self.watched_lines.iter().any(|w| w.contains(&line));
@@ -266,6 +272,12 @@ impl Shared {
         set
     }
 
+    /// True when somebody sleeps on something.
+    #[inline]
+    pub(super) fn has_sleepers(&self) -> bool {
+        self.sleepers != 0
+    }
+
     /// True when somebody sleeps on registers of these classes.
     #[inline]
     pub(super) fn is_watched(&self, classes: class::Set) -> bool {
@@ -287,7 +299,12 @@ impl Shared {
     }
 
     /// The cores that sleep on anything that a write of `len` bytes at `addr` changes.
+    #[inline]
     pub(super) fn sleepers_on(&self, addr: u64, len: u32) -> CoreSet {
+        if self.has_sleepers() { self.sleepers_on_known(addr, len) } else { 0 }
+    }
+
+    fn sleepers_on_known(&self, addr: u64, len: u32) -> CoreSet {
         match u32::try_from(addr) {
             Ok(addr) if u64::from(addr) + u64::from(len) <= u64::from(map::L1_SIZE) => self.sleepers_on_l1(addr, len),
             Ok(addr) => self.sleepers_on_class(class_of(addr)),

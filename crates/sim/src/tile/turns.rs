@@ -24,6 +24,21 @@ impl Tile {
     /// The next turn, if a core runs.
     #[inline]
     pub(super) fn turn(&self) -> Option<Turn> {
+        let (core, now, others) = match self.running {
+            0 => return None,
+            one if one.is_power_of_two() => {
+                let core = one.trailing_zeros() as usize;
+                (core, self.slots[core].core.now, NEVER)
+            }
+            _ => self.first_of_several(),
+        };
+        // The coprocessor comes behind all cores.
+        let horizon = others.min(self.shared.tensix.next().saturating_add(1));
+        (now != NEVER).then_some(Turn { core, now, horizon })
+    }
+
+    /// The running core with the smallest (cycle, index), its cycle, and the cycle from which the others come before it.
+    fn first_of_several(&self) -> (usize, Cycle, Cycle) {
         let (mut now, mut core, mut second, mut other) = (NEVER, usize::MAX, NEVER, 0);
         for i in members(self.running) {
             let at = self.slots[i].core.now;
@@ -34,23 +49,24 @@ impl Tile {
                 (second, other) = (at, i);
             }
         }
-        // In the same cycle the lower index goes first. The coprocessor comes behind all cores.
-        let horizon = second.saturating_add(Cycle::from(other > core));
-        let horizon = horizon.min(self.shared.tensix.next().saturating_add(1));
-        (now != NEVER).then_some(Turn { core, now, horizon })
+        // In the same cycle the lower index goes first.
+        (core, now, second.saturating_add(Cycle::from(other > core)))
     }
 
-    /// Runs the cores, all of which have work before `until` only, until one of them has done something that others have to see to.
+    /// Runs the cores until one of them has done something that others have to see to; true when instead all have come to `until`, or to where
+    /// a departure ends the window.
     ///
     /// No event is due before `until`.
-    pub(super) fn run_cores(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
-        while let Some(turn) = self.turn()
-            && let until = out.horizon(until)
-            && turn.now < until
-            && turn.now <= self.shared.tensix.next()
-            && self.run_core(&turn, until, Some(&mut *out))?
-        {}
-        Ok(())
+    pub(super) fn run_cores(&mut self, first: Turn, until: Cycle, out: &mut Outbox) -> Result<bool, Fault> {
+        let mut turn = first;
+        while self.run_core(&turn, out.horizon(until), Some(&mut *out))? {
+            match self.turn() {
+                Some(next) if next.now >= out.horizon(until) => return Ok(true),
+                Some(next) if next.now <= self.shared.tensix.next() => turn = next,
+                _ => break,
+            }
+        }
+        Ok(false)
     }
 
     /// Runs a core until `limit` or until it must let another go first; without an outbox, until it would do something that others see. True:

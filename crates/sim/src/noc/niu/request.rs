@@ -244,9 +244,11 @@ impl Niu {
         let len = fields.pair(init::AT_LEN_BE, init::AT_LEN_BE_1);
         let from = self.place_of(fields.get(init::TARG_ADDR_HI), "NOC_TARG_ADDR_HI")?;
         let reply = self.reply(buf, init::RET_ADDR_HI, "NOC_RET_ADDR_HI", back)?;
-        let source = self.space(from, addr, len, "read from NOC_TARG_ADDR")?;
-        let dest = self.space(reply.to, back, len, "read to NOC_RET_ADDR")?;
-        let align = match self.kind_of(from) {
+        let kind = self.kind_of(from);
+        let source = Self::space(kind, addr, len, "read from NOC_TARG_ADDR")?;
+        // Answers go to Tensix tiles only.
+        let dest = Self::space(TileKind::Tensix, back, len, "read to NOC_RET_ADDR")?;
+        let align = match kind {
             TileKind::Dram | TileKind::Pcie => ALIGN_FAR_READ,
             TileKind::Tensix | TileKind::Ethernet => ALIGN,
             TileKind::Arc | TileKind::Other => ALIGN_ARC,
@@ -274,8 +276,8 @@ impl Niu {
                 addr &= !(ALIGN - 1);
             }
         }
-        let from_space = self.space(self.place, source, len, "write from NOC_TARG_ADDR")?;
-        let to_space = self.space(any, addr, len, "write to NOC_RET_ADDR")?;
+        let from_space = Self::space(self.kind_of(self.place), source, len, "write from NOC_TARG_ADDR")?;
+        let to_space = Self::space(self.kind_of(any), addr, len, "write to NOC_RET_ADDR")?;
         let align = match self.kind_of(any) {
             TileKind::Arc | TileKind::Other => ALIGN_ARC,
             _ => ALIGN,
@@ -293,7 +295,7 @@ impl Niu {
         if self.kind_of(any).l1_bytes().is_none() {
             return Err(bad("an inline write to a tile that is not Tensix or Ethernet", CTRL_PAGE).at_addr(addr));
         }
-        match self.space(any, addr, 4, "inline write to NOC_TARG_ADDR")? {
+        match Self::space(self.kind_of(any), addr, 4, "inline write to NOC_TARG_ADDR")? {
             Space::Mmio if addr.is_multiple_of(4) => {}
             Space::Mmio => return Err(unaligned_register(addr)),
             _ => {
@@ -367,8 +369,8 @@ impl Niu {
     }
 
     /// Where `len` bytes at `addr` of a tile lie.
-    fn space(&self, place: Place, addr: u64, len: u64, what: &str) -> Result<Space, Fault> {
-        let Some(l1) = self.kind_of(place).l1_bytes() else { return Ok(Space::Device) };
+    fn space(kind: TileKind, addr: u64, len: u64, what: &str) -> Result<Space, Fault> {
+        let Some(l1) = kind.l1_bytes() else { return Ok(Space::Device) };
         match addr.checked_add(len) {
             Some(end) if end <= l1 => Ok(Space::L1),
             Some(end) if addr >= MMIO.start && end <= MMIO.end => Ok(Space::Mmio),
