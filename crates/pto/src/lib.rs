@@ -42,6 +42,7 @@ pub mod arch;
 pub mod core_id;
 pub mod deadlock;
 pub mod events;
+pub mod examples;
 pub mod explore;
 pub mod fault;
 pub mod ffts;
