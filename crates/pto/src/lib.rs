@@ -55,6 +55,7 @@ pub mod ring;
 pub mod sim;
 pub mod split;
 pub mod tile;
+pub mod timeline;
 pub mod timing;
 
 mod random;
