@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::pto::args::PtoCommand;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use tilework_engine::Tolerance;
@@ -41,6 +42,9 @@ pub enum Command {
     /// Look into command queues
     #[command(subcommand)]
     Cq(CqCommand),
+    /// Simulate the Ascend cluster: cluster ids, rings of tiles between Cube and Vectors
+    #[command(subcommand)]
+    Pto(PtoCommand),
 }
 
 /// Arguments of `tilework simdir`.

@@ -11,6 +11,7 @@ mod model;
 mod print;
 mod program;
 mod progress;
+mod pto;
 mod report;
 mod run;
 mod simdir;
@@ -41,5 +42,6 @@ fn command(command: Command) -> Outcome<()> {
         Command::Board { board } => board::show(board.into()),
         Command::Simdir(args) => simdir::make(&args.dir, args.board.into(), args.library.as_deref()),
         Command::Cq(CqCommand::Decode { file }) => cq::decode(&file),
+        Command::Pto(command) => pto::command(command),
     }
 }

@@ -138,11 +138,11 @@ fn show_fault(timeline: &mut Timeline, cluster: Track, tracks: [Track; 3], fault
 mod tests {
     use super::timeline;
     use crate::examples::{Example, RoundTrip, Setting};
-    use crate::{Arch, Config, Profile};
+    use crate::{Arch, Config};
     use tilework_timeline::Format;
 
     fn setting(arch: Arch, slots: u32) -> Setting {
-        Setting { config: Config::new(arch, 7), slots, profile: Profile::default() }
+        Setting { slots, ..Setting::new(Config::new(arch, 7)) }
     }
 
     fn text(timeline: &tilework_timeline::Timeline) -> String {

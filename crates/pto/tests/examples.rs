@@ -4,7 +4,7 @@ use tilework_pto::examples::{Attention, Example, MatmulBias, Setting};
 use tilework_pto::{Arch, Config, DType, EventKind, Fault, Profile};
 
 fn setting(arch: Arch, seed: u64, slots: u32) -> Setting {
-    Setting { config: Config::new(arch, seed), slots, profile: Profile::default() }
+    Setting { slots, ..Setting::new(Config::new(arch, seed)) }
 }
 
 /// Runs an example and gives its error, which must be within its tolerance.

@@ -2,7 +2,7 @@
 //! NumPy's generator, expected sums from `examples_numpy/values.py`.
 
 use tilework_pto::examples::{DequantMatmul, Form, MatmulBias, Matrix, Ran, RoundTrip, Setting};
-use tilework_pto::{Arch, Config, DType, Direction, Profile, Split};
+use tilework_pto::{Arch, Config, DType, Direction, Split};
 
 /// MT19937 as `numpy.random.RandomState(seed)` seeds and draws it (Matsumoto and Nishimura 1998; NumPy, "Random
 /// Generator: legacy").
@@ -90,7 +90,7 @@ fn close(matrix: &Matrix, expected: [f64; 2], error: f64, what: &str) {
 }
 
 fn settings(slots: u32) -> [Setting; 2] {
-    Arch::ALL.map(|arch| Setting { config: Config::new(arch, 7), slots, profile: Profile::default() })
+    Arch::ALL.map(|arch| Setting { slots, ..Setting::new(Config::new(arch, 7)) })
 }
 
 fn result(ran: Ran, what: &str) -> Matrix {

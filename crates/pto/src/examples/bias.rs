@@ -64,13 +64,13 @@ impl MatmulBias {
             Ok(ring) => ring,
             Err(error) => return refused(error),
         };
-        let example = Rc::new(self.clone());
+        let (example, setting) = (Rc::new(self.clone()), *setting);
         let (this, end) = (Rc::clone(&example), ring.clone());
         cluster.spawn(CoreId::Cube, async move |core| this.cube(core, end).await);
-        let outputs: Vec<_> = vectors(setting, self.split)
+        let outputs: Vec<_> = vectors(&setting, self.split)
             .map(|(id, lane)| {
                 let (this, end) = (Rc::clone(&example), ring.clone());
-                cluster.spawn(id, async move |core| this.vector(core, end, lane).await)
+                cluster.spawn(id, async move |core| this.vector(core, end, lane, setting).await)
             })
             .collect();
         finish(cluster, || assemble(self.a.rows(), self.b.cols(), &outputs))
@@ -102,7 +102,7 @@ impl MatmulBias {
         end.close().await
     }
 
-    async fn vector(&self, core: Core, ring: Ring, lane: Lane) -> Result<Parts, Fault> {
+    async fn vector(&self, core: Core, ring: Ring, lane: Lane, setting: Setting) -> Result<Parts, Fault> {
         let mut end = core.open(&ring).await?;
         let (row, col) = corner(self.split, self.whole(), lane);
         let has_data = self.split.data_lanes().has(lane);
@@ -122,7 +122,7 @@ impl MatmulBias {
                     popped
                 }
             };
-            core.work(Pipe::V, timing::vector(share.len()), "+ bias").await;
+            setting.consume(&core, Pipe::V, timing::vector(share.len()), "+ bias").await;
             end.free().await?;
             if has_data {
                 let bias = &self.bias.row(0)[col..];

@@ -57,10 +57,10 @@ impl DequantMatmul {
             Ok(ring) => ring,
             Err(error) => return refused(error),
         };
-        let example = Rc::new(self.clone());
+        let (example, setting) = (Rc::new(self.clone()), *setting);
         let (this, end) = (Rc::clone(&example), ring.clone());
-        let product = cluster.spawn(CoreId::Cube, async move |core| this.cube(core, end).await);
-        for (id, lane) in vectors(setting, self.split) {
+        let product = cluster.spawn(CoreId::Cube, async move |core| this.cube(core, end, setting).await);
+        for (id, lane) in vectors(&setting, self.split) {
             let (this, end) = (Rc::clone(&example), ring.clone());
             cluster.spawn(id, async move |core| this.vector(core, end, lane).await);
         }
@@ -80,12 +80,13 @@ impl DequantMatmul {
         end.close().await
     }
 
-    async fn cube(&self, core: Core, ring: Ring) -> Result<Matrix, Fault> {
+    async fn cube(&self, core: Core, ring: Ring, setting: Setting) -> Result<Matrix, Fault> {
         let mut end = core.open(&ring).await?;
         let mut sum = Matrix::from_fn(self.a.rows(), self.q.cols(), |_, _| 0.0);
         for tile in 0..self.tiles() {
             let weights = Matrix::of(&end.pop_tile().await?);
-            core.work(Pipe::M, timing::matmul(self.a.rows(), weights.rows(), weights.cols()), "A W").await;
+            let cycles = timing::matmul(self.a.rows(), weights.rows(), weights.cols());
+            setting.consume(&core, Pipe::M, cycles, "A W").await;
             end.free().await?;
             sum.add_product(&self.a.part((0, tile * self.tile_rows), self.a.rows(), self.tile_rows), &weights);
         }

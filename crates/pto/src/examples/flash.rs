@@ -157,20 +157,20 @@ impl Attention {
             Err(error) => return refused(error),
         };
         let preload = self.preload.min(usize::try_from(setting.slots).unwrap_or(usize::MAX));
-        let example = Rc::new(Self { preload, ..self.clone() });
+        let (example, setting) = (Rc::new(Self { preload, ..self.clone() }), *setting);
         let (this, ends) = (Rc::clone(&example), rings.clone());
-        cluster.spawn(CoreId::Cube, async move |core| this.cube(core, ends).await);
-        let outputs: Vec<_> = vectors(setting, Split::UpDown)
+        cluster.spawn(CoreId::Cube, async move |core| this.cube(core, ends, setting).await);
+        let outputs: Vec<_> = vectors(&setting, Split::UpDown)
             .map(|(id, lane)| {
                 let (this, ends) = (Rc::clone(&example), rings.clone());
-                cluster.spawn(id, async move |core| this.vector(core, ends, lane).await)
+                cluster.spawn(id, async move |core| this.vector(core, ends, lane, setting).await)
             })
             .collect();
         let (s, d) = self.head_shape();
         finish(cluster, || assemble(s * self.heads.len(), d, &outputs))
     }
 
-    async fn cube(&self, core: Core, rings: Rings) -> Result<(), Fault> {
+    async fn cube(&self, core: Core, rings: Rings, setting: Setting) -> Result<(), Fault> {
         let (mut qk, mut p, mut pv) =
             (core.open(&rings.qk).await?, core.open(&rings.p).await?, core.open(&rings.pv).await?);
         let steps = self.steps();
@@ -184,7 +184,7 @@ impl Attention {
             }
             let weights = Matrix::of(&p.pop_tile().await?);
             let v = &self.heads[step.head].v;
-            core.work(Pipe::M, timing::matmul(self.rows, self.cols, v.cols()), "P V").await;
+            setting.consume(&core, Pipe::M, timing::matmul(self.rows, self.cols, v.cols()), "P V").await;
             p.free().await?;
             let product = weights.times(&v.part((step.col, 0), self.cols, v.cols()));
             pv.push(&product.tile(DType::F32)).await?;
@@ -212,9 +212,10 @@ impl Attention {
         qk.push_slot(slot).await
     }
 
-    async fn vector(&self, core: Core, rings: Rings, lane: Lane) -> Result<Parts, Fault> {
+    async fn vector(&self, core: Core, rings: Rings, lane: Lane, setting: Setting) -> Result<Parts, Fault> {
         let (qk, p, pv) = (core.open(&rings.qk).await?, core.open(&rings.p).await?, core.open(&rings.pv).await?);
-        let mut state = Vector { example: self, lane, core, qk, p, pv, pending: VecDeque::new(), parts: Vec::new() };
+        let mut state =
+            Vector { example: self, setting, lane, core, qk, p, pv, pending: VecDeque::new(), parts: Vec::new() };
         let (mut softmax, mut out) = (Softmax::new(self.rows / 2), state.zeros());
         let steps = self.steps();
         for index in 0..steps.len() + self.preload {
@@ -275,6 +276,7 @@ struct Pending {
 /// A Vector's kernel.
 struct Vector<'a> {
     example: &'a Attention,
+    setting: Setting,
     lane: Lane,
     core: Core,
     qk: RingEnd,
@@ -303,7 +305,7 @@ impl Vector<'_> {
         };
         let d = self.example.heads[step.head].q.cols();
         // A maximum, a subtraction and an exponential, a sum: three passes.
-        self.core.work(Pipe::V, 3 * timing::vector(share.len()), "softmax").await;
+        self.setting.consume(&self.core, Pipe::V, 3 * timing::vector(share.len()), "softmax").await;
         self.qk.free().await?;
         let (weights, factors) = softmax.add(&Matrix::of(&scores).map(|s| s * plain::scale(d)));
         self.p.push(&weights.tile(self.example.p)).await?;
@@ -317,7 +319,7 @@ impl Vector<'_> {
             *out = self.zeros();
         }
         let product = Matrix::of(&self.pv.pop_tile().await?);
-        self.core.work(Pipe::V, 2 * timing::vector(product.values().len()), "rescale").await;
+        self.setting.consume(&self.core, Pipe::V, 2 * timing::vector(product.values().len()), "rescale").await;
         self.pv.free().await?;
         let missing = || Fault::Usage("a product came before its weights were sent".to_owned());
         let Pending { factors, sums } = self.pending.pop_front().ok_or_else(missing)?;

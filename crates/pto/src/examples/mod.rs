@@ -24,7 +24,7 @@ pub use round_trip::RoundTrip;
 
 use crate::protocol::Profile;
 use crate::random::Random;
-use crate::{Cluster, Config, CoreId, Event, Fault, Lane, Output, Report, RingSpec, Shape, Split};
+use crate::{Cluster, Config, Core, CoreId, Event, Fault, Lane, Output, Pipe, Report, RingSpec, Shape, Split};
 
 /// An example by its name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -96,9 +96,22 @@ pub struct Setting {
     pub slots: u32,
     /// The protocol of all rings.
     pub profile: Profile,
+    /// Cycles that a core spends on every popped tile beyond what its arithmetic costs: a consumer that is slower than
+    /// its producer shows what a protocol holds back.
+    pub consumer_cycles: u64,
 }
 
 impl Setting {
+    /// The seed's protocol, 8 slots, consumers at their own pace.
+    pub fn new(config: Config) -> Self {
+        Self { config, slots: 8, profile: Profile::default(), consumer_cycles: 0 }
+    }
+
+    /// Works on a popped tile.
+    async fn consume(&self, core: &Core, pipe: Pipe, cycles: u64, name: &str) {
+        core.work(pipe, cycles.saturating_add(self.consumer_cycles), name).await;
+    }
+
     /// The first semaphore id of the ring of this number: two ids for each (facts section 6: flags 0, 2, 4), or
     /// as many as slots with per-tag flags.
     fn flag(&self, ring: u32) -> u8 {

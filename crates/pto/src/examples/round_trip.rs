@@ -61,30 +61,31 @@ impl RoundTrip {
             Ok(ring) => ring,
             Err(error) => return refused(error),
         };
-        let example = Rc::new(self.clone());
+        let (example, setting) = (Rc::new(self.clone()), *setting);
         let (this, end) = (Rc::clone(&example), ring.clone());
-        cluster.spawn(CoreId::Cube, async move |core| this.cube(core, end).await);
-        let outputs: Vec<_> = vectors(setting, Split::UpDown)
+        cluster.spawn(CoreId::Cube, async move |core| this.cube(core, end, setting).await);
+        let outputs: Vec<_> = vectors(&setting, Split::UpDown)
             .map(|(id, lane)| {
                 let (this, end) = (Rc::clone(&example), ring.clone());
-                cluster.spawn(id, async move |core| this.vector(core, end, lane).await)
+                cluster.spawn(id, async move |core| this.vector(core, end, lane, setting).await)
             })
             .collect();
         finish(cluster, || assemble(self.f.rows(), self.f.cols(), &outputs))
     }
 
-    async fn cube(&self, core: Core, ring: Ring) -> Result<(), Fault> {
+    async fn cube(&self, core: Core, ring: Ring, setting: Setting) -> Result<(), Fault> {
         let mut end = core.open(&ring).await?;
         for _ in 0..self.tiles() {
             let c = Matrix::of(&end.pop_tile().await?);
-            core.work(Pipe::M, timing::matmul(c.rows(), c.cols(), self.d.cols()), "C D").await;
+            let cycles = timing::matmul(c.rows(), c.cols(), self.d.cols());
+            setting.consume(&core, Pipe::M, cycles, "C D").await;
             end.free().await?;
             end.push(&c.times(&self.d).tile(DType::F32)).await?;
         }
         end.close().await
     }
 
-    async fn vector(&self, core: Core, ring: Ring, lane: Lane) -> Result<Parts, Fault> {
+    async fn vector(&self, core: Core, ring: Ring, lane: Lane, setting: Setting) -> Result<Parts, Fault> {
         let mut end = core.open(&ring).await?;
         let mut parts = Vec::new();
         for step in 0..self.tiles() + self.ahead {
@@ -92,7 +93,7 @@ impl RoundTrip {
                 self.push_sum(&core, &mut end, lane, step).await?;
             }
             if let Some(tile) = step.checked_sub(self.ahead) {
-                parts.push(self.pop_product(&core, &mut end, lane, tile).await?);
+                parts.push(self.pop_product(&setting, &mut end, lane, tile).await?);
             }
         }
         end.close().await?;
@@ -110,7 +111,7 @@ impl RoundTrip {
 
     async fn pop_product(
         &self,
-        core: &Core,
+        setting: &Setting,
         end: &mut RingEnd,
         lane: Lane,
         tile: usize,
@@ -118,7 +119,7 @@ impl RoundTrip {
         let (row, col) = corner(Split::UpDown, self.products(), lane);
         let at = (tile * self.tile_rows + row, col);
         let e = Matrix::of(&end.pop_tile().await?);
-        core.work(Pipe::V, timing::vector(e.values().len()), "E - F").await;
+        setting.consume(end.core(), Pipe::V, timing::vector(e.values().len()), "E - F").await;
         end.free().await?;
         let f = self.f.part(at, e.rows(), e.cols());
         Ok((at, e.with(&f, |e, f| e - f)))

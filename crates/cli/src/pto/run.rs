@@ -1,0 +1,163 @@
+//! `tilework pto run`: an example on a simulated cluster.
+
+use super::args::RunArgs;
+use crate::failure::{Failure, Outcome};
+use crate::{files, print};
+use serde::Serialize;
+use std::io::Write;
+use std::path::Path;
+use tilework_pto::examples::{Compared, Comparison, Setting};
+use tilework_pto::timeline::timeline;
+use tilework_pto::{Config, Event, EventKind, Fault};
+use tilework_timeline::Format;
+
+/// What a report says of its figures.
+const TIMING_MODEL: &str = "cycle counts follow the estimates of docs/pto.md; results are exact";
+
+/// The report of a run. The fields of the JSON form, in their order.
+#[derive(Serialize, Debug)]
+struct Report {
+    example: &'static str,
+    arch: &'static str,
+    profile: &'static str,
+    slots: u32,
+    seed: u64,
+    /// Hundredths by which latencies may be longer.
+    jitter_percent: u64,
+    /// Cycles that consumers spend more on each tile.
+    slow_consumer: u64,
+    /// stop or record.
+    on_race: &'static str,
+    /// Cycles up to the end of the last core.
+    cycles: u64,
+    /// TPUSHes of all cores.
+    pushed: usize,
+    /// TPOPs of all cores.
+    popped: usize,
+    /// Waits that blocked, and how long all together.
+    waits: usize,
+    waited_cycles: u64,
+    /// Largest absolute difference from plain arithmetic.
+    error: f32,
+    /// The largest that is right.
+    tolerance: f32,
+    right: bool,
+    /// Overwritten tiles, under `--races record`.
+    races: Vec<String>,
+    /// Semaphores that are not zero at the end.
+    leftovers: Vec<Leftover>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<String>,
+    timing_model: &'static str,
+}
+
+#[derive(Serialize, Debug)]
+struct Leftover {
+    semaphore: u8,
+    core: String,
+    value: u8,
+}
+
+/// Runs an example.
+pub fn run(args: &RunArgs) -> Outcome<()> {
+    let format =
+        args.trace.as_deref().map(Format::of).transpose().map_err(|error| Failure::usage(error.to_string()))?;
+    let mut config = Config::new(args.arch.value(), args.seed);
+    config.jitter_percent = args.jitter;
+    config.races = args.races.value();
+    let setting = Setting {
+        slots: args.slots,
+        profile: args.profile.value(),
+        consumer_cycles: args.slow_consumer,
+        ..Setting::new(config)
+    };
+    let Comparison { events, outcome } = args.example.value().run(&setting);
+    if let (Some(path), Some(format), false) = (&args.trace, format, matches!(outcome, Err(Fault::Ring(_)))) {
+        write_trace(path, format, &events, outcome.as_ref().err())?;
+    }
+    match outcome {
+        Err(Fault::Ring(error)) => Err(Failure::usage(error.to_string())),
+        Err(fault) => Err(Failure::failed(fault.to_string())),
+        Ok(compared) => {
+            let report = report(args, &events, &compared);
+            print::report(&report, args.report, |out| text(&report, out))?;
+            verdict(&report)
+        }
+    }
+}
+
+fn write_trace(path: &Path, format: Format, events: &[Event], fault: Option<&Fault>) -> Outcome<()> {
+    let mut bytes = Vec::new();
+    let written = timeline(events, fault).write(format, &mut bytes);
+    written.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+    files::write_whole(path, &[&bytes])
+}
+
+fn report(args: &RunArgs, events: &[Event], compared: &Compared) -> Report {
+    let count = |kind| events.iter().filter(|event| event.kind == kind).count();
+    let waited = events.iter().filter(|event| event.kind == EventKind::Wait).map(|event| event.end - event.start);
+    let leftovers = compared.report.leftovers.iter().map(|(counter, value)| Leftover {
+        semaphore: counter.id,
+        core: counter.owner().to_string(),
+        value: *value,
+    });
+    Report {
+        example: args.example.name(),
+        arch: args.arch.name(),
+        profile: args.profile.name(),
+        slots: args.slots,
+        seed: args.seed,
+        jitter_percent: args.jitter,
+        slow_consumer: args.slow_consumer,
+        on_race: args.races.name(),
+        cycles: compared.report.cycles,
+        pushed: count(EventKind::Push),
+        popped: count(EventKind::Pop),
+        waits: count(EventKind::Wait),
+        waited_cycles: waited.sum(),
+        error: compared.error,
+        tolerance: compared.tolerance,
+        right: compared.is_right(),
+        races: compared.report.races.iter().map(ToString::to_string).collect(),
+        leftovers: leftovers.collect(),
+        trace: args.trace.as_ref().map(|path| path.display().to_string()),
+        timing_model: TIMING_MODEL,
+    }
+}
+
+fn text(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
+    let Report { example, arch, profile, slots, seed, cycles, pushed, popped, waits, waited_cycles, .. } = report;
+    let plural = if *slots == 1 { "slot" } else { "slots" };
+    writeln!(out, "{example} on {arch}, {slots} {plural}, profile {profile}, seed {seed}")?;
+    writeln!(out, "  {cycles} cycles; {pushed} TPUSH, {popped} TPOP; {waits} waits of {waited_cycles} cycles in all")?;
+    let verdict = if report.right { "right" } else { "wrong" };
+    writeln!(
+        out,
+        "  {verdict}: largest difference from plain arithmetic {:e}, allowed {:e}",
+        report.error, report.tolerance
+    )?;
+    for race in &report.races {
+        writeln!(out, "  {race}")?;
+    }
+    for Leftover { semaphore, core, value } in &report.leftovers {
+        writeln!(out, "  left for the next block: {value} in semaphore {semaphore} of {core}")?;
+    }
+    if let Some(trace) = &report.trace {
+        writeln!(out, "  timeline -> {trace}")?;
+    }
+    writeln!(out, "  {TIMING_MODEL}")
+}
+
+fn verdict(report: &Report) -> Outcome<()> {
+    let mut wrong = Vec::new();
+    if !report.right {
+        wrong.push("the result is wrong".to_owned());
+    }
+    if !report.races.is_empty() {
+        wrong.push(format!("{} tiles were overwritten before they were read and freed", report.races.len()));
+    }
+    if !report.leftovers.is_empty() {
+        wrong.push("semaphores are not at zero, and the next block on these cores would find them so".to_owned());
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::failed(wrong.join("; "))) }
+}
