@@ -54,7 +54,10 @@ struct Report {
 #[derive(Serialize, Debug)]
 struct Leftover {
     semaphore: u8,
+    /// The core that waits on it.
     core: String,
+    /// The core that sets it.
+    set_by: String,
     value: u8,
 }
 
@@ -99,6 +102,7 @@ fn report(args: &RunArgs, events: &[Event], compared: &Compared) -> Report {
     let leftovers = compared.report.leftovers.iter().map(|(counter, value)| Leftover {
         semaphore: counter.id,
         core: counter.owner().to_string(),
+        set_by: counter.setter().to_string(),
         value: *value,
     });
     Report {
@@ -139,8 +143,8 @@ fn text(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
     for race in &report.races {
         writeln!(out, "  {race}")?;
     }
-    for Leftover { semaphore, core, value } in &report.leftovers {
-        writeln!(out, "  left for the next block: {value} in semaphore {semaphore} of {core}")?;
+    for Leftover { semaphore, core, set_by, value } in &report.leftovers {
+        writeln!(out, "  left for the next block: {value} in semaphore {semaphore} of {core}, set by {set_by}")?;
     }
     if let Some(trace) = &report.trace {
         writeln!(out, "  timeline -> {trace}")?;
