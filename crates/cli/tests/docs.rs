@@ -40,26 +40,31 @@ fn table(source: &str) -> String {
 
 /// With `TILEWORK_UPDATE_DOCS=1` the test writes the tables instead of comparing them.
 #[test]
-fn every_constant_of_the_timing_model_is_in_the_timing_page() {
-    let page = repository().join("docs/timing.md");
-    let found = std::fs::read_to_string(&page).unwrap();
-    let mut expected = found.clone();
-    for file in ["crates/sim/src/timing.rs", "crates/riscv/src/timing.rs"] {
-        let source = std::fs::read_to_string(repository().join(file)).unwrap();
-        let (begin, end) = (format!("<!-- begin {file} -->\n"), format!("<!-- end {file} -->"));
-        let start = expected.find(&begin).expect("the page has the table's start") + begin.len();
-        let stop = expected.find(&end).expect("the page has the table's end");
-        let table = table(&source);
-        assert!(table.lines().count() > 5, "{file} has no constants");
-        expected.replace_range(start..stop, &table);
-    }
-    if std::env::var_os("TILEWORK_UPDATE_DOCS").is_some() {
-        std::fs::write(&page, expected).unwrap();
-    } else {
-        assert!(
-            found == expected,
-            "docs/timing.md is stale: TILEWORK_UPDATE_DOCS=1 cargo test -p tilework-cli --test docs"
-        );
+fn every_constant_of_the_timing_models_is_in_its_page() {
+    for (page, files) in [
+        ("docs/timing.md", &["crates/sim/src/timing.rs", "crates/riscv/src/timing.rs"][..]),
+        ("docs/pto.md", &["crates/pto/src/timing.rs"]),
+    ] {
+        let path = repository().join(page);
+        let found = std::fs::read_to_string(&path).unwrap();
+        let mut expected = found.clone();
+        for file in files {
+            let source = std::fs::read_to_string(repository().join(file)).unwrap();
+            let (begin, end) = (format!("<!-- begin {file} -->\n"), format!("<!-- end {file} -->"));
+            let start = expected.find(&begin).expect("the page has the table's start") + begin.len();
+            let stop = expected.find(&end).expect("the page has the table's end");
+            let table = table(&source);
+            assert!(table.lines().count() > 5, "{file} has no constants");
+            expected.replace_range(start..stop, &table);
+        }
+        if std::env::var_os("TILEWORK_UPDATE_DOCS").is_some() {
+            std::fs::write(&path, expected).unwrap();
+        } else {
+            assert!(
+                found == expected,
+                "{page} is stale: TILEWORK_UPDATE_DOCS=1 cargo test -p tilework-cli --test docs"
+            );
+        }
     }
 }
 

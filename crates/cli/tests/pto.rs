@@ -196,3 +196,36 @@ fn help_has_examples_that_run() {
     }
     assert!(ran >= 8, "{ran} examples");
 }
+
+/// The commands of a page: those in back quotes, and those of indented lines up to their explanation.
+fn commands(page: &str) -> Vec<&str> {
+    let ends = |rest: &str| rest.find(['`', '\n']).into_iter().chain(rest.find("  ")).min().unwrap_or(rest.len());
+    let starts = page.match_indices("tilework pto ").map(|(at, _)| &page[at + "tilework pto ".len()..]);
+    starts.map(|rest| rest[..ends(rest)].trim()).filter(|command| command.contains(' ')).collect()
+}
+
+#[test]
+fn the_commands_of_the_page_do_what_it_says() {
+    let page = std::fs::read_to_string(common::repository().join("docs/pto.md")).unwrap();
+    let (before, defects) = page.split_once("## What is wrong in the headers").unwrap();
+    let folder = folder();
+    let trace = folder.path().join("flash.pftrace").display().to_string();
+    let ended: Vec<_> = commands(before).iter().map(|c| pto(&c.replace("flash.pftrace", &trace))).collect();
+    let codes: Vec<_> = ended.iter().map(|ended| ended.code).collect();
+    assert_eq!(codes, [0, 0, 0, 2, 0, 1], "{:?}", commands(before));
+    let quotes = before.split("\n\n").filter_map(|part| part.strip_prefix("> "));
+    let quotes: Vec<_> = quotes.map(|quote| quote.trim().replace("\n> ", " ")).collect();
+    assert_eq!(quotes.len(), 2);
+    for quote in quotes {
+        assert!(ended.iter().any(|e| e.stdout.contains(&quote) || e.stderr.contains(&quote)), "{quote}");
+    }
+    assert!(before.contains(&format!("{} states", object("explore --report json", 0)["states"])));
+    let defects = commands(defects);
+    assert_eq!(defects.len(), 6, "{defects:?}");
+    for command in defects {
+        pto(command).code(1);
+        let sound = command.replace(" --profile headers", "").replace("--slots 16", "--slots 15");
+        let expected = if sound.contains("--slots 15") { sound.replace("--tiles 16", "--tiles 8") } else { sound };
+        pto(&expected).code(0);
+    }
+}
