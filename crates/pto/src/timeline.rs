@@ -160,7 +160,7 @@ mod tests {
                 let counters = text.lines().filter(|line| line.starts_with("# counter")).count();
                 let rings = if matches!(example, Example::Flash | Example::FlashF32) { 3 } else { 1 };
                 let ways = if example == Example::RoundTrip { 2 } else { rings };
-                assert_eq!(counters, 2 * ways, "{}", example.name());
+                assert_eq!(counters, 2 * ways, "{example:?}");
                 for name in text.lines().filter_map(|line| line.strip_prefix("# counter ")) {
                     let name = name.split(" [").next().unwrap();
                     let values: Vec<i64> = text
@@ -179,7 +179,7 @@ mod tests {
                     ends
                 };
                 let (from, to) = (ends(|word| word.strip_suffix('>')), ends(|word| word.strip_prefix('>')));
-                assert!(from.len() >= 2 * 8, "{}: {} arrows", example.name(), from.len());
+                assert!(from.len() >= 2 * 8, "{example:?}: {} arrows", from.len());
                 assert_eq!(from, to, "every arrow has two ends");
             }
         }

@@ -1,7 +1,8 @@
 //! The examples give what plain arithmetic gives, on both architectures, under all protocols, whatever the timing.
 
-use tilework_pto::examples::{Attention, Example, MatmulBias, Setting};
-use tilework_pto::{Arch, Config, DType, EventKind, Fault, Profile};
+use proptest::prelude::*;
+use tilework_pto::examples::{Attention, DequantMatmul, Example, Form, Head, MatmulBias, Matrix, RoundTrip, Setting};
+use tilework_pto::{Arch, Config, DType, Direction, EventKind, Fault, Profile, Split};
 
 fn setting(arch: Arch, seed: u64, slots: u32) -> Setting {
     Setting { slots, ..Setting::new(Config::new(arch, seed)) }
@@ -9,10 +10,9 @@ fn setting(arch: Arch, seed: u64, slots: u32) -> Setting {
 
 /// Runs an example and gives its error, which must be within its tolerance.
 fn right(example: Example, setting: &Setting) -> f32 {
-    let compared =
-        example.run(setting).outcome.unwrap_or_else(|fault| panic!("{}, {setting:?}: {fault}", example.name()));
-    assert!(compared.is_right(), "{}, {setting:?}: off by {}", example.name(), compared.error);
-    assert_eq!(compared.report.leftovers, [], "{}, {setting:?}", example.name());
+    let compared = example.run(setting).outcome.unwrap_or_else(|fault| panic!("{example:?}, {setting:?}: {fault}"));
+    assert!(compared.is_right(), "{example:?}, {setting:?}: off by {}", compared.error);
+    assert_eq!(compared.report.leftovers, [], "{example:?}, {setting:?}");
     compared.error
 }
 
@@ -85,8 +85,8 @@ fn a_run_is_a_function_of_its_setting() {
                 let done = run.outcome.unwrap();
                 (run.events, done.report.cycles, done.result)
             };
-            assert!(run(7) == run(7), "{}", example.name());
-            assert!(run(7).1 != run(8).1, "{}", example.name());
+            assert!(run(7) == run(7), "{example:?}");
+            assert!(run(7).1 != run(8).1, "{example:?}");
         }
     }
 }
@@ -126,4 +126,76 @@ fn a_wrong_result_is_seen() {
     let done = example.run(&setting(Arch::A2A3, 1, 2)).outcome.unwrap();
     assert_eq!(done.result.largest_error(&example.expected()), 0.0);
     assert_eq!(done.result.largest_error(&other.expected()), 1.0);
+}
+
+#[test]
+fn inputs_that_do_not_fit_are_refused() {
+    let setting = setting(Arch::A5, 1, 2);
+    let wide = Matrix::from_fn(1, 3, |_, _| 0.0);
+    let bias = MatmulBias::of_seed(1);
+    let dequant = DequantMatmul::of_seed(1);
+    let trip = RoundTrip::of_seed(1);
+    let flash = Attention::of_seed(1, DType::F16);
+    let odd = Head { k: wide.clone(), ..flash.heads[0].clone() };
+    for (ran, says) in [
+        (MatmulBias { b: wide.clone(), ..bias.clone() }.run(&setting), "as many columns as B"),
+        (MatmulBias { bias: wide.clone(), ..bias.clone() }.run(&setting), "the bias"),
+        (MatmulBias { tile_rows: 0, ..bias.clone() }.run(&setting), "rows of a tile"),
+        (MatmulBias { tile_rows: 24, ..bias.clone() }.run(&setting), "rows of a tile"),
+        (MatmulBias { form: Form::Parts(0), ..bias.clone() }.run(&setting), "parts"),
+        (MatmulBias { form: Form::Parts(2), ..bias }.run(&setting), "global memory"),
+        (DequantMatmul { a: wide.clone(), ..dequant.clone() }.run(&setting), "as many columns as W"),
+        (DequantMatmul { scale: wide.clone(), ..dequant.clone() }.run(&setting), "scales"),
+        (DequantMatmul { tile_rows: 0, ..dequant }.run(&setting), "rows of a tile"),
+        (RoundTrip { b: wide.clone(), ..trip.clone() }.run(&setting), "A and B"),
+        (RoundTrip { d: wide.clone(), ..trip.clone() }.run(&setting), "D needs"),
+        (RoundTrip { f: wide, ..trip.clone() }.run(&setting), "F needs"),
+        (RoundTrip { tile_rows: 7, ..trip }.run(&setting), "rows of a tile"),
+        (Attention { heads: Vec::new(), ..flash.clone() }.run(&setting), "a head"),
+        (Attention { heads: vec![flash.heads[0].clone(), odd.clone()], ..flash.clone() }.run(&setting), "same shape"),
+        (Attention { heads: vec![odd], ..flash.clone() }.run(&setting), "K needs"),
+        (Attention { rows: 0, ..flash.clone() }.run(&setting), "rows of a tile"),
+        (Attention { cols: 24, ..flash }.run(&setting), "columns of a tile"),
+    ] {
+        let fault = ran.outcome.unwrap_err().to_string();
+        assert!(fault.contains(says), "{says}: {fault}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Any shape, any share of the tiles, any timing: what comes out is the plain product, bit for bit.
+    #[test]
+    fn products_with_bias_are_right_in_any_shape(
+        (tiles, tile_rows, k, half) in (1_usize..7, 1_usize..9, 1_usize..9, 1_usize..5),
+        split in prop::sample::select(Split::ALL.to_vec()),
+        (gm, slots, seed, jitter, slow) in (any::<bool>(), 1_u32..16, any::<u64>(), 0_u64..400, 0_u64..2000),
+    ) {
+        let odd = usize::from(split.is_odd());
+        let (tile_rows, n) = match split {
+            Split::None => (tile_rows, 2 * half),
+            Split::UpDown | Split::UpDownOdd => (2 * tile_rows - odd, 2 * half),
+            // On A5 the columns of a tile in UBs are multiples of 32 (facts section 4).
+            Split::LeftRight => (tile_rows, 32 * half),
+            Split::LeftRightOdd => (tile_rows, 32 * half - 1),
+        };
+        let mut next = seed;
+        let mut draw = |rows, cols| Matrix::from_fn(rows, cols, |_, _| {
+            next = next.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (next >> 60) as f32 - 7.5
+        });
+        let (a, b, bias) = (draw(tiles * tile_rows, k), draw(k, n), draw(1, n));
+        for arch in Arch::ALL {
+            let through_memory = gm || split.is_odd();
+            let direction = if arch == Arch::A5 && through_memory { Direction::C2vGm } else { Direction::C2V };
+            let (a, b, bias) = (a.clone(), b.clone(), bias.clone());
+            let example = MatmulBias { a, b, bias, tile_rows, split, direction, form: Form::Tiles };
+            let config = Config { jitter_percent: jitter, ..Config::new(arch, seed) };
+            let done = example.run(&Setting { slots, consumer_cycles: slow, ..Setting::new(config) }).outcome;
+            let done = done.map_err(|fault| TestCaseError::fail(fault.to_string()))?;
+            prop_assert_eq!(done.result, example.expected());
+            prop_assert!(done.report.leftovers.is_empty());
+        }
+    }
 }

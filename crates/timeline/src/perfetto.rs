@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use prost::Message;
 use prost::encoding::{WireType, encode_key};
 
-use crate::event::{ArrowEnd, Details, Kept, What};
+use crate::event::{ArrowEnd, Details, Kept, TrackRecord, What};
 use crate::names::Name;
 use crate::order::{Mark, MarkKind};
 use crate::{Timeline, TimelineError};
@@ -41,8 +41,8 @@ pub(crate) fn write(timeline: &Timeline, marks: &[Mark], out: &mut impl Write) -
         first_packet_on_sequence: Some(true),
         ..TracePacket::default()
     })?;
-    for index in 0..timeline.tracks.len() as u32 {
-        put(&descriptor(timeline, index))?;
+    for (index, record) in (0..).zip(&timeline.tracks) {
+        put(&descriptor(timeline, index, record))?;
     }
     let mut interner = Interner::new(timeline);
     for mark in marks {
@@ -64,8 +64,7 @@ fn uuid(track: u32) -> u64 {
     u64::from(track) + 1
 }
 
-fn descriptor(timeline: &Timeline, index: u32) -> TracePacket {
-    let record = &timeline.tracks[index as usize];
+fn descriptor(timeline: &Timeline, index: u32, record: &TrackRecord) -> TracePacket {
     let clock = || format!("Times of the simulation: {}", timeline.clock);
     TracePacket {
         trusted_packet_sequence_id: Some(SEQUENCE),

@@ -20,7 +20,7 @@ use crate::{Timeline, TimelineError};
 pub(crate) fn write(timeline: &Timeline, marks: &[Mark], out: &mut impl Write) -> Result<(), TimelineError> {
     writeln!(out, "# {}", timeline.clock)?;
     writeln!(out, "# start +duration track: event argument=value... arrows")?;
-    let paths: Vec<String> = (0..timeline.tracks.len() as u32).map(|t| escaped(&timeline.path(t))).collect();
+    let paths: Vec<String> = (0..).zip(&timeline.tracks).map(|(track, _)| escaped(&timeline.path(track))).collect();
     for (path, record) in paths.iter().zip(&timeline.tracks) {
         match record.unit {
             Some(unit) => writeln!(out, "# counter {path} [{}]", escaped(unit))?,

@@ -1,7 +1,7 @@
 //! `A B + bias`: the Cube multiplies and pushes, the Vectors pop their shares and add (`tpushpop_cv` and `tpushpop_subtile` of
 //! `pto-isa`).
 
-use super::{Draw, Matrix, Parts, Ran, Setting, assemble, corner, finish, refused, vectors};
+use super::{Draw, Matrix, Parts, Ran, Setting, assemble, corner, finish, refused, require, vectors};
 use crate::{Cluster, Core, CoreId, DType, Direction, Fault, Lane, Pipe, Ring, RingSpec, Shape, Split, timing};
 use std::rc::Rc;
 
@@ -56,8 +56,23 @@ impl MatmulBias {
         self.a.rows() / self.tile_rows.max(1)
     }
 
+    fn check(&self) -> Result<(), Fault> {
+        let n = self.b.cols();
+        require(self.a.cols() == self.b.rows(), "A needs as many columns as B has rows")?;
+        require((self.bias.rows(), self.bias.cols()) == (1, n), "the bias needs one row and as many columns as B")?;
+        require(self.a.rows().is_multiple_of(self.tile_rows), "the rows of a tile must divide those of A")?;
+        let fits = |parts: usize| {
+            let shares = Lane::ALL.map(|lane| self.split.share(self.whole(), lane).unwrap_or(self.whole()));
+            shares.iter().chain([&self.whole()]).all(|share| share.cols.is_multiple_of(parts))
+        };
+        require(!matches!(self.form, Form::Parts(parts) if !fits(parts)), "parts must divide the columns of each share")
+    }
+
     /// Runs it.
     pub fn run(&self, setting: &Setting) -> Ran {
+        if let Err(fault) = self.check() {
+            return refused(fault);
+        }
         let mut cluster = Cluster::new(setting.config);
         let spec = RingSpec::new("product", self.direction, self.whole()).split(self.split);
         let ring = match cluster.ring(setting.ring(spec)) {

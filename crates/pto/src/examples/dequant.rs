@@ -1,7 +1,7 @@
 //! `A W`, where `W` is whole numbers times a scale for each column: the Vectors multiply by the scales and push their
 //! shares, the Cube pops and accumulates (`tpushpop_vc` of `pto-isa`).
 
-use super::{Draw, Matrix, Ran, Setting, corner, finish, refused, vectors};
+use super::{Draw, Matrix, Ran, Setting, corner, finish, refused, require, vectors};
 use crate::{Cluster, Core, CoreId, DType, Direction, Fault, Lane, Pipe, Ring, RingSpec, Shape, Split, timing};
 use std::rc::Rc;
 
@@ -49,8 +49,18 @@ impl DequantMatmul {
         self.q.rows() / self.tile_rows.max(1)
     }
 
+    fn check(&self) -> Result<(), Fault> {
+        require(self.a.cols() == self.q.rows(), "A needs as many columns as W has rows")?;
+        let scales = (self.scale.rows(), self.scale.cols());
+        require(scales == (1, self.q.cols()), "there must be one row of scales, one for each column of W")?;
+        require(self.q.rows().is_multiple_of(self.tile_rows), "the rows of a tile must divide those of W")
+    }
+
     /// Runs it.
     pub fn run(&self, setting: &Setting) -> Ran {
+        if let Err(fault) = self.check() {
+            return refused(fault);
+        }
         let mut cluster = Cluster::new(setting.config);
         let spec = RingSpec::new("weights", Direction::V2C, self.whole()).split(self.split);
         let ring = match cluster.ring(setting.ring(spec)) {

@@ -24,7 +24,7 @@ mod plain;
 
 pub use plain::{attention, attention_by_blocks};
 
-use super::{Draw, Matrix, Parts, Ran, Setting, assemble, corner, finish, refused, vectors};
+use super::{Draw, Matrix, Parts, Ran, Setting, assemble, corner, finish, refused, require, vectors};
 use crate::{
     Arch, Cluster, Core, CoreId, DType, Direction, Fault, Lane, Pipe, Ring, RingEnd, RingError, RingSpec, Shape,
 };
@@ -149,8 +149,23 @@ impl Attention {
         })
     }
 
+    fn check(&self) -> Result<(), Fault> {
+        let shape = |m: &Matrix| (m.rows(), m.cols());
+        let Some(first) = self.heads.first() else { return require(false, "there must be a head") };
+        let of = |head: &Head| [shape(&head.q), shape(&head.k), shape(&head.v)];
+        require(self.heads.iter().all(|head| of(head) == of(first)), "all heads need the same shape")?;
+        let ((s, d), (t, k_cols)) = (shape(&first.q), shape(&first.k));
+        require((k_cols, first.v.rows()) == (d, t), "K needs the columns of Q, and V the rows of K")?;
+        require(s.is_multiple_of(self.rows), "the rows of a tile must divide those of Q")?;
+        require(t.is_multiple_of(self.cols), "the columns of a tile must divide the rows of K")?;
+        require(self.cols.is_multiple_of(2), "the columns of a tile must be even: its scores are stored in two parts")
+    }
+
     /// Runs it.
     pub fn run(&self, setting: &Setting) -> Ran {
+        if let Err(fault) = self.check() {
+            return refused(fault);
+        }
         let mut cluster = Cluster::new(setting.config);
         let rings = match self.rings(&mut cluster, setting) {
             Ok(rings) => rings,

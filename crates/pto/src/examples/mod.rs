@@ -45,17 +45,6 @@ impl Example {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Bias, Self::Dequant, Self::RoundTrip, Self::Flash, Self::FlashF32];
 
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bias => "bias",
-            Self::Dequant => "dequant",
-            Self::RoundTrip => "round-trip",
-            Self::Flash => "flash",
-            Self::FlashF32 => "flash-f32",
-        }
-    }
-
     /// Runs it with inputs that the seed draws, and compares.
     pub fn run(self, setting: &Setting) -> Comparison {
         let seed = setting.config.seed;
@@ -180,6 +169,11 @@ fn finish(mut cluster: Cluster, result: impl FnOnce() -> Option<Matrix>) -> Ran 
         Ok(Done { result, report })
     });
     Ran { events: cluster.take_events(), outcome }
+}
+
+/// Says what is wrong with an example's inputs, unless they fit.
+fn require(fits: bool, what: &str) -> Result<(), Fault> {
+    if fits { Ok(()) } else { Err(Fault::Usage(what.to_owned())) }
 }
 
 /// A run that could not start.

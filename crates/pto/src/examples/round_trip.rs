@@ -5,7 +5,7 @@
 //! tiles before it stops; a Vector that pushes more than that before its first pop would wait for the Cube, and the Cube
 //! for it.
 
-use super::{Draw, Matrix, Parts, Ran, Setting, assemble, corner, finish, refused, vectors};
+use super::{Draw, Matrix, Parts, Ran, Setting, assemble, corner, finish, refused, require, vectors};
 use crate::{
     Cluster, Core, CoreId, DType, Direction, Fault, Lane, Pipe, Ring, RingEnd, RingSpec, Shape, Split, timing,
 };
@@ -53,8 +53,19 @@ impl RoundTrip {
         self.a.rows() / self.tile_rows.max(1)
     }
 
+    fn check(&self) -> Result<(), Fault> {
+        let ((m, k), n) = ((self.a.rows(), self.a.cols()), self.d.cols());
+        require((self.b.rows(), self.b.cols()) == (m, k), "A and B need the same shape")?;
+        require(self.d.rows() == k, "D needs as many rows as A has columns")?;
+        require((self.f.rows(), self.f.cols()) == (m, n), "F needs the rows of A and the columns of D")?;
+        require(m.is_multiple_of(self.tile_rows), "the rows of a tile must divide those of A")
+    }
+
     /// Runs it.
     pub fn run(&self, setting: &Setting) -> Ran {
+        if let Err(fault) = self.check() {
+            return refused(fault);
+        }
         let mut cluster = Cluster::new(setting.config);
         let spec = RingSpec::new("round trip", Direction::Both, self.products()).v2c_tile(self.sums());
         let ring = match cluster.ring(setting.ring(spec)) {

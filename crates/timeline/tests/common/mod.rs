@@ -1,5 +1,5 @@
 //! A timeline with everything in it, and a reader of protobuf that knows nothing of the writer.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "every test file uses its part")]
 
 use tilework_timeline::{Clock, Format, Timeline};
 
