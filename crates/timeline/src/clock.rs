@@ -29,7 +29,8 @@ impl Clock {
         self.unit
     }
 
-    /// The nanosecond in which a time lies, rounded down. None past the range of the formats, which is that of an `i64`.
+    /// The nanosecond in which a time lies, rounded down. None past the range of the formats, which is that of an
+    /// `i64`.
     ///
     /// Rounding down keeps order and nesting: what did not overlap does not overlap in nanoseconds.
     pub fn nanoseconds(&self, time: u64) -> Option<u64> {

@@ -10,7 +10,8 @@ use crate::Clock;
 pub enum TimelineError {
     /// The file's ending names no format.
     #[error(
-        "{}: {} names no form of a timeline; give .pftrace (Perfetto, opens in ui.perfetto.dev), .json (trace events) or .txt",
+        "{}: {} names no form of a timeline; give .pftrace (Perfetto, opens in ui.perfetto.dev), .json (trace events) or \
+         .txt",
         path.display(), ending(path)
     )]
     UnknownEnding {
@@ -30,7 +31,8 @@ pub enum TimelineError {
     Write(#[from] std::io::Error),
     /// Two slices of a track overlap, but neither lies in the other.
     #[error(
-        "track {track:?}: {second:?} starts at {starts}, in {first:?}, and ends after it; overlapping slices need tracks of their own"
+        "track {track:?}: {second:?} starts at {starts}, in {first:?}, and ends after it; overlapping slices need tracks of \
+         their own"
     )]
     Overlap {
         /// The track, with those above it.

@@ -120,8 +120,8 @@ fn close(timeline: &Timeline, open: &mut Vec<usize>, at: u64, marks: &mut Vec<Ma
     }
 }
 
-/// Puts the marks of one track at which arrows end, and those after them at the same time, behind other tracks' marks of
-/// that time: an arrow within one time is shown when its start is read first.
+/// Puts the marks of one track at which arrows end, and those after them at the same time, behind other tracks' marks
+/// of that time: an arrow within one time is shown when its start is read first.
 fn delay_arrow_ends(timeline: &Timeline, marks: &mut [Mark]) {
     let ends_arrow = |mark: &Mark| {
         let arrows = details(&timeline.events[mark.event]).map_or(&[][..], |d| &timeline.arrows[d.arrows.clone()]);

@@ -100,7 +100,10 @@ fn numbers_that_javascript_cannot_hold_are_strings() {
         .arg("nan", f64::NAN)
         .arg("inf", f64::NEG_INFINITY);
     let args = events(&json_of(&t), "i")[0]["args"].clone();
-    let expected = json!({"exact": 1_u64 << 53, "large": "18446744073709551615", "small": "-9223372036854775808", "nan": "NaN", "inf": "-inf"});
+    let expected = json!({
+        "exact": 1_u64 << 53, "large": "18446744073709551615", "small": "-9223372036854775808",
+        "nan": "NaN", "inf": "-inf",
+    });
     assert_eq!(args, expected);
     let text = String::from_utf8(written(&t, Format::Json)).unwrap();
     assert!(text.contains("\"ts\":1152921504606846.976,"), "{text}");

@@ -32,7 +32,8 @@ pub struct IdsArgs {
     /// Only this core.
     #[arg(long, value_name = "ID")]
     pub core: Option<u32>,
-    /// The subblock that the core is taken for; another one is an error that says what the documents' formula would have given.
+    /// The subblock that the core is taken for; another one is an error that says what the documents' formula would have
+    /// given.
     #[arg(long, value_name = "0|1", requires = "core")]
     pub subblock: Option<u32>,
     /// Print a JSON array with an object for each core.
@@ -85,15 +86,16 @@ pub struct RunArgs {
 /// Arguments of `tilework pto explore`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-A step of a core is a wait, a set, or the start or the end of a transfer; between two steps of a core the others may do anything. Steps \
-take no time here.
+A step of a core is a wait, a set, or the start or the end of a transfer; between two steps of a core the others may do \
+anything. Steps take no time here.
 
 Examples:
   tilework pto explore --slots 2 --tiles 6
   tilework pto explore push-push --slots 2 --tiles 3
   tilework pto explore --arch a2a3 --slots 5 --tiles 6 --profile headers
 
-Exit codes: 0 every interleaving ends well, with all semaphores at zero; 1 one does not, or there are more states than --max-states; 2 wrong use.")]
+Exit codes: 0 every interleaving ends well, with all semaphores at zero; 1 one does not, or there are more states than \
+--max-states; 2 wrong use.")]
 pub struct ExploreArgs {
     /// What the cores do.
     #[arg(value_enum, default_value_t = ScenarioName::OneWay)]
@@ -129,7 +131,10 @@ pub struct ExploreArgs {
 
 /// Declares names of the command line for values of the library.
 macro_rules! names {
-    ($(#[$doc:meta])* $name:ident for $of:ty { $($(#[$variant_doc:meta])* $variant:ident = $text:literal: $value:expr,)+ }) => {
+    (
+        $(#[$doc:meta])*
+        $name:ident for $of:ty { $($(#[$variant_doc:meta])* $variant:ident = $text:literal: $value:expr,)+ }
+    ) => {
         $(#[$doc])*
         #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
         pub enum $name {

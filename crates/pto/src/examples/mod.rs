@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`MatmulBias`] | C2V | Cube: `A B`; Vectors: `+ bias` |
 //! | [`DequantMatmul`] | V2C | Vectors: whole numbers times scales; Cube: `A W` |
-//! | [`RoundTrip`] | both directions of one ring at once | Vectors: `C = A + B`; Cube: `E = C D`; Vectors: `G = E - F` |
+//! | [`RoundTrip`] | one, both directions at once | Vectors: `C = A + B`; Cube: `E = C D`; Vectors: `G = E - F` |
 //! | [`Attention`] | three: QK, P, PV | flash attention: both products on the Cube, softmax on the Vectors |
 //!
 //! They are the kernels of `pto-isa`'s tests and of its flash attention (facts `pto.md`, sections 6 and 7). All compute

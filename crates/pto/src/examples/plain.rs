@@ -102,8 +102,8 @@ impl Matrix {
         product
     }
 
-    /// Adds the product `left` x `right`, term by term, as the Cube accumulates in L0C. A product that is added in parts
-    /// of the inner dimension is bit for bit the whole one.
+    /// Adds the product `left` x `right`, term by term, as the Cube accumulates in L0C. A product that is added in
+    /// parts of the inner dimension is bit for bit the whole one.
     pub fn add_product(&mut self, left: &Self, right: &Self) {
         for row in 0..left.rows {
             let sums = self.row_mut(row);
