@@ -5,6 +5,8 @@
 //! are microseconds with three decimals, so nanoseconds; the key `otherData` says what a nanosecond is of the
 //! simulation.
 //!
+//! In this form arrows bind to slices: one at an instant is shown at the slice around it.
+//!
 //! Numbers that JavaScript cannot hold (integers past 2^53, floats that are none) are written as strings.
 
 use std::io::Write;
