@@ -1,6 +1,7 @@
 //! Who waits for whom when nothing can go on.
 
 use crate::core_id::CoreId;
+use crate::fault::When;
 use crate::ffts::Counter;
 use crate::protocol::{Act, Step, Way};
 use std::fmt;
@@ -57,7 +58,7 @@ fn setters(missing: &[Counter]) -> Vec<CoreId> {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Deadlock {
     /// When.
-    pub cycle: u64,
+    pub cycle: When,
     /// All cores that wait.
     pub waits: Vec<Waiting>,
     /// Cores whose kernels have ended, or that have none.
@@ -68,7 +69,7 @@ pub struct Deadlock {
 }
 
 impl Deadlock {
-    pub(crate) fn new(cycle: u64, waits: Vec<Waiting>) -> Self {
+    pub(crate) fn new(cycle: When, waits: Vec<Waiting>) -> Self {
         let ended = CoreId::ALL.into_iter().filter(|core| waits.iter().all(|wait| wait.core != *core)).collect();
         let circle = waits.iter().find_map(|wait| circle(&waits, &mut vec![wait.core])).unwrap_or_default();
         Self { cycle, waits, ended, circle }
@@ -114,7 +115,7 @@ impl fmt::Display for Waiting {
 impl fmt::Display for Deadlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let waits: Vec<_> = self.chain().into_iter().map(Waiting::to_string).collect();
-        write!(f, "deadlock at cycle {}: {}", self.cycle, waits.join("; "))?;
+        write!(f, "{}deadlock: {}", self.cycle, waits.join("; "))?;
         if self.circle.is_empty() {
             let ended: Vec<_> = self.ended.iter().map(CoreId::to_string).collect();
             write!(f, "; {} will not set anything any more, having ended", ended.join(" and "))?;

@@ -12,7 +12,7 @@
 use crate::arch::Arch;
 use crate::core_id::{CoreId, Lane};
 use crate::deadlock::{Deadlock, Waiting};
-use crate::fault::{Fault, Race};
+use crate::fault::{Fault, Race, When};
 use crate::ffts::Counter;
 use crate::machine::{Progress, State, Wiring};
 use crate::protocol::{Act, Cursor, Step, Way};
@@ -328,7 +328,7 @@ impl Search {
                 continue;
             }
             let mut after = state.clone();
-            let progress = after.step(&self.wiring, core, &step, 0);
+            let progress = after.step(&self.wiring, core, &step, When(None));
             moved = true;
             self.result.transitions += 1;
             match progress {
@@ -345,7 +345,7 @@ impl Search {
             return;
         }
         if !waits.is_empty() {
-            self.find(node, None, Finding::Deadlock(Box::new(Deadlock::new(0, waits))));
+            self.find(node, None, Finding::Deadlock(Box::new(Deadlock::new(When(None), waits))));
             return;
         }
         self.result.ends += 1;
@@ -404,7 +404,7 @@ mod tests {
                 let index = core.index();
                 let Some(step) = steps[index].get(positions[index] as usize) else { continue };
                 let mut after = state.clone();
-                if after.step(&wiring, core, step, 0) == Ok(Progress::Done) {
+                if after.step(&wiring, core, step, When(None)) == Ok(Progress::Done) {
                     let mut positions: Positions = positions;
                     positions[index] += 1;
                     open.push((positions, after));

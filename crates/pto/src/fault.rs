@@ -9,6 +9,17 @@ use crate::ring::RingError;
 use crate::tile::Shape;
 use std::fmt;
 
+/// A cycle of the virtual clock; none in an exploration, which has no time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct When(pub Option<u64>);
+
+impl fmt::Display for When {
+    /// As the beginning of a message: nothing without time.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |cycle| write!(f, "cycle {cycle}: "))
+    }
+}
+
 /// One access to a slot.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Access {
@@ -21,18 +32,19 @@ pub struct Access {
     /// Did it write?
     pub write: bool,
     /// First cycle.
-    pub from: u64,
+    pub from: When,
     /// Last cycle, if it is over.
-    pub to: Option<u64>,
+    pub to: Option<When>,
 }
 
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = if self.write { "write" } else { "read" };
-        write!(f, "{}'s {what} of tile {} of `{}`, cycle {}", self.core, self.tile, self.ring, self.from)?;
-        match self.to {
-            Some(to) => write!(f, " to {to}"),
-            None => f.write_str(" on"),
+        write!(f, "{}'s {what} of tile {} of `{}`", self.core, self.tile, self.ring)?;
+        match (self.from.0, self.to.and_then(|to| to.0)) {
+            (Some(from), Some(to)) => write!(f, ", cycle {from} to {to}"),
+            (Some(from), None) => write!(f, ", cycle {from} on"),
+            (None, _) => Ok(()),
         }
     }
 }
@@ -75,7 +87,7 @@ impl fmt::Display for Race {
 pub enum Fault {
     /// A semaphore past 15.
     #[error(
-        "cycle {cycle}: {core} sets semaphore {id} of {} past 15 (pipe {pipe}): 15 sets were not waited for; at \
+        "{cycle}{core} sets semaphore {id} of {} past 15 (pipe {pipe}): 15 sets were not waited for; at \
          most 15 slots can be outstanding",
         counter.owner()
     )]
@@ -89,11 +101,11 @@ pub enum Fault {
         /// The counter that is full.
         counter: Counter,
         /// When.
-        cycle: u64,
+        cycle: When,
     },
     /// A semaphore used before `ffts_addr` was set.
     #[error(
-        "cycle {cycle}: {core} uses semaphore {id} (pipe {pipe}), but ffts_addr of this cluster is not \
+        "{cycle}{core} uses semaphore {id} (pipe {pipe}), but ffts_addr of this cluster is not \
          initialised; do step 3 of the AICPU handshake first"
     )]
     NoFftsAddress {
@@ -104,7 +116,7 @@ pub enum Fault {
         /// The id.
         id: u8,
         /// When.
-        cycle: u64,
+        cycle: When,
     },
     /// A semaphore or flag that the core does not have.
     #[error("{core} has no semaphore {id}; {hint}")]
@@ -120,7 +132,7 @@ pub enum Fault {
     #[error("{0}")]
     Race(Box<Race>),
     /// The consumer finds another tile in the slot.
-    #[error("cycle {cycle}: {core} pops tile {tile} of `{ring}`, but slot {slot} holds {found}")]
+    #[error("{cycle}{core} pops tile {tile} of `{ring}`, but slot {slot} holds {found}")]
     WrongTile {
         /// Who.
         core: CoreId,
@@ -133,11 +145,11 @@ pub enum Fault {
         /// What is in it.
         found: String,
         /// When.
-        cycle: u64,
+        cycle: When,
     },
     /// Credits appeared or vanished.
     #[error(
-        "cycle {cycle}: credits of `{ring}` to {vector} do not add up: {ready} ready + {free} free + {held} held + \
+        "{cycle}credits of `{ring}` to {vector} do not add up: {ready} ready + {free} free + {held} held + \
          {in_flight} in flight, but {granted} were given; something else uses the ring's semaphores, or an earlier \
          block left counts in them"
     )]
@@ -157,10 +169,10 @@ pub enum Fault {
         /// Given at the start and not taken back.
         granted: u32,
         /// When.
-        cycle: u64,
+        cycle: When,
     },
     /// More tiles pushed and not freed than slots, or more freed than pushed.
-    #[error("cycle {cycle}: `{ring}` has {pushed} tiles pushed and {freed} freed with {slots} slots")]
+    #[error("{cycle}`{ring}` has {pushed} tiles pushed and {freed} freed with {slots} slots")]
     Invariant {
         /// The ring.
         ring: String,
@@ -171,7 +183,7 @@ pub enum Fault {
         /// Slots.
         slots: u32,
         /// When.
-        cycle: u64,
+        cycle: When,
     },
     /// TFREE with no popped tile.
     #[error("{core} frees a slot of `{ring}`, but holds none: {popped} tiles were popped and as many freed")]
@@ -257,7 +269,7 @@ pub enum Fault {
 
 impl Fault {
     /// A set past 15, by the flag that the setter named: on A5 the Cube has Vector 1's as id + 16.
-    pub(crate) fn overflow(arch: Arch, core: CoreId, pipe: Pipe, overflow: Overflow, cycle: u64) -> Self {
+    pub(crate) fn overflow(arch: Arch, core: CoreId, pipe: Pipe, overflow: Overflow, cycle: When) -> Self {
         let Overflow(counter) = overflow;
         let id = if core == CoreId::Cube { arch.cube_flag(counter.id, counter.lane) } else { counter.id };
         Self::Overflow { core, pipe, id, counter, cycle }

@@ -65,7 +65,7 @@ pub use core_id::{CoreId, Lane, Pipe};
 pub use deadlock::{Deadlock, Waiting};
 pub use events::{Event, EventKind};
 pub use explore::{Explored, Scenario, explore};
-pub use fault::{Access, Fault, Race};
+pub use fault::{Access, Fault, Race, When};
 pub use launch::{Binding, Handshake, LaunchError, Scheduler};
 pub use protocol::Profile;
 pub use ring::{Base, Direction, RingError, RingSpec};

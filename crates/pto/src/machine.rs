@@ -3,7 +3,7 @@
 
 use crate::arch::Arch;
 use crate::core_id::{CoreId, Lane, Lanes};
-use crate::fault::{Access, Fault, Race};
+use crate::fault::{Access, Fault, Race, When};
 use crate::ffts::{Counter, Semaphores};
 use crate::protocol::{Act, Flow, Step, Way};
 use crate::ring::{RingError, RingSpec};
@@ -72,8 +72,8 @@ struct Cell {
     tile: u32,
     core: CoreId,
     phase: Phase,
-    from: u64,
-    to: u64,
+    from: When,
+    to: When,
 }
 
 /// Semaphores, slots and counts.
@@ -129,7 +129,7 @@ impl State {
     }
 
     /// Does what the step says, or says what it waits for.
-    pub fn step(&mut self, wiring: &Wiring, core: CoreId, step: &Step, cycle: u64) -> Result<Progress, Fault> {
+    pub fn step(&mut self, wiring: &Wiring, core: CoreId, step: &Step, cycle: When) -> Result<Progress, Fault> {
         if !self.signal(wiring.arch, core, step, cycle)? {
             return Ok(Progress::Blocked(self.missing(core, step)));
         }
@@ -164,7 +164,7 @@ impl State {
     }
 
     /// Does a step's set or wait; false if it must wait.
-    fn signal(&mut self, arch: Arch, core: CoreId, step: &Step, cycle: u64) -> Result<bool, Fault> {
+    fn signal(&mut self, arch: Arch, core: CoreId, step: &Step, cycle: When) -> Result<bool, Fault> {
         let Some(signal) = step.signal else { return Ok(true) };
         if step.waits() {
             return Ok(self.semaphores.take(core, signal.id, step.lanes));
@@ -193,7 +193,14 @@ impl State {
         }
     }
 
-    fn begin_write(&mut self, wiring: &Wiring, core: CoreId, step: &Step, lane: Lane, cycle: u64) -> Option<Box<Race>> {
+    fn begin_write(
+        &mut self,
+        wiring: &Wiring,
+        core: CoreId,
+        step: &Step,
+        lane: Lane,
+        cycle: When,
+    ) -> Option<Box<Race>> {
         let way = &wiring.ways[step.way];
         let new = Cell { way: step.way, tile: step.tile, core, phase: Phase::Writing, from: cycle, to: cycle };
         let old = self.cell(way, step.tile, lane).replace(new)?;
@@ -224,7 +231,7 @@ impl State {
         }))
     }
 
-    fn begin_read(&mut self, wiring: &Wiring, core: CoreId, step: &Step, lane: Lane, cycle: u64) -> Result<(), Fault> {
+    fn begin_read(&mut self, wiring: &Wiring, core: CoreId, step: &Step, lane: Lane, cycle: When) -> Result<(), Fault> {
         let way = &wiring.ways[step.way];
         match self.cell(way, step.tile, lane) {
             Some(cell) if (cell.way, cell.tile) == (step.way, step.tile) && cell.phase != Phase::Writing => {
@@ -242,7 +249,7 @@ impl State {
         }
     }
 
-    fn end(&mut self, way: &Way, step: &Step, lane: Lane, cycle: u64) {
+    fn end(&mut self, way: &Way, step: &Step, lane: Lane, cycle: When) {
         if let Some(cell) = self.cell(way, step.tile, lane)
             && (cell.way, cell.tile) == (step.way, step.tile)
         {
@@ -252,7 +259,7 @@ impl State {
     }
 
     /// The invariants of a way: no more tiles out than slots, and no credit lost or won.
-    fn check(&self, way: &Way, lanes: Lanes, cycle: u64) -> Result<(), Fault> {
+    fn check(&self, way: &Way, lanes: Lanes, cycle: When) -> Result<(), Fault> {
         if self.raced[way.index] {
             return Ok(());
         }

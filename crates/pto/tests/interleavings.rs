@@ -100,7 +100,7 @@ fn rings_without_split_and_control_rings_are_clean() {
 fn push_push_pop_pop_passes_with_as_many_tiles_outstanding_as_slots() {
     for arch in Arch::ALL {
         for profile in DENSE {
-            for slots in 1..=3_u32 {
+            for slots in 1..=4_u32 {
                 let ring = spec(Direction::Both, slots, profile);
                 let explored = run(&Scenario::push_push_pop_pop(arch, ring, slots as usize, 2));
                 println!("{arch} {profile:?} {slots} slots, both: {} states", explored.states);
@@ -114,7 +114,7 @@ fn push_push_pop_pop_passes_with_as_many_tiles_outstanding_as_slots() {
 fn push_push_pop_pop_with_one_tile_more_is_a_deadlock_with_its_cycle() {
     for arch in Arch::ALL {
         for profile in DENSE {
-            for slots in 1..=3_u32 {
+            for slots in 1..=4_u32 {
                 let ring = spec(Direction::Both, slots, profile);
                 let explored = run(&Scenario::push_push_pop_pop(arch, ring, slots as usize + 1, 1));
                 assert_eq!(

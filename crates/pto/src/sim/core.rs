@@ -6,7 +6,7 @@ use super::shared::{Line, Shared, Status, Wait};
 use crate::arch::{Arch, SEMAPHORE_IDS, VEC_CORE_ID_OFFSET};
 use crate::core_id::{CoreId, Lane, Lanes, Pipe};
 use crate::events::{Event, EventKind};
-use crate::fault::Fault;
+use crate::fault::{Fault, When};
 use crate::memory::Space;
 use crate::protocol::Step;
 use crate::timing;
@@ -171,7 +171,7 @@ impl Core {
         let (start, arch) = (self.now(), self.arch());
         self.sleep(timing::signal(arch)).await;
         let mut shared = self.shared();
-        let cycle = shared.now;
+        let cycle = When(Some(shared.now));
         let result = shared.check_address(self.id, id, pipe).and_then(|()| {
             let full = |overflow| Fault::overflow(arch, self.id, pipe, overflow, cycle);
             shared.state.semaphores.set(self.id, id, lanes).map_err(full)

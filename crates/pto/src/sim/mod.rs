@@ -19,7 +19,7 @@ use crate::arch::Arch;
 use crate::core_id::{CoreId, Lane};
 use crate::deadlock::Deadlock;
 use crate::events::Event;
-use crate::fault::{Fault, Race};
+use crate::fault::{Fault, Race, When};
 use crate::ffts::Counter;
 use crate::launch::Binding;
 use crate::memory::{MemoryError, Region, Regions, Space};
@@ -201,7 +201,7 @@ impl Cluster {
         if waits.is_empty() {
             return Ok(());
         }
-        Err(Fault::Deadlock(Box::new(Deadlock::new(shared.now, waits))))
+        Err(Fault::Deadlock(Box::new(Deadlock::new(When(Some(shared.now)), waits))))
     }
 
     /// Prepares the same cores for another block: rings and memories but global memory are gone; semaphores and clock

@@ -4,7 +4,7 @@ use super::{Config, RacePolicy};
 use crate::core_id::{CoreId, Lanes};
 use crate::deadlock::Waiting;
 use crate::events::Event;
-use crate::fault::{Fault, Race};
+use crate::fault::{Fault, Race, When};
 use crate::launch::Binding;
 use crate::machine::{Progress, State, Wiring};
 use crate::memory::{Memories, Regions};
@@ -147,7 +147,7 @@ impl Shared {
         if let Some(signal) = step.signal {
             self.check_address(core, signal.id, signal.pipe)?;
         }
-        match self.state.step(&self.wiring, core, step, self.now) {
+        match self.state.step(&self.wiring, core, step, When(Some(self.now))) {
             Ok(Progress::Done) => Ok(true),
             Ok(Progress::Blocked(_)) => Ok(false),
             Ok(Progress::Raced(race)) if self.config.races == RacePolicy::Record => {
@@ -164,6 +164,6 @@ impl Shared {
         if self.binding.ffts_ready() {
             return Ok(());
         }
-        Err(Fault::NoFftsAddress { core, pipe, id, cycle: self.now })
+        Err(Fault::NoFftsAddress { core, pipe, id, cycle: When(Some(self.now)) })
     }
 }
