@@ -1,8 +1,10 @@
 //! The command line.
 
+use crate::failure::{Failure, Outcome};
+use crate::netlist::args::{NetlistCheckArgs, NetlistShowArgs};
 use crate::pto::args::PtoCommand;
 use clap::{Parser, Subcommand, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tilework_engine::Tolerance;
 
 const ABOUT: &str = "\
@@ -27,9 +29,9 @@ pub struct Cli {
 pub enum Command {
     /// Run a kernel program or a compiled model and write its output arrays
     Run(RunArgs),
-    /// Run a compiled model and compare its outputs with expected ones
+    /// Run a compiled model and compare its outputs with expected ones, or check a netlist
     Check(CheckArgs),
-    /// Show what is in a compiled model: programs, operations, the machine it was compiled for
+    /// Show what is in a compiled model or a netlist: programs, operations, memory
     Show(ShowArgs),
     /// Show the tiles of a board and the memory maps of its cores
     Board {
@@ -171,13 +173,16 @@ error of 1e-4 of the range; bfloat16 0.999 and 2 %.
 Examples:
   tilework check model.ttnn --expect expected
   tilework run model.ttnn --input 0=in0.npy --out good --dump-op all
-  tilework check model.ttnn --expect expected --bisect good")]
+  tilework check model.ttnn --expect expected --bisect good
+  tilework check netlist.yaml --json
+
+What is checked in netlists is described in docs/netlist.md.")]
 pub struct CheckArgs {
-    /// The compiled model, a .ttnn file.
+    /// The compiled model, a .ttnn file, or a Buda netlist, a .yaml file.
     pub program: PathBuf,
-    /// The folder with in0.npy, in1.npy... and the expected out0.npy, out1.npy...
+    /// The folder with in0.npy, in1.npy... and the expected out0.npy, out1.npy...; a netlist without it is only checked.
     #[arg(long, value_name = "DIR")]
-    pub expect: PathBuf,
+    pub expect: Option<PathBuf>,
     /// Name the first operation whose result leaves the one in this folder, which `tilework run --dump-op all` has written.
     #[arg(long, value_name = "DIR")]
     pub bisect: Option<PathBuf>,
@@ -198,9 +203,16 @@ pub struct CheckArgs {
     pub report: ReportForm,
     #[command(flatten)]
     pub model: ModelArgs,
+    #[command(flatten)]
+    pub netlist: NetlistCheckArgs,
 }
 
 impl CheckArgs {
+    /// The folder with expected arrays, which compiled models need.
+    pub fn expected(&self) -> Outcome<&Path> {
+        self.expect.as_deref().ok_or_else(|| Failure::usage("a compiled model is checked with --expect DIR"))
+    }
+
     /// The tolerance: `usual`, or what was asked for instead.
     pub fn tolerance(&self, usual: Tolerance) -> Tolerance {
         if self.pcc.is_none() && self.max_error.is_none() && self.atol.is_none() && self.rtol.is_none() {
@@ -221,9 +233,10 @@ impl CheckArgs {
 Examples:
   tilework show model.ttnn
   tilework show model.ttnn --mlir > model.mlir
-  tilework show model.ttnn --json | jq .contents.Ttnn.programs[0].inputs")]
+  tilework show model.ttnn --json | jq .contents.Ttnn.programs[0].inputs
+  tilework show netlist.yaml --memory")]
 pub struct ShowArgs {
-    /// The file: .ttnn, .ttm or .ttsys.
+    /// The file: .ttnn, .ttm, .ttsys or .yaml.
     pub file: PathBuf,
     /// Print the compiler's text of the whole file instead.
     #[arg(long, conflicts_with = "json")]
@@ -237,6 +250,8 @@ pub struct ShowArgs {
     /// Read files of compilers that are not known, too, by the names of their operations.
     #[arg(long)]
     pub any_schema: bool,
+    #[command(flatten)]
+    pub netlist: NetlistShowArgs,
 }
 
 /// An input as it is given.

@@ -8,6 +8,7 @@ mod failure;
 mod files;
 mod firmware;
 mod model;
+mod netlist;
 mod print;
 mod program;
 mod progress;
@@ -37,7 +38,9 @@ fn command(command: Command) -> Outcome<()> {
     match command {
         Command::Run(args) if model::is_model(&args.program) => model::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Check(args) if netlist::is_netlist(&args.program) => netlist::check::check(&args),
         Command::Check(args) => model::check(&args),
+        Command::Show(args) if netlist::is_netlist(&args.file) => netlist::show::show(&args),
         Command::Show(args) => model::show(&args),
         Command::Board { board } => board::show(board.into()),
         Command::Simdir(args) => simdir::make(&args.dir, args.board.into(), args.library.as_deref()),

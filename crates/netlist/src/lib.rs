@@ -8,6 +8,7 @@ pub mod code;
 mod diagnostic;
 mod flow;
 pub mod format;
+mod kind;
 pub mod memory;
 mod read;
 pub mod size;

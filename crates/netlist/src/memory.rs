@@ -9,6 +9,7 @@ use crate::size::{buffer_bytes, raw_tile_bytes, tile_bytes};
 use crate::types::{Arch, FusedTarget, Layout, Location, Netlist, Op, OpKind, Producer, Queue, Size, Source, Tm};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 
 impl Arch {
     /// Rows and columns of worker cores.
@@ -267,7 +268,7 @@ impl Memory {
             GraphCores { graph: graph.name.clone(), device: graph.target_device, l1_bytes: arch.l1_bytes(), ops }
         };
         Self {
-            arch: crate::check::arch_name(arch),
+            arch: arch.name(),
             dram: channels(netlist, arch, Location::Dram),
             host: channels(netlist, arch, Location::Host),
             graphs: (0..netlist.graphs.len()).map(graph).collect(),
@@ -298,4 +299,47 @@ fn channels(netlist: &Netlist, arch: Arch, location: Location) -> Vec<DramChanne
         DramChannel { device, channel, bytes: size, used, buffers }
     };
     found.into_iter().map(channel).collect()
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "memory on {}", self.arch)?;
+        for (what, channels) in [("DRAM", &self.dram), ("host", &self.host)] {
+            for channel in channels {
+                write!(
+                    f,
+                    "\ndevice {} {what} channel {}: {} bytes used",
+                    channel.device, channel.channel, channel.used
+                )?;
+                match channel.bytes {
+                    0 => writeln!(f)?,
+                    bytes => writeln!(f, " of {bytes}, {:.2} %", channel.used as f64 * 100.0 / bytes as f64)?,
+                }
+                for buffer in &channel.buffers {
+                    let name = format!("{}[{}]", buffer.queue, buffer.index);
+                    write!(f, "  {:#010x} {:>10} {name}", buffer.address, buffer.bytes)?;
+                    if buffer.gap > 0 { writeln!(f, ", then {} free", buffer.gap)? } else { writeln!(f)? }
+                }
+            }
+        }
+        for graph in &self.graphs {
+            writeln!(
+                f,
+                "\ngraph {} on device {}: {} bytes of L1 in each core",
+                graph.graph, graph.device, graph.l1_bytes
+            )?;
+            for op in &graph.ops {
+                let (y, x) = op.grid_loc;
+                write!(f, "  {} at [{y}, {x}], {} x {} cores: {} bytes (", op.op, op.cores.0, op.cores.1, op.bytes())?;
+                for input in &op.inputs {
+                    write!(f, "from {} {}, ", input.from, input.bytes)?;
+                }
+                if op.intermediate > 0 {
+                    write!(f, "between {}, ", op.intermediate)?;
+                }
+                writeln!(f, "output {}); dst {} of {} tiles", op.output, op.dst, op.dst_capacity)?;
+            }
+        }
+        Ok(())
+    }
 }

@@ -39,10 +39,11 @@ pub fn check(args: &CheckArgs) -> Outcome<()> {
 
 /// Runs a program and compares its outputs.
 fn compare(args: &CheckArgs, model: &Model, rounding: RoundingName) -> Outcome<Report> {
+    let expect = args.expected()?;
     let (mut session, program, inputs) = ready(args, model, rounding)?;
     let info = session.programs().swap_remove(program);
     let expected: Vec<Array> = (0..info.outputs.len())
-        .map(|i| Array::open(&args.expect.join(format!("out{i}.npy")), None))
+        .map(|i| Array::open(&expect.join(format!("out{i}.npy")), None))
         .collect::<Outcome<_>>()?;
     let ran = session.run(program, inputs, &mut ()).map_err(run::failure)?;
     let mut outputs = Vec::new();
@@ -57,6 +58,7 @@ fn compare(args: &CheckArgs, model: &Model, rounding: RoundingName) -> Outcome<R
 
 /// The program that is meant, checked, and its inputs.
 fn ready<'m>(args: &CheckArgs, model: &'m Model, rounding: RoundingName) -> Outcome<(Session<'m>, usize, Vec<Value>)> {
+    let expect = args.expected()?;
     let mut session = session(model, &args.model, rounding)?;
     let program = choose(&session, args.model.entry.as_deref())?;
     supported(&mut session, program)?;
@@ -64,7 +66,7 @@ fn ready<'m>(args: &CheckArgs, model: &'m Model, rounding: RoundingName) -> Outc
     let given: Vec<Input> = (0..count)
         .map(|i| Input {
             name: i.to_string(),
-            source: Source::File { path: args.expect.join(format!("in{i}.npy")), key: None },
+            source: Source::File { path: expect.join(format!("in{i}.npy")), key: None },
         })
         .collect();
     let inputs = inputs::read(&session, program, &given)?;

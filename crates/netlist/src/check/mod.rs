@@ -32,8 +32,8 @@ pub(crate) fn check(source: &Source<'_>, wanted: Option<Arch>, sink: &mut Diagno
     sink.append(general.sink);
     let archs = match wanted {
         Some(arch) if !source.netlist.archs.is_empty() && !source.netlist.archs.contains(&arch) => {
-            let message = format!("the netlist is not written for {}", arch_name(arch));
-            let names: Vec<&str> = source.netlist.archs.iter().map(|arch| arch_name(*arch)).collect();
+            let message = format!("the netlist is not written for {}", arch.name());
+            let names: Vec<&str> = source.netlist.archs.iter().map(|arch| arch.name()).collect();
             let finding = Diagnostic::new(code::ARCH_NOT_LISTED, source.archs, message);
             sink.push(finding.help(format!("it names {}", names.join(", "))));
             return Vec::new();
@@ -74,7 +74,7 @@ fn merge(found: &[(Arch, Diagnostics)], soft: bool, sink: &mut Diagnostics) {
     }
     for (mut finding, archs) in all {
         if archs.len() < found.len() {
-            let names: Vec<&str> = archs.iter().map(|arch| arch_name(*arch)).collect();
+            let names: Vec<&str> = archs.iter().map(|arch| arch.name()).collect();
             finding.message = format!("on {}: {}", names.join(", "), finding.message);
         }
         if soft && finding.severity == Severity::Error {
@@ -84,9 +84,11 @@ fn merge(found: &[(Arch, Diagnostics)], soft: bool, sink: &mut Diagnostics) {
     }
 }
 
-/// The name of an architecture in netlists.
-pub(crate) fn arch_name(arch: Arch) -> &'static str {
-    ARCHS.iter().find(|(_, known)| *known == arch).map_or("", |(name, _)| name)
+impl Arch {
+    /// The name of an architecture in netlists.
+    pub fn name(self) -> &'static str {
+        ARCHS.iter().find(|(_, known)| *known == self).map_or("", |(name, _)| name)
+    }
 }
 
 /// What the rules see, and where they report.
