@@ -1,4 +1,5 @@
-//! What anybody may do to the chip without breaking it: random host accesses, random firmware, random NoC requests.
+//! What anybody may do to the chip without breaking it: random host accesses, random firmware, random NoC requests. And to the
+//! reader of netlists: random text.
 //!
 //! Each module has one function that takes any bytes and panics if the chip breaks its promise: no panic of its own, no endless host
 //! call, every failure a [`Fault`](tilework_sim::Fault) of the taxonomy that stays, and the same result whether polling cores sleep or
@@ -10,6 +11,7 @@
 pub mod bar;
 pub mod firmware;
 mod input;
+pub mod netlist;
 pub mod noc;
 mod rig;
 

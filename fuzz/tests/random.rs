@@ -53,3 +53,8 @@ fn any_firmware_runs_or_faults_the_same_asleep_and_awake() {
 fn any_noc_request_is_carried_out_or_refused() {
     play("noc", tilework_fuzz::noc::run);
 }
+
+#[test]
+fn any_text_is_a_netlist_or_refused_with_findings() {
+    play("netlist", tilework_fuzz::netlist::run);
+}
