@@ -65,7 +65,7 @@ fn a_real_netlist_arrives_in_the_types() {
     let InstructionKind::Execute { settings, .. } = &instructions[3].kind else { panic!("{:?}", instructions[3]) };
     assert_eq!(
         settings.iter().map(|s| (s.queue, s.at.line)).collect::<Vec<_>>(),
-        [(QueueId(0), 24), (QueueId(1), 25), (QueueId(2), 26)]
+        [(QueueId(0), 25), (QueueId(1), 26), (QueueId(2), 27)]
     );
     assert_eq!(instructions.len(), 7);
 }

@@ -70,12 +70,12 @@ pub(crate) fn read<'t>(root: &'t Node, sink: &mut Diagnostics) -> Option<Source<
     let sections = sections(root, sink)?;
     let find = |name: &str| sections.iter().find(|entry| &*entry.key == name);
     let (archs, archs_at) = find("devices").map(|entry| devices(entry, sink)).unwrap_or_default();
-    let names = Names::of(find("queues"), find("graphs"), find("fused_ops"), sink);
+    let mut names = Names::of(find("queues"), find("graphs"), find("fused_ops"), sink);
     let mut broken = Broken::default();
     let fused_ops = fused::read(&names, &mut broken, sink);
     let queues = queue::read(&names, &mut broken, sink);
     let graphs = op::read(&names, &mut broken, sink);
-    let (programs, instructions) = program::read(find("programs"), &names, &queues, &mut broken, sink);
+    let (programs, instructions) = program::read(find("programs"), &mut names, &queues, &mut broken, sink);
     let stimulus = find("test-config").and_then(|entry| stimulus::read(&entry.value, &names, sink));
     let keep = |name| find(name).map(|entry| entry.value.clone());
     let netlist = Netlist {

@@ -11,9 +11,9 @@ use crate::types::{FusedId, GraphId, OpId, QueueId};
 use std::collections::HashMap;
 
 /// Devices of one system; more are a mistake.
-const DEVICES: i64 = 4096;
-/// Queues, or graphs, or operations after lists of devices are written out.
-const PARTS: usize = 1 << 20;
+const DEVICES: i64 = 256;
+/// Queues, graphs, operations and settings of queues that lists of devices are written out to.
+const PARTS: usize = 1 << 16;
 
 /// A queue on one device.
 pub struct QueueName<'t> {
@@ -50,6 +50,8 @@ pub struct Names<'t> {
     fused: HashMap<u32, FusedId>,
     /// A written queue or graph with a list of devices, and the devices.
     spread: HashMap<String, Vec<u32>>,
+    /// Parts so far.
+    parts: usize,
 }
 
 impl<'t> Names<'t> {
@@ -89,7 +91,7 @@ impl<'t> Names<'t> {
         }
         for device in each(spread.as_deref()) {
             let name = on(&entry.key, device);
-            if self.queue_list.len() >= PARTS {
+            if device.is_some() && !self.room(1, entry.at, sink) {
                 return;
             }
             if self.queues.insert(name.clone(), QueueId(self.queue_list.len())).is_some() {
@@ -109,7 +111,8 @@ impl<'t> Names<'t> {
         for device in each(spread.as_deref()) {
             let graph = GraphId(self.graph_list.len());
             let name = on(&entry.key, device);
-            if self.graph_list.len() >= PARTS || self.ops.len() >= PARTS {
+            let fields = entry.value.map().map_or(0, <[_]>::len);
+            if device.is_some() && !self.room(1 + fields, entry.at, sink) {
                 return;
             }
             if self.graphs.insert(name.clone(), graph).is_some() {
@@ -134,6 +137,17 @@ impl<'t> Names<'t> {
             }
             self.graph_list.push(GraphName { name, device, entry, ops });
         }
+    }
+
+    /// Whether there is room for more parts; the first time that there is none is reported.
+    pub fn room(&mut self, parts: usize, at: Span, sink: &mut Diagnostics) -> bool {
+        let before = self.parts;
+        self.parts = before.saturating_add(parts);
+        if before <= PARTS && self.parts > PARTS {
+            let message = format!("with its lists of devices written out the netlist has more than {PARTS} parts");
+            sink.push(Diagnostic::new(code::TOO_LARGE, at, message).help("name fewer devices"));
+        }
+        self.parts <= PARTS
     }
 
     fn op_entry(&self, id: OpId) -> Option<&'t Entry> {

@@ -46,7 +46,7 @@ const NUMBERS: std::ops::RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64
 /// Reads all programs, with the nodes of their instructions.
 pub fn read<'t>(
     section: Option<&'t Entry>,
-    names: &Names<'_>,
+    names: &mut Names<'_>,
     queues: &[Queue],
     broken: &mut Broken,
     sink: &mut Diagnostics,
@@ -77,7 +77,7 @@ pub fn read<'t>(
 }
 
 struct Reader<'a, 'n, 't> {
-    names: &'a Names<'n>,
+    names: &'a mut Names<'n>,
     queues: &'a [Queue],
     program: usize,
     instructions: Vec<Instruction>,
@@ -181,6 +181,9 @@ impl<'t> Reader<'_, '_, 't> {
         }
         for graph in graphs {
             let device = self.names.graph_list[graph.0].device;
+            if device.is_some() && !self.names.room(1 + read.len(), entry.at, sink) {
+                return;
+            }
             let mut all = Vec::new();
             for (entry, settings) in &read {
                 let here = device.and_then(|device| self.names.queue(&entry.key, Some(device)));
