@@ -5,33 +5,42 @@
 //! become blanks, too. No character moves: an index into the new text is one into the old text.
 
 use crate::types::Position;
+use std::borrow::Cow;
 
 /// The text with every bracket closed on the line where it is opened.
-pub fn on_one_line(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
+pub fn on_one_line(text: &str) -> Cow<'_, str> {
     let mut scan = Scan { depth: 0, start: true, quote: None, escaped: false, blank: true };
     let mut comment = false;
-    for c in text.chars() {
-        if comment && c != '\n' {
-            out.push(if scan.depth > 0 { ' ' } else { c });
-            continue;
-        }
-        if comment {
-            comment = false;
-            scan.start = scan.depth == 0;
-        }
-        if scan.quote.is_none() && c == '#' && scan.blank {
+    let mut out = String::new();
+    let mut copied = 0;
+    // Every character that means something here is one byte, and no byte of a longer character looks like one.
+    for (at, byte) in text.bytes().enumerate() {
+        let blank = if comment && byte != b'\n' {
+            scan.depth > 0
+        } else if scan.quote.is_none() && byte == b'#' && scan.blank {
             comment = true;
-            out.push(if scan.depth > 0 { ' ' } else { c });
-            continue;
+            scan.depth > 0
+        } else {
+            comment = false;
+            let inside = scan.depth > 0;
+            scan.take(byte);
+            inside && scan.quote.is_none() && matches!(byte, b'\n' | b'\r' | b'\t')
+        };
+        if blank {
+            out.push_str(text.get(copied..at).unwrap_or_default());
+            copied = at + 1;
+            // One blank for a character, whatever its length.
+            if text.is_char_boundary(at) {
+                out.push(' ');
+            }
         }
-        let inside = scan.depth > 0;
-        scan.take(c);
-        let break_in_quotes = scan.quote.is_some() && (c == '\n' || c == '\r');
-        out.push(if inside && !break_in_quotes && matches!(c, '\n' | '\r' | '\t') { ' ' } else { c });
     }
     // Without the last bracket everything after the first one would be one line; the message is better with the text as it stands.
-    if scan.depth > 0 { text.to_owned() } else { out }
+    if scan.depth > 0 || copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(text.get(copied..).unwrap_or_default());
+    Cow::Owned(out)
 }
 
 struct Scan {
@@ -40,7 +49,7 @@ struct Scan {
     /// A value may start here.
     start: bool,
     /// In quotes of this kind.
-    quote: Option<char>,
+    quote: Option<u8>,
     /// Behind a backslash in double quotes.
     escaped: bool,
     /// The last character was a blank or the start of a line.
@@ -48,12 +57,12 @@ struct Scan {
 }
 
 impl Scan {
-    fn take(&mut self, c: char) {
-        let before = std::mem::replace(&mut self.blank, c.is_whitespace());
+    fn take(&mut self, c: u8) {
+        let before = std::mem::replace(&mut self.blank, c.is_ascii_whitespace());
         if let Some(quote) = self.quote {
             match c {
                 _ if self.escaped => self.escaped = false,
-                '\\' if quote == '"' => self.escaped = true,
+                b'\\' if quote == b'"' => self.escaped = true,
                 // A doubled quote ends the text and opens it again, which comes to the same.
                 _ if c == quote => self.quote = None,
                 _ => {}
@@ -61,23 +70,23 @@ impl Scan {
             return;
         }
         match c {
-            '\n' if self.depth == 0 => self.start = true,
-            '[' | '{' if self.start || self.depth > 0 => {
+            b'\n' if self.depth == 0 => self.start = true,
+            b'[' | b'{' if self.start || self.depth > 0 => {
                 self.depth += 1;
                 self.start = true;
             }
-            ']' | '}' if self.depth > 0 => {
+            b']' | b'}' if self.depth > 0 => {
                 self.depth -= 1;
                 self.start = self.depth > 0;
             }
-            '\'' | '"' if self.start => {
+            b'\'' | b'"' if self.start => {
                 self.quote = Some(c);
                 self.start = false;
             }
-            ',' if self.depth > 0 => self.start = true,
-            ':' | '?' => self.start = true,
-            '-' if before && self.start => self.start = true,
-            c if c.is_whitespace() => {}
+            b',' if self.depth > 0 => self.start = true,
+            b':' | b'?' => self.start = true,
+            b'-' if before && self.start => self.start = true,
+            c if c.is_ascii_whitespace() => {}
             _ => self.start = false,
         }
     }
@@ -128,6 +137,7 @@ mod tests {
             ("a: {b: 1\nc: 2\n", "a: {b: 1\nc: 2\n"),
             ("a: {b: 'x\ny',\nc: d}", "a: {b: 'x\ny', c: d}"),
             ("a: it's\nb: {c: d}\n", "a: it's\nb: {c: d}\n"),
+            ("a: [1, # ä[\n2] # ä\n", "a: [1,      2] # ä\n"),
         ] {
             assert_eq!(on_one_line(text), wanted);
             assert_eq!(on_one_line(text).chars().count(), text.chars().count());

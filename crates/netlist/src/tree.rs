@@ -189,11 +189,16 @@ impl Builder {
             }
             Event::SequenceStart(..) => {
                 self.room(at, sink)?;
-                self.stack.push(Open::List { start: at, items: Vec::new() });
+                self.stack.push(Open::List { start: at, items: Vec::with_capacity(4) });
             }
             Event::MappingStart(..) => {
                 self.room(at, sink)?;
-                self.stack.push(Open::Map { start: at, entries: Vec::new(), keys: HashMap::new(), key: None });
+                self.stack.push(Open::Map {
+                    start: at,
+                    entries: Vec::with_capacity(8),
+                    keys: HashMap::new(),
+                    key: None,
+                });
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let node = match self.stack.pop()? {
@@ -276,7 +281,12 @@ fn again(first: &mut Entry, at: Span, node: Node, sink: &mut Diagnostics) {
     let key = &first.key;
     let (message, before) = (format!("`{key}` is here a second time"), Some(first.at));
     let finding = Diagnostic::new(code::DUPLICATE_KEY, at, message).context(before, "first here");
-    if same(&first.value, &node) {
+    if first.value.is_null() {
+        first.value = node;
+        sink.push(finding.warning().help("remove the empty one"));
+        return;
+    }
+    if node.is_null() || same(&first.value, &node) {
         sink.push(finding.warning().help("remove one of the two"));
         return;
     }
