@@ -1,11 +1,24 @@
 //! Runs Buda netlists: queues, programs, epochs, the loader's command queues and binary caches, and golden arithmetic
 //! (seed 003).
+//!
+//! ```text
+//! backend      the calls of the original; sessions of one thread or three
+//!   program    variables, loops, queue settings: one step after another
+//!   epoch      graphs, input by input        loader   command queues, binary caches, a clock
+//!     queue    pointers, entries, waiting
+//!     golden   operations on tensors (op, fused, tm, format, tensor)
+//! ```
 #![warn(missing_docs)]
 
+pub mod backend;
+pub mod epoch;
 pub mod format;
 pub mod fused;
 pub mod golden;
+pub mod loader;
 pub mod op;
+pub mod program;
+pub mod queue;
 pub mod tensor;
 pub mod tm;
 

@@ -1,0 +1,271 @@
+//! A whole session: inputs in, programs run, outputs out, by one thread or by three (seed 003, sequential and concurrent
+//! mode).
+//!
+//! In both, inputs go into a queue in their order, and outputs come out in theirs; which queue is served first does not
+//! matter to results, since operations wait for each operand. Rams are filled before anything runs.
+
+use super::calls::{Backend, Call, RunRecord, describe};
+use super::error::BackendError;
+use crate::epoch::Arithmetic;
+use crate::queue::shared::{Guarded, Role};
+use crate::queue::{Monitor, Queues, WaitKind, WaitOutcome};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+use tilework_netlist::types::{InstructionKind, Netlist, Producer, QueueId, QueueKind, Source};
+
+/// Entries for queues that the host fills.
+pub type Inputs<E> = BTreeMap<QueueId, VecDeque<E>>;
+
+/// What a session has done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome<E> {
+    /// Each call of a program.
+    pub records: Vec<RunRecord>,
+    /// What was popped, in order. In sequential mode queues are popped only when they are full and in the way.
+    pub popped: BTreeMap<QueueId, Vec<E>>,
+    /// Inputs for which no space was made.
+    pub unpushed: BTreeMap<QueueId, usize>,
+}
+
+impl<E> Default for Outcome<E> {
+    fn default() -> Self {
+        Self { records: Vec::new(), popped: BTreeMap::new(), unpushed: BTreeMap::new() }
+    }
+}
+
+/// Queues that only the host reads: the outputs of a netlist. Dynamic queues are none; their contents go with them.
+pub fn outputs(netlist: &Netlist) -> Vec<QueueId> {
+    let sources =
+        netlist.graphs.iter().flat_map(|graph| &graph.ops).flat_map(|op| &op.inputs).map(|input| input.source);
+    let mut inner: BTreeSet<QueueId> = sources
+        .filter_map(|source| match source {
+            Source::Queue(queue) => Some(queue),
+            Source::Op(_) => None,
+        })
+        .collect();
+    for instruction in netlist.programs.iter().flat_map(|program| &program.instructions) {
+        if let InstructionKind::AllocateQueue(queues) = &instruction.kind {
+            inner.extend(queues);
+        }
+    }
+    let is_output = |(i, queue): (usize, &tilework_netlist::types::Queue)| {
+        let fed = matches!(queue.producer, Producer::Op(_)) && queue.kind == QueueKind::Queue;
+        (fed && !inner.contains(&QueueId(i))).then_some(QueueId(i))
+    };
+    netlist.queues.iter().enumerate().filter_map(is_output).collect()
+}
+
+/// Everything by the calling thread: it pushes what there is space for, runs, and pushes and pops in between only when a
+/// program cannot go on otherwise.
+pub fn sequential<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
+    backend: &Backend<A, M>,
+    inputs: Inputs<A::Entry>,
+    calls: &[Call],
+) -> Result<Outcome<A::Entry>, BackendError> {
+    backend.shared().begin(&[Role::Run]);
+    let mut left = prepare(backend, inputs)?;
+    let outputs = outputs(backend.netlist());
+    let mut outcome = Outcome::default();
+    let mut popped: BTreeMap<QueueId, Vec<A::Entry>> = BTreeMap::new();
+    backend.shared().with(|queues| push_some(queues, &mut left));
+    for call in calls {
+        let mut host = |queues: &mut Queues<A::Entry>| {
+            let pushed = push_some(queues, &mut left);
+            // Outputs stay where they are as long as they can.
+            pushed || pop_full(queues, &outputs, &mut popped)
+        };
+        outcome.records.push(backend.run_with(call, Some(&mut host))?);
+        backend.shared().with(|queues| push_some(queues, &mut left));
+    }
+    outcome.popped = got(backend, popped)?;
+    outcome.unpushed = unpushed(left);
+    Ok(outcome)
+}
+
+/// Three threads.
+pub fn concurrent<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
+    backend: &Backend<A, M>,
+    inputs: Inputs<A::Entry>,
+    calls: &[Call],
+    timeout: Option<Duration>,
+) -> Result<Outcome<A::Entry>, BackendError> {
+    let left = begin_concurrent(backend, inputs)?;
+    let (unpushed, records, popped) = std::thread::scope(|scope| {
+        let push = scope.spawn(|| push_all(backend, left, timeout));
+        let pop = scope.spawn(|| pop_all(backend, timeout));
+        let records = run_all(backend, calls);
+        (join(push), records, join(pop))
+    });
+    // The run thread knows best what went wrong; the others only end with it.
+    let records = records?;
+    Ok(Outcome { records, popped: popped?, unpushed: unpushed? })
+}
+
+fn join<R>(thread: std::thread::ScopedJoinHandle<'_, R>) -> R {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Fills rams and lets the three roles begin; gives what the push thread is to push.
+pub fn begin_concurrent<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
+    backend: &Backend<A, M>,
+    inputs: Inputs<A::Entry>,
+) -> Result<Inputs<A::Entry>, BackendError> {
+    let left = prepare(backend, inputs)?;
+    backend.shared().begin(&[Role::Push, Role::Run, Role::Pop]);
+    Ok(left)
+}
+
+/// The push thread: pushes into whichever queue has space. Gives what nobody made space for.
+pub fn push_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
+    backend: &Backend<A, M>,
+    mut left: Inputs<A::Entry>,
+    timeout: Option<Duration>,
+) -> Result<BTreeMap<QueueId, usize>, BackendError> {
+    left.retain(|_, entries| !entries.is_empty());
+    let result = loop {
+        let Some(first) = left.keys().next().copied() else { break Ok(()) };
+        let outcome = backend.shared().wait(Role::Push, timeout, |queues| {
+            if push_some(queues, &mut left) {
+                Ok(())
+            } else {
+                Err(describe(Role::Push, queues, first, WaitKind::Space, None))
+            }
+        });
+        match outcome {
+            WaitOutcome::Done(()) => left.retain(|_, entries| !entries.is_empty()),
+            // Nobody will make space: the programs are done, or stuck and about to say so themselves.
+            WaitOutcome::Stuck(_) | WaitOutcome::GivenUp => break Ok(()),
+            WaitOutcome::TimedOut(wait) => break Err(BackendError::TimedOut(wait)),
+        }
+    };
+    end(backend, Role::Push, result.is_err());
+    result.map(|()| unpushed(left))
+}
+
+/// The run thread.
+pub fn run_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
+    backend: &Backend<A, M>,
+    calls: &[Call],
+) -> Result<Vec<RunRecord>, BackendError> {
+    let records: Result<_, _> = calls.iter().map(|call| backend.run_program(call)).collect();
+    end(backend, Role::Run, records.is_err());
+    records
+}
+
+/// The pop thread: pops outputs as they come, until the programs are done.
+#[allow(clippy::type_complexity)]
+pub fn pop_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
+    backend: &Backend<A, M>,
+    timeout: Option<Duration>,
+) -> Result<BTreeMap<QueueId, Vec<A::Entry>>, BackendError> {
+    let outputs = outputs(backend.netlist());
+    let mut popped: BTreeMap<QueueId, Vec<A::Entry>> = BTreeMap::new();
+    let result = loop {
+        let Some(&first) = outputs.first() else { break Ok(()) };
+        let outcome = backend.shared().wait(Role::Pop, timeout, |queues| {
+            if pop_some(queues, &outputs, &mut popped) {
+                return Ok(());
+            }
+            let pointer = queues.pointers(first).rd();
+            Err(describe(Role::Pop, queues, first, WaitKind::Entry { pointer }, None))
+        });
+        match outcome {
+            WaitOutcome::Done(()) => {}
+            WaitOutcome::Stuck(_) | WaitOutcome::GivenUp => break Ok(()),
+            WaitOutcome::TimedOut(wait) => break Err(BackendError::TimedOut(wait)),
+        }
+    };
+    end(backend, Role::Pop, result.is_err());
+    result?;
+    got(backend, popped)
+}
+
+/// A thread ends; when it has failed, the others end, too.
+fn end<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(backend: &Backend<A, M>, role: Role, failed: bool) {
+    if failed {
+        backend.shared().give_up();
+    }
+    backend.shared().leave(role);
+}
+
+/// Checks and rounds inputs, and fills rams with them.
+fn prepare<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
+    backend: &Backend<A, M>,
+    inputs: Inputs<A::Entry>,
+) -> Result<Inputs<A::Entry>, BackendError> {
+    let netlist = backend.netlist();
+    let mut left = Inputs::new();
+    for (queue, entries) in inputs {
+        backend.shared().with(|queues| queues.expect_host(queue))?;
+        if netlist.queue(queue).kind == QueueKind::Ram {
+            for (at, entry) in (0..).zip(entries) {
+                backend.push_input(queue, &entry, None, Some(at))?;
+            }
+            continue;
+        }
+        let pushed = entries.iter().map(|entry| backend.arithmetic().pushed(netlist, queue, entry));
+        left.insert(queue, pushed.collect::<Result<_, _>>()?);
+    }
+    Ok(left)
+}
+
+/// Pushes what there is space for; whether it was anything.
+fn push_some<E: crate::queue::Entry>(queues: &mut Queues<E>, left: &mut Inputs<E>) -> bool {
+    let mut any = false;
+    for (queue, entries) in left {
+        while let Some(entry) = entries.front() {
+            if !queues.has_space(*queue) || queues.push(*queue, entry.clone()).is_err() {
+                break;
+            }
+            entries.pop_front();
+            any = true;
+        }
+    }
+    any
+}
+
+/// Pops all that is there; whether it was anything.
+fn pop_some<E: crate::queue::Entry>(
+    queues: &mut Queues<E>,
+    outputs: &[QueueId],
+    popped: &mut BTreeMap<QueueId, Vec<E>>,
+) -> bool {
+    let mut any = false;
+    for &queue in outputs {
+        while let Ok(Some(entry)) = queues.peek(queue, queues.pointers(queue).rd()) {
+            if queues.pop(queue, 1).is_err() {
+                break;
+            }
+            popped.entry(queue).or_default().push(entry);
+            any = true;
+        }
+    }
+    any
+}
+
+/// Pops outputs that are full.
+fn pop_full<E: crate::queue::Entry>(
+    queues: &mut Queues<E>,
+    outputs: &[QueueId],
+    popped: &mut BTreeMap<QueueId, Vec<E>>,
+) -> bool {
+    let full: Vec<QueueId> = outputs.iter().copied().filter(|queue| !queues.has_space(*queue)).collect();
+    pop_some(queues, &full, popped)
+}
+
+fn unpushed<E>(left: Inputs<E>) -> BTreeMap<QueueId, usize> {
+    left.into_iter().map(|(queue, entries)| (queue, entries.len())).filter(|(_, left)| *left > 0).collect()
+}
+
+/// What the host gets of what it has popped.
+#[allow(clippy::type_complexity)]
+fn got<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
+    backend: &Backend<A, M>,
+    popped: BTreeMap<QueueId, Vec<A::Entry>>,
+) -> Result<BTreeMap<QueueId, Vec<A::Entry>>, BackendError> {
+    let of = |(queue, entries): (QueueId, Vec<A::Entry>)| {
+        let got = entries.iter().map(|entry| backend.arithmetic().got(backend.netlist(), queue, entry));
+        Ok((queue, got.collect::<Result<_, _>>()?))
+    };
+    popped.into_iter().map(of).collect()
+}

@@ -1,0 +1,69 @@
+//! How a call of the backend fails.
+
+use crate::epoch::{ArithmeticError, EpochError};
+use crate::loader::LoaderError;
+use crate::program::ProgramError;
+use crate::queue::shared::Role;
+use crate::queue::{QueueError, Stuck, Wait};
+use thiserror::Error;
+
+/// Status codes of the original's calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// Done.
+    Success = 0,
+    /// It failed.
+    RuntimeError = 1,
+    /// It waited in vain.
+    TimeoutError = 2,
+}
+
+/// A call has failed.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[allow(missing_docs)]
+pub enum BackendError {
+    #[error("the backend is not initialised: call initialize first")]
+    NotInitialised,
+    #[error("the backend has finished")]
+    Finished,
+    #[error("there is no program {name}; the netlist has {known}")]
+    UnknownProgram { name: String, known: String },
+    #[error("program {program} has no parameter {parameter}")]
+    UnknownParameter { program: String, parameter: String },
+    #[error("there is no queue {name}")]
+    UnknownQueue { name: String },
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    #[error(transparent)]
+    Epoch(#[from] EpochError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    #[error(transparent)]
+    Loader(#[from] LoaderError),
+    #[error(transparent)]
+    Arithmetic(#[from] ArithmeticError),
+    #[error("{0}; give a time to wait for it")]
+    WouldWait(Wait),
+    #[error("timed out: {0}")]
+    TimedOut(Wait),
+    #[error("nothing can go on: {0}")]
+    Stuck(Stuck),
+    #[error("another thread has failed")]
+    GivenUp,
+}
+
+impl BackendError {
+    /// The code that the original would return. A wait among threads that cannot end is a time-out there.
+    pub fn status(&self) -> Status {
+        let stuck = |stuck: &Stuck| match stuck.waits.iter().all(|wait| wait.role == Role::Run) && stuck.done.is_empty()
+        {
+            true => Status::RuntimeError,
+            false => Status::TimeoutError,
+        };
+        match self {
+            BackendError::TimedOut(_) | BackendError::Epoch(EpochError::TimedOut(_)) => Status::TimeoutError,
+            BackendError::Stuck(waits) | BackendError::Epoch(EpochError::Stuck(waits)) => stuck(waits),
+            _ => Status::RuntimeError,
+        }
+    }
+}

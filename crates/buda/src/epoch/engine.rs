@@ -1,0 +1,223 @@
+//! Executes graphs as a program asks for them, and joins those of a temporal epoch.
+
+use super::error::EpochError;
+use super::launch::Prepared;
+use super::plan::Plan;
+use crate::epoch::Arithmetic;
+use crate::program::{Effect, Launch, Pointer};
+use crate::queue::shared::Guarded;
+use crate::queue::{Monitor, Queues, Shared};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+use tilework_netlist::types::{GraphId, Netlist, QueueKind};
+
+/// What memory of a ram that nobody has written is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Uninitialised {
+    /// Zeros, with a warning.
+    #[default]
+    Zeros,
+    /// An error.
+    Fault,
+}
+
+/// How epochs run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// How long the run thread waits for another thread; for ever unless given, since a wait that nobody can end is found
+    /// without a clock.
+    pub timeout: Option<Duration>,
+    /// Unwritten rams.
+    pub uninitialised: Uninitialised,
+    /// Operations that may run.
+    pub operations: u64,
+}
+
+impl Default for EngineOptions {
+    /// A hundred million operations.
+    fn default() -> Self {
+        Self { timeout: None, uninitialised: Uninitialised::default(), operations: 100_000_000 }
+    }
+}
+
+/// Something that is legal here and may be meant otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Error)]
+#[allow(missing_docs)]
+pub enum Warning {
+    #[error("ram {queue} is read before anything was written; it was taken for zeros")]
+    Uninitialised { queue: String },
+    #[error("a pointer of queue {queue} was given beyond 2N - 1 and taken modulo 2N; wrap it with incwrap")]
+    Wrapped { queue: String },
+    #[error("the read pointer of queue {queue} was set past its write pointer")]
+    PassesWrite { queue: String },
+}
+
+/// A temporal epoch that has run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EpochRecord {
+    /// Its graphs, in the order of the program.
+    pub launches: Vec<Launch>,
+    /// Operations that have fired.
+    pub operations: u64,
+}
+
+/// Runs epochs on shared queues.
+pub struct Engine<'a, A: Arithmetic, M> {
+    pub(super) netlist: Arc<Netlist>,
+    pub(super) plan: Arc<Plan>,
+    pub(super) shared: &'a Shared<A::Entry, M>,
+    pub(super) arithmetic: &'a A,
+    pub(super) options: EngineOptions,
+    /// Graphs that wait for others of their temporal epoch.
+    pending: Vec<Prepared>,
+    /// Pointers that move once the pending graphs have run.
+    delayed: Vec<Effect>,
+    warnings: BTreeSet<Warning>,
+    spent: u64,
+    host: Option<Host<'a, A::Entry>>,
+}
+
+/// What the only thread does as host when the program cannot go on; whether it has changed anything.
+pub type Host<'a, E> = &'a mut dyn FnMut(&mut Queues<E>) -> bool;
+
+impl<A: Arithmetic, M> fmt::Debug for Engine<'_, A, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("pending", &self.pending.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
+    /// An engine for one run of a program.
+    pub fn new(
+        netlist: Arc<Netlist>,
+        plan: Arc<Plan>,
+        shared: &'a Shared<A::Entry, M>,
+        arithmetic: &'a A,
+        options: EngineOptions,
+        host: Option<Host<'a, A::Entry>>,
+    ) -> Self {
+        let (pending, delayed, warnings) = (Vec::new(), Vec::new(), BTreeSet::new());
+        Self { netlist, plan, shared, arithmetic, options, pending, delayed, warnings, spent: 0, host }
+    }
+
+    /// Lets the host push and pop, when one thread is all there is.
+    pub(super) fn host_helps(&mut self) -> bool {
+        match &mut self.host {
+            Some(host) => self.shared.with(|queues| host(queues)),
+            None => false,
+        }
+    }
+
+    /// Executes a graph, or keeps it until the rest of its temporal epoch is executed. Gives what has run.
+    pub fn execute(&mut self, launch: Launch) -> Result<Option<EpochRecord>, EpochError> {
+        let group = self.plan.group_of(launch.graph);
+        let held = self.held().next();
+        if held.is_some_and(|held| self.plan.group_of(held) != group) {
+            self.refuse_shared_device(&launch)?;
+            return self.run(vec![launch]).map(Some);
+        }
+        if self.held().any(|held| held == launch.graph) {
+            let (graph, missing) = (self.graph_name(launch.graph), self.missing());
+            return Err(EpochError::TemporalTwice { graph, missing });
+        }
+        let prepared = self.prepare(launch)?;
+        self.pending.push(prepared);
+        if self.pending.len() < self.plan.group(group).len() {
+            return Ok(None);
+        }
+        let prepared = std::mem::take(&mut self.pending);
+        let record = self.run_prepared(prepared)?;
+        std::mem::take(&mut self.delayed).into_iter().try_for_each(|effect| self.apply(effect))?;
+        Ok(Some(record))
+    }
+
+    /// The program has ended.
+    pub fn finish(&self) -> Result<(), EpochError> {
+        match self.pending.first() {
+            None => Ok(()),
+            Some(first) => {
+                let waiting = self.graph_name(first.launch.graph);
+                Err(EpochError::TemporalIncomplete { waiting, missing: self.missing() })
+            }
+        }
+    }
+
+    /// A variable has moved a pointer. Queues of a graph that has yet to run see it afterwards.
+    pub fn effect(&mut self, effect: Effect) -> Result<(), EpochError> {
+        if self.pending.iter().any(|pending| pending.queues.contains_key(&effect.queue)) {
+            self.delayed.push(effect);
+            return Ok(());
+        }
+        self.apply(effect)
+    }
+
+    /// What has been noticed so far.
+    pub fn warnings(&self) -> &BTreeSet<Warning> {
+        &self.warnings
+    }
+
+    /// Graphs that are held for the rest of their temporal epoch.
+    pub fn held(&self) -> impl Iterator<Item = GraphId> {
+        self.pending.iter().map(|pending| pending.launch.graph)
+    }
+
+    fn apply(&mut self, effect: Effect) -> Result<(), EpochError> {
+        const WHERE: &str = "(variable)";
+        match (effect.pointer, self.netlist.queue(effect.queue).kind) {
+            (Pointer::Write, _) => self.set_write(WHERE, effect.queue, effect.value),
+            (Pointer::Read, QueueKind::Queue) => self.set_read(WHERE, effect.queue, effect.value),
+            (Pointer::Read, QueueKind::Ram) => self.set_ram_read(WHERE, effect.queue, effect.value),
+        }
+    }
+
+    fn run(&mut self, launches: Vec<Launch>) -> Result<EpochRecord, EpochError> {
+        let prepared = launches.into_iter().map(|launch| self.prepare(launch)).collect::<Result<_, _>>()?;
+        self.run_prepared(prepared)
+    }
+
+    fn run_prepared(&mut self, prepared: Vec<Prepared>) -> Result<EpochRecord, EpochError> {
+        let names: Vec<String> = prepared.iter().map(|prepared| self.graph_name(prepared.launch.graph)).collect();
+        let running = self.nodes(&prepared, names.join("+"))?;
+        let operations = self.fire_all(running)?;
+        Ok(EpochRecord { launches: prepared.into_iter().map(|prepared| prepared.launch).collect(), operations })
+    }
+
+    /// A device runs one graph at a time: what is held on it cannot be overtaken.
+    fn refuse_shared_device(&self, launch: &Launch) -> Result<(), EpochError> {
+        let device = self.netlist.graph(launch.graph).target_device;
+        let held = self.held().find(|graph| self.netlist.graph(*graph).target_device == device);
+        let complete = self.plan.group(self.plan.group_of(launch.graph)).len() == 1;
+        match held.or_else(|| self.held().next().filter(|_| !complete)) {
+            None => Ok(()),
+            Some(held) => Err(EpochError::TemporalDevice {
+                graph: self.graph_name(launch.graph),
+                device,
+                waiting: self.graph_name(held),
+                missing: self.missing(),
+            }),
+        }
+    }
+
+    /// Graphs that the held ones wait for.
+    fn missing(&self) -> String {
+        let held: Vec<GraphId> = self.held().collect();
+        let group = held.first().map_or(&[][..], |first| self.plan.group(self.plan.group_of(*first)));
+        let missing = group.iter().filter(|graph| !held.contains(graph)).map(|graph| self.graph_name(*graph));
+        missing.collect::<Vec<_>>().join(", ")
+    }
+
+    pub(super) fn warn(&mut self, warning: Warning) {
+        self.warnings.insert(warning);
+    }
+
+    pub(super) fn spend(&mut self) -> Result<(), EpochError> {
+        self.spent += 1;
+        match self.spent > self.options.operations {
+            true => Err(EpochError::Budget(self.options.operations)),
+            false => Ok(()),
+        }
+    }
+}

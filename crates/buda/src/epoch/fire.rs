@@ -1,0 +1,317 @@
+//! Operations of an epoch, firing until all inputs are done.
+
+use super::engine::{Engine, Uninitialised, Warning};
+use super::error::EpochError;
+use super::launch::Prepared;
+use super::node::{Drain, Feed, Node, Taken};
+use crate::epoch::Arithmetic;
+use crate::queue::error::QueueProblem;
+use crate::queue::shared::{Guarded, Role};
+use crate::queue::{Entry, Monitor, QueueError, Queues, Wait, WaitKind, WaitOutcome};
+use std::collections::BTreeMap;
+use tilework_netlist::types::{Netlist, QueueId, QueueKind};
+
+/// A running epoch.
+#[derive(Debug)]
+pub(super) struct Running<E> {
+    pub epoch: String,
+    pub nodes: Vec<Node<E>>,
+    pub pops: Vec<Pops>,
+    pub turns: Vec<Vec<usize>>,
+}
+
+/// A queue that the device pops as it reads (`global_rdptr_autoinc`): by so many entries once all readers have done an
+/// input.
+#[derive(Debug)]
+pub(super) struct Pops {
+    queue: QueueId,
+    stride: u32,
+    readers: Vec<usize>,
+    popped: u32,
+}
+
+/// What to compute.
+struct Job<E> {
+    node: usize,
+    inputs: Vec<Taken<E>>,
+    previous: Option<Taken<E>>,
+}
+
+/// Why an operation cannot fire.
+enum Blocked {
+    /// It waits for a queue.
+    Queue(QueueId, WaitKind),
+    /// It waits for another operation of the epoch.
+    Node,
+}
+
+impl Pops {
+    pub fn new<E>(nodes: &[Node<E>], prepared: &[Prepared]) -> Vec<Self> {
+        let mut pops: BTreeMap<QueueId, Pops> = BTreeMap::new();
+        for (i, node) in nodes.iter().enumerate() {
+            for operand in &node.operands {
+                let Feed::Queue(reader) = operand else { continue };
+                let graph = prepared.iter().find(|prepared| prepared.launch.graph == node.op.graph);
+                let stride = graph.and_then(|graph| graph.queues.get(&reader.queue));
+                let stride = stride.map_or(0, |setting| setting.settings.global_rdptr_autoinc);
+                if reader.kind == QueueKind::Ram || reader.holds || stride <= 0 {
+                    continue;
+                }
+                let stride = u32::try_from(stride).unwrap_or(u32::MAX);
+                let new = Pops { queue: reader.queue, stride, readers: Vec::new(), popped: 0 };
+                pops.entry(reader.queue).or_insert(new).readers.push(i);
+            }
+        }
+        pops.into_values().collect()
+    }
+}
+
+impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
+    /// Runs an epoch to its end.
+    pub(super) fn fire_all(&mut self, mut running: Running<A::Entry>) -> Result<u64, EpochError> {
+        let mut fired = 0;
+        while let Some(job) = self.next_job(&mut running)? {
+            self.spend()?;
+            fired += 1;
+            let node = &running.nodes[job.node];
+            let (op, input) = (node.op, node.done);
+            let inputs =
+                job.inputs.into_iter().map(|taken| self.entry(&running, taken)).collect::<Result<Vec<_>, _>>()?;
+            let previous = job.previous.map(|taken| self.entry(&running, taken)).transpose()?;
+            let result = self.arithmetic.execute(&self.netlist, op, &inputs, previous.as_ref()).map_err(|error| {
+                let op = self.netlist.op(op).name.clone();
+                EpochError::Arithmetic { epoch: running.epoch.clone(), op, input, error: Box::new(error) }
+            })?;
+            self.deposit(&mut running, job.node, result)?;
+        }
+        self.epilogue(&mut running)?;
+        Ok(fired)
+    }
+
+    /// The next operation that can fire, with its operands; `None` when all are done.
+    fn next_job(&mut self, running: &mut Running<A::Entry>) -> Result<Option<Job<A::Entry>>, EpochError> {
+        loop {
+            let netlist = &self.netlist;
+            let outcome = self.shared.wait(Role::Run, self.options.timeout, |queues| running.find(netlist, queues));
+            match outcome {
+                WaitOutcome::Done(found) => return found,
+                WaitOutcome::Stuck(_) if self.host_helps() => {}
+                WaitOutcome::Stuck(stuck) => return Err(EpochError::Stuck(stuck)),
+                WaitOutcome::TimedOut(wait) => return Err(EpochError::TimedOut(wait)),
+                WaitOutcome::GivenUp => return Err(EpochError::GivenUp),
+            }
+        }
+    }
+
+    /// What was read, or what unwritten memory is taken for.
+    fn entry(&mut self, running: &Running<A::Entry>, taken: Taken<A::Entry>) -> Result<A::Entry, EpochError> {
+        let (queue, at) = match taken {
+            Taken::Entry(entry) => return Ok(entry),
+            Taken::Unwritten(queue, at) => (queue, at),
+        };
+        if self.options.uninitialised == Uninitialised::Fault {
+            return Err(self.queue_error(&running.epoch, queue, QueueProblem::Uninitialised { at }));
+        }
+        self.warn(Warning::Uninitialised { queue: self.netlist.queue(queue).name.clone() });
+        self.arithmetic.zeros(&self.netlist, queue).map_err(|error| EpochError::Arithmetic {
+            epoch: running.epoch.clone(),
+            op: format!("read of {}", self.netlist.queue(queue).name),
+            input: at,
+            error: Box::new(error),
+        })
+    }
+
+    /// Writes a result, frees what it was made of.
+    fn deposit(&mut self, running: &mut Running<A::Entry>, node: usize, result: A::Entry) -> Result<(), EpochError> {
+        let mut writes = Vec::new();
+        let now = &mut running.nodes[node];
+        for output in &mut now.outputs {
+            output.zero = false;
+            if output.epilogue {
+                output.last = Some(result.clone());
+            } else {
+                writes.push((output.queue, output.kind, output.stride));
+            }
+        }
+        if !now.consumers.is_empty() {
+            now.results.push_back(result.clone());
+        }
+        now.done += 1;
+        running.free(node);
+        for (queue, kind, stride) in writes {
+            self.write(&running.epoch, queue, kind, stride, &result)?;
+        }
+        let epoch = &running.epoch;
+        for pops in running.pops.iter_mut().filter(|pops| pops.readers.contains(&node)) {
+            let done = pops.readers.iter().map(|reader| running.nodes[*reader].done).min().unwrap_or(0);
+            while pops.popped < done {
+                let popped = self.shared.with(|queues| queues.pop(pops.queue, pops.stride));
+                popped.map_err(|error| EpochError::Queue { epoch: epoch.clone(), error: Box::new(error) })?;
+                pops.popped += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        epoch: &str,
+        queue: QueueId,
+        kind: QueueKind,
+        stride: i64,
+        result: &A::Entry,
+    ) -> Result<(), EpochError> {
+        let stored = self.arithmetic.stored(&self.netlist, queue, result).map_err(|error| EpochError::Arithmetic {
+            epoch: epoch.to_string(),
+            op: format!("write of {}", self.netlist.queue(queue).name),
+            input: 0,
+            error: Box::new(error),
+        })?;
+        let written = self.shared.with(|queues| match kind {
+            QueueKind::Queue => queues.push(queue, stored),
+            QueueKind::Ram => {
+                let pointers = queues.pointers(queue);
+                queues.ram_write(queue, pointers.wr(), stored)?;
+                let next = (i128::from(pointers.wr()) + i128::from(stride)).rem_euclid(pointers.entries().into());
+                queues.set_wr(queue, u32::try_from(next).expect("a remainder of a u32"));
+                Ok(())
+            }
+        });
+        written.map_err(|error| EpochError::Queue { epoch: epoch.to_string(), error: Box::new(error) })
+    }
+
+    /// After the last input: what is written once, and the read pointers of rams that move.
+    fn epilogue(&mut self, running: &mut Running<A::Entry>) -> Result<(), EpochError> {
+        for node in 0..running.nodes.len() {
+            let drains: Vec<_> = running.nodes[node]
+                .outputs
+                .iter_mut()
+                .filter_map(|Drain { queue, kind, stride, last, .. }| {
+                    last.take().map(|last| (*queue, *kind, *stride, last))
+                })
+                .collect();
+            for (queue, kind, stride, last) in drains {
+                self.write(&running.epoch, queue, kind, stride, &last)?;
+            }
+            for operand in &running.nodes[node].operands {
+                if let Feed::Queue(reader) = operand
+                    && reader.kind == QueueKind::Ram
+                    && reader.stride != 0
+                {
+                    let count = running.nodes[node].count;
+                    self.shared.with(|queues| queues.set_rd(reader.queue, reader.place(queues, count)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<E: Entry> Running<E> {
+    /// Drops results that every consumer has taken.
+    fn free(&mut self, consumer: usize) {
+        let producers: Vec<usize> = self.nodes[consumer].operands.iter().filter_map(Feed::node).collect();
+        for producer in producers {
+            let taken = self.nodes[producer].consumers.iter().map(|c| self.nodes[*c].done).min().unwrap_or(0);
+            let producer = &mut self.nodes[producer];
+            while producer.first < taken && producer.results.pop_front().is_some() {
+                producer.first += 1;
+            }
+        }
+    }
+
+    /// The operation to fire, or what the foremost operation waits for.
+    #[allow(clippy::type_complexity)]
+    fn find(&mut self, netlist: &Netlist, queues: &Queues<E>) -> Result<Result<Option<Job<E>>, EpochError>, Wait> {
+        let mut order: Vec<usize> = (0..self.nodes.len()).filter(|node| !self.nodes[*node].is_done()).collect();
+        order.sort_by_key(|node| (self.nodes[*node].done, *node));
+        let mut first = None;
+        for &node in &order {
+            match self.try_fire(queues, node) {
+                Ok(Ok(job)) => return Ok(Ok(Some(job))),
+                Ok(Err(Blocked::Queue(queue, kind))) if first.is_none() => first = Some((node, queue, kind)),
+                Ok(Err(_)) => {}
+                Err(error) => return Ok(Err(EpochError::Queue { epoch: self.epoch.clone(), error: Box::new(error) })),
+            }
+        }
+        if order.is_empty() {
+            return Ok(Ok(None));
+        }
+        let Some((node, queue, kind)) = first else {
+            let names: Vec<&str> = order.iter().map(|node| netlist.op(self.nodes[*node].op).name.as_str()).collect();
+            return Ok(Err(EpochError::Circle { epoch: self.epoch.clone(), ops: names.join(", ") }));
+        };
+        let (pointers, node) = (queues.pointers(queue), &self.nodes[node]);
+        let op = &netlist.op(node.op).name;
+        let on_behalf = format!("epoch {}, op {op}, input {} of {}", self.epoch, node.done + 1, node.count);
+        Err(Wait {
+            role: Role::Run,
+            queue,
+            name: netlist.queue(queue).name.clone(),
+            kind,
+            entries: pointers.entries(),
+            rd: pointers.rd(),
+            wr: pointers.wr(),
+            on_behalf: Some(on_behalf),
+        })
+    }
+
+    fn try_fire(&mut self, queues: &Queues<E>, index: usize) -> Result<Result<Job<E>, Blocked>, QueueError> {
+        let input = self.nodes[index].done;
+        if !self.has_turn(index) {
+            return Ok(Err(Blocked::Node));
+        }
+        let mut inputs = Vec::with_capacity(self.nodes[index].operands.len());
+        for operand in 0..self.nodes[index].operands.len() {
+            let taken = match &mut self.nodes[index].operands[operand] {
+                Feed::Node(producer) => {
+                    let producer = *producer;
+                    match self.nodes[producer].result(input) {
+                        Some(result) => Taken::Entry(result.clone()),
+                        None => return Ok(Err(Blocked::Node)),
+                    }
+                }
+                Feed::Queue(reader) => match reader.take(queues, input)? {
+                    Some(taken) => taken,
+                    None => {
+                        let pointer = reader.place(queues, input);
+                        return Ok(Err(Blocked::Queue(reader.queue, WaitKind::Entry { pointer })));
+                    }
+                },
+            };
+            inputs.push(taken);
+        }
+        let full =
+            |output: &&Drain<E>| output.kind == QueueKind::Queue && !output.epilogue && !queues.has_space(output.queue);
+        if let Some(output) = self.nodes[index].outputs.iter().find(full) {
+            return Ok(Err(Blocked::Queue(output.queue, WaitKind::Space)));
+        }
+        let previous = previous(&self.nodes[index], queues)?;
+        Ok(Ok(Job { node: index, inputs, previous }))
+    }
+
+    /// Whether the others that use its rams are where they must be.
+    fn has_turn(&self, index: usize) -> bool {
+        let input = self.nodes[index].done;
+        self.turns.iter().filter(|turn| turn.contains(&index)).all(|turn| {
+            turn.iter().filter(|other| **other != index).all(|&other| {
+                let node = &self.nodes[other];
+                node.is_done() || if other < index { node.done > input } else { node.done >= input }
+            })
+        })
+    }
+}
+
+/// What a gradient is added to.
+fn previous<E: Entry>(node: &Node<E>, queues: &Queues<E>) -> Result<Option<Taken<E>>, QueueError> {
+    let ram = node.outputs.iter().find(|output| output.kind == QueueKind::Ram);
+    let Some(output) = ram.filter(|output| node.gradient && !output.zero) else { return Ok(None) };
+    if let Some(last) = &output.last {
+        return Ok(Some(Taken::Entry(last.clone())));
+    }
+    let at = queues.pointers(output.queue).wr();
+    Ok(Some(match queues.ram_read(output.queue, at)? {
+        Some(entry) => Taken::Entry(entry),
+        None => Taken::Unwritten(output.queue, at),
+    }))
+}

@@ -1,0 +1,140 @@
+//! Command queue of one core, as the host sees it (facts, buda.md, section 5).
+//!
+//! The host writes commands and keeps the write pointer itself (the core has a shadow of it in L1). The read pointer lies
+//! in DRAM, where the core writes it back; the host knows it from when it last read it, and reads it again only when the
+//! queue seems full. Inside a device loop a core does not write it back until all loops are over.
+
+use super::stats::Cycle;
+use std::collections::VecDeque;
+
+/// The queue of a core. Pointers count commands; a slot is a pointer modulo the number of slots.
+#[derive(Debug)]
+pub struct CommandQueue {
+    slots: usize,
+    wr: u64,
+    /// The host's copy of the read pointer.
+    rd_known: u64,
+    /// For each command from `rd_known` on, when the read pointer passes it; `None` in a loop that is not over.
+    passed: VecDeque<Option<Cycle>>,
+    /// When the core is done with all of them.
+    free_at: Cycle,
+}
+
+impl CommandQueue {
+    /// An empty queue; at least two slots, for a loop's start and end.
+    pub fn new(slots: usize) -> Self {
+        Self { slots: slots.max(2), wr: 0, rd_known: 0, passed: VecDeque::new(), free_at: 0 }
+    }
+
+    /// Its slots.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Slots that are free as far as the host knows.
+    pub fn known_free(&self) -> usize {
+        self.slots - self.passed.len()
+    }
+
+    /// Commands that the core has not passed, as far as the host knows.
+    pub fn known_used(&self) -> usize {
+        self.passed.len()
+    }
+
+    /// The host reads the read pointer.
+    pub fn refresh(&mut self, now: Cycle) {
+        while matches!(self.passed.front(), Some(Some(passed)) if *passed <= now) {
+            self.passed.pop_front();
+            self.rd_known += 1;
+        }
+    }
+
+    /// When `count` slots will be free; `None` when a loop holds them, or when there are not so many.
+    pub fn free_by(&self, count: usize) -> Option<Cycle> {
+        match count.checked_sub(self.known_free()) {
+            None | Some(0) => Some(0),
+            Some(missing) => self.passed.get(missing - 1).copied().flatten(),
+        }
+    }
+
+    /// When the core has done all that was written.
+    pub fn free_at(&self) -> Cycle {
+        self.free_at
+    }
+
+    /// Writes a command that the core has done at `done`. `in_loop`: the read pointer stays until the loop is over.
+    pub fn push(&mut self, done: Cycle, in_loop: bool) {
+        debug_assert!(self.passed.len() < self.slots, "the host waits for a free slot");
+        self.wr += 1;
+        self.passed.push_back((!in_loop).then_some(done));
+        self.free_at = self.free_at.max(done);
+    }
+
+    /// The core is busy in a loop until then.
+    pub fn busy(&mut self, until: Cycle) {
+        self.free_at = self.free_at.max(until);
+    }
+
+    /// The loop is over: the read pointer passes its commands now.
+    pub fn end_loop(&mut self) {
+        let free_at = self.free_at;
+        self.passed.iter_mut().filter(|passed| passed.is_none()).for_each(|passed| *passed = Some(free_at));
+    }
+
+    /// Slot of the next command.
+    pub fn slot(&self) -> usize {
+        (self.wr % self.slots as u64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a list of all commands ever written: what the host believes is never more than what is true, and after a
+        /// refresh it is the truth.
+        #[test]
+        fn the_host_never_believes_in_more_space_than_there_is(
+            slots in 2usize..9,
+            acts in proptest::collection::vec((0u64..50, any::<bool>()), 1..100),
+        ) {
+            let mut queue = CommandQueue::new(slots);
+            let (mut all, mut now) = (Vec::new(), 0);
+            for (time, read) in acts {
+                now += time;
+                if queue.known_free() == 0 {
+                    now = now.max(queue.free_by(1).unwrap());
+                    queue.refresh(now);
+                } else if read {
+                    queue.refresh(now);
+                }
+                let in_queue = all.iter().filter(|done| **done > now).count();
+                prop_assert!(queue.known_free() >= 1 && queue.known_free() <= slots - in_queue);
+                if read {
+                    prop_assert_eq!(queue.known_free(), slots - in_queue);
+                }
+                let done = queue.free_at().max(now) + 20;
+                queue.push(done, false);
+                all.push(done);
+            }
+        }
+    }
+
+    #[test]
+    fn a_loop_keeps_its_slots_until_it_is_over() {
+        let mut queue = CommandQueue::new(3);
+        queue.push(10, false);
+        queue.push(20, true);
+        queue.push(30, true);
+        assert_eq!((queue.known_free(), queue.free_by(1), queue.free_by(2)), (0, Some(10), None));
+        queue.refresh(100);
+        assert_eq!(queue.known_free(), 1);
+        queue.busy(200);
+        queue.end_loop();
+        assert_eq!(queue.free_by(3), Some(200));
+        queue.refresh(200);
+        assert_eq!((queue.known_free(), queue.slot()), (3, 0));
+    }
+}

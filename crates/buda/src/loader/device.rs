@@ -1,0 +1,53 @@
+//! A device as the loader sees it: cores with command queues, and the binary cache they share.
+
+use super::cache::{BinaryCache, Policy};
+use super::command_queue::CommandQueue;
+use super::cost::Core;
+use super::stats::Cycle;
+use std::collections::{BTreeMap, BTreeSet};
+use tilework_netlist::types::Size;
+
+/// A device.
+#[derive(Debug)]
+pub(super) struct Device {
+    /// Command queues by core; all of the grid's, and whatever else a graph names.
+    pub queues: BTreeMap<Core, CommandQueue>,
+    /// Binaries.
+    pub cache: BinaryCache,
+}
+
+impl Device {
+    pub fn new(grid: Size, more: &BTreeSet<Core>, slots: usize, policy: Policy, binaries: usize) -> Self {
+        let cores = (0..grid.r).flat_map(|r| (0..grid.c).map(move |c| (r, c))).chain(more.iter().copied());
+        Self {
+            queues: cores.map(|core| (core, CommandQueue::new(slots))).collect(),
+            cache: BinaryCache::new(policy, binaries),
+        }
+    }
+
+    /// When all cores have done what was written.
+    pub fn free_at(&self) -> Cycle {
+        self.queues.values().map(CommandQueue::free_at).max().unwrap_or(0)
+    }
+
+    /// Cores whose queue has fewer free slots than that, as far as the host knows.
+    pub fn short_of(&self, slots: usize) -> usize {
+        self.queues.values().filter(|queue| queue.known_free() < slots).count()
+    }
+
+    /// The host reads the read pointers of those cores.
+    pub fn refresh(&mut self, slots: usize, now: Cycle) {
+        self.queues.values_mut().filter(|queue| queue.known_free() < slots).for_each(|queue| queue.refresh(now));
+    }
+
+    /// When all queues will have so many free slots.
+    pub fn free_by(&self, slots: usize) -> Cycle {
+        let by = |queue: &CommandQueue| queue.free_by(slots).unwrap_or_else(|| queue.free_at());
+        self.queues.values().map(by).max().unwrap_or(0)
+    }
+
+    /// The most commands in a queue, as far as the host knows.
+    pub fn deepest(&self) -> usize {
+        self.queues.values().map(CommandQueue::known_used).max().unwrap_or(0)
+    }
+}

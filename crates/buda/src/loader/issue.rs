@@ -1,0 +1,282 @@
+//! Writing commands, binaries and queue headers, and the waits before them.
+
+use super::cost::GraphCost;
+use super::model::{Loader, LoaderError};
+use super::stats::{Command, Cycle, EventKind, LoaderEvent, StallReason};
+use super::timing;
+use crate::program::{Launch, ResolvedSettings};
+use tilework_netlist::types::{GraphId, QueueId};
+
+impl Loader {
+    /// Brings the settings of an execution into place.
+    pub(super) fn settings(&mut self, launch: &Launch) {
+        let reuse = self.config.opt_level >= 2;
+        let mut new = Vec::new();
+        for settings in &launch.settings {
+            // Where it stands in the file is no part of it.
+            let settings = ResolvedSettings { at: Default::default(), ..*settings };
+            let old = self.in_place.insert(settings.queue, settings);
+            match reuse && old == Some(settings) {
+                true => self.stats.settings_reused += 1,
+                false => new.push(settings.queue),
+            }
+        }
+        self.update_headers(&new);
+    }
+
+    /// Writes headers of queues: by the host when no epoch uses them, or by a command to the cores.
+    pub(super) fn update_headers(&mut self, queues: &[QueueId]) {
+        if queues.is_empty() {
+            return;
+        }
+        if self.config.opt_level >= 3 {
+            for updates in queues.chunks(timing::UPDATES_PER_COMMAND) {
+                self.issue_to_all(Command::IoQueueUpdate, timing::HEADER_UPDATE * updates.len() as u64);
+            }
+            return;
+        }
+        let until = queues.iter().map(|queue| self.used_until[queue.0]).max().unwrap_or(0);
+        self.stall(StallReason::QueueInUse, until);
+        let headers: u64 = queues.iter().map(|queue| self.netlist.queue(*queue).buffers.len().max(1) as u64).sum();
+        self.stats.header_writes += headers;
+        self.now += headers * timing::HOST_WRITE;
+    }
+
+    /// The same command to every core of every device.
+    pub(super) fn issue_to_all(&mut self, command: Command, cycles: Cycle) {
+        self.wait_for_space(1);
+        let in_loop = self.device_loop.is_some();
+        for device in self.devices.values_mut() {
+            self.now += device.queues.len() as u64 * write_cost(self.config.opt_level);
+            let arrival = self.now + timing::HOST_TO_CHIP;
+            for queue in device.queues.values_mut() {
+                queue.push(queue.free_at().max(arrival) + timing::POLL + cycles, in_loop);
+            }
+            *self.stats.commands.entry(command).or_default() += device.queues.len() as u64;
+            self.stats.deepest_queue = self.stats.deepest_queue.max(device.deepest());
+        }
+    }
+
+    /// A command that is in the queues already is done again.
+    pub(super) fn on_all_devices(&mut self, cycles: Cycle) {
+        for queue in self.devices.values_mut().flat_map(|device| device.queues.values_mut()) {
+            queue.busy(queue.free_at() + cycles);
+        }
+    }
+
+    /// An epoch: its binaries, its commands, its time.
+    pub(super) fn issue_epoch(&mut self, launches: &[Launch]) -> Result<(), LoaderError> {
+        let Some(epoch) = launches.first().map(|launch| self.plan.group_of(launch.graph)) else { return Ok(()) };
+        if let Some(passed) = self.alias(epoch) {
+            match self.config.opt_level {
+                4 => self.full_sync(StallReason::EpochIdAlias),
+                _ => self.stall(StallReason::EpochIdAlias, passed),
+            }
+        }
+        let mut slots = Vec::with_capacity(launches.len());
+        for launch in launches {
+            slots.push(self.binary(launch.graph)?);
+        }
+        self.wait_for_space(1);
+        for launch in launches {
+            let device = self.netlist.graph(launch.graph).target_device;
+            self.now += self.devices[&device].queues.len() as u64 * write_cost(self.config.opt_level);
+        }
+        let issued = self.now;
+        let passed = self.run(launches, &slots, issued + timing::HOST_TO_CHIP, Some(issued));
+        if self.config.opt_level == 0 {
+            self.stall(StallReason::Blocking, passed + timing::HOST_TO_CHIP);
+        }
+        Ok(())
+    }
+
+    /// An epoch of a device loop, in a later turn than the first.
+    pub(super) fn repeat(&mut self, launches: &[Launch]) {
+        let slots: Vec<usize> = launches.iter().filter_map(|launch| self.resident(launch.graph)).collect();
+        self.stats.hits += slots.len() as u64;
+        self.run(launches, &slots, 0, None);
+    }
+
+    fn resident(&self, graph: GraphId) -> Option<usize> {
+        let device = self.netlist.graph(graph).target_device;
+        let binaries = self.devices[&device].cache.binaries();
+        binaries.iter().find(|binary| binary.graph == graph).map(|binary| binary.slot)
+    }
+
+    /// The epoch on the devices. Its operations begin when all of its cores are there and what it reads has been written.
+    /// With `issued`, its commands are written, too. Gives when every core has passed it.
+    fn run(&mut self, launches: &[Launch], slots: &[usize], arrival: Cycle, issued: Option<Cycle>) -> Cycle {
+        let overhead = timing::POLL + timing::DECODE + timing::dram_read(timing::BINARY_BYTES) + timing::INIT;
+        let (mut begin, mut cycles) = (0, 0);
+        for launch in launches {
+            let (cost, device) = (&self.costs[launch.graph.0], self.netlist.graph(launch.graph).target_device);
+            let queues = &self.devices[&device].queues;
+            let there = cost.cores.iter().filter_map(|core| queues.get(core)).map(|queue| queue.free_at().max(arrival));
+            let data = cost.reads.iter().map(|queue| self.ready[queue.0]);
+            begin =
+                begin.max(there.max().unwrap_or(arrival) + overhead + timing::PROLOGUE).max(data.max().unwrap_or(0));
+            cycles = cycles.max(cost.cycles);
+        }
+        let end = begin + cycles;
+        let mut last = end;
+        for (launch, &slot) in launches.iter().zip(slots) {
+            let passed = self.pass(launch.graph, slot, arrival, end + timing::EPILOGUE, issued.is_some());
+            last = last.max(passed);
+            let epoch = self.plan.group_of(launch.graph);
+            let device = self.netlist.graph(launch.graph).target_device;
+            let at = issued.unwrap_or(begin);
+            let kind = EventKind::Epoch { device, graph: launch.graph, epoch, slot, issued: at, passed };
+            self.event(begin, end, kind);
+            self.used(launch.graph, end);
+        }
+        if let Some(launch) = launches.first() {
+            let epoch = self.plan.group_of(launch.graph);
+            self.ids.insert(epoch % timing::EPOCH_ID_WINDOW, (epoch, last));
+        }
+        last
+    }
+
+    /// All cores of a device pass the commands of an epoch: those of its operations when it has ended, the others at once.
+    fn pass(&mut self, graph: GraphId, slot: usize, arrival: Cycle, end: Cycle, write: bool) -> Cycle {
+        let Self { netlist, devices, costs, device_loop, stats, .. } = self;
+        let in_loop = device_loop.is_some();
+        let device = devices.get_mut(&netlist.graph(graph).target_device).expect("every graph's device is known");
+        let GraphCost { cores, .. } = &costs[graph.0];
+        let (mut passed, mut valid) = (end, 0);
+        for (core, queue) in &mut device.queues {
+            let done = match cores.contains(core) {
+                true => end,
+                false => queue.free_at().max(arrival) + timing::POLL + timing::SKIP,
+            };
+            valid += u64::from(cores.contains(core));
+            match write {
+                true => queue.push(done, in_loop),
+                false => queue.busy(done),
+            }
+            passed = passed.max(done);
+        }
+        device.cache.use_until(slot, passed);
+        if write {
+            *stats.commands.entry(Command::Valid).or_default() += valid;
+            *stats.commands.entry(Command::NotValid).or_default() += device.queues.len() as u64 - valid;
+            stats.deepest_queue = stats.deepest_queue.max(device.deepest());
+        }
+        passed
+    }
+
+    fn used(&mut self, graph: GraphId, end: Cycle) {
+        let GraphCost { reads, writes, .. } = &self.costs[graph.0];
+        for queue in writes {
+            self.ready[queue.0] = self.ready[queue.0].max(end);
+        }
+        for queue in reads.iter().chain(writes) {
+            self.used_until[queue.0] = self.used_until[queue.0].max(end);
+        }
+    }
+
+    /// The slot of a graph's binaries, which are written when they are not there.
+    fn binary(&mut self, graph: GraphId) -> Result<usize, LoaderError> {
+        let device = self.netlist.graph(graph).target_device;
+        let found = self.devices.get_mut(&device).and_then(|device| device.cache.hit(graph));
+        match found {
+            Some(slot) => {
+                self.stats.hits += 1;
+                Ok(slot)
+            }
+            None => {
+                self.stats.misses += 1;
+                self.write_binary(device, graph, false)
+            }
+        }
+    }
+
+    /// Writes binaries into the cache of a device, and waits until what must go for them is not in flight.
+    pub(super) fn write_binary(&mut self, device: u32, graph: GraphId, preload: bool) -> Result<usize, LoaderError> {
+        let cache = &self.devices[&device].cache;
+        let (slot, evicted) = cache.victim(self.now).map_err(|error| LoaderError::Pinned {
+            device,
+            graph: self.netlist.graph(graph).name.clone(),
+            error,
+        })?;
+        if let Some(evicted) = evicted {
+            self.stats.evictions += 1;
+            if evicted.busy_until > self.now {
+                self.stats.rd_ptr_reads += 1;
+                self.now += timing::HOST_READ;
+                self.stall(StallReason::BinaryInFlight, evicted.busy_until);
+            }
+        }
+        let start = self.now;
+        self.now += timing::host_store(timing::BINARY_BYTES * self.costs[graph.0].cores.len() as u64);
+        let pinned = self.device_loop.is_some();
+        self.devices.get_mut(&device).expect("looked at above").cache.insert(graph, slot, pinned);
+        self.stats.preloads += u64::from(preload);
+        let evicted = evicted.map(|binary| binary.graph);
+        self.event(start, self.now, EventKind::Binary { device, graph, slot, evicted, preload });
+        Ok(slot)
+    }
+
+    /// Waits until every queue of every device has so many free slots.
+    pub(super) fn wait_for_space(&mut self, slots: usize) {
+        let short: usize = self.devices.values().map(|device| device.short_of(slots)).sum();
+        if short == 0 {
+            return;
+        }
+        self.read_pointers(slots, short);
+        if self.devices.values().any(|device| device.short_of(slots) > 0) {
+            let until = self.devices.values().map(|device| device.free_by(slots)).max().unwrap_or(0);
+            self.stall(StallReason::CommandQueueFull, until);
+            let short = self.devices.values().map(|device| device.short_of(slots)).sum();
+            self.read_pointers(slots, short);
+        }
+    }
+
+    fn read_pointers(&mut self, slots: usize, cores: usize) {
+        self.stats.rd_ptr_reads += cores as u64;
+        self.now += cores as u64 * timing::HOST_READ;
+        let now = self.now;
+        self.devices.values_mut().for_each(|device| device.refresh(slots, now));
+    }
+
+    /// When another epoch of the same id modulo the window will have passed, if it is in flight.
+    pub(super) fn alias(&self, epoch: usize) -> Option<Cycle> {
+        let (other, passed) = self.ids.get(&(epoch % timing::EPOCH_ID_WINDOW))?;
+        (*other != epoch && *passed > self.now).then_some(*passed)
+    }
+
+    /// Waits for all cores of all devices.
+    pub(super) fn full_sync(&mut self, reason: StallReason) {
+        self.stats.full_syncs += 1;
+        let until = self.idle_at();
+        self.stall(reason, until);
+    }
+
+    pub(super) fn idle_at(&self) -> Cycle {
+        self.devices.values().map(|device| device.free_at()).max().unwrap_or(0) + timing::HOST_TO_CHIP
+    }
+
+    pub(super) fn stall(&mut self, reason: StallReason, until: Cycle) {
+        if until <= self.now {
+            return;
+        }
+        let stalls = self.stats.stalls.entry(reason).or_default();
+        stalls.count += 1;
+        stalls.cycles += until - self.now;
+        self.event(self.now, until, EventKind::Stall(reason));
+        self.now = until;
+    }
+
+    pub(super) fn event(&mut self, start: Cycle, end: Cycle, kind: EventKind) {
+        if self.events.len() < self.config.events {
+            self.events.push(LoaderEvent { start, end, kind });
+        }
+    }
+}
+
+/// What a command to one core costs the host: the command and the write pointer, which level 4 writes with the next one.
+fn write_cost(opt_level: u8) -> u64 {
+    match opt_level {
+        4 => timing::HOST_WRITE,
+        _ => 2 * timing::HOST_WRITE,
+    }
+}

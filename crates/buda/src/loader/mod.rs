@@ -1,0 +1,30 @@
+//! The loader: how epochs of a program reach the cores, with what waits (seed 003; facts, buda.md, section 5).
+//!
+//! This is a model beside the arithmetic: it sees what the program does, step by step, and keeps a virtual clock of its
+//! own, so that hits, misses, evictions and stalls are the same in every run and every mode. Each core has a command queue
+//! in DRAM ([`command_queue`]) and each device a binary cache of 32 slots ([`cache`]); what an epoch takes is in [`cost`],
+//! every duration in [`timing`].
+//!
+//! Optimisation levels:
+//!
+//! | level | binaries | settings of queues | loops |
+//! |---|---|---|---|
+//! | 0 | written for each epoch, slots in turn; the host waits for each epoch | written by the host | unrolled |
+//! | 1 | cached and preloaded, least recently used goes | written by the host | unrolled |
+//! | 2 | as 1, with the back-tracking policy | as 1, but not when they are in place | unrolled |
+//! | 3 | as 2 | commands to the cores | unrolled |
+//! | 4 | as 1 | as 3 | on the device when they fit; writes combined |
+
+pub mod cache;
+pub mod command_queue;
+pub mod cost;
+mod device;
+mod issue;
+mod model;
+pub mod stats;
+pub mod timing;
+pub mod trace;
+
+pub use cache::{AllPinned, Policy};
+pub use model::{Loader, LoaderConfig, LoaderError};
+pub use stats::{Command, Cycle, EventKind, LoaderEvent, LoaderStats, StallReason, Stalls, Unrolled};

@@ -1,0 +1,349 @@
+//! The loader's decisions, step by step of a program.
+
+use super::cache::{AllPinned, Policy};
+use super::cost::{Core, GraphCost};
+use super::device::Device;
+use super::stats::{Command, Cycle, EventKind, LoaderEvent, LoaderStats, StallReason, Unrolled};
+use super::timing;
+use crate::epoch::plan::Plan;
+use crate::program::{Effect, Launch, LoopBody, Pointer, ResolvedSettings};
+use crate::queue::life;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use thiserror::Error;
+use tilework_netlist::types::{Arch, GraphId, Instruction, InstructionKind, Netlist, QueueId};
+
+/// How the loader works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoaderConfig {
+    /// Optimisation level, 0 to 4.
+    pub opt_level: u8,
+    /// The architecture; among those of the netlist Blackhole, or else the first, unless given.
+    pub arch: Option<Arch>,
+    /// Slots of a command queue; the architecture's unless given.
+    pub command_slots: Option<usize>,
+    /// Slots of a binary cache.
+    pub binary_slots: usize,
+    /// Events that are kept for a timeline; the first ones.
+    pub events: usize,
+}
+
+impl Default for LoaderConfig {
+    fn default() -> Self {
+        Self { opt_level: 4, arch: None, command_slots: None, binary_slots: timing::BINARY_SLOTS, events: 1 << 20 }
+    }
+}
+
+impl LoaderConfig {
+    fn policy(&self) -> Policy {
+        match self.opt_level {
+            0 => Policy::Off,
+            2 | 3 => Policy::MruBacktrace,
+            _ => Policy::Lru,
+        }
+    }
+
+    /// The architecture for a netlist.
+    pub fn arch_of(&self, netlist: &Netlist) -> Arch {
+        let listed = |arch: &Arch| netlist.archs.contains(arch);
+        let blackhole = Some(Arch::Blackhole).filter(listed);
+        self.arch.or(blackhole).or(netlist.archs.first().copied()).unwrap_or(Arch::Blackhole)
+    }
+}
+
+/// The loader cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
+pub enum LoaderError {
+    #[error("device {device}: {error}; it was to make room for graph {graph}")]
+    Pinned { device: u32, graph: String, error: AllPinned },
+}
+
+/// The loader.
+#[derive(Debug)]
+pub struct Loader {
+    pub(super) netlist: Arc<Netlist>,
+    pub(super) plan: Arc<Plan>,
+    pub(super) config: LoaderConfig,
+    pub(super) devices: BTreeMap<u32, Device>,
+    pub(super) costs: Vec<GraphCost>,
+    /// The host's clock.
+    pub(super) now: Cycle,
+    /// When what the last epoch wrote into a queue is there, and when the last epoch that uses it has ended.
+    pub(super) ready: Vec<Cycle>,
+    pub(super) used_until: Vec<Cycle>,
+    /// Settings that are in place.
+    pub(super) in_place: BTreeMap<QueueId, ResolvedSettings>,
+    /// Pointers that variables have moved since headers were last written.
+    pub(super) moved: BTreeSet<QueueId>,
+    /// By id modulo the window: the last epoch with it, and when it has passed.
+    pub(super) ids: BTreeMap<usize, (usize, Cycle)>,
+    /// Queues that await deallocation: those that were deallocated.
+    deallocated: Vec<QueueId>,
+    pub(super) device_loop: Option<DeviceLoop>,
+    pub(super) stats: LoaderStats,
+    pub(super) events: Vec<LoaderEvent>,
+}
+
+/// A loop that runs on the devices.
+#[derive(Debug)]
+pub(super) struct DeviceLoop {
+    /// Turns done, of this loop and those within.
+    turns: Vec<u64>,
+    /// Graphs of its body.
+    graphs: Vec<GraphId>,
+    started: Cycle,
+}
+
+impl DeviceLoop {
+    /// Commands are in the queues already.
+    pub(super) fn repeats(&self) -> bool {
+        self.turns.iter().any(|turns| *turns > 0)
+    }
+}
+
+impl Loader {
+    /// A loader before [`Loader::initialize`].
+    pub fn new(netlist: Arc<Netlist>, plan: Arc<Plan>, config: LoaderConfig) -> Self {
+        let arch = config.arch_of(&netlist);
+        let cost = |graph| GraphCost::new(&netlist, GraphId(graph), arch);
+        let costs: Vec<GraphCost> = (0..netlist.graphs.len()).map(cost).collect();
+        let slots = config.command_slots.unwrap_or_else(|| timing::command_slots(arch));
+        let mut cores: BTreeMap<u32, BTreeSet<Core>> = BTreeMap::new();
+        for (graph, cost) in netlist.graphs.iter().zip(&costs) {
+            cores.entry(graph.target_device).or_default().extend(&cost.cores);
+        }
+        let device = |more| Device::new(timing::grid(arch), more, slots, config.policy(), config.binary_slots);
+        let devices = cores.iter().map(|(id, more)| (*id, device(more))).collect();
+        let zeros = vec![0; netlist.queues.len()];
+        Self {
+            netlist,
+            plan,
+            config,
+            devices,
+            costs,
+            now: 0,
+            ready: zeros.clone(),
+            used_until: zeros,
+            in_place: BTreeMap::new(),
+            moved: BTreeSet::new(),
+            ids: BTreeMap::new(),
+            deallocated: Vec::new(),
+            device_loop: None,
+            stats: LoaderStats::default(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Writes the binaries of the first graphs of each device into its cache.
+    pub fn initialize(&mut self) -> Result<(), LoaderError> {
+        if self.config.opt_level == 0 {
+            return Ok(());
+        }
+        for graph in (0..self.netlist.graphs.len()).map(GraphId) {
+            let device = self.netlist.graph(graph).target_device;
+            let cache = &self.devices[&device].cache;
+            if cache.binaries().len() < cache.capacity() {
+                self.write_binary(device, graph, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A variable has changed.
+    pub fn changed(&mut self, effects: &[Effect]) {
+        match &self.device_loop {
+            Some(running) if running.repeats() => self.on_all_devices(timing::DEVICE_INSTRUCTION),
+            Some(_) => self.issue_to_all(Command::Varinst, timing::DEVICE_INSTRUCTION),
+            None => {
+                let moves = effects.iter().filter(|effect| effect.pointer == Pointer::Read);
+                self.moved.extend(moves.map(|effect| effect.queue));
+                if self.config.opt_level == 0 {
+                    self.write_moved();
+                }
+            }
+        }
+    }
+
+    /// Graphs of one temporal epoch run.
+    pub fn execute(&mut self, launches: &[Launch]) -> Result<(), LoaderError> {
+        if self.device_loop.as_ref().is_some_and(DeviceLoop::repeats) {
+            self.repeat(launches);
+            return Ok(());
+        }
+        for launch in launches {
+            self.settings(launch);
+        }
+        self.issue_epoch(launches)
+    }
+
+    /// A loop begins; `instructions` are those of the program.
+    pub fn loop_start(&mut self, start: &LoopBody, instructions: &[Instruction]) {
+        if let Some(running) = &mut self.device_loop {
+            let repeats = running.repeats();
+            running.turns.push(0);
+            match repeats {
+                true => self.on_all_devices(timing::DEVICE_INSTRUCTION),
+                false => self.issue_to_all(Command::LoopStart, timing::DEVICE_INSTRUCTION),
+            }
+            return;
+        }
+        if self.config.opt_level < 4 {
+            return;
+        }
+        let body = instructions.get(start.body.clone()).unwrap_or_default();
+        match self.fits(body) {
+            Ok(graphs) => self.start_device_loop(graphs, commands(body)),
+            Err(reason) => *self.stats.unrolled_loops.entry(reason).or_default() += 1,
+        }
+    }
+
+    /// A turn of a loop is over.
+    pub fn loop_turn(&mut self, last: bool) {
+        let Some(running) = &mut self.device_loop else {
+            if last {
+                self.write_moved();
+            }
+            return;
+        };
+        let repeats = running.repeats();
+        if let Some(turns) = running.turns.last_mut() {
+            *turns += 1;
+        }
+        if last {
+            running.turns.pop();
+        }
+        let over = running.turns.is_empty();
+        match repeats {
+            true => self.on_all_devices(timing::DEVICE_INSTRUCTION),
+            false => self.issue_to_all(Command::LoopEnd, timing::DEVICE_INSTRUCTION),
+        }
+        if over {
+            self.end_device_loop();
+        }
+    }
+
+    /// Queues begin to live.
+    pub fn allocate(&mut self, queues: &[QueueId]) {
+        for &queue in queues {
+            let over = |old: &&QueueId| **old == queue || life::overlap(&self.netlist, queue, **old).is_some();
+            let until = self.deallocated.iter().filter(over).map(|old| self.used_until[old.0]).max();
+            if until.is_some_and(|until| until > self.now) {
+                self.full_sync(StallReason::DynamicQueue);
+            }
+        }
+        self.deallocated.retain(|old| self.used_until[old.0] > self.now);
+    }
+
+    /// Queues cease to live.
+    pub fn deallocate(&mut self, queues: &[QueueId]) {
+        self.deallocated.extend(queues);
+    }
+
+    /// The program has ended.
+    pub fn end_program(&mut self) {
+        self.write_moved();
+    }
+
+    /// The host waits until all cores are done.
+    pub fn wait_for_idle(&mut self) {
+        let until = self.idle_at();
+        self.stall(StallReason::Idle, until);
+    }
+
+    /// Ends all cores.
+    pub fn finish(&mut self) {
+        self.issue_to_all(Command::EndProgram, timing::DEVICE_INSTRUCTION);
+        self.wait_for_idle();
+    }
+
+    /// Counts up to now.
+    pub fn stats(&self) -> LoaderStats {
+        let device_cycles = self.devices.values().map(Device::free_at).max().unwrap_or(0);
+        LoaderStats { device_cycles, host_cycles: self.now, ..self.stats.clone() }
+    }
+
+    /// What has happened, in the order of decisions.
+    pub fn events(&self) -> &[LoaderEvent] {
+        &self.events
+    }
+
+    /// Whether a loop of these instructions can run on the devices; its graphs.
+    fn fits(&self, body: &[Instruction]) -> Result<Vec<GraphId>, Unrolled> {
+        let mut graphs = BTreeSet::new();
+        for instruction in body {
+            match &instruction.kind {
+                InstructionKind::Execute { graph, .. } => _ = graphs.insert(*graph),
+                InstructionKind::AllocateQueue(_) | InstructionKind::DeallocateQueue(_) => {
+                    return Err(Unrolled::Allocation);
+                }
+                _ => {}
+            }
+        }
+        let slots = self.devices.values().flat_map(|device| device.queues.values()).map(|queue| queue.slots()).min();
+        if slots.is_some_and(|slots| commands(body) > slots) {
+            return Err(Unrolled::CommandQueue);
+        }
+        let epochs: BTreeSet<usize> = graphs.iter().map(|graph| self.plan.group_of(*graph)).collect();
+        let ids: BTreeSet<usize> = epochs.iter().map(|epoch| epoch % timing::EPOCH_ID_WINDOW).collect();
+        if ids.len() < epochs.len() {
+            return Err(Unrolled::EpochIds);
+        }
+        let of =
+            |device: &u32| graphs.iter().filter(|graph| self.netlist.graph(**graph).target_device == *device).count();
+        if self.devices.iter().any(|(id, device)| of(id) > device.cache.capacity()) {
+            return Err(Unrolled::BinaryCache);
+        }
+        Ok(graphs.into_iter().collect())
+    }
+
+    fn start_device_loop(&mut self, graphs: Vec<GraphId>, commands: usize) {
+        self.write_moved();
+        self.wait_for_space(commands);
+        let epochs: Vec<usize> = graphs.iter().map(|graph| self.plan.group_of(*graph)).collect();
+        if epochs.iter().any(|epoch| self.alias(*epoch).is_some()) {
+            self.full_sync(StallReason::EpochIdAlias);
+        }
+        self.devices.values_mut().for_each(|device| device.cache.pin(&graphs));
+        self.stats.device_loops += 1;
+        self.event(self.now, self.now, EventKind::LoopStart { graphs: graphs.clone() });
+        self.device_loop = Some(DeviceLoop { turns: vec![0], graphs, started: self.now });
+        self.issue_to_all(Command::LoopStart, timing::DEVICE_INSTRUCTION);
+    }
+
+    fn end_device_loop(&mut self) {
+        let Some(ended) = self.device_loop.take() else { return };
+        let mut end = ended.started;
+        for device in self.devices.values_mut() {
+            device.queues.values_mut().for_each(|queue| queue.end_loop());
+            let free_at = device.free_at();
+            end = end.max(free_at);
+            device.cache.unpin();
+            for graph in &ended.graphs {
+                let slot = device.cache.binaries().iter().find(|binary| binary.graph == *graph).map(|b| b.slot);
+                slot.into_iter().for_each(|slot| device.cache.use_until(slot, free_at));
+            }
+        }
+        for graph in &ended.graphs {
+            let epoch = self.plan.group_of(*graph);
+            self.ids.insert(epoch % timing::EPOCH_ID_WINDOW, (epoch, end));
+        }
+        self.event(ended.started, end, EventKind::LoopEnd);
+    }
+
+    /// Writes the headers of queues whose pointers variables have moved.
+    fn write_moved(&mut self) {
+        let moved: Vec<QueueId> = std::mem::take(&mut self.moved).into_iter().collect();
+        self.update_headers(&moved);
+    }
+}
+
+/// Commands that instructions become on the device at most, with those of the loop around them.
+fn commands(body: &[Instruction]) -> usize {
+    let of = |instruction: &Instruction| match &instruction.kind {
+        InstructionKind::Execute { settings, .. } => 1 + settings.len().div_ceil(timing::UPDATES_PER_COMMAND),
+        InstructionKind::VarInst { .. } | InstructionKind::Loop(_) | InstructionKind::EndLoop => 1,
+        _ => 0,
+    };
+    2 + body.iter().map(of).sum::<usize>()
+}

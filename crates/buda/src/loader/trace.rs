@@ -1,0 +1,72 @@
+//! Events of the loader on a timeline.
+
+use super::model::Loader;
+use super::stats::{Cycle, EventKind};
+use std::collections::BTreeMap;
+use tilework_timeline::{Clock, Timeline, Track};
+
+/// AI clock cycles, 1.35 GHz.
+pub const CLOCK: Clock = Clock::mhz("cycle", 1350);
+
+/// Tracks side by side, since epochs on different cores of a device may overlap.
+struct Lanes<'t> {
+    timeline: &'t mut Timeline,
+    parents: BTreeMap<String, Track>,
+    /// By name of the group: tracks, and when each is free.
+    lanes: BTreeMap<(String, &'static str), Vec<(Track, Cycle)>>,
+}
+
+impl Lanes<'_> {
+    fn free(&mut self, parent: &str, name: &'static str, start: Cycle, end: Cycle) -> Track {
+        let above = *self.parents.entry(parent.to_string()).or_insert_with(|| self.timeline.track(parent, None));
+        let lanes = self.lanes.entry((parent.to_string(), name)).or_default();
+        // A lane whose last slice starts with this one and has no length would nest; one of its own is clearer.
+        if let Some((track, free)) = lanes.iter_mut().find(|(_, free)| *free <= start) {
+            *free = end.max(start + 1);
+            return *track;
+        }
+        let title = if lanes.is_empty() { name.to_string() } else { format!("{name} {}", lanes.len() + 1) };
+        let track = self.timeline.track(&title, Some(above));
+        lanes.push((track, end.max(start + 1)));
+        track
+    }
+}
+
+impl Loader {
+    /// Puts what has happened on a timeline whose clock counts AI clock cycles.
+    pub fn trace(&self, timeline: &mut Timeline) {
+        let mut lanes = Lanes { timeline, parents: BTreeMap::new(), lanes: BTreeMap::new() };
+        let mut events: Vec<_> = self.events().iter().collect();
+        events.sort_by_key(|event| (event.start, event.end));
+        for event in events {
+            let (start, end) = (event.start, event.end);
+            match &event.kind {
+                EventKind::Epoch { device, graph, epoch, slot, issued, passed } => {
+                    let track = lanes.free(&format!("device {device}"), "epochs", start, end);
+                    let name = &self.netlist.graph(*graph).name;
+                    let slice = lanes.timeline.slice(track, start, end, name);
+                    slice.arg("epoch", *epoch).arg("slot", *slot).arg("issued", *issued).arg("passed", *passed);
+                }
+                EventKind::Binary { device, graph, slot, evicted, preload } => {
+                    let track = lanes.free(&format!("device {device}"), "binary cache", start, end);
+                    let name = &self.netlist.graph(*graph).name;
+                    let slice = lanes.timeline.slice(track, start, end, name);
+                    let slice = slice.arg("slot", *slot).arg("preload", *preload);
+                    if let Some(evicted) = evicted {
+                        slice.arg("evicted", self.netlist.graph(*evicted).name.as_str());
+                    }
+                }
+                EventKind::Stall(reason) => {
+                    let track = lanes.free("host", "stalls", start, end);
+                    lanes.timeline.slice(track, start, end, reason.name());
+                }
+                // The end tells the whole loop.
+                EventKind::LoopStart { .. } => {}
+                EventKind::LoopEnd => {
+                    let track = lanes.free("host", "loops on devices", start, end);
+                    lanes.timeline.slice(track, start, end, "loop");
+                }
+            }
+        }
+    }
+}

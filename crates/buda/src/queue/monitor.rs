@@ -1,0 +1,67 @@
+//! One value that several threads share, and waiting for it to change.
+//!
+//! All sync primitives of the crate are behind [`Monitor`], so that a test can put others in their place and try every
+//! order of threads (the crate's tests do, with shuttle).
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A lock and a condition.
+pub trait Monitor<T>: Send + Sync {
+    /// Guards a value.
+    fn new(value: T) -> Self
+    where
+        Self: Sized;
+
+    /// Uses the value while no other thread does, then wakes those that wait for a change.
+    fn enter<R>(&self, act: impl FnOnce(&mut T) -> R) -> R;
+
+    /// Calls `try_act` now and after every change until it gives something. `None` when nothing came of it within
+    /// `timeout`; without one it waits for as long as it takes.
+    fn wait<R>(&self, timeout: Option<Duration>, try_act: impl FnMut(&mut T) -> Option<R>) -> Option<R>;
+}
+
+/// The monitor of the standard library's threads.
+#[derive(Debug, Default)]
+pub struct StdMonitor<T> {
+    value: Mutex<T>,
+    changed: Condvar,
+}
+
+impl<T> StdMonitor<T> {
+    /// A panic of another thread left the value as its last complete step made it: each step is one call of `enter`.
+    fn lock(&self) -> MutexGuard<'_, T> {
+        self.value.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Send> Monitor<T> for StdMonitor<T> {
+    fn new(value: T) -> Self {
+        Self { value: Mutex::new(value), changed: Condvar::new() }
+    }
+
+    fn enter<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
+        let result = act(&mut self.lock());
+        self.changed.notify_all();
+        result
+    }
+
+    fn wait<R>(&self, timeout: Option<Duration>, mut try_act: impl FnMut(&mut T) -> Option<R>) -> Option<R> {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut value = self.lock();
+        loop {
+            if let Some(result) = try_act(&mut value) {
+                drop(value);
+                self.changed.notify_all();
+                return Some(result);
+            }
+            value = match deadline {
+                None => self.changed.wait(value).unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
+                    self.changed.wait_timeout(value, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+}
