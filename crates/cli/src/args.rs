@@ -1,7 +1,8 @@
 //! The command line.
 
 use crate::failure::{Failure, Outcome};
-use crate::netlist::args::{NetlistCheckArgs, NetlistShowArgs};
+use crate::netlist::args::{ArchName, NetlistCheckArgs, NetlistShowArgs};
+use crate::netlist::run_args::NetlistRunArgs;
 use crate::pto::args::PtoCommand;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -96,22 +97,25 @@ Examples:
   tilework run program.toml --input a=a.npy --input b=b.npy --out out --dispatch slow
   tilework run examples/ring/program.toml --out out --firmware riscv-firmware/p100a
   tilework run model.ttnn --input 0=x.npy --input 1=weights.safetensors:w --input 2=random:7 --out out --profile
+  tilework run netlist.yaml --stimulus index --default-param 1 --out out --trace out.pftrace
 
-The formats of program files and of firmware folders are described in docs/program.md, compiled models in docs/models.md.")]
+The formats of program files and of firmware folders are described in docs/program.md, compiled models in docs/models.md, netlists in docs/buda.md.")]
 pub struct RunArgs {
-    /// The program: a kernel program (.toml) or a compiled model (.ttnn).
+    /// The program: a kernel program (.toml), a compiled model (.ttnn) or a Buda netlist (.yaml).
     pub program: PathBuf,
-    /// The array for an input, by name or, for a model, by position; once for each input. FILE is a .npy file, or an array of a .npz or
+    /// The array for an input, by name or, for a model, by position; once for each input. For a netlist the name of a queue, and an array of
+    /// shape (entries, t, rows, columns). FILE is a .npy file, or an array of a .npz or
     /// .safetensors file (FILE:ARRAY when it has several); random:SEED draws numbers for an input of a model.
     #[arg(long, value_name = "NAME=FILE", value_parser = parse_input)]
     pub input: Vec<Input>,
-    /// The folder for the output arrays; made when it does not exist. Those of a kernel program are NAME.npy, those of a model out0.npy, out1.npy...
+    /// The folder for the output arrays; made when it does not exist. Those of a kernel program are NAME.npy, those of a model out0.npy, out1.npy..., those of a
+    /// netlist QUEUE.npy.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
     /// The form of the report. json: one object on standard output, and nothing else there.
     #[arg(long, value_enum, default_value_t = ReportForm::Text)]
     pub report: ReportForm,
-    /// What runs the program: device for kernel programs, native (host arithmetic) for compiled models.
+    /// What runs the program: device for kernel programs, native (host arithmetic) for compiled models and netlists.
     #[arg(long, value_enum)]
     pub engine: Option<EngineName>,
     /// The board to simulate; p100 unless given.
@@ -135,6 +139,11 @@ pub struct RunArgs {
     pub max_cycles: Option<u64>,
     #[command(flatten)]
     pub model: ModelArgs,
+    #[command(flatten)]
+    pub netlist: NetlistRunArgs,
+    /// The architecture that the loader's model is of; of those that the netlist is for, Blackhole or else the first unless given.
+    #[arg(long, value_enum, help_heading = NETLISTS)]
+    pub arch: Option<ArchName>,
     /// Also write the results of operation N of the program, or of all operations, to the output folder.
     #[arg(long, value_name = "N|all", value_parser = parse_dump, help_heading = MODELS)]
     pub dump_op: Option<DumpOp>,
@@ -145,6 +154,7 @@ pub struct RunArgs {
 
 const KERNEL_PROGRAMS: &str = "Kernel programs";
 const MODELS: &str = "Compiled models";
+const NETLISTS: &str = "Netlists";
 
 /// How a compiled model is read and run.
 #[derive(clap::Args, Debug)]
@@ -180,7 +190,8 @@ What is checked in netlists is described in docs/netlist.md.")]
 pub struct CheckArgs {
     /// The compiled model, a .ttnn file, or a Buda netlist, a .yaml file.
     pub program: PathBuf,
-    /// The folder with in0.npy, in1.npy... and the expected out0.npy, out1.npy...; a netlist without it is only checked.
+    /// The folder with in0.npy, in1.npy... and the expected out0.npy, out1.npy...; for a netlist QUEUE.npy for each queue that is to be filled or
+    /// compared. A netlist without it is only checked.
     #[arg(long, value_name = "DIR")]
     pub expect: Option<PathBuf>,
     /// Name the first operation whose result leaves the one in this folder, which `tilework run --dump-op all` has written.
@@ -205,6 +216,8 @@ pub struct CheckArgs {
     pub model: ModelArgs,
     #[command(flatten)]
     pub netlist: NetlistCheckArgs,
+    #[command(flatten)]
+    pub netlist_run: NetlistRunArgs,
 }
 
 impl CheckArgs {

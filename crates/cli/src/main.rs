@@ -36,10 +36,16 @@ fn main() -> ExitCode {
 
 fn command(command: Command) -> Outcome<()> {
     match command {
-        Command::Run(args) if model::is_model(&args.program) => model::run(&args),
-        Command::Run(args) => run::run(&args),
-        Command::Check(args) if netlist::is_netlist(&args.program) => netlist::check::check(&args),
-        Command::Check(args) => model::check(&args),
+        Command::Run(args) if netlist::is_netlist(&args.program) => netlist::run::run(&args),
+        Command::Run(args) => {
+            netlist::refuse_options(&args.netlist)?;
+            if model::is_model(&args.program) { model::run(&args) } else { run::run(&args) }
+        }
+        Command::Check(args) if netlist::is_netlist(&args.program) => netlist::run_check::check(&args),
+        Command::Check(args) => {
+            netlist::refuse_options(&args.netlist_run)?;
+            model::check(&args)
+        }
         Command::Show(args) if netlist::is_netlist(&args.file) => netlist::show::show(&args),
         Command::Show(args) => model::show(&args),
         Command::Board { board } => board::show(board.into()),

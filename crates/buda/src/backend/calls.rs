@@ -27,6 +27,8 @@ pub struct BackendOptions {
     pub loader: LoaderConfig,
     /// Bytes that all queues together may hold.
     pub most_bytes: u64,
+    /// Puts the levels of queues on the loader's timeline. With other threads at the queues they depend on when those come.
+    pub levels: bool,
 }
 
 impl Default for BackendOptions {
@@ -38,6 +40,7 @@ impl Default for BackendOptions {
             engine: EngineOptions::default(),
             loader: LoaderConfig::default(),
             most_bytes: 16 << 30,
+            levels: false,
         }
     }
 }
@@ -320,6 +323,12 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
                         record.epochs += 1;
                         record.operations += epoch.operations;
                         loader.execute(&epoch.launches)?;
+                        if self.options.levels {
+                            self.shared.with(|queues| {
+                                let level = |queue| queues.pointers(queue).occupancy();
+                                epoch.launches.iter().for_each(|launch| loader.levels(launch.graph, level));
+                            });
+                        }
                     }
                 }
             }

@@ -55,6 +55,24 @@ pub fn outputs(netlist: &Netlist) -> Vec<QueueId> {
     netlist.queues.iter().enumerate().filter_map(is_output).collect()
 }
 
+/// All entries that a queue has been given, as far as they are known at the end: those that were popped and those that are
+/// still there, or else what is in its memory.
+pub fn collected<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
+    backend: &Backend<A, M>,
+    outcome: &Outcome<A::Entry>,
+    queue: QueueId,
+) -> Result<Vec<A::Entry>, BackendError> {
+    let Some(popped) = outcome.popped.get(&queue) else { return backend.memory(queue) };
+    let rest = backend.shared().with(|queues| {
+        let pointers = queues.pointers(queue);
+        let left = (0..pointers.occupancy()).map(|i| pointers.advance(pointers.rd(), i.into()));
+        left.map(|pointer| queues.peek(queue, pointer)).collect::<Result<Vec<_>, _>>()
+    })?;
+    let rest = rest.iter().flatten().map(|entry| backend.arithmetic().got(backend.netlist(), queue, entry));
+    let rest = rest.collect::<Result<Vec<_>, _>>()?;
+    Ok(popped.iter().cloned().chain(rest).collect())
+}
+
 /// Everything by the calling thread: it pushes what there is space for, runs, and pushes and pops in between only when a
 /// program cannot go on otherwise.
 pub fn sequential<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(

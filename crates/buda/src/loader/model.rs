@@ -177,6 +177,15 @@ impl Loader {
         self.issue_epoch(launches)
     }
 
+    /// What is in the queues of a graph now that it has run.
+    pub fn levels(&mut self, graph: GraphId, level: impl Fn(QueueId) -> u32) {
+        let GraphCost { reads, writes, .. } = &self.costs[graph.0];
+        for queue in reads.union(writes).copied().collect::<Vec<_>>() {
+            let at = self.used_until[queue.0];
+            self.event(at, at, EventKind::Level { queue, entries: level(queue) });
+        }
+    }
+
     /// A loop begins; `instructions` are those of the program.
     pub fn loop_start(&mut self, start: &LoopBody, instructions: &[Instruction]) {
         if let Some(running) = &mut self.device_loop {
@@ -261,6 +270,11 @@ impl Loader {
     pub fn stats(&self) -> LoaderStats {
         let device_cycles = self.devices.values().map(Device::free_at).max().unwrap_or(0);
         LoaderStats { device_cycles, host_cycles: self.now, ..self.stats.clone() }
+    }
+
+    /// The architecture that is modelled.
+    pub fn arch(&self) -> Arch {
+        self.config.arch_of(&self.netlist)
     }
 
     /// What has happened, in the order of decisions.

@@ -1,7 +1,7 @@
 //! What the loader counts, and what it says for a timeline.
 
 use std::collections::BTreeMap;
-use tilework_netlist::types::GraphId;
+use tilework_netlist::types::{GraphId, QueueId};
 
 /// AI clock cycles since the backend was initialised.
 pub type Cycle = u64;
@@ -184,6 +184,13 @@ pub enum EventKind {
         evicted: Option<GraphId>,
         /// Before the first program.
         preload: bool,
+    },
+    /// Entries in a queue when an epoch had ended.
+    Level {
+        /// The queue.
+        queue: QueueId,
+        /// From its read to its write pointer.
+        entries: u32,
     },
     /// The host waited.
     Stall(StallReason),

@@ -3,7 +3,8 @@
 use super::model::Loader;
 use super::stats::{Cycle, EventKind};
 use std::collections::BTreeMap;
-use tilework_timeline::{Clock, Timeline, Track};
+use tilework_netlist::types::QueueId;
+use tilework_timeline::{Clock, CounterTrack, Timeline, Track};
 
 /// AI clock cycles, 1.35 GHz.
 pub const CLOCK: Clock = Clock::mhz("cycle", 1350);
@@ -14,11 +15,16 @@ struct Lanes<'t> {
     parents: BTreeMap<String, Track>,
     /// By name of the group: tracks, and when each is free.
     lanes: BTreeMap<(String, &'static str), Vec<(Track, Cycle)>>,
+    counters: BTreeMap<QueueId, CounterTrack>,
 }
 
 impl Lanes<'_> {
+    fn parent(&mut self, name: &str) -> Track {
+        *self.parents.entry(name.to_string()).or_insert_with(|| self.timeline.track(name, None))
+    }
+
     fn free(&mut self, parent: &str, name: &'static str, start: Cycle, end: Cycle) -> Track {
-        let above = *self.parents.entry(parent.to_string()).or_insert_with(|| self.timeline.track(parent, None));
+        let above = self.parent(parent);
         let lanes = self.lanes.entry((parent.to_string(), name)).or_default();
         // A lane whose last slice starts with this one and has no length would nest; one of its own is clearer.
         if let Some((track, free)) = lanes.iter_mut().find(|(_, free)| *free <= start) {
@@ -35,7 +41,7 @@ impl Lanes<'_> {
 impl Loader {
     /// Puts what has happened on a timeline whose clock counts AI clock cycles.
     pub fn trace(&self, timeline: &mut Timeline) {
-        let mut lanes = Lanes { timeline, parents: BTreeMap::new(), lanes: BTreeMap::new() };
+        let mut lanes = Lanes { timeline, parents: BTreeMap::new(), lanes: BTreeMap::new(), counters: BTreeMap::new() };
         let mut events: Vec<_> = self.events().iter().collect();
         events.sort_by_key(|event| (event.start, event.end));
         for event in events {
@@ -55,6 +61,13 @@ impl Loader {
                     if let Some(evicted) = evicted {
                         slice.arg("evicted", self.netlist.graph(*evicted).name.as_str());
                     }
+                }
+                EventKind::Level { queue, entries } => {
+                    let queues = lanes.parent("queues");
+                    let counter = *lanes.counters.entry(*queue).or_insert_with(|| {
+                        lanes.timeline.counter_track(&self.netlist.queue(*queue).name, Some(queues), "entries")
+                    });
+                    lanes.timeline.count(counter, start, i64::from(*entries));
                 }
                 EventKind::Stall(reason) => {
                     let track = lanes.free("host", "stalls", start, end);

@@ -4,7 +4,7 @@ mod check;
 mod inputs;
 mod run;
 mod show;
-mod tensors;
+pub mod tensors;
 mod watch;
 
 pub use check::check;

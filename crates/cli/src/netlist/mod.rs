@@ -2,10 +2,16 @@
 
 pub mod args;
 pub mod check;
+pub mod run;
+pub mod run_args;
+pub mod run_check;
+mod run_inputs;
+mod run_report;
 pub mod show;
 
 use crate::failure::{Failure, Outcome};
 use args::ArchName;
+use run_args::NetlistRunArgs;
 use std::path::Path;
 use tilework_netlist::{Checked, Options};
 
@@ -22,4 +28,12 @@ fn checked(path: &Path, arch: Option<ArchName>) -> Outcome<Checked> {
     })?;
     let options = Options { arch: arch.map(Into::into), ..Options::default() };
     Ok(tilework_netlist::check(&path.display().to_string(), &text, &options))
+}
+
+/// Refuses options of runs of netlists for a program of another kind.
+pub fn refuse_options(args: &NetlistRunArgs) -> Outcome<()> {
+    match args.given() {
+        Some(option) => Err(Failure::usage(format!("{option} is for Buda netlists (.yaml)"))),
+        None => Ok(()),
+    }
 }
