@@ -131,7 +131,7 @@ impl Loader {
         }
         if let Some(launch) = launches.first() {
             let epoch = self.plan.group_of(launch.graph);
-            self.ids.insert(epoch % timing::EPOCH_ID_WINDOW, (epoch, last));
+            self.in_flight(epoch, last);
         }
         last
     }
@@ -236,6 +236,13 @@ impl Loader {
         self.now += cores as u64 * timing::HOST_READ;
         let now = self.now;
         self.devices.values_mut().for_each(|device| device.refresh(slots, now));
+    }
+
+    /// An epoch has been issued, and has passed at `until`.
+    pub(super) fn in_flight(&mut self, epoch: usize, until: Cycle) {
+        let last = self.ids.entry(epoch % timing::EPOCH_ID_WINDOW).or_insert((epoch, 0));
+        // The end of a device loop may come after that of a later epoch on another device.
+        *last = if last.0 == epoch { (epoch, last.1.max(until)) } else { (epoch, until) };
     }
 
     /// When another epoch of the same id modulo the window will have passed, if it is in flight.

@@ -340,7 +340,7 @@ impl Loader {
         }
         for graph in &ended.graphs {
             let epoch = self.plan.group_of(*graph);
-            self.ids.insert(epoch % timing::EPOCH_ID_WINDOW, (epoch, end));
+            self.in_flight(epoch, end);
         }
         self.event(ended.started, end, EventKind::LoopEnd);
     }

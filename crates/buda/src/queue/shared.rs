@@ -254,7 +254,8 @@ impl<E> Guarded<E> {
                 Status::Going => {}
             }
         }
-        if !going && !stuck.waits.is_empty() {
+        // Who learns of it first may leave first; the others still learn the whole of it.
+        if !going && !stuck.waits.is_empty() && self.stuck.is_none() {
             self.stuck = Some(stuck);
         }
     }
