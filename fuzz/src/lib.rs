@@ -1,5 +1,5 @@
 //! What anybody may do to the chip without breaking it: random host accesses, random firmware, random NoC requests. And to the
-//! reader of netlists: random text.
+//! reader of netlists: random text; and to what runs them: netlists of any kind.
 //!
 //! Each module has one function that takes any bytes and panics if the chip breaks its promise: no panic of its own, no endless host
 //! call, every failure a [`Fault`](tilework_sim::Fault) of the taxonomy that stays, and the same result whether polling cores sleep or
@@ -12,6 +12,7 @@ pub mod bar;
 pub mod firmware;
 mod input;
 pub mod netlist;
+pub mod netlist_run;
 pub mod noc;
 mod rig;
 

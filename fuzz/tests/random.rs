@@ -58,3 +58,8 @@ fn any_noc_request_is_carried_out_or_refused() {
 fn any_text_is_a_netlist_or_refused_with_findings() {
     play("netlist", tilework_fuzz::netlist::run);
 }
+
+#[test]
+fn any_netlist_runs_or_says_why_not() {
+    play("netlist_run", tilework_fuzz::netlist_run::run);
+}

@@ -161,7 +161,7 @@ fn check(events: &[LoaderEvent]) -> Result<(), String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
     #[test]
     fn what_must_hold_holds(
         trees in trees(),

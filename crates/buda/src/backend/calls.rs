@@ -284,6 +284,9 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
         let ran = self.steps(program, &mut interpreter, &mut engine, &mut runner.loader, &mut record);
         runner.warnings.extend(engine.warnings().iter().cloned());
         runner.executes += record.executes;
+        if ran.is_err() {
+            runner.loader.abandon_program();
+        }
         ran?;
         runner.statics.insert(index, interpreter.into_statics());
         record.pointers = self.shared.with(|queues| {

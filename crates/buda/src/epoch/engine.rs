@@ -34,12 +34,14 @@ pub struct EngineOptions {
     pub uninitialised: Uninitialised,
     /// Operations that may run.
     pub operations: u64,
+    /// Bytes that results may take which wait for a consumer.
+    pub result_bytes: u64,
 }
 
 impl Default for EngineOptions {
-    /// A hundred million operations.
+    /// A hundred million operations, 16 GiB.
     fn default() -> Self {
-        Self { timeout: None, uninitialised: Uninitialised::default(), operations: 100_000_000 }
+        Self { timeout: None, uninitialised: Uninitialised::default(), operations: 100_000_000, result_bytes: 16 << 30 }
     }
 }
 

@@ -32,6 +32,10 @@ pub enum EpochError {
     TemporalDevice { graph: String, device: u32, waiting: String, missing: String },
     #[error("the program ends while graph {waiting} waits for {missing}, of the same temporal epoch")]
     TemporalIncomplete { waiting: String, missing: String },
+    #[error(
+        "epoch {epoch}: results that wait for a consumer take more than {most} bytes; raise the limit if the machine has them"
+    )]
+    ResultMemory { epoch: String, most: u64 },
     #[error("more than {0} operations have run; raise the limit if the program is meant to be that long")]
     Budget(u64),
 }

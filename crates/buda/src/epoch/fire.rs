@@ -18,6 +18,8 @@ pub(super) struct Running<E> {
     pub nodes: Vec<Node<E>>,
     pub pops: Vec<Pops>,
     pub turns: Vec<Vec<usize>>,
+    /// Bytes of all results that wait for a consumer.
+    pub held: u64,
 }
 
 /// A queue that the device pops as it reads (`global_rdptr_autoinc`): by so many entries once all readers have done an
@@ -134,10 +136,15 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
             }
         }
         if !now.consumers.is_empty() {
+            running.held += result.bytes();
             now.results.push_back(result.clone());
         }
         now.done += 1;
         running.free(node);
+        if running.held > self.options.result_bytes {
+            let most = self.options.result_bytes;
+            return Err(EpochError::ResultMemory { epoch: running.epoch.clone(), most });
+        }
         for (queue, kind, stride) in writes {
             self.write(&running.epoch, queue, kind, stride, &result)?;
         }
@@ -214,7 +221,10 @@ impl<E: Entry> Running<E> {
         for producer in producers {
             let taken = self.nodes[producer].consumers.iter().map(|c| self.nodes[*c].done).min().unwrap_or(0);
             let producer = &mut self.nodes[producer];
-            while producer.first < taken && producer.results.pop_front().is_some() {
+            while producer.first < taken
+                && let Some(result) = producer.results.pop_front()
+            {
+                self.held -= result.bytes();
                 producer.first += 1;
             }
         }

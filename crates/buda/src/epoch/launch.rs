@@ -187,7 +187,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
         }
         let pops = Pops::new(&nodes, prepared);
         let turns = turns(&self.netlist, &nodes);
-        let mut running = Running { epoch, nodes, pops, turns };
+        let mut running = Running { epoch, nodes, pops, turns, held: 0 };
         self.shared
             .with(|queues| begin(queues, &mut running.nodes))
             .map_err(|error| EpochError::Queue { epoch: running.epoch.clone(), error: Box::new(error) })?;

@@ -16,7 +16,7 @@ use tilework_netlist::types::{Arch, GraphId, Instruction, InstructionKind, Netli
 /// How the loader works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoaderConfig {
-    /// Optimisation level, 0 to 4.
+    /// Optimisation level, 0 to 4; more is 4.
     pub opt_level: u8,
     /// The architecture; among those of the netlist Blackhole, or else the first, unless given.
     pub arch: Option<Arch>,
@@ -105,6 +105,7 @@ impl DeviceLoop {
 impl Loader {
     /// A loader before [`Loader::initialize`].
     pub fn new(netlist: Arc<Netlist>, plan: Arc<Plan>, config: LoaderConfig) -> Self {
+        let config = LoaderConfig { opt_level: config.opt_level.min(4), ..config };
         let arch = config.arch_of(&netlist);
         let cost = |graph| GraphCost::new(&netlist, GraphId(graph), arch);
         let costs: Vec<GraphCost> = (0..netlist.graphs.len()).map(cost).collect();
@@ -252,6 +253,12 @@ impl Loader {
     /// The program has ended.
     pub fn end_program(&mut self) {
         self.write_moved();
+    }
+
+    /// The program has failed: what it left on the devices ends with it.
+    pub fn abandon_program(&mut self) {
+        self.end_device_loop();
+        self.moved.clear();
     }
 
     /// The host waits until all cores are done.
