@@ -16,13 +16,16 @@ use tilework_netlist::types::{InstructionKind, Netlist, Producer, QueueId, Queue
 /// Entries for queues that the host fills.
 pub type Inputs<E> = BTreeMap<QueueId, VecDeque<E>>;
 
+/// Entries that were popped, in order.
+pub type Popped<E> = BTreeMap<QueueId, Vec<E>>;
+
 /// What a session has done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome<E> {
     /// Each call of a program.
     pub records: Vec<RunRecord>,
     /// What was popped, in order. In sequential mode queues are popped only when they are full and in the way.
-    pub popped: BTreeMap<QueueId, Vec<E>>,
+    pub popped: Popped<E>,
     /// Inputs for which no space was made.
     pub unpushed: BTreeMap<QueueId, usize>,
 }
@@ -84,7 +87,7 @@ pub fn sequential<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     let mut left = prepare(backend, inputs)?;
     let outputs = outputs(backend.netlist());
     let mut outcome = Outcome::default();
-    let mut popped: BTreeMap<QueueId, Vec<A::Entry>> = BTreeMap::new();
+    let mut popped: Popped<A::Entry> = BTreeMap::new();
     backend.shared().with(|queues| push_some(queues, &mut left));
     for call in calls {
         let mut host = |queues: &mut Queues<A::Entry>| {
@@ -139,6 +142,7 @@ pub fn push_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     mut left: Inputs<A::Entry>,
     timeout: Option<Duration>,
 ) -> Result<BTreeMap<QueueId, usize>, BackendError> {
+    let mut part = Part::new(backend, Role::Push);
     left.retain(|_, entries| !entries.is_empty());
     let result = loop {
         let Some(first) = left.keys().next().copied() else { break Ok(()) };
@@ -156,7 +160,7 @@ pub fn push_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
             WaitOutcome::TimedOut(wait) => break Err(BackendError::TimedOut(wait)),
         }
     };
-    end(backend, Role::Push, result.is_err());
+    part.failed = result.is_err();
     result.map(|()| unpushed(left))
 }
 
@@ -165,19 +169,20 @@ pub fn run_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
     calls: &[Call],
 ) -> Result<Vec<RunRecord>, BackendError> {
+    let mut part = Part::new(backend, Role::Run);
     let records: Result<_, _> = calls.iter().map(|call| backend.run_program(call)).collect();
-    end(backend, Role::Run, records.is_err());
+    part.failed = records.is_err();
     records
 }
 
 /// The pop thread: pops outputs as they come, until the programs are done.
-#[allow(clippy::type_complexity)]
 pub fn pop_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
     timeout: Option<Duration>,
-) -> Result<BTreeMap<QueueId, Vec<A::Entry>>, BackendError> {
+) -> Result<Popped<A::Entry>, BackendError> {
+    let mut part = Part::new(backend, Role::Pop);
     let outputs = outputs(backend.netlist());
-    let mut popped: BTreeMap<QueueId, Vec<A::Entry>> = BTreeMap::new();
+    let mut popped: Popped<A::Entry> = BTreeMap::new();
     let result = loop {
         let Some(&first) = outputs.first() else { break Ok(()) };
         let outcome = backend.shared().wait(Role::Pop, timeout, |queues| {
@@ -193,17 +198,33 @@ pub fn pop_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
             WaitOutcome::TimedOut(wait) => break Err(BackendError::TimedOut(wait)),
         }
     };
-    end(backend, Role::Pop, result.is_err());
+    part.failed = result.is_err();
+    drop(part);
     result?;
     got(backend, popped)
 }
 
-/// A thread ends; when it has failed, the others end, too.
-fn end<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(backend: &Backend<A, M>, role: Role, failed: bool) {
-    if failed {
-        backend.shared().give_up();
+/// A thread's part in a session. It ends with this value, also when the thread panics; if it has failed, the others end, too.
+struct Part<'b, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> {
+    backend: &'b Backend<A, M>,
+    role: Role,
+    failed: bool,
+}
+
+impl<'b, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Part<'b, A, M> {
+    fn new(backend: &'b Backend<A, M>, role: Role) -> Self {
+        // Until it is known better.
+        Self { backend, role, failed: true }
     }
-    backend.shared().leave(role);
+}
+
+impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Drop for Part<'_, A, M> {
+    fn drop(&mut self) {
+        if self.failed {
+            self.backend.shared().give_up();
+        }
+        self.backend.shared().leave(self.role);
+    }
 }
 
 /// Checks and rounds inputs, and fills rams with them.
@@ -243,11 +264,7 @@ fn push_some<E: crate::queue::Entry>(queues: &mut Queues<E>, left: &mut Inputs<E
 }
 
 /// Pops all that is there; whether it was anything.
-fn pop_some<E: crate::queue::Entry>(
-    queues: &mut Queues<E>,
-    outputs: &[QueueId],
-    popped: &mut BTreeMap<QueueId, Vec<E>>,
-) -> bool {
+fn pop_some<E: crate::queue::Entry>(queues: &mut Queues<E>, outputs: &[QueueId], popped: &mut Popped<E>) -> bool {
     let mut any = false;
     for &queue in outputs {
         while let Ok(Some(entry)) = queues.peek(queue, queues.pointers(queue).rd()) {
@@ -262,11 +279,7 @@ fn pop_some<E: crate::queue::Entry>(
 }
 
 /// Pops outputs that are full.
-fn pop_full<E: crate::queue::Entry>(
-    queues: &mut Queues<E>,
-    outputs: &[QueueId],
-    popped: &mut BTreeMap<QueueId, Vec<E>>,
-) -> bool {
+fn pop_full<E: crate::queue::Entry>(queues: &mut Queues<E>, outputs: &[QueueId], popped: &mut Popped<E>) -> bool {
     let full: Vec<QueueId> = outputs.iter().copied().filter(|queue| !queues.has_space(*queue)).collect();
     pop_some(queues, &full, popped)
 }
@@ -276,11 +289,10 @@ fn unpushed<E>(left: Inputs<E>) -> BTreeMap<QueueId, usize> {
 }
 
 /// What the host gets of what it has popped.
-#[allow(clippy::type_complexity)]
 fn got<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
-    popped: BTreeMap<QueueId, Vec<A::Entry>>,
-) -> Result<BTreeMap<QueueId, Vec<A::Entry>>, BackendError> {
+    popped: Popped<A::Entry>,
+) -> Result<Popped<A::Entry>, BackendError> {
     let of = |(queue, entries): (QueueId, Vec<A::Entry>)| {
         let got = entries.iter().map(|entry| backend.arithmetic().got(backend.netlist(), queue, entry));
         Ok((queue, got.collect::<Result<_, _>>()?))

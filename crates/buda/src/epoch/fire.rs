@@ -39,6 +39,9 @@ struct Job<E> {
     previous: Option<Taken<E>>,
 }
 
+/// The operation to fire, `None` when all are done, or why none ever will.
+type Found<E> = Result<Option<Job<E>>, EpochError>;
+
 /// Why an operation cannot fire.
 enum Blocked {
     /// It waits for a queue.
@@ -231,8 +234,7 @@ impl<E: Entry> Running<E> {
     }
 
     /// The operation to fire, or what the foremost operation waits for.
-    #[allow(clippy::type_complexity)]
-    fn find(&mut self, netlist: &Netlist, queues: &Queues<E>) -> Result<Result<Option<Job<E>>, EpochError>, Wait> {
+    fn find(&mut self, netlist: &Netlist, queues: &Queues<E>) -> Result<Found<E>, Wait> {
         let mut order: Vec<usize> = (0..self.nodes.len()).filter(|node| !self.nodes[*node].is_done()).collect();
         order.sort_by_key(|node| (self.nodes[*node].done, *node));
         let mut first = None;

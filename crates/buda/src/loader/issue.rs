@@ -77,7 +77,9 @@ impl Loader {
         for launch in launches {
             slots.push(self.binary(launch.graph)?);
         }
-        self.wait_for_space(1);
+        for launch in launches {
+            self.wait_for_space_on(self.netlist.graph(launch.graph).target_device, 1);
+        }
         for launch in launches {
             let device = self.netlist.graph(launch.graph).target_device;
             self.now += self.devices[&device].queues.len() as u64 * write_cost(self.config.opt_level);
@@ -218,24 +220,29 @@ impl Loader {
 
     /// Waits until every queue of every device has so many free slots.
     pub(super) fn wait_for_space(&mut self, slots: usize) {
-        let short: usize = self.devices.values().map(|device| device.short_of(slots)).sum();
-        if short == 0 {
+        let devices: Vec<u32> = self.devices.keys().copied().collect();
+        devices.into_iter().for_each(|device| self.wait_for_space_on(device, slots));
+    }
+
+    /// Waits until every queue of a device has so many free slots.
+    fn wait_for_space_on(&mut self, device: u32, slots: usize) {
+        if self.devices[&device].short_of(slots) == 0 {
             return;
         }
-        self.read_pointers(slots, short);
-        if self.devices.values().any(|device| device.short_of(slots) > 0) {
-            let until = self.devices.values().map(|device| device.free_by(slots)).max().unwrap_or(0);
+        self.read_pointers(device, slots);
+        if self.devices[&device].short_of(slots) > 0 {
+            let until = self.devices[&device].free_by(slots);
             self.stall(StallReason::CommandQueueFull, until);
-            let short = self.devices.values().map(|device| device.short_of(slots)).sum();
-            self.read_pointers(slots, short);
+            self.read_pointers(device, slots);
         }
     }
 
-    fn read_pointers(&mut self, slots: usize, cores: usize) {
-        self.stats.rd_ptr_reads += cores as u64;
-        self.now += cores as u64 * timing::HOST_READ;
-        let now = self.now;
-        self.devices.values_mut().for_each(|device| device.refresh(slots, now));
+    fn read_pointers(&mut self, device: u32, slots: usize) {
+        let Some(device) = self.devices.get_mut(&device) else { return };
+        let cores = device.short_of(slots) as u64;
+        self.stats.rd_ptr_reads += cores;
+        self.now += cores * timing::HOST_READ;
+        device.refresh(slots, self.now);
     }
 
     /// An epoch has been issued, and has passed at `until`.
@@ -282,8 +289,9 @@ impl Loader {
 
 /// What a command to one core costs the host: the command and the write pointer, which level 4 writes with the next one.
 fn write_cost(opt_level: u8) -> u64 {
+    let command = timing::HOST_WRITE + timing::host_store(timing::COMMAND_BYTES);
     match opt_level {
-        4 => timing::HOST_WRITE,
-        _ => 2 * timing::HOST_WRITE,
+        4 => command,
+        _ => command + timing::HOST_WRITE,
     }
 }

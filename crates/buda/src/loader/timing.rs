@@ -8,8 +8,6 @@ use tilework_netlist::types::{Arch, Fidelity, Op, OpKind, Size, UnaryKind};
 
 /// Bytes of a command (facts, buda.md, section 5).
 pub const COMMAND_BYTES: u64 = 64;
-/// Bytes of a command queue's header: read pointer at 0, write pointer at 4 (section 5).
-pub const HEADER_BYTES: u64 = 64;
 /// Slots of a core's binary cache (section 5).
 pub const BINARY_SLOTS: usize = 32;
 /// Updates of queue headers that one command carries (section 5: 120 entries of 8 bytes).

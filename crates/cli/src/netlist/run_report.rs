@@ -18,7 +18,7 @@ pub struct Report {
     /// The file.
     pub netlist: String,
     /// The architecture of the loader's model.
-    pub arch: String,
+    pub arch: &'static str,
     /// sequential or concurrent.
     pub mode: &'static str,
     /// `execute` instructions.

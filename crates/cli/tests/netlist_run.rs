@@ -1,0 +1,162 @@
+//! Buda netlists on the command line: run, and check against expected arrays.
+
+mod common;
+
+use common::{Ended, folder, read_npy, repository, tilework, write_npy};
+use serde_json::{Value, json};
+use std::path::Path;
+
+fn netlist(name: &str) -> String {
+    repository().join("crates/buda/tests/data").join(name).display().to_string()
+}
+
+/// Entries of one tile, each of one number.
+fn write_entries(folder: &Path, queue: &str, entries: &[f32]) {
+    let values: Vec<f32> = entries.iter().flat_map(|entry| [*entry; 1024]).collect();
+    write_npy(&folder.join(format!("{queue}.npy")), &[entries.len() as u64, 1, 32, 32], &values);
+}
+
+fn read_entries(path: &Path) -> Vec<f32> {
+    let (shape, values) = read_npy::<f32>(path);
+    assert_eq!(shape[1..], [1, 32, 32]);
+    assert!(values.chunks(1024).all(|entry| entry.iter().all(|v| *v == entry[0])));
+    values.chunks(1024).map(|entry| entry[0]).collect()
+}
+
+fn run(folder: &Path, name: &str, more: &[&str]) -> Ended {
+    let (file, out) = (netlist(name), folder.join("out").display().to_string());
+    tilework(&[&["run", &file, "--out", &out, "--report", "json"], more].concat())
+}
+
+fn input(folder: &Path, queue: &str) -> String {
+    format!("{queue}={}", folder.join(format!("{queue}.npy")).display())
+}
+
+#[test]
+fn a_run_writes_queues_and_reports_pointers() {
+    let dir = folder();
+    write_entries(dir.path(), "in", &[1.0, 2.0, 3.0, 4.0]);
+    let given = input(dir.path(), "in");
+    let ended = run(dir.path(), "ring.yaml", &["--input", &given, "--program", "thrice", "--program", "once"]).code(0);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(report["executes"], 4);
+    // once has static variables of its own: it reads the first entry, and sets the pointer behind it.
+    let queues = json!({"in": {"type": "queue", "rd": 1, "wr": 4}, "out": {"type": "queue", "rd": 0, "wr": 4}});
+    assert_eq!(report["queues"], queues);
+    assert_eq!(report["programs"][0]["rd"], json!({"in": 3, "out": 0}));
+    assert_eq!(report["loader"]["hits"], 4);
+    assert_eq!(report["outputs"]["out"]["shape"], json!([4, 1, 32, 32]));
+    assert_eq!(read_entries(&dir.path().join("out/out.npy")), [1.0, 2.0, 3.0, 1.0]);
+    assert_eq!(
+        run(dir.path(), "ring.yaml", &["--input", &given]).says("negative").code,
+        1,
+        "the last program is wrong"
+    );
+}
+
+#[test]
+fn the_index_stimulus_is_a_formula_of_element_entry_and_queue() {
+    let dir = folder();
+    run(dir.path(), "constants.yaml", &["--stimulus", "index", "--program", "prologue"]).code(0);
+    let (shape, values) = read_npy::<f32>(&dir.path().join("out/out.npy"));
+    assert_eq!(shape, [4, 1, 32, 32]);
+    let formula = |i: usize, e: usize, k: usize| ((37 * i + 11 * e + 7 * k) % 64 + 1) as f32 / 64.0;
+    // Entry 1 of the constant, which is the second queue.
+    let wanted: Vec<f32> = (0..4096).map(|n| formula(n % 1024, n / 1024, 0) + formula(n % 1024, 1, 1)).collect();
+    assert_eq!(values, wanted);
+    let none = run(dir.path(), "constants.yaml", &["--program", "prologue"]);
+    none.says("queue in: the netlist says nothing of its input; give --input or --stimulus index").code(2);
+}
+
+#[test]
+fn three_threads_write_what_one_writes() {
+    let dir = folder();
+    write_entries(dir.path(), "in", &(0..20).map(|i| i as f32).collect::<Vec<_>>());
+    write_entries(dir.path(), "weights", &[0.5]);
+    write_entries(dir.path(), "constant", &[2.0]);
+    let given = ["in", "weights", "constant"].map(|queue| input(dir.path(), queue));
+    let inputs: Vec<&str> = given.iter().flat_map(|given| ["--input", given]).collect();
+    let mut outputs = Vec::new();
+    for mode in ["sequential", "concurrent"] {
+        let more =
+            [&inputs[..], &["--program", "run:n=3", "--program", "run", "--param", "$n=2", "--mode", mode]].concat();
+        let report: Value = serde_json::from_str(&run(dir.path(), "stages.yaml", &more).code(0).stdout).unwrap();
+        assert_eq!((&report["mode"], &report["executes"]), (&json!(mode), &json!(10)));
+        outputs.push(read_entries(&dir.path().join("out/out.npy")));
+    }
+    let wanted: Vec<f32> = (0..10).map(|i| (i as f32 + 0.5 - 2.0).powi(3)).collect();
+    assert_eq!(outputs, [wanted.clone(), wanted]);
+}
+
+#[test]
+fn a_run_that_cannot_go_on_says_why() {
+    let dir = folder();
+    write_entries(dir.path(), "in", &[1.0; 3]);
+    let given = input(dir.path(), "in");
+    let few = |mode| run(dir.path(), "full.yaml", &["--input", &given, "--default-param", "5", "--mode", mode]).code(1);
+    few("sequential").says("epoch g, op copy, input 1 of 1, waits for entry 3 of queue in (rd 3, wr 3, 8 entries)");
+    few("concurrent").says("the push thread has nothing left to do").says("[TimeoutError (2)]");
+    // Outputs that nobody pops: one thread pops when nothing else helps.
+    let three = run(dir.path(), "full.yaml", &["--input", &given, "--param", "n=3"]).code(0);
+    let report: Value = serde_json::from_str(&three.stdout).unwrap();
+    assert_eq!(report["queues"]["out"], json!({"type": "queue", "rd": 2, "wr": 3}));
+    assert_eq!(report["outputs"]["out"]["shape"][0], 3);
+    let golden = run(dir.path(), "full.yaml", &["--input", &given, "--param", "n=3", "--golden-compat"]).code(0);
+    let report: Value = serde_json::from_str(&golden.stdout).unwrap();
+    assert_eq!(report["queues"]["out"], json!({"type": "queue", "rd": 0, "wr": 3}));
+    assert_eq!(report["outputs"]["out"]["shape"][0], 2, "the third has overwritten the first");
+}
+
+#[test]
+fn wrong_use_is_refused_before_anything_runs() {
+    let dir = folder();
+    write_entries(dir.path(), "in", &[1.0; 3]);
+    write_npy(&dir.path().join("flat.npy"), &[3, 1024], &[0f32; 3072]);
+    let given = input(dir.path(), "in");
+    let flat = format!("in={}", dir.path().join("flat.npy").display());
+    let nowhere = given.replace("in=", "nowhere=");
+    for (more, says) in [
+        (&["--input", &given][..], "program run needs $n: give --param NAME=V for each, or --default-param V for all"),
+        (&["--input", &given, "--param", "m=1", "--default-param", "1"], "--param $m: no program that runs has such a"),
+        (&["--input", &given, "--program", "walk"], "--program walk: the netlist has run"),
+        (&["--input", &nowhere, "--default-param", "1"], "there is no queue nowhere; the host fills in"),
+        (&["--input", &flat, "--default-param", "1"], "the array is (3, 1024); the queue takes (entries, 1, 32, 32)"),
+        (&["--input", &given, "--default-param", "1", "--board", "p100"], "--board is not for netlists"),
+        (&["--input", &given, "--default-param", "1", "--engine", "device"], "netlists run in host arithmetic"),
+        (&["--input", &given, "--opt-level", "5"], "5 is not in 0..=4"),
+    ] {
+        run(dir.path(), "full.yaml", more).code(2).says(says);
+    }
+    let toml = repository().join("examples/ring/program.toml").display().to_string();
+    tilework(&["run", &toml, "--out", "out", "--stimulus", "index"]).code(2).says("--stimulus is for Buda netlists");
+    assert!(!dir.path().join("out").exists());
+}
+
+#[test]
+fn expected_queues_are_compared() {
+    let dir = folder();
+    write_entries(dir.path(), "in", &[1.0, 2.0, 3.0, 4.0]);
+    write_entries(dir.path(), "constant", &[7.0, 10.0]);
+    let expect = dir.path().display().to_string();
+    let check = || tilework(&["check", &netlist("constants.yaml"), "--expect", &expect, "--program", "stride"]);
+    check().code(2).says("has none of out.npy: nothing to compare");
+    write_entries(dir.path(), "out", &[11.0, 12.0, 13.0, 14.0]);
+    assert!(check().code(0).stdout.starts_with("ok   out Float32: PCC"));
+    write_entries(dir.path(), "out", &[11.0, 12.0, 13.5, 14.0]);
+    let wrong = check().code(1).says("the queues are not as expected");
+    assert!(wrong.stdout.starts_with("FAIL out Float32"), "{}", wrong.stdout);
+}
+
+#[test]
+fn a_timeline_shows_epochs_caches_and_queues() {
+    let dir = folder();
+    let trace = dir.path().join("run.txt");
+    let more = ["--stimulus", "index", "--program", "once", "--trace", &trace.display().to_string()];
+    run(dir.path(), "ring.yaml", &more).code(0);
+    let first = std::fs::read_to_string(&trace).unwrap();
+    for part in ["binary cache", "epochs", "one", "queues", "entries"] {
+        assert!(first.contains(part), "{part}:\n{first}");
+    }
+    run(dir.path(), "ring.yaml", &more).code(0);
+    assert_eq!(first, std::fs::read_to_string(&trace).unwrap());
+}
