@@ -6,6 +6,7 @@ use common::{fails, load, memory, pointers, push, ready, run};
 use std::time::Duration;
 use tilework_buda::backend::{BackendError, BackendOptions, Status};
 use tilework_buda::epoch::{EngineOptions, EpochError, Uninitialised};
+use tilework_buda::loader::{Command, LoaderConfig, LoaderStats, StallReason};
 use tilework_buda::queue::Fullness;
 
 fn backend(name: &str) -> tilework_buda::backend::Backend {
@@ -308,4 +309,54 @@ fn memory_is_bounded() {
     let error = run(&backend, "once", &[]).unwrap_err();
     assert!(matches!(error, BackendError::Epoch(EpochError::Queue { .. })), "{error}");
     assert!(error.to_string().contains("would hold more than 12288 bytes"), "{error}");
+}
+
+#[test]
+fn a_program_that_fails_in_a_loop_leaves_the_devices_usable() {
+    let loader = LoaderConfig { command_slots: Some(6), ..LoaderConfig::default() };
+    let backend = ready(&load("full.yaml"), BackendOptions { loader, ..BackendOptions::default() });
+    push(&backend, "in", &[1.0]);
+    for _ in 0..5 {
+        assert!(fails(&backend, "run", &[("$n", 2)]).contains("waits for entry 1 of queue in"));
+        backend.pop_output(backend.queue("out").unwrap(), None).unwrap();
+    }
+    push(&backend, "in", &[2.0]);
+    run(&backend, "run", &[("$n", 2)]).unwrap();
+    assert_eq!(backend.loader(|loader| loader.stats().device_loops), 6);
+    backend.finish().unwrap();
+}
+
+/// Memory of a queue that was deallocated while its last epoch runs is not given away before that has ended.
+#[test]
+fn allocating_over_a_queue_in_use_waits_for_the_devices() {
+    let backend = backend("dynamic.yaml");
+    push(&backend, "in", &[3.0, 4.0]);
+    run(&backend, "one_by_one", &[]).unwrap();
+    let stats = backend.loader(|loader| loader.stats());
+    assert_eq!((stats.stalls[&StallReason::DynamicQueue].count, stats.full_syncs), (1, 1));
+}
+
+/// What waits for what in one program, by level (docs/buda.md).
+#[test]
+fn headers_are_written_by_the_host_or_by_commands() {
+    let stats = |opt_level| {
+        let loader = LoaderConfig { opt_level, ..LoaderConfig::default() };
+        let backend = ready(&load("full.yaml"), BackendOptions { loader, ..BackendOptions::default() });
+        push(&backend, "in", &[1.0, 2.0]);
+        run(&backend, "run", &[("$n", 2)]).unwrap();
+        backend.loader(|loader| loader.stats())
+    };
+    let count = |stats: &LoaderStats, command| stats.commands.get(&command).copied().unwrap_or(0);
+    // Two executions, each with settings of its own, and the pointer that the loop leaves.
+    let (host, cores) = (stats(1), 140);
+    assert_eq!((host.header_writes, count(&host, Command::IoQueueUpdate)), (3, 0));
+    assert_eq!(host.stalls[&StallReason::QueueInUse].count, 2);
+    let commands = stats(3);
+    assert_eq!((commands.header_writes, count(&commands, Command::IoQueueUpdate)), (0, 3 * cores));
+    assert!(!commands.stalls.contains_key(&StallReason::QueueInUse));
+    // On the device: one update, one epoch, two variables, the loop.
+    let device = stats(4);
+    let of = [Command::IoQueueUpdate, Command::Varinst, Command::LoopStart, Command::LoopEnd, Command::Valid];
+    assert_eq!(of.map(|command| count(&device, command)), [cores, 2 * cores, cores, cores, 1]);
+    assert_eq!((device.hits, device.misses), (2, 0));
 }

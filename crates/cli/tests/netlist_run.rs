@@ -140,6 +140,8 @@ fn expected_queues_are_compared() {
     let expect = dir.path().display().to_string();
     let check = || tilework(&["check", &netlist("constants.yaml"), "--expect", &expect, "--program", "stride"]);
     check().code(2).says("has none of out.npy: nothing to compare");
+    let only = tilework(&["check", &netlist("constants.yaml"), "--program", "stride"]).code(2);
+    only.says("--program needs --expect DIR");
     write_entries(dir.path(), "out", &[11.0, 12.0, 13.0, 14.0]);
     assert!(check().code(0).stdout.starts_with("ok   out Float32: PCC"));
     write_entries(dir.path(), "out", &[11.0, 12.0, 13.5, 14.0]);

@@ -167,16 +167,6 @@ fn trace(backend: &Backend, path: &Path) -> Outcome<()> {
     timeline.save(path).map_err(|error| Failure::failed(format!("--trace: {error}")))
 }
 
-/// The name that netlists use.
-fn arch(arch: Arch) -> &'static str {
-    match arch {
-        Arch::Grayskull => "grayskull",
-        Arch::Wormhole => "wormhole",
-        Arch::WormholeB0 => "wormhole_b0",
-        Arch::Blackhole => "blackhole",
-    }
-}
-
 fn report(args: &RunArgs, done: &Done, outputs: BTreeMap<String, Output>, host_seconds: f64) -> Report {
     let netlist = done.netlist();
     let queues = netlist.queues.iter().enumerate().map(|(i, queue)| {
@@ -186,7 +176,7 @@ fn report(args: &RunArgs, done: &Done, outputs: BTreeMap<String, Output>, host_s
     let unpushed = &done.session.unpushed;
     Report {
         netlist: args.program.display().to_string(),
-        arch: arch(done.backend.loader(|loader| loader.arch())),
+        arch: done.backend.loader(|loader| loader.arch()).name(),
         mode: args.netlist.mode.name(),
         executes: done.backend.executes(),
         programs: done.session.records.iter().map(|record| ProgramReport::new(netlist, record)).collect(),
