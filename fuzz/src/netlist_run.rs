@@ -4,7 +4,7 @@
 //! Entries are bytes in place of tensors, so that the fuzzer's time goes into queues, programs, epochs and the loader.
 
 use std::sync::{Arc, LazyLock};
-use tilework_buda::backend::drive::{self, Inputs};
+use tilework_buda::backend::drive::{self, Inputs, Popping};
 use tilework_buda::backend::{Backend, BackendError, BackendOptions, Call, parameters};
 use tilework_buda::epoch::{Arithmetic, ArithmeticError, EngineOptions, EpochError, Uninitialised};
 use tilework_buda::loader::LoaderConfig;
@@ -133,7 +133,8 @@ pub fn run(input: &[u8]) {
     backend.initialize().unwrap_or_else(|error| panic!("{error}"));
     let inputs = inputs(&backend, &mut input);
     let before = backend.loader(|loader| loader.stats().host_cycles);
-    match drive::sequential(&backend, inputs, &calls) {
+    let popping = input.pick(&[Popping::Never, Popping::WhenFull]);
+    match drive::sequential(&backend, inputs, &calls, popping) {
         Ok(outcome) => {
             for queue in (0..backend.netlist().queues.len()).map(QueueId) {
                 let _ = drive::collected(&backend, &outcome, queue);

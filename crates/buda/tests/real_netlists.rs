@@ -6,7 +6,7 @@ mod shared;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tilework_buda::Tensor;
-use tilework_buda::backend::drive::{self, Inputs, Outcome};
+use tilework_buda::backend::drive::{self, Inputs, Outcome, Popping};
 use tilework_buda::backend::stimulus::{StimulusChoice, entry, host_queues};
 use tilework_buda::backend::{Backend, BackendOptions, Call, parameters};
 use tilework_buda::epoch::{Golden, Rounding};
@@ -39,7 +39,7 @@ fn calls(name: &str, netlist: &Netlist) -> Vec<Call> {
 fn run(name: &str, netlist: &Netlist, rounding: Rounding) -> (Backend, Outcome<Tensor>) {
     let backend = Backend::new(netlist.clone(), Golden { rounding }, BackendOptions::default());
     backend.initialize().unwrap();
-    let outcome = drive::sequential(&backend, inputs(netlist), &calls(name, netlist))
+    let outcome = drive::sequential(&backend, inputs(netlist), &calls(name, netlist), Popping::Never)
         .unwrap_or_else(|error| panic!("{name}: {error}"));
     backend.wait_for_idle().unwrap();
     backend.finish().unwrap();

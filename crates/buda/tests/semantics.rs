@@ -118,6 +118,8 @@ fn a_view_shows_the_memory_of_its_ram() {
     run(&backend, "strided", &[]).unwrap();
     assert_eq!(memory(&backend, "base"), [1.0, 1.0, 7.0, 2.0]);
     assert_eq!(pointers(&backend, "base"), (0, 1));
+    run(&backend, "counted", &[]).unwrap();
+    assert_eq!(pointers(&backend, "view"), (2, 0), "the loop has counted past the last entry, and nobody reads there");
     let said = fails(&backend, "outside", &[]);
     assert!(said.contains("queue view: the ram has entries 0 to 1, not 2"), "{said}");
 }

@@ -9,7 +9,7 @@ use shuttle::sync::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tilework_buda::backend::drive::{self, Inputs, Outcome};
+use tilework_buda::backend::drive::{self, Inputs, Outcome, Popping};
 use tilework_buda::backend::{Backend, BackendError, BackendOptions, Call, Status};
 use tilework_buda::epoch::Golden;
 use tilework_buda::queue::shared::Guarded;
@@ -88,7 +88,7 @@ fn ready<M: Monitor<Guarded<Number>>>(netlist: &Arc<Netlist>) -> Backend<Numbers
 fn expected() -> BTreeMap<QueueId, Vec<Number>> {
     let (netlist, calls) = case();
     let backend: Real = ready(&netlist);
-    let outcome = drive::sequential(&backend, inputs(&backend), &calls).unwrap();
+    let outcome = drive::sequential(&backend, inputs(&backend), &calls, Popping::WhenFull).unwrap();
     let results = results(&backend, &outcome);
     // Two inputs for each of five turns; each entry is another one.
     let all: Vec<&Number> = results.values().flatten().collect();
@@ -194,7 +194,7 @@ fn threads_of_the_caller_wait_by_the_clock() {
 fn the_loader_counts_the_same_in_both_modes() {
     let (netlist, calls) = case();
     let (one, three): (Real, Real) = (ready(&netlist), ready(&netlist));
-    drive::sequential(&one, inputs(&one), &calls).unwrap();
+    drive::sequential(&one, inputs(&one), &calls, Popping::WhenFull).unwrap();
     drive::concurrent(&three, inputs(&three), &calls, None).unwrap();
     assert_eq!(one.loader(|loader| loader.stats()), three.loader(|loader| loader.stats()));
     assert_eq!(one.loader(|loader| loader.events().to_vec()), three.loader(|loader| loader.events().to_vec()));

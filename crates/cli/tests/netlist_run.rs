@@ -78,8 +78,11 @@ fn three_threads_write_what_one_writes() {
     let inputs: Vec<&str> = given.iter().flat_map(|given| ["--input", given]).collect();
     let mut outputs = Vec::new();
     for mode in ["sequential", "concurrent"] {
-        let more =
-            [&inputs[..], &["--program", "run:n=3", "--program", "run", "--param", "$n=2", "--mode", mode]].concat();
+        let more = [
+            &inputs[..],
+            &["--program", "run:n=3", "--program", "run", "--param", "$n=2", "--mode", mode, "--pop-outputs"],
+        ]
+        .concat();
         let report: Value = serde_json::from_str(&run(dir.path(), "stages.yaml", &more).code(0).stdout).unwrap();
         assert_eq!((&report["mode"], &report["executes"]), (&json!(mode), &json!(10)));
         outputs.push(read_entries(&dir.path().join("out/out.npy")));
@@ -96,9 +99,10 @@ fn a_run_that_cannot_go_on_says_why() {
     let few = |mode| run(dir.path(), "full.yaml", &["--input", &given, "--default-param", "5", "--mode", mode]).code(1);
     few("sequential").says("epoch g, op copy, input 1 of 1, waits for entry 3 of queue in (rd 3, wr 3, 8 entries)");
     few("concurrent").says("the push thread has nothing left to do").says("[TimeoutError (2)]");
-    // Outputs that nobody pops: one thread pops when nothing else helps.
-    let three = run(dir.path(), "full.yaml", &["--input", &given, "--param", "n=3"]).code(0);
-    let report: Value = serde_json::from_str(&three.stdout).unwrap();
+    let three = ["--input", &given, "--param", "n=3"];
+    run(dir.path(), "full.yaml", &three).code(1).says("waits for space in queue out (rd 0, wr 2, 2 entries)");
+    let popped = run(dir.path(), "full.yaml", &[&three[..], &["--pop-outputs"]].concat()).code(0);
+    let report: Value = serde_json::from_str(&popped.stdout).unwrap();
     assert_eq!(report["queues"]["out"], json!({"type": "queue", "rd": 2, "wr": 3}));
     assert_eq!(report["outputs"]["out"]["shape"][0], 3);
     let golden = run(dir.path(), "full.yaml", &["--input", &given, "--param", "n=3", "--golden-compat"]).code(0);

@@ -24,7 +24,7 @@ pub type Popped<E> = BTreeMap<QueueId, Vec<E>>;
 pub struct Outcome<E> {
     /// Each call of a program.
     pub records: Vec<RunRecord>,
-    /// What was popped, in order. In sequential mode queues are popped only when they are full and in the way.
+    /// What was popped, in order. One thread pops only when [`Popping`] lets it.
     pub popped: Popped<E>,
     /// Inputs for which no space was made.
     pub unpushed: BTreeMap<QueueId, usize>,
@@ -76,12 +76,23 @@ pub fn collected<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     Ok(popped.iter().cloned().chain(rest).collect())
 }
 
-/// Everything by the calling thread: it pushes what there is space for, runs, and pushes and pops in between only when a
+/// What a single thread does about outputs that are full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Popping {
+    /// Nothing: the program cannot go on.
+    #[default]
+    Never,
+    /// Pops them when the program cannot go on otherwise.
+    WhenFull,
+}
+
+/// Everything by the calling thread: it pushes what there is space for, runs, and pushes (and pops) in between only when a
 /// program cannot go on otherwise.
 pub fn sequential<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
     inputs: Inputs<A::Entry>,
     calls: &[Call],
+    popping: Popping,
 ) -> Result<Outcome<A::Entry>, BackendError> {
     backend.shared().begin(&[Role::Run]);
     let mut left = prepare(backend, inputs)?;
@@ -93,7 +104,7 @@ pub fn sequential<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
         let mut host = |queues: &mut Queues<A::Entry>| {
             let pushed = push_some(queues, &mut left);
             // Outputs stay where they are as long as they can.
-            pushed || pop_full(queues, &outputs, &mut popped)
+            pushed || (popping == Popping::WhenFull && pop_full(queues, &outputs, &mut popped))
         };
         outcome.records.push(backend.run_with(call, Some(&mut host))?);
         backend.shared().with(|queues| push_some(queues, &mut left));

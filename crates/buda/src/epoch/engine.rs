@@ -4,7 +4,7 @@ use super::error::EpochError;
 use super::launch::Prepared;
 use super::plan::Plan;
 use crate::epoch::Arithmetic;
-use crate::program::{Effect, Launch, Pointer};
+use crate::program::{Effect, Launch};
 use crate::queue::shared::Guarded;
 use crate::queue::{Monitor, Queues, Shared};
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
-use tilework_netlist::types::{GraphId, Netlist, QueueKind};
+use tilework_netlist::types::{GraphId, Netlist};
 
 /// What memory of a ram that nobody has written is taken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -132,7 +132,9 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
         }
         let prepared = std::mem::take(&mut self.pending);
         let record = self.run_prepared(prepared)?;
-        std::mem::take(&mut self.delayed).into_iter().try_for_each(|effect| self.apply(effect))?;
+        std::mem::take(&mut self.delayed)
+            .into_iter()
+            .try_for_each(|effect| self.follow(effect.queue, effect.pointer, effect.value))?;
         Ok(Some(record))
     }
 
@@ -153,7 +155,7 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
             self.delayed.push(effect);
             return Ok(());
         }
-        self.apply(effect)
+        self.follow(effect.queue, effect.pointer, effect.value)
     }
 
     /// What has been noticed so far.
@@ -164,15 +166,6 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
     /// Graphs that are held for the rest of their temporal epoch.
     pub fn held(&self) -> impl Iterator<Item = GraphId> {
         self.pending.iter().map(|pending| pending.launch.graph)
-    }
-
-    fn apply(&mut self, effect: Effect) -> Result<(), EpochError> {
-        const WHERE: &str = "(variable)";
-        match (effect.pointer, self.netlist.queue(effect.queue).kind) {
-            (Pointer::Write, _) => self.set_write(WHERE, effect.queue, effect.value),
-            (Pointer::Read, QueueKind::Queue) => self.set_read(WHERE, effect.queue, effect.value),
-            (Pointer::Read, QueueKind::Ram) => self.set_ram_read(WHERE, effect.queue, effect.value),
-        }
     }
 
     fn run(&mut self, launches: Vec<Launch>) -> Result<EpochRecord, EpochError> {

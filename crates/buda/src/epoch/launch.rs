@@ -9,7 +9,7 @@ use super::fire::{Pops, Running};
 use super::node::{Drain, Feed, Node, Reader};
 use super::plan;
 use crate::epoch::Arithmetic;
-use crate::program::{Launch, ResolvedSettings};
+use crate::program::{Launch, Pointer, ResolvedSettings};
 use crate::queue::error::QueueProblem;
 use crate::queue::shared::{Guarded, Role};
 use crate::queue::{Monitor, QueueError, Queues, Wait, WaitKind, WaitOutcome};
@@ -94,8 +94,23 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
         }
     }
 
+    /// Follows a variable. A ram's pointer may leave the ram, as when a loop has counted to its end; to use it then is the
+    /// error.
+    pub(super) fn follow(&mut self, queue: QueueId, pointer: Pointer, value: i64) -> Result<(), EpochError> {
+        const WHERE: &str = "(variable)";
+        if (pointer, self.netlist.queue(queue).kind) == (Pointer::Read, QueueKind::Queue) {
+            return self.set_read(WHERE, queue, value);
+        }
+        let value = self.pointer(WHERE, queue, value)?;
+        self.shared.with(|queues| match pointer {
+            Pointer::Read => queues.set_rd(queue, value),
+            Pointer::Write => queues.set_wr(queue, value),
+        });
+        Ok(())
+    }
+
     /// Sets a global write pointer.
-    pub(super) fn set_write(&mut self, epoch: &str, queue: QueueId, value: i64) -> Result<(), EpochError> {
+    fn set_write(&mut self, epoch: &str, queue: QueueId, value: i64) -> Result<(), EpochError> {
         let pointer = match self.netlist.queue(queue).kind {
             QueueKind::Ram => self.ram_entry(epoch, queue, value)?,
             QueueKind::Queue => self.pointer(epoch, queue, value)?,
@@ -105,7 +120,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
     }
 
     /// Sets the global read pointer of a ram.
-    pub(super) fn set_ram_read(&mut self, epoch: &str, queue: QueueId, value: i64) -> Result<(), EpochError> {
+    fn set_ram_read(&mut self, epoch: &str, queue: QueueId, value: i64) -> Result<(), EpochError> {
         let at = self.ram_entry(epoch, queue, value)?;
         self.shared.with(|queues| queues.set_rd(queue, at));
         Ok(())
@@ -113,7 +128,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
 
     /// Sets the global read pointer of a queue, which gives up entries. Entries that the host has yet to push cannot be
     /// given up: that waits for them, and is a warning when nobody will push.
-    pub(super) fn set_read(&mut self, epoch: &str, queue: QueueId, value: i64) -> Result<(), EpochError> {
+    fn set_read(&mut self, epoch: &str, queue: QueueId, value: i64) -> Result<(), EpochError> {
         let pointer = self.pointer(epoch, queue, value)?;
         let name = self.netlist.queue(queue).name.clone();
         loop {

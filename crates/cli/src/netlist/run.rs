@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tilework_buda::Tensor;
-use tilework_buda::backend::drive::{self, Outcome as Session};
+use tilework_buda::backend::drive::{self, Outcome as Session, Popping};
 use tilework_buda::backend::{Backend, BackendError, BackendOptions, Status};
 use tilework_buda::epoch::{EngineOptions, Golden, Rounding, Uninitialised};
 use tilework_buda::loader::LoaderConfig;
@@ -121,8 +121,9 @@ pub fn session(
     };
     let backend = Backend::new(netlist, Golden { rounding }, options);
     backend.initialize().map_err(failure)?;
+    let popping = if args.pop_outputs { Popping::WhenFull } else { Popping::Never };
     let session = match args.mode {
-        ModeName::Sequential => drive::sequential(&backend, inputs, &calls),
+        ModeName::Sequential => drive::sequential(&backend, inputs, &calls, popping),
         ModeName::Concurrent => drive::concurrent(&backend, inputs, &calls, timeout),
     };
     let session = session.map_err(failure)?;

@@ -36,6 +36,9 @@ pub struct NetlistRunArgs {
     /// One thread, or three that push, run and pop.
     #[arg(long, value_enum, default_value_t = ModeName::Sequential, help_heading = NETLISTS)]
     pub mode: ModeName,
+    /// Let the one thread pop outputs that are full when a program cannot go on otherwise; three threads always do.
+    #[arg(long, help_heading = NETLISTS)]
+    pub pop_outputs: bool,
     /// How long a thread waits for another one; a wait that nobody can end is found without it.
     #[arg(long, value_name = "SECONDS", help_heading = NETLISTS)]
     pub timeout: Option<u32>,
@@ -59,6 +62,7 @@ impl NetlistRunArgs {
             (self.golden_compat, "--golden-compat"),
             (self.deny_uninitialised, "--deny-uninitialised"),
             (self.mode == ModeName::Concurrent, "--mode"),
+            (self.pop_outputs, "--pop-outputs"),
             (self.timeout.is_some(), "--timeout"),
             (self.trace.is_some(), "--trace"),
         ]
