@@ -96,7 +96,10 @@ fn a_run_that_cannot_go_on_says_why() {
     let dir = folder();
     write_entries(dir.path(), "in", &[1.0; 3]);
     let given = input(dir.path(), "in");
-    let few = |mode| run(dir.path(), "full.yaml", &["--input", &given, "--default-param", "5", "--mode", mode]).code(1);
+    let few = |mode| {
+        let more = ["--input", &given, "--default-param", "5", "--mode", mode, "--pop-outputs"];
+        run(dir.path(), "full.yaml", &more).code(1)
+    };
     few("sequential").says("epoch g, op copy, input 1 of 1, waits for entry 3 of queue in (rd 3, wr 3, 8 entries)");
     few("concurrent").says("the push thread has nothing left to do").says("[TimeoutError (2)]");
     let three = ["--input", &given, "--param", "n=3"];
