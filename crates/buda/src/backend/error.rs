@@ -18,6 +18,13 @@ pub enum Status {
     TimeoutError = 2,
 }
 
+impl Status {
+    /// What the original would return where a call gives this.
+    pub fn of<T>(result: &Result<T, BackendError>) -> Self {
+        result.as_ref().err().map_or(Status::Success, BackendError::status)
+    }
+}
+
 /// A call has failed.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[allow(missing_docs)]

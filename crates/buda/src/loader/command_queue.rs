@@ -7,10 +7,11 @@
 use super::stats::Cycle;
 use std::collections::VecDeque;
 
-/// The queue of a core. Pointers count commands; a slot is a pointer modulo the number of slots.
+/// The queue of a core. Pointers count commands; the slot of a command is its pointer modulo the number of slots.
 #[derive(Debug)]
 pub struct CommandQueue {
     slots: usize,
+    /// The write pointer.
     wr: u64,
     /// The host's copy of the read pointer.
     rd_known: u64,
@@ -33,12 +34,12 @@ impl CommandQueue {
 
     /// Slots that are free as far as the host knows.
     pub fn known_free(&self) -> usize {
-        self.slots - self.passed.len()
+        self.slots - self.known_used()
     }
 
     /// Commands that the core has not passed, as far as the host knows.
     pub fn known_used(&self) -> usize {
-        self.passed.len()
+        (self.wr - self.rd_known) as usize
     }
 
     /// The host reads the read pointer.
@@ -64,7 +65,7 @@ impl CommandQueue {
 
     /// Writes a command that the core has done at `done`. `in_loop`: the read pointer stays until the loop is over.
     pub fn push(&mut self, done: Cycle, in_loop: bool) {
-        debug_assert!(self.passed.len() < self.slots, "the host waits for a free slot");
+        debug_assert!(self.known_used() < self.slots, "the host waits for a free slot");
         self.wr += 1;
         self.passed.push_back((!in_loop).then_some(done));
         self.free_at = self.free_at.max(done);
@@ -79,11 +80,6 @@ impl CommandQueue {
     pub fn end_loop(&mut self) {
         let free_at = self.free_at;
         self.passed.iter_mut().filter(|passed| passed.is_none()).for_each(|passed| *passed = Some(free_at));
-    }
-
-    /// Slot of the next command.
-    pub fn slot(&self) -> usize {
-        (self.wr % self.slots as u64) as usize
     }
 }
 
@@ -135,6 +131,6 @@ mod tests {
         queue.end_loop();
         assert_eq!(queue.free_by(3), Some(200));
         queue.refresh(200);
-        assert_eq!((queue.known_free(), queue.slot()), (3, 0));
+        assert_eq!(queue.known_free(), 3);
     }
 }
