@@ -208,6 +208,12 @@ fn graphs_that_hand_results_to_each_other_run_together() {
     run(&moved, "moved", &[]).unwrap();
     assert_eq!((memory(&moved, "out"), pointers(&moved, "in")), (vec![6.0, 12.0], (2, 2)));
 
+    let interleaved = backend("temporal.yaml");
+    push(&interleaved, "in", &[2.0, 3.0]);
+    assert_eq!(run(&interleaved, "interleaved", &[]).unwrap().epochs, 2);
+    assert_eq!((memory(&interleaved, "out"), memory(&interleaved, "pair")), (vec![6.0, 12.0], vec![4.0, 9.0]));
+    assert_eq!(pointers(&interleaved, "in"), (2, 2), "the variable has moved it after both");
+
     let between = backend("temporal.yaml");
     push(&between, "in", &[2.0, 3.0]);
     assert_eq!(run(&between, "between", &[]).unwrap().epochs, 2);

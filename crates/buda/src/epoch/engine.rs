@@ -7,7 +7,7 @@ use crate::epoch::Arithmetic;
 use crate::program::{Effect, Launch};
 use crate::queue::shared::Guarded;
 use crate::queue::{Monitor, Queues, Shared};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,9 +73,9 @@ pub struct Engine<'a, A: Arithmetic, M> {
     pub(super) shared: &'a Shared<A::Entry, M>,
     pub(super) arithmetic: &'a A,
     pub(super) options: EngineOptions,
-    /// Graphs that wait for others of their temporal epoch.
-    pending: Vec<Prepared>,
-    /// Pointers that move once the pending graphs have run.
+    /// Graphs that wait for others of their temporal epoch, by that.
+    pending: BTreeMap<usize, Vec<Prepared>>,
+    /// Pointers that move once the pending graphs that use them have run.
     delayed: Vec<Effect>,
     warnings: BTreeSet<Warning>,
     spent: u64,
@@ -101,7 +101,7 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
         options: EngineOptions,
         host: Option<Host<'a, A::Entry>>,
     ) -> Self {
-        let (pending, delayed, warnings) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let (pending, delayed, warnings) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
         Self { netlist, plan, shared, arithmetic, options, pending, delayed, warnings, spent: 0, host }
     }
 
@@ -116,42 +116,42 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
     /// Executes a graph, or keeps it until the rest of its temporal epoch is executed. Gives what has run.
     pub fn execute(&mut self, launch: Launch) -> Result<Option<EpochRecord>, EpochError> {
         let group = self.plan.group_of(launch.graph);
-        let held = self.held().next();
-        if held.is_some_and(|held| self.plan.group_of(held) != group) {
-            self.refuse_shared_device(&launch)?;
-            return self.run(vec![launch]).map(Some);
-        }
-        if self.held().any(|held| held == launch.graph) {
-            let (graph, missing) = (self.graph_name(launch.graph), self.missing());
+        if self.held(group).any(|held| held == launch.graph) {
+            let (graph, missing) = (self.graph_name(launch.graph), self.missing(group));
             return Err(EpochError::TemporalTwice { graph, missing });
         }
+        self.refuse_held_device(&launch)?;
         let prepared = self.prepare(launch)?;
-        self.pending.push(prepared);
-        if self.pending.len() < self.plan.group(group).len() {
+        let pending = self.pending.entry(group).or_default();
+        pending.push(prepared);
+        if pending.len() < self.plan.group(group).len() {
             return Ok(None);
         }
-        let prepared = std::mem::take(&mut self.pending);
-        let record = self.run_prepared(prepared)?;
-        std::mem::take(&mut self.delayed)
-            .into_iter()
-            .try_for_each(|effect| self.follow(effect.queue, effect.pointer, effect.value))?;
-        Ok(Some(record))
+        let prepared = self.pending.remove(&group).unwrap_or_default();
+        let names: Vec<String> = prepared.iter().map(|prepared| self.graph_name(prepared.launch.graph)).collect();
+        let running = self.nodes(&prepared, names.join("+"))?;
+        let operations = self.fire_all(running)?;
+        for effect in std::mem::take(&mut self.delayed) {
+            self.effect(effect)?;
+        }
+        let launches = prepared.into_iter().map(|prepared| prepared.launch).collect();
+        Ok(Some(EpochRecord { launches, operations }))
     }
 
     /// The program has ended.
     pub fn finish(&self) -> Result<(), EpochError> {
-        match self.pending.first() {
+        match self.pending.iter().next() {
             None => Ok(()),
-            Some(first) => {
-                let waiting = self.graph_name(first.launch.graph);
-                Err(EpochError::TemporalIncomplete { waiting, missing: self.missing() })
+            Some((group, held)) => {
+                let waiting = held.iter().map(|held| self.graph_name(held.launch.graph)).next().unwrap_or_default();
+                Err(EpochError::TemporalIncomplete { waiting, missing: self.missing(*group) })
             }
         }
     }
 
     /// A variable has moved a pointer. Queues of a graph that has yet to run see it afterwards.
     pub fn effect(&mut self, effect: Effect) -> Result<(), EpochError> {
-        if self.pending.iter().any(|pending| pending.queues.contains_key(&effect.queue)) {
+        if self.pending.values().flatten().any(|pending| pending.queues.contains_key(&effect.queue)) {
             self.delayed.push(effect);
             return Ok(());
         }
@@ -163,45 +163,32 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
         &self.warnings
     }
 
-    /// Graphs that are held for the rest of their temporal epoch.
-    pub fn held(&self) -> impl Iterator<Item = GraphId> {
-        self.pending.iter().map(|pending| pending.launch.graph)
-    }
-
-    fn run(&mut self, launches: Vec<Launch>) -> Result<EpochRecord, EpochError> {
-        let prepared = launches.into_iter().map(|launch| self.prepare(launch)).collect::<Result<_, _>>()?;
-        self.run_prepared(prepared)
-    }
-
-    fn run_prepared(&mut self, prepared: Vec<Prepared>) -> Result<EpochRecord, EpochError> {
-        let names: Vec<String> = prepared.iter().map(|prepared| self.graph_name(prepared.launch.graph)).collect();
-        let running = self.nodes(&prepared, names.join("+"))?;
-        let operations = self.fire_all(running)?;
-        Ok(EpochRecord { launches: prepared.into_iter().map(|prepared| prepared.launch).collect(), operations })
+    /// Graphs of a temporal epoch that are held for the rest of it.
+    fn held(&self, group: usize) -> impl Iterator<Item = GraphId> {
+        self.pending.get(&group).into_iter().flatten().map(|pending| pending.launch.graph)
     }
 
     /// A device runs one graph at a time: what is held on it cannot be overtaken.
-    fn refuse_shared_device(&self, launch: &Launch) -> Result<(), EpochError> {
+    fn refuse_held_device(&self, launch: &Launch) -> Result<(), EpochError> {
         let device = self.netlist.graph(launch.graph).target_device;
-        let held = self.held().find(|graph| self.netlist.graph(*graph).target_device == device);
-        let complete = self.plan.group(self.plan.group_of(launch.graph)).len() == 1;
-        match held.or_else(|| self.held().next().filter(|_| !complete)) {
+        let on_device = |held: &Prepared| self.netlist.graph(held.launch.graph).target_device == device;
+        let held = self.pending.iter().find_map(|(group, held)| Some((*group, held.iter().find(|h| on_device(h))?)));
+        match held {
             None => Ok(()),
-            Some(held) => Err(EpochError::TemporalDevice {
+            Some((group, held)) => Err(EpochError::TemporalDevice {
                 graph: self.graph_name(launch.graph),
                 device,
-                waiting: self.graph_name(held),
-                missing: self.missing(),
+                waiting: self.graph_name(held.launch.graph),
+                missing: self.missing(group),
             }),
         }
     }
 
-    /// Graphs that the held ones wait for.
-    fn missing(&self) -> String {
-        let held: Vec<GraphId> = self.held().collect();
-        let group = held.first().map_or(&[][..], |first| self.plan.group(self.plan.group_of(*first)));
-        let missing = group.iter().filter(|graph| !held.contains(graph)).map(|graph| self.graph_name(*graph));
-        missing.collect::<Vec<_>>().join(", ")
+    /// Graphs that the held ones of a temporal epoch wait for.
+    fn missing(&self, group: usize) -> String {
+        let held: Vec<GraphId> = self.held(group).collect();
+        let missing = self.plan.group(group).iter().filter(|graph| !held.contains(graph));
+        missing.map(|graph| self.graph_name(*graph)).collect::<Vec<_>>().join(", ")
     }
 
     pub(super) fn warn(&mut self, warning: Warning) {

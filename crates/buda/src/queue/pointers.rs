@@ -83,7 +83,7 @@ impl Pointers {
 
     /// How far it is from one pointer to another, going up.
     pub fn distance(&self, from: u32, to: u32) -> u32 {
-        if to >= from { to - from } else { to + self.span() - from }
+        if to >= from { to - from } else { self.span() - (from - to) }
     }
 
     /// A pointer moved by `by`.
@@ -205,6 +205,18 @@ mod tests {
                 Err(error) => prop_assert!(value < 0 && error.value == value),
             }
         }
+    }
+
+    #[test]
+    fn the_largest_queues_have_pointers_too() {
+        let mut pointers = Pointers::new(u32::MAX);
+        let last = pointers.span() - 1;
+        pointers.set_rd(last);
+        pointers.set_wr(last);
+        assert!(pointers.is_empty());
+        pointers.push();
+        assert_eq!((pointers.wr(), pointers.occupancy(), pointers.holds(last)), (0, 1, true));
+        assert_eq!(pointers.distance(last, last - 1), last);
     }
 
     /// The quirk of facts/buda.md, section 3: full only one short of 2N, and never while the read pointer is at 0.
