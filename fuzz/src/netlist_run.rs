@@ -1,5 +1,5 @@
-//! Netlists with programs, settings, pointers and links of any kind, also those that the checker refuses: the backend must
-//! end within its limits, with an error or without, and never panic.
+//! Netlists with programs, settings, pointers and links of any kind, also those that the checker refuses: the backend
+//! must end within its limits, with an error or without, and never panic.
 //!
 //! Entries are bytes in place of tensors, so that the fuzzer's time goes into queues, programs, epochs and the loader.
 
@@ -8,7 +8,7 @@ use tilework_buda::backend::drive::{self, Inputs, Popping};
 use tilework_buda::backend::{Backend, BackendError, BackendOptions, Call, parameters};
 use tilework_buda::epoch::{Arithmetic, ArithmeticError, EngineOptions, EpochError, Uninitialised};
 use tilework_buda::loader::LoaderConfig;
-use tilework_buda::program::{Limits, ProgramProblem};
+use tilework_buda::program::{Limits, ProgramError, ProgramProblem};
 use tilework_buda::queue::{Entry, Fullness, StdMonitor};
 use tilework_netlist::types::{
     GraphId, Instruction, InstructionKind, Netlist, OpId, Position, Producer, QueueId, QueueKind, QueueSettings,
@@ -34,8 +34,9 @@ static BASE: LazyLock<Netlist> = LazyLock::new(|| {
     let op = |name: &str, kind: &str, inputs: &str, column: u32| {
         let formats = vec!["Float32"; inputs.split(',').count()].join(", ");
         format!(
-            "    {name}: {{type: {kind}, grid_loc: [0, {column}], grid_size: [1, 1], inputs: [{inputs}], in_df: [{formats}], \
-             acc_df: Float32, out_df: Float32, intermed_df: Float32, ublock_order: r, buf_size_mb: 2, math_fidelity: HiFi4, \
+            "    {name}: {{type: {kind}, grid_loc: [0, {column}], grid_size: [1, 1], inputs: [{inputs}], \
+             in_df: [{formats}], acc_df: Float32, out_df: Float32, \
+             intermed_df: Float32, ublock_order: r, buf_size_mb: 2, math_fidelity: HiFi4, \
              untilize_output: false, t: 1, mblock: [1, 1], ublock: [1, 1]}}\n"
         )
     };
@@ -142,7 +143,8 @@ pub fn run(input: &[u8]) {
         }
         Err(error) => {
             assert!(!error.to_string().is_empty());
-            let limit = matches!(&error, BackendError::Program(error) if matches!(error.problem, ProgramProblem::Budget(STEPS)))
+            let instructions = |error: &ProgramError| error.problem == ProgramProblem::Budget(STEPS);
+            let limit = matches!(&error, BackendError::Program(error) if instructions(error))
                 || matches!(error, BackendError::Epoch(EpochError::Budget(STEPS)));
             assert!(limit || !error.to_string().contains("more than 2000"), "{error}");
         }

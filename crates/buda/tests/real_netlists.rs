@@ -22,8 +22,8 @@ fn inputs(netlist: &Netlist) -> Inputs<Tensor> {
     host_queues(netlist).into_iter().map(of).collect()
 }
 
-/// Every program once, parameters 1; but the cache of the ram with two views is written four times, as its expected values
-/// show (five executes, write pointer at 3).
+/// Every program once, parameters 1; but the cache of the ram with two views is written four times, as its expected
+/// values show (five executes, write pointer at 3).
 fn calls(name: &str, netlist: &Netlist) -> Vec<Call> {
     let call = |program: &str, value: i64| {
         let of = netlist.programs.iter().find(|of| of.name == program).unwrap();

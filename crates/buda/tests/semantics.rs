@@ -1,4 +1,5 @@
-//! Queues, programs and epochs on netlists of the project's own: what each construct does, and what is said when it cannot.
+//! Queues, programs and epochs on netlists of the project's own: what each construct does, and what is said when it
+//! cannot.
 
 mod common;
 

@@ -49,8 +49,8 @@ impl<T: Send> Monitor<T> for ShuttleMonitor<T> {
 type Shuttled = Backend<Numbers, ShuttleMonitor<Guarded<Number>>>;
 type Real = Backend<Numbers, StdMonitor<Guarded<Number>>>;
 
-/// The case: an input of twenty entries for a ring of three, a constant, a relay of one entry between two operations of a
-/// graph, a second graph behind a queue of two, an output of two.
+/// The case: an input of twenty entries for a ring of three, a constant, a relay of one entry between two operations of
+/// a graph, a second graph behind a queue of two, an output of two.
 fn case() -> (Arc<Netlist>, Vec<Call>) {
     let netlist = common::load("stages.yaml");
     let call = |n| Call { program: "run".into(), parameters: BTreeMap::from([("$n".to_string(), n)]) };

@@ -27,7 +27,8 @@ pub struct BackendOptions {
     pub loader: LoaderConfig,
     /// Bytes that all queues together may hold.
     pub most_bytes: u64,
-    /// Puts the levels of queues on the loader's timeline. With other threads at the queues they depend on when those come.
+    /// Puts the levels of queues on the loader's timeline. With other threads at the queues they depend on when those
+    /// come.
     pub levels: bool,
 }
 
@@ -181,7 +182,8 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
     /// The next entry of a queue, which stays there, or entry `at` of a ram.
     ///
     /// # Errors
-    /// When the queue is empty and stays so for `timeout`; at once without one. When the entry of a ram was never written.
+    /// When the queue is empty and stays so for `timeout`; at once without one. When the entry of a ram was never
+    /// written.
     pub fn get_output(
         &self,
         queue: QueueId,

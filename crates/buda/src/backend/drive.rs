@@ -1,5 +1,5 @@
-//! A whole session: inputs in, programs run, outputs out, by one thread or by three (seed 003, sequential and concurrent
-//! mode).
+//! A whole session: inputs in, programs run, outputs out, by one thread or by three (seed 003, sequential and
+//! concurrent mode).
 //!
 //! In both, inputs go into a queue in their order, and outputs come out in theirs; which queue is served first does not
 //! matter to results, since operations wait for each operand. Rams are filled before anything runs.
@@ -58,8 +58,8 @@ pub fn outputs(netlist: &Netlist) -> Vec<QueueId> {
     netlist.queues.iter().enumerate().filter_map(is_output).collect()
 }
 
-/// All entries that a queue has been given, as far as they are known at the end: those that were popped and those that are
-/// still there, or else what is in its memory.
+/// All entries that a queue has been given, as far as they are known at the end: those that were popped and those that
+/// are still there, or else what is in its memory.
 pub fn collected<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
     outcome: &Outcome<A::Entry>,
@@ -86,8 +86,8 @@ pub enum Popping {
     WhenFull,
 }
 
-/// Everything by the calling thread: it pushes what there is space for, runs, and pushes (and pops) in between only when a
-/// program cannot go on otherwise.
+/// Everything by the calling thread: it pushes what there is space for, runs, and pushes (and pops) in between only
+/// when a program cannot go on otherwise.
 pub fn sequential<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
     inputs: Inputs<A::Entry>,
@@ -215,7 +215,8 @@ pub fn pop_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     got(backend, popped)
 }
 
-/// A thread's part in a session. It ends with this value, also when the thread panics; if it has failed, the others end, too.
+/// A thread's part in a session. It ends with this value, also when the thread panics; if it has failed, the others
+/// end, too.
 struct Part<'b, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> {
     backend: &'b Backend<A, M>,
     role: Role,

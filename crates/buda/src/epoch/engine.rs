@@ -27,8 +27,8 @@ pub enum Uninitialised {
 /// How epochs run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// How long the run thread waits for another thread; for ever unless given, since a wait that nobody can end is found
-    /// without a clock.
+    /// How long the run thread waits for another thread; for ever unless given, since a wait that nobody can end is
+    /// found without a clock.
     pub timeout: Option<Duration>,
     /// Unwritten rams.
     pub uninitialised: Uninitialised,

@@ -13,7 +13,8 @@ pub enum EpochError {
     #[error("epoch {epoch}, op {op}, input {input}: {error}")]
     Arithmetic { epoch: String, op: String, input: u32, error: Box<ArithmeticError> },
     #[error(
-        "nothing can go on: {0}. Push more inputs, pop outputs, or compare pointers and input_count with what was pushed"
+        "nothing can go on: {0}. Push more inputs, pop outputs, or compare pointers and input_count with what was \
+         pushed"
     )]
     Stuck(Stuck),
     #[error("timed out: {0}")]
@@ -33,7 +34,8 @@ pub enum EpochError {
     #[error("the program ends while graph {waiting} waits for {missing}, of the same temporal epoch")]
     TemporalIncomplete { waiting: String, missing: String },
     #[error(
-        "epoch {epoch}: results that wait for a consumer take more than {most} bytes; raise the limit if the machine has them"
+        "epoch {epoch}: results that wait for a consumer take more than {most} bytes; raise the limit if \
+         the machine has them"
     )]
     ResultMemory { epoch: String, most: u64 },
     #[error("more than {0} operations have run; raise the limit if the program is meant to be that long")]

@@ -94,8 +94,8 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
         }
     }
 
-    /// Follows a variable. A ram's pointer may leave the ram, as when a loop has counted to its end; to use it then is the
-    /// error.
+    /// Follows a variable. A ram's pointer may leave the ram, as when a loop has counted to its end; to use it then is
+    /// the error.
     pub(super) fn follow(&mut self, queue: QueueId, pointer: Pointer, value: i64) -> Result<(), EpochError> {
         const WHERE: &str = "(variable)";
         if (pointer, self.netlist.queue(queue).kind) == (Pointer::Read, QueueKind::Queue) {

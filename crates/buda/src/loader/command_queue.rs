@@ -1,8 +1,8 @@
 //! Command queue of one core, as the host sees it (facts, buda.md, section 5).
 //!
-//! The host writes commands and keeps the write pointer itself (the core has a shadow of it in L1). The read pointer lies
-//! in DRAM, where the core writes it back; the host knows it from when it last read it, and reads it again only when the
-//! queue seems full. Inside a device loop a core does not write it back until all loops are over.
+//! The host writes commands and keeps the write pointer itself (the core has a shadow of it in L1). The read pointer
+//! lies in DRAM, where the core writes it back; the host knows it from when it last read it, and reads it again only
+//! when the queue seems full. Inside a device loop a core does not write it back until all loops are over.
 
 use super::stats::Cycle;
 use std::collections::VecDeque;
@@ -89,8 +89,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a list of all commands ever written: what the host believes is never more than what is true, and after a
-        /// refresh it is the truth.
+        /// Against a list of all commands ever written: what the host believes is never more than what is true, and
+        /// after a refresh it is the truth.
         #[test]
         fn the_host_never_believes_in_more_space_than_there_is(
             slots in 2usize..9,

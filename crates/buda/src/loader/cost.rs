@@ -1,7 +1,7 @@
 //! What an epoch of a graph takes: which cores, and how long.
 //!
-//! Operations of a graph work on different inputs at the same time, so that an epoch takes the longest chain for its first
-//! input and the slowest operation for each further one. All numbers come from [`super::timing`].
+//! Operations of a graph work on different inputs at the same time, so that an epoch takes the longest chain for its
+//! first input and the slowest operation for each further one. All numbers come from [`super::timing`].
 
 use super::timing;
 use crate::epoch::plan;

@@ -105,8 +105,8 @@ impl Loader {
         binaries.iter().find(|binary| binary.graph == graph).map(|binary| binary.slot)
     }
 
-    /// The epoch on the devices. Its operations begin when all of its cores are there and what it reads has been written.
-    /// With `issued`, its commands are written, too. Gives when every core has passed it.
+    /// The epoch on the devices. Its operations begin when all of its cores are there and what it reads has been
+    /// written. With `issued`, its commands are written, too. Gives when every core has passed it.
     fn run(&mut self, launches: &[Launch], slots: &[usize], arrival: Cycle, issued: Option<Cycle>) -> Cycle {
         let overhead = timing::POLL + timing::DECODE + timing::dram_read(timing::BINARY_BYTES) + timing::INIT;
         let (mut begin, mut cycles) = (0, 0);
@@ -138,7 +138,8 @@ impl Loader {
         last
     }
 
-    /// All cores of a device pass the commands of an epoch: those of its operations when it has ended, the others at once.
+    /// All cores of a device pass the commands of an epoch: those of its operations when it has ended, the others at
+    /// once.
     fn pass(&mut self, graph: GraphId, slot: usize, arrival: Cycle, end: Cycle, write: bool) -> Cycle {
         let Self { netlist, devices, costs, device_loop, stats, .. } = self;
         let in_loop = device_loop.is_some();
@@ -287,7 +288,8 @@ impl Loader {
     }
 }
 
-/// What a command to one core costs the host: the command and the write pointer, which level 4 writes with the next one.
+/// What a command to one core costs the host: the command and the write pointer, which level 4 writes with the next
+/// one.
 fn write_cost(opt_level: u8) -> u64 {
     let command = timing::HOST_WRITE + timing::host_store(timing::COMMAND_BYTES);
     match opt_level {

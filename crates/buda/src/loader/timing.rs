@@ -1,8 +1,8 @@
 //! Every size and duration of the loader's model, with its source.
 //!
-//! Durations are AI clock cycles of 1.35 GHz. Numbers marked "estimate" have no document; they are round and stated. They
-//! make stalls comparable, not absolute: what the loader decides (hits, evictions, which stall) follows from order, and
-//! from durations only where two things race.
+//! Durations are AI clock cycles of 1.35 GHz. Numbers marked "estimate" have no document; they are round and stated.
+//! They make stalls comparable, not absolute: what the loader decides (hits, evictions, which stall) follows from
+//! order, and from durations only where two things race.
 
 use tilework_netlist::types::{Arch, Fidelity, Op, OpKind, Size, UnaryKind};
 
@@ -72,8 +72,8 @@ pub fn dram_read(bytes: u64) -> u64 {
     (bytes * 27).div_ceil(DRAM_BYTES_PER_27)
 }
 
-/// Cycles per tile of output on one core (estimates, but for the matrix product: 32 x 32 x 32 products, 2048 in a cycle,
-/// one phase for each step of fidelity).
+/// Cycles per tile of output on one core (estimates, but for the matrix product: 32 x 32 x 32 products, 2048 in a
+/// cycle, one phase for each step of fidelity).
 pub fn tile(op: &Op) -> u64 {
     let phases = match op.fidelity {
         Fidelity::LoFi => 1,

@@ -1,14 +1,17 @@
 //! Read and write pointer of a queue.
 //!
 //! Both run over 0..2N-1 for N entries: the double range tells a full queue (a distance of N) from an empty one (0), so
-//! that all N entries can be used (`../../../../shared/facts/buda.md`, section 3; hence the `mod 2N` everywhere). Local
+//! that all N entries can be used (facts, buda.md, section 3; hence the `mod 2N` everywhere). Local
 //! read pointers use the same range and are never written back.
 
 use thiserror::Error;
 
 /// A pointer outside what the hardware's header can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("{value} is no pointer: pointers of a queue of {entries} entries run from 0; wrap it with incwrap at {}", 2 * *entries as u64)]
+#[error(
+    "{value} is no pointer: pointers of a queue of {entries} entries run from 0; wrap it with incwrap at {}",
+    2 * u64::from(*entries)
+)]
 pub struct PointerError {
     /// What was to be a pointer.
     pub value: i64,
@@ -62,8 +65,8 @@ impl Pointers {
         self.wr
     }
 
-    /// Entries from the read pointer to the write pointer. More than N only when the read pointer was set past the write
-    /// pointer, or with [`Fullness::GoldenCompat`].
+    /// Entries from the read pointer to the write pointer. More than N only when the read pointer was set past the
+    /// write pointer, or with [`Fullness::GoldenCompat`].
     pub fn occupancy(&self) -> u32 {
         self.distance(self.rd, self.wr)
     }

@@ -8,8 +8,8 @@ const NETLISTS: &str = "Netlists";
 /// How a netlist is run.
 #[derive(clap::Args, Debug, Default)]
 pub struct NetlistRunArgs {
-    /// The program to run, once for each time that it is given, in this order; all programs in the order of the file unless given. With
-    /// NAME:P=V,P=V... it has parameters of its own.
+    /// The program to run, once for each time that it is given, in this order; all programs in the order of the file
+    /// unless given. With NAME:P=V,P=V... it has parameters of its own.
     #[arg(long = "program", value_name = "NAME[:P=V,...]", value_parser = parse_call, help_heading = NETLISTS)]
     pub calls: Vec<ProgramArg>,
     /// The value of a parameter, with or without its $, in each program that has it.
@@ -43,7 +43,8 @@ pub struct NetlistRunArgs {
     #[arg(long, value_name = "SECONDS", help_heading = NETLISTS)]
     pub timeout: Option<u32>,
     /// The loader's optimisation level.
-    #[arg(long, value_name = "0-4", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=4), help_heading = NETLISTS)]
+    #[arg(long, value_name = "0-4", default_value_t = 4, help_heading = NETLISTS)]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=4))]
     pub opt_level: u8,
     /// Also write a timeline of epochs, caches and queues: .pftrace (Perfetto), .json or .txt.
     #[arg(long, value_name = "FILE", help_heading = NETLISTS)]

@@ -1,5 +1,5 @@
-//! `tilework check` of a netlist, with expected arrays or without: QUEUE.npy of a queue that the host fills is an input, QUEUE.npy of
-//! any other is what is expected.
+//! `tilework check` of a netlist, with expected arrays or without: QUEUE.npy of a queue that the host fills is an
+//! input, QUEUE.npy of any other is what is expected.
 
 use super::run::{self, Done, file_name};
 use super::run_inputs;
