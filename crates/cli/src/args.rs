@@ -10,7 +10,8 @@ use tilework_engine::Tolerance;
 
 const ABOUT: &str = "\
 Runs programs for the Tenstorrent Blackhole chip on a simulated one: its command queue, its firmware and its cores, \
-instruction by instruction. Runs compiled models (.ttnn) in host arithmetic.";
+instruction by instruction. Runs compiled models (.ttnn) and Buda netlists (.yaml) in host arithmetic, and the Ascend cluster with \
+its rings of tiles.";
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 the program failed (fault, deadlock, broken capture, unwritable output); 2 wrong use (arguments, \

@@ -167,3 +167,37 @@ fn a_timeline_shows_epochs_caches_and_queues() {
     run(dir.path(), "ring.yaml", &more).code(0);
     assert_eq!(first, std::fs::read_to_string(&trace).unwrap());
 }
+
+/// The example against sums in double precision. Whole numbers that every format holds, so nothing is rounded.
+#[test]
+fn the_perceptron_is_two_layers() {
+    let dir = folder();
+    let number = |k: usize, i: usize| ((i * 37 + k * 7) % 9) as f32 - 4.0;
+    let (x, w1): (Vec<f32>, Vec<f32>) =
+        ((0..8 * 64 * 128).map(|i| number(0, i)).collect(), (0..128 * 256).map(|i| number(1, i)).collect());
+    let (b1, w2): (Vec<f32>, Vec<f32>) =
+        ((0..32 * 256).map(|i| number(2, i)).collect(), (0..256 * 64).map(|i| number(3, i)).collect());
+    write_npy(&dir.path().join("x.npy"), &[8, 1, 64, 128], &x);
+    write_npy(&dir.path().join("w1.npy"), &[1, 1, 128, 256], &w1);
+    write_npy(&dir.path().join("b1.npy"), &[1, 1, 32, 256], &b1);
+    write_npy(&dir.path().join("w2.npy"), &[1, 1, 256, 64], &w2);
+    let example = repository().join("examples/perceptron/netlist.yaml").display().to_string();
+    let out = dir.path().join("out").display().to_string();
+    let inputs: Vec<String> = ["x", "w1", "b1", "w2"].map(|queue| input(dir.path(), queue)).to_vec();
+    let mut arguments = vec!["run", &example, "--out", &out];
+    arguments.extend(inputs.iter().flat_map(|given| ["--input", given]));
+    tilework(&arguments).code(0);
+    let (shape, y) = read_npy::<f32>(&dir.path().join("out/y.npy"));
+    assert_eq!(shape, [8, 1, 64, 64]);
+    for (row, x) in x.chunks(128).enumerate() {
+        let hidden = (0..256).map(|c| {
+            let sum: f64 = (0..128).map(|k| f64::from(x[k]) * f64::from(w1[k * 256 + c])).sum();
+            (sum + f64::from(b1[c])).max(0.0)
+        });
+        let hidden: Vec<f64> = hidden.collect();
+        for column in 0..64 {
+            let sum: f64 = (0..256).map(|k| hidden[k] * f64::from(w2[k * 64 + column])).sum();
+            assert_eq!(f64::from(y[row * 64 + column]), sum, "row {row} of all entries, column {column}");
+        }
+    }
+}
