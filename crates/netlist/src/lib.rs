@@ -6,9 +6,9 @@
 mod check;
 pub mod code;
 mod diagnostic;
-mod flow;
 pub mod format;
 mod kind;
+mod load;
 pub mod memory;
 mod read;
 pub mod size;
@@ -55,7 +55,7 @@ pub fn check(name: &str, text: &str, options: &Options) -> Checked {
     let mut diagnostics = Diagnostics::new(name, text);
     let root = match read::template(text, &mut diagnostics) {
         true => None,
-        false => tree::load(text, options.budget, &mut diagnostics),
+        false => load::load(text, options.budget, &mut diagnostics),
     };
     let source = root.as_ref().and_then(|root| read::read(root, &mut diagnostics));
     let archs = source.as_ref().map(|source| check::check(source, options.arch, &mut diagnostics)).unwrap_or_default();

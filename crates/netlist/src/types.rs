@@ -52,9 +52,9 @@ pub struct Netlist {
     /// How the netlist's own test makes its inputs.
     pub stimulus: Option<Stimulus>,
     /// The section `test-config` as it stands.
-    pub test_config: Option<Node>,
+    pub test_config: Option<Node<'static>>,
     /// The section `performance-check` as it stands.
-    pub performance_check: Option<Node>,
+    pub performance_check: Option<Node<'static>>,
 }
 
 /// Architecture of the device.

@@ -110,7 +110,7 @@ impl<'a> Pass<'_, 'a, '_> {
     }
 
     /// The node of an instruction's argument.
-    fn argument(&self, place: usize) -> Option<&'a Node> {
+    fn argument(&self, place: usize) -> Option<&'a Node<'a>> {
         let source: &'a crate::read::Source<'_> = self.check.src;
         let node = source.instructions[self.index].get(place)?;
         node.map().and_then(|entries| entries.first()).map(|entry| &entry.value)
@@ -273,7 +273,7 @@ impl<'a> Pass<'_, 'a, '_> {
         let at = self.at(place);
         let mut set: HashSet<QueueId> = HashSet::new();
         let written = self.argument(place).and_then(|node| node.get("queue_settings")?.map()).unwrap_or_default();
-        let written: HashMap<&str, &'a Entry> = written.iter().map(|entry| (&*entry.key, entry)).collect();
+        let written: HashMap<&str, &'a Entry<'a>> = written.iter().map(|entry| (&*entry.key, entry)).collect();
         for one in settings {
             set.insert(one.queue);
             let Some(queue) = self.check.queue(one.queue) else { continue };
@@ -302,7 +302,7 @@ impl<'a> Pass<'_, 'a, '_> {
         }
     }
 
-    fn settings(&mut self, settings: &'a QueueSettings, queue: &Queue, (at, map): (Span, Option<&'a Node>)) {
+    fn settings(&mut self, settings: &'a QueueSettings, queue: &Queue, (at, map): (Span, Option<&'a Node<'a>>)) {
         let field = |name: &str| map.and_then(|map| map.get(name)).map_or(at, |node| node.span);
         let name = &queue.name;
         let pointers = [

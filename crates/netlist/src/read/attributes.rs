@@ -184,12 +184,19 @@ enum Type {
 pub struct Attributes<'t> {
     what: &'t str,
     at: Span,
-    entries: &'t [Entry],
+    entries: &'t [Entry<'t>],
 }
 
 impl<'t> Attributes<'t> {
     /// Of the field `attributes`, if there is one; attributes that the operation does not have are reported.
-    pub fn of(what: &'t str, at: Span, node: Option<&'t Node>, kind: &str, step: bool, sink: &mut Diagnostics) -> Self {
+    pub fn of(
+        what: &'t str,
+        at: Span,
+        node: Option<&'t Node<'t>>,
+        kind: &str,
+        step: bool,
+        sink: &mut Diagnostics,
+    ) -> Self {
         let entries = match node {
             None => &[],
             Some(node) => node.map().unwrap_or_else(|| {
@@ -237,11 +244,11 @@ impl<'t> Attributes<'t> {
         sink.push(if harmless { finding.warning() } else { finding });
     }
 
-    fn get(&self, name: &str) -> Option<&'t Node> {
+    fn get(&self, name: &str) -> Option<&'t Node<'t>> {
         self.entries.iter().find(|entry| &*entry.key == name).map(|entry| &entry.value)
     }
 
-    fn need(&self, name: &str, sink: &mut Diagnostics) -> Option<&'t Node> {
+    fn need(&self, name: &str, sink: &mut Diagnostics) -> Option<&'t Node<'t>> {
         let found = self.get(name);
         if found.is_none() {
             let message = format!("{} has no attribute `{name}`", self.what);

@@ -19,7 +19,7 @@ pub struct Fields<'t> {
     pub what: String,
     /// Where its name stands.
     pub at: Span,
-    node: &'t Node,
+    node: &'t Node<'t>,
     /// Names that an unknown field probably means; that they are missing is no finding of its own.
     meant: Vec<String>,
 }
@@ -29,7 +29,7 @@ impl<'t> Fields<'t> {
     pub fn of(
         what: String,
         at: Span,
-        node: &'t Node,
+        node: &'t Node<'t>,
         known: &[&str],
         also: impl Fn(&str) -> bool,
         sink: &mut Diagnostics,
@@ -54,17 +54,17 @@ impl<'t> Fields<'t> {
     }
 
     /// All keys and values.
-    pub fn entries(&self) -> impl Iterator<Item = (&'t str, Span, &'t Node)> + use<'t> {
+    pub fn entries(&self) -> impl Iterator<Item = (&'t str, Span, &'t Node<'t>)> + use<'t> {
         self.node.map().unwrap_or_default().iter().map(|entry| (&*entry.key, entry.at, &entry.value))
     }
 
     /// A field that may be missing.
-    pub fn get(&self, name: &str) -> Option<&'t Node> {
+    pub fn get(&self, name: &str) -> Option<&'t Node<'t>> {
         self.node.get(name)
     }
 
     /// A field that must be there.
-    pub fn need(&self, name: &str, sink: &mut Diagnostics) -> Option<&'t Node> {
+    pub fn need(&self, name: &str, sink: &mut Diagnostics) -> Option<&'t Node<'t>> {
         let found = self.get(name);
         if found.is_none() && !self.meant.iter().any(|meant| meant == name) {
             let message = format!("{} has no `{name}`", self.what);
@@ -122,7 +122,7 @@ fn wrong_kind(node: &Node, name: &str, wanted: &str, sink: &mut Diagnostics) {
 }
 
 /// The text of a scalar that is not empty.
-pub fn text<'t>(node: &'t Node, name: &str, sink: &mut Diagnostics) -> Option<&'t str> {
+pub fn text<'t>(node: &'t Node<'t>, name: &str, sink: &mut Diagnostics) -> Option<&'t str> {
     match &node.value {
         Value::Scalar(scalar) if !scalar.text.is_empty() => Some(&scalar.text),
         _ => {
@@ -133,7 +133,7 @@ pub fn text<'t>(node: &'t Node, name: &str, sink: &mut Diagnostics) -> Option<&'
 }
 
 /// The items of a list.
-pub fn list<'t>(node: &'t Node, name: &str, sink: &mut Diagnostics) -> Option<&'t [Node]> {
+pub fn list<'t>(node: &'t Node<'t>, name: &str, sink: &mut Diagnostics) -> Option<&'t [Node<'t>]> {
     if node.list().is_none() {
         wrong_kind(node, name, "a list", sink);
     }

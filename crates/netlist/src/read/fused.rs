@@ -60,7 +60,7 @@ fn fused(id: u32, entry: &Entry, names: &Names<'_>, sink: &mut Diagnostics) -> O
 }
 
 /// The name and the fields of a step.
-fn step_entry<'t>(node: &'t Node, sink: &mut Diagnostics) -> Option<&'t Entry> {
+fn step_entry<'t>(node: &'t Node<'t>, sink: &mut Diagnostics) -> Option<&'t Entry<'t>> {
     match node.map() {
         Some([entry]) => Some(entry),
         _ => {

@@ -31,15 +31,15 @@ pub(crate) struct Source<'t> {
     /// What was read; broken parts have arbitrary values where they are broken.
     pub netlist: Netlist,
     /// The key and value of each queue.
-    pub queues: Vec<&'t Entry>,
+    pub queues: Vec<&'t Entry<'t>>,
     /// The same of each graph.
-    pub graphs: Vec<&'t Entry>,
+    pub graphs: Vec<&'t Entry<'t>>,
     /// The same of each operation of each graph.
-    pub ops: Vec<Vec<&'t Entry>>,
+    pub ops: Vec<Vec<&'t Entry<'t>>>,
     /// The same of each fused operation.
-    pub fused: Vec<&'t Entry>,
+    pub fused: Vec<&'t Entry<'t>>,
     /// Nodes of the instructions of each program.
-    pub instructions: Vec<Vec<&'t Node>>,
+    pub instructions: Vec<Vec<&'t Node<'t>>>,
     /// Where the architectures stand.
     pub archs: Span,
     /// What is broken.
@@ -66,7 +66,7 @@ pub(crate) const ARCHS: [(&str, Arch); 4] = [
 ];
 
 /// Reads a tree. `None`: it is no netlist at all.
-pub(crate) fn read<'t>(root: &'t Node, sink: &mut Diagnostics) -> Option<Source<'t>> {
+pub(crate) fn read<'t>(root: &'t Node<'t>, sink: &mut Diagnostics) -> Option<Source<'t>> {
     let sections = sections(root, sink)?;
     let find = |name: &str| sections.iter().find(|entry| &*entry.key == name);
     let (archs, archs_at) = find("devices").map(|entry| devices(entry, sink)).unwrap_or_default();
@@ -77,7 +77,7 @@ pub(crate) fn read<'t>(root: &'t Node, sink: &mut Diagnostics) -> Option<Source<
     let graphs = op::read(&names, &mut broken, sink);
     let (programs, instructions) = program::read(find("programs"), &mut names, &queues, &mut broken, sink);
     let stimulus = find("test-config").and_then(|entry| stimulus::read(&entry.value, &names, sink));
-    let keep = |name| find(name).map(|entry| entry.value.clone());
+    let keep = |name| find(name).map(|entry| entry.value.clone().into_owned());
     let netlist = Netlist {
         archs,
         queues,
@@ -100,7 +100,7 @@ pub(crate) fn read<'t>(root: &'t Node, sink: &mut Diagnostics) -> Option<Source<
     })
 }
 
-fn sections<'t>(root: &'t Node, sink: &mut Diagnostics) -> Option<&'t [Entry]> {
+fn sections<'t>(root: &'t Node<'t>, sink: &mut Diagnostics) -> Option<&'t [Entry<'t>]> {
     let Some(entries) = root.map().filter(|entries| entries.iter().any(|e| SECTIONS.contains(&&*e.key))) else {
         let message = format!("the file is {}, not a netlist", root.kind());
         let message = if root.map().is_some() { "the file has no section of a netlist".to_owned() } else { message };

@@ -20,7 +20,7 @@ pub struct QueueName<'t> {
     pub name: String,
     /// The device when it is one of several of a list, and the first device of that list.
     pub device: Option<(u32, u32)>,
-    pub entry: &'t Entry,
+    pub entry: &'t Entry<'t>,
 }
 
 /// A graph on one device.
@@ -28,14 +28,14 @@ pub struct GraphName<'t> {
     pub name: String,
     /// The device when it is one of several of a list.
     pub device: Option<u32>,
-    pub entry: &'t Entry,
+    pub entry: &'t Entry<'t>,
     pub ops: Vec<OpName<'t>>,
 }
 
 /// An operation of a graph on one device.
 pub struct OpName<'t> {
     pub name: String,
-    pub entry: &'t Entry,
+    pub entry: &'t Entry<'t>,
 }
 
 /// Where names lead.
@@ -43,7 +43,7 @@ pub struct OpName<'t> {
 pub struct Names<'t> {
     pub queue_list: Vec<QueueName<'t>>,
     pub graph_list: Vec<GraphName<'t>>,
-    pub fused_list: Vec<(u32, &'t Entry)>,
+    pub fused_list: Vec<(u32, &'t Entry<'t>)>,
     queues: HashMap<String, QueueId>,
     graphs: HashMap<String, GraphId>,
     ops: HashMap<String, OpId>,
@@ -57,9 +57,9 @@ pub struct Names<'t> {
 impl<'t> Names<'t> {
     /// Collects them. What is not a map is reported where it is read.
     pub fn of(
-        queues: Option<&'t Entry>,
-        graphs: Option<&'t Entry>,
-        fused: Option<&'t Entry>,
+        queues: Option<&'t Entry<'t>>,
+        graphs: Option<&'t Entry<'t>>,
+        fused: Option<&'t Entry<'t>>,
         sink: &mut Diagnostics,
     ) -> Self {
         let mut names = Self::default();
@@ -84,7 +84,7 @@ impl<'t> Names<'t> {
         names
     }
 
-    fn add_queue(&mut self, entry: &'t Entry, sink: &mut Diagnostics) {
+    fn add_queue(&mut self, entry: &'t Entry<'t>, sink: &mut Diagnostics) {
         let spread = device_list(&entry.value, sink);
         if let Some(devices) = &spread {
             self.spread.insert(entry.key.to_string(), devices.clone());
@@ -103,7 +103,7 @@ impl<'t> Names<'t> {
         }
     }
 
-    fn add_graph(&mut self, entry: &'t Entry, sink: &mut Diagnostics) {
+    fn add_graph(&mut self, entry: &'t Entry<'t>, sink: &mut Diagnostics) {
         let spread = device_list(&entry.value, sink);
         if let Some(devices) = &spread {
             self.spread.insert(entry.key.to_string(), devices.clone());
@@ -150,7 +150,7 @@ impl<'t> Names<'t> {
         self.parts <= PARTS
     }
 
-    fn op_entry(&self, id: OpId) -> Option<&'t Entry> {
+    fn op_entry(&self, id: OpId) -> Option<&'t Entry<'t>> {
         self.graph_list.get(id.graph.0)?.ops.get(id.op).map(|op| op.entry)
     }
 
@@ -213,7 +213,7 @@ fn each(devices: Option<&[u32]>) -> Vec<Option<u32>> {
     devices.map_or(vec![None], |devices| devices.iter().copied().map(Some).collect())
 }
 
-fn section<'t>(entry: Option<&'t Entry>, sink: &mut Diagnostics) -> &'t [Entry] {
+fn section<'t>(entry: Option<&'t Entry<'t>>, sink: &mut Diagnostics) -> &'t [Entry<'t>] {
     let Some(entry) = entry else { return &[] };
     if entry.value.map().is_none() && !entry.value.is_null() && entry.value.list().is_none_or(|list| !list.is_empty()) {
         let message = format!("the section `{}` is {}, not a map", entry.key, entry.value.kind());

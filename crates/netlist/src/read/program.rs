@@ -45,12 +45,12 @@ const NUMBERS: std::ops::RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64
 
 /// Reads all programs, with the nodes of their instructions.
 pub fn read<'t>(
-    section: Option<&'t Entry>,
+    section: Option<&'t Entry<'t>>,
     names: &mut Names<'_>,
     queues: &[Queue],
     broken: &mut Broken,
     sink: &mut Diagnostics,
-) -> (Vec<Program>, Vec<Vec<&'t Node>>) {
+) -> (Vec<Program>, Vec<Vec<&'t Node<'t>>>) {
     let (mut programs, mut nodes) = (Vec::new(), Vec::new());
     let mut seen: HashMap<&str, &Entry> = HashMap::new();
     let items = section.filter(|entry| !entry.value.is_null());
@@ -81,11 +81,11 @@ struct Reader<'a, 'n, 't> {
     queues: &'a [Queue],
     program: usize,
     instructions: Vec<Instruction>,
-    nodes: Vec<&'t Node>,
+    nodes: Vec<&'t Node<'t>>,
 }
 
 impl<'t> Reader<'_, '_, 't> {
-    fn instruction(&mut self, node: &'t Node, broken: &mut Broken, sink: &mut Diagnostics) {
+    fn instruction(&mut self, node: &'t Node<'t>, broken: &mut Broken, sink: &mut Diagnostics) {
         let (before, first) = (sink.errors(), self.instructions.len());
         match &node.value {
             TreeValue::Scalar(_) => match node.text().unwrap_or_default() {
@@ -104,12 +104,12 @@ impl<'t> Reader<'_, '_, 't> {
         }
     }
 
-    fn push(&mut self, node: &'t Node, kind: InstructionKind) {
+    fn push(&mut self, node: &'t Node<'t>, kind: InstructionKind) {
         self.instructions.push(Instruction { at: node.span.start, kind });
         self.nodes.push(node);
     }
 
-    fn with_argument(&mut self, node: &'t Node, entry: &'t Entry, sink: &mut Diagnostics) {
+    fn with_argument(&mut self, node: &'t Node<'t>, entry: &'t Entry<'t>, sink: &mut Diagnostics) {
         let argument = &entry.value;
         let kind = match &*entry.key {
             "var" => declarations(argument, "var", sink).map(InstructionKind::Var),
@@ -155,7 +155,7 @@ impl<'t> Reader<'_, '_, 't> {
         Some(queues)
     }
 
-    fn execute(&mut self, node: &'t Node, entry: &'t Entry, sink: &mut Diagnostics) {
+    fn execute(&mut self, node: &'t Node<'t>, entry: &'t Entry<'t>, sink: &mut Diagnostics) {
         let known = ["graph_name", "queue_settings"];
         let fields = Fields::of("execute".into(), entry.at, &entry.value, &known, |_| false, sink);
         let Some(fields) = fields else { return };

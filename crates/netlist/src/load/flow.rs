@@ -7,8 +7,14 @@
 use crate::types::Position;
 use std::borrow::Cow;
 
-/// The text with every bracket closed on the line where it is opened.
+/// The text with every bracket closed on the line where it is opened; as it stands when not every bracket is closed.
 pub fn on_one_line(text: &str) -> Cow<'_, str> {
+    // Without the last bracket everything after the first one would be one line; the message is better with the text as it stands.
+    closed(text).unwrap_or(Cow::Borrowed(text))
+}
+
+/// The text with every bracket closed on the line where it is opened. `None`: not every bracket is closed.
+pub fn closed(text: &str) -> Option<Cow<'_, str>> {
     let mut scan = Scan { depth: 0, start: true, quote: None, escaped: false, blank: true };
     let mut comment = false;
     let mut out = String::new();
@@ -35,12 +41,14 @@ pub fn on_one_line(text: &str) -> Cow<'_, str> {
             }
         }
     }
-    // Without the last bracket everything after the first one would be one line; the message is better with the text as it stands.
-    if scan.depth > 0 || copied == 0 {
-        return Cow::Borrowed(text);
+    if scan.depth > 0 {
+        return None;
+    }
+    if copied == 0 {
+        return Some(Cow::Borrowed(text));
     }
     out.push_str(text.get(copied..).unwrap_or_default());
-    Cow::Owned(out)
+    Some(Cow::Owned(out))
 }
 
 struct Scan {
