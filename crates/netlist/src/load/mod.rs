@@ -144,7 +144,14 @@ impl<'t> Builder<'t> {
     /// A token of what stands in brackets in the text.
     fn token(&mut self, text: &'t str, token: &Token, sink: &mut Diagnostics) -> Option<()> {
         let (start, end) = (token.start as usize, token.end as usize);
-        let at = self.span(start, end);
+        let at = match token.kind {
+            // A word is on one line.
+            Kind::Word => {
+                let start = self.lines.position(start);
+                Span { start, end: Position { column: start.column + token.end - token.start, ..start } }
+            }
+            _ => self.span(start, end),
+        };
         match token.kind {
             Kind::List => self.open(true, at, sink),
             Kind::Map => self.open(false, at, sink),

@@ -218,12 +218,17 @@ pub fn flag(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<bool> {
 
 /// True or false as a word.
 pub fn parse_flag(text: &str) -> Option<bool> {
-    let lower = text.to_ascii_lowercase();
-    match lower.as_str() {
-        "true" | "yes" | "on" | "y" => Some(true),
-        "false" | "no" | "off" | "n" => Some(false),
-        _ => None,
-    }
+    const WORDS: [(&str, bool); 8] = [
+        ("true", true),
+        ("false", false),
+        ("yes", true),
+        ("no", false),
+        ("on", true),
+        ("off", false),
+        ("y", true),
+        ("n", false),
+    ];
+    WORDS.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)).map(|(_, value)| *value)
 }
 
 /// One of several names.

@@ -143,6 +143,9 @@ const PLACEHOLDER: &str = "$TEMPLATE_";
 
 /// Whether the file is a template; the first placeholder outside comments is reported. Templates need not even be YAML.
 pub(crate) fn template(text: &str, sink: &mut Diagnostics) -> bool {
+    if !text.contains(PLACEHOLDER) {
+        return false;
+    }
     for (line, content) in (1..).zip(text.lines()) {
         let code = content.split_once('#').map_or(content, |(code, _)| code);
         let Some(at) = code.find(PLACEHOLDER) else { continue };

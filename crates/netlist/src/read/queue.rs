@@ -210,14 +210,24 @@ fn tile(node: &Node, sink: &mut Diagnostics) -> Option<Size> {
     Some(tile)
 }
 
-/// A data format by name. `Tf32` is one of the hardware's, not of the language's.
+/// Names of the data formats. `Tf32` is one of the hardware's, not of the language's.
+const FORMATS: [(&str, DataFormat); DataFormat::ALL.len() - 1] = {
+    let mut formats = [("", DataFormat::Float32); DataFormat::ALL.len() - 1];
+    let (mut from, mut to) = (0, 0);
+    while from < DataFormat::ALL.len() {
+        let (format, name, _) = DataFormat::ALL[from];
+        if !matches!(format, DataFormat::Tf32) {
+            formats[to] = (name, format);
+            to += 1;
+        }
+        from += 1;
+    }
+    formats
+};
+
+/// A data format by name.
 pub fn data_format(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<DataFormat> {
-    let known: Vec<_> = DataFormat::ALL
-        .iter()
-        .filter(|(format, ..)| *format != DataFormat::Tf32)
-        .map(|(format, text, _)| (*text, *format))
-        .collect();
-    choice(node, name, &known, sink)
+    choice(node, name, &FORMATS, sink)
 }
 
 fn layout(fields: &Fields<'_>, sink: &mut Diagnostics) -> Option<Layout> {
