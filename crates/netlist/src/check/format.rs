@@ -31,15 +31,15 @@ fn product(op: &Op) -> Option<&Matmul> {
 
 fn accumulation(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     let matmul = product(op);
-    let at = check.op_at(id, "intermed_df");
     let keeps = op.gradient_op || matmul.is_some_and(|m| m.m_k > 1 || m.bias);
     if keeps && matches!(op.intermed_format, F::Bfp2 | F::Bfp2B | F::Bfp4 | F::Bfp4B) {
         let message = format!("`{}` accumulates, which {} cannot hold", op.name, op.intermed_format);
-        check.error(code::INTERMEDIATE, at, message, "take a wider intermed_df");
+        check.error(code::INTERMEDIATE, check.op_at(id, "intermed_df"), message, "take a wider intermed_df");
     }
     if op.gradient_op && op.intermed_format != op.out_format {
         let message = format!("`{}` accumulates gradients of {} in {}", op.name, op.out_format, op.intermed_format);
-        check.error(code::GRADIENT_FORMAT, at, message, &format!("write intermed_df: {}", op.out_format));
+        let help = format!("write intermed_df: {}", op.out_format);
+        check.error(code::GRADIENT_FORMAT, check.op_at(id, "intermed_df"), message, &help);
     }
     let l1 = match &op.kind {
         OpKind::Matmul(m) | OpKind::Depthwise(m) => m.l1_acc,
@@ -47,7 +47,12 @@ fn accumulation(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     };
     if l1 && !matches!(op.intermed_format, Float32 | Int32 | F::Float16B) {
         let message = format!("`{}` accumulates in L1, which {} cannot hold", op.name, op.intermed_format);
-        check.error(code::L1_ACCUMULATION, at, message, "possible: Float32, Int32, Float16_b");
+        check.error(
+            code::L1_ACCUMULATION,
+            check.op_at(id, "intermed_df"),
+            message,
+            "possible: Float32, Int32, Float16_b",
+        );
     }
     let single = op.inputs.first().map(|input| input.format);
     if matches!(op.kind, OpKind::Reduce { .. }) && op.acc_format == Float32 && single.is_some_and(F::is_exponent_a) {

@@ -56,21 +56,21 @@ fn dynamic_queues(check: &Check<'_, '_>) -> HashSet<QueueId> {
 
 fn place(check: &mut Check<'_, '_>, id: QueueId, index: usize, (channel, address, end): (u32, u64, u64), arch: Arch) {
     let name = &check.net.queue(id).name;
-    let at = buffer_at(check, id, index);
     if !address.is_multiple_of(arch.alignment()) {
         let message = format!("address {address:#x} of `{name}` is not a multiple of {}", arch.alignment());
         let next = address.next_multiple_of(arch.alignment());
+        let at = buffer_at(check, id, index);
         check.error(code::ALIGNMENT, at, message, &format!("the next aligned address is {next:#x}"));
     }
     if channel >= arch.dram_channels() {
         let message = format!("`{name}` names DRAM channel {channel}; there are 0 to {}", arch.dram_channels() - 1);
-        check.error(code::DRAM_CHANNEL, at, message, "");
+        check.error(code::DRAM_CHANNEL, buffer_at(check, id, index), message, "");
     } else if end > arch.dram_channel_bytes() {
         let message = format!(
             "a buffer of `{name}` ends at {end:#x}, beyond the channel's {:#x} bytes",
             arch.dram_channel_bytes()
         );
-        check.error(code::DRAM_RANGE, at, message, "");
+        check.error(code::DRAM_RANGE, buffer_at(check, id, index), message, "");
     }
 }
 

@@ -88,27 +88,34 @@ fn grid(check: &mut Check<'_, '_>, id: OpId, op: &Op, arch: Arch) {
 
 fn destination(check: &mut Check<'_, '_>, id: OpId, op: &Op, arch: Arch) {
     let room = dst_tiles(op.acc_format, arch);
-    too_many_tiles(check, check.op_at(id, "ublock"), &op.name, op.blocks.ublock, room, op);
+    too_many_tiles(check, |check| check.op_at(id, "ublock"), &op.name, op.blocks.ublock, room, op);
     let OpKind::Fused(fused) = op.kind else { return };
     if check.src.broken.fused.contains(&fused) {
         return;
     }
     for (schedule, steps) in check.net.fused(fused).schedules.iter().enumerate() {
         for (index, step) in steps.iter().enumerate() {
-            let at = step_at(check, fused, schedule, index, "ublock");
+            let at = |check: &Check<'_, '_>| step_at(check, fused, schedule, index, "ublock");
             too_many_tiles(check, at, &step.name, step.ublock, room, op);
         }
     }
 }
 
-fn too_many_tiles(check: &mut Check<'_, '_>, at: Span, name: &str, ublock: Size, room: u64, op: &Op) {
+fn too_many_tiles(
+    check: &mut Check<'_, '_>,
+    at: impl FnOnce(&Check<'_, '_>) -> Span,
+    name: &str,
+    ublock: Size,
+    room: u64,
+    op: &Op,
+) {
     let tiles = u64::from(ublock.r) * u64::from(ublock.c);
     if tiles > room {
         let message = format!(
             "the ublock [{}, {}] of `{name}` has {tiles} tiles, but the destination registers hold {room} with acc_df {}",
             ublock.r, ublock.c, op.acc_format
         );
-        check.error(code::DST_CAPACITY, at, message, "make ublock smaller, and mblock larger");
+        check.error(code::DST_CAPACITY, at(check), message, "make ublock smaller, and mblock larger");
     }
 }
 
@@ -117,19 +124,19 @@ fn l1(check: &mut Check<'_, '_>, id: OpId, op: &Op, arch: Arch) {
         return;
     }
     let (bytes, least) = core_bytes(check.net, op, arch);
-    let (room, at) = (arch.l1_bytes(), check.op_at(id, "buf_size_mb"));
+    let room = arch.l1_bytes();
     let help = "make mblock or buf_size_mb smaller, or take more cores";
     if least > room {
         let message =
             format!("the buffers of `{}` need at least {least} bytes of each core, which has {room}", op.name);
-        check.error(code::L1_CAPACITY, at, message, help);
+        check.error(code::L1_CAPACITY, check.op_at(id, "buf_size_mb"), message, help);
     } else if bytes > room {
         // Real netlists ask for output buffers that no core holds, and get smaller ones.
         let message = format!(
             "with the output that is asked for, `{}` needs {bytes} bytes of each core, which has {room}",
             op.name
         );
-        check.warn(code::L1_CAPACITY, at, message, help);
+        check.warn(code::L1_CAPACITY, check.op_at(id, "buf_size_mb"), message, help);
     }
 }
 

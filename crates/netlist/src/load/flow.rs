@@ -112,7 +112,7 @@ impl Lines {
     pub fn of(text: &str) -> Self {
         let mut starts = vec![0];
         if text.is_ascii() {
-            starts.extend(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1));
+            starts.extend(text.match_indices('\n').map(|(at, _)| at + 1));
         } else {
             starts.extend(text.chars().enumerate().filter(|(_, c)| *c == '\n').map(|(at, _)| at + 1));
         }

@@ -84,7 +84,7 @@ enum Open<'t> {
     /// Its items are those from `first` on.
     List { start: Span, first: usize },
     /// Its entries are those from `first` on.
-    Map { start: Span, first: usize, keys: HashMap<Cow<'t, str>, usize>, key: Option<(Cow<'t, str>, Span)> },
+    Map { start: Span, first: usize, keys: Keys<'t>, key: Option<(Cow<'t, str>, Span)> },
 }
 
 struct Builder<'t> {
@@ -171,7 +171,7 @@ impl<'t> Builder<'t> {
         }
         self.stack.push(match list {
             true => Open::List { start, first: self.items.len() },
-            false => Open::Map { start, first: self.entries.len(), keys: HashMap::new(), key: None },
+            false => Open::Map { start, first: self.entries.len(), keys: Keys::default(), key: None },
         });
         Some(())
     }
@@ -196,7 +196,7 @@ impl<'t> Builder<'t> {
             Some(Open::List { .. }) => self.items.push(node),
             Some(Open::Map { first, keys, key, .. }) => match key.take() {
                 None => *key = Some(self::key(node, sink)?),
-                Some((key, at)) => match find(&self.entries[*first..], keys, &key) {
+                Some((key, at)) => match keys.find(&self.entries[*first..], &key) {
                     None => self.entries.push(Entry { key, at, value: node }),
                     Some(index) => again(&mut self.entries[*first + index], at, node, sink),
                 },
@@ -228,15 +228,32 @@ fn key<'t>(node: Node<'t>, sink: &mut Diagnostics) -> Option<(Cow<'t, str>, Span
 /// Keys of a map from which on they are looked up in a table.
 const MANY: usize = 16;
 
-/// The place of a key among the entries; the table is made when there are many.
-fn find<'t>(entries: &[Entry<'t>], keys: &mut HashMap<Cow<'t, str>, usize>, key: &str) -> Option<usize> {
-    if entries.len() < MANY {
-        return entries.iter().position(|entry| &*entry.key == key);
+/// What finds a key among those of a map.
+#[derive(Default)]
+struct Keys<'t> {
+    /// A bit for each key, by its length and last letter. Most keys are new, which their bit says without a comparison.
+    seen: u64,
+    /// The places of the keys when they are many.
+    table: HashMap<Cow<'t, str>, usize>,
+}
+
+impl<'t> Keys<'t> {
+    /// The place of a key among the entries; a key that is not there counts as known from now on.
+    fn find(&mut self, entries: &[Entry<'t>], key: &str) -> Option<usize> {
+        let bit = 1 << ((key.len() * 7 + key.bytes().last().map_or(0, usize::from)) % 64);
+        let new = self.seen & bit == 0;
+        self.seen |= bit;
+        if new {
+            return None;
+        }
+        if entries.len() < MANY {
+            return entries.iter().position(|entry| &*entry.key == key);
+        }
+        for (index, entry) in entries.iter().enumerate().skip(self.table.len()) {
+            self.table.insert(entry.key.clone(), index);
+        }
+        self.table.get(key).copied()
     }
-    for (index, entry) in entries.iter().enumerate().skip(keys.len()) {
-        keys.insert(entry.key.clone(), index);
-    }
-    keys.get(key).copied()
 }
 
 /// A key that is there already. The same value again and maps that do not contradict one another do no harm.
