@@ -96,8 +96,8 @@ pub struct Record {
 
 impl Diagnostics {
     /// None yet.
-    pub(crate) fn new(file: &str, text: &str) -> Self {
-        Self { file: file.into(), text: text.into(), list: Vec::new(), left_out: 0, errors: 0 }
+    pub(crate) fn new(file: &str) -> Self {
+        Self { file: file.into(), text: String::new(), list: Vec::new(), left_out: 0, errors: 0 }
     }
 
     /// An empty list for the same file, to be put back by [`Self::append`].
@@ -124,9 +124,12 @@ impl Diagnostics {
         }
     }
 
-    /// Puts them in the file's order.
-    pub(crate) fn sort(&mut self) {
+    /// Puts them in the file's order. Its text is kept when there is something to show in it.
+    pub(crate) fn finish(&mut self, text: &str) {
         self.list.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.code));
+        if !self.list.is_empty() {
+            self.text = text.into();
+        }
     }
 
     /// All of them.

@@ -52,7 +52,7 @@ pub fn read(name: &str, text: &str) -> Result<Netlist, Diagnostics> {
 
 /// Reads and checks a netlist and gives all findings.
 pub fn check(name: &str, text: &str, options: &Options) -> Checked {
-    let mut diagnostics = Diagnostics::new(name, text);
+    let mut diagnostics = Diagnostics::new(name);
     let root = match read::template(text, &mut diagnostics) {
         true => None,
         false => load::load(text, options.budget, &mut diagnostics),
@@ -64,7 +64,7 @@ pub fn check(name: &str, text: &str, options: &Options) -> Checked {
         let message = "the file is empty, not a netlist";
         diagnostics.push(Diagnostic::new(code::NOT_A_NETLIST, tree::Span::default(), message));
     }
-    diagnostics.sort();
+    diagnostics.finish(text);
     let netlist = netlist.filter(|_| diagnostics.errors() == 0);
     Checked { netlist, archs, diagnostics }
 }

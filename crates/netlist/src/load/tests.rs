@@ -8,7 +8,7 @@ type Read = for<'t> fn(&'t str, Budget, &mut Diagnostics) -> Option<Node<'t>>;
 /// The tree and the findings, from what reads brackets apart and from the parser.
 fn both(text: &str) -> [Option<(Node<'_>, Vec<Diagnostic>)>; 2] {
     [with_brackets as Read, by_parser].map(|read| {
-        let mut sink = Diagnostics::new("", text);
+        let mut sink = Diagnostics::new("");
         read(text, Budget::default(), &mut sink).map(|root| (root, sink.list().to_vec()))
     })
 }

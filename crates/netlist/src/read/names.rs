@@ -8,6 +8,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::read::fields::{integer, short, suggest};
 use crate::tree::{Entry, Node, Span};
 use crate::types::{FusedId, GraphId, OpId, QueueId};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// Devices of one system; more are a mistake.
@@ -17,7 +18,7 @@ const PARTS: usize = 1 << 16;
 
 /// A queue on one device.
 pub struct QueueName<'t> {
-    pub name: String,
+    pub name: Cow<'t, str>,
     /// The device when it is one of several of a list, and the first device of that list.
     pub device: Option<(u32, u32)>,
     pub entry: &'t Entry<'t>,
@@ -25,7 +26,7 @@ pub struct QueueName<'t> {
 
 /// A graph on one device.
 pub struct GraphName<'t> {
-    pub name: String,
+    pub name: Cow<'t, str>,
     /// The device when it is one of several of a list.
     pub device: Option<u32>,
     pub entry: &'t Entry<'t>,
@@ -34,7 +35,7 @@ pub struct GraphName<'t> {
 
 /// An operation of a graph on one device.
 pub struct OpName<'t> {
-    pub name: String,
+    pub name: Cow<'t, str>,
     pub entry: &'t Entry<'t>,
 }
 
@@ -44,12 +45,12 @@ pub struct Names<'t> {
     pub queue_list: Vec<QueueName<'t>>,
     pub graph_list: Vec<GraphName<'t>>,
     pub fused_list: Vec<(u32, &'t Entry<'t>)>,
-    queues: HashMap<String, QueueId>,
-    graphs: HashMap<String, GraphId>,
-    ops: HashMap<String, OpId>,
+    queues: HashMap<Cow<'t, str>, QueueId>,
+    graphs: HashMap<Cow<'t, str>, GraphId>,
+    ops: HashMap<Cow<'t, str>, OpId>,
     fused: HashMap<u32, FusedId>,
     /// A written queue or graph with a list of devices, and the devices.
-    spread: HashMap<String, Vec<u32>>,
+    spread: HashMap<&'t str, Vec<u32>>,
     /// Parts so far.
     parts: usize,
 }
@@ -87,7 +88,7 @@ impl<'t> Names<'t> {
     fn add_queue(&mut self, entry: &'t Entry<'t>, sink: &mut Diagnostics) {
         let spread = device_list(&entry.value, sink);
         if let Some(devices) = &spread {
-            self.spread.insert(entry.key.to_string(), devices.clone());
+            self.spread.insert(&entry.key, devices.clone());
         }
         for device in each(spread.as_deref()) {
             let name = on(&entry.key, device);
@@ -106,7 +107,7 @@ impl<'t> Names<'t> {
     fn add_graph(&mut self, entry: &'t Entry<'t>, sink: &mut Diagnostics) {
         let spread = device_list(&entry.value, sink);
         if let Some(devices) = &spread {
-            self.spread.insert(entry.key.to_string(), devices.clone());
+            self.spread.insert(&entry.key, devices.clone());
         }
         for device in each(spread.as_deref()) {
             let graph = GraphId(self.graph_list.len());
@@ -167,7 +168,7 @@ impl<'t> Names<'t> {
     /// The graphs that a name means: one, or one for each device.
     pub fn graphs(&self, name: &str) -> Vec<GraphId> {
         match self.spread.get(name) {
-            Some(devices) => devices.iter().filter_map(|d| self.graphs.get(&on(name, Some(*d)))).copied().collect(),
+            Some(devices) => devices.iter().filter_map(|d| self.graphs.get(&*on(name, Some(*d)))).copied().collect(),
             None => self.graphs.get(name).into_iter().copied().collect(),
         }
     }
@@ -175,7 +176,7 @@ impl<'t> Names<'t> {
     /// The queues that a name means.
     pub fn queues(&self, name: &str) -> Vec<QueueId> {
         match self.spread.get(name) {
-            Some(devices) => devices.iter().filter_map(|d| self.queues.get(&on(name, Some(*d)))).copied().collect(),
+            Some(devices) => devices.iter().filter_map(|d| self.queues.get(&*on(name, Some(*d)))).copied().collect(),
             None => self.queues.get(name).into_iter().copied().collect(),
         }
     }
@@ -187,9 +188,9 @@ impl<'t> Names<'t> {
 
     /// Reports a name that leads nowhere, with the nearest of the queues and, if `ops`, of the operations.
     pub fn unknown(&self, at: Span, message: String, wrong: &str, ops: bool, sink: &mut Diagnostics) {
-        let mut known: Vec<&str> = self.queue_list.iter().map(|queue| queue.name.as_str()).collect();
+        let mut known: Vec<&str> = self.queue_list.iter().map(|queue| &*queue.name).collect();
         if ops {
-            known.extend(self.graph_list.iter().flat_map(|graph| graph.ops.iter().map(|op| op.name.as_str())));
+            known.extend(self.graph_list.iter().flat_map(|graph| graph.ops.iter().map(|op| &*op.name)));
         }
         // The distance to thousands of names costs more than it helps.
         known.truncate(4096);
@@ -197,15 +198,15 @@ impl<'t> Names<'t> {
     }
 }
 
-fn find<T: Copy>(names: &HashMap<String, T>, name: &str, device: Option<u32>) -> Option<T> {
-    let here = device.and_then(|device| names.get(&on(name, Some(device))));
+fn find<T: Copy>(names: &HashMap<Cow<'_, str>, T>, name: &str, device: Option<u32>) -> Option<T> {
+    let here = device.and_then(|device| names.get(&*on(name, Some(device))));
     here.or_else(|| names.get(name)).copied()
 }
 
-fn on(name: &str, device: Option<u32>) -> String {
+fn on(name: &str, device: Option<u32>) -> Cow<'_, str> {
     match device {
-        Some(device) => format!("{name}.{device}"),
-        None => name.to_owned(),
+        Some(device) => Cow::Owned(format!("{name}.{device}")),
+        None => Cow::Borrowed(name),
     }
 }
 

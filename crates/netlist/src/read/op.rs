@@ -85,7 +85,7 @@ fn graph(id: GraphId, name: &GraphName<'_>, names: &Names<'_>, broken: &mut Brok
         }
     }
     Graph {
-        name: name.name.clone(),
+        name: name.name.to_string(),
         at: name.entry.at.start,
         target_device: device.unwrap_or(0),
         input_count: input_count.unwrap_or(1),
@@ -97,7 +97,7 @@ fn graph(id: GraphId, name: &GraphName<'_>, names: &Names<'_>, broken: &mut Brok
 fn placeholder(name: &OpName<'_>) -> Op {
     let one = Size { r: 1, c: 1 };
     Op {
-        name: name.name.clone(),
+        name: name.name.to_string(),
         at: name.entry.at.start,
         kind: OpKind::Unary(UnaryKind::Copy),
         grid_loc: Size { r: 0, c: 0 },
@@ -168,7 +168,7 @@ fn op(name: &OpName<'_>, device: Option<u32>, names: &Names<'_>, sink: &mut Diag
         return None;
     }
     Some(Op {
-        name: name.name.clone(),
+        name: name.name.to_string(),
         at: name.entry.at.start,
         kind: kind?,
         grid_loc: grid_loc?,

@@ -163,7 +163,7 @@ impl<'t> Reader<'_, '_, 't> {
         let Some((graph_node, graph_name)) = graph else { return };
         let graphs = self.names.graphs(graph_name);
         if graphs.is_empty() {
-            let known: Vec<&str> = self.names.graph_list.iter().map(|graph| graph.name.as_str()).collect();
+            let known: Vec<&str> = self.names.graph_list.iter().map(|graph| &*graph.name).collect();
             let message = format!("no graph is named `{}`", short(graph_name));
             sink.push(suggest(Diagnostic::new(code::UNKNOWN_NAME, graph_node.span, message), graph_name, &known));
         }

@@ -122,7 +122,7 @@ fn queue(name: &QueueName<'_>, names: &Names<'_>, sink: &mut Diagnostics) -> Opt
         buffers.iter_mut().for_each(|buffer| buffer.address += step);
     }
     Some(Queue {
-        name: name.name.clone(),
+        name: name.name.to_string(),
         at: name.entry.at.start,
         kind: kind?,
         producer: producer?,
