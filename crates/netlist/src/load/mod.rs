@@ -148,7 +148,7 @@ impl<'t> Builder<'t> {
             // A word is on one line.
             Kind::Word => {
                 let start = self.lines.position(start);
-                Span { start, end: Position { column: start.column + token.end - token.start, ..start } }
+                Span { start, end: Position { column: start.column + (token.end - token.start), ..start } }
             }
             _ => self.span(start, end),
         };
