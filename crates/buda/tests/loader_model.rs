@@ -13,7 +13,7 @@ use tilework_buda::backend::{Backend, BackendOptions, Call};
 use tilework_buda::loader::timing::EPOCH_ID_WINDOW;
 use tilework_buda::loader::{Command, EventKind, LoaderConfig, LoaderEvent, LoaderStats, StallReason, Unrolled};
 use tilework_buda::queue::StdMonitor;
-use tilework_netlist::types::{GraphId, Instruction, InstructionKind, Netlist, Position, Program, Value, VarOp};
+use tilework_netlist::types::{Arch, GraphId, Instruction, InstructionKind, Netlist, Position, Program, Value, VarOp};
 
 const GRAPHS: usize = 36;
 
@@ -93,6 +93,89 @@ fn executes(trees: &[Tree]) -> u64 {
         .sum()
 }
 
+/// Graphs in the order of the file, each once for each `execute`.
+fn written(trees: &[Tree], out: &mut Vec<usize>) {
+    for tree in trees {
+        match tree {
+            Tree::Run(graph) => out.push(*graph),
+            Tree::Change => {}
+            Tree::Loop(_, body) => written(body, out),
+        }
+    }
+}
+
+/// The temporal epoch of each graph: sets that grow while what is executed next is on other devices.
+fn epochs(trees: &[Tree], arch: Arch) -> Vec<usize> {
+    let mut sets: Vec<BTreeSet<usize>> = (0..GRAPHS).map(|graph| BTreeSet::from([graph])).collect();
+    let mut executed = Vec::new();
+    if arch != Arch::Grayskull {
+        written(trees, &mut executed);
+    }
+    let find = |sets: &[BTreeSet<usize>], graph| sets.iter().position(|set| set.contains(&graph)).unwrap();
+    for next in 1..executed.len() {
+        let (last, this) = (find(&sets, executed[next - 1]), find(&sets, executed[next]));
+        let shared = sets[last].iter().any(|a| sets[this].iter().any(|b| a % 2 == b % 2));
+        if last != this && !shared {
+            let more = std::mem::take(&mut sets[this]);
+            sets[last].extend(more);
+        }
+    }
+    sets.retain(|set| !set.is_empty());
+    (0..GRAPHS).map(|graph| find(&sets, graph)).collect()
+}
+
+/// Graphs in the order of execution; none where something else comes between two of them.
+fn trace(trees: &[Tree], out: &mut Vec<Option<usize>>) {
+    for tree in trees {
+        match tree {
+            Tree::Run(graph) => out.push(Some(*graph)),
+            Tree::Change => out.push(None),
+            Tree::Loop(count, body) => {
+                out.push(None);
+                for _ in 0..*count {
+                    trace(body, out);
+                    out.push(None);
+                }
+            }
+        }
+    }
+}
+
+/// Which graphs are launched together when no loop runs on the devices and the host does not wait for each.
+fn together(trees: &[Tree], epochs: &[usize]) -> Vec<Vec<usize>> {
+    let mut steps = Vec::new();
+    trace(trees, &mut steps);
+    let (mut launches, mut open) = (Vec::<Vec<usize>>::new(), false);
+    for step in steps {
+        match (step, launches.last_mut()) {
+            (None, _) => open = false,
+            (Some(graph), Some(last))
+                if open && last.iter().all(|&other| epochs[other] == epochs[graph] && other % 2 != graph % 2) =>
+            {
+                last.push(graph);
+            }
+            (Some(graph), _) => {
+                launches.push(vec![graph]);
+                open = true;
+            }
+        }
+    }
+    launches
+}
+
+/// Graphs of the epochs in the order of events, those with commands of the same time together.
+fn launched(events: &[LoaderEvent]) -> Vec<Vec<usize>> {
+    let mut launches: Vec<(u64, Vec<usize>)> = Vec::new();
+    for event in events {
+        let EventKind::Epoch { graph, issued, .. } = event.kind else { continue };
+        match launches.last_mut() {
+            Some((at, graphs)) if *at == issued => graphs.push(graph.0),
+            _ => launches.push((issued, vec![graph.0])),
+        }
+    }
+    launches.into_iter().map(|(_, graphs)| graphs).collect()
+}
+
 fn run(trees: &[Tree], loader: LoaderConfig) -> (LoaderStats, Vec<LoaderEvent>) {
     let mut netlist = NETLIST.clone();
     let mut instructions = Vec::new();
@@ -107,7 +190,7 @@ fn run(trees: &[Tree], loader: LoaderConfig) -> (LoaderStats, Vec<LoaderEvent>) 
 }
 
 /// Plays the events and looks for what must not be.
-fn check(events: &[LoaderEvent]) -> Result<(), String> {
+fn check(events: &[LoaderEvent], epochs: &[usize]) -> Result<(), String> {
     let mut slots: BTreeMap<(u32, usize), GraphId> = BTreeMap::new();
     let mut passed_at: BTreeMap<(u32, usize), u64> = BTreeMap::new();
     let mut pinned: BTreeSet<GraphId> = BTreeSet::new();
@@ -130,6 +213,9 @@ fn check(events: &[LoaderEvent]) -> Result<(), String> {
                 }
             }
             EventKind::Epoch { device, graph, epoch, slot, issued, passed } => {
+                if *epoch != epochs[graph.0] {
+                    return Err(format!("{kind:?} is of temporal epoch {}", epochs[graph.0]));
+                }
                 if slots.get(&(*device, *slot)) != Some(graph) {
                     return Err(format!("{kind:?} runs what is not there"));
                 }
@@ -143,7 +229,7 @@ fn check(events: &[LoaderEvent]) -> Result<(), String> {
             EventKind::LoopStart { graphs } => pinned.extend(graphs),
             EventKind::LoopEnd => {
                 // No core has published that it passed the loop's commands before.
-                flights.extend(pinned.iter().map(|graph| (graph.0, *start, *end)));
+                flights.extend(pinned.iter().map(|graph| (epochs[graph.0], *start, *end)));
                 pinned.clear();
             }
             EventKind::Stall(_) | EventKind::Level { .. } => {}
@@ -168,10 +254,27 @@ proptest! {
         opt_level in 0u8..5,
         binary_slots in 1usize..8,
         command_slots in 2usize..24,
+        arch in prop_oneof![Just(Arch::Grayskull), Just(Arch::WormholeB0)],
     ) {
-        let config = LoaderConfig { opt_level, binary_slots, command_slots: Some(command_slots), ..Default::default() };
+        let config = LoaderConfig {
+            opt_level,
+            arch: Some(arch),
+            command_slots: Some(command_slots),
+            binary_slots,
+            ..Default::default()
+        };
         let (stats, events) = run(&trees, config);
-        prop_assert_eq!(check(&events), Ok(()));
+        let epochs = epochs(&trees, arch);
+        prop_assert_eq!(check(&events, &epochs), Ok(()));
+        if stats.device_loops == 0 {
+            let expected = match opt_level {
+                0 => together(&trees, &epochs).concat().into_iter().map(|graph| vec![graph]).collect(),
+                _ => together(&trees, &epochs),
+            };
+            prop_assert_eq!(stats.epochs, expected.len() as u64);
+            prop_assert_eq!(stats.merged_epochs, expected.iter().filter(|graphs| graphs.len() > 1).count() as u64);
+            prop_assert_eq!(launched(&events), expected);
+        }
         prop_assert_eq!(stats.hits + stats.misses, executes(&trees));
         prop_assert!(stats.deepest_queue <= command_slots);
         prop_assert_eq!(stats.full_syncs, stats.full_syncs.min(executes(&trees)));
@@ -231,16 +334,52 @@ fn policies_differ_when_the_program_goes_round_more_than_the_cache_holds() {
 #[test]
 fn loops_that_do_not_fit_the_device_are_unrolled_for_a_reason() {
     let reason = |body: Vec<Tree>, config: LoaderConfig| run(&[Tree::Loop(2, body)], config).0.unrolled_loops;
+    let apart = LoaderConfig { arch: Some(Arch::Grayskull), ..Default::default() };
     let short = LoaderConfig { command_slots: Some(4), ..Default::default() };
     let three = vec![Tree::Run(0), Tree::Run(2), Tree::Run(4)];
     assert_eq!(reason(three, short), BTreeMap::from([(Unrolled::CommandQueue, 1)]));
     let alias = vec![Tree::Run(1), Tree::Run(32)];
-    assert_eq!(reason(alias, LoaderConfig::default()), BTreeMap::from([(Unrolled::EpochIds, 1)]));
+    assert_eq!(reason(alias.clone(), apart), BTreeMap::from([(Unrolled::EpochIds, 1)]));
+    // Where they are one epoch they have one id.
+    assert_eq!(reason(alias, LoaderConfig::default()), BTreeMap::new());
+}
+
+#[test]
+fn graphs_on_different_devices_that_follow_one_another_are_one_epoch() {
+    let runs = |graphs: &[usize]| graphs.iter().map(|graph| Tree::Run(*graph)).collect::<Vec<_>>();
+    let counted = |trees: &[Tree], config: LoaderConfig| {
+        let stats = run(trees, config).0;
+        (stats.epochs, stats.merged_epochs)
+    };
+    let four = runs(&[0, 1, 2, 3]);
+    // 0 and 1 fit, 2 meets 0, 3 joins 2.
+    assert_eq!(counted(&four, LoaderConfig::default()), (2, 2));
+    let epochs_of = |trees: &[Tree]| {
+        let mut epochs = BTreeMap::new();
+        for event in run(trees, LoaderConfig::default()).1 {
+            if let EventKind::Epoch { graph, epoch, .. } = event.kind {
+                epochs.insert(graph.0, epoch);
+            }
+        }
+        epochs
+    };
+    assert_eq!(epochs_of(&four), BTreeMap::from([(0, 0), (1, 0), (2, 1), (3, 1)]));
+    // Grayskull has one chip, level 0 waits for each graph.
+    assert_eq!(counted(&four, LoaderConfig { arch: Some(Arch::Grayskull), ..Default::default() }), (4, 0));
+    assert_eq!(counted(&four, LoaderConfig { opt_level: 0, ..Default::default() }), (4, 0));
+    // A variable between two of them is changed before the second: one number, but not one launch.
+    let apart = [Tree::Run(0), Tree::Change, Tree::Run(1)];
+    assert_eq!(counted(&apart, LoaderConfig::default()), (2, 0));
+    assert_eq!(epochs_of(&apart), BTreeMap::from([(0, 0), (1, 0)]));
+    // Commands that go out together do not wait for the other device's.
+    let end = |trees: &[Tree]| run(trees, LoaderConfig { opt_level: 3, ..Default::default() }).0.device_cycles;
+    assert!(end(&runs(&[2, 1])) <= end(&[Tree::Run(2), Tree::Change, Tree::Run(1)]));
 }
 
 #[test]
 fn epochs_of_equal_id_wait_for_each_other_and_only_those() {
-    let config = LoaderConfig { opt_level: 2, ..Default::default() };
+    // Where graphs on different devices are epochs of their own.
+    let config = LoaderConfig { opt_level: 2, arch: Some(Arch::Grayskull), ..Default::default() };
     let stalls =
         |graphs: [usize; 2]| run(&graphs.map(Tree::Run), config).0.stalls.contains_key(&StallReason::EpochIdAlias);
     assert!(stalls([0, 31]));

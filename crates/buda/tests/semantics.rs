@@ -221,6 +221,29 @@ fn graphs_that_hand_results_to_each_other_run_together() {
     assert_eq!((memory(&between, "out"), memory(&between, "other")), (vec![6.0, 12.0], vec![2.0, 3.0]));
 }
 
+/// The far graph reads from where the variable points: at 0 when it changes afterwards, at 2 when before.
+#[test]
+fn graphs_without_links_are_launched_together_and_variables_between_them_keep_their_place() {
+    let of = |program| {
+        let backend = backend("temporal.yaml");
+        push(&backend, "in", &[2.0, 3.0]);
+        push(&backend, "far_in", &[5.0, 6.0, 7.0, 8.0]);
+        let record = run(&backend, program, &[]).unwrap();
+        assert_eq!((record.executes, record.epochs, record.operations), (4, 2, 8));
+        assert_eq!((memory(&backend, "out"), pointers(&backend, "in")), (vec![6.0, 12.0], (2, 2)));
+        let stats = backend.loader(|loader| loader.stats());
+        (memory(&backend, "far_out"), pointers(&backend, "far_in"), stats.epochs, stats.merged_epochs)
+    };
+    assert_eq!(of("neighbours"), (vec![5.0, 6.0], (0, 4), 1, 1));
+    assert_eq!(of("neighbours_moved"), (vec![7.0, 8.0], (0, 4), 2, 0));
+    // Settings of a queue that the graphs before it use come after these.
+    let between = backend("temporal.yaml");
+    push(&between, "in", &[2.0, 3.0]);
+    run(&between, "between", &[]).unwrap();
+    let stats = between.loader(|loader| loader.stats());
+    assert_eq!((stats.epochs, stats.merged_epochs), (2, 0));
+}
+
 #[test]
 fn a_part_of_a_temporal_epoch_does_not_run() {
     let said = |program| {

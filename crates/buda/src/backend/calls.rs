@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tilework_netlist::types::{InstructionKind, Netlist, Program, QueueId, QueueKind};
+use tilework_netlist::types::{GraphId, InstructionKind, Netlist, Program, QueueId, QueueKind};
 
 /// How a backend runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub struct RunRecord {
     pub program: String,
     /// `execute` instructions.
     pub executes: u64,
-    /// Temporal epochs, of one graph or more.
+    /// Epochs, of one graph or several linked ones.
     pub epochs: u64,
     /// Operations that have fired.
     pub operations: u64,
@@ -110,7 +110,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
     pub fn with(netlist: Arc<Netlist>, arithmetic: A, options: BackendOptions) -> Self {
         let plan = Arc::new(Plan::new(&netlist));
         let queues = Queues::new(netlist.clone(), options.fullness, options.most_bytes);
-        let loader = Loader::new(netlist.clone(), plan.clone(), options.loader);
+        let loader = Loader::new(netlist.clone(), &plan, options.loader);
         let (statics, warnings) = (BTreeMap::new(), BTreeSet::new());
         let runner = Runner { stage: Stage::New, statics, loader, executes: 0, warnings };
         Self { netlist, plan, arithmetic, options, shared: Shared::new(queues), runner: Mutex::new(runner) }
@@ -327,11 +327,11 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
                     if let Some(epoch) = engine.execute(launch)? {
                         record.epochs += 1;
                         record.operations += epoch.operations;
-                        loader.execute(&epoch.launches)?;
+                        let graphs: Vec<GraphId> = epoch.launches.iter().map(|launch| launch.graph).collect();
+                        loader.execute(epoch.launches)?;
                         if self.options.levels {
                             self.shared.with(|queues| {
-                                let level = |queue| queues.pointers(queue).occupancy();
-                                epoch.launches.iter().for_each(|launch| loader.levels(launch.graph, level));
+                                loader.levels(&graphs, |queue| queues.pointers(queue).occupancy());
                             });
                         }
                     }

@@ -6,7 +6,8 @@
 //! other threads push and pop, and what cannot fire has a reason with a name.
 //!
 //! Graphs that hand results to each other without a queue are one temporal epoch: the engine holds the first until the
-//! last of them is executed, then runs all together (facts, buda.md, section 4).
+//! last of them is executed, then runs all together (facts, buda.md, section 4). Which graphs without links share its
+//! number and its launch is the loader's ([`crate::loader`]); it changes no result.
 
 mod arithmetic;
 mod engine;

@@ -8,7 +8,7 @@ use tilework_netlist::types::{GraphId, Netlist, OpId, Producer, QueueId, QueueKi
 #[derive(Debug)]
 pub struct Plan {
     outputs: BTreeMap<OpId, Vec<QueueId>>,
-    /// The temporal epoch of each graph.
+    /// The number of the linked graphs that each graph is one of.
     group_of: Vec<usize>,
     groups: Vec<Vec<GraphId>>,
 }
@@ -33,17 +33,17 @@ impl Plan {
         self.outputs.get(&op).map_or(&[], Vec::as_slice)
     }
 
-    /// The temporal epoch of a graph, counted in the order of the netlist.
+    /// The linked graphs that a graph is one of, by number in the order of the netlist: they run together.
     pub fn group_of(&self, graph: GraphId) -> usize {
         self.group_of[graph.0]
     }
 
-    /// Graphs of a temporal epoch, in the order of the netlist.
+    /// Linked graphs, in the order of the netlist.
     pub fn group(&self, group: usize) -> &[GraphId] {
         &self.groups[group]
     }
 
-    /// How many temporal epochs there are.
+    /// How many sets of linked graphs there are.
     pub fn groups(&self) -> usize {
         self.groups.len()
     }

@@ -1,7 +1,7 @@
 //! Writing commands, binaries and queue headers, and the waits before them.
 
 use super::cost::GraphCost;
-use super::model::{Loader, LoaderError};
+use super::model::{Gathered, Loader, LoaderError};
 use super::stats::{Command, Cycle, EventKind, LoaderEvent, StallReason};
 use super::timing;
 use crate::program::{Launch, ResolvedSettings};
@@ -64,32 +64,64 @@ impl Loader {
         }
     }
 
-    /// An epoch: its binaries, its commands, its time.
-    pub(super) fn issue_epoch(&mut self, launches: &[Launch]) -> Result<(), LoaderError> {
-        let Some(epoch) = launches.first().map(|launch| self.plan.group_of(launch.graph)) else { return Ok(()) };
+    /// Whether linked graphs can be launched with what is gathered: they are of the same temporal epoch, on other
+    /// devices, and their settings are of queues that the others do not use, so that these can be written first.
+    pub(super) fn joins(&self, launches: &[Launch]) -> bool {
+        let gathered = || self.gathered.iter().flat_map(|part| &part.launches);
+        let device = |launch: &Launch| self.netlist.graph(launch.graph).target_device;
+        let uses = |launch: &Launch, queue: QueueId| {
+            let GraphCost { reads, writes, .. } = &self.costs[launch.graph.0];
+            reads.contains(&queue) || writes.contains(&queue)
+        };
+        launches.iter().all(|launch| {
+            gathered().all(|other| {
+                self.epochs[other.graph.0] == self.epochs[launch.graph.0]
+                    && device(other) != device(launch)
+                    && !launch.settings.iter().any(|settings| uses(other, settings.queue))
+            })
+        })
+    }
+
+    /// Brings settings and binaries of linked graphs into place; their commands are written by [`Loader::launch`].
+    pub(super) fn gather(&mut self, launches: Vec<Launch>) -> Result<(), LoaderError> {
+        let Some(first) = launches.first() else { return Ok(()) };
+        let epoch = self.epochs[first.graph.0];
+        launches.iter().for_each(|launch| self.settings(launch));
         if let Some(passed) = self.alias(epoch) {
             match self.config.opt_level {
                 4 => self.full_sync(StallReason::EpochIdAlias),
                 _ => self.stall(StallReason::EpochIdAlias, passed),
             }
         }
-        let mut slots = Vec::with_capacity(launches.len());
-        for launch in launches {
-            slots.push(self.binary(launch.graph)?);
+        let slots = launches.iter().map(|launch| self.binary(launch.graph)).collect::<Result<_, _>>()?;
+        self.gathered.push(Gathered { launches, slots, levels: Vec::new() });
+        Ok(())
+    }
+
+    /// Writes the commands of all graphs that are gathered.
+    pub(super) fn launch(&mut self) {
+        let parts = std::mem::take(&mut self.gathered);
+        if parts.is_empty() {
+            return;
         }
-        for launch in launches {
+        let all = || parts.iter().flat_map(|part| &part.launches);
+        for launch in all() {
             self.wait_for_space_on(self.netlist.graph(launch.graph).target_device, 1);
         }
-        for launch in launches {
+        for launch in all() {
             let device = self.netlist.graph(launch.graph).target_device;
             self.now += self.devices[&device].queues.len() as u64 * write_cost(self.config.opt_level);
         }
+        self.stats.epochs += 1;
+        self.stats.merged_epochs += u64::from(parts.len() > 1);
         let issued = self.now;
-        let passed = self.run(launches, &slots, issued + timing::HOST_TO_CHIP, Some(issued));
-        if self.config.opt_level == 0 {
-            self.stall(StallReason::Blocking, passed + timing::HOST_TO_CHIP);
+        for part in parts {
+            let passed = self.run(&part.launches, &part.slots, issued + timing::HOST_TO_CHIP, Some(issued));
+            self.show_levels(&part.levels);
+            if self.config.opt_level == 0 {
+                self.stall(StallReason::Blocking, passed + timing::HOST_TO_CHIP);
+            }
         }
-        Ok(())
     }
 
     /// An epoch of a device loop, in a later turn than the first.
@@ -105,8 +137,8 @@ impl Loader {
         binaries.iter().find(|binary| binary.graph == graph).map(|binary| binary.slot)
     }
 
-    /// The epoch on the devices. Its operations begin when all of its cores are there and what it reads has been
-    /// written. With `issued`, its commands are written, too. Gives when every core has passed it.
+    /// Linked graphs on the devices. Their operations begin when all of their cores are there and what they read has been
+    /// written. With `issued`, their commands are written, too. Gives when every core has passed them.
     fn run(&mut self, launches: &[Launch], slots: &[usize], arrival: Cycle, issued: Option<Cycle>) -> Cycle {
         let overhead = timing::POLL + timing::DECODE + timing::dram_read(timing::BINARY_BYTES) + timing::INIT;
         let (mut begin, mut cycles) = (0, 0);
@@ -124,7 +156,7 @@ impl Loader {
         for (launch, &slot) in launches.iter().zip(slots) {
             let passed = self.pass(launch.graph, slot, arrival, end + timing::EPILOGUE, issued.is_some());
             last = last.max(passed);
-            let epoch = self.plan.group_of(launch.graph);
+            let epoch = self.epochs[launch.graph.0];
             let device = self.netlist.graph(launch.graph).target_device;
             let at = issued.unwrap_or(begin);
             let kind = EventKind::Epoch { device, graph: launch.graph, epoch, slot, issued: at, passed };
@@ -132,7 +164,7 @@ impl Loader {
             self.used(launch.graph, end);
         }
         if let Some(launch) = launches.first() {
-            let epoch = self.plan.group_of(launch.graph);
+            let epoch = self.epochs[launch.graph.0];
             self.in_flight(epoch, last);
         }
         last

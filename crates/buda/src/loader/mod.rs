@@ -22,6 +22,7 @@ mod device;
 mod issue;
 mod model;
 pub mod stats;
+mod temporal;
 pub mod timing;
 pub mod trace;
 

@@ -4,7 +4,7 @@ use super::cache::{AllPinned, Policy};
 use super::cost::{Core, GraphCost};
 use super::device::Device;
 use super::stats::{Command, Cycle, EventKind, LoaderEvent, LoaderStats, StallReason, Unrolled};
-use super::timing;
+use super::{temporal, timing};
 use crate::epoch::plan::Plan;
 use crate::program::{Effect, Launch, LoopBody, Pointer, ResolvedSettings};
 use crate::queue::life;
@@ -63,7 +63,8 @@ pub enum LoaderError {
 #[derive(Debug)]
 pub struct Loader {
     pub(super) netlist: Arc<Netlist>,
-    pub(super) plan: Arc<Plan>,
+    /// The temporal epoch of each graph.
+    pub(super) epochs: Vec<usize>,
     pub(super) config: LoaderConfig,
     pub(super) devices: BTreeMap<u32, Device>,
     pub(super) costs: Vec<GraphCost>,
@@ -80,9 +81,21 @@ pub struct Loader {
     pub(super) ids: BTreeMap<usize, (usize, Cycle)>,
     /// Queues that await deallocation: those that were deallocated.
     deallocated: Vec<QueueId>,
+    /// Graphs of a temporal epoch whose commands have yet to be written: more of it may follow.
+    pub(super) gathered: Vec<Gathered>,
     pub(super) device_loop: Option<DeviceLoop>,
     pub(super) stats: LoaderStats,
     pub(super) events: Vec<LoaderEvent>,
+}
+
+/// Linked graphs that have been executed and whose commands go out with those of others.
+#[derive(Debug)]
+pub(super) struct Gathered {
+    pub launches: Vec<Launch>,
+    /// Slots of their binaries.
+    pub slots: Vec<usize>,
+    /// What is in their queues when they have run.
+    pub levels: Vec<(QueueId, u32)>,
 }
 
 /// A loop that runs on the devices.
@@ -104,7 +117,7 @@ impl DeviceLoop {
 
 impl Loader {
     /// A loader before [`Loader::initialize`].
-    pub fn new(netlist: Arc<Netlist>, plan: Arc<Plan>, config: LoaderConfig) -> Self {
+    pub fn new(netlist: Arc<Netlist>, plan: &Plan, config: LoaderConfig) -> Self {
         let config = LoaderConfig { opt_level: config.opt_level.min(4), ..config };
         let arch = config.arch_of(&netlist);
         let cost = |graph| GraphCost::new(&netlist, GraphId(graph), arch);
@@ -117,9 +130,10 @@ impl Loader {
         let device = |more| Device::new(timing::grid(arch), more, slots, config.policy(), config.binary_slots);
         let devices = cores.iter().map(|(id, more)| (*id, device(more))).collect();
         let zeros = vec![0; netlist.queues.len()];
+        let epochs = temporal::epochs(&netlist, plan, arch);
         Self {
             netlist,
-            plan,
+            epochs,
             config,
             devices,
             costs,
@@ -130,6 +144,7 @@ impl Loader {
             moved: BTreeSet::new(),
             ids: BTreeMap::new(),
             deallocated: Vec::new(),
+            gathered: Vec::new(),
             device_loop: None,
             stats: LoaderStats::default(),
             events: Vec::new(),
@@ -153,6 +168,7 @@ impl Loader {
 
     /// A variable has changed.
     pub fn changed(&mut self, effects: &[Effect]) {
+        self.launch();
         match &self.device_loop {
             Some(running) if running.repeats() => self.on_all_devices(timing::DEVICE_INSTRUCTION),
             Some(_) => self.issue_to_all(Command::Varinst, timing::DEVICE_INSTRUCTION),
@@ -166,29 +182,43 @@ impl Loader {
         }
     }
 
-    /// Graphs of one temporal epoch run.
-    pub fn execute(&mut self, launches: &[Launch]) -> Result<(), LoaderError> {
+    /// Linked graphs run. What follows at once of their temporal epoch, on other devices, is launched with them.
+    pub fn execute(&mut self, launches: Vec<Launch>) -> Result<(), LoaderError> {
         if self.device_loop.as_ref().is_some_and(DeviceLoop::repeats) {
-            self.repeat(launches);
+            self.repeat(&launches);
             return Ok(());
         }
-        for launch in launches {
-            self.settings(launch);
+        if !self.joins(&launches) {
+            self.launch();
         }
-        self.issue_epoch(launches)
+        self.gather(launches)?;
+        if self.config.opt_level == 0 {
+            self.launch();
+        }
+        Ok(())
     }
 
-    /// What is in the queues of a graph now that it has run.
-    pub fn levels(&mut self, graph: GraphId, level: impl Fn(QueueId) -> u32) {
-        let GraphCost { reads, writes, .. } = &self.costs[graph.0];
-        for queue in reads.union(writes).copied().collect::<Vec<_>>() {
+    /// What is in the queues of the graphs that were executed last, now that they have run.
+    pub fn levels(&mut self, graphs: &[GraphId], level: impl Fn(QueueId) -> u32) {
+        let costs = graphs.iter().map(|graph| &self.costs[graph.0]);
+        let queues: BTreeSet<QueueId> = costs.flat_map(|cost| cost.reads.union(&cost.writes)).copied().collect();
+        let levels = queues.into_iter().map(|queue| (queue, level(queue)));
+        match self.gathered.last_mut() {
+            Some(last) => last.levels = levels.collect(),
+            None => self.show_levels(&levels.collect::<Vec<_>>()),
+        }
+    }
+
+    pub(super) fn show_levels(&mut self, levels: &[(QueueId, u32)]) {
+        for &(queue, entries) in levels {
             let at = self.used_until[queue.0];
-            self.event(at, at, EventKind::Level { queue, entries: level(queue) });
+            self.event(at, at, EventKind::Level { queue, entries });
         }
     }
 
     /// A loop begins; `instructions` are those of the program.
     pub fn loop_start(&mut self, start: &LoopBody, instructions: &[Instruction]) {
+        self.launch();
         if let Some(running) = &mut self.device_loop {
             let repeats = running.repeats();
             running.turns.push(0);
@@ -210,6 +240,7 @@ impl Loader {
 
     /// A turn of a loop is over.
     pub fn loop_turn(&mut self, last: bool) {
+        self.launch();
         let Some(running) = &mut self.device_loop else {
             if last {
                 self.write_moved();
@@ -235,6 +266,7 @@ impl Loader {
 
     /// Queues begin to live.
     pub fn allocate(&mut self, queues: &[QueueId]) {
+        self.launch();
         for &queue in queues {
             let over = |old: &&QueueId| **old == queue || life::overlap(&self.netlist, queue, **old).is_some();
             let until = self.deallocated.iter().filter(over).map(|old| self.used_until[old.0]).max();
@@ -247,16 +279,19 @@ impl Loader {
 
     /// Queues cease to live.
     pub fn deallocate(&mut self, queues: &[QueueId]) {
+        self.launch();
         self.deallocated.extend(queues);
     }
 
     /// The program has ended.
     pub fn end_program(&mut self) {
+        self.launch();
         self.write_moved();
     }
 
     /// The program has failed: what it left on the devices ends with it.
     pub fn abandon_program(&mut self) {
+        self.launch();
         self.end_device_loop();
         self.moved.clear();
     }
@@ -305,7 +340,7 @@ impl Loader {
         if slots.is_some_and(|slots| commands(body) > slots) {
             return Err(Unrolled::CommandQueue);
         }
-        let epochs: BTreeSet<usize> = graphs.iter().map(|graph| self.plan.group_of(*graph)).collect();
+        let epochs: BTreeSet<usize> = graphs.iter().map(|graph| self.epochs[graph.0]).collect();
         let ids: BTreeSet<usize> = epochs.iter().map(|epoch| epoch % timing::EPOCH_ID_WINDOW).collect();
         if ids.len() < epochs.len() {
             return Err(Unrolled::EpochIds);
@@ -321,7 +356,7 @@ impl Loader {
     fn start_device_loop(&mut self, graphs: Vec<GraphId>, commands: usize) {
         self.write_moved();
         self.wait_for_space(commands);
-        let epochs: Vec<usize> = graphs.iter().map(|graph| self.plan.group_of(*graph)).collect();
+        let epochs: Vec<usize> = graphs.iter().map(|graph| self.epochs[graph.0]).collect();
         if epochs.iter().any(|epoch| self.alias(*epoch).is_some()) {
             self.full_sync(StallReason::EpochIdAlias);
         }
@@ -346,7 +381,7 @@ impl Loader {
             }
         }
         for graph in &ended.graphs {
-            let epoch = self.plan.group_of(*graph);
+            let epoch = self.epochs[graph.0];
             self.in_flight(epoch, end);
         }
         self.event(ended.started, end, EventKind::LoopEnd);

@@ -113,6 +113,10 @@ pub struct Stalls {
 pub struct LoaderStats {
     /// Binaries written before the first program.
     pub preloads: u64,
+    /// Temporal epochs whose commands were written at a time; those of later turns of a loop on devices are not.
+    pub epochs: u64,
+    /// Those of them that hold graphs without links between them.
+    pub merged_epochs: u64,
     /// Epochs whose binaries were there.
     pub hits: u64,
     /// Epochs whose binaries had to be written.

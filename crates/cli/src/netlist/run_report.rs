@@ -85,6 +85,8 @@ impl QueueReport {
 #[derive(Serialize, Debug)]
 pub struct LoaderReport {
     opt_level: u8,
+    epochs: u64,
+    merged_epochs: u64,
     preloads: u64,
     hits: u64,
     misses: u64,
@@ -114,6 +116,8 @@ impl LoaderReport {
         let stall = |Stalls { count, cycles }| StallReport { count, cycles };
         Self {
             opt_level,
+            epochs: stats.epochs,
+            merged_epochs: stats.merged_epochs,
             preloads: stats.preloads,
             hits: stats.hits,
             misses: stats.misses,

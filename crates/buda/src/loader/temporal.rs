@@ -1,0 +1,43 @@
+//! Which graphs share a temporal epoch.
+//!
+//! Linked graphs do, always. Beyond that, and not on Grayskull, a graph joins the epoch that is executed before it when
+//! the two have no device in common (facts, buda.md, section 4): the programs are walked once in the order of the file,
+//! whatever stands between two executions, and an epoch grows while what comes next fits. So the number is a fact of
+//! the netlist; whether the commands of such graphs also go out together is decided when they are executed.
+
+use crate::epoch::plan::Plan;
+use std::collections::{BTreeMap, BTreeSet};
+use tilework_netlist::types::{Arch, GraphId, InstructionKind, Netlist};
+
+/// The temporal epoch of each graph, numbered in the order of the netlist.
+pub fn epochs(netlist: &Netlist, plan: &Plan, arch: Arch) -> Vec<usize> {
+    let linked = |graph| plan.group_of(GraphId(graph));
+    let mut into: Vec<usize> = (0..plan.groups()).collect();
+    if arch != Arch::Grayskull {
+        let device = |graph: &GraphId| netlist.graph(*graph).target_device;
+        let mut devices: Vec<BTreeSet<u32>> =
+            into.iter().map(|group| plan.group(*group).iter().map(device).collect()).collect();
+        let instructions = netlist.programs.iter().flat_map(|program| &program.instructions);
+        let executed = instructions.filter_map(|instruction| match &instruction.kind {
+            InstructionKind::Execute { graph, .. } => Some(graph.0),
+            _ => None,
+        });
+        let mut last: Option<usize> = None;
+        for group in executed.map(linked) {
+            let this = into[group];
+            last = Some(match last {
+                Some(last) if last != this && devices[last].is_disjoint(&devices[this]) => {
+                    let more = std::mem::take(&mut devices[this]);
+                    devices[last].extend(more);
+                    into.iter_mut().filter(|epoch| **epoch == this).for_each(|epoch| *epoch = last);
+                    last
+                }
+                _ => this,
+            });
+        }
+    }
+    let numbers: BTreeSet<usize> = into.iter().copied().collect();
+    let numbers: BTreeMap<usize, usize> =
+        numbers.into_iter().enumerate().map(|(number, epoch)| (epoch, number)).collect();
+    (0..netlist.graphs.len()).map(|graph| numbers[&into[linked(graph)]]).collect()
+}
