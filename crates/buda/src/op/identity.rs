@@ -13,7 +13,12 @@
 //!   ublock, and in the upper `sparse_tile_ptr_bits` which tile of operand 0 it is.
 //!
 //! Strip s of the right operand is matrix s / m_k, tile rows from s % m_k * u_kt on. Every row of cores has its own
-//! part of the rows of operands 0 and 2.
+//! part of the rows of operands 0 and 2. The kernel takes m_k strips of u_kt rows of tiles from every matrix of the right
+//! operand, which is why that has m_k * u_kt of them.
+//!
+//! Netlists without `sparse_tile_ptr_bits` are older (public repository, `pytorch_bin/matmul_ident`): their index tiles
+//! hold 32-bit instructions or bytes, and in most of them m_k counts the instructions. No public kernel reads these, so
+//! they are refused.
 
 use tilework_netlist::DataFormat;
 use tilework_netlist::types::{Arch, Blocks, Identity, Matmul, Size};
@@ -61,6 +66,7 @@ pub fn identity(attributes: &Matmul, inputs: &[&Tensor], blocks: &Blocks, how: &
     if inputs.len() != wanted {
         return Err(Reason::Operands { found: inputs.len(), wanted: format!("{wanted} with its attributes") });
     }
+    let widths = widths(attributes, blocks, how)?;
     let (sparse, index) = (inputs[0], inputs[2]);
     // Small tiles are filled up with zeros, as in a dense product.
     let (small, tile) = (inputs[1], Size { r: sparse.tile().c, c: inputs[1].tile().c });
@@ -74,7 +80,6 @@ pub fn identity(attributes: &Matmul, inputs: &[&Tensor], blocks: &Blocks, how: &
         let wanted = crate::tensor::shape(right.shape().t, rows, shape.columns);
         return Err(Reason::Shape { operand: 1, found: right.shape(), wanted, why });
     }
-    let widths = widths(attributes, blocks, how)?;
     let mut values = vec![0f32; shape.t * shape.rows * shape.columns];
     // Nothing is computed for a result without elements, however many cores it has.
     let cores = if values.is_empty() { 0 } else { blocks.grid.r as usize };
@@ -98,9 +103,14 @@ pub fn identity(attributes: &Matmul, inputs: &[&Tensor], blocks: &Blocks, how: &
 
 /// Field widths from the attributes.
 fn widths(attributes: &Matmul, blocks: &Blocks, how: &Identity) -> Result<Widths, Reason> {
+    if how.sparse_tile_ptr_bits == 0 {
+        let why = "it is missing, so the index tiles are of an older form than the one that kernels read; write them \
+                   in strips, and give it with an m_k that counts strips";
+        return Err(Reason::attribute("sparse_tile_ptr_bits", why));
+    }
     let column = attributes.u_kt.next_power_of_two().trailing_zeros();
     let place = 16u32.saturating_sub(how.sparse_tile_ptr_bits);
-    if !(1..16).contains(&how.sparse_tile_ptr_bits) || column > place {
+    if how.sparse_tile_ptr_bits >= 16 || column > place {
         let why = format!("{} leave no room for u_kt {} in 16 bits", how.sparse_tile_ptr_bits, attributes.u_kt);
         return Err(Reason::attribute("sparse_tile_ptr_bits", why));
     }

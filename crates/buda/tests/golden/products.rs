@@ -234,6 +234,26 @@ fn broken_index_tiles_are_answers() {
     }
 }
 
+/// As in netlists from before index tiles held strips: m_k counts instructions there, and shapes say nothing.
+#[test]
+fn index_tiles_of_an_older_form_are_refused_whatever_the_shapes() {
+    let out = blocks((1, 1), 1, (1, 1), (1, 1));
+    let (tiles, right, index) = (whole(shape(1, 4, 12), 1), whole(shape(1, 4, 4), 2), whole(shape(1, 4, 4), 3));
+    let run = |bits: u32, m_k: u32| {
+        let how = Identity { sparse_tile_ptr_bits: bits, ..Sparse::random(1, 1, 1, 1, 1, 1, 1).attributes() };
+        identity::identity(&dense(m_k, 1), &[&tiles, &right, &index], &out, &how).unwrap_err()
+    };
+    let refused = run(0, 115);
+    assert!(matches!(refused, Reason::Attribute { name: "sparse_tile_ptr_bits", .. }), "{refused}");
+    assert!(refused.to_string().contains("older form"), "{refused}");
+    for bits in [16, u32::MAX] {
+        assert!(matches!(run(bits, 1), Reason::Attribute { name: "sparse_tile_ptr_bits", .. }));
+    }
+    // With them, m_k counts strips of the right operand.
+    let refused = run(5, 115);
+    assert!(matches!(refused, Reason::Shape { operand: 1, wanted, .. } if wanted == shape(1, 460, 4)), "{refused}");
+}
+
 #[test]
 fn operands_in_small_tiles_are_filled_up() {
     let (a, b) = (whole(shape(2, 8, 8), 1), whole(shape(2, 8, 4), 2));
