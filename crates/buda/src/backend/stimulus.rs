@@ -51,7 +51,7 @@ pub fn entry(netlist: &Netlist, queue: QueueId, entry: u32, choice: StimulusChoi
         }
         StimulusChoice::TestConfig { seed } => {
             let own = netlist.stimulus.as_ref().and_then(|stimulus| {
-                let own = stimulus.overrides.iter().rev().find(|(of, _)| *of == queue).map(|(_, kind)| kind);
+                let own = stimulus.overrides.iter().find(|(of, _)| *of == queue).map(|(_, kind)| kind);
                 own.or(stimulus.default.as_ref())
             });
             let kind = own.ok_or_else(|| StimulusError::None { queue: is.name.clone() })?;

@@ -1,26 +1,74 @@
 //! How a netlist's own test makes its inputs: `stimulus-config` in the section test-config. Everything else of that section is kept as it
 //! stands.
+//!
+//! A key of `overrides` that names a queue is for that queue. Another one with signs that names do not have is a regular
+//! expression for the whole names of the queues that are left; the first one in the file that fits decides. A test configuration may speak of
+//! queues that the netlist does not have, so that a key for none is no mistake.
 
 use super::fields::{Fields, real, short, text};
 use super::names::Names;
-use crate::diagnostic::Diagnostics;
-use crate::tree::Node;
-use crate::types::{Stimulus, StimulusKind};
+use crate::code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::tree::{Entry, Node};
+use crate::types::{QueueId, Stimulus, StimulusKind};
+use regex_lite::{Regex, RegexBuilder};
+use std::collections::BTreeMap;
+
+/// Expressions of a file, and bytes of a compiled one; netlists of the public repository have one or two of hundreds.
+const EXPRESSIONS: usize = 1 << 10;
+const EXPRESSION_BYTES: usize = 1 << 14;
+/// Characters of names that all expressions together are compared with.
+const COMPARED: usize = 1 << 22;
 
 /// Reads it, if it is there.
 pub fn read(section: &Node, names: &Names<'_>, sink: &mut Diagnostics) -> Option<Stimulus> {
     let node = section.get("stimulus-config").filter(|node| !node.is_null())?;
     let fields = Fields::of("stimulus-config".into(), node.span, node, &[], |_| true, sink)?;
     let default = fields.get("type").and_then(|_| kind(&fields, sink));
-    let mut overrides = Vec::new();
+    let (mut own, mut expressions) = (BTreeMap::new(), Vec::new());
+    let length: usize = names.queue_list.iter().map(|queue| queue.name.len() + queue.entry.key.len()).sum();
     for entry in fields.get("overrides").and_then(Node::map).unwrap_or_default() {
         let what = format!("stimulus of `{}`", short(&entry.key));
         let Some(fields) = Fields::of(what, entry.at, &entry.value, &[], |_| true, sink) else { continue };
         let Some(kind) = kind(&fields, sink) else { continue };
-        // A test configuration may speak of queues that the netlist does not have.
-        overrides.extend(names.queues(&entry.key).into_iter().map(|queue| (queue, kind.clone())));
+        let queues = names.queues(&entry.key);
+        if queues.is_empty() && is_expression(&entry.key) {
+            let count = expressions.len() + 1;
+            let room = count <= EXPRESSIONS && count.saturating_mul(length) <= COMPARED;
+            expressions.extend(expression(entry, room, sink).map(|expression| (expression, kind)));
+        } else {
+            queues.into_iter().for_each(|queue| _ = own.entry(queue).or_insert_with(|| kind.clone()));
+        }
     }
-    Some(Stimulus { default, overrides })
+    for (i, queue) in names.queue_list.iter().enumerate().filter(|_| !expressions.is_empty()) {
+        let fits = |of: &Regex| of.is_match(&queue.name) || of.is_match(&queue.entry.key);
+        if let Some((_, kind)) = expressions.iter().find(|(expression, _)| fits(expression)) {
+            own.entry(QueueId(i)).or_insert_with(|| kind.clone());
+        }
+    }
+    Some(Stimulus { default, overrides: own.into_iter().collect() })
+}
+
+/// Names have dots, which mean themselves in a key without anything else that an expression has.
+fn is_expression(key: &str) -> bool {
+    key.contains(['\\', '*', '+', '?', '[', ']', '(', ')', '{', '}', '|', '^', '$'])
+}
+
+/// A key as an expression for whole names.
+fn expression(entry: &Entry, room: bool, sink: &mut Diagnostics) -> Option<Regex> {
+    let compile = |text: &str| RegexBuilder::new(text).size_limit(EXPRESSION_BYTES).build();
+    let problem = match room {
+        // On its own first: the brackets around it could close what it leaves open.
+        true => match compile(&entry.key).and_then(|_| compile(&format!(r"\A(?:{})\z", entry.key))) {
+            Ok(compiled) => return Some(compiled),
+            Err(error) => error.to_string(),
+        },
+        false => "there are too many for the number of queues".to_owned(),
+    };
+    let message = format!("`{}` is no queue, and as a regular expression it is left out: {problem}", short(&entry.key));
+    let help = "write the name of a queue, or an expression such as `.*\\.weight` for whole names";
+    sink.push(Diagnostic::new(code::BAD_EXPRESSION, entry.at, message).help(help).warning());
+    None
 }
 
 fn kind(fields: &Fields<'_>, sink: &mut Diagnostics) -> Option<StimulusKind> {
