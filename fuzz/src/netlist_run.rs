@@ -8,6 +8,7 @@ use tilework_buda::backend::drive::{self, Inputs, Popping};
 use tilework_buda::backend::{Backend, BackendError, BackendOptions, Call, parameters};
 use tilework_buda::epoch::{Arithmetic, ArithmeticError, EngineOptions, EpochError, Uninitialised};
 use tilework_buda::loader::LoaderConfig;
+use tilework_buda::op::Notes;
 use tilework_buda::program::{Limits, ProgramError, ProgramProblem};
 use tilework_buda::queue::{Entry, Fullness, StdMonitor};
 use tilework_netlist::types::{
@@ -96,9 +97,9 @@ impl Arithmetic for Sums {
         _: OpId,
         inputs: &[Bytes],
         previous: Option<&Bytes>,
-    ) -> Result<Bytes, ArithmeticError> {
+    ) -> Result<(Bytes, Notes), ArithmeticError> {
         let all = inputs.iter().chain(previous).flat_map(|input| input.0.iter());
-        Ok(Bytes(vec![all.fold(0, |sum: u8, value| sum.wrapping_add(*value))]))
+        Ok((Bytes(vec![all.fold(0, |sum: u8, value| sum.wrapping_add(*value))]), Notes::default()))
     }
 
     fn stored(&self, _: &Netlist, _: QueueId, entry: &Bytes) -> Result<Bytes, ArithmeticError> {

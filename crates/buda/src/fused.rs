@@ -13,7 +13,7 @@ use tilework_netlist::types::{
 };
 
 use crate::golden;
-use crate::op::Reason;
+use crate::op::{Notes, Reason};
 use crate::tensor::Tensor;
 use crate::tm;
 
@@ -26,14 +26,14 @@ struct Buffers<'a> {
 }
 
 /// Runs a fused operation; `blocks` are those of the operation in its graph.
-pub fn fused(op: &FusedOp, inputs: &[&Tensor], blocks: &Blocks) -> Result<Tensor, Reason> {
+pub fn fused(op: &FusedOp, inputs: &[&Tensor], blocks: &Blocks, notes: &mut Notes) -> Result<Tensor, Reason> {
     if inputs.len() != op.inputs as usize {
         return Err(Reason::Operands { found: inputs.len(), wanted: format!("{} by fused_ops", op.inputs) });
     }
     let mut buffers = Buffers { inputs, intermediates: Vec::new(), dest: None, output: None };
     for step in op.schedules.iter().flatten() {
         buffers
-            .run(op, step, blocks)
+            .run(op, step, blocks, notes)
             .map_err(|reason| Reason::Step { step: step.name.clone(), reason: Box::new(reason) })?;
     }
     buffers.output.ok_or(Reason::Buffer { buffer: "output".into(), why: "is written by no step" })
@@ -50,7 +50,7 @@ fn name(source: FusedSource) -> String {
 
 impl Buffers<'_> {
     /// Runs one step.
-    fn run(&mut self, op: &FusedOp, step: &FusedStep, blocks: &Blocks) -> Result<(), Reason> {
+    fn run(&mut self, op: &FusedOp, step: &FusedStep, blocks: &Blocks, notes: &mut Notes) -> Result<(), Reason> {
         let grid = blocks.grid;
         let blocks = Blocks { mblock: step.mblock, ublock: step.ublock, order: Order::Row, ..*blocks };
         let operands = step
@@ -63,7 +63,7 @@ impl Buffers<'_> {
             .collect::<Result<Vec<_>, _>>()?;
         // What was there has lived its step, whether it was read or not.
         self.dest = None;
-        let result = golden::fit(compute(step, &operands.iter().collect::<Vec<_>>(), &blocks)?, &blocks)?;
+        let result = golden::fit(compute(step, &operands.iter().collect::<Vec<_>>(), &blocks, notes)?, &blocks)?;
         for source in step.pop.iter().chain(&step.pop_last) {
             if let FusedSource::Intermed(i) = source {
                 self.take(*i);
@@ -121,9 +121,9 @@ impl Buffers<'_> {
 }
 
 /// Computes a step.
-fn compute(step: &FusedStep, operands: &[&Tensor], blocks: &Blocks) -> Result<Tensor, Reason> {
-    let apply = |operands: &[&Tensor]| -> Result<Tensor, Reason> {
-        golden::simple(&step.kind, step.post, operands, blocks).map(|x| golden::relu(step.post, x))
+fn compute(step: &FusedStep, operands: &[&Tensor], blocks: &Blocks, notes: &mut Notes) -> Result<Tensor, Reason> {
+    let mut apply = |operands: &[&Tensor]| -> Result<Tensor, Reason> {
+        golden::simple(&step.kind, step.post, operands, blocks, notes).map(|x| golden::relu(step.post, x))
     };
     let OpKind::Reduce { dim, .. } = step.kind else { return apply(operands) };
     let [x] = operands else { return apply(operands) };

@@ -9,7 +9,7 @@ use tilework_netlist::DataFormat;
 use tilework_netlist::types::{Blocks, Netlist, Op, OpKind, Operand, Post, Relu, ReluMode, Shape, UnaryKind};
 
 use crate::format;
-use crate::op::{OpError, Reason, binary, data, depthwise, identity, matmul, reduce, splice, unary};
+use crate::op::{Notes, OpError, Reason, binary, data, depthwise, identity, matmul, reduce, splice, unary};
 use crate::tensor::{Tensor, shape_of};
 use crate::tm;
 
@@ -25,18 +25,23 @@ pub struct Options {
 /// Computes an operation on one input of an epoch: `inputs` are its operands in order, `previous` is what its output
 /// ram holds, for a gradient that is not zeroed.
 pub fn execute(netlist: &Netlist, op: &Op, inputs: &[&Tensor], previous: Option<&Tensor>) -> Result<Tensor, OpError> {
-    execute_with(netlist, op, inputs, previous, Options::default())
+    execute_with(netlist, op, inputs, previous, Options::default()).map(|(result, _)| result)
 }
 
-/// [`execute`] with options.
+/// [`execute`] with options, and what is noticed.
 pub fn execute_with(
     netlist: &Netlist,
     op: &Op,
     inputs: &[&Tensor],
     previous: Option<&Tensor>,
     options: Options,
-) -> Result<Tensor, OpError> {
-    whole(netlist, op, inputs, previous, options).map_err(|reason| OpError { op: op.name.clone(), at: op.at, reason })
+) -> Result<(Tensor, Notes), OpError> {
+    let mut notes = Notes { integer: op.acc_format == DataFormat::Int32, ..Notes::default() };
+    let result = whole(netlist, op, inputs, previous, options, &mut notes);
+    match result {
+        Ok(result) => Ok((result, notes)),
+        Err(reason) => Err(OpError { op: op.name.clone(), at: op.at, reason }),
+    }
 }
 
 /// All that is done for one input.
@@ -46,6 +51,7 @@ fn whole(
     inputs: &[&Tensor],
     previous: Option<&Tensor>,
     options: Options,
+    notes: &mut Notes,
 ) -> Result<Tensor, Reason> {
     if inputs.len() != op.inputs.len() {
         return Err(Reason::Operands { found: inputs.len(), wanted: format!("{} by the netlist", op.inputs.len()) });
@@ -58,7 +64,7 @@ fn whole(
         .map(|(i, (operand, x))| prepare(i, operand, x))
         .collect::<Result<_, _>>()?;
     let operands: Vec<&Tensor> = operands.iter().collect();
-    let mut result = compute(netlist, op, &operands)?;
+    let mut result = compute(netlist, op, &operands, notes)?;
     result = fit(result, &op.blocks)?;
     if let (true, Some(previous)) = (op.gradient_op, previous) {
         let (found, previous_shape) = (result.shape(), previous.shape());
@@ -99,18 +105,24 @@ fn prepare(index: usize, operand: &Operand, x: &Tensor) -> Result<Tensor, Reason
 }
 
 /// What an operation computes.
-fn compute(netlist: &Netlist, op: &Op, operands: &[&Tensor]) -> Result<Tensor, Reason> {
+fn compute(netlist: &Netlist, op: &Op, operands: &[&Tensor], notes: &mut Notes) -> Result<Tensor, Reason> {
     match op.kind {
         OpKind::Fused(id) => {
             let fused = netlist.fused_ops.get(id.0).ok_or(Reason::NoFused(id.0))?;
-            crate::fused::fused(fused, operands, &op.blocks)
+            crate::fused::fused(fused, operands, &op.blocks, notes)
         }
-        _ => simple(&op.kind, op.post, operands, &op.blocks),
+        _ => simple(&op.kind, op.post, operands, &op.blocks, notes),
     }
 }
 
 /// An operation that is not fused; `blocks` are those of its result.
-pub(crate) fn simple(kind: &OpKind, post: Post, operands: &[&Tensor], blocks: &Blocks) -> Result<Tensor, Reason> {
+pub(crate) fn simple(
+    kind: &OpKind,
+    post: Post,
+    operands: &[&Tensor],
+    blocks: &Blocks,
+    notes: &mut Notes,
+) -> Result<Tensor, Reason> {
     let count = |wanted: &str| Reason::Operands { found: operands.len(), wanted: wanted.into() };
     let one = || if let [x] = operands { Ok(*x) } else { Err(count("one")) };
     let two = || if let [a, b] = operands { Ok((*a, *b)) } else { Err(count("two")) };
@@ -128,10 +140,10 @@ pub(crate) fn simple(kind: &OpKind, post: Post, operands: &[&Tensor], blocks: &B
             two().and_then(|(a, scales)| binary::quantise(*kind, *zero_point, a, scales))
         }
         OpKind::Matmul(attributes) => match &attributes.identity {
-            Some(how) => identity::identity(attributes, operands, blocks, how),
-            None => matmul::matmul(attributes, operands),
+            Some(how) => identity::identity(attributes, operands, blocks, how, notes),
+            None => matmul::matmul(attributes, operands, notes),
         },
-        OpKind::Depthwise(attributes) => depthwise::depthwise(attributes, operands),
+        OpKind::Depthwise(attributes) => depthwise::depthwise(attributes, operands, notes),
         OpKind::Reduce { dim, k, z } => reduce::reduce(*dim, *k, *z, one()?),
         OpKind::Splice { granularity, pieces } => splice::splice(*granularity, pieces, operands, blocks),
         OpKind::Embedding { num_indices } => {

@@ -5,10 +5,12 @@ mod common;
 
 use common::{fails, load, memory, pointers, push, ready, run};
 use std::time::Duration;
+use tilework_buda::Tensor;
 use tilework_buda::backend::{BackendError, BackendOptions, Status};
 use tilework_buda::epoch::{EngineOptions, EpochError, Uninitialised};
 use tilework_buda::loader::{Command, LoaderConfig, LoaderStats, StallReason};
 use tilework_buda::queue::Fullness;
+use tilework_netlist::types::{Shape, Size};
 
 fn backend(name: &str) -> tilework_buda::backend::Backend {
     ready(&load(name), BackendOptions::default())
@@ -391,4 +393,31 @@ fn headers_are_written_by_the_host_or_by_commands() {
     let of = [Command::IoQueueUpdate, Command::Varinst, Command::LoopStart, Command::LoopEnd, Command::Valid];
     assert_eq!(of.map(|command| count(&device, command)), [cores, 2 * cores, cores, cores, 1]);
     assert_eq!((device.hits, device.misses), (2, 0));
+}
+
+/// 33 x 32 x 127 x 127 is beyond 2^24, 33 x 32 x 125 x 127 is not. What `scaled` writes is small either way.
+#[test]
+fn integer_sums_beyond_what_float32_holds_are_a_warning_for_each_operation() {
+    let (wide, tall) = (Shape { t: 1, rows: 32, columns: 1056 }, Shape { t: 1, rows: 1056, columns: 32 });
+    let tile = Size { r: 32, c: 32 };
+    let warned = |values: &[f32]| {
+        let backend = backend("integers.yaml");
+        let put = |queue, shape, value, at| {
+            let entry = Tensor::full(shape, tile, value).unwrap();
+            backend.push_input(backend.queue(queue).unwrap(), &entry, None, at).unwrap();
+        };
+        put("scale", Shape { t: 1, rows: 32, columns: 32 }, 2f32.powi(-20), Some(0));
+        values.iter().for_each(|value| put("a", wide, *value, None));
+        values.iter().for_each(|_| put("b", tall, 127.0, None));
+        run(&backend, "run", &[]).unwrap();
+        assert_eq!(memory(&backend, "sums"), values.iter().map(|v| v * 127.0 * 1056.0).collect::<Vec<_>>());
+        backend.warnings().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(warned(&[1.0, 125.0, -125.0]), [""; 0]);
+    for large in [127.0, -127.0] {
+        let warnings = warned(&[1.0, large, large]);
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+        assert!(warnings[0].starts_with("op plain, input 1: sums of its integer product exceed 2^24"), "{warnings:?}");
+        assert!(warnings[1].starts_with("op scaled, input 1: "), "{warnings:?}");
+    }
 }

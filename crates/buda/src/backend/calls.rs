@@ -2,14 +2,14 @@
 
 use super::error::BackendError;
 use crate::epoch::plan::Plan;
-use crate::epoch::{Arithmetic, Engine, EngineOptions, Golden, Host, Warning};
+use crate::epoch::{Arithmetic, Engine, EngineOptions, Golden, Host, Warning, Warnings};
 use crate::loader::{Loader, LoaderConfig};
 use crate::program::{Interpreter, Limits, Parameters, Statics, Step};
 use crate::queue::error::QueueProblem;
 use crate::queue::shared::{Guarded, Role};
 use crate::queue::{Fullness, Monitor, Pointers, Queues, Shared, StdMonitor, Wait, WaitKind, WaitOutcome};
 use crate::tensor::Tensor;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tilework_netlist::types::{GraphId, InstructionKind, Netlist, Program, QueueId, QueueKind};
@@ -88,7 +88,7 @@ struct Runner {
     statics: BTreeMap<usize, Statics>,
     loader: Loader,
     executes: u64,
-    warnings: BTreeSet<Warning>,
+    warnings: Warnings,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
         let plan = Arc::new(Plan::new(&netlist));
         let queues = Queues::new(netlist.clone(), options.fullness, options.most_bytes);
         let loader = Loader::new(netlist.clone(), &plan, options.loader);
-        let (statics, warnings) = (BTreeMap::new(), BTreeSet::new());
+        let (statics, warnings) = (BTreeMap::new(), Warnings::default());
         let runner = Runner { stage: Stage::New, statics, loader, executes: 0, warnings };
         Self { netlist, plan, arithmetic, options, shared: Shared::new(queues), runner: Mutex::new(runner) }
     }
@@ -284,7 +284,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
         let mut record =
             RunRecord { program: call.program.clone(), executes: 0, epochs: 0, operations: 0, pointers: Vec::new() };
         let ran = self.steps(program, &mut interpreter, &mut engine, &mut runner.loader, &mut record);
-        runner.warnings.extend(engine.warnings().iter().cloned());
+        engine.warnings().iter().for_each(|warning| runner.warnings.add(warning.clone()));
         runner.executes += record.executes;
         if ran.is_err() {
             runner.loader.abandon_program();
@@ -404,8 +404,8 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
     }
 
     /// What was noticed so far.
-    pub fn warnings(&self) -> BTreeSet<Warning> {
-        self.runner().warnings.clone()
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.runner().warnings.iter().cloned().collect()
     }
 
     /// Looks at the loader.

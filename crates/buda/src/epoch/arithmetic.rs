@@ -5,7 +5,7 @@
 
 use crate::format;
 use crate::golden;
-use crate::op::{OpError, Reason};
+use crate::op::{Notes, OpError, Reason};
 use crate::queue::Entry;
 use crate::tensor::{Tensor, TensorError, shape_of};
 use crate::tm;
@@ -20,14 +20,14 @@ pub trait Arithmetic: Send + Sync {
     /// What a queue's memory holds before anything was written.
     fn zeros(&self, netlist: &Netlist, queue: QueueId) -> Result<Self::Entry, ArithmeticError>;
 
-    /// An operation on one input. `previous` is what a gradient is added to.
+    /// An operation on one input, and what is noticed. `previous` is what a gradient is added to.
     fn execute(
         &self,
         netlist: &Netlist,
         op: OpId,
         inputs: &[Self::Entry],
         previous: Option<&Self::Entry>,
-    ) -> Result<Self::Entry, ArithmeticError>;
+    ) -> Result<(Self::Entry, Notes), ArithmeticError>;
 
     /// What a queue makes of an entry that an operation writes.
     fn stored(&self, netlist: &Netlist, queue: QueueId, entry: &Self::Entry) -> Result<Self::Entry, ArithmeticError>;
@@ -109,9 +109,9 @@ impl Arithmetic for Golden {
         op: OpId,
         inputs: &[Tensor],
         previous: Option<&Tensor>,
-    ) -> Result<Tensor, ArithmeticError> {
+    ) -> Result<(Tensor, Notes), ArithmeticError> {
         let inputs: Vec<&Tensor> = inputs.iter().collect();
-        golden::execute(netlist, netlist.op(op), &inputs, previous)
+        golden::execute_with(netlist, netlist.op(op), &inputs, previous, golden::Options::default())
             .map_err(|error| ArithmeticError::Op(Box::new(error)))
     }
 

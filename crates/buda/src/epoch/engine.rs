@@ -55,6 +55,33 @@ pub enum Warning {
     Wrapped { queue: String },
     #[error("the read pointer of queue {queue} was set past its write pointer")]
     PassesWrite { queue: String },
+    #[error(
+        "op {op}, input {input}: sums of its integer product exceed 2^24, beyond which this arithmetic rounds them; \
+         compare its results with a tolerance, or use smaller values"
+    )]
+    Inexact { op: String, input: u32 },
+}
+
+/// What was noticed, each matter once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Warnings(BTreeSet<Warning>);
+
+impl Warnings {
+    /// One more; an operation's sums count once, with the first input.
+    pub fn add(&mut self, warning: Warning) {
+        let known = |old: &Warning| match (old, &warning) {
+            (Warning::Inexact { op, .. }, Warning::Inexact { op: new, .. }) => op == new,
+            (old, new) => old == new,
+        };
+        if !self.0.iter().any(known) {
+            self.0.insert(warning);
+        }
+    }
+
+    /// All, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Warning> {
+        self.0.iter()
+    }
 }
 
 /// A temporal epoch that has run.
@@ -77,7 +104,7 @@ pub struct Engine<'a, A: Arithmetic, M> {
     pending: BTreeMap<usize, Vec<Prepared>>,
     /// Pointers that move once the pending graphs that use them have run.
     delayed: Vec<Effect>,
-    warnings: BTreeSet<Warning>,
+    warnings: Warnings,
     spent: u64,
     host: Option<Host<'a, A::Entry>>,
 }
@@ -101,7 +128,7 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
         options: EngineOptions,
         host: Option<Host<'a, A::Entry>>,
     ) -> Self {
-        let (pending, delayed, warnings) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
+        let (pending, delayed, warnings) = (BTreeMap::new(), Vec::new(), Warnings::default());
         Self { netlist, plan, shared, arithmetic, options, pending, delayed, warnings, spent: 0, host }
     }
 
@@ -159,7 +186,7 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
     }
 
     /// What has been noticed so far.
-    pub fn warnings(&self) -> &BTreeSet<Warning> {
+    pub fn warnings(&self) -> &Warnings {
         &self.warnings
     }
 
@@ -192,7 +219,7 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
     }
 
     pub(super) fn warn(&mut self, warning: Warning) {
-        self.warnings.insert(warning);
+        self.warnings.add(warning);
     }
 
     pub(super) fn spend(&mut self) -> Result<(), EpochError> {

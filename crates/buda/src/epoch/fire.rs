@@ -83,10 +83,15 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
             let inputs =
                 job.inputs.into_iter().map(|taken| self.entry(&running, taken)).collect::<Result<Vec<_>, _>>()?;
             let previous = job.previous.map(|taken| self.entry(&running, taken)).transpose()?;
-            let result = self.arithmetic.execute(&self.netlist, op, &inputs, previous.as_ref()).map_err(|error| {
+            let (result, notes) =
+                self.arithmetic.execute(&self.netlist, op, &inputs, previous.as_ref()).map_err(|error| {
+                    let op = self.netlist.op(op).name.clone();
+                    EpochError::Arithmetic { epoch: running.epoch.clone(), op, input, error: Box::new(error) }
+                })?;
+            if notes.inexact {
                 let op = self.netlist.op(op).name.clone();
-                EpochError::Arithmetic { epoch: running.epoch.clone(), op, input, error: Box::new(error) }
-            })?;
+                self.warn(Warning::Inexact { op, input });
+            }
             self.deposit(&mut running, job.node, result)?;
         }
         self.epilogue(&mut running)?;

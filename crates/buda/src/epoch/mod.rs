@@ -18,5 +18,5 @@ mod node;
 pub mod plan;
 
 pub use arithmetic::{Arithmetic, ArithmeticError, Golden, Rounding};
-pub use engine::{Engine, EngineOptions, EpochRecord, Host, Uninitialised, Warning};
+pub use engine::{Engine, EngineOptions, EpochRecord, Host, Uninitialised, Warning, Warnings};
 pub use error::EpochError;

@@ -7,12 +7,12 @@
 
 use tilework_netlist::types::{Matmul, Shape, Tm};
 
-use super::{Reason, matmul};
+use super::{Notes, Reason, matmul};
 use crate::tensor::Tensor;
 use crate::tm;
 
 /// Computes a depthwise product: left, right, then bias and scales if the attributes say so.
-pub fn depthwise(attributes: &Matmul, inputs: &[&Tensor]) -> Result<Tensor, Reason> {
+pub fn depthwise(attributes: &Matmul, inputs: &[&Tensor], notes: &mut Notes) -> Result<Tensor, Reason> {
     let scaled = attributes.requant || attributes.dequant;
     let wanted = 2 + usize::from(attributes.bias) + usize::from(scaled);
     if inputs.len() != wanted {
@@ -36,7 +36,7 @@ pub fn depthwise(attributes: &Matmul, inputs: &[&Tensor]) -> Result<Tensor, Reas
     let factors = tm::apply(1, &[Tm::HSlice(n as u32)], right)?;
     let products = matmul::product(&strips, &factors)?;
     let sums = tm::apply(0, &[Tm::HStack(n as u32)], &products)?;
-    matmul::finish(attributes, sums, &inputs[2..])
+    matmul::finish(attributes, sums, &inputs[2..], notes)
 }
 
 /// For each matrix and each of `n` columns of tiles, the `blocks` tiles of every row that belong to it.

@@ -23,7 +23,7 @@
 use tilework_netlist::DataFormat;
 use tilework_netlist::types::{Arch, Blocks, Identity, Matmul, Size};
 
-use super::{Reason, matmul};
+use super::{Notes, Reason, matmul};
 use crate::format::tile::TileLayout;
 use crate::tensor::{Tensor, shape_of};
 use crate::tm;
@@ -61,7 +61,13 @@ struct Widths {
 }
 
 /// Computes an identity product: tiles, right operand, index tiles, then bias and scales if the attributes say so.
-pub fn identity(attributes: &Matmul, inputs: &[&Tensor], blocks: &Blocks, how: &Identity) -> Result<Tensor, Reason> {
+pub fn identity(
+    attributes: &Matmul,
+    inputs: &[&Tensor],
+    blocks: &Blocks,
+    how: &Identity,
+    notes: &mut Notes,
+) -> Result<Tensor, Reason> {
     let wanted = 3 + usize::from(attributes.bias) + usize::from(attributes.requant || attributes.dequant);
     if inputs.len() != wanted {
         return Err(Reason::Operands { found: inputs.len(), wanted: format!("{wanted} with its attributes") });
@@ -98,7 +104,7 @@ pub fn identity(attributes: &Matmul, inputs: &[&Tensor], blocks: &Blocks, how: &
             }
         }
     }
-    matmul::finish(attributes, Tensor::new(shape, blocks.tile, values)?, &inputs[3..])
+    matmul::finish(attributes, Tensor::new(shape, blocks.tile, values)?, &inputs[3..], notes)
 }
 
 /// Field widths from the attributes.

@@ -8,12 +8,12 @@ use tilework_netlist::types::{Matmul, QuantKind, Shape, Size, UnaryKind};
 use tilework_ops::{self as ops, DType, MatmulOptions};
 
 use super::unary::{unary, with};
-use super::{Reason, binary};
+use super::{Notes, Reason, binary};
 use crate::tensor::{Tensor, check};
 use crate::tm;
 
 /// Computes a product of dense operands: left, right, then the bias and the scales if the attributes say so.
-pub fn matmul(attributes: &Matmul, inputs: &[&Tensor]) -> Result<Tensor, Reason> {
+pub fn matmul(attributes: &Matmul, inputs: &[&Tensor], notes: &mut Notes) -> Result<Tensor, Reason> {
     let scaled = attributes.requant || attributes.dequant;
     let wanted = 2 + usize::from(attributes.bias) + usize::from(scaled);
     if inputs.len() != wanted {
@@ -31,7 +31,7 @@ pub fn matmul(attributes: &Matmul, inputs: &[&Tensor]) -> Result<Tensor, Reason>
         Some(z) => accumulate(&product, z)?,
         None => product,
     };
-    finish(attributes, sums, &inputs[2..])
+    finish(attributes, sums, &inputs[2..], notes)
 }
 
 /// Length of the sums, which `m_k` and `u_kt` must give.
@@ -83,7 +83,8 @@ fn accumulate(x: &Tensor, z: u32) -> Result<Tensor, Reason> {
 }
 
 /// What follows the sums. `rest` are the operands after the first two, as many as the attributes say.
-pub(crate) fn finish(attributes: &Matmul, sums: Tensor, rest: &[&Tensor]) -> Result<Tensor, Reason> {
+pub(crate) fn finish(attributes: &Matmul, sums: Tensor, rest: &[&Tensor], notes: &mut Notes) -> Result<Tensor, Reason> {
+    notes.sums(&sums);
     let mut result = sums;
     if let (true, Some(bias)) = (attributes.bias, rest.first()) {
         result = add_bias(&result, bias)?;

@@ -7,8 +7,10 @@ pub mod depthwise;
 mod error;
 pub mod identity;
 pub mod matmul;
+mod notes;
 pub mod reduce;
 pub mod splice;
 pub mod unary;
 
 pub use error::{OpError, Reason};
+pub use notes::Notes;

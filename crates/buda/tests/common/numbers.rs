@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "not every test uses all of it")]
 
 use tilework_buda::epoch::{Arithmetic, ArithmeticError};
+use tilework_buda::op::Notes;
 use tilework_buda::queue::Entry;
 use tilework_netlist::types::{Netlist, OpId, QueueId};
 
@@ -49,10 +50,10 @@ impl Arithmetic for Numbers {
         op: OpId,
         inputs: &[Number],
         previous: Option<&Number>,
-    ) -> Result<Number, ArithmeticError> {
+    ) -> Result<(Number, Notes), ArithmeticError> {
         let inputs = inputs.iter().chain(previous).flat_map(|input| input.0.iter().copied());
         let result = mix([op.graph.0 as u64, op.op as u64].into_iter().chain(inputs));
-        Ok(Number(vec![result; netlist.op(op).blocks.t.clamp(1, 64) as usize]))
+        Ok((Number(vec![result; netlist.op(op).blocks.t.clamp(1, 64) as usize]), Notes::default()))
     }
 
     fn stored(&self, _: &Netlist, _: QueueId, entry: &Number) -> Result<Number, ArithmeticError> {

@@ -106,7 +106,7 @@ fn integer_outputs_are_rounded_and_clamped_and_others_only_on_demand() {
     let with = |format, options| {
         let mut changed = netlist.clone();
         changed.graphs[0].ops[0].out_format = format;
-        golden::execute_with(&changed, op(&changed), &[&x], None, options).unwrap().values()[..7].to_vec()
+        golden::execute_with(&changed, op(&changed), &[&x], None, options).unwrap().0.values()[..7].to_vec()
     };
     let plain = Options::default();
     assert_eq!(with(DataFormat::Int8, plain), [127.0, -127.0, 2.0, -2.0, 0.0, 127.0, 1.0]);

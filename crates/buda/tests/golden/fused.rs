@@ -2,8 +2,7 @@
 
 use proptest::prelude::*;
 use tilework_buda::Tensor;
-use tilework_buda::fused::fused;
-use tilework_buda::op::{Reason, binary, matmul, reduce, unary};
+use tilework_buda::op::{Notes, Reason, binary, matmul, reduce, unary};
 use tilework_buda::tm;
 use tilework_netlist::types::{
     BinaryKind, Blocks, Dim, FusedOp, FusedSource, FusedStep, FusedTarget, Matmul, OpKind, Position, Post, ReduceDim,
@@ -13,6 +12,10 @@ use tilework_netlist::types::{
 use crate::common::{SMALL, at, blocks, shape};
 
 use FusedSource::{Dest, Input, Intermed};
+
+fn fused(op: &FusedOp, inputs: &[&Tensor], blocks: &Blocks) -> Result<Tensor, Reason> {
+    tilework_buda::fused::fused(op, inputs, blocks, &mut Notes::default())
+}
 
 /// A step of these sources and TMs; blocks are an mblock of this size.
 fn step(
@@ -170,7 +173,8 @@ fn products_within_a_schedule() {
         ),
     ];
     let got = fused(&op(2, 1, schedule), &[&a, &b], &blocks((1, 1), 2, (2, 2), (1, 1))).unwrap();
-    let expected = matmul::matmul(&attributes, &[&unary::unary(UnaryKind::Exp, &a).unwrap(), &b]).unwrap();
+    let expected =
+        matmul::matmul(&attributes, &[&unary::unary(UnaryKind::Exp, &a).unwrap(), &b], &mut Notes::default()).unwrap();
     assert_eq!(got, expected);
 }
 

@@ -1,9 +1,9 @@
 //! Products against naive loops, sparse ones against dense ones; operands that do not fit.
 
 use proptest::prelude::*;
-use tilework_buda::op::{Reason, depthwise, identity, matmul, reduce, splice, unary};
+use tilework_buda::op::{Notes, Reason, depthwise, identity, matmul, reduce, splice, unary};
 use tilework_buda::{Tensor, tensor};
-use tilework_netlist::types::{Granularity, Identity, Matmul, Piece, ReduceDim, Size, UnaryKind};
+use tilework_netlist::types::{Blocks, Granularity, Identity, Matmul, Piece, ReduceDim, Size, UnaryKind};
 
 use crate::common::{SMALL, at, blocks, shape, whole};
 
@@ -23,6 +23,18 @@ fn dense(m_k: u32, u_kt: u32) -> Matmul {
     }
 }
 
+fn multiply(attributes: &Matmul, inputs: &[&Tensor]) -> Result<Tensor, Reason> {
+    matmul::matmul(attributes, inputs, &mut Notes::default())
+}
+
+fn depth(attributes: &Matmul, inputs: &[&Tensor]) -> Result<Tensor, Reason> {
+    depthwise::depthwise(attributes, inputs, &mut Notes::default())
+}
+
+fn sparse(attributes: &Matmul, inputs: &[&Tensor], out: &Blocks, how: &Identity) -> Result<Tensor, Reason> {
+    identity::identity(attributes, inputs, out, how, &mut Notes::default())
+}
+
 /// Sum of products, element by element.
 fn naive(a: &Tensor, b: &Tensor) -> Tensor {
     let s = shape(a.shape().t, a.shape().rows, b.shape().columns);
@@ -37,7 +49,7 @@ proptest! {
     ) {
         let k = (m_k * u_kt) as usize;
         let (a, b) = (whole(shape(t * z, 4 * m, 4 * k), seed), whole(shape(t * z, 4 * k, 4 * n), !seed));
-        let plain = matmul::matmul(&dense(m_k, u_kt), &[&a, &b]).unwrap();
+        let plain = multiply(&dense(m_k, u_kt), &[&a, &b]).unwrap();
         let expected = naive(&a, &b);
         prop_assert!(plain == expected);
         // Groups of z, a bias from row 0 of each tile, and scales by element.
@@ -48,7 +60,7 @@ proptest! {
                 Matmul { bias: true, accumulate, requant, dequant, zero_point: 2.0, ..dense(m_k, u_kt) };
             let mut inputs = vec![&a, &b, &bias];
             inputs.extend((requant || dequant).then_some(&scales));
-            let got = matmul::matmul(&attributes, &inputs).unwrap();
+            let got = multiply(&attributes, &inputs).unwrap();
             let all = Tensor::from_fn(bias.shape(), SMALL, |i, r, c| {
                 let sum = (0..z).map(|j| at(&expected, i * z + j, r, c)).sum::<f32>() + at(&bias, i, r / 4 * 4, c);
                 match (requant, dequant) {
@@ -67,7 +79,7 @@ proptest! {
     ) {
         let a = whole(shape(t, 4 * rows, 4 * m_k * n), seed);
         let b = whole(shape(t, 4 * m_k, 4 * n), !seed);
-        let got = depthwise::depthwise(&dense(m_k as u32, 1), &[&a, &b]).unwrap();
+        let got = depth(&dense(m_k as u32, 1), &[&a, &b]).unwrap();
         let expected = Tensor::from_fn(shape(t, 4 * rows, 4 * n), SMALL, |z, r, c| {
             let term = |block: usize, k: usize| at(&a, z, r, (block * n + c / 4) * 4 + k) * at(&b, z, block * 4 + k, c);
             (0..m_k).flat_map(|block| (0..4).map(move |k| (block, k))).map(|(block, k)| term(block, k)).sum()
@@ -85,7 +97,7 @@ proptest! {
         let attributes = dense(m_k, u_kt);
         let how = plan.attributes();
         for index in [plan.index_words(), plan.index_halves()] {
-            let got = identity::identity(&attributes, &[&plan.tiles, &right, &index], &out, &how).unwrap();
+            let got = sparse(&attributes, &[&plan.tiles, &right, &index], &out, &how).unwrap();
             prop_assert!(got == naive(&plan.dense(), &right));
         }
     }
@@ -217,7 +229,7 @@ fn broken_index_tiles_are_answers() {
         let mut values: Vec<f32> = words.iter().map(|&w| f32::from(w)).collect();
         values.resize(16, 0.0);
         let index = Tensor::new(shape(1, 1, 16), Size { r: 1, c: 16 }, values).unwrap();
-        identity::identity(&dense(1, 1), &[&tiles, &right, &index], &out, &how)
+        sparse(&dense(1, 1), &[&tiles, &right, &index], &out, &how)
     };
     assert!(run(&[0, 0xc000, 1, 1 << 4, 2 << 11]).is_ok());
     for words in [
@@ -241,7 +253,7 @@ fn index_tiles_of_an_older_form_are_refused_whatever_the_shapes() {
     let (tiles, right, index) = (whole(shape(1, 4, 12), 1), whole(shape(1, 4, 4), 2), whole(shape(1, 4, 4), 3));
     let run = |bits: u32, m_k: u32| {
         let how = Identity { sparse_tile_ptr_bits: bits, ..Sparse::random(1, 1, 1, 1, 1, 1, 1).attributes() };
-        identity::identity(&dense(m_k, 1), &[&tiles, &right, &index], &out, &how).unwrap_err()
+        sparse(&dense(m_k, 1), &[&tiles, &right, &index], &out, &how).unwrap_err()
     };
     let refused = run(0, 115);
     assert!(matches!(refused, Reason::Attribute { name: "sparse_tile_ptr_bits", .. }), "{refused}");
@@ -261,12 +273,12 @@ fn operands_in_small_tiles_are_filled_up() {
     // A bias in tiles of one row: each counts for a tile of the product.
     let flat = Size { r: 1, c: 4 };
     let bias = Tensor::from_fn(shape(2, 2, 4), flat, |z, r, c| (100 * z + 10 * r + c) as f32).unwrap();
-    let got = matmul::matmul(&Matmul { bias: true, ..dense(1, 2) }, &[&a, &b, &bias]).unwrap();
+    let got = multiply(&Matmul { bias: true, ..dense(1, 2) }, &[&a, &b, &bias]).unwrap();
     let expected = Tensor::from_fn(product.shape(), SMALL, |z, r, c| at(&product, z, r, c) + at(&bias, z, r / 4, c));
     assert_eq!(got, expected.unwrap());
     // A right operand in tiles of two rows meets the first two columns of each tile on the left.
     let low = Tensor::from_fn(shape(2, 4, 4), Size { r: 2, c: 4 }, |z, r, c| (7 * z + 3 * r + c) as f32).unwrap();
-    let got = matmul::matmul(&dense(1, 2), &[&a, &low]).unwrap();
+    let got = multiply(&dense(1, 2), &[&a, &low]).unwrap();
     let expected = Tensor::from_fn(product.shape(), SMALL, |z, r, c| {
         (0..4).map(|k| at(&a, z, r, k / 2 * 4 + k % 2) * at(&low, z, k, c)).sum()
     });
@@ -276,20 +288,20 @@ fn operands_in_small_tiles_are_filled_up() {
 #[test]
 fn shapes_that_do_not_fit_are_named() {
     let (a, b) = (whole(shape(2, 4, 8), 1), whole(shape(2, 4, 8), 2));
-    let error = matmul::matmul(&dense(1, 2), &[&a, &b]).unwrap_err();
+    let error = multiply(&dense(1, 2), &[&a, &b]).unwrap_err();
     assert!(matches!(error, Reason::Shape { operand: 1, wanted, .. } if wanted == shape(2, 8, 8)), "{error}");
-    let error = matmul::matmul(&dense(3, 1), &[&a, &b]).unwrap_err();
+    let error = multiply(&dense(3, 1), &[&a, &b]).unwrap_err();
     assert!(matches!(error, Reason::Attribute { name: "m_k", .. }));
-    assert!(matches!(matmul::matmul(&dense(u32::MAX, u32::MAX), &[&a, &b]), Err(Reason::Attribute { .. })));
-    assert!(matches!(matmul::matmul(&dense(1, 2), &[&a]), Err(Reason::Operands { found: 1, .. })));
+    assert!(matches!(multiply(&dense(u32::MAX, u32::MAX), &[&a, &b]), Err(Reason::Attribute { .. })));
+    assert!(matches!(multiply(&dense(1, 2), &[&a]), Err(Reason::Operands { found: 1, .. })));
     let right = whole(shape(2, 8, 4), 2);
     let biased = Matmul { bias: true, ..dense(1, 2) };
-    let error = matmul::matmul(&biased, &[&a, &right, &b]).unwrap_err();
+    let error = multiply(&biased, &[&a, &right, &b]).unwrap_err();
     assert!(matches!(error, Reason::Shape { operand: 2, found, .. } if found == b.shape()));
     let three = Matmul { accumulate: Some(3), ..dense(1, 2) };
-    assert!(matches!(matmul::matmul(&three, &[&a, &right]), Err(Reason::Attribute { name: "z", .. })));
+    assert!(matches!(multiply(&three, &[&a, &right]), Err(Reason::Attribute { name: "z", .. })));
     let none = Matmul { accumulate: Some(0), ..dense(1, 2) };
-    assert!(matches!(matmul::matmul(&none, &[&a, &right]), Err(Reason::Attribute { name: "z", .. })));
+    assert!(matches!(multiply(&none, &[&a, &right]), Err(Reason::Attribute { name: "z", .. })));
     assert!(matches!(reduce::reduce(ReduceDim::C, Some((3, 1)), 1, &a), Err(Reason::Attribute { name: "m_k", .. })));
     assert!(matches!(reduce::reduce(ReduceDim::Z, None, 0, &a), Err(Reason::Attribute { name: "z", .. })));
     let pieces = [Piece { index: u32::MAX, length: u32::MAX, stride: u32::MAX }];
@@ -306,7 +318,7 @@ fn shapes_that_do_not_fit_are_named() {
         Tensor::full(shape(1, 1 << 16, 4), SMALL, 1.0).unwrap(),
         Tensor::full(shape(1, 4, 1 << 16), SMALL, 1.0).unwrap(),
     );
-    let refused = matmul::matmul(&dense(1, 1), &[&tall, &wide]);
+    let refused = multiply(&dense(1, 1), &[&tall, &wide]);
     assert!(matches!(refused, Err(Reason::Tensor(tensor::TensorError::TooLarge(_)))));
 }
 
@@ -318,8 +330,8 @@ fn results_do_not_depend_on_threads() {
     };
     let (a, b) = (fill(shape(2, 256, 512), 1), fill(shape(2, 512, 320), 2));
     let work = || {
-        let product = matmul::matmul(&Matmul { gelu: true, ..dense(4, 4) }, &[&a, &b]).unwrap();
-        let sum = matmul::matmul(&Matmul { accumulate: Some(2), ..dense(4, 4) }, &[&a, &b]).unwrap();
+        let product = multiply(&Matmul { gelu: true, ..dense(4, 4) }, &[&a, &b]).unwrap();
+        let sum = multiply(&Matmul { accumulate: Some(2), ..dense(4, 4) }, &[&a, &b]).unwrap();
         let bits = |x: &Tensor| x.values().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
         (bits(&product), bits(&sum), bits(&unary::unary(UnaryKind::Exp, &product).unwrap()))
     };
