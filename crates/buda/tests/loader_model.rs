@@ -395,6 +395,24 @@ fn a_short_command_queue_holds_the_host() {
     assert!(stats.rd_ptr_reads > 0 && stats.deepest_queue == 2);
 }
 
+/// A loop of two graphs is four commands, which is all there is room for until the loop is over.
+#[test]
+fn a_loop_on_the_devices_holds_its_slots_to_its_end() {
+    let config = LoaderConfig { opt_level: 4, command_slots: Some(4), ..Default::default() };
+    let body = |count| Tree::Loop(count, vec![Tree::Run(2), Tree::Run(4)]);
+    let trees = |count| vec![body(count), Tree::Run(6)];
+    let stats = |count| run(&trees(count), config).0;
+    let (short, long) = (stats(100), stats(1000));
+    assert_eq!(long.device_loops, 1);
+    assert!(!short.stalls.contains_key(&StallReason::CommandQueueFull) && short.deepest_queue == 4, "{short:?}");
+    // What the host waits is what the loop takes longer.
+    let waited = |stats: &LoaderStats| stats.stalls[&StallReason::WriteBack].cycles;
+    assert_eq!(waited(&long) - waited(&short), long.device_cycles - short.device_cycles);
+    // The same graphs without a loop free their slots one by one.
+    let unrolled: Vec<Tree> = (0..1000).flat_map(|_| [Tree::Run(2), Tree::Run(4)]).collect();
+    assert!(!run(&unrolled, config).0.stalls.contains_key(&StallReason::WriteBack));
+}
+
 #[test]
 fn the_same_program_gives_the_same_counts_and_events() {
     let trees: Vec<Tree> = (0..30).map(|i| Tree::Loop(1 + i % 3, vec![Tree::Run(i as usize), Tree::Change])).collect();

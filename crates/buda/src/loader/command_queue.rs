@@ -15,16 +15,25 @@ pub struct CommandQueue {
     wr: u64,
     /// The host's copy of the read pointer.
     rd_known: u64,
-    /// For each command from `rd_known` on, when the read pointer passes it; `None` in a loop that is not over.
-    passed: VecDeque<Option<Cycle>>,
+    /// The commands from `rd_known` on.
+    commands: VecDeque<Written>,
     /// When the core is done with all of them.
     free_at: Cycle,
+}
+
+/// A command in its slot.
+#[derive(Debug, Clone, Copy)]
+struct Written {
+    /// When the read pointer that passes it is written back; `None` in a loop that is not over.
+    passed: Option<Cycle>,
+    /// It is of a loop, whose read pointer comes back with the last turn.
+    in_loop: bool,
 }
 
 impl CommandQueue {
     /// An empty queue; at least two slots, for a loop's start and end.
     pub fn new(slots: usize) -> Self {
-        Self { slots: slots.max(2), wr: 0, rd_known: 0, passed: VecDeque::new(), free_at: 0 }
+        Self { slots: slots.max(2), wr: 0, rd_known: 0, commands: VecDeque::new(), free_at: 0 }
     }
 
     /// Its slots.
@@ -44,8 +53,8 @@ impl CommandQueue {
 
     /// The host reads the read pointer.
     pub fn refresh(&mut self, now: Cycle) {
-        while matches!(self.passed.front(), Some(Some(passed)) if *passed <= now) {
-            self.passed.pop_front();
+        while matches!(self.commands.front(), Some(Written { passed: Some(passed), .. }) if *passed <= now) {
+            self.commands.pop_front();
             self.rd_known += 1;
         }
     }
@@ -54,8 +63,14 @@ impl CommandQueue {
     pub fn free_by(&self, count: usize) -> Option<Cycle> {
         match count.checked_sub(self.known_free()) {
             None | Some(0) => Some(0),
-            Some(missing) => self.passed.get(missing - 1).copied().flatten(),
+            Some(missing) => self.commands.get(missing - 1).and_then(|command| command.passed),
         }
+    }
+
+    /// Whether the slot that is free last of `count` is a loop's.
+    pub fn held_by_loop(&self, count: usize) -> bool {
+        let missing = count.saturating_sub(self.known_free());
+        missing.checked_sub(1).and_then(|last| self.commands.get(last)).is_some_and(|command| command.in_loop)
     }
 
     /// When the core has done all that was written.
@@ -67,7 +82,7 @@ impl CommandQueue {
     pub fn push(&mut self, done: Cycle, in_loop: bool) {
         debug_assert!(self.known_used() < self.slots, "the host waits for a free slot");
         self.wr += 1;
-        self.passed.push_back((!in_loop).then_some(done));
+        self.commands.push_back(Written { passed: (!in_loop).then_some(done), in_loop });
         self.free_at = self.free_at.max(done);
     }
 
@@ -79,7 +94,7 @@ impl CommandQueue {
     /// The loop is over: the read pointer passes its commands now.
     pub fn end_loop(&mut self) {
         let free_at = self.free_at;
-        self.passed.iter_mut().filter(|passed| passed.is_none()).for_each(|passed| *passed = Some(free_at));
+        self.commands.iter_mut().for_each(|command| _ = command.passed.get_or_insert(free_at));
     }
 }
 
@@ -129,6 +144,7 @@ mod tests {
         assert_eq!(queue.known_free(), 1);
         queue.busy(200);
         queue.end_loop();
+        assert_eq!([1, 2, 3].map(|count| queue.held_by_loop(count)), [false, true, true]);
         assert_eq!(queue.free_by(3), Some(200));
         queue.refresh(200);
         assert_eq!(queue.known_free(), 3);

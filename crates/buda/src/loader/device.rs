@@ -40,10 +40,13 @@ impl Device {
         self.queues.values_mut().filter(|queue| queue.known_free() < slots).for_each(|queue| queue.refresh(now));
     }
 
-    /// When all queues will have so many free slots.
-    pub fn free_by(&self, slots: usize) -> Cycle {
-        let by = |queue: &CommandQueue| queue.free_by(slots).unwrap_or_else(|| queue.free_at());
-        self.queues.values().map(by).max().unwrap_or(0)
+    /// When all queues will have so many free slots, and whether a loop holds the last of them.
+    pub fn free_by(&self, slots: usize) -> (Cycle, bool) {
+        let by = |queue: &CommandQueue| {
+            let at = queue.free_by(slots).unwrap_or_else(|| queue.free_at());
+            (at, queue.held_by_loop(slots))
+        };
+        self.queues.values().map(by).max().unwrap_or_default()
     }
 
     /// The most commands in a queue, as far as the host knows.

@@ -264,8 +264,8 @@ impl Loader {
         }
         self.read_pointers(device, slots);
         if self.devices[&device].short_of(slots) > 0 {
-            let until = self.devices[&device].free_by(slots);
-            self.stall(StallReason::CommandQueueFull, until);
+            let (until, in_loop) = self.devices[&device].free_by(slots);
+            self.stall(if in_loop { StallReason::WriteBack } else { StallReason::CommandQueueFull }, until);
             self.read_pointers(device, slots);
         }
     }

@@ -45,6 +45,9 @@ impl Command {
 pub enum StallReason {
     /// No free slot in a core's command queue.
     CommandQueueFull,
+    /// No free slot in a core's command queue, because a loop has run there: its cores write read pointers back at its
+    /// end only.
+    WriteBack,
     /// The binary that must go is in flight: the host reads back read pointers until it is not.
     BinaryInFlight,
     /// Another epoch with the same id modulo the window is in flight.
@@ -64,6 +67,7 @@ impl StallReason {
     pub fn name(self) -> &'static str {
         match self {
             StallReason::CommandQueueFull => "command_queue_full",
+            StallReason::WriteBack => "write_back",
             StallReason::BinaryInFlight => "binary_in_flight",
             StallReason::EpochIdAlias => "epoch_id_alias",
             StallReason::QueueInUse => "queue_in_use",
