@@ -8,7 +8,7 @@ use std::time::Duration;
 use tilework_buda::Tensor;
 use tilework_buda::backend::{BackendError, BackendOptions, Status};
 use tilework_buda::epoch::{EngineOptions, EpochError, Uninitialised};
-use tilework_buda::loader::{Command, LoaderConfig, LoaderStats, StallReason};
+use tilework_buda::loader::{Command, LoaderConfig, LoaderStats, StallReason, Unrolled};
 use tilework_buda::queue::Fullness;
 use tilework_netlist::types::{Shape, Size};
 
@@ -244,6 +244,22 @@ fn graphs_without_links_are_launched_together_and_variables_between_them_keep_th
     run(&between, "between", &[]).unwrap();
     let stats = between.loader(|loader| loader.stats());
     assert_eq!((stats.epochs, stats.merged_epochs), (2, 0));
+}
+
+/// Four slots are what the commands of the loop alone take: start, epoch, variable, end.
+#[test]
+fn a_loop_with_a_part_of_linked_graphs_is_unrolled() {
+    let of = |program, slots| {
+        let loader = LoaderConfig { command_slots: Some(slots), ..LoaderConfig::default() };
+        let backend = ready(&load("temporal.yaml"), BackendOptions { loader, ..BackendOptions::default() });
+        push(&backend, "in", &[2.0, 3.0, 4.0, 5.0]);
+        run(&backend, program, &[]).unwrap();
+        let stats = backend.loader(|loader| loader.stats());
+        (memory(&backend, "pair"), stats.device_loops, stats.unrolled_loops.into_iter().collect::<Vec<_>>())
+    };
+    assert_eq!(of("half_in_a_loop", 4), (vec![4.0, 9.0], 0, vec![(Unrolled::LinkedGraphs, 1)]));
+    assert_eq!(of("whole_in_a_loop", 8), (vec![4.0, 9.0, 16.0, 25.0], 1, vec![]));
+    assert_eq!(of("whole_in_a_loop", 4), (vec![4.0, 9.0, 16.0, 25.0], 0, vec![(Unrolled::CommandQueue, 1)]));
 }
 
 #[test]

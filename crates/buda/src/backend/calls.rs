@@ -110,7 +110,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
     pub fn with(netlist: Arc<Netlist>, arithmetic: A, options: BackendOptions) -> Self {
         let plan = Arc::new(Plan::new(&netlist));
         let queues = Queues::new(netlist.clone(), options.fullness, options.most_bytes);
-        let loader = Loader::new(netlist.clone(), &plan, options.loader);
+        let loader = Loader::new(netlist.clone(), plan.clone(), options.loader);
         let (statics, warnings) = (BTreeMap::new(), Warnings::default());
         let runner = Runner { stage: Stage::New, statics, loader, executes: 0, warnings };
         Self { netlist, plan, arithmetic, options, shared: Shared::new(queues), runner: Mutex::new(runner) }

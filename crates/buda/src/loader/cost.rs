@@ -12,6 +12,9 @@ use tilework_netlist::types::{Arch, GraphId, Netlist, Op, OpId, Producer, QueueI
 /// Rows or columns of a grid that are looked at; no chip has as many.
 const MOST_CORES: u32 = 64;
 
+/// An epoch takes no more: so a hundred million of them fit a clock of 64 bits.
+const MOST_CYCLES: u64 = 1 << 35;
+
 /// A core by row and column.
 pub type Core = (u32, u32);
 
@@ -77,7 +80,7 @@ fn cycles(netlist: &Netlist, graph: GraphId, arch: Arch) -> u64 {
         slowest = slowest.max(own);
     }
     let further = u64::from(netlist.graph(graph).input_count.saturating_sub(1));
-    chain.saturating_add(slowest.saturating_mul(further)).min(u64::from(u32::MAX) << 8)
+    chain.saturating_add(slowest.saturating_mul(further)).min(MOST_CYCLES)
 }
 
 /// One input of one operation: its tiles on one core, or the reads of its operands from DRAM, whichever takes longer.

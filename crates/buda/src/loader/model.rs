@@ -63,6 +63,7 @@ pub enum LoaderError {
 #[derive(Debug)]
 pub struct Loader {
     pub(super) netlist: Arc<Netlist>,
+    plan: Arc<Plan>,
     /// The temporal epoch of each graph.
     pub(super) epochs: Vec<usize>,
     pub(super) config: LoaderConfig,
@@ -117,7 +118,7 @@ impl DeviceLoop {
 
 impl Loader {
     /// A loader before [`Loader::initialize`].
-    pub fn new(netlist: Arc<Netlist>, plan: &Plan, config: LoaderConfig) -> Self {
+    pub fn new(netlist: Arc<Netlist>, plan: Arc<Plan>, config: LoaderConfig) -> Self {
         let config = LoaderConfig { opt_level: config.opt_level.min(4), ..config };
         let arch = config.arch_of(&netlist);
         let cost = |graph| GraphCost::new(&netlist, GraphId(graph), arch);
@@ -130,9 +131,10 @@ impl Loader {
         let device = |more| Device::new(timing::grid(arch), more, slots, config.policy(), config.binary_slots);
         let devices = cores.iter().map(|(id, more)| (*id, device(more))).collect();
         let zeros = vec![0; netlist.queues.len()];
-        let epochs = temporal::epochs(&netlist, plan, arch);
+        let epochs = temporal::epochs(&netlist, &plan, arch);
         Self {
             netlist,
+            plan,
             epochs,
             config,
             devices,
@@ -335,6 +337,11 @@ impl Loader {
                 }
                 _ => {}
             }
+        }
+        // What waits from before the loop would be launched within it, once.
+        let whole = |graph: &GraphId| self.plan.group(self.plan.group_of(*graph)).iter().all(|of| graphs.contains(of));
+        if !graphs.iter().all(whole) {
+            return Err(Unrolled::LinkedGraphs);
         }
         let slots = self.devices.values().flat_map(|device| device.queues.values()).map(|queue| queue.slots()).min();
         if slots.is_some_and(|slots| commands(body) > slots) {

@@ -89,6 +89,8 @@ pub enum Unrolled {
     EpochIds,
     /// It allocates queues.
     Allocation,
+    /// One of its graphs is linked to a graph outside of it.
+    LinkedGraphs,
 }
 
 impl Unrolled {
@@ -99,6 +101,7 @@ impl Unrolled {
             Unrolled::BinaryCache => "binary_cache",
             Unrolled::EpochIds => "epoch_ids",
             Unrolled::Allocation => "allocation",
+            Unrolled::LinkedGraphs => "linked_graphs",
         }
     }
 }
