@@ -118,6 +118,26 @@ fn a_thousand_orders_of_three_threads_give_what_one_thread_gives() {
     );
 }
 
+/// The third input of a ring of three has no memory: that is the answer, not that somebody waits for it.
+#[test]
+fn inputs_that_memory_cannot_hold_are_an_answer_of_each_mode() {
+    let (netlist, calls) = case();
+    let options = BackendOptions { most_bytes: 32, ..BackendOptions::default() };
+    let backend = || -> Real {
+        let backend = Backend::with(netlist.clone(), Numbers, options);
+        backend.initialize().unwrap();
+        backend
+    };
+    let one = backend();
+    let alone = drive::sequential(&one, inputs(&one), &calls, Popping::WhenFull).unwrap_err().to_string();
+    assert!(alone.contains("would hold more than 32 bytes"), "{alone}");
+    for _ in 0..20 {
+        let three = backend();
+        let said = drive::concurrent(&three, inputs(&three), &calls, None).unwrap_err().to_string();
+        assert!(said.contains("would hold more than 32 bytes"), "{said}");
+    }
+}
+
 /// Nobody pushes enough: in every order all threads end, and the run thread says what it waits for.
 #[test]
 fn a_hundred_orders_of_a_stuck_run_end_with_its_reason() {

@@ -6,9 +6,10 @@
 
 use super::calls::{Backend, Call, RunRecord, describe};
 use super::error::BackendError;
-use crate::epoch::Arithmetic;
+use crate::epoch::{Arithmetic, EpochError};
+use crate::queue::error::QueueProblem;
 use crate::queue::shared::{Guarded, Role};
-use crate::queue::{Monitor, Queues, WaitKind, WaitOutcome};
+use crate::queue::{Monitor, QueueError, Queues, WaitKind, WaitOutcome};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use tilework_netlist::types::{InstructionKind, Netlist, Producer, QueueId, QueueKind, Source};
@@ -99,15 +100,23 @@ pub fn sequential<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     let outputs = outputs(backend.netlist());
     let mut outcome = Outcome::default();
     let mut popped: Popped<A::Entry> = BTreeMap::new();
-    backend.shared().with(|queues| push_some(queues, &mut left));
+    backend.shared().with(|queues| push_some(queues, &mut left))?;
     for call in calls {
-        let mut host = |queues: &mut Queues<A::Entry>| {
-            let pushed = push_some(queues, &mut left);
+        let mut failed = None;
+        let mut host = |queues: &mut Queues<A::Entry>| match push_some(queues, &mut left) {
             // Outputs stay where they are as long as they can.
-            pushed || (popping == Popping::WhenFull && pop_full(queues, &outputs, &mut popped))
+            Ok(pushed) => pushed || (popping == Popping::WhenFull && pop_full(queues, &outputs, &mut popped)),
+            Err(error) => {
+                failed = Some(error);
+                false
+            }
         };
-        outcome.records.push(backend.run_with(call, Some(&mut host))?);
-        backend.shared().with(|queues| push_some(queues, &mut left));
+        let record = backend.run_with(call, Some(&mut host));
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        outcome.records.push(record?);
+        backend.shared().with(|queues| push_some(queues, &mut left))?;
     }
     outcome.popped = got(backend, popped)?;
     outcome.unpushed = unpushed(left);
@@ -128,8 +137,13 @@ pub fn concurrent<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
         let records = run_all(backend, calls);
         (join(push), records, join(pop))
     });
-    // The run thread knows best what went wrong; the others only end with it.
-    let records = records?;
+    // The run thread knows best what went wrong, unless it only ended because another one failed.
+    let records = match records {
+        Err(error @ (BackendError::GivenUp | BackendError::Epoch(EpochError::GivenUp))) => {
+            return Err(unpushed.err().or(popped.err()).unwrap_or(error));
+        }
+        records => records?,
+    };
     Ok(Outcome { records, popped: popped?, unpushed: unpushed? })
 }
 
@@ -157,15 +171,14 @@ pub fn push_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     left.retain(|_, entries| !entries.is_empty());
     let result = loop {
         let Some(first) = left.keys().next().copied() else { break Ok(()) };
-        let outcome = backend.shared().wait(Role::Push, timeout, |queues| {
-            if push_some(queues, &mut left) {
-                Ok(())
-            } else {
-                Err(describe(Role::Push, queues, first, WaitKind::Space, None))
-            }
+        let outcome = backend.shared().wait(Role::Push, timeout, |queues| match push_some(queues, &mut left) {
+            Ok(false) => Err(describe(Role::Push, queues, first, WaitKind::Space, None)),
+            Ok(true) => Ok(Ok(())),
+            Err(error) => Ok(Err(error)),
         });
         match outcome {
-            WaitOutcome::Done(()) => left.retain(|_, entries| !entries.is_empty()),
+            WaitOutcome::Done(Err(error)) => break Err(error.into()),
+            WaitOutcome::Done(Ok(())) => left.retain(|_, entries| !entries.is_empty()),
             // Nobody will make space: the programs are done, or stuck and about to say so themselves.
             WaitOutcome::Stuck(_) | WaitOutcome::GivenUp => break Ok(()),
             WaitOutcome::TimedOut(wait) => break Err(BackendError::TimedOut(wait)),
@@ -260,19 +273,23 @@ fn prepare<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     Ok(left)
 }
 
-/// Pushes what there is space for; whether it was anything.
-fn push_some<E: crate::queue::Entry>(queues: &mut Queues<E>, left: &mut Inputs<E>) -> bool {
+/// Pushes what there is space for; whether it was anything. A dynamic queue that does not live has none.
+fn push_some<E: crate::queue::Entry>(queues: &mut Queues<E>, left: &mut Inputs<E>) -> Result<bool, QueueError> {
     let mut any = false;
     for (queue, entries) in left {
         while let Some(entry) = entries.front() {
-            if !queues.has_space(*queue) || queues.push(*queue, entry.clone()).is_err() {
+            if !queues.has_space(*queue) {
                 break;
+            }
+            match queues.push(*queue, entry.clone()) {
+                Err(QueueError { problem: QueueProblem::NotAllocated, .. }) => break,
+                pushed => pushed?,
             }
             entries.pop_front();
             any = true;
         }
     }
-    any
+    Ok(any)
 }
 
 /// Pops all that is there; whether it was anything.
