@@ -137,8 +137,8 @@ impl Loader {
         binaries.iter().find(|binary| binary.graph == graph).map(|binary| binary.slot)
     }
 
-    /// Linked graphs on the devices. Their operations begin when all of their cores are there and what they read has been
-    /// written. With `issued`, their commands are written, too. Gives when every core has passed them.
+    /// Linked graphs on the devices. Their operations begin when all of their cores are there and what they read has
+    /// been written. With `issued`, their commands are written, too. Gives when every core has passed them.
     fn run(&mut self, launches: &[Launch], slots: &[usize], arrival: Cycle, issued: Option<Cycle>) -> Cycle {
         let overhead = timing::POLL + timing::DECODE + timing::dram_read(timing::BINARY_BYTES) + timing::INIT;
         let (mut begin, mut cycles) = (0, 0);

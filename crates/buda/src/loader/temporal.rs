@@ -17,6 +17,7 @@ pub fn epochs(netlist: &Netlist, plan: &Plan, arch: Arch) -> Vec<usize> {
         let device = |graph: &GraphId| netlist.graph(*graph).target_device;
         let mut devices: Vec<BTreeSet<u32>> =
             into.iter().map(|group| plan.group(*group).iter().map(device).collect()).collect();
+        let mut members: Vec<Vec<usize>> = into.iter().map(|group| vec![*group]).collect();
         let instructions = netlist.programs.iter().flat_map(|program| &program.instructions);
         let executed = instructions.filter_map(|instruction| match &instruction.kind {
             InstructionKind::Execute { graph, .. } => Some(graph.0),
@@ -27,9 +28,10 @@ pub fn epochs(netlist: &Netlist, plan: &Plan, arch: Arch) -> Vec<usize> {
             let this = into[group];
             last = Some(match last {
                 Some(last) if last != this && devices[last].is_disjoint(&devices[this]) => {
-                    let more = std::mem::take(&mut devices[this]);
-                    devices[last].extend(more);
-                    into.iter_mut().filter(|epoch| **epoch == this).for_each(|epoch| *epoch = last);
+                    let (on, more) = (std::mem::take(&mut devices[this]), std::mem::take(&mut members[this]));
+                    more.iter().for_each(|group| into[*group] = last);
+                    devices[last].extend(on);
+                    members[last].extend(more);
                     last
                 }
                 _ => this,

@@ -13,8 +13,8 @@
 //!   ublock, and in the upper `sparse_tile_ptr_bits` which tile of operand 0 it is.
 //!
 //! Strip s of the right operand is matrix s / m_k, tile rows from s % m_k * u_kt on. Every row of cores has its own
-//! part of the rows of operands 0 and 2. The kernel takes m_k strips of u_kt rows of tiles from every matrix of the right
-//! operand, which is why that has m_k * u_kt of them.
+//! part of the rows of operands 0 and 2. The kernel takes m_k strips of u_kt rows of tiles from every matrix of the
+//! right operand, which is why that has m_k * u_kt of them.
 //!
 //! Netlists without `sparse_tile_ptr_bits` are older (public repository, `pytorch_bin/matmul_ident`): their index tiles
 //! hold 32-bit instructions or bytes, and in most of them m_k counts the instructions. No public kernel reads these, so
