@@ -9,7 +9,7 @@
 
 use crate::pages::Pages;
 use crate::poll::Visit;
-use crate::rare::{Issue, Stop};
+use crate::rare::{Issue, Stop, Then};
 use crate::{Access, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Exit, Insn, NotQuick, Op, Width, alu, timing};
 
 /// `ra`, the link register of returns.
@@ -102,240 +102,254 @@ impl Core {
                     continue;
                 }};
             }
-            let pause = loop {
-                if now >= limit {
-                    break Pause::Page;
-                }
-                let Some(insn) = page.insns.get(index) else { break Pause::Page };
-                // `rd` is read where it is needed: so it does not take a register away from what every instruction needs.
-                let &Insn { op, rs1, rs2, imm, .. } = insn;
-                let [rs1, rs2] = [rs1 & 31, rs2 & 31];
-                if now < self.score.outstanding {
-                    let ready = &self.score.ready;
-                    now = now.max(ready[usize::from(rs1)]).max(ready[usize::from(rs2)]);
-                }
-                let a = self.regs[usize::from(rs1)];
-                let b = self.regs[usize::from(rs2)];
-                let i = imm.cast_unsigned();
-                let [sa, sb] = [a.cast_signed(), b.cast_signed()];
-
-                macro_rules! rare {
-                    () => {
-                        break Pause::Rare
-                    };
-                }
-                // An access of this width may go to the bus now.
-                macro_rules! may_access {
-                    ($addr:expr, $width:expr) => {
-                        $addr & ($width.bytes() - 1) == 0 && now < limit
-                    };
-                }
-                macro_rules! quick {
-                    ($access:expr) => {
-                        match $access {
-                            Ok(done) => done,
-                            Err(NotQuick::Ask) => rare!(),
-                            Err(NotQuick::Sync) => break Pause::Sync,
-                        }
-                    };
-                }
-                macro_rules! load {
-                    ($width:expr) => {{
-                        let addr = a.wrapping_add(i);
-                        if !may_access!(addr, $width) || self.polls.records() {
-                            rare!()
-                        }
-                        let load = quick!(bus.quick_load(now, addr, $width));
-                        self.result_at(insn.rd, now + Cycle::from(load.latency));
-                        if load.access == Access::Volatile {
-                            self.polls.note_effect();
-                        }
-                        load.value
-                    }};
-                }
-                macro_rules! store {
-                    ($width:expr) => {{
-                        let addr = a.wrapping_add(i);
-                        if !may_access!(addr, $width) || self.polls.records() {
-                            rare!()
-                        }
-                        let store = quick!(bus.quick_store(now, addr, $width, b));
-                        next!(Cycle::from(store.hold))
-                    }};
-                }
-                macro_rules! jump {
-                    ($bubble:expr) => {{
-                        if imm & 3 != 0 {
-                            rare!()
-                        }
-                        let ahead = (imm >> 2) as isize as usize;
-                        index = index.wrapping_add(ahead);
-                        now += timing::ISSUE + $bubble;
-                        count = count.wrapping_add(1).wrapping_sub(ahead as u64);
-                        // Calls link and are not loops; a loop has a jump that does not.
-                        if imm <= 0 && insn.rd == 0 && !self.polls.passes(here!()) {
-                            break Pause::Visit;
-                        }
-                        continue;
-                    }};
-                }
-                macro_rules! branch {
-                    ($taken:expr) => {{
-                        let predicted = timing::predicts_taken(imm);
-                        if $taken {
-                            jump!(if predicted { bubbles.predicted } else { timing::MISPREDICT })
-                        }
-                        next!(if predicted { bubbles.fall_through } else { 0 })
-                    }};
-                }
-                macro_rules! multiply {
-                    ($product:expr) => {{
-                        self.result_at(insn.rd, now + timing::MUL_LATENCY);
-                        $product
-                    }};
-                }
-                macro_rules! divide {
-                    ($quotient:expr, $cycles:expr) => {{
-                        now += $cycles - timing::ISSUE;
-                        $quotient
-                    }};
-                }
-
-                let value = match op {
-                    Op::Lui => i,
-                    Op::Auipc => here!().wrapping_add(i),
-                    Op::Addi => a.wrapping_add(i),
-                    Op::Slti => u32::from(sa < imm),
-                    Op::Sltiu => u32::from(a < i),
-                    Op::Xori => a ^ i,
-                    Op::Ori => a | i,
-                    Op::Andi => a & i,
-                    Op::Slli => a << (i & 31),
-                    Op::Srli => a >> (i & 31),
-                    Op::Srai => (sa >> (i & 31)).cast_unsigned(),
-                    Op::Rori => a.rotate_right(i & 31),
-                    Op::Clz => a.leading_zeros(),
-                    Op::Ctz => a.trailing_zeros(),
-                    Op::Cpop => a.count_ones(),
-                    Op::SextB => i32::from(a as i8).cast_unsigned(),
-                    Op::SextH => i32::from(a as i16).cast_unsigned(),
-                    Op::ZextH => a & 0xffff,
-                    Op::OrcB => alu::orc_b(a),
-                    Op::Rev8 => a.swap_bytes(),
-                    Op::Add => a.wrapping_add(b),
-                    Op::Sub => a.wrapping_sub(b),
-                    Op::Sll => a << (b & 31),
-                    Op::Slt => u32::from(sa < sb),
-                    Op::Sltu => u32::from(a < b),
-                    Op::Xor => a ^ b,
-                    Op::Srl => a >> (b & 31),
-                    Op::Sra => (sa >> (b & 31)).cast_unsigned(),
-                    Op::Or => a | b,
-                    Op::And => a & b,
-                    Op::Sh1add => (a << 1).wrapping_add(b),
-                    Op::Sh2add => (a << 2).wrapping_add(b),
-                    Op::Sh3add => (a << 3).wrapping_add(b),
-                    Op::Andn => a & !b,
-                    Op::Orn => a | !b,
-                    Op::Xnor => !(a ^ b),
-                    Op::Min => sa.min(sb).cast_unsigned(),
-                    Op::Minu => a.min(b),
-                    Op::Max => sa.max(sb).cast_unsigned(),
-                    Op::Maxu => a.max(b),
-                    Op::Rol => a.rotate_left(b & 31),
-                    Op::Ror => a.rotate_right(b & 31),
-
-                    Op::Mul => multiply!(a.wrapping_mul(b)),
-                    Op::Mulh => multiply!(alu::mulh(a, b)),
-                    Op::Mulhsu => multiply!(alu::mulhsu(a, b)),
-                    Op::Mulhu => multiply!(alu::mulhu(a, b)),
-                    Op::Div => divide!(alu::div(a, b), timing::divide_signed(sa, sb)),
-                    Op::Divu => divide!(alu::divu(a, b), timing::divide_unsigned(a, b)),
-                    Op::Rem => divide!(alu::rem(a, b), timing::divide_signed(sa, sb)),
-                    Op::Remu => divide!(alu::remu(a, b), timing::divide_unsigned(a, b)),
-
-                    Op::Lw => load!(Width::Word),
-                    Op::Lhu => load!(Width::Half),
-                    Op::Lbu => load!(Width::Byte),
-                    Op::Lh => i32::from(load!(Width::Half) as i16).cast_unsigned(),
-                    Op::Lb => i32::from(load!(Width::Byte) as i8).cast_unsigned(),
-                    Op::Sw => store!(Width::Word),
-                    Op::Sh => store!(Width::Half),
-                    Op::Sb => store!(Width::Byte),
-
-                    Op::Beq => branch!(a == b),
-                    Op::Bne => branch!(a != b),
-                    Op::Blt => branch!(sa < sb),
-                    Op::Bge => branch!(sa >= sb),
-                    Op::Bltu => branch!(a < b),
-                    Op::Bgeu => branch!(a >= b),
-                    Op::Jal => {
-                        if imm & 3 == 0 {
-                            self.write(insn.rd, here!().wrapping_add(4));
-                        }
-                        jump!(bubbles.predicted)
+            loop {
+                let pause = loop {
+                    if now >= limit {
+                        break Pause::Page;
                     }
-                    Op::Jalr => {
-                        let from = here!();
-                        let target = a.wrapping_add(i) & !1;
-                        if target & 3 != 0 {
-                            rare!()
-                        }
-                        self.write(insn.rd, from.wrapping_add(4));
-                        let is_return = insn.rs1 == RA && insn.rd == 0;
-                        let bubble = if is_return { bubbles.predicted } else { timing::MISPREDICT };
-                        now += timing::ISSUE + bubble;
-                        retired = count.wrapping_add(index as u64) + 1;
-                        pc = target;
-                        continue 'page;
+                    let Some(insn) = page.insns.get(index) else { break Pause::Page };
+                    // `rd` is read where it is needed: so it does not take a register away from what every instruction needs.
+                    let &Insn { op, rs1, rs2, imm, .. } = insn;
+                    let [rs1, rs2] = [rs1 & 31, rs2 & 31];
+                    if now < self.score.outstanding {
+                        let ready = &self.score.ready;
+                        now = now.max(ready[usize::from(rs1)]).max(ready[usize::from(rs2)]);
                     }
-                    Op::AmoSwap
-                    | Op::AmoAdd
-                    | Op::AmoXor
-                    | Op::AmoAnd
-                    | Op::AmoOr
-                    | Op::AmoMin
-                    | Op::AmoMax
-                    | Op::AmoMinu
-                    | Op::AmoMaxu
-                    | Op::Fence
-                    | Op::FenceI
-                    | Op::Csrrw
-                    | Op::Csrrs
-                    | Op::Csrrc
-                    | Op::Csrrwi
-                    | Op::Csrrsi
-                    | Op::Csrrci
-                    | Op::Ttinsn
-                    | Op::Ecall
-                    | Op::Ebreak
-                    | Op::Illegal => rare!(),
+                    let a = self.regs[usize::from(rs1)];
+                    let b = self.regs[usize::from(rs2)];
+                    let i = imm.cast_unsigned();
+                    let [sa, sb] = [a.cast_signed(), b.cast_signed()];
+
+                    macro_rules! rare {
+                        () => {
+                            break Pause::Rare
+                        };
+                    }
+                    // An access of this width may go to the bus now.
+                    macro_rules! may_access {
+                        ($addr:expr, $width:expr) => {
+                            $addr & ($width.bytes() - 1) == 0 && now < limit
+                        };
+                    }
+                    macro_rules! quick {
+                        ($access:expr) => {
+                            match $access {
+                                Ok(done) => done,
+                                Err(NotQuick::Ask) => rare!(),
+                                Err(NotQuick::Sync) => break Pause::Sync,
+                            }
+                        };
+                    }
+                    macro_rules! load {
+                        ($width:expr) => {{
+                            let addr = a.wrapping_add(i);
+                            if !may_access!(addr, $width) || self.polls.records() {
+                                rare!()
+                            }
+                            let load = quick!(bus.quick_load(now, addr, $width));
+                            self.result_at(insn.rd, now + Cycle::from(load.latency));
+                            if load.access == Access::Volatile {
+                                self.polls.note_effect();
+                            }
+                            load.value
+                        }};
+                    }
+                    macro_rules! store {
+                        ($width:expr) => {{
+                            let addr = a.wrapping_add(i);
+                            if !may_access!(addr, $width) || self.polls.records() {
+                                rare!()
+                            }
+                            let store = quick!(bus.quick_store(now, addr, $width, b));
+                            next!(Cycle::from(store.hold))
+                        }};
+                    }
+                    macro_rules! jump {
+                        ($bubble:expr) => {{
+                            if imm & 3 != 0 {
+                                rare!()
+                            }
+                            let ahead = (imm >> 2) as isize as usize;
+                            index = index.wrapping_add(ahead);
+                            now += timing::ISSUE + $bubble;
+                            count = count.wrapping_add(1).wrapping_sub(ahead as u64);
+                            // Calls link and are not loops; a loop has a jump that does not.
+                            if imm <= 0 && insn.rd == 0 && !self.polls.passes(here!()) {
+                                break Pause::Visit;
+                            }
+                            continue;
+                        }};
+                    }
+                    macro_rules! branch {
+                        ($taken:expr) => {{
+                            let predicted = timing::predicts_taken(imm);
+                            if $taken {
+                                jump!(if predicted { bubbles.predicted } else { timing::MISPREDICT })
+                            }
+                            next!(if predicted { bubbles.fall_through } else { 0 })
+                        }};
+                    }
+                    macro_rules! multiply {
+                        ($product:expr) => {{
+                            self.result_at(insn.rd, now + timing::MUL_LATENCY);
+                            $product
+                        }};
+                    }
+                    macro_rules! divide {
+                        ($quotient:expr, $cycles:expr) => {{
+                            now += $cycles - timing::ISSUE;
+                            $quotient
+                        }};
+                    }
+
+                    let value = match op {
+                        Op::Lui => i,
+                        Op::Auipc => here!().wrapping_add(i),
+                        Op::Addi => a.wrapping_add(i),
+                        Op::Slti => u32::from(sa < imm),
+                        Op::Sltiu => u32::from(a < i),
+                        Op::Xori => a ^ i,
+                        Op::Ori => a | i,
+                        Op::Andi => a & i,
+                        Op::Slli => a << (i & 31),
+                        Op::Srli => a >> (i & 31),
+                        Op::Srai => (sa >> (i & 31)).cast_unsigned(),
+                        Op::Rori => a.rotate_right(i & 31),
+                        Op::Clz => a.leading_zeros(),
+                        Op::Ctz => a.trailing_zeros(),
+                        Op::Cpop => a.count_ones(),
+                        Op::SextB => i32::from(a as i8).cast_unsigned(),
+                        Op::SextH => i32::from(a as i16).cast_unsigned(),
+                        Op::ZextH => a & 0xffff,
+                        Op::OrcB => alu::orc_b(a),
+                        Op::Rev8 => a.swap_bytes(),
+                        Op::Add => a.wrapping_add(b),
+                        Op::Sub => a.wrapping_sub(b),
+                        Op::Sll => a << (b & 31),
+                        Op::Slt => u32::from(sa < sb),
+                        Op::Sltu => u32::from(a < b),
+                        Op::Xor => a ^ b,
+                        Op::Srl => a >> (b & 31),
+                        Op::Sra => (sa >> (b & 31)).cast_unsigned(),
+                        Op::Or => a | b,
+                        Op::And => a & b,
+                        Op::Sh1add => (a << 1).wrapping_add(b),
+                        Op::Sh2add => (a << 2).wrapping_add(b),
+                        Op::Sh3add => (a << 3).wrapping_add(b),
+                        Op::Andn => a & !b,
+                        Op::Orn => a | !b,
+                        Op::Xnor => !(a ^ b),
+                        Op::Min => sa.min(sb).cast_unsigned(),
+                        Op::Minu => a.min(b),
+                        Op::Max => sa.max(sb).cast_unsigned(),
+                        Op::Maxu => a.max(b),
+                        Op::Rol => a.rotate_left(b & 31),
+                        Op::Ror => a.rotate_right(b & 31),
+
+                        Op::Mul => multiply!(a.wrapping_mul(b)),
+                        Op::Mulh => multiply!(alu::mulh(a, b)),
+                        Op::Mulhsu => multiply!(alu::mulhsu(a, b)),
+                        Op::Mulhu => multiply!(alu::mulhu(a, b)),
+                        Op::Div => divide!(alu::div(a, b), timing::divide_signed(sa, sb)),
+                        Op::Divu => divide!(alu::divu(a, b), timing::divide_unsigned(a, b)),
+                        Op::Rem => divide!(alu::rem(a, b), timing::divide_signed(sa, sb)),
+                        Op::Remu => divide!(alu::remu(a, b), timing::divide_unsigned(a, b)),
+
+                        Op::Lw => load!(Width::Word),
+                        Op::Lhu => load!(Width::Half),
+                        Op::Lbu => load!(Width::Byte),
+                        Op::Lh => i32::from(load!(Width::Half) as i16).cast_unsigned(),
+                        Op::Lb => i32::from(load!(Width::Byte) as i8).cast_unsigned(),
+                        Op::Sw => store!(Width::Word),
+                        Op::Sh => store!(Width::Half),
+                        Op::Sb => store!(Width::Byte),
+
+                        Op::Beq => branch!(a == b),
+                        Op::Bne => branch!(a != b),
+                        Op::Blt => branch!(sa < sb),
+                        Op::Bge => branch!(sa >= sb),
+                        Op::Bltu => branch!(a < b),
+                        Op::Bgeu => branch!(a >= b),
+                        Op::Jal => {
+                            if imm & 3 == 0 {
+                                self.write(insn.rd, here!().wrapping_add(4));
+                            }
+                            jump!(bubbles.predicted)
+                        }
+                        Op::Jalr => {
+                            let from = here!();
+                            let target = a.wrapping_add(i) & !1;
+                            if target & 3 != 0 {
+                                rare!()
+                            }
+                            self.write(insn.rd, from.wrapping_add(4));
+                            let is_return = insn.rs1 == RA && insn.rd == 0;
+                            let bubble = if is_return { bubbles.predicted } else { timing::MISPREDICT };
+                            now += timing::ISSUE + bubble;
+                            retired = count.wrapping_add(index as u64) + 1;
+                            pc = target;
+                            continue 'page;
+                        }
+                        Op::AmoSwap
+                        | Op::AmoAdd
+                        | Op::AmoXor
+                        | Op::AmoAnd
+                        | Op::AmoOr
+                        | Op::AmoMin
+                        | Op::AmoMax
+                        | Op::AmoMinu
+                        | Op::AmoMaxu
+                        | Op::Fence
+                        | Op::FenceI
+                        | Op::Csrrw
+                        | Op::Csrrs
+                        | Op::Csrrc
+                        | Op::Csrrwi
+                        | Op::Csrrsi
+                        | Op::Csrrci
+                        | Op::Ttinsn
+                        | Op::Ecall
+                        | Op::Ebreak
+                        | Op::Illegal => rare!(),
+                    };
+                    self.write(insn.rd, value);
+                    index += 1;
+                    now += timing::ISSUE;
                 };
-                self.write(insn.rd, value);
-                index += 1;
-                now += timing::ISSUE;
-            };
-            (retired, pc) = (count.wrapping_add(index as u64), here!());
-            let insn = page.insns[index % page.insns.len()];
-            match pause {
-                Pause::Page => {}
-                Pause::Sync => {
-                    (self.now, self.retired, self.pc) = (now, retired, pc);
-                    return Stop::Sync;
-                }
-                Pause::Rare => match self.rare(bus, &Issue { now, limit, pc }, insn, retired, pages, fault) {
-                    Ok(next) => (now, retired, pc) = (next, retired + 1, pc.wrapping_add(4)),
-                    // The instruction may wait for what is in flight, and then it does so only once.
-                    Err((at, stop)) => {
-                        (self.now, self.retired, self.pc) = (at, retired, pc);
-                        return stop;
-                    }
-                },
-                Pause::Visit => {
-                    let visit = Visit { head_pc: pc, now, retired, regs: &self.regs, score: &self.score };
-                    if self.polls.visit(bus, &visit) {
+                (retired, pc) = (count.wrapping_add(index as u64), here!());
+                match pause {
+                    Pause::Page => continue 'page,
+                    Pause::Sync => {
                         (self.now, self.retired, self.pc) = (now, retired, pc);
-                        return Stop::Parked;
+                        return Stop::Sync;
+                    }
+                    Pause::Rare => {
+                        let insn = page.insns[index % page.insns.len()];
+                        match self.rare(bus, &Issue { now, limit, pc }, insn, retired, fault) {
+                            Ok((next, then)) => {
+                                index += 1;
+                                now = next;
+                                if then != Then::Next {
+                                    (retired, pc) = (retired + 1, here!());
+                                    if then == Then::NewCode {
+                                        pages.clear();
+                                    }
+                                    continue 'page;
+                                }
+                            }
+                            // The instruction may wait for what is in flight, and then it does so only once.
+                            Err((at, stop)) => {
+                                (self.now, self.retired, self.pc) = (at, retired, pc);
+                                return stop;
+                            }
+                        }
+                    }
+                    Pause::Visit => {
+                        let visit = Visit { head_pc: pc, now, retired, regs: &self.regs, score: &self.score };
+                        if self.polls.visit(bus, &visit) {
+                            (self.now, self.retired, self.pc) = (now, retired, pc);
+                            return Stop::Parked;
+                        }
                     }
                 }
             }

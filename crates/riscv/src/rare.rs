@@ -3,7 +3,6 @@
 //! The contract is that of `exec.rs`: an instruction happens entirely, or not at all.
 
 use crate::csr::CsrRead;
-use crate::pages::Pages;
 use crate::{Access, Amo, Bus, Core, CoreFault, Cycle, Effect, Exit, Insn, Op, Refuse, Store, Width, timing};
 
 /// Where `.ttinsn` stores, by the definition in `PushTensixInstruction.md`.
@@ -24,6 +23,17 @@ pub(crate) enum Stop {
     Blocked { addr: u32 },
     Parked,
     Fault,
+}
+
+/// What follows an instruction.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// The next one, as usual.
+    Next,
+    /// The next one; what the run loop knows of the CSRs may no longer hold.
+    Anew,
+    /// The same, and decoded code has changed.
+    NewCode,
 }
 
 impl Stop {
@@ -54,8 +64,8 @@ impl Stop {
 }
 
 impl Core {
-    /// Executes an instruction that the run loop has left, its operands being ready; returns the cycle at which the next one enters EX1. An
-    /// error comes with the cycle at which this one did.
+    /// Executes an instruction that the run loop has left, its operands being ready; returns the cycle at which the next one enters EX1, and what
+    /// that is. An error comes with the cycle at which this one did.
     #[inline(never)]
     pub(crate) fn rare<B: Bus>(
         &mut self,
@@ -63,24 +73,23 @@ impl Core {
         issue: &Issue,
         insn: Insn,
         retired: u64,
-        pages: &mut Pages,
         fault: &mut Option<CoreFault<B::Fault>>,
-    ) -> Result<Cycle, (Cycle, Stop)> {
+    ) -> Result<(Cycle, Then), (Cycle, Stop)> {
         let &Issue { now, limit, pc } = issue;
         let mut stop = |exit| (now, Stop::of(exit, fault));
         let [a, b] = [insn.rs1, insn.rs2].map(|reg| self.regs[usize::from(reg & 31)]);
         let offset = insn.imm.cast_unsigned();
         let misaligned = |target| Exit::Fault(CoreFault::MisalignedTarget { pc, target });
+        let mut then = Then::Anew;
         let next = match insn.op {
             Op::Lw | Op::Lhu | Op::Lbu | Op::Lh | Op::Lb => {
                 self.load(bus, issue, a, insn).map_err(&mut stop)?;
+                then = Then::Next;
                 now + timing::ISSUE
             }
             Op::Sw | Op::Sh | Op::Sb => {
                 let store = self.store(bus, issue, a, b, insn).map_err(&mut stop)?;
-                if store.effect == Effect::Code {
-                    pages.clear();
-                }
+                then = if store.effect == Effect::Code { Then::NewCode } else { Then::Next };
                 now + timing::ISSUE + Cycle::from(store.hold)
             }
             Op::Fence | Op::FenceI => {
@@ -119,9 +128,9 @@ impl Core {
             },
         };
         if bus.take_code_changed() {
-            pages.clear();
+            then = Then::NewCode;
         }
-        Ok(next)
+        Ok((next, then))
     }
 
     fn load<B: Bus>(&mut self, bus: &mut B, issue: &Issue, base: u32, insn: Insn) -> Result<(), Exit<B::Fault>> {

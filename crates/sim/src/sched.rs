@@ -194,6 +194,11 @@ impl Scheduler {
                 }
             }
             self.agenda.forget_sleepers();
+            // What is to leave before anybody does anything else needs no window of its own.
+            if self.out.earliest().is_some_and(|at| at >= end) {
+                let (next, ..) = self.agenda.first_two();
+                end = end.max(self.out.horizon(stop).min(next));
+            }
         }
         self.out.noticed();
         let stopped = self.fault.as_ref().map(|f| f.node);
