@@ -143,13 +143,15 @@ impl Core {
                     macro_rules! load {
                         ($width:expr) => {{
                             let addr = a.wrapping_add(i);
-                            if !may_access!(addr, $width) || self.polls.records() {
+                            if !may_access!(addr, $width) {
                                 rare!()
                             }
                             let load = quick!(bus.quick_load(now, addr, $width));
                             self.result_at(insn.rd, now + Cycle::from(load.latency));
-                            if load.access == Access::Volatile {
-                                self.polls.note_effect();
+                            match load.access {
+                                Access::Private => {}
+                                Access::Watched => self.polls.note_loaded(now, here!(), addr, $width, load.value),
+                                Access::Volatile => self.polls.note_effect(),
                             }
                             load.value
                         }};
