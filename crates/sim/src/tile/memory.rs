@@ -82,7 +82,10 @@ pub(super) fn depart(shared: &mut Shared, noc: u8, start: Start, out: &mut Outbo
     let result = niu.depart(start, shared, out);
     shared.nius[slot] = Some(niu);
     // The next piece of a request that hardware splits.
-    result.map(|next| shared.started.extend(next.map(|start| (noc, start))))
+    if let Some(next) = result? {
+        shared.started.push((noc, next));
+    }
+    Ok(())
 }
 
 /// A packet arrives.

@@ -421,7 +421,9 @@ impl Shared {
                 let i = ((addr - noc_regs::NIU0_BASE) / noc_regs::NIU_SPAN) as usize;
                 let niu = self.nius[i].as_mut().ok_or_else(|| Refuse::Fault(busy_niu(addr)))?;
                 let start = niu.write(addr % noc_regs::NIU_SPAN, value, at).map_err(Refuse::Fault)?;
-                self.started.extend(start.map(|start| (i as u8, start)));
+                if let Some(start) = start {
+                    self.started.push((i as u8, start));
+                }
                 Ok(())
             }
             stream::BASE..map::MOP_CFG_BASE => self.streams.write(addr - stream::BASE, value).map_err(Refuse::Fault),

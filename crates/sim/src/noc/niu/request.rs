@@ -158,7 +158,7 @@ impl Niu {
         use counter as c;
         let Start { at, request } = start;
         let piece = request.action.len().min(u64::from(MAX_PACKET_BYTES));
-        let rest = request.rest(piece);
+        let rest = if request.action.len() > piece { request.rest(piece) } else { None };
         let (to, body) = match request.action {
             Action::Read { from, addr, reply, .. } => {
                 self.count(c::MST_RD_REQ_STARTED, 1);
@@ -384,11 +384,9 @@ impl Niu {
 }
 
 impl Request {
-    /// What is left of a long request after its first `piece` bytes.
+    /// What is left of a long request after its first `piece` bytes, which are not all.
+    #[cold]
     fn rest(&self, piece: u64) -> Option<Self> {
-        if self.action.len() <= piece {
-            return None;
-        }
         let mut rest = self.clone();
         match &mut rest.action {
             Action::Read { addr, len, reply, .. } => {
