@@ -4,8 +4,8 @@
 //! and advances `now` only to the cycle at which the operands are ready, so that trying again changes nothing. This is
 //! what makes results independent of where `limit` cuts a run. Times come from `timing.rs`.
 //!
-//! The loop itself calls nothing, so that the compiler keeps time and place in registers: what is long or rare ends it, is done in `rare.rs`, and it
-//! starts again.
+//! The loop itself calls nothing (but what notes the loads of a loop that may be parked), so that the compiler keeps time and place in registers:
+//! what is long or rare ends it, is done in `rare.rs`, and it goes on where it was.
 
 use crate::pages::Pages;
 use crate::poll::Visit;
@@ -102,6 +102,7 @@ impl Core {
                     continue;
                 }};
             }
+            // Goes on after what has ended the inner loop, as long as page and predictor are the same.
             loop {
                 let pause = loop {
                     if now >= limit {

@@ -194,8 +194,8 @@ impl Scheduler {
                 }
             }
             self.agenda.forget_sleepers();
-            // What is to leave before anybody does anything else needs no window of its own.
-            if self.out.earliest().is_some_and(|at| at >= end) {
+            // What is to leave before anybody does anything else needs no window of its own, unless a fault ends time here.
+            if self.fault.is_none() && self.out.earliest().is_some_and(|at| at >= end) {
                 let (next, ..) = self.agenda.first_two();
                 end = end.max(self.out.horizon(stop).min(next));
             }
