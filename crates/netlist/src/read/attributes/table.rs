@@ -19,23 +19,6 @@ const MATMUL: &[&str] = &["matmul"];
 const PRODUCTS: &[&str] = &["matmul", "depthwise"];
 const BLOCKED: &[&str] = &["matmul", "depthwise", "reduce", "topk"];
 const QUANT: &[&str] = &["quantization", "requantization", "dequantization", "matmul"];
-const VECTOR_UNIT: &[&str] = &[
-    "exp",
-    "log",
-    "sqrt",
-    "gelu",
-    "gelu_derivative",
-    "reciprocal",
-    "sigmoid",
-    "dropout",
-    "tanh",
-    "square",
-    "power",
-    "sine",
-    "cosine",
-    "lrelu",
-    "abs",
-];
 const THREADS: &[&str] = &[
     "matmul",
     "nop",
@@ -56,6 +39,8 @@ const THREADS: &[&str] = &[
     "lrelu",
     "abs",
 ];
+/// Those of [`THREADS`] on the vector unit: all but products and copies.
+const VECTOR_UNIT: &[&str] = THREADS.split_at(3).1;
 
 /// Attributes of operations of graphs (facts, buda.md, section 1).
 pub const ATTRIBUTES: [(&str, On); 48] = [
