@@ -153,6 +153,36 @@ pub struct RunArgs {
     pub profile: bool,
 }
 
+impl RunArgs {
+    /// The first option that was given and means nothing without a chip.
+    pub fn chip_option(&self) -> Option<&'static str> {
+        first_given(&[
+            (self.board.is_some(), "--board"),
+            (self.dispatch.is_some(), "--dispatch"),
+            (self.firmware.is_some(), "--firmware"),
+            (self.capture.is_some(), "--capture"),
+            (self.core_timing, "--core-timing"),
+            (self.max_cycles.is_some(), "--max-cycles"),
+        ])
+    }
+
+    /// The first option that was given and is for compiled models alone.
+    pub fn model_option(&self) -> Option<&'static str> {
+        first_given(&[
+            (self.model.entry.is_some(), "--entry"),
+            (self.model.any_schema, "--any-schema"),
+            (self.model.allow_native_code, "--allow-native-code"),
+            (self.dump_op.is_some(), "--dump-op"),
+            (self.profile, "--profile"),
+        ])
+    }
+}
+
+/// The first option of a list of which it is known whether each was given.
+pub fn first_given(options: &[(bool, &'static str)]) -> Option<&'static str> {
+    options.iter().find_map(|(given, option)| given.then_some(*option))
+}
+
 const KERNEL_PROGRAMS: &str = "Kernel programs";
 const MODELS: &str = "Compiled models";
 const NETLISTS: &str = "Netlists";

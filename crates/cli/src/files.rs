@@ -61,6 +61,12 @@ pub fn same_place(a: &Path, b: &Path) -> bool {
     a == b || resolved(a).is_some_and(|a| resolved(b) == Some(a))
 }
 
+/// Makes the folder for outputs, with those above it.
+pub fn make_folder(folder: &Path) -> Outcome<()> {
+    std::fs::create_dir_all(folder)
+        .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", folder.display())))
+}
+
 fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

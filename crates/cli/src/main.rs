@@ -16,6 +16,7 @@ mod pto;
 mod report;
 mod run;
 mod simdir;
+mod trace;
 
 use args::{Cli, Command, CqCommand};
 use clap::Parser;

@@ -1,11 +1,13 @@
 //! What a run says at its end.
 
 use crate::args::ReportForm;
-use crate::array::shape_text;
+use crate::array::{Array, shape_text};
 use crate::failure::Outcome;
 use crate::print;
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::path::Path;
 use tilework_abi::board::AICLK_MHZ;
 
 /// What the cycle counts are worth. Every report carries it (design decision 5).
@@ -85,6 +87,15 @@ pub struct Output {
     pub dtype: &'static str,
     /// SHA-256 of its elements (not of the file), in hexadecimal.
     pub sha256: String,
+}
+
+impl Output {
+    /// Writes an array into a file and says what it is.
+    pub fn write(array: Array, path: &Path) -> Outcome<Self> {
+        array.write(path)?;
+        let sha256 = Sha256::digest(&array.data).iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { file: path.display().to_string(), shape: array.shape, dtype: array.dtype.name(), sha256 })
+    }
 }
 
 /// When a core's BRISC kernel ran.

@@ -10,7 +10,6 @@ use crate::program::schema::{Location, ProgramFile, Use};
 use crate::program::source::Source;
 use crate::progress::Progress;
 use crate::report::{CoreTime, Output, Report, Session, TIMING_MODEL};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,8 +40,7 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
     let file = ProgramFile::parse(&source)?;
     let plan = Plan::new(source, file, board(args).into(), &inputs)?;
     let firmware = args.firmware.as_deref().map(crate::firmware::load).transpose()?;
-    std::fs::create_dir_all(&args.out)
-        .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", args.out.display())))?;
+    files::make_folder(&args.out)?;
     check_capture(args, &plan)?;
 
     progress.next();
@@ -97,16 +95,8 @@ fn refuse_model_options(args: &RunArgs) -> Outcome<()> {
     if args.engine == Some(EngineName::Native) {
         return Err(Failure::usage("--engine native: a kernel program is code for the chip and has no other meaning"));
     }
-    let given = [
-        (args.model.entry.is_some(), "--entry"),
-        (args.model.any_schema, "--any-schema"),
-        (args.model.rounding.is_some(), "--rounding"),
-        (args.model.allow_native_code, "--allow-native-code"),
-        (args.dump_op.is_some(), "--dump-op"),
-        (args.profile, "--profile"),
-    ];
-    match given.into_iter().find(|(given, _)| *given) {
-        Some((_, option)) => Err(Failure::usage(format!("{option} is for compiled models (.ttnn)"))),
+    match args.model_option().or(args.model.rounding.is_some().then_some("--rounding")) {
+        Some(option) => Err(Failure::usage(format!("{option} is for compiled models (.ttnn)"))),
         None => Ok(()),
     }
 }
@@ -272,11 +262,8 @@ fn download(device: &mut Device, plan: &Plan, placed: &Placed) -> Result<Vec<(St
 fn write_outputs(arrays: Vec<(String, Array)>, out: &Path) -> Outcome<BTreeMap<String, Output>> {
     let mut outputs = BTreeMap::new();
     for (name, array) in arrays {
-        let path = out.join(format!("{name}.npy"));
-        array.write(&path)?;
-        let sha256 = Sha256::digest(&array.data).iter().map(|b| format!("{b:02x}")).collect();
-        let file = path.display().to_string();
-        outputs.insert(name, Output { file, shape: array.shape, dtype: array.dtype.name(), sha256 });
+        let output = Output::write(array, &out.join(format!("{name}.npy")))?;
+        outputs.insert(name, output);
     }
     Ok(outputs)
 }

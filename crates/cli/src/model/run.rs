@@ -4,10 +4,10 @@ use super::watch::{Dump, Watch};
 use super::{choose, inputs, open, session, supported, tensors};
 use crate::args::{DumpOp, EngineName, RoundingName, RunArgs};
 use crate::failure::{Failure, Outcome};
+use crate::files;
 use crate::print;
 use crate::report::Output;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
@@ -23,8 +23,7 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
     let program = choose(&session, args.model.entry.as_deref())?;
     supported(&mut session, program)?;
     let inputs = inputs::read(&session, program, &args.input)?;
-    std::fs::create_dir_all(&args.out)
-        .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", args.out.display())))?;
+    files::make_folder(&args.out)?;
     let info = session.programs().swap_remove(program);
     if let Some(DumpOp::One(index)) = args.dump_op
         && index >= info.operations
@@ -74,16 +73,8 @@ fn refuse_chip_options(args: &RunArgs) -> Outcome<()> {
     if args.engine == Some(EngineName::Device) {
         return Err(Failure::usage("--engine device: compiled models run on the native engine only, so far"));
     }
-    let given = [
-        (args.board.is_some(), "--board"),
-        (args.dispatch.is_some(), "--dispatch"),
-        (args.firmware.is_some(), "--firmware"),
-        (args.capture.is_some(), "--capture"),
-        (args.core_timing, "--core-timing"),
-        (args.max_cycles.is_some(), "--max-cycles"),
-    ];
-    match given.into_iter().find(|(given, _)| *given) {
-        Some((_, option)) => {
+    match args.chip_option() {
+        Some(option) => {
             Err(Failure::usage(format!("{option} is for kernel programs; a compiled model runs without a chip")))
         }
         None => Ok(()),
@@ -97,12 +88,8 @@ fn write(name: &str, value: &Value, folder: &Path, outputs: &mut BTreeMap<String
             Some(_) => name.to_owned(),
             None => format!("{name}_dev{device}"),
         };
-        let array = tensors::array(tensor);
-        let path = folder.join(format!("{name}.npy"));
-        array.write(&path)?;
-        let sha256 = Sha256::digest(&array.data).iter().map(|b| format!("{b:02x}")).collect();
-        let file = path.display().to_string();
-        outputs.insert(name, Output { file, shape: array.shape, dtype: array.dtype.name(), sha256 });
+        let output = Output::write(tensors::array(tensor), &folder.join(format!("{name}.npy")))?;
+        outputs.insert(name, output);
     }
     Ok(())
 }

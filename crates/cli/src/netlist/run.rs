@@ -6,9 +6,10 @@ use super::run_report::{LoaderReport, ProgramReport, QueueReport, Report};
 use crate::args::{EngineName, Input, ModelArgs, RoundingName, RunArgs};
 use crate::array::Array;
 use crate::failure::{Failure, Outcome};
+use crate::files;
 use crate::print;
 use crate::report::Output;
-use sha2::{Digest, Sha256};
+use crate::trace::TraceFile;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -25,15 +26,15 @@ use tilework_timeline::Timeline;
 /// Runs programs of a netlist and prints the report.
 pub fn run(args: &RunArgs) -> Outcome<()> {
     refuse_others(args)?;
+    let trace_file = args.netlist.trace.as_deref().map(TraceFile::at).transpose()?;
     let started = Instant::now();
     let netlist = run_inputs::read(&args.program)?;
     let arch = args.arch.map(Into::into);
     let done = session(netlist, &args.netlist, arch, rounding(&args.model), &args.input)?;
-    std::fs::create_dir_all(&args.out)
-        .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", args.out.display())))?;
+    files::make_folder(&args.out)?;
     let outputs = write_outputs(&done, &args.out)?;
-    if let Some(path) = &args.netlist.trace {
-        trace(&done.backend, path)?;
+    if let Some(file) = trace_file {
+        file.write(&trace(&done.backend))?;
     }
     let report = report(args, &done, outputs, started.elapsed().as_secs_f64());
     print::report(&report, args.report, |out| report.text(out))
@@ -43,21 +44,8 @@ fn refuse_others(args: &RunArgs) -> Outcome<()> {
     if args.engine == Some(EngineName::Device) {
         return Err(Failure::usage("--engine device: netlists run in host arithmetic (native) only"));
     }
-    let given = [
-        (args.board.is_some(), "--board"),
-        (args.dispatch.is_some(), "--dispatch"),
-        (args.firmware.is_some(), "--firmware"),
-        (args.capture.is_some(), "--capture"),
-        (args.core_timing, "--core-timing"),
-        (args.max_cycles.is_some(), "--max-cycles"),
-        (args.model.entry.is_some(), "--entry"),
-        (args.model.any_schema, "--any-schema"),
-        (args.model.allow_native_code, "--allow-native-code"),
-        (args.dump_op.is_some(), "--dump-op"),
-        (args.profile, "--profile"),
-    ];
-    match given.into_iter().find(|(given, _)| *given) {
-        Some((_, option)) => Err(Failure::usage(format!("{option} is not for netlists"))),
+    match args.chip_option().or(args.model_option()) {
+        Some(option) => Err(Failure::usage(format!("{option} is not for netlists"))),
         None => Ok(()),
     }
 }
@@ -145,11 +133,7 @@ fn write_outputs(done: &Done, folder: &Path) -> Outcome<BTreeMap<String, Output>
     for queue in done.outputs() {
         let name = &done.netlist().queue(queue).name;
         let array = done.array(queue)?;
-        let path = folder.join(file_name(name)?);
-        array.write(&path)?;
-        let sha256 = Sha256::digest(&array.data).iter().map(|byte| format!("{byte:02x}")).collect();
-        let file = path.display().to_string();
-        outputs.insert(name.clone(), Output { file, shape: array.shape, dtype: array.dtype.name(), sha256 });
+        outputs.insert(name.clone(), Output::write(array, &folder.join(file_name(name)?))?);
     }
     Ok(outputs)
 }
@@ -162,10 +146,10 @@ pub fn file_name(queue: &str) -> Outcome<String> {
     }
 }
 
-fn trace(backend: &Backend, path: &Path) -> Outcome<()> {
+fn trace(backend: &Backend) -> Timeline {
     let mut timeline = Timeline::new(CLOCK);
     backend.loader(|loader| loader.trace(&mut timeline));
-    timeline.save(path).map_err(|error| Failure::failed(format!("--trace: {error}")))
+    timeline
 }
 
 fn report(args: &RunArgs, done: &Done, outputs: BTreeMap<String, Output>, host_seconds: f64) -> Report {

@@ -1,5 +1,6 @@
 //! Arguments of `tilework run` and `tilework check` that only netlists have.
 
+use crate::args::first_given;
 use clap::ValueEnum;
 use std::path::PathBuf;
 
@@ -54,7 +55,7 @@ pub struct NetlistRunArgs {
 impl NetlistRunArgs {
     /// The first option that was given and means nothing without a netlist.
     pub fn given(&self) -> Option<&'static str> {
-        [
+        first_given(&[
             (!self.calls.is_empty(), "--program"),
             (!self.param.is_empty(), "--param"),
             (self.default_param.is_some(), "--default-param"),
@@ -66,9 +67,7 @@ impl NetlistRunArgs {
             (self.pop_outputs, "--pop-outputs"),
             (self.timeout.is_some(), "--timeout"),
             (self.trace.is_some(), "--trace"),
-        ]
-        .into_iter()
-        .find_map(|(given, option)| given.then_some(option))
+        ])
     }
 }
 

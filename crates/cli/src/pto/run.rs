@@ -2,14 +2,13 @@
 
 use super::args::RunArgs;
 use crate::failure::{Failure, Outcome};
-use crate::{files, print};
+use crate::print;
+use crate::trace::TraceFile;
 use serde::Serialize;
 use std::io::Write;
-use std::path::Path;
 use tilework_pto::examples::{Compared, Comparison, Setting};
 use tilework_pto::timeline::timeline;
 use tilework_pto::{Config, Event, EventKind, Fault};
-use tilework_timeline::Format;
 
 /// What a report says of its figures.
 const TIMING_MODEL: &str = "cycle counts follow the estimates of docs/pto.md; results are exact";
@@ -63,8 +62,7 @@ struct Leftover {
 
 /// Runs an example.
 pub fn run(args: &RunArgs) -> Outcome<()> {
-    let format =
-        args.trace.as_deref().map(Format::of).transpose().map_err(|error| Failure::usage(error.to_string()))?;
+    let trace = args.trace.as_deref().map(TraceFile::at).transpose()?;
     let mut config = Config::new(args.arch.value(), args.seed);
     config.jitter_percent = args.jitter;
     config.races = args.races.value();
@@ -75,8 +73,8 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
         ..Setting::new(config)
     };
     let Comparison { events, outcome } = args.example.value().run(&setting);
-    if let (Some(path), Some(format), false) = (&args.trace, format, matches!(outcome, Err(Fault::Ring(_)))) {
-        write_trace(path, format, &events, outcome.as_ref().err())?;
+    if let (Some(file), false) = (trace, matches!(outcome, Err(Fault::Ring(_)))) {
+        file.write(&timeline(&events, outcome.as_ref().err()))?;
     }
     match outcome {
         Err(Fault::Ring(error)) => Err(Failure::usage(error.to_string())),
@@ -87,13 +85,6 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
             verdict(&report)
         }
     }
-}
-
-fn write_trace(path: &Path, format: Format, events: &[Event], fault: Option<&Fault>) -> Outcome<()> {
-    let mut bytes = Vec::new();
-    let written = timeline(events, fault).write(format, &mut bytes);
-    written.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
-    files::write_whole(path, &[&bytes])
 }
 
 fn report(args: &RunArgs, events: &[Event], compared: &Compared) -> Report {
