@@ -129,6 +129,10 @@ fn wrong_use_is_refused_before_anything_runs() {
         (&["--input", &given, "--default-param", "1", "--board", "p100"], "--board is not for netlists"),
         (&["--input", &given, "--default-param", "1", "--engine", "device"], "netlists run in host arithmetic"),
         (&["--input", &given, "--opt-level", "5"], "5 is not in 0..=4"),
+        (
+            &["--input", &given, "--default-param", "1", "--trace", "x.bin"],
+            "the ending .bin names no form of a timeline",
+        ),
     ] {
         run(dir.path(), "full.yaml", more).code(2).says(says);
     }
