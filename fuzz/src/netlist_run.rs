@@ -101,18 +101,6 @@ impl Arithmetic for Sums {
         let all = inputs.iter().chain(previous).flat_map(|input| input.0.iter());
         Ok((Bytes(vec![all.fold(0, |sum: u8, value| sum.wrapping_add(*value))]), Notes::default()))
     }
-
-    fn stored(&self, _: &Netlist, _: QueueId, entry: &Bytes) -> Result<Bytes, ArithmeticError> {
-        Ok(entry.clone())
-    }
-
-    fn pushed(&self, _: &Netlist, _: QueueId, entry: &Bytes) -> Result<Bytes, ArithmeticError> {
-        Ok(entry.clone())
-    }
-
-    fn got(&self, _: &Netlist, _: QueueId, entry: &Bytes) -> Result<Bytes, ArithmeticError> {
-        Ok(entry.clone())
-    }
 }
 
 /// Plays `input`; panics if the backend breaks a promise.

@@ -29,14 +29,20 @@ pub trait Arithmetic: Send + Sync {
         previous: Option<&Self::Entry>,
     ) -> Result<(Self::Entry, Notes), ArithmeticError>;
 
-    /// What a queue makes of an entry that an operation writes.
-    fn stored(&self, netlist: &Netlist, queue: QueueId, entry: &Self::Entry) -> Result<Self::Entry, ArithmeticError>;
+    /// What a queue makes of an entry that an operation writes; the same unless it says otherwise.
+    fn stored(&self, _: &Netlist, _: QueueId, entry: &Self::Entry) -> Result<Self::Entry, ArithmeticError> {
+        Ok(entry.clone())
+    }
 
-    /// What a queue makes of an entry that the host pushes.
-    fn pushed(&self, netlist: &Netlist, queue: QueueId, entry: &Self::Entry) -> Result<Self::Entry, ArithmeticError>;
+    /// What a queue makes of an entry that the host pushes; the same unless it says otherwise.
+    fn pushed(&self, _: &Netlist, _: QueueId, entry: &Self::Entry) -> Result<Self::Entry, ArithmeticError> {
+        Ok(entry.clone())
+    }
 
-    /// What the host gets of an entry of a queue.
-    fn got(&self, netlist: &Netlist, queue: QueueId, entry: &Self::Entry) -> Result<Self::Entry, ArithmeticError>;
+    /// What the host gets of an entry of a queue; the same unless it says otherwise.
+    fn got(&self, _: &Netlist, _: QueueId, entry: &Self::Entry) -> Result<Self::Entry, ArithmeticError> {
+        Ok(entry.clone())
+    }
 }
 
 /// Arithmetic has failed.

@@ -55,16 +55,4 @@ impl Arithmetic for Numbers {
         let result = mix([op.graph.0 as u64, op.op as u64].into_iter().chain(inputs));
         Ok((Number(vec![result; netlist.op(op).blocks.t.clamp(1, 64) as usize]), Notes::default()))
     }
-
-    fn stored(&self, _: &Netlist, _: QueueId, entry: &Number) -> Result<Number, ArithmeticError> {
-        Ok(entry.clone())
-    }
-
-    fn pushed(&self, _: &Netlist, _: QueueId, entry: &Number) -> Result<Number, ArithmeticError> {
-        Ok(entry.clone())
-    }
-
-    fn got(&self, _: &Netlist, _: QueueId, entry: &Number) -> Result<Number, ArithmeticError> {
-        Ok(entry.clone())
-    }
 }
