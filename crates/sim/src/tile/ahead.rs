@@ -10,8 +10,8 @@
 //! is only a cache of L1. Which poll loops a core has noticed is forgotten; that decides how much of its polling is executed, not what
 //! comes of it.
 
+use super::fabric::CoreSet;
 use super::port::{L0, StoreQueue};
-use super::shared::{CoreSet, Shared};
 use super::{Activity, Tile};
 use crate::NEVER;
 use tilework_abi::tensix::Processor;
@@ -126,32 +126,26 @@ impl Ahead {
     }
 }
 
-impl Shared {
-    /// Takes back the noted stores, the last one first.
+impl Tile {
+    /// Undoes the logged stores, the last one first.
     fn undo_stores(&mut self) {
-        while let Some(Undo { addr, old, owner }) = self.log.stores.pop() {
+        while let Some(Undo { addr, old, owner }) = self.shared.fabric.log.stores.pop() {
             match owner {
-                None => {
-                    self.l1_store(addr, Width::Word, old);
-                }
+                None => self.shared.fabric.l1_store(addr, Width::Word, old),
                 Some(owner) => {
-                    if let Some(port) = &mut self.ports[owner.index()] {
-                        port.poke(addr as usize, Width::Word, old);
-                    }
+                    self.ports[owner.index()].poke(addr as usize, Width::Word, old);
                 }
             }
         }
     }
-}
 
-impl Tile {
     /// What the tile did on its own account can no longer be proved wrong.
     #[inline]
     pub(super) fn confirm(&mut self) {
         if self.ahead.until != 0 {
             self.ahead.until = 0;
             self.ahead.reach = (self.ahead.reach * 2).min(MOST);
-            self.shared.log.stores.clear();
+            self.shared.fabric.log.stores.clear();
         }
     }
 
@@ -206,14 +200,12 @@ impl Tile {
 
     fn checkpoint(&mut self) {
         self.ahead.saved.clear();
-        self.shared.log.stores.clear();
-        self.shared.log.running = 0;
+        self.shared.fabric.log.stores.clear();
+        self.shared.fabric.log.running = 0;
         for (index, slot) in self.slots.iter().enumerate() {
-            if slot.activity == Activity::Running
-                && let Some(port) = &self.shared.ports[index]
-            {
-                let state = slot.core.save();
-                self.shared.log.running |= 1 << index;
+            if slot.activity == Activity::Running {
+                let (port, state) = (&self.ports[index], slot.core.save());
+                self.shared.fabric.log.running |= 1 << index;
                 self.ahead.saved.push(SavedCore { index, state, l0: port.l0.clone(), stores: port.stores.clone() });
             }
         }
@@ -221,40 +213,39 @@ impl Tile {
 
     /// Back to the checkpoint, which stays.
     fn restore(&mut self) {
-        self.shared.undo_stores();
+        self.undo_stores();
         for saved in &self.ahead.saved {
             let slot = &mut self.slots[saved.index];
             slot.core.restore(&saved.state);
             if slot.activity == Activity::Parked {
-                self.shared.unwatch(Processor::ALL[saved.index]);
+                self.shared.fabric.unwatch(Processor::ALL[saved.index]);
             }
             slot.activity = Activity::Running;
             self.running |= 1 << saved.index;
-            if let Some(port) = &mut self.shared.ports[saved.index] {
-                port.l0 = saved.l0.clone();
-                port.stores = saved.stores.clone();
-            }
+            let port = &mut self.ports[saved.index];
+            port.l0 = saved.l0.clone();
+            port.stores = saved.stores.clone();
         }
     }
 
     /// Runs the cores until `until`; returns how far that went without anything that others could see.
     fn compute(&mut self, until: Cycle) -> Cycle {
-        self.shared.log.on = true;
-        self.shared.log.stopped = false;
+        self.shared.fabric.log.on = true;
+        self.shared.fabric.log.stopped = false;
         let mut reached = until;
         while let Some(turn) = self.turn()
             && turn.now < until
         {
             // A fault is left to the run in which it counts.
             if self.run_core(&turn, until, None).is_err() {
-                self.shared.log.stopped = true;
+                self.shared.fabric.log.stopped = true;
             }
-            if self.shared.log.stopped {
+            if self.shared.fabric.log.stopped {
                 reached = self.slots[turn.core].core.now.min(until);
                 break;
             }
         }
-        self.shared.log.on = false;
+        self.shared.fabric.log.on = false;
         reached
     }
 

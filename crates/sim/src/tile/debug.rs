@@ -15,9 +15,16 @@ use tilework_abi::tensix::{self, PC_SNAPSHOT, Processor};
 use tilework_riscv::{Access, Cycle};
 
 /// First byte behind the registers of this file: the snapshots are the last.
-pub(super) const END: u32 = PC_SNAPSHOT + 4 * Processor::ALL.len() as u32;
+const END: u32 = PC_SNAPSHOT + 4 * Processor::ALL.len() as u32;
 /// `RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE`, which the PC buffers obey (`tensix.h` of the public firmware headers).
 pub(super) const TRISC_PC_BUF_OVERRIDE: u32 = 0xFFB1_2090;
+/// `RISCV_DEBUG_REG_CFGREG_RD_CNTL` and `RISCV_DEBUG_REG_CFGREG_RDDATA` (the same header).
+pub(super) const CFGREG_RD_CNTL: u32 = 0xFFB1_2058;
+pub(super) const CFGREG_RDDATA: u32 = 0xFFB1_2078;
+/// `RISCV_DEBUG_REG_INSTRN_BUF_CTRL0`, `..._CTRL1` and `..._STATUS` (the same header).
+pub(super) const INSTRN_BUF_CTRL0: u32 = 0xFFB1_20A0;
+pub(super) const INSTRN_BUF_CTRL1: u32 = 0xFFB1_20A4;
+pub(super) const INSTRN_BUF_STATUS: u32 = 0xFFB1_20A8;
 const WORDS: usize = ((PC_SNAPSHOT - tensix::DEBUG_BASE) / 4) as usize;
 const CORES: usize = Processor::ALL.len();
 

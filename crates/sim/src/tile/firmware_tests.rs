@@ -54,11 +54,11 @@ fn booting(folder: &std::path::Path, parking: bool) -> Tile {
         let elf = std::fs::read(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         for (addr, bytes) in segments(&elf) {
             let addr = if addr >= map::LOCAL_BASE { staged + addr - map::LOCAL_BASE } else { addr };
-            tile.shared.l1_write(addr, &bytes);
+            tile.shared.fabric.l1_write(addr, &bytes);
         }
         let reset_pc = match core {
             Processor::Brisc => {
-                tile.shared.l1_write(0, &jal(text).to_le_bytes());
+                tile.shared.fabric.l1_write(0, &jal(text).to_le_bytes());
                 continue;
             }
             Processor::Ncrisc => map::NCRISC_RESET_PC,
@@ -66,12 +66,12 @@ fn booting(folder: &std::path::Path, parking: bool) -> Tile {
             Processor::Trisc1 => map::TRISC1_RESET_PC,
             Processor::Trisc2 => map::TRISC2_RESET_PC,
         };
-        tile.shared.debug.write(reset_pc, text, false).expect("storage");
+        tile.shared.fabric.debug.write(reset_pc, text, false).expect("storage");
     }
-    tile.shared.l1_write(GO as u32 + 3, &[RUN_MSG_INIT]);
-    tile.shared.debug.write(map::SOFT_RESET_0, map::SOFT_RESET_BRISC_RUNS, false).expect("storage");
-    tile.shared.reset_changed = Some(10);
-    tile.after_access();
+    tile.shared.fabric.l1_write(GO as u32 + 3, &[RUN_MSG_INIT]);
+    tile.shared.fabric.debug.write(map::SOFT_RESET_0, map::SOFT_RESET_BRISC_RUNS, false).expect("storage");
+    tile.shared.fabric.reset_changed = Some(10);
+    tile.handle_side_effects();
     tile
 }
 

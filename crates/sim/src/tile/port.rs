@@ -3,8 +3,9 @@
 //! Follows BabyRISCV/README.md ("L0 Data Cache", "Local Data RAM", "Load/Store Unit") and BabyRISCV/MemoryOrdering.md. The cache is not
 //! coherent: it holds copies, and a NoC write to L1 does not touch them. That is the point of modelling it.
 
-use super::shared::{get, put};
+use super::fabric::{get, put};
 use crate::timing;
+use tilework_abi::tensix::Processor;
 use tilework_riscv::{CsrFile, Cycle, Width};
 
 /// Bytes of a cache line (BabyRISCV/README.md: 4 lines of 16 bytes).
@@ -180,5 +181,43 @@ impl Port {
         self.used = true;
         self.l0 = L0::new();
         self.stores = StoreQueue::default();
+    }
+}
+
+/// The five cores' own things: one core's, as it runs, and those of the others.
+pub(super) struct Ports<'a> {
+    before: &'a mut [Port],
+    /// The running core's.
+    pub(super) own: &'a mut Port,
+    after: &'a mut [Port],
+}
+
+impl<'a> Ports<'a> {
+    /// As `core` has them while it runs.
+    #[inline]
+    pub(super) fn of(ports: &'a mut [Port; 5], core: Processor) -> Self {
+        let (before, rest) = ports.split_at_mut(core.index());
+        let (own, after) = rest.split_at_mut(1);
+        Self { before, own: &mut own[0], after }
+    }
+
+    /// As agents have them to which no core's things are more their own than another's.
+    pub(super) fn all(ports: &'a mut [Port; 5]) -> Self {
+        Self::of(ports, Processor::Brisc)
+    }
+
+    /// The same for a shorter time.
+    pub(super) fn reborrow(&mut self) -> Ports<'_> {
+        Ports { before: self.before, own: self.own, after: self.after }
+    }
+
+    /// What belongs to `core`.
+    pub(super) fn get(&mut self, core: Processor) -> &mut Port {
+        let own = self.before.len();
+        match core.index() {
+            i if i < own => &mut self.before[i],
+            i if i == own => self.own,
+            i => &mut self.after[i - own - 1],
+        }
     }
 }

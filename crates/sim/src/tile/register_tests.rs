@@ -16,14 +16,14 @@ fn tile() -> Tile {
 
 /// Loads as `core`, or as the NoC.
 fn load(tile: &mut Tile, core: Option<Processor>, addr: u32) -> u32 {
-    match tile.shared.reg_load(core, 7, addr, Width::Word) {
+    match tile.reach().load(core, 7, addr, Width::Word) {
         Ok(load) => load.value,
         Err(refusal) => panic!("load of {addr:#x} by {core:?}: {refusal:?}"),
     }
 }
 
 fn store(tile: &mut Tile, core: Option<Processor>, addr: u32, value: u32) {
-    if let Err(refusal) = tile.shared.reg_store(core, 7, addr, Width::Word, value) {
+    if let Err(refusal) = tile.reach().store(core, 7, addr, Width::Word, value) {
         panic!("store of {value:#x} to {addr:#x} by {core:?}: {refusal:?}");
     }
 }
@@ -153,7 +153,7 @@ fn tile_registers_that_firmware_and_debuggers_touch() {
         }
         for offset in [0x00, 0x04, 0x0C, 0x10] {
             store(&mut tile, client, 0xFFB1_3000 + offset, 0);
-            assert!(tile.shared.reg_store(client, 7, 0xFFB1_3000 + offset, Width::Word, 1).is_err());
+            assert!(tile.reach().store(client, 7, 0xFFB1_3000 + offset, Width::Word, 1).is_err());
         }
     }
 }
@@ -163,7 +163,7 @@ fn the_pc_buffer_override_reaches_the_pc_buffers() {
     let mut tile = tile();
     let trisc0 = Some(Processor::Trisc0);
     let pc_buf = map::PC_BUF_BASE;
-    assert!(tile.shared.reg_load(trisc0, 0, pc_buf, Width::Word).is_err(), "an empty PC buffer blocks");
+    assert!(tile.reach().load(trisc0, 0, pc_buf, Width::Word).is_err(), "an empty PC buffer blocks");
     // WormholeB0/TensixTile/BabyRISCV/PCBufs.md: enable, busy, then eight bits of value.
     store(&mut tile, None, 0xFFB1_2090, 0x2A << 2 | 1);
     assert_eq!(load(&mut tile, trisc0, pc_buf), 0x2A);

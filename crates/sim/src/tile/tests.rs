@@ -31,7 +31,7 @@ pub(super) fn li(rd: u8, value: i32) -> [u32; 2] {
 
 pub(super) fn load_program(tile: &mut Tile, at: u32, words: &[u32]) {
     for (i, word) in words.iter().enumerate() {
-        tile.shared.l1_write(at + 4 * i as u32, &word.to_le_bytes());
+        tile.shared.fabric.l1_write(at + 4 * i as u32, &word.to_le_bytes());
     }
 }
 
@@ -72,9 +72,9 @@ pub(super) fn release(tile: &mut Tile, cores: &[Processor], at: Cycle) {
     for core in cores {
         value &= !core.soft_reset_bit();
     }
-    tile.shared.debug.write(map::SOFT_RESET_0, value, false).expect("a register");
-    tile.shared.reset_changed = Some(at);
-    tile.after_access();
+    tile.shared.fabric.debug.write(map::SOFT_RESET_0, value, false).expect("a register");
+    tile.shared.fabric.reset_changed = Some(at);
+    tile.handle_side_effects();
 }
 
 pub(super) fn run(tile: &mut Tile, until: Cycle) -> Outbox {

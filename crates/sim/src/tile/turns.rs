@@ -4,6 +4,7 @@
 //! to look at.
 
 use super::bus::TileBus;
+use super::port::Ports;
 use super::{Activity, Tile, members};
 use crate::noc::Outbox;
 use crate::{Fault, NEVER};
@@ -73,20 +74,18 @@ impl Tile {
     /// nothing has to be seen to, and it runs on.
     pub(super) fn run_core(&mut self, turn: &Turn, limit: Cycle, out: Option<&mut Outbox>) -> Result<bool, Fault> {
         let i = turn.core;
-        let slot = &mut self.slots[i];
-        let mut port = self.shared.ports[i].take().expect("ports are put back after each run");
+        let core = Processor::ALL[i];
         let mut bus = TileBus {
             shared: &mut self.shared,
-            core: Processor::ALL[i],
-            port: &mut port,
+            core,
+            ports: Ports::of(&mut self.ports, core),
             horizon: turn.horizon.min(limit),
             out,
             due: NEVER,
         };
-        let exit = slot.core.run(&mut bus, limit);
+        let exit = self.slots[i].core.run(&mut bus, limit);
         let horizon = bus.horizon;
-        self.shared.ports[i] = Some(port);
-        if matches!(exit, Exit::Limit | Exit::Sync) && self.shared.wake == 0 && !self.has_consequences() {
+        if matches!(exit, Exit::Limit | Exit::Sync) && self.shared.fabric.wake == 0 && !self.has_side_effects() {
             return Ok(true);
         }
         self.end_turn(i, horizon, exit)?;
@@ -96,13 +95,13 @@ impl Tile {
     /// Sees to what a turn has set off or ended with.
     fn end_turn(&mut self, i: usize, horizon: Cycle, exit: Exit<Fault>) -> Result<(), Fault> {
         let now = self.slots[i].core.now;
-        self.after_access();
+        self.handle_side_effects();
         if self.slots[i].activity != Activity::Running {
             return Ok(()); // it has put itself into reset
         }
         match exit {
             Exit::Limit | Exit::Sync => {
-                let wake = std::mem::take(&mut self.shared.wake);
+                let wake = std::mem::take(&mut self.shared.fabric.wake);
                 self.wake(wake, now);
             }
             Exit::Parked => self.park(i),
@@ -116,8 +115,8 @@ impl Tile {
         Ok(())
     }
 
-    /// Something that [`Tile::after_access`] sees to.
-    pub(super) fn has_consequences(&self) -> bool {
-        self.shared.has_consequences() || self.shared.tensix.has_changed()
+    /// Something that [`Tile::handle_side_effects`] sees to.
+    pub(super) fn has_side_effects(&self) -> bool {
+        self.shared.fabric.has_side_effects() || self.shared.tensix.has_changed()
     }
 }

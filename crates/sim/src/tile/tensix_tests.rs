@@ -327,9 +327,8 @@ fn a_debugger_pushes_instructions_and_reads_configuration_over_the_noc() {
     register(&mut t, 200, 0xFFB1_2058, 70);
     run(&mut t, 300);
     assert_eq!(t.stats().tensix, 2, "one for each rising edge");
-    let read = |t: &mut Tile, addr| {
-        t.shared.reg_load(None, 300, addr, tilework_riscv::Width::Word).expect("it is there").value
-    };
+    let read =
+        |t: &mut Tile, addr| t.reach().load(None, 300, addr, tilework_riscv::Width::Word).expect("it is there").value;
     assert_eq!((read(&mut t, 0xFFB1_2078), read(&mut t, 0xFFB1_20A8)), (0x5A, 0x77));
 }
 
