@@ -126,17 +126,18 @@ pub enum Region {
 
 impl Region {
     /// The region of `addr`.
+    #[inline]
     pub const fn decode(addr: u32) -> Self {
+        // Most accesses to registers are to an NIU.
+        if let Some((noc, offset)) = niu_register(addr) {
+            return Self::Niu { noc, offset };
+        }
         match addr {
             0..L1_SIZE => Self::L1 { offset: addr },
             LOCAL_BASE..LOCAL_END => Self::Local { offset: addr - LOCAL_BASE },
             TDMA_BASE..TDMA_END => Self::Tdma { offset: addr - TDMA_BASE },
             DEBUG_BASE..DEBUG_END => Self::Debug { offset: addr - DEBUG_BASE },
             LOCAL_SLOW_FIRST..noc::NIU0_BASE => slow_view(addr),
-            noc::NIU0_BASE..stream::BASE => match niu_register(addr) {
-                Some((noc, offset)) => Self::Niu { noc, offset },
-                None => Self::Unmapped,
-            },
             stream::BASE..STREAM_END => Self::Stream { offset: addr - stream::BASE },
             MOP_CFG_BASE..MOP_END => Self::Mop { word: (addr - MOP_CFG_BASE) / 4 },
             DST_BASE..DST_END => Self::Dst { offset: addr - DST_BASE },

@@ -13,8 +13,8 @@ mod tests;
 
 pub(crate) use telemetry::ETHERNET_FIRMWARE;
 
-use crate::agenda::Agenda;
 use crate::dram::SparseMemory;
+use crate::event_queue::EventQueue;
 use crate::inert::niu_register;
 use crate::noc::{self, Body, Dest, Grid, Outbox, Packet, Place};
 use crate::{Cycle, Fault, FaultClass, Memory, Node, timing};
@@ -52,7 +52,7 @@ const MESSAGE_TIME: Cycle = 6750;
 #[derive(Debug)]
 pub struct ArcTile {
     registers: Registers,
-    events: Agenda<Event>,
+    events: EventQueue<Event>,
 }
 
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl ArcTile {
                 registers.set_csm(addr, *word);
             }
         }
-        Self { registers, events: Agenda::new() }
+        Self { registers, events: EventQueue::new() }
     }
 
     fn serve(&mut self, at: Cycle, packet: &Packet, out: &mut Outbox) -> Result<(), Fault> {

@@ -10,7 +10,7 @@ mod content;
 #[cfg(test)]
 mod tests;
 
-use crate::agenda::Agenda;
+use crate::event_queue::EventQueue;
 use crate::noc::{Body, Dest, Grid, Niu, NodeId, Outbox, Packet, Place};
 use crate::{Cycle, Fault, FaultClass, Memory, Node};
 use content::Content;
@@ -25,7 +25,7 @@ const READ: &str = "BlackholeA0/NoC/MemoryMap.md";
 #[derive(Debug)]
 pub struct InertTiles {
     tiles: BTreeMap<(u8, u8), Tile>,
-    arrivals: Agenda<Packet>,
+    arrivals: EventQueue<Packet>,
 }
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl InertTiles {
             let content = Content::of(site, grid.works(place));
             Some(((place.x, place.y), Tile { site, nius: [niu(0), niu(1)], content }))
         };
-        Self { tiles: grid.places_of(node).filter_map(tile).collect(), arrivals: Agenda::new() }
+        Self { tiles: grid.places_of(node).filter_map(tile).collect(), arrivals: EventQueue::new() }
     }
 
     fn serve(&mut self, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {

@@ -1,7 +1,9 @@
-//! A core's view of its tile: the fast paths of loads and stores, and the order among the agents of a tile.
+//! A core's view of its tile: the fast paths of loads and stores, and the order among the agents of
+//! a tile.
 //!
-//! Shared accesses happen in the order of (cycle, core): an access that is not before [`TileBus::horizon`] is refused with
-//! [`Refuse::Sync`] and retried when the others have caught up. Private work runs ahead freely.
+//! Shared accesses happen in the order of (cycle, core): an access that is not before
+//! [`TileBus::horizon`] is refused with [`Refuse::Sync`] and retried when the others have caught
+//! up. Private accesses need no such order.
 
 use super::access::Shared;
 use super::fabric::{CoreSet, get, put};
@@ -21,14 +23,15 @@ const _: () = assert!(map::LOCAL_SIZE_DM >= map::LOCAL_SIZE_TRISC);
 pub(super) struct TileBus<'a> {
     pub(super) shared: &'a mut Shared,
     pub(super) core: Processor,
-    /// The core's own things, and those of the others.
+    /// The core's own port, and those of the others.
     pub(super) ports: Ports<'a>,
     /// Shared accesses at or after this cycle must wait.
     pub(super) horizon: Cycle,
-    /// What leaves the tile; `None` while it runs ahead, when nothing does.
+    /// What leaves the tile; `None` during speculation, when nothing does.
     pub(super) out: Option<&'a mut Outbox>,
-    /// The cycle at which the only request in `shared.started` leaves, when nobody else can notice that: it does so before the first
-    /// access to a register from then on. Most requests are reads that the core then waits for.
+    /// The cycle at which the only started request leaves, when nobody else can notice that: it
+    /// does so before the first access to a register from then on. Most requests are reads that the
+    /// core then waits for.
     pub(super) due: Cycle,
 }
 
@@ -46,7 +49,7 @@ impl TileBus<'_> {
         sleepers != 0
     }
 
-    /// True when the tile runs ahead, which ends before this access.
+    /// True during speculation, which ends before this access.
     fn stops_here(&mut self) -> bool {
         self.shared.fabric.log.stopped |= self.shared.fabric.log.on;
         self.shared.fabric.log.on
@@ -64,8 +67,8 @@ impl TileBus<'_> {
         }
     }
 
-    /// The core has started a request, which concerns others when it leaves; a register write is visible to others at once.
-    fn heed_started(&mut self) {
+    /// The core has started a request: others may see it leave, so the turn ends there.
+    fn limit_by_started(&mut self) {
         self.due = NEVER;
         let [(noc, start)] = &self.shared.fabric.started[..] else {
             let first = self.shared.fabric.started.first().map_or(NEVER, |(_, start)| start.at);
@@ -88,7 +91,7 @@ impl TileBus<'_> {
             return Err(Refuse::Sync);
         }
         let load = self.shared.reach(self.ports.reborrow()).load(Some(self.core), at, addr, width)?;
-        self.heed_coprocessor();
+        self.limit_by_coprocessor();
         Ok(load)
     }
 
@@ -111,21 +114,23 @@ impl TileBus<'_> {
             self.horizon = 0;
         }
         if !self.shared.fabric.started.is_empty() {
-            self.heed_started();
+            self.limit_by_started();
         }
-        self.heed_coprocessor();
+        self.limit_by_coprocessor();
         Ok(Store { hold: 0, effect: Effect::Visible })
     }
 
-    /// An access may have set the coprocessor to work, which comes behind the cores in each cycle, or ended what another core is blocked by.
-    fn heed_coprocessor(&mut self) {
+    /// An access may have given the coprocessor work, which comes after the cores in each cycle, or
+    /// ended what another core is blocked by.
+    fn limit_by_coprocessor(&mut self) {
         self.horizon = match self.shared.tensix.has_changed() {
             true => 0,
             false => self.horizon.min(self.shared.tensix.next().saturating_add(1)),
         };
     }
 
-    /// Pushes an instruction into the core's own Tensix thread, which needs no order with other agents as long as there is room.
+    /// Pushes an instruction into the core's own Tensix thread, which needs no order with other
+    /// agents as long as there is room.
     fn push(&mut self, thread: usize, at: Cycle, word: u32) -> Result<(), Refused> {
         if self.stops_here() {
             return Err(Refuse::Sync);
@@ -148,8 +153,8 @@ impl TileBus<'_> {
             .then_some(offset)
     }
 
-    /// The wall clock, which a core may read whatever the others do: what a read latches is latched already, and what the others do until then
-    /// lies between the two, and so it latches nothing else.
+    /// The wall clock, which a core may read whatever the others do, when the latched half already
+    /// holds what the read would latch: reads of the others until then latch the same.
     #[inline(always)]
     fn steady_clock(&self, at: Cycle, addr: u32, width: Width) -> Result<u32, NotQuick> {
         let clock = matches!(addr, map::WALL_CLOCK_L | map::WALL_CLOCK_H_LATCHED) && width == Width::Word;
@@ -159,7 +164,7 @@ impl TileBus<'_> {
         Ok(if addr == map::WALL_CLOCK_L { at as u32 } else { (at >> 32) as u32 })
     }
 
-    /// A register that reading does not change, as far as it needs no further look.
+    /// A register whose read has no side effect, if that is known without decoding the address.
     #[inline(always)]
     fn quick_register(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
         let latency = timing::LOAD_TILE_REG;
@@ -174,7 +179,7 @@ impl TileBus<'_> {
         Ok(Load { value, latency, access: Access::Volatile })
     }
 
-    /// A store to a line of L1 on which something hangs.
+    /// A store to a line of L1 that holds code or that somebody sleeps on.
     fn store_marked(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
         if at >= self.horizon {
             return Err(Refuse::Sync);
@@ -185,7 +190,7 @@ impl TileBus<'_> {
         }
         if self.shared.fabric.log.on {
             let word = addr & !3;
-            self.shared.fabric.log.note_l1(word, self.shared.fabric.l1_load(word, Width::Word));
+            self.shared.fabric.log.log_l1(word, self.shared.fabric.l1_load(word, Width::Word));
         }
         self.ports.own.l0.drop_line(addr);
         put(&mut self.shared.fabric.l1[..], addr as usize, width, value);
@@ -206,8 +211,8 @@ impl Bus for TileBus<'_> {
     fn quick_load(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
         if addr < map::L1_SIZE {
             if let Some((word, stays)) = self.ports.own.l0.hit(addr) {
-                // Watched, although the copy is private: when the loop flushes the cache the next iteration reads L1 again. Whoever parks the
-                // core sorts out the lines that stay (Tile::park).
+                // Watched, although the copy is private: when the loop flushes the cache, the next
+                // iteration reads L1 again. Tile::park knows the lines that stay.
                 let access = if stays { Access::Watched } else { Access::Volatile };
                 let value = (word >> (8 * (addr & 3))) & width.mask();
                 return Ok(Load { value, latency: timing::LOAD_LOCAL, access });
@@ -238,7 +243,7 @@ impl Bus for TileBus<'_> {
             if self.shared.fabric.log.on {
                 let word = addr & !3;
                 let old = self.shared.fabric.l1_load(word, Width::Word);
-                if !self.shared.fabric.log.note_l1(word, old) {
+                if !self.shared.fabric.log.log_l1(word, old) {
                     return Err(NotQuick::Ask);
                 }
             }
@@ -262,7 +267,7 @@ impl Bus for TileBus<'_> {
         };
         if self.shared.fabric.log.on {
             let word = offset & !3;
-            if !self.shared.fabric.log.note_local(self.core, word as u32, get(&self.ports.own.local, word, Width::Word))
+            if !self.shared.fabric.log.log_local(self.core, word as u32, get(&self.ports.own.local, word, Width::Word))
             {
                 return Err(NotQuick::Ask);
             }

@@ -1,11 +1,14 @@
 //! The debug interface of B, T0, T1 and T2: pausing a core, looking at it, letting it go on.
 //!
-//! Follows WormholeB0/TensixTile/BabyRISCV/DebugInterface.md, with the registers at the addresses of Blackhole's `tensix.h`; the public debugger
-//! tt-exalens uses it so. A debugger is outside the tile: its commands come as packets, and take effect in the packet's cycle. There is no pipeline
-//! here, so that a core pauses between two instructions at once, or, when it waits in an access, as soon as it need not wait any more.
+//! Follows WormholeB0/TensixTile/BabyRISCV/DebugInterface.md, with the registers at the addresses
+//! of Blackhole's `tensix.h`; the public debugger tt-exalens uses it so. A debugger is outside the
+//! tile: its commands come as packets, and take effect in the packet's cycle. There is no pipeline
+//! here, so that a core pauses between two instructions at once, or, when it is blocked in an
+//! access, when that ends.
 //!
-//! Not there, each a fault when used: breakpoints and watchpoints, single steps (the page and the public debugger disagree on how many commands one
-//! takes), writing the program counter, and a core that debugs another core.
+//! Not modelled, each a fault when used: breakpoints and watchpoints, single steps (the page and
+//! the public debugger disagree on how many commands one takes), writing the program counter, and a
+//! core that debugs another core.
 
 use super::{Activity, Tile};
 use crate::{Fault, FaultClass};
@@ -60,7 +63,7 @@ pub(super) struct DebugPort {
     data_out: u32,
     read_valid: bool,
     registers: [[u32; REGISTERS]; CORES.len()],
-    /// Cores that are to pause when they do not wait any more.
+    /// Cores that are to pause when they are no longer blocked.
     pause_wanted: [bool; CORES.len()],
     pending: Option<Access>,
 }
@@ -82,7 +85,8 @@ impl DebugPort {
         }
     }
 
-    /// Writes register `index` of the four at 0xFFB12080. True when that triggers an access to a debug register.
+    /// Writes register `index` of the four at 0xFFB12080. True when that triggers an access to a
+    /// debug register.
     pub(super) fn write(&mut self, index: u32, value: u32) -> bool {
         match index {
             0 => {
@@ -112,7 +116,7 @@ impl DebugPort {
         }
     }
 
-    /// True, once, for a core that was to pause when it does not wait any more.
+    /// True, once, for a core that was to pause when it is no longer blocked.
     pub(super) fn take_pause(&mut self, core: Processor) -> bool {
         CORES.iter().position(|&c| c == core).is_some_and(|i| std::mem::take(&mut self.pause_wanted[i]))
     }
@@ -145,7 +149,8 @@ impl Tile {
                 self.shared.fabric.debug.port.read_valid = true;
                 Ok(())
             }
-            // SoftReset.md: while the core is held, writes are discarded, unless reset spares the debug registers.
+            // SoftReset.md: while the core is held, writes are discarded, unless reset spares the
+            // debug registers.
             Some(_) if held && !self.shared.fabric.debug.keeps_debug_registers(processor) => Ok(()),
             Some(value) => self.debug_write(at, core, register, value),
         }

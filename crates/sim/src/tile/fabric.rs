@@ -4,9 +4,9 @@
 //! The fabric starts nothing by itself. Side effects of a register access that concern the rest of
 //! the tile are kept here until [`super::Tile`] handles them, at the end of the turn or event.
 
-use super::ahead::StoreLog;
 use super::code::{CodeBook, TileCode};
 use super::debug::DebugRegs;
+use super::speculation::StoreLog;
 use super::streams::Streams;
 use super::wake;
 use crate::noc::Start;

@@ -1,6 +1,6 @@
-//! Start-up code that nobody here wrote: the prebuilt worker firmware of the public repository `boopdotpng/blackhole-py`
-//! (`riscv-firmware/p100a`), from the folder that the environment variable `TILEWORK_BH_FIRMWARE` names. Without it the tests say so and
-//! pass.
+//! Start-up code that nobody here wrote: the prebuilt worker firmware of the public repository
+//! `boopdotpng/blackhole-py` (`riscv-firmware/p100a`), from the folder that the environment
+//! variable `TILEWORK_BH_FIRMWARE` names. Without it the tests say so and pass.
 
 use super::tests::{run, tile, word};
 use super::*;
@@ -26,7 +26,8 @@ fn firmware() -> Option<PathBuf> {
     folder
 }
 
-/// The loadable segments of a 32-bit little-endian ELF file: physical address and bytes, with what is not in the file as zeros.
+/// The loadable segments of a 32-bit little-endian ELF file: physical address and bytes, with what
+/// is not in the file as zeros.
 fn segments(elf: &[u8]) -> Vec<(u32, Vec<u8>)> {
     let word = |at: usize| u32::from_le_bytes(elf[at..at + 4].try_into().expect("4 bytes"));
     let half = |at: usize| usize::from(u16::from_le_bytes(elf[at..at + 2].try_into().expect("2 bytes")));

@@ -1,6 +1,7 @@
 //! A tile's address space as the NoC sees it.
 //!
-//! L1 in spans of any length; registers one word at a time (BlackholeA0/NoC/MemoryMap.md, `NOC_AT_LEN_BE`).
+//! L1 in spans of any length; registers one word at a time (BlackholeA0/NoC/MemoryMap.md,
+//! `NOC_AT_LEN_BE`).
 
 use super::access::{Reach, Shared};
 use super::port::Ports;
@@ -122,7 +123,7 @@ impl Shared {
     }
 }
 
-/// Stands in for one register.
+/// A memory of one word, in place of an NIU's own register.
 struct OneWord {
     value: u32,
 }

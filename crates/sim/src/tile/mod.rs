@@ -1,11 +1,16 @@
-//! The Tensix tile: five cores, L1, two NIUs, overlay streams and the front of the coprocessor.
+//! The Tensix tile: five cores, L1, two NIUs, overlay streams and the coprocessor.
 //!
-//! Within a tile everything happens in the order of (cycle, agent): first what arrives or leaves on the NoC, then the cores in the order of
-//! [`Processor`]. A parked core costs nothing; whatever is about to change a word that it sleeps on wakes it first, so that the word changes
-//! under its eyes exactly as if it had polled all the time (design decision 3).
+//! Within a tile everything happens in the order of (cycle, agent): first what arrives or leaves on
+//! the NoC, then the cores in the order of [`Processor`], then the coprocessor. A parked core costs
+//! nothing; whoever is about to change a word that it sleeps on wakes it first, so that it sees the
+//! change exactly as if it had polled all the time.
+//!
+//! The tile owns its parts side by side: the cores, what belongs to one core alone ([`Port`]), and
+//! what all share ([`Shared`]). An agent that works borrows its own part and, as a [`Reach`], those
+//! that it can access.
 
 mod access;
-mod ahead;
+
 mod bus;
 mod code;
 mod debug;
@@ -20,6 +25,7 @@ mod memory;
 mod port;
 #[cfg(test)]
 mod register_tests;
+mod speculation;
 mod streams;
 mod tensix;
 #[cfg(test)]
@@ -29,16 +35,16 @@ mod tests;
 mod turns;
 mod wake;
 
-use crate::agenda::Agenda;
+use crate::event_queue::EventQueue;
 use crate::noc::{Body, Grid, Niu, Outbox, Packet, Place};
 use crate::tensix::Tensix;
 use crate::{Fault, FaultClass, NEVER, Node, timing};
 use access::{Reach, Shared};
-use ahead::Ahead;
 use debug::CoreView;
 use events::Event;
 use fabric::{COPROCESSOR, CoreSet, Fabric};
 use port::{Port, Ports};
+use speculation::Speculation;
 use std::sync::Arc;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{self as map, Processor};
@@ -88,7 +94,8 @@ pub struct Waiting {
     pub regs: [u32; 32],
     /// The address of a blocked access.
     pub blocked_on: Option<u32>,
-    /// The Tensix threads at whose wait gates something stands that the core may be waiting for, in words.
+    /// The Tensix threads whose wait gates block something that the core may be waiting for, in
+    /// words.
     pub coprocessor: Vec<String>,
 }
 
@@ -97,7 +104,7 @@ pub struct Waiting {
 pub struct WaitWord {
     /// The load.
     pub watch: Watch,
-    /// The core looks at its cache's copy and will never see what others write: a fence is missing.
+    /// The core reads its cache's copy and will never see what others write: a fence is missing.
     pub stale: bool,
 }
 
@@ -118,17 +125,18 @@ pub struct Tile {
     slots: [Slot; 5],
     /// The cores whose activity is [`Activity::Running`].
     running: CoreSet,
-    /// What belongs to each core alone, in the order of [`Processor`].
+    /// In the order of [`Processor`].
     ports: [Port; 5],
     shared: Shared,
-    queue: Agenda<Event>,
+    queue: EventQueue<Event>,
     /// The cycle of the last event that was applied.
     last_event: Cycle,
-    ahead: Ahead,
+    speculation: Speculation,
 }
 
 impl Tile {
-    /// A tile at `place` with translated coordinates `xy` and the `index`-th endpoint id, all cores held. `book` is for all tiles of a chip.
+    /// A tile at `place` with translated coordinates `xy` and the `index`-th endpoint id, all cores
+    /// held. All tiles of a chip share `book`.
     pub fn new(place: Place, xy: NocXy, index: u8, grid: &Arc<Grid>, book: &Arc<CodeBook>) -> Self {
         let niu = |noc: u8| {
             // NOC_ENDPOINT_ID: tile index, type 0x0100, NoC index (NoC/MemoryMap.md).
@@ -142,9 +150,9 @@ impl Tile {
             running: 0,
             ports: Processor::ALL.map(|core| Port::new(core.local_size())),
             shared: Shared { fabric: Fabric::new(book.clone()), nius: [niu(0), niu(1)], tensix: Tensix::new() },
-            queue: Agenda::new(),
+            queue: EventQueue::new(),
             last_event: 0,
-            ahead: Ahead::new(),
+            speculation: Speculation::new(),
         }
     }
 
@@ -164,9 +172,9 @@ impl Tile {
     pub fn l1(&self) -> &[u8] {
         &self.shared.fabric.l1[..]
     }
-    /// Switches parking and running ahead off or on, for tests that show that they change nothing.
+    /// Switches parking and speculation on or off, for tests that show that they change nothing.
     pub fn set_parking(&mut self, on: bool) {
-        self.ahead.enabled = on;
+        self.speculation.enabled = on;
         for slot in &mut self.slots {
             slot.core.set_parking(on);
         }
@@ -292,15 +300,16 @@ impl Tile {
         }
     }
 
-    /// Takes care of what accesses to registers have set off, each at its own cycle: in what is private to it, a core may have gone on since.
+    /// Handles the side effects of register accesses, each at its own cycle: in what is private to
+    /// it, a core may have gone on since.
     #[inline]
     fn handle_side_effects(&mut self) {
         if self.has_side_effects() {
-            self.carry_out_side_effects();
+            self.handle_pending();
         }
     }
 
-    fn carry_out_side_effects(&mut self) {
+    fn handle_pending(&mut self) {
         for (noc, start) in self.shared.fabric.started.drain(..) {
             self.queue.push(start.at, Event::Depart(noc, start));
         }
@@ -437,14 +446,14 @@ impl Node for Tile {
     }
 
     #[inline]
-    fn run_ahead(&mut self, end: Cycle, limit: Cycle) {
-        if self.running != 0 && self.ahead.wants_to() {
-            self.run_on(end, limit);
+    fn speculate(&mut self, end: Cycle, limit: Cycle) {
+        if self.running != 0 && self.speculation.wants_to() {
+            self.run_speculatively(end, limit);
         }
     }
 
     fn deliver(&mut self, at: Cycle, packet: Packet) {
-        self.come_back(at);
+        self.roll_back(at);
         self.queue.arrive(at, Event::Packet(packet));
     }
 
