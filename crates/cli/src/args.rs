@@ -122,6 +122,10 @@ pub struct RunArgs {
     /// The board to simulate; p100 unless given.
     #[arg(long, value_enum, help_heading = KERNEL_PROGRAMS)]
     pub board: Option<BoardName>,
+    /// Run on the chip behind a shared library with the libttsim interface, instead of the built-in one. The board is
+    /// the library's; --board must agree with it.
+    #[arg(long, value_name = "LIB.so", help_heading = KERNEL_PROGRAMS)]
+    pub chip: Option<PathBuf>,
     /// How programs reach the cores: through the command queue and its firmware, or by writes of the host; fast unless given.
     #[arg(long, value_enum, help_heading = KERNEL_PROGRAMS)]
     pub dispatch: Option<DispatchName>,
@@ -158,6 +162,7 @@ impl RunArgs {
     pub fn chip_option(&self) -> Option<&'static str> {
         first_given(&[
             (self.board.is_some(), "--board"),
+            (self.chip.is_some(), "--chip"),
             (self.dispatch.is_some(), "--dispatch"),
             (self.firmware.is_some(), "--firmware"),
             (self.capture.is_some(), "--capture"),

@@ -3,6 +3,7 @@
 mod args;
 mod array;
 mod board;
+mod chip;
 mod cq;
 mod failure;
 mod files;

@@ -14,6 +14,7 @@ mod chip;
 #[cfg(test)]
 mod chip_tests;
 mod fault;
+mod link;
 mod node;
 mod sched;
 
