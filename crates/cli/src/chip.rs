@@ -53,11 +53,11 @@ fn open_library(library: &Path, wanted: Option<Board>) -> Outcome<(AnyChip, Boar
     let mut card = Card::open(chip).map_err(|e| refused(e.to_string()))?;
     let found = card.telemetry().and_then(|telemetry| telemetry.board()).map_err(|e| refused(e.to_string()))?;
     match wanted {
-        Some(wanted) if wanted != found => {
-            let (wanted, found) = (wanted.name(), found.name());
-            Err(refused(format!("the library's board is a {found}, but --board says {wanted}")))
+        Some(wanted) if !wanted.has_chip_of(found) => {
+            let chip = |board: Board| format!("{} that lacks {}", board.spec().name, board.harvesting());
+            Err(refused(format!("the library has a {}, but --board says a {}", chip(found), chip(wanted))))
         }
-        _ => Ok((AnyChip::Library(card.into_link()), found)),
+        wanted => Ok((AnyChip::Library(card.into_link()), wanted.unwrap_or(found))),
     }
 }
 

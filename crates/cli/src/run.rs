@@ -40,7 +40,7 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
     let inputs = read_inputs(&args.input)?;
     let source = Source::read(&args.program, "a program file")?;
     let file = ProgramFile::parse(&source)?;
-    let (chip, board) = AnyChip::power_on(args.chip.as_deref(), args.board.map(Into::into))?;
+    let (chip, board) = AnyChip::power_on(args.chip.as_deref(), args.board)?;
     let plan = Plan::new(source, file, board, &inputs)?;
     let firmware = args.firmware.as_deref().map(crate::firmware::load).transpose()?;
     files::make_folder(&args.out)?;

@@ -92,7 +92,9 @@ fn another_board_than_the_librarys_is_refused() {
     let Some(library) = library() else { return };
     let out = folder();
     let ended = run("ring", out.path(), &["--board", "p100", "--chip", library.to_str().unwrap()]);
-    ended.code(2).says("the library's board is a p150, but --board says p100");
+    ended
+        .code(2)
+        .says("the library has a p150 that lacks Ethernet channels 5 8, but --board says a p100 that lacks Tensix");
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn all_tiles_of_a_board_are_two_rectangles() {
 
 #[test]
 fn rectangles_hold_each_tile_once_and_no_other() {
-    for board in [Board::P100, Board::P150] {
+    for board in Board::ALL {
         // Holes, single tiles and repeated tiles.
         let mut tiles: Vec<_> = board.workers().filter(|t| (t.x * 7 + t.y * 3) % 5 != 0).collect();
         tiles.push(tiles[0]);
@@ -136,7 +136,7 @@ fn rectangles_hold_each_tile_once_and_no_other() {
 
 #[test]
 fn telemetry_names_the_board_and_its_harvested_bank() {
-    for board in [Board::P100, Board::P150] {
+    for board in Board::ALL {
         let telemetry = card(board).telemetry().unwrap();
         assert_eq!(telemetry.board().unwrap(), board);
         assert_eq!(telemetry.harvested_dram().unwrap(), board.harvested_dram());
