@@ -13,6 +13,7 @@ mod chip;
 mod chip_tests;
 mod event_queue;
 mod fault;
+mod link;
 mod node;
 mod pipe;
 mod sched;
