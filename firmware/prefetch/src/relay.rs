@@ -3,7 +3,6 @@
 //! A relay acquires the pages it needs, writes, waits for the acknowledgements and releases the pages by an atomic increment of the
 //! consumer's semaphore. The acknowledgements also mean that the bytes have left the command data queue, so its space may be reused.
 
-use super::NIU;
 use super::fetcher::Fetcher;
 use tilework_abi::cq::count::WrapCount;
 use tilework_abi::cq::layout::PageRing;
@@ -11,20 +10,11 @@ use tilework_abi::cq::layout::dispatch_core::{DISPATCH_CB, DISPATCH_S_CB, SEM_CB
 use tilework_abi::cq::layout::prefetch_core::{SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES};
 use tilework_abi::cq::status::Fault;
 use tilework_cq_core::halt::Status;
-use tilework_cq_core::niu::Initiator;
+use tilework_cq_core::initiators::prefetch::{CREDIT, CREDIT_ID, CREDIT_S, NIU, WRITE_ID, WRITES};
 use tilework_cq_core::span::packet;
 use tilework_cq_core::writer::PageWriter;
-use tilework_rt::noc::{ATOMIC, WRITE};
+use tilework_rt::niu::{ATOMIC, WRITE};
 use tilework_rt::reg::wait;
-
-/// Initiator of the writes.
-const WRITES: Initiator = NIU.initiator(0);
-/// Initiators of the credits.
-const CREDIT: Initiator = NIU.initiator(2);
-const CREDIT_S: Initiator = NIU.initiator(3);
-/// Transaction ids.
-const WRITE_ID: u32 = 1;
-const CREDIT_ID: u32 = 2;
 
 type DispatchRing = PageWriter<{ DISPATCH_CB.base() }, { DISPATCH_CB.log_page_size() }, { DISPATCH_CB.pages() }>;
 type SubordinateRing =
