@@ -21,7 +21,7 @@ mod fetcher;
 mod relay;
 
 use fetcher::Fetcher;
-use relay::Relay;
+use relay::{Payload, Relay};
 use tilework_abi::cq::count::WrapCount;
 use tilework_abi::cq::layout::prefetch_core::{SEM_DISPATCH_PAGES, SEM_SYNC};
 use tilework_abi::cq::prefetch::{DebugCmd, DispatcherSelect, PrefetchCmdId, RelayInline};
@@ -86,10 +86,10 @@ fn relay_inline(relay: &mut Relay, fetcher: &mut Fetcher, status: &Status, at: u
         status.halt(Fault::BadStride, stride, at);
         return left;
     }
-    let from = at + CMD_SIZE as u32;
+    let payload = Payload { from: at + CMD_SIZE as u32, bytes };
     match DispatcherSelect::try_from(cmd.dispatcher_type) {
-        Ok(DispatcherSelect::Master) => relay.to_dispatch(fetcher, status, from, bytes, flush),
-        Ok(DispatcherSelect::Subordinate) => relay.to_subordinate(fetcher, status, from, bytes, flush),
+        Ok(DispatcherSelect::Master) => relay.to_dispatch(fetcher, status, payload, flush),
+        Ok(DispatcherSelect::Subordinate) => relay.to_subordinate(fetcher, status, payload, flush),
         Err(unknown) => status.halt(Fault::UnknownDispatcher, u32::from(unknown.found), at),
     }
     stride
