@@ -1,4 +1,5 @@
-//! Random reads and writes of the BARs: windows that are set up well or badly, registers, whole ranges, any length and alignment.
+//! Random reads and writes of the BARs: windows that are set up well or badly, registers, whole
+//! ranges, any length and alignment.
 
 use tilework_abi::noc::NocXy;
 use tilework_abi::tlb::{self, Bar, Ordering, Window, WindowSize};

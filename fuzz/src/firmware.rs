@@ -1,7 +1,9 @@
-//! Random firmware: images of words that are instructions more often than chance would have it, on some of a tile's cores.
+//! Random firmware: images of words that are instructions more often than chance would have it, on
+//! some of a tile's cores.
 //!
-//! The registers start out pointing at the devices of the tile's address space, so that loads and stores reach them. Each input runs
-//! twice, once with polling cores asleep and in one piece, once awake and in several: time, failure and memory must be the same.
+//! The registers start out pointing at the devices of the tile's address space, so that loads and
+//! stores reach them. Each input runs twice, once with polling cores asleep and in one piece, once
+//! awake and in several: time, failure and memory must be the same.
 
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{self, Processor};
@@ -53,7 +55,8 @@ pub fn run(input: &[u8]) {
     let slices = std::iter::once(cut).chain(std::iter::repeat_n(1, 20)).chain([CYCLES - 20 - cut]);
     let awake = play(input, false, slices);
     assert_eq!(asleep.failed, awake.failed, "sleep changed the failure");
-    // A fault stops the chip somewhere in the slice that it belongs to; its own cycle is part of its text.
+    // A fault stops the chip somewhere in the slice that it belongs to; its own cycle is part
+    // of its text.
     if asleep.failed.is_none() {
         assert_eq!(asleep.time, awake.time, "sleep changed the time");
     }

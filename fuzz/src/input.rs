@@ -1,4 +1,5 @@
-//! A fuzzer's bytes as a stream of choices. When they run out, every choice is the first: short inputs mean short runs.
+//! A fuzzer's bytes as a stream of choices. When they run out, every choice is the first: short
+//! inputs mean short runs.
 
 /// Bytes that are taken one after the other.
 pub struct Input<'a>(&'a [u8]);

@@ -1,7 +1,8 @@
-//! Netlists with programs, settings, pointers and links of any kind, also those that the checker refuses: the backend
-//! must end within its limits, with an error or without, and never panic.
+//! Netlists with programs, settings, pointers and links of any kind, also those that the checker
+//! refuses: the backend must end within its limits, with an error or without, and never panic.
 //!
-//! Entries are bytes in place of tensors, so that the fuzzer's time goes into queues, programs, epochs and the loader.
+//! Entries are bytes in place of tensors, so that the fuzzer's time goes into queues, programs,
+//! epochs and the loader.
 
 use std::sync::{Arc, LazyLock};
 use tilework_buda::backend::drive::{self, Inputs, Popping};

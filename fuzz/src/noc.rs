@@ -1,6 +1,8 @@
-//! Random NoC requests: initiators' registers filled with sense or nonsense and set off, from two tiles, with time in between.
+//! Random NoC requests: initiators' registers filled with sense or nonsense and set off, from two
+//! tiles, with time in between.
 //!
-//! The host writes the registers through a window, as a core would by stores. No core runs, so nothing may ever stall the host.
+//! The host writes the registers through a window, as a core would by stores. No core runs, so
+//! nothing may ever stall the host.
 
 use tilework_abi::noc::{self, NocRect, NocXy, ctrl, init};
 use tilework_abi::{board, stream, tensix};

@@ -1,4 +1,5 @@
-//! The fuzz targets as plain tests: a few seconds of random inputs from fixed seeds, and every input that ever failed.
+//! The fuzz targets as plain tests: a few seconds of random inputs from fixed seeds, and every
+//! input that ever failed.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -21,7 +22,8 @@ fn bytes(seed: u64) -> Vec<u8> {
     (0..len).map(|_| (next() >> 56) as u8).collect()
 }
 
-/// Plays the kept inputs of `target`, then random ones. The seed of a failing input stands in the output.
+/// Plays the kept inputs of `target`, then random ones. The seed of a failing input stands
+/// in the output.
 fn play(target: &str, run: fn(&[u8])) {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions").join(target);
     let mut names: Vec<_> = std::fs::read_dir(&kept).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();

@@ -1,4 +1,5 @@
-//! A small assembler over the instruction table of `tilework-riscv`, for the programs of the rig and of the benchmarks.
+//! A small assembler over the instruction table of `tilework-riscv`, for the programs of the rig
+//! and of the benchmarks.
 
 use tilework_riscv::{Insn, Op, encode};
 
@@ -15,7 +16,8 @@ pub struct Asm {
 }
 
 impl Asm {
-    /// Appends an instruction. The generators keep operands in range; one that is not becomes an illegal word, which every chip reports.
+    /// Appends an instruction. The generators keep operands in range; one that is not becomes an
+    /// illegal word, which every chip reports.
     pub fn insn(&mut self, op: Op, rd: Reg, rs1: Reg, rs2: Reg, imm: i32) {
         self.words.push(encode(Insn { op, rd, rs1, rs2, imm }).unwrap_or(u32::MAX));
     }

@@ -1,7 +1,9 @@
-//! `cargo xtask ttnn`: the real ttnn with its real dispatch kernels on our library, in fast and in slow dispatch, and on another if wanted.
+//! `cargo xtask ttnn`: the real ttnn with its real dispatch kernels on our library, in fast and in
+//! slow dispatch, and on another if wanted.
 //!
-//! Needs a folder with ttnn, its compiler and an `env.sh` that takes the library's path and sets `TTNN_PYTHON` and `TTNN_SOC`
-//! (docs/ttnn.md says how to make one). The script that runs in it is `tests/python/ttnn_dm.py`, or one that prints its times in the same form.
+//! Needs a folder with ttnn, its compiler and an `env.sh` that takes the library's path and sets
+//! `TTNN_PYTHON` and `TTNN_SOC` (docs/ttnn.md says how to make one). The script that runs in it is
+//! `tests/python/ttnn_dm.py`, or one that prints its times in the same form.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,7 +37,8 @@ pub struct TtnnArgs {
     /// Board of our library.
     #[arg(long, default_value = "p150")]
     board: String,
-    /// Runs of each kind. The first compiles what is not in the cache of kernels yet; the last one's times are shown.
+    /// Runs of each kind. The first compiles what is not in the cache of kernels yet; the last
+    /// one's times are shown.
     #[arg(long, default_value_t = 2)]
     runs: usize,
 }
@@ -106,7 +109,8 @@ fn in_setup(setup: &Path, library: &Path, what: &str) -> Command {
     shell
 }
 
-/// One run of the script in `folder`, where ttnn leaves its files; its times in the order of its lines.
+/// One run of the script in `folder`, where ttnn leaves its files; its times in the order
+/// of its lines.
 fn one(setup: &Path, library: &Path, script: &Path, slow: bool, folder: &Path) -> Result<Vec<(String, f64)>> {
     let mut shell = in_setup(setup, library, "exec \"$TTNN_PYTHON\" \"$2\"");
     shell.arg(script).current_dir(folder).env_remove("TT_METAL_SLOW_DISPATCH_MODE");
@@ -133,7 +137,8 @@ fn time_of(line: &str) -> Option<(String, f64)> {
     Some((name.to_owned(), rest.split(' ').next()?.parse().ok()?))
 }
 
-/// A table with a row for each name, in the order of the first column, and a column for each run. A name that comes twice is counted.
+/// A table with a row for each name, in the order of the first column, and a column for each run. A
+/// name that comes twice is counted.
 fn table(columns: &[(String, Vec<(String, f64)>)]) -> String {
     let columns: Vec<(&str, Vec<(String, f64)>)> =
         columns.iter().map(|(title, times)| (title.as_str(), numbered(times))).collect();

@@ -1,17 +1,18 @@
 //! Tensors of a netlist: t matrices of float32 values, cut into tiles.
 //!
-//! Every value is float32, whatever the data format: formats are what queues store ([`crate::format`]), and golden
-//! arithmetic is float32 (facts, buda.md, section 4). So integers beyond 2^24 are the nearest float32; words without a
-//! meaning of their own (`RawUInt32`) are kept beside the values. Values lie in row-major order, matrix by matrix;
-//! tiles are a way to count rows and columns, not an order of values. Cloning is cheap, nothing is changed in place.
+//! Every value is float32, whatever the data format: formats are what queues store
+//! ([`crate::format`]), and golden arithmetic is float32 (facts, buda.md, section 4). So integers
+//! beyond 2^24 are the nearest float32; words without a meaning of their own (`RawUInt32`) are kept
+//! beside the values. Values lie in row-major order, matrix by matrix; tiles are a way to count
+//! rows and columns, not an order of values. Cloning is cheap, nothing is changed in place.
 
 use std::sync::Arc;
 
 use tilework_netlist::types::{Blocks, Shape, Size};
 use tilework_ops as ops;
 
-/// Most elements of one tensor: 1 GiB of float32. A netlist asks for any shape in a few bytes; what exceeds this is
-/// refused before memory is asked for.
+/// Most elements of one tensor: 1 GiB of float32. A netlist asks for any shape in a few bytes; what
+/// exceeds this is refused before memory is asked for.
 pub const MAX_ELEMENTS: usize = 1 << 28;
 
 /// Why there is no such tensor.
@@ -160,7 +161,8 @@ impl Tensor {
         self.values.values().unwrap_or_default()
     }
 
-    /// The words that the tensor was made of, in the order of the values. TMs and operations keep none.
+    /// The words that the tensor was made of, in the order of the values. TMs and
+    /// operations keep none.
     pub fn words(&self) -> Option<&[u32]> {
         self.words.as_ref().map(|words| words.as_slice())
     }
@@ -171,8 +173,8 @@ impl Tensor {
     }
 }
 
-/// The number of elements of a shape, if it may be made and has whole tiles. A length of zero does not excuse the
-/// others: their product must be within bounds without it.
+/// The number of elements of a shape, if it may be made and has whole tiles. A length of zero does
+/// not excuse the others: their product must be within bounds without it.
 pub fn check(shape: Shape, tile: Size) -> Result<usize, TensorError> {
     let lengths = [shape.t, shape.rows, shape.columns];
     let product = lengths.iter().filter(|&&n| n != 0).try_fold(1usize, |all, &n| all.checked_mul(n));

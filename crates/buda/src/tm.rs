@@ -1,8 +1,9 @@
 //! TMs: how an operand is rearranged on its way into an operation, and its padding.
 //!
-//! Slices cut a matrix into n, which become neighbours along t: z' = z * n + k. Stacks are their inverse; 0 stacks all
-//! matrices. Broadcasts repeat the whole tensor. A transposition is a full one: the TM exchanges tiles, the operation
-//! exchanges rows and columns within them (facts, buda.md, section 4).
+//! Slices cut a matrix into n, which become neighbours along t: z' = z * n + k. Stacks are their
+//! inverse; 0 stacks all matrices. Broadcasts repeat the whole tensor. A transposition is a full
+//! one: the TM exchanges tiles, the operation exchanges rows and columns within them (facts,
+//! buda.md, section 4).
 
 use tilework_netlist::types::{Dim, Pad, Shape, Size, Tm};
 
@@ -158,7 +159,8 @@ pub fn tile_broadcast(dim: Dim, x: &Tensor) -> Result<Tensor, TensorError> {
     Tensor::new(x.shape(), x.tile(), values)
 }
 
-/// The same tiles in another size: each is cut, or filled up with zeros, at the bottom and the right.
+/// The same tiles in another size: each is cut, or filled up with zeros, at the bottom
+/// and the right.
 pub fn retile(x: &Tensor, tile: Size) -> Result<Tensor, TensorError> {
     let (from, (rows, columns)) = (x.tile(), (x.tile_rows(), x.tile_columns()));
     let length = |tiles: usize, size: u32| tiles.saturating_mul(size as usize);

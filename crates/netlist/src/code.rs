@@ -1,6 +1,7 @@
 //! The codes of everything that can be wrong with a netlist.
 //!
-//! A code is for ever: it is neither given to another mistake nor taken away. docs/netlist-errors.md is the same list.
+//! A code is for ever: it is neither given to another mistake nor taken away.
+//! docs/netlist-errors.md is the same list.
 
 use std::fmt;
 

@@ -15,7 +15,8 @@ const KEPT: usize = 500;
 pub enum Severity {
     /// The netlist cannot be run.
     Error,
-    /// It can be run, but probably does not do what was meant, or not on every architecture that it names.
+    /// It can be run, but probably does not do what was meant, or not on every architecture
+    /// that it names.
     Warning,
 }
 

@@ -46,7 +46,8 @@ pub enum DataFormat {
 }
 
 impl DataFormat {
-    /// All formats: name in netlists and code in tile headers and descriptors (facts, buda.md, section 2).
+    /// All formats: name in netlists and code in tile headers and descriptors (facts,
+    /// buda.md, section 2).
     pub const ALL: [(DataFormat, &'static str, u8); 19] = [
         (DataFormat::Float32, "Float32", 0),
         (DataFormat::Float16, "Float16", 1),

@@ -1,6 +1,8 @@
-//! Buda netlists as types (seed 003, section Netlist): the language with positions, the checks, sizes and memory.
+//! Buda netlists as types (seed 003, section Netlist): the language with positions, the checks,
+//! sizes and memory.
 //!
-//! [`types`] is what a checked netlist is; everything that a reference names is there. Nothing here runs anything.
+//! [`types`] is what a checked netlist is; everything that a reference names is there. Nothing here
+//! runs anything.
 #![warn(missing_docs)]
 
 mod check;
@@ -23,8 +25,8 @@ pub use types::{Arch, Netlist};
 /// What is to be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// The architecture that the netlist must be right for. `None`: for one at least of those that it names; what is wrong for others of them
-    /// is a warning.
+    /// The architecture that the netlist must be right for. `None`: for one at least of those that
+    /// it names; what is wrong for others of them is a warning.
     pub arch: Option<Arch>,
     /// Bounds of what is read.
     pub budget: tree::Budget,

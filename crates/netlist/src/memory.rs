@@ -1,8 +1,10 @@
 //! What a netlist takes of the memories: DRAM channels, the cores' L1, the destination registers.
 //!
-//! The sizes of the chips are those of the public descriptions of the devices (`grayskull_10x12`, `wormhole_80_arch`, `wormhole_b0_80_arch`,
-//! `blackhole_10x14`). How large the buffers of inputs become is decided when a netlist is compiled; here they are what the netlist asks
-//! for or, without that, what is needed at least, so that a core that is too small for this is too small for certain.
+//! The sizes of the chips are those of the public descriptions of the devices (`grayskull_10x12`,
+//! `wormhole_80_arch`, `wormhole_b0_80_arch`, `blackhole_10x14`). How large the buffers of inputs
+//! become is decided when a netlist is compiled; here they are what the netlist asks for or,
+//! without that, what is needed at least, so that a core that is too small for this is too small
+//! for certain.
 
 use crate::format::DataFormat;
 use crate::size::{buffer_bytes, raw_tile_bytes, tile_bytes};
@@ -47,7 +49,8 @@ impl Arch {
     }
 }
 
-/// Tiles that a micro block may have: half of the destination registers, while the packer empties the other half (facts, buda.md, section 2).
+/// Tiles that a micro block may have: half of the destination registers, while the packer empties
+/// the other half (facts, buda.md, section 2).
 pub fn dst_tiles(acc: DataFormat, arch: Arch) -> u64 {
     let half = if matches!(acc, DataFormat::Float32 | DataFormat::Int32) { 4 } else { 8 };
     if arch == Arch::Wormhole { half * 4 } else { half }
@@ -79,7 +82,8 @@ pub struct DramBuffer {
     pub address: u64,
     /// Bytes, with the header.
     pub bytes: u64,
-    /// Free bytes behind it, up to the next buffer or the end of the channel; 0 where the next one overlaps.
+    /// Free bytes behind it, up to the next buffer or the end of the channel; 0 where the next
+    /// one overlaps.
     pub gap: u64,
 }
 
@@ -159,7 +163,8 @@ pub fn core_buffers(netlist: &Netlist, op: &Op, arch: Arch) -> CoreBuffers {
     }
 }
 
-/// Bytes of an operation's buffers in each core: with the output that is asked for, and with the smallest one.
+/// Bytes of an operation's buffers in each core: with the output that is asked for, and with the
+/// smallest one.
 pub fn core_bytes(netlist: &Netlist, op: &Op, arch: Arch) -> (u64, u64) {
     let inputs = (0..op.inputs.len()).map(|index| input_size(netlist, op, index, arch).1).fold(0, u64::saturating_add);
     let (output, least) = output_bytes(op, arch);

@@ -1,7 +1,8 @@
 //! Bytes of tiles, entries and buffers in device memory (facts, buda.md, section 2).
 //!
-//! A tile in memory is a header, the shared exponents of a block format and the data, rounded up to the alignment of the architecture. A
-//! buffer of a queue is a header of its own, which holds the pointers, and then the entries.
+//! A tile in memory is a header, the shared exponents of a block format and the data, rounded up to
+//! the alignment of the architecture. A buffer of a queue is a header of its own, which holds the
+//! pointers, and then the entries.
 
 use crate::format::DataFormat;
 use crate::types::{Arch, Blocks, Size};

@@ -1,7 +1,7 @@
 //! A YAML file as a tree with positions: what the netlist reader walks.
 //!
-//! Netlists use a plain part of YAML: maps with scalar keys, lists and scalars. Tags are of no meaning here. Texts are those of the file
-//! where they stand there letter by letter.
+//! Netlists use a plain part of YAML: maps with scalar keys, lists and scalars. Tags are of no
+//! meaning here. Texts are those of the file where they stand there letter by letter.
 
 use crate::types::Position;
 use std::borrow::Cow;

@@ -1,5 +1,5 @@
-//! The two architectures and their constants: the table of seed 002, appendix A, with what the headers of `pto-isa`
-//! (commit 3186c381, facts `pto.md` section 5) say where they differ.
+//! The two architectures and their constants: the table of seed 002, appendix A, with what the
+//! headers of `pto-isa` (commit 3186c381, facts `pto.md` section 5) say where they differ.
 
 use crate::core_id::Lane;
 use std::fmt;
@@ -19,10 +19,11 @@ pub const SEMAPHORE_IDS: u8 = 16;
 pub const SEMAPHORE_MAX: u8 = 15;
 /// Semaphore ids of a ring in both directions (seed: `TPUSH_TPOP_SEMA_IDS`).
 pub const RING_SEMAPHORES: u8 = 4;
-/// The id by which the Cube announces the cluster id on A2A3 (`CV_COMM_CTRL`; header, facts section 1). Ids from here
-/// on are reserved; the seed does not name the number.
+/// The id by which the Cube announces the cluster id on A2A3 (`CV_COMM_CTRL`; header, facts section
+/// 1). Ids from here on are reserved; the seed does not name the number.
 pub const CV_COMM_CTRL: u8 = 12;
-/// On A5 the Cube reaches AIV1's copy of flag f as f + 16 (`VEC_CORE_ID_OFFSET`; header, facts section 1).
+/// On A5 the Cube reaches AIV1's copy of flag f as f + 16 (`VEC_CORE_ID_OFFSET`; header,
+/// facts section 1).
 pub const VEC_CORE_ID_OFFSET: u8 = 16;
 /// Bytes of `cv_comm_buf` for one block (seed: `CV_COMM_SLOT_BYTES`).
 pub const CV_COMM_SLOT_BYTES: u32 = 512;
@@ -59,8 +60,9 @@ impl Arch {
         }
     }
 
-    /// Most clusters (seed: `CV_MAX_CORES`: 36 and 25). The A5 header has `kCvMaxCores` = 25 all the same; it is only
-    /// the threshold above which flash attention uses `cv_comm` there, no limit of the id formula, whose ids go to 35.
+    /// Most clusters (seed: `CV_MAX_CORES`: 36 and 25). The A5 header has `kCvMaxCores` = 25 all
+    /// the same; it is only the threshold above which flash attention uses `cv_comm` there, no
+    /// limit of the id formula, whose ids go to 35.
     pub const fn clusters(self) -> u32 {
         self.clusters_per_die() * self.dies()
     }
@@ -83,7 +85,8 @@ impl Arch {
         self.comm_bytes().next_multiple_of(CV_COMM_ALIGNMENT)
     }
 
-    /// The number of a subblock on a flag of the Cube: A5 adds 16 for AIV1, A2A3 addresses both by one id (mode 2).
+    /// The number of a subblock on a flag of the Cube: A5 adds 16 for AIV1, A2A3 addresses both by
+    /// one id (mode 2).
     pub const fn cube_flag(self, id: u8, lane: Lane) -> u8 {
         match (self, lane) {
             (Self::A5, Lane::L1) => id + VEC_CORE_ID_OFFSET,

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A core of a cluster, by its place in it (seed 002, "Core Architecture": one Cube, two Vectors, 1:2).
+/// A core of a cluster, by its place in it (seed 002, "Core Architecture": one Cube, two
+/// Vectors, 1:2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum CoreId {
     /// The matrix core, AIC.
@@ -120,8 +121,8 @@ impl Lanes {
     }
 }
 
-/// A pipe: an in-order unit of a core (`pto-isa`, `pipe_t`). Signals name the pipe that sends them, so that they come
-/// after what it did before.
+/// A pipe: an in-order unit of a core (`pto-isa`, `pipe_t`). Signals name the pipe that sends them,
+/// so that they come after what it did before.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Pipe {
     /// Scalar.

@@ -63,8 +63,8 @@ pub struct Deadlock {
     pub waits: Vec<Waiting>,
     /// Cores whose kernels have ended, or that have none.
     pub ended: Vec<CoreId>,
-    /// The cycle of waits: each waits for the next, the last for the first. Empty if none exists, because some core
-    /// waits for one that has ended.
+    /// The cycle of waits: each waits for the next, the last for the first. Empty if none exists,
+    /// because some core waits for one that has ended.
     pub circle: Vec<CoreId>,
 }
 

@@ -1,13 +1,15 @@
 //! Every interleaving of small programs, breadth first.
 //!
-//! A program is a list of ring operations per core. They become the same [`Step`]s that the simulation runs
-//! ([`crate::protocol`]) and change the same [`State`]; only time and data are left out. Each step is atomic, any
-//! core may take the next one, and a transfer is two steps, so whatever may happen during it is seen.
+//! A program is a list of ring operations per core. They become the same [`Step`]s that the
+//! simulation runs ([`crate::protocol`]) and change the same [`State`]; only time and data are left
+//! out. Each step is atomic, any core may take the next one, and a transfer is two steps, so
+//! whatever may happen during it is seen.
 //!
-//! The search is ours, because programs are straight lines: as long as nothing has gone wrong, sets and waits have
-//! only added up and a slot has been written and freed in turns, so the three positions determine the state and are
-//! all that must be remembered of it (a test compares whole states). What goes wrong ends its path. Breadth-first
-//! order makes the first trace to a finding a shortest one.
+//! The search is ours, because programs are straight lines: as long as nothing has gone wrong, sets
+//! and waits have only added up and a slot has been written and freed in turns, so the three
+//! positions determine the state and are all that must be remembered of it (a test compares whole
+//! states). What goes wrong ends its path. Breadth-first order makes the first trace to a finding a
+//! shortest one.
 
 use crate::arch::Arch;
 use crate::core_id::{CoreId, Lane};
@@ -47,7 +49,8 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// `tiles` tiles over a ring of one direction, each freed after its use (unless its pop has done so).
+    /// `tiles` tiles over a ring of one direction, each freed after its use (unless its pop
+    /// has done so).
     pub fn one_way(arch: Arch, ring: RingSpec, tiles: usize) -> Self {
         let send = [Op::Push(0)].repeat(tiles);
         let use_one: &[Op] = if ring.pop_frees(arch) { &[Op::Pop(0)] } else { &[Op::Pop(0), Op::Free(0)] };
@@ -64,7 +67,8 @@ impl Scenario {
         scenario
     }
 
-    /// Both cores push `outstanding` tiles before they pop as many, over a ring of both directions, `rounds` times.
+    /// Both cores push `outstanding` tiles before they pop as many, over a ring of both directions,
+    /// `rounds` times.
     pub fn push_push_pop_pop(arch: Arch, ring: RingSpec, outstanding: usize, rounds: usize) -> Self {
         let mut both = [Op::Push(0)].repeat(outstanding);
         both.extend([Op::Pop(0), Op::Free(0)].repeat(outstanding));
@@ -285,8 +289,8 @@ struct Search {
     result: Explored,
 }
 
-/// Explores a scenario; stops after the level at which it has reached so many states ([`Explored::complete`] is false
-/// then).
+/// Explores a scenario; stops after the level at which it has reached so many states
+/// ([`Explored::complete`] is false then).
 pub fn explore(scenario: &Scenario, most_states: usize) -> Result<Explored, ExploreError> {
     let (wiring, steps) = scenario.compile()?;
     let start = State::new(&wiring);

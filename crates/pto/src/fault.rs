@@ -1,4 +1,5 @@
-//! What a kernel did that the cluster does not survive. A fault is a value that names the place; it ends the run.
+//! What a kernel did that the cluster does not survive. A fault is a value that names the place; it
+//! ends the run.
 
 use crate::arch::Arch;
 use crate::core_id::{CoreId, Lane, Pipe};
@@ -49,7 +50,8 @@ impl fmt::Display for Access {
     }
 }
 
-/// Two accesses to a slot that nothing orders: a slot overwritten before its tile was read and given back.
+/// Two accesses to a slot that nothing orders: a slot overwritten before its tile was read
+/// and given back.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Race {
     /// The slot.

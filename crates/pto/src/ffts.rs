@@ -1,10 +1,11 @@
 //! The counting semaphores of a cluster: 16 ids of 4 bits, and the message that sets one.
 //!
-//! Follows seed 002, "Cross-Core Synchronization Mechanism". A semaphore counts up by one and a wait at zero blocks. In
-//! mode 2 a set by the Cube reaches both Vectors, each of which waits on its own counter; a set by a Vector is its own
-//! contribution, and the Cube's wait takes one of each. So an id stands for four counters: one at each Vector that the
-//! Cube sets, and one at the Cube for each Vector. On A5 the Cube names the Vector by the flag (f for AIV0,
-//! f + 16 for AIV1), which addresses the same four counters one at a time.
+//! Follows seed 002, "Cross-Core Synchronization Mechanism". A semaphore counts up by one and a
+//! wait at zero blocks. In mode 2 a set by the Cube reaches both Vectors, each of which waits on
+//! its own counter; a set by a Vector is its own contribution, and the Cube's wait takes one of
+//! each. So an id stands for four counters: one at each Vector that the Cube sets, and one at the
+//! Cube for each Vector. On A5 the Cube names the Vector by the flag (f for AIV0, f + 16 for AIV1),
+//! which addresses the same four counters one at a time.
 
 use crate::arch::{SEMAPHORE_IDS, SEMAPHORE_MAX};
 use crate::core_id::{CoreId, Lane, Lanes};
@@ -20,8 +21,8 @@ pub enum Mode {
     CubeVector,
 }
 
-/// The message of `ffts_cross_core_sync`: increment 1 in bits 0..4, mode in 4..8, id from bit 8. None for an id past
-/// 15.
+/// The message of `ffts_cross_core_sync`: increment 1 in bits 0..4, mode in 4..8, id from bit 8.
+/// None for an id past 15.
 pub fn message(mode: Mode, id: u8) -> Option<u16> {
     let mode = match mode {
         Mode::AllCores => 0,
@@ -91,8 +92,8 @@ impl Semaphores {
         bank[counter.lane.index()].get_mut(usize::from(counter.id))
     }
 
-    /// `core` adds one on these lanes; a Vector reaches only its own. Nothing changes on an overflow. The caller has
-    /// checked that the id is below 16.
+    /// `core` adds one on these lanes; a Vector reaches only its own. Nothing changes on an
+    /// overflow. The caller has checked that the id is below 16.
     pub fn set(&mut self, core: CoreId, id: u8, lanes: Lanes) -> Result<(), Overflow> {
         let at_vector = core == CoreId::Cube;
         let counters = || reach(core, lanes).iter().map(move |lane| Counter { id, lane, at_vector });

@@ -1,9 +1,10 @@
 //! Cluster ids: from a physical core's id, and from a block's.
 //!
-//! Follows seed 002, "Recommended" and appendices A and B. The generic formulas of the documents are pure arithmetic
-//! and say something for every number; a core of the wrong kind, the other subblock's id or an id past the last gives
-//! a wrong cluster in silence. Here a core's id is checked when it is made, so [`PhysicalCube::cluster`] and
-//! [`PhysicalVector::cluster`] cannot be wrong; [`formula`] has the arithmetic as it is, for comparison.
+//! Follows seed 002, "Recommended" and appendices A and B. The generic formulas of the documents
+//! are pure arithmetic and say something for every number; a core of the wrong kind, the other
+//! subblock's id or an id past the last gives a wrong cluster in silence. Here a core's id is
+//! checked when it is made, so [`PhysicalCube::cluster`] and [`PhysicalVector::cluster`] cannot be
+//! wrong; [`formula`] has the arithmetic as it is, for comparison.
 
 use crate::arch::{Arch, CV_COMM_SLOT_BYTES};
 
@@ -17,8 +18,8 @@ pub mod formula {
         core_id / cores * per_die + core_id % cores
     }
 
-    /// A5, Vector: `die * CORE_PER_DIE + (id % AIC_AIV_PER_DIE - CORE_PER_DIE - subblock) / AIV_RATIO`, with C's
-    /// division, which rounds to zero.
+    /// A5, Vector: `die * CORE_PER_DIE + (id % AIC_AIV_PER_DIE - CORE_PER_DIE - subblock) /
+    /// AIV_RATIO`, with C's division, which rounds to zero.
     pub fn a5_vector(core_id: u32, subblock: u32) -> i64 {
         let (per_die, cores) = (i64::from(Arch::A5.clusters_per_die()), i64::from(Arch::A5.cores_per_die()));
         let core_id = i64::from(core_id);
@@ -26,7 +27,8 @@ pub mod formula {
             + (core_id % cores - per_die - i64::from(subblock)) / i64::from(Arch::A5.vectors_per_cube())
     }
 
-    /// A2A3, Cube: `(id & 0x7f) % CV_MAX_CORES`. A Vector has no formula; it reads what its Cube wrote.
+    /// A2A3, Cube: `(id & 0x7f) % CV_MAX_CORES`. A Vector has no formula; it reads what
+    /// its Cube wrote.
     pub fn a2a3_cube(core_id: u32) -> u32 {
         (core_id & 0x7f) % Arch::A2A3.clusters()
     }
@@ -61,8 +63,9 @@ impl CoreKind {
         }
     }
 
-    /// The kind of a physical core: a die's Cubes come first, then its Vectors in pairs. The seed says so of A5. On
-    /// A2A3 the scheduler binds Vectors as it likes; there the same order is this model's scheduler's.
+    /// The kind of a physical core: a die's Cubes come first, then its Vectors in pairs. The seed
+    /// says so of A5. On A2A3 the scheduler binds Vectors as it likes; there the same order is this
+    /// model's scheduler's.
     pub fn of(arch: Arch, core_id: u32) -> Result<Self, IdError> {
         let last = arch.cores_per_die() * arch.dies() - 1;
         if core_id > last {
@@ -134,8 +137,8 @@ impl PhysicalVector {
         self.subblock
     }
 
-    /// The cluster's id, by the formula of A5. On A2A3 there is none: the Vector must be told by its Cube
-    /// ([`crate::sim::Core::sync_cluster_id`]).
+    /// The cluster's id, by the formula of A5. On A2A3 there is none: the Vector must be told by
+    /// its Cube ([`crate::sim::Core::sync_cluster_id`]).
     pub fn cluster(self) -> Result<u32, IdError> {
         match self.arch {
             Arch::A5 => Ok(vector_cluster(self.arch, self.core_id)),
@@ -174,8 +177,8 @@ pub fn table(arch: Arch) -> Vec<CoreEntry> {
     (0..arch.cores_per_die() * arch.dies()).filter_map(entry).collect()
 }
 
-/// The cluster id of a block by the recommended way, `cluster_id = get_block_idx()`: right as long as there are no more
-/// blocks than clusters.
+/// The cluster id of a block by the recommended way, `cluster_id = get_block_idx()`: right as long
+/// as there are no more blocks than clusters.
 pub fn cluster_of_block(arch: Arch, block_idx: u32, block_dim: u32) -> Result<u32, IdError> {
     if block_idx >= block_dim {
         return Err(IdError::NoSuchBlock { block_idx, block_dim });
@@ -186,12 +189,14 @@ pub fn cluster_of_block(arch: Arch, block_idx: u32, block_dim: u32) -> Result<u3
     Ok(block_idx)
 }
 
-/// Where a cluster's slots are in `GM_SLOT_BUFFER`: `base + cluster * bytes per cluster`; none past the address space.
+/// Where a cluster's slots are in `GM_SLOT_BUFFER`: `base + cluster * bytes per cluster`; none past
+/// the address space.
 pub fn slot_buffer(base: usize, cluster: u32, bytes_per_cluster: usize) -> Option<usize> {
     usize::try_from(cluster).ok()?.checked_mul(bytes_per_cluster)?.checked_add(base)
 }
 
-/// `cv_comm_buf`: a slot of 512 bytes for each block, where the Cube of A2A3 tells its cluster id (seed, appendix B).
+/// `cv_comm_buf`: a slot of 512 bytes for each block, where the Cube of A2A3 tells its cluster id
+/// (seed, appendix B).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CommBuffer {
     base: usize,
@@ -199,8 +204,8 @@ pub struct CommBuffer {
 }
 
 impl CommBuffer {
-    /// The seed's reservation at the bottom of the working buffer: 12.5 KiB, 25 blocks; the 3.5 KiB up to the rounded
-    /// 16 KiB are not slots.
+    /// The seed's reservation at the bottom of the working buffer: 12.5 KiB, 25 blocks; the 3.5 KiB
+    /// up to the rounded 16 KiB are not slots.
     pub fn reserved(base: usize) -> Self {
         Self { base, bytes: Arch::A2A3.comm_bytes() }
     }

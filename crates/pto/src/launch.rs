@@ -1,8 +1,9 @@
 //! How a cluster comes to its block (seed 002, "Cluster Binding Flow").
 //!
-//! The scheduler gives blocks to clusters: one Cube and two Vectors get the same `block_idx`, the Vectors a subblock
-//! each. FFTS does it by itself when it launches a mixed kernel ([`Scheduler::start_block`]). An AICPU that launches
-//! must ask for it: request, mapping, `ffts_addr`, launch, in this order ([`Handshake`]).
+//! The scheduler gives blocks to clusters: one Cube and two Vectors get the same `block_idx`, the
+//! Vectors a subblock each. FFTS does it by itself when it launches a mixed kernel
+//! ([`Scheduler::start_block`]). An AICPU that launches must ask for it: request, mapping,
+//! `ffts_addr`, launch, in this order ([`Handshake`]).
 
 use crate::arch::Arch;
 use crate::core_id::CoreId;
@@ -62,21 +63,22 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A launch of so many blocks. More than there are clusters is allowed: they follow one another on a cluster.
+    /// A launch of so many blocks. More than there are clusters is allowed: they follow one another
+    /// on a cluster.
     pub fn new(arch: Arch, block_dim: u32) -> Self {
         let clusters = usize::try_from(arch.clusters()).unwrap_or(0);
         Self { arch, block_dim, next: 0, running: vec![None; clusters] }
     }
 
-    /// FFTS: gives the next block to the first free cluster, semaphores ready. None if no block is left or no cluster
-    /// free.
+    /// FFTS: gives the next block to the first free cluster, semaphores ready. None if no block is
+    /// left or no cluster free.
     pub fn start_block(&mut self) -> Option<Binding> {
         let cluster = self.running.iter().position(Option::is_none).and_then(|cluster| u32::try_from(cluster).ok())?;
         self.start_block_on(cluster).ok()
     }
 
-    /// FFTS: gives the next block to this cluster. Two blocks on one cluster have the same cluster id, the same slots
-    /// and semaphores: the second must wait for the first's end.
+    /// FFTS: gives the next block to this cluster. Two blocks on one cluster have the same cluster
+    /// id, the same slots and semaphores: the second must wait for the first's end.
     pub fn start_block_on(&mut self, cluster: u32) -> Result<Binding, LaunchError> {
         let (arch, block) = (self.arch, self.next);
         if block >= self.block_dim {
@@ -160,7 +162,8 @@ impl Handshake {
         Ok(())
     }
 
-    /// Step 2: which physical core is which block and subblock. On A2A3 their semaphores are not yet reachable.
+    /// Step 2: which physical core is which block and subblock. On A2A3 their semaphores are not
+    /// yet reachable.
     pub fn mapping(&mut self) -> Result<Vec<Mapping>, LaunchError> {
         self.expect("mapping", Stage::Requested)?;
         let arch = self.scheduler.arch;
@@ -179,7 +182,8 @@ impl Handshake {
         Ok(self.bindings.iter().flat_map(rows).collect())
     }
 
-    /// Step 3: initialises `ffts_addr` of a block's cluster, for all its cores. On A5 there is nothing to do.
+    /// Step 3: initialises `ffts_addr` of a block's cluster, for all its cores. On A5 there is
+    /// nothing to do.
     pub fn init_ffts_addr(&mut self, block_idx: u32) -> Result<(), LaunchError> {
         self.expect("init_ffts_addr", Stage::Mapped)?;
         let index = self.find(block_idx)?;
@@ -200,8 +204,8 @@ impl Handshake {
         self.launch_as_is(block_idx)
     }
 
-    /// Step 4 without the question whether step 3 was done: the cores start as on the machine, and fault at their
-    /// first set or wait if it was not.
+    /// Step 4 without the question whether step 3 was done: the cores start as on the machine, and
+    /// fault at their first set or wait if it was not.
     pub fn launch_as_is(&mut self, block_idx: u32) -> Result<Binding, LaunchError> {
         self.expect("launch", Stage::Mapped)?;
         let index = self.find(block_idx)?;

@@ -1,10 +1,10 @@
-//! The Ascend cluster: one Cube core and two Vector cores that hand each other tiles through rings guarded by 4-bit
-//! counting semaphores (seed 002; `pto-isa`, commit 3186c381).
+//! The Ascend cluster: one Cube core and two Vector cores that hand each other tiles through rings
+//! guarded by 4-bit counting semaphores (seed 002; `pto-isa`, commit 3186c381).
 //!
-//! A [`Cluster`] runs one kernel per core on a virtual clock. Kernels are async functions of a [`Core`]; they open
-//! their ends of a [`Ring`] and push, pop and free tiles. What an operation waits for and signals is defined once, in
-//! [`protocol`], for three protocols: the design document's, the seed's (the default), and the headers' with their
-//! defects.
+//! A [`Cluster`] runs one kernel per core on a virtual clock. Kernels are async functions of a
+//! [`Core`]; they open their ends of a [`Ring`] and push, pop and free tiles. What an operation
+//! waits for and signals is defined once, in [`protocol`], for three protocols: the design
+//! document's, the seed's (the default), and the headers' with their defects.
 //!
 //! ```
 //! use tilework_pto::{Arch, Cluster, Config, CoreId, DType, Direction, RingSpec, Shape, Tile};

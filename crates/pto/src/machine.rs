@@ -1,5 +1,5 @@
-//! The state of a cluster's semaphores and slots, and what a [`Step`] does to it. Without time and without data: the
-//! simulation adds both, the exploration neither.
+//! The state of a cluster's semaphores and slots, and what a [`Step`] does to it. Without time and
+//! without data: the simulation adds both, the exploration neither.
 
 use crate::arch::Arch;
 use crate::core_id::{CoreId, Lane, Lanes};

@@ -1,8 +1,8 @@
 //! The memories of a cluster and who has which part of them.
 //!
-//! A consumer reserves a buffer for a ring's slots and the producer imports it by name (HL, `reserve_buffer` and
-//! `import_peer_buffer`): the base is a constant that both compile in, so what was reserved must stay free. Overlap
-//! is an error, as is an import of what nobody reserved.
+//! A consumer reserves a buffer for a ring's slots and the producer imports it by name (HL,
+//! `reserve_buffer` and `import_peer_buffer`): the base is a constant that both compile in, so what
+//! was reserved must stay free. Overlap is an error, as is an import of what nobody reserved.
 
 use crate::core_id::{CoreId, Lane};
 use crate::ring::Base;
@@ -22,9 +22,9 @@ pub enum Space {
 }
 
 impl Space {
-    /// Bytes. UB 256 KiB and L1 512 KiB are the public figures of these generations (A2A3: 192 KiB of UB, of which
-    /// the larger is taken here); 64 MiB of global memory are what rings of this model can need; control words 4 KiB
-    /// (estimate).
+    /// Bytes. UB 256 KiB and L1 512 KiB are the public figures of these generations (A2A3: 192 KiB
+    /// of UB, of which the larger is taken here); 64 MiB of global memory are what rings of this
+    /// model can need; control words 4 KiB (estimate).
     pub fn bytes(self) -> usize {
         match self {
             Self::Gm => 64 << 20,
@@ -123,7 +123,8 @@ pub enum MemoryError {
     },
 }
 
-/// Automatic bases are multiples of this (a block of 32 bytes is what the cores' copies move; `pto-isa`).
+/// Automatic bases are multiples of this (a block of 32 bytes is what the cores' copies
+/// move; `pto-isa`).
 pub const ALIGNMENT: usize = 32;
 
 /// Who has which part of the memories.
@@ -131,7 +132,8 @@ pub const ALIGNMENT: usize = 32;
 pub struct Regions(Vec<Region>);
 
 impl Regions {
-    /// Reserves a buffer at the same address in all of these memories, which it returns; the consumer's side of a ring.
+    /// Reserves a buffer at the same address in all of these memories, which it returns; the
+    /// consumer's side of a ring.
     pub fn reserve(&mut self, name: &str, spaces: &[Space], bytes: usize, base: Base) -> Result<usize, MemoryError> {
         let full = |space: Space| MemoryError::Full { name: name.to_owned(), space, bytes };
         let base = match base {

@@ -1,10 +1,11 @@
-//! What each operation of a ring waits for and signals: the one definition, which the simulation runs and the
-//! exploration explores.
+//! What each operation of a ring waits for and signals: the one definition, which the simulation
+//! runs and the exploration explores.
 //!
-//! There are three protocols (facts, head): the per-tag flags of the design document ("HL"), the four counting
-//! semaphores of seed 002, and the sparse credits of the headers of `pto-isa` (commit 3186c381), with their defects.
-//! A ring in both directions is two [`Way`]s. An operation is a list of [`Step`]s; a step is atomic, and what happens
-//! between two steps of a core is up to the other cores.
+//! There are three protocols (facts, head): the per-tag flags of the design document ("HL"), the
+//! four counting semaphores of seed 002, and the sparse credits of the headers of `pto-isa`
+//! (commit 3186c381), with their defects. A ring in both directions is two [`Way`]s. An operation
+//! is a list of [`Step`]s; a step is atomic, and what happens between two steps of a core is up to
+//! the other cores.
 
 use crate::arch::Arch;
 use crate::core_id::{CoreId, Lanes, Pipe};
@@ -13,9 +14,11 @@ use crate::ring::{Direction, RingSpec};
 /// Which protocol a ring follows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Profile {
-    /// HL: two flags per slot, "ready" and "free". At most 8 slots, 4 in each direction of a ring in both.
+    /// HL: two flags per slot, "ready" and "free". At most 8 slots, 4 in each direction of a
+    /// ring in both.
     PerTagFlags,
-    /// Seed 002: counting semaphores 0..3. The consumer gives all slots at the start; each tile costs one credit.
+    /// Seed 002: counting semaphores 0..3. The consumer gives all slots at the start; each tile
+    /// costs one credit.
     #[default]
     Counting,
     /// The headers: two counters and a credit per period of tiles, as they are.
@@ -72,7 +75,8 @@ pub enum Act {
     EndRead,
     /// The consumer gives the slot back.
     Release,
-    /// A signal of a freed slot without a slot to free: what TFREE does on A5 after a pop that has freed already.
+    /// A signal of a freed slot without a slot to free: what TFREE does on A5 after a pop that has
+    /// freed already.
     Notify,
     /// At the end, the producer takes back a credit that is left.
     Drain,
@@ -135,7 +139,8 @@ pub struct Way {
     pub flow: Flow,
     /// Where the slots are.
     pub medium: Medium,
-    /// Index of the slots in the cluster's list of buffers: two ways of one ring share one if the headers let them.
+    /// Index of the slots in the cluster's list of buffers: two ways of one ring share one if the
+    /// headers let them.
     pub buffer: usize,
     /// Slots.
     pub slots: u32,
@@ -154,8 +159,8 @@ pub struct Way {
 }
 
 impl Way {
-    /// The ways of a ring: one, or two of a ring in both directions. `index` is the first's place in the
-    /// cluster's list, `buffer` the place of its slots.
+    /// The ways of a ring: one, or two of a ring in both directions. `index` is the first's place
+    /// in the cluster's list, `buffer` the place of its slots.
     pub(crate) fn of(spec: &RingSpec, arch: Arch, index: usize, buffer: usize) -> Vec<Self> {
         let both = spec.direction.is_both();
         let way = |(at, &flow): (usize, &Flow)| {
@@ -175,7 +180,8 @@ impl Way {
                 arch,
                 flow,
                 medium,
-                // The headers' BOTH_GM on A5 has no base of its own for V2C (facts section 4, defect 3).
+                // The headers' BOTH_GM on A5 has no base of its own for V2C (facts section
+                // 4, defect 3).
                 buffer: if headers_both_gm { buffer } else { buffer + at },
                 slots: spec.slots,
                 profile: spec.profile,
@@ -215,7 +221,8 @@ impl Way {
         if self.slots <= 2 { self.slots } else { self.slots / 2 }
     }
 
-    /// Does a pop give its slot back at once? The headers' tile form does so for slots in global memory.
+    /// Does a pop give its slot back at once? The headers' tile form does so for slots in
+    /// global memory.
     pub fn pop_frees(&self) -> bool {
         self.profile == Profile::SparseCredits && self.medium == Medium::Gm
     }
@@ -242,7 +249,8 @@ impl Way {
         }
     }
 
-    /// The pipe that writes and says "ready": FIX of a Cube, MTE3 of a Vector, S for control words (facts section 4).
+    /// The pipe that writes and says "ready": FIX of a Cube, MTE3 of a Vector, S for control words
+    /// (facts section 4).
     pub fn write_pipe(&self) -> Pipe {
         match (self.flow, self.medium) {
             (_, Medium::Control) => Pipe::S,
@@ -251,7 +259,8 @@ impl Way {
         }
     }
 
-    /// The pipe that reads, waits for "ready" and says "free": MTE2 from global memory, V from UB, MTE1 from L1.
+    /// The pipe that reads, waits for "ready" and says "free": MTE2 from global memory, V from UB,
+    /// MTE1 from L1.
     pub fn read_pipe(&self) -> Pipe {
         match self.medium {
             Medium::Gm => Pipe::Mte2,
@@ -261,8 +270,8 @@ impl Way {
         }
     }
 
-    /// A step on all lanes of this core. On A5 the Cube signals each Vector by a flag of its own, one after the
-    /// other; on A2A3 one message is for both.
+    /// A step on all lanes of this core. On A5 the Cube signals each Vector by a flag of its own,
+    /// one after the other; on A2A3 one message is for both.
     fn signalled(&self, core: CoreId, act: Act, tile: u32, signal: Option<Signal>) -> Vec<Step> {
         let lanes = core.lane().map_or(self.lanes, Lanes::one);
         let step = |lanes| Step { way: self.index, tile, lanes, act, signal };
@@ -342,7 +351,8 @@ impl Way {
         self.accesses(core, tile, Act::BeginRead, Act::EndRead)
     }
 
-    /// TPOP of a tile: from global memory with the copy, and under the headers' profile with the slot given back.
+    /// TPOP of a tile: from global memory with the copy, and under the headers' profile with the
+    /// slot given back.
     pub fn pop(&self, core: CoreId, cursor: &mut Cursor) -> Vec<Step> {
         let tile = cursor.popped;
         let mut steps = self.take(core, cursor);
@@ -355,8 +365,8 @@ impl Way {
         steps
     }
 
-    /// TFREE: give back the oldest slot held. None if there is none. After a pop that has freed already it is
-    /// a no-op on A2A3, and a second signal on A5 (facts section 4).
+    /// TFREE: give back the oldest slot held. None if there is none. After a pop that has freed
+    /// already it is a no-op on A2A3, and a second signal on A5 (facts section 4).
     pub fn free(&self, core: CoreId, cursor: &mut Cursor) -> Option<Vec<Step>> {
         if cursor.freed < cursor.popped {
             return Some(self.release(core, cursor));
@@ -385,9 +395,9 @@ impl Way {
         signals.then(|| Signal { id: self.by_tag(self.free, tile), pipe: self.read_pipe() })
     }
 
-    /// The end of a ring's life: the producer takes back all credits, so that the next block finds zeros. HL and the
-    /// seed do not say so; without it the pre-signalled credits would stay. The headers' destructor is as the facts
-    /// tell.
+    /// The end of a ring's life: the producer takes back all credits, so that the next block finds
+    /// zeros. HL and the seed do not say so; without it the pre-signalled credits would stay. The
+    /// headers' destructor is as the facts tell.
     pub fn close(&self, core: CoreId, cursor: &Cursor) -> Vec<Step> {
         if !self.produces(core) {
             return Vec::new();

@@ -1,5 +1,5 @@
-//! What a ring is: direction, slots, tiles, split, protocol and semaphore ids (`TPipe` of `pto-isa`), and what is
-//! refused.
+//! What a ring is: direction, slots, tiles, split, protocol and semaphore ids (`TPipe` of
+//! `pto-isa`), and what is refused.
 
 use crate::arch::{Arch, CV_COMM_CTRL, SEMAPHORE_IDS, SEMAPHORE_MAX};
 use crate::core_id::Lane;
@@ -33,7 +33,8 @@ impl Direction {
         matches!(self, Self::Both | Self::BothGm)
     }
 
-    /// Does the architecture have it? A2A3 always goes through global memory and has no names of its own for that.
+    /// Does the architecture have it? A2A3 always goes through global memory and has no names of
+    /// its own for that.
     pub fn exists_on(self, arch: Arch) -> bool {
         arch == Arch::A5 || !matches!(self, Self::C2vGm | Self::V2cGm | Self::BothGm)
     }
@@ -178,13 +179,15 @@ impl RingSpec {
         }
     }
 
-    /// Does TPOP of a tile give the slot back by itself? It does under the headers' profile, from global memory.
+    /// Does TPOP of a tile give the slot back by itself? It does under the headers' profile, from
+    /// global memory.
     pub fn pop_frees(&self, arch: Arch) -> bool {
         let global = |&flow: &Flow| self.direction.medium(arch, flow) == Medium::Gm;
         self.profile == Profile::SparseCredits && self.flows().iter().any(global)
     }
 
-    /// Most slots that the profile has ids or counts for. The headers check nothing; 64 is this model's bound for them.
+    /// Most slots that the profile has ids or counts for. The headers check nothing; 64 is this
+    /// model's bound for them.
     pub fn most_slots(&self) -> u32 {
         match self.profile {
             Profile::PerTagFlags if self.direction.is_both() => 4,

@@ -64,8 +64,8 @@ impl Split {
         Some(Shape { rows, cols, ..whole })
     }
 
-    /// Where the share of a lane lies in a slot, by the share's own rows and columns: the formulas of the facts, one to
-    /// one.
+    /// Where the share of a lane lies in a slot, by the share's own rows and columns: the formulas
+    /// of the facts, one to one.
     pub fn place(self, share: Shape, lane: Lane) -> Place {
         let (s, r, c, size) = (lane.index(), share.rows, share.cols, share.dtype.bytes());
         match self {

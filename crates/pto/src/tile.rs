@@ -1,7 +1,7 @@
 //! Tiles: real data, row by row.
 //!
-//! A tile here is its valid part: the facts place a Vector's share of a slot by its *valid* rows and columns, so the
-//! padding of a buffer never crosses a ring.
+//! A tile here is its valid part: the facts place a Vector's share of a slot by its *valid* rows
+//! and columns, so the padding of a buffer never crosses a ring.
 
 use half::f16;
 use std::fmt;
@@ -89,7 +89,8 @@ impl Tile {
         (bytes.len() == shape.bytes()).then_some(Self { shape, bytes })
     }
 
-    /// A tile of a function of row and column; values are rounded as Rust's `as` does (to even for halves).
+    /// A tile of a function of row and column; values are rounded as Rust's `as` does (to even
+    /// for halves).
     pub fn from_fn(shape: Shape, mut value: impl FnMut(usize, usize) -> f32) -> Self {
         let mut bytes = Vec::with_capacity(shape.bytes());
         for row in 0..shape.rows {

@@ -1,5 +1,5 @@
-//! Rings in use: the tests that the facts want first (section 8), the mistakes of the documents' own simulator as
-//! regressions (sections 4.6 and 7), and what a run reports.
+//! Rings in use: the tests that the facts want first (section 8), the mistakes of the documents'
+//! own simulator as regressions (sections 4.6 and 7), and what a run reports.
 
 #[path = "common/stream.rs"]
 mod stream;
@@ -287,8 +287,8 @@ fn a_second_program_finds_a_clean_ring() {
     }
 }
 
-/// Section 7 (c) and 4.6: with both directions in flight each keeps its own slots, cursors and order, also when the
-/// Cube pops ahead.
+/// Section 7 (c) and 4.6: with both directions in flight each keeps its own slots, cursors and
+/// order, also when the Cube pops ahead.
 #[test]
 fn each_direction_keeps_its_order_when_the_other_is_popped_ahead() {
     for arch in Arch::ALL {
@@ -356,7 +356,8 @@ fn a_half_pushed_tile_is_not_seen() {
     }
 }
 
-/// On A2A3 Vector 1 of a ring without split signals, or the Cube waits for ever; on A5 it must keep out.
+/// On A2A3 Vector 1 of a ring without split signals, or the Cube waits for ever; on A5 it
+/// must keep out.
 #[test]
 fn without_split_vector_1_signals_on_a2a3_and_keeps_out_on_a5() {
     for arch in Arch::ALL {
@@ -413,7 +414,8 @@ fn control_words_arrive_in_order() {
     }
 }
 
-/// The global-data form: one TALLOC, a TSTORE for each part, TPUSH; TPOP, a TLOAD for each part, TFREE.
+/// The global-data form: one TALLOC, a TSTORE for each part, TPUSH; TPOP, a TLOAD for each
+/// part, TFREE.
 #[test]
 fn slots_in_memory_are_filled_and_emptied_in_parts() {
     for (arch, direction) in [(Arch::A2A3, Direction::C2V), (Arch::A5, Direction::C2vGm)] {

@@ -1,11 +1,12 @@
-//! The state of one core and what a run of it ends with. The run loop is in `exec.rs`, the detection of poll loops in
-//! `poll.rs`.
+//! The state of one core and what a run of it ends with. The run loop is in `exec.rs`, the
+//! detection of poll loops in `poll.rs`.
 
 use crate::pages::Pages;
 use crate::poll::{PollLoop, Polls};
 use crate::{CsrFile, Cycle, Width};
 
-/// Which of the five cores of a tile this is. It decides only which CSRs are scratch (`BabyRISCV/CSRs.md`).
+/// Which of the five cores of a tile this is. It decides only which CSRs are scratch
+/// (`BabyRISCV/CSRs.md`).
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum HartKind {
     /// RISCV B
@@ -32,7 +33,8 @@ impl HartKind {
 pub enum Exit<F> {
     /// `now` has reached the limit, or the next access to the bus would happen at or after it.
     Limit,
-    /// The bus asked for another agent to run first; `now` is the cycle of the access, which has not happened.
+    /// The bus asked for another agent to run first; `now` is the cycle of the access, which has
+    /// not happened.
     Sync,
     /// The bus blocked the access at this address; [`Core::wake`] to try again.
     Blocked {
@@ -117,11 +119,13 @@ pub enum CoreFault<F> {
 pub(crate) struct Scoreboard {
     /// For each register, the cycle from which an instruction that reads it can enter EX1.
     pub(crate) ready: [Cycle; 32],
-    /// No load, atomic or multiply is outstanding from this cycle on: the latest of all that was ever entered.
+    /// No load, atomic or multiply is outstanding from this cycle on: the latest of all that was
+    /// ever entered.
     pub(crate) outstanding: Cycle,
 }
 
-/// A core at some cycle, for [`Core::restore`]: everything that decides what it does next, apart from its bus.
+/// A core at some cycle, for [`Core::restore`]: everything that decides what it does next, apart
+/// from its bus.
 #[derive(Clone, Debug)]
 pub struct CoreState {
     now: Cycle,
@@ -144,7 +148,8 @@ pub struct Core {
     pub regs: [u32; 32],
     /// Instructions executed.
     pub retired: u64,
-    /// Instructions of poll iterations that were skipped while parked; `retired + skipped` does not depend on parking.
+    /// Instructions of poll iterations that were skipped while parked; `retired + skipped` does not
+    /// depend on parking.
     pub skipped: u64,
     /// The CSRs that are the core's own.
     pub csr: CsrFile,
@@ -169,8 +174,9 @@ impl Core {
         }
     }
 
-    /// Takes the core out of reset at `pc` and cycle `now`: registers zero, CSRs at their reset values, no decoded code.
-    /// The counters `retired` and `skipped` run on; `mcycle` and `minstret` start from zero.
+    /// Takes the core out of reset at `pc` and cycle `now`: registers zero, CSRs at their reset
+    /// values, no decoded code. The counters `retired` and `skipped` run on; `mcycle` and
+    /// `minstret` start from zero.
     pub fn reset(&mut self, pc: u32, now: Cycle) {
         self.now = now;
         self.pc = pc;
@@ -194,8 +200,9 @@ impl Core {
         }
     }
 
-    /// Goes back to `state`. The owner takes memory and devices back as well. A sleep has ended; which loops the core knew is forgotten,
-    /// and so the sum of `retired` and `skipped` comes out the same the second time, but not how it is made up.
+    /// Goes back to `state`. The owner takes memory and devices back as well. A sleep has ended;
+    /// which loops the core knew is forgotten, and so the sum of `retired` and `skipped` comes out
+    /// the same the second time, but not how it is made up.
     pub fn restore(&mut self, state: &CoreState) {
         self.now = state.now;
         self.pc = state.pc;
@@ -212,17 +219,19 @@ impl Core {
         self.polls.parked()
     }
 
-    /// Switches parking on (the default) or off. Off, a polling core executes every iteration; results are the same.
+    /// Switches parking on (the default) or off. Off, a polling core executes every iteration;
+    /// results are the same.
     pub fn set_parking(&mut self, on: bool) {
         self.polls.set_enabled(on);
     }
 
     /// Wakes a parked or blocked core at cycle `at`.
     ///
-    /// Parked: skips the whole iterations before `at`, so that `now` is the start of the iteration that contains `at`, and
-    /// the core runs on from the loop head exactly as if it had polled all the time. See [`PollLoop`] for the order in
-    /// which to wake and write. Blocked: `now` becomes `at` unless it is later. Harmless on a running core whose `now` is
-    /// not before `at`. Returns the cycles that a parked core has skipped.
+    /// Parked: skips the whole iterations before `at`, so that `now` is the start of the iteration
+    /// that contains `at`, and the core runs on from the loop head exactly as if it had polled all
+    /// the time. See [`PollLoop`] for the order in which to wake and write. Blocked: `now` becomes
+    /// `at` unless it is later. Harmless on a running core whose `now` is not before `at`. Returns
+    /// the cycles that a parked core has skipped.
     pub fn wake(&mut self, at: Cycle) -> Cycle {
         let Some(poll) = self.polls.unpark() else {
             self.polls.note_effect();
@@ -245,8 +254,9 @@ impl Core {
         cycles
     }
 
-    /// As [`Core::wake`] of a parked core, by somebody who is about to change one of its words. Saying so saves work and changes nothing else:
-    /// the core does not look at the iteration in which it wakes whether it could sleep again.
+    /// As [`Core::wake`] of a parked core, by somebody who is about to change one of its words.
+    /// Saying so saves work and changes nothing else: the core does not look at the iteration in
+    /// which it wakes whether it could sleep again.
     pub fn wake_for_change(&mut self, at: Cycle) -> Cycle {
         let skipped = self.wake(at);
         self.polls.expect_change();

@@ -1,9 +1,10 @@
 //! The CSRs that belong to the core, after `BabyRISCV/CSRs.md` (Blackhole).
 //!
-//! The counters are functions of time and of retired instructions, so that they cost nothing until read. Registers whose
-//! content comes from the coprocessor or the NoC overlay (`tt_cfg_*` on the T cores) are the bus's; every other number is
-//! an unknown-CSR fault. F and V instructions are not implemented; their CSRs hold what is written to them, and the event
-//! counters `mhpmcounter3` and `mhpmcounter4` do too: events are not counted.
+//! The counters are functions of time and of retired instructions, so that they cost nothing until
+//! read. Registers whose content comes from the coprocessor or the NoC overlay (`tt_cfg_*` on the T
+//! cores) are the bus's; every other number is an unknown-CSR fault. F and V instructions are not
+//! implemented; their CSRs hold what is written to them, and the event counters `mhpmcounter3` and
+//! `mhpmcounter4` do too: events are not counted.
 
 use crate::{Cycle, HartKind};
 
@@ -104,7 +105,8 @@ impl CsrFile {
         self.cfg0() >> 3 & 1 != 0
     }
 
-    /// `DisCsrSync` (bit 10): CSR instructions do not hold up the next instruction. Fences always do here.
+    /// `DisCsrSync` (bit 10): CSR instructions do not hold up the next instruction. Fences
+    /// always do here.
     pub fn cfg0_dis_csr_sync(&self) -> bool {
         self.cfg0() >> 10 & 1 != 0
     }
@@ -114,7 +116,8 @@ impl CsrFile {
         self.cfg0() >> 12 & 1 != 0
     }
 
-    /// `StMergeTimer` (bits 17:13): cycles that an L1 store waits for one to coalesce with; 16 at reset.
+    /// `StMergeTimer` (bits 17:13): cycles that an L1 store waits for one to coalesce with;
+    /// 16 at reset.
     pub fn cfg0_st_merge_timer(&self) -> u32 {
         self.cfg0() >> 13 & 31
     }
@@ -124,14 +127,15 @@ impl CsrFile {
         self.cfg0() >> 18 & 1 != 0
     }
 
-    /// `DisLowCachePeriodicFlush` (bit 24): if clear, each request through the L0 data cache flushes it with a chance of
-    /// about 0.8%.
+    /// `DisLowCachePeriodicFlush` (bit 24): if clear, each request through the L0 data cache
+    /// flushes it with a chance of about 0.8%.
     pub fn cfg0_dis_low_cache_periodic_flush(&self) -> bool {
         self.cfg0() >> 24 & 1 != 0
     }
 
-    /// The low bit of `pmacfg0` or `pmacfg1`: all loads and stores behave as if a fence came before them. The core does not model that; a bus
-    /// that cares learns of it from [`crate::Bus::csr_changed`].
+    /// The low bit of `pmacfg0` or `pmacfg1`: all loads and stores behave as if a fence came before
+    /// them. The core does not model that; a bus that cares learns of it from
+    /// [`crate::Bus::csr_changed`].
     pub fn strongly_ordered(&self) -> bool {
         PMACFG_SLOTS.iter().any(|&slot| self.plain[slot] & 1 != 0)
     }

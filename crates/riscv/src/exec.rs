@@ -1,11 +1,14 @@
-//! The interpreter: one `match` over predecoded instructions, generic over the bus so that memory accesses inline.
+//! The interpreter: one `match` over predecoded instructions, generic over the bus so that memory
+//! accesses inline.
 //!
-//! An instruction either happens entirely, or not at all: an access that the bus refuses leaves registers and `pc` alone,
-//! and advances `now` only to the cycle at which the operands are ready, so that trying again changes nothing. This is
-//! what makes results independent of where `limit` cuts a run. Times come from `timing.rs`.
+//! An instruction either happens entirely, or not at all: an access that the bus refuses leaves
+//! registers and `pc` alone, and advances `now` only to the cycle at which the operands are ready,
+//! so that trying again changes nothing. This is what makes results independent of where `limit`
+//! cuts a run. Times come from `timing.rs`.
 //!
-//! The loop itself calls nothing (but what notes the loads of a loop that may be parked), so that the compiler keeps time and place in registers:
-//! what is long or rare ends it, is done in `rare.rs`, and it goes on where it was.
+//! The loop itself calls nothing (but what notes the loads of a loop that may be parked), so that
+//! the compiler keeps time and place in registers: what is long or rare ends it, is done in
+//! `rare.rs`, and it goes on where it was.
 
 use crate::pages::Pages;
 use crate::poll::Visit;
@@ -36,7 +39,8 @@ struct Bubbles {
 }
 
 impl Core {
-    /// Executes until `now >= limit` or one of the other exits. No access to the bus happens at or after `limit`.
+    /// Executes until `now >= limit` or one of the other exits. No access to the bus happens at or
+    /// after `limit`.
     pub fn run<B: Bus>(&mut self, bus: &mut B, limit: Cycle) -> Exit<B::Fault> {
         if self.parked().is_some() {
             return Exit::Parked;
@@ -57,7 +61,8 @@ impl Core {
 
     /// The run loop.
     ///
-    /// The count of instructions is kept as what must be added to `index` to get it: most instructions only move `index`.
+    /// The count of instructions is kept as what must be added to `index` to get it: most
+    /// instructions only move `index`.
     #[inline]
     fn execute<B: Bus>(
         &mut self,
@@ -84,7 +89,8 @@ impl Core {
                     return Stop::Fault;
                 }
             };
-            // Beyond the page when the instruction lies in another one, before it too (then it is a huge number).
+            // Beyond the page when the instruction lies in another one, before it too (then it is a
+            // huge number).
             let mut index = ((pc - base) / 4) as usize;
             // What must be added to `index` to get the executed instructions.
             let mut count = retired.wrapping_sub(index as u64);
@@ -102,14 +108,16 @@ impl Core {
                     continue;
                 }};
             }
-            // Goes on after what has ended the inner loop, as long as page and predictor are the same.
+            // Goes on after what has ended the inner loop, as long as page and predictor
+            // are the same.
             loop {
                 let pause = loop {
                     if now >= limit {
                         break Pause::Page;
                     }
                     let Some(insn) = page.insns.get(index) else { break Pause::Page };
-                    // `rd` is read where it is needed: so it does not take a register away from what every instruction needs.
+                    // `rd` is read where it is needed: so it does not take a register away from
+                    // what every instruction needs.
                     let &Insn { op, rs1, rs2, imm, .. } = insn;
                     let [rs1, rs2] = [rs1 & 31, rs2 & 31];
                     if now < self.score.outstanding {
@@ -340,7 +348,8 @@ impl Core {
                                     continue 'page;
                                 }
                             }
-                            // The instruction may wait for what is in flight, and then it does so only once.
+                            // The instruction may wait for what is in flight, and then it does
+                            // so only once.
                             Err((at, stop)) => {
                                 (self.now, self.retired, self.pc) = (at, retired, pc);
                                 return stop;
@@ -373,7 +382,8 @@ impl Core {
         self.regs[0] = 0;
     }
 
-    /// The result in `rd` is available from cycle `at` on, or from when an earlier one is, if that is later.
+    /// The result in `rd` is available from cycle `at` on, or from when an earlier one is, if
+    /// that is later.
     #[inline(always)]
     pub(crate) fn result_at(&mut self, rd: u8, at: Cycle) {
         let ready = &mut self.score.ready[usize::from(rd & 31)];

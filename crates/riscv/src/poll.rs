@@ -1,15 +1,18 @@
 //! Poll loops: recognising that a core repeats itself exactly, so that it can sleep instead.
 //!
-//! At each taken backward jump the core may compare itself with its last visit to the same target. If registers,
-//! scoreboard, cache tags and store queue are the same, and nothing in between had an effect or depended on time, then the
-//! next iteration will be the same too, until one of the words changes that the iteration loaded. Design decision 3.
-//! Storing what memory holds already is no effect: firmware leaves waypoints so, and the loop that does it sleeps on these words, too.
+//! At each taken backward jump the core may compare itself with its last visit to the same target.
+//! If registers, scoreboard, cache tags and store queue are the same, and nothing in between had an
+//! effect or depended on time, then the next iteration will be the same too, until one of the words
+//! changes that the iteration loaded. Design decision 3. Storing what memory holds already is no
+//! effect: firmware leaves waypoints so, and the loop that does it sleeps on these words, too.
 //!
-//! A few loop heads are followed at once (least recently used goes first), so that a poll loop with inner loops is found
-//! as well. A head is examined at its 1st, 2nd, 4th, 8th... visit and then at every 16th, and only if the last iteration
-//! had no effect but stores. What it stores is looked at in the iteration after that; a loop that changes memory is examined more and more
-//! seldom, at last at every 128th visit, so that busy loops pay one comparison per iteration. A loop that has parked is examined at once when
-//! it is entered again, and parks at the end of its second iteration: a core that waits for one answer after the other polls little.
+//! A few loop heads are followed at once (least recently used goes first), so that a poll loop with
+//! inner loops is found as well. A head is examined at its 1st, 2nd, 4th, 8th... visit and then at
+//! every 16th, and only if the last iteration had no effect but stores. What it stores is looked at
+//! in the iteration after that; a loop that changes memory is examined more and more seldom, at
+//! last at every 128th visit, so that busy loops pay one comparison per iteration. A loop that has
+//! parked is examined at once when it is entered again, and parks at the end of its second
+//! iteration: a core that waits for one answer after the other polls little.
 
 use crate::core::Scoreboard;
 use crate::{Bus, Cycle, Width};
@@ -22,8 +25,8 @@ const HEADS: usize = 4;
 const MAX_BACKOFF: u32 = 16;
 /// The longest back-off of a head whose loop has changed something.
 const MAX_BUSY_BACKOFF: u32 = 128;
-/// Examinations in advance for a loop that has parked: of the iteration with which it is entered again, and of the one that shows that it
-/// repeats itself; and two more.
+/// Examinations in advance for a loop that has parked: of the iteration with which it is entered
+/// again, and of the one that shows that it repeats itself; and two more.
 const TRUST: u32 = 4;
 
 /// A word on which a parked core sleeps.
@@ -39,25 +42,30 @@ pub struct Watch {
     pub value: u32,
     /// The cycle at which the last iteration did so (the first time, if it did so more than once).
     pub at: Cycle,
-    /// The loop does not look at the word: it stores there what is there already, and would again if somebody else wrote something else.
+    /// The loop does not look at the word: it stores there what is there already, and would again
+    /// if somebody else wrote something else.
     pub stored: bool,
 }
 
 /// The words on which a parked core sleeps, in the order of the accesses, without repetition.
 pub type WatchList = Vec<Watch>;
 
-/// What a parked core would do if it ran: iteration `k` starts at cycle `start + k * period` at `head_pc`.
+/// What a parked core would do if it ran: iteration `k` starts at cycle `start + k * period`
+/// at `head_pc`.
 ///
-/// The owner of the core keeps to this contract, and then results and cycles are those of a core that polls:
+/// The owner of the core keeps to this contract, and then results and cycles are those of a
+/// core that polls:
 ///
-/// 1. On [`crate::Exit::Parked`], compare each [`Watch::value`] with memory. A word may have changed after the last
-///    iteration loaded it and before the core parked (while another agent ran for a [`crate::Refuse::Sync`] in between).
-///    If one differs, call `wake(core.now)` and run on: nothing is skipped.
-/// 2. When another agent is about to change a watched word at cycle `w`: call `wake(w)`, then `run(bus, w)`, and only then
-///    change the word. The run catches up with the part of the current iteration that lies before `w`, which still sees
-///    the old word; loads at `w` and later see the new one.
-/// 3. Stores on their way into memory at the head of an iteration are on their way at that of each: they are as much later as
-///    `wake` has skipped.
+/// 1. On [`crate::Exit::Parked`], compare each [`Watch::value`] with memory. A word may have
+///    changed after the last iteration loaded it and before the core parked (while another agent
+///    ran for a [`crate::Refuse::Sync`] in between). If one differs, call `wake(core.now)` and run
+///    on: nothing is skipped.
+/// 2. When another agent is about to change a watched word at cycle `w`: call `wake(w)`, then
+///    `run(bus, w)`, and only then change the word. The run catches up with the part of the
+///    current iteration that lies before `w`, which still sees the old word; loads at `w` and
+///    later see the new one.
+/// 3. Stores on their way into memory at the head of an iteration are on their way at that of each:
+///    they are as much later as `wake` has skipped.
 ///
 /// `wake` at any cycle without a reason is harmless.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -74,7 +82,8 @@ pub struct PollLoop {
     pub watched: WatchList,
 }
 
-/// The core's state as far as it decides what comes next, apart from `pc`, CSRs (writing one is an effect) and memory.
+/// The core's state as far as it decides what comes next, apart from `pc`, CSRs (writing one is an
+/// effect) and memory.
 #[derive(Clone, Debug)]
 struct Snapshot {
     regs: [u32; 32],
@@ -113,7 +122,8 @@ struct Head {
     pc: u32,
     visits: u32,
     next_examination: u32,
-    /// Examinations that the loop is given in advance because it has parked: it is likely to park again when it is entered again.
+    /// Examinations that the loop is given in advance because it has parked: it is likely to park
+    /// again when it is entered again.
     trust: u32,
     /// At the last visit: the cycle, the executed instructions, the count of effects.
     at: Cycle,
@@ -139,7 +149,8 @@ impl Head {
         used: 0,
     };
 
-    /// Becomes a head that has not been visited yet. What is left over, snapshot and words, counts from the next arming on, which sets it.
+    /// Becomes a head that has not been visited yet. What is left over, snapshot and words, counts
+    /// from the next arming on, which sets it.
     fn follow(&mut self, pc: u32, effects: u64) {
         self.pc = pc;
         self.visits = 0;
@@ -178,7 +189,8 @@ pub(crate) struct Polls {
     visits: u64,
     /// Counts everything that forbids sleeping.
     effects: u64,
-    /// One bit for each head whose snapshot was taken at its last visit. The visits to the others are counted.
+    /// One bit for each head whose snapshot was taken at its last visit. The visits to the others
+    /// are counted.
     armed: u8,
     /// The armed heads for which loads are recorded: until something happens that forbids sleeping.
     recording: u8,
@@ -286,7 +298,8 @@ impl Polls {
         }
     }
 
-    /// Whether the loads of the next iteration of a head are recorded, and compared at its next visit.
+    /// Whether the loads of the next iteration of a head are recorded, and compared at
+    /// its next visit.
     fn arm(&mut self, index: usize, arm: bool) {
         let others = !(1 << index);
         let bit = u8::from(arm) << index;
@@ -298,7 +311,8 @@ impl Polls {
         self.armed >> index & 1 != 0
     }
 
-    /// A taken backward jump: true when the visit only had to be counted, and that is done. False: nothing is done, [`Polls::visit`] is next.
+    /// A taken backward jump: true when the visit only had to be counted, and that is done. False:
+    /// nothing is done, [`Polls::visit`] is next.
     #[inline(always)]
     pub(crate) fn passes(&mut self, head_pc: u32) -> bool {
         let armed = self.is_armed(self.recent);
@@ -362,7 +376,8 @@ impl Polls {
         let armed = self.is_armed(index);
         let head = &mut self.heads[index];
         let clean = head.effects == effects;
-        // Wrapping: the owner may have set the clock back, and then a period that makes no sense is not repeated.
+        // Wrapping: the owner may have set the clock back, and then a period that makes no sense is
+        // not repeated.
         let period = visit.now.wrapping_sub(head.at);
         let insns = visit.retired.wrapping_sub(head.retired);
         head.effects = effects;
@@ -398,7 +413,8 @@ impl Polls {
         if !self.enabled {
             return self.forget();
         }
-        // The iteration in which something changes repeats nothing, and other heads would see one without the skipped cycles.
+        // The iteration in which something changes repeats nothing, and other heads would see one
+        // without the skipped cycles.
         for (index, head) in self.heads.iter_mut().enumerate() {
             if index != self.recent && self.armed >> index & 1 != 0 {
                 head.trust = 0;
@@ -414,7 +430,8 @@ impl Polls {
         head.trust = TRUST;
     }
 
-    /// The loop is likely to end, or to see another value: the end of the iteration in which the core wakes needs no look.
+    /// The loop is likely to end, or to see another value: the end of the iteration in which the
+    /// core wakes needs no look.
     pub(crate) fn expect_change(&mut self) {
         self.heads[self.recent].next_examination = 2;
     }

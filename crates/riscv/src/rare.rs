@@ -1,4 +1,5 @@
-//! The instructions that the run loop leaves to others: all that reach the bus by its general way, atomics, fences, CSRs, pushes and faults.
+//! The instructions that the run loop leaves to others: all that reach the bus by its general way,
+//! atomics, fences, CSRs, pushes and faults.
 //!
 //! The contract is that of `exec.rs`: an instruction happens entirely, or not at all.
 
@@ -15,7 +16,8 @@ pub(crate) struct Issue {
     pub(crate) pc: u32,
 }
 
-/// An [`Exit`] without the fault, which is large and has a place of its own: this is handed on often.
+/// An [`Exit`] without the fault, which is large and has a place of its own: this is
+/// handed on often.
 #[derive(Copy, Clone)]
 pub(crate) enum Stop {
     Limit,
@@ -64,8 +66,9 @@ impl Stop {
 }
 
 impl Core {
-    /// Executes an instruction that the run loop has left, its operands being ready; returns the cycle at which the next one enters EX1, and what
-    /// that is. An error comes with the cycle at which this one did.
+    /// Executes an instruction that the run loop has left, its operands being ready; returns the
+    /// cycle at which the next one enters EX1, and what that is. An error comes with the cycle at
+    /// which this one did.
     #[inline(never)]
     pub(crate) fn rare<B: Bus>(
         &mut self,

@@ -7,7 +7,8 @@ use crate::TimelineError;
 /// The form of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Perfetto's trace format, `.pftrace` or `.perfetto-trace`: opens in <https://ui.perfetto.dev>.
+    /// Perfetto's trace format, `.pftrace` or `.perfetto-trace`: opens
+    /// in <https://ui.perfetto.dev>.
     Perfetto,
     /// Trace events in JSON, `.json`: opens there, too, and in `chrome://tracing`.
     Json,

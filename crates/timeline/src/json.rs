@@ -1,13 +1,15 @@
-//! The trace-event form in JSON ("Trace Event Format", the document of `chrome://tracing`; Perfetto reads it, too).
+//! The trace-event form in JSON ("Trace Event Format", the document of `chrome://tracing`; Perfetto
+//! reads it, too).
 //!
-//! Every track at the top is a process, every track a thread of the process above it, under its whole name. Slices are
-//! complete events (`X`), those without end begin events (`B`), instants `i`, counters `C`, arrows `s` and `f`. Times
-//! are microseconds with three decimals, so nanoseconds; the key `otherData` says what a nanosecond is of the
-//! simulation.
+//! Every track at the top is a process, every track a thread of the process above it, under its
+//! whole name. Slices are complete events (`X`), those without end begin events (`B`), instants
+//! `i`, counters `C`, arrows `s` and `f`. Times are microseconds with three decimals, so
+//! nanoseconds; the key `otherData` says what a nanosecond is of the simulation.
 //!
 //! In this form arrows bind to slices: one at an instant is shown at the slice around it.
 //!
-//! Numbers that JavaScript cannot hold (integers past 2^53, floats that are none) are written as strings.
+//! Numbers that JavaScript cannot hold (integers past 2^53, floats that are none) are
+//! written as strings.
 
 use std::io::Write;
 

@@ -1,4 +1,5 @@
-//! Names, each kept once. Numbers are given in the order of first use, so that they do not depend on hashes.
+//! Names, each kept once. Numbers are given in the order of first use, so that they do not
+//! depend on hashes.
 
 use std::collections::HashMap;
 

@@ -1,9 +1,9 @@
 //! The order in which a timeline is written, and its checks.
 //!
-//! Readers of trace formats sort events by time and keep the file's order among equal times; whether one slice lies in
-//! another is then read off from that order. So it is made here, once for all writers: by time; of one track and time
-//! first what ends, inner slices first, then what starts, outer slices first. What starts when another ends lies beside
-//! it, not in it.
+//! Readers of trace formats sort events by time and keep the file's order among equal times;
+//! whether one slice lies in another is then read off from that order. So it is made here, once for
+//! all writers: by time; of one track and time first what ends, inner slices first, then what
+//! starts, outer slices first. What starts when another ends lies beside it, not in it.
 
 use std::cmp::Reverse;
 
@@ -120,8 +120,9 @@ fn close(timeline: &Timeline, open: &mut Vec<usize>, at: u64, marks: &mut Vec<Ma
     }
 }
 
-/// Puts the marks of one track at which arrows end, and those after them at the same time, behind other tracks' marks
-/// of that time: an arrow within one time is shown when its start is read first.
+/// Puts the marks of one track at which arrows end, and those after them at the same time,
+/// behind other tracks' marks of that time: an arrow within one time is shown when its start
+/// is read first.
 fn delay_arrow_ends(timeline: &Timeline, marks: &mut [Mark]) {
     let ends_arrow = |mark: &Mark| {
         let arrows = details(&timeline.events[mark.event]).map_or(&[][..], |d| &timeline.arrows[d.arrows.clone()]);

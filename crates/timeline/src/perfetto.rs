@@ -1,9 +1,9 @@
-//! Perfetto's trace format: a `Trace` message, which is a sequence of packets, so that it can be written packet by
-//! packet (documents "Writing TrackEvent Protos Synthetically" and "Converting arbitrary timestamped data to Perfetto"
-//! of <https://perfetto.dev/docs>).
+//! Perfetto's trace format: a `Trace` message, which is a sequence of packets, so that it can be
+//! written packet by packet (documents "Writing TrackEvent Protos Synthetically" and "Converting
+//! arbitrary timestamped data to Perfetto" of <https://perfetto.dev/docs>).
 //!
-//! Tracks are plain named ones, of no process. They are described first; then come the events in order, each name at
-//! its first use.
+//! Tracks are plain named ones, of no process. They are described first; then come the events in
+//! order, each name at its first use.
 
 mod wire;
 

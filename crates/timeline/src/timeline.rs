@@ -48,13 +48,14 @@ impl Timeline {
         self.events.is_empty()
     }
 
-    /// A new track for slices and instants, shown below `parent` in the order in which tracks are made. Tracks may have
-    /// equal names.
+    /// A new track for slices and instants, shown below `parent` in the order in which tracks are
+    /// made. Tracks may have equal names.
     pub fn track(&mut self, name: &str, parent: Option<Track>) -> Track {
         Track(self.add_track(name, parent, None))
     }
 
-    /// A new track for the values of a counter; `unit` is the unit of its values, as `slots`, or empty.
+    /// A new track for the values of a counter; `unit` is the unit of its values, as
+    /// `slots`, or empty.
     pub fn counter_track(&mut self, name: &str, parent: Option<Track>, unit: &'static str) -> CounterTrack {
         CounterTrack(self.add_track(name, parent, Some(unit)))
     }
@@ -86,7 +87,8 @@ impl Timeline {
     }
 
     /// A new arrow. It leads from the event whose [`EventMut::from_here`] gets it to the one whose
-    /// [`EventMut::to_here`] does, which should not start before; one that has no end yet, or none ever, is not shown.
+    /// [`EventMut::to_here`] does, which should not start before; one that has no end yet, or none
+    /// ever, is not shown.
     pub fn arrow(&mut self) -> Arrow {
         self.arrow_count = self.arrow_count.checked_add(1).expect("memory ends before arrows do");
         Arrow(self.arrow_count - 1)
@@ -103,8 +105,9 @@ impl Timeline {
     ///
     /// # Errors
     ///
-    /// When slices overlap or end before they start, when a track is not of this timeline, when a time is past what the
-    /// format holds, and when `out` takes no more. Only the last two can leave a part of the output written.
+    /// When slices overlap or end before they start, when a track is not of this timeline, when a
+    /// time is past what the format holds, and when `out` takes no more. Only the last two can
+    /// leave a part of the output written.
     pub fn write(&self, format: Format, out: &mut impl Write) -> Result<(), TimelineError> {
         let marks = crate::order::marks(self)?;
         match format {

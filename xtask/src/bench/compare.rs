@@ -1,7 +1,9 @@
-//! Our library against others with the libttsim interface: the same work, turn by turn, each time in a process of its own.
+//! Our library against others with the libttsim interface: the same work, turn by turn, each time
+//! in a process of its own.
 //!
-//! A clock is not the same thing everywhere (ttsim's is an instruction of each core, ours a cycle), so what is compared is host time for the
-//! same work: instructions executed, clocks of a booted idle chip, packets read, tiles booted.
+//! A clock is not the same thing everywhere (ttsim's is an instruction of each core, ours a cycle),
+//! so what is compared is host time for the same work: instructions executed, clocks of a booted
+//! idle chip, packets read, tiles booted.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -19,8 +21,8 @@ pub struct CompareArgs {
     /// Another library with the libttsim interface; may be given again.
     #[arg(long = "library", value_name = "LIB")]
     libraries: Vec<PathBuf>,
-    /// Folder with the five third-party firmware images brisc.elf, ncrisc.elf and trisc0.elf to trisc2.elf; without it, the rows that need
-    /// them are left out.
+    /// Folder with the five third-party firmware images brisc.elf, ncrisc.elf and trisc0.elf to
+    /// trisc2.elf; without it, the rows that need them are left out.
     #[arg(long, value_name = "DIR", requires = "libraries")]
     firmware: Option<PathBuf>,
     /// Our library; without it, it is built from this checkout.
@@ -43,13 +45,16 @@ impl CompareArgs {
 pub enum Row {
     /// A loop of RV32IM on BRISC of this many tiles: million instructions a second, in total.
     Busy(usize),
-    /// Clocks of this many tiles with booted, idle firmware: million clocks a second, called 10000 at a time.
+    /// Clocks of this many tiles with booted, idle firmware: million clocks a second, called
+    /// 10000 at a time.
     Idle(usize),
     /// The same, called one at a time.
     IdleSingle(usize),
-    /// Reads of DRAM, one after the other, by this many tiles, of so many bytes: thousand reads a second.
+    /// Reads of DRAM, one after the other, by this many tiles, of so many bytes: thousand
+    /// reads a second.
     Reads(usize, u32),
-    /// Boot of this many tiles, from the release of BRISC until all say that they are done: boots a second.
+    /// Boot of this many tiles, from the release of BRISC until all say that they are done:
+    /// boots a second.
     Boot(usize),
 }
 

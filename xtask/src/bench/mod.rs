@@ -1,7 +1,8 @@
 //! `cargo xtask bench`: the figures of `docs/benchmarks.md`.
 //!
-//! Without a library to compare with, the measuring program is the example `bench` of the runtime crate; here is only what surrounds it, so
-//! that `cargo xtask firmware` does not have to build the simulator. With `--library`, our shared library and others do the same work.
+//! Without a library to compare with, the measuring program is the example `bench` of the runtime
+//! crate; here is only what surrounds it, so that `cargo xtask firmware` does not have to build the
+//! simulator. With `--library`, our shared library and others do the same work.
 
 mod compare;
 mod models;
@@ -18,10 +19,12 @@ pub use compare::{ChildArgs, CompareArgs};
 /// What to measure.
 #[derive(Args, Debug)]
 pub struct BenchArgs {
-    /// models: compiled models on the native engine against JAX on the CPU. Without it, the simulator.
+    /// models: compiled models on the native engine against JAX on the CPU. Without it,
+    /// the simulator.
     #[arg(value_enum)]
     what: Option<What>,
-    /// Folder with the compiled programs matmul_512, llama_layer and resblock (program.ttnn, in*.npy, out0.npy).
+    /// Folder with the compiled programs matmul_512, llama_layer and resblock (program.ttnn,
+    /// in*.npy, out0.npy).
     #[arg(long, value_name = "DIR", requires = "what")]
     data: Option<PathBuf>,
     /// A Python with JAX; without it, JAX is installed from PyPI into the target folder.

@@ -1,7 +1,8 @@
-//! `cargo xtask bench models`: compiled models on the native engine against JAX on the CPU, in one run on one machine.
+//! `cargo xtask bench models`: compiled models on the native engine against JAX on the CPU, in one
+//! run on one machine.
 //!
-//! The programs are compiled from JAX functions; `tests/python/jax_models.py` has these functions, with the largest error against the expected
-//! outputs as the proof that they are the same.
+//! The programs are compiled from JAX functions; `tests/python/jax_models.py` has these functions,
+//! with the largest error against the expected outputs as the proof that they are the same.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +14,8 @@ use serde::Deserialize;
 const PROGRAMS: [(&str, f64); 3] = [("matmul_512", 1.5), ("llama_layer", 2.0), ("resblock", 2.0)];
 /// The release of JAX whose functions were compiled.
 const JAX: &str = "jax==0.7.1";
-/// Turns of both sides, one after the other; the best ratio of medians is not chosen, the middle one is.
+/// Turns of both sides, one after the other; the best ratio of medians is not chosen, the
+/// middle one is.
 const ROUNDS: usize = 5;
 
 #[derive(Deserialize)]

@@ -1,4 +1,5 @@
-//! The work that is measured on a library: programs for the cores, and the boot of third-party firmware.
+//! The work that is measured on a library: programs for the cores, and the boot of
+//! third-party firmware.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -79,7 +80,8 @@ fn release(client: &mut Client, tiles: &[NocXy]) {
 /// Instructions of one turn of [`busy_program`].
 const BUSY_TURN: u32 = 10;
 
-/// Additions, a multiplication, shifts, a store, a load and a jump, for ever; the number of turns in `RESULT`.
+/// Additions, a multiplication, shifts, a store, a load and a jump, for ever; the number of turns
+/// in `RESULT`.
 fn busy_program() -> Asm {
     let mut asm = Asm::default();
     asm.li(5, 0x9000);
@@ -126,7 +128,8 @@ fn clock_for(client: &Client, slice: u32) -> (u64, f64) {
     (clocks, started.elapsed().as_secs_f64())
 }
 
-/// Reads `bytes` bytes of DRAM `count` times, from one place after the other, each time waiting for the data.
+/// Reads `bytes` bytes of DRAM `count` times, from one place after the other, each time waiting
+/// for the data.
 fn reading_program(tile: NocXy, count: u32, bytes: u32) -> Asm {
     let mut asm = Asm::default();
     asm.li(5, noc::NIU0_BASE);
@@ -207,7 +210,8 @@ fn run_until(client: &mut Client, step: u32, mut done: impl FnMut(&mut Client) -
     Ok(())
 }
 
-/// Loads third-party firmware into all tiles, as the host of `boopdotpng/blackhole-py` does (facts, "Host start-up of a card").
+/// Loads third-party firmware into all tiles, as the host of `boopdotpng/blackhole-py` does (facts,
+/// "Host start-up of a card").
 fn load_firmware(client: &mut Client, tiles: &[NocXy], folder: &Path) -> Result<()> {
     let mut image = Vec::new();
     for core in Processor::ALL {
@@ -238,7 +242,8 @@ fn load_firmware(client: &mut Client, tiles: &[NocXy], folder: &Path) -> Result<
     Ok(())
 }
 
-/// Loadable segments: physical address and bytes with the zeros behind them (ELF specification, program header, 32 bits).
+/// Loadable segments: physical address and bytes with the zeros behind them (ELF specification,
+/// program header, 32 bits).
 fn segments(elf: &[u8]) -> Option<Vec<(u32, Vec<u8>)>> {
     let word = |at: usize| Some(u32::from_le_bytes(elf.get(at..at + 4)?.try_into().ok()?));
     let half = |at: usize| Some(usize::from(u16::from_le_bytes(elf.get(at..at + 2)?.try_into().ok()?)));
@@ -262,7 +267,8 @@ fn segments(elf: &[u8]) -> Option<Vec<(u32, Vec<u8>)>> {
     Some(out)
 }
 
-/// The firmware of a tile waits for work: its go message and the bytes of its subordinate cores say so. NCRISC may be loading still.
+/// The firmware of a tile waits for work: its go message and the bytes of its subordinate cores say
+/// so. NCRISC may be loading still.
 fn is_booted(client: &mut Client, tile: NocXy) -> bool {
     let go = client.read_word(tile, WORKER.go) >> 24;
     let [nc, t0, t1, t2] = client.read_word(tile, WORKER.mailbox + mailbox::SUBORDINATE_SYNC).to_le_bytes();

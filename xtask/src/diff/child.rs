@@ -1,4 +1,5 @@
-//! Playing a script: the child's side, which talks to the library, and the parent's, which watches the child.
+//! Playing a script: the child's side, which talks to the library, and the parent's, which
+//! watches the child.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,4 +1,5 @@
-//! Differences that are known, with the reason why ours stays as it is. They are counted and told with each run; `docs/diff.md` explains them.
+//! Differences that are known, with the reason why ours stays as it is. They are counted and told
+//! with each run; `docs/diff.md` explains them.
 
 use tilework_abi::noc;
 

@@ -1,8 +1,9 @@
 //! `cargo xtask diff LIB`: a differential rig.
 //!
-//! The same host script runs on our chip and on another library with the libttsim interface, each in a child process, and everything that
-//! the host reads is compared. A case that differs is made small and told with both histories and the one command that repeats it. What
-//! may differ, and why, is written in `docs/diff.md`.
+//! The same host script runs on our chip and on another library with the libttsim interface, each
+//! in a child process, and everything that the host reads is compared. A case that differs is made
+//! small and told with both histories and the one command that repeats it. What may differ, and
+//! why, is written in `docs/diff.md`.
 
 mod child;
 mod generate;
@@ -134,7 +135,8 @@ impl Pair {
         Ok(Outcome { ops, ours, theirs, verdict, known })
     }
 
-    /// Leaves out what is not needed for the same kind of outcome: halves, quarters, and so on down to single parts.
+    /// Leaves out what is not needed for the same kind of outcome: halves, quarters, and so on down
+    /// to single parts.
     fn shrink(&self, case: &Case, first: Outcome) -> Result<(Vec<bool>, Outcome)> {
         let mut keep = vec![true; case.parts()];
         let mut best = first;

@@ -26,7 +26,8 @@ pub enum Verdict {
     BothRefuse(String, String),
 }
 
-/// Compares answers as far as both have any, then the ends. Known differences do not end the comparison; their reasons come along.
+/// Compares answers as far as both have any, then the ends. Known differences do not end the
+/// comparison; their reasons come along.
 pub fn judge(ops: &[Op], ours: &Played, theirs: &Played) -> (Verdict, Vec<&'static str>) {
     let mut reasons = Vec::new();
     for (i, (a, b)) in ours.replies.iter().zip(&theirs.replies).enumerate().filter(|(_, (a, b))| a != b) {
@@ -105,7 +106,8 @@ pub fn history(ops: &[Op], ours: &Played, theirs: &Played, at: usize) -> String 
     out
 }
 
-/// Where two readings differ: the first byte, the number of bytes, and the 16 bytes around the first on both sides.
+/// Where two readings differ: the first byte, the number of bytes, and the 16 bytes around the
+/// first on both sides.
 fn bytes_apart(a: &[u8], b: &[u8]) -> String {
     let apart: Vec<usize> = a.iter().zip(b).enumerate().filter(|(_, (a, b))| a != b).map(|(i, _)| i).collect();
     let (Some(&first), true) = (apart.first(), a.len() > 16) else { return String::new() };
@@ -238,7 +240,8 @@ mod tests {
         for seed in 0..200 {
             let case = Case::new(Kind::Programs, seed);
             for op in case.script(&vec![true; case.parts()]) {
-                // Programs start at a multiple of 0x6000 (the code) and are the only writes there of more than a word.
+                // Programs start at a multiple of 0x6000 (the code) and are the only writes there
+                // of more than a word.
                 if let Op::Write(Place { addr: 0 | 0x6000 | 0xC000 | 0x1_2000 | 0x1_8000, .. }, bytes) = op {
                     assert!(bytes.len() < 0x6000, "seed {seed}: the program runs into the next");
                     assert!(bytes.as_chunks::<4>().0.iter().all(|word| *word != [0xFF; 4]), "seed {seed}");

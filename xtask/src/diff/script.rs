@@ -1,7 +1,8 @@
 //! What the host does, and what it is answered: the rig's language.
 //!
-//! A script is a list of host operations that mean the same to every library. It is played in a child process (a library may end its
-//! process; that is an answer too) which writes each answer down before it goes on, so that nothing is lost.
+//! A script is a list of host operations that mean the same to every library. It is played in a
+//! child process (a library may end its process; that is an answer too) which writes each answer
+//! down before it goes on, so that nothing is lost.
 
 use std::fmt;
 
@@ -71,7 +72,8 @@ pub enum Op {
     Read(Place, u32),
     /// Lets the chip run.
     Clock(u32),
-    /// Reads a word, and lets the chip run `step` clocks, until the word is `value`; at most `turns` times.
+    /// Reads a word, and lets the chip run `step` clocks, until the word is `value`; at most
+    /// `turns` times.
     Wait {
         /// The word.
         at: Place,
@@ -118,7 +120,8 @@ impl fmt::Display for Reply {
     }
 }
 
-/// Bytes as a person wants them: a word as a word, a little in full, much by its size and beginning.
+/// Bytes as a person wants them: a word as a word, a little in full, much by its size
+/// and beginning.
 pub struct Hex<'a>(pub &'a [u8]);
 
 impl fmt::Display for Hex<'_> {

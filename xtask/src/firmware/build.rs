@@ -10,7 +10,8 @@ use super::inputs::{Inputs, LOCK};
 
 /// The cores' target.
 pub const TARGET: &str = "riscv32im-unknown-none-elf";
-/// Debian's compiler, packager and sources of the core library (`rustc-web`, `cargo-web`, `rust-web-src`).
+/// Debian's compiler, packager and sources of the core library (`rustc-web`, `cargo-web`,
+/// `rust-web-src`).
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_SOURCES: &str = "/usr/lib/rustlib/src/rust/library/core/src/lib.rs";
@@ -37,7 +38,8 @@ fn output(command: &mut Command) -> Option<String> {
 }
 
 impl Toolchain {
-    /// The toolchains of this machine that can build firmware: rustup's if it has the target, then Debian's.
+    /// The toolchains of this machine that can build firmware: rustup's if it has the target,
+    /// then Debian's.
     pub fn all() -> Result<Vec<Self>> {
         let mut found = Vec::new();
         let targets = output(Command::new("rustup").args(["target", "list", "--installed"]));
@@ -73,7 +75,8 @@ impl Toolchain {
         Ok(Self { version: format!("{compiler}, {core}"), kind, sysroot: sysroot.into() })
     }
 
-    /// cargo with this compiler and nothing else of the environment that would change what it builds.
+    /// cargo with this compiler and nothing else of the environment that would change
+    /// what it builds.
     fn cargo(&self) -> Command {
         let mut cargo = Command::new(if self.kind == Kind::Debian { DEBIAN_CARGO } else { "cargo" });
         for (name, _) in std::env::vars_os() {
@@ -121,7 +124,8 @@ impl Stage {
         self.dir.join("target")
     }
 
-    /// Makes the directory hold these files and no others. Files that are the same already are not touched.
+    /// Makes the directory hold these files and no others. Files that are the same already are
+    /// not touched.
     pub fn fill(&self, inputs: &Inputs) -> Result<()> {
         let sources = self.sources();
         fs::create_dir_all(&sources)?;
@@ -160,7 +164,8 @@ impl Stage {
         cargo.args(["build", "--release", "--target", TARGET]);
         if toolchain.kind == Kind::Debian {
             cargo.arg("-Zbuild-std=core");
-            // A kernel that needs `memcpy` would otherwise carry the line tables of all of it: half a megabyte.
+            // A kernel that needs `memcpy` would otherwise carry the line tables of all of it:
+            // half a megabyte.
             cargo.args(["--config", "profile.release.package.compiler_builtins.debug=false"]);
         }
         if locked {
@@ -199,7 +204,8 @@ impl Stage {
     }
 }
 
-/// Removes what `inputs` does not have under `dir`, which is `prefix` from the root; empty directories stay.
+/// Removes what `inputs` does not have under `dir`, which is `prefix` from the root; empty
+/// directories stay.
 fn prune(dir: &Path, prefix: &str, inputs: &Inputs) -> Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;

@@ -16,7 +16,8 @@ const SOURCES: [&str; 4] = ["rs", "toml", "ld", "lock"];
 pub struct Inputs(pub BTreeMap<String, Vec<u8>>);
 
 impl Inputs {
-    /// Reads the firmware workspace, the `abi` crate and what `abi` inherits from the root manifest.
+    /// Reads the firmware workspace, the `abi` crate and what `abi` inherits from the
+    /// root manifest.
     pub fn collect(root: &Path) -> Result<Self> {
         let mut files = BTreeMap::new();
         for dir in ["firmware", "crates/abi"] {
@@ -51,7 +52,8 @@ fn walk(root: &Path, dir: &str, files: &mut BTreeMap<String, Vec<u8>>) -> Result
     Ok(())
 }
 
-/// A root manifest with only what `abi` takes from it, so that the other crates' dependencies do not matter here.
+/// A root manifest with only what `abi` takes from it, so that the other crates' dependencies do
+/// not matter here.
 fn inherited(manifest: &Table, abi: &Table) -> Result<String> {
     let whole = manifest.get("workspace").and_then(Value::as_table).context("Cargo.toml: no [workspace]")?;
     let mut workspace = Table::new();

@@ -27,8 +27,8 @@ pub struct BackendOptions {
     pub loader: LoaderConfig,
     /// Bytes that all queues together may hold.
     pub most_bytes: u64,
-    /// Puts the levels of queues on the loader's timeline. With other threads at the queues they depend on when those
-    /// come.
+    /// Puts the levels of queues on the loader's timeline. With other threads at the queues they
+    /// depend on when those come.
     pub levels: bool,
 }
 
@@ -182,8 +182,8 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
     /// The next entry of a queue, which stays there, or entry `at` of a ram.
     ///
     /// # Errors
-    /// When the queue is empty and stays so for `timeout`; at once without one. When the entry of a ram was never
-    /// written.
+    /// When the queue is empty and stays so for `timeout`; at once without one. When the entry of a
+    /// ram was never written.
     pub fn get_output(
         &self,
         queue: QueueId,
@@ -253,7 +253,8 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
     /// Runs a program to its end.
     ///
     /// # Errors
-    /// The program, an epoch or the loader cannot go on. What ran before stays done; static variables are as before.
+    /// The program, an epoch or the loader cannot go on. What ran before stays done; static
+    /// variables are as before.
     pub fn run_program(&self, call: &Call) -> Result<RunRecord, BackendError> {
         self.run_with(call, None)
     }
@@ -385,8 +386,8 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
         self.shared.with(|queues| queues.pointers(queue))
     }
 
-    /// All entries of a queue that were ever written and are still in memory, by slot, as the host gets them; what was
-    /// never written between them is zero.
+    /// All entries of a queue that were ever written and are still in memory, by slot, as the host
+    /// gets them; what was never written between them is zero.
     pub fn memory(&self, queue: QueueId) -> Result<Vec<A::Entry>, BackendError> {
         let slots = self.shared.with(|queues| {
             (0..queues.written(queue)).map(|slot| queues.slot(queue, slot)).collect::<Result<Vec<_>, _>>()

@@ -1,8 +1,9 @@
-//! A whole session: inputs in, programs run, outputs out, by one thread or by three (seed 003, sequential and
-//! concurrent mode).
+//! A whole session: inputs in, programs run, outputs out, by one thread or by three (seed 003,
+//! sequential and concurrent mode).
 //!
-//! In both, inputs go into a queue in their order, and outputs come out in theirs; which queue is served first does not
-//! matter to results, since operations wait for each operand. Rams are filled before anything runs.
+//! In both, inputs go into a queue in their order, and outputs come out in theirs; which queue is
+//! served first does not matter to results, since operations wait for each operand. Rams are filled
+//! before anything runs.
 
 use super::calls::{Backend, Call, RunRecord, describe};
 use super::error::BackendError;
@@ -37,7 +38,8 @@ impl<E> Default for Outcome<E> {
     }
 }
 
-/// Queues that only the host reads: the outputs of a netlist. Dynamic queues are none; their contents go with them.
+/// Queues that only the host reads: the outputs of a netlist. Dynamic queues are none; their
+/// contents go with them.
 pub fn outputs(netlist: &Netlist) -> Vec<QueueId> {
     let sources =
         netlist.graphs.iter().flat_map(|graph| &graph.ops).flat_map(|op| &op.inputs).map(|input| input.source);
@@ -59,8 +61,8 @@ pub fn outputs(netlist: &Netlist) -> Vec<QueueId> {
     netlist.queues.iter().enumerate().filter_map(is_output).collect()
 }
 
-/// All entries that a queue has been given, as far as they are known at the end: those that were popped and those that
-/// are still there, or else what is in its memory.
+/// All entries that a queue has been given, as far as they are known at the end: those that were
+/// popped and those that are still there, or else what is in its memory.
 pub fn collected<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
     outcome: &Outcome<A::Entry>,
@@ -87,8 +89,8 @@ pub enum Popping {
     WhenFull,
 }
 
-/// Everything by the calling thread: it pushes what there is space for, runs, and pushes (and pops) in between only
-/// when a program cannot go on otherwise.
+/// Everything by the calling thread: it pushes what there is space for, runs, and pushes (and pops)
+/// in between only when a program cannot go on otherwise.
 pub fn sequential<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
     inputs: Inputs<A::Entry>,
@@ -179,7 +181,8 @@ pub fn push_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
         match outcome {
             WaitOutcome::Done(Err(error)) => break Err(error.into()),
             WaitOutcome::Done(Ok(())) => left.retain(|_, entries| !entries.is_empty()),
-            // Nobody will make space: the programs are done, or stuck and about to say so themselves.
+            // Nobody will make space: the programs are done, or stuck and about to say
+            // so themselves.
             WaitOutcome::Stuck(_) | WaitOutcome::GivenUp => break Ok(()),
             WaitOutcome::TimedOut(wait) => break Err(BackendError::TimedOut(wait)),
         }
@@ -228,8 +231,8 @@ pub fn pop_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     got(backend, popped)
 }
 
-/// A thread's part in a session. It ends with this value, also when the thread panics; if it has failed, the others
-/// end, too.
+/// A thread's part in a session. It ends with this value, also when the thread panics; if it has
+/// failed, the others end, too.
 struct Part<'b, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> {
     backend: &'b Backend<A, M>,
     role: Role,
@@ -273,7 +276,8 @@ fn prepare<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     Ok(left)
 }
 
-/// Pushes what there is space for; whether it was anything. A dynamic queue that does not live has none.
+/// Pushes what there is space for; whether it was anything. A dynamic queue that does not
+/// live has none.
 fn push_some<E: crate::queue::Entry>(queues: &mut Queues<E>, left: &mut Inputs<E>) -> Result<bool, QueueError> {
     let mut any = false;
     for (queue, entries) in left {

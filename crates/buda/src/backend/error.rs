@@ -60,7 +60,8 @@ pub enum BackendError {
 }
 
 impl BackendError {
-    /// The code that the original would return. A wait among threads that cannot end is a time-out there.
+    /// The code that the original would return. A wait among threads that cannot end is a
+    /// time-out there.
     pub fn status(&self) -> Status {
         let stuck = |stuck: &Stuck| match stuck.waits.iter().all(|wait| wait.role == Role::Run) && stuck.done.is_empty()
         {

@@ -8,8 +8,9 @@ use tilework_netlist::types::{Netlist, Producer, QueueId, StimulusKind};
 /// How inputs are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StimulusChoice {
-    /// ((37 i + 11 e + 7 k) mod 64 + 1) / 64 for element i of entry e of queue k, all queues of the file counted from
-    /// 0; in integer formats (37 i + 11 e + 7 k) mod 17 - 8, without a sign mod 17.
+    /// ((37 i + 11 e + 7 k) mod 64 + 1) / 64 for element i of entry e of queue k, all queues of
+    /// the file counted from 0; in integer formats (37 i + 11 e + 7 k) mod 17 - 8, without a
+    /// sign mod 17.
     Index,
     /// As the section `test-config` says; the seed chooses the draw.
     TestConfig {

@@ -1,7 +1,7 @@
 //! What the engine asks of arithmetic, and golden arithmetic as its answer.
 //!
-//! The engine moves entries and knows nothing of what is in them; a test or a fuzz target brings numbers in place of
-//! tensors.
+//! The engine moves entries and knows nothing of what is in them; a test or a fuzz target brings
+//! numbers in place of tensors.
 
 use crate::format;
 use crate::golden;
@@ -62,7 +62,8 @@ pub enum ArithmeticError {
 /// Where values of floating-point formats are rounded to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rounding {
-    /// Where the host pushes and gets, as the original's golden model: between operations all is float32.
+    /// Where the host pushes and gets, as the original's golden model: between operations
+    /// all is float32.
     #[default]
     Host,
     /// Also where an operation writes a queue, which is what memory could hold.

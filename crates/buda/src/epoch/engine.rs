@@ -27,8 +27,8 @@ pub enum Uninitialised {
 /// How epochs run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// How long the run thread waits for another thread; for ever unless given, since a wait that nobody can end is
-    /// found without a clock.
+    /// How long the run thread waits for another thread; for ever unless given, since a wait that
+    /// nobody can end is found without a clock.
     pub timeout: Option<Duration>,
     /// Unwritten rams.
     pub uninitialised: Uninitialised,
@@ -109,7 +109,8 @@ pub struct Engine<'a, A: Arithmetic, M> {
     host: Option<Host<'a, A::Entry>>,
 }
 
-/// What the only thread does as host when the program cannot go on; whether it has changed anything.
+/// What the only thread does as host when the program cannot go on; whether it has
+/// changed anything.
 pub type Host<'a, E> = &'a mut dyn FnMut(&mut Queues<E>) -> bool;
 
 impl<A: Arithmetic, M> fmt::Debug for Engine<'_, A, M> {
@@ -140,7 +141,8 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
         }
     }
 
-    /// Executes a graph, or keeps it until the rest of its temporal epoch is executed. Gives what has run.
+    /// Executes a graph, or keeps it until the rest of its temporal epoch is executed. Gives
+    /// what has run.
     pub fn execute(&mut self, launch: Launch) -> Result<Option<EpochRecord>, EpochError> {
         let group = self.plan.group_of(launch.graph);
         if self.held(group).any(|held| held == launch.graph) {

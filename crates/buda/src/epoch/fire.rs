@@ -22,8 +22,8 @@ pub(super) struct Running<E> {
     pub held: u64,
 }
 
-/// A queue that the device pops as it reads (`global_rdptr_autoinc`): by so many entries once all readers have done an
-/// input.
+/// A queue that the device pops as it reads (`global_rdptr_autoinc`): by so many entries once all
+/// readers have done an input.
 #[derive(Debug)]
 pub(super) struct Pops {
     queue: QueueId,

@@ -1,7 +1,7 @@
 //! From the settings of an `execute` to nodes that can fire.
 //!
-//! Global pointers are set when the program executes the graph; operations begin when all graphs of the temporal epoch
-//! are there.
+//! Global pointers are set when the program executes the graph; operations begin when all graphs of
+//! the temporal epoch are there.
 
 use super::engine::{Engine, Warning};
 use super::error::EpochError;
@@ -94,8 +94,8 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
         }
     }
 
-    /// Follows a variable. A ram's pointer may leave the ram, as when a loop has counted to its end; to use it then is
-    /// the error.
+    /// Follows a variable. A ram's pointer may leave the ram, as when a loop has counted to its
+    /// end; to use it then is the error.
     pub(super) fn follow(&mut self, queue: QueueId, pointer: Pointer, value: i64) -> Result<(), EpochError> {
         const WHERE: &str = "(variable)";
         if (pointer, self.netlist.queue(queue).kind) == (Pointer::Read, QueueKind::Queue) {
@@ -126,8 +126,8 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
         Ok(())
     }
 
-    /// Sets the global read pointer of a queue, which gives up entries. Entries that the host has yet to push cannot be
-    /// given up: that waits for them, and is a warning when nobody will push.
+    /// Sets the global read pointer of a queue, which gives up entries. Entries that the host has
+    /// yet to push cannot be given up: that waits for them, and is a warning when nobody will push.
     fn set_read(&mut self, epoch: &str, queue: QueueId, value: i64) -> Result<(), EpochError> {
         let pointer = self.pointer(epoch, queue, value)?;
         let name = self.netlist.queue(queue).name.clone();
@@ -282,7 +282,8 @@ fn begin<E: crate::queue::Entry>(queues: &Queues<E>, nodes: &mut [Node<E>]) -> R
     Ok(())
 }
 
-/// Operations that take turns: for each memory that one of them writes while others use it, all of them, in order.
+/// Operations that take turns: for each memory that one of them writes while others use it, all of
+/// them, in order.
 fn turns<E>(netlist: &tilework_netlist::types::Netlist, nodes: &[Node<E>]) -> Vec<Vec<usize>> {
     let memory = |queue: QueueId| netlist.queue(queue).alias.unwrap_or(queue);
     let mut users: BTreeMap<QueueId, (bool, Vec<usize>)> = BTreeMap::new();

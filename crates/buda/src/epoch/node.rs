@@ -131,7 +131,8 @@ impl<E> Node<E> {
         self.done == self.count
     }
 
-    /// The result for an input, when it has been computed; consumers ask for none that all of them have taken.
+    /// The result for an input, when it has been computed; consumers ask for none that all of
+    /// them have taken.
     pub fn result(&self, input: u32) -> Option<&E> {
         let at = input.checked_sub(self.first)?;
         self.results.get(at as usize).filter(|_| input < self.done)

@@ -1,5 +1,5 @@
-//! What follows from a netlist alone: who writes which queue, which graphs run together, and in what order operations
-//! come.
+//! What follows from a netlist alone: who writes which queue, which graphs run together, and in
+//! what order operations come.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tilework_netlist::types::{GraphId, Netlist, OpId, Producer, QueueId, QueueKind, Source};
@@ -33,7 +33,8 @@ impl Plan {
         self.outputs.get(&op).map_or(&[], Vec::as_slice)
     }
 
-    /// The linked graphs that a graph is one of, by number in the order of the netlist: they run together.
+    /// The linked graphs that a graph is one of, by number in the order of the netlist: they
+    /// run together.
     pub fn group_of(&self, graph: GraphId) -> usize {
         self.group_of[graph.0]
     }
@@ -78,8 +79,9 @@ fn root(parent: &mut [usize], mut of: usize) -> usize {
     of
 }
 
-/// Operations of some graphs, producers before consumers and otherwise in the order of the file. A queue between two of
-/// them counts as a link, unless that closes a circle: then something must be in the queue from before.
+/// Operations of some graphs, producers before consumers and otherwise in the order of the file. A
+/// queue between two of them counts as a link, unless that closes a circle: then something must be
+/// in the queue from before.
 pub fn order(netlist: &Netlist, graphs: &[GraphId]) -> Vec<OpId> {
     let ops: Vec<OpId> = graphs
         .iter()
@@ -89,7 +91,8 @@ pub fn order(netlist: &Netlist, graphs: &[GraphId]) -> Vec<OpId> {
         order if order.len() == ops.len() => order,
         _ => match sorted(netlist, &ops, false) {
             order if order.len() == ops.len() => order,
-            // A circle of operations: they will wait for each other, and that is found when they run.
+            // A circle of operations: they will wait for each other, and that is found
+            // when they run.
             _ => ops,
         },
     }

@@ -1,8 +1,9 @@
 //! Entries of a queue as bytes: one buffer for each place of its grid.
 //!
-//! A buffer holds its core's part: t macro blocks, in each the micro blocks in the queue's ublock order, in each the
-//! tiles row by row (seed 003, Tensor). A flat queue holds the part's rows instead, matrix by matrix, without headers
-//! or gaps; block formats, whose elements do not stand alone, have no such form here.
+//! A buffer holds its core's part: t macro blocks, in each the micro blocks in the queue's ublock
+//! order, in each the tiles row by row (seed 003, Tensor). A flat queue holds the part's rows
+//! instead, matrix by matrix, without headers or gaps; block formats, whose elements do not stand
+//! alone, have no such form here.
 
 use tilework_netlist::DataFormat;
 use tilework_netlist::types::{Arch, Blocks, Layout, Order};
@@ -65,7 +66,8 @@ impl EntryLayout {
         }
     }
 
-    /// Matrix, and row and column within the core's part, of the first element of tile `i` of a buffer.
+    /// Matrix, and row and column within the core's part, of the first element of tile `i`
+    /// of a buffer.
     fn place(&self, i: usize) -> (usize, usize, usize) {
         let Blocks { mblock, ublock, order, .. } = self.blocks;
         let ((down, across), (height, width)) = (self.part(), self.tile());

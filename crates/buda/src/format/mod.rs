@@ -1,9 +1,9 @@
-//! Data formats: what a queue stores of a float32 value, bit by bit (public document `dataformats`; facts, buda.md,
-//! section 2).
+//! Data formats: what a queue stores of a float32 value, bit by bit (public document `dataformats`;
+//! facts, buda.md, section 2).
 //!
-//! [`quantise`] rounds a tensor through a format; [`EntryLayout`] makes the bytes of a queue's entry and reads them.
-//! Formats whose elements stand alone are [`element`]'s, those that share an exponent [`block`]'s, tiles in memory
-//! [`tile`]'s.
+//! [`quantise`] rounds a tensor through a format; [`EntryLayout`] makes the bytes of a queue's
+//! entry and reads them. Formats whose elements stand alone are [`element`]'s, those that share an
+//! exponent [`block`]'s, tiles in memory [`tile`]'s.
 
 pub mod block;
 pub mod element;

@@ -1,13 +1,14 @@
 //! Tiles in memory: header, exponents, data (facts, buda.md, section 2).
 //!
-//! A tile is cut into faces of 16 columns and at most 16 rows, which follow one another row by row of faces; within a
-//! face elements are in row-major order. A block format puts one exponent for each row of each face before the data;
-//! elements narrower than a byte fill it from the low bits. Tiles are aligned to 32 bytes on Grayskull and Wormhole, to
-//! 64 on Blackhole; gaps are zero. Words are little-endian.
+//! A tile is cut into faces of 16 columns and at most 16 rows, which follow one another row by row
+//! of faces; within a face elements are in row-major order. A block format puts one exponent for
+//! each row of each face before the data; elements narrower than a byte fill it from the low bits.
+//! Tiles are aligned to 32 bytes on Grayskull and Wormhole, to 64 on Blackhole; gaps are zero.
+//! Words are little-endian.
 //!
-//! The header holds the size of the tile in units of 16 bytes and the low four bits of the format's code where the ISA
-//! documentation (SETDMAREG, TileHeader) has them; the rest is zero. Reading passes over it: the netlist says what a
-//! queue holds.
+//! The header holds the size of the tile in units of 16 bytes and the low four bits of the format's
+//! code where the ISA documentation (SETDMAREG, TileHeader) has them; the rest is zero. Reading
+//! passes over it: the netlist says what a queue holds.
 
 use rayon::prelude::*;
 use tilework_netlist::DataFormat;
@@ -75,8 +76,8 @@ impl TileLayout {
         &self.places
     }
 
-    /// Writes one tile. `value` and `word` give an element by row and column; words are what raw formats store if the
-    /// tensor has them.
+    /// Writes one tile. `value` and `word` give an element by row and column; words are what raw
+    /// formats store if the tensor has them.
     pub(super) fn pack(
         &self,
         options: Options,

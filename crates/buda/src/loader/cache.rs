@@ -1,8 +1,8 @@
 //! Binary cache of a device: which graph's binaries are in which slot (facts, buda.md, section 5).
 //!
-//! All cores of a device have the same graph in the same slot, so one table stands for all of them. A binary is in
-//! flight while a command that names its slot has not been passed by every core; it is pinned while a device loop may
-//! come back to it.
+//! All cores of a device have the same graph in the same slot, so one table stands for all of them.
+//! A binary is in flight while a command that names its slot has not been passed by every core; it
+//! is pinned while a device loop may come back to it.
 
 use super::stats::Cycle;
 use tilework_netlist::types::GraphId;
@@ -14,11 +14,12 @@ pub enum Policy {
     Off,
     /// The least recently used.
     Lru,
-    /// For programs that go round more graphs than there are slots, where the least recently used is the next to be
-    /// used. Binaries are looked at from the middle of the order of use towards the most recently used, then from the
-    /// least recently used up to the middle; the first one that is not in flight is taken. If that was found only after
-    /// the wrap, the search walks back up from there and takes the last one before the next in flight, so that what is
-    /// left of the old half stays.
+    /// For programs that go round more graphs than there are slots, where the least recently used
+    /// is the next to be used. Binaries are looked at from the middle of the order of use towards
+    /// the most recently used, then from the least recently used up to the middle; the first one
+    /// that is not in flight is taken. If that was found only after the wrap, the search walks back
+    /// up from there and takes the last one before the next in flight, so that what is left of the
+    /// old half stays.
     MruBacktrace,
 }
 
@@ -180,7 +181,8 @@ mod tests {
         );
     }
 
-    /// Going round one graph more than there are slots: LRU never hits, the other policy mostly does.
+    /// Going round one graph more than there are slots: LRU never hits, the other policy
+    /// mostly does.
     #[test]
     fn backtrace_hits_where_lru_never_does() {
         let hits = |policy| {

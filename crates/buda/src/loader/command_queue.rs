@@ -1,13 +1,15 @@
 //! Command queue of one core, as the host sees it (facts, buda.md, section 5).
 //!
-//! The host writes commands and keeps the write pointer itself (the core has a shadow of it in L1). The read pointer
-//! lies in DRAM, where the core writes it back; the host knows it from when it last read it, and reads it again only
-//! when the queue seems full. Inside a device loop a core does not write it back until all loops are over.
+//! The host writes commands and keeps the write pointer itself (the core has a shadow of it in L1).
+//! The read pointer lies in DRAM, where the core writes it back; the host knows it from when it
+//! last read it, and reads it again only when the queue seems full. Inside a device loop a core
+//! does not write it back until all loops are over.
 
 use super::stats::Cycle;
 use std::collections::VecDeque;
 
-/// The queue of a core. Pointers count commands; the slot of a command is its pointer modulo the number of slots.
+/// The queue of a core. Pointers count commands; the slot of a command is its pointer modulo the
+/// number of slots.
 #[derive(Debug)]
 pub struct CommandQueue {
     slots: usize,
@@ -59,7 +61,8 @@ impl CommandQueue {
         }
     }
 
-    /// When `count` slots will be free; `None` when a loop holds them, or when there are not so many.
+    /// When `count` slots will be free; `None` when a loop holds them, or when there are
+    /// not so many.
     pub fn free_by(&self, count: usize) -> Option<Cycle> {
         match count.checked_sub(self.known_free()) {
             None | Some(0) => Some(0),
@@ -78,7 +81,8 @@ impl CommandQueue {
         self.free_at
     }
 
-    /// Writes a command that the core has done at `done`. `in_loop`: the read pointer stays until the loop is over.
+    /// Writes a command that the core has done at `done`. `in_loop`: the read pointer stays until
+    /// the loop is over.
     pub fn push(&mut self, done: Cycle, in_loop: bool) {
         debug_assert!(self.known_used() < self.slots, "the host waits for a free slot");
         self.wr += 1;
@@ -104,8 +108,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a list of all commands ever written: what the host believes is never more than what is true, and
-        /// after a refresh it is the truth.
+        /// Against a list of all commands ever written: what the host believes is never more than
+        /// what is true, and after a refresh it is the truth.
         #[test]
         fn the_host_never_believes_in_more_space_than_there_is(
             slots in 2usize..9,

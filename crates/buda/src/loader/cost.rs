@@ -1,7 +1,8 @@
 //! What an epoch of a graph takes: which cores, and how long.
 //!
-//! Operations of a graph work on different inputs at the same time, so that an epoch takes the longest chain for its
-//! first input and the slowest operation for each further one. All numbers come from [`super::timing`].
+//! Operations of a graph work on different inputs at the same time, so that an epoch takes the
+//! longest chain for its first input and the slowest operation for each further one. All numbers
+//! come from [`super::timing`].
 
 use super::timing;
 use crate::epoch::plan;
@@ -83,7 +84,8 @@ fn cycles(netlist: &Netlist, graph: GraphId, arch: Arch) -> u64 {
     chain.saturating_add(slowest.saturating_mul(further)).min(MOST_CYCLES)
 }
 
-/// One input of one operation: its tiles on one core, or the reads of its operands from DRAM, whichever takes longer.
+/// One input of one operation: its tiles on one core, or the reads of its operands from DRAM,
+/// whichever takes longer.
 fn one_input(netlist: &Netlist, op: &Op, arch: Arch) -> u64 {
     let tiles = op.blocks.entry_tiles();
     let reads = op.inputs.iter().filter_map(|input| match input.source {

@@ -64,8 +64,9 @@ impl Loader {
         }
     }
 
-    /// Whether linked graphs can be launched with what is gathered: they are of the same temporal epoch, on other
-    /// devices, and their settings are of queues that the others do not use, so that these can be written first.
+    /// Whether linked graphs can be launched with what is gathered: they are of the same temporal
+    /// epoch, on other devices, and their settings are of queues that the others do not use, so
+    /// that these can be written first.
     pub(super) fn joins(&self, launches: &[Launch]) -> bool {
         let gathered = || self.gathered.iter().flat_map(|part| &part.launches);
         let device = |launch: &Launch| self.netlist.graph(launch.graph).target_device;
@@ -82,7 +83,8 @@ impl Loader {
         })
     }
 
-    /// Brings settings and binaries of linked graphs into place; their commands are written by [`Loader::launch`].
+    /// Brings settings and binaries of linked graphs into place; their commands are written by
+    /// [`Loader::launch`].
     pub(super) fn gather(&mut self, launches: Vec<Launch>) -> Result<(), LoaderError> {
         let Some(first) = launches.first() else { return Ok(()) };
         let epoch = self.epochs[first.graph.0];
@@ -137,8 +139,9 @@ impl Loader {
         binaries.iter().find(|binary| binary.graph == graph).map(|binary| binary.slot)
     }
 
-    /// Linked graphs on the devices. Their operations begin when all of their cores are there and what they read has
-    /// been written. With `issued`, their commands are written, too. Gives when every core has passed them.
+    /// Linked graphs on the devices. Their operations begin when all of their cores are there and
+    /// what they read has been written. With `issued`, their commands are written, too. Gives when
+    /// every core has passed them.
     fn run(&mut self, launches: &[Launch], slots: &[usize], arrival: Cycle, issued: Option<Cycle>) -> Cycle {
         let overhead = timing::POLL + timing::DECODE + timing::dram_read(timing::BINARY_BYTES) + timing::INIT;
         let (mut begin, mut cycles) = (0, 0);
@@ -170,8 +173,8 @@ impl Loader {
         last
     }
 
-    /// All cores of a device pass the commands of an epoch: those of its operations when it has ended, the others at
-    /// once.
+    /// All cores of a device pass the commands of an epoch: those of its operations when it has
+    /// ended, the others at once.
     fn pass(&mut self, graph: GraphId, slot: usize, arrival: Cycle, end: Cycle, write: bool) -> Cycle {
         let Self { netlist, devices, costs, device_loop, stats, .. } = self;
         let in_loop = device_loop.is_some();
@@ -225,7 +228,8 @@ impl Loader {
         }
     }
 
-    /// Writes binaries into the cache of a device, and waits until what must go for them is not in flight.
+    /// Writes binaries into the cache of a device, and waits until what must go for them is
+    /// not in flight.
     pub(super) fn write_binary(&mut self, device: u32, graph: GraphId, preload: bool) -> Result<usize, LoaderError> {
         let cache = &self.devices[&device].cache;
         let (slot, evicted) = cache.victim(self.now).map_err(|error| LoaderError::Pinned {
@@ -320,8 +324,8 @@ impl Loader {
     }
 }
 
-/// What a command to one core costs the host: the command and the write pointer, which level 4 writes with the next
-/// one.
+/// What a command to one core costs the host: the command and the write pointer, which level 4
+/// writes with the next one.
 fn write_cost(opt_level: u8) -> u64 {
     let command = timing::HOST_WRITE + timing::host_store(timing::COMMAND_BYTES);
     match opt_level {

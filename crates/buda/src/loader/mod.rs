@@ -1,9 +1,11 @@
-//! The loader: how epochs of a program reach the cores, with what waits (seed 003; facts, buda.md, section 5).
+//! The loader: how epochs of a program reach the cores, with what waits (seed 003; facts,
+//! buda.md, section 5).
 //!
-//! This is a model beside the arithmetic: it sees what the program does, step by step, and keeps a virtual clock of its
-//! own, so that hits, misses, evictions and stalls are the same in every run and every mode. Each core has a command
-//! queue in DRAM ([`command_queue`]) and each device a binary cache of 32 slots ([`cache`]); what an epoch takes is in
-//! [`cost`], every duration in [`timing`]. Graphs that follow one another on different devices share a temporal epoch
+//! This is a model beside the arithmetic: it sees what the program does, step by step, and keeps a
+//! virtual clock of its own, so that hits, misses, evictions and stalls are the same in every run
+//! and every mode. Each core has a command queue in DRAM ([`command_queue`]) and each device a
+//! binary cache of 32 slots ([`cache`]); what an epoch takes is in [`cost`], every duration in
+//! [`timing`]. Graphs that follow one another on different devices share a temporal epoch
 //! (`temporal`), and their commands go out together.
 //!
 //! Optimisation levels:

@@ -71,7 +71,8 @@ pub struct Loader {
     pub(super) costs: Vec<GraphCost>,
     /// The host's clock.
     pub(super) now: Cycle,
-    /// When what the last epoch wrote into a queue is there, and when the last epoch that uses it has ended.
+    /// When what the last epoch wrote into a queue is there, and when the last epoch that uses
+    /// it has ended.
     pub(super) ready: Vec<Cycle>,
     pub(super) used_until: Vec<Cycle>,
     /// Settings that are in place.
@@ -184,7 +185,8 @@ impl Loader {
         }
     }
 
-    /// Linked graphs run. What follows at once of their temporal epoch, on other devices, is launched with them.
+    /// Linked graphs run. What follows at once of their temporal epoch, on other devices, is
+    /// launched with them.
     pub fn execute(&mut self, launches: Vec<Launch>) -> Result<(), LoaderError> {
         if self.device_loop.as_ref().is_some_and(DeviceLoop::repeats) {
             self.repeat(&launches);

@@ -45,8 +45,8 @@ impl Command {
 pub enum StallReason {
     /// No free slot in a core's command queue.
     CommandQueueFull,
-    /// No free slot in a core's command queue, because a loop has run there: its cores write read pointers back at its
-    /// end only.
+    /// No free slot in a core's command queue, because a loop has run there: its cores write read
+    /// pointers back at its end only.
     WriteBack,
     /// The binary that must go is in flight: the host reads back read pointers until it is not.
     BinaryInFlight,
@@ -120,7 +120,8 @@ pub struct Stalls {
 pub struct LoaderStats {
     /// Binaries written before the first program.
     pub preloads: u64,
-    /// Temporal epochs whose commands were written at a time; those of later turns of a loop on devices are not.
+    /// Temporal epochs whose commands were written at a time; those of later turns of a loop on
+    /// devices are not.
     pub epochs: u64,
     /// Those of them that hold graphs without links between them.
     pub merged_epochs: u64,
@@ -174,7 +175,8 @@ pub enum EventKind {
         device: u32,
         /// Its graph there.
         graph: GraphId,
-        /// Number of its temporal epoch in the netlist; what is in a command is this modulo the window.
+        /// Number of its temporal epoch in the netlist; what is in a command is this
+        /// modulo the window.
         epoch: usize,
         /// Slot of its binaries.
         slot: usize,

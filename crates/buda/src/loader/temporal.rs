@@ -1,9 +1,10 @@
 //! Which graphs share a temporal epoch.
 //!
-//! Linked graphs do, always. Beyond that, and not on Grayskull, a graph joins the epoch that is executed before it when
-//! the two have no device in common (facts, buda.md, section 4): the programs are walked once in the order of the file,
-//! whatever stands between two executions, and an epoch grows while what comes next fits. So the number is a fact of
-//! the netlist; whether the commands of such graphs also go out together is decided when they are executed.
+//! Linked graphs do, always. Beyond that, and not on Grayskull, a graph joins the epoch that is
+//! executed before it when the two have no device in common (facts, buda.md, section 4): the
+//! programs are walked once in the order of the file, whatever stands between two executions, and
+//! an epoch grows while what comes next fits. So the number is a fact of the netlist; whether the
+//! commands of such graphs also go out together is decided when they are executed.
 
 use crate::epoch::plan::Plan;
 use std::collections::{BTreeMap, BTreeSet};

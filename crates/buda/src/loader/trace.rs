@@ -26,7 +26,8 @@ impl Lanes<'_> {
     fn free(&mut self, parent: &str, name: &'static str, start: Cycle, end: Cycle) -> Track {
         let above = self.parent(parent);
         let lanes = self.lanes.entry((parent.to_string(), name)).or_default();
-        // A lane whose last slice starts with this one and has no length would nest; one of its own is clearer.
+        // A lane whose last slice starts with this one and has no length would nest; one of its
+        // own is clearer.
         if let Some((track, free)) = lanes.iter_mut().find(|(_, free)| *free <= start) {
             *free = end.max(start + 1);
             return *track;

@@ -1,11 +1,12 @@
 //! Operations that choose values instead of computing them: embedding and topk.
 //!
 //! Where the public texts leave a choice, it is this:
-//! - embedding: index i of a core is the i-th value of the index operand's matrix in row-major order, `num_indices` for
-//!   each row of cores; rows of the result beyond them are zero. Indices are whole numbers below the rows of the table.
-//! - topk: each core sorts its own columns, row by row, largest first, of equal values the one further left first, NaNs
-//!   last; columns of the result beyond k are zero. `kreduce` takes results of other cores, of which only the first k
-//!   columns of each group count.
+//! - embedding: index i of a core is the i-th value of the index operand's matrix in row-major
+//!   order, `num_indices` for each row of cores; rows of the result beyond them are zero. Indices
+//!   are whole numbers below the rows of the table.
+//! - topk: each core sorts its own columns, row by row, largest first, of equal values the one
+//!   further left first, NaNs last; columns of the result beyond k are zero. `kreduce` takes
+//!   results of other cores, of which only the first k columns of each group count.
 
 use std::cmp::Ordering;
 

@@ -122,7 +122,8 @@ pub enum Reason {
         /// What is wrong.
         reason: Box<Reason>,
     },
-    /// A buffer of a fused operation that does not hold what the step needs, or holds what it must not.
+    /// A buffer of a fused operation that does not hold what the step needs, or holds what
+    /// it must not.
     #[error("{buffer} {why}")]
     Buffer {
         /// The buffer, as the netlist writes it.

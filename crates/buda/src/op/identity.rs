@@ -1,24 +1,26 @@
-//! Identity products: the left operand is a list of tiles, and index tiles say which of them stand where.
+//! Identity products: the left operand is a list of tiles, and index tiles say which of them
+//! stand where.
 //!
-//! Most tiles of such a matrix are zero and many of the others are the same, so operand 0 holds each tile once and
-//! operand 2 holds, as 16-bit words in the order of memory, strip after strip (public kernel
-//! `hlks/matmul/matmul_ident`):
+//! Most tiles of such a matrix are zero and many of the others are the same, so operand 0 holds
+//! each tile once and operand 2 holds, as 16-bit words in the order of memory, strip after strip
+//! (public kernel `hlks/matmul/matmul_ident`):
 //!
-//! - two words: 30 bits of strip index, low word first; bit 30 ends a row of strips, which is a matrix of the result;
-//!   bit 31 ends the tile, and the next strip begins in the next one;
+//! - two words: 30 bits of strip index, low word first; bit 30 ends a row of strips, which is a
+//!   matrix of the result; bit 31 ends the tile, and the next strip begins in the next one;
 //! - a word: how many ublocks of the strip are not zero, and for each of them
-//! - a word: its row of ublocks in the low `sparse_ublock_idx_bits`, above them how many tiles follow (0 is the most
-//!   that these bits could count, plus one);
-//! - a word for each tile: from the low bits its column in the strip (as many bits as `u_kt` needs), its row in the
-//!   ublock, and in the upper `sparse_tile_ptr_bits` which tile of operand 0 it is.
+//! - a word: its row of ublocks in the low `sparse_ublock_idx_bits`, above them how many tiles
+//!   follow (0 is the most that these bits could count, plus one);
+//! - a word for each tile: from the low bits its column in the strip (as many bits as `u_kt`
+//!   needs), its row in the ublock, and in the upper `sparse_tile_ptr_bits` which tile of
+//!   operand 0 it is.
 //!
-//! Strip s of the right operand is matrix s / m_k, tile rows from s % m_k * u_kt on. Every row of cores has its own
-//! part of the rows of operands 0 and 2. The kernel takes m_k strips of u_kt rows of tiles from every matrix of the
-//! right operand, which is why that has m_k * u_kt of them.
+//! Strip s of the right operand is matrix s / m_k, tile rows from s % m_k * u_kt on. Every row of
+//! cores has its own part of the rows of operands 0 and 2. The kernel takes m_k strips of u_kt rows
+//! of tiles from every matrix of the right operand, which is why that has m_k * u_kt of them.
 //!
-//! Netlists without `sparse_tile_ptr_bits` are older (public repository, `pytorch_bin/matmul_ident`): their index tiles
-//! hold 32-bit instructions or bytes, and in most of them m_k counts the instructions. No public kernel reads these, so
-//! they are refused.
+//! Netlists without `sparse_tile_ptr_bits` are older (public repository,
+//! `pytorch_bin/matmul_ident`): their index tiles hold 32-bit instructions or bytes, and in most of
+//! them m_k counts the instructions. No public kernel reads these, so they are refused.
 
 use tilework_netlist::DataFormat;
 use tilework_netlist::types::{Arch, Blocks, Identity, Matmul, Size};
@@ -60,7 +62,8 @@ struct Widths {
     rows: usize,
 }
 
-/// Computes an identity product: tiles, right operand, index tiles, then bias and scales if the attributes say so.
+/// Computes an identity product: tiles, right operand, index tiles, then bias and scales if the
+/// attributes say so.
 pub fn identity(
     attributes: &Matmul,
     inputs: &[&Tensor],

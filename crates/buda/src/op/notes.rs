@@ -10,7 +10,8 @@ const EXACT: f32 = (1u32 << 24) as f32;
 pub struct Notes {
     /// The operation adds products as integers.
     pub(crate) integer: bool,
-    /// A sum of integer products is beyond 2^24, where float32 arithmetic rounds (facts, buda.md, section 4).
+    /// A sum of integer products is beyond 2^24, where float32 arithmetic rounds (facts,
+    /// buda.md, section 4).
     pub inexact: bool,
 }
 

@@ -1,9 +1,9 @@
 //! Splice: pieces of several operands, turn by turn.
 //!
-//! Every operand has an offset. In a turn each adds `index` to it, gives the `length` units from there and adds
-//! `stride`; turns go on until the output is full, and then each offset must have come to the end of its operand
-//! (facts, buda.md, section 4). A unit is a ublock of the part of a core, counted in the operation's ublock order, or a
-//! whole matrix.
+//! Every operand has an offset. In a turn each adds `index` to it, gives the `length` units from
+//! there and adds `stride`; turns go on until the output is full, and then each offset must have
+//! come to the end of its operand (facts, buda.md, section 4). A unit is a ublock of the part of a
+//! core, counted in the operation's ublock order, or a whole matrix.
 
 use tilework_netlist::types::{Blocks, Granularity, Order, Piece, Shape};
 

@@ -1,9 +1,10 @@
 //! Operations with one operand, element by element.
 //!
-//! The functions are those of the operation library; what the golden arithmetic does otherwise at the edges is here
-//! (facts, buda.md, section 4): e^x stops at the largest float32, log(0) is ln(epsilon), 1/0 is 1/epsilon, the square
-//! root of a negative value is an error. Gelu is the tanh form with 0.044715. Elsewhere values are IEEE's: a NaN stays,
-//! the logarithm of a negative value is a NaN.
+//! The functions are those of the operation library; what the golden arithmetic does otherwise at
+//! the edges is here (facts, buda.md, section 4): e^x stops at the largest float32, log(0) is
+//! ln(epsilon), 1/0 is 1/epsilon, the square root of a negative value is an error. Gelu is the
+//! tanh form with 0.044715. Elsewhere values are IEEE's: a NaN stays, the logarithm of a negative
+//! value is a NaN.
 
 use rayon::prelude::*;
 use tilework_netlist::types::{UnaryKind, VectorMode};

@@ -20,7 +20,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// A hundred million instructions, loops 64 deep: far beyond every netlist of the public repository.
+    /// A hundred million instructions, loops 64 deep: far beyond every netlist of the
+    /// public repository.
     fn default() -> Self {
         Self { instructions: 100_000_000, depth: 64 }
     }

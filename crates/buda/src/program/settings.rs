@@ -1,8 +1,9 @@
 //! Queue settings with their values and defaults in place, and which variable moves which pointer.
 //!
-//! Defaults (facts, buda.md, section 1): local read stride, global read stride, global write stride are 1, 0, 1 for a
-//! queue and 0, 0, 0 for a ram. A `varinst` has side effects: each queue whose global pointer was bound to the variable
-//! in the queue's latest settings gets the new value (section 3).
+//! Defaults (facts, buda.md, section 1): local read stride, global read stride, global write stride
+//! are 1, 0, 1 for a queue and 0, 0, 0 for a ram. A `varinst` has side effects: each queue whose
+//! global pointer was bound to the variable in the queue's latest settings gets the new value
+//! (section 3).
 
 use super::error::ProgramProblem;
 use super::variables::Variables;

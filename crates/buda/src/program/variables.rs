@@ -1,8 +1,8 @@
 //! Variables of a running program.
 //!
-//! Three kinds share one set of names: `var` lives for one run, `staticvar` for all runs of its program, `param` is
-//! given by the caller and never changes. A `varinst` into a name that nobody declared makes a `var` (netlists of the
-//! original do so).
+//! Three kinds share one set of names: `var` lives for one run, `staticvar` for all runs of its
+//! program, `param` is given by the caller and never changes. A `varinst` into a name that nobody
+//! declared makes a `var` (netlists of the original do so).
 
 use super::error::ProgramProblem;
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! Life of dynamic queues: those that a program allocates and deallocates (docs/public/netlist.md, `allocate_queue`).
+//! Life of dynamic queues: those that a program allocates and deallocates (docs/public/netlist.md,
+//! `allocate_queue`).
 //!
 //! Their memory may overlap as long as their lives do not.
 
@@ -60,8 +61,8 @@ impl Life {
     }
 }
 
-/// A place that two queues share. Sizes are those of the architecture with the largest tiles, Blackhole, unless the
-/// netlist is not for it.
+/// A place that two queues share. Sizes are those of the architecture with the largest tiles,
+/// Blackhole, unless the netlist is not for it.
 pub(crate) fn overlap(netlist: &Netlist, a: QueueId, b: QueueId) -> Option<(u32, u64)> {
     let (first, second) = (netlist.queue(a), netlist.queue(b));
     let same_memory = match first.location {

@@ -1,7 +1,7 @@
 //! One value that several threads share, and waiting for it to change.
 //!
-//! All sync primitives of the crate are behind [`Monitor`], so that a test can put others in their place and try every
-//! order of threads (the crate's tests do, with shuttle).
+//! All sync primitives of the crate are behind [`Monitor`], so that a test can put others in their
+//! place and try every order of threads (the crate's tests do, with shuttle).
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,8 +16,8 @@ pub trait Monitor<T>: Send + Sync {
     /// Uses the value while no other thread does, then wakes those that wait for a change.
     fn enter<R>(&self, act: impl FnOnce(&mut T) -> R) -> R;
 
-    /// Calls `try_act` now and after every change until it gives something. `None` when nothing came of it within
-    /// `timeout`; without one it waits for as long as it takes.
+    /// Calls `try_act` now and after every change until it gives something. `None` when nothing
+    /// came of it within `timeout`; without one it waits for as long as it takes.
     fn wait<R>(&self, timeout: Option<Duration>, try_act: impl FnMut(&mut T) -> Option<R>) -> Option<R>;
 }
 
@@ -29,7 +29,8 @@ pub struct StdMonitor<T> {
 }
 
 impl<T> StdMonitor<T> {
-    /// A panic of another thread left the value as its last complete step made it: each step is one call of `enter`.
+    /// A panic of another thread left the value as its last complete step made it: each step is one
+    /// call of `enter`.
     fn lock(&self) -> MutexGuard<'_, T> {
         self.value.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,8 +1,8 @@
 //! Read and write pointer of a queue.
 //!
-//! Both run over 0..2N-1 for N entries: the double range tells a full queue (a distance of N) from an empty one (0), so
-//! that all N entries can be used (facts, buda.md, section 3; hence the `mod 2N` everywhere). Local
-//! read pointers use the same range and are never written back.
+//! Both run over 0..2N-1 for N entries: the double range tells a full queue (a distance of N) from
+//! an empty one (0), so that all N entries can be used (facts, buda.md, section 3; hence the
+//! `mod 2N` everywhere). Local read pointers use the same range and are never written back.
 
 use thiserror::Error;
 
@@ -25,8 +25,9 @@ pub enum Fullness {
     /// At N entries.
     #[default]
     Strict,
-    /// As the original's golden model has it: only at `wr == rd - 1`, or at `rd == 0` and `wr == 2N`, which no pointer
-    /// reaches. Up to 2N - 1 entries are taken and the older ones overwritten without a word.
+    /// As the original's golden model has it: only at `wr == rd - 1`, or at `rd == 0` and
+    /// `wr == 2N`, which no pointer reaches. Up to 2N - 1 entries are taken and the older ones
+    /// overwritten without a word.
     GoldenCompat,
 }
 
@@ -39,7 +40,8 @@ pub struct Pointers {
 }
 
 impl Pointers {
-    /// Pointers of an empty queue. A queue of no entries is taken for one of one entry; the checker refuses both.
+    /// Pointers of an empty queue. A queue of no entries is taken for one of one entry; the checker
+    /// refuses both.
     pub fn new(entries: u32) -> Self {
         // Half of u32 at most, so that 2N fits.
         Self { entries: entries.clamp(1, u32::MAX / 2), rd: 0, wr: 0 }
@@ -65,8 +67,8 @@ impl Pointers {
         self.wr
     }
 
-    /// Entries from the read pointer to the write pointer. More than N only when the read pointer was set past the
-    /// write pointer, or with [`Fullness::GoldenCompat`].
+    /// Entries from the read pointer to the write pointer. More than N only when the read pointer
+    /// was set past the write pointer, or with [`Fullness::GoldenCompat`].
     pub fn occupancy(&self) -> u32 {
         self.distance(self.rd, self.wr)
     }
@@ -105,7 +107,8 @@ impl Pointers {
         self.distance(self.rd, pointer) < self.occupancy()
     }
 
-    /// A program's number as a pointer; numbers from 2N on are taken modulo 2N, which the second value tells.
+    /// A program's number as a pointer; numbers from 2N on are taken modulo 2N, which the second
+    /// value tells.
     pub fn pointer(&self, value: i64) -> Result<(u32, bool), PointerError> {
         match u32::try_from(value) {
             Ok(value) => Ok((value % self.span(), value >= self.span())),
@@ -162,7 +165,8 @@ mod tests {
     }
 
     proptest! {
-        /// A deque that knows nothing of pointers says what is in the queue, whether it is full and what a peek sees.
+        /// A deque that knows nothing of pointers says what is in the queue, whether it is full and
+        /// what a peek sees.
         #[test]
         fn pointers_do_what_a_deque_does(entries in 1u32..9, acts in acts()) {
             let mut pointers = Pointers::new(entries);
@@ -222,7 +226,8 @@ mod tests {
         assert_eq!(pointers.distance(last, last - 1), last);
     }
 
-    /// The quirk of facts/buda.md, section 3: full only one short of 2N, and never while the read pointer is at 0.
+    /// The quirk of facts/buda.md, section 3: full only one short of 2N, and never while the read
+    /// pointer is at 0.
     #[test]
     fn golden_takes_up_to_twice_the_entries() {
         let mut pointers = Pointers::new(3);

@@ -1,9 +1,11 @@
-//! Queues that several threads use: waiting for entries and space, and knowing when a wait is for ever.
+//! Queues that several threads use: waiting for entries and space, and knowing when a wait
+//! is for ever.
 //!
-//! Push thread, run thread and pop thread (seed 003, Concurrent mode) are roles that take part in a [`Shared`]. A role
-//! that cannot go on says what it waits for. When all roles that take part wait or are done, and nothing has changed
-//! since each of them last looked, no time-out is needed to know that they wait for ever: all of them learn it at once,
-//! with everybody's reason. With the run thread alone (sequential mode) the first wait is such a wait.
+//! Push thread, run thread and pop thread (seed 003, Concurrent mode) are roles that take part in a
+//! [`Shared`]. A role that cannot go on says what it waits for. When all roles that take part wait
+//! or are done, and nothing has changed since each of them last looked, no time-out is needed to
+//! know that they wait for ever: all of them learn it at once, with everybody's reason. With the
+//! run thread alone (sequential mode) the first wait is such a wait.
 
 use super::monitor::Monitor;
 use super::store::{Entry, Queues};
@@ -167,7 +169,8 @@ impl<E: Entry, M: Monitor<Guarded<E>>> Shared<E, M> {
         })
     }
 
-    /// Roles that take part from now on, before any of their threads starts; and the memory of earlier failures goes.
+    /// Roles that take part from now on, before any of their threads starts; and the memory of
+    /// earlier failures goes.
     pub fn begin(&self, roles: &[Role]) {
         self.monitor.enter(|guarded| {
             guarded.roles = roles.iter().map(|role| (*role, Status::Going)).collect();

@@ -1,8 +1,10 @@
-//! The queues of a netlist and what is in them (docs/public/netlist.md, sections Queues and Queue Settings).
+//! The queues of a netlist and what is in them (docs/public/netlist.md, sections Queues and
+//! Queue Settings).
 //!
-//! A slot keeps its entry after it was popped, as device memory does; only pointers say what may be read. Rams have
-//! pointers, too, but nothing ever waits for them. An alias shows the memory of another ram: entry k of the view is
-//! `base.entries / view.entries` entries of the base, stacked along t.
+//! A slot keeps its entry after it was popped, as device memory does; only pointers say what may
+//! be read. Rams have pointers, too, but nothing ever waits for them. An alias shows the memory
+//! of another ram: entry k of the view is `base.entries / view.entries` entries of the base,
+//! stacked along t.
 
 use super::error::{QueueError, QueueProblem};
 use super::life::Life;
@@ -40,7 +42,8 @@ struct State<E> {
 }
 
 impl<E: Entry> Queues<E> {
-    /// Empty queues; those that a program allocates are not alive yet. All entries together may take `most_bytes`.
+    /// Empty queues; those that a program allocates are not alive yet. All entries together may
+    /// take `most_bytes`.
     pub fn new(netlist: Arc<Netlist>, fullness: Fullness, most_bytes: u64) -> Self {
         let states = netlist.queues.iter().map(|queue| State::new(queue.entries)).collect();
         let life = Life::new(&netlist);

@@ -1,8 +1,10 @@
 //! The rules that a netlist keeps beyond its grammar (facts, buda.md, sections 1, 2 and 7).
 //!
-//! Rules that hold on every architecture are tried once. The others are tried for each architecture that the netlist names: one that keeps
-//! them all is enough, and what is wrong on the others becomes a warning, because the netlists of the original often name architectures that
-//! they cannot be built for (docs/netlist.md). Broken parts are left out, so that one mistake is reported once.
+//! Rules that hold on every architecture are tried once. The others are tried for each architecture
+//! that the netlist names: one that keeps them all is enough, and what is wrong on the others
+//! becomes a warning, because the netlists of the original often name architectures that they
+//! cannot be built for (docs/netlist.md). Broken parts are left out, so that one mistake is
+//! reported once.
 
 mod format;
 mod fused;
@@ -53,7 +55,8 @@ pub(crate) fn check(source: &Source<'_>, wanted: Option<Arch>, sink: &mut Diagno
     };
     let found: Vec<(Arch, Diagnostics)> = archs.iter().map(of_arch).collect();
     let mut usable: Vec<Arch> = found.iter().filter(|(_, f)| f.errors() == 0).map(|(arch, _)| *arch).collect();
-    // Wormhole A0 came before B0 and has four times its destination registers: beside B0 it is not enough.
+    // Wormhole A0 came before B0 and has four times its destination registers: beside B0 it
+    // is not enough.
     if usable == [Arch::Wormhole] && archs.contains(&Arch::WormholeB0) {
         usable.clear();
     }

@@ -107,7 +107,8 @@ fn sources(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     }
 }
 
-/// Operations of two graphs are joined directly only when the graphs run on two devices at the same time.
+/// Operations of two graphs are joined directly only when the graphs run on two devices at
+/// the same time.
 fn cross_graph(check: &mut Check<'_, '_>, id: OpId, op: &Op, index: usize, from: OpId) {
     let (mine, other) = (check.net.graph(id.graph), check.net.graph(from.graph));
     if id.graph == from.graph || mine.target_device != other.target_device {
@@ -162,7 +163,8 @@ fn kind(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     }
 }
 
-/// Where a transpose is possible: the second operand of a matmul, a single operand, the first of two.
+/// Where a transpose is possible: the second operand of a matmul, a single operand, the
+/// first of two.
 fn transpose(check: &mut Check<'_, '_>, id: OpId, op: &Op, index: usize) {
     let at = check.op_at(id, &format!("input_{index}_tms"));
     let allowed = match op.kind {

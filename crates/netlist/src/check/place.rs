@@ -20,7 +20,8 @@ impl Op {
     }
 }
 
-/// A grid larger than any: what is beyond is reported by architecture and not looked at core by core.
+/// A grid larger than any: what is beyond is reported by architecture and not looked at
+/// core by core.
 const LARGEST: u32 = 64;
 
 /// No core of a graph has two operations.

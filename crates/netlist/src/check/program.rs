@@ -1,6 +1,8 @@
-//! Rules of programs: variables, loops, allocations and the settings of queues (facts, buda.md, sections 1 and 7).
+//! Rules of programs: variables, loops, allocations and the settings of queues (facts, buda.md,
+//! sections 1 and 7).
 //!
-//! Variables are followed through one pass over the instructions, as the first run of a program takes them.
+//! Variables are followed through one pass over the instructions, as the first run of a
+//! program takes them.
 
 use super::Check;
 use crate::code;

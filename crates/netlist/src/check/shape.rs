@@ -1,4 +1,5 @@
-//! Shapes through TMs, and whether they fit the operations (facts, buda.md, section 4). Counted in tiles.
+//! Shapes through TMs, and whether they fit the operations (facts, buda.md, section 4).
+//! Counted in tiles.
 
 use super::Check;
 use crate::code;
@@ -102,7 +103,8 @@ pub fn check(check: &mut Check<'_, '_>) {
     }
 }
 
-/// The shape of an input as the operation sees it. `None`: it is not known, or a mistake was reported.
+/// The shape of an input as the operation sees it. `None`: it is not known, or a mistake
+/// was reported.
 fn input(check: &mut Check<'_, '_>, id: OpId, op: &Op, index: usize) -> Option<Tiles> {
     let input = &op.inputs[index];
     let blocks = match input.source {

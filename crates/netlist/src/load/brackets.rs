@@ -1,10 +1,12 @@
 //! Lists and maps in brackets, taken out of a text before the YAML parser sees it.
 //!
-//! Nearly all of a netlist's text stands in brackets, plain words between commas, for which a general parser does far more than is needed:
-//! it took half of the time of a check. So what a line's key or dash is followed by, when it is in brackets, goes to its end and holds plain
-//! words only, is read here, and the parser gets the same text with empty brackets in its place. Everything else stays for the parser: quotes,
-//! tags, words of several, empty values, a comma before the last bracket. What is read here means the same there
-//! (the tests of this module compare both).
+//! Nearly all of a netlist's text stands in brackets, plain words between commas, for which a
+//! general parser does far more than is needed: it took half of the time of a check. So what a
+//! line's key or dash is followed by, when it is in brackets, goes to its end and holds plain words
+//! only, is read here, and the parser gets the same text with empty brackets in its place.
+//! Everything else stays for the parser: quotes, tags, words of several, empty values, a comma
+//! before the last bracket. What is read here means the same there (the tests of this module
+//! compare both).
 
 /// What the text in brackets consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +83,8 @@ impl Short {
         &self.tokens[first..self.parts[part].last]
     }
 
-    /// The index in the whole text of one in the short text; `near`: how many parts are before it, probably.
+    /// The index in the whole text of one in the short text; `near`: how many parts are before
+    /// it, probably.
     pub fn index(&self, index: usize, near: usize) -> usize {
         let behind = |part: usize| self.parts.get(part).is_some_and(|part| part.at < index);
         let before = match near {
@@ -93,7 +96,8 @@ impl Short {
     }
 }
 
-/// Characters of plain words. None of them has a meaning of its own for YAML, except a dash at the start.
+/// Characters of plain words. None of them has a meaning of its own for YAML, except a dash
+/// at the start.
 const WORD: [bool; 256] = {
     let mut word = [false; 256];
     let mut byte = 0;

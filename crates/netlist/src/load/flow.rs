@@ -1,25 +1,30 @@
 //! Brackets over several lines, as netlists have them.
 //!
-//! Netlists are written for readers that do not mind how lines inside `{ }` and `[ ]` are indented; the YAML standard does, and so does the
-//! parser here. Inside brackets a line's end means no more than a blank, so it is made one before the text is parsed, and comments there
-//! become blanks, too. No character moves: an index into the new text is one into the old text.
+//! Netlists are written for readers that do not mind how lines inside `{ }` and `[ ]` are indented;
+//! the YAML standard does, and so does the parser here. Inside brackets a line's end means no more
+//! than a blank, so it is made one before the text is parsed, and comments there become blanks,
+//! too. No character moves: an index into the new text is one into the old text.
 
 use crate::types::Position;
 use std::borrow::Cow;
 
-/// The text with every bracket closed on the line where it is opened; as it stands when not every bracket is closed.
+/// The text with every bracket closed on the line where it is opened; as it stands when not every
+/// bracket is closed.
 pub fn on_one_line(text: &str) -> Cow<'_, str> {
-    // Without the last bracket everything after the first one would be one line; the message is better with the text as it stands.
+    // Without the last bracket everything after the first one would be one line; the message is
+    // better with the text as it stands.
     closed(text).unwrap_or(Cow::Borrowed(text))
 }
 
-/// The text with every bracket closed on the line where it is opened. `None`: not every bracket is closed.
+/// The text with every bracket closed on the line where it is opened. `None`: not every
+/// bracket is closed.
 pub fn closed(text: &str) -> Option<Cow<'_, str>> {
     let mut scan = Scan { depth: 0, start: true, quote: None, escaped: false, blank: true };
     let mut comment = false;
     let mut out = String::new();
     let mut copied = 0;
-    // Every character that means something here is one byte, and no byte of a longer character looks like one.
+    // Every character that means something here is one byte, and no byte of a longer character
+    // looks like one.
     for (at, byte) in text.bytes().enumerate() {
         let blank = if comment && byte != b'\n' {
             scan.depth > 0

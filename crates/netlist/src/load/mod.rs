@@ -1,10 +1,11 @@
 //! From the text of a file to its tree.
 //!
-//! The tree is built from the parser's events, so that doubled keys are noticed and no alias is ever expanded; size, depth and
-//! number of nodes are bounded before anything is made of them.
+//! The tree is built from the parser's events, so that doubled keys are noticed and no alias is
+//! ever expanded; size, depth and number of nodes are bounded before anything is made of them.
 //!
-//! What stands in brackets is mostly read by [`brackets`], and the rest by the parser. When that does not come to a tree, all of the
-//! text is read by the parser, so that there is one source of findings about YAML.
+//! What stands in brackets is mostly read by [`brackets`], and the rest by the parser. When that
+//! does not come to a tree, all of the text is read by the parser, so that there is one source of
+//! findings about YAML.
 
 mod brackets;
 mod flow;
@@ -21,7 +22,8 @@ use saphyr_parser::{Event, Parser, ScalarStyle};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Reads a file as one tree. `None`: it is empty, or so broken that there is no tree; what is wrong is in `sink`.
+/// Reads a file as one tree. `None`: it is empty, or so broken that there is no tree; what is wrong
+/// is in `sink`.
 pub(crate) fn load<'t>(text: &'t str, budget: Budget, sink: &mut Diagnostics) -> Option<Node<'t>> {
     if text.len() > budget.bytes {
         let message = format!("the file has {} bytes, more than {}", text.len(), budget.bytes);
@@ -231,7 +233,8 @@ const MANY: usize = 16;
 /// What finds a key among those of a map.
 #[derive(Default)]
 struct Keys<'t> {
-    /// A bit for each key, by its length and last letter. Most keys are new, which their bit says without a comparison.
+    /// A bit for each key, by its length and last letter. Most keys are new, which their bit says
+    /// without a comparison.
     seen: u64,
     /// The places of the keys when they are many.
     table: HashMap<Cow<'t, str>, usize>,
@@ -256,7 +259,8 @@ impl<'t> Keys<'t> {
     }
 }
 
-/// A key that is there already. The same value again and maps that do not contradict one another do no harm.
+/// A key that is there already. The same value again and maps that do not contradict one
+/// another do no harm.
 fn again<'t>(first: &mut Entry<'t>, at: Span, node: Node<'t>, sink: &mut Diagnostics) {
     let key = &first.key;
     let (message, before) = (format!("`{key}` is here a second time"), Some(first.at));

@@ -70,7 +70,8 @@ const PIECES: [&str; 20] = [
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
-    /// With letters that are changed, put in or left out, either it is read alike, or it is left to the parser.
+    /// With letters that are changed, put in or left out, either it is read alike, or it is left
+    /// to the parser.
     #[test]
     fn changed_text_is_read_alike(
         edits in proptest::collection::vec((any::<prop::sample::Index>(), 0..2usize, 0..PIECES.len()), 0..4),

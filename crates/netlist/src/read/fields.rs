@@ -1,7 +1,7 @@
 //! Fields of a map and the values in them, with what is wrong about them.
 //!
-//! Every function reports what it finds and gives back what can be used; a caller sees by the number of errors whether the thing that it
-//! reads is whole.
+//! Every function reports what it finds and gives back what can be used; a caller sees by the
+//! number of errors whether the thing that it reads is whole.
 
 use crate::code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -10,7 +10,8 @@ use crate::types::Size;
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
 
-/// The largest value of what counts tiles, blocks, cores or entries. Products of six of them fit 128 bits.
+/// The largest value of what counts tiles, blocks, cores or entries. Products of six of them
+/// fit 128 bits.
 pub const MOST: i64 = 1 << 20;
 
 /// The fields of one thing.
@@ -25,7 +26,8 @@ pub struct Fields<'t> {
 }
 
 impl<'t> Fields<'t> {
-    /// The fields of a map. Unknown ones are reported, with the nearest name of `known`; `also` accepts further ones.
+    /// The fields of a map. Unknown ones are reported, with the nearest name of `known`; `also`
+    /// accepts further ones.
     pub fn of(
         what: String,
         at: Span,

@@ -1,8 +1,9 @@
 //! From the tree of a file to a typed netlist.
 //!
-//! Two passes: first every name that something may refer to gets its place ([`names`]), then everything is read with its references
-//! resolved. What has a mistake of its own stays in the lists, so that references to it do not look wrong, and is marked as broken, so that
-//! no rule is tried on it.
+//! Two passes: first every name that something may refer to gets its place ([`names`]), then
+//! everything is read with its references resolved. What has a mistake of its own stays in the
+//! lists, so that references to it do not look wrong, and is marked as broken, so that no rule is
+//! tried on it.
 
 mod attributes;
 pub(crate) mod fields;
@@ -141,7 +142,8 @@ fn is_empty(node: &Node) -> bool {
 /// How the original's templates begin the names that are to be replaced.
 const PLACEHOLDER: &str = "$TEMPLATE_";
 
-/// Whether the file is a template; the first placeholder outside comments is reported. Templates need not even be YAML.
+/// Whether the file is a template; the first placeholder outside comments is reported. Templates
+/// need not even be YAML.
 pub(crate) fn template(text: &str, sink: &mut Diagnostics) -> bool {
     if !text.contains(PLACEHOLDER) {
         return false;

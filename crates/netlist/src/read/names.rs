@@ -1,7 +1,8 @@
 //! Every name that something in a netlist refers to, and where it leads.
 //!
-//! A queue or graph whose `target_device` is a list stands for one on each device: `name.0`, `name.1`. All that they hold is named so, too.
-//! References from such a graph lead to what has the same device.
+//! A queue or graph whose `target_device` is a list stands for one on each device: `name.0`,
+//! `name.1`. All that they hold is named so, too. References from such a graph lead to what has the
+//! same device.
 
 use crate::code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -186,7 +187,8 @@ impl<'t> Names<'t> {
         self.fused.get(&id).copied()
     }
 
-    /// Reports a name that leads nowhere, with the nearest of the queues and, if `ops`, of the operations.
+    /// Reports a name that leads nowhere, with the nearest of the queues and, if `ops`, of
+    /// the operations.
     pub fn unknown(&self, at: Span, message: String, wrong: &str, ops: bool, sink: &mut Diagnostics) {
         let mut known: Vec<&str> = self.queue_list.iter().map(|queue| &*queue.name).collect();
         if ops {

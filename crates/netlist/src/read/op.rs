@@ -63,7 +63,8 @@ pub fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> V
 fn graph(id: GraphId, name: &GraphName<'_>, names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> Graph {
     let before = sink.errors();
     let what = format!("graph `{}`", short(&name.name));
-    // Every other key is an operation; one that is close to a field's name is a mistake of its own kind.
+    // Every other key is an operation; one that is close to a field's name is a mistake of
+    // its own kind.
     let fields = Fields::of(what, name.entry.at, &name.entry.value, &[], |_| true, sink);
     let mut device = name.device;
     let mut input_count = None;

@@ -172,7 +172,8 @@ fn producer(
     found.map(Producer::Op)
 }
 
-/// The blocks of a queue or an operation: `grid_size`, `t`, `mblock`, `ublock`, `ublock_order`, `tile_dim`.
+/// The blocks of a queue or an operation: `grid_size`, `t`, `mblock`, `ublock`,
+/// `ublock_order`, `tile_dim`.
 pub fn blocks(fields: &Fields<'_>, sink: &mut Diagnostics) -> Option<Blocks> {
     let grid = fields.size("grid_size", sink);
     let t = fields.count("t", sink);

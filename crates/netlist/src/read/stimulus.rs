@@ -1,9 +1,10 @@
-//! How a netlist's own test makes its inputs: `stimulus-config` in the section test-config. Everything else of that
-//! section is kept as it stands.
+//! How a netlist's own test makes its inputs: `stimulus-config` in the section test-config.
+//! Everything else of that section is kept as it stands.
 //!
-//! A key of `overrides` that names a queue is for that queue. Another one with signs that names do not have is a
-//! regular expression for the whole names of the queues that are left; the first one in the file that fits decides. A
-//! test configuration may speak of queues that the netlist does not have, so that a key for none is no mistake.
+//! A key of `overrides` that names a queue is for that queue. Another one with signs that names do
+//! not have is a regular expression for the whole names of the queues that are left; the first one
+//! in the file that fits decides. A test configuration may speak of queues that the netlist does
+//! not have, so that a key for none is no mistake.
 
 use super::fields::{Fields, real, short, text};
 use super::names::Names;
@@ -14,7 +15,8 @@ use crate::types::{QueueId, Stimulus, StimulusKind};
 use regex_lite::{Regex, RegexBuilder};
 use std::collections::BTreeMap;
 
-/// Expressions of a file, and bytes of a compiled one; netlists of the public repository have one or two of hundreds.
+/// Expressions of a file, and bytes of a compiled one; netlists of the public repository have one
+/// or two of hundreds.
 const EXPRESSIONS: usize = 1 << 10;
 const EXPRESSION_BYTES: usize = 1 << 14;
 /// Characters of names that all expressions together are compared with.

@@ -1,4 +1,5 @@
-//! Flash attention through three rings (facts section 6; `kernels/manual/common/flash_atten` of `pto-isa`).
+//! Flash attention through three rings (facts section 6; `kernels/manual/common/flash_atten`
+//! of `pto-isa`).
 //!
 //! | ring | flag | way | tile |
 //! |---|---|---|---|
@@ -6,19 +7,21 @@
 //! | P | 2 | V2C | weights, `rows` x `cols`, halves |
 //! | PV | 4 | C2V | their product with V, `rows` x d, F32 |
 //!
-//! All are split into upper and lower halves. The Cube multiplies `Q K^T`, the Vectors make weights of it with a
-//! running maximum, the Cube multiplies them with `V`, the Vectors rescale and add. The Cube computes `preload` tiles
-//! of scores before it waits for the first weights, and the Vectors make as many tiles of weights before they take the
-//! first product, so that neither has to wait for the other in turn. On A2A3 the scores go in the global-data form, in
-//! two stores; on A5 as tiles into the Vectors' UBs.
+//! All are split into upper and lower halves. The Cube multiplies `Q K^T`, the Vectors make weights
+//! of it with a running maximum, the Cube multiplies them with `V`, the Vectors rescale and add.
+//! The Cube computes `preload` tiles of scores before it waits for the first weights, and the
+//! Vectors make as many tiles of weights before they take the first product, so that neither has to
+//! wait for the other in turn. On A2A3 the scores go in the global-data form, in two stores; on A5
+//! as tiles into the Vectors' UBs.
 //!
 //! # What it is compared with
 //!
-//! Weights in halves lose all but 11 bits: against attention in single precision throughout, such a result is off by up
-//! to 2^-11 of the largest element of V, whatever the rings do, and no tolerance of 1e-5 could be honest. So there are
-//! two forms. With P in F32 the result is compared with [`attention`], the plain formula. With P in halves it is
-//! compared with [`attention_by_blocks`], which is without rings and cores, and rounds the weights to halves at the
-//! same place of the computation. Both must agree to 1e-5.
+//! Weights in halves lose all but 11 bits: against attention in single precision throughout, such a
+//! result is off by up to 2^-11 of the largest element of V, whatever the rings do, and no
+//! tolerance of 1e-5 could be honest. So there are two forms. With P in F32 the result is compared
+//! with [`attention`], the plain formula. With P in halves it is compared with
+//! [`attention_by_blocks`], which is without rings and cores, and rounds the weights to halves at
+//! the same place of the computation. Both must agree to 1e-5.
 
 mod plain;
 
@@ -54,7 +57,8 @@ pub struct Attention {
     pub cols: usize,
     /// What the weights are sent as: F16 or F32.
     pub p: DType,
-    /// Tiles of scores that the Cube computes ahead (1 to 4 in `pto-isa`). At most as many as the rings have slots are.
+    /// Tiles of scores that the Cube computes ahead (1 to 4 in `pto-isa`). At most as many as the
+    /// rings have slots are.
     pub preload: usize,
 }
 
@@ -76,8 +80,8 @@ impl Attention {
     /// Largest difference from what it is compared with: the 1e-5, of values of at most 1.
     pub const TOLERANCE: f32 = 1e-5;
 
-    /// 2 heads of 128 x 64, in tiles of 32 x 32, two of them ahead; elements of Q and K from -2 to 2, of V from -1 to
-    /// 1.
+    /// 2 heads of 128 x 64, in tiles of 32 x 32, two of them ahead; elements of Q and K from -2 to
+    /// 2, of V from -1 to 1.
     pub fn of_seed(seed: u64, p: DType) -> Self {
         let mut draw = Draw::new(seed);
         let mut head = || {
@@ -265,7 +269,8 @@ impl Softmax {
         Self { max: vec![f32::NEG_INFINITY; rows], sum: vec![0.0; rows] }
     }
 
-    /// Takes the scores of more columns: their weights, and by what each row's earlier result is to be multiplied.
+    /// Takes the scores of more columns: their weights, and by what each row's earlier result is to
+    /// be multiplied.
     fn add(&mut self, scores: &Matrix) -> (Matrix, Vec<f32>) {
         let mut weights = scores.clone();
         let mut factors = Vec::with_capacity(scores.rows());
@@ -329,7 +334,8 @@ impl Vector<'_> {
         Ok(())
     }
 
-    /// PV to the result: what is there is rescaled, the product added; the last of its rows is divided by their sums.
+    /// PV to the result: what is there is rescaled, the product added; the last of its rows is
+    /// divided by their sums.
     async fn add_product(&mut self, step: &Step, out: &mut Matrix) -> Result<(), Fault> {
         if step.first {
             *out = self.zeros();

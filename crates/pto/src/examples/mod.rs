@@ -7,8 +7,8 @@
 //! | [`RoundTrip`] | one, both directions at once | Vectors: `C = A + B`; Cube: `E = C D`; Vectors: `G = E - F` |
 //! | [`Attention`] | three: QK, P, PV | flash attention: both products on the Cube, softmax on the Vectors |
 //!
-//! They are the kernels of `pto-isa`'s tests and of its flash attention (facts `pto.md`, sections 6 and 7). All compute
-//! on real tiles: what comes out went through the slots.
+//! They are the kernels of `pto-isa`'s tests and of its flash attention (facts `pto.md`, sections 6
+//! and 7). All compute on real tiles: what comes out went through the slots.
 
 mod bias;
 mod dequant;
@@ -85,8 +85,8 @@ pub struct Setting {
     pub slots: u32,
     /// The protocol of all rings.
     pub profile: Profile,
-    /// Cycles that a core spends on every popped tile beyond what its arithmetic costs: a consumer that is slower than
-    /// its producer shows what a protocol holds back.
+    /// Cycles that a core spends on every popped tile beyond what its arithmetic costs: a consumer
+    /// that is slower than its producer shows what a protocol holds back.
     pub consumer_cycles: u64,
 }
 
@@ -101,8 +101,8 @@ impl Setting {
         core.work(pipe, cycles.saturating_add(self.consumer_cycles), name).await;
     }
 
-    /// The first semaphore id of the ring of this number: two ids for each (facts section 6: flags 0, 2, 4), or
-    /// as many as slots with per-tag flags.
+    /// The first semaphore id of the ring of this number: two ids for each (facts section 6: flags
+    /// 0, 2, 4), or as many as slots with per-tag flags.
     fn flag(&self, ring: u32) -> u8 {
         let ids = if self.profile == Profile::PerTagFlags { self.slots } else { 2 };
         u8::try_from(ring.saturating_mul(ids)).unwrap_or(u8::MAX)

@@ -1,4 +1,5 @@
-//! What a kernel can do besides rings: know where it is, take time, set and wait for semaphores, reach global memory.
+//! What a kernel can do besides rings: know where it is, take time, set and wait for semaphores,
+//! reach global memory.
 
 use super::Ring;
 use super::end::RingEnd;
@@ -60,20 +61,22 @@ impl Core {
         self.shared().now
     }
 
-    /// Opens this core's end of a ring: `aic_initialize_pipe` or `aiv_initialize_pipe`. A consumer gives its credits.
+    /// Opens this core's end of a ring: `aic_initialize_pipe` or `aiv_initialize_pipe`. A consumer
+    /// gives its credits.
     pub async fn open(&self, ring: &Ring) -> Result<RingEnd, Fault> {
         RingEnd::open(self.clone(), Rc::clone(&ring.0)).await
     }
 
-    /// Takes so many cycles (and the seed's jitter) of a pipe, for arithmetic that the kernel does in Rust. See
-    /// [`crate::timing`] for what operations cost.
+    /// Takes so many cycles (and the seed's jitter) of a pipe, for arithmetic that the kernel does
+    /// in Rust. See [`crate::timing`] for what operations cost.
     pub async fn work(&self, pipe: Pipe, cycles: u64, name: &str) {
         let start = self.now();
         self.sleep(cycles).await;
         self.event(Event { pipe: Some(pipe), name: name.into(), start, ..self.blank(EventKind::Work) });
     }
 
-    /// `set_cross_core`, `ffts_cross_core_sync` in mode 2: the Cube adds one for both Vectors, a Vector for the Cube.
+    /// `set_cross_core`, `ffts_cross_core_sync` in mode 2: the Cube adds one for both Vectors, a
+    /// Vector for the Cube.
     pub async fn set_cross_core(&self, pipe: Pipe, id: u8) -> Result<(), Fault> {
         if self.arch() == Arch::A5 {
             let hint = "A5 has no FFTS sets; use set_intra_block";
@@ -103,7 +106,8 @@ impl Core {
         self.wait(pipe, id, lanes).await
     }
 
-    /// A scalar store of a word to global memory. It stays in this core's cache until [`Self::flush`].
+    /// A scalar store of a word to global memory. It stays in this core's cache until
+    /// [`Self::flush`].
     pub async fn store_word(&self, at: usize, word: u32) -> Result<(), Fault> {
         self.sleep(timing::WAIT).await;
         let line = at / CACHE_LINE * CACHE_LINE;
@@ -123,8 +127,8 @@ impl Core {
         self.keep(word.map(u32::from_le_bytes).ok_or_else(|| misaligned(at)))
     }
 
-    /// `dcci` and `dsb`: writes the line of this address back to global memory, if this core has written to it, and
-    /// forgets it.
+    /// `dcci` and `dsb`: writes the line of this address back to global memory, if this core has
+    /// written to it, and forgets it.
     pub async fn flush(&self, at: usize) -> Result<(), Fault> {
         self.sleep(timing::SCALAR_GM).await;
         let line = at / CACHE_LINE * CACHE_LINE;
@@ -274,7 +278,8 @@ impl Core {
         self.shared().events.push(event);
     }
 
-    /// Keeps a fault with the cluster, so that the run ends with it whatever the kernel does, and returns it.
+    /// Keeps a fault with the cluster, so that the run ends with it whatever the kernel does,
+    /// and returns it.
     pub(super) fn keep<T>(&self, result: Result<T, Fault>) -> Result<T, Fault> {
         if let Err(fault) = &result {
             self.shared().fault.get_or_insert(fault.clone());

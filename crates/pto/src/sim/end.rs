@@ -1,4 +1,5 @@
-//! A core's end of a ring: TPUSH, TPOP, TFREE, and the global-data form TALLOC, TSTORE, TPUSH, TPOP, TLOAD, TFREE.
+//! A core's end of a ring: TPUSH, TPOP, TFREE, and the global-data form TALLOC, TSTORE, TPUSH,
+//! TPOP, TLOAD, TFREE.
 
 use super::core::Core;
 use super::shared::RingInfo;
@@ -32,8 +33,8 @@ impl Popped {
     }
 }
 
-/// A slot in global memory, in the global-data form: of the producer between TALLOC and TPUSH, of the consumer
-/// between TPOP and TFREE.
+/// A slot in global memory, in the global-data form: of the producer between TALLOC and TPUSH, of
+/// the consumer between TPOP and TFREE.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Slot {
     tile: u32,
@@ -99,8 +100,9 @@ impl RingEnd {
         })
     }
 
-    /// TPUSH: waits for a slot, copies the tile into it, says that it is ready. The Cube gives the whole tile, a Vector
-    /// its share (Vector 1 of a ring without split gives a tile of the whole shape, which goes nowhere).
+    /// TPUSH: waits for a slot, copies the tile into it, says that it is ready. The Cube gives the
+    /// whole tile, a Vector its share (Vector 1 of a ring without split gives a tile of the whole
+    /// shape, which goes nowhere).
     pub async fn push(&mut self, tile: &Tile) -> Result<(), Fault> {
         let whole = self.ring.spec.whole(self.producing("push")?.way.flow);
         self.push_shaped(tile, whole).await
@@ -129,8 +131,9 @@ impl RingEnd {
         Ok(())
     }
 
-    /// TPOP: waits until the tile is ready, then copies it into one of the consumer's own slots (from global memory),
-    /// or binds the slot (in UB or L1). The slot stays the consumer's until [`Self::free`].
+    /// TPOP: waits until the tile is ready, then copies it into one of the consumer's own slots
+    /// (from global memory), or binds the slot (in UB or L1). The slot stays the consumer's until
+    /// [`Self::free`].
     pub async fn pop(&mut self) -> Result<Popped, Fault> {
         let whole = self.ring.spec.whole(self.consuming("pop")?.way.flow);
         self.pop_shaped(whole).await
@@ -187,8 +190,9 @@ impl RingEnd {
         self.read(&popped).await
     }
 
-    /// TFREE: gives back the oldest slot that this core holds. Under the headers' profile a pop from global memory has
-    /// done so already; then this does nothing on A2A3, and signals a second time on A5.
+    /// TFREE: gives back the oldest slot that this core holds. Under the headers' profile a pop
+    /// from global memory has done so already; then this does nothing on A2A3, and signals a
+    /// second time on A5.
     pub async fn free(&mut self) -> Result<(), Fault> {
         let (half, start, id) = (self.consuming("free")?, self.core.now(), self.core.id());
         let way = &half.way;
@@ -217,8 +221,8 @@ impl RingEnd {
         Ok(Slot { tile, mine: true })
     }
 
-    /// TSTORE of a part of the tile into an allocated slot: `row` and `col` count from the first element of what this
-    /// core has of the tile.
+    /// TSTORE of a part of the tile into an allocated slot: `row` and `col` count from the first
+    /// element of what this core has of the tile.
     pub async fn store(&mut self, slot: &Slot, row: usize, col: usize, part: &Tile) -> Result<(), Fault> {
         let (half, shape) = (self.producing("store")?, part.shape());
         let way = &half.way;
@@ -231,7 +235,8 @@ impl RingEnd {
         transfer::run(&self.core, way, &steps, &mut Transfer::Out { tile: part, pieces }).await
     }
 
-    /// TPUSH of an allocated slot: says that it is ready. Slots go in the order in which they were allocated.
+    /// TPUSH of an allocated slot: says that it is ready. Slots go in the order in which they
+    /// were allocated.
     pub async fn push_slot(&mut self, slot: Slot) -> Result<(), Fault> {
         let (half, start, id) = (self.producing("push")?, self.core.now(), self.core.id());
         let way = &half.way;
@@ -246,7 +251,8 @@ impl RingEnd {
         Ok(())
     }
 
-    /// TPOP of a slot in global memory: waits until it is ready; [`Self::load`] reads it, [`Self::free`] gives it back.
+    /// TPOP of a slot in global memory: waits until it is ready; [`Self::load`] reads it,
+    /// [`Self::free`] gives it back.
     pub async fn pop_slot(&mut self) -> Result<Slot, Fault> {
         let (half, start, id) = (self.consuming("pop")?, self.core.now(), self.core.id());
         let way = &half.way;
@@ -274,7 +280,8 @@ impl RingEnd {
         self.fetch(way, slot.tile, Space::Gm, at, place, part).await
     }
 
-    /// The end of the ring's life: a producer takes back all credits, which waits until the last tile is freed.
+    /// The end of the ring's life: a producer takes back all credits, which waits until the last
+    /// tile is freed.
     pub async fn close(self) -> Result<(), Fault> {
         check_block(&self.core, &self.ring)?;
         let Some(half) = &self.out else { return Ok(()) };

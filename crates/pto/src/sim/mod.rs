@@ -1,10 +1,10 @@
 //! A cluster that runs kernels: one async function per core, on a virtual clock.
 //!
-//! A core runs until it costs time or waits; the core whose time is least goes on. What the seed decides is how much
-//! longer than stated each thing takes, when each core starts, and who goes first at the same cycle. So a run is a
-//! function of kernels, rings and seed. One core does one thing after the other: a TPUSH ends when its tile is in the
-//! slot and signalled (HL: "wait transfer complete; SET ready"); pipes name who does it, they do not overlap within a
-//! core.
+//! A core runs until it costs time or waits; the core whose time is least goes on. What the seed
+//! decides is how much longer than stated each thing takes, when each core starts, and who goes
+//! first at the same cycle. So a run is a function of kernels, rings and seed. One core does one
+//! thing after the other: a TPUSH ends when its tile is in the slot and signalled (HL: "wait
+//! transfer complete; SET ready"); pipes name who does it, they do not overlap within a core.
 
 mod core;
 mod end;
@@ -69,7 +69,8 @@ pub struct Report {
     pub cycles: u64,
     /// Races, under [`RacePolicy::Record`].
     pub races: Vec<Race>,
-    /// Semaphores that are not zero at the end, and what is in them: the next block on these cores would find them.
+    /// Semaphores that are not zero at the end, and what is in them: the next block on these cores
+    /// would find them.
     pub leftovers: Vec<(Counter, u8)>,
 }
 
@@ -104,7 +105,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A cluster as the FFTS scheduler launches a mixed kernel on it: block 0, `ffts_addr` initialised.
+    /// A cluster as the FFTS scheduler launches a mixed kernel on it: block 0, `ffts_addr`
+    /// initialised.
     pub fn new(config: Config) -> Self {
         Self::bound(config, &Binding::direct(config.arch))
     }
@@ -114,8 +116,8 @@ impl Cluster {
         Self { shared: Rc::new(RefCell::new(Shared::new(config, binding.clone()))), kernels: [None, None, None] }
     }
 
-    /// Makes a ring: checks it, reserves its slots in the consumer's memory and its ids. Rings are made before anything
-    /// runs.
+    /// Makes a ring: checks it, reserves its slots in the consumer's memory and its ids. Rings are
+    /// made before anything runs.
     pub fn ring(&mut self, spec: RingSpec) -> Result<Ring, RingError> {
         let mut shared = self.shared.borrow_mut();
         let shared = &mut *shared;
@@ -130,18 +132,21 @@ impl Cluster {
         Ok(Ring(Rc::new(RingInfo { spec, block, ways, places })))
     }
 
-    /// Reserves a part of a memory (`reserve_buffer`), for what is not a ring: `cv_comm_buf`, tensors.
+    /// Reserves a part of a memory (`reserve_buffer`), for what is not a ring:
+    /// `cv_comm_buf`, tensors.
     pub fn reserve(&mut self, name: &str, space: Space, bytes: usize, base: Base) -> Result<Region, Fault> {
         let base = self.shared.borrow_mut().regions.reserve(name, &[space], bytes, base)?;
         Ok(Region { name: name.to_owned(), space, base, bytes })
     }
 
-    /// What a peer has reserved under this name (`import_peer_buffer`); a ring's slots have the ring's name.
+    /// What a peer has reserved under this name (`import_peer_buffer`); a ring's slots have the
+    /// ring's name.
     pub fn import(&self, name: &str, space: Space) -> Result<Region, Fault> {
         Ok(self.shared.borrow().regions.import(name, space)?.clone())
     }
 
-    /// Puts a kernel on a core. It starts when the cluster runs; its value is in the [`Output`] afterwards.
+    /// Puts a kernel on a core. It starts when the cluster runs; its value is in the
+    /// [`Output`] afterwards.
     pub fn spawn<T, F, Fut>(&mut self, core: CoreId, kernel: F) -> Output<T>
     where
         T: 'static,
@@ -204,8 +209,8 @@ impl Cluster {
         Err(Fault::Deadlock(Box::new(Deadlock::new(When(Some(shared.now)), waits))))
     }
 
-    /// Prepares the same cores for another block: rings and memories but global memory are gone; semaphores and clock
-    /// stay as they are.
+    /// Prepares the same cores for another block: rings and memories but global memory are gone;
+    /// semaphores and clock stay as they are.
     pub fn next_block(&mut self, binding: &Binding) {
         let mut shared = self.shared.borrow_mut();
         let shared = &mut *shared;
@@ -240,8 +245,8 @@ impl Cluster {
     }
 }
 
-/// Reserves the slots of each way, and the consumer's own slots where a pop copies. Per way: base of the slots, base of
-/// the copies.
+/// Reserves the slots of each way, and the consumer's own slots where a pop copies. Per way: base
+/// of the slots, base of the copies.
 fn place(regions: &mut Regions, spec: &RingSpec, ways: &[Way]) -> Result<Vec<[usize; 2]>, MemoryError> {
     let slots = usize::try_from(spec.slots).unwrap_or(usize::MAX).saturating_mul(spec.slot_bytes);
     let copies = usize::try_from(spec.local_slots).unwrap_or(usize::MAX).saturating_mul(spec.slot_bytes);

@@ -142,7 +142,8 @@ impl Shared {
         CoreId::ALL.into_iter().filter_map(waiting).collect()
     }
 
-    /// Does a step, unless it must wait (false). A fault is kept, so that a kernel cannot pass over it.
+    /// Does a step, unless it must wait (false). A fault is kept, so that a kernel cannot
+    /// pass over it.
     pub(super) fn step(&mut self, core: CoreId, step: &Step) -> Result<bool, Fault> {
         if let Some(signal) = step.signal {
             self.check_address(core, signal.id, signal.pipe)?;

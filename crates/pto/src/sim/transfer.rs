@@ -117,8 +117,8 @@ impl RingInfo {
         self.place_of(way)[0] + slot * self.spec.slot_bytes
     }
 
-    /// Where the consumer's own copy of a tile starts. Facts section 4: on A5 the headers still stride the copies by
-    /// the popped tile's size.
+    /// Where the consumer's own copy of a tile starts. Facts section 4: on A5 the headers still
+    /// stride the copies by the popped tile's size.
     pub(super) fn copy_base(&self, way: &Way, tile: u32, share: Shape) -> usize {
         let strides_by_tile = way.profile == Profile::SparseCredits && way.arch == Arch::A5;
         let stride = if strides_by_tile { share.bytes() } else { self.spec.slot_bytes };

@@ -10,8 +10,8 @@ fn sends(direction: Direction, core: CoreId) -> bool {
     core.is_vector() != matches!(direction, Direction::C2V | Direction::C2vGm)
 }
 
-/// Runs `tiles` tiles over a ring in one direction, split up and down, and compares all of them. `pause` cycles pass
-/// between pop and free.
+/// Runs `tiles` tiles over a ring in one direction, split up and down, and compares all of them.
+/// `pause` cycles pass between pop and free.
 pub fn stream(config: Config, spec: RingSpec, tiles: usize, pause: u64) -> Result<Report, Fault> {
     let mut cluster = Cluster::new(config);
     let ring = cluster.ring(spec)?;

@@ -1,6 +1,8 @@
-//! A toy tile for tests and the speed example: L1, local RAM and an L0 cache of four lines, nothing else.
+//! A toy tile for tests and the speed example: L1, local RAM and an L0 cache of four lines,
+//! nothing else.
 //!
-//! Latencies as in `BabyRISCV/README.md`. The L0 keeps data, not only tags, so that a load can be stale as on the chip.
+//! Latencies as in `BabyRISCV/README.md`. The L0 keeps data, not only tags, so that a load can be
+//! stale as on the chip.
 
 #![allow(dead_code)] // each test uses its part
 

@@ -3,7 +3,8 @@
 
 use tilework_timeline::{Clock, Format, Timeline};
 
-/// Two cores, a counter, nested slices, an arrow, an open slice, an instant, arguments of every kind.
+/// Two cores, a counter, nested slices, an arrow, an open slice, an instant, arguments
+/// of every kind.
 pub fn sample() -> Timeline {
     let mut t = Timeline::new(Clock::mhz("cycle", 2000));
     let cluster = t.track("cluster 0", None);

@@ -1,7 +1,9 @@
-//! Atomics of several tiles on the same words of one tile, at the same time, and of several cores of that tile on one word.
+//! Atomics of several tiles on the same words of one tile, at the same time, and of several cores
+//! of that tile on one word.
 //!
-//! On shared words only such atomics as can be swapped without another result (increments of one width to a word; additions, or exclusive
-//! ors, by Zaamo). Each tile also has a word of its own, on which any atomic goes and the old values count.
+//! On shared words only such atomics as can be swapped without another result (increments of one
+//! width to a word; additions, or exclusive ors, by Zaamo). Each tile also has a word of its own,
+//! on which any atomic goes and the old values count.
 
 use tilework_abi::tensix::Processor;
 use tilework_riscv::Op as Rv;

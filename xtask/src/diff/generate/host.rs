@@ -1,4 +1,5 @@
-//! Host accesses: configuration space, registers that keep what is written, and memory through the windows.
+//! Host accesses: configuration space, registers that keep what is written, and memory through
+//! the windows.
 
 use tilework_abi::noc::{self, init};
 use tilework_abi::{stream, tensix, tlb};
@@ -14,11 +15,12 @@ pub struct Case {
     tail: Vec<Op>,
 }
 
-/// Clocks for writes that are on their way to arrive, before something reads what they wrote by another path.
+/// Clocks for writes that are on their way to arrive, before something reads what they wrote by
+/// another path.
 const SETTLE: u32 = 5000;
 
-/// Configuration words that say what the card is (PCI Local Bus Specification 3.0, figure 6-1): vendor and device. Where the BARs lie is
-/// the host's affair.
+/// Configuration words that say what the card is (PCI Local Bus Specification 3.0, figure 6-1):
+/// vendor and device. Where the BARs lie is the host's affair.
 const CONFIG: u32 = 0;
 
 /// Registers of a Tensix tile that keep these bits of what is written (SoftReset.md).
@@ -40,7 +42,8 @@ const SELDOM_READ: [(u32, u32); 6] = [
     (NIU + ROUTER_CFG_4, u32::MAX),
 ];
 
-/// Fields of a request initiator that keep what is written, with the bits that have a meaning (NoC/MemoryMap.md).
+/// Fields of a request initiator that keep what is written, with the bits that have a meaning
+/// (NoC/MemoryMap.md).
 const INITIATOR: [(u32, u32); 10] = [
     (init::TARG_ADDR_LO, u32::MAX),
     (init::TARG_ADDR_MID, u32::MAX),
@@ -57,7 +60,8 @@ const INITIATOR: [(u32, u32); 10] = [
 /// What identifies a NIU; the same at every power-on (NoC/MemoryMap.md).
 const IDENTITY: [u32; 3] = [noc::NODE_ID, noc::ID_LOGICAL, noc::NIU_CFG_0];
 
-/// NIU configuration of which all bits are "available for general use by software" (NoC/MemoryMap.md).
+/// NIU configuration of which all bits are "available for general use by software"
+/// (NoC/MemoryMap.md).
 const ROUTER_CFG_2: u32 = 0x10C;
 const ROUTER_CFG_4: u32 = 0x114;
 const NIU: u32 = noc::NIU0_BASE;

@@ -1,8 +1,9 @@
 //! The generators: from a seed to a case, and from a case to a script.
 //!
-//! A case consists of parts that can be left out one by one: the rig makes a failing case small by leaving out what is not needed. Every
-//! case is independent of time: one library counts instructions, another cycles, so a script waits for words of memory, never for clocks,
-//! and gives posted writes far more time than they need.
+//! A case consists of parts that can be left out one by one: the rig makes a failing case small by
+//! leaving out what is not needed. Every case is independent of time: one library counts
+//! instructions, another cycles, so a script waits for words of memory, never for clocks, and gives
+//! posted writes far more time than they need.
 
 mod atomics;
 mod host;
@@ -23,7 +24,8 @@ pub enum Kind {
     Registers,
     /// Host windows onto L1 and DRAM: sizes, alignments, both window sizes, multicast.
     Memory,
-    /// NoC requests of a core: reads, writes, multicasts, inline writes, atomics, with all counters.
+    /// NoC requests of a core: reads, writes, multicasts, inline writes, atomics, with
+    /// all counters.
     Noc,
     /// Random RV32IM, Zba, Zbb and Zaamo programs.
     Programs,
@@ -128,17 +130,20 @@ fn tiles(rng: &mut Rng, n: usize) -> Vec<(u8, u8)> {
     out
 }
 
-/// A random port of a random DRAM bank that every board has (translated coordinates; a P100 has seven banks).
+/// A random port of a random DRAM bank that every board has (translated coordinates; a P100 has
+/// seven banks).
 fn dram(rng: &mut Rng) -> (u8, u8) {
     let bank = rng.within(0..7) as u8;
     (17 + bank / 4, 12 + 3 * (bank % 4) + rng.within(0..3) as u8)
 }
 
-/// Where the cores find their code. BRISC always starts at zero; the distance lets the longest program fit.
+/// Where the cores find their code. BRISC always starts at zero; the distance lets the longest
+/// program fit.
 const fn code(core: Processor) -> u32 {
     core as u32 * 0x6000
 }
-/// Where atomics of the sender's own bring back old values: not posted ones, 16 bytes for each request.
+/// Where atomics of the sender's own bring back old values: not posted ones, 16 bytes for
+/// each request.
 const RETURNS: u32 = 0x3_3000;
 /// The same for posted ones, which bring nothing back.
 pub(super) const POSTED_RETURNS: u32 = 0x3_3400;

@@ -1,4 +1,5 @@
-//! What the NoC programs of the rig have in common: issuing one request, waiting for its answers, and taking the difference of all counters.
+//! What the NoC programs of the rig have in common: issuing one request, waiting for its answers,
+//! and taking the difference of all counters.
 //!
 //! Follows `BlackholeA0/NoC/MemoryMap.md` (request initiators) and `Counters.md`.
 
@@ -113,7 +114,8 @@ impl Request {
         bits
     }
 
-    /// Target address and coordinates, return address and coordinates, length or opcode or mask, immediate data; sent by `own`.
+    /// Target address and coordinates, return address and coordinates, length or opcode or mask,
+    /// immediate data; sent by `own`.
     fn fields(&self, own: (u8, u8)) -> Fields {
         let xy = |(x, y)| NocXy::new(x, y).encode();
         let own = xy(own);
@@ -143,7 +145,8 @@ impl Request {
         }
     }
 
-    /// Appends the request, sent by tile `own`, and the wait for its answers, or, for a posted one, for its arrival.
+    /// Appends the request, sent by tile `own`, and the wait for its answers, or, for a posted one,
+    /// for its arrival.
     pub fn emit(&self, asm: &mut Asm, own: (u8, u8)) {
         let niu = noc::niu_base(self.noc);
         asm.li(NIU, niu);
@@ -196,11 +199,13 @@ impl Fields {
     }
 }
 
-/// A random atomic for the word at `addr`: opcode with operands, and data. Any kind if `rare`, else a plain increment.
+/// A random atomic for the word at `addr`: opcode with operands, and data. Any kind if `rare`, else
+/// a plain increment.
 pub fn atomic(rng: &mut Rng, addr: u32, rare: bool) -> (u32, u32) {
     let word = addr >> 2 & 3;
     match if rare { rng.within(0..5) } else { 5 } {
-        // Atomics.md: the mask has a bit for each 16 bits of the 16 bytes; only this word's two are ours to change.
+        // Atomics.md: the mask has a bit for each 16 bits of the 16 bytes; only this word's two are
+        // ours to change.
         0 => (atomic::SWAP << atomic::OP_SHIFT | rng.within(1..4) << (2 * word), rng.word()),
         1 => (atomic::SWAP_4B << atomic::OP_SHIFT | word, rng.word()),
         2 => {
@@ -217,8 +222,9 @@ pub const fn increment(width: u32, addr: u32) -> u32 {
     atomic::INCR_GET << atomic::OP_SHIFT | width << atomic::WRAP_SHIFT | (addr >> 2 & 3)
 }
 
-/// Counters of a NIU that the rig compares: those that a client can rely on to wait for its requests. They are also the ones that ttsim
-/// has; the others are held against Counters.md by the tests of `tilework-sim`.
+/// Counters of a NIU that the rig compares: those that a client can rely on to wait for its
+/// requests. They are also the ones that ttsim has; the others are held against Counters.md by the
+/// tests of `tilework-sim`.
 pub fn counters() -> impl Iterator<Item = u32> {
     use counter::{
         MST_ATOMIC_RESP_RECEIVED, MST_NONPOSTED_WR_REQ_SENT, MST_POSTED_ATOMIC_SENT, MST_POSTED_WR_REQ_SENT,

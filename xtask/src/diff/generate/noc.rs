@@ -1,4 +1,5 @@
-//! NoC requests of one core to other tiles and DRAM, one after the other, each awaited, with the counters that they moved.
+//! NoC requests of one core to other tiles and DRAM, one after the other, each awaited, with the
+//! counters that they moved.
 
 use tilework_abi::stream;
 use tilework_abi::tensix::Processor;
@@ -60,10 +61,11 @@ impl Case {
             1 => 64 * rng.within(1..9),
             _ => rng.within(1..0x2000),
         };
-        // Both ends at the same place within 64 bytes, which satisfies every alignment rule of the chip's memories (NoC/README.md).
+        // Both ends at the same place within 64 bytes, which satisfies every alignment rule of the
+        // chip's memories (NoC/README.md).
         let align = rng.within(0..64);
-        // The halves keep source and destination apart, because a tile may send to itself: a copy that overwrites what it has yet to read
-        // depends on how the packet is cut.
+        // The halves keep source and destination apart, because a tile may send to itself: a copy
+        // that overwrites what it has yet to read depends on how the packet is cut.
         let mut at = |half| ZONE + half * ZONE_BYTES / 2 + 64 * rng.within(0..(ZONE_BYTES / 2 - 0x2040) / 64) + align;
         let (from, to) = (at(0), at(1));
         match rng.within(0..12) {

@@ -1,7 +1,9 @@
-//! Random programs for one core: RV32IM, Zba, Zbb and Zaamo, with loads and stores to L1 and local RAM, forward branches and short loops.
+//! Random programs for one core: RV32IM, Zba, Zbb and Zaamo, with loads and stores to L1 and local
+//! RAM, forward branches and short loops.
 //!
-//! The instructions come from the table of `tilework-riscv`, so a new row is tried as soon as it exists. Left out: CSRs (they show time),
-//! `.ttinsn` (the coprocessor is not under test here), `ecall` and `ebreak` (they end the program).
+//! The instructions come from the table of `tilework-riscv`, so a new row is tried as soon as it
+//! exists. Left out: CSRs (they show time), `.ttinsn` (the coprocessor is not under test here),
+//! `ecall` and `ebreak` (they end the program).
 
 use tilework_abi::tensix::{self, Processor};
 use tilework_riscv::{Format, Insn, Op as Rv, TABLE, disassemble, encode, register_name};
@@ -21,8 +23,8 @@ const LOCAL_WORDS: u32 = 64;
 /// Of the local RAM, from here on.
 const LOCAL: u32 = tensix::LOCAL_BASE + 0x200;
 
-/// Registers with a fixed meaning: base of the L1 data (its middle), of the local data (its middle), loop counter, an address for atomics,
-/// and the one that the dump needs.
+/// Registers with a fixed meaning: base of the L1 data (its middle), of the local data (its
+/// middle), loop counter, an address for atomics, and the one that the dump needs.
 const L1: Reg = 30;
 const LOC: Reg = 29;
 const COUNT: Reg = 28;

@@ -1,4 +1,5 @@
-//! Rules of fused operations (facts, buda.md, section 7): the steps in order, with what is alive between them.
+//! Rules of fused operations (facts, buda.md, section 7): the steps in order, with what is alive
+//! between them.
 
 mod used;
 
@@ -79,7 +80,8 @@ impl Check<'_, '_> {
 /// The state between steps.
 #[derive(Default)]
 struct State {
-    /// Intermediate buffers that hold something: schedule, blocks, whether a matmul or reduction made it.
+    /// Intermediate buffers that hold something: schedule, blocks, whether a matmul or
+    /// reduction made it.
     live: HashMap<u32, (usize, Dims, bool)>,
     /// What the last step of the schedule left in the destination registers.
     dest: Option<Dims>,

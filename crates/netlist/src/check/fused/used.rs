@@ -1,4 +1,5 @@
-//! Rules of fused operations that depend on the operation of a graph that uses one: its blocks, formats and architecture.
+//! Rules of fused operations that depend on the operation of a graph that uses one: its blocks,
+//! formats and architecture.
 
 use super::{Check, Place, places};
 use crate::DataFormat::{self, Float32, Int8, Int32};

@@ -23,7 +23,8 @@ pub struct Attributes<'t> {
 }
 
 impl<'t> Attributes<'t> {
-    /// Of the field `attributes`, if there is one; attributes that the operation does not have are reported.
+    /// Of the field `attributes`, if there is one; attributes that the operation does not have
+    /// are reported.
     pub fn of(
         what: &'t str,
         at: Span,

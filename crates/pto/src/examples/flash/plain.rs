@@ -4,8 +4,8 @@ use crate::DType;
 use crate::examples::plain::Matrix;
 use half::f16;
 
-/// `softmax(q k^T / sqrt(d)) v` in single precision, with all scores of a row at once. `q` and `k` have `d` columns,
-/// `k` and `v` as many rows.
+/// `softmax(q k^T / sqrt(d)) v` in single precision, with all scores of a row at once. `q` and `k`
+/// have `d` columns, `k` and `v` as many rows.
 pub fn attention(q: &Matrix, k: &Matrix, v: &Matrix) -> Matrix {
     let scores = q.times(&k.transposed()).map(|s| s * scale(q.cols()));
     let mut p = scores;
@@ -24,9 +24,9 @@ pub fn attention(q: &Matrix, k: &Matrix, v: &Matrix) -> Matrix {
     p.times(v)
 }
 
-/// The same, one row after the other and in each by blocks of `block` columns of the scores, with a running maximum,
-/// and with the elements of P rounded to `p` before they meet `v`. In exact arithmetic both are equal; this one rounds
-/// where the pipeline rounds.
+/// The same, one row after the other and in each by blocks of `block` columns of the scores, with a
+/// running maximum, and with the elements of P rounded to `p` before they meet `v`. In exact
+/// arithmetic both are equal; this one rounds where the pipeline rounds.
 pub fn attention_by_blocks(q: &Matrix, k: &Matrix, v: &Matrix, block: usize, p: DType) -> Matrix {
     let round = |value: f32| if p == DType::F16 { f16::from_f32(value).to_f32() } else { value };
     let mut result = Matrix::from_fn(q.rows(), v.cols(), |_, _| 0.0);
