@@ -1,4 +1,4 @@
-//! Fused operations: public document `netlist`, section Fused OPs.
+//! Reads fused operations (tt-budabackend, `docs/public/netlist.md`, section Fused OPs).
 
 use super::attributes::{Attributes, type_name};
 use super::fields::{Fields, list, natural, real, short, suggest, text};
