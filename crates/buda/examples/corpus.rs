@@ -1,9 +1,9 @@
-//! Runs every netlist below a folder that the checker accepts: how many come to their end, and why
-//! the others do not.
+//! Runs every netlist below a folder that the checker accepts; reports how many finish and why the
+//! others do not.
 //!
 //! `cargo run --release -p tilework-buda --example corpus -- DIR [MILLIONS]`. Queues are filled by
 //! the index stimulus, every program runs once with parameters of 1. Netlists that touch more than
-//! so many million elements (12 unless given) are left out, so that thousands take a minute.
+//! MILLIONS million elements (default 12) are skipped, so that thousands take a minute.
 
 use std::collections::BTreeMap;
 use std::io::{Result, Write};

@@ -3,12 +3,12 @@
 //!
 //! The steps run in order on whole tensors, though the hardware runs them ublock by ublock: the
 //! result is the same. What the destination registers hold lives for one step. An intermediate
-//! buffer must be popped before it is written again (facts, buda.md, section 4). `pop` and
-//! `pop_last` both end a buffer's life with the step: they differ in the ublock after which the
-//! hardware frees it.
+//! buffer must be popped before it is written again (tt-budabackend, `docs/public/netlist.md`,
+//! section Fused OPs). `pop` and `pop_last` both end a buffer's life with the step: they differ in
+//! the ublock after which the hardware frees it.
 //!
-//! A core sees its own part of a tensor only. So a broadcast repeats, and a reduction reduces,
-//! within the part of each row or column of cores.
+//! A core has only its own part of a tensor, so broadcasts and reductions act within the part of
+//! each row or column of cores.
 
 use tilework_netlist::types::{
     Blocks, Dim, FusedOp, FusedSource, FusedStep, FusedTarget, OpKind, Order, ReduceDim, Size, Tm,
@@ -63,7 +63,7 @@ impl Buffers<'_> {
                 tms.iter().try_fold(self.read(*source)?.clone(), |x, tm| on_cores(i, tm, &x, grid))
             })
             .collect::<Result<Vec<_>, _>>()?;
-        // What was there has lived its step, whether it was read or not.
+        // The destination registers live for one step, read or not.
         self.dest = None;
         let result = golden::fit(compute(step, &operands.iter().collect::<Vec<_>>(), &blocks, notes)?, &blocks)?;
         for source in step.pop.iter().chain(&step.pop_last) {
@@ -74,7 +74,7 @@ impl Buffers<'_> {
         self.write(op, step.output, result)
     }
 
-    /// What a buffer holds.
+    /// Returns the contents of a buffer.
     fn read(&self, source: FusedSource) -> Result<&Tensor, Reason> {
         let held = match source {
             FusedSource::Input(i) => self.inputs.get(i as usize).copied(),

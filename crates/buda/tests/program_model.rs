@@ -205,8 +205,7 @@ impl Walker {
                 if wrap < 1 {
                     return Err(End::Wrap);
                 }
-                // As the facts put it: the smallest multiple of the wrap that makes the sum
-                // positive is added first.
+                // The smallest multiple of the wrap that makes the sum positive is added first.
                 let sum = narrow(sum)?;
                 let offset = if sum < 0 { (-sum + wrap - 1) / wrap * wrap } else { 0 };
                 (sum + offset) % wrap

@@ -1,5 +1,5 @@
-//! Block formats: 16 elements of a row of a face share an exponent (public document `dataformats`;
-//! facts, buda.md, section 2).
+//! Block formats: 16 elements of a row of a face share an exponent (tt-budabackend,
+//! `docs/public/dataformats.md` and `common/tile_lib.cpp`).
 //!
 //! The exponent is the largest of the 16 as float32 has them; the A formats (`Bfp8`, `Bfp4`,
 //! `Bfp2`) change its bias from 127 to 15 and saturate it to 5 bits. An element is a sign and a
@@ -15,7 +15,7 @@ use tilework_netlist::DataFormat;
 /// Elements that share an exponent.
 pub const BLOCK: usize = 16;
 
-/// What tells one block format from another.
+/// Parameters of a block format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockFormat {
     /// Bits of magnitude.
@@ -25,7 +25,7 @@ pub struct BlockFormat {
 }
 
 impl BlockFormat {
-    /// The block format of that name, if it is one.
+    /// The parameters of a format, if it is a block format.
     pub fn of(format: DataFormat) -> Option<BlockFormat> {
         let (magnitude, small_exponent) = match format {
             DataFormat::Bfp8 => (7, true),
@@ -67,7 +67,7 @@ impl BlockFormat {
         values.iter().map(|v| self.parts(v.to_bits()).0).max().unwrap_or(0) as u8
     }
 
-    /// A value as sign and magnitude under a shared exponent; `truncate` leaves the rounding out.
+    /// A value as sign and magnitude under a shared exponent; `truncate` cuts instead of rounding.
     #[inline]
     pub fn encode(self, value: f32, exponent: u8, truncate: bool) -> u8 {
         let bits = value.to_bits();
@@ -85,8 +85,8 @@ impl BlockFormat {
     }
 
     /// The value of a sign and magnitude under a shared exponent. A sign without a magnitude is
-    /// minus infinity, in an A format -2^16 (ISA documentation, FloatBitPatterns); packing
-    /// never makes one.
+    /// minus infinity, in an A format -2^16
+    /// (WormholeB0/TensixTile/TensixCoprocessor/FloatBitPatterns.md); packing never produces one.
     #[inline]
     pub fn decode(self, element: u8, exponent: u8) -> f32 {
         let magnitude = u32::from(element) & ((1 << self.magnitude) - 1);
@@ -102,7 +102,7 @@ impl BlockFormat {
         if negative { -value } else { value }
     }
 
-    /// What a magnitude of one counts under an exponent. For the smallest exponents it is a
+    /// The value of a magnitude of one under an exponent. For the smallest exponents it is a
     /// denormal, still exact.
     #[inline]
     fn unit(self, exponent: u8) -> f32 {

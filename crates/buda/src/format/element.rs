@@ -1,4 +1,4 @@
-//! Formats whose elements stand alone: float32 value to bits and back.
+//! Formats without shared exponents: conversion between float32 values and bits.
 //!
 //! - Float32: the bits. Tf32: float32 with a mantissa of 10 bits, in the upper 19 bits of a word;
 //!   rounded to nearest, ties away from zero, as packers do (ISA documentation,
@@ -18,8 +18,7 @@
 use half::{bf16, f16};
 use tilework_netlist::DataFormat;
 
-/// The bits of a value in the low bits of a word. Block formats have no bits of their own: see
-/// [`super::block`].
+/// Encodes a value in the low bits of a word. Block formats are in [`super::block`].
 #[inline]
 pub fn encode(format: DataFormat, value: f32) -> u32 {
     match format {
@@ -43,7 +42,7 @@ pub fn encode(format: DataFormat, value: f32) -> u32 {
     }
 }
 
-/// The value of such bits.
+/// Decodes such bits.
 #[inline]
 pub fn decode(format: DataFormat, bits: u32) -> f32 {
     match format {
@@ -94,8 +93,8 @@ fn e4m3(value: f32) -> u32 {
     sign | small_float(value, 3, 7).min(0x7e)
 }
 
-/// The magnitude of a value as a float with so many bits of mantissa and this bias, its exponent
-/// without a limit: rounded to nearest even, with denormals.
+/// The magnitude of a value as a float with this many mantissa bits and this bias: rounded to
+/// nearest even, with denormals and an unlimited exponent.
 fn small_float(value: f32, mantissa: u32, bias: i32) -> u32 {
     let bits = value.to_bits() & 0x7fff_ffff;
     let exponent = (bits >> 23) as i32 - 127 + bias;

@@ -1,8 +1,8 @@
-//! Matrix products, matrix by matrix, with what a netlist puts behind them.
+//! Matrix products, with accumulation, bias, gelu and requantisation.
 //!
-//! In this order (facts, buda.md, section 4): products with float32 sums, sums over groups of z
-//! matrices (`accumulate`), the bias, whose row 0 of each tile counts for all rows of the tile,
-//! gelu, requantisation or dequantisation by the last operand.
+//! In this order (tt-budabackend, `ops/mm_bare.cpp`): products with float32 sums, sums over groups
+//! of z matrices (`accumulate`), the bias, whose row 0 of each tile counts for all rows of the
+//! tile, gelu, requantisation or dequantisation by the last operand.
 
 use tilework_netlist::types::{Matmul, QuantKind, Shape, Size, UnaryKind};
 use tilework_ops::{self as ops, DType, MatmulOptions};
@@ -46,7 +46,7 @@ fn inner(attributes: &Matmul, left: &Tensor) -> Result<usize, Reason> {
     Ok(left.shape().columns)
 }
 
-/// The right operand in tiles that are as high as those on the left are wide, if it has as many of
+/// Converts the right operand to tiles as high as those of the left are wide, if it has as many of
 /// them: small tiles are filled up with zeros.
 pub(crate) fn meeting(left: &Tensor, right: &Tensor) -> Result<Tensor, Reason> {
     let smaller = left.tile().c != right.tile().r && left.shape().columns != right.shape().rows;
@@ -83,8 +83,8 @@ fn accumulate(x: &Tensor, z: u32) -> Result<Tensor, Reason> {
     Ok(Tensor::new(Shape { t: shape.t / z, ..shape }, x.tile(), values)?)
 }
 
-/// What follows the sums. `rest` are the operands after the first two, as many as the
-/// attributes say.
+/// Applies everything after the products. `rest` are the operands after the first two, as many as
+/// the attributes require.
 pub(crate) fn finish(attributes: &Matmul, sums: Tensor, rest: &[&Tensor], notes: &mut Notes) -> Result<Tensor, Reason> {
     notes.sums(&sums);
     let mut result = sums;

@@ -3,7 +3,7 @@
 //! Along columns (`c`) one column of tiles is left, with the values in column 0 and zeros
 //! elsewhere; along rows (`r`) one row of tiles with the values in row 0; along both the value is
 //! at the first place of one tile. Along `z` the largest of each group of z matrices is taken
-//! element by element (facts, buda.md, section 4). A NaN wins.
+//! element by element (tt-budabackend, `ops/reduce_bare.cpp`). A NaN wins.
 
 use tilework_netlist::types::{ReduceDim, Shape};
 
