@@ -1,12 +1,12 @@
 //! Tiles: real data, row by row.
 //!
-//! A tile here is its valid part: the facts place a Vector's share of a slot by its *valid* rows
+//! A tile here is its valid part: `pto-isa` places a Vector's share of a slot by its *valid* rows
 //! and columns, so the padding of a buffer never crosses a ring.
 
 use half::f16;
 use std::fmt;
 
-/// The element types that the documents' kernels send.
+/// The element types of the documents' kernels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DType {
     /// IEEE single.
@@ -54,7 +54,7 @@ impl Shape {
         self.rows.saturating_mul(self.cols)
     }
 
-    /// Has it no element?
+    /// Whether the shape is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -180,7 +180,8 @@ proptest! {
         let (tile_rows, n) = match split {
             Split::None => (tile_rows, 2 * half),
             Split::UpDown | Split::UpDownOdd => (2 * tile_rows - odd, 2 * half),
-            // On A5 the columns of a tile in UBs are multiples of 32 (facts section 4).
+            // On A5 the columns of a tile in UBs are multiples of 32 (`pto-isa`,
+            // `include/pto/npu/a5/TPush.hpp`).
             Split::LeftRight => (tile_rows, 32 * half),
             Split::LeftRightOdd => (tile_rows, 32 * half - 1),
         };

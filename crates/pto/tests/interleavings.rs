@@ -1,5 +1,5 @@
 //! Every interleaving of small programs: the default profile has none that fails, the headers'
-//! profile has those that the facts list (section 4, "Defects").
+//! profile has those listed in docs/pto.md.
 
 use tilework_pto::deadlock::WaitFor;
 use tilework_pto::explore::{Finding, Found, Op};
@@ -236,8 +236,9 @@ fn a_bound_is_said_to_be_one() {
     assert!(!explored.complete && !explored.is_clean());
 }
 
-/// The three rings of flash attention (facts section 6): scores to the Vectors, weights back,
-/// products to the Vectors, with `ahead` tiles of scores sent before the first product.
+/// The three rings of flash attention (`pto-isa`, `kernels/manual/common/flash_atten`): scores to
+/// the Vectors, weights back, products to the Vectors, with `ahead` tiles of scores sent before the
+/// first product.
 fn attention(arch: Arch, slots: u32, tiles: usize, ahead: usize) -> Scenario {
     let ring =
         |name, direction, flag| RingSpec::new(name, direction, Shape::new(2, 8, DType::F32)).slots(slots).flag(flag);

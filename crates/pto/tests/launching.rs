@@ -1,5 +1,5 @@
 //! Launch and handshake (seed 002, "Cluster Binding Flow"), the exchange of cluster ids (appendix
-//! A), and blocks that follow one another on a cluster (facts section 5).
+//! A), and blocks that follow one another on a cluster (seed 002, appendix B).
 
 #[path = "common/tiles.rs"]
 mod tiles;

@@ -1,5 +1,5 @@
 //! How the Vectors share a slot: byte offsets against plain indexing, in memory and through the
-//! rings (facts section 4, "Split"), and which tiles are refused.
+//! rings (`TileSplitAxis` of `pto-isa`), and which tiles are refused.
 
 #[path = "common/tiles.rs"]
 mod tiles;
@@ -132,7 +132,7 @@ fn small_elements_go_to_the_cube_and_over_memory() {
     }
 }
 
-/// The formulas of the facts, with numbers.
+/// The formulas of `pto-isa`, with numbers.
 #[test]
 fn offsets_and_strides_in_bytes() {
     let place = |split: Split, rows, cols, lane| {

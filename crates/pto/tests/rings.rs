@@ -1,5 +1,5 @@
-//! Rings in use: the tests that the facts want first (section 8), the mistakes of the documents'
-//! own simulator as regressions (sections 4.6 and 7), and what a run reports.
+//! Rings in use: invariants and wrap-around, the mistakes of the documents' own simulator as
+//! regressions (sections 4.6 and 7), and what a run reports.
 
 #[path = "common/stream.rs"]
 mod stream;
@@ -11,8 +11,8 @@ use std::rc::Rc;
 use stream::stream;
 use tilework_pto::deadlock::WaitFor;
 use tilework_pto::{
-    Arch, Cluster, Config, CoreId, DType, Direction, EventKind, Fault, Profile, Report, Ring, RingSpec, Shape, Split,
-    Tile,
+    Arch, Cluster, ClusterReport, Config, CoreId, DType, Direction, EventKind, Fault, Profile, Ring, RingSpec, Shape,
+    Split, Tile,
 };
 
 const SHAPE: Shape = Shape { rows: 4, cols: 64, dtype: DType::F32 };
@@ -36,7 +36,7 @@ fn both_ways(
     profile: Profile,
     slots: u32,
     outstanding: usize,
-) -> Result<Report, Fault> {
+) -> Result<ClusterReport, Fault> {
     let spec = RingSpec::new("ring", direction, SHAPE).slots(slots).profile(profile).local_slots(slots);
     let (mut cluster, ring) = cluster(arch, 5, spec);
     for id in CoreId::ALL {

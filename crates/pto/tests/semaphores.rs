@@ -1,5 +1,5 @@
-//! The semaphores against seed 002 ("Mode2 Semantics", "4-bit Semaphore Range") and
-//! facts section 1.
+//! The semaphores against seed 002 ("Mode2 Semantics", "4-bit Semaphore Range") and `pto-isa`'s
+//! `ffts_cross_core_sync`.
 
 use tilework_pto::core_id::Lanes;
 use tilework_pto::ffts::{Counter, Mode, Overflow, Semaphores, message, parse_message};

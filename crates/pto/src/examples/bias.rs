@@ -5,7 +5,7 @@ use super::{Draw, Matrix, Parts, Ran, Setting, assemble, corner, finish, refused
 use crate::{Cluster, Core, CoreId, DType, Direction, Fault, Lane, Pipe, Ring, RingSpec, Shape, Split, timing};
 use std::rc::Rc;
 
-/// How tiles are handed over.
+/// How tiles are transferred.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// TPUSH and TPOP of whole tiles.
@@ -30,7 +30,7 @@ pub struct MatmulBias {
     pub split: Split,
     /// C2V, or on A5 C2V through global memory.
     pub direction: Direction,
-    /// How tiles are handed over.
+    /// How tiles are transferred.
     pub form: Form,
 }
 

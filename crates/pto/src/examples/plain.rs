@@ -1,8 +1,7 @@
-//! Plain arithmetic on matrices: what the cores of the examples compute with, and what the examples
-//! are compared with.
+//! Plain matrix arithmetic, for the example kernels and their references.
 //!
-//! Sums run in the order of the inner index, in single precision, as one writes them down; nothing
-//! is reordered for speed, so that a result does not depend on the machine.
+//! Sums are in single precision in the order of the inner index; nothing is reordered for speed, so
+//! that results do not depend on the machine.
 
 use crate::tile::{Shape, Tile};
 

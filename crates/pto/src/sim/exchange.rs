@@ -1,4 +1,4 @@
-//! `TSYNC_CVID`: how the cores of a block learn their cluster id from physical ids (seed 002,
+//! `TSYNC_CVID`: how the cores of a block get their cluster id from physical ids (seed 002,
 //! appendix A).
 
 use super::core::Core;
