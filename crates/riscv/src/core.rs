@@ -1,12 +1,11 @@
-//! The state of one core and what a run of it ends with. The run loop is in `exec.rs`, the
-//! detection of poll loops in `poll.rs`.
+//! The state of one core and the exits of its run loop. The run loop is in `exec.rs`, the detection
+//! of poll loops in `poll.rs`.
 
 use crate::pages::Pages;
 use crate::poll::{PollLoop, Polls};
 use crate::{CsrFile, Cycle, Width};
 
-/// Which of the five cores of a tile this is. It decides only which CSRs are scratch
-/// (`BabyRISCV/CSRs.md`).
+/// The five cores of a tile. The kind decides only which CSRs are scratch (`BabyRISCV/CSRs.md`).
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum HartKind {
     /// RISCV B
@@ -22,7 +21,7 @@ pub enum HartKind {
 }
 
 impl HartKind {
-    /// True when `tt_cfg_sstatus*` are scratch registers of the core.
+    /// Whether `tt_cfg_sstatus*` are scratch registers of the core.
     pub(crate) fn owns_stream_status(self) -> bool {
         matches!(self, HartKind::B | HartKind::Nc)
     }
@@ -41,9 +40,9 @@ pub enum Exit<F> {
         /// The address of the blocked access; `INSTRN_BUF_BASE` for `.ttinsn`.
         addr: u32,
     },
-    /// The core polls; see [`Core::parked`].
+    /// The core is parked in a poll loop; see [`Core::parked`].
     Parked,
-    /// The core cannot go on. `pc` is at the instruction; running again repeats the fault.
+    /// A fault. `pc` is at the instruction; running again repeats the fault.
     Fault(CoreFault<F>),
 }
 
@@ -119,13 +118,13 @@ pub enum CoreFault<F> {
 pub(crate) struct Scoreboard {
     /// For each register, the cycle from which an instruction that reads it can enter EX1.
     pub(crate) ready: [Cycle; 32],
-    /// No load, atomic or multiply is outstanding from this cycle on: the latest of all that was
-    /// ever entered.
+    /// The cycle from which on no load, atomic or multiply is outstanding: the latest
+    /// completion so far.
     pub(crate) outstanding: Cycle,
 }
 
-/// A core at some cycle, for [`Core::restore`]: everything that decides what it does next, apart
-/// from its bus.
+/// A snapshot of a core for [`Core::restore`]: everything that determines its further execution,
+/// apart from its bus.
 #[derive(Clone, Debug)]
 pub struct CoreState {
     now: Cycle,
@@ -151,7 +150,7 @@ pub struct Core {
     /// Instructions of poll iterations that were skipped while parked; `retired + skipped` does not
     /// depend on parking.
     pub skipped: u64,
-    /// The CSRs that are the core's own.
+    /// The core's own CSRs.
     pub csr: CsrFile,
     pub(crate) score: Scoreboard,
     pub(crate) pages: Option<Box<Pages>>,
@@ -187,7 +186,7 @@ impl Core {
         self.polls.forget();
     }
 
-    /// The core as it is now. It must not be parked.
+    /// Takes a snapshot. The core must not be parked.
     pub fn save(&self) -> CoreState {
         CoreState {
             now: self.now,
@@ -200,9 +199,9 @@ impl Core {
         }
     }
 
-    /// Goes back to `state`. The owner takes memory and devices back as well. A sleep has ended;
-    /// which loops the core knew is forgotten, and so the sum of `retired` and `skipped` comes out
-    /// the same the second time, but not how it is made up.
+    /// Rolls back to `state`; the owner rolls back memory and devices. The core is not parked
+    /// afterwards and has forgotten its poll loops, so that the sum of `retired` and `skipped` is
+    /// the same the second time, but not its parts.
     pub fn restore(&mut self, state: &CoreState) {
         self.now = state.now;
         self.pc = state.pc;
@@ -228,9 +227,9 @@ impl Core {
     /// Wakes a parked or blocked core at cycle `at`.
     ///
     /// Parked: skips the whole iterations before `at`, so that `now` is the start of the iteration
-    /// that contains `at`, and the core runs on from the loop head exactly as if it had polled all
-    /// the time. See [`PollLoop`] for the order in which to wake and write. Blocked: `now` becomes
-    /// `at` unless it is later. Harmless on a running core whose `now` is not before `at`. Returns
+    /// that contains `at`, and the core continues from the loop head exactly as if it had polled
+    /// all the time. See [`PollLoop`] for the order of waking and writing. Blocked: `now` becomes
+    /// `at` unless it is later. No effect on a running core whose `now` is not before `at`. Returns
     /// the cycles that a parked core has skipped.
     pub fn wake(&mut self, at: Cycle) -> Cycle {
         let Some(poll) = self.polls.unpark() else {
@@ -254,9 +253,9 @@ impl Core {
         cycles
     }
 
-    /// As [`Core::wake`] of a parked core, by somebody who is about to change one of its words.
-    /// Saying so saves work and changes nothing else: the core does not look at the iteration in
-    /// which it wakes whether it could sleep again.
+    /// [`Core::wake`] of a parked core by an agent that is about to change one of its watched
+    /// words. This only saves work: the core does not examine the iteration in which it wakes for
+    /// parking again.
     pub fn wake_for_change(&mut self, at: Cycle) -> Cycle {
         let skipped = self.wake(at);
         self.polls.expect_change();

@@ -1,8 +1,8 @@
-//! Words to instructions and back, driven by the instruction table.
+//! Decoder and encoder, derived from the instruction table.
 //!
-//! Code is decoded a page at a time and kept: the interpreter never looks at a word. The encoder is
-//! the decoder's inverse and serves tests and tools. Immediate layouts: RISC-V unprivileged
-//! specification, "Immediate Encoding Variants".
+//! Code is decoded a page at a time and cached: the interpreter never sees instruction words. The
+//! encoder is the decoder's inverse and serves tests and tools. Immediate layouts: RISC-V
+//! unprivileged specification, "Immediate Encoding Variants".
 
 use crate::table::{Format, Op, lookup};
 
@@ -10,7 +10,7 @@ use crate::table::{Format, Op, lookup};
 pub const CODE_PAGE_BYTES: u32 = 256;
 
 /// A decoded instruction. Fields that its format lacks are zero, so that `rs1` and `rs2` can be
-/// read without asking.
+/// read unconditionally.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Insn {
     /// What it does.
@@ -21,7 +21,7 @@ pub struct Insn {
     pub rs1: u8,
     /// Second source register, 0..32.
     pub rs2: u8,
-    /// Immediate, sign-extended; [`Format`] says what it holds for the odd ones.
+    /// Immediate, sign-extended; [`Format`] describes the special cases.
     pub imm: i32,
 }
 

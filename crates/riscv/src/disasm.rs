@@ -1,4 +1,4 @@
-//! Instructions as assembler text, in the syntax that GNU as accepts, without pseudo-instructions.
+//! Disassembler, in the syntax of GNU as, without pseudo-instructions.
 //!
 //! Driven by the formats of the instruction table. Branch and jump targets are absolute when the
 //! address is known and `. + offset` otherwise.

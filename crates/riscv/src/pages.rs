@@ -1,4 +1,4 @@
-//! The pages of decoded code that a core holds on to.
+//! Cache of decoded code pages.
 //!
 //! A direct-mapped cache in front of [`Bus::code`], so that a call into another page and back costs
 //! an index computation instead of two reference counts. It has no timing: the chip's instruction

@@ -1,5 +1,4 @@
-//! The instruction table: the one place that says which instructions exist and how they
-//! are encoded.
+//! The instruction table: the only definition of the instructions and their encodings.
 //!
 //! The [`Op`] enum, the decoder ([`crate::Insn::decode`]), the encoder ([`crate::encode`]) and the
 //! disassembler derive from it; the interpreter matches on [`Op`] without a default arm, so that a
@@ -10,7 +9,7 @@
 //!
 //! Rows are grouped by major opcode (bits 6:2); the decoder looks only at the rows of one group.
 
-/// How the operands lie in the word, and how they are printed.
+/// Operand format: encoding and syntax.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Format {
     /// `rd, rs1, rs2`
@@ -58,9 +57,9 @@ pub struct OpInfo {
     pub name: &'static str,
     /// The bits of `mask` in its encoding.
     pub matches: u32,
-    /// The bits that are fixed.
+    /// Mask of the fixed bits.
     pub mask: u32,
-    /// Where the other bits go.
+    /// Format of the other bits.
     pub format: Format,
 }
 

@@ -3,8 +3,8 @@
 //! `BlackholeA0/TensixTile`. Times are cycles at which instructions enter EX1.
 //!
 //! Modelled: one instruction per cycle; waiting for operands; load latency (from the bus);
-//! multiply, divide, mispredicted branches; `fence`, atomics and CSR instructions waiting for what
-//! they wait for; a full store queue (from the bus).
+//! multiply, divide, mispredicted branches; `fence`, atomics and CSR instructions waiting for
+//! earlier instructions; a full store queue (from the bus).
 //!
 //! Not modelled, and so a program may run a little faster here than on the chip: instruction
 //! cache misses, the capacity of the eight-entry retire queue, one retirement per cycle. A
@@ -12,8 +12,8 @@
 //! a cycle in any case). The branch predictor of the chip is not documented; the static one
 //! below stands in for it.
 //!
-//! Two instructions in flight that write one register: the consumer waits for the slower of them.
-//! README, "Retire Unit", says that forwarding may be impossible from either in that case.
+//! If two instructions in flight write one register, the consumer waits for the slower one. README,
+//! "Retire Unit", says that forwarding may be impossible from either in that case.
 
 /// EX1 occupancy of most instructions. README, "EX1".
 pub const ISSUE: u64 = 1;

@@ -36,7 +36,7 @@ struct Manner {
     sync: bool,
 }
 
-/// Everything that must not depend on the manner.
+/// Everything that must not depend on [`Manner`].
 #[derive(Clone, PartialEq, Debug)]
 struct Outcome {
     now: Cycle,
