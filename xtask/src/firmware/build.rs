@@ -1,4 +1,4 @@
-//! Building the images: which toolchain, in which directory, with which flags.
+//! Builds the images: toolchain, directory and flags.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const DEBIAN_SOURCES: &str = "/usr/lib/rustlib/src/rust/library/core/src/lib.rs"
 
 /// A compiler that can build for [`TARGET`].
 pub struct Toolchain {
-    /// What the manifest records.
+    /// The version that the manifest records.
     pub version: String,
     kind: Kind,
     sysroot: PathBuf,
@@ -75,8 +75,7 @@ impl Toolchain {
         Ok(Self { version: format!("{compiler}, {core}"), kind, sysroot: sysroot.into() })
     }
 
-    /// cargo with this compiler and nothing else of the environment that would change
-    /// what it builds.
+    /// cargo with this compiler, without environment variables that would change the output.
     fn cargo(&self) -> Command {
         let mut cargo = Command::new(if self.kind == Kind::Debian { DEBIAN_CARGO } else { "cargo" });
         for (name, _) in std::env::vars_os() {
@@ -99,14 +98,14 @@ impl Toolchain {
     }
 }
 
-/// The directory that images are built in: the same on every machine, one build at a time.
+/// The build directory of images: the same on every machine, one build at a time.
 pub struct Stage {
     dir: PathBuf,
     _lock: File,
 }
 
 impl Stage {
-    /// Takes the directory, waiting for another build to end.
+    /// Locks the directory; waits for another build to end.
     pub fn lock() -> Result<Self> {
         let parent = if cfg!(unix) { PathBuf::from("/tmp") } else { std::env::temp_dir() };
         let dir = parent.join("tilework-firmware");
@@ -124,8 +123,7 @@ impl Stage {
         self.dir.join("target")
     }
 
-    /// Makes the directory hold these files and no others. Files that are the same already are
-    /// not touched.
+    /// Makes the directory contain exactly these files. Unchanged files are not touched.
     pub fn fill(&self, inputs: &Inputs) -> Result<()> {
         let sources = self.sources();
         fs::create_dir_all(&sources)?;
@@ -143,7 +141,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Forgets all earlier builds.
+    /// Removes all earlier builds.
     pub fn clean(&self) -> Result<()> {
         if self.target().exists() {
             fs::remove_dir_all(self.target())?;
@@ -188,7 +186,7 @@ impl Stage {
             .collect()
     }
 
-    /// Flags that keep this machine's paths out of the images.
+    /// Flags that keep local paths out of the images.
     fn remaps(&self, toolchain: &Toolchain) -> Vec<String> {
         let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| {
             let home = std::env::var_os(if cfg!(windows) { "USERPROFILE" } else { "HOME" })?;

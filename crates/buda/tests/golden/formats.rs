@@ -318,7 +318,7 @@ fn rounding_is_half_up_on_the_magnitude_and_never_bumps_the_exponent() {
 }
 
 #[test]
-fn tiles_have_the_sizes_of_the_facts() {
+fn tiles_have_the_documented_sizes() {
     let size = |format, r, c, arch| TileLayout::new(format, Size { r, c }, arch).unwrap().bytes();
     for (formats, wormhole, blackhole) in [
         (&[Float32, Int32, RawUInt32][..], 4128, 4160),
