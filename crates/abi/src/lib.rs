@@ -7,6 +7,7 @@
 //! documentation (folder BlackholeA0, or WormholeB0 where Blackhole has no page of its own).
 #![no_std]
 
+pub mod arc;
 pub mod board;
 pub mod cb;
 pub mod cq;
@@ -16,6 +17,8 @@ pub mod l1;
 pub mod msg;
 pub mod noc;
 pub mod pci;
+pub mod reg;
+mod reg_tile;
 pub mod simlib;
 pub mod stream;
 pub mod telemetry;
