@@ -7,15 +7,9 @@ use super::shared::{COPROCESSOR, Shared, mask_out};
 use crate::tensix::{Hold, Outside, Tensix};
 use crate::{Cycle, Fault, FaultClass};
 use std::ops::{Deref, DerefMut};
+pub(super) use tilework_abi::tensix::INSTRN_BUF_STATUS;
+use tilework_abi::tensix::{CFGREG_RD_CNTL, CFGREG_RDDATA, INSTRN_BUF_CTRL0, INSTRN_BUF_CTRL1};
 use tilework_riscv::{Refuse, Width};
-
-/// `RISCV_DEBUG_REG_CFGREG_RD_CNTL` and `RISCV_DEBUG_REG_CFGREG_RDDATA` (`tensix.h` of the public firmware headers).
-const CFGREG_RD_CNTL: u32 = 0xFFB1_2058;
-const CFGREG_RDDATA: u32 = 0xFFB1_2078;
-/// `RISCV_DEBUG_REG_INSTRN_BUF_CTRL0`, `..._CTRL1` and `..._STATUS` (the same header).
-const INSTRN_BUF_CTRL0: u32 = 0xFFB1_20A0;
-const INSTRN_BUF_CTRL1: u32 = 0xFFB1_20A4;
-pub(super) const INSTRN_BUF_STATUS: u32 = 0xFFB1_20A8;
 
 /// The coprocessor, or an empty place while it takes a step.
 pub(super) struct Lent(Option<Box<Tensix>>);
