@@ -53,6 +53,6 @@ registers! {
     };
     /// A write of 0 makes the firmware look at its queues.
     MSI_FIFO "ARC_MSI_FIFO" = 0x0, WoFault;
-    /// Bit 0: the FIFO takes more; bit 8: it is not empty, which it never is for long.
+    /// Bit 0: the FIFO takes more; bit 8, never set: it is not empty.
     MSI_STATUS "ARC_MSI_STATUS" = 0x8, Ro, reset MSI_READY;
 }

@@ -151,13 +151,13 @@ registers! {
     DDR_COL_SWAP "DDR_COORD_TRANSLATE_COL_SWAP" = 0x170, Rw, fixed u32::MAX;
     /// Resets the flit counters and the overflow of the FIFOs.
     DEBUG_COUNTER_RESET "DEBUG_COUNTER_RESET" = 0x174, Wo;
-    /// Interrupts: bits 0 to 15 enable those of a transaction id, bit 28 keeps `RTZ_SOURCE` as it is.
+    /// Interrupts of transaction ids; bit 28 keeps `RTZ_SOURCE` as it is.
     RTZ_CFG "NIU_TRANS_COUNT_RTZ_CFG" = 0x178, Rw;
     /// Clears bits of `NIU_TRANS_COUNT_RTZ_SOURCE`.
     RTZ_CLR "NIU_TRANS_COUNT_RTZ_CLR" = 0x17C, W1c;
     /// Debug information of the router, which is idle.
     ROUTER_STATUS "ROUTER_STATUS"[30; WORD] = 0x300, Ro;
-    /// The lowest enabled bit of `NIU_TRANS_COUNT_RTZ_SOURCE`, which the read clears.
+    /// The lowest enabled bit of `RTZ_SOURCE`, which the read clears.
     RTZ_NUM "NIU_TRANS_COUNT_RTZ_NUM" = 0x378, Ro;
     /// Transaction ids whose counts have gone back to zero, one bit each.
     RTZ_SOURCE "NIU_TRANS_COUNT_RTZ_SOURCE" = 0x37C, Ro;
@@ -234,9 +234,9 @@ pub mod counter {
         MST_RD_REQ_STARTED "NIU_MST_RD_REQ_STARTED" = 14, Ro;
         /// Non-posted atomics started.
         MST_NONPOSTED_ATOMIC_STARTED "NIU_MST_NONPOSTED_ATOMIC_STARTED" = 15, Ro;
-        /// Outstanding requests of transaction id 0; ids 1..15 follow.
+        /// Outstanding requests of each transaction id.
         MST_REQS_OUTSTANDING_ID "NIU_MST_REQS_OUTSTANDING_ID"[16; WORD] = 16, Ro;
-        /// Write requests still leaving, transaction id 0; ids 1..15 follow.
+        /// Writes of each transaction id that still leave.
         MST_WRITE_REQS_OUTGOING_ID "NIU_MST_WRITE_REQS_OUTGOING_ID"[16; WORD] = 32, Ro;
         /// Atomic responses sent.
         SLV_ATOMIC_RESP_SENT "NIU_SLV_ATOMIC_RESP_SENT" = 48, Ro;

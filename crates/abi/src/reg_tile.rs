@@ -138,7 +138,7 @@ registers! {
     WALL_CLOCK_L "RISCV_DEBUG_REG_WALL_CLOCK_0" = 0x1F0, RoIgnore, page CONTROL;
     /// Wall clock, high half, as it is now.
     WALL_CLOCK_H "RISCV_DEBUG_REG_WALL_CLOCK_1" = 0x1F4, RoIgnore, page CONTROL;
-    /// Wall clock, high half latched by the last read of the low half.
+    /// Wall clock, high half latched with the low half.
     WALL_CLOCK_H_LATCHED "RISCV_DEBUG_REG_WALL_CLOCK_1_AT" = 0x1F8, RoIgnore, page CONTROL;
     /// Appends an event; reads zero.
     TIMESTAMP "RISCV_DEBUG_REG_TIMESTAMP_DUMP_CMD" = 0x1FC, Ro,
@@ -244,11 +244,11 @@ pub mod tdma {
         COMMAND_ADDR "RISCV_TDMA_REG_COMMAND_ADDR" = 0x10, Wo;
         /// The mover and its queues.
         STATUS "RISCV_TDMA_REG_STATUS" = 0x14, RoIgnore, reset 0x428;
-        /// Size of each packer's last tile, if thread 0 packed it.
+        /// Size of the last tile, if of thread 0.
         PACKED_SIZE "RISCV_TDMA_REG_PACKED_SIZE"[4; PACKER] = 0x18, RoIgnore;
         /// Sum of the sizes of thread 0.
         ACC_PACKED_SIZE "RISCV_TDMA_REG_ACC_PACKED_SIZE"[4; PACKER] = 0x1C, RoIgnore;
-        /// Without a name: which rows of each packer's last tile are zero.
+        /// Without a name: rows of zeros of the last tile.
         ALL_ZERO_FLAGS "RISCV_TDMA_REG_ALL_ZERO_FLAGS"[4; PACKER] = 0x20, RoIgnore;
         /// Addresses of the unpackers' register writes.
         CLK_GATE_EN "RISCV_TDMA_REG_CLK_GATE_EN" = 0x24, Rw, mask 0xFFFF_FF7F;
@@ -260,15 +260,15 @@ pub mod tdma {
         FIFO_PACKED_TILE_SIZE "RISCV_TDMA_REG_FIFO_PACKED_TILE_SIZE"[4; PACKER] = 0x30, NotBuilt;
         /// The oldest flags, which a read takes out.
         FIFO_PACKED_TILE_ZEROMASK "RISCV_TDMA_REG_FIFO_PACKED_TILE_ZEROMASK"[4; PACKER] = 0x34, NotBuilt;
-        /// Addresses of the packers' register writes; reads them with the state of the queues.
+        /// Addresses of the packers' register writes.
         FIFO_PACKED_TILE_STATUS "RISCV_TDMA_REG_FIFO_PACKED_TILE_STATUS" = 0x38, Rw, reset 0x55;
-        /// Without a name: three scalers of nine bits, and which units work.
+        /// Without a name: three scalers, 9 bits each.
         SCALERS "RISCV_TDMA_REG_SCALERS"[2; PACKER] = 0x3C, Rw, mask 0x7FF_FFFF;
-        /// Size of each packer's last tile, if thread 1 packed it.
+        /// Size of the last tile, if of thread 1.
         PACKED_SIZE_1 "RISCV_TDMA_REG_PACKED_SIZE_1"[4; PACKER] = 0x58, RoIgnore;
         /// Sum of the sizes of thread 1.
         ACC_PACKED_SIZE_1 "RISCV_TDMA_REG_ACC_PACKED_SIZE_1"[4; PACKER] = 0x5C, RoIgnore;
-        /// Size of each packer's last tile, if thread 2 packed it.
+        /// Size of the last tile, if of thread 2.
         PACKED_SIZE_2 "RISCV_TDMA_REG_PACKED_SIZE_2"[4; PACKER] = 0x98, RoIgnore;
         /// Sum of the sizes of thread 2.
         ACC_PACKED_SIZE_2 "RISCV_TDMA_REG_ACC_PACKED_SIZE_2"[4; PACKER] = 0x9C, RoIgnore;
@@ -297,7 +297,7 @@ pub mod pc_buf {
         TENSIX_SYNC "TENSIX_SYNC" = 0x04, RoIgnore;
         /// A read waits until the MOP expander is done.
         MOP_SYNC "MOP_SYNC" = 0x08, RoIgnore;
-        /// Tensix semaphores.
+        /// A Tensix semaphore.
         SEMAPHORE "PC_BUF_SEMAPHORE"[8; WORD] = 0x20, Rw, page SYNC;
     }
 }

@@ -71,7 +71,7 @@ pub mod reg {
         SOURCE_ENDPOINT_NEW_MSG_INFO "STREAM_SOURCE_ENDPOINT_NEW_MSG_INFO" = 0, NotBuilt, page HEADER;
         /// Adds to the messages received.
         NUM_MSGS_RECEIVED_INC "STREAM_NUM_MSGS_RECEIVED_INC" = 1, NotBuilt, page HEADER;
-        /// Configuration of one phase; bit 0 starts the loading of a configuration from L1.
+        /// Configuration of a phase; bit 0 starts to load one.
         ONETIME_MISC_CFG "STREAM_ONETIME_MISC_CFG" = 2, Rw, mask 0xFF_FFFF, fixed PHASE_AUTO_CONFIG,
             refused "it starts to load its configuration from L1 (PHASE_AUTO_CONFIG)";
         /// Configuration bits.
@@ -84,11 +84,11 @@ pub mod reg {
         ACK_THRESHOLD "STREAM_MEM_BUF_SPACE_AVAILABLE_ACK_THRESHOLD" = 6, Rw, mask 0xF;
         /// The remote destination.
         REMOTE_DEST "STREAM_REMOTE_DEST" = 7, Rw, mask 0x3_FFFF;
-        /// A circular buffer's count of pages acknowledged (popped).
+        /// Pages acknowledged (popped) of a circular buffer.
         REMOTE_DEST_BUF_START "STREAM_REMOTE_DEST_BUF_START" = 8, Rw, mask COUNTER_MASK;
-        /// High bits of `REMOTE_DEST_BUF_START`.
+        /// High bits of the former.
         REMOTE_DEST_BUF_START_HI "STREAM_REMOTE_DEST_BUF_START_HI" = 9, Rw, mask 0x7FFF, only WRITES_DRAM;
-        /// A circular buffer's count of pages received (pushed); a write sets SPACE_AVAILABLE, too.
+        /// Pages received (pushed); a write sets SPACE_AVAILABLE.
         REMOTE_DEST_BUF_SIZE "STREAM_REMOTE_DEST_BUF_SIZE" = 10, Rw, mask COUNTER_MASK;
         /// Set to zero by a write of `REMOTE_DEST_BUF_START`.
         REMOTE_DEST_WR_PTR "STREAM_REMOTE_DEST_WR_PTR" = 11, Rw, mask COUNTER_MASK;
@@ -185,7 +185,7 @@ pub mod reg {
         DEST_PHASE_READY_UPDATE "STREAM_DEST_PHASE_READY_UPDATE" = 268, NotBuilt, page HEADER;
         /// A source is ready.
         SRC_READY_UPDATE "STREAM_SRC_READY_UPDATE" = 269, NotBuilt, page HEADER;
-        /// Writing `n << 6 | i` adds n to SPACE_AVAILABLE `i`.
+        /// Writing `n << 6 | i` adds n to counter i.
         SPACE_AVAILABLE_UPDATE "STREAM_REMOTE_DEST_BUF_SPACE_AVAILABLE_UPDATE" = 270, WoFault;
         /// Resets and stops the stream.
         RESET "STREAM_RESET" = 271, NotBuilt, page HEADER;
@@ -205,13 +205,13 @@ pub mod reg {
         READY_FOR_MSG_PUSH "STREAM_READY_FOR_MSG_PUSH" = 278, NotBuilt, page HEADER;
         /// Entries of the table of offsets.
         GLOBAL_OFFSET_TABLE_RD "STREAM_GLOBAL_OFFSET_TABLE_RD"[8; WORD] = 279, NotBuilt, page HEADER;
-        /// Streams that finished their configurations: 0 to 31, then 32 to 63.
+        /// Streams that finished their configurations.
         BLOB_AUTO_CFG_DONE "STREAM_BLOB_AUTO_CFG_DONE"[2; WORD] = 288, Ro, only 1, page HEADER;
         /// A stream that finished its configuration.
         BLOB_NEXT_AUTO_CFG_DONE "STREAM_BLOB_NEXT_AUTO_CFG_DONE" = 290, NotBuilt, page HEADER;
         /// Header of the next message.
         SET_MSG_HEADER "STREAM_RECEIVER_ENDPOINT_SET_MSG_HEADER"[4; WORD] = 291, NotBuilt, page HEADER;
-        /// Counters; all streams have the first, those that transmit in multicast mode the others.
+        /// Counters; the first, or all if it multicasts.
         SPACE_AVAILABLE "STREAM_REMOTE_DEST_BUF_SPACE_AVAILABLE"[32; WORD] = 297, Ro;
         /// The message info bus.
         RECEIVER_MSG_INFO "STREAM_RECEIVER_MSG_INFO" = 329, NotBuilt, page HEADER;
