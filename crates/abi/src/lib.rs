@@ -8,6 +8,7 @@
 #![no_std]
 
 pub mod address_map;
+pub mod arc;
 pub mod board;
 pub mod cb;
 pub mod cq;
@@ -17,6 +18,8 @@ pub mod l1;
 pub mod msg;
 pub mod noc;
 pub mod pci;
+pub mod reg;
+mod reg_tile;
 pub mod simlib;
 pub mod stream;
 pub mod telemetry;

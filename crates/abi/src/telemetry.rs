@@ -10,9 +10,10 @@ pub const APB_BASE: u64 = 0x8000_0000;
 /// `NIU_CFG_NOC1_ARC_ADDR`).
 pub const NIU_CFG: [u64; 2] = [0x8005_0100, 0x8005_8100];
 
-/// Scratch RAM word `n` of the reset unit, in the ARC tile's NoC address space (tt-kmd `RESET_SCRATCH`).
+/// Scratch RAM word `n` of the reset unit, in the ARC tile's NoC address space (tt-kmd
+/// `RESET_SCRATCH`).
 pub const fn scratch_ram(n: u64) -> u64 {
-    0x8003_0400 + 4 * n
+    crate::arc::SCRATCH_RAM + 4 * n
 }
 /// Scratch RAM word that holds the boot status.
 pub const BOOT_STATUS: u64 = scratch_ram(2);

@@ -363,7 +363,11 @@ impl Pcie {
     /// An identification or configuration register of one of the tile's NIUs.
     fn niu(&self, noc: u8, reg: u32) -> Result<u32, Fault> {
         self.grid.niu_register(noc, self.place, reg).ok_or_else(|| {
-            let what = format!("register {reg:#x} of the PCIe tile's NIU {noc}");
+            let register = match tilework_abi::noc::register(reg) {
+                Some((_, slot)) => format!("{slot} (register {reg:#x})"),
+                None => format!("register {reg:#x}"),
+            };
+            let what = format!("{register} of the PCIe tile's NIU {noc}");
             Fault::new(FaultClass::UnimplementedFunctionality, what, "BlackholeA0/NoC/MemoryMap.md")
                 .at_addr(tlb::NIU + u64::from(noc) * tlb::NIU_STRIDE + u64::from(reg))
         })

@@ -316,10 +316,11 @@ impl Tensix {
         // `decode` refuses the core that has no index.
         let me = Client::of(core).map_or(0, Client::index);
         let refused = |(class, what): Refusal| fault(class, what, MAP, core, addr).at_cycle(at);
+        let refused_by_tdma = |(class, what): tdma::Refusal| fault(class, what, MAP, core, addr).at_cycle(at);
         let word = |value: u32, latency, access| Load { value: value >> (8 * (addr & 3)), latency, access };
         match target {
             Target::Tdma(reg) => {
-                let value = self.tdma.load(me, reg & !3, &self.coprocessor.mover).map_err(refused)?;
+                let value = self.tdma.load(me, reg & !3, &self.coprocessor.mover).map_err(refused_by_tdma)?;
                 Ok(word(value, timing::LOAD_CONFIG, Access::Watched))
             }
             Target::Gpr(i) => Ok(word(self.coprocessor.gprs[i as usize], timing::LOAD_CONFIG, Access::Watched)),
@@ -403,14 +404,15 @@ impl Tensix {
             return Err(Refuse::Block);
         }
         let refused = |(class, what): Refusal| fault(class, what, MAP, core, addr).at_cycle(at);
+        let refused_by_tdma = |(class, what): tdma::Refusal| fault(class, what, MAP, core, addr).at_cycle(at);
         let full = |pushed: bool| if pushed { Ok(()) } else { Err(Refuse::Block) };
         let cop = &mut self.coprocessor;
         match target {
             // The writes are discarded (SoftReset.md, "TDMA-RISC soft reset").
             Target::Tdma(_) if cop.held & reset::TDMA != 0 => {}
             Target::Tdma(reg) => {
-                full(self.tdma.store(me, reg, value, &mut cop.mover).map_err(refused)?)?;
-                if reg == tdma::COMMAND_ADDR {
+                full(self.tdma.store(me, reg, value, &mut cop.mover).map_err(refused_by_tdma)?)?;
+                if reg == map::tdma::COMMAND_ADDR {
                     cop.schedule_mover(at);
                 }
             }

@@ -5,7 +5,6 @@
 //! does to its own registers through its tile is not modelled: it is a fault with a name here,
 //! except where [`super::memory`] and [`super::tensix`] say otherwise.
 
-use super::debug::INSTRN_BUF_STATUS;
 use super::fabric::Fabric;
 use super::port::Ports;
 use super::wake;
@@ -102,7 +101,7 @@ impl Reach<'_> {
         width: Width,
     ) -> Result<Load, Refuse<Fault>> {
         let (value, access) = match Region::decode(addr) {
-            Region::Debug { .. } if addr == INSTRN_BUF_STATUS => {
+            Region::Debug { .. } if addr == map::INSTRN_BUF_STATUS => {
                 let tensix = self.tensix.or_fault(super::tensix::own_debug_registers)?;
                 (tensix.replay_fifo_status(), Access::Volatile)
             }

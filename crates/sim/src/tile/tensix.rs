@@ -7,12 +7,13 @@
 
 use super::Tile;
 use super::access::{Reach, Unit};
-use super::debug::{CFGREG_RD_CNTL, CFGREG_RDDATA, INSTRN_BUF_CTRL0, INSTRN_BUF_CTRL1, TRISC_PC_BUF_OVERRIDE};
 use super::fabric::{COPROCESSOR, mask_out};
 use super::port::Ports;
 use crate::tensix::{Hold, Outside};
 use crate::{Cycle, Fault, FaultClass};
-use tilework_abi::tensix as map;
+use tilework_abi::tensix::{
+    self as map, CFGREG_RD_CNTL, CFGREG_RDDATA, INSTRN_BUF_CTRL0, INSTRN_BUF_CTRL1, TRISC_PC_BUF_OVERRIDE,
+};
 use tilework_riscv::{Refuse, Width};
 
 impl Tile {
