@@ -15,8 +15,7 @@ use tilework_abi::msg::RUN_DONE;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{self, Processor};
 use tilework_cq::DispatchCommand;
-use tilework_sim::Chip;
-use tilework_sim::tile::Waiting;
+use tilework_sim::{Chip, Waiting};
 
 /// Commands before and behind the current one that a report shows.
 const AROUND: u64 = 6;
@@ -68,7 +67,7 @@ impl Scene<'_> {
 
     /// A word of a tile's L1 as it is now.
     fn peek(&self, tile: NocXy, address: u32) -> Option<u32> {
-        let l1 = self.chip.tile(tile)?.l1();
+        let l1 = self.chip.l1(tile)?;
         let bytes = l1.get(address as usize..address as usize + 4)?;
         Some(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }

@@ -3,12 +3,13 @@
 use super::report::tiles;
 use super::scene::{Scene, TileKind};
 use std::ops::Range;
+use tilework_abi::address_map::Region;
 use tilework_abi::cq::layout::{DONE_STREAM, SEMAPHORE_OFFSET, SemaphoreId, WORKER_SEMS, dispatch_core, prefetch_core};
 use tilework_abi::cq::status::{self, decode_error};
 use tilework_abi::l1;
 use tilework_abi::msg::{LAUNCH_MSG_BYTES, RUN_DONE, RUN_GO};
 use tilework_abi::noc::{self, NocXy};
-use tilework_abi::tensix::{self, L1_SIZE, Processor};
+use tilework_abi::tensix::Processor;
 use tilework_abi::{L1_ALIGN, cb, stream};
 
 /// Someone in the graph of who waits for whom.
@@ -54,23 +55,18 @@ impl Meaning {
 impl Scene<'_> {
     /// The meaning of the word at `address` in the address space of `core` of `tile`, which sees `value` there.
     pub(super) fn meaning(&self, tile: NocXy, core: Processor, address: u32, value: u32) -> Meaning {
-        match address {
-            0..L1_SIZE => self.l1_word(tile, core, address, value),
-            tensix::LOCAL_BASE.. if address < tensix::LOCAL_BASE + core.local_size() => {
+        match Region::decode(address) {
+            Region::L1 { .. } => self.l1_word(tile, core, address, value),
+            Region::Local { offset } if offset < core.local_size() => {
                 Meaning::of("its own local RAM").by("nobody but the core itself", [])
             }
-            noc::NIU0_BASE.. if address < noc::NIU1_BASE + noc::NIU_SPAN => niu_word(address),
-            stream::BASE.. if address < stream::BASE + stream::COUNT * stream::STRIDE => {
-                self.stream_word(tile, core, address, value)
+            Region::Niu { noc, offset } => niu_word(noc, offset),
+            Region::Stream { .. } => self.stream_word(tile, core, address, value),
+            Region::Mailbox { peer, .. } => {
+                Meaning::of(format!("the mailbox from {peer}")).by(format!("{peer} of the same tile"), [])
             }
-            tensix::MAILBOX_BASE.. => match mailbox_sender(address) {
-                Some(from) => {
-                    Meaning::of(format!("the mailbox from {from}")).by(format!("{from} of the same tile"), [])
-                }
-                None => Meaning::of("a register"),
-            },
-            tensix::PC_BUF_BASE..tensix::MAILBOX_BASE => Meaning::of("a PC buffer or Tensix semaphore"),
-            _ => Meaning::of("a register"),
+            Region::PcBuf { .. } => Meaning::of("a PC buffer or Tensix semaphore"),
+            region => Meaning::of(region.to_string()),
         }
     }
 
@@ -267,14 +263,6 @@ impl Scene<'_> {
     }
 }
 
-/// Who sends to the mailbox at `address`, which is at or behind the first.
-fn mailbox_sender(address: u32) -> Option<Processor> {
-    // In the order and at the distance that `MAILBOX_BASE` documents.
-    const SENDERS: [Processor; 4] = [Processor::Brisc, Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
-    const STRIDE: u32 = 0x1000;
-    SENDERS.get(((address - tensix::MAILBOX_BASE) / STRIDE) as usize).copied()
-}
-
 /// The error word of a command-queue kernel that has stopped.
 fn status_word(address: u32, value: u32) -> Option<Meaning> {
     status::STATUS.contains(address).then_some(())?;
@@ -283,11 +271,9 @@ fn status_word(address: u32, value: u32) -> Option<Meaning> {
     Some(Meaning::of(what).by("a debugger", []))
 }
 
-fn niu_word(address: u32) -> Meaning {
+fn niu_word(noc: usize, offset: u32) -> Meaning {
     const OUTSTANDING: Range<usize> = noc::counter::MST_REQS_OUTSTANDING_ID..noc::counter::MST_WRITE_REQS_OUTGOING_ID;
     const OUTGOING: Range<usize> = noc::counter::MST_WRITE_REQS_OUTGOING_ID..noc::counter::SLV_ATOMIC_RESP_SENT;
-    let index = u32::from(address >= noc::NIU1_BASE);
-    let offset = address - noc::niu_base(index);
     let what = match offset.checked_sub(noc::COUNTERS).map(|o| (o / 4) as usize) {
         Some(noc::counter::MST_WR_ACK_RECEIVED) => "write acknowledgements",
         Some(noc::counter::MST_RD_RESP_RECEIVED) => "read responses",
@@ -297,5 +283,5 @@ fn niu_word(address: u32) -> Meaning {
         Some(i) if OUTGOING.contains(&i) => "write requests of a transaction id that still leave",
         _ => "a register",
     };
-    Meaning::of(format!("NIU {index}: {what}")).by("the NoC, when an answer comes", [])
+    Meaning::of(format!("NIU {noc}: {what}")).by("the NoC, when an answer comes", [])
 }
