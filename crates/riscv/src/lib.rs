@@ -12,6 +12,8 @@
 //! A core that polls is parked ([`Exit::Parked`]) until what it polls changes; [`PollLoop`] says under which contract
 //! that is exact.
 
+#![warn(unreachable_pub)]
+
 mod alu;
 mod bus;
 mod core;

@@ -50,7 +50,7 @@ const MESSAGE_TIME: Cycle = 6750;
 
 /// The ARC tile.
 #[derive(Debug)]
-pub struct ArcTile {
+pub(crate) struct ArcTile {
     registers: Registers,
     events: EventQueue<Event>,
 }
@@ -79,7 +79,7 @@ struct Registers {
 
 impl ArcTile {
     /// The ARC at `place` of a board whose firmware has started.
-    pub fn new(board: Board, place: Place, grid: Arc<Grid>) -> Self {
+    pub(crate) fn new(board: Board, place: Place, grid: Arc<Grid>) -> Self {
         let mut registers = Registers {
             place,
             scratch: [0; SCRATCH_WORDS as usize],

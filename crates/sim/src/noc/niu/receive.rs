@@ -14,7 +14,7 @@ impl Niu {
     ///
     /// # Errors
     /// An access that the memory refuses, an atomic outside L1.
-    pub fn receive(
+    pub(crate) fn receive(
         &mut self,
         at: Cycle,
         packet: Packet,
@@ -87,7 +87,7 @@ impl Niu {
     }
 
     /// Counts a request that the tile serves by itself, with its answer.
-    pub fn count_served(&mut self, body: &Body) {
+    pub(crate) fn count_served(&mut self, body: &Body) {
         match body {
             Body::ReadRequest { len, .. } => {
                 self.count(c::SLV_REQ_ACCEPTED, 1);
