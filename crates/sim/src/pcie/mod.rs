@@ -302,18 +302,23 @@ impl Pcie {
             read.done = Some(round_trip);
         }
         self.reads.insert(ticket, read);
-        for (piece, n, to, target) in packets {
-            let part = self.next_part;
-            self.next_part += 1;
-            self.parts.insert(part, ReadPiece { ticket, at: piece, len: n });
-            let reply = Reply { to: self.place, trid: 1, addr: part };
-            let body = Body::ReadRequest { addr: target.address, len: n as u32, reply };
-            let packet = Packet { noc: target.noc, from: self.place, to, body };
-            let ready = self.stores.serve(at, 0).saturating_add(timing::PCIE_HOST_ONE_WAY);
-            let waits = target.ordering != Ordering::Posted;
-            self.orders.push_back(Order { ready, packet, acks: 0, waits });
+        for (piece, len, to, target) in packets {
+            self.order_read(at, ReadPiece { ticket, at: piece, len }, to, &target);
         }
         Ok(ticket)
+    }
+
+    /// The host, at cycle `at`, orders one packet of a read.
+    fn order_read(&mut self, at: Cycle, piece: ReadPiece, to: Dest, target: &NocTarget) {
+        let part = self.next_part;
+        self.next_part += 1;
+        let reply = Reply { to: self.place, trid: 1, addr: part };
+        let body = Body::ReadRequest { addr: target.address, len: piece.len as u32, reply };
+        self.parts.insert(part, piece);
+        let packet = Packet { noc: target.noc, from: self.place, to, body };
+        let ready = self.stores.serve(at, 0).saturating_add(timing::PCIE_HOST_ONE_WAY);
+        let waits = target.ordering != Ordering::Posted;
+        self.orders.push_back(Order { ready, packet, acks: 0, waits });
     }
 
     /// The data of a finished read and the cycle at which the host has it; `None` while it is on its way. A ticket gives its data once.

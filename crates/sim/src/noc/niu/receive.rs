@@ -55,12 +55,7 @@ impl Niu {
                 }
             }
             Body::AtomicRequest { addr, len_be, data, reply } => {
-                self.count(c::SLV_REQ_ACCEPTED, 1);
-                let received = match reply {
-                    Some(_) => c::SLV_NONPOSTED_ATOMIC_RECEIVED,
-                    None => c::SLV_POSTED_ATOMIC_RECEIVED,
-                };
-                self.count(received, 1);
+                self.count_atomic(reply.is_some());
                 let value = atomics::perform(at, addr, len_be, data, mem)?;
                 if let Some(reply) = reply {
                     self.count(c::SLV_ATOMIC_RESP_SENT, 1);
@@ -112,6 +107,12 @@ impl Niu {
         self.count(started, 1);
         self.count(received, 1);
         self.count(words, flits);
+    }
+
+    fn count_atomic(&mut self, answered: bool) {
+        let received = if answered { c::SLV_NONPOSTED_ATOMIC_RECEIVED } else { c::SLV_POSTED_ATOMIC_RECEIVED };
+        self.count(c::SLV_REQ_ACCEPTED, 1);
+        self.count(received, 1);
     }
 
     fn send_atomic_response(&mut self, at: Cycle, reply: Reply, value: u32, out: &mut Outbox) {
