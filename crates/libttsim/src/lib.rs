@@ -18,7 +18,7 @@ use card::Card;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use tilework_sim::pcie::HostBus;
+use tilework_sim::HostBus;
 
 /// Reads host memory for the device: bus address, destination, bytes.
 pub type DmaRead = unsafe extern "C" fn(u64, *mut c_void, u32);

@@ -172,16 +172,23 @@ impl Chip {
     pub fn now(&self) -> Cycle {
         self.host.max(self.scheduler.now)
     }
-    /// The Tensix tiles, in the board's order.
-    pub fn tiles(&self) -> impl Iterator<Item = &Tile> {
+    /// The translated coordinates of the Tensix tiles, in the board's order.
+    pub fn tiles(&self) -> impl Iterator<Item = NocXy> {
+        self.tensix_tiles().map(Tile::xy)
+    }
+    /// L1 of the tile at `xy`, as it is now.
+    pub fn l1(&self, xy: NocXy) -> Option<&[u8]> {
+        self.tile(xy).map(Tile::l1)
+    }
+    fn tensix_tiles(&self) -> impl Iterator<Item = &Tile> {
         self.nodes.iter().filter_map(|node| match node {
             AnyNode::Tensix(tile) => Some(&**tile),
             _ => None,
         })
     }
     /// The tile at `xy`.
-    pub fn tile(&self, xy: NocXy) -> Option<&Tile> {
-        self.tiles().find(|tile| tile.xy() == xy)
+    pub(crate) fn tile(&self, xy: NocXy) -> Option<&Tile> {
+        self.tensix_tiles().find(|tile| tile.xy() == xy)
     }
     /// The fault that stopped the chip.
     pub fn fault(&self) -> Option<&Fault> {
@@ -193,7 +200,7 @@ impl Chip {
         let noc = self.scheduler.noc_stats();
         stats.noc_bytes = noc.bytes;
         stats.noc_packets = noc.packets;
-        for tile in self.tiles() {
+        for tile in self.tensix_tiles() {
             let counts = tile.stats();
             stats.instructions += counts.retired;
             stats.skipped += counts.skipped;
@@ -205,7 +212,7 @@ impl Chip {
     }
     /// Every core that waits.
     pub fn waiting(&self) -> Vec<Waiting> {
-        self.tiles().flat_map(Tile::waiting).collect()
+        self.tensix_tiles().flat_map(Tile::waiting).collect()
     }
     /// True when nothing will happen by itself any more.
     pub fn is_quiet(&self) -> bool {
@@ -235,8 +242,9 @@ impl Chip {
         ChipError::Fault(fault)
     }
 
-    /// Writes to a BAR. The write is posted: it takes the host 27 cycles and reaches the chip
-    /// later, in order. With 64 writes in flight the host is held.
+    /// Writes to a BAR. The write is posted: it costs the host `timing::HOST_WRITE` cycles and
+    /// reaches the chip later, in order. With `timing::PCIE_POSTED` writes in flight the host is
+    /// held.
     ///
     /// # Errors
     /// A fault now or earlier; a deadlock when there is no room and never will be.
@@ -326,7 +334,7 @@ impl Chip {
                 .map(|p| (xy, p, tile.pc(p)))
                 .collect::<Vec<_>>()
         };
-        self.tiles().flat_map(running).collect()
+        self.tensix_tiles().flat_map(running).collect()
     }
 
     /// Waits until the pinned word at `noc` is no longer `seen`; returns the new value.

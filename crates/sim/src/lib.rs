@@ -6,30 +6,33 @@
 //! `timing::LOOKAHEAD` cycles after it left, so every node can run that far alone: the scheduler
 //! advances in such windows, and the result does not depend on the order within a window.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
+mod arc;
 mod chip;
 #[cfg(test)]
 mod chip_tests;
+mod dram;
 mod event_queue;
 mod fault;
+mod inert;
 mod link;
+mod noc;
 mod node;
+mod pcie;
 mod pipe;
 mod sched;
 #[cfg(test)]
 mod speculation_tests;
-
-pub mod arc;
-pub mod dram;
-pub mod inert;
-pub mod noc;
-pub mod pcie;
-pub mod tensix;
-pub mod tile;
-pub mod timing;
+mod tensix;
+mod tile;
+mod timing;
 
 pub use chip::{Chip, ChipConfig, ChipError, ChipStats};
 pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
-pub use node::{Memory, NEVER, Node};
+pub use noc::GridError;
+pub use pcie::HostBus;
+pub use tile::{WaitWord, Waiting};
 pub use tilework_riscv::Cycle;
+
+pub(crate) use node::{Memory, NEVER, Node};

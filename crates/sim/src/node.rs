@@ -5,10 +5,10 @@ use crate::noc::{Outbox, Packet};
 use tilework_riscv::Cycle;
 
 /// The cycle of what will not happen by itself.
-pub const NEVER: Cycle = Cycle::MAX;
+pub(crate) const NEVER: Cycle = Cycle::MAX;
 
 /// A tile (or a group of tiles with one memory) that runs by itself between packets.
-pub trait Node: Send {
+pub(crate) trait Node: Send {
     /// The earliest cycle at which something happens here, or [`NEVER`].
     fn next(&self) -> Cycle;
     /// The cycle of the last event, for a node that computes. The scheduler lets such a node run
@@ -34,7 +34,7 @@ pub trait Node: Send {
 }
 
 /// The address space behind an NIU, as packets access it.
-pub trait Memory {
+pub(crate) trait Memory {
     /// Reads `out.len()` bytes at `addr` as they are at cycle `at`.
     ///
     /// # Errors

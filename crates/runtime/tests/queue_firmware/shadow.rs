@@ -121,7 +121,7 @@ impl Shadow {
     /// Compares the chip's memory with this.
     pub fn check(&self, card: &mut Card<Chip>) {
         for (&tile, expected) in &self.workers {
-            let l1 = card.link().tile(tile).unwrap().l1();
+            let l1 = card.link().l1(tile).unwrap();
             let found = &l1[L1_BASE as usize..(L1_BASE + L1_BYTES) as usize];
             if let Some((at, found, expected)) = first_difference(found, expected) {
                 panic!("L1 of {tile} at {:#x}: found {found:#x}, expected {expected:#x}", L1_BASE as usize + at);

@@ -41,7 +41,7 @@ const MESSAGE_TIME: Cycle = 6750;
 
 /// The ARC tile.
 #[derive(Debug)]
-pub struct ArcTile {
+pub(crate) struct ArcTile {
     registers: Registers,
     events: EventQueue<Event>,
 }
@@ -69,7 +69,7 @@ struct Registers {
 
 impl ArcTile {
     /// The ARC at `place` of a board whose firmware has started.
-    pub fn new(board: Board, place: Place, grid: Arc<Grid>) -> Self {
+    pub(crate) fn new(board: Board, place: Place, grid: Arc<Grid>) -> Self {
         let mut registers = Registers {
             place,
             reset_unit: Box::new([0; RESET_WORDS]),

@@ -23,7 +23,7 @@ const READ: &str = "BlackholeA0/NoC/MemoryMap.md";
 
 /// All inert tiles of a chip.
 #[derive(Debug)]
-pub struct InertTiles {
+pub(crate) struct InertTiles {
     tiles: BTreeMap<(u8, u8), Tile>,
     arrivals: EventQueue<Packet>,
 }
@@ -37,7 +37,7 @@ struct Tile {
 
 impl InertTiles {
     /// The tiles that stand where `grid` leads to `node`.
-    pub fn new(node: NodeId, grid: &Arc<Grid>) -> Self {
+    pub(crate) fn new(node: NodeId, grid: &Arc<Grid>) -> Self {
         let tile = |place: Place| {
             let site = Site::at(place.x, place.y)?;
             let niu = |noc| {

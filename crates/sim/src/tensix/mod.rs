@@ -20,7 +20,7 @@ mod issue;
 mod mailbox;
 mod matrix;
 mod mover;
-pub mod opcodes;
+pub(crate) mod opcodes;
 mod outside;
 mod pcbuf;
 mod reset;
@@ -43,7 +43,7 @@ use crate::{Cycle, Fault, FaultClass, timing};
 use config::Refusal;
 use coprocessor::Coprocessor;
 use mailbox::Mailboxes;
-pub use outside::{Hold, Outside};
+pub(crate) use outside::{Hold, Outside};
 use pcbuf::PcBuf;
 use tdma::Tdma;
 use tilework_abi::address_map::{MOP_WORDS, Region};
@@ -60,7 +60,7 @@ const _: () = assert!(MOP_WORDS as usize == expand::WORDS);
 
 /// The shared part of a tile that belongs to the coprocessor.
 #[derive(Debug, Default)]
-pub struct Tensix {
+pub(crate) struct Tensix {
     mailboxes: Mailboxes,
     pc_bufs: [PcBuf; 3],
     tdma: Tdma,
@@ -183,23 +183,23 @@ fn decode_pc_buf(core: Processor, thread: usize, addr: u32, offset: u32) -> Resu
 
 impl Tensix {
     /// A tile just powered on.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// The next cycle in which the coprocessor does something; [`NEVER`]: not by itself.
     #[inline]
-    pub fn next(&self) -> Cycle {
+    pub(crate) fn next(&self) -> Cycle {
         self.coprocessor.next()
     }
 
     /// The cycle of the coprocessor's last step.
-    pub fn last_step(&self) -> Cycle {
+    pub(crate) fn last_step(&self) -> Cycle {
         self.coprocessor.last()
     }
 
     /// Instructions that have passed the wait gates.
-    pub fn instructions(&self) -> u64 {
+    pub(crate) fn instructions(&self) -> u64 {
         self.coprocessor.passed
     }
 
@@ -207,28 +207,28 @@ impl Tensix {
     ///
     /// # Errors
     /// [`Hold`]; nothing has changed.
-    pub fn step(&mut self, outside: &mut impl Outside) -> Result<(), Hold> {
+    pub(crate) fn step(&mut self, outside: &mut impl Outside) -> Result<(), Hold> {
         self.coprocessor.step(outside)
     }
 
     /// At cycle `at` somebody changes something for which [`Outside::sleep_on`] was called.
-    pub fn wake(&mut self, at: Cycle) {
+    pub(crate) fn wake(&mut self, at: Cycle) {
         self.coprocessor.wake(at);
     }
 
     /// The cycle, once, at which something changed for which a blocked core may be waiting.
-    pub fn take_changed(&mut self) -> Option<Cycle> {
+    pub(crate) fn take_changed(&mut self) -> Option<Cycle> {
         self.coprocessor.changed.take()
     }
 
     /// True until [`Tensix::take_changed`] when something changed for which a blocked core may be waiting.
     #[inline]
-    pub fn has_changed(&self) -> bool {
+    pub(crate) fn has_changed(&self) -> bool {
         self.coprocessor.changed.is_some()
     }
 
     /// The threads that stand at their wait gates, and what for, if `core` may be waiting for them.
-    pub fn explain(&self, core: Processor) -> Vec<String> {
+    pub(crate) fn explain(&self, core: Processor) -> Vec<String> {
         let threads = match Client::of(core) {
             None => return Vec::new(),
             Some(Client::B) => 0..coprocessor::THREADS,
@@ -239,7 +239,7 @@ impl Tensix {
 
     /// `core` was reset: it does not wait for anything any more, its mailboxes' contents are lost, and what it pushed stays only behind
     /// the MOP expander (BlackholeA0/TensixTile/SoftReset.md, "RISCV soft reset").
-    pub fn reset_core(&mut self, core: Processor, at: Cycle) {
+    pub(crate) fn reset_core(&mut self, core: Processor, at: Cycle) {
         if let Some(client) = Client::of(core) {
             self.mailboxes.discard_from(client.index());
         }
@@ -251,7 +251,7 @@ impl Tensix {
     }
 
     /// `core` leaves soft reset: its PC buffer is empty (same page).
-    pub fn release_core(&mut self, core: Processor, at: Cycle) {
+    pub(crate) fn release_core(&mut self, core: Processor, at: Cycle) {
         if let Some(Client::T(thread)) = Client::of(core) {
             self.pc_bufs[thread].discard();
             self.coprocessor.unblock(at);
@@ -259,7 +259,7 @@ impl Tensix {
     }
 
     /// The soft reset register was written: its bits for the coprocessor's units (BlackholeA0/TensixTile/SoftReset.md).
-    pub fn soft_reset(&mut self, bits: u32, at: Cycle) {
+    pub(crate) fn soft_reset(&mut self, bits: u32, at: Cycle) {
         let entered = self.coprocessor.soft_reset(bits, at);
         if entered & reset::TDMA != 0 {
             self.tdma.clear_params();
@@ -267,7 +267,7 @@ impl Tensix {
     }
 
     /// `RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE` was written: ten bits for each PC buffer (BabyRISCV/PCBufs.md).
-    pub fn set_pc_buf_override(&mut self, value: u32, at: Cycle) {
+    pub(crate) fn set_pc_buf_override(&mut self, value: u32, at: Cycle) {
         for (buf, shift) in self.pc_bufs.iter_mut().zip([0, 10, 20]) {
             buf.configure(value >> shift);
         }
@@ -276,7 +276,7 @@ impl Tensix {
 
     /// The word at `addr` as `core` would load it now, without any effect. `None` when a load would have an effect, wait or
     /// fault.
-    pub fn peek(&self, core: Processor, addr: u32) -> Option<u32> {
+    pub(crate) fn peek(&self, core: Processor, addr: u32) -> Option<u32> {
         let client = Client::of(core)?;
         let cop = &self.coprocessor;
         let word = match decode(core, addr).ok()? {
@@ -308,7 +308,7 @@ impl Tensix {
     ///
     /// # Errors
     /// `Block` on an empty queue or for instructions under way; a fault for what is not there, not built or write-only.
-    pub fn load(&mut self, core: Processor, addr: u32, at: Cycle) -> Result<Load, Refuse<Fault>> {
+    pub(crate) fn load(&mut self, core: Processor, addr: u32, at: Cycle) -> Result<Load, Refuse<Fault>> {
         let target = decode(core, addr)?;
         if self.must_wait(core, target, false) {
             return Err(Refuse::Block);
@@ -393,7 +393,7 @@ impl Tensix {
     ///
     /// # Errors
     /// `Block` on a full queue or for instructions under way; a fault for what is not there, not built, read-only or not a word.
-    pub fn store(&mut self, core: Processor, addr: u32, value: u32, at: Cycle) -> Result<(), Refuse<Fault>> {
+    pub(crate) fn store(&mut self, core: Processor, addr: u32, value: u32, at: Cycle) -> Result<(), Refuse<Fault>> {
         let target = decode(core, addr)?;
         let me = Client::of(core).map_or(0, Client::index);
         if addr & 3 != 0 {
@@ -449,7 +449,7 @@ impl Tensix {
     /// Stores the word `value` at `addr`, if that is a GPR of the Tensix thread whose core `core` is, and nothing that this core pushed can make
     /// it wait. False, and nothing is done: [`Tensix::store`] is the way.
     #[inline]
-    pub fn quick_store(&mut self, core: Processor, addr: u32, value: u32) -> bool {
+    pub(crate) fn quick_store(&mut self, core: Processor, addr: u32, value: u32) -> bool {
         let Some(thread) = thread_of(core) else { return false };
         let offset = addr.wrapping_sub(map::GPR_BASE);
         let cop = &mut self.coprocessor;
@@ -467,7 +467,7 @@ impl Tensix {
     ///
     /// # Errors
     /// A word that is no instruction.
-    pub fn push(&mut self, core: Processor, thread: usize, word: u32, at: Cycle) -> Result<bool, Refuse<Fault>> {
+    pub(crate) fn push(&mut self, core: Processor, thread: usize, word: u32, at: Cycle) -> Result<bool, Refuse<Fault>> {
         check_instruction(core, thread, word, at)?;
         let cop = &mut self.coprocessor;
         let t = &mut cop.threads[thread];
@@ -495,7 +495,7 @@ fn check_instruction(core: Processor, thread: usize, word: u32, at: Cycle) -> Re
 }
 
 /// The Tensix thread into which `core` pushes by `.ttinsn` or a store to `INSTRN_BUF_BASE` and what follows it; `None`: none of its own.
-pub fn thread_of(core: Processor) -> Option<usize> {
+pub(crate) fn thread_of(core: Processor) -> Option<usize> {
     match Client::of(core) {
         Some(Client::T(thread)) => Some(thread),
         _ => None,

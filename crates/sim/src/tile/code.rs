@@ -20,13 +20,13 @@ struct Entry {
 
 /// The decoded pages of all tiles, by content. A page can be in one entry only, and replaces the
 /// page that was there.
-pub struct CodeBook {
+pub(crate) struct CodeBook {
     entries: Mutex<Vec<Option<Box<Entry>>>>,
 }
 
 impl CodeBook {
     /// An empty book, for the tiles of one chip.
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         let entries = std::iter::repeat_with(|| None).take(PLACES).collect();
         Arc::new(Self { entries: Mutex::new(entries) })
     }

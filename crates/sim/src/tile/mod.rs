@@ -50,15 +50,14 @@ use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Core, CoreFault, Cycle, HartKind, Watch};
 
-pub use code::CodeBook;
-pub use streams::Streams;
+pub(crate) use code::CodeBook;
 
 // The core names a blocked push by this address; it knows nothing of the tile's map.
 const _: () = assert!(tilework_riscv::INSTRN_BUF_BASE == map::INSTRN_BUF_BASE);
 
 /// What a core is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Activity {
+pub(crate) enum Activity {
     /// Held in soft reset.
     Held,
     /// Executing.
@@ -110,7 +109,7 @@ pub struct WaitWord {
 
 /// Counts of what a tile did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct TileStats {
+pub(crate) struct TileStats {
     /// Instructions executed.
     pub retired: u64,
     /// Instructions of poll iterations that were skipped.
@@ -120,7 +119,7 @@ pub struct TileStats {
 }
 
 /// A Tensix tile.
-pub struct Tile {
+pub(crate) struct Tile {
     xy: NocXy,
     slots: [Slot; 5],
     /// The cores whose activity is [`Activity::Running`].
@@ -137,7 +136,7 @@ pub struct Tile {
 impl Tile {
     /// A tile at `place` with translated coordinates `xy` and the `index`-th endpoint id, all cores
     /// held. All tiles of a chip share `book`.
-    pub fn new(place: Place, xy: NocXy, index: u8, grid: &Arc<Grid>, book: &Arc<CodeBook>) -> Self {
+    pub(crate) fn new(place: Place, xy: NocXy, index: u8, grid: &Arc<Grid>, book: &Arc<CodeBook>) -> Self {
         let niu = |noc: u8| {
             // NOC_ENDPOINT_ID: tile index, type 0x0100, NoC index (NoC/MemoryMap.md).
             let endpoint = u32::from(index) | 0x0100 << 8 | u32::from(noc) << 24;
@@ -157,30 +156,30 @@ impl Tile {
     }
 
     /// The tile's translated coordinates.
-    pub fn xy(&self) -> NocXy {
+    pub(crate) fn xy(&self) -> NocXy {
         self.xy
     }
     /// What a core is doing.
-    pub fn activity(&self, core: Processor) -> Activity {
+    pub(crate) fn activity(&self, core: Processor) -> Activity {
         self.slots[core.index()].activity
     }
     /// The address of a core's next instruction.
-    pub fn pc(&self, core: Processor) -> u32 {
+    pub(crate) fn pc(&self, core: Processor) -> u32 {
         self.slots[core.index()].core.pc
     }
     /// L1 as it is now.
-    pub fn l1(&self) -> &[u8] {
+    pub(crate) fn l1(&self) -> &[u8] {
         &self.shared.fabric.l1[..]
     }
     /// Switches parking and speculation on or off, for tests that show that they change nothing.
-    pub fn set_parking(&mut self, on: bool) {
+    pub(crate) fn set_parking(&mut self, on: bool) {
         self.speculation.enabled = on;
         for slot in &mut self.slots {
             slot.core.set_parking(on);
         }
     }
     /// Counts so far.
-    pub fn stats(&self) -> TileStats {
+    pub(crate) fn stats(&self) -> TileStats {
         let start = TileStats { tensix: self.shared.tensix.instructions(), ..TileStats::default() };
         self.slots.iter().fold(start, |sum, slot| TileStats {
             retired: sum.retired + slot.core.retired,
@@ -189,7 +188,7 @@ impl Tile {
         })
     }
     /// The cores that wait.
-    pub fn waiting(&self) -> Vec<Waiting> {
+    pub(crate) fn waiting(&self) -> Vec<Waiting> {
         let mut list = Vec::new();
         for (slot, core) in self.slots.iter().zip(Processor::ALL) {
             let (watched, blocked_on, pc) = match slot.activity {

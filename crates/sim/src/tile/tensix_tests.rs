@@ -52,54 +52,8 @@ fn program(core: Processor, acts: &[Act]) -> Vec<u32> {
     p.extend(li(12, map::GPR_BASE.cast_signed()));
     p.extend(li(13, map::MAILBOX_BASE.cast_signed()));
     p.extend(li(15, map::INSTRN_BUF_BASE.cast_signed()));
-    let poll = |base: u8, offset: i32| {
-        [insn(Op::Fence, 0, 0, 0, 0), insn(Op::Lw, 5, base, 0, offset), insn(Op::Beq, 0, 5, 0, -8)]
-    };
     for act in acts {
-        match *act {
-            Act::Push(word) => p.push(word.rotate_left(2)),
-            Act::PushByStore(word) => {
-                p.extend(li(5, word.cast_signed()));
-                p.push(insn(Op::Sw, 0, 15, 5, 0));
-            }
-            Act::PushFromB(thread, word) => {
-                p.extend(li(5, word.cast_signed()));
-                p.extend(li(6, (map::INSTRN_BUF_BASE + 0x1_0000 * u32::from(thread)).cast_signed()));
-                p.push(insn(Op::Sw, 0, 6, 5, 0));
-            }
-            Act::PollSemaphore(i) => p.extend(poll(10, 0x20 + 4 * i32::from(i))),
-            Act::PollFlag(i) => p.extend(poll(11, 16 * i32::from(i))),
-            Act::PollGpr(i) => p.extend(poll(12, 4 * i32::from(i))),
-            Act::Sync => {
-                p.push(insn(Op::Sw, 0, 10, 0, 4));
-                p.push(insn(Op::Lw, 5, 10, 0, 4));
-                p.push(insn(Op::Addi, 5, 5, 0, 0));
-            }
-            Act::Semaphore(i, get) => {
-                p.push(insn(Op::Addi, 5, 0, 0, get.into()));
-                p.push(insn(Op::Sw, 0, 10, 5, 0x20 + 4 * i32::from(i)));
-            }
-            Act::SetFlag(i, value) => {
-                p.push(insn(Op::Addi, 5, 0, 0, value.into()));
-                p.push(insn(Op::Sw, 0, 11, 5, 16 * i32::from(i)));
-            }
-            Act::Send(to) => {
-                p.extend(li(6, 0x1000 * i32::from(to)));
-                p.push(insn(Op::Add, 6, 6, 13, 0));
-                p.push(insn(Op::Sw, 0, 6, 6, 0));
-            }
-            Act::Receive(from) => {
-                p.extend(li(6, 0x1000 * i32::from(from)));
-                p.push(insn(Op::Add, 6, 6, 13, 0));
-                p.push(insn(Op::Lw, 5, 6, 0, 0));
-                p.push(insn(Op::Addi, 5, 5, 0, 0));
-            }
-            Act::Delay(n) => {
-                p.push(insn(Op::Addi, 5, 0, 0, i32::from(n) + 1));
-                p.push(insn(Op::Addi, 5, 5, 0, -1));
-                p.push(insn(Op::Bne, 0, 5, 0, -4));
-            }
-        }
+        code(&mut p, act);
         if !matches!(act, Act::Push(_)) {
             p.push(insn(Op::Lw, 14, 8, 0, 0));
             p.push(insn(Op::Sw, 0, 9, 14, 0));
@@ -108,6 +62,57 @@ fn program(core: Processor, acts: &[Act]) -> Vec<u32> {
     }
     p.push(insn(Op::Jal, 0, 0, 0, 0));
     p
+}
+
+/// Appends the instructions of one act; x8 to x15 hold what [`program`] has put there.
+fn code(p: &mut Vec<u32>, act: &Act) {
+    let poll = |base: u8, offset: i32| {
+        [insn(Op::Fence, 0, 0, 0, 0), insn(Op::Lw, 5, base, 0, offset), insn(Op::Beq, 0, 5, 0, -8)]
+    };
+    match *act {
+        Act::Push(word) => p.push(word.rotate_left(2)),
+        Act::PushByStore(word) => {
+            p.extend(li(5, word.cast_signed()));
+            p.push(insn(Op::Sw, 0, 15, 5, 0));
+        }
+        Act::PushFromB(thread, word) => {
+            p.extend(li(5, word.cast_signed()));
+            p.extend(li(6, (map::INSTRN_BUF_BASE + 0x1_0000 * u32::from(thread)).cast_signed()));
+            p.push(insn(Op::Sw, 0, 6, 5, 0));
+        }
+        Act::PollSemaphore(i) => p.extend(poll(10, 0x20 + 4 * i32::from(i))),
+        Act::PollFlag(i) => p.extend(poll(11, 16 * i32::from(i))),
+        Act::PollGpr(i) => p.extend(poll(12, 4 * i32::from(i))),
+        Act::Sync => {
+            p.push(insn(Op::Sw, 0, 10, 0, 4));
+            p.push(insn(Op::Lw, 5, 10, 0, 4));
+            p.push(insn(Op::Addi, 5, 5, 0, 0));
+        }
+        Act::Semaphore(i, get) => {
+            p.push(insn(Op::Addi, 5, 0, 0, get.into()));
+            p.push(insn(Op::Sw, 0, 10, 5, 0x20 + 4 * i32::from(i)));
+        }
+        Act::SetFlag(i, value) => {
+            p.push(insn(Op::Addi, 5, 0, 0, value.into()));
+            p.push(insn(Op::Sw, 0, 11, 5, 16 * i32::from(i)));
+        }
+        Act::Send(to) => {
+            p.extend(li(6, 0x1000 * i32::from(to)));
+            p.push(insn(Op::Add, 6, 6, 13, 0));
+            p.push(insn(Op::Sw, 0, 6, 6, 0));
+        }
+        Act::Receive(from) => {
+            p.extend(li(6, 0x1000 * i32::from(from)));
+            p.push(insn(Op::Add, 6, 6, 13, 0));
+            p.push(insn(Op::Lw, 5, 6, 0, 0));
+            p.push(insn(Op::Addi, 5, 5, 0, 0));
+        }
+        Act::Delay(n) => {
+            p.push(insn(Op::Addi, 5, 0, 0, i32::from(n) + 1));
+            p.push(insn(Op::Addi, 5, 5, 0, -1));
+            p.push(insn(Op::Bne, 0, 5, 0, -4));
+        }
+    }
 }
 
 /// What one run came to: L1 (with the cores' logs), the semaphores, the coprocessor's count.
