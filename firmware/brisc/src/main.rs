@@ -1,11 +1,12 @@
 //! Worker firmware of BRISC, the core that starts the others and answers to host and dispatcher.
 //!
-//! Follows facts ("Worker L1", "Go message", "Host start-up of a card") and seed 001 section 6. One round: wait for a go message, read the
-//! launch message, start the other cores' kernels, run the own one, wait for the others, clean up, report. Circular buffers need
-//! no preparation here: kernels read the configuration themselves, and the counters are cleared after each program.
+//! Follows facts ("Worker L1", "Go message", "Host start-up of a card") and seed 001 section 6. One
+//! round: wait for a go message, read the launch message, start the other cores' kernels, run the
+//! own one, wait for the others, clean up, report. Circular buffers need no set-up here: kernels
+//! read the configuration themselves, and the counters are cleared after each program.
 //!
-//! Not built: loading the next kernel ahead of the go message (launch message, `preload`), a NoC shared between the cores
-//! (`brisc_noc_mode` 1), remote circular buffers.
+//! Not built: loading the next kernel ahead of the go message (launch message, `preload`), a NoC
+//! shared between the cores (`brisc_noc_mode` 1), remote circular buffers.
 #![no_std]
 #![no_main]
 
@@ -65,8 +66,8 @@ struct Go {
     word: u32,
 }
 
-/// Waits for the go message in use to say go. The loop stores nothing but when the host resets the launch messages' read pointer,
-/// and then once for each message.
+/// Waits for the go message in use to say go. The loop stores nothing but when the host resets the
+/// launch messages' read pointer, and then once for each message.
 fn wait_for_go() -> Go {
     loop {
         fence();
@@ -98,8 +99,8 @@ fn run_program(go: &Go) {
     let noc = launch.brisc_noc();
     let timed = read(profiler(core_timing::ENABLE)) != 0;
     let start = if timed { wall_clock() } else { 0 };
-    // The kernels' text is new. This core executes more than the twenty instructions that may already be on their way before it
-    // enters its kernel, and the others are told after it.
+    // The kernels' text is new. This core executes more than the twenty instructions that may
+    // already be on their way before it enters its kernel, and the others are told after it.
     write(IC_INVALIDATE, IC_ALL);
 
     if enables & !(1 << Processor::Brisc.index()) != 0 {
@@ -122,7 +123,8 @@ fn run_program(go: &Go) {
     if launch.mode() == MODE_DEV {
         launch.clear();
         write(LAUNCH_RD_PTR, (index + 1) % LAUNCH_ENTRIES);
-        // The next go message may come as soon as the dispatcher knows: the signal above must have been stored by then.
+        // The next go message may come as soon as the dispatcher knows: the signal above must have
+        // been stored by then.
         publish(go.addr);
         report(noc, go.word);
     }
@@ -141,7 +143,8 @@ const fn profiler(word: u32) -> u32 {
     WORKER.profiler_control + 4 * word
 }
 
-/// Writes the kernel's start and end to the host's slots. Both after the kernel, so that it is not disturbed.
+/// Writes the kernel's start and end to the host's slots. Both after the kernel, so that it is not
+/// disturbed.
 #[cold]
 #[inline(never)]
 fn write_times(noc: u32, start: u64, end: u64) {

@@ -1,13 +1,13 @@
 //! Which kernel uses which request initiator of which NIU, and with which transaction ids.
 //!
 //! Initiators 0 to 2 of NIU 1 are the subordinate's and 3 is the dispatcher's (seed 001 figure 8).
-//! The subordinate only makes posted requests, so that the acknowledgements that NIU 1 counts are all
-//! the dispatcher's.
+//! The subordinate only makes posted requests, so that the acknowledgements that NIU 1 counts are
+//! all the dispatcher's.
 //!
 //! **Data before credit.** A write and a later atomic are not ordered, not even on one virtual
 //! channel: the list of guarantees has write before *read* and atomic before atomic only
-//! (WormholeB0/NoC/Ordering.md, "Ordering properties of two packets"). So a credit, a go message or a
-//! completion pointer is sent after the *acknowledgements* of the data it announces have arrived,
+//! (WormholeB0/NoC/Ordering.md, "Ordering properties of two packets"). So a credit, a go message or
+//! a completion pointer is sent after the *acknowledgements* of the data it announces have arrived,
 //! never after a mere "sent" (tt-metal#52233, field 1.B 20).
 
 /// The prefetcher: BRISC of the prefetch core.

@@ -1,13 +1,16 @@
 //! `cq_dispatch_subordinate`: sends go messages while the dispatcher goes on.
 //!
-//! Runs on the NCRISC of the dispatch core as a kernel in host mode, on NoC 1. Follows seed 001 section 5. The present host sends it nothing, so
-//! it is asleep on its first page; a host that relays `SEND_GO_SIGNAL` with dispatcher type 1 finds it complete.
+//! Runs on the NCRISC of the dispatch core as a kernel in host mode, on NoC 1. Follows seed 001
+//! section 5. The present host sends it nothing, so it is asleep on its first page; a host that
+//! relays `SEND_GO_SIGNAL` with dispatcher type 1 finds it complete.
 //!
-//! It shares NIU 1 with the dispatcher and makes only posted requests, so that the dispatcher's count of acknowledgements stays its own
-//! ([`tilework_cq_core::initiators`]). Its ring and its semaphore are its own as well; in the original both rings count pages in semaphore 0,
-//! and the subordinate would wake for the dispatcher's.
+//! It shares NIU 1 with the dispatcher and makes only posted requests, so that the dispatcher's
+//! count of acknowledgements stays its own ([`tilework_cq_core::initiators`]). Its ring and its
+//! semaphore are its own as well; in the original both rings count pages in semaphore 0, and the
+//! subordinate would wake for the dispatcher's.
 //!
-//! It does not check that the data of a program has arrived: the dispatcher does, by `NOTIFY_SUBORDINATE_GO_SIGNAL` with its wait flag.
+//! It does not check that the data of a program has arrived: the dispatcher does, by
+//! `NOTIFY_SUBORDINATE_GO_SIGNAL` with its wait flag.
 #![no_std]
 #![no_main]
 

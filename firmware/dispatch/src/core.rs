@@ -1,4 +1,5 @@
-//! The dispatcher's state: its place in the ring, its writes, and what it owes the prefetcher.
+//! The dispatcher's state: its position in the ring, its writes, and the pages to give back to the
+//! prefetcher.
 
 use tilework_abi::cq::count::WrapCount;
 use tilework_abi::cq::dispatch::WRITE_OFFSETS;
@@ -27,7 +28,7 @@ type Ring = PageReader<
 pub struct Core {
     /// This tile.
     pub my_xy: u32,
-    /// The others.
+    /// The other cores of the command queue.
     pub peers: Peers,
     /// Progress and errors.
     pub status: Status,
@@ -48,7 +49,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// At the ring's base, with nothing under way.
+    /// At the ring's base, with nothing in flight.
     pub fn new(ctx: &KernelContext) -> Self {
         let semaphores = ctx.semaphores;
         CREDIT.setup_increments(ATOMIC, CREDIT_ID, SEM_DISPATCH_PAGES.addr(semaphores));
@@ -68,7 +69,7 @@ impl Core {
         }
     }
 
-    // ---- the ring ----------------------------------------------------------------------------------------------------------------
+    // ---- the ring ----
 
     /// L1 address of the next byte.
     #[inline(always)]
@@ -133,7 +134,7 @@ impl Core {
         self.ring.take();
     }
 
-    // ---- writes --------------------------------------------------------------------------------------------------------------------
+    // ---- writes ----
 
     /// The transaction id for writes from the present block.
     #[inline(always)]
@@ -179,7 +180,7 @@ impl Core {
         NOTIFY.increment(self.my_xy, self.peers.prefetch, 1);
     }
 
-    // ---- checks ----------------------------------------------------------------------------------------------------------------------
+    // ---- checks ----
 
     /// The write offset with `index`.
     #[inline(always)]
@@ -193,7 +194,8 @@ impl Core {
         }
     }
 
-    /// Stops at the present command, which cannot be obeyed, and skips its header when it is let go.
+    /// Stops at the present command, which cannot be executed, and skips its header when a debugger
+    /// continues it.
     #[cold]
     #[inline(never)]
     pub fn refuse(&mut self, fault: Fault, detail: u32) {
@@ -201,7 +203,7 @@ impl Core {
         self.skip(crate::HEADER);
     }
 
-    /// Gives everything back and waits until nothing is under way.
+    /// Gives everything back and waits until nothing is in flight.
     pub fn finish(&mut self) {
         WRITES.wait_ready();
         for id in WRITE_IDS {
@@ -214,7 +216,8 @@ impl Core {
         self.barrier();
         // Multicasts are answered more often than they are counted: leave no miscount behind.
         NIU.clear_outstanding(1 << WRITE_IDS[0] | 1 << WRITE_IDS[1]);
-        // Whatever came behind TERMINATE was not executed: waiting here for ever is where a superfluous command shows.
+        // Whatever came behind TERMINATE was not executed: waiting here for ever is where a
+        // superfluous command shows.
         wait(self.filled, |count| !self.ring.would_take(WrapCount(count)));
         CREDIT.wait_ready();
         NOTIFY.wait_ready();

@@ -1,4 +1,5 @@
-//! `WRITE_LINEAR` and `WRITE_PAGED`: one destination, or the pages of an interleaved buffer (seed 001 section 4.2).
+//! `WRITE_LINEAR` and `WRITE_PAGED`: one destination, or the pages of an interleaved buffer (seed
+//! 001 section 4.2).
 
 use tilework_abi::cq::dispatch::{WriteLinear, WritePaged};
 use tilework_abi::cq::layout::PCIE_NOC_XY_MARK;
@@ -14,13 +15,15 @@ use tilework_rt::reg::read16;
 use crate::core::Core;
 use crate::{HEADER, LARGE_HEADER};
 
-/// Banks that interleaved L1 buffers are dealt out over (facts, "Worker L1": the bank table's `l1 xy[2][110]`).
+/// Banks that interleaved L1 buffers are distributed over (facts, "Worker L1": the bank table's `l1
+/// xy[2][110]`).
 const L1_BANKS: u32 = 110;
 /// Rows of the bank table: one per NoC, and we write on NoC 1.
 const NOCS: u32 = 2;
 const NOC: u32 = 1;
 
-/// High address word of a destination that is named by a coordinate word, which may carry the mark of host memory.
+/// High address word of a destination that is named by a coordinate word, which may carry the mark
+/// of host memory.
 #[inline(always)]
 pub fn marked_mid(xy: u32) -> u32 {
     if xy & PCIE_NOC_XY_MARK != 0 { PCIE_HOST_MID } else { 0 }
@@ -57,7 +60,7 @@ impl Core {
         }
     }
 
-    /// `WRITE_PAGED`: whole pages, dealt out over the banks of DRAM or L1.
+    /// `WRITE_PAGED`: whole pages, distributed over the banks of DRAM or L1.
     pub fn write_paged(&mut self) {
         let cmd: WritePaged = command(self.at());
         let (dram_banks, dram_xy) = self.dram;

@@ -1,7 +1,8 @@
 //! The fetch state machine of figure 5: prefetch queue entries become reads, reads become commands.
 //!
-//! Figure 5's three questions are asked in this order. Is an entry ready and is there room: start its read. Is a command ready: return it.
-//! Is a read pending: wait for the oldest, then look again. Otherwise wait for an entry.
+//! Figure 5's three questions are asked in this order. Is an entry ready and is there room: start
+//! its read. Is a command ready: return it. Is a read pending: wait for the oldest, then look
+//! again. Otherwise wait for an entry.
 
 use tilework_abi::PCIE_ALIGN;
 use tilework_abi::cq::layout::host;
@@ -17,7 +18,7 @@ use tilework_cq_core::initiators::prefetch::{FIRST_READ_ID, NIU, READS};
 use tilework_cq_core::span::packet;
 use tilework_rt::reg::{fence, read, read16, write, write16};
 
-/// Fetches records and deals out their commands.
+/// Fetches records and hands out their commands.
 pub struct Fetcher {
     my_xy: u32,
     pcie: u32,
@@ -28,7 +29,8 @@ pub struct Fetcher {
     entry: u32,
     /// Entry of the oldest record that has not arrived.
     arriving: u32,
-    /// The command to execute next, and the end of its record. Equal when the record is used up, or there is none.
+    /// The command to execute next, and the end of its record. Equal when the record is used up, or
+    /// there is none.
     at: u32,
     end: u32,
     /// Whether `at` and `end` lie in the queue's oldest record.
@@ -36,7 +38,7 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// A fetcher that has seen nothing.
+    /// A fetcher that has taken no entry yet.
     pub fn new(my_xy: u32, pcie: u32) -> Self {
         READS.setup_reads(PCIE_HOST_MID);
         Self {

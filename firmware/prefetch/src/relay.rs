@@ -1,7 +1,8 @@
 //! Relays into the rings of the dispatch core (seed 001 section 3.2).
 //!
-//! A relay acquires the pages it needs, writes, waits for the acknowledgements and releases the pages by an atomic increment of the
-//! consumer's semaphore. The acknowledgements also mean that the bytes have left the command data queue, so its space may be reused.
+//! A relay acquires the pages it needs, writes, waits for the acknowledgements and releases the
+//! pages by an atomic increment of the consumer's semaphore. The acknowledgements also mean that
+//! the bytes have left the command data queue, so its space may be reused.
 
 use super::fetcher::Fetcher;
 use tilework_abi::cq::count::WrapCount;
@@ -22,7 +23,8 @@ type SubordinateRing =
 
 /// Pages that a relay to the dispatcher may hold at once: see `PageReader::MAX_COMMAND_PAGES`.
 const MAX_DISPATCH_PAGES: u32 = DISPATCH_CB.pages() - 2 * DISPATCH_CB.pages_per_block() + 1;
-/// Pages that a relay to the subordinate may hold at once: it gives all of them back after each command.
+/// Pages that a relay to the subordinate may hold at once: it gives all of them back after each
+/// command.
 const MAX_SUBORDINATE_PAGES: u32 = DISPATCH_S_CB.pages();
 
 /// The prefetcher's ends of both rings.
@@ -54,7 +56,7 @@ impl Relay {
         self.dispatch.all_back(credits)
     }
 
-    /// Waits until nothing of this kernel is under way.
+    /// Waits until nothing of this kernel is in flight.
     pub fn finish(&self) {
         WRITES.wait_ready();
         CREDIT.wait_ready();
@@ -63,7 +65,8 @@ impl Relay {
         NIU.wait_answered(CREDIT_ID);
     }
 
-    /// Relays `payload` to the dispatcher; without `flush` the last page stays open for what follows.
+    /// Relays `payload` to the dispatcher; without `flush` the last page stays open for what
+    /// follows.
     #[inline(always)]
     pub fn to_dispatch(&mut self, fetcher: &mut Fetcher, status: &Status, payload: Payload, flush: bool) {
         let credits = SEM_DISPATCH_PAGES.addr(self.semaphores);

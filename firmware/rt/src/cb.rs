@@ -1,9 +1,9 @@
 //! Circular buffers: pages in L1 that one core fills and another empties.
 //!
 //! Follows abi `cb` (facts, "Circular-buffer config"). The counts of pages pushed and popped are
-//! registers of the overlay stream with the buffer's number; each has one writer. A side keeps its own
-//! count and its position in the buffer in local RAM and reads only the other side's count. BRISC
-//! firmware sets the registers to zero between programs.
+//! registers of the overlay stream with the buffer's number; each has one writer. A side keeps its
+//! own count and its position in the buffer in local RAM and reads only the other side's count.
+//! BRISC firmware sets the registers to zero between programs.
 
 use tilework_abi::cb::{CONFIG_BYTES, COUNTER_MASK, acked_addr, received_addr};
 
@@ -85,8 +85,8 @@ impl Producer {
         });
     }
 
-    /// L1 address of the next page to fill. Pages that are reserved together are contiguous when the
-    /// buffer's size is a multiple of theirs.
+    /// L1 address of the next page to fill. Pages that are reserved together are contiguous when
+    /// the buffer's size is a multiple of theirs.
     #[inline(always)]
     pub fn write_ptr(&self) -> u32 {
         self.at

@@ -1,10 +1,10 @@
 //! NoC interface units (NIUs) and their request initiators: the register sequence of each request.
 //!
 //! Follows BlackholeA0/NoC/MemoryMap.md ("NIU Request Initiators") and BlackholeA0/NoC/Counters.md.
-//! An initiator keeps its fields between requests, so each sequence has two parts: the *state*, which
-//! a series of requests shares, and the *packet*, which is stored for each request and starts it.
-//! [`Noc`](crate::Noc) stores both parts for each request; the command-queue kernels store the state
-//! once (`setup_*`) and then only packets.
+//! An initiator keeps its fields between requests, so each sequence has two parts: the *state*,
+//! which a series of requests shares, and the *packet*, which is stored for each request and starts
+//! it. [`Noc`](crate::Noc) stores both parts for each request; the command-queue kernels store the
+//! state once (`setup_*`) and then only packets.
 //!
 //! The two coordinate fields are part of the packet: starting a request replaces them by their
 //! translation (same page, `NOC_CMD_CTRL`), so they must be stored again each time.
@@ -137,9 +137,9 @@ impl Initiator {
         write(self.base + field, value);
     }
 
-    /// Waits until the last request was accepted. Also keeps later counter loads behind the start of
-    /// that request: a load from `CMD_CTRL` stays behind the store to it, and later loads stay behind
-    /// this one (NoC/Counters.md, the warning).
+    /// Waits until the last request was accepted. Also keeps later counter loads behind the start
+    /// of that request: a load from `CMD_CTRL` stays behind the store to it, and later loads stay
+    /// behind this one (NoC/Counters.md, the warning).
     #[inline(always)]
     pub fn wait_ready(self) {
         self.wait_status(|busy| busy == 0);
@@ -157,8 +157,8 @@ impl Initiator {
         self.set(init::CMD_CTRL, 1);
     }
 
-    /// Lengths are 32 bits: clears the upper half of a 64-bit byte mask that other firmware may have
-    /// left.
+    /// Lengths are 32 bits: clears the upper half of a 64-bit byte mask that other firmware may
+    /// have left.
     #[inline(always)]
     pub(crate) fn clear_high_length(self) {
         self.set(init::AT_LEN_BE_1, 0);
@@ -166,8 +166,8 @@ impl Initiator {
 
     // ---- writes ----
 
-    /// State of a series of writes: `NOC_CTRL`, the transaction id, and `mid`, the high address word
-    /// at the destination.
+    /// State of a series of writes: `NOC_CTRL`, the transaction id, and `mid`, the high address
+    /// word at the destination.
     #[inline(always)]
     pub(crate) fn write_state(self, control: u32, id: u32, mid: u32) {
         self.set(init::CTRL, control);
@@ -244,8 +244,8 @@ impl Initiator {
 
     // ---- atomics ----
 
-    /// State of a series of increments of the L1 word `addr`, on whichever tile; answers go to a word
-    /// of this tile that nothing uses.
+    /// State of a series of increments of the L1 word `addr`, on whichever tile; answers go to a
+    /// word of this tile that nothing uses.
     #[inline(always)]
     pub(crate) fn increment_state(self, control: u32, id: u32, addr: u32) {
         self.set(init::CTRL, control);
@@ -275,8 +275,8 @@ impl Initiator {
         self.clear_high_length();
     }
 
-    /// Waits until ready and adds `n` to the word of [`setup_increments`](Self::setup_increments) of
-    /// `xy`.
+    /// Waits until ready and adds `n` to the word of [`setup_increments`](Self::setup_increments)
+    /// of `xy`.
     #[inline(always)]
     pub fn increment(self, my_xy: u32, xy: u32, n: u32) {
         self.wait_ready();

@@ -1,10 +1,10 @@
 //! The network on chip for kernels, through one of the tile's two interface units (NIUs).
 //!
-//! The requests themselves are those of [`crate::niu`]. A [`Noc`] counts what it has issued; a barrier
-//! waits until the NIU's own counter has reached that count (BlackholeA0/NoC/Counters.md). Both wrap,
-//! so they are compared by the sign of their difference. The NIU counts for all cores of the tile
-//! together: two cores that use one NIU at the same time must keep to requests that they can tell
-//! apart (initiators, transaction ids).
+//! The requests themselves are those of [`crate::niu`]. A [`Noc`] counts what it has issued; a
+//! barrier waits until the NIU's own counter has reached that count (BlackholeA0/NoC/Counters.md).
+//! Both wrap, so they are compared by the sign of their difference. The NIU counts for all cores of
+//! the tile together: two cores that use one NIU at the same time must keep to requests that they
+//! can tell apart (initiators, transaction ids).
 //!
 //! An inline write must not target L1 on Blackhole, so small writes to L1 go through a scratch word
 //! ([`Noc::write_word`]).
@@ -57,8 +57,8 @@ impl NocAddr {
 
 /// Waits until `through` has accepted its last request.
 ///
-/// Looks at the busy bit alone, as the public kernels do. (The command-queue kernels compare the whole
-/// word, which saves an instruction for each request.)
+/// Looks at the busy bit alone, as the public kernels do. (The command-queue kernels compare the
+/// whole word, which saves an instruction for each request.)
 #[inline(always)]
 fn wait_ready(through: Initiator) {
     through.wait_status(|status| status & 1 == 0);
@@ -183,7 +183,8 @@ impl Noc {
         self.acks = self.acks.plus(1);
     }
 
-    /// Starts writing at most 16 KiB; not acknowledged, so only [`Noc::posted_flushed`] waits for it.
+    /// Starts writing at most 16 KiB; not acknowledged, so only [`Noc::posted_flushed`] waits for
+    /// it.
     #[inline(always)]
     pub fn write_posted(&mut self, src: u32, dst: NocAddr, len: u32) {
         self.start_write(WRITE_POSTED, src, dst, len);
@@ -198,8 +199,8 @@ impl Noc {
         through.write_packet(self.my_xy, src, dst.xy, dst.lo, len);
     }
 
-    /// Writes one word to the L1, DRAM or host memory at `dst` (a multiple of 4), through this core's
-    /// scratch word; acknowledged. Returns when the word has left L1.
+    /// Writes one word to the L1, DRAM or host memory at `dst` (a multiple of 4), through this
+    /// core's scratch word; acknowledged. Returns when the word has left L1.
     pub fn write_word(&mut self, dst: NocAddr, value: u32) {
         let src = self.scratch_for(dst, 4);
         write(src, value);
@@ -219,8 +220,8 @@ impl Noc {
         self.writes_flushed();
     }
 
-    /// Where to store `bytes` (4 or 8) that are written to `dst`: source and destination must agree in
-    /// the low four bits (NoC/Alignment.md).
+    /// Where to store `bytes` (4 or 8) that are written to `dst`: source and destination must agree
+    /// in the low four bits (NoC/Alignment.md).
     #[inline(always)]
     const fn scratch_for(&self, dst: NocAddr, bytes: u32) -> u32 {
         self.scratch + (dst.lo % L1_ALIGN & !(bytes - 1))
@@ -228,7 +229,8 @@ impl Noc {
 
     // ---- atomics ----
 
-    /// Adds `n` to the word of L1 at `dst`; answered, so that [`Noc::atomic_barrier`] can wait for it.
+    /// Adds `n` to the word of L1 at `dst`; answered, so that [`Noc::atomic_barrier`] can wait for
+    /// it.
     #[inline(always)]
     pub fn semaphore_inc(&mut self, dst: NocAddr, n: u32) {
         let through = self.ready(initiator::ATOMIC);
@@ -247,8 +249,8 @@ impl Noc {
         crate::reg::fence();
     }
 
-    /// Waits until the reads issued under transaction id `tag` have arrived in L1. Drops the L0 data
-    /// cache.
+    /// Waits until the reads issued under transaction id `tag` have arrived in L1. Drops the L0
+    /// data cache.
     #[inline(always)]
     pub fn wait_tag(&self, tag: u32) {
         // The count goes up when the request is started: make sure that the start was processed.

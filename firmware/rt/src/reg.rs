@@ -1,10 +1,10 @@
 //! Loads, stores and the few instructions that Rust has no name for.
 //!
 //! Registers, L1 and local RAM share one flat address space (BabyRISCV/README.md, memory map), and
-//! most of it is written by somebody else: all access goes through volatile loads and stores of `u32`
-//! addresses. Ordering follows BabyRISCV/MemoryOrdering.md: stores are emitted in order, but a store
-//! to L1 and a later store to a register are processed by different memories and may be seen in either
-//! order. [`publish`] closes that gap.
+//! most of it is written by somebody else: all access goes through volatile loads and stores of
+//! `u32` addresses. Ordering follows BabyRISCV/MemoryOrdering.md: stores are emitted in order, but
+//! a store to L1 and a later store to a register are processed by different memories and may be
+//! seen in either order. [`publish`] closes that gap.
 
 use tilework_abi::tensix;
 
@@ -14,22 +14,22 @@ macro_rules! accesses {
         #[doc = concat!("Loads the ", $what, " at `addr`, a multiple of its size.")]
         #[inline(always)]
         pub fn $read(addr: u32) -> $ty {
-            // SAFETY: the core has no memory protection; every aligned address is L1, local RAM or a
-            // register, and what is read has no invalid values.
+            // SAFETY: the core has no memory protection; every aligned address is L1, local RAM or
+            // a register, and what is read has no invalid values.
             unsafe { (addr as *const $ty).read_volatile() }
         }
 
         #[doc = concat!("Stores a ", $what, " at `addr`, a multiple of its size.")]
         #[inline(always)]
         pub fn $write(addr: u32, value: $ty) {
-            // SAFETY: as the load; the caller names an address that the memory map gives it. No Rust
-            // object lives there but `static`s, whose addresses callers do not compute.
+            // SAFETY: as the load; the caller names an address that the memory map gives it. No
+            // Rust object lives there but `static`s, whose addresses callers do not compute.
             unsafe { (addr as *mut $ty).write_volatile(value) }
         }
 
         $(
-            #[doc = concat!("Polls the ", $what, " at `addr`, which others write, until `done` holds;")]
-            /// returns the value for which it did.
+            #[doc = concat!("Polls the ", $what, " at `addr`, which others write, until `done`")]
+            /// holds; returns the value for which it did.
             #[inline(always)]
             pub fn $wait(addr: u32, done: impl Fn($ty) -> bool) -> $ty {
                 loop {
@@ -50,8 +50,8 @@ accesses! {
     u8, "byte": read8, write8, wait8;
 }
 
-/// Waits until all earlier stores are on their way and drops the L0 data cache, so that the next loads
-/// see what others wrote.
+/// Waits until all earlier stores are on their way and drops the L0 data cache, so that the next
+/// loads see what others wrote.
 #[inline(always)]
 pub fn fence() {
     #[cfg(target_arch = "riscv32")]
@@ -68,15 +68,15 @@ pub fn compiler_fence() {
     core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst);
 }
 
-/// Makes the last store to L1 by this core, at `addr`, and all earlier ones visible to the network and
-/// the other cores before anything that follows: reads the word back and waits for it.
+/// Makes the last store to L1 by this core, at `addr`, and all earlier ones visible to the network
+/// and the other cores before anything that follows: reads the word back and waits for it.
 #[inline(always)]
 pub fn publish(addr: u32) {
     compiler_fence();
     let seen = read(addr);
     #[cfg(target_arch = "riscv32")]
-    // SAFETY: no instruction that touches memory; it only uses a register, which makes the core wait
-    // for the load.
+    // SAFETY: no instruction that touches memory; it only uses a register, which makes the core
+    // wait for the load.
     unsafe {
         core::arch::asm!("mv zero, {0}", in(reg) seen, options(nostack, preserves_flags))
     }
@@ -84,8 +84,8 @@ pub fn publish(addr: u32) {
     let _ = seen;
 }
 
-/// Polls the register at `addr` until `done` holds; returns the value for which it did. Registers are
-/// not cached: no fence.
+/// Polls the register at `addr` until `done` holds; returns the value for which it did. Registers
+/// are not cached: no fence.
 #[inline(always)]
 pub fn wait_reg(addr: u32, done: impl Fn(u32) -> bool) -> u32 {
     loop {

@@ -1,7 +1,7 @@
 //! How an image starts.
 //!
-//! [`firmware!`](crate::firmware!) is for code that starts at reset: it sets the stack pointer and the
-//! core's configuration, copies the initialisers of the local data from L1 and clears the rest.
+//! [`firmware!`](crate::firmware!) is for code that starts at reset: it sets the stack pointer and
+//! the core's configuration, copies the initialisers of the local data from L1 and clears the rest.
 //! [`kernel!`](crate::kernel!) is for code that firmware calls at its first byte, on the firmware's
 //! stack: it does the same with the kernel's part of local RAM, and reads what the kernel wants to
 //! know ([`crate::context`]). The symbols come from the linker scripts (`firmware/link`).
@@ -23,8 +23,8 @@ macro_rules! firmware {
             $main()
         }
 
-        // No random flushes of the L0 data cache (BabyRISCV/CSRs.md). They are of no use to code that
-        // fences where it must, and cost reproducible timing.
+        // No random flushes of the L0 data cache (BabyRISCV/CSRs.md). They are of no use to code
+        // that fences where it must, and cost reproducible timing.
         ::core::arch::global_asm!(
             ".section .text.start, \"ax\", @progbits",
             ".globl _start",
@@ -51,8 +51,8 @@ macro_rules! kernel {
         #[unsafe(no_mangle)]
         extern "C" fn kernel_main() {
             unsafe extern "C" {
-                // Defined below, where the compiler cannot see its value: the loader overwrites what
-                // is linked.
+                // Defined below, where the compiler cannot see its value: the loader overwrites
+                // what is linked.
                 safe static __tilework_binding: $crate::abi::kernel::Binding;
             }
             $main(&$crate::KernelContext::load(&__tilework_binding))

@@ -278,7 +278,7 @@ impl Rig {
     /// Notes what a command must do and returns its bytes.
     fn note(&mut self, command: &DispatchCommand) -> Vec<u8> {
         let bytes = command.to_bytes().unwrap();
-        if matches!(command, DispatchCommand::WriteHost(_)) {
+        if matches!(command, DispatchCommand::WriteLinearHHost(_)) {
             self.expected.extend(bytes.chunks(PAGE_SIZE as usize).map(<[u8]>::to_vec));
         }
         self.shadow.apply(command);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tilework_abi::board::Board;
 use tilework_abi::noc::NocXy;
 use tilework_cq::DispatchCommand;
-use tilework_cq::dispatch::{PackedTargets, Packets};
+use tilework_cq::dispatch::{PackedTargets, Packets, WriteOffsets};
 use tilework_driver::{Card, Target};
 use tilework_sim::Chip;
 
@@ -113,7 +113,9 @@ impl Shadow {
                     self.store_rect(sub.noc_xy, sub.num_mcast_dests.into(), sub.addr + offset, &sub.data);
                 }
             }
-            DispatchCommand::SetWriteOffset { offsets, .. } => self.offsets[..offsets.len()].copy_from_slice(offsets),
+            DispatchCommand::SetWriteOffset(WriteOffsets { offsets, .. }) => {
+                self.offsets[..offsets.len()].copy_from_slice(offsets)
+            }
             _ => {}
         }
     }
