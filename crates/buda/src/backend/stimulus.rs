@@ -4,6 +4,7 @@ use crate::tensor::{Tensor, TensorError, shape_of};
 use thiserror::Error;
 use tilework_netlist::DataFormat;
 use tilework_netlist::types::{Netlist, Producer, QueueId, StimulusKind};
+use tilework_rng::SplitMix64;
 
 /// How inputs are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,28 +98,18 @@ fn draw(
     })
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, known, and the same everywhere.
-struct Random(u64);
+/// The numbers of one entry of a queue.
+struct Random(SplitMix64);
 
 impl Random {
     fn new(seed: u64, of: [u64; 2]) -> Self {
-        let mut random = Self(seed);
-        for part in of {
-            random.0 = random.next() ^ part;
-        }
-        random
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        let mixed = |mut stream: SplitMix64, part| SplitMix64::new(stream.bits() ^ part);
+        Self(of.into_iter().fold(SplitMix64::new(seed), mixed))
     }
 
     /// 0 to below 1.
     fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.0.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Box and Muller's method.
