@@ -17,7 +17,7 @@ pub mod types;
 
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Diagnostics, Record, Severity};
-pub use format::DataFormat;
+pub use format::FORMATS;
 pub use types::{Arch, Netlist};
 
 /// What is to be checked.

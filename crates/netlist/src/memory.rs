@@ -4,12 +4,12 @@
 //! `blackhole_10x14`). How large the buffers of inputs become is decided when a netlist is compiled; here they are what the netlist asks
 //! for or, without that, what is needed at least, so that a core that is too small for this is too small for certain.
 
-use crate::format::DataFormat;
 use crate::size::{buffer_bytes, raw_tile_bytes, tile_bytes};
 use crate::types::{Arch, FusedTarget, Layout, Location, Netlist, Op, OpKind, Producer, Queue, Size, Source, Tm};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
+use tilework_dtype::DType;
 
 impl Arch {
     /// Rows and columns of worker cores.
@@ -48,8 +48,8 @@ impl Arch {
 }
 
 /// Tiles that a micro block may have: half of the destination registers, while the packer empties the other half (facts, buda.md, section 2).
-pub fn dst_tiles(acc: DataFormat, arch: Arch) -> u64 {
-    let half = if matches!(acc, DataFormat::Float32 | DataFormat::Int32) { 4 } else { 8 };
+pub fn dst_tiles(acc: DType, arch: Arch) -> u64 {
+    let half = if matches!(acc, DType::F32 | DType::I32) { 4 } else { 8 };
     if arch == Arch::Wormhole { half * 4 } else { half }
 }
 

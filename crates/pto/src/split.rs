@@ -67,7 +67,7 @@ impl Split {
     /// Where the share of a lane lies in a slot, by the share's own rows and columns: the formulas of the facts, one to
     /// one.
     pub fn place(self, share: Shape, lane: Lane) -> Place {
-        let (s, r, c, size) = (lane.index(), share.rows, share.cols, share.dtype.bytes());
+        let (s, r, c, size) = (lane.index(), share.rows, share.cols, share.element_bytes());
         match self {
             Self::None => Place { offset: 0, stride: c * size },
             Self::UpDown => Place { offset: s * r * c * size, stride: c * size },

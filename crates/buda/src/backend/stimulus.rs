@@ -2,7 +2,7 @@
 
 use crate::tensor::{Tensor, TensorError, shape_of};
 use thiserror::Error;
-use tilework_netlist::DataFormat;
+use tilework_dtype::DType;
 use tilework_netlist::types::{Netlist, Producer, QueueId, StimulusKind};
 use tilework_rng::SplitMix64;
 
@@ -66,12 +66,12 @@ pub fn entry(netlist: &Netlist, queue: QueueId, entry: u32, choice: StimulusChoi
     Tensor::new(shape, is.blocks.tile, values).map_err(fail)
 }
 
-fn formula(format: DataFormat, i: u64, entry: u64, k: u64) -> f32 {
-    use DataFormat::{Int8, Int32, RawUInt8, RawUInt16, RawUInt32, UInt8, UInt16};
+fn formula(format: DType, i: u64, entry: u64, k: u64) -> f32 {
+    use DType::{I8, I32, RawU8, RawU16, RawU32, U8, U16};
     let sum = 37 * i + 11 * entry + 7 * k;
     match format {
-        Int8 | Int32 => (sum % 17) as f32 - 8.0,
-        UInt8 | UInt16 | RawUInt8 | RawUInt16 | RawUInt32 => (sum % 17) as f32,
+        I8 | I32 => (sum % 17) as f32 - 8.0,
+        U8 | U16 | RawU8 | RawU16 | RawU32 => (sum % 17) as f32,
         _ => ((sum % 64) as f32 + 1.0) / 64.0,
     }
 }

@@ -355,7 +355,7 @@ impl RingEnd {
             return self.wrong_shape(way, part, format!("a part of {share} at row {row}, column {col}"));
         }
         let (at, place) = self.ring.placed(way, tile, self.core.id(), share);
-        let offset = place.offset + row * place.stride + col * part.dtype.bytes();
+        let offset = place.offset + row * place.stride + col * part.element_bytes();
         Ok((at, Place { offset, ..place }))
     }
 
