@@ -39,7 +39,7 @@ const FIELDS: [&str; 19] = [
 const ADDRESSES: u64 = 1 << 32;
 
 /// Tile shapes of the language (tt-budabackend, `docs/public/netlist.md`, `tile_dim`).
-pub const TILES: [Size; 7] = [
+pub(crate) const TILES: [Size; 7] = [
     Size { r: 32, c: 32 },
     Size { r: 16, c: 32 },
     Size { r: 32, c: 16 },
@@ -50,7 +50,7 @@ pub const TILES: [Size; 7] = [
 ];
 
 /// Reads all queues.
-pub fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> Vec<Queue> {
+pub(crate) fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> Vec<Queue> {
     let mut queues = Vec::new();
     for (index, name) in names.queue_list.iter().enumerate() {
         let before = sink.errors();
@@ -174,7 +174,7 @@ fn producer(
 
 /// The blocks of a queue or an operation: `grid_size`, `t`, `mblock`, `ublock`,
 /// `ublock_order`, `tile_dim`.
-pub fn blocks(fields: &Fields<'_>, sink: &mut Diagnostics) -> Option<Blocks> {
+pub(crate) fn blocks(fields: &Fields<'_>, sink: &mut Diagnostics) -> Option<Blocks> {
     let grid = fields.size("grid_size", sink);
     let t = fields.count("t", sink);
     let (mblock, ublock) = (fields.size("mblock", sink), fields.size("ublock", sink));
@@ -227,7 +227,7 @@ const FORMATS: [(&str, DataFormat); DataFormat::ALL.len() - 1] = {
 };
 
 /// A data format by name.
-pub fn data_format(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<DataFormat> {
+pub(crate) fn data_format(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<DataFormat> {
     choice(node, name, &FORMATS, sink)
 }
 
