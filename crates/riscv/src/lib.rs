@@ -15,6 +15,8 @@
 //! contract under which that is exact.
 #![warn(unreachable_pub)]
 
+#![warn(unreachable_pub)]
+
 mod alu;
 mod bus;
 mod core;

@@ -47,7 +47,6 @@ fn a_write_through_one_port_is_read_through_another() {
     assert_eq!(left[1].1.body, Body::ReadResponse { reply: REPLY, data: Arc::from([0, 0, 1, 2, 3, 4, 0, 0]) });
     assert_eq!(left[1].1.from, PORT1);
     assert_eq!(left[1].1.to, Dest::Unicast(CORE));
-    assert_eq!(b.traffic(), (8, 4));
 }
 
 #[test]
@@ -58,9 +57,9 @@ fn the_ends_of_the_bank_are_memory_and_one_byte_further_is_a_fault() {
     b.deliver(0, packet(PORT0, write(0, &[5], None, None)));
     assert!(run(&mut b).unwrap().is_empty(), "posted writes are not answered");
     let mut four = [0; 4];
-    b.peek(last, &mut four).unwrap();
+    b.content.memory.read(last, &mut four).unwrap();
     assert_eq!(four, [9, 8, 7, 6]);
-    assert_eq!(b.resident(), 2 * 65536, "two pages of 65536");
+    assert_eq!(b.content.memory.resident(), 2 * 65536, "two pages of 65536");
 
     for body in [read(last + 1, 4), write(last + 1, &[0; 4], None, None), read(u64::MAX, 16)] {
         let mut b = bank();
@@ -75,11 +74,11 @@ fn the_ends_of_the_bank_are_memory_and_one_byte_further_is_a_fault() {
 #[test]
 fn a_masked_write_leaves_the_other_bytes() {
     let mut b = bank();
-    b.poke(0, &[0xAA; 64]).unwrap();
+    b.content.memory.write(0, &[0xAA; 64]).unwrap();
     b.deliver(0, packet(PORT0, write(0, &[0x11; 64], Some(0b1010 | 1 << 63), None)));
     run(&mut b).unwrap();
     let mut got = [0; 64];
-    b.peek(0, &mut got).unwrap();
+    b.content.memory.read(0, &mut got).unwrap();
     let mut want = [0xAA; 64];
     for i in [1, 3, 63] {
         want[i] = 0x11;
@@ -164,7 +163,8 @@ proptest! {
     }
 }
 
-/// Port 2 of bank 3, NoC 0 (0,6), translated (17,23): NODE_ID, endpoint and NOC_ID_LOGICAL as MemoryMap.md has them.
+/// Port 2 of bank 3, NoC 0 (0,6), translated (17,23): NODE_ID, endpoint and NOC_ID_LOGICAL as
+/// MemoryMap.md has them.
 #[test]
 fn a_ports_nius_say_where_it_is() {
     let grid =
@@ -185,8 +185,8 @@ fn a_ports_nius_say_where_it_is() {
     b.deliver(0, packet(port, write(0x1000, &[7; 100], None, Some(REPLY))));
     b.deliver(0, packet(port, read(0x1000, 65)));
     run(&mut b).unwrap();
-    // NIU_SLV_* of BlackholeA0/NoC/Counters.md: four reads of registers and one of two flits, and the reads of counters so far; a posted
-    // write and one of two flits.
+    // NIU_SLV_* of BlackholeA0/NoC/Counters.md: four reads of registers and one of two flits, and
+    // the reads of counters so far; a posted write and one of two flits.
     let counters = [(49, 1), (50, 6), (51, 8), (53, 8), (56, 2), (57, 1), (58, 1), (59, 1), (60, 1), (61, 1)];
     for (counter, value) in counters {
         b.deliver(0, packet(port, read(0xFFB2_0200 + 4 * counter, 4)));
