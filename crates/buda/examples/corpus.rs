@@ -5,9 +5,12 @@
 //! the index stimulus, every program runs once with parameters of 1. Netlists that touch more than
 //! MILLIONS million elements (default 12) are skipped, so that thousands take a minute.
 
+#[path = "../../netlist/examples/files/mod.rs"]
+mod files;
+
 use std::collections::BTreeMap;
 use std::io::{Result, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tilework_buda::backend::drive::{self, Popping};
 use tilework_buda::backend::stimulus::{StimulusChoice, entry, host_queues};
 use tilework_buda::backend::{Backend, BackendError, BackendOptions, Call, parameters};
@@ -21,9 +24,7 @@ fn main() -> Result<()> {
         std::process::exit(2);
     };
     let most = args.next().and_then(|millions| millions.parse().ok()).unwrap_or(12.0) * 1e6;
-    let mut files = Vec::new();
-    collect(Path::new(&folder), &mut files)?;
-    files.sort();
+    let files = files::yaml_files(Path::new(&folder))?;
     let (mut accepted, mut large, mut warned, mut ended) = (0, 0, 0, 0);
     let mut failed: BTreeMap<String, String> = BTreeMap::new();
     for path in &files {
@@ -46,18 +47,6 @@ fn main() -> Result<()> {
     writeln!(out, "{} files, {accepted} netlists accepted, {large} left out as too large", files.len())?;
     writeln!(out, "{ended} came to their end, {} did not; {warned} with warnings", failed.len())?;
     failed.iter().try_for_each(|(name, error)| writeln!(out, "{name}: {error}"))
-}
-
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            collect(&path, files)?;
-        } else if path.extension().is_some_and(|end| end == "yaml" || end == "yml") {
-            files.push(path);
-        }
-    }
-    Ok(())
 }
 
 /// Elements of all inputs and, times the depth of products, of all results of one epoch

@@ -8,7 +8,7 @@
 //!     queue    pointers, entries, waiting
 //!     golden   operations on tensors (op, fused, tm, format, tensor)
 //! ```
-#![warn(missing_docs)]
+#![warn(unreachable_pub)]
 
 pub mod backend;
 pub mod epoch;

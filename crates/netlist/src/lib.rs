@@ -3,7 +3,7 @@
 //!
 //! [`types`] describes a checked netlist, in which every reference is resolved. Nothing here
 //! runs a netlist.
-#![warn(missing_docs)]
+#![warn(unreachable_pub)]
 
 mod check;
 pub mod code;

@@ -292,7 +292,7 @@ pub enum LaunchError {
         kind: Option<CoreKind>,
     },
     /// No such cluster, or not so many.
-    #[error("cluster {cluster} (or so many clusters): {arch} has {clusters}, ids from 0")]
+    #[error("cluster {cluster} (or that many clusters) does not exist: {arch} has {clusters}, with ids from 0")]
     NoCluster {
         /// The architecture.
         arch: Arch,

@@ -36,7 +36,7 @@
 //! assert_eq!(sums.map(|sum| sum.take()), [Some(16.0 * 1500.0 + 6.0 * 120.0), Some(16.0 * 1500.0 + 6.0 * 376.0)]);
 //! # Ok::<(), tilework_pto::Fault>(())
 //! ```
-#![warn(missing_docs)]
+#![warn(unreachable_pub)]
 
 pub mod arch;
 pub mod core_id;

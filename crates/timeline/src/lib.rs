@@ -32,7 +32,7 @@
 //! # assert_eq!(text.iter().filter(|b| **b == b'\n').count(), 9);
 //! # Ok::<(), tilework_timeline::TimelineError>(())
 //! ```
-#![warn(missing_docs)]
+#![warn(unreachable_pub)]
 
 mod clock;
 mod error;

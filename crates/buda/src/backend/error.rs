@@ -53,7 +53,7 @@ pub enum BackendError {
     WouldWait(Wait),
     #[error("timed out: {0}")]
     TimedOut(Wait),
-    #[error("nothing can go on: {0}")]
+    #[error("deadlock: {0}")]
     Stuck(Stuck),
     #[error("another thread has failed")]
     GivenUp,

@@ -49,7 +49,7 @@ impl Default for EngineOptions {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Error)]
 #[allow(missing_docs)]
 pub enum Warning {
-    #[error("ram {queue} is read before anything was written; it was taken for zeros")]
+    #[error("ram {queue} is read before it was written; it reads as zeros")]
     Uninitialised { queue: String },
     #[error("a pointer of queue {queue} was given beyond 2N - 1 and taken modulo 2N; wrap it with incwrap")]
     Wrapped { queue: String },

@@ -13,7 +13,7 @@ pub enum EpochError {
     #[error("epoch {epoch}, op {op}, input {input}: {error}")]
     Arithmetic { epoch: String, op: String, input: u32, error: Box<ArithmeticError> },
     #[error(
-        "nothing can go on: {0}. Push more inputs, pop outputs, or compare pointers and input_count with what was \
+        "deadlock: {0}. Push more inputs, pop outputs, or compare pointers and input_count with what was \
          pushed"
     )]
     Stuck(Stuck),

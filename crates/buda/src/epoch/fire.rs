@@ -51,7 +51,7 @@ enum Blocked {
 }
 
 impl Pops {
-    pub fn new<E>(nodes: &[Node<E>], prepared: &[Prepared]) -> Vec<Self> {
+    pub(crate) fn new<E>(nodes: &[Node<E>], prepared: &[Prepared]) -> Vec<Self> {
         let mut pops: BTreeMap<QueueId, Pops> = BTreeMap::new();
         for (i, node) in nodes.iter().enumerate() {
             for operand in &node.operands {

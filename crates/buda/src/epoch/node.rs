@@ -82,7 +82,7 @@ pub(super) struct QueueWriter<E> {
 
 impl<E> QueueReader<E> {
     /// A reader with these settings; `base` for input 0.
-    pub fn new(settings: &ResolvedSettings, kind: QueueKind, base: u32) -> Self {
+    pub(crate) fn new(settings: &ResolvedSettings, kind: QueueKind, base: u32) -> Self {
         let holds = settings.prologue || settings.epilogue;
         let stride = match kind {
             QueueKind::Queue => settings.rd_ptr_autoinc,
@@ -94,7 +94,7 @@ impl<E> QueueReader<E> {
 
 impl<E: Entry> QueueReader<E> {
     /// Position of input `input`: a pointer of a queue, an entry of a ram.
-    pub fn place(&self, queues: &Queues<E>, input: u32) -> u32 {
+    pub(crate) fn place(&self, queues: &Queues<E>, input: u32) -> u32 {
         let pointers = queues.pointers(self.queue);
         let by = i128::from(self.stride) * i128::from(input);
         let span = match self.kind {
@@ -106,7 +106,7 @@ impl<E: Entry> QueueReader<E> {
     }
 
     /// Reads input `input`; `None` if it is not available yet.
-    pub fn take(&mut self, queues: &Queues<E>, input: u32) -> Result<Option<Taken<E>>, QueueError> {
+    pub(crate) fn take(&mut self, queues: &Queues<E>, input: u32) -> Result<Option<Taken<E>>, QueueError> {
         if let Some(held) = &self.held {
             return Ok(Some(held.clone()));
         }
@@ -127,13 +127,13 @@ impl<E: Entry> QueueReader<E> {
 
 impl<E> Node<E> {
     /// Whether all inputs are done.
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.done == self.count
     }
 
     /// The result for an input, if it has been computed. Consumers never ask for one that all of
     /// them have taken.
-    pub fn result(&self, input: u32) -> Option<&E> {
+    pub(crate) fn result(&self, input: u32) -> Option<&E> {
         let at = input.checked_sub(self.first)?;
         self.results.get(at as usize).filter(|_| input < self.done)
     }

@@ -14,7 +14,7 @@ use super::{FormatError, Options};
 use crate::tensor::{Tensor, shape_of};
 
 /// The most buffers of a queue: far more than a chip has cores.
-pub const MAX_BUFFERS: usize = 1 << 16;
+pub(crate) const MAX_BUFFERS: usize = 1 << 16;
 
 /// Layout of an entry in its buffers.
 #[derive(Debug, Clone)]

@@ -17,7 +17,7 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub fn new(grid: Size, more: &BTreeSet<Core>, slots: usize, policy: Policy, binaries: usize) -> Self {
+    pub(crate) fn new(grid: Size, more: &BTreeSet<Core>, slots: usize, policy: Policy, binaries: usize) -> Self {
         let cores = (0..grid.r).flat_map(|r| (0..grid.c).map(move |c| (r, c))).chain(more.iter().copied());
         Self {
             queues: cores.map(|core| (core, CommandQueue::new(slots))).collect(),
@@ -26,22 +26,22 @@ impl Device {
     }
 
     /// When all cores have executed their commands.
-    pub fn free_at(&self) -> Cycle {
+    pub(crate) fn free_at(&self) -> Cycle {
         self.queues.values().map(CommandQueue::free_at).max().unwrap_or(0)
     }
 
     /// Number of cores with fewer free slots than `slots`, as far as the host knows.
-    pub fn short_of(&self, slots: usize) -> usize {
+    pub(crate) fn short_of(&self, slots: usize) -> usize {
         self.queues.values().filter(|queue| queue.known_free() < slots).count()
     }
 
     /// The host reads the read pointers of those cores.
-    pub fn refresh(&mut self, slots: usize, now: Cycle) {
+    pub(crate) fn refresh(&mut self, slots: usize, now: Cycle) {
         self.queues.values_mut().filter(|queue| queue.known_free() < slots).for_each(|queue| queue.refresh(now));
     }
 
     /// When all queues will have this many free slots, and whether a loop holds the last of them.
-    pub fn free_by(&self, slots: usize) -> (Cycle, bool) {
+    pub(crate) fn free_by(&self, slots: usize) -> (Cycle, bool) {
         let by = |queue: &CommandQueue| {
             let at = queue.free_by(slots).unwrap_or_else(|| queue.free_at());
             (at, queue.held_by_loop(slots))
@@ -50,7 +50,7 @@ impl Device {
     }
 
     /// The most commands in a queue, as far as the host knows.
-    pub fn deepest(&self) -> usize {
+    pub(crate) fn deepest(&self) -> usize {
         self.queues.values().map(CommandQueue::known_used).max().unwrap_or(0)
     }
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilework_netlist::types::{Arch, GraphId, InstructionKind, Netlist};
 
 /// The temporal epoch of each graph, numbered in the order of the netlist.
-pub fn epochs(netlist: &Netlist, plan: &Plan, arch: Arch) -> Vec<usize> {
+pub(crate) fn epochs(netlist: &Netlist, plan: &Plan, arch: Arch) -> Vec<usize> {
     let linked = |graph| plan.group_of(GraphId(graph));
     let mut into: Vec<usize> = (0..plan.groups()).collect();
     if arch != Arch::Grayskull {

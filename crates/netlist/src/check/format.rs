@@ -11,17 +11,8 @@ use crate::types::{
 use tilework_dtype::DType::{self as F, F32, I8, I32, U8, U16};
 
 /// Checks the rules that hold on every architecture.
-pub fn check(check: &mut Check<'_, '_>) {
-    for (id, op) in check.ops() {
-        accumulation(check, id, op);
-        movement(check, id, op);
-        rounding(check, id, op);
-        integers(check, id, op);
-        quantization(check, id, op);
-        uint16(check, id, op);
-        untilize(check, id, op);
-        tile_bytes(check, id, op);
-    }
+pub(crate) fn check(check: &mut Check<'_, '_>) {
+    check.each_op(&[accumulation, movement, rounding, integers, quantization, uint16, untilize, tile_bytes]);
 }
 
 fn product(op: &Op) -> Option<&Matmul> {
@@ -314,7 +305,7 @@ fn tile_bytes(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
 }
 
 /// Checks the rules of one architecture.
-pub fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
+pub(crate) fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
     for (id, op) in check.ops() {
         if arch == Arch::Grayskull {
             grayskull(check, id, op);

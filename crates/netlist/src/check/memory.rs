@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashSet};
 type BufferRange = (u64, u64, QueueId, usize);
 
 /// Checks alignment, channel, range and overlaps.
-pub fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
+pub(crate) fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
     let dynamic = dynamic_queues(check);
     let mut channels: BTreeMap<(u32, u32), Vec<BufferRange>> = BTreeMap::new();
     for (id, queue) in check.queues().filter(|(_, queue)| queue.location == Location::Dram) {

@@ -140,6 +140,13 @@ impl<'a, 't> Check<'a, 't> {
         all.filter(move |(id, _)| !broken.contains(id))
     }
 
+    /// Checks all rules of single operations on each operation that is not broken.
+    fn each_op(&mut self, rules: &[fn(&mut Check<'_, '_>, OpId, &Op)]) {
+        for (id, op) in self.ops() {
+            rules.iter().for_each(|rule| rule(self, id, op));
+        }
+    }
+
     /// A queue, unless it is broken.
     fn queue(&self, id: QueueId) -> Option<&'a Queue> {
         if self.src.broken.queues.contains(&id) { None } else { self.net.queues.get(id.0) }

@@ -13,20 +13,11 @@ use std::collections::HashSet;
 use tilework_dtype::DType;
 
 /// Checks the rules that hold on every architecture.
-pub fn check(check: &mut Check<'_, '_>) {
+pub(crate) fn check(check: &mut Check<'_, '_>) {
     for (id, _) in check.graphs() {
         cycle(check, id);
     }
-    for (id, op) in check.ops() {
-        arity(check, id, op);
-        sources(check, id, op);
-        kernel_broadcasts(check, id, op);
-        kind(check, id, op);
-        gradient(check, id, op);
-        untilize(check, id, op);
-        relu(check, id, op);
-        tiles(check, id, op);
-    }
+    check.each_op(&[arity, sources, kernel_broadcasts, kind, gradient, untilize, relu, tiles]);
     results(check);
 }
 
@@ -441,7 +432,7 @@ fn cycle(check: &mut Check<'_, '_>, graph: GraphId) {
 }
 
 /// Checks the rules of one architecture.
-pub fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
+pub(crate) fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
     for (id, op) in check.ops() {
         if arch == Arch::Grayskull {
             grayskull(check, id, op);

@@ -25,7 +25,7 @@ impl Op {
 const LARGEST: u32 = 64;
 
 /// Checks that no core of a graph has two operations.
-pub fn check(check: &mut Check<'_, '_>) {
+pub(crate) fn check(check: &mut Check<'_, '_>) {
     for (graph, _) in check.graphs() {
         let mut used: HashMap<(u32, u32), (OpId, &str)> = HashMap::new();
         let mine: Vec<(OpId, &Op)> = ops_of(check, graph).collect();
@@ -61,7 +61,7 @@ fn ops_of<'a>(check: &Check<'a, '_>, graph: crate::types::GraphId) -> impl Itera
 }
 
 /// Checks grid, destination registers and L1 for one architecture.
-pub fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
+pub(crate) fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
     for (id, op) in check.ops() {
         if op.on_workers() {
             grid(check, id, op, arch);
@@ -144,7 +144,7 @@ fn l1(check: &mut Check<'_, '_>, id: OpId, op: &Op, arch: Arch) {
 }
 
 /// Position of a field of a step of a fused operation.
-pub fn step_at(check: &Check<'_, '_>, fused: FusedId, schedule: usize, step: usize, field: &str) -> Span {
+pub(crate) fn step_at(check: &Check<'_, '_>, fused: FusedId, schedule: usize, step: usize, field: &str) -> Span {
     let entry = check.src.fused[fused.0];
     let schedules = entry.value.get("schedules").and_then(|node| node.list());
     let steps = schedules.and_then(|all| all.get(schedule)).and_then(|node| node.list());

@@ -26,7 +26,7 @@ struct Io {
 }
 
 /// Checks all programs.
-pub fn check(check: &mut Check<'_, '_>) {
+pub(crate) fn check(check: &mut Check<'_, '_>) {
     let ios = ios(check);
     let mut executed: HashSet<GraphId> = HashSet::new();
     for (index, program) in check.net.programs.iter().enumerate() {

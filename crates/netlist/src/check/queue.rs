@@ -7,7 +7,7 @@ use crate::types::{Arch, Producer, Queue, QueueId, QueueKind, Source};
 use std::collections::{HashMap, HashSet};
 
 /// Checks the rules that hold on every architecture.
-pub fn check(check: &mut Check<'_, '_>) {
+pub(crate) fn check(check: &mut Check<'_, '_>) {
     let mut read: HashSet<QueueId> = HashSet::new();
     for (_, graph) in check.graphs() {
         for op in &graph.ops {
@@ -170,7 +170,7 @@ fn input_counts(check: &mut Check<'_, '_>) {
 }
 
 /// Checks the rules of one architecture.
-pub fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
+pub(crate) fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
     for (id, queue) in check.queues() {
         if arch == Arch::Grayskull && tile_is_small(queue.blocks.tile) {
             check.error(code::TILE_SHAPE, check.queue_at(id, "tile_dim"), "all tiles are 32 x 32", "");

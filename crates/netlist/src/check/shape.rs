@@ -7,7 +7,7 @@ use crate::types::{Blocks, Dim, Granularity, Matmul, Op, OpId, OpKind, Pad, Prod
 
 /// A shape in tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tiles {
+pub(crate) struct Tiles {
     /// Matrices.
     pub t: u64,
     /// Rows of tiles.
@@ -18,7 +18,7 @@ pub struct Tiles {
 
 impl Tiles {
     /// The shape of a whole tensor.
-    pub fn of(blocks: &Blocks) -> Self {
+    pub(crate) fn of(blocks: &Blocks) -> Self {
         let side = |a: u32, b: u32, c: u32| u64::from(a) * u64::from(b) * u64::from(c);
         Self {
             t: u64::from(blocks.t),
@@ -64,7 +64,7 @@ impl Tiles {
 }
 
 /// Checks the shapes of all operations and of the queues that they fill.
-pub fn check(check: &mut Check<'_, '_>) {
+pub(crate) fn check(check: &mut Check<'_, '_>) {
     for (id, op) in check.ops() {
         let inputs: Vec<_> = (0..op.inputs.len()).map(|index| input(check, id, op, index)).collect();
         operation(check, id, op, &inputs);

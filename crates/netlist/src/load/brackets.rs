@@ -10,7 +10,7 @@
 
 /// Kinds of tokens in brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A list begins.
     List,
     /// A map begins. It has no width for a lone `key: value` in a list.
@@ -23,7 +23,7 @@ pub enum Kind {
 
 /// A token with its byte range in the whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Token {
+pub(crate) struct Token {
     pub kind: Kind,
     pub start: u32,
     pub end: u32,
@@ -31,7 +31,7 @@ pub struct Token {
 
 /// The contents of one pair of brackets that was taken out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Brackets {
+pub(crate) struct Brackets {
     /// Index of the opening bracket in the short text.
     pub at: usize,
     /// How many bytes have been taken out up to the end of this bracket.
@@ -41,7 +41,7 @@ pub struct Brackets {
 }
 
 /// A text whose brackets have been emptied.
-pub struct Short {
+pub(crate) struct Short {
     pub text: String,
     pub parts: Vec<Brackets>,
     tokens: Vec<Token>,
@@ -50,7 +50,7 @@ pub struct Short {
 impl Short {
     /// Takes out what can be read here. `None` if there is nothing, or if the text is not ASCII, so
     /// that byte and character indices differ.
-    pub fn of(text: &str) -> Option<Self> {
+    pub(crate) fn of(text: &str) -> Option<Self> {
         if !text.is_ascii() || u32::try_from(text.len()).is_err() {
             return None;
         }
@@ -79,14 +79,14 @@ impl Short {
     }
 
     /// The tokens of one pair of brackets, without the closing one.
-    pub fn tokens(&self, part: usize) -> &[Token] {
+    pub(crate) fn tokens(&self, part: usize) -> &[Token] {
         let first = part.checked_sub(1).map_or(0, |before| self.parts[before].last);
         &self.tokens[first..self.parts[part].last]
     }
 
     /// Converts an index in the short text into one in the whole text. `near` is a guess of how
     /// many brackets precede it.
-    pub fn index(&self, index: usize, near: usize) -> usize {
+    pub(crate) fn index(&self, index: usize, near: usize) -> usize {
         let behind = |part: usize| self.parts.get(part).is_some_and(|part| part.at < index);
         let before = match near {
             0 if !behind(0) => 0,

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 /// Returns the text with every bracket closed on the line where it is opened; unchanged if a
 /// bracket is not closed.
-pub fn on_one_line(text: &str) -> Cow<'_, str> {
+pub(crate) fn on_one_line(text: &str) -> Cow<'_, str> {
     // If a bracket is not closed, everything after it would be one line; the unchanged text gives a
     // better message.
     closed(text).unwrap_or(Cow::Borrowed(text))
@@ -18,7 +18,7 @@ pub fn on_one_line(text: &str) -> Cow<'_, str> {
 
 /// Returns the text with every bracket closed on the line where it is opened; `None` if a bracket
 /// is not closed.
-pub fn closed(text: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn closed(text: &str) -> Option<Cow<'_, str>> {
     let mut scan = Scan { depth: 0, start: true, quote: None, escaped: false, blank: true };
     let mut comment = false;
     let mut out = String::new();
@@ -105,7 +105,7 @@ impl Scan {
 }
 
 /// Lines and columns of indices of characters.
-pub struct Lines {
+pub(crate) struct Lines {
     /// Index of the first character of each line.
     starts: Vec<usize>,
     /// The line of the last index that was looked up; most lookups are in order.
@@ -113,7 +113,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    pub fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         let mut starts = vec![0];
         if text.is_ascii() {
             starts.extend(text.match_indices('\n').map(|(at, _)| at + 1));
@@ -123,7 +123,7 @@ impl Lines {
         Self { starts, line: 1 }
     }
 
-    pub fn position(&mut self, index: usize) -> Position {
+    pub(crate) fn position(&mut self, index: usize) -> Position {
         let begins = |line: usize| self.starts.get(line).is_none_or(|start| *start > index);
         if self.starts[self.line - 1] > index || !begins(self.line) && !begins(self.line + 1) {
             self.line = self.starts.partition_point(|start| *start <= index).max(1);

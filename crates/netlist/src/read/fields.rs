@@ -11,10 +11,10 @@ use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
 
 /// The largest count of tiles, blocks, cores or entries. Products of six of them fit 128 bits.
-pub const MOST: i64 = 1 << 20;
+pub(crate) const MOST: i64 = 1 << 20;
 
 /// The fields of one object.
-pub struct Fields<'t> {
+pub(crate) struct Fields<'t> {
     /// What it is, for messages: `queue q0`.
     pub what: String,
     /// Where its name stands.
@@ -27,7 +27,7 @@ pub struct Fields<'t> {
 impl<'t> Fields<'t> {
     /// The fields of a map. Unknown ones are reported, with the nearest name of `known`; `also`
     /// accepts further ones.
-    pub fn of(
+    pub(crate) fn of(
         what: String,
         at: Span,
         node: &'t Node<'t>,
@@ -55,17 +55,17 @@ impl<'t> Fields<'t> {
     }
 
     /// All keys and values.
-    pub fn entries(&self) -> impl Iterator<Item = (&'t str, Span, &'t Node<'t>)> + use<'t> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&'t str, Span, &'t Node<'t>)> + use<'t> {
         self.node.map().unwrap_or_default().iter().map(|entry| (&*entry.key, entry.at, &entry.value))
     }
 
     /// A field that may be missing.
-    pub fn get(&self, name: &str) -> Option<&'t Node<'t>> {
+    pub(crate) fn get(&self, name: &str) -> Option<&'t Node<'t>> {
         self.node.get(name)
     }
 
     /// A field that must be there.
-    pub fn need(&self, name: &str, sink: &mut Diagnostics) -> Option<&'t Node<'t>> {
+    pub(crate) fn need(&self, name: &str, sink: &mut Diagnostics) -> Option<&'t Node<'t>> {
         let found = self.get(name);
         if found.is_none() && !self.meant.iter().any(|meant| meant == name) {
             let message = format!("{} has no `{name}`", self.what);
@@ -75,33 +75,39 @@ impl<'t> Fields<'t> {
     }
 
     /// A count from 1 up.
-    pub fn count(&self, name: &str, sink: &mut Diagnostics) -> Option<u32> {
+    pub(crate) fn count(&self, name: &str, sink: &mut Diagnostics) -> Option<u32> {
         self.need(name, sink).and_then(|node| count(node, name, sink))
     }
 
     /// A `[rows, columns]` of at least one each.
-    pub fn size(&self, name: &str, sink: &mut Diagnostics) -> Option<Size> {
+    pub(crate) fn size(&self, name: &str, sink: &mut Diagnostics) -> Option<Size> {
         self.need(name, sink).and_then(|node| size(node, name, 1, sink))
     }
 
     /// A flag; false when missing.
-    pub fn flag(&self, name: &str, sink: &mut Diagnostics) -> bool {
+    pub(crate) fn flag(&self, name: &str, sink: &mut Diagnostics) -> bool {
         self.get(name).and_then(|node| flag(node, name, sink)).unwrap_or(false)
     }
 
     /// One of several names.
-    pub fn choice<T: Copy>(&self, name: &str, all: &[(&'static str, T)], sink: &mut Diagnostics) -> Option<T> {
+    pub(crate) fn choice<T: Copy>(&self, name: &str, all: &[(&'static str, T)], sink: &mut Diagnostics) -> Option<T> {
         self.need(name, sink).and_then(|node| choice(node, name, all, sink))
     }
 
     /// One of several names, or the default when missing.
-    pub fn choice_or<T: Copy>(&self, name: &str, all: &[(&'static str, T)], default: T, sink: &mut Diagnostics) -> T {
+    pub(crate) fn choice_or<T: Copy>(
+        &self,
+        name: &str,
+        all: &[(&'static str, T)],
+        default: T,
+        sink: &mut Diagnostics,
+    ) -> T {
         self.get(name).and_then(|node| choice(node, name, all, sink)).unwrap_or(default)
     }
 }
 
 /// The known name that a wrong one probably means.
-pub fn nearest<'k>(wrong: &str, known: &[&'k str]) -> Option<&'k str> {
+pub(crate) fn nearest<'k>(wrong: &str, known: &[&'k str]) -> Option<&'k str> {
     let wrong = wrong.to_lowercase();
     let distance = |name: &str| strsim::damerau_levenshtein(&wrong, &name.to_lowercase());
     // Long names are not worth comparing and would cost time.
@@ -110,7 +116,7 @@ pub fn nearest<'k>(wrong: &str, known: &[&'k str]) -> Option<&'k str> {
 }
 
 /// Adds the name that is nearest to a wrong one, or all when they are few.
-pub fn suggest(finding: Diagnostic, wrong: &str, known: &[&str]) -> Diagnostic {
+pub(crate) fn suggest(finding: Diagnostic, wrong: &str, known: &[&str]) -> Diagnostic {
     match nearest(wrong, known) {
         Some(name) => finding.help(format!("did you mean `{name}`?")),
         None if known.len() <= 24 && !known.is_empty() => finding.help(format!("possible: {}", known.join(", "))),
@@ -123,7 +129,7 @@ fn wrong_kind(node: &Node, name: &str, wanted: &str, sink: &mut Diagnostics) {
 }
 
 /// The text of a scalar that is not empty.
-pub fn text<'t>(node: &'t Node<'t>, name: &str, sink: &mut Diagnostics) -> Option<&'t str> {
+pub(crate) fn text<'t>(node: &'t Node<'t>, name: &str, sink: &mut Diagnostics) -> Option<&'t str> {
     match &node.value {
         Value::Scalar(scalar) if !scalar.text.is_empty() => Some(&scalar.text),
         _ => {
@@ -134,7 +140,7 @@ pub fn text<'t>(node: &'t Node<'t>, name: &str, sink: &mut Diagnostics) -> Optio
 }
 
 /// The items of a list.
-pub fn list<'t>(node: &'t Node<'t>, name: &str, sink: &mut Diagnostics) -> Option<&'t [Node<'t>]> {
+pub(crate) fn list<'t>(node: &'t Node<'t>, name: &str, sink: &mut Diagnostics) -> Option<&'t [Node<'t>]> {
     if node.list().is_none() {
         wrong_kind(node, name, "a list", sink);
     }
@@ -142,7 +148,7 @@ pub fn list<'t>(node: &'t Node<'t>, name: &str, sink: &mut Diagnostics) -> Optio
 }
 
 /// A whole number: decimal or `0x` hexadecimal.
-pub fn parse_integer(text: &str) -> Option<i64> {
+pub(crate) fn parse_integer(text: &str) -> Option<i64> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
         None => (1, text.strip_prefix('+').unwrap_or(text)),
@@ -159,7 +165,7 @@ pub fn parse_integer(text: &str) -> Option<i64> {
 }
 
 /// A whole number within bounds.
-pub fn integer(node: &Node, name: &str, range: RangeInclusive<i64>, sink: &mut Diagnostics) -> Option<i64> {
+pub(crate) fn integer(node: &Node, name: &str, range: RangeInclusive<i64>, sink: &mut Diagnostics) -> Option<i64> {
     let text = text(node, name, sink)?;
     let (low, high) = (range.start(), range.end());
     match parse_integer(text) {
@@ -181,17 +187,17 @@ pub fn integer(node: &Node, name: &str, range: RangeInclusive<i64>, sink: &mut D
 }
 
 /// A number from 0 to [`MOST`].
-pub fn natural(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<u32> {
+pub(crate) fn natural(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<u32> {
     integer(node, name, 0..=MOST, sink).and_then(|value| u32::try_from(value).ok())
 }
 
 /// A number from 1 to [`MOST`].
-pub fn count(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<u32> {
+pub(crate) fn count(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<u32> {
     integer(node, name, 1..=MOST, sink).and_then(|value| u32::try_from(value).ok())
 }
 
 /// A real number.
-pub fn real(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<f32> {
+pub(crate) fn real(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<f32> {
     let text = text(node, name, sink)?;
     let value = match text {
         ".inf" | ".Inf" | ".INF" | "+.inf" => Some(f32::INFINITY),
@@ -207,7 +213,7 @@ pub fn real(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<f32> {
 }
 
 /// True or false, in the spellings that YAML readers accept.
-pub fn flag(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<bool> {
+pub(crate) fn flag(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<bool> {
     let text = text(node, name, sink)?;
     let value = parse_flag(text);
     if value.is_none() {
@@ -218,7 +224,7 @@ pub fn flag(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<bool> {
 }
 
 /// True or false as a word.
-pub fn parse_flag(text: &str) -> Option<bool> {
+pub(crate) fn parse_flag(text: &str) -> Option<bool> {
     const WORDS: [(&str, bool); 8] = [
         ("true", true),
         ("false", false),
@@ -233,7 +239,7 @@ pub fn parse_flag(text: &str) -> Option<bool> {
 }
 
 /// One of several names.
-pub fn choice<T: Copy>(node: &Node, name: &str, all: &[(&'static str, T)], sink: &mut Diagnostics) -> Option<T> {
+pub(crate) fn choice<T: Copy>(node: &Node, name: &str, all: &[(&'static str, T)], sink: &mut Diagnostics) -> Option<T> {
     let text = text(node, name, sink)?;
     let found = all.iter().find(|(known, _)| *known == text).map(|(_, value)| *value);
     if found.is_none() {
@@ -245,7 +251,7 @@ pub fn choice<T: Copy>(node: &Node, name: &str, all: &[(&'static str, T)], sink:
 }
 
 /// `[rows, columns]`, each at least `least`.
-pub fn size(node: &Node, name: &str, least: i64, sink: &mut Diagnostics) -> Option<Size> {
+pub(crate) fn size(node: &Node, name: &str, least: i64, sink: &mut Diagnostics) -> Option<Size> {
     let items = list(node, name, sink)?;
     let [r, c] = items else {
         let message = format!("`{name}` has {} values, not 2: [rows, columns]", items.len());
@@ -258,18 +264,18 @@ pub fn size(node: &Node, name: &str, least: i64, sink: &mut Diagnostics) -> Opti
 }
 
 /// A list of numbers; items that are wrong are reported and left out.
-pub fn naturals(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<Vec<u32>> {
+pub(crate) fn naturals(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<Vec<u32>> {
     let items = list(node, name, sink)?;
     Some(items.iter().filter_map(|item| natural(item, name, sink)).collect())
 }
 
 /// Shortens a text to 40 characters for a message.
-pub fn short(text: &str) -> Short<'_> {
+pub(crate) fn short(text: &str) -> Short<'_> {
     Short(text)
 }
 
 /// Displays a text, at most 40 characters of it.
-pub struct Short<'t>(&'t str);
+pub(crate) struct Short<'t>(&'t str);
 
 impl Display for Short<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -18,7 +18,7 @@ const STEP: [&str; 10] =
     ["type", "inputs", "output", "mblock", "ublock", "pop", "pop_last", "attributes", "zero_point", "input_0_tms"];
 
 /// Reads all fused operations.
-pub fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> Vec<FusedOp> {
+pub(crate) fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> Vec<FusedOp> {
     let mut all = Vec::new();
     for (index, (id, entry)) in names.fused_list.iter().enumerate() {
         let before = sink.errors();

@@ -18,7 +18,7 @@ const DEVICES: i64 = 256;
 const PARTS: usize = 1 << 16;
 
 /// A queue on one device.
-pub struct QueueName<'t> {
+pub(crate) struct QueueName<'t> {
     pub name: Cow<'t, str>,
     /// If it comes from a list of devices: its device and the first one of the list.
     pub device: Option<(u32, u32)>,
@@ -26,7 +26,7 @@ pub struct QueueName<'t> {
 }
 
 /// A graph on one device.
-pub struct GraphName<'t> {
+pub(crate) struct GraphName<'t> {
     pub name: Cow<'t, str>,
     /// Its device, if it comes from a list of devices.
     pub device: Option<u32>,
@@ -35,14 +35,14 @@ pub struct GraphName<'t> {
 }
 
 /// An operation of a graph on one device.
-pub struct OpName<'t> {
+pub(crate) struct OpName<'t> {
     pub name: Cow<'t, str>,
     pub entry: &'t Entry<'t>,
 }
 
 /// The objects by name.
 #[derive(Default)]
-pub struct Names<'t> {
+pub(crate) struct Names<'t> {
     pub queue_list: Vec<QueueName<'t>>,
     pub graph_list: Vec<GraphName<'t>>,
     pub fused_list: Vec<(u32, &'t Entry<'t>)>,
@@ -58,7 +58,7 @@ pub struct Names<'t> {
 
 impl<'t> Names<'t> {
     /// Collects the names. What is not a map is reported where it is read.
-    pub fn of(
+    pub(crate) fn of(
         queues: Option<&'t Entry<'t>>,
         graphs: Option<&'t Entry<'t>>,
         fused: Option<&'t Entry<'t>>,
@@ -142,7 +142,7 @@ impl<'t> Names<'t> {
     }
 
     /// Whether there is room for more parts; the first time that there is none is an error.
-    pub fn room(&mut self, parts: usize, at: Span, sink: &mut Diagnostics) -> bool {
+    pub(crate) fn room(&mut self, parts: usize, at: Span, sink: &mut Diagnostics) -> bool {
         let before = self.parts;
         self.parts = before.saturating_add(parts);
         if before <= PARTS && self.parts > PARTS {
@@ -157,17 +157,17 @@ impl<'t> Names<'t> {
     }
 
     /// The queue that a name refers to on a device.
-    pub fn queue(&self, name: &str, device: Option<u32>) -> Option<QueueId> {
+    pub(crate) fn queue(&self, name: &str, device: Option<u32>) -> Option<QueueId> {
         find(&self.queues, name, device)
     }
 
     /// The operation that a name refers to on a device.
-    pub fn op(&self, name: &str, device: Option<u32>) -> Option<OpId> {
+    pub(crate) fn op(&self, name: &str, device: Option<u32>) -> Option<OpId> {
         find(&self.ops, name, device)
     }
 
     /// The graphs that a name refers to: one, or one for each device.
-    pub fn graphs(&self, name: &str) -> Vec<GraphId> {
+    pub(crate) fn graphs(&self, name: &str) -> Vec<GraphId> {
         match self.spread.get(name) {
             Some(devices) => devices.iter().filter_map(|d| self.graphs.get(&*on(name, Some(*d)))).copied().collect(),
             None => self.graphs.get(name).into_iter().copied().collect(),
@@ -175,7 +175,7 @@ impl<'t> Names<'t> {
     }
 
     /// The queues that a name refers to.
-    pub fn queues(&self, name: &str) -> Vec<QueueId> {
+    pub(crate) fn queues(&self, name: &str) -> Vec<QueueId> {
         match self.spread.get(name) {
             Some(devices) => devices.iter().filter_map(|d| self.queues.get(&*on(name, Some(*d)))).copied().collect(),
             None => self.queues.get(name).into_iter().copied().collect(),
@@ -183,12 +183,12 @@ impl<'t> Names<'t> {
     }
 
     /// A fused operation.
-    pub fn fused(&self, id: u32) -> Option<FusedId> {
+    pub(crate) fn fused(&self, id: u32) -> Option<FusedId> {
         self.fused.get(&id).copied()
     }
 
     /// Reports an unknown name, with the most similar queue and, if `ops`, operation.
-    pub fn unknown(&self, at: Span, message: String, wrong: &str, ops: bool, sink: &mut Diagnostics) {
+    pub(crate) fn unknown(&self, at: Span, message: String, wrong: &str, ops: bool, sink: &mut Diagnostics) {
         let mut known: Vec<&str> = self.queue_list.iter().map(|queue| &*queue.name).collect();
         if ops {
             known.extend(self.graph_list.iter().flat_map(|graph| graph.ops.iter().map(|op| &*op.name)));
@@ -235,7 +235,7 @@ fn device_list(node: &Node, sink: &mut Diagnostics) -> Option<Vec<u32>> {
 }
 
 /// A single target device.
-pub fn target_device(node: &Node, sink: &mut Diagnostics) -> Option<u32> {
+pub(crate) fn target_device(node: &Node, sink: &mut Diagnostics) -> Option<u32> {
     if node.list().is_some_and(<[_]>::is_empty) {
         sink.push(Diagnostic::new(code::WRONG_COUNT, node.span, "`target_device` names no device"));
         return None;

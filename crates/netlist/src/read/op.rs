@@ -9,7 +9,7 @@ use crate::code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::tree::Node;
 use crate::types::{
-    Blocks, Fidelity, Graph, GraphId, Hints, Op, OpId, OpKind, Operand, Order, Post, Size, Source, UnaryKind,
+    Blocks, Fidelity, Graph, GraphId, Hints, Op, OpId, OpKind, Operand, Order, Post, Shape, Size, Source, UnaryKind,
 };
 use tilework_dtype::DType;
 
@@ -56,7 +56,7 @@ const FIDELITIES: [(&str, Fidelity); 6] = [
 const ELEMENTS: u64 = 1 << 36;
 
 /// Reads all graphs.
-pub fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> Vec<Graph> {
+pub(crate) fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> Vec<Graph> {
     let each = names.graph_list.iter().enumerate();
     each.map(|(index, name)| graph(GraphId(index), name, names, broken, sink)).collect()
 }
@@ -137,11 +137,7 @@ fn op(name: &OpName<'_>, device: Option<u32>, names: &Names<'_>, sink: &mut Diag
     let kind_name = kind_node.map_or("", |node| type_name(node, sink));
     let ethernet = kind_name == "ethernet_datacopy";
     let blocks = blocks(&fields, sink);
-    let grid_loc = match fields.get("grid_loc") {
-        None if ethernet => Some(Size { r: 0, c: 0 }),
-        Some(node) if ethernet && node.list().is_some_and(<[_]>::is_empty) => Some(Size { r: 0, c: 0 }),
-        _ => fields.need("grid_loc", sink).and_then(|node| super::fields::size(node, "grid_loc", 0, sink)),
-    };
+    let grid_loc = grid_loc(&fields, ethernet, sink);
     let attributes = Attributes::of(&fields.what, fields.at, fields.get("attributes"), kind_name, false, sink);
     let cores = blocks.map_or(1, |b| u64::from(b.grid.r) * u64::from(b.grid.c));
     let kind = kind_node.and_then(|node| attributes.kind(node, names, cores, false, sink));
@@ -160,13 +156,7 @@ fn op(name: &OpName<'_>, device: Option<u32>, names: &Names<'_>, sink: &mut Diag
     let (grid_transpose, untilize_output, gradient_op) =
         (flag("grid_transpose"), flag("untilize_output"), flag("gradient_op"));
     let blocks = blocks?;
-    let shape = blocks.shape();
-    let elements = [shape.t, shape.rows, shape.columns]
-        .into_iter()
-        .try_fold(1u64, |product, side| product.checked_mul(u64::try_from(side).ok()?));
-    if elements.is_none_or(|elements| elements > ELEMENTS) {
-        let message = format!("the result of {} has more than {ELEMENTS} elements", fields.what);
-        sink.push(Diagnostic::new(code::TOO_LARGE, fields.at, message).help("make t, mblock or ublock smaller"));
+    if !has_allowed_size(&fields, blocks.shape(), sink) {
         return None;
     }
     Some(Op {
@@ -191,15 +181,37 @@ fn op(name: &OpName<'_>, device: Option<u32>, names: &Names<'_>, sink: &mut Diag
     })
 }
 
+/// Row and column of the first core; an Ethernet copy needs none.
+fn grid_loc(fields: &Fields<'_>, ethernet: bool, sink: &mut Diagnostics) -> Option<Size> {
+    match fields.get("grid_loc") {
+        None if ethernet => Some(Size { r: 0, c: 0 }),
+        Some(node) if ethernet && node.list().is_some_and(<[_]>::is_empty) => Some(Size { r: 0, c: 0 }),
+        _ => fields.need("grid_loc", sink).and_then(|node| super::fields::size(node, "grid_loc", 0, sink)),
+    }
+}
+
+/// Whether a result has at most [`ELEMENTS`] elements; reports it otherwise.
+fn has_allowed_size(fields: &Fields<'_>, shape: Shape, sink: &mut Diagnostics) -> bool {
+    let elements = [shape.t, shape.rows, shape.columns]
+        .into_iter()
+        .try_fold(1u64, |product, side| product.checked_mul(u64::try_from(side).ok()?));
+    let allowed = elements.is_some_and(|elements| elements <= ELEMENTS);
+    if !allowed {
+        let message = format!("the result of {} has more than {ELEMENTS} elements", fields.what);
+        sink.push(Diagnostic::new(code::TOO_LARGE, fields.at, message).help("make t, mblock or ublock smaller"));
+    }
+    allowed
+}
+
 /// Splits `input_N_tms`, `input_N_pad` and `input_N_unpad` into the number and the rest.
-pub fn operand_field(key: &str) -> Option<(usize, &'static str)> {
+pub(crate) fn operand_field(key: &str) -> Option<(usize, &'static str)> {
     let (index, rest) = key.strip_prefix("input_")?.split_once('_')?;
     let rest = ["tms", "pad", "unpad"].into_iter().find(|known| *known == rest)?;
     Some((index.parse().ok()?, rest))
 }
 
 /// Reports fields of operands that do not exist.
-pub fn operand_indices(fields: &Fields<'_>, inputs: usize, sink: &mut Diagnostics) {
+pub(crate) fn operand_indices(fields: &Fields<'_>, inputs: usize, sink: &mut Diagnostics) {
     for (key, at, _) in fields.entries() {
         if operand_field(key).is_some_and(|(index, _)| index >= inputs) {
             let message = format!("`{}`: {} has {inputs} inputs, counted from 0", short(key), fields.what);

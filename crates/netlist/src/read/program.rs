@@ -44,7 +44,7 @@ const VAR_OPS: [(&str, VarOp); 5] =
 const NUMBERS: std::ops::RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;
 
 /// Reads all programs, with the nodes of their instructions.
-pub fn read<'t>(
+pub(crate) fn read<'t>(
     section: Option<&'t Entry<'t>>,
     names: &mut Names<'_>,
     queues: &[Queue],

@@ -40,7 +40,7 @@ const FIELDS: [&str; 19] = [
 const ADDRESSES: u64 = 1 << 32;
 
 /// Tile shapes of the language (tt-budabackend, `docs/public/netlist.md`, `tile_dim`).
-pub const TILES: [Size; 7] = [
+pub(crate) const TILES: [Size; 7] = [
     Size { r: 32, c: 32 },
     Size { r: 16, c: 32 },
     Size { r: 32, c: 16 },
@@ -51,7 +51,7 @@ pub const TILES: [Size; 7] = [
 ];
 
 /// Reads all queues.
-pub fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> Vec<Queue> {
+pub(crate) fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> Vec<Queue> {
     let mut queues = Vec::new();
     for (index, name) in names.queue_list.iter().enumerate() {
         let before = sink.errors();
@@ -175,7 +175,7 @@ fn producer(
 
 /// The blocks of a queue or an operation: `grid_size`, `t`, `mblock`, `ublock`,
 /// `ublock_order`, `tile_dim`.
-pub fn blocks(fields: &Fields<'_>, sink: &mut Diagnostics) -> Option<Blocks> {
+pub(crate) fn blocks(fields: &Fields<'_>, sink: &mut Diagnostics) -> Option<Blocks> {
     let grid = fields.size("grid_size", sink);
     let t = fields.count("t", sink);
     let (mblock, ublock) = (fields.size("mblock", sink), fields.size("ublock", sink));
@@ -213,7 +213,7 @@ fn tile(node: &Node, sink: &mut Diagnostics) -> Option<Size> {
 }
 
 /// A data format by name.
-pub fn data_format(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<DType> {
+pub(crate) fn data_format(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<DType> {
     choice(node, name, &FORMATS.map(|format| (format.buda_name(), format)), sink)
 }
 

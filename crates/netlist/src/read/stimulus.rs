@@ -23,7 +23,7 @@ const EXPRESSION_BYTES: usize = 1 << 14;
 const COMPARED: usize = 1 << 22;
 
 /// Reads the configuration, if present.
-pub fn read(section: &Node, names: &Names<'_>, sink: &mut Diagnostics) -> Option<Stimulus> {
+pub(crate) fn read(section: &Node, names: &Names<'_>, sink: &mut Diagnostics) -> Option<Stimulus> {
     let node = section.get("stimulus-config").filter(|node| !node.is_null())?;
     let fields = Fields::of("stimulus-config".into(), node.span, node, &[], |_| true, sink)?;
     let default = fields.get("type").and_then(|_| kind(&fields, sink));

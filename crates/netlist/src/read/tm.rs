@@ -13,7 +13,7 @@ const NAMES: [&str; 8] = ["broadcast", "hslice", "hstack", "vslice", "vstack", "
 const DIMS: [(&str, Dim); 3] = [("r", Dim::R), ("c", Dim::C), ("z", Dim::Z)];
 
 /// Reads a list of TMs, each with its position. An absent value is an empty list.
-pub fn read(node: &Node, name: &str, sink: &mut Diagnostics) -> Vec<(Span, Tm)> {
+pub(crate) fn read(node: &Node, name: &str, sink: &mut Diagnostics) -> Vec<(Span, Tm)> {
     // Some generators write `None` of their own language for an empty list.
     if node.is_null() || matches!(node.text(), Some("null" | "None" | "")) {
         return Vec::new();
@@ -103,7 +103,7 @@ fn pad(node: &Node, sink: &mut Diagnostics) -> Option<Pad> {
 }
 
 /// `input_N_pad` or `input_N_unpad`: a map of `rt`, `ct` and, for padding, `pad_value`.
-pub fn padding(node: &Node, name: &str, with_value: bool, sink: &mut Diagnostics) -> Option<Pad> {
+pub(crate) fn padding(node: &Node, name: &str, with_value: bool, sink: &mut Diagnostics) -> Option<Pad> {
     let known: &[&str] = if with_value { &["rt", "ct", "pad_value"] } else { &["rt", "ct"] };
     let fields = super::fields::Fields::of(format!("`{name}`"), node.span, node, known, |_| false, sink)?;
     let tiles = |key: &str, sink: &mut Diagnostics| match fields.get(key) {

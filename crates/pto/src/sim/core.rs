@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 /// Bytes of a cache line of the scalar unit (`dcci` with `SINGLE_CACHE_LINE`; 64 is an estimate).
-pub const CACHE_LINE: usize = 64;
+const CACHE_LINE: usize = 64;
 
 /// A core, as its kernel sees it.
 #[derive(Clone)]

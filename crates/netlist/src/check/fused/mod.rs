@@ -13,7 +13,7 @@ use crate::types::{
 use std::collections::HashMap;
 use used::used_by;
 
-pub use used::check_arch;
+pub(crate) use used::check_arch;
 
 /// The most intermediate buffers that a core has.
 const INTERMEDIATES: u32 = 8;
@@ -32,7 +32,7 @@ struct StepAt<'a> {
 }
 
 /// Checks the rules that hold on every architecture.
-pub fn check(check: &mut Check<'_, '_>) {
+pub(crate) fn check(check: &mut Check<'_, '_>) {
     for index in 0..check.net.fused_ops.len() {
         let id = FusedId(index);
         if !check.src.broken.fused.contains(&id) {

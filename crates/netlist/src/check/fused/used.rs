@@ -8,7 +8,7 @@ use crate::types::{Arch, BinaryKind, FusedId, FusedSource, FusedTarget, Op, OpId
 use tilework_dtype::DType::{self, F32, I8, I32};
 
 /// Checks a fused operation for the operation that uses it.
-pub fn used_by(check: &mut Check<'_, '_>, id: OpId, op: &Op, fused: FusedId) {
+pub(crate) fn used_by(check: &mut Check<'_, '_>, id: OpId, op: &Op, fused: FusedId) {
     for place in places(check, fused) {
         let step = place.step;
         let (mine, theirs) = ((step.mblock, step.ublock), (op.blocks.mblock, op.blocks.ublock));
@@ -101,7 +101,7 @@ fn integer_step(check: &mut Check<'_, '_>, op: &Op, place: StepAt<'_>) {
 }
 
 /// Checks the rules of one architecture.
-pub fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
+pub(crate) fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
     if arch != Arch::Grayskull {
         return;
     }

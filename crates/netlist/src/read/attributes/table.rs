@@ -6,7 +6,7 @@ use crate::tree::Node;
 use crate::types::{BinaryKind, QuantKind, UnaryKind};
 
 /// Which operations have an attribute.
-pub enum On {
+pub(crate) enum On {
     /// All.
     All,
     /// These. On others it has no effect.
@@ -43,7 +43,7 @@ const THREADS: &[&str] = &[
 const VECTOR_UNIT: &[&str] = THREADS.split_at(3).1;
 
 /// Attributes of operations of graphs (tt-budabackend, `netlist/netlist_op_info_types.hpp`).
-pub const ATTRIBUTES: [(&str, On); 48] = [
+pub(crate) const ATTRIBUTES: [(&str, On); 48] = [
     ("kernel_broadcast", On::All),
     ("kernel_broadcast_per_t", On::All),
     ("single_tile", On::All),
@@ -95,11 +95,11 @@ pub const ATTRIBUTES: [(&str, On); 48] = [
 ];
 
 /// Attributes of steps of fused operations.
-pub const STEP: [&str; 12] =
+pub(crate) const STEP: [&str; 12] =
     ["m_k", "u_kt", "vector", "type", "dim", "relu_en", "relu_threshold", "relu_mode", "p", "seed", "slope", "exp"];
 
 /// Names of the operations' types.
-pub const TYPES: [(&str, Type); 36] = [
+pub(crate) const TYPES: [(&str, Type); 36] = [
     ("nop", Type::Unary(UnaryKind::Copy)),
     ("datacopy", Type::Unary(UnaryKind::Copy)),
     ("exp", Type::Unary(UnaryKind::Exp)),
@@ -139,7 +139,7 @@ pub const TYPES: [(&str, Type); 36] = [
 ];
 
 #[derive(Clone, Copy)]
-pub enum Type {
+pub(crate) enum Type {
     Unary(UnaryKind),
     Power,
     LeakyRelu,
@@ -161,7 +161,7 @@ pub enum Type {
 }
 
 /// The name of an operation's type, when it is one.
-pub fn type_name(node: &Node, sink: &mut Diagnostics) -> &'static str {
+pub(crate) fn type_name(node: &Node, sink: &mut Diagnostics) -> &'static str {
     let name = text(node, "type", sink).unwrap_or_default();
     TYPES.iter().find(|(known, _)| *known == name).map_or("", |(known, _)| known)
 }

@@ -54,6 +54,6 @@ pub fn attention_by_blocks(q: &Matrix, k: &Matrix, v: &Matrix, block: usize, p: 
 }
 
 /// The factor of the scores: 1 / sqrt(d).
-pub fn scale(d: usize) -> f32 {
+pub(super) fn scale(d: usize) -> f32 {
     1.0 / (d as f32).sqrt()
 }
