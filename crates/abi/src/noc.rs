@@ -274,13 +274,13 @@ pub mod counter {
 /// The register at byte offset `offset` of an NIU, and whose it is where each initiator has it.
 pub fn register(offset: u32) -> Option<(Option<u32>, Slot)> {
     let (initiator, field) = (offset / CMD_BUF_STRIDE, offset % CMD_BUF_STRIDE);
-    if initiator < CMD_BUFS
-        && let Some(slot) = init::INITIATOR.at(field)
-    {
-        return Some((Some(initiator), slot));
+    match init::INITIATOR.at(field) {
+        Some(slot) if initiator < CMD_BUFS => Some((Some(initiator), slot)),
+        _ => {
+            let counter = offset.checked_sub(COUNTERS).and_then(|at| counter::COUNTERS_BLOCK.at(at));
+            Some((None, counter.or_else(|| NIU.at(offset))?))
+        }
     }
-    let counter = offset.checked_sub(COUNTERS).and_then(|at| counter::COUNTERS_BLOCK.at(at));
-    Some((None, counter.or_else(|| NIU.at(offset))?))
 }
 
 /// Bits of `NOC_CTRL` (NoC/MemoryMap.md, table `NOC_CTRL`).

@@ -28,9 +28,9 @@ pub mod config {
     /// Bytes of the configuration space of a PCI Express function.
     pub const SIZE: u32 = 0x1000;
     /// Low bits of a BAR word: 64-bit memory.
-    pub const BAR_MEMORY_64: u32 = 0b0100;
+    pub(super) const BAR_MEMORY_64: u32 = 0b0100;
     /// Low bits of a BAR word: 64-bit prefetchable memory.
-    pub const BAR_PREFETCHABLE_64: u32 = 0b1100;
+    pub(super) const BAR_PREFETCHABLE_64: u32 = 0b1100;
     /// Bits of the command register that a function without I/O and interrupts keeps: memory space, bus master.
     pub const COMMAND_BITS: u32 = 0b110;
     /// The command register once a system's firmware has set the card up: memory space and bus master on.

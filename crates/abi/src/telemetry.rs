@@ -12,7 +12,7 @@ pub const NIU_CFG: [u64; 2] = [0x8005_0100, 0x8005_8100];
 
 /// Scratch RAM word `n` of the reset unit, in the ARC tile's NoC address space (tt-kmd
 /// `RESET_SCRATCH`).
-pub const fn scratch_ram(n: u64) -> u64 {
+const fn scratch_ram(n: u64) -> u64 {
     crate::arc::SCRATCH_RAM + 4 * n
 }
 /// Scratch RAM word that holds the boot status.

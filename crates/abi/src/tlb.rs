@@ -59,7 +59,7 @@ pub const REG_BYTES: u64 = 12;
 /// (tt-kmd `TLB_STRIDED_REGS_OFFSET`).
 pub const STRIDED_REGS: u64 = REGS + COUNT as u64 * REG_BYTES;
 /// Number of strided-multicast words (tt-kmd `TLB_STRIDED_COUNT`).
-pub const STRIDED_COUNT: u32 = 32;
+const STRIDED_COUNT: u32 = 32;
 /// End of the TLB registers.
 pub const REGS_END: u64 = STRIDED_REGS + STRIDED_COUNT as u64 * 4;
 const PAGE: &str = "WormholeB0/PCIExpressTile/TLBs.md";

@@ -13,6 +13,7 @@ mod ahead_tests;
 mod chip;
 #[cfg(test)]
 mod chip_tests;
+mod endpoint;
 mod fault;
 mod node;
 mod sched;

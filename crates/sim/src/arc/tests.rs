@@ -2,6 +2,7 @@
 
 use super::messages::code;
 use super::*;
+use crate::Node;
 use crate::noc::GridBuilder;
 use crate::noc::{Body, Place, Reply};
 use proptest::prelude::*;
@@ -248,5 +249,24 @@ proptest! {
         // The pointer and the telemetry of another page are untouched.
         prop_assert_eq!(word(&mut arc, 0x8003_042C).unwrap(), 0x1000_2000);
         prop_assert_eq!(read_table(&mut arc)[&36], 0xFF);
+    }
+}
+
+#[test]
+fn registers_take_the_accesses_of_their_rows_and_faults_name_them() {
+    let blocks = [&regs::RESET_UNIT, &regs::MSI_CATCHER];
+    let rows = blocks.into_iter().flat_map(|block| block.regs.iter().map(move |reg| (block, reg)));
+    for (block, reg) in rows {
+        let mut arc = arc(Board::P150);
+        let addr = block.base + u64::from(reg.offset);
+        let read = word(&mut arc, addr);
+        let data = Arc::from([0xFF; 4]);
+        let written = send(&mut arc, Body::WriteRequest { addr, data, mask: None, reply: None });
+        match reg.access {
+            Kind::Rw => assert_eq!(word(&mut arc, addr), Ok(reg.mask), "{}", reg.name),
+            Kind::Ro => assert!(read.is_ok() && written.unwrap_err().what.contains(reg.name), "{}", reg.name),
+            Kind::WoFault => assert!(written.is_ok() && read.unwrap_err().what.contains(reg.name), "{}", reg.name),
+            _ => panic!("{} has an access that the ARC tile does not know", reg.name),
+        }
     }
 }

@@ -11,8 +11,9 @@ mod content;
 mod tests;
 
 use crate::agenda::Agenda;
+use crate::endpoint::Endpoint;
 use crate::noc::{Body, Dest, Grid, Niu, NodeId, Outbox, Packet, Place};
-use crate::{Cycle, Fault, FaultClass, Memory, Node};
+use crate::{Cycle, Fault, FaultClass, Memory};
 use content::Content;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -153,18 +154,17 @@ fn whole_word(addr: u64) -> Fault {
     Fault::new(FaultClass::UndefinedBehavior, what, READ).at_addr(addr)
 }
 
-impl Node for InertTiles {
-    fn next(&self) -> Cycle {
-        self.arrivals.next()
+impl Endpoint for InertTiles {
+    type Event = Packet;
+
+    fn events(&self) -> &Agenda<Packet> {
+        &self.arrivals
     }
-    fn deliver(&mut self, at: Cycle, packet: Packet) {
-        self.arrivals.arrive(at, packet);
+    fn events_mut(&mut self) -> &mut Agenda<Packet> {
+        &mut self.arrivals
     }
-    fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
-        while let Some((at, packet)) = self.arrivals.pop_before(out.horizon(until)) {
-            let from = packet.from;
-            self.serve(at, packet, out).map_err(|fault| fault.at_cycle(at).sent_by(from))?;
-        }
-        Ok(())
+    fn handle(&mut self, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {
+        let from = packet.from;
+        self.serve(at, packet, out).map_err(|fault| fault.sent_by(from))
     }
 }

@@ -1,6 +1,7 @@
 //! Inert tiles as packets see them.
 
 use super::*;
+use crate::Node;
 use crate::noc::{GridBuilder, Reply};
 use proptest::prelude::*;
 use tilework_abi::board::Board;

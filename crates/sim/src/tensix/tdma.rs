@@ -123,6 +123,25 @@ mod tests {
     }
 
     #[test]
+    fn registers_take_the_accesses_of_their_rows() {
+        for reg in map::TDMA.regs {
+            let (mut t, mut m) = (Tdma::default(), Mover::default());
+            let (loaded, stored) = (t.load(0, reg.offset, &m), t.store(0, reg.offset, 0x40, &mut m));
+            match reg.access {
+                Access::NotBuilt => {
+                    let named = |refusal: Refusal| refusal.1.contains(reg.name);
+                    assert!(loaded.is_err_and(named) && stored.is_err_and(named), "{}", reg.name);
+                }
+                _ => assert_eq!((loaded, stored), (Ok(reg.reset), Ok(true)), "{}", reg.name),
+            }
+            if matches!(reg.access, Access::Wo) {
+                assert_eq!(t.load(0, reg.offset, &m), Ok(0), "{}", reg.name);
+            }
+        }
+        assert!(Tdma::default().load(0, 0x40, &Mover::default()).unwrap_err().1.contains("0x40"));
+    }
+
+    #[test]
     fn scalers_are_nine_bits_each() {
         let (mut t, mut m) = (Tdma::default(), Mover::default());
         t.store(0, map::SCALERS, u32::MAX, &mut m).unwrap();
