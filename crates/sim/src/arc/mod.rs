@@ -1,12 +1,12 @@
 //! The ARC tile as drivers use it: boot status, telemetry, message queues.
 //!
-//! The ARC's firmware does not run here; what it shows to a driver and how it answers messages does,
-//! after its public source (tenstorrent/tt-zephyr-platforms, `lib/tenstorrent/bh_arc`) and the
-//! drivers on the other side (tt-umd, tt-kmd). Telemetry (`telemetry.rs`) and message queues
-//! (`messages.rs`) lie in the ARC's shared memory (CSM), which is storage for everybody; scratch RAM
-//! words 11..13 point to them. Of the peripherals there are the rows of [`regs::RESET_UNIT`] and
-//! [`regs::MSI_CATCHER`] and the identification of the tile's NIUs. The rest of the address space
-//! (PLLs, I2C, eFuses, SPI) is a fault, with the address.
+//! The ARC's firmware does not run here; what it shows to a driver and how it answers messages
+//! does, after its public source (tenstorrent/tt-zephyr-platforms, `lib/tenstorrent/bh_arc`) and
+//! the drivers on the other side (tt-umd, tt-kmd). Telemetry (`telemetry.rs`) and message queues
+//! (`messages.rs`) lie in the ARC's shared memory (CSM), which is storage for everybody; scratch
+//! RAM words 11..13 point to them. Of the peripherals there are the rows of [`regs::RESET_UNIT`]
+//! and [`regs::MSI_CATCHER`] and the identification of the tile's NIUs. The rest of the address
+//! space (PLLs, I2C, eFuses, SPI) is a fault, with the address.
 
 mod messages;
 mod telemetry;

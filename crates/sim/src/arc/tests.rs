@@ -106,7 +106,8 @@ fn write(arc: &mut ArcTile, addr: u64, value: u32) {
     assert_eq!(send(arc, Body::WriteRequest { addr, data, mask: None, reply: None }).unwrap(), None);
 }
 
-/// Sends a message to queue `index` and takes the answer, step by step as tt-umd does (`blackhole_arc_message_queue.cpp`).
+/// Sends a message to queue `index` and takes the answer, step by step as tt-umd does
+/// (`blackhole_arc_message_queue.cpp`).
 fn message(arc: &mut ArcTile, index: u64, bell: (u64, u32), request: [u32; 8]) -> [u32; 8] {
     let control = u64::from(word(arc, 0x8003_042C).unwrap());
     let (base, info) = (word(arc, control).unwrap(), word(arc, control + 4).unwrap());
@@ -152,7 +153,8 @@ fn the_ai_clock_follows_messages_and_power_settings() {
     assert_eq!(send(clock)[..3], [0, 800, 3]);
     assert_eq!(send([code::AICLK_GO_BUSY.into(), 0]), [0; 8]);
     assert_eq!(send(clock)[..3], [0, 1350, 3]);
-    // One valid flag, and it says busy: then the message alone does not make the card idle (tt-kmd's power state).
+    // One valid flag, and it says busy: then the message alone does not make the card idle
+    // (tt-kmd's power state).
     assert_eq!(send([u32::from(code::POWER_SETTING) | 1 << 8 | 1 << 16, 0]), [0; 8]);
     assert_eq!(send([code::AICLK_GO_LONG_IDLE.into(), 0]), [0; 8]);
     assert_eq!(send(clock)[1], 1350);
@@ -230,7 +232,8 @@ fn every_tag_stands_once_and_pairs_lie_side_by_side() {
     // tt-kmd reads both halves of a 64-bit number from consecutive words.
     assert_eq!(index[&2], index[&1] + 1);
     assert_eq!(index[&62], index[&61] + 1);
-    // All tags that tt-umd knows (`telemetry.hpp`), less those that the public firmware does not publish: 3, 39, 57..59.
+    // All tags that tt-umd knows (`telemetry.hpp`), less those that the public firmware does not
+    // publish: 3, 39, 57..59.
     let published = (1..=68).filter(|tag| ![3, 39, 57, 58, 59].contains(tag));
     assert_eq!(index.keys().copied().collect::<Vec<_>>(), published.collect::<Vec<_>>());
 }

@@ -1,10 +1,10 @@
 //! TDMA-RISC registers: the mover's command queue, the packers' and unpackers' register writes, and
 //! what packers report.
 //!
-//! The registers are rows of [`map::TDMA`]; what they do is in
-//! WormholeB0/TensixTile/TDMA-RISC.md (Blackhole has no page of its own in the public tree). Packers
-//! and unpackers are not built: their configuration here is storage, and what they report is what
-//! units report that have never run. Metadata that only a packer can produce is refused.
+//! The registers are rows of [`map::TDMA`]; what they do is in WormholeB0/TensixTile/TDMA-RISC.md
+//! (Blackhole has no page of its own in the public tree). Packers and unpackers are not built:
+//! their configuration here is storage, and what they report is what units report that have never
+//! run. Metadata that only a packer can produce is refused.
 
 use super::mover::Mover;
 use crate::FaultClass;
