@@ -411,7 +411,7 @@ mod tests {
         for (id, reg) in (0..s::COUNT).flat_map(|id| reg::STREAM.regs.iter().map(move |reg| (id, reg))) {
             let mut streams = Streams::new();
             let at = off(id, reg.offset / 4);
-            let (read, written) = (streams.read(at), streams.write(at, u32::MAX & !reg.fixed));
+            let (read, written) = (streams.read(at), streams.write(at, !reg.fixed));
             let (name, has) = (reg.name, reg.is_in(id));
             match reg.access {
                 Access::Rw => {
