@@ -171,7 +171,7 @@ registers! {
     SEC_FENCE_MASTER_LEVEL "NOC_SEC_FENCE_MASTER_LEVEL" = 0x4A0, Rw, fixed u32::MAX, page HEADER;
     /// Refused requests that wait to be read.
     SEC_FENCE_FIFO_STATUS "NOC_SEC_FENCE_FIFO_STATUS" = 0x4A4, Rw, fixed u32::MAX, page HEADER;
-    /// The oldest of them.
+    /// The oldest refused request.
     SEC_FENCE_FIFO_RDDATA "NOC_SEC_FENCE_FIFO_RDDATA" = 0x4A8, Rw, fixed u32::MAX, page HEADER;
     /// Without a name: the rest of the security fence.
     SEC_FENCE_REST "NOC_SEC_FENCE_REST"[21; WORD] = 0x4AC, Rw, fixed u32::MAX;

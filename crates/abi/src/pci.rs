@@ -93,7 +93,7 @@ pub mod iatu {
         /// An outbound region of the address translation, in BAR2. Words without a row are storage.
         /// The inbound region behind each of them reads zero and is not built.
         pub static OUTBOUND = {
-            name: "iATU outbound region", base: BASE, span: OUTBOUND_BYTES as u32,
+            name: "outbound iATU region", base: BASE, span: OUTBOUND_BYTES as u32,
             copies: REGIONS as u32, stride: STRIDE as u32,
             unit: 1, page: "Linux, pcie-designware.h",
             const u64 = |at| at,

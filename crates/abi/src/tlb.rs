@@ -69,7 +69,7 @@ const PAGE: &str = "WormholeB0/PCIExpressTile/TLBs.md";
 const WORD: u32 = 4;
 
 registers! {
-    /// A TLB window's registers in BAR0; [`Window`] has the fields. Of those of an unconfigured
+    /// A TLB window's registers in BAR0; `Window` has the fields. Of those of an unconfigured
     /// window nothing is known, and an access through it is a fault.
     pub static WINDOW = {
         name: "TLB window", base: REGS, span: 12, copies: COUNT, stride: 12,
