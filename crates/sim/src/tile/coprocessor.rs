@@ -3,12 +3,12 @@
 //! It is the last agent of each cycle. While it takes a step it is taken out of [`Shared`], which it sees as its surroundings.
 
 use super::Tile;
+pub(super) use super::debug::INSTRN_BUF_STATUS;
+use super::debug::{CFGREG_RD_CNTL, CFGREG_RDDATA, INSTRN_BUF_CTRL0, INSTRN_BUF_CTRL1};
 use super::shared::{COPROCESSOR, Shared, mask_out};
 use crate::tensix::{Hold, Outside, Tensix};
 use crate::{Cycle, Fault, FaultClass};
 use std::ops::{Deref, DerefMut};
-pub(super) use tilework_abi::tensix::INSTRN_BUF_STATUS;
-use tilework_abi::tensix::{CFGREG_RD_CNTL, CFGREG_RDDATA, INSTRN_BUF_CTRL0, INSTRN_BUF_CTRL1};
 use tilework_riscv::{Refuse, Width};
 
 /// The coprocessor, or an empty place while it takes a step.

@@ -14,9 +14,12 @@
 use super::debugger::DebugPort;
 use crate::{Fault, FaultClass};
 use tilework_abi::reg::{Access as Kind, Slot};
-pub(super) use tilework_abi::tensix::TRISC_PC_BUF_OVERRIDE;
 use tilework_abi::tensix::{self, PC_SNAPSHOT, Processor, RISC_DBG_CNTL_0, RISC_DBG_STATUS_1};
 use tilework_riscv::{Access, Cycle};
+
+pub(super) use tilework_abi::tensix::{
+    CFGREG_RD_CNTL, CFGREG_RDDATA, INSTRN_BUF_CTRL0, INSTRN_BUF_CTRL1, INSTRN_BUF_STATUS, TRISC_PC_BUF_OVERRIDE,
+};
 
 /// First byte behind the registers of this file: the snapshots are the last.
 pub(super) const END: u32 = PC_SNAPSHOT + 4 * Processor::ALL.len() as u32;
