@@ -14,7 +14,6 @@
 //! A polling core is parked ([`Exit::Parked`]) until a polled word changes; [`PollLoop`] has the
 //! contract under which that is exact.
 #![warn(unreachable_pub)]
-
 #![warn(unreachable_pub)]
 
 mod alu;
