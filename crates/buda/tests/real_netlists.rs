@@ -47,8 +47,8 @@ fn run(name: &str, netlist: &Netlist, rounding: Rounding) -> (Backend, Outcome<T
     (backend, outcome)
 }
 
-/// How far a value in a format may be from the same in float32: half a unit in the last place of
-/// its mantissa, of its block for block formats (17 bits, 8 bits, 7 bits of magnitude and so on).
+/// The largest rounding error of a format relative to float32: half a unit in the last place of its
+/// mantissa, of its block for block formats (17 bits, 8 bits, 7 bits of magnitude and so on).
 fn rounding_error(format: DataFormat) -> f64 {
     match format {
         DataFormat::Float32 => 0.0,
