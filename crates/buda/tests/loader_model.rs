@@ -1,5 +1,4 @@
-//! What must hold of the loader whatever the program: checked on its events, for random programs,
-//! levels and sizes.
+//! Invariants of the loader, checked on its events for random programs, levels and sizes.
 
 mod common;
 #[path = "common/numbers.rs"]
@@ -192,7 +191,7 @@ fn run(trees: &[Tree], loader: LoaderConfig) -> (LoaderStats, Vec<LoaderEvent>) 
     backend.loader(|loader| (loader.stats(), loader.events().to_vec()))
 }
 
-/// Plays the events and looks for what must not be.
+/// Replays the events and checks the invariants.
 fn check(events: &[LoaderEvent], epochs: &[usize]) -> Result<(), String> {
     let mut slots: BTreeMap<(u32, usize), GraphId> = BTreeMap::new();
     let mut passed_at: BTreeMap<(u32, usize), u64> = BTreeMap::new();

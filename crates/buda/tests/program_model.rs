@@ -1,5 +1,5 @@
-//! The interpreter against one that is written differently: a tree of blocks, walked by recursion,
-//! with numbers of 128 bits.
+//! The interpreter against an independent one: a tree of blocks, evaluated recursively, with
+//! 128-bit numbers.
 
 mod common;
 
@@ -15,7 +15,7 @@ static NETLIST: LazyLock<Netlist> = LazyLock::new(|| common::load("ring.yaml"));
 
 const NAMES: [&str; 5] = ["$a", "$b", "$c", "$s", "$p"];
 
-/// What a program does to the outside.
+/// External effects of a program.
 #[derive(Debug, PartialEq, Eq)]
 enum Event {
     /// A graph runs with these local and global read pointers.

@@ -1,5 +1,5 @@
-//! Queues, programs and epochs on netlists of the project's own: what each construct does, and what
-//! is said when it cannot.
+//! Queues, programs and epochs on the project's own netlists: the effect of each construct,
+//! and its errors.
 
 mod common;
 

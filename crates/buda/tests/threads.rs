@@ -1,4 +1,4 @@
-//! Three threads give what one gives: in a thousand orders that shuttle chooses, and on
+//! Three threads give the same results as one: in a thousand schedules of shuttle, and on
 //! real threads.
 
 mod common;

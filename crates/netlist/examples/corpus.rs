@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tilework_netlist::{Checked, Code, Options, Severity, check, code};
 
-/// A file should take less.
+/// The time limit of a file.
 const LIMIT: Duration = Duration::from_millis(20);
 
 fn main() -> Result<()> {

@@ -1,4 +1,4 @@
-//! Files that mean harm: no panic, no memory or time beyond what the file's own size explains.
+//! Hostile files: no panic, and memory and time in proportion to the file's size.
 
 use proptest::prelude::*;
 use std::fmt::Write;
@@ -131,7 +131,7 @@ const WORDS: [&str; 24] = [
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Words of a right netlist are replaced; what is still accepted can be reported on.
+    /// Words of a valid netlist are replaced; what is still accepted can be reported on.
     #[test]
     fn changed_words_are_accepted_or_refused(
         file in 0..4usize,
@@ -154,7 +154,7 @@ proptest! {
         }
     }
 
-    /// Nor does any text do harm.
+    /// Any text is handled without a panic.
     #[test]
     fn any_text_is_answered(text in "(queues|graphs|devices|[ \\[\\]{}:,\\-\n'\"#&*!|>a-z0$]){0,200}") {
         codes(&text);

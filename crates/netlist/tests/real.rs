@@ -1,4 +1,4 @@
-//! The real netlists: what they say arrives in the types.
+//! The real netlists are read into the types correctly.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn every_valid_netlist_is_read() {
     }
 }
 
-/// What each netlist that must be refused is refused for: what its own comment says, or its name.
+/// The codes of each netlist that must be refused, according to its comment or its name.
 const INVALID: [(&str, &[u16]); 9] = [
     ("default_invalid_netlist.yaml", &[6]),
     // "produced by non matmul/reduce op in schedule 0 and consumed by schedule 1, more than a

@@ -10,12 +10,14 @@
 //! use tilework_pto::{Arch, Cluster, Config, CoreId, DType, Direction, RingSpec, Shape, Tile};
 //!
 //! let mut cluster = Cluster::new(Config::new(Arch::A5, 7));
-//! let ring = cluster.ring(RingSpec::new("c2v", Direction::C2V, Shape::new(4, 8, DType::F32)).slots(2))?;
+//! let shape = Shape::new(4, 8, DType::F32);
+//! let ring = cluster.ring(RingSpec::new("c2v", Direction::C2V, shape).slots(2))?;
 //! let from = ring.clone();
 //! cluster.spawn(CoreId::Cube, async move |core| {
 //!     let mut end = core.open(&from).await?;
 //!     for i in 0..6 {
-//!         end.push(&Tile::from_fn(from.spec().tile, |row, col| (i * 100 + row * 8 + col) as f32)).await?;
+//!         let tile = Tile::from_fn(shape, |row, col| (i * 100 + row * 8 + col) as f32);
+//!         end.push(&tile).await?;
 //!     }
 //!     end.close().await
 //! });
@@ -33,7 +35,8 @@
 //! });
 //! let report = cluster.run()?;
 //! assert!(report.leftovers.is_empty());
-//! assert_eq!(sums.map(|sum| sum.take()), [Some(16.0 * 1500.0 + 6.0 * 120.0), Some(16.0 * 1500.0 + 6.0 * 376.0)]);
+//! let expected = [120.0, 376.0].map(|sum| Some(16.0 * 1500.0 + 6.0 * sum));
+//! assert_eq!(sums.map(|sum| sum.take()), expected);
 //! # Ok::<(), tilework_pto::Fault>(())
 //! ```
 #![warn(unreachable_pub)]

@@ -23,7 +23,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A shape.
+    /// A shape of these dimensions.
     pub fn new(rows: usize, cols: usize, dtype: DType) -> Self {
         Self { rows, cols, dtype }
     }
@@ -68,13 +68,13 @@ impl Tile {
         Self { shape, bytes: vec![0; shape.bytes()] }
     }
 
-    /// A tile of these bytes, unless their number is not the shape's.
+    /// A tile of these bytes; `None` if their number does not match the shape.
     pub fn from_bytes(shape: Shape, bytes: Vec<u8>) -> Option<Self> {
         (bytes.len() == shape.bytes()).then_some(Self { shape, bytes })
     }
 
-    /// A tile of a function of row and column; values are rounded as Rust's `as` does (to even
-    /// for halves).
+    /// A tile whose elements are computed from row and column; values are rounded as by Rust's `as`
+    /// (F16: to nearest even).
     pub fn from_fn(shape: Shape, mut value: impl FnMut(usize, usize) -> f32) -> Self {
         let mut bytes = Vec::with_capacity(shape.bytes());
         for row in 0..shape.rows {
@@ -94,7 +94,7 @@ impl Tile {
         Self { shape, bytes }
     }
 
-    /// A tile of these values, row by row, unless their number is not the shape's.
+    /// A tile of these values, row by row; `None` if their number does not match the shape.
     pub fn from_f32(shape: Shape, values: &[f32]) -> Option<Self> {
         (values.len() == shape.len()).then(|| Self::from_fn(shape, |row, col| values[row * shape.cols + col]))
     }

@@ -1,25 +1,25 @@
-//! A run as a timeline.
+//! Converts the events of a run to a timeline.
 //!
-//! A track for each core, on which whole operations (TPUSH, TPOP, ...) hold what they are made of:
-//! waits, transfers, sets. Arrows lead from the transfer into a slot to the transfer out of it; a
-//! counter for each way and Vector says how many tiles are in slots and not popped.
+//! There is a track for each core, on which operations (TPUSH, TPOP, ...) contain their waits,
+//! transfers and sets. Arrows go from the transfer into a slot to the transfer out of it; a counter
+//! for each way and Vector has the number of tiles in slots that are not popped.
 //!
-//! No document says how long a cycle is, so one is shown as a nanosecond.
+//! The length of a cycle is not documented, so one is shown as a nanosecond.
 
 use crate::core_id::Lanes;
 use crate::{CoreId, Event, EventKind, Fault, Lane};
 use std::collections::BTreeMap;
 use tilework_timeline::{Arrow, Clock, Timeline, Track};
 
-/// The events of a run as a timeline, and the fault that ended it, if one did: as open slices of
-/// the cores that wait for ever, or as an instant.
+/// The events of a run as a timeline. A fault that ended the run is shown as open slices of the
+/// deadlocked cores, or as an instant.
 pub fn timeline(events: &[Event], fault: Option<&Fault>) -> Timeline {
     let mut timeline = Timeline::new(Clock::one_ns("cycle"));
     let cluster = timeline.track("cluster", None);
     let tracks = CoreId::ALL.map(|core| timeline.track(&core.to_string(), Some(cluster)));
     let arrows = arrows(&mut timeline, events);
-    // Of two events of equal span the one that is told first is shown around the other: whole
-    // operations first.
+    // Of two events with the same span the one that is added first encloses the other, so whole
+    // operations come first.
     let (whole, parts): (Vec<_>, Vec<_>) = events.iter().enumerate().partition(|(_, event)| event.pipe.is_none());
     for (index, event) in whole.into_iter().chain(parts) {
         let arrows = arrows.get(&index).map_or(&[][..], Vec::as_slice);
@@ -64,7 +64,7 @@ fn lanes(core: CoreId) -> Lanes {
     core.lane().map_or(Lanes::BOTH, Lanes::one)
 }
 
-/// What is asked of a tile on its way to or from a Vector: way, tile, Vector.
+/// Identifies a lane's share of a tile: way, tile, lane.
 type Key<'a> = (&'a str, u32, Lane);
 
 /// The events of this kind by tile, in their order.

@@ -1,9 +1,9 @@
-//! What everything costs, in cycles of the virtual clock.
+//! The costs of all operations, in cycles of the virtual clock.
 //!
-//! No document gives latencies for these cores that we may cite, so every number here is an
-//! estimate: round, stated, and chosen only to be of the right order and in the right relation
-//! (SRAM faster than global memory, a wired flag faster than the scheduler's). Correctness must not
-//! depend on them; the seed varies them.
+//! No public document gives latencies for these cores, so every number here is a round estimate,
+//! chosen only to have the right order of magnitude and the right relations (SRAM faster than
+//! global memory, a wired flag faster than the scheduler's). Correctness must not depend on them;
+//! the seed varies them.
 
 use crate::arch::Arch;
 use crate::core_id::Pipe;
@@ -65,7 +65,7 @@ pub fn matmul(m: usize, k: usize, n: usize) -> u64 {
     START_LOCAL + blocks.fold(1, u64::saturating_mul).div_ceil(CUBE_BLOCKS)
 }
 
-/// Cycles of a Vector operation on so many elements.
+/// Cycles of a Vector operation on this many elements.
 pub fn vector(elements: usize) -> u64 {
     START_LOCAL + u64::try_from(elements).unwrap_or(u64::MAX).div_ceil(VECTOR_ELEMENTS)
 }

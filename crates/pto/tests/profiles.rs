@@ -309,8 +309,9 @@ fn copies_of_unequal_tiles_overlap_under_the_headers_on_a5() {
     }
 }
 
-/// docs/pto.md, defect 5: a bidirectional ring from id 9 uses id 12, by which the Cube tells its
-/// cluster id. A credit of the ring then passes for the Cube's word, which is not yet written.
+/// docs/pto.md, defect 5: a bidirectional ring from id 9 uses id 12, by which the Cube
+/// announces its cluster id. A credit of the ring is then mistaken for that announcement,
+/// before the id is written.
 #[test]
 fn a_ring_of_the_headers_may_take_the_id_of_the_cluster_exchange() {
     let mut scheduler = tilework_pto::Scheduler::new(Arch::A2A3, 4);
@@ -342,7 +343,7 @@ fn a_ring_of_the_headers_may_take_the_id_of_the_cluster_exchange() {
     assert!(matches!(refused, RingError::Ids { first: 9, .. }), "{refused}");
 }
 
-/// A "ready" from nowhere: the consumer finds no tile.
+/// A "ready" without a tile: the consumer finds no tile.
 #[test]
 fn a_pop_before_the_push_is_a_fault() {
     let mut cluster = Cluster::new(Config::new(Arch::A2A3, 5));

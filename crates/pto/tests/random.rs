@@ -1,5 +1,5 @@
-//! Random schedules and random programs: the default profiles never fail, and the simulation never
-//! does what the exploration says cannot happen.
+//! Random schedules and programs: the default profiles never fail, and the simulation never reaches
+//! what the exploration excludes.
 
 #[path = "common/tiles.rs"]
 mod tiles;

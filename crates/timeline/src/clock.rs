@@ -1,11 +1,11 @@
-//! The clock of a timeline: what its times count, and how long that is.
+//! The clock of a timeline: the unit of its times and its length.
 
 use std::fmt;
 
 use crate::TimelineError;
 
-/// What the times of a timeline count, and how many nanoseconds one of them is shown as. Perfetto
-/// and the trace-event form know nanoseconds only; the text form keeps the times as they are.
+/// The unit of a timeline's times, and its length in nanoseconds. Perfetto and the trace-event
+/// format have nanoseconds only; the text format keeps the original times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     unit: &'static str,
@@ -20,18 +20,18 @@ impl Clock {
         Self { unit, numerator: 1000, denominator: if mhz == 0 { 1 } else { mhz } }
     }
 
-    /// One `unit` is shown as one nanosecond, whatever it is: no time is rounded.
+    /// One `unit` is shown as one nanosecond, so that no time is rounded.
     pub const fn one_ns(unit: &'static str) -> Self {
         Self { unit, numerator: 1, denominator: 1 }
     }
 
-    /// What the times count.
+    /// The unit of the times.
     pub const fn unit(&self) -> &'static str {
         self.unit
     }
 
-    /// The nanosecond in which a time lies, rounded down. None past the range of the formats, which
-    /// is that of an `i64`.
+    /// Converts a time to nanoseconds, rounded down. `None` past the range of the formats, which is
+    /// that of an `i64`.
     ///
     /// Rounding down keeps order and nesting: what did not overlap does not overlap in nanoseconds.
     pub fn nanoseconds(&self, time: u64) -> Option<u64> {

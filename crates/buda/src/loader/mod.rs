@@ -12,7 +12,7 @@
 //!
 //! | level | binaries | settings of queues | loops |
 //! |---|---|---|---|
-//! | 0 | written for each epoch, slots in turn; the host waits for each epoch | written by the host | unrolled |
+//! | 0 | written for each epoch; the host waits for it | written by the host | unrolled |
 //! | 1 | cached and preloaded, least recently used goes | written by the host | unrolled |
 //! | 2 | as 1, with the back-tracking policy | as 1, but not when they are in place | unrolled |
 //! | 3 | as 2 | commands to the cores | unrolled |

@@ -1,4 +1,4 @@
-//! Where the real netlists are that the project does not keep.
+//! Finds the real netlists, which are not part of the repository.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! One mistake for each code: a valid netlist of `tests/data`, and what is changed in it.
+//! One mistake for each code: a valid netlist of `tests/data` and the changes to it.
 
 /// A mistake.
 pub struct Case {
@@ -6,7 +6,7 @@ pub struct Case {
     pub code: u16,
     /// The valid netlist.
     pub file: &'static str,
-    /// What is replaced, each once, and by what.
+    /// Replacements, each once.
     pub changes: &'static [(&'static str, &'static str)],
 }
 

@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | [`MatmulBias`] | C2V | Cube: `A B`; Vectors: `+ bias` |
 //! | [`DequantMatmul`] | V2C | Vectors: whole numbers times scales; Cube: `A W` |
-//! | [`RoundTrip`] | one, both directions at once | Vectors: `C = A + B`; Cube: `E = C D`; Vectors: `G = E - F` |
-//! | [`Attention`] | three: QK, P, PV | flash attention: both products on the Cube, softmax on the Vectors |
+//! | [`RoundTrip`] | one, bidirectional | Vectors: `C = A + B`, `G = E - F`; Cube: `E = C D` |
+//! | [`Attention`] | QK, P, PV | flash attention: products on the Cube, softmax on the Vectors |
 //!
 //! They are the kernels of `pto-isa`'s tests (`tests/npu`) and of its flash attention. All compute
 //! on real tiles: the results went through the slots.

@@ -1,11 +1,11 @@
-//! A stream of tiles over one ring, with producer and consumers that compare what they get.
+//! A stream of tiles over one ring, whose consumers check the tiles.
 
 use crate::tiles;
 use std::cell::Cell;
 use std::rc::Rc;
 use tilework_pto::{Cluster, ClusterReport, Config, Core, CoreId, Direction, Fault, Output, Ring, RingSpec};
 
-/// Is the core on the sending end of a ring in one direction?
+/// Whether the core sends on a ring in one direction.
 fn sends(direction: Direction, core: CoreId) -> bool {
     core.is_vector() != matches!(direction, Direction::C2V | Direction::C2vGm)
 }
