@@ -82,7 +82,8 @@ impl Scene<'_> {
         self.waiting.iter().filter(of_core).any(|w| w.watched.iter().any(|w| w.address == address))
     }
 
-    /// How many commands the dispatcher has executed since the last event; `None` for a dispatcher that does not count.
+    /// How many commands the dispatcher has executed since the last event; `None` for a dispatcher
+    /// that does not count.
     fn executed(&self) -> Option<u64> {
         let queue = self.queue?;
         let count = self.peek(self.board.dispatch_core(), Kernel::Dispatch.status() + word::COMMANDS)?;
@@ -245,7 +246,8 @@ impl Scene<'_> {
         DeadlockReport { cycle, programs, chain, circle, waiters, idle, queue: self.queue_view() }
     }
 
-    /// The words that a core waits for, with their meanings. An access that does not come back counts as a word of value 0.
+    /// The words that a core waits for, with their meanings. An access that does not come back
+    /// counts as a word of value 0.
     fn words(&self, w: &WaitingCore) -> Vec<(Word, Meaning)> {
         let watched = w.watched.iter().map(|word| (word.address, word.value, word.stale));
         let blocked = w.blocked_on.map(|addr| (addr, 0, false));
