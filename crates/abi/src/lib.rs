@@ -9,6 +9,7 @@
 
 pub mod board;
 pub mod cb;
+pub mod convert;
 pub mod cq;
 pub mod grid;
 pub mod kernel;

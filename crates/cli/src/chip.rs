@@ -52,13 +52,17 @@ fn open_library(library: &Path, wanted: Option<Board>) -> Outcome<(AnyChip, Boar
     let chip = LibraryChip::open(file.as_os_str()).map_err(|e| refused(with_cause(&e)))?;
     let mut card = Card::open(chip).map_err(|e| refused(e.to_string()))?;
     let found = card.telemetry().and_then(|telemetry| telemetry.board()).map_err(|e| refused(e.to_string()))?;
-    match wanted {
-        Some(wanted) if !wanted.has_chip_of(found) => {
+    let board = match (found, wanted) {
+        (Some(found), Some(wanted)) if !wanted.has_chip_of(found) => {
             let chip = |board: Board| format!("{} that lacks {}", board.spec().name, board.harvesting());
-            Err(refused(format!("the library has a {}, but --board says a {}", chip(found), chip(wanted))))
+            return Err(refused(format!("the library has a {}, but --board says a {}", chip(found), chip(wanted))));
         }
-        wanted => Ok((AnyChip::Library(card.into_link()), wanted.unwrap_or(found))),
-    }
+        (found, wanted) => wanted.or(found),
+    };
+    let board = board.ok_or_else(|| {
+        refused("the library does not say which board it has (its product number is zero): name it with --board".into())
+    })?;
+    Ok((AnyChip::Library(card.into_link()), board))
 }
 
 /// An error with what caused it.

@@ -92,7 +92,8 @@ impl<L: HostLink> Card<L> {
         Ok(u32::from_le_bytes(word))
     }
 
-    /// Pins `len` bytes of host memory, if the link can choose at NoC address `wish` (bit 60 left out).
+    /// Pins `len` bytes of host memory, if the link can choose at NoC address `wish` (bit 60 left
+    /// out).
     ///
     /// # Errors
     /// The link failed, or the memory cannot be had.
@@ -140,8 +141,9 @@ impl<L: HostLink> Card<L> {
         self.write_all(tiles, tensix::SOFT_RESET_0.into(), &value.to_le_bytes())
     }
 
-    /// Sets where cores of `tiles` start when they leave reset, and makes these registers count: the TRISCs that are not named start at their
-    /// defaults again if any TRISC is. BRISC always starts at 0 and is left out.
+    /// Sets where cores of `tiles` start when they leave reset, and makes these registers count:
+    /// the TRISCs that are not named start at their defaults again if any TRISC is. BRISC always
+    /// starts at 0 and is left out.
     ///
     /// # Errors
     /// As [`Card::write`].

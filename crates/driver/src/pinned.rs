@@ -63,10 +63,12 @@ impl Pinned {
     pub fn write32(&self, link: &mut impl HostLink, offset: u64, value: u32) -> Result<(), DriverError> {
         self.write(link, offset, &value.to_le_bytes())
     }
-    /// Waits until the word at `offset` is no longer `seen`, for at most `budget` cycles, and returns it.
+    /// Waits until the word at `offset` is no longer `seen`, for at most `budget` cycles, and
+    /// returns it.
     ///
     /// # Errors
-    /// As [`Pinned::read`]; also when nothing can change the word any more or the budget is used up.
+    /// As [`Pinned::read`]; also when nothing can change the word any more or the budget is used
+    /// up.
     pub fn wait_change(
         &self,
         link: &mut impl HostLink,

@@ -1,11 +1,14 @@
-//! The client's side of the libttsim interface: loads a shared object and drives the chip behind it.
+//! The client's side of the libttsim interface: loads a shared object and drives the chip behind
+//! it.
 //!
-//! Follows `docs/libttsim_api.md` of the public repository `tenstorrent/ttsim` (the ten entry points) and, for the windows,
-//! [`tilework_abi::tlb`]. Nothing here knows which library answers, so the differential rig and the
-//! benchmarks ask both sides in the same words, and [`LibraryChip`] lets the runtime run programs
-//! on any of them. The interface is a process-wide singleton: one [`Client`] to a process at a time.
+//! Follows `docs/libttsim_api.md` of the public repository `tenstorrent/ttsim` (the ten entry
+//! points) and, for the windows, [`tilework_abi::tlb`]. Nothing here knows which library answers,
+//! so the differential rig and the benchmarks ask both sides in the same words, and [`LibraryChip`]
+//! lets the runtime run programs on any of them. The interface is a process-wide singleton: one
+//! [`Client`] to a process at a time.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
+#![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod link;
 
@@ -16,6 +19,7 @@ use std::ffi::{OsStr, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libloading::Library;
+use tilework_abi::convert::{u32_of, usize_of};
 use tilework_abi::noc::NocXy;
 use tilework_abi::pci;
 use tilework_abi::tlb::{self, Bar, Window, WindowSize};
@@ -172,15 +176,16 @@ impl Client {
 
     /// Writes to a BAR.
     pub fn bar_write(&self, bar: Bar, offset: u64, data: &[u8]) {
-        (self.mem_wr)(self.bar(bar) + offset, data.as_ptr().cast(), data.len() as u32);
+        (self.mem_wr)(self.bar(bar) + offset, data.as_ptr().cast(), u32_of(data.len()));
     }
 
     /// Reads from a bus address.
     pub fn bus_read(&self, address: u64, out: &mut [u8]) {
-        (self.mem_rd)(address, out.as_mut_ptr().cast(), out.len() as u32);
+        (self.mem_rd)(address, out.as_mut_ptr().cast(), u32_of(out.len()));
     }
 
-    /// Makes window `index` show `window`, unless it does; returns the BAR and the offset of its first byte.
+    /// Makes window `index` show `window`, unless it does; returns the BAR and the offset of its
+    /// first byte.
     pub fn map(&mut self, index: u32, window: Window) -> (Bar, u64) {
         let size = WindowSize::of_window(index);
         let words = window.encode(size);
@@ -193,13 +198,14 @@ impl Client {
         (size.bar(), tlb::window_offset(index))
     }
 
-    /// Writes to a tile, or to a rectangle of tiles, through window `index`, as many times over as the window is too small.
+    /// Writes to a tile, or to a rectangle of tiles, through window `index`, as many times over as
+    /// the window is too small.
     pub fn write(&mut self, index: u32, to: Window, addr: u64, data: &[u8]) {
         let size = WindowSize::of_window(index).bytes();
         let (mut addr, mut rest) = (addr, data);
         while !rest.is_empty() {
             let offset = addr % size;
-            let (now, later) = rest.split_at(rest.len().min((size - offset) as usize));
+            let (now, later) = rest.split_at(rest.len().min(usize_of(size - offset)));
             let (bar, base) = self.map(index, Window { address: addr - offset, ..to });
             self.bar_write(bar, base + offset, now);
             (addr, rest) = (addr + now.len() as u64, later);
@@ -212,7 +218,7 @@ impl Client {
         let (mut addr, mut rest) = (addr, out);
         while !rest.is_empty() {
             let offset = addr % size;
-            let (now, later) = rest.split_at_mut(rest.len().min((size - offset) as usize));
+            let (now, later) = rest.split_at_mut(rest.len().min(usize_of(size - offset)));
             let (bar, base) = self.map(index, Window { address: addr - offset, ..from });
             self.bar_read(bar, base + offset, now);
             (addr, rest) = (addr + now.len() as u64, later);

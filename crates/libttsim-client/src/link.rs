@@ -10,6 +10,7 @@
 
 use crate::{Client, OpenError};
 use std::ffi::OsStr;
+use tilework_abi::convert::{high32, low32};
 use tilework_abi::pci::iatu;
 use tilework_abi::tlb::{self, Bar};
 use tilework_driver::{HostLink, LinkError};
@@ -73,18 +74,16 @@ impl LibraryChip {
     /// Opens outbound region `index` of the address translation: `region.first` leads to the host's
     /// bus address `region.at`. The order is that of tt-umd: off, addresses, on.
     fn open_outbound(&self, index: usize, region: &Region) {
-        let low = |value: u64| (value & u64::from(u32::MAX)) as u32;
-        let high = |value: u64| low(value >> 32);
         let (first, last, target) = (region.first, region.first + region.len as u64 - 1, region.at as u64);
         let words = [
             (iatu::CONTROL_2, 0),
-            (iatu::CONTROL_1, if high(first) == high(last) { 0 } else { iatu::INCREASE_REGION_SIZE }),
-            (iatu::BASE_LOW, low(first)),
-            (iatu::BASE_HIGH, high(first)),
-            (iatu::LIMIT_LOW, low(last)),
-            (iatu::LIMIT_HIGH, high(last)),
-            (iatu::TARGET_LOW, low(target)),
-            (iatu::TARGET_HIGH, high(target)),
+            (iatu::CONTROL_1, if high32(first) == high32(last) { 0 } else { iatu::INCREASE_REGION_SIZE }),
+            (iatu::BASE_LOW, low32(first)),
+            (iatu::BASE_HIGH, high32(first)),
+            (iatu::LIMIT_LOW, low32(last)),
+            (iatu::LIMIT_HIGH, high32(last)),
+            (iatu::TARGET_LOW, low32(target)),
+            (iatu::TARGET_HIGH, high32(target)),
             (iatu::CONTROL_2, iatu::REGION_ENABLE),
         ];
         let base = iatu::BASE + iatu::STRIDE * index as u64;
@@ -121,7 +120,14 @@ impl LibraryChip {
 
 impl HostLink for LibraryChip {
     fn bar_write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<(), LinkError> {
-        self.client.bar_write(bar, offset, data);
+        // Registers take one word at a time, as on a card's bus; windows take any run of bytes.
+        if bar == Bar::Bar2 || bar == Bar::Bar0 && offset >= tlb::REGS {
+            for (word, at) in data.chunks(4).zip((offset..).step_by(4)) {
+                self.client.bar_write(bar, at, word);
+            }
+        } else {
+            self.client.bar_write(bar, offset, data);
+        }
         Ok(())
     }
     fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), LinkError> {
