@@ -7,6 +7,7 @@
 //! documentation (folder BlackholeA0, or WormholeB0 where Blackhole has no page of its own).
 #![no_std]
 
+pub mod addr;
 pub mod board;
 pub mod cb;
 pub mod convert;

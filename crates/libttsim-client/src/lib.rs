@@ -16,6 +16,7 @@ pub use link::LibraryChip;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libloading::Library;
@@ -33,6 +34,9 @@ pub enum OpenError {
     /// It lacks an entry point.
     #[error("{0} has no {1}")]
     Missing(String, &'static str, #[source] libloading::Error),
+    /// The interface knows one card for a process.
+    #[error("{0} cannot be opened: this process has a library with this interface open")]
+    InUse(String),
     /// The card behind it is another.
     #[error("{0} is no Blackhole: config word 0 is {1:#010x}")]
     NotBlackhole(String, u32),
@@ -78,6 +82,24 @@ extern "C" fn dma_write(at: u64, data: *const c_void, len: u32) {
     }
 }
 
+/// Whether a [`Client`] exists.
+static IN_USE: AtomicBool = AtomicBool::new(false);
+
+/// The right to be the only [`Client`]; given back when it is dropped.
+struct Lease;
+
+impl Lease {
+    fn take() -> Option<Self> {
+        (!IN_USE.swap(true, Ordering::AcqRel)).then_some(Self)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        IN_USE.store(false, Ordering::Release);
+    }
+}
+
 /// A loaded library with the chip initialised.
 pub struct Client {
     init: extern "C" fn(),
@@ -92,16 +114,19 @@ pub struct Client {
     windows: HashMap<u32, [u32; 3]>,
     /// Keeps the code loaded.
     _library: Library,
+    /// Dropped last.
+    _lease: Lease,
 }
 
 impl Client {
     /// Loads `library`, gives it `host_bytes` of host memory and starts the chip.
     ///
     /// # Errors
-    /// A file that is not such a library, or a chip that is not a Blackhole.
+    /// A file that is not such a library, a chip that is not a Blackhole, or another client.
     pub fn open(library: &OsStr, host_bytes: usize) -> Result<Self, OpenError> {
-        *host() = vec![0; host_bytes];
         let name = library.display().to_string();
+        let lease = Lease::take().ok_or_else(|| OpenError::InUse(name.clone()))?;
+        *host() = vec![0; host_bytes];
         // SAFETY: loading runs the library's initialisers; the caller chose it to be run.
         let loaded = unsafe { Library::new(library) }.map_err(|error| OpenError::Load(name.clone(), error))?;
         macro_rules! entry {
@@ -123,6 +148,7 @@ impl Client {
             bars: [0; 3],
             windows: HashMap::new(),
             _library: loaded,
+            _lease: lease,
         };
         set_callbacks(dma_read, dma_write);
         init();

@@ -4,6 +4,7 @@ use super::{Device, Dispatch, bank_table};
 use crate::RuntimeError;
 use crate::elf::{FirmwareImage, KernelImage};
 use crate::queue::{CommandQueue, Patience, Waited, is_quiet};
+use tilework_abi::addr::PcieAddr;
 use tilework_abi::board::Board;
 use tilework_abi::convert::{u8_of, u16_of};
 use tilework_abi::cq::layout::{
@@ -83,7 +84,7 @@ impl<C: HostLink> Device<C> {
 
     /// Steps 3 to 5: host region, rings and pointers, prefetcher, dispatcher with its subordinate.
     fn start_queue(&mut self) -> Result<(), Waited> {
-        let region = self.card.pin(host::REGION_SIZE as usize, HOST_REGION_NOC_BASE.into())?;
+        let region = self.card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into()))?;
         let mut queue = CommandQueue::new(self.config.board, region, self.config.capture);
         queue.initialise(&mut self.card)?;
         self.queue = Some(queue);

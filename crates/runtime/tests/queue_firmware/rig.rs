@@ -12,6 +12,7 @@ mod start;
 
 use crate::shadow::Shadow;
 use std::collections::VecDeque;
+use tilework_abi::addr::PcieAddr;
 use tilework_abi::board::Board;
 use tilework_abi::cq::dispatch::WaitFlags;
 use tilework_abi::cq::layout::prefetch_core::{CMDDAT_Q, PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE, SEM_DISPATCH_PAGES};
@@ -119,7 +120,7 @@ impl Rig {
     pub fn boot(board: Board) -> Self {
         let mut card = Card::open(Chip::new(ChipConfig::new(board)).unwrap()).unwrap();
         start::boot_tiles(&mut card, board);
-        let region = card.pin(host::REGION_SIZE as usize, HOST_REGION_NOC_BASE.into()).unwrap();
+        let region = card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into())).unwrap();
         CommandQueue::new(board, region, false).initialise(&mut card).unwrap();
         let kernels = prebuilt::cq_kernels().unwrap();
         let (prefetch, dispatch) = (board.prefetch_core(), board.dispatch_core());
