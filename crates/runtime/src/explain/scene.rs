@@ -9,6 +9,7 @@ use crate::prebuilt::CqKernels;
 use crate::queue::CommandQueue;
 use std::collections::BTreeMap;
 use tilework_abi::board::Board;
+use tilework_abi::convert::{low32, usize_of};
 use tilework_abi::cq::status::{Kernel, word};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::msg::RUN_DONE;
@@ -88,19 +89,19 @@ impl Scene<'_> {
         let queue = self.queue?;
         let count = self.peek(self.board.dispatch_core(), Kernel::Dispatch.status() + word::COMMANDS)?;
         // The device counts modulo 2^32.
-        let executed = u64::from(count.wrapping_sub(queue.completed() as u32));
+        let executed = u64::from(count.wrapping_sub(low32(queue.completed())));
         (executed <= queue.sent().len() as u64).then_some(executed)
     }
     /// The position of the program that the dispatcher is at.
     fn current_program(&self) -> Option<usize> {
         match self.queue {
-            Some(queue) => queue.sent().get(self.executed()? as usize)?.program,
+            Some(queue) => queue.sent().get(usize_of(self.executed()?))?.program,
             None => None,
         }
     }
     /// The count that the dispatcher waits for.
     pub(super) fn wanted_count(&self) -> Option<u32> {
-        match &self.queue?.sent().get(self.executed()? as usize)?.command {
+        match &self.queue?.sent().get(usize_of(self.executed()?))?.command {
             DispatchCommand::Wait(wait) => Some(wait.count),
             _ => None,
         }
@@ -108,7 +109,7 @@ impl Scene<'_> {
     /// The cores that the last go signals went to.
     pub(super) fn launched(&self) -> Vec<NocXy> {
         let sent = self.queue.map(|q| q.sent());
-        let before = self.executed().unwrap_or(0) as usize;
+        let before = usize_of(self.executed().unwrap_or(0));
         let words = sent.and_then(|sent| {
             sent.iter().take(before).rev().find_map(|s| match &s.command {
                 DispatchCommand::SetGoSignalNocData(words) => Some(words),
@@ -186,7 +187,7 @@ impl Scene<'_> {
         let executed = self.executed();
         let at = executed.unwrap_or(sent.len() as u64);
         let line = |i: u64| {
-            let s = sent.get(i as usize)?;
+            let s = sent.get(usize_of(i))?;
             Some((i, s.command.to_string(), Some(i) == executed))
         };
         let program = self.current_program().and_then(|i| self.batch.get(i)).map(|r| r.program.name.clone());
