@@ -1,6 +1,8 @@
-//! The address space of a Tensix tile outside L1.
+//! The address space of a Tensix tile outside L1, and the instructions of its coprocessor ([`insn`]).
 //!
 //! Follows BlackholeA0/TensixTile/BabyRISCV/README.md (memory map) and BlackholeA0/TensixTile/SoftReset.md.
+
+pub mod insn;
 
 /// Bytes of L1: 1536 KiB.
 pub const L1_SIZE: u32 = 0x18_0000;
