@@ -4,7 +4,7 @@ use super::*;
 
 instructions! {
     /// Instructions of the configuration unit.
-    Config {
+    ConfigOp of Config {
         built {
             Wrcfg 0xB0 "WRCFG" B WriteConfig { input_reg[21:16] Gpr, is_128bit[15:15] Flag, cfg_index[10:0] Uint }
             Rdcfg 0xB1 "RDCFG" B ReadConfig { result_reg[21:16] Gpr, cfg_index[10:0] Uint }

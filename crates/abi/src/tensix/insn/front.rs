@@ -4,7 +4,7 @@ use super::*;
 
 instructions! {
     /// Instructions that the front end executes: they never reach the wait gate.
-    FrontEnd {
+    FrontEndOp of FrontEnd {
         built {
             Mop 0x01 "MOP" W Mop {
                 template[23:23] Uint, count1[22:16] Uint if [23:23] == 0, mask_lo[15:0] Hex if [23:23] == 0,

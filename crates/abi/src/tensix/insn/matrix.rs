@@ -4,7 +4,7 @@ use super::*;
 
 instructions! {
     /// Instructions of the matrix unit.
-    Matrix {
+    MatrixOp of Matrix {
         built {
             Zeroacc 0x10 "ZEROACC" W Other {
                 mode[20:19] Uint, use_dst32b[18:18] Flag, revert[17:17] Flag, addr_mod[16:14] Uint,

@@ -4,7 +4,7 @@ use super::*;
 
 instructions! {
     /// Instructions of the miscellaneous unit.
-    Misc {
+    MiscOp of Misc {
         built {
             Nop 0x02 "NOP" W Untracked {}
             Setadc 0x50 "SETADC" W Other {

@@ -67,27 +67,27 @@ pub fn row(word: u32) -> Option<&'static Row> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Insn {
     /// Of the front end.
-    FrontEnd(FrontEnd),
+    FrontEnd(FrontEndOp),
     /// Of the miscellaneous unit.
-    Misc(Misc),
+    Misc(MiscOp),
     /// Of the sync unit.
-    Sync(Sync),
+    Sync(SyncOp),
     /// Of the sync unit: a wait instruction.
-    Wait(Wait),
+    Wait(WaitOp),
     /// Of the configuration unit.
-    Config(Config),
+    Config(ConfigOp),
     /// Of the scalar unit.
-    Scalar(Scalar),
+    Scalar(ScalarOp),
     /// Of the mover.
-    Mover(Mover),
+    Mover(MoverOp),
     /// Of the matrix unit.
-    Matrix(Matrix),
+    Matrix(MatrixOp),
     /// Of the vector unit.
-    Vector(Vector),
+    Vector(VectorOp),
     /// Of the packers.
-    Packer(Packer),
+    Packer(PackerOp),
     /// Of the unpackers.
-    Unpacker(Unpacker),
+    Unpacker(UnpackerOp),
     /// It exists, but the simulator does not execute it.
     NotBuilt(NotBuilt),
     /// The opcode does not exist; the word.
@@ -106,17 +106,17 @@ impl Insn {
     pub fn decode(word: u32) -> Self {
         let Some(row) = row(word) else { return Self::Undefined(word) };
         let built = match row.unit {
-            Unit::FrontEnd => FrontEnd::decode(word).map(Self::FrontEnd),
-            Unit::Misc => Misc::decode(word).map(Self::Misc),
-            Unit::Sync => Sync::decode(word).map(Self::Sync),
-            Unit::Wait => Wait::decode(word).map(Self::Wait),
-            Unit::Config => Config::decode(word).map(Self::Config),
-            Unit::Scalar => Scalar::decode(word).map(Self::Scalar),
-            Unit::Mover => Mover::decode(word).map(Self::Mover),
-            Unit::Matrix => Matrix::decode(word).map(Self::Matrix),
-            Unit::Vector => Vector::decode(word).map(Self::Vector),
-            Unit::Packer => Packer::decode(word).map(Self::Packer),
-            Unit::Unpacker => Unpacker::decode(word).map(Self::Unpacker),
+            Unit::FrontEnd => FrontEndOp::decode(word).map(Self::FrontEnd),
+            Unit::Misc => MiscOp::decode(word).map(Self::Misc),
+            Unit::Sync => SyncOp::decode(word).map(Self::Sync),
+            Unit::Wait => WaitOp::decode(word).map(Self::Wait),
+            Unit::Config => ConfigOp::decode(word).map(Self::Config),
+            Unit::Scalar => ScalarOp::decode(word).map(Self::Scalar),
+            Unit::Mover => MoverOp::decode(word).map(Self::Mover),
+            Unit::Matrix => MatrixOp::decode(word).map(Self::Matrix),
+            Unit::Vector => VectorOp::decode(word).map(Self::Vector),
+            Unit::Packer => PackerOp::decode(word).map(Self::Packer),
+            Unit::Unpacker => UnpackerOp::decode(word).map(Self::Unpacker),
         };
         built.unwrap_or(Self::NotBuilt(NotBuilt { word, unit: row.unit }))
     }
@@ -168,7 +168,7 @@ impl Insn {
     /// with all bits set blocks `NOP` (STALLWAIT.md, "Block mask").
     pub fn is_blocked_by(self, mask: u16) -> bool {
         match self {
-            Self::Misc(Misc::Nop(_)) => mask == BLOCK_ALL,
+            Self::Misc(MiscOp::Nop(_)) => mask == BLOCK_ALL,
             _ => self.unit().is_some_and(|unit| unit.block_bits() & mask != 0),
         }
     }
@@ -286,7 +286,7 @@ macro_rules! instructions {
     (@field $field:ident $hi:literal $lo:literal $kind:ident) => {
         Field { name: stringify!($field), hi: $hi, lo: $lo, kind: Kind::$kind, when: None }
     };
-    ($(#[$doc:meta])* $unit:ident {
+    ($(#[$doc:meta])* $ops:ident of $unit:ident {
         built { $(
             $op:ident $opcode:literal $mnemonic:literal $folder:ident $($page:literal)? $class:ident $fields:tt
         )* }
@@ -301,11 +301,11 @@ macro_rules! instructions {
 
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub enum $unit {
+        pub enum $ops {
             $(#[doc = concat!("`", $mnemonic, "`")] $op($op),)*
         }
 
-        impl $unit {
+        impl $ops {
             /// The unit's rows, those that are not built included.
             pub const ROWS: &'static [Row] = &[$($op::ROW,)* $($no::ROW,)*];
             /// Decodes a word; `None`: it is not of this unit, or not built.

@@ -4,7 +4,7 @@ use super::*;
 
 instructions! {
     /// Instructions of the mover.
-    Mover {
+    MoverOp of Mover {
         built {
             Xmov 0x40 "XMOV" W Move { mov_block_selection[23:23] Flag, last[0:0] Flag }
         }
@@ -14,7 +14,7 @@ instructions! {
 
 instructions! {
     /// Instructions of the packers.
-    Packer {
+    PackerOp of Packer {
         built {}
         not_built {
             Pacr 0x41 "PACR" B Pack {
@@ -35,7 +35,7 @@ instructions! {
 
 instructions! {
     /// Instructions of the unpackers.
-    Unpacker {
+    UnpackerOp of Unpacker {
         built {}
         not_built {
             Unpacr 0x42 "UNPACR" W Unpack {

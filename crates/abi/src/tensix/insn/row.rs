@@ -1,6 +1,8 @@
 //! What a row of the instruction table says: unit, class, operands, page.
 
-use super::{Config, FrontEnd, Matrix, Misc, Mover, OPCODE, Packer, Scalar, Sync, Unpacker, Vector, Wait};
+use super::{
+    ConfigOp, FrontEndOp, MatrixOp, MiscOp, MoverOp, OPCODE, PackerOp, ScalarOp, SyncOp, UnpackerOp, VectorOp, WaitOp,
+};
 
 /// What executes an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,17 +89,17 @@ impl Unit {
     /// The rows of this unit's instructions.
     pub const fn rows(self) -> &'static [Row] {
         match self {
-            Self::FrontEnd => FrontEnd::ROWS,
-            Self::Misc => Misc::ROWS,
-            Self::Sync => Sync::ROWS,
-            Self::Wait => Wait::ROWS,
-            Self::Config => Config::ROWS,
-            Self::Scalar => Scalar::ROWS,
-            Self::Mover => Mover::ROWS,
-            Self::Matrix => Matrix::ROWS,
-            Self::Vector => Vector::ROWS,
-            Self::Packer => Packer::ROWS,
-            Self::Unpacker => Unpacker::ROWS,
+            Self::FrontEnd => FrontEndOp::ROWS,
+            Self::Misc => MiscOp::ROWS,
+            Self::Sync => SyncOp::ROWS,
+            Self::Wait => WaitOp::ROWS,
+            Self::Config => ConfigOp::ROWS,
+            Self::Scalar => ScalarOp::ROWS,
+            Self::Mover => MoverOp::ROWS,
+            Self::Matrix => MatrixOp::ROWS,
+            Self::Vector => VectorOp::ROWS,
+            Self::Packer => PackerOp::ROWS,
+            Self::Unpacker => UnpackerOp::ROWS,
         }
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 
 instructions! {
     /// Instructions of the scalar unit.
-    Scalar {
+    ScalarOp of Scalar {
         built {
             Setdmareg 0x45 "SETDMAREG" W Gpr {
                 new_value[23:8] Hex if [7:7] == 0, result_size[23:22] Uint if [7:7] == 1,

@@ -4,7 +4,7 @@ use super::*;
 
 instructions! {
     /// Instructions of the sync unit that change semaphores and mutexes.
-    Sync {
+    SyncOp of Sync {
         built {
             Atgetm 0xA0 "ATGETM" B Other { index[15:0] Uint }
             Atrelm 0xA1 "ATRELM" W Other { index[15:0] Uint }
@@ -18,7 +18,7 @@ instructions! {
 
 instructions! {
     /// Instructions of the sync unit that are latched at the wait gate.
-    Wait {
+    WaitOp of Wait {
         built {
             Stallwait 0xA2 "STALLWAIT" B Other { block_mask[23:15] Hex, condition_mask[12:0] Hex }
             Semwait 0xA6 "SEMWAIT" B Other {

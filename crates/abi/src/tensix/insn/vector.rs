@@ -4,7 +4,7 @@ use super::*;
 
 instructions! {
     /// Instructions of the vector unit.
-    Vector {
+    VectorOp of Vector {
         built {
             Sfploadi 0x71 "SFPLOADI" B Other { vd[23:20] LReg, mod0[19:16] Hex, imm16[15:0] Hex }
             Sfpencc 0x8A "SFPENCC" B Other { imm2[13:12] Hex, vd[7:4] LReg, mod1[3:0] Hex }
