@@ -21,6 +21,9 @@ Every opcode of the public Blackhole list, by the unit that executes it. The tab
   public list, `tt_llk_blackhole/instructions/assembly.yaml` of `tenstorrent/tt-llk`, has it.
 - *built*: whether the simulator executes it. What is not built is a fault that names the instruction when it reaches
   its unit.
+
+To build an instruction: move its row from `not_built` to `built` in the file of its unit, give it a meaning in the
+unit (`crates/sim/src/tensix`; it does not compile before), test that meaning, and rewrite this page.
 ";
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tensix-instructions.md");
 
