@@ -236,6 +236,7 @@ fn built_words_are_those_of_the_public_macros() {
 
 #[test]
 fn typed_instructions_read_their_operands() {
+    assert!(size_of::<Insn>() <= 12, "FIFOs and replay buffers hold them");
     let word = Sfpiadd::build().imm12(-2).vc(1).vd(2).mod1(5).word();
     let insn = Sfpiadd::decode(word).expect("it is one");
     assert_eq!((insn.imm12(), insn.vc(), insn.vd(), insn.mod1()), (-2, 1, 2, 5));

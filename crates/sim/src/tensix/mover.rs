@@ -21,6 +21,12 @@ const COPY: u32 = 0x40;
 const WAIT: u32 = 0x46;
 const WRITE: u32 = 0x66;
 const NOTHING: u32 = 0x89;
+/// Targets outside L1 are spans of this many bytes (Mover.md, "Functional model").
+const TARGET_BYTES: u32 = 0x1_0000;
+/// The span that is the backend configuration.
+const TARGET_CONFIG: u32 = 0;
+/// The span that is NCRISC's instruction RAM on Wormhole.
+const TARGET_IRAM: u32 = 4;
 const READ: &str = "WormholeB0/TensixTile/Mover.md";
 
 /// A command of the queue.
@@ -153,14 +159,14 @@ impl Coprocessor {
             (true, true) => outside.copy_l1(dst, src, len),
             (true, false) => outside.zero_l1(dst, len),
             (false, _) => {
-                if (dst & 0xFFFF) + len > 0x1_0000 {
+                if dst % TARGET_BYTES + len > TARGET_BYTES {
                     return Err(undefined("the mover runs past the end of its target"));
                 }
-                match dst {
-                    0..=0xFFFF => self.move_to_config(job, outside).map_err(|(class, what)| {
+                match dst / TARGET_BYTES {
+                    TARGET_CONFIG => self.move_to_config(job, outside).map_err(|(class, what)| {
                         blame(Fault::new(class, format!("the mover at {dst:#x} of the configuration: {what}"), READ))
                     })?,
-                    0x4_0000..=0x4_FFFF => {
+                    TARGET_IRAM => {
                         let what = "the mover writes NCRISC's instruction RAM, which only Wormhole has";
                         return Err(blame(Fault::new(FaultClass::MissingSpecification, what, READ)));
                     }
