@@ -3,9 +3,9 @@
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/{BackendConfiguration,ConfigurationUnit}.md and
 //! the pages of the configuration unit's instructions: two banks of `Config`, a write-only view of
 //! both, and one bank of `ThreadConfig` for each thread, which cores can only read. Sizes and
-//! indices are those of the public `cfg_defines.h` for Blackhole. Fields of units that are not built
-//! are storage; invalidating the instruction caches has no effect, because the simulated cores never
-//! execute stale code.
+//! indices are those of the public `cfg_defines.h` for Blackhole. Fields of units that are not
+//! built are storage; invalidating the instruction caches has no effect, because the simulated
+//! cores never execute stale code.
 
 use crate::FaultClass;
 use tilework_abi::tensix::insn::Cfgshiftmask;

@@ -1,5 +1,5 @@
-//! Issue: instructions enter the sync, configuration, miscellaneous, matrix and vector units and the
-//! mover. The scalar unit is in `scalar.rs`.
+//! Issue: instructions enter the sync, configuration, miscellaneous, matrix and vector units and
+//! the mover. The scalar unit is in `scalar.rs`.
 //!
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/{SyncUnit,ConfigurationUnit}.md,
 //! WormholeB0/TensixTile/TensixCoprocessor/MiscellaneousUnit.md and the instructions' pages.

@@ -15,8 +15,8 @@ use tilework_abi::tensix as map;
 const QUEUE: usize = 4;
 /// Commands with parameters under way.
 const CREDITS: usize = 2;
-/// Commands, the low byte of a command word (TDMA-RISC.md): a copy, a wait for the mover, a write to
-/// L1, and one that does nothing.
+/// Commands, the low byte of a command word (TDMA-RISC.md): a copy, a wait for the mover, a write
+/// to L1, and one that does nothing.
 const COPY: u32 = 0x40;
 const WAIT: u32 = 0x46;
 const WRITE: u32 = 0x66;

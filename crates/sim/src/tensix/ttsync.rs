@@ -1,11 +1,11 @@
-//! Auto TTSync: accesses of a T core to GPRs, configuration and TDMA registers keep their order with
-//! the instructions that it pushes.
+//! Auto TTSync: accesses of a T core to GPRs, configuration and TDMA registers keep their order
+//! with the instructions that it pushes.
 //!
 //! Follows the page BlackholeA0/TensixTile/BabyRISCV/AutoTTSync.md (named, but not carried, by the
 //! public tree; a copy is in the fork `jasondavies/tt-isa-documentation`). A core's access happens
 //! in program order here, so of the four scenarios only those in which the push comes first need a
-//! wait. The six parts of the configuration are one resource here, which can only wait for more than
-//! hardware does. Each instruction's class is in its row of the instruction table.
+//! wait. The six parts of the configuration are one resource here, which can only wait for more
+//! than hardware does. Each instruction's class is in its row of the instruction table.
 
 use super::config::{Config, TRISC_SYNC};
 use super::frontend::FrontEnd;

@@ -1,7 +1,7 @@
 //! The vector unit, as far as start-up code sets it up: constants, lane flags and configuration.
 //!
-//! Follows BlackholeA0/TensixTile/TensixCoprocessor/VectorUnit.md, the pages of its instructions and
-//! WormholeB0/TensixTile/TensixCoprocessor/LReg.md (the same on Blackhole). Every other vector
+//! Follows BlackholeA0/TensixTile/TensixCoprocessor/VectorUnit.md, the pages of its instructions
+//! and WormholeB0/TensixTile/TensixCoprocessor/LReg.md (the same on Blackhole). Every other vector
 //! instruction is a fault that names it.
 
 use super::config::Refusal;
