@@ -1,4 +1,4 @@
-//! The address space of a Tensix tile outside L1.
+//! The address space of a Tensix tile outside L1, and the instructions of its coprocessor ([`insn`]).
 //!
 //! Follows BlackholeA0/TensixTile/BabyRISCV/README.md (memory map) and
 //! BlackholeA0/TensixTile/SoftReset.md. The registers of tile control and their addresses are rows
@@ -6,6 +6,8 @@
 //! [`pc_buf::PC_BUF`].
 
 pub use crate::reg_tile::*;
+
+pub mod insn;
 
 /// Bytes of L1: 1536 KiB.
 pub const L1_SIZE: u32 = 0x18_0000;

@@ -1,9 +1,12 @@
 //! Disassembler, in the syntax of GNU as, without pseudo-instructions.
 //!
 //! Driven by the formats of the instruction table. Branch and jump targets are absolute when the
-//! address is known and `. + offset` otherwise.
+//! address is known and `. + offset` otherwise. A comment behind `.ttinsn` says which Tensix
+//! instruction it pushes.
 
 use std::fmt;
+
+use tilework_abi::tensix::insn::Insn as TensixInsn;
 
 use crate::Insn;
 use crate::table::{Format, Op};
@@ -57,7 +60,7 @@ impl fmt::Display for Insn {
             }
             Format::Fence if op == Op::Fence => write_fence(f, bits),
             Format::Fence | Format::Fixed => f.write_str(name),
-            Format::Ttinsn => write!(f, "{name} {bits:#010x}"),
+            Format::Ttinsn => write!(f, "{name} {bits:#010x} # {}", TensixInsn::decode(bits)),
             Format::Illegal => write!(f, "{name} {bits:#010x}"),
         }
     }

@@ -7,6 +7,7 @@ mod common;
 use common::{CLOCK, LOCAL_BASE, SLOW, Toy, li, word};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use tilework_abi::tensix::insn::Nop;
 use tilework_riscv::{Core, Cycle, Exit, HartKind, Op};
 
 /// The polled words; some share a line of the L0.
@@ -249,7 +250,7 @@ fn emit(code: &mut Vec<u32>, poll: &Loop) {
                 code.push(word(Op::Addi, 30, 18, 0, offset(STORED)));
                 code.push(word(Op::AmoAnd, 0, 30, 5, 0));
             }
-            Piece::Push => code.push(word(Op::Ttinsn, 0, 0, 0, 0x0200_0000)),
+            Piece::Push => code.push(word(Op::Ttinsn, 0, 0, 0, Nop::build().word().cast_signed())),
             Piece::Prefetch(at) => code.push(word(Op::Lw, 16, 18, 0, offset(at))),
             Piece::UsePrefetched => code.push(word(Op::Add, 17, 16, 16, 0)),
         }

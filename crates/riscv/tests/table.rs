@@ -98,7 +98,10 @@ fn known_words() {
         (0x0ff0_000f, "fence iorw, iorw"),
         (0x8330_000f, "fence.tso"),
         (0x0e62_a3af, "amoswap.w.aqrl t2, t1, (t0)"),
-        (0x0800_0000, ".ttinsn 0x02000000"),
+        (0x0800_0000, ".ttinsn 0x02000000 # NOP"),
+        (0x9000_0012, ".ttinsn 0xa4000004 # SEMPOST semaphore_mask=0x1"),
+        (0x0000_0001, ".ttinsn 0x40000000 # XMOV"),
+        (0xfffc_0000, ".ttinsn 0x3fff0000 # 0x3fff0000"),
         (0x0000_0007, "illegal 0x00000007"),
     ];
     for (word, text) in known {

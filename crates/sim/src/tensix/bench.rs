@@ -61,7 +61,8 @@ impl Bench {
         }
     }
 
-    /// Steps everything before cycle `until`. Returns when each instruction passed: cycles, in order.
+    /// Steps everything before cycle `until`. Returns when each instruction passed: cycles, in
+    /// order.
     pub(super) fn run(&mut self, until: Cycle) -> Result<Vec<Cycle>, Fault> {
         let mut passed = Vec::new();
         while self.t.next() < until {

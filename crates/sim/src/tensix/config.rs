@@ -1,11 +1,14 @@
 //! Backend configuration.
 //!
-//! Follows BlackholeA0/TensixTile/TensixCoprocessor/{BackendConfiguration,ConfigurationUnit,WRCFG,RDCFG,RMWCIB,SETC16,CFGSHIFTMASK}.md: two banks
-//! of `Config`, a write-only view of both, and one bank of `ThreadConfig` per thread, which cores can only read. Sizes and indices are
-//! those of the public `cfg_defines.h` for Blackhole. Fields of units that are not built are storage; invalidating the instruction
-//! caches has no effect, because the simulated cores never execute stale code.
+//! Follows BlackholeA0/TensixTile/TensixCoprocessor/{BackendConfiguration,ConfigurationUnit}.md and
+//! the pages of the configuration unit's instructions: two banks of `Config`, a write-only view of
+//! both, and one bank of `ThreadConfig` for each thread, which cores can only read. Sizes and
+//! indices are those of the public `cfg_defines.h` for Blackhole. Fields of units that are not
+//! built are storage; invalidating the instruction caches has no effect, because the simulated
+//! cores never execute stale code.
 
 use crate::FaultClass;
+use tilework_abi::tensix::insn::Cfgshiftmask;
 
 /// Words of one `Config` bank (`CFG_STATE_SIZE` is 56).
 const BANK: u32 = 56 * 4;
@@ -21,12 +24,14 @@ pub(super) const DUAL: u32 = 2 * BANK;
 const THREADS: u32 = 3 * BANK;
 /// End.
 const END: u32 = THREADS + 3 * THREAD;
-/// Writing anything here clears the bank's other registers below [`GLOBAL`] (`STATE_RESET_EN_ADDR32`).
+/// Writing anything here clears the bank's other registers below [`GLOBAL`]
+/// (`STATE_RESET_EN_ADDR32`).
 const STATE_RESET_EN: u32 = 4;
 /// First of the four scratch registers of `CFGSHIFTMASK` (`SCRATCH_SEC0_val_ADDR32`).
 const SCRATCH: u32 = 209;
 
-/// A field of a thread's configuration: index, lowest bit, width (`cfg_defines.h`, "Registers for THREAD").
+/// A field of a thread's configuration: index, lowest bit, width (`cfg_defines.h`, "Registers for
+/// THREAD").
 pub(super) type ThreadField = (u32, u32, u32);
 /// `CFG_STATE_ID_StateID`.
 pub(super) const STATE_ID: ThreadField = (0, 0, 1);
@@ -167,15 +172,15 @@ impl Config {
     }
 
     /// `CFGSHIFTMASK`.
-    pub(super) fn shift_mask(&mut self, thread: usize, word: u32) -> Result<(), Refusal> {
-        let index = word & 0xFF;
+    pub(super) fn shift_mask(&mut self, thread: usize, insn: Cfgshiftmask) -> Result<(), Refusal> {
+        let index = insn.cfg_index();
         let old = self.get(thread, index)?;
-        let (scratch, rotate) = (word >> 8 & 3, word >> 10 & 31);
-        let mask = u32::MAX >> (31 - (word >> 15 & 31));
+        let (scratch, rotate) = (insn.scratch_index(), insn.rotate_amt());
+        let mask = u32::MAX >> (31 - insn.mask_width());
         let scratch = if scratch < 3 { scratch } else { thread as u32 };
         let operand = (self.banks[0][(SCRATCH + scratch) as usize] & mask).rotate_right(rotate);
-        let old = if word >> 23 & 1 == 0 { old & !mask.rotate_right(rotate) } else { old };
-        let value = match word >> 20 & 7 {
+        let old = if insn.mask_mode() { old } else { old & !mask.rotate_right(rotate) };
+        let value = match insn.alu_mode() {
             0 => old | operand,
             1 => old & operand,
             2 => old ^ operand,
@@ -195,7 +200,8 @@ impl Config {
         }
     }
 
-    /// `Adj32`: the physical row of Dst behind a row of 32-bit data (BlackholeA0/TensixTile/TensixCoprocessor/Dst.md).
+    /// `Adj32`: the physical row of Dst behind a row of 32-bit data
+    /// (BlackholeA0/TensixTile/TensixCoprocessor/Dst.md).
     pub(super) fn adj32(&self, row: usize) -> usize {
         let cfg = self.banks[0][DEST_ACCESS_CFG as usize];
         let mut r = row;
@@ -282,12 +288,13 @@ mod tests {
     #[test]
     fn shift_mask_computes_what_the_page_says() {
         // Masked-in field: eight bits of scratch 1 go to bits 15..8 (rotation right by 24).
-        let word = |keep: u32, op: u32| keep << 23 | op << 20 | 7 << 15 | 24 << 10 | 1 << 8 | 50;
-        let run = |keep, op| {
+        let run = |keep: u32, op| {
+            let insn = Cfgshiftmask::build().mask_mode(keep != 0).alu_mode(op).mask_width(7).rotate_amt(24);
+            let insn = Cfgshiftmask::decode(insn.scratch_index(1).cfg_index(50).word()).unwrap();
             let mut c = Config::default();
             c.store(210, 0x1234_56A5).unwrap();
             c.store(50, 0xFFFF_33FF).unwrap();
-            c.shift_mask(0, word(keep, op)).unwrap();
+            c.shift_mask(0, insn).unwrap();
             c.load(50).unwrap()
         };
         assert_eq!(run(0, 0), 0xFFFF_A5FF);

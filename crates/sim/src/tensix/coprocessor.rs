@@ -1,12 +1,16 @@
-//! The coprocessor's three threads, its units and their time.
+//! The coprocessor: three threads, their units, and when each takes an instruction.
 //!
-//! Follows WormholeB0/TensixTile/TensixCoprocessor/README.md and BlackholeA0/TensixTile/TensixCoprocessor/{SyncUnit,ConfigurationUnit,STALLWAIT}.md.
-//! Within a tile the coprocessor comes last in each cycle: first the mover with TDMA-RISC's command processor, then the threads in order. An
-//! agent is stepped only in cycles in which something can happen; a step in any other cycle would change nothing, so that the
-//! result does not depend on who steps when. Where several threads want one unit in a cycle the first one gets it (the documents do not say).
+//! Follows WormholeB0/TensixTile/TensixCoprocessor/README.md and
+//! BlackholeA0/TensixTile/TensixCoprocessor/{SyncUnit,ConfigurationUnit,STALLWAIT}.md. Within a
+//! tile the coprocessor comes last in each cycle: first the mover with TDMA-RISC's command
+//! processor, then the threads in order. An agent is stepped only in cycles in which something can
+//! happen; a step in any other cycle would change nothing, so the result does not depend on who
+//! steps when. Where several threads want one unit in a cycle, the first one gets it (the documents
+//! do not say).
 //!
-//! An instruction takes effect in the cycle in which it passes the wait gate; how long its unit is busy with it decides when waits and later
-//! instructions go on. The mover's copies take effect when they are done.
+//! An instruction takes effect in the cycle in which it passes the wait gate; how long its unit is
+//! busy with it decides when waits and later instructions continue. The mover's copies take effect
+//! when they are done.
 
 use super::config::{Config, Refusal};
 use super::counters::Adcs;
@@ -14,15 +18,16 @@ use super::expand::MopCfg;
 use super::frontend::FrontEnd;
 use super::matrix::Matrix;
 use super::mover::Mover;
-use super::opcodes;
 use super::outside::{Hold, Outside};
 use super::sync::{Mutexes, SEMAPHORES, Semaphore};
 use super::vector::Vector;
 use super::wait::{Latched, Verdict};
 use crate::{Cycle, Fault, FaultClass, NEVER, timing};
 use tilework_abi::tensix::Processor;
+use tilework_abi::tensix::insn::Insn;
 
-/// Words of one thread's general-purpose registers (WormholeB0/TensixTile/TensixCoprocessor/ScalarUnit.md).
+/// Words of one thread's general-purpose registers
+/// (WormholeB0/TensixTile/TensixCoprocessor/ScalarUnit.md).
 pub(super) const GPRS: usize = 64;
 /// Threads.
 pub(super) const THREADS: usize = 3;
@@ -177,7 +182,8 @@ impl Coprocessor {
         (0..THREADS).for_each(|thread| self.notify(thread, at));
     }
 
-    /// Agent `agent` (threads count from 1) changed something at cycle `at`: those behind it see it in that cycle, the others in the next.
+    /// Agent `agent` (threads count from 1) changed something at cycle `at`: those behind it see it
+    /// in that cycle, the others in the next.
     pub(super) fn notify_others(&mut self, agent: usize, at: Cycle) {
         (0..THREADS).for_each(|thread| self.notify(thread, at + Cycle::from(thread < agent)));
     }
@@ -262,7 +268,8 @@ impl Coprocessor {
         (front.has_room(), front.has_room_behind_mop(), front.mop_done(), self.is_drained(thread))
     }
 
-    /// Does what the wait gate does in one cycle: whether an instruction passed, and when to look again if nothing moves.
+    /// Does what the wait gate does in one cycle: whether an instruction passed, and when to look
+    /// again if nothing moves.
     fn gate(&mut self, thread: usize, now: Cycle, outside: &mut impl Outside) -> Result<(bool, Cycle), Hold> {
         let mut later = NEVER;
         let mut forget = false;
@@ -286,20 +293,17 @@ impl Coprocessor {
             self.threads[thread].latched = None;
         }
         let t = &self.threads[thread];
-        let Some(word) = t.front.head() else { return Ok((false, later)) };
+        let Some(insn) = t.front.head() else { return Ok((false, later)) };
         let not_before = t.retry.map_or(t.ready, |retry| retry.due);
         if not_before > now {
             return Ok((false, later.min(not_before)));
         }
-        let Some(unit) = opcodes::unit(word).filter(|_| super::frontend::reaches_gate(word)) else {
-            return Err(self.no_instruction(thread, now, word).into());
-        };
         if let Some(latched) = t.latched
-            && unit.is_blocked_by(latched.block)
+            && insn.is_blocked_by(latched.block)
         {
             return Ok((false, later));
         }
-        match self.issue(thread, now, unit, word, outside)? {
+        match self.issue(Attempt { thread, now, insn }, outside)? {
             Issue::Passed => {
                 self.threads[thread].front.pass();
                 self.passed += 1;
@@ -308,25 +312,53 @@ impl Coprocessor {
             Issue::NotBefore(at) => Ok((false, later.min(at))),
         }
     }
+}
 
-    fn no_instruction(&self, thread: usize, now: Cycle, word: u32) -> Fault {
-        let what = match opcodes::mnemonic(word) {
-            Some(name) => {
-                format!("{name} ({word:#010x}) at the wait gate of Tensix thread T{thread}, where it means nothing")
-            }
-            None => format!("{word:#010x} pushed to Tensix thread T{thread} is no instruction"),
+/// An instruction of `thread` that stands at the wait gate in cycle `now`.
+#[derive(Clone, Copy)]
+pub(super) struct Attempt {
+    pub(super) thread: usize,
+    pub(super) now: Cycle,
+    pub(super) insn: Insn,
+}
+
+impl Attempt {
+    /// A fault of the instruction.
+    pub(super) fn refused(self, (class, what): Refusal) -> Hold {
+        let Self { thread, now, insn } = self;
+        let what = format!("{} of Tensix thread T{thread}: {what}", named(insn));
+        of_thread(Fault::new(class, what, page(insn)), thread, now).into()
+    }
+
+    /// The documents say that anything may happen.
+    pub(super) fn undefined(self, what: &'static str) -> Hold {
+        self.refused((FaultClass::UndefinedBehavior, what))
+    }
+
+    /// The instruction, or a form of it, exists but is not built.
+    pub(super) fn not_built(self) -> Hold {
+        self.refused((FaultClass::UnimplementedFunctionality, "coprocessor instruction not built yet"))
+    }
+
+    /// The instruction does not belong at the wait gate.
+    pub(super) fn no_instruction(self) -> Hold {
+        let Self { thread, now, insn } = self;
+        let what = match insn {
+            Insn::Undefined(word) => format!("{word:#010x} pushed to Tensix thread T{thread} is no instruction"),
+            _ => format!("{} at the wait gate of Tensix thread T{thread}, where it means nothing", named(insn)),
         };
-        let read = "WormholeB0/TensixTile/TensixCoprocessor/README.md";
-        of_thread(Fault::new(FaultClass::UndefinedBehavior, what, read), thread, now)
+        of_thread(Fault::new(FaultClass::UndefinedBehavior, what, page(insn)), thread, now).into()
     }
+}
 
-    /// A fault of the instruction `word`.
-    pub(super) fn refused(&self, thread: usize, now: Cycle, word: u32, (class, what): Refusal) -> Hold {
-        let name = opcodes::mnemonic(word).unwrap_or("instruction");
-        let what = format!("{name} ({word:#010x}) of Tensix thread T{thread}: {what}");
-        let read = "WormholeB0/TensixTile/TensixCoprocessor/README.md";
-        of_thread(Fault::new(class, what, read), thread, now).into()
-    }
+/// An instruction with its operands and its word, as reports name it.
+pub(super) fn named(insn: Insn) -> String {
+    format!("{insn} ({:#010x})", insn.word())
+}
+
+/// The document that an instruction follows.
+fn page(insn: Insn) -> &'static str {
+    insn.row().map_or("WormholeB0/TensixTile/TensixCoprocessor/README.md", |row| row.page)
 }
 
 /// Names the core whose thread it is.

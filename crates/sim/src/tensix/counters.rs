@@ -1,14 +1,19 @@
-//! Auto-incremented counters: ADCs, which packers and unpackers address by, and RWCs, which the matrix and the vector unit address by.
+//! Auto-incremented counters: ADCs, which packers and unpackers address by, and RWCs, which the
+//! matrix and the vector unit address by.
 //!
-//! Follows WormholeB0/TensixTile/TensixCoprocessor/{ADCs,RWCs,SETADC,SETADCXX,SETADCXY,SETADCZW,INCADCXY,INCADCZW,ADDRCRXY,ADDRCRZW,SETRWC,INCRWC,
-//! REG2FLOP_ADC}.md. An `AddrMod` has three bits on Blackhole and names one of eight sets of increments by itself (`assembly.yaml`; the
-//! configuration has no `ADDR_MOD_SET` there).
+//! Follows WormholeB0/TensixTile/TensixCoprocessor/{ADCs,RWCs,REG2FLOP_ADC}.md and the pages of the
+//! instructions that change them. An `AddrMod` has three bits on Blackhole and names one of eight
+//! sets of increments by itself (`assembly.yaml`; the configuration has no `ADDR_MOD_SET` there).
 
 use super::config::{ADDR_MOD_AB, ADDR_MOD_BIAS, ADDR_MOD_DST, Config};
+use tilework_abi::tensix::insn::{Incrwc, Reg2flop, Setadc, Setadcxx, Setrwc};
 
 /// Widths of X, Y, Z, W.
 const WIDTHS: [u32; 4] = [18, 13, 8, 8];
-const X: usize = 0;
+/// The dimensions of `SETADCXY` and its like start here.
+pub(super) const X: usize = 0;
+/// The dimensions of `SETADCZW` and its like start here.
+pub(super) const Z: usize = 2;
 
 /// A counter and its "CR" copy.
 type Pair = [u32; 2];
@@ -18,15 +23,18 @@ type Pair = [u32; 2];
 pub(super) struct Channel([Pair; 4]);
 
 impl Channel {
-    fn set(&mut self, dim: usize, value: u32) {
+    /// Sets a counter and its copy.
+    pub(super) fn set(&mut self, dim: usize, value: u32) {
         let value = value & mask(dim);
         self.0[dim] = [value, value];
     }
-    fn increment(&mut self, dim: usize, by: u32) {
+    /// Increments a counter.
+    pub(super) fn increment(&mut self, dim: usize, by: u32) {
         let pair = &mut self.0[dim];
         pair[0] = pair[0].wrapping_add(by) & mask(dim);
     }
-    fn increment_cr(&mut self, dim: usize, by: u32) {
+    /// Increments the copy, and the counter follows it.
+    pub(super) fn increment_cr(&mut self, dim: usize, by: u32) {
         let value = self.0[dim][1].wrapping_add(by);
         self.set(dim, value);
     }
@@ -43,61 +51,73 @@ type ThreadAdcs = [[Channel; 2]; 3];
 #[derive(Debug, Default)]
 pub(super) struct Adcs([ThreadAdcs; 3]);
 
+/// Whose counters an instruction changes.
+#[derive(Clone, Copy)]
+pub(super) struct Owners {
+    /// The instruction's thread.
+    pub(super) thread: usize,
+    /// Zero: the instruction's thread; otherwise one more than the thread.
+    pub(super) thread_override: u32,
+    /// Bits for unpacker 0, unpacker 1 and the packers.
+    pub(super) mask: u32,
+}
+
+/// What an instruction does to a counter.
+type Change = fn(&mut Channel, dim: usize, operand: u32);
+
 impl Adcs {
-    /// Executes one of the miscellaneous unit's ADC instructions for `thread`. `false`: it is none of them.
-    pub(super) fn execute(&mut self, thread: usize, word: u32) -> bool {
-        let opcode = word >> 24;
-        let over = match opcode {
-            0x50 => word >> 16 & 3,
-            0x5E => 0,
-            _ => word >> 18 & 3,
+    /// The counters of `owners`.
+    fn of(&mut self, owners: Owners) -> impl Iterator<Item = &mut [Channel; 2]> {
+        let thread = match owners.thread_override {
+            0 => owners.thread,
+            other => other as usize - 1,
         };
-        let Some(adcs) = self.0.get_mut(if over == 0 { thread } else { over as usize - 1 }) else { return true };
-        // Bits 21..23 choose the counters' owners.
-        let chosen = adcs.iter_mut().enumerate().filter(|(i, _)| word >> (21 + i) & 1 != 0).map(|(_, c)| c);
-        // XY and ZW instructions: four three-bit operands, channel 0 before 1, the lower dimension first.
-        let first = if matches!(opcode, 0x54..=0x56) { 2 } else { X };
-        let operand = |i: u32| word >> (6 + 3 * i) & 7;
-        let parts = |i: u32| ((i >> 1) as usize, first + (i & 1) as usize);
-        for channels in chosen {
-            match opcode {
-                0x50 => channels[(word >> 20 & 1) as usize].set((word >> 18 & 3) as usize, word & 0x3_FFFF),
-                0x5E => {
-                    channels[0].set(X, word & 0x3FF);
-                    channels[1].set(X, word >> 10 & 0x3FF);
-                }
-                0x51..=0x56 => {
-                    for i in 0..4 {
-                        let (channel, dim) = parts(i);
-                        let channel = &mut channels[channel];
-                        match (opcode, word >> i & 1) {
-                            (0x52 | 0x55, _) => channel.increment(dim, operand(i)),
-                            (0x51 | 0x54, 1) => channel.set(dim, operand(i)),
-                            (0x53 | 0x56, 1) => channel.increment_cr(dim, operand(i)),
-                            _ => {}
-                        }
-                    }
-                }
-                _ => return false,
+        let adcs = self.0.get_mut(thread).into_iter().flatten().enumerate();
+        adcs.filter(move |(i, _)| owners.mask >> i & 1 != 0).map(|(_, channels)| channels)
+    }
+
+    /// `SETADC`.
+    pub(super) fn set_one(&mut self, thread: usize, insn: Setadc) {
+        let thread_override = insn.thread_override();
+        // The two top bits of the value are the override.
+        let value = thread_override << 16 | insn.new_value();
+        for channels in self.of(Owners { thread, thread_override, mask: insn.cnt_set_mask() }) {
+            channels[insn.channel() as usize].set(insn.xyzw() as usize, value);
+        }
+    }
+
+    /// `SETADCXX`.
+    pub(super) fn set_x(&mut self, thread: usize, insn: Setadcxx) {
+        for channels in self.of(Owners { thread, thread_override: 0, mask: insn.cnt_set_mask() }) {
+            channels[0].set(X, insn.x0_val());
+            channels[1].set(X, insn.x1_val());
+        }
+    }
+
+    /// Instructions for two dimensions, `first` and the next, of both channels: `operands` and the
+    /// bits of `chosen` are those of channel 0 before channel 1, the lower dimension first.
+    pub(super) fn change(&mut self, owners: Owners, first: usize, chosen: u32, operands: [u32; 4], change: Change) {
+        for channels in self.of(owners) {
+            for (i, operand) in operands.into_iter().enumerate().filter(|(i, _)| chosen >> i & 1 != 0) {
+                change(&mut channels[i >> 1], first + (i & 1), operand);
             }
         }
-        matches!(opcode, 0x50..=0x56 | 0x5E)
     }
 
     /// `REG2FLOP` with an ADC as its target; `value` is the GPR.
-    pub(super) fn move_from_gpr(&mut self, thread: usize, word: u32, value: u32) {
-        let shift8 = word >> 18 & 3;
-        let value = match (word >> 22 & 3, shift8) {
+    pub(super) fn move_from_gpr(&mut self, thread: usize, insn: Reg2flop, value: u32) {
+        let shift8 = insn.shift8();
+        let value = match (insn.size_sel(), shift8) {
             (1, 0) => value,
             (2, 0) => value & 0xFFFF,
             (2, 2) => value >> 16,
             (3, _) => value >> (8 * shift8) & 0xFF,
             _ => 0,
         };
-        let thread = if word >> 20 & 1 != 0 { (word >> 16 & 3) as usize } else { thread };
-        let Some(owner) = self.0.get_mut(thread).and_then(|t| t.get_mut((word >> 9 & 3) as usize)) else { return };
-        let dim = (word >> 6 & 3) as usize;
-        owner[(word >> 11 & 1) as usize].0[dim][(word >> 8 & 1) as usize] = value & mask(dim);
+        let thread = if insn.override_thread() { insn.thread_sel() as usize } else { thread };
+        let Some(owner) = self.0.get_mut(thread).and_then(|t| t.get_mut(insn.adc_sel() as usize)) else { return };
+        let dim = insn.xyzw() as usize;
+        owner[insn.channel() as usize].0[dim][usize::from(insn.cr())] = value & mask(dim);
     }
 }
 
@@ -130,35 +150,33 @@ impl Rwc {
     }
 
     /// `SETRWC`, without what it does to SrcA and SrcB.
-    pub(super) fn set(&mut self, word: u32) {
-        let bit = |i: u32| word >> i & 1 != 0;
-        let value = |shift: u32| word >> shift & 0xF;
-        if bit(0) {
-            let base = if bit(18) { self.src_a[1] } else { 0 };
-            self.src_a = [(base + value(6)) & SRC; 2];
+    pub(super) fn set(&mut self, insn: Setrwc) {
+        if insn.src_a() {
+            let base = if insn.src_a_cr() { self.src_a[1] } else { 0 };
+            self.src_a = [(base + insn.src_a_val()) & SRC; 2];
         }
-        if bit(1) {
-            let base = if bit(19) { self.src_b[1] } else { 0 };
-            self.src_b = [(base + value(10)) & SRC; 2];
+        if insn.src_b() {
+            let base = if insn.src_b_cr() { self.src_b[1] } else { 0 };
+            self.src_b = [(base + insn.src_b_val()) & SRC; 2];
         }
-        if bit(2) || bit(21) {
-            let base = match (bit(21), bit(20)) {
+        if insn.dst() || insn.dst_c_to_cr() {
+            let base = match (insn.dst_c_to_cr(), insn.dst_cr()) {
                 (true, _) => self.dst[0],
                 (false, true) => self.dst[1],
                 (false, false) => 0,
             };
-            self.dst = [(base + value(14)) & DST; 2];
+            self.dst = [(base + insn.dst_val()) & DST; 2];
         }
-        if bit(3) {
+        if insn.fidelity() {
             self.fidelity = 0;
         }
     }
 
     /// `INCRWC`.
-    pub(super) fn increment(&mut self, word: u32) {
-        step(&mut self.src_a, word >> 6 & 0xF, word >> 18 & 1 != 0, SRC);
-        step(&mut self.src_b, word >> 10 & 0xF, word >> 19 & 1 != 0, SRC);
-        step(&mut self.dst, word >> 14 & 0xF, word >> 20 & 1 != 0, DST);
+    pub(super) fn increment(&mut self, insn: Incrwc) {
+        step(&mut self.src_a, insn.src_a_inc(), insn.src_a_cr(), SRC);
+        step(&mut self.src_b, insn.src_b_inc(), insn.src_b_cr(), SRC);
+        step(&mut self.dst, insn.dst_inc(), insn.dst_cr(), DST);
     }
 
     /// `ApplyAddrMod`: the increments that the instruction of `thread` names.
@@ -194,8 +212,9 @@ impl Rwc {
 mod tests {
     use super::*;
 
-    const U0: u32 = 1 << 21;
-    const PK: u32 = 1 << 23;
+    /// Bits of `cnt_set_mask`.
+    const U0: u32 = 1;
+    const PK: u32 = 4;
 
     fn pair(adcs: &Adcs, thread: usize, owner: usize, channel: usize, dim: usize) -> Pair {
         adcs.0[thread][owner][channel].0[dim]
@@ -205,7 +224,8 @@ mod tests {
     fn setadc_sets_one_counter_and_can_name_another_thread() {
         let mut a = Adcs::default();
         // Thread override 3 (thread 2), Y of channel 1, unpacker 0 and packers.
-        assert!(a.execute(0, 0x5000_0000 | U0 | PK | 1 << 20 | 1 << 18 | 3 << 16 | 0x1234));
+        let insn = Setadc::build().cnt_set_mask(U0 | PK).channel(1).xyzw(1).thread_override(3).new_value(0x1234);
+        a.set_one(0, Setadc::decode(insn.word()).unwrap());
         // The value's two top bits are the override, and Y has 13 bits.
         assert_eq!(pair(&a, 2, 0, 1, 1), [0x1234; 2]);
         assert_eq!((pair(&a, 2, 2, 1, 1), pair(&a, 2, 1, 1, 1), pair(&a, 0, 0, 1, 1)), ([0x1234; 2], [0; 2], [0; 2]));
@@ -214,40 +234,46 @@ mod tests {
     #[test]
     fn xy_and_zw_instructions_touch_what_their_masks_name() {
         let mut a = Adcs::default();
-        let values = 1 << 6 | 2 << 9 | 3 << 12 | 4 << 15;
-        assert!(a.execute(1, 0x5100_0000 | U0 | values | 0b1011));
-        assert!(a.execute(1, 0x5400_0000 | U0 | values | 0b1111));
+        let owners = Owners { thread: 1, thread_override: 0, mask: U0 };
+        let values = [1, 2, 3, 4];
+        a.change(owners, X, 0b1011, values, Channel::set);
+        a.change(owners, Z, 0b1111, values, Channel::set);
         let all = |a: &Adcs| [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(c, d)| pair(a, 1, 0, c, d)[0]);
         assert_eq!(all(&a), [1, 2, 0, 4]);
         assert_eq!([(0, 2), (0, 3), (1, 2), (1, 3)].map(|(c, d)| pair(&a, 1, 0, c, d)[0]), [1, 2, 3, 4]);
-        assert!(a.execute(1, 0x5200_0000 | U0 | values));
+        a.change(owners, X, 0b1111, values, Channel::increment);
         assert_eq!(all(&a), [2, 4, 3, 8]);
         assert_eq!(pair(&a, 1, 0, 0, 1), [4, 2], "an increment leaves the CR copy");
-        assert!(a.execute(1, 0x5300_0000 | U0 | values | 0b0010));
+        a.change(owners, X, 0b0010, values, Channel::increment_cr);
         assert_eq!(pair(&a, 1, 0, 0, 1), [4, 4], "2 + 2 in the copy, then copied");
-        assert!(a.execute(1, 0x5E00_0000 | U0 | 0x155 << 10 | 0x2AA));
+        let insn = Setadcxx::build().cnt_set_mask(U0).x1_val(0x155).x0_val(0x2AA);
+        a.set_x(1, Setadcxx::decode(insn.word()).unwrap());
         assert_eq!((pair(&a, 1, 0, 0, 0), pair(&a, 1, 0, 1, 0)), ([0x2AA; 2], [0x155; 2]));
-        assert!(!a.execute(0, 0x5700_0001 | U0));
     }
 
     #[test]
     fn reg2flop_cuts_the_gpr_and_writes_one_of_the_pair() {
         let mut a = Adcs::default();
         // 16 bits, shift 2, unpacker 1, channel 0, the CR copy of Z (8 bits).
-        a.move_from_gpr(0, 2 << 22 | 1 << 21 | 2 << 18 | 1 << 9 | 1 << 8 | 2 << 6, 0x0177_FFFF);
+        let insn = Reg2flop::build().size_sel(2).to_adc(true).shift8(2).adc_sel(1).cr(true).xyzw(2);
+        a.move_from_gpr(0, Reg2flop::decode(insn.word()).unwrap(), 0x0177_FFFF);
         assert_eq!(pair(&a, 0, 1, 0, 2), [0, 0x77]);
-        a.move_from_gpr(0, 1 << 22 | 1 << 21 | 1 << 20 | 3 << 16, 5);
+        let insn = Reg2flop::build().size_sel(1).to_adc(true).override_thread(true).thread_sel(3);
+        a.move_from_gpr(0, Reg2flop::decode(insn.word()).unwrap(), 5);
         assert_eq!(pair(&a, 0, 0, 0, 0), [0; 2], "there is no thread 3");
     }
 
     #[test]
     fn setrwc_and_incrwc_follow_the_page() {
         let mut r = Rwc::default();
-        r.set(0x3700_0000 | 0xF | 5 << 6 | 6 << 10 | 7 << 14);
+        let all = Setrwc::build().src_a(true).src_b(true).dst(true).fidelity(true);
+        r.set(Setrwc::decode(all.src_a_val(5).src_b_val(6).dst_val(7).word()).unwrap());
         assert_eq!((r.src_a, r.src_b, r.dst), ([5; 2], [6; 2], [7; 2]));
-        r.increment(0x3800_0000 | 1 << 20 | 1 << 6 | 2 << 10 | 3 << 14);
+        let insn = Incrwc::build().dst_cr(true).src_a_inc(1).src_b_inc(2).dst_inc(3);
+        r.increment(Incrwc::decode(insn.word()).unwrap());
         assert_eq!((r.src_a, r.src_b, r.dst), ([6, 5], [8, 6], [10; 2]));
-        r.set(1 << 18 | 1 | 2 << 6 | 1 << 21 | 1 << 14);
+        let insn = Setrwc::build().src_a(true).src_a_cr(true).src_a_val(2).dst_c_to_cr(true).dst_val(1);
+        r.set(Setrwc::decode(insn.word()).unwrap());
         assert_eq!((r.src_a, r.dst), ([7; 2], [11; 2]), "relative to the copy, and Dst to the counter");
     }
 

@@ -3,8 +3,9 @@
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/BackendConfiguration.md and BlackholeA0/TensixTile/BabyRISCV/PushTensixInstruction.md ("Debug
 //! registers" of both).
 
-use super::{Tensix, config, opcodes};
+use super::{Tensix, config};
 use crate::{Cycle, Fault, FaultClass};
+use tilework_abi::tensix::insn::Insn;
 use tilework_riscv::Refuse;
 
 impl Tensix {
@@ -21,12 +22,13 @@ impl Tensix {
     /// # Errors
     /// A word that is no instruction.
     pub(crate) fn push_by_debug_bus(&mut self, thread: usize, word: u32, at: Cycle) -> Result<(), Refuse<Fault>> {
-        if opcodes::unit(word).is_none() {
+        let insn = Insn::decode(word);
+        if matches!(insn, Insn::Undefined(_)) {
             let what = format!("{word:#010x} pushed to Tensix thread T{thread} over the debug bus is no instruction");
             let read = "BlackholeA0/TensixTile/BabyRISCV/PushTensixInstruction.md, Debug registers";
             return Err(Refuse::Fault(Fault::new(FaultClass::UndefinedBehavior, what, read).at_cycle(at)));
         }
-        if self.coprocessor.threads[thread].front.push_behind_mop(word, at) {
+        if self.coprocessor.threads[thread].front.push_behind_mop(insn, at) {
             self.coprocessor.schedule(thread, at + 1);
         }
         Ok(())

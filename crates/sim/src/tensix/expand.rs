@@ -1,10 +1,12 @@
 //! The MOP expander: one instruction becomes a sequence from one of two templates.
 //!
-//! Follows WormholeB0/TensixTile/TensixCoprocessor/MOPExpander.md (BlackholeA0 refers to it as similar). What Blackhole adds is in its public
-//! instruction description (`assembly.yaml`, MOP): counts have ten bits, and a template 1 instruction may carry counts that replace
-//! the configured ones. `MopCfg` is sampled when an expansion starts; software waits for its end before it writes the next one.
+//! Follows WormholeB0/TensixTile/TensixCoprocessor/MOPExpander.md (BlackholeA0 refers to it as
+//! similar). What Blackhole adds is in its public instruction description (`assembly.yaml`, MOP):
+//! counts have ten bits, and a template 1 instruction may carry counts that replace the configured
+//! ones. `MopCfg` is sampled when an expansion starts; software waits for its end before it writes
+//! the next one.
 
-use super::opcodes::{self, Unit};
+use tilework_abi::tensix::insn::{Mop, Nop};
 
 /// Words of one thread's MOP configuration.
 pub(super) const WORDS: usize = 9;
@@ -42,41 +44,37 @@ pub(super) struct Loops {
     j: u32,
     /// Inner iterations done.
     i: u32,
-    part: Part,
+    phase: Phase,
     /// The next inner instruction alternates between two.
     alternate: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Part {
+enum Phase {
     Start,
     Inner,
     End0,
     End1,
 }
 
-fn is_nop(word: u32) -> bool {
-    opcodes::unit(word) == Some(Unit::Nop)
-}
-
 impl Expansion {
-    /// Starts to expand the `MOP` instruction `word`; `mask_hi` is what `MOP_CFG` set.
-    pub(super) fn start(word: u32, mask_hi: u16, cfg: &MopCfg) -> Self {
-        if word >> 23 & 1 == 0 {
-            let mask = u32::from(mask_hi) << 16 | word & 0xFFFF;
-            return Self::Masked(Masked { cfg: *cfg, mask, left: (word >> 16 & 0x7F) + 1, part: 0 });
+    /// Starts to expand `mop`; `mask_hi` is what `MOP_CFG` set.
+    pub(super) fn start(mop: Mop, mask_hi: u32, cfg: &MopCfg) -> Self {
+        if mop.template() == 0 {
+            let mask = mask_hi << 16 | mop.mask_lo();
+            return Self::Masked(Masked { cfg: *cfg, mask, left: mop.count1() + 1, part: 0 });
         }
         let given = |own: u32, configured: u32| if own == 0 { configured & COUNT } else { own };
-        let mut outer = given((word >> 16 & 0xF) << 6 | word >> 10 & 0x3F, cfg[0]);
-        let mut inner = given(word & COUNT, cfg[1]);
-        if !is_nop(cfg[6]) {
+        let mut outer = given(mop.outer_count_hi() << 6 | mop.outer_count_lo(), cfg[0]);
+        let mut inner = given(mop.inner_count(), cfg[1]);
+        if !Nop::is(cfg[6]) {
             inner *= 2;
         }
-        if outer == 1 && is_nop(cfg[2]) && inner == 0 && !is_nop(cfg[3]) {
+        if outer == 1 && Nop::is(cfg[2]) && inner == 0 && !Nop::is(cfg[3]) {
             // The page calls it a hardware bug.
             outer += 128;
         }
-        Self::Loops(Loops { cfg: *cfg, outer, inner, j: 0, i: 0, part: Part::Start, alternate: false })
+        Self::Loops(Loops { cfg: *cfg, outer, inner, j: 0, i: 0, phase: Phase::Start, alternate: false })
     }
 }
 
@@ -126,33 +124,33 @@ impl Loops {
     fn next(&mut self) -> Option<u32> {
         let [_, _, start, end0, end1, op, op1, last_of_all, last] = self.cfg;
         while self.j < self.outer {
-            match self.part {
-                Part::Start => {
-                    (self.part, self.i) = (Part::Inner, 0);
-                    if !is_nop(start) {
+            match self.phase {
+                Phase::Start => {
+                    (self.phase, self.i) = (Phase::Inner, 0);
+                    if !Nop::is(start) {
                         return Some(start);
                     }
                 }
-                Part::Inner if self.i == self.inner => self.part = Part::End0,
-                Part::Inner => {
+                Phase::Inner if self.i == self.inner => self.phase = Phase::End0,
+                Phase::Inner => {
                     self.i += 1;
                     let loop_op = if self.alternate { op1 } else { op };
-                    self.alternate ^= !is_nop(op1);
+                    self.alternate ^= !Nop::is(op1);
                     return Some(match (self.i == self.inner, self.j + 1 == self.outer) {
                         (false, _) => loop_op,
                         (true, false) => last,
                         (true, true) => last_of_all,
                     });
                 }
-                Part::End0 => {
-                    self.part = Part::End1;
-                    if !is_nop(end0) {
+                Phase::End0 => {
+                    self.phase = Phase::End1;
+                    if !Nop::is(end0) {
                         return Some(end0);
                     }
                 }
-                Part::End1 => {
-                    (self.part, self.j) = (Part::Start, self.j + 1);
-                    if !is_nop(end0) && !is_nop(end1) {
+                Phase::End1 => {
+                    (self.phase, self.j) = (Phase::Start, self.j + 1);
+                    if !Nop::is(end0) && !Nop::is(end1) {
                         return Some(end1);
                     }
                 }
@@ -167,15 +165,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const NOP: u32 = 0x0200_0000;
-    const MOP0: u32 = 0x0100_0000;
-    const MOP1: u32 = 0x0180_0000;
+    const NOP: u32 = Nop::build().word();
+
+    fn expanded(mop: u32, mask_hi: u32, cfg: &MopCfg) -> Vec<u32> {
+        Expansion::start(Mop::decode(mop).expect("a MOP"), mask_hi, cfg).collect()
+    }
+
+    fn mop1() -> u32 {
+        Mop::build().template(1).word()
+    }
 
     /// The page's generators, loop by loop.
-    fn page(word: u32, mask_hi: u16, c: &MopCfg) -> Vec<u32> {
+    fn page(word: u32, mask_hi: u32, c: &MopCfg) -> Vec<u32> {
         let mut out = Vec::new();
         if word >> 23 & 1 == 0 {
-            let mut mask = u32::from(mask_hi) << 16 | word & 0xFFFF;
+            let mut mask = mask_hi << 16 | word & 0xFFFF;
             for _ in 0..=(word >> 16 & 0x7F) {
                 if mask & 1 == 0 {
                     out.push(c[3]);
@@ -191,7 +195,7 @@ mod tests {
             }
             return out;
         }
-        let nop = |w: u32| w >> 24 == 2;
+        let nop = |w: u32| w == NOP;
         let (mut outer, mut inner, mut op) = (c[0] & 0x3FF, c[1] & 0x3FF, c[5]);
         let flip = if nop(c[6]) { 0 } else { c[5] ^ c[6] };
         if !nop(c[6]) {
@@ -231,9 +235,9 @@ mod tests {
             mask in any::<u32>(), count1 in 0u32..0x80,
         ) {
             let cfg: MopCfg = [counts[0], counts[1], ops[0], ops[1], ops[2], ops[3], ops[4], ops[5], ops[6]];
-            let hi = (mask >> 16) as u16;
-            for word in [MOP0 | count1 << 16 | mask & 0xFFFF, MOP1] {
-                prop_assert_eq!(Expansion::start(word, hi, &cfg).collect::<Vec<_>>(), page(word, hi, &cfg));
+            let hi = mask >> 16;
+            for word in [Mop::build().count1(count1).mask_lo(mask & 0xFFFF).word(), mop1()] {
+                prop_assert_eq!(expanded(word, hi, &cfg), page(word, hi, &cfg));
             }
         }
     }
@@ -241,14 +245,14 @@ mod tests {
     #[test]
     fn a_zero_inner_count_with_one_end_runs_129_times() {
         let cfg = [1, 0, NOP, 7, NOP, 5, NOP, 0, 0];
-        assert_eq!(Expansion::start(MOP1, 0, &cfg).collect::<Vec<_>>(), vec![7; 129]);
+        assert_eq!(expanded(mop1(), 0, &cfg), vec![7; 129]);
     }
 
     #[test]
     fn counts_in_the_instruction_replace_the_configured_ones() {
         // Two outer iterations (bits 15..10) of three inner ones (bits 9..0).
         let cfg = [1, 1, NOP, NOP, NOP, 5, NOP, 7, 8];
-        let word = MOP1 | 2 << 10 | 3;
-        assert_eq!(Expansion::start(word, 0, &cfg).collect::<Vec<_>>(), [5, 5, 8, 5, 5, 7]);
+        let mop = Mop::build().template(1).outer_count_lo(2).inner_count(3).word();
+        assert_eq!(expanded(mop, 0, &cfg), [5, 5, 8, 5, 5, 7]);
     }
 }

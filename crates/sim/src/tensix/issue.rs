@@ -1,71 +1,47 @@
-//! Instructions enter their units: sync, configuration, mover, miscellaneous, matrix and vector. (The scalar unit is in `scalar.rs`.)
+//! Issue: instructions enter the sync, configuration, miscellaneous, matrix and vector units and
+//! the mover. The scalar unit is in `scalar.rs`.
 //!
-//! Follows BlackholeA0/TensixTile/TensixCoprocessor/{SyncUnit,ATGETM,ConfigurationUnit,STREAMWRCFG}.md and
-//! WormholeB0/TensixTile/TensixCoprocessor/{MiscellaneousUnit,SETDVALID,XMOV}.md.
+//! Follows BlackholeA0/TensixTile/TensixCoprocessor/{SyncUnit,ConfigurationUnit}.md,
+//! WormholeB0/TensixTile/TensixCoprocessor/MiscellaneousUnit.md and the instructions' pages.
 
-use super::config::{Refusal, STREAM_ID_SYNC, XMOV};
-use super::coprocessor::{Coprocessor, GPRS, Issue, of_thread};
-use super::matrix::Executed;
-use super::opcodes::{self, Unit};
+use super::config::{Config, Refusal, STREAM_ID_SYNC, XMOV};
+use super::coprocessor::{Attempt, Coprocessor, GPRS, Issue, of_thread};
+use super::counters::{Channel, Owners, X, Z};
 use super::outside::{Hold, Outside};
 use super::reset::InReset;
 use super::sync;
-use crate::{Cycle, Fault, FaultClass, NEVER, timing};
+use crate::{Cycle, NEVER, timing};
+use tilework_abi::tensix::insn::{self, Insn, MiscOp, Streamwrcfg, Unit};
 use tilework_abi::{stream, tensix as map};
 
 /// Any address among the semaphores that cores see.
 pub(super) const SEMAPHORE_ADDR: u32 = map::PC_BUF_BASE + 0x20;
 
 impl Coprocessor {
-    /// Lets the instruction at the wait gate of `thread` pass, if its unit takes it in cycle `now`.
-    pub(super) fn issue(
-        &mut self,
-        thread: usize,
-        now: Cycle,
-        unit: Unit,
-        word: u32,
-        outside: &mut impl Outside,
-    ) -> Result<Issue, Hold> {
-        match self.in_reset(unit, word) {
-            Some(InReset::Discards) => {
-                self.occupy(thread, now + timing::TENSIX_UNIT);
-                return Ok(Issue::Passed);
-            }
+    /// Lets the instruction at the wait gate pass, if its unit takes it now.
+    pub(super) fn issue(&mut self, at: Attempt, outside: &mut impl Outside) -> Result<Issue, Hold> {
+        match self.in_reset(at.insn) {
+            Some(InReset::Discards) => return Ok(self.passed(at, timing::TENSIX_UNIT)),
             Some(InReset::Waits) => return Ok(Issue::NotBefore(NEVER)),
             None => {}
         }
-        match unit {
-            Unit::Nop => {}
-            Unit::Wait => return self.issue_wait(thread, now, word),
-            Unit::Sync if matches!(word >> 24, 0xA0 | 0xA1) => return Ok(self.issue_mutex(thread, now, word)),
-            Unit::Sync => return self.issue_semaphores(now, word, outside, thread),
-            Unit::Config => return self.issue_config(thread, now, word, outside),
-            Unit::Scalar => return self.issue_scalar(thread, now, word, outside),
-            Unit::Mover => return self.issue_mover(thread, now, word),
-            Unit::Misc => return self.issue_misc(thread, now, word),
-            Unit::Matrix => {
-                if self.units.matrix > now {
-                    return Ok(Issue::NotBefore(self.units.matrix));
-                }
-                let executed = self.matrix.execute(&self.config, thread, word);
-                self.built(thread, now, word, executed)?;
-                self.units.matrix = now + 1;
-                self.threads[thread].busy.matrix = now + timing::TENSIX_UNIT;
-                self.notify_others(1 + thread, now);
-            }
-            Unit::Vector => {
-                if self.units.vector > now {
-                    return Ok(Issue::NotBefore(self.units.vector));
-                }
-                let executed = self.vector.execute(word);
-                self.built(thread, now, word, executed)?;
-                self.units.vector = now + 1;
-                self.threads[thread].busy.vector = now + timing::TENSIX_UNIT;
-            }
-            Unit::Packer | Unit::Unpacker | Unit::FrontEnd => return Err(self.not_built(thread, now, word)),
+        match at.insn {
+            Insn::Misc(insn) => Ok(self.issue_misc(at, insn)),
+            Insn::Wait(insn) => self.issue_wait(at, insn),
+            Insn::Sync(insn) => self.issue_sync(at, insn, outside),
+            Insn::Config(insn) => self.issue_config(at, insn, outside),
+            Insn::Scalar(insn) => self.issue_scalar(at, insn, outside),
+            Insn::Mover(insn::MoverOp::Xmov(_)) => self.issue_mover(at),
+            Insn::Matrix(insn) => self.issue_matrix(at, insn),
+            Insn::Vector(insn) => self.issue_vector(at, insn),
+            Insn::Packer(insn) => match insn {},
+            Insn::Unpacker(insn) => match insn {},
+            Insn::NotBuilt(_) => match self.free_at(at.insn) {
+                free if free > at.now => Ok(Issue::NotBefore(free)),
+                _ => Err(at.not_built()),
+            },
+            Insn::FrontEnd(_) | Insn::Undefined(_) => Err(at.no_instruction()),
         }
-        self.occupy(thread, now + timing::TENSIX_UNIT);
-        Ok(Issue::Passed)
     }
 
     /// Something of `thread` is under way until `until`.
@@ -74,147 +50,223 @@ impl Coprocessor {
         *any = until.max(*any);
     }
 
-    fn built(&self, thread: usize, now: Cycle, word: u32, executed: Result<Executed, Refusal>) -> Result<(), Hold> {
-        match executed {
-            Ok(Executed::Done) => Ok(()),
-            Ok(Executed::NotBuilt) => Err(self.not_built(thread, now, word)),
-            Err(refusal) => Err(self.refused(thread, now, word, refusal)),
+    /// The instruction has passed and is under way for `latency` cycles.
+    fn passed(&mut self, at: Attempt, latency: Cycle) -> Issue {
+        self.occupy(at.thread, at.now + latency);
+        Issue::Passed
+    }
+
+    /// When the matrix or vector unit takes the next instruction; other units need not be asked.
+    fn free_at(&self, insn: Insn) -> Cycle {
+        match insn.unit() {
+            Some(Unit::Matrix) => self.units.matrix,
+            Some(Unit::Vector) => self.units.vector,
+            _ => 0,
         }
     }
 
-    /// The fault of an instruction that exists but is not built.
-    pub(super) fn not_built(&self, thread: usize, now: Cycle, word: u32) -> Hold {
-        let name = opcodes::mnemonic(word).unwrap_or("instruction");
-        let what = format!("{name} ({word:#010x}) of Tensix thread T{thread}: coprocessor instruction not built yet");
-        let read = "WormholeB0/TensixTile/TensixCoprocessor/README.md";
-        of_thread(Fault::new(FaultClass::UnimplementedFunctionality, what, read), thread, now).into()
+    fn issue_matrix(&mut self, at: Attempt, insn: insn::MatrixOp) -> Result<Issue, Hold> {
+        let free = self.free_at(at.insn);
+        if free > at.now {
+            return Ok(Issue::NotBefore(free));
+        }
+        self.matrix.execute(&self.config, at.thread, insn).map_err(|refusal| at.refused(refusal))?;
+        self.units.matrix = at.now + 1;
+        self.threads[at.thread].busy.matrix = at.now + timing::TENSIX_UNIT;
+        self.notify_others(1 + at.thread, at.now);
+        Ok(self.passed(at, timing::TENSIX_UNIT))
     }
 
-    fn issue_wait(&mut self, thread: usize, now: Cycle, word: u32) -> Result<Issue, Hold> {
-        if self.units.sync > now {
+    fn issue_vector(&mut self, at: Attempt, insn: insn::VectorOp) -> Result<Issue, Hold> {
+        let free = self.free_at(at.insn);
+        if free > at.now {
+            return Ok(Issue::NotBefore(free));
+        }
+        self.vector.execute(insn).map_err(|refusal| at.refused(refusal))?;
+        self.units.vector = at.now + 1;
+        self.threads[at.thread].busy.vector = at.now + timing::TENSIX_UNIT;
+        Ok(self.passed(at, timing::TENSIX_UNIT))
+    }
+
+    fn issue_wait(&mut self, at: Attempt, insn: insn::WaitOp) -> Result<Issue, Hold> {
+        if self.units.sync > at.now {
             return Ok(Issue::NotBefore(self.units.sync));
         }
-        self.threads[thread].latched = Some(self.latch(thread, now, word)?);
-        self.units.sync = now + 1;
-        self.occupy(thread, now + timing::TENSIX_UNIT);
-        Ok(Issue::Passed)
+        self.threads[at.thread].latched = Some(self.latch(at, insn)?);
+        self.units.sync = at.now + 1;
+        Ok(self.passed(at, timing::TENSIX_UNIT))
     }
 
-    fn issue_mutex(&mut self, thread: usize, now: Cycle, word: u32) -> Issue {
-        let index = sync::mutex_index(word);
-        let acquires = word >> 24 == 0xA0;
-        self.threads[thread].mutex = index;
-        let Some(index) = index else {
+    fn issue_sync(&mut self, at: Attempt, insn: insn::SyncOp, outside: &mut impl Outside) -> Result<Issue, Hold> {
+        match insn {
+            insn::SyncOp::Atgetm(insn) => Ok(self.acquire_mutex(at, insn.index())),
+            insn::SyncOp::Atrelm(insn) => Ok(self.release_mutex(at, insn.index())),
+            insn::SyncOp::Seminit(insn) => {
+                let (value, max) = (insn.new_value() as u8, insn.new_max() as u8);
+                self.issue_semaphores(at, insn.semaphore_mask(), outside, |s| s.init(value, max))
+            }
+            insn::SyncOp::Sempost(insn) => {
+                self.issue_semaphores(at, insn.semaphore_mask(), outside, sync::Semaphore::post)
+            }
+            insn::SyncOp::Semget(insn) => {
+                self.issue_semaphores(at, insn.semaphore_mask(), outside, sync::Semaphore::get)
+            }
+        }
+    }
+
+    fn acquire_mutex(&mut self, at: Attempt, index: u32) -> Issue {
+        let index = sync::mutex_index(index);
+        self.threads[at.thread].mutex = index;
+        match index {
+            Some(index) if self.mutexes.acquire(index, at.thread) => {
+                self.threads[at.thread].mutex = None;
+                self.passed(at, timing::TENSIX_UNIT)
+            }
             // The page: an invalid index waits for ever.
+            _ => Issue::NotBefore(NEVER),
+        }
+    }
+
+    fn release_mutex(&mut self, at: Attempt, index: u32) -> Issue {
+        let Some(index) = sync::mutex_index(index) else {
+            // As for an acquisition.
+            self.threads[at.thread].mutex = None;
             return Issue::NotBefore(NEVER);
         };
-        if acquires {
-            if !self.mutexes.acquire(index, thread) {
-                return Issue::NotBefore(NEVER);
-            }
-        } else {
-            let waits = [0, 1, 2].map(|i| i != thread && self.threads[i].mutex == Some(index));
-            self.mutexes.release(index, thread, waits);
-            self.notify_others(1 + thread, now);
-        }
-        self.threads[thread].mutex = None;
-        self.occupy(thread, now + timing::TENSIX_UNIT);
-        Issue::Passed
+        let waits = [0, 1, 2].map(|i| i != at.thread && self.threads[i].mutex == Some(index));
+        self.mutexes.release(index, at.thread, waits);
+        self.notify_others(1 + at.thread, at.now);
+        self.threads[at.thread].mutex = None;
+        self.passed(at, timing::TENSIX_UNIT)
     }
 
     fn issue_semaphores(
         &mut self,
-        now: Cycle,
-        word: u32,
+        at: Attempt,
+        mask: u32,
         outside: &mut impl Outside,
-        thread: usize,
+        change: impl Fn(&mut sync::Semaphore),
     ) -> Result<Issue, Hold> {
-        if self.units.sync > now {
+        if self.units.sync > at.now {
             return Ok(Issue::NotBefore(self.units.sync));
         }
         if outside.must_wake(SEMAPHORE_ADDR, 4) {
             return Err(Hold::Wake);
         }
-        let mask = word >> 2 & 0xFF;
-        for (_, semaphore) in self.semaphores.iter_mut().enumerate().filter(|(i, _)| mask >> i & 1 != 0) {
-            match word >> 24 {
-                0xA3 => semaphore.init((word >> 16 & 0xF) as u8, (word >> 20 & 0xF) as u8),
-                0xA4 => semaphore.post(),
-                _ => semaphore.get(),
-            }
-        }
-        self.units.sync = now + 1;
-        self.occupy(thread, now + timing::TENSIX_UNIT);
-        self.notify_others(1 + thread, now);
-        Ok(Issue::Passed)
+        self.semaphores.iter_mut().enumerate().filter(|(i, _)| mask >> i & 1 != 0).for_each(|(_, s)| change(s));
+        self.units.sync = at.now + 1;
+        self.notify_others(1 + at.thread, at.now);
+        Ok(self.passed(at, timing::TENSIX_UNIT))
     }
 
-    fn issue_config(
-        &mut self,
-        thread: usize,
-        now: Cycle,
-        word: u32,
-        outside: &mut impl Outside,
-    ) -> Result<Issue, Hold> {
-        let opcode = word >> 24;
-        let sets_thread = opcode == 0xB2;
-        if !sets_thread && self.units.config > now {
+    fn issue_config(&mut self, at: Attempt, insn: insn::ConfigOp, outside: &mut impl Outside) -> Result<Issue, Hold> {
+        let sets_thread = matches!(insn, insn::ConfigOp::Setc16(_));
+        if !sets_thread && self.units.config > at.now {
             return Ok(Issue::NotBefore(self.units.config));
         }
         if outside.must_wake(map::CFG_BASE, 4) {
             return Err(Hold::Wake);
         }
-        let gpr = thread * GPRS + (word >> 16 & 0x3F) as usize;
-        let index = word & 0x7FF;
+        let thread = at.thread;
+        let gpr = |index: u32| thread * GPRS + index as usize;
         let config = &mut self.config;
-        // How long the instruction is in the unit, and when the unit takes the next one (ConfigurationUnit.md).
-        let (done, latency, interval) = match opcode {
-            0xB0 if word >> 15 & 1 != 0 => {
-                let four = [0, 1, 2, 3].map(|i| self.gprs[(gpr & !3) + i]);
-                (config.set_four(thread, index, four), 2, 1)
-            }
-            0xB0 => (config.set(thread, index, self.gprs[gpr]), 2, 1),
-            0xB1 => (config.get(thread, index).map(|value| self.gprs[gpr] = value), 2, 1),
-            0xB2 => (config.set_thread(thread, word >> 16 & 0xFF, word as u16), 1, 0),
-            0xB3..=0xB6 => {
-                let (mask, new) = ((word >> 16) as u8, (word >> 8) as u8);
-                (config.modify_byte(thread, word & 0xFF, opcode - 0xB3, mask, new), 1, 1)
-            }
-            0xB7 => {
-                let select = STREAM_ID_SYNC + (word >> 21 & 3);
-                let addr = stream::reg_addr(config.field(thread, (select, 0, 6)), (word >> 11 & 0x3FF) % stream::REGS);
-                let value = outside.load(now, addr).map_err(|fault| of_thread(fault, thread, now))?;
-                (config.set(thread, index, value), 5, 1)
-            }
-            _ => (config.shift_mask(thread, word), 2, 2),
+        let rmw = |config: &mut Config, byte: u32, index: u32, mask: u32, new: u32| {
+            (config.modify_byte(thread, index, byte, mask as u8, new as u8), 1, 1)
         };
-        done.map_err(|refusal| self.refused(thread, now, word, refusal))?;
-        self.units.config = self.units.config.max(now + interval);
-        self.units.config_busy = self.units.config_busy.max(now + latency);
-        self.occupy(thread, now + latency);
-        Ok(Issue::Passed)
+        // How long the instruction is in the unit, and when the unit takes the next one
+        // (ConfigurationUnit.md).
+        let (done, latency, interval) = match insn {
+            insn::ConfigOp::Wrcfg(insn) if insn.is_128bit() => {
+                let four = [0, 1, 2, 3].map(|i| self.gprs[(gpr(insn.input_reg()) & !3) + i]);
+                (config.set_four(thread, insn.cfg_index(), four), 2, 1)
+            }
+            insn::ConfigOp::Wrcfg(insn) => {
+                (config.set(thread, insn.cfg_index(), self.gprs[gpr(insn.input_reg())]), 2, 1)
+            }
+            insn::ConfigOp::Rdcfg(insn) => {
+                let value = config.get(thread, insn.cfg_index());
+                (value.map(|value| self.gprs[gpr(insn.result_reg())] = value), 2, 1)
+            }
+            insn::ConfigOp::Setc16(insn) => {
+                (config.set_thread(thread, insn.cfg_index(), insn.new_value() as u16), 1, 0)
+            }
+            insn::ConfigOp::Rmwcib0(insn) => rmw(config, 0, insn.index4(), insn.mask(), insn.new_value()),
+            insn::ConfigOp::Rmwcib1(insn) => rmw(config, 1, insn.index4(), insn.mask(), insn.new_value()),
+            insn::ConfigOp::Rmwcib2(insn) => rmw(config, 2, insn.index4(), insn.mask(), insn.new_value()),
+            insn::ConfigOp::Rmwcib3(insn) => rmw(config, 3, insn.index4(), insn.mask(), insn.new_value()),
+            insn::ConfigOp::Streamwrcfg(insn) => (self.set_from_stream(at, insn, outside)?, 5, 1),
+            insn::ConfigOp::Cfgshiftmask(insn) => (config.shift_mask(thread, insn), 2, 2),
+        };
+        done.map_err(|refusal| at.refused(refusal))?;
+        self.units.config = self.units.config.max(at.now + interval);
+        self.units.config_busy = self.units.config_busy.max(at.now + latency);
+        Ok(self.passed(at, latency))
     }
 
-    fn issue_mover(&mut self, thread: usize, now: Cycle, word: u32) -> Result<Issue, Hold> {
+    /// `STREAMWRCFG`.
+    fn set_from_stream(
+        &mut self,
+        at: Attempt,
+        insn: Streamwrcfg,
+        outside: &mut impl Outside,
+    ) -> Result<Result<(), Refusal>, Hold> {
+        let stream = self.config.field(at.thread, (STREAM_ID_SYNC + insn.stream_select(), 0, 6));
+        let addr = stream::reg_addr(stream, insn.reg_index() % stream::REGS);
+        let value = outside.load(at.now, addr).map_err(|fault| of_thread(fault, at.thread, at.now))?;
+        Ok(self.config.set(at.thread, insn.cfg_index(), value))
+    }
+
+    /// `XMOV`.
+    fn issue_mover(&mut self, at: Attempt) -> Result<Issue, Hold> {
         if self.mover.is_busy() {
             return Ok(Issue::NotBefore(NEVER));
         }
-        let read = |i: u32| self.config.get(thread, XMOV + i);
-        let four = || Ok([read(0)?, read(1)?, read(2)?]);
-        let [src, dst, size] = four().map_err(|refusal| self.refused(thread, now, word, refusal))?;
-        self.start_move(now, dst << 4, src << 4, (size & 0xFFFF) << 4, size >> 30, Some(thread));
-        self.occupy(thread, now + timing::TENSIX_UNIT);
-        Ok(Issue::Passed)
+        let read = |i: u32| self.config.get(at.thread, XMOV + i).map_err(|refusal| at.refused(refusal));
+        let [src, dst, size] = [read(0)?, read(1)?, read(2)?];
+        self.start_move(at.now, dst << 4, src << 4, (size & 0xFFFF) << 4, size >> 30, Some(at.thread));
+        Ok(self.passed(at, timing::TENSIX_UNIT))
     }
 
-    fn issue_misc(&mut self, thread: usize, now: Cycle, word: u32) -> Result<Issue, Hold> {
-        if word >> 24 == 0x57 {
-            self.matrix.banks.give_to_matrix(word & 3);
-            self.notify_others(1 + thread, now);
-        } else if !self.adcs.execute(thread, word) {
-            return Err(self.not_built(thread, now, word));
+    fn issue_misc(&mut self, at: Attempt, insn: MiscOp) -> Issue {
+        const ALL: u32 = 0xF;
+        let thread = at.thread;
+        let owners = |mask, thread_override| Owners { thread, thread_override, mask };
+        let adcs = &mut self.adcs;
+        match insn {
+            MiscOp::Nop(_) => {}
+            MiscOp::Setdvalid(insn) => {
+                self.matrix.banks.give_to_matrix(insn.set_valid());
+                self.notify_others(1 + thread, at.now);
+            }
+            MiscOp::Setadc(insn) => adcs.set_one(thread, insn),
+            MiscOp::Setadcxx(insn) => adcs.set_x(thread, insn),
+            MiscOp::Setadcxy(i) => {
+                let operands = [i.ch0_x(), i.ch0_y(), i.ch1_x(), i.ch1_y()];
+                adcs.change(owners(i.cnt_set_mask(), i.thread_override()), X, i.bit_mask(), operands, Channel::set);
+            }
+            MiscOp::Incadcxy(i) => {
+                let operands = [i.ch0_x(), i.ch0_y(), i.ch1_x(), i.ch1_y()];
+                adcs.change(owners(i.cnt_set_mask(), i.thread_override()), X, ALL, operands, Channel::increment);
+            }
+            MiscOp::Addrcrxy(i) => {
+                let operands = [i.ch0_x(), i.ch0_y(), i.ch1_x(), i.ch1_y()];
+                let owners = owners(i.cnt_set_mask(), i.thread_override());
+                adcs.change(owners, X, i.bit_mask(), operands, Channel::increment_cr);
+            }
+            MiscOp::Setadczw(i) => {
+                let operands = [i.ch0_z(), i.ch0_w(), i.ch1_z(), i.ch1_w()];
+                adcs.change(owners(i.cnt_set_mask(), i.thread_override()), Z, i.bit_mask(), operands, Channel::set);
+            }
+            MiscOp::Incadczw(i) => {
+                let operands = [i.ch0_z(), i.ch0_w(), i.ch1_z(), i.ch1_w()];
+                adcs.change(owners(i.cnt_set_mask(), i.thread_override()), Z, ALL, operands, Channel::increment);
+            }
+            MiscOp::Addrcrzw(i) => {
+                let operands = [i.ch0_z(), i.ch0_w(), i.ch1_z(), i.ch1_w()];
+                let owners = owners(i.cnt_set_mask(), i.thread_override());
+                adcs.change(owners, Z, i.bit_mask(), operands, Channel::increment_cr);
+            }
         }
-        self.occupy(thread, now + timing::TENSIX_UNIT);
-        Ok(Issue::Passed)
+        self.passed(at, timing::TENSIX_UNIT)
     }
 }

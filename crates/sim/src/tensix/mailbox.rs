@@ -1,7 +1,8 @@
 //! Mailboxes: sixteen queues, from each of B, T0, T1, T2 to each of them.
 //!
-//! Follows WormholeB0/TensixTile/BabyRISCV/Mailboxes.md (the same on Blackhole). A write that finds no room waits in the memory subsystem
-//! of the chip and stalls the core only when that is full too; here it stalls the core at once, which a program can only see in time.
+//! Follows WormholeB0/TensixTile/BabyRISCV/Mailboxes.md (the same on Blackhole). A write that finds
+//! no room waits in the memory subsystem of the chip and stalls the core only when that is full
+//! too; here it stalls the core at once, which a program can only see in time.
 
 use std::collections::VecDeque;
 

@@ -1,13 +1,14 @@
-//! The matrix unit, as far as start-up code and address counters need it: which rows of Dst are valid, who owns the banks of SrcA and
-//! SrcB, and the counters.
+//! The matrix unit, as far as start-up code and address counters need it: which rows of Dst are
+//! valid, who owns the banks of SrcA and SrcB, and the counters.
 //!
-//! Follows WormholeB0/TensixTile/TensixCoprocessor/{MatrixUnit,ZEROACC,ZEROSRC,SETRWC,INCRWC,SETDVALID,CLEARDVALID,GATESRCRST,CLREXPHIST}.md and
-//! BlackholeA0/TensixTile/TensixCoprocessor/Dst.md. Encodings are those of the public Blackhole header `ckernel_ops.h`. The contents of SrcA,
-//! SrcB and Dst are not built: nothing that is built can read them, and what would is a fault.
+//! Follows WormholeB0/TensixTile/TensixCoprocessor/MatrixUnit.md, the pages of its instructions and
+//! BlackholeA0/TensixTile/TensixCoprocessor/Dst.md. The contents of SrcA, SrcB and Dst are not
+//! built: nothing that is built can read them, and what would is a fault.
 
 use super::config::{ALU_ACC_CTRL, Config, DEST_OFFSET, DEST_REGW_BASE, FP32_OR_INT8, Refusal};
 use super::counters::Rwc;
 use crate::FaultClass;
+use tilework_abi::tensix::insn::{self, Cleardvalid, Zeroacc};
 
 /// Rows of Dst.
 const ROWS: usize = 1024;
@@ -67,12 +68,12 @@ impl SrcBanks {
         }
     }
     /// `CLEARDVALID`.
-    fn clear_valid(&mut self, word: u32) {
-        if word & 1 != 0 {
+    fn clear_valid(&mut self, insn: Cleardvalid) {
+        if insn.reset() {
             *self = Self::default();
             return;
         }
-        self.release(word >> 22, 0, word & 2 == 0);
+        self.release(insn.clear_dvalid(), 0, !insn.keep_reading_same_src());
     }
     /// Gives the matrix unit's banks back, unless `kept`, and turns to the other ones if `flip`.
     fn release(&mut self, flips: u32, kept: u32, flip: bool) {
@@ -93,15 +94,6 @@ pub(super) struct Matrix {
     rows: DstRows,
 }
 
-/// What executing an instruction came to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Executed {
-    /// It is done.
-    Done,
-    /// It is not one of those that are built.
-    NotBuilt,
-}
-
 impl Matrix {
     /// What `ZEROACC` has cleared holds again what it held.
     pub(super) fn revert_zero_acc(&mut self) {
@@ -109,28 +101,27 @@ impl Matrix {
     }
 
     /// Executes one instruction of `thread`.
-    pub(super) fn execute(&mut self, config: &Config, thread: usize, word: u32) -> Result<Executed, Refusal> {
+    pub(super) fn execute(&mut self, config: &Config, thread: usize, insn: insn::MatrixOp) -> Result<(), Refusal> {
         let rwc = &mut self.rwcs[thread];
-        match word >> 24 {
-            0x10 => self.zero_acc(config, thread, word)?,
-            // ZEROSRC, CLREXPHIST, GATESRCRST: they only touch contents, histograms and a cache.
-            0x11 | 0x21 | 0x35 => {}
-            0x36 => self.banks.clear_valid(word),
-            0x37 => {
-                rwc.set(word);
+        match insn {
+            insn::MatrixOp::Zeroacc(insn) => self.zero_acc(config, thread, insn)?,
+            // They only touch contents, histograms and a cache.
+            insn::MatrixOp::Zerosrc(_) | insn::MatrixOp::Clrexphist(_) | insn::MatrixOp::Gatesrcrst(_) => {}
+            insn::MatrixOp::Cleardvalid(insn) => self.banks.clear_valid(insn),
+            insn::MatrixOp::Setrwc(insn) => {
+                rwc.set(insn);
                 let kept = config.field(thread, super::config::CLR_DVALID_DISABLE);
-                self.banks.release(word >> 22, kept, true);
+                self.banks.release(insn.clear_dvalid(), kept, true);
             }
-            0x38 => rwc.increment(word),
-            _ => return Ok(Executed::NotBuilt),
+            insn::MatrixOp::Incrwc(insn) => rwc.increment(insn),
         }
-        Ok(Executed::Done)
+        Ok(())
     }
 
-    fn zero_acc(&mut self, config: &Config, thread: usize, word: u32) -> Result<(), Refusal> {
-        let (mode, use_32, revert) = (word >> 19 & 3, word >> 18 & 1 != 0, word >> 17 & 1 != 0);
-        let (addr_mod, at) = (word >> 14 & 7, (word & 0x3FF) as usize);
-        if revert {
+    fn zero_acc(&mut self, config: &Config, thread: usize, insn: Zeroacc) -> Result<(), Refusal> {
+        let (mode, use_32) = (insn.mode(), insn.use_dst32b());
+        let (addr_mod, at) = (insn.addr_mod(), insn.imm10() as usize);
+        if insn.revert() {
             return Err((FaultClass::UndefinedBehavior, "ZEROACC that reverts"));
         }
         match mode {
@@ -163,17 +154,22 @@ impl Matrix {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use insn::Setrwc;
+
+    fn execute(m: &mut Matrix, config: &Config, word: u32) -> Result<(), Refusal> {
+        m.execute(config, 0, insn::MatrixOp::decode(word).expect("a built instruction"))
+    }
 
     fn cleared(words: &[u32]) -> Vec<usize> {
         let mut m = Matrix::default();
         for &word in words {
-            assert_eq!(m.execute(&Config::default(), 0, word), Ok(Executed::Done));
+            assert_eq!(execute(&mut m, &Config::default(), word), Ok(()));
         }
         (0..ROWS).filter(|&row| !m.rows.is_valid(row)).collect()
     }
 
     fn zero_acc(mode: u32, use_32: bool, at: u32) -> u32 {
-        0x1000_0000 | mode << 19 | u32::from(use_32) << 18 | at
+        Zeroacc::build().mode(mode).use_dst32b(use_32).imm10(at).word()
     }
 
     #[test]
@@ -184,7 +180,7 @@ mod tests {
         assert_eq!(cleared(&[zero_acc(1, true, 1)]), (32..40).chain(48..56).collect::<Vec<_>>());
         assert_eq!(cleared(&[zero_acc(1, false, 64), zero_acc(1, true, 32)]), [0; 0]);
         assert_eq!(cleared(&[zero_acc(2, false, 1)]), (512..1024).collect::<Vec<_>>());
-        assert_eq!(cleared(&[0x1018_0000]).len(), 1024, "the word that BRISC's start-up pushes");
+        assert_eq!(cleared(&[zero_acc(3, false, 0)]).len(), 1024, "the word that BRISC's start-up pushes");
     }
 
     #[test]
@@ -193,12 +189,12 @@ mod tests {
         let mut c = Config::default();
         c.set_thread(0, 1, 100).unwrap();
         c.set(0, DEST_REGW_BASE, 1000).unwrap();
-        m.rwcs[0].set(0x3700_0000 | 4 | 7 << 14);
-        m.execute(&c, 0, zero_acc(0, false, 5)).unwrap();
+        m.rwcs[0].set(Setrwc::decode(Setrwc::build().dst(true).dst_val(7).word()).unwrap());
+        execute(&mut m, &c, zero_acc(0, false, 5)).unwrap();
         let cleared: Vec<usize> = (0..ROWS).filter(|&row| !m.rows.is_valid(row)).collect();
         assert_eq!(cleared, [(5 + 100 + 7 + 1000) % 1024]);
-        assert_eq!(m.execute(&c, 0, zero_acc(3, false, 0) | 1 << 17).unwrap_err().0, FaultClass::UndefinedBehavior);
-        assert_eq!(m.execute(&c, 0, 0x2600_0000), Ok(Executed::NotBuilt));
+        let reverts = Zeroacc::build().mode(3).revert(true).word();
+        assert_eq!(execute(&mut m, &c, reverts).unwrap_err().0, FaultClass::UndefinedBehavior);
     }
 
     #[test]
@@ -211,11 +207,12 @@ mod tests {
         assert_eq!(may(&m), (true, true));
         m.banks.give_to_matrix(1);
         assert_eq!(may(&m), (false, true), "both banks wait for the matrix unit");
-        m.execute(&c, 0, 0x3700_0000 | 1 << 22).unwrap();
+        execute(&mut m, &c, Setrwc::build().clear_dvalid(1).word()).unwrap();
         assert_eq!(may(&m), (true, true));
-        m.execute(&c, 0, 0x3600_0000 | 1 << 22 | 2).unwrap();
+        let keeps = Cleardvalid::build().clear_dvalid(1).keep_reading_same_src(true);
+        execute(&mut m, &c, keeps.word()).unwrap();
         assert_eq!(may(&m), (true, false), "keeps reading the bank that it gave back");
-        m.execute(&c, 0, 0x3600_0001).unwrap();
+        execute(&mut m, &c, Cleardvalid::build().reset(true).word()).unwrap();
         assert_eq!(m.banks, SrcBanks::default());
     }
 }

@@ -19,7 +19,6 @@ mod issue;
 mod mailbox;
 mod matrix;
 mod mover;
-pub(crate) mod opcodes;
 mod outside;
 mod pcbuf;
 mod reset;
@@ -48,6 +47,7 @@ use pcbuf::PcBuf;
 use target::{Client, Target, decode};
 use tdma::Tdma;
 use tilework_abi::address_map::MOP_WORDS;
+use tilework_abi::tensix::insn::Insn;
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Access, Load, Refuse};
 use ttsync::Resource;
@@ -313,8 +313,8 @@ impl Tensix {
             Target::Gpr(i) => cop.gprs[i as usize] = value,
             Target::Config(i) => cop.config.store(i, value).map_err(refused)?,
             Target::Push { thread } if me == 0 => {
-                check_instruction(core, thread, value, at)?;
-                full(cop.threads[thread].front.push_behind_mop(value, at))?;
+                let insn = instruction(core, thread, value, at)?;
+                full(cop.threads[thread].front.push_behind_mop(insn, at))?;
                 cop.schedule(thread, at + 1);
             }
             Target::Push { thread } => full(self.push(core, thread, value, at)?)?,
@@ -361,13 +361,13 @@ impl Tensix {
     /// # Errors
     /// A word that is no instruction.
     pub(crate) fn push(&mut self, core: Processor, thread: usize, word: u32, at: Cycle) -> Result<bool, Refuse<Fault>> {
-        check_instruction(core, thread, word, at)?;
+        let insn = instruction(core, thread, word, at)?;
         let cop = &mut self.coprocessor;
         let t = &mut cop.threads[thread];
-        if t.tracking.declare(word) {
+        if t.tracking.declare(insn) {
             return Ok(true);
         }
-        let pushed = t.front.push(word, at);
+        let pushed = t.front.push(insn, at);
         if pushed {
             cop.schedule(thread, at + 1);
         }
@@ -375,10 +375,12 @@ impl Tensix {
     }
 }
 
-/// A core that runs into data pushes what is no instruction; it is told where.
-fn check_instruction(core: Processor, thread: usize, word: u32, at: Cycle) -> Result<(), Refuse<Fault>> {
-    if opcodes::unit(word).is_some() {
-        return Ok(());
+/// Decodes what `core` pushes. A core that runs into data pushes what is no instruction; it is told
+/// where.
+fn instruction(core: Processor, thread: usize, word: u32, at: Cycle) -> Result<Insn, Refuse<Fault>> {
+    let insn = Insn::decode(word);
+    if !matches!(insn, Insn::Undefined(_)) {
+        return Ok(insn);
     }
     let what = format!("{word:#010x} pushed to Tensix thread T{thread} is no instruction");
     let read = "WormholeB0/TensixTile/TensixCoprocessor/README.md";

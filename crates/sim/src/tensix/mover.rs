@@ -1,7 +1,7 @@
 //! The mover and the part of TDMA-RISC that commands it.
 //!
-//! Follows WormholeB0/TensixTile/{Mover,TDMA-RISC}.md (Blackhole has no page of its own for TDMA-RISC in the public tree). A copy takes effect as
-//! a whole when it is done.
+//! Follows WormholeB0/TensixTile/{Mover,TDMA-RISC}.md (Blackhole has no page of its own for
+//! TDMA-RISC in the public tree). A copy takes effect as a whole when it is done.
 
 use super::config::Refusal;
 use super::coprocessor::{Coprocessor, THREADS, of_thread};
@@ -15,6 +15,18 @@ use tilework_abi::tensix as map;
 const QUEUE: usize = 4;
 /// Commands with parameters under way.
 const CREDITS: usize = 2;
+/// Commands, the low byte of a command word (TDMA-RISC.md): a copy, a wait for the mover, a write
+/// to L1, and one that does nothing.
+const COPY: u32 = 0x40;
+const WAIT: u32 = 0x46;
+const WRITE: u32 = 0x66;
+const NOTHING: u32 = 0x89;
+/// Targets outside L1 are spans of this many bytes (Mover.md, "Functional model").
+const TARGET_BYTES: u32 = 0x1_0000;
+/// The span that is the backend configuration.
+const TARGET_CONFIG: u32 = 0;
+/// The span that is NCRISC's instruction RAM on Wormhole.
+const TARGET_IRAM: u32 = 4;
 const READ: &str = "WormholeB0/TensixTile/Mover.md";
 
 /// A command of the queue.
@@ -92,7 +104,8 @@ impl Mover {
     }
 }
 
-/// Cycles that a copy of `len` bytes takes: eight 16-byte blocks every eleven cycles when it reads L1, else one a cycle.
+/// Cycles that a copy of `len` bytes takes: eight 16-byte blocks every eleven cycles when it reads
+/// L1, else one a cycle.
 fn duration(len: u32, mode: u32) -> Cycle {
     let blocks = Cycle::from(len / 16);
     let reads = mode & 1 != 0;
@@ -146,14 +159,14 @@ impl Coprocessor {
             (true, true) => outside.copy_l1(dst, src, len),
             (true, false) => outside.zero_l1(dst, len),
             (false, _) => {
-                if (dst & 0xFFFF) + len > 0x1_0000 {
+                if dst % TARGET_BYTES + len > TARGET_BYTES {
                     return Err(undefined("the mover runs past the end of its target"));
                 }
-                match dst {
-                    0..=0xFFFF => self.move_to_config(job, outside).map_err(|(class, what)| {
+                match dst / TARGET_BYTES {
+                    TARGET_CONFIG => self.move_to_config(job, outside).map_err(|(class, what)| {
                         blame(Fault::new(class, format!("the mover at {dst:#x} of the configuration: {what}"), READ))
                     })?,
-                    0x4_0000..=0x4_FFFF => {
+                    TARGET_IRAM => {
                         let what = "the mover writes NCRISC's instruction RAM, which only Wormhole has";
                         return Err(blame(Fault::new(FaultClass::MissingSpecification, what, READ)));
                     }
@@ -180,7 +193,7 @@ impl Coprocessor {
         Ok(())
     }
 
-    /// Works off the first command of the queue. Whether it was taken.
+    /// Executes the first command of the queue. Whether it was taken.
     fn take_command(&mut self, now: Cycle, outside: &mut impl Outside) -> Result<bool, Hold> {
         let Some(&Command { word, params, base }) = self.mover.queue.front() else { return Ok(false) };
         let compact = word >> 31 != 0;
@@ -190,11 +203,11 @@ impl Coprocessor {
             Hold::Fault(fault.at_cycle(now))
         };
         match word & 0xFF {
-            0x40 | 0x46 if self.mover.is_busy() => return Ok(false),
-            0x66 if compact || word & 0x600 != 0x600 => {
+            COPY | WAIT if self.mover.is_busy() => return Ok(false),
+            WRITE if compact || word & 0x600 != 0x600 => {
                 return Err(undefined(format!("the TDMA command {word:#010x}, whose form does not exist")));
             }
-            0x66 => {
+            WRITE => {
                 let len = if word & 0x100 != 0 { 8 } else { 4 };
                 let addr = params[0];
                 if u64::from(addr) + u64::from(len) > u64::from(map::L1_SIZE) {
@@ -207,14 +220,14 @@ impl Coprocessor {
                 outside.write_l1(addr, &data.to_le_bytes()[..len as usize]);
                 (0..THREADS).for_each(|thread| self.wake_retry(thread, now));
             }
-            0x40 | 0x46 | 0x89 => {
+            COPY | WAIT | NOTHING => {
                 if outside.must_wake(map::TDMA_BASE, 4) {
                     return Err(Hold::Wake);
                 }
             }
             _ => return Err(undefined(format!("the TDMA command {word:#010x}, which does not exist"))),
         }
-        if word & 0xFF == 0x40 {
+        if word & 0xFF == COPY {
             let [src, dst, count, mode] = match compact {
                 true => [
                     base.wrapping_add(word >> 8 & 0xFF),

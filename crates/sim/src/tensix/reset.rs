@@ -1,12 +1,13 @@
 //! Soft reset of the coprocessor's units.
 //!
-//! Follows BlackholeA0/TensixTile/SoftReset.md. Where the page leaves open whether an instruction for a unit in reset is discarded, it waits. Not
-//! modelled: bits of units that are not built, and that banks of SrcA and SrcB cannot change hands while their bit is set.
+//! Follows BlackholeA0/TensixTile/SoftReset.md. Where the page leaves open whether an instruction
+//! for a unit in reset is discarded, it waits. Not modelled: bits of units that are not built, and
+//! that banks of SrcA and SrcB cannot change hands while their bit is set.
 
 use super::coprocessor::Coprocessor;
-use super::opcodes::Unit;
 use super::vector::Vector;
 use crate::Cycle;
+use tilework_abi::tensix::insn::{self, Insn, Unit};
 
 /// The mover.
 pub(super) const MOVER: u32 = 1 << 6;
@@ -28,7 +29,8 @@ pub(super) enum InReset {
 }
 
 impl Coprocessor {
-    /// Takes the soft reset register's bits over at cycle `at`; returns those that were not set before.
+    /// Takes the soft reset register's bits over at cycle `at`; returns those that were not set
+    /// before.
     pub(super) fn soft_reset(&mut self, bits: u32, at: Cycle) -> u32 {
         let entered = bits & !self.held;
         let left = self.held & !bits;
@@ -60,16 +62,17 @@ impl Coprocessor {
     }
 
     /// What becomes of an instruction whose unit is in reset; `None`: it is not.
-    pub(super) fn in_reset(&self, unit: Unit, word: u32) -> Option<InReset> {
+    pub(super) fn in_reset(&self, insn: Insn) -> Option<InReset> {
         let held = |bits: u32| self.held & bits != 0;
         // SETDMAREG and DMANOP execute all the same.
-        let plain = matches!(word >> 24, 0x45 | 0x60);
-        match unit {
+        let plain = matches!(insn, Insn::Scalar(insn::ScalarOp::Setdmareg(_) | insn::ScalarOp::Dmanop(_)));
+        let zero_acc = matches!(insn, Insn::Matrix(insn::MatrixOp::Zeroacc(_)));
+        match insn.unit()? {
             Unit::Mover if held(MOVER) => Some(InReset::Discards),
             Unit::Mover if held(TDMA) => Some(InReset::Waits),
             Unit::Scalar if held(TDMA | THCON) && !plain => Some(InReset::Waits),
             Unit::Matrix | Unit::Vector if held(MATH) => Some(InReset::Waits),
-            Unit::Matrix if held(ZEROACC) && word >> 24 == 0x10 => Some(InReset::Discards),
+            Unit::Matrix if held(ZEROACC) && zero_acc => Some(InReset::Discards),
             _ => None,
         }
     }
@@ -83,16 +86,16 @@ mod tests {
     use crate::NEVER;
     use tilework_abi::tensix::Processor::Brisc;
 
-    const XMOV: u32 = 0x4000_0000;
-    const NOP: u32 = 0x0200_0000;
+    const XMOV: u32 = insn::Xmov::build().word();
+    const NOP: u32 = insn::Nop::build().word();
 
     #[test]
     fn a_unit_in_reset_holds_its_instructions_until_it_is_released() {
         let mut b = Bench::new();
         b.t.soft_reset(MATH | THCON, 0);
-        b.push(0, 0, &[0x3800_0000]);
-        b.push(1, 0, &[0x4500_0500, 0x5800_0000]);
-        b.push(2, 0, &[0x8F00_0000]);
+        b.push(0, 0, &[insn::Incrwc::build().word()]);
+        b.push(1, 0, &[insn::Setdmareg::build().new_value(5).word(), insn::Adddmareg::build().word()]);
+        b.push(2, 0, &[insn::Sfpnop::build().word()]);
         assert_eq!(b.run(100).unwrap(), [3], "SETDMAREG only");
         b.t.soft_reset(0, 200);
         assert_eq!(b.run(1000).unwrap(), [200, 200, 200]);

@@ -1,18 +1,22 @@
-//! The scalar unit (ThCon): arithmetic on GPRs, accesses of a thread to L1 and registers, atomics on L1.
+//! The scalar unit (ThCon): arithmetic on GPRs, accesses of a thread to L1 and registers, atomics
+//! on L1.
 //!
-//! Follows WormholeB0/TensixTile/TensixCoprocessor/ScalarUnit.md and the pages of its instructions. One instruction at a time, of whichever
-//! thread, and its thread starts nothing else until it is done. A load's result is in its GPR when the instruction starts; the documents let
-//! nobody look before the wait that the request's time gives.
+//! Follows WormholeB0/TensixTile/TensixCoprocessor/ScalarUnit.md and the pages of its instructions.
+//! One instruction at a time, of whichever thread, and its thread starts nothing else until it is
+//! done. A load's result is in its GPR when the instruction starts; the documents let nobody look
+//! before the wait that the request's time gives.
 
 use super::config::Config;
-use super::coprocessor::{Coprocessor, GPRS, Issue, Retry, of_thread};
+use super::coprocessor::{Attempt, Coprocessor, GPRS, Issue, Retry, of_thread};
 use super::outside::{Hold, Outside};
-use crate::{Cycle, FaultClass, NEVER, timing};
+use crate::{Cycle, NEVER, timing};
 use tilework_abi::tensix as map;
+use tilework_abi::tensix::insn::{self, Atcas, Atincget, Atincgetptr, Atswap, Loadind, Reg2flop, Setdmareg, Storeind};
 
-/// The window of registers that `LOADREG`, `STOREREG` and `STOREIND` reach.
+/// Base of the registers that `LOADREG`, `STOREREG` and `STOREIND` reach: the map from local RAM
+/// on.
 const MMIO_BASE: u32 = map::LOCAL_BASE;
-/// Lowest address in it that is not undefined behaviour.
+/// Lowest address in it that is not undefined behaviour: what lies below is a core's local RAM.
 const MMIO_FIRST: u32 = map::TDMA_BASE;
 
 /// What an attempt to execute an instruction came to.
@@ -33,27 +37,90 @@ fn requests(memory: Cycle) -> Result<Done, Hold> {
     Ok(Done::In { cycles: timing::TENSIX_REQUEST, memory })
 }
 
+/// What arithmetic computes.
+#[derive(Clone, Copy)]
+enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+    /// The operand `Mode`.
+    Bitwise(u32),
+    Shift(u32),
+    Compare(u32),
+}
+
+/// The operands of arithmetic. The right one is a GPR or a number, by `is_imm`.
+struct Operands {
+    result: u32,
+    left: u32,
+    right: u32,
+    is_imm: bool,
+}
+
+/// The operands of an indirect access.
+#[derive(Clone, Copy)]
+struct Indirect {
+    addr_reg: u32,
+    offset_half_reg: u32,
+    offset_increment: u32,
+    data_reg: u32,
+}
+
+impl From<Loadind> for Indirect {
+    fn from(insn: Loadind) -> Self {
+        Self {
+            addr_reg: insn.addr_reg(),
+            offset_half_reg: insn.offset_half_reg(),
+            offset_increment: insn.offset_increment(),
+            data_reg: insn.result_reg(),
+        }
+    }
+}
+
+impl From<Storeind> for Indirect {
+    fn from(insn: Storeind) -> Self {
+        Self {
+            addr_reg: insn.addr_reg(),
+            offset_half_reg: insn.offset_half_reg(),
+            offset_increment: insn.offset_increment(),
+            data_reg: insn.data_reg(),
+        }
+    }
+}
+
+/// The operands of an arithmetic instruction, whose names they share.
+macro_rules! operands {
+    ($insn:ident) => {
+        Operands {
+            result: $insn.result_reg(),
+            left: $insn.left_reg(),
+            right: $insn.right_reg(),
+            is_imm: $insn.right_is_imm(),
+        }
+    };
+}
+
 impl Coprocessor {
-    /// Lets a scalar instruction pass, if the unit takes it in cycle `now` and it can finish.
+    /// Lets a scalar instruction pass, if the unit takes it now and it can finish.
     pub(super) fn issue_scalar(
         &mut self,
-        thread: usize,
-        now: Cycle,
-        word: u32,
+        at: Attempt,
+        insn: insn::ScalarOp,
         outside: &mut impl Outside,
     ) -> Result<Issue, Hold> {
+        let Attempt { thread, now, .. } = at;
         let retries = self.threads[thread].retry;
         if retries.is_none() && self.units.scalar > now {
             return Ok(Issue::NotBefore(self.units.scalar));
         }
-        let limited = matches!(word >> 24, 0x61 | 0x63);
+        let limited = matches!(insn, insn::ScalarOp::Atincget(_) | insn::ScalarOp::Atswap(_));
         if limited && self.units.atomic > now {
             return Ok(Issue::NotBefore(self.units.atomic));
         }
         if outside.must_wake(map::GPR_BASE, 4) {
             return Err(Hold::Wake);
         }
-        match self.scalar(thread, now, word, outside)? {
+        match self.scalar(at, insn, outside)? {
             Done::In { cycles, memory } => {
                 if limited {
                     self.units.atomic = now + timing::TENSIX_ATOMIC_INTERVAL;
@@ -81,38 +148,42 @@ impl Coprocessor {
         }
     }
 
-    fn scalar(&mut self, thread: usize, now: Cycle, word: u32, outside: &mut impl Outside) -> Result<Done, Hold> {
-        match word >> 24 {
-            0x45 => self.set_dma_reg(thread, now, word),
-            0x46 => {
-                let mask = if word & 0xF == 0 { 0xF } else { word & 0xF };
-                let until = (0..4).filter(|i| mask >> i & 1 != 0).map(|i| self.busy_until(thread, i)).max();
+    fn scalar(&mut self, at: Attempt, insn: insn::ScalarOp, outside: &mut impl Outside) -> Result<Done, Hold> {
+        use insn::ScalarOp;
+        match insn {
+            ScalarOp::Setdmareg(insn) => self.set_dma_reg(at, insn),
+            ScalarOp::Flushdma(insn) => {
+                let mask = if insn.condition_mask() == 0 { 0xF } else { insn.condition_mask() };
+                let until = (0..4).filter(|i| mask >> i & 1 != 0).map(|i| self.busy_until(at.thread, i)).max();
                 match until {
-                    Some(until) if until > now => Ok(Done::NotBefore(until)),
+                    Some(until) if until > at.now => Ok(Done::NotBefore(until)),
                     _ => takes(timing::TENSIX_REG2FLOP),
                 }
             }
-            0x48 => self.reg_to_flop(thread, now, word),
-            0x49 => self.load_indirect(thread, now, word, outside),
-            0x58..=0x5D => self.arithmetic(thread, now, word),
-            0x60 => takes(1),
-            0x61 => self.increment(thread, now, word, outside),
-            0x62 => self.fifo_pointer(thread, now, word, outside),
-            0x63 => self.swap(thread, now, word, outside),
-            0x64 => self.compare_and_set(thread, now, word, outside),
-            0x66 => self.store_indirect(thread, now, word, outside),
-            0x67 => {
-                let value = *self.gpr(thread, word >> 18);
-                self.store_register(thread, now, MMIO_BASE + ((word & 0x3_FFFF) << 2), value, word, outside)
+            ScalarOp::Reg2flop(insn) => self.reg_to_flop(at, insn),
+            ScalarOp::Loadind(insn) => self.load_indirect(at, insn, outside),
+            ScalarOp::Adddmareg(insn) => self.arithmetic(at, Arithmetic::Add, operands!(insn)),
+            ScalarOp::Subdmareg(insn) => self.arithmetic(at, Arithmetic::Subtract, operands!(insn)),
+            ScalarOp::Muldmareg(insn) => self.arithmetic(at, Arithmetic::Multiply, operands!(insn)),
+            ScalarOp::Bitwopdmareg(insn) => self.arithmetic(at, Arithmetic::Bitwise(insn.mode()), operands!(insn)),
+            ScalarOp::Shiftdmareg(insn) => self.arithmetic(at, Arithmetic::Shift(insn.mode()), operands!(insn)),
+            ScalarOp::Cmpdmareg(insn) => self.arithmetic(at, Arithmetic::Compare(insn.mode()), operands!(insn)),
+            ScalarOp::Dmanop(_) => takes(1),
+            ScalarOp::Atincget(insn) => self.increment(at, insn, outside),
+            ScalarOp::Atincgetptr(insn) => self.fifo_pointer(at, insn, outside),
+            ScalarOp::Atswap(insn) => self.swap(at, insn, outside),
+            ScalarOp::Atcas(insn) => self.compare_and_set(at, insn, outside),
+            ScalarOp::Storeind(insn) => self.store_indirect(at, insn, outside),
+            ScalarOp::Storereg(insn) => {
+                let value = *self.gpr(at.thread, insn.data_reg());
+                self.store_register(at, MMIO_BASE + (insn.addr_lo() << 2), value, outside)
             }
-            0x68 => {
-                let addr = MMIO_BASE + ((word & 0x3_FFFF) << 2);
-                self.check_mmio(thread, now, addr, word)?;
-                let value = outside.load(now, addr).map_err(|fault| of_thread(fault, thread, now))?;
-                *self.gpr(thread, word >> 18) = value;
+            ScalarOp::Loadreg(insn) => {
+                let addr = mmio(at, MMIO_BASE + (insn.addr_lo() << 2))?;
+                let value = outside.load(at.now, addr).map_err(|fault| of_thread(fault, at.thread, at.now))?;
+                *self.gpr(at.thread, insn.result_reg()) = value;
                 requests(timing::TENSIX_LOAD)
             }
-            _ => Err(self.not_built(thread, now, word)),
         }
     }
 
@@ -126,183 +197,141 @@ impl Coprocessor {
         [0, 1, 2, 3].map(|i| self.gprs[first + i])
     }
 
+    fn half(&mut self, thread: usize, half: u32) -> u32 {
+        *self.gpr(thread, half >> 1) >> (16 * (half & 1)) & 0xFFFF
+    }
+
     fn set_half(&mut self, thread: usize, half: u32, value: u32) {
         let shift = 16 * (half & 1);
         let gpr = self.gpr(thread, half >> 1);
         *gpr = *gpr & !(0xFFFF << shift) | (value & 0xFFFF) << shift;
     }
 
-    fn undefined(&self, thread: usize, now: Cycle, word: u32, what: &'static str) -> Hold {
-        self.refused(thread, now, word, (FaultClass::UndefinedBehavior, what))
-    }
-
-    fn set_dma_reg(&mut self, thread: usize, now: Cycle, word: u32) -> Result<Done, Hold> {
-        if word >> 7 & 1 == 0 {
-            self.set_half(thread, word & 0x7F, word >> 8 & 0xFFFF);
+    fn set_dma_reg(&mut self, at: Attempt, insn: Setdmareg) -> Result<Done, Hold> {
+        let (thread, half) = (at.thread, insn.result_half_reg());
+        if !insn.set_signals_mode() {
+            self.set_half(thread, half, insn.new_value());
             return takes(1);
         }
         // Packers' state, of which none is built, except for the sources that give zero.
-        let (source, size) = (word >> 11 & 0xF, word >> 22 & 3);
-        if source < 10 {
-            return Err(self.not_built(thread, now, word));
+        if insn.input_source() < 10 {
+            return Err(at.not_built());
         }
-        let half = word & 0x7F;
-        match size {
+        match insn.result_size() {
             0 => self.set_half(thread, half, 0),
             1 => *self.gpr(thread, half >> 1) = 0,
             2 => (0..4).for_each(|i| *self.gpr(thread, (half >> 1 & 0x3C) + i) = 0),
-            _ => return Err(self.not_built(thread, now, word)),
+            _ => return Err(at.not_built()),
         }
         takes(1)
     }
 
-    fn reg_to_flop(&mut self, thread: usize, now: Cycle, word: u32) -> Result<Done, Hold> {
-        let value = *self.gpr(thread, word);
-        let done = match word >> 20 & 3 {
-            0 => {
-                let four = self.four(thread, word);
-                let wide = word >> 22 & 3 == 0;
-                Config::thcon_index(word >> 6 & 0x7F).and_then(|index| match wide {
+    fn reg_to_flop(&mut self, at: Attempt, insn: Reg2flop) -> Result<Done, Hold> {
+        let (thread, input) = (at.thread, insn.input_reg());
+        let value = *self.gpr(thread, input);
+        let done = match (insn.to_adc(), insn.override_thread()) {
+            (false, false) => {
+                let four = self.four(thread, input);
+                let wide = insn.size_sel() == 0;
+                Config::thcon_index(insn.thcon_cfg_index()).and_then(|index| match wide {
                     true => self.config.set_four(thread, index, four),
                     false => self.config.set(thread, index, value),
                 })
             }
-            1 => return Err(self.undefined(thread, now, word, "a target that does not exist")),
-            _ => {
-                self.adcs.move_from_gpr(thread, word, value);
+            (false, true) => return Err(at.undefined("a target that does not exist")),
+            (true, _) => {
+                self.adcs.move_from_gpr(thread, insn, value);
                 Ok(())
             }
         };
-        done.map_err(|refusal| self.refused(thread, now, word, refusal))?;
+        done.map_err(|refusal| at.refused(refusal))?;
         takes(timing::TENSIX_REG2FLOP)
     }
 
-    fn arithmetic(&mut self, thread: usize, now: Cycle, word: u32) -> Result<Done, Hold> {
-        let (left_reg, right_reg) = (word & 0x3F, word >> 6 & 0x3F);
-        let is_imm = word >> 23 & 1 != 0;
-        let left = *self.gpr(thread, left_reg);
-        let right = if is_imm { right_reg } else { *self.gpr(thread, right_reg) };
-        let mode = word >> 18 & 7;
-        let result = match (word >> 24, mode) {
-            (0x58, _) => left.wrapping_add(right),
-            (0x59, _) => left.wrapping_sub(right),
-            (0x5A, _) => (left & 0xFFFF) * (right & 0xFFFF),
-            (0x5B, 0) => left & right,
-            (0x5B, 1) => left | right,
-            (0x5B, 2) => left ^ right,
-            (0x5C, 0) => left << (right & 31),
-            (0x5C, 1) => left >> (right & 31),
-            (0x5D, 0) => u32::from(left > right),
-            (0x5D, 1) => u32::from(left < right),
-            (0x5D, 2) => u32::from(left == right),
-            _ => return Err(self.undefined(thread, now, word, "a mode that does not exist")),
+    fn arithmetic(&mut self, at: Attempt, what: Arithmetic, operands: Operands) -> Result<Done, Hold> {
+        let Operands { result, left: left_reg, right: right_reg, is_imm } = operands;
+        let left = *self.gpr(at.thread, left_reg);
+        let right = if is_imm { right_reg } else { *self.gpr(at.thread, right_reg) };
+        let value = match what {
+            Arithmetic::Add => left.wrapping_add(right),
+            Arithmetic::Subtract => left.wrapping_sub(right),
+            Arithmetic::Multiply => (left & 0xFFFF) * (right & 0xFFFF),
+            Arithmetic::Bitwise(0) => left & right,
+            Arithmetic::Bitwise(1) => left | right,
+            Arithmetic::Bitwise(2) => left ^ right,
+            Arithmetic::Shift(0) => left << (right & 31),
+            Arithmetic::Shift(1) => left >> (right & 31),
+            Arithmetic::Compare(0) => u32::from(left > right),
+            Arithmetic::Compare(1) => u32::from(left < right),
+            Arithmetic::Compare(2) => u32::from(left == right),
+            Arithmetic::Bitwise(_) | Arithmetic::Shift(_) | Arithmetic::Compare(_) => {
+                return Err(at.undefined("a mode that does not exist"));
+            }
         };
-        *self.gpr(thread, word >> 12) = result;
+        *self.gpr(at.thread, result) = value;
         let near = is_imm || left_reg / 4 == right_reg / 4;
         takes(if near { timing::TENSIX_ARITHMETIC } else { timing::TENSIX_ARITHMETIC + 1 })
     }
 
-    /// The offset of an indirect access.
-    fn offset(&mut self, thread: usize, word: u32) -> u32 {
-        let half = word >> 14 & 0x7F;
-        *self.gpr(thread, half >> 1) >> (16 * (half & 1)) & 0xFFFF
-    }
-
     /// Moves the offset of an indirect access on.
-    fn advance_offset(&mut self, thread: usize, word: u32) {
-        let by = [0, 2, 4, 16][(word >> 12 & 3) as usize];
-        let offset = self.offset(thread, word);
-        self.set_half(thread, word >> 14 & 0x7F, offset + by);
-    }
-
-    /// Checks that `len` bytes at `addr` lie in L1.
-    fn check_l1(&self, thread: usize, now: Cycle, addr: u64, len: u32, word: u32) -> Result<u32, Hold> {
-        match u32::try_from(addr) {
-            Ok(addr) if u64::from(addr) + u64::from(len) <= u64::from(map::L1_SIZE) => Ok(addr),
-            _ => Err(self.undefined(thread, now, word, "an address outside L1")),
-        }
+    fn advance_offset(&mut self, thread: usize, access: Indirect) {
+        let by = [0, 2, 4, 16][access.offset_increment as usize];
+        let offset = self.half(thread, access.offset_half_reg);
+        self.set_half(thread, access.offset_half_reg, offset + by);
     }
 
     /// L1 address and bytes of an indirect access.
-    fn indirect_l1(&mut self, thread: usize, now: Cycle, word: u32, size: u32) -> Result<(u32, u32), Hold> {
-        let offset = self.offset(thread, word);
+    fn indirect_l1(&mut self, at: Attempt, access: Indirect, size: u32) -> Result<(u32, u32), Hold> {
+        let offset = self.half(at.thread, access.offset_half_reg);
         let bytes = [16, 4, 2, 1][size as usize];
-        let addr = u64::from(*self.gpr(thread, word)) * 16 + u64::from(offset);
-        Ok((self.check_l1(thread, now, addr & !u64::from(bytes - 1), bytes, word)?, bytes))
+        let addr = u64::from(*self.gpr(at.thread, access.addr_reg)) * 16 + u64::from(offset);
+        Ok((in_l1(at, addr & !u64::from(bytes - 1), bytes)?, bytes))
     }
 
-    fn load_indirect(
-        &mut self,
-        thread: usize,
-        now: Cycle,
-        word: u32,
-        outside: &mut impl Outside,
-    ) -> Result<Done, Hold> {
-        let size = word >> 22 & 3;
-        let (addr, bytes) = self.indirect_l1(thread, now, word, size)?;
-        self.advance_offset(thread, word);
+    fn load_indirect(&mut self, at: Attempt, insn: Loadind, outside: &mut impl Outside) -> Result<Done, Hold> {
+        let (access, thread) = (Indirect::from(insn), at.thread);
+        let (addr, bytes) = self.indirect_l1(at, access, insn.size())?;
+        self.advance_offset(thread, access);
         let data = &outside.l1()[addr as usize..(addr + bytes) as usize];
-        let target = word >> 6 & 0x3F;
-        if size == 0 {
+        if insn.size() == 0 {
             for (i, chunk) in (0..4).zip(data.chunks_exact(4)) {
-                *self.gpr(thread, (target & 0x3C) + i) = little_endian(chunk);
+                *self.gpr(thread, (access.data_reg & 0x3C) + i) = little_endian(chunk);
             }
         } else {
             let (value, mask) = (little_endian(data), u32::MAX >> (32 - 8 * bytes));
-            let gpr = self.gpr(thread, target);
+            let gpr = self.gpr(thread, access.data_reg);
             *gpr = *gpr & !mask | value;
         }
         requests(timing::TENSIX_LOAD)
     }
 
-    fn store_indirect(
-        &mut self,
-        thread: usize,
-        now: Cycle,
-        word: u32,
-        outside: &mut impl Outside,
-    ) -> Result<Done, Hold> {
-        let data = word >> 6 & 0x3F;
-        if word >> 23 & 1 != 0 {
-            let size = word >> 21 & 3;
-            let (addr, bytes) = self.indirect_l1(thread, now, word, size)?;
+    fn store_indirect(&mut self, at: Attempt, insn: Storeind, outside: &mut impl Outside) -> Result<Done, Hold> {
+        let (access, thread) = (Indirect::from(insn), at.thread);
+        let value = *self.gpr(thread, access.data_reg);
+        if insn.to_l1() {
+            let (addr, bytes) = self.indirect_l1(at, access, insn.size())?;
             if outside.must_wake(addr, bytes) {
                 return Err(Hold::Wake);
             }
-            let values = if size == 0 { self.four(thread, data) } else { [*self.gpr(thread, data), 0, 0, 0] };
-            self.advance_offset(thread, word);
-            self.write_l1(thread, now, addr, &to_bytes(values)[..bytes as usize], outside);
+            let values = if insn.size() == 0 { self.four(thread, access.data_reg) } else { [value, 0, 0, 0] };
+            self.advance_offset(thread, access);
+            self.write_l1(at, addr, &to_bytes(values)[..bytes as usize], outside);
             return requests(timing::TENSIX_STORE);
         }
-        if word >> 22 & 1 == 0 {
+        if !insn.to_mmio() {
             // SrcA and SrcB are not built.
-            return Err(self.not_built(thread, now, word));
+            return Err(at.not_built());
         }
-        let offset = self.offset(thread, word);
-        let addr = MMIO_BASE + (self.gpr(thread, word).wrapping_add(offset >> 4) & 0xF_FFFC);
-        let value = *self.gpr(thread, data);
-        let done = self.store_register(thread, now, addr, value, word, outside)?;
-        self.advance_offset(thread, word);
+        let offset = self.half(thread, access.offset_half_reg);
+        let addr = MMIO_BASE + (self.gpr(thread, access.addr_reg).wrapping_add(offset >> 4) & 0xF_FFFC);
+        let done = self.store_register(at, addr, value, outside)?;
+        self.advance_offset(thread, access);
         Ok(done)
     }
 
-    fn check_mmio(&self, thread: usize, now: Cycle, addr: u32, word: u32) -> Result<(), Hold> {
-        if addr < MMIO_FIRST {
-            return Err(self.undefined(thread, now, word, "an address in a core's local RAM"));
-        }
-        Ok(())
-    }
-
-    fn store_register(
-        &mut self,
-        thread: usize,
-        now: Cycle,
-        addr: u32,
-        value: u32,
-        word: u32,
-        outside: &mut impl Outside,
-    ) -> Result<Done, Hold> {
-        self.check_mmio(thread, now, addr, word)?;
+    fn store_register(&mut self, at: Attempt, addr: u32, value: u32, outside: &mut impl Outside) -> Result<Done, Hold> {
+        let Attempt { thread, now, .. } = at;
+        let addr = mmio(at, addr)?;
         if outside.must_wake(addr, 4) {
             return Err(Hold::Wake);
         }
@@ -313,94 +342,103 @@ impl Coprocessor {
     }
 
     /// Writes L1; sleepers have been woken. Other threads may repeat an atomic there.
-    fn write_l1(&mut self, thread: usize, now: Cycle, addr: u32, data: &[u8], outside: &mut impl Outside) {
+    fn write_l1(&mut self, at: Attempt, addr: u32, data: &[u8], outside: &mut impl Outside) {
         outside.write_l1(addr, data);
-        for other in (0..self.threads.len()).filter(|&t| t != thread) {
-            self.wake_retry(other, now + 1);
+        for other in (0..self.threads.len()).filter(|&t| t != at.thread) {
+            self.wake_retry(other, at.now + 1);
         }
     }
 
     /// The L1 address that an atomic's address register names.
-    fn atomic_addr(&mut self, thread: usize, now: Cycle, word: u32, offset: u32, len: u32) -> Result<u32, Hold> {
-        let addr = u64::from(*self.gpr(thread, word)) * 16 + u64::from(offset);
-        self.check_l1(thread, now, addr, len, word)
+    fn atomic_addr(&mut self, at: Attempt, addr_reg: u32, offset: u32, len: u32) -> Result<u32, Hold> {
+        let addr = u64::from(*self.gpr(at.thread, addr_reg)) * 16 + u64::from(offset);
+        in_l1(at, addr, len)
     }
 
-    fn increment(&mut self, thread: usize, now: Cycle, word: u32, outside: &mut impl Outside) -> Result<Done, Hold> {
-        let addr = self.atomic_addr(thread, now, word, (word >> 12 & 3) * 4, 4)?;
+    fn increment(&mut self, at: Attempt, insn: Atincget, outside: &mut impl Outside) -> Result<Done, Hold> {
+        let addr = self.atomic_addr(at, insn.addr_reg(), insn.ofs() * 4, 4)?;
         if outside.must_wake(addr, 4) {
             return Err(Hold::Wake);
         }
         let old = load(outside, addr);
-        let target = word >> 6;
-        let mask = u32::MAX >> (31 - (word >> 14 & 31));
-        let new = old.wrapping_add(*self.gpr(thread, target)) & mask | old & !mask;
-        self.write_l1(thread, now, addr, &new.to_le_bytes(), outside);
-        *self.gpr(thread, target) = old;
+        let mask = u32::MAX >> (31 - insn.int_width());
+        let new = old.wrapping_add(*self.gpr(at.thread, insn.in_out_reg())) & mask | old & !mask;
+        self.write_l1(at, addr, &new.to_le_bytes(), outside);
+        *self.gpr(at.thread, insn.in_out_reg()) = old;
         requests(timing::TENSIX_ATOMIC)
     }
 
-    fn fifo_pointer(&mut self, thread: usize, now: Cycle, word: u32, outside: &mut impl Outside) -> Result<Done, Hold> {
-        let addr = self.atomic_addr(thread, now, word, 0, 16)?;
-        let (ofs, width) = (word >> 12 & 3, word >> 14 & 0xF);
+    fn fifo_pointer(&mut self, at: Attempt, insn: Atincgetptr, outside: &mut impl Outside) -> Result<Done, Hold> {
+        let addr = self.atomic_addr(at, insn.addr_reg(), 0, 16)?;
+        let (ofs, width) = (insn.ofs(), insn.int_width());
         let held = load(outside, addr + 4).wrapping_sub(load(outside, addr));
         let capacity = if width == 0 { 0x8000 } else { 1 << (width - 1) };
         let waits = if ofs & 1 != 0 { held != 0 && held % capacity == 0 } else { held == 0 };
         if waits {
             return Ok(Done::Again(addr));
         }
-        let at = addr + 4 * ofs;
-        if outside.must_wake(at, 4) {
+        let pointer = addr + 4 * ofs;
+        if outside.must_wake(pointer, 4) {
             return Err(Hold::Wake);
         }
-        let old = load(outside, at);
-        let by = if word >> 22 & 1 != 0 { 0 } else { 1 << (word >> 18 & 0xF) };
+        let old = load(outside, pointer);
+        let by = if insn.no_incr() { 0 } else { 1 << insn.incr_log2() };
         let mask = (1 << width) - 1;
         let new = old.wrapping_add(by) & mask | old & !mask;
-        self.write_l1(thread, now, at, &new.to_le_bytes(), outside);
-        *self.gpr(thread, word >> 6) = old;
+        self.write_l1(at, pointer, &new.to_le_bytes(), outside);
+        *self.gpr(at.thread, insn.result_reg()) = old;
         takes(timing::TENSIX_ATOMIC_RETRY)
     }
 
-    fn swap(&mut self, thread: usize, now: Cycle, word: u32, outside: &mut impl Outside) -> Result<Done, Hold> {
-        let addr = self.atomic_addr(thread, now, word, 0, 16)?;
+    fn swap(&mut self, at: Attempt, insn: Atswap, outside: &mut impl Outside) -> Result<Done, Hold> {
+        let addr = self.atomic_addr(at, insn.addr_reg(), 0, 16)?;
         if outside.must_wake(addr, 16) {
             return Err(Hold::Wake);
         }
-        let data = word >> 6 & 0x3F;
-        let mut values = self.four(thread, data);
-        if word >> 22 & 1 != 0 {
+        let data = insn.data_reg();
+        let mut values = self.four(at.thread, data);
+        if insn.single_data_reg() {
             values = [0; 4];
-            values[(data & 3) as usize] = *self.gpr(thread, data);
+            values[(data & 3) as usize] = *self.gpr(at.thread, data);
         }
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&outside.l1()[addr as usize..addr as usize + 16]);
         for (i, half) in to_bytes(values).chunks_exact(2).enumerate() {
-            if word >> (14 + i) & 1 != 0 {
+            if insn.mask() >> i & 1 != 0 {
                 bytes[2 * i..2 * i + 2].copy_from_slice(half);
             }
         }
-        self.write_l1(thread, now, addr, &bytes, outside);
+        self.write_l1(at, addr, &bytes, outside);
         requests(timing::TENSIX_ATOMIC)
     }
 
-    fn compare_and_set(
-        &mut self,
-        thread: usize,
-        now: Cycle,
-        word: u32,
-        outside: &mut impl Outside,
-    ) -> Result<Done, Hold> {
-        let addr = self.atomic_addr(thread, now, word, (word >> 12 & 3) * 4, 4)?;
-        if load(outside, addr) != word >> 14 & 0xF {
+    fn compare_and_set(&mut self, at: Attempt, insn: Atcas, outside: &mut impl Outside) -> Result<Done, Hold> {
+        let addr = self.atomic_addr(at, insn.addr_reg(), insn.ofs() * 4, 4)?;
+        if load(outside, addr) != insn.cmp_val() {
             return Ok(Done::Again(addr));
         }
         if outside.must_wake(addr, 4) {
             return Err(Hold::Wake);
         }
-        self.write_l1(thread, now, addr, &(word >> 18 & 0xF).to_le_bytes(), outside);
+        self.write_l1(at, addr, &insn.set_val().to_le_bytes(), outside);
         takes(timing::TENSIX_ATOMIC_RETRY)
     }
+}
+
+/// Checks that `len` bytes at `addr` lie in L1.
+fn in_l1(at: Attempt, addr: u64, len: u32) -> Result<u32, Hold> {
+    match u32::try_from(addr) {
+        Ok(addr) if u64::from(addr) + u64::from(len) <= u64::from(map::L1_SIZE) => Ok(addr),
+        _ => Err(at.undefined("an address outside L1")),
+    }
+}
+
+/// Checks that `addr` is a register and not a core's local RAM.
+fn mmio(at: Attempt, addr: u32) -> Result<u32, Hold> {
+    if addr < MMIO_FIRST {
+        return Err(at.undefined("an address in a core's local RAM"));
+    }
+    Ok(addr)
 }
 
 fn little_endian(bytes: &[u8]) -> u32 {

@@ -5,43 +5,57 @@ use super::thread_tests::{NOP, setdmareg};
 use super::*;
 use crate::NEVER;
 use Processor::{Brisc, Trisc0};
+use tilework_abi::tensix::insn;
 
-fn op(opcode: u32, imm: bool, mode: u32, result: u32, right: u32, left: u32) -> u32 {
-    opcode << 24 | u32::from(imm) << 23 | mode << 18 | result << 12 | right << 6 | left
+/// `ADDDMAREG`.
+fn add(right_is_imm: bool, result: u32, right: u32, left: u32) -> u32 {
+    let add = insn::Adddmareg::build().right_is_imm(right_is_imm).result_reg(result);
+    add.right_reg(right).left_reg(left).word()
 }
-/// Indirect accesses: size where the opcode has it, offset half register, increment, data and address register.
-fn indirect(base: u32, half: u32, increment: u32, data: u32, addr: u32) -> u32 {
-    base | half << 14 | increment << 12 | data << 6 | addr
+fn loadind(size: u32, half: u32, increment: u32, result: u32, addr: u32) -> u32 {
+    let load = insn::Loadind::build().size(size).offset_half_reg(half).offset_increment(increment);
+    load.result_reg(result).addr_reg(addr).word()
 }
-const LOADIND: u32 = 0x4900_0000;
-const STOREIND_L1: u32 = 0x6680_0000;
-const STOREIND_MMIO: u32 = 0x6640_0000;
-const STALL_C0: u32 = 0xA200_0000 | 0x1FF << 15 | 1;
+fn storeind(to_l1: bool, half: u32, increment: u32, data: u32, addr: u32) -> insn::Build<insn::Storeind> {
+    let store = insn::Storeind::build().to_l1(to_l1).to_mmio(!to_l1);
+    store.offset_half_reg(half).offset_increment(increment).data_reg(data).addr_reg(addr)
+}
+const STALL_C0: u32 = insn::Stallwait::build().block_mask(insn::BLOCK_ALL as u32).condition_mask(1).word();
 
 #[test]
 fn arithmetic_computes_what_the_pages_say() {
     let (left, right) = (0x8001_FFFEu32, 37u32);
-    for (opcode, mode, want, with_imm) in [
-        (0x58, 0, left + right, left + 37),
-        (0x59, 0, left - right, left - 37),
-        (0x5A, 0, 0xFFFE * 37, 0xFFFE * 37),
-        (0x5B, 0, left & right, left & 37),
-        (0x5B, 1, left | right, left | 37),
-        (0x5B, 2, left ^ right, left ^ 37),
-        (0x5C, 0, left << 5, left << 5),
-        (0x5C, 1, left >> 5, left >> 5),
-        (0x5D, 0, 1, 1),
-        (0x5D, 1, 0, 0),
-        (0x5D, 2, 0, 0),
-    ] {
+    macro_rules! word {
+        ($insn:ident $(.$mode:ident($value:literal))?) => {
+            |imm: bool, result: u32, right: u32| {
+                let word = insn::$insn::build()$(.$mode($value))?.right_is_imm(imm).result_reg(result);
+                word.right_reg(right).left_reg(1).word()
+            }
+        };
+    }
+    type Word = fn(bool, u32, u32) -> u32;
+    let cases: [(Word, u32, u32); 11] = [
+        (word!(Adddmareg), left + right, left + 37),
+        (word!(Subdmareg), left - right, left - 37),
+        (word!(Muldmareg), 0xFFFE * 37, 0xFFFE * 37),
+        (word!(Bitwopdmareg.mode(0)), left & right, left & 37),
+        (word!(Bitwopdmareg.mode(1)), left | right, left | 37),
+        (word!(Bitwopdmareg.mode(2)), left ^ right, left ^ 37),
+        (word!(Shiftdmareg.mode(0)), left << 5, left << 5),
+        (word!(Shiftdmareg.mode(1)), left >> 5, left >> 5),
+        (word!(Cmpdmareg.mode(0)), 1, 1),
+        (word!(Cmpdmareg.mode(1)), 0, 0),
+        (word!(Cmpdmareg.mode(2)), 0, 0),
+    ];
+    for (word, want, with_imm) in cases {
         let mut b = Bench::new();
         b.set_gpr(2, 1, left);
         b.set_gpr(2, 2, right);
-        b.execute(2, &[op(opcode, false, mode, 63, 2, 1), op(opcode, true, mode, 62, 37, 1)]);
-        assert_eq!((b.gpr(2, 63), b.gpr(2, 62)), (want, with_imm), "{opcode:#x} mode {mode}");
+        b.execute(2, &[word(false, 63, 2), word(true, 62, 37)]);
+        assert_eq!((b.gpr(2, 63), b.gpr(2, 62)), (want, with_imm), "{}", Insn::decode(word(false, 63, 2)));
     }
     let mut b = Bench::new();
-    b.push(0, 0, &[op(0x5D, false, 3, 0, 0, 0)]);
+    b.push(0, 0, &[insn::Cmpdmareg::build().mode(3).word()]);
     assert_eq!(b.run(100).unwrap_err().class, FaultClass::UndefinedBehavior);
 }
 
@@ -49,10 +63,10 @@ fn arithmetic_computes_what_the_pages_say() {
 fn one_instruction_at_a_time_and_its_thread_starts_nothing_else() {
     let mut b = Bench::new();
     // Operands of one group of four: three cycles; of two groups: four.
-    b.push(0, 0, &[op(0x58, false, 0, 1, 2, 3), NOP, op(0x58, false, 0, 1, 2, 4), NOP]);
+    b.push(0, 0, &[add(false, 1, 2, 3), NOP, add(false, 1, 2, 4), NOP]);
     assert_eq!(b.run(100).unwrap(), [3, 6, 7, 11]);
     // Two threads want the unit; the other one's NOP does not.
-    b.push(0, 100, &[op(0x58, true, 0, 1, 2, 3)]);
+    b.push(0, 100, &[add(true, 1, 2, 3)]);
     b.push(1, 100, &[setdmareg(0, 1)]);
     b.push(2, 100, &[NOP]);
     assert_eq!(b.run(200).unwrap(), [103, 103, 106]);
@@ -65,9 +79,10 @@ fn setdmareg_writes_halves_and_reads_zero_where_there_is_nothing() {
     assert_eq!(b.gpr(1, 63), 0x1234_5678);
     (4..8).for_each(|i| b.set_gpr(1, i, u32::MAX));
     // InputSource 10 is none: four zeros.
-    b.execute(1, &[0x4500_0000 | 2 << 22 | 10 << 11 | 1 << 7 | 9]);
+    let special = insn::Setdmareg::build().set_signals_mode(true);
+    b.execute(1, &[special.result_size(2).input_source(10).result_half_reg(9).word()]);
     assert_eq!([4, 5, 6, 7].map(|i| b.gpr(1, i)), [0; 4]);
-    b.push(1, 9_999_999, &[0x4500_0000 | 1 << 7]);
+    b.push(1, 9_999_999, &[special.word()]);
     assert_eq!(b.run(NEVER).unwrap_err().class, FaultClass::UnimplementedFunctionality, "packers' sizes");
 }
 
@@ -77,8 +92,9 @@ fn indirect_accesses_of_all_sizes_move_their_offset_on() {
     b.set_gpr(0, 1, 0x100);
     b.set_gpr(0, 2, 0x0014 << 16);
     (8..12).for_each(|i| b.set_gpr(0, i, 0xA0A0_A000 + i));
-    // Half register 5 is the high half of GPR 2. 16 bytes at 0x1014, aligned down; then 4, 2 and 1 bytes.
-    let store = |size: u32, increment| indirect(STOREIND_L1 | size << 21, 5, increment, 9, 1);
+    // Half register 5 is the high half of GPR 2. 16 bytes at 0x1014, aligned down; then 4, 2 and 1
+    // bytes.
+    let store = |size: u32, increment| storeind(true, 5, increment, 9, 1).size(size).word();
     b.execute(0, &[store(0, 3), store(1, 2), store(2, 1), store(3, 0)]);
     assert_eq!([0x1010, 0x1014, 0x1018, 0x101C].map(|a| b.word(a)), [8, 9, 10, 11].map(|i| 0xA0A0_A000 + i));
     assert_eq!((b.word(0x1024), b.word(0x1028)), (0xA0A0_A009, 0x0009_A009));
@@ -86,7 +102,7 @@ fn indirect_accesses_of_all_sizes_move_their_offset_on() {
     // And back.
     b.set_gpr(0, 2, 0x0014 << 16);
     (20..29).for_each(|i| b.set_gpr(0, i, 0x7777_7777));
-    let load = |size: u32, increment, target| indirect(LOADIND | size << 22, 5, increment, target, 1);
+    let load = |size: u32, increment, target| loadind(size, 5, increment, target, 1);
     b.execute(0, &[load(0, 3, 21), load(1, 2, 24), load(2, 1, 25), load(3, 0, 26), STALL_C0]);
     assert_eq!([20, 21, 22, 23].map(|i| b.gpr(0, i)), [8, 9, 10, 11].map(|i| 0xA0A0_A000 + i));
     assert_eq!([24, 25, 26].map(|i| b.gpr(0, i)), [0xA0A0_A009, 0x7777_A009, 0x7777_7709]);
@@ -94,10 +110,17 @@ fn indirect_accesses_of_all_sizes_move_their_offset_on() {
 
 #[test]
 fn addresses_outside_l1_are_undefined_behaviour() {
-    for word in [LOADIND, STOREIND_L1, 0x6100_0000, 0x6200_0000, 0x6300_0000, 0x6400_0000] {
+    for word in [
+        loadind(0, 0, 0, 0, 1),
+        storeind(true, 0, 0, 0, 1).word(),
+        insn::Atincget::build().addr_reg(1).word(),
+        insn::Atincgetptr::build().addr_reg(1).word(),
+        insn::Atswap::build().addr_reg(1).word(),
+        insn::Atcas::build().addr_reg(1).word(),
+    ] {
         let mut b = Bench::new();
         b.set_gpr(0, 1, map::L1_SIZE / 16);
-        b.push(0, 0, &[word | 1]);
+        b.push(0, 0, &[word]);
         let fault = b.run(100).unwrap_err();
         assert_eq!(fault.class, FaultClass::UndefinedBehavior, "{word:#x}");
         assert!(fault.what.contains("outside L1"), "{}", fault.what);
@@ -111,11 +134,12 @@ fn registers_are_reached_by_three_instructions() {
     b.set_gpr(0, 2, 0x40);
     b.set_gpr(0, 3, 0xCAFE);
     // GPR 1 plus a sixteenth of the offset, to a word.
-    let (storereg, loadreg) = (0x6700_0000 | 3 << 18 | 0x4800, 0x6800_0000 | 4 << 18 | 0x4800);
-    b.execute(0, &[indirect(STOREIND_MMIO, 4, 1, 3, 1), storereg, loadreg, STALL_C0]);
+    let storereg = insn::Storereg::build().data_reg(3).addr_lo(0x4800).word();
+    let loadreg = insn::Loadreg::build().result_reg(4).addr_lo(0x4800).word();
+    b.execute(0, &[storeind(false, 4, 1, 3, 1).word(), storereg, loadreg, STALL_C0]);
     assert_eq!(b.out.registers.iter().collect::<Vec<_>>(), [(&0xFFB1_2000, &0xCAFE), (&0xFFB1_2348, &0xCAFE)]);
     assert_eq!((b.gpr(0, 4), b.gpr(0, 2)), (0xCAFE, 0x42));
-    b.push(0, 9_999_999, &[0x6800_0000]);
+    b.push(0, 9_999_999, &[insn::Loadreg::build().word()]);
     assert_eq!(b.run(NEVER).unwrap_err().class, FaultClass::UndefinedBehavior, "a core's local RAM");
 }
 
@@ -125,11 +149,12 @@ fn atincget_adds_within_a_width_and_gives_the_old_value() {
     b.out.l1[0x208..0x20C].copy_from_slice(&0xABCD_00FEu32.to_le_bytes());
     b.set_gpr(0, 1, 0x20);
     b.set_gpr(0, 2, 3);
-    b.push(0, 0, &[0x6100_0000 | 7 << 14 | 2 << 12 | 2 << 6 | 1, STALL_C0, NOP]);
+    let get = insn::Atincget::build().in_out_reg(2).addr_reg(1);
+    b.push(0, 0, &[get.int_width(7).ofs(2).word(), STALL_C0, NOP]);
     assert_eq!(b.run(1000).unwrap(), [3, 6, 31], "27 cycles to the result, one for the block");
     assert_eq!((b.word(0x208), b.gpr(0, 2)), (0xABCD_0001, 0xABCD_00FE));
     // At best one in twelve cycles.
-    b.push(0, 1000, &[0x6100_0000 | 2 << 6 | 1, 0x6100_0000 | 2 << 6 | 1]);
+    b.push(0, 1000, &[get.word(), get.word()]);
     assert_eq!(b.run(2000).unwrap(), [1003, 1015]);
 }
 
@@ -139,11 +164,12 @@ fn atswap_writes_the_halves_of_its_mask() {
     b.out.l1[0x300..0x310].fill(0xEE);
     b.set_gpr(0, 1, 0x30);
     (4..8).for_each(|i| b.set_gpr(0, i, 0x1111_0000 * i + i));
-    b.execute(0, &[0x6300_0000 | 0b1001_0010 << 14 | 5 << 6 | 1]);
+    b.execute(0, &[insn::Atswap::build().mask(0b1001_0010).data_reg(5).addr_reg(1).word()]);
     let words = [0x300, 0x304, 0x308, 0x30C].map(|a| b.word(a));
     assert_eq!(words, [0x4444_EEEE, 0xEEEE_EEEE, 0xEEEE_0006, 0x7777_EEEE]);
     // SingleDataReg: zeros around it.
-    b.execute(0, &[0x6300_0000 | 1 << 22 | 0xFF << 14 | 6 << 6 | 1]);
+    let single = insn::Atswap::build().single_data_reg(true);
+    b.execute(0, &[single.mask(0xFF).data_reg(6).addr_reg(1).word()]);
     assert_eq!([0x300, 0x304, 0x308, 0x30C].map(|a| b.word(a)), [0, 0, 0x6666_0006, 0]);
 }
 
@@ -152,8 +178,8 @@ fn atcas_tries_every_fifteen_cycles_until_the_word_is_right() {
     let mut b = Bench::new();
     b.out.l1[0x104] = 4;
     b.set_gpr(0, 1, 0x10);
-    b.push(0, 100, &[0x6400_0000 | 9 << 18 | 5 << 14 | 1 << 12 | 1, NOP]);
-    b.push(1, 100, &[0x6000_0000]);
+    b.push(0, 100, &[insn::Atcas::build().set_val(9).cmp_val(5).ofs(1).addr_reg(1).word(), NOP]);
+    b.push(1, 100, &[insn::Dmanop::build().word()]);
     assert_eq!(b.run(1000).unwrap(), [0; 0], "the unit is held, for the other thread too");
     assert_eq!((b.t.next(), b.out.asleep_on.as_slice()), (NEVER, &[0x104][..]));
     assert!(b.t.explain(Trisc0)[0].contains("atomic on L1"));
@@ -169,7 +195,7 @@ fn atincgetptr_pushes_and_pops_while_there_is_room_and_data() {
     let mut b = Bench::new();
     b.set_gpr(0, 1, 0x10);
     // Capacity 2 (width 2), steps of one: rd at 0x100, wr at 0x104.
-    let at = |ofs: u32| 0x6200_0000 | 2 << 14 | ofs << 12 | 7 << 6 | 1;
+    let at = |ofs| insn::Atincgetptr::build().int_width(2).ofs(ofs).result_reg(7).addr_reg(1).word();
     b.execute(0, &[at(1)]);
     b.execute(0, &[at(1)]);
     assert_eq!((b.word(0x104), b.gpr(0, 7)), (2, 1), "the old value");
@@ -191,7 +217,9 @@ fn reg2flop_writes_thcon_configuration() {
     let mut b = Bench::new();
     (4..8).for_each(|i| b.set_gpr(0, i, i));
     // 32 bits to THCON index 5, 128 bits around index 9.
-    b.execute(0, &[0x4800_0000 | 1 << 22 | 5 << 6 | 7, 0x4800_0000 | 9 << 6 | 6]);
+    let one = insn::Reg2flop::build().size_sel(1).thcon_cfg_index(5).input_reg(7);
+    let four = insn::Reg2flop::build().thcon_cfg_index(9).input_reg(6);
+    b.execute(0, &[one.word(), four.word()]);
     let cfg = |index: u32| b.t.peek(Brisc, map::CFG_BASE + 4 * index).unwrap();
     assert_eq!([69, 72, 73, 74, 75].map(cfg), [7, 4, 5, 6, 7]);
 }
@@ -199,7 +227,7 @@ fn reg2flop_writes_thcon_configuration() {
 #[test]
 fn flushdma_occupies_the_unit_until_its_conditions_hold() {
     let mut b = Bench::new();
-    b.push(0, 0, &[indirect(LOADIND | 1 << 22, 0, 0, 2, 1), 0x4600_0001, NOP]);
+    b.push(0, 0, &[loadind(1, 0, 0, 2, 1), insn::Flushdma::build().condition_mask(1).word(), NOP]);
     assert_eq!(b.run(100).unwrap(), [3, 13, 15]);
 }
 
@@ -280,7 +308,9 @@ fn xmov_takes_its_operands_from_configuration_and_stallwait_waits_for_it() {
     for (index, value) in [(88, 0x100), (89, 0x200), (90, 1 | 3 << 30)] {
         b.t.store(Brisc, map::CFG_BASE + 4 * index, value, 0).unwrap();
     }
-    b.push(0, 0, &[0x4000_0000, 0x4000_0000, 0xA200_0000 | 0x1FF << 15 | 1 << 9, NOP]);
+    let xmov = insn::Xmov::build().word();
+    let stall = insn::Stallwait::build().block_mask(insn::BLOCK_ALL.into());
+    b.push(0, 0, &[xmov, xmov, stall.condition_mask(1 << 9).word(), NOP]);
     // Ten cycles a block of one; the second waits for the first.
     assert_eq!(b.run(100).unwrap(), [3, 13, 14, 24]);
     assert_eq!(b.word(0x2000), 7);

@@ -1,7 +1,8 @@
 //! The Sync Unit: eight semaphores and four mutexes.
 //!
-//! Follows BlackholeA0/TensixTile/TensixCoprocessor/{SyncUnit,ATGETM}.md and WormholeB0/TensixTile/TensixCoprocessor/{SEMINIT,SEMPOST,SEMGET,
-//! ATRELM}.md (the same on Blackhole).
+//! Follows BlackholeA0/TensixTile/TensixCoprocessor/{SyncUnit,ATGETM}.md and
+//! WormholeB0/TensixTile/TensixCoprocessor/{SEMINIT,SEMPOST,SEMGET, ATRELM}.md (the same on
+//! Blackhole).
 
 /// Semaphores of a tile.
 pub(super) const SEMAPHORES: usize = 8;
@@ -61,9 +62,9 @@ struct Mutex {
 #[derive(Debug, Default)]
 pub(super) struct Mutexes([Mutex; LAST_MUTEX + 1]);
 
-/// The index that an `ATGETM` or `ATRELM` names, if there is such a mutex.
-pub(super) fn mutex_index(word: u32) -> Option<usize> {
-    let index = (word & 0xFFFF) as usize;
+/// The mutex that the operand of an `ATGETM` or `ATRELM` names, if there is one.
+pub(super) fn mutex_index(index: u32) -> Option<usize> {
+    let index = index as usize;
     (index <= LAST_MUTEX && index != 1).then_some(index)
 }
 
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn there_are_four_mutexes() {
-        let exist: Vec<u32> = (0..=0xFFFF).filter(|&w| mutex_index(0xA000_0000 | w).is_some()).collect();
+        let exist: Vec<u32> = (0..=0xFFFF).filter(|&w| mutex_index(w).is_some()).collect();
         assert_eq!(exist, [0, 2, 3, 4]);
     }
 

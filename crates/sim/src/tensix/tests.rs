@@ -3,6 +3,9 @@
 use super::*;
 use Processor::{Brisc, Ncrisc, Trisc0, Trisc1, Trisc2};
 use proptest::prelude::*;
+use tilework_abi::tensix::insn;
+
+const NOP: u32 = insn::Nop::build().word();
 
 fn value(t: &mut Tensix, core: Processor, addr: u32) -> u32 {
     t.load(core, addr, 5).unwrap().value
@@ -105,13 +108,13 @@ fn a_reset_loses_what_is_on_its_way() {
 fn who_pushes_where() {
     let mut t = Tensix::new();
     assert_eq!(refused(t.store(Trisc0, 0xFFE5_0000, 0, 0)).class, FaultClass::UndefinedBehavior);
-    assert_eq!(refused(t.store(Ncrisc, 0xFFE4_0000, 0x0200_0000, 0)).class, FaultClass::UndefinedBehavior);
+    assert_eq!(refused(t.store(Ncrisc, 0xFFE4_0000, NOP, 0)).class, FaultClass::UndefinedBehavior);
     assert_eq!([Brisc, Ncrisc, Trisc0, Trisc1, Trisc2].map(thread_of), [None, None, Some(0), Some(1), Some(2)]);
     assert_eq!(refused(t.store(Brisc, 0xFFE4_0000, 0, 7)).site.cycle, Some(7), "zero is no instruction");
     // B's FIFO behind the MOP expander holds eight.
     for i in 0..9 {
         let want = if i < 8 { Ok(()) } else { Err(Refuse::Block) };
-        assert_eq!(t.store(Brisc, 0xFFE5_0000, 0x0200_0000, 0), want);
+        assert_eq!(t.store(Brisc, 0xFFE5_0000, NOP, 0), want);
     }
 }
 

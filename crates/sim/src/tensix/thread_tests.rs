@@ -1,61 +1,46 @@
-//! Threads against the pages' functional models: waits, semaphores, mutexes, configuration, and when things happen.
+//! Threads against the pages' functional models: waits, semaphores, mutexes, configuration, and
+//! when things happen.
 
 use super::bench::{Bench, CORES};
 use super::*;
 use crate::NEVER;
 use Processor::{Brisc, Trisc0, Trisc1, Trisc2};
 use proptest::prelude::*;
+use tilework_abi::tensix::insn;
 
-pub(super) const NOP: u32 = 0x0200_0000;
-const DMANOP: u32 = 0x6000_0000;
-const BLOCK_ALL: u32 = 0x1FF;
+pub(super) const NOP: u32 = insn::Nop::build().word();
+const DMANOP: u32 = insn::Dmanop::build().word();
+const INCRWC: u32 = insn::Incrwc::build().word();
+/// A `MOP` of template 1 with the configured counts.
+const MOP1: u32 = insn::Mop::build().template(1).word();
+const BLOCK_ALL: u32 = insn::BLOCK_ALL as u32;
 
 fn stallwait(block: u32, condition: u32) -> u32 {
-    0xA200_0000 | block << 15 | condition
+    insn::Stallwait::build().block_mask(block).condition_mask(condition).word()
 }
 fn seminit(mask: u32, value: u32, max: u32) -> u32 {
-    0xA300_0000 | max << 20 | value << 16 | mask << 2
+    insn::Seminit::build().new_max(max).new_value(value).semaphore_mask(mask).word()
 }
 fn sempost(mask: u32) -> u32 {
-    0xA400_0000 | mask << 2
+    insn::Sempost::build().semaphore_mask(mask).word()
 }
 fn semget(mask: u32) -> u32 {
-    0xA500_0000 | mask << 2
+    insn::Semget::build().semaphore_mask(mask).word()
 }
 fn semwait(block: u32, mask: u32, condition: u32) -> u32 {
-    0xA600_0000 | block << 15 | mask << 2 | condition
+    insn::Semwait::build().block_mask(block).semaphore_mask(mask).condition_mask(condition).word()
 }
 fn setc16(index: u32, value: u32) -> u32 {
-    0xB200_0000 | index << 16 | value
+    insn::Setc16::build().cfg_index(index).new_value(value).word()
+}
+fn wrcfg(gpr: u32, four: bool, index: u32) -> u32 {
+    insn::Wrcfg::build().input_reg(gpr).is_128bit(four).cfg_index(index).word()
+}
+fn setdvalid(src: u32) -> u32 {
+    insn::Setdvalid::build().set_valid(src).word()
 }
 pub(super) fn setdmareg(half: u32, value: u32) -> u32 {
-    0x4500_0000 | value << 8 | half
-}
-
-/// STALLWAIT.md, "Block mask": which bits block what, one line an instruction that has one. Not in the table: instructions that never reach
-/// the gate.
-const BLOCKED_BY: &str = "ADDDMAREG 05 ADDRCRXY 0 ADDRCRZW 0 APOOL3S1 6 APOOL3S2 6 ATCAS 05 ATGETM 1 ATINCGET 05 ATINCGETPTR 05 \
-    ATRELM 1 ATSWAP 05 BITWOPDMAREG 05 CFGSHIFTMASK 7 CLEARDVALID 6 CLREXPHIST 6 CMPDMAREG 05 CONV3S1 6 CONV3S2 6 DMANOP 05 DOTPV 6 \
-    ELWADD 6 ELWMUL 6 ELWSUB 6 FLUSHDMA 05 GAPOOL 6 GATESRCRST 6 GMPOOL 6 INCADCXY 0 INCADCZW 0 INCRWC 6 LOADIND 05 LOADREG 05 \
-    MFCONV3S1 6 MOVA2D 6 MOVB2A 6 MOVB2D 6 MOVD2A 6 MOVD2B 6 MOVDBGA2D 6 MPOOL3S1 6 MPOOL3S2 6 MULDMAREG 05 MVMUL 6 PACR 02 \
-    PACR_SETREG 02 RDCFG 7 REG2FLOP 05 RMWCIB0 7 RMWCIB3 7 RSTDMA 0 SEMGET 1 SEMINIT 1 SEMPOST 1 SEMWAIT 012345678 SETADC 0 SETADCXX 0 \
-    SETADCXY 0 SETADCZW 0 SETC16 7 SETDMAREG 05 SETDVALID 0 SETRWC 6 SFPABS 8 SFPADD 8 SFPARECIP 8 SFPCAST 8 SFPCONFIG 8 SFPENCC 8 \
-    SFPGT 8 SFPLE 8 SFPLOADI 8 SFPLOADMACRO 8 SFPNOP 8 SFPXOR 8 SHIFTDMAREG 05 SHIFTXA 6 SHIFTXB 6 STALLWAIT 012345678 STOREIND 05 \
-    STOREREG 05 STREAMWAIT 012345678 STREAMWRCFG 7 SUBDMAREG 05 TRNSPSRCB 6 UNPACR 03 UNPACR_NOP 03 WRCFG 7 XMOV 04 ZEROACC 6 ZEROSRC 6";
-
-#[test]
-fn block_bits_are_those_of_the_page_s_table() {
-    let names: Vec<&str> = BLOCKED_BY.split_whitespace().collect();
-    for pair in names.chunks(2) {
-        let word = (0..=0xFFu32).map(|op| op << 24).find(|&w| opcodes::mnemonic(w) == Some(pair[0]));
-        let unit = word.and_then(opcodes::unit).unwrap_or_else(|| panic!("{}", pair[0]));
-        for bit in 0..9u32 {
-            let want = pair[1].contains(char::from_digit(bit, 10).expect("a digit"));
-            assert_eq!(unit.is_blocked_by(1 << bit), want, "{} and B{bit}", pair[0]);
-        }
-    }
-    let nop = opcodes::unit(NOP).expect("it exists");
-    assert!(nop.is_blocked_by(0x1FF) && (0..9).all(|bit| !nop.is_blocked_by(0x1FF & !(1 << bit))));
+    insn::Setdmareg::build().new_value(value).result_half_reg(half).word()
 }
 
 #[test]
@@ -73,7 +58,7 @@ fn a_wait_blocks_the_next_instruction_for_at_least_one_cycle() {
     b.push(0, 0, &[stallwait(BLOCK_ALL, 1 << 4), NOP, NOP]);
     assert_eq!(b.run(1000).unwrap(), [3, 5, 6]);
     // What is not blocked passes.
-    b.push(0, 100, &[stallwait(1 << 6, 1 << 4), DMANOP, 0x3800_0000]);
+    b.push(0, 100, &[stallwait(1 << 6, 1 << 4), DMANOP, INCRWC]);
     assert_eq!(b.run(1000).unwrap(), [103, 104, 105]);
 }
 
@@ -94,12 +79,12 @@ fn stallwait_waits_for_units_and_zero_masks_mean_what_the_page_says() {
     b.out.l1[16] = 9;
     b.set_gpr(0, 1, 1);
     // LOADIND of 32 bits takes ten cycles; STALLWAIT with C0 and B0 holds the SETDMAREG behind it.
-    let loadind = 0x4900_0000 | 1 << 22 | 10 << 14 | 2 << 6 | 1;
+    let loadind = insn::Loadind::build().size(1).offset_half_reg(10).result_reg(2).addr_reg(1).word();
     b.push(0, 0, &[loadind, stallwait(1, 1), setdmareg(20, 1)]);
     assert_eq!(b.run(1000).unwrap(), [3, 6, 14]);
     assert_eq!(b.gpr(0, 2), 9);
     // A block mask of zero is B6, a condition mask of zero C0 to C3.
-    b.push(0, 100, &[loadind, stallwait(0, 0), NOP, 0x3800_0000]);
+    b.push(0, 100, &[loadind, stallwait(0, 0), NOP, INCRWC]);
     assert_eq!(b.run(1000).unwrap(), [103, 106, 107, 114]);
 }
 
@@ -110,12 +95,12 @@ fn stallwait_on_src_banks_waits_for_whoever_hands_them_over() {
     b.push(1, 100, &[stallwait(BLOCK_ALL, 1 << 7), NOP]);
     assert_eq!(b.run(200).unwrap(), [103]);
     assert!(b.t.explain(Trisc1)[0].contains("C7"));
-    b.push(2, 200, &[0x5700_0001]);
+    b.push(2, 200, &[setdvalid(1)]);
     assert_eq!(b.run(1000).unwrap(), [203, 205]);
     // C5: the unpacker's other bank is still its own; after a second SETDVALID it is not.
-    b.push(2, 300, &[0x5700_0001, stallwait(BLOCK_ALL, 1 << 5), NOP]);
+    b.push(2, 300, &[setdvalid(1), stallwait(BLOCK_ALL, 1 << 5), NOP]);
     assert_eq!(b.run(1000).unwrap(), [303, 304]);
-    b.push(1, 1000, &[0x3600_0000 | 1 << 22]);
+    b.push(1, 1000, &[insn::Cleardvalid::build().clear_dvalid(1).word()]);
     assert_eq!(b.run(2000).unwrap(), [1003, 1004], "thread 2 sees it in the same cycle, the block goes in the next");
 }
 
@@ -123,12 +108,13 @@ fn stallwait_on_src_banks_waits_for_whoever_hands_them_over() {
 fn stallwait_on_the_configuration_unit_counts_every_thread() {
     let mut b = Bench::new();
     // RDCFG is in the unit for two cycles.
-    b.push(0, 0, &[0xB100_0000]);
+    b.push(0, 0, &[insn::Rdcfg::build().word()]);
     b.push(1, 0, &[stallwait(BLOCK_ALL, 1 << 12), NOP]);
     assert_eq!(b.run(100).unwrap(), [3, 3, 6], "latched at 3, met at 5, gone at 6");
 }
 
-/// SEMWAIT's conditions: C0 while any chosen semaphore is zero, C1 while any has reached its maximum.
+/// SEMWAIT's conditions: C0 while any chosen semaphore is zero, C1 while any has reached its
+/// maximum.
 #[test]
 fn semwait_truth_table() {
     for (value, max, condition, waits) in [
@@ -196,7 +182,8 @@ fn a_core_s_post_lets_a_thread_go_on() {
 #[test]
 fn mutexes_hold_threads_at_the_gate_and_go_round() {
     let mut b = Bench::new();
-    let (get, release) = (0xA000_0002, 0xA100_0002);
+    let get = insn::Atgetm::build().index(2).word();
+    let release = insn::Atrelm::build().index(2).word();
     b.execute(1, &[get]);
     b.push(0, 1000, &[get, sempost(1)]);
     b.push(2, 1000, &[get, sempost(2)]);
@@ -210,7 +197,7 @@ fn mutexes_hold_threads_at_the_gate_and_go_round() {
     b.run(4000).unwrap();
     assert_eq!((b.semaphore(0), b.semaphore(1)), (1, 1));
     // Mutex 1 does not exist: the thread waits for ever.
-    b.push(1, 5000, &[0xA000_0001, NOP]);
+    b.push(1, 5000, &[insn::Atgetm::build().index(1).word(), NOP]);
     assert_eq!(b.run(9000).unwrap(), [0; 0]);
 }
 
@@ -219,28 +206,30 @@ fn configuration_instructions_go_to_the_thread_s_bank() {
     let mut b = Bench::new();
     b.set_gpr(1, 5, 0xAABB_CCDD);
     (0..4).for_each(|i| b.set_gpr(1, 8 + i, 100 + i));
-    let wrcfg = |gpr: u32, four: u32, index: u32| 0xB000_0000 | gpr << 16 | four << 15 | index;
-    b.execute(1, &[setc16(0, 1), wrcfg(5, 0, 70), wrcfg(10, 1, 77), 0xB500_0000 | 0x0F << 16 | 0xFF << 8 | 70]);
+    let rmw = insn::Rmwcib2::build().mask(0x0F).new_value(0xFF).index4(70);
+    b.execute(1, &[setc16(0, 1), wrcfg(5, false, 70), wrcfg(10, true, 77), rmw.word()]);
     let cfg = |b: &Bench, index: u32| b.t.peek(Brisc, map::CFG_BASE + 4 * index).unwrap();
     assert_eq!((cfg(&b, 70), cfg(&b, 224 + 70)), (0, 0xAABF_CCDD), "byte 2: low four bits set");
     assert_eq!([76, 77, 78, 79].map(|i| cfg(&b, 224 + i)), [100, 101, 102, 103]);
-    b.execute(1, &[0xB100_0000 | 9 << 16 | 70]);
+    b.execute(1, &[insn::Rdcfg::build().result_reg(9).cfg_index(70).word()]);
     assert_eq!(b.gpr(1, 9), 0xAABF_CCDD);
     // STREAMWRCFG: stream select 2 names stream 17, register 5, to index 80.
     b.out.registers.insert(tilework_abi::stream::reg_addr(17, 5), 0x1234);
-    b.execute(1, &[setc16(61, 17), 0xB700_0000 | 2 << 21 | 5 << 11 | 80]);
+    let streamwrcfg = insn::Streamwrcfg::build().stream_select(2).reg_index(5).cfg_index(80);
+    b.execute(1, &[setc16(61, 17), streamwrcfg.word()]);
     assert_eq!(cfg(&b, 224 + 80), 0x1234);
-    b.push(1, 99_999, &[wrcfg(0, 0, 224)]);
+    b.push(1, 99_999, &[wrcfg(0, false, 224)]);
     assert_eq!(b.run(NEVER).unwrap_err().class, FaultClass::UndefinedBehavior);
 }
 
 #[test]
 fn the_configuration_unit_takes_one_instruction_a_cycle_but_setc16_from_everyone() {
     let mut b = Bench::new();
-    (0..3).for_each(|thread| b.push(thread, 0, &[0xB000_0000, setc16(20, 1)]));
+    (0..3).for_each(|thread| b.push(thread, 0, &[wrcfg(0, false, 0), setc16(20, 1)]));
     assert_eq!(b.run(100).unwrap(), [3, 4, 4, 5, 5, 6]);
     // CFGSHIFTMASK takes two.
-    b.push(0, 100, &[0xB800_0000, 0xB800_0000, 0xB000_0000]);
+    let shift = insn::Cfgshiftmask::build().word();
+    b.push(0, 100, &[shift, shift, wrcfg(0, false, 0)]);
     assert_eq!(b.run(200).unwrap(), [103, 105, 107]);
 }
 
@@ -250,7 +239,8 @@ fn streamwait_waits_until_a_stream_has_come_so_far() {
     let messages = tilework_abi::stream::reg_addr(6, tilework_abi::stream::reg::NUM_MSGS_RECEIVED);
     // Select 1 names stream 6; the target is 1 << 10 | 5.
     b.execute(0, &[setc16(60, 6), setc16(58, 1)]);
-    b.push(0, 1000, &[0xA700_0000 | BLOCK_ALL << 15 | 5 << 4 | 1 << 3 | 1, NOP]);
+    let wait = insn::Streamwait::build().block_mask(BLOCK_ALL).target_value_lo(5);
+    b.push(0, 1000, &[wait.condition_index(1).stream_select(1).word(), NOP]);
     assert_eq!(b.run(2000).unwrap(), [1003]);
     assert_eq!(b.out.asleep_on, [messages]);
     b.out.registers.insert(messages, 1028);
@@ -280,7 +270,7 @@ fn mop_done_waits_for_expansions_only() {
     for (i, word) in [10, 10, NOP, NOP, NOP, NOP, NOP, NOP, NOP].into_iter().enumerate() {
         b.t.store(Trisc0, 0xFFB8_0000 + 4 * i as u32, word, 0).unwrap();
     }
-    b.push(0, 0, &[semwait(BLOCK_ALL, 1, 1), 0x0180_0000]);
+    b.push(0, 0, &[semwait(BLOCK_ALL, 1, 1), MOP1]);
     b.run(1000).unwrap();
     assert_eq!(b.t.load(Trisc0, 0xFFE8_0008, 1000), Err(Refuse::Block));
     b.t.store(Trisc1, 0xFFE8_0020, 0, 1000).unwrap();
@@ -306,16 +296,19 @@ fn auto_ttsync_holds_a_core_s_access_until_its_push_has_passed() {
 #[test]
 fn what_is_not_built_is_a_fault_that_names_the_instruction_when_it_reaches_its_unit() {
     let mut b = Bench::new();
-    b.push(2, 40, &[semwait(BLOCK_ALL, 1, 1), 0x2612_3456]);
+    let mvmul = insn::Mvmul::build().clear_dvalid(1).addr_mod(3).dst_row(5);
+    b.push(2, 40, &[semwait(BLOCK_ALL, 1, 1), mvmul.word()]);
     b.run(100).unwrap();
     b.t.store(Trisc1, 0xFFE8_0020, 0, 100).unwrap();
     let fault = b.run(200).unwrap_err();
     assert_eq!(fault.class, FaultClass::UnimplementedFunctionality);
-    assert!(fault.what.contains("MVMUL (0x26123456) of Tensix thread T2"), "{}", fault.what);
+    let said = "MVMUL clear_dvalid=0x1, addr_mod=3, dst_row=5 (0x2640c005) of Tensix thread T2: ";
+    assert!(fault.what.starts_with(said), "{}", fault.what);
+    assert!(fault.read.ends_with("/MVMUL.md"), "{}", fault.read);
     assert_eq!((fault.site.core, fault.site.cycle), (Some(Trisc2), Some(101)));
     // BRISC's pushes do not pass the MOP expander.
     let mut b = Bench::new();
-    b.t.store(Brisc, 0xFFE5_0000, 0x0180_0000, 0).unwrap();
+    b.t.store(Brisc, 0xFFE5_0000, MOP1, 0).unwrap();
     assert_eq!(b.run(100).unwrap_err().class, FaultClass::UndefinedBehavior);
 }
 

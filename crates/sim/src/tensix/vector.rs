@@ -1,11 +1,12 @@
 //! The vector unit, as far as start-up code sets it up: constants, lane flags and configuration.
 //!
-//! Follows BlackholeA0/TensixTile/TensixCoprocessor/{VectorUnit,SFPENCC,SFPCONFIG,SFPNOP}.md and WormholeB0/TensixTile/TensixCoprocessor/{LReg,
-//! SFPLOADI}.md (the same on Blackhole). Every other vector instruction is a fault that names it.
+//! Follows BlackholeA0/TensixTile/TensixCoprocessor/VectorUnit.md, the pages of its instructions
+//! and WormholeB0/TensixTile/TensixCoprocessor/LReg.md (the same on Blackhole). Every other vector
+//! instruction is a fault that names it.
 
 use super::config::Refusal;
-use super::matrix::Executed;
 use crate::FaultClass;
+use tilework_abi::tensix::insn::{self, Sfpconfig, Sfpencc, Sfploadi};
 
 const LANES: usize = 32;
 /// Lanes from which `SFPCONFIG` takes its input.
@@ -35,7 +36,8 @@ pub(super) struct Vector {
     macros: [LReg; 9],
 }
 
-/// What `LReg[11..15]` hold after reset, and what `SFPCONFIG` without a value puts there: -1, 1/65536, -0.67487759, -0.34484843.
+/// What `LReg[11..15]` hold after reset, and what `SFPCONFIG` without a value puts there: -1,
+/// 1/65536, -0.67487759, -0.34484843.
 const DEFAULTS: [u32; 4] =
     [(-1.0f32).to_bits(), (1.0f32 / 65536.0).to_bits(), (-0.674_877_6f32).to_bits(), (-0.344_848_43f32).to_bits()];
 
@@ -53,15 +55,14 @@ impl Default for Vector {
 
 impl Vector {
     /// Executes one instruction.
-    pub(super) fn execute(&mut self, word: u32) -> Result<Executed, Refusal> {
-        match word >> 24 {
-            0x71 => self.load_immediate(word)?,
-            0x8A => self.enable_flags(word),
-            0x8F => {}
-            0x91 => self.configure(word),
-            _ => return Ok(Executed::NotBuilt),
+    pub(super) fn execute(&mut self, insn: insn::VectorOp) -> Result<(), Refusal> {
+        match insn {
+            insn::VectorOp::Sfploadi(insn) => self.load_immediate(insn)?,
+            insn::VectorOp::Sfpencc(insn) => self.enable_flags(insn),
+            insn::VectorOp::Sfpnop(_) => {}
+            insn::VectorOp::Sfpconfig(insn) => self.configure(insn),
         }
-        Ok(Executed::Done)
+        Ok(())
     }
 
     fn is_lane_enabled(&self, lane: usize) -> bool {
@@ -69,19 +70,20 @@ impl Vector {
         !masked && (self.use_flags >> lane & 1 == 0 || self.flags >> lane & 1 != 0)
     }
 
-    /// Whether the lane executes an instruction whose destination is `vd`; if not, it stores it as a template.
+    /// Whether the lane executes an instruction whose destination is `vd`; if not, it stores it as
+    /// a template.
     fn executes(&self, lane: usize, vd: usize) -> bool {
         vd < TEMPLATES || self.lane_config[lane] & DISABLE_BACKDOOR_LOAD != 0
     }
 
-    fn load_immediate(&mut self, word: u32) -> Result<(), Refusal> {
-        let (vd, mode, imm) = ((word >> 20 & 0xF) as usize, word >> 16 & 0xF, word & 0xFFFF);
+    fn load_immediate(&mut self, insn: Sfploadi) -> Result<(), Refusal> {
+        let (vd, mode, imm) = (insn.vd() as usize, insn.mod0(), insn.imm16());
         if !matches!(mode, 0 | 1 | 2 | 4 | 8 | 10) {
             return Err((FaultClass::UndefinedBehavior, "SFPLOADI in a mode that does not exist"));
         }
         for lane in 0..LANES {
             if !self.executes(lane, vd) {
-                self.macros[vd - TEMPLATES][lane] = word;
+                self.macros[vd - TEMPLATES][lane] = insn.word();
             } else if vd < 8 && self.is_lane_enabled(lane) {
                 let slot = &mut self.lregs[vd][lane];
                 *slot = match mode {
@@ -97,11 +99,11 @@ impl Vector {
         Ok(())
     }
 
-    fn enable_flags(&mut self, word: u32) {
-        let (imm, vd, mode) = (word >> 12 & 3, (word >> 4 & 0xF) as usize, word & 0xF);
+    fn enable_flags(&mut self, insn: Sfpencc) {
+        let (imm, vd, mode) = (insn.imm2(), insn.vd() as usize, insn.mod1());
         for lane in 0..LANES {
             if !self.executes(lane, vd) {
-                self.macros[vd - TEMPLATES][lane] = word;
+                self.macros[vd - TEMPLATES][lane] = insn.word();
                 continue;
             }
             let bit = 1 << lane;
@@ -119,8 +121,8 @@ impl Vector {
         }
     }
 
-    fn configure(&mut self, word: u32) {
-        let (imm, vd, mode) = (word >> 8 & 0xFFFF, (word >> 4 & 0xF) as usize, word & 0xF);
+    fn configure(&mut self, insn: Sfpconfig) {
+        let (imm, vd, mode) = (insn.imm16(), insn.vd() as usize, insn.mod1());
         let is_value = mode & 1 != 0;
         let combine = |old: u32, value: u32| match mode & 6 {
             0 => value,
@@ -159,25 +161,35 @@ impl Vector {
 mod tests {
     use super::*;
 
+    fn execute(v: &mut Vector, word: u32) -> Result<(), Refusal> {
+        v.execute(insn::VectorOp::decode(word).expect("a built instruction"))
+    }
+
     fn run(words: &[u32]) -> Vector {
         let mut v = Vector::default();
         for &word in words {
-            assert_eq!(v.execute(word), Ok(Executed::Done), "{word:#x}");
+            assert_eq!(execute(&mut v, word), Ok(()), "{word:#x}");
         }
         v
     }
 
     fn loadi(vd: u32, mode: u32, imm: u32) -> u32 {
-        0x7100_0000 | vd << 20 | mode << 16 | imm
+        Sfploadi::build().vd(vd).mod0(mode).imm16(imm).word()
+    }
+    fn encc(imm: u32, mode: u32) -> u32 {
+        Sfpencc::build().imm2(imm).mod1(mode).word()
+    }
+    fn config(vd: u32, mode: u32, imm: u32) -> u32 {
+        Sfpconfig::build().imm16(imm).vd(vd).mod1(mode).word()
     }
 
     #[test]
     fn start_up_turns_flags_on_and_puts_minus_one_into_lreg_11() {
-        // The words that BRISC's start-up pushes.
+        // What BRISC's start-up pushes.
         let mut v = Vector::default();
         v.lregs[11] = [0; LANES];
-        for word in [0x8A00_300A, 0x7100_BF80, 0x9100_00B0] {
-            v.execute(word).unwrap();
+        for word in [encc(3, 10), loadi(0, 0, 0xBF80), config(11, 0, 0)] {
+            execute(&mut v, word).unwrap();
         }
         assert_eq!((v.flags, v.use_flags), (u32::MAX, u32::MAX));
         assert_eq!(v.lregs[11].map(f32::from_bits), [-1.0; LANES]);
@@ -194,37 +206,36 @@ mod tests {
         ]);
         assert_eq!(f32::from_bits(v.lregs[0][7]), 1.0);
         assert_eq!((v.lregs[1][0], v.lregs[2][0], v.lregs[3][31]), (0xFFFF, 0xFFFF_8000, 0x1234_5678));
-        assert!(Vector::default().execute(loadi(0, 3, 0)).is_err());
-        assert_eq!(Vector::default().execute(0x8400_0000), Ok(Executed::NotBuilt));
+        assert!(execute(&mut Vector::default(), loadi(0, 3, 0)).is_err());
     }
 
     #[test]
     fn disabled_lanes_keep_their_values() {
         // Flags on, all lanes off (E = 1, R = 0); then every lane counts again.
-        let off = run(&[loadi(1, 2, 5), 0x8A00_100A, loadi(1, 2, 6)]);
+        let off = run(&[loadi(1, 2, 5), encc(1, 10), loadi(1, 2, 6)]);
         assert_eq!(off.lregs[1], [5; LANES]);
-        let on = run(&[loadi(1, 2, 5), 0x8A00_100A, 0x8A00_0002, loadi(1, 2, 6)]);
+        let on = run(&[loadi(1, 2, 5), encc(1, 10), encc(0, 2), loadi(1, 2, 6)]);
         assert_eq!(on.lregs[1], [6; LANES]);
         // ROW_MASK bit 1 of all lanes: row 1 (lanes 8..16) is off.
-        let rows = run(&[0x9100_00F1 | 0x2000 << 8, loadi(1, 2, 6)]);
+        let rows = run(&[config(15, 1, 0x2000), loadi(1, 2, 6)]);
         assert_eq!((rows.lregs[1][7], rows.lregs[1][8], rows.lregs[1][15], rows.lregs[1][16]), (6, 0, 0, 6));
     }
 
     #[test]
     fn sfpconfig_combines_and_masks_lanes() {
-        let or = |imm: u32| 0x9100_00F0 | imm << 8 | 1 | 2;
-        let v = run(&[or(0x10), or(0x20), loadi(0, 2, 7), 0x9100_00C0 | 0x0004 << 8 | 8]);
+        let or = |imm: u32| config(15, 1 | 2, imm);
+        let v = run(&[or(0x10), or(0x20), loadi(0, 2, 7), config(12, 8, 4)]);
         assert_eq!(v.lane_config[5], 0x30);
         let changed: Vec<usize> = (0..LANES).filter(|&l| v.lregs[12][l] == 7).collect();
         assert_eq!(changed, [1, 9, 17, 25], "lane mask bit 2 is column 1");
-        assert_eq!(run(&[loadi(0, 2, 7), 0x9100_00C1]).lregs[12][0], (1.0f32 / 65536.0).to_bits());
+        assert_eq!(run(&[loadi(0, 2, 7), config(12, 1, 0)]).lregs[12][0], (1.0f32 / 65536.0).to_bits());
     }
 
     #[test]
     fn high_destinations_store_the_instruction_as_a_template() {
         let v = run(&[loadi(13, 2, 9)]);
         assert_eq!(v.macros[1], [loadi(13, 2, 9); LANES]);
-        let v = run(&[0x9100_00F1 | 2 << 8, loadi(13, 2, 9)]);
+        let v = run(&[config(15, 1, 2), loadi(13, 2, 9)]);
         assert_eq!(v.macros[1], [0; LANES], "the back door is off");
     }
 }

@@ -3,16 +3,17 @@
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/{STALLWAIT,SEMWAIT,STREAMWAIT}.md.
 
 use super::config::{STREAM_ID_SYNC, STREAMWAIT_MSGS_HI, STREAMWAIT_PHASE_HI};
-use super::coprocessor::{Coprocessor, of_thread};
+use super::coprocessor::{Attempt, Coprocessor, named, of_thread};
 use super::outside::{Hold, Outside};
-use crate::{Cycle, Fault, FaultClass, NEVER};
+use crate::{Cycle, Fault, NEVER};
 use tilework_abi::stream;
+use tilework_abi::tensix::insn::{self, Insn};
 
 /// A latched wait instruction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Latched {
     /// The instruction.
-    pub(super) word: u32,
+    pub(super) insn: insn::WaitOp,
     /// Which instructions it blocks.
     pub(super) block: u16,
     pub(super) condition: Condition,
@@ -44,34 +45,39 @@ pub(super) enum Verdict {
 const STREAM_REGS: [u32; 2] = [stream::reg::CURR_PHASE, stream::reg::NUM_MSGS_RECEIVED];
 
 impl Coprocessor {
-    /// What `word` latches.
-    pub(super) fn latch(&self, thread: usize, now: Cycle, word: u32) -> Result<Latched, Hold> {
-        let block = match (word >> 15 & 0x1FF) as u16 {
-            0 => 1 << 6,
+    /// What `insn` latches.
+    pub(super) fn latch(&self, at: Attempt, insn: insn::WaitOp) -> Result<Latched, Hold> {
+        let (block, condition) = match insn {
+            insn::WaitOp::Stallwait(wait) => {
+                let mask = match wait.condition_mask() as u16 {
+                    0 => 0x0F,
+                    mask => mask,
+                };
+                (wait.block_mask(), Condition::Units(mask))
+            }
+            insn::WaitOp::Semwait(wait) => {
+                let condition = wait.condition_mask();
+                if condition == 0 {
+                    return Err(at.undefined("no condition is selected"));
+                }
+                let (while_zero, while_full) = (condition & 1 != 0, condition & 2 != 0);
+                let mask = wait.semaphore_mask() as u8;
+                (wait.block_mask(), Condition::Semaphores { mask, while_zero, while_full })
+            }
+            insn::WaitOp::Streamwait(wait) => {
+                let index = wait.condition_index() as usize;
+                let high = [STREAMWAIT_PHASE_HI, STREAMWAIT_MSGS_HI][index];
+                let target = self.config.field(at.thread, high) << 10 | wait.target_value_lo();
+                let stream = self.config.field(at.thread, (STREAM_ID_SYNC + wait.stream_select(), 0, 6));
+                let addr = stream::reg_addr(stream, STREAM_REGS[index]);
+                (wait.block_mask(), Condition::Stream { addr, target })
+            }
+        };
+        let block = match block as u16 {
+            0 => insn::Unit::Matrix.block_bits(),
             mask => mask,
         };
-        let condition = match word >> 24 {
-            0xA2 => Condition::Units(match (word & 0x1FFF) as u16 {
-                0 => 0x0F,
-                mask => mask,
-            }),
-            0xA6 => {
-                if word & 3 == 0 {
-                    let why = (FaultClass::UndefinedBehavior, "no condition is selected");
-                    return Err(self.refused(thread, now, word, why));
-                }
-                let (while_zero, while_full) = (word & 1 != 0, word & 2 != 0);
-                Condition::Semaphores { mask: (word >> 2) as u8, while_zero, while_full }
-            }
-            _ => {
-                let index = (word >> 3 & 1) as usize;
-                let high = [STREAMWAIT_PHASE_HI, STREAMWAIT_MSGS_HI][index];
-                let target = self.config.field(thread, high) << 10 | word >> 4 & 0x3FF;
-                let stream = self.config.field(thread, (STREAM_ID_SYNC + (word & 3), 0, 6));
-                Condition::Stream { addr: stream::reg_addr(stream, STREAM_REGS[index]), target }
-            }
-        };
-        Ok(Latched { word, block, condition, since: now, released: NEVER })
+        Ok(Latched { insn, block, condition, since: at.now, released: NEVER })
     }
 
     /// Whether the latched wait's conditions are met in cycle `now`.
@@ -103,8 +109,9 @@ impl Coprocessor {
         Ok(if met { Verdict::Met } else { Verdict::NotBefore(NEVER) })
     }
 
-    /// The cycle from which condition bit `bit` of `STALLWAIT` no longer holds a thread; [`NEVER`]: not by itself. Unpackers and packers are
-    /// not built, so nothing of theirs is ever under way, and what a core stores has happened when it goes on.
+    /// The cycle from which condition bit `bit` of `STALLWAIT` no longer holds a thread; [`NEVER`]:
+    /// not by itself. Unpackers and packers are not built, so nothing of theirs is ever under way,
+    /// and what a core stores has happened when it goes on.
     pub(super) fn busy_until(&self, thread: usize, bit: u32) -> Cycle {
         let busy = &self.threads[thread].busy;
         let banks = &self.matrix.banks;
@@ -124,12 +131,9 @@ impl Coprocessor {
     /// What a thread stands at its wait gate for, in words; `None` when it does not stand there.
     pub(super) fn explain(&self, thread: usize) -> Option<String> {
         let t = &self.threads[thread];
-        let word = t.front.head()?;
-        let name = super::opcodes::mnemonic(word).unwrap_or("?");
+        let insn = t.front.head()?;
         let why = match t.latched {
-            Some(latched) if super::opcodes::unit(word).is_some_and(|u| u.is_blocked_by(latched.block)) => {
-                self.describe(thread, &latched)
-            }
+            Some(latched) if insn.is_blocked_by(latched.block) => self.describe(thread, &latched),
             _ => match (t.mutex, t.retry) {
                 (Some(index), _) => match self.mutexes.holder(index) {
                     Some(holder) => format!("mutex {index}, which T{holder} holds"),
@@ -139,26 +143,27 @@ impl Coprocessor {
                 (None, None) => "its unit".into(),
             },
         };
-        Some(format!("Tensix thread T{thread}: {name} ({word:#010x}) waits for {why}"))
+        Some(format!("Tensix thread T{thread}: {} waits for {why}", named(insn)))
     }
 
     fn describe(&self, thread: usize, latched: &Latched) -> String {
-        let name = super::opcodes::mnemonic(latched.word).unwrap_or("?");
+        let insn = Insn::Wait(latched.insn);
+        let (name, word) = (insn.row().map_or("", |row| row.mnemonic), insn.word());
         let list = |bits: Vec<u32>| bits.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         match latched.condition {
             Condition::Units(mask) => {
                 let unmet = (0..13).filter(|i| mask >> i & 1 != 0 && self.busy_until(thread, *i) == NEVER);
-                format!("condition C{} of {name} ({:#010x})", list(unmet.collect()), latched.word)
+                format!("condition C{} of {name} ({word:#010x})", list(unmet.collect()))
             }
             Condition::Semaphores { mask, while_zero, while_full } => {
                 let stuck = (0..8u32).filter(|&i| {
                     let s = self.semaphores[i as usize];
                     mask >> i & 1 != 0 && (while_zero && s.value() == 0 || while_full && s.is_full())
                 });
-                format!("semaphore {} ({name} {:#010x})", list(stuck.collect()), latched.word)
+                format!("semaphore {} ({name} {word:#010x})", list(stuck.collect()))
             }
             Condition::Stream { addr, target } => {
-                format!("the stream register at {addr:#x} to reach {target} ({name} {:#010x})", latched.word)
+                format!("the stream register at {addr:#x} to reach {target} ({name} {word:#010x})")
             }
         }
     }
