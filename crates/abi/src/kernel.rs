@@ -1,18 +1,22 @@
 //! What host and kernel agree on: where a kernel lies, what it finds when it starts.
 //!
-//! A kernel is entered at its first byte, on the firmware's stack, wherever the kernel configuration puts its text, and ends by returning. The
-//! registers say nothing: firmware that others built leaves anything in them (public sources of tt-metal, `brisc.cc` and `trisc.cc`: the
-//! entry is called as `uint32_t (*)()`). Everything else it reads where the field keeps it: the launch message in the mailbox has the offsets of its
-//! arguments, semaphores, circular buffers and its NoC; the bank table has the DRAM banks.
+//! A kernel is entered at its first byte, on the firmware's stack, wherever the kernel
+//! configuration puts its text, and ends by returning. The registers say nothing: firmware that
+//! others built leaves anything in them (public sources of tt-metal, `brisc.cc` and `trisc.cc`: the
+//! entry is called as `uint32_t (*)()`). Everything else it reads where the field keeps it: the
+//! launch message in the mailbox has the offsets of its arguments, semaphores, circular buffers and
+//! its NoC; the bank table has the DRAM banks.
 //!
-//! Where the mailbox is depends on the firmware ([`MemoryMap`]), and which core it runs on no register says. The original compiles both into
-//! the kernel. Ours are built once, so the loader writes them into the image: [`Binding`].
+//! Where the mailbox is depends on the firmware ([`MemoryMap`]), and which core it runs on no
+//! register says. The original compiles both into the kernel. Ours are built once, so the loader
+//! writes them into the image: [`Binding`].
 
 use crate::l1::MemoryMap;
 use crate::tensix::Processor;
 
-/// The words that a loader stores at [`BINDING_SYMBOL`] in a kernel's image: what the original's kernels have compiled in. A kernel without the
-/// symbol gets none. As linked, ours name [`WORKER`](crate::l1::WORKER) and BRISC.
+/// The words that a loader stores at [`BINDING_SYMBOL`] in a kernel's image: what the original's
+/// kernels have compiled in. A kernel without the symbol gets none. As linked, ours name
+/// [`WORKER`](crate::l1::WORKER) and BRISC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub struct Binding {
@@ -55,19 +59,28 @@ impl Binding {
     }
 }
 
-/// Where our kernels' text is linked. Only nominal: the loader moves it to where the kernel configuration puts it, by
-/// shifting the relocations whose symbol lies at or above this address and below local RAM.
+/// Where our kernels' text is linked. Only nominal: the loader moves it to where the kernel
+/// configuration puts it, by shifting the relocations whose symbol lies at or above this address
+/// and below local RAM.
 pub const KERNEL_LINK_BASE: u32 = 0x1_0000;
 
-/// Backend configuration `RISCV_IC_INVALIDATE_InvalidateAll`, word 185 of Blackhole's `Config` (public `cfg_defines.h`): bit i drops
-/// the instruction cache of B, T0, T1, T2, NC. Needed when new kernel text has come into L1: the caches are not coherent
-/// (WormholeB0/TensixTile/BabyRISCV/InstructionCache.md), and one core must drop the caches of the others. NCRISC cannot reach it.
+/// Backend configuration `RISCV_IC_INVALIDATE_InvalidateAll`, word 185 of Blackhole's `Config`
+/// (public `cfg_defines.h`): bit i drops the instruction cache of B, T0, T1, T2, NC. Needed when
+/// new kernel text has come into L1: the caches are not coherent
+/// (WormholeB0/TensixTile/BabyRISCV/InstructionCache.md), and one core must drop the caches of the
+/// others. NCRISC cannot reach it.
 pub const IC_INVALIDATE: u32 = crate::tensix::CFG_BASE + 185 * 4;
 /// All five instruction caches.
 pub const IC_ALL: u32 = 0x1F;
 
-/// Where data and bss of a kernel for BRISC or NCRISC are linked, in local RAM below the stack. Nominal as well: where the firmware's own data
-/// reaches further, the loader moves the kernel's behind it ([`MemoryMap::kernel_local`]).
+/// CSR `cfg0` of a core (BabyRISCV/CSRs.md).
+pub const CFG0: u32 = 0x7C0;
+/// `DisLowCachePeriodicFlush` within [`CFG0`]: the L0 data cache is only flushed by `fence`.
+pub const CFG0_NO_PERIODIC_FLUSH: u32 = 1 << 24;
+
+/// Where data and bss of a kernel for BRISC or NCRISC are linked, in local RAM below the stack.
+/// Nominal as well: where the firmware's own data reaches further, the loader moves the kernel's
+/// behind it ([`MemoryMap::kernel_local`]).
 pub const KERNEL_LOCAL_DM: u32 = crate::tensix::LOCAL_BASE + 0x400;
 /// The same on a TRISC.
 pub const KERNEL_LOCAL_TRISC: u32 = crate::tensix::LOCAL_BASE + 0x400;

@@ -6,7 +6,9 @@
 //! "seed" is the fast-dispatch chapter (000/001), "facts" is `facts/blackhole.md`, the rest are pages of the public ISA
 //! documentation (folder BlackholeA0, or WormholeB0 where Blackhole has no page of its own).
 #![no_std]
+#![warn(unreachable_pub)]
 
+pub mod address_map;
 pub mod arc;
 pub mod board;
 pub mod cb;

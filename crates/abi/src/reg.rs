@@ -328,25 +328,28 @@ impl TileRegister {
     /// The register at `address`, as the cores of a tile and the NoC see it; `None` when no row has
     /// it.
     pub fn at(address: u32) -> Option<Self> {
+        use crate::address_map::Region;
         use crate::{noc, stream, tensix};
-        let within = |base: u32, span: u32| address.checked_sub(base).filter(|offset| *offset < span);
-        if let Some(offset) = within(noc::NIU0_BASE, 2 * noc::NIU_SPAN) {
-            let (niu, offset) = (offset / noc::NIU_SPAN, offset % noc::NIU_SPAN);
-            let (initiator, slot) = noc::register(offset)?;
-            return Some(Self::Niu { noc: niu, initiator, slot });
+        match Region::decode(address) {
+            Region::Niu { noc, offset } => {
+                let (initiator, slot) = noc::register(offset)?;
+                Some(Self::Niu { noc: noc as u32, initiator, slot })
+            }
+            Region::Stream { offset } => {
+                let slot = stream::reg::STREAM.at(offset % stream::STRIDE)?;
+                Some(Self::Stream { stream: offset / stream::STRIDE, slot })
+            }
+            Region::PcBuf { index, offset } => {
+                let slot = tensix::pc_buf::PC_BUF.at(offset)?;
+                Some(Self::PcBuf { buffer: index as u32, slot })
+            }
+            Region::Tdma { offset } => tensix::tdma::TDMA.at(offset).map(Self::Tile),
+            Region::Debug { .. } => [&tensix::DEBUG, &tensix::PIC].into_iter().find_map(|block| {
+                let offset = u64::from(address).checked_sub(block.base)?;
+                block.at(u32::try_from(offset).ok()?).map(Self::Tile)
+            }),
+            _ => None,
         }
-        if let Some(offset) = within(stream::BASE, stream::COUNT * stream::STRIDE) {
-            let slot = stream::reg::STREAM.at(offset % stream::STRIDE)?;
-            return Some(Self::Stream { stream: offset / stream::STRIDE, slot });
-        }
-        if let Some(offset) = within(tensix::PC_BUF_BASE, 3 * tensix::PC_BUF_STRIDE) {
-            let slot = tensix::pc_buf::PC_BUF.at(offset % tensix::PC_BUF_STRIDE)?;
-            return Some(Self::PcBuf { buffer: offset / tensix::PC_BUF_STRIDE, slot });
-        }
-        [&tensix::DEBUG, &tensix::PIC, &tensix::tdma::TDMA].into_iter().find_map(|block| {
-            let offset = u64::from(address).checked_sub(block.base)?;
-            block.at(u32::try_from(offset).ok()?).map(Self::Tile)
-        })
     }
 
     /// The register's row and which of its registers it is.

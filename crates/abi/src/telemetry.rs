@@ -155,9 +155,8 @@ pub mod tag {
     pub const ENABLED_MAX_ARB: u16 = 68;
 }
 
-/// Product number of a P100A (tt-umd, board types).
-pub const PRODUCT_P100A: u32 = 0x43;
-/// Product number of a P150B (tt-umd, board types).
-pub const PRODUCT_P150B: u32 = 0x41;
+/// Where the product number starts in the high word of the board id (tt-umd,
+/// `get_board_type_from_board_id`: bit 36 of the whole).
+pub const PRODUCT_SHIFT: u32 = 36 - 32;
 
 const _: () = assert!(TABLE_POINTER == crate::board::ARC_SCRATCH_RAM_13);

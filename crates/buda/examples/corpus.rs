@@ -1,12 +1,16 @@
-//! Runs every netlist below a folder that the checker accepts: how many come to their end, and why the others do not.
+//! Runs every netlist below a folder that the checker accepts; reports how many finish and why the
+//! others do not.
 //!
-//! `cargo run --release -p tilework-buda --example corpus -- DIR [MILLIONS]`. Queues are filled by the index stimulus,
-//! every program runs once with parameters of 1. Netlists that touch more than so many million elements (12 unless
-//! given) are left out, so that thousands take a minute.
+//! `cargo run --release -p tilework-buda --example corpus -- DIR [MILLIONS]`. Queues are filled by
+//! the index stimulus, every program runs once with parameters of 1. Netlists that touch more than
+//! MILLIONS million elements (default 12) are skipped, so that thousands take a minute.
+
+#[path = "../../netlist/examples/files/mod.rs"]
+mod files;
 
 use std::collections::BTreeMap;
 use std::io::{Result, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tilework_buda::backend::drive::{self, Popping};
 use tilework_buda::backend::stimulus::{StimulusChoice, entry, host_queues};
 use tilework_buda::backend::{Backend, BackendError, BackendOptions, Call, parameters};
@@ -20,9 +24,7 @@ fn main() -> Result<()> {
         std::process::exit(2);
     };
     let most = args.next().and_then(|millions| millions.parse().ok()).unwrap_or(12.0) * 1e6;
-    let mut files = Vec::new();
-    collect(Path::new(&folder), &mut files)?;
-    files.sort();
+    let files = files::yaml_files(Path::new(&folder))?;
     let (mut accepted, mut large, mut warned, mut ended) = (0, 0, 0, 0);
     let mut failed: BTreeMap<String, String> = BTreeMap::new();
     for path in &files {
@@ -47,19 +49,8 @@ fn main() -> Result<()> {
     failed.iter().try_for_each(|(name, error)| writeln!(out, "{name}: {error}"))
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            collect(&path, files)?;
-        } else if path.extension().is_some_and(|end| end == "yaml" || end == "yml") {
-            files.push(path);
-        }
-    }
-    Ok(())
-}
-
-/// Elements of all inputs and, times the depth of products, of all results of one epoch of each graph.
+/// Elements of all inputs and, times the depth of products, of all results of one epoch
+/// of each graph.
 fn elements(netlist: &Netlist) -> f64 {
     let size = |blocks: &Blocks| {
         let shape = blocks.shape();

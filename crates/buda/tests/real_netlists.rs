@@ -1,4 +1,5 @@
-//! The real netlists give the values, pointers and counts that a NumPy model of the original's semantics gave.
+//! The real netlists give the values, pointers and counts that a NumPy model of the original's
+//! semantics gave.
 
 #[path = "common/shared.rs"]
 mod shared;
@@ -10,7 +11,7 @@ use tilework_buda::backend::drive::{self, Inputs, Outcome, Popping};
 use tilework_buda::backend::stimulus::{StimulusChoice, entry, host_queues};
 use tilework_buda::backend::{Backend, BackendOptions, Call, parameters};
 use tilework_buda::epoch::{Golden, Rounding};
-use tilework_netlist::DataFormat;
+use tilework_dtype::DType;
 use tilework_netlist::types::{Netlist, QueueId, QueueKind};
 
 /// All entries of all queues that the host fills.
@@ -22,8 +23,8 @@ fn inputs(netlist: &Netlist) -> Inputs<Tensor> {
     host_queues(netlist).into_iter().map(of).collect()
 }
 
-/// Every program once, parameters 1; but the cache of the ram with two views is written four times, as its expected
-/// values show (five executes, write pointer at 3).
+/// Every program once, parameters 1; but the cache of the ram with two views is written four times,
+/// as its expected values show (five executes, write pointer at 3).
 fn calls(name: &str, netlist: &Netlist) -> Vec<Call> {
     let call = |program: &str, value: i64| {
         let of = netlist.programs.iter().find(|of| of.name == program).unwrap();
@@ -46,15 +47,15 @@ fn run(name: &str, netlist: &Netlist, rounding: Rounding) -> (Backend, Outcome<T
     (backend, outcome)
 }
 
-/// How far a value in a format may be from the same in float32: half a unit in the last place of its mantissa, of its
-/// block for block formats (17 bits, 8 bits, 7 bits of magnitude and so on).
-fn rounding_error(format: DataFormat) -> f64 {
+/// How far a value in a format may be from the same in float32: half a unit in the last place of
+/// its mantissa, of its block for block formats (17 bits, 8 bits, 7 bits of magnitude and so on).
+fn rounding_error(format: DType) -> f64 {
     match format {
-        DataFormat::Float32 => 0.0,
-        DataFormat::Float16 | DataFormat::Tf32 => 2f64.powi(-11),
-        DataFormat::Float16B => 2f64.powi(-8),
-        DataFormat::Bfp8 | DataFormat::Bfp8B => 2f64.powi(-6),
-        other => panic!("no real netlist has an output in {other}"),
+        DType::F32 => 0.0,
+        DType::F16 | DType::Tf32 => 2f64.powi(-11),
+        DType::BF16 => 2f64.powi(-8),
+        DType::Bfp8 | DType::Bfp8B => 2f64.powi(-6),
+        other => panic!("no real netlist has an output in {other:?}"),
     }
 }
 
@@ -99,7 +100,7 @@ fn check(name: &str, expected: &Value, rounding: Rounding) {
     assert!(compared > 0, "{name}: nothing to compare");
 }
 
-fn compare(what: &str, found: &Tensor, wanted: &Value, format: DataFormat, rounding: Rounding) {
+fn compare(what: &str, found: &Tensor, wanted: &Value, format: DType, rounding: Rounding) {
     let shape = found.shape();
     let dims: Vec<u64> = wanted["shape"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
     assert_eq!([shape.t as u64, shape.rows as u64, shape.columns as u64].as_slice(), dims, "{what}");
@@ -127,7 +128,8 @@ fn expected() -> BTreeMap<String, Value> {
     all
 }
 
-/// Between operations the original's golden model is float32, too: only what the host gets is rounded.
+/// Between operations the original's golden model is float32, too: only what the host
+/// gets is rounded.
 #[test]
 fn the_twenty_three_give_what_numpy_gives_within_the_rounding_of_their_outputs() {
     for (name, expected) in expected() {

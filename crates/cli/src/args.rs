@@ -1,11 +1,13 @@
 //! The command line.
 
+use crate::board_file;
 use crate::failure::{Failure, Outcome};
 use crate::netlist::args::{ArchName, NetlistCheckArgs, NetlistShowArgs};
 use crate::netlist::run_args::NetlistRunArgs;
 use crate::pto::args::PtoCommand;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::{Path, PathBuf};
+use tilework_abi::board::Board;
 use tilework_engine::Tolerance;
 
 const ABOUT: &str = "\
@@ -37,9 +39,9 @@ pub enum Command {
     Show(ShowArgs),
     /// Show the tiles of a board and the memory maps of its cores
     Board {
-        /// The board.
-        #[arg(value_enum, default_value_t = BoardName::P100)]
-        board: BoardName,
+        /// The board: p100, p150, p300, or a file that says what its chip lacks (docs/card.md).
+        #[arg(default_value = "p100", value_parser = board_file::parse)]
+        board: Board,
     },
     /// Make the folder that tt-metal, ttnn, tt-umd and tt-exalens take for a card
     Simdir(SimdirArgs),
@@ -65,9 +67,9 @@ The environment of the program that loads the card: TILEWORK_ON_FAULT=abort ends
 pub struct SimdirArgs {
     /// The folder; made when it does not exist.
     pub dir: PathBuf,
-    /// The board to simulate.
-    #[arg(long, value_enum, default_value_t = BoardName::P150)]
-    pub board: BoardName,
+    /// The board to simulate: p100, p150, p300, or a file that says what its chip lacks (docs/card.md).
+    #[arg(long, default_value = "p150", value_parser = board_file::parse)]
+    pub board: Board,
     /// The built library, when it does not lie beside this command.
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,
@@ -119,9 +121,13 @@ pub struct RunArgs {
     /// What runs the program: device for kernel programs, native (host arithmetic) for compiled models and netlists.
     #[arg(long, value_enum)]
     pub engine: Option<EngineName>,
-    /// The board to simulate; p100 unless given.
-    #[arg(long, value_enum, help_heading = KERNEL_PROGRAMS)]
-    pub board: Option<BoardName>,
+    /// The board to simulate: p100, p150, p300, or a file that says what its chip lacks (docs/card.md); p100 unless given.
+    #[arg(long, value_parser = board_file::parse, help_heading = KERNEL_PROGRAMS)]
+    pub board: Option<Board>,
+    /// Run on the chip behind a shared library with the libttsim interface, instead of the built-in one. The board is
+    /// the library's; --board must agree with it.
+    #[arg(long, value_name = "LIB.so", help_heading = KERNEL_PROGRAMS)]
+    pub chip: Option<PathBuf>,
     /// How programs reach the cores: through the command queue and its firmware, or by writes of the host; fast unless given.
     #[arg(long, value_enum, help_heading = KERNEL_PROGRAMS)]
     pub dispatch: Option<DispatchName>,
@@ -158,6 +164,7 @@ impl RunArgs {
     pub fn chip_option(&self) -> Option<&'static str> {
         first_given(&[
             (self.board.is_some(), "--board"),
+            (self.chip.is_some(), "--chip"),
             (self.dispatch.is_some(), "--dispatch"),
             (self.firmware.is_some(), "--firmware"),
             (self.capture.is_some(), "--capture"),
@@ -356,24 +363,6 @@ pub enum EngineName {
     Device,
     /// Host arithmetic
     Native,
-}
-
-/// A board by its name.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BoardName {
-    /// 120 Tensix tiles and 7 DRAM banks
-    P100,
-    /// 140 Tensix tiles and 8 DRAM banks
-    P150,
-}
-
-impl From<BoardName> for tilework_abi::board::Board {
-    fn from(name: BoardName) -> Self {
-        match name {
-            BoardName::P100 => Self::P100,
-            BoardName::P150 => Self::P150,
-        }
-    }
 }
 
 /// How programs reach the cores.

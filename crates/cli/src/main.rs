@@ -3,6 +3,8 @@
 mod args;
 mod array;
 mod board;
+mod board_file;
+mod chip;
 mod cq;
 mod failure;
 mod files;
@@ -49,8 +51,8 @@ fn command(command: Command) -> Outcome<()> {
         }
         Command::Show(args) if netlist::is_netlist(&args.file) => netlist::show::show(&args),
         Command::Show(args) => model::show(&args),
-        Command::Board { board } => board::show(board.into()),
-        Command::Simdir(args) => simdir::make(&args.dir, args.board.into(), args.library.as_deref()),
+        Command::Board { board } => board::show(board),
+        Command::Simdir(args) => simdir::make(&args.dir, args.board, args.library.as_deref()),
         Command::Cq(CqCommand::Decode { file }) => cq::decode(&file),
         Command::Pto(command) => pto::command(command),
     }

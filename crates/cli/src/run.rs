@@ -1,7 +1,8 @@
 //! `tilework run`: a program file and arrays in, arrays and a report out.
 
-use crate::args::{BoardName, DispatchName, EngineName, Input, RunArgs, Source as ArraySource};
+use crate::args::{DispatchName, EngineName, Input, RunArgs, Source as ArraySource};
 use crate::array::Array;
+use crate::chip::{AnyChip, Device};
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::program::Plan;
@@ -9,14 +10,15 @@ use crate::program::plan::PlannedBuffer;
 use crate::program::schema::{Location, ProgramFile, Use};
 use crate::program::source::Source;
 use crate::progress::Progress;
-use crate::report::{CoreTime, Output, Report, Session, TIMING_MODEL};
+use crate::report::{CoreTime, LIBRARY_TIMING, Output, Report, Session, TIMING_MODEL};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+use tilework_abi::board::Board;
 use tilework_runtime::{
-    ArgSet, Buffer, CircularBuffer, Cores, DType, Device, DeviceConfig, Dispatch, FirmwareSet, KernelImage, Program,
-    Role, RunReport, RuntimeError, UniqueArgs, prebuilt,
+    ArgSet, Buffer, CircularBuffer, Cores, DType, DeviceConfig, Dispatch, FirmwareSet, KernelImage, Program, Role,
+    RunReport, RuntimeError, UniqueArgs, prebuilt,
 };
 
 /// Runs a program and prints its report.
@@ -38,13 +40,14 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
     let inputs = read_inputs(&args.input)?;
     let source = Source::read(&args.program, "a program file")?;
     let file = ProgramFile::parse(&source)?;
-    let plan = Plan::new(source, file, board(args).into(), &inputs)?;
+    let (chip, board) = AnyChip::power_on(args.chip.as_deref(), args.board)?;
+    let plan = Plan::new(source, file, board, &inputs)?;
     let firmware = args.firmware.as_deref().map(crate::firmware::load).transpose()?;
     files::make_folder(&args.out)?;
     check_capture(args, &plan)?;
 
     progress.next();
-    let mut device = open(config(args), firmware).map_err(|error| not_started(failure(error), args))?;
+    let mut device = open(chip, config(args, board), firmware).map_err(|error| not_started(failure(error), args))?;
     progress.next();
     let placed = place(&mut device, &plan).map_err(&failure)?;
     for (i, buffer) in plan.buffers_for(Use::Input) {
@@ -81,10 +84,6 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
     let session = session(&device, started.elapsed().as_secs_f64());
     drop(progress);
     report(args, &plan, &ran, host_seconds, session, outputs).print(args.report)
-}
-
-fn board(args: &RunArgs) -> BoardName {
-    args.board.unwrap_or(BoardName::P100)
 }
 
 fn dispatch(args: &RunArgs) -> DispatchName {
@@ -134,10 +133,10 @@ fn read_inputs(given: &[Input]) -> Outcome<BTreeMap<String, Array>> {
     Ok(inputs)
 }
 
-fn open(config: DeviceConfig, firmware: Option<FirmwareSet>) -> Result<Device, RuntimeError> {
+fn open(chip: AnyChip, config: DeviceConfig, firmware: Option<FirmwareSet>) -> Result<Device, RuntimeError> {
     match firmware {
-        Some(firmware) => Device::open_with(config, firmware, prebuilt::cq_kernels()?),
-        None => Device::open(config),
+        Some(firmware) => Device::open_with(chip, config, firmware, prebuilt::cq_kernels()?),
+        None => Device::open(chip, config),
     }
 }
 
@@ -153,8 +152,8 @@ fn not_started(failure: Failure, args: &RunArgs) -> Failure {
     }
 }
 
-fn config(args: &RunArgs) -> DeviceConfig {
-    let mut config = DeviceConfig::new(board(args).into());
+fn config(args: &RunArgs, board: Board) -> DeviceConfig {
+    let mut config = DeviceConfig::new(board);
     config.dispatch = match dispatch(args) {
         DispatchName::Fast => Dispatch::Fast,
         DispatchName::Slow => Dispatch::Slow,
@@ -203,10 +202,10 @@ fn place(device: &mut Device, plan: &Plan) -> Result<Placed, RuntimeError> {
 }
 
 fn alloc_dram(device: &mut Device, buffer: &PlannedBuffer) -> Result<Buffer, RuntimeError> {
-    // The runtime has no 64-bit elements and no empty buffers; for both, bytes do as well.
+    // The runtime has no empty buffers; a byte does as well.
     let bytes = buffer.bytes.max(1);
-    let dtype = if buffer.bytes > 0 { buffer.dtype.device() } else { DType::U8 };
-    let elements = usize::try_from(bytes).unwrap_or(usize::MAX) / dtype.bytes();
+    let dtype = if buffer.bytes > 0 { buffer.dtype } else { DType::U8 };
+    let elements = usize::try_from(bytes).unwrap_or(usize::MAX) / (dtype.bits() as usize / 8);
     device.alloc_dram(&buffer.name, &[elements], dtype, buffer.page_size)
 }
 
@@ -269,13 +268,13 @@ fn write_outputs(arrays: Vec<(String, Array)>, out: &Path) -> Outcome<BTreeMap<S
 }
 
 fn session(device: &Device, host_seconds: f64) -> Session {
-    let all = device.statistics();
+    let all = device.statistics().chip;
     Session {
-        cycles: all.cycles,
+        cycles: all.map(|all| all.cycles),
         host_seconds,
-        instructions: all.instructions,
-        pcie_bytes: all.pcie_bytes,
-        noc_bytes: all.noc_bytes,
+        instructions: all.map(|all| all.instructions),
+        pcie_bytes: all.map(|all| all.pcie_bytes),
+        noc_bytes: all.map(|all| all.noc_bytes),
     }
 }
 
@@ -287,29 +286,30 @@ fn report(
     session: Session,
     outputs: BTreeMap<String, Output>,
 ) -> Report {
-    let counts = ran.statistics;
+    let counts = ran.statistics.chip;
     let times = ran.programs.iter().flat_map(|p| &p.core_times);
     let times = times.map(|t| CoreTime { x: t.core.x, y: t.core.y, start: t.start, end: t.end });
     Report {
         program: plan.name.clone(),
         board: plan.board.name(),
+        chip: AnyChip::name(args.chip.as_deref()),
         dispatch: dispatch(args).name(),
         firmware: args.firmware.as_ref().map_or_else(|| "prebuilt".to_owned(), |folder| folder.display().to_string()),
         cycles: ran.cycles,
-        simulated_seconds: Report::seconds(ran.cycles),
+        simulated_seconds: ran.cycles.map(Report::seconds),
         host_seconds,
         program_cycles: ran.programs.first().and_then(tilework_runtime::ProgramReport::cycles),
-        instructions: counts.instructions,
-        skipped_instructions: counts.skipped,
-        mips: counts.instructions as f64 / host_seconds / 1e6,
-        programs: counts.programs,
-        commands: counts.commands,
-        pcie_bytes: counts.pcie_bytes,
-        noc_bytes: counts.noc_bytes,
+        instructions: counts.map(|counts| counts.instructions),
+        skipped_instructions: counts.map(|counts| counts.skipped),
+        mips: counts.map(|counts| counts.instructions as f64 / host_seconds / 1e6),
+        programs: ran.statistics.programs,
+        commands: ran.statistics.commands,
+        pcie_bytes: counts.map(|counts| counts.pcie_bytes),
+        noc_bytes: counts.map(|counts| counts.noc_bytes),
         cores: plan.roles.iter().map(|r| r.cores.len()).sum(),
         core_timing: args.core_timing.then(|| times.collect()),
         session,
         outputs,
-        timing_model: TIMING_MODEL,
+        timing_model: if args.chip.is_some() { LIBRARY_TIMING } else { TIMING_MODEL },
     }
 }

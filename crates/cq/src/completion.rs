@@ -1,18 +1,18 @@
-//! The completion FIFO, host side: is there a page, where is it, and what to tell the device.
+//! The completion FIFO, host side: which pages are ready, where they lie, and the read pointer for
+//! the device.
 //!
-//! The dispatcher writes whole pages of 4 KiB and announces its write pointer in host memory; the host
-//! reads a page and announces its read pointer in the dispatcher's L1 and, for the record, beside the write
-//! pointer. This type owns the read pointer and the arithmetic; words go in and out.
+//! The dispatcher writes whole pages of 4 KiB and announces its write pointer in host memory; the
+//! host reads a page and announces its read pointer in the dispatcher's L1 and, as a copy, beside
+//! the write pointer. This type owns the read pointer and the arithmetic; words go in and out.
 //!
 //! Source: seed 001 section 7 and figure 10; pointer word: [`tilework_abi::cq::completion`].
 
+use crate::codec::{CommandReader, Framing};
 use crate::error::DecodeError;
-use crate::reader::Reader;
 use tilework_abi::cq::CMD_SIZE;
 use tilework_abi::cq::completion::{CompletionPtr, CompletionRange};
 use tilework_abi::cq::dispatch::{DispatchCmdId, WriteHost};
 use tilework_abi::cq::layout::{PAGE_SIZE, host};
-use zerocopy::little_endian::U32;
 
 /// A write pointer that cannot be the dispatcher's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +84,7 @@ impl CompletionFifo {
         self.read.word()
     }
 
-    /// Takes note of the write pointer's word and returns the pages that are ready.
+    /// Stores the write pointer's word and returns the number of pages that are ready.
     ///
     /// # Errors
     /// A word that no correct dispatcher writes.
@@ -108,8 +108,8 @@ impl CompletionFifo {
         self.filled
     }
 
-    /// Offset of ready page `n` (0 is the next) from the start of the FIFO's memory, or `None` when it
-    /// is not ready.
+    /// Offset of ready page `n` (0 is the next) from the start of the FIFO's memory, or `None` when
+    /// it is not ready.
     pub fn page_offset(&self, n: u32) -> Option<u32> {
         if n >= self.filled {
             return None;
@@ -123,8 +123,8 @@ impl CompletionFifo {
         Some(host::COMPLETION.offset() + self.page_offset(n)?)
     }
 
-    /// Releases the `n` oldest ready pages and returns the read pointer's new word, to be written to the
-    /// dispatcher's L1 and to host memory.
+    /// Releases the `n` oldest ready pages and returns the read pointer's new word, to be written
+    /// to the dispatcher's L1 and to host memory.
     ///
     /// # Errors
     /// [`CompletionError::Release`] when fewer are ready.
@@ -153,14 +153,13 @@ impl CompletionHeader {
     /// # Errors
     /// Bytes that are no such header.
     pub fn parse(page: &[u8]) -> Result<Self, DecodeError> {
-        let mut r = Reader::new(page, DispatchCmdId::WriteLinearHHost.name());
-        let header: WriteHost = r.read("header")?;
+        let mut r = reader(page);
         let id = u64::from(DispatchCmdId::WriteLinearHHost as u8);
-        r.range(0, "command id", header.cmd_id, id, id)?;
-        let is_event = r.flag(1, "is_event", header.is_event)?;
-        let length = header.length.get();
-        r.range(8, "length", length, CMD_SIZE as u64 + 1, u64::MAX)?;
-        Ok(Self { is_event, length })
+        if page.len() >= CMD_SIZE {
+            r.range(0, "command id", page[0], id, id)?;
+        }
+        let header: WriteHost = r.header()?;
+        Ok(Self { is_event: header.is_event != 0, length: header.length.get() })
     }
 
     /// Pages that it fills.
@@ -175,12 +174,18 @@ impl CompletionHeader {
 /// A page that holds no event.
 pub fn read_event(page: &[u8]) -> Result<u32, DecodeError> {
     let header = CompletionHeader::parse(page)?;
-    let mut r = Reader::new(page, DispatchCmdId::WriteLinearHHost.name());
+    let mut r = reader(page);
     r.range(1, "is_event", u8::from(header.is_event), 1, 1)?;
     r.range(8, "length", header.length, CMD_SIZE as u64 + 4, u64::from(PAGE_SIZE))?;
     r.take(CMD_SIZE as u64, "header")?;
-    let id: U32 = r.read("event id")?;
-    Ok(id.get())
+    let id = r.words(1, "event id")?;
+    Ok(id.first().copied().unwrap_or_default())
+}
+
+fn reader(page: &[u8]) -> CommandReader<'_> {
+    let mut r = CommandReader::new(page, Framing::DISPATCH);
+    r.set_context(DispatchCmdId::WriteLinearHHost.name());
+    r
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
-//! A raw issue region or capture, command by command.
+//! Decoding of a raw issue region or capture, command by command.
 //!
-//! Input is nothing but records back to back, as the prefetcher would read them: the bytes of an issue
-//! region from its start, or a capture, which is every record in the order it was issued. There is no file
-//! header; both are the same format, and zeros to the end of the input end it. (An issue region that has
-//! wrapped holds newer records first and then the rest of older ones; decoding stops where they meet.)
+//! Input is nothing but records back to back, as the prefetcher would read them: the bytes of an
+//! issue region from its start, or a capture, which is every record in the order it was issued.
+//! There is no file header; both are the same format, and zeros to the end of the input end it. (An
+//! issue region that has wrapped holds newer records first and then the rest of older ones;
+//! decoding stops where they meet.)
 //!
-//! The bytes are hostile until proven otherwise (tt-metal#16167: a dump of a corrupted queue looped for
-//! ever and wrote 69 GB). Every step consumes at least 64 bytes, nothing is allocated beyond the size of
-//! the input, and the first bad byte ends the iteration with its offset and what was expected there.
+//! The bytes are untrusted (tt-metal#16167: a dump of a corrupted queue looped for ever and wrote
+//! 69 GB). Every step consumes at least 64 bytes, nothing is allocated beyond the size of the
+//! input, and the first bad byte ends the iteration with its offset and what was expected there.
 
 use crate::dispatch::DispatchCommand;
 use crate::error::{DecodeError, DecodeErrorKind};
@@ -41,10 +42,10 @@ pub struct DecodedInner {
     pub command: InnerCommand,
 }
 
-/// A dispatch command that is all there, or whose data another relay supplies.
+/// A dispatch command that is complete, or whose data another relay supplies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InnerCommand {
-    /// All of it.
+    /// The whole command.
     Whole(DispatchCommand),
     /// The start of a command in a `RELAY_INLINE_NOFLUSH`; the relay that follows brings the rest.
     Head {
@@ -109,8 +110,8 @@ fn decode_record(bytes: &[u8], base: usize) -> Result<DecodedRecord, DecodeError
     Ok(DecodedRecord { offset: base, size, command, inner })
 }
 
-/// Reads a payload as the dispatcher does: a command at the start of each page, the rest of the page
-/// ignored. `open` payloads may end inside a command.
+/// Reads a payload as the dispatcher does: a command at the start of each page, the rest of the
+/// page ignored. `open` payloads may end inside a command.
 fn decode_payload(inline: &Inline, open: bool) -> Result<Vec<DecodedInner>, DecodeError> {
     let page = match inline.dispatcher {
         DispatcherSelect::Master => DISPATCH_CB.page_size(),
@@ -128,8 +129,8 @@ fn decode_payload(inline: &Inline, open: bool) -> Result<Vec<DecodedInner>, Deco
             },
         };
         let next = (at + size).next_multiple_of(page).min(payload.len());
-        // The dispatcher skips what is left of the page; a correct host leaves only zeros there, and
-        // anything else is the surest sign of a wrong count or length.
+        // The dispatcher skips what is left of the page; a correct host leaves only zeros there,
+        // and anything else is the surest sign of a wrong count or length.
         let padding = payload.get(at + size..next).unwrap_or_default();
         if let Some(i) = padding.iter().position(|&byte| byte != 0) {
             return Err(DecodeError {
@@ -144,7 +145,7 @@ fn decode_payload(inline: &Inline, open: bool) -> Result<Vec<DecodedInner>, Deco
     Ok(inner)
 }
 
-/// A command whose header is all there and whose data is not.
+/// A command whose header is complete and whose data is not.
 fn head(bytes: &[u8], error: &DecodeError) -> Option<InnerCommand> {
     let id = DispatchCmdId::try_from(*bytes.first()?).ok()?;
     match error.kind {

@@ -1,7 +1,9 @@
-//! What can be wrong with a command, on the way out and on the way in.
+//! Errors of encoding and decoding commands.
 //!
-//! Both directions apply the same limits: those of the firmware that executes the command. A limit that
-//! only the firmware knew would end as a corrupted L1 on the device.
+//! Both directions apply the same limits: those of the firmware that executes the command. A limit
+//! that only the firmware knew would show as a corrupted L1 on the device.
+
+use tilework_abi::cq::wire::Violation;
 
 /// A command that cannot be written as bytes, or that the firmware could not execute.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +29,8 @@ pub struct FieldError {
 
 impl FieldError {
     pub(crate) fn new(field: &'static str, found: impl TryInto<u64>, expected: impl Into<String>) -> Self {
-        // A usize that does not fit u64 does not exist; the conversion is for the caller's convenience.
+        // A usize that does not fit u64 does not exist; the conversion is for the caller's
+        // convenience.
         let found = found.try_into().unwrap_or(u64::MAX);
         Self { field, found, expected: expected.into() }
     }
@@ -37,25 +40,18 @@ impl FieldError {
     }
 }
 
-/// Checks that `min <= found <= max`.
-pub(crate) fn in_range(field: &'static str, found: impl TryInto<u64>, min: u64, max: u64) -> Result<(), FieldError> {
-    let found = found.try_into().unwrap_or(u64::MAX);
-    if (min..=max).contains(&found) {
-        return Ok(());
+impl From<Violation> for FieldError {
+    fn from(found: Violation) -> Self {
+        Self::new(found.field.name, found.found, found.field.limit.to_string())
     }
-    let expected = match (min, max) {
-        (only, max) if only == max => only.to_string(),
-        (min, u64::MAX) => format!("at least {min}"),
-        (min, max) => format!("{min} to {max}"),
-    };
-    Err(FieldError::new(field, found, expected))
 }
 
 /// Bytes that are not a command: where, in which command, and what was expected there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("offset {offset:#x}: {context}: {kind}")]
 pub struct DecodeError {
-    /// Offset of the first bad byte, or of the field it belongs to, from the start of what was decoded.
+    /// Offset of the first bad byte, or of the field it belongs to, from the start of what was
+    /// decoded.
     pub offset: usize,
     /// The command (or "record") that was being read.
     pub context: &'static str,

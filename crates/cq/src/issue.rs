@@ -1,19 +1,20 @@
 //! The issue region: where in pinned host memory each record goes, and when that is safe.
 //!
-//! Host and prefetcher each walk the region with a pointer of their own and never tell each other: both
-//! put the next record behind the last one, and both start again at zero when it would pass the end.
-//! The rule must be the same bit by bit (seed 001 section 2.4), and the host must not overwrite bytes that
-//! have not been read. The original does not check that; here every record stays on an account until it
-//! is certain that its bytes have left host memory.
+//! Host and prefetcher each walk the region with a pointer of their own and never tell each other:
+//! both put the next record behind the last one, and both start again at zero when it would pass
+//! the end. The rule must be the same bit by bit (seed 001 section 2.4), and the host must not
+//! overwrite bytes that have not been read. The original does not check that; here every record is
+//! tracked until it is certain that its bytes have left host memory.
 //!
-//! When is that certain? A free ring entry only says that the read of its record has been *started*. But
-//! the prefetcher keeps one read in flight and waits for it before it starts the next, so a record has
-//! been read when the entry *behind* it is free, or when an effect of the record has been seen (its
-//! completion event). The one record in between cannot block the host for ever: a region at least three
-//! times as long as the longest record always has room for the next record without touching the last,
-//! and [`IssueRegion::new`] insists on that.
+//! When is that certain? A free ring entry only says that the read of its record has been
+//! *started*. But the prefetcher keeps one read in flight and waits for it before it starts the
+//! next, so a record has been read when the entry *behind* it is free, or when an effect of the
+//! record has been seen (its completion event). The one record in between cannot block the host for
+//! ever: a region at least three times as long as the longest record always has room for the next
+//! record without touching the last, and [`IssueRegion::new`] insists on that.
 //!
-//! Sources: seed 001 sections 2.4 and 3, figure 5; the prefetcher's `read_from_pcie` (the original).
+//! Sources: seed 001 sections 2.4 and 3, figure 5; the prefetcher's `read_from_pcie` (the
+//! original).
 
 use crate::record::Record;
 use crate::ring::{PrefetchPort, PrefetchRing, RingError};
@@ -22,7 +23,7 @@ use tilework_abi::PCIE_ALIGN;
 use tilework_abi::cq::layout::host;
 use tilework_abi::cq::layout::prefetch_core::MAX_RECORD_BYTES;
 
-/// Why a record has no place.
+/// Why a record cannot be placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IssueError {
     /// A region that cannot work.
@@ -72,7 +73,7 @@ struct Span {
     size: u32,
 }
 
-/// The host's account of the issue region.
+/// The host's record of which parts of the issue region are occupied.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IssueRegion {
     size: u32,
@@ -156,8 +157,8 @@ impl IssueRegion {
         Ok(placement)
     }
 
-    /// The ring entries of the `n` oldest records not yet reported have become free: their reads have
-    /// started, and all but the last of those have ended.
+    /// The ring entries of the `n` oldest records not yet reported have become free: their reads
+    /// have started, and all but the last of those have ended.
     pub fn taken(&mut self, n: u32) {
         self.taken = (self.taken + n as usize).min(self.spans.len());
         while self.taken > 1 {
@@ -166,8 +167,8 @@ impl IssueRegion {
         }
     }
 
-    /// An effect of the newest record whose ring entry is free has been seen (its completion event):
-    /// its bytes have been read as well.
+    /// An effect of the newest record whose ring entry is free has been seen (its completion
+    /// event): its bytes have been read as well.
     pub fn settle(&mut self) {
         self.spans.drain(..self.taken);
         self.taken = 0;
@@ -177,7 +178,8 @@ impl IssueRegion {
 /// Why a record could not be issued.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError<E> {
-    /// Ring or region is full: wait until entry `slot` of the prefetch queue is zero, then try again.
+    /// Ring or region is full: wait until entry `slot` of the prefetch queue is zero, then try
+    /// again.
     #[error("the device is behind: waiting for prefetch queue entry {slot} to become free")]
     Blocked {
         /// The entry to wait for.
@@ -237,7 +239,7 @@ impl IssueQueue {
         &self.ring
     }
 
-    /// Finds a place and an entry for `record`, asking the device only when its own account says that
+    /// Finds a place and an entry for `record`, asking the device only when its own state says that
     /// there is none.
     ///
     /// # Errors
@@ -298,8 +300,8 @@ impl IssueQueue {
         Ok(taken)
     }
 
-    /// The device has completed everything that was published (the completion event of the last record
-    /// has been read): all of the region is free.
+    /// The device has completed everything that was published (the completion event of the last
+    /// record has been read): all of the region is free.
     ///
     /// # Errors
     /// The port's error.

@@ -3,12 +3,13 @@
 //! This crate knows addresses and bytes, not programs. It turns typed commands into the bytes that
 //! prefetcher and dispatcher firmware execute ([`dispatch`], [`prefetch`]), wraps them into records
 //! ([`record`]), decides where in pinned host memory a record may go and when its ring entry may be
-//! written ([`issue`], [`ring`]), follows the completion FIFO ([`completion`]), and reads any stream of
-//! records back ([`decode`]). It performs no I/O: whoever owns the device passes in words that it read
-//! and writes the words that come out, so that every rule here can be tested without a chip.
+//! written ([`issue`], [`ring`]), follows the completion FIFO ([`completion`]), and reads any
+//! stream of records back ([`decode`]). It performs no I/O: whoever owns the device passes in words
+//! that it read and writes the words that come out, so that every rule here can be tested without a
+//! chip.
 //!
 //! The layouts come from [`tilework_abi::cq`]; the procedures from seed 001 sections 2 and 7.
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 pub mod completion;
 pub mod decode;
@@ -19,8 +20,8 @@ pub mod prefetch;
 pub mod record;
 pub mod ring;
 
+mod codec;
 mod display;
-mod reader;
 
 pub use completion::CompletionFifo;
 pub use decode::{DecodedRecord, Decoder, decode_stream};

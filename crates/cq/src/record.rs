@@ -1,7 +1,7 @@
-//! Records: what one entry of the prefetch queue stands for.
+//! Records: one for each entry of the prefetch queue.
 //!
-//! A record is one prefetch command with its payload, a multiple of 64 bytes; its queue entry holds its
-//! size in units of 16 bytes (seed 001 section 2.2).
+//! A record is one prefetch command with its payload, a multiple of 64 bytes; its queue entry holds
+//! its size in units of 16 bytes (seed 001 section 2.2).
 
 use crate::dispatch::DispatchCommand;
 use crate::error::EncodeError;
@@ -50,11 +50,12 @@ impl Record {
     }
 }
 
-/// Wraps `payload`, one dispatch command, into a `RELAY_INLINE` record: 16 bytes of header, the payload,
-/// zeros up to a multiple of 64.
+/// Wraps `payload`, one dispatch command, into a `RELAY_INLINE` record: 16 bytes of header, the
+/// payload, zeros up to a multiple of 64.
 ///
 /// # Errors
-/// An empty payload (a zero-length write on the device, tt-metal#37233), or one longer than a record.
+/// An empty payload (a zero-length write on the device, tt-metal#37233), or one longer than a
+/// record.
 pub fn relay_inline(payload: &[u8]) -> Result<Record, EncodeError> {
     Record::new(&PrefetchCommand::relay_inline(payload.to_vec()))
 }

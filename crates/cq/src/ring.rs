@@ -1,11 +1,12 @@
 //! The prefetch queue: a ring of 16-bit sizes in the prefetch core's L1.
 //!
-//! The host writes the size of a record into the next entry; the prefetcher zeroes the entry when it has
-//! *asked for* the record's bytes. An entry that has become free therefore says that the read of its record
-//! is under way, and that the read of the record before it has ended; [`crate::issue`] builds on that.
+//! The host writes the size of a record into the next entry; the prefetcher zeroes the entry when
+//! it has *asked for* the record's bytes. An entry that has become free therefore says that the
+//! read of its record is in flight, and that the read of the record before it has ended;
+//! [`crate::issue`] builds on that.
 //!
-//! The ring keeps two indices and the number of entries in flight; no free-running counter, so nothing
-//! here can wrap wrongly. Invariant: `known_free() + in_flight() == entries()`.
+//! The ring keeps two indices and the number of entries in flight; no free-running counter, so
+//! nothing here can wrap wrongly. Invariant: `known_free() + in_flight() == entries()`.
 //!
 //! Source: seed 001 section 2.3 and figures 4 and 5.
 
@@ -117,8 +118,8 @@ impl PrefetchRing {
         Ok(before - self.in_flight)
     }
 
-    /// Writes the entry of `record`, whose bytes must lie in the issue region already, and returns its
-    /// index.
+    /// Writes the entry of `record`, whose bytes must lie in the issue region already, and returns
+    /// its index.
     ///
     /// # Errors
     /// [`RingError::Full`] when no entry is known to be free; the port's error.
@@ -173,7 +174,8 @@ mod tests {
         assert_eq!(ring.poll(&mut port), Ok(0));
         port.0[0] = 0;
         port.0[1] = 0;
-        // An entry that is free before its predecessors says nothing yet: the prefetcher goes in order.
+        // An entry that is free before its predecessors says nothing yet: the prefetcher goes in
+        // order.
         port.0[3] = 0;
         assert_eq!(ring.poll(&mut port), Ok(2));
         assert_eq!(ring.oldest_in_flight(), Some(2));

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use tilework_abi::cq::prefetch::DispatcherSelect;
 use tilework_cq::decode::InnerCommand;
 use tilework_cq::dispatch::*;
-use tilework_cq::prefetch::Inline;
+use tilework_cq::prefetch::{Inline, LinearRelay};
 use tilework_cq::{DispatchCommand, PrefetchCommand, Record, decode_stream};
 
 fn stream(commands: &[DispatchCommand]) -> Vec<u8> {
@@ -109,7 +109,7 @@ fn a_noflush_relay_may_end_inside_its_command() {
     let payload = write.to_bytes().unwrap()[..32].to_vec();
     let inline = Inline { dispatcher: DispatcherSelect::Master, payload };
     let head = PrefetchCommand::RelayInlineNoflush(inline.clone());
-    let data = PrefetchCommand::RelayLinear { noc_xy: 0x411, addr: 64, length: 1000 };
+    let data = PrefetchCommand::RelayLinear(LinearRelay { noc_xy: 0x411, addr: 64, length: 1000 });
     let bytes = [head.to_bytes().unwrap(), data.to_bytes().unwrap()].concat();
     let lines = messages(&bytes).join("\n");
     assert!(lines.contains("0x00000010    WRITE_LINEAR (the next relay brings the other 1000 bytes)"), "{lines}");

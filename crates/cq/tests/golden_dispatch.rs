@@ -1,5 +1,5 @@
-//! The bytes of every dispatch command, worked out by hand from `facts/blackhole.md`, "Command bytes",
-//! and the original's field order; not by the encoder.
+//! The bytes of every dispatch command, worked out by hand from `facts/blackhole.md`, "Command
+//! bytes", and the original's field order; not by the encoder.
 
 use tilework_abi::cq::dispatch::{WaitFlags, WritePackedLargeType, WritePackedType};
 use tilework_cq::dispatch::*;
@@ -56,7 +56,7 @@ fn write_linear_h_host_event() {
 #[rustfmt::skip]
 fn write_linear_h_host_data() {
     let write = HostWrite { is_event: false, payload: vec![7; 5] };
-    golden(DispatchCommand::WriteHost(write), &[
+    golden(DispatchCommand::WriteLinearHHost(write), &[
         3, 0, 0, 0, 0, 0, 0, 0, 21, 0, 0, 0, 0, 0, 0, 0, 7, 7, 7, 7, 7,
     ]);
 }
@@ -190,7 +190,7 @@ fn debug() {
 
 #[test]
 fn delay() {
-    golden(DispatchCommand::Delay(1000), &[10, 0, 0, 0, 0xe8, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    golden(DispatchCommand::Delay(Delay { iterations: 1000 }), &[10, 0, 0, 0, 0xe8, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn exec_buf_end() {
 #[rustfmt::skip]
 fn set_write_offset() {
     let offsets = vec![0x82b0, 0xffff_ffff, 1];
-    golden(DispatchCommand::SetWriteOffset { program_host_id: 0x0201, offsets }, &[
+    golden(DispatchCommand::SetWriteOffset(WriteOffsets { program_host_id: 0x0201, offsets }), &[
         12, 3, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         0xb0, 0x82, 0, 0, 0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0,
     ]);
@@ -233,14 +233,17 @@ fn send_go_signal() {
 #[test]
 #[rustfmt::skip]
 fn notify_subordinate_go_signal() {
-    golden(DispatchCommand::NotifySubordinate { wait: true, index_bitmask: 0x81 }, &[
+    golden(DispatchCommand::NotifySubordinateGoSignal(NotifySubordinate { wait: true, index_bitmask: 0x81 }), &[
         15, 1, 0x81, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     ]);
 }
 
 #[test]
 fn set_num_worker_sems() {
-    golden(DispatchCommand::SetNumWorkerSems(8), &[16, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    golden(
+        DispatchCommand::SetNumWorkerSems(NumWorkerSems { count: 8 }),
+        &[16, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    );
 }
 
 #[test]
@@ -257,7 +260,7 @@ fn set_go_signal_noc_data() {
 #[rustfmt::skip]
 fn timestamp() {
     // PCIe tile (19,24) with the host mark: 1 << 24 | 24 << 6 | 19 = 0x0100_0613.
-    golden(DispatchCommand::Timestamp { noc_xy: 0x0100_0613, addr: 0x4600_0100 }, &[
+    golden(DispatchCommand::Timestamp(Timestamp { noc_xy: 0x0100_0613, addr: 0x4600_0100 }), &[
         18, 0, 0, 0, 0x13, 6, 0, 1, 0x00, 0x01, 0x00, 0x46, 0, 0, 0, 0,
     ]);
 }

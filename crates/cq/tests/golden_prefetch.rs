@@ -18,9 +18,9 @@ fn golden(command: PrefetchCommand, head: &[u8], size: usize) {
 #[test]
 #[rustfmt::skip]
 fn relay_linear() {
-    let command = PrefetchCommand::RelayLinear {
+    let command = PrefetchCommand::RelayLinear(LinearRelay {
         noc_xy: 0x0403_0201, addr: 0x1122_3344_5566_7788, length: 0x1_0000_0002,
-    };
+    });
     golden(command, &[
         1, 0, 0, // id, pad
         2, 0, 0, 0, 1, 0, 0, 0, // length
@@ -32,9 +32,9 @@ fn relay_linear() {
 #[test]
 #[rustfmt::skip]
 fn relay_linear_h() {
-    let command = PrefetchCommand::RelayLinearH {
+    let command = PrefetchCommand::RelayLinearH(LinearRelayH {
         noc_xy: 0x0403_0201, addr: 0x1122_3344_5566_7788, length: 0x0001_0203,
-    };
+    });
     golden(command, &[
         2, 0, 0, 0, // id, pads
         1, 2, 3, 4, // xy
@@ -90,7 +90,7 @@ fn relay_inline_and_noflush() {
 #[test]
 #[rustfmt::skip]
 fn exec_buf_and_end() {
-    let command = PrefetchCommand::ExecBuf { base_addr: 0x0403_0201, log_page_size: 12, pages: 5 };
+    let command = PrefetchCommand::ExecBuf(ExecBuf { base_addr: 0x0403_0201, log_page_size: 12, pages: 5 });
     golden(command, &[7, 0, 0, 0, 1, 2, 3, 4, 12, 0, 0, 0, 5, 0, 0, 0], 64);
     let payload = DispatchCommand::ExecBufEnd.to_bytes().unwrap();
     let end = Inline { dispatcher: DispatcherSelect::Master, payload };
@@ -117,16 +117,16 @@ fn debug() {
 #[test]
 #[rustfmt::skip]
 fn paged_to_ringbuffer() {
-    let command = PrefetchCommand::PagedToRingbuffer {
+    let command = PrefetchCommand::PagedToRingbuffer(PagedToRing {
         flags: RingbufferFlags::RESET_TO_START, log2_page_size: 11, start_page: 3,
         wp_offset_update: 0x0403_0201, base_addr: 0x0807_0605, length: 0x0001_0a09,
-    };
+    });
     golden(command, &[12, 1, 11, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1, 0], 64);
 }
 
 #[test]
 fn set_ringbuffer_offset() {
-    let command = PrefetchCommand::SetRingbufferOffset { offset: 0x0403_0201, update_wp: true };
+    let command = PrefetchCommand::SetRingbufferOffset(RingOffset { offset: 0x0403_0201, update_wp: true });
     golden(command, &[13, 1, 2, 3, 4, 0, 0, 0, 1], 64);
 }
 

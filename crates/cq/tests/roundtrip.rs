@@ -83,7 +83,8 @@ fn packed(targets: PackedTargets, packets: Packets) -> DispatchCommand {
     })
 }
 
-/// The dispatcher copies sub-commands to local RAM without a check; the host must not send more than fit.
+/// The dispatcher copies sub-commands to local RAM without a check; the host must not send more
+/// than fit.
 #[test]
 fn limits_of_the_firmware_are_limits_of_the_encoder() {
     let message = |command: DispatchCommand| command.to_bytes().unwrap_err().to_string();
@@ -109,7 +110,7 @@ fn limits_of_the_firmware_are_limits_of_the_encoder() {
         "SET_GO_SIGNAL_NOC_DATA: found num_words 257, expected 0 to 256"
     );
     assert_eq!(
-        message(DispatchCommand::SetWriteOffset { program_host_id: 0, offsets: vec![0; 5] }),
+        message(DispatchCommand::SetWriteOffset(WriteOffsets { program_host_id: 0, offsets: vec![0; 5] })),
         "SET_WRITE_OFFSET: found offset_count 5, expected 0 to 4"
     );
     let sub = LargeSub { noc_xy: 0, addr: 0, num_mcast_dests: 1, unlink: true, data: vec![0; 65537] };
@@ -120,6 +121,6 @@ fn limits_of_the_firmware_are_limits_of_the_encoder() {
     assert_eq!(message(large(vec![sub.clone()])), "WRITE_PACKED_LARGE: found packet size 65537, expected 1 to 65536");
     assert_eq!(message(large(vec![sub; 36])), "WRITE_PACKED_LARGE: found count 36, expected 1 to 35");
     let mut out = vec![1, 2, 3];
-    assert!(DispatchCommand::SetNumWorkerSems(9).emit(&mut out).is_err());
+    assert!(DispatchCommand::SetNumWorkerSems(NumWorkerSems { count: 9 }).emit(&mut out).is_err());
     assert_eq!(out, [1, 2, 3], "a failed emit leaves nothing behind");
 }

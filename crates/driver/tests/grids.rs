@@ -28,7 +28,7 @@ fn memory_is_reached_wherever_columns_and_banks_are_missing() {
     let harvesting = Harvesting { tensix: 1 << 2 | 1 << 5 | 1 << 12, dram: 1 << 2, ethernet: 0x120 };
     for translation in [true, false] {
         let mut card = card(ChipConfig { harvesting, translation, ..ChipConfig::new(Board::P150) });
-        let tiles: Vec<NocXy> = card.link().tiles().map(|tile| tile.xy()).collect();
+        let tiles: Vec<NocXy> = card.link().tiles().collect();
         assert_eq!(tiles.len(), 110);
         let columns = if translation { [1, 2, 12, 13] } else { [1, 3, 15, 16] };
         let ends = [tiles[0].x, tiles[10].x, tiles[90].x, tiles[100].x];

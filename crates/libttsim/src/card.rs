@@ -7,8 +7,7 @@ use crate::config::ConfigSpace;
 use std::io::Write;
 use tilework_abi::board::Board;
 use tilework_abi::pci::config;
-use tilework_sim::pcie::HostBus;
-use tilework_sim::{Chip, ChipConfig, ChipError};
+use tilework_sim::{Chip, ChipConfig, ChipError, HostBus};
 
 /// Messages about the host's own accesses that are printed; a driver that polls a wrong address must not fill a disk.
 const MESSAGES: u32 = 100;

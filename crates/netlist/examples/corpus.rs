@@ -1,13 +1,17 @@
-//! Checks every netlist below a folder: how many are accepted, why the others are not, and how long it takes.
+//! Checks every netlist below a folder: how many are accepted, why the others are not, and how
+//! long it takes.
 //!
-//! `cargo run --release -p tilework-netlist --example corpus -- DIR [CODE]`; with a code (`N0007`) the files that have it are listed, each with
-//! the first finding of that code. What counts as a netlist is a YAML file with the sections queues, graphs and programs at its left margin,
-//! or one whose name says that it should be one (`invalid`).
+//! `cargo run --release -p tilework-netlist --example corpus -- DIR [CODE]`; with a code (`N0007`)
+//! the files that have it are listed, each with the first finding of that code. What counts as a
+//! netlist is a YAML file with the sections queues, graphs and programs at its left margin, or one
+//! whose name says that it should be one (`invalid`).
+
+mod files;
 
 use std::collections::BTreeMap;
 use std::io::{Result, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use tilework_netlist::{Checked, Code, Options, Severity, check, code};
 
@@ -21,9 +25,7 @@ fn main() -> Result<()> {
         std::process::exit(2);
     };
     let wanted = args.next();
-    let mut files = Vec::new();
-    collect(Path::new(&folder), &mut files)?;
-    files.sort();
+    let files = files::yaml_files(Path::new(&folder))?;
     let mut table = Table::default();
     let mut out = std::io::stdout().lock();
     for path in &files {
@@ -36,18 +38,6 @@ fn main() -> Result<()> {
         table.file(&short, &text, wanted.as_deref(), &mut out)?;
     }
     table.print(&mut out)
-}
-
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            collect(&path, files)?;
-        } else if path.extension().is_some_and(|end| end == "yaml" || end == "yml") {
-            files.push(path);
-        }
-    }
-    Ok(())
 }
 
 fn is_netlist(name: &str, text: &str) -> bool {

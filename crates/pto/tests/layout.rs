@@ -1,10 +1,11 @@
-//! How the Vectors share a slot: byte offsets against plain indexing, in memory and through the rings (facts section 4,
-//! "Split"), and which tiles are refused.
+//! How the Vectors share a slot: byte offsets against plain indexing, in memory and through the
+//! rings (`TileSplitAxis` of `pto-isa`), and which tiles are refused.
 
 #[path = "common/tiles.rs"]
 mod tiles;
 
 use tilework_pto::memory::Space;
+use tilework_pto::tile::ELEMENT_TYPES;
 use tilework_pto::{
     Arch, Cluster, Config, CoreId, DType, Direction, Fault, Lane, RingError, RingSpec, Shape, Split, Tile,
 };
@@ -132,7 +133,7 @@ fn small_elements_go_to_the_cube_and_over_memory() {
     }
 }
 
-/// The formulas of the facts, with numbers.
+/// The formulas of `pto-isa`, with numbers.
 #[test]
 fn offsets_and_strides_in_bytes() {
     let place = |split: Split, rows, cols, lane| {
@@ -205,7 +206,8 @@ fn reserved_and_shared_semaphore_ids_are_refused() {
     cluster.ring(RingSpec::new("three", Direction::V2C, shape)).unwrap();
 }
 
-/// Tiles of unequal size in one ring (the documents' `tpushpop_mixed_tile_size`): slots and copies keep their stride.
+/// Tiles of unequal size in one ring (the documents' `tpushpop_mixed_tile_size`): slots and copies
+/// keep their stride.
 #[test]
 fn tiles_of_unequal_size_share_a_ring() {
     let shapes = [(64, 64), (32, 16), (64, 32), (2, 8), (64, 64), (16, 64)].map(|(r, c)| Shape::new(r, c, DType::F32));
@@ -253,5 +255,14 @@ fn a_tile_of_another_shape_is_refused() {
         cluster.spawn(id, async move |core| core.open(&ring).await?.push(&Tile::zeros(shape)).await);
         let fault = cluster.run().unwrap_err();
         assert!(matches!(&fault, Fault::WrongShape { got, .. } if *got == shape), "{fault}");
+    }
+}
+
+#[test]
+fn rings_carry_the_element_types_of_the_documents_only() {
+    for &dtype in DType::ALL.iter().filter(|dtype| !ELEMENT_TYPES.contains(dtype)) {
+        let spec = RingSpec::new("r", Direction::C2V, Shape::new(32, 32, dtype));
+        let refused = Cluster::new(Config::new(Arch::A5, 0)).ring(spec).unwrap_err().to_string();
+        assert!(refused.contains("its elements must be of 32 bits"), "{dtype:?}: {refused}");
     }
 }

@@ -22,7 +22,7 @@ use tilework_abi::msg::{GoMsg, LaunchMsg, RUN_GO, RUN_RESET_READ_PTR_FROM_HOST, 
 use tilework_abi::noc::{NocRect, NocXy};
 use tilework_abi::{board, tensix::Processor};
 use tilework_cq::DispatchCommand;
-use tilework_cq::dispatch::{GoSignal, LargeSub, PackedLargeWrite, PackedTargets, PackedWrite, Packets};
+use tilework_cq::dispatch::{GoSignal, LargeSub, PackedLargeWrite, PackedTargets, PackedWrite, Packets, Timestamp};
 use zerocopy::IntoBytes;
 
 /// Bytes of one chunk of a write (seed section 2.5).
@@ -221,7 +221,7 @@ fn launch(out: &mut Vec<DispatchCommand>, cores: &[NocXy], go: u32) {
 /// The command that writes the dispatcher's wall clock to timestamp slot `slot` of the host region.
 pub fn timestamp(slot: u32) -> DispatchCommand {
     let noc_xy = board::PCIE.encode() | PCIE_NOC_XY_MARK;
-    DispatchCommand::Timestamp { noc_xy, addr: host::TIMESTAMPS.noc_addr() + slot * host::SLOT_SIZE }
+    DispatchCommand::Timestamp(Timestamp { noc_xy, addr: host::TIMESTAMPS.noc_addr() + slot * host::SLOT_SIZE })
 }
 
 #[cfg(test)]

@@ -64,10 +64,9 @@ fn a_multicast_window_reaches_its_rectangle_and_nothing_else() {
     aim(&mut chip, Window { start, multicast: true, ..Window::unicast(end, 0) });
     chip.bar_write(Bar::Bar0, 0x800, &7u32.to_le_bytes()).expect("window 0");
     chip.run(10_000).expect("no fault");
-    for tile in chip.tiles() {
-        let xy = tile.xy();
+    for xy in chip.tiles() {
         let inside = (2..=4).contains(&xy.x) && (3..=5).contains(&xy.y);
-        assert_eq!(tile.l1()[0x800], if inside { 7 } else { 0 }, "{xy}");
+        assert_eq!(chip.l1(xy).expect("a tile")[0x800], if inside { 7 } else { 0 }, "{xy}");
     }
 }
 
@@ -81,7 +80,8 @@ fn a_read_takes_its_round_trip_and_a_posted_write_does_not() {
     let read = chip.now() - written;
     assert!(written - before < 200, "{}", written - before);
     let us = u64::from(board::AICLK_MHZ);
-    // 0.7 to 1 us for a read (seed 001's system measures it so); the window is aimed anew, which costs a little more.
+    // 0.7 to 1 us for a read (seed 001's system measures it so); the window is aimed anew, which
+    // costs a little more.
     assert!((us * 6 / 10..us * 12 / 10).contains(&read), "{read} cycles");
 }
 
@@ -225,7 +225,8 @@ fn neither_parking_nor_the_cutting_of_time_changes_cycles_or_results() {
     }
 }
 
-/// Two tiles that fault within a window: the earlier fault is the chip's, whichever node is asked first and however the clock is cut.
+/// Two tiles that fault within a window: the earlier fault is the chip's, whichever node is asked
+/// first and however the clock is cut.
 #[test]
 fn of_two_tiles_that_fault_the_earlier_one_counts() {
     let tiles = [NocXy::new(1, 2), NocXy::new(2, 2)];

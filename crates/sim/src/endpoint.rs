@@ -3,7 +3,7 @@
 //! Nothing computes in them. They have a queue of events, which are packets that have arrived and
 //! what they have set themselves; being a [`Node`] follows from handling one event.
 
-use crate::agenda::Agenda;
+use crate::event_queue::EventQueue;
 use crate::noc::{Outbox, Packet};
 use crate::{Cycle, Fault, Node};
 
@@ -13,9 +13,9 @@ pub(crate) trait Endpoint: Send {
     type Event: From<Packet>;
 
     /// What is still to happen.
-    fn events(&self) -> &Agenda<Self::Event>;
+    fn events(&self) -> &EventQueue<Self::Event>;
     /// As [`Endpoint::events`].
-    fn events_mut(&mut self) -> &mut Agenda<Self::Event>;
+    fn events_mut(&mut self) -> &mut EventQueue<Self::Event>;
     /// Handles an event at its cycle.
     ///
     /// # Errors

@@ -1,33 +1,39 @@
 //! The simulated chip: a Tenstorrent Blackhole, executing firmware instruction by instruction.
 //!
-//! The crate knows registers, memories and packets; it has never heard of queues or programs. A [`Chip`] is a set of
-//! [`Node`]s (Tensix tiles, DRAM banks, the PCIe tile, the ARC tile) on two NoCs under one virtual clock. Nodes touch each
-//! other only by packets, and no packet arrives sooner than [`timing::LOOKAHEAD`] cycles after it left, so every node may
-//! run that far alone: the scheduler works in such windows and the result does not depend on the order within a window.
+//! The crate knows registers, memories and packets, but no queues or programs. A [`Chip`] is a set
+//! of nodes (Tensix tiles, DRAM banks, the PCIe tile, the ARC tile) on two NoCs under one virtual
+//! clock. Nodes affect each other only by packets, and no packet arrives sooner than
+//! `timing::LOOKAHEAD` cycles after it left, so every node can run that far alone: the scheduler
+//! advances in such windows, and the result does not depend on the order within a window.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
-mod agenda;
-#[cfg(test)]
-mod ahead_tests;
+mod arc;
 mod chip;
 #[cfg(test)]
 mod chip_tests;
+mod dram;
 mod endpoint;
+mod event_queue;
 mod fault;
+mod inert;
+mod link;
+mod noc;
 mod node;
+mod pcie;
+mod pipe;
 mod sched;
-
-pub mod arc;
-pub mod dram;
-pub mod inert;
-pub mod noc;
-pub mod pcie;
-pub mod tensix;
-pub mod tile;
-pub mod timing;
+#[cfg(test)]
+mod speculation_tests;
+mod tensix;
+mod tile;
+mod timing;
 
 pub use chip::{Chip, ChipConfig, ChipError, ChipStats};
 pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
-pub use node::{Memory, NEVER, Node};
+pub use noc::GridError;
+pub use pcie::HostBus;
+pub use tile::{WaitWord, Waiting};
 pub use tilework_riscv::Cycle;
+
+pub(crate) use node::{Memory, NEVER, Node};

@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tilework_abi::board::Board;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix as map;
-use tilework_abi::tlb::{self, Window, WindowSize};
+use tilework_abi::tlb::{self, Bar, Window, WindowSize};
 use tilework_riscv::{Insn, Op, encode};
-use tilework_sim::pcie::Bar;
 use tilework_sim::{Chip, ChipConfig};
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);

@@ -1,11 +1,12 @@
 //! Worker firmware of BRISC, the core that starts the others and answers to host and dispatcher.
 //!
-//! Follows facts ("Worker L1", "Go message", "Host start-up of a card") and seed 001 section 6. One round: wait for a go message, read the
-//! launch message, start the other cores' kernels, run the own one, wait for the others, clean up, report. Circular buffers need
-//! no preparation here: kernels read the configuration themselves, and the counters are cleared after each program.
+//! Follows facts ("Worker L1", "Go message", "Host start-up of a card") and seed 001 section 6. One
+//! round: wait for a go message, read the launch message, start the other cores' kernels, run the
+//! own one, wait for the others, clean up, report. Circular buffers need no set-up here: kernels
+//! read the configuration themselves, and the counters are cleared after each program.
 //!
-//! Not built: loading the next kernel ahead of the go message (launch message, `preload`), a NoC shared between the cores
-//! (`brisc_noc_mode` 1), remote circular buffers.
+//! Not built: loading the next kernel ahead of the go message (launch message, `preload`), a NoC
+//! shared between the cores (`brisc_noc_mode` 1), remote circular buffers.
 #![no_std]
 #![no_main]
 
@@ -19,7 +20,7 @@ use tilework_abi::tensix::{
     TRISC1_RESET_PC, TRISC2_RESET_PC,
 };
 use tilework_rt::firmware;
-use tilework_rt::noc::{CmdBufs, Noc, NocAddr, post_reg};
+use tilework_rt::noc::{Noc, NocAddr, post_register};
 use tilework_rt::reg::{fence, publish, read, wait, wall_clock, write, write8};
 use tilework_rt::worker::{ALL_CBS, LAUNCH_RD_PTR, Launch, SUBORDINATE_SYNC, clear_cb_counters, sync_byte};
 
@@ -65,8 +66,8 @@ struct Go {
     word: u32,
 }
 
-/// Waits for the go message in use to say go. The loop stores nothing but when the host resets the launch messages' read pointer,
-/// and then once for each message.
+/// Waits for the go message in use to say go. The loop stores nothing but when the host resets the
+/// launch messages' read pointer, and then once for each message.
 fn wait_for_go() -> Go {
     loop {
         fence();
@@ -98,8 +99,8 @@ fn run_program(go: &Go) {
     let noc = launch.brisc_noc();
     let timed = read(profiler(core_timing::ENABLE)) != 0;
     let start = if timed { wall_clock() } else { 0 };
-    // The kernels' text is new. This core executes more than the twenty instructions that may already be on their way before it
-    // enters its kernel, and the others are told after it.
+    // The kernels' text is new. This core executes more than the twenty instructions that may
+    // already be on their way before it enters its kernel, and the others are told after it.
     write(IC_INVALIDATE, IC_ALL);
 
     if enables & !(1 << Processor::Brisc.index()) != 0 {
@@ -122,7 +123,8 @@ fn run_program(go: &Go) {
     if launch.mode() == MODE_DEV {
         launch.clear();
         write(LAUNCH_RD_PTR, (index + 1) % LAUNCH_ENTRIES);
-        // The next go message may come as soon as the dispatcher knows: the signal above must have been stored by then.
+        // The next go message may come as soon as the dispatcher knows: the signal above must have
+        // been stored by then.
         publish(go.addr);
         report(noc, go.word);
     }
@@ -133,19 +135,20 @@ fn run_program(go: &Go) {
 fn report(noc: u32, go: u32) {
     let [offset, x, y, _] = go.to_le_bytes();
     let stream = DONE_STREAM + u32::from(offset);
-    let dispatcher = NocAddr::new(u32::from(y) << 6 | u32::from(x), reg_addr(stream, SPACE_AVAILABLE_UPDATE));
-    post_reg(noc, CmdBufs::STANDARD.reg, dispatcher, 1 << UPDATE_INC_SHIFT);
+    let dispatcher = u32::from(y) << 6 | u32::from(x);
+    post_register(noc, dispatcher, reg_addr(stream, SPACE_AVAILABLE_UPDATE), 1 << UPDATE_INC_SHIFT);
 }
 
 const fn profiler(word: u32) -> u32 {
     WORKER.profiler_control + 4 * word
 }
 
-/// Writes the kernel's start and end to the host's slots. Both after the kernel, so that it is not disturbed.
+/// Writes the kernel's start and end to the host's slots. Both after the kernel, so that it is not
+/// disturbed.
 #[cold]
 #[inline(never)]
 fn write_times(noc: u32, start: u64, end: u64) {
-    let mut noc = Noc::new(noc, Processor::Brisc as u32, CmdBufs::STANDARD);
+    let mut noc = Noc::new(noc, Processor::Brisc as u32);
     let slot = |lo| NocAddr {
         xy: read(profiler(core_timing::NOC_XY)),
         mid: read(profiler(core_timing::ADDR_MID)),

@@ -1,12 +1,15 @@
-//! Records on their way from the host: the issue region, the reads in flight, and the command data queue.
+//! Records in flight from the host: the issue region, the reads, and the command data queue.
 //!
-//! The host writes records one behind the other and begins again at the region's start when one does not fit; nothing says so, both
-//! sides apply the same rule to the same sizes ([`IssueCursor`], seed 001 section 2.4). A record is read into the command data queue in one
-//! piece and never wraps in it ([`FetchQueue`]): when it does not fit behind the newest record it goes to the queue's base, as soon as the
-//! oldest unread records there are gone. So a command is always contiguous for the code that executes it, at every offset
-//! (tt-metal#9459, field 1.B 16), and nothing is read over bytes that are still needed (tt-metal#8062, 15).
+//! The host writes records one behind the other and begins again at the region's start when one
+//! does not fit; nothing announces that, both sides apply the same rule to the same sizes
+//! ([`IssueCursor`], seed 001 section 2.4). A record is read into the command data queue in one
+//! piece and never wraps in it ([`FetchQueue`]): when it does not fit behind the newest record it
+//! goes to the queue's base, as soon as the oldest unread records there are gone. So a command is
+//! always contiguous for the code that executes it, at every offset (tt-metal#9459, field 1.B 16),
+//! and nothing is read over bytes that are still needed (tt-metal#8062, 15).
 //!
-//! Several reads may be in flight; they are taken in the order in which they were started, each with a transaction id of its own.
+//! Several reads may be in flight; they are taken in the order in which they were started, each
+//! with a transaction id of its own.
 
 use tilework_abi::PCIE_ALIGN;
 
@@ -50,7 +53,8 @@ pub struct Record {
     pub start: u32,
     /// Bytes.
     pub bytes: u32,
-    /// Device address behind the record in the issue region: what the host is told once it has arrived.
+    /// Device address behind the record in the issue region: what the host is told once it has
+    /// arrived.
     pub host_end: u32,
 }
 
@@ -86,14 +90,14 @@ impl FetchQueue {
         self.started == self.removed
     }
 
-    /// Whether another record could be noted, if there is room for its bytes.
+    /// Whether another record could be added, if there is room for its bytes.
     #[inline(always)]
     pub const fn has_slot(&self) -> bool {
         self.started.wrapping_sub(self.removed) < RECORDS as u32
     }
 
-    /// Where a record of `bytes` may be put now, or `None` while older records are in the way. A record that fits in the queue at all
-    /// always fits when the queue is empty.
+    /// Where a record of `bytes` may be put now, or `None` while older records occupy the space. A
+    /// record that fits in the queue at all always fits when the queue is empty.
     #[inline]
     pub fn place(&self, bytes: u32) -> Option<u32> {
         let room = self.end - self.next;
@@ -117,7 +121,8 @@ impl FetchQueue {
         }
     }
 
-    /// Notes that a record was started at the place that [`place`](Self::place) gave; returns its index, below [`RECORDS`].
+    /// Records that the read of a record was started at the place that [`place`](Self::place) gave;
+    /// returns its index, below [`RECORDS`].
     #[inline]
     pub fn start(&mut self, record: Record) -> usize {
         let index = self.started as usize % RECORDS;
@@ -148,7 +153,8 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
-        /// Host rule and device rule name the same offsets, for every sequence of sizes (seed 001 section 2.4).
+        /// Host rule and device rule name the same offsets, for every sequence of sizes (seed 001
+        /// section 2.4).
         #[test]
         fn issue_region_both_sides_agree(sizes in prop::collection::vec(1u32..40, 1..300)) {
             const SIZE: u32 = 64 * 64;
@@ -166,7 +172,8 @@ mod tests {
             }
         }
 
-        /// Records never overlap living ones, never leave the queue, never wrap, come out in order, and never get stuck.
+        /// Records never overlap living ones, never leave the queue, never wrap, come out in order,
+        /// and never get stuck.
         #[test]
         fn records_never_meet(
             ops in prop::collection::vec((1u32..=64, any::<bool>()), 1..400),

@@ -1,10 +1,10 @@
-//! Go messages, which dispatcher and subordinate send in the same way (seed 001 section 6.3).
+//! Go messages, which dispatcher and subordinate send the same way (seed 001 section 6.3).
 
-use crate::niu::Initiator;
 use tilework_abi::cq::count::StreamCount;
 use tilework_abi::cq::layout::{DONE_STREAM, WORKER_SEMS};
 use tilework_abi::noc::init;
 use tilework_abi::stream;
+use tilework_rt::niu::Initiator;
 use tilework_rt::reg::{fence, publish, read, wait_reg, write};
 
 /// Waits until the count of `stream` has reached `count`.
@@ -14,13 +14,14 @@ pub fn wait_stream(stream_id: u32, count: u32) {
     wait_reg(stream::reg_addr(stream_id, stream::SPACE_AVAILABLE), |word| StreamCount::new(word).wrap_ge(count));
 }
 
-/// Takes the present count of `stream` off it: the register only accumulates (seed 001 section 6.2). What arrives in between is kept.
+/// Subtracts the current count of `stream` from it: the register only accumulates (seed 001 section
+/// 6.2). Increments that arrive in between are kept.
 pub fn clear_stream(stream_id: u32) {
     let count = read(stream::reg_addr(stream_id, stream::SPACE_AVAILABLE));
     let back = count.wrapping_neg() & stream::COUNTER_MASK;
     write(stream::reg_addr(stream_id, stream::SPACE_AVAILABLE_UPDATE), back << stream::UPDATE_INC_SHIFT);
-    // The next look at the count is a load of another register of the same memory: it must not leave the core before this store does
-    // (BabyRISCV/MemoryOrdering.md, "Fences").
+    // The next look at the count is a load of another register of the same memory: it must not
+    // leave the core before this store does (BabyRISCV/MemoryOrdering.md, "Fences").
     fence();
 }
 
@@ -31,9 +32,10 @@ pub fn clear_worker_streams() {
     }
 }
 
-/// Puts the go message into the 16 bytes at `command`, which it is sent from, and returns the source address for a message at
-/// `to`. The page stays taken until the message has left, so no other buffer is needed; source and destination must agree in
-/// their low four bits. The command's fields are gone afterwards.
+/// Puts the go message into the 16 bytes at `command`, which it is sent from, and returns the
+/// source address for a message at `to`. The page stays taken until the message has left, so no
+/// other buffer is needed. Source and destination must agree in their low four bits. Overwrites the
+/// command's fields.
 #[inline(always)]
 pub fn stage(command: u32, word: u32, to: u32) -> u32 {
     let from = command + (to & 0xC);
@@ -42,7 +44,8 @@ pub fn stage(command: u32, word: u32, to: u32) -> u32 {
     from
 }
 
-/// Sends the staged go message at `from` to address `to` of each of `targets`. The initiator was set up for unicast writes.
+/// Sends the staged go message at `from` to address `to` of each of `targets`. The initiator was
+/// set up for unicast writes.
 #[inline(always)]
 pub fn unicast(through: Initiator, my_xy: u32, from: u32, to: u32, targets: &[u32]) {
     if targets.is_empty() {

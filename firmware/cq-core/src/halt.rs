@@ -1,8 +1,9 @@
-//! The status block: how far a kernel has come, and the clear stop.
+//! The status block: progress of a kernel, and its stop at an error.
 //!
-//! A kernel that meets bytes it cannot obey does not guess. It stores what it met in its status block
-//! ([`tilework_abi::cq::status`]) and waits on the error word: the simulator sees a core asleep on that word and reports it with its
-//! meaning, a debugger may store zero to let it go on behind the command.
+//! A kernel stops at bytes that it cannot execute. It stores what it found in its status block
+//! ([`tilework_abi::cq::status`]) and waits on the error word: the simulator sees a core asleep on
+//! that word and reports it with its meaning, a debugger may store zero to let it continue behind
+//! the command.
 
 use tilework_abi::cq::status::{Fault, Kernel, word};
 use tilework_rt::reg::{wait, write};
@@ -30,7 +31,7 @@ impl Status {
         write(self.kernel.status() + word::COMMANDS, self.commands);
     }
 
-    /// Notes a waypoint (DEBUG commands).
+    /// Records a waypoint (DEBUG commands).
     pub fn waypoint(&self, key: u32) {
         write(self.kernel.status() + word::DETAIL, key);
     }

@@ -1,7 +1,8 @@
 //! Where the pages of an interleaved buffer lie.
 //!
-//! Page `p` is in bank `p mod n` at `base + p / n * page_size`: round robin over the banks (seed 001 section 4.2, WRITE_PAGED). The host
-//! sends page sizes that are multiples of the bank's alignment.
+//! Page `p` is in bank `p mod n` at `base + p / n * page_size`: round robin over the banks (seed
+//! 001 section 4.2, WRITE_PAGED). The host sends page sizes that are multiples of the bank's
+//! alignment.
 
 /// Walks the pages of an interleaved buffer in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +14,8 @@ pub struct PageWalk {
 }
 
 impl PageWalk {
-    /// The walk from page `first` of a buffer at `base` of each of `banks` banks. `banks` is not zero.
+    /// The walk from page `first` of a buffer at `base` of each of `banks` banks. `banks` is not
+    /// zero.
     #[inline]
     pub fn new(first: u32, base: u32, page_size: u32, banks: u32) -> Self {
         let row = first / banks;

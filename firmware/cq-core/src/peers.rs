@@ -1,12 +1,14 @@
-//! Who is where: the coordinates of prefetch core, dispatch core and PCIe tile.
+//! Coordinates of the prefetch core, the dispatch core and the PCIe tile.
 //!
-//! The original has them compiled in. One image serves all boards here, so our host puts them into the first 16 bytes of the kernel
-//! configuration, which are the run-time arguments: word 0 is `prefetch | dispatch << 16`, word 1 the PCIe tile, words 2 and 3 zero. A
-//! host that leaves these bytes zero, as the original does (facts, "Host start-up of a card", 3), gets the board table's values: the
-//! prefetcher is in the same column, one row above the dispatcher.
+//! In the original they are compiled in. Here one image serves all boards, so our host stores them
+//! in the first 16 bytes of the kernel configuration, which are the run-time arguments: word 0 is
+//! `prefetch | dispatch << 16`, word 1 the PCIe tile, words 2 and 3 zero. A host that leaves these
+//! bytes zero, as the original does (facts, "Host start-up of a card", 3), gets the board table's
+//! values: the prefetcher is in the same column, one row above the dispatcher.
 
 use tilework_abi::board::{self, Board};
 use tilework_abi::noc::{NocRect, NocXy};
+use tilework_rt::niu::XY_MASK;
 
 /// Encoded coordinates, `y << 6 | x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,23 +21,21 @@ pub struct Peers {
     pub pcie: u32,
 }
 
-/// Bits of encoded coordinates.
-const XY: u32 = 0xFFF;
-
 impl Peers {
     /// From the first two words of the run-time arguments and the core's own coordinates.
     pub fn new(rta: [u32; 2], my_xy: u32) -> Self {
-        let pcie = if rta[1] & XY != 0 { rta[1] & XY } else { board::PCIE.encode() };
+        let pcie = if rta[1] & XY_MASK != 0 { rta[1] & XY_MASK } else { board::PCIE.encode() };
         if rta[0] != 0 {
-            Self { prefetch: rta[0] & XY, dispatch: rta[0] >> 16 & XY, pcie }
+            Self { prefetch: rta[0] & XY_MASK, dispatch: rta[0] >> 16 & XY_MASK, pcie }
         } else {
             let board = board_of(my_xy);
             Self { prefetch: board.prefetch_core().encode(), dispatch: board.dispatch_core().encode(), pcie }
         }
     }
 
-    /// The rectangles that hold every worker and neither of the two dispatch cores, as NoC 1 wants them, with their number of tiles.
-    /// The dispatch cores are the two topmost of the last column; columns without Tensix tiles opt out of multicasts.
+    /// The rectangles that hold every worker and neither of the two dispatch cores, as NoC 1 wants
+    /// them, with their number of tiles. The dispatch cores are the two topmost of the last column;
+    /// columns without Tensix tiles are excluded from multicasts.
     pub fn worker_rects(&self) -> [(u32, u32); 2] {
         let board = board_of(self.dispatch);
         let dispatch = board.dispatch_core();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_win() {
+    fn arguments_take_precedence() {
         let peers = Peers::new([5 << 6 | 4 | (6 << 6 | 4) << 16, 7 << 6 | 9], 2 << 6 | 14);
         assert_eq!(peers, Peers { prefetch: 5 << 6 | 4, dispatch: 6 << 6 | 4, pcie: 7 << 6 | 9 });
     }

@@ -1,16 +1,20 @@
-//! The consumer's side of a page ring: a fence behind which nothing may be read, and blocks that are given back late.
+//! The consumer's side of a page ring: a fence that reads must not pass, and deferred release of
+//! blocks.
 //!
-//! The ring is divided into blocks. The fence never passes the end of the block being read, so that reading one block at a time bounds
-//! what a release must wait for. A finished block is not given back at once: its bytes may still be the source of NoC writes. It is given back
-//! when the *next* block is finished, by which time its writes have nearly always left (seed 001 figure 6).
+//! The ring is divided into blocks. The fence never passes the end of the block being read, so that
+//! reading one block at a time bounds what a release must wait for. A finished block is not given
+//! back at once: its bytes may still be the source of NoC writes. It is given back when the *next*
+//! block is finished, by when its writes have nearly always left (seed 001 figure 6).
 //!
-//! "Have left" is known per block, not guessed from a count: the writes of one block carry one of two transaction ids, alternating, and
-//! the NIU counts the writes of each id that are still being read out of L1 (`NIU_MST_WRITE_REQS_OUTGOING_ID`, NoC/Counters.md). The
-//! count of requests *sent* is not enough; it advances before the data has been read (same page).
+//! "Have left" is known per block, not guessed from a count: the writes of one block carry one of
+//! two transaction ids, alternating, and the NIU counts the writes of each id that are still being
+//! read out of L1 (`NIU_MST_WRITE_REQS_OUTGOING_ID`, NoC/Counters.md). The count of requests *sent*
+//! is not enough; it advances before the data has been read (same page).
 
 use tilework_abi::cq::count::WrapCount;
 
-/// The read position in a ring of `PAGES` pages of `1 << LOG_PAGE` bytes at `BASE`, in `BLOCKS` blocks.
+/// The read position in a ring of `PAGES` pages of `1 << LOG_PAGE` bytes at `BASE`, in `BLOCKS`
+/// blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct PageReader<const BASE: u32, const LOG_PAGE: u32, const PAGES: u32, const BLOCKS: u32> {
     /// Next byte to read.
@@ -37,11 +41,12 @@ impl<const BASE: u32, const LOG_PAGE: u32, const PAGES: u32, const BLOCKS: u32>
     const SHAPE: () = assert!(PAGES.is_multiple_of(BLOCKS) && BLOCKS >= 2);
     /// Pages of a block.
     pub const BLOCK_PAGES: u32 = PAGES / BLOCKS;
-    /// The longest command that always gets through, in pages: the producer needs all of it free while the consumer may hold on to one
-    /// whole block and all but one page of the next.
+    /// The longest command that always gets through, in pages: the producer needs all of it free
+    /// while the consumer may hold on to one whole block and all but one page of the next.
     pub const MAX_COMMAND_PAGES: u32 = PAGES - 2 * Self::BLOCK_PAGES + 1;
 
-    /// At the ring's base, when the producer's count is `start` (zero, except in tests of the wrap).
+    /// At the ring's base, when the producer's count is `start` (zero, except in tests of the
+    /// wrap).
     pub const fn new(start: WrapCount) -> Self {
         #[allow(clippy::let_unit_value)]
         let () = Self::SHAPE;
@@ -56,7 +61,8 @@ impl<const BASE: u32, const LOG_PAGE: u32, const PAGES: u32, const BLOCKS: u32>
         }
     }
 
-    /// Address of the next byte to read. Meaningful when [`available`](Self::available) is not zero.
+    /// Address of the next byte to read. Meaningful when [`available`](Self::available) is not
+    /// zero.
     #[inline(always)]
     pub const fn at(&self) -> u32 {
         self.at
@@ -74,8 +80,8 @@ impl<const BASE: u32, const LOG_PAGE: u32, const PAGES: u32, const BLOCKS: u32>
         self.at += bytes;
     }
 
-    /// Moves to the start of the next page. Commands begin on pages, so the rest of a command's last page is padding; whole pages are
-    /// taken, so this never passes the fence.
+    /// Moves to the start of the next page. Commands begin on pages, so the rest of a command's
+    /// last page is padding; whole pages are taken, so this never passes the fence.
     #[inline(always)]
     pub fn next_page(&mut self) {
         let into = (self.at - BASE) & ((1 << LOG_PAGE) - 1);
@@ -96,8 +102,9 @@ impl<const BASE: u32, const LOG_PAGE: u32, const PAGES: u32, const BLOCKS: u32>
         self.at == self.block_end
     }
 
-    /// Moves to the next block. True when the block before the finished one must be given back now ([`BLOCK_PAGES`](Self::BLOCK_PAGES)
-    /// pages): its writes carried the id that [`parity`](Self::parity) names from here on, and must have left first.
+    /// Moves to the next block. True when the block before the finished one must be given back now
+    /// ([`BLOCK_PAGES`](Self::BLOCK_PAGES) pages): its writes carried the id that
+    /// [`parity`](Self::parity) names from here on, and must have left first.
     #[must_use]
     #[inline]
     pub fn next_block(&mut self) -> bool {
@@ -123,7 +130,7 @@ impl<const BASE: u32, const LOG_PAGE: u32, const PAGES: u32, const BLOCKS: u32>
         filled != self.taken
     }
 
-    /// Notes the producer's count.
+    /// Stores the producer's count.
     #[inline(always)]
     pub fn note(&mut self, filled: WrapCount) {
         self.filled = filled;
@@ -139,7 +146,8 @@ impl<const BASE: u32, const LOG_PAGE: u32, const PAGES: u32, const BLOCKS: u32>
         self.fence += pages << LOG_PAGE;
     }
 
-    /// Pages to give back at the end: those of a held block, and those of the present one that were read.
+    /// Pages to give back at the end: those of a held block, and those of the present one that were
+    /// read.
     pub fn drain(&mut self) -> u32 {
         let block_start = self.block_end - Self::BLOCK;
         let read = (self.at - block_start) >> LOG_PAGE;
@@ -247,7 +255,8 @@ mod tests {
             Some(out)
         }
         fn check(&self) {
-            // Credits are conserved: free pages, acquired pages and pages not given back make up the ring.
+            // Credits are conserved: free pages, acquired pages and pages not given back make up
+            // the ring.
             let filled = self.filled.since(WrapCount(self.start));
             let free = self.credits.0.wrapping_sub(self.start);
             assert_eq!(free, PAGES + self.given_back);
@@ -261,7 +270,8 @@ mod tests {
     }
 
     proptest! {
-        /// tt-metal#9459, #9113, #37233: commands of every length at every offset, counters wrapping, credits conserved.
+        /// tt-metal#9459, #9113, #37233: commands of every length at every offset, counters
+        /// wrapping, credits conserved.
         #[test]
         fn commands_pass_unharmed_at_every_offset(
             start in starts(),
@@ -279,7 +289,8 @@ mod tests {
                             let expected: Vec<u8> = expected;
                             prop_assert_eq!(ring.get(expected.len()).expect("the command was released"), expected);
                         }
-                        // The consumer waits for more, which is when it gives blocks back; then it must be enough.
+                        // The consumer waits for more, which is when it gives blocks back; then it
+                        // must be enough.
                         None => prop_assert!(!ring.wait() && ring.put_fits(&data)),
                     }
                     ring.check();
@@ -299,7 +310,8 @@ mod tests {
             prop_assert!(ring.writer.all_back(ring.credits));
         }
 
-        /// RELAY_INLINE_NOFLUSH: pieces appended to an open page arrive as one command and cost its pages once.
+        /// RELAY_INLINE_NOFLUSH: pieces appended to an open page arrive as one command and cost its
+        /// pages once.
         #[test]
         fn appended_pieces_are_one_command(
             start in starts(),

@@ -1,18 +1,21 @@
-//! Cutting transfers into pieces.
+//! Splitting transfers into packets.
 //!
-//! A NoC packet holds at most 16 KiB (NoC/README.md), a ring ends somewhere, and available data ends at a block. Every cut yields
-//! pieces of at least one byte: a request of zero bytes must never be started (tt-metal#52233, field 1.B 20).
+//! A NoC packet holds at most 16 KiB (NoC/README.md), a ring ends somewhere, and available data
+//! ends at a block. Every split yields pieces of at least one byte: a request of zero bytes must
+//! never be started (tt-metal#52233, field 1.B 20).
 
 use tilework_abi::noc::MAX_PACKET_BYTES;
 
-/// Bytes of the next packet of a transfer of which `left` bytes are to go and `here` are contiguous and present.
+/// Bytes of the next packet of a transfer of which `left` bytes are to go and `here` are contiguous
+/// and present.
 #[inline(always)]
 pub const fn packet(left: u32, here: u32) -> u32 {
     let n = if left < here { left } else { here };
     if n < MAX_PACKET_BYTES { n } else { MAX_PACKET_BYTES }
 }
 
-/// How many whole packets of `size` bytes, `stride` apart, begin in `here` contiguous bytes; at most `count`.
+/// How many whole packets of `size` bytes, `stride` apart, begin in `here` contiguous bytes; at
+/// most `count`.
 ///
 /// `size` is not zero and at most `stride`; the padding behind the last packet need not be present.
 #[inline(always)]

@@ -1,9 +1,11 @@
 //! The producer's side of a page ring in another core's L1: credits and the write position.
 //!
-//! Credits are a free-running semaphore in the producer's L1 that starts at the ring's page count and that the consumer adds to; what
-//! the producer spent is counted beside it, and only their difference is ever looked at, so that both may wrap (seed 001 section 3.2;
-//! tt-metal#9113, field 1.B 17). Pages are acquired and released in equal numbers whatever was appended in between: `held` pages are
-//! acquired and not yet released (tt-metal#37233, field 1.B 19: one page too few for some sizes).
+//! Credits are a free-running semaphore in the producer's L1 that starts at the ring's page count
+//! and that the consumer adds to; what the producer spent is counted beside it, and only their
+//! difference is ever compared, so that both may wrap (seed 001 section 3.2; tt-metal#9113, field
+//! 1.B 17). Pages are acquired and released in equal numbers whatever was appended in between:
+//! `held` pages are acquired and not yet released (tt-metal#37233, field 1.B 19: one page too few
+//! for some sizes).
 
 use tilework_abi::cq::count::WrapCount;
 
@@ -67,7 +69,8 @@ impl<const BASE: u32, const LOG_PAGE: u32, const PAGES: u32> PageWriter<BASE, LO
         self.held += pages;
     }
 
-    /// The next contiguous piece of an append of `left` bytes (not zero); moves the position behind it.
+    /// The next contiguous piece of an append of `left` bytes (not zero); moves the position behind
+    /// it.
     #[inline]
     pub fn piece(&mut self, left: u32) -> Piece {
         if self.at == Self::END {

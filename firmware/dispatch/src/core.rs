@@ -1,35 +1,21 @@
-//! The dispatcher's state: its place in the ring, its writes, and what it owes the prefetcher.
+//! The dispatcher's state: its position in the ring, its writes, and the pages to give back to the
+//! prefetcher.
 
 use tilework_abi::cq::count::WrapCount;
 use tilework_abi::cq::dispatch::WRITE_OFFSETS;
 use tilework_abi::cq::layout::dispatch_core::{DISPATCH_CB, SEM_CB_PAGES};
 use tilework_abi::cq::layout::prefetch_core::{SEM_DISPATCH_PAGES, SEM_SYNC};
 use tilework_abi::cq::status::{Fault, Kernel};
-use tilework_abi::noc::{TAG_TRID_SHIFT, init};
+use tilework_abi::noc::{TAG_TRID_SHIFT, counter, init};
 use tilework_cq_core::halt::Status;
-use tilework_cq_core::niu::{Initiator, Niu};
+use tilework_cq_core::initiators::dispatch::{CREDIT, CREDIT_ID, CREDIT_NIU, NIU, NOTIFY, WRITE_IDS, WRITES};
 use tilework_cq_core::peers::Peers;
 use tilework_cq_core::reader::PageReader;
-use tilework_rt::noc::ATOMIC;
+use tilework_rt::niu::ATOMIC;
 use tilework_rt::reg::wait;
 use tilework_rt::{KernelContext, rta};
 
 use crate::host::Completion;
-
-/// The NIU of all writes, and the initiator of it that is ours.
-pub const NIU: Niu = Niu::new(1);
-/// Initiator of all writes.
-pub const WRITES: Initiator = NIU.initiator(3);
-/// Transaction ids of the writes, by the parity of the block their data lies in.
-const WRITE_IDS: [u32; 2] = [1, 2];
-/// The NIU of credits.
-const CREDIT_NIU: Niu = Niu::new(0);
-/// Initiator of released pages.
-const CREDIT: Initiator = CREDIT_NIU.initiator(0);
-/// Initiator of `NOTIFY_PREFETCH`.
-const NOTIFY: Initiator = CREDIT_NIU.initiator(1);
-/// Transaction id of credits.
-const CREDIT_ID: u32 = 3;
 
 type Ring = PageReader<
     { DISPATCH_CB.base() },
@@ -42,7 +28,7 @@ type Ring = PageReader<
 pub struct Core {
     /// This tile.
     pub my_xy: u32,
-    /// The others.
+    /// The other cores of the command queue.
     pub peers: Peers,
     /// Progress and errors.
     pub status: Status,
@@ -63,7 +49,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// At the ring's base, with nothing under way.
+    /// At the ring's base, with nothing in flight.
     pub fn new(ctx: &KernelContext) -> Self {
         let semaphores = ctx.semaphores;
         CREDIT.setup_increments(ATOMIC, CREDIT_ID, SEM_DISPATCH_PAGES.addr(semaphores));
@@ -83,7 +69,7 @@ impl Core {
         }
     }
 
-    // ---- the ring ----------------------------------------------------------------------------------------------------------------
+    // ---- the ring ----
 
     /// L1 address of the next byte.
     #[inline(always)]
@@ -148,7 +134,7 @@ impl Core {
         self.ring.take();
     }
 
-    // ---- writes --------------------------------------------------------------------------------------------------------------------
+    // ---- writes ----
 
     /// The transaction id for writes from the present block.
     #[inline(always)]
@@ -179,7 +165,7 @@ impl Core {
     #[inline(always)]
     pub fn barrier(&self) {
         WRITES.wait_ready();
-        NIU.wait_acks(|count| WrapCount(count).wrap_ge(self.acks));
+        NIU.wait_counter(counter::MST_WR_ACK_RECEIVED, |count| WrapCount(count).wrap_ge(self.acks));
     }
 
     /// Waits until the data of the present block's writes has left L1.
@@ -194,7 +180,7 @@ impl Core {
         NOTIFY.increment(self.my_xy, self.peers.prefetch, 1);
     }
 
-    // ---- checks ----------------------------------------------------------------------------------------------------------------------
+    // ---- checks ----
 
     /// The write offset with `index`.
     #[inline(always)]
@@ -208,7 +194,8 @@ impl Core {
         }
     }
 
-    /// Stops at the present command, which cannot be obeyed, and skips its header when it is let go.
+    /// Stops at the present command, which cannot be executed, and skips its header when a debugger
+    /// continues it.
     #[cold]
     #[inline(never)]
     pub fn refuse(&mut self, fault: Fault, detail: u32) {
@@ -216,7 +203,7 @@ impl Core {
         self.skip(crate::HEADER);
     }
 
-    /// Gives everything back and waits until nothing is under way.
+    /// Gives everything back and waits until nothing is in flight.
     pub fn finish(&mut self) {
         WRITES.wait_ready();
         for id in WRITE_IDS {
@@ -229,7 +216,8 @@ impl Core {
         self.barrier();
         // Multicasts are answered more often than they are counted: leave no miscount behind.
         NIU.clear_outstanding(1 << WRITE_IDS[0] | 1 << WRITE_IDS[1]);
-        // Whatever came behind TERMINATE was not executed: waiting here for ever is where a superfluous command shows.
+        // Whatever came behind TERMINATE was not executed: waiting here for ever is where a
+        // superfluous command shows.
         wait(self.filled, |count| !self.ring.would_take(WrapCount(count)));
         CREDIT.wait_ready();
         NOTIFY.wait_ready();

@@ -1,7 +1,8 @@
 //! `WRITE_LINEAR_H_HOST`: the completion FIFO (seed 001 sections 4.4 and 7, figure 10).
 //!
-//! The command goes to the host with its header. Each piece that is present takes whole pages of the FIFO: wait until the host's read
-//! pointer leaves room, write, wait for the acknowledgements, then move the pointer on, here and in host memory.
+//! The command goes to the host with its header. Each piece that is present takes whole pages of
+//! the FIFO: wait until the host's read pointer leaves room, write, wait for the acknowledgements,
+//! then move the pointer on, here and in host memory.
 
 use tilework_abi::cq::completion::{CompletionPtr, CompletionRange};
 use tilework_abi::cq::dispatch::WriteHost;
@@ -11,13 +12,13 @@ use tilework_abi::cq::status::Fault;
 use tilework_abi::noc::PCIE_HOST_MID;
 use tilework_cq_core::command;
 use tilework_cq_core::span::packet;
-use tilework_rt::noc::WRITE;
+use tilework_rt::niu::WRITE;
 use tilework_rt::reg::{publish, read, wait, write};
 
 use crate::HEADER;
 use crate::core::Core;
 
-/// The completion FIFO and our place in it.
+/// The completion FIFO and the position in it.
 #[derive(Clone, Copy)]
 pub struct Completion {
     range: CompletionRange,
@@ -27,8 +28,8 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// From the pointer that the host stored before the start. A pointer into the original's FIFO is a place in that; any other is the start
-    /// of a FIFO in a region that lies elsewhere.
+    /// From the pointer that the host stored before the start. A pointer into the original's FIFO
+    /// is a place in that; any other is the start of a FIFO in a host region at another address.
     fn from_word(word: u32) -> Option<Self> {
         let wr = CompletionPtr::from_word(word);
         let base = if CompletionRange::STANDARD.page_of(wr).is_some() {

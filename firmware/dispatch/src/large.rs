@@ -1,7 +1,9 @@
-//! `WRITE_PACKED_LARGE`: packets of any size to rectangles (seed 001 section 4.2; facts, "Command bytes").
+//! `WRITE_PACKED_LARGE`: packets of any size to rectangles (seed 001 section 4.2; facts, "Command
+//! bytes").
 //!
-//! Packets to the same rectangle form a chain, which the host ends with the UNLINK flag. A link is only made to a packet whose data is
-//! present: until a linked transaction is completed the NIU can do nothing else and the routers keep the path reserved.
+//! Packets to the same rectangle form a chain, which the host ends with the UNLINK flag. A link is
+//! only made to a packet whose data is present: until a linked transaction is completed the NIU can
+//! do nothing else and the routers keep the path reserved.
 
 use tilework_abi::L1_ALIGN;
 use tilework_abi::align_up;
@@ -11,12 +13,13 @@ use tilework_abi::cq::dispatch::{
 use tilework_abi::cq::status::Fault;
 use tilework_abi::noc::init;
 use tilework_cq_core::command;
+use tilework_cq_core::initiators::dispatch::WRITES;
 use tilework_cq_core::local::Table;
 use tilework_cq_core::span::packet;
-use tilework_rt::noc::{MULTICAST, MULTICAST_LINKED};
+use tilework_rt::niu::{MULTICAST, MULTICAST_LINKED};
 
 use crate::HEADER;
-use crate::core::{Core, WRITES};
+use crate::core::Core;
 
 /// Words of a sub-command.
 const SUB_WORDS: usize = size_of::<WritePackedLargeSub>() / 4;
@@ -49,7 +52,8 @@ impl Core {
             let recipients = rest >> 16 & 0xFF;
             let unlink =
                 WritePackedLargeFlags::from_bits_retain((rest >> 24) as u8).contains(WritePackedLargeFlags::UNLINK);
-            // A link to another rectangle would break the NoC; a host that forgot UNLINK loses only the link.
+            // A link to another rectangle would break the NoC; a host that forgot UNLINK loses only
+            // the link.
             let chain_goes_on = !unlink && subs.peek().is_some_and(|next| next[0] == rect);
             let padding = align_up(bytes, alignment) - bytes;
             let (mut to, mut left) = (addr.wrapping_add(offset), bytes);
@@ -72,7 +76,7 @@ impl Core {
     #[inline(always)]
     fn multicast(&mut self, rect: u32, to: u32, bytes: u32, recipients: u32, linked: bool, link: bool) {
         if !linked {
-            // As the original: nothing else may be under way when a path is reserved.
+            // As the original: nothing else may be in flight when a path is reserved.
             self.barrier();
         }
         WRITES.wait_ready();

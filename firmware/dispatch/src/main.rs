@@ -1,21 +1,26 @@
 //! `cq_dispatch`: executes the commands that the prefetcher relays.
 //!
-//! Runs on the BRISC of the dispatch core as a kernel in host mode; its writes use NoC 1, its credits to the prefetcher NoC 0. Follows
-//! seed 001 sections 4, 6 and 7; who owns which command buffer is in [`tilework_cq_core::niu`].
+//! Runs on the BRISC of the dispatch core as a kernel in host mode; its writes use NoC 1, its
+//! credits to the prefetcher NoC 0. Follows seed 001 sections 4, 6 and 7; who owns which command
+//! buffer is in [`tilework_cq_core::initiators`].
 //!
 //! Decisions where the documents leave room:
 //!
-//! - **Sources.** The data of a write stays in the ring until it has left: the block it lies in is released one block late, and only
-//!   when the NIU says that every write of that block was read out of L1 ([`tilework_cq_core::reader`]). Go messages and time stamps are sent
-//!   from the bytes of their own command, so they need no other buffer and the same rule covers them.
-//! - **Data before go and before the completion pointer.** `SEND_GO_SIGNAL` and the completion pointer wait for the acknowledgements of
-//!   everything written before; the documents promise no weaker order, least of all between multicasts and unicasts.
-//! - **Every command works at every offset.** Headers and sub-commands lie in the command's first page; everything else is streamed, and a
-//!   packet that crosses the end of what is present is cut in two.
-//! - **Multicasts** wait for all acknowledgements before they reserve a path, as the original does, and are only linked to a next packet
-//!   that is already present, because a linked transaction blocks the NIU until it is completed (NoC/MemoryMap.md, `NOC_CMD_VC_LINKED`).
-//! - A host that places its region elsewhere than the original's fixed address says so by the completion write pointer it stores before
-//!   the start.
+//! - **Sources.** The data of a write stays in the ring until it has left: the block it lies in is
+//!   released one block late, and only when the NIU says that every write of that block was read
+//!   out of L1 ([`tilework_cq_core::reader`]). Go messages and time stamps are sent from the bytes
+//!   of their own command, so they need no other buffer and the same rule covers them.
+//! - **Data before go and before the completion pointer.** `SEND_GO_SIGNAL` and the completion
+//!   pointer wait for the acknowledgements of everything written before; the documents promise no
+//!   weaker order, least of all between multicasts and unicasts.
+//! - **Every command works at every offset.** Headers and sub-commands lie in the command's first
+//!   page; everything else is streamed, and a packet that crosses the end of what is present is cut
+//!   in two.
+//! - **Multicasts** wait for all acknowledgements before they reserve a path, as the original does,
+//!   and are only linked to a next packet that is already present, because a linked transaction
+//!   blocks the NIU until it is completed (NoC/MemoryMap.md, `NOC_CMD_VC_LINKED`).
+//! - A host that places its region elsewhere than the original's fixed address says so by the
+//!   completion write pointer it stores before the start.
 #![no_std]
 #![no_main]
 
@@ -79,7 +84,8 @@ fn execute(core: &mut Core) -> bool {
             }
             core.skip(HEADER);
         }
-        // A sink has no length: it swallows its page. The other two concern the subordinate and the split prefetcher.
+        // A sink has no length: it swallows its page. The other two concern the subordinate and the
+        // split prefetcher.
         Ok(DispatchCmdId::Sink | DispatchCmdId::SetNumWorkerSems | DispatchCmdId::ExecBufEnd) => core.skip(HEADER),
         Ok(DispatchCmdId::Terminate) => {
             core.skip(HEADER);

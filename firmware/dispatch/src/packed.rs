@@ -1,8 +1,9 @@
 //! `WRITE_PACKED`: packets of one size to the same address of many tiles (seed 001 section 4.3).
 //!
-//! This runs once per program and core, so its inner loop only stores what differs between two cores. A packet that crosses the end of what
-//! is present is cut; with `NO_STRIDE` the one packet may be cut as well, and then each piece goes to all targets before the next, so
-//! that no piece is needed twice (the original loses its place here when the piece ends at the ring's end).
+//! This runs once per program and core, so its inner loop only stores what differs between two
+//! cores. A packet that crosses the end of what is present is cut; with `NO_STRIDE` the one packet
+//! may be cut as well, and then each piece goes to all targets before the next, so that no piece is
+//! needed twice (the original loses its position here when the piece ends at the ring's end).
 
 use tilework_abi::L1_ALIGN;
 use tilework_abi::align_up;
@@ -12,14 +13,16 @@ use tilework_abi::cq::dispatch::{
 use tilework_abi::cq::status::Fault;
 use tilework_abi::noc::{MAX_PACKET_BYTES, init};
 use tilework_cq_core::command;
+use tilework_cq_core::initiators::dispatch::WRITES;
 use tilework_cq_core::local::Table;
 use tilework_cq_core::span::{packet, whole_packets};
-use tilework_rt::noc::{MULTICAST, WRITE};
+use tilework_rt::niu::{MULTICAST, WRITE};
 
 use crate::HEADER;
-use crate::core::{Core, WRITES};
+use crate::core::Core;
 
-/// The sub-commands of the command being executed: one word for a unicast target, two for a multicast target.
+/// The sub-commands of the command being executed: one word for a unicast target, two for a
+/// multicast target.
 static TARGETS: Table<WRITE_PACKED_MAX_UNICAST_SUBS> = Table::new();
 const _: () = assert!(2 * WRITE_PACKED_MAX_MULTICAST_SUBS <= WRITE_PACKED_MAX_UNICAST_SUBS);
 
@@ -82,7 +85,8 @@ impl Core {
             let (now, later) = left.split_at(whole as usize);
             if !now.is_empty() {
                 self.burst(now, shape.to, shape.size, shape.padded);
-                // Ring addresses and pages are multiples of 16, so the padding of a packet that is present is present.
+                // Ring addresses and pages are multiples of 16, so the padding of a packet that is
+                // present is present.
                 self.advance(whole * shape.padded);
                 left = later;
             } else if let Some((&xy, later)) = left.split_first() {
@@ -100,7 +104,8 @@ impl Core {
         });
     }
 
-    /// Packets for rectangles. Every multicast reserves its path anew, for which nothing else may be under way.
+    /// Packets for rectangles. Every multicast reserves its path anew, for which nothing else may
+    /// be in flight.
     #[inline(never)]
     fn packed_multicast(&mut self, targets: &[u32], shape: Shape, same: bool) {
         let send = |core: &mut Self, target: &[u32], at, to, n| {
@@ -122,7 +127,8 @@ impl Core {
         }
     }
 
-    /// Passes over one packet with its padding, in pieces that are present and fit a NoC packet; `send(core, from, to, bytes)` writes each.
+    /// Goes through one packet with its padding, in pieces that are present and fit a NoC packet;
+    /// `send(core, from, to, bytes)` writes each.
     #[inline(always)]
     fn cut_packet(&mut self, shape: Shape, mut send: impl FnMut(&mut Self, u32, u32, u32)) {
         let mut done = 0;
@@ -137,7 +143,8 @@ impl Core {
         self.advance(shape.padded - shape.size);
     }
 
-    /// The hot loop: `bytes` from the present place, `stride` apart, to address `to` of each target.
+    /// The hot loop: `bytes` from the present place, `stride` apart, to address `to` of each
+    /// target.
     #[inline(always)]
     fn burst(&mut self, targets: &[u32], to: u32, bytes: u32, stride: u32) {
         let my_xy = self.my_xy;

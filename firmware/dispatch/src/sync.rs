@@ -1,4 +1,5 @@
-//! Waiting, go messages, time stamps and the commands that only set something (seed 001 sections 4.5 and 6).
+//! Waiting, go messages, time stamps and the commands that only set something (seed 001 sections
+//! 4.5 and 6).
 
 use tilework_abi::cq::count::WrapCount;
 use tilework_abi::cq::dispatch::{
@@ -9,20 +10,18 @@ use tilework_abi::cq::layout::{WORKER_SEMS, dispatch_core};
 use tilework_abi::cq::status::Fault;
 use tilework_abi::noc::PCIE_HOST_MID;
 use tilework_abi::stream;
+use tilework_cq_core::initiators::dispatch::WRITES;
 use tilework_cq_core::local::Table;
 use tilework_cq_core::{command, go};
-use tilework_rt::noc::{MULTICAST, WRITE};
+use tilework_rt::niu::{MULTICAST, WRITE, XY_MASK};
 use tilework_rt::reg::{publish, read, wait, wall_clock, write};
 
 use crate::HEADER;
-use crate::core::{Core, WRITES};
+use crate::core::Core;
 use crate::write::marked_mid;
 
 /// Coordinates that go messages are sent to.
 static GO_TARGETS: Table<GO_SIGNAL_NOC_DATA_MAX_WORDS> = Table::new();
-
-/// Bits of a coordinate word that name a tile.
-const XY: u32 = 0xFFF;
 
 impl Core {
     /// `WAIT`, its flags in the order of their documentation.
@@ -52,8 +51,8 @@ impl Core {
         self.advance(HEADER);
     }
 
-    /// `SEND_GO_SIGNAL`: when the stream has reached its count and all data is where it belongs, the go message, to rectangles and to
-    /// single tiles.
+    /// `SEND_GO_SIGNAL`: when the stream has reached its count and all data is where it belongs,
+    /// the go message, to rectangles and to single tiles.
     pub fn send_go_signal(&mut self) {
         let cmd: SendGoSignal = command(self.at());
         let stream_id = cmd.wait_stream.get();
@@ -110,8 +109,8 @@ impl Core {
         self.advance(HEADER + 4 * count as u32);
     }
 
-    /// `NOTIFY_SUBORDINATE_GO_SIGNAL`: the subordinate shares this L1, so its semaphores are plain words of which this core is the only
-    /// writer.
+    /// `NOTIFY_SUBORDINATE_GO_SIGNAL`: the subordinate shares this L1, so its semaphores are plain
+    /// words of which this core is the only writer.
     pub fn notify_subordinate(&mut self) {
         let cmd: NotifySubordinateGoSignal = command(self.at());
         let mut mask = u32::from(cmd.index_bitmask.get());
@@ -129,12 +128,13 @@ impl Core {
         self.advance(HEADER);
     }
 
-    /// `TIMESTAMP`: the wall clock, sent from the command's own bytes. Eight bytes aligned to eight; source and destination must agree in
-    /// their low four bits. Whoever reads the slot waits for a later completion, which waits for this write.
+    /// `TIMESTAMP`: the wall clock, sent from the command's own bytes. Eight bytes aligned to
+    /// eight; source and destination must agree in their low four bits. Whoever reads the slot
+    /// waits for a later completion, which waits for this write.
     pub fn timestamp(&mut self) {
         let cmd: Timestamp = command(self.at());
         let (xy, to) = (cmd.noc_xy_addr.get(), cmd.addr.get());
-        let mid = if xy & XY == self.peers.pcie { PCIE_HOST_MID } else { marked_mid(xy) };
+        let mid = if xy & XY_MASK == self.peers.pcie { PCIE_HOST_MID } else { marked_mid(xy) };
         let from = self.at() + (to & 8);
         let now = wall_clock();
         write(from, now as u32);

@@ -1,25 +1,29 @@
-//! `WRITE_LINEAR` and `WRITE_PAGED`: one destination, or the pages of an interleaved buffer (seed 001 section 4.2).
+//! `WRITE_LINEAR` and `WRITE_PAGED`: one destination, or the pages of an interleaved buffer (seed
+//! 001 section 4.2).
 
 use tilework_abi::cq::dispatch::{WriteLinear, WritePaged};
 use tilework_abi::cq::layout::PCIE_NOC_XY_MARK;
 use tilework_abi::cq::status::Fault;
 use tilework_abi::noc::{PCIE_HOST_MID, init};
 use tilework_cq_core::command;
+use tilework_cq_core::initiators::dispatch::WRITES;
 use tilework_cq_core::paged::PageWalk;
 use tilework_cq_core::span::packet;
-use tilework_rt::noc::{MULTICAST, WRITE};
+use tilework_rt::niu::{MULTICAST, WRITE};
 use tilework_rt::reg::read16;
 
-use crate::core::{Core, WRITES};
+use crate::core::Core;
 use crate::{HEADER, LARGE_HEADER};
 
-/// Banks that interleaved L1 buffers are dealt out over (facts, "Worker L1": the bank table's `l1 xy[2][110]`).
+/// Banks that interleaved L1 buffers are distributed over (facts, "Worker L1": the bank table's `l1
+/// xy[2][110]`).
 const L1_BANKS: u32 = 110;
 /// Rows of the bank table: one per NoC, and we write on NoC 1.
 const NOCS: u32 = 2;
 const NOC: u32 = 1;
 
-/// High address word of a destination that is named by a coordinate word, which may carry the mark of host memory.
+/// High address word of a destination that is named by a coordinate word, which may carry the mark
+/// of host memory.
 #[inline(always)]
 pub fn marked_mid(xy: u32) -> u32 {
     if xy & PCIE_NOC_XY_MARK != 0 { PCIE_HOST_MID } else { 0 }
@@ -56,7 +60,7 @@ impl Core {
         }
     }
 
-    /// `WRITE_PAGED`: whole pages, dealt out over the banks of DRAM or L1.
+    /// `WRITE_PAGED`: whole pages, distributed over the banks of DRAM or L1.
     pub fn write_paged(&mut self) {
         let cmd: WritePaged = command(self.at());
         let (dram_banks, dram_xy) = self.dram;

@@ -1,9 +1,9 @@
 //! The fetch state machine of figure 5: prefetch queue entries become reads, reads become commands.
 //!
-//! Figure 5's three questions are asked in this order. Is an entry ready and is there room: start its read. Is a command ready: return it.
-//! Is a read pending: wait for the oldest, then look again. Otherwise wait for an entry.
+//! Figure 5's three questions are asked in this order. Is an entry ready and is there room: start
+//! its read. Is a command ready: return it. Is a read pending: wait for the oldest, then look
+//! again. Otherwise wait for an entry.
 
-use super::NIU;
 use tilework_abi::PCIE_ALIGN;
 use tilework_abi::cq::layout::host;
 use tilework_abi::cq::layout::prefetch_core::{
@@ -12,19 +12,13 @@ use tilework_abi::cq::layout::prefetch_core::{
 };
 use tilework_abi::cq::status::Fault;
 use tilework_abi::noc::PCIE_HOST_MID;
-use tilework_cq_core::fetch::{FetchQueue, IssueCursor, RECORDS, Record};
+use tilework_cq_core::fetch::{FetchQueue, IssueCursor, Record};
 use tilework_cq_core::halt::Status;
-use tilework_cq_core::niu::Initiator;
+use tilework_cq_core::initiators::prefetch::{FIRST_READ_ID, NIU, READS};
 use tilework_cq_core::span::packet;
 use tilework_rt::reg::{fence, read, read16, write, write16};
 
-/// Initiator of the reads.
-const READS: Initiator = NIU.initiator(1);
-/// Transaction id of the read of record 0; one id each.
-const FIRST_ID: u32 = 8;
-const _: () = assert!(FIRST_ID as usize + RECORDS <= 16 && RECORDS.is_power_of_two());
-
-/// Fetches records and deals out their commands.
+/// Fetches records and hands out their commands.
 pub struct Fetcher {
     my_xy: u32,
     pcie: u32,
@@ -35,7 +29,8 @@ pub struct Fetcher {
     entry: u32,
     /// Entry of the oldest record that has not arrived.
     arriving: u32,
-    /// The command to execute next, and the end of its record. Equal when the record is used up, or there is none.
+    /// The command to execute next, and the end of its record. Equal when the record is used up, or
+    /// there is none.
     at: u32,
     end: u32,
     /// Whether `at` and `end` lie in the queue's oldest record.
@@ -43,7 +38,7 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// A fetcher that has seen nothing.
+    /// A fetcher that has taken no entry yet.
     pub fn new(my_xy: u32, pcie: u32) -> Self {
         READS.setup_reads(PCIE_HOST_MID);
         Self {
@@ -80,7 +75,7 @@ impl Fetcher {
                 }
             } else {
                 let (index, record) = self.queue.oldest();
-                while NIU.outstanding(FIRST_ID + index as u32) {
+                while NIU.outstanding(FIRST_READ_ID + index as u32) {
                     self.start_reads(status);
                 }
                 self.arrived(record);
@@ -144,7 +139,7 @@ impl Fetcher {
         });
         let mut from = issue.take(bytes);
         let index = self.queue.start(Record { start, bytes, host_end: issue.position() });
-        let id = FIRST_ID + index as u32;
+        let id = FIRST_READ_ID + index as u32;
         let (mut to, mut left) = (start, bytes);
         while left != 0 {
             let n = packet(left, left);

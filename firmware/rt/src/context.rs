@@ -1,11 +1,12 @@
-//! What a kernel knows when it starts.
+//! What a kernel reads when it starts: arguments, semaphores, circular buffers, banks, its NoC.
 //!
-//! The firmware hands over nothing (abi `kernel`): the kernel reads the launch message in use, the bank table and the NIU itself, so that it runs
-//! under any worker firmware of this generation, not only under ours. Where they are, the loader has written into the image
-//! ([`Binding`], defined by [`kernel!`](crate::kernel!)).
+//! The firmware passes no arguments (abi `kernel`): the kernel reads the launch message in use, the
+//! bank table and the NIU itself, so that it runs under any worker firmware of this generation, not
+//! only under ours. Their addresses are written into the image by the loader ([`Binding`], defined
+//! by [`kernel!`](crate::kernel!)).
 //!
-//! All of it is read with plain loads: nothing changes while the kernel runs, and a kernel that does not use a field does not pay for
-//! it.
+//! All of it is read with plain loads: nothing changes while the kernel runs, and the compiler
+//! drops the loads of fields that a kernel does not use.
 
 use core::mem::offset_of;
 
@@ -16,9 +17,10 @@ use tilework_abi::msg::{LAUNCH_MSG_BYTES, LaunchMsg, RtaOffset};
 use tilework_abi::noc::{ID_LOGICAL, niu_base};
 use tilework_abi::tensix::Processor;
 
+use crate::niu::XY_MASK;
 use crate::reg::fence;
 
-/// Unchanging facts about the running kernel. All addresses are in the core's own address space.
+/// What does not change while the kernel runs. All addresses are in the core's own address space.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelContext {
     /// Unique run-time arguments.
@@ -76,7 +78,7 @@ impl KernelContext {
             cb_mask: word(offset_of!(LaunchMsg, local_cb_mask)),
             cb_stream,
             noc,
-            my_xy: plain::<u32>(niu_base(0) + ID_LOGICAL) & 0xFFF,
+            my_xy: plain::<u32>(niu_base(0) + ID_LOGICAL) & XY_MASK,
             dram_banks: banks,
             dram_xy: table + bank_table::dram_xy(noc, 0, banks),
             bank_table: table,
@@ -87,10 +89,11 @@ impl KernelContext {
     }
 }
 
-/// A load that the compiler may leave out when nobody wants the value.
+/// A load that the compiler may drop when the value is not used.
 #[inline(always)]
 fn plain<T: Copy>(addr: u32) -> T {
-    // SAFETY: the core has no memory protection; the address is a word, half-word or byte of L1 or a register that a load does not change, aligned
-    // by the layout of what is read (abi `msg`, `l1`), and the integer types that are read have no invalid values.
+    // SAFETY: the core has no memory protection; the address is a word, half-word or byte of L1 or
+    // a register that a load does not change, aligned by the layout of what is read (abi `msg`,
+    // `l1`), and the integer types that are read have no invalid values.
     unsafe { core::ptr::with_exposed_provenance::<T>(addr as usize).read() }
 }

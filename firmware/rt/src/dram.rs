@@ -1,7 +1,8 @@
-//! Buffers whose pages are dealt out over the DRAM banks.
+//! Interleaved buffers: pages are distributed round robin over the DRAM banks.
 //!
-//! Page p is in logical bank p % banks, at base + p / banks * page size of that bank (seed, interleaved DRAM buffers). Which port of
-//! a bank a NoC uses comes from the bank table, through the kernel's context.
+//! Page p is in logical bank p % banks, at base + p / banks * page size of that bank (seed,
+//! interleaved DRAM buffers). Which port of a bank a NoC uses comes from the bank table, through
+//! the kernel's context.
 
 use crate::KernelContext;
 use crate::noc::NocAddr;
@@ -17,12 +18,13 @@ pub struct Interleaved {
 }
 
 impl Interleaved {
-    /// The buffer at `base` of every bank. `page_size` is the distance between pages in a bank: a multiple of 64.
+    /// The buffer at `base` of every bank. `page_size` is the distance between pages in a bank: a
+    /// multiple of 64.
     #[inline(always)]
     pub fn new(ctx: &KernelContext, base: u32, page_size: u32) -> Self {
         Self { base, page_size, banks: ctx.dram_banks, xy: ctx.dram_xy }
     }
-    /// Where page `page` is.
+    /// Address of page `page`.
     #[inline(always)]
     pub fn page(&self, page: u32) -> NocAddr {
         self.cursor(page).here()
@@ -44,12 +46,12 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Where the current page is.
+    /// Address of the current page.
     #[inline(always)]
     pub fn here(&self) -> NocAddr {
         NocAddr::new(u32::from(read16(self.buffer.xy + self.bank * 2)), self.lo)
     }
-    /// Goes on to the next page and returns where the one before was.
+    /// Moves to the next page and returns the address of the one before.
     #[inline(always)]
     pub fn next_page(&mut self) -> NocAddr {
         let here = self.here();

@@ -1,9 +1,11 @@
 //! Run-time library of the code that runs on the chip's own cores: worker firmware and kernels.
 //!
-//! It knows how an image starts ([`start`]), what a kernel finds then ([`context`]), the core's registers and memory ([`reg`]), the network ([`noc`]), interleaved DRAM
-//! buffers ([`dram`]), circular buffers ([`cb`]), semaphores ([`sem`]) and what all worker firmwares have in common
-//! ([`worker`]). Every address and layout comes from `tilework_abi`; the behaviour it relies on is that of the public ISA
-//! documentation (BlackholeA0/NoC, BlackholeA0/TensixTile/BabyRISCV).
+//! It has the start of an image ([`start`]), a kernel's parameters ([`context`]), the core's
+//! registers and memory ([`reg`]), the NoC interface units ([`niu`]) and the network for kernels
+//! ([`noc`]), interleaved DRAM buffers ([`dram`]), circular buffers ([`cb`]), semaphores ([`sem`])
+//! and what the worker firmware images share ([`worker`]). Every address and layout comes from
+//! `tilework_abi`; the behaviour it relies on is that of the public ISA documentation
+//! (BlackholeA0/NoC, BlackholeA0/TensixTile/BabyRISCV).
 //!
 //! A kernel is a binary crate:
 //!
@@ -19,14 +21,16 @@
 //! }
 //! ```
 //!
-//! **Polling.** The L0 data cache is not coherent with what other cores and the network write (BabyRISCV/MemoryOrdering.md), so
-//! every poll of L1 fences. All poll loops here store nothing and compute nothing but the comparison: the simulator
-//! puts such loops to sleep until the word they look at changes.
+//! **Polling.** The L0 data cache is not coherent with what other cores and the network write
+//! (BabyRISCV/MemoryOrdering.md), so every poll of L1 fences. All poll loops here store nothing and
+//! compute nothing but the comparison: the simulator puts such loops to sleep until the word they
+//! look at changes.
 #![no_std]
 
 pub mod cb;
 pub mod context;
 pub mod dram;
+pub mod niu;
 pub mod noc;
 pub mod reg;
 pub mod sem;
@@ -34,7 +38,7 @@ pub mod start;
 pub mod worker;
 
 pub use context::KernelContext;
-pub use noc::{CmdBuf, CmdBufs, Noc, NocAddr};
+pub use noc::{Noc, NocAddr};
 pub use tilework_abi as abi;
 
 /// Unique run-time argument `i` of the kernel.

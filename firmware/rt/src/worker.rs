@@ -1,7 +1,8 @@
-//! What the worker firmwares have in common: launch messages, and calling a kernel.
+//! Shared parts of the worker firmware images: launch messages, and calling a kernel.
 //!
-//! Follows facts ("Worker L1", "Launch message", "Go message"). Launch messages are read in place, field by field, with loads of the fields'
-//! own width: that is the time that an empty program takes. What a kernel wants to know it reads itself ([`crate::context`]).
+//! Follows facts ("Worker L1", "Launch message", "Go message"). Launch messages are read in place,
+//! field by field, with loads of the fields' own width: they make up most of the time of an empty
+//! program. A kernel reads its own parameters ([`crate::context`]).
 
 use core::mem::offset_of;
 
@@ -76,8 +77,8 @@ impl Launch {
     #[inline(always)]
     pub fn run(&self, core: Processor) {
         let entry = self.base + self.word(offset_of!(LaunchMsg, kernel_text_offset) + 4 * core.index());
-        // SAFETY: the host put a kernel there and says so in `enables`; a kernel is entered at its first byte without arguments and returns
-        // (abi `kernel`).
+        // SAFETY: the host put a kernel there and says so in `enables`; a kernel is entered at its
+        // first byte without arguments and returns (abi `kernel`).
         let kernel = unsafe { ::core::mem::transmute::<*const (), extern "C" fn()>(entry as *const ()) };
         kernel();
     }
@@ -99,7 +100,8 @@ pub fn clear_cb_counters(mask: u32) {
 pub const ALL_CBS: u32 = u32::MAX;
 const _: () = assert!(COUNT == 32);
 
-/// The whole life of a subordinate core: reports that it is up, then runs its kernel whenever BRISC says so.
+/// Main loop of a subordinate core: reports that it is up, then runs its kernel whenever BRISC says
+/// go.
 #[inline(always)]
 pub fn subordinate(core: Processor) -> ! {
     let state = sync_byte(core);

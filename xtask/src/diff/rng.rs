@@ -1,23 +1,22 @@
-//! The generators' randomness: SplitMix64, so that a seed means the same case on every machine and in every version of every crate.
+//! Random numbers of the generators: SplitMix64, so that a seed gives the same case on every
+//! machine and with every version of the dependencies.
 
 use std::ops::Range;
+use tilework_rng::SplitMix64;
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng(SplitMix64);
 
 impl Rng {
     /// The stream of `seed`.
     pub const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix64::new(seed))
     }
 
     /// 64 random bits.
     pub const fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
+        self.0.bits()
     }
 
     /// 32 random bits.
@@ -48,7 +47,7 @@ impl Rng {
         out
     }
 
-    /// A word that is more often than not at an edge: zero, one, all ones, the extremes, a single bit.
+    /// A word that is mostly an edge case: zero, one, all ones, the extremes, a single bit.
     pub fn edge(&mut self) -> u32 {
         match self.within(0..8) {
             0 => self.pick(&[0, 1, u32::MAX, 0x7FFF_FFFF, 0x8000_0000]),

@@ -3,7 +3,8 @@
 //! Both sides hold a position in 16-byte units of the device's address (31 bits) and a toggle that
 //! flips at each wrap (bit 31). Equal words mean empty; equal positions with different toggles mean
 //! full. The word is a type so that nothing else can be compared with it or added to it
-//! (tt-metal#55419: a completion pointer reduced modulo a window size landed in another queue's L1).
+//! (tt-metal#55419: a completion pointer reduced modulo a window size landed in another queue's
+//! L1).
 //!
 //! Source: seed 001 section 7 and figure 10.
 
@@ -71,8 +72,8 @@ impl CompletionRange {
         Self { base_16b: base >> 4, pages: range.size() / PAGE_SIZE }
     }
 
-    /// A FIFO of `pages` pages at `base` (low 32 bits, a multiple of 16). Evaluation fails when it is
-    /// empty or passes 4 GiB. For other maps and for tests of the wrap.
+    /// A FIFO of `pages` pages at `base` (low 32 bits, a multiple of 16). Evaluation fails when it
+    /// is empty or passes 4 GiB. For other maps and for tests of the wrap.
     pub const fn with_pages(base: u32, pages: u32) -> Self {
         assert!(base.is_multiple_of(16) && pages > 0);
         assert!(pages <= (u32::MAX - base) / PAGE_SIZE);
@@ -125,8 +126,8 @@ impl CompletionRange {
         }
     }
 
-    /// Pages that the dispatcher may write while the host reads at `rd` and itself writes at `wr`; none when
-    /// the two cannot belong together.
+    /// Pages that the dispatcher may write while the host reads at `rd` and itself writes at `wr`;
+    /// none when the two cannot belong together.
     #[inline]
     pub const fn free_pages(self, wr: CompletionPtr, rd: CompletionPtr) -> u32 {
         self.pages.saturating_sub(self.filled_pages(wr, rd))

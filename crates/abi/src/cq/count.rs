@@ -1,10 +1,10 @@
-//! Counters that wrap, and the only comparisons that are right for them.
+//! Counters that wrap, and their comparisons.
 //!
 //! Credits (semaphores), NoC transaction counts and stream registers count up for ever and wrap.
-//! Comparing two of them as plain integers is right for two thousand million steps and then wrong
-//! once, which is how tt-metal#9113 waited on a stale semaphore value. So a counter is a type, and
-//! the comparison looks at the sign of the difference: `a` is not behind `b` when `a - b`, taken
-//! modulo the width, is in the lower half.
+//! Comparing two of them as plain integers fails once they are 2^31 steps along, which is how
+//! tt-metal#9113 waited on a stale semaphore value. So a counter is a type, and the comparison
+//! looks at the sign of the difference: `a` is not behind `b` when `a - b`, taken modulo the width,
+//! is in the lower half.
 //!
 //! Source: seed 001 section 3.2 (signed-difference comparison past 2^31); field.md 1.B item 17.
 

@@ -5,127 +5,91 @@
 //! [`CMD_LARGE_SIZE`] for the two linear writes. Sub-commands and payloads
 //! follow, each list padded to 16 bytes.
 //!
-//! Sources: seed 001 sections 2.1 and 4; `facts/blackhole.md`, "Command bytes"; field order from the
-//! original.
+//! Sources: seed 001 sections 2.1 and 4; `facts/blackhole.md`, "Command bytes"; field order from
+//! the original.
 
-use super::{CMD_LARGE_SIZE, CMD_SIZE, UnknownId};
+use super::layout::{PAGE_SIZE, WORKER_SEMS};
+use super::status::Kernel;
+use super::{CMD_LARGE_SIZE, CMD_SIZE};
 use bitflags::bitflags;
 use zerocopy::little_endian::{U16, U32, U64};
 
 pub use super::prefetch::{BareCmd, DebugCmd};
 
-/// First byte of a dispatch command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum DispatchCmdId {
-    /// Never sent; what zeroed memory reads as.
-    Illegal = 0,
-    /// Write bytes to one node or one rectangle.
-    WriteLinear = 1,
-    /// As [`WriteLinear`](Self::WriteLinear), on the dispatch_h chip.
-    WriteLinearH = 2,
-    /// Write this command and its payload to the host's completion FIFO.
-    WriteLinearHHost = 3,
-    /// Write pages of an interleaved buffer.
-    WritePaged = 4,
-    /// Write packets of one size to the same address of many nodes.
-    WritePacked = 5,
-    /// Write packets of any size to many rectangles.
-    WritePackedLarge = 6,
-    /// Wait for memory, a stream or outstanding writes.
-    Wait = 7,
-    /// Swallow data (testing).
-    Sink = 8,
-    /// Log a waypoint and check a payload.
-    Debug = 9,
-    /// Wait a number of loop iterations (testing).
-    Delay = 10,
-    /// Tell prefetch_h that an exec buffer has ended.
-    ExecBufEnd = 11,
-    /// Set the offsets added to write addresses.
-    SetWriteOffset = 12,
-    /// End the dispatcher's main loop.
-    Terminate = 13,
-    /// Send the go message to workers.
-    SendGoSignal = 14,
-    /// Tell the subordinate that go signals may be sent.
-    NotifySubordinateGoSignal = 15,
-    /// Set how many worker semaphores the subordinate serves.
-    SetNumWorkerSems = 16,
-    /// Store the nodes that go signals are sent to.
-    SetGoSignalNocData = 17,
-    /// Write the wall clock to a node.
-    Timestamp = 18,
+/// The dispatcher's commands, one row each: documentation, variant and id, name, wire struct of the
+/// header, in parentheses what `tilework_cq` carries beside the id, and the kernels of our firmware
+/// that execute it (`by []`: not built in our firmware).
+///
+/// All ids of the public header are here, and `TIMESTAMP` of the original. The macro hands the rows
+/// to macro `$then`, behind `$head`.
+#[macro_export]
+macro_rules! dispatch_commands {
+    ($then:ident! { $($head:tt)* }) => {
+        $then! {
+            $($head)*
+            /// Write bytes to one node or one rectangle.
+            WriteLinear = 1, "WRITE_LINEAR", WriteLinear (LinearWrite),
+                by [Dispatch];
+            /// As [`WriteLinear`](Self::WriteLinear), on the dispatch_h chip.
+            WriteLinearH = 2, "WRITE_LINEAR_H", WriteLinear (LinearWrite),
+                by [Dispatch];
+            /// Write this command and its payload to the host's completion FIFO.
+            WriteLinearHHost = 3, "WRITE_LINEAR_H_HOST", WriteHost (HostWrite),
+                by [Dispatch];
+            /// Write pages of an interleaved buffer.
+            WritePaged = 4, "WRITE_PAGED", WritePaged (PagedWrite),
+                by [Dispatch];
+            /// Write packets of one size to the same address of many nodes.
+            WritePacked = 5, "WRITE_PACKED", WritePacked (PackedWrite),
+                by [Dispatch];
+            /// Write packets of any size to many rectangles.
+            WritePackedLarge = 6, "WRITE_PACKED_LARGE", WritePackedLarge (PackedLargeWrite),
+                by [Dispatch];
+            /// Wait for memory, a stream or outstanding writes.
+            Wait = 7, "WAIT", Wait (Wait),
+                by [Dispatch, DispatchS];
+            /// Swallow data (testing).
+            Sink = 8, "SINK", BareCmd,
+                by [Dispatch];
+            /// Log a waypoint and check a payload.
+            Debug = 9, "DEBUG", DebugCmd (DebugMark),
+                by [Dispatch];
+            /// Wait a number of loop iterations (testing).
+            Delay = 10, "DELAY", Delay (Delay),
+                by [Dispatch];
+            /// Tell prefetch_h that an exec buffer has ended.
+            ExecBufEnd = 11, "EXEC_BUF_END", BareCmd,
+                by [Dispatch];
+            /// Set the offsets added to write addresses.
+            SetWriteOffset = 12, "SET_WRITE_OFFSET", SetWriteOffset (WriteOffsets),
+                by [Dispatch];
+            /// End the dispatcher's main loop.
+            Terminate = 13, "TERMINATE", BareCmd,
+                by [Dispatch, DispatchS];
+            /// Send the go message to workers.
+            SendGoSignal = 14, "SEND_GO_SIGNAL", SendGoSignal (GoSignal),
+                by [Dispatch, DispatchS];
+            /// Tell the subordinate that go signals may be sent.
+            NotifySubordinateGoSignal = 15, "NOTIFY_SUBORDINATE_GO_SIGNAL",
+                NotifySubordinateGoSignal (NotifySubordinate),
+                by [Dispatch];
+            /// Set how many worker semaphores the subordinate serves.
+            SetNumWorkerSems = 16, "SET_NUM_WORKER_SEMS", SetNumWorkerSems (NumWorkerSems),
+                by [Dispatch, DispatchS];
+            /// Store the nodes that go signals are sent to.
+            SetGoSignalNocData = 17, "SET_GO_SIGNAL_NOC_DATA", SetGoSignalNocData (Vec<u32>),
+                by [Dispatch, DispatchS];
+            /// Write the wall clock to a node.
+            Timestamp = 18, "TIMESTAMP", Timestamp (Timestamp),
+                by [Dispatch];
+        }
+    };
 }
 
-impl DispatchCmdId {
-    /// Every id that may be sent, in numeric order.
-    pub const ALL: [Self; 18] = [
-        Self::WriteLinear,
-        Self::WriteLinearH,
-        Self::WriteLinearHHost,
-        Self::WritePaged,
-        Self::WritePacked,
-        Self::WritePackedLarge,
-        Self::Wait,
-        Self::Sink,
-        Self::Debug,
-        Self::Delay,
-        Self::ExecBufEnd,
-        Self::SetWriteOffset,
-        Self::Terminate,
-        Self::SendGoSignal,
-        Self::NotifySubordinateGoSignal,
-        Self::SetNumWorkerSems,
-        Self::SetGoSignalNocData,
-        Self::Timestamp,
-    ];
-
-    /// The name the documents use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Illegal => "ILLEGAL",
-            Self::WriteLinear => "WRITE_LINEAR",
-            Self::WriteLinearH => "WRITE_LINEAR_H",
-            Self::WriteLinearHHost => "WRITE_LINEAR_H_HOST",
-            Self::WritePaged => "WRITE_PAGED",
-            Self::WritePacked => "WRITE_PACKED",
-            Self::WritePackedLarge => "WRITE_PACKED_LARGE",
-            Self::Wait => "WAIT",
-            Self::Sink => "SINK",
-            Self::Debug => "DEBUG",
-            Self::Delay => "DELAY",
-            Self::ExecBufEnd => "EXEC_BUF_END",
-            Self::SetWriteOffset => "SET_WRITE_OFFSET",
-            Self::Terminate => "TERMINATE",
-            Self::SendGoSignal => "SEND_GO_SIGNAL",
-            Self::NotifySubordinateGoSignal => "NOTIFY_SUBORDINATE_GO_SIGNAL",
-            Self::SetNumWorkerSems => "SET_NUM_WORKER_SEMS",
-            Self::SetGoSignalNocData => "SET_GO_SIGNAL_NOC_DATA",
-            Self::Timestamp => "TIMESTAMP",
-        }
-    }
-
-    /// Bytes of this command's header.
-    pub const fn header_size(self) -> usize {
-        match self {
-            Self::WriteLinear | Self::WriteLinearH => CMD_LARGE_SIZE,
-            _ => CMD_SIZE,
-        }
-    }
-}
-
-impl TryFrom<u8> for DispatchCmdId {
-    type Error = UnknownId;
-
-    /// Accepts the ids that may be sent; `Illegal` is not one of them.
-    fn try_from(found: u8) -> Result<Self, UnknownId> {
-        match found.checked_sub(1).and_then(|i| Self::ALL.get(usize::from(i))) {
-            Some(&id) => Ok(id),
-            None => Err(UnknownId { found }),
-        }
-    }
-}
+dispatch_commands! { command_ids! {
+    /// First byte of a dispatch command.
+    pub enum DispatchCmdId;
+} }
 
 /// Most nodes that one unicast `WRITE_PACKED` may name: one per worker of a P100
 /// (`facts/blackhole.md`; the original's `PACKED_WRITE_MAX_UNICAST_SUB_CMDS`).
@@ -142,8 +106,8 @@ pub const WRITE_PACKED_LARGE_MAX_SUBS: usize = 35;
 /// Most words that `SET_GO_SIGNAL_NOC_DATA` may carry (seed 001 section 6.1).
 pub const GO_SIGNAL_NOC_DATA_MAX_WORDS: usize = 256;
 
-/// Write offsets that the dispatcher keeps; `write_offset_index` is below this. Seed 001 section 4.2
-/// speaks of three; the original's header has four.
+/// Write offsets that the dispatcher keeps; `write_offset_index` is below this. Seed 001 section
+/// 4.2 speaks of three; the original's header has four.
 pub const WRITE_OFFSETS: usize = 4;
 
 /// `multicast_go_offset` of a `SEND_GO_SIGNAL` without a multicast.
@@ -167,64 +131,35 @@ impl WritePackedFlags {
     pub const TYPE_SHIFT: u32 = 4;
 }
 
-/// What a `WRITE_PACKED` carries; only for the reader of a trace, the dispatcher ignores it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum WritePackedType {
-    /// Not said.
-    #[default]
-    None = 0,
-    /// Run-time arguments.
-    RuntimeArgs = 1,
-    /// Launch messages.
-    Launch = 2,
-    /// Semaphores.
-    Semaphores = 3,
-    /// Events.
-    Event = 4,
-    /// Go message indices.
-    GoMsgIndex = 5,
-}
-
-impl TryFrom<u8> for WritePackedType {
-    type Error = UnknownId;
-
-    fn try_from(found: u8) -> Result<Self, UnknownId> {
-        Ok(match found {
-            0 => Self::None,
-            1 => Self::RuntimeArgs,
-            2 => Self::Launch,
-            3 => Self::Semaphores,
-            4 => Self::Event,
-            5 => Self::GoMsgIndex,
-            _ => return Err(UnknownId { found }),
-        })
+selector! {
+    /// What a `WRITE_PACKED` carries; only for the reader of a trace, the dispatcher ignores it.
+    pub enum WritePackedType {
+        /// Not said.
+        #[default]
+        None = 0,
+        /// Run-time arguments.
+        RuntimeArgs = 1,
+        /// Launch messages.
+        Launch = 2,
+        /// Semaphores.
+        Semaphores = 3,
+        /// Events.
+        Event = 4,
+        /// Go message indices.
+        GoMsgIndex = 5,
     }
 }
 
-/// What a `WRITE_PACKED_LARGE` carries; only for the reader of a trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum WritePackedLargeType {
-    /// Not said.
-    #[default]
-    Unknown = 0,
-    /// Circular-buffer configurations, semaphores and common run-time arguments.
-    CbsSemsCrtas = 1,
-    /// Kernel text.
-    ProgramBinaries = 2,
-}
-
-impl TryFrom<u8> for WritePackedLargeType {
-    type Error = UnknownId;
-
-    fn try_from(found: u8) -> Result<Self, UnknownId> {
-        Ok(match found {
-            0 => Self::Unknown,
-            1 => Self::CbsSemsCrtas,
-            2 => Self::ProgramBinaries,
-            _ => return Err(UnknownId { found }),
-        })
+selector! {
+    /// What a `WRITE_PACKED_LARGE` carries; only for the reader of a trace.
+    pub enum WritePackedLargeType {
+        /// Not said.
+        #[default]
+        Unknown = 0,
+        /// Circular-buffer configurations, semaphores and common run-time arguments.
+        CbsSemsCrtas = 1,
+        /// Kernel text.
+        ProgramBinaries = 2,
     }
 }
 
@@ -238,8 +173,8 @@ bitflags! {
 }
 
 bitflags! {
-    /// Flags of `WAIT` (seed 001 section 4.5), obeyed in the order of the seed's list: barrier, memory, stream, clear, and the prefetcher is
-    /// notified last.
+    /// Flags of `WAIT` (seed 001 section 4.5), obeyed in the order of the seed's list: barrier,
+    /// memory, stream, clear, and the prefetcher is notified last.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct WaitFlags: u8 {
         /// Wait until all writes are acknowledged.
@@ -264,7 +199,7 @@ wire! {
         /// Nodes of the multicast rectangle; 0 is a unicast.
         pub num_mcast_dests: u8 => 1,
         /// Which write offset is added to `addr`, below [`WRITE_OFFSETS`].
-        pub write_offset_index: u8 => 2,
+        pub write_offset_index: u8 => 2 in 0..=WRITE_OFFSETS as u64 - 1,
         /// Zero.
         pub pad1: u8 => 3,
         /// Node or rectangle.
@@ -272,7 +207,7 @@ wire! {
         /// Address at the node.
         pub addr: U64 => 8,
         /// Bytes of payload.
-        pub length: U64 => 16,
+        pub length: U64 => 16 in 1..=u64::MAX,
         /// Zero.
         pub tail: [u8; 8] => 24,
     }
@@ -285,13 +220,13 @@ wire! {
         /// [`DispatchCmdId::WriteLinearHHost`].
         pub cmd_id: u8 => 0,
         /// 1 for an event, 0 for buffer data.
-        pub is_event: u8 => 1,
+        pub is_event: u8 => 1 in 0..=1,
         /// Zero.
         pub pad1: U16 => 2,
         /// Zero.
         pub pad2: U32 => 4,
         /// Bytes including this header.
-        pub length: U64 => 8,
+        pub length: U64 => 8 in CMD_SIZE as u64 + 1..=u64::MAX,
     }
 }
 
@@ -302,34 +237,34 @@ wire! {
         /// [`DispatchCmdId::WritePaged`].
         pub cmd_id: u8 => 0,
         /// 1 for DRAM, 0 for L1.
-        pub is_dram: u8 => 1,
+        pub is_dram: u8 => 1 in 0..=1,
         /// First page.
         pub start_page: U16 => 2,
         /// Address of the buffer in each bank.
         pub base_addr: U32 => 4,
         /// Bytes of a page.
-        pub page_size: U32 => 8,
+        pub page_size: U32 => 8 in 1..=u32::MAX as u64,
         /// Pages that follow.
         pub pages: U32 => 12,
     }
 }
 
 wire! {
-    /// `WRITE_PACKED`: write packets of `size` bytes to `addr` of many nodes. `count` sub-commands follow
-    /// ([`WritePackedUnicastSub`] or [`WritePackedMulticastSub`]), padded to 16 bytes; then the packets, each
-    /// padded to 16 bytes, or one packet with [`WritePackedFlags::NO_STRIDE`]. Source: `facts/blackhole.md`
-    /// "Command bytes", seed 001 section 4.3.
+    /// `WRITE_PACKED`: write packets of `size` bytes to `addr` of many nodes. `count` sub-commands
+    /// follow ([`WritePackedUnicastSub`] or [`WritePackedMulticastSub`]), padded to 16 bytes; then
+    /// the packets, each padded to 16 bytes, or one packet with [`WritePackedFlags::NO_STRIDE`].
+    /// Source: `facts/blackhole.md` "Command bytes", seed 001 section 4.3.
     pub struct WritePacked[CMD_SIZE] {
         /// [`DispatchCmdId::WritePacked`].
         pub cmd_id: u8 => 0,
         /// [`WritePackedFlags`].
-        pub flags: u8 => 1,
+        pub flags: u8 => 1; bits WritePackedFlags,
         /// Sub-commands.
         pub count: U16 => 2,
         /// Which write offset is added to `addr`, below [`WRITE_OFFSETS`].
-        pub write_offset_index: U16 => 4,
+        pub write_offset_index: U16 => 4 in 0..=WRITE_OFFSETS as u64 - 1,
         /// Bytes of each packet, at most one page of the dispatch ring.
-        pub size: U16 => 6,
+        pub size: U16 => 6 in 1..=PAGE_SIZE as u64,
         /// Address at every node.
         pub addr: U32 => 8,
         /// Zero.
@@ -348,27 +283,29 @@ wire! {
 wire! {
     /// Target of a multicast [`WritePacked`].
     pub struct WritePackedMulticastSub[8] {
-        /// Rectangle, as [`NocRect::encode_noc1`](crate::noc::NocRect::encode_noc1) packs it: the dispatcher writes through NoC 1.
+        /// Rectangle, as [`NocRect::encode_noc1`](crate::noc::NocRect::encode_noc1) packs it: the
+        /// dispatcher writes through NoC 1.
         pub noc_xy_addr: U32 => 0,
         /// Nodes of the rectangle.
-        pub num_mcast_dests: U32 => 4,
+        pub num_mcast_dests: U32 => 4 in 1..=u32::MAX as u64,
     }
 }
 
 wire! {
-    /// `WRITE_PACKED_LARGE`: multicast packets of any size. `count` [`WritePackedLargeSub`] follow, padded to
-    /// 16 bytes; then the packets, each padded to `alignment`. Source: `facts/blackhole.md` "Command bytes".
+    /// `WRITE_PACKED_LARGE`: multicast packets of any size. `count` [`WritePackedLargeSub`] follow,
+    /// padded to 16 bytes; then the packets, each padded to `alignment`. Source:
+    /// `facts/blackhole.md` "Command bytes".
     pub struct WritePackedLarge[CMD_SIZE] {
         /// [`DispatchCmdId::WritePackedLarge`].
         pub cmd_id: u8 => 0,
         /// A [`WritePackedLargeType`].
         pub kind: u8 => 1,
         /// Sub-commands, at most [`WRITE_PACKED_LARGE_MAX_SUBS`].
-        pub count: U16 => 2,
+        pub count: U16 => 2 in 1..=WRITE_PACKED_LARGE_MAX_SUBS as u64,
         /// Alignment of each packet, a power of two.
         pub alignment: U16 => 4,
         /// Which write offset is added to each address, below [`WRITE_OFFSETS`].
-        pub write_offset_index: U16 => 6,
+        pub write_offset_index: U16 => 6 in 0..=WRITE_OFFSETS as u64 - 1,
         /// Zero.
         pub tail: [u8; 8] => 8,
     }
@@ -377,26 +314,28 @@ wire! {
 wire! {
     /// Target of a [`WritePackedLarge`].
     pub struct WritePackedLargeSub[12] {
-        /// Rectangle, as [`NocRect::encode_noc1`](crate::noc::NocRect::encode_noc1) packs it: the dispatcher writes through NoC 1.
+        /// Rectangle, as [`NocRect::encode_noc1`](crate::noc::NocRect::encode_noc1) packs it: the
+        /// dispatcher writes through NoC 1.
         pub noc_xy_addr: U32 => 0,
         /// Address at every node.
         pub addr: U32 => 4,
         /// Bytes of the packet less one, so that 65536 fits and zero cannot be said.
         pub length_minus1: U16 => 8,
         /// Nodes of the rectangle.
-        pub num_mcast_dests: u8 => 10,
+        pub num_mcast_dests: u8 => 10 in 1..=u8::MAX as u64,
         /// [`WritePackedLargeFlags`].
-        pub flags: u8 => 11,
+        pub flags: u8 => 11; bits WritePackedLargeFlags,
     }
 }
 
 wire! {
-    /// `WAIT`: wait as [`WaitFlags`] say. Source: `facts/blackhole.md` "Command bytes", seed 001 section 4.5.
+    /// `WAIT`: wait as [`WaitFlags`] say. Source: `facts/blackhole.md` "Command bytes", seed 001
+    /// section 4.5.
     pub struct Wait[CMD_SIZE] {
         /// [`DispatchCmdId::Wait`].
         pub cmd_id: u8 => 0,
         /// [`WaitFlags`].
-        pub flags: u8 => 1,
+        pub flags: u8 => 1; bits WaitFlags,
         /// Stream to wait for or clear.
         pub stream: U16 => 2,
         /// L1 address of the dispatch core to wait for.
@@ -431,7 +370,7 @@ wire! {
         /// [`DispatchCmdId::SetWriteOffset`].
         pub cmd_id: u8 => 0,
         /// Offsets that follow, at most [`WRITE_OFFSETS`].
-        pub offset_count: u8 => 1,
+        pub offset_count: u8 => 1 in 0..=WRITE_OFFSETS as u64,
         /// The host's id of the program, for profiling.
         pub program_host_id: U16 => 2,
         /// Zero.
@@ -440,8 +379,8 @@ wire! {
 }
 
 wire! {
-    /// `SEND_GO_SIGNAL`: wait for a stream, then send the go message. Source: `facts/blackhole.md` "Command
-    /// bytes", seed 001 section 6.3.
+    /// `SEND_GO_SIGNAL`: wait for a stream, then send the go message. Source: `facts/blackhole.md`
+    /// "Command bytes", seed 001 section 6.3.
     pub struct SendGoSignal[CMD_SIZE] {
         /// [`DispatchCmdId::SendGoSignal`].
         pub cmd_id: u8 => 0,
@@ -466,10 +405,10 @@ wire! {
     pub struct NotifySubordinateGoSignal[CMD_SIZE] {
         /// [`DispatchCmdId::NotifySubordinateGoSignal`].
         pub cmd_id: u8 => 0,
-        /// Nonzero: wait for outstanding writes first.
-        pub wait: u8 => 1,
+        /// 1: wait for outstanding writes first.
+        pub wait: u8 => 1 in 0..=1,
         /// Bit i: sync semaphore i.
-        pub index_bitmask: U16 => 2,
+        pub index_bitmask: U16 => 2 in 0..=(1 << WORKER_SEMS) - 1,
         /// Zero.
         pub pad3: U32 => 4,
         /// Zero.
@@ -487,7 +426,7 @@ wire! {
         /// Zero.
         pub pad2: U16 => 2,
         /// Worker semaphores in use.
-        pub num_worker_sems: U32 => 4,
+        pub num_worker_sems: U32 => 4 in 0..=WORKER_SEMS as u64,
         /// Zero.
         pub tail: [u8; 8] => 8,
     }
@@ -504,14 +443,15 @@ wire! {
         /// Zero.
         pub pad2: U16 => 2,
         /// Words that follow, at most [`GO_SIGNAL_NOC_DATA_MAX_WORDS`].
-        pub num_words: U32 => 4,
+        pub num_words: U32 => 4 in 0..=GO_SIGNAL_NOC_DATA_MAX_WORDS as u64,
         /// Zero.
         pub tail: [u8; 8] => 8,
     }
 }
 
 wire! {
-    /// `TIMESTAMP`: write the 64-bit wall clock to a node. Source: `facts/blackhole.md` "Command bytes".
+    /// `TIMESTAMP`: write the 64-bit wall clock to a node. Source: `facts/blackhole.md` "Command
+    /// bytes".
     pub struct Timestamp[CMD_SIZE] {
         /// [`DispatchCmdId::Timestamp`].
         pub cmd_id: u8 => 0,
@@ -522,8 +462,8 @@ wire! {
         /// Node, `y << 6 | x`; host memory with
         /// [`PCIE_NOC_XY_MARK`](super::layout::PCIE_NOC_XY_MARK).
         pub noc_xy_addr: U32 => 4,
-        /// Address at the node, a multiple of 16: eight bytes are written from the start of a page, and a NoC
-        /// write keeps the offset of its source within 16 bytes.
+        /// Address at the node, a multiple of 16: eight bytes are written from the start of a page,
+        /// and a NoC write keeps the offset of its source within 16 bytes.
         pub addr: U32 => 8,
         /// Zero.
         pub tail: [u8; 4] => 12,

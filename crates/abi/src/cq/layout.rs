@@ -1,12 +1,11 @@
-//! Where everything of the command queue lies: the host region, and the L1 of the two dispatch cores.
+//! Memory maps of the command queue: the host region, and the L1 of the two dispatch cores.
 //!
 //! Host, prefetcher and dispatcher each hold half of every ring, so one map serves all three
-//! (tt-metal#13484 is what happens otherwise). Regions are values that know their base, size and end;
-//! that none overlap and all fit is asserted at compile time (tt-metal#7892).
+//! (tt-metal#13484 is what happens otherwise). Regions are values that know their base, size and
+//! end; that none overlap and all fit is asserted at compile time (tt-metal#7892).
 //!
 //! Sources: seed 001 section 1 and figure 2; `facts/blackhole.md`, "Host start-up of a card".
 
-use super::count::WrapCount;
 use crate::L1_ALIGN;
 use crate::noc::PCIE_HOST_BIT;
 use crate::tensix::L1_SIZE;
@@ -22,8 +21,8 @@ pub struct L1Region {
 }
 
 impl L1Region {
-    /// The region of `size` bytes at `base`. Evaluation fails (at compile time for a constant) when it
-    /// is empty or leaves L1.
+    /// The region of `size` bytes at `base`. Evaluation fails (at compile time for a constant) when
+    /// it is empty or leaves L1.
     pub const fn new(base: u32, size: u32) -> Self {
         assert!(size > 0 && base < L1_SIZE && size <= L1_SIZE - base);
         Self { base, size }
@@ -145,9 +144,9 @@ impl SemaphoreId {
 /// (empty) run-time arguments. Source: `facts/blackhole.md`, "Host start-up of a card", 3.
 pub const SEMAPHORE_OFFSET: u32 = 16;
 
-/// Where the first kernel may be placed behind the kernel config base of a dispatch core, so that all
-/// [`SemaphoreId::COUNT`] semaphores have room. The original places it at 48, where semaphore 2 (the
-/// one that `STALL` waits for) is the first word of the kernel's text.
+/// Where the first kernel may be placed behind the kernel config base of a dispatch core, so that
+/// all [`SemaphoreId::COUNT`] semaphores have room. The original places it at 48, where semaphore 2
+/// (the one that `STALL` waits for) is the first word of the kernel's text.
 pub const KERNEL_TEXT_OFFSET: u32 = SEMAPHORE_OFFSET + SemaphoreId::COUNT * L1_ALIGN;
 
 /// Stream of the dispatch tile that workers add to when they are done; semaphore `i` of
@@ -179,22 +178,18 @@ pub mod prefetch_core {
     pub const CMDDAT_Q: PageRing = PageRing::new(L1Region::new(0x1a440, 256 * 1024), 12, 4);
     /// Bounce buffer of the paged and linear relays, used in two halves; also the ring buffer.
     pub const SCRATCH_DB: L1Region = L1Region::new(0x5a440, 128 * 1024);
-    /// Bytes of one half of [`SCRATCH_DB`].
-    pub const SCRATCH_DB_HALF: u32 = SCRATCH_DB.size() / 2;
 
-    /// The longest record: it must lie in [`CMDDAT_Q`] in one piece. (Fifteen bits of an entry could
-    /// say twice as much, and the prefetcher would write past the queue.)
+    /// The longest record: it must lie in [`CMDDAT_Q`] in one piece. (Fifteen bits of an entry
+    /// could say twice as much, and the prefetcher would write past the queue.)
     pub const MAX_RECORD_BYTES: u32 = CMDDAT_Q.region().size();
 
     /// Semaphore: pages free in the dispatch ring; starts at its page count.
     pub const SEM_DISPATCH_PAGES: SemaphoreId = SemaphoreId(0);
-    /// Semaphore: pages free in the subordinate's ring; starts at its page count. The original starts it at 0 and never
-    /// relays to the subordinate.
+    /// Semaphore: pages free in the subordinate's ring; starts at its page count. The original
+    /// starts it at 0 and never relays to the subordinate.
     pub const SEM_DISPATCH_S_PAGES: SemaphoreId = SemaphoreId(1);
     /// Semaphore: counts the dispatcher's `NOTIFY_PREFETCH`; `STALL` waits for it.
     pub const SEM_SYNC: SemaphoreId = SemaphoreId(2);
-    /// Semaphore: pages from an upstream prefetcher; only the split variants use it.
-    pub const SEM_UPSTREAM: SemaphoreId = SemaphoreId(3);
     /// What the host stores in the semaphores before it starts the core, by id.
     pub const SEM_INIT: [u32; SemaphoreId::COUNT as usize] =
         [dispatch_core::DISPATCH_CB.pages(), dispatch_core::DISPATCH_S_CB.pages(), 0, 0];
@@ -217,7 +212,8 @@ pub mod dispatch_core {
     pub const COMPLETION_Q0_EVENT: u32 = 0x196f0;
     /// Word: last event of queue 1.
     pub const COMPLETION_Q1_EVENT: u32 = 0x19700;
-    /// Sync semaphores from the dispatcher to its subordinate, one per worker semaphore, 16 bytes apart.
+    /// Sync semaphores from the dispatcher to its subordinate, one per worker semaphore, 16 bytes
+    /// apart.
     pub const SYNC_SEMS: L1Region = L1Region::new(0x19710, WORKER_SEMS * L1_ALIGN);
     /// The dispatch ring: 128 pages of 4 KiB in 4 blocks.
     pub const DISPATCH_CB: PageRing = PageRing::new(L1Region::new(0x1a000, 512 * 1024), 12, 4);
@@ -226,8 +222,8 @@ pub mod dispatch_core {
 
     /// Semaphore: pages filled in the dispatch ring, counted up by the prefetcher.
     pub const SEM_CB_PAGES: SemaphoreId = SemaphoreId(0);
-    /// Semaphore: pages filled in the subordinate's ring. The original gives both rings semaphore 0,
-    /// so that its subordinate wakes for the dispatcher's pages and executes its own empty ring.
+    /// Semaphore: pages filled in the subordinate's ring. The original gives both rings semaphore
+    /// 0, so that its subordinate wakes for the dispatcher's pages and executes its own empty ring.
     pub const SEM_S_CB_PAGES: SemaphoreId = SemaphoreId(1);
     /// What the host stores in the semaphores before it starts the core, by id.
     pub const SEM_INIT: [u32; SemaphoreId::COUNT as usize] = [0; SemaphoreId::COUNT as usize];
@@ -258,8 +254,8 @@ pub struct HostRange {
 }
 
 impl HostRange {
-    /// The range of `size` bytes at `offset`. Evaluation fails (at compile time for a constant) when it
-    /// leaves the host region.
+    /// The range of `size` bytes at `offset`. Evaluation fails (at compile time for a constant)
+    /// when it leaves the host region.
     pub const fn new(offset: u32, size: u32) -> Self {
         assert!(size > 0 && offset < host::REGION_SIZE && size <= host::REGION_SIZE - offset);
         Self { offset, size }
@@ -348,8 +344,3 @@ const _: () = {
     // The region ends below 4 GiB and its addresses in 16-byte units fit the completion pointer.
     assert!(HOST_REGION_NOC_BASE <= u32::MAX - host::REGION_SIZE);
 };
-
-/// Credits that a page ring's writer starts with: all of its pages.
-pub const fn initial_credits(ring: PageRing) -> WrapCount {
-    WrapCount(ring.pages())
-}

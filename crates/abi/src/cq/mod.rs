@@ -2,8 +2,9 @@
 //!
 //! A command travels from the host's issue region through the prefetch core into the page ring of
 //! the dispatch core, and three programs built by different compilers read its bytes on the way.
-//! Everything they read is defined here, once: the two command sets ([`prefetch`], [`dispatch`]), the
-//! memory maps of the host region and of both cores ([`layout`]), the completion pointer
+//! Everything they read is defined here, once: the two command sets ([`prefetch`], [`dispatch`]),
+//! each a table with one row for each command from which ids, names and the host's encoder follow,
+//! the memory maps of the host region and of both cores ([`layout`]), the completion pointer
 //! ([`completion`]) and the wrapping counters behind every credit ([`count`]).
 //!
 //! All command structs are packed and little-endian, have alignment 1 and are checked for size and
@@ -15,35 +16,8 @@
 //! `boopdotpng/tenstorrent-python-driver:firmware/cq/cq_commands.hpp` (called *the original* below)
 //! decides.
 
-/// Defines a wire struct: packed, alignment 1, its size in brackets and each field's offset behind `=>`, both
-/// asserted at compile time.
-macro_rules! wire {
-    (
-        $(#[$doc:meta])*
-        pub struct $name:ident[$size:expr] {
-            $($(#[$field_doc:meta])* pub $field:ident: $ty:ty => $offset:expr,)*
-        }
-    ) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        #[derive(
-            zerocopy::FromBytes,
-            zerocopy::IntoBytes,
-            zerocopy::KnownLayout,
-            zerocopy::Immutable,
-            zerocopy::Unaligned,
-        )]
-        #[repr(C)]
-        pub struct $name {
-            $($(#[$field_doc])* pub $field: $ty,)*
-        }
-
-        const _: () = {
-            assert!(size_of::<$name>() == $size && align_of::<$name>() == 1);
-            $(assert!(core::mem::offset_of!($name, $field) == $offset);)*
-        };
-    };
-}
+#[macro_use]
+pub mod wire;
 
 pub mod completion;
 pub mod count;

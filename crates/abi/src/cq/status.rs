@@ -1,9 +1,10 @@
 //! The status blocks of the command-queue kernels: progress, and why a kernel stopped.
 //!
-//! Each of the three kernels has one block of four words in the L1 of its core, in the gap between the sync semaphores and the rings,
-//! where the original keeps nothing (seed 001 sections 1.1 and 1.2). A kernel counts the commands it has executed, so that
-//! a hang can be told from slow progress (tt-metal#35102, field.md 1.B item 3), and stops at a command that it cannot obey with
-//! the reason in the error word instead of running on with wrong bytes.
+//! Each of the three kernels has one block of four words in the L1 of its core, in the gap between
+//! the sync semaphores and the rings, where the original keeps nothing (seed 001 sections 1.1 and
+//! 1.2). A kernel counts the commands it has executed, so that a hang can be told from slow
+//! progress (tt-metal#35102, field.md 1.B item 3), and stops at a command that it cannot execute,
+//! with the reason in the error word.
 
 use super::layout::{L1Region, dispatch_core, prefetch_core};
 use crate::L1_ALIGN;
@@ -27,7 +28,7 @@ pub const STATUS_BYTES: u32 = L1_ALIGN;
 pub const STATUS: L1Region = L1Region::new(0x19790, 2 * STATUS_BYTES);
 
 /// Upper half of every error word.
-pub const ERROR_MARK: u32 = 0xFD00_0000;
+const ERROR_MARK: u32 = 0xFD00_0000;
 
 /// The three kernels of the command queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,62 +69,42 @@ impl Kernel {
     }
 }
 
-/// Why a kernel stopped. The documentation of a variant is its message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u16)]
-pub enum Fault {
-    /// The command id is unknown, or names a command that this kernel does not have. Detail: the id.
-    UnknownCommand = 1,
-    /// The prefetch queue names a record longer than the command data queue. Detail: the entry.
-    RecordTooLong = 2,
-    /// The prefetch queue's stall flag is set, but there is no EXEC_BUF to stall for. Detail: the entry.
-    StallEntry = 3,
-    /// A prefetch command's stride is zero, shorter than the command, or leads behind its record. Detail: the stride.
-    BadStride = 4,
-    /// A relay is longer than the ring it goes to can ever take at once. Detail: the length.
-    RelayTooLong = 5,
-    /// The dispatcher type of a relay is unknown. Detail: the type.
-    UnknownDispatcher = 6,
-    /// More sub-commands, words or offsets than the kernel has room for. Detail: the number.
-    TooMany = 7,
-    /// The index of a write offset, worker semaphore or stream is out of range. Detail: the index.
-    BadIndex = 8,
-    /// A size that must not be zero is zero, or an alignment is no power of two. Detail: the value.
-    BadSize = 9,
-    /// The completion write pointer in L1 does not name host memory. Detail: the word.
-    BadCompletionPointer = 10,
+/// Defines the faults from their rows: number, what to tell a person, and what the detail word of the
+/// status block holds.
+macro_rules! faults {
+    ($($fault:ident = $number:literal, $message:literal, $detail:literal;)*) => {
+        /// Why a kernel stopped.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u16)]
+        pub enum Fault {
+            $(#[doc = concat!($message, "; detail: ", $detail)] $fault = $number,)*
+        }
+
+        impl Fault {
+            /// All faults, in numeric order.
+            pub const ALL: [Self; [$($number),*].len()] = [$(Self::$fault,)*];
+
+            /// What to tell a person.
+            pub const fn message(self) -> &'static str {
+                match self {
+                    $(Self::$fault => $message,)*
+                }
+            }
+        }
+    };
 }
 
-impl Fault {
-    /// All faults, in numeric order.
-    pub const ALL: [Self; 10] = [
-        Self::UnknownCommand,
-        Self::RecordTooLong,
-        Self::StallEntry,
-        Self::BadStride,
-        Self::RelayTooLong,
-        Self::UnknownDispatcher,
-        Self::TooMany,
-        Self::BadIndex,
-        Self::BadSize,
-        Self::BadCompletionPointer,
-    ];
-
-    /// What to tell a person.
-    pub const fn message(self) -> &'static str {
-        match self {
-            Self::UnknownCommand => "unknown command id, or a command that this kernel does not have",
-            Self::RecordTooLong => "the prefetch queue names a record longer than the command data queue",
-            Self::StallEntry => "the prefetch queue's stall flag is set without an EXEC_BUF",
-            Self::BadStride => "the stride is zero, shorter than the command, or leads behind its record",
-            Self::RelayTooLong => "the relay is longer than its ring can ever take at once",
-            Self::UnknownDispatcher => "unknown dispatcher type",
-            Self::TooMany => "more sub-commands, words or offsets than there is room for",
-            Self::BadIndex => "the index of a write offset, worker semaphore or stream is out of range",
-            Self::BadSize => "a size is zero or an alignment is no power of two",
-            Self::BadCompletionPointer => "the completion write pointer does not name host memory",
-        }
-    }
+faults! {
+    UnknownCommand = 1, "unknown command id, or a command that this kernel does not have", "the id";
+    RecordTooLong = 2, "the prefetch queue names a record longer than the command data queue", "the entry";
+    StallEntry = 3, "the prefetch queue's stall flag is set without an EXEC_BUF", "the entry";
+    BadStride = 4, "the stride is zero, shorter than the command, or leads behind its record", "the stride";
+    RelayTooLong = 5, "the relay is longer than its ring can ever take at once", "the length";
+    UnknownDispatcher = 6, "unknown dispatcher type", "the type";
+    TooMany = 7, "more sub-commands, words or offsets than there is room for", "the number";
+    BadIndex = 8, "the index of a write offset, worker semaphore or stream is out of range", "the index";
+    BadSize = 9, "a size is zero or an alignment is no power of two", "the value";
+    BadCompletionPointer = 10, "the completion write pointer does not name host memory", "the word";
 }
 
 /// Kernel and fault of an error word, or `None` when it is no error word.

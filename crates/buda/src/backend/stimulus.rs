@@ -1,24 +1,26 @@
-//! Inputs for a netlist that is run without any: by a formula, or as its own test makes them.
+//! Generated inputs for a netlist: by a formula, or as its own test makes them.
 
 use crate::tensor::{Tensor, TensorError, shape_of};
 use thiserror::Error;
-use tilework_netlist::DataFormat;
+use tilework_dtype::DType;
 use tilework_netlist::types::{Netlist, Producer, QueueId, StimulusKind};
+use tilework_rng::SplitMix64;
 
 /// How inputs are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StimulusChoice {
-    /// ((37 i + 11 e + 7 k) mod 64 + 1) / 64 for element i of entry e of queue k, all queues of the file counted from
-    /// 0; in integer formats (37 i + 11 e + 7 k) mod 17 - 8, without a sign mod 17.
+    /// ((37 i + 11 e + 7 k) mod 64 + 1) / 64 for element i of entry e of queue k, all queues of
+    /// the file counted from 0; in integer formats (37 i + 11 e + 7 k) mod 17 - 8, without a
+    /// sign mod 17.
     Index,
-    /// As the section `test-config` says; the seed chooses the draw.
+    /// As the section `test-config` says.
     TestConfig {
-        /// Of the random numbers.
+        /// Seed of the random numbers.
         seed: u64,
     },
 }
 
-/// There is no such input.
+/// Why an input cannot be generated.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[allow(missing_docs)]
 pub enum StimulusError {
@@ -65,17 +67,17 @@ pub fn entry(netlist: &Netlist, queue: QueueId, entry: u32, choice: StimulusChoi
     Tensor::new(shape, is.blocks.tile, values).map_err(fail)
 }
 
-fn formula(format: DataFormat, i: u64, entry: u64, k: u64) -> f32 {
-    use DataFormat::{Int8, Int32, RawUInt8, RawUInt16, RawUInt32, UInt8, UInt16};
+fn formula(format: DType, i: u64, entry: u64, k: u64) -> f32 {
+    use DType::{I8, I32, RawU8, RawU16, RawU32, U8, U16};
     let sum = 37 * i + 11 * entry + 7 * k;
     match format {
-        Int8 | Int32 => (sum % 17) as f32 - 8.0,
-        UInt8 | UInt16 | RawUInt8 | RawUInt16 | RawUInt32 => (sum % 17) as f32,
+        I8 | I32 => (sum % 17) as f32 - 8.0,
+        U8 | U16 | RawU8 | RawU16 | RawU32 => (sum % 17) as f32,
         _ => ((sum % 64) as f32 + 1.0) / 64.0,
     }
 }
 
-/// Element `i` of a tensor with so many rows and columns.
+/// Draws element `i` of a tensor with these rows and columns.
 fn draw(
     kind: &StimulusKind,
     random: &mut Random,
@@ -97,31 +99,21 @@ fn draw(
     })
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, known, and the same everywhere.
-struct Random(u64);
+/// SplitMix64 (Steele, Lea, Flood 2014), the same on every machine.
+struct Random(SplitMix64);
 
 impl Random {
     fn new(seed: u64, of: [u64; 2]) -> Self {
-        let mut random = Self(seed);
-        for part in of {
-            random.0 = random.next() ^ part;
-        }
-        random
+        let mixed = |mut stream: SplitMix64, part| SplitMix64::new(stream.bits() ^ part);
+        Self(of.into_iter().fold(SplitMix64::new(seed), mixed))
     }
 
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    /// 0 to below 1.
+    /// A number from 0 to below 1.
     fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.0.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Box and Muller's method.
+    /// A normally distributed number (Box and Muller).
     fn normal(&mut self) -> f64 {
         let (a, b) = (1.0 - self.unit(), self.unit());
         libm::sqrt(-2.0 * libm::log(a)) * libm::cos(2.0 * std::f64::consts::PI * b)

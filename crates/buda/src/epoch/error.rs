@@ -1,10 +1,10 @@
-//! What can go wrong in an epoch.
+//! Errors of epochs.
 
 use super::arithmetic::ArithmeticError;
 use crate::queue::{QueueError, Stuck, Wait};
 use thiserror::Error;
 
-/// An epoch cannot go on.
+/// Why an epoch cannot continue.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[allow(missing_docs)]
 pub enum EpochError {
@@ -13,7 +13,7 @@ pub enum EpochError {
     #[error("epoch {epoch}, op {op}, input {input}: {error}")]
     Arithmetic { epoch: String, op: String, input: u32, error: Box<ArithmeticError> },
     #[error(
-        "nothing can go on: {0}. Push more inputs, pop outputs, or compare pointers and input_count with what was \
+        "deadlock: {0}. Push more inputs, pop outputs, or compare pointers and input_count with what was \
          pushed"
     )]
     Stuck(Stuck),

@@ -1,21 +1,24 @@
-//! Tiles in memory: header, exponents, data (facts, buda.md, section 2).
+//! Tiles in memory: header, exponents, data (tt-budabackend, `common/size_lib.cpp`,
+//! `common/tile_lib.cpp`).
 //!
-//! A tile is cut into faces of 16 columns and at most 16 rows, which follow one another row by row of faces; within a
-//! face elements are in row-major order. A block format puts one exponent for each row of each face before the data;
-//! elements narrower than a byte fill it from the low bits. Tiles are aligned to 32 bytes on Grayskull and Wormhole, to
-//! 64 on Blackhole; gaps are zero. Words are little-endian.
+//! A tile is cut into faces of 16 columns and at most 16 rows, which follow one another row by row
+//! of faces; within a face elements are in row-major order. A block format puts one exponent for
+//! each row of each face before the data; elements narrower than a byte fill it from the low bits.
+//! Tiles are aligned to 32 bytes on Grayskull and Wormhole, to 64 on Blackhole; gaps are zero.
+//! Words are little-endian.
 //!
-//! The header holds the size of the tile in units of 16 bytes and the low four bits of the format's code where the ISA
-//! documentation (SETDMAREG, TileHeader) has them; the rest is zero. Reading passes over it: the netlist says what a
+//! The header holds the size of the tile in units of 16 bytes and the low four bits of the format's
+//! code where the ISA documentation (WormholeB0/TensixTile/TensixCoprocessor/SETDMAREG_Special.md,
+//! tile headers) has them; the rest is zero. Reading ignores the header: the netlist says what a
 //! queue holds.
 
 use rayon::prelude::*;
-use tilework_netlist::DataFormat;
+use tilework_dtype::block::{BLOCK, BlockFormat};
+use tilework_dtype::{DType, element};
 use tilework_netlist::size::{TILE_HEADER, exponent_bytes, payload_bytes, tile_bytes};
 use tilework_netlist::types::{Arch, Size};
 
-use super::block::{BLOCK, BlockFormat};
-use super::{FormatError, Options, element};
+use super::{FormatError, Options};
 
 /// Rows and columns of a face.
 const FACE: usize = 16;
@@ -26,12 +29,12 @@ const HEADER_BYTES: usize = TILE_HEADER as usize;
 /// How the tiles of one format and size lie in memory.
 #[derive(Debug, Clone)]
 pub struct TileLayout {
-    format: DataFormat,
+    format: DType,
     code: u8,
     block: Option<BlockFormat>,
     /// Bits of an element.
     bits: usize,
-    /// Bytes of the exponents, with their gap.
+    /// Bytes of the exponents, with padding.
     exponents: usize,
     /// Bytes of the elements.
     payload: usize,
@@ -43,13 +46,13 @@ pub struct TileLayout {
 
 impl TileLayout {
     /// The layout of tiles of this size on this architecture.
-    pub fn new(format: DataFormat, tile: Size, arch: Arch) -> Result<TileLayout, FormatError> {
+    pub fn new(format: DType, tile: Size, arch: Arch) -> Result<TileLayout, FormatError> {
         let (height, width) = (tile.r as usize, tile.c as usize);
         if height > 32 || !height.is_power_of_two() || !matches!(width, 16 | 32) {
             return Err(FormatError::TileSize(tile));
         }
         let block = BlockFormat::of(format);
-        let bits = format.datum_bits() as usize;
+        let bits = format.bits() as usize;
         let exponents = exponent_bytes(format, tile) as usize;
         let payload = payload_bytes(format, tile) as usize;
         let bytes = tile_bytes(format, tile, arch) as usize;
@@ -61,7 +64,7 @@ impl TileLayout {
                 (index / across * face + within / FACE, index % across * FACE + within % FACE)
             })
             .collect();
-        let code = DataFormat::ALL.iter().find(|(f, ..)| *f == format).map_or(0, |&(.., code)| code);
+        let code = format.buda_code().unwrap_or(0);
         Ok(TileLayout { format, code, block, bits, exponents, payload, bytes, places })
     }
 
@@ -75,8 +78,8 @@ impl TileLayout {
         &self.places
     }
 
-    /// Writes one tile. `value` and `word` give an element by row and column; words are what raw formats store if the
-    /// tensor has them.
+    /// Writes one tile. `value` and `word` give an element by row and column; words are what raw
+    /// formats store if the tensor has them.
     pub(super) fn pack(
         &self,
         options: Options,
@@ -133,7 +136,7 @@ impl TileLayout {
     }
 }
 
-/// Element `i` of so many bits.
+/// Reads element `i` of elements with this many bits.
 pub(super) fn read(data: &[u8], i: usize, bits: usize) -> u32 {
     match bits {
         32 => u32::from_le_bytes([data[4 * i], data[4 * i + 1], data[4 * i + 2], data[4 * i + 3]]),

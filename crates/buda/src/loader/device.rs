@@ -10,14 +10,14 @@ use tilework_netlist::types::Size;
 /// A device.
 #[derive(Debug)]
 pub(super) struct Device {
-    /// Command queues by core; all of the grid's, and whatever else a graph names.
+    /// Command queues by core: all cores of the grid, and any others that graphs name.
     pub queues: BTreeMap<Core, CommandQueue>,
     /// Binaries.
     pub cache: BinaryCache,
 }
 
 impl Device {
-    pub fn new(grid: Size, more: &BTreeSet<Core>, slots: usize, policy: Policy, binaries: usize) -> Self {
+    pub(crate) fn new(grid: Size, more: &BTreeSet<Core>, slots: usize, policy: Policy, binaries: usize) -> Self {
         let cores = (0..grid.r).flat_map(|r| (0..grid.c).map(move |c| (r, c))).chain(more.iter().copied());
         Self {
             queues: cores.map(|core| (core, CommandQueue::new(slots))).collect(),
@@ -25,23 +25,23 @@ impl Device {
         }
     }
 
-    /// When all cores have done what was written.
-    pub fn free_at(&self) -> Cycle {
+    /// When all cores have executed their commands.
+    pub(crate) fn free_at(&self) -> Cycle {
         self.queues.values().map(CommandQueue::free_at).max().unwrap_or(0)
     }
 
-    /// Cores whose queue has fewer free slots than that, as far as the host knows.
-    pub fn short_of(&self, slots: usize) -> usize {
+    /// Number of cores with fewer free slots than `slots`, as far as the host knows.
+    pub(crate) fn short_of(&self, slots: usize) -> usize {
         self.queues.values().filter(|queue| queue.known_free() < slots).count()
     }
 
     /// The host reads the read pointers of those cores.
-    pub fn refresh(&mut self, slots: usize, now: Cycle) {
+    pub(crate) fn refresh(&mut self, slots: usize, now: Cycle) {
         self.queues.values_mut().filter(|queue| queue.known_free() < slots).for_each(|queue| queue.refresh(now));
     }
 
-    /// When all queues will have so many free slots, and whether a loop holds the last of them.
-    pub fn free_by(&self, slots: usize) -> (Cycle, bool) {
+    /// When all queues will have this many free slots, and whether a loop holds the last of them.
+    pub(crate) fn free_by(&self, slots: usize) -> (Cycle, bool) {
         let by = |queue: &CommandQueue| {
             let at = queue.free_by(slots).unwrap_or_else(|| queue.free_at());
             (at, queue.held_by_loop(slots))
@@ -50,7 +50,7 @@ impl Device {
     }
 
     /// The most commands in a queue, as far as the host knows.
-    pub fn deepest(&self) -> usize {
+    pub(crate) fn deepest(&self) -> usize {
         self.queues.values().map(CommandQueue::known_used).max().unwrap_or(0)
     }
 }

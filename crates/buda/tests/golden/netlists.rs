@@ -1,5 +1,6 @@
-//! Real netlists of one execution, operation by operation, against values from a model that is not ours
-//! (`../shared/data/netlists/expected.json`, computed with NumPy in float32, without data formats).
+//! Real netlists of one execution, operation by operation, against values from a model that is
+//! not ours (`../shared/data/netlists/expected.json`, computed with NumPy in float32, without
+//! data formats).
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,10 +8,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tilework_buda::format::{self, Options};
 use tilework_buda::{Tensor, golden};
+use tilework_dtype::DType;
+use tilework_netlist::read;
 use tilework_netlist::types::{
     Graph, GraphId, InstructionKind, Netlist, Op, OpId, Producer, Queue, QueueId, QueueKind, QueueSettings, Source,
 };
-use tilework_netlist::{DataFormat, read};
 
 /// The folder of real netlists, with a reason printed if there is none.
 fn folder() -> Option<PathBuf> {
@@ -27,10 +29,7 @@ fn folder() -> Option<PathBuf> {
 fn stimulus(netlist: &Netlist, id: QueueId, e: usize) -> Tensor {
     let queue = netlist.queue(id);
     let k = id.0;
-    let integer = matches!(
-        queue.format,
-        DataFormat::Int8 | DataFormat::Int32 | DataFormat::UInt8 | DataFormat::UInt16 | DataFormat::RawUInt32
-    );
+    let integer = matches!(queue.format, DType::I8 | DType::I32 | DType::U8 | DType::U16 | DType::RawU32);
     let shape = queue.blocks.shape();
     let values = (0..shape.t * shape.rows * shape.columns).map(|i| {
         let n = 37 * i + 11 * e + 7 * k;
@@ -53,7 +52,8 @@ impl Epoch<'_> {
         self.netlist.graph(self.graph)
     }
 
-    /// What input `e` of the epoch reads from a queue: constants and rams give the same entry each time.
+    /// What input `e` of the epoch reads from a queue: constants and rams give the same
+    /// entry each time.
     fn entry(&self, id: QueueId, e: usize) -> Tensor {
         let queue = self.netlist.queue(id);
         let settings = self.settings.iter().find(|s| s.queue == id);
@@ -157,7 +157,8 @@ fn netlists_of_one_execution_give_the_expected_values() {
         let text = std::fs::read_to_string(folder.join(file)).unwrap();
         let netlist = read(file, &text).unwrap_or_else(|errors| panic!("{errors}"));
         let Some((graph, settings)) = single(&netlist) else { continue };
-        // Without formats the model's own arithmetic; with them, what eight bits of mantissa may lose.
+        // Without formats the model's own arithmetic; with them, what eight bits of
+        // mantissa may lose.
         for (formats, tolerance) in [(false, 2e-5), (true, 3e-2)] {
             let queues = Epoch { netlist: &netlist, graph, settings, formats }.run();
             for (q, entries) in queues {

@@ -5,8 +5,8 @@ use crate::dispatch::DispatchCommand;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// The dispatcher as the seed describes it (001 section 4.4): a pointer in 16-byte units and a toggle, kept
-/// apart, against the host's word in its L1.
+/// The dispatcher as the seed describes it (001 section 4.4): a pointer in 16-byte units and a
+/// toggle, kept apart, against the host's word in its L1.
 struct Dispatcher {
     base: u32,
     pages: u32,

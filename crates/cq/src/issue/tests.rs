@@ -4,13 +4,14 @@ use super::*;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::convert::Infallible;
 
-/// Host and prefetcher on a small region and ring, with the bytes of the region reduced to the number
-/// of the record that wrote them.
+/// Host and prefetcher on a small region and ring, with the bytes of the region reduced to the
+/// number of the record that wrote them.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct World {
     queue: IssueQueue,
     slots: Vec<u16>,
-    /// Who wrote each 64-byte unit, as an age: 0 is the next record the prefetcher will finish reading.
+    /// Who wrote each 64-byte unit, as an age: 0 is the next record the prefetcher will finish
+    /// reading.
     units: Vec<Option<u32>>,
     /// Published records that are not read to the end.
     pending: u32,
@@ -111,8 +112,8 @@ impl World {
     }
 }
 
-/// Every order of host and prefetcher steps, for small regions and rings, until no new state appears. Both
-/// wrap many times on the way.
+/// Every order of host and prefetcher steps, for small regions and rings, until no new state
+/// appears. Both wrap many times on the way.
 #[test]
 fn no_order_of_steps_overwrites_unread_bytes_or_loses_a_credit() {
     for (units, slots, max_record) in [(6, 2, 2), (7, 3, 2), (9, 3, 3), (10, 4, 3)] {
@@ -149,7 +150,8 @@ fn no_order_of_steps_overwrites_unread_bytes_or_loses_a_credit() {
     }
 }
 
-/// The real sizes, across several wraps of region and ring, against a prefetcher that is always late.
+/// The real sizes, across several wraps of region and ring, against a prefetcher that is always
+/// late.
 #[test]
 fn the_real_region_and_ring_wrap_together() {
     let mut queue = IssueQueue::default();

@@ -102,8 +102,8 @@ pub fn dispatch_command() -> impl Strategy<Value = DispatchCommand> {
     let wait = (0..32u8, any::<u16>(), any::<u32>(), any::<u32>()).prop_map(|(flags, stream, addr, count)| {
         C::Wait(Wait { flags: WaitFlags::from_bits_truncate(flags), stream, addr, count })
     });
-    let host =
-        (any::<bool>(), bytes(300)).prop_map(|(is_event, payload)| C::WriteHost(HostWrite { is_event, payload }));
+    let host = (any::<bool>(), bytes(300))
+        .prop_map(|(is_event, payload)| C::WriteLinearHHost(HostWrite { is_event, payload }));
     prop_oneof![
         linear().prop_map(C::WriteLinear),
         linear().prop_map(C::WriteLinearH),
@@ -114,16 +114,17 @@ pub fn dispatch_command() -> impl Strategy<Value = DispatchCommand> {
         wait,
         Just(C::Sink),
         debug(100).prop_map(C::Debug),
-        any::<u32>().prop_map(C::Delay),
+        any::<u32>().prop_map(|iterations| C::Delay(Delay { iterations })),
         Just(C::ExecBufEnd),
         (any::<u16>(), vec(any::<u32>(), 0..=4))
-            .prop_map(|(program_host_id, offsets)| { C::SetWriteOffset { program_host_id, offsets } }),
+            .prop_map(|(program_host_id, offsets)| { C::SetWriteOffset(WriteOffsets { program_host_id, offsets }) }),
         Just(C::Terminate),
         go_signal().prop_map(C::SendGoSignal),
-        (any::<bool>(), 0..256u16).prop_map(|(wait, index_bitmask)| C::NotifySubordinate { wait, index_bitmask }),
-        (0..=8u32).prop_map(C::SetNumWorkerSems),
+        (any::<bool>(), 0..256u16)
+            .prop_map(|(wait, index_bitmask)| C::NotifySubordinateGoSignal(NotifySubordinate { wait, index_bitmask })),
+        (0..=8u32).prop_map(|count| C::SetNumWorkerSems(NumWorkerSems { count })),
         vec(any::<u32>(), 0..=256).prop_map(C::SetGoSignalNocData),
-        (any::<u32>(), any::<u32>()).prop_map(|(noc_xy, addr)| C::Timestamp { noc_xy, addr }),
+        (any::<u32>(), any::<u32>()).prop_map(|(noc_xy, addr)| C::Timestamp(Timestamp { noc_xy, addr })),
     ]
 }
 
@@ -149,34 +150,35 @@ pub fn prefetch_command(
         |(reset, log2_page_size, start_page, wp_offset_update, base_addr, length)| {
             let mut flags = RingbufferFlags::empty();
             flags.set(RingbufferFlags::RESET_TO_START, reset);
-            C::PagedToRingbuffer { flags, log2_page_size, start_page, wp_offset_update, base_addr, length }
+            C::PagedToRingbuffer(PagedToRing { flags, log2_page_size, start_page, wp_offset_update, base_addr, length })
         },
     );
     let piece = (any::<u32>(), 1..=u32::MAX).prop_map(|(start, length)| RingPiece { start, length });
     prop_oneof![
-        (any::<u32>(), any::<u64>(), 1..=u64::MAX).prop_map(|(noc_xy, addr, length)| C::RelayLinear {
+        (any::<u32>(), any::<u64>(), 1..=u64::MAX).prop_map(|(noc_xy, addr, length)| C::RelayLinear(LinearRelay {
             noc_xy,
             addr,
             length
-        }),
-        (any::<u32>(), any::<u64>(), 1..=131_008u32).prop_map(|(noc_xy, addr, length)| C::RelayLinearH {
+        })),
+        (any::<u32>(), any::<u64>(), 1..=131_008u32).prop_map(|(noc_xy, addr, length)| C::RelayLinearH(LinearRelayH {
             noc_xy,
             addr,
             length
-        }),
+        })),
         paged,
         vec(source, 1..=35).prop_map(C::RelayPagedPacked),
         inline(payload.clone()).prop_map(C::RelayInline),
         inline(payload.clone()).prop_map(C::RelayInlineNoflush),
         inline(payload).prop_map(C::ExecBufEnd),
         (any::<u32>(), 0..32u32, 1..=u32::MAX)
-            .prop_map(|(base_addr, log_page_size, pages)| { C::ExecBuf { base_addr, log_page_size, pages } }),
+            .prop_map(|(base_addr, log_page_size, pages)| { C::ExecBuf(ExecBuf { base_addr, log_page_size, pages }) }),
         Just(C::Stall),
         (any::<u16>(), any::<u32>(), 1..4usize, any::<u8>())
             .prop_map(|(key, size, n, byte)| { C::Debug(DebugMark { key, size, body: vec![byte; n * 64 - 16] }) }),
         Just(C::Terminate),
         to_ring,
-        (any::<u32>(), any::<bool>()).prop_map(|(offset, update_wp)| C::SetRingbufferOffset { offset, update_wp }),
+        (any::<u32>(), any::<bool>())
+            .prop_map(|(offset, update_wp)| C::SetRingbufferOffset(RingOffset { offset, update_wp })),
         vec(piece, 1..=52).prop_map(C::RelayRingbuffer),
     ]
 }

@@ -1,34 +1,27 @@
-//! Rules of operations: what they read, and what their kind asks for.
+//! Rules of operations: their inputs, and what their kind requires.
 
 use super::Check;
 use crate::code;
+use crate::format::is_integer;
 use crate::read::tile_is_small;
+use crate::types::Operand;
 use crate::types::{
     Arch, BinaryKind, GraphId, Matmul, Op, OpId, OpKind, Order, Producer, ReduceDim, ReluMode, Source, Tm, UnaryKind,
     VectorMode,
 };
-use crate::{DataFormat, types::Operand};
 use std::collections::HashSet;
+use tilework_dtype::DType;
 
-/// Rules that hold everywhere.
-pub fn check(check: &mut Check<'_, '_>) {
+/// Checks the rules that hold on every architecture.
+pub(crate) fn check(check: &mut Check<'_, '_>) {
     for (id, _) in check.graphs() {
         cycle(check, id);
     }
-    for (id, op) in check.ops() {
-        arity(check, id, op);
-        sources(check, id, op);
-        kernel_broadcasts(check, id, op);
-        kind(check, id, op);
-        gradient(check, id, op);
-        untilize(check, id, op);
-        relu(check, id, op);
-        tiles(check, id, op);
-    }
+    check.each_op(&[arity, sources, kernel_broadcasts, kind, gradient, untilize, relu, tiles]);
     results(check);
 }
 
-/// How many inputs an operation has.
+/// Returns how many inputs an operation of a kind may have.
 fn inputs_of(check: &Check<'_, '_>, kind: &OpKind) -> Option<std::ops::RangeInclusive<usize>> {
     let exactly = |count: usize| Some(count..=count);
     let product = |m: &Matmul| 2 + usize::from(m.bias) + usize::from(m.requant || m.dequant);
@@ -71,7 +64,7 @@ fn arity(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     check.error(code, check.op_at(id, "inputs"), message, help);
 }
 
-/// What the inputs are, and whether the formats agree.
+/// Checks the inputs and their formats.
 fn sources(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     for (index, input) in op.inputs.iter().enumerate() {
         let (name, format) = match input.source {
@@ -88,9 +81,14 @@ fn sources(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
             }
         };
         if format != input.format {
-            let message = format!("`{}` reads {} from `{name}`, which has {format}", op.name, input.format);
+            let message = format!(
+                "`{}` reads {} from `{name}`, which has {}",
+                op.name,
+                input.format.buda_name(),
+                format.buda_name()
+            );
             let at = check.item_at(id, "in_df", index);
-            check.error(code::INPUT_FORMAT, at, message, &format!("write {format}"));
+            check.error(code::INPUT_FORMAT, at, message, &format!("write {}", format.buda_name()));
         }
     }
     let graph = check.net.graph(id.graph);
@@ -107,7 +105,8 @@ fn sources(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     }
 }
 
-/// Operations of two graphs are joined directly only when the graphs run on two devices at the same time.
+/// Checks a direct link between operations of two graphs: the graphs must run on two devices at
+/// the same time.
 fn cross_graph(check: &mut Check<'_, '_>, id: OpId, op: &Op, index: usize, from: OpId) {
     let (mine, other) = (check.net.graph(id.graph), check.net.graph(from.graph));
     if id.graph == from.graph || mine.target_device != other.target_device {
@@ -162,7 +161,8 @@ fn kind(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     }
 }
 
-/// Where a transpose is possible: the second operand of a matmul, a single operand, the first of two.
+/// Checks a transpose: it is possible on the second operand of a matmul, on a single operand and on
+/// the first of two.
 fn transpose(check: &mut Check<'_, '_>, id: OpId, op: &Op, index: usize) {
     let at = check.op_at(id, &format!("input_{index}_tms"));
     let allowed = match op.kind {
@@ -176,7 +176,7 @@ fn transpose(check: &mut Check<'_, '_>, id: OpId, op: &Op, index: usize) {
         let message = format!("input {index} of `{}` cannot be transposed", op.name);
         let help = "possible: input 1 of a matmul, the input of a unary operation, input 0 of a binary one";
         check.error(code::TM_PLACE, at, message, help);
-    } else if elementwise && op.inputs.first().is_some_and(|input| input.format == DataFormat::Int32) {
+    } else if elementwise && op.inputs.first().is_some_and(|input| input.format == DType::I32) {
         let message = format!("`{}` cannot transpose Int32", op.name);
         check.error(code::TM_PLACE, at, message, "");
     }
@@ -187,7 +187,7 @@ fn transpose(check: &mut Check<'_, '_>, id: OpId, op: &Op, index: usize) {
     }
 }
 
-/// Rows and columns of the tiles of an input.
+/// Returns rows and columns of the tiles of an input.
 fn source_tile(check: &Check<'_, '_>, source: Source) -> Option<(u32, u32)> {
     let tile = match source {
         Source::Queue(queue) => check.queue(queue)?.blocks.tile,
@@ -208,10 +208,10 @@ fn product(check: &mut Check<'_, '_>, id: OpId, op: &Op, matmul: &Matmul) {
         let message = format!("`{}` cannot be sparse and accumulate", op.name);
         check.error(code::SPARSE, check.attribute_at(id, "accumulate"), message, "");
     }
-    use DataFormat as F;
-    let raw = |format| matches!(format, F::RawUInt8 | F::RawUInt16 | F::RawUInt32);
+    use DType as F;
+    let raw = |format| matches!(format, F::RawU8 | F::RawU16 | F::RawU32);
     if let Some(input) = op.inputs.get(2).filter(|input| !raw(input.format)) {
-        let message = format!("the index of `{}` is {}, not raw integers", op.name, input.format);
+        let message = format!("the index of `{}` is {}, not raw integers", op.name, input.format.buda_name());
         let help = "possible: RawUInt8, RawUInt16, RawUInt32";
         check.error(code::SPARSE, check.item_at(id, "in_df", 2), message, help);
     }
@@ -272,7 +272,7 @@ fn gradient(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     let reason = match &op.kind {
         OpKind::Binary(BinaryKind::Maximum) => "a maximum",
         OpKind::Matmul(matmul) if matmul.identity.is_some() => "a sparse matmul",
-        _ if op.acc_format == DataFormat::Int32 => "an operation with acc_df Int32",
+        _ if op.acc_format == DType::I32 => "an operation with acc_df Int32",
         _ if transposed && !copies => "an operation that transposes its input, other than matmul and datacopy,",
         _ => return,
     };
@@ -300,13 +300,13 @@ fn untilize(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
 fn relu(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     let Some(relu) = op.post.relu else { return };
     let at = check.attribute_at(id, "relu_threshold");
-    let integer = op.inputs.iter().any(|input| input.format.is_integer());
+    let integer = op.inputs.iter().any(|input| is_integer(input.format));
     match op.out_format {
-        DataFormat::Int8 if integer && relu.threshold.abs() >= 127.0 => {
+        DType::I8 if integer && relu.threshold.abs() >= 127.0 => {
             let message = format!("a threshold of {} is beyond Int8", relu.threshold);
             check.error(code::RELU_RANGE, at, message, "");
         }
-        DataFormat::Int32 if integer && (relu.threshold != 0.0 || relu.mode != ReluMode::Min) => {
+        DType::I32 if integer && (relu.threshold != 0.0 || relu.mode != ReluMode::Min) => {
             let message = format!("`{}` makes Int32, whose ReLU has the mode min and the threshold 0", op.name);
             check.error(code::RELU_RANGE, at, message, "");
         }
@@ -314,7 +314,7 @@ fn relu(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     }
 }
 
-/// Small tiles: which operations take them, and which shapes go together.
+/// Checks small tiles: which operations accept them, and which shapes fit together.
 fn tiles(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     let tiles: Vec<Option<(u32, u32)>> = op.inputs.iter().map(|input| source_tile(check, input.source)).collect();
     if tiles.contains(&None) {
@@ -345,7 +345,7 @@ fn tiles(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
         return;
     }
     let at = check.op_at(id, "tile_dim");
-    let wide = |format: DataFormat| matches!(format, DataFormat::Int8 | DataFormat::Int32);
+    let wide = |format: DType| matches!(format, DType::I8 | DType::I32);
     if wide(op.out_format) || op.inputs.iter().any(|input| wide(input.format)) {
         let message = format!("`{}` has small tiles of Int8 or Int32, which do not exist", op.name);
         check.error(code::TINY_TILE, at, message, "");
@@ -374,7 +374,7 @@ fn tiles(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     check.error(code::TINY_TILE, at, format!("`{}` has {reason}", op.name), "");
 }
 
-/// Every result is read by something.
+/// Checks that every result is read.
 fn results(check: &mut Check<'_, '_>) {
     if !check.src.broken.ops.is_empty() || !check.src.broken.queues.is_empty() {
         return;
@@ -398,7 +398,7 @@ fn results(check: &mut Check<'_, '_>) {
     }
 }
 
-/// Operations of a graph that wait for one another.
+/// Reports operations of a graph that wait for one another.
 fn cycle(check: &mut Check<'_, '_>, graph: GraphId) {
     let ops = &check.net.graph(graph).ops;
     let mut waiting: Vec<usize> = vec![0; ops.len()];
@@ -431,8 +431,8 @@ fn cycle(check: &mut Check<'_, '_>, graph: GraphId) {
     }
 }
 
-/// Rules of an architecture.
-pub fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
+/// Checks the rules of one architecture.
+pub(crate) fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
     for (id, op) in check.ops() {
         if arch == Arch::Grayskull {
             grayskull(check, id, op);
@@ -468,7 +468,7 @@ fn grayskull(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     }
 }
 
-/// A kernel broadcast of a product holds whole columns or rows of micro blocks.
+/// Checks that a kernel broadcast of a matrix product holds whole columns or rows of micro blocks.
 fn broadcast_factors(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     let (OpKind::Matmul(matmul) | OpKind::Depthwise(matmul)) = &op.kind else { return };
     let ublock = op.blocks.ublock;

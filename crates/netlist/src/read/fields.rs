@@ -1,7 +1,7 @@
-//! Fields of a map and the values in them, with what is wrong about them.
+//! Fields of a map and their values, with the errors in them.
 //!
-//! Every function reports what it finds and gives back what can be used; a caller sees by the number of errors whether the thing that it
-//! reads is whole.
+//! Every function reports errors and returns what can be used; from the number of errors a caller
+//! sees whether an object is complete.
 
 use crate::code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -10,23 +10,24 @@ use crate::types::Size;
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
 
-/// The largest value of what counts tiles, blocks, cores or entries. Products of six of them fit 128 bits.
-pub const MOST: i64 = 1 << 20;
+/// The largest count of tiles, blocks, cores or entries. Products of six of them fit 128 bits.
+pub(crate) const MOST: i64 = 1 << 20;
 
-/// The fields of one thing.
-pub struct Fields<'t> {
+/// The fields of one object.
+pub(crate) struct Fields<'t> {
     /// What it is, for messages: `queue q0`.
     pub what: String,
     /// Where its name stands.
     pub at: Span,
     node: &'t Node<'t>,
-    /// Names that an unknown field probably means; that they are missing is no finding of its own.
+    /// Fields that a misspelt one probably means; they are not also reported as missing.
     meant: Vec<String>,
 }
 
 impl<'t> Fields<'t> {
-    /// The fields of a map. Unknown ones are reported, with the nearest name of `known`; `also` accepts further ones.
-    pub fn of(
+    /// The fields of a map. Unknown ones are reported, with the nearest name of `known`; `also`
+    /// accepts further ones.
+    pub(crate) fn of(
         what: String,
         at: Span,
         node: &'t Node<'t>,
@@ -54,17 +55,17 @@ impl<'t> Fields<'t> {
     }
 
     /// All keys and values.
-    pub fn entries(&self) -> impl Iterator<Item = (&'t str, Span, &'t Node<'t>)> + use<'t> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&'t str, Span, &'t Node<'t>)> + use<'t> {
         self.node.map().unwrap_or_default().iter().map(|entry| (&*entry.key, entry.at, &entry.value))
     }
 
     /// A field that may be missing.
-    pub fn get(&self, name: &str) -> Option<&'t Node<'t>> {
+    pub(crate) fn get(&self, name: &str) -> Option<&'t Node<'t>> {
         self.node.get(name)
     }
 
     /// A field that must be there.
-    pub fn need(&self, name: &str, sink: &mut Diagnostics) -> Option<&'t Node<'t>> {
+    pub(crate) fn need(&self, name: &str, sink: &mut Diagnostics) -> Option<&'t Node<'t>> {
         let found = self.get(name);
         if found.is_none() && !self.meant.iter().any(|meant| meant == name) {
             let message = format!("{} has no `{name}`", self.what);
@@ -74,42 +75,48 @@ impl<'t> Fields<'t> {
     }
 
     /// A count from 1 up.
-    pub fn count(&self, name: &str, sink: &mut Diagnostics) -> Option<u32> {
+    pub(crate) fn count(&self, name: &str, sink: &mut Diagnostics) -> Option<u32> {
         self.need(name, sink).and_then(|node| count(node, name, sink))
     }
 
     /// A `[rows, columns]` of at least one each.
-    pub fn size(&self, name: &str, sink: &mut Diagnostics) -> Option<Size> {
+    pub(crate) fn size(&self, name: &str, sink: &mut Diagnostics) -> Option<Size> {
         self.need(name, sink).and_then(|node| size(node, name, 1, sink))
     }
 
     /// A flag; false when missing.
-    pub fn flag(&self, name: &str, sink: &mut Diagnostics) -> bool {
+    pub(crate) fn flag(&self, name: &str, sink: &mut Diagnostics) -> bool {
         self.get(name).and_then(|node| flag(node, name, sink)).unwrap_or(false)
     }
 
     /// One of several names.
-    pub fn choice<T: Copy>(&self, name: &str, all: &[(&'static str, T)], sink: &mut Diagnostics) -> Option<T> {
+    pub(crate) fn choice<T: Copy>(&self, name: &str, all: &[(&'static str, T)], sink: &mut Diagnostics) -> Option<T> {
         self.need(name, sink).and_then(|node| choice(node, name, all, sink))
     }
 
     /// One of several names, or the default when missing.
-    pub fn choice_or<T: Copy>(&self, name: &str, all: &[(&'static str, T)], default: T, sink: &mut Diagnostics) -> T {
+    pub(crate) fn choice_or<T: Copy>(
+        &self,
+        name: &str,
+        all: &[(&'static str, T)],
+        default: T,
+        sink: &mut Diagnostics,
+    ) -> T {
         self.get(name).and_then(|node| choice(node, name, all, sink)).unwrap_or(default)
     }
 }
 
 /// The known name that a wrong one probably means.
-pub fn nearest<'k>(wrong: &str, known: &[&'k str]) -> Option<&'k str> {
+pub(crate) fn nearest<'k>(wrong: &str, known: &[&'k str]) -> Option<&'k str> {
     let wrong = wrong.to_lowercase();
     let distance = |name: &str| strsim::damerau_levenshtein(&wrong, &name.to_lowercase());
-    // Long strangers are not worth comparing, and would cost time.
+    // Long names are not worth comparing and would cost time.
     let near = known.iter().filter(|_| wrong.len() <= 64).map(|name| (distance(name), *name)).min_by_key(|near| near.0);
     near.filter(|(distance, name)| *distance <= 1 + name.len() / 4).map(|(_, name)| name)
 }
 
 /// Adds the name that is nearest to a wrong one, or all when they are few.
-pub fn suggest(finding: Diagnostic, wrong: &str, known: &[&str]) -> Diagnostic {
+pub(crate) fn suggest(finding: Diagnostic, wrong: &str, known: &[&str]) -> Diagnostic {
     match nearest(wrong, known) {
         Some(name) => finding.help(format!("did you mean `{name}`?")),
         None if known.len() <= 24 && !known.is_empty() => finding.help(format!("possible: {}", known.join(", "))),
@@ -122,7 +129,7 @@ fn wrong_kind(node: &Node, name: &str, wanted: &str, sink: &mut Diagnostics) {
 }
 
 /// The text of a scalar that is not empty.
-pub fn text<'t>(node: &'t Node<'t>, name: &str, sink: &mut Diagnostics) -> Option<&'t str> {
+pub(crate) fn text<'t>(node: &'t Node<'t>, name: &str, sink: &mut Diagnostics) -> Option<&'t str> {
     match &node.value {
         Value::Scalar(scalar) if !scalar.text.is_empty() => Some(&scalar.text),
         _ => {
@@ -133,7 +140,7 @@ pub fn text<'t>(node: &'t Node<'t>, name: &str, sink: &mut Diagnostics) -> Optio
 }
 
 /// The items of a list.
-pub fn list<'t>(node: &'t Node<'t>, name: &str, sink: &mut Diagnostics) -> Option<&'t [Node<'t>]> {
+pub(crate) fn list<'t>(node: &'t Node<'t>, name: &str, sink: &mut Diagnostics) -> Option<&'t [Node<'t>]> {
     if node.list().is_none() {
         wrong_kind(node, name, "a list", sink);
     }
@@ -141,7 +148,7 @@ pub fn list<'t>(node: &'t Node<'t>, name: &str, sink: &mut Diagnostics) -> Optio
 }
 
 /// A whole number: decimal or `0x` hexadecimal.
-pub fn parse_integer(text: &str) -> Option<i64> {
+pub(crate) fn parse_integer(text: &str) -> Option<i64> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
         None => (1, text.strip_prefix('+').unwrap_or(text)),
@@ -158,7 +165,7 @@ pub fn parse_integer(text: &str) -> Option<i64> {
 }
 
 /// A whole number within bounds.
-pub fn integer(node: &Node, name: &str, range: RangeInclusive<i64>, sink: &mut Diagnostics) -> Option<i64> {
+pub(crate) fn integer(node: &Node, name: &str, range: RangeInclusive<i64>, sink: &mut Diagnostics) -> Option<i64> {
     let text = text(node, name, sink)?;
     let (low, high) = (range.start(), range.end());
     match parse_integer(text) {
@@ -180,17 +187,17 @@ pub fn integer(node: &Node, name: &str, range: RangeInclusive<i64>, sink: &mut D
 }
 
 /// A number from 0 to [`MOST`].
-pub fn natural(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<u32> {
+pub(crate) fn natural(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<u32> {
     integer(node, name, 0..=MOST, sink).and_then(|value| u32::try_from(value).ok())
 }
 
 /// A number from 1 to [`MOST`].
-pub fn count(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<u32> {
+pub(crate) fn count(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<u32> {
     integer(node, name, 1..=MOST, sink).and_then(|value| u32::try_from(value).ok())
 }
 
 /// A real number.
-pub fn real(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<f32> {
+pub(crate) fn real(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<f32> {
     let text = text(node, name, sink)?;
     let value = match text {
         ".inf" | ".Inf" | ".INF" | "+.inf" => Some(f32::INFINITY),
@@ -205,8 +212,8 @@ pub fn real(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<f32> {
     value
 }
 
-/// True or false, in the words that YAML readers take.
-pub fn flag(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<bool> {
+/// True or false, in the spellings that YAML readers accept.
+pub(crate) fn flag(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<bool> {
     let text = text(node, name, sink)?;
     let value = parse_flag(text);
     if value.is_none() {
@@ -217,7 +224,7 @@ pub fn flag(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<bool> {
 }
 
 /// True or false as a word.
-pub fn parse_flag(text: &str) -> Option<bool> {
+pub(crate) fn parse_flag(text: &str) -> Option<bool> {
     const WORDS: [(&str, bool); 8] = [
         ("true", true),
         ("false", false),
@@ -232,7 +239,7 @@ pub fn parse_flag(text: &str) -> Option<bool> {
 }
 
 /// One of several names.
-pub fn choice<T: Copy>(node: &Node, name: &str, all: &[(&'static str, T)], sink: &mut Diagnostics) -> Option<T> {
+pub(crate) fn choice<T: Copy>(node: &Node, name: &str, all: &[(&'static str, T)], sink: &mut Diagnostics) -> Option<T> {
     let text = text(node, name, sink)?;
     let found = all.iter().find(|(known, _)| *known == text).map(|(_, value)| *value);
     if found.is_none() {
@@ -244,7 +251,7 @@ pub fn choice<T: Copy>(node: &Node, name: &str, all: &[(&'static str, T)], sink:
 }
 
 /// `[rows, columns]`, each at least `least`.
-pub fn size(node: &Node, name: &str, least: i64, sink: &mut Diagnostics) -> Option<Size> {
+pub(crate) fn size(node: &Node, name: &str, least: i64, sink: &mut Diagnostics) -> Option<Size> {
     let items = list(node, name, sink)?;
     let [r, c] = items else {
         let message = format!("`{name}` has {} values, not 2: [rows, columns]", items.len());
@@ -257,18 +264,18 @@ pub fn size(node: &Node, name: &str, least: i64, sink: &mut Diagnostics) -> Opti
 }
 
 /// A list of numbers; items that are wrong are reported and left out.
-pub fn naturals(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<Vec<u32>> {
+pub(crate) fn naturals(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<Vec<u32>> {
     let items = list(node, name, sink)?;
     Some(items.iter().filter_map(|item| natural(item, name, sink)).collect())
 }
 
-/// A text for a message: at most 40 characters of it.
-pub fn short(text: &str) -> Short<'_> {
+/// Shortens a text to 40 characters for a message.
+pub(crate) fn short(text: &str) -> Short<'_> {
     Short(text)
 }
 
-/// What [`short`] gives.
-pub struct Short<'t>(&'t str);
+/// Displays a text, at most 40 characters of it.
+pub(crate) struct Short<'t>(&'t str);
 
 impl Display for Short<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

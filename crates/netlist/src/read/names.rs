@@ -1,7 +1,8 @@
-//! Every name that something in a netlist refers to, and where it leads.
+//! The names of a netlist and what they refer to.
 //!
-//! A queue or graph whose `target_device` is a list stands for one on each device: `name.0`, `name.1`. All that they hold is named so, too.
-//! References from such a graph lead to what has the same device.
+//! A queue or graph whose `target_device` is a list stands for one on each device: `name.0`,
+//! `name.1`. What they contain is named likewise. References from such a graph resolve to the
+//! same device.
 
 use crate::code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -11,37 +12,37 @@ use crate::types::{FusedId, GraphId, OpId, QueueId};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Devices of one system; more are a mistake.
+/// The most devices of a system.
 const DEVICES: i64 = 256;
-/// Queues, graphs, operations and settings of queues that lists of devices are written out to.
+/// The most queues, graphs, operations and queue settings after device lists are expanded.
 const PARTS: usize = 1 << 16;
 
 /// A queue on one device.
-pub struct QueueName<'t> {
+pub(crate) struct QueueName<'t> {
     pub name: Cow<'t, str>,
-    /// The device when it is one of several of a list, and the first device of that list.
+    /// If it comes from a list of devices: its device and the first one of the list.
     pub device: Option<(u32, u32)>,
     pub entry: &'t Entry<'t>,
 }
 
 /// A graph on one device.
-pub struct GraphName<'t> {
+pub(crate) struct GraphName<'t> {
     pub name: Cow<'t, str>,
-    /// The device when it is one of several of a list.
+    /// Its device, if it comes from a list of devices.
     pub device: Option<u32>,
     pub entry: &'t Entry<'t>,
     pub ops: Vec<OpName<'t>>,
 }
 
 /// An operation of a graph on one device.
-pub struct OpName<'t> {
+pub(crate) struct OpName<'t> {
     pub name: Cow<'t, str>,
     pub entry: &'t Entry<'t>,
 }
 
-/// Where names lead.
+/// The objects by name.
 #[derive(Default)]
-pub struct Names<'t> {
+pub(crate) struct Names<'t> {
     pub queue_list: Vec<QueueName<'t>>,
     pub graph_list: Vec<GraphName<'t>>,
     pub fused_list: Vec<(u32, &'t Entry<'t>)>,
@@ -49,15 +50,15 @@ pub struct Names<'t> {
     graphs: HashMap<Cow<'t, str>, GraphId>,
     ops: HashMap<Cow<'t, str>, OpId>,
     fused: HashMap<u32, FusedId>,
-    /// A written queue or graph with a list of devices, and the devices.
+    /// Queues and graphs with a list of devices, by the name in the file, and the devices.
     spread: HashMap<&'t str, Vec<u32>>,
-    /// Parts so far.
+    /// Number of parts so far.
     parts: usize,
 }
 
 impl<'t> Names<'t> {
-    /// Collects them. What is not a map is reported where it is read.
-    pub fn of(
+    /// Collects the names. What is not a map is reported where it is read.
+    pub(crate) fn of(
         queues: Option<&'t Entry<'t>>,
         graphs: Option<&'t Entry<'t>>,
         fused: Option<&'t Entry<'t>>,
@@ -140,8 +141,8 @@ impl<'t> Names<'t> {
         }
     }
 
-    /// Whether there is room for more parts; the first time that there is none is reported.
-    pub fn room(&mut self, parts: usize, at: Span, sink: &mut Diagnostics) -> bool {
+    /// Whether there is room for more parts; the first time that there is none is an error.
+    pub(crate) fn room(&mut self, parts: usize, at: Span, sink: &mut Diagnostics) -> bool {
         let before = self.parts;
         self.parts = before.saturating_add(parts);
         if before <= PARTS && self.parts > PARTS {
@@ -155,26 +156,26 @@ impl<'t> Names<'t> {
         self.graph_list.get(id.graph.0)?.ops.get(id.op).map(|op| op.entry)
     }
 
-    /// A queue that is meant from a device.
-    pub fn queue(&self, name: &str, device: Option<u32>) -> Option<QueueId> {
+    /// The queue that a name refers to on a device.
+    pub(crate) fn queue(&self, name: &str, device: Option<u32>) -> Option<QueueId> {
         find(&self.queues, name, device)
     }
 
-    /// An operation that is meant from a device.
-    pub fn op(&self, name: &str, device: Option<u32>) -> Option<OpId> {
+    /// The operation that a name refers to on a device.
+    pub(crate) fn op(&self, name: &str, device: Option<u32>) -> Option<OpId> {
         find(&self.ops, name, device)
     }
 
-    /// The graphs that a name means: one, or one for each device.
-    pub fn graphs(&self, name: &str) -> Vec<GraphId> {
+    /// The graphs that a name refers to: one, or one for each device.
+    pub(crate) fn graphs(&self, name: &str) -> Vec<GraphId> {
         match self.spread.get(name) {
             Some(devices) => devices.iter().filter_map(|d| self.graphs.get(&*on(name, Some(*d)))).copied().collect(),
             None => self.graphs.get(name).into_iter().copied().collect(),
         }
     }
 
-    /// The queues that a name means.
-    pub fn queues(&self, name: &str) -> Vec<QueueId> {
+    /// The queues that a name refers to.
+    pub(crate) fn queues(&self, name: &str) -> Vec<QueueId> {
         match self.spread.get(name) {
             Some(devices) => devices.iter().filter_map(|d| self.queues.get(&*on(name, Some(*d)))).copied().collect(),
             None => self.queues.get(name).into_iter().copied().collect(),
@@ -182,17 +183,17 @@ impl<'t> Names<'t> {
     }
 
     /// A fused operation.
-    pub fn fused(&self, id: u32) -> Option<FusedId> {
+    pub(crate) fn fused(&self, id: u32) -> Option<FusedId> {
         self.fused.get(&id).copied()
     }
 
-    /// Reports a name that leads nowhere, with the nearest of the queues and, if `ops`, of the operations.
-    pub fn unknown(&self, at: Span, message: String, wrong: &str, ops: bool, sink: &mut Diagnostics) {
+    /// Reports an unknown name, with the most similar queue and, if `ops`, operation.
+    pub(crate) fn unknown(&self, at: Span, message: String, wrong: &str, ops: bool, sink: &mut Diagnostics) {
         let mut known: Vec<&str> = self.queue_list.iter().map(|queue| &*queue.name).collect();
         if ops {
             known.extend(self.graph_list.iter().flat_map(|graph| graph.ops.iter().map(|op| &*op.name)));
         }
-        // The distance to thousands of names costs more than it helps.
+        // Comparing with thousands of names costs more than it helps.
         known.truncate(4096);
         sink.push(suggest(Diagnostic::new(code::UNKNOWN_NAME, at, message), wrong, &known));
     }
@@ -223,7 +224,7 @@ fn section<'t>(entry: Option<&'t Entry<'t>>, sink: &mut Diagnostics) -> &'t [Ent
     entry.value.map().unwrap_or_default()
 }
 
-/// The devices when `target_device` is a list of them.
+/// The devices, if `target_device` is a list.
 fn device_list(node: &Node, sink: &mut Diagnostics) -> Option<Vec<u32>> {
     let items = node.get("target_device")?.list()?;
     let one = |item| integer(item, "target_device", 0..=DEVICES - 1, sink).and_then(|value| u32::try_from(value).ok());
@@ -234,7 +235,7 @@ fn device_list(node: &Node, sink: &mut Diagnostics) -> Option<Vec<u32>> {
 }
 
 /// A single target device.
-pub fn target_device(node: &Node, sink: &mut Diagnostics) -> Option<u32> {
+pub(crate) fn target_device(node: &Node, sink: &mut Diagnostics) -> Option<u32> {
     if node.list().is_some_and(<[_]>::is_empty) {
         sink.push(Diagnostic::new(code::WRONG_COUNT, node.span, "`target_device` names no device"));
         return None;

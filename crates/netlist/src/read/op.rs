@@ -1,4 +1,4 @@
-//! Graphs and their operations: public document `netlist`, section Graphs.
+//! Reads graphs and their operations (tt-budabackend, `docs/public/netlist.md`, section Graphs).
 
 use super::attributes::{Attributes, type_name};
 use super::fields::{Fields, MOST, integer, list, naturals, short, suggest, text};
@@ -7,11 +7,11 @@ use super::queue::{blocks, data_format};
 use super::{Broken, tm};
 use crate::code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::format::DataFormat;
 use crate::tree::Node;
 use crate::types::{
-    Blocks, Fidelity, Graph, GraphId, Hints, Op, OpId, OpKind, Operand, Order, Post, Size, Source, UnaryKind,
+    Blocks, Fidelity, Graph, GraphId, Hints, Op, OpId, OpKind, Operand, Order, Post, Shape, Size, Source, UnaryKind,
 };
+use tilework_dtype::DType;
 
 /// Fields of an operation, besides those of single operands.
 const FIELDS: [&str; 24] = [
@@ -51,11 +51,12 @@ const FIDELITIES: [(&str, Fidelity); 6] = [
     ("HiFi2_B", Fidelity::HiFi2B),
 ];
 
-/// Elements of an operation's result at most, so that a small file cannot ask for arbitrary memory.
+/// The most elements of an operation's result, so that a small file cannot ask for
+/// arbitrary memory.
 const ELEMENTS: u64 = 1 << 36;
 
 /// Reads all graphs.
-pub fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> Vec<Graph> {
+pub(crate) fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> Vec<Graph> {
     let each = names.graph_list.iter().enumerate();
     each.map(|(index, name)| graph(GraphId(index), name, names, broken, sink)).collect()
 }
@@ -63,7 +64,8 @@ pub fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> V
 fn graph(id: GraphId, name: &GraphName<'_>, names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> Graph {
     let before = sink.errors();
     let what = format!("graph `{}`", short(&name.name));
-    // Every other key is an operation; one that is close to a field's name is a mistake of its own kind.
+    // Every other key is an operation; one that resembles a field's name has an error
+    // code of its own.
     let fields = Fields::of(what, name.entry.at, &name.entry.value, &[], |_| true, sink);
     let mut device = name.device;
     let mut input_count = None;
@@ -93,7 +95,7 @@ fn graph(id: GraphId, name: &GraphName<'_>, names: &Names<'_>, broken: &mut Brok
     }
 }
 
-/// What stands for an operation that cannot be read.
+/// Stands in for an operation that cannot be read.
 fn placeholder(name: &OpName<'_>) -> Op {
     let one = Size { r: 1, c: 1 };
     Op {
@@ -104,9 +106,9 @@ fn placeholder(name: &OpName<'_>) -> Op {
         grid_transpose: false,
         inputs: Vec::new(),
         blocks: Blocks { grid: one, t: 1, mblock: one, ublock: one, order: Order::Row, tile: Size { r: 32, c: 32 } },
-        acc_format: DataFormat::Float16,
-        intermed_format: DataFormat::Float16,
-        out_format: DataFormat::Float16,
+        acc_format: DType::F16,
+        intermed_format: DType::F16,
+        out_format: DType::F16,
         fidelity: Fidelity::HiFi3,
         buf_size_mb: 1,
         overlay_size: 0,
@@ -135,11 +137,7 @@ fn op(name: &OpName<'_>, device: Option<u32>, names: &Names<'_>, sink: &mut Diag
     let kind_name = kind_node.map_or("", |node| type_name(node, sink));
     let ethernet = kind_name == "ethernet_datacopy";
     let blocks = blocks(&fields, sink);
-    let grid_loc = match fields.get("grid_loc") {
-        None if ethernet => Some(Size { r: 0, c: 0 }),
-        Some(node) if ethernet && node.list().is_some_and(<[_]>::is_empty) => Some(Size { r: 0, c: 0 }),
-        _ => fields.need("grid_loc", sink).and_then(|node| super::fields::size(node, "grid_loc", 0, sink)),
-    };
+    let grid_loc = grid_loc(&fields, ethernet, sink);
     let attributes = Attributes::of(&fields.what, fields.at, fields.get("attributes"), kind_name, false, sink);
     let cores = blocks.map_or(1, |b| u64::from(b.grid.r) * u64::from(b.grid.c));
     let kind = kind_node.and_then(|node| attributes.kind(node, names, cores, false, sink));
@@ -158,13 +156,7 @@ fn op(name: &OpName<'_>, device: Option<u32>, names: &Names<'_>, sink: &mut Diag
     let (grid_transpose, untilize_output, gradient_op) =
         (flag("grid_transpose"), flag("untilize_output"), flag("gradient_op"));
     let blocks = blocks?;
-    let shape = blocks.shape();
-    let elements = [shape.t, shape.rows, shape.columns]
-        .into_iter()
-        .try_fold(1u64, |product, side| product.checked_mul(u64::try_from(side).ok()?));
-    if elements.is_none_or(|elements| elements > ELEMENTS) {
-        let message = format!("the result of {} has more than {ELEMENTS} elements", fields.what);
-        sink.push(Diagnostic::new(code::TOO_LARGE, fields.at, message).help("make t, mblock or ublock smaller"));
+    if !has_allowed_size(&fields, blocks.shape(), sink) {
         return None;
     }
     Some(Op {
@@ -189,15 +181,37 @@ fn op(name: &OpName<'_>, device: Option<u32>, names: &Names<'_>, sink: &mut Diag
     })
 }
 
-/// The number and the rest of `input_N_tms`, `input_N_pad` and `input_N_unpad`.
-pub fn operand_field(key: &str) -> Option<(usize, &'static str)> {
+/// Row and column of the first core; an Ethernet copy needs none.
+fn grid_loc(fields: &Fields<'_>, ethernet: bool, sink: &mut Diagnostics) -> Option<Size> {
+    match fields.get("grid_loc") {
+        None if ethernet => Some(Size { r: 0, c: 0 }),
+        Some(node) if ethernet && node.list().is_some_and(<[_]>::is_empty) => Some(Size { r: 0, c: 0 }),
+        _ => fields.need("grid_loc", sink).and_then(|node| super::fields::size(node, "grid_loc", 0, sink)),
+    }
+}
+
+/// Whether a result has at most [`ELEMENTS`] elements; reports it otherwise.
+fn has_allowed_size(fields: &Fields<'_>, shape: Shape, sink: &mut Diagnostics) -> bool {
+    let elements = [shape.t, shape.rows, shape.columns]
+        .into_iter()
+        .try_fold(1u64, |product, side| product.checked_mul(u64::try_from(side).ok()?));
+    let allowed = elements.is_some_and(|elements| elements <= ELEMENTS);
+    if !allowed {
+        let message = format!("the result of {} has more than {ELEMENTS} elements", fields.what);
+        sink.push(Diagnostic::new(code::TOO_LARGE, fields.at, message).help("make t, mblock or ublock smaller"));
+    }
+    allowed
+}
+
+/// Splits `input_N_tms`, `input_N_pad` and `input_N_unpad` into the number and the rest.
+pub(crate) fn operand_field(key: &str) -> Option<(usize, &'static str)> {
     let (index, rest) = key.strip_prefix("input_")?.split_once('_')?;
     let rest = ["tms", "pad", "unpad"].into_iter().find(|known| *known == rest)?;
     Some((index.parse().ok()?, rest))
 }
 
 /// Reports fields of operands that do not exist.
-pub fn operand_indices(fields: &Fields<'_>, inputs: usize, sink: &mut Diagnostics) {
+pub(crate) fn operand_indices(fields: &Fields<'_>, inputs: usize, sink: &mut Diagnostics) {
     for (key, at, _) in fields.entries() {
         if operand_field(key).is_some_and(|(index, _)| index >= inputs) {
             let message = format!("`{}`: {} has {inputs} inputs, counted from 0", short(key), fields.what);
@@ -270,12 +284,7 @@ fn source(
     found
 }
 
-fn in_formats(
-    node: &Node,
-    fields: &Fields<'_>,
-    inputs: usize,
-    sink: &mut Diagnostics,
-) -> Option<Vec<Option<DataFormat>>> {
+fn in_formats(node: &Node, fields: &Fields<'_>, inputs: usize, sink: &mut Diagnostics) -> Option<Vec<Option<DType>>> {
     let items = list(node, "in_df", sink)?;
     if items.len() != inputs {
         let message = format!("{} has {inputs} inputs, but {} formats in `in_df`", fields.what, items.len());
@@ -297,7 +306,7 @@ fn tiles(fields: &Fields<'_>, name: &str, inputs: usize, sink: &mut Diagnostics)
     if count != 0 && count != inputs {
         let message = format!("`{name}` has {count} values for {inputs} inputs");
         let finding = Diagnostic::new(code::WRONG_COUNT, node.span, message);
-        // What is too much is not looked at.
+        // Extra items are ignored.
         sink.push(if count > inputs { finding.warning() } else { finding });
     }
     found

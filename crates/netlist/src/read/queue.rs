@@ -1,16 +1,17 @@
-//! Queues: public document `netlist`, section Queues.
+//! Reads queues (tt-budabackend, `docs/public/netlist.md`, section Queues).
 
 use super::fields::{Fields, MOST, choice, integer, list, naturals, short, size, text};
 use super::names::{Names, QueueName, target_device};
 use super::{Broken, tm};
 use crate::code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::format::DataFormat;
+use crate::format::FORMATS;
 use crate::size::buffer_bytes;
 use crate::tree::Node;
 use crate::types::{
     Arch, Blocks, Buffer, Layout, Location, Order, Position, Producer, Queue, QueueId, QueueKind, Size, Tm,
 };
+use tilework_dtype::DType;
 
 /// Fields of a queue.
 const FIELDS: [&str; 19] = [
@@ -35,11 +36,11 @@ const FIELDS: [&str; 19] = [
     "input_tms",
 ];
 
-/// Bytes that a 32-bit address reaches: no buffer is larger.
+/// The largest buffer: what a 32-bit address reaches.
 const ADDRESSES: u64 = 1 << 32;
 
-/// Tile shapes of the language (facts, buda.md, section 2).
-pub const TILES: [Size; 7] = [
+/// Tile shapes of the language (tt-budabackend, `docs/public/netlist.md`, `tile_dim`).
+pub(crate) const TILES: [Size; 7] = [
     Size { r: 32, c: 32 },
     Size { r: 16, c: 32 },
     Size { r: 32, c: 16 },
@@ -50,7 +51,7 @@ pub const TILES: [Size; 7] = [
 ];
 
 /// Reads all queues.
-pub fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> Vec<Queue> {
+pub(crate) fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> Vec<Queue> {
     let mut queues = Vec::new();
     for (index, name) in names.queue_list.iter().enumerate() {
         let before = sink.errors();
@@ -62,7 +63,7 @@ pub fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> V
     queues
 }
 
-/// What stands for a queue that cannot be read.
+/// Stands in for a queue that cannot be read.
 fn placeholder(name: &str, at: Position) -> Queue {
     let one = Size { r: 1, c: 1 };
     Queue {
@@ -72,7 +73,7 @@ fn placeholder(name: &str, at: Position) -> Queue {
         producer: Producer::Host,
         entries: 1,
         blocks: Blocks { grid: one, t: 1, mblock: one, ublock: one, order: Order::Row, tile: TILES[0] },
-        format: DataFormat::Float16,
+        format: DType::F16,
         target_device: 0,
         location: Location::Dram,
         buffers: Vec::new(),
@@ -117,7 +118,7 @@ fn queue(name: &QueueName<'_>, names: &Names<'_>, sink: &mut Diagnostics) -> Opt
     }
     let mut buffers = buffers.unwrap_or_default();
     if let (Some(Location::Host), Some((device, first))) = (location, name.device) {
-        // Host queues of several devices lie one behind the other.
+        // Host queues of several devices are placed one after the other.
         let step = if device == first { 0 } else { bytes.unwrap_or(0).next_multiple_of(64) };
         buffers.iter_mut().for_each(|buffer| buffer.address += step);
     }
@@ -172,8 +173,9 @@ fn producer(
     found.map(Producer::Op)
 }
 
-/// The blocks of a queue or an operation: `grid_size`, `t`, `mblock`, `ublock`, `ublock_order`, `tile_dim`.
-pub fn blocks(fields: &Fields<'_>, sink: &mut Diagnostics) -> Option<Blocks> {
+/// The blocks of a queue or an operation: `grid_size`, `t`, `mblock`, `ublock`,
+/// `ublock_order`, `tile_dim`.
+pub(crate) fn blocks(fields: &Fields<'_>, sink: &mut Diagnostics) -> Option<Blocks> {
     let grid = fields.size("grid_size", sink);
     let t = fields.count("t", sink);
     let (mblock, ublock) = (fields.size("mblock", sink), fields.size("ublock", sink));
@@ -210,24 +212,9 @@ fn tile(node: &Node, sink: &mut Diagnostics) -> Option<Size> {
     Some(tile)
 }
 
-/// Names of the data formats. `Tf32` is one of the hardware's, not of the language's.
-const FORMATS: [(&str, DataFormat); DataFormat::ALL.len() - 1] = {
-    let mut formats = [("", DataFormat::Float32); DataFormat::ALL.len() - 1];
-    let (mut from, mut to) = (0, 0);
-    while from < DataFormat::ALL.len() {
-        let (format, name, _) = DataFormat::ALL[from];
-        if !matches!(format, DataFormat::Tf32) {
-            formats[to] = (name, format);
-            to += 1;
-        }
-        from += 1;
-    }
-    formats
-};
-
 /// A data format by name.
-pub fn data_format(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<DataFormat> {
-    choice(node, name, &FORMATS, sink)
+pub(crate) fn data_format(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<DType> {
+    choice(node, name, &FORMATS.map(|format| (format.buda_name(), format)), sink)
 }
 
 fn layout(fields: &Fields<'_>, sink: &mut Diagnostics) -> Option<Layout> {

@@ -2,13 +2,14 @@
 
 use super::report::tiles;
 use super::scene::{Scene, TileKind};
+use tilework_abi::address_map::Region;
 use tilework_abi::cq::layout::{DONE_STREAM, SEMAPHORE_OFFSET, SemaphoreId, WORKER_SEMS, dispatch_core, prefetch_core};
 use tilework_abi::cq::status::{self, decode_error};
 use tilework_abi::l1;
 use tilework_abi::msg::{LAUNCH_MSG_BYTES, RUN_DONE, RUN_GO};
 use tilework_abi::noc::NocXy;
 use tilework_abi::reg::TileRegister;
-use tilework_abi::tensix::{self, L1_SIZE, Processor};
+use tilework_abi::tensix::Processor;
 use tilework_abi::{L1_ALIGN, cb, stream};
 
 /// Someone in the graph of who waits for whom.
@@ -55,20 +56,16 @@ impl Scene<'_> {
     /// The meaning of the word at `address` in the address space of `core` of `tile`, which sees
     /// `value` there.
     pub(super) fn meaning(&self, tile: NocXy, core: Processor, address: u32, value: u32) -> Meaning {
-        match address {
-            0..L1_SIZE => self.l1_word(tile, core, address, value),
-            tensix::LOCAL_BASE.. if address < tensix::LOCAL_BASE + core.local_size() => {
+        match Region::decode(address) {
+            Region::L1 { .. } => self.l1_word(tile, core, address, value),
+            Region::Local { offset } if offset < core.local_size() => {
                 Meaning::of("its own local RAM").by("nobody but the core itself", [])
             }
-            stream::BASE.. if address < stream::BASE + stream::COUNT * stream::STRIDE => {
-                self.stream_word(tile, core, address, value)
+            Region::Stream { .. } => self.stream_word(tile, core, address, value),
+            Region::Mailbox { peer, .. } => {
+                Meaning::of(format!("the mailbox from {peer}")).by(format!("{peer} of the same tile"), [])
             }
-            _ => match mailbox_sender(address) {
-                Some(from) => {
-                    Meaning::of(format!("the mailbox from {from}")).by(format!("{from} of the same tile"), [])
-                }
-                None => register_word(address),
-            },
+            _ => register_word(address),
         }
     }
 
@@ -266,15 +263,6 @@ impl Scene<'_> {
     }
 }
 
-/// Who sends to the mailbox at `address`, if one is there.
-fn mailbox_sender(address: u32) -> Option<Processor> {
-    // In the order and at the distance that `MAILBOX_BASE` documents.
-    const SENDERS: [Processor; 4] = [Processor::Brisc, Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
-    const STRIDE: u32 = 0x1000;
-    let offset = address.checked_sub(tensix::MAILBOX_BASE)?;
-    SENDERS.get((offset / STRIDE) as usize).copied()
-}
-
 /// The error word of a command-queue kernel that has stopped.
 fn status_word(address: u32, value: u32) -> Option<Meaning> {
     status::STATUS.contains(address).then_some(())?;
@@ -285,7 +273,9 @@ fn status_word(address: u32, value: u32) -> Option<Meaning> {
 
 /// A register, by its name and what its row says of it.
 fn register_word(address: u32) -> Meaning {
-    let Some(register) = TileRegister::at(address) else { return Meaning::of("a register") };
+    let Some(register) = TileRegister::at(address) else {
+        return Meaning::of(Region::decode(address).to_string());
+    };
     let meaning = Meaning::of(format!("{register} ({})", clause(register.slot().reg.what)));
     match register {
         TileRegister::Niu { .. } => meaning.by("the NoC, when an answer comes", []),
@@ -321,7 +311,7 @@ mod tests {
         assert_eq!(what(0xFFB1_21B0), "RISCV_DEBUG_REG_SOFT_RESET_0 (soft reset bits of the tile)");
         assert_eq!(what(0xFFE8_002C), "PC_BUF_SEMAPHORE(3) (a Tensix semaphore)");
         assert_eq!(what(0xFFB1_1014), "RISCV_TDMA_REG_STATUS (the mover and its queues)");
-        assert_eq!(what(0xFFE0_0000), "a register", "no row");
+        assert_eq!(what(0xFFE0_0000), "Tensix general-purpose register 0", "no row");
     }
 
     #[test]

@@ -6,8 +6,8 @@ use tilework_abi::cq::dispatch::{WaitFlags, WritePackedLargeType, WritePackedTyp
 use tilework_abi::noc::{NocRect, NocXy};
 use tilework_cq::DispatchCommand;
 use tilework_cq::dispatch::{
-    DebugMark, HostWrite, LargeSub, LinearWrite, PackedLargeWrite, PackedTargets, PackedWrite, Packets, PagedWrite,
-    Wait,
+    DebugMark, Delay, HostWrite, LargeSub, LinearWrite, PackedLargeWrite, PackedTargets, PackedWrite, Packets,
+    PagedWrite, Wait, WriteOffsets,
 };
 
 /// The write forms, by name.
@@ -145,7 +145,9 @@ impl Random {
                 self.packed(multicast, count, Packets::Shared(packet))
             }
             Form::PackedLarge => self.packed_large(bytes),
-            Form::Host => DispatchCommand::WriteHost(HostWrite { is_event: self.coin(), payload: self.bytes(bytes) }),
+            Form::Host => {
+                DispatchCommand::WriteLinearHHost(HostWrite { is_event: self.coin(), payload: self.bytes(bytes) })
+            }
         }
     }
 
@@ -231,13 +233,13 @@ impl Random {
                 let stream = 48 + self.below(8) as u16;
                 DispatchCommand::Wait(Wait { flags, stream, addr: 0, count: 0 })
             }
-            1 => DispatchCommand::Delay(self.below(200)),
+            1 => DispatchCommand::Delay(Delay { iterations: self.below(200) }),
             2 => DispatchCommand::Debug(DebugMark { key: self.below(1 << 16) as u16, size: 0, body: Vec::new() }),
             3 => DispatchCommand::Sink,
             _ => {
                 let count = self.below(5);
                 let offsets = (0..count).map(|_| 16 * self.below(0x1000)).collect();
-                DispatchCommand::SetWriteOffset { program_host_id: self.below(1 << 16) as u16, offsets }
+                DispatchCommand::SetWriteOffset(WriteOffsets { program_host_id: self.below(1 << 16) as u16, offsets })
             }
         }
     }

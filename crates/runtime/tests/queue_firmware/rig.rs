@@ -154,7 +154,7 @@ impl Rig {
     /// A word of a tile's L1, as it is now.
     pub fn l1(&self, tile: NocXy, address: u32) -> u32 {
         let at = address as usize;
-        let l1 = self.card.link().tile(tile).unwrap().l1();
+        let l1 = self.card.link().l1(tile).unwrap();
         u32::from_le_bytes(l1[at..at + 4].try_into().unwrap())
     }
     /// Writes a word of a tile from outside.
@@ -278,7 +278,7 @@ impl Rig {
     /// Notes what a command must do and returns its bytes.
     fn note(&mut self, command: &DispatchCommand) -> Vec<u8> {
         let bytes = command.to_bytes().unwrap();
-        if matches!(command, DispatchCommand::WriteHost(_)) {
+        if matches!(command, DispatchCommand::WriteLinearHHost(_)) {
             self.expected.extend(bytes.chunks(PAGE_SIZE as usize).map(<[u8]>::to_vec));
         }
         self.shadow.apply(command);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tilework_abi::board::Board;
 use tilework_abi::noc::NocXy;
 use tilework_cq::DispatchCommand;
-use tilework_cq::dispatch::{PackedTargets, Packets};
+use tilework_cq::dispatch::{PackedTargets, Packets, WriteOffsets};
 use tilework_driver::{Card, Target};
 use tilework_sim::Chip;
 
@@ -113,7 +113,9 @@ impl Shadow {
                     self.store_rect(sub.noc_xy, sub.num_mcast_dests.into(), sub.addr + offset, &sub.data);
                 }
             }
-            DispatchCommand::SetWriteOffset { offsets, .. } => self.offsets[..offsets.len()].copy_from_slice(offsets),
+            DispatchCommand::SetWriteOffset(WriteOffsets { offsets, .. }) => {
+                self.offsets[..offsets.len()].copy_from_slice(offsets)
+            }
             _ => {}
         }
     }
@@ -121,7 +123,7 @@ impl Shadow {
     /// Compares the chip's memory with this.
     pub fn check(&self, card: &mut Card<Chip>) {
         for (&tile, expected) in &self.workers {
-            let l1 = card.link().tile(tile).unwrap().l1();
+            let l1 = card.link().l1(tile).unwrap();
             let found = &l1[L1_BASE as usize..(L1_BASE + L1_BYTES) as usize];
             if let Some((at, found, expected)) = first_difference(found, expected) {
                 panic!("L1 of {tile} at {:#x}: found {found:#x}, expected {expected:#x}", L1_BASE as usize + at);

@@ -10,7 +10,9 @@ use tilework_abi::l1::{LAUNCH_ENTRIES, WORKER, mailbox};
 use tilework_abi::msg::{GoMsg, LAUNCH_MSG_BYTES, LaunchMsg, MODE_DEV, RUN_DONE, RUN_GO};
 use tilework_abi::noc::NocXy;
 use tilework_abi::stream;
-use tilework_cq::dispatch::{GoSignal, LinearWrite, PackedTargets, PackedWrite, Packets};
+use tilework_cq::dispatch::{
+    Delay, GoSignal, LinearWrite, NotifySubordinate, NumWorkerSems, PackedTargets, PackedWrite, Packets, Timestamp,
+};
 use tilework_cq::{DispatchCommand, PrefetchCommand};
 use zerocopy::IntoBytes;
 
@@ -182,10 +184,10 @@ fn timestamps_are_written_where_they_belong_and_grow() {
             // With and without the mark of host memory, in both halves of a slot.
             let noc_xy = board::PCIE.encode() | if i % 2 == 0 { PCIE_NOC_XY_MARK } else { 0 };
             let addr = host::TIMESTAMPS.noc_addr() + slot * host::SLOT_SIZE + 8 * (slot % 2);
-            rig.send(&DispatchCommand::Timestamp { noc_xy, addr });
+            rig.send(&DispatchCommand::Timestamp(Timestamp { noc_xy, addr }));
         }
         let (worker, at) = (board.workers().last().unwrap(), 0x20_008);
-        rig.send(&DispatchCommand::Timestamp { noc_xy: worker.encode(), addr: at });
+        rig.send(&DispatchCommand::Timestamp(Timestamp { noc_xy: worker.encode(), addr: at }));
         rig.finish();
         let ended = rig.card.link().now();
         let mut last = started;
@@ -369,7 +371,7 @@ fn the_subordinate_sends_go_signals_when_it_is_allowed_to() {
         let mut launches = Launches::new(board);
         let targets: Vec<u32> = launches.workers.iter().map(|w| w.encode()).collect();
         let all = targets.len() as u32;
-        rig.send_subordinate(&DispatchCommand::SetNumWorkerSems(WORKER_SEMS));
+        rig.send_subordinate(&DispatchCommand::SetNumWorkerSems(NumWorkerSems { count: WORKER_SEMS }));
         for round in 0..40 {
             // Two to three pages of the subordinate's ring, so that the list wraps in every way.
             rig.send_subordinate(&DispatchCommand::SetGoSignalNocData(targets.clone()));
@@ -384,7 +386,7 @@ fn the_subordinate_sends_go_signals_when_it_is_allowed_to() {
                 rig.settle();
                 assert_eq!(stream_count(&mut rig, DONE_STREAM), 0, "the subordinate was not allowed to send yet");
             }
-            rig.send(&DispatchCommand::NotifySubordinate { wait: true, index_bitmask: 1 });
+            rig.send(&DispatchCommand::NotifySubordinateGoSignal(NotifySubordinate { wait: true, index_bitmask: 1 }));
             rig.send(&DispatchCommand::wait_stream_and_clear(DONE_STREAM as u16, all));
         }
         rig.finish();
@@ -399,7 +401,7 @@ fn termination_gives_every_page_back_whatever_was_sent() {
     for pages in [0, 1, 31, 32, 33, 63, 64, 95, 96, 97, 127, 128, 129] {
         let mut rig = Rig::boot(Board::P100);
         for i in 0..pages {
-            rig.send(&DispatchCommand::Delay(i));
+            rig.send(&DispatchCommand::Delay(Delay { iterations: i }));
         }
         rig.terminate();
     }

@@ -132,7 +132,7 @@ fn the_completion_fifo_fills_up_and_goes_round_with_the_issue_region() {
     let read_back = |random: &mut Random, pages: usize| {
         let last = random.one_of(&[1, 15, 16, 17, 64, 2047, 4095, 4096]);
         let bytes = (pages - 1) * PAGE_SIZE as usize + last;
-        DispatchCommand::WriteHost(HostWrite { is_event: false, payload: random.bytes(bytes.max(17) - 16) })
+        DispatchCommand::WriteLinearHHost(HostWrite { is_event: false, payload: random.bytes(bytes.max(17) - 16) })
     };
     // Nothing is read until the dispatcher can go no further.
     let mut pages = 0;

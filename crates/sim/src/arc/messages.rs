@@ -30,17 +30,17 @@ const LAST_SERIAL: u64 = 6;
 
 /// Codes of messages (tt-zephyr-platforms `smc_msg.h`, tt-umd `blackhole_arc.hpp`).
 pub(super) mod code {
-    pub const REPORT_SCRATCH_ONLY: u8 = 0x16;
-    pub const POWER_SETTING: u8 = 0x21;
-    pub const FORCE_AICLK: u8 = 0x33;
-    pub const GET_AICLK: u8 = 0x34;
-    pub const AICLK_GO_BUSY: u8 = 0x52;
-    pub const AICLK_GO_LONG_IDLE: u8 = 0x54;
-    pub const TEST: u8 = 0x90;
-    pub const ASIC_STATE0: u8 = 0xA0;
-    pub const ASIC_STATE3: u8 = 0xA3;
-    pub const SET_LAST_SERIAL: u8 = 0xBE;
-    pub const SET_WDT_TIMEOUT: u8 = 0xC1;
+    pub(crate) const REPORT_SCRATCH_ONLY: u8 = 0x16;
+    pub(crate) const POWER_SETTING: u8 = 0x21;
+    pub(crate) const FORCE_AICLK: u8 = 0x33;
+    pub(crate) const GET_AICLK: u8 = 0x34;
+    pub(crate) const AICLK_GO_BUSY: u8 = 0x52;
+    pub(crate) const AICLK_GO_LONG_IDLE: u8 = 0x54;
+    pub(crate) const TEST: u8 = 0x90;
+    pub(crate) const ASIC_STATE0: u8 = 0xA0;
+    pub(crate) const ASIC_STATE3: u8 = 0xA3;
+    pub(crate) const SET_LAST_SERIAL: u8 = 0xBE;
+    pub(crate) const SET_WDT_TIMEOUT: u8 = 0xC1;
 }
 
 /// The first word of the answer to a message that the firmware does not know.

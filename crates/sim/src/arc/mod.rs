@@ -15,9 +15,9 @@ mod tests;
 
 pub(crate) use telemetry::ETHERNET_FIRMWARE;
 
-use crate::agenda::Agenda;
 use crate::dram::SparseMemory;
 use crate::endpoint::Endpoint;
+use crate::event_queue::EventQueue;
 use crate::inert::niu_register;
 use crate::noc::{self, Body, Dest, Grid, Outbox, Packet, Place};
 use crate::{Cycle, Fault, FaultClass, Memory, timing};
@@ -42,9 +42,9 @@ const MESSAGE_TIME: Cycle = 6750;
 
 /// The ARC tile.
 #[derive(Debug)]
-pub struct ArcTile {
+pub(crate) struct ArcTile {
     registers: Registers,
-    events: Agenda<Event>,
+    events: EventQueue<Event>,
 }
 
 /// What can happen in the tile.
@@ -72,7 +72,7 @@ struct Registers {
 
 impl ArcTile {
     /// The ARC at `place` of a board whose firmware has started.
-    pub fn new(board: Board, place: Place, grid: Arc<Grid>) -> Self {
+    pub(crate) fn new(board: Board, place: Place, grid: Arc<Grid>) -> Self {
         let mut registers = Registers {
             place,
             reset_unit: Box::new([0; RESET_WORDS]),
@@ -96,7 +96,7 @@ impl ArcTile {
                 registers.set_csm(addr, *word);
             }
         }
-        Self { registers, events: Agenda::new() }
+        Self { registers, events: EventQueue::new() }
     }
 
     fn serve(&mut self, at: Cycle, packet: &Packet, out: &mut Outbox) -> Result<(), Fault> {
@@ -249,10 +249,10 @@ impl From<Packet> for Event {
 impl Endpoint for ArcTile {
     type Event = Event;
 
-    fn events(&self) -> &Agenda<Event> {
+    fn events(&self) -> &EventQueue<Event> {
         &self.events
     }
-    fn events_mut(&mut self) -> &mut Agenda<Event> {
+    fn events_mut(&mut self) -> &mut EventQueue<Event> {
         &mut self.events
     }
     fn handle(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {

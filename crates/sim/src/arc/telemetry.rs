@@ -88,13 +88,9 @@ impl Telemetry {
 
 /// What kind of card it is.
 fn identity(board: Board) -> Vec<(u16, u32)> {
-    let product = match board {
-        Board::P100 => abi::PRODUCT_P100A,
-        Board::P150 => abi::PRODUCT_P150B,
-    };
+    let product = board.product();
     vec![
-        // The product number starts at bit 36 of the board id.
-        (tag::BOARD_ID_HIGH, product << 4),
+        (tag::BOARD_ID_HIGH, product << abi::PRODUCT_SHIFT),
         (tag::BOARD_ID_LOW, 1),
         (tag::ASIC_ID_HIGH, product),
         (tag::ASIC_ID_LOW, 1),

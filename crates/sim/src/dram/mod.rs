@@ -14,12 +14,13 @@ mod tests;
 
 use std::sync::Arc;
 
-pub use store::{OutOfRange, SparseMemory};
+pub(crate) use store::{OutOfRange, SparseMemory};
 
-use crate::agenda::{Agenda, Pipe};
 use crate::endpoint::Endpoint;
+use crate::event_queue::EventQueue;
 use crate::inert::{niu_register, serve_register};
 use crate::noc::{self, Body, Dest, Grid, Niu, Outbox, Packet, Place};
+use crate::pipe::Pipe;
 use crate::{Cycle, Fault, FaultClass, Memory, timing};
 use tilework_abi::board::DRAM_BANK_BYTES;
 use tilework_abi::grid::Site;
@@ -30,15 +31,13 @@ const READ: &str = "WormholeB0/DRAMTile/README.md";
 
 /// One DRAM bank.
 #[derive(Debug)]
-pub struct DramBank {
+pub(crate) struct DramBank {
     content: Content,
-    events: Agenda<Event>,
+    events: EventQueue<Event>,
     /// What the memory itself can move.
     channel: Pipe,
     /// The ports that have been used.
     ports: Vec<Port>,
-    bytes_read: u64,
-    bytes_written: u64,
     /// What the NIUs of the ports say of themselves; without it, the place of their registers is
     /// memory as the rest.
     grid: Option<Arc<Grid>>,
@@ -95,14 +94,12 @@ impl Memory for Content {
 
 impl DramBank {
     /// Physical bank `bank` of the chip.
-    pub fn new(bank: u8) -> Self {
+    pub(crate) fn new(bank: u8) -> Self {
         Self {
             content: Content { bank, memory: SparseMemory::new(DRAM_BANK_BYTES) },
-            events: Agenda::new(),
+            events: EventQueue::new(),
             channel: Pipe::new(timing::DRAM_BANK),
             ports: Vec::new(),
-            bytes_read: 0,
-            bytes_written: 0,
             grid: None,
         }
     }
@@ -111,40 +108,9 @@ impl DramBank {
     /// (NoC/MemoryMap.md, `NIU_BASE` of DRAM tiles: the high half of the address does not matter).
     /// They take the place of memory, near the end of the bank.
     #[must_use]
-    pub fn with_nius(mut self, grid: Arc<Grid>) -> Self {
+    pub(crate) fn with_nius(mut self, grid: Arc<Grid>) -> Self {
         self.grid = Some(grid);
         self
-    }
-
-    /// The physical bank.
-    pub fn bank(&self) -> u8 {
-        self.content.bank
-    }
-
-    /// Reads memory from outside the simulation.
-    ///
-    /// # Errors
-    /// Bytes behind the end of the bank.
-    pub fn peek(&self, addr: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
-        self.content.memory.read(addr, out)
-    }
-
-    /// Writes memory from outside the simulation.
-    ///
-    /// # Errors
-    /// Bytes behind the end of the bank; nothing is written.
-    pub fn poke(&mut self, addr: u64, data: &[u8]) -> Result<(), OutOfRange> {
-        self.content.memory.write(addr, data)
-    }
-
-    /// Bytes that requests over the NoC have moved so far: (read, written).
-    pub fn traffic(&self) -> (u64, u64) {
-        (self.bytes_read, self.bytes_written)
-    }
-
-    /// Bytes of host memory that the content takes.
-    pub fn resident(&self) -> u64 {
-        self.content.memory.resident()
     }
 
     /// Serves a request that arrives at `at`; what it answers leaves later.
@@ -171,7 +137,6 @@ impl DramBank {
                 let pipe = &mut self.ports[port].pipes[noc];
                 let taken = pipe.start(at);
                 pipe.serve(at, 1);
-                self.bytes_read += u64::from(len);
                 match answer {
                     // Nothing else comes before it.
                     Some(answer) if taken == at && self.events.next() > at => self.fetch(at, answer, out),
@@ -187,7 +152,6 @@ impl DramBank {
                 let answer = noc::serve(at, here, packet, &mut self.content)?;
                 let bytes = if let Body::WriteRequest { data, .. } = body { data.len() as u64 } else { 0 };
                 let done = self.channel.serve(at, bytes) + timing::DRAM_ACCESS;
-                self.bytes_written += bytes;
                 if let Some(answer) = answer {
                     out.push(done, answer);
                 }
@@ -238,10 +202,10 @@ impl From<Packet> for Event {
 impl Endpoint for DramBank {
     type Event = Event;
 
-    fn events(&self) -> &Agenda<Event> {
+    fn events(&self) -> &EventQueue<Event> {
         &self.events
     }
-    fn events_mut(&mut self) -> &mut Agenda<Event> {
+    fn events_mut(&mut self) -> &mut EventQueue<Event> {
         &mut self.events
     }
     fn handle(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {

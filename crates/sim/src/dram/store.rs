@@ -14,7 +14,7 @@ static UNTOUCHED: [u8; PAGE] = [0; PAGE];
 /// An access beyond the end of a memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{len} bytes at {addr:#x} leave the memory of {size:#x} bytes")]
-pub struct OutOfRange {
+pub(crate) struct OutOfRange {
     /// First byte of the access.
     pub addr: u64,
     /// Bytes of the access.
@@ -24,7 +24,7 @@ pub struct OutOfRange {
 }
 
 /// A memory of fixed size, allocated page by page on the first write.
-pub struct SparseMemory {
+pub(crate) struct SparseMemory {
     pages: Vec<Option<Page>>,
     size: u64,
 }
@@ -37,7 +37,7 @@ impl std::fmt::Debug for SparseMemory {
 
 impl SparseMemory {
     /// A memory of `size` bytes, all zero.
-    pub fn new(size: u64) -> Self {
+    pub(crate) fn new(size: u64) -> Self {
         let count = usize::try_from(size.div_ceil(PAGE as u64)).unwrap_or(0);
         let mut pages = Vec::new();
         pages.resize_with(count, || None);
@@ -45,12 +45,12 @@ impl SparseMemory {
     }
 
     /// Bytes of the memory.
-    pub fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
     /// Bytes of host memory that hold content.
-    pub fn resident(&self) -> u64 {
+    pub(crate) fn resident(&self) -> u64 {
         self.pages.iter().flatten().count() as u64 * PAGE as u64
     }
 
@@ -58,7 +58,7 @@ impl SparseMemory {
     ///
     /// # Errors
     /// Some of the bytes lie behind the end.
-    pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
+    pub(crate) fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
         self.check(addr, out.len())?;
         let mut rest = out;
         let mut addr = addr;
@@ -77,7 +77,7 @@ impl SparseMemory {
     }
 
     /// The `len` bytes at `addr`, when they lie in one page.
-    pub fn span(&self, addr: u64, len: usize) -> Option<&[u8]> {
+    pub(crate) fn span(&self, addr: u64, len: usize) -> Option<&[u8]> {
         let (page, at) = split(addr);
         let end = at.checked_add(len)?;
         // The last page may reach beyond the memory.
@@ -89,7 +89,7 @@ impl SparseMemory {
     ///
     /// # Errors
     /// Some of the bytes lie behind the end; nothing is written.
-    pub fn write(&mut self, addr: u64, data: &[u8]) -> Result<(), OutOfRange> {
+    pub(crate) fn write(&mut self, addr: u64, data: &[u8]) -> Result<(), OutOfRange> {
         self.check(addr, data.len())?;
         let mut rest = data;
         let mut addr = addr;

@@ -14,8 +14,8 @@ mod content;
 #[cfg(test)]
 mod tests;
 
-use crate::agenda::Agenda;
 use crate::endpoint::Endpoint;
+use crate::event_queue::EventQueue;
 use crate::noc::{Body, Dest, Grid, Niu, NodeId, Outbox, Packet, Place};
 use crate::{Cycle, Fault, FaultClass, Memory};
 use content::Content;
@@ -28,9 +28,9 @@ const READ: &str = "BlackholeA0/NoC/MemoryMap.md";
 
 /// All inert tiles of a chip.
 #[derive(Debug)]
-pub struct InertTiles {
+pub(crate) struct InertTiles {
     tiles: BTreeMap<(u8, u8), Tile>,
-    arrivals: Agenda<Packet>,
+    arrivals: EventQueue<Packet>,
 }
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ struct Tile {
 
 impl InertTiles {
     /// The tiles that stand where `grid` leads to `node`.
-    pub fn new(node: NodeId, grid: &Arc<Grid>) -> Self {
+    pub(crate) fn new(node: NodeId, grid: &Arc<Grid>) -> Self {
         let tile = |place: Place| {
             let site = Site::at(place.x, place.y)?;
             let niu = |noc| {
@@ -52,7 +52,7 @@ impl InertTiles {
             let content = Content::of(site, grid.works(place));
             Some(((place.x, place.y), Tile { site, nius: [niu(0), niu(1)], content }))
         };
-        Self { tiles: grid.places_of(node).filter_map(tile).collect(), arrivals: Agenda::new() }
+        Self { tiles: grid.places_of(node).filter_map(tile).collect(), arrivals: EventQueue::new() }
     }
 
     fn serve(&mut self, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {
@@ -163,10 +163,10 @@ fn whole_word(addr: u64) -> Fault {
 impl Endpoint for InertTiles {
     type Event = Packet;
 
-    fn events(&self) -> &Agenda<Packet> {
+    fn events(&self) -> &EventQueue<Packet> {
         &self.arrivals
     }
-    fn events_mut(&mut self) -> &mut Agenda<Packet> {
+    fn events_mut(&mut self) -> &mut EventQueue<Packet> {
         &mut self.arrivals
     }
     fn handle(&mut self, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {

@@ -29,7 +29,7 @@ pub(super) const CONFIG_WORDS: usize = ((noc::CFG_END - noc::CFG_BASE) / 4) as u
 
 /// What sits behind an NIU; decides which requests it can take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TileKind {
+pub(crate) enum TileKind {
     /// A Tensix tile: L1 and memory-mapped registers.
     Tensix,
     /// A port of a DRAM bank.
@@ -46,7 +46,7 @@ pub enum TileKind {
 
 impl TileKind {
     /// Bytes of L1 of the kinds of tile that have one, and with it memory-mapped registers that NIUs write word by word.
-    pub fn l1_bytes(self) -> Option<u64> {
+    pub(crate) fn l1_bytes(self) -> Option<u64> {
         match self {
             Self::Tensix => Some(L1_SIZE.into()),
             Self::Ethernet => Some(ETHERNET_L1_BYTES.into()),
@@ -105,7 +105,7 @@ pub enum GridError {
 
 /// Collects the tiles of a [`Grid`].
 #[derive(Debug)]
-pub struct GridBuilder {
+pub(crate) struct GridBuilder {
     harvesting: Harvesting,
     tables: Option<[Translation; 2]>,
     tiles: [Option<Place>; ROUTERS],
@@ -114,7 +114,7 @@ pub struct GridBuilder {
 
 impl GridBuilder {
     /// A grid of a chip with `harvesting`, whose NIUs translate coordinates or not.
-    pub fn new(harvesting: Harvesting, translation: bool) -> Self {
+    pub(crate) fn new(harvesting: Harvesting, translation: bool) -> Self {
         let (columns, banks) = (harvesting.tensix.count_ones(), harvesting.dram.count_ones());
         let fits = !translation || columns <= MOST_HARVESTED_COLUMNS && banks <= 1;
         Self {
@@ -127,7 +127,7 @@ impl GridBuilder {
 
     /// Adds the NIU pair at `place`, which software knows as `xy` on NoC 0.
     #[must_use]
-    pub fn add(mut self, place: Place, xy: NocXy) -> Self {
+    pub(crate) fn add(mut self, place: Place, xy: NocXy) -> Self {
         if let Err(error) = self.try_add(place, xy) {
             self.error.get_or_insert(error);
         }
@@ -147,7 +147,7 @@ impl GridBuilder {
 
     /// Lets every place that is still free lead to `node`.
     #[must_use]
-    pub fn fill(mut self, node: NodeId) -> Self {
+    pub(crate) fn fill(mut self, node: NodeId) -> Self {
         for (i, slot) in self.tiles.iter_mut().enumerate() {
             let (x, y) = ((i % GRID_X as usize) as u8, (i / GRID_X as usize) as u8);
             slot.get_or_insert(Place { node, x, y });
@@ -159,7 +159,7 @@ impl GridBuilder {
     ///
     /// # Errors
     /// The first thing that did not fit.
-    pub fn build(self) -> Result<Grid, GridError> {
+    pub(crate) fn build(self) -> Result<Grid, GridError> {
         if let Some(error) = self.error {
             return Err(error);
         }
@@ -181,7 +181,7 @@ impl GridBuilder {
 
 /// The tiles of one chip by coordinates. Immutable; shared by all its NIUs.
 #[derive(Debug)]
-pub struct Grid {
+pub(crate) struct Grid {
     harvesting: Harvesting,
     /// Of NoC 0 and NoC 1, when coordinates are translated.
     tables: Option<[Translation; 2]>,
@@ -204,12 +204,13 @@ struct RectKey {
 
 impl Grid {
     /// An empty grid of a whole chip that translates coordinates.
-    pub fn builder() -> GridBuilder {
+    #[cfg(test)]
+    pub(crate) fn builder() -> GridBuilder {
         GridBuilder::new(Harvesting::NONE, true)
     }
 
     /// The NIU that coordinate word `word` (y << 6 | x, higher bits ignored) means on NoC `noc`.
-    pub fn resolve(&self, noc: u8, word: u32) -> Option<Place> {
+    pub(crate) fn resolve(&self, noc: u8, word: u32) -> Option<Place> {
         let xy = NocXy::decode(word);
         self.lookup[usize::from(noc & 1)][usize::from(xy.y) * AXIS + usize::from(xy.x)]
     }
@@ -229,32 +230,32 @@ impl Grid {
     }
 
     /// True when what stands at `place` is not fused off.
-    pub fn works(&self, place: Place) -> bool {
+    pub(crate) fn works(&self, place: Place) -> bool {
         Site::at(place.x, place.y).is_none_or(|site| self.harvesting.has(place.x, site))
     }
 
     /// Every place that leads to `node`, row by row.
-    pub fn places_of(&self, node: NodeId) -> impl Iterator<Item = Place> {
+    pub(crate) fn places_of(&self, node: NodeId) -> impl Iterator<Item = Place> {
         self.tiles.iter().flatten().copied().filter(move |place| place.node == node)
     }
 
     /// What is fused off.
-    pub fn harvesting(&self) -> Harvesting {
+    pub(crate) fn harvesting(&self) -> Harvesting {
         self.harvesting
     }
 
     /// True when the NIUs translate coordinates.
-    pub fn translates(&self) -> bool {
+    pub(crate) fn translates(&self) -> bool {
         self.tables.is_some()
     }
 
     /// What sits at `place`.
-    pub fn kind(&self, place: Place) -> Option<TileKind> {
+    pub(crate) fn kind(&self, place: Place) -> Option<TileKind> {
         self.kinds[router_index(place.x, place.y)?]
     }
 
     /// What software calls the tile at `place` on NoC `noc` (`NOC_ID_LOGICAL`).
-    pub fn logical(&self, noc: u8, place: Place) -> NocXy {
+    pub(crate) fn logical(&self, noc: u8, place: Place) -> NocXy {
         let at = NocXy::new(place.x, place.y);
         match (&self.tables, Site::at(place.x, place.y)) {
             (Some([noc0, _]), Some(site)) => preferred(noc0, at, site),
@@ -288,7 +289,7 @@ impl Grid {
 
     /// `NOC_ENDPOINT_ID` of the NIU at `place` on NoC `noc` (NoC/MemoryMap.md). Tensix tiles are numbered column by column, those that work first;
     /// for empty tiles the page names no value, and zero is used.
-    pub fn endpoint_id(&self, noc: u8, place: Place) -> u32 {
+    pub(crate) fn endpoint_id(&self, noc: u8, place: Place) -> u32 {
         let (kind, index) = match Site::at(place.x, place.y) {
             Some(Site::Tensix) => (0x0100, self.tensix_index(place)),
             Some(Site::Ethernet { channel }) => (0x0200, channel),
@@ -326,7 +327,7 @@ impl Grid {
     ///
     /// # Errors
     /// A corner that is nowhere on the torus, or a rectangle without a receiver.
-    pub fn rectangle(&self, noc: u8, word: u32, except: Option<Place>) -> Result<Arc<[Place]>, Fault> {
+    pub(crate) fn rectangle(&self, noc: u8, word: u32, except: Option<Place>) -> Result<Arc<[Place]>, Fault> {
         let key = RectKey { noc, word: word & RECT_BITS, except: except.map(|p| (p.x, p.y)) };
         if let Some(found) = self.rects.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(Arc::clone(found));

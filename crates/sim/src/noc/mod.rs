@@ -15,9 +15,10 @@ mod stats;
 mod tests;
 mod translate;
 
-pub use grid::{Grid, GridBuilder, GridError, TileKind};
-pub use network::Network;
-pub use niu::{Niu, Request, Start};
-pub use packet::{Body, Data, Departure, Dest, NodeId, Outbox, Packet, Place, Reply, Touch};
-pub use responder::{read_response, serve, write_ack};
-pub use stats::NocStats;
+pub use grid::GridError;
+pub(crate) use grid::{Grid, GridBuilder, TileKind};
+pub(crate) use network::Network;
+pub(crate) use niu::{Niu, Start};
+pub(crate) use packet::{Body, Data, Departure, Dest, NodeId, Outbox, Packet, Place, Reply, Touch};
+pub(crate) use responder::{read_response, serve, write_ack};
+pub(crate) use stats::NocStats;

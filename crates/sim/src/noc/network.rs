@@ -91,7 +91,7 @@ const fn step(noc: usize, v: u8, size: u8) -> u8 {
 
 /// Both NoCs.
 #[derive(Clone, Debug)]
-pub struct Network {
+pub(crate) struct Network {
     links: Box<[Links; NOCS]>,
     stats: NocStats,
 }
@@ -104,19 +104,19 @@ impl Default for Network {
 
 impl Network {
     /// Idle NoCs.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { links: Box::new([const { Links::new() }; NOCS]), stats: NocStats::default() }
     }
 
     /// What both NoCs have carried.
-    pub fn stats(&self) -> NocStats {
+    pub(crate) fn stats(&self) -> NocStats {
         self.stats
     }
 
     /// Carries a packet. Packets come in the order of (cycle, sender, order of leaving). `deliver` gets the cycle at which the last flit is
     /// there, the receiving node and the packet, addressed to the receiving NIU alone. A cycle is at least [`timing::LOOKAHEAD`] after the
     /// departure.
-    pub fn carry(&mut self, departure: Departure, mut deliver: impl FnMut(Cycle, NodeId, Packet)) {
+    pub(crate) fn carry(&mut self, departure: Departure, mut deliver: impl FnMut(Cycle, NodeId, Packet)) {
         let Departure { at, packet } = departure;
         self.stats.count(&packet);
         match &packet.to {

@@ -7,7 +7,7 @@ use tilework_riscv::Cycle;
 use crate::NEVER;
 
 /// Index of a node of the chip.
-pub type NodeId = u16;
+pub(crate) type NodeId = u16;
 
 /// Where an NIU sits: its node and its physical NoC 0 coordinates.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -22,7 +22,7 @@ pub struct Place {
 
 /// Where a packet goes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Dest {
+pub(crate) enum Dest {
     /// One NIU.
     Unicast(Place),
     /// One NIU, to which the network brings a copy of a multicast.
@@ -35,7 +35,7 @@ pub enum Dest {
 
 /// Whom to answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reply {
+pub(crate) struct Reply {
     /// The NIU that counts the answer.
     pub to: Place,
     /// Transaction id, 0..15.
@@ -45,11 +45,11 @@ pub struct Reply {
 }
 
 /// Payload bytes, shared by the copies of a multicast.
-pub type Data = Arc<[u8]>;
+pub(crate) type Data = Arc<[u8]>;
 
 /// What a packet says.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Body {
+pub(crate) enum Body {
     /// Read `len` bytes at `addr`.
     ReadRequest {
         /// Address in the receiver's space.
@@ -104,20 +104,20 @@ pub enum Body {
 
 impl Body {
     /// Data flits of the packet, without its header.
-    pub fn data_flits(&self) -> u64 {
+    pub(crate) fn data_flits(&self) -> u64 {
         // A write of at most 4 inline bytes still occupies one data flit here; requests without data travel as a header alone.
         self.payload_bytes().div_ceil(u64::from(tilework_abi::noc::FLIT_BYTES))
     }
     /// All flits of the packet: one header and its data (NoC/README.md).
-    pub fn flits(&self) -> u64 {
+    pub(crate) fn flits(&self) -> u64 {
         1 + self.data_flits()
     }
     /// True for what another NIU asks of the receiver, false for an answer.
-    pub fn is_request(&self) -> bool {
+    pub(crate) fn is_request(&self) -> bool {
         matches!(self, Body::ReadRequest { .. } | Body::WriteRequest { .. } | Body::AtomicRequest { .. })
     }
     /// Bytes of data in the packet.
-    pub fn payload_bytes(&self) -> u64 {
+    pub(crate) fn payload_bytes(&self) -> u64 {
         match self {
             Body::WriteRequest { data, .. } | Body::ReadResponse { data, .. } => data.len() as u64,
             _ => 0,
@@ -125,7 +125,7 @@ impl Body {
     }
     /// The range of the receiver's address space that the packet changes, `None` when it changes counters only. Whoever sleeps on
     /// a word of that range must be woken before the packet is applied.
-    pub fn touches(&self) -> Option<Touch> {
+    pub(crate) fn touches(&self) -> Option<Touch> {
         match self {
             Body::WriteRequest { addr, data, .. } => Some(Touch { addr: *addr, len: data.len() as u64 }),
             Body::ReadResponse { reply, data } => Some(Touch { addr: reply.addr, len: data.len() as u64 }),
@@ -138,7 +138,7 @@ impl Body {
 
 /// A packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Packet {
+pub(crate) struct Packet {
     /// 0 or 1.
     pub noc: u8,
     /// The sending NIU.
@@ -151,7 +151,7 @@ pub struct Packet {
 
 /// A range of a tile's address space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Touch {
+pub(crate) struct Touch {
     /// First byte.
     pub addr: u64,
     /// Bytes.
@@ -160,7 +160,7 @@ pub struct Touch {
 
 /// A packet on its way out.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Departure {
+pub(crate) struct Departure {
     /// The cycle at which its first flit leaves the NIU.
     pub at: Cycle,
     /// The packet.
@@ -178,7 +178,7 @@ impl Departure {
 
 /// What left the nodes. The network takes it at a window's end, ordered by (cycle, sender, order of leaving).
 #[derive(Debug)]
-pub struct Outbox {
+pub(crate) struct Outbox {
     /// In that order. A busy DRAM bank knows far ahead when its answers leave, and so there may be many.
     departures: VecDeque<Departure>,
     /// When the first leaves, or [`NEVER`].
@@ -195,7 +195,7 @@ impl Default for Outbox {
 
 impl Outbox {
     /// Adds a departure.
-    pub fn push(&mut self, at: Cycle, packet: Packet) {
+    pub(crate) fn push(&mut self, at: Cycle, packet: Packet) {
         let departure = Departure { at, packet };
         let key = departure.key();
         self.earliest = self.earliest.min(at);
@@ -211,21 +211,21 @@ impl Outbox {
     }
     /// Says that the host can see something since cycle `at`: nobody runs further than [`crate::timing::HOST_NOTICE`] past it, so that the
     /// host can react in time.
-    pub fn notice(&mut self, at: Cycle) {
+    pub(crate) fn notice(&mut self, at: Cycle) {
         self.limit = self.limit.min(at + crate::timing::HOST_NOTICE);
     }
     /// How far a node that is alone may run when it wanted to run until `until`: an answer to its own packets may come after the look-ahead.
     #[inline]
-    pub fn horizon(&self, until: Cycle) -> Cycle {
+    pub(crate) fn horizon(&self, until: Cycle) -> Cycle {
         until.min(self.earliest.saturating_add(crate::timing::LOOKAHEAD)).min(self.limit)
     }
     /// The first departure that has not been taken.
     #[inline]
-    pub fn earliest(&self) -> Option<Cycle> {
+    pub(crate) fn earliest(&self) -> Option<Cycle> {
         (self.earliest != NEVER).then_some(self.earliest)
     }
     /// Takes out the first departure, if it is before `end`: they come in the order in which the network handles them.
-    pub fn pop_before(&mut self, end: Cycle) -> Option<Departure> {
+    pub(crate) fn pop_before(&mut self, end: Cycle) -> Option<Departure> {
         if self.earliest >= end {
             return None;
         }
@@ -234,7 +234,7 @@ impl Outbox {
         first
     }
     /// The host has had its chance.
-    pub fn noticed(&mut self) {
+    pub(crate) fn noticed(&mut self) {
         self.limit = NEVER;
     }
     /// Takes out everything.

@@ -11,7 +11,12 @@ const READ: &str = "BlackholeA0/NoC/MemoryMap.md, NOC_CTRL";
 ///
 /// # Errors
 /// An atomic (they need the L1 of a Tensix or Ethernet tile) or an answer to a request that was never made here; a fault of the memory.
-pub fn serve(at: Cycle, me: Place, packet: &Packet, mem: &mut (impl Memory + ?Sized)) -> Result<Option<Packet>, Fault> {
+pub(crate) fn serve(
+    at: Cycle,
+    me: Place,
+    packet: &Packet,
+    mem: &mut (impl Memory + ?Sized),
+) -> Result<Option<Packet>, Fault> {
     match &packet.body {
         Body::ReadRequest { addr, len, reply } => {
             let data = read_data(at, *addr, *len, mem)?;
@@ -33,12 +38,12 @@ pub fn serve(at: Cycle, me: Place, packet: &Packet, mem: &mut (impl Memory + ?Si
 }
 
 /// The answer to a read.
-pub fn read_response(noc: u8, from: Place, reply: Reply, data: Data) -> Packet {
+pub(crate) fn read_response(noc: u8, from: Place, reply: Reply, data: Data) -> Packet {
     Packet { noc, from, to: Dest::Unicast(reply.to), body: Body::ReadResponse { reply, data } }
 }
 
 /// The answer to a write.
-pub fn write_ack(noc: u8, from: Place, reply: Reply) -> Packet {
+pub(crate) fn write_ack(noc: u8, from: Place, reply: Reply) -> Packet {
     Packet { noc, from, to: Dest::Unicast(reply.to), body: Body::WriteAck { reply } }
 }
 

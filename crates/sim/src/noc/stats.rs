@@ -4,7 +4,7 @@ use super::Packet;
 
 /// What was put on a NoC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct NocStats {
+pub(crate) struct NocStats {
     /// Packets; a multicast counts once.
     pub packets: u64,
     /// Flits, headers included.
@@ -15,7 +15,7 @@ pub struct NocStats {
 
 impl NocStats {
     /// Counts one packet.
-    pub fn count(&mut self, packet: &Packet) {
+    pub(crate) fn count(&mut self, packet: &Packet) {
         self.packets += 1;
         self.flits += packet.body.flits();
         self.bytes += packet.body.payload_bytes();

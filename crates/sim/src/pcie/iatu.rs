@@ -13,7 +13,7 @@ const WORDS: usize = regs::OUTBOUND_BYTES as usize / 4;
 
 /// The outbound regions' registers.
 #[derive(Debug)]
-pub struct Iatu {
+pub(super) struct Iatu {
     words: Box<[[u32; WORDS]; regs::REGIONS]>,
 }
 
@@ -31,14 +31,14 @@ impl Iatu {
     }
     /// Reads the word at byte offset `reg` of the block; inbound regions, which the card does not
     /// use, read zero.
-    pub fn read(&self, reg: u32) -> u32 {
+    pub(super) fn read(&self, reg: u32) -> u32 {
         self.slot(reg).map_or(0, |(region, word)| self.words[region][word])
     }
     /// Writes the word at byte offset `reg` of the block.
     ///
     /// # Errors
     /// An inbound region, or a region that is switched on with its end before its start.
-    pub fn write(&mut self, reg: u32, value: u32) -> Result<(), Fault> {
+    pub(super) fn write(&mut self, reg: u32, value: u32) -> Result<(), Fault> {
         let refuse = |class, what: &str| {
             Err(Fault::new(class, format!("host access to BAR2: {what}"), READ).at_addr(regs::BASE + u64::from(reg)))
         };
@@ -78,7 +78,7 @@ impl Iatu {
     ///
     /// # Errors
     /// The bytes leave their region, or the target lies past the end of the address space.
-    pub fn translate(&self, addr: u64, len: usize) -> Result<u64, Fault> {
+    pub(super) fn translate(&self, addr: u64, len: usize) -> Result<u64, Fault> {
         for region in 0..regs::REGIONS {
             let Some((first, last, target)) = self.span(region) else { continue };
             if !(first..=last).contains(&addr) {

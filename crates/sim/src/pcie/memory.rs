@@ -21,7 +21,7 @@ pub trait HostBus: Send {
 
 /// The host's memory as the device sees it.
 #[derive(Default)]
-pub struct HostMemory {
+pub(crate) struct HostMemory {
     /// Sorted by base; they do not overlap.
     regions: Vec<Region>,
     bus: Option<Box<dyn HostBus>>,
@@ -49,7 +49,7 @@ impl HostMemory {
     ///
     /// # Errors
     /// An empty region, one that reaches bit 60, or one that overlaps another.
-    pub fn pin(&mut self, base: u64, len: usize) -> Result<(), Fault> {
+    pub(crate) fn pin(&mut self, base: u64, len: usize) -> Result<(), Fault> {
         let refuse = |why: &str| {
             let what = format!("{len} bytes of host memory cannot be pinned: {why}");
             Err(Fault::new(FaultClass::UnsupportedFunctionality, what, READ).at_addr(base))
@@ -69,12 +69,13 @@ impl HostMemory {
     }
 
     /// Gives all addresses that are not pinned to `bus`.
-    pub fn attach(&mut self, bus: Box<dyn HostBus>) {
+    pub(crate) fn attach(&mut self, bus: Box<dyn HostBus>) {
         self.bus = Some(bus);
     }
 
     /// The pinned regions: base and length.
-    pub fn regions(&self) -> impl Iterator<Item = (u64, usize)> {
+    #[cfg(test)]
+    pub(crate) fn regions(&self) -> impl Iterator<Item = (u64, usize)> {
         self.regions.iter().map(|r| (r.base, r.bytes.len()))
     }
 
@@ -96,7 +97,7 @@ impl HostMemory {
     ///
     /// # Errors
     /// They are not.
-    pub fn check(&self, addr: u64, len: usize) -> Result<(), Fault> {
+    pub(crate) fn check(&self, addr: u64, len: usize) -> Result<(), Fault> {
         if self.bus.is_some() { Ok(()) } else { self.find(addr, len).map(|_| ()) }
     }
 
@@ -104,7 +105,7 @@ impl HostMemory {
     ///
     /// # Errors
     /// The bytes are not pinned.
-    pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), Fault> {
+    pub(crate) fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), Fault> {
         match (self.find(addr, out.len()), &self.bus) {
             (Ok((i, at)), _) => out.copy_from_slice(&self.regions[i].bytes[at..at + out.len()]),
             (Err(_), Some(bus)) => bus.read(addr, out),
@@ -117,7 +118,7 @@ impl HostMemory {
     ///
     /// # Errors
     /// The bytes are not pinned; nothing is written.
-    pub fn write(&mut self, addr: u64, data: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn write(&mut self, addr: u64, data: &[u8]) -> Result<(), Fault> {
         match (self.find(addr, data.len()), &self.bus) {
             (Ok((i, at)), _) => self.regions[i].bytes[at..at + data.len()].copy_from_slice(data),
             (Err(_), Some(bus)) => bus.write(addr, data),
@@ -131,7 +132,7 @@ impl HostMemory {
     ///
     /// # Errors
     /// The bytes are not pinned; nothing is written.
-    pub fn write_masked(&mut self, addr: u64, data: &[u8], mask: Option<u64>) -> Result<(), Fault> {
+    pub(crate) fn write_masked(&mut self, addr: u64, data: &[u8], mask: Option<u64>) -> Result<(), Fault> {
         let Some(mask) = mask else { return self.write(addr, data) };
         self.check(addr, data.len())?;
         for (bit, byte) in data.iter().enumerate().take(64) {

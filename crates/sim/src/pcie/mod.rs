@@ -15,17 +15,19 @@ mod iatu;
 mod memory;
 #[cfg(test)]
 mod tests;
-pub mod windows;
+pub(crate) mod windows;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-pub use memory::{HostBus, HostMemory};
-pub use tilework_abi::tlb::Bar;
+pub use memory::HostBus;
+pub(crate) use memory::HostMemory;
+pub(crate) use tilework_abi::tlb::Bar;
 
-use crate::agenda::{Agenda, Pipe};
+use crate::event_queue::EventQueue;
 use crate::inert::niu_register;
 use crate::noc::{self, Body, Data, Dest, Grid, Outbox, Packet, Place, Reply};
+use crate::pipe::Pipe;
 use crate::{Cycle, Fault, FaultClass, NEVER, Node, timing};
 use iatu::Iatu;
 use tilework_abi::grid::Site;
@@ -39,20 +41,20 @@ const REMEMBERED: usize = 64;
 
 /// A read that the host has started.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ReadTicket(u64);
+pub(crate) struct ReadTicket(u64);
 
 /// As many orders as may have left since the one whose leaving gives the host room, and that one.
 const LEFT: usize = timing::PCIE_POSTED + 1;
 
 /// The PCIe tile with the host's memory behind it.
 #[derive(Debug)]
-pub struct Pcie {
+pub(crate) struct Pcie {
     place: Place,
     grid: Arc<Grid>,
     windows: Windows,
     iatu: Iatu,
     memory: HostMemory,
-    events: Agenda<Event>,
+    events: EventQueue<Event>,
     /// Host accesses whose packets have not left yet, in the host's order.
     orders: VecDeque<Order>,
     /// Acknowledgements of host writes that have not come yet.
@@ -66,7 +68,7 @@ pub struct Pcie {
     /// When the latest of them did, by number modulo the length.
     left_at_last: [Cycle; LEFT],
     /// Parts of host reads on the way: where their data goes.
-    parts: BTreeMap<u64, Part>,
+    parts: BTreeMap<u64, ReadPiece>,
     next_part: u64,
     reads: BTreeMap<ReadTicket, PendingRead>,
     next_ticket: u64,
@@ -103,7 +105,7 @@ struct Order {
 }
 
 #[derive(Debug)]
-struct Part {
+struct ReadPiece {
     ticket: ReadTicket,
     at: usize,
     len: usize,
@@ -119,14 +121,14 @@ struct PendingRead {
 
 impl Pcie {
     /// The tile at `place` of a chip whose coordinates are those of `grid`.
-    pub fn new(place: Place, grid: Arc<Grid>) -> Self {
+    pub(crate) fn new(place: Place, grid: Arc<Grid>) -> Self {
         Self {
             place,
             grid,
             windows: Windows::default(),
             iatu: Iatu::default(),
             memory: HostMemory::default(),
-            events: Agenda::new(),
+            events: EventQueue::new(),
             orders: VecDeque::new(),
             unacked: 0,
             acked_at: 0,
@@ -151,39 +153,39 @@ impl Pcie {
     ///
     /// # Errors
     /// An empty region, one that reaches bit 60, or one that overlaps another.
-    pub fn pin(&mut self, base: u64, len: usize) -> Result<(), Fault> {
+    pub(crate) fn pin(&mut self, base: u64, len: usize) -> Result<(), Fault> {
         self.memory.pin(base, len)
     }
     /// The host's memory.
-    pub fn host_memory(&self) -> &HostMemory {
+    pub(crate) fn host_memory(&self) -> &HostMemory {
         &self.memory
     }
     /// The host's memory, for the host to write.
-    pub fn host_memory_mut(&mut self) -> &mut HostMemory {
+    pub(crate) fn host_memory_mut(&mut self) -> &mut HostMemory {
         &mut self.memory
     }
     /// Counts the device writes that host memory has seen: while it stays the same, host memory did
     /// not change by itself.
-    pub fn device_writes(&self) -> u64 {
+    pub(crate) fn device_writes(&self) -> u64 {
         self.device_writes
     }
     /// The cycle of the last of them; 0 before the first.
-    pub fn last_device_write(&self) -> Cycle {
+    pub(crate) fn last_device_write(&self) -> Cycle {
         self.log.back().map_or(0, |&(at, ..)| at)
     }
     /// The cycle of the last device write that touched one of `len` bytes at `addr`, among the last
     /// 64 writes.
-    pub fn last_write_to(&self, addr: u64, len: usize) -> Option<Cycle> {
+    pub(crate) fn last_write_to(&self, addr: u64, len: usize) -> Option<Cycle> {
         let end = addr.saturating_add(len as u64);
         let touches = |&&(_, a, n): &&(Cycle, u64, usize)| a < end && addr < a + n as u64;
         self.log.iter().rev().find(touches).map(|&(at, ..)| at)
     }
     /// Bytes that went from host to device, stores and answers to device reads.
-    pub fn bytes_to_device(&self) -> u64 {
+    pub(crate) fn bytes_to_device(&self) -> u64 {
         self.bytes_to_device
     }
     /// Bytes that went from device to host, device writes and answers to host loads.
-    pub fn bytes_to_host(&self) -> u64 {
+    pub(crate) fn bytes_to_host(&self) -> u64 {
         self.bytes_to_host
     }
 
@@ -193,7 +195,7 @@ impl Pcie {
     /// # Errors
     /// Nothing is there, the window is not configured or points at nothing, or the registers do not
     /// take such an access. Nothing happens then.
-    pub fn host_write(&mut self, at: Cycle, bar: Bar, offset: u64, data: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn host_write(&mut self, at: Cycle, bar: Bar, offset: u64, data: &[u8]) -> Result<(), Fault> {
         if let (Ok((target @ (Target::TlbRegister(_) | Target::Iatu(_)), room)), false) =
             (self.windows.locate(bar, offset), data.is_empty())
         {
@@ -226,7 +228,7 @@ impl Pcie {
 
     /// The cycle since which the host has room for another access: when it learns that all but the
     /// last [`timing::PCIE_POSTED`] have left for the NoC. `None` while they have not.
-    pub fn room(&self) -> Option<Cycle> {
+    pub(crate) fn room(&self) -> Option<Cycle> {
         let accepted = self.left + self.orders.len();
         match accepted.checked_sub(timing::PCIE_POSTED) {
             None | Some(0) => Some(0),
@@ -257,7 +259,7 @@ impl Pcie {
     ///
     /// # Errors
     /// As [`Pcie::host_write`]; also a load through a multicast window.
-    pub fn host_read(&mut self, at: Cycle, bar: Bar, offset: u64, len: usize) -> Result<ReadTicket, Fault> {
+    pub(crate) fn host_read(&mut self, at: Cycle, bar: Bar, offset: u64, len: usize) -> Result<ReadTicket, Fault> {
         let ticket = ReadTicket(self.next_ticket);
         let round_trip = at.saturating_add(2 * timing::PCIE_HOST_ONE_WAY);
         let mut packets = Vec::new();
@@ -307,23 +309,28 @@ impl Pcie {
             read.done = Some(round_trip);
         }
         self.reads.insert(ticket, read);
-        for (piece, n, to, target) in packets {
-            let part = self.next_part;
-            self.next_part += 1;
-            self.parts.insert(part, Part { ticket, at: piece, len: n });
-            let reply = Reply { to: self.place, trid: 1, addr: part };
-            let body = Body::ReadRequest { addr: target.address, len: n as u32, reply };
-            let packet = Packet { noc: target.noc, from: self.place, to, body };
-            let ready = self.stores.serve(at, 0).saturating_add(timing::PCIE_HOST_ONE_WAY);
-            let waits = target.ordering != Ordering::Posted;
-            self.orders.push_back(Order { ready, packet, acks: 0, waits });
+        for (piece, len, to, target) in packets {
+            self.order_read(at, ReadPiece { ticket, at: piece, len }, to, &target);
         }
         Ok(ticket)
     }
 
+    /// The host, at cycle `at`, orders one packet of a read.
+    fn order_read(&mut self, at: Cycle, piece: ReadPiece, to: Dest, target: &NocTarget) {
+        let part = self.next_part;
+        self.next_part += 1;
+        let reply = Reply { to: self.place, trid: 1, addr: part };
+        let body = Body::ReadRequest { addr: target.address, len: piece.len as u32, reply };
+        self.parts.insert(part, piece);
+        let packet = Packet { noc: target.noc, from: self.place, to, body };
+        let ready = self.stores.serve(at, 0).saturating_add(timing::PCIE_HOST_ONE_WAY);
+        let waits = target.ordering != Ordering::Posted;
+        self.orders.push_back(Order { ready, packet, acks: 0, waits });
+    }
+
     /// The data of a finished read and the cycle at which the host has it; `None` while it is on
     /// its way. A ticket gives its data once.
-    pub fn take_read(&mut self, ticket: ReadTicket) -> Option<(Cycle, Vec<u8>)> {
+    pub(crate) fn take_read(&mut self, ticket: ReadTicket) -> Option<(Cycle, Vec<u8>)> {
         let done = self.reads.get(&ticket)?.done?;
         self.reads.remove(&ticket).map(|read| (done, read.data))
     }

@@ -13,7 +13,7 @@ pub(super) const READ: &str = "WormholeB0/PCIExpressTile/TLBs.md";
 
 /// Where a piece of a host access goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Target {
+pub(crate) enum Target {
     /// Through a window onto the NoC.
     Noc(NocTarget),
     /// A register of the TLB: byte offset from [`tlb::REGS`].
@@ -31,7 +31,7 @@ pub enum Target {
 
 /// A place on the NoC that a host access reaches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NocTarget {
+pub(crate) struct NocTarget {
     /// 0 or 1.
     pub noc: u8,
     /// The tile or tiles.
@@ -44,7 +44,7 @@ pub struct NocTarget {
 
 /// One tile or a rectangle of Tensix tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tiles {
+pub(crate) enum Tiles {
     /// One tile.
     One(NocXy),
     /// All Tensix tiles of a rectangle.
@@ -53,7 +53,7 @@ pub enum Tiles {
 
 /// The registers of all windows.
 #[derive(Debug)]
-pub struct Windows {
+pub(crate) struct Windows {
     words: Box<[[u32; 3]]>,
     written: Box<[bool]>,
 }
@@ -76,7 +76,7 @@ impl Windows {
     /// # Errors
     /// Nothing is there, or the window is not configured or configured with what the documents
     /// forbid.
-    pub fn locate(&self, bar: Bar, offset: u64) -> Result<(Target, u64), Fault> {
+    pub(crate) fn locate(&self, bar: Bar, offset: u64) -> Result<(Target, u64), Fault> {
         const WINDOWS_END: u64 = tlb::COUNT_2M as u64 * tlb::SIZE_2M;
         const NIU1: u64 = tlb::NIU + tlb::NIU_STRIDE;
         const NIU_BYTES: u64 = noc::COUNTERS_END as u64;
@@ -155,7 +155,7 @@ impl Windows {
     }
 
     /// Reads the register word at byte offset `reg` from [`tlb::REGS`].
-    pub fn read(&self, reg: u32) -> u32 {
+    pub(crate) fn read(&self, reg: u32) -> u32 {
         let word = reg as usize / 4;
         self.words.get(word / 3).map_or(0, |words| words[word % 3])
     }
@@ -164,7 +164,7 @@ impl Windows {
     ///
     /// # Errors
     /// A strided multicast, which is not built.
-    pub fn write(&mut self, reg: u32, value: u32) -> Result<(), Fault> {
+    pub(crate) fn write(&mut self, reg: u32, value: u32) -> Result<(), Fault> {
         let word = reg as usize / 4;
         if let Some(words) = self.words.get_mut(word / 3) {
             words[word % 3] = value;

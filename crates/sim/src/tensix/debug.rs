@@ -10,7 +10,7 @@ use tilework_riscv::Refuse;
 impl Tensix {
     /// The word of configuration that the debug registers show: the low eleven bits of `index` count words from `TENSIX_CFG_BASE`, and the
     /// write-only view answers as the first bank (BackendConfiguration.md).
-    pub fn config_word(&self, index: u32) -> u32 {
+    pub(crate) fn config_word(&self, index: u32) -> u32 {
         let config = &self.coprocessor.config;
         let index = index & 0x7FF;
         config.load(index).or_else(|_| config.load(index.wrapping_sub(config::DUAL))).unwrap_or(0)
@@ -20,7 +20,7 @@ impl Tensix {
     ///
     /// # Errors
     /// A word that is no instruction.
-    pub fn push_by_debug_bus(&mut self, thread: usize, word: u32, at: Cycle) -> Result<(), Refuse<Fault>> {
+    pub(crate) fn push_by_debug_bus(&mut self, thread: usize, word: u32, at: Cycle) -> Result<(), Refuse<Fault>> {
         if opcodes::unit(word).is_none() {
             let what = format!("{word:#010x} pushed to Tensix thread T{thread} over the debug bus is no instruction");
             let read = "BlackholeA0/TensixTile/BabyRISCV/PushTensixInstruction.md, Debug registers";
@@ -33,7 +33,7 @@ impl Tensix {
     }
 
     /// `RISCV_DEBUG_REG_INSTRN_BUF_STATUS`: bits 0 to 2 say that the FIFO before a replay expander has room, 4 to 6 that it is empty.
-    pub fn replay_fifo_status(&self) -> u32 {
+    pub(crate) fn replay_fifo_status(&self) -> u32 {
         let fronts = self.coprocessor.threads.iter().enumerate().map(|(i, t)| (i, &t.front));
         fronts.fold(0, |all, (i, f)| {
             all | u32::from(f.has_room_behind_mop()) << i | u32::from(f.is_empty_behind_mop()) << (4 + i)

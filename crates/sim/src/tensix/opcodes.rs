@@ -5,7 +5,7 @@
 
 /// What executes an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unit {
+pub(crate) enum Unit {
     /// The front end itself: never reaches the wait gate.
     FrontEnd,
     /// `NOP`.
@@ -33,12 +33,12 @@ pub enum Unit {
 }
 
 /// All nine block bits.
-pub const BLOCK_ALL: u16 = 0x1FF;
+pub(crate) const BLOCK_ALL: u16 = 0x1FF;
 
 impl Unit {
     /// The bits of a block mask, any of which keeps an instruction of this unit from starting. `NOP` is special: only all bits
     /// together block it.
-    pub fn block_bits(self) -> u16 {
+    pub(crate) fn block_bits(self) -> u16 {
         match self {
             Self::FrontEnd | Self::Nop => 0,
             Self::Misc => 0b0_0000_0001,
@@ -54,13 +54,13 @@ impl Unit {
         }
     }
     /// Whether a latched wait with `mask` keeps an instruction of this unit from starting.
-    pub fn is_blocked_by(self, mask: u16) -> bool {
+    pub(crate) fn is_blocked_by(self, mask: u16) -> bool {
         if self == Self::Nop { mask == BLOCK_ALL } else { self.block_bits() & mask != 0 }
     }
 }
 
 /// The unit of an instruction word; `None` for an opcode that does not exist.
-pub fn unit(word: u32) -> Option<Unit> {
+pub(crate) fn unit(word: u32) -> Option<Unit> {
     mnemonic(word)?;
     Some(match word >> 24 {
         0x01 | 0x03..=0x05 => Unit::FrontEnd,
@@ -79,7 +79,7 @@ pub fn unit(word: u32) -> Option<Unit> {
 }
 
 /// The mnemonic of an instruction word; `None` for an opcode that does not exist.
-pub fn mnemonic(word: u32) -> Option<&'static str> {
+pub(crate) fn mnemonic(word: u32) -> Option<&'static str> {
     Some(match word >> 24 {
         0x01 => "MOP",
         0x02 => "NOP",

@@ -3,7 +3,7 @@
 use crate::{Cycle, Fault};
 
 /// The rest of the tile: L1, the registers that the NoC sees too, and who sleeps on what.
-pub trait Outside {
+pub(crate) trait Outside {
     /// Asks which cores sleep on something that a write of `len` bytes at `addr` would change. `true`: there are some, the tile wakes
     /// them, and the coprocessor must not change anything before it is stepped again.
     fn must_wake(&mut self, addr: u32, len: u32) -> bool;
@@ -31,7 +31,7 @@ pub trait Outside {
 
 /// Why an agent of the coprocessor did not do its step. Nothing has changed.
 #[derive(Debug)]
-pub enum Hold {
+pub(crate) enum Hold {
     /// Cores must wake first ([`Outside::must_wake`]).
     Wake,
     /// A fault of the program.

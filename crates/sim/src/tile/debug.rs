@@ -17,12 +17,8 @@ use tilework_abi::reg::{Access as Kind, Slot};
 use tilework_abi::tensix::{self, PC_SNAPSHOT, Processor, RISC_DBG_CNTL_0, RISC_DBG_STATUS_1};
 use tilework_riscv::{Access, Cycle};
 
-pub(super) use tilework_abi::tensix::{
-    CFGREG_RD_CNTL, CFGREG_RDDATA, INSTRN_BUF_CTRL0, INSTRN_BUF_CTRL1, INSTRN_BUF_STATUS, TRISC_PC_BUF_OVERRIDE,
-};
-
 /// First byte behind the registers of this file: the snapshots are the last.
-pub(super) const END: u32 = PC_SNAPSHOT + 4 * Processor::ALL.len() as u32;
+const END: u32 = PC_SNAPSHOT + 4 * Processor::ALL.len() as u32;
 const WORDS: usize = ((PC_SNAPSHOT - tensix::DEBUG_BASE) / 4) as usize;
 const CORES: usize = Processor::ALL.len();
 

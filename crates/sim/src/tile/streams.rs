@@ -41,7 +41,7 @@ impl Stream {
 
 /// The 64 overlay streams of a tile.
 #[derive(Debug)]
-pub struct Streams {
+pub(crate) struct Streams {
     streams: [Option<Box<Stream>>; stream::COUNT as usize],
 }
 
@@ -53,7 +53,7 @@ impl Default for Streams {
 
 impl Streams {
     /// All streams idle, all registers zero.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { streams: [const { None }; stream::COUNT as usize] }
     }
 
@@ -62,7 +62,7 @@ impl Streams {
     ///
     /// # Errors
     /// A register that the page does not offer for general use.
-    pub fn read(&self, off: u32) -> Result<u32, Fault> {
+    pub(crate) fn read(&self, off: u32) -> Result<u32, Fault> {
         let Located { id, index, slot } = locate(off)?;
         let stream = self.streams[id].as_deref().unwrap_or(&Stream::IDLE);
         let Some(slot) = slot else { return Err(unknown("read", id, index)) };
@@ -87,7 +87,7 @@ impl Streams {
     /// # Errors
     /// A register that the page does not offer for general use, that is read only, or a write that
     /// would start the stream.
-    pub fn write(&mut self, off: u32, value: u32) -> Result<(), Fault> {
+    pub(crate) fn write(&mut self, off: u32, value: u32) -> Result<(), Fault> {
         let Located { id, index, slot } = locate(off)?;
         if index == stream::SPACE_AVAILABLE_UPDATE {
             return self.add_space(id, value);

@@ -1,6 +1,8 @@
-//! Keeps the core busy: a multiply-and-add generator for a number of steps. For tests and measurements. Runs on BRISC.
+//! Keeps the core busy: a multiply-and-add generator for a number of steps. For tests and
+//! measurements. Runs on BRISC.
 //!
-//! Arguments: 0: steps; 1: L1 address for the last value of `x = x * 1664525 + 1013904223`, which starts at 1.
+//! Arguments: 0: steps; 1: L1 address for the last value of `x = x * 1664525 + 1013904223`, which
+//! starts at 1.
 #![no_std]
 #![no_main]
 

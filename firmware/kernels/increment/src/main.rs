@@ -1,7 +1,9 @@
-//! Adds a value to every 32-bit element of a run of pages of an interleaved DRAM buffer. Runs on BRISC.
+//! Adds a value to every 32-bit element of a run of pages of an interleaved DRAM buffer. Runs on
+//! BRISC.
 //!
-//! Pages come into a ring of L1 slots, are changed in place by the core and leave again; while one is worked on, the next are
-//! on their way. Elements are 32-bit integers and wrap. Padding at the end of a page is counted up like the rest.
+//! Pages come into a ring of L1 slots, are changed in place by the core and leave again; while one
+//! is worked on, the next are on their way. Elements are 32-bit integers and wrap. Padding at the
+//! end of a page is counted up like the rest.
 //!
 //! Arguments:
 //! 0. source buffer: address in each DRAM bank;
@@ -11,7 +13,8 @@
 //! 4. page size in bytes: a multiple of 64;
 //! 5. value to add;
 //! 6. L1 address of the slots, a multiple of 64;
-//! 7. number of slots, 2 to 15 (3: two reads in flight while a page is worked on); they take slots * page size bytes.
+//! 7. number of slots, 2 to 15 (3: two reads in flight while a page is worked on); together slots
+//!    times page size bytes.
 #![no_std]
 #![no_main]
 
@@ -37,7 +40,8 @@ fn main(ctx: &KernelContext) {
     let mut next_slot = 0;
     let mut slot = 0;
     for done in 0..count {
-        // All slots but the one whose page has just left are filled ahead; that one must have left L1 first.
+        // All slots but the one whose page has just left are filled ahead; that one must have left
+        // L1 first.
         noc.writes_flushed();
         while requested < count && requested < done + ring.slots - 1 {
             noc.read_tagged(next_slot + 1, source.next_page(), ring.slot(next_slot), page_size);
@@ -69,7 +73,8 @@ impl Ring {
     }
 }
 
-/// Adds `value` to the words of the page at `at`. Four loads go out before the first is needed, because each takes several cycles.
+/// Adds `value` to the words of the page at `at`. Four loads go out before the first is needed,
+/// because each takes several cycles.
 fn add(at: u32, bytes: u32, value: u32) {
     let end = at + bytes;
     let mut p = at;

@@ -1,4 +1,5 @@
-//! Moves a run of pages of an interleaved DRAM buffer into a circular buffer. Runs on NCRISC; its partner is `writer`.
+//! Moves a run of pages of an interleaved DRAM buffer into a circular buffer. Runs on NCRISC; its
+//! partner is `writer`.
 //!
 //! Half of the circular buffer is requested at a time, while the partner empties the other half.
 //!

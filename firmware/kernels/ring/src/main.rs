@@ -1,11 +1,13 @@
 //! Passes a token around the workers. Runs on BRISC.
 //!
-//! The token is a running total. A worker that has it adds its contribution, writes the total into the next worker's L1, waits
-//! until it is there and adds one to the next worker's semaphore 0 over the network. After the last lap each worker
-//! stores the total as it was after its own addition: element `index` of the output. Worker 0 starts with a total of 0 and ends
-//! when the token has come back to it.
+//! The token is a running total. A worker that has it adds its contribution, writes the total into
+//! the next worker's L1, waits until it is there and adds one to the next worker's semaphore 0 over
+//! the network. After the last lap each worker stores the total as it was after its own addition:
+//! element `index` of the output. Worker 0 starts with a total of 0 and ends when the token has
+//! come back to it.
 //!
-//! Element i of worker i is the sum of all contributions of laps 1 to L - 1 plus those of workers 0 to i.
+//! Element i of worker i is the sum of all contributions of laps 1 to L - 1 plus those of workers 0
+//! to i.
 //!
 //! Arguments:
 //! 0. this worker's index in the ring, from 0;
@@ -13,7 +15,8 @@
 //! 2. laps, at least 1;
 //! 3. contribution of this worker;
 //! 4. L1 address of the word that the token arrives in, a multiple of 16, the same on all workers;
-//! 5. output buffer: address in each DRAM bank, interleaved, one 32-bit element per worker, densely packed;
+//! 5. output buffer: address in each DRAM bank, interleaved, one 32-bit element per worker, densely
+//!    packed;
 //! 6. page size of the output buffer in bytes: a multiple of 64.
 //!
 //! Semaphore 0 must be 0 on all workers.

@@ -1,6 +1,7 @@
 //! Never ends: polls a word that nobody writes. For tests of deadlock reports. Runs on BRISC.
 //!
-//! Arguments: 0: L1 address of the word; the kernel would end if it became other than it was at the start.
+//! Arguments: 0: L1 address of the word; the kernel would end if it became other than it was at the
+//! start.
 #![no_std]
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Moves the pages of a circular buffer to a run of pages of an interleaved DRAM buffer. Runs on BRISC; its partner is `reader`.
+//! Moves the pages of a circular buffer to a run of pages of an interleaved DRAM buffer. Runs on
+//! BRISC; its partner is `reader`.
 //!
 //! Arguments:
 //! 0. destination buffer: address in each DRAM bank;

@@ -1,4 +1,5 @@
-//! Worker firmware of TRISC0, the unpack thread: waits for BRISC, runs the kernel, reports (facts, "Worker L1").
+//! Worker firmware of TRISC0, the unpack thread: waits for BRISC, runs the kernel, reports (facts,
+//! "Worker L1").
 #![no_std]
 #![no_main]
 

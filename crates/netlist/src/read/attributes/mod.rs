@@ -1,4 +1,4 @@
-//! Attributes of operations, and from a type's name with its attributes what an operation computes.
+//! Attributes of operations, and the kind of an operation from its type and attributes.
 
 mod table;
 
@@ -13,18 +13,19 @@ use crate::types::{
 };
 use table::{ATTRIBUTES, On, STEP, TYPES, Type};
 
-pub use table::type_name;
+pub(crate) use table::type_name;
 
 /// The attributes of one operation or step.
-pub struct Attributes<'t> {
+pub(crate) struct Attributes<'t> {
     what: &'t str,
     at: Span,
     entries: &'t [Entry<'t>],
 }
 
 impl<'t> Attributes<'t> {
-    /// Of the field `attributes`, if there is one; attributes that the operation does not have are reported.
-    pub fn of(
+    /// Reads the field `attributes`, if present; attributes that the operation does not have
+    /// are reported.
+    pub(crate) fn of(
         what: &'t str,
         at: Span,
         node: Option<&'t Node<'t>>,
@@ -111,8 +112,8 @@ impl<'t> Attributes<'t> {
         self.need(name, sink).and_then(|node| count(node, name, sink))
     }
 
-    /// What the operation computes. `None`: it cannot be said; the reason is reported.
-    pub fn kind(
+    /// What the operation computes; `None` after a reported error.
+    pub(crate) fn kind(
         &self,
         node: &Node,
         names: &Names<'_>,
@@ -277,7 +278,7 @@ impl<'t> Attributes<'t> {
     }
 
     /// What is done with the result of any operation.
-    pub fn post(&self, sink: &mut Diagnostics) -> Post {
+    pub(crate) fn post(&self, sink: &mut Diagnostics) -> Post {
         let vectors = [("r", VectorMode::R), ("c", VectorMode::C), ("rc", VectorMode::Rc)];
         let vector = self.get("vector").and_then(|node| choice(node, "vector", &vectors, sink));
         let threshold = self.real("relu_threshold", 0.0, sink);
@@ -297,8 +298,8 @@ impl<'t> Attributes<'t> {
         Post { relu, vector }
     }
 
-    /// What does not change results.
-    pub fn hints(&self, kind: &str, sink: &mut Diagnostics) -> Hints {
+    /// Attributes that do not change results.
+    pub(crate) fn hints(&self, kind: &str, sink: &mut Diagnostics) -> Hints {
         let rounding: [(&str, &str); 4] = [("none", "none"), ("fpu", "fpu"), ("pack", "pack"), ("all", "all")];
         let old = self.flag("srnd_fpu_en", sink).then_some("fpu");
         let mode = self.get("stoch_rnd_mode").and_then(|node| choice(node, "stoch_rnd_mode", &rounding, sink)).or(old);
@@ -336,7 +337,7 @@ impl<'t> Attributes<'t> {
     }
 
     /// `kernel_broadcast`, `kernel_broadcast_per_t` and `single_tile`, for each input.
-    pub fn kernel_broadcasts(&self, inputs: usize, sink: &mut Diagnostics) -> Vec<Option<KernelBroadcast>> {
+    pub(crate) fn kernel_broadcasts(&self, inputs: usize, sink: &mut Diagnostics) -> Vec<Option<KernelBroadcast>> {
         let mut all = vec![None; inputs];
         for (name, per_t) in [("kernel_broadcast", false), ("kernel_broadcast_per_t", true)] {
             let Some(node) = self.get(name) else { continue };

@@ -1,4 +1,4 @@
-//! Which attributes there are, which operations have them, and the names of operations' types.
+//! Tables of the attributes, the operations that have them, and the operation types.
 
 use crate::diagnostic::Diagnostics;
 use crate::read::fields::text;
@@ -6,12 +6,12 @@ use crate::tree::Node;
 use crate::types::{BinaryKind, QuantKind, UnaryKind};
 
 /// Which operations have an attribute.
-pub enum On {
+pub(crate) enum On {
     /// All.
     All,
-    /// These. With others it is without effect.
+    /// These. On others it has no effect.
     Some(&'static [&'static str]),
-    /// These only. With others, except fused operations, it is a mistake.
+    /// These only. On others, except fused operations, it is an error.
     Only(&'static [&'static str]),
 }
 
@@ -42,8 +42,8 @@ const THREADS: &[&str] = &[
 /// Those of [`THREADS`] on the vector unit: all but products and copies.
 const VECTOR_UNIT: &[&str] = THREADS.split_at(3).1;
 
-/// Attributes of operations of graphs (facts, buda.md, section 1).
-pub const ATTRIBUTES: [(&str, On); 48] = [
+/// Attributes of operations of graphs (tt-budabackend, `netlist/netlist_op_info_types.hpp`).
+pub(crate) const ATTRIBUTES: [(&str, On); 48] = [
     ("kernel_broadcast", On::All),
     ("kernel_broadcast_per_t", On::All),
     ("single_tile", On::All),
@@ -95,11 +95,11 @@ pub const ATTRIBUTES: [(&str, On); 48] = [
 ];
 
 /// Attributes of steps of fused operations.
-pub const STEP: [&str; 12] =
+pub(crate) const STEP: [&str; 12] =
     ["m_k", "u_kt", "vector", "type", "dim", "relu_en", "relu_threshold", "relu_mode", "p", "seed", "slope", "exp"];
 
 /// Names of the operations' types.
-pub const TYPES: [(&str, Type); 36] = [
+pub(crate) const TYPES: [(&str, Type); 36] = [
     ("nop", Type::Unary(UnaryKind::Copy)),
     ("datacopy", Type::Unary(UnaryKind::Copy)),
     ("exp", Type::Unary(UnaryKind::Exp)),
@@ -139,7 +139,7 @@ pub const TYPES: [(&str, Type); 36] = [
 ];
 
 #[derive(Clone, Copy)]
-pub enum Type {
+pub(crate) enum Type {
     Unary(UnaryKind),
     Power,
     LeakyRelu,
@@ -156,12 +156,12 @@ pub enum Type {
     TopK,
     Ethernet,
     Drainer,
-    /// A wrong name that people write for this one.
+    /// A common wrong name of this one.
     Short(&'static str),
 }
 
 /// The name of an operation's type, when it is one.
-pub fn type_name(node: &Node, sink: &mut Diagnostics) -> &'static str {
+pub(crate) fn type_name(node: &Node, sink: &mut Diagnostics) -> &'static str {
     let name = text(node, "type", sink).unwrap_or_default();
     TYPES.iter().find(|(known, _)| *known == name).map_or("", |(known, _)| known)
 }

@@ -50,7 +50,7 @@ impl Rig {
             self.last.1,
             "the end of the record last read"
         );
-        let l1 = self.card.link().tile(prefetch).unwrap().l1();
+        let l1 = self.card.link().l1(prefetch).unwrap();
         let entries = &l1[PREFETCH_Q.base() as usize..PREFETCH_Q.end() as usize];
         assert!(entries.iter().all(|&b| b == 0), "entries are left in the prefetch queue");
         // This variant has no use for the scratch buffer, so a record that passed the end of the command data queue shows there.

@@ -21,9 +21,9 @@ mod receive;
 mod regs;
 mod request;
 
-pub use request::{Request, Start};
+pub(crate) use request::Start;
 
-use super::{Grid, NocStats, Packet, Place, TileKind};
+use super::{Grid, Packet, Place, TileKind};
 use crate::{Cycle, Fault};
 use coordinates::Coordinates;
 use regs::Initiator;
@@ -45,7 +45,7 @@ struct Link {
 
 /// The NIU of one Tensix tile on one NoC.
 #[derive(Debug)]
-pub struct Niu {
+pub(crate) struct Niu {
     noc: u8,
     place: Place,
     logical: NocXy,
@@ -61,13 +61,12 @@ pub struct Niu {
     /// The cycle at which the last request's last flit has left.
     free_at: Cycle,
     link: Option<Link>,
-    stats: NocStats,
 }
 
 impl Niu {
     /// The NIU at `place` on NoC `noc` (0 or 1), with the coordinates `logical` in translated space
     /// and the given `NOC_ENDPOINT_ID`.
-    pub fn new(noc: u8, place: Place, logical: NocXy, endpoint_id: u32, grid: Arc<Grid>) -> Self {
+    pub(crate) fn new(noc: u8, place: Place, logical: NocXy, endpoint_id: u32, grid: Arc<Grid>) -> Self {
         let config = grid.niu_config(noc & 1, place);
         Self {
             noc: noc & 1,
@@ -82,17 +81,11 @@ impl Niu {
             returned_to_zero: 0,
             free_at: 0,
             link: None,
-            stats: NocStats::default(),
         }
     }
 
-    /// What this NIU has put on its NoC, answers included.
-    pub fn stats(&self) -> NocStats {
-        self.stats
-    }
-
     /// Status counter `index` ([`counter`]), as software reads it; 0 beyond the last.
-    pub fn counter(&self, index: usize) -> u32 {
+    pub(crate) fn counter(&self, index: usize) -> u32 {
         self.counters.get(index).copied().unwrap_or(0)
     }
 
@@ -123,7 +116,6 @@ impl Niu {
     }
 
     fn send(&mut self, at: Cycle, packet: Packet, out: &mut super::Outbox) {
-        self.stats.count(&packet);
         out.push(at, packet);
     }
 

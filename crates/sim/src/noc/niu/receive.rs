@@ -15,7 +15,7 @@ impl Niu {
     ///
     /// # Errors
     /// An access that the memory refuses, an atomic outside L1.
-    pub fn receive(
+    pub(crate) fn receive(
         &mut self,
         at: Cycle,
         packet: Packet,
@@ -54,12 +54,7 @@ impl Niu {
                 }
             }
             Body::AtomicRequest { addr, len_be, data, reply } => {
-                self.count(c::SLV_REQ_ACCEPTED, 1);
-                let received = match reply {
-                    Some(_) => c::SLV_NONPOSTED_ATOMIC_RECEIVED,
-                    None => c::SLV_POSTED_ATOMIC_RECEIVED,
-                };
-                self.count(received, 1);
+                self.count_atomic(reply.is_some());
                 let value = atomics::perform(at, addr, len_be, data, mem)?;
                 if let Some(reply) = reply {
                     self.count(c::SLV_ATOMIC_RESP_SENT, 1);
@@ -86,7 +81,7 @@ impl Niu {
     }
 
     /// Counts a request that the tile serves by itself, with its answer.
-    pub fn count_served(&mut self, body: &Body) {
+    pub(crate) fn count_served(&mut self, body: &Body) {
         match body {
             Body::ReadRequest { len, .. } => {
                 self.count_read();
@@ -120,6 +115,12 @@ impl Niu {
         self.count(started, 1);
         self.count(received, 1);
         self.count(words, flits);
+    }
+
+    fn count_atomic(&mut self, answered: bool) {
+        let received = if answered { c::SLV_NONPOSTED_ATOMIC_RECEIVED } else { c::SLV_POSTED_ATOMIC_RECEIVED };
+        self.count(c::SLV_REQ_ACCEPTED, 1);
+        self.count(received, 1);
     }
 
     fn send_atomic_response(&mut self, at: Cycle, reply: Reply, value: u32, out: &mut Outbox) {

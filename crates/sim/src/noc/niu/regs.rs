@@ -62,14 +62,14 @@ impl Niu {
     ///
     /// # Errors
     /// A register that does not exist, or one that the simulator does not have.
-    pub fn read(&mut self, off: u32, at: Cycle) -> Result<(u32, Access), Fault> {
+    pub(crate) fn read(&mut self, off: u32, at: Cycle) -> Result<(u32, Access), Fault> {
         self.read_reg(off).map_err(|fault| self.named(fault, at))
     }
 
     /// Reads what cores poll most: a counter, or `NOC_CMD_CTRL` of an initiator that is free.
     /// `None` when it is anything else; [`Niu::read`] knows what then.
     #[inline(always)]
-    pub fn read_word(&self, off: u32) -> Option<u32> {
+    pub(crate) fn read_word(&self, off: u32) -> Option<u32> {
         if in_counters(off) {
             return Some(self.counter(((off - noc::COUNTERS) / 4) as usize));
         }
@@ -123,7 +123,7 @@ impl Niu {
     /// A register that does not exist, is read only or that the simulator does not have; a field of
     /// an initiator whose request has not left; every request that hardware would not carry out as
     /// described.
-    pub fn write(&mut self, off: u32, value: u32, at: Cycle) -> Result<Option<Start>, Fault> {
+    pub(crate) fn write(&mut self, off: u32, value: u32, at: Cycle) -> Result<Option<Start>, Fault> {
         self.write_reg(off, value, at).map_err(|fault| self.named(fault, at))
     }
 
@@ -163,7 +163,7 @@ impl Niu {
     /// start a request. False, and nothing is done, when it is anything else or must not be written
     /// now; [`Niu::write`] knows what then.
     #[inline(always)]
-    pub fn write_field(&mut self, off: u32, value: u32) -> bool {
+    pub(crate) fn write_field(&mut self, off: u32, value: u32) -> bool {
         let (buf, field) = ((off / noc::CMD_BUF_STRIDE) as usize, off % noc::CMD_BUF_STRIDE);
         let plain = field < init::PACKET_TAG || (init::CTRL..=init::AT_DATA).contains(&field);
         match self.initiators.get_mut(buf) {

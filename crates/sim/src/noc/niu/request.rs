@@ -42,7 +42,7 @@ const MMIO: core::ops::Range<u64> = tensix::LOCAL_BASE as u64..1 << 32;
 /// A request whose packet leaves at a known cycle.
 #[must_use = "a request leaves only when its start is handed to `Niu::depart`"]
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Start {
+pub(crate) struct Start {
     /// When its first flit leaves the NIU.
     pub at: Cycle,
     /// What leaves.
@@ -52,14 +52,14 @@ pub struct Start {
 impl Start {
     /// True when nothing but the NIU's own registers changes as the request leaves, and nothing
     /// else is looked at.
-    pub fn is_plain_read(&self) -> bool {
+    pub(crate) fn is_plain_read(&self) -> bool {
         matches!(self.request.action, Action::Read { len, .. } if len <= u64::from(MAX_PACKET_BYTES))
     }
 }
 
 /// A checked request of one initiator.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Request {
+pub(crate) struct Request {
     initiator: u8,
     trid: u8,
     action: Action,
@@ -146,7 +146,7 @@ impl Niu {
     ///
     /// # Errors
     /// A fault of the memory that the data is read from.
-    pub fn depart(
+    pub(crate) fn depart(
         &mut self,
         start: Start,
         mem: &mut (impl Memory + ?Sized),

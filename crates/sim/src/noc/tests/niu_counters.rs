@@ -131,8 +131,6 @@ fn read_request() {
     let received = [(c::MST_RD_RESP_RECEIVED, 1), (c::MST_RD_DATA_WORD_RECEIVED, 2)];
     assert_eq!(bench.counters(1, 2), [&received[..], &sent[..]].concat());
     assert_eq!(bench.at(1, 2).1.l1[0x2000..0x2064], (0..100).collect::<Vec<u8>>());
-    let stats = bench.at(3, 4).0.stats();
-    assert_eq!((stats.packets, stats.flits, stats.bytes), (1, 3, 100));
 }
 
 #[test]

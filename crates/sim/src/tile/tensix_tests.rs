@@ -1,4 +1,5 @@
-//! Cores and the coprocessor together: who waits for whom, in which cycle, and that neither sleep nor windows change any of it.
+//! Cores and the coprocessor together: who waits for whom, in which cycle, and that neither sleep
+//! nor windows change any of it.
 
 use super::tests::{insn, li, load_program, release, run, tile, word};
 use super::*;
@@ -40,7 +41,8 @@ enum Act {
     Delay(u8),
 }
 
-/// The program: the acts, each but pushes followed by the wall clock in the log, and a loop without end.
+/// The program: the acts, each but pushes followed by the wall clock in the log, and a loop without
+/// end.
 fn program(core: Processor, acts: &[Act]) -> Vec<u32> {
     let mut p = Vec::new();
     p.extend(li(8, map::WALL_CLOCK_L.cast_signed()));
@@ -50,54 +52,8 @@ fn program(core: Processor, acts: &[Act]) -> Vec<u32> {
     p.extend(li(12, map::GPR_BASE.cast_signed()));
     p.extend(li(13, map::MAILBOX_BASE.cast_signed()));
     p.extend(li(15, map::INSTRN_BUF_BASE.cast_signed()));
-    let poll = |base: u8, offset: i32| {
-        [insn(Op::Fence, 0, 0, 0, 0), insn(Op::Lw, 5, base, 0, offset), insn(Op::Beq, 0, 5, 0, -8)]
-    };
     for act in acts {
-        match *act {
-            Act::Push(word) => p.push(word.rotate_left(2)),
-            Act::PushByStore(word) => {
-                p.extend(li(5, word.cast_signed()));
-                p.push(insn(Op::Sw, 0, 15, 5, 0));
-            }
-            Act::PushFromB(thread, word) => {
-                p.extend(li(5, word.cast_signed()));
-                p.extend(li(6, (map::INSTRN_BUF_BASE + 0x1_0000 * u32::from(thread)).cast_signed()));
-                p.push(insn(Op::Sw, 0, 6, 5, 0));
-            }
-            Act::PollSemaphore(i) => p.extend(poll(10, 0x20 + 4 * i32::from(i))),
-            Act::PollFlag(i) => p.extend(poll(11, 16 * i32::from(i))),
-            Act::PollGpr(i) => p.extend(poll(12, 4 * i32::from(i))),
-            Act::Sync => {
-                p.push(insn(Op::Sw, 0, 10, 0, 4));
-                p.push(insn(Op::Lw, 5, 10, 0, 4));
-                p.push(insn(Op::Addi, 5, 5, 0, 0));
-            }
-            Act::Semaphore(i, get) => {
-                p.push(insn(Op::Addi, 5, 0, 0, get.into()));
-                p.push(insn(Op::Sw, 0, 10, 5, 0x20 + 4 * i32::from(i)));
-            }
-            Act::SetFlag(i, value) => {
-                p.push(insn(Op::Addi, 5, 0, 0, value.into()));
-                p.push(insn(Op::Sw, 0, 11, 5, 16 * i32::from(i)));
-            }
-            Act::Send(to) => {
-                p.extend(li(6, 0x1000 * i32::from(to)));
-                p.push(insn(Op::Add, 6, 6, 13, 0));
-                p.push(insn(Op::Sw, 0, 6, 6, 0));
-            }
-            Act::Receive(from) => {
-                p.extend(li(6, 0x1000 * i32::from(from)));
-                p.push(insn(Op::Add, 6, 6, 13, 0));
-                p.push(insn(Op::Lw, 5, 6, 0, 0));
-                p.push(insn(Op::Addi, 5, 5, 0, 0));
-            }
-            Act::Delay(n) => {
-                p.push(insn(Op::Addi, 5, 0, 0, i32::from(n) + 1));
-                p.push(insn(Op::Addi, 5, 5, 0, -1));
-                p.push(insn(Op::Bne, 0, 5, 0, -4));
-            }
-        }
+        code(&mut p, act);
         if !matches!(act, Act::Push(_)) {
             p.push(insn(Op::Lw, 14, 8, 0, 0));
             p.push(insn(Op::Sw, 0, 9, 14, 0));
@@ -106,6 +62,57 @@ fn program(core: Processor, acts: &[Act]) -> Vec<u32> {
     }
     p.push(insn(Op::Jal, 0, 0, 0, 0));
     p
+}
+
+/// Appends the instructions of one act; x8 to x15 hold what [`program`] has put there.
+fn code(p: &mut Vec<u32>, act: &Act) {
+    let poll = |base: u8, offset: i32| {
+        [insn(Op::Fence, 0, 0, 0, 0), insn(Op::Lw, 5, base, 0, offset), insn(Op::Beq, 0, 5, 0, -8)]
+    };
+    match *act {
+        Act::Push(word) => p.push(word.rotate_left(2)),
+        Act::PushByStore(word) => {
+            p.extend(li(5, word.cast_signed()));
+            p.push(insn(Op::Sw, 0, 15, 5, 0));
+        }
+        Act::PushFromB(thread, word) => {
+            p.extend(li(5, word.cast_signed()));
+            p.extend(li(6, (map::INSTRN_BUF_BASE + 0x1_0000 * u32::from(thread)).cast_signed()));
+            p.push(insn(Op::Sw, 0, 6, 5, 0));
+        }
+        Act::PollSemaphore(i) => p.extend(poll(10, 0x20 + 4 * i32::from(i))),
+        Act::PollFlag(i) => p.extend(poll(11, 16 * i32::from(i))),
+        Act::PollGpr(i) => p.extend(poll(12, 4 * i32::from(i))),
+        Act::Sync => {
+            p.push(insn(Op::Sw, 0, 10, 0, 4));
+            p.push(insn(Op::Lw, 5, 10, 0, 4));
+            p.push(insn(Op::Addi, 5, 5, 0, 0));
+        }
+        Act::Semaphore(i, get) => {
+            p.push(insn(Op::Addi, 5, 0, 0, get.into()));
+            p.push(insn(Op::Sw, 0, 10, 5, 0x20 + 4 * i32::from(i)));
+        }
+        Act::SetFlag(i, value) => {
+            p.push(insn(Op::Addi, 5, 0, 0, value.into()));
+            p.push(insn(Op::Sw, 0, 11, 5, 16 * i32::from(i)));
+        }
+        Act::Send(to) => {
+            p.extend(li(6, 0x1000 * i32::from(to)));
+            p.push(insn(Op::Add, 6, 6, 13, 0));
+            p.push(insn(Op::Sw, 0, 6, 6, 0));
+        }
+        Act::Receive(from) => {
+            p.extend(li(6, 0x1000 * i32::from(from)));
+            p.push(insn(Op::Add, 6, 6, 13, 0));
+            p.push(insn(Op::Lw, 5, 6, 0, 0));
+            p.push(insn(Op::Addi, 5, 5, 0, 0));
+        }
+        Act::Delay(n) => {
+            p.push(insn(Op::Addi, 5, 0, 0, i32::from(n) + 1));
+            p.push(insn(Op::Addi, 5, 5, 0, -1));
+            p.push(insn(Op::Bne, 0, 5, 0, -4));
+        }
+    }
 }
 
 /// What one run came to: L1 (with the cores' logs), the semaphores, the coprocessor's count.
@@ -138,7 +145,8 @@ fn log(outcome: &Outcome, core: Processor) -> Vec<u32> {
     words.map(|w| u32::from_le_bytes(w.try_into().expect("4 bytes"))).take_while(|&w| w != 0).collect()
 }
 
-/// GPR 1 names the flags, GPR 2 is one; the mover's operands copy the first flag's block to the fourth.
+/// GPR 1 names the flags, GPR 2 is one; the mover's operands copy the first flag's block to the
+/// fourth.
 fn set_up(thread: u32) -> Vec<Act> {
     let half = |half: u32, value: u32| Act::Push(0x4500_0000 | value << 8 | half);
     let cfg = |gpr: u32, index: u32| Act::Push(0xB000_0000 | gpr << 16 | index);
@@ -174,7 +182,8 @@ fn any_word() -> impl Strategy<Value = u32> {
         (0u32..0x200, 0u32..0x2000).prop_map(|(b, c)| 0xA200_0000 | b << 15 | c & !(1 << 7 | 1 << 8)),
         Just(0xA000_0002),
         Just(0xA100_0002),
-        // ATINCGET of flag 0, STOREIND of one word to it, LOADIND of it, ATCAS of flag 1 from 1 to 0.
+        // ATINCGET of flag 0, STOREIND of one word to it, LOADIND of it, ATCAS of flag 1 from 1 to
+        // 0.
         Just(0x6100_0000 | 31 << 14 | 2 << 6 | 1),
         Just(0x6680_0000 | 1 << 21 | 20 << 14 | 2 << 6 | 1),
         Just(0x4900_0000 | 1 << 22 | 20 << 14 | 11 << 6 | 1),
@@ -265,7 +274,8 @@ fn a_full_front_end_blocks_the_core_until_the_gate_lets_something_pass() {
 #[test]
 fn a_core_can_run_code_that_the_coprocessor_wrote() {
     let mut t = tile(true);
-    // BRISC runs the word at 0x4010 once, waits for flag 0, and runs it again; thread 0 replaces it by STOREIND before.
+    // BRISC runs the word at 0x4010 once, waits for flag 0, and runs it again; thread 0 replaces it
+    // by STOREIND before.
     let mut p = Vec::new();
     p.extend(li(10, FLAGS));
     p.push(insn(Op::Jal, 1, 0, 0, 0x4010 - 8));
@@ -319,7 +329,8 @@ fn register(tile: &mut Tile, at: Cycle, addr: u32, value: u32) {
 #[test]
 fn a_debugger_pushes_instructions_and_reads_configuration_over_the_noc() {
     let mut t = tile(true);
-    // The debug bus takes thread 1 and pushes RMWCIB0 0x5A to register 70 by a rising edge of bit 5, and again.
+    // The debug bus takes thread 1 and pushes RMWCIB0 0x5A to register 70 by a rising edge of bit
+    // 5, and again.
     register(&mut t, 100, 0xFFB1_20A4, 0xB300_0000 | 0xFF << 16 | 0x5A << 8 | 70);
     for (at, value) in [(110, 0x22), (120, 0x22), (130, 0x02), (140, 0x22)] {
         register(&mut t, at, 0xFFB1_20A0, value);
@@ -327,15 +338,15 @@ fn a_debugger_pushes_instructions_and_reads_configuration_over_the_noc() {
     register(&mut t, 200, 0xFFB1_2058, 70);
     run(&mut t, 300);
     assert_eq!(t.stats().tensix, 2, "one for each rising edge");
-    let read = |t: &mut Tile, addr| {
-        t.shared.reg_load(None, 300, addr, tilework_riscv::Width::Word).expect("it is there").value
-    };
+    let read =
+        |t: &mut Tile, addr| t.reach().load(None, 300, addr, tilework_riscv::Width::Word).expect("it is there").value;
     assert_eq!((read(&mut t, 0xFFB1_2078), read(&mut t, 0xFFB1_20A8)), (0x5A, 0x77));
 }
 
 #[test]
 fn the_coprocessor_reaches_every_register_without_a_panic() {
-    // LOADREG and STOREREG of whatever the tile maps: an answer or a fault. (A zero in the soft reset register lets the cores run.)
+    // LOADREG and STOREREG of whatever the tile maps: an answer or a fault. (A zero in the soft
+    // reset register lets the cores run.)
     let ranges = (0xFFB1_2000..0xFFB1_3200u32).chain(0xFFB2_0000..0xFFB2_0200).chain(0xFFB4_0000..0xFFB4_0800);
     let mut t = tile(true);
     let (mut at, mut passed) = (0, 0);
