@@ -4,22 +4,18 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The longest run of each target.
+use tilework_rng::SplitMix64;
+
+/// How long each target plays, at most.
 const SECONDS: Duration = Duration::from_secs(4);
 /// Inputs that run regardless of the time, so that slow machines test something as well.
 const LEAST: u64 = 8;
 
-/// Random bytes of a seed (SplitMix64).
+/// Random bytes of a seed.
 fn bytes(seed: u64) -> Vec<u8> {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (state ^ state >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
-    };
-    let len = next() % 1500;
-    (0..len).map(|_| (next() >> 56) as u8).collect()
+    let mut stream = SplitMix64::new(seed);
+    let len = stream.bits() % 1500;
+    (0..len).map(|_| (stream.bits() >> 56) as u8).collect()
 }
 
 /// Runs the stored inputs of `target`, then random ones. The seed of a failing input is printed.

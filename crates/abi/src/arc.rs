@@ -17,7 +17,7 @@ const WORD: u32 = 4;
 /// queues (tt-umd `ARC_FW_INT_ADDR`).
 pub const MISC_CNTL_IRQ0: u32 = 0xF << 16;
 /// `MSI_STATUS`: the FIFO takes more.
-pub const MSI_READY: u32 = 1;
+const MSI_READY: u32 = 1;
 
 /// Where the simulated firmware puts the telemetry table; drivers only require that it lies in the
 /// shared memory.

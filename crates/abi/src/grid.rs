@@ -1,7 +1,9 @@
-//! The 17 x 12 grid of a Blackhole in NoC 0 coordinates: which tile stands where, before any harvesting.
+//! The 17 x 12 grid of a Blackhole in NoC 0 coordinates: which tile stands where, before any
+//! harvesting.
 //!
-//! Counts per kind are those of BlackholeA0/README.md; positions are those of the public driver (tt-umd `blackhole_implementation.hpp`),
-//! which sees the same grid on every card. What a board has of it, and under which coordinates firmware knows it, is in [`crate::board`].
+//! Counts per kind are those of BlackholeA0/README.md; positions are those of the public driver
+//! (tt-umd `blackhole_implementation.hpp`), which sees the same grid on every card. What a board
+//! has of it, and under which coordinates firmware knows it, is in [`crate::board`].
 
 use core::ops::Range;
 
@@ -13,8 +15,8 @@ pub const TENSIX_COLUMNS: [u8; 14] = [1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 1
 pub const TENSIX_ROW_FIRST: u8 = 2;
 /// Last row of Tensix tiles.
 pub const TENSIX_ROW_LAST: u8 = 11;
-/// The columns in the order in which they lie on the die, which is the order of Ethernet channels and of the bits of fuse masks (tt-umd
-/// `HARVESTING_NOC_LOCATIONS`, `ETH_CORES_NOC0`).
+/// The columns in the order in which they lie on the die, which is the order of Ethernet channels
+/// and of the bits of fuse masks (tt-umd `HARVESTING_NOC_LOCATIONS`, `ETH_CORES_NOC0`).
 pub const DIE_COLUMNS: [u8; 14] = [1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 10];
 /// Ethernet tiles: one in each Tensix column, channel `i` in column [`DIE_COLUMNS`]`[i]`.
 pub const ETHERNET_TILES: usize = DIE_COLUMNS.len();
@@ -161,7 +163,8 @@ pub const fn ethernet(channel: usize) -> NocXy {
     NocXy::new(DIE_COLUMNS[channel], ETHERNET_ROW)
 }
 
-// BlackholeA0/README.md, "Full ASIC": 140 Tensix, 24 DRAM, 4 L2CPU, 14 Ethernet, 2 PCIe, 1 ARC and 1 security tile; the rest is empty.
+// BlackholeA0/README.md, "Full ASIC": 140 Tensix, 24 DRAM, 4 L2CPU, 14 Ethernet, 2 PCIe, 1 ARC and
+// 1 security tile; the rest is empty.
 const _: () = {
     let mut count = [0; 8];
     let mut y = 0;

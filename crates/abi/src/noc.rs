@@ -171,7 +171,7 @@ registers! {
     SEC_FENCE_MASTER_LEVEL "NOC_SEC_FENCE_MASTER_LEVEL" = 0x4A0, Rw, fixed u32::MAX, page HEADER;
     /// Refused requests that wait to be read.
     SEC_FENCE_FIFO_STATUS "NOC_SEC_FENCE_FIFO_STATUS" = 0x4A4, Rw, fixed u32::MAX, page HEADER;
-    /// The oldest of them.
+    /// The oldest refused request.
     SEC_FENCE_FIFO_RDDATA "NOC_SEC_FENCE_FIFO_RDDATA" = 0x4A8, Rw, fixed u32::MAX, page HEADER;
     /// Without a name: the rest of the security fence.
     SEC_FENCE_REST "NOC_SEC_FENCE_REST"[21; WORD] = 0x4AC, Rw, fixed u32::MAX;
@@ -274,13 +274,13 @@ pub mod counter {
 /// The register at byte offset `offset` of an NIU, and whose it is where each initiator has it.
 pub fn register(offset: u32) -> Option<(Option<u32>, Slot)> {
     let (initiator, field) = (offset / CMD_BUF_STRIDE, offset % CMD_BUF_STRIDE);
-    if initiator < CMD_BUFS
-        && let Some(slot) = init::INITIATOR.at(field)
-    {
-        return Some((Some(initiator), slot));
+    match init::INITIATOR.at(field) {
+        Some(slot) if initiator < CMD_BUFS => Some((Some(initiator), slot)),
+        _ => {
+            let counter = offset.checked_sub(COUNTERS).and_then(|at| counter::COUNTERS_BLOCK.at(at));
+            Some((None, counter.or_else(|| NIU.at(offset))?))
+        }
     }
-    let counter = offset.checked_sub(COUNTERS).and_then(|at| counter::COUNTERS_BLOCK.at(at));
-    Some((None, counter.or_else(|| NIU.at(offset))?))
 }
 
 /// Bits of `NOC_CTRL` (NoC/MemoryMap.md, table `NOC_CTRL`).
@@ -315,10 +315,12 @@ pub mod ctrl {
     pub const BRCST_SRC_INCLUDE: u32 = 1 << 17;
 }
 
-/// Static virtual channels (NoC/MemoryMap.md, `NOC_CMD_STATIC_VC`: buddy bit, then the class bits, which are 0 or 1 for
-/// unicast and 2 for multicast). Requests on the same channel between the same tiles stay in order.
+/// Static virtual channels (NoC/MemoryMap.md, `NOC_CMD_STATIC_VC`: buddy bit, then the class bits,
+/// which are 0 or 1 for unicast and 2 for multicast). Requests on the same channel between the same
+/// tiles stay in order.
 pub mod vc {
-    /// Unicast requests of our firmware: class 0, buddy 1 (as the public firmware's unicast writes).
+    /// Unicast requests of our firmware: class 0, buddy 1 (as the public firmware's unicast
+    /// writes).
     pub const UNICAST: u32 = 1;
     /// Multicast requests: class 2, buddy 0.
     pub const MULTICAST: u32 = 4;
@@ -400,11 +402,13 @@ pub struct NocRect {
 }
 
 impl NocRect {
-    /// The form of a multicast address on NoC 0: start y << 18 | start x << 12 | end y << 6 | end x (NoC/MemoryMap.md).
+    /// The form of a multicast address on NoC 0: start y << 18 | start x << 12 | end y << 6 | end x
+    /// (NoC/MemoryMap.md).
     pub const fn encode(self) -> u32 {
         (self.start.y as u32) << 18 | (self.start.x as u32) << 12 | (self.end.y as u32) << 6 | self.end.x as u32
     }
-    /// The same rectangle for NoC 1, whose data flows the other way: start and end exchanged (NoC/Coordinates.md).
+    /// The same rectangle for NoC 1, whose data flows the other way: start and end exchanged
+    /// (NoC/Coordinates.md).
     pub const fn encode_noc1(self) -> u32 {
         Self { start: self.end, end: self.start }.encode()
     }

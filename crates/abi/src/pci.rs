@@ -1,7 +1,9 @@
-//! What a Blackhole card is on the PCI bus: its identity, its BARs and the address translation of what it sends to the host.
+//! What a Blackhole card is on the PCI bus: its identity, its BARs and the address translation of
+//! what it sends to the host.
 //!
-//! Identity: tt-kmd `enumerate.h` and tt-umd `pci_ids.h`. Configuration header: PCI Local Bus Specification 3.0, chapter 6. Address translation
-//! (iATU): the register block of the DesignWare PCIe controller as tt-umd's `BlackholeTTDevice::configure_iatu_region` programs it; names and
+//! Identity: tt-kmd `enumerate.h` and tt-umd `pci_ids.h`. Configuration header: PCI Local Bus
+//! Specification 3.0, chapter 6. Address translation (iATU): the register block of the DesignWare
+//! PCIe controller as tt-umd's `BlackholeTTDevice::configure_iatu_region` programs it; names and
 //! offsets of the fields it leaves alone are those of Linux' `pcie-designware.h`.
 
 use crate::tlb::Bar;
@@ -28,12 +30,14 @@ pub mod config {
     /// Bytes of the configuration space of a PCI Express function.
     pub const SIZE: u32 = 0x1000;
     /// Low bits of a BAR word: 64-bit memory.
-    pub const BAR_MEMORY_64: u32 = 0b0100;
+    pub(super) const BAR_MEMORY_64: u32 = 0b0100;
     /// Low bits of a BAR word: 64-bit prefetchable memory.
-    pub const BAR_PREFETCHABLE_64: u32 = 0b1100;
-    /// Bits of the command register that a function without I/O and interrupts keeps: memory space, bus master.
+    pub(super) const BAR_PREFETCHABLE_64: u32 = 0b1100;
+    /// Bits of the command register that a function without I/O and interrupts keeps: memory space,
+    /// bus master.
     pub const COMMAND_BITS: u32 = 0b110;
-    /// The command register once a system's firmware has set the card up: memory space and bus master on.
+    /// The command register once a system's firmware has set the card up: memory space and bus
+    /// master on.
     pub const COMMAND_UP: u32 = 0b110;
 }
 
@@ -89,7 +93,7 @@ pub mod iatu {
         /// An outbound region of the address translation, in BAR2. Words without a row are storage.
         /// The inbound region behind each of them reads zero and is not built.
         pub static OUTBOUND = {
-            name: "iATU outbound region", base: BASE, span: OUTBOUND_BYTES as u32,
+            name: "outbound iATU region", base: BASE, span: OUTBOUND_BYTES as u32,
             copies: REGIONS as u32, stride: STRIDE as u32,
             unit: 1, page: "Linux, pcie-designware.h",
             const u64 = |at| at,

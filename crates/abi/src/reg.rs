@@ -195,7 +195,9 @@ impl Block {
         }
         let row = *self.rows.get(offset as usize / 4)?;
         let reg = self.regs.get(usize::from(row.checked_sub(1)?))?;
-        Some(Slot { reg, index: (offset - reg.offset) / reg.stride })
+        // Most rows are one register, which needs no division.
+        let index = if reg.count == 1 { 0 } else { (offset - reg.offset) / reg.stride };
+        Some(Slot { reg, index })
     }
 }
 

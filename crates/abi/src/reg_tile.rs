@@ -41,7 +41,7 @@ registers! {
     PERF_CNT_ALL "RISCV_DEBUG_REG_PERF_CNT_ALL" = 0x03C, Rw;
     /// Where the daisychain writes in L1.
     DBG_L1_MEM_REG0 "RISCV_DEBUG_REG_DBG_L1_MEM_REG0" = 0x048, Rw, page DAISYCHAIN;
-    /// Where that ends.
+    /// Where the daisychain stops writing.
     DBG_L1_MEM_REG1 "RISCV_DEBUG_REG_DBG_L1_MEM_REG1" = 0x04C, Rw, page DAISYCHAIN;
     /// How the daisychain writes to L1; bit 12 starts it.
     DBG_L1_MEM_REG2 "RISCV_DEBUG_REG_DBG_L1_MEM_REG2" = 0x050, Rw, fixed 1 << 12,
@@ -50,15 +50,15 @@ registers! {
     DBG_BUS_CNTL "RISCV_DEBUG_REG_DBG_BUS_CNTL_REG" = 0x054, Rw, page DAISYCHAIN;
     /// Which word of the backend configuration is read.
     CFGREG_RD_CNTL "RISCV_DEBUG_REG_CFGREG_RD_CNTL" = 0x058, Rw, page CONFIGURATION;
-    /// The signals.
+    /// The signals of the daisychain that are chosen.
     DBG_RD_DATA "RISCV_DEBUG_REG_DBG_RD_DATA" = 0x05C, RoIgnore, page DAISYCHAIN;
     /// Reads of register files by the debug bus.
     DBG_ARRAY_RD_EN "RISCV_DEBUG_REG_DBG_ARRAY_RD_EN" = 0x060, Rw;
-    /// What is read so.
+    /// Which word they read.
     DBG_ARRAY_RD_CMD "RISCV_DEBUG_REG_DBG_ARRAY_RD_CMD" = 0x064, Rw;
     /// Switches features off.
     DBG_FEATURE_DISABLE "RISCV_DEBUG_REG_DBG_FEATURE_DISABLE" = 0x068, Rw;
-    /// What was read so.
+    /// The word that was read.
     DBG_ARRAY_RD_DATA "RISCV_DEBUG_REG_DBG_ARRAY_RD_DATA" = 0x06C, Rw;
     /// Clock gating.
     CG_CTRL_HYST0 "RISCV_DEBUG_REG_CG_CTRL_HYST0" = 0x070, Rw;
@@ -72,9 +72,9 @@ registers! {
     RISC_DBG_CNTL_0 "RISCV_DEBUG_REG_RISC_DBG_CNTL_0" = 0x080, Rw, page INTERFACE;
     /// What such an access writes.
     RISC_DBG_CNTL_1 "RISCV_DEBUG_REG_RISC_DBG_CNTL_1" = 0x084, Rw, page INTERFACE;
-    /// Whether it is done.
+    /// Whether such an access is done.
     RISC_DBG_STATUS_0 "RISCV_DEBUG_REG_RISC_DBG_STATUS_0" = 0x088, RoIgnore, page INTERFACE;
-    /// What it read.
+    /// What such an access read.
     RISC_DBG_STATUS_1 "RISCV_DEBUG_REG_RISC_DBG_STATUS_1" = 0x08C, RoIgnore, page INTERFACE;
     /// Ten bits for each PC buffer.
     TRISC_PC_BUF_OVERRIDE "RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE" = 0x090, Rw, page PC_BUFS;
@@ -82,7 +82,7 @@ registers! {
     DBG_INVALID_INSTRN "RISCV_DEBUG_REG_DBG_INVALID_INSTRN" = 0x094, Rw;
     /// Pushes an instruction behind the MOP expander.
     INSTRN_BUF_CTRL0 "RISCV_DEBUG_REG_INSTRN_BUF_CTRL0" = 0x0A0, Rw, page PUSH;
-    /// The instruction.
+    /// The instruction that is pushed so.
     INSTRN_BUF_CTRL1 "RISCV_DEBUG_REG_INSTRN_BUF_CTRL1" = 0x0A4, Rw, page PUSH;
     /// Room behind the MOP expander.
     INSTRN_BUF_STATUS "RISCV_DEBUG_REG_INSTRN_BUF_STATUS" = 0x0A8, RoIgnore, page PUSH;
@@ -92,47 +92,47 @@ registers! {
     FPU_STICKY_BITS "RISCV_DEBUG_REG_FPU_STICKY_BITS" = 0x0B4, Rw;
     /// Instruction prefetch (spelt so in the header).
     ETH_RISC_PREFETCH_CTRL "RISCV_DEBUG_REG_ETH_RISC_PREFECTH_CTRL" = 0x0B8, Rw;
-    /// Where it ends.
+    /// Program counter of the prefetch.
     ETH_RISC_PREFETCH_PC "RISCV_DEBUG_REG_ETH_RISC_PREFECTH_PC" = 0x0BC, Rw;
     /// Performance counters of the packers.
     PERF_CNT_TDMA_PACK "RISCV_DEBUG_REG_PERF_CNT_TDMA_PACK"[3; WORD] = 0x0F0, Rw;
-    /// Counted cycles; nothing counts.
+    /// What they count, which is nothing.
     PERF_CNT_OUT_L_INSTRN_THREAD "RISCV_DEBUG_REG_PERF_CNT_OUT_L_INSTRN_THREAD" = 0x100, RoIgnore;
-    /// Counted events; nothing counts.
+    /// What they count, which is nothing.
     PERF_CNT_OUT_H_INSTRN_THREAD "RISCV_DEBUG_REG_PERF_CNT_OUT_H_INSTRN_THREAD" = 0x104, RoIgnore;
-    /// Counted cycles; nothing counts.
+    /// What they count, which is nothing.
     PERF_CNT_OUT_L_TDMA_UNPACK "RISCV_DEBUG_REG_PERF_CNT_OUT_L_TDMA_UNPACK" = 0x108, RoIgnore;
-    /// Counted events; nothing counts.
+    /// What they count, which is nothing.
     PERF_CNT_OUT_H_TDMA_UNPACK "RISCV_DEBUG_REG_PERF_CNT_OUT_H_TDMA_UNPACK" = 0x10C, RoIgnore;
-    /// Counted cycles; nothing counts.
+    /// What they count, which is nothing.
     PERF_CNT_OUT_L_TDMA_PACK "RISCV_DEBUG_REG_PERF_CNT_OUT_L_TDMA_PACK" = 0x110, RoIgnore;
-    /// Counted events; nothing counts.
+    /// What they count, which is nothing.
     PERF_CNT_OUT_H_TDMA_PACK "RISCV_DEBUG_REG_PERF_CNT_OUT_H_TDMA_PACK" = 0x114, RoIgnore;
-    /// Counted cycles; nothing counts.
+    /// What they count, which is nothing.
     PERF_CNT_OUT_L_DBG_L1 "RISCV_DEBUG_REG_PERF_CNT_OUT_L_DBG_L1" = 0x118, RoIgnore;
-    /// Counted events; nothing counts.
+    /// What they count, which is nothing.
     PERF_CNT_OUT_H_DBG_L1 "RISCV_DEBUG_REG_PERF_CNT_OUT_H_DBG_L1" = 0x11C, RoIgnore;
-    /// Counted cycles; nothing counts.
+    /// What they count, which is nothing.
     PERF_CNT_OUT_L_FPU "RISCV_DEBUG_REG_PERF_CNT_OUT_L_FPU" = 0x120, RoIgnore;
-    /// Counted events; nothing counts.
+    /// What they count, which is nothing.
     PERF_CNT_OUT_H_FPU "RISCV_DEBUG_REG_PERF_CNT_OUT_H_FPU" = 0x124, RoIgnore;
     /// Soft reset bits of the tile.
     SOFT_RESET_0 "RISCV_DEBUG_REG_SOFT_RESET_0" = 0x1B0, Rw, reset SOFT_RESET_ALL_CORES, page SOFT_RESET;
-    /// Breakpoints of Tensix threads.
+    /// Control of breakpoints.
     BREAKPOINT_CTRL "RISCV_DEBUG_REG_BREAKPOINT_CTRL" = 0x1C0, Rw;
-    /// Their state.
+    /// State of breakpoints.
     BREAKPOINT_STATUS "RISCV_DEBUG_REG_BREAKPOINT_STATUS" = 0x1C4, Rw;
-    /// Their data.
+    /// Data of breakpoints.
     BREAKPOINT_DATA "RISCV_DEBUG_REG_BREAKPOINT_DATA" = 0x1C8, Rw;
     /// Error correction.
     ECC_CTRL "RISCV_DEBUG_REG_ECC_CTRL" = 0x1D0, Rw;
-    /// Its errors, of which there are none.
+    /// Corrected errors, of which there are none.
     ECC_STATUS "RISCV_DEBUG_REG_ECC_STATUS" = 0x1D4, RoIgnore;
     /// Limit of the watchdog.
     WDT "RISCV_DEBUG_REG_WATCHDOG_TIMER" = 0x1E0, Rw;
-    /// Starts the watchdog, which never bites.
+    /// Starts the watchdog, which is not built.
     WDT_CNTL "RISCV_DEBUG_REG_WDT_CNTL" = 0x1E4, Rw;
-    /// Whether it did.
+    /// Whether the watchdog has expired.
     WDT_STATUS "RISCV_DEBUG_REG_WDT_STATUS" = 0x1E8, RoIgnore;
     /// Wall clock, low half; reading it latches the high half.
     WALL_CLOCK_L "RISCV_DEBUG_REG_WALL_CLOCK_0" = 0x1F0, RoIgnore, page CONTROL;
@@ -143,23 +143,23 @@ registers! {
     /// Appends an event; reads zero.
     TIMESTAMP "RISCV_DEBUG_REG_TIMESTAMP_DUMP_CMD" = 0x1FC, Ro,
         refused "an event for the debug timestamper", page TIMESTAMPER;
-    /// Where events go.
+    /// Where events of the timestamper go.
     TIMESTAMP_DUMP_CNTL "RISCV_DEBUG_REG_TIMESTAMP_DUMP_CNTL" = 0x200, Rw, page TIMESTAMPER;
-    /// How many there are.
+    /// How many events there are.
     TIMESTAMP_DUMP_STATUS "RISCV_DEBUG_REG_TIMESTAMP_DUMP_STATUS" = 0x204, Rw, page TIMESTAMPER;
     /// Start of the first buffer of events.
     TIMESTAMP_DUMP_BUF0_START_ADDR "RISCV_DEBUG_REG_TIMESTAMP_DUMP_BUF0_START_ADDR" = 0x208, Rw, page TIMESTAMPER;
-    /// Its end.
+    /// End of that buffer.
     TIMESTAMP_DUMP_BUF0_END_ADDR "RISCV_DEBUG_REG_TIMESTAMP_DUMP_BUF0_END_ADDR" = 0x20C, Rw, page TIMESTAMPER;
     /// Start of the second buffer.
     TIMESTAMP_DUMP_BUF1_START_ADDR "RISCV_DEBUG_REG_TIMESTAMP_DUMP_BUF1_START_ADDR" = 0x210, Rw, page TIMESTAMPER;
-    /// Its end.
+    /// End of that buffer.
     TIMESTAMP_DUMP_BUF1_END_ADDR "RISCV_DEBUG_REG_TIMESTAMP_DUMP_BUF1_END_ADDR" = 0x214, Rw, page TIMESTAMPER;
     /// What the counters of L1 count.
     PERF_CNT_MUX_CTRL "RISCV_DEBUG_REG_PERF_CNT_MUX_CTRL" = 0x218, Rw;
     /// Reads of L1 by the debug bus.
     DBG_L1_READBACK_OFFSET "RISCV_DEBUG_REG_DBG_L1_READBACK_OFFSET" = 0x21C, Rw;
-    /// Random stalls.
+    /// Mask of the random number generator.
     LFSR_HIT_MASK "RISCV_DEBUG_REG_LFSR_HIT_MASK" = 0x220, Rw;
     /// Which local RAMs and debug registers a soft reset leaves alone.
     DISABLE_RESET "RISCV_DEBUG_REG_DISABLE_RESET" = 0x224, Rw, page SOFT_RESET;
@@ -179,7 +179,7 @@ registers! {
     DEST_CG_CTRL "RISCV_DEBUG_REG_DEST_CG_CTRL" = 0x240, Rw;
     /// Switches clock gating on.
     CG_CTRL_EN "RISCV_DEBUG_REG_CG_CTRL_EN" = 0x244, Rw;
-    /// Wakes gated clocks.
+    /// Clock gating.
     CG_KICK "RISCV_DEBUG_REG_CG_KICK" = 0x248, Rw;
 }
 

@@ -27,7 +27,7 @@ pub const COUNTER_MASK: u32 = (1 << COUNTER_BITS) - 1;
 /// Width of phase numbers in bits (Overlay/AsGeneralUse.md).
 pub const PHASE_BITS: u32 = 20;
 /// `PHASE_AUTO_CONFIG` in `ONETIME_MISC_CFG`: the stream starts to load its configuration.
-pub const PHASE_AUTO_CONFIG: u32 = 1;
+const PHASE_AUTO_CONFIG: u32 = 1;
 /// Bits of `PHASE_AUTO_CFG_HEADER` that are added to the phase instead of being stored
 /// (Overlay/AsGeneralUse.md).
 pub const PHASE_NUM_INCR: u32 = 0xFFF;
@@ -41,9 +41,9 @@ pub const RECEIVERS: u32 = 32;
 /// Capabilities": 0 to 3).
 pub const MULTICAST: u64 = 0xF;
 /// Streams that can transmit to DRAM buffers (same table: 0 to 3 and 8 to 11).
-pub const WRITES_DRAM: u64 = 0xF0F;
+const WRITES_DRAM: u64 = 0xF0F;
 /// Streams that can gather (same table: 0 to 5).
-pub const GATHERS: u64 = 0x3F;
+const GATHERS: u64 = 0x3F;
 
 /// Registers, by index (tt-metal, noc_overlay_parameters.h, `STREAM_..._REG_INDEX`).
 pub mod reg {

@@ -1,33 +1,37 @@
 //! The ARC's telemetry table, which a driver reads at start-up.
 //!
-//! Follows facts ("Harvested DRAM bank"); tags are those of tt-umd `types/telemetry.hpp`, addresses those of tt-kmd `blackhole.c`. The
-//! table: version (u32), number of entries (u32), one word per entry (tag in the low half, index of the data word in the high
-//! half), then the data words.
+//! Follows facts ("Harvested DRAM bank"); tags are those of tt-umd `types/telemetry.hpp`, addresses
+//! those of tt-kmd `blackhole.c`. The table: version (u32), number of entries (u32), one word per
+//! entry (tag in the low half, index of the data word in the high half), then the data words.
 
-/// First address of the ARC's peripherals in its tile's NoC address space (tt-umd `ARC_NOC_XBAR_ADDRESS_START`).
+/// First address of the ARC's peripherals in its tile's NoC address space (tt-umd
+/// `ARC_NOC_XBAR_ADDRESS_START`).
 pub const APB_BASE: u64 = 0x8000_0000;
-/// `NIU_CFG_0` of the ARC tile's NIU, which a driver reads to learn whether coordinates are translated (tt-umd `NIU_CFG_NOC0_ARC_ADDR`,
-/// `NIU_CFG_NOC1_ARC_ADDR`).
+/// `NIU_CFG_0` of the ARC tile's NIU, which a driver reads to learn whether coordinates are
+/// translated (tt-umd `NIU_CFG_NOC0_ARC_ADDR`, `NIU_CFG_NOC1_ARC_ADDR`).
 pub const NIU_CFG: [u64; 2] = [0x8005_0100, 0x8005_8100];
 
 /// Scratch RAM word `n` of the reset unit, in the ARC tile's NoC address space (tt-kmd
 /// `RESET_SCRATCH`).
-pub const fn scratch_ram(n: u64) -> u64 {
+const fn scratch_ram(n: u64) -> u64 {
     crate::arc::SCRATCH_RAM + 4 * n
 }
 /// Scratch RAM word that holds the boot status.
 pub const BOOT_STATUS: u64 = scratch_ram(2);
-/// Scratch RAM word that holds the address of the message queues' control block (tt-kmd `ARC_MSG_QCB_PTR`, tt-umd `SCRATCH_RAM_11`).
+/// Scratch RAM word that holds the address of the message queues' control block (tt-kmd
+/// `ARC_MSG_QCB_PTR`, tt-umd `SCRATCH_RAM_11`).
 pub const QUEUE_POINTER: u64 = scratch_ram(11);
 /// Scratch RAM word that holds the address of the data words (tt-kmd `ARC_TELEMETRY_DATA`).
 pub const DATA_POINTER: u64 = scratch_ram(12);
 /// Scratch RAM word that holds the address of the table (tt-kmd `ARC_TELEMETRY_PTR`).
 pub const TABLE_POINTER: u64 = scratch_ram(13);
-/// First address of the ARC's shared memory; the table must lie in it (facts' sources, `CSM_START`).
+/// First address of the ARC's shared memory; the table must lie in it (facts' sources,
+/// `CSM_START`).
 pub const CSM_BASE: u64 = 0x1000_0000;
 /// Bytes of the ARC's shared memory (WormholeB0/ARCTile/README.md).
 pub const CSM_BYTES: u64 = 512 << 10;
-/// Low three bits of [`BOOT_STATUS`] when the firmware runs and takes messages (tt-umd, start-up wait).
+/// Low three bits of [`BOOT_STATUS`] when the firmware runs and takes messages (tt-umd, start-up
+/// wait).
 pub const BOOT_STATUS_READY: u32 = 5;
 /// Most entries that a reader should believe; the public tag list has 65.
 pub const MAX_ENTRIES: u32 = 256;
@@ -111,9 +115,11 @@ pub mod tag {
     pub const NOC_TRANSLATION: u16 = 40;
     /// Fan speed in revolutions per minute.
     pub const FAN_RPM: u16 = 41;
-    /// Temperatures of banks 0 and 1, a byte for each bottom and top, in degrees Celsius; the next three pairs of banks follow.
+    /// Temperatures of banks 0 and 1, a byte for each bottom and top, in degrees Celsius; the next
+    /// three pairs of banks follow.
     pub const GDDR_0_1_TEMP: u16 = 42;
-    /// Corrected errors of banks 0 and 1, a byte for each of reads and writes; the next three pairs of banks follow.
+    /// Corrected errors of banks 0 and 1, a byte for each of reads and writes; the next three pairs
+    /// of banks follow.
     pub const GDDR_0_1_CORR_ERRS: u16 = 46;
     /// Uncorrected errors, two bits a bank.
     pub const GDDR_UNCORR_ERRS: u16 = 50;

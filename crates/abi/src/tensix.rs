@@ -1,8 +1,8 @@
 //! The address space of a Tensix tile outside L1.
 //!
 //! Follows BlackholeA0/TensixTile/BabyRISCV/README.md (memory map) and
-//! BlackholeA0/TensixTile/SoftReset.md. The registers of tile control and their addresses are rows of
-//! [`DEBUG`] and [`PIC`], those of TDMA-RISC and PC buffers rows of [`tdma::TDMA`] and
+//! BlackholeA0/TensixTile/SoftReset.md. The registers of tile control and their addresses are rows
+//! of [`DEBUG`] and [`PIC`], those of TDMA-RISC and PC buffers rows of [`tdma::TDMA`] and
 //! [`pc_buf::PC_BUF`].
 
 pub use crate::reg_tile::*;

@@ -1,8 +1,9 @@
 //! How a host reaches the chip's NoC: BARs, TLB windows and their registers.
 //!
-//! Follows WormholeB0/PCIExpressTile/TLBs.md for the meaning of the fields; sizes, counts and bit positions are those of the public
-//! Blackhole drivers (tt-kmd `blackhole.c`, tt-umd `blackhole_implementation.hpp`), because the Blackhole folder of the ISA
-//! documentation has no page of its own.
+//! Follows WormholeB0/PCIExpressTile/TLBs.md for the meaning of the fields; sizes, counts and bit
+//! positions are those of the public Blackhole drivers (tt-kmd `blackhole.c`, tt-umd
+//! `blackhole_implementation.hpp`), because the Blackhole folder of the ISA documentation has no
+//! page of its own.
 
 use crate::noc::NocXy;
 use crate::reg::registers;
@@ -12,7 +13,8 @@ use crate::reg::registers;
 pub enum Bar {
     /// 512 MiB: the 2 MiB windows, the TLB registers, the ARC.
     Bar0,
-    /// 1 MiB: the PCIe controller, of which drivers use the address translation (see [`crate::pci::iatu`]).
+    /// 1 MiB: the PCIe controller, of which drivers use the address translation (see
+    /// [`crate::pci::iatu`]).
     Bar2,
     /// 32 GiB: the 4 GiB windows.
     Bar4,
@@ -49,24 +51,25 @@ pub const COUNT: u32 = COUNT_2M + COUNT_4G;
 pub const SIZE_2M: u64 = 2 << 20;
 /// Bytes of a large window.
 pub const SIZE_4G: u64 = 4 << 30;
-/// The window that the kernel driver keeps for itself: the last small one (tt-kmd `KERNEL_TLB_INDEX`).
+/// The window that the kernel driver keeps for itself: the last small one (tt-kmd
+/// `KERNEL_TLB_INDEX`).
 pub const KERNEL_WINDOW: u32 = COUNT_2M - 1;
 /// Offset of the window registers in BAR0 (tt-kmd `TLB_REGS_START`).
 pub const REGS: u64 = 0x1FC0_0000;
 /// Bytes of one window's registers (tt-kmd `TLB_REG_SIZE`).
 pub const REG_BYTES: u64 = 12;
-/// First register behind the windows' own: one word for each of the first windows that chooses a strided multicast
-/// (tt-kmd `TLB_STRIDED_REGS_OFFSET`).
+/// First register behind the windows' own: one word for each of the first windows that chooses a
+/// strided multicast (tt-kmd `TLB_STRIDED_REGS_OFFSET`).
 pub const STRIDED_REGS: u64 = REGS + COUNT as u64 * REG_BYTES;
 /// Number of strided-multicast words (tt-kmd `TLB_STRIDED_COUNT`).
-pub const STRIDED_COUNT: u32 = 32;
+const STRIDED_COUNT: u32 = 32;
 /// End of the TLB registers.
 pub const REGS_END: u64 = STRIDED_REGS + STRIDED_COUNT as u64 * 4;
 const PAGE: &str = "WormholeB0/PCIExpressTile/TLBs.md";
 const WORD: u32 = 4;
 
 registers! {
-    /// A TLB window's registers in BAR0; [`Window`] has the fields. Of those of an unconfigured
+    /// A TLB window's registers in BAR0; `Window` has the fields. Of those of an unconfigured
     /// window nothing is known, and an access through it is a fault.
     pub static WINDOW = {
         name: "TLB window", base: REGS, span: 12, copies: COUNT, stride: 12,
@@ -88,7 +91,8 @@ registers! {
     STRIDED_CONFIG "TLB_STRIDED"[32; WORD] = 0, Rw, fixed u32::MAX, refused "strided multicast is not built";
 }
 
-/// Offset in BAR0 of the PCIe tile's own NIU registers; NIU 1 is [`NIU_STRIDE`] further (tt-kmd `NOC2AXI_CFG_START`).
+/// Offset in BAR0 of the PCIe tile's own NIU registers; NIU 1 is [`NIU_STRIDE`] further (tt-kmd
+/// `NOC2AXI_CFG_START`).
 pub const NIU: u64 = 0x1FD0_4000;
 /// Distance between the PCIe tile's two NIUs in BAR0 (tt-kmd `NOC1_NOC2AXI_OFFSET`).
 pub const NIU_STRIDE: u64 = 0x1_0000;
@@ -97,7 +101,8 @@ pub const ARC_APB: u64 = 0x1FF0_0000;
 /// Bytes of the ARC's peripherals.
 pub const ARC_APB_BYTES: u64 = 0x10_0000;
 
-/// Which orders the PCIe tile keeps between accesses of a window (PCIExpressTile/TLBs.md, "Ordering modes").
+/// Which orders the PCIe tile keeps between accesses of a window (PCIExpressTile/TLBs.md, "Ordering
+/// modes").
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Ordering {
     /// Writes want an acknowledgement; a read waits for the writes before it.
@@ -221,7 +226,8 @@ impl Window {
         }
     }
 
-    /// The three register words, lowest address first. Address bits below the window's size are dropped.
+    /// The three register words, lowest address first. Address bits below the window's size are
+    /// dropped.
     pub const fn encode(self, size: WindowSize) -> [u32; 3] {
         let n = size.address_bits();
         let shift = size.bytes().trailing_zeros();

@@ -6,7 +6,7 @@
 //! and leaves them ([`crate::format::quantise`]); between the operations of an epoch only integer
 //! formats round, unless [`Options::quantise`] asks for more.
 
-use tilework_netlist::DataFormat;
+use tilework_dtype::DType;
 use tilework_netlist::types::{Blocks, Netlist, Op, OpKind, Operand, Post, Relu, ReluMode, Shape, UnaryKind};
 
 use crate::format;
@@ -38,7 +38,7 @@ pub fn execute_with(
     previous: Option<&Tensor>,
     options: Options,
 ) -> Result<(Tensor, Notes), OpError> {
-    let mut notes = Notes { integer: op.acc_format == DataFormat::Int32, ..Notes::default() };
+    let mut notes = Notes { integer: op.acc_format == DType::I32, ..Notes::default() };
     let result = whole(netlist, op, inputs, previous, options, &mut notes);
     match result {
         Ok(result) => Ok((result, notes)),
@@ -181,12 +181,12 @@ pub(crate) fn relu(post: Post, x: Tensor) -> Tensor {
 }
 
 /// Rounds a result within an epoch as the output format requires.
-fn round(format: DataFormat, x: &Tensor, options: Options) -> Tensor {
-    use DataFormat::{Bfp2, Bfp2B, Bfp4, Bfp4B, Float32, Int8, Int32, Tf32};
+fn round(format: DType, x: &Tensor, options: Options) -> Tensor {
+    use DType::{Bfp2, Bfp2B, Bfp4, Bfp4B, F32, I8, I32, Tf32};
     match format {
-        Int8 | Int32 => format::quantise(format, x, format::Options::default()),
+        I8 | I32 => format::quantise(format, x, format::Options::default()),
         Bfp2 | Bfp2B | Bfp4 | Bfp4B if options.quantise => format::quantise(format, x, format::Options::default()),
-        Float32 if options.quantise && options.tf32 => format::quantise(Tf32, x, format::Options::default()),
+        F32 if options.quantise && options.tf32 => format::quantise(Tf32, x, format::Options::default()),
         _ => x.clone(),
     }
 }

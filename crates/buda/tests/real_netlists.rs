@@ -11,7 +11,7 @@ use tilework_buda::backend::drive::{self, Inputs, Outcome, Popping};
 use tilework_buda::backend::stimulus::{StimulusChoice, entry, host_queues};
 use tilework_buda::backend::{Backend, BackendOptions, Call, parameters};
 use tilework_buda::epoch::{Golden, Rounding};
-use tilework_netlist::DataFormat;
+use tilework_dtype::DType;
 use tilework_netlist::types::{Netlist, QueueId, QueueKind};
 
 /// All entries of all queues that the host fills.
@@ -47,15 +47,15 @@ fn run(name: &str, netlist: &Netlist, rounding: Rounding) -> (Backend, Outcome<T
     (backend, outcome)
 }
 
-/// The largest rounding error of a format relative to float32: half a unit in the last place of its
-/// mantissa, of its block for block formats (17 bits, 8 bits, 7 bits of magnitude and so on).
-fn rounding_error(format: DataFormat) -> f64 {
+/// How far a value in a format may be from the same in float32: half a unit in the last place of
+/// its mantissa, of its block for block formats (17 bits, 8 bits, 7 bits of magnitude and so on).
+fn rounding_error(format: DType) -> f64 {
     match format {
-        DataFormat::Float32 => 0.0,
-        DataFormat::Float16 | DataFormat::Tf32 => 2f64.powi(-11),
-        DataFormat::Float16B => 2f64.powi(-8),
-        DataFormat::Bfp8 | DataFormat::Bfp8B => 2f64.powi(-6),
-        other => panic!("no real netlist has an output in {other}"),
+        DType::F32 => 0.0,
+        DType::F16 | DType::Tf32 => 2f64.powi(-11),
+        DType::BF16 => 2f64.powi(-8),
+        DType::Bfp8 | DType::Bfp8B => 2f64.powi(-6),
+        other => panic!("no real netlist has an output in {other:?}"),
     }
 }
 
@@ -100,7 +100,7 @@ fn check(name: &str, expected: &Value, rounding: Rounding) {
     assert!(compared > 0, "{name}: nothing to compare");
 }
 
-fn compare(what: &str, found: &Tensor, wanted: &Value, format: DataFormat, rounding: Rounding) {
+fn compare(what: &str, found: &Tensor, wanted: &Value, format: DType, rounding: Rounding) {
     let shape = found.shape();
     let dims: Vec<u64> = wanted["shape"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
     assert_eq!([shape.t as u64, shape.rows as u64, shape.columns as u64].as_slice(), dims, "{what}");

@@ -202,10 +202,10 @@ fn place(device: &mut Device, plan: &Plan) -> Result<Placed, RuntimeError> {
 }
 
 fn alloc_dram(device: &mut Device, buffer: &PlannedBuffer) -> Result<Buffer, RuntimeError> {
-    // The runtime has no 64-bit elements and no empty buffers; for both, bytes do as well.
+    // The runtime has no empty buffers; a byte does as well.
     let bytes = buffer.bytes.max(1);
-    let dtype = if buffer.bytes > 0 { buffer.dtype.device() } else { DType::U8 };
-    let elements = usize::try_from(bytes).unwrap_or(usize::MAX) / dtype.bytes();
+    let dtype = if buffer.bytes > 0 { buffer.dtype } else { DType::U8 };
+    let elements = usize::try_from(bytes).unwrap_or(usize::MAX) / (dtype.bits() as usize / 8);
     device.alloc_dram(&buffer.name, &[elements], dtype, buffer.page_size)
 }
 

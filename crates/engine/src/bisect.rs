@@ -6,14 +6,14 @@
 use tilework_ops::Tensor;
 
 use crate::compare::{Comparison, Tolerance};
-use crate::error::Place;
+use crate::error::OperationPlace;
 use crate::observe::{Event, Flow, Observer, Output};
 
 /// A result that leaves the reference.
 #[derive(Clone, Debug)]
 pub struct Departure {
     /// The operation.
-    pub place: Place,
+    pub place: OperationPlace,
     /// Which of its results, counted from 0.
     pub output: usize,
     /// How far it is, or what shapes the two have.

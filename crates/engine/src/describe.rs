@@ -4,7 +4,7 @@ use std::fmt;
 
 use tilework_model::common::DataType;
 use tilework_model::ttnn::TensorDesc;
-use tilework_ops::{DType, Shape, Tensor};
+use tilework_ops::{DType, ELEMENT_TYPES, Shape, Tensor};
 
 use crate::lower::Refusal;
 use crate::session::Rounding;
@@ -33,7 +33,7 @@ impl Stated {
 
     /// Bytes of host memory that a tensor of it takes. Block types are kept as float32.
     pub(crate) fn bytes(&self) -> usize {
-        self.shape.elements().saturating_mul(self.dtype.size().unwrap_or(4))
+        self.shape.elements().saturating_mul(self.dtype.bytes().unwrap_or(4))
     }
 
     /// Whether a tensor's shape is this one. A scalar and a vector of one element count as the same: files state either
@@ -46,7 +46,7 @@ impl Stated {
 
 impl fmt::Display for Stated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.dtype, self.shape)
+        write!(f, "{} {}", self.dtype.mlir_name(), self.shape)
     }
 }
 
@@ -56,30 +56,10 @@ impl From<&Tensor> for Stated {
     }
 }
 
-/// The element type, if host arithmetic has it. Types of 64 bits and those of blocks with a 5-bit exponent are missing:
-/// no device program uses the former, no compiler writes the latter.
+/// The element type, if host arithmetic has it. Types of 64 bits and those of blocks with a 5-bit
+/// exponent are missing: no device program uses the former, no compiler writes the latter.
 pub(crate) fn dtype(data_type: DataType) -> Option<DType> {
-    Some(match data_type {
-        DataType::Float32 => DType::F32,
-        DataType::Float16 => DType::F16,
-        DataType::BFloat16 => DType::BF16,
-        DataType::BFP_BFloat8 => DType::Bfp8,
-        DataType::BFP_BFloat4 => DType::Bfp4,
-        DataType::UInt32 => DType::U32,
-        DataType::UInt16 => DType::U16,
-        DataType::UInt8 => DType::U8,
-        DataType::Int32 => DType::I32,
-        DataType::Bool => DType::Bool,
-        DataType::BFP_Float8
-        | DataType::BFP_Float4
-        | DataType::BFP_Float2
-        | DataType::BFP_BFloat2
-        | DataType::Float64
-        | DataType::Int64
-        | DataType::UInt64
-        | DataType::Int16
-        | DataType::Int8 => return None,
-    })
+    Some(DType::from(data_type)).filter(|dtype| ELEMENT_TYPES.contains(dtype))
 }
 
 /// A shape of numbers from a file.

@@ -8,7 +8,7 @@ use tilework_ops::OpError;
 
 /// An operation of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct OperationPlace {
     /// Index of the program in the file.
     pub program: usize,
     /// Name of the program.
@@ -23,7 +23,7 @@ pub struct Place {
     pub loc: String,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for OperationPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { program, program_name, operation, kind, name, loc } = self;
         write!(f, "program {program} ({program_name}), operation {operation}, {}", kind.name())?;
@@ -43,7 +43,7 @@ pub enum Subject {
     /// A program, by index and name.
     Program(usize, String),
     /// An operation.
-    Operation(Place),
+    Operation(OperationPlace),
 }
 
 /// A program that cannot run, or did not run to its end.
@@ -55,7 +55,7 @@ struct Inner {
     file: Option<PathBuf>,
     subject: Subject,
     /// The operations that called the subject's program, innermost first.
-    callers: Vec<Place>,
+    callers: Vec<OperationPlace>,
     /// How many more errors a check found.
     others: usize,
     reason: Reason,
@@ -175,7 +175,7 @@ impl RunError {
 
     /// The same error, in a program that the operation at that place called.
     #[cold]
-    pub(crate) fn called_from(mut self, place: Place) -> Self {
+    pub(crate) fn called_from(mut self, place: OperationPlace) -> Self {
         self.0.callers.push(place);
         self
     }
@@ -197,7 +197,7 @@ impl RunError {
     }
 
     /// The operation it is about, if it is about one.
-    pub fn place(&self) -> Option<&Place> {
+    pub fn place(&self) -> Option<&OperationPlace> {
         match &self.0.subject {
             Subject::Operation(place) => Some(place),
             _ => None,
@@ -205,7 +205,7 @@ impl RunError {
     }
 
     /// The operations through which the program was called, innermost first; of errors before the run there are none.
-    pub fn callers(&self) -> &[Place] {
+    pub fn callers(&self) -> &[OperationPlace] {
         &self.0.callers
     }
 

@@ -164,6 +164,7 @@ fn cast(tensor: &Tensor, to: DType) -> Result<Tensor, String> {
         return Ok(ops::typecast(tensor, to));
     }
     let lost = |index: usize, value: &dyn std::fmt::Display| {
+        let (to, from) = (to.mlir_name(), from.mlir_name());
         Err(format!("element {index} is {value}, which {to} cannot hold; its type is {from}"))
     };
     if from.is_float() {
@@ -203,8 +204,8 @@ fn exact(value: i64, dtype: DType) -> bool {
     let bits = match dtype {
         DType::F16 => 11,
         DType::BF16 => 8,
-        DType::Bfp8 => 7,
-        DType::Bfp4 => 3,
+        DType::Bfp8B => 7,
+        DType::Bfp4B => 3,
         _ => 24,
     };
     let magnitude = value.unsigned_abs();

@@ -43,7 +43,7 @@ mod session;
 
 pub use bisect::{Bisect, Candidate, Departure};
 pub use compare::{Comparison, Tolerance};
-pub use error::{Place, Reason, RunError};
+pub use error::{OperationPlace, Reason, RunError};
 pub use inputs::{Given, InputInfo};
 pub use observe::{Event, Flow, Observer, Output};
 pub use profile::Profile;

@@ -5,7 +5,7 @@
 
 use tilework_model::ttnn::{OpKind, Operation, TensorRef};
 
-use crate::error::Place;
+use crate::error::OperationPlace;
 use crate::value::Value;
 
 /// An operation that is about to run, or has run.
@@ -41,8 +41,8 @@ impl Event<'_> {
     }
 
     /// Its place in the file.
-    pub fn place(&self) -> Place {
-        Place {
+    pub fn place(&self) -> OperationPlace {
+        OperationPlace {
             program: self.program,
             program_name: self.program_name.to_owned(),
             operation: self.index,

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use tilework_model::ttnn::OpKind;
 
-use crate::error::Place;
+use crate::error::OperationPlace;
 use crate::observe::{Event, Flow, Observer, Output};
 
 /// An operation that ran.
 #[derive(Clone, Debug)]
 pub struct Timing {
     /// Which one.
-    pub place: Place,
+    pub place: OperationPlace,
     /// How many calls deep.
     pub depth: usize,
     /// From begin to end, without the operations of programs that it called.

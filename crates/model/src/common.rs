@@ -2,6 +2,8 @@
 //!
 //! Source: `Common/types.fbs` of the schema ([`crate::schema`]).
 
+use tilework_dtype::DType;
+
 use crate::bytes::Bytes;
 use crate::flat::declare::{enums, structs, tables};
 
@@ -47,6 +49,34 @@ enums! {
 
     /// How packets travel over the fabric.
     RoutingMode: u16 { BidirLineMesh, UnidirRingTorus }
+}
+
+impl From<DataType> for DType {
+    /// The format that a file's code means. The compiler's `BFP_BFloat` types share an exponent of 8
+    /// bits, its `BFP_Float` types one of 5.
+    fn from(data_type: DataType) -> DType {
+        match data_type {
+            DataType::Float32 => DType::F32,
+            DataType::Float16 => DType::F16,
+            DataType::BFloat16 => DType::BF16,
+            DataType::BFP_Float8 => DType::Bfp8,
+            DataType::BFP_BFloat8 => DType::Bfp8B,
+            DataType::BFP_Float4 => DType::Bfp4,
+            DataType::BFP_BFloat4 => DType::Bfp4B,
+            DataType::BFP_Float2 => DType::Bfp2,
+            DataType::BFP_BFloat2 => DType::Bfp2B,
+            DataType::UInt32 => DType::U32,
+            DataType::UInt16 => DType::U16,
+            DataType::UInt8 => DType::U8,
+            DataType::Int32 => DType::I32,
+            DataType::Float64 => DType::F64,
+            DataType::Int64 => DType::I64,
+            DataType::UInt64 => DType::U64,
+            DataType::Int16 => DType::I16,
+            DataType::Int8 => DType::I8,
+            DataType::Bool => DType::Bool,
+        }
+    }
 }
 
 structs! {

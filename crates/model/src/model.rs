@@ -11,7 +11,7 @@ use crate::common::{DynamicLib, MLIR, Version};
 use crate::error::{ReadError, Reason, Result};
 use crate::flat::field::{Tabular, read_field};
 use crate::flat::reader::MAX_FILE;
-use crate::flat::{Reader, Table};
+use crate::flat::{FlatReader, Table};
 use crate::metal::TTMetalBinary;
 use crate::schema::{Edition, Schema};
 use crate::system::{SystemDesc, SystemDescRoot};
@@ -88,7 +88,7 @@ impl Model {
     }
 
     fn read(file: &Arc<Vec<u8>>, edition_if_unknown: Edition, options: Options) -> Result<Self> {
-        let (mut reader, root, identifier) = Reader::open(file, &IDENTIFIERS)?;
+        let (mut reader, root, identifier) = FlatReader::open(file, &IDENTIFIERS)?;
         choose_schema(&mut reader, &root, identifier, edition_if_unknown, options)?;
         let contents = match identifier {
             "TTNN" => Contents::Ttnn(TTNNBinary::read(&mut reader, &root)?),
@@ -188,7 +188,7 @@ fn read_file(file: &Path) -> std::io::Result<Vec<u8>> {
 
 /// Reads the hash, which stands at the same place in all three kinds of files, before anything that depends on it.
 fn choose_schema(
-    reader: &mut Reader,
+    reader: &mut FlatReader,
     root: &Table,
     identifier: &'static str,
     edition_if_unknown: Edition,
@@ -211,7 +211,7 @@ mod tests {
     /// Tables read and decoded bytes, per byte of the file.
     fn spent(path: &Path) -> (f64, f64) {
         let file = Arc::new(std::fs::read(path).unwrap());
-        let (mut reader, root, identifier) = Reader::open(&file, &IDENTIFIERS).unwrap();
+        let (mut reader, root, identifier) = FlatReader::open(&file, &IDENTIFIERS).unwrap();
         choose_schema(&mut reader, &root, identifier, Edition::default(), Options::default()).unwrap();
         TTNNBinary::read(&mut reader, &root).unwrap();
         let (tables, decoded) = reader.spent();

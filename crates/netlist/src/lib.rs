@@ -19,7 +19,7 @@ pub mod types;
 
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Diagnostics, Record, Severity};
-pub use format::DataFormat;
+pub use format::FORMATS;
 pub use types::{Arch, Netlist};
 
 /// Options of a check.

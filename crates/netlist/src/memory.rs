@@ -6,12 +6,12 @@
 //! netlist asks for or else the minimum, so that a core that is too small for this is too small
 //! in any case.
 
-use crate::format::DataFormat;
 use crate::size::{buffer_bytes, raw_tile_bytes, tile_bytes};
 use crate::types::{Arch, FusedTarget, Layout, Location, Netlist, Op, OpKind, Producer, Queue, Size, Source, Tm};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
+use tilework_dtype::DType;
 
 impl Arch {
     /// Rows and columns of worker cores.
@@ -51,8 +51,8 @@ impl Arch {
 
 /// The most tiles of a micro block: half of the destination registers, while the packer empties the
 /// other half (tt-budabackend, `netlist/netlist_parser.cpp`).
-pub fn dst_tiles(acc: DataFormat, arch: Arch) -> u64 {
-    let half = if matches!(acc, DataFormat::Float32 | DataFormat::Int32) { 4 } else { 8 };
+pub fn dst_tiles(acc: DType, arch: Arch) -> u64 {
+    let half = if matches!(acc, DType::F32 | DType::I32) { 4 } else { 8 };
     if arch == Arch::Wormhole { half * 4 } else { half }
 }
 

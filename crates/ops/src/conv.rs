@@ -8,6 +8,8 @@
 //! Weights come as frameworks have them (`[out, in / groups, kh, kw]`, transposed: `[in, out / groups, kh, kw]`) or
 //! prepared by [`prepare_weights`]: `[1, 1, kh * kw * in / groups, out]`, rows in the order of taps, then channels.
 
+use std::ops::Range;
+
 use crate::error::{OpError, Reason, Within};
 use crate::gemm::{self, Matrix};
 use crate::produce::{self, as_f32};
@@ -112,6 +114,14 @@ impl Plan {
         }
         let size = self.depth().saturating_mul(outputs);
         Shape::new([size]).within(self.op, operands).map(|_| ())
+    }
+
+    /// Makes the output as long along these axes as windows fit into the input.
+    fn slide(&mut self, axes: Range<usize>, operands: &[&Tensor]) -> Result<(), OpError> {
+        for i in axes {
+            self.output[i] = self.axes[i].windows(self.input[i], false).within(self.op, operands)?;
+        }
+        Ok(())
     }
 
     fn run(&self, input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, out: DType) -> Result<Tensor, OpError> {
@@ -280,9 +290,7 @@ pub fn conv2d(
     out: DType,
 ) -> Result<Tensor, OpError> {
     let mut plan = conv.plan("conv2d");
-    for i in 1..3 {
-        plan.output[i] = plan.axes[i].windows(plan.input[i], false).within(plan.op, &[input, weight])?;
-    }
+    plan.slide(1..3, &[input, weight])?;
     plan.run(input, weight, bias, out)
 }
 
@@ -316,9 +324,7 @@ pub fn conv1d(
     let mut plan = conv.plan("conv1d");
     plan.input[2] = 1;
     plan.axes[2] = Axis::UNIT;
-    for i in 1..3 {
-        plan.output[i] = plan.axes[i].windows(plan.input[i], false).within(plan.op, &[input, weight])?;
-    }
+    plan.slide(1..3, &[input, weight])?;
     plan.run(input, weight, bias, out)
 }
 
@@ -350,9 +356,7 @@ pub fn conv3d(
         replicate: conv.replicate,
         activation: None,
     };
-    for i in 0..3 {
-        plan.output[i] = plan.axes[i].windows(plan.input[i], false).within(plan.op, &[input, weight])?;
-    }
+    plan.slide(0..3, &[input, weight])?;
     let [d, h, w] = plan.output;
     let flat = plan.run(input, weight, bias, out)?;
     let shape = Shape::new([conv.batch, d, h, w, conv.out_channels]).within(plan.op, &[input, weight])?;

@@ -2,6 +2,8 @@
 //!
 //! A constant is [`Tensor::from_le_bytes`].
 
+use tilework_rng::{GAMMA, mix};
+
 use crate::error::{OpError, Operands, Reason};
 use crate::produce;
 use crate::tensor::Tensor;
@@ -66,16 +68,11 @@ pub fn ones(shape: Shape, dtype: DType) -> Tensor {
     full(shape, dtype, Fill::Int(1))
 }
 
-/// The element `index` of the random sequence `seed`: uniform in 0..1 with 24 bits. It is the output function of
-/// SplitMix64 (Steele, Lea and Flood 2014) at `seed * golden + index * golden`, so every element is its own, in any
-/// order.
+/// The element `index` of the random sequence `seed`: uniform in 0..1 with 24 bits. Every element is
+/// computed from its index alone, so they can be made in any order.
 pub(crate) fn uniform(seed: u32, index: u64) -> f32 {
-    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut z = (u64::from(seed) << 32).wrapping_add(index).wrapping_add(1).wrapping_mul(GOLDEN);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^= z >> 31;
-    (z >> 40) as f32 / (1u32 << 24) as f32
+    let state = (u64::from(seed) << 32).wrapping_add(index).wrapping_add(1).wrapping_mul(GAMMA);
+    (mix(state) >> 40) as f32 / (1u32 << 24) as f32
 }
 
 /// Uniform random values from `low` to `high`, without `high` unless rounding reaches it. The device draws from the

@@ -54,7 +54,7 @@ pub enum Reason {
         why: String,
     },
     /// The operation is not defined for this element type.
-    #[error("element type {0} is not supported")]
+    #[error("element type {} is not supported", .0.mlir_name())]
     Type(DType),
     /// An index tensor points outside of what it indexes.
     #[error("index {index} outside of 0..{bound}")]
@@ -117,7 +117,7 @@ impl fmt::Display for Operands {
             if i > 0 {
                 f.write_str(", ")?;
             }
-            write!(f, "{dtype} {shape}")?;
+            write!(f, "{} {shape}", dtype.mlir_name())?;
         }
         Ok(())
     }

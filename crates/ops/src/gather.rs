@@ -5,12 +5,12 @@
 //! Indices may have any element type. One that points outside is an error here; the device would read or write
 //! elsewhere.
 
-use crate::convert::Element;
 use crate::error::{OpError, Reason, Within};
 use crate::produce;
 use crate::tensor::{Native, Tensor, with_storage};
 use crate::view::View;
 use crate::{DType, Shape, math, typecast};
+use tilework_dtype::convert::Element;
 
 /// What `scatter` does with an element that is already there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 
 use rayon::prelude::*;
 
-use crate::convert::Element;
+use tilework_dtype::convert::Element;
 
 /// A matrix within a slice: element `[r, c]` is at `r * rows + c * columns`.
 #[derive(Debug, Clone, Copy)]

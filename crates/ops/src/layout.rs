@@ -6,10 +6,11 @@
 //! FloatBitPatterns).
 
 use half::{bf16, f16};
+use tilework_dtype::block::{BLOCK, BlockFormat};
 
 use crate::error::{OpError, Operands, Reason};
 use crate::tensor::{Native, Tensor};
-use crate::{DType, Shape, block};
+use crate::{DType, Shape};
 
 /// Rows and columns of a tile.
 pub const TILE: usize = 32;
@@ -92,10 +93,11 @@ pub fn tilize(tensor: &Tensor) -> Result<Vec<u8>, OpError> {
         DType::U32 => bytes(tensor, u32::to_le_bytes),
         DType::U16 => bytes(tensor, u16::to_le_bytes),
         DType::U8 | DType::Bool => bytes(tensor, u8::to_le_bytes),
-        dtype @ (DType::Bfp8 | DType::Bfp4) => {
-            tilize_values(tensor.shape(), tensor.values::<f32>().unwrap_or_default(), 0.0)
-                .map(|tiles| tiles.chunks(TILE_ELEMENTS).flat_map(|tile| pack_tile(dtype, tile)).collect())
-        }
+        dtype => match BlockFormat::of(dtype) {
+            Some(block) => tilize_values(tensor.shape(), tensor.values::<f32>().unwrap_or_default(), 0.0)
+                .map(|tiles| tiles.chunks(TILE_ELEMENTS).flat_map(|tile| pack_tile(block, tile)).collect()),
+            None => Err(Reason::Type(dtype)),
+        },
     };
     result.map_err(|reason| reason.of("tilize", &[tensor]))
 }
@@ -108,8 +110,8 @@ pub fn untilize(dtype: DType, shape: Shape, bytes: &[u8]) -> Result<Tensor, OpEr
     if bytes.len() != tiles * dtype.tile_bytes() {
         return Err(fail(Reason::Count { values: bytes.len(), shape: padded }));
     }
-    let tiled = if dtype.is_block() {
-        let values = bytes.chunks(dtype.tile_bytes()).flat_map(|tile| unpack_tile(dtype, tile)).collect();
+    let tiled = if let Some(block) = BlockFormat::of(dtype) {
+        let values = bytes.chunks(dtype.tile_bytes()).flat_map(|tile| unpack_tile(block, tile)).collect();
         let values = untilize_values::<f32>(&shape, &Vec::from_iter::<Vec<f32>>(values)).map_err(fail)?;
         return Ok(Tensor::wrap(dtype, shape, f32::store(values)));
     } else {
@@ -121,27 +123,24 @@ pub fn untilize(dtype: DType, shape: Shape, bytes: &[u8]) -> Result<Tensor, OpEr
 }
 
 /// One tile of 1024 values in tiled order as the bytes of a block type.
-fn pack_tile(dtype: DType, tile: &[f32]) -> Vec<u8> {
-    let mut exponents = Vec::with_capacity(dtype.tile_bytes());
+fn pack_tile(block: BlockFormat, tile: &[f32]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(TILE_ELEMENTS / BLOCK + TILE_ELEMENTS);
     let mut packed = Vec::with_capacity(TILE_ELEMENTS);
-    for row in tile.chunks(block::BLOCK) {
-        let exponent = block::shared_exponent(row);
-        exponents.push(exponent);
-        packed.extend(row.iter().map(|&v| block::pack(dtype, v, exponent)));
+    for row in tile.chunks(BLOCK) {
+        let exponent = block.exponent(row);
+        bytes.push(exponent);
+        packed.extend(row.iter().map(|&v| block.encode(v, exponent, false)));
     }
-    match dtype {
-        DType::Bfp4 => exponents.extend(packed.as_chunks::<2>().0.iter().map(|[low, high]| low | high << 4)),
-        _ => exponents.extend(packed),
-    }
-    exponents
+    let bits = block.bits() as usize;
+    let together = |bytes: &[u8]| bytes.iter().rev().fold(0, |byte, value| byte << (bits % 8) | value);
+    bytes.extend(packed.chunks(8 / bits).map(together));
+    bytes
 }
 
 /// The 1024 values of one tile of a block type, in tiled order.
-fn unpack_tile(dtype: DType, bytes: &[u8]) -> Vec<f32> {
-    let (exponents, packed) = bytes.split_at(TILE_ELEMENTS / block::BLOCK);
-    let value = |i: usize| match dtype {
-        DType::Bfp4 => (packed[i / 2] >> (4 * (i % 2))) & 0xf,
-        _ => packed[i],
-    };
-    (0..TILE_ELEMENTS).map(|i| block::unpack(dtype, value(i), exponents[i / block::BLOCK])).collect()
+fn unpack_tile(block: BlockFormat, bytes: &[u8]) -> Vec<f32> {
+    let (exponents, packed) = bytes.split_at(TILE_ELEMENTS / BLOCK);
+    let (bits, mask) = (block.bits() as usize, u8::MAX >> (8 - block.bits()));
+    let value = |i: usize| packed[i * bits / 8] >> (i * bits % 8) & mask;
+    (0..TILE_ELEMENTS).map(|i| block.decode(value(i), exponents[i / BLOCK])).collect()
 }

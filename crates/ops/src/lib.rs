@@ -15,8 +15,6 @@
 //! order. They may differ in the last bits between processors, where the matrix kernels use other vector instructions.
 #![warn(missing_docs)]
 
-pub mod block;
-pub mod convert;
 pub mod layout;
 pub mod memory;
 pub mod mesh;
@@ -26,7 +24,6 @@ mod binary;
 mod cache;
 mod conv;
 mod creation;
-mod dtype;
 mod error;
 mod gather;
 mod gemm;
@@ -55,7 +52,6 @@ pub use binary::{Binary, Fused, binary, binary_fused, gelu_backward, where_};
 pub use cache::{fill_cache, paged_fill_cache, paged_update_cache, update_cache};
 pub use conv::{Conv2d, Conv3d, conv_transpose2d, conv1d, conv2d, conv3d, prepare_weights};
 pub use creation::{Fill, arange, full, ones, rand, zeros};
-pub use dtype::DType;
 pub use error::{MAX_ELEMENTS, OpError, Operands, Reason};
 pub use gather::{ScatterReduce, embedding, embedding_backward, gather, scatter};
 pub use heads::{
@@ -75,7 +71,8 @@ pub use scan::{cumprod, cumsum};
 pub use shape::Shape;
 pub use sort::{sort, topk};
 pub use split_norm::{layer_norm_post_all_gather, layer_norm_pre_all_gather, rms_norm_pre_all_gather};
-pub use tensor::{Native, Storage, Tensor};
+pub use tensor::{ELEMENT_TYPES, Native, Storage, Tensor};
+pub use tilework_dtype::DType;
 pub use typecast::{bitcast_convert, typecast};
 pub use unary::{Unary, clamp_tensor, dropout, unary};
 pub use window::{Padding, Window};

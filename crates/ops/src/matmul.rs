@@ -6,7 +6,6 @@
 
 use half::{bf16, f16};
 
-use crate::convert::Element;
 use crate::error::{OpError, Reason, Within};
 use crate::gemm::{self, Finish, Matrix, Right, Sizes};
 use crate::produce::{self, as_f32};
@@ -14,6 +13,7 @@ use crate::tensor::{Native, Tensor, with_storage};
 use crate::unary::Unary;
 use crate::view::{Lane, View};
 use crate::{DType, Shape};
+use tilework_dtype::convert::Element;
 
 /// Attributes of a product.
 #[derive(Debug, Clone, Copy, Default)]

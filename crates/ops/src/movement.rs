@@ -138,7 +138,7 @@ pub fn pad(input: &Tensor, padding: &[usize], value: f32) -> Result<Tensor, OpEr
     };
     let count = shape.elements();
     let storage = with_storage!(input.storage(), |v| {
-        Native::store(place(v, crate::convert::Element::from_f32(value), count, row, at))
+        Native::store(place(v, tilework_dtype::convert::Element::from_f32(value), count, row, at))
     });
     Ok(Tensor::wrap(input.dtype(), shape, storage))
 }

@@ -65,7 +65,6 @@ pub(crate) fn lanes<L: Lane>(shape: Shape, dtype: DType, grain: usize, f: impl F
     }
     let n = shape.elements();
     let storage = match dtype {
-        DType::F32 | DType::Bfp8 | DType::Bfp4 => f32::store(L::as_f32(n, grain, f)),
         DType::F16 => fill::<L, half::f16>(n, grain, f, L::into_element),
         DType::BF16 => fill::<L, half::bf16>(n, grain, f, L::into_element),
         DType::I32 => fill::<L, i32>(n, grain, f, L::into_element),
@@ -73,6 +72,8 @@ pub(crate) fn lanes<L: Lane>(shape: Shape, dtype: DType, grain: usize, f: impl F
         DType::U16 => fill::<L, u16>(n, grain, f, L::into_element),
         DType::U8 => fill::<L, u8>(n, grain, f, L::into_element),
         DType::Bool => fill::<L, u8>(n, grain, f, |v| u8::from(v.truth())),
+        // Block types keep float32 values; what tensors do not have, `wrap` refuses.
+        _ => f32::store(L::as_f32(n, grain, f)),
     };
     Tensor::wrap(dtype, shape, storage)
 }

@@ -2,16 +2,41 @@
 //!
 //! A tensor here has no tiles, padding or banks: those are the device's business ([`crate::layout`] converts). Values
 //! are kept in their own element type, so that bfloat16 arithmetic rounds where the device rounds. Block types keep
-//! float32 values that are all representable in their blocks ([`crate::block`]). Cloning is cheap; nothing is changed
+//! float32 values that are all representable in their blocks ([`tilework_dtype::block`]). Cloning is cheap; nothing is changed
 //! in place.
 
 use std::sync::Arc;
 
 use half::{bf16, f16};
+use tilework_dtype::block::BlockFormat;
+use tilework_dtype::convert::Element;
 
-use crate::convert::Element;
 use crate::error::{OpError, Operands, Reason};
-use crate::{DType, Shape, block};
+use crate::{DType, Shape};
+
+/// The element types of tensors, those of device programs and truth values. A file may state others:
+/// who reads it, and every constructor that can fail, refuses them. Passed to an operation as its
+/// result's type they are a defect of the caller, and the operation panics.
+pub const ELEMENT_TYPES: [DType; 10] = [
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::Bfp8B,
+    DType::Bfp4B,
+    DType::I32,
+    DType::U32,
+    DType::U16,
+    DType::U8,
+    DType::Bool,
+];
+
+/// Refuses what is not among the [`ELEMENT_TYPES`].
+fn supported(dtype: DType) -> Result<(), OpError> {
+    match ELEMENT_TYPES.contains(&dtype) {
+        true => Ok(()),
+        false => Err(OpError { op: "tensor", operands: Operands::default(), reason: Reason::Type(dtype) }),
+    }
+}
 
 /// The values of a tensor, one vector per stored type.
 #[derive(Debug, Clone)]
@@ -98,14 +123,16 @@ impl Tensor {
         Ok(Tensor { dtype: T::DTYPE, shape, storage: T::store(values) })
     }
 
-    /// A tensor of `dtype` from float32 values, rounded as [`crate::convert`] says.
+    /// A tensor of `dtype` from float32 values, rounded as [`tilework_dtype::convert`] says.
     pub fn from_f32(dtype: DType, shape: Shape, values: &[f32]) -> Result<Tensor, OpError> {
+        supported(dtype)?;
         let tensor = Tensor::new(shape, values.to_vec())?;
         Ok(crate::typecast(&tensor, dtype))
     }
 
     /// A tensor of `dtype` from integers: the low bits of each, or the nearest float.
     pub fn from_i64(dtype: DType, shape: Shape, values: &[i64]) -> Result<Tensor, OpError> {
+        supported(dtype)?;
         if values.len() != shape.elements() {
             let reason = Reason::Count { values: values.len(), shape };
             return Err(OpError { op: "tensor", operands: Operands::default(), reason });
@@ -119,7 +146,7 @@ impl Tensor {
     /// [`crate::layout::untilize`].
     pub fn from_le_bytes(dtype: DType, shape: Shape, bytes: &[u8]) -> Result<Tensor, OpError> {
         let fail = |reason| OpError { op: "tensor", operands: Operands::default(), reason };
-        let size = dtype.size().ok_or_else(|| fail(Reason::Type(dtype)))?;
+        let size = dtype.bytes().ok_or_else(|| fail(Reason::Type(dtype)))?;
         if bytes.len() != shape.elements() * size {
             return Err(fail(Reason::Count { values: bytes.len() / size, shape }));
         }
@@ -135,7 +162,7 @@ impl Tensor {
             DType::U16 => read(bytes, u16::from_le_bytes),
             DType::U8 => u8::store(bytes.to_vec()),
             DType::Bool => u8::store(bytes.iter().map(|&b| u8::from(b != 0)).collect()),
-            DType::Bfp8 | DType::Bfp4 => return Err(fail(Reason::Type(dtype))),
+            _ => return Err(fail(Reason::Type(dtype))),
         };
         Ok(Tensor { dtype, shape, storage })
     }
@@ -155,8 +182,10 @@ impl Tensor {
 
     /// A tensor of storage whose length is known to fit; block types are brought to their blocks.
     pub(crate) fn wrap(dtype: DType, shape: Shape, mut storage: Storage) -> Tensor {
-        if let (true, Storage::F32(values)) = (dtype.is_block(), &mut storage) {
-            block::round(dtype, shape.last(), Arc::<Vec<f32>>::make_mut(values));
+        assert!(ELEMENT_TYPES.contains(&dtype), "tensors have no elements of type {}", dtype.name());
+        if let (Some(block), Storage::F32(values)) = (BlockFormat::of(dtype), &mut storage) {
+            let rows = Arc::<Vec<f32>>::make_mut(values).chunks_mut(shape.last().max(1));
+            rows.for_each(|row| block.round(row, false));
         }
         Tensor { dtype, shape, storage }
     }

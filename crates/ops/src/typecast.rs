@@ -6,7 +6,7 @@ use crate::produce;
 use crate::tensor::{Storage, Tensor};
 use crate::view::{Lane, View};
 
-/// The values in another element type, converted as [`crate::convert`] says.
+/// The values in another element type, converted as [`tilework_dtype::convert`] says.
 pub fn typecast(input: &Tensor, dtype: DType) -> Tensor {
     if input.dtype() == dtype {
         return input.clone();
@@ -29,8 +29,8 @@ pub fn typecast(input: &Tensor, dtype: DType) -> Tensor {
 /// The same bits as another element type of the same size.
 pub fn bitcast_convert(input: &Tensor, dtype: DType) -> Result<Tensor, OpError> {
     const OP: &str = "bitcast_convert";
-    if input.dtype().size().is_none() || input.dtype().size() != dtype.size() {
-        let why = format!("{dtype} has another size than {}", input.dtype());
+    if input.dtype().bytes().is_none() || input.dtype().bytes() != dtype.bytes() {
+        let why = format!("{} has another size than {}", dtype.mlir_name(), input.dtype().mlir_name());
         return Err(Reason::attribute("dtype", why).of(OP, &[input]));
     }
     if dtype == input.dtype() || matches!(input.storage(), Storage::U8(_)) {

@@ -5,9 +5,9 @@
 //! have been merged. A contiguous operand is one run, a broadcast scalar a run of stride 0.
 
 use crate::Shape;
-use crate::convert::Element;
 use crate::produce;
 use crate::tensor::{Tensor, with_storage};
+use tilework_dtype::convert::Element;
 
 /// Where the elements of a row-major index space lie in a tensor's values.
 #[derive(Debug, Clone)]

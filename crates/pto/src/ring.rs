@@ -6,7 +6,7 @@ use crate::core_id::Lane;
 use crate::memory::Space;
 use crate::protocol::{Flow, Medium, Profile};
 use crate::split::Split;
-use crate::tile::Shape;
+use crate::tile::{ELEMENT_TYPES, Shape};
 
 /// Direction of a ring (`DirType` of the headers, with their numbers).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -235,10 +235,13 @@ impl RingSpec {
         if whole.is_empty() {
             return refuse("it has no element");
         }
+        if !ELEMENT_TYPES.contains(&whole.dtype) {
+            return refuse("its elements must be of 32 bits, or halves, or signed integers of 16 or 8 bits");
+        }
         if whole.bytes() > self.slot_bytes.min(Space::Gm.bytes()) {
             return refuse("it is larger than a slot, or than all memory");
         }
-        if medium == Medium::Control && (whole.len() != 1 || whole.dtype.bytes() != 4 || self.split != Split::None) {
+        if medium == Medium::Control && (whole.len() != 1 || whole.element_bytes() != 4 || self.split != Split::None) {
             return refuse("a control ring carries one word of 32 bits from Vector 0");
         }
         let (Some(share), Some(_)) = (self.split.share(whole, Lane::L0), self.split.share(whole, Lane::L1)) else {
@@ -249,13 +252,13 @@ impl RingSpec {
         }
         match (self.split, medium) {
             (Split::None, _) | (_, Medium::Gm | Medium::Control) => Ok(()),
-            (_, Medium::Ub) if whole.dtype.bytes() != 4 => {
+            (_, Medium::Ub) if whole.element_bytes() != 4 => {
                 refuse("from L0C to both UBs only elements of 32 bits can be split")
             }
             (Split::LeftRight, Medium::Ub) if !whole.cols.is_multiple_of(32) => {
                 refuse("from L0C to both UBs the columns must be a multiple of 32")
             }
-            (Split::LeftRight, Medium::L1) if !(share.cols * share.dtype.bytes()).is_multiple_of(32) => {
+            (Split::LeftRight, Medium::L1) if !(share.cols * share.element_bytes()).is_multiple_of(32) => {
                 refuse("from UB to L1 a row of a share must be a multiple of 32 bytes")
             }
             _ => Ok(()),

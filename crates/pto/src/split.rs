@@ -67,7 +67,7 @@ impl Split {
     /// Layout of a lane's share in a slot, from the share's own rows and columns, by the formulas
     /// of `pto-isa` (`include/pto/npu/*/TPop.hpp`).
     pub fn place(self, share: Shape, lane: Lane) -> ShareLayout {
-        let (s, r, c, size) = (lane.index(), share.rows, share.cols, share.dtype.bytes());
+        let (s, r, c, size) = (lane.index(), share.rows, share.cols, share.element_bytes());
         match self {
             Self::None => ShareLayout { offset: 0, stride: c * size },
             Self::UpDown => ShareLayout { offset: s * r * c * size, stride: c * size },

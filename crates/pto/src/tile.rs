@@ -6,31 +6,10 @@
 use half::f16;
 use std::fmt;
 
-/// The element types of the documents' kernels.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum DType {
-    /// IEEE single.
-    F32,
-    /// IEEE half.
-    F16,
-    /// Signed, 32 bits.
-    I32,
-    /// Signed, 16 bits.
-    I16,
-    /// Signed, 8 bits.
-    I8,
-}
+pub use tilework_dtype::DType;
 
-impl DType {
-    /// Bytes of an element.
-    pub fn bytes(self) -> usize {
-        match self {
-            Self::F32 | Self::I32 => 4,
-            Self::F16 | Self::I16 => 2,
-            Self::I8 => 1,
-        }
-    }
-}
+/// The element types that the documents' kernels send. Rings refuse tiles of others.
+pub const ELEMENT_TYPES: [DType; 5] = [DType::F32, DType::F16, DType::I32, DType::I16, DType::I8];
 
 /// Rows, columns and element type of a tile.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -59,9 +38,14 @@ impl Shape {
         self.len() == 0
     }
 
+    /// Bytes of an element.
+    pub fn element_bytes(&self) -> usize {
+        (self.dtype.bits() as usize / 8).max(1)
+    }
+
     /// Bytes without gaps.
     pub fn bytes(&self) -> usize {
-        self.len().saturating_mul(self.dtype.bytes())
+        self.len().saturating_mul(self.element_bytes())
     }
 }
 
@@ -102,6 +86,8 @@ impl Tile {
                     DType::I32 => bytes.extend((value as i32).to_le_bytes()),
                     DType::I16 => bytes.extend((value as i16).to_le_bytes()),
                     DType::I8 => bytes.extend((value as i8).to_le_bytes()),
+                    // No ring carries it.
+                    _ => bytes.extend(std::iter::repeat_n(0, shape.element_bytes())),
                 }
             }
         }
@@ -123,7 +109,7 @@ impl Tile {
             (DType::I8, &[a]) => f32::from(i8::from_le_bytes([a])),
             _ => f32::NAN,
         };
-        self.bytes.chunks_exact(self.shape.dtype.bytes()).map(element).collect()
+        self.bytes.chunks_exact(self.shape.element_bytes()).map(element).collect()
     }
 
     /// Rows, columns and element type.

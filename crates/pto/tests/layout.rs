@@ -5,6 +5,7 @@
 mod tiles;
 
 use tilework_pto::memory::Space;
+use tilework_pto::tile::ELEMENT_TYPES;
 use tilework_pto::{
     Arch, Cluster, Config, CoreId, DType, Direction, Fault, Lane, RingError, RingSpec, Shape, Split, Tile,
 };
@@ -254,5 +255,14 @@ fn a_tile_of_another_shape_is_refused() {
         cluster.spawn(id, async move |core| core.open(&ring).await?.push(&Tile::zeros(shape)).await);
         let fault = cluster.run().unwrap_err();
         assert!(matches!(&fault, Fault::WrongShape { got, .. } if *got == shape), "{fault}");
+    }
+}
+
+#[test]
+fn rings_carry_the_element_types_of_the_documents_only() {
+    for &dtype in DType::ALL.iter().filter(|dtype| !ELEMENT_TYPES.contains(dtype)) {
+        let spec = RingSpec::new("r", Direction::C2V, Shape::new(32, 32, dtype));
+        let refused = Cluster::new(Config::new(Arch::A5, 0)).ring(spec).unwrap_err().to_string();
+        assert!(refused.contains("its elements must be of 32 bits"), "{dtype:?}: {refused}");
     }
 }

@@ -13,6 +13,7 @@ mod chip;
 #[cfg(test)]
 mod chip_tests;
 mod dram;
+mod endpoint;
 mod event_queue;
 mod fault;
 mod inert;

@@ -2,23 +2,21 @@
 //! machine and with every version of the dependencies.
 
 use std::ops::Range;
+use tilework_rng::SplitMix64;
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng(SplitMix64);
 
 impl Rng {
     /// The stream of `seed`.
     pub const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix64::new(seed))
     }
 
     /// 64 random bits.
     pub const fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
+        self.0.bits()
     }
 
     /// 32 random bits.

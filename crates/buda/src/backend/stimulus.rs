@@ -2,8 +2,9 @@
 
 use crate::tensor::{Tensor, TensorError, shape_of};
 use thiserror::Error;
-use tilework_netlist::DataFormat;
+use tilework_dtype::DType;
 use tilework_netlist::types::{Netlist, Producer, QueueId, StimulusKind};
+use tilework_rng::SplitMix64;
 
 /// How inputs are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,12 +67,12 @@ pub fn entry(netlist: &Netlist, queue: QueueId, entry: u32, choice: StimulusChoi
     Tensor::new(shape, is.blocks.tile, values).map_err(fail)
 }
 
-fn formula(format: DataFormat, i: u64, entry: u64, k: u64) -> f32 {
-    use DataFormat::{Int8, Int32, RawUInt8, RawUInt16, RawUInt32, UInt8, UInt16};
+fn formula(format: DType, i: u64, entry: u64, k: u64) -> f32 {
+    use DType::{I8, I32, RawU8, RawU16, RawU32, U8, U16};
     let sum = 37 * i + 11 * entry + 7 * k;
     match format {
-        Int8 | Int32 => (sum % 17) as f32 - 8.0,
-        UInt8 | UInt16 | RawUInt8 | RawUInt16 | RawUInt32 => (sum % 17) as f32,
+        I8 | I32 => (sum % 17) as f32 - 8.0,
+        U8 | U16 | RawU8 | RawU16 | RawU32 => (sum % 17) as f32,
         _ => ((sum % 64) as f32 + 1.0) / 64.0,
     }
 }
@@ -99,27 +100,17 @@ fn draw(
 }
 
 /// SplitMix64 (Steele, Lea, Flood 2014), the same on every machine.
-struct Random(u64);
+struct Random(SplitMix64);
 
 impl Random {
     fn new(seed: u64, of: [u64; 2]) -> Self {
-        let mut random = Self(seed);
-        for part in of {
-            random.0 = random.next() ^ part;
-        }
-        random
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        let mixed = |mut stream: SplitMix64, part| SplitMix64::new(stream.bits() ^ part);
+        Self(of.into_iter().fold(SplitMix64::new(seed), mixed))
     }
 
     /// A number from 0 to below 1.
     fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.0.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// A normally distributed number (Box and Muller).

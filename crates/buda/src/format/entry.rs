@@ -5,12 +5,12 @@
 //! queue holds the rows of the part instead, matrix by matrix, without headers or gaps; block
 //! formats have no flat form here.
 
-use tilework_netlist::DataFormat;
+use tilework_dtype::block::BlockFormat;
+use tilework_dtype::{DType, element};
 use tilework_netlist::types::{Arch, Blocks, Layout, Order};
 
-use super::block::BlockFormat;
 use super::tile::{TileLayout, each_tile, read};
-use super::{FormatError, Options, element};
+use super::{FormatError, Options};
 use crate::tensor::{Tensor, shape_of};
 
 /// The most buffers of a queue: far more than a chip has cores.
@@ -19,7 +19,7 @@ pub(crate) const MAX_BUFFERS: usize = 1 << 16;
 /// Layout of an entry in its buffers.
 #[derive(Debug, Clone)]
 pub struct EntryLayout {
-    format: DataFormat,
+    format: DType,
     blocks: Blocks,
     /// Absent for flat queues.
     tiles: Option<TileLayout>,
@@ -27,7 +27,7 @@ pub struct EntryLayout {
 
 impl EntryLayout {
     /// The layout of entries with these blocks.
-    pub fn new(format: DataFormat, blocks: &Blocks, layout: Layout, arch: Arch) -> Result<EntryLayout, FormatError> {
+    pub fn new(format: DType, blocks: &Blocks, layout: Layout, arch: Arch) -> Result<EntryLayout, FormatError> {
         shape_of(blocks)?;
         if u64::from(blocks.grid.r) * u64::from(blocks.grid.c) > MAX_BUFFERS as u64 {
             return Err(FormatError::Grid(blocks.grid));
@@ -62,7 +62,7 @@ impl EntryLayout {
         let tiles = self.blocks.t as usize * down * across;
         match &self.tiles {
             Some(layout) => tiles * layout.bytes(),
-            None => tiles * height * width * self.format.datum_bits() as usize / 8,
+            None => tiles * height * width * self.format.bits() as usize / 8,
         }
     }
 
@@ -98,7 +98,7 @@ impl EntryLayout {
         if x.shape() != wanted || x.tile() != self.blocks.tile {
             return Err(FormatError::Shape { found: x.shape(), wanted });
         }
-        let (values, words) = (x.values(), x.words().filter(|_| self.format == DataFormat::RawUInt32));
+        let (values, words) = (x.values(), x.words().filter(|_| self.format == DType::RawU32));
         let columns = x.shape().columns;
         let mut buffers = vec![vec![0u8; self.buffer_bytes()]; self.buffers()];
         for (b, buffer) in buffers.iter_mut().enumerate() {
@@ -117,7 +117,7 @@ impl EntryLayout {
 
     /// Writes the rows of a core's part.
     fn pack_rows(&self, buffer: usize, values: &[f32], words: Option<&[u32]>, bytes: &mut [u8]) {
-        let size = self.format.datum_bits() as usize / 8;
+        let size = self.format.bits() as usize / 8;
         for (i, element) in bytes.chunks_mut(size).enumerate() {
             let at = self.flat_index(buffer, i);
             let bits = words.map_or_else(|| element::encode(self.format, values[at]), |words| words[at]);
@@ -143,7 +143,7 @@ impl EntryLayout {
         let shape = shape_of(&self.blocks)?;
         let elements = shape.t * shape.rows * shape.columns;
         let mut values = vec![0f32; elements];
-        let raw = self.format == DataFormat::RawUInt32;
+        let raw = self.format == DType::RawU32;
         let mut words = vec![0u32; if raw { elements } else { 0 }];
         for (b, buffer) in buffers.iter().enumerate() {
             let mut put = |at: usize, bits: u32, value: f32| {
@@ -160,7 +160,7 @@ impl EntryLayout {
                     }
                 }
                 None => {
-                    let bits = self.format.datum_bits() as usize;
+                    let bits = self.format.bits() as usize;
                     for i in 0..buffer.len() / (bits / 8) {
                         let word = read(buffer, i, bits);
                         put(self.flat_index(b, i), word, element::decode(self.format, word));

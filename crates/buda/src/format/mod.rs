@@ -5,20 +5,18 @@
 //! queue's entry. [`mod@element`] has the formats without a shared exponent, [`block`] those with
 //! one, [`tile`] the layout of tiles in memory.
 
-pub mod block;
-pub mod element;
 mod entry;
 pub mod tile;
 
 pub use entry::EntryLayout;
 
 use rayon::prelude::*;
-use tilework_netlist::DataFormat;
+use tilework_dtype::block::BlockFormat;
+use tilework_dtype::{DType, element};
 use tilework_netlist::types::{Shape, Size};
 
 use crate::op::unary::{PIECE, with};
 use crate::tensor::{Tensor, TensorError, describe};
-use block::{BLOCK, BlockFormat};
 
 /// Why a tensor cannot be packed or bytes cannot be unpacked.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -31,8 +29,8 @@ pub enum FormatError {
     )]
     TileSize(Size),
     /// Values that share exponents have no flat form.
-    #[error("format {0} in flat layout: its elements share exponents; use a tilized queue")]
-    Flat(DataFormat),
+    #[error("format {} in flat layout: its elements share exponents; use a tilized queue", .0.buda_name())]
+    Flat(DType),
     /// More buffers than any chip has cores.
     #[error("a grid of {}x{} buffers: a queue has {} at most", .0.r, .0.c, entry::MAX_BUFFERS)]
     Grid(Size),
@@ -73,11 +71,11 @@ pub struct Options {
 }
 
 /// The tensor after a round trip through a queue of a format.
-pub fn quantise(format: DataFormat, x: &Tensor, options: Options) -> Tensor {
-    if format == DataFormat::Float32 || format == DataFormat::RawUInt32 && x.words().is_some() {
+pub fn quantise(format: DType, x: &Tensor, options: Options) -> Tensor {
+    if format == DType::F32 || format == DType::RawU32 && x.words().is_some() {
         return x.clone();
     }
-    if format == DataFormat::RawUInt32 {
+    if format == DType::RawU32 {
         let words = x.values().iter().map(|&v| element::encode(format, v)).collect();
         return Tensor::from_words(x.shape(), x.tile(), words).expect("as many words as the tensor has values");
     }
@@ -88,12 +86,7 @@ pub fn quantise(format: DataFormat, x: &Tensor, options: Options) -> Tensor {
         }),
         // Tiles begin at multiples of their width, faces at multiples of 16 within a tile.
         Some(block) => values.par_chunks_mut((x.tile().c as usize).max(1)).with_min_len(512).for_each(|row| {
-            for values in row.chunks_mut(BLOCK) {
-                let exponent = block.exponent(values);
-                for v in values {
-                    *v = block.decode(block.encode(*v, exponent, options.truncate), exponent);
-                }
-            }
+            block.round(row, options.truncate);
         }),
     }
     with(x, values)

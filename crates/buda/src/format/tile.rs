@@ -13,12 +13,12 @@
 //! queue holds.
 
 use rayon::prelude::*;
-use tilework_netlist::DataFormat;
+use tilework_dtype::block::{BLOCK, BlockFormat};
+use tilework_dtype::{DType, element};
 use tilework_netlist::size::{TILE_HEADER, exponent_bytes, payload_bytes, tile_bytes};
 use tilework_netlist::types::{Arch, Size};
 
-use super::block::{BLOCK, BlockFormat};
-use super::{FormatError, Options, element};
+use super::{FormatError, Options};
 
 /// Rows and columns of a face.
 const FACE: usize = 16;
@@ -29,7 +29,7 @@ const HEADER_BYTES: usize = TILE_HEADER as usize;
 /// How the tiles of one format and size lie in memory.
 #[derive(Debug, Clone)]
 pub struct TileLayout {
-    format: DataFormat,
+    format: DType,
     code: u8,
     block: Option<BlockFormat>,
     /// Bits of an element.
@@ -46,13 +46,13 @@ pub struct TileLayout {
 
 impl TileLayout {
     /// The layout of tiles of this size on this architecture.
-    pub fn new(format: DataFormat, tile: Size, arch: Arch) -> Result<TileLayout, FormatError> {
+    pub fn new(format: DType, tile: Size, arch: Arch) -> Result<TileLayout, FormatError> {
         let (height, width) = (tile.r as usize, tile.c as usize);
         if height > 32 || !height.is_power_of_two() || !matches!(width, 16 | 32) {
             return Err(FormatError::TileSize(tile));
         }
         let block = BlockFormat::of(format);
-        let bits = format.datum_bits() as usize;
+        let bits = format.bits() as usize;
         let exponents = exponent_bytes(format, tile) as usize;
         let payload = payload_bytes(format, tile) as usize;
         let bytes = tile_bytes(format, tile, arch) as usize;
@@ -64,7 +64,7 @@ impl TileLayout {
                 (index / across * face + within / FACE, index % across * FACE + within % FACE)
             })
             .collect();
-        let code = DataFormat::ALL.iter().find(|(f, ..)| *f == format).map_or(0, |&(.., code)| code);
+        let code = format.buda_code().unwrap_or(0);
         Ok(TileLayout { format, code, block, bits, exponents, payload, bytes, places })
     }
 

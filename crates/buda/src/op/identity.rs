@@ -22,7 +22,7 @@
 //! `pytorch_bin/matmul_ident`): their index tiles hold 32-bit instructions or bytes, and in most of
 //! them m_k counts the instructions. No public kernel reads it, so they are refused.
 
-use tilework_netlist::DataFormat;
+use tilework_dtype::DType;
 use tilework_netlist::types::{Arch, Blocks, Identity, Matmul, Size};
 
 use super::{Notes, Reason, matmul};
@@ -153,7 +153,7 @@ fn band(operand: usize, x: &Tensor, cores: usize, core: usize) -> Result<Vec<usi
 /// The 16-bit words of each index tile of a row of cores.
 fn words(index: &Tensor, cores: usize, core: usize) -> Result<Vec<Vec<u16>>, Reason> {
     // Faces lie alike on all architectures, whatever the format.
-    let layout = TileLayout::new(DataFormat::RawUInt16, index.tile(), Arch::WormholeB0);
+    let layout = TileLayout::new(DType::RawU16, index.tile(), Arch::WormholeB0);
     let layout = layout.map_err(|error| Reason::attribute("identity", error.to_string()))?;
     let columns = index.shape().columns;
     let tile = |start: usize| {

@@ -3,7 +3,7 @@
 use tilework_buda::golden::{self, Options};
 use tilework_buda::op::{OpError, Reason};
 use tilework_buda::{Tensor, format};
-use tilework_netlist::DataFormat;
+use tilework_dtype::DType;
 use tilework_netlist::types::{
     FusedId, FusedOp, FusedSource, FusedStep, FusedTarget, Netlist, Op, OpKind, Position, Post, Relu, ReluMode, Shape,
     Size, UnaryKind,
@@ -109,18 +109,18 @@ fn integer_outputs_are_rounded_and_clamped_and_others_only_on_demand() {
         golden::execute_with(&changed, op(&changed), &[&x], None, options).unwrap().0.values()[..7].to_vec()
     };
     let plain = Options::default();
-    assert_eq!(with(DataFormat::Int8, plain), [127.0, -127.0, 2.0, -2.0, 0.0, 127.0, 1.0]);
+    assert_eq!(with(DType::I8, plain), [127.0, -127.0, 2.0, -2.0, 0.0, 127.0, 1.0]);
     // 2^31 - 1 is nearest to 2^31 in float32.
-    assert_eq!(with(DataFormat::Int32, plain)[..6], [300.0, -300.0, 2.0, -2.0, 0.0, 2f32.powi(31)]);
-    for format in [DataFormat::Bfp4B, DataFormat::Bfp2, DataFormat::Bfp8, DataFormat::Float16, DataFormat::Float32] {
-        assert_eq!(with(format, plain), some, "{format}");
+    assert_eq!(with(DType::I32, plain)[..6], [300.0, -300.0, 2.0, -2.0, 0.0, 2f32.powi(31)]);
+    for format in [DType::Bfp4B, DType::Bfp2, DType::Bfp8, DType::F16, DType::F32] {
+        assert_eq!(with(format, plain), some, "{format:?}");
     }
     let asked = Options { quantise: true, tf32: true };
     let rounded = |format| format::quantise(format, &x, format::Options::default()).values()[..7].to_vec();
-    assert_eq!(with(DataFormat::Bfp4B, asked), rounded(DataFormat::Bfp4B));
-    assert_eq!(with(DataFormat::Float32, asked), rounded(DataFormat::Tf32));
-    assert_eq!(with(DataFormat::Float32, Options { tf32: false, ..asked }), some);
-    assert_eq!(with(DataFormat::Bfp8, asked), some);
+    assert_eq!(with(DType::Bfp4B, asked), rounded(DType::Bfp4B));
+    assert_eq!(with(DType::F32, asked), rounded(DType::Tf32));
+    assert_eq!(with(DType::F32, Options { tf32: false, ..asked }), some);
+    assert_eq!(with(DType::Bfp8, asked), some);
 }
 
 #[test]

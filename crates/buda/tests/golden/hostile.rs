@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use tilework_buda::{Tensor, golden};
-use tilework_netlist::DataFormat;
+use tilework_dtype::DType;
 use tilework_netlist::types::{
     BinaryKind, Blocks, Dim, FusedId, FusedOp, FusedSource, FusedStep, FusedTarget, Granularity, Identity, Matmul,
     Netlist, OpKind, Operand, Order, Pad, Piece, Position, Post, QuantKind, ReduceDim, Relu, ReluMode, Shape, Size,
@@ -217,7 +217,7 @@ proptest! {
             })
             .collect();
         (op.kind, op.post, op.blocks, op.gradient_op) = (kind, post, blocks, !tame);
-        op.out_format = DataFormat::Int8;
+        op.out_format = DType::I8;
         let op = &netlist.graphs[0].ops[0];
         let inputs: Vec<&Tensor> = inputs.iter().collect();
         match golden::execute(&netlist, op, &inputs, previous.as_ref()) {

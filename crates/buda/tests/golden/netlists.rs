@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tilework_buda::format::{self, Options};
 use tilework_buda::{Tensor, golden};
+use tilework_dtype::DType;
+use tilework_netlist::read;
 use tilework_netlist::types::{
     Graph, GraphId, InstructionKind, Netlist, Op, OpId, Producer, Queue, QueueId, QueueKind, QueueSettings, Source,
 };
-use tilework_netlist::{DataFormat, read};
 
 /// The folder of real netlists, with a reason printed if there is none.
 fn folder() -> Option<PathBuf> {
@@ -28,10 +29,7 @@ fn folder() -> Option<PathBuf> {
 fn stimulus(netlist: &Netlist, id: QueueId, e: usize) -> Tensor {
     let queue = netlist.queue(id);
     let k = id.0;
-    let integer = matches!(
-        queue.format,
-        DataFormat::Int8 | DataFormat::Int32 | DataFormat::UInt8 | DataFormat::UInt16 | DataFormat::RawUInt32
-    );
+    let integer = matches!(queue.format, DType::I8 | DType::I32 | DType::U8 | DType::U16 | DType::RawU32);
     let shape = queue.blocks.shape();
     let values = (0..shape.t * shape.rows * shape.columns).map(|i| {
         let n = 37 * i + 11 * e + 7 * k;

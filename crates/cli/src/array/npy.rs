@@ -4,10 +4,11 @@
 //! then the elements. The reader is our own because arrays come from anywhere: it reads the elements only when the header
 //! and the length of the file agree, it does not recurse, and it names what it found.
 
-use super::{Array, Dtype, MAX_DIMENSIONS, MAX_FILE_BYTES, MAX_HEADER_BYTES, array_bytes, shape_text};
+use super::{Array, DTYPES, MAX_DIMENSIONS, MAX_FILE_BYTES, MAX_HEADER_BYTES, array_bytes, shape_text};
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use std::path::Path;
+use tilework_dtype::DType;
 
 impl Array {
     /// Reads a `.npy` file.
@@ -29,9 +30,9 @@ impl Array {
     }
 
     /// The header of a `.npy` file of this array, version 1.0, padded so that the elements start at a multiple of 64 bytes.
-    pub fn header(dtype: Dtype, shape: &[u64]) -> Vec<u8> {
-        let mut text =
-            format!("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", dtype.descr(), shape_text(shape));
+    pub fn header(dtype: DType, shape: &[u64]) -> Vec<u8> {
+        let descr = dtype.npy_descr().expect("arrays have the element types of NumPy");
+        let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {}, }}", shape_text(shape));
         const FIXED: usize = 10;
         let total = (FIXED + text.len() + 1).next_multiple_of(64);
         text += &" ".repeat(total - FIXED - text.len() - 1);
@@ -50,7 +51,7 @@ impl Array {
 }
 
 struct Header {
-    dtype: Dtype,
+    dtype: DType,
     shape: Vec<u64>,
     data_offset: usize,
 }
@@ -85,7 +86,7 @@ impl Header {
             Some(expected) if expected == found => Ok(header),
             Some(expected) => Err(format!(
                 "dtype {} and shape {} need {expected} bytes of elements from offset {end}, found {found}{}",
-                header.dtype,
+                header.dtype.name(),
                 shape_text(&header.shape),
                 if found < expected { ": the file is truncated" } else { "" }
             )),
@@ -130,9 +131,9 @@ impl<'a> Dictionary<'a> {
         })
     }
 
-    fn dtype(&self) -> Result<Dtype, String> {
-        let names = Dtype::ALL.map(Dtype::name).join(", ");
-        Dtype::from_descr(self.descr).ok_or_else(|| {
+    fn dtype(&self) -> Result<DType, String> {
+        let names = DTYPES.map(DType::name).join(", ");
+        DType::of_npy_descr(self.descr).ok_or_else(|| {
             if self.descr.starts_with('>') {
                 format!("dtype '{}' is big-endian; expected little-endian elements", self.descr)
             } else {

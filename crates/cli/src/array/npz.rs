@@ -40,7 +40,7 @@ mod tests {
         for (name, values) in entries {
             zip.start_file(format!("{name}.npy"), options).expect("an entry");
             let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-            zip.write_all(&Array::header(super::super::Dtype::U32, &[values.len() as u64])).expect("a header");
+            zip.write_all(&Array::header(tilework_dtype::DType::U32, &[values.len() as u64])).expect("a header");
             zip.write_all(&data).expect("elements");
         }
         zip.finish().expect("a whole archive");

@@ -1,10 +1,11 @@
 //! `.safetensors` files: a header in JSON and the elements behind it.
 
-use super::{Array, Dtype, MAX_FILE_BYTES, choose};
+use super::{Array, MAX_FILE_BYTES, choose};
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use safetensors::{Dtype as Stored, SafeTensors};
 use std::path::Path;
+use tilework_dtype::DType;
 
 /// Reads the array named `key`, or the only one.
 pub(super) fn read(path: &Path, key: Option<&str>) -> Outcome<Array> {
@@ -16,7 +17,7 @@ pub(super) fn read(path: &Path, key: Option<&str>) -> Outcome<Array> {
     let tensor = file.tensor(name).map_err(|e| fail(format!("array {name}: {e}")))?;
     let shape = tensor.shape().iter().map(|&n| n as u64).collect();
     let (dtype, data) = match tensor.dtype() {
-        Stored::BF16 => (Dtype::F32, widened(tensor.data())),
+        Stored::BF16 => (DType::F32, widened(tensor.data())),
         other => match numpy(other) {
             Some(dtype) => (dtype, tensor.data().to_vec()),
             None => return Err(fail(format!("array {name} has elements of type {other:?}, which are not supported"))),
@@ -25,20 +26,20 @@ pub(super) fn read(path: &Path, key: Option<&str>) -> Outcome<Array> {
     Ok(Array { dtype, shape, data })
 }
 
-fn numpy(stored: Stored) -> Option<Dtype> {
+fn numpy(stored: Stored) -> Option<DType> {
     Some(match stored {
-        Stored::BOOL => Dtype::Bool,
-        Stored::U8 => Dtype::U8,
-        Stored::I8 => Dtype::I8,
-        Stored::U16 => Dtype::U16,
-        Stored::I16 => Dtype::I16,
-        Stored::U32 => Dtype::U32,
-        Stored::I32 => Dtype::I32,
-        Stored::U64 => Dtype::U64,
-        Stored::I64 => Dtype::I64,
-        Stored::F16 => Dtype::F16,
-        Stored::F32 => Dtype::F32,
-        Stored::F64 => Dtype::F64,
+        Stored::BOOL => DType::Bool,
+        Stored::U8 => DType::U8,
+        Stored::I8 => DType::I8,
+        Stored::U16 => DType::U16,
+        Stored::I16 => DType::I16,
+        Stored::U32 => DType::U32,
+        Stored::I32 => DType::I32,
+        Stored::U64 => DType::U64,
+        Stored::I64 => DType::I64,
+        Stored::F16 => DType::F16,
+        Stored::F32 => DType::F32,
+        Stored::F64 => DType::F64,
         _ => return None,
     })
 }
@@ -66,9 +67,9 @@ mod tests {
         let mut file = tempfile::Builder::new().suffix(".safetensors").tempfile().expect("a temporary file");
         file.write_all(&bytes).expect("the file's bytes");
         let b = Array::open(file.path(), Some("b")).expect("b");
-        assert_eq!((b.dtype, b.shape, b.data), (Dtype::F32, vec![1], 1_f32.to_le_bytes().to_vec()));
+        assert_eq!((b.dtype, b.shape, b.data), (DType::F32, vec![1], 1_f32.to_le_bytes().to_vec()));
         let i = Array::open(file.path(), Some("i")).expect("i");
-        assert_eq!((i.dtype, i.shape, i.data), (Dtype::I32, vec![2, 1], ints));
+        assert_eq!((i.dtype, i.shape, i.data), (DType::I32, vec![2, 1], ints));
         assert!(Array::open(file.path(), None).is_err());
     }
 }

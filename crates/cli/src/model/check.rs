@@ -130,7 +130,7 @@ fn row(index: usize, found: &Value, expected: &Array, tolerance: Tolerance) -> O
         return Err(Failure::usage(format!("{name} has a part for each device; only whole outputs can be compared")));
     };
     let expected = tensors::tensor(expected).map_err(|e| Failure::usage(format!("{name}.npy: {e}")))?;
-    let dtype = found.dtype().name();
+    let dtype = found.dtype().mlir_name();
     let found = tensors::tensor(&tensors::array(found)).map_err(Failure::failed)?;
     Ok(match Comparison::of(&found, &expected, tolerance) {
         Ok(comparison) => Row::of(name, dtype, &comparison),

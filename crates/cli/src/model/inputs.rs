@@ -58,6 +58,5 @@ fn random(infos: &[InputInfo], key: &Key, seed: u32) -> Outcome<tilework_ops::Te
 }
 
 fn is_integer(dtype: DataType) -> bool {
-    use DataType as T;
-    matches!(dtype, T::UInt32 | T::UInt16 | T::UInt8 | T::Int32 | T::Int64 | T::UInt64 | T::Int16 | T::Int8 | T::Bool)
+    !DType::from(dtype).is_float()
 }

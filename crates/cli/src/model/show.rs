@@ -6,6 +6,8 @@ use crate::failure::{Failure, Outcome};
 use crate::print;
 use std::collections::BTreeMap;
 use std::io::{Result, Write};
+use tilework_dtype::DType;
+use tilework_dtype::block::BLOCK;
 use tilework_engine::{Engine, InputInfo, Options, Session};
 use tilework_model::common::{DataType, TensorLayout};
 use tilework_model::metal::TTMetalBinary;
@@ -141,16 +143,8 @@ fn kib(program: &Program, inputs: bool) -> f64 {
 
 /// Bits of an element; those of blocks share an exponent of 8 bits among 16.
 fn bits(dtype: DataType) -> f64 {
-    use DataType as T;
-    match dtype {
-        T::Float64 | T::Int64 | T::UInt64 => 64.0,
-        T::Float32 | T::UInt32 | T::Int32 => 32.0,
-        T::Float16 | T::BFloat16 | T::UInt16 | T::Int16 => 16.0,
-        T::UInt8 | T::Int8 | T::Bool => 8.0,
-        T::BFP_Float8 | T::BFP_BFloat8 => 8.5,
-        T::BFP_Float4 | T::BFP_BFloat4 => 4.5,
-        T::BFP_Float2 | T::BFP_BFloat2 => 2.5,
-    }
+    let format = DType::from(dtype);
+    f64::from(format.bits()) + if format.is_block() { 8.0 / BLOCK as f64 } else { 0.0 }
 }
 
 fn show_metal(root: &TTMetalBinary, out: &mut dyn Write) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Between arrays in files and tensors of the engine.
 
-use crate::array::{Array, Dtype};
+use crate::array::Array;
 use tilework_ops::{DType, OpError, Shape, Tensor, typecast};
 
 /// The tensor of an array. What the engine has no type for becomes the next that holds it: small integers 32 bits, 64-bit ones 32 bits if all fit,
@@ -13,11 +13,11 @@ pub fn tensor(array: &Array) -> Result<Tensor, String> {
     let integers = |values: Vec<i64>| {
         let dtype = match (values.iter().min(), values.iter().max()) {
             (Some(&least), Some(&most)) if least < i32::MIN.into() || most > u32::MAX.into() => {
-                return Err(format!("{} values between {least} and {most} do not fit 32 bits", array.dtype));
+                return Err(format!("{} values between {least} and {most} do not fit 32 bits", array.dtype.name()));
             }
             (Some(&least), Some(&most)) if most > i32::MAX.into() => {
                 if least < 0 {
-                    return Err(format!("{} values between {least} and {most} do not fit 32 bits", array.dtype));
+                    return Err(format!("{} values between {least} and {most} do not fit 32 bits", array.dtype.name()));
                 }
                 DType::U32
             }
@@ -26,21 +26,15 @@ pub fn tensor(array: &Array) -> Result<Tensor, String> {
         Tensor::from_i64(dtype, shape.clone(), &values).map_err(fail)
     };
     match array.dtype {
-        Dtype::F32 => same(DType::F32),
-        Dtype::F16 => same(DType::F16),
-        Dtype::I32 => same(DType::I32),
-        Dtype::U32 => same(DType::U32),
-        Dtype::U16 => same(DType::U16),
-        Dtype::U8 => same(DType::U8),
-        Dtype::Bool => same(DType::Bool),
-        Dtype::I8 => integers(array.data.iter().map(|&b| i64::from(b.cast_signed())).collect()),
-        Dtype::I16 => integers(read(&array.data, |b| i16::from_le_bytes(b).into())),
-        Dtype::I64 => integers(read(&array.data, i64::from_le_bytes)),
-        Dtype::U64 => integers(read(&array.data, |b| i64::try_from(u64::from_le_bytes(b)).unwrap_or(i64::MAX))),
-        Dtype::F64 => {
+        DType::I8 => integers(array.data.iter().map(|&b| i64::from(b.cast_signed())).collect()),
+        DType::I16 => integers(read(&array.data, |b| i16::from_le_bytes(b).into())),
+        DType::I64 => integers(read(&array.data, i64::from_le_bytes)),
+        DType::U64 => integers(read(&array.data, |b| i64::try_from(u64::from_le_bytes(b)).unwrap_or(i64::MAX))),
+        DType::F64 => {
             let values = read(&array.data, |b| f64::from_le_bytes(b) as f32);
             Tensor::from_f32(DType::F32, shape.clone(), &values).map_err(fail)
         }
+        dtype => same(dtype),
     }
 }
 
@@ -50,25 +44,20 @@ fn read<const N: usize, T>(bytes: &[u8], value: impl Fn([u8; N]) -> T) -> Vec<T>
 
 /// The array of a tensor. NumPy has neither bfloat16 nor blocks: they become float32, exactly.
 pub fn array(tensor: &Tensor) -> Array {
-    let (tensor, dtype) = match tensor.dtype() {
-        DType::F32 => (tensor.clone(), Dtype::F32),
-        DType::F16 => (tensor.clone(), Dtype::F16),
-        DType::BF16 | DType::Bfp8 | DType::Bfp4 => (typecast(tensor, DType::F32), Dtype::F32),
-        DType::I32 => (tensor.clone(), Dtype::I32),
-        DType::U32 => (tensor.clone(), Dtype::U32),
-        DType::U16 => (tensor.clone(), Dtype::U16),
-        DType::U8 => (tensor.clone(), Dtype::U8),
-        DType::Bool => (tensor.clone(), Dtype::Bool),
+    let tensor = match tensor.dtype().npy_descr() {
+        Some(_) => tensor.clone(),
+        None => typecast(tensor, DType::F32),
     };
-    Array { dtype, shape: tensor.shape().iter().map(|&n| n as u64).collect(), data: tensor.to_le_bytes() }
+    let shape = tensor.shape().iter().map(|&n| n as u64).collect();
+    Array { dtype: tensor.dtype(), shape, data: tensor.to_le_bytes() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(dtype: Dtype, values: &[i64]) -> Array {
-        let size = dtype.bytes() as usize;
+    fn of(dtype: DType, values: &[i64]) -> Array {
+        let size = dtype.bytes().expect("a type of NumPy");
         let data = values.iter().flat_map(|v| v.to_le_bytes()[..size].to_vec()).collect();
         Array { dtype, shape: vec![values.len() as u64], data }
     }
@@ -76,26 +65,26 @@ mod tests {
     #[test]
     fn integers_of_other_sizes_keep_their_values() {
         for (dtype, values) in [
-            (Dtype::I8, vec![-128, 127]),
-            (Dtype::I16, vec![-32768, 5]),
-            (Dtype::I64, vec![-5, 1 << 30]),
-            (Dtype::U64, vec![0, u32::MAX.into()]),
+            (DType::I8, vec![-128, 127]),
+            (DType::I16, vec![-32768, 5]),
+            (DType::I64, vec![-5, 1 << 30]),
+            (DType::U64, vec![0, u32::MAX.into()]),
         ] {
             assert_eq!(tensor(&of(dtype, &values)).expect("a tensor").to_i64(), values);
         }
         for too_wide in [vec![1 << 40], vec![-1, u32::MAX.into()]] {
-            assert!(tensor(&of(Dtype::I64, &too_wide)).expect_err("too wide").contains("do not fit"));
+            assert!(tensor(&of(DType::I64, &too_wide)).expect_err("too wide").contains("do not fit"));
         }
     }
 
     #[test]
     fn float64_is_rounded_and_bfloat16_comes_back_as_float32() {
         let data = [1.0_f64, 1.0 / 3.0].iter().flat_map(|v| v.to_le_bytes()).collect();
-        let doubles = tensor(&Array { dtype: Dtype::F64, shape: vec![2], data }).expect("a tensor");
+        let doubles = tensor(&Array { dtype: DType::F64, shape: vec![2], data }).expect("a tensor");
         assert_eq!(doubles.to_f32(), [1.0, 1.0 / 3.0]);
         let halves = typecast(&doubles, DType::BF16);
         let array = array(&halves);
-        assert_eq!(array.dtype, Dtype::F32);
+        assert_eq!(array.dtype, DType::F32);
         assert_eq!(tensor(&array).expect("a tensor").to_f32(), halves.to_f32());
     }
 }

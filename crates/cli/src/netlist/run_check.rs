@@ -11,8 +11,8 @@ use crate::print;
 use serde::Serialize;
 use std::io::Write;
 use tilework_buda::backend::stimulus::host_queues;
+use tilework_dtype::DType;
 use tilework_engine::{Comparison, Tolerance};
-use tilework_netlist::DataFormat;
 use tilework_netlist::types::{Netlist, QueueId};
 
 /// Runs a netlist and compares its queues; a mismatch is a failed run.
@@ -68,7 +68,7 @@ fn row(args: &CheckArgs, done: &Done, queue: QueueId, expected: &Array) -> Outco
     let found = tensors::tensor(&done.array(queue)?).map_err(Failure::failed)?;
     let expected = tensors::tensor(expected).map_err(|error| Failure::usage(format!("{name}.npy: {error}")))?;
     let tolerance = args.tolerance(usual(done.netlist(), queue));
-    let format = done.netlist().queue(queue).format.name();
+    let format = done.netlist().queue(queue).format.buda_name();
     Ok(match Comparison::of(&found, &expected, tolerance) {
         Ok(comparison) => Row { name, format, passed: comparison.passes(), verdict: comparison.to_string() },
         Err(mismatch) => Row { name, format, passed: false, verdict: mismatch.to_string() },
@@ -77,10 +77,10 @@ fn row(args: &CheckArgs, done: &Done, queue: QueueId, expected: &Array) -> Outco
 
 /// The customary tolerance for a format: integers exactly, float32 as for models, all that is shorter as bfloat16.
 fn usual(netlist: &Netlist, queue: QueueId) -> Tolerance {
-    use DataFormat::{Float32, Int8, Int32, RawUInt8, RawUInt16, RawUInt32, UInt8, UInt16};
+    use DType::{F32, I8, I32, RawU8, RawU16, RawU32, U8, U16};
     match netlist.queue(queue).format {
-        Int8 | Int32 | UInt8 | UInt16 | RawUInt8 | RawUInt16 | RawUInt32 => Tolerance::EXACT,
-        Float32 => Tolerance::FLOAT32,
+        I8 | I32 | U8 | U16 | RawU8 | RawU16 | RawU32 => Tolerance::EXACT,
+        F32 => Tolerance::FLOAT32,
         _ => Tolerance::BFLOAT16,
     }
 }

@@ -144,5 +144,5 @@ pub fn array(netlist: &Netlist, queue: QueueId, entries: &[Tensor]) -> Array {
     let Shape { t, rows, columns } = netlist.queue(queue).blocks.shape();
     let data = entries.iter().flat_map(Tensor::values).flat_map(|value| value.to_le_bytes()).collect();
     let shape = vec![entries.len() as u64, t as u64, rows as u64, columns as u64];
-    Array { dtype: crate::array::Dtype::F32, shape, data }
+    Array { dtype: tilework_dtype::DType::F32, shape, data }
 }

@@ -121,7 +121,7 @@ fn queue_view(netlist: &Netlist, queue: &Queue, arch: Arch) -> QueueView {
         },
         entries: queue.entries,
         shape: shape(&queue.blocks),
-        df: queue.format.name(),
+        df: queue.format.buda_name(),
         device: queue.target_device,
         loc: if queue.location == Location::Dram { "dram" } else { "host" },
         buffers: queue.buffers.len(),
@@ -140,7 +140,7 @@ fn op_view(netlist: &Netlist, op: &Op) -> OpView {
         kind: op.kind.name(),
         inputs: op.inputs.iter().map(|input| name(input.source)).collect(),
         shape: shape(&op.blocks),
-        df: op.out_format.name(),
+        df: op.out_format.buda_name(),
         grid_loc: (op.grid_loc.r, op.grid_loc.c),
         grid_size: (op.blocks.grid.r, op.blocks.grid.c),
     }

@@ -8,13 +8,14 @@ use super::plan::{Arg, Plan, PlannedBuffer, PlannedCb, PlannedKernel, PlannedRol
 use super::schema::{BufferDecl, KernelDecl, Location, ProgramFile, Use, Value};
 use super::scope::Globals;
 use super::source::Source;
-use crate::array::{self, Array, Dtype, shape_text};
+use crate::array::{self, Array, shape_text};
 use crate::failure::{Failure, Outcome};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use tilework_abi::board::Board;
 use tilework_abi::tensix::Processor;
 use tilework_abi::{DRAM_ALIGN, L1_ALIGN};
+use tilework_dtype::DType;
 use toml::Spanned;
 
 /// Roles that one program may have.
@@ -134,12 +135,13 @@ impl Planner<'_> {
                 return self.fail(name.span(), format!("more than {MAX_BUFFERS} buffers"));
             }
             let buffer = self.buffer(name, decl, &planned, inputs.get(name.get_ref()))?;
+            let element = u64::from(buffer.dtype.bits() / 8);
             for (field, value) in [
                 ("pages", u64::from(buffer.pages)),
                 ("page_size", u64::from(buffer.page_size)),
                 ("bytes", buffer.bytes),
-                ("elements", buffer.bytes / buffer.dtype.bytes()),
-                ("element_size", buffer.dtype.bytes()),
+                ("elements", buffer.bytes / element),
+                ("element_size", element),
             ] {
                 self.globals.set(format!("{}.{field}", buffer.name), value);
             }
@@ -193,7 +195,7 @@ impl Planner<'_> {
         decl: &BufferDecl,
         earlier: &[PlannedBuffer],
         input: Option<&Array>,
-    ) -> Outcome<(Dtype, Vec<u64>)> {
+    ) -> Outcome<(DType, Vec<u64>)> {
         let (mut dtype, mut shape) = (None, None);
         if let Some(like) = &decl.like {
             let Some(model) = earlier.iter().find(|b| b.name == *like.get_ref()) else {
@@ -208,7 +210,7 @@ impl Planner<'_> {
             (dtype, shape) = (Some(model.dtype), Some(model.shape.clone()));
         }
         if let Some(own) = &decl.dtype {
-            dtype = Some(*own.get_ref());
+            dtype = Some(own.get_ref().0);
         }
         if let Some(own) = &decl.shape {
             if own.get_ref().len() > array::MAX_DIMENSIONS {
@@ -223,8 +225,8 @@ impl Planner<'_> {
         };
         if let Some(array) = input {
             if array.dtype != dtype {
-                let message =
-                    format!("input \"{label}\": the array has dtype {}, the program expects {dtype}", array.dtype);
+                let (found, wanted) = (array.dtype.name(), dtype.name());
+                let message = format!("input \"{label}\": the array has dtype {found}, the program expects {wanted}");
                 return self.fail(span, message);
             }
             let expected = shape.get_or_insert_with(|| array.shape.clone());

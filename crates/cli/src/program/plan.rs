@@ -4,12 +4,12 @@ use super::expr::{Expr, Scope};
 use super::schema::{Location, Use};
 use super::scope::{CoreScope, Globals};
 use super::source::Source;
-use crate::array::Dtype;
 use crate::failure::Outcome;
 use std::ops::Range;
 use tilework_abi::board::Board;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
+use tilework_dtype::DType;
 
 /// A program that can be put on a device.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub struct PlannedBuffer {
     /// Input, output or scratch.
     pub usage: Use,
     /// Element type.
-    pub dtype: Dtype,
+    pub dtype: DType,
     /// Shape.
     pub shape: Vec<u64>,
     /// Bytes of all elements.

@@ -77,7 +77,7 @@ pub struct BufferDecl {
     #[serde(rename = "use")]
     pub usage: Spanned<Use>,
     /// Element type.
-    pub dtype: Option<Spanned<crate::array::Dtype>>,
+    pub dtype: Option<Spanned<crate::array::ElementType>>,
     /// Shape: integers or expressions. An input without a shape takes any.
     pub shape: Option<Spanned<Vec<Spanned<Value>>>>,
     /// Takes dtype and shape from an earlier buffer.

@@ -150,32 +150,38 @@ pub(super) fn latent_paged_decode<'m>(
     }))
 }
 
+/// Joins heads: one operand, one result, whose shape and type follow from the operand's.
+fn joined<'m>(
+    input: &'m TensorRef,
+    out: &'m TensorRef,
+    lowering: &mut Lowering<'m>,
+    join: impl Fn(&Tensor) -> Result<Tensor, OpError> + 'm,
+) -> Result<Action<'m>, Refusal> {
+    let input = lowering.read(input);
+    lowering.make(out)?;
+    Ok(one(move |args| join(&args[input])))
+}
+
 pub(super) fn concatenate_heads<'m>(
     op: &'m ConcatenateHeadsOp,
     lowering: &mut Lowering<'m>,
 ) -> Result<Action<'m>, Refusal> {
-    let input = lowering.read(&op.input);
-    lowering.make(&op.out)?;
-    Ok(one(move |args| ops::concatenate_heads(&args[input])))
+    joined(&op.input, &op.out, lowering, ops::concatenate_heads)
 }
 
 pub(super) fn nlp_concat_heads<'m>(
     op: &'m NLPConcatHeadsOp,
     lowering: &mut Lowering<'m>,
 ) -> Result<Action<'m>, Refusal> {
-    let input = lowering.read(&op.input);
-    lowering.make(&op.out)?;
-    Ok(one(move |args| ops::nlp_concat_heads(&args[input])))
+    joined(&op.input, &op.out, lowering, ops::nlp_concat_heads)
 }
 
 pub(super) fn nlp_concat_heads_decode<'m>(
     op: &'m NLPConcatHeadsDecodeOp,
     lowering: &mut Lowering<'m>,
 ) -> Result<Action<'m>, Refusal> {
-    let input = lowering.read(&op.input);
-    lowering.make(&op.out)?;
     let heads = count("num_heads", op.num_heads)?;
-    Ok(one(move |args| ops::nlp_concat_heads_decode(&args[input], heads)))
+    joined(&op.input, &op.out, lowering, move |input| ops::nlp_concat_heads_decode(input, heads))
 }
 
 /// Three results from heads.

@@ -72,19 +72,27 @@ pub(super) fn around(list: &[i32]) -> Result<Padding, Refusal> {
     Ok(Padding { top, bottom, left, right })
 }
 
+/// The attributes that a convolution over two dimensions and a transposed one state under the same
+/// names.
+macro_rules! attributes {
+    ($op:expr, $padding:expr) => {
+        Conv2d {
+            batch: count("batch_size", $op.batch_size)?,
+            input: [count("input_height", $op.input_height)?, count("input_width", $op.input_width)?],
+            in_channels: count("in_channels", $op.in_channels)?,
+            out_channels: count("out_channels", $op.out_channels)?,
+            window: window(&$op.kernel_size, &$op.stride, $padding, &$op.dilation)?,
+            groups: count("groups", $op.groups)?,
+            activation: activation(&$op.conv2d_config)?,
+        }
+    };
+}
+
 pub(super) fn conv2d<'m>(op: &'m Conv2dOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
     let input = lowering.read(&op.input);
     let weights = Weights::of(&op.weight, &op.bias, weights_dtype(&op.conv2d_config), lowering)?;
     let out = lowering.make(&op.out)?;
-    let conv = Conv2d {
-        batch: count("batch_size", op.batch_size)?,
-        input: [count("input_height", op.input_height)?, count("input_width", op.input_width)?],
-        in_channels: count("in_channels", op.in_channels)?,
-        out_channels: count("out_channels", op.out_channels)?,
-        window: window(&op.kernel_size, &op.stride, padding(&op.padding)?, &op.dilation)?,
-        groups: count("groups", op.groups)?,
-        activation: activation(&op.conv2d_config)?,
-    };
+    let conv = attributes!(op, padding(&op.padding)?);
     Ok(one(move |args| {
         let (weight, bias) = weights.resolve(args);
         ops::conv2d(&args[input], &weight, bias.as_ref(), &conv, out)
@@ -98,15 +106,7 @@ pub(super) fn conv_transpose2d<'m>(
     let input = lowering.read(&op.input);
     let weights = Weights::of(&op.weight, &op.bias, weights_dtype(&op.conv2d_config), lowering)?;
     let out = lowering.make(&op.out)?;
-    let conv = Conv2d {
-        batch: count("batch_size", op.batch_size)?,
-        input: [count("input_height", op.input_height)?, count("input_width", op.input_width)?],
-        in_channels: count("in_channels", op.in_channels)?,
-        out_channels: count("out_channels", op.out_channels)?,
-        window: window(&op.kernel_size, &op.stride, around(&op.padding)?, &op.dilation)?,
-        groups: count("groups", op.groups)?,
-        activation: activation(&op.conv2d_config)?,
-    };
+    let conv = attributes!(op, around(&op.padding)?);
     let extra = counts("output_padding", &op.output_padding)?;
     Ok(one(move |args| {
         let (weight, bias) = weights.resolve(args);

@@ -1,6 +1,5 @@
 //! Tensors out of nothing, or out of the file.
 
-use tilework_model::common::DataType;
 use tilework_model::ttnn::ops::creation::{
     ArangeOp, ConstantOp, EmptyOp, FullOp, NamedFullOp, NamedFullOpType, RandOp,
 };
@@ -32,12 +31,8 @@ pub(super) fn arange<'m>(op: &'m ArangeOp, lowering: &mut Lowering<'m>) -> Resul
 
 pub(super) fn constant<'m>(op: &'m ConstantOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
     let stated = lowering.make_whole(&op.out)?;
-    let size = match op.input_dtype {
-        DataType::Float64 | DataType::Int64 | DataType::UInt64 => 8,
-        DataType::Float32 | DataType::Int32 | DataType::UInt32 => 4,
-        DataType::Float16 | DataType::BFloat16 | DataType::UInt16 | DataType::Int16 => 2,
-        DataType::UInt8 | DataType::Int8 | DataType::Bool => 1,
-        other => return Err(Refusal::unsupported(format!("constants of {other} in the file"))),
+    let Some(size) = DType::from(op.input_dtype).bytes() else {
+        return Err(Refusal::unsupported(format!("constants of {} in the file", op.input_dtype)));
     };
     let (found, elements) = (op.input.len(), stated.shape.elements());
     if elements.checked_mul(size) != Some(found) {
@@ -53,19 +48,15 @@ fn from_file(op: &ConstantOp, stated: &Stated) -> Result<Tensor, OpError> {
     let shape = stated.shape.clone();
     let integers = |values: Vec<i64>| Tensor::from_i64(stated.dtype, shape.clone(), &values);
     let bytes: &[u8] = &op.input;
-    match op.input_dtype {
-        DataType::Float64 => {
+    match DType::from(op.input_dtype) {
+        DType::F64 => {
             let values: Vec<f32> = bytes.as_chunks::<8>().0.iter().map(|&b| f64::from_le_bytes(b) as f32).collect();
             Tensor::new(shape, values)
         }
-        DataType::Int64 | DataType::UInt64 => {
-            integers(bytes.as_chunks::<8>().0.iter().map(|&b| i64::from_le_bytes(b)).collect())
-        }
-        DataType::Int16 => {
-            integers(bytes.as_chunks::<2>().0.iter().map(|&b| i64::from(i16::from_le_bytes(b))).collect())
-        }
-        DataType::Int8 => integers(bytes.iter().map(|&b| i64::from(b.cast_signed())).collect()),
-        other => Tensor::from_le_bytes(describe::dtype(other).unwrap_or(DType::U8), shape, bytes),
+        DType::I64 | DType::U64 => integers(bytes.as_chunks::<8>().0.iter().map(|&b| i64::from_le_bytes(b)).collect()),
+        DType::I16 => integers(bytes.as_chunks::<2>().0.iter().map(|&b| i64::from(i16::from_le_bytes(b))).collect()),
+        DType::I8 => integers(bytes.iter().map(|&b| i64::from(b.cast_signed())).collect()),
+        other => Tensor::from_le_bytes(other, shape, bytes),
     }
 }
 

@@ -23,31 +23,24 @@ fn written<'m>(from: &'m TensorRef, to: &'m TensorRef, lowering: &mut Lowering<'
     Ok(Action::Pass { dtype: lowering.overwrite(to)?, reshaped: false })
 }
 
-pub(super) fn to_layout<'m>(op: &'m ToLayoutOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
-    passed(&op.input, &op.out, lowering)
+/// Operations that pass their operand on: function, operation, operand and result.
+macro_rules! passes {
+    ($($name:ident($op:ident: $input:ident -> $out:ident) by $how:ident;)+) => {$(
+        pub(super) fn $name<'m>(op: &'m $op, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+            $how(&op.$input, &op.$out, lowering)
+        }
+    )+};
 }
 
-pub(super) fn to_device<'m>(op: &'m ToDeviceOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
-    passed(&op.input, &op.out, lowering)
-}
-
-pub(super) fn from_device<'m>(op: &'m FromDeviceOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
-    passed(&op.input, &op.out, lowering)
-}
-
-pub(super) fn to_memory_config<'m>(
-    op: &'m ToMemoryConfigOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
-    passed(&op.in0, &op.out, lowering)
-}
-
-pub(super) fn typecast<'m>(op: &'m TypecastOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
-    passed(&op.input, &op.out, lowering)
-}
-
-pub(super) fn assign<'m>(op: &'m AssignOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
-    passed(&op.input, &op.output, lowering)
+passes! {
+    to_layout(ToLayoutOp: input -> out) by passed;
+    to_device(ToDeviceOp: input -> out) by passed;
+    from_device(FromDeviceOp: input -> out) by passed;
+    to_memory_config(ToMemoryConfigOp: in0 -> out) by passed;
+    typecast(TypecastOp: input -> out) by passed;
+    assign(AssignOp: input -> output) by passed;
+    copy(CopyOp: src -> dst) by written;
+    write_tensor(WriteTensorOp: host_tensor -> device_tensor) by written;
 }
 
 pub(super) fn bitcast_convert<'m>(
@@ -59,14 +52,6 @@ pub(super) fn bitcast_convert<'m>(
     // Bits are those of the stated types, whatever the values are kept in.
     let (from, to) = (Stated::of(&op.input.desc)?.dtype, Stated::of(&op.out.desc)?.dtype);
     Ok(one(move |args| ops::bitcast_convert(&ops::typecast(&args[input], from), to)))
-}
-
-pub(super) fn copy<'m>(op: &'m CopyOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
-    written(&op.src, &op.dst, lowering)
-}
-
-pub(super) fn write_tensor<'m>(op: &'m WriteTensorOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
-    written(&op.host_tensor, &op.device_tensor, lowering)
 }
 
 /// `force` frees a buffer that others share, which no two names here do: whoever holds the tensor keeps it.

@@ -14,16 +14,23 @@ fn window(kernel: &[i32], stride: &[i32], padding: &[i32], dilation: &[i32]) -> 
     Ok(Window { kernel, stride, padding: conv::around(padding)?, dilation })
 }
 
+/// The attributes that pools with and without indices state under the same names.
+macro_rules! attributes {
+    ($op:expr) => {
+        Pool2d {
+            batch: count("batch_size", $op.batch_size)?,
+            input: [count("input_height", $op.input_height)?, count("input_width", $op.input_width)?],
+            channels: count("channels", $op.channels)?,
+            window: window(&$op.kernel_size, &$op.stride, &$op.padding, &$op.dilation)?,
+            ceil: $op.ceil_mode,
+        }
+    };
+}
+
 pub(super) fn pool2d<'m>(op: &'m Pool2dOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
     let input = lowering.read(&op.input);
     let out = lowering.make(&op.out)?;
-    let pool = Pool2d {
-        batch: count("batch_size", op.batch_size)?,
-        input: [count("input_height", op.input_height)?, count("input_width", op.input_width)?],
-        channels: count("channels", op.channels)?,
-        window: window(&op.kernel_size, &op.stride, &op.padding, &op.dilation)?,
-        ceil: op.ceil_mode,
-    };
+    let pool = attributes!(op);
     Ok(match (op.kind, &op.extra_params) {
         (Pool2dOpType::MaxPool2d, _) => one(move |args| ops::max_pool2d(&args[input], &pool, out)),
         (Pool2dOpType::AvgPool2d, Some(Pool2dExtraParams::AvgPool2dExtraParams(extra))) => {
@@ -57,13 +64,7 @@ pub(super) fn max_with_indices<'m>(
     let input = lowering.read(&op.input);
     let out = lowering.make(&op.result)?;
     let index = lowering.make(&op.result_indices)?;
-    let pool = Pool2d {
-        batch: count("batch_size", op.batch_size)?,
-        input: [count("input_height", op.input_height)?, count("input_width", op.input_width)?],
-        channels: count("channels", op.channels)?,
-        window: window(&op.kernel_size, &op.stride, &op.padding, &op.dilation)?,
-        ceil: op.ceil_mode,
-    };
+    let pool = attributes!(op);
     Ok(many(move |args| {
         let (values, indices) = ops::max_pool2d_with_indices(&args[input], &pool, out, index)?;
         Ok(vec![values, indices])

@@ -12,7 +12,7 @@ use tilework_model::ttnn::{Operation, Program, TensorRef};
 use tilework_ops::mesh::Mesh;
 
 use crate::describe::Stated;
-use crate::error::{Place, Reason, RunError, Subject};
+use crate::error::{OperationPlace, Reason, RunError, Subject};
 use crate::lower::{Action, Refusal, Write};
 use crate::session::Options;
 
@@ -93,7 +93,7 @@ impl<'m> Plan<'m> {
 
 impl Planned<'_> {
     /// The place of one of its operations.
-    pub(crate) fn place(&self, step: &Step<'_>) -> Place {
+    pub(crate) fn place(&self, step: &Step<'_>) -> OperationPlace {
         place(self.index, self.program, step.index, step.operation)
     }
 
@@ -103,8 +103,8 @@ impl Planned<'_> {
     }
 }
 
-fn place(program: usize, of: &Program, index: usize, operation: &Operation) -> Place {
-    Place {
+fn place(program: usize, of: &Program, index: usize, operation: &Operation) -> OperationPlace {
+    OperationPlace {
         program,
         program_name: of.name.clone(),
         operation: index,

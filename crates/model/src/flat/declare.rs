@@ -129,25 +129,28 @@ macro_rules! direction {
     };
 }
 
-/// A table's type as what a field and an element can be.
-macro_rules! table_element {
-    ($name:ident) => {
+/// A type of tables or unions as what a field and an element can be: it takes so many slots of a
+/// table, one function of [`crate::flat::field`] reads one value there and another a vector of them,
+/// and it is visited in this manner.
+macro_rules! element {
+    ($name:ident, $slots:literal, $one:ident, $many:ident, |$this:ident, $role:ident, $direction:ident, $visitor:ident| $visit:block) => {
         impl crate::flat::Element for $name {
+            const SLOTS: u16 = $slots;
+
             fn present(
-                reader: &mut crate::flat::Reader,
+                reader: &mut crate::flat::FlatReader,
                 table: &crate::flat::Table,
                 slot: u16,
             ) -> crate::error::Result<Option<Self>> {
-                let at = reader.reference(table, slot)?;
-                at.map(|at| crate::flat::field::table_at(reader, at)).transpose()
+                crate::flat::field::$one(reader, table, slot)
             }
 
             fn vector(
-                reader: &mut crate::flat::Reader,
+                reader: &mut crate::flat::FlatReader,
                 table: &crate::flat::Table,
                 slot: u16,
             ) -> crate::error::Result<Option<Vec<Self>>> {
-                crate::flat::field::tables_in(reader, table, slot)
+                crate::flat::field::$many(reader, table, slot)
             }
 
             fn absent() -> Option<Self> {
@@ -156,13 +159,23 @@ macro_rules! table_element {
 
             fn visit<'a>(
                 &'a self,
-                role: &crate::operand::Role<'_>,
-                direction: crate::operand::Direction,
-                visitor: &mut crate::operand::Visitor<'_, 'a>,
+                $role: &crate::operand::Role<'_>,
+                $direction: crate::operand::Direction,
+                $visitor: &mut crate::operand::Visitor<'_, 'a>,
             ) {
-                crate::flat::field::Tabular::visit_fields(self, Some(role), direction, visitor);
+                let $this = self;
+                $visit
             }
         }
+    };
+}
+
+/// A table's type as what a field and an element can be.
+macro_rules! table_element {
+    ($name:ident) => {
+        crate::flat::declare::element!($name, 1, table_in, tables_in, |table, role, direction, visitor| {
+            crate::flat::field::Tabular::visit_fields(table, Some(role), direction, visitor);
+        });
     };
 }
 
@@ -177,7 +190,7 @@ macro_rules! tables {
 
         #[allow(unused_variables, unused_mut, unused_assignments, reason = "a table may have no fields, or no tensors")]
         impl crate::flat::field::Tabular for $name {
-            fn read(reader: &mut crate::flat::Reader, table: &crate::flat::Table) -> crate::error::Result<Self> {
+            fn read(reader: &mut crate::flat::FlatReader, table: &crate::flat::Table) -> crate::error::Result<Self> {
                 let mut slot = 0;
                 $(let $field = {
                     #[allow(unused_mut)]
@@ -234,7 +247,7 @@ macro_rules! unions {
             const NAME: &'static str = stringify!($name);
 
             #[allow(unused_assignments, reason = "the last member's ordinal is not counted on")]
-            fn member(reader: &mut crate::flat::Reader, ordinal: u8, at: usize) -> crate::error::Result<Option<Self>> {
+            fn member(reader: &mut crate::flat::FlatReader, ordinal: u8, at: usize) -> crate::error::Result<Option<Self>> {
                 let mut next = 1;
                 $(
                     if ordinal == next {
@@ -260,39 +273,10 @@ macro_rules! unions {
             }
         }
 
-        impl crate::flat::Element for $name {
-            const SLOTS: u16 = 2;
-
-            fn present(
-                reader: &mut crate::flat::Reader,
-                table: &crate::flat::Table,
-                slot: u16,
-            ) -> crate::error::Result<Option<Self>> {
-                crate::flat::field::union_in(reader, table, slot)
-            }
-
-            fn vector(
-                reader: &mut crate::flat::Reader,
-                table: &crate::flat::Table,
-                slot: u16,
-            ) -> crate::error::Result<Option<Vec<Self>>> {
-                crate::flat::field::unions_in(reader, table, slot)
-            }
-
-            fn absent() -> Option<Self> {
-                None
-            }
-
-            fn visit<'a>(
-                &'a self,
-                role: &crate::operand::Role<'_>,
-                direction: crate::operand::Direction,
-                visitor: &mut crate::operand::Visitor<'_, 'a>,
-            ) {
-                crate::flat::field::Union::visit_member(self, role, direction, visitor);
-            }
-        }
+        crate::flat::declare::element!($name, 2, union_in, unions_in, |member, role, direction, visitor| {
+            crate::flat::field::Union::visit_member(member, role, direction, visitor);
+        });
     )*};
 }
 
-pub(crate) use {direction, enums, named, structs, table_element, tables, unions, wire_name};
+pub(crate) use {direction, element, enums, named, structs, table_element, tables, unions, wire_name};

@@ -1,6 +1,6 @@
 //! What a field of a table can be, and how each is read.
 
-use super::reader::{Reader, Table};
+use super::reader::{FlatReader, Table};
 use crate::bytes::Bytes;
 use crate::error::{ReadError, Reason, Result, Step};
 use crate::operand::{Direction, Role, Visitor};
@@ -24,9 +24,9 @@ pub(crate) trait Element: Sized {
     /// Entries of a vtable that it takes.
     const SLOTS: u16 = 1;
     /// The field's value, `None` if it is absent.
-    fn present(reader: &mut Reader, table: &Table, slot: u16) -> Result<Option<Self>>;
+    fn present(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Self>>;
     /// The field as a vector of such values, `None` if it is absent.
-    fn vector(reader: &mut Reader, table: &Table, slot: u16) -> Result<Option<Vec<Self>>>;
+    fn vector(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Vec<Self>>>;
     /// The value that an absent field has, for those types that have one.
     fn absent() -> Option<Self>;
     /// Shows the tensor references within.
@@ -38,7 +38,7 @@ pub(crate) trait Field: Sized {
     /// Entries of a vtable that it takes.
     const SLOTS: u16;
     /// Reads it; `default` is the schema's, if it states one.
-    fn read(reader: &mut Reader, table: &Table, slot: u16, default: Option<Self>) -> Result<Self>;
+    fn read(reader: &mut FlatReader, table: &Table, slot: u16, default: Option<Self>) -> Result<Self>;
     /// Shows the tensor references within.
     fn visit<'a>(&'a self, role: &Role<'_>, direction: Direction, visitor: &mut Visitor<'_, 'a>);
 }
@@ -46,7 +46,7 @@ pub(crate) trait Field: Sized {
 impl<T: Element> Field for T {
     const SLOTS: u16 = T::SLOTS;
 
-    fn read(reader: &mut Reader, table: &Table, slot: u16, default: Option<Self>) -> Result<Self> {
+    fn read(reader: &mut FlatReader, table: &Table, slot: u16, default: Option<Self>) -> Result<Self> {
         let present = T::present(reader, table, slot)?;
         present.or(default).or_else(T::absent).ok_or_else(|| reader.missing(table))
     }
@@ -59,7 +59,7 @@ impl<T: Element> Field for T {
 impl<T: Element> Field for Option<T> {
     const SLOTS: u16 = T::SLOTS;
 
-    fn read(reader: &mut Reader, table: &Table, slot: u16, _: Option<Self>) -> Result<Self> {
+    fn read(reader: &mut FlatReader, table: &Table, slot: u16, _: Option<Self>) -> Result<Self> {
         T::present(reader, table, slot)
     }
 
@@ -74,7 +74,7 @@ impl<T: Element> Field for Option<T> {
 impl<T: Element> Field for Vec<T> {
     const SLOTS: u16 = T::SLOTS;
 
-    fn read(reader: &mut Reader, table: &Table, slot: u16, _: Option<Self>) -> Result<Self> {
+    fn read(reader: &mut FlatReader, table: &Table, slot: u16, _: Option<Self>) -> Result<Self> {
         Ok(T::vector(reader, table, slot)?.unwrap_or_default())
     }
 
@@ -85,7 +85,7 @@ impl<T: Element> Field for Vec<T> {
     }
 }
 
-impl Reader<'_> {
+impl FlatReader<'_> {
     #[cold]
     fn missing(&self, table: &Table) -> ReadError {
         ReadError::format(table.position(), "a value in this table", "none: the field is absent")
@@ -98,11 +98,11 @@ impl Reader<'_> {
 }
 
 impl<T: Inline> Element for T {
-    fn present(reader: &mut Reader, table: &Table, slot: u16) -> Result<Option<Self>> {
+    fn present(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Self>> {
         reader.field(table, slot)?.map(|at| reader.inline(at)).transpose()
     }
 
-    fn vector(reader: &mut Reader, table: &Table, slot: u16) -> Result<Option<Vec<Self>>> {
+    fn vector(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Vec<Self>>> {
         let Some(at) = reader.reference(table, slot)? else { return Ok(None) };
         // The builder does not align an empty vector's missing elements, and the C++ verifier asks no alignment of others either.
         reader.elements(at, T::SIZE, |reader, at| reader.unaligned(at)).map(Some)
@@ -146,11 +146,11 @@ impl Inline for bool {
 
 /// An absent string is an empty one, unless the field is declared as optional.
 impl Element for String {
-    fn present(reader: &mut Reader, table: &Table, slot: u16) -> Result<Option<Self>> {
+    fn present(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Self>> {
         reader.reference(table, slot)?.map(|at| reader.string(at)).transpose()
     }
 
-    fn vector(reader: &mut Reader, table: &Table, slot: u16) -> Result<Option<Vec<Self>>> {
+    fn vector(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Vec<Self>>> {
         let Some(at) = reader.reference(table, slot)? else { return Ok(None) };
         reader.elements(at, 4, |reader, at| reader.follow(at).and_then(|at| reader.string(at))).map(Some)
     }
@@ -164,7 +164,7 @@ impl Element for String {
 impl Field for Bytes {
     const SLOTS: u16 = 1;
 
-    fn read(reader: &mut Reader, table: &Table, slot: u16, _: Option<Self>) -> Result<Self> {
+    fn read(reader: &mut FlatReader, table: &Table, slot: u16, _: Option<Self>) -> Result<Self> {
         let Some(at) = reader.reference(table, slot)? else { return Ok(Self::default()) };
         let (first, count) = reader.vector(at, 1)?;
         Ok(reader.share(first..first + count))
@@ -176,13 +176,13 @@ impl Field for Bytes {
 /// A table with a type of its own.
 pub(crate) trait Tabular: Sized {
     /// Reads the table's fields.
-    fn read(reader: &mut Reader, table: &Table) -> Result<Self>;
+    fn read(reader: &mut FlatReader, table: &Table) -> Result<Self>;
     /// Shows the tensor references within.
     fn visit_fields<'a>(&'a self, role: Option<&Role<'_>>, direction: Direction, visitor: &mut Visitor<'_, 'a>);
 }
 
 /// The table at `at`, one deeper.
-pub(crate) fn table_at<T: Tabular>(reader: &mut Reader, at: usize) -> Result<T> {
+pub(crate) fn table_at<T: Tabular>(reader: &mut FlatReader, at: usize) -> Result<T> {
     reader.deeper(at, |reader| {
         let table = reader.table(at)?;
         T::read(reader, &table)
@@ -192,20 +192,20 @@ pub(crate) fn table_at<T: Tabular>(reader: &mut Reader, at: usize) -> Result<T> 
 /// A union of tables.
 pub(crate) trait Union: Sized {
     /// The member of that ordinal, which is not 0, from its table at `at`; `None` if there is no such member.
-    fn member(reader: &mut Reader, ordinal: u8, at: usize) -> Result<Option<Self>>;
+    fn member(reader: &mut FlatReader, ordinal: u8, at: usize) -> Result<Option<Self>>;
     /// What messages call it.
     const NAME: &'static str;
     /// Shows the tensor references within.
     fn visit_member<'a>(&'a self, role: &Role<'_>, direction: Direction, visitor: &mut Visitor<'_, 'a>);
 }
 
-fn member<T: Union>(reader: &mut Reader, ordinal: u8, place: usize, at: usize) -> Result<T> {
+fn member<T: Union>(reader: &mut FlatReader, ordinal: u8, place: usize, at: usize) -> Result<T> {
     T::member(reader, ordinal, at)?
         .ok_or_else(|| ReadError::format(place, format!("a member of {}", T::NAME), format!("ordinal {ordinal}")))
 }
 
 /// A union in a table: `None` if it holds nothing.
-pub(crate) fn union_in<T: Union>(reader: &mut Reader, table: &Table, slot: u16) -> Result<Option<T>> {
+pub(crate) fn union_in<T: Union>(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<T>> {
     let place = reader.field(table, slot)?;
     let ordinal = place.map_or(Ok(0), |place| reader.inline::<u8>(place))?;
     let (Some(place), 1..) = (place, ordinal) else {
@@ -221,7 +221,7 @@ pub(crate) fn union_in<T: Union>(reader: &mut Reader, table: &Table, slot: u16) 
 }
 
 /// A vector of unions in a table: a vector of ordinals and one of values.
-pub(crate) fn unions_in<T: Union>(reader: &mut Reader, table: &Table, slot: u16) -> Result<Option<Vec<T>>> {
+pub(crate) fn unions_in<T: Union>(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Vec<T>>> {
     let (ordinals, values) = match (reader.reference(table, slot)?, reader.reference(table, slot + 1)?) {
         (Some(ordinals), Some(values)) => (ordinals, values),
         (None, None) => return Ok(None),
@@ -243,8 +243,14 @@ pub(crate) fn unions_in<T: Union>(reader: &mut Reader, table: &Table, slot: u16)
     read.map(Some)
 }
 
+/// A table that another refers to.
+pub(crate) fn table_in<T: Tabular>(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<T>> {
+    let at = reader.reference(table, slot)?;
+    at.map(|at| table_at(reader, at)).transpose()
+}
+
 /// A vector of tables.
-pub(crate) fn tables_in<T: Tabular>(reader: &mut Reader, table: &Table, slot: u16) -> Result<Option<Vec<T>>> {
+pub(crate) fn tables_in<T: Tabular>(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Vec<T>>> {
     let Some(at) = reader.reference(table, slot)? else { return Ok(None) };
     reader
         .elements(at, 4, |reader, at| {
@@ -256,7 +262,7 @@ pub(crate) fn tables_in<T: Tabular>(reader: &mut Reader, table: &Table, slot: u1
 
 /// Names the field in an error of reading it.
 pub(crate) fn read_field<T: Field>(
-    reader: &mut Reader,
+    reader: &mut FlatReader,
     table: &Table,
     slot: u16,
     name: &'static str,

@@ -34,4 +34,4 @@ mod builder;
 mod tests;
 
 pub(crate) use field::{Element, Field};
-pub(crate) use reader::{Reader, Table};
+pub(crate) use reader::{FlatReader, Table};

@@ -50,7 +50,7 @@ impl Budget {
 }
 
 /// Reads one file.
-pub(crate) struct Reader<'a> {
+pub(crate) struct FlatReader<'a> {
     data: &'a [u8],
     file: &'a Arc<Vec<u8>>,
     budget: Budget,
@@ -76,7 +76,7 @@ impl Table {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FlatReader<'a> {
     /// Checks size and identifier, and gives the root table.
     pub(crate) fn open(file: &'a Arc<Vec<u8>>, identifiers: &[&'static str]) -> Result<(Self, Table, &'static str)> {
         let size = file.len();
@@ -260,7 +260,7 @@ impl<'a> Reader<'a> {
 }
 
 #[cfg(test)]
-impl Reader<'_> {
+impl FlatReader<'_> {
     /// Tables read and bytes decoded so far.
     pub(crate) fn spent(&self) -> (u64, u64) {
         let size = self.data.len() as u64;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::builder::{Builder, Field as F, Table as Laid};
 use super::declare::{enums, structs, tables, unions};
 use super::field::Tabular;
-use super::reader::Reader;
+use super::reader::FlatReader;
 use crate::bytes::Bytes;
 use crate::error::{ReadError, Reason, Result};
 
@@ -45,7 +45,7 @@ fn read<T: Tabular>(builder: Builder, root: &Laid) -> Result<T> {
 
 fn read_bytes<T: Tabular>(bytes: Vec<u8>) -> Result<T> {
     let file = Arc::new(bytes);
-    let (mut reader, table, _) = Reader::open(&file, &["TEST"])?;
+    let (mut reader, table, _) = FlatReader::open(&file, &["TEST"])?;
     T::read(&mut reader, &table)
 }
 

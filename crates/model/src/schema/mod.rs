@@ -82,8 +82,6 @@ pub(crate) struct Known {
     pub(crate) name: &'static str,
     /// Their layouts.
     pub(crate) edition: Edition,
-    /// Ordinals of operations that are known; the others are resolved by name.
-    pub(crate) ordinals: &'static [(u8, OpKind)],
 }
 
 /// The schema of one file.
@@ -114,9 +112,10 @@ impl Schema {
         names.join(", ")
     }
 
-    /// The kind of an operation, from its ordinal and its text. They must agree with each other and with the operations before it.
+    /// The kind of an operation, from its ordinal and its text. They must agree with each other and
+    /// with the operations before it.
     pub(crate) fn resolve(&mut self, ordinal: u8, debug_info: &str) -> Result<OpKind, Reason> {
-        let listed = self.known.and_then(|known| find(known.ordinals, ordinal));
+        let listed = self.known.and_then(|known| find(known.ordinals(), ordinal));
         let named = names::meaning_of(debug_info, self.edition).map(|meaning| meaning.kind);
         let name = || names::name_of(debug_info).unwrap_or("without a name").to_owned();
         let conflict = |first: OpKind, because: String, second: OpKind| Reason::AmbiguousOrdinal {
@@ -133,28 +132,33 @@ impl Schema {
                 let because = format!("by the schema of {}", self.known.map_or("", |known| known.name));
                 return Err(conflict(first, because, second));
             }
-            // An operation without a name is what others of its ordinal are; one whose name means nothing could be anything.
+            // An operation without a name is what others of its ordinal are; one whose name means
+            // nothing could be anything.
             (None, None) => {
-                let earlier = find(&self.resolved, ordinal).filter(|_| names::name_of(debug_info).is_none());
+                let earlier = find(self.resolved(), ordinal).filter(|_| names::name_of(debug_info).is_none());
                 let unknown = || Reason::UnknownOperation { name: name(), ordinal, hash: self.hash.clone() };
                 return earlier.ok_or_else(unknown);
             }
             (None, Some(kind)) => kind,
         };
-        match find(&self.resolved, ordinal) {
+        match find(self.resolved(), ordinal) {
             Some(first) if first == kind => return Ok(kind),
             Some(first) => return Err(conflict(first, "by the name of an operation before it".into(), kind)),
             None => {}
         }
-        let listed = self.known.map_or(&[][..], |known| known.ordinals);
-        if let Some((first, _)) = listed.iter().chain(&self.resolved).find(|(_, other)| *other == kind) {
-            return Err(Reason::AmbiguousKind { kind: kind.name(), first: *first, second: ordinal });
+        let listed = self.known.into_iter().flat_map(Known::ordinals);
+        if let Some((first, _)) = listed.chain(self.resolved()).find(|(_, other)| *other == kind) {
+            return Err(Reason::AmbiguousKind { kind: kind.name(), first, second: ordinal });
         }
         self.resolved.push((ordinal, kind));
         Ok(kind)
     }
+
+    fn resolved(&self) -> impl Iterator<Item = (u8, OpKind)> {
+        self.resolved.iter().copied()
+    }
 }
 
-fn find(ordinals: &[(u8, OpKind)], ordinal: u8) -> Option<OpKind> {
-    ordinals.iter().find(|(known, _)| *known == ordinal).map(|(_, kind)| *kind)
+fn find(mut ordinals: impl Iterator<Item = (u8, OpKind)>, ordinal: u8) -> Option<OpKind> {
+    ordinals.find(|(known, _)| *known == ordinal).map(|(_, kind)| kind)
 }

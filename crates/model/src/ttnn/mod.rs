@@ -20,7 +20,7 @@ use crate::debug_info::DebugInfo;
 use crate::error::{ReadError, Reason, Result};
 use crate::flat::declare::{table_element, tables};
 use crate::flat::field::{Tabular, read_field};
-use crate::flat::{Reader, Table};
+use crate::flat::{FlatReader, Table};
 use crate::operand::{Direction, Operand, Role, Visitor};
 use crate::system::SystemDesc;
 
@@ -83,7 +83,7 @@ impl Operation {
 }
 
 impl Tabular for Operation {
-    fn read(reader: &mut Reader, table: &Table) -> Result<Self> {
+    fn read(reader: &mut FlatReader, table: &Table) -> Result<Self> {
         // The kind is resolved by the name, so the text is read before the table that it describes.
         let debug_info: String = read_field(reader, table, 2, "debug_info", None)?;
         let op = read_op(reader, table, &debug_info).map_err(|error| error.in_field("type"))?;
@@ -99,7 +99,7 @@ impl Tabular for Operation {
 
 table_element!(Operation);
 
-fn read_op(reader: &mut Reader, table: &Table, debug_info: &str) -> Result<Op> {
+fn read_op(reader: &mut FlatReader, table: &Table, debug_info: &str) -> Result<Op> {
     let place = reader.field(table, 0)?;
     let ordinal = place.map_or(Ok(0), |place| reader.inline::<u8>(place))?;
     let (Some(place), 1..) = (place, ordinal) else {

@@ -10,7 +10,7 @@ use crate::common::{BufferType, DataType, Dim2d, OOBVal, TensorLayout};
 use crate::error::Result;
 use crate::flat::declare::{enums, structs, tables, unions};
 use crate::flat::field::{Tabular, read_field, table_at};
-use crate::flat::{Element, Reader, Table};
+use crate::flat::{Element, FlatReader, Table};
 use crate::operand::{Direction, Role, Visitor};
 
 enums! {
@@ -159,7 +159,7 @@ pub struct TensorRef {
 }
 
 impl Tabular for TensorRef {
-    fn read(reader: &mut Reader, table: &Table) -> Result<Self> {
+    fn read(reader: &mut FlatReader, table: &Table) -> Result<Self> {
         let global_id = read_field(reader, table, 0, "global_id", None)?;
         let desc = read_field::<SharedDesc>(reader, table, 1, "desc", None)?.0;
         reader.no_more_fields(table, 2)?;
@@ -170,11 +170,11 @@ impl Tabular for TensorRef {
 }
 
 impl Element for TensorRef {
-    fn present(reader: &mut Reader, table: &Table, slot: u16) -> Result<Option<Self>> {
+    fn present(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Self>> {
         reader.reference(table, slot)?.map(|at| table_at(reader, at)).transpose()
     }
 
-    fn vector(reader: &mut Reader, table: &Table, slot: u16) -> Result<Option<Vec<Self>>> {
+    fn vector(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Vec<Self>>> {
         crate::flat::field::tables_in(reader, table, slot)
     }
 
@@ -191,7 +191,7 @@ impl Element for TensorRef {
 struct SharedDesc(Arc<TensorDesc>);
 
 impl Element for SharedDesc {
-    fn present(reader: &mut Reader, table: &Table, slot: u16) -> Result<Option<Self>> {
+    fn present(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Self>> {
         let Some(at) = reader.reference(table, slot)? else { return Ok(None) };
         if let Some(known) = reader.descriptions.get(&at) {
             return Ok(Some(Self(Arc::clone(known))));
@@ -202,7 +202,7 @@ impl Element for SharedDesc {
         Ok(Some(Self(desc)))
     }
 
-    fn vector(_: &mut Reader, _: &Table, _: u16) -> Result<Option<Vec<Self>>> {
+    fn vector(_: &mut FlatReader, _: &Table, _: u16) -> Result<Option<Vec<Self>>> {
         Ok(None)
     }
 

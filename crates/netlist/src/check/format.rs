@@ -2,12 +2,13 @@
 //! `netlist/netlist_parser.cpp`).
 
 use super::Check;
-use crate::DataFormat::{self as F, Float32, Int8, Int32, UInt8, UInt16};
 use crate::code;
+use crate::format::{is_exponent_a, is_exponent_b, is_integer};
 use crate::size::{exponent_bytes, payload_bytes};
 use crate::types::{
     Arch, BinaryKind, Fidelity, Matmul, Op, OpId, OpKind, QuantKind, ReduceDim, Size, Source, TopKOutput, UnaryKind,
 };
+use tilework_dtype::DType::{self as F, F32, I8, I32, U8, U16};
 
 /// Checks the rules that hold on every architecture.
 pub(crate) fn check(check: &mut Check<'_, '_>) {
@@ -25,20 +26,25 @@ fn accumulation(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     let matmul = product(op);
     let keeps = op.gradient_op || matmul.is_some_and(|m| m.m_k > 1 || m.bias);
     if keeps && matches!(op.intermed_format, F::Bfp2 | F::Bfp2B | F::Bfp4 | F::Bfp4B) {
-        let message = format!("`{}` accumulates, which {} cannot hold", op.name, op.intermed_format);
+        let message = format!("`{}` accumulates, which {} cannot hold", op.name, op.intermed_format.buda_name());
         check.error(code::INTERMEDIATE, check.op_at(id, "intermed_df"), message, "take a wider intermed_df");
     }
     if op.gradient_op && op.intermed_format != op.out_format {
-        let message = format!("`{}` accumulates gradients of {} in {}", op.name, op.out_format, op.intermed_format);
-        let help = format!("write intermed_df: {}", op.out_format);
+        let message = format!(
+            "`{}` accumulates gradients of {} in {}",
+            op.name,
+            op.out_format.buda_name(),
+            op.intermed_format.buda_name()
+        );
+        let help = format!("write intermed_df: {}", op.out_format.buda_name());
         check.error(code::GRADIENT_FORMAT, check.op_at(id, "intermed_df"), message, &help);
     }
     let l1 = match &op.kind {
         OpKind::Matmul(m) | OpKind::Depthwise(m) => m.l1_acc,
         _ => false,
     };
-    if l1 && !matches!(op.intermed_format, Float32 | Int32 | F::Float16B) {
-        let message = format!("`{}` accumulates in L1, which {} cannot hold", op.name, op.intermed_format);
+    if l1 && !matches!(op.intermed_format, F32 | I32 | F::BF16) {
+        let message = format!("`{}` accumulates in L1, which {} cannot hold", op.name, op.intermed_format.buda_name());
         check.error(
             code::L1_ACCUMULATION,
             check.op_at(id, "intermed_df"),
@@ -47,7 +53,7 @@ fn accumulation(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
         );
     }
     let single = op.inputs.first().map(|input| input.format);
-    if matches!(op.kind, OpKind::Reduce { .. }) && op.acc_format == Float32 && single.is_some_and(F::is_exponent_a) {
+    if matches!(op.kind, OpKind::Reduce { .. }) && op.acc_format == F32 && single.is_some_and(is_exponent_a) {
         let message = format!("`{}` reduces a format with 5 bits of exponent in Float32", op.name);
         check.error(code::REDUCE_FORMAT, check.item_at(id, "in_df", 0), message, "take a format with _b");
     }
@@ -60,7 +66,10 @@ fn movement(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     {
         let message = format!(
             "`{}` reduces along z, where input ({}), intermediate ({}) and output ({}) have one format",
-            op.name, input.format, op.intermed_format, op.out_format
+            op.name,
+            input.format.buda_name(),
+            op.intermed_format.buda_name(),
+            op.out_format.buda_name()
         );
         check.error(code::REDUCE_FORMAT, check.op_at(id, "intermed_df"), message, "");
     }
@@ -73,7 +82,12 @@ fn movement(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     if let (OpKind::TopK { sort: TopKOutput::ArgMax, .. }, Some(index)) = (&op.kind, op.inputs.get(1))
         && index.format != op.out_format
     {
-        let message = format!("`{}` gives indices as {}, but gets them as {}", op.name, op.out_format, index.format);
+        let message = format!(
+            "`{}` gives indices as {}, but gets them as {}",
+            op.name,
+            op.out_format.buda_name(),
+            index.format.buda_name()
+        );
         check.error(code::TOPK_FORMAT, check.op_at(id, "out_df"), message, "");
     }
 }
@@ -81,7 +95,7 @@ fn movement(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
 fn rounding(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     let Some(mode) = op.hints.stochastic_rounding.as_deref() else { return };
     let at = check.op_at(id, "attributes");
-    if op.acc_format == Float32 && mode != "pack" {
+    if op.acc_format == F32 && mode != "pack" {
         let message =
             format!("`{}` accumulates in Float32, where the rounding of the matrix unit cannot be stochastic", op.name);
         check.error(code::ROUNDING, at, message, "possible: none, pack");
@@ -101,7 +115,7 @@ fn quant_kind(op: &Op) -> Option<QuantKind> {
 }
 
 fn integers(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
-    let reads_integers = op.inputs.iter().any(|input| input.format.is_integer());
+    let reads_integers = op.inputs.iter().any(|input| is_integer(input.format));
     let (quant, fused) = (quant_kind(op), matches!(op.kind, OpKind::Fused(_)));
     let matmul = product(op);
     let (requant, dequant) = matmul.map_or((false, false), |m| (m.requant, m.dequant));
@@ -110,7 +124,7 @@ fn integers(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     }
     if !reads_integers {
         let allowed = quant.is_some() || fused || op.kind == OpKind::Unary(UnaryKind::Copy);
-        if op.acc_format == Int32 && !allowed {
+        if op.acc_format == I32 && !allowed {
             let message = format!("`{}` accumulates in Int32, but reads no integers", op.name);
             check.error(code::ACCUMULATOR, check.op_at(id, "acc_df"), message, "");
         }
@@ -121,25 +135,25 @@ fn integers(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
         return;
     }
     let gives_other = dequant || quant == Some(QuantKind::Dequantize);
-    if !op.out_format.is_integer() && !gives_other && !fused {
-        let message = format!("`{}` reads integers, but writes {}", op.name, op.out_format);
+    if !is_integer(op.out_format) && !gives_other && !fused {
+        let message = format!("`{}` reads integers, but writes {}", op.name, op.out_format.buda_name());
         let help = "possible: Int8, UInt8, Int32; with dequant also floats";
         check.error(code::INTEGER_FORMAT, check.op_at(id, "out_df"), message, help);
     }
-    if dequant && op.out_format.is_integer() {
-        let message = format!("`{}` dequantises its result, but writes {}", op.name, op.out_format);
+    if dequant && is_integer(op.out_format) {
+        let message = format!("`{}` dequantises its result, but writes {}", op.name, op.out_format.buda_name());
         check.error(code::INTEGER_FORMAT, check.op_at(id, "out_df"), message, "take a format of floats");
     }
-    if !matches!(op.intermed_format, Int8 | UInt8 | Int32) {
-        let message = format!("`{}` reads integers, but keeps {} between", op.name, op.intermed_format);
+    if !matches!(op.intermed_format, I8 | U8 | I32) {
+        let message = format!("`{}` reads integers, but keeps {} between", op.name, op.intermed_format.buda_name());
         check.error(code::INTEGER_FORMAT, check.op_at(id, "intermed_df"), message, "possible: Int8, UInt8, Int32");
     }
     if op.fidelity != Fidelity::HiFi4 {
         let message = format!("`{}` computes with integers, which needs HiFi4", op.name);
         check.error(code::INTEGER_FIDELITY, check.op_at(id, "math_fidelity"), message, "write HiFi4");
     }
-    if op.acc_format != Int32 {
-        let message = format!("`{}` computes with integers, but accumulates in {}", op.name, op.acc_format);
+    if op.acc_format != I32 {
+        let message = format!("`{}` computes with integers, but accumulates in {}", op.name, op.acc_format.buda_name());
         check.error(code::ACCUMULATOR, check.op_at(id, "acc_df"), message, "write acc_df: Int32");
     }
     integer_inputs(check, id, op);
@@ -154,16 +168,17 @@ fn integer_inputs(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
         let (allowed, help) = match op.kind {
             OpKind::Quant { .. } | OpKind::Fused(_) => continue,
             OpKind::Binary(BinaryKind::Add | BinaryKind::Maximum) => {
-                (matches!(input.format, Int8 | UInt8 | Int32), "possible: Int8, UInt8, Int32")
+                (matches!(input.format, I8 | U8 | I32), "possible: Int8, UInt8, Int32")
             }
-            OpKind::Binary(_) => (matches!(input.format, Int8 | UInt8), "possible: Int8, UInt8"),
+            OpKind::Binary(_) => (matches!(input.format, I8 | U8), "possible: Int8, UInt8"),
             _ => (
-                matches!(input.format, Int8 | UInt8 | UInt16 | Int32 | F::RawUInt32) || requant,
+                matches!(input.format, I8 | U8 | U16 | I32 | F::RawU32) || requant,
                 "possible: Int8, UInt8, Int32, RawUInt32",
             ),
         };
         if !allowed {
-            let message = format!("`{}` computes with integers, but input {index} is {}", op.name, input.format);
+            let message =
+                format!("`{}` computes with integers, but input {index} is {}", op.name, input.format.buda_name());
             check.error(code::INTEGER_FORMAT, check.item_at(id, "in_df", index), message, help);
         }
     }
@@ -172,8 +187,9 @@ fn integer_inputs(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
 fn integer_product(check: &mut Check<'_, '_>, id: OpId, op: &Op, matmul: &Matmul) {
     let format = |index: usize| op.inputs.get(index).map(|input| input.format);
     for index in 0..2 {
-        if format(index).is_some_and(|format| !matches!(format, Int8 | UInt8)) {
-            let message = format!("input {index} of the integer matmul `{}` is {}", op.name, op.inputs[index].format);
+        if format(index).is_some_and(|format| !matches!(format, I8 | U8)) {
+            let message =
+                format!("input {index} of the integer matmul `{}` is {}", op.name, op.inputs[index].format.buda_name());
             check.error(code::INTEGER_FORMAT, check.item_at(id, "in_df", index), message, "possible: Int8, UInt8");
         }
     }
@@ -182,8 +198,9 @@ fn integer_product(check: &mut Check<'_, '_>, id: OpId, op: &Op, matmul: &Matmul
         let message = format!("the integer matmul `{}` cannot accumulate in L1", op.name);
         check.error(code::L1_ACCUMULATION, check.attribute_at(id, "l1_acc"), message, "");
     }
-    if matmul.bias && format(2).is_some_and(|format| format != Int32) {
-        let message = format!("the bias of the integer matmul `{}` is {}, not Int32", op.name, op.inputs[2].format);
+    if matmul.bias && format(2).is_some_and(|format| format != I32) {
+        let message =
+            format!("the bias of the integer matmul `{}` is {}, not Int32", op.name, op.inputs[2].format.buda_name());
         check.error(code::INTEGER_FORMAT, check.item_at(id, "in_df", 2), message, "write Int32");
     }
     if matmul.requant && matmul.dequant {
@@ -191,8 +208,8 @@ fn integer_product(check: &mut Check<'_, '_>, id: OpId, op: &Op, matmul: &Matmul
         check.error(code::REQUANTIZATION, at, message, "");
     }
     let scales = 2 + usize::from(matmul.bias);
-    if (matmul.requant || matmul.dequant) && format(scales).is_some_and(|format| format != Float32) {
-        let message = format!("the scales of `{}` are {}, not Float32", op.name, op.inputs[scales].format);
+    if (matmul.requant || matmul.dequant) && format(scales).is_some_and(|format| format != F32) {
+        let message = format!("the scales of `{}` are {}, not Float32", op.name, op.inputs[scales].format.buda_name());
         check.error(code::REQUANTIZATION, check.item_at(id, "in_df", scales), message, "write Float32");
     }
     if (matmul.requant || matmul.dequant || matmul.bias) && matmul.identity.is_some() {
@@ -207,28 +224,33 @@ fn integer_product(check: &mut Check<'_, '_>, id: OpId, op: &Op, matmul: &Matmul
 
 fn quantization(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     let bytes = matches!(op.kind, OpKind::Quant { .. } | OpKind::Reduce { .. });
-    if bytes && (op.out_format == UInt8 || op.inputs.iter().any(|input| input.format == UInt8)) {
+    if bytes && (op.out_format == U8 || op.inputs.iter().any(|input| input.format == U8)) {
         let message = format!("`{}` cannot have UInt8", op.name);
         check.error(code::QUANTIZATION, check.op_at(id, "in_df"), message, "take Int8");
     }
     let Some(kind) = quant_kind(op) else { return };
     let format = |index: usize| op.inputs.get(index).map(|input| input.format);
     let first = match kind {
-        QuantKind::Quantize => format(0).is_some_and(|format| format != Float32),
-        _ => format(0).is_some_and(|format| !matches!(format, Int32 | Int8)),
+        QuantKind::Quantize => format(0).is_some_and(|format| format != F32),
+        _ => format(0).is_some_and(|format| !matches!(format, I32 | I8)),
     };
-    if first || format(1).is_some_and(|format| format != Float32) {
+    if first || format(1).is_some_and(|format| format != F32) {
         let wanted = if kind == QuantKind::Quantize { "[Float32, Float32]" } else { "[Int32, Float32]" };
         let message = format!("the inputs of `{}` have wrong formats", op.name);
         check.error(code::QUANTIZATION, check.op_at(id, "in_df"), message, &format!("write {wanted}"));
     }
-    let out = if kind == QuantKind::Dequantize { Float32 } else { Int8 };
+    let out = if kind == QuantKind::Dequantize { F32 } else { I8 };
     if op.out_format != out {
-        let message = format!("`{}` writes {}, not {out}", op.name, op.out_format);
-        check.error(code::QUANTIZATION, check.op_at(id, "out_df"), message, &format!("write out_df: {out}"));
+        let message = format!("`{}` writes {}, not {}", op.name, op.out_format.buda_name(), out.buda_name());
+        check.error(
+            code::QUANTIZATION,
+            check.op_at(id, "out_df"),
+            message,
+            &format!("write out_df: {}", out.buda_name()),
+        );
     }
-    if op.acc_format != Int32 && op.inputs.iter().all(|input| !input.format.is_integer()) {
-        let message = format!("`{}` accumulates in {}, not Int32", op.name, op.acc_format);
+    if op.acc_format != I32 && op.inputs.iter().all(|input| !is_integer(input.format)) {
+        let message = format!("`{}` accumulates in {}, not Int32", op.name, op.acc_format.buda_name());
         check.error(code::QUANTIZATION, check.op_at(id, "acc_df"), message, "write acc_df: Int32");
     }
 }
@@ -236,7 +258,7 @@ fn quantization(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
 fn uint16(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     let topk = matches!(op.kind, OpKind::TopK { .. });
     for (index, input) in op.inputs.iter().enumerate() {
-        if input.format == UInt16 && !(topk && index == 1) {
+        if input.format == U16 && !(topk && index == 1) {
             let message = format!("input {index} of `{}` is UInt16", op.name);
             check.error(code::UINT16, check.item_at(id, "in_df", index), message, "only input 1 of topk can be");
         }
@@ -244,15 +266,15 @@ fn uint16(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     for (name, format, allowed) in
         [("intermed_df", op.intermed_format, false), ("acc_df", op.acc_format, false), ("out_df", op.out_format, topk)]
     {
-        if format == UInt16 && !allowed {
+        if format == U16 && !allowed {
             check.error(code::UINT16, check.op_at(id, name), format!("`{}` has {name} UInt16", op.name), "");
         }
     }
 }
 
 fn untilize(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
-    if op.untilize_output && !matches!(op.out_format, F::Float16 | F::Float16B | Float32 | Int8 | Int32) {
-        let message = format!("`{}` cannot write rows of {}", op.name, op.out_format);
+    if op.untilize_output && !matches!(op.out_format, F::F16 | F::BF16 | F32 | I8 | I32) {
+        let message = format!("`{}` cannot write rows of {}", op.name, op.out_format.buda_name());
         let help = "possible: Float16, Float16_b, Float32, Int8, Int32";
         check.error(code::UNTILIZE_FORMAT, check.op_at(id, "out_df"), message, help);
     }
@@ -265,7 +287,8 @@ fn tile_bytes(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
         format.is_block() && exponent_bytes(format, tile) + payload_bytes(format, tile) < 48
     };
     if odd(op.out_format, op.blocks.tile) {
-        let message = format!("`{}` writes {} in tiles of {} rows", op.name, op.out_format, op.blocks.tile.r);
+        let message =
+            format!("`{}` writes {} in tiles of {} rows", op.name, op.out_format.buda_name(), op.blocks.tile.r);
         check.error(code::TILE_BYTES, check.op_at(id, "out_df"), message, "take larger tiles or a wider format");
     }
     for (index, input) in op.inputs.iter().enumerate() {
@@ -274,7 +297,7 @@ fn tile_bytes(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
             Source::Op(op) => check.op(op).map(|op| op.blocks.tile),
         };
         if tile.is_some_and(|tile| odd(input.format, tile)) {
-            let message = format!("input {index} of `{}` is {} in flat tiles", op.name, input.format);
+            let message = format!("input {index} of `{}` is {} in flat tiles", op.name, input.format.buda_name());
             let at = check.item_at(id, "in_df", index);
             check.error(code::TILE_BYTES, at, message, "take larger tiles or a wider format");
         }
@@ -292,17 +315,17 @@ pub(crate) fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
 }
 
 fn grayskull(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
-    if matches!(op.acc_format, Float32 | Int32) {
-        let message = format!("`{}` cannot accumulate in {}", op.name, op.acc_format);
+    if matches!(op.acc_format, F32 | I32) {
+        let message = format!("`{}` cannot accumulate in {}", op.name, op.acc_format.buda_name());
         check.error(code::ACCUMULATOR, check.op_at(id, "acc_df"), message, "take a format of 16 bits");
     }
     let keeps = op.gradient_op || product(op).is_some_and(|m| m.m_k > 1);
     let (out, intermed) = (op.out_format, op.intermed_format);
-    let same = (out.is_exponent_a() && intermed.is_exponent_a())
-        || (out.is_exponent_b() && intermed.is_exponent_b())
-        || (out == Float32 && intermed.is_exponent_b());
+    let same = (is_exponent_a(out) && is_exponent_a(intermed))
+        || (is_exponent_b(out) && is_exponent_b(intermed))
+        || (out == F32 && is_exponent_b(intermed));
     if keeps && out != intermed && !same {
-        let message = format!("`{}` accumulates in {intermed} and writes {out}", op.name);
+        let message = format!("`{}` accumulates in {} and writes {}", op.name, intermed.buda_name(), out.buda_name());
         let help = "both must have exponents of the same width";
         check.error(code::EXPONENT_MIX, check.op_at(id, "intermed_df"), message, help);
     }
@@ -310,26 +333,27 @@ fn grayskull(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
         let at = check.attribute_at(id, "l1_acc");
         check.error(code::L1_ACCUMULATION, at, format!("`{}` cannot accumulate in L1", op.name), "");
     }
-    if op.untilize_output && matches!(op.out_format, Int8 | Int32) {
-        let message = format!("`{}` cannot write rows of {}", op.name, op.out_format);
+    if op.untilize_output && matches!(op.out_format, I8 | I32) {
+        let message = format!("`{}` cannot write rows of {}", op.name, op.out_format.buda_name());
         check.error(code::UNTILIZE_FORMAT, check.op_at(id, "out_df"), message, "");
     }
 }
 
 /// Checks that a 32-bit accumulator has the same format in the intermediate buffer.
 fn accumulators(check: &mut Check<'_, '_>, id: OpId, op: &Op, arch: Arch) {
-    if !matches!(op.acc_format, Float32 | Int32) {
+    if !matches!(op.acc_format, F32 | I32) {
         return;
     }
     let keeps = product(op).is_some_and(|m| if arch == Arch::Grayskull { m.m_k > 1 } else { m.l1_acc });
     if keeps && op.intermed_format != op.acc_format {
-        let message = format!("`{}` accumulates {} in {}", op.name, op.acc_format, op.intermed_format);
-        let help = format!("write intermed_df: {}", op.acc_format);
+        let message =
+            format!("`{}` accumulates {} in {}", op.name, op.acc_format.buda_name(), op.intermed_format.buda_name());
+        let help = format!("write intermed_df: {}", op.acc_format.buda_name());
         check.error(code::INTERMEDIATE, check.op_at(id, "intermed_df"), message, &help);
     }
     let copied = matches!(op.kind, OpKind::Unary(_)) && !op.gradient_op;
-    let narrow = op.inputs.first().is_some_and(|input| input.format != Float32);
-    if arch == Arch::Wormhole && op.acc_format == Float32 && copied && narrow {
+    let narrow = op.inputs.first().is_some_and(|input| input.format != F32);
+    if arch == Arch::Wormhole && op.acc_format == F32 && copied && narrow {
         let message = format!("`{}` accumulates in Float32, so its input must be Float32", op.name);
         check.error(code::UNPACK_FORMAT, check.item_at(id, "in_df", 0), message, "");
     }

@@ -2,13 +2,15 @@
 
 use super::Check;
 use crate::code;
+use crate::format::is_integer;
 use crate::read::tile_is_small;
+use crate::types::Operand;
 use crate::types::{
     Arch, BinaryKind, GraphId, Matmul, Op, OpId, OpKind, Order, Producer, ReduceDim, ReluMode, Source, Tm, UnaryKind,
     VectorMode,
 };
-use crate::{DataFormat, types::Operand};
 use std::collections::HashSet;
+use tilework_dtype::DType;
 
 /// Checks the rules that hold on every architecture.
 pub(crate) fn check(check: &mut Check<'_, '_>) {
@@ -79,9 +81,14 @@ fn sources(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
             }
         };
         if format != input.format {
-            let message = format!("`{}` reads {} from `{name}`, which has {format}", op.name, input.format);
+            let message = format!(
+                "`{}` reads {} from `{name}`, which has {}",
+                op.name,
+                input.format.buda_name(),
+                format.buda_name()
+            );
             let at = check.item_at(id, "in_df", index);
-            check.error(code::INPUT_FORMAT, at, message, &format!("write {format}"));
+            check.error(code::INPUT_FORMAT, at, message, &format!("write {}", format.buda_name()));
         }
     }
     let graph = check.net.graph(id.graph);
@@ -169,7 +176,7 @@ fn transpose(check: &mut Check<'_, '_>, id: OpId, op: &Op, index: usize) {
         let message = format!("input {index} of `{}` cannot be transposed", op.name);
         let help = "possible: input 1 of a matmul, the input of a unary operation, input 0 of a binary one";
         check.error(code::TM_PLACE, at, message, help);
-    } else if elementwise && op.inputs.first().is_some_and(|input| input.format == DataFormat::Int32) {
+    } else if elementwise && op.inputs.first().is_some_and(|input| input.format == DType::I32) {
         let message = format!("`{}` cannot transpose Int32", op.name);
         check.error(code::TM_PLACE, at, message, "");
     }
@@ -201,10 +208,10 @@ fn product(check: &mut Check<'_, '_>, id: OpId, op: &Op, matmul: &Matmul) {
         let message = format!("`{}` cannot be sparse and accumulate", op.name);
         check.error(code::SPARSE, check.attribute_at(id, "accumulate"), message, "");
     }
-    use DataFormat as F;
-    let raw = |format| matches!(format, F::RawUInt8 | F::RawUInt16 | F::RawUInt32);
+    use DType as F;
+    let raw = |format| matches!(format, F::RawU8 | F::RawU16 | F::RawU32);
     if let Some(input) = op.inputs.get(2).filter(|input| !raw(input.format)) {
-        let message = format!("the index of `{}` is {}, not raw integers", op.name, input.format);
+        let message = format!("the index of `{}` is {}, not raw integers", op.name, input.format.buda_name());
         let help = "possible: RawUInt8, RawUInt16, RawUInt32";
         check.error(code::SPARSE, check.item_at(id, "in_df", 2), message, help);
     }
@@ -265,7 +272,7 @@ fn gradient(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     let reason = match &op.kind {
         OpKind::Binary(BinaryKind::Maximum) => "a maximum",
         OpKind::Matmul(matmul) if matmul.identity.is_some() => "a sparse matmul",
-        _ if op.acc_format == DataFormat::Int32 => "an operation with acc_df Int32",
+        _ if op.acc_format == DType::I32 => "an operation with acc_df Int32",
         _ if transposed && !copies => "an operation that transposes its input, other than matmul and datacopy,",
         _ => return,
     };
@@ -293,13 +300,13 @@ fn untilize(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
 fn relu(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     let Some(relu) = op.post.relu else { return };
     let at = check.attribute_at(id, "relu_threshold");
-    let integer = op.inputs.iter().any(|input| input.format.is_integer());
+    let integer = op.inputs.iter().any(|input| is_integer(input.format));
     match op.out_format {
-        DataFormat::Int8 if integer && relu.threshold.abs() >= 127.0 => {
+        DType::I8 if integer && relu.threshold.abs() >= 127.0 => {
             let message = format!("a threshold of {} is beyond Int8", relu.threshold);
             check.error(code::RELU_RANGE, at, message, "");
         }
-        DataFormat::Int32 if integer && (relu.threshold != 0.0 || relu.mode != ReluMode::Min) => {
+        DType::I32 if integer && (relu.threshold != 0.0 || relu.mode != ReluMode::Min) => {
             let message = format!("`{}` makes Int32, whose ReLU has the mode min and the threshold 0", op.name);
             check.error(code::RELU_RANGE, at, message, "");
         }
@@ -338,7 +345,7 @@ fn tiles(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
         return;
     }
     let at = check.op_at(id, "tile_dim");
-    let wide = |format: DataFormat| matches!(format, DataFormat::Int8 | DataFormat::Int32);
+    let wide = |format: DType| matches!(format, DType::I8 | DType::I32);
     if wide(op.out_format) || op.inputs.iter().any(|input| wide(input.format)) {
         let message = format!("`{}` has small tiles of Int8 or Int32, which do not exist", op.name);
         check.error(code::TINY_TILE, at, message, "");

@@ -114,7 +114,9 @@ fn too_many_tiles(
     if tiles > room {
         let message = format!(
             "the ublock [{}, {}] of `{name}` has {tiles} tiles, but the destination registers hold {room} with acc_df {}",
-            ublock.r, ublock.c, op.acc_format
+            ublock.r,
+            ublock.c,
+            op.acc_format.buda_name()
         );
         check.error(code::DST_CAPACITY, at(check), message, "make ublock smaller, and mblock larger");
     }

@@ -88,8 +88,13 @@ fn producer(check: &mut Check<'_, '_>, id: QueueId, queue: &Queue) {
         check.error(code::PRODUCER_TILE, check.queue_at(id, "tile_dim"), message, "give both the same tile_dim");
     }
     if queue.format != op.out_format {
-        let message = format!("`{name}` holds {}, but `{}` makes {}", queue.format, op.name, op.out_format);
-        let help = format!("write df: {}", op.out_format);
+        let message = format!(
+            "`{name}` holds {}, but `{}` makes {}",
+            queue.format.buda_name(),
+            op.name,
+            op.out_format.buda_name()
+        );
+        let help = format!("write df: {}", op.out_format.buda_name());
         check.error(code::PRODUCER_FORMAT, check.queue_at(id, "df"), message, &help);
     }
 }

@@ -7,11 +7,11 @@ use super::queue::{blocks, data_format};
 use super::{Broken, tm};
 use crate::code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::format::DataFormat;
 use crate::tree::Node;
 use crate::types::{
     Blocks, Fidelity, Graph, GraphId, Hints, Op, OpId, OpKind, Operand, Order, Post, Shape, Size, Source, UnaryKind,
 };
+use tilework_dtype::DType;
 
 /// Fields of an operation, besides those of single operands.
 const FIELDS: [&str; 24] = [
@@ -106,9 +106,9 @@ fn placeholder(name: &OpName<'_>) -> Op {
         grid_transpose: false,
         inputs: Vec::new(),
         blocks: Blocks { grid: one, t: 1, mblock: one, ublock: one, order: Order::Row, tile: Size { r: 32, c: 32 } },
-        acc_format: DataFormat::Float16,
-        intermed_format: DataFormat::Float16,
-        out_format: DataFormat::Float16,
+        acc_format: DType::F16,
+        intermed_format: DType::F16,
+        out_format: DType::F16,
         fidelity: Fidelity::HiFi3,
         buf_size_mb: 1,
         overlay_size: 0,
@@ -284,12 +284,7 @@ fn source(
     found
 }
 
-fn in_formats(
-    node: &Node,
-    fields: &Fields<'_>,
-    inputs: usize,
-    sink: &mut Diagnostics,
-) -> Option<Vec<Option<DataFormat>>> {
+fn in_formats(node: &Node, fields: &Fields<'_>, inputs: usize, sink: &mut Diagnostics) -> Option<Vec<Option<DType>>> {
     let items = list(node, "in_df", sink)?;
     if items.len() != inputs {
         let message = format!("{} has {inputs} inputs, but {} formats in `in_df`", fields.what, items.len());

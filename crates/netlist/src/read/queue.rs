@@ -5,12 +5,13 @@ use super::names::{Names, QueueName, target_device};
 use super::{Broken, tm};
 use crate::code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::format::DataFormat;
+use crate::format::FORMATS;
 use crate::size::buffer_bytes;
 use crate::tree::Node;
 use crate::types::{
     Arch, Blocks, Buffer, Layout, Location, Order, Position, Producer, Queue, QueueId, QueueKind, Size, Tm,
 };
+use tilework_dtype::DType;
 
 /// Fields of a queue.
 const FIELDS: [&str; 19] = [
@@ -72,7 +73,7 @@ fn placeholder(name: &str, at: Position) -> Queue {
         producer: Producer::Host,
         entries: 1,
         blocks: Blocks { grid: one, t: 1, mblock: one, ublock: one, order: Order::Row, tile: TILES[0] },
-        format: DataFormat::Float16,
+        format: DType::F16,
         target_device: 0,
         location: Location::Dram,
         buffers: Vec::new(),
@@ -211,24 +212,9 @@ fn tile(node: &Node, sink: &mut Diagnostics) -> Option<Size> {
     Some(tile)
 }
 
-/// Names of the data formats. `Tf32` is one of the hardware's, not of the language's.
-const FORMATS: [(&str, DataFormat); DataFormat::ALL.len() - 1] = {
-    let mut formats = [("", DataFormat::Float32); DataFormat::ALL.len() - 1];
-    let (mut from, mut to) = (0, 0);
-    while from < DataFormat::ALL.len() {
-        let (format, name, _) = DataFormat::ALL[from];
-        if !matches!(format, DataFormat::Tf32) {
-            formats[to] = (name, format);
-            to += 1;
-        }
-        from += 1;
-    }
-    formats
-};
-
 /// A data format by name.
-pub(crate) fn data_format(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<DataFormat> {
-    choice(node, name, &FORMATS, sink)
+pub(crate) fn data_format(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<DType> {
+    choice(node, name, &FORMATS.map(|format| (format.buda_name(), format)), sink)
 }
 
 fn layout(fields: &Fields<'_>, sink: &mut Diagnostics) -> Option<Layout> {

@@ -1,7 +1,7 @@
 //! Graphs and their operations, with what all kinds of them have.
 
 use super::{Blocks, OpId, OpKind, Pad, Position, QueueId, Size, Tm};
-use crate::DataFormat;
+use tilework_dtype::DType;
 
 /// A graph: the operations of one epoch.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +33,7 @@ pub struct Operand {
     /// Where it comes from.
     pub source: Source,
     /// Format in which it is read.
-    pub format: DataFormat,
+    pub format: DType,
     /// Padding to take off before the TMs.
     pub unpad: Option<Pad>,
     /// TMs, in order.
@@ -87,11 +87,11 @@ pub struct Op {
     /// Shape of its output.
     pub blocks: Blocks,
     /// Formats of accumulator, intermediate buffer and output.
-    pub acc_format: DataFormat,
+    pub acc_format: DType,
     /// Format of the intermediate buffer.
-    pub intermed_format: DataFormat,
+    pub intermed_format: DType,
     /// Format of the output.
-    pub out_format: DataFormat,
+    pub out_format: DType,
     /// Fidelity.
     pub fidelity: Fidelity,
     /// Output buffer in mblocks.

@@ -1,7 +1,7 @@
 //! Queues: where data waits between the host and operations.
 
 use super::{Blocks, OpId, Position, QueueId, Tm};
-use crate::DataFormat;
+use tilework_dtype::DType;
 
 /// What a queue is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,7 +65,7 @@ pub struct Queue {
     /// Shape of an entry.
     pub blocks: Blocks,
     /// Format of its data.
-    pub format: DataFormat,
+    pub format: DType,
     /// Device that it lives on.
     pub target_device: u32,
     /// Which memory.

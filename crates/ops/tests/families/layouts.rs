@@ -1,7 +1,7 @@
 //! Tiles and block floats.
 
 use proptest::prelude::*;
-use tilework_ops::block;
+use tilework_dtype::block::BlockFormat;
 use tilework_ops::layout::{index_in_tile, padded, tilize, tilize_values, untilize, untilize_values};
 use tilework_ops::{DType, typecast};
 
@@ -28,7 +28,7 @@ proptest! {
     #[test]
     fn tiles_and_back(dims in prop::collection::vec(1usize..40, 0..=3), seed in seeds()) {
         let reference = Nd::random(&dims, seed);
-        for dtype in [DType::F32, DType::BF16, DType::U8, DType::Bfp8, DType::Bfp4] {
+        for dtype in [DType::F32, DType::BF16, DType::U8, DType::Bfp8B, DType::Bfp4B] {
             let tensor = reference.tensor(dtype);
             let bytes = tilize(&tensor).unwrap();
             prop_assert_eq!(bytes.len() % dtype.tile_bytes(), 0);
@@ -48,7 +48,7 @@ proptest! {
     #[test]
     fn blocks_lose_at_most_half_a_step(values in prop::collection::vec(-1000f32..1000.0, 1..40)) {
         let tensor = floats(&[values.len()], &values);
-        for (dtype, bits) in [(DType::Bfp8, 6), (DType::Bfp4, 2)] {
+        for (dtype, bits) in [(DType::Bfp8B, 6), (DType::Bfp4B, 2)] {
             let rounded = typecast(&tensor, dtype).to_f32();
             for (block, rounded) in values.chunks(16).zip(rounded.chunks(16)) {
                 let largest = block.iter().fold(0f32, |m, v| m.max(v.abs()));
@@ -67,15 +67,16 @@ proptest! {
 #[test]
 fn blocks_by_hand() {
     // Largest exponent 127 (1.x): steps of 1/64 for bfp8, 1/4 for bfp4.
-    let exponent = block::shared_exponent(&[1.5, 0.25, -0.3]);
+    let [b8, b4] = [DType::Bfp8B, DType::Bfp4B].map(|dtype| BlockFormat::of(dtype).unwrap());
+    let exponent = b8.exponent(&[1.5, 0.25, -0.3]);
     assert_eq!(exponent, 127);
-    assert_eq!(block::pack(DType::Bfp8, 1.5, exponent), 96);
-    assert_eq!(block::pack(DType::Bfp8, -0.3, exponent), 0x80 | 19);
-    assert_eq!(block::unpack(DType::Bfp8, 0x80 | 19, exponent), -19.0 / 64.0);
-    assert_eq!(block::pack(DType::Bfp4, -0.3, exponent), 0x8 | 1);
+    assert_eq!(b8.encode(1.5, exponent, false), 96);
+    assert_eq!(b8.encode(-0.3, exponent, false), 0x80 | 19);
+    assert_eq!(b8.decode(0x80 | 19, exponent), -19.0 / 64.0);
+    assert_eq!(b4.encode(-0.3, exponent, false), 0x8 | 1);
     // 1/8 is half a step and goes away from zero; just below it vanishes and loses its sign.
-    assert_eq!(block::pack(DType::Bfp4, 0.125, exponent), 1);
-    assert_eq!(block::pack(DType::Bfp4, -0.12, exponent), 0);
+    assert_eq!(b4.encode(0.125, exponent, false), 1);
+    assert_eq!(b4.encode(-0.12, exponent, false), 0);
     // 1.99 would round to 2, which has no place.
-    assert_eq!(block::pack(DType::Bfp4, 1.99, exponent), 7);
+    assert_eq!(b4.encode(1.99, exponent, false), 7);
 }

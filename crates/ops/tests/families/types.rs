@@ -2,8 +2,10 @@
 
 use half::{bf16, f16};
 use proptest::prelude::*;
-use tilework_ops::convert::{Element, bf16_from_f32};
-use tilework_ops::{Binary, DType, MAX_ELEMENTS, Reason, Shape, Tensor, binary, bitcast_convert, typecast};
+use tilework_dtype::convert::{Element, bf16_from_f32};
+use tilework_ops::{
+    Binary, DType, ELEMENT_TYPES, MAX_ELEMENTS, Reason, Shape, Tensor, binary, bitcast_convert, typecast,
+};
 
 use crate::common::{broadcast, broadcastable, floats, ints, shape};
 
@@ -32,7 +34,7 @@ proptest! {
     fn bytes_and_back(values in prop::collection::vec(any::<u32>(), 0..20)) {
         let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
         for dtype in [DType::F32, DType::I32, DType::U32, DType::BF16, DType::F16, DType::U16, DType::U8] {
-            let n = bytes.len() / dtype.size().unwrap();
+            let n = bytes.len() / dtype.bytes().unwrap();
             let tensor = Tensor::from_le_bytes(dtype, shape(&[n]), &bytes).unwrap();
             prop_assert_eq!(tensor.to_le_bytes(), bytes.clone());
         }
@@ -122,4 +124,17 @@ fn errors_name_operation_and_operands() {
     assert_eq!(error.to_string(), "add(f32 [2], f32 [3]): shapes [2] and [3] do not broadcast");
     let error = Tensor::new(shape(&[2, 2]), vec![0f32; 3]).unwrap_err();
     assert_eq!(error.to_string(), "tensor(): 3 values for [2x2], which has 4 elements");
+}
+
+#[test]
+fn tensors_have_the_types_of_device_programs_only() {
+    for &dtype in DType::ALL {
+        let (one, has) = (shape(&[1]), ELEMENT_TYPES.contains(&dtype));
+        assert_eq!(Tensor::from_f32(dtype, one.clone(), &[1.0]).is_ok(), has, "{dtype:?}");
+        assert_eq!(Tensor::from_i64(dtype, one.clone(), &[1]).is_ok(), has, "{dtype:?}");
+        if let (false, Some(size)) = (has, dtype.bytes()) {
+            let refused = Tensor::from_le_bytes(dtype, one, &vec![0; size]).unwrap_err();
+            assert_eq!(refused.reason, Reason::Type(dtype));
+        }
+    }
 }

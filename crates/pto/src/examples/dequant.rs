@@ -81,8 +81,9 @@ impl DequantMatmul {
         let mut end = core.open(&ring).await?;
         let (row, col) = corner(self.split, self.whole(), lane);
         let share = self.split.share(self.whole(), lane).unwrap_or(self.whole());
+        let stored = Shape { dtype: self.stored, ..share };
         for tile in 0..self.tiles() {
-            core.work(Pipe::Mte2, timing::copy(Pipe::Mte2, share.len() * self.stored.bytes()), "load").await;
+            core.work(Pipe::Mte2, timing::copy(Pipe::Mte2, stored.bytes()), "load").await;
             let stored = self.q.part((tile * self.tile_rows + row, col), share.rows, share.cols).tile(self.stored);
             core.work(Pipe::V, timing::vector(share.len()), "scale").await;
             end.push(&self.scaled(&Matrix::of(&stored), col).tile(DType::F32)).await?;

@@ -363,7 +363,7 @@ impl RingEnd {
             return self.wrong_shape(way, part, format!("a part of {share} at row {row}, column {col}"));
         }
         let (at, place) = self.ring.placed(way, tile, self.core.id(), share);
-        let offset = place.offset + row * place.stride + col * part.dtype.bytes();
+        let offset = place.offset + row * place.stride + col * part.element_bytes();
         Ok((at, ShareLayout { offset, ..place }))
     }
 

@@ -79,7 +79,7 @@ fn copy(core: &Core, transfer: &mut Transfer<'_>) -> Result<(), Fault> {
 }
 
 fn scatter(core: &Core, tile: &Tile, piece: &Piece) -> Result<(), Fault> {
-    let row_bytes = piece.shape.cols * piece.shape.dtype.bytes();
+    let row_bytes = piece.shape.cols * piece.shape.element_bytes();
     let memories = &mut core.shared().memories;
     for row in 0..piece.shape.rows {
         let from = piece.here.offset + row * piece.here.stride;
@@ -91,7 +91,7 @@ fn scatter(core: &Core, tile: &Tile, piece: &Piece) -> Result<(), Fault> {
 
 /// Reads the rows of a tile from a memory.
 pub(super) fn gather(core: &Core, space: Space, at: usize, place: ShareLayout, shape: Shape) -> Result<Tile, Fault> {
-    let row_bytes = shape.cols * shape.dtype.bytes();
+    let row_bytes = shape.cols * shape.element_bytes();
     let mut bytes = vec![0; shape.bytes()];
     let memories = &core.shared().memories;
     for (row, into) in bytes.chunks_exact_mut(row_bytes.max(1)).enumerate() {
@@ -103,7 +103,7 @@ pub(super) fn gather(core: &Core, space: Space, at: usize, place: ShareLayout, s
 
 /// The layout of contiguous rows.
 pub(super) fn tight(shape: Shape) -> ShareLayout {
-    ShareLayout { offset: 0, stride: shape.cols * shape.dtype.bytes() }
+    ShareLayout { offset: 0, stride: shape.cols * shape.element_bytes() }
 }
 
 impl RingInfo {

@@ -53,7 +53,8 @@ impl Meaning {
 }
 
 impl Scene<'_> {
-    /// The meaning of the word at `address` in the address space of `core` of `tile`, which sees `value` there.
+    /// The meaning of the word at `address` in the address space of `core` of `tile`, which sees
+    /// `value` there.
     pub(super) fn meaning(&self, tile: NocXy, core: Processor, address: u32, value: u32) -> Meaning {
         match Region::decode(address) {
             Region::L1 { .. } => self.l1_word(tile, core, address, value),
@@ -228,7 +229,8 @@ impl Scene<'_> {
         };
         let role = if what == "pages received" { "producer" } else { "consumer" };
         let what = format!("CB {buffer} {what} ({})", value & cb::COUNTER_MASK);
-        // The partner is the core of the tile that waits for the other counter; failing that, any other that runs a kernel.
+        // The partner is the core of the tile that waits for the other counter; failing that, any
+        // other that runs a kernel.
         let others: Vec<Processor> = self.kernels_of(tile).into_iter().filter(|&p| p != core).collect();
         let watches = |p: &&Processor| self.watches(tile, **p, partner);
         let partners: Vec<Processor> = match others.iter().find(watches) {

@@ -51,6 +51,14 @@ pub enum MemoryError {
         /// The largest page.
         max: u64,
     },
+    /// The elements share exponents, so that a buffer of them has no size.
+    #[error("buffer {name}: elements of type {dtype} share exponents and have no bytes alone")]
+    Type {
+        /// The buffer's name.
+        name: String,
+        /// The type's name.
+        dtype: &'static str,
+    },
     /// More elements than can be counted.
     #[error("buffer {name}: shape {shape:?} has too many elements")]
     Shape {

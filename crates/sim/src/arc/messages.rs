@@ -1,9 +1,11 @@
 //! The message queues: how a driver asks the ARC's firmware for something.
 //!
-//! Four queues of four entries (tt-umd: for the kernel driver, monitoring, tools and applications) lie one after the other in shared memory. Each has a
-//! header of eight words, four requests and four answers of eight words. Pointers count modulo twice the size, so that equal means empty. A
-//! driver writes a request, advances the write pointer and rings; the firmware answers every request of every queue for which there is room.
-//! Follows tt-zephyr-platforms `msgqueue.c`, `aiclk_ppm.c`, `bh_power.c` and `asic_state.c`.
+//! Four queues of four entries (tt-umd: for the kernel driver, monitoring, tools and applications)
+//! lie one after the other in shared memory. Each has a header of eight words, four requests and
+//! four answers of eight words. Pointers count modulo twice the size, so that equal means empty. A
+//! driver writes a request, advances the write pointer and rings; the firmware answers every
+//! request of every queue for which there is room. Follows tt-zephyr-platforms `msgqueue.c`,
+//! `aiclk_ppm.c`, `bh_power.c` and `asic_state.c`.
 
 use super::Registers;
 use tilework_abi::arc::QUEUE_CONTROL;
@@ -55,7 +57,8 @@ const AICLK_FORCED: core::ops::RangeInclusive<u32> = 200..=1400;
 const CLOCK_FORCED: u32 = 2;
 const CLOCK_UNFORCED: u32 = 3;
 
-/// What messages have asked for. Only telemetry shows it: simulated time always runs at the busy clock, and nothing is switched off.
+/// What messages have asked for. Only telemetry shows it: simulated time always runs at the busy
+/// clock, and nothing is switched off.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Power {
     /// The last of the two messages about the AI clock said busy.
@@ -94,7 +97,8 @@ impl Power {
                 answer[2] = if self.forced.is_some() { CLOCK_FORCED } else { CLOCK_UNFORCED };
             }
             code::POWER_SETTING => {
-                // Bits 8..11: how many of the flags from bit 16 are valid; the first is the AI clock.
+                // Bits 8..11: how many of the flags from bit 16 are valid; the first is the AI
+                // clock.
                 let valid = request[0] >> 8 & 0xF;
                 if valid > 0 {
                     self.busy_setting = request[0] >> 16 & 1 != 0;
@@ -121,7 +125,8 @@ pub(super) fn process(registers: &mut Registers) {
     }
 }
 
-/// Answers the next request of `queue`. False when there is none, no room for an answer, or pointers that make no sense.
+/// Answers the next request of `queue`. False when there is none, no room for an answer, or
+/// pointers that make no sense.
 fn answer_next(registers: &mut Registers, queue: u64) -> bool {
     const WRAP: u32 = 2 * ENTRIES;
     let header = |registers: &Registers, word: u64| registers.csm(queue + 4 * word);

@@ -1,12 +1,12 @@
 //! The ARC tile as drivers use it: boot status, telemetry, message queues.
 //!
-//! The ARC's firmware does not run here; what it shows to a driver and how it answers messages does,
-//! after its public source (tenstorrent/tt-zephyr-platforms, `lib/tenstorrent/bh_arc`) and the
-//! drivers on the other side (tt-umd, tt-kmd). Telemetry (`telemetry.rs`) and message queues
-//! (`messages.rs`) lie in the ARC's shared memory (CSM), which is storage for everybody; scratch RAM
-//! words 11..13 point to them. Of the peripherals there are the rows of [`regs::RESET_UNIT`] and
-//! [`regs::MSI_CATCHER`] and the identification of the tile's NIUs. The rest of the address space
-//! (PLLs, I2C, eFuses, SPI) is a fault, with the address.
+//! The ARC's firmware does not run here; what it shows to a driver and how it answers messages
+//! does, after its public source (tenstorrent/tt-zephyr-platforms, `lib/tenstorrent/bh_arc`) and
+//! the drivers on the other side (tt-umd, tt-kmd). Telemetry (`telemetry.rs`) and message queues
+//! (`messages.rs`) lie in the ARC's shared memory (CSM), which is storage for everybody; scratch
+//! RAM words 11..13 point to them. Of the peripherals there are the rows of [`regs::RESET_UNIT`]
+//! and [`regs::MSI_CATCHER`] and the identification of the tile's NIUs. The rest of the address
+//! space (PLLs, I2C, eFuses, SPI) is a fault, with the address.
 
 mod messages;
 mod telemetry;
@@ -16,10 +16,11 @@ mod tests;
 pub(crate) use telemetry::ETHERNET_FIRMWARE;
 
 use crate::dram::SparseMemory;
+use crate::endpoint::Endpoint;
 use crate::event_queue::EventQueue;
 use crate::inert::niu_register;
 use crate::noc::{self, Body, Dest, Grid, Outbox, Packet, Place};
-use crate::{Cycle, Fault, FaultClass, Memory, Node, timing};
+use crate::{Cycle, Fault, FaultClass, Memory, timing};
 use std::sync::Arc;
 use tilework_abi::arc as regs;
 use tilework_abi::board::Board;
@@ -46,8 +47,10 @@ pub(crate) struct ArcTile {
     events: EventQueue<Event>,
 }
 
+/// What can happen in the tile.
 #[derive(Debug)]
-enum Event {
+pub(crate) enum Event {
+    /// A packet came from the NoC.
     Arrive(Packet),
     /// The firmware looks at its queues.
     Messages,
@@ -237,22 +240,28 @@ impl Memory for View<'_> {
     }
 }
 
-impl Node for ArcTile {
-    fn next(&self) -> Cycle {
-        self.events.next()
+impl From<Packet> for Event {
+    fn from(packet: Packet) -> Self {
+        Self::Arrive(packet)
     }
-    fn deliver(&mut self, at: Cycle, packet: Packet) {
-        self.events.arrive(at, Event::Arrive(packet));
+}
+
+impl Endpoint for ArcTile {
+    type Event = Event;
+
+    fn events(&self) -> &EventQueue<Event> {
+        &self.events
     }
-    fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
-        while let Some((at, event)) = self.events.pop_before(out.horizon(until)) {
-            match event {
-                Event::Arrive(packet) => {
-                    self.serve(at, &packet, out).map_err(|fault| fault.at_cycle(at).sent_by(packet.from))?;
-                }
-                Event::Messages => messages::process(&mut self.registers),
+    fn events_mut(&mut self) -> &mut EventQueue<Event> {
+        &mut self.events
+    }
+    fn handle(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
+        match event {
+            Event::Arrive(packet) => self.serve(at, &packet, out).map_err(|fault| fault.sent_by(packet.from)),
+            Event::Messages => {
+                messages::process(&mut self.registers);
+                Ok(())
             }
         }
-        Ok(())
     }
 }

@@ -1,8 +1,9 @@
 //! The telemetry table: what the card's firmware says about the card.
 //!
-//! Layout and tags: [`tilework_abi::telemetry`]; which tags there are and what their values look like follows tt-zephyr-platforms
-//! `telemetry.c`. What the simulator has is true (enabled units, translation, clocks, heartbeat); what it has not (temperatures, power, fans,
-//! versions) has plain constants of the size that a card at rest shows.
+//! Layout and tags: [`tilework_abi::telemetry`]; which tags there are and what their values look
+//! like follows tt-zephyr-platforms `telemetry.c`. What the simulator has is true (enabled units,
+//! translation, clocks, heartbeat); what it has not (temperatures, power, fans, versions) has plain
+//! constants of the size that a card at rest shows.
 
 use super::messages::{AICLK_IDLE_MHZ, Power};
 use crate::Cycle;
@@ -11,17 +12,21 @@ use tilework_abi::board::{AICLK_MHZ, Board, Harvesting, PCIE_PHYSICAL};
 use tilework_abi::grid::{self, DRAM_BANKS, L2CPU_TILES};
 use tilework_abi::telemetry::{self as abi, tag};
 
-/// Version of the table's layout: major in bits 23..16, which tt-kmd (`telemetry_probe`) wants to be at most 1.
+/// Version of the table's layout: major in bits 23..16, which tt-kmd (`telemetry_probe`) wants to
+/// be at most 1.
 const TABLE_VERSION: u32 = 0x0001_0000;
-/// Time between two updates of a real table, in ms and in cycles (`telemetry.c`, `telem_update_interval`).
+/// Time between two updates of a real table, in ms and in cycles (`telemetry.c`,
+/// `telem_update_interval`).
 const UPDATE_MS: u32 = 100;
 const UPDATE_CYCLES: Cycle = UPDATE_MS as Cycle * AICLK_MHZ as Cycle * 1000;
-/// The flash bundle that the simulated firmware says it is part of: 19.7.1, the newest that tt-umd knows (`firmware_utils.cpp`).
+/// The flash bundle that the simulated firmware says it is part of: 19.7.1, the newest that tt-umd
+/// knows (`firmware_utils.cpp`).
 const BUNDLE: u32 = 19 << 24 | 7 << 16 | 1 << 8;
-/// Version of the base firmware of Ethernet tiles: 1.8.0 (estimate), packed as in their L1: patch in the lowest byte, minor, major.
+/// Version of the base firmware of Ethernet tiles: 1.8.0 (estimate), packed as in their L1: patch
+/// in the lowest byte, minor, major.
 pub(crate) const ETHERNET_FIRMWARE: u32 = 1 << 16 | 8 << 8;
-/// Temperatures in degrees Celsius: chip, GDDR, where the clock slows down, where the board shuts down (the last one from tt-zephyr-platforms'
-/// `T_J_SHUTDOWN`, the others estimates).
+/// Temperatures in degrees Celsius: chip, GDDR, where the clock slows down, where the board shuts
+/// down (the last one from tt-zephyr-platforms' `T_J_SHUTDOWN`, the others estimates).
 const ASIC_CELSIUS: u32 = 45;
 const GDDR_CELSIUS: u32 = 42;
 const THROTTLE_CELSIUS: u32 = 83;
@@ -30,7 +35,8 @@ const SHUTDOWN_CELSIUS: u32 = 110;
 /// The table of one card.
 #[derive(Debug)]
 pub(super) struct Telemetry {
-    /// Tags in ascending order with the values that do not change; index in this list is index of the data word.
+    /// Tags in ascending order with the values that do not change; index in this list is index of
+    /// the data word.
     entries: Vec<(u16, u32)>,
 }
 
@@ -104,7 +110,8 @@ fn units(gone: Harvesting, translated: bool) -> Vec<(u16, u32)> {
     // Two bits per PCIe tile; 1 means endpoint.
     let pcie = if PCIE_PHYSICAL.x == grid::PCIE_TILES[0].x { 1 } else { 1 << 2 };
     let ethernet = u32::from(!gone.ethernet & Harvesting::ALL_ETHERNET);
-    // Packed differently from the version in L1: minor from bit 12 (tt-kmd `tt_sysfs_show_u32_ver`). No version where no tile works.
+    // Packed differently from the version in L1: minor from bit 12 (tt-kmd
+    // `tt_sysfs_show_u32_ver`). No version where no tile works.
     let version = ETHERNET_FIRMWARE;
     let version = if ethernet == 0 { 0 } else { version & 0xFF_0000 | (version >> 8 & 0xF) << 12 | version & 0xFF };
     let mut units = vec![
@@ -129,7 +136,8 @@ fn units(gone: Harvesting, translated: bool) -> Vec<(u16, u32)> {
 /// Clock of idle L2CPU tiles in MHz (estimate).
 const L2CPU_MHZ: u32 = 200;
 
-/// What a card measures and what limits it has: estimates, round, except where a line says otherwise. Nothing here depends on them.
+/// What a card measures and what limits it has: estimates, round, except where a line says
+/// otherwise. Nothing here depends on them.
 const SENSORS: [(u16, u32); 31] = [
     (tag::UPDATE_TELEM_SPEED, UPDATE_MS),
     (tag::VCORE, 800),

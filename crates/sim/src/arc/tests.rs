@@ -2,6 +2,7 @@
 
 use super::messages::code;
 use super::*;
+use crate::Node;
 use crate::noc::GridBuilder;
 use crate::noc::{Body, Place, Reply};
 use proptest::prelude::*;
@@ -105,7 +106,8 @@ fn write(arc: &mut ArcTile, addr: u64, value: u32) {
     assert_eq!(send(arc, Body::WriteRequest { addr, data, mask: None, reply: None }).unwrap(), None);
 }
 
-/// Sends a message to queue `index` and takes the answer, step by step as tt-umd does (`blackhole_arc_message_queue.cpp`).
+/// Sends a message to queue `index` and takes the answer, step by step as tt-umd does
+/// (`blackhole_arc_message_queue.cpp`).
 fn message(arc: &mut ArcTile, index: u64, bell: (u64, u32), request: [u32; 8]) -> [u32; 8] {
     let control = u64::from(word(arc, 0x8003_042C).unwrap());
     let (base, info) = (word(arc, control).unwrap(), word(arc, control + 4).unwrap());
@@ -151,7 +153,8 @@ fn the_ai_clock_follows_messages_and_power_settings() {
     assert_eq!(send(clock)[..3], [0, 800, 3]);
     assert_eq!(send([code::AICLK_GO_BUSY.into(), 0]), [0; 8]);
     assert_eq!(send(clock)[..3], [0, 1350, 3]);
-    // One valid flag, and it says busy: then the message alone does not make the card idle (tt-kmd's power state).
+    // One valid flag, and it says busy: then the message alone does not make the card idle
+    // (tt-kmd's power state).
     assert_eq!(send([u32::from(code::POWER_SETTING) | 1 << 8 | 1 << 16, 0]), [0; 8]);
     assert_eq!(send([code::AICLK_GO_LONG_IDLE.into(), 0]), [0; 8]);
     assert_eq!(send(clock)[1], 1350);
@@ -229,7 +232,8 @@ fn every_tag_stands_once_and_pairs_lie_side_by_side() {
     // tt-kmd reads both halves of a 64-bit number from consecutive words.
     assert_eq!(index[&2], index[&1] + 1);
     assert_eq!(index[&62], index[&61] + 1);
-    // All tags that tt-umd knows (`telemetry.hpp`), less those that the public firmware does not publish: 3, 39, 57..59.
+    // All tags that tt-umd knows (`telemetry.hpp`), less those that the public firmware does not
+    // publish: 3, 39, 57..59.
     let published = (1..=68).filter(|tag| ![3, 39, 57, 58, 59].contains(tag));
     assert_eq!(index.keys().copied().collect::<Vec<_>>(), published.collect::<Vec<_>>());
 }
@@ -248,5 +252,24 @@ proptest! {
         // The pointer and the telemetry of another page are untouched.
         prop_assert_eq!(word(&mut arc, 0x8003_042C).unwrap(), 0x1000_2000);
         prop_assert_eq!(read_table(&mut arc)[&36], 0xFF);
+    }
+}
+
+#[test]
+fn registers_take_the_accesses_of_their_rows_and_faults_name_them() {
+    let blocks = [&regs::RESET_UNIT, &regs::MSI_CATCHER];
+    let rows = blocks.into_iter().flat_map(|block| block.regs.iter().map(move |reg| (block, reg)));
+    for (block, reg) in rows {
+        let mut arc = arc(Board::P150);
+        let addr = block.base + u64::from(reg.offset);
+        let read = word(&mut arc, addr);
+        let data = Arc::from([0xFF; 4]);
+        let written = send(&mut arc, Body::WriteRequest { addr, data, mask: None, reply: None });
+        match reg.access {
+            Kind::Rw => assert_eq!(word(&mut arc, addr), Ok(reg.mask), "{}", reg.name),
+            Kind::Ro => assert!(read.is_ok() && written.unwrap_err().what.contains(reg.name), "{}", reg.name),
+            Kind::WoFault => assert!(written.is_ok() && read.unwrap_err().what.contains(reg.name), "{}", reg.name),
+            _ => panic!("{} has an access that the ARC tile does not know", reg.name),
+        }
     }
 }

@@ -16,11 +16,12 @@ use std::sync::Arc;
 
 pub(crate) use store::{OutOfRange, SparseMemory};
 
+use crate::endpoint::Endpoint;
 use crate::event_queue::EventQueue;
 use crate::inert::{niu_register, serve_register};
 use crate::noc::{self, Body, Dest, Grid, Niu, Outbox, Packet, Place};
 use crate::pipe::Pipe;
-use crate::{Cycle, Fault, FaultClass, Memory, Node, timing};
+use crate::{Cycle, Fault, FaultClass, Memory, timing};
 use tilework_abi::board::DRAM_BANK_BYTES;
 use tilework_abi::grid::Site;
 use tilework_abi::noc::MAX_PACKET_BYTES;
@@ -51,8 +52,9 @@ struct Port {
     nius: Option<Box<[Niu; 2]>>,
 }
 
+/// What can happen in a bank.
 #[derive(Debug)]
-enum Event {
+pub(crate) enum Event {
     /// A packet came from the NoC.
     Arrive(Packet),
     /// A port has taken a read, whose answer is this.
@@ -191,22 +193,28 @@ impl DramBank {
     }
 }
 
-impl Node for DramBank {
-    fn next(&self) -> Cycle {
-        self.events.next()
+impl From<Packet> for Event {
+    fn from(packet: Packet) -> Self {
+        Self::Arrive(packet)
     }
-    fn deliver(&mut self, at: Cycle, packet: Packet) {
-        self.events.arrive(at, Event::Arrive(packet));
+}
+
+impl Endpoint for DramBank {
+    type Event = Event;
+
+    fn events(&self) -> &EventQueue<Event> {
+        &self.events
     }
-    fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
-        while let Some((at, event)) = self.events.pop_before(out.horizon(until)) {
-            match event {
-                Event::Arrive(packet) => {
-                    self.serve(at, &packet, out).map_err(|fault| fault.at_cycle(at).sent_by(packet.from))?;
-                }
-                Event::Fetch(answer) => self.fetch(at, answer, out),
+    fn events_mut(&mut self) -> &mut EventQueue<Event> {
+        &mut self.events
+    }
+    fn handle(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
+        match event {
+            Event::Arrive(packet) => self.serve(at, &packet, out).map_err(|fault| fault.sent_by(packet.from)),
+            Event::Fetch(answer) => {
+                self.fetch(at, answer, out);
+                Ok(())
             }
         }
-        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! A DRAM bank: its ports, contents and times.
 
 use super::*;
+use crate::Node;
 use crate::noc::Reply;
 use proptest::prelude::*;
 use std::sync::Arc;

@@ -12,7 +12,8 @@ use tilework_abi::tensix::SOFT_RESET_0;
 const ETHERNET_PAGE: &str = "BlackholeA0/EthernetTile/BabyRISCV/README.md, Memory map";
 const L2CPU_PAGE: &str = "BlackholeA0/L2CPUTile/TLBWindows.md";
 const FUSED_PAGE: &str = "BlackholeA0/NoC/MemoryMap.md, NIU_CFG_0";
-/// Reset bits of the two cores of an Ethernet tile (tt-umd: ERISC0 is BRISC's bit 11, ERISC1 is TRISC0's bit 12).
+/// Reset bits of the two cores of an Ethernet tile (tt-umd: ERISC0 is BRISC's bit 11, ERISC1 is
+/// TRISC0's bit 12).
 const ETHERNET_CORES: u32 = 1 << 11 | 1 << 12;
 /// What the base firmware of an Ethernet tile leaves in L1 where no cable is: that it is done, and
 /// that the port is unused (tt-umd `blackhole_eth.hpp`: `POSTCODE_ETH_INIT_SKIP`, `PORT_UNUSED`,

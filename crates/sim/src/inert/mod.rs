@@ -1,18 +1,23 @@
-//! Tiles whose cores do not run: Ethernet, L2CPU, the security tile, the idle PCIe tile, empty tiles and everything that is fused off.
+//! Tiles whose cores do not run: Ethernet, L2CPU, the security tile, the idle PCIe tile, empty
+//! tiles and everything that is fused off.
 //!
-//! They are part of the torus: packets pass their routers, and their NIUs answer, so that a driver finds on every position of the grid what it
-//! expects there. Behind the NIUs, Ethernet tiles have their L1 and L2CPU tiles their registers, both as plain storage; releasing an Ethernet core is
-//! a fault, because nothing would run. One node serves all these tiles: they have nothing to do by themselves.
+//! They are part of the torus: packets pass their routers, and their NIUs answer, so that a driver
+//! finds on every position of the grid what it expects there. Behind the NIUs, Ethernet tiles have
+//! their L1 and L2CPU tiles their registers, both as plain storage; releasing an Ethernet core is a
+//! fault, because nothing would run. One node serves all these tiles: they have nothing to do by
+//! themselves.
 //!
-//! Follows BlackholeA0/NoC/MemoryMap.md (where NIUs are visible), BlackholeA0/EthernetTile and BlackholeA0/L2CPUTile.
+//! Follows BlackholeA0/NoC/MemoryMap.md (where NIUs are visible), BlackholeA0/EthernetTile and
+//! BlackholeA0/L2CPUTile.
 
 mod content;
 #[cfg(test)]
 mod tests;
 
+use crate::endpoint::Endpoint;
 use crate::event_queue::EventQueue;
 use crate::noc::{Body, Dest, Grid, Niu, NodeId, Outbox, Packet, Place};
-use crate::{Cycle, Fault, FaultClass, Memory, Node};
+use crate::{Cycle, Fault, FaultClass, Memory};
 use content::Content;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,7 +67,8 @@ impl InertTiles {
     }
 }
 
-/// Which NIU `addr` belongs to when it is accessed over NoC `noc`, and the offset of the register (NoC/MemoryMap.md, table of `NIU_BASE`).
+/// Which NIU `addr` belongs to when it is accessed over NoC `noc`, and the offset of the register
+/// (NoC/MemoryMap.md, table of `NIU_BASE`).
 pub(crate) fn niu_register(site: Site, noc: u8, addr: u64) -> Option<(u8, u32)> {
     const HIGH: u64 = 0xFFFF_FFFF_0000_0000;
     let low = addr as u32;
@@ -101,7 +107,8 @@ impl Tile {
     }
 }
 
-/// Serves a packet that arrives over NoC `packet.noc` for the register at `off` of NIU `which` of a tile.
+/// Serves a packet that arrives over NoC `packet.noc` for the register at `off` of NIU `which` of a
+/// tile.
 ///
 /// # Errors
 /// What the NIU refuses, and a request that it is to send: nothing of the tile runs that could.
@@ -153,18 +160,17 @@ fn whole_word(addr: u64) -> Fault {
     Fault::new(FaultClass::UndefinedBehavior, what, READ).at_addr(addr)
 }
 
-impl Node for InertTiles {
-    fn next(&self) -> Cycle {
-        self.arrivals.next()
+impl Endpoint for InertTiles {
+    type Event = Packet;
+
+    fn events(&self) -> &EventQueue<Packet> {
+        &self.arrivals
     }
-    fn deliver(&mut self, at: Cycle, packet: Packet) {
-        self.arrivals.arrive(at, packet);
+    fn events_mut(&mut self) -> &mut EventQueue<Packet> {
+        &mut self.arrivals
     }
-    fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
-        while let Some((at, packet)) = self.arrivals.pop_before(out.horizon(until)) {
-            let from = packet.from;
-            self.serve(at, packet, out).map_err(|fault| fault.at_cycle(at).sent_by(from))?;
-        }
-        Ok(())
+    fn handle(&mut self, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {
+        let from = packet.from;
+        self.serve(at, packet, out).map_err(|fault| fault.sent_by(from))
     }
 }

@@ -1,6 +1,7 @@
 //! Inert tiles as packets see them.
 
 use super::*;
+use crate::Node;
 use crate::noc::{GridBuilder, Reply};
 use proptest::prelude::*;
 use tilework_abi::board::Board;
@@ -39,7 +40,8 @@ fn write(tiles: &mut InertTiles, to: (u8, u8), addr: u64, data: &[u8]) -> Result
     send(tiles, 0, to, Body::WriteRequest { addr, data: data.into(), mask: None, reply: None })
 }
 
-/// Where the driver finds each kind of tile's NIU (tt-umd `NOC0_CONTROL_REG_ADDR_BASE_MAP`, and MemoryMap.md's table).
+/// Where the driver finds each kind of tile's NIU (tt-umd `NOC0_CONTROL_REG_ADDR_BASE_MAP`, and
+/// MemoryMap.md's table).
 #[test]
 fn every_position_of_the_grid_says_where_it_is() {
     for board in [Board::P100, Board::P150] {
@@ -73,7 +75,8 @@ fn an_ethernet_tile_has_l1_registers_and_cores_that_stay_held() {
         assert_eq!(read(&mut tiles, 1, tile, addr, 256).unwrap(), data);
     }
     assert!(write(&mut tiles, tile, 0x7_FF01, &data).is_err(), "behind the end of L1");
-    // What the driver reads to learn of the port (tt-umd `eth_status_t`): done, unused; and version 1.8.0, a byte per part.
+    // What the driver reads to learn of the port (tt-umd `eth_status_t`): done, unused; and version
+    // 1.8.0, a byte per part.
     assert_eq!(word(&mut tiles, 0, tile, 0x7_CC04).unwrap(), 3);
     assert_eq!(read(&mut tiles, 0, tile, 0x7_CFBC, 3).unwrap(), [0, 8, 1]);
     // Both cores held (bits 11 and 12); holding them again is no news, releasing one is.

@@ -1,18 +1,22 @@
 //! Coordinate translation as the card's firmware sets it up.
 //!
-//! Each NIU has one table for X and one for Y with 32 entries each, which software's coordinates go through before a packet leaves, and two
-//! masks: a row whose bit is set keeps X as it is, a column whose bit is set keeps Y. The tables' aims and format are in
-//! WormholeB0/NoC/Coordinates.md and BlackholeA0/NoC/MemoryMap.md; their content on a Blackhole is that of the card's public firmware
-//! (tenstorrent/tt-zephyr-platforms, `noc_init.c`), of which tt-umd's coordinate managers are the other side:
+//! Each NIU has one table for X and one for Y with 32 entries each, which software's coordinates go
+//! through before a packet leaves, and two masks: a row whose bit is set keeps X as it is, a column
+//! whose bit is set keeps Y. The tables' aims and format are in WormholeB0/NoC/Coordinates.md and
+//! BlackholeA0/NoC/MemoryMap.md; their content on a Blackhole is that of the card's public firmware
+//! (tenstorrent/tt-zephyr-platforms, `noc_init.c`), of which tt-umd's coordinate managers are the
+//! other side:
 //!
 //! | X, Y | means |
 //! |---|---|
 //! | 1..7 and 10..16, 2..11 | Tensix columns that work, from left to right, then the harvested ones |
-//! | 17 and 18, 12..23 | DRAM, three rows a bank; the column without a harvested bank is 17, the harvested bank's row of banks comes last |
+//! | 17 and 18, 12..23 | DRAM, three rows a bank; first the column without a harvested bank |
 //! | 19, 24 | the PCIe tile in use |
 //! | 20..31, 25 | Ethernet channels, without two of the harvested ones |
 //! | 8, 26..29 and 8, 30 | L2CPU tiles, the security tile |
 //! | else below 17, 12 | NoC 0 coordinates; on NoC 1, rows 0 and 1 keep the X of NoC 1 |
+//!
+//! The row of banks in which one is harvested comes last.
 
 use tilework_abi::board::{self, Harvesting};
 use tilework_abi::grid::{self, DIE_COLUMNS, DRAM_COLUMNS, DRAM_ROWS, Site, TENSIX_COLUMNS};
@@ -136,7 +140,8 @@ impl Translation {
     }
 }
 
-/// The columns of the channels that get a place: all but the last harvested one of channels 4..6 and of channels 7..9.
+/// The columns of the channels that get a place: all but the last harvested one of channels 4..6
+/// and of channels 7..9.
 fn ethernet_columns(gone: u16) -> impl Iterator<Item = u8> {
     let last_of = |channels: core::ops::RangeInclusive<usize>| channels.rev().find(|&i| gone & 1 << i != 0);
     let skipped = [last_of(4..=6), last_of(7..=9)];
@@ -144,7 +149,8 @@ fn ethernet_columns(gone: u16) -> impl Iterator<Item = u8> {
     channels.take(ETHERNET_COUNT).map(|i| DIE_COLUMNS[i])
 }
 
-/// The coordinates in translated space that firmware prefers for the tile at NoC 0 coordinates `at`, where it has other ones than these.
+/// The coordinates in translated space that firmware prefers for the tile at NoC 0 coordinates
+/// `at`, where it has other ones than these.
 pub(super) fn preferred(noc0: &Translation, at: NocXy, site: Site) -> NocXy {
     let entry = |table: &[u8], range: core::ops::Range<usize>, value: u8| {
         let found = table.get(range.clone()).and_then(|part| part.iter().position(|&v| v == value));
@@ -165,7 +171,8 @@ pub(super) fn preferred(noc0: &Translation, at: NocXy, site: Site) -> NocXy {
     found.unwrap_or(at)
 }
 
-/// The broadcast opt-out masks of columns and rows, in the coordinates of NoC 1 when `mirrored`: only Tensix columns that work receive.
+/// The broadcast opt-out masks of columns and rows, in the coordinates of NoC 1 when `mirrored`:
+/// only Tensix columns that work receive.
 pub(super) fn opt_out(harvesting: Harvesting, mirrored: bool) -> [u32; 2] {
     let mask = |size: u32, receives: &dyn Fn(u8) -> bool| {
         let bit = |v: u32| 1u32 << if mirrored { size - 1 - v } else { v };

@@ -1,7 +1,9 @@
-//! Where a device's access to the host's address space goes: the outbound regions of the controller's address translation.
+//! Where a device's access to the host's address space goes: the outbound regions of the
+//! controller's address translation.
 //!
-//! Layout and sources are in [`tilework_abi::pci::iatu`]. An address that no enabled region holds passes unchanged; of several regions that hold it
-//! the lowest counts (DesignWare PCIe controller; Linux' `pcie-designware.c` programs it so).
+//! Layout and sources are in [`tilework_abi::pci::iatu`]. An address that no enabled region holds
+//! passes unchanged; of several regions that hold it the lowest counts (DesignWare PCIe controller;
+//! Linux' `pcie-designware.c` programs it so).
 
 use super::windows::READ;
 use crate::{Fault, FaultClass};
@@ -27,7 +29,8 @@ impl Iatu {
         let (region, at) = (reg / regs::STRIDE, reg % regs::STRIDE);
         (at < regs::OUTBOUND_BYTES && region < regs::REGIONS as u64).then_some((region as usize, at as usize / 4))
     }
-    /// Reads the word at byte offset `reg` of the block; inbound regions, which the card does not use, read zero.
+    /// Reads the word at byte offset `reg` of the block; inbound regions, which the card does not
+    /// use, read zero.
     pub(super) fn read(&self, reg: u32) -> u32 {
         self.slot(reg).map_or(0, |(region, word)| self.words[region][word])
     }

@@ -1,9 +1,10 @@
 //! Host memory that the device can reach.
 //!
-//! A driver pins pages and gets a NoC address for them; that address has bit 60 set (facts, "Host access to the card"). Here an
-//! address is always the part below bit 60, after the controller's address translation. Accesses outside the pinned regions are faults: on a real
-//! host an IOMMU stops them at best. Where the host is another program with memory of its own, it gives a [`HostBus`], and all
-//! addresses outside the pinned regions are the bus's.
+//! A driver pins pages and gets a NoC address for them; that address has bit 60 set (facts, "Host
+//! access to the card"). Here an address is always the part below bit 60, after the controller's
+//! address translation. Accesses outside the pinned regions are faults: on a real host an IOMMU
+//! stops them at best. Where the host is another program with memory of its own, it gives a
+//! [`HostBus`], and all addresses outside the pinned regions are the bus's.
 
 use crate::{Fault, FaultClass};
 use tilework_abi::noc::PCIE_HOST_BIT;
@@ -126,7 +127,8 @@ impl HostMemory {
         Ok(())
     }
 
-    /// Writes those of the first 64 bytes of `data` whose mask bit is set; all of it without a mask.
+    /// Writes those of the first 64 bytes of `data` whose mask bit is set; all of it without a
+    /// mask.
     ///
     /// # Errors
     /// The bytes are not pinned; nothing is written.

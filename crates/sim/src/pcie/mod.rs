@@ -1,12 +1,15 @@
 //! The PCIe tile: the host's way to the chip and the chip's way to host memory.
 //!
-//! Three things meet here. The **host's accesses** to a BAR become NoC packets through the TLB ([`windows`]). **Device accesses** to NoC
-//! addresses with bit 60 set reach [`HostMemory`] through the address translation (`iatu.rs`). And the **answers** to host reads come back. The page for Blackhole is
-//! missing; WormholeB0/PCIExpressTile holds for everything but sizes and addresses (see [`tilework_abi::tlb`]).
+//! Three things meet here. The **host's accesses** to a BAR become NoC packets through the TLB
+//! ([`windows`]). **Device accesses** to NoC addresses with bit 60 set reach [`HostMemory`] through
+//! the address translation (`iatu.rs`). And the **answers** to host reads come back. The page for
+//! Blackhole is missing; WormholeB0/PCIExpressTile holds for everything but sizes and addresses
+//! (see [`tilework_abi::tlb`]).
 //!
-//! TLB registers take effect in the order of the host's accesses: they change at the call, and an access is resolved at its call. What
-//! remains for later is only when its packet leaves. Order is that of TLBs.md: a read waits for the acknowledgement of every earlier write
-//! that wants one, a write in strict mode likewise, and packets leave in the host's order.
+//! TLB registers take effect in the order of the host's accesses: they change at the call, and an
+//! access is resolved at its call. What remains for later is only when its packet leaves. Order is
+//! that of TLBs.md: a read waits for the acknowledgement of every earlier write that wants one, a
+//! write in strict mode likewise, and packets leave in the host's order.
 
 mod iatu;
 mod memory;
@@ -161,7 +164,8 @@ impl Pcie {
     pub(crate) fn host_memory_mut(&mut self) -> &mut HostMemory {
         &mut self.memory
     }
-    /// Counts the device writes that host memory has seen: while it stays the same, host memory did not change by itself.
+    /// Counts the device writes that host memory has seen: while it stays the same, host memory did
+    /// not change by itself.
     pub(crate) fn device_writes(&self) -> u64 {
         self.device_writes
     }
@@ -169,7 +173,8 @@ impl Pcie {
     pub(crate) fn last_device_write(&self) -> Cycle {
         self.log.back().map_or(0, |&(at, ..)| at)
     }
-    /// The cycle of the last device write that touched one of `len` bytes at `addr`, among the last 64 writes.
+    /// The cycle of the last device write that touched one of `len` bytes at `addr`, among the last
+    /// 64 writes.
     pub(crate) fn last_write_to(&self, addr: u64, len: usize) -> Option<Cycle> {
         let end = addr.saturating_add(len as u64);
         let touches = |&&(_, a, n): &&(Cycle, u64, usize)| a < end && addr < a + n as u64;
@@ -184,11 +189,12 @@ impl Pcie {
         self.bytes_to_host
     }
 
-    /// The host stores `data` at `offset` of `bar` at cycle `at`. Stores are posted: they take effect in order, later.
+    /// The host stores `data` at `offset` of `bar` at cycle `at`. Stores are posted: they take
+    /// effect in order, later.
     ///
     /// # Errors
-    /// Nothing is there, the window is not configured or points at nothing, or the registers do not take such an access. Nothing
-    /// happens then.
+    /// Nothing is there, the window is not configured or points at nothing, or the registers do not
+    /// take such an access. Nothing happens then.
     pub(crate) fn host_write(&mut self, at: Cycle, bar: Bar, offset: u64, data: &[u8]) -> Result<(), Fault> {
         if let (Ok((target @ (Target::TlbRegister(_) | Target::Iatu(_)), room)), false) =
             (self.windows.locate(bar, offset), data.is_empty())
@@ -220,8 +226,8 @@ impl Pcie {
         Ok(())
     }
 
-    /// The cycle since which the host has room for another access: when it learns that all but the last [`timing::PCIE_POSTED`] have left for
-    /// the NoC. `None` while they have not.
+    /// The cycle since which the host has room for another access: when it learns that all but the
+    /// last [`timing::PCIE_POSTED`] have left for the NoC. `None` while they have not.
     pub(crate) fn room(&self) -> Option<Cycle> {
         let accepted = self.left + self.orders.len();
         match accepted.checked_sub(timing::PCIE_POSTED) {
@@ -248,7 +254,8 @@ impl Pcie {
         Ok(())
     }
 
-    /// The host loads `len` bytes at `offset` of `bar`, starting at cycle `at`. [`Pcie::take_read`] gives the data once it is there.
+    /// The host loads `len` bytes at `offset` of `bar`, starting at cycle `at`. [`Pcie::take_read`]
+    /// gives the data once it is there.
     ///
     /// # Errors
     /// As [`Pcie::host_write`]; also a load through a multicast window.
@@ -321,7 +328,8 @@ impl Pcie {
         self.orders.push_back(Order { ready, packet, acks: 0, waits });
     }
 
-    /// The data of a finished read and the cycle at which the host has it; `None` while it is on its way. A ticket gives its data once.
+    /// The data of a finished read and the cycle at which the host has it; `None` while it is on
+    /// its way. A ticket gives its data once.
     pub(crate) fn take_read(&mut self, ticket: ReadTicket) -> Option<(Cycle, Vec<u8>)> {
         let done = self.reads.get(&ticket)?.done?;
         self.reads.remove(&ticket).map(|read| (done, read.data))

@@ -28,10 +28,11 @@ fn words(words: [u32; 3]) -> Vec<u8> {
     words.iter().flat_map(|w| w.to_le_bytes()).collect()
 }
 
-/// Points small window `index` at the tile (1,2) with the given ordering bits; register words worked out by hand.
+/// Points small window `index` at the tile (1,2) with the given ordering bits; register words
+/// worked out by hand.
 fn aim(pcie: &mut Pcie, index: u64, address: u64, ordering: u32) {
-    // 2 MiB window: address >> 21 in bits 0..42, x_end at 43 (bit 11 of the second word), y_end at 49 (bit 17), noc at 67, multicast at 69
-    // (bit 5 of the third word), ordering at 70 (bit 6).
+    // 2 MiB window: address >> 21 in bits 0..42, x_end at 43 (bit 11 of the second word), y_end at
+    // 49 (bit 17), noc at 67, multicast at 69 (bit 5 of the third word), ordering at 70 (bit 6).
     let field = address >> 21;
     let regs = [field as u32, (field >> 32) as u32 | 1 << 11 | 2 << 17, ordering << 6];
     pcie.host_write(0, Bar::Bar0, 0x1FC0_0000 + 12 * index, &words(regs)).unwrap();
@@ -95,7 +96,8 @@ fn registers_read_back_and_take_effect_in_order() {
 #[test]
 fn a_large_window_reaches_four_gigabytes() {
     let mut p = tile();
-    // 4 GiB window: x_end at bit 32, y_end at 38, noc at 56 (bit 24 of the second word), ordering at 59.
+    // 4 GiB window: x_end at bit 32, y_end at 38, noc at 56 (bit 24 of the second word), ordering
+    // at 59.
     let regs = words([7, 1 | 2 << 6 | 1 << 24 | 2 << 27, 0]);
     p.host_write(0, Bar::Bar0, 0x1FC0_0000 + 12 * 203, &regs).unwrap();
     p.host_write(0, Bar::Bar4, (1 << 32) + 0xFFFF_FFF0, &[9; 16]).unwrap();
@@ -107,7 +109,8 @@ fn a_large_window_reaches_four_gigabytes() {
 #[test]
 fn a_multicast_window_reaches_the_rectangle_and_cannot_be_read() {
     let mut p = tile();
-    // End (2,2), start (1,2): x_start at bit 55 (23 of the second word), y_start at 61 (29, straddling into the third word).
+    // End (2,2), start (1,2): x_start at bit 55 (23 of the second word), y_start at 61 (29,
+    // straddling into the third word).
     let regs = words([0, 2 << 11 | 2 << 17 | 1 << 23 | 2 << 29, 1 << 5]);
     p.host_write(0, Bar::Bar0, 0x1FC0_0000, &regs).unwrap();
     p.host_write(0, Bar::Bar0, 0, &[1]).unwrap();
@@ -274,7 +277,8 @@ fn a_driver_finds_the_tile_and_the_arc_in_bar0() {
     let (_, data) = p.take_read(ticket).unwrap();
     let id = u32::from_le_bytes(data.try_into().unwrap());
     assert_eq!((id & 63, id >> 6 & 63, id >> 12 & 127, id >> 19 & 127), (2, 0, 17, 12));
-    // NIU_CFG_0 says that coordinates are translated, NOC_ID_LOGICAL where the tile is then (tt-umd `get_noc_translation_enabled`).
+    // NIU_CFG_0 says that coordinates are translated, NOC_ID_LOGICAL where the tile is then (tt-umd
+    // `get_noc_translation_enabled`).
     for (offset, mask, value) in
         [(0x1FD0_4100, 1 << 14, 1 << 14), (0x1FD1_4100, 1 << 14, 1 << 14), (0x1FD0_4148, 0xFFF, 24 << 6 | 19)]
     {

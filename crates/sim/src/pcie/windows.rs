@@ -1,6 +1,7 @@
 //! What a BAR access means: TLB windows, their registers, the PCIe tile's own NIUs, the ARC.
 //!
-//! Layout and sources are in [`tilework_abi::tlb`]; the meaning of the fields is that of WormholeB0/PCIExpressTile/TLBs.md.
+//! Layout and sources are in [`tilework_abi::tlb`]; the meaning of the fields is that of
+//! WormholeB0/PCIExpressTile/TLBs.md.
 
 use crate::{Fault, FaultClass};
 use tilework_abi::noc::{self, NocRect, NocXy};
@@ -69,10 +70,12 @@ fn fault(class: FaultClass, bar: Bar, offset: u64, what: impl Into<String>) -> F
 }
 
 impl Windows {
-    /// Where the byte at `offset` of `bar` goes, and how many bytes from there on go to the same target.
+    /// Where the byte at `offset` of `bar` goes, and how many bytes from there on go to the same
+    /// target.
     ///
     /// # Errors
-    /// Nothing is there, or the window is not configured or configured with what the documents forbid.
+    /// Nothing is there, or the window is not configured or configured with what the documents
+    /// forbid.
     pub(crate) fn locate(&self, bar: Bar, offset: u64) -> Result<(Target, u64), Fault> {
         const WINDOWS_END: u64 = tlb::COUNT_2M as u64 * tlb::SIZE_2M;
         const NIU1: u64 = tlb::NIU + tlb::NIU_STRIDE;

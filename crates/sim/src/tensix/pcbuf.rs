@@ -1,7 +1,7 @@
 //! PC buffers: three queues from B to T0, T1, T2.
 //!
-//! Follows BlackholeA0/TensixTile/BabyRISCV/PCBufs.md. B's read waits until the queue is empty, the T core sleeps on it and the
-//! coprocessor has nothing of that thread under way.
+//! Follows BlackholeA0/TensixTile/BabyRISCV/PCBufs.md. B's read waits until the queue is empty, the
+//! T core sleeps on it and the coprocessor has nothing of that thread under way.
 
 use std::collections::VecDeque;
 

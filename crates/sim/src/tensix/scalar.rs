@@ -11,9 +11,9 @@ use crate::{Cycle, FaultClass, NEVER, timing};
 use tilework_abi::tensix as map;
 
 /// The window of registers that `LOADREG`, `STOREREG` and `STOREIND` reach.
-const MMIO_BASE: u32 = 0xFFB0_0000;
+const MMIO_BASE: u32 = map::LOCAL_BASE;
 /// Lowest address in it that is not undefined behaviour.
-const MMIO_FIRST: u32 = 0xFFB1_1000;
+const MMIO_FIRST: u32 = map::TDMA_BASE;
 
 /// What an attempt to execute an instruction came to.
 enum Done {

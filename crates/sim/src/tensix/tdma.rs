@@ -1,10 +1,10 @@
 //! TDMA-RISC registers: the mover's command queue, the packers' and unpackers' register writes, and
 //! what packers report.
 //!
-//! The registers are rows of [`map::TDMA`]; what they do is in
-//! WormholeB0/TensixTile/TDMA-RISC.md (Blackhole has no page of its own in the public tree). Packers
-//! and unpackers are not built: their configuration here is storage, and what they report is what
-//! units report that have never run. Metadata that only a packer can produce is refused.
+//! The registers are rows of [`map::TDMA`]; what they do is in WormholeB0/TensixTile/TDMA-RISC.md
+//! (Blackhole has no page of its own in the public tree). Packers and unpackers are not built:
+//! their configuration here is storage, and what they report is what units report that have never
+//! run. Metadata that only a packer can produce is refused.
 
 use super::mover::Mover;
 use crate::FaultClass;
@@ -120,6 +120,25 @@ mod tests {
             [Ok(true), Ok(true), Ok(false)]
         );
         assert_eq!(t.load(0, map::STATUS, &m), Ok(0x014));
+    }
+
+    #[test]
+    fn registers_take_the_accesses_of_their_rows() {
+        for reg in map::TDMA.regs {
+            let (mut t, mut m) = (Tdma::default(), Mover::default());
+            let (loaded, stored) = (t.load(0, reg.offset, &m), t.store(0, reg.offset, 0x40, &mut m));
+            match reg.access {
+                Access::NotBuilt => {
+                    let named = |refusal: Refusal| refusal.1.contains(reg.name);
+                    assert!(loaded.is_err_and(named) && stored.is_err_and(named), "{}", reg.name);
+                }
+                _ => assert_eq!((loaded, stored), (Ok(reg.reset), Ok(true)), "{}", reg.name),
+            }
+            if matches!(reg.access, Access::Wo) {
+                assert_eq!(t.load(0, reg.offset, &m), Ok(0), "{}", reg.name);
+            }
+        }
+        assert!(Tdma::default().load(0, 0x40, &Mover::default()).unwrap_err().1.contains("0x40"));
     }
 
     #[test]

@@ -227,3 +227,42 @@ fn execution_state(daisy: u32, signal: u32) -> Option<(Processor, Group)> {
     let found = FIRST.iter().find(|(first, _)| signal & !1 == *first).filter(|_| daisy == DAISY);
     found.map(|(_, core)| (*core, if signal & 1 == 0 { Group::A } else { Group::B }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_take_the_accesses_of_their_rows() {
+        let blocks = [&tensix::DEBUG, &tensix::PIC];
+        for (block, reg) in blocks.into_iter().flat_map(|block| block.regs.iter().map(move |reg| (block, reg))) {
+            let mut regs = DebugRegs::new();
+            let addr = u32::try_from(block.base).expect("an address of a tile") + reg.offset;
+            // What cores and the debug interface say is tested where they are.
+            if addr == PC_SNAPSHOT || (RISC_DBG_CNTL_0..=RISC_DBG_STATUS_1).contains(&addr) {
+                continue;
+            }
+            assert_eq!(regs.read(addr, 0).map(|(value, _)| value), Ok(reg.reset), "{}", reg.name);
+            let written = regs.write(addr, u32::MAX, false);
+            if reg.access == Kind::Ro || reg.fixed != 0 {
+                let fault = written.expect_err("refused");
+                assert_eq!(fault.class, FaultClass::UnimplementedFunctionality);
+                assert!(fault.what.contains(reg.name) && fault.what.ends_with(reg.refused), "{fault}");
+                assert_eq!(regs.read(addr, 0).map(|(value, _)| value), Ok(reg.reset), "{}", reg.name);
+            } else {
+                written.expect("stored or ignored");
+                let kept = if reg.access == Kind::Rw { reg.mask } else { reg.reset };
+                assert_eq!(regs.read(addr, 0).map(|(value, _)| value), Ok(kept), "{}", reg.name);
+            }
+        }
+    }
+
+    #[test]
+    fn words_without_a_row_are_storage() {
+        let mut regs = DebugRegs::new();
+        let addr = tensix::DEBUG_BASE + 0x800;
+        assert!(register(addr).is_none());
+        regs.write(addr, 7, true).expect("storage");
+        assert_eq!(regs.read(addr, 0), Ok((7, Access::Watched)));
+    }
+}

@@ -407,11 +407,32 @@ mod tests {
     }
 
     #[test]
+    fn registers_take_the_accesses_of_their_rows() {
+        for (id, reg) in (0..s::COUNT).flat_map(|id| reg::STREAM.regs.iter().map(move |reg| (id, reg))) {
+            let mut streams = Streams::new();
+            let at = off(id, reg.offset / 4);
+            let (read, written) = (streams.read(at), streams.write(at, !reg.fixed));
+            let (name, has) = (reg.name, reg.is_in(id));
+            match reg.access {
+                Access::Rw => {
+                    let ignored = if reg.offset == 4 * reg::PHASE_AUTO_CFG_HEADER { PHASE_NUM_INCR } else { 0 };
+                    let kept = if has { reg.mask & !ignored } else { 0 };
+                    assert_eq!((read, written, streams.read(at)), (Ok(0), Ok(()), Ok(kept)), "{name} of {id}");
+                    assert_eq!(streams.write(at, u32::MAX).is_err(), reg.fixed != 0, "{name} of {id}");
+                }
+                Access::Ro => assert_eq!((read.is_ok(), written.is_ok()), (has, false), "{name} of {id}"),
+                Access::WoFault => assert!(read.is_err(), "{name} of {id}"),
+                _ => assert!(read.is_err() && written.is_err_and(|fault| fault.what.contains(name)), "{name}"),
+            }
+        }
+    }
+
+    #[test]
     fn other_registers_are_named_faults() {
         let mut streams = Streams::new();
         let fault = streams.write(off(5, 267), 1).expect_err("phase advance");
         assert_eq!(fault.class, FaultClass::UnimplementedFunctionality);
-        assert!(fault.what.contains("register 267 of overlay stream 5"), "{fault}");
+        assert!(fault.what.contains("STREAM_PHASE_ADVANCE (register 267 of overlay stream 5)"), "{fault}");
         for bad in [off(0, 512), off(64, 8), 2, u32::MAX] {
             assert!(streams.read(bad).is_err() && streams.write(bad, 0).is_err());
         }

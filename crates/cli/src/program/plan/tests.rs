@@ -6,8 +6,8 @@ use crate::program::schema::ProgramFile;
 use std::collections::BTreeMap;
 
 fn u32_array(shape: &[u64]) -> Array {
-    let bytes = crate::array::array_bytes(Dtype::U32, shape).unwrap();
-    Array { dtype: Dtype::U32, shape: shape.to_vec(), data: vec![0; bytes as usize] }
+    let bytes = crate::array::array_bytes(DType::U32, shape).unwrap();
+    Array { dtype: DType::U32, shape: shape.to_vec(), data: vec![0; bytes as usize] }
 }
 
 fn plan_with(text: &str, inputs: &[(&str, Array)]) -> Result<Plan, String> {
@@ -81,9 +81,9 @@ fn a_shape_can_follow_from_the_board_and_from_other_buffers() {
     );
     let plan = plan_with(&text, &[("x", u32_array(&[5, 7]))]).unwrap();
     let shapes: Vec<_> = plan.buffers.iter().map(|b| (b.dtype, b.shape.clone(), b.bytes, b.pages)).collect();
-    assert_eq!(shapes[0], (Dtype::U32, vec![5, 7], 140, 3));
-    assert_eq!(shapes[1], (Dtype::I16, vec![5, 7], 70, 1));
-    assert_eq!(shapes[2], (Dtype::U8, vec![2, 64, 118], 15104, 944));
+    assert_eq!(shapes[0], (DType::U32, vec![5, 7], 140, 3));
+    assert_eq!(shapes[1], (DType::I16, vec![5, 7], 70, 1));
+    assert_eq!(shapes[2], (DType::U8, vec![2, 64, 118], 15104, 944));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn arrays_must_match_the_program() {
     refused(&text, &[], "no array for input \"x\"; give one with --input x=FILE.npy");
     refused(&text, &[("z", u32_array(&[1]))], "--input z: the program has no input of that name; it has x");
     let mut other = u32_array(&[4]);
-    other.dtype = Dtype::F32;
+    other.dtype = DType::F32;
     refused(&text, &[("x", other)], "input \"x\": the array has dtype f32, the program expects u32");
     let shaped = text.replace("page_size = 64", "shape = [4, 16]\npage_size = 64");
     refused(

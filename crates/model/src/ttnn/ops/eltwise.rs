@@ -5,7 +5,7 @@
 use crate::common::DataType;
 use crate::error::{ReadError, Result};
 use crate::flat::declare::{enums, named, tables, unions};
-use crate::flat::{Element, Reader, Table};
+use crate::flat::{Element, FlatReader, Table};
 use crate::ttnn::ops::fused::UnaryWithParam;
 use crate::ttnn::types::{MemoryConfig, NumberType, TensorRef};
 
@@ -18,7 +18,7 @@ named! {
 
 /// Where [`EltwiseBinaryAtan2Op`] is an operation of its own, `Atan2` is none of these functions and those after it have moved up.
 impl Element for EltwiseBinaryCompositeOpType {
-    fn present(reader: &mut Reader, table: &Table, slot: u16) -> Result<Option<Self>> {
+    fn present(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Self>> {
         let Some(at) = reader.field(table, slot)? else { return Ok(None) };
         let ordinal = reader.inline::<u32>(at)?;
         let moved = reader.schema.edition.atan2_apart() && ordinal >= Self::Atan2 as u32;
@@ -28,7 +28,7 @@ impl Element for EltwiseBinaryCompositeOpType {
         }
     }
 
-    fn vector(_: &mut Reader, _: &Table, _: u16) -> Result<Option<Vec<Self>>> {
+    fn vector(_: &mut FlatReader, _: &Table, _: u16) -> Result<Option<Vec<Self>>> {
         Ok(None)
     }
 

@@ -28,7 +28,7 @@ pub mod training;
 use serde::Serialize;
 
 use crate::error::Result;
-use crate::flat::Reader;
+use crate::flat::FlatReader;
 use crate::flat::field::table_at;
 use crate::operand::{Direction, Operand, Visitor};
 
@@ -73,7 +73,7 @@ macro_rules! operations {
             }
 
             /// Reads the table of that kind.
-            pub(crate) fn read(reader: &mut Reader, kind: OpKind, at: usize) -> Result<Self> {
+            pub(crate) fn read(reader: &mut FlatReader, kind: OpKind, at: usize) -> Result<Self> {
                 match kind {
                     $($(OpKind::$kind => table_at(reader, at).map(Self::$kind)),*),*
                 }

@@ -1,8 +1,10 @@
 //! What software's coordinates mean to an NIU, as its configuration registers have it now.
 //!
-//! The card's firmware leaves every NIU of a NoC with the same tables (the `translate` module beside the grid), which [`crate::noc::Grid`] has worked out. Software may
-//! switch translation off or write other tables; then this NIU alone takes coordinates so, from the next request on
-//! (BlackholeA0/NoC/MemoryMap.md, `NIU_CFG_0` and `NOC_CMD_CTRL`). Broadcasts that an NIU is opted out of pass it by (`ROUTER_CFG_1` and `_3`).
+//! The card's firmware leaves every NIU of a NoC with the same tables (the `translate` module
+//! beside the grid), which [`crate::noc::Grid`] has worked out. Software may switch translation off
+//! or write other tables; then this NIU alone takes coordinates so, from the next request on
+//! (BlackholeA0/NoC/MemoryMap.md, `NIU_CFG_0` and `NOC_CMD_CTRL`). Broadcasts that an NIU is opted
+//! out of pass it by (`ROUTER_CFG_1` and `_3`).
 
 use super::{MAP_PAGE, Niu};
 use crate::noc::translate::Translation;
@@ -67,7 +69,8 @@ impl Niu {
         }
     }
 
-    /// The raw coordinates of a place on this NoC; NoC 1 counts from the opposite corner (WormholeB0/NoC/Coordinates.md).
+    /// The raw coordinates of a place on this NoC; NoC 1 counts from the opposite corner
+    /// (WormholeB0/NoC/Coordinates.md).
     pub(super) fn raw(&self, place: Place) -> NocXy {
         match self.noc {
             0 => NocXy::new(place.x, place.y),
@@ -75,7 +78,8 @@ impl Niu {
         }
     }
 
-    /// The raw coordinates on this NoC that a coordinate word of software means; `None` beyond the tables.
+    /// The raw coordinates on this NoC that a coordinate word of software means; `None` beyond the
+    /// tables.
     pub(super) fn raw_of(&self, word: u32) -> Option<NocXy> {
         let xy = NocXy::decode(word);
         match &self.coordinates {

@@ -1,15 +1,19 @@
-//! One NIU of a Tensix tile: four request initiators, configuration, counters, and both ends of every transaction.
+//! One NIU of a Tensix tile: four request initiators, configuration, counters, and both ends of
+//! every transaction.
 //!
-//! Follows BlackholeA0/NoC/MemoryMap.md and Counters.md. A request passes three points: software writes `NOC_CMD_CTRL`
-//! ([`Niu::write`]), the packet leaves ([`Niu::depart`]), the answer comes back ([`Niu::receive`]). The page's "virtual channel number is
-//! assigned" and "packet leaves" are one point here, and requests leave in the order in which software started them, one after the
+//! Follows BlackholeA0/NoC/MemoryMap.md and Counters.md. A request passes three points: software
+//! writes `NOC_CMD_CTRL` ([`Niu::write`]), the packet leaves ([`Niu::depart`]), the answer comes
+//! back ([`Niu::receive`]). The page's "virtual channel number is assigned" and "packet leaves" are
+//! one point here, and requests leave in the order in which software started them, one after the
 //! other: a stricter order than hardware promises, and a legal one (WormholeB0/NoC/Ordering.md).
 //!
-//! Not modelled, each a fault when used: coordinate translation of DRAM columns by tables of its own, request FIFOs, delivery to the overlay,
-//! header store, accumulating writes, security fences, counts of a router's flits. An interrupt is raised as far as the interrupt controller, which
-//! refuses to be enabled. Starting a request does not write translated coordinates back to the initiator: software that sets its own
-//! coordinates once and starts many requests on NoC 1, as the public firmware does, would have them translated twice. An arbitration priority
-//! decides who goes first where packets meet, which is one of the orders that the network keeps anyway.
+//! Not modelled, each a fault when used: coordinate translation of DRAM columns by tables of its
+//! own, request FIFOs, delivery to the overlay, header store, accumulating writes, security fences,
+//! counts of a router's flits. An interrupt is raised as far as the interrupt controller, which
+//! refuses to be enabled. Starting a request does not write translated coordinates back to the
+//! initiator: software that sets its own coordinates once and starts many requests on NoC 1, as the
+//! public firmware does, would have them translated twice. An arbitration priority decides who goes
+//! first where packets meet, which is one of the orders that the network keeps anyway.
 
 mod coordinates;
 mod pattern;
@@ -51,7 +55,8 @@ pub(crate) struct Niu {
     config: [u32; regs::CONFIG_WORDS],
     coordinates: Coordinates,
     counters: [u32; counter::COUNT],
-    /// `NIU_TRANS_COUNT_RTZ_SOURCE`: counts of outstanding requests that have gone back to zero, one bit each.
+    /// `NIU_TRANS_COUNT_RTZ_SOURCE`: counts of outstanding requests that have gone back to zero,
+    /// one bit each.
     returned_to_zero: u32,
     /// The cycle at which the last request's last flit has left.
     free_at: Cycle,
@@ -59,7 +64,8 @@ pub(crate) struct Niu {
 }
 
 impl Niu {
-    /// The NIU at `place` on NoC `noc` (0 or 1), with the coordinates `logical` in translated space and the given `NOC_ENDPOINT_ID`.
+    /// The NIU at `place` on NoC `noc` (0 or 1), with the coordinates `logical` in translated space
+    /// and the given `NOC_ENDPOINT_ID`.
     pub(crate) fn new(noc: u8, place: Place, logical: NocXy, endpoint_id: u32, grid: Arc<Grid>) -> Self {
         let config = grid.niu_config(noc & 1, place);
         Self {
@@ -104,7 +110,8 @@ impl Niu {
     }
 
     fn kind_of(&self, place: Place) -> TileKind {
-        // Places come from the grid; a tile that the grid does not know is this NIU's own in a test.
+        // Places come from the grid; a tile that the grid does not know is this NIU's own in a
+        // test.
         self.grid.kind(place).unwrap_or(TileKind::Tensix)
     }
 

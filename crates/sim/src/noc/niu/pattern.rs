@@ -1,9 +1,10 @@
 //! Multicasts to less than a rectangle: `NOC_BRCST_EXCLUDE`.
 //!
-//! A pattern keeps and skips columns and rows in turn and leaves a quadrant out. What it does is described for the host's windows
-//! (BlackholeA0/PCIExpressTile/TLBs.md, `strided`); where its fields lie in `NOC_BRCST_EXCLUDE` is in the public firmware (the exclusion in
-//! tt-metal's `dataflow_api_common.h`, `EXCLUDE_*`; all of it in tt-zephyr-platforms' `noc2axi.c`, whose register has the same layout). All
-//! coordinates are raw ones of the NoC.
+//! A pattern keeps and skips columns and rows in turn and leaves a quadrant out. What it does is
+//! described for the host's windows (BlackholeA0/PCIExpressTile/TLBs.md, `strided`); where its
+//! fields lie in `NOC_BRCST_EXCLUDE` is in the public firmware (the exclusion in tt-metal's
+//! `dataflow_api_common.h`, `EXCLUDE_*`; all of it in tt-zephyr-platforms' `noc2axi.c`, whose
+//! register has the same layout). All coordinates are raw ones of the NoC.
 
 use crate::{Fault, FaultClass};
 use tilework_abi::noc::NocXy;
@@ -24,8 +25,9 @@ impl Stride {
         (stride.keep != 0 && stride.skip != 0).then_some(stride)
     }
     fn keeps(self, start: u8, v: u8) -> bool {
-        // In a rectangle that wraps around the edge the period is a power of two: the distance is taken in as many low bits, which is the
-        // reading under which the page's condition makes sense.
+        // In a rectangle that wraps around the edge the period is a power of two: the distance is
+        // taken in as many low bits, which is the reading under which the page's condition makes
+        // sense.
         v.wrapping_sub(start) % (self.keep + self.skip) < self.keep
     }
 }
@@ -56,7 +58,8 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Decodes `NOC_BRCST_EXCLUDE`. Bit 23 asks the routers for another path, which receives the same.
+    /// Decodes `NOC_BRCST_EXCLUDE`. Bit 23 asks the routers for another path, which receives the
+    /// same.
     pub(super) fn decode(word: u32) -> Self {
         let corner = NocXy::new((word >> 8 & 0x3F) as u8, (word >> 14 & 0x3F) as u8);
         let quadrant = Quadrant { corner, x_up: word >> 20 & 1 != 0, y_up: word >> 21 & 1 != 0 };

@@ -35,7 +35,8 @@ impl Initiator {
     pub(super) fn pair(&self, lo: u32, hi: u32) -> u64 {
         u64::from(self.get(hi)) << 32 | u64::from(self.get(lo))
     }
-    /// The page's step after each piece of a long request: the length shrinks and both addresses grow.
+    /// The page's step after each piece of a long request: the length shrinks and both addresses
+    /// grow.
     pub(super) fn advance(&mut self, bytes: u64) {
         let fields = [
             (init::AT_LEN_BE, init::AT_LEN_BE_1, bytes.wrapping_neg()),
@@ -55,8 +56,9 @@ impl Initiator {
 }
 
 impl Niu {
-    /// Reads the register at `off` from the NIU's base. A busy `NOC_CMD_CTRL` is volatile, and so is `NIU_TRANS_COUNT_RTZ_NUM`, whose read has an
-    /// effect; everything else changes only when the tile knows about it.
+    /// Reads the register at `off` from the NIU's base. A busy `NOC_CMD_CTRL` is volatile, and so
+    /// is `NIU_TRANS_COUNT_RTZ_NUM`, whose read has an effect; everything else changes only when
+    /// the tile knows about it.
     ///
     /// # Errors
     /// A register that does not exist, or one that the simulator does not have.
@@ -64,8 +66,8 @@ impl Niu {
         self.read_reg(off).map_err(|fault| self.named(fault, at))
     }
 
-    /// Reads what cores poll most: a counter, or `NOC_CMD_CTRL` of an initiator that is free. `None` when it is anything else;
-    /// [`Niu::read`] knows what then.
+    /// Reads what cores poll most: a counter, or `NOC_CMD_CTRL` of an initiator that is free.
+    /// `None` when it is anything else; [`Niu::read`] knows what then.
     #[inline(always)]
     pub(crate) fn read_word(&self, off: u32) -> Option<u32> {
         if in_counters(off) {
@@ -100,8 +102,8 @@ impl Niu {
         Ok((value, Access::Watched))
     }
 
-    /// A read of `NIU_TRANS_COUNT_RTZ_NUM`: the lowest of the enabled bits of `RTZ_SOURCE`, which it clears unless told not to; the page lets
-    /// hardware choose any.
+    /// A read of `NIU_TRANS_COUNT_RTZ_NUM`: the lowest of the enabled bits of `RTZ_SOURCE`, which
+    /// it clears unless told not to; the page lets hardware choose any.
     fn take_returned_to_zero(&mut self) -> u32 {
         let config = self.config[config_word(noc::RTZ_CFG)];
         let pending = self.returned_to_zero & config & noc::RTZ_CFG_ENABLE;
@@ -114,12 +116,13 @@ impl Niu {
         pending.trailing_zeros()
     }
 
-    /// Writes the register at `off` from the NIU's base. Writing 1 to `NOC_CMD_CTRL` starts a request: the caller hands the returned
-    /// [`Start`] to [`Niu::depart`] when its cycle comes.
+    /// Writes the register at `off` from the NIU's base. Writing 1 to `NOC_CMD_CTRL` starts a
+    /// request: the caller hands the returned [`Start`] to [`Niu::depart`] when its cycle comes.
     ///
     /// # Errors
-    /// A register that does not exist, is read only or that the simulator does not have; a field of an initiator whose request has not left;
-    /// every request that hardware would not carry out as described.
+    /// A register that does not exist, is read only or that the simulator does not have; a field of
+    /// an initiator whose request has not left; every request that hardware would not carry out as
+    /// described.
     pub(crate) fn write(&mut self, off: u32, value: u32, at: Cycle) -> Result<Option<Start>, Fault> {
         self.write_reg(off, value, at).map_err(|fault| self.named(fault, at))
     }
@@ -138,7 +141,8 @@ impl Niu {
         match off {
             noc::CLEAR_OUTSTANDING => self.clear_outstanding(new),
             noc::RTZ_CLR => self.returned_to_zero &= !new,
-            // Only the router's flit counters, which nobody can read, and the FIFOs' overflow flags.
+            // Only the router's flit counters, which nobody can read, and the FIFOs' overflow
+            // flags.
             noc::DEBUG_COUNTER_RESET => {}
             _ if in_config => self.write_config(off, new)?,
             _ => {} // no errors to clear, nothing to fence off
@@ -155,8 +159,9 @@ impl Niu {
         }
     }
 
-    /// Writes one of the fields that only wait for `NOC_CMD_CTRL`: most of what a core does to start a request. False, and nothing is done, when
-    /// it is anything else or must not be written now; [`Niu::write`] knows what then.
+    /// Writes one of the fields that only wait for `NOC_CMD_CTRL`: most of what a core does to
+    /// start a request. False, and nothing is done, when it is anything else or must not be written
+    /// now; [`Niu::write`] knows what then.
     #[inline(always)]
     pub(crate) fn write_field(&mut self, off: u32, value: u32) -> bool {
         let (buf, field) = ((off / noc::CMD_BUF_STRIDE) as usize, off % noc::CMD_BUF_STRIDE);

@@ -1,7 +1,9 @@
-//! Starting a request: from the fields of an initiator to a checked [`Request`], and from there to packets.
+//! Starting a request: from the fields of an initiator to a checked [`Request`], and from there to
+//! packets.
 //!
-//! Everything that can be judged when software writes `NOC_CMD_CTRL` is judged then, so that a fault names the instruction. What a request
-//! may be is in BlackholeA0/NoC/MemoryMap.md; which counter moves when is in BlackholeA0/NoC/Counters.md.
+//! Everything that can be judged when software writes `NOC_CMD_CTRL` is judged then, so that a
+//! fault names the instruction. What a request may be is in BlackholeA0/NoC/MemoryMap.md; which
+//! counter moves when is in BlackholeA0/NoC/Counters.md.
 
 use super::pattern::Pattern;
 use super::{COUNTERS_PAGE, Link, MAP_PAGE, Niu};
@@ -16,21 +18,25 @@ const CTRL_PAGE: &str = "BlackholeA0/NoC/MemoryMap.md, NOC_CTRL";
 const LEN_PAGE: &str = "BlackholeA0/NoC/MemoryMap.md, NOC_AT_LEN_BE";
 const SPLIT_PAGE: &str = "BlackholeA0/NoC/Counters.md, Automatic request splitting";
 const ALIGN_PAGE: &str = "the alignments in the public firmware headers (noc_parameters.h)";
-/// Low bits of both addresses that must agree, for reads of DRAM and host memory and for everything else (same header).
+/// Low bits of both addresses that must agree, for reads of DRAM and host memory and for everything
+/// else (same header).
 const ALIGN_FAR_READ: u64 = 64;
 const ALIGN: u64 = 16;
 /// The header names no alignment for the ARC tile, whose registers are words.
 const ALIGN_ARC: u64 = 4;
-/// A request that hardware splits needs addresses aligned like this (Counters.md, "Automatic request splitting").
+/// A request that hardware splits needs addresses aligned like this (Counters.md, "Automatic
+/// request splitting").
 const ALIGN_SPLIT: u64 = 64;
 /// `NOC_PACKET_TAG` bits 6 and 9 (NoC/MemoryMap.md): delivery to the overlay, header store.
 const TAG_UNIMPLEMENTED: u32 = 1 << 6 | 1 << 9;
 /// `NOC_CMD_L1_ACC_AT_EN` (NoC/MemoryMap.md).
 const L1_ACC_AT_EN: u32 = 1 << 31;
-/// The class bits of a static virtual channel number: 0 and 1 for unicast, 2 for multicast (NoC/MemoryMap.md).
+/// The class bits of a static virtual channel number: 0 and 1 for unicast, 2 for multicast
+/// (NoC/MemoryMap.md).
 const VC_CLASS_SHIFT: u32 = ctrl::STATIC_VC_SHIFT + 1;
 const VC_CLASS_MULTICAST: u32 = 2;
-/// First and last byte beyond of a Tensix tile's registers and local RAMs (BabyRISCV/README.md, "Memory map").
+/// First and last byte beyond of a Tensix tile's registers and local RAMs (BabyRISCV/README.md,
+/// "Memory map").
 const MMIO: core::ops::Range<u64> = tensix::LOCAL_BASE as u64..1 << 32;
 
 /// A request whose packet leaves at a known cycle.
@@ -44,7 +50,8 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// True when nothing but the NIU's own registers changes as the request leaves, and nothing else is looked at.
+    /// True when nothing but the NIU's own registers changes as the request leaves, and nothing
+    /// else is looked at.
     pub(crate) fn is_plain_read(&self) -> bool {
         matches!(self.request.action, Action::Read { len, .. } if len <= u64::from(MAX_PACKET_BYTES))
     }
@@ -134,8 +141,8 @@ impl Niu {
         Start { at, request }
     }
 
-    /// A request's cycle has come: its packet leaves and its counters move. Returns the next piece of a request that hardware splits, to be
-    /// handed back to this function at its own cycle.
+    /// A request's cycle has come: its packet leaves and its counters move. Returns the next piece
+    /// of a request that hardware splits, to be handed back to this function at its own cycle.
     ///
     /// # Errors
     /// A fault of the memory that the data is read from.

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use tilework_abi::board::Board;
 use tilework_abi::noc::{self, NocRect, NocXy, atomic, ctrl, init};
+use tilework_abi::reg::{Access as Kind, Slot};
 use tilework_riscv::Access;
 
 pub(super) fn niu(noc: u8) -> Niu {
@@ -70,6 +71,55 @@ fn fields_read_back_and_unknown_registers_are_named() {
     }
     assert!(niu.write(noc::NODE_ID, 0, 0).is_err() && niu.write(noc::COUNTERS, 0, 0).is_err());
     assert_eq!(niu.write(init::CMD_CTRL, 0, 0), Ok(None));
+}
+
+#[test]
+fn faults_name_the_register() {
+    let mut niu = niu(0);
+    let what = |fault: Option<crate::Fault>| fault.expect("a fault").what.clone();
+    for (off, words) in [
+        (noc::COUNTERS + 8, "write of NIU_MST_RD_RESP_RECEIVED (NIU register 0x208), which is read only"),
+        (noc::COUNTERS + 4 * 18, "NIU_MST_REQS_OUTSTANDING_ID(2)"),
+        (0x1800 + noc::NODE_ID, "NOC_NODE_ID"),
+        (noc::PORT1_FLIT_COUNTER + 4, "PORT1_FLIT_COUNTER(1) (NIU register 0x504), which is not built"),
+        (noc::MEMORY_SHUTDOWN, "MEMORY_SHUTDOWN_CONTROL changes from 0x0 to 0x7"),
+        (noc::ECC_CTRL, "ECC_CTRL is set to 0x7f: making errors is not built"),
+    ] {
+        let value = if off == noc::ECC_CTRL { 0x7F } else { 7 };
+        let found = what(niu.write(off, value, 0).err());
+        assert!(found.contains(words), "`{found}` does not say `{words}`");
+    }
+    assert!(what(niu.read(noc::PORT2_FLIT_COUNTER, 0).err()).contains("PORT2_FLIT_COUNTER(0)"));
+}
+
+/// Registers that are an NIU's own, of each initiator and counters, with their offsets.
+fn rows() -> impl Iterator<Item = (u32, Slot)> {
+    (0..noc::NIU_SPAN).step_by(4).filter_map(|off| noc::register(off).map(|(_, slot)| (off, slot)))
+}
+
+#[test]
+fn registers_take_the_accesses_of_their_rows() {
+    for (off, Slot { reg, .. }) in rows() {
+        let mut niu = niu(0);
+        let read = niu.read(off, 0);
+        assert_eq!(read.is_ok(), reg.access != Kind::NotBuilt, "{}", reg.name);
+        if matches!(reg.access, Kind::Ro | Kind::NotBuilt) {
+            assert!(niu.write(off, 0, 0).is_err(), "{}", reg.name);
+            continue;
+        }
+        let old = read.map_or(0, |(value, _)| value);
+        if reg.fixed != 0 {
+            assert!(niu.write(off, old ^ reg.fixed, 0).is_err(), "{}", reg.name);
+            assert_eq!(get(&mut niu, off), old, "{}: a refused write changes nothing", reg.name);
+        }
+        // Broadcast masks and requests have rules of their own.
+        if [noc::ROUTER_CFG_1, noc::ROUTER_CFG_3].contains(&off) || off % noc::CMD_BUF_STRIDE == init::CMD_CTRL {
+            continue;
+        }
+        assert_eq!(niu.write(off, old ^ !reg.fixed, 0), Ok(None), "{}", reg.name);
+        let kept = if reg.access == Kind::Rw { reg.written(old, old ^ !reg.fixed).expect("not fixed") } else { 0 };
+        assert_eq!(get(&mut niu, off), kept, "{}", reg.name);
+    }
 }
 
 #[test]

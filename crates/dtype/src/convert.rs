@@ -1,16 +1,20 @@
-//! Conversions of single values and slices, with the rounding of the hardware.
+//! Typecasts: single values from one stored type to another, with the rounding of the hardware.
 //!
-//! - float32 to bfloat16 and float16: round to nearest, ties to even; a NaN stays a NaN. (The bfloat16 typecast kernel of
-//!   the device adds 0x7fff and the lowest kept bit, which is the same for all values but NaNs with a full mantissa.)
-//! - float to 32-bit integer: towards zero, saturating; a NaN takes the value of an infinity of its sign. This is what
-//!   the typecast kernels of the public LLK do (`calculate_typecast_fp32_to_int32`, `_to_uint32`).
-//! - float to 16-bit unsigned: negative values give 0, others round to nearest with ties away from zero and saturate:
-//!   `SFPSTOCHRND` in mode FP32_TO_UINT16 (ISA documentation, SFPSTOCHRND_FloatInt).
-//! - float to 8-bit unsigned: towards zero as a 32-bit integer, then its low byte; a value of 2^31 or more and a NaN give
-//!   0 (`calculate_typecast_fp32_to_uint8`).
-//! - integer to 16-bit unsigned saturates, to 8-bit unsigned keeps the low byte; between 32-bit integers the bits stay
-//!   (the same kernels).
-//! - integer to float: through float32, round to nearest even (`SFPCAST`), then to the narrower type.
+//! - float32 to bfloat16 and float16: round to nearest, ties to even; a NaN stays a NaN. (The
+//!   bfloat16 typecast kernel of the device adds 0x7fff and the lowest kept bit, which is the same
+//!   for all values but NaNs with a full mantissa.)
+//! - float to 32-bit integer: towards zero, saturating; a NaN takes the value of an infinity of its
+//!   sign. This is what the typecast kernels of the public LLK do
+//!   (`calculate_typecast_fp32_to_int32`, `_to_uint32`).
+//! - float to 16-bit unsigned: negative values give 0, others round to nearest with ties away from
+//!   zero and saturate: `SFPSTOCHRND` in mode FP32_TO_UINT16 (ISA documentation,
+//!   SFPSTOCHRND_FloatInt).
+//! - float to 8-bit unsigned: towards zero as a 32-bit integer, then its low byte; a value of 2^31
+//!   or more and a NaN give 0 (`calculate_typecast_fp32_to_uint8`).
+//! - integer to 16-bit unsigned saturates, to 8-bit unsigned keeps the low byte; between 32-bit
+//!   integers the bits stay (the same kernels).
+//! - integer to float: through float32, round to nearest even (`SFPCAST`), then to the narrower
+//!   type.
 //! - to a truth value: whether it differs from zero.
 
 use half::{bf16, f16};
@@ -49,7 +53,8 @@ pub fn u32_from_f32(value: f32) -> u32 {
     value as u32
 }
 
-/// float32 to unsigned 16-bit: to nearest with ties away from zero, saturating, a NaN as the infinity of its sign.
+/// float32 to unsigned 16-bit: to nearest with ties away from zero, saturating, a NaN as the
+/// infinity of its sign.
 #[inline]
 pub fn u16_from_f32(value: f32) -> u16 {
     if value.is_nan() {
@@ -64,7 +69,8 @@ pub fn u8_from_f32(value: f32) -> u8 {
     if value.is_nan() || value.abs() >= 2_147_483_648.0 { 0 } else { value as i32 as u8 }
 }
 
-/// An element type as it is stored, with its conversions from and to the types in which operations compute.
+/// An element type as it is stored, with its conversions from and to the types in which operations
+/// compute.
 pub trait Element: Copy + Default + PartialEq + PartialOrd + Send + Sync + std::fmt::Debug + 'static {
     /// The value as float32, rounded to nearest even.
     fn to_f32(self) -> f32;

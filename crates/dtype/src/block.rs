@@ -10,7 +10,7 @@
 //! only its exponent saturates. Float32 exponents of 255 and 0 are not special: an infinity is
 //! 2^128, a NaN larger, a denormal keeps its mantissa behind a hidden one; a zero is a zero.
 
-use tilework_netlist::DataFormat;
+use crate::DType;
 
 /// Elements that share an exponent.
 pub const BLOCK: usize = 16;
@@ -25,18 +25,13 @@ pub struct BlockFormat {
 }
 
 impl BlockFormat {
-    /// The parameters of a format, if it is a block format.
-    pub fn of(format: DataFormat) -> Option<BlockFormat> {
-        let (magnitude, small_exponent) = match format {
-            DataFormat::Bfp8 => (7, true),
-            DataFormat::Bfp4 => (3, true),
-            DataFormat::Bfp2 => (1, true),
-            DataFormat::Bfp8B => (7, false),
-            DataFormat::Bfp4B => (3, false),
-            DataFormat::Bfp2B => (1, false),
-            _ => return None,
-        };
-        Some(BlockFormat { magnitude, small_exponent })
+    /// The block format that `format` is, if it is one.
+    pub const fn of(format: DType) -> Option<BlockFormat> {
+        if !format.is_block() {
+            return None;
+        }
+        let small_exponent = matches!(format, DType::Bfp8 | DType::Bfp4 | DType::Bfp2);
+        Some(BlockFormat { magnitude: format.bits() - 1, small_exponent })
     }
 
     /// Bits of an element.
@@ -84,9 +79,19 @@ impl BlockFormat {
         (sign << self.magnitude | magnitude) as u8
     }
 
-    /// The value of a sign and magnitude under a shared exponent. A sign without a magnitude is
-    /// minus infinity, in an A format -2^16
-    /// (WormholeB0/TensixTile/TensixCoprocessor/FloatBitPatterns.md); packing never produces one.
+    /// Brings a row of values to what the blocks along it can hold; blocks begin at multiples of
+    /// [`BLOCK`].
+    pub fn round(self, row: &mut [f32], truncate: bool) {
+        for values in row.chunks_mut(BLOCK) {
+            let exponent = self.exponent(values);
+            for v in values {
+                *v = self.decode(self.encode(*v, exponent, truncate), exponent);
+            }
+        }
+    }
+
+    /// The value of a sign and magnitude under a shared exponent. A sign without a magnitude is minus
+    /// infinity, in an A format -2^16 (ISA documentation, FloatBitPatterns); packing never makes one.
     #[inline]
     pub fn decode(self, element: u8, exponent: u8) -> f32 {
         let magnitude = u32::from(element) & ((1 << self.magnitude) - 1);

@@ -1,0 +1,39 @@
+//! Nodes that only answer: ARC, DRAM banks and inert tiles.
+//!
+//! Nothing computes in them. They have a queue of events, which are packets that have arrived and
+//! what they have set themselves; being a [`Node`] follows from handling one event.
+
+use crate::event_queue::EventQueue;
+use crate::noc::{Outbox, Packet};
+use crate::{Cycle, Fault, Node};
+
+/// A node that only handles events.
+pub(crate) trait Endpoint: Send {
+    /// What can happen in it.
+    type Event: From<Packet>;
+
+    /// What is still to happen.
+    fn events(&self) -> &EventQueue<Self::Event>;
+    /// As [`Endpoint::events`].
+    fn events_mut(&mut self) -> &mut EventQueue<Self::Event>;
+    /// Handles an event at its cycle.
+    ///
+    /// # Errors
+    /// A fault of the program, without the cycle.
+    fn handle(&mut self, at: Cycle, event: Self::Event, out: &mut Outbox) -> Result<(), Fault>;
+}
+
+impl<T: Endpoint> Node for T {
+    fn next(&self) -> Cycle {
+        self.events().next()
+    }
+    fn deliver(&mut self, at: Cycle, packet: Packet) {
+        self.events_mut().arrive(at, packet.into());
+    }
+    fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
+        while let Some((at, event)) = self.events_mut().pop_before(out.horizon(until)) {
+            self.handle(at, event, out).map_err(|fault| fault.at_cycle(at))?;
+        }
+        Ok(())
+    }
+}
