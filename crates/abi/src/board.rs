@@ -1,8 +1,8 @@
 //! Boards as records: which tiles a card has and where dispatch runs.
 //!
 //! Follows the seed ("board layout"), facts ("Harvested DRAM bank") and tt-umd's public tables
-//! (`cluster_descriptor_types.hpp`, `tests/cluster_descriptor_examples`). Coordinates are translated
-//! unless they say physical.
+//! (`cluster_descriptor_types.hpp`, `tests/cluster_descriptor_examples`). Coordinates are
+//! translated unless they say physical.
 
 use crate::grid;
 use crate::noc::NocXy;
@@ -15,7 +15,8 @@ pub const WORKER_Y_FIRST: u8 = grid::TENSIX_ROW_FIRST;
 pub const WORKER_Y_LAST: u8 = grid::TENSIX_ROW_LAST;
 /// The PCIe tile (seed: absolute, not mirrored on NoC 1).
 pub const PCIE: NocXy = NocXy::new(19, 24);
-/// The PCIe tile in use, in NoC 0 coordinates; the other one is idle (tt-umd's descriptors of P100 and P150 cards, `pcie_harvesting_mask`).
+/// The PCIe tile in use, in NoC 0 coordinates; the other one is idle (tt-umd's descriptors of P100
+/// and P150 cards, `pcie_harvesting_mask`).
 pub const PCIE_PHYSICAL: NocXy = grid::PCIE_TILES[0];
 /// The ARC tile, which keeps its NoC 0 coordinates (facts, "Harvested DRAM bank").
 pub const ARC: NocXy = grid::ARC_TILE;
@@ -231,8 +232,8 @@ impl core::fmt::Display for HarvestingError {
     }
 }
 
-/// What of a chip is fused off for yield: a set bit means gone, as in tt-umd's harvesting masks and the other way round than in the
-/// telemetry's masks of what is enabled.
+/// What of a chip is fused off for yield: a set bit means gone, as in tt-umd's harvesting masks and
+/// the other way round than in the telemetry's masks of what is enabled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Harvesting {
     /// Tensix columns, in the order of [`grid::DIE_COLUMNS`].
@@ -309,7 +310,10 @@ impl core::fmt::Display for Harvesting {
             let Some(first) = units.next() else { return Ok(()) };
             write!(f, "{between}{what} {first}")?;
             between = ", ";
-            units.map(|unit| write!(f, " {unit}")).collect()
+            for unit in units {
+                write!(f, " {unit}")?;
+            }
+            Ok(())
         };
         list("Tensix columns", &mut { columns })?;
         list("DRAM bank", &mut { banks })?;
@@ -328,8 +332,9 @@ pub struct DramBank {
 
 /// The logical DRAM banks of a chip with at most one harvested bank.
 ///
-/// Logical banks leave out the harvested one. The translated column 17 holds the four banks of the whole column and 18 the three (or
-/// four) of the other; within column 17 the bank that mirrors the harvested one comes last (seed's system, bank table).
+/// Logical banks leave out the harvested one. The translated column 17 holds the four banks of the
+/// whole column and 18 the three (or four) of the other; within column 17 the bank that mirrors the
+/// harvested one comes last (seed's system, bank table).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DramMap {
     banks: [DramBank; DRAM_BANKS],
@@ -380,8 +385,8 @@ impl DramMap {
     }
 }
 
-// Seed, "board layout": 12 and 14 columns of 10 rows; the dispatch cores in the last column; 7 and 8
-// banks. tt-umd: a P300 lacks two columns and no bank.
+// Seed, "board layout": 12 and 14 columns of 10 rows; the dispatch cores in the last column; 7 and
+// 8 banks. tt-umd: a P300 lacks two columns and no bank.
 const _: () = {
     assert!(Board::P100.tensix_count() == 120 && Board::P150.tensix_count() == 140);
     assert!(Board::P100.dispatch_column() == 14 && Board::P150.dispatch_column() == 16);
@@ -409,7 +414,8 @@ const _: () = {
 mod tests {
     use super::*;
 
-    /// Every chip with one bank gone: seven different banks, four of them in column 17, each port at its own coordinates.
+    /// Every chip with one bank gone: seven different banks, four of them in column 17, each port
+    /// at its own coordinates.
     #[test]
     fn any_one_bank_may_be_harvested() {
         for harvested in 0..DRAM_BANKS as u8 {

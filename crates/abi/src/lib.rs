@@ -8,10 +8,12 @@
 #![no_std]
 #![warn(unreachable_pub)]
 
+pub mod addr;
 pub mod address_map;
 pub mod arc;
 pub mod board;
 pub mod cb;
+pub mod convert;
 pub mod cq;
 pub mod grid;
 pub mod kernel;

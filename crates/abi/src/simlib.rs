@@ -1,9 +1,9 @@
 //! How a copy of the simulator library says which board it simulates.
 //!
-//! Whoever makes the copy (`tilework simdir`) overwrites the text that stands behind the mark in the
-//! file; the library reads it when the card is powered on. The text is the name of the kind of card,
-//! padded to eight characters, and the masks of what its chip lacks in hexadecimal: Tensix columns,
-//! DRAM banks, Ethernet channels ([`Harvesting`]).
+//! Whoever makes the copy (`tilework simdir`) overwrites the text that stands behind the mark in
+//! the file; the library reads it when the card is powered on. The text is the name of the kind of
+//! card, padded to eight characters, and the masks of what its chip lacks in hexadecimal: Tensix
+//! columns, DRAM banks, Ethernet channels ([`Harvesting`]).
 
 use crate::board::{Board, BoardSpec, Harvesting};
 use core::fmt::Write;

@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::report::BUILT_IN;
 use std::path::Path;
+use tilework_abi::addr::PcieAddr;
 use tilework_abi::board::Board;
 use tilework_abi::tlb::Bar;
 use tilework_driver::{Card, HostLink, Inspect, LinkError};
@@ -52,13 +53,17 @@ fn open_library(library: &Path, wanted: Option<Board>) -> Outcome<(AnyChip, Boar
     let chip = LibraryChip::open(file.as_os_str()).map_err(|e| refused(with_cause(&e)))?;
     let mut card = Card::open(chip).map_err(|e| refused(e.to_string()))?;
     let found = card.telemetry().and_then(|telemetry| telemetry.board()).map_err(|e| refused(e.to_string()))?;
-    match wanted {
-        Some(wanted) if !wanted.has_chip_of(found) => {
+    let board = match (found, wanted) {
+        (Some(found), Some(wanted)) if !wanted.has_chip_of(found) => {
             let chip = |board: Board| format!("{} that lacks {}", board.spec().name, board.harvesting());
-            Err(refused(format!("the library has a {}, but --board says a {}", chip(found), chip(wanted))))
+            return Err(refused(format!("the library has a {}, but --board says a {}", chip(found), chip(wanted))));
         }
-        wanted => Ok((AnyChip::Library(card.into_link()), wanted.unwrap_or(found))),
-    }
+        (found, wanted) => wanted.or(found),
+    };
+    let board = board.ok_or_else(|| {
+        refused("the library does not say which board it has (its product number is zero): name it with --board".into())
+    })?;
+    Ok((AnyChip::Library(card.into_link()), board))
 }
 
 /// An error with what caused it.
@@ -83,16 +88,16 @@ impl HostLink for AnyChip {
     fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), LinkError> {
         each!(self, chip => HostLink::bar_read(chip, bar, offset, out))
     }
-    fn pin(&mut self, len: usize, wish: u64) -> Result<u64, LinkError> {
+    fn pin(&mut self, len: usize, wish: PcieAddr) -> Result<PcieAddr, LinkError> {
         each!(self, chip => HostLink::pin(chip, len, wish))
     }
-    fn pinned_read(&mut self, address: u64, out: &mut [u8]) -> Result<(), LinkError> {
+    fn pinned_read(&mut self, address: PcieAddr, out: &mut [u8]) -> Result<(), LinkError> {
         each!(self, chip => HostLink::pinned_read(chip, address, out))
     }
-    fn pinned_write(&mut self, address: u64, data: &[u8]) -> Result<(), LinkError> {
+    fn pinned_write(&mut self, address: PcieAddr, data: &[u8]) -> Result<(), LinkError> {
         each!(self, chip => HostLink::pinned_write(chip, address, data))
     }
-    fn wait_word(&mut self, address: u64, seen: u32, budget: u64) -> Result<u32, LinkError> {
+    fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: u64) -> Result<u32, LinkError> {
         each!(self, chip => HostLink::wait_word(chip, address, seen, budget))
     }
     fn idle(&mut self, cycles: u64) -> Result<(), LinkError> {

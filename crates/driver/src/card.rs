@@ -1,6 +1,7 @@
 //! A card: a link, windows onto it, and what a host does to start tiles.
 
 use crate::{DriverError, HostLink, Pinned, Target, Telemetry, Tiles, Window, WindowPool, cover};
+use tilework_abi::addr::PcieAddr;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{self, Processor};
 use tilework_abi::tlb::WindowSize;
@@ -92,11 +93,11 @@ impl<L: HostLink> Card<L> {
         Ok(u32::from_le_bytes(word))
     }
 
-    /// Pins `len` bytes of host memory, if the link can choose at NoC address `wish` (bit 60 left out).
+    /// Pins `len` bytes of host memory, if the link can choose at `wish`.
     ///
     /// # Errors
     /// The link failed, or the memory cannot be had.
-    pub fn pin(&mut self, len: usize, wish: u64) -> Result<Pinned, DriverError> {
+    pub fn pin(&mut self, len: usize, wish: PcieAddr) -> Result<Pinned, DriverError> {
         Ok(Pinned::new(self.link.pin(len, wish)?, len))
     }
     /// Reads the ARC's telemetry.
@@ -140,8 +141,9 @@ impl<L: HostLink> Card<L> {
         self.write_all(tiles, tensix::SOFT_RESET_0.into(), &value.to_le_bytes())
     }
 
-    /// Sets where cores of `tiles` start when they leave reset, and makes these registers count: the TRISCs that are not named start at their
-    /// defaults again if any TRISC is. BRISC always starts at 0 and is left out.
+    /// Sets where cores of `tiles` start when they leave reset, and makes these registers count:
+    /// the TRISCs that are not named start at their defaults again if any TRISC is. BRISC always
+    /// starts at 0 and is left out.
     ///
     /// # Errors
     /// As [`Card::write`].

@@ -5,6 +5,7 @@
 //! An implementation lives beside its chip and depends on this crate, never the other way round.
 
 use crate::{ChipFault, LinkError};
+use tilework_abi::addr::PcieAddr;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_abi::tlb::Bar;
@@ -18,8 +19,7 @@ use tilework_abi::tlb::Bar;
 ///   returns what is there after all earlier writes through the same window have landed.
 /// - **Posted writes.** `bar_write` may return before the chip has the data; an error of such a
 ///   write may be reported by any later call. It blocks while the link has no room.
-/// - **Pinned memory.** Addresses are those of the PCIe tile without bit 60
-///   ([`tilework_abi::noc::PCIE_HOST_BIT`]). Once [`HostLink::pin`] has returned, the device can
+/// - **Pinned memory.** Addresses are the device's ([`PcieAddr`]). Once [`HostLink::pin`] has returned, the device can
 ///   read and write every byte of the region there; address translation (an IOMMU, an outbound
 ///   region of the controller) is the implementation's business. The bytes stay at their place
 ///   until the link is dropped. Host and device see each other's writes without further calls; an
@@ -43,24 +43,24 @@ pub trait HostLink {
     ///
     /// # Errors
     /// The link failed, or the memory cannot be had.
-    fn pin(&mut self, len: usize, wish: u64) -> Result<u64, LinkError>;
+    fn pin(&mut self, len: usize, wish: PcieAddr) -> Result<PcieAddr, LinkError>;
     /// Reads pinned memory.
     ///
     /// # Errors
     /// The bytes are not pinned.
-    fn pinned_read(&mut self, address: u64, out: &mut [u8]) -> Result<(), LinkError>;
+    fn pinned_read(&mut self, address: PcieAddr, out: &mut [u8]) -> Result<(), LinkError>;
     /// Writes pinned memory.
     ///
     /// # Errors
     /// The bytes are not pinned.
-    fn pinned_write(&mut self, address: u64, data: &[u8]) -> Result<(), LinkError>;
+    fn pinned_write(&mut self, address: PcieAddr, data: &[u8]) -> Result<(), LinkError>;
     /// Waits until the pinned word at `address` is no longer `seen`, for at most `budget` cycles,
     /// and returns it.
     ///
     /// # Errors
     /// [`LinkError::Budget`] when the budget is used up; [`LinkError::Deadlock`] from a link that
     /// knows that nothing can change the word any more; otherwise the chip failed.
-    fn wait_word(&mut self, address: u64, seen: u32, budget: u64) -> Result<u32, LinkError>;
+    fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: u64) -> Result<u32, LinkError>;
     /// Lets `cycles` pass, for instance between two looks at a word of the device.
     ///
     /// # Errors

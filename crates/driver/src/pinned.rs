@@ -1,22 +1,22 @@
 //! A pinned region of host memory.
 
 use crate::{DriverError, HostLink};
-use tilework_abi::noc::PCIE_HOST_BIT;
+use tilework_abi::addr::PcieAddr;
 
 /// A region of host memory that the device reaches through the PCIe tile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pinned {
-    base: u64,
+    base: PcieAddr,
     len: usize,
 }
 
 impl Pinned {
-    pub(crate) fn new(base: u64, len: usize) -> Self {
+    pub(crate) fn new(base: PcieAddr, len: usize) -> Self {
         Self { base, len }
     }
     /// The NoC address of the region's first byte, with bit 60 set: what firmware is given.
     pub fn noc_address(&self) -> u64 {
-        self.base | PCIE_HOST_BIT
+        self.base.noc_address()
     }
     /// Bytes.
     pub fn len(&self) -> usize {
@@ -27,11 +27,10 @@ impl Pinned {
         self.len == 0
     }
 
-    fn at(&self, offset: u64, len: usize) -> Result<u64, DriverError> {
-        match offset.checked_add(len as u64) {
-            Some(end) if end <= self.len as u64 => Ok(self.base + offset),
-            _ => Err(DriverError::Pinned { offset, len, size: self.len }),
-        }
+    fn at(&self, offset: u64, len: usize) -> Result<PcieAddr, DriverError> {
+        let inside = offset.checked_add(len as u64).is_some_and(|end| end <= self.len as u64);
+        let address = self.base.checked_add(offset).filter(|_| inside);
+        address.ok_or(DriverError::Pinned { offset, len, size: self.len })
     }
     /// Reads `out.len()` bytes at `offset`.
     ///
@@ -63,10 +62,12 @@ impl Pinned {
     pub fn write32(&self, link: &mut impl HostLink, offset: u64, value: u32) -> Result<(), DriverError> {
         self.write(link, offset, &value.to_le_bytes())
     }
-    /// Waits until the word at `offset` is no longer `seen`, for at most `budget` cycles, and returns it.
+    /// Waits until the word at `offset` is no longer `seen`, for at most `budget` cycles, and
+    /// returns it.
     ///
     /// # Errors
-    /// As [`Pinned::read`]; also when nothing can change the word any more or the budget is used up.
+    /// As [`Pinned::read`]; also when nothing can change the word any more or the budget is used
+    /// up.
     pub fn wait_change(
         &self,
         link: &mut impl HostLink,

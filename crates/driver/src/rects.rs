@@ -5,8 +5,9 @@ use tilework_abi::noc::{NocRect, NocXy};
 
 /// Rectangles that hold exactly the given tiles, each once, in the order of their start corners.
 ///
-/// Columns with the same run of rows are joined while they are neighbours, as the seed's host does with whole columns. For a set of whole columns
-/// (all workers of a board) this is the smallest number of rectangles; in general it is not.
+/// Columns with the same run of rows are joined while they are neighbours, as the seed's host does
+/// with whole columns. For a set of whole columns (all workers of a board) this is the smallest
+/// number of rectangles; in general it is not.
 pub fn cover(tiles: &[NocXy]) -> Vec<NocRect> {
     let mut columns: BTreeMap<u8, BTreeSet<u8>> = BTreeMap::new();
     for tile in tiles {

@@ -1,18 +1,22 @@
 //! The `soc_descriptor.yaml` that outside software wants beside a simulated chip.
 //!
-//! The format is tt-umd's (its schema is `docs/yaml_schemas/soc_descriptor.yaml`), with the DRAM views that tt-metal adds to it. The content
-//! comes from our own tables, in NoC 0 coordinates, and is that of the whole chip for every board, as in tt-metal's own file: a driver asks the
-//! ARC's telemetry what is harvested and takes it away from these lists. (A driver that opens a chip without reading telemetry, as tt-umd's
-//! `TTSimTTDevice.create` does, believes that all of it works.) Ethernet tiles are left out: their cores do not run here, and tt-metal starts
-//! firmware on every Ethernet tile that works and waits for it.
+//! The format is tt-umd's (its schema is `docs/yaml_schemas/soc_descriptor.yaml`), with the DRAM
+//! views that tt-metal adds to it. The content comes from our own tables, in NoC 0 coordinates, and
+//! is that of the whole chip for every board, as in tt-metal's own file: a driver asks the ARC's
+//! telemetry what is harvested and takes it away from these lists. (A driver that opens a chip
+//! without reading telemetry, as tt-umd's `TTSimTTDevice.create` does, believes that all of it
+//! works.) Ethernet tiles are left out: their cores do not run here, and tt-metal starts firmware
+//! on every Ethernet tile that works and waits for it.
 
 use std::fmt::Write;
 use tilework_abi::board::{Board, DRAM_BANK_BYTES, DRAM_BANK_PORT};
+use tilework_abi::convert::u8_of;
 use tilework_abi::grid::{self, DRAM_PORTS, ETHERNET_L1_BYTES, Site};
 use tilework_abi::noc::{GRID_X, GRID_Y, NocXy};
 use tilework_abi::tensix::L1_SIZE;
 
-/// Bytes at the end of each DRAM bank that tt-metal leaves alone (its descriptor of the whole chip has views of 4 GiB less 16 MiB).
+/// Bytes at the end of each DRAM bank that tt-metal leaves alone (its descriptor of the whole chip
+/// has views of 4 GiB less 16 MiB).
 const DRAM_RESERVED: u64 = 16 << 20;
 /// Places of a list on one line.
 const PER_LINE: usize = 14;
@@ -43,7 +47,8 @@ pub fn soc_descriptor(board: Board) -> String {
     text
 }
 
-/// What tt-metal wants to know of an architecture; the same words stand in its own descriptor of every Blackhole.
+/// What tt-metal wants to know of an architecture; the same words stand in its own descriptor of
+/// every Blackhole.
 const FEATURES: &str = "\
 features:
   noc:
@@ -61,7 +66,7 @@ features:
 
 /// The places of the grid that `wanted` picks, row by row.
 fn places(wanted: impl Fn(Site) -> bool) -> Vec<NocXy> {
-    let (columns, rows) = (GRID_X as u8, GRID_Y as u8);
+    let (columns, rows) = (u8_of(GRID_X), u8_of(GRID_Y));
     let all = (0..rows).flat_map(|y| (0..columns).map(move |x| NocXy::new(x, y)));
     all.filter(|&xy| Site::at(xy.x, xy.y).is_some_and(&wanted)).collect()
 }
@@ -84,7 +89,8 @@ fn mirrored(size: u32) -> String {
     format!("[{}]", axis.join(", "))
 }
 
-/// The banks, and for each the ports that workers and Ethernet tiles use on NoC 0 and NoC 1. A channel is a bank in the order of those that work.
+/// The banks, and for each the ports that workers and Ethernet tiles use on NoC 0 and NoC 1. A
+/// channel is a bank in the order of those that work.
 fn dram(text: &mut String) {
     let view = DRAM_BANK_BYTES - DRAM_RESERVED;
     let mut views = String::new();
@@ -112,7 +118,8 @@ mod tests {
         inside.split([',', '\n', ' ']).filter(|place| !place.is_empty()).map(str::to_owned).collect()
     }
 
-    /// The lists of tt-umd's own descriptor of the whole chip (`tests/soc_descs/blackhole_140_arch.yaml`).
+    /// The lists of tt-umd's own descriptor of the whole chip
+    /// (`tests/soc_descs/blackhole_140_arch.yaml`).
     #[test]
     fn a_p150_is_the_whole_chip() {
         let text = soc_descriptor(Board::P150);

@@ -3,6 +3,7 @@
 use crate::{DriverError, HostLink, Target, Window};
 use std::collections::BTreeMap;
 use tilework_abi::board::{self, Board, BoardSpec, DRAM_BANKS, Harvesting, SPECS};
+use tilework_abi::convert::u8_of;
 use tilework_abi::telemetry::{self as abi, tag};
 
 /// The values that the card's firmware shows, by tag ([`tilework_abi::telemetry::tag`]).
@@ -13,6 +14,12 @@ pub struct Telemetry {
 
 fn bad(what: String) -> DriverError {
     DriverError::Telemetry { what }
+}
+
+/// The low half of a word: tags, and masks of at most sixteen units.
+fn bits16(word: u32) -> u16 {
+    let [a, b, ..] = word.to_le_bytes();
+    u16::from_le_bytes([a, b])
 }
 
 impl Telemetry {
@@ -40,7 +47,7 @@ impl Telemetry {
         let data = words(link, window, &arc, data, needed)?;
         let values = entries.iter().filter_map(|entry| {
             let value = data.get((entry >> 16) as usize)?;
-            Some((*entry as u16, *value))
+            Some((bits16(*entry), *value))
         });
         Ok(Self { values: values.collect() })
     }
@@ -61,7 +68,7 @@ impl Telemetry {
         let gone = !mask & ALL;
         match gone.count_ones() {
             0 => Ok(None),
-            1 => Ok(Some(gone.trailing_zeros() as u8)),
+            1 => Ok(Some(u8_of(gone.trailing_zeros()))),
             n => Err(bad(format!("{n} DRAM banks are gone (mask {mask:#x}), expected at most one"))),
         }
     }
@@ -73,9 +80,9 @@ impl Telemetry {
     pub fn harvesting(&self) -> Result<Harvesting, DriverError> {
         let mask = |tag, what| self.get(tag).ok_or_else(|| bad(format!("no entry for the enabled {what} (tag {tag})")));
         Ok(Harvesting {
-            tensix: !mask(tag::ENABLED_TENSIX_COL, "Tensix columns")? as u16 & Harvesting::ALL_TENSIX,
-            dram: !mask(tag::ENABLED_GDDR, "DRAM banks")? as u8,
-            ethernet: !mask(tag::ENABLED_ETH, "Ethernet tiles")? as u16 & Harvesting::ALL_ETHERNET,
+            tensix: bits16(!mask(tag::ENABLED_TENSIX_COL, "Tensix columns")?) & Harvesting::ALL_TENSIX,
+            dram: (!mask(tag::ENABLED_GDDR, "DRAM banks")?).to_le_bytes()[0],
+            ethernet: bits16(!mask(tag::ENABLED_ETH, "Ethernet tiles")?) & Harvesting::ALL_ETHERNET,
         })
     }
 
@@ -88,20 +95,25 @@ impl Telemetry {
         value.map(|value| value != 0).ok_or_else(|| bad("no entry for coordinate translation (tag 40)".into()))
     }
 
-    /// The board: its kind by the product number, with what its chip really lacks.
+    /// The board: its kind by the product number, with what its chip really lacks; `None` when the
+    /// number is zero, with which a simulator says nothing.
     ///
     /// # Errors
     /// A product number of a board that is not known here; masks that no board has.
-    pub fn board(&self) -> Result<Board, DriverError> {
+    pub fn board(&self) -> Result<Option<Board>, DriverError> {
         let id = self.get(tag::BOARD_ID_HIGH).ok_or_else(|| bad("no entry for the board id (tag 1)".into()))?;
         let product = id >> abi::PRODUCT_SHIFT;
+        if product == 0 {
+            return Ok(None);
+        }
         let spec = BoardSpec::of_product(product).ok_or_else(|| {
             let known =
                 SPECS.iter().flat_map(|spec| spec.products.iter().map(move |id| format!("{id:#x} ({})", spec.name)));
             bad(format!("product number {product:#x}, expected {}", known.collect::<Vec<_>>().join(", ")))
         })?;
         let harvesting = self.harvesting()?;
-        Board::harvested(spec, spec.name, harvesting).map_err(|error| bad(format!("{error}: {harvesting:x?}")))
+        let board = Board::harvested(spec, spec.name, harvesting);
+        board.map(Some).map_err(|error| bad(format!("{error}: {harvesting:x?}")))
     }
 }
 

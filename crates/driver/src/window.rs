@@ -1,9 +1,11 @@
 //! TLB windows: who has which, and where each points.
 //!
-//! A window remembers what its registers hold and writes them only when that changes, because three register writes cost as much as three
-//! accesses. Registers and data travel in order, so a window may be turned right after a write.
+//! A window remembers what its registers hold and writes them only when that changes, because three
+//! register writes cost as much as three accesses. Registers and data travel in order, so a window
+//! may be turned right after a write.
 
 use crate::{DriverError, HostLink};
+use tilework_abi::convert::usize_of;
 use tilework_abi::noc::{NocRect, NocXy};
 use tilework_abi::tlb::{self, Ordering, WindowSize};
 
@@ -48,7 +50,8 @@ impl Target {
             Tiles::Rect(rect) => rect.start,
         }
     }
-    /// What a window that shows `address` of this target holds. On NoC 1 the rectangle's corners change places.
+    /// What a window that shows `address` of this target holds. On NoC 1 the rectangle's corners
+    /// change places.
     const fn window(self, address: u64) -> tlb::Window {
         let mut window = match self.tiles {
             Tiles::One(xy) => tlb::Window::unicast(xy, address),
@@ -85,8 +88,8 @@ impl Window {
         self.size
     }
 
-    /// Turns the window to the part of `target` that holds `address`; returns the offset in the BAR of that byte, and the bytes up to the
-    /// window's end.
+    /// Turns the window to the part of `target` that holds `address`; returns the offset in the BAR
+    /// of that byte, and the bytes up to the window's end.
     fn turn(&mut self, link: &mut impl HostLink, target: &Target, address: u64) -> Result<(u64, u64), DriverError> {
         let bytes = self.size.bytes();
         let base = address & !(bytes - 1);
@@ -94,7 +97,7 @@ impl Window {
         if self.shows != Some(shows) {
             // Unknown until all three words are written.
             self.shows = None;
-            let mut regs = [0; tlb::REG_BYTES as usize];
+            let mut regs = [0; usize_of(tlb::REG_BYTES)];
             for (bytes, word) in regs.chunks_exact_mut(4).zip(shows.encode(self.size)) {
                 bytes.copy_from_slice(&word.to_le_bytes());
             }

@@ -1,4 +1,5 @@
-//! Chips that differ in what is fused off and in whether they translate coordinates, as a host sees them through its windows.
+//! Chips that differ in what is fused off and in whether they translate coordinates, as a host sees
+//! them through its windows.
 
 use tilework_abi::board::{Board, Harvesting};
 use tilework_abi::grid::{Site, dram_port};
@@ -44,7 +45,8 @@ fn memory_is_reached_wherever_columns_and_banks_are_missing() {
         // Bank 5 (physical), whose ports are its own on every kind of chip; bank 2 has none.
         for port in 0..3 {
             let physical = dram_port(5, port);
-            // Without bank 2 of the west column, the east column is 17, and its bank 5 comes second there.
+            // Without bank 2 of the west column, the east column is 17, and its bank 5 comes second
+            // there.
             let xy = if translation { NocXy::new(17, 15 + port as u8) } else { physical };
             card.write(&Target::tile(xy), 0x1000 + port as u64 * 64, &[port as u8 + 1; 4]).unwrap();
             assert_eq!(identity(&mut card, xy, 0xFFB2_0000).0, physical);
@@ -72,7 +74,8 @@ fn a_multicast_reaches_the_columns_that_work() {
     }
 }
 
-/// Every position answers with its own place under the coordinates that it calls its own, over both NoCs.
+/// Every position answers with its own place under the coordinates that it calls its own, over both
+/// NoCs.
 #[test]
 fn every_tile_of_both_boards_answers_at_its_own_coordinates() {
     for board in [Board::P100, Board::P150] {
@@ -83,7 +86,8 @@ fn every_tile_of_both_boards_answers_at_its_own_coordinates() {
                 _ => 0xFFFF_FFFF_FFB2_0000,
             };
             let at = NocXy::new(x, y);
-            // On these boards the columns that work keep their NoC 0 coordinates, and so do the harvested ones.
+            // On these boards the columns that work keep their NoC 0 coordinates, and so do the
+            // harvested ones.
             let (place, logical) = identity(&mut card, at, base);
             assert_eq!(place, at, "{}", board.name());
             let again = identity(&mut card, logical, base);

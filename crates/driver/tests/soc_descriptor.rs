@@ -1,12 +1,14 @@
 //! The descriptor that we write, read by the public user-mode driver.
 //!
-//! Needs a Python with the package `tt-umd` (`python3.11`, or what `TILEWORK_PYTHON` says); says so and does nothing where there is none.
+//! Needs a Python with the package `tt-umd` (`python3.11`, or what `TILEWORK_PYTHON` says); says so
+//! and does nothing where there is none.
 
 use std::process::Command;
 use tilework_abi::board::Board;
 use tilework_driver::soc_descriptor;
 
-/// Prints what differs between the driver's own table of a whole Blackhole and the descriptor in `argv[1]`, field by field.
+/// Prints what differs between the driver's own table of a whole Blackhole and the descriptor in
+/// `argv[1]`, field by field.
 const COMPARE: &str = r#"
 import sys, tt_umd
 def plain(v):

@@ -1,11 +1,14 @@
-//! The client's side of the libttsim interface: loads a shared object and drives the chip behind it.
+//! The client's side of the libttsim interface: loads a shared object and drives the chip behind
+//! it.
 //!
-//! Follows `docs/libttsim_api.md` of the public repository `tenstorrent/ttsim` (the ten entry points) and, for the windows,
-//! [`tilework_abi::tlb`]. Nothing here knows which library answers, so the differential rig and the
-//! benchmarks ask both sides in the same words, and [`LibraryChip`] lets the runtime run programs
-//! on any of them. The interface is a process-wide singleton: one [`Client`] to a process at a time.
+//! Follows `docs/libttsim_api.md` of the public repository `tenstorrent/ttsim` (the ten entry
+//! points) and, for the windows, [`tilework_abi::tlb`]. Nothing here knows which library answers,
+//! so the differential rig and the benchmarks ask both sides in the same words, and [`LibraryChip`]
+//! lets the runtime run programs on any of them. The interface is a process-wide singleton: one
+//! [`Client`] to a process at a time.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
+#![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod link;
 
@@ -13,9 +16,11 @@ pub use link::LibraryChip;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libloading::Library;
+use tilework_abi::convert::{u32_of, usize_of};
 use tilework_abi::noc::NocXy;
 use tilework_abi::pci;
 use tilework_abi::tlb::{self, Bar, Window, WindowSize};
@@ -29,6 +34,9 @@ pub enum OpenError {
     /// It lacks an entry point.
     #[error("{0} has no {1}")]
     Missing(String, &'static str, #[source] libloading::Error),
+    /// The interface knows one card for a process.
+    #[error("{0} cannot be opened: this process has a library with this interface open")]
+    InUse(String),
     /// The card behind it is another.
     #[error("{0} is no Blackhole: config word 0 is {1:#010x}")]
     NotBlackhole(String, u32),
@@ -74,6 +82,24 @@ extern "C" fn dma_write(at: u64, data: *const c_void, len: u32) {
     }
 }
 
+/// Whether a [`Client`] exists.
+static IN_USE: AtomicBool = AtomicBool::new(false);
+
+/// The right to be the only [`Client`]; given back when it is dropped.
+struct Lease;
+
+impl Lease {
+    fn take() -> Option<Self> {
+        (!IN_USE.swap(true, Ordering::AcqRel)).then_some(Self)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        IN_USE.store(false, Ordering::Release);
+    }
+}
+
 /// A loaded library with the chip initialised.
 pub struct Client {
     init: extern "C" fn(),
@@ -88,16 +114,19 @@ pub struct Client {
     windows: HashMap<u32, [u32; 3]>,
     /// Keeps the code loaded.
     _library: Library,
+    /// Dropped last.
+    _lease: Lease,
 }
 
 impl Client {
     /// Loads `library`, gives it `host_bytes` of host memory and starts the chip.
     ///
     /// # Errors
-    /// A file that is not such a library, or a chip that is not a Blackhole.
+    /// A file that is not such a library, a chip that is not a Blackhole, or another client.
     pub fn open(library: &OsStr, host_bytes: usize) -> Result<Self, OpenError> {
-        *host() = vec![0; host_bytes];
         let name = library.display().to_string();
+        let lease = Lease::take().ok_or_else(|| OpenError::InUse(name.clone()))?;
+        *host() = vec![0; host_bytes];
         // SAFETY: loading runs the library's initialisers; the caller chose it to be run.
         let loaded = unsafe { Library::new(library) }.map_err(|error| OpenError::Load(name.clone(), error))?;
         macro_rules! entry {
@@ -119,6 +148,7 @@ impl Client {
             bars: [0; 3],
             windows: HashMap::new(),
             _library: loaded,
+            _lease: lease,
         };
         set_callbacks(dma_read, dma_write);
         init();
@@ -172,15 +202,16 @@ impl Client {
 
     /// Writes to a BAR.
     pub fn bar_write(&self, bar: Bar, offset: u64, data: &[u8]) {
-        (self.mem_wr)(self.bar(bar) + offset, data.as_ptr().cast(), data.len() as u32);
+        (self.mem_wr)(self.bar(bar) + offset, data.as_ptr().cast(), u32_of(data.len()));
     }
 
     /// Reads from a bus address.
     pub fn bus_read(&self, address: u64, out: &mut [u8]) {
-        (self.mem_rd)(address, out.as_mut_ptr().cast(), out.len() as u32);
+        (self.mem_rd)(address, out.as_mut_ptr().cast(), u32_of(out.len()));
     }
 
-    /// Makes window `index` show `window`, unless it does; returns the BAR and the offset of its first byte.
+    /// Makes window `index` show `window`, unless it does; returns the BAR and the offset of its
+    /// first byte.
     pub fn map(&mut self, index: u32, window: Window) -> (Bar, u64) {
         let size = WindowSize::of_window(index);
         let words = window.encode(size);
@@ -193,13 +224,14 @@ impl Client {
         (size.bar(), tlb::window_offset(index))
     }
 
-    /// Writes to a tile, or to a rectangle of tiles, through window `index`, as many times over as the window is too small.
+    /// Writes to a tile, or to a rectangle of tiles, through window `index`, as many times over as
+    /// the window is too small.
     pub fn write(&mut self, index: u32, to: Window, addr: u64, data: &[u8]) {
         let size = WindowSize::of_window(index).bytes();
         let (mut addr, mut rest) = (addr, data);
         while !rest.is_empty() {
             let offset = addr % size;
-            let (now, later) = rest.split_at(rest.len().min((size - offset) as usize));
+            let (now, later) = rest.split_at(rest.len().min(usize_of(size - offset)));
             let (bar, base) = self.map(index, Window { address: addr - offset, ..to });
             self.bar_write(bar, base + offset, now);
             (addr, rest) = (addr + now.len() as u64, later);
@@ -212,7 +244,7 @@ impl Client {
         let (mut addr, mut rest) = (addr, out);
         while !rest.is_empty() {
             let offset = addr % size;
-            let (now, later) = rest.split_at_mut(rest.len().min((size - offset) as usize));
+            let (now, later) = rest.split_at_mut(rest.len().min(usize_of(size - offset)));
             let (bar, base) = self.map(index, Window { address: addr - offset, ..from });
             self.bar_read(bar, base + offset, now);
             (addr, rest) = (addr + now.len() as u64, later);

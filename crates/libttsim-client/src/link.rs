@@ -10,6 +10,8 @@
 
 use crate::{Client, OpenError};
 use std::ffi::OsStr;
+use tilework_abi::addr::PcieAddr;
+use tilework_abi::convert::{high32, low32};
 use tilework_abi::pci::iatu;
 use tilework_abi::tlb::{self, Bar};
 use tilework_driver::{HostLink, LinkError};
@@ -25,8 +27,8 @@ const GONE: u32 = u32::MAX;
 /// A region of host memory that the device reaches.
 #[derive(Clone, Copy, Debug)]
 struct Region {
-    /// First address as the device sees it.
-    first: u64,
+    /// First address.
+    first: PcieAddr,
     /// Bytes.
     len: usize,
     /// Where it starts in the client's host memory.
@@ -35,7 +37,7 @@ struct Region {
 
 /// The chip of a library, ready for [`tilework_driver::Card`].
 ///
-/// The interface is a process-wide singleton: one link to a process at a time.
+/// The interface is a process-wide singleton: a second link is refused while there is one.
 pub struct LibraryChip {
     client: Client,
     regions: Vec<Region>,
@@ -59,32 +61,31 @@ impl LibraryChip {
     }
 
     /// Where `len` bytes of pinned memory at `address` lie in the client's host memory.
-    fn pinned(&self, address: u64, len: usize) -> Result<usize, LinkError> {
+    fn pinned(&self, address: PcieAddr, len: usize) -> Result<usize, LinkError> {
         let inside = |region: &Region| {
-            let offset = usize::try_from(address.checked_sub(region.first)?).ok()?;
+            let offset = usize::try_from(address.offset_from(region.first)?).ok()?;
             (offset.checked_add(len)? <= region.len).then_some(region.at + offset)
         };
         self.regions
             .iter()
             .find_map(inside)
-            .ok_or_else(|| LinkError::Failed(format!("{len} bytes at {address:#x} are not pinned")))
+            .ok_or_else(|| LinkError::Failed(format!("{len} bytes at {address} are not pinned")))
     }
 
     /// Opens outbound region `index` of the address translation: `region.first` leads to the host's
     /// bus address `region.at`. The order is that of tt-umd: off, addresses, on.
     fn open_outbound(&self, index: usize, region: &Region) {
-        let low = |value: u64| (value & u64::from(u32::MAX)) as u32;
-        let high = |value: u64| low(value >> 32);
-        let (first, last, target) = (region.first, region.first + region.len as u64 - 1, region.at as u64);
+        let (first, target) = (region.first.get(), region.at as u64);
+        let last = first + region.len as u64 - 1;
         let words = [
             (iatu::CONTROL_2, 0),
-            (iatu::CONTROL_1, if high(first) == high(last) { 0 } else { iatu::INCREASE_REGION_SIZE }),
-            (iatu::BASE_LOW, low(first)),
-            (iatu::BASE_HIGH, high(first)),
-            (iatu::LIMIT_LOW, low(last)),
-            (iatu::LIMIT_HIGH, high(last)),
-            (iatu::TARGET_LOW, low(target)),
-            (iatu::TARGET_HIGH, high(target)),
+            (iatu::CONTROL_1, if high32(first) == high32(last) { 0 } else { iatu::INCREASE_REGION_SIZE }),
+            (iatu::BASE_LOW, low32(first)),
+            (iatu::BASE_HIGH, high32(first)),
+            (iatu::LIMIT_LOW, low32(last)),
+            (iatu::LIMIT_HIGH, high32(last)),
+            (iatu::TARGET_LOW, low32(target)),
+            (iatu::TARGET_HIGH, high32(target)),
             (iatu::CONTROL_2, iatu::REGION_ENABLE),
         ];
         let base = iatu::BASE + iatu::STRIDE * index as u64;
@@ -121,7 +122,14 @@ impl LibraryChip {
 
 impl HostLink for LibraryChip {
     fn bar_write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<(), LinkError> {
-        self.client.bar_write(bar, offset, data);
+        // Registers take one word at a time, as on a card's bus; windows take any run of bytes.
+        if bar == Bar::Bar2 || bar == Bar::Bar0 && offset >= tlb::REGS {
+            for (word, at) in data.chunks(4).zip((offset..).step_by(4)) {
+                self.client.bar_write(bar, at, word);
+            }
+        } else {
+            self.client.bar_write(bar, offset, data);
+        }
         Ok(())
     }
     fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), LinkError> {
@@ -129,15 +137,15 @@ impl HostLink for LibraryChip {
         // Ones may be data; a register that is never ones decides.
         if out.iter().all(|&byte| byte == 0xFF) { self.check_alive() } else { Ok(()) }
     }
-    fn pin(&mut self, len: usize, wish: u64) -> Result<u64, LinkError> {
+    fn pin(&mut self, len: usize, wish: PcieAddr) -> Result<PcieAddr, LinkError> {
         let index = self.regions.len();
         let end = wish.checked_add(len as u64);
         let overlaps = |region: &Region| {
-            let last = region.first + region.len as u64;
-            end.is_none_or(|end| wish < last && region.first < end)
+            let last = region.first.checked_add(region.len as u64);
+            end.is_none_or(|end| last.is_none_or(|last| wish < last) && region.first < end)
         };
         if len == 0 || end.is_none() || index >= iatu::REGIONS || self.regions.iter().any(overlaps) {
-            let what = format!("{len} bytes cannot be pinned at {wish:#x}, with {index} regions pinned already");
+            let what = format!("{len} bytes cannot be pinned at {wish}, with {index} regions pinned already");
             return Err(LinkError::Failed(what));
         }
         let region = Region { first: wish, len, at: Client::host_grow(len.next_multiple_of(PAGE)) };
@@ -145,15 +153,15 @@ impl HostLink for LibraryChip {
         self.regions.push(region);
         Ok(wish)
     }
-    fn pinned_read(&mut self, address: u64, out: &mut [u8]) -> Result<(), LinkError> {
+    fn pinned_read(&mut self, address: PcieAddr, out: &mut [u8]) -> Result<(), LinkError> {
         Client::host_read(self.pinned(address, out.len())?, out);
         Ok(())
     }
-    fn pinned_write(&mut self, address: u64, data: &[u8]) -> Result<(), LinkError> {
+    fn pinned_write(&mut self, address: PcieAddr, data: &[u8]) -> Result<(), LinkError> {
         Client::host_write(self.pinned(address, data.len())?, data);
         Ok(())
     }
-    fn wait_word(&mut self, address: u64, seen: u32, budget: u64) -> Result<u32, LinkError> {
+    fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: u64) -> Result<u32, LinkError> {
         let at = self.pinned(address, 4)?;
         let mut left = budget;
         loop {

@@ -1,7 +1,7 @@
 //! Which card the library is.
 //!
-//! A driver only has the path of the file, and may load it from a copy in memory. So the choice is a
-//! part of the file: `tilework simdir --board` writes it into the copy that it makes.
+//! A driver only has the path of the file, and may load it from a copy in memory. So the choice is
+//! a part of the file: `tilework simdir --board` writes it into the copy that it makes.
 //! `TILEWORK_BOARD` overrules it.
 
 use std::hint::black_box;
@@ -19,7 +19,7 @@ static CHOICE: [u8; MARK.len() + TEXT_BYTES] = {
 };
 
 /// The board of this library.
-pub fn chosen() -> Board {
+pub(crate) fn chosen() -> Board {
     if let Ok(name) = std::env::var("TILEWORK_BOARD") {
         match BoardSpec::named(&name) {
             Some(spec) => return spec.board(),

@@ -1,7 +1,8 @@
 //! The card behind the entry points: configuration space, BARs, time, and what becomes of faults.
 //!
-//! A host's wrong access (no BAR there, a window that points nowhere) changes nothing; it is told and answered with ones. A fault of a program stops
-//! the chip: it is told once with its class, core, pc, address and cycle, and from then on reads answer with ones and the rest does nothing.
+//! A host's wrong access (no BAR there, a window that points nowhere) changes nothing; it is told
+//! and answered with ones. A fault of a program stops the chip: it is told once with its class,
+//! core, pc, address and cycle, and from then on reads answer with ones and the rest does nothing.
 
 use crate::config::ConfigSpace;
 use std::io::Write;
@@ -9,16 +10,17 @@ use tilework_abi::board::Board;
 use tilework_abi::pci::config;
 use tilework_sim::{Chip, ChipConfig, ChipError, HostBus};
 
-/// Messages about the host's own accesses that are printed; a driver that polls a wrong address must not fill a disk.
+/// Messages about the host's own accesses that are printed; a driver that polls a wrong address
+/// must not fill a disk.
 const MESSAGES: u32 = 100;
 
 /// Prints a diagnostic. Standard error may be closed.
-pub fn say(what: &str) {
+pub(crate) fn say(what: &str) {
     let _ = writeln!(std::io::stderr(), "tilework: {what}");
 }
 
 /// The card.
-pub struct Card {
+pub(crate) struct Card {
     chip: Chip,
     config: ConfigSpace,
     abort: bool,
@@ -33,7 +35,7 @@ impl Card {
     ///
     /// # Errors
     /// A board that cannot be built, as text.
-    pub fn new(board: Board, bus: Option<Box<dyn HostBus>>) -> Result<Self, String> {
+    pub(crate) fn new(board: Board, bus: Option<Box<dyn HostBus>>) -> Result<Self, String> {
         let mut chip =
             Chip::new(ChipConfig::new(board)).map_err(|error| format!("the chip cannot be built: {error}"))?;
         if let Some(bus) = bus {
@@ -80,7 +82,7 @@ impl Card {
     }
 
     /// The word of configuration space; ones where no device is.
-    pub fn config_read(&mut self, bus_device_function: u32, offset: u32) -> u32 {
+    pub(crate) fn config_read(&mut self, bus_device_function: u32, offset: u32) -> u32 {
         if bus_device_function != 0 || !self.config_place("libttsim_pci_config_rd32", offset) {
             return u32::MAX;
         }
@@ -88,7 +90,7 @@ impl Card {
     }
 
     /// Writes a word of configuration space; nothing happens where no device is.
-    pub fn config_write(&mut self, bus_device_function: u32, offset: u32, value: u32) {
+    pub(crate) fn config_write(&mut self, bus_device_function: u32, offset: u32, value: u32) {
         if bus_device_function == 0 && self.config_place("libttsim_pci_config_wr32", offset) {
             self.config.write(offset, value);
         }
@@ -106,7 +108,7 @@ impl Card {
     }
 
     /// Reads the card's memory; `out` stays as it is when that is not possible.
-    pub fn read(&mut self, paddr: u64, out: &mut [u8]) {
+    pub(crate) fn read(&mut self, paddr: u64, out: &mut [u8]) {
         if !self.alive() {
             return;
         }
@@ -118,7 +120,7 @@ impl Card {
     }
 
     /// Writes the card's memory.
-    pub fn write(&mut self, paddr: u64, data: &[u8]) {
+    pub(crate) fn write(&mut self, paddr: u64, data: &[u8]) {
         if !self.alive() {
             return;
         }
@@ -140,7 +142,7 @@ impl Card {
 
     /// Lets cycles pass.
     #[inline]
-    pub fn clock(&mut self, cycles: u32) {
+    pub(crate) fn clock(&mut self, cycles: u32) {
         if !self.alive() {
             return;
         }
@@ -150,7 +152,7 @@ impl Card {
     }
 
     /// Tells that tiles are reached through the BARs.
-    pub fn no_tile_access(&mut self, call: &str, x: u32, y: u32, addr: u64) {
+    pub(crate) fn no_tile_access(&mut self, call: &str, x: u32, y: u32, addr: u64) {
         self.complain(&format!(
             "{call} at ({x}, {y}), address {addr:#x}: unsupported functionality on Blackhole, whose tiles are reached through the BARs"
         ));

@@ -1,15 +1,17 @@
 //! The card's PCI configuration space: who it is and where its BARs lie.
 //!
-//! Layout and sources are in [`tilework_abi::pci`]. The simulated system's firmware has set the card up; a host may size and move the BARs as the
-//! PCI specification says (chapter 6.2.5.1: write ones, read back the mask, write an address).
+//! Layout and sources are in [`tilework_abi::pci`]. The simulated system's firmware has set the
+//! card up; a host may size and move the BARs as the PCI specification says (chapter 6.2.5.1: write
+//! ones, read back the mask, write an address).
 
 use tilework_abi::board::Board;
+use tilework_abi::convert::{high32, low32};
 use tilework_abi::pci::{CLASS, DEVICE, VENDOR, config};
 use tilework_abi::tlb::Bar;
 
 /// The configuration space of device 0, function 0.
 #[derive(Debug)]
-pub struct ConfigSpace {
+pub(crate) struct ConfigSpace {
     board: Board,
     command: u32,
     bars: [u64; 3],
@@ -17,7 +19,7 @@ pub struct ConfigSpace {
 
 impl ConfigSpace {
     /// A card that is set up.
-    pub fn new(board: Board) -> Self {
+    pub(crate) fn new(board: Board) -> Self {
         Self { board, command: config::COMMAND_UP, bars: Bar::ALL.map(Bar::assigned) }
     }
 
@@ -28,10 +30,10 @@ impl ConfigSpace {
     }
 
     /// The word at `offset`, which is a multiple of four.
-    pub fn read(&self, offset: u32) -> u32 {
+    pub(crate) fn read(&self, offset: u32) -> u32 {
         if let Some((i, high)) = Self::bar(offset) {
             let base = self.bars[i];
-            return if high { (base >> 32) as u32 } else { base as u32 | Bar::ALL[i].attributes() };
+            return if high { high32(base) } else { low32(base) | Bar::ALL[i].attributes() };
         }
         match offset {
             config::ID => u32::from(VENDOR) | u32::from(DEVICE) << 16,
@@ -43,7 +45,7 @@ impl ConfigSpace {
     }
 
     /// Writes the word at `offset`; words that are read only stay as they are.
-    pub fn write(&mut self, offset: u32, value: u32) {
+    pub(crate) fn write(&mut self, offset: u32, value: u32) {
         if let Some((i, high)) = Self::bar(offset) {
             let mask = !(Bar::ALL[i].size() - 1);
             let (base, value) = (self.bars[i], u64::from(value));
@@ -54,8 +56,9 @@ impl ConfigSpace {
         }
     }
 
-    /// The BAR that holds bus address `paddr`, the offset in it, and the bytes from there to its end.
-    pub fn locate(&self, paddr: u64) -> Option<(Bar, u64, u64)> {
+    /// The BAR that holds bus address `paddr`, the offset in it, and the bytes from there to its
+    /// end.
+    pub(crate) fn locate(&self, paddr: u64) -> Option<(Bar, u64, u64)> {
         Bar::ALL.into_iter().zip(self.bars).find_map(|(bar, base)| {
             let offset = paddr.checked_sub(base).filter(|&at| at < bar.size())?;
             Some((bar, offset, bar.size() - offset))

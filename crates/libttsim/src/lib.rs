@@ -1,14 +1,21 @@
-//! The simulated card as a shared library with the ten entry points of libttsim 1.10, which tt-umd, tt-metal, ttnn and tt-exalens load.
+//! The simulated card as a shared library with the ten entry points of libttsim 1.10, which tt-umd,
+//! tt-metal, ttnn and tt-exalens load.
 //!
-//! Follows the public interface description `docs/libttsim_api.md` of `tenstorrent/ttsim`. A process has one card; calls come one at a time. Where
-//! that interface ends the process, this library does not: what the host asks wrongly, and what a program on the chip does wrongly, is
-//! told on standard error and answered with ones, as a PCI bus answers for a device that is gone (see [`card`]). The environment variables that count:
+//! Follows the public interface description `docs/libttsim_api.md` of `tenstorrent/ttsim`. A
+//! process has one card; calls come one at a time. Where that interface ends the process, this
+//! library does not: what the host asks wrongly, and what a program on the chip does wrongly, is
+//! told on standard error and answered with ones, as a PCI bus answers for a device that is gone
+//! (see [`card`]). The environment variables that count:
 //!
 //! - `TILEWORK_ON_FAULT=abort` ends the process at the first fault;
-//! - `TILEWORK_BOARD=p100|p150|p300` chooses the card, instead of the one that the file was made for ([`board`]).
+//! - `TILEWORK_BOARD=p100|p150|p300` chooses the card, instead of the one that the file was made
+//!   for ([`board`]).
 //!
-//! Nothing else of the process is touched: no threads, no files, no signals. The chip's memories are taken up as they are used. A process that forks
-//! between calls has two independent cards.
+//! Nothing else of the process is touched: no threads, no files, no signals. The chip's memories
+//! are taken up as they are used. A process that forks between calls has two independent cards.
+
+#![warn(unreachable_pub)]
+#![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod board;
 mod card;
@@ -39,12 +46,14 @@ impl HostBus for CallBacks {
     fn read(&self, addr: u64, out: &mut [u8]) {
         // A packet of the NoC carries 16 KiB at most.
         let size = u32::try_from(out.len()).unwrap_or(u32::MAX);
-        // SAFETY: the host gave the function for this purpose; `out` has `size` writable bytes or more.
+        // SAFETY: the host gave the function for this purpose; `out` has `size` writable bytes or
+        // more.
         unsafe { self.0(addr, out.as_mut_ptr().cast(), size) }
     }
     fn write(&self, addr: u64, data: &[u8]) {
         let size = u32::try_from(data.len()).unwrap_or(u32::MAX);
-        // SAFETY: the host gave the function for this purpose; `data` has `size` readable bytes or more.
+        // SAFETY: the host gave the function for this purpose; `data` has `size` readable bytes or
+        // more.
         unsafe { self.1(addr, data.as_ptr().cast(), size) }
     }
 }

@@ -114,8 +114,8 @@ fn after_exit_and_init_the_card_is_new() {
     });
 }
 
-/// Where the timed program writes: how often it went round, the clock at its start and at its end, a word that says it is done, and what
-/// it read from DRAM.
+/// Where the timed program writes: how often it went round, the clock at its start and at its end,
+/// a word that says it is done, and what it read from DRAM.
 const RESULT: u32 = 0x8000;
 const READ_TO: u32 = 0x9000;
 

@@ -1,7 +1,9 @@
-//! Clients that nobody here wrote, on the shared library: scripts over the bare interface, third-party firmware, the public user-mode driver.
+//! Clients that nobody here wrote, on the shared library: scripts over the bare interface,
+//! third-party firmware, the public user-mode driver.
 //!
-//! The scripts lie in `../shared/harness` beside the checkout, or where `TILEWORK_HARNESS` says; the firmware where `TILEWORK_BH_FIRMWARE`
-//! says; Python is `python3.11`, or what `TILEWORK_PYTHON` says. What is not there is left out, and the test says so.
+//! The scripts lie in `../shared/harness` beside the checkout, or where `TILEWORK_HARNESS` says;
+//! the firmware where `TILEWORK_BH_FIRMWARE` says; Python is `python3.11`, or what
+//! `TILEWORK_PYTHON` says. What is not there is left out, and the test says so.
 
 mod common;
 
@@ -97,8 +99,9 @@ fn the_public_user_mode_driver_reads_and_writes_tiles() {
     }
 }
 
-/// Opens the board `argv[2]` behind the library `argv[1]`, and prints what tt-umd makes of its telemetry, what its ARC answers to messages (test, busy, a
-/// clock, idle, one that no firmware knows), and which tiles' NIUs do not name the place that the descriptor has them at.
+/// Opens the board `argv[2]` behind the library `argv[1]`, and prints what tt-umd makes of its
+/// telemetry, what its ARC answers to messages (test, busy, a clock, idle, one that no firmware
+/// knows), and which tiles' NIUs do not name the place that the descriptor has them at.
 const ASK_THE_ARC: &str = r#"
 import os, sys
 os.environ["TILEWORK_BOARD"] = sys.argv[2]
@@ -130,8 +133,9 @@ for kind, base in bases.items():
 
 #[test]
 fn the_public_user_mode_driver_understands_the_arc() {
-    // P100: columns 15 and 16 are bits 12 and 13 by position; bank 7; no Ethernet; PCIe tile 1 idle. P150: Ethernet channels 5 and 8.
-    // P300: the masks of chip 0 in tt-umd's own description of such a card.
+    // P100: columns 15 and 16 are bits 12 and 13 by position; bank 7; no Ethernet; PCIe tile 1
+    // idle. P150: Ethernet channels 5 and 8. P300: the masks of chip 0 in tt-umd's own description
+    // of such a card.
     let expected = [
         (Board::P100, "p100 True 12288 128 16383 2 0"),
         (Board::P150, "p150 True 0 0 288 2 0"),

@@ -30,6 +30,8 @@ fn a_run_has_no_counts_that_nobody_measured() {
     alone_and_well("a_run_has_no_counts_that_nobody_measured", || {
         for dispatch in BOTH {
             let mut device = open(dispatch, 10_000_000);
+            let second = LibraryChip::open(library().as_os_str()).map(|_| ()).unwrap_err();
+            assert!(second.to_string().contains("this process has a library"), "{second}");
             let report = device.run(&[program("empty", vec![]), program("empty", vec![])]).unwrap();
             assert_eq!((report.cycles, report.statistics.chip), (None, None));
             assert_eq!(report.statistics.programs, 2);

@@ -1,7 +1,7 @@
 //! The project's speed on this machine: `cargo xtask bench`.
 //!
-//! Every figure is the median of several runs in one process, with the smallest and largest beside it; cycles and instructions are exact
-//! and the same on every machine.
+//! Every figure is the median of several runs in one process, with the smallest and largest beside
+//! it; cycles and instructions are exact and the same on every machine.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -36,7 +36,8 @@ fn main() -> Outcome<()> {
     idle_chip()
 }
 
-/// Runs `f` `n` times after one warm-up; prints a row with its durations and what the last run says.
+/// Runs `f` `n` times after one warm-up; prints a row with its durations and what the last run
+/// says.
 fn row(what: &str, n: usize, mut f: impl FnMut() -> Outcome<(Duration, String)>) -> Outcome<Duration> {
     f()?;
     let mut times = Vec::with_capacity(n);

@@ -5,11 +5,13 @@ use crate::explain::{BudgetReport, DeadlockReport, FaultPlace};
 use crate::firmware::FirmwareError;
 use crate::memory::MemoryError;
 use crate::program::ProgramError;
+use tilework_abi::board::Harvesting;
 use tilework_cq::EncodeError;
 use tilework_driver::{ChipFault, DriverError};
 
-/// Why the runtime could not do what was asked. After [`RuntimeError::Fault`], [`RuntimeError::Deadlock`], [`RuntimeError::Budget`] and
-/// [`RuntimeError::Protocol`] the device is unusable: every further call answers [`RuntimeError::Lost`].
+/// Why the runtime could not do what was asked. After [`RuntimeError::Fault`],
+/// [`RuntimeError::Deadlock`], [`RuntimeError::Budget`] and [`RuntimeError::Protocol`] the device
+/// is unusable: every further call answers [`RuntimeError::Lost`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuntimeError {
@@ -31,6 +33,18 @@ pub enum RuntimeError {
     /// The host could not reach the chip.
     #[error(transparent)]
     Driver(DriverError),
+    /// The chip is another than the configuration says.
+    #[error("the chip is that of a {found} which lacks {lacks}, expected a {expected} which lacks {expected_lacks}")]
+    Board {
+        /// The kind of card that the chip says it is on.
+        found: &'static str,
+        /// What it lacks.
+        lacks: Harvesting,
+        /// The kind of card of the configuration.
+        expected: &'static str,
+        /// What that lacks.
+        expected_lacks: Harvesting,
+    },
     /// A program did what the chip does not promise to survive.
     #[error("{fault}{}", .place.as_ref().map(|place| format!("\n{place}")).unwrap_or_default())]
     Fault {

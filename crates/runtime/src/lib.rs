@@ -1,13 +1,19 @@
 //! Device, memory, programs and the command queue: what runs a program on a chip.
 //!
-//! The crate knows programs, not commands' bytes (that is `tilework-cq`) and not how a host reaches a chip (that is `tilework-driver`).
-//! A [`Device`] is opened once: firmware goes to every tile and the two dispatch cores start ([`device`]). Kernels are ELF files ([`elf`])
-//! that the loader places into a worker's kernel configuration space; worker firmware is ours or another set with its memory map ([`firmware`]). A [`Program`] says which kernels run where with which arguments,
-//! circular buffers and semaphores ([`program`]); [`lower`] turns it into writes and launches, and these into the commands of fast
-//! dispatch or into plain window accesses ([`queue`]). When nothing can move any more, [`explain`] says who waits for whom.
+//! The crate knows programs, not commands' bytes (that is `tilework-cq`) and not how a host reaches
+//! a chip (that is `tilework-driver`). A [`Device`] is opened once: firmware goes to every tile and
+//! the two dispatch cores start ([`device`]). Kernels are ELF files ([`elf`]) that the loader
+//! places into a worker's kernel configuration space; worker firmware is ours or another set with
+//! its memory map ([`firmware`]). A [`Program`] says which kernels run where with which arguments,
+//! circular buffers and semaphores ([`program`]); [`lower`] turns it into writes and launches, and
+//! these into the commands of fast dispatch or into plain window accesses ([`queue`]). When nothing
+//! can move any more, [`explain`] says who waits for whom.
 //!
-//! Follows seeds 000/001 (sections 1, 2, 6, 7, 8) and facts ("Host start-up of a card", "Worker L1").
-#![warn(missing_docs)]
+//! Follows seeds 000/001 (sections 1, 2, 6, 7, 8) and facts ("Host start-up of a card", "Worker
+//! L1").
+#![warn(missing_docs, unreachable_pub)]
+// The tests of this crate make their data by truncation.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 pub mod device;
 pub mod elf;

@@ -1,18 +1,23 @@
 //! From programs to writes and launches, and from these to dispatch commands.
 //!
-//! The intermediate form has two verbs, [`Ir::Write`] and [`Ir::Launch`]; fast and slow dispatch start from the same list (seed sections 2.5
-//! and 8). Order of one program: go message reset, go message index, run-time arguments with semaphores (one write when all cores
-//! have the same, else one per core), for each role its launch message and then its circular-buffer configurations and kernel text, the launch.
+//! The intermediate form has two verbs, [`Ir::Write`] and [`Ir::Launch`]; fast and slow dispatch
+//! start from the same list (seed sections 2.5 and 8). Order of one program: go message reset, go
+//! message index, run-time arguments with semaphores (one write when all cores have the same, else
+//! one per core), for each role its launch message and then its circular-buffer configurations and
+//! kernel text, the launch.
 //!
-//! Where seed and original differ, the seed decides: a uniform write goes out in chunks of 1 KiB, each followed by a barrier (the original
-//! sends one command of any length and no barrier). Without the barrier only luck would order multicasts before the unicast go signals,
-//! which travel on another virtual channel. Per-core writes follow the original: one packet per core, each at a multiple of 16 bytes; they
-//! too are cut at 1 KiB, so that a record of 118 packets stays below the prefetcher's 256 KiB.
+//! Where seed and original differ, the seed decides: a uniform write goes out in chunks of 1 KiB,
+//! each followed by a barrier (the original sends one command of any length and no barrier).
+//! Without the barrier only luck would order multicasts before the unicast go signals, which travel
+//! on another virtual channel. Per-core writes follow the original: one packet per core, each at a
+//! multiple of 16 bytes; they too are cut at 1 KiB, so that a record of 118 packets stays below the
+//! prefetcher's 256 KiB.
 
 use crate::program::{ArgSet, Layout, Program, ProgramError};
 use std::collections::BTreeSet;
 use tilework_abi::L1_ALIGN;
 use tilework_abi::cb;
+use tilework_abi::convert::{u8_of, u16_of, u32_of};
 use tilework_abi::cq::dispatch::{
     WRITE_PACKED_LARGE_MAX_SUBS, WRITE_PACKED_MAX_UNICAST_SUBS, WritePackedLargeType, WritePackedType,
 };
@@ -100,21 +105,21 @@ pub fn launch_msg(program: &Program, layout: &Layout, role: usize, mode: u8) -> 
         // Without common arguments the original names the configurations.
         let common = if program.common_args[set].is_empty() { layout.cb_offset } else { span.common };
         // Offsets lie in the configuration space, which is shorter than 64 KiB.
-        RtaOffset { rta: (span.unique as u16).into(), crta: (common as u16).into() }
+        RtaOffset { rta: u16_of(span.unique).into(), crta: u16_of(common).into() }
     });
     let mask = layout.cbs.iter().fold(0, |mask, b| mask | 1 << b.index);
     LaunchMsg {
         kernel_config_base: [layout.base.into(); 3],
-        sem_offset: [(layout.sem_offset as u16).into(); 3],
-        local_cb_offset: (layout.cb_offset as u16).into(),
-        remote_cb_offset: ((layout.cb_offset + layout.cb_bytes) as u16).into(),
+        sem_offset: [u16_of(layout.sem_offset).into(); 3],
+        local_cb_offset: u16_of(layout.cb_offset).into(),
+        remote_cb_offset: u16_of(layout.cb_offset + layout.cb_bytes).into(),
         rta_offset: rta,
         mode,
         kernel_text_offset: text.map(Into::into),
         local_cb_mask: mask.into(),
         brisc_noc_id: 1,
         brisc_noc_mode: 0,
-        min_remote_cb_start_index: cb::COUNT as u8,
+        min_remote_cb_start_index: u8_of(cb::COUNT),
         host_assigned_id: program.host_assigned_id.into(),
         enables: enables.into(),
         ..LaunchMsg::default()
@@ -126,8 +131,8 @@ pub fn go_word(dispatch: NocXy) -> u32 {
     GoMsg { dispatch_message_offset: 0, master_x: dispatch.x, master_y: dispatch.y, signal: RUN_GO }.word()
 }
 
-/// Rectangles that hold exactly the given cores: from the topmost, then leftmost core to the right as far as there are
-/// cores, then down as far as whole rows follow (seed's system, `mcast_rects`).
+/// Rectangles that hold exactly the given cores: from the topmost, then leftmost core to the right
+/// as far as there are cores, then down as far as whole rows follow (seed's system, `mcast_rects`).
 pub fn rectangles(cores: &[NocXy]) -> Vec<NocRect> {
     // By (y, x), the order in which corners are taken.
     let mut left: BTreeSet<(u8, u8)> = cores.iter().map(|c| (c.y, c.x)).collect();
@@ -163,19 +168,19 @@ pub fn commands(ir: &[Ir], go: u32) -> Vec<DispatchCommand> {
 fn write_uniform(out: &mut Vec<DispatchCommand>, cores: &[NocXy], addr: u32, bytes: &[u8]) {
     let rects = rectangles(cores);
     for (i, chunk) in bytes.chunks(CHUNK).enumerate() {
-        let addr = addr + (i * CHUNK) as u32;
+        let addr = addr + u32_of(i * CHUNK);
         for batch in rects.chunks(WRITE_PACKED_LARGE_MAX_SUBS) {
             let sub = |rect: &NocRect| LargeSub {
                 // The dispatcher multicasts on NoC 1.
                 noc_xy: rect.encode_noc1(),
                 addr,
-                num_mcast_dests: rect.area() as u8,
+                num_mcast_dests: u8_of(rect.area()),
                 unlink: true,
                 data: chunk.to_vec(),
             };
             out.push(DispatchCommand::WritePackedLarge(PackedLargeWrite {
                 kind: WritePackedLargeType::ProgramBinaries,
-                alignment: L1_ALIGN as u16,
+                alignment: u16_of(L1_ALIGN),
                 write_offset_index: 0,
                 subs: batch.iter().map(sub).collect(),
             }));
@@ -192,7 +197,7 @@ fn write_per_core(out: &mut Vec<DispatchCommand>, cores: &[NocXy], addr: u32, bl
             out.push(DispatchCommand::WritePacked(PackedWrite {
                 kind: WritePackedType::None,
                 write_offset_index: 0,
-                addr: addr + start as u32,
+                addr: addr + u32_of(start),
                 targets: PackedTargets::Unicast(cores.iter().map(|c| c.encode()).collect()),
                 packets: Packets::PerTarget(blobs.iter().map(slice).collect()),
             }));
@@ -202,15 +207,15 @@ fn write_per_core(out: &mut Vec<DispatchCommand>, cores: &[NocXy], addr: u32, bl
 
 /// The four commands of a launch (seed section 6).
 fn launch(out: &mut Vec<DispatchCommand>, cores: &[NocXy], go: u32) {
-    let stream = DONE_STREAM as u16;
-    let count = cores.len() as u32;
+    let stream = u16_of(DONE_STREAM);
+    let count = u32_of(cores.len());
     out.push(DispatchCommand::SetGoSignalNocData(cores.iter().map(|c| c.encode()).collect()));
     out.push(DispatchCommand::wait_stream_and_clear(stream, 0));
     out.push(DispatchCommand::SendGoSignal(GoSignal {
         go_signal: go,
         multicast_go_offset: None,
         // A board has fewer workers than 256.
-        num_unicast_txns: count as u8,
+        num_unicast_txns: u8_of(count),
         noc_data_start_index: 0,
         wait_count: 0,
         wait_stream: DONE_STREAM,

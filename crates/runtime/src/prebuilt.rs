@@ -1,6 +1,7 @@
 //! Our own firmware, built in: an installed binary needs no other file.
 //!
-//! The images are `firmware/prebuilt/*.elf` (`cargo xtask firmware` makes them; a test of the repository fails when they are stale).
+//! The images are `firmware/prebuilt/*.elf` (`cargo xtask firmware` makes them; a test of the
+//! repository fails when they are stale).
 
 use crate::elf::{ElfError, FirmwareImage, KernelImage};
 use std::sync::Arc;
@@ -61,7 +62,8 @@ pub fn cq_kernels() -> Result<CqKernels, ElfError> {
     })
 }
 
-/// The kernels of the examples and tests, by name. Their sources and arguments are in `firmware/kernels`.
+/// The kernels of the examples and tests, by name. Their sources and arguments are in
+/// `firmware/kernels`.
 pub const KERNELS: [(&str, &[u8]); 7] = [
     ("busy", prebuilt!("busy.elf").1),
     ("empty", prebuilt!("empty.elf").1),

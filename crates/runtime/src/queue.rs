@@ -1,8 +1,9 @@
 //! The fast-dispatch command queue: records out, completion events in.
 //!
-//! The rules of issue region, prefetch ring and completion FIFO are `tilework-cq`'s; this module owns the memory behind them and the
-//! waiting. The device is asked over PCIe only when the host's own account says that there is no room; a completion event proves
-//! that everything before it has been taken, so nothing is read back then.
+//! The rules of issue region, prefetch ring and completion FIFO are `tilework-cq`'s; this module
+//! owns the memory behind them and the waiting. The device is asked over PCIe only when the host's
+//! own account says that there is no room; a completion event proves that everything before it has
+//! been taken, so nothing is read back then.
 //!
 //! Source: seeds 000/001, sections 2.4, 7 and 8.
 
@@ -172,8 +173,8 @@ impl CommandQueue {
         }
     }
 
-    /// Writes the pointers and empties the rings on both sides, before the dispatch cores start (facts, "Host start-up of a
-    /// card", 4 and 5).
+    /// Writes the pointers and empties the rings on both sides, before the dispatch cores start
+    /// (facts, "Host start-up of a card", 4 and 5).
     ///
     /// # Errors
     /// The card cannot be reached.

@@ -1,4 +1,5 @@
-//! One call of `Device::run` with more programs than there are slots in the host region for their times.
+//! One call of `Device::run` with more programs than there are slots in the host region for their
+//! times.
 
 mod common;
 
@@ -42,7 +43,8 @@ fn without_slots_a_program_has_no_core_times_and_a_smaller_one_behind_it_has() {
     let workers = device.workers().len();
     let (whole, rest) = (SLOTS / workers, SLOTS % workers);
     assert_eq!((whole, rest), (34, 84));
-    // All workers until the slots are used up, then the rest to the last slot, then one core too many.
+    // All workers until the slots are used up, then the rest to the last slot, then one core too
+    // many.
     let mut programs = vec![empty(Cores::All); whole + 2];
     programs.extend([empty(Cores::Count(rest)), empty(Cores::Count(1)), empty(Cores::All)]);
     // The slots are dealt out anew for each run: nothing of the first is seen in the second.

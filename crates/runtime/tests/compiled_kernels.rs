@@ -1,7 +1,9 @@
-//! Kernels that others compile: C by GCC, linked by a script of their own, moved to wherever the program puts them.
+//! Kernels that others compile: C by GCC, linked by a script of their own, moved to wherever the
+//! program puts them.
 //!
-//! What a file needs for that is what `firmware/link` does for ours: text at a nominal address, initialisers behind it, no relaxation, and
-//! relocations kept. The last is the one that is easily forgotten, and a file without them must be refused instead of run.
+//! What a file needs for that is what `firmware/link` does for ours: text at a nominal address,
+//! initialisers behind it, no relaxation, and relocations kept. The last is the one that is easily
+//! forgotten, and a file without them must be refused instead of run.
 
 mod common;
 
@@ -19,7 +21,8 @@ const GCC: &str = "riscv64-unknown-elf-gcc";
 /// Words that the kernel writes.
 const RESULTS: usize = 18;
 
-/// Text, constants and initialisers from the nominal address on; data and bss in the kernel's part of local RAM.
+/// Text, constants and initialisers from the nominal address on; data and bss in the kernel's part
+/// of local RAM.
 fn linker_script() -> String {
     let local_end = LOCAL_BASE + Processor::Brisc.local_size() - STACK_BYTES;
     let mut script = String::new();
@@ -46,7 +49,8 @@ fn linker_script() -> String {
     script
 }
 
-/// Compiles `kernel.c` with further arguments to the ELF file `name`; `None`, with a reason printed, where there is no compiler.
+/// Compiles `kernel.c` with further arguments to the ELF file `name`; `None`, with a reason
+/// printed, where there is no compiler.
 fn compile(name: &str, more: &[&str]) -> Option<PathBuf> {
     if let Err(e) = Command::new(GCC).arg("--version").output() {
         eprintln!("skipped: {GCC} does not start ({e})");

@@ -7,21 +7,23 @@ use tilework_abi::board::Board;
 use tilework_abi::cq::layout::{host, prefetch_core};
 use tilework_runtime::{ArgSet, Cores, DeviceConfig, UniqueArgs};
 
-/// The program from which on memory must stay flat: the completion FIFO has gone round (a page an event), so host memory that is
-/// used for the first time is no excuse.
+/// The program from which on memory must stay flat: the completion FIFO has gone round (a page an
+/// event), so host memory that is used for the first time is no excuse.
 const WARM: u32 = host::COMPLETION_PAGES + 8;
-/// What the process may grow by over the last 1,800 programs, in KiB: less than 150 bytes a program, which is less than its record.
+/// What the process may grow by over the last 1,800 programs, in KiB: less than 150 bytes a
+/// program, which is less than its record.
 const GROWTH: u64 = 256;
 
-/// Resident memory of this process in KiB; `None` where the system does not tell. It is that of all tests of the binary, so there is one.
+/// Resident memory of this process in KiB; `None` where the system does not tell. It is that of all
+/// tests of the binary, so there is one.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Completion FIFO (8192 pages), prefetch queue (1534 entries) and issue region (64 MiB) all wrap. Every sixteenth program carries arguments
-/// for each core, so that the issue region wraps too.
+/// Completion FIFO (8192 pages), prefetch queue (1534 entries) and issue region (64 MiB) all wrap.
+/// Every sixteenth program carries arguments for each core, so that the issue region wraps too.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "minutes without optimisation; run with --release")]
 fn ten_thousand_empty_programs_on_all_workers() {

@@ -1,7 +1,8 @@
-//! Programs under other worker firmware than the built-in one: ours with another memory map, and firmware that others built.
+//! Programs under other worker firmware than the built-in one: ours with another memory map, and
+//! firmware that others built.
 //!
-//! The latter is not part of the repository. `TILEWORK_BH_FIRMWARE` names its folder (five ELF files, see `FirmwareSet`); without it the tests say
-//! that they left it out.
+//! The latter is not part of the repository. `TILEWORK_BH_FIRMWARE` names its folder (five ELF
+//! files, see `FirmwareSet`); without it the tests say that they left it out.
 
 mod common;
 
@@ -57,7 +58,8 @@ fn a_run_of_several_programs_gives_the_right_arrays() {
         let slots = device.alloc_l1("slots", 3 * 1024).unwrap();
         let data: Vec<u8> = (0..elements as u32).flat_map(|i| (i * 5).to_le_bytes()).collect();
         device.upload(&x, &data).unwrap();
-        // The counters of a circular buffer are found as they were left, or cleared: both must do, first and last index too.
+        // The counters of a circular buffer are found as they were left, or cleared: both must do,
+        // first and last index too.
         let programs = [
             increment(device, &x, &y, &slots, 3),
             pipeline(device, y.address.into(), z.address.into(), 500, 0),
@@ -140,7 +142,8 @@ fn a_kernel_that_never_ends_is_named_and_firmware_that_waits_is_idle() {
         assert!(text.contains("NCRISC of (1,2) (1,3) (2 tiles), kernel spin of program spin"), "{text}");
         assert!(text.contains("waits for a word in L1 buffer word"), "{text}");
         assert!(text.contains("BRISC of (1,2) waits for the kernels of NCRISC to end"), "{text}");
-        // 120 tiles with five cores each. Those that wait: two BRISCs, two NCRISCs, and with a queue prefetcher and dispatcher.
+        // 120 tiles with five cores each. Those that wait: two BRISCs, two NCRISCs, and with a
+        // queue prefetcher and dispatcher.
         let queue = if device.queue().is_some() { 2 } else { 0 };
         assert_eq!(report.idle, 600 - 4 - queue, "{text}");
         text

@@ -1,4 +1,5 @@
-//! Programs give the right arrays, whatever the board and the way of dispatch, and the same cycles every time.
+//! Programs give the right arrays, whatever the board and the way of dispatch, and the same cycles
+//! every time.
 
 mod common;
 

@@ -1,8 +1,10 @@
-//! The command queue's firmware under load: random streams, every offset, every wrap, every way to fail.
+//! The command queue's firmware under load: random streams, every offset, every wrap, every way to
+//! fail.
 //!
-//! Prefetcher, dispatcher and subordinate run as the built-in images on the simulated chip. A host sends them records over the real rings;
-//! workers' L1, DRAM and the completion FIFO are compared with a model that knows the documents only ([`shadow`]), and at the end of
-//! each stream all credits must be accounted for. Streams come from fixed seeds, so a failure repeats.
+//! Prefetcher, dispatcher and subordinate run as the built-in images on the simulated chip. A host
+//! sends them records over the real rings; workers' L1, DRAM and the completion FIFO are compared
+//! with a model that knows the documents only ([`shadow`]), and at the end of each stream all
+//! credits must be accounted for. Streams come from fixed seeds, so a failure repeats.
 //!
 //! Tests named `issue_<number>` stand for defects that were reported against tt-metal.
 
@@ -42,7 +44,8 @@ fn random_step(rig: &mut Rig, random: &mut Random) {
     }
 }
 
-/// Sends a command in up to four relays. The header of a packed write and its targets stay in one page, so any cut is right.
+/// Sends a command in up to four relays. The header of a packed write and its targets stay in one
+/// page, so any cut is right.
 fn cut(rig: &mut Rig, random: &mut Random, command: &DispatchCommand) {
     let bytes = command.to_bytes().unwrap().len();
     let units = bytes.div_ceil(16) as u32;

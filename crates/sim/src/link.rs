@@ -2,6 +2,7 @@
 //! ([`Inspect`]).
 
 use crate::{Chip, ChipError, Fault};
+use tilework_abi::addr::PcieAddr;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tlb::Bar;
 use tilework_driver::{ChipCounts, ChipFault, HostLink, Inspect, LinkError, RunningCore, WaitingCore, WatchedWord};
@@ -40,18 +41,18 @@ impl HostLink for Chip {
     fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), LinkError> {
         Ok(Self::bar_read(self, bar, offset, out)?)
     }
-    fn pin(&mut self, len: usize, wish: u64) -> Result<u64, LinkError> {
-        Self::pin(self, wish, len)?;
+    fn pin(&mut self, len: usize, wish: PcieAddr) -> Result<PcieAddr, LinkError> {
+        Self::pin(self, wish.get(), len)?;
         Ok(wish)
     }
-    fn pinned_read(&mut self, address: u64, out: &mut [u8]) -> Result<(), LinkError> {
-        Ok(Self::pinned_read(self, address, out)?)
+    fn pinned_read(&mut self, address: PcieAddr, out: &mut [u8]) -> Result<(), LinkError> {
+        Ok(Self::pinned_read(self, address.get(), out)?)
     }
-    fn pinned_write(&mut self, address: u64, data: &[u8]) -> Result<(), LinkError> {
-        Ok(Self::pinned_write(self, address, data)?)
+    fn pinned_write(&mut self, address: PcieAddr, data: &[u8]) -> Result<(), LinkError> {
+        Ok(Self::pinned_write(self, address.get(), data)?)
     }
-    fn wait_word(&mut self, address: u64, seen: u32, budget: u64) -> Result<u32, LinkError> {
-        Ok(Self::wait_word(self, address, seen, budget)?)
+    fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: u64) -> Result<u32, LinkError> {
+        Ok(Self::wait_word(self, address.get(), seen, budget)?)
     }
     fn idle(&mut self, cycles: u64) -> Result<(), LinkError> {
         Ok(self.run(cycles)?)

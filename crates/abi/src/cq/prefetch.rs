@@ -195,7 +195,7 @@ wire! {
         /// Sub-commands, at most [`RELAY_PAGED_PACKED_MAX_SUBS`].
         pub count: U16 => 2 in 1..=RELAY_PAGED_PACKED_MAX_SUBS as u64,
         /// Bytes of all sub-commands together.
-        pub total_length: U32 => 4 in 1..=u32::MAX as u64,
+        pub total_length: U32 => 4,
         /// Bytes to the next prefetch command.
         pub stride: U32 => 8,
         /// Zero.

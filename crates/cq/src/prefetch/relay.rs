@@ -156,7 +156,7 @@ impl Payload for Vec<PagedSource> {
     fn emit(&self, out: &mut CommandWriter<'_>) -> Result<(), FieldError> {
         let count: u16 = narrow(abi::RelayPagedPacked::count, self.len())?;
         let total = total_length(self);
-        abi::RelayPagedPacked::total_length.check(total)?;
+        FieldError::check("total_length", total, 1, u64::from(u32::MAX))?;
         let size = CMD_SIZE + self.len() * size_of::<abi::RelayPagedPackedSub>();
         out.wire(&abi::RelayPagedPacked {
             cmd_id: out.id,

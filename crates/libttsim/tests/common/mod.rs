@@ -1,4 +1,5 @@
-//! What the tests of the shared library share: where it is, and processes of their own, because a process has one card.
+//! What the tests of the shared library share: where it is, and processes of their own, because a
+//! process has one card.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -14,8 +15,9 @@ pub fn library() -> PathBuf {
     found.unwrap_or_else(|| panic!("no libtilework.so at or above {}", test.display()))
 }
 
-/// Runs `body` in a process of its own, in which the test `name` of this file is the only one, with `environment`; gives what the process
-/// said and how it ended. In that process, this runs the body and does not return.
+/// Runs `body` in a process of its own, in which the test `name` of this file is the only one, with
+/// `environment`; gives what the process said and how it ended. In that process, this runs the body
+/// and does not return.
 pub fn alone(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Output {
     if std::env::var_os(ALONE).is_some_and(|alone| alone == name) {
         body();

@@ -1,39 +1,42 @@
 //! The bank-to-NoC table that the host writes into every tile.
 //!
-//! Follows the seed's system (`build_bank_noc_table`) and [`tilework_abi::l1::bank_table`]: encoded coordinates (u16) of each logical DRAM bank on
-//! NoC 0 and NoC 1, then of 110 L1 banks twice, then an offset (i32, zero) for each bank. The number of DRAM banks follows at its
-//! own place, because ours is one firmware for boards with seven and eight.
+//! Follows the seed's system (`build_bank_noc_table`) and [`tilework_abi::l1::bank_table`]: encoded
+//! coordinates (u16) of each logical DRAM bank on NoC 0 and NoC 1, then of 110 L1 banks twice, then
+//! an offset (i32, zero) for each bank. The number of DRAM banks follows at its own place, because
+//! ours is one firmware for boards with seven and eight.
 //!
-//! As in the seed's system the L1 banks count through all Tensix tiles, the two dispatch cores included: pages interleaved over L1 banks would
-//! reach their queues too. The runtime interleaves over DRAM only.
+//! As in the seed's system the L1 banks count through all Tensix tiles, the two dispatch cores
+//! included: pages interleaved over L1 banks would reach their queues too. The runtime interleaves
+//! over DRAM only.
 
 use tilework_abi::board::{DramMap, WORKER_Y_FIRST, WORKER_Y_LAST};
+use tilework_abi::convert::{u16_of, u32_of};
 use tilework_abi::l1::bank_table as abi;
 use tilework_abi::noc::NocXy;
 
 /// L1 banks of the table (facts, "Worker L1").
 const L1_BANKS: usize = 110;
 
-/// The bytes of the table for `dram` and the tile columns `columns`, from the table's start to the end of the number of banks.
+/// The bytes of the table for `dram` and the tile columns `columns`, from the table's start to the
+/// end of the number of banks.
 pub fn bank_table(dram: &DramMap, columns: &[u8]) -> Vec<u8> {
     let banks = dram.banks().len();
     let mut out = Vec::with_capacity(abi::DRAM_BANKS as usize + 4);
     // Coordinates have twelve bits.
-    let mut put = |xy: NocXy| out.extend_from_slice(&(xy.encode() as u16).to_le_bytes());
+    let mut put = |xy: NocXy| out.extend_from_slice(&u16_of(xy.encode()).to_le_bytes());
     for noc in 0..2 {
         for bank in 0..banks {
             put(dram.port(bank, noc));
         }
     }
-    let rows = usize::from(WORKER_Y_LAST - WORKER_Y_FIRST + 1);
     for _ in 0..2 {
-        for i in 0..L1_BANKS {
-            let row = (i / columns.len()) % rows;
-            put(NocXy::new(columns[i % columns.len()], WORKER_Y_FIRST + row as u8));
-        }
+        // Row by row, and from the first row again while there are banks.
+        let rows = (WORKER_Y_FIRST..=WORKER_Y_LAST).cycle();
+        let tiles = rows.flat_map(|y| columns.iter().map(move |&x| NocXy::new(x, y)));
+        tiles.take(L1_BANKS).for_each(&mut put);
     }
     out.resize(abi::DRAM_BANKS as usize, 0);
-    out.extend_from_slice(&(banks as u32).to_le_bytes());
+    out.extend_from_slice(&u32_of(banks).to_le_bytes());
     out
 }
 
@@ -49,8 +52,9 @@ mod tests {
         y << 6 | x
     }
 
-    /// By hand from the seed's function with bank 7 harvested: banks 0, 1, 2 are the first three of column 17, bank 3 (the mirror of 7) its
-    /// last, banks 4 to 6 are column 18; ports [2,1] for banks 0, 4, 5, 6 and [0,1] for 1, 2, 3.
+    /// By hand from the seed's function with bank 7 harvested: banks 0, 1, 2 are the first three of
+    /// column 17, bank 3 (the mirror of 7) its last, banks 4 to 6 are column 18; ports [2,1] for
+    /// banks 0, 4, 5, 6 and [0,1] for 1, 2, 3.
     #[test]
     fn p100_table_is_the_seeds() {
         let table = bank_table(&Board::P100.dram(), Board::P100.worker_columns());

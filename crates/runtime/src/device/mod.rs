@@ -1,8 +1,9 @@
 //! A device: a board with firmware on its tiles, ready for programs.
 //!
-//! [`Device::open`] does what a host does to a card that was just powered on (`start`); [`Device::run`] takes programs through fast
-//! dispatch or slow dispatch (`run`); buffers move by window accesses (`transfer`). After a fault, a deadlock or an exhausted budget the
-//! device is lost and every call says so.
+//! [`Device::open`] does what a host does to a card that was just powered on (`start`);
+//! [`Device::run`] takes programs through fast dispatch or slow dispatch (`run`); buffers move by
+//! window accesses (`transfer`). After a fault, a deadlock or an exhausted budget the device is
+//! lost and every call says so.
 
 mod bank_table;
 mod blame;
@@ -14,6 +15,7 @@ pub use bank_table::bank_table;
 pub(crate) use run::Running;
 pub use run::{BATCH_PROGRAMS, CoreTime, ProgramReport, RunReport};
 pub(crate) use start::queue_kernels_at;
+pub use start::{load_tiles, start_queue_core};
 
 use crate::RuntimeError;
 use crate::elf::FirmwareImage;
@@ -54,19 +56,21 @@ pub struct DeviceConfig {
     pub board: Board,
     /// How programs reach the workers.
     pub dispatch: Dispatch,
-    /// Cycles that one [`Device::run`] may take. A deadlock is found at once, whatever this is; the budget ends programs that run for ever.
+    /// Cycles that one [`Device::run`] may take. A deadlock is found at once, whatever this is; the
+    /// budget ends programs that run for ever.
     pub max_cycles: u64,
     /// Whether the dispatcher writes its clock before and after each program.
     pub timestamps: bool,
-    /// Whether each worker writes the start and end of its kernel; under fast dispatch only, and while there are slots
-    /// ([`ProgramReport::core_times`]).
+    /// Whether each worker writes the start and end of its kernel; under fast dispatch only, and
+    /// while there are slots ([`ProgramReport::core_times`]).
     pub core_timing: bool,
     /// Whether all records are kept ([`Device::captured`]).
     pub capture: bool,
 }
 
 impl DeviceConfig {
-    /// The usual configuration: fast dispatch, timestamps, 20 billion cycles (15 seconds of the chip's time).
+    /// The usual configuration: fast dispatch, timestamps, 20 billion cycles (15 seconds of the
+    /// chip's time).
     pub const fn new(board: Board) -> Self {
         Self {
             board,
@@ -148,8 +152,8 @@ impl<C: HostLink> Device<C> {
         Self::open_with(chip, config, FirmwareSet::prebuilt()?, prebuilt::cq_kernels()?)
     }
 
-    /// As [`Device::open`] with other worker firmware and other kernels of the command queue. Core times
-    /// ([`DeviceConfig::core_timing`]) are taken by our own worker firmware only.
+    /// As [`Device::open`] with other worker firmware and other kernels of the command queue. Core
+    /// times ([`DeviceConfig::core_timing`]) are taken by our own worker firmware only.
     ///
     /// # Errors
     /// As [`Device::open`]; firmware that does not serve the board.
@@ -167,7 +171,8 @@ impl<C: HostLink> Device<C> {
             Dispatch::Fast => board.workers().collect(),
             Dispatch::Slow => board.tensix_tiles().collect(),
         };
-        // The first bytes of each bank hold the flags that a host's barrier uses (seed's system, `Dram.WRITE_OFFSET`).
+        // The first bytes of each bank hold the flags that a host's barrier uses (seed's system,
+        // `Dram.WRITE_OFFSET`).
         let dram = Allocator::new("DRAM (each bank)", 0x40..DRAM_BANK_BYTES, DRAM_ALIGN.into());
         // 64 rather than 16: data often goes straight to and from DRAM.
         let align = u64::from(L1_ALIGN.max(DRAM_ALIGN));

@@ -6,6 +6,7 @@ use crate::lower::{self, Data, Ir};
 use crate::program::{Layout, Program, ProgramError};
 use crate::queue::{CommandQueue, Patience, Waited};
 use tilework_abi::board;
+use tilework_abi::convert::u32_of;
 use tilework_abi::cq::layout::host;
 use tilework_abi::l1::core_timing;
 use tilework_abi::msg::{GoMsg, MODE_DEV, MODE_HOST, RUN_GO};
@@ -13,7 +14,8 @@ use tilework_abi::noc::{NocXy, PCIE_HOST_MID};
 use tilework_cq::DispatchCommand;
 use tilework_driver::{HostLink, Inspect, Target};
 
-/// Programs between two completion events: as many as there are pairs of timestamp slots. A longer run is cut into batches of these.
+/// Programs between two completion events: as many as there are pairs of timestamp slots. A longer
+/// run is cut into batches of these.
 pub const BATCH_PROGRAMS: usize = host::SLOTS as usize / 2;
 
 /// When one core's BRISC ran a kernel, by its tile's wall clock.
@@ -39,9 +41,11 @@ pub struct ProgramReport {
     pub start: Option<u64>,
     /// The clock after its last command.
     pub end: Option<u64>,
-    /// Times of all its cores, in the order of the program's cores, if [`DeviceConfig::core_timing`](super::DeviceConfig::core_timing) asked for
-    /// them and there were slots; else empty. Each [`Device::run`] deals out [`host::SLOTS`] slots, one a core, in the order of the programs,
-    /// and anew for every [`BATCH_PROGRAMS`] programs. A program for whose cores too few are left gets none; a smaller one behind it may.
+    /// Times of all its cores, in the order of the program's cores, if
+    /// [`DeviceConfig::core_timing`](super::DeviceConfig::core_timing) asked for them and there
+    /// were slots; else empty. Each [`Device::run`] deals out [`host::SLOTS`] slots, one a core, in
+    /// the order of the programs, and anew for every [`BATCH_PROGRAMS`] programs. A program for
+    /// whose cores too few are left gets none; a smaller one behind it may.
     pub core_times: Vec<CoreTime>,
 }
 
@@ -76,7 +80,8 @@ impl<C: HostLink> Device<C> {
     /// Runs programs one after the other and waits for the last.
     ///
     /// # Errors
-    /// A program that cannot run (then none of them was started); a fault, a deadlock or an exhausted budget (then the device is lost).
+    /// A program that cannot run (then none of them was started); a fault, a deadlock or an
+    /// exhausted budget (then the device is lost).
     pub fn run(&mut self, programs: &[Program]) -> Result<RunReport, RuntimeError> {
         self.alive()?;
         let running = self.lay_out(programs)?;
@@ -91,8 +96,9 @@ impl<C: HostLink> Device<C> {
         Ok(RunReport { cycles, programs: reports, statistics })
     }
 
-    /// Puts dispatch commands of the caller's own into the queue and waits for an event behind them; returns the cycles that took.
-    /// For measurements and for tests of the dispatcher: nothing checks what the commands do.
+    /// Puts dispatch commands of the caller's own into the queue and waits for an event behind
+    /// them; returns the cycles that took. For measurements and for tests of the dispatcher:
+    /// nothing checks what the commands do.
     ///
     /// # Errors
     /// Slow dispatch has no queue; otherwise as [`Device::run`].
@@ -134,7 +140,8 @@ impl<C: HostLink> Device<C> {
         let budget = self.config.max_cycles;
         let until = self.card.link().cycles().saturating_add(budget);
         let mut reports = Vec::with_capacity(running.len());
-        // Slow dispatch waits for every program by itself, so what stops is the one program of its batch.
+        // Slow dispatch waits for every program by itself, so what stops is the one program of its
+        // batch.
         let programs = if self.queue.is_some() { BATCH_PROGRAMS } else { 1 };
         for batch in running.chunks(programs) {
             let done = reports.len();
@@ -169,7 +176,7 @@ impl<C: HostLink> Device<C> {
         }
         let mut next = 0;
         for running in batch {
-            let cores = running.layout.cores.len() as u32;
+            let cores = u32_of(running.layout.cores.len());
             if next + cores <= host::SLOTS {
                 running.timing = Some(next);
                 next += cores;
@@ -197,7 +204,7 @@ impl<C: HostLink> Device<C> {
     ) -> Result<Vec<ProgramReport>, Waited> {
         let go = lower::go_word(self.config.board.dispatch_core());
         for (i, running) in batch.iter().enumerate() {
-            let slot = 2 * i as u32;
+            let slot = 2 * u32_of(i);
             let stamp = |slot| self.config.timestamps.then(|| lower::timestamp(slot));
             let mut commands: Vec<_> = stamp(slot).into_iter().collect();
             commands.extend(lower::commands(&self.steps(running, MODE_DEV)?, go));
@@ -220,7 +227,7 @@ impl<C: HostLink> Device<C> {
         let timestamps = self.config.timestamps;
         let mut stamp =
             |slot: u32| timestamps.then(|| word(host::TIMESTAMPS.offset() + slot * host::SLOT_SIZE)).transpose();
-        let slot = 2 * i as u32;
+        let slot = 2 * u32_of(i);
         let mut report = ProgramReport {
             name: running.program.name.clone(),
             cores: running.layout.cores.len(),
@@ -237,8 +244,8 @@ impl<C: HostLink> Device<C> {
         Ok(report)
     }
 
-    /// The same steps by window accesses: multicast writes, one go message for all, then a look at each core's (seed's
-    /// system, `slow_dispatch`).
+    /// The same steps by window accesses: multicast writes, one go message for all, then a look at
+    /// each core's (seed's system, `slow_dispatch`).
     fn run_slow(&mut self, batch: &[Running], patience: &mut Patience) -> Result<Vec<ProgramReport>, Waited> {
         let mut reports = Vec::new();
         for running in batch {

@@ -2,16 +2,20 @@
 
 use super::{Device, Dispatch, bank_table};
 use crate::RuntimeError;
-use crate::elf::KernelImage;
+use crate::elf::{FirmwareImage, KernelImage};
 use crate::queue::{CommandQueue, Patience, Waited, is_quiet};
+use tilework_abi::addr::PcieAddr;
+use tilework_abi::board::Board;
+use tilework_abi::convert::{u8_of, u16_of};
 use tilework_abi::cq::layout::{
     HOST_REGION_NOC_BASE, KERNEL_TEXT_OFFSET, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host, prefetch_core,
 };
+use tilework_abi::l1::MemoryMap;
 use tilework_abi::msg::{GoMsg, LaunchMsg, MODE_HOST, RUN_DONE, RUN_GO, RUN_INIT, RtaOffset};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_abi::{L1_ALIGN, board, cb};
-use tilework_driver::{HostLink, Target};
+use tilework_driver::{Card, DriverError, HostLink, Target};
 use zerocopy::IntoBytes;
 
 /// Cycles that firmware may take to start: a thousand times what ours takes.
@@ -34,26 +38,25 @@ impl<C: HostLink> Device<C> {
 
     /// Steps 1 and 2: all tiles held, firmware written, BRISC released, everyone up.
     fn boot_tiles(&mut self) -> Result<(), Waited> {
+        self.check_board()?;
+        load_tiles(&mut self.card, self.config.board, &self.map, &self.firmware)?;
         let tiles: Vec<NocXy> = self.config.board.tensix_tiles().collect();
-        self.dram_map = board::DramMap::new(self.card.telemetry()?.harvested_dram()?);
-        let card = &mut self.card;
-        let map = &self.map;
-        card.hold(&tiles)?;
-        for firmware in &self.firmware {
-            for (address, bytes) in firmware.segments() {
-                card.write_all(&tiles, address.into(), bytes)?;
-            }
-        }
-        let entry = self.firmware[Processor::Brisc.index()].entry();
-        card.write_all(&tiles, 0, &jump(entry).to_le_bytes())?;
-        let init = GoMsg::signal(RUN_INIT).word();
-        card.write_all(&tiles, map.go.into(), &init.to_le_bytes())?;
-        let table = bank_table(&self.dram_map, self.config.board.worker_columns());
-        card.write_all(&tiles, map.bank_table.into(), &table)?;
-        let pcs = [Processor::Ncrisc, Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
-        card.reset_pcs(&tiles, &pcs.map(|p| (p, self.firmware[p.index()].entry())))?;
-        card.release_brisc(&tiles)?;
         self.wait_done(&tiles, START_CYCLES)
+    }
+
+    /// Refuses a chip that says that it is another than the configuration's: coordinates, banks and
+    /// dispatch cores would be wrong.
+    fn check_board(&mut self) -> Result<(), Waited> {
+        let expected = self.config.board;
+        match self.card.telemetry()?.board()? {
+            Some(found) if !found.has_chip_of(expected) => Err(Waited::Other(RuntimeError::Board {
+                found: found.spec().name,
+                lacks: found.harvesting(),
+                expected: expected.spec().name,
+                expected_lacks: expected.harvesting(),
+            })),
+            _ => Ok(()),
+        }
     }
 
     /// Waits until the go messages of `tiles` say DONE.
@@ -81,60 +84,91 @@ impl<C: HostLink> Device<C> {
 
     /// Steps 3 to 5: host region, rings and pointers, prefetcher, dispatcher with its subordinate.
     fn start_queue(&mut self) -> Result<(), Waited> {
-        let region = self.card.pin(host::REGION_SIZE as usize, HOST_REGION_NOC_BASE.into())?;
+        let region = self.card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into()))?;
         let mut queue = CommandQueue::new(self.config.board, region, self.config.capture);
         queue.initialise(&mut self.card)?;
         self.queue = Some(queue);
         let board = self.config.board;
         let (prefetch, dispatch) = (board.prefetch_core(), board.dispatch_core());
-        let kernels = self.cq_kernels.clone();
-        self.start_queue_core(prefetch, &prefetch_core::SEM_INIT, &[(Processor::Brisc, &kernels.prefetch)])?;
+        let (card, map, kernels) = (&mut self.card, &self.map, &self.cq_kernels);
+        let one = [(Processor::Brisc, &*kernels.prefetch)];
+        start_queue_core(card, board, map, prefetch, &prefetch_core::SEM_INIT, &one)?;
         let both = [(Processor::Brisc, &*kernels.dispatch), (Processor::Ncrisc, &*kernels.dispatch_s)];
-        self.start_queue_core(dispatch, &dispatch_core::SEM_INIT, &both)
+        start_queue_core(card, board, map, dispatch, &dispatch_core::SEM_INIT, &both)
     }
+}
 
-    /// Writes the image of one of the queue's cores and lets it go. The first 16 bytes are the run-time arguments: where the two
-    /// cores and the PCIe tile are (our kernels serve every board; the original's have it compiled in). Then the semaphores, then the
-    /// kernels.
-    fn start_queue_core(
-        &mut self,
-        core: NocXy,
-        semaphores: &[u32; SemaphoreId::COUNT as usize],
-        kernels: &[(Processor, &KernelImage)],
-    ) -> Result<(), Waited> {
-        let board = self.config.board;
-        let base = self.map.kernel_config;
-        let target = Target::tile(core);
-        let mut image = vec![0u8; KERNEL_TEXT_OFFSET as usize];
-        let peers = board.prefetch_core().encode() | board.dispatch_core().encode() << 16;
-        image[..4].copy_from_slice(&peers.to_le_bytes());
-        image[4..8].copy_from_slice(&board::PCIE.encode().to_le_bytes());
-        for (id, value) in semaphores.iter().enumerate() {
-            let at = SemaphoreId(id as u32).addr(SEMAPHORE_OFFSET) as usize;
-            image[at..at + 4].copy_from_slice(&value.to_le_bytes());
+/// Holds all tiles of `board`, writes `firmware` with its bank table, and releases BRISC, which
+/// starts the others. Who waits for the go messages to say DONE is the caller.
+///
+/// # Errors
+/// The link failed.
+pub fn load_tiles<C: HostLink>(
+    card: &mut Card<C>,
+    board: Board,
+    map: &MemoryMap,
+    firmware: &[FirmwareImage; 5],
+) -> Result<(), DriverError> {
+    let tiles: Vec<NocXy> = board.tensix_tiles().collect();
+    card.hold(&tiles)?;
+    for image in firmware {
+        for (address, bytes) in image.segments() {
+            card.write_all(&tiles, address.into(), bytes)?;
         }
-        self.card.write(&target, base.into(), &image)?;
-        let mut launch = LaunchMsg {
-            kernel_config_base: [base.into(); 3],
-            sem_offset: [(SEMAPHORE_OFFSET as u16).into(), 0.into(), 0.into()],
-            mode: MODE_HOST,
-            min_remote_cb_start_index: cb::COUNT as u8,
-            ..LaunchMsg::default()
-        };
-        launch.rta_offset[0] = RtaOffset { rta: 0.into(), crta: (L1_ALIGN as u16).into() };
-        let mut enables = 0;
-        for &(processor, _) in kernels {
-            enables |= 1 << processor.index();
-        }
-        launch.enables = enables.into();
-        for (offset, processor, kernel) in queue_kernels_at(kernels) {
-            let text = kernel.relocate(base + offset, &self.map).map_err(|e| Waited::Other(e.into()))?;
-            self.card.write(&target, (base + offset).into(), &text)?;
-            launch.kernel_text_offset[processor.index()] = offset.into();
-        }
-        self.card.write(&target, self.map.launch.into(), launch.as_bytes())?;
-        Ok(self.card.write32(&target, self.map.go.into(), GoMsg::signal(RUN_GO).word())?)
     }
+    let entry = firmware[Processor::Brisc.index()].entry();
+    card.write_all(&tiles, 0, &jump(entry).to_le_bytes())?;
+    let init = GoMsg::signal(RUN_INIT).word();
+    card.write_all(&tiles, map.go.into(), &init.to_le_bytes())?;
+    card.write_all(&tiles, map.bank_table.into(), &bank_table(&board.dram(), board.worker_columns()))?;
+    let pcs = [Processor::Ncrisc, Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
+    card.reset_pcs(&tiles, &pcs.map(|p| (p, firmware[p.index()].entry())))?;
+    card.release_brisc(&tiles)
+}
+
+/// Writes the image of one of the queue's cores and lets it go. The first 16 bytes are the run-time
+/// arguments: where the two cores and the PCIe tile are (our kernels serve every board; the
+/// original's have it compiled in). Then the semaphores, then the kernels.
+///
+/// # Errors
+/// The link failed, or a kernel cannot be moved to its place.
+pub fn start_queue_core<C: HostLink>(
+    card: &mut Card<C>,
+    board: Board,
+    map: &MemoryMap,
+    core: NocXy,
+    semaphores: &[u32; SemaphoreId::COUNT as usize],
+    kernels: &[(Processor, &KernelImage)],
+) -> Result<(), Waited> {
+    let base = map.kernel_config;
+    let target = Target::tile(core);
+    let mut image = vec![0u8; KERNEL_TEXT_OFFSET as usize];
+    let peers = board.prefetch_core().encode() | board.dispatch_core().encode() << 16;
+    image[..4].copy_from_slice(&peers.to_le_bytes());
+    image[4..8].copy_from_slice(&board::PCIE.encode().to_le_bytes());
+    for (id, value) in (0..).zip(semaphores) {
+        let at = SemaphoreId(id).addr(SEMAPHORE_OFFSET) as usize;
+        image[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    card.write(&target, base.into(), &image)?;
+    let mut launch = LaunchMsg {
+        kernel_config_base: [base.into(); 3],
+        sem_offset: [u16_of(SEMAPHORE_OFFSET).into(), 0.into(), 0.into()],
+        mode: MODE_HOST,
+        min_remote_cb_start_index: u8_of(cb::COUNT),
+        ..LaunchMsg::default()
+    };
+    launch.rta_offset[0] = RtaOffset { rta: 0.into(), crta: u16_of(L1_ALIGN).into() };
+    let mut enables = 0;
+    for (offset, processor, kernel) in queue_kernels_at(kernels) {
+        let text = kernel.relocate(base + offset, map).map_err(|e| Waited::Other(e.into()))?;
+        card.write(&target, (base + offset).into(), &text)?;
+        launch.kernel_text_offset[processor.index()] = offset.into();
+        enables |= 1 << processor.index();
+    }
+    launch.enables = enables.into();
+    card.write(&target, map.launch.into(), launch.as_bytes())?;
+    Ok(card.write32(&target, map.go.into(), GoMsg::signal(RUN_GO).word())?)
 }
 
 /// Where the kernels of one of the queue's cores lie, from the kernel configuration base.

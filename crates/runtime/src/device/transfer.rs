@@ -4,6 +4,7 @@ use super::Device;
 use crate::RuntimeError;
 use crate::memory::{Buffer, DType, L1Buffer, MemoryError};
 use crate::queue::Waited;
+use tilework_abi::convert::{addr32_of, u32_of};
 use tilework_abi::noc::NocXy;
 use tilework_driver::{HostLink, Ordering, Target};
 
@@ -18,7 +19,8 @@ impl<C: HostLink> Device<C> {
         result.map_err(|e| self.explain(Waited::Link(e), &[]))
     }
 
-    /// Takes DRAM for an array, interleaved over the banks in pages of `page_size` bytes (a multiple of 64). Its content is what was there before.
+    /// Takes DRAM for an array, interleaved over the banks in pages of `page_size` bytes (a
+    /// multiple of 64). Its content is what was there before.
     ///
     /// # Errors
     /// No room, a page size or shape that cannot be.
@@ -30,11 +32,10 @@ impl<C: HostLink> Device<C> {
         page_size: u32,
     ) -> Result<Buffer, RuntimeError> {
         self.alive()?;
-        // A board has at most eight banks.
-        let banks = self.dram_banks() as u32;
+        let banks = u32_of(self.dram_banks());
         let mut buffer = Buffer::layout(name, shape, dtype, page_size, banks)?;
         // A bank has 4 GiB.
-        buffer.address = self.dram.low(name, buffer.bytes_per_bank())? as u32;
+        buffer.address = addr32_of(self.dram.low(name, buffer.bytes_per_bank())?);
         Ok(buffer)
     }
 
@@ -50,7 +51,7 @@ impl<C: HostLink> Device<C> {
     pub fn alloc_l1(&mut self, name: &str, bytes: u32) -> Result<L1Buffer, RuntimeError> {
         self.alive()?;
         // L1 is smaller than 4 GiB.
-        let address = self.l1.high(name, bytes.into())? as u32;
+        let address = addr32_of(self.l1.high(name, bytes.into())?);
         Ok(L1Buffer { name: name.to_owned(), address, bytes })
     }
 
@@ -121,7 +122,8 @@ impl<C: HostLink> Device<C> {
         result.map_err(|e| self.explain(e.into(), &[]))
     }
 
-    /// Writes L1 of one tile. The write is posted: it takes effect before any later access through this device.
+    /// Writes L1 of one tile. The write is posted: it takes effect before any later access through
+    /// this device.
     ///
     /// # Errors
     /// A device that stopped.

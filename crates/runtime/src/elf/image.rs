@@ -7,6 +7,7 @@ use super::{ElfError, read::Segment};
 use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::L1_ALIGN;
+use tilework_abi::convert::u32_of;
 use tilework_abi::kernel::{BINDING_SYMBOL, BINDING_WORDS, Binding, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, STACK_BYTES};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
@@ -31,7 +32,7 @@ impl Outline {
     ///
     /// # Errors
     /// A file that is no firmware.
-    pub fn read(name: &str, data: &[u8], processor: Processor) -> Result<Self, ElfError> {
+    pub(crate) fn read(name: &str, data: &[u8], processor: Processor) -> Result<Self, ElfError> {
         let elf = Elf::parse(name, data, processor)?;
         let mut outline = Self {
             file: name.to_owned(),
@@ -78,8 +79,9 @@ pub struct FirmwareImage {
 }
 
 impl FirmwareImage {
-    /// Checks `data`, the file called `name`, as firmware of `processor` on `map`. Segments of local RAM are staged at the map's
-    /// `local_init`, from where the start code copies them (facts, "Worker L1").
+    /// Checks `data`, the file called `name`, as firmware of `processor` on `map`. Segments of
+    /// local RAM are staged at the map's `local_init`, from where the start code copies them
+    /// (facts, "Worker L1").
     ///
     /// # Errors
     /// A file that is no such firmware.
@@ -146,7 +148,8 @@ fn padded(s: &Segment) -> Vec<u8> {
     bytes
 }
 
-/// A kernel: bytes that can be placed anywhere in a kernel configuration space. Text, constants and the initialisers of its local data.
+/// A kernel: bytes that can be placed anywhere in a kernel configuration space. Text, constants and
+/// the initialisers of its local data.
 #[derive(Clone, Debug)]
 pub struct KernelImage {
     name: String,
@@ -195,7 +198,7 @@ impl KernelImage {
             return Err(ElfError::new(name, s.field(), found, "a load address behind the text, in the image"));
         }
         let base = loaded.iter().map(|s| s.paddr).min();
-        let end = loaded.iter().map(|s| s.paddr + s.bytes.len() as u32).max();
+        let end = loaded.iter().map(|s| s.paddr + u32_of(s.bytes.len())).max();
         let (Some(base), Some(end)) = (base, end) else {
             return Err(ElfError::new(name, "load segments", "none with bytes", "text in L1"));
         };
@@ -217,7 +220,7 @@ impl KernelImage {
             }
         }
         let offset_of = |address: u32, bytes: usize| {
-            let s = loaded.iter().find(|s| address >= s.vaddr && address - s.vaddr < s.bytes.len() as u32)?;
+            let s = loaded.iter().find(|s| address >= s.vaddr && address - s.vaddr < u32_of(s.bytes.len()))?;
             let into = (address - s.vaddr) as usize;
             (into + bytes <= s.bytes.len()).then_some((s.paddr - base) as usize + into)
         };
@@ -247,7 +250,7 @@ impl KernelImage {
     /// Bytes of the image.
     pub fn size(&self) -> u32 {
         // Segments lie in L1.
-        self.image.len() as u32
+        u32_of(self.image.len())
     }
     /// Where it was linked.
     pub fn link_base(&self) -> u32 {
@@ -272,7 +275,8 @@ impl KernelImage {
     /// The bytes to store at `base`, a multiple of 4, for firmware with `map`.
     ///
     /// # Errors
-    /// A reference out of the image that cannot reach its target from there; local data for which the firmware leaves no room.
+    /// A reference out of the image that cannot reach its target from there; local data for which
+    /// the firmware leaves no room.
     pub fn relocate(&self, base: u32, map: &MemoryMap) -> Result<Vec<u8>, ElfError> {
         let mut image = self.image.clone();
         let distance = Distance { image: base.wrapping_sub(self.link_base), local: self.local_distance(map)? };
@@ -289,7 +293,8 @@ impl KernelImage {
         Ok(image)
     }
 
-    /// The function and source line of `pc` while the kernel is placed at `base`; `None` when it is not in the kernel.
+    /// The function and source line of `pc` while the kernel is placed at `base`; `None` when it is
+    /// not in the kernel.
     pub fn locate(&self, pc: u32, base: u32) -> Option<SourceLocation> {
         let offset = pc.checked_sub(base).filter(|&o| o < self.size())?;
         Some(symbols::locate(&self.elf, self.link_base + offset))

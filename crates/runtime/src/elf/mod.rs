@@ -1,11 +1,12 @@
 //! ELF files of firmware and kernels: checked, loaded, placed, and asked for names.
 //!
-//! Firmware is linked for its final place and copied there ([`FirmwareImage`]). A kernel runs wherever the kernel configuration puts it, so it
-//! is one run of bytes with a list of the places that depend on its address ([`KernelImage`], `reloc`). Both keep their file, because reports
+//! Firmware is linked for its final place and copied there ([`FirmwareImage`]). A kernel runs
+//! wherever the kernel configuration puts it, so it is one run of bytes with a list of the places
+//! that depend on its address ([`KernelImage`], `reloc`). Both keep their file, because reports
 //! turn program counters into functions and source lines (`symbols`).
 //!
-//! A file from outside is hostile until it is checked: every offset is bounds-checked, sizes have budgets, and an error names the file, the field,
-//! what was found and what was expected.
+//! A file from outside is hostile until it is checked: every offset is bounds-checked, sizes have
+//! budgets, and an error names the file, the field, what was found and what was expected.
 
 mod image;
 mod read;

@@ -32,14 +32,14 @@ pub(super) struct Segment<'a> {
 
 impl Segment<'_> {
     /// Loaded addresses.
-    pub fn loaded(&self) -> Range<u32> {
+    pub(super) fn loaded(&self) -> Range<u32> {
         self.paddr..self.paddr + self.memory
     }
     /// Whether it is loaded into local RAM.
-    pub fn is_local(&self) -> bool {
+    pub(super) fn is_local(&self) -> bool {
         self.paddr >= LOCAL_BASE
     }
-    pub fn field(&self) -> String {
+    pub(super) fn field(&self) -> String {
         format!("segment {}", self.number)
     }
 }
@@ -54,7 +54,7 @@ pub(super) struct Elf<'a> {
 
 impl<'a> Elf<'a> {
     /// Reads headers and segments of a file for `processor`.
-    pub fn parse(file: &'a str, data: &'a [u8], processor: Processor) -> Result<Self, ElfError> {
+    pub(super) fn parse(file: &'a str, data: &'a [u8], processor: Processor) -> Result<Self, ElfError> {
         let fail = |field: &str, found: String, expected: &str| Err(ElfError::new(file, field, found, expected));
         if data.len() > MAX_FILE_BYTES {
             return fail("size", format!("{} bytes", data.len()), &format!("at most {MAX_FILE_BYTES}"));
@@ -115,7 +115,7 @@ impl<'a> Elf<'a> {
     }
 
     /// The entry point.
-    pub fn entry(&self) -> u32 {
+    pub(super) fn entry(&self) -> u32 {
         self.header.e_entry.get(LE)
     }
 }

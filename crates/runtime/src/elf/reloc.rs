@@ -1,14 +1,17 @@
 //! Moving a kernel: which of its bytes depend on where it is, and what they become.
 //!
-//! A kernel is linked at a nominal address with its relocations kept (`--emit-relocs`). What lies inside the image moves with it: absolute
-//! references to it change by the distance, references relative to the program counter do not. The kernel's data in local RAM moves by a distance of
-//! its own. What lies outside (registers, functions and data of the firmware) stays: absolute references do not change, relative ones
-//! do. A symbol with an absolute section index is outside whatever its value is, because it names an address of something else
-//! (`--just-symbols`).
+//! A kernel is linked at a nominal address with its relocations kept (`--emit-relocs`). What lies
+//! inside the image moves with it: absolute references to it change by the distance, references
+//! relative to the program counter do not. The kernel's data in local RAM moves by a distance of
+//! its own. What lies outside (registers, functions and data of the firmware) stays: absolute
+//! references do not change, relative ones do. A symbol with an absolute section index is outside
+//! whatever its value is, because it names an address of something else (`--just-symbols`).
 //!
-//! Relocations are those of the RISC-V ELF psABI, section "Relocations". A type that is not known here is refused by name; so is an instruction
-//! that does not hold what its relocation says, because then the linker has rewritten it and the file does not say to what. A file whose code
-//! has no relocations at all was linked without them: it would be placed elsewhere unchanged and compute wrongly, so it is refused too.
+//! Relocations are those of the RISC-V ELF psABI, section "Relocations". A type that is not known
+//! here is refused by name; so is an instruction that does not hold what its relocation says,
+//! because then the linker has rewritten it and the file does not say to what. A file whose code
+//! has no relocations at all was linked without them: it would be placed elsewhere unchanged and
+//! compute wrongly, so it is refused too.
 
 use super::ElfError;
 use super::read::Elf;
@@ -17,6 +20,7 @@ use object::read::elf::{ElfFile32, SectionHeader};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SymbolSection};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
+use tilework_abi::convert::low32;
 
 /// Budget of relocations.
 const MAX_RELOCATIONS: usize = 1 << 20;
@@ -114,7 +118,7 @@ impl Form {
 
     /// Those bits for `value`; `None` when it does not fit.
     fn bits(self, value: u32) -> Option<u32> {
-        let v = value as i32;
+        let v = value.cast_signed();
         let even = v & 1 == 0;
         Some(match self {
             Self::Word => value,
@@ -153,7 +157,8 @@ impl Form {
     }
 }
 
-/// Applies the fixes to `image`, moved by `distance`; `Err` is the offset of a place whose value does not fit.
+/// Applies the fixes to `image`, moved by `distance`; `Err` is the offset of a place whose value
+/// does not fit.
 pub(super) fn apply(image: &mut [u8], fixes: &[Fix], distance: Distance) -> Result<(), usize> {
     for fix in fixes {
         let value = fix.value.wrapping_add(fix.slope.change(distance));
@@ -164,76 +169,21 @@ pub(super) fn apply(image: &mut [u8], fixes: &[Fix], distance: Distance) -> Resu
     Ok(())
 }
 
+/// The names of the relocation types by number; empty where there is none.
+#[rustfmt::skip]
+const NAMES: [&str; 66] = [
+    "NONE", "32", "64", "RELATIVE", "COPY", "JUMP_SLOT", "TLS_DTPMOD32", "TLS_DTPMOD64", "TLS_DTPREL32",
+    "TLS_DTPREL64", "TLS_TPREL32", "TLS_TPREL64", "TLSDESC", "", "", "", "BRANCH", "JAL", "CALL", "CALL_PLT",
+    "GOT_HI20", "TLS_GOT_HI20", "TLS_GD_HI20", "PCREL_HI20", "PCREL_LO12_I", "PCREL_LO12_S", "HI20", "LO12_I",
+    "LO12_S", "TPREL_HI20", "TPREL_LO12_I", "TPREL_LO12_S", "TPREL_ADD", "ADD8", "ADD16", "ADD32", "ADD64",
+    "SUB8", "SUB16", "SUB32", "SUB64", "GOT32_PCREL", "", "ALIGN", "RVC_BRANCH", "RVC_JUMP", "RVC_LUI",
+    "GPREL_I", "GPREL_S", "TPREL_I", "TPREL_S", "RELAX", "SUB6", "SET6", "SET8", "SET16", "SET32", "32_PCREL",
+    "IRELATIVE", "PLT32", "SET_ULEB128", "SUB_ULEB128", "TLSDESC_HI20", "TLSDESC_LOAD_LO12",
+    "TLSDESC_ADD_LO12", "TLSDESC_CALL",
+];
+
 /// The name of a relocation type.
 fn name(r_type: RelocationType) -> String {
-    const NAMES: [&str; 66] = [
-        "NONE",
-        "32",
-        "64",
-        "RELATIVE",
-        "COPY",
-        "JUMP_SLOT",
-        "TLS_DTPMOD32",
-        "TLS_DTPMOD64",
-        "TLS_DTPREL32",
-        "TLS_DTPREL64",
-        "TLS_TPREL32",
-        "TLS_TPREL64",
-        "TLSDESC",
-        "",
-        "",
-        "",
-        "BRANCH",
-        "JAL",
-        "CALL",
-        "CALL_PLT",
-        "GOT_HI20",
-        "TLS_GOT_HI20",
-        "TLS_GD_HI20",
-        "PCREL_HI20",
-        "PCREL_LO12_I",
-        "PCREL_LO12_S",
-        "HI20",
-        "LO12_I",
-        "LO12_S",
-        "TPREL_HI20",
-        "TPREL_LO12_I",
-        "TPREL_LO12_S",
-        "TPREL_ADD",
-        "ADD8",
-        "ADD16",
-        "ADD32",
-        "ADD64",
-        "SUB8",
-        "SUB16",
-        "SUB32",
-        "SUB64",
-        "GOT32_PCREL",
-        "",
-        "ALIGN",
-        "RVC_BRANCH",
-        "RVC_JUMP",
-        "RVC_LUI",
-        "GPREL_I",
-        "GPREL_S",
-        "TPREL_I",
-        "TPREL_S",
-        "RELAX",
-        "SUB6",
-        "SET6",
-        "SET8",
-        "SET16",
-        "SET32",
-        "32_PCREL",
-        "IRELATIVE",
-        "PLT32",
-        "SET_ULEB128",
-        "SUB_ULEB128",
-        "TLSDESC_HI20",
-        "TLSDESC_LOAD_LO12",
-        "TLSDESC_ADD_LO12",
-        "TLSDESC_CALL",
-    ];
     match NAMES.get(r_type.0 as usize) {
         Some(name) if !name.is_empty() => format!("R_RISCV_{name}"),
         _ => format!("type {}", r_type.0),
@@ -272,8 +222,8 @@ impl Movable {
     }
 }
 
-/// Reads the relocations of a kernel and keeps what depends on its place. `offset_of` maps the address of `n` bytes to their offset in
-/// the image.
+/// Reads the relocations of a kernel and keeps what depends on its place. `offset_of` maps the
+/// address of `n` bytes to their offset in the image.
 pub(super) fn collect(
     elf: &Elf,
     image: &[u8],
@@ -284,7 +234,8 @@ pub(super) fn collect(
     let highs: HashMap<u32, &Reloc> =
         relocs.iter().filter(|r| r.r_type == R_RISCV_PCREL_HI20).map(|r| (r.at, r)).collect();
     let mut fixes = Vec::new();
-    // Sums of labels: by place, the sum of what the added labels move with, less that of the subtracted ones.
+    // Sums of labels: by place, the sum of what the added labels move with, less that of the
+    // subtracted ones.
     let mut sums: BTreeMap<u32, Slope> = BTreeMap::new();
     for r in &relocs {
         let field = || format!("relocation {} at {:#x}", name(r.r_type), r.at);
@@ -333,6 +284,18 @@ pub(super) fn collect(
             fixes.push(Fix { at, form, value, slope });
         }
     }
+    fix_sums(elf, image, sums, offset_of, &mut fixes)?;
+    Ok(fixes)
+}
+
+/// Adds the sums of labels that depend on the kernel's place.
+fn fix_sums(
+    elf: &Elf,
+    image: &[u8],
+    sums: BTreeMap<u32, Slope>,
+    offset_of: impl Fn(u32, usize) -> Option<usize>,
+    fixes: &mut Vec<Fix>,
+) -> Result<(), ElfError> {
     for (address, slope) in sums.into_iter().filter(|&(_, slope)| slope != Slope::default()) {
         let Some(at) = offset_of(address, 4) else {
             let field = format!("relocation R_RISCV_ADD32 at {address:#x}");
@@ -340,7 +303,7 @@ pub(super) fn collect(
         };
         fixes.push(Fix { at, form: Form::Word, value: word(image, at), slope });
     }
-    Ok(fixes)
+    Ok(())
 }
 
 /// All relocations of sections that are loaded.
@@ -355,8 +318,7 @@ fn read(elf: &Elf, movable: &Movable) -> Result<Vec<Reloc>, ElfError> {
             continue;
         }
         for (at, reloc) in section.relocations() {
-            // Addresses of a 32-bit file.
-            let at = at as u32;
+            let at = address(elf, at)?;
             let RelocationFlags::Elf { r_type } = reloc.flags() else { continue };
             if out.len() == MAX_RELOCATIONS {
                 return Err(ElfError::new(elf.file, "relocations", "more", format!("at most {MAX_RELOCATIONS}")));
@@ -364,12 +326,12 @@ fn read(elf: &Elf, movable: &Movable) -> Result<Vec<Reloc>, ElfError> {
             let (symbol, is_absolute) = match reloc.target() {
                 RelocationTarget::Symbol(index) => {
                     let symbol = file.symbol_by_index(index).map_err(|e| bad("symbols", e))?;
-                    (symbol.address() as u32, symbol.section() == SymbolSection::Absolute)
+                    (address(elf, symbol.address())?, symbol.section() == SymbolSection::Absolute)
                 }
                 // Without a symbol: what relaxation leaves, and the markers RELAX and ALIGN.
                 _ => (0, true),
             };
-            let target = symbol.wrapping_add(reloc.addend() as u32);
+            let target = symbol.wrapping_add(low32(reloc.addend().cast_unsigned()));
             let moves = if is_absolute { Slope::default() } else { movable.slope(symbol) };
             out.push(Reloc { r_type, at, target, symbol, moves });
         }
@@ -377,8 +339,14 @@ fn read(elf: &Elf, movable: &Movable) -> Result<Vec<Reloc>, ElfError> {
     Ok(out)
 }
 
-/// Refuses a file that was linked without its relocations. `--emit-relocs` is for a whole link, so one relocation section for any code is
-/// proof of it.
+/// An address of a 32-bit file.
+fn address(elf: &Elf, value: u64) -> Result<u32, ElfError> {
+    let bad = |_| ElfError::new(elf.file, "relocations", format!("address {value:#x}"), "one of 32 bits");
+    value.try_into().map_err(bad)
+}
+
+/// Refuses a file that was linked without its relocations. `--emit-relocs` is for a whole link, so
+/// one relocation section for any code is proof of it.
 fn require(elf: &Elf, file: &ElfFile32<LittleEndian>) -> Result<(), ElfError> {
     let table = file.elf_section_table();
     let symbols = file.elf_symbol_table().section();

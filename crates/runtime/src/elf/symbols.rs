@@ -36,7 +36,8 @@ impl fmt::Display for SourceFrame {
 const SHOWN: usize = 4;
 
 impl SourceLocation {
-    /// The frames that say something about the program: those of the Rust core library are left out where others exist.
+    /// The frames that say something about the program: those of the Rust core library are left out
+    /// where others exist.
     pub fn telling(&self) -> impl Iterator<Item = &SourceFrame> {
         let core = |f: &&SourceFrame| f.line.as_ref().is_some_and(|(file, _)| file.contains("/library/core/src/"));
         let only_core = self.frames.iter().all(|f| core(&f));
@@ -59,8 +60,8 @@ impl fmt::Display for SourceLocation {
     }
 }
 
-/// Looks `pc` (a link address) up in a file that was checked when it was loaded. Debug information is only for reports, so what cannot be
-/// read is left out.
+/// Looks `pc` (a link address) up in a file that was checked when it was loaded. Debug information
+/// is only for reports, so what cannot be read is left out.
 pub(super) fn locate(elf: &[u8], pc: u32) -> SourceLocation {
     let Ok(file) = object::File::parse(elf) else { return SourceLocation::default() };
     let mut frames = dwarf_frames(&file, pc).unwrap_or_default();
@@ -74,8 +75,8 @@ pub(super) fn locate(elf: &[u8], pc: u32) -> SourceLocation {
 fn find(elf: &[u8], name: &str) -> Option<(u32, u32)> {
     let file = object::File::parse(elf).ok()?;
     let symbol = file.symbols().find(|s| s.name_bytes() == Ok(name.as_bytes()))?;
-    // Values of a 32-bit file.
-    Some((symbol.address() as u32, symbol.size() as u32))
+    // A 32-bit file has no others.
+    Some((symbol.address().try_into().ok()?, symbol.size().try_into().ok()?))
 }
 
 /// The address of a symbol.

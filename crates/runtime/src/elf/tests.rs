@@ -10,7 +10,8 @@ const TEXT: u32 = 0x1_0000;
 /// A program header: address, load address, bytes, size in memory, flags.
 type Load = (u32, u32, Vec<u8>, u32, u32);
 
-/// A file as a linker would write it: load segments, one section per segment, and relocations for the first.
+/// A file as a linker would write it: load segments, one section per segment, and relocations for
+/// the first.
 pub(crate) struct Made {
     pub(crate) loads: Vec<Load>,
     /// Value and section index (0xFFF1: absolute), from symbol 1 on.
@@ -129,7 +130,8 @@ const ABSOLUTE: u16 = 0xFFF1;
 
 #[test]
 fn absolute_references_to_the_text_move_and_those_to_local_ram_stay() {
-    // lui a0, %hi(TEXT+16); addi a0, a0, %lo; lui a1, %hi(LOCAL+0x404); sw a0, %lo(a1); .word TEXT+16
+    // lui a0, %hi(TEXT+16); addi a0, a0, %lo; lui a1, %hi(LOCAL+0x404); sw a0, %lo(a1); .word
+    // TEXT+16
     let made = Made::text(&[0x0001_0537, 0x0105_0513, 0xFFB0_05B7, 0x40A5_A223, 0x0001_0010])
         .symbol(TEXT + 16, 1)
         .symbol(LOCAL_BASE + 0x404, 2)
@@ -147,7 +149,8 @@ fn absolute_references_to_the_text_move_and_those_to_local_ram_stay() {
 
 #[test]
 fn local_data_moves_behind_that_of_the_firmware() {
-    // lui a1, %hi(LOCAL+0x404); sw a0, %lo(a1); auipc a0, LOCAL+0x400 - here; addi a0, a0; .word LOCAL+0x400; .word CSR
+    // lui a1, %hi(LOCAL+0x404); sw a0, %lo(a1); auipc a0, LOCAL+0x400 - here; addi a0, a0; .word
+    // LOCAL+0x400; .word CSR
     let here = TEXT + 8;
     let far = (LOCAL_BASE + 0x400).wrapping_sub(here);
     let hi = far.wrapping_add(0x800) & 0xFFFF_F000;
@@ -173,7 +176,8 @@ fn local_data_moves_behind_that_of_the_firmware() {
     };
     // Firmware that needs less than its share leaves the data where it is linked.
     assert_eq!(moved(0x40).unwrap(), moved(0x400).unwrap());
-    // 0x828 is rounded up to 0x830: the data moves by 0x430. %hi(0xFFB00834) is 0xFFB01, %lo is -0x7CC.
+    // 0x828 is rounded up to 0x830: the data moves by 0x430. %hi(0xFFB00834) is 0xFFB01, %lo is
+    // -0x7CC.
     let words = moved(0x828).unwrap();
     assert_eq!(words[..2], [0xFFB0_15B7, 0x82A5_AA23]);
     let reached = (TO + 8).wrapping_add(words[2] & 0xFFFF_F000).wrapping_add((words[3] as i32 >> 20) as u32);
@@ -211,7 +215,8 @@ fn the_loader_tells_a_kernel_where_the_mailbox_is_and_which_core_it_runs_on() {
 
 #[test]
 fn relative_references_inside_stay_and_those_outside_are_adjusted() {
-    // 0: auipc a0, 0; 4: addi a0, a0, 16 (the text); 8: auipc a1, LOCAL - here; 12: lw a1, (a1); 16: jal x0, 0
+    // 0: auipc a0, 0; 4: addi a0, a0, 16 (the text); 8: auipc a1, LOCAL - here; 12: lw a1, (a1);
+    // 16: jal x0, 0
     let distance = (LOCAL_BASE + 0x400).wrapping_sub(TEXT + 8);
     let hi = distance.wrapping_add(0x800) & 0xFFFF_F000;
     let made = Made::text(&[0x0000_0517, 0x0105_0513, hi | 0x597, distance << 20 | 0x0005_A583, 0x0000_006F])

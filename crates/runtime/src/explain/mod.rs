@@ -1,8 +1,9 @@
 //! Who waits for whom: a stopped chip in a person's words.
 //!
-//! The chip knows cores and words. This module knows what the words are (the layout of commands, mailboxes and programs), whose code looks
-//! at them, and who could change them, so that a deadlock is reported as a chain of causes instead of a list of addresses (field.md 1.A:
-//! which op, which program, which cores, the wait-for cycle, the last commands).
+//! The chip knows cores and words. This module knows what the words are (the layout of commands,
+//! mailboxes and programs), whose code looks at them, and who could change them, so that a deadlock
+//! is reported as a chain of causes instead of a list of addresses (field.md 1.A: which op, which
+//! program, which cores, the wait-for cycle, the last commands).
 
 mod report;
 mod scene;

@@ -64,7 +64,8 @@ pub struct QueueView {
     pub executed: Option<u64>,
     /// Commands that the host has put into the queue since the last event.
     pub sent: u64,
-    /// Commands around the one that the dispatcher is at: position, text, and whether it is the one.
+    /// Commands around the one that the dispatcher is at: position, text, and whether it is the
+    /// one.
     pub around: Vec<(u64, String, bool)>,
     /// The program that the command at which the dispatcher is belongs to.
     pub program: Option<String>,

@@ -9,6 +9,7 @@ use crate::prebuilt::CqKernels;
 use crate::queue::CommandQueue;
 use std::collections::BTreeMap;
 use tilework_abi::board::Board;
+use tilework_abi::convert::{low32, usize_of};
 use tilework_abi::cq::status::{Kernel, word};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::msg::RUN_DONE;
@@ -82,24 +83,25 @@ impl Scene<'_> {
         self.waiting.iter().filter(of_core).any(|w| w.watched.iter().any(|w| w.address == address))
     }
 
-    /// How many commands the dispatcher has executed since the last event; `None` for a dispatcher that does not count.
+    /// How many commands the dispatcher has executed since the last event; `None` for a dispatcher
+    /// that does not count.
     fn executed(&self) -> Option<u64> {
         let queue = self.queue?;
         let count = self.peek(self.board.dispatch_core(), Kernel::Dispatch.status() + word::COMMANDS)?;
         // The device counts modulo 2^32.
-        let executed = u64::from(count.wrapping_sub(queue.completed() as u32));
+        let executed = u64::from(count.wrapping_sub(low32(queue.completed())));
         (executed <= queue.sent().len() as u64).then_some(executed)
     }
     /// The position of the program that the dispatcher is at.
     fn current_program(&self) -> Option<usize> {
         match self.queue {
-            Some(queue) => queue.sent().get(self.executed()? as usize)?.program,
+            Some(queue) => queue.sent().get(usize_of(self.executed()?))?.program,
             None => None,
         }
     }
     /// The count that the dispatcher waits for.
     pub(super) fn wanted_count(&self) -> Option<u32> {
-        match &self.queue?.sent().get(self.executed()? as usize)?.command {
+        match &self.queue?.sent().get(usize_of(self.executed()?))?.command {
             DispatchCommand::Wait(wait) => Some(wait.count),
             _ => None,
         }
@@ -107,7 +109,7 @@ impl Scene<'_> {
     /// The cores that the last go signals went to.
     pub(super) fn launched(&self) -> Vec<NocXy> {
         let sent = self.queue.map(|q| q.sent());
-        let before = self.executed().unwrap_or(0) as usize;
+        let before = usize_of(self.executed().unwrap_or(0));
         let words = sent.and_then(|sent| {
             sent.iter().take(before).rev().find_map(|s| match &s.command {
                 DispatchCommand::SetGoSignalNocData(words) => Some(words),
@@ -185,7 +187,7 @@ impl Scene<'_> {
         let executed = self.executed();
         let at = executed.unwrap_or(sent.len() as u64);
         let line = |i: u64| {
-            let s = sent.get(i as usize)?;
+            let s = sent.get(usize_of(i))?;
             Some((i, s.command.to_string(), Some(i) == executed))
         };
         let program = self.current_program().and_then(|i| self.batch.get(i)).map(|r| r.program.name.clone());
@@ -245,7 +247,8 @@ impl Scene<'_> {
         DeadlockReport { cycle, programs, chain, circle, waiters, idle, queue: self.queue_view() }
     }
 
-    /// The words that a core waits for, with their meanings. An access that does not come back counts as a word of value 0.
+    /// The words that a core waits for, with their meanings. An access that does not come back
+    /// counts as a word of value 0.
     fn words(&self, w: &WaitingCore) -> Vec<(Word, Meaning)> {
         let watched = w.watched.iter().map(|word| (word.address, word.value, word.stale));
         let blocked = w.blocked_on.map(|addr| (addr, 0, false));

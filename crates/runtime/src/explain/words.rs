@@ -3,6 +3,7 @@
 use super::report::tiles;
 use super::scene::{Scene, TileKind};
 use tilework_abi::address_map::Region;
+use tilework_abi::convert::u32_of;
 use tilework_abi::cq::layout::{DONE_STREAM, SEMAPHORE_OFFSET, SemaphoreId, WORKER_SEMS, dispatch_core, prefetch_core};
 use tilework_abi::cq::status::{self, decode_error};
 use tilework_abi::l1;
@@ -85,7 +86,7 @@ impl Scene<'_> {
         let map = self.map;
         let sync = map.subordinate_sync();
         // Firmware that looks for work may look at these as well.
-        let launches = map.launch..map.launch + l1::LAUNCH_ENTRIES * LAUNCH_MSG_BYTES as u32;
+        let launches = map.launch..map.launch + l1::LAUNCH_ENTRIES * u32_of(LAUNCH_MSG_BYTES);
         let polled = match address {
             a if a == map.go_index => Some("go message index"),
             a if a == map.launch_rd_ptr() => Some("index of the next launch message"),

@@ -1,19 +1,22 @@
 //! The memory map of a set of firmware: found, completed and checked.
 //!
-//! Facts, "Worker L1", has the map of one generation. What depends on another address there depends on it here too: the message structures on the
-//! mailbox, the staging areas and the bank table on the kernel configuration. So a set that differs in one base needs one value.
+//! Facts, "Worker L1", has the map of one generation. What depends on another address there depends
+//! on it here too: the message structures on the mailbox, the staging areas and the bank table on
+//! the kernel configuration. So a set that differs in one base needs one value.
 
 use super::FirmwareError;
 use crate::elf::Outline;
 use std::ops::Range;
 use tilework_abi::cb;
+use tilework_abi::convert::u32_of;
 use tilework_abi::cq::layout::DONE_STREAM;
 use tilework_abi::l1::{GO_ENTRIES, LAUNCH_ENTRIES, LOW_END, MemoryMap, WORKER, bank_table, core_timing};
 use tilework_abi::msg::LAUNCH_MSG_BYTES;
 use tilework_abi::tensix::{L1_SIZE, Processor};
 use tilework_abi::{DRAM_ALIGN, L1_ALIGN};
 
-/// The values of a memory map that its user gives; the others follow from the files and from facts, "Worker L1".
+/// The values of a memory map that its user gives; the others follow from the files and from facts,
+/// "Worker L1".
 #[derive(serde::Deserialize, Clone, PartialEq, Eq, Default, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct MapValues {
@@ -70,9 +73,10 @@ impl LocalInit {
     }
 }
 
-/// Bytes of the mailbox's words in front of the messages (facts: launch messages begin 0x10 behind the mailbox base).
+/// Bytes of the mailbox's words in front of the messages (facts: launch messages begin 0x10 behind
+/// the mailbox base).
 const MAILBOX_BYTES: u32 = WORKER.launch - WORKER.mailbox;
-const LAUNCH_BYTES: u32 = LAUNCH_ENTRIES * LAUNCH_MSG_BYTES as u32;
+const LAUNCH_BYTES: u32 = LAUNCH_ENTRIES * u32_of(LAUNCH_MSG_BYTES);
 /// The largest kernel configuration space: offsets into it are 16 bits wide (launch message).
 const MAX_CONFIG: u32 = 1 << 16;
 
@@ -114,7 +118,8 @@ pub(super) fn derive(outlines: &[Outline], file: &str, values: &MapValues) -> Re
     for (outline, processor) in outlines.iter().zip(Processor::ALL) {
         let i = processor.index();
         map.firmware_text[i] = outline.entry;
-        // The linker of the files may already say where the initialisers are; otherwise the user, otherwise facts.
+        // The linker of the files may already say where the initialisers are; otherwise the user,
+        // otherwise facts.
         let usual = kernel_config + (WORKER.local_init[i] - WORKER.kernel_config);
         map.local_init[i] = values.local_init.of(processor).or(outline.staged_at).unwrap_or(usual);
         map.kernel_local[i] = outline.local.end;

@@ -1,8 +1,9 @@
 //! Worker firmware: five images of one make, and where they keep their things.
 //!
-//! Ours is built in. Another set is five ELF files ([`FILES`]) whose memory map ([`MemoryMap`]) comes from three places: what the files say
-//! (text, local data), what its user says ([`MapValues`]), and for the rest the map of facts, "Worker L1" (`map`). Whatever of it cannot be is
-//! an error with file and field, before anything runs.
+//! Ours is built in. Another set is five ELF files ([`FILES`]) whose memory map ([`MemoryMap`])
+//! comes from three places: what the files say (text, local data), what its user says
+//! ([`MapValues`]), and for the rest the map of facts, "Worker L1" (`map`). Whatever of it cannot
+//! be is an error with file and field, before anything runs.
 
 mod map;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use crate::prebuilt::{self, CqKernels};
 use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::board::Board;
+use tilework_abi::convert::u32_of;
 use tilework_abi::cq::layout::{KERNEL_TEXT_OFFSET, dispatch_core, prefetch_core};
 use tilework_abi::l1::{MemoryMap, WORKER, bank_table};
 use tilework_abi::tensix::Processor;
@@ -76,7 +78,8 @@ impl FirmwareSet {
         Ok(Self { images: prebuilt::worker_firmware(&WORKER)?, map: WORKER, dram_banks: None })
     }
 
-    /// A set from its files, in the order of [`Processor::ALL`]. `map_name` is the file of `values` in messages.
+    /// A set from its files, in the order of [`Processor::ALL`]. `map_name` is the file of `values`
+    /// in messages.
     ///
     /// # Errors
     /// A file that is no firmware of its core; a map that cannot be.
@@ -102,12 +105,13 @@ impl FirmwareSet {
         &self.map
     }
 
-    /// Checks that it serves a board, and, with kernels of the command queue, that their queues leave it alone.
+    /// Checks that it serves a board, and, with kernels of the command queue, that their queues
+    /// leave it alone.
     ///
     /// # Errors
     /// Bank tables of another size; a map that reaches into the queues.
     pub fn check(&self, board: Board, queue: Option<&CqKernels>) -> Result<(), FirmwareError> {
-        let banks = board.dram().banks().len() as u32;
+        let banks = u32_of(board.dram().banks().len());
         if let Some((file, found)) = &self.dram_banks
             && *found != banks
         {
@@ -153,7 +157,8 @@ impl FirmwareSet {
     }
 }
 
-/// The firmware's own copies of the bank table (public sources of tt-metal, `noc_nonblocking_api.h` and its firmware): arrays `[2][banks]` of u16.
+/// The firmware's own copies of the bank table (public sources of tt-metal, `noc_nonblocking_api.h`
+/// and its firmware): arrays `[2][banks]` of u16.
 const DRAM_TABLE: &str = "dram_bank_to_noc_xy";
 const L1_TABLE: &str = "l1_bank_to_noc_xy";
 /// Bytes of such an array for each bank.
@@ -161,8 +166,8 @@ const TABLE_BYTES: u32 = 4;
 /// L1 banks of the table that the host writes (facts, "Worker L1").
 const L1_BANKS: u32 = 110;
 
-/// Firmware that copies the bank table is compiled for its size: the numbers of banks, if the symbols tell. Checks that of the L1
-/// banks.
+/// Firmware that copies the bank table is compiled for its size: the numbers of banks, if the
+/// symbols tell. Checks that of the L1 banks.
 fn bank_tables(files: &[FirmwareFile; 5]) -> Result<Option<(String, u32)>, FirmwareError> {
     let mut dram = None;
     for file in files {

@@ -1,4 +1,5 @@
-//! Golden bytes and orders, worked out by hand from seed sections 2 and 8 and facts ("Launch message", "Command bytes").
+//! Golden bytes and orders, worked out by hand from seed sections 2 and 8 and facts ("Launch
+//! message", "Command bytes").
 
 use super::*;
 use crate::elf::tests::kernel_of;
@@ -114,7 +115,8 @@ fn the_commands_of_a_program_are_the_seeds_in_order_and_bytes() {
 
 #[test]
 fn a_timestamp_goes_to_its_slot_in_host_memory() {
-    // PCIe (19,24) is 0x613; bit 24 becomes bit 60 of the address. Slot 3 of the timestamps at 0x46000100.
+    // PCIe (19,24) is 0x613; bit 24 becomes bit 60 of the address. Slot 3 of the timestamps at
+    // 0x46000100.
     let bytes = timestamp(3).to_bytes().unwrap();
     assert_eq!(bytes, hex("12 00 0000 13060001 30010046 00000000"));
 }

@@ -1,7 +1,7 @@
 //! A first-fit allocator over one address range whose ranges have named owners.
 //!
-//! Buffers that live across programs come from the top, what belongs to one program from the bottom, so that the two meet only when the
-//! memory is really full.
+//! Buffers that live across programs come from the top, what belongs to one program from the
+//! bottom, so that the two meet only when the memory is really full.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -115,7 +115,8 @@ pub struct Allocator {
 }
 
 impl Allocator {
-    /// An empty account of `range` of the memory called `memory`; every range starts at a multiple of `align`.
+    /// An empty account of `range` of the memory called `memory`; every range starts at a multiple
+    /// of `align`.
     ///
     /// # Panics
     /// When `align` is not a power of two.

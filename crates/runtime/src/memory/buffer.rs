@@ -7,6 +7,7 @@
 use super::MemoryError;
 use std::ops::Range;
 use tilework_abi::DRAM_ALIGN;
+use tilework_abi::convert::u32_of;
 
 pub use tilework_dtype::DType;
 
@@ -71,7 +72,7 @@ impl Buffer {
     /// Pages of the array; the last may be partly used.
     pub fn pages(&self) -> u32 {
         // Checked when the buffer was laid out.
-        self.bytes.div_ceil(self.page_size as usize) as u32
+        u32_of(self.bytes.div_ceil(self.page_size as usize))
     }
     /// Logical bank of page `page` and its address there.
     pub fn page(&self, page: u32) -> (u32, u64) {

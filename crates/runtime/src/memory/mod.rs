@@ -1,8 +1,9 @@
 //! Who owns which bytes: L1 data space, DRAM, and the buffers in it.
 //!
-//! All L1s are allocated alike (one account for all workers), and so are all DRAM banks: an interleaved buffer takes the same range in
-//! every bank (seed's system, DRAM allocator). Every range has an owner with a name, so that an overflow can say who has the space
-//! (tt-metal#45327: region-typed L1 with an owner map).
+//! All L1s are allocated alike (one account for all workers), and so are all DRAM banks: an
+//! interleaved buffer takes the same range in every bank (seed's system, DRAM allocator). Every
+//! range has an owner with a name, so that an overflow can say who has the space (tt-metal#45327:
+//! region-typed L1 with an owner map).
 
 mod allocator;
 mod buffer;

@@ -1,17 +1,21 @@
 //! Where everything of a program lies on its cores.
 //!
-//! The kernel configuration space, from its base (seed's system, `pack_rta` and `build_payload`): unique arguments of BRISC, NCRISC and the
-//! TRISCs; semaphores (16 bytes each, from a multiple of 16); circular-buffer configurations up to the highest index; common arguments;
-//! kernel text by processor, and an instruction that returns for TRISCs without a kernel beside others with one. Up to the semaphores the bytes may differ from core to core; from the configurations on they are the
-//! same for all cores of a role.
+//! The kernel configuration space, from its base (seed's system, `pack_rta` and `build_payload`):
+//! unique arguments of BRISC, NCRISC and the TRISCs; semaphores (16 bytes each, from a multiple of
+//! 16); circular-buffer configurations up to the highest index; common arguments; kernel text by
+//! processor, and an instruction that returns for TRISCs without a kernel beside others with one.
+//! Up to the semaphores the bytes may differ from core to core; from the configurations on they are
+//! the same for all cores of a role.
 //!
-//! Two differences from the original. It packs argument lists of different length one behind the other while it announces the
-//! offsets of the longest; here every list is padded to the longest. And it has no common arguments.
+//! Two differences from the original. It packs argument lists of different length one behind the
+//! other while it announces the offsets of the longest; here every list is padded to the longest.
+//! And it has no common arguments.
 
 use super::check::{self, ProgramErrorKind};
 use super::{ArgSet, Program, ProgramError, UniqueArgs};
 use crate::memory::Allocator;
 use tilework_abi::cb::{CONFIG_BYTES, CbConfig};
+use tilework_abi::convert::{addr32_of, u32_of};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
@@ -60,15 +64,17 @@ pub struct RoleLayout {
     pub text_bytes: [u32; 5],
     /// Bit i: processor i runs a kernel.
     pub enables: u32,
-    /// Offset of an instruction that returns, where some of the TRISCs have a kernel and others none.
+    /// Offset of an instruction that returns, where some of the TRISCs have a kernel and others
+    /// none.
     pub returns: Option<u32>,
     /// Where the role's bytes end.
     pub end: u32,
 }
 
 impl RoleLayout {
-    /// What the launch message says of enabled processors and their text. The TRISCs run the parts of one compute kernel, and firmware may start
-    /// all three when the first is enabled (that of blackhole-py does): those without a kernel return at once.
+    /// What the launch message says of enabled processors and their text. The TRISCs run the parts
+    /// of one compute kernel, and firmware may start all three when the first is enabled (that of
+    /// blackhole-py does): those without a kernel return at once.
     pub(crate) fn launch(&self) -> (u32, [u32; 5]) {
         let Some(returns) = self.returns else { return (self.enables, self.text) };
         let text = |p: Processor| if self.enables >> p.index() & 1 != 0 { self.text[p.index()] } else { returns };
@@ -129,7 +135,7 @@ impl Cursor<'_> {
             let contents = self.contents.join(", ");
             return Err(ProgramErrorKind::ConfigSpace { part, end, size, contents });
         }
-        self.at = end as u32;
+        self.at = addr32_of(end);
         Ok(start)
     }
     fn align(&mut self) {
@@ -142,8 +148,9 @@ fn words(n: usize) -> u64 {
 }
 
 impl Program {
-    /// Checks the program and decides where everything lies. `workers` are the cores that programs may use, `map` their memory map, `l1` the
-    /// account of the data space; circular buffers go to its free low end, in their order.
+    /// Checks the program and decides where everything lies. `workers` are the cores that programs
+    /// may use, `map` their memory map, `l1` the account of the data space; circular buffers go to
+    /// its free low end, in their order.
     ///
     /// # Errors
     /// Whatever is wrong with the program.
@@ -160,13 +167,13 @@ impl Program {
         for (set, span) in ArgSet::ALL.into_iter().zip(&mut args) {
             let bytes = words(self.longest(set));
             span.unique = cursor.take(|| format!("{} arguments", set.name()), bytes)?;
-            span.unique_bytes = bytes as u32;
+            span.unique_bytes = addr32_of(bytes);
         }
         cursor.align();
         let sem_bytes = u64::from(L1_ALIGN) * self.semaphores.len() as u64;
         let sem_offset = cursor.take(|| format!("{} semaphores", self.semaphores.len()), sem_bytes)?;
         let cb_end = self.cbs.iter().map(|b| b.index + 1).max().unwrap_or(0);
-        let cb_bytes = cb_end * CONFIG_BYTES as u32;
+        let cb_bytes = cb_end * u32_of(CONFIG_BYTES);
         let cb_offset = cursor.take(|| "circular-buffer configurations".into(), u64::from(cb_bytes))?;
         for (set, span) in ArgSet::ALL.into_iter().zip(&mut args) {
             let bytes = words(self.common_args[set.index()].len());
@@ -198,7 +205,7 @@ impl Program {
             placed.end = cursor.at;
             roles.push(placed);
         }
-        let semaphores = self.semaphores.len() as u32;
+        let semaphores = u32_of(self.semaphores.len());
         let cbs = self.place_cbs(l1)?;
         let base = map.kernel_config;
         Ok(Layout { cores, base, args, sem_offset, semaphores, cb_offset, cb_bytes, cbs, roles })
@@ -212,7 +219,8 @@ impl Program {
         }
     }
 
-    /// Gives the circular buffers their addresses. The second of 16 and 24 gets the first one's (facts), whose space must hold both.
+    /// Gives the circular buffers their addresses. The second of 16 and 24 gets the first one's
+    /// (facts), whose space must hold both.
     fn place_cbs(&self, l1: &Allocator) -> Result<Vec<CbLayout>, ProgramErrorKind> {
         let mut l1 = l1.clone();
         let partner = |index: u32| match index {
@@ -231,7 +239,7 @@ impl Program {
                     let room = other.map_or(0, bytes).max(bytes(b));
                     let owner = format!("circular buffer {} of {}", b.index, self.name);
                     // The allocator's range lies in L1.
-                    l1.low(&owner, room).map_err(ProgramErrorKind::Memory)? as u32
+                    addr32_of(l1.low(&owner, room).map_err(ProgramErrorKind::Memory)?)
                 }
             };
             let &super::CircularBuffer { index, page_size, pages } = b;
@@ -240,7 +248,8 @@ impl Program {
         Ok(placed)
     }
 
-    /// The bytes at the kernel configuration base of core number `core`: unique arguments and semaphores.
+    /// The bytes at the kernel configuration base of core number `core`: unique arguments and
+    /// semaphores.
     pub(crate) fn private_bytes(&self, layout: &Layout, core: usize) -> Vec<u8> {
         let arg_bytes = layout.args.iter().map(|a| a.unique + a.unique_bytes).max().unwrap_or(0);
         let end = if layout.semaphores == 0 { arg_bytes } else { layout.sem_offset + layout.semaphores * L1_ALIGN };
@@ -253,7 +262,7 @@ impl Program {
             put_words(&mut out, span.unique, list);
         }
         for (i, &value) in self.semaphores.iter().enumerate() {
-            put_words(&mut out, layout.sem_offset + i as u32 * L1_ALIGN, &[value]);
+            put_words(&mut out, layout.sem_offset + u32_of(i) * L1_ALIGN, &[value]);
         }
         out
     }

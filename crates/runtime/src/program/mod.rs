@@ -1,8 +1,9 @@
 //! Programs: which kernels run where, and with what.
 //!
-//! A program is a value that can be looked at and changed until it is run; nothing is checked before [`Program::layout`], which
-//! every run calls first. Its model is that of the seed (section 8): one set of cores, up to four roles that differ in their kernels, and
-//! for the whole program circular buffers, semaphores and run-time arguments.
+//! A program is a value that can be looked at and changed until it is run; nothing is checked
+//! before [`Program::layout`], which every run calls first. Its model is that of the seed (section
+//! 8): one set of cores, up to four roles that differ in their kernels, and for the whole program
+//! circular buffers, semaphores and run-time arguments.
 
 mod check;
 mod layout;
@@ -17,7 +18,8 @@ use std::sync::Arc;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 
-/// Most roles of a program: corner, edges and interior of a grid (seed's system, roles of a program).
+/// Most roles of a program: corner, edges and interior of a grid (seed's system, roles of a
+/// program).
 pub const MAX_ROLES: usize = 4;
 
 /// The cores of a program.
@@ -41,8 +43,9 @@ impl Cores {
     }
 }
 
-/// Who shares a list of run-time arguments: the launch message has one pair of offsets per processor, and the three TRISCs run the parts
-/// of one compute kernel, so they share theirs (seed's system, `pack_rta`).
+/// Who shares a list of run-time arguments: the launch message has one pair of offsets per
+/// processor, and the three TRISCs run the parts of one compute kernel, so they share theirs
+/// (seed's system, `pack_rta`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ArgSet {
     /// The BRISC kernel ("writer").
@@ -137,7 +140,8 @@ pub struct Program {
     pub name: String,
     /// Where it runs.
     pub cores: Cores,
-    /// What runs there; at least one and at most [`MAX_ROLES`], which cover every core exactly once.
+    /// What runs there; at least one and at most [`MAX_ROLES`], which cover every core exactly
+    /// once.
     pub roles: Vec<Role>,
     /// Circular buffers.
     pub cbs: Vec<CircularBuffer>,

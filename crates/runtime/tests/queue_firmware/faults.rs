@@ -1,4 +1,5 @@
-//! Bytes that cannot be obeyed: each kernel stops with the documented error word, and goes on when a debugger lets it.
+//! Bytes that cannot be obeyed: each kernel stops with the documented error word, and goes on when
+//! a debugger lets it.
 
 use crate::random::{Form, Random};
 use crate::rig::{Rig, wait};
@@ -14,7 +15,8 @@ use tilework_cq::DispatchCommand;
 use tilework_driver::{DriverError, LinkError};
 use zerocopy::IntoBytes;
 
-/// The host waits for what cannot come: the chip says at once that nothing moves, and the stopped core waits on its error word.
+/// The host waits for what cannot come: the chip says at once that nothing moves, and the stopped
+/// core waits on its error word.
 fn check_stopped(rig: &mut Rig, kernel: Kernel, fault: Fault, detail: u32, address: u32) {
     let at = u64::from(host::CQ_WR.offset());
     let seen = rig.region.read32(rig.card.link_mut(), at).unwrap();

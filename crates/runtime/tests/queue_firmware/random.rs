@@ -92,7 +92,8 @@ impl Random {
         let i = self.below(self.workers.len() as u32);
         self.workers[i as usize]
     }
-    /// A rectangle of workers and their number. Some of them cross the columns without Tensix tiles.
+    /// A rectangle of workers and their number. Some of them cross the columns without Tensix
+    /// tiles.
     pub fn rect(&mut self) -> (NocRect, u32) {
         let columns = self.board.worker_columns();
         let last = columns.len() as u32 - 1;
@@ -105,7 +106,8 @@ impl Random {
         let count = columns.iter().filter(|c| (x0..=x1).contains(c)).count() as u32 * (a.abs_diff(b) + 1);
         (rect, count)
     }
-    /// An address in the part of L1 that the shadow covers, with room for a write offset and 256 KiB.
+    /// An address in the part of L1 that the shadow covers, with room for a write offset and 256
+    /// KiB.
     pub fn address(&mut self) -> u32 {
         L1_BASE + 16 * self.below(0x1000)
     }
@@ -158,7 +160,8 @@ impl Random {
         let (start_page, pages) = if is_dram {
             (self.below(300), most)
         } else {
-            // L1 banks C - 1 and 2C - 1 are the dispatch cores: only a run of pages without them, over the last bank.
+            // L1 banks C - 1 and 2C - 1 are the dispatch cores: only a run of pages without them,
+            // over the last bank.
             let first = 2 * banks + self.below(L1_BANKS as u32 + banks - 1 - 2 * banks);
             (first + L1_BANKS as u32 * self.below(3), most.min(L1_BANKS as u32 + banks - 1 - first))
         };

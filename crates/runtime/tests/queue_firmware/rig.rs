@@ -1,7 +1,8 @@
 //! A chip whose dispatch cores run our firmware, and a host that sends any record it likes.
 //!
-//! [`Device`](tilework_runtime::Device) sends what programs need. This host also sends split relays, commands of other variants, bytes that are
-//! no command and entries that name no record, so it owns the card itself. Start-up is the device's, step by step (facts, "Host start-up of a
+//! [`Device`](tilework_runtime::Device) sends what programs need. This host also sends split
+//! relays, commands of other variants, bytes that are no command and entries that name no record,
+//! so it owns the card itself. Start-up is the device's, step by step (facts, "Host start-up of a
 //! card"), with the same firmware and kernels.
 
 #[path = "rig/checks.rs"]
@@ -11,6 +12,7 @@ mod start;
 
 use crate::shadow::Shadow;
 use std::collections::VecDeque;
+use tilework_abi::addr::PcieAddr;
 use tilework_abi::board::Board;
 use tilework_abi::cq::dispatch::WaitFlags;
 use tilework_abi::cq::layout::prefetch_core::{CMDDAT_Q, PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE, SEM_DISPATCH_PAGES};
@@ -27,6 +29,7 @@ use tilework_cq::issue::QueueError;
 use tilework_cq::prefetch::Inline;
 use tilework_cq::{CompletionFifo, DispatchCommand, IssueQueue, PrefetchCommand, PrefetchPort, Record, relay_inline};
 use tilework_driver::{Card, DriverError, Pinned, Target};
+use tilework_runtime::device::start_queue_core;
 use tilework_runtime::prebuilt;
 use tilework_runtime::queue::CommandQueue;
 use tilework_sim::{Chip, ChipConfig};
@@ -117,19 +120,14 @@ impl Rig {
     pub fn boot(board: Board) -> Self {
         let mut card = Card::open(Chip::new(ChipConfig::new(board)).unwrap()).unwrap();
         start::boot_tiles(&mut card, board);
-        let region = card.pin(host::REGION_SIZE as usize, HOST_REGION_NOC_BASE.into()).unwrap();
+        let region = card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into())).unwrap();
         CommandQueue::new(board, region, false).initialise(&mut card).unwrap();
         let kernels = prebuilt::cq_kernels().unwrap();
         let (prefetch, dispatch) = (board.prefetch_core(), board.dispatch_core());
-        start::start_core(
-            &mut card,
-            board,
-            prefetch,
-            &prefetch_core::SEM_INIT,
-            &[(Processor::Brisc, &kernels.prefetch)],
-        );
+        let one = [(Processor::Brisc, &*kernels.prefetch)];
+        start_queue_core(&mut card, board, &WORKER, prefetch, &prefetch_core::SEM_INIT, &one).unwrap();
         let both = [(Processor::Brisc, &*kernels.dispatch), (Processor::Ncrisc, &*kernels.dispatch_s)];
-        start::start_core(&mut card, board, dispatch, &dispatch_core::SEM_INIT, &both);
+        start_queue_core(&mut card, board, &WORKER, dispatch, &dispatch_core::SEM_INIT, &both).unwrap();
         card.link_mut().run(SETTLE).unwrap();
         Self {
             board,
@@ -149,7 +147,7 @@ impl Rig {
         }
     }
 
-    // ---- words -------------------------------------------------------------------------------------------------------------------
+    // ---- words ------------------------------------------------------------
 
     /// A word of a tile's L1, as it is now.
     pub fn l1(&self, tile: NocXy, address: u32) -> u32 {
@@ -193,9 +191,10 @@ impl Rig {
         }
     }
 
-    // ---- records -----------------------------------------------------------------------------------------------------------------
+    // ---- records ------------------------------------------------------------
 
-    /// Offset in the command data queue at which a record of `bytes` will lie: behind the newest, or at the start.
+    /// Offset in the command data queue at which a record of `bytes` will lie: behind the newest,
+    /// or at the start.
     pub fn cmddat_place(&self, bytes: u32) -> u32 {
         if self.cmddat + bytes > CMDDAT_Q.region().size() { 0 } else { self.cmddat }
     }
@@ -207,7 +206,8 @@ impl Rig {
     pub fn issue_wraps(&self) -> u32 {
         self.issue_wraps
     }
-    /// Pages of the dispatch ring that the prefetcher may still fill once everything sent was relayed.
+    /// Pages of the dispatch ring that the prefetcher may still fill once everything sent was
+    /// relayed.
     pub fn free_pages(&self) -> u32 {
         self.semaphore(self.board.prefetch_core(), SEM_DISPATCH_PAGES).wrapping_sub(self.dispatch.pages)
     }
@@ -302,8 +302,8 @@ impl Rig {
         }
         sent
     }
-    /// Sends a command to the dispatcher in several relays, all but the last without a flush, cut at `cuts`; in one record when
-    /// `together`.
+    /// Sends a command to the dispatcher in several relays, all but the last without a flush, cut
+    /// at `cuts`; in one record when `together`.
     pub fn send_cut(&mut self, command: &DispatchCommand, cuts: &[usize], together: bool) {
         let bytes = self.note(command);
         let mut records = Vec::new();
@@ -348,7 +348,7 @@ impl Rig {
         self.prefetch(&PrefetchCommand::Stall);
     }
 
-    // ---- completions -------------------------------------------------------------------------------------------------------------
+    // ---- completions ------------------------------------------------------------
 
     /// Pages of the completion FIFO that are ready.
     pub fn ready_pages(&mut self) -> u32 {

@@ -1,6 +1,7 @@
 //! What memory must look like: the write commands of seed 001 section 4.2 and 4.3, on plain arrays.
 //!
-//! Nothing here is shared with the firmware or the simulator: a command's fields, and which tile has which coordinates.
+//! Nothing here is shared with the firmware or the simulator: a command's fields, and which tile
+//! has which coordinates.
 
 use crate::rig::first_difference;
 use std::collections::BTreeMap;
@@ -41,7 +42,8 @@ impl Shadow {
         }
     }
 
-    /// The tile of L1 bank `bank`: along the rows of all Tensix columns (seed's system, `build_bank_noc_table`).
+    /// The tile of L1 bank `bank`: along the rows of all Tensix columns (seed's system,
+    /// `build_bank_noc_table`).
     pub fn l1_bank(board: Board, bank: usize) -> NocXy {
         let columns = board.worker_columns();
         NocXy::new(columns[bank % columns.len()], 2 + (bank / columns.len()) as u8)
@@ -53,7 +55,8 @@ impl Shadow {
         l1[at..at + data.len()].copy_from_slice(data);
     }
 
-    /// Stores in all workers of a rectangle as NoC 1 names it: larger corner first. It must hold `count` of them.
+    /// Stores in all workers of a rectangle as NoC 1 names it: larger corner first. It must hold
+    /// `count` of them.
     fn store_rect(&mut self, rect: u32, count: u32, address: u32, data: &[u8]) {
         let (high, low) = (NocXy::decode(rect >> 12), NocXy::decode(rect));
         let inside = |w: &NocXy| (low.x..=high.x).contains(&w.x) && (low.y..=high.y).contains(&w.y);

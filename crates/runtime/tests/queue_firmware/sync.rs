@@ -121,7 +121,8 @@ fn wait_flags_do_what_they_say_together_and_alone() {
     rig.terminate();
 }
 
-/// A stalled prefetcher relays nothing until the dispatcher says that all is done; earlier notifications are not taken for this one.
+/// A stalled prefetcher relays nothing until the dispatcher says that all is done; earlier
+/// notifications are not taken for this one.
 #[test]
 fn a_stall_holds_the_prefetcher_until_it_is_notified() {
     let mut rig = Rig::boot(Board::P100);
@@ -145,7 +146,8 @@ fn a_stall_holds_the_prefetcher_until_it_is_notified() {
     rig.terminate();
 }
 
-/// Without a flush the dispatcher sees nothing, whatever lies in the ring; then it sees one command.
+/// Without a flush the dispatcher sees nothing, whatever lies in the ring; then it sees one
+/// command.
 #[test]
 fn a_relay_without_flush_is_invisible_until_the_flush() {
     let mut rig = Rig::boot(Board::P150);
@@ -275,7 +277,8 @@ impl Launches {
     }
 }
 
-/// The bytes of a packed write of one packet. The model does not cover the workers' mailboxes, so these go past it.
+/// The bytes of a packed write of one packet. The model does not cover the workers' mailboxes, so
+/// these go past it.
 fn packed(addr: u32, workers: &[NocXy], packet: &[u8]) -> Vec<u8> {
     let command = DispatchCommand::WritePacked(PackedWrite {
         kind: Default::default(),
@@ -298,7 +301,8 @@ fn go_signal(go: GoMsg, multicast_go_offset: Option<u8>, first: u8, count: u8) -
     })
 }
 
-/// Go signals to any run of the stored coordinates, and to all by multicast: exactly those workers run and report.
+/// Go signals to any run of the stored coordinates, and to all by multicast: exactly those workers
+/// run and report.
 #[test]
 fn go_signals_start_exactly_the_workers_they_name() {
     for board in BOARDS {
@@ -333,7 +337,8 @@ fn go_signals_start_exactly_the_workers_they_name() {
         rig.finish();
         launches.check(&rig);
         assert_eq!(stream_count(&mut rig, DONE_STREAM), 0, "a worker reported once too often");
-        // A multicast to a go message that nobody looks at reaches all workers and neither dispatch core.
+        // A multicast to a go message that nobody looks at reaches all workers and neither dispatch
+        // core.
         let go = launches.go;
         rig.send(&go_signal(go, Some(5), 0, 0));
         rig.finish();
@@ -363,7 +368,8 @@ fn a_go_signal_waits_for_its_count() {
     rig.terminate();
 }
 
-/// The subordinate sends go signals when the dispatcher allows it, over more commands than its ring and its counts have places.
+/// The subordinate sends go signals when the dispatcher allows it, over more commands than its ring
+/// and its counts have places.
 #[test]
 fn the_subordinate_sends_go_signals_when_it_is_allowed_to() {
     for board in BOARDS {
@@ -395,7 +401,8 @@ fn the_subordinate_sends_go_signals_when_it_is_allowed_to() {
     }
 }
 
-/// TERMINATE on an idle and on a busy queue: every page comes back and all kernels return (`Rig::terminate`).
+/// TERMINATE on an idle and on a busy queue: every page comes back and all kernels return
+/// (`Rig::terminate`).
 #[test]
 fn termination_gives_every_page_back_whatever_was_sent() {
     for pages in [0, 1, 31, 32, 33, 63, 64, 95, 96, 97, 127, 128, 129] {

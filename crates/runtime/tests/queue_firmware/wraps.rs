@@ -12,7 +12,8 @@ use tilework_cq::dispatch::{LargeSub, PackedLargeWrite};
 
 /// Every write form begins at every page of the dispatch ring.
 ///
-/// tt-metal#9459: a command that wraps in a ring is taken for incomplete, or its tail for the next command.
+/// tt-metal#9459: a command that wraps in a ring is taken for incomplete, or its tail for the next
+/// command.
 #[test]
 fn issue_9459_every_form_begins_at_every_page_of_the_dispatch_ring() {
     let mut rig = Rig::boot(Board::P100);
@@ -58,8 +59,9 @@ fn sized(random: &mut Random, bytes: u32) -> DispatchCommand {
     })
 }
 
-/// A record never wraps in the command data queue. One that just fits, one that is one unit too long, one that is shorter, with every rest of up
-/// to 70 units left at the queue's end (tt-metal#9459).
+/// A record never wraps in the command data queue. One that just fits, one that is one unit too
+/// long, one that is shorter, with every rest of up to 70 units left at the queue's end
+/// (tt-metal#9459).
 #[test]
 fn issue_9459_records_meet_the_end_of_the_command_data_queue_at_every_offset() {
     let mut rig = Rig::boot(Board::P150);
@@ -68,12 +70,14 @@ fn issue_9459_records_meet_the_end_of_the_command_data_queue_at_every_offset() {
     for rest in 0..=70 {
         for more in [-64i32, 0, 64] {
             let bytes = rest * 64;
-            // Up to `bytes` before the end, in two records, so that the prefetcher has two at a time. Behind a round that ended at the
-            // queue's end the first of them begins at its start.
+            // Up to `bytes` before the end, in two records, so that the prefetcher has two at a
+            // time. Behind a round that ended at the queue's end the first of them begins at its
+            // start.
             rig.send(&sized(&mut random, size / 2));
             let fill = size - bytes - rig.cmddat();
             rig.send(&sized(&mut random, fill));
-            // Half of the rounds let the prefetcher run empty first, the others keep it busy: it places records by two rules.
+            // Half of the rounds let the prefetcher run empty first, the others keep it busy: it
+            // places records by two rules.
             if rest % 2 == 0 {
                 rig.settle();
             }
@@ -88,7 +92,8 @@ fn issue_9459_records_meet_the_end_of_the_command_data_queue_at_every_offset() {
     rig.terminate();
 }
 
-/// The prefetch ring is filled to the last entry while the dispatcher stands still, twice round and at different places, and nothing is lost.
+/// The prefetch ring is filled to the last entry while the dispatcher stands still, twice round and
+/// at different places, and nothing is lost.
 #[test]
 fn the_prefetch_ring_fills_up_and_goes_round() {
     let mut rig = Rig::boot(Board::P100);
@@ -110,7 +115,8 @@ fn the_prefetch_ring_fills_up_and_goes_round() {
             }
             sent += 1;
         }
-        // Every page of the dispatch ring is used; one record waits for credits; each of the others, read or not, has its entry.
+        // Every page of the dispatch ring is used; one record waits for credits; each of the
+        // others, read or not, has its entry.
         let unsent = rig.free_pages().wrapping_add(sent);
         assert_eq!(sent, unsent + PREFETCH_Q_ENTRIES + 1, "records in round {round}");
         rig.poke(rig.board.dispatch_core(), gate, count);
@@ -123,8 +129,8 @@ fn the_prefetch_ring_fills_up_and_goes_round() {
     rig.terminate();
 }
 
-/// The completion FIFO and the issue region go round: read-backs of odd sizes, a host that reads nothing until the FIFO is full, and a
-/// second way round with the toggle set.
+/// The completion FIFO and the issue region go round: read-backs of odd sizes, a host that reads
+/// nothing until the FIFO is full, and a second way round with the toggle set.
 #[test]
 fn the_completion_fifo_fills_up_and_goes_round_with_the_issue_region() {
     let mut rig = Rig::boot(Board::P100);
@@ -161,8 +167,8 @@ fn the_completion_fifo_fills_up_and_goes_round_with_the_issue_region() {
     rig.terminate();
 }
 
-/// Sizes around every page border, and packets that are no multiple of anything: as many pages are credited as were filled, and no packet
-/// is empty (tt-metal#37233).
+/// Sizes around every page border, and packets that are no multiple of anything: as many pages are
+/// credited as were filled, and no packet is empty (tt-metal#37233).
 #[test]
 fn issue_37233_sizes_that_round_cost_the_pages_they_fill() {
     let mut rig = Rig::boot(Board::P150);
@@ -179,7 +185,8 @@ fn issue_37233_sizes_that_round_cost_the_pages_they_fill() {
         }
         rig.finish();
     }
-    // Packets of every size around 16, 64 and a page, for several targets; then large packets behind each other.
+    // Packets of every size around 16, 64 and a page, for several targets; then large packets
+    // behind each other.
     for size in (1..=80).chain(4000..=4096) {
         let packets = Packets::PerTarget((0..5).map(|_| random.bytes(size)).collect());
         let targets = PackedTargets::Unicast((0..5).map(|_| random.worker().encode()).collect());

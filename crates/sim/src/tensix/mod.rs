@@ -1,7 +1,6 @@
 //! The Tensix coprocessor, and what the cores of a tile see of it and of each other.
 //!
-//! Address decoding follows the memory map of BlackholeA0/TensixTile/BabyRISCV/README.md; which core sees what differs from core to
-//! core, and NC and the NoC see nothing of it. Built are the front ends of the three threads, the sync, configuration, scalar, miscellaneous
+//! Built are the front ends of the three threads, the sync, configuration, scalar, miscellaneous
 //! unit and the mover, and of the matrix and vector units what start-up code uses; every other instruction is a fault that names it when it
 //! reaches its unit.
 //!
@@ -28,6 +27,7 @@ mod scalar;
 #[cfg(test)]
 mod scalar_tests;
 mod sync;
+mod target;
 mod tdma;
 #[cfg(test)]
 mod tests;
@@ -45,8 +45,9 @@ use coprocessor::Coprocessor;
 use mailbox::Mailboxes;
 pub(crate) use outside::{Hold, Outside};
 use pcbuf::PcBuf;
+use target::{Client, Target, decode};
 use tdma::Tdma;
-use tilework_abi::address_map::{MOP_WORDS, Region};
+use tilework_abi::address_map::MOP_WORDS;
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Access, Load, Refuse};
 use ttsync::Resource;
@@ -67,118 +68,10 @@ pub(crate) struct Tensix {
     coprocessor: Coprocessor,
 }
 
-/// A core that sees the coprocessor.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Client {
-    B,
-    T(usize),
-}
-
-impl Client {
-    fn of(core: Processor) -> Option<Self> {
-        match core {
-            Processor::Brisc => Some(Self::B),
-            Processor::Ncrisc => None,
-            Processor::Trisc0 => Some(Self::T(0)),
-            Processor::Trisc1 => Some(Self::T(1)),
-            Processor::Trisc2 => Some(Self::T(2)),
-        }
-    }
-    /// Position among B, T0, T1, T2.
-    fn index(self) -> usize {
-        match self {
-            Self::B => 0,
-            Self::T(i) => i + 1,
-        }
-    }
-}
-
-/// A register of the coprocessor, as a core reaches it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Target {
-    Tdma(u32),
-    Mop { thread: usize, word: u32 },
-    Dst,
-    Gpr(u32),
-    Push { thread: usize },
-    PcBufB(usize),
-    PcBufT(usize),
-    CoprocessorDone(usize),
-    MopDone(usize),
-    Semaphore(usize),
-    Mailbox { other: usize, query: bool },
-    Config(u32),
-}
-
 fn fault(class: FaultClass, what: impl Into<String>, read: &'static str, core: Processor, addr: u32) -> Refuse<Fault> {
     let mut fault = Fault::new(class, what, read).at_addr(u64::from(addr));
     fault.site.core = Some(core);
     Refuse::Fault(fault)
-}
-
-/// The documents say nothing, or something is not there for this core.
-fn unmapped(core: Processor, addr: u32, who: &str) -> Refuse<Fault> {
-    let what = format!("{core} has nothing at this address; {who}");
-    fault(FaultClass::UndefinedBehavior, what, MAP, core, addr)
-}
-
-/// What `core` reaches at `addr`.
-fn decode(core: Processor, addr: u32) -> Result<Target, Refuse<Fault>> {
-    let Some(client) = Client::of(core) else {
-        return Err(unmapped(core, addr, "the coprocessor's registers are for BRISC and the TRISCs"));
-    };
-    Ok(match (Region::decode(addr), client) {
-        (Region::Tdma { offset }, _) => Target::Tdma(offset),
-        (Region::Mop { word }, Client::T(thread)) => Target::Mop { thread, word },
-        (Region::Mop { .. }, Client::B) => return Err(unmapped(core, addr, "MOP configuration is for the TRISCs")),
-        (Region::Dst { .. }, Client::T(_)) => Target::Dst,
-        (Region::Dst { .. }, Client::B) => return Err(unmapped(core, addr, "Dst is for the TRISCs")),
-        (Region::Gpr { word }, _) => decode_gpr(core, client, addr, word)?,
-        (Region::InstructionBuffer { index }, Client::B) => Target::Push { thread: index },
-        (Region::InstructionBuffer { index: 0 }, Client::T(thread)) => Target::Push { thread },
-        (Region::InstructionBuffer { .. }, Client::T(_)) => {
-            return Err(unmapped(core, addr, "a TRISC pushes to its own thread only, others hang it"));
-        }
-        (Region::PcBuf { index, .. }, Client::B) => Target::PcBufB(index),
-        (Region::PcBuf { index: 0, offset }, Client::T(thread)) => decode_pc_buf(core, thread, addr, offset)?,
-        (Region::PcBuf { .. }, Client::T(_)) => {
-            return Err(unmapped(core, addr, "the other threads' PC buffers are for BRISC"));
-        }
-        (Region::Mailbox { peer, query }, _) => {
-            // Every peer has mailboxes, and so is a client.
-            Target::Mailbox { other: Client::of(peer).map_or(0, Client::index), query }
-        }
-        (Region::Config { word }, _) => Target::Config(word),
-        _ => return Err(unmapped(core, addr, "the memory map has nothing there")),
-    })
-}
-
-fn decode_gpr(core: Processor, client: Client, addr: u32, word: u32) -> Result<Target, Refuse<Fault>> {
-    let (base, count) = match client {
-        Client::B => (0, 3 * GPRS),
-        Client::T(i) => (i as u32 * GPRS, GPRS),
-    };
-    if word >= count {
-        let what = format!("GPR {word}; {core} has {count}");
-        let read = "WormholeB0/TensixTile/TensixCoprocessor/ScalarUnit.md";
-        return Err(fault(FaultClass::MissingSpecification, what, read, core, addr));
-    }
-    Ok(Target::Gpr(base + word))
-}
-
-/// What lies in the PC buffer of a TRISC's own thread.
-fn decode_pc_buf(core: Processor, thread: usize, addr: u32, offset: u32) -> Result<Target, Refuse<Fault>> {
-    match offset {
-        0..0x4 => Ok(Target::PcBufT(thread)),
-        0x4..0x8 => Ok(Target::CoprocessorDone(thread)),
-        0x8..0xC => Ok(Target::MopDone(thread)),
-        0x20..0x40 => Ok(Target::Semaphore(((offset - 0x20) / 4) as usize)),
-        _ => {
-            let read = "BlackholeA0/TensixTile/TensixCoprocessor/SyncUnit.md";
-            let what = "neither Manual TTSync nor one of the eight semaphores";
-            Err(fault(FaultClass::MissingSpecification, what, read, core, addr))
-        }
-    }
 }
 
 impl Tensix {

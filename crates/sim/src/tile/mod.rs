@@ -10,7 +10,6 @@
 //! that it can access.
 
 mod access;
-
 mod bus;
 mod code;
 mod debug;

@@ -1,4 +1,5 @@
-//! What must hold when a stream has ended: credits, counts and rings; and what to say when it does not end.
+//! What must hold when a stream has ended: credits, counts and rings; and what to say when it does
+//! not end.
 
 use super::Rig;
 use tilework_abi::cq::layout::dispatch_core;
@@ -18,8 +19,8 @@ impl Rig {
         self.check_progress();
     }
 
-    /// Credits are conserved: what was sent is filled, and what is not given back is at most the block being read and the one before it
-    /// (tt-metal#37233).
+    /// Credits are conserved: what was sent is filled, and what is not given back is at most the
+    /// block being read and the one before it (tt-metal#37233).
     pub fn check_credits(&self) {
         let (prefetch, dispatch) = (self.board.prefetch_core(), self.board.dispatch_core());
         let ring = dispatch_core::DISPATCH_CB;
@@ -53,7 +54,8 @@ impl Rig {
         let l1 = self.card.link().l1(prefetch).unwrap();
         let entries = &l1[PREFETCH_Q.base() as usize..PREFETCH_Q.end() as usize];
         assert!(entries.iter().all(|&b| b == 0), "entries are left in the prefetch queue");
-        // This variant has no use for the scratch buffer, so a record that passed the end of the command data queue shows there.
+        // This variant has no use for the scratch buffer, so a record that passed the end of the
+        // command data queue shows there.
         let scratch = &l1[SCRATCH_DB.base() as usize..SCRATCH_DB.end() as usize];
         assert!(scratch.iter().all(|&b| b == 0), "a record was read over the end of the command data queue");
     }
