@@ -9,7 +9,13 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The table of a timing file: every public constant with its value and its documentation.
+/// What follows `const` in the declaration of a constant that other modules see.
+fn constant(line: &str) -> Option<&str> {
+    line.strip_prefix("pub const ").or_else(|| line.strip_prefix("pub(crate) const "))
+}
+
+/// The table of a timing file: every constant that other modules see, with its value and its
+/// documentation.
 fn table(source: &str) -> String {
     let mut out = String::from("| name | value | what it is, and its source |\n|---|---|---|\n");
     let mut doc = String::new();
@@ -18,7 +24,7 @@ fn table(source: &str) -> String {
         let line = line.trim_end();
         if let Some(text) = line.strip_prefix("///") {
             write!(doc, "{text}").unwrap();
-        } else if let Some(rest) = line.strip_prefix("pub const ").filter(|rest| !rest.starts_with("fn ")) {
+        } else if let Some(rest) = constant(line).filter(|rest| !rest.starts_with("fn ")) {
             let mut rest = rest.to_owned();
             while !rest.ends_with(';') {
                 rest += lines.next().expect("a constant ends with a semicolon").trim();
@@ -31,7 +37,7 @@ fn table(source: &str) -> String {
         } else {
             doc.clear();
         }
-        if line.starts_with("pub const ") {
+        if constant(line).is_some() {
             doc.clear();
         }
     }

@@ -85,8 +85,9 @@ fn codes_are_in_order_and_the_document_lists_them() {
     assert_eq!(names.len(), code::ALL.len());
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/netlist-errors.md");
     let mut text = String::from(
-        "# Findings of the netlist checker\n\nEvery finding has a code, which never gets another meaning. `tilework check NETLIST.yaml` prints them, `--json` for programs. This table is \
-         `crates/netlist/src/code.rs`.\n\n| code | name | what it is about |\n|---|---|---|\n",
+        "# Findings of the netlist checker\n\nEvery finding has a stable code. `tilework check NETLIST.yaml` prints the \
+         findings, `--json` as data. This table is that\nof `crates/netlist/src/code.rs`.\n\n\
+         | code | name | what it is about |\n|---|---|---|\n",
     );
     for code in code::ALL {
         writeln!(text, "| {code} | {} | {} |", code.name, code.about).unwrap();

@@ -18,8 +18,6 @@ pub enum Arch {
 pub const SEMAPHORE_IDS: u8 = 16;
 /// Largest value of a semaphore (seed: `SEMA_BITS` = 4).
 pub const SEMAPHORE_MAX: u8 = 15;
-/// Number of semaphore ids of a bidirectional ring (seed: `TPUSH_TPOP_SEMA_IDS`).
-pub const RING_SEMAPHORES: u8 = 4;
 /// The id by which the Cube announces the cluster id on A2A3 (`CV_COMM_CTRL` of `TSyncCVID.hpp`).
 /// This and higher ids are reserved; the seed does not name the number.
 pub const CV_COMM_CTRL: u8 = 12;

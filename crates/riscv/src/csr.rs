@@ -47,7 +47,6 @@ const PLAIN: [(u16, u32, u32); 24] = [
     (0x301, 0, MISA),
 ];
 const CFG0_SLOT: usize = 6;
-const PMACFG_SLOTS: [usize; 2] = [7, 8];
 
 /// Result of a CSR read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -90,11 +89,6 @@ impl CsrFile {
         self.plain[CFG0_SLOT]
     }
 
-    /// `DisLdBufByp` (bit 0): loads wait for the store queue to be empty.
-    pub fn cfg0_dis_ld_buf_byp(&self) -> bool {
-        self.cfg0() & 1 != 0
-    }
-
     /// `DisBp` (bit 1): the branch predictor is off.
     pub fn cfg0_dis_bp(&self) -> bool {
         self.cfg0() >> 1 & 1 != 0
@@ -111,32 +105,10 @@ impl CsrFile {
         self.cfg0() >> 10 & 1 != 0
     }
 
-    /// `DisStMerge` (bit 12): the store queue does not coalesce.
-    pub fn cfg0_dis_st_merge(&self) -> bool {
-        self.cfg0() >> 12 & 1 != 0
-    }
-
-    /// `StMergeTimer` (bits 17:13): cycles that an L1 store waits for one to coalesce with;
-    /// 16 at reset.
-    pub fn cfg0_st_merge_timer(&self) -> u32 {
-        self.cfg0() >> 13 & 31
-    }
-
-    /// `DisTriscCache` (bit 18): adjacent `.ttinsn` are not fused.
-    pub fn cfg0_dis_trisc_cache(&self) -> bool {
-        self.cfg0() >> 18 & 1 != 0
-    }
-
     /// `DisLowCachePeriodicFlush` (bit 24): if clear, each request through the L0 data cache
     /// flushes it with a chance of about 0.8%.
     pub fn cfg0_dis_low_cache_periodic_flush(&self) -> bool {
         self.cfg0() >> 24 & 1 != 0
-    }
-
-    /// The low bit of `pmacfg0` or `pmacfg1`: all loads and stores behave as if a fence came before
-    /// them. The core does not model that; a bus can follow it by [`crate::Bus::csr_changed`].
-    pub fn strongly_ordered(&self) -> bool {
-        PMACFG_SLOTS.iter().any(|&slot| self.plain[slot] & 1 != 0)
     }
 
     /// Reads a CSR. `instructions` is the count of executed and skipped instructions

@@ -26,11 +26,6 @@ impl Life {
         Self { alive }
     }
 
-    /// Whether programs allocate a queue.
-    pub fn is_dynamic(&self, queue: QueueId) -> bool {
-        self.alive[queue.0].is_some()
-    }
-
     /// Whether a queue can be used.
     pub fn is_alive(&self, queue: QueueId) -> bool {
         self.alive[queue.0] != Some(false)
