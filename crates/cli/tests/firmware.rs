@@ -5,21 +5,11 @@
 
 mod common;
 
-use common::{Ended, example, example_input, folder, repository, tilework};
+use common::{Ended, folder, repository, run_example as run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: [&str; 3] = ["increment", "pipeline", "ring"];
-
-fn run(name: &str, out: &Path, more: &[&str]) -> Ended {
-    let mut args = vec!["run".to_owned(), example(name).display().to_string()];
-    if name != "ring" {
-        args.extend(["--input".to_owned(), example_input(name)]);
-    }
-    args.extend(["--out".to_owned(), out.display().to_string()]);
-    args.extend(more.iter().map(|s| (*s).to_owned()));
-    tilework(&args)
-}
 
 /// The JSON report of an example, without what differs from run to run.
 fn report(name: &str, dispatch: &str, firmware: Option<&Path>) -> Value {

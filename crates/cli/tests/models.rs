@@ -55,7 +55,7 @@ fn a_model_is_right_and_what_is_wrong_is_found() {
 fn a_run_writes_outputs_reports_and_intermediate_tensors() {
     let (dir, program) = (folder(), model("0.1.0/swiglu.ttnn"));
     let shown: Value = serde_json::from_str(&tilework(&["show", &program, "--json"]).code(0).stdout).expect("JSON");
-    let inputs = shown["contents"]["Ttnn"]["programs"][0]["inputs"].as_array().expect("inputs").len();
+    let inputs = shown["contents"]["programs"][0]["inputs"].as_array().expect("inputs").len();
     let mut outcomes = Vec::new();
     for name in ["a", "b"] {
         let out = path(dir.path(), name);

@@ -126,7 +126,7 @@ fn wrong_use_is_refused_before_anything_runs() {
         (&["--input", &given, "--program", "walk"], "--program walk: the netlist has run"),
         (&["--input", &nowhere, "--default-param", "1"], "there is no queue nowhere; the host fills in"),
         (&["--input", &flat, "--default-param", "1"], "the array is (3, 1024); the queue takes (entries, 1, 32, 32)"),
-        (&["--input", &given, "--default-param", "1", "--board", "p100"], "--board is not for netlists"),
+        (&["--input", &given, "--default-param", "1", "--board", "p100"], "--board is for kernel programs (.toml)"),
         (&["--input", &given, "--default-param", "1", "--engine", "device"], "netlists run in host arithmetic"),
         (&["--input", &given, "--opt-level", "5"], "5 is not in 0..=4"),
         (

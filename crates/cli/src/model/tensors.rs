@@ -38,10 +38,16 @@ pub fn tensor(array: &Array) -> Result<Tensor, String> {
         Dtype::I64 => integers(read(&array.data, i64::from_le_bytes)),
         Dtype::U64 => integers(read(&array.data, |b| i64::try_from(u64::from_le_bytes(b)).unwrap_or(i64::MAX))),
         Dtype::F64 => {
-            let values = read(&array.data, |b| f64::from_le_bytes(b) as f32);
+            let values = read(&array.data, |b| nearest(f64::from_le_bytes(b)));
             Tensor::from_f32(DType::F32, shape.clone(), &values).map_err(fail)
         }
     }
+}
+
+/// The nearest float32; beyond its range, infinity.
+#[allow(clippy::cast_possible_truncation, reason = "rounding is what is wanted")]
+fn nearest(value: f64) -> f32 {
+    value as f32
 }
 
 fn read<const N: usize, T>(bytes: &[u8], value: impl Fn([u8; N]) -> T) -> Vec<T> {

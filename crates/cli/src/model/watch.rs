@@ -1,7 +1,8 @@
 //! What looks on while a model runs: the progress bar and dumps of intermediate tensors.
 
+use super::args::DumpOp;
 use super::tensors;
-use crate::args::DumpOp;
+
 use crate::failure::Failure;
 use crate::progress::OperationBar;
 use std::path::PathBuf;

@@ -1,22 +1,18 @@
-//! What a run says at its end.
+//! The report of a kernel program's run.
 
-use crate::args::ReportForm;
-use crate::array::{Array, shape_text};
-use crate::failure::Outcome;
-use crate::print;
+use crate::array::shape_text;
+use crate::output::OutputFile;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::path::Path;
 use tilework_abi::board::AICLK_MHZ;
 
 /// What the cycle counts are worth. Every report carries it (design decision 5).
 pub const TIMING_MODEL: &str = "modelled: instruction, L1, NoC, DRAM and PCIe latency and bandwidth as in docs/timing.md; \
                                 cycle counts are estimates, results are exact";
 
-/// The report of a run. The fields of the JSON form, in their order.
+/// The report of a run. The fields are those of the JSON form, in their order.
 #[derive(Serialize, Debug)]
-pub struct Report {
+pub struct KernelReport {
     /// The program's name.
     pub program: String,
     /// The board.
@@ -54,16 +50,16 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_timing: Option<Vec<CoreTime>>,
     /// The whole session: start of the board, transfers of arrays, the program. The counts above are the program's alone.
-    pub session: Session,
+    pub session: SessionCounts,
     /// The output arrays by name.
-    pub outputs: BTreeMap<String, Output>,
+    pub outputs: BTreeMap<String, OutputFile>,
     /// What the cycle counts are worth.
     pub timing_model: &'static str,
 }
 
 /// Counts from the start of the board to the last output.
 #[derive(Serialize, Debug)]
-pub struct Session {
+pub struct SessionCounts {
     /// AI clock cycles.
     pub cycles: u64,
     /// Seconds of this machine, reading and checking of files included.
@@ -74,28 +70,6 @@ pub struct Session {
     pub pcie_bytes: u64,
     /// Bytes that packets carried over both NoCs.
     pub noc_bytes: u64,
-}
-
-/// One output array.
-#[derive(Serialize, Debug)]
-pub struct Output {
-    /// Where it was written.
-    pub file: String,
-    /// Its shape.
-    pub shape: Vec<u64>,
-    /// Its element type.
-    pub dtype: &'static str,
-    /// SHA-256 of its elements (not of the file), in hexadecimal.
-    pub sha256: String,
-}
-
-impl Output {
-    /// Writes an array into a file and says what it is.
-    pub fn write(array: Array, path: &Path) -> Outcome<Self> {
-        array.write(path)?;
-        let sha256 = Sha256::digest(&array.data).iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { file: path.display().to_string(), shape: array.shape, dtype: array.dtype.name(), sha256 })
-    }
 }
 
 /// When a core's BRISC kernel ran.
@@ -111,18 +85,14 @@ pub struct CoreTime {
     pub end: u64,
 }
 
-impl Report {
+impl KernelReport {
     /// Seconds of the chip for a number of cycles.
     pub fn seconds(cycles: u64) -> f64 {
         cycles as f64 / (f64::from(AICLK_MHZ) * 1e6)
     }
 
-    /// Prints the report.
-    pub fn print(&self, form: ReportForm) -> Outcome<()> {
-        print::report(self, form, |out| write!(out, "{}", self.text()))
-    }
-
-    fn text(&self) -> String {
+    /// The form for people.
+    pub fn text(&self) -> String {
         let plural = if self.cores == 1 { "core" } else { "cores" };
         let firmware = match self.firmware.as_str() {
             "prebuilt" => String::new(),
@@ -237,6 +207,6 @@ mod tests {
 
     #[test]
     fn simulated_time_follows_the_clock() {
-        assert!((Report::seconds(1_350_000_000) - 1.0).abs() < 1e-12);
+        assert!((KernelReport::seconds(1_350_000_000) - 1.0).abs() < 1e-12);
     }
 }

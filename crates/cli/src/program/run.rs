@@ -1,73 +1,47 @@
-//! `tilework run`: a program file and arrays in, arrays and a report out.
+//! `tilework run` of a kernel program: a program file and arrays in, arrays and a report out.
 
-use crate::args::{BoardName, DispatchName, EngineName, Input, RunArgs, Source as ArraySource};
+use super::args::{DispatchName, KernelRunArgs};
+use super::failure::{failure, not_started};
+use super::lower::{Placed, download, place, program};
+use super::plan::Plan;
+use super::report::{CoreTime, KernelReport, SessionCounts, TIMING_MODEL};
+use super::schema::{ProgramFile, Use};
+use super::source::Source;
+use crate::answer::Answer;
+use crate::args::{ArraySource, EngineName, RunArgs};
 use crate::array::Array;
 use crate::failure::{Failure, Outcome};
-use crate::files;
-use crate::program::Plan;
-use crate::program::plan::PlannedBuffer;
-use crate::program::schema::{Location, ProgramFile, Use};
-use crate::program::source::Source;
+use crate::output::OutputFile;
 use crate::progress::Progress;
-use crate::report::{CoreTime, Output, Report, Session, TIMING_MODEL};
+use crate::{files, inputs};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
-use tilework_runtime::{
-    ArgSet, Buffer, CircularBuffer, Cores, DType, Device, DeviceConfig, Dispatch, FirmwareSet, KernelImage, Program,
-    Role, RunReport, RuntimeError, UniqueArgs, prebuilt,
-};
+use tilework_runtime::{Device, DeviceConfig, Dispatch, FirmwareSet, Program, RunReport, RuntimeError, prebuilt};
 
-/// Runs a program and prints its report.
-pub fn run(args: &RunArgs) -> Outcome<()> {
-    refuse_model_options(args)?;
-    if dispatch(args) == DispatchName::Slow {
-        for (given, option) in [(args.capture.is_some(), "--capture"), (args.core_timing, "--core-timing")] {
-            if given {
-                return Err(Failure::usage(format!("{option} needs --dispatch fast")));
-            }
-        }
-    }
-    if args.firmware.is_some() && args.core_timing {
-        return Err(Failure::usage("--core-timing needs our own worker firmware: leave out --firmware"));
-    }
-    let failure = failure(&args.program);
+/// Where random inputs are known, for those who ask for them here.
+pub(super) const NO_RANDOM_INPUTS: &str = "random numbers are for the inputs of compiled models";
+
+/// Runs a program and reports.
+pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
+    refuse_combinations(args, own)?;
     let progress = Progress::new();
     let started = Instant::now();
-    let inputs = read_inputs(&args.input)?;
-    let source = Source::read(&args.program, "a program file")?;
-    let file = ProgramFile::parse(&source)?;
-    let plan = Plan::new(source, file, board(args).into(), &inputs)?;
-    let firmware = args.firmware.as_deref().map(crate::firmware::load).transpose()?;
-    files::make_folder(&args.out)?;
-    check_capture(args, &plan)?;
-
+    let prepared = Prepared::read(args, own)?;
     progress.next();
-    let mut device = open(config(args), firmware).map_err(|error| not_started(failure(error), args))?;
+    let opened = open(config(own), prepared.firmware);
+    let mut device = opened.map_err(|error| not_started(failure(&args.program, error), own.firmware.as_deref()))?;
     progress.next();
-    let placed = place(&mut device, &plan).map_err(&failure)?;
-    for (i, buffer) in plan.buffers_for(Use::Input) {
-        if let (Some(dram), Some(array)) = (&placed.dram[i], inputs.get(&buffer.name)) {
-            device.upload(dram, &array.data).map_err(&failure)?;
-        }
-    }
-    let program = build(&plan, &placed)?;
-
+    let (plan, failed) = (prepared.plan, |error| failure(&args.program, error));
+    let placed = place(&mut device, &plan).map_err(failed)?;
+    upload(&mut device, &plan, &placed, &prepared.inputs).map_err(failed)?;
+    let program = program(&plan, &placed)?;
     progress.next();
-    let bar = progress.clone();
-    device.on_progress(move |p| bar.cycles(p.cycles));
-    let run_started = Instant::now();
-    let ran = device.run(std::slice::from_ref(&program));
-    let host_seconds = run_started.elapsed().as_secs_f64();
-    // A capture is most wanted when the run failed, but a capture that cannot be written must not hide why it failed.
-    let captured = match (&args.capture, device.captured()) {
-        (Some(path), Some(records)) => files::write_whole(path, &[records]),
-        _ => Ok(()),
-    };
-    let finished = ran.map_err(&failure).and_then(|ran| {
+    let (ran, host_seconds) = execute(&mut device, &program, &progress);
+    let captured = write_capture(own, &device);
+    let finished = ran.map_err(failed).and_then(|ran| {
         progress.next();
-        let arrays = download(&mut device, &plan, &placed).map_err(&failure)?;
+        let arrays = download(&mut device, &plan, &placed).map_err(failed)?;
         Ok((ran, write_outputs(arrays, &args.out)?))
     });
     let (ran, outputs) = match (finished, captured) {
@@ -79,31 +53,51 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
         }
     };
     let session = session(&device, started.elapsed().as_secs_f64());
-    drop(progress);
-    report(args, &plan, &ran, host_seconds, session, outputs).print(args.report)
+    let report = report(own, &plan, &ran, host_seconds, session, outputs);
+    Ok(Answer::new(report, |report, out| write!(out, "{}", report.text())))
 }
 
-fn board(args: &RunArgs) -> BoardName {
-    args.board.unwrap_or(BoardName::P100)
-}
-
-fn dispatch(args: &RunArgs) -> DispatchName {
-    args.dispatch.unwrap_or(DispatchName::Fast)
-}
-
-fn refuse_model_options(args: &RunArgs) -> Outcome<()> {
+/// Refuses options that exclude each other.
+fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
     if args.engine == Some(EngineName::Native) {
-        return Err(Failure::usage("--engine native: a kernel program is code for the chip and has no other meaning"));
+        let why = "a kernel program is code for the chip and has no other meaning";
+        return Err(Failure::option("--engine", format_args!(" native: {why}")));
     }
-    match args.model_option().or(args.model.rounding.is_some().then_some("--rounding")) {
-        Some(option) => Err(Failure::usage(format!("{option} is for compiled models (.ttnn)"))),
-        None => Ok(()),
+    let needs_fast = [(own.capture.is_some(), "--capture"), (own.core_timing, "--core-timing")];
+    let slow = own.dispatch == DispatchName::Slow;
+    if let Some((_, option)) = needs_fast.into_iter().find(|(given, _)| slow && *given) {
+        return Err(Failure::option(option, " needs --dispatch fast"));
+    }
+    if own.firmware.is_some() && own.core_timing {
+        return Err(Failure::option("--core-timing", " needs our own worker firmware: leave out --firmware"));
+    }
+    Ok(())
+}
+
+/// All that a run needs from files, read and checked.
+struct Prepared {
+    inputs: BTreeMap<String, Array>,
+    plan: Plan,
+    firmware: Option<FirmwareSet>,
+}
+
+impl Prepared {
+    /// Reads everything, and makes the output folder when nothing was refused.
+    fn read(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Self> {
+        let inputs = inputs::by_name(&args.input, NO_RANDOM_INPUTS)?;
+        let source = Source::read(&args.program, "a program file")?;
+        let file = ProgramFile::parse(&source)?;
+        let plan = Plan::new(source, file, own.board.board(), &inputs)?;
+        let firmware = own.firmware.as_deref().map(super::firmware::load).transpose()?;
+        files::make_folder(&args.out)?;
+        check_capture(args, own, &plan)?;
+        Ok(Self { inputs, plan, firmware })
     }
 }
 
 /// Refuses a capture that would replace the program, an array or an output of the same run.
-fn check_capture(args: &RunArgs, plan: &Plan) -> Outcome<()> {
-    let Some(capture) = &args.capture else { return Ok(()) };
+fn check_capture(args: &RunArgs, own: &KernelRunArgs, plan: &Plan) -> Outcome<()> {
+    let Some(capture) = &own.capture else { return Ok(()) };
     let outputs = plan.buffers_for(Use::Output).map(|(_, buffer)| args.out.join(format!("{}.npy", buffer.name)));
     let inputs = args.input.iter().filter_map(|input| match &input.source {
         ArraySource::File { path, .. } => Some(path.clone()),
@@ -111,27 +105,9 @@ fn check_capture(args: &RunArgs, plan: &Plan) -> Outcome<()> {
     });
     let taken = inputs.chain(outputs).chain([args.program.clone()]);
     match taken.into_iter().find(|path| files::same_place(path, capture)) {
-        Some(path) => Err(Failure::usage(format!("--capture would replace {}", path.display()))),
+        Some(path) => Err(Failure::option("--capture", format_args!(" would replace {}", path.display()))),
         None => Ok(()),
     }
-}
-
-fn read_inputs(given: &[Input]) -> Outcome<BTreeMap<String, Array>> {
-    let mut inputs = BTreeMap::new();
-    for Input { name, source } in given {
-        let array = match source {
-            ArraySource::File { path, key } => Array::open(path, key.as_deref())?,
-            ArraySource::Random(_) => {
-                return Err(Failure::usage(format!(
-                    "--input {name}: random numbers are for the inputs of compiled models"
-                )));
-            }
-        };
-        if inputs.insert(name.clone(), array).is_some() {
-            return Err(Failure::usage(format!("--input {name} is given twice")));
-        }
-    }
-    Ok(inputs)
 }
 
 fn open(config: DeviceConfig, firmware: Option<FirmwareSet>) -> Result<Device, RuntimeError> {
@@ -141,136 +117,61 @@ fn open(config: DeviceConfig, firmware: Option<FirmwareSet>) -> Result<Device, R
     }
 }
 
-/// A failed start with what to look at first, when the firmware is not ours.
-fn not_started(failure: Failure, args: &RunArgs) -> Failure {
-    match (&args.firmware, failure) {
-        (Some(folder), Failure::Failed(message)) => Failure::failed(format!(
-            "{message}\nthe worker firmware of {} did not start; does its memory map differ from the one that it was given \
-             (docs/program.md, \"memory-map.toml\")?",
-            folder.display()
-        )),
-        (_, failure) => failure,
-    }
-}
-
-fn config(args: &RunArgs) -> DeviceConfig {
-    let mut config = DeviceConfig::new(board(args).into());
-    config.dispatch = match dispatch(args) {
+fn config(own: &KernelRunArgs) -> DeviceConfig {
+    let mut config = DeviceConfig::new(own.board.board());
+    config.dispatch = match own.dispatch {
         DispatchName::Fast => Dispatch::Fast,
         DispatchName::Slow => Dispatch::Slow,
     };
-    config.core_timing = args.core_timing;
-    config.capture = args.capture.is_some();
-    config.max_cycles = args.max_cycles.unwrap_or(config.max_cycles);
+    config.core_timing = own.core_timing;
+    config.capture = own.capture.is_some();
+    config.max_cycles = own.max_cycles.unwrap_or(config.max_cycles);
     config
 }
 
-/// What the runtime refuses before anything runs is wrong use of the program file; what happens on the device is a failed run.
-fn failure(program: &Path) -> impl Fn(RuntimeError) -> Failure {
-    move |error| match error {
-        RuntimeError::Program(_) | RuntimeError::Elf(_) | RuntimeError::Memory(_) | RuntimeError::Encode(_) => {
-            Failure::usage(format!("{}: {error}", program.display()))
+fn upload(
+    device: &mut Device,
+    plan: &Plan,
+    placed: &Placed,
+    inputs: &BTreeMap<String, Array>,
+) -> Result<(), RuntimeError> {
+    for (i, buffer) in plan.buffers_for(Use::Input) {
+        if let (Some(dram), Some(array)) = (&placed.dram[i], inputs.get(&buffer.name)) {
+            device.upload(dram, &array.data)?;
         }
-        RuntimeError::Firmware(_) => Failure::usage(error.to_string()),
-        other => Failure::failed(other.to_string()),
+    }
+    Ok(())
+}
+
+/// Runs the program; also the seconds that it took on this machine.
+fn execute(device: &mut Device, program: &Program, progress: &Progress) -> (Result<RunReport, RuntimeError>, f64) {
+    let bar = progress.clone();
+    device.on_progress(move |p| bar.cycles(p.cycles));
+    let started = Instant::now();
+    let ran = device.run(std::slice::from_ref(program));
+    (ran, started.elapsed().as_secs_f64())
+}
+
+/// Writes the capture, also of a run that has failed: then it is wanted most.
+fn write_capture(own: &KernelRunArgs, device: &Device) -> Outcome<()> {
+    match (&own.capture, device.captured()) {
+        (Some(path), Some(records)) => files::write_whole(path, &[records]),
+        _ => Ok(()),
     }
 }
 
-/// Where the buffers of a plan are, in its order.
-struct Placed {
-    addresses: Vec<u64>,
-    dram: Vec<Option<Buffer>>,
-}
-
-fn place(device: &mut Device, plan: &Plan) -> Result<Placed, RuntimeError> {
-    let mut placed = Placed { addresses: Vec::new(), dram: Vec::new() };
-    for buffer in &plan.buffers {
-        let (address, dram) = match buffer.location {
-            Location::L1 => {
-                let bytes = u64::from(buffer.pages) * u64::from(buffer.page_size);
-                let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-                (device.alloc_l1(&buffer.name, bytes)?.address, None)
-            }
-            Location::Dram => {
-                let dram = alloc_dram(device, buffer)?;
-                (dram.address, (buffer.pages > 0).then_some(dram))
-            }
-        };
-        placed.addresses.push(address.into());
-        placed.dram.push(dram);
-    }
-    Ok(placed)
-}
-
-fn alloc_dram(device: &mut Device, buffer: &PlannedBuffer) -> Result<Buffer, RuntimeError> {
-    // The runtime has no 64-bit elements and no empty buffers; for both, bytes do as well.
-    let bytes = buffer.bytes.max(1);
-    let dtype = if buffer.bytes > 0 { buffer.dtype.device() } else { DType::U8 };
-    let elements = usize::try_from(bytes).unwrap_or(usize::MAX) / dtype.bytes();
-    device.alloc_dram(&buffer.name, &[elements], dtype, buffer.page_size)
-}
-
-fn build(plan: &Plan, placed: &Placed) -> Outcome<Program> {
-    let arguments = plan.arguments(&placed.addresses)?;
-    let cores = plan.roles.iter().flat_map(|r| r.cores.iter().copied()).collect();
-    let mut program = Program::new(&plan.name, Cores::List(cores));
-    for planned in &plan.roles {
-        let mut role = Role::on(planned.cores.clone());
-        for kernel in &planned.kernels {
-            let image = KernelImage::load(&kernel.label, kernel.elf.clone(), kernel.processor)
-                .map_err(|e| Failure::usage(format!("role \"{}\", {}: {e}", planned.name, kernel.processor.name())))?;
-            role = role.kernel(kernel.processor, Arc::new(image));
-        }
-        program = program.role(role);
-    }
-    for cb in &plan.cbs {
-        let (index, page_size, pages) = (cb.index.into(), cb.page_size, cb.pages);
-        program = program.circular_buffer(CircularBuffer { index, page_size, pages });
-    }
-    program.semaphores = plan.semaphores.clone();
-    let sets = [ArgSet::Brisc, ArgSet::Ncrisc, ArgSet::Compute];
-    for ((set, lists), common) in sets.into_iter().zip(arguments.per_core).zip(arguments.common) {
-        program = program.unique_args(set, even(lists)).common_args(set, common);
-    }
-    Ok(program)
-}
-
-/// The lists of all cores in one length: a role without a kernel, or with fewer arguments, gets zeros it does not look at.
-fn even(mut lists: Vec<Vec<u32>>) -> UniqueArgs {
-    let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
-    for list in &mut lists {
-        list.resize(longest, 0);
-    }
-    match lists.split_first() {
-        Some((first, rest)) if rest.iter().all(|list| list == first) => UniqueArgs::Uniform(first.clone()),
-        _ => UniqueArgs::PerCore(lists),
-    }
-}
-
-/// The output arrays by name.
-fn download(device: &mut Device, plan: &Plan, placed: &Placed) -> Result<Vec<(String, Array)>, RuntimeError> {
-    let array = |(i, buffer): (usize, &PlannedBuffer)| {
-        let data = match &placed.dram[i] {
-            Some(dram) => device.download(dram)?,
-            None => Vec::new(),
-        };
-        Ok((buffer.name.clone(), Array { dtype: buffer.dtype, shape: buffer.shape.clone(), data }))
-    };
-    plan.buffers_for(Use::Output).map(array).collect()
-}
-
-fn write_outputs(arrays: Vec<(String, Array)>, out: &Path) -> Outcome<BTreeMap<String, Output>> {
+fn write_outputs(arrays: Vec<(String, Array)>, out: &Path) -> Outcome<BTreeMap<String, OutputFile>> {
     let mut outputs = BTreeMap::new();
     for (name, array) in arrays {
-        let output = Output::write(array, &out.join(format!("{name}.npy")))?;
+        let output = OutputFile::write(array, &out.join(format!("{name}.npy")))?;
         outputs.insert(name, output);
     }
     Ok(outputs)
 }
 
-fn session(device: &Device, host_seconds: f64) -> Session {
+fn session(device: &Device, host_seconds: f64) -> SessionCounts {
     let all = device.statistics();
-    Session {
+    SessionCounts {
         cycles: all.cycles,
         host_seconds,
         instructions: all.instructions,
@@ -280,23 +181,23 @@ fn session(device: &Device, host_seconds: f64) -> Session {
 }
 
 fn report(
-    args: &RunArgs,
+    own: &KernelRunArgs,
     plan: &Plan,
     ran: &RunReport,
     host_seconds: f64,
-    session: Session,
-    outputs: BTreeMap<String, Output>,
-) -> Report {
+    session: SessionCounts,
+    outputs: BTreeMap<String, OutputFile>,
+) -> KernelReport {
     let counts = ran.statistics;
     let times = ran.programs.iter().flat_map(|p| &p.core_times);
     let times = times.map(|t| CoreTime { x: t.core.x, y: t.core.y, start: t.start, end: t.end });
-    Report {
+    KernelReport {
         program: plan.name.clone(),
         board: plan.board.name(),
-        dispatch: dispatch(args).name(),
-        firmware: args.firmware.as_ref().map_or_else(|| "prebuilt".to_owned(), |folder| folder.display().to_string()),
+        dispatch: own.dispatch.name(),
+        firmware: own.firmware.as_ref().map_or_else(|| "prebuilt".to_owned(), |folder| folder.display().to_string()),
         cycles: ran.cycles,
-        simulated_seconds: Report::seconds(ran.cycles),
+        simulated_seconds: KernelReport::seconds(ran.cycles),
         host_seconds,
         program_cycles: ran.programs.first().and_then(tilework_runtime::ProgramReport::cycles),
         instructions: counts.instructions,
@@ -307,7 +208,7 @@ fn report(
         pcie_bytes: counts.pcie_bytes,
         noc_bytes: counts.noc_bytes,
         cores: plan.roles.iter().map(|r| r.cores.len()).sum(),
-        core_timing: args.core_timing.then(|| times.collect()),
+        core_timing: own.core_timing.then(|| times.collect()),
         session,
         outputs,
         timing_model: TIMING_MODEL,

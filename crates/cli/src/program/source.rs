@@ -20,7 +20,7 @@ impl Source {
         let bytes = crate::files::read_within(path, MAX_FILE_BYTES, what)?;
         let text = String::from_utf8(bytes).map_err(|e| {
             let at = e.utf8_error().valid_up_to();
-            Failure::usage(format!("{}: not UTF-8 text: the first bad byte is at offset {at}", path.display()))
+            Failure::file(path, format_args!("not UTF-8 text: the first bad byte is at offset {at}"))
         })?;
         Ok(Self { path: path.to_owned(), text })
     }
@@ -65,7 +65,7 @@ impl Source {
             let gutter = " ".repeat(number.to_string().len());
             out += &format!("\n{number} | {line}\n{gutter} | {}{}", " ".repeat(column - 1), "^".repeat(marked));
         }
-        Failure::Usage(out)
+        Failure::usage(out).of_file(&self.path).with("line", number).with("column", column)
     }
 
     /// The byte range of `part` of a string value that stands at `span`. Exact when the string is written without escapes
