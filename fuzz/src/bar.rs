@@ -1,4 +1,5 @@
-//! Random reads and writes of the BARs: windows that are set up well or badly, registers, whole ranges, any length and alignment.
+//! Random reads and writes of the BARs: valid and invalid windows, registers, whole ranges, any
+//! length and alignment.
 
 use tilework_abi::noc::NocXy;
 use tilework_abi::tlb::{self, Bar, Ordering, Window, WindowSize};
@@ -6,12 +7,12 @@ use tilework_abi::tlb::{self, Bar, Ordering, Window, WindowSize};
 use crate::Input;
 use crate::rig::Rig;
 
-/// Host calls in one input.
+/// The most host calls of an input.
 const CALLS: usize = 64;
-/// Longest access; longer ones do nothing that this does not, slower.
+/// The longest access; longer ones are slower and reach nothing else.
 const LONGEST: u16 = 3000;
 
-/// Plays `input`; panics if the chip breaks a promise.
+/// Runs `input`; panics if an invariant is violated.
 pub fn run(input: &[u8]) {
     let mut input = Input::new(input);
     let mut rig = Rig::new(true);
@@ -45,7 +46,7 @@ fn step(rig: &mut Rig, input: &mut Input) {
     }
 }
 
-/// Somewhere in a BAR, or behind it.
+/// An address in a BAR or past its end.
 fn place(input: &mut Input) -> (Bar, u64) {
     let offset = u64::from(input.word());
     match input.byte() % 8 {
@@ -62,7 +63,7 @@ fn place(input: &mut Input) -> (Bar, u64) {
     }
 }
 
-/// Sets one of the first four windows of either size, to somewhere or to nonsense.
+/// Sets one of the first four windows of either size, to a valid target or to nonsense.
 fn set_window(rig: &mut Rig, input: &mut Input) {
     let index = u32::from(input.byte() % 4) + if input.byte().is_multiple_of(4) { tlb::COUNT_2M } else { 0 };
     let words = if input.byte().is_multiple_of(8) {

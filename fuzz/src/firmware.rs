@@ -1,7 +1,8 @@
-//! Random firmware: images of words that are instructions more often than chance would have it, on some of a tile's cores.
+//! Random firmware: images that consist mostly of valid instructions, on some of a tile's cores.
 //!
-//! The registers start out pointing at the devices of the tile's address space, so that loads and stores reach them. Each input runs
-//! twice, once with polling cores asleep and in one piece, once awake and in several: time, failure and memory must be the same.
+//! The registers start out pointing at the devices of the tile's address space, so that loads and
+//! stores reach them. Each input runs twice, once with parking and in one piece, once without
+//! parking and in several pieces: time, failure and memory must be the same.
 
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{self, Processor};
@@ -19,11 +20,11 @@ const fn code(core: Processor) -> u32 {
 }
 /// Cycles that the cores run.
 const CYCLES: u64 = 6700;
-/// The tile that runs, and one that its requests may reach.
+/// The tile that runs, and one that its requests can reach.
 const TILE: NocXy = NocXy::new(2, 3);
 const OTHER: NocXy = NocXy::new(3, 3);
 
-/// What x1 and its followers hold as the image begins.
+/// Initial values of x1 and the following registers.
 const BASES: [u32; 18] = [
     0,
     0x2_0000,
@@ -45,22 +46,22 @@ const BASES: [u32; 18] = [
     0xFFC0_0000,
 ];
 
-/// Plays `input`; panics if the chip breaks a promise.
+/// Runs `input`; panics if an invariant is violated.
 pub fn run(input: &[u8]) {
     let asleep = play(input, true, [CYCLES]);
-    // Cut at a place that the input chooses, with single cycles behind it.
+    // Split at a cycle that the input chooses, with single cycles after it.
     let cut = input.iter().map(|&byte| u64::from(byte)).sum::<u64>() % (CYCLES - 20);
     let slices = std::iter::once(cut).chain(std::iter::repeat_n(1, 20)).chain([CYCLES - 20 - cut]);
     let awake = play(input, false, slices);
     assert_eq!(asleep.failed, awake.failed, "sleep changed the failure");
-    // A fault stops the chip somewhere in the slice that it belongs to; its own cycle is part of its text.
+    // A fault stops the chip somewhere in its slice; its exact cycle is part of its text.
     if asleep.failed.is_none() {
         assert_eq!(asleep.time, awake.time, "sleep changed the time");
     }
     assert!(asleep.memory == awake.memory, "sleep changed memory");
 }
 
-/// How a run came out.
+/// Outcome of a run.
 struct Outcome {
     failed: Option<String>,
     time: u64,
@@ -74,7 +75,7 @@ fn play(input: &[u8], parking: bool, slices: impl IntoIterator<Item = u64>) -> O
     rig.tile_word(TILE, tensix::SOFT_RESET_0, tensix::SOFT_RESET_ALL_CORES);
     let mut held = tensix::SOFT_RESET_ALL_CORES;
     for core in Processor::ALL {
-        // BRISC runs unless another does.
+        // BRISC runs if no other core does.
         if cores & 1 << core.index() != 0 || cores & 0x1F == 0 && core == Processor::Brisc {
             rig.tile_write(TILE, code(core).into(), &image(&mut input));
             held &= !core.soft_reset_bit();
@@ -97,7 +98,7 @@ fn play(input: &[u8], parking: bool, slices: impl IntoIterator<Item = u64>) -> O
     Outcome { failed: rig.failed().map(str::to_owned), time: rig.now(), memory }
 }
 
-/// An image: the bases into the registers, then the input's instructions, then rest.
+/// An image: loads the registers, runs the input's instructions, then stops.
 fn image(input: &mut Input) -> Vec<u8> {
     let mut words = Vec::new();
     for (rd, base) in (1..).zip(BASES) {
@@ -122,7 +123,7 @@ fn word(input: &mut Input) -> u32 {
     }
     let row = &TABLE[usize::from(choice) % TABLE.len()];
     let operands = input.word();
-    // Targets from x19 on, mostly, so that the bases stay.
+    // Mostly targets from x19 on, so that the base registers stay.
     let rd = if operands & 0xE0 == 0 { operands as u8 & 31 } else { 19 + (operands as u8 & 31) % 13 };
     let [rs1, rs2] = [operands >> 8, operands >> 13].map(|bits| bits as u8 & 31);
     let near = (operands >> 18).cast_signed();

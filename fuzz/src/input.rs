@@ -1,6 +1,7 @@
-//! A fuzzer's bytes as a stream of choices. When they run out, every choice is the first: short inputs mean short runs.
+//! A fuzzer's bytes as a stream of choices. After its end every choice is the first, so that short
+//! inputs mean short runs.
 
-/// Bytes that are taken one after the other.
+/// The remaining bytes.
 pub struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -9,7 +10,7 @@ impl<'a> Input<'a> {
         Self(bytes)
     }
 
-    /// Nothing is left.
+    /// Whether no bytes are left.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

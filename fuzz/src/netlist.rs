@@ -1,11 +1,11 @@
-//! Any text as a netlist: it is accepted, or refused with findings that have a place in it.
+//! Any text as a netlist: it is accepted, or refused with findings whose positions are in the text.
 
 use crate::Input;
 use std::fmt::Write;
 use tilework_netlist::memory::Memory;
 use tilework_netlist::{Checked, Options, Severity, check};
 
-/// Right netlists, whose words are moved, doubled, removed and replaced.
+/// Valid netlists, to be edited.
 const SEEDS: [&str; 4] = [
     include_str!("../../crates/netlist/tests/data/base.yaml"),
     include_str!("../../crates/netlist/tests/data/fused.yaml"),
@@ -13,7 +13,7 @@ const SEEDS: [&str; 4] = [
     include_str!("../../crates/netlist/tests/data/devices.yaml"),
 ];
 
-/// What may stand anywhere.
+/// Words to insert.
 const WORDS: [&str; 40] = [
     "0",
     "1",
@@ -57,7 +57,7 @@ const WORDS: [&str; 40] = [
     "ä",
 ];
 
-/// Plays one input.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let text = match input.byte() % 4 {
@@ -84,7 +84,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// A right netlist with up to eight edits.
+/// A valid netlist with up to eight edits: words moved, duplicated, removed or replaced.
 fn edited(input: &mut Input<'_>) -> String {
     let mut text = input.pick(&SEEDS).to_owned();
     for _ in 0..=input.byte() % 8 {

@@ -1,7 +1,8 @@
-//! Netlists with programs, settings, pointers and links of any kind, also those that the checker refuses: the backend
-//! must end within its limits, with an error or without, and never panic.
+//! Netlists with arbitrary programs, settings, pointers and links, including those that the checker
+//! refuses: the backend must end within its limits, with or without an error, and never panic.
 //!
-//! Entries are bytes in place of tensors, so that the fuzzer's time goes into queues, programs, epochs and the loader.
+//! Entries are bytes in place of tensors, so that the fuzzer's time goes into queues, programs,
+//! epochs and the loader.
 
 use std::sync::{Arc, LazyLock};
 use tilework_buda::backend::drive::{self, Inputs, Popping};
@@ -18,9 +19,9 @@ use tilework_netlist::types::{
 
 use crate::Input;
 
-/// Instructions and operations that a run may take.
+/// The most instructions and operations of a run.
 const STEPS: u64 = 2000;
-/// Bytes of all entries, and of all results that wait.
+/// The most bytes of all entries, and of all pending results.
 const BYTES: u64 = 4096;
 const NAMES: [&str; 4] = ["$a", "$b", "$s", "$p"];
 
@@ -63,7 +64,7 @@ static BASE: LazyLock<Netlist> = LazyLock::new(|| {
     tilework_netlist::read("base.yaml", &text.concat()).unwrap_or_else(|errors| panic!("{errors}"))
 });
 
-/// A byte, or several along t.
+/// An entry: a byte, or several along t.
 #[derive(Debug, Clone)]
 struct Bytes(Vec<u8>);
 
@@ -103,7 +104,7 @@ impl Arithmetic for Sums {
     }
 }
 
-/// Plays `input`; panics if the backend breaks a promise.
+/// Runs `input`; panics if the backend violates an invariant.
 pub fn run(input: &[u8]) {
     let mut input = Input::new(input);
     let options = options(&mut input);
@@ -168,7 +169,7 @@ fn options(input: &mut Input<'_>) -> BackendOptions {
     }
 }
 
-/// Changes queues and graphs, whatever the checker would say.
+/// Changes queues and graphs, also to what the checker would refuse.
 fn change(netlist: &mut Netlist, input: &mut Input<'_>) {
     for _ in 0..input.byte() % 8 {
         let queue = QueueId(usize::from(input.byte()) % netlist.queues.len());
@@ -272,7 +273,7 @@ fn inputs(
     let host = queues.filter(|(_, queue)| queue.producer == Producer::Host);
     let entries = host.map(|(i, queue)| {
         let count = u32::from(input.byte() % 6).min(queue.entries);
-        // A ram of another memory has an error of its own, which is not what is looked for here.
+        // A ram in another memory is a known error, which is not tested here.
         let usable = queue.kind == QueueKind::Queue || queue.alias.is_none();
         let bytes = || Bytes(vec![i as u8 + 1; queue.blocks.t.clamp(1, 64) as usize]);
         (QueueId(i), (0..if usable { count } else { 0 }).map(|_| bytes()).collect())

@@ -1,6 +1,8 @@
-//! Random NoC requests: initiators' registers filled with sense or nonsense and set off, from two tiles, with time in between.
+//! Random NoC requests: valid and invalid values in the registers of request initiators, from two
+//! tiles, with time in between.
 //!
-//! The host writes the registers through a window, as a core would by stores. No core runs, so nothing may ever stall the host.
+//! The host writes the registers through a window, as a core would by stores. No core runs, so
+//! nothing may ever stall the host.
 
 use tilework_abi::noc::{self, NocRect, NocXy, ctrl, init};
 use tilework_abi::{board, stream, tensix};
@@ -8,12 +10,12 @@ use tilework_abi::{board, stream, tensix};
 use crate::Input;
 use crate::rig::Rig;
 
-/// Requests in one input.
+/// The most requests of an input.
 const REQUESTS: usize = 48;
-/// Who sends.
+/// The sending tiles.
 const TILES: [NocXy; 2] = [NocXy::new(1, 2), NocXy::new(12, 7)];
 
-/// Plays `input`; panics if the chip breaks a promise.
+/// Runs `input`; panics if an invariant is violated.
 pub fn run(input: &[u8]) {
     let mut input = Input::new(input);
     let mut rig = Rig::new(true);
@@ -74,7 +76,7 @@ fn request(rig: &mut Rig, input: &mut Input) {
     }
 }
 
-/// Zero, mostly.
+/// Mostly zero.
 fn rare(input: &mut Input) -> u32 {
     if input.byte() < 0xF0 { 0 } else { input.word() }
 }

@@ -1,11 +1,11 @@
-//! A chip under test with the promises that hold for every call.
+//! A chip under test, with the invariants of every call.
 
 use tilework_abi::board::Board;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tlb::{self, Bar, Ordering, Window, WindowSize};
 use tilework_sim::{Chip, ChipConfig, ChipError, Cycle};
 
-/// A host call comes to an end within so many cycles, whatever the chip does: far more than any queue of packets needs.
+/// Every host call ends within this many cycles: far more than any queue of packets needs.
 const CALL_CYCLES: Cycle = 10_000_000;
 
 /// The chip, and how it failed.
@@ -49,7 +49,8 @@ impl Rig {
         self.call(|chip| chip.run(cycles));
     }
 
-    /// Makes small window 0 show `address` of `tile` in strict order; returns the offset of that address in BAR0.
+    /// Makes small window 0 show `address` of `tile` in strict order; returns the offset of that
+    /// address in BAR0.
     pub fn map(&mut self, tile: NocXy, address: u64) -> u64 {
         let offset = address % tlb::SIZE_2M;
         let window = Window { ordering: Some(Ordering::Strict), ..Window::unicast(tile, address - offset) };
@@ -93,7 +94,7 @@ impl Rig {
                 assert!(before.is_none_or(|before| before == fault), "the chip's fault changed to {fault}");
                 self.failed.get_or_insert_with(|| fault.to_string());
             }
-            // A host read whose answer waits for a device that a program has stalled; the host would see a time-out.
+            // A host read whose response waits for a stalled device; the host would see a time-out.
             (Err(error @ ChipError::Deadlock { .. }), _) => {
                 self.failed.get_or_insert_with(|| error.to_string());
             }

@@ -1,11 +1,12 @@
-//! The fuzz targets as plain tests: a few seconds of random inputs from fixed seeds, and every input that ever failed.
+//! The fuzz targets as plain tests: a few seconds of random inputs from fixed seeds, and every
+//! input that ever failed.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long each target plays, at most.
+/// The longest run of each target.
 const SECONDS: Duration = Duration::from_secs(4);
-/// Inputs played whatever the time, so that a slow machine tests something too.
+/// Inputs that run regardless of the time, so that slow machines test something as well.
 const LEAST: u64 = 8;
 
 /// Random bytes of a seed (SplitMix64).
@@ -21,7 +22,7 @@ fn bytes(seed: u64) -> Vec<u8> {
     (0..len).map(|_| (next() >> 56) as u8).collect()
 }
 
-/// Plays the kept inputs of `target`, then random ones. The seed of a failing input stands in the output.
+/// Runs the stored inputs of `target`, then random ones. The seed of a failing input is printed.
 fn play(target: &str, run: fn(&[u8])) {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions").join(target);
     let mut names: Vec<_> = std::fs::read_dir(&kept).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();

@@ -1,21 +1,23 @@
-//! A small assembler over the instruction table of `tilework-riscv`, for the programs of the rig and of the benchmarks.
+//! A small assembler over the instruction table of `tilework-riscv`, for the programs of the rig
+//! and of the benchmarks.
 
 use tilework_riscv::{Insn, Op, encode};
 
-/// `fence iorw, iorw`, as compilers write it; the chip ignores which, another library may not.
+/// `fence iorw, iorw`, as compilers emit it; the chip ignores the sets, another library may not.
 pub const FENCE_ALL: i32 = 0xFF;
 
 /// A register number.
 pub type Reg = u8;
 
-/// A program under construction, as words from its first address on.
+/// A program under construction, as words from its first address.
 #[derive(Clone, Default, Debug)]
 pub struct Asm {
     words: Vec<u32>,
 }
 
 impl Asm {
-    /// Appends an instruction. The generators keep operands in range; one that is not becomes an illegal word, which every chip reports.
+    /// Appends an instruction. The generators keep operands in range; an operand out of range gives
+    /// an illegal word, which every chip reports.
     pub fn insn(&mut self, op: Op, rd: Reg, rs1: Reg, rs2: Reg, imm: i32) {
         self.words.push(encode(Insn { op, rd, rs1, rs2, imm }).unwrap_or(u32::MAX));
     }
@@ -25,7 +27,7 @@ impl Asm {
         self.words.len()
     }
 
-    /// `rd` = `value`, in two instructions whatever the value.
+    /// `rd` = `value`, always in two instructions.
     pub fn li(&mut self, rd: Reg, value: u32) {
         let high = value.wrapping_add(0x800) & 0xFFFF_F000;
         self.insn(Op::Lui, rd, 0, 0, high.cast_signed());
@@ -59,17 +61,17 @@ impl Asm {
         self.insn(Op::Jal, 0, 0, 0, offset);
     }
 
-    /// Everything read from L1 after this is what is there.
+    /// Flushes the L0 cache, so that later loads see L1.
     pub fn fence(&mut self) {
         self.insn(Op::Fence, 0, 0, 0, FENCE_ALL);
     }
 
-    /// Stays here for ever.
+    /// Loops here for ever.
     pub fn stop(&mut self) {
         self.insn(Op::Jal, 0, 0, 0, 0);
     }
 
-    /// Does nothing for `turns` turns of a loop over `counter`.
+    /// Waits for `turns` iterations of a loop over `counter`.
     pub fn delay(&mut self, counter: Reg, turns: u32) {
         self.li(counter, turns);
         let again = self.here();

@@ -1,4 +1,4 @@
-//! Development tasks, as a library so that tests can ask the same questions as the commands.
+//! Development tasks, as a library so that tests can use the same checks as the commands.
 
 mod asm;
 pub mod bench;

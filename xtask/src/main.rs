@@ -19,29 +19,32 @@ struct Cli {
 enum Task {
     /// Build the firmware images in firmware/prebuilt from their sources.
     Firmware(FirmwareArgs),
-    /// Measure the speed of this checkout on this machine and print the table of docs/benchmarks.md.
+    /// Measure the speed of this checkout on this machine and print the table of
+    /// docs/benchmarks.md.
     ///
-    /// With --library, compare our shared library with others that have the libttsim interface instead; `bench models` compares compiled models
-    /// with JAX.
+    /// With --library, compare our shared library with others that have the libttsim interface
+    /// instead; `bench models` compares compiled models with JAX.
     Bench(bench::BenchArgs),
-    /// Measure one row of `bench --library`; that command starts this one.
+    /// Measure one row; started by `bench --library`.
     #[command(hide = true)]
     BenchChild(bench::ChildArgs),
-    /// Run the same random host scripts on our chip and on another library with the libttsim interface, and compare.
+    /// Run the same random host scripts on our chip and on another library with the libttsim
+    /// interface, and compare.
     Diff(diff::DiffArgs),
     /// Run the real ttnn on our shared library, in fast and in slow dispatch.
     Ttnn(ttnn::TtnnArgs),
-    /// Play one script of `diff`; that command starts this one.
+    /// Run one script; started by `diff`.
     #[command(hide = true)]
     DiffChild(diff::ChildArgs),
 }
 
 #[derive(Args)]
 struct FirmwareArgs {
-    /// Only check that the prebuilt images belong to the sources; needs no toolchain.
+    /// Only check that the prebuilt images match the sources; needs no toolchain.
     #[arg(long, conflicts_with = "rebuild_check")]
     check: bool,
-    /// Build again and compare the images byte by byte, if this machine has the toolchain that built them; otherwise check as --check.
+    /// Build again and compare the images byte by byte, if this machine has the toolchain that
+    /// built them; otherwise check as --check.
     #[arg(long)]
     rebuild_check: bool,
 }
@@ -70,7 +73,8 @@ fn task(task: Task) -> Result<()> {
     }
 }
 
-/// The repository: cargo tells at run time which one it runs this in, which may share a target directory with others.
+/// The repository's root, from cargo at run time, since several checkouts may share a
+/// target directory.
 fn repository() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     package.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR"))).join("..")

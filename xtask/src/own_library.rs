@@ -12,7 +12,7 @@ const FILE: &str = "libtilework.so";
 /// Builds the library and returns its path.
 ///
 /// # Errors
-/// A build that fails.
+/// If the build fails.
 pub fn build(root: &Path) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)

@@ -1,7 +1,9 @@
-//! `cargo xtask ttnn`: the real ttnn with its real dispatch kernels on our library, in fast and in slow dispatch, and on another if wanted.
+//! `cargo xtask ttnn`: runs the real ttnn with its dispatch kernels on our library, in fast and in
+//! slow dispatch, and optionally on another library.
 //!
-//! Needs a folder with ttnn, its compiler and an `env.sh` that takes the library's path and sets `TTNN_PYTHON` and `TTNN_SOC`
-//! (docs/ttnn.md says how to make one). The script that runs in it is `tests/python/ttnn_dm.py`, or one that prints its times in the same form.
+//! Needs a folder with ttnn, its compiler and an `env.sh` that takes the library's path and sets
+//! `TTNN_PYTHON` and `TTNN_SOC` (docs/ttnn.md says how to make one). The script is
+//! `tests/python/ttnn_dm.py`, or one that prints its times in the same form.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,28 +16,29 @@ use crate::own_library;
 
 /// The project's own script, from the repository's root.
 const SCRIPT: &str = "tests/python/ttnn_dm.py";
-/// The descriptor of the whole chip among ttnn's own, for other libraries.
+/// ttnn's descriptor of the whole chip, for other libraries.
 const WHOLE_CHIP: &str = "blackhole_140_arch.yaml";
 
-/// What to run where.
+/// Arguments of `cargo xtask ttnn`.
 #[derive(Args, Debug)]
 pub struct TtnnArgs {
-    /// Folder of the set-up with its env.sh.
+    /// Folder with ttnn and env.sh.
     #[arg(long, env = "TILEWORK_TTNN", value_name = "DIR")]
     setup: PathBuf,
     /// Our library; without it, it is built from this checkout.
     #[arg(long, value_name = "LIB")]
     own: Option<PathBuf>,
-    /// Another library with the libttsim interface, to compare with.
+    /// Another library with the libttsim interface for comparison.
     #[arg(long, value_name = "LIB")]
     compare: Option<PathBuf>,
-    /// Another script than the project's own; it prints lines like `read: 0.12 s`.
+    /// Script to run instead of the project's own; it prints lines like `read: 0.12 s`.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
     /// Board of our library.
     #[arg(long, default_value = "p150")]
     board: String,
-    /// Runs of each kind. The first compiles what is not in the cache of kernels yet; the last one's times are shown.
+    /// Runs of each kind. The first one compiles kernels that are not cached; the times of the last
+    /// one are shown.
     #[arg(long, default_value_t = 2)]
     runs: usize,
 }
@@ -43,7 +46,7 @@ pub struct TtnnArgs {
 /// Runs the script in fast and slow dispatch and prints a table of seconds.
 ///
 /// # Errors
-/// A set-up that is not there, or a run that fails.
+/// If the set-up is missing or a run fails.
 pub fn run(root: &Path, args: &TtnnArgs) -> Result<()> {
     let setup = args.setup.canonicalize().with_context(|| format!("{} is not there", args.setup.display()))?;
     ensure!(setup.join("env.sh").is_file(), "{} has no env.sh", setup.display());
@@ -68,7 +71,8 @@ pub fn run(root: &Path, args: &TtnnArgs) -> Result<()> {
     Ok(())
 }
 
-/// A folder with our library and its description, made by `tilework simdir`; the library's path.
+/// Creates a folder with our library and its description by `tilework simdir`; returns the
+/// library's path.
 fn own_folder(root: &Path, args: &TtnnArgs, folder: &Path) -> Result<PathBuf> {
     let library = match &args.own {
         Some(library) => library.clone(),
@@ -87,7 +91,8 @@ fn own_folder(root: &Path, args: &TtnnArgs, folder: &Path) -> Result<PathBuf> {
     Ok(folder.join("libtilework.so"))
 }
 
-/// A folder with another library and ttnn's own description of a whole chip; the library's path.
+/// Creates a folder with another library and ttnn's description of a whole chip; returns the
+/// library's path.
 fn other_folder(setup: &Path, library: &Path, folder: &Path) -> Result<PathBuf> {
     let output = in_setup(setup, library, "echo \"$TTNN_SOC\"").output()?;
     let descriptors = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim_end());
@@ -99,14 +104,15 @@ fn other_folder(setup: &Path, library: &Path, folder: &Path) -> Result<PathBuf> 
     Ok(copy)
 }
 
-/// A shell with the set-up's environment for `library` that runs `what`.
+/// A shell that runs `what` with the set-up's environment for `library`.
 fn in_setup(setup: &Path, library: &Path, what: &str) -> Command {
     let mut shell = Command::new("bash");
     shell.args(["-ec", &format!(". \"$0/env.sh\" \"$1\"; {what}")]).arg(setup).arg(library);
     shell
 }
 
-/// One run of the script in `folder`, where ttnn leaves its files; its times in the order of its lines.
+/// Runs the script once in `folder`, where ttnn writes its files; returns the times in the order
+/// of its lines.
 fn one(setup: &Path, library: &Path, script: &Path, slow: bool, folder: &Path) -> Result<Vec<(String, f64)>> {
     let mut shell = in_setup(setup, library, "exec \"$TTNN_PYTHON\" \"$2\"");
     shell.arg(script).current_dir(folder).env_remove("TT_METAL_SLOW_DISPATCH_MODE");
@@ -133,7 +139,8 @@ fn time_of(line: &str) -> Option<(String, f64)> {
     Some((name.to_owned(), rest.split(' ').next()?.parse().ok()?))
 }
 
-/// A table with a row for each name, in the order of the first column, and a column for each run. A name that comes twice is counted.
+/// A table with a row for each name, in the order of the first column, and a column for each run.
+/// Repeated names are numbered.
 fn table(columns: &[(String, Vec<(String, f64)>)]) -> String {
     let columns: Vec<(&str, Vec<(String, f64)>)> =
         columns.iter().map(|(title, times)| (title.as_str(), numbered(times))).collect();
@@ -153,7 +160,7 @@ fn table(columns: &[(String, Vec<(String, f64)>)]) -> String {
     out
 }
 
-/// The times with the second and further ones of a name numbered.
+/// Numbers the second and further times of the same name.
 fn numbered(times: &[(String, f64)]) -> Vec<(String, f64)> {
     let mut seen = BTreeMap::new();
     let number = |(name, seconds): &(String, f64)| {

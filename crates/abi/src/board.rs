@@ -1,6 +1,8 @@
-//! Board tables: which tiles a P100 and a P150 have and where dispatch runs.
+//! Boards as records: which tiles a card has and where dispatch runs.
 //!
-//! Follows the seed ("board layout") and facts ("Harvested DRAM bank"). Coordinates are translated unless they say physical.
+//! Follows the seed ("board layout"), facts ("Harvested DRAM bank") and tt-umd's public tables
+//! (`cluster_descriptor_types.hpp`, `tests/cluster_descriptor_examples`). Coordinates are translated
+//! unless they say physical.
 
 use crate::grid;
 use crate::noc::NocXy;
@@ -28,53 +30,164 @@ pub const ARC_SCRATCH_RAM_13: u64 = 0x8003_0434;
 /// Telemetry tag of the mask of enabled GDDR banks (facts).
 pub const TAG_GDDR_ENABLED: u16 = 36;
 
-/// A board.
+/// What a kind of card is: one row, from which its columns, telemetry, descriptors and names
+/// follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Board {
-    /// P100: two Tensix columns and one DRAM bank harvested.
-    P100,
-    /// P150: the whole chip.
-    P150,
+pub struct BoardSpec {
+    /// The name that command lines and reports use.
+    pub name: &'static str,
+    /// Product numbers, which stand in the board id from bit 36 on (tt-umd `board_upi_map`; tt-kmd
+    /// has the letters). The first is what a simulated card shows.
+    pub products: &'static [u32],
+    /// Its chips. Simulated is the first; the others are used when there are meshes.
+    pub chips: &'static [ChipSpec],
+}
+
+/// One chip of a kind of card.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChipSpec {
+    /// What is fused off, with the same units on every simulated card of a kind. Real cards differ
+    /// in which they are, not in how many.
+    pub harvesting: Harvesting,
+    /// Index in [`grid::PCIE_TILES`] of the PCIe tile in use.
+    pub pcie: u8,
+}
+
+/// All kinds of cards. To add one, add a row.
+///
+/// How many units a kind lacks follows tt-umd (`expected_tensix_harvested_units_map` and its like),
+/// except that the P150 is the whole chip of BlackholeA0/README.md.
+pub static SPECS: [BoardSpec; 3] = [
+    // Two Tensix columns, one DRAM bank and all Ethernet tiles gone (BlackholeA0/README.md).
+    BoardSpec {
+        name: "p100",
+        // p100a, p100.
+        products: &[0x43, 0x36],
+        chips: &[ChipSpec {
+            harvesting: Harvesting { tensix: 1 << 1 | 1 << 3, dram: 1 << 7, ethernet: Harvesting::ALL_ETHERNET },
+            pcie: 0,
+        }],
+    },
+    // The Ethernet channels are those of tt-umd's description of such a card
+    // (`eth_harvesting_mask` 288).
+    BoardSpec {
+        name: "p150",
+        // p150b, p150a, p150c.
+        products: &[0x41, 0x40, 0x42],
+        chips: &[ChipSpec { harvesting: Harvesting { tensix: 0, dram: 0, ethernet: 1 << 5 | 1 << 8 }, pcie: 0 }],
+    },
+    // The card of tt-umd's `blackhole_P300_both_mmio.yaml`. Its Tensix masks count from left to
+    // right: 8320 are columns 10 and 16, 272 are columns 5 and 11.
+    BoardSpec {
+        name: "p300",
+        // p300a, p300b, p300c.
+        products: &[0x45, 0x44, 0x46],
+        chips: &[
+            ChipSpec {
+                harvesting: Harvesting { tensix: 1 << 13 | 1 << 1, dram: 0, ethernet: 1 << 5 | 1 << 8 },
+                pcie: 0,
+            },
+            ChipSpec {
+                harvesting: Harvesting { tensix: 1 << 8 | 1 << 11, dram: 0, ethernet: 1 << 5 | 1 << 8 },
+                pcie: 1,
+            },
+        ],
+    },
+];
+
+impl BoardSpec {
+    /// The first chip of such a card, with the units that the row says.
+    pub const fn board(&'static self) -> Board {
+        Board { spec: self, name: self.name, harvesting: self.chips[0].harvesting }
+    }
+    /// The kind of that name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        SPECS.iter().find(|spec| spec.name == name)
+    }
+    /// The kind with that product number.
+    pub fn of_product(product: u32) -> Option<&'static Self> {
+        SPECS.iter().find(|spec| spec.products.contains(&product))
+    }
+}
+
+/// A board: a kind of card, and what the chip of this one lacks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Board {
+    spec: &'static BoardSpec,
+    name: &'static str,
+    harvesting: Harvesting,
 }
 
 impl Board {
-    /// The name that the command line uses.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::P100 => "p100",
-            Self::P150 => "p150",
+    /// Two Tensix columns and one DRAM bank harvested.
+    pub const P100: Self = SPECS[0].board();
+    /// The whole chip.
+    pub const P150: Self = SPECS[1].board();
+    /// Two chips, of which this is the first; two Tensix columns of each are harvested.
+    pub const P300: Self = SPECS[2].board();
+    /// One of each kind.
+    pub const ALL: [Self; 3] = [Self::P100, Self::P150, Self::P300];
+
+    /// A card of kind `spec` by the name `name`, which lacks other units than the row says.
+    ///
+    /// # Errors
+    /// A chip that has no place in the coordinate translation, or nothing to run programs on.
+    pub const fn harvested(
+        spec: &'static BoardSpec,
+        name: &'static str,
+        harvesting: Harvesting,
+    ) -> Result<Self, HarvestingError> {
+        match harvesting.check() {
+            Ok(()) => Ok(Self { spec, name, harvesting }),
+            Err(error) => Err(error),
         }
     }
-    /// Columns that hold Tensix tiles, in translated coordinates.
+    /// What kind of card it is.
+    pub const fn spec(self) -> &'static BoardSpec {
+        self.spec
+    }
+    /// The name that command lines and reports use.
+    pub const fn name(self) -> &'static str {
+        self.name
+    }
+    /// The product number that it shows.
+    pub const fn product(self) -> u32 {
+        self.spec.products[0]
+    }
+    /// Whether `other` has the same chip, whatever its name is.
+    pub fn has_chip_of(self, other: Self) -> bool {
+        self.spec == other.spec && self.harvesting == other.harvesting
+    }
+    /// Columns that hold Tensix tiles, in translated coordinates: these are numbered as if the
+    /// harvested ones came last.
     pub const fn worker_columns(self) -> &'static [u8] {
-        match self {
-            Self::P100 => &[1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14],
-            Self::P150 => &grid::TENSIX_COLUMNS,
-        }
+        const ALL: &[u8; grid::TENSIX_COLUMNS.len()] = &grid::TENSIX_COLUMNS;
+        let gone = self.harvesting.tensix.count_ones() as usize;
+        ALL.split_at(ALL.len() - gone).0
     }
     /// Number of Tensix tiles, dispatch cores included.
     pub const fn tensix_count(self) -> usize {
         self.worker_columns().len() * (WORKER_Y_LAST - WORKER_Y_FIRST + 1) as usize
     }
+    /// The column of the two dispatch cores: the last (seed, "board layout").
+    pub const fn dispatch_column(self) -> u8 {
+        let columns = self.worker_columns();
+        columns[columns.len() - 1]
+    }
     /// The core that runs the prefetcher.
     pub const fn prefetch_core(self) -> NocXy {
-        match self {
-            Self::P100 => NocXy::new(14, 2),
-            Self::P150 => NocXy::new(16, 2),
-        }
+        NocXy::new(self.dispatch_column(), WORKER_Y_FIRST)
     }
     /// The core that runs the dispatcher.
     pub const fn dispatch_core(self) -> NocXy {
-        match self {
-            Self::P100 => NocXy::new(14, 3),
-            Self::P150 => NocXy::new(16, 3),
-        }
+        NocXy::new(self.dispatch_column(), WORKER_Y_FIRST + 1)
     }
     /// All Tensix tiles, column by column (x, then y), dispatch cores included.
     pub fn tensix_tiles(self) -> impl Iterator<Item = NocXy> {
         self.worker_columns().iter().flat_map(|&x| (WORKER_Y_FIRST..=WORKER_Y_LAST).map(move |y| NocXy::new(x, y)))
     }
-    /// The worker tiles under fast dispatch: all Tensix tiles but the two dispatch cores, in the order of [`Board::tensix_tiles`].
+    /// The worker tiles under fast dispatch: all Tensix tiles but the two dispatch cores, in the
+    /// order of [`Board::tensix_tiles`].
     pub fn workers(self) -> impl Iterator<Item = NocXy> {
         self.tensix_tiles().filter(move |&c| c != self.prefetch_core() && c != self.dispatch_core())
     }
@@ -82,22 +195,39 @@ impl Board {
     pub fn is_tensix(self, xy: NocXy) -> bool {
         (WORKER_Y_FIRST..=WORKER_Y_LAST).contains(&xy.y) && self.worker_columns().contains(&xy.x)
     }
-    /// What of the board's chip is fused off, with the same units on every simulated card of a kind; real cards differ in which they are.
-    /// How many follows BlackholeA0/README.md (a p100 has no Ethernet, a p150 twelve tiles); the two Ethernet channels of a p150 are those
-    /// of the public driver's description of such a card.
+    /// What of the board's chip is fused off.
     pub const fn harvesting(self) -> Harvesting {
-        match self {
-            Self::P100 => Harvesting { tensix: 1 << 1 | 1 << 3, dram: 1 << 7, ethernet: Harvesting::ALL_ETHERNET },
-            Self::P150 => Harvesting { tensix: 0, dram: 0, ethernet: 1 << 5 | 1 << 8 },
-        }
+        self.harvesting
     }
     /// The physical DRAM bank that is harvested, if any.
     pub const fn harvested_dram(self) -> Option<u8> {
-        self.harvesting().dram_bank()
+        self.harvesting.dram_bank()
     }
     /// The DRAM banks in logical order.
     pub const fn dram(self) -> DramMap {
         DramMap::new(self.harvested_dram())
+    }
+}
+
+/// Harvesting that no board can have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HarvestingError {
+    /// Bits beyond the units of the chip.
+    NoSuchUnit,
+    /// Every Tensix column is gone.
+    NoTensix,
+    /// More than one DRAM bank is gone: the coordinate translation has a place for one
+    /// (tt-umd refuses such a chip, too).
+    Dram,
+}
+
+impl core::fmt::Display for HarvestingError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::NoSuchUnit => "units that the chip does not have are harvested",
+            Self::NoTensix => "all Tensix columns are harvested, at least one must work",
+            Self::Dram => "more than one DRAM bank is harvested, at most one may be",
+        })
     }
 }
 
@@ -120,6 +250,20 @@ impl Harvesting {
     pub const ALL_TENSIX: u16 = (1 << grid::DIE_COLUMNS.len()) - 1;
     /// The mask of all Ethernet channels.
     pub const ALL_ETHERNET: u16 = (1 << grid::ETHERNET_TILES) - 1;
+
+    /// Checks that a board can have it.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub const fn check(self) -> Result<(), HarvestingError> {
+        if self.tensix & !Self::ALL_TENSIX != 0 || self.ethernet & !Self::ALL_ETHERNET != 0 {
+            return Err(HarvestingError::NoSuchUnit);
+        }
+        if self.tensix == Self::ALL_TENSIX {
+            return Err(HarvestingError::NoTensix);
+        }
+        if self.dram.count_ones() > 1 { Err(HarvestingError::Dram) } else { Ok(()) }
+    }
 
     /// True when the Tensix tiles in NoC 0 column `x` work.
     pub const fn has_column(self, x: u8) -> bool {
@@ -148,6 +292,28 @@ impl Harvesting {
     /// The first DRAM bank that is gone.
     pub const fn dram_bank(self) -> Option<u8> {
         if self.dram == 0 { None } else { Some(self.dram.trailing_zeros() as u8) }
+    }
+}
+
+impl core::fmt::Display for Harvesting {
+    /// The units that are gone, by the numbers that users know: NoC 0 columns, banks, channels.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        if *self == Self::NONE {
+            return f.write_str("nothing");
+        }
+        let columns = grid::TENSIX_COLUMNS.into_iter().filter(|&x| !self.has_column(x));
+        let banks = (0..grid::DRAM_BANKS as u8).filter(|bank| self.dram & 1 << bank != 0);
+        let channels = (0..grid::ETHERNET_TILES as u8).filter(|channel| self.ethernet & 1 << channel != 0);
+        let mut between = "";
+        let mut list = |what: &str, units: &mut dyn Iterator<Item = u8>| -> core::fmt::Result {
+            let Some(first) = units.next() else { return Ok(()) };
+            write!(f, "{between}{what} {first}")?;
+            between = ", ";
+            units.map(|unit| write!(f, " {unit}")).collect()
+        };
+        list("Tensix columns", &mut { columns })?;
+        list("DRAM bank", &mut { banks })?;
+        list("Ethernet channels", &mut { channels })
     }
 }
 
@@ -214,21 +380,26 @@ impl DramMap {
     }
 }
 
-// Seed, "board layout": 12 and 14 columns of 10 rows; the dispatch cores in the last column; 7 and 8 banks.
+// Seed, "board layout": 12 and 14 columns of 10 rows; the dispatch cores in the last column; 7 and 8
+// banks. tt-umd: a P300 lacks two columns and no bank.
 const _: () = {
     assert!(Board::P100.tensix_count() == 120 && Board::P150.tensix_count() == 140);
+    assert!(Board::P100.dispatch_column() == 14 && Board::P150.dispatch_column() == 16);
     let mut i = 0;
-    while i < 2 {
-        let board = [Board::P100, Board::P150][i];
-        let columns = board.worker_columns();
-        let last = columns[columns.len() - 1];
-        let (prefetch, dispatch) = (board.prefetch_core(), board.dispatch_core());
-        assert!(prefetch.x == last && prefetch.y == 2 && dispatch.x == last && dispatch.y == 3);
-        assert!(board.dram().count == [7, 8][i]);
-        // Translated columns are numbered as if the harvested ones came last.
-        assert!(columns.len() + board.harvesting().tensix.count_ones() as usize == grid::TENSIX_COLUMNS.len());
-        assert!(grid::ETHERNET_TILES - board.harvesting().ethernet.count_ones() as usize == [0, 12][i]);
-        assert!(board.harvesting().dram.count_ones() <= 1);
+    while i < SPECS.len() {
+        let (spec, board) = (&SPECS[i], Board::ALL[i]);
+        assert!(board.dram().count == [7, 8, 8][i]);
+        assert!(board.worker_columns().len() == [12, 14, 12][i]);
+        assert!(grid::ETHERNET_TILES - board.harvesting().ethernet.count_ones() as usize == [0, 12, 12][i]);
+        assert!(!spec.products.is_empty() && spec.chips.len() == [1, 1, 2][i]);
+        let mut chip = 0;
+        while chip < spec.chips.len() {
+            assert!(spec.chips[chip].harvesting.check().is_ok());
+            chip += 1;
+        }
+        // The simulated PCIe tile is the first, which is what the first chip of each card uses.
+        let pcie = grid::PCIE_TILES[spec.chips[0].pcie as usize];
+        assert!(pcie.x == PCIE_PHYSICAL.x && pcie.y == PCIE_PHYSICAL.y);
         i += 1;
     }
     assert!(PCIE.encode() == 24 << 6 | 19);

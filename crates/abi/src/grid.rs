@@ -3,6 +3,8 @@
 //! Counts per kind are those of BlackholeA0/README.md; positions are those of the public driver (tt-umd `blackhole_implementation.hpp`),
 //! which sees the same grid on every card. What a board has of it, and under which coordinates firmware knows it, is in [`crate::board`].
 
+use core::ops::Range;
+
 use crate::noc::{GRID_X, GRID_Y, NocXy};
 
 /// Columns that hold Tensix tiles, from left to right (tt-umd `T6_X_LOCATIONS`).
@@ -20,6 +22,21 @@ pub const ETHERNET_TILES: usize = DIE_COLUMNS.len();
 pub const ETHERNET_ROW: u8 = 1;
 /// Bytes of an Ethernet tile's L1 (BlackholeA0/EthernetTile/README.md).
 pub const ETHERNET_L1_BYTES: u32 = 512 << 10;
+/// The registers of an Ethernet tile without those of its NIUs, from tile control to the Ethernet
+/// MAC (EthernetTile/BabyRISCV/README.md).
+pub const ETHERNET_REGISTERS: Range<u64> = 0xFFB1_2000..0xFFBB_0000;
+/// `eth_status_t` in an Ethernet tile's L1: a word each for state, port and training (tt-umd
+/// `blackhole_eth.hpp`).
+pub const ETHERNET_STATUS: u64 = 0x7_CC00;
+/// The version of the base firmware in an Ethernet tile's L1: the word below 0x7CFC0 (same file).
+pub const ETHERNET_FIRMWARE_VERSION: u64 = 0x7_CFBC;
+/// TLB window configuration of an L2CPU tile and the registers beside it, in the x280's physical
+/// addresses, which the NoC sees unchanged (L2CPUTile/TLBWindows.md: 0x0000_2??0_0000).
+pub const L2CPU_REGISTERS: Range<u64> = 0x2000_0000..0x3000_0000;
+/// Registers of an L2CPU tile beside the cores, as the NoC sees them: 0xFFFF_F7FE_FFF1_0400
+/// suppresses instruction fetch (L2CPUTile/MemoryMap.md, as public software for these tiles cites
+/// it).
+pub const L2CPU_TILE_REGISTERS: Range<u64> = 0xFFFF_F7FE_FFF0_0000..0xFFFF_F7FF_0000_0000;
 /// DRAM banks of the chip.
 pub const DRAM_BANKS: usize = 8;
 /// DRAM tiles, and so NoC ports, of one bank.

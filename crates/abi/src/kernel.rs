@@ -66,6 +66,11 @@ pub const IC_INVALIDATE: u32 = crate::tensix::CFG_BASE + 185 * 4;
 /// All five instruction caches.
 pub const IC_ALL: u32 = 0x1F;
 
+/// CSR `cfg0` of a core (BabyRISCV/CSRs.md).
+pub const CFG0: u32 = 0x7C0;
+/// `DisLowCachePeriodicFlush` within [`CFG0`]: the L0 data cache is only flushed by `fence`.
+pub const CFG0_NO_PERIODIC_FLUSH: u32 = 1 << 24;
+
 /// Where data and bss of a kernel for BRISC or NCRISC are linked, in local RAM below the stack. Nominal as well: where the firmware's own data
 /// reaches further, the loader moves the kernel's behind it ([`MemoryMap::kernel_local`]).
 pub const KERNEL_LOCAL_DM: u32 = crate::tensix::LOCAL_BASE + 0x400;

@@ -7,6 +7,8 @@
 //! documentation (folder BlackholeA0, or WormholeB0 where Blackhole has no page of its own).
 #![no_std]
 
+pub mod address_map;
+pub mod arc;
 pub mod board;
 pub mod cb;
 pub mod cq;
@@ -16,6 +18,8 @@ pub mod l1;
 pub mod msg;
 pub mod noc;
 pub mod pci;
+pub mod reg;
+mod reg_tile;
 pub mod simlib;
 pub mod stream;
 pub mod telemetry;

@@ -68,6 +68,8 @@ impl Bar {
 
 /// The iATU's registers in BAR2.
 pub mod iatu {
+    use crate::reg::registers;
+
     /// First byte of the block (tt-umd `ATU_OFFSET_IN_BH_BAR2`).
     pub const BASE: u64 = 0x1000;
     /// Distance between regions; an outbound one starts each, an inbound one follows at +0x100.
@@ -76,28 +78,39 @@ pub mod iatu {
     pub const REGIONS: usize = 16;
     /// Bytes of an outbound region's registers.
     pub const OUTBOUND_BYTES: u64 = 0x100;
-    /// Control 1.
-    pub const CONTROL_1: u64 = 0x00;
     /// Control 1: the upper half of the limit counts too.
     pub const INCREASE_REGION_SIZE: u32 = 1 << 13;
-    /// Control 2.
-    pub const CONTROL_2: u64 = 0x04;
     /// Control 2: the region is on.
     pub const REGION_ENABLE: u32 = 1 << 31;
-    /// First address, low half.
-    pub const BASE_LOW: u64 = 0x08;
-    /// First address, high half.
-    pub const BASE_HIGH: u64 = 0x0C;
-    /// Last address, low half.
-    pub const LIMIT_LOW: u64 = 0x10;
-    /// Where the first address goes, low half.
-    pub const TARGET_LOW: u64 = 0x14;
-    /// Where the first address goes, high half.
-    pub const TARGET_HIGH: u64 = 0x18;
-    /// Last address, high half.
-    pub const LIMIT_HIGH: u64 = 0x20;
     /// End of the block.
     pub const END: u64 = BASE + REGIONS as u64 * STRIDE;
+
+    registers! {
+        /// An outbound region of the address translation, in BAR2. Words without a row are storage.
+        /// The inbound region behind each of them reads zero and is not built.
+        pub static OUTBOUND = {
+            name: "iATU outbound region", base: BASE, span: OUTBOUND_BYTES as u32,
+            copies: REGIONS as u32, stride: STRIDE as u32,
+            unit: 1, page: "Linux, pcie-designware.h",
+            const u64 = |at| at,
+        };
+        /// Control 1.
+        CONTROL_1 "PCIE_ATU_REGION_CTRL1" = 0x00, Rw;
+        /// Control 2.
+        CONTROL_2 "PCIE_ATU_REGION_CTRL2" = 0x04, Rw;
+        /// First address, low half.
+        BASE_LOW "PCIE_ATU_LOWER_BASE" = 0x08, Rw;
+        /// First address, high half.
+        BASE_HIGH "PCIE_ATU_UPPER_BASE" = 0x0C, Rw;
+        /// Last address, low half.
+        LIMIT_LOW "PCIE_ATU_LIMIT" = 0x10, Rw;
+        /// Where the first address goes, low half.
+        TARGET_LOW "PCIE_ATU_LOWER_TARGET" = 0x14, Rw;
+        /// Where the first address goes, high half.
+        TARGET_HIGH "PCIE_ATU_UPPER_TARGET" = 0x18, Rw;
+        /// Last address, high half.
+        LIMIT_HIGH "PCIE_ATU_UPPER_LIMIT" = 0x20, Rw;
+    }
 }
 
 const _: () = {

@@ -10,9 +10,10 @@ pub const APB_BASE: u64 = 0x8000_0000;
 /// `NIU_CFG_NOC1_ARC_ADDR`).
 pub const NIU_CFG: [u64; 2] = [0x8005_0100, 0x8005_8100];
 
-/// Scratch RAM word `n` of the reset unit, in the ARC tile's NoC address space (tt-kmd `RESET_SCRATCH`).
+/// Scratch RAM word `n` of the reset unit, in the ARC tile's NoC address space (tt-kmd
+/// `RESET_SCRATCH`).
 pub const fn scratch_ram(n: u64) -> u64 {
-    0x8003_0400 + 4 * n
+    crate::arc::SCRATCH_RAM + 4 * n
 }
 /// Scratch RAM word that holds the boot status.
 pub const BOOT_STATUS: u64 = scratch_ram(2);
@@ -148,9 +149,8 @@ pub mod tag {
     pub const ENABLED_MAX_ARB: u16 = 68;
 }
 
-/// Product number of a P100A (tt-umd, board types).
-pub const PRODUCT_P100A: u32 = 0x43;
-/// Product number of a P150B (tt-umd, board types).
-pub const PRODUCT_P150B: u32 = 0x41;
+/// Where the product number starts in the high word of the board id (tt-umd,
+/// `get_board_type_from_board_id`: bit 36 of the whole).
+pub const PRODUCT_SHIFT: u32 = 36 - 32;
 
 const _: () = assert!(TABLE_POINTER == crate::board::ARC_SCRATCH_RAM_13);

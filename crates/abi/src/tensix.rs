@@ -1,6 +1,11 @@
 //! The address space of a Tensix tile outside L1.
 //!
-//! Follows BlackholeA0/TensixTile/BabyRISCV/README.md (memory map) and BlackholeA0/TensixTile/SoftReset.md.
+//! Follows BlackholeA0/TensixTile/BabyRISCV/README.md (memory map) and
+//! BlackholeA0/TensixTile/SoftReset.md. The registers of tile control and their addresses are rows of
+//! [`DEBUG`] and [`PIC`], those of TDMA-RISC and PC buffers rows of [`tdma::TDMA`] and
+//! [`pc_buf::PC_BUF`].
+
+pub use crate::reg_tile::*;
 
 /// Bytes of L1: 1536 KiB.
 pub const L1_SIZE: u32 = 0x18_0000;
@@ -16,32 +21,6 @@ pub const LOCAL_SLOW: [u32; 5] = [0xFFB1_4000, 0xFFB1_6000, 0xFFB1_8000, 0xFFB1_
 pub const TDMA_BASE: u32 = 0xFFB1_1000;
 /// Tile control, debug and status registers.
 pub const DEBUG_BASE: u32 = 0xFFB1_2000;
-/// End of the tile control registers.
-pub const DEBUG_END: u32 = 0xFFB1_3000;
-/// Soft reset bits of the tile.
-pub const SOFT_RESET_0: u32 = 0xFFB1_21B0;
-/// Wall clock, low half; reading it latches the high half (TensixTile/TileControlDebugStatus).
-pub const WALL_CLOCK_L: u32 = 0xFFB1_21F0;
-/// Wall clock, high half, as it is now.
-pub const WALL_CLOCK_H: u32 = 0xFFB1_21F4;
-/// Wall clock, high half latched by the last read of the low half.
-pub const WALL_CLOCK_H_LATCHED: u32 = 0xFFB1_21F8;
-/// Which local RAMs and debug registers a soft reset leaves alone.
-pub const DISABLE_RESET: u32 = 0xFFB1_2224;
-/// Reset PC of TRISC0; TRISC1 and TRISC2 follow.
-pub const TRISC0_RESET_PC: u32 = 0xFFB1_2228;
-/// Reset PC of TRISC1.
-pub const TRISC1_RESET_PC: u32 = 0xFFB1_222C;
-/// Reset PC of TRISC2.
-pub const TRISC2_RESET_PC: u32 = 0xFFB1_2230;
-/// Bit i: TRISC i starts at its reset PC register.
-pub const TRISC_RESET_PC_OVERRIDE: u32 = 0xFFB1_2234;
-/// Reset PC of NCRISC.
-pub const NCRISC_RESET_PC: u32 = 0xFFB1_2238;
-/// Bit 0: NCRISC starts at its reset PC register.
-pub const NCRISC_RESET_PC_OVERRIDE: u32 = 0xFFB1_223C;
-/// Program counter snapshots: B, NC, T0, T1, T2.
-pub const PC_SNAPSHOT: u32 = 0xFFB1_3138;
 /// MOP expander configuration of the core's own thread.
 pub const MOP_CFG_BASE: u32 = 0xFFB8_0000;
 /// Window onto Dst.
@@ -52,6 +31,8 @@ pub const GPR_BASE: u32 = 0xFFE0_0000;
 pub const INSTRN_BUF_BASE: u32 = 0xFFE4_0000;
 /// PC buffers, manual TTSync and (from + 0x20) Tensix semaphores; + 0x10000 per thread for BRISC.
 pub const PC_BUF_BASE: u32 = 0xFFE8_0000;
+/// Distance between the PC buffers of two threads, as BRISC sees them.
+pub const PC_BUF_STRIDE: u32 = 0x1_0000;
 /// Mailboxes between the cores B, T0, T1, T2; + 0x1000 each.
 pub const MAILBOX_BASE: u32 = 0xFFEC_0000;
 /// Tensix backend configuration.

@@ -5,6 +5,7 @@
 //! documentation has no page of its own.
 
 use crate::noc::NocXy;
+use crate::reg::registers;
 
 /// Which of the card's memory windows an access goes through.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -61,6 +62,32 @@ pub const STRIDED_REGS: u64 = REGS + COUNT as u64 * REG_BYTES;
 pub const STRIDED_COUNT: u32 = 32;
 /// End of the TLB registers.
 pub const REGS_END: u64 = STRIDED_REGS + STRIDED_COUNT as u64 * 4;
+const PAGE: &str = "WormholeB0/PCIExpressTile/TLBs.md";
+const WORD: u32 = 4;
+
+registers! {
+    /// A TLB window's registers in BAR0; [`Window`] has the fields. Of those of an unconfigured
+    /// window nothing is known, and an access through it is a fault.
+    pub static WINDOW = {
+        name: "TLB window", base: REGS, span: 12, copies: COUNT, stride: 12,
+        unit: 1, page: PAGE,
+        const u32 = |at| at,
+    };
+    /// The low, middle and high word of a window.
+    CONFIG "TLB_CONFIG"[3; WORD] = 0, Rw;
+}
+
+registers! {
+    /// Strided multicast of the first windows, in BAR0.
+    pub static STRIDED = {
+        name: "TLB strided multicast", base: STRIDED_REGS, span: STRIDED_COUNT * WORD, copies: 1, stride: 0,
+        unit: 1, page: PAGE,
+        const u32 = |at| at,
+    };
+    /// Which tiles of the rectangle a window reaches.
+    STRIDED_CONFIG "TLB_STRIDED"[32; WORD] = 0, Rw, fixed u32::MAX, refused "strided multicast is not built";
+}
+
 /// Offset in BAR0 of the PCIe tile's own NIU registers; NIU 1 is [`NIU_STRIDE`] further (tt-kmd `NOC2AXI_CFG_START`).
 pub const NIU: u64 = 0x1FD0_4000;
 /// Distance between the PCIe tile's two NIUs in BAR0 (tt-kmd `NOC1_NOC2AXI_OFFSET`).

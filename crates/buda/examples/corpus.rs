@@ -1,8 +1,9 @@
-//! Runs every netlist below a folder that the checker accepts: how many come to their end, and why the others do not.
+//! Runs every netlist below a folder that the checker accepts; reports how many finish and why the
+//! others do not.
 //!
-//! `cargo run --release -p tilework-buda --example corpus -- DIR [MILLIONS]`. Queues are filled by the index stimulus,
-//! every program runs once with parameters of 1. Netlists that touch more than so many million elements (12 unless
-//! given) are left out, so that thousands take a minute.
+//! `cargo run --release -p tilework-buda --example corpus -- DIR [MILLIONS]`. Queues are filled by
+//! the index stimulus, every program runs once with parameters of 1. Netlists that touch more than
+//! MILLIONS million elements (default 12) are skipped, so that thousands take a minute.
 
 use std::collections::BTreeMap;
 use std::io::{Result, Write};
@@ -59,7 +60,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Elements of all inputs and, times the depth of products, of all results of one epoch of each graph.
+/// Elements of all inputs and, times the depth of products, of all results of one epoch
+/// of each graph.
 fn elements(netlist: &Netlist) -> f64 {
     let size = |blocks: &Blocks| {
         let shape = blocks.shape();

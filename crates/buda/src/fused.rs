@@ -1,12 +1,14 @@
-//! Fused operations: a schedule of steps between inputs, intermediate buffers and the destination registers.
+//! Fused operations: a schedule of steps between inputs, intermediate buffers and the
+//! destination registers.
 //!
-//! The steps run in order on whole tensors, though the hardware runs them ublock by ublock: the result is the same.
-//! What the destination registers hold lives for one step. An intermediate buffer must be popped before it is written
-//! again (facts, buda.md, section 4). `pop` and `pop_last` both end a buffer's life with the step: they differ in the
-//! ublock after which the hardware frees it.
+//! The steps run in order on whole tensors, though the hardware runs them ublock by ublock: the
+//! result is the same. What the destination registers hold lives for one step. An intermediate
+//! buffer must be popped before it is written again (tt-budabackend, `docs/public/netlist.md`,
+//! section Fused OPs). `pop` and `pop_last` both end a buffer's life with the step: they differ in
+//! the ublock after which the hardware frees it.
 //!
-//! A core sees its own part of a tensor only. So a broadcast repeats, and a reduction reduces, within the part of each
-//! row or column of cores.
+//! A core has only its own part of a tensor, so broadcasts and reductions act within the part of
+//! each row or column of cores.
 
 use tilework_netlist::types::{
     Blocks, Dim, FusedOp, FusedSource, FusedStep, FusedTarget, OpKind, Order, ReduceDim, Size, Tm,
@@ -61,7 +63,7 @@ impl Buffers<'_> {
                 tms.iter().try_fold(self.read(*source)?.clone(), |x, tm| on_cores(i, tm, &x, grid))
             })
             .collect::<Result<Vec<_>, _>>()?;
-        // What was there has lived its step, whether it was read or not.
+        // The destination registers live for one step, read or not.
         self.dest = None;
         let result = golden::fit(compute(step, &operands.iter().collect::<Vec<_>>(), &blocks, notes)?, &blocks)?;
         for source in step.pop.iter().chain(&step.pop_last) {
@@ -72,7 +74,7 @@ impl Buffers<'_> {
         self.write(op, step.output, result)
     }
 
-    /// What a buffer holds.
+    /// Returns the contents of a buffer.
     fn read(&self, source: FusedSource) -> Result<&Tensor, Reason> {
         let held = match source {
             FusedSource::Input(i) => self.inputs.get(i as usize).copied(),
@@ -140,8 +142,8 @@ fn compute(step: &FusedStep, operands: &[&Tensor], blocks: &Blocks, notes: &mut 
     tm::apply(0, &[join], &apply(&[&part])?)
 }
 
-/// Applies a TM to each core's part: a broadcast repeats the part of each row or column of cores, if they have parts of
-/// their own; what all cores share is repeated for each of them.
+/// Applies a TM to each core's part: a broadcast repeats the part of each row or column of cores,
+/// if they have parts of their own; what all cores share is repeated for each of them.
 fn on_cores(operand: usize, tm: &Tm, x: &Tensor, grid: Size) -> Result<Tensor, Reason> {
     let (dim, n, cores, tiles, parts) = match *tm {
         Tm::Broadcast(Dim::R, n) => (Dim::R, n, grid.r, x.tile_rows(), [Tm::VSlice(grid.r), *tm, Tm::VStack(grid.r)]),

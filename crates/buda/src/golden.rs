@@ -1,9 +1,10 @@
 //! Golden arithmetic: a whole operation on one input of an epoch.
 //!
-//! For every operand: unpad, TMs, pad. Then the operation; what a gradient is added to; ReLU, except for fused
-//! operations, whose steps have their own; clamping of integer outputs (facts, buda.md, section 4). Values are float32
-//! throughout. Queues round what enters and leaves them ([`crate::format::quantise`]); between the operations of an
-//! epoch only integer formats round, unless [`Options::quantise`] asks for more.
+//! For every operand: unpad, TMs, pad. Then the operation; accumulation of gradients; ReLU, except
+//! for fused operations, whose steps have their own; clamping of integer outputs (tt-budabackend,
+//! `golden/golden_digraph.cpp`, `ops/`). Values are float32 throughout. Queues round what enters
+//! and leaves them ([`crate::format::quantise`]); between the operations of an epoch only integer
+//! formats round, unless [`Options::quantise`] asks for more.
 
 use tilework_netlist::DataFormat;
 use tilework_netlist::types::{Blocks, Netlist, Op, OpKind, Operand, Post, Relu, ReluMode, Shape, UnaryKind};
@@ -13,22 +14,23 @@ use crate::op::{Notes, OpError, Reason, binary, data, depthwise, identity, matmu
 use crate::tensor::{Tensor, shape_of};
 use crate::tm;
 
-/// How exact golden arithmetic is about formats.
+/// Rounding options of golden arithmetic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Rounds outputs of operations in the block formats of 4 and 2 bits, as the original does when it is asked to.
+    /// Rounds outputs of operations in the block formats of 4 and 2 bits, as the original does when
+    /// it is asked to.
     pub quantise: bool,
     /// Float32 outputs are rounded to Tf32 when `quantise` is set, as on Wormhole.
     pub tf32: bool,
 }
 
-/// Computes an operation on one input of an epoch: `inputs` are its operands in order, `previous` is what its output
-/// ram holds, for a gradient that is not zeroed.
+/// Executes an operation on one input of an epoch. `inputs` are its operands in order; `previous`
+/// is the contents of its output ram, for a gradient that is not zeroed.
 pub fn execute(netlist: &Netlist, op: &Op, inputs: &[&Tensor], previous: Option<&Tensor>) -> Result<Tensor, OpError> {
     execute_with(netlist, op, inputs, previous, Options::default()).map(|(result, _)| result)
 }
 
-/// [`execute`] with options, and what is noticed.
+/// [`execute`] with options; also returns notes.
 pub fn execute_with(
     netlist: &Netlist,
     op: &Op,
@@ -44,7 +46,7 @@ pub fn execute_with(
     }
 }
 
-/// All that is done for one input.
+/// All steps for one input.
 fn whole(
     netlist: &Netlist,
     op: &Op,
@@ -77,8 +79,8 @@ fn whole(
     Ok(round(op.out_format, &result, options))
 }
 
-/// A result as the blocks have it. Tiles of another size become theirs one by one; failing that, as many rows and
-/// columns are cut into tiles anew.
+/// Converts a result to the shape of the blocks. Tiles of another size are resized one by one; if
+/// that does not fit, the same rows and columns are divided into tiles again.
 pub(crate) fn fit(x: Tensor, blocks: &Blocks) -> Result<Tensor, Reason> {
     let (wanted, tile) = (shape_of(blocks)?, blocks.tile);
     let tiles = |shape: Shape| (shape.t, shape.rows / tile.r as usize, shape.columns / tile.c as usize);
@@ -153,14 +155,15 @@ pub(crate) fn simple(
             let ask = data::TopK { k: *k as usize, output: *sort, reduce: *kreduce != 0 };
             two().and_then(|(keys, labels)| data::topk(ask, keys, labels, blocks))
         }
-        // Only where values lie changes: rows become tiles, chips change. A drainer reads and keeps nothing; its
-        // result, which nobody takes, is what it read.
+        // Values do not change: rows become tiles, or data move to another chip. A drainer discards
+        // its input; its result, which nothing reads, is that input.
         OpKind::Tilizer | OpKind::EthernetDatacopy | OpKind::Drainer => one().cloned(),
         OpKind::Fused(_) => Err(Reason::attribute("type", "a fused operation within another")),
     }
 }
 
-/// ReLU: below the threshold zero, or between zero and the threshold. A NaN is below every threshold.
+/// ReLU: below the threshold zero, or between zero and the threshold. A NaN is below
+/// every threshold.
 pub(crate) fn relu(post: Post, x: Tensor) -> Tensor {
     match post.relu {
         None => x,
@@ -177,7 +180,7 @@ pub(crate) fn relu(post: Post, x: Tensor) -> Tensor {
     }
 }
 
-/// What the output format does to a result within an epoch.
+/// Rounds a result within an epoch as the output format requires.
 fn round(format: DataFormat, x: &Tensor, options: Options) -> Tensor {
     use DataFormat::{Bfp2, Bfp2B, Bfp4, Bfp4B, Float32, Int8, Int32, Tf32};
     match format {

@@ -1,5 +1,5 @@
-//! Runs Buda netlists: queues, programs, epochs, the loader's command queues and binary caches, and golden arithmetic
-//! (seed 003).
+//! Runs Buda netlists: queues, programs, epochs, the loader's command queues and binary caches, and
+//! golden arithmetic (tt-budabackend; docs/sources.md).
 //!
 //! ```text
 //! backend      the calls of the original; sessions of one thread or three

@@ -1,20 +1,21 @@
 //! Tensors of a netlist: t matrices of float32 values, cut into tiles.
 //!
-//! Every value is float32, whatever the data format: formats are what queues store ([`crate::format`]), and golden
-//! arithmetic is float32 (facts, buda.md, section 4). So integers beyond 2^24 are the nearest float32; words without a
-//! meaning of their own (`RawUInt32`) are kept beside the values. Values lie in row-major order, matrix by matrix;
-//! tiles are a way to count rows and columns, not an order of values. Cloning is cheap, nothing is changed in place.
+//! Every value is float32, whatever the data format: formats are what queues store
+//! ([`crate::format`]), and golden arithmetic is float32, as in tt-budabackend's `model/`. So
+//! integers beyond 2^24 are the nearest float32; words without a meaning of their own (`RawUInt32`)
+//! are kept beside the values. Values lie in row-major order, matrix by matrix; tiles are a way to
+//! count rows and columns, not an order of values. Cloning is cheap, nothing is changed in place.
 
 use std::sync::Arc;
 
 use tilework_netlist::types::{Blocks, Shape, Size};
 use tilework_ops as ops;
 
-/// Most elements of one tensor: 1 GiB of float32. A netlist asks for any shape in a few bytes; what exceeds this is
-/// refused before memory is asked for.
+/// The most elements of one tensor: 1 GiB of float32. A netlist can ask for any shape in a few
+/// bytes; larger ones are refused before memory is allocated.
 pub const MAX_ELEMENTS: usize = 1 << 28;
 
-/// Why there is no such tensor.
+/// Why a tensor cannot be created.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum TensorError {
     /// The shape has more elements than [`MAX_ELEMENTS`].
@@ -28,7 +29,7 @@ pub enum TensorError {
         /// Shape that they should fill.
         shape: Shape,
     },
-    /// Rows and columns are no whole tiles.
+    /// Rows and columns are not whole tiles.
     #[error("a tensor of {} is not made of whole tiles of {}x{}", describe(.shape), .tile.r, .tile.c)]
     Tiles {
         /// The shape.
@@ -52,7 +53,7 @@ pub(crate) fn shape(t: usize, rows: usize, columns: usize) -> Shape {
 #[derive(Debug, Clone)]
 pub struct Tensor {
     values: ops::Tensor,
-    /// What the values are the nearest float32 of, if it was words.
+    /// The words, if it was made of words; then the values are the nearest float32.
     words: Option<Arc<Vec<u32>>>,
     shape: Shape,
     tile: Size,
@@ -101,14 +102,14 @@ impl Tensor {
         Tensor::wrap(shape, tile, values)
     }
 
-    /// A tensor of values whose number is known to fit.
+    /// A tensor of values whose number is known to match.
     fn wrap(shape: Shape, tile: Size, values: Vec<f32>) -> Result<Tensor, TensorError> {
         let dims = ops::Shape::new([shape.t, shape.rows, shape.columns]);
         let values = dims.ok().and_then(|dims| ops::Tensor::new(dims, values).ok());
         Ok(Tensor { values: values.ok_or(TensorError::TooLarge(shape))?, words: None, shape, tile })
     }
 
-    /// A result of the operation library, which has these lengths.
+    /// A result of the operation library with these dimensions.
     pub(crate) fn of_library(values: ops::Tensor, shape: Shape, tile: Size) -> Tensor {
         debug_assert_eq!(values.shape().dims(), [shape.t, shape.rows, shape.columns]);
         Tensor { values, words: None, shape, tile }
@@ -160,7 +161,8 @@ impl Tensor {
         self.values.values().unwrap_or_default()
     }
 
-    /// The words that the tensor was made of, in the order of the values. TMs and operations keep none.
+    /// The words that the tensor was made of, in the order of the values. TMs and operations do
+    /// not keep them.
     pub fn words(&self) -> Option<&[u32]> {
         self.words.as_ref().map(|words| words.as_slice())
     }
@@ -171,8 +173,8 @@ impl Tensor {
     }
 }
 
-/// The number of elements of a shape, if it may be made and has whole tiles. A length of zero does not excuse the
-/// others: their product must be within bounds without it.
+/// The number of elements of a shape, if it is allowed and has whole tiles. With a dimension of
+/// zero, the product of the others must still be within bounds.
 pub fn check(shape: Shape, tile: Size) -> Result<usize, TensorError> {
     let lengths = [shape.t, shape.rows, shape.columns];
     let product = lengths.iter().filter(|&&n| n != 0).try_fold(1usize, |all, &n| all.checked_mul(n));
@@ -187,7 +189,7 @@ pub fn check(shape: Shape, tile: Size) -> Result<usize, TensorError> {
     Ok(elements)
 }
 
-/// The shape that blocks describe, if it may be made; whatever numbers they hold.
+/// The shape that blocks describe, if it is allowed; the numbers may be arbitrary.
 pub fn shape_of(blocks: &Blocks) -> Result<Shape, TensorError> {
     let length = |parts: [u32; 4]| parts.iter().try_fold(1usize, |n, &p| n.checked_mul(p as usize));
     let rows = length([blocks.grid.r, blocks.mblock.r, blocks.ublock.r, blocks.tile.r]);

@@ -1,8 +1,9 @@
-//! TMs: how an operand is rearranged on its way into an operation, and its padding.
+//! TMs: rearrangements and padding of an operand before an operation.
 //!
-//! Slices cut a matrix into n, which become neighbours along t: z' = z * n + k. Stacks are their inverse; 0 stacks all
-//! matrices. Broadcasts repeat the whole tensor. A transposition is a full one: the TM exchanges tiles, the operation
-//! exchanges rows and columns within them (facts, buda.md, section 4).
+//! Slices cut a matrix into n, which become neighbours along t: z' = z * n + k. Stacks are their
+//! inverse; 0 stacks all matrices. Broadcasts repeat the whole tensor. A transposition is complete
+//! here: on the chip the TM exchanges tiles and the operation exchanges rows and columns within
+//! them (tt-budabackend, `docs/public/netlist.md`, section TMs).
 
 use tilework_netlist::types::{Dim, Pad, Shape, Size, Tm};
 
@@ -71,7 +72,7 @@ fn name(tm: &Tm) -> String {
     }
 }
 
-/// Elements of a line that may be no line at all; for cutting slices into lines.
+/// The length of a line, at least 1, for dividing slices into lines.
 fn line(length: usize) -> usize {
     length.max(1)
 }
@@ -91,7 +92,7 @@ pub fn broadcast(dim: Dim, n: usize, x: &Tensor) -> Result<Tensor, TensorError> 
     Tensor::new(result, x.tile(), values)
 }
 
-/// Cuts each matrix into `n` side by side. The columns are whole parts.
+/// Cuts each matrix into `n` side by side; `n` divides the columns.
 fn hslice(n: usize, x: &Tensor) -> Result<Tensor, TensorError> {
     let shape = x.shape();
     let width = shape.columns / n;
@@ -104,7 +105,7 @@ fn hslice(n: usize, x: &Tensor) -> Result<Tensor, TensorError> {
     Tensor::new(Shape { t: shape.t * n, columns: width, ..shape }, x.tile(), values)
 }
 
-/// Joins groups of `n` matrices side by side. The matrices are whole groups.
+/// Joins groups of `n` matrices side by side; `n` divides the matrices.
 fn hstack(n: usize, x: &Tensor) -> Result<Tensor, TensorError> {
     let shape = x.shape();
     let size = shape.rows * shape.columns;
@@ -158,7 +159,8 @@ pub fn tile_broadcast(dim: Dim, x: &Tensor) -> Result<Tensor, TensorError> {
     Tensor::new(x.shape(), x.tile(), values)
 }
 
-/// The same tiles in another size: each is cut, or filled up with zeros, at the bottom and the right.
+/// The same tiles in another size: each is cut, or filled up with zeros, at the bottom
+/// and the right.
 pub fn retile(x: &Tensor, tile: Size) -> Result<Tensor, TensorError> {
     let (from, (rows, columns)) = (x.tile(), (x.tile_rows(), x.tile_columns()));
     let length = |tiles: usize, size: u32| tiles.saturating_mul(size as usize);

@@ -1,4 +1,5 @@
-//! What must hold of the loader whatever the program: checked on its events, for random programs, levels and sizes.
+//! What must hold of the loader whatever the program: checked on its events, for random programs,
+//! levels and sizes.
 
 mod common;
 #[path = "common/numbers.rs"]
@@ -17,8 +18,8 @@ use tilework_netlist::types::{Arch, GraphId, Instruction, InstructionKind, Netli
 
 const GRAPHS: usize = 36;
 
-/// 36 graphs on two devices, each from one ram into a ram of its own; graph 0 takes longer than it takes the host
-/// to read all read pointers.
+/// 36 graphs on two devices, each from one ram into a ram of its own; graph 0 takes longer than it
+/// takes the host to read all read pointers.
 static NETLIST: LazyLock<Netlist> = LazyLock::new(|| {
     let shape = "grid_size: [1, 1], t: 1, mblock: [1, 1], ublock: [1, 1]";
     let formats = "in_df: [Float32], acc_df: Float32, out_df: Float32, intermed_df: Float32";
@@ -104,7 +105,8 @@ fn written(trees: &[Tree], out: &mut Vec<usize>) {
     }
 }
 
-/// The temporal epoch of each graph: sets that grow while what is executed next is on other devices.
+/// The temporal epoch of each graph: sets that grow while what is executed next is on
+/// other devices.
 fn epochs(trees: &[Tree], arch: Arch) -> Vec<usize> {
     let mut sets: Vec<BTreeSet<usize>> = (0..GRAPHS).map(|graph| BTreeSet::from([graph])).collect();
     let mut executed = Vec::new();
@@ -141,7 +143,8 @@ fn trace(trees: &[Tree], out: &mut Vec<Option<usize>>) {
     }
 }
 
-/// Which graphs are launched together when no loop runs on the devices and the host does not wait for each.
+/// Which graphs are launched together when no loop runs on the devices and the host does not
+/// wait for each.
 fn together(trees: &[Tree], epochs: &[usize]) -> Vec<Vec<usize>> {
     let mut steps = Vec::new();
     trace(trees, &mut steps);

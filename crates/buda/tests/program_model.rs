@@ -1,5 +1,5 @@
-//! The interpreter against one that is written differently: a tree of blocks, walked by recursion, with numbers of 128
-//! bits.
+//! The interpreter against one that is written differently: a tree of blocks, walked by recursion,
+//! with numbers of 128 bits.
 
 mod common;
 
@@ -205,7 +205,7 @@ impl Walker {
                 if wrap < 1 {
                     return Err(End::Wrap);
                 }
-                // As the facts put it: the smallest multiple of the wrap that makes the sum positive is added first.
+                // The smallest multiple of the wrap that makes the sum positive is added first.
                 let sum = narrow(sum)?;
                 let offset = if sum < 0 { (-sum + wrap - 1) / wrap * wrap } else { 0 };
                 (sum + offset) % wrap

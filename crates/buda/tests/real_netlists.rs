@@ -1,4 +1,5 @@
-//! The real netlists give the values, pointers and counts that a NumPy model of the original's semantics gave.
+//! The real netlists give the values, pointers and counts that a NumPy model of the original's
+//! semantics gave.
 
 #[path = "common/shared.rs"]
 mod shared;
@@ -22,8 +23,8 @@ fn inputs(netlist: &Netlist) -> Inputs<Tensor> {
     host_queues(netlist).into_iter().map(of).collect()
 }
 
-/// Every program once, parameters 1; but the cache of the ram with two views is written four times, as its expected
-/// values show (five executes, write pointer at 3).
+/// Every program once, parameters 1; but the cache of the ram with two views is written four times,
+/// as its expected values show (five executes, write pointer at 3).
 fn calls(name: &str, netlist: &Netlist) -> Vec<Call> {
     let call = |program: &str, value: i64| {
         let of = netlist.programs.iter().find(|of| of.name == program).unwrap();
@@ -46,8 +47,8 @@ fn run(name: &str, netlist: &Netlist, rounding: Rounding) -> (Backend, Outcome<T
     (backend, outcome)
 }
 
-/// How far a value in a format may be from the same in float32: half a unit in the last place of its mantissa, of its
-/// block for block formats (17 bits, 8 bits, 7 bits of magnitude and so on).
+/// How far a value in a format may be from the same in float32: half a unit in the last place of
+/// its mantissa, of its block for block formats (17 bits, 8 bits, 7 bits of magnitude and so on).
 fn rounding_error(format: DataFormat) -> f64 {
     match format {
         DataFormat::Float32 => 0.0,
@@ -127,7 +128,8 @@ fn expected() -> BTreeMap<String, Value> {
     all
 }
 
-/// Between operations the original's golden model is float32, too: only what the host gets is rounded.
+/// Between operations the original's golden model is float32, too: only what the host
+/// gets is rounded.
 #[test]
 fn the_twenty_three_give_what_numpy_gives_within_the_rounding_of_their_outputs() {
     for (name, expected) in expected() {

@@ -1,5 +1,5 @@
-//! Queues, programs and epochs on netlists of the project's own: what each construct does, and what is said when it
-//! cannot.
+//! Queues, programs and epochs on netlists of the project's own: what each construct does, and what
+//! is said when it cannot.
 
 mod common;
 
@@ -223,7 +223,8 @@ fn graphs_that_hand_results_to_each_other_run_together() {
     assert_eq!((memory(&between, "out"), memory(&between, "other")), (vec![6.0, 12.0], vec![2.0, 3.0]));
 }
 
-/// The far graph reads from where the variable points: at 0 when it changes afterwards, at 2 when before.
+/// The far graph reads from where the variable points: at 0 when it changes afterwards, at 2
+/// when before.
 #[test]
 fn graphs_without_links_are_launched_together_and_variables_between_them_keep_their_place() {
     let of = |program| {
@@ -376,7 +377,8 @@ fn a_program_that_fails_in_a_loop_leaves_the_devices_usable() {
     backend.finish().unwrap();
 }
 
-/// Memory of a queue that was deallocated while its last epoch runs is not given away before that has ended.
+/// Memory of a queue that was deallocated while its last epoch runs is not given away before
+/// that has ended.
 #[test]
 fn allocating_over_a_queue_in_use_waits_for_the_devices() {
     let backend = backend("dynamic.yaml");
@@ -411,7 +413,8 @@ fn headers_are_written_by_the_host_or_by_commands() {
     assert_eq!((device.hits, device.misses), (2, 0));
 }
 
-/// 33 x 32 x 127 x 127 is beyond 2^24, 33 x 32 x 125 x 127 is not. What `scaled` writes is small either way.
+/// 33 x 32 x 127 x 127 is beyond 2^24, 33 x 32 x 125 x 127 is not. What `scaled` writes is
+/// small either way.
 #[test]
 fn integer_sums_beyond_what_float32_holds_are_a_warning_for_each_operation() {
     let (wide, tall) = (Shape { t: 1, rows: 32, columns: 1056 }, Shape { t: 1, rows: 1056, columns: 32 });

@@ -1,4 +1,5 @@
-//! Three threads give what one gives: in a thousand orders that shuttle chooses, and on real threads.
+//! Three threads give what one gives: in a thousand orders that shuttle chooses, and on
+//! real threads.
 
 mod common;
 #[path = "common/numbers.rs"]
@@ -49,8 +50,8 @@ impl<T: Send> Monitor<T> for ShuttleMonitor<T> {
 type Shuttled = Backend<Numbers, ShuttleMonitor<Guarded<Number>>>;
 type Real = Backend<Numbers, StdMonitor<Guarded<Number>>>;
 
-/// The case: an input of twenty entries for a ring of three, a constant, a relay of one entry between two operations of
-/// a graph, a second graph behind a queue of two, an output of two.
+/// The case: an input of twenty entries for a ring of three, a constant, a relay of one entry
+/// between two operations of a graph, a second graph behind a queue of two, an output of two.
 fn case() -> (Arc<Netlist>, Vec<Call>) {
     let netlist = common::load("stages.yaml");
     let call = |n| Call { program: "run".into(), parameters: BTreeMap::from([("$n".to_string(), n)]) };
@@ -118,7 +119,8 @@ fn a_thousand_orders_of_three_threads_give_what_one_thread_gives() {
     );
 }
 
-/// The third input of a ring of three has no memory: that is the answer, not that somebody waits for it.
+/// The third input of a ring of three has no memory: that is the answer, not that somebody
+/// waits for it.
 #[test]
 fn inputs_that_memory_cannot_hold_are_an_answer_of_each_mode() {
     let (netlist, calls) = case();

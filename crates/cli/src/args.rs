@@ -4,12 +4,13 @@
 //! command line is read.
 
 use crate::answer::{ReportArgs, ReportOrJsonArgs};
-use crate::board_option::BoardName;
+use crate::board_file;
 use crate::kinds::{Focus, KindRow, Verb, add_options, focus, help_after};
 use crate::pto::args::PtoCommand;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use tilework_abi::board::Board;
 
 const ABOUT: &str = "\
 Runs programs for the Tenstorrent Blackhole chip on a simulated one: its command queue, its firmware and its cores, \
@@ -70,9 +71,9 @@ pub enum Command {
 /// Arguments of `tilework board`.
 #[derive(clap::Args, Debug)]
 pub struct BoardArgs {
-    /// The board.
-    #[arg(value_enum, default_value_t = BoardName::P100)]
-    pub board: BoardName,
+    /// The board: p100, p150, p300, or a file that says what its chip lacks (docs/card.md).
+    #[arg(default_value = "p100", value_parser = board_file::parse)]
+    pub board: Board,
     #[command(flatten)]
     pub report: ReportArgs,
 }
@@ -92,9 +93,10 @@ The environment of the program that loads the card: TILEWORK_ON_FAULT=abort ends
 pub struct SimdirArgs {
     /// The folder; made when it does not exist.
     pub dir: PathBuf,
-    /// The board to simulate.
-    #[arg(long, value_enum, default_value_t = BoardName::P150)]
-    pub board: BoardName,
+    /// The board to simulate: p100, p150, p300, or a file that says what its chip lacks
+    /// (docs/card.md).
+    #[arg(long, default_value = "p150", value_parser = board_file::parse)]
+    pub board: Board,
     /// The built library, when it does not lie beside this command.
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,

@@ -3,7 +3,7 @@
 use crate::answer::Answer;
 use crate::board_report::BoardReport;
 use std::io::Write;
-use tilework_abi::board::{self, AICLK_MHZ, Board, DRAM_BANK_BYTES};
+use tilework_abi::board::{self, AICLK_MHZ, Board, ChipSpec, DRAM_BANK_BYTES};
 use tilework_abi::cq::layout::{
     HOST_REGION_NOC_BASE, KERNEL_TEXT_OFFSET, L1Region, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host,
     prefetch_core,
@@ -49,7 +49,16 @@ fn summary(board: Board, out: &mut dyn Write) -> std::io::Result<()> {
         board.workers().count(),
         board.worker_columns().len(),
         DRAM_BANK_BYTES >> 30
-    )
+    )?;
+    match board.spec().chips {
+        [_] => Ok(()),
+        chips => {
+            let lacks = |chip: &ChipSpec| chip.harvesting.to_string();
+            let others: Vec<_> = chips[1..].iter().map(lacks).collect();
+            let count = chips.len();
+            writeln!(out, "This is the first of {count} chips. The others lack: {}\n", others.join("; "))
+        }
+    }
 }
 
 /// What a position of the grid holds, in two characters.
@@ -288,6 +297,8 @@ mod tests {
         let kinds = ["w", "-", "e", "--", "l2", "se", "ar", "pc", "."];
         assert_eq!(kinds.map(|kind| count(Board::P150, kind)), [138, 0, 12, 3, 4, 1, 1, 1, 18]);
         assert_eq!(kinds.map(|kind| count(Board::P100, kind)), [118, 20, 0, 18, 4, 1, 1, 1, 18]);
+        // Two columns and two Ethernet tiles less than the whole chip.
+        assert_eq!(kinds.map(|kind| count(Board::P300, kind)), [118, 20, 12, 3, 4, 1, 1, 1, 18]);
         assert_eq!(count(Board::P100, "d3") + count(Board::P150, "d7"), 6);
     }
 

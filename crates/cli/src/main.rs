@@ -5,8 +5,10 @@ mod answer;
 mod args;
 mod array;
 mod board;
+mod board_file;
 mod board_option;
 mod board_report;
+mod chip;
 mod comparison;
 mod cq;
 mod failure;
@@ -52,11 +54,9 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
         Command::Run(args) => file(FileCommand::Run(args)),
         Command::Check(args) => file(FileCommand::Check(args)),
         Command::Show(args) => file(FileCommand::Show(args)),
-        Command::Board(args) => {
-            answer::finish(of("board", "board", args.report.report), Ok(board::show(args.board.into())))
-        }
+        Command::Board(args) => answer::finish(of("board", "board", args.report.report), Ok(board::show(args.board))),
         Command::Simdir(args) => {
-            let made = simdir::make(&args.dir, args.board.into(), args.library.as_deref());
+            let made = simdir::make(&args.dir, args.board, args.library.as_deref());
             answer::finish(of("simulator-folder", "simdir", args.report.report), made)
         }
         Command::Cq(CqCommand::Decode(args)) => {

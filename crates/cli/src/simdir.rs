@@ -8,7 +8,7 @@ use crate::files;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use tilework_abi::board::Board;
-use tilework_abi::simlib::{MARK, NAME_BYTES, board_name, board_named};
+use tilework_abi::simlib::{MARK, TEXT_BYTES, board_of, text_of};
 use tilework_driver::soc_descriptor;
 
 /// The library's file, here and where the workspace builds it.
@@ -41,7 +41,7 @@ pub fn make(dir: &Path, board: Board, library: Option<&Path>) -> Outcome<Answer>
     files::write_whole(&copy, &[&bytes])?;
     let shown = copy.canonicalize().unwrap_or(copy);
     let report = SimulatorFolder {
-        board: board_name(board),
+        board: board.name(),
         folder: dir.display().to_string(),
         library: shown.display().to_string(),
     };
@@ -63,17 +63,16 @@ fn beside_the_command() -> Outcome<PathBuf> {
 
 struct NotThisLibrary;
 
-/// Writes `board` into the bytes of a library. The mark must be there with a board's name behind it, once.
+/// Writes `board` into the bytes of a library. The mark must be there with a board behind it, once.
 fn choose(library: &mut [u8], board: Board) -> Result<(), NotThisLibrary> {
-    let is_name = |bytes: &[u8]| std::str::from_utf8(bytes).ok().and_then(board_named).is_some();
     let places: Vec<usize> = library
-        .windows(MARK.len() + NAME_BYTES)
+        .windows(MARK.len() + TEXT_BYTES)
         .enumerate()
-        .filter(|(_, bytes)| bytes.starts_with(MARK) && is_name(&bytes[MARK.len()..]))
+        .filter(|(_, bytes)| bytes.starts_with(MARK) && board_of(&bytes[MARK.len()..]).is_some())
         .map(|(at, _)| at + MARK.len())
         .collect();
     let [at] = places[..] else { return Err(NotThisLibrary) };
-    library[at..at + NAME_BYTES].copy_from_slice(board_name(board).as_bytes());
+    library[at..at + TEXT_BYTES].copy_from_slice(&text_of(board));
     Ok(())
 }
 
@@ -83,11 +82,11 @@ mod tests {
 
     #[test]
     fn a_copy_can_be_made_for_another_board() {
-        let mut file = b"..tilework libttsim for board ..tilework libttsim for board p150..".to_vec();
-        assert!(choose(&mut file, Board::P100).is_ok());
-        assert!(file.ends_with(b"board p100.."));
-        assert!(choose(&mut file, Board::P150).is_ok());
-        assert!(file.ends_with(b"board p150.."));
+        let mut file = b"..tilework libttsim for board ..tilework libttsim for board p150    0000 00 0120..".to_vec();
+        for (board, text) in [(Board::P100, "p100    000a 80 3fff"), (Board::P300, "p300    2002 00 0120")] {
+            assert!(choose(&mut file, board).is_ok());
+            assert!(file.ends_with(format!("board {text}..").as_bytes()), "{}", String::from_utf8_lossy(&file));
+        }
         assert!(choose(&mut b"something else".to_vec(), Board::P100).is_err());
     }
 }

@@ -210,7 +210,7 @@ fn an_argument_list_that_does_not_fit() {
 fn wrong_use_of_the_command_line() {
     tilework::<&str>(&[]).code(2);
     tilework(&["fly"]).code(2).says("unrecognized subcommand 'fly'");
-    tilework(&["board", "p300"]).code(2).says("[possible values: p100, p150]");
+    tilework(&["board", "n150"]).code(2).says("expected p100, p150, p300 or a file (.toml)");
     let ring = example("ring");
     let ring = ring.to_str().unwrap();
     tilework(&["run", ring]).code(2).says("--out <DIR>");

@@ -47,9 +47,9 @@ fn check_outputs(name: &str, out: &Path, workers: u64) {
     }
 }
 
-/// Both boards, both kinds of dispatch: right results, and the same for both kinds.
+/// All boards, both kinds of dispatch: right results, and the same for both kinds.
 fn right_everywhere(name: &str) {
-    for (board, workers) in [("p100", 118), ("p150", 138)] {
+    for (board, workers) in [("p100", 118), ("p150", 138), ("p300", 118)] {
         let mut hashes = Vec::new();
         for dispatch in ["fast", "slow"] {
             let out = folder();
@@ -64,18 +64,37 @@ fn right_everywhere(name: &str) {
 }
 
 #[test]
-fn increment_adds_one_to_every_element_on_both_boards_with_both_dispatches() {
+fn increment_adds_one_to_every_element_on_all_boards_with_both_dispatches() {
     right_everywhere("increment");
 }
 
 #[test]
-fn pipeline_copies_its_tiles_on_both_boards_with_both_dispatches() {
+fn pipeline_copies_its_tiles_on_all_boards_with_both_dispatches() {
     right_everywhere("pipeline");
 }
 
 #[test]
-fn ring_adds_up_on_both_boards_with_both_dispatches() {
+fn ring_adds_up_on_all_boards_with_both_dispatches() {
     right_everywhere("ring");
+}
+
+/// A card with thirteen columns and seven banks, for which there is no name.
+#[test]
+fn a_board_of_a_file_runs_the_examples() {
+    let folder = folder();
+    let file = folder.path().join("lab.toml");
+    let text = "name = 'lab-7'\nbase = 'p150'\n[harvested]\ntensix_columns = [4]\ndram_banks = [2]\n";
+    std::fs::write(&file, text).unwrap();
+    for dispatch in ["fast", "slow"] {
+        for name in ["increment", "pipeline", "ring"] {
+            let out = folder.path().join(name);
+            let report = report(name, &out, &["--board", file.to_str().unwrap(), "--dispatch", dispatch]);
+            assert_eq!(report["board"], "lab-7");
+            check_outputs(name, &out, 128);
+        }
+    }
+    let shown = tilework(&["board", file.to_str().unwrap()]).code(0).stdout;
+    assert!(shown.starts_with("lab-7: 128 workers and 2 dispatch cores in 13 columns, 7 DRAM banks"), "{shown}");
 }
 
 #[test]

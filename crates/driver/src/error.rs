@@ -1,21 +1,53 @@
 //! What can go wrong between host and card.
 
 use tilework_abi::noc::NocXy;
-use tilework_sim::ChipError;
+use tilework_abi::tensix::Processor;
 
-/// The link could not do what was asked.
+/// The link to a chip could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// The simulated chip stopped: a fault, a deadlock, or its budget of cycles is used up.
+    /// A program did what the chip does not promise to survive. The chip is stopped for good.
     #[error(transparent)]
-    Chip(Box<ChipError>),
+    Fault(Box<ChipFault>),
+    /// The host waits, no core can run and nothing is in flight. Who waits for what is told by
+    /// [`Inspect::waiting`](crate::Inspect::waiting).
+    #[error("deadlock at cycle {cycle}: the host waits, no core can run and nothing is in flight")]
+    Deadlock {
+        /// When the last thing happened.
+        cycle: u64,
+    },
+    /// The cycles that the host allowed are used up.
+    #[error("still running after {cycles} cycles")]
+    Budget {
+        /// How many were allowed.
+        cycles: u64,
+    },
+    /// The chip does not answer any more, or the link refused the call.
+    #[error("{0}")]
+    Failed(String),
 }
 
-impl From<ChipError> for LinkError {
-    fn from(error: ChipError) -> Self {
-        Self::Chip(Box::new(error))
-    }
+/// A fault as the chip tells it: what a program did wrong, and where.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{text}")]
+pub struct ChipFault {
+    /// Its kind, in the chip's words, for instance "undefined behaviour".
+    pub class: String,
+    /// What happened, in one sentence without a full stop.
+    pub what: String,
+    /// The tile.
+    pub tile: Option<NocXy>,
+    /// The core.
+    pub core: Option<Processor>,
+    /// The instruction.
+    pub pc: Option<u32>,
+    /// The accessed address.
+    pub address: Option<u64>,
+    /// The cycle.
+    pub cycle: Option<u64>,
+    /// The whole message: all of the above and the page to read.
+    pub text: String,
 }
 
 /// A driver operation failed.

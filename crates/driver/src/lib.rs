@@ -1,10 +1,12 @@
 //! How a host reaches a chip: TLB windows, pinned host memory, resets, telemetry.
 //!
-//! Everything here goes through [`HostLink`], the few things that a host can do to a card. The simulated chip is one such link; a real card
-//! (`/dev/tenstorrent`) comes behind the same trait. [`Card`] is the usual entrance: a link with windows onto it.
+//! Everything here goes through [`HostLink`], the few things that a host can do to a card. The
+//! simulated chip implements it, and so does a chip behind the libttsim interface; a real card
+//! (`/dev/tenstorrent`) comes behind the same trait. This crate knows none of them. [`Card`] is the
+//! usual entrance: a link with windows onto it.
 //!
-//! Sources: facts, "Host access to the card" and "Host start-up of a card"; layouts are in [`tilework_abi::tlb`] and
-//! [`tilework_abi::telemetry`].
+//! Sources: facts, "Host access to the card" and "Host start-up of a card"; layouts are in
+//! [`tilework_abi::tlb`] and [`tilework_abi::telemetry`].
 
 #![warn(missing_docs)]
 
@@ -17,12 +19,9 @@ mod soc;
 mod telemetry;
 mod window;
 
-#[cfg(test)]
-mod tests;
-
 pub use card::Card;
-pub use error::{DriverError, LinkError};
-pub use link::HostLink;
+pub use error::{ChipFault, DriverError, LinkError};
+pub use link::{ChipCounts, HostLink, Inspect, RunningCore, WaitingCore, WatchedWord};
 pub use pinned::Pinned;
 pub use rects::cover;
 pub use soc::soc_descriptor;

@@ -1,12 +1,32 @@
-//! The few things that a host can do to a card.
+//! The border to a chip: what a host can do to it, and what only a simulator can tell.
+//!
+//! Everything above this crate reaches a chip through [`HostLink`] alone, so the simulator, a
+//! library with the libttsim interface and (later) a real card are exchanged by a type parameter.
+//! An implementation lives beside its chip and depends on this crate, never the other way round.
 
-use crate::LinkError;
+use crate::{ChipFault, LinkError};
+use tilework_abi::noc::NocXy;
+use tilework_abi::tensix::Processor;
 use tilework_abi::tlb::Bar;
-use tilework_sim::Chip;
 
-/// A card as its host sees it: memory windows, pinned memory and time.
+/// A chip as its host sees it: memory windows, pinned memory and time.
 ///
-/// Addresses of pinned memory are NoC addresses without bit 60 ([`tilework_abi::noc::PCIE_HOST_BIT`]).
+/// What an implementation promises:
+///
+/// - **Order.** Writes to the BARs reach the chip in the order of the calls; window registers and
+///   data count as one sequence, so a window may be turned right after a write. A `bar_read`
+///   returns what is there after all earlier writes through the same window have landed.
+/// - **Posted writes.** `bar_write` may return before the chip has the data; an error of such a
+///   write may be reported by any later call. It blocks while the link has no room.
+/// - **Pinned memory.** Addresses are those of the PCIe tile without bit 60
+///   ([`tilework_abi::noc::PCIE_HOST_BIT`]). Once [`HostLink::pin`] has returned, the device can
+///   read and write every byte of the region there; address translation (an IOMMU, an outbound
+///   region of the controller) is the implementation's business. The bytes stay at their place
+///   until the link is dropped. Host and device see each other's writes without further calls; an
+///   aligned word is never seen half written, and device writes become visible in the order in
+///   which they leave the PCIe tile.
+/// - **Time.** The chip runs on during every call that takes time. A wait is an event or a
+///   deterministic poll, never a sleep of the host, where the chip's clock is simulated.
 pub trait HostLink {
     /// Stores `data` at `offset` of `bar`. Posted: it takes effect later, in order.
     ///
@@ -18,7 +38,8 @@ pub trait HostLink {
     /// # Errors
     /// The link or the chip failed.
     fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), LinkError>;
-    /// Pins `len` bytes of host memory, all zero, and returns the NoC address at which the device finds them: `wish` where the link can choose.
+    /// Pins `len` bytes of host memory, all zero, and returns the address at which the device
+    /// finds them: `wish` where the link can choose.
     ///
     /// # Errors
     /// The link failed, or the memory cannot be had.
@@ -33,44 +54,117 @@ pub trait HostLink {
     /// # Errors
     /// The bytes are not pinned.
     fn pinned_write(&mut self, address: u64, data: &[u8]) -> Result<(), LinkError>;
-    /// Waits until the pinned word at `address` is no longer `seen`, for at most `budget` cycles, and returns it.
+    /// Waits until the pinned word at `address` is no longer `seen`, for at most `budget` cycles,
+    /// and returns it.
     ///
     /// # Errors
-    /// The chip failed, nothing can change the word any more, or the budget is used up.
+    /// [`LinkError::Budget`] when the budget is used up; [`LinkError::Deadlock`] from a link that
+    /// knows that nothing can change the word any more; otherwise the chip failed.
     fn wait_word(&mut self, address: u64, seen: u32, budget: u64) -> Result<u32, LinkError>;
     /// Lets `cycles` pass, for instance between two looks at a word of the device.
     ///
     /// # Errors
     /// The chip failed.
     fn idle(&mut self, cycles: u64) -> Result<(), LinkError>;
-    /// Time since power-on, in AI clock cycles.
+    /// The host's clock, in AI clock cycles since power-on: what budgets are measured by. It grows
+    /// by what [`HostLink::idle`] and [`HostLink::wait_word`] let pass; a link that cannot tell how
+    /// long accesses take leaves those out. Measured time comes from [`Inspect::cycles`].
     fn cycles(&self) -> u64;
+    /// The chip's inner state, from a link that can show it. A caller does without it otherwise
+    /// and says so; it never replaces what is unknown by zeros.
+    #[inline]
+    fn inspect(&self) -> Option<&dyn Inspect> {
+        None
+    }
 }
 
-impl HostLink for Chip {
-    fn bar_write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<(), LinkError> {
-        Ok(Chip::bar_write(self, bar, offset, data)?)
+/// What only a simulator can tell about its chip. Looking changes nothing and takes no time.
+pub trait Inspect {
+    /// Whether nothing will happen by itself any more: no core can run, nothing is in flight.
+    fn is_quiet(&self) -> bool;
+    /// The chip's time in AI clock cycles since power-on.
+    fn cycles(&self) -> u64;
+    /// Counts since power-on.
+    fn counts(&self) -> ChipCounts;
+    /// Every core that waits.
+    fn waiting(&self) -> Vec<WaitingCore>;
+    /// Every core that executes.
+    fn busy(&self) -> Vec<RunningCore>;
+    /// The L1 of the Tensix tile at `tile` (translated coordinates), as it is now.
+    fn l1(&self, tile: NocXy) -> Option<&[u8]>;
+}
+
+/// Counts of everything that a chip did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ChipCounts {
+    /// Cycles of the AI clock.
+    pub cycles: u64,
+    /// Instructions executed by all cores.
+    pub instructions: u64,
+    /// Instructions of poll loops that were skipped because their core slept.
+    pub skipped: u64,
+    /// Payload bytes that left any NIU, both NoCs.
+    pub noc_bytes: u64,
+    /// Bytes over PCIe, both directions.
+    pub pcie_bytes: u64,
+}
+
+impl ChipCounts {
+    /// What was added since `earlier`.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            cycles: self.cycles - earlier.cycles,
+            instructions: self.instructions - earlier.instructions,
+            skipped: self.skipped - earlier.skipped,
+            noc_bytes: self.noc_bytes - earlier.noc_bytes,
+            pcie_bytes: self.pcie_bytes - earlier.pcie_bytes,
+        }
     }
-    fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), LinkError> {
-        Ok(Chip::bar_read(self, bar, offset, out)?)
-    }
-    fn pin(&mut self, len: usize, wish: u64) -> Result<u64, LinkError> {
-        Chip::pin(self, wish, len)?;
-        Ok(wish)
-    }
-    fn pinned_read(&mut self, address: u64, out: &mut [u8]) -> Result<(), LinkError> {
-        Ok(Chip::pinned_read(self, address, out)?)
-    }
-    fn pinned_write(&mut self, address: u64, data: &[u8]) -> Result<(), LinkError> {
-        Ok(Chip::pinned_write(self, address, data)?)
-    }
-    fn wait_word(&mut self, address: u64, seen: u32, budget: u64) -> Result<u32, LinkError> {
-        Ok(Chip::wait_word(self, address, seen, budget)?)
-    }
-    fn idle(&mut self, cycles: u64) -> Result<(), LinkError> {
-        Ok(Chip::run(self, cycles)?)
-    }
-    fn cycles(&self) -> u64 {
-        Chip::now(self)
+}
+
+/// A core that executes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RunningCore {
+    /// The tile.
+    pub tile: NocXy,
+    /// The core.
+    pub core: Processor,
+    /// Its next instruction.
+    pub pc: u32,
+}
+
+/// A core that waits, and for what.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WaitingCore {
+    /// The tile.
+    pub tile: NocXy,
+    /// The core.
+    pub core: Processor,
+    /// The instruction at the head of its poll loop, or the blocked one.
+    pub pc: u32,
+    /// The words it waits for. Empty: it loops without looking at anything.
+    pub watched: Vec<WatchedWord>,
+    /// The address of a blocked access.
+    pub blocked_on: Option<u32>,
+    /// The Tensix threads at whose wait gates something stands that the core may be waiting for,
+    /// in words.
+    pub coprocessor: Vec<String>,
+}
+
+/// A word that a sleeping core waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WatchedWord {
+    /// Its address in the core's address space.
+    pub address: u32,
+    /// What the core sees there.
+    pub value: u32,
+    /// The core looks at its cache's copy and will never see what others write: a fence is missing.
+    pub stale: bool,
+}
+
+impl From<ChipFault> for LinkError {
+    fn from(fault: ChipFault) -> Self {
+        Self::Fault(Box::new(fault))
     }
 }

@@ -137,6 +137,7 @@ mod tests {
     fn every_board_has_the_whole_chips_lists() {
         let of = |board: Board| soc_descriptor(board).lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(of(Board::P100), of(Board::P150));
+        assert_eq!(of(Board::P300), of(Board::P150));
         let text = soc_descriptor(Board::P100);
         assert_eq!(text.matches("address_offset").count(), 8);
         // tt-metal's endpoints by channel: (2, 1) for channels 0 and 4..7, (0, 1) for 1..3.

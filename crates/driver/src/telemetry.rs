@@ -2,7 +2,7 @@
 
 use crate::{DriverError, HostLink, Target, Window};
 use std::collections::BTreeMap;
-use tilework_abi::board::{self, Board, DRAM_BANKS, Harvesting};
+use tilework_abi::board::{self, Board, BoardSpec, DRAM_BANKS, Harvesting, SPECS};
 use tilework_abi::telemetry::{self as abi, tag};
 
 /// The values that the card's firmware shows, by tag ([`tilework_abi::telemetry::tag`]).
@@ -88,21 +88,20 @@ impl Telemetry {
         value.map(|value| value != 0).ok_or_else(|| bad("no entry for coordinate translation (tag 40)".into()))
     }
 
-    /// The board.
+    /// The board: its kind by the product number, with what its chip really lacks.
     ///
     /// # Errors
-    /// A product number of a board that is not known here.
+    /// A product number of a board that is not known here; masks that no board has.
     pub fn board(&self) -> Result<Board, DriverError> {
-        let id = self.get(tag::BOARD_ID_HIGH);
-        match id.ok_or_else(|| bad("no entry for the board id (tag 1)".into()))? >> 4 {
-            abi::PRODUCT_P100A => Ok(Board::P100),
-            abi::PRODUCT_P150B => Ok(Board::P150),
-            other => Err(bad(format!(
-                "product number {other:#x}, expected {:#x} (P100A) or {:#x} (P150B)",
-                abi::PRODUCT_P100A,
-                abi::PRODUCT_P150B
-            ))),
-        }
+        let id = self.get(tag::BOARD_ID_HIGH).ok_or_else(|| bad("no entry for the board id (tag 1)".into()))?;
+        let product = id >> abi::PRODUCT_SHIFT;
+        let spec = BoardSpec::of_product(product).ok_or_else(|| {
+            let known =
+                SPECS.iter().flat_map(|spec| spec.products.iter().map(move |id| format!("{id:#x} ({})", spec.name)));
+            bad(format!("product number {product:#x}, expected {}", known.collect::<Vec<_>>().join(", ")))
+        })?;
+        let harvesting = self.harvesting()?;
+        Board::harvested(spec, spec.name, harvesting).map_err(|error| bad(format!("{error}: {harvesting:x?}")))
     }
 }
 

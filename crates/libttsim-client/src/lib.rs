@@ -1,10 +1,15 @@
 //! The client's side of the libttsim interface: loads a shared object and drives the chip behind it.
 //!
 //! Follows `docs/libttsim_api.md` of the public repository `tenstorrent/ttsim` (the ten entry points) and, for the windows,
-//! [`tilework_abi::tlb`]. Nothing here knows which library answers, so the differential rig and the benchmarks ask both sides in the same
-//! words. The interface is a process-wide singleton: one [`Client`] to a process at a time.
+//! [`tilework_abi::tlb`]. Nothing here knows which library answers, so the differential rig and the
+//! benchmarks ask both sides in the same words, and [`LibraryChip`] lets the runtime run programs
+//! on any of them. The interface is a process-wide singleton: one [`Client`] to a process at a time.
 
 #![warn(missing_docs)]
+
+mod link;
+
+pub use link::LibraryChip;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, c_void};
@@ -224,6 +229,18 @@ impl Client {
         let mut word = [0; 4];
         self.read(WINDOW, strict(tile), u64::from(addr), &mut word);
         u32::from_le_bytes(word)
+    }
+
+    /// Adds `len` bytes to the host memory, all zero; returns the bus address of the first.
+    pub fn host_grow(len: usize) -> usize {
+        let mut host = host();
+        let at = host.len();
+        match at {
+            // Zero pages of the system, which cost nothing until they are touched.
+            0 => *host = vec![0; len],
+            _ => host.resize(at + len, 0),
+        }
+        at
     }
 
     /// Reads host memory.

@@ -1,31 +1,37 @@
 //! Which card the library is.
 //!
-//! A driver only has the path of the file, and may load it from a copy in memory. So the choice is a part of the file: `tilework simdir --board` writes
-//! it into the copy that it makes. `TILEWORK_BOARD` overrules it.
+//! A driver only has the path of the file, and may load it from a copy in memory. So the choice is a
+//! part of the file: `tilework simdir --board` writes it into the copy that it makes.
+//! `TILEWORK_BOARD` overrules it.
 
 use std::hint::black_box;
-use tilework_abi::board::Board;
-use tilework_abi::simlib::{MARK, NAME_BYTES, board_named};
+use tilework_abi::board::{Board, BoardSpec};
+use tilework_abi::simlib::{DEFAULT, MARK, TEXT_BYTES, board_of};
 
-/// The mark with the name behind it.
+/// The mark with the board's text behind it.
 #[used]
-static CHOICE: [u8; MARK.len() + NAME_BYTES] = *b"tilework libttsim for board p150";
+static CHOICE: [u8; MARK.len() + TEXT_BYTES] = {
+    let mut bytes = [0; MARK.len() + TEXT_BYTES];
+    let (mark, text) = bytes.split_at_mut(MARK.len());
+    mark.copy_from_slice(MARK);
+    text.copy_from_slice(DEFAULT);
+    bytes
+};
 
 /// The board of this library.
 pub fn chosen() -> Board {
     if let Ok(name) = std::env::var("TILEWORK_BOARD") {
-        match board_named(&name) {
-            Some(board) => return board,
+        match BoardSpec::named(&name) {
+            Some(spec) => return spec.board(),
             None => {
-                crate::say(&format!(
-                    "TILEWORK_BOARD is {name:?}; p100 or p150 was expected. The file's own board is used"
-                ));
+                let known = Board::ALL.map(Board::name).join(" or ");
+                crate::say(&format!("TILEWORK_BOARD is {name:?}; {known} was expected. The file's own board is used"));
             }
         }
     }
     // Not a constant to the compiler: the file may have been changed.
     let choice = black_box(&CHOICE);
-    std::str::from_utf8(&choice[MARK.len()..]).ok().and_then(board_named).unwrap_or(Board::P150)
+    board_of(&choice[MARK.len()..]).unwrap_or(Board::P150)
 }
 
 #[cfg(test)]
@@ -35,6 +41,6 @@ mod tests {
     #[test]
     fn the_file_is_made_for_a_p150() {
         assert!(CHOICE.starts_with(MARK));
-        assert_eq!(board_named(std::str::from_utf8(&CHOICE[MARK.len()..]).unwrap()), Some(Board::P150));
+        assert_eq!(board_of(&CHOICE[MARK.len()..]), Some(Board::P150));
     }
 }

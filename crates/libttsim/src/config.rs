@@ -5,7 +5,6 @@
 
 use tilework_abi::board::Board;
 use tilework_abi::pci::{CLASS, DEVICE, VENDOR, config};
-use tilework_abi::telemetry;
 use tilework_abi::tlb::Bar;
 
 /// The configuration space of device 0, function 0.
@@ -38,13 +37,7 @@ impl ConfigSpace {
             config::ID => u32::from(VENDOR) | u32::from(DEVICE) << 16,
             config::COMMAND => self.command,
             config::CLASS => CLASS << 8,
-            config::SUBSYSTEM => {
-                let product = match self.board {
-                    Board::P100 => telemetry::PRODUCT_P100A,
-                    Board::P150 => telemetry::PRODUCT_P150B,
-                };
-                u32::from(VENDOR) | product << 16
-            }
+            config::SUBSYSTEM => u32::from(VENDOR) | self.board.product() << 16,
             _ => 0,
         }
     }
@@ -87,6 +80,7 @@ mod tests {
         assert_eq!(space.locate(bar(0x20) + (32 << 30)), None);
         assert_eq!(space.read(0x2C), 0x0041_1E52);
         assert_eq!(ConfigSpace::new(Board::P100).read(0x2C), 0x0043_1E52);
+        assert_eq!(ConfigSpace::new(Board::P300).read(0x2C), 0x0045_1E52);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! told on standard error and answered with ones, as a PCI bus answers for a device that is gone (see [`card`]). The environment variables that count:
 //!
 //! - `TILEWORK_ON_FAULT=abort` ends the process at the first fault;
-//! - `TILEWORK_BOARD=p100|p150` chooses the card, instead of the one that the file was made for ([`board`]).
+//! - `TILEWORK_BOARD=p100|p150|p300` chooses the card, instead of the one that the file was made for ([`board`]).
 //!
 //! Nothing else of the process is touched: no threads, no files, no signals. The chip's memories are taken up as they are used. A process that forks
 //! between calls has two independent cards.

@@ -131,7 +131,12 @@ for kind, base in bases.items():
 #[test]
 fn the_public_user_mode_driver_understands_the_arc() {
     // P100: columns 15 and 16 are bits 12 and 13 by position; bank 7; no Ethernet; PCIe tile 1 idle. P150: Ethernet channels 5 and 8.
-    let expected = [(Board::P100, "p100 True 12288 128 16383 2 0"), (Board::P150, "p150 True 0 0 288 2 0")];
+    // P300: the masks of chip 0 in tt-umd's own description of such a card.
+    let expected = [
+        (Board::P100, "p100 True 12288 128 16383 2 0"),
+        (Board::P150, "p150 True 0 0 288 2 0"),
+        (Board::P300, "p300 True 8320 0 288 2 0"),
+    ];
     for (board, units) in expected {
         match python("tt_umd") {
             Ok(mut client) => {

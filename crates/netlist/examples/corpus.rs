@@ -1,8 +1,10 @@
-//! Checks every netlist below a folder: how many are accepted, why the others are not, and how long it takes.
+//! Checks every netlist below a folder: how many are accepted, why the others are not, and how
+//! long it takes.
 //!
-//! `cargo run --release -p tilework-netlist --example corpus -- DIR [CODE]`; with a code (`N0007`) the files that have it are listed, each with
-//! the first finding of that code. What counts as a netlist is a YAML file with the sections queues, graphs and programs at its left margin,
-//! or one whose name says that it should be one (`invalid`).
+//! `cargo run --release -p tilework-netlist --example corpus -- DIR [CODE]`; with a code (`N0007`)
+//! the files that have it are listed, each with the first finding of that code. What counts as a
+//! netlist is a YAML file with the sections queues, graphs and programs at its left margin, or one
+//! whose name says that it should be one (`invalid`).
 
 use std::collections::BTreeMap;
 use std::io::{Result, Write};

@@ -1,6 +1,7 @@
-//! The codes of everything that can be wrong with a netlist.
+//! Codes of netlist errors and warnings.
 //!
-//! A code is for ever: it is neither given to another mistake nor taken away. docs/netlist-errors.md is the same list.
+//! Codes are stable: a code is never reused for another mistake and never removed.
+//! docs/netlist-errors.md has the same list.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What is wrong with a netlist, for people and for programs.
+//! Diagnostics: findings about a netlist, rendered as text or as JSON records.
 
 use crate::code::Code;
 use crate::tree::Span;
@@ -6,7 +6,7 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snip
 use serde::Serialize;
 use std::fmt;
 
-/// How many findings of one file are kept; the rest is counted only.
+/// The most findings of one file that are kept; further ones are only counted.
 const KEPT: usize = 500;
 
 /// How bad a finding is.
@@ -15,7 +15,8 @@ const KEPT: usize = 500;
 pub enum Severity {
     /// The netlist cannot be run.
     Error,
-    /// It can be run, but probably does not do what was meant, or not on every architecture that it names.
+    /// The netlist can be run, but probably not as intended, or not on every architecture
+    /// that it names.
     Warning,
 }
 
@@ -30,9 +31,9 @@ pub struct Diagnostic {
     pub message: String,
     /// Where.
     pub span: Span,
-    /// Other places that have to do with it, each with a word about it.
+    /// Related positions, each with a note.
     pub context: Vec<(Span, String)>,
-    /// What would be right.
+    /// A suggested correction.
     pub help: Option<String>,
 }
 
@@ -90,7 +91,7 @@ pub struct Record {
     pub column: u32,
     /// Line and column behind the last character.
     pub end: (u32, u32),
-    /// What would be right.
+    /// A suggested correction.
     pub help: Option<String>,
 }
 

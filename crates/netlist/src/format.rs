@@ -1,4 +1,5 @@
-//! Data formats, with the names and codes of the netlist language (public document `dataformats`).
+//! Data formats, with the names and codes of the netlist language (tt-budabackend,
+//! `docs/public/dataformats.md`).
 
 use std::fmt;
 
@@ -46,7 +47,8 @@ pub enum DataFormat {
 }
 
 impl DataFormat {
-    /// All formats: name in netlists and code in tile headers and descriptors (facts, buda.md, section 2).
+    /// All formats: name in netlists and code in tile headers and descriptors (tt-budabackend,
+    /// `common/model/base_types.hpp`).
     pub const ALL: [(DataFormat, &'static str, u8); 19] = [
         (DataFormat::Float32, "Float32", 0),
         (DataFormat::Float16, "Float16", 1),

@@ -1,9 +1,9 @@
-//! Names of what operations compute, as the language has them.
+//! Names of operation types in the netlist language.
 
 use crate::types::{BinaryKind, OpKind, QuantKind, UnaryKind};
 
 impl OpKind {
-    /// The name of its type; of the two names of a copy `datacopy`.
+    /// The name of its type; a copy, which has two names, is `datacopy`.
     pub fn name(&self) -> &'static str {
         match self {
             OpKind::Unary(kind) => kind.name(),

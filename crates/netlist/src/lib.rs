@@ -1,6 +1,8 @@
-//! Buda netlists as types (seed 003, section Netlist): the language with positions, the checks, sizes and memory.
+//! Buda netlists as types (seed 003, section Netlist): the language with positions, the checks,
+//! sizes and memory.
 //!
-//! [`types`] is what a checked netlist is; everything that a reference names is there. Nothing here runs anything.
+//! [`types`] describes a checked netlist, in which every reference is resolved. Nothing here
+//! runs a netlist.
 #![warn(missing_docs)]
 
 mod check;
@@ -20,37 +22,37 @@ pub use diagnostic::{Diagnostic, Diagnostics, Record, Severity};
 pub use format::DataFormat;
 pub use types::{Arch, Netlist};
 
-/// What is to be checked.
+/// Options of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// The architecture that the netlist must be right for. `None`: for one at least of those that it names; what is wrong for others of them
-    /// is a warning.
+    /// The architecture that the netlist must be valid for. `None`: at least one of those that it
+    /// names; violations on the others are warnings.
     pub arch: Option<Arch>,
-    /// Bounds of what is read.
+    /// Bounds on the input.
     pub budget: tree::Budget,
 }
 
-/// What a check gives.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
-    /// The netlist, when there is no error.
+    /// The netlist, if there is no error.
     pub netlist: Option<Netlist>,
-    /// The architectures that it is right for.
+    /// The architectures that it is valid for.
     pub archs: Vec<Arch>,
-    /// All findings, warnings among them.
+    /// All findings, including warnings.
     pub diagnostics: Diagnostics,
 }
 
 /// Reads a netlist from the text of a file and checks it. `name` is the file's name, for messages.
 ///
 /// # Errors
-/// Everything that is wrong with the file. Warnings alone are no error; [`check`] gives them, too.
+/// All errors of the file. Warnings alone are no error; [`check`] returns them as well.
 pub fn read(name: &str, text: &str) -> Result<Netlist, Diagnostics> {
     let Checked { netlist, diagnostics, .. } = check(name, text, &Options::default());
     netlist.ok_or(diagnostics)
 }
 
-/// Reads and checks a netlist and gives all findings.
+/// Reads and checks a netlist and returns all findings.
 pub fn check(name: &str, text: &str, options: &Options) -> Checked {
     let mut diagnostics = Diagnostics::new(name);
     let root = match read::template(text, &mut diagnostics) {

@@ -1,8 +1,10 @@
-//! What a netlist takes of the memories: DRAM channels, the cores' L1, the destination registers.
+//! Memory use of a netlist: DRAM channels, the cores' L1, the destination registers.
 //!
-//! The sizes of the chips are those of the public descriptions of the devices (`grayskull_10x12`, `wormhole_80_arch`, `wormhole_b0_80_arch`,
-//! `blackhole_10x14`). How large the buffers of inputs become is decided when a netlist is compiled; here they are what the netlist asks
-//! for or, without that, what is needed at least, so that a core that is too small for this is too small for certain.
+//! Chip sizes are those of the public device descriptions (tt-budabackend,
+//! `device/grayskull_10x12.yaml`, `wormhole_80_arch`, `wormhole_b0_80_arch`, `blackhole_10x14`).
+//! The sizes of input buffers are decided when a netlist is compiled; here they are what the
+//! netlist asks for or else the minimum, so that a core that is too small for this is too small
+//! in any case.
 
 use crate::format::DataFormat;
 use crate::size::{buffer_bytes, raw_tile_bytes, tile_bytes};
@@ -38,7 +40,7 @@ impl Arch {
         }
     }
 
-    /// Bytes of a worker core's memory, with what firmware takes of it.
+    /// Bytes of a worker core's memory, including the firmware's part.
     pub fn l1_bytes(self) -> u64 {
         match self {
             Arch::Grayskull => 1_048_576,
@@ -47,7 +49,8 @@ impl Arch {
     }
 }
 
-/// Tiles that a micro block may have: half of the destination registers, while the packer empties the other half (facts, buda.md, section 2).
+/// The most tiles of a micro block: half of the destination registers, while the packer empties the
+/// other half (tt-budabackend, `netlist/netlist_parser.cpp`).
 pub fn dst_tiles(acc: DataFormat, arch: Arch) -> u64 {
     let half = if matches!(acc, DataFormat::Float32 | DataFormat::Int32) { 4 } else { 8 };
     if arch == Arch::Wormhole { half * 4 } else { half }
@@ -79,7 +82,8 @@ pub struct DramBuffer {
     pub address: u64,
     /// Bytes, with the header.
     pub bytes: u64,
-    /// Free bytes behind it, up to the next buffer or the end of the channel; 0 where the next one overlaps.
+    /// Free bytes behind it, up to the next buffer or the end of the channel; 0 where the next
+    /// one overlaps.
     pub gap: u64,
 }
 
@@ -92,7 +96,7 @@ pub struct DramChannel {
     pub channel: u32,
     /// Its bytes.
     pub bytes: u64,
-    /// Bytes that buffers have; memory that several share counts once.
+    /// Bytes in use; memory that buffers share counts once.
     pub used: u64,
     /// The buffers by address.
     pub buffers: Vec<DramBuffer>,
@@ -135,7 +139,7 @@ pub struct CoreBuffers {
 }
 
 impl CoreBuffers {
-    /// All of them.
+    /// Bytes of all buffers.
     pub fn bytes(&self) -> u64 {
         let inputs = self.inputs.iter().fold(0u64, |sum, input| sum.saturating_add(input.bytes));
         inputs.saturating_add(self.intermediate).saturating_add(self.output).saturating_add(self.overlay)
@@ -159,7 +163,8 @@ pub fn core_buffers(netlist: &Netlist, op: &Op, arch: Arch) -> CoreBuffers {
     }
 }
 
-/// Bytes of an operation's buffers in each core: with the output that is asked for, and with the smallest one.
+/// Bytes of an operation's buffers in each core: with the output that is asked for, and with the
+/// smallest one.
 pub fn core_bytes(netlist: &Netlist, op: &Op, arch: Arch) -> (u64, u64) {
     let inputs = (0..op.inputs.len()).map(|index| input_size(netlist, op, index, arch).1).fold(0, u64::saturating_add);
     let (output, least) = output_bytes(op, arch);
@@ -223,7 +228,8 @@ fn intermediate_bytes(netlist: &Netlist, op: &Op, arch: Arch) -> u64 {
                     *tiles = (*tiles).max(u64::from(step.ublock.r) * u64::from(step.ublock.c));
                 }
             }
-            // Two micro blocks each (public document `netlist`, section intermediates).
+            // Two micro blocks each (tt-budabackend, `docs/public/netlist.md`, section
+            // intermediates).
             largest.iter().fold(0u64, |sum, tiles| sum.saturating_add(tiles.saturating_mul(2))).saturating_mul(tile)
         }
         OpKind::Matmul(m) if m.m_k > 1 && op.intermed_format != op.out_format => {
@@ -260,7 +266,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Of a netlist on an architecture.
+    /// The memory use of a netlist on an architecture.
     pub fn of(netlist: &Netlist, arch: Arch) -> Self {
         let graph = |index: usize| {
             let graph = &netlist.graphs[index];

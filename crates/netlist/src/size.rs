@@ -1,7 +1,8 @@
-//! Bytes of tiles, entries and buffers in device memory (facts, buda.md, section 2).
+//! Bytes of tiles, entries and buffers in device memory (tt-budabackend, `common/size_lib.cpp`).
 //!
-//! A tile in memory is a header, the shared exponents of a block format and the data, rounded up to the alignment of the architecture. A
-//! buffer of a queue is a header of its own, which holds the pointers, and then the entries.
+//! A tile in memory is a header, the shared exponents of a block format and the data, rounded up to
+//! the alignment of the architecture. A buffer of a queue is a queue header, which holds the
+//! pointers, followed by the entries.
 
 use crate::format::DataFormat;
 use crate::types::{Arch, Blocks, Size};
@@ -20,7 +21,7 @@ impl Arch {
 }
 
 impl DataFormat {
-    /// Bits of a datum, without a shared exponent.
+    /// Bits of a datum, without the shared exponent.
     pub fn datum_bits(self) -> u64 {
         use DataFormat as F;
         match self {
@@ -53,12 +54,12 @@ pub fn payload_bytes(format: DataFormat, tile: Size) -> u64 {
     (u64::from(tile.r) * u64::from(tile.c) * format.datum_bits()).div_ceil(8)
 }
 
-/// Bytes of a tile with header, as it lies in a tilized queue or in a core's memory.
+/// Bytes of a tile with header, as in a tilized queue or in a core's memory.
 pub fn tile_bytes(format: DataFormat, tile: Size, arch: Arch) -> u64 {
     (TILE_HEADER + exponent_bytes(format, tile) + payload_bytes(format, tile)).next_multiple_of(arch.alignment())
 }
 
-/// Bytes of a tile's data without a header, as it lies in a queue of rows.
+/// Bytes of a tile's data without a header, as in a flat queue.
 pub fn raw_tile_bytes(format: DataFormat, tile: Size) -> u64 {
     exponent_bytes(format, tile) + payload_bytes(format, tile)
 }

@@ -1,12 +1,12 @@
-//! A YAML file as a tree with positions: what the netlist reader walks.
+//! A YAML file as a tree with positions, the input of the netlist reader.
 //!
-//! Netlists use a plain part of YAML: maps with scalar keys, lists and scalars. Tags are of no meaning here. Texts are those of the file
-//! where they stand there letter by letter.
+//! Netlists use a simple subset of YAML: maps with scalar keys, lists and scalars. Tags are
+//! ignored. A text borrows from the file where the file has it verbatim.
 
 use crate::types::Position;
 use std::borrow::Cow;
 
-/// From a position up to another one.
+/// A range of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Span {
     /// The first character.
@@ -15,12 +15,12 @@ pub struct Span {
     pub end: Position,
 }
 
-/// Bounds of what is read at all.
+/// Bounds on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Bytes of a file.
     pub bytes: usize,
-    /// Maps and lists inside one another.
+    /// Nesting of maps and lists.
     pub depth: usize,
     /// Scalars, lists and maps.
     pub nodes: usize,
@@ -36,7 +36,7 @@ impl Default for Budget {
 /// A value of the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node<'t> {
-    /// Where it stands. Of a list or a map only the first line, when it has several.
+    /// Its position. For a list or map of several lines, the first line only.
     pub span: Span,
     /// What it is.
     pub value: Value<'t>,

@@ -1,6 +1,7 @@
 //! Every code has a netlist that gives it, and the whole message stands in `data/codes.txt`.
 //!
-//! After a change of messages: `TILEWORK_BLESS=1 cargo test -p tilework-netlist --test codes`, and read the difference.
+//! After a change of messages: `TILEWORK_BLESS=1 cargo test -p tilework-netlist --test codes`, and
+//! read the difference.
 
 mod cases;
 

@@ -20,7 +20,8 @@ fn every_valid_netlist_is_read() {
 /// What each netlist that must be refused is refused for: what its own comment says, or its name.
 const INVALID: [(&str, &[u16]); 9] = [
     ("default_invalid_netlist.yaml", &[6]),
-    // "produced by non matmul/reduce op in schedule 0 and consumed by schedule 1, more than a single macro block"
+    // "produced by non matmul/reduce op in schedule 0 and consumed by schedule 1, more than a
+    // single macro block"
     ("netlist_fused_op_invalid_intermed_buffer_usage.yaml", &[513]),
     // The buffer is not freed; besides, there is no operation `sub`.
     ("netlist_fused_op_missing_pop_on_intermed.yaml", &[15, 512]),

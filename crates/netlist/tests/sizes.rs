@@ -1,4 +1,4 @@
-//! Sizes against the tables of the facts file (buda.md, section 2).
+//! Sizes against tables worked out by hand from tt-budabackend's `common/size_lib.cpp`.
 
 use tilework_netlist::DataFormat::{self, *};
 use tilework_netlist::size::{buffer_bytes, entry_bytes, exponent_bytes, payload_bytes, raw_tile_bytes, tile_bytes};

@@ -1,5 +1,6 @@
-//! The two architectures and their constants: the table of seed 002, appendix A, with what the headers of `pto-isa`
-//! (commit 3186c381, facts `pto.md` section 5) say where they differ.
+//! The two architectures and their constants: the table of seed 002, appendix A, and the values
+//! of the `pto-isa` headers (commit 3186c381, `include/pto/npu/*/custom/TSyncCVID.hpp`) where
+//! they differ.
 
 use crate::core_id::Lane;
 use std::fmt;
@@ -7,26 +8,27 @@ use std::fmt;
 /// An architecture of Ascend clusters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Arch {
-    /// Cube and Vectors are wired together: tiles go into the consumer's SRAM.
+    /// Cube and Vectors are bound by hardware; tiles go into the consumer's SRAM.
     A5,
-    /// The scheduler binds Cube and Vectors at launch: tiles go through global memory.
+    /// The scheduler binds Cube and Vectors at launch; tiles go through global memory.
     A2A3,
 }
 
-/// Semaphore ids of a cluster (seed: `SEMAPHORE_IDS`).
+/// Number of semaphore ids of a cluster (seed: `SEMAPHORE_IDS`).
 pub const SEMAPHORE_IDS: u8 = 16;
 /// Largest value of a semaphore (seed: `SEMA_BITS` = 4).
 pub const SEMAPHORE_MAX: u8 = 15;
-/// Semaphore ids of a ring in both directions (seed: `TPUSH_TPOP_SEMA_IDS`).
+/// Number of semaphore ids of a bidirectional ring (seed: `TPUSH_TPOP_SEMA_IDS`).
 pub const RING_SEMAPHORES: u8 = 4;
-/// The id by which the Cube announces the cluster id on A2A3 (`CV_COMM_CTRL`; header, facts section 1). Ids from here
-/// on are reserved; the seed does not name the number.
+/// The id by which the Cube announces the cluster id on A2A3 (`CV_COMM_CTRL` of `TSyncCVID.hpp`).
+/// This and higher ids are reserved; the seed does not name the number.
 pub const CV_COMM_CTRL: u8 = 12;
-/// On A5 the Cube reaches AIV1's copy of flag f as f + 16 (`VEC_CORE_ID_OFFSET`; header, facts section 1).
+/// On A5 the Cube reaches AIV1's copy of flag f as f + 16 (`VEC_CORE_ID_OFFSET` of
+/// `include/pto/npu/a5/TPush.hpp`).
 pub const VEC_CORE_ID_OFFSET: u8 = 16;
 /// Bytes of `cv_comm_buf` for one block (seed: `CV_COMM_SLOT_BYTES`).
 pub const CV_COMM_SLOT_BYTES: u32 = 512;
-/// What the reservation is rounded up to (seed, appendix B: 12.5 KB, "round up to 16KB").
+/// Alignment of the reservation (seed, appendix B: 12.5 KB, "round up to 16KB").
 pub const CV_COMM_ALIGNMENT: u32 = 16 * 1024;
 
 impl Arch {
@@ -59,8 +61,9 @@ impl Arch {
         }
     }
 
-    /// Most clusters (seed: `CV_MAX_CORES`: 36 and 25). The A5 header has `kCvMaxCores` = 25 all the same; it is only
-    /// the threshold above which flash attention uses `cv_comm` there, no limit of the id formula, whose ids go to 35.
+    /// The most clusters (seed: `CV_MAX_CORES`: 36 and 25). The A5 header has `kCvMaxCores` = 25 as
+    /// well, but only as the threshold above which flash attention uses `cv_comm`; the ids of the
+    /// formula go up to 35.
     pub const fn clusters(self) -> u32 {
         self.clusters_per_die() * self.dies()
     }
@@ -78,12 +81,14 @@ impl Arch {
         }
     }
 
-    /// The same rounded up: where the rest of the working buffer starts (seed: 16 KB on A2A3).
+    /// [`Self::comm_bytes`] rounded up: where the rest of the working buffer starts (seed: 16
+    /// KB on A2A3).
     pub const fn comm_reserved(self) -> u32 {
         self.comm_bytes().next_multiple_of(CV_COMM_ALIGNMENT)
     }
 
-    /// The number of a subblock on a flag of the Cube: A5 adds 16 for AIV1, A2A3 addresses both by one id (mode 2).
+    /// The Cube's flag for a semaphore of a lane: A5 adds 16 for AIV1, A2A3 addresses both lanes by
+    /// one id (mode 2).
     pub const fn cube_flag(self, id: u8, lane: Lane) -> u8 {
         match (self, lane) {
             (Self::A5, Lane::L1) => id + VEC_CORE_ID_OFFSET,

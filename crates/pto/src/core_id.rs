@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A core of a cluster, by its place in it (seed 002, "Core Architecture": one Cube, two Vectors, 1:2).
+/// A core of a cluster (seed 002, "Core Architecture": one Cube, two Vectors, 1:2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum CoreId {
     /// The matrix core, AIC.
@@ -14,7 +14,7 @@ pub enum CoreId {
 }
 
 impl CoreId {
-    /// All three, Cube first.
+    /// All three cores, Cube first.
     pub const ALL: [Self; 3] = [Self::Cube, Self::Vector0, Self::Vector1];
 
     /// The Vector core of a lane.
@@ -43,7 +43,7 @@ impl CoreId {
         }
     }
 
-    /// Is it a Vector core?
+    /// Whether it is a Vector core.
     pub fn is_vector(self) -> bool {
         self != Self::Cube
     }
@@ -59,7 +59,7 @@ impl fmt::Display for CoreId {
     }
 }
 
-/// One of the two connections Cube-Vector in a cluster: lane s belongs to the Vector of subblock s.
+/// One of the two connections between Cube and Vectors: lane s belongs to the Vector of subblock s.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Lane {
     /// Subblock 0.
@@ -81,7 +81,7 @@ impl Lane {
     }
 }
 
-/// A set of lanes: those that one operation concerns.
+/// A set of lanes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Lanes(u8);
 
@@ -98,18 +98,18 @@ impl Lanes {
         Self(1 << lane.index())
     }
 
-    /// Is the lane in the set?
+    /// Whether the lane is in the set.
     pub fn has(self, lane: Lane) -> bool {
         self.0 & Self::one(lane).0 != 0
     }
 
-    /// What both sets have.
+    /// The intersection of two sets.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Has the set no lane?
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -120,8 +120,8 @@ impl Lanes {
     }
 }
 
-/// A pipe: an in-order unit of a core (`pto-isa`, `pipe_t`). Signals name the pipe that sends them, so that they come
-/// after what it did before.
+/// A pipe: an in-order unit of a core (`pto-isa`, `pipe_t`). A signal names the pipe that sends it,
+/// so that it follows the pipe's earlier work.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Pipe {
     /// Scalar.

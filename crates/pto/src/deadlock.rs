@@ -1,4 +1,4 @@
-//! Who waits for whom when nothing can go on.
+//! Deadlocks: the cores that wait, and what for.
 
 use crate::core_id::CoreId;
 use crate::fault::When;
@@ -13,9 +13,9 @@ pub enum WaitFor {
     Free,
     /// A tile that is ready.
     Ready,
-    /// At the end of a ring, the credits that are still out.
+    /// The outstanding credits when a ring is closed.
     Drain,
-    /// A semaphore, outside of any ring.
+    /// A semaphore that is not part of a ring.
     Semaphore,
 }
 
@@ -24,13 +24,13 @@ pub enum WaitFor {
 pub struct Waiting {
     /// The core.
     pub core: CoreId,
-    /// For what.
+    /// What it waits for.
     pub what: WaitFor,
-    /// The ring (and direction) and the tile's number, if it is a ring's wait.
+    /// The ring (and direction) and the tile's number, for a wait of a ring.
     pub tile: Option<(String, u32)>,
     /// The semaphore id.
     pub id: u8,
-    /// Cores of which a set is missing.
+    /// Cores whose set is missing.
     pub from: Vec<CoreId>,
 }
 
@@ -54,7 +54,7 @@ fn setters(missing: &[Counter]) -> Vec<CoreId> {
     missing.iter().map(Counter::setter).collect()
 }
 
-/// No core can go on.
+/// A state in which no core can continue.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Deadlock {
     /// When.
@@ -63,8 +63,8 @@ pub struct Deadlock {
     pub waits: Vec<Waiting>,
     /// Cores whose kernels have ended, or that have none.
     pub ended: Vec<CoreId>,
-    /// The cycle of waits: each waits for the next, the last for the first. Empty if none exists, because some core
-    /// waits for one that has ended.
+    /// The cycle of waits: each core waits for the next, the last for the first. Empty if there is
+    /// none, because some core waits for one that has ended.
     pub circle: Vec<CoreId>,
 }
 
@@ -75,14 +75,14 @@ impl Deadlock {
         Self { cycle, waits, ended, circle }
     }
 
-    /// The waits of the cycle in its order, or all of them if there is no cycle.
+    /// The waits of the cycle in order, or all of them if there is no cycle.
     pub fn chain(&self) -> Vec<&Waiting> {
         let of = |core: &CoreId| self.waits.iter().find(|wait| wait.core == *core);
         if self.circle.is_empty() { self.waits.iter().collect() } else { self.circle.iter().filter_map(of).collect() }
     }
 }
 
-/// The first cycle of waits that is reached along this path.
+/// Finds the first cycle of waits along this path.
 fn circle(waits: &[Waiting], path: &mut Vec<CoreId>) -> Option<Vec<CoreId>> {
     let wait = waits.iter().find(|wait| path.last() == Some(&wait.core))?;
     for &next in &wait.from {

@@ -1,4 +1,4 @@
-//! What happened when, for a timeline: typed events in the order in which they ended.
+//! Typed events for a timeline, in the order in which they ended.
 
 use crate::core_id::{CoreId, Pipe};
 use std::rc::Rc;
@@ -20,9 +20,9 @@ pub enum EventKind {
     Signal,
     /// A copy into a slot.
     Write,
-    /// A copy or use of a slot.
+    /// A copy out of a slot, or its use.
     Read,
-    /// Arithmetic or a copy of the kernel's own.
+    /// The kernel's own arithmetic or copies.
     Work,
 }
 
@@ -50,9 +50,9 @@ pub struct Event {
     pub core: CoreId,
     /// The pipe; none for whole operations, which use several.
     pub pipe: Option<Pipe>,
-    /// What.
+    /// The kind.
     pub kind: EventKind,
-    /// The ring (and direction), or what the kernel calls its work.
+    /// The ring (and direction), or the kernel's name for its work.
     pub name: Rc<str>,
     /// The tile's number on the ring.
     pub tile: Option<u32>,

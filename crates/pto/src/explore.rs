@@ -1,13 +1,14 @@
-//! Every interleaving of small programs, breadth first.
+//! Exhaustive exploration of the interleavings of small programs, breadth first.
 //!
-//! A program is a list of ring operations per core. They become the same [`Step`]s that the simulation runs
-//! ([`crate::protocol`]) and change the same [`State`]; only time and data are left out. Each step is atomic, any
-//! core may take the next one, and a transfer is two steps, so whatever may happen during it is seen.
+//! A program is a list of ring operations per core. They are compiled to the same [`Step`]s that
+//! the simulation runs ([`crate::protocol`]), on the same [`State`], without time and data. Each
+//! step is atomic, any core may take the next one, and a transfer is two steps, so that steps of
+//! other cores during it are covered.
 //!
-//! The search is ours, because programs are straight lines: as long as nothing has gone wrong, sets and waits have
-//! only added up and a slot has been written and freed in turns, so the three positions determine the state and are
-//! all that must be remembered of it (a test compares whole states). What goes wrong ends its path. Breadth-first
-//! order makes the first trace to a finding a shortest one.
+//! The search exploits that programs are straight lines: while nothing has gone wrong, sets and
+//! waits have only added up and each slot has been written and freed in turn, so the three
+//! positions determine the state and only they need to be stored (a test compares whole states). A
+//! finding ends its path. Breadth-first order makes the first trace to a finding a shortest one.
 
 use crate::arch::Arch;
 use crate::core_id::{CoreId, Lane};
@@ -27,7 +28,7 @@ pub enum Op {
     Open,
     /// TPUSH on the ring of this index.
     Push(usize),
-    /// TPOP and use of the tile.
+    /// TPOP, and use of the tile.
     Pop(usize),
     /// TFREE.
     Free(usize),
@@ -47,7 +48,8 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// `tiles` tiles over a ring of one direction, each freed after its use (unless its pop has done so).
+    /// Sends `tiles` tiles over a unidirectional ring, each freed after its use (unless its
+    /// pop does that).
     pub fn one_way(arch: Arch, ring: RingSpec, tiles: usize) -> Self {
         let send = [Op::Push(0)].repeat(tiles);
         let use_one: &[Op] = if ring.pop_frees(arch) { &[Op::Pop(0)] } else { &[Op::Pop(0), Op::Free(0)] };
@@ -55,7 +57,7 @@ impl Scenario {
         Self::exchange(arch, ring, &send, &receive)
     }
 
-    /// The same without TFREE, and without an end that would wait for it.
+    /// As [`Self::one_way`], without TFREE and without closing the ring.
     pub fn never_freed(arch: Arch, ring: RingSpec, tiles: usize) -> Self {
         let mut scenario = Self::exchange(arch, ring, &[Op::Push(0)].repeat(tiles), &[Op::Pop(0)].repeat(tiles));
         for program in &mut scenario.programs {
@@ -64,7 +66,8 @@ impl Scenario {
         scenario
     }
 
-    /// Both cores push `outstanding` tiles before they pop as many, over a ring of both directions, `rounds` times.
+    /// Both cores push `outstanding` tiles before they pop as many, over a bidirectional ring,
+    /// `rounds` times.
     pub fn push_push_pop_pop(arch: Arch, ring: RingSpec, outstanding: usize, rounds: usize) -> Self {
         let mut both = [Op::Push(0)].repeat(outstanding);
         both.extend([Op::Pop(0), Op::Free(0)].repeat(outstanding));
@@ -139,7 +142,7 @@ fn compile(core: CoreId, rings: &[Vec<Way>], program: &[Op]) -> Result<Vec<Step>
 /// Why a scenario cannot be explored.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ExploreError {
-    /// A ring that cannot be made.
+    /// A ring that cannot be created.
     #[error(transparent)]
     Ring(#[from] RingError),
     /// The core is not on that end of the ring.
@@ -160,16 +163,16 @@ pub enum ExploreError {
     },
 }
 
-/// What can go wrong in an interleaving.
+/// What an exploration can find in an interleaving.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Finding {
-    /// No core can go on.
+    /// A deadlock.
     Deadlock(Box<Deadlock>),
     /// A slot is overwritten too early.
     Race(Box<Race>),
-    /// A semaphore overflows, credits get lost, a wrong tile is read.
+    /// A semaphore overflow, lost credits, a wrong tile.
     Fault(Box<Fault>),
-    /// All cores end, but semaphores are left for the next block to find.
+    /// All cores end, but semaphores are not zero for the next block.
     Leftover(Vec<(Counter, u8)>),
 }
 
@@ -225,27 +228,27 @@ impl fmt::Display for Traced {
     }
 }
 
-/// A kind of finding: how often, and the shortest way to one.
+/// Findings of one kind: how many, and a shortest trace to one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
     /// States in which it happens.
     pub count: usize,
     /// The first, in breadth-first order.
     pub first: Finding,
-    /// The steps to it, a shortest sequence; the last is the one that does it.
+    /// A shortest sequence of steps to it; the last one causes it.
     pub trace: Vec<Traced>,
 }
 
-/// What an exploration came to.
+/// Result of an exploration.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Explored {
     /// States reached.
     pub states: usize,
     /// Steps between them.
     pub transitions: usize,
-    /// Did it reach all of them, or stop at the bound?
+    /// Whether it reached all states; false if it stopped at the bound.
     pub complete: bool,
-    /// Ends of all programs.
+    /// States in which all programs have ended.
     pub ends: usize,
     /// Deadlocks.
     pub deadlock: Option<Found>,
@@ -258,7 +261,7 @@ pub struct Explored {
 }
 
 impl Explored {
-    /// Did every interleaving end well, with nothing left?
+    /// Whether every interleaving ended without findings.
     pub fn is_clean(&self) -> bool {
         self.complete && self.ends > 0 && self.found().next().is_none()
     }
@@ -271,7 +274,7 @@ impl Explored {
 
 type Positions = [u32; 3];
 
-/// A state that was reached: by which step of which core, from where.
+/// A reached state: its predecessor and the core that took the step.
 struct Node {
     positions: Positions,
     from: Option<(u32, CoreId)>,
@@ -285,15 +288,15 @@ struct Search {
     result: Explored,
 }
 
-/// Explores a scenario; stops after the level at which it has reached so many states ([`Explored::complete`] is false
-/// then).
+/// Explores a scenario; stops after the level at which it has reached `most_states` states (then
+/// [`Explored::complete`] is false).
 pub fn explore(scenario: &Scenario, most_states: usize) -> Result<Explored, ExploreError> {
     let (wiring, steps) = scenario.compile()?;
     let start = State::new(&wiring);
     let mut search = Search { wiring, steps, nodes: Vec::new(), seen: HashSet::new(), result: Explored::default() };
     let mut level = Vec::new();
     level.extend(search.reach([0; 3], start, None));
-    // States are kept for one level only; of the others, the positions are.
+    // Whole states are kept for one level only; for the others just the positions.
     while !level.is_empty() && search.nodes.len() < most_states {
         let mut next = Vec::new();
         for (node, state) in level {
@@ -390,7 +393,7 @@ mod tests {
     use crate::tile::{DType, Shape};
     use std::collections::BTreeMap;
 
-    /// All states by their positions, whole, without the search's assumption.
+    /// All whole states by their positions, without the search's assumption.
     fn whole_states(scenario: &Scenario) -> BTreeMap<Positions, State> {
         let (wiring, steps) = scenario.compile().unwrap();
         let mut found = BTreeMap::new();

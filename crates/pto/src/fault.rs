@@ -1,4 +1,4 @@
-//! What a kernel did that the cluster does not survive. A fault is a value that names the place; it ends the run.
+//! Faults of kernels. A fault is a value that names the position; it ends the run.
 
 use crate::arch::Arch;
 use crate::core_id::{CoreId, Lane, Pipe};
@@ -14,7 +14,7 @@ use std::fmt;
 pub struct When(pub Option<u64>);
 
 impl fmt::Display for When {
-    /// As the beginning of a message: nothing without time.
+    /// Formats it as the beginning of a message; empty without time.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.map_or(Ok(()), |cycle| write!(f, "cycle {cycle}: "))
     }
@@ -27,9 +27,9 @@ pub struct Access {
     pub core: CoreId,
     /// The ring (and direction, if it has two).
     pub ring: String,
-    /// The tile's number on that way, from 0.
+    /// The tile's number in that direction, from 0.
     pub tile: u32,
-    /// Did it write?
+    /// Whether it was a write.
     pub write: bool,
     /// First cycle.
     pub from: When,
@@ -49,22 +49,23 @@ impl fmt::Display for Access {
     }
 }
 
-/// Two accesses to a slot that nothing orders: a slot overwritten before its tile was read and given back.
+/// A race: two unordered accesses to a slot, which is overwritten before its tile was
+/// read and freed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Race {
     /// The slot.
     pub slot: u32,
     /// The lane's share of it.
     pub lane: Lane,
-    /// The access that should have been over, with the tile that is lost.
+    /// The earlier access, whose tile is lost.
     pub first: Access,
-    /// Was the first's tile read already (and only not given back)?
+    /// Whether the first tile was already read (and only not freed).
     pub read: bool,
     /// The access that came too early.
     pub second: Access,
-    /// Tiles whose slot the second's producer has taken.
+    /// Slots that the second access's producer has acquired.
     pub acquired: u32,
-    /// Tiles of the same way that the lane's consumer has given back.
+    /// Slots of the same direction that the lane's consumer has freed.
     pub freed: u32,
     /// Slots of the ring.
     pub slots: u32,
@@ -82,7 +83,7 @@ impl fmt::Display for Race {
     }
 }
 
-/// What went wrong.
+/// The faults.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Fault {
     /// A semaphore past 15.
@@ -166,7 +167,7 @@ pub enum Fault {
         held: u32,
         /// Acquired and not published.
         in_flight: u32,
-        /// Given at the start and not taken back.
+        /// Granted at the start and not taken back.
         granted: u32,
         /// When.
         cycle: When,
@@ -195,7 +196,7 @@ pub enum Fault {
         /// Tiles popped.
         popped: u32,
     },
-    /// TPUSH of a slot without TALLOC, or a second TALLOC's order broken.
+    /// TPUSH of a slot without TALLOC, or out of the order of TALLOCs.
     #[error("{core} publishes a slot of `{ring}`, but has allocated none")]
     NothingToPublish {
         /// Who.
@@ -203,7 +204,7 @@ pub enum Fault {
         /// The ring.
         ring: String,
     },
-    /// A popped tile used after its slot or its local copy went to another.
+    /// A popped tile used after its slot or its local copy was reused.
     #[error("{core} reads tile {tile} of `{ring}` after {why}")]
     Stale {
         /// Who.
@@ -239,7 +240,7 @@ pub enum Fault {
         /// What the slot takes.
         expected: String,
     },
-    /// Nothing can go on.
+    /// A deadlock.
     #[error("{0}")]
     Deadlock(Box<Deadlock>),
     /// A memory access.
@@ -251,7 +252,7 @@ pub enum Fault {
     /// A core's or block's id.
     #[error(transparent)]
     Id(#[from] crate::ids::IdError),
-    /// An operation that the headers do not have, under their profile.
+    /// An operation that the headers do not implement, under their profile.
     #[error("`{ring}`: {what}")]
     HeaderGap {
         /// The ring.
@@ -259,16 +260,17 @@ pub enum Fault {
         /// What is missing.
         what: &'static str,
     },
-    /// The cluster was not used as it must be.
+    /// An invalid use of the cluster.
     #[error("{0}")]
     Usage(String),
-    /// What a kernel itself found wrong.
+    /// An error that the kernel itself reported.
     #[error("{0}")]
     Kernel(String),
 }
 
 impl Fault {
-    /// A set past 15, by the flag that the setter named: on A5 the Cube has Vector 1's as id + 16.
+    /// The fault of a set past 15, with the setter's flag: on A5 the Cube's flag for Vector
+    /// 1 is id + 16.
     pub(crate) fn overflow(arch: Arch, core: CoreId, pipe: Pipe, overflow: Overflow, cycle: When) -> Self {
         let Overflow(counter) = overflow;
         let id = if core == CoreId::Cube { arch.cube_flag(counter.id, counter.lane) } else { counter.id };

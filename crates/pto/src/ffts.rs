@@ -1,15 +1,17 @@
 //! The counting semaphores of a cluster: 16 ids of 4 bits, and the message that sets one.
 //!
-//! Follows seed 002, "Cross-Core Synchronization Mechanism". A semaphore counts up by one and a wait at zero blocks. In
-//! mode 2 a set by the Cube reaches both Vectors, each of which waits on its own counter; a set by a Vector is its own
-//! contribution, and the Cube's wait takes one of each. So an id stands for four counters: one at each Vector that the
-//! Cube sets, and one at the Cube for each Vector. On A5 the Cube names the Vector by the flag (f for AIV0,
-//! f + 16 for AIV1), which addresses the same four counters one at a time.
+//! Follows seed 002, "Cross-Core Synchronization Mechanism". A set increments a semaphore by one, a
+//! wait blocks at zero. In mode 2 a set by the Cube reaches both Vectors, each of which waits on
+//! its own counter; a set by a Vector is its own contribution, and the Cube's wait takes one of
+//! each. So an id stands for four counters: one at each Vector that the Cube sets, and one at the
+//! Cube for each Vector. On A5 the Cube names the Vector by the flag (f for AIV0, f + 16 for AIV1),
+//! which addresses the same four counters one at a time.
 
 use crate::arch::{SEMAPHORE_IDS, SEMAPHORE_MAX};
 use crate::core_id::{CoreId, Lane, Lanes};
 
-/// Who a cross-core message is for (facts section 1).
+/// The receivers of a cross-core message (seed 002, "Mode2 Semantics"; `pto-isa`,
+/// `ffts_cross_core_sync`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// All cores.
@@ -20,8 +22,8 @@ pub enum Mode {
     CubeVector,
 }
 
-/// The message of `ffts_cross_core_sync`: increment 1 in bits 0..4, mode in 4..8, id from bit 8. None for an id past
-/// 15.
+/// The message of `ffts_cross_core_sync`: increment 1 in bits 0..4, mode in 4..8, id from bit 8.
+/// None for an id past 15.
 pub fn message(mode: Mode, id: u8) -> Option<u16> {
     let mode = match mode {
         Mode::AllCores => 0,
@@ -43,14 +45,15 @@ pub fn parse_message(message: u16) -> Option<(Mode, u8)> {
     (message & 0xf == 1).then_some((mode, id))
 }
 
-/// Which of the four counters of an id.
+/// One of the four counters of an id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Counter {
     /// The semaphore id, 0..16.
     pub id: u8,
-    /// The connection.
+    /// The lane.
     pub lane: Lane,
-    /// At the Vector, set by the Cube; otherwise at the Cube, set by the lane's Vector.
+    /// Whether it is at the Vector, set by the Cube; otherwise it is at the Cube, set by the
+    /// lane's Vector.
     pub at_vector: bool,
 }
 
@@ -91,8 +94,8 @@ impl Semaphores {
         bank[counter.lane.index()].get_mut(usize::from(counter.id))
     }
 
-    /// `core` adds one on these lanes; a Vector reaches only its own. Nothing changes on an overflow. The caller has
-    /// checked that the id is below 16.
+    /// `core` increments its counters on these lanes; a Vector reaches only its own. Nothing
+    /// changes on an overflow. The caller has checked that the id is below 16.
     pub fn set(&mut self, core: CoreId, id: u8, lanes: Lanes) -> Result<(), Overflow> {
         let at_vector = core == CoreId::Cube;
         let counters = || reach(core, lanes).iter().map(move |lane| Counter { id, lane, at_vector });
@@ -113,7 +116,8 @@ impl Semaphores {
         counters.filter(|&counter| self.value(counter) == 0).collect()
     }
 
-    /// `core` takes one from each of these lanes, all or nothing: false means it must wait.
+    /// `core` decrements a counter on each of these lanes, all or none; returns false if
+    /// it must wait.
     pub fn take(&mut self, core: CoreId, id: u8, lanes: Lanes) -> bool {
         for lane in reach(core, lanes).iter() {
             if self.value(Counter { id, lane, at_vector: core.is_vector() }) == 0 {

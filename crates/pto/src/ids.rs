@@ -1,13 +1,14 @@
-//! Cluster ids: from a physical core's id, and from a block's.
+//! Cluster ids, computed from the id of a physical core or of a block.
 //!
-//! Follows seed 002, "Recommended" and appendices A and B. The generic formulas of the documents are pure arithmetic
-//! and say something for every number; a core of the wrong kind, the other subblock's id or an id past the last gives
-//! a wrong cluster in silence. Here a core's id is checked when it is made, so [`PhysicalCube::cluster`] and
-//! [`PhysicalVector::cluster`] cannot be wrong; [`formula`] has the arithmetic as it is, for comparison.
+//! Follows seed 002, "Recommended" and appendices A and B. The formulas of the documents accept
+//! every number: a core of the wrong kind, the other subblock's id or an id past the last
+//! silently gives a wrong cluster. Here ids are checked on construction, so
+//! [`PhysicalCube::cluster`] and [`PhysicalVector::cluster`] cannot be wrong; [`formula`] has the
+//! unchecked arithmetic for comparison.
 
 use crate::arch::{Arch, CV_COMM_SLOT_BYTES};
 
-/// The formulas as the documents have them, with their silent mistakes.
+/// The unchecked formulas of the documents.
 pub mod formula {
     use crate::arch::Arch;
 
@@ -17,8 +18,8 @@ pub mod formula {
         core_id / cores * per_die + core_id % cores
     }
 
-    /// A5, Vector: `die * CORE_PER_DIE + (id % AIC_AIV_PER_DIE - CORE_PER_DIE - subblock) / AIV_RATIO`, with C's
-    /// division, which rounds to zero.
+    /// A5, Vector: `die * CORE_PER_DIE + (id % AIC_AIV_PER_DIE - CORE_PER_DIE - subblock) /
+    /// AIV_RATIO`, with C's division, which rounds to zero.
     pub fn a5_vector(core_id: u32, subblock: u32) -> i64 {
         let (per_die, cores) = (i64::from(Arch::A5.clusters_per_die()), i64::from(Arch::A5.cores_per_die()));
         let core_id = i64::from(core_id);
@@ -26,13 +27,14 @@ pub mod formula {
             + (core_id % cores - per_die - i64::from(subblock)) / i64::from(Arch::A5.vectors_per_cube())
     }
 
-    /// A2A3, Cube: `(id & 0x7f) % CV_MAX_CORES`. A Vector has no formula; it reads what its Cube wrote.
+    /// A2A3, Cube: `(id & 0x7f) % CV_MAX_CORES`. There is none for Vectors; they read what
+    /// their Cube wrote.
     pub fn a2a3_cube(core_id: u32) -> u32 {
         (core_id & 0x7f) % Arch::A2A3.clusters()
     }
 }
 
-/// What kind of core an id is.
+/// The kind of a core.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum CoreKind {
     /// A Cube, AIC.
@@ -61,8 +63,9 @@ impl CoreKind {
         }
     }
 
-    /// The kind of a physical core: a die's Cubes come first, then its Vectors in pairs. The seed says so of A5. On
-    /// A2A3 the scheduler binds Vectors as it likes; there the same order is this model's scheduler's.
+    /// The kind of a physical core. A die's Cubes come first, then its Vectors in pairs: on A5
+    /// according to the seed; on A2A3, where the scheduler may bind any Vectors, as this model's
+    /// scheduler does.
     pub fn of(arch: Arch, core_id: u32) -> Result<Self, IdError> {
         let last = arch.cores_per_die() * arch.dies() - 1;
         if core_id > last {
@@ -76,7 +79,7 @@ impl CoreKind {
     }
 }
 
-/// A core's id that is known to be a Cube's.
+/// The checked id of a Cube.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PhysicalCube {
     arch: Arch,
@@ -107,7 +110,7 @@ impl PhysicalCube {
     }
 }
 
-/// A core's id that is known to be a Vector's, of a known subblock.
+/// The checked id of a Vector, with its subblock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PhysicalVector {
     arch: Arch,
@@ -134,7 +137,7 @@ impl PhysicalVector {
         self.subblock
     }
 
-    /// The cluster's id, by the formula of A5. On A2A3 there is none: the Vector must be told by its Cube
+    /// The cluster's id, by the formula of A5. A2A3 has none: the Vector learns it from its Cube
     /// ([`crate::sim::Core::sync_cluster_id`]).
     pub fn cluster(self) -> Result<u32, IdError> {
         match self.arch {
@@ -144,20 +147,20 @@ impl PhysicalVector {
     }
 }
 
-/// The cluster of a Vector when Vectors follow the Cubes in pairs. `core_id` is a Vector's.
+/// The cluster of a Vector if Vectors follow the Cubes in pairs.
 fn vector_cluster(arch: Arch, core_id: u32) -> u32 {
     let (per_die, cores) = (arch.clusters_per_die(), arch.cores_per_die());
     core_id / cores * per_die + (core_id % cores).saturating_sub(per_die) / arch.vectors_per_cube()
 }
 
-/// A row of the table of all cores.
+/// A row of the core table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CoreEntry {
     /// The physical core.
     pub core_id: u32,
     /// Cube or Vector, with its subblock.
     pub kind: CoreKind,
-    /// The cluster. On A2A3 as this model's scheduler binds it.
+    /// The cluster; on A2A3 the one to which this model's scheduler binds it.
     pub cluster: u32,
 }
 
@@ -174,8 +177,8 @@ pub fn table(arch: Arch) -> Vec<CoreEntry> {
     (0..arch.cores_per_die() * arch.dies()).filter_map(entry).collect()
 }
 
-/// The cluster id of a block by the recommended way, `cluster_id = get_block_idx()`: right as long as there are no more
-/// blocks than clusters.
+/// The cluster id of a block by the recommended formula, `cluster_id = get_block_idx()`: valid if
+/// there are no more blocks than clusters.
 pub fn cluster_of_block(arch: Arch, block_idx: u32, block_dim: u32) -> Result<u32, IdError> {
     if block_idx >= block_dim {
         return Err(IdError::NoSuchBlock { block_idx, block_dim });
@@ -186,12 +189,14 @@ pub fn cluster_of_block(arch: Arch, block_idx: u32, block_dim: u32) -> Result<u3
     Ok(block_idx)
 }
 
-/// Where a cluster's slots are in `GM_SLOT_BUFFER`: `base + cluster * bytes per cluster`; none past the address space.
+/// Address of a cluster's slots in `GM_SLOT_BUFFER`: `base + cluster * bytes per cluster`; `None`
+/// past the address space.
 pub fn slot_buffer(base: usize, cluster: u32, bytes_per_cluster: usize) -> Option<usize> {
     usize::try_from(cluster).ok()?.checked_mul(bytes_per_cluster)?.checked_add(base)
 }
 
-/// `cv_comm_buf`: a slot of 512 bytes for each block, where the Cube of A2A3 tells its cluster id (seed, appendix B).
+/// `cv_comm_buf`: a slot of 512 bytes for each block, where the Cube of A2A3 writes its cluster id
+/// (seed, appendix B).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CommBuffer {
     base: usize,
@@ -199,13 +204,13 @@ pub struct CommBuffer {
 }
 
 impl CommBuffer {
-    /// The seed's reservation at the bottom of the working buffer: 12.5 KiB, 25 blocks; the 3.5 KiB up to the rounded
-    /// 16 KiB are not slots.
+    /// The seed's reservation at the bottom of the working buffer: 12.5 KiB, 25 blocks; the 3.5 KiB
+    /// up to the rounded 16 KiB are not slots.
     pub fn reserved(base: usize) -> Self {
         Self { base, bytes: Arch::A2A3.comm_bytes() }
     }
 
-    /// A buffer large enough for so many blocks, which more blocks than clusters need.
+    /// A buffer for this many blocks, needed if there are more blocks than clusters.
     pub fn for_blocks(base: usize, block_dim: u32) -> Self {
         Self { base, bytes: block_dim.saturating_mul(CV_COMM_SLOT_BYTES) }
     }
@@ -232,7 +237,7 @@ impl CommBuffer {
     }
 }
 
-/// A mistake with ids, which the formulas would let pass.
+/// Invalid ids, which the formulas would accept.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum IdError {
     /// No such core.
@@ -287,7 +292,7 @@ pub enum IdError {
         /// What A5's formula says.
         formula: i64,
     },
-    /// A Vector of A2A3 without exchange.
+    /// A Vector of A2A3, which has no formula.
     #[error(
         "core {core_id} of a2a3 is a Vector: no formula gives its cluster, it must read what its Cube wrote to \
          cv_comm_buf"

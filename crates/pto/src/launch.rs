@@ -1,14 +1,15 @@
-//! How a cluster comes to its block (seed 002, "Cluster Binding Flow").
+//! Launch: how blocks are bound to clusters (seed 002, "Cluster Binding Flow").
 //!
-//! The scheduler gives blocks to clusters: one Cube and two Vectors get the same `block_idx`, the Vectors a subblock
-//! each. FFTS does it by itself when it launches a mixed kernel ([`Scheduler::start_block`]). An AICPU that launches
-//! must ask for it: request, mapping, `ffts_addr`, launch, in this order ([`Handshake`]).
+//! The scheduler gives blocks to clusters: one Cube and two Vectors get the same `block_idx`, the
+//! Vectors a subblock each. When FFTS launches a mixed kernel, it does that itself
+//! ([`Scheduler::start_block`]). An AICPU needs a handshake: request, mapping, `ffts_addr`, launch,
+//! in this order ([`Handshake`]).
 
 use crate::arch::Arch;
 use crate::core_id::CoreId;
 use crate::ids::CoreKind;
 
-/// What the scheduler gave to a cluster.
+/// The binding of a block to a cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Binding {
     block_idx: u32,
@@ -46,13 +47,13 @@ impl Binding {
         self.cores[core.index()]
     }
 
-    /// Are the semaphores reachable? A5 needs no `ffts_addr` for that.
+    /// Whether the semaphores are reachable. A5 needs no `ffts_addr` for that.
     pub fn ffts_ready(&self) -> bool {
         self.ffts_ready
     }
 }
 
-/// The scheduler: which blocks are to run, and which cluster runs which.
+/// The scheduler of blocks on clusters.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     arch: Arch,
@@ -62,21 +63,22 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A launch of so many blocks. More than there are clusters is allowed: they follow one another on a cluster.
+    /// A launch of `block_dim` blocks. There may be more blocks than clusters: then they follow one
+    /// another on a cluster.
     pub fn new(arch: Arch, block_dim: u32) -> Self {
         let clusters = usize::try_from(arch.clusters()).unwrap_or(0);
         Self { arch, block_dim, next: 0, running: vec![None; clusters] }
     }
 
-    /// FFTS: gives the next block to the first free cluster, semaphores ready. None if no block is left or no cluster
-    /// free.
+    /// FFTS: binds the next block to the first free cluster, semaphores ready. `None` if no block
+    /// is left or no cluster is free.
     pub fn start_block(&mut self) -> Option<Binding> {
         let cluster = self.running.iter().position(Option::is_none).and_then(|cluster| u32::try_from(cluster).ok())?;
         self.start_block_on(cluster).ok()
     }
 
-    /// FFTS: gives the next block to this cluster. Two blocks on one cluster have the same cluster id, the same slots
-    /// and semaphores: the second must wait for the first's end.
+    /// FFTS: binds the next block to this cluster. Two blocks on one cluster have the same cluster
+    /// id, slots and semaphores: the second must wait until the first has ended.
     pub fn start_block_on(&mut self, cluster: u32) -> Result<Binding, LaunchError> {
         let (arch, block) = (self.arch, self.next);
         if block >= self.block_dim {
@@ -94,7 +96,7 @@ impl Scheduler {
         }
     }
 
-    /// A block has ended; its cluster is free.
+    /// Ends a block; its cluster becomes free.
     pub fn end_block(&mut self, binding: &Binding) {
         for running in &mut self.running {
             if *running == Some(binding.block_idx) {
@@ -115,10 +117,10 @@ pub struct Mapping {
     pub block_idx: u32,
 }
 
-/// How far a handshake is.
+/// Stages of a handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// Nothing was asked for.
+    /// Nothing was requested.
     Idle,
     /// Clusters were requested (step 1).
     Requested,
@@ -139,12 +141,12 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// With a scheduler that has blocks to run.
+    /// A handshake with a scheduler.
     pub fn new(scheduler: Scheduler) -> Self {
         Self { scheduler, stage: Stage::Idle, clusters: 0, bindings: Vec::new(), launched: Vec::new() }
     }
 
-    /// How far it is.
+    /// Its stage.
     pub fn stage(&self) -> Stage {
         self.stage
     }
@@ -160,7 +162,8 @@ impl Handshake {
         Ok(())
     }
 
-    /// Step 2: which physical core is which block and subblock. On A2A3 their semaphores are not yet reachable.
+    /// Step 2: returns the block and subblock of each physical core. On A2A3 their semaphores are
+    /// not yet reachable.
     pub fn mapping(&mut self) -> Result<Vec<Mapping>, LaunchError> {
         self.expect("mapping", Stage::Requested)?;
         let arch = self.scheduler.arch;
@@ -179,7 +182,8 @@ impl Handshake {
         Ok(self.bindings.iter().flat_map(rows).collect())
     }
 
-    /// Step 3: initialises `ffts_addr` of a block's cluster, for all its cores. On A5 there is nothing to do.
+    /// Step 3: initialises `ffts_addr` of a block's cluster, for all its cores. On A5 there is
+    /// nothing to do.
     pub fn init_ffts_addr(&mut self, block_idx: u32) -> Result<(), LaunchError> {
         self.expect("init_ffts_addr", Stage::Mapped)?;
         let index = self.find(block_idx)?;
@@ -200,8 +204,8 @@ impl Handshake {
         self.launch_as_is(block_idx)
     }
 
-    /// Step 4 without the question whether step 3 was done: the cores start as on the machine, and fault at their
-    /// first set or wait if it was not.
+    /// Step 4 without checking that step 3 was done: as on the machine, the cores start and fault
+    /// at their first set or wait if it was not.
     pub fn launch_as_is(&mut self, block_idx: u32) -> Result<Binding, LaunchError> {
         self.expect("launch", Stage::Mapped)?;
         let index = self.find(block_idx)?;
@@ -214,7 +218,7 @@ impl Handshake {
         Ok(self.bindings[index].clone())
     }
 
-    /// Step 4 with ids that the AICPU states itself: refused unless they are those of the mapping.
+    /// Step 4 with ids from the AICPU: refused unless they are those of the mapping.
     pub fn launch_with(&mut self, cores: &[Mapping; 3]) -> Result<Binding, LaunchError> {
         self.expect("launch", Stage::Mapped)?;
         let index = self.find(cores[0].block_idx)?;
@@ -251,9 +255,9 @@ pub enum LaunchError {
     Order {
         /// The step.
         what: &'static str,
-        /// When it belongs.
+        /// The stage that it needs.
         needs: Stage,
-        /// How far the handshake is.
+        /// The handshake's stage.
         is: Stage,
     },
     /// Launch before `ffts_addr`.
@@ -274,7 +278,7 @@ pub enum LaunchError {
         /// The block.
         block_idx: u32,
     },
-    /// Ids other than those of the mapping.
+    /// Ids that differ from the mapping.
     #[error(
         "core {} was stated as {:?} of block {}, but the mapping has it as {kind:?} of block {mapped:?} (None: none)",
         stated.core_id, stated.kind, stated.block_idx

@@ -1,10 +1,10 @@
-//! The Ascend cluster: one Cube core and two Vector cores that hand each other tiles through rings guarded by 4-bit
-//! counting semaphores (seed 002; `pto-isa`, commit 3186c381).
+//! The Ascend cluster: one Cube core and two Vector cores that exchange tiles through rings guarded
+//! by 4-bit counting semaphores (seed 002; `pto-isa`, commit 3186c381).
 //!
-//! A [`Cluster`] runs one kernel per core on a virtual clock. Kernels are async functions of a [`Core`]; they open
-//! their ends of a [`Ring`] and push, pop and free tiles. What an operation waits for and signals is defined once, in
-//! [`protocol`], for three protocols: the design document's, the seed's (the default), and the headers' with their
-//! defects.
+//! A [`Cluster`] runs one kernel per core on a virtual clock. Kernels are async functions of a
+//! [`Core`]; they open their ends of a [`Ring`] and push, pop and free tiles. The waits and signals
+//! of each operation are defined once, in [`protocol`], for three protocols: the design document's,
+//! the seed's (the default), and the headers' with their defects.
 //!
 //! ```
 //! use tilework_pto::{Arch, Cluster, Config, CoreId, DType, Direction, RingSpec, Shape, Tile};
@@ -69,6 +69,6 @@ pub use fault::{Access, Fault, Race, When};
 pub use launch::{Binding, Handshake, LaunchError, Scheduler};
 pub use protocol::Profile;
 pub use ring::{Base, Direction, RingError, RingSpec};
-pub use sim::{Cluster, Config, Core, Output, Popped, RacePolicy, Report, Ring, RingEnd, Slot};
+pub use sim::{Cluster, ClusterReport, Config, Core, Output, Popped, RacePolicy, Ring, RingEnd, Slot};
 pub use split::Split;
 pub use tile::{DType, Shape, Tile};

@@ -1,5 +1,5 @@
-//! The state of a cluster's semaphores and slots, and what a [`Step`] does to it. Without time and without data: the
-//! simulation adds both, the exploration neither.
+//! The state of a cluster's semaphores and slots, and the effect of a [`Step`] on it. It has
+//! neither time nor data: the simulation adds both, the exploration needs neither.
 
 use crate::arch::Arch;
 use crate::core_id::{CoreId, Lane, Lanes};
@@ -8,22 +8,23 @@ use crate::ffts::{Counter, Semaphores};
 use crate::protocol::{Act, Flow, Step, Way};
 use crate::ring::{RingError, RingSpec};
 
-/// What does not change while kernels run.
+/// The configuration, which does not change while kernels run.
 #[derive(Clone, Debug)]
 pub struct Wiring {
     /// The architecture.
     pub arch: Arch,
-    /// All ways of all rings.
+    /// The ways of all rings.
     pub ways: Vec<Way>,
 }
 
 impl Wiring {
-    /// No ring yet.
+    /// A configuration without rings.
     pub fn new(arch: Arch) -> Self {
         Self { arch, ways: Vec::new() }
     }
 
-    /// Adds the ways of a ring, if it is one that can be and its semaphores are no other ring's.
+    /// Adds the ways of a ring, after checking that it is valid and that its semaphores are not
+    /// used by another ring.
     pub fn add(&mut self, spec: &RingSpec) -> Result<Vec<Way>, RingError> {
         spec.check(self.arch)?;
         let buffer = self.ways.iter().map(|way| way.buffer + 1).max().unwrap_or(0);
@@ -39,14 +40,14 @@ impl Wiring {
     }
 }
 
-/// What has been counted on one lane of a way.
+/// Counts on one lane of a way.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Counts {
     /// Credits given at the start.
     pub granted: u32,
-    /// Slots taken by the producer.
+    /// Slots acquired by the producer.
     pub acquired: u32,
-    /// Tiles said to be ready.
+    /// Tiles published as ready.
     pub published: u32,
     /// Tiles popped.
     pub taken: u32,
@@ -56,7 +57,7 @@ pub struct Counts {
     pub drained: u32,
 }
 
-/// How far a tile in a slot is.
+/// Phase of a tile in a slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 enum Phase {
     Writing,
@@ -85,23 +86,23 @@ pub struct State {
     pub counts: Vec<[Counts; 2]>,
     /// Per buffer, slot and lane.
     cells: Vec<Vec<[Option<Cell>; 2]>>,
-    /// Ways whose slots have been overwritten: their numbers no longer add up.
+    /// Ways with a race: their counts no longer add up.
     raced: Vec<bool>,
 }
 
-/// What came of a step.
+/// Result of a step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// It is done.
     Done,
-    /// It is done, but overwrote what it should not have.
+    /// It is done, but caused a race.
     Raced(Box<Race>),
     /// It must wait for these counters; nothing changed.
     Blocked(Vec<Counter>),
 }
 
 impl State {
-    /// All zero.
+    /// The initial state, all zero.
     pub fn new(wiring: &Wiring) -> Self {
         let mut state =
             Self { semaphores: Semaphores::default(), counts: Vec::new(), cells: Vec::new(), raced: Vec::new() };
@@ -109,7 +110,7 @@ impl State {
         state
     }
 
-    /// The same semaphores with other ways: what a block finds after another.
+    /// The same semaphores with other ways: the initial state of the next block.
     #[must_use]
     pub fn for_next_block(&self, wiring: &Wiring) -> Self {
         Self { semaphores: self.semaphores.clone(), ..Self::new(wiring) }
@@ -128,7 +129,7 @@ impl State {
         }
     }
 
-    /// Does what the step says, or says what it waits for.
+    /// Performs a step, or returns what it waits for.
     pub fn step(&mut self, wiring: &Wiring, core: CoreId, step: &Step, cycle: When) -> Result<Progress, Fault> {
         if !self.signal(wiring.arch, core, step, cycle)? {
             return Ok(Progress::Blocked(self.missing(core, step)));
@@ -163,7 +164,7 @@ impl State {
         Ok(race.map_or(Progress::Done, Progress::Raced))
     }
 
-    /// Does a step's set or wait; false if it must wait.
+    /// Performs a step's set or wait; returns false if it must wait.
     fn signal(&mut self, arch: Arch, core: CoreId, step: &Step, cycle: When) -> Result<bool, Fault> {
         let Some(signal) = step.signal else { return Ok(true) };
         if step.waits() {
@@ -173,7 +174,7 @@ impl State {
         self.semaphores.set(core, signal.id, step.lanes).map_err(full).map(|()| true)
     }
 
-    /// The counters at zero for which a step must wait.
+    /// The counters at zero that a step waits for.
     pub fn missing(&self, core: CoreId, step: &Step) -> Vec<Counter> {
         match step.signal {
             Some(signal) if step.waits() => self.semaphores.missing(core, signal.id, step.lanes),
@@ -204,7 +205,7 @@ impl State {
         let way = &wiring.ways[step.way];
         let new = Cell { way: step.way, tile: step.tile, core, phase: Phase::Writing, from: cycle, to: cycle };
         let old = self.cell(way, step.tile, lane).replace(new)?;
-        // A second store into the producer's own slot (a tile in parts) is no conflict.
+        // A second store into the producer's own slot (a tile sent in parts) is no race.
         if (old.way, old.tile) == (step.way, step.tile) && matches!(old.phase, Phase::Writing | Phase::Written) {
             return None;
         }
@@ -258,7 +259,8 @@ impl State {
         }
     }
 
-    /// The invariants of a way: no more tiles out than slots, and no credit lost or won.
+    /// Checks the invariants of a way: no more tiles in flight than slots, and no credit
+    /// lost or gained.
     fn check(&self, way: &Way, lanes: Lanes, cycle: When) -> Result<(), Fault> {
         if self.raced[way.index] {
             return Ok(());
@@ -285,7 +287,7 @@ impl State {
         Ok(())
     }
 
-    /// What "ready" and "free" of a lane hold.
+    /// The values of "ready" and "free" of a lane.
     pub fn credits(&self, way: &Way, lane: Lane) -> (u32, u32) {
         let to_vector = way.flow == Flow::C2V;
         let sum = |base: u8, at_vector| {

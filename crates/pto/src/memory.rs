@@ -1,8 +1,9 @@
-//! The memories of a cluster and who has which part of them.
+//! The memories of a cluster and their reserved regions.
 //!
-//! A consumer reserves a buffer for a ring's slots and the producer imports it by name (HL, `reserve_buffer` and
-//! `import_peer_buffer`): the base is a constant that both compile in, so what was reserved must stay free. Overlap
-//! is an error, as is an import of what nobody reserved.
+//! A consumer reserves a buffer for a ring's slots and the producer imports it by name (HL,
+//! `reserve_buffer` and `import_peer_buffer`): the base is a constant in both programs, so
+//! nothing else may use the region. Overlaps are errors, and so are imports of buffers that were
+//! not reserved.
 
 use crate::core_id::{CoreId, Lane};
 use crate::ring::Base;
@@ -22,9 +23,9 @@ pub enum Space {
 }
 
 impl Space {
-    /// Bytes. UB 256 KiB and L1 512 KiB are the public figures of these generations (A2A3: 192 KiB of UB, of which
-    /// the larger is taken here); 64 MiB of global memory are what rings of this model can need; control words 4 KiB
-    /// (estimate).
+    /// Bytes. UB 256 KiB and L1 512 KiB are the public figures of these generations (A2A3 has 192
+    /// KiB of UB; the larger size is used for both); 64 MiB of global memory are the most that
+    /// rings of this model need; 4 KiB of control words are an estimate.
     pub fn bytes(self) -> usize {
         match self {
             Self::Gm => 64 << 20,
@@ -88,7 +89,7 @@ pub enum MemoryError {
         base: usize,
         /// Its bytes.
         bytes: usize,
-        /// Who is there.
+        /// The buffer that it overlaps.
         other: String,
         /// The other's base.
         other_base: usize,
@@ -123,15 +124,17 @@ pub enum MemoryError {
     },
 }
 
-/// Automatic bases are multiples of this (a block of 32 bytes is what the cores' copies move; `pto-isa`).
+/// Automatic bases are multiples of this (a block of 32 bytes is what the cores' copies
+/// move; `pto-isa`).
 pub const ALIGNMENT: usize = 32;
 
-/// Who has which part of the memories.
+/// The reserved regions of the memories.
 #[derive(Clone, Debug, Default)]
 pub struct Regions(Vec<Region>);
 
 impl Regions {
-    /// Reserves a buffer at the same address in all of these memories, which it returns; the consumer's side of a ring.
+    /// Reserves a buffer at the same address in all of these memories and returns the address; the
+    /// consumer's side of a ring.
     pub fn reserve(&mut self, name: &str, spaces: &[Space], bytes: usize, base: Base) -> Result<usize, MemoryError> {
         let full = |space: Space| MemoryError::Full { name: name.to_owned(), space, bytes };
         let base = match base {
@@ -179,12 +182,12 @@ impl Regions {
     }
 }
 
-/// The bytes of a cluster's memories. What was never written is zero.
+/// The bytes of a cluster's memories. They are initially zero.
 #[derive(Clone, Debug, Default)]
 pub struct Memories([Vec<u8>; 5]);
 
 impl Memories {
-    /// Forgets all but global memory.
+    /// Clears all memories except global memory.
     pub fn keep_global(&mut self) {
         for space in Space::ALL {
             if space != Space::Gm {

@@ -1,10 +1,10 @@
-//! What each operation of a ring waits for and signals: the one definition, which the simulation runs and the
-//! exploration explores.
+//! The ring protocols: the waits and signals of each operation, defined once for simulation and
+//! exploration.
 //!
-//! There are three protocols (facts, head): the per-tag flags of the design document ("HL"), the four counting
-//! semaphores of seed 002, and the sparse credits of the headers of `pto-isa` (commit 3186c381), with their defects.
-//! A ring in both directions is two [`Way`]s. An operation is a list of [`Step`]s; a step is atomic, and what happens
-//! between two steps of a core is up to the other cores.
+//! There are three protocols: the per-tag flags of the design document ("HL"), the four counting
+//! semaphores of seed 002, and the sparse credits of the headers of `pto-isa` (commit 3186c381),
+//! with their defects. A ring in both directions is two [`Way`]s. An operation is a list of
+//! [`Step`]s; a step is atomic, and other cores may run between two steps.
 
 use crate::arch::Arch;
 use crate::core_id::{CoreId, Lanes, Pipe};
@@ -13,16 +13,18 @@ use crate::ring::{Direction, RingSpec};
 /// Which protocol a ring follows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Profile {
-    /// HL: two flags per slot, "ready" and "free". At most 8 slots, 4 in each direction of a ring in both.
+    /// HL: two flags per slot, "ready" and "free". At most 8 slots; 4 in each direction of a
+    /// bidirectional ring.
     PerTagFlags,
-    /// Seed 002: counting semaphores 0..3. The consumer gives all slots at the start; each tile costs one credit.
+    /// Seed 002: counting semaphores 0..3. The consumer grants all slots at the start; each tile
+    /// costs one credit.
     #[default]
     Counting,
-    /// The headers: two counters and a credit per period of tiles, as they are.
+    /// The headers, including their defects: two counters, and one credit per period of tiles.
     SparseCredits,
 }
 
-/// Which way tiles go.
+/// Direction of the tiles.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Flow {
     /// From the Cube to the Vectors.
@@ -45,36 +47,36 @@ pub enum Medium {
 }
 
 impl Medium {
-    /// Does a pop bind the slot itself, without a copy?
+    /// Whether a pop binds the slot itself, without a copy.
     pub fn zero_copy(self) -> bool {
         self != Self::Gm
     }
 }
 
-/// What a step does besides its signal.
+/// The action of a step.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Act {
-    /// The consumer gives a credit before the first tile.
+    /// The consumer grants a credit before the first tile.
     Grant,
-    /// The producer takes the slot of a tile.
+    /// The producer acquires the slot of a tile.
     Acquire,
     /// The producer starts to write.
     BeginWrite,
     /// The tile is in its slot.
     EndWrite,
-    /// The producer says that the tile is ready.
+    /// The producer publishes the tile as ready.
     Publish,
     /// The consumer has seen that the tile is ready.
     Take,
     /// The consumer starts to read.
     BeginRead,
-    /// The consumer has read.
+    /// The consumer has finished reading.
     EndRead,
-    /// The consumer gives the slot back.
+    /// The consumer releases the slot.
     Release,
-    /// A signal of a freed slot without a slot to free: what TFREE does on A5 after a pop that has freed already.
+    /// A "free" signal without a slot to free: TFREE on A5 after a pop that has freed already.
     Notify,
-    /// At the end, the producer takes back a credit that is left.
+    /// At the end, the producer takes back a remaining credit.
     Drain,
 }
 
@@ -83,7 +85,7 @@ pub enum Act {
 pub struct Signal {
     /// The semaphore id.
     pub id: u8,
-    /// The pipe that sends it, or that is held.
+    /// The pipe that sends it or waits.
     pub pipe: Pipe,
 }
 
@@ -94,22 +96,22 @@ pub struct Step {
     pub way: usize,
     /// The tile, counted from 0 on this way.
     pub tile: u32,
-    /// The lanes concerned.
+    /// The lanes.
     pub lanes: Lanes,
-    /// What it does.
+    /// The action.
     pub act: Act,
-    /// What it waits for or sets.
+    /// The semaphore that it waits for or sets.
     pub signal: Option<Signal>,
 }
 
 impl Step {
-    /// Does the step's signal block at zero?
+    /// Whether the step's signal is a wait.
     pub fn waits(&self) -> bool {
         matches!(self.act, Act::Acquire | Act::Take | Act::Drain)
     }
 }
 
-/// A core's place in a way: how many tiles it has taken slots for, popped and freed.
+/// A core's position in a way: the number of tiles acquired, published, popped and freed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Cursor {
     /// Tiles for which a slot was acquired.
@@ -122,7 +124,7 @@ pub struct Cursor {
     pub freed: u32,
 }
 
-/// One direction of a ring: who, where, and by which ids.
+/// A way: one direction of a ring, with its slots and semaphore ids.
 #[derive(Clone, Debug)]
 pub struct Way {
     /// Index in the cluster's list.
@@ -135,7 +137,8 @@ pub struct Way {
     pub flow: Flow,
     /// Where the slots are.
     pub medium: Medium,
-    /// Index of the slots in the cluster's list of buffers: two ways of one ring share one if the headers let them.
+    /// Index of the slots in the cluster's list of buffers: both ways of a ring share one where the
+    /// headers do so.
     pub buffer: usize,
     /// Slots.
     pub slots: u32,
@@ -143,19 +146,20 @@ pub struct Way {
     pub profile: Profile,
     /// The id of "ready" (of tag 0, in the per-tag profile).
     pub ready: u8,
-    /// The id on which the consumer waits for "ready": the same, but for one defect of the headers.
+    /// The id on which the consumer waits for "ready": `ready`, except for one defect of
+    /// the headers.
     pub ready_waited: u8,
     /// The id of "free" (of tag 0, in the per-tag profile).
     pub free: u8,
     /// Lanes that signal.
     pub lanes: Lanes,
-    /// Lanes with data.
+    /// Lanes that carry data.
     pub data: Lanes,
 }
 
 impl Way {
-    /// The ways of a ring: one, or two of a ring in both directions. `index` is the first's place in the
-    /// cluster's list, `buffer` the place of its slots.
+    /// The ways of a ring: one, or two if it is bidirectional. `index` is the first one's index in
+    /// the cluster's list of ways, `buffer` that of its slots.
     pub(crate) fn of(spec: &RingSpec, arch: Arch, index: usize, buffer: usize) -> Vec<Self> {
         let both = spec.direction.is_both();
         let way = |(at, &flow): (usize, &Flow)| {
@@ -175,7 +179,8 @@ impl Way {
                 arch,
                 flow,
                 medium,
-                // The headers' BOTH_GM on A5 has no base of its own for V2C (facts section 4, defect 3).
+                // The headers' BOTH_GM on A5 has no base of its own for V2C
+                // (docs/pto.md, defect 3).
                 buffer: if headers_both_gm { buffer } else { buffer + at },
                 slots: spec.slots,
                 profile: spec.profile,
@@ -190,17 +195,17 @@ impl Way {
         spec.flows().iter().enumerate().map(way).collect()
     }
 
-    /// Does this core produce the way's tiles?
+    /// Whether this core produces the way's tiles.
     pub fn produces(&self, core: CoreId) -> bool {
         core.is_vector() == (self.flow == Flow::V2C) && self.takes_part(core)
     }
 
-    /// Does this core consume the way's tiles?
+    /// Whether this core consumes the way's tiles.
     pub fn consumes(&self, core: CoreId) -> bool {
         core.is_vector() == (self.flow == Flow::C2V) && self.takes_part(core)
     }
 
-    /// Has this core anything to do with the way? On A5 without a split, Vector 1 has not.
+    /// Whether this core takes part in the way. On A5 without a split, Vector 1 does not.
     pub fn takes_part(&self, core: CoreId) -> bool {
         core.lane().is_none_or(|lane| self.lanes.has(lane))
     }
@@ -215,17 +220,18 @@ impl Way {
         if self.slots <= 2 { self.slots } else { self.slots / 2 }
     }
 
-    /// Does a pop give its slot back at once? The headers' tile form does so for slots in global memory.
+    /// Whether a pop releases its slot at once, as the headers' tile form does for slots in
+    /// global memory.
     pub fn pop_frees(&self) -> bool {
         self.profile == Profile::SparseCredits && self.medium == Medium::Gm
     }
 
-    /// Does the profile promise one credit per slot at any time?
+    /// Whether the profile guarantees one credit per slot at any time.
     pub fn conserves_credits(&self) -> bool {
         self.profile != Profile::SparseCredits
     }
 
-    /// How many ids "ready" has, and "free": one per slot in the per-tag profile, else one.
+    /// Number of ids of "ready" and of "free": one per slot in the per-tag profile, else one.
     pub fn tags(&self) -> u8 {
         if self.profile == Profile::PerTagFlags { u8::try_from(self.slots).unwrap_or(u8::MAX) } else { 1 }
     }
@@ -242,7 +248,8 @@ impl Way {
         }
     }
 
-    /// The pipe that writes and says "ready": FIX of a Cube, MTE3 of a Vector, S for control words (facts section 4).
+    /// The pipe that writes and signals "ready": FIX of a Cube, MTE3 of a Vector, S for control
+    /// words (`pto-isa`, `include/pto/npu/*/TPush.hpp`).
     pub fn write_pipe(&self) -> Pipe {
         match (self.flow, self.medium) {
             (_, Medium::Control) => Pipe::S,
@@ -251,7 +258,8 @@ impl Way {
         }
     }
 
-    /// The pipe that reads, waits for "ready" and says "free": MTE2 from global memory, V from UB, MTE1 from L1.
+    /// The pipe that reads, waits for "ready" and signals "free": MTE2 from global memory, V from
+    /// UB, MTE1 from L1.
     pub fn read_pipe(&self) -> Pipe {
         match self.medium {
             Medium::Gm => Pipe::Mte2,
@@ -261,8 +269,8 @@ impl Way {
         }
     }
 
-    /// A step on all lanes of this core. On A5 the Cube signals each Vector by a flag of its own, one after the
-    /// other; on A2A3 one message is for both.
+    /// A step on all lanes of this core. On A5 the Cube signals the Vectors one after the other,
+    /// each by its own flag; on A2A3 one message reaches both.
     fn signalled(&self, core: CoreId, act: Act, tile: u32, signal: Option<Signal>) -> Vec<Step> {
         let lanes = core.lane().map_or(self.lanes, Lanes::one);
         let step = |lanes| Step { way: self.index, tile, lanes, act, signal };
@@ -312,7 +320,7 @@ impl Way {
         self.accesses(core, tile, Act::BeginWrite, Act::EndWrite)
     }
 
-    /// TPUSH of a slot: say that the oldest unpublished tile is ready.
+    /// TPUSH of a slot: publish the oldest unpublished tile.
     pub fn publish(&self, core: CoreId, cursor: &mut Cursor) -> Vec<Step> {
         let tile = cursor.published;
         cursor.published += 1;
@@ -342,7 +350,8 @@ impl Way {
         self.accesses(core, tile, Act::BeginRead, Act::EndRead)
     }
 
-    /// TPOP of a tile: from global memory with the copy, and under the headers' profile with the slot given back.
+    /// TPOP of a tile: from global memory including the copy, and under the headers' profile
+    /// including the release of the slot.
     pub fn pop(&self, core: CoreId, cursor: &mut Cursor) -> Vec<Step> {
         let tile = cursor.popped;
         let mut steps = self.take(core, cursor);
@@ -355,8 +364,9 @@ impl Way {
         steps
     }
 
-    /// TFREE: give back the oldest slot held. None if there is none. After a pop that has freed already it is
-    /// a no-op on A2A3, and a second signal on A5 (facts section 4).
+    /// TFREE: release the oldest held slot; `None` if there is none. After a pop that has freed
+    /// already, it is a no-op on A2A3 and a second signal on A5 (`pto-isa`,
+    /// `include/pto/npu/*/TFree.hpp`).
     pub fn free(&self, core: CoreId, cursor: &mut Cursor) -> Option<Vec<Step>> {
         if cursor.freed < cursor.popped {
             return Some(self.release(core, cursor));
@@ -385,9 +395,9 @@ impl Way {
         signals.then(|| Signal { id: self.by_tag(self.free, tile), pipe: self.read_pipe() })
     }
 
-    /// The end of a ring's life: the producer takes back all credits, so that the next block finds zeros. HL and the
-    /// seed do not say so; without it the pre-signalled credits would stay. The headers' destructor is as the facts
-    /// tell.
+    /// Closing a ring: the producer takes back all credits, so that the next block finds zeros. HL
+    /// and the seed do not mention it; without it the pre-signalled credits would stay. The headers
+    /// do it in the destructor of `TPipe`.
     pub fn close(&self, core: CoreId, cursor: &Cursor) -> Vec<Step> {
         if !self.produces(core) {
             return Vec::new();
@@ -403,7 +413,7 @@ impl Way {
             }
         };
         let drain = |tag: u32| {
-            // The slots come back in ring order, from the one after the last tile.
+            // Slots are released in ring order, from the one after the last tile.
             let tile = sent + tag;
             let signal = Signal { id: self.by_tag(self.free, tile), pipe: self.write_pipe() };
             self.signalled(core, Act::Drain, tile, Some(signal))

@@ -1,4 +1,4 @@
-//! A seeded stream of numbers (SplitMix64, Steele, Lea and Flood 2014): the same on every machine.
+//! A seeded random stream (SplitMix64, Steele, Lea and Flood 2014), the same on every machine.
 
 /// The stream.
 #[derive(Clone, Debug)]

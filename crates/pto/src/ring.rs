@@ -1,5 +1,5 @@
-//! What a ring is: direction, slots, tiles, split, protocol and semaphore ids (`TPipe` of `pto-isa`), and what is
-//! refused.
+//! Ring specifications: direction, slots, tiles, split, protocol and semaphore ids (`TPipe` of
+//! `pto-isa`), and their checks.
 
 use crate::arch::{Arch, CV_COMM_CTRL, SEMAPHORE_IDS, SEMAPHORE_MAX};
 use crate::core_id::Lane;
@@ -8,7 +8,7 @@ use crate::protocol::{Flow, Medium, Profile};
 use crate::split::Split;
 use crate::tile::Shape;
 
-/// Which way a ring goes (`Direction` of the headers; the numbers are theirs).
+/// Direction of a ring (`DirType` of the headers, with their numbers).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Direction {
     /// Cube to Vectors.
@@ -28,12 +28,13 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Two ways?
+    /// Whether it is bidirectional.
     pub fn is_both(self) -> bool {
         matches!(self, Self::Both | Self::BothGm)
     }
 
-    /// Does the architecture have it? A2A3 always goes through global memory and has no names of its own for that.
+    /// Whether the architecture has it. A2A3 always goes through global memory and has no separate
+    /// names for that.
     pub fn exists_on(self, arch: Arch) -> bool {
         arch == Arch::A5 || !matches!(self, Self::C2vGm | Self::V2cGm | Self::BothGm)
     }
@@ -59,32 +60,32 @@ pub enum Base {
     At(usize),
 }
 
-/// A ring to be made.
+/// Specification of a ring.
 #[derive(Clone, Debug)]
 pub struct RingSpec {
     /// Its name in reports.
     pub name: String,
-    /// Which way it goes.
+    /// Its direction.
     pub direction: Direction,
     /// Slots of each direction (default 8).
     pub slots: u32,
-    /// Slots of the consumer's own copy, where a pop copies (default 2, as `LocalSlotNum`).
+    /// Local slots of the consumer, for pops that copy (default 2, as `LocalSlotNum`).
     pub local_slots: u32,
     /// How the Vectors share a tile (default: upper and lower half).
     pub split: Split,
     /// The protocol (default: the seed's).
     pub profile: Profile,
-    /// The first semaphore id. Default: the seed's, 0 for C2V and both, 2 for V2C.
+    /// The first semaphore id. Default: the seed's, 0 for C2V and bidirectional rings, 2 for V2C.
     pub flag: u8,
-    /// The whole tile, from the Cube to the Vectors (of the only direction, if there is one).
+    /// The whole tile from the Cube to the Vectors, or of the only direction.
     pub tile: Shape,
-    /// The whole tile from the Vectors to the Cube, if that differs in a ring of both directions.
+    /// The whole tile from the Vectors to the Cube of a bidirectional ring.
     pub v2c_tile: Shape,
     /// Bytes of a slot, if more than the larger tile.
     pub slot_bytes: usize,
     /// Where the slots of the first direction start.
     pub base: Base,
-    /// Where the slots from the Vectors to the Cube start, in a ring of both directions.
+    /// Where the slots from the Vectors to the Cube of a bidirectional ring start.
     pub v2c_base: Base,
 }
 
@@ -115,7 +116,7 @@ impl RingSpec {
         Self { slots, ..self }
     }
 
-    /// Slots of the consumer's own copy.
+    /// Local slots of the consumer.
     #[must_use]
     pub fn local_slots(self, local_slots: u32) -> Self {
         Self { local_slots, ..self }
@@ -139,7 +140,7 @@ impl RingSpec {
         Self { flag, ..self }
     }
 
-    /// The whole tile from the Vectors to the Cube, in a ring of both directions.
+    /// Sets the whole tile from the Vectors to the Cube of a bidirectional ring.
     #[must_use]
     pub fn v2c_tile(self, v2c_tile: Shape) -> Self {
         let slot_bytes = self.slot_bytes.max(v2c_tile.bytes());
@@ -158,7 +159,7 @@ impl RingSpec {
         Self { base, ..self }
     }
 
-    /// Where the slots from the Vectors to the Cube start, in a ring of both directions.
+    /// Where the slots from the Vectors to the Cube of a bidirectional ring start.
     #[must_use]
     pub fn v2c_base(self, v2c_base: Base) -> Self {
         Self { v2c_base, ..self }
@@ -178,13 +179,14 @@ impl RingSpec {
         }
     }
 
-    /// Does TPOP of a tile give the slot back by itself? It does under the headers' profile, from global memory.
+    /// Whether TPOP of a tile releases the slot, as under the headers' profile from global memory.
     pub fn pop_frees(&self, arch: Arch) -> bool {
         let global = |&flow: &Flow| self.direction.medium(arch, flow) == Medium::Gm;
         self.profile == Profile::SparseCredits && self.flows().iter().any(global)
     }
 
-    /// Most slots that the profile has ids or counts for. The headers check nothing; 64 is this model's bound for them.
+    /// The most slots that the profile has ids or counts for. The headers check nothing; 64 is this
+    /// model's bound.
     pub fn most_slots(&self) -> u32 {
         match self.profile {
             Profile::PerTagFlags if self.direction.is_both() => 4,
@@ -194,7 +196,7 @@ impl RingSpec {
         }
     }
 
-    /// The semaphore ids that the ring takes, one past the last: `flag..end`.
+    /// One past the last semaphore id of the ring, whose ids are `flag..end`.
     pub fn flag_end(&self) -> u32 {
         let ids = match (self.profile, self.direction.is_both()) {
             (Profile::PerTagFlags, false) => self.slots,
@@ -205,7 +207,7 @@ impl RingSpec {
         u32::from(self.flag) + ids
     }
 
-    /// Is this a ring that the architecture and the profile can have?
+    /// Checks the ring for an architecture and its profile.
     pub fn check(&self, arch: Arch) -> Result<(), RingError> {
         let ring = || self.name.clone();
         if !self.direction.exists_on(arch) {
@@ -215,7 +217,7 @@ impl RingSpec {
             let (slots, most, profile) = (self.slots, self.most_slots(), self.profile);
             return Err(RingError::Slots { ring: ring(), slots, local: self.local_slots, most, profile });
         }
-        // The headers check against 16 only, so their rings may run into the reserved ids.
+        // The headers check only against 16, so their rings may use reserved ids.
         let end = if self.profile == Profile::SparseCredits { SEMAPHORE_IDS } else { CV_COMM_CTRL };
         if self.flag_end() > u32::from(end) {
             return Err(RingError::Ids { ring: ring(), first: self.flag, end: self.flag_end(), limit: end });
@@ -226,7 +228,7 @@ impl RingSpec {
         Ok(())
     }
 
-    /// Can tiles of this whole shape go this way?
+    /// Checks that tiles of this whole shape can go in this direction.
     pub(crate) fn check_tile(&self, arch: Arch, flow: Flow, whole: Shape) -> Result<(), RingError> {
         let medium = self.direction.medium(arch, flow);
         let refuse = |why| Err(RingError::Tile { ring: self.name.clone(), tile: whole, split: self.split, why });
@@ -261,7 +263,7 @@ impl RingSpec {
     }
 }
 
-/// Why a ring cannot be made.
+/// Why a ring cannot be created.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RingError {
     /// The direction is not on this architecture.
@@ -318,7 +320,7 @@ pub enum RingError {
         /// The id.
         id: u8,
     },
-    /// A tile that cannot go over the ring.
+    /// A tile that the ring cannot carry.
     #[error("ring `{ring}` cannot carry tiles of {tile}, split {split:?}: {why}")]
     Tile {
         /// The ring.
@@ -330,7 +332,7 @@ pub enum RingError {
         /// The reason.
         why: &'static str,
     },
-    /// No place for the slots.
+    /// No memory for the slots.
     #[error("ring `{ring}`: {source}")]
     Memory {
         /// The ring.

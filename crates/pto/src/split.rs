@@ -1,4 +1,4 @@
-//! How the two Vectors share a tile (`TileSplitAxis`, facts section 4, "Split").
+//! How the two Vectors share a tile (`TileSplitAxis` of `pto-isa`).
 
 use crate::arch::Arch;
 use crate::core_id::{Lane, Lanes};
@@ -19,9 +19,9 @@ pub enum Split {
     LeftRightOdd,
 }
 
-/// Where a Vector's share lies in a slot.
+/// Layout of a Vector's share in a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct ShareLayout {
     /// Bytes from the slot's start to the share's first element.
     pub offset: usize,
     /// Bytes from one row to the next.
@@ -37,7 +37,7 @@ impl Split {
         if self == Self::None { Lanes::FIRST } else { Lanes::BOTH }
     }
 
-    /// The lanes that signal: on A2A3 always both (mode 2 is for both), on A5 those with data.
+    /// The lanes that signal: on A2A3 always both (mode 2 addresses both), on A5 those with data.
     pub fn signal_lanes(self, arch: Arch) -> Lanes {
         match arch {
             Arch::A5 => self.data_lanes(),
@@ -45,12 +45,12 @@ impl Split {
         }
     }
 
-    /// Is it one of the splits of an odd number of rows or columns?
+    /// Whether it splits an odd number of rows or columns.
     pub fn is_odd(self) -> bool {
         matches!(self, Self::UpDownOdd | Self::LeftRightOdd)
     }
 
-    /// The share that a lane has of a whole tile; none if the tile cannot be shared so.
+    /// A lane's share of a whole tile; `None` if the tile cannot be split this way.
     pub fn share(self, whole: Shape, lane: Lane) -> Option<Shape> {
         let s = lane.index();
         let (rows, cols) = match self {
@@ -64,17 +64,17 @@ impl Split {
         Some(Shape { rows, cols, ..whole })
     }
 
-    /// Where the share of a lane lies in a slot, by the share's own rows and columns: the formulas of the facts, one to
-    /// one.
-    pub fn place(self, share: Shape, lane: Lane) -> Place {
+    /// Layout of a lane's share in a slot, from the share's own rows and columns, by the formulas
+    /// of `pto-isa` (`include/pto/npu/*/TPop.hpp`).
+    pub fn place(self, share: Shape, lane: Lane) -> ShareLayout {
         let (s, r, c, size) = (lane.index(), share.rows, share.cols, share.dtype.bytes());
         match self {
-            Self::None => Place { offset: 0, stride: c * size },
-            Self::UpDown => Place { offset: s * r * c * size, stride: c * size },
-            Self::LeftRight => Place { offset: s * c * size, stride: 2 * c * size },
-            Self::UpDownOdd => Place { offset: s * (r + s) * c * size, stride: c * size },
+            Self::None => ShareLayout { offset: 0, stride: c * size },
+            Self::UpDown => ShareLayout { offset: s * r * c * size, stride: c * size },
+            Self::LeftRight => ShareLayout { offset: s * c * size, stride: 2 * c * size },
+            Self::UpDownOdd => ShareLayout { offset: s * (r + s) * c * size, stride: c * size },
             Self::LeftRightOdd => {
-                Place { offset: s * (c + s) * size, stride: (2 * c + 2 * s).saturating_sub(1) * size }
+                ShareLayout { offset: s * (c + s) * size, stride: (2 * c + 2 * s).saturating_sub(1) * size }
             }
         }
     }

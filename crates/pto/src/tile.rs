@@ -1,12 +1,12 @@
 //! Tiles: real data, row by row.
 //!
-//! A tile here is its valid part: the facts place a Vector's share of a slot by its *valid* rows and columns, so the
-//! padding of a buffer never crosses a ring.
+//! A tile here is its valid part: `pto-isa` places a Vector's share of a slot by its *valid* rows
+//! and columns, so the padding of a buffer never crosses a ring.
 
 use half::f16;
 use std::fmt;
 
-/// The element types that the documents' kernels send.
+/// The element types of the documents' kernels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DType {
     /// IEEE single.
@@ -54,7 +54,7 @@ impl Shape {
         self.rows.saturating_mul(self.cols)
     }
 
-    /// Has it no element?
+    /// Whether the shape is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -89,7 +89,8 @@ impl Tile {
         (bytes.len() == shape.bytes()).then_some(Self { shape, bytes })
     }
 
-    /// A tile of a function of row and column; values are rounded as Rust's `as` does (to even for halves).
+    /// A tile of a function of row and column; values are rounded as Rust's `as` does (to even
+    /// for halves).
     pub fn from_fn(shape: Shape, mut value: impl FnMut(usize, usize) -> f32) -> Self {
         let mut bytes = Vec::with_capacity(shape.bytes());
         for row in 0..shape.rows {

@@ -1,8 +1,8 @@
 //! A run as a timeline.
 //!
-//! A track for each core, on which whole operations (TPUSH, TPOP, ...) hold what they are made of: waits, transfers,
-//! sets. Arrows lead from the transfer into a slot to the transfer out of it; a counter for each way and Vector says
-//! how many tiles are in slots and not popped.
+//! A track for each core, on which whole operations (TPUSH, TPOP, ...) hold what they are made of:
+//! waits, transfers, sets. Arrows lead from the transfer into a slot to the transfer out of it; a
+//! counter for each way and Vector says how many tiles are in slots and not popped.
 //!
 //! No document says how long a cycle is, so one is shown as a nanosecond.
 
@@ -11,14 +11,15 @@ use crate::{CoreId, Event, EventKind, Fault, Lane};
 use std::collections::BTreeMap;
 use tilework_timeline::{Arrow, Clock, Timeline, Track};
 
-/// The events of a run as a timeline, and the fault that ended it, if one did: as open slices of the cores that wait
-/// for ever, or as an instant.
+/// The events of a run as a timeline, and the fault that ended it, if one did: as open slices of
+/// the cores that wait for ever, or as an instant.
 pub fn timeline(events: &[Event], fault: Option<&Fault>) -> Timeline {
     let mut timeline = Timeline::new(Clock::one_ns("cycle"));
     let cluster = timeline.track("cluster", None);
     let tracks = CoreId::ALL.map(|core| timeline.track(&core.to_string(), Some(cluster)));
     let arrows = arrows(&mut timeline, events);
-    // Of two events of equal span the one that is told first is shown around the other: whole operations first.
+    // Of two events of equal span the one that is told first is shown around the other: whole
+    // operations first.
     let (whole, parts): (Vec<_>, Vec<_>) = events.iter().enumerate().partition(|(_, event)| event.pipe.is_none());
     for (index, event) in whole.into_iter().chain(parts) {
         let arrows = arrows.get(&index).map_or(&[][..], Vec::as_slice);

@@ -1,8 +1,9 @@
 //! What everything costs, in cycles of the virtual clock.
 //!
-//! No document gives latencies for these cores that we may cite, so every number here is an estimate: round, stated,
-//! and chosen only to be of the right order and in the right relation (SRAM faster than global memory, a wired flag
-//! faster than the scheduler's). Correctness must not depend on them; the seed varies them.
+//! No document gives latencies for these cores that we may cite, so every number here is an
+//! estimate: round, stated, and chosen only to be of the right order and in the right relation
+//! (SRAM faster than global memory, a wired flag faster than the scheduler's). Correctness must not
+//! depend on them; the seed varies them.
 
 use crate::arch::Arch;
 use crate::core_id::Pipe;
@@ -16,7 +17,8 @@ pub const SIGNAL_A5: u64 = 16;
 pub const SIGNAL_A2A3: u64 = 60;
 /// Before the first byte of a copy inside the cluster (estimate).
 pub const START_LOCAL: u64 = 20;
-/// Before the first byte of a copy from or to global memory (estimate: one access to DRAM through L2).
+/// Before the first byte of a copy from or to global memory (estimate: one access to DRAM
+/// through L2).
 pub const START_GM: u64 = 200;
 /// Bytes a cycle inside the cluster (estimate).
 pub const BYTES_LOCAL: u64 = 128;
@@ -24,7 +26,8 @@ pub const BYTES_LOCAL: u64 = 128;
 pub const BYTES_GM: u64 = 32;
 /// A scalar access to global memory, a cache line, or its flush (estimate: as [`START_GM`]).
 pub const SCALAR_GM: u64 = 200;
-/// Blocks of 16 x 16 x 16 that a Cube multiplies in a cycle (estimate; the block is the size of `pto-isa`'s fractals).
+/// Blocks of 16 x 16 x 16 that a Cube multiplies in a cycle (estimate; the block is the size of
+/// `pto-isa`'s fractals).
 pub const CUBE_BLOCKS: u64 = 1;
 /// Elements of 32 bits a cycle of a Vector (estimate: 256 bytes a cycle).
 pub const VECTOR_ELEMENTS: u64 = 64;
@@ -49,7 +52,8 @@ pub fn transfer(medium: Medium, bytes: usize) -> u64 {
     }
 }
 
-/// Cycles of a copy by one of a core's own pipes: MTE2, MTE3 and FIX reach global memory, the others the core's SRAM.
+/// Cycles of a copy by one of a core's own pipes: MTE2, MTE3 and FIX reach global memory, the
+/// others the core's SRAM.
 pub fn copy(pipe: Pipe, bytes: usize) -> u64 {
     let medium = if matches!(pipe, Pipe::Mte2 | Pipe::Mte3 | Pipe::Fix) { Medium::Gm } else { Medium::L1 };
     transfer(medium, bytes)

@@ -1,4 +1,4 @@
-//! Cluster ids against the worked tables of the facts (section 5) and the constants of seed 002.
+//! Cluster ids against worked tables (docs/pto.md) and the constants of seed 002.
 
 use tilework_pto::Arch;
 use tilework_pto::ids::{
@@ -68,7 +68,7 @@ fn all_72_vectors_of_a5_agree_with_their_cube() {
 #[test]
 fn swapped_subblock_ids_are_refused_where_the_formula_gives_a_number() {
     for (core_id, given, formula) in [(18, 1, 0), (19, 0, 0), (20, 1, 0), (21, 0, 1), (52, 1, 16)] {
-        assert_eq!(formula::a5_vector(core_id, given), formula, "the facts' wrong value");
+        assert_eq!(formula::a5_vector(core_id, given), formula, "the formula's wrong value");
         let error = PhysicalVector::new(Arch::A5, core_id, given).unwrap_err();
         let text = error.to_string();
         assert!(

@@ -1,4 +1,5 @@
-//! The examples give what plain arithmetic gives, on both architectures, under all protocols, whatever the timing.
+//! The examples give what plain arithmetic gives, on both architectures, under all protocols,
+//! whatever the timing.
 
 use proptest::prelude::*;
 use tilework_pto::examples::{Attention, DequantMatmul, Example, Form, Head, MatmulBias, Matrix, RoundTrip, Setting};
@@ -53,7 +54,8 @@ fn weights_in_halves_cost_no_more_than_their_precision() {
         let done = example.run(&setting(Arch::A5, seed, 8)).outcome.unwrap();
         largest = largest.max(done.result.largest_error(&example.unrounded()));
     }
-    // Half an ulp of a half is 2^-11 of its value; the weights of a row sum up to 1, elements of V are at most 1.
+    // Half an ulp of a half is 2^-11 of its value; the weights of a row sum up to 1, elements of V
+    // are at most 1.
     assert!(largest < 1.0 / 2048.0, "{largest:e}");
     assert!(largest > 1e-5, "so close that P was not rounded: {largest:e}");
 }
@@ -61,7 +63,8 @@ fn weights_in_halves_cost_no_more_than_their_precision() {
 #[test]
 fn the_other_protocols_compute_the_same() {
     for arch in Arch::ALL {
-        // Per-tag flags: three rings of four slots take twelve ids. The headers are sound on A2A3 with an even number.
+        // Per-tag flags: three rings of four slots take twelve ids. The headers are sound on A2A3
+        // with an even number.
         let mut runs = vec![(Profile::PerTagFlags, 4)];
         if arch == Arch::A2A3 {
             runs.extend([(Profile::SparseCredits, 4), (Profile::SparseCredits, 8)]);
@@ -165,7 +168,8 @@ fn inputs_that_do_not_fit_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Any shape, any share of the tiles, any timing: what comes out is the plain product, bit for bit.
+    /// Any shape, any share of the tiles, any timing: what comes out is the plain product,
+    /// bit for bit.
     #[test]
     fn products_with_bias_are_right_in_any_shape(
         (tiles, tile_rows, k, half) in (1_usize..7, 1_usize..9, 1_usize..9, 1_usize..5),
@@ -176,7 +180,8 @@ proptest! {
         let (tile_rows, n) = match split {
             Split::None => (tile_rows, 2 * half),
             Split::UpDown | Split::UpDownOdd => (2 * tile_rows - odd, 2 * half),
-            // On A5 the columns of a tile in UBs are multiples of 32 (facts section 4).
+            // On A5 the columns of a tile in UBs are multiples of 32 (`pto-isa`,
+            // `include/pto/npu/a5/TPush.hpp`).
             Split::LeftRight => (tile_rows, 32 * half),
             Split::LeftRightOdd => (tile_rows, 32 * half - 1),
         };

@@ -1,11 +1,11 @@
-//! The examples against NumPy: shapes and seeds of `pto-isa`'s tests of TPUSH and TPOP (facts section 7), inputs drawn
-//! by NumPy's generator, expected sums from `examples_numpy/values.py`.
+//! The examples against NumPy: shapes and seeds of `pto-isa`'s tests of TPUSH and TPOP
+//! (`tests/npu`), inputs drawn by NumPy's generator, expected sums from `examples_numpy/values.py`.
 
 use tilework_pto::examples::{DequantMatmul, Form, MatmulBias, Matrix, Ran, RoundTrip, Setting};
 use tilework_pto::{Arch, Config, DType, Direction, Split};
 
-/// MT19937 as `numpy.random.RandomState(seed)` seeds and draws it (Matsumoto and Nishimura 1998; NumPy, "Random
-/// Generator: legacy").
+/// MT19937 as `numpy.random.RandomState(seed)` seeds and draws it (Matsumoto and Nishimura 1998;
+/// NumPy, "Random Generator: legacy").
 struct RandomState {
     state: [u32; 624],
     next: usize,

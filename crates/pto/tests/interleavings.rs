@@ -1,5 +1,5 @@
-//! Every interleaving of small programs: the default profile has none that fails, the headers' profile has those that
-//! the facts list (section 4, "Defects").
+//! Every interleaving of small programs: the default profile has none that fails, the headers'
+//! profile has those listed in docs/pto.md.
 
 use tilework_pto::deadlock::WaitFor;
 use tilework_pto::explore::{Finding, Found, Op};
@@ -236,8 +236,9 @@ fn a_bound_is_said_to_be_one() {
     assert!(!explored.complete && !explored.is_clean());
 }
 
-/// The three rings of flash attention (facts section 6): scores to the Vectors, weights back, products to the
-/// Vectors, with `ahead` tiles of scores sent before the first product.
+/// The three rings of flash attention (`pto-isa`, `kernels/manual/common/flash_atten`): scores to
+/// the Vectors, weights back, products to the Vectors, with `ahead` tiles of scores sent before the
+/// first product.
 fn attention(arch: Arch, slots: u32, tiles: usize, ahead: usize) -> Scenario {
     let ring =
         |name, direction, flag| RingSpec::new(name, direction, Shape::new(2, 8, DType::F32)).slots(slots).flag(flag);
@@ -267,7 +268,8 @@ fn the_three_rings_of_flash_attention_in_every_order() {
             println!("{arch} {slots} slots, {ahead} ahead: {} states", explored.states);
             assert!(explored.is_clean(), "{arch} {slots} {ahead}: {:?}", explored.found().next().map(|f| &f.first));
         }
-        // The Vectors' weights fill their ring before the Cube, which sends scores ahead, pops the first.
+        // The Vectors' weights fill their ring before the Cube, which sends scores ahead,
+        // pops the first.
         let explored = run(&attention(arch, 1, 4, 3));
         let Finding::Deadlock(deadlock) = explored.deadlock.expect("too far ahead for one slot").first else {
             panic!()

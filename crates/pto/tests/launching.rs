@@ -1,5 +1,5 @@
-//! Launch and handshake (seed 002, "Cluster Binding Flow"), the exchange of cluster ids (appendix A), and blocks that
-//! follow one another on a cluster (facts section 5).
+//! Launch and handshake (seed 002, "Cluster Binding Flow"), the exchange of cluster ids (appendix
+//! A), and blocks that follow one another on a cluster (seed 002, appendix B).
 
 #[path = "common/tiles.rs"]
 mod tiles;
@@ -158,7 +158,8 @@ fn the_word_of_the_exchange_is_in_the_blocks_slot() {
     assert_eq!(cluster.read(Space::Gm, 4 * 512, 4).unwrap(), [4, 0, 0, 0]);
 }
 
-/// The order write, flush, set is what makes the word visible: without the flush a Vector reads what was there before.
+/// The order write, flush, set is what makes the word visible: without the flush a Vector reads
+/// what was there before.
 #[test]
 fn a_word_that_is_not_flushed_is_not_seen() {
     for flush in [true, false] {
@@ -180,7 +181,8 @@ fn a_word_that_is_not_flushed_is_not_seen() {
     }
 }
 
-/// Blocks that follow one another use the same lines: a Vector that has read one must drop it, and not write it back.
+/// Blocks that follow one another use the same lines: a Vector that has read one must drop it, and
+/// not write it back.
 #[test]
 fn the_next_block_reads_its_own_word() {
     let mut cluster = Cluster::new(Config::new(Arch::A2A3, 4));

@@ -1,5 +1,5 @@
-//! How the Vectors share a slot: byte offsets against plain indexing, in memory and through the rings (facts section 4,
-//! "Split"), and which tiles are refused.
+//! How the Vectors share a slot: byte offsets against plain indexing, in memory and through the
+//! rings (`TileSplitAxis` of `pto-isa`), and which tiles are refused.
 
 #[path = "common/tiles.rs"]
 mod tiles;
@@ -132,7 +132,7 @@ fn small_elements_go_to_the_cube_and_over_memory() {
     }
 }
 
-/// The formulas of the facts, with numbers.
+/// The formulas of `pto-isa`, with numbers.
 #[test]
 fn offsets_and_strides_in_bytes() {
     let place = |split: Split, rows, cols, lane| {
@@ -205,7 +205,8 @@ fn reserved_and_shared_semaphore_ids_are_refused() {
     cluster.ring(RingSpec::new("three", Direction::V2C, shape)).unwrap();
 }
 
-/// Tiles of unequal size in one ring (the documents' `tpushpop_mixed_tile_size`): slots and copies keep their stride.
+/// Tiles of unequal size in one ring (the documents' `tpushpop_mixed_tile_size`): slots and copies
+/// keep their stride.
 #[test]
 fn tiles_of_unequal_size_share_a_ring() {
     let shapes = [(64, 64), (32, 16), (64, 32), (2, 8), (64, 64), (16, 64)].map(|(r, c)| Shape::new(r, c, DType::F32));

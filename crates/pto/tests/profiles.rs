@@ -1,5 +1,5 @@
-//! The protocols in the simulation: the default one sends every tile right for all slot counts; the headers' one
-//! shows what the facts list (section 4).
+//! The protocols in the simulation: the default one sends every tile right for all slot counts; the
+//! headers' one shows the defects listed in docs/pto.md.
 
 #[path = "common/stream.rs"]
 mod stream;
@@ -64,7 +64,8 @@ fn more_slots_than_a_profile_has_counts_or_flags_for_are_refused() {
     );
 }
 
-/// Tiles for which the producer gets slots before the consumer has popped any: the consumer has only opened.
+/// Tiles for which the producer gets slots before the consumer has popped any: the consumer has
+/// only opened.
 fn lead(arch: Arch, slots: u32) -> u32 {
     let mut wiring = Wiring::new(arch);
     let way = wiring.add(&spec(Direction::C2V, slots, Profile::SparseCredits)).unwrap().remove(0);
@@ -87,9 +88,9 @@ fn lead(arch: Arch, slots: u32) -> u32 {
     }
 }
 
-/// Facts section 4, defects 1 and 2: the largest lead of the producer.
+/// docs/pto.md, defects 1 and 2: the largest lead of the producer.
 #[test]
-fn the_headers_leads_are_those_of_the_facts() {
+fn the_headers_leads_are_those_of_the_documented_defects() {
     let a2a3: Vec<_> = [5, 7, 9, 15].into_iter().map(|slots| lead(Arch::A2A3, slots)).collect();
     assert_eq!(a2a3, [6, 9, 12, 21]);
     for slots in [1, 2, 3, 4, 6, 8, 10, 12, 14] {
@@ -143,7 +144,8 @@ fn recorded_races_corrupt_data_as_on_the_machine() {
     assert!(matches!(&fault, Fault::Kernel(text) if text.contains("not what was sent")), "{fault}");
 }
 
-/// Facts section 4, defect 2: what stays in "free" after the destructors, with a producer slow enough not to overwrite.
+/// docs/pto.md, defect 2: what stays in "free" after the destructors, with a producer slow enough
+/// not to overwrite.
 #[test]
 fn headers_on_a5_leave_up_to_three_credits() {
     let mut most = 0;
@@ -178,7 +180,7 @@ fn headers_on_a5_leave_up_to_three_credits() {
     assert_eq!(most, 3);
 }
 
-/// Facts section 4, defect 4, and section 8: the sixteenth set that nobody has waited for.
+/// docs/pto.md, defect 4: the sixteenth set without a wait.
 #[test]
 fn the_sixteenth_tile_that_is_not_popped_overflows() {
     for arch in Arch::ALL {
@@ -207,7 +209,7 @@ fn the_headers_cannot_pop_a_tile_through_memory_in_both_directions_on_a5() {
     assert!(matches!(cluster.run().unwrap_err(), Fault::HeaderGap { .. }));
 }
 
-/// Facts section 4, defect 3, with slots as the headers' users have it.
+/// docs/pto.md, defect 3, with slots as the headers' users have them.
 #[test]
 fn the_headers_wait_on_the_wrong_flag_through_memory_in_both_directions_on_a5() {
     for (profile, works) in [(Profile::SparseCredits, false), (Profile::Counting, true)] {
@@ -240,7 +242,8 @@ fn the_headers_wait_on_the_wrong_flag_through_memory_in_both_directions_on_a5() 
     }
 }
 
-/// Facts section 4: on A5 a pop from memory frees by itself, and TFREE after it signals once more.
+/// docs/pto.md, defect 6: on A5 a pop from memory frees by itself, and TFREE after it
+/// signals once more.
 #[test]
 fn tfree_after_a_pop_from_memory_gives_a_second_credit_on_a5() {
     let credits = |arch, direction, frees: bool| {
@@ -266,14 +269,16 @@ fn tfree_after_a_pop_from_memory_gives_a_second_credit_on_a5() {
         let left = cluster.run().unwrap().leftovers;
         left.iter().map(|(_, value)| *value).collect::<Vec<_>>()
     };
-    // Two given in advance (A5), one for the period of two tiles, one more by the second TFREE; from each Vector.
+    // Two given in advance (A5), one for the period of two tiles, one more by the second TFREE;
+    // from each Vector.
     assert_eq!(credits(Arch::A5, Direction::C2vGm, false), [3, 3]);
     assert_eq!(credits(Arch::A5, Direction::C2vGm, true), [4, 4]);
     assert_eq!(credits(Arch::A2A3, Direction::C2V, false), [1, 1]);
     assert_eq!(credits(Arch::A2A3, Direction::C2V, true), [1, 1], "a no-op");
 }
 
-/// Facts section 4: on A5 the consumer's copies are still a tile's size apart, so tiles of unequal size overlap.
+/// docs/pto.md, defect 6: on A5 the consumer's copies are still a tile's size apart, so tiles of
+/// unequal size overlap.
 #[test]
 fn copies_of_unequal_tiles_overlap_under_the_headers_on_a5() {
     let (small, large) = (Shape::new(2, 8, DType::F32), Shape::new(8, 8, DType::F32));
@@ -304,8 +309,8 @@ fn copies_of_unequal_tiles_overlap_under_the_headers_on_a5() {
     }
 }
 
-/// Facts section 4, defect 5: a ring in both directions from id 9 uses id 12, by which the Cube tells its cluster id.
-/// A credit of the ring then passes for the Cube's word, which is not yet written.
+/// docs/pto.md, defect 5: a bidirectional ring from id 9 uses id 12, by which the Cube tells its
+/// cluster id. A credit of the ring then passes for the Cube's word, which is not yet written.
 #[test]
 fn a_ring_of_the_headers_may_take_the_id_of_the_cluster_exchange() {
     let mut scheduler = tilework_pto::Scheduler::new(Arch::A2A3, 4);
@@ -348,8 +353,8 @@ fn a_pop_before_the_push_is_a_fault() {
     assert!(matches!(&fault, Fault::WrongTile { tile: 0, slot: 0, found, .. } if found == "no tile"), "{fault}");
 }
 
-/// Facts section 4, "pipes used for signals". The facts state S for control words of A5; A2A3's are taken to be the
-/// same.
+/// `pto-isa`, `include/pto/npu/*/T{Push,Pop}.hpp`: the pipes of signals. They state S for control
+/// words of A5; A2A3's are taken to be the same.
 #[test]
 fn each_signal_is_sent_by_the_pipe_of_the_headers() {
     use tilework_pto::Pipe::{Fix, Mte1, Mte2, Mte3, S, V};

@@ -1,5 +1,5 @@
-//! Random schedules and random programs: the default profiles never fail, and the simulation never does what the
-//! exploration says cannot happen.
+//! Random schedules and random programs: the default profiles never fail, and the simulation never
+//! does what the exploration says cannot happen.
 
 #[path = "common/tiles.rs"]
 mod tiles;
@@ -20,7 +20,8 @@ fn mine(number: usize, id: CoreId) -> tilework_pto::Tile {
     if id.is_vector() { tiles::half(&tile, id) } else { tile }
 }
 
-/// What a program does to its rings, in the simulation. `pauses` are cycles before each operation, cyclically.
+/// What a program does to its rings, in the simulation. `pauses` are cycles before each
+/// operation, cyclically.
 fn simulate(arch: Arch, seed: u64, spec: &RingSpec, programs: &[Vec<Op>; 3], pauses: &[u64]) -> Result<bool, Fault> {
     let config = Config { jitter_percent: 100, ..Config::new(arch, seed) };
     let mut cluster = Cluster::new(Config { races: RacePolicy::Stop, ..config });
@@ -86,7 +87,8 @@ proptest! {
         prop_assert!(simulate(arch, seed, &spec, &programs, &pauses).unwrap(), "nothing is left");
     }
 
-    /// Programs of pushes, pops and frees on a ring in both directions, most of which deadlock somewhere.
+    /// Programs of pushes, pops and frees on a ring in both directions, most of which
+    /// deadlock somewhere.
     #[test]
     fn the_simulation_does_only_what_the_exploration_has_seen(
         arch in archs(), profile in select(vec![Profile::Counting, Profile::PerTagFlags, Profile::SparseCredits]),

@@ -1,4 +1,4 @@
-//! Rings in use: the tests that the facts want first (section 8), the mistakes of the documents' own simulator as
+//! Rings in use: invariants and wrap-around, the mistakes of the documents' own simulator as
 //! regressions (sections 4.6 and 7), and what a run reports.
 
 #[path = "common/stream.rs"]
@@ -11,8 +11,8 @@ use std::rc::Rc;
 use stream::stream;
 use tilework_pto::deadlock::WaitFor;
 use tilework_pto::{
-    Arch, Cluster, Config, CoreId, DType, Direction, EventKind, Fault, Profile, Report, Ring, RingSpec, Shape, Split,
-    Tile,
+    Arch, Cluster, ClusterReport, Config, CoreId, DType, Direction, EventKind, Fault, Profile, Ring, RingSpec, Shape,
+    Split, Tile,
 };
 
 const SHAPE: Shape = Shape { rows: 4, cols: 64, dtype: DType::F32 };
@@ -36,7 +36,7 @@ fn both_ways(
     profile: Profile,
     slots: u32,
     outstanding: usize,
-) -> Result<Report, Fault> {
+) -> Result<ClusterReport, Fault> {
     let spec = RingSpec::new("ring", direction, SHAPE).slots(slots).profile(profile).local_slots(slots);
     let (mut cluster, ring) = cluster(arch, 5, spec);
     for id in CoreId::ALL {
@@ -287,8 +287,8 @@ fn a_second_program_finds_a_clean_ring() {
     }
 }
 
-/// Section 7 (c) and 4.6: with both directions in flight each keeps its own slots, cursors and order, also when the
-/// Cube pops ahead.
+/// Section 7 (c) and 4.6: with both directions in flight each keeps its own slots, cursors and
+/// order, also when the Cube pops ahead.
 #[test]
 fn each_direction_keeps_its_order_when_the_other_is_popped_ahead() {
     for arch in Arch::ALL {
@@ -356,7 +356,8 @@ fn a_half_pushed_tile_is_not_seen() {
     }
 }
 
-/// On A2A3 Vector 1 of a ring without split signals, or the Cube waits for ever; on A5 it must keep out.
+/// On A2A3 Vector 1 of a ring without split signals, or the Cube waits for ever; on A5 it
+/// must keep out.
 #[test]
 fn without_split_vector_1_signals_on_a2a3_and_keeps_out_on_a5() {
     for arch in Arch::ALL {
@@ -413,7 +414,8 @@ fn control_words_arrive_in_order() {
     }
 }
 
-/// The global-data form: one TALLOC, a TSTORE for each part, TPUSH; TPOP, a TLOAD for each part, TFREE.
+/// The global-data form: one TALLOC, a TSTORE for each part, TPUSH; TPOP, a TLOAD for each
+/// part, TFREE.
 #[test]
 fn slots_in_memory_are_filled_and_emptied_in_parts() {
     for (arch, direction) in [(Arch::A2A3, Direction::C2V), (Arch::A5, Direction::C2vGm)] {

@@ -1,4 +1,5 @@
-//! The semaphores against seed 002 ("Mode2 Semantics", "4-bit Semaphore Range") and facts section 1.
+//! The semaphores against seed 002 ("Mode2 Semantics", "4-bit Semaphore Range") and `pto-isa`'s
+//! `ffts_cross_core_sync`.
 
 use tilework_pto::core_id::Lanes;
 use tilework_pto::ffts::{Counter, Mode, Overflow, Semaphores, message, parse_message};
@@ -21,7 +22,8 @@ fn messages_as_worked() {
     }
 }
 
-/// Values of one id after sets by Cube, Vector 0 and Vector 1: at Vector 0, at Vector 1, at the Cube from each.
+/// Values of one id after sets by Cube, Vector 0 and Vector 1: at Vector 0, at Vector 1, at the
+/// Cube from each.
 fn values(semaphores: &Semaphores) -> [u8; 4] {
     let value = |lane, at_vector| semaphores.value(Counter { id: 5, lane, at_vector });
     [value(Lane::L0, true), value(Lane::L1, true), value(Lane::L0, false), value(Lane::L1, false)]

@@ -1,7 +1,8 @@
-//! Prints the speed of one busy core in simulated MIPS: `cargo run --release -p tilework-riscv --example mips`.
+//! Prints the speed of one busy core in simulated MIPS:
+//! `cargo run --release -p tilework-riscv --example mips`.
 //!
-//! Three loops over a toy tile (1536 KiB L1, local RAM, L0 cache): arithmetic only; a mix of xorshift, loads, stores,
-//! multiply and branches; the same mix with a call into another code page.
+//! Three loops over a toy tile (1536 KiB L1, local RAM, L0 cache): arithmetic only; a mix of
+//! xorshift, loads, stores, multiply and branches; the same mix with a call into another code page.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

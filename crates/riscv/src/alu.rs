@@ -1,5 +1,5 @@
-//! Results of the instructions that are more than one Rust operator: M and parts of Zbb, after the ratified RISC-V
-//! unprivileged specification (chapters "M" and "B").
+//! Results of the instructions that are more than one Rust operator: M and parts of Zbb, after the
+//! ratified RISC-V unprivileged specification (chapters "M" and "B").
 
 /// `mulh`: the high word of signed times signed.
 #[inline(never)]

@@ -1,9 +1,10 @@
-//! What a core sees of the world: loads, stores, atomics, fences, instruction fetch and the Tensix instruction push.
+//! The bus interface of a core: loads, stores, atomics, fences, instruction fetch and the Tensix
+//! instruction push.
 //!
-//! The trait is generic in the core's run loop, so that a bus with a plain array for L1 inlines into it. The split of the
-//! answers ([`Access`], [`Effect`]) exists for one purpose: the core must know which accesses allow it to sleep
-//! (see [`crate::PollLoop`]). Latencies of memory regions are the bus's business; `BabyRISCV/README.md`, section
-//! "Load/Store Unit", lists them.
+//! The trait is generic in the core's run loop, so that a bus with a plain array for L1 inlines
+//! into it. Responses are classified ([`Access`], [`Effect`]) for one purpose: the core must know
+//! which accesses allow it to sleep (see [`crate::PollLoop`]). The bus determines the latencies of
+//! memory regions; `BabyRISCV/README.md`, section "Load/Store Unit", lists them.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::{CodePage, CsrFile};
 /// A point in time, in AI clock cycles since the chip's reset.
 pub type Cycle = u64;
 
-/// How much of memory an access touches. The core only issues naturally aligned accesses.
+/// Width of an access. The core only issues naturally aligned accesses.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Width {
     /// One byte.
@@ -34,7 +35,7 @@ impl Width {
         }
     }
 
-    /// The low bits of a word that it takes.
+    /// Mask of the low bits of a word that it covers.
     #[inline]
     pub const fn mask(self) -> u32 {
         match self {
@@ -50,67 +51,73 @@ impl Width {
 pub enum Access {
     /// Only this core can change the word: local RAM through its fast path.
     Private,
-    /// Others can change it, and the bus wakes a parked core before they do: L1, stream registers, semaphores.
+    /// Others can change it, and the bus wakes a parked core before they do: L1, stream
+    /// registers, semaphores.
     ///
-    /// A hit in the L0 cache is one of these too, although it does not see the change at once: the next iteration of a
-    /// poll loop may flush the line and read it again by way of a neighbouring word.
+    /// A hit in the L0 cache is one of these too, although it does not see the change at once:
+    /// the next iteration of a poll loop may flush the line and read it again by way of a
+    /// neighbouring word.
     Watched,
-    /// Changes with time, or reading has an effect: never a reason to sleep.
+    /// The value changes with time, or reading has a side effect: the core never sleeps on it.
     Volatile,
 }
 
-/// The answer to a load or an atomic.
+/// Response to a load or an atomic.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Load {
     /// The loaded bits, zero-extended; the core sign-extends.
     pub value: u32,
-    /// An instruction that needs the value can enter EX1 this many cycles after the load did (2 for local RAM).
+    /// An instruction that needs the value can enter EX1 this many cycles after the load did (2
+    /// for local RAM).
     pub latency: u32,
     /// Who else can change the word. Ignored for atomics.
     pub access: Access,
 }
 
-/// The answer to a store.
+/// Response to a store.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Store {
     /// Extra cycles for which the core is held in EX1, because the store queue is full.
     pub hold: u32,
-    /// What it did.
+    /// Effect of the store.
     pub effect: Effect,
 }
 
-/// What a store did, as far as the core must know.
+/// Effect of a store, as far as the core must know.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(u32)] // as wide as its neighbour in `Store`: the answer to a store stays in registers
 pub enum Effect {
-    /// It went to memory that only this core sees, and changed nothing there.
+    /// The store went to private memory of this core and changed nothing there.
     Silent,
-    /// It went to memory that others see and found the value there already. As long as nobody else writes there, it might as well not be done.
+    /// The store went to shared memory that already held the value. While nobody else writes there,
+    /// repeating it has no side effect.
     Same,
-    /// Something changed, or others can see it.
+    /// Something changed, or the store is visible to others.
     Visible,
-    /// It changed code that [`Bus::code`] has handed out: the core drops all its pages.
+    /// The store changed code that [`Bus::code`] has returned: the core drops all its pages.
     Code,
 }
 
-/// Why the bus did not perform an access. The instruction has had no effect on core or bus.
+/// Why the bus did not perform an access. The instruction has had no side effect on core or bus.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Refuse<F> {
-    /// Not yet: another agent must run first. The instruction is executed again; [`crate::Core::run`] returns
-    /// [`crate::Exit::Sync`] with `core.now` at the cycle of the access.
+    /// Not yet: another agent must run first. The instruction is executed again;
+    /// [`crate::Core::run`] returns [`crate::Exit::Sync`] with `core.now` at the cycle
+    /// of the access.
     Sync,
-    /// Blocked, for example on an empty mailbox: the core sleeps until [`crate::Core::wake`] and tries again.
+    /// Blocked, for example on an empty mailbox: the core sleeps until [`crate::Core::wake`] and
+    /// tries again.
     Block,
     /// A fault of the bus.
     Fault(F),
 }
 
-/// Why an access is not done within the run loop.
+/// Why an access cannot be done within the run loop.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum NotQuick {
-    /// The core has to ask by [`Bus::load`] or [`Bus::store`].
+    /// The core has to call [`Bus::load`] or [`Bus::store`].
     Ask,
-    /// It would be told [`Refuse::Sync`] there.
+    /// Those would return [`Refuse::Sync`].
     Sync,
 }
 
@@ -138,7 +145,7 @@ pub enum Amo {
 }
 
 impl Amo {
-    /// The word that memory holds afterwards.
+    /// The new value of the word.
     #[inline]
     pub const fn apply(self, old: u32, operand: u32) -> u32 {
         match self {
@@ -181,15 +188,15 @@ impl Amo {
 
 /// Everything outside the core.
 ///
-/// `at` is the cycle at which the instruction enters EX1. Every access happens at `at < limit` of the current
-/// [`crate::Core::run`], and `at` never decreases, except that a parked core which is woken starts again at the head of
-/// its last poll iteration (see [`crate::PollLoop`]).
+/// `at` is the cycle at which the instruction enters EX1. Every access happens at `at < limit` of
+/// the current [`crate::Core::run`], and `at` never decreases, except that a parked core which is
+/// woken starts again at the head of its last poll iteration (see [`crate::PollLoop`]).
 pub trait Bus {
-    /// What a faulty access reports.
+    /// A fault of an access.
     type Fault;
 
-    /// The decoded page that holds `pc`; `pc` is aligned down to [`crate::CODE_PAGE_BYTES`]. The core keeps a few pages
-    /// and asks only for those it does not hold, so that this is rare; it keeps them until [`Bus::take_code_changed`].
+    /// The decoded page that holds `pc`; `pc` is aligned down to [`crate::CODE_PAGE_BYTES`]. The
+    /// core caches a few pages until [`Bus::take_code_changed`], so that calls are rare.
     fn code(&mut self, at: Cycle, pc: u32) -> Result<Arc<CodePage>, Self::Fault>;
 
     /// Loads `width` at `addr`.
@@ -198,20 +205,21 @@ pub trait Bus {
     /// Stores the low `width` of `value` at `addr`. Higher bits of `value` are unspecified.
     fn store(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refuse<Self::Fault>>;
 
-    /// What [`Bus::load`] does, if that is short. It becomes a part of the run loop, and should call nothing.
+    /// [`Bus::load`] for fast accesses. It is inlined into the run loop and should call nothing.
     ///
     /// # Errors
-    /// [`NotQuick`], and no effect.
+    /// [`NotQuick`], without a side effect.
     #[inline(always)]
     fn quick_load(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
         let _ = (at, addr, width);
         Err(NotQuick::Ask)
     }
 
-    /// What [`Bus::store`] does, on the same terms. A store that changes code ([`Effect::Code`]) is never quick.
+    /// [`Bus::store`] for fast accesses, as [`Bus::quick_load`]. A store that changes code
+    /// ([`Effect::Code`]) is never quick.
     ///
     /// # Errors
-    /// [`NotQuick`], and no effect.
+    /// [`NotQuick`], without a side effect.
     #[inline(always)]
     fn quick_store(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Result<Store, NotQuick> {
         let _ = (at, addr, width, value);
@@ -221,26 +229,28 @@ pub trait Bus {
     /// A Zaamo operation on the word at `addr`; returns the old word. Flushes the L0 cache.
     fn amo(&mut self, at: Cycle, pc: u32, op: Amo, addr: u32, value: u32) -> Result<Load, Refuse<Self::Fault>>;
 
-    /// `fence` and `fence.i`: flushes the L0 cache and returns the cycles until the store queue has drained.
+    /// `fence` and `fence.i`: flushes the L0 cache and returns the cycles until the store queue
+    /// has drained.
     fn fence(&mut self, at: Cycle) -> u32;
 
-    /// `.ttinsn`: pushes one Tensix instruction word (already rotated back); returns the cycles for which the core is
-    /// held. [`Refuse::Block`] when the FIFO is full.
+    /// `.ttinsn`: pushes one Tensix instruction word (already rotated back); returns the cycles for
+    /// which the core is held. [`Refuse::Block`] when the FIFO is full.
     fn ttinsn(&mut self, at: Cycle, pc: u32, word: u32) -> Result<u32, Refuse<Self::Fault>>;
 
-    /// True, once, when a write since the last call changed code that [`Bus::code`] has handed out: the core drops all
-    /// its pages. Asked after each atomic and at the start of each [`crate::Core::run`], so that writes of other agents
-    /// count too. A store says it itself ([`Effect::Code`]), and that is once.
+    /// Returns true once after a write changed code that [`Bus::code`] has returned: the core drops
+    /// all its pages. It is called after each atomic and at the start of each [`crate::Core::run`],
+    /// so that writes of other agents are included. A store reports it by [`Effect::Code`] instead.
     fn take_code_changed(&mut self) -> bool;
 
-    /// A small token for the tags of the L0 cache: two equal tokens and no visible store in between mean that the same
-    /// loads hit and miss.
+    /// A token of the L0 cache's tags: if two tokens are equal and there was no visible store in
+    /// between, the same loads hit and miss.
     fn cache_token(&self) -> [u32; 4];
 
-    /// Cycles until the last store of this core has drained; 0 when none is on its way.
+    /// Cycles until the last store of this core has drained; 0 if none is in flight.
     fn draining(&self, at: Cycle) -> Cycle;
 
-    /// Reads a CSR that is not in [`crate::CsrFile`] (`tt_cfg_*status*` on a T core). `None`: unknown.
+    /// Reads a CSR that is not in [`crate::CsrFile`] (`tt_cfg_*status*` on a T core).
+    /// `None`: unknown.
     fn csr_read(&mut self, at: Cycle, csr: u16) -> Option<u32> {
         let _ = (at, csr);
         None
@@ -252,7 +262,7 @@ pub trait Bus {
         false
     }
 
-    /// A CSR of the core was written; for a bus that follows `cfg0` (L0 cache, store queue).
+    /// Notifies the bus that a CSR of the core was written, for `cfg0` (L0 cache, store queue).
     fn csr_changed(&mut self, at: Cycle, csr: &CsrFile) {
         let _ = (at, csr);
     }

@@ -1,11 +1,11 @@
-//! The state of one core and what a run of it ends with. The run loop is in `exec.rs`, the detection of poll loops in
-//! `poll.rs`.
+//! The state of one core and the exits of its run loop. The run loop is in `exec.rs`, the detection
+//! of poll loops in `poll.rs`.
 
 use crate::pages::Pages;
 use crate::poll::{PollLoop, Polls};
 use crate::{CsrFile, Cycle, Width};
 
-/// Which of the five cores of a tile this is. It decides only which CSRs are scratch (`BabyRISCV/CSRs.md`).
+/// The five cores of a tile. The kind decides only which CSRs are scratch (`BabyRISCV/CSRs.md`).
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum HartKind {
     /// RISCV B
@@ -21,7 +21,7 @@ pub enum HartKind {
 }
 
 impl HartKind {
-    /// True when `tt_cfg_sstatus*` are scratch registers of the core.
+    /// Whether `tt_cfg_sstatus*` are scratch registers of the core.
     pub(crate) fn owns_stream_status(self) -> bool {
         matches!(self, HartKind::B | HartKind::Nc)
     }
@@ -32,16 +32,17 @@ impl HartKind {
 pub enum Exit<F> {
     /// `now` has reached the limit, or the next access to the bus would happen at or after it.
     Limit,
-    /// The bus asked for another agent to run first; `now` is the cycle of the access, which has not happened.
+    /// The bus asked for another agent to run first; `now` is the cycle of the access, which has
+    /// not happened.
     Sync,
     /// The bus blocked the access at this address; [`Core::wake`] to try again.
     Blocked {
         /// The address of the blocked access; `INSTRN_BUF_BASE` for `.ttinsn`.
         addr: u32,
     },
-    /// The core polls; see [`Core::parked`].
+    /// The core is parked in a poll loop; see [`Core::parked`].
     Parked,
-    /// The core cannot go on. `pc` is at the instruction; running again repeats the fault.
+    /// A fault. `pc` is at the instruction; running again repeats the fault.
     Fault(CoreFault<F>),
 }
 
@@ -117,11 +118,13 @@ pub enum CoreFault<F> {
 pub(crate) struct Scoreboard {
     /// For each register, the cycle from which an instruction that reads it can enter EX1.
     pub(crate) ready: [Cycle; 32],
-    /// No load, atomic or multiply is outstanding from this cycle on: the latest of all that was ever entered.
+    /// The cycle from which on no load, atomic or multiply is outstanding: the latest
+    /// completion so far.
     pub(crate) outstanding: Cycle,
 }
 
-/// A core at some cycle, for [`Core::restore`]: everything that decides what it does next, apart from its bus.
+/// A snapshot of a core for [`Core::restore`]: everything that determines its further execution,
+/// apart from its bus.
 #[derive(Clone, Debug)]
 pub struct CoreState {
     now: Cycle,
@@ -144,9 +147,10 @@ pub struct Core {
     pub regs: [u32; 32],
     /// Instructions executed.
     pub retired: u64,
-    /// Instructions of poll iterations that were skipped while parked; `retired + skipped` does not depend on parking.
+    /// Instructions of poll iterations that were skipped while parked; `retired + skipped` does not
+    /// depend on parking.
     pub skipped: u64,
-    /// The CSRs that are the core's own.
+    /// The core's own CSRs.
     pub csr: CsrFile,
     pub(crate) score: Scoreboard,
     pub(crate) pages: Option<Box<Pages>>,
@@ -169,8 +173,9 @@ impl Core {
         }
     }
 
-    /// Takes the core out of reset at `pc` and cycle `now`: registers zero, CSRs at their reset values, no decoded code.
-    /// The counters `retired` and `skipped` run on; `mcycle` and `minstret` start from zero.
+    /// Takes the core out of reset at `pc` and cycle `now`: registers zero, CSRs at their reset
+    /// values, no decoded code. The counters `retired` and `skipped` run on; `mcycle` and
+    /// `minstret` start from zero.
     pub fn reset(&mut self, pc: u32, now: Cycle) {
         self.now = now;
         self.pc = pc;
@@ -181,7 +186,7 @@ impl Core {
         self.polls.forget();
     }
 
-    /// The core as it is now. It must not be parked.
+    /// Takes a snapshot. The core must not be parked.
     pub fn save(&self) -> CoreState {
         CoreState {
             now: self.now,
@@ -194,8 +199,9 @@ impl Core {
         }
     }
 
-    /// Goes back to `state`. The owner takes memory and devices back as well. A sleep has ended; which loops the core knew is forgotten,
-    /// and so the sum of `retired` and `skipped` comes out the same the second time, but not how it is made up.
+    /// Rolls back to `state`; the owner rolls back memory and devices. The core is not parked
+    /// afterwards and has forgotten its poll loops, so that the sum of `retired` and `skipped` is
+    /// the same the second time, but not its parts.
     pub fn restore(&mut self, state: &CoreState) {
         self.now = state.now;
         self.pc = state.pc;
@@ -212,17 +218,19 @@ impl Core {
         self.polls.parked()
     }
 
-    /// Switches parking on (the default) or off. Off, a polling core executes every iteration; results are the same.
+    /// Switches parking on (the default) or off. Off, a polling core executes every iteration;
+    /// results are the same.
     pub fn set_parking(&mut self, on: bool) {
         self.polls.set_enabled(on);
     }
 
     /// Wakes a parked or blocked core at cycle `at`.
     ///
-    /// Parked: skips the whole iterations before `at`, so that `now` is the start of the iteration that contains `at`, and
-    /// the core runs on from the loop head exactly as if it had polled all the time. See [`PollLoop`] for the order in
-    /// which to wake and write. Blocked: `now` becomes `at` unless it is later. Harmless on a running core whose `now` is
-    /// not before `at`. Returns the cycles that a parked core has skipped.
+    /// Parked: skips the whole iterations before `at`, so that `now` is the start of the iteration
+    /// that contains `at`, and the core continues from the loop head exactly as if it had polled
+    /// all the time. See [`PollLoop`] for the order of waking and writing. Blocked: `now` becomes
+    /// `at` unless it is later. No effect on a running core whose `now` is not before `at`. Returns
+    /// the cycles that a parked core has skipped.
     pub fn wake(&mut self, at: Cycle) -> Cycle {
         let Some(poll) = self.polls.unpark() else {
             self.polls.note_effect();
@@ -245,8 +253,9 @@ impl Core {
         cycles
     }
 
-    /// As [`Core::wake`] of a parked core, by somebody who is about to change one of its words. Saying so saves work and changes nothing else:
-    /// the core does not look at the iteration in which it wakes whether it could sleep again.
+    /// [`Core::wake`] of a parked core by an agent that is about to change one of its watched
+    /// words. This only saves work: the core does not examine the iteration in which it wakes for
+    /// parking again.
     pub fn wake_for_change(&mut self, at: Cycle) -> Cycle {
         let skipped = self.wake(at);
         self.polls.expect_change();

@@ -1,9 +1,10 @@
 //! The CSRs that belong to the core, after `BabyRISCV/CSRs.md` (Blackhole).
 //!
-//! The counters are functions of time and of retired instructions, so that they cost nothing until read. Registers whose
-//! content comes from the coprocessor or the NoC overlay (`tt_cfg_*` on the T cores) are the bus's; every other number is
-//! an unknown-CSR fault. F and V instructions are not implemented; their CSRs hold what is written to them, and the event
-//! counters `mhpmcounter3` and `mhpmcounter4` do too: events are not counted.
+//! The counters are functions of time and of retired instructions, so that they cost nothing until
+//! read. Registers whose content comes from the coprocessor or the NoC overlay (`tt_cfg_*` on the T
+//! cores) are the bus's; every other number is an unknown-CSR fault. F and V instructions are not
+//! implemented; their CSRs hold what is written to them, and so do the event counters
+//! `mhpmcounter3` and `mhpmcounter4`: events are not counted.
 
 use crate::{Cycle, HartKind};
 
@@ -48,14 +49,14 @@ const PLAIN: [(u16, u32, u32); 24] = [
 const CFG0_SLOT: usize = 6;
 const PMACFG_SLOTS: [usize; 2] = [7, 8];
 
-/// What a read of the core's own CSRs gives.
+/// Result of a CSR read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum CsrRead {
-    /// The value; it changes only by this core's writes.
+    /// A value that changes only by this core's writes.
     Stable(u32),
-    /// The value; it changes with time.
+    /// A value that changes with time.
     Volatile(u32),
-    /// Not the core's.
+    /// The CSR is not the core's.
     Foreign,
 }
 
@@ -66,9 +67,9 @@ pub struct CsrFile {
     plain: [u32; PLAIN.len()],
     /// `tt_cfg_sstatus0..7` of B and NC, which are scratch there.
     scratch: [u32; 8],
-    /// What to add to the cycle to get `mcycle`.
+    /// `mcycle` minus the cycle.
     mcycle: u64,
-    /// What to add to the executed and skipped instructions to get `minstret`.
+    /// `minstret` minus the executed and skipped instructions.
     minstret: u64,
 }
 
@@ -77,7 +78,7 @@ impl CsrFile {
         CsrFile { hart, plain: PLAIN.map(|(_, _, reset)| reset), scratch: [0; 8], mcycle: 0, minstret: 0 }
     }
 
-    /// Back to reset values; `mcycle` and `minstret` start from zero at this point.
+    /// Resets all values; `mcycle` and `minstret` restart from zero.
     pub(crate) fn reset(&mut self, now: Cycle, retired: u64) {
         *self = CsrFile::new(self.hart);
         self.mcycle = now.wrapping_neg();
@@ -104,7 +105,8 @@ impl CsrFile {
         self.cfg0() >> 3 & 1 != 0
     }
 
-    /// `DisCsrSync` (bit 10): CSR instructions do not hold up the next instruction. Fences always do here.
+    /// `DisCsrSync` (bit 10): CSR instructions do not hold up the next instruction. Fences
+    /// always do here.
     pub fn cfg0_dis_csr_sync(&self) -> bool {
         self.cfg0() >> 10 & 1 != 0
     }
@@ -114,7 +116,8 @@ impl CsrFile {
         self.cfg0() >> 12 & 1 != 0
     }
 
-    /// `StMergeTimer` (bits 17:13): cycles that an L1 store waits for one to coalesce with; 16 at reset.
+    /// `StMergeTimer` (bits 17:13): cycles that an L1 store waits for one to coalesce with;
+    /// 16 at reset.
     pub fn cfg0_st_merge_timer(&self) -> u32 {
         self.cfg0() >> 13 & 31
     }
@@ -124,19 +127,20 @@ impl CsrFile {
         self.cfg0() >> 18 & 1 != 0
     }
 
-    /// `DisLowCachePeriodicFlush` (bit 24): if clear, each request through the L0 data cache flushes it with a chance of
-    /// about 0.8%.
+    /// `DisLowCachePeriodicFlush` (bit 24): if clear, each request through the L0 data cache
+    /// flushes it with a chance of about 0.8%.
     pub fn cfg0_dis_low_cache_periodic_flush(&self) -> bool {
         self.cfg0() >> 24 & 1 != 0
     }
 
-    /// The low bit of `pmacfg0` or `pmacfg1`: all loads and stores behave as if a fence came before them. The core does not model that; a bus
-    /// that cares learns of it from [`crate::Bus::csr_changed`].
+    /// The low bit of `pmacfg0` or `pmacfg1`: all loads and stores behave as if a fence came before
+    /// them. The core does not model that; a bus can follow it by [`crate::Bus::csr_changed`].
     pub fn strongly_ordered(&self) -> bool {
         PMACFG_SLOTS.iter().any(|&slot| self.plain[slot] & 1 != 0)
     }
 
-    /// `instructions` is the count of executed and skipped instructions before this one.
+    /// Reads a CSR. `instructions` is the count of executed and skipped instructions
+    /// before this one.
     pub(crate) fn read(&self, csr: u16, now: Cycle, instructions: u64) -> CsrRead {
         let mcycle = now.wrapping_add(self.mcycle);
         let minstret = instructions.wrapping_add(self.minstret);
@@ -154,7 +158,8 @@ impl CsrFile {
         }
     }
 
-    /// False when the register is not the core's. Writes to read-only registers are ignored.
+    /// Writes a CSR; returns false if it is not the core's. Writes to read-only registers
+    /// are ignored.
     pub(crate) fn write(&mut self, csr: u16, value: u32, now: Cycle, instructions: u64) -> bool {
         let low = |counter: u64| counter >> 32 << 32 | u64::from(value);
         let high = |counter: u64| u64::from(value) << 32 | counter & 0xffff_ffff;

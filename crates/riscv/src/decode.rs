@@ -1,14 +1,16 @@
-//! Words to instructions and back, driven by the instruction table.
+//! Decoder and encoder, derived from the instruction table.
 //!
-//! Code is decoded a page at a time and kept: the interpreter never looks at a word. The encoder is the decoder's inverse
-//! and serves tests and tools. Immediate layouts: RISC-V unprivileged specification, "Immediate Encoding Variants".
+//! Code is decoded a page at a time and cached: the interpreter never sees instruction words. The
+//! encoder is the decoder's inverse and serves tests and tools. Immediate layouts: RISC-V
+//! unprivileged specification, "Immediate Encoding Variants".
 
 use crate::table::{Format, Op, lookup};
 
 /// The size of a [`CodePage`] in bytes of code.
 pub const CODE_PAGE_BYTES: u32 = 256;
 
-/// A decoded instruction. Fields that its format lacks are zero, so that `rs1` and `rs2` can be read without asking.
+/// A decoded instruction. Fields that its format lacks are zero, so that `rs1` and `rs2` can be
+/// read unconditionally.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Insn {
     /// What it does.
@@ -19,7 +21,7 @@ pub struct Insn {
     pub rs1: u8,
     /// Second source register, 0..32.
     pub rs2: u8,
-    /// Immediate, sign-extended; [`Format`] says what it holds for the odd ones.
+    /// Immediate, sign-extended; [`Format`] describes the special cases.
     pub imm: i32,
 }
 
@@ -31,7 +33,8 @@ pub struct CodePage {
 }
 
 impl CodePage {
-    /// Decodes a page. Words that are not instructions become [`Op::Illegal`] and fault only when executed.
+    /// Decodes a page. Words that are not instructions become [`Op::Illegal`] and fault only
+    /// when executed.
     pub fn decode(bytes: &[u8; 256]) -> CodePage {
         let mut insns = [Insn::decode(0); 64];
         for (insn, word) in insns.iter_mut().zip(bytes.as_chunks::<4>().0) {
@@ -86,8 +89,8 @@ fn jal_offset(word: u32) -> i32 {
         | (word & 0xf_f000 | (word >> 20 & 1) << 11 | (word >> 21 & 0x3ff) << 1).cast_signed()
 }
 
-/// The word of an instruction, or `None` when an operand does not fit its format. `None` too for a `.ttinsn` whose
-/// Tensix word is 0xC000_0000 or more, which has no encoding.
+/// The word of an instruction, or `None` when an operand does not fit its format. `None` too for a
+/// `.ttinsn` whose Tensix word is 0xC000_0000 or more, which has no encoding.
 pub fn encode(insn: Insn) -> Option<u32> {
     let Insn { op, rd, rs1, rs2, imm } = insn;
     let bits = imm.cast_unsigned();

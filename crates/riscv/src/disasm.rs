@@ -1,7 +1,7 @@
-//! Instructions as assembler text, in the syntax that GNU as accepts, without pseudo-instructions.
+//! Disassembler, in the syntax of GNU as, without pseudo-instructions.
 //!
-//! Driven by the formats of the instruction table. Branch and jump targets are absolute when the address is known and
-//! `. + offset` otherwise.
+//! Driven by the formats of the instruction table. Branch and jump targets are absolute when the
+//! address is known and `. + offset` otherwise.
 
 use std::fmt;
 

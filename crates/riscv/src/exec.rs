@@ -1,11 +1,14 @@
-//! The interpreter: one `match` over predecoded instructions, generic over the bus so that memory accesses inline.
+//! The interpreter: one `match` over predecoded instructions, generic over the bus so that memory
+//! accesses inline.
 //!
-//! An instruction either happens entirely, or not at all: an access that the bus refuses leaves registers and `pc` alone,
-//! and advances `now` only to the cycle at which the operands are ready, so that trying again changes nothing. This is
-//! what makes results independent of where `limit` cuts a run. Times come from `timing.rs`.
+//! An instruction is executed entirely or not at all: an access that the bus refuses leaves
+//! registers and `pc` unchanged and advances `now` only to the cycle at which the operands are
+//! ready, so that a retry changes nothing. That makes results independent of where `limit` ends a
+//! run. Times come from `timing.rs`.
 //!
-//! The loop itself calls nothing (but what notes the loads of a loop that may be parked), so that the compiler keeps time and place in registers:
-//! what is long or rare ends it, is done in `rare.rs`, and it goes on where it was.
+//! The loop itself calls nothing (except to record loads of a loop that may be parked), so that the
+//! compiler keeps `now` and `pc` in registers. Long or rare instructions leave it and are executed
+//! in `rare.rs`; then it continues.
 
 use crate::pages::Pages;
 use crate::poll::Visit;
@@ -15,15 +18,15 @@ use crate::{Access, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Exit, Insn, No
 /// `ra`, the link register of returns.
 const RA: u8 = 1;
 
-/// Why the run loop stops for a moment.
+/// Why the inner loop pauses.
 enum Pause {
-    /// The next instruction is on another page, or the time is up.
+    /// The next instruction is on another page, or the limit is reached.
     Page,
     /// This instruction's access must wait for another agent.
     Sync,
-    /// This instruction is none for the loop.
+    /// This instruction is executed outside the loop.
     Rare,
-    /// A backward jump leads to a loop head that has to be looked at.
+    /// A backward jump leads to a loop head that has to be examined.
     Visit,
 }
 
@@ -36,7 +39,8 @@ struct Bubbles {
 }
 
 impl Core {
-    /// Executes until `now >= limit` or one of the other exits. No access to the bus happens at or after `limit`.
+    /// Executes until `now >= limit` or one of the other exits. No access to the bus happens at or
+    /// after `limit`.
     pub fn run<B: Bus>(&mut self, bus: &mut B, limit: Cycle) -> Exit<B::Fault> {
         if self.parked().is_some() {
             return Exit::Parked;
@@ -57,7 +61,8 @@ impl Core {
 
     /// The run loop.
     ///
-    /// The count of instructions is kept as what must be added to `index` to get it: most instructions only move `index`.
+    /// The count of instructions is kept as what must be added to `index` to get it: most
+    /// instructions only move `index`.
     #[inline]
     fn execute<B: Bus>(
         &mut self,
@@ -84,7 +89,8 @@ impl Core {
                     return Stop::Fault;
                 }
             };
-            // Beyond the page when the instruction lies in another one, before it too (then it is a huge number).
+            // Out of range if the instruction is on another page (a huge number if that is
+            // a lower one).
             let mut index = ((pc - base) / 4) as usize;
             // What must be added to `index` to get the executed instructions.
             let mut count = retired.wrapping_sub(index as u64);
@@ -102,14 +108,15 @@ impl Core {
                     continue;
                 }};
             }
-            // Goes on after what has ended the inner loop, as long as page and predictor are the same.
+            // Continues after a pause of the inner loop while page and predictor stay the same.
             loop {
                 let pause = loop {
                     if now >= limit {
                         break Pause::Page;
                     }
                     let Some(insn) = page.insns.get(index) else { break Pause::Page };
-                    // `rd` is read where it is needed: so it does not take a register away from what every instruction needs.
+                    // `rd` is read where it is needed, so that it does not occupy a register in
+                    // every instruction.
                     let &Insn { op, rs1, rs2, imm, .. } = insn;
                     let [rs1, rs2] = [rs1 & 31, rs2 & 31];
                     if now < self.score.outstanding {
@@ -126,7 +133,7 @@ impl Core {
                             break Pause::Rare
                         };
                     }
-                    // An access of this width may go to the bus now.
+                    // Checks whether an access of this width may go to the bus now.
                     macro_rules! may_access {
                         ($addr:expr, $width:expr) => {
                             $addr & ($width.bytes() - 1) == 0 && now < limit
@@ -340,7 +347,8 @@ impl Core {
                                     continue 'page;
                                 }
                             }
-                            // The instruction may wait for what is in flight, and then it does so only once.
+                            // The instruction may wait for accesses in flight; it must do
+                            // so only once.
                             Err((at, stop)) => {
                                 (self.now, self.retired, self.pc) = (at, retired, pc);
                                 return stop;
@@ -373,7 +381,8 @@ impl Core {
         self.regs[0] = 0;
     }
 
-    /// The result in `rd` is available from cycle `at` on, or from when an earlier one is, if that is later.
+    /// The result in `rd` is available from cycle `at` on, or from when an earlier one is, if
+    /// that is later.
     #[inline(always)]
     pub(crate) fn result_at(&mut self, rd: u8, at: Cycle) {
         let ready = &mut self.score.ready[usize::from(rd & 31)];

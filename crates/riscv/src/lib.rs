@@ -1,16 +1,18 @@
-//! The baby RISC-V core of the Blackhole Tensix tile: one instruction table, and the decoder, the disassembler and the
-//! predecoded interpreter that derive from it.
+//! The baby RISC-V core of the Blackhole Tensix tile: one instruction table, and the decoder, the
+//! disassembler and the predecoded interpreter that derive from it.
 //!
-//! The core knows nothing of tiles. Memory, devices and the Tensix instruction push sit behind [`Bus`]; the crate above
-//! implements it. Instruction set: RV32IM, Zicsr, Zaamo, Zba, Zbb, `fence`, `fence.i` and `.ttinsn`. A word that is not
-//! in the table is [`CoreFault::Illegal`], never a panic.
+//! The core does not know about tiles. Memory, devices and the Tensix instruction push are behind
+//! [`Bus`], which the crate above implements. Instruction set: RV32IM, Zicsr, Zaamo, Zba, Zbb,
+//! `fence`, `fence.i` and `.ttinsn`. A word that is not in the table is [`CoreFault::Illegal`],
+//! never a panic.
 //!
-//! Followed documents (`tenstorrent/tt-isa-documentation`, folder `BlackholeA0/TensixTile/BabyRISCV`): `README.md`
-//! (pipeline and latencies, see [`timing`]), `CSRs.md` (see [`CsrFile`]), `MemoryOrdering.md` (fences, the L0 cache),
+//! Followed documents (`tenstorrent/tt-isa-documentation`, folder
+//! `BlackholeA0/TensixTile/BabyRISCV`): `README.md` (pipeline and latencies, see [`timing`]),
+//! `CSRs.md` (see [`CsrFile`]), `MemoryOrdering.md` (fences, the L0 cache),
 //! `PushTensixInstruction.md` (`.ttinsn`).
 //!
-//! A core that polls is parked ([`Exit::Parked`]) until what it polls changes; [`PollLoop`] says under which contract
-//! that is exact.
+//! A polling core is parked ([`Exit::Parked`]) until a polled word changes; [`PollLoop`] has the
+//! contract under which that is exact.
 
 mod alu;
 mod bus;

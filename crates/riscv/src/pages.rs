@@ -1,7 +1,8 @@
-//! The pages of decoded code that a core holds on to.
+//! Cache of decoded code pages.
 //!
-//! A direct-mapped cache in front of [`Bus::code`], so that a call into another page and back costs an index computation
-//! instead of two reference counts. It has no timing: the chip's instruction cache is not modelled.
+//! A direct-mapped cache in front of [`Bus::code`], so that a call into another page and back costs
+//! an index computation instead of two reference counts. It has no timing: the chip's instruction
+//! cache is not modelled.
 
 use std::sync::Arc;
 

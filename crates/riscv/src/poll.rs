@@ -1,37 +1,40 @@
-//! Poll loops: recognising that a core repeats itself exactly, so that it can sleep instead.
+//! Poll loops: detects that a core repeats itself exactly, so that it can sleep instead.
 //!
-//! At each taken backward jump the core may compare itself with its last visit to the same target. If registers,
-//! scoreboard, cache tags and store queue are the same, and nothing in between had an effect or depended on time, then the
-//! next iteration will be the same too, until one of the words changes that the iteration loaded. Design decision 3.
-//! Storing what memory holds already is no effect: firmware leaves waypoints so, and the loop that does it sleeps on these words, too.
+//! At each taken backward jump the core may compare itself with its last visit to the same target.
+//! If registers, scoreboard, cache tags and store queue are the same, and nothing in between had a
+//! side effect or depended on time, then the next iteration will be the same, until one of the
+//! words that it loaded changes. Storing a value that memory already holds is no side effect:
+//! firmware writes waypoints in this way, and such a loop also sleeps on the words that it stores.
 //!
-//! A few loop heads are followed at once (least recently used goes first), so that a poll loop with inner loops is found
-//! as well. A head is examined at its 1st, 2nd, 4th, 8th... visit and then at every 16th, and only if the last iteration
-//! had no effect but stores. What it stores is looked at in the iteration after that; a loop that changes memory is examined more and more
-//! seldom, at last at every 128th visit, so that busy loops pay one comparison per iteration. A loop that has parked is examined at once when
-//! it is entered again, and parks at the end of its second iteration: a core that waits for one answer after the other polls little.
+//! A few loop heads are tracked at once (with LRU replacement), so that a poll loop with inner
+//! loops is found as well. A head is examined at its 1st, 2nd, 4th, 8th... visit and then at every
+//! 16th, and only if the last iteration had no side effects except stores. The stores are examined
+//! in the next iteration; a loop that changes memory is examined less and less often, down to every
+//! 128th visit, so that busy loops pay one comparison per iteration. A loop that has parked before
+//! is examined at once when it is entered again, and parks at the end of its second iteration: a
+//! core that waits for a sequence of events polls little.
 
 use crate::core::Scoreboard;
 use crate::{Bus, Cycle, Width};
 
 /// A loop that watches more words than this is not parked.
 const MAX_WATCHED: usize = 16;
-/// Loop heads that are followed at once.
+/// Number of tracked loop heads.
 const HEADS: usize = 4;
 /// The longest back-off between two examinations of a head, in visits.
 const MAX_BACKOFF: u32 = 16;
-/// The longest back-off of a head whose loop has changed something.
+/// The longest back-off of a head whose loop has changed memory.
 const MAX_BUSY_BACKOFF: u32 = 128;
-/// Examinations in advance for a loop that has parked: of the iteration with which it is entered again, and of the one that shows that it
-/// repeats itself; and two more.
+/// Immediate examinations of a loop that has parked before: of the iteration in which it is entered
+/// again, of the one that shows that it repeats itself, and two more.
 const TRUST: u32 = 4;
 
-/// A word on which a parked core sleeps.
+/// A watched word, on which a parked core sleeps.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Watch {
     /// The loaded address.
     pub addr: u32,
-    /// How much was loaded.
+    /// Width of the load.
     pub width: Width,
     /// The load or store.
     pub pc: u32,
@@ -39,27 +42,31 @@ pub struct Watch {
     pub value: u32,
     /// The cycle at which the last iteration did so (the first time, if it did so more than once).
     pub at: Cycle,
-    /// The loop does not look at the word: it stores there what is there already, and would again if somebody else wrote something else.
+    /// Whether the loop stores the word instead of loading it: it stores the value that is already
+    /// there, and would again if another agent changed it.
     pub stored: bool,
 }
 
-/// The words on which a parked core sleeps, in the order of the accesses, without repetition.
+/// The watched words, in the order of the accesses, without duplicates.
 pub type WatchList = Vec<Watch>;
 
-/// What a parked core would do if it ran: iteration `k` starts at cycle `start + k * period` at `head_pc`.
+/// The poll loop of a parked core: iteration `k` starts at cycle `start + k * period` at `head_pc`.
 ///
-/// The owner of the core keeps to this contract, and then results and cycles are those of a core that polls:
+/// If the owner of the core follows this contract, results and cycles are those of a
+/// core that polls:
 ///
-/// 1. On [`crate::Exit::Parked`], compare each [`Watch::value`] with memory. A word may have changed after the last
-///    iteration loaded it and before the core parked (while another agent ran for a [`crate::Refuse::Sync`] in between).
-///    If one differs, call `wake(core.now)` and run on: nothing is skipped.
-/// 2. When another agent is about to change a watched word at cycle `w`: call `wake(w)`, then `run(bus, w)`, and only then
-///    change the word. The run catches up with the part of the current iteration that lies before `w`, which still sees
-///    the old word; loads at `w` and later see the new one.
-/// 3. Stores on their way into memory at the head of an iteration are on their way at that of each: they are as much later as
-///    `wake` has skipped.
+/// 1. On [`crate::Exit::Parked`], compare each [`Watch::value`] with memory. A word may have
+///    changed after the last iteration loaded it and before the core parked (while another agent
+///    ran for a [`crate::Refuse::Sync`] in between). If one differs, call `wake(core.now)` and
+///    continue: nothing is skipped.
+/// 2. When another agent is about to change a watched word at cycle `w`: call `wake(w)`, then
+///    `run(bus, w)`, and only then change the word. The run catches up with the part of the
+///    current iteration that lies before `w`, which still sees the old word; loads at `w` and
+///    later see the new one.
+/// 3. Stores that are in flight at the head of one iteration are in flight at the head of each:
+///    they are delayed by the cycles that `wake` has skipped.
 ///
-/// `wake` at any cycle without a reason is harmless.
+/// A spurious `wake` at any cycle is harmless.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PollLoop {
     /// The first instruction of an iteration.
@@ -74,19 +81,20 @@ pub struct PollLoop {
     pub watched: WatchList,
 }
 
-/// The core's state as far as it decides what comes next, apart from `pc`, CSRs (writing one is an effect) and memory.
+/// The core's state that determines its next steps, apart from `pc`, CSRs (writing one is a side
+/// effect) and memory.
 #[derive(Clone, Debug)]
 struct Snapshot {
     regs: [u32; 32],
     outstanding_in: Cycle,
-    /// Only looked at when something is outstanding.
+    /// Only compared if something is outstanding.
     ready_in: [Cycle; 32],
     cache: [u32; 4],
     draining: Cycle,
 }
 
 impl Snapshot {
-    /// True when the state at `visit` is this one.
+    /// Whether the state at `visit` equals this one.
     fn is<B: Bus>(&self, visit: &Visit<'_>, bus: &B) -> bool {
         self.outstanding_in == visit.score.outstanding.saturating_sub(visit.now)
             && (self.outstanding_in == 0 || self.ready_in == visit.ready_in())
@@ -95,7 +103,7 @@ impl Snapshot {
             && self.regs == *visit.regs
     }
 
-    /// Becomes the state at `visit`.
+    /// Records the state at `visit`.
     fn take<B: Bus>(&mut self, visit: &Visit<'_>, bus: &B) {
         self.regs = *visit.regs;
         self.outstanding_in = visit.score.outstanding.saturating_sub(visit.now);
@@ -107,13 +115,14 @@ impl Snapshot {
     }
 }
 
-/// A followed loop head.
+/// A tracked loop head.
 #[derive(Clone, Debug)]
 struct Head {
     pc: u32,
     visits: u32,
     next_examination: u32,
-    /// Examinations that the loop is given in advance because it has parked: it is likely to park again when it is entered again.
+    /// Remaining immediate examinations, because the loop has parked before and is likely
+    /// to park again.
     trust: u32,
     /// At the last visit: the cycle, the executed instructions, the count of effects.
     at: Cycle,
@@ -121,7 +130,7 @@ struct Head {
     effects: u64,
     snapshot: Snapshot,
     watched: WatchList,
-    /// Rank of the last visit among all heads.
+    /// Time of the last visit, for LRU replacement.
     used: u64,
 }
 
@@ -139,7 +148,7 @@ impl Head {
         used: 0,
     };
 
-    /// Becomes a head that has not been visited yet. What is left over, snapshot and words, counts from the next arming on, which sets it.
+    /// Starts to track a new head. The old snapshot and words are overwritten when it is armed.
     fn follow(&mut self, pc: u32, effects: u64) {
         self.pc = pc;
         self.visits = 0;
@@ -176,13 +185,14 @@ pub(crate) struct Polls {
     /// The head of the last visit.
     recent: usize,
     visits: u64,
-    /// Counts everything that forbids sleeping.
+    /// Counts the side effects that forbid sleeping.
     effects: u64,
-    /// One bit for each head whose snapshot was taken at its last visit. The visits to the others are counted.
+    /// One bit for each head whose snapshot was taken at its last visit; visits to other heads are
+    /// only counted.
     armed: u8,
-    /// The armed heads for which loads are recorded: until something happens that forbids sleeping.
+    /// The armed heads for which loads are recorded, until a side effect forbids sleeping.
     recording: u8,
-    /// The loop in which the core sleeps, or slept last.
+    /// The loop in which the core is or was last parked.
     sleep: PollLoop,
     asleep: bool,
 }
@@ -215,7 +225,7 @@ impl Polls {
         }
     }
 
-    /// Back to knowing nothing.
+    /// Forgets all heads.
     pub(crate) fn forget(&mut self) {
         for head in &mut self.heads {
             head.follow(Head::NONE.pc, 0);
@@ -229,20 +239,20 @@ impl Polls {
         self.asleep = false;
     }
 
-    /// Something happened that forbids sleeping across it.
+    /// Notes a side effect, across which the core must not sleep.
     #[inline]
     pub(crate) fn note_effect(&mut self) {
         self.effects += 1;
         self.recording = 0;
     }
 
-    /// Watched loads must be noted.
+    /// Whether watched loads must be recorded.
     #[inline(always)]
     pub(crate) fn records(&self) -> bool {
         self.recording != 0
     }
 
-    /// A load of a word that others can change.
+    /// Notes a load of a word that others can change.
     #[inline]
     pub(crate) fn note_loaded(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) {
         if self.records() {
@@ -250,7 +260,7 @@ impl Polls {
         }
     }
 
-    /// A store that changed nothing in memory that others can change.
+    /// Notes a store that did not change shared memory.
     #[inline]
     pub(crate) fn note_stored(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) {
         if self.records() {
@@ -268,7 +278,8 @@ impl Polls {
             let head = &mut self.heads[index];
             let known = head.watched.iter_mut().find(|w| w.addr == watch.addr && w.width == watch.width);
             let fits = match known {
-                // Changed within one iteration: which value the next one sees where is not known.
+                // Changed within one iteration: which loads of the next one see which value
+                // is not known.
                 Some(known) => {
                     known.stored &= watch.stored;
                     known.value == watch.value
@@ -286,7 +297,7 @@ impl Polls {
         }
     }
 
-    /// Whether the loads of the next iteration of a head are recorded, and compared at its next visit.
+    /// Sets whether the next iteration of a head is recorded and compared at its next visit.
     fn arm(&mut self, index: usize, arm: bool) {
         let others = !(1 << index);
         let bit = u8::from(arm) << index;
@@ -298,7 +309,8 @@ impl Polls {
         self.armed >> index & 1 != 0
     }
 
-    /// A taken backward jump: true when the visit only had to be counted, and that is done. False: nothing is done, [`Polls::visit`] is next.
+    /// Fast path of a taken backward jump: returns true if the visit only had to be counted;
+    /// otherwise call [`Polls::visit`].
     #[inline(always)]
     pub(crate) fn passes(&mut self, head_pc: u32) -> bool {
         let armed = self.is_armed(self.recent);
@@ -311,7 +323,7 @@ impl Polls {
         counts || !self.enabled
     }
 
-    /// A taken backward jump. True: the core is parked.
+    /// Handles a taken backward jump; returns true if the core is parked.
     #[inline(never)]
     pub(crate) fn visit<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) -> bool {
         if !self.enabled {
@@ -337,7 +349,7 @@ impl Polls {
                     .enumerate()
                     .min_by_key(|(_, head)| head.used)
                     .expect("there is at least one head");
-                // Its effects are behind the core's, so that the first visit never examines.
+                // Its effect count is behind the core's, so that the first visit is never examined.
                 head.follow(visit.head_pc, self.effects.wrapping_sub(1));
                 self.arm(oldest, false);
                 oldest
@@ -362,14 +374,15 @@ impl Polls {
         let armed = self.is_armed(index);
         let head = &mut self.heads[index];
         let clean = head.effects == effects;
-        // Wrapping: the owner may have set the clock back, and then a period that makes no sense is not repeated.
+        // Wrapping: after a rollback of the clock the period may be nonsense, and then it
+        // does not repeat.
         let period = visit.now.wrapping_sub(head.at);
         let insns = visit.retired.wrapping_sub(head.retired);
         head.effects = effects;
         head.at = visit.now;
         head.retired = visit.retired;
         if armed && clean && period > 0 && head.snapshot.is(visit, bus) {
-            // The lists change places, so that none is allocated anew.
+            // Swap the lists to avoid an allocation.
             let watched = std::mem::replace(&mut head.watched, std::mem::take(&mut self.sleep.watched));
             head.watched.clear();
             let (head_pc, start) = (visit.head_pc, visit.now);
@@ -388,17 +401,18 @@ impl Polls {
         false
     }
 
-    /// Ends the sleep.
+    /// Unparks the core.
     pub(crate) fn unpark(&mut self) -> Option<&PollLoop> {
         std::mem::take(&mut self.asleep).then_some(&self.sleep)
     }
 
-    /// The core goes on from the head of the loop it was parked in, at cycle `now`.
+    /// Continues from the head of the loop in which the core was parked, at cycle `now`.
     pub(crate) fn resume(&mut self, now: Cycle) {
         if !self.enabled {
             return self.forget();
         }
-        // The iteration in which something changes repeats nothing, and other heads would see one without the skipped cycles.
+        // The iteration in which a word changes repeats nothing, and other heads would see one
+        // without the skipped cycles.
         for (index, head) in self.heads.iter_mut().enumerate() {
             if index != self.recent && self.armed >> index & 1 != 0 {
                 head.trust = 0;
@@ -414,7 +428,8 @@ impl Polls {
         head.trust = TRUST;
     }
 
-    /// The loop is likely to end, or to see another value: the end of the iteration in which the core wakes needs no look.
+    /// Skips the examination at the end of the iteration in which the core wakes: the loop is
+    /// likely to end or to see another value.
     pub(crate) fn expect_change(&mut self) {
         self.heads[self.recent].next_examination = 2;
     }

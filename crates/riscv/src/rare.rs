@@ -1,21 +1,23 @@
-//! The instructions that the run loop leaves to others: all that reach the bus by its general way, atomics, fences, CSRs, pushes and faults.
+//! Instructions outside the run loop: general bus accesses, atomics, fences, CSRs,
+//! pushes and faults.
 //!
-//! The contract is that of `exec.rs`: an instruction happens entirely, or not at all.
+//! As in `exec.rs`, an instruction is executed entirely or not at all.
 
 use crate::csr::CsrRead;
 use crate::{Access, Amo, Bus, Core, CoreFault, Cycle, Effect, Exit, Insn, Op, Refuse, Store, Width, timing};
 
-/// Where `.ttinsn` stores, by the definition in `PushTensixInstruction.md`.
+/// The address to which `.ttinsn` stores, as defined in `PushTensixInstruction.md`.
 pub const INSTRN_BUF_BASE: u32 = 0xffe4_0000;
 
-/// An instruction on its way to the bus.
+/// An instruction with its operands and cycle.
 pub(crate) struct Issue {
     pub(crate) now: Cycle,
     pub(crate) limit: Cycle,
     pub(crate) pc: u32,
 }
 
-/// An [`Exit`] without the fault, which is large and has a place of its own: this is handed on often.
+/// An [`Exit`] without the fault, which is large and stored separately, since this is passed
+/// around often.
 #[derive(Copy, Clone)]
 pub(crate) enum Stop {
     Limit,
@@ -25,19 +27,19 @@ pub(crate) enum Stop {
     Fault,
 }
 
-/// What follows an instruction.
+/// How to continue after an instruction.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// The next one, as usual.
+    /// With the next instruction.
     Next,
-    /// The next one; what the run loop knows of the CSRs may no longer hold.
+    /// With the next instruction, after re-reading the CSRs.
     Anew,
-    /// The same, and decoded code has changed.
+    /// As `Anew`, after dropping decoded code.
     NewCode,
 }
 
 impl Stop {
-    /// Takes `exit` apart.
+    /// Splits `exit`.
     fn of<F>(exit: Exit<F>, place: &mut Option<CoreFault<F>>) -> Stop {
         match exit {
             Exit::Limit => Stop::Limit,
@@ -51,7 +53,7 @@ impl Stop {
         }
     }
 
-    /// Puts together what was taken apart.
+    /// Joins what [`Stop::of`] has split.
     pub(crate) fn exit<F>(self, place: Option<CoreFault<F>>) -> Exit<F> {
         match (self, place) {
             (Stop::Limit, _) | (Stop::Fault, None) => Exit::Limit,
@@ -64,8 +66,8 @@ impl Stop {
 }
 
 impl Core {
-    /// Executes an instruction that the run loop has left, its operands being ready; returns the cycle at which the next one enters EX1, and what
-    /// that is. An error comes with the cycle at which this one did.
+    /// Executes an instruction whose operands are ready; returns the cycle at which the next one
+    /// enters EX1 and how to continue. An error has the cycle at which this one entered EX1.
     #[inline(never)]
     pub(crate) fn rare<B: Bus>(
         &mut self,
@@ -108,7 +110,7 @@ impl Core {
             }
             Op::Ecall => return Err(stop(Exit::Fault(CoreFault::Ecall { pc }))),
             Op::Ebreak => return Err(stop(Exit::Fault(CoreFault::Ebreak { pc }))),
-            // The loop takes all others.
+            // The run loop executes all others.
             Op::Beq | Op::Bne | Op::Blt | Op::Bge | Op::Bltu | Op::Bgeu | Op::Jal => {
                 return Err(stop(misaligned(pc.wrapping_add(offset))));
             }
@@ -283,7 +285,7 @@ fn refused<F>(refuse: Refuse<F>, pc: u32, addr: u32) -> Exit<F> {
     }
 }
 
-/// How much a load or store accesses.
+/// Width of a load or store.
 fn width_of(op: Op) -> Width {
     match op {
         Op::Lb | Op::Lbu | Op::Sb => Width::Byte,

@@ -1,14 +1,15 @@
-//! The instruction table: the one place that says which instructions exist and how they are encoded.
+//! The instruction table: the only definition of the instructions and their encodings.
 //!
-//! The [`Op`] enum, the decoder ([`crate::Insn::decode`]), the encoder ([`crate::encode`]) and the disassembler derive
-//! from it; the interpreter matches on [`Op`] without a default arm, so that a new row does not compile until it has a
-//! meaning. Encodings: the ratified RISC-V unprivileged specification (RV32I, M, Zicsr, Zifencei, Zaamo, Zba, Zbb) and
-//! `BabyRISCV/PushTensixInstruction.md` for `.ttinsn`, whose encoding is "the low two bits are not 11" and which
-//! therefore has no row of its own among the match/mask pairs.
+//! The [`Op`] enum, the decoder ([`crate::Insn::decode`]), the encoder ([`crate::encode`]) and the
+//! disassembler derive from it; the interpreter matches on [`Op`] without a default arm, so that a
+//! new row does not compile until it has a meaning. Encodings: the ratified RISC-V unprivileged
+//! specification (RV32I, M, Zicsr, Zifencei, Zaamo, Zba, Zbb) and
+//! `BabyRISCV/PushTensixInstruction.md` for `.ttinsn`, whose encoding is "the low two bits are not
+//! 11" and which therefore has no row of its own among the match/mask pairs.
 //!
 //! Rows are grouped by major opcode (bits 6:2); the decoder looks only at the rows of one group.
 
-/// How the operands lie in the word, and how they are printed.
+/// Operand format: encoding and syntax.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Format {
     /// `rd, rs1, rs2`
@@ -56,9 +57,9 @@ pub struct OpInfo {
     pub name: &'static str,
     /// The bits of `mask` in its encoding.
     pub matches: u32,
-    /// The bits that are fixed.
+    /// Mask of the fixed bits.
     pub mask: u32,
-    /// Where the other bits go.
+    /// Format of the other bits.
     pub format: Format,
 }
 

@@ -1,5 +1,6 @@
-//! Parking never changes anything: a core that sleeps through its poll loops ends in the same state, at the same cycle
-//! and with the same instruction count as one that executes every iteration.
+//! Parking never changes anything: a core that sleeps through its poll loops ends in the
+//! same state, at the same cycle and with the same instruction count as one that executes
+//! every iteration.
 
 mod common;
 
@@ -35,7 +36,7 @@ struct Manner {
     sync: bool,
 }
 
-/// Everything that must not depend on the manner.
+/// Everything that must not depend on [`Manner`].
 #[derive(Clone, PartialEq, Debug)]
 struct Outcome {
     now: Cycle,
@@ -69,8 +70,8 @@ impl Simulation {
         Simulation { core, bus, parked: 0 }
     }
 
-    /// Brings the core to cycle `to`, or past it in the middle of an instruction. True after a fault. `touched`: the
-    /// address of the word that is about to be written.
+    /// Brings the core to cycle `to`, or past it in the middle of an instruction. True after a
+    /// fault. `touched`: the address of the word that is about to be written.
     fn advance(&mut self, to: Cycle, slice: Cycle, touched: Option<u32>) -> bool {
         loop {
             let limit = to.min(self.core.now.saturating_add(slice));
@@ -123,7 +124,8 @@ fn simulate(code: &[u32], writes: &[Write], manner: Manner) -> (Outcome, Simulat
     (outcome, simulation)
 }
 
-/// A piece of a poll loop. x5 collects what was seen; x18 holds [`WORDS`], x2 the stack, x1 the link.
+/// A piece of a poll loop. x5 collects what was seen; x18 holds [`WORDS`], x2 the stack,
+/// x1 the link.
 #[derive(Clone, Copy, Debug)]
 enum Piece {
     Load(u8, Op),

@@ -1,8 +1,9 @@
 //! Random programs under `qemu-riscv32` and on our core end in the same registers and memory.
 //!
-//! Each program is a static ELF made here: it sets its registers, runs a hundred random instructions over a scratch area,
-//! stores its registers behind the area, writes the lot to standard output and exits. Our core runs the same image and
-//! stops at the first `ecall`. Skipped, with the reason printed, when qemu is missing.
+//! Each program is a static ELF made here: it sets its registers, runs a hundred random
+//! instructions over a scratch area, stores its registers behind the area, writes the lot to
+//! standard output and exits. Our core runs the same image and stops at the first `ecall`. Skipped,
+//! with the reason printed, when qemu is missing.
 
 mod common;
 

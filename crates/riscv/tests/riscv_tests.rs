@@ -1,5 +1,6 @@
-//! The public riscv-tests (`riscv-software-src/riscv-tests`), compiled from the directory in `TILEWORK_RISCV_TESTS`
-//! with `riscv64-unknown-elf-gcc` and the environment in `env/`. Skipped, with the reason printed, without either.
+//! The public riscv-tests (`riscv-software-src/riscv-tests`), compiled from the directory in
+//! `TILEWORK_RISCV_TESTS` with `riscv64-unknown-elf-gcc` and the environment in `env/`. Skipped,
+//! with the reason printed, without either.
 
 mod common;
 
@@ -12,7 +13,8 @@ use tilework_riscv::{Core, CoreFault, Exit, HartKind};
 
 const SUITES: [(&str, usize); 5] = [("rv32ui", 41), ("rv32um", 8), ("rv32ua", 9), ("rv32uzba", 3), ("rv32uzbb", 18)];
 
-/// What the core lacks by design: lr.w and sc.w (Zaamo only), and misaligned accesses (a fault here).
+/// What the core lacks by design: lr.w and sc.w (Zaamo only), and misaligned accesses (a
+/// fault here).
 const WITHOUT: [&str; 2] = ["lrsc", "ma_data"];
 
 #[test]

@@ -1,4 +1,5 @@
-//! What each instruction computes, against expectations that are written down here and nowhere else.
+//! What each instruction computes, against expectations that are written down here and
+//! nowhere else.
 
 mod common;
 

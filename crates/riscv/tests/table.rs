@@ -57,8 +57,8 @@ fn no_word_matches_two_rows() {
 
 #[test]
 fn what_is_not_in_the_table_is_illegal() {
-    // flw, fsw, fadd.s, fmadd.s, vle32.v, vadd.vv, lr.w, sc.w, ld, addiw, mret, wfi, a slli with shamt 32, bclr, zext.h
-    // of RV64, rev8 of RV64, all ones.
+    // flw, fsw, fadd.s, fmadd.s, vle32.v, vadd.vv, lr.w, sc.w, ld, addiw, mret, wfi, a slli with
+    // shamt 32, bclr, zext.h of RV64, rev8 of RV64, all ones.
     let words = [
         0x0000_2007,
         0x0000_2027,
@@ -163,7 +163,8 @@ proptest! {
     }
 }
 
-/// The GNU assembler reads our text and gives back our words: an opinion on both encodings and syntax that is not ours.
+/// The GNU assembler reads our text and gives back our words: an opinion on both encodings and
+/// syntax that is not ours.
 #[test]
 fn gnu_assembler_agrees() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
@@ -171,7 +172,8 @@ fn gnu_assembler_agrees() {
     while insns.len() < 4000 {
         let tree = any_insn().new_tree(&mut runner).expect("no rejections");
         let insn = tree.current();
-        // The assembler knows no .ttinsn, no operands of fence.i, and takes other fm values only as fence.tso.
+        // The assembler knows no .ttinsn, no operands of fence.i, and takes other fm values only
+        // as fence.tso.
         let skip = match insn.op {
             Op::Ttinsn | Op::FenceI => true,
             Op::Fence => insn.imm >> 8 != 0 || insn.imm & 15 == 0 || insn.imm >> 4 == 0,

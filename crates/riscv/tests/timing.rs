@@ -1,11 +1,13 @@
-//! Cycle counts of short sequences, against the numbers of `BabyRISCV/README.md` worked out by hand.
+//! Cycle counts of short sequences, against the numbers of `BabyRISCV/README.md` worked
+//! out by hand.
 
 mod common;
 
 use common::{LOCAL_BASE, MAILBOX, Toy, run, word};
 use tilework_riscv::{Core, CoreFault, Cycle, Exit, HartKind, Op};
 
-/// The cycle at which an `ebreak` behind `code` would enter EX1. x5, x6 and x10 (local RAM) and x11 (L1) are set.
+/// The cycle at which an `ebreak` behind `code` would enter EX1. x5, x6 and x10 (local RAM) and x11
+/// (L1) are set.
 fn cycles(code: &[u32], a: u32, b: u32) -> Cycle {
     let mut code = code.to_vec();
     code.push(word(Op::Ebreak, 0, 0, 0, 0));

@@ -3,6 +3,7 @@
 //! Every figure is the median of several runs in one process, with the smallest and largest beside it; cycles and instructions are exact
 //! and the same on every machine.
 
+use std::error::Error;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,11 +11,21 @@ use tilework_abi::board::Board;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::prebuilt;
 use tilework_runtime::{
-    ArgSet, Cores, Device, DeviceConfig, Dispatch, KernelImage, Program, Role, RuntimeError, UniqueArgs,
+    ArgSet, ChipCounts, Cores, Device, DeviceConfig, Dispatch, KernelImage, Program, Role, Statistics, UniqueArgs,
 };
 use tilework_sim::{Chip, ChipConfig};
 
-type Outcome<T> = Result<T, RuntimeError>;
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Powers a chip on and opens the device on it.
+fn open(config: DeviceConfig) -> Outcome<Device<Chip>> {
+    Ok(Device::open(Chip::new(ChipConfig::new(config.board))?, config)?)
+}
+
+/// The simulator's counts.
+fn counts(statistics: Statistics) -> Outcome<ChipCounts> {
+    Ok(statistics.chip.ok_or("the simulator has no counts")?)
+}
 
 fn main() -> Outcome<()> {
     println!("| what | median | smallest | largest | simulated |");
@@ -46,9 +57,9 @@ fn boards() -> Outcome<()> {
         let tiles = board.tensix_count();
         row(&format!("open a {} ({tiles} tiles booted, command queue running)", board.name()), 9, || {
             let start = Instant::now();
-            let device = Device::open(DeviceConfig::new(board))?;
+            let device = open(DeviceConfig::new(board))?;
             let time = start.elapsed();
-            let statistics = device.statistics();
+            let statistics = counts(device.statistics())?;
             Ok((time, format!("{} cycles, {} instructions", statistics.cycles, statistics.instructions)))
         })?;
     }
@@ -68,7 +79,7 @@ fn empty(cores: Cores) -> Outcome<Program> {
 fn empty_programs() -> Outcome<()> {
     const PROGRAMS: usize = 50;
     for (dispatch, cores) in [(Dispatch::Fast, 1), (Dispatch::Fast, 118), (Dispatch::Slow, 1), (Dispatch::Slow, 118)] {
-        let mut device = Device::open(DeviceConfig { dispatch, ..DeviceConfig::new(Board::P100) })?;
+        let mut device = open(DeviceConfig { dispatch, ..DeviceConfig::new(Board::P100) })?;
         let programs = vec![empty(Cores::Count(cores))?; PROGRAMS];
         let what = format!("one empty program on {cores} workers, {} dispatch (p100)", dispatch.name());
         row(&what, 9, || {
@@ -76,7 +87,7 @@ fn empty_programs() -> Outcome<()> {
             let report = device.run(&programs)?;
             let time = start.elapsed() / PROGRAMS as u32;
             let per = |n: u64| n / PROGRAMS as u64;
-            let statistics = report.statistics;
+            let statistics = counts(report.statistics)?;
             Ok((time, format!("{} cycles, {} instructions", per(statistics.cycles), per(statistics.instructions))))
         })?;
     }
@@ -86,7 +97,7 @@ fn empty_programs() -> Outcome<()> {
 fn busy_cores() -> Outcome<()> {
     const STEPS: u32 = 6_000_000;
     for (cores, board) in [(1, Board::P150), (8, Board::P150), (64, Board::P150), (138, Board::P150)] {
-        let mut device = Device::open(DeviceConfig::new(board))?;
+        let mut device = open(DeviceConfig::new(board))?;
         let steps = STEPS / cores as u32;
         let kernel = kernel("busy")?;
         let program = Program::new("busy", Cores::Count(cores))
@@ -97,7 +108,7 @@ fn busy_cores() -> Outcome<()> {
             let start = Instant::now();
             let report = device.run(std::slice::from_ref(&program))?;
             let time = start.elapsed();
-            let instructions = report.statistics.instructions;
+            let instructions = counts(report.statistics)?.instructions;
             rates.push(instructions as f64 / time.as_secs_f64() / 1e6);
             rates.sort_by(f64::total_cmp);
             let rate = rates[rates.len() / 2];
@@ -110,14 +121,14 @@ fn busy_cores() -> Outcome<()> {
 fn idle_chip() -> Outcome<()> {
     const CYCLES: u64 = 1_000_000_000;
     row("a billion cycles of a booted, idle p150, at once", 9, || {
-        let mut device = Device::open(DeviceConfig::new(Board::P150))?;
+        let mut device = open(DeviceConfig::new(Board::P150))?;
         let start = Instant::now();
         device.idle(CYCLES)?;
         Ok((start.elapsed(), format!("{CYCLES} cycles")))
     })?;
     const CALLS: u64 = 1_000_000;
     row("a million times one cycle of a booted, idle p150", 5, || {
-        let mut device = Device::open(DeviceConfig::new(Board::P150))?;
+        let mut device = open(DeviceConfig::new(Board::P150))?;
         let start = Instant::now();
         for _ in 0..CALLS {
             device.idle(1)?;
@@ -126,7 +137,7 @@ fn idle_chip() -> Outcome<()> {
     })?;
     row("a p150 that is powered on and nothing else", 9, || {
         let start = Instant::now();
-        black_box(Chip::new(ChipConfig::new(Board::P150)).map_err(|e| RuntimeError::Chip(e.to_string()))?);
+        black_box(Chip::new(ChipConfig::new(Board::P150))?);
         Ok((start.elapsed(), String::from("0 cycles")))
     })?;
     Ok(())

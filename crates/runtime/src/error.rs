@@ -6,8 +6,7 @@ use crate::firmware::FirmwareError;
 use crate::memory::MemoryError;
 use crate::program::ProgramError;
 use tilework_cq::EncodeError;
-use tilework_driver::DriverError;
-use tilework_sim::Fault;
+use tilework_driver::{ChipFault, DriverError};
 
 /// Why the runtime could not do what was asked. After [`RuntimeError::Fault`], [`RuntimeError::Deadlock`], [`RuntimeError::Budget`] and
 /// [`RuntimeError::Protocol`] the device is unusable: every further call answers [`RuntimeError::Lost`].
@@ -32,14 +31,11 @@ pub enum RuntimeError {
     /// The host could not reach the chip.
     #[error(transparent)]
     Driver(DriverError),
-    /// The chip could not be built.
-    #[error("the simulated chip could not be built: {0}")]
-    Chip(String),
     /// A program did what the chip does not promise to survive.
     #[error("{fault}{}", .place.as_ref().map(|place| format!("\n{place}")).unwrap_or_default())]
     Fault {
         /// The fault.
-        fault: Box<Fault>,
+        fault: Box<ChipFault>,
         /// Which core did it and what it was running; absent when no core is to blame.
         place: Option<FaultPlace>,
     },

@@ -30,3 +30,4 @@ pub use explain::{BudgetReport, DeadlockReport, FaultPlace};
 pub use firmware::{FirmwareError, FirmwareFile, FirmwareSet, MapValues};
 pub use memory::{Allocator, Buffer, DType, L1Buffer, MemoryError};
 pub use program::{ArgSet, CircularBuffer, Cores, Program, ProgramError, Role, UniqueArgs};
+pub use tilework_driver::ChipCounts;

@@ -18,15 +18,11 @@ use tilework_cq::issue::QueueError;
 use tilework_cq::ring::RingError;
 use tilework_cq::{DispatchCommand, IssueQueue, PrefetchPort, Record};
 use tilework_driver::{Card, DriverError, HostLink, LinkError, Pinned, Target};
-use tilework_sim::{Chip, ChipError};
 
 /// Cycles between two looks at a word of the device, and between two calls of a progress function.
 pub const LOOK_AGAIN: u64 = 2_000;
 /// Cycles after which a waiting host tells its progress.
 const PROGRESS: u64 = 4_000_000;
-
-/// The simulated card.
-pub type SimCard = Card<Chip>;
 
 /// A command in the queue and the program it belongs to.
 #[derive(Clone, Debug)]
@@ -49,40 +45,43 @@ pub struct Patience<'a> {
 
 impl Patience<'_> {
     /// The error for a run whose cycles are used up.
-    fn spent(&self, chip: &Chip) -> Waited {
-        Waited::Chip(Box::new(ChipError::Budget { cycles: self.budget, busy: chip.busy() }))
+    fn spent(&self) -> Waited {
+        Waited::Link(LinkError::Budget { cycles: self.budget })
     }
 
-    /// Lets some cycles pass on a device whose word has not changed yet. `quiet` says that nothing was under way before the host looked.
-    pub fn look_again(&mut self, card: &mut SimCard, quiet: bool) -> Result<(), Waited> {
-        let chip = card.link_mut();
+    /// Lets some cycles pass on a device whose word has not changed yet. `quiet` says that nothing
+    /// was under way before the host looked.
+    pub fn look_again<C: HostLink>(&mut self, card: &mut Card<C>, quiet: bool) -> Result<(), Waited> {
+        let link = card.link_mut();
         if quiet {
-            let (cycle, waiting) = (chip.now(), chip.waiting());
-            return Err(Waited::Chip(Box::new(ChipError::Deadlock { cycle, waiting })));
+            return Err(Waited::Link(LinkError::Deadlock { cycle: link.cycles() }));
         }
-        if chip.now() >= self.until {
-            return Err(self.spent(chip));
+        if link.cycles() >= self.until {
+            return Err(self.spent());
         }
-        (self.progress)(chip.now());
-        Ok(chip.idle(LOOK_AGAIN)?)
+        (self.progress)(link.cycles());
+        Ok(link.idle(LOOK_AGAIN)?)
     }
 }
 
-/// Why waiting ended without what was waited for; the device turns this into a [`RuntimeError`] with names.
+/// Whether the chip is known to stand still: no core can run and nothing is in flight.
+pub(crate) fn is_quiet<C: HostLink>(card: &Card<C>) -> bool {
+    card.link().inspect().is_some_and(tilework_driver::Inspect::is_quiet)
+}
+
+/// Why waiting ended without what was waited for; the device turns this into a [`RuntimeError`]
+/// with names.
 #[derive(Debug)]
 pub enum Waited {
-    /// The chip stopped.
-    Chip(Box<ChipError>),
+    /// The chip stopped, or the link to it failed.
+    Link(LinkError),
     /// The host made or met a mistake.
     Other(RuntimeError),
 }
 
 impl From<LinkError> for Waited {
     fn from(error: LinkError) -> Self {
-        match error {
-            LinkError::Chip(error) => Self::Chip(error),
-            other => Self::Other(RuntimeError::Driver(other.into())),
-        }
+        Self::Link(error)
     }
 }
 
@@ -100,27 +99,26 @@ fn protocol(error: impl ToString) -> Waited {
 }
 
 /// The ring's entries through a window onto the prefetch core.
-struct Entries<'a> {
-    card: &'a mut SimCard,
+struct Entries<'a, C> {
+    card: &'a mut Card<C>,
     core: NocXy,
 }
 
-impl Entries<'_> {
-    fn address(index: u32) -> u64 {
-        u64::from(PREFETCH_Q.base() + index * PREFETCH_Q_ENTRY_SIZE)
-    }
+/// Where entry `index` of the prefetch queue lies in the prefetch core's L1.
+fn entry_address(index: u32) -> u64 {
+    u64::from(PREFETCH_Q.base() + index * PREFETCH_Q_ENTRY_SIZE)
 }
 
-impl PrefetchPort for Entries<'_> {
+impl<C: HostLink> PrefetchPort for Entries<'_, C> {
     type Error = DriverError;
 
     fn read_slot(&mut self, index: u32) -> Result<u16, DriverError> {
         let mut entry = [0; 2];
-        self.card.read(&Target::tile(self.core), Self::address(index), &mut entry)?;
+        self.card.read(&Target::tile(self.core), entry_address(index), &mut entry)?;
         Ok(u16::from_le_bytes(entry))
     }
     fn write_slot(&mut self, index: u32, entry: u16) -> Result<(), DriverError> {
-        self.card.write(&Target::tile(self.core), Self::address(index), &entry.to_le_bytes())
+        self.card.write(&Target::tile(self.core), entry_address(index), &entry.to_le_bytes())
     }
 }
 
@@ -179,7 +177,7 @@ impl CommandQueue {
     ///
     /// # Errors
     /// The card cannot be reached.
-    pub fn initialise(&mut self, card: &mut SimCard) -> Result<(), DriverError> {
+    pub fn initialise<C: HostLink>(&mut self, card: &mut Card<C>) -> Result<(), DriverError> {
         let word = self.completion.initial_word();
         for offset in [host::CQ_WR.offset(), host::CQ_RD.offset()] {
             self.region.write32(card.link_mut(), offset.into(), word)?;
@@ -235,9 +233,9 @@ impl CommandQueue {
     ///
     /// # Errors
     /// A command that cannot be written; a device that stopped.
-    pub fn push(
+    pub fn push<C: HostLink>(
         &mut self,
-        card: &mut SimCard,
+        card: &mut Card<C>,
         program: Option<usize>,
         command: DispatchCommand,
         patience: &mut Patience,
@@ -245,7 +243,7 @@ impl CommandQueue {
         let record = Record::dispatch(&command).map_err(|e| Waited::Other(e.into()))?;
         let core = self.board.prefetch_core();
         let prepared = loop {
-            let quiet = card.link().is_quiet();
+            let quiet = is_quiet(card);
             match self.issue.prepare(&mut Entries { card, core }, &record) {
                 Ok(prepared) => break prepared,
                 Err(QueueError::Blocked { .. }) => patience.look_again(card, quiet)?,
@@ -273,7 +271,7 @@ impl CommandQueue {
     ///
     /// # Errors
     /// A device that stopped, or that answered with another event.
-    pub fn finish(&mut self, card: &mut SimCard, patience: &mut Patience) -> Result<(), Waited> {
+    pub fn finish<C: HostLink>(&mut self, card: &mut Card<C>, patience: &mut Patience) -> Result<(), Waited> {
         self.event = self.event.wrapping_add(1);
         self.push(card, None, DispatchCommand::host_event(self.event), patience)?;
         self.wait_page(card, patience)?;
@@ -295,18 +293,18 @@ impl CommandQueue {
     }
 
     /// Waits until a completion page is ready.
-    fn wait_page(&mut self, card: &mut SimCard, patience: &mut Patience) -> Result<(), Waited> {
+    fn wait_page<C: HostLink>(&mut self, card: &mut Card<C>, patience: &mut Patience) -> Result<(), Waited> {
         let offset = u64::from(host::CQ_WR.offset());
         let mut word = self.region.read32(card.link_mut(), offset)?;
         while self.completion.observe(word).map_err(protocol)? == 0 {
-            let left = patience.until.saturating_sub(card.link().now());
+            let left = patience.until.saturating_sub(card.link().cycles());
             if left == 0 {
-                return Err(patience.spent(card.link()));
+                return Err(patience.spent());
             }
             match self.region.wait_change(card.link_mut(), offset, word, left.min(PROGRESS)).map_err(Waited::from) {
                 Ok(changed) => word = changed,
-                Err(Waited::Chip(e)) if matches!(*e, ChipError::Budget { .. }) => {
-                    (patience.progress)(card.link().now());
+                Err(Waited::Link(LinkError::Budget { .. })) => {
+                    (patience.progress)(card.link().cycles());
                 }
                 Err(error) => return Err(error),
             }

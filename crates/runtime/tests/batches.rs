@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::empty;
+use common::{empty, open};
 use tilework_abi::board::Board;
 use tilework_abi::cq::layout::host;
-use tilework_runtime::{BATCH_PROGRAMS, Cores, Device, DeviceConfig, ProgramReport};
+use tilework_runtime::{BATCH_PROGRAMS, Cores, DeviceConfig, ProgramReport};
 
 /// Core timing slots.
 const SLOTS: usize = host::SLOTS as usize;
@@ -13,7 +13,7 @@ const SLOTS: usize = host::SLOTS as usize;
 #[test]
 #[cfg_attr(debug_assertions, ignore = "minutes without optimisation; run with --release")]
 fn a_run_of_more_programs_than_timestamp_slots_times_every_program() {
-    let mut device = Device::open(DeviceConfig::new(Board::P100)).unwrap();
+    let mut device = open(DeviceConfig::new(Board::P100));
     let programs = vec![empty(Cores::Count(1)); 2050];
     assert_eq!((BATCH_PROGRAMS, programs.len() - BATCH_PROGRAMS), (2048, 2));
     let report = device.run(&programs).unwrap();
@@ -24,7 +24,7 @@ fn a_run_of_more_programs_than_timestamp_slots_times_every_program() {
         assert!(clock < start && start < end, "program {i} starts at {start} and ends at {end}, after {clock}");
         clock = end;
     }
-    assert!(report.programs[0].start.is_some_and(|first| clock - first <= report.cycles));
+    assert!(report.programs[0].start.is_some_and(|first| clock - first <= report.cycles.unwrap()));
 }
 
 /// Checks that all `cores` of a program have times, and that they lie between its timestamps.
@@ -38,7 +38,7 @@ fn assert_timed(program: &ProgramReport, cores: usize) {
 
 #[test]
 fn without_slots_a_program_has_no_core_times_and_a_smaller_one_behind_it_has() {
-    let mut device = Device::open(DeviceConfig { core_timing: true, ..DeviceConfig::new(Board::P100) }).unwrap();
+    let mut device = open(DeviceConfig { core_timing: true, ..DeviceConfig::new(Board::P100) });
     let workers = device.workers().len();
     let (whole, rest) = (SLOTS / workers, SLOTS % workers);
     assert_eq!((whole, rest), (34, 84));

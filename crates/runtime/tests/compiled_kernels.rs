@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::other_firmware;
+use common::{open_with, other_firmware};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,9 +13,7 @@ use std::sync::Arc;
 use tilework_abi::board::Board;
 use tilework_abi::kernel::{KERNEL_LINK_BASE, KERNEL_LOCAL_DM, STACK_BYTES};
 use tilework_abi::tensix::{LOCAL_BASE, Processor};
-use tilework_runtime::{
-    ArgSet, Cores, Device, DeviceConfig, Dispatch, FirmwareSet, KernelImage, Program, Role, UniqueArgs, prebuilt,
-};
+use tilework_runtime::{ArgSet, Cores, DeviceConfig, Dispatch, FirmwareSet, KernelImage, Program, Role, UniqueArgs};
 
 const GCC: &str = "riscv64-unknown-elf-gcc";
 /// Words that the kernel writes.
@@ -103,7 +101,7 @@ fn a_c_kernel_computes_the_same_wherever_it_is_put() {
     sets.push(("ours", FirmwareSet::prebuilt().unwrap()));
     for (name, set, dispatch) in sets.iter().flat_map(|(n, s)| [(n, s, Dispatch::Fast), (n, s, Dispatch::Slow)]) {
         let config = DeviceConfig { dispatch, ..DeviceConfig::new(Board::P100) };
-        let mut device = Device::open_with(config, set.clone(), prebuilt::cq_kernels().unwrap()).unwrap();
+        let mut device = open_with(config, true, set.clone());
         let out = device.alloc_l1("results", 256).unwrap();
         // BRISC and NCRISC each have a copy, at different places.
         let sets = [(ArgSet::Brisc, Processor::Brisc, 0), (ArgSet::Ncrisc, Processor::Ncrisc, 128)];

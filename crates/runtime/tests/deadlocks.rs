@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{empty, kernel};
+use common::{Device, empty, kernel};
 use tilework_abi::board::Board;
 use tilework_abi::cq::layout::{SEMAPHORE_OFFSET, prefetch_core};
 use tilework_abi::msg::MODE_DEV;
@@ -10,12 +10,12 @@ use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_cq::DispatchCommand;
 use tilework_runtime::{
-    ArgSet, CircularBuffer, Cores, DType, DeadlockReport, Device, DeviceConfig, Dispatch, Program, Role, RuntimeError,
+    ArgSet, CircularBuffer, Cores, DType, DeadlockReport, DeviceConfig, Dispatch, Program, Role, RuntimeError,
     UniqueArgs, lower,
 };
 
 fn open(dispatch: Dispatch) -> Device {
-    Device::open(DeviceConfig { dispatch, ..DeviceConfig::new(Board::P100) }).unwrap()
+    common::open(DeviceConfig { dispatch, ..DeviceConfig::new(Board::P100) })
 }
 
 fn deadlock(device: &mut Device, programs: &[Program]) -> DeadlockReport {
@@ -140,7 +140,7 @@ fn a_circular_buffer_without_a_producer_names_the_counter() {
 
 #[test]
 fn a_program_that_runs_for_ever_ends_with_its_budget() {
-    let mut device = Device::open(DeviceConfig { max_cycles: 200_000, ..DeviceConfig::new(Board::P100) }).unwrap();
+    let mut device = common::open(DeviceConfig { max_cycles: 200_000, ..DeviceConfig::new(Board::P100) });
     let word = device.alloc_l1("result", 64).unwrap();
     let program = Program::new("busy", Cores::Count(3))
         .role(Role::all().kernel(Processor::Brisc, kernel("busy", Processor::Brisc)))

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{empty, kernel};
+use common::{empty, kernel, open};
 use tilework_abi::board::Board;
 use tilework_abi::tensix::Processor;
-use tilework_runtime::{ArgSet, Cores, Device, DeviceConfig, Dispatch, Program, Role, RuntimeError, UniqueArgs};
+use tilework_runtime::{ArgSet, Cores, DeviceConfig, Dispatch, Program, Role, RuntimeError, UniqueArgs};
 
 /// An address that no tile has.
 const NOWHERE: u32 = 0x4000_0000;
@@ -13,7 +13,7 @@ const NOWHERE: u32 = 0x4000_0000;
 #[test]
 fn a_kernel_that_writes_to_an_address_that_does_not_exist_is_named() {
     for dispatch in [Dispatch::Fast, Dispatch::Slow] {
-        let mut device = Device::open(DeviceConfig { dispatch, ..DeviceConfig::new(Board::P100) }).unwrap();
+        let mut device = open(DeviceConfig { dispatch, ..DeviceConfig::new(Board::P100) });
         let core = device.workers()[7];
         let program = Program::new("lost", Cores::List(vec![core]))
             .role(Role::all().kernel(Processor::Brisc, kernel("busy", Processor::Brisc)))
@@ -21,8 +21,8 @@ fn a_kernel_that_writes_to_an_address_that_does_not_exist_is_named() {
         let error = device.run(&[empty(Cores::All), program]).unwrap_err();
         let text = error.to_string();
         let RuntimeError::Fault { fault, place: Some(place) } = error else { panic!("{text}") };
-        assert_eq!(fault.site.addr, Some(NOWHERE.into()), "{text}");
-        assert_eq!((place.tile, place.processor, Some(place.pc)), (core, Processor::Brisc, fault.site.pc), "{text}");
+        assert_eq!(fault.address, Some(NOWHERE.into()), "{text}");
+        assert_eq!((place.tile, place.processor, Some(place.pc)), (core, Processor::Brisc, fault.pc), "{text}");
         assert_eq!(place.runs, "kernel busy of program lost", "{dispatch:?}: {text}");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], fault.to_string());

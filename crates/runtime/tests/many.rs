@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::empty;
+use common::{empty, open};
 use tilework_abi::board::Board;
 use tilework_abi::cq::layout::{host, prefetch_core};
-use tilework_runtime::{ArgSet, Cores, Device, DeviceConfig, UniqueArgs};
+use tilework_runtime::{ArgSet, Cores, DeviceConfig, UniqueArgs};
 
 /// The program from which on memory must stay flat: the completion FIFO has gone round (a page an event), so host memory that is
 /// used for the first time is no excuse.
@@ -25,7 +25,7 @@ fn resident() -> Option<u64> {
 #[test]
 #[cfg_attr(debug_assertions, ignore = "minutes without optimisation; run with --release")]
 fn ten_thousand_empty_programs_on_all_workers() {
-    let mut device = Device::open(DeviceConfig::new(Board::P100)).unwrap();
+    let mut device = open(DeviceConfig::new(Board::P100));
     let plain = [empty(Cores::All)];
     let args = (0..118).map(|core| (0..250).map(|i| core << 16 | i).collect()).collect();
     let long = [plain[0].clone().unique_args(ArgSet::Brisc, UniqueArgs::PerCore(args))];
@@ -42,7 +42,7 @@ fn ten_thousand_empty_programs_on_all_workers() {
             device.run(&long).unwrap();
             continue;
         }
-        let taken = device.run(&plain).unwrap().cycles;
+        let taken = device.run(&plain).unwrap().cycles.unwrap();
         cycles = (cycles.0.min(taken), cycles.1.max(taken));
     }
     let grown = resident().zip(memory).map(|(now, then)| now.saturating_sub(then));

@@ -5,19 +5,19 @@
 
 mod common;
 
-use common::{increment, kernel, moved_firmware, other_firmware, shares};
+use common::{Device, increment, kernel, moved_firmware, other_firmware, shares};
 use tilework_abi::board::Board;
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::{
-    ArgSet, CircularBuffer, Cores, DType, Device, DeviceConfig, Dispatch, FirmwareSet, Program, Role, RunReport,
-    RuntimeError, UniqueArgs, prebuilt,
+    ArgSet, CircularBuffer, Cores, DType, DeviceConfig, Dispatch, FirmwareSet, Program, Role, RunReport, RuntimeError,
+    UniqueArgs,
 };
 
 fn open(set: &FirmwareSet, dispatch: Dispatch) -> Device {
     let config = DeviceConfig { dispatch, ..DeviceConfig::new(Board::P100) };
-    Device::open_with(config, set.clone(), prebuilt::cq_kernels().unwrap()).unwrap()
+    common::open_with(config, true, set.clone())
 }
 
 /// Checks `run` under every set by both ways of dispatch, and that it does the same twice.
@@ -152,8 +152,8 @@ fn sleeping_cores_change_neither_bytes_nor_cycles() {
     for (name, set) in other_firmware() {
         for dispatch in [Dispatch::Fast, Dispatch::Slow] {
             let run = |parking| {
-                let config = DeviceConfig { dispatch, parking, ..DeviceConfig::new(Board::P100) };
-                let mut device = Device::open_with(config, set.clone(), prebuilt::cq_kernels().unwrap()).unwrap();
+                let config = DeviceConfig { dispatch, ..DeviceConfig::new(Board::P100) };
+                let mut device = common::open_with(config, parking, set.clone());
                 let out = device.alloc_l1("out", 64).unwrap().address;
                 let role = Processor::ALL.into_iter().fold(Role::all(), |role, p| role.kernel(p, kernel("busy", p)));
                 let args = |n: u32| UniqueArgs::Uniform(vec![100 + n, out + 16 * n]);
@@ -167,7 +167,7 @@ fn sleeping_cores_change_neither_bytes_nor_cycles() {
                 let words: Vec<u32> = (0..3).map(|n| word(&mut device, last, out + 16 * n)).collect();
                 assert_eq!(words, [100, 101, 102].map(generator));
                 let times: Vec<_> = report.programs.iter().map(|p| (p.start, p.end)).collect();
-                (report.cycles, times, device.statistics().cycles)
+                (report.cycles, times, device.statistics().chip.unwrap().cycles)
             };
             assert_eq!(run(true), run(false), "{name}, {dispatch:?}");
         }

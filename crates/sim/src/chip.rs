@@ -1,7 +1,8 @@
 //! The whole chip: tiles on two NoCs under one clock, and the host's end of the PCIe link.
 //!
-//! The host is outside but on the same clock. Its accesses take their modelled time: a posted write costs the host little and arrives later;
-//! a read costs a round trip, during which the chip runs on; waiting for a word of pinned memory is an event, not a poll.
+//! The host is outside the chip but on the same clock. Its accesses take their modelled time: a
+//! posted write costs the host little and arrives later; a read costs a round trip, during which
+//! the chip continues; a wait for a word of pinned memory is an event, not a poll.
 
 use crate::arc::ArcTile;
 use crate::dram::DramBank;
@@ -26,7 +27,8 @@ pub struct ChipConfig {
     pub harvesting: Harvesting,
     /// Whether the NIUs translate coordinates, as on every card as it is sold.
     pub translation: bool,
-    /// Whether polling cores sleep. Off changes nothing but the time that a run takes; it exists to show just that.
+    /// Whether polling cores sleep. It changes nothing but the time that a run takes; tests switch
+    /// it off to show that.
     pub parking: bool,
 }
 
@@ -40,7 +42,7 @@ impl ChipConfig {
 /// Why the chip could not do what the host asked.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ChipError {
-    /// A program did what the chip does not promise to survive. The chip is stopped for good.
+    /// A fault of a program. The chip is stopped for good.
     #[error("{0}")]
     Fault(Fault),
     /// The host waits, no core can run and nothing is in flight: nothing will ever change.
@@ -51,7 +53,7 @@ pub enum ChipError {
         /// Who waits, and for what.
         waiting: Vec<Waiting>,
     },
-    /// The cycles that the host allowed are over.
+    /// The cycle budget that the host allowed is used up.
     #[error("still running after {cycles} cycles ({} cores busy)", busy.len())]
     Budget {
         /// How many were allowed.
@@ -86,7 +88,8 @@ pub struct ChipStats {
     pub pcie_to_host: u64,
 }
 
-enum Part {
+/// A node of the chip.
+enum AnyNode {
     Tensix(Box<Tile>),
     Dram(Box<DramBank>),
     Pcie(Box<Pcie>),
@@ -95,18 +98,18 @@ enum Part {
 }
 
 macro_rules! each {
-    ($part:expr, $node:ident => $body:expr) => {
-        match $part {
-            Part::Tensix($node) => $body,
-            Part::Dram($node) => $body,
-            Part::Pcie($node) => $body,
-            Part::Arc($node) => $body,
-            Part::Inert($node) => $body,
+    ($any:expr, $node:ident => $body:expr) => {
+        match $any {
+            AnyNode::Tensix($node) => $body,
+            AnyNode::Dram($node) => $body,
+            AnyNode::Pcie($node) => $body,
+            AnyNode::Arc($node) => $body,
+            AnyNode::Inert($node) => $body,
         }
     };
 }
 
-impl Node for Part {
+impl Node for AnyNode {
     fn next(&self) -> Cycle {
         each!(self, node => node.next())
     }
@@ -119,15 +122,15 @@ impl Node for Part {
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         each!(self, node => node.run(until, out))
     }
-    fn run_ahead(&mut self, end: Cycle, limit: Cycle) {
-        each!(self, node => node.run_ahead(end, limit));
+    fn speculate(&mut self, end: Cycle, limit: Cycle) {
+        each!(self, node => node.speculate(end, limit));
     }
 }
 
 /// The chip with its host link.
 pub struct Chip {
     config: ChipConfig,
-    parts: Vec<Part>,
+    nodes: Vec<AnyNode>,
     pcie: usize,
     scheduler: Scheduler,
     /// The host's own time; never behind the scheduler's when the host acts.
@@ -144,21 +147,21 @@ impl Chip {
         let layout = Layout::of(config.harvesting, config.translation);
         let grid = Arc::new(layout.grid(config.harvesting, config.translation)?);
         let book = CodeBook::new();
-        let mut parts = Vec::new();
+        let mut nodes = Vec::new();
         for (i, &(place, xy)) in layout.tensix.iter().enumerate() {
             let mut tile = Tile::new(place, xy, i as u8, &grid, &book);
             tile.set_parking(config.parking);
-            parts.push(Part::Tensix(Box::new(tile)));
+            nodes.push(AnyNode::Tensix(Box::new(tile)));
         }
         for bank in 0..board::DRAM_BANKS {
-            parts.push(Part::Dram(Box::new(DramBank::new(bank as u8).with_nius(grid.clone()))));
+            nodes.push(AnyNode::Dram(Box::new(DramBank::new(bank as u8).with_nius(grid.clone()))));
         }
-        let pcie = parts.len();
-        parts.push(Part::Pcie(Box::new(Pcie::new(layout.pcie.0, grid.clone()))));
-        parts.push(Part::Arc(Box::new(ArcTile::new(config.board, layout.arc.0, grid.clone()))));
-        parts.push(Part::Inert(Box::new(InertTiles::new(layout.inert, &grid))));
-        let scheduler = Scheduler::new(Network::new(), parts.len());
-        Ok(Self { config, parts, pcie, scheduler, host: 0, fault: None })
+        let pcie = nodes.len();
+        nodes.push(AnyNode::Pcie(Box::new(Pcie::new(layout.pcie.0, grid.clone()))));
+        nodes.push(AnyNode::Arc(Box::new(ArcTile::new(config.board, layout.arc.0, grid.clone()))));
+        nodes.push(AnyNode::Inert(Box::new(InertTiles::new(layout.inert, &grid))));
+        let scheduler = Scheduler::new(Network::new(), nodes.len());
+        Ok(Self { config, nodes, pcie, scheduler, host: 0, fault: None })
     }
 
     /// The board.
@@ -171,8 +174,8 @@ impl Chip {
     }
     /// The Tensix tiles, in the board's order.
     pub fn tiles(&self) -> impl Iterator<Item = &Tile> {
-        self.parts.iter().filter_map(|part| match part {
-            Part::Tensix(tile) => Some(&**tile),
+        self.nodes.iter().filter_map(|node| match node {
+            AnyNode::Tensix(tile) => Some(&**tile),
             _ => None,
         })
     }
@@ -210,19 +213,19 @@ impl Chip {
     }
 
     fn pcie(&self) -> &Pcie {
-        match &self.parts[self.pcie] {
-            Part::Pcie(pcie) => pcie,
-            _ => unreachable!("the index is set together with the part"),
+        match &self.nodes[self.pcie] {
+            AnyNode::Pcie(pcie) => pcie,
+            _ => unreachable!("the index is set together with the node"),
         }
     }
     fn pcie_mut(&mut self) -> &mut Pcie {
-        match &mut self.parts[self.pcie] {
-            Part::Pcie(pcie) => pcie,
-            _ => unreachable!("the index is set together with the part"),
+        match &mut self.nodes[self.pcie] {
+            AnyNode::Pcie(pcie) => pcie,
+            _ => unreachable!("the index is set together with the node"),
         }
     }
     fn pcie_touched(&mut self) {
-        self.scheduler.touched(self.pcie, &self.parts[self.pcie]);
+        self.scheduler.touched(self.pcie, &self.nodes[self.pcie]);
     }
     fn alive(&self) -> Result<(), ChipError> {
         self.fault.clone().map_or(Ok(()), |fault| Err(ChipError::Fault(fault)))
@@ -232,8 +235,8 @@ impl Chip {
         ChipError::Fault(fault)
     }
 
-    /// Writes to a BAR. Posted: it takes the host [`timing::HOST_WRITE`] and reaches the chip later, in order; but not more than
-    /// [`timing::PCIE_POSTED`] are on their way.
+    /// Writes to a BAR. The write is posted: it takes the host 27 cycles and reaches the chip
+    /// later, in order. With 64 writes in flight the host is held.
     ///
     /// # Errors
     /// A fault now or earlier; a deadlock when there is no room and never will be.
@@ -244,7 +247,8 @@ impl Chip {
         self.pcie_touched();
         self.host = at + timing::HOST_WRITE;
         result.map_err(ChipError::Fault)?;
-        // Held while more writes are on their way than there is room for. Writes that wait for an acknowledgement that never comes hold it for ever.
+        // The host is held while more writes are in flight than there is room for. Writes whose
+        // acknowledgement never comes hold it for ever.
         loop {
             if let Some(room) = self.pcie().room() {
                 self.host = self.host.max(room);
@@ -254,16 +258,17 @@ impl Chip {
         }
     }
 
-    /// Works off one window while the host waits for something that reaches it over PCIe.
+    /// Simulates one window while the host waits for something that reaches it over PCIe.
     fn step_for_host(&mut self) -> Result<(), ChipError> {
-        match self.scheduler.step(&mut self.parts, NEVER, timing::PCIE_HOST_ONE_WAY) {
+        match self.scheduler.step(&mut self.nodes, NEVER, timing::PCIE_HOST_ONE_WAY) {
             Ok(Step::Ran | Step::Reached) => Ok(()),
             Ok(Step::Quiet) => Err(self.deadlock()),
             Err(fault) => Err(self.failed(fault)),
         }
     }
 
-    /// Reads from a BAR, 64 bytes a transaction, one after the other. The chip runs on until the data is there.
+    /// Reads from a BAR, 64 bytes a transaction, one after the other. The chip continues until the
+    /// data has arrived.
     ///
     /// # Errors
     /// A fault now or earlier; a deadlock when no answer can come.
@@ -348,7 +353,7 @@ impl Chip {
                     return Ok(value);
                 }
             }
-            match self.scheduler.step(&mut self.parts, stop, timing::HOST_NOTICE) {
+            match self.scheduler.step(&mut self.nodes, stop, timing::HOST_NOTICE) {
                 Ok(Step::Ran) => {}
                 Ok(Step::Reached) => {
                     return Err(ChipError::Budget { cycles: budget, busy: self.busy() });
@@ -367,7 +372,7 @@ impl Chip {
         self.alive()?;
         let stop = self.now().saturating_add(cycles);
         loop {
-            match self.scheduler.step(&mut self.parts, stop, NEVER) {
+            match self.scheduler.step(&mut self.nodes, stop, NEVER) {
                 Ok(Step::Ran) if self.scheduler.now < stop => {}
                 Ok(Step::Ran | Step::Reached | Step::Quiet) => break,
                 Err(fault) => return Err(self.failed(fault)),
@@ -378,8 +383,8 @@ impl Chip {
     }
 }
 
-/// Which tile is where, and what software calls it on NoC 0. Node indices: Tensix tiles that work, column by column; the eight physical
-/// DRAM banks; PCIe; ARC; one for all tiles that are inert.
+/// The place of each tile and its coordinates on NoC 0. Node indices: Tensix tiles that work,
+/// column by column; the eight physical DRAM banks; PCIe; ARC; one for all inert tiles.
 struct Layout {
     tensix: Vec<(Place, NocXy)>,
     dram: Vec<(Place, NocXy)>,

@@ -81,7 +81,8 @@ fn a_read_takes_its_round_trip_and_a_posted_write_does_not() {
     let read = chip.now() - written;
     assert!(written - before < 200, "{}", written - before);
     let us = u64::from(board::AICLK_MHZ);
-    // 0.7 to 1 us for a read (seed 001's system measures it so); the window is aimed anew, which costs a little more.
+    // 0.7 to 1 us for a read (seed 001's system measures it so); the window is aimed anew, which
+    // costs a little more.
     assert!((us * 6 / 10..us * 12 / 10).contains(&read), "{read} cycles");
 }
 
@@ -225,7 +226,8 @@ fn neither_parking_nor_the_cutting_of_time_changes_cycles_or_results() {
     }
 }
 
-/// Two tiles that fault within a window: the earlier fault is the chip's, whichever node is asked first and however the clock is cut.
+/// Two tiles that fault within a window: the earlier fault is the chip's, whichever node is asked
+/// first and however the clock is cut.
 #[test]
 fn of_two_tiles_that_fault_the_earlier_one_counts() {
     let tiles = [NocXy::new(1, 2), NocXy::new(2, 2)];

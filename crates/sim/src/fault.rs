@@ -1,7 +1,7 @@
-//! Faults: what a program did that the chip does not promise to survive.
+//! Faults: program errors, and uses of the chip that the simulator does not model.
 //!
-//! One taxonomy for the whole chip (design decision 6). A fault is a value: it poisons the device and reaches the caller; it never ends the
-//! process.
+//! One taxonomy for the whole chip. A fault is a value: it stops the chip and reaches the caller;
+//! it never ends the process.
 
 use crate::noc::Place;
 use std::fmt;
@@ -53,15 +53,16 @@ pub struct FaultSite {
     pub addr: Option<u64>,
     /// The cycle.
     pub cycle: Option<Cycle>,
-    /// Who sent the packet that did it: the physical NoC 0 coordinates of its NIU, which for a Tensix tile are its translated ones too.
+    /// Who sent the packet that did it: the physical NoC 0 coordinates of its NIU, which for a
+    /// Tensix tile are its translated ones too.
     pub sender: Option<NocXy>,
 }
 
-/// A fault, as small as a pointer: whatever may fail hands on little when it does not.
+/// A fault, as small as a pointer: a `Result` with it costs little when there is none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault(Box<FaultReport>);
 
-/// What a [`Fault`] says: its class, what happened, where, and what to read about it.
+/// The contents of a [`Fault`]: its class, what happened, where, and what to read about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FaultReport {
     /// Which kind.
@@ -88,7 +89,7 @@ impl DerefMut for Fault {
 }
 
 impl Fault {
-    /// A fault without a place; whoever knows the place fills it in.
+    /// A fault without a site; callers that know the site add it.
     pub fn new(class: FaultClass, what: impl Into<String>, read: &'static str) -> Self {
         Self(Box::new(FaultReport { class, what: what.into(), site: FaultSite::default(), read }))
     }

@@ -1,21 +1,24 @@
 //! The simulated chip: a Tenstorrent Blackhole, executing firmware instruction by instruction.
 //!
-//! The crate knows registers, memories and packets; it has never heard of queues or programs. A [`Chip`] is a set of
-//! [`Node`]s (Tensix tiles, DRAM banks, the PCIe tile, the ARC tile) on two NoCs under one virtual clock. Nodes touch each
-//! other only by packets, and no packet arrives sooner than [`timing::LOOKAHEAD`] cycles after it left, so every node may
-//! run that far alone: the scheduler works in such windows and the result does not depend on the order within a window.
+//! The crate knows registers, memories and packets, but no queues or programs. A [`Chip`] is a set
+//! of nodes (Tensix tiles, DRAM banks, the PCIe tile, the ARC tile) on two NoCs under one virtual
+//! clock. Nodes affect each other only by packets, and no packet arrives sooner than
+//! `timing::LOOKAHEAD` cycles after it left, so every node can run that far alone: the scheduler
+//! advances in such windows, and the result does not depend on the order within a window.
 
 #![warn(missing_docs)]
 
-mod agenda;
-#[cfg(test)]
-mod ahead_tests;
 mod chip;
 #[cfg(test)]
 mod chip_tests;
+mod event_queue;
 mod fault;
+mod link;
 mod node;
+mod pipe;
 mod sched;
+#[cfg(test)]
+mod speculation_tests;
 
 pub mod arc;
 pub mod dram;

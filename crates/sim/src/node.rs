@@ -1,29 +1,32 @@
-//! What the scheduler and the NoC see of a tile.
+//! Nodes: what the scheduler and the NoC see of a tile.
 
 use crate::Fault;
 use crate::noc::{Outbox, Packet};
 use tilework_riscv::Cycle;
 
-/// "Nothing will happen by itself."
+/// The cycle of what will not happen by itself.
 pub const NEVER: Cycle = Cycle::MAX;
 
 /// A tile (or a group of tiles with one memory) that runs by itself between packets.
 pub trait Node: Send {
     /// The earliest cycle at which something happens here, or [`NEVER`].
     fn next(&self) -> Cycle;
-    /// For a node that computes: the cycle up to which it has done something. The scheduler lets such a node run far ahead when it is alone,
-    /// and must know where it came to rest. Other nodes only answer to packets; their time goes window by window.
+    /// The cycle of the last event, for a node that computes. The scheduler lets such a node run
+    /// past the window when it alone has work, and must know where it stopped. Other nodes only
+    /// answer packets and advance window by window.
     fn rested(&self) -> Option<Cycle> {
         None
     }
-    /// The window up to `end` is done; may go on alone, not to cycle `limit` or past it, if it can come back when a packet arrives earlier.
-    fn run_ahead(&mut self, end: Cycle, limit: Cycle) {
+    /// Executes speculatively past the window's end `end`, but not up to `limit`, if it can roll
+    /// back when a packet arrives earlier.
+    fn speculate(&mut self, end: Cycle, limit: Cycle) {
         let _ = (end, limit);
     }
-    /// Accepts a packet that arrives (its last flit) at cycle `at`. Called between windows only, `at` is never in the node's past, and
-    /// packets of one cycle are handled in the order of the calls.
+    /// Accepts a packet whose last flit arrives at cycle `at`. Called between windows only; packets
+    /// of one cycle are handled in the order of the calls. `at` is never in the node's past,
+    /// speculation apart.
     fn deliver(&mut self, at: Cycle, packet: Packet);
-    /// Does everything that happens before cycle `until`, and puts what leaves into `out`.
+    /// Handles every event before cycle `until`, and puts departures into `out`.
     ///
     /// # Errors
     /// A fault of the program; the chip stops.
@@ -42,7 +45,8 @@ pub trait Memory {
     /// # Errors
     /// As [`Memory::read`].
     fn write(&mut self, at: Cycle, addr: u64, data: &[u8]) -> Result<(), Fault>;
-    /// The `len` bytes at `addr`, when they lie together in memory that reading does not change: they are copied once less then.
+    /// The `len` bytes at `addr`, if they are contiguous in memory without read side effects; saves
+    /// the caller a copy.
     fn span(&self, addr: u64, len: usize) -> Option<&[u8]> {
         let _ = (addr, len);
         None

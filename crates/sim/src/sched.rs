@@ -1,9 +1,10 @@
-//! The scheduler: one virtual clock over nodes that only touch each other by packets.
+//! The scheduler: one virtual clock over nodes that only affect each other by packets.
 //!
-//! Time advances in windows. No packet arrives sooner than [`timing::LOOKAHEAD`] after it left, so within a window of that length every
-//! node can run alone, in any order; at its end the network takes what left and hands out the arrivals. When only one node has anything to
-//! do the window stretches until another could matter. When none has, time jumps. All of this only chooses in which portions the same
-//! events are worked off: results and cycles do not depend on it.
+//! Time advances in windows. No packet arrives sooner than [`timing::LOOKAHEAD`] after it left, so
+//! within a window of that length every node can run alone, in any order; at its end the network
+//! takes what left and delivers the arrivals. When only one node has work, the window extends to
+//! the cycle at which another could affect it. When none has, time jumps. All of this only batches
+//! the same events differently: results and cycles do not depend on it.
 
 use crate::noc::{Network, NocStats, Outbox};
 use crate::{Cycle, Fault, NEVER, Node, timing};
@@ -11,7 +12,7 @@ use crate::{Cycle, Fault, NEVER, Node, timing};
 /// What a step did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// Something was worked off; the clock stands at the window's end.
+    /// Some events were handled; the clock stands at the window's end.
     Ran,
     /// Nothing happens before the given stop; the clock stands there.
     Reached,
@@ -25,11 +26,12 @@ pub(crate) struct Scheduler {
     pub(crate) now: Cycle,
     network: Network,
     out: Outbox,
-    /// The departure that was routed last: the network sees them in the order of time, whatever the windows.
+    /// The last departure that was routed: the network sees departures in the order of time,
+    /// whatever the windows.
     routed: Cycle,
     /// The earliest fault so far. It counts when all others have come to its cycle.
     fault: Option<Faulted>,
-    agenda: Agenda,
+    active: ActiveNodes,
 }
 
 /// A fault of a node.
@@ -39,12 +41,12 @@ struct Faulted {
     fault: Fault,
 }
 
-/// When each node has something to do. Most of a chip sleeps most of the time.
-struct Agenda {
-    /// The nodes that have something to do, and perhaps a few others, in no order.
-    active: Vec<Active>,
-    /// Per node: its place in `active`, if it is there.
-    places: Vec<Option<usize>>,
+/// The nodes that have work, with their next cycles. Most of a chip sleeps most of the time.
+struct ActiveNodes {
+    /// The nodes that have work, and perhaps a few others, in no order.
+    list: Vec<Active>,
+    /// Per node: its position in `list`, if it is there.
+    positions: Vec<Option<usize>>,
 }
 
 /// A node and its next cycle.
@@ -54,33 +56,47 @@ struct Active {
     next: Cycle,
 }
 
-impl Agenda {
+/// A window of time.
+#[derive(Clone, Copy)]
+struct Window {
+    start: Cycle,
+    /// No node may pass this cycle.
+    stop: Cycle,
+    /// Speculative execution ends here: the host may act from then on.
+    limit: Cycle,
+}
+
+impl ActiveNodes {
+    fn new(nodes: usize) -> Self {
+        Self { list: Vec::with_capacity(nodes), positions: vec![None; nodes] }
+    }
+
     fn set(&mut self, node: usize, next: Cycle) {
-        match self.places[node] {
-            Some(place) => self.active[place].next = next,
+        match self.positions[node] {
+            Some(position) => self.list[position].next = next,
             None if next == NEVER => {}
             None => {
-                self.places[node] = Some(self.active.len());
-                self.active.push(Active { node, next });
+                self.positions[node] = Some(self.list.len());
+                self.list.push(Active { node, next });
             }
         }
     }
 
     fn next(&self, node: usize) -> Cycle {
-        self.places[node].map_or(NEVER, |place| self.active[place].next)
+        self.positions[node].map_or(NEVER, |position| self.list[position].next)
     }
 
     fn forget_sleepers(&mut self) {
-        let mut place = 0;
-        while let Some(&Active { node, next }) = self.active.get(place) {
+        let mut position = 0;
+        while let Some(&Active { node, next }) = self.list.get(position) {
             if next != NEVER {
-                place += 1;
+                position += 1;
                 continue;
             }
-            self.active.swap_remove(place);
-            self.places[node] = None;
-            if let Some(moved) = self.active.get(place) {
-                self.places[moved.node] = Some(place);
+            self.list.swap_remove(position);
+            self.positions[node] = None;
+            if let Some(moved) = self.list.get(position) {
+                self.positions[moved.node] = Some(position);
             }
         }
     }
@@ -88,7 +104,7 @@ impl Agenda {
     /// The first two of the nodes' next cycles, and the node of the first.
     fn first_two(&self) -> (Cycle, usize, Cycle) {
         let (mut first, mut who, mut second) = (NEVER, 0, NEVER);
-        for &Active { node, next } in &self.active {
+        for &Active { node, next } in &self.list {
             if next < second {
                 if next < first {
                     (second, first, who) = (first, next, node);
@@ -103,19 +119,12 @@ impl Agenda {
 
 impl Scheduler {
     pub(crate) fn new(network: Network, nodes: usize) -> Self {
-        Self {
-            now: 0,
-            network,
-            out: Outbox::default(),
-            routed: 0,
-            fault: None,
-            agenda: Agenda { active: Vec::with_capacity(nodes), places: vec![None; nodes] },
-        }
+        Self { now: 0, network, out: Outbox::default(), routed: 0, fault: None, active: ActiveNodes::new(nodes) }
     }
 
-    /// Looks again at a node that was touched from outside.
+    /// Asks a node that was changed from outside for its next cycle.
     pub(crate) fn touched(&mut self, index: usize, node: &impl Node) {
-        self.agenda.set(index, node.next());
+        self.active.set(index, node.next());
     }
 
     /// What the NoCs have carried.
@@ -125,25 +134,26 @@ impl Scheduler {
 
     /// True when nothing will happen by itself.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.out.earliest().is_none() && self.agenda.active.iter().all(|active| active.next == NEVER)
+        self.out.earliest().is_none() && self.active.list.iter().all(|active| active.next == NEVER)
     }
 
-    /// A node cannot go on. Others may have faulted before it, as time goes: they are run up to the same cycle, and then the earliest counts.
+    /// A node cannot go on. Others may have faulted before it in simulated time: they are run up to
+    /// the same cycle, and then the earliest counts.
     fn faulted(&mut self, node: usize, start: Cycle, fault: Fault) {
-        self.agenda.set(node, NEVER);
+        self.active.set(node, NEVER);
         let at = fault.site.cycle.unwrap_or(start);
         if self.fault.as_ref().is_none_or(|other| (at, node) < (other.at, other.node)) {
             self.fault = Some(Faulted { at, node, fault });
         }
     }
 
-    /// Works off one window, without passing `stop`. What nodes do in advance lies less than `notice` after the window's start: so
-    /// much later at the earliest does the host act.
+    /// Simulates one window, without passing `stop`. Nodes execute speculatively for less than
+    /// `notice` after the window's start, which is the earliest cycle at which the host acts.
     ///
     /// # Errors
     /// A fault of a node. The clock does not move any more then.
     pub(crate) fn step<N: Node>(&mut self, nodes: &mut [N], stop: Cycle, notice: Cycle) -> Result<Step, Fault> {
-        let (first, who, second) = self.agenda.first_two();
+        let (first, who, second) = self.active.first_two();
         let waiting = self.out.earliest().unwrap_or(NEVER);
         let start = first.min(waiting);
         let stop = match &self.fault {
@@ -161,61 +171,83 @@ impl Scheduler {
             self.now = self.now.max(stop);
             return Ok(Step::Reached);
         }
+        let window = Window { start, stop, limit: start.saturating_add(notice).min(stop) };
         let others = second.min(waiting);
-        let ahead = start.saturating_add(notice).min(stop);
-        let mut end = start.saturating_add(timing::LOOKAHEAD).min(stop);
-        if others >= end && first != NEVER && nodes[who].rested().is_some() {
-            // Only `who` runs, until someone else could matter to it.
-            let until = others.saturating_add(timing::LOOKAHEAD).min(stop);
-            if let Err(fault) = nodes[who].run(until, &mut self.out) {
-                self.faulted(who, start, fault);
-                return Ok(Step::Ran);
-            }
-            nodes[who].run_ahead(self.out.horizon(until), ahead);
-            self.agenda.set(who, nodes[who].next());
-            // The others stand where they were: what leaves at or after their next cycle waits for what they may send before it.
-            end = self.out.horizon(until).min(others);
-            if self.agenda.next(who) == NEVER {
-                // It went to sleep on the way: time has come as far as it did.
-                end = end.min(nodes[who].rested().unwrap_or(end).max(start + 1));
+        let end = start.saturating_add(timing::LOOKAHEAD).min(stop);
+        let end = if others >= end && first != NEVER && nodes[who].rested().is_some() {
+            match self.run_alone(nodes, who, others, window) {
+                Some(end) => end,
+                None => return Ok(Step::Ran), // a fault
             }
         } else {
-            // Who runs first does not matter: what leaves is put in order below.
-            for k in 0..self.agenda.active.len() {
-                let Active { node: i, next } = self.agenda.active[k];
-                if next < end {
-                    let node = &mut nodes[i];
-                    if let Err(fault) = node.run(end, &mut self.out) {
-                        self.faulted(i, start, fault);
-                        continue;
-                    }
-                    node.run_ahead(end, ahead);
-                    self.agenda.active[k].next = node.next();
+            self.run_all(nodes, end, window)
+        };
+        self.route(nodes, end);
+        self.now = self.now.max(end);
+        Ok(Step::Ran)
+    }
+
+    /// Runs node `who`, which alone has work, until another, whose work begins at `others`, could
+    /// affect it. Returns the window's end, or `None` after a fault.
+    fn run_alone<N: Node>(&mut self, nodes: &mut [N], who: usize, others: Cycle, window: Window) -> Option<Cycle> {
+        let until = others.saturating_add(timing::LOOKAHEAD).min(window.stop);
+        if let Err(fault) = nodes[who].run(until, &mut self.out) {
+            self.faulted(who, window.start, fault);
+            return None;
+        }
+        nodes[who].speculate(self.out.horizon(until), window.limit);
+        self.active.set(who, nodes[who].next());
+        // The others stand where they were: what leaves at or after their next cycle waits for what
+        // they may send before it.
+        let end = self.out.horizon(until).min(others);
+        if self.active.next(who) != NEVER {
+            return Some(end);
+        }
+        // It went to sleep on the way: time has come as far as it did.
+        Some(end.min(nodes[who].rested().unwrap_or(end).max(window.start + 1)))
+    }
+
+    /// Runs all nodes up to `end`. Returns the window's end.
+    fn run_all<N: Node>(&mut self, nodes: &mut [N], end: Cycle, window: Window) -> Cycle {
+        // Who runs first does not matter: what leaves is put in order by `route`.
+        for k in 0..self.active.list.len() {
+            let Active { node: i, next } = self.active.list[k];
+            if next < end {
+                let node = &mut nodes[i];
+                if let Err(fault) = node.run(end, &mut self.out) {
+                    self.faulted(i, window.start, fault);
+                    continue;
                 }
-            }
-            self.agenda.forget_sleepers();
-            // What is to leave before anybody does anything else needs no window of its own, unless a fault ends time here.
-            if self.fault.is_none() && self.out.earliest().is_some_and(|at| at >= end) {
-                let (next, ..) = self.agenda.first_two();
-                end = end.max(self.out.horizon(stop).min(next));
+                node.speculate(end, window.limit);
+                self.active.list[k].next = node.next();
             }
         }
+        self.active.forget_sleepers();
+        // What is to leave before anybody does anything else needs no window of its own, unless a
+        // fault ends time here.
+        if self.fault.is_none() && self.out.earliest().is_some_and(|at| at >= end) {
+            let (next, ..) = self.active.first_two();
+            return end.max(self.out.horizon(window.stop).min(next));
+        }
+        end
+    }
+
+    /// Hands what left before `end` to the network, in the order of time, and delivers it.
+    fn route<N: Node>(&mut self, nodes: &mut [N], end: Cycle) {
         self.out.noticed();
         let stopped = self.fault.as_ref().map(|f| f.node);
         while let Some(departure) = self.out.pop_before(end) {
             let at = departure.at;
             debug_assert!(self.routed <= at, "a packet of cycle {at} leaves after one of {}", self.routed);
             self.routed = at;
-            let agenda = &mut self.agenda;
+            let active = &mut self.active;
             self.network.carry(departure, |at, node, packet| {
                 let node = usize::from(node);
                 nodes[node].deliver(at, packet);
                 if stopped != Some(node) {
-                    agenda.set(node, nodes[node].next());
+                    active.set(node, nodes[node].next());
                 }
             });
         }
-        self.now = self.now.max(end);
-        Ok(Step::Ran)
     }
 }

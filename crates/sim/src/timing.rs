@@ -1,7 +1,8 @@
 //! Every latency and bandwidth of the chip, with the source of each number (design decision 5).
 //!
-//! Instruction latencies are in `tilework_riscv::timing`. All values are AI clock cycles (1.35 GHz: 1 us = 1350 cycles) unless a
-//! name says otherwise. Numbers marked "estimate" have no document; they are round and stated, never tuned to a result.
+//! Instruction latencies are in `tilework_riscv::timing`. All values are AI clock cycles (1.35 GHz:
+//! 1 us = 1350 cycles) unless a name says otherwise. Numbers marked "estimate" have no document;
+//! they are round and stated, never tuned to a result.
 
 /// NIU to its router (BlackholeA0/NoC/README.md, "Performance": about 5).
 pub const NIU_TO_ROUTER: u64 = 5;
@@ -11,60 +12,74 @@ pub const ROUTER_HOP: u64 = 9;
 pub const ROUTER_TO_NIU: u64 = 5;
 /// Cycles that one flit occupies a link (BlackholeA0/NoC/README.md: one flit per cycle).
 pub const FLIT: u64 = 1;
-/// No packet reaches another node sooner than this after it left: NIU, one hop, NIU, one flit. A packet to its own tile turns around in its
-/// router, which is charged as one hop (estimate), so that this holds for it too.
+/// No packet reaches another node sooner than this after it left: NIU, one hop, NIU, one flit. A
+/// packet to its own tile turns around in its router, which is charged as one hop (estimate), so
+/// that this holds for it too.
 pub const LOOKAHEAD: u64 = NIU_TO_ROUTER + ROUTER_HOP + ROUTER_TO_NIU + FLIT;
-/// From the write of `NOC_CMD_CTRL` to the first flit, when the NIU is idle: queue, coordinate translation, virtual channel, first read of
-/// L1 (estimate). Requests that follow leave when the flits before them have left.
+/// From the write of `NOC_CMD_CTRL` to the first flit, when the NIU is idle: queue, coordinate
+/// translation, virtual channel, first read of L1 (estimate). Requests that follow leave when the
+/// flits before them have left.
 pub const NIU_ISSUE: u64 = 8;
-/// From the last flit of a read request to the first flit of its answer, in a Tensix tile (estimate: one read of L1, as [`LOAD_L1`]).
+/// From the last flit of a read request to the first flit of its answer, in a Tensix tile
+/// (estimate: one read of L1, as [`LOAD_L1`]).
 pub const SERVE_READ: u64 = 8;
-/// From the last flit of a write request to its acknowledgement, in a Tensix tile (estimate: one write of L1, as [`STORE_L1_INTERVAL`]).
+/// From the last flit of a write request to its acknowledgement, in a Tensix tile (estimate: one
+/// write of L1, as [`STORE_L1_INTERVAL`]).
 pub const SERVE_WRITE: u64 = 5;
 /// From an atomic request to its answer (estimate: one atomic on L1, as [`ATOMIC_L1`]).
 pub const SERVE_ATOMIC: u64 = 12;
 /// Load latency of mailboxes, PC buffers and Tensix semaphores (BabyRISCV/README.md: at least 3).
 pub const LOAD_MAILBOX: u32 = 3;
-/// Load latency of Tensix GPRs, backend configuration and TDMA registers (BabyRISCV/README.md: at least 4).
+/// Load latency of Tensix GPRs, backend configuration and TDMA registers (BabyRISCV/README.md: at
+/// least 4).
 pub const LOAD_CONFIG: u32 = 4;
 /// Load latency of tile control, NIU and overlay registers (BabyRISCV/README.md: at least 7).
 pub const LOAD_TILE_REG: u32 = 7;
-/// Load latency of L1 on an L0 miss and of local RAM by the slow path (BabyRISCV/README.md: at least 8).
+/// Load latency of L1 on an L0 miss and of local RAM by the slow path (BabyRISCV/README.md: at
+/// least 8).
 pub const LOAD_L1: u32 = 8;
 /// Load latency of local RAM and of an L0 hit (BabyRISCV/README.md: 2).
 pub const LOAD_LOCAL: u32 = 2;
 /// Latency of an atomic on L1 (BabyRISCV/README.md: at least 12).
 pub const ATOMIC_L1: u32 = 12;
-/// Stores to L1 that do not coalesce leave the store queue one per this many cycles (BabyRISCV/README.md: 5).
+/// Stores to L1 that do not coalesce leave the store queue one per this many cycles
+/// (BabyRISCV/README.md: 5).
 pub const STORE_L1_INTERVAL: u64 = 5;
 /// Entries of the store queue (BabyRISCV/MemoryOrdering.md: four).
 pub const STORE_QUEUE: u64 = 4;
 /// From the write that releases a core from soft reset to its first instruction (estimate).
 pub const RESET_RELEASE: u64 = 10;
-/// How long a Tensix unit of single-cycle instructions counts as busy with one (WormholeB0/TensixTile/TensixCoprocessor/MatrixUnit.md and
-/// MiscellaneousUnit.md, latencies of those that are built: 1).
+/// How long a Tensix unit of single-cycle instructions counts as busy with one
+/// (WormholeB0/TensixTile/TensixCoprocessor/MatrixUnit.md and MiscellaneousUnit.md, latencies of
+/// those that are built: 1).
 pub const TENSIX_UNIT: u64 = 1;
-/// Cycles of `ADDDMAREG` and its like; one more when both operands are registers of different groups of four (ADDDMAREG.md).
+/// Cycles of `ADDDMAREG` and its like; one more when both operands are registers of different
+/// groups of four (ADDDMAREG.md).
 pub const TENSIX_ARITHMETIC: u64 = 3;
 /// Cycles of `REG2FLOP` and `FLUSHDMA` (ScalarUnit.md: at least 2).
 pub const TENSIX_REG2FLOP: u64 = 2;
 /// Cycles for which a load, store or atomic occupies the scalar unit (ScalarUnit.md: at least 3).
 pub const TENSIX_REQUEST: u64 = 3;
-/// From a scalar unit's load to its result (LOADIND.md: its three cycles and seven `DMANOP`s suffice in most cases).
+/// From a scalar unit's load to its result (LOADIND.md: its three cycles and seven `DMANOP`s
+/// suffice in most cases).
 pub const TENSIX_LOAD: u64 = 10;
 /// From a scalar unit's store to the end of its request (estimate: as [`TENSIX_LOAD`]).
 pub const TENSIX_STORE: u64 = 10;
-/// From `ATINCGET` to its result (ATINCGET.md: its three cycles and 24 `DMANOP`s suffice in most cases).
+/// From `ATINCGET` to its result (ATINCGET.md: its three cycles and 24 `DMANOP`s suffice in most
+/// cases).
 pub const TENSIX_ATOMIC: u64 = 27;
 /// At best one `ATINCGET` or `ATSWAP` in this many cycles (ATINCGET.md).
 pub const TENSIX_ATOMIC_INTERVAL: u64 = 12;
-/// Cycles of `ATCAS` and `ATINCGETPTR`, and from one of their attempts to the next (ATCAS.md: 15 or more).
+/// Cycles of `ATCAS` and `ATINCGETPTR`, and from one of their attempts to the next (ATCAS.md: 15 or
+/// more).
 pub const TENSIX_ATOMIC_RETRY: u64 = 15;
 /// From a mover command to its first block (estimate: one read of L1, as [`LOAD_L1`]).
 pub const MOVER_START: u64 = 8;
-/// The mover copies eight blocks of 16 bytes in eleven cycles (Mover.md, ideal conditions): "bytes" counts blocks. It clears one a cycle.
+/// The mover copies eight blocks of 16 bytes in eleven cycles (Mover.md, ideal conditions): "bytes"
+/// counts blocks. It clears one a cycle.
 pub const MOVER_COPY: Rate = Rate { cycles: 11, bytes: 8 };
-/// From a write of the device to host memory until a polling host acts on it: about 100 ns (estimate).
+/// From a write of the device to host memory until a polling host acts on it: about 100 ns
+/// (estimate).
 pub const HOST_NOTICE: u64 = 135;
 const _: () = assert!(HOST_NOTICE >= LOOKAHEAD);
 
@@ -77,36 +92,46 @@ pub struct Rate {
     pub bytes: u64,
 }
 
-/// Bandwidth of one DRAM bank: 512 GB/s over eight banks is 64 GB/s, 47.4 bytes a cycle (facts/field.md 2.4).
+/// Bandwidth of one DRAM bank: 512 GB/s over eight banks is 64 GB/s, 47.4 bytes a cycle
+/// (facts/field.md 2.4).
 pub const DRAM_BANK: Rate = Rate { cycles: 27, bytes: 1280 };
-/// A DRAM endpoint takes one read per 16.4 cycles per NoC (facts/field.md 2.4, tt-metal#55898): "bytes" counts reads.
+/// A DRAM endpoint takes one read per 16.4 cycles per NoC (facts/field.md 2.4, tt-metal#55898):
+/// "bytes" counts reads.
 pub const DRAM_ENDPOINT: Rate = Rate { cycles: 82, bytes: 5 };
-/// From the arrival of a request at a DRAM endpoint to its data, or to the acknowledgement of a write: 90 ns, by which a host read of
-/// DRAM takes longer than one of L1 on Wormhole (WormholeB0/PCIExpressTile/README.md, 761 and 671 ns). A lower bound for Blackhole.
+/// From the arrival of a request at a DRAM endpoint to its data, or to the acknowledgement of a
+/// write: 90 ns, by which a host read of DRAM takes longer than one of L1 on Wormhole
+/// (WormholeB0/PCIExpressTile/README.md, 761 and 671 ns). A lower bound for Blackhole.
 pub const DRAM_ACCESS: u64 = 122;
 /// PCIe link, each direction: Gen5 x16, 63 GB/s raw (facts/field.md 2.3).
 pub const PCIE_LINK: Rate = Rate { cycles: 27, bytes: 1260 };
 /// Payload of one PCIe packet (facts/field.md 2.3: 128 to 256 bytes).
 pub const PCIE_PAYLOAD: u64 = 128;
-/// Bytes that travel with each payload: header, sequence number and checksums (PCIe base specification; gives the 55 GB/s of
-/// facts/field.md 2.3).
+/// Bytes that travel with each payload: header, sequence number and checksums (PCIe base
+/// specification; gives the 55 GB/s of facts/field.md 2.3).
 pub const PCIE_OVERHEAD: u64 = 20;
 /// Bandwidth of host stores through a window: 21.5 GB/s (facts/field.md 2.3, H2D).
 pub const PCIE_STORE: Rate = Rate { cycles: 27, bytes: 430 };
-/// From a host store to its packet at the PCIe tile's NIU, and as much back from the NIU to the host's register for loads: half of 671 ns
-/// less 110 ns on the NoC (WormholeB0/PCIExpressTile/README.md, "Host-initiated reads and writes").
+/// From a host store to its packet at the PCIe tile's NIU, and as much back from the NIU to the
+/// host's register for loads: half of 671 ns less 110 ns on the NoC
+/// (WormholeB0/PCIExpressTile/README.md, "Host-initiated reads and writes").
 pub const PCIE_HOST_ONE_WAY: u64 = 379;
-/// A host load asks for this many bytes at a time, one after the other (same page: `memcpy` from the device, 0.10 GB/s).
+/// A host load asks for this many bytes at a time, one after the other (same page: `memcpy` from
+/// the device, 0.10 GB/s).
 pub const PCIE_LOAD_CHUNK: u64 = 64;
 /// Cycles for each further chunk of a host load: 64 bytes at 0.10 GB/s (same page).
 pub const PCIE_LOAD_NEXT: u64 = 864;
-/// From the PCIe tile's NIU to host memory, and as much back: half of 150 + 430 ns (same page, "Device-initiated reads and writes").
+/// From the PCIe tile's NIU to host memory, and as much back: half of 150 + 430 ns (same page,
+/// "Device-initiated reads and writes").
 pub const PCIE_MEMORY_ONE_WAY: u64 = 392;
-/// From the arrival of a write at the PCIe tile to its acknowledgement, which the middle of the controller gives: 150 ns (same page).
+/// From the arrival of a write at the PCIe tile to its acknowledgement, which the middle of the
+/// controller gives: 150 ns (same page).
 pub const PCIE_WRITE_ACK: u64 = 203;
-/// Accesses of a host that may be on their way before it is held: the posted-header credits that a root port is usually given (estimate).
+/// Accesses of a host that may be on their way before it is held: the posted-header credits that a
+/// root port is usually given (estimate).
 pub const PCIE_POSTED: usize = 64;
-/// An access of the ARC's registers over the NoC (estimate: as [`LOAD_TILE_REG`], twice for the slower clock).
+/// An access of the ARC's registers over the NoC (estimate: as [`LOAD_TILE_REG`], twice for the
+/// slower clock).
 pub const ARC_ACCESS: u64 = 14;
-/// What a posted write through a BAR costs the host: about 20 ns of write combining and ordering per call (estimate).
+/// What a posted write through a BAR costs the host: about 20 ns of write combining and ordering
+/// per call (estimate).
 pub const HOST_WRITE: u64 = 27;

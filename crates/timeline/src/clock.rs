@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::TimelineError;
 
-/// What the times of a timeline count, and how many nanoseconds one of them is shown as. Perfetto and the trace-event
-/// form know nanoseconds only; the text form keeps the times as they are.
+/// What the times of a timeline count, and how many nanoseconds one of them is shown as. Perfetto
+/// and the trace-event form know nanoseconds only; the text form keeps the times as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     unit: &'static str,
@@ -14,7 +14,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// One `unit` (singular: `cycle`) for each period of a clock of `mhz` megahertz; 0 is taken as 1.
+    /// One `unit` (singular: `cycle`) for each period of a clock of `mhz` megahertz; 0
+    /// is taken as 1.
     pub const fn mhz(unit: &'static str, mhz: u64) -> Self {
         Self { unit, numerator: 1000, denominator: if mhz == 0 { 1 } else { mhz } }
     }
@@ -29,8 +30,8 @@ impl Clock {
         self.unit
     }
 
-    /// The nanosecond in which a time lies, rounded down. None past the range of the formats, which is that of an
-    /// `i64`.
+    /// The nanosecond in which a time lies, rounded down. None past the range of the formats, which
+    /// is that of an `i64`.
     ///
     /// Rounding down keeps order and nesting: what did not overlap does not overlap in nanoseconds.
     pub fn nanoseconds(&self, time: u64) -> Option<u64> {

@@ -1,4 +1,4 @@
-//! What is wrong with a timeline, or with the file it goes to.
+//! Errors of writing a timeline.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::Clock;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimelineError {
-    /// The file's ending names no format.
+    /// The file's extension is not that of a format.
     #[error(
         "{}: {} names no form of a timeline; give .pftrace (Perfetto, opens in ui.perfetto.dev), .json (trace events) or \
          .txt",
@@ -26,7 +26,7 @@ pub enum TimelineError {
         /// Why.
         source: std::io::Error,
     },
-    /// What is written to takes no more.
+    /// The output cannot be written.
     #[error("the timeline cannot be written: {0}")]
     Write(#[from] std::io::Error),
     /// Two slices of a track overlap, but neither lies in the other.

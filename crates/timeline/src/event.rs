@@ -1,4 +1,4 @@
-//! What a timeline is made of.
+//! Tracks, events and their arguments.
 
 use crate::names::Name;
 
@@ -14,16 +14,16 @@ pub struct CounterTrack(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Arrow(pub(crate) u32);
 
-/// The value of an argument.
+/// The value of an event's argument.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// A number without sign.
+    /// An unsigned number.
     U64(u64),
-    /// A number with sign.
+    /// A signed number.
     I64(i64),
     /// A floating-point number.
     F64(f64),
-    /// Yes or no.
+    /// A boolean.
     Bool(bool),
     /// A text.
     Str(&'a str),
@@ -77,13 +77,13 @@ pub(crate) struct Event {
 
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    /// With the end, if it has one.
+    /// A slice with its end, if it has one.
     Slice(Option<u64>, Details),
     Instant(Details),
     Count(i64),
 }
 
-/// Name, arguments and arrows; the latter as ranges of the timeline's lists.
+/// Name, and arguments and arrows as ranges of the timeline's lists.
 #[derive(Clone, Debug)]
 pub(crate) struct Details {
     pub(crate) name: Name,
@@ -91,7 +91,7 @@ pub(crate) struct Details {
     pub(crate) arrows: std::ops::Range<usize>,
 }
 
-/// An argument as it is kept.
+/// A stored argument.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arg {
     pub(crate) key: Name,

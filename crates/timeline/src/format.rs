@@ -1,26 +1,27 @@
-//! The forms in which a timeline is written.
+//! File formats of timelines.
 
 use std::path::Path;
 
 use crate::TimelineError;
 
-/// The form of a file.
+/// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Perfetto's trace format, `.pftrace` or `.perfetto-trace`: opens in <https://ui.perfetto.dev>.
+    /// Perfetto's trace format, `.pftrace` or `.perfetto-trace`: opens
+    /// in <https://ui.perfetto.dev>.
     Perfetto,
-    /// Trace events in JSON, `.json`: opens there, too, and in `chrome://tracing`.
+    /// Trace events in JSON, `.json`: opens there as well, and in `chrome://tracing`.
     Json,
     /// A line for each event, `.txt`.
     Text,
 }
 
 impl Format {
-    /// The form that a file's ending names, in any case.
+    /// The format for a file's extension, ignoring case.
     ///
     /// # Errors
     ///
-    /// When it names none.
+    /// If there is none.
     pub fn of(path: &Path) -> Result<Self, TimelineError> {
         let ending = path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
         match ending.as_deref() {

@@ -1,13 +1,15 @@
-//! The trace-event form in JSON ("Trace Event Format", the document of `chrome://tracing`; Perfetto reads it, too).
+//! The trace-event format in JSON ("Trace Event Format", the document of `chrome://tracing`;
+//! Perfetto reads it as well).
 //!
-//! Every track at the top is a process, every track a thread of the process above it, under its whole name. Slices are
-//! complete events (`X`), those without end begin events (`B`), instants `i`, counters `C`, arrows `s` and `f`. Times
-//! are microseconds with three decimals, so nanoseconds; the key `otherData` says what a nanosecond is of the
-//! simulation.
+//! Every top-level track is a process, every track a thread of its top-level track's process, with
+//! its full name. Slices are complete events (`X`), those without end begin events (`B`), instants
+//! `i`, counters `C`, arrows `s` and `f`. Times are microseconds with three decimals, so
+//! nanoseconds; the key `otherData` relates nanoseconds to simulated time.
 //!
-//! In this form arrows bind to slices: one at an instant is shown at the slice around it.
+//! In this format arrows bind to slices: an arrow at an instant is shown at the enclosing slice.
 //!
-//! Numbers that JavaScript cannot hold (integers past 2^53, floats that are none) are written as strings.
+//! Numbers that JavaScript cannot represent (integers past 2^53, non-finite floats) are
+//! written as strings.
 
 use std::io::Write;
 
@@ -17,7 +19,7 @@ use crate::event::{ArrowEnd, Details, Kept, What};
 use crate::order::{Mark, MarkKind};
 use crate::{Timeline, TimelineError};
 
-/// The largest integer below which every other is exact, too, in a JavaScript number.
+/// The largest integer up to which every integer is exact in a JavaScript number.
 const EXACT: u64 = 1 << 53;
 
 pub(crate) fn write(timeline: &Timeline, marks: &[Mark], out: &mut impl Write) -> Result<(), TimelineError> {
@@ -65,7 +67,7 @@ impl Writer<'_> {
         self.timeline.top(track) + 1
     }
 
-    /// The name of a track from below the top on; a top track's own.
+    /// The name of a track without that of its top-level track; a top-level track's own.
     fn below(&self, track: u32) -> String {
         let (path, top) = (self.timeline.path(track), self.timeline.top(track));
         let above = self.timeline.tracks[top as usize].name.len() + 1;

@@ -1,19 +1,19 @@
 //! Events of simulated time and their writers.
 //!
-//! A simulation says what happened on which track and when, in its own clock; a writer puts that into a file:
-//! Perfetto's trace format, JSON of the trace-event form, or text. Nothing here reads a wall clock, and nothing here
+//! A simulation records what happened on which track and when, in its own clock; a writer produces
+//! a file: Perfetto's trace format, trace-event JSON, or text. Nothing here reads a wall clock or
 //! knows what is simulated.
 //!
 //! A [`Timeline`] collects, in any order:
 //!
 //! - [tracks](Timeline::track) in a hierarchy, and [counter tracks](Timeline::counter_track);
-//! - [slices](Timeline::slice) from a time to a later one, [open](Timeline::open) ones that nothing ended, and
+//! - [slices](Timeline::slice) with start and end, [open](Timeline::open) ones without end, and
 //!   [instants](Timeline::instant), each with [arguments](EventMut::arg);
 //! - [values](Timeline::count) of counters;
 //! - [arrows](Timeline::arrow) from one slice or instant to another.
 //!
-//! Writing checks it as a whole: slices of one track lie in each other or beside each other, none ends before it
-//! starts. The same calls give the same bytes.
+//! Writing checks the whole timeline: slices of one track are nested or disjoint, and none ends
+//! before it starts. The same calls give the same bytes.
 //!
 //! ```
 //! use tilework_timeline::{Clock, Format, Timeline};

@@ -1,4 +1,4 @@
-//! Names, each kept once. Numbers are given in the order of first use, so that they do not depend on hashes.
+//! Interned names, numbered in the order of first use, so that numbers do not depend on hashes.
 
 use std::collections::HashMap;
 

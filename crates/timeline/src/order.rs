@@ -1,35 +1,35 @@
-//! The order in which a timeline is written, and its checks.
+//! Ordering and checks of a timeline's events.
 //!
-//! Readers of trace formats sort events by time and keep the file's order among equal times; whether one slice lies in
-//! another is then read off from that order. So it is made here, once for all writers: by time; of one track and time
-//! first what ends, inner slices first, then what starts, outer slices first. What starts when another ends lies beside
-//! it, not in it.
+//! Readers of trace formats sort events by time and keep the file's order among equal times; the
+//! nesting of slices follows from that order. It is computed here for all writers: by time; for the
+//! same track and time first ends, inner slices first, then starts, outer slices first. A slice
+//! that starts when another ends is not nested in it.
 
 use std::cmp::Reverse;
 
 use crate::event::{ArrowEnd, Details, Event, What};
 use crate::{Timeline, TimelineError};
 
-/// What is written at one time.
+/// One entry of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) at: u64,
     pub(crate) kind: MarkKind,
     /// Index of the event.
     pub(crate) event: usize,
-    /// 1 where an arrow may end, so that it comes after the other end when both have the same time.
+    /// 1 at the end of an arrow, so that it follows the arrow's start if both have the same time.
     phase: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkKind {
-    /// A slice begins, or an instant or a value is.
+    /// Start of a slice, an instant, or a value.
     Start,
     /// A slice ends.
     End,
 }
 
-/// Checks a timeline and puts it into order.
+/// Checks a timeline and returns its ordered marks.
 pub(crate) fn marks(timeline: &Timeline) -> Result<Vec<Mark>, TimelineError> {
     check_references(timeline)?;
     let mut by_track: Vec<Vec<usize>> = vec![Vec::new(); timeline.tracks.len()];
@@ -52,7 +52,7 @@ fn check_references(timeline: &Timeline) -> Result<(), TimelineError> {
     let parents = timeline.tracks.iter().enumerate().filter_map(|(i, track)| track.parent.map(|p| (p, i)));
     let used = timeline.events.iter().map(|event| (event.track, tracks));
     for (index, count) in parents.chain(used) {
-        // A parent is made before its children, so this also excludes rings.
+        // Parents precede their children, so this also excludes cycles.
         if index as usize >= count {
             return Err(TimelineError::Foreign { what: "track", index, count });
         }
@@ -67,7 +67,7 @@ fn check_references(timeline: &Timeline) -> Result<(), TimelineError> {
     Ok(())
 }
 
-/// When an event is over; what never ends is over after everything else.
+/// The end of an event; open slices end last.
 fn end(event: &Event) -> u64 {
     match event.what {
         What::Slice(end, _) => end.unwrap_or(u64::MAX),
@@ -82,7 +82,7 @@ fn details(event: &Event) -> Option<&Details> {
     }
 }
 
-/// Adds the marks of one track, whose events come by start, longer ones first.
+/// Adds the marks of one track, whose events are sorted by start, longer ones first.
 fn nest(timeline: &Timeline, events: &[usize], marks: &mut Vec<Mark>) -> Result<(), TimelineError> {
     let name = |i: usize| details(&timeline.events[i]).map_or(String::new(), |d| timeline.names.get(d.name).to_owned());
     let mut open: Vec<usize> = Vec::new();
@@ -108,7 +108,7 @@ fn nest(timeline: &Timeline, events: &[usize], marks: &mut Vec<Mark>) -> Result<
     Ok(())
 }
 
-/// Ends the slices that are over at a time. Those that never end stay without.
+/// Ends the slices that are over at a time. Open slices get no end.
 fn close(timeline: &Timeline, open: &mut Vec<usize>, at: u64, marks: &mut Vec<Mark>) {
     while let Some(&index) = open.last() {
         let event = &timeline.events[index];
@@ -120,8 +120,8 @@ fn close(timeline: &Timeline, open: &mut Vec<usize>, at: u64, marks: &mut Vec<Ma
     }
 }
 
-/// Puts the marks of one track at which arrows end, and those after them at the same time, behind other tracks' marks
-/// of that time: an arrow within one time is shown when its start is read first.
+/// Moves the marks of a track where arrows end, and later ones at the same time, after other
+/// tracks' marks of that time: readers show an arrow only if its start comes first.
 fn delay_arrow_ends(timeline: &Timeline, marks: &mut [Mark]) {
     let ends_arrow = |mark: &Mark| {
         let arrows = details(&timeline.events[mark.event]).map_or(&[][..], |d| &timeline.arrows[d.arrows.clone()]);

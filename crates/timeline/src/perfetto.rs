@@ -1,9 +1,9 @@
-//! Perfetto's trace format: a `Trace` message, which is a sequence of packets, so that it can be written packet by
-//! packet (documents "Writing TrackEvent Protos Synthetically" and "Converting arbitrary timestamped data to Perfetto"
-//! of <https://perfetto.dev/docs>).
+//! Perfetto's trace format: a `Trace` message, which is a sequence of packets, so that it can be
+//! written packet by packet (documents "Writing TrackEvent Protos Synthetically" and "Converting
+//! arbitrary timestamped data to Perfetto" of <https://perfetto.dev/docs>).
 //!
-//! Tracks are plain named ones, of no process. They are described first; then come the events in order, each name at
-//! its first use.
+//! Tracks have names and no process. Their descriptions come first, then the events in order, with
+//! each name at its first use.
 
 mod wire;
 
@@ -24,7 +24,7 @@ use wire::{
 
 /// Field `packet` of `Trace` (`trace.proto`).
 const PACKET: u32 = 1;
-/// All packets are of one sequence; any number but 0.
+/// All packets belong to one sequence; any number but 0.
 const SEQUENCE: u32 = 1;
 
 pub(crate) fn write(timeline: &Timeline, marks: &[Mark], out: &mut impl Write) -> Result<(), TimelineError> {
@@ -59,7 +59,7 @@ pub(crate) fn write(timeline: &Timeline, marks: &[Mark], out: &mut impl Write) -
     Ok(())
 }
 
-/// Tracks are told apart by a number that is not 0.
+/// The identifier of a track, not 0.
 fn uuid(track: u32) -> u64 {
     u64::from(track) + 1
 }
@@ -82,7 +82,7 @@ fn descriptor(timeline: &Timeline, index: u32, record: &TrackRecord) -> TracePac
     }
 }
 
-/// The three tables of names that a sequence has, and what is new in them since the last packet.
+/// The three tables of interned names of a sequence, and their new entries since the last packet.
 struct Interner<'a> {
     timeline: &'a Timeline,
     events: Vec<bool>,

@@ -1,4 +1,4 @@
-//! The text form: a line for each event, in the order of starts.
+//! The text format: a line for each event, ordered by start.
 //!
 //! ```text
 //! # 1 cycle = 1 ns
@@ -7,9 +7,9 @@
 //! 230 +30 cluster 0/AIV0: TPOP slot=3 >1
 //! ```
 //!
-//! Times are those of the simulation, not nanoseconds. `+?` is a slice that nothing ended; an instant has no duration,
-//! a counter's value stands behind `=`. `1>` is where arrow 1 starts, `>1` where it ends. Control characters of names
-//! are escaped, so that a line stays a line.
+//! Times are those of the simulation, not nanoseconds. `+?` marks an open slice; an instant has no
+//! duration, a counter's value follows `=`. `1>` is where arrow 1 starts, `>1` where it ends.
+//! Control characters of names are escaped, so that every event is one line.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! The timeline: what a simulation tells, as it happens.
+//! The timeline, to which a simulation adds events as they happen.
 
 use std::io::Write;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::event::{Arg, ArrowEnd, Details, Event, Kept, TrackRecord, What};
 use crate::names::Names;
 use crate::{Arrow, Clock, CounterTrack, Format, TimelineError, Track, Value};
 
-/// Tracks and what happened on them.
+/// Tracks and their events.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     pub(crate) clock: Clock,
@@ -20,7 +20,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// An empty timeline whose times are of `clock`.
+    /// An empty timeline with times in `clock`.
     pub fn new(clock: Clock) -> Self {
         Self {
             clock,
@@ -38,23 +38,24 @@ impl Timeline {
         self.clock
     }
 
-    /// How many slices, instants and values there are.
+    /// The number of slices, instants and values.
     pub fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// Whether nothing happened.
+    /// Whether there are no events.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
-    /// A new track for slices and instants, shown below `parent` in the order in which tracks are made. Tracks may have
-    /// equal names.
+    /// Adds a track for slices and instants, shown below `parent` in the order of creation. Tracks
+    /// may have equal names.
     pub fn track(&mut self, name: &str, parent: Option<Track>) -> Track {
         Track(self.add_track(name, parent, None))
     }
 
-    /// A new track for the values of a counter; `unit` is the unit of its values, as `slots`, or empty.
+    /// Adds a track for the values of a counter; `unit` is the unit of its values, as
+    /// `slots`, or empty.
     pub fn counter_track(&mut self, name: &str, parent: Option<Track>, unit: &'static str) -> CounterTrack {
         CounterTrack(self.add_track(name, parent, Some(unit)))
     }
@@ -65,28 +66,29 @@ impl Timeline {
         index
     }
 
-    /// A slice from `start` up to `end`.
+    /// Adds a slice from `start` to `end`.
     pub fn slice(&mut self, track: Track, start: u64, end: u64, name: &str) -> EventMut<'_> {
         self.named(track, start, name, |details| What::Slice(Some(end), details))
     }
 
-    /// A slice that had not ended when the simulation did.
+    /// Adds a slice that had not ended when the simulation did.
     pub fn open(&mut self, track: Track, start: u64, name: &str) -> EventMut<'_> {
         self.named(track, start, name, |details| What::Slice(None, details))
     }
 
-    /// Something that takes no time.
+    /// Adds an instant, an event without duration.
     pub fn instant(&mut self, track: Track, at: u64, name: &str) -> EventMut<'_> {
         self.named(track, at, name, What::Instant)
     }
 
-    /// The value of a counter from a time on.
+    /// Adds the value of a counter from a time on.
     pub fn count(&mut self, track: CounterTrack, at: u64, value: i64) {
         self.events.push(Event { track: track.0, start: at, what: What::Count(value) });
     }
 
-    /// A new arrow. It leads from the event whose [`EventMut::from_here`] gets it to the one whose
-    /// [`EventMut::to_here`] does, which should not start before; one that has no end yet, or none ever, is not shown.
+    /// Creates an arrow. It goes from the event that passes it to [`EventMut::from_here`] to the
+    /// one that passes it to [`EventMut::to_here`], which should not start earlier; an arrow with
+    /// only one end is not shown.
     pub fn arrow(&mut self) -> Arrow {
         self.arrow_count = self.arrow_count.checked_add(1).expect("memory ends before arrows do");
         Arrow(self.arrow_count - 1)
@@ -99,12 +101,13 @@ impl Timeline {
         EventMut { timeline: self }
     }
 
-    /// Writes the timeline as a whole.
+    /// Writes the whole timeline.
     ///
     /// # Errors
     ///
-    /// When slices overlap or end before they start, when a track is not of this timeline, when a time is past what the
-    /// format holds, and when `out` takes no more. Only the last two can leave a part of the output written.
+    /// If slices overlap or end before they start, if a track belongs to another timeline, if
+    /// a time exceeds the format's range, or if `out` fails. Only the last two can leave
+    /// partial output.
     pub fn write(&self, format: Format, out: &mut impl Write) -> Result<(), TimelineError> {
         let marks = crate::order::marks(self)?;
         match format {
@@ -115,11 +118,11 @@ impl Timeline {
         Ok(out.flush()?)
     }
 
-    /// Writes a file in the form that its ending names.
+    /// Writes a file in the format of its extension.
     ///
     /// # Errors
     ///
-    /// As [`Self::write`]; and when the ending is unknown or the file cannot be made.
+    /// As [`Self::write`], or if the extension is unknown or the file cannot be created.
     pub fn save(&self, path: &Path) -> Result<(), TimelineError> {
         let format = Format::of(path)?;
         let at = |source| TimelineError::File { path: path.to_owned(), source };
@@ -130,7 +133,7 @@ impl Timeline {
         })
     }
 
-    /// The name of a track with those above it.
+    /// The name of a track with those of its ancestors.
     pub(crate) fn path(&self, track: u32) -> String {
         let mut names = Vec::new();
         let mut next = Some(track);
@@ -142,7 +145,7 @@ impl Timeline {
         names.join("/")
     }
 
-    /// The track at the top above a track.
+    /// The top-level ancestor of a track.
     pub(crate) fn top(&self, mut track: u32) -> u32 {
         while let Some(parent) = self.tracks[track as usize].parent {
             track = parent;
@@ -151,7 +154,7 @@ impl Timeline {
     }
 }
 
-/// A slice or an instant that was just told, for its arguments and arrows.
+/// A slice or an instant that was just added, for its arguments and arrows.
 #[derive(Debug)]
 pub struct EventMut<'a> {
     timeline: &'a mut Timeline,

@@ -1,5 +1,5 @@
-//! Perfetto's form is read back with the field numbers of its `.proto` files, written down here a second time, and by
-//! the rules of "Writing TrackEvent Protos Synthetically".
+//! Perfetto's form is read back with the field numbers of its `.proto` files, written down here a
+//! second time, and by the rules of "Writing TrackEvent Protos Synthetically".
 
 mod common;
 
@@ -41,7 +41,8 @@ struct Read {
     arguments: Vec<Vec<(String, String)>>,
 }
 
-/// Reads as trace_processor does: names are looked up in the tables that stood in this packet or before it.
+/// Reads as trace_processor does: names are looked up in the tables that stood in this packet
+/// or before it.
 fn read(bytes: &[u8]) -> Read {
     let mut read = Read::default();
     let mut tables: BTreeMap<(u64, u64), String> = BTreeMap::new();
@@ -204,8 +205,8 @@ fn nested(t: &mut Timeline, track: tilework_timeline::Track, mut at: u64, tree: 
 }
 
 proptest! {
-    /// Read in the file's order, which is that of time, each end closes the slice that was opened last, and at its
-    /// time.
+    /// Read in the file's order, which is that of time, each end closes the slice that was opened
+    /// last, and at its time.
     #[test]
     fn ends_belong_to_the_innermost_slice(
         trees in prop::collection::vec(prop::collection::vec(prop::collection::vec(0_u64..4, 0..4), 0..5), 1..4),

@@ -19,7 +19,7 @@ use tilework_abi::tensix::{
     TRISC1_RESET_PC, TRISC2_RESET_PC,
 };
 use tilework_rt::firmware;
-use tilework_rt::noc::{CmdBufs, Noc, NocAddr, post_reg};
+use tilework_rt::noc::{Noc, NocAddr, post_register};
 use tilework_rt::reg::{fence, publish, read, wait, wall_clock, write, write8};
 use tilework_rt::worker::{ALL_CBS, LAUNCH_RD_PTR, Launch, SUBORDINATE_SYNC, clear_cb_counters, sync_byte};
 
@@ -133,8 +133,8 @@ fn run_program(go: &Go) {
 fn report(noc: u32, go: u32) {
     let [offset, x, y, _] = go.to_le_bytes();
     let stream = DONE_STREAM + u32::from(offset);
-    let dispatcher = NocAddr::new(u32::from(y) << 6 | u32::from(x), reg_addr(stream, SPACE_AVAILABLE_UPDATE));
-    post_reg(noc, CmdBufs::STANDARD.reg, dispatcher, 1 << UPDATE_INC_SHIFT);
+    let dispatcher = u32::from(y) << 6 | u32::from(x);
+    post_register(noc, dispatcher, reg_addr(stream, SPACE_AVAILABLE_UPDATE), 1 << UPDATE_INC_SHIFT);
 }
 
 const fn profiler(word: u32) -> u32 {
@@ -145,7 +145,7 @@ const fn profiler(word: u32) -> u32 {
 #[cold]
 #[inline(never)]
 fn write_times(noc: u32, start: u64, end: u64) {
-    let mut noc = Noc::new(noc, Processor::Brisc as u32, CmdBufs::STANDARD);
+    let mut noc = Noc::new(noc, Processor::Brisc as u32);
     let slot = |lo| NocAddr {
         xy: read(profiler(core_timing::NOC_XY)),
         mid: read(profiler(core_timing::ADDR_MID)),

@@ -1,10 +1,10 @@
 //! Go messages, which dispatcher and subordinate send in the same way (seed 001 section 6.3).
 
-use crate::niu::Initiator;
 use tilework_abi::cq::count::StreamCount;
 use tilework_abi::cq::layout::{DONE_STREAM, WORKER_SEMS};
 use tilework_abi::noc::init;
 use tilework_abi::stream;
+use tilework_rt::niu::Initiator;
 use tilework_rt::reg::{fence, publish, read, wait_reg, write};
 
 /// Waits until the count of `stream` has reached `count`.

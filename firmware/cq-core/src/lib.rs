@@ -6,7 +6,7 @@
 //! - Pure arithmetic, tested on the host with counters that start near their wrap: [`reader`] (the consumer's side of a page ring with
 //!   deferred release), [`writer`] (the producer's side with credits), [`fetch`] (records in flight and in the command data queue, and
 //!   the host's issue region), [`span`] (cutting transfers), [`paged`] (interleaved buffers), [`peers`] (who is where).
-//! - Thin access to the hardware, over `tilework_rt::reg`: [`niu`] (command buffers that stay programmed), [`go`] (go messages),
+//! - Thin access to the hardware, over `tilework_rt::reg`: [`initiators`] (who uses which request initiator), [`go`] (go messages),
 //!   [`halt`] (the status block and the clear stop), [`local`] (tables in local RAM).
 //!
 //! Follows seed 001 sections 3 to 6 and BlackholeA0/NoC (MemoryMap, Counters); bugs that others had and tests here look for are cited
@@ -19,8 +19,8 @@ extern crate std;
 pub mod fetch;
 pub mod go;
 pub mod halt;
+pub mod initiators;
 pub mod local;
-pub mod niu;
 pub mod paged;
 pub mod peers;
 pub mod reader;

@@ -7,6 +7,7 @@
 
 use tilework_abi::board::{self, Board};
 use tilework_abi::noc::{NocRect, NocXy};
+use tilework_rt::niu::XY_MASK;
 
 /// Encoded coordinates, `y << 6 | x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,15 +20,12 @@ pub struct Peers {
     pub pcie: u32,
 }
 
-/// Bits of encoded coordinates.
-const XY: u32 = 0xFFF;
-
 impl Peers {
     /// From the first two words of the run-time arguments and the core's own coordinates.
     pub fn new(rta: [u32; 2], my_xy: u32) -> Self {
-        let pcie = if rta[1] & XY != 0 { rta[1] & XY } else { board::PCIE.encode() };
+        let pcie = if rta[1] & XY_MASK != 0 { rta[1] & XY_MASK } else { board::PCIE.encode() };
         if rta[0] != 0 {
-            Self { prefetch: rta[0] & XY, dispatch: rta[0] >> 16 & XY, pcie }
+            Self { prefetch: rta[0] & XY_MASK, dispatch: rta[0] >> 16 & XY_MASK, pcie }
         } else {
             let board = board_of(my_xy);
             Self { prefetch: board.prefetch_core().encode(), dispatch: board.dispatch_core().encode(), pcie }

@@ -4,7 +4,7 @@
 //! it is asleep on its first page; a host that relays `SEND_GO_SIGNAL` with dispatcher type 1 finds it complete.
 //!
 //! It shares NIU 1 with the dispatcher and makes only posted requests, so that the dispatcher's count of acknowledgements stays its own
-//! ([`tilework_cq_core::niu`]). Its ring and its semaphore are its own as well; in the original both rings count pages in semaphore 0,
+//! ([`tilework_cq_core::initiators`]). Its ring and its semaphore are its own as well; in the original both rings count pages in semaphore 0,
 //! and the subordinate would wake for the dispatcher's.
 //!
 //! It does not check that the data of a program has arrived: the dispatcher does, by `NOTIFY_SUBORDINATE_GO_SIGNAL` with its wait flag.
@@ -24,22 +24,14 @@ use tilework_abi::cq::layout::{DONE_STREAM, WORKER_SEMS, dispatch_core, prefetch
 use tilework_abi::cq::status::{Fault, Kernel};
 use tilework_abi::stream;
 use tilework_cq_core::halt::Status;
+use tilework_cq_core::initiators::dispatch_s::{CREDIT, CREDIT_ID, GO_ID, NIU, WRITES};
 use tilework_cq_core::local::Table;
-use tilework_cq_core::niu::{ATOMIC_POSTED, Initiator, MULTICAST_POSTED, Niu};
 use tilework_cq_core::peers::Peers;
 use tilework_cq_core::{command, go};
-use tilework_rt::noc::WRITE_POSTED;
+use tilework_rt::niu::{ATOMIC_POSTED, MULTICAST_POSTED, WRITE_POSTED};
 use tilework_rt::reg::{read8, wait, write};
 use tilework_rt::{KernelContext, kernel, rta};
 
-const NIU: Niu = Niu::new(1);
-/// Initiator of go messages.
-const WRITES: Initiator = NIU.initiator(0);
-/// Initiator of credits.
-const CREDIT: Initiator = NIU.initiator(2);
-/// Transaction ids.
-const GO_ID: u32 = 4;
-const CREDIT_ID: u32 = 5;
 /// Bytes of a header.
 const HEADER: u32 = CMD_SIZE as u32;
 

@@ -5,31 +5,16 @@ use tilework_abi::cq::dispatch::WRITE_OFFSETS;
 use tilework_abi::cq::layout::dispatch_core::{DISPATCH_CB, SEM_CB_PAGES};
 use tilework_abi::cq::layout::prefetch_core::{SEM_DISPATCH_PAGES, SEM_SYNC};
 use tilework_abi::cq::status::{Fault, Kernel};
-use tilework_abi::noc::{TAG_TRID_SHIFT, init};
+use tilework_abi::noc::{TAG_TRID_SHIFT, counter, init};
 use tilework_cq_core::halt::Status;
-use tilework_cq_core::niu::{Initiator, Niu};
+use tilework_cq_core::initiators::dispatch::{CREDIT, CREDIT_ID, CREDIT_NIU, NIU, NOTIFY, WRITE_IDS, WRITES};
 use tilework_cq_core::peers::Peers;
 use tilework_cq_core::reader::PageReader;
-use tilework_rt::noc::ATOMIC;
+use tilework_rt::niu::ATOMIC;
 use tilework_rt::reg::wait;
 use tilework_rt::{KernelContext, rta};
 
 use crate::host::Completion;
-
-/// The NIU of all writes, and the initiator of it that is ours.
-pub const NIU: Niu = Niu::new(1);
-/// Initiator of all writes.
-pub const WRITES: Initiator = NIU.initiator(3);
-/// Transaction ids of the writes, by the parity of the block their data lies in.
-const WRITE_IDS: [u32; 2] = [1, 2];
-/// The NIU of credits.
-const CREDIT_NIU: Niu = Niu::new(0);
-/// Initiator of released pages.
-const CREDIT: Initiator = CREDIT_NIU.initiator(0);
-/// Initiator of `NOTIFY_PREFETCH`.
-const NOTIFY: Initiator = CREDIT_NIU.initiator(1);
-/// Transaction id of credits.
-const CREDIT_ID: u32 = 3;
 
 type Ring = PageReader<
     { DISPATCH_CB.base() },
@@ -179,7 +164,7 @@ impl Core {
     #[inline(always)]
     pub fn barrier(&self) {
         WRITES.wait_ready();
-        NIU.wait_acks(|count| WrapCount(count).wrap_ge(self.acks));
+        NIU.wait_counter(counter::MST_WR_ACK_RECEIVED, |count| WrapCount(count).wrap_ge(self.acks));
     }
 
     /// Waits until the data of the present block's writes has left L1.

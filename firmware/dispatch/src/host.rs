@@ -11,7 +11,7 @@ use tilework_abi::cq::status::Fault;
 use tilework_abi::noc::PCIE_HOST_MID;
 use tilework_cq_core::command;
 use tilework_cq_core::span::packet;
-use tilework_rt::noc::WRITE;
+use tilework_rt::niu::WRITE;
 use tilework_rt::reg::{publish, read, wait, write};
 
 use crate::HEADER;

@@ -11,12 +11,13 @@ use tilework_abi::cq::dispatch::{
 use tilework_abi::cq::status::Fault;
 use tilework_abi::noc::init;
 use tilework_cq_core::command;
+use tilework_cq_core::initiators::dispatch::WRITES;
 use tilework_cq_core::local::Table;
 use tilework_cq_core::span::packet;
-use tilework_rt::noc::{MULTICAST, MULTICAST_LINKED};
+use tilework_rt::niu::{MULTICAST, MULTICAST_LINKED};
 
 use crate::HEADER;
-use crate::core::{Core, WRITES};
+use crate::core::Core;
 
 /// Words of a sub-command.
 const SUB_WORDS: usize = size_of::<WritePackedLargeSub>() / 4;

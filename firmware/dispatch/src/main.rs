@@ -1,7 +1,7 @@
 //! `cq_dispatch`: executes the commands that the prefetcher relays.
 //!
 //! Runs on the BRISC of the dispatch core as a kernel in host mode; its writes use NoC 1, its credits to the prefetcher NoC 0. Follows
-//! seed 001 sections 4, 6 and 7; who owns which command buffer is in [`tilework_cq_core::niu`].
+//! seed 001 sections 4, 6 and 7; who owns which command buffer is in [`tilework_cq_core::initiators`].
 //!
 //! Decisions where the documents leave room:
 //!

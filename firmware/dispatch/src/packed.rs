@@ -12,12 +12,13 @@ use tilework_abi::cq::dispatch::{
 use tilework_abi::cq::status::Fault;
 use tilework_abi::noc::{MAX_PACKET_BYTES, init};
 use tilework_cq_core::command;
+use tilework_cq_core::initiators::dispatch::WRITES;
 use tilework_cq_core::local::Table;
 use tilework_cq_core::span::{packet, whole_packets};
-use tilework_rt::noc::{MULTICAST, WRITE};
+use tilework_rt::niu::{MULTICAST, WRITE};
 
 use crate::HEADER;
-use crate::core::{Core, WRITES};
+use crate::core::Core;
 
 /// The sub-commands of the command being executed: one word for a unicast target, two for a multicast target.
 static TARGETS: Table<WRITE_PACKED_MAX_UNICAST_SUBS> = Table::new();

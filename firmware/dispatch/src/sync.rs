@@ -9,20 +9,18 @@ use tilework_abi::cq::layout::{WORKER_SEMS, dispatch_core};
 use tilework_abi::cq::status::Fault;
 use tilework_abi::noc::PCIE_HOST_MID;
 use tilework_abi::stream;
+use tilework_cq_core::initiators::dispatch::WRITES;
 use tilework_cq_core::local::Table;
 use tilework_cq_core::{command, go};
-use tilework_rt::noc::{MULTICAST, WRITE};
+use tilework_rt::niu::{MULTICAST, WRITE, XY_MASK};
 use tilework_rt::reg::{publish, read, wait, wall_clock, write};
 
 use crate::HEADER;
-use crate::core::{Core, WRITES};
+use crate::core::Core;
 use crate::write::marked_mid;
 
 /// Coordinates that go messages are sent to.
 static GO_TARGETS: Table<GO_SIGNAL_NOC_DATA_MAX_WORDS> = Table::new();
-
-/// Bits of a coordinate word that name a tile.
-const XY: u32 = 0xFFF;
 
 impl Core {
     /// `WAIT`, its flags in the order of their documentation.
@@ -134,7 +132,7 @@ impl Core {
     pub fn timestamp(&mut self) {
         let cmd: Timestamp = command(self.at());
         let (xy, to) = (cmd.noc_xy_addr.get(), cmd.addr.get());
-        let mid = if xy & XY == self.peers.pcie { PCIE_HOST_MID } else { marked_mid(xy) };
+        let mid = if xy & XY_MASK == self.peers.pcie { PCIE_HOST_MID } else { marked_mid(xy) };
         let from = self.at() + (to & 8);
         let now = wall_clock();
         write(from, now as u32);

@@ -5,12 +5,13 @@ use tilework_abi::cq::layout::PCIE_NOC_XY_MARK;
 use tilework_abi::cq::status::Fault;
 use tilework_abi::noc::{PCIE_HOST_MID, init};
 use tilework_cq_core::command;
+use tilework_cq_core::initiators::dispatch::WRITES;
 use tilework_cq_core::paged::PageWalk;
 use tilework_cq_core::span::packet;
-use tilework_rt::noc::{MULTICAST, WRITE};
+use tilework_rt::niu::{MULTICAST, WRITE};
 use tilework_rt::reg::read16;
 
-use crate::core::{Core, WRITES};
+use crate::core::Core;
 use crate::{HEADER, LARGE_HEADER};
 
 /// Banks that interleaved L1 buffers are dealt out over (facts, "Worker L1": the bank table's `l1 xy[2][110]`).

@@ -3,7 +3,6 @@
 //! Figure 5's three questions are asked in this order. Is an entry ready and is there room: start its read. Is a command ready: return it.
 //! Is a read pending: wait for the oldest, then look again. Otherwise wait for an entry.
 
-use super::NIU;
 use tilework_abi::PCIE_ALIGN;
 use tilework_abi::cq::layout::host;
 use tilework_abi::cq::layout::prefetch_core::{
@@ -12,17 +11,11 @@ use tilework_abi::cq::layout::prefetch_core::{
 };
 use tilework_abi::cq::status::Fault;
 use tilework_abi::noc::PCIE_HOST_MID;
-use tilework_cq_core::fetch::{FetchQueue, IssueCursor, RECORDS, Record};
+use tilework_cq_core::fetch::{FetchQueue, IssueCursor, Record};
 use tilework_cq_core::halt::Status;
-use tilework_cq_core::niu::Initiator;
+use tilework_cq_core::initiators::prefetch::{FIRST_READ_ID, NIU, READS};
 use tilework_cq_core::span::packet;
 use tilework_rt::reg::{fence, read, read16, write, write16};
-
-/// Initiator of the reads.
-const READS: Initiator = NIU.initiator(1);
-/// Transaction id of the read of record 0; one id each.
-const FIRST_ID: u32 = 8;
-const _: () = assert!(FIRST_ID as usize + RECORDS <= 16 && RECORDS.is_power_of_two());
 
 /// Fetches records and deals out their commands.
 pub struct Fetcher {
@@ -80,7 +73,7 @@ impl Fetcher {
                 }
             } else {
                 let (index, record) = self.queue.oldest();
-                while NIU.outstanding(FIRST_ID + index as u32) {
+                while NIU.outstanding(FIRST_READ_ID + index as u32) {
                     self.start_reads(status);
                 }
                 self.arrived(record);
@@ -144,7 +137,7 @@ impl Fetcher {
         });
         let mut from = issue.take(bytes);
         let index = self.queue.start(Record { start, bytes, host_end: issue.position() });
-        let id = FIRST_ID + index as u32;
+        let id = FIRST_READ_ID + index as u32;
         let (mut to, mut left) = (start, bytes);
         while left != 0 {
             let n = packet(left, left);

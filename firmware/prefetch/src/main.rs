@@ -1,7 +1,7 @@
 //! `cq_prefetch`, the unified "hd" variant: reads records from host memory and relays what is in them to the dispatch core.
 //!
 //! Runs on the BRISC of the prefetch core, on NoC 0, as a kernel in host mode. Follows seed 001 section 3 and figure 5; who owns
-//! which command buffer is in [`tilework_cq_core::niu`].
+//! which command buffer is in [`tilework_cq_core::initiators`].
 //!
 //! Decisions where the documents leave room:
 //!
@@ -11,7 +11,7 @@
 //! - **A record never wraps in the command data queue** and holds whole commands, so every command is contiguous.
 //! - **Several reads in flight**, up to eight, taken in order. An entry is zeroed and the two pointer words are echoed when the record
 //!   has *arrived*, not when its read was started: then the host may overwrite what the words say is done.
-//! - **Credit after acknowledgement**: see [`tilework_cq_core::niu`]. While the acknowledgement is on its way the next reads are
+//! - **Credit after acknowledgement**: see [`tilework_cq_core::initiators`]. While the acknowledgement is on its way the next reads are
 //!   started, so the wait is not lost.
 //! - Commands of other variants (paged and linear relays, exec buffers, the ring buffer) stop the kernel with an error word.
 #![no_std]
@@ -21,7 +21,7 @@ mod fetcher;
 mod relay;
 
 use fetcher::Fetcher;
-use relay::Relay;
+use relay::{Payload, Relay};
 use tilework_abi::cq::count::WrapCount;
 use tilework_abi::cq::layout::prefetch_core::{SEM_DISPATCH_PAGES, SEM_SYNC};
 use tilework_abi::cq::prefetch::{DebugCmd, DispatcherSelect, PrefetchCmdId, RelayInline};
@@ -29,13 +29,9 @@ use tilework_abi::cq::status::{Fault, Kernel};
 use tilework_abi::cq::{CMD_SIZE, PREFETCH_BARE_STRIDE};
 use tilework_cq_core::command;
 use tilework_cq_core::halt::Status;
-use tilework_cq_core::niu::Niu;
 use tilework_cq_core::peers::Peers;
 use tilework_rt::reg::{read8, wait};
 use tilework_rt::{KernelContext, kernel, rta};
-
-/// The NoC that this kernel uses for everything.
-const NIU: Niu = Niu::new(0);
 
 kernel!(main);
 
@@ -90,10 +86,10 @@ fn relay_inline(relay: &mut Relay, fetcher: &mut Fetcher, status: &Status, at: u
         status.halt(Fault::BadStride, stride, at);
         return left;
     }
-    let from = at + CMD_SIZE as u32;
+    let payload = Payload { from: at + CMD_SIZE as u32, bytes };
     match DispatcherSelect::try_from(cmd.dispatcher_type) {
-        Ok(DispatcherSelect::Master) => relay.to_dispatch(fetcher, status, from, bytes, flush),
-        Ok(DispatcherSelect::Subordinate) => relay.to_subordinate(fetcher, status, from, bytes, flush),
+        Ok(DispatcherSelect::Master) => relay.to_dispatch(fetcher, status, payload, flush),
+        Ok(DispatcherSelect::Subordinate) => relay.to_subordinate(fetcher, status, payload, flush),
         Err(unknown) => status.halt(Fault::UnknownDispatcher, u32::from(unknown.found), at),
     }
     stride

@@ -3,7 +3,6 @@
 //! A relay acquires the pages it needs, writes, waits for the acknowledgements and releases the pages by an atomic increment of the
 //! consumer's semaphore. The acknowledgements also mean that the bytes have left the command data queue, so its space may be reused.
 
-use super::NIU;
 use super::fetcher::Fetcher;
 use tilework_abi::cq::count::WrapCount;
 use tilework_abi::cq::layout::PageRing;
@@ -11,20 +10,11 @@ use tilework_abi::cq::layout::dispatch_core::{DISPATCH_CB, DISPATCH_S_CB, SEM_CB
 use tilework_abi::cq::layout::prefetch_core::{SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES};
 use tilework_abi::cq::status::Fault;
 use tilework_cq_core::halt::Status;
-use tilework_cq_core::niu::Initiator;
+use tilework_cq_core::initiators::prefetch::{CREDIT, CREDIT_ID, CREDIT_S, NIU, WRITE_ID, WRITES};
 use tilework_cq_core::span::packet;
 use tilework_cq_core::writer::PageWriter;
-use tilework_rt::noc::{ATOMIC, WRITE};
+use tilework_rt::niu::{ATOMIC, Initiator, WRITE};
 use tilework_rt::reg::wait;
-
-/// Initiator of the writes.
-const WRITES: Initiator = NIU.initiator(0);
-/// Initiators of the credits.
-const CREDIT: Initiator = NIU.initiator(2);
-const CREDIT_S: Initiator = NIU.initiator(3);
-/// Transaction ids.
-const WRITE_ID: u32 = 1;
-const CREDIT_ID: u32 = 2;
 
 type DispatchRing = PageWriter<{ DISPATCH_CB.base() }, { DISPATCH_CB.log_page_size() }, { DISPATCH_CB.pages() }>;
 type SubordinateRing =
@@ -73,37 +63,75 @@ impl Relay {
         NIU.wait_answered(CREDIT_ID);
     }
 
-    /// Relays `bytes` at `from` to the dispatcher; without `flush` the last page stays open for what follows.
+    /// Relays `payload` to the dispatcher; without `flush` the last page stays open for what follows.
     #[inline(always)]
-    pub fn to_dispatch(&mut self, fetcher: &mut Fetcher, status: &Status, from: u32, bytes: u32, flush: bool) {
+    pub fn to_dispatch(&mut self, fetcher: &mut Fetcher, status: &Status, payload: Payload, flush: bool) {
         let credits = SEM_DISPATCH_PAGES.addr(self.semaphores);
-        if !append(&mut self.dispatch, self.my_xy, self.dispatch_xy, credits, from, bytes, MAX_DISPATCH_PAGES) {
-            status.halt(Fault::RelayTooLong, bytes, from);
-            return;
-        }
-        settle(fetcher, status);
-        if flush {
-            let pages = self.dispatch.release();
-            if pages != 0 {
-                CREDIT.increment(self.my_xy, self.dispatch_xy, pages);
-            }
-        }
+        let target =
+            Target { credits, credit: CREDIT, max_pages: MAX_DISPATCH_PAGES, my_xy: self.my_xy, xy: self.dispatch_xy };
+        relay(&mut self.dispatch, target, fetcher, status, payload, flush);
     }
 
-    /// Relays `bytes` at `from` to the subordinate.
+    /// Relays `payload` to the subordinate.
     #[inline(never)]
-    pub fn to_subordinate(&mut self, fetcher: &mut Fetcher, status: &Status, from: u32, bytes: u32, flush: bool) {
+    pub fn to_subordinate(&mut self, fetcher: &mut Fetcher, status: &Status, payload: Payload, flush: bool) {
         let credits = SEM_DISPATCH_S_PAGES.addr(self.semaphores);
-        if !append(&mut self.subordinate, self.my_xy, self.dispatch_xy, credits, from, bytes, MAX_SUBORDINATE_PAGES) {
-            status.halt(Fault::RelayTooLong, bytes, from);
-            return;
-        }
-        settle(fetcher, status);
-        if flush {
-            let pages = self.subordinate.release();
-            if pages != 0 {
-                CREDIT_S.increment(self.my_xy, self.dispatch_xy, pages);
-            }
+        let target = Target {
+            credits,
+            credit: CREDIT_S,
+            max_pages: MAX_SUBORDINATE_PAGES,
+            my_xy: self.my_xy,
+            xy: self.dispatch_xy,
+        };
+        relay(&mut self.subordinate, target, fetcher, status, payload, flush);
+    }
+}
+
+/// What a relay carries: `bytes` bytes of L1 at `from`.
+#[derive(Clone, Copy)]
+pub struct Payload {
+    /// First byte.
+    pub from: u32,
+    /// Bytes.
+    pub bytes: u32,
+}
+
+/// The consumer of a ring.
+#[derive(Clone, Copy)]
+struct Target {
+    /// This tile and the consumer's.
+    my_xy: u32,
+    xy: u32,
+    /// L1 address of the semaphore of free pages.
+    credits: u32,
+    /// Initiator that announces filled pages.
+    credit: Initiator,
+    /// Pages that one relay may hold at once.
+    max_pages: u32,
+}
+
+/// Relays `payload` into `ring`.
+#[inline(always)]
+fn relay<const BASE: u32, const LOG: u32, const PAGES: u32>(
+    ring: &mut PageWriter<BASE, LOG, PAGES>,
+    target: Target,
+    fetcher: &mut Fetcher,
+    status: &Status,
+    payload: Payload,
+    flush: bool,
+) {
+    if !append(ring, target, payload) {
+        status.halt(Fault::RelayTooLong, payload.bytes, payload.from);
+        return;
+    }
+    // While the acknowledgements are on their way, further reads are started.
+    fetcher.start_reads(status);
+    WRITES.wait_ready();
+    NIU.wait_answered(WRITE_ID);
+    if flush {
+        let pages = ring.release();
+        if pages != 0 {
+            target.credit.increment(target.my_xy, target.xy, pages);
         }
     }
 }
@@ -112,35 +140,23 @@ impl Relay {
 #[inline(always)]
 fn append<const BASE: u32, const LOG: u32, const PAGES: u32>(
     ring: &mut PageWriter<BASE, LOG, PAGES>,
-    my_xy: u32,
-    to_xy: u32,
-    credits: u32,
-    from: u32,
-    bytes: u32,
-    max_pages: u32,
+    target: Target,
+    payload: Payload,
 ) -> bool {
-    let pages = ring.pages_needed(bytes);
-    if ring.held() + pages > max_pages {
+    let pages = ring.pages_needed(payload.bytes);
+    if ring.held() + pages > target.max_pages {
         return false;
     }
-    wait(credits, |count| ring.can_acquire(WrapCount(count), pages));
+    wait(target.credits, |count| ring.can_acquire(WrapCount(count), pages));
     ring.acquire(pages);
-    let (mut from, mut left) = (from, bytes);
+    let (mut from, mut left) = (payload.from, payload.bytes);
     while left != 0 {
         let (to, here) = ring.piece(packet(left, left));
-        WRITES.write(my_xy, from, to_xy, to, here);
+        WRITES.write(target.my_xy, from, target.xy, to, here);
         from += here;
         left -= here;
     }
     true
-}
-
-/// Starts further reads, then waits until the relay's writes are acknowledged.
-#[inline(always)]
-fn settle(fetcher: &mut Fetcher, status: &Status) {
-    fetcher.start_reads(status);
-    WRITES.wait_ready();
-    NIU.wait_answered(WRITE_ID);
 }
 
 const _: () = {

@@ -1,8 +1,9 @@
 //! Circular buffers: pages in L1 that one core fills and another empties.
 //!
-//! Follows abi `cb` (facts, "Circular-buffer config"). The counts of pages pushed and popped are registers of the overlay stream with
-//! the buffer's number; each has one writer. A side keeps its own count and its place in the buffer in local RAM and reads
-//! only the other side's count. BRISC firmware sets the registers to zero between programs.
+//! Follows abi `cb` (facts, "Circular-buffer config"). The counts of pages pushed and popped are
+//! registers of the overlay stream with the buffer's number; each has one writer. A side keeps its own
+//! count and its position in the buffer in local RAM and reads only the other side's count. BRISC
+//! firmware sets the registers to zero between programs.
 
 use tilework_abi::cb::{CONFIG_BYTES, COUNTER_MASK, acked_addr, received_addr};
 
@@ -10,22 +11,19 @@ use crate::KernelContext;
 use crate::reg::{read, wait_reg, write};
 
 /// The side that fills a buffer.
-pub struct Producer {
-    side: Side,
-}
+pub type Producer = Side<true>;
 
 /// The side that empties a buffer.
-pub struct Consumer {
-    side: Side,
-}
+pub type Consumer = Side<false>;
 
-struct Side {
+/// One core's side of a circular buffer: [`Producer`] or [`Consumer`].
+pub struct Side<const FILLS: bool> {
     /// Address of this side's counter and of the other's.
     mine: u32,
     theirs: u32,
     /// This side's count, modulo 2^16.
     count: u32,
-    /// Where the next page is, and the buffer's bounds.
+    /// Address of the next page, and the buffer's bounds.
     at: u32,
     start: u32,
     end: u32,
@@ -33,9 +31,12 @@ struct Side {
     pages: u32,
 }
 
-impl Side {
+impl<const FILLS: bool> Side<FILLS> {
+    /// This side of buffer `id`, which must be configured.
     #[inline(always)]
-    fn new(ctx: &KernelContext, id: u32, mine: u32, theirs: u32) -> Self {
+    pub fn new(ctx: &KernelContext, id: u32) -> Self {
+        let (received, acked) = (received_addr(ctx.cb_stream, id), acked_addr(ctx.cb_stream, id));
+        let (mine, theirs) = if FILLS { (received, acked) } else { (acked, received) };
         let config = ctx.cb_config + id * CONFIG_BYTES as u32;
         let start = read(config);
         Self {
@@ -49,6 +50,7 @@ impl Side {
             page_size: read(config + 12),
         }
     }
+
     #[inline(always)]
     fn advance(&mut self, pages: u32) {
         self.count = (self.count + pages) & COUNTER_MASK;
@@ -58,78 +60,64 @@ impl Side {
             self.at -= self.end - self.start;
         }
     }
+
+    /// Bytes of a page.
+    #[inline(always)]
+    pub fn page_size(&self) -> u32 {
+        self.page_size
+    }
+
+    /// Pages of the buffer.
+    #[inline(always)]
+    pub fn capacity(&self) -> u32 {
+        self.pages
+    }
 }
 
 impl Producer {
-    /// The producer's side of buffer `id`, which must be configured.
-    #[inline(always)]
-    pub fn new(ctx: &KernelContext, id: u32) -> Self {
-        Self { side: Side::new(ctx, id, received_addr(ctx.cb_stream, id), acked_addr(ctx.cb_stream, id)) }
-    }
     /// Waits until `pages` pages are free.
     #[inline(always)]
     pub fn reserve_back(&self, pages: u32) {
-        let s = &self.side;
-        let (count, capacity) = (s.count, s.pages);
-        wait_reg(s.theirs, |acked| {
+        let (count, capacity) = (self.count, self.pages);
+        wait_reg(self.theirs, |acked| {
             let used = count.wrapping_sub(acked) & COUNTER_MASK;
             capacity - used >= pages
         });
     }
-    /// L1 address of the next page to fill. Pages that are reserved together are contiguous when the buffer's size is
-    /// a multiple of theirs.
+
+    /// L1 address of the next page to fill. Pages that are reserved together are contiguous when the
+    /// buffer's size is a multiple of theirs.
     #[inline(always)]
     pub fn write_ptr(&self) -> u32 {
-        self.side.at
+        self.at
     }
-    /// Hands `pages` pages over. What a core stored into them itself must be published first ([`crate::reg::publish`]).
+
+    /// Hands `pages` pages over. What a core stored into them itself must be published first
+    /// ([`crate::reg::publish`]).
     #[inline(always)]
     pub fn push_back(&mut self, pages: u32) {
-        self.side.advance(pages);
-    }
-    /// Bytes of a page.
-    #[inline(always)]
-    pub fn page_size(&self) -> u32 {
-        self.side.page_size
-    }
-    /// Pages of the buffer.
-    #[inline(always)]
-    pub fn capacity(&self) -> u32 {
-        self.side.pages
+        self.advance(pages);
     }
 }
 
 impl Consumer {
-    /// The consumer's side of buffer `id`, which must be configured.
-    #[inline(always)]
-    pub fn new(ctx: &KernelContext, id: u32) -> Self {
-        Self { side: Side::new(ctx, id, acked_addr(ctx.cb_stream, id), received_addr(ctx.cb_stream, id)) }
-    }
-    /// Waits until `pages` pages are there, and drops the L0 data cache so that loads see them.
+    /// Waits until `pages` pages are filled, and drops the L0 data cache so that loads see them.
     #[inline(always)]
     pub fn wait_front(&self, pages: u32) {
-        let count = self.side.count;
-        wait_reg(self.side.theirs, |received| received.wrapping_sub(count) & COUNTER_MASK >= pages);
+        let count = self.count;
+        wait_reg(self.theirs, |received| received.wrapping_sub(count) & COUNTER_MASK >= pages);
         crate::reg::fence();
     }
+
     /// L1 address of the first page.
     #[inline(always)]
     pub fn read_ptr(&self) -> u32 {
-        self.side.at
+        self.at
     }
+
     /// Gives `pages` pages back. Reads of them by the network must have left L1.
     #[inline(always)]
     pub fn pop_front(&mut self, pages: u32) {
-        self.side.advance(pages);
-    }
-    /// Bytes of a page.
-    #[inline(always)]
-    pub fn page_size(&self) -> u32 {
-        self.side.page_size
-    }
-    /// Pages of the buffer.
-    #[inline(always)]
-    pub fn capacity(&self) -> u32 {
-        self.side.pages
+        self.advance(pages);
     }
 }

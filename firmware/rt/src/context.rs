@@ -16,6 +16,7 @@ use tilework_abi::msg::{LAUNCH_MSG_BYTES, LaunchMsg, RtaOffset};
 use tilework_abi::noc::{ID_LOGICAL, niu_base};
 use tilework_abi::tensix::Processor;
 
+use crate::niu::XY_MASK;
 use crate::reg::fence;
 
 /// Unchanging facts about the running kernel. All addresses are in the core's own address space.
@@ -76,7 +77,7 @@ impl KernelContext {
             cb_mask: word(offset_of!(LaunchMsg, local_cb_mask)),
             cb_stream,
             noc,
-            my_xy: plain::<u32>(niu_base(0) + ID_LOGICAL) & 0xFFF,
+            my_xy: plain::<u32>(niu_base(0) + ID_LOGICAL) & XY_MASK,
             dram_banks: banks,
             dram_xy: table + bank_table::dram_xy(noc, 0, banks),
             bank_table: table,

@@ -27,6 +27,7 @@
 pub mod cb;
 pub mod context;
 pub mod dram;
+pub mod niu;
 pub mod noc;
 pub mod reg;
 pub mod sem;
@@ -34,7 +35,7 @@ pub mod start;
 pub mod worker;
 
 pub use context::KernelContext;
-pub use noc::{CmdBuf, CmdBufs, Noc, NocAddr};
+pub use noc::{Noc, NocAddr};
 pub use tilework_abi as abi;
 
 /// Unique run-time argument `i` of the kernel.

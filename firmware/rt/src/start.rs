@@ -1,12 +1,13 @@
 //! How an image starts.
 //!
-//! [`firmware!`](crate::firmware!) is for code that starts at reset: it sets the stack pointer and the core's configuration, copies the initialisers of
-//! the local data from L1 and clears the rest. [`kernel!`](crate::kernel!) is for code that firmware calls at its first byte, on the firmware's stack:
-//! it does the same with the kernel's part of local RAM, and reads what the kernel wants to know ([`crate::context`]). The symbols come from the
-//! linker scripts (`firmware/link`).
+//! [`firmware!`](crate::firmware!) is for code that starts at reset: it sets the stack pointer and the
+//! core's configuration, copies the initialisers of the local data from L1 and clears the rest.
+//! [`kernel!`](crate::kernel!) is for code that firmware calls at its first byte, on the firmware's
+//! stack: it does the same with the kernel's part of local RAM, and reads what the kernel wants to
+//! know ([`crate::context`]). The symbols come from the linker scripts (`firmware/link`).
 //!
-//! A kernel finds its initialisers relative to its own pc, and everything in local RAM at addresses that the loader adjusts, so it runs wherever it
-//! is put.
+//! A kernel finds its initialisers relative to its own pc, and everything in local RAM at addresses
+//! that the loader adjusts, so it runs wherever it is put.
 
 use tilework_abi::kernel::{BINDING_WORDS, Binding};
 use tilework_abi::l1::WORKER;
@@ -22,22 +23,22 @@ macro_rules! firmware {
             $main()
         }
 
-        // cfg0 bit 24, DisLowCachePeriodicFlush: no random flushes of the L0 data cache (BabyRISCV/CSRs.md). They are of no
-        // use to code that fences where it must, and cost reproducible timing.
+        // No random flushes of the L0 data cache (BabyRISCV/CSRs.md). They are of no use to code that
+        // fences where it must, and cost reproducible timing.
         ::core::arch::global_asm!(
             ".section .text.start, \"ax\", @progbits",
             ".globl _start",
             ".type _start, @function",
             "_start:",
-            "    lui  sp, %hi(__stack_top)",
-            "    addi sp, sp, %lo(__stack_top)",
-            "    lui  t0, 0x1000",
-            "    csrs 0x7c0, t0",
-            "    lui  t0, %hi(__data_load)",
-            "    addi t0, t0, %lo(__data_load)",
+            $crate::__load_address!("sp", "__stack_top"),
+            "    lui  t0, {no_flush} >> 12",
+            "    csrs {cfg0}, t0",
+            $crate::__load_address!("t0", "__data_load"),
             $crate::__copy_data_and_clear_bss!(),
             "    j    firmware_main",
             ".size _start, . - _start",
+            cfg0 = const $crate::abi::kernel::CFG0,
+            no_flush = const $crate::abi::kernel::CFG0_NO_PERIODIC_FLUSH,
         );
     };
 }
@@ -50,7 +51,8 @@ macro_rules! kernel {
         #[unsafe(no_mangle)]
         extern "C" fn kernel_main() {
             unsafe extern "C" {
-                // Defined below, and out of the compiler's sight: the loader writes other values over those that are linked.
+                // Defined below, where the compiler cannot see its value: the loader overwrites what
+                // is linked.
                 safe static __tilework_binding: $crate::abi::kernel::Binding;
             }
             $main(&$crate::KernelContext::load(&__tilework_binding))
@@ -89,31 +91,53 @@ macro_rules! kernel {
 #[doc(hidden)]
 pub const LINKED: [u32; BINDING_WORDS] = Binding::new(&WORKER, Processor::Brisc).words();
 
+/// Loads the address of a symbol of the linker script into a register.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __load_address {
+    ($register:literal, $symbol:literal) => {
+        concat!(
+            "\n    lui  ",
+            $register,
+            ", %hi(",
+            $symbol,
+            ")",
+            "\n    addi ",
+            $register,
+            ", ",
+            $register,
+            ", %lo(",
+            $symbol,
+            ")",
+        )
+    };
+}
+
 /// Copies `__data_start..__data_end` from t0 and clears `__bss_start..__bss_end`; uses t0 to t3.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __copy_data_and_clear_bss {
     () => {
-        "
-    lui  t1, %hi(__data_start)
-    addi t1, t1, %lo(__data_start)
-    lui  t2, %hi(__data_end)
-    addi t2, t2, %lo(__data_end)
+        concat!(
+            $crate::__load_address!("t1", "__data_start"),
+            $crate::__load_address!("t2", "__data_end"),
+            "
     beq  t1, t2, 2f
 1:  lw   t3, 0(t0)
     addi t0, t0, 4
     sw   t3, 0(t1)
     addi t1, t1, 4
     bne  t1, t2, 1b
-2:  lui  t1, %hi(__bss_start)
-    addi t1, t1, %lo(__bss_start)
-    lui  t2, %hi(__bss_end)
-    addi t2, t2, %lo(__bss_end)
+2:",
+            $crate::__load_address!("t1", "__bss_start"),
+            $crate::__load_address!("t2", "__bss_end"),
+            "
     beq  t1, t2, 4f
 3:  sw   zero, 0(t1)
     addi t1, t1, 4
     bne  t1, t2, 3b
 4:
-"
+",
+        )
     };
 }

@@ -1,7 +1,9 @@
-//! Our library against others with the libttsim interface: the same work, turn by turn, each time in a process of its own.
+//! Compares our library with others that have the libttsim interface: the same work in alternating
+//! order, each time in a process of its own.
 //!
-//! A clock is not the same thing everywhere (ttsim's is an instruction of each core, ours a cycle), so what is compared is host time for the
-//! same work: instructions executed, clocks of a booted idle chip, packets read, tiles booted.
+//! A clock has different meanings (ttsim: an instruction of each core; ours: a cycle), so the
+//! comparison is of host time for the same work: instructions executed, clocks of a booted idle
+//! chip, packets read, tiles booted.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -19,20 +21,20 @@ pub struct CompareArgs {
     /// Another library with the libttsim interface; may be given again.
     #[arg(long = "library", value_name = "LIB")]
     libraries: Vec<PathBuf>,
-    /// Folder with the five third-party firmware images brisc.elf, ncrisc.elf and trisc0.elf to trisc2.elf; without it, the rows that need
-    /// them are left out.
+    /// Folder with the five third-party firmware images brisc.elf, ncrisc.elf and trisc0.elf to
+    /// trisc2.elf; without it, the rows that need them are left out.
     #[arg(long, value_name = "DIR", requires = "libraries")]
     firmware: Option<PathBuf>,
     /// Our library; without it, it is built from this checkout.
     #[arg(long, value_name = "LIB", requires = "libraries")]
     own: Option<PathBuf>,
-    /// Measurements of each row, of which the median counts.
+    /// Measurements of each row; the median is printed.
     #[arg(long, default_value_t = 5, requires = "libraries")]
     rounds: usize,
 }
 
 impl CompareArgs {
-    /// A comparison is wanted.
+    /// Whether a comparison is requested.
     pub fn is_wanted(&self) -> bool {
         !self.libraries.is_empty()
     }
@@ -43,13 +45,15 @@ impl CompareArgs {
 pub enum Row {
     /// A loop of RV32IM on BRISC of this many tiles: million instructions a second, in total.
     Busy(usize),
-    /// Clocks of this many tiles with booted, idle firmware: million clocks a second, called 10000 at a time.
+    /// Clocks of this many tiles with booted, idle firmware: million clocks a second, called
+    /// 10000 at a time.
     Idle(usize),
     /// The same, called one at a time.
     IdleSingle(usize),
-    /// Reads of DRAM, one after the other, by this many tiles, of so many bytes: thousand reads a second.
+    /// Sequential reads of DRAM by this many tiles, of this many bytes: thousand reads a second.
     Reads(usize, u32),
-    /// Boot of this many tiles, from the release of BRISC until all say that they are done: boots a second.
+    /// Boot of this many tiles, from the release of BRISC until all say that they are done:
+    /// boots a second.
     Boot(usize),
 }
 
@@ -118,7 +122,7 @@ impl ChildArgs {
     /// Measures one row and prints the result.
     ///
     /// # Errors
-    /// A library that cannot be loaded, or work that it does not do.
+    /// If the library cannot be loaded or does not do the work.
     pub fn run(&self) -> Result<()> {
         let measured = workload::measure(&self.library, serde_json::from_str(&self.row)?, self.firmware.as_deref())?;
         println!("{}", serde_json::to_string(&measured)?);
@@ -129,7 +133,7 @@ impl ChildArgs {
 /// Prints the table.
 ///
 /// # Errors
-/// A library that does not do the work.
+/// If a library does not do the work.
 pub fn run(root: &Path, args: &CompareArgs) -> Result<()> {
     ensure!(args.rounds > 0, "no rounds are no measurement");
     let own = match &args.own {
@@ -156,7 +160,7 @@ pub fn run(root: &Path, args: &CompareArgs) -> Result<()> {
     Ok(())
 }
 
-/// Measures a row turn by turn and prints medians.
+/// Measures a row on all libraries in alternating order and prints the medians.
 fn print_row(row: Row, libraries: &[PathBuf], args: &CompareArgs) -> Result<()> {
     let mut rates = vec![Vec::new(); libraries.len()];
     for _ in 0..args.rounds {
@@ -190,7 +194,7 @@ fn one(row: Row, library: &Path, firmware: Option<&Path>) -> Result<Measured> {
     })
 }
 
-/// The middle one; of an even number, the lower of the two.
+/// The median; of an even number, the lower of the two middle values.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[(values.len() - 1) / 2]

@@ -1,7 +1,8 @@
 //! `cargo xtask bench`: the figures of `docs/benchmarks.md`.
 //!
-//! Without a library to compare with, the measuring program is the example `bench` of the runtime crate; here is only what surrounds it, so
-//! that `cargo xtask firmware` does not have to build the simulator. With `--library`, our shared library and others do the same work.
+//! Without `--library`, the example `bench` of the runtime crate measures; only its invocation is
+//! here, so that `cargo xtask firmware` does not have to build the simulator. With `--library`, our
+//! shared library and others do the same work.
 
 mod compare;
 mod models;
@@ -18,10 +19,12 @@ pub use compare::{ChildArgs, CompareArgs};
 /// What to measure.
 #[derive(Args, Debug)]
 pub struct BenchArgs {
-    /// models: compiled models on the native engine against JAX on the CPU. Without it, the simulator.
+    /// models: compiled models on the native engine against JAX on the CPU. Without it,
+    /// the simulator.
     #[arg(value_enum)]
     what: Option<What>,
-    /// Folder with the compiled programs matmul_512, llama_layer and resblock (program.ttnn, in*.npy, out0.npy).
+    /// Folder with the compiled programs matmul_512, llama_layer and resblock (program.ttnn,
+    /// in*.npy, out0.npy).
     #[arg(long, value_name = "DIR", requires = "what")]
     data: Option<PathBuf>,
     /// A Python with JAX; without it, JAX is installed from PyPI into the target folder.
@@ -37,10 +40,10 @@ enum What {
     Models,
 }
 
-/// Says what machine this is, then builds and runs the measuring program, or compares libraries.
+/// Prints the machine, then builds and runs the measuring program, or compares libraries.
 ///
 /// # Errors
-/// A build that fails, or a measurement that does.
+/// If a build or a measurement fails.
 pub fn run(root: &Path, args: &BenchArgs) -> Result<()> {
     println!("machine: {}\n", machine());
     if args.what == Some(What::Models) {
@@ -59,7 +62,7 @@ pub fn run(root: &Path, args: &BenchArgs) -> Result<()> {
     Ok(())
 }
 
-/// The processor's name and the number of its threads, as far as the system tells.
+/// The processor's name and number of threads, if known.
 fn machine() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));

@@ -1,7 +1,8 @@
-//! `cargo xtask bench models`: compiled models on the native engine against JAX on the CPU, in one run on one machine.
+//! `cargo xtask bench models`: compiled models on the native engine against JAX on the CPU, in one
+//! run on one machine.
 //!
-//! The programs are compiled from JAX functions; `tests/python/jax_models.py` has these functions, with the largest error against the expected
-//! outputs as the proof that they are the same.
+//! The programs are compiled from the JAX functions in `tests/python/jax_models.py`; the printed
+//! largest error against the expected outputs shows that they are the same.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,11 +10,11 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-/// The programs, with the most times JAX's seconds that a run may take.
+/// The programs, with the largest allowed ratio to JAX's time.
 const PROGRAMS: [(&str, f64); 3] = [("matmul_512", 1.5), ("llama_layer", 2.0), ("resblock", 2.0)];
 /// The release of JAX whose functions were compiled.
 const JAX: &str = "jax==0.7.1";
-/// Turns of both sides, one after the other; the best ratio of medians is not chosen, the middle one is.
+/// Alternating rounds of both sides; the median ratio counts.
 const ROUNDS: usize = 5;
 
 #[derive(Deserialize)]
@@ -33,7 +34,7 @@ struct Theirs {
 /// Prints the table.
 ///
 /// # Errors
-/// Programs that are not there, a Python without JAX, a run that fails.
+/// If programs or JAX are missing, or a run fails.
 pub fn run(root: &Path, data: Option<&Path>, python: Option<&Path>) -> Result<()> {
     let data = data.map_or_else(|| root.join("../shared/data/ttnn"), Path::to_owned);
     let data = data.canonicalize().with_context(|| {
@@ -98,7 +99,7 @@ fn rows<T: for<'de> Deserialize<'de>>(command: &mut Command) -> Result<Vec<T>> {
     said.lines().map(|line| serde_json::from_str(line).with_context(|| format!("not a row: {line}"))).collect()
 }
 
-/// A Python with JAX, installed from PyPI into the target folder at the first time.
+/// Returns a Python with JAX, installed from PyPI into the target folder on first use.
 fn with_jax(root: &Path) -> Result<PathBuf> {
     let folder = root.join("target/jax");
     let python = folder.join("bin/python");

@@ -1,4 +1,4 @@
-//! The work that is measured on a library: programs for the cores, and the boot of third-party firmware.
+//! Workloads for libraries: programs for the cores, and the boot of third-party firmware.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -15,7 +15,7 @@ use tilework_riscv::{Insn, Op, encode};
 use super::compare::Row;
 use crate::asm::Asm;
 
-/// What a library did in how long.
+/// Work done and time taken.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Measured {
     work: f64,
@@ -31,11 +31,11 @@ impl Measured {
 
 /// How long a rate is measured.
 const TIME: Duration = Duration::from_millis(500);
-/// Word 0: how far a program is; word 1: it is done.
+/// Word 0: progress of the program; word 1: whether it is done.
 const RESULT: u32 = 0x8000;
 /// Where DRAM is read to.
 const READ_TO: u32 = 0x1_0000;
-/// The first port of DRAM bank 0 (facts, "Host start-up of a card").
+/// The first port of DRAM bank 0, in translated coordinates (tt-umd, `blackhole_implementation.h`).
 const DRAM: NocXy = NocXy::new(17, 12);
 /// Clocks after which a program or a boot must be over.
 const LIMIT: u64 = 100_000_000;
@@ -43,7 +43,7 @@ const LIMIT: u64 = 100_000_000;
 /// Measures a row.
 ///
 /// # Errors
-/// A library that cannot be loaded or does not do the work.
+/// If the library cannot be loaded or does not do the work.
 pub fn measure(library: &OsStr, row: Row, firmware: Option<&Path>) -> Result<Measured> {
     let mut client = Client::open(library, 1 << 20)?;
     let firmware = || firmware.context("this row needs firmware");
@@ -56,30 +56,31 @@ pub fn measure(library: &OsStr, row: Row, firmware: Option<&Path>) -> Result<Mea
     }
 }
 
-/// The first `n` Tensix tiles of an unharvested chip, row by row (facts, "board layout").
+/// The first `n` Tensix tiles of an unharvested chip, row by row (BlackholeA0/NoC/README.md).
 fn tiles(n: usize) -> Vec<NocXy> {
     let columns = (1..=7).chain(10..=16);
     (2..=11).flat_map(|y| columns.clone().map(move |x| NocXy::new(x, y))).take(n).collect()
 }
 
-/// Loads a program for BRISC of a tile, which stays held.
+/// Loads a program for BRISC of a tile, which stays in reset.
 fn load(client: &mut Client, tile: NocXy, program: &Asm) {
     client.write_word(tile, tensix::SOFT_RESET_0, tensix::SOFT_RESET_ALL_CORES);
     client.write(WINDOW, strict(tile), 0, &program.bytes());
     client.write(WINDOW, strict(tile), RESULT.into(), &[0; 16]);
 }
 
-/// Lets BRISC of all tiles run.
+/// Releases BRISC of all tiles from reset.
 fn release(client: &mut Client, tiles: &[NocXy]) {
     for &tile in tiles {
         client.write_word(tile, tensix::SOFT_RESET_0, tensix::SOFT_RESET_BRISC_RUNS);
     }
 }
 
-/// Instructions of one turn of [`busy_program`].
+/// Instructions of one iteration of [`busy_program`].
 const BUSY_TURN: u32 = 10;
 
-/// Additions, a multiplication, shifts, a store, a load and a jump, for ever; the number of turns in `RESULT`.
+/// An endless loop of additions, a multiplication, shifts, a store, a load and a jump, with the
+/// iteration count in `RESULT`.
 fn busy_program() -> Asm {
     let mut asm = Asm::default();
     asm.li(5, 0x9000);
@@ -113,11 +114,11 @@ fn busy(client: &mut Client, tiles: &[NocXy]) -> Result<Measured> {
     Ok(Measured { work: (done * u64::from(BUSY_TURN)) as f64, seconds })
 }
 
-/// Clocks in slices until enough time has passed; the clocks and the seconds.
+/// Clocks in slices until enough time has passed; returns clocks and seconds.
 fn clock_for(client: &Client, slice: u32) -> (u64, f64) {
     let started = Instant::now();
     let mut clocks = 0;
-    // A look at the watch costs as much as an idle clock: not after each of the smallest slices.
+    // Reading the time costs as much as an idle clock, so small slices are grouped.
     let slices = (10_000 / slice).max(1);
     while started.elapsed() < TIME {
         (0..slices).for_each(|_| client.clock(slice));
@@ -126,7 +127,8 @@ fn clock_for(client: &Client, slice: u32) -> (u64, f64) {
     (clocks, started.elapsed().as_secs_f64())
 }
 
-/// Reads `bytes` bytes of DRAM `count` times, from one place after the other, each time waiting for the data.
+/// Reads `bytes` bytes of DRAM `count` times from consecutive addresses, each time waiting
+/// for the data.
 fn reading_program(tile: NocXy, count: u32, bytes: u32) -> Asm {
     let mut asm = Asm::default();
     asm.li(5, noc::NIU0_BASE);
@@ -175,7 +177,7 @@ fn reading_program(tile: NocXy, count: u32, bytes: u32) -> Asm {
 
 fn reads(client: &mut Client, tiles: &[NocXy], bytes: u32) -> Result<Measured> {
     let count = (20_000 / tiles.len()) as u32;
-    // Only the last place holds a pattern.
+    // Only the last address holds a pattern.
     let last = (count - 1) * bytes;
     let pattern: Vec<u8> = (0..bytes).map(|i| (i * 7 + 3) as u8).collect();
     client.write(WINDOW, strict(DRAM), last.into(), &pattern);
@@ -207,7 +209,8 @@ fn run_until(client: &mut Client, step: u32, mut done: impl FnMut(&mut Client) -
     Ok(())
 }
 
-/// Loads third-party firmware into all tiles, as the host of `boopdotpng/blackhole-py` does (facts, "Host start-up of a card").
+/// Loads third-party firmware into all tiles, as the host of `boopdotpng/blackhole-py` does
+/// (`device.py`).
 fn load_firmware(client: &mut Client, tiles: &[NocXy], folder: &Path) -> Result<()> {
     let mut image = Vec::new();
     for core in Processor::ALL {
@@ -215,7 +218,7 @@ fn load_firmware(client: &mut Client, tiles: &[NocXy], folder: &Path) -> Result<
         let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
         let segments = segments(&bytes).with_context(|| format!("{} is no 32-bit ELF file", path.display()))?;
         for (addr, data) in segments {
-            // What belongs into local RAM is staged in L1; the core's own start-up copies it.
+            // Initial contents of local RAM are staged in L1; the core's start-up code copies them.
             let staged = WORKER.local_init[core.index()];
             image.push((if addr >= tensix::LOCAL_BASE { staged + (addr - tensix::LOCAL_BASE) } else { addr }, data));
         }
@@ -238,7 +241,8 @@ fn load_firmware(client: &mut Client, tiles: &[NocXy], folder: &Path) -> Result<
     Ok(())
 }
 
-/// Loadable segments: physical address and bytes with the zeros behind them (ELF specification, program header, 32 bits).
+/// Loadable segments: physical address and bytes, including trailing zeros (ELF specification,
+/// program header, 32 bits).
 fn segments(elf: &[u8]) -> Option<Vec<(u32, Vec<u8>)>> {
     let word = |at: usize| Some(u32::from_le_bytes(elf.get(at..at + 4)?.try_into().ok()?));
     let half = |at: usize| Some(usize::from(u16::from_le_bytes(elf.get(at..at + 2)?.try_into().ok()?)));
@@ -262,7 +266,8 @@ fn segments(elf: &[u8]) -> Option<Vec<(u32, Vec<u8>)>> {
     Some(out)
 }
 
-/// The firmware of a tile waits for work: its go message and the bytes of its subordinate cores say so. NCRISC may be loading still.
+/// Whether the firmware of a tile waits for work, by its go message and the bytes of its
+/// subordinate cores. NCRISC may still be loading.
 fn is_booted(client: &mut Client, tile: NocXy) -> bool {
     let go = client.read_word(tile, WORKER.go) >> 24;
     let [nc, t0, t1, t2] = client.read_word(tile, WORKER.mailbox + mailbox::SUBORDINATE_SYNC).to_le_bytes();
@@ -287,7 +292,7 @@ fn boot(client: &mut Client, tiles: &[NocXy], folder: &Path) -> Result<Measured>
 
 fn idle(client: &mut Client, tiles: &[NocXy], folder: &Path, slice: u32) -> Result<Measured> {
     boot(client, tiles, folder)?;
-    // The last steps of the boot end, and every core comes to its polling.
+    // Lets the boot end, so that every core polls.
     client.clock(10_000);
     let (clocks, seconds) = clock_for(client, slice);
     Ok(Measured { work: clocks as f64, seconds })

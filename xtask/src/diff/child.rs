@@ -1,4 +1,4 @@
-//! Playing a script: the child's side, which talks to the library, and the parent's, which watches the child.
+//! Runs a script: the child process uses the library, the parent watches the child.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -18,19 +18,19 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Host memory of the child's chip; no script uses it, but a library may ask for it at start.
 const HOST_BYTES: usize = 1 << 20;
 
-/// What a library made of a script.
+/// Result of a script on a library.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Played {
-    /// The answers, one for each operation that came to an end.
+    /// The replies, one for each completed operation.
     pub replies: Vec<Reply>,
-    /// The process ended before the script did: the last words of it.
+    /// If the process ended before the script: its last output.
     pub ended: Option<String>,
 }
 
-/// The child: plays the script of file `script` on `library` and writes the answers to `answers`.
+/// The child: runs the script of file `script` on `library` and writes the replies to `answers`.
 ///
 /// # Errors
-/// Files that cannot be read or written, or a library that cannot be loaded.
+/// If a file cannot be read or written, or the library cannot be loaded.
 pub fn play(library: &OsStr, script: &Path, answers: &Path) -> Result<()> {
     let ops: Vec<Op> = serde_json::from_reader(BufReader::new(File::open(script)?))?;
     let mut out = File::create(answers)?;
@@ -81,10 +81,10 @@ fn answer(client: &mut Client, op: &Op) -> Reply {
     }
 }
 
-/// The parent: lets a child play `ops` on `library`, with its files in `dir`.
+/// The parent: runs `ops` on `library` in a child, with its files in `dir`.
 ///
 /// # Errors
-/// A child that cannot be started, or files that cannot be read.
+/// If the child cannot be started, or files cannot be read.
 pub fn watch(library: &Path, ops: &[Op], dir: &Path) -> Result<Played> {
     let [script, answers, words] = ["script", "answers", "words"].map(|name| dir.join(name));
     serde_json::to_writer(File::create(&script)?, ops)?;
@@ -93,7 +93,7 @@ pub fn watch(library: &Path, ops: &[Op], dir: &Path) -> Result<Played> {
     let mut child = Command::new(std::env::current_exe()?)
         .arg("diff-child")
         .args([library, &script, &answers])
-        // Ours keeps a faulted chip answering; here both sides shall end alike.
+        // By default our library answers after a fault; here both sides must end.
         .env("TILEWORK_ON_FAULT", "abort")
         .stdin(Stdio::null())
         .stdout(said.try_clone()?)
@@ -126,7 +126,7 @@ pub fn watch(library: &Path, ops: &[Op], dir: &Path) -> Result<Played> {
     Ok(Played { replies, ended })
 }
 
-/// The last line that the child said, if any.
+/// The last line of the child's output, if any.
 fn last_words(path: &Path) -> Option<String> {
     let said = std::fs::read(path).ok()?;
     let said = String::from_utf8_lossy(&said);

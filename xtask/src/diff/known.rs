@@ -1,4 +1,5 @@
-//! Differences that are known, with the reason why ours stays as it is. They are counted and told with each run; `docs/diff.md` explains them.
+//! Known differences, with the reason why ours stays. Each run counts and prints them;
+//! `docs/diff.md` explains them.
 
 use tilework_abi::noc;
 
@@ -12,7 +13,7 @@ pub struct Known {
     is: fn(addr: u64, ours: &[u8], theirs: &[u8]) -> bool,
 }
 
-/// All known differences between readings of a tile.
+/// All known differences of reads of a tile.
 const KNOWN: [Known; 2] = [
     Known {
         reason: "NIU_CFG_0 says that coordinate translation is on (NoC/MemoryMap.md, bit 14); ttsim translates too, but reads 0",
@@ -28,7 +29,7 @@ const KNOWN: [Known; 2] = [
     },
 ];
 
-/// The known difference that these two answers show.
+/// Finds the known difference between two replies.
 pub fn find(op: &Op, ours: &Reply, theirs: &Reply) -> Option<&'static Known> {
     let (Op::Read(at, _), Reply::Bytes(ours), Reply::Bytes(theirs)) = (op, ours, theirs) else { return None };
     KNOWN.iter().find(|known| (known.is)(at.addr, ours, theirs))

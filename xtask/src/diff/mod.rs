@@ -1,8 +1,9 @@
 //! `cargo xtask diff LIB`: a differential rig.
 //!
-//! The same host script runs on our chip and on another library with the libttsim interface, each in a child process, and everything that
-//! the host reads is compared. A case that differs is made small and told with both histories and the one command that repeats it. What
-//! may differ, and why, is written in `docs/diff.md`.
+//! The same host script runs on our chip and on another library with the libttsim interface, each
+//! in a child process, and everything that the host reads is compared. A case that differs is
+//! shrunk and printed with both histories and the command that repeats it. `docs/diff.md` lists
+//! what may differ, and why.
 
 mod child;
 mod generate;
@@ -25,7 +26,7 @@ use generate::Case;
 use report::{Table, Verdict, history, judge};
 use script::Op;
 
-/// How many scripts may be tried to make one case small.
+/// The most scripts to try when a case is shrunk.
 const SHRINK_TRIES: usize = 200;
 
 /// What to compare.
@@ -62,7 +63,7 @@ pub struct ChildArgs {
 }
 
 impl ChildArgs {
-    /// Plays the script.
+    /// Runs the script.
     ///
     /// # Errors
     /// See [`play`].
@@ -74,7 +75,7 @@ impl ChildArgs {
 /// Runs the cases and prints findings and table.
 ///
 /// # Errors
-/// Libraries that cannot be started, and findings.
+/// If a library cannot be started, or there are findings.
 pub fn run(root: &Path, args: &DiffArgs) -> Result<()> {
     let own = match &args.own {
         Some(own) => own.clone(),
@@ -116,13 +117,13 @@ struct Pair {
     dir: tempfile::TempDir,
 }
 
-/// A script that both have played.
+/// A script with the results of both libraries.
 struct Outcome {
     ops: Vec<Op>,
     ours: Played,
     theirs: Played,
     verdict: Verdict,
-    /// Reasons of the known differences met on the way.
+    /// Reasons of the known differences that occurred.
     known: Vec<&'static str>,
 }
 
@@ -134,7 +135,8 @@ impl Pair {
         Ok(Outcome { ops, ours, theirs, verdict, known })
     }
 
-    /// Leaves out what is not needed for the same kind of outcome: halves, quarters, and so on down to single parts.
+    /// Shrinks a case to what is needed for the same kind of outcome: leaves out halves, quarters,
+    /// and so on down to single parts.
     fn shrink(&self, case: &Case, first: Outcome) -> Result<(Vec<bool>, Outcome)> {
         let mut keep = vec![true; case.parts()];
         let mut best = first;
@@ -159,7 +161,7 @@ impl Pair {
     }
 }
 
-/// Makes a finding small and tells it.
+/// Shrinks a finding and prints it.
 fn tell(pair: &Pair, kind: Kind, seed: u64, case: &Case, outcome: Outcome) -> Result<()> {
     let (keep, outcome) = pair.shrink(case, outcome)?;
     let at = match outcome.verdict {

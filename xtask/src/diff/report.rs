@@ -1,4 +1,4 @@
-//! Judging what two libraries made of a script, and telling it.
+//! Compares the results of two libraries and reports them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,22 +11,23 @@ use super::script::{Op, Reply};
 /// Operations shown before the first difference.
 const HISTORY: usize = 8;
 
-/// How a case came out.
+/// Verdict on a case.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Every answer is the same, or differs in a way that is known.
+    /// All replies are equal, except for known differences.
     Same,
-    /// The answers to operation `.0` differ.
+    /// The replies to operation `.0` differ.
     Differ(usize),
-    /// Ours ended or hung at a script that the other played to its end.
+    /// Ours ended or hung in a script that the other ran to its end.
     OursRefuses(String),
-    /// The other ended at a script that ours played to its end.
+    /// The other ended in a script that ours ran to its end.
     TheirsRefuses(String),
     /// Both ended.
     BothRefuse(String, String),
 }
 
-/// Compares answers as far as both have any, then the ends. Known differences do not end the comparison; their reasons come along.
+/// Compares the replies that both have, then the ends. Known differences do not end the comparison;
+/// their reasons are returned.
 pub fn judge(ops: &[Op], ours: &Played, theirs: &Played) -> (Verdict, Vec<&'static str>) {
     let mut reasons = Vec::new();
     for (i, (a, b)) in ours.replies.iter().zip(&theirs.replies).enumerate().filter(|(_, (a, b))| a != b) {
@@ -45,12 +46,13 @@ pub fn judge(ops: &[Op], ours: &Played, theirs: &Played) -> (Verdict, Vec<&'stat
 }
 
 impl Verdict {
-    /// Worth making small: ours is wrong, or at least alone.
+    /// Whether it is a finding: ours is wrong, or at least differs.
     pub const fn is_finding(&self) -> bool {
         matches!(self, Self::Differ(_) | Self::OursRefuses(_))
     }
 
-    /// The same kind of outcome; for refusals also the same words, numbers aside.
+    /// Whether it is the same kind of outcome; for refusals also the same message except
+    /// for numbers.
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::OursRefuses(a), Self::OursRefuses(b)) => without_numbers(a) == without_numbers(b),
@@ -70,7 +72,7 @@ impl Verdict {
     }
 }
 
-/// The words of a message without what changes from case to case, so that messages can be counted.
+/// A message without numbers, so that equal messages can be counted.
 fn without_numbers(message: &str) -> String {
     let is_number = |word: &str| {
         let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
@@ -84,7 +86,7 @@ fn without_numbers(message: &str) -> String {
     message.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// The operations around the first difference with the answers of both sides.
+/// The operations around the first difference, with the replies of both sides.
 pub fn history(ops: &[Op], ours: &Played, theirs: &Played, at: usize) -> String {
     let mut out = String::new();
     for (i, op) in ops.iter().enumerate().take(at + 1).skip(at.saturating_sub(HISTORY)) {
@@ -105,7 +107,8 @@ pub fn history(ops: &[Op], ours: &Played, theirs: &Played, at: usize) -> String 
     out
 }
 
-/// Where two readings differ: the first byte, the number of bytes, and the 16 bytes around the first on both sides.
+/// Describes the difference of two reads: the first byte, the number of bytes, and the 16 bytes
+/// around the first one on both sides.
 fn bytes_apart(a: &[u8], b: &[u8]) -> String {
     let apart: Vec<usize> = a.iter().zip(b).enumerate().filter(|(_, (a, b))| a != b).map(|(i, _)| i).collect();
     let (Some(&first), true) = (apart.first(), a.len() > 16) else { return String::new() };
@@ -149,7 +152,7 @@ impl Table {
         }
     }
 
-    /// Cases in which ours is wrong or alone.
+    /// Cases in which ours is wrong or differs.
     pub fn findings(&self) -> u64 {
         self.rows.values().map(|row| row[1] + row[2]).sum()
     }
@@ -197,7 +200,7 @@ mod tests {
         let (verdict, known) = judge(&ops, &ours, &theirs);
         assert_eq!(verdict, Verdict::Differ(2));
         assert_eq!(known.len(), 1);
-        // The other way round it is not the known difference.
+        // With the sides exchanged it is not the known difference.
         assert_eq!(judge(&ops, &theirs, &ours).0, Verdict::Differ(1));
     }
 
@@ -238,7 +241,8 @@ mod tests {
         for seed in 0..200 {
             let case = Case::new(Kind::Programs, seed);
             for op in case.script(&vec![true; case.parts()]) {
-                // Programs start at a multiple of 0x6000 (the code) and are the only writes there of more than a word.
+                // Programs start at a multiple of 0x6000 (the code) and are the only writes there
+                // of more than a word.
                 if let Op::Write(Place { addr: 0 | 0x6000 | 0xC000 | 0x1_2000 | 0x1_8000, .. }, bytes) = op {
                     assert!(bytes.len() < 0x6000, "seed {seed}: the program runs into the next");
                     assert!(bytes.as_chunks::<4>().0.iter().all(|word| *word != [0xFF; 4]), "seed {seed}");

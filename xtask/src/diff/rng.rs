@@ -1,4 +1,5 @@
-//! The generators' randomness: SplitMix64, so that a seed means the same case on every machine and in every version of every crate.
+//! Random numbers of the generators: SplitMix64, so that a seed gives the same case on every
+//! machine and with every version of the dependencies.
 
 use std::ops::Range;
 
@@ -48,7 +49,7 @@ impl Rng {
         out
     }
 
-    /// A word that is more often than not at an edge: zero, one, all ones, the extremes, a single bit.
+    /// A word that is mostly an edge case: zero, one, all ones, the extremes, a single bit.
     pub fn edge(&mut self) -> u32 {
         match self.within(0..8) {
             0 => self.pick(&[0, 1, u32::MAX, 0x7FFF_FFFF, 0x8000_0000]),

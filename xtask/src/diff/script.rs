@@ -1,7 +1,8 @@
-//! What the host does, and what it is answered: the rig's language.
+//! Scripts: host operations and their replies.
 //!
-//! A script is a list of host operations that mean the same to every library. It is played in a child process (a library may end its
-//! process; that is an answer too) which writes each answer down before it goes on, so that nothing is lost.
+//! A script is a list of host operations with the same meaning for every library. It runs in a
+//! child process (a library may end its process, which is a result as well) that writes each reply
+//! to a file before it continues, so that none is lost.
 
 use std::fmt;
 
@@ -9,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tlb::{Ordering, Window};
 
-/// Where a window access goes.
+/// Target of a window access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Place {
     /// The tile (x, y), or the start corner of a rectangle.
     pub tile: (u8, u8),
-    /// The end corner of a rectangle that a write is multicast to.
+    /// The end corner of a rectangle, for a multicast write.
     pub end: Option<(u8, u8)>,
     /// Address in the tile.
     pub addr: u64,
@@ -30,7 +31,7 @@ impl Place {
         Self { tile, end: None, addr, window: tilework_libttsim_client::WINDOW, ordering: 1 }
     }
 
-    /// What the window must show; the address is left to the client.
+    /// The window's settings, except for the address, which the client sets.
     pub fn window(&self) -> Window {
         let xy = |(x, y)| NocXy::new(x, y);
         let mut window = Window::unicast(xy(self.end.unwrap_or(self.tile)), 0);
@@ -58,7 +59,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// One thing that the host does.
+/// A host operation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Op {
     /// Reads configuration space.
@@ -71,15 +72,16 @@ pub enum Op {
     Read(Place, u32),
     /// Lets the chip run.
     Clock(u32),
-    /// Reads a word, and lets the chip run `step` clocks, until the word is `value`; at most `turns` times.
+    /// Reads a word, and lets the chip run `step` clocks, until the word is `value`; at most
+    /// `turns` times.
     Wait {
         /// The word.
         at: Place,
-        /// What it must become.
+        /// The value to wait for.
         value: u32,
-        /// Clocks between two looks.
+        /// Clocks between two reads.
         step: u32,
-        /// How often to look.
+        /// The most reads.
         turns: u32,
     },
 }
@@ -97,14 +99,14 @@ impl fmt::Display for Op {
     }
 }
 
-/// What an operation came to.
+/// Result of an operation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Reply {
-    /// It has nothing to tell.
+    /// Done, without data.
     Done,
     /// The word or bytes read.
     Bytes(Vec<u8>),
-    /// The wait was over before the word came; this is what it was.
+    /// The wait ended without the value; the word's last value.
     Never(u32),
 }
 
@@ -118,7 +120,7 @@ impl fmt::Display for Reply {
     }
 }
 
-/// Bytes as a person wants them: a word as a word, a little in full, much by its size and beginning.
+/// Displays bytes: a word as a word, few bytes in full, many by their number and beginning.
 pub struct Hex<'a>(pub &'a [u8]);
 
 impl fmt::Display for Hex<'_> {

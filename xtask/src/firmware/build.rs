@@ -1,4 +1,4 @@
-//! Building the images: which toolchain, in which directory, with which flags.
+//! Builds the images: toolchain, directory and flags.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,14 +10,15 @@ use super::inputs::{Inputs, LOCK};
 
 /// The cores' target.
 pub const TARGET: &str = "riscv32im-unknown-none-elf";
-/// Debian's compiler, packager and sources of the core library (`rustc-web`, `cargo-web`, `rust-web-src`).
+/// Debian's compiler, packager and sources of the core library (`rustc-web`, `cargo-web`,
+/// `rust-web-src`).
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_SOURCES: &str = "/usr/lib/rustlib/src/rust/library/core/src/lib.rs";
 
 /// A compiler that can build for [`TARGET`].
 pub struct Toolchain {
-    /// What the manifest records.
+    /// The version that the manifest records.
     pub version: String,
     kind: Kind,
     sysroot: PathBuf,
@@ -37,7 +38,8 @@ fn output(command: &mut Command) -> Option<String> {
 }
 
 impl Toolchain {
-    /// The toolchains of this machine that can build firmware: rustup's if it has the target, then Debian's.
+    /// The toolchains of this machine that can build firmware: rustup's if it has the target,
+    /// then Debian's.
     pub fn all() -> Result<Vec<Self>> {
         let mut found = Vec::new();
         let targets = output(Command::new("rustup").args(["target", "list", "--installed"]));
@@ -73,7 +75,7 @@ impl Toolchain {
         Ok(Self { version: format!("{compiler}, {core}"), kind, sysroot: sysroot.into() })
     }
 
-    /// cargo with this compiler and nothing else of the environment that would change what it builds.
+    /// cargo with this compiler, without environment variables that would change the output.
     fn cargo(&self) -> Command {
         let mut cargo = Command::new(if self.kind == Kind::Debian { DEBIAN_CARGO } else { "cargo" });
         for (name, _) in std::env::vars_os() {
@@ -96,14 +98,14 @@ impl Toolchain {
     }
 }
 
-/// The directory that images are built in: the same on every machine, one build at a time.
+/// The build directory of images: the same on every machine, one build at a time.
 pub struct Stage {
     dir: PathBuf,
     _lock: File,
 }
 
 impl Stage {
-    /// Takes the directory, waiting for another build to end.
+    /// Locks the directory; waits for another build to end.
     pub fn lock() -> Result<Self> {
         let parent = if cfg!(unix) { PathBuf::from("/tmp") } else { std::env::temp_dir() };
         let dir = parent.join("tilework-firmware");
@@ -121,7 +123,7 @@ impl Stage {
         self.dir.join("target")
     }
 
-    /// Makes the directory hold these files and no others. Files that are the same already are not touched.
+    /// Makes the directory contain exactly these files. Unchanged files are not touched.
     pub fn fill(&self, inputs: &Inputs) -> Result<()> {
         let sources = self.sources();
         fs::create_dir_all(&sources)?;
@@ -139,7 +141,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Forgets all earlier builds.
+    /// Removes all earlier builds.
     pub fn clean(&self) -> Result<()> {
         if self.target().exists() {
             fs::remove_dir_all(self.target())?;
@@ -160,7 +162,8 @@ impl Stage {
         cargo.args(["build", "--release", "--target", TARGET]);
         if toolchain.kind == Kind::Debian {
             cargo.arg("-Zbuild-std=core");
-            // A kernel that needs `memcpy` would otherwise carry the line tables of all of it: half a megabyte.
+            // A kernel that needs `memcpy` would otherwise carry the line tables of all of it:
+            // half a megabyte.
             cargo.args(["--config", "profile.release.package.compiler_builtins.debug=false"]);
         }
         if locked {
@@ -183,7 +186,7 @@ impl Stage {
             .collect()
     }
 
-    /// Flags that keep this machine's paths out of the images.
+    /// Flags that keep local paths out of the images.
     fn remaps(&self, toolchain: &Toolchain) -> Vec<String> {
         let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| {
             let home = std::env::var_os(if cfg!(windows) { "USERPROFILE" } else { "HOME" })?;
@@ -199,7 +202,8 @@ impl Stage {
     }
 }
 
-/// Removes what `inputs` does not have under `dir`, which is `prefix` from the root; empty directories stay.
+/// Removes what `inputs` does not have under `dir`, which is `prefix` from the root; empty
+/// directories stay.
 fn prune(dir: &Path, prefix: &str, inputs: &Inputs) -> Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;

@@ -1,4 +1,4 @@
-//! The files that go into the firmware images.
+//! The input files of the firmware images.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,14 +9,15 @@ use toml::{Table, Value};
 /// The firmware workspace's lock file, from the repository's root.
 pub const LOCK: &str = "firmware/Cargo.lock";
 
-/// File name extensions of sources; everything else (notes, editor files) does not go in.
+/// File name extensions of sources; everything else (notes, editor files) is ignored.
 const SOURCES: [&str; 4] = ["rs", "toml", "ld", "lock"];
 
-/// Contents of every file that goes in, by path from the repository's root with `/` between names.
+/// Contents of every input file, by path from the repository's root with `/` between names.
 pub struct Inputs(pub BTreeMap<String, Vec<u8>>);
 
 impl Inputs {
-    /// Reads the firmware workspace, the `abi` crate and what `abi` inherits from the root manifest.
+    /// Reads the firmware workspace, the `abi` crate and what `abi` inherits from the
+    /// root manifest.
     pub fn collect(root: &Path) -> Result<Self> {
         let mut files = BTreeMap::new();
         for dir in ["firmware", "crates/abi"] {
@@ -51,7 +52,8 @@ fn walk(root: &Path, dir: &str, files: &mut BTreeMap<String, Vec<u8>>) -> Result
     Ok(())
 }
 
-/// A root manifest with only what `abi` takes from it, so that the other crates' dependencies do not matter here.
+/// A root manifest with only what `abi` inherits, so that the other crates' dependencies
+/// do not matter.
 fn inherited(manifest: &Table, abi: &Table) -> Result<String> {
     let whole = manifest.get("workspace").and_then(Value::as_table).context("Cargo.toml: no [workspace]")?;
     let mut workspace = Table::new();

@@ -1,4 +1,4 @@
-//! `firmware/prebuilt/manifest.toml`: what the images were built from.
+//! `firmware/prebuilt/manifest.toml`: hashes of the images and of their sources.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::inputs::Inputs;
 #[derive(Serialize, Deserialize, Debug, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// What `rustc --version` says of the compiler, and how the core library came in.
+    /// The compiler's `rustc --version`, and the origin of the core library.
     pub toolchain: String,
     /// Hash of each image, by name.
     pub images: BTreeMap<String, String>,
@@ -53,7 +53,7 @@ impl Manifest {
         ))
     }
 
-    /// What is different about the sources now, one line each.
+    /// The differences of the present sources, one line each.
     pub fn compare_sources(&self, inputs: &Inputs) -> Vec<String> {
         let mut faults = Vec::new();
         for (path, bytes) in &inputs.0 {

@@ -1,9 +1,10 @@
-//! The prebuilt firmware images and whether they belong to the sources.
+//! Builds the prebuilt firmware images and checks that they match their sources.
 //!
-//! The images in `firmware/prebuilt` are committed, so that nobody needs a RISC-V toolchain to run Tilework. What
-//! goes into them is a set of files ([`inputs`]); the [`manifest`] remembers the hash of each, the hash of each image and the
-//! compiler. The build sees exactly these files: they are copied to a fixed directory first ([`build`](mod@build)), which also makes the
-//! images the same wherever the repository lies, because cargo mixes absolute paths of packages into symbol names.
+//! The images in `firmware/prebuilt` are committed, so that nobody needs a RISC-V toolchain to run
+//! Tilework. Their inputs are a set of files ([`inputs`]); the [`manifest`] has the hash of each,
+//! the hash of each image and the compiler. The build sees exactly these files: they are copied to
+//! a fixed directory first ([`build`](mod@build)), which also makes the images independent of the
+//! repository's location, because cargo puts absolute paths of packages into symbol names.
 
 pub mod build;
 pub mod inputs;
@@ -64,7 +65,7 @@ pub fn build(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes ELF files of images that are no more.
+/// Removes ELF files of images that no longer exist.
 fn remove_strangers(root: &Path, names: &[String]) -> Result<()> {
     for entry in std::fs::read_dir(root.join(PREBUILT))? {
         let path = entry?.path();
@@ -76,7 +77,7 @@ fn remove_strangers(root: &Path, names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless the prebuilt images are those that the manifest names, built from the sources as they are now.
+/// Fails unless the prebuilt images are those of the manifest and built from the present sources.
 pub fn check(root: &Path) -> Result<()> {
     let manifest = Manifest::load(root)?;
     let mut faults = manifest.compare_sources(&Inputs::collect(root)?);
@@ -98,8 +99,8 @@ pub fn check(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// As [`check`], then builds again with the toolchain that made the images, if this machine has it, and compares byte by byte. With another
-/// toolchain the sources must at least build.
+/// As [`check`], then builds again with the toolchain of the manifest, if this machine has it, and
+/// compares byte by byte. With another toolchain the sources must at least build.
 pub fn rebuild_check(root: &Path) -> Result<()> {
     check(root)?;
     let manifest = Manifest::load(root)?;

@@ -17,9 +17,9 @@ use tilework_netlist::types::{GraphId, InstructionKind, Netlist, Program, QueueI
 /// How a backend runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackendOptions {
-    /// When a queue takes no more.
+    /// When a queue counts as full.
     pub fullness: Fullness,
-    /// Bounds of a program's run.
+    /// Bounds on a program's run.
     pub limits: Limits,
     /// How epochs run.
     pub engine: EngineOptions,
@@ -27,8 +27,8 @@ pub struct BackendOptions {
     pub loader: LoaderConfig,
     /// Bytes that all queues together may hold.
     pub most_bytes: u64,
-    /// Puts the levels of queues on the loader's timeline. With other threads at the queues they depend on when those
-    /// come.
+    /// Records the fill levels of queues on the loader's timeline. With other threads they depend
+    /// on when those push and pop.
     pub levels: bool,
 }
 
@@ -55,7 +55,7 @@ pub struct Call {
     pub parameters: Parameters,
 }
 
-/// What a call of a program has done.
+/// Summary of a call of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRecord {
     /// The program.
@@ -64,13 +64,13 @@ pub struct RunRecord {
     pub executes: u64,
     /// Epochs, of one graph or several linked ones.
     pub epochs: u64,
-    /// Operations that have fired.
+    /// Operations that were executed.
     pub operations: u64,
     /// Global read and write pointer of each queue at the end.
     pub pointers: Vec<(u32, u32)>,
 }
 
-/// A netlist that can be run. `M` is what threads share the queues by.
+/// A runnable netlist. `M` is the monitor through which threads share the queues.
 #[derive(Debug)]
 pub struct Backend<A: Arithmetic = Golden, M = StdMonitor<Guarded<Tensor>>> {
     netlist: Arc<Netlist>,
@@ -106,7 +106,7 @@ impl Backend {
 }
 
 impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
-    /// A backend with arithmetic and sync primitives of the caller's.
+    /// A backend with the caller's arithmetic and synchronisation primitives.
     pub fn with(netlist: Arc<Netlist>, arithmetic: A, options: BackendOptions) -> Self {
         let plan = Arc::new(Plan::new(&netlist));
         let queues = Queues::new(netlist.clone(), options.fullness, options.most_bytes);
@@ -121,7 +121,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
         &self.netlist
     }
 
-    /// What its graphs are to each other.
+    /// How its graphs and queues are connected.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -157,7 +157,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
     /// Pushes an entry into a queue that the host fills, or writes entry `at` of a ram.
     ///
     /// # Errors
-    /// When the queue is full and stays so for `timeout`; at once without one.
+    /// If the queue is full and stays full for `timeout`; at once without one.
     pub fn push_input(
         &self,
         queue: QueueId,
@@ -179,11 +179,11 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
         }
     }
 
-    /// The next entry of a queue, which stays there, or entry `at` of a ram.
+    /// Returns the next entry of a queue without removing it, or entry `at` of a ram.
     ///
     /// # Errors
-    /// When the queue is empty and stays so for `timeout`; at once without one. When the entry of a ram was never
-    /// written.
+    /// If the queue is empty and stays empty for `timeout` (at once without one), or if the entry
+    /// of a ram was never written.
     pub fn get_output(
         &self,
         queue: QueueId,
@@ -201,7 +201,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
         Ok(self.arithmetic.got(&self.netlist, queue, &entry)?)
     }
 
-    /// Takes the next entry out of a queue.
+    /// Removes and returns the next entry of a queue.
     ///
     /// # Errors
     /// As [`Backend::get_output`]; a ram has nothing to pop.
@@ -224,7 +224,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
         })
     }
 
-    /// Waits until `try_act` gives something.
+    /// Waits until `try_act` returns a value.
     fn wait<R>(
         &self,
         role: Role,
@@ -253,7 +253,8 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
     /// Runs a program to its end.
     ///
     /// # Errors
-    /// The program, an epoch or the loader cannot go on. What ran before stays done; static variables are as before.
+    /// If the program, an epoch or the loader cannot continue. Earlier effects remain; static
+    /// variables keep their values from before the call.
     pub fn run_program(&self, call: &Call) -> Result<RunRecord, BackendError> {
         self.run_with(call, None)
     }
@@ -358,7 +359,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
         }
     }
 
-    /// Waits until all that was issued is done on the devices' clock.
+    /// Waits until everything issued is done on the devices' clock.
     pub fn wait_for_idle(&self) -> Result<(), BackendError> {
         let mut runner = self.runner();
         match runner.stage {
@@ -385,8 +386,8 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
         self.shared.with(|queues| queues.pointers(queue))
     }
 
-    /// All entries of a queue that were ever written and are still in memory, by slot, as the host gets them; what was
-    /// never written between them is zero.
+    /// All entries of a queue that are still in memory, by slot, as the host reads them; slots in
+    /// between that were never written are zero.
     pub fn memory(&self, queue: QueueId) -> Result<Vec<A::Entry>, BackendError> {
         let slots = self.shared.with(|queues| {
             (0..queues.written(queue)).map(|slot| queues.slot(queue, slot)).collect::<Result<Vec<_>, _>>()
@@ -403,12 +404,12 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
         self.runner().executes
     }
 
-    /// What was noticed so far.
+    /// Warnings so far.
     pub fn warnings(&self) -> Vec<Warning> {
         self.runner().warnings.iter().cloned().collect()
     }
 
-    /// Looks at the loader.
+    /// Calls `look` with the loader.
     pub fn loader<R>(&self, look: impl FnOnce(&Loader) -> R) -> R {
         look(&self.runner().loader)
     }
@@ -427,7 +428,7 @@ pub fn parameters(program: &Program) -> Vec<&str> {
     names.flatten().map(String::as_str).collect()
 }
 
-/// A wait for a queue as it is now.
+/// Describes a wait for a queue in its present state.
 pub(super) fn describe<E: crate::queue::Entry>(
     role: Role,
     queues: &Queues<E>,

@@ -1,8 +1,9 @@
-//! A whole session: inputs in, programs run, outputs out, by one thread or by three (seed 003, sequential and
-//! concurrent mode).
+//! Sessions: push inputs, run programs, pop outputs, with one thread or three (tt-budabackend,
+//! `docs/public/overview.md`, sequential and concurrent mode).
 //!
-//! In both, inputs go into a queue in their order, and outputs come out in theirs; which queue is served first does not
-//! matter to results, since operations wait for each operand. Rams are filled before anything runs.
+//! In both modes each queue receives its inputs and returns its outputs in order. The order between
+//! queues does not affect results, since operations wait for each operand. Rams are filled before
+//! anything runs.
 
 use super::calls::{Backend, Call, RunRecord, describe};
 use super::error::BackendError;
@@ -14,20 +15,20 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use tilework_netlist::types::{InstructionKind, Netlist, Producer, QueueId, QueueKind, Source};
 
-/// Entries for queues that the host fills.
+/// Entries to push, by queue.
 pub type Inputs<E> = BTreeMap<QueueId, VecDeque<E>>;
 
 /// Entries that were popped, in order.
 pub type Popped<E> = BTreeMap<QueueId, Vec<E>>;
 
-/// What a session has done.
+/// Result of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome<E> {
-    /// Each call of a program.
+    /// One record for each call of a program.
     pub records: Vec<RunRecord>,
-    /// What was popped, in order. One thread pops only when [`Popping`] lets it.
+    /// Popped entries, in order. A single thread pops only as [`Popping`] allows.
     pub popped: Popped<E>,
-    /// Inputs for which no space was made.
+    /// Number of inputs for which there was no space.
     pub unpushed: BTreeMap<QueueId, usize>,
 }
 
@@ -37,7 +38,8 @@ impl<E> Default for Outcome<E> {
     }
 }
 
-/// Queues that only the host reads: the outputs of a netlist. Dynamic queues are none; their contents go with them.
+/// The outputs of a netlist: queues that only the host reads. Dynamic queues do not count; their
+/// contents are lost when they are deallocated.
 pub fn outputs(netlist: &Netlist) -> Vec<QueueId> {
     let sources =
         netlist.graphs.iter().flat_map(|graph| &graph.ops).flat_map(|op| &op.inputs).map(|input| input.source);
@@ -59,8 +61,8 @@ pub fn outputs(netlist: &Netlist) -> Vec<QueueId> {
     netlist.queues.iter().enumerate().filter_map(is_output).collect()
 }
 
-/// All entries that a queue has been given, as far as they are known at the end: those that were popped and those that
-/// are still there, or else what is in its memory.
+/// All entries that were written to a queue, as far as they are known at the end: popped ones and
+/// remaining ones, or else the contents of its memory.
 pub fn collected<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
     outcome: &Outcome<A::Entry>,
@@ -77,18 +79,18 @@ pub fn collected<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     Ok(popped.iter().cloned().chain(rest).collect())
 }
 
-/// What a single thread does about outputs that are full.
+/// What a single thread does if outputs are full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Popping {
-    /// Nothing: the program cannot go on.
+    /// Nothing: the program fails.
     #[default]
     Never,
-    /// Pops them when the program cannot go on otherwise.
+    /// Pops them if the program cannot continue otherwise.
     WhenFull,
 }
 
-/// Everything by the calling thread: it pushes what there is space for, runs, and pushes (and pops) in between only
-/// when a program cannot go on otherwise.
+/// Runs a session on the calling thread: pushes as much as there is space for, runs the programs,
+/// and pushes (and pops) in between only if a program cannot continue otherwise.
 pub fn sequential<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
     inputs: Inputs<A::Entry>,
@@ -104,7 +106,7 @@ pub fn sequential<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     for call in calls {
         let mut failed = None;
         let mut host = |queues: &mut Queues<A::Entry>| match push_some(queues, &mut left) {
-            // Outputs stay where they are as long as they can.
+            // Pop outputs only if nothing could be pushed.
             Ok(pushed) => pushed || (popping == Popping::WhenFull && pop_full(queues, &outputs, &mut popped)),
             Err(error) => {
                 failed = Some(error);
@@ -123,7 +125,7 @@ pub fn sequential<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     Ok(outcome)
 }
 
-/// Three threads.
+/// Runs a session with three threads.
 pub fn concurrent<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
     inputs: Inputs<A::Entry>,
@@ -137,7 +139,7 @@ pub fn concurrent<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
         let records = run_all(backend, calls);
         (join(push), records, join(pop))
     });
-    // The run thread knows best what went wrong, unless it only ended because another one failed.
+    // Prefer the run thread's error, unless it ended only because another thread failed.
     let records = match records {
         Err(error @ (BackendError::GivenUp | BackendError::Epoch(EpochError::GivenUp))) => {
             return Err(unpushed.err().or(popped.err()).unwrap_or(error));
@@ -151,7 +153,7 @@ fn join<R>(thread: std::thread::ScopedJoinHandle<'_, R>) -> R {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Fills rams and lets the three roles begin; gives what the push thread is to push.
+/// Fills rams and starts the three roles; returns the inputs for the push thread.
 pub fn begin_concurrent<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
     inputs: Inputs<A::Entry>,
@@ -161,13 +163,13 @@ pub fn begin_concurrent<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     Ok(left)
 }
 
-/// The push thread: pushes into whichever queue has space. Gives what nobody made space for.
+/// The push thread: pushes into any queue with space. Returns the inputs for which there was none.
 pub fn push_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
     mut left: Inputs<A::Entry>,
     timeout: Option<Duration>,
 ) -> Result<BTreeMap<QueueId, usize>, BackendError> {
-    let mut part = Part::new(backend, Role::Push);
+    let mut part = RoleGuard::new(backend, Role::Push);
     left.retain(|_, entries| !entries.is_empty());
     let result = loop {
         let Some(first) = left.keys().next().copied() else { break Ok(()) };
@@ -179,7 +181,8 @@ pub fn push_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
         match outcome {
             WaitOutcome::Done(Err(error)) => break Err(error.into()),
             WaitOutcome::Done(Ok(())) => left.retain(|_, entries| !entries.is_empty()),
-            // Nobody will make space: the programs are done, or stuck and about to say so themselves.
+            // There will be no more space: the programs are done, or deadlocked and report
+            // that themselves.
             WaitOutcome::Stuck(_) | WaitOutcome::GivenUp => break Ok(()),
             WaitOutcome::TimedOut(wait) => break Err(BackendError::TimedOut(wait)),
         }
@@ -188,23 +191,23 @@ pub fn push_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     result.map(|()| unpushed(left))
 }
 
-/// The run thread.
+/// The run thread: runs the programs.
 pub fn run_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
     calls: &[Call],
 ) -> Result<Vec<RunRecord>, BackendError> {
-    let mut part = Part::new(backend, Role::Run);
+    let mut part = RoleGuard::new(backend, Role::Run);
     let records: Result<_, _> = calls.iter().map(|call| backend.run_program(call)).collect();
     part.failed = records.is_err();
     records
 }
 
-/// The pop thread: pops outputs as they come, until the programs are done.
+/// The pop thread: pops outputs until the programs are done.
 pub fn pop_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
     timeout: Option<Duration>,
 ) -> Result<Popped<A::Entry>, BackendError> {
-    let mut part = Part::new(backend, Role::Pop);
+    let mut part = RoleGuard::new(backend, Role::Pop);
     let outputs = outputs(backend.netlist());
     let mut popped: Popped<A::Entry> = BTreeMap::new();
     let result = loop {
@@ -228,22 +231,22 @@ pub fn pop_all<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     got(backend, popped)
 }
 
-/// A thread's part in a session. It ends with this value, also when the thread panics; if it has failed, the others
-/// end, too.
-struct Part<'b, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> {
+/// Guard of a thread's role. Dropping it ends the role, also after a panic; if the thread failed,
+/// the others end as well.
+struct RoleGuard<'b, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> {
     backend: &'b Backend<A, M>,
     role: Role,
     failed: bool,
 }
 
-impl<'b, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Part<'b, A, M> {
+impl<'b, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> RoleGuard<'b, A, M> {
     fn new(backend: &'b Backend<A, M>, role: Role) -> Self {
-        // Until it is known better.
+        // Cleared on success.
         Self { backend, role, failed: true }
     }
 }
 
-impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Drop for Part<'_, A, M> {
+impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Drop for RoleGuard<'_, A, M> {
     fn drop(&mut self) {
         if self.failed {
             self.backend.shared().give_up();
@@ -252,7 +255,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Drop for Part<'_, A, M> {
     }
 }
 
-/// Checks and rounds inputs, and fills rams with them.
+/// Checks and rounds the inputs, and writes those for rams.
 fn prepare<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
     inputs: Inputs<A::Entry>,
@@ -273,7 +276,8 @@ fn prepare<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     Ok(left)
 }
 
-/// Pushes what there is space for; whether it was anything. A dynamic queue that does not live has none.
+/// Pushes as much as there is space for; returns whether it pushed anything. A dynamic queue that
+/// is not allocated has no space.
 fn push_some<E: crate::queue::Entry>(queues: &mut Queues<E>, left: &mut Inputs<E>) -> Result<bool, QueueError> {
     let mut any = false;
     for (queue, entries) in left {
@@ -292,7 +296,7 @@ fn push_some<E: crate::queue::Entry>(queues: &mut Queues<E>, left: &mut Inputs<E
     Ok(any)
 }
 
-/// Pops all that is there; whether it was anything.
+/// Pops all available entries; returns whether there were any.
 fn pop_some<E: crate::queue::Entry>(queues: &mut Queues<E>, outputs: &[QueueId], popped: &mut Popped<E>) -> bool {
     let mut any = false;
     for &queue in outputs {
@@ -307,7 +311,7 @@ fn pop_some<E: crate::queue::Entry>(queues: &mut Queues<E>, outputs: &[QueueId],
     any
 }
 
-/// Pops outputs that are full.
+/// Pops from outputs that are full.
 fn pop_full<E: crate::queue::Entry>(queues: &mut Queues<E>, outputs: &[QueueId], popped: &mut Popped<E>) -> bool {
     let full: Vec<QueueId> = outputs.iter().copied().filter(|queue| !queues.has_space(*queue)).collect();
     pop_some(queues, &full, popped)
@@ -317,7 +321,7 @@ fn unpushed<E>(left: Inputs<E>) -> BTreeMap<QueueId, usize> {
     left.into_iter().map(|(queue, entries)| (queue, entries.len())).filter(|(_, left)| *left > 0).collect()
 }
 
-/// What the host gets of what it has popped.
+/// Converts popped entries to what the host reads.
 fn got<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
     popped: Popped<A::Entry>,

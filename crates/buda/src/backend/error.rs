@@ -1,4 +1,4 @@
-//! How a call of the backend fails.
+//! Errors and status codes of the backend's calls.
 
 use crate::epoch::{ArithmeticError, EpochError};
 use crate::loader::LoaderError;
@@ -14,12 +14,12 @@ pub enum Status {
     Success = 0,
     /// It failed.
     RuntimeError = 1,
-    /// It waited in vain.
+    /// A wait timed out.
     TimeoutError = 2,
 }
 
 impl Status {
-    /// What the original would return where a call gives this.
+    /// The status code that the original would return for a result.
     pub fn of<T>(result: &Result<T, BackendError>) -> Self {
         result.as_ref().err().map_or(Status::Success, BackendError::status)
     }
@@ -60,7 +60,8 @@ pub enum BackendError {
 }
 
 impl BackendError {
-    /// The code that the original would return. A wait among threads that cannot end is a time-out there.
+    /// The status code that the original would return; a deadlock among threads is a
+    /// time-out there.
     pub fn status(&self) -> Status {
         let stuck = |stuck: &Stuck| match stuck.waits.iter().all(|wait| wait.role == Role::Run) && stuck.done.is_empty()
         {

@@ -1,4 +1,4 @@
-//! Inputs for a netlist that is run without any: by a formula, or as its own test makes them.
+//! Generated inputs for a netlist: by a formula, or as its own test makes them.
 
 use crate::tensor::{Tensor, TensorError, shape_of};
 use thiserror::Error;
@@ -8,17 +8,18 @@ use tilework_netlist::types::{Netlist, Producer, QueueId, StimulusKind};
 /// How inputs are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StimulusChoice {
-    /// ((37 i + 11 e + 7 k) mod 64 + 1) / 64 for element i of entry e of queue k, all queues of the file counted from
-    /// 0; in integer formats (37 i + 11 e + 7 k) mod 17 - 8, without a sign mod 17.
+    /// ((37 i + 11 e + 7 k) mod 64 + 1) / 64 for element i of entry e of queue k, all queues of
+    /// the file counted from 0; in integer formats (37 i + 11 e + 7 k) mod 17 - 8, without a
+    /// sign mod 17.
     Index,
-    /// As the section `test-config` says; the seed chooses the draw.
+    /// As the section `test-config` says.
     TestConfig {
-        /// Of the random numbers.
+        /// Seed of the random numbers.
         seed: u64,
     },
 }
 
-/// There is no such input.
+/// Why an input cannot be generated.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[allow(missing_docs)]
 pub enum StimulusError {
@@ -75,7 +76,7 @@ fn formula(format: DataFormat, i: u64, entry: u64, k: u64) -> f32 {
     }
 }
 
-/// Element `i` of a tensor with so many rows and columns.
+/// Draws element `i` of a tensor with these rows and columns.
 fn draw(
     kind: &StimulusKind,
     random: &mut Random,
@@ -97,7 +98,7 @@ fn draw(
     })
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, known, and the same everywhere.
+/// SplitMix64 (Steele, Lea, Flood 2014), the same on every machine.
 struct Random(u64);
 
 impl Random {
@@ -116,12 +117,12 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// 0 to below 1.
+    /// A number from 0 to below 1.
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Box and Muller's method.
+    /// A normally distributed number (Box and Muller).
     fn normal(&mut self) -> f64 {
         let (a, b) = (1.0 - self.unit(), self.unit());
         libm::sqrt(-2.0 * libm::log(a)) * libm::cos(2.0 * std::f64::consts::PI * b)

@@ -1,7 +1,7 @@
-//! What the engine asks of arithmetic, and golden arithmetic as its answer.
+//! The interface between engine and arithmetic, and golden arithmetic behind it.
 //!
-//! The engine moves entries and knows nothing of what is in them; a test or a fuzz target brings numbers in place of
-//! tensors.
+//! The engine moves entries without knowing their contents; tests and fuzz targets use numbers in
+//! place of tensors.
 
 use crate::format;
 use crate::golden;
@@ -14,13 +14,14 @@ use tilework_netlist::types::{Netlist, OpId, QueueId, Shape};
 
 /// Computes operations.
 pub trait Arithmetic: Send + Sync {
-    /// What queues hold.
+    /// The type of queue entries.
     type Entry: Entry;
 
-    /// What a queue's memory holds before anything was written.
+    /// The initial contents of a queue's memory.
     fn zeros(&self, netlist: &Netlist, queue: QueueId) -> Result<Self::Entry, ArithmeticError>;
 
-    /// An operation on one input, and what is noticed. `previous` is what a gradient is added to.
+    /// Executes an operation on one input; returns the result and notes. `previous` is the value
+    /// that a gradient is added to.
     fn execute(
         &self,
         netlist: &Netlist,
@@ -29,17 +30,17 @@ pub trait Arithmetic: Send + Sync {
         previous: Option<&Self::Entry>,
     ) -> Result<(Self::Entry, Notes), ArithmeticError>;
 
-    /// What a queue makes of an entry that an operation writes; the same unless it says otherwise.
+    /// Converts an entry that an operation writes to what the queue stores. Default: unchanged.
     fn stored(&self, _: &Netlist, _: QueueId, entry: &Self::Entry) -> Result<Self::Entry, ArithmeticError> {
         Ok(entry.clone())
     }
 
-    /// What a queue makes of an entry that the host pushes; the same unless it says otherwise.
+    /// Converts an entry that the host pushes to what the queue stores. Default: unchanged.
     fn pushed(&self, _: &Netlist, _: QueueId, entry: &Self::Entry) -> Result<Self::Entry, ArithmeticError> {
         Ok(entry.clone())
     }
 
-    /// What the host gets of an entry of a queue; the same unless it says otherwise.
+    /// Converts an entry of a queue to what the host reads. Default: unchanged.
     fn got(&self, _: &Netlist, _: QueueId, entry: &Self::Entry) -> Result<Self::Entry, ArithmeticError> {
         Ok(entry.clone())
     }
@@ -62,12 +63,13 @@ pub enum ArithmeticError {
 /// Where values of floating-point formats are rounded to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rounding {
-    /// Where the host pushes and gets, as the original's golden model: between operations all is float32.
+    /// When the host pushes and reads, as in the original's golden model: between operations all
+    /// values are float32.
     #[default]
     Host,
-    /// Also where an operation writes a queue, which is what memory could hold.
+    /// Also when an operation writes a queue, as memory would.
     Queues,
-    /// Nowhere.
+    /// Never.
     Never,
 }
 
@@ -79,7 +81,7 @@ pub struct Golden {
 }
 
 impl Golden {
-    /// A tensor as the host pushes it into a queue, or gets it out.
+    /// A tensor after rounding to the format of a queue.
     fn rounded(&self, netlist: &Netlist, queue: QueueId, tensor: &Tensor) -> Result<Tensor, ArithmeticError> {
         let tensor = shaped(netlist, queue, tensor)?;
         Ok(match self.rounding {
@@ -91,7 +93,7 @@ impl Golden {
     }
 }
 
-/// The same values with the tiles of a queue.
+/// The same values in the tiles of a queue.
 fn shaped(netlist: &Netlist, queue: QueueId, tensor: &Tensor) -> Result<Tensor, ArithmeticError> {
     let is = netlist.queue(queue);
     let wanted = shape_of(&is.blocks)?;

@@ -1,4 +1,4 @@
-//! Executes graphs as a program asks for them, and joins those of a temporal epoch.
+//! Executes the graphs of a program; those of one temporal epoch together.
 
 use super::error::EpochError;
 use super::launch::Prepared;
@@ -14,38 +14,38 @@ use std::time::Duration;
 use thiserror::Error;
 use tilework_netlist::types::{GraphId, Netlist};
 
-/// What memory of a ram that nobody has written is taken for.
+/// How a read of unwritten RAM behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Uninitialised {
-    /// Zeros, with a warning.
+    /// It returns zeros, with a warning.
     #[default]
     Zeros,
-    /// An error.
+    /// It is an error.
     Fault,
 }
 
 /// How epochs run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// How long the run thread waits for another thread; for ever unless given, since a wait that nobody can end is
-    /// found without a clock.
+    /// How long the run thread waits for another thread. Default: without limit, since a deadlock
+    /// is detected without a clock.
     pub timeout: Option<Duration>,
-    /// Unwritten rams.
+    /// How a read of an unwritten ram behaves.
     pub uninitialised: Uninitialised,
-    /// Operations that may run.
+    /// The most operations of a run.
     pub operations: u64,
-    /// Bytes that results may take which wait for a consumer.
+    /// The most bytes of results that wait for a consumer.
     pub result_bytes: u64,
 }
 
 impl Default for EngineOptions {
-    /// A hundred million operations, 16 GiB.
+    /// A hundred million operations and 16 GiB of results.
     fn default() -> Self {
         Self { timeout: None, uninitialised: Uninitialised::default(), operations: 100_000_000, result_bytes: 16 << 30 }
     }
 }
 
-/// Something that is legal here and may be meant otherwise.
+/// Something legal that may not be what was intended.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Error)]
 #[allow(missing_docs)]
 pub enum Warning {
@@ -62,12 +62,12 @@ pub enum Warning {
     Inexact { op: String, input: u32 },
 }
 
-/// What was noticed, each matter once.
+/// The warnings, each once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Warnings(BTreeSet<Warning>);
 
 impl Warnings {
-    /// One more; an operation's sums count once, with the first input.
+    /// Adds a warning; inexact sums of an operation are reported once, with the first input.
     pub fn add(&mut self, warning: Warning) {
         let known = |old: &Warning| match (old, &warning) {
             (Warning::Inexact { op, .. }, Warning::Inexact { op: new, .. }) => op == new,
@@ -78,18 +78,18 @@ impl Warnings {
         }
     }
 
-    /// All, in order.
+    /// All warnings, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Warning> {
         self.0.iter()
     }
 }
 
-/// A temporal epoch that has run.
+/// Record of a temporal epoch that has run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EpochRecord {
     /// Its graphs, in the order of the program.
     pub launches: Vec<Launch>,
-    /// Operations that have fired.
+    /// Operations that were executed.
     pub operations: u64,
 }
 
@@ -100,16 +100,17 @@ pub struct Engine<'a, A: Arithmetic, M> {
     pub(super) shared: &'a Shared<A::Entry, M>,
     pub(super) arithmetic: &'a A,
     pub(super) options: EngineOptions,
-    /// Graphs that wait for others of their temporal epoch, by that.
+    /// Graphs that wait for others of their temporal epoch, by group.
     pending: BTreeMap<usize, Vec<Prepared>>,
-    /// Pointers that move once the pending graphs that use them have run.
+    /// Pointer changes to apply after the pending graphs that use the pointers.
     delayed: Vec<Effect>,
     warnings: Warnings,
     spent: u64,
     host: Option<Host<'a, A::Entry>>,
 }
 
-/// What the only thread does as host when the program cannot go on; whether it has changed anything.
+/// Acts as the host in a single-threaded session if the program cannot continue; returns whether it
+/// changed anything.
 pub type Host<'a, E> = &'a mut dyn FnMut(&mut Queues<E>) -> bool;
 
 impl<A: Arithmetic, M> fmt::Debug for Engine<'_, A, M> {
@@ -132,7 +133,7 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
         Self { netlist, plan, shared, arithmetic, options, pending, delayed, warnings, spent: 0, host }
     }
 
-    /// Lets the host push and pop, when one thread is all there is.
+    /// Lets the host push and pop in a single-threaded session.
     pub(super) fn host_helps(&mut self) -> bool {
         match &mut self.host {
             Some(host) => self.shared.with(|queues| host(queues)),
@@ -140,7 +141,8 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
         }
     }
 
-    /// Executes a graph, or keeps it until the rest of its temporal epoch is executed. Gives what has run.
+    /// Executes a graph, or holds it until the rest of its temporal epoch is executed. Returns the
+    /// epoch that has run, if any.
     pub fn execute(&mut self, launch: Launch) -> Result<Option<EpochRecord>, EpochError> {
         let group = self.plan.group_of(launch.graph);
         if self.held(group).any(|held| held == launch.graph) {
@@ -165,7 +167,7 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
         Ok(Some(EpochRecord { launches, operations }))
     }
 
-    /// The program has ended.
+    /// Checks at the end of the program that no graph is held.
     pub fn finish(&self) -> Result<(), EpochError> {
         match self.pending.iter().next() {
             None => Ok(()),
@@ -176,7 +178,8 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
         }
     }
 
-    /// A variable has moved a pointer. Queues of a graph that has yet to run see it afterwards.
+    /// Applies a variable's change of a pointer; if a held graph uses the queue, after that
+    /// graph has run.
     pub fn effect(&mut self, effect: Effect) -> Result<(), EpochError> {
         if self.pending.values().flatten().any(|pending| pending.queues.contains_key(&effect.queue)) {
             self.delayed.push(effect);
@@ -185,7 +188,7 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
         self.follow(effect.queue, effect.pointer, effect.value)
     }
 
-    /// What has been noticed so far.
+    /// Warnings so far.
     pub fn warnings(&self) -> &Warnings {
         &self.warnings
     }
@@ -195,7 +198,8 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
         self.pending.get(&group).into_iter().flatten().map(|pending| pending.launch.graph)
     }
 
-    /// A device runs one graph at a time: what is held on it cannot be overtaken.
+    /// Refuses a graph on a device that has a held graph: a device runs one graph at a
+    /// time, in order.
     fn refuse_held_device(&self, launch: &Launch) -> Result<(), EpochError> {
         let device = self.netlist.graph(launch.graph).target_device;
         let on_device = |held: &Prepared| self.netlist.graph(held.launch.graph).target_device == device;
@@ -211,7 +215,7 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
         }
     }
 
-    /// Graphs that the held ones of a temporal epoch wait for.
+    /// Names of the graphs that a held temporal epoch waits for.
     fn missing(&self, group: usize) -> String {
         let held: Vec<GraphId> = self.held(group).collect();
         let missing = self.plan.group(group).iter().filter(|graph| !held.contains(graph));

@@ -1,10 +1,10 @@
-//! What can go wrong in an epoch.
+//! Errors of epochs.
 
 use super::arithmetic::ArithmeticError;
 use crate::queue::{QueueError, Stuck, Wait};
 use thiserror::Error;
 
-/// An epoch cannot go on.
+/// Why an epoch cannot continue.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[allow(missing_docs)]
 pub enum EpochError {

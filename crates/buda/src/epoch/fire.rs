@@ -1,9 +1,9 @@
-//! Operations of an epoch, firing until all inputs are done.
+//! Runs the operations of an epoch until all inputs are processed.
 
 use super::engine::{Engine, Uninitialised, Warning};
 use super::error::EpochError;
 use super::launch::Prepared;
-use super::node::{Drain, Feed, Node, Taken};
+use super::node::{Feed, Node, QueueWriter, Taken};
 use crate::epoch::Arithmetic;
 use crate::queue::error::QueueProblem;
 use crate::queue::shared::{Guarded, Role};
@@ -18,12 +18,12 @@ pub(super) struct Running<E> {
     pub nodes: Vec<Node<E>>,
     pub pops: Vec<Pops>,
     pub turns: Vec<Vec<usize>>,
-    /// Bytes of all results that wait for a consumer.
+    /// Bytes of results that wait for a consumer.
     pub held: u64,
 }
 
-/// A queue that the device pops as it reads (`global_rdptr_autoinc`): by so many entries once all readers have done an
-/// input.
+/// A queue that the device pops (`global_rdptr_autoinc`): by this many entries after all readers
+/// have processed an input.
 #[derive(Debug)]
 pub(super) struct Pops {
     queue: QueueId,
@@ -32,17 +32,17 @@ pub(super) struct Pops {
     popped: u32,
 }
 
-/// What to compute.
+/// An operation to execute, with its operands.
 struct Job<E> {
     node: usize,
     inputs: Vec<Taken<E>>,
     previous: Option<Taken<E>>,
 }
 
-/// The operation to fire, `None` when all are done, or why none ever will.
+/// The next operation, `None` if all are done, or the reason why none can run.
 type Found<E> = Result<Option<Job<E>>, EpochError>;
 
-/// Why an operation cannot fire.
+/// Why an operation is not ready.
 enum Blocked {
     /// It waits for a queue.
     Queue(QueueId, WaitKind),
@@ -98,7 +98,8 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
         Ok(fired)
     }
 
-    /// The next operation that can fire, with its operands; `None` when all are done.
+    /// Returns the next ready operation with its operands; `None` if all are done. Waits if
+    /// none is ready.
     fn next_job(&mut self, running: &mut Running<A::Entry>) -> Result<Option<Job<A::Entry>>, EpochError> {
         loop {
             let netlist = &self.netlist;
@@ -113,7 +114,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
         }
     }
 
-    /// What was read, or what unwritten memory is taken for.
+    /// Returns the entry that was read, or what a read of unwritten RAM gives.
     fn entry(&mut self, running: &Running<A::Entry>, taken: Taken<A::Entry>) -> Result<A::Entry, EpochError> {
         let (queue, at) = match taken {
             Taken::Entry(entry) => return Ok(entry),
@@ -131,7 +132,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
         })
     }
 
-    /// Writes a result, frees what it was made of.
+    /// Writes a result and frees its operands.
     fn deposit(&mut self, running: &mut Running<A::Entry>, node: usize, result: A::Entry) -> Result<(), EpochError> {
         let mut writes = Vec::new();
         let now = &mut running.nodes[node];
@@ -195,13 +196,13 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
         written.map_err(|error| EpochError::Queue { epoch: epoch.to_string(), error: Box::new(error) })
     }
 
-    /// After the last input: what is written once, and the read pointers of rams that move.
+    /// After the last input: writes what is written once and moves the read pointers of rams.
     fn epilogue(&mut self, running: &mut Running<A::Entry>) -> Result<(), EpochError> {
         for node in 0..running.nodes.len() {
             let drains: Vec<_> = running.nodes[node]
                 .outputs
                 .iter_mut()
-                .filter_map(|Drain { queue, kind, stride, last, .. }| {
+                .filter_map(|QueueWriter { queue, kind, stride, last, .. }| {
                     last.take().map(|last| (*queue, *kind, *stride, last))
                 })
                 .collect();
@@ -238,7 +239,7 @@ impl<E: Entry> Running<E> {
         }
     }
 
-    /// The operation to fire, or what the foremost operation waits for.
+    /// Returns the operation to execute next, or what the foremost one waits for.
     fn find(&mut self, netlist: &Netlist, queues: &Queues<E>) -> Result<Found<E>, Wait> {
         let mut order: Vec<usize> = (0..self.nodes.len()).filter(|node| !self.nodes[*node].is_done()).collect();
         order.sort_by_key(|node| (self.nodes[*node].done, *node));
@@ -298,8 +299,9 @@ impl<E: Entry> Running<E> {
             };
             inputs.push(taken);
         }
-        let full =
-            |output: &&Drain<E>| output.kind == QueueKind::Queue && !output.epilogue && !queues.has_space(output.queue);
+        let full = |output: &&QueueWriter<E>| {
+            output.kind == QueueKind::Queue && !output.epilogue && !queues.has_space(output.queue)
+        };
         if let Some(output) = self.nodes[index].outputs.iter().find(full) {
             return Ok(Err(Blocked::Queue(output.queue, WaitKind::Space)));
         }
@@ -307,7 +309,7 @@ impl<E: Entry> Running<E> {
         Ok(Ok(Job { node: index, inputs, previous }))
     }
 
-    /// Whether the others that use its rams are where they must be.
+    /// Whether it is the operation's turn on the rams that it shares.
     fn has_turn(&self, index: usize) -> bool {
         let input = self.nodes[index].done;
         self.turns.iter().filter(|turn| turn.contains(&index)).all(|turn| {
@@ -319,7 +321,7 @@ impl<E: Entry> Running<E> {
     }
 }
 
-/// What a gradient is added to.
+/// Returns the value that a gradient is added to.
 fn previous<E: Entry>(node: &Node<E>, queues: &Queues<E>) -> Result<Option<Taken<E>>, QueueError> {
     let ram = node.outputs.iter().find(|output| output.kind == QueueKind::Ram);
     let Some(output) = ram.filter(|output| node.gradient && !output.zero) else { return Ok(None) };

@@ -1,12 +1,12 @@
-//! From the settings of an `execute` to nodes that can fire.
+//! Prepares an epoch: from the settings of an `execute` to nodes that can run.
 //!
-//! Global pointers are set when the program executes the graph; operations begin when all graphs of the temporal epoch
-//! are there.
+//! Global pointers are set when the program executes the graph; operations begin when all graphs of
+//! the temporal epoch have been executed.
 
 use super::engine::{Engine, Warning};
 use super::error::EpochError;
 use super::fire::{Pops, Running};
-use super::node::{Drain, Feed, Node, Reader};
+use super::node::{Feed, Node, QueueReader, QueueWriter};
 use super::plan;
 use crate::epoch::Arithmetic;
 use crate::program::{Launch, Pointer, ResolvedSettings};
@@ -16,7 +16,7 @@ use crate::queue::{Monitor, QueueError, Queues, Wait, WaitKind, WaitOutcome};
 use std::collections::{BTreeMap, VecDeque};
 use tilework_netlist::types::{GraphId, OpId, QueueId, QueueKind, Source};
 
-/// A graph whose pointers are set.
+/// A graph whose pointers have been set.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub launch: Launch,
@@ -24,7 +24,7 @@ pub(super) struct Prepared {
     pub queues: BTreeMap<QueueId, Setting>,
 }
 
-/// Settings of a queue, and where its reading begins.
+/// Settings of a queue, and the pointer where reading begins.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setting {
     pub settings: ResolvedSettings,
@@ -68,7 +68,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
         EpochError::Settings { epoch: epoch.to_string(), queue: self.netlist.queue(queue).name.clone(), why }
     }
 
-    /// Sets the global pointers of a queue; gives where reading begins.
+    /// Sets the global pointers of a queue; returns the pointer where reading begins.
     fn set_pointers(&mut self, epoch: &str, settings: &ResolvedSettings) -> Result<u32, EpochError> {
         let queue = settings.queue;
         if let Some(value) = settings.wr_ptr_global.filter(|_| !settings.read_only) {
@@ -94,8 +94,8 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
         }
     }
 
-    /// Follows a variable. A ram's pointer may leave the ram, as when a loop has counted to its end; to use it then is
-    /// the error.
+    /// Sets a pointer to a variable's new value. A ram's pointer may leave the ram, as after the
+    /// last iteration of a loop; only its use is an error.
     pub(super) fn follow(&mut self, queue: QueueId, pointer: Pointer, value: i64) -> Result<(), EpochError> {
         const WHERE: &str = "(variable)";
         if (pointer, self.netlist.queue(queue).kind) == (Pointer::Read, QueueKind::Queue) {
@@ -126,8 +126,8 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
         Ok(())
     }
 
-    /// Sets the global read pointer of a queue, which gives up entries. Entries that the host has yet to push cannot be
-    /// given up: that waits for them, and is a warning when nobody will push.
+    /// Sets the global read pointer of a queue, which pops entries. If entries have not been pushed
+    /// yet, it waits for them; it is a warning if they will never be pushed.
     fn set_read(&mut self, epoch: &str, queue: QueueId, value: i64) -> Result<(), EpochError> {
         let pointer = self.pointer(epoch, queue, value)?;
         let name = self.netlist.queue(queue).name.clone();
@@ -158,7 +158,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
         }
     }
 
-    /// A program's number as a pointer.
+    /// Converts a program's number to a pointer.
     fn pointer(&mut self, epoch: &str, queue: QueueId, value: i64) -> Result<u32, EpochError> {
         let pointers = self.shared.with(|queues| queues.pointers(queue));
         let (pointer, wrapped) =
@@ -169,7 +169,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
         Ok(pointer)
     }
 
-    /// A program's number as an entry of a ram.
+    /// Converts a program's number to an entry of a ram.
     fn ram_entry(&self, epoch: &str, queue: QueueId, value: i64) -> Result<u32, EpochError> {
         let entries = self.netlist.queue(queue).entries;
         let at = u32::try_from(value).ok().filter(|at| *at < entries);
@@ -216,12 +216,12 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
             Source::Op(producer) => Feed::Node(index[&producer]),
             Source::Queue(queue) => {
                 let Setting { settings, base } = &prepared.queues[&queue];
-                Feed::Queue(Reader::new(settings, self.netlist.queue(queue).kind, *base))
+                Feed::Queue(QueueReader::new(settings, self.netlist.queue(queue).kind, *base))
             }
         });
         let outputs = self.plan.outputs(op).iter().map(|&queue| {
             let settings = &prepared.queues[&queue].settings;
-            Drain {
+            QueueWriter {
                 queue,
                 kind: self.netlist.queue(queue).kind,
                 epilogue: settings.epilogue,
@@ -243,7 +243,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
         }
     }
 
-    /// `zero`: clears the entry of a ram, except where a gradient starts from nothing by itself.
+    /// `zero`: clears the entry of a ram, unless the first gradient overwrites it anyway.
     fn zero(&self, prepared: &[Prepared], running: &Running<A::Entry>) -> Result<(), EpochError> {
         let gradients: Vec<QueueId> = running
             .nodes
@@ -269,7 +269,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
     }
 }
 
-/// What rams hold before the first operation fires is kept for those that read it once.
+/// Keeps the contents of rams before the first operation for operands that are read once.
 fn begin<E: crate::queue::Entry>(queues: &Queues<E>, nodes: &mut [Node<E>]) -> Result<(), QueueError> {
     for operand in nodes.iter_mut().flat_map(|node| &mut node.operands) {
         if let Feed::Queue(reader) = operand
@@ -282,7 +282,8 @@ fn begin<E: crate::queue::Entry>(queues: &Queues<E>, nodes: &mut [Node<E>]) -> R
     Ok(())
 }
 
-/// Operations that take turns: for each memory that one of them writes while others use it, all of them, in order.
+/// Operations that take turns: for each ram memory that one operation writes and others use, all of
+/// them in order.
 fn turns<E>(netlist: &tilework_netlist::types::Netlist, nodes: &[Node<E>]) -> Vec<Vec<usize>> {
     let memory = |queue: QueueId| netlist.queue(queue).alias.unwrap_or(queue);
     let mut users: BTreeMap<QueueId, (bool, Vec<usize>)> = BTreeMap::new();
@@ -304,7 +305,7 @@ fn turns<E>(netlist: &tilework_netlist::types::Netlist, nodes: &[Node<E>]) -> Ve
 }
 
 impl<E> Feed<E> {
-    /// The node that feeds it.
+    /// The node that produces it.
     pub(super) fn node(&self) -> Option<usize> {
         match self {
             Feed::Node(node) => Some(*node),

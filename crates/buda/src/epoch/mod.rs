@@ -1,13 +1,15 @@
-//! Epochs: executions of graphs, input by input, in the order of the data.
+//! Epochs: executions of graphs, input by input, in data-flow order.
 //!
-//! An operation fires when all its operands are there and its output queues have space; of several that can fire, the
-//! one that is behind fires first, and of those the first in the order of the data. Nothing else orders them, except
-//! rams: operations that share a ram of which one writes it take turns input by input. So results do not depend on when
-//! other threads push and pop, and what cannot fire has a reason with a name.
+//! An operation is ready when all its operands are available and its output queues have space. Of
+//! several ready operations the one with the fewest inputs done runs first, and among those the
+//! first in data-flow order. The only other ordering is by rams: operations that share a ram that
+//! one of them writes take turns input by input. So results do not depend on when other threads
+//! push and pop, and for each operation that is not ready the reason is known.
 //!
-//! Graphs that hand results to each other without a queue are one temporal epoch: the engine holds the first until the
-//! last of them is executed, then runs all together (facts, buda.md, section 4). Which graphs without links share its
-//! number and its launch is the loader's ([`crate::loader`]); it changes no result.
+//! Graphs with direct links between their operations form one temporal epoch: the engine holds them
+//! until the last one is executed, then runs them together (tt-budabackend,
+//! `netlist/netlist_workload_data.cpp`). Whether further graphs share the epoch's number and launch
+//! is decided by the loader ([`crate::loader`]); it changes no result.
 
 mod arithmetic;
 mod engine;

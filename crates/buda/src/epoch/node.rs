@@ -1,4 +1,4 @@
-//! An operation in a running epoch: what it reads, what it writes, how far it is.
+//! Nodes: operations of a running epoch with their operands, outputs and progress.
 
 use crate::program::ResolvedSettings;
 use crate::queue::{Entry, QueueError, Queues};
@@ -8,7 +8,7 @@ use tilework_netlist::types::{OpId, QueueId, QueueKind};
 /// An operation of an epoch.
 #[derive(Debug)]
 pub(super) struct Node<E> {
-    /// Which.
+    /// The operation.
     pub op: OpId,
     /// Inputs of the epoch.
     pub count: u32,
@@ -17,70 +17,70 @@ pub(super) struct Node<E> {
     /// What it reads, in order.
     pub operands: Vec<Feed<E>>,
     /// Queues that it writes.
-    pub outputs: Vec<Drain<E>>,
-    /// It adds to what its ram holds.
+    pub outputs: Vec<QueueWriter<E>>,
+    /// Whether it adds to its output ram (`gradient_op`).
     pub gradient: bool,
-    /// Results that a consumer has yet to take; the first is that of input `first`.
+    /// Results that not all consumers have taken, from input `first` on.
     pub results: VecDeque<E>,
     /// See `results`.
     pub first: u32,
-    /// Nodes that read the results.
+    /// Nodes that consume the results.
     pub consumers: Vec<usize>,
 }
 
 /// Where an operand comes from.
 #[derive(Debug)]
 pub(super) enum Feed<E> {
-    /// The node of that index.
+    /// The node with this index.
     Node(usize),
     /// A queue or ram.
-    Queue(Reader<E>),
+    Queue(QueueReader<E>),
 }
 
-/// A place of reading in a queue or ram.
+/// An operand read from a queue or ram.
 #[derive(Debug)]
-pub(super) struct Reader<E> {
+pub(super) struct QueueReader<E> {
     /// The queue.
     pub queue: QueueId,
-    /// Which of the two it is.
+    /// Queue or ram.
     pub kind: QueueKind,
     /// Local pointer of a queue, entry of a ram, for input 0.
     pub base: u32,
-    /// By how much it moves with each input.
+    /// By how much the pointer moves with each input.
     pub stride: i64,
-    /// Prologue or epilogue: every input sees the first entry, kept here once it is there.
+    /// Prologue or epilogue: every input reads the first entry.
     pub holds: bool,
-    /// See `holds`.
+    /// With `holds`, the entry once it has been read.
     pub held: Option<Taken<E>>,
 }
 
-/// What a reader got.
+/// Result of a read.
 #[derive(Debug, Clone)]
 pub(super) enum Taken<E> {
     /// An entry.
     Entry(E),
-    /// Memory of a ram that nobody has written.
+    /// An entry of a ram that was never written.
     Unwritten(QueueId, u32),
 }
 
 /// A queue or ram that an operation writes.
 #[derive(Debug)]
-pub(super) struct Drain<E> {
+pub(super) struct QueueWriter<E> {
     /// The queue.
     pub queue: QueueId,
-    /// Which of the two it is.
+    /// Queue or ram.
     pub kind: QueueKind,
-    /// Written once, after the last input.
+    /// Whether it is written once, after the last input.
     pub epilogue: bool,
     /// By how much the write pointer of a ram moves with each write.
     pub stride: i64,
-    /// The next gradient starts from nothing.
+    /// Whether the next gradient starts from zero.
     pub zero: bool,
-    /// With `epilogue`, the result so far.
+    /// With `epilogue`, the latest result.
     pub last: Option<E>,
 }
 
-impl<E> Reader<E> {
+impl<E> QueueReader<E> {
     /// A reader with these settings; `base` for input 0.
     pub fn new(settings: &ResolvedSettings, kind: QueueKind, base: u32) -> Self {
         let holds = settings.prologue || settings.epilogue;
@@ -92,8 +92,8 @@ impl<E> Reader<E> {
     }
 }
 
-impl<E: Entry> Reader<E> {
-    /// Where input `input` is: a pointer of a queue, an entry of a ram.
+impl<E: Entry> QueueReader<E> {
+    /// Position of input `input`: a pointer of a queue, an entry of a ram.
     pub fn place(&self, queues: &Queues<E>, input: u32) -> u32 {
         let pointers = queues.pointers(self.queue);
         let by = i128::from(self.stride) * i128::from(input);
@@ -105,7 +105,7 @@ impl<E: Entry> Reader<E> {
         u32::try_from(place).expect("a remainder of a u32")
     }
 
-    /// Input `input`; `None` when it is not there yet.
+    /// Reads input `input`; `None` if it is not available yet.
     pub fn take(&mut self, queues: &Queues<E>, input: u32) -> Result<Option<Taken<E>>, QueueError> {
         if let Some(held) = &self.held {
             return Ok(Some(held.clone()));
@@ -126,12 +126,13 @@ impl<E: Entry> Reader<E> {
 }
 
 impl<E> Node<E> {
-    /// All inputs are done.
+    /// Whether all inputs are done.
     pub fn is_done(&self) -> bool {
         self.done == self.count
     }
 
-    /// The result for an input, when it has been computed; consumers ask for none that all of them have taken.
+    /// The result for an input, if it has been computed. Consumers never ask for one that all of
+    /// them have taken.
     pub fn result(&self, input: u32) -> Option<&E> {
         let at = input.checked_sub(self.first)?;
         self.results.get(at as usize).filter(|_| input < self.done)

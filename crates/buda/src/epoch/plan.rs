@@ -1,20 +1,20 @@
-//! What follows from a netlist alone: who writes which queue, which graphs run together, and in what order operations
-//! come.
+//! The static plan of a netlist: producers of queues, groups of linked graphs, and the order
+//! of operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tilework_netlist::types::{GraphId, Netlist, OpId, Producer, QueueId, QueueKind, Source};
 
-/// Facts of a netlist that every epoch needs.
+/// What every epoch needs to know of a netlist.
 #[derive(Debug)]
 pub struct Plan {
     outputs: BTreeMap<OpId, Vec<QueueId>>,
-    /// The number of the linked graphs that each graph is one of.
+    /// The group of linked graphs that each graph belongs to.
     group_of: Vec<usize>,
     groups: Vec<Vec<GraphId>>,
 }
 
 impl Plan {
-    /// Looks through a netlist.
+    /// The plan of a netlist.
     pub fn new(netlist: &Netlist) -> Self {
         let mut outputs: BTreeMap<OpId, Vec<QueueId>> = BTreeMap::new();
         for (i, queue) in netlist.queues.iter().enumerate() {
@@ -33,30 +33,30 @@ impl Plan {
         self.outputs.get(&op).map_or(&[], Vec::as_slice)
     }
 
-    /// The linked graphs that a graph is one of, by number in the order of the netlist: they run together.
+    /// The group of linked graphs that a graph belongs to, numbered in the order of the netlist.
     pub fn group_of(&self, graph: GraphId) -> usize {
         self.group_of[graph.0]
     }
 
-    /// Linked graphs, in the order of the netlist.
+    /// The graphs of a group, in the order of the netlist.
     pub fn group(&self, group: usize) -> &[GraphId] {
         &self.groups[group]
     }
 
-    /// How many sets of linked graphs there are.
+    /// The number of groups.
     pub fn groups(&self) -> usize {
         self.groups.len()
     }
 }
 
-/// Numbers graphs so that graphs with links between their operations share a number.
+/// Numbers the groups of graphs that are linked by their operations.
 fn groups(netlist: &Netlist) -> Vec<usize> {
     let mut parent: Vec<usize> = (0..netlist.graphs.len()).collect();
     for (graph, ops) in netlist.graphs.iter().enumerate() {
         for source in ops.ops.iter().flat_map(|op| &op.inputs).map(|input| input.source) {
             if let Source::Op(other) = source {
                 let (a, b) = (root(&mut parent, graph), root(&mut parent, other.graph.0));
-                // The smaller stays root, so that roots come in the order of the netlist.
+                // The smaller index stays root, so that groups are in the order of the netlist.
                 parent[a.max(b)] = a.min(b);
             }
         }
@@ -78,8 +78,9 @@ fn root(parent: &mut [usize], mut of: usize) -> usize {
     of
 }
 
-/// Operations of some graphs, producers before consumers and otherwise in the order of the file. A queue between two of
-/// them counts as a link, unless that closes a circle: then something must be in the queue from before.
+/// Operations of some graphs in topological order, otherwise in the order of the file. A queue
+/// between two of them counts as a link unless that makes a cycle: then the queue must hold entries
+/// from before.
 pub fn order(netlist: &Netlist, graphs: &[GraphId]) -> Vec<OpId> {
     let ops: Vec<OpId> = graphs
         .iter()
@@ -89,7 +90,7 @@ pub fn order(netlist: &Netlist, graphs: &[GraphId]) -> Vec<OpId> {
         order if order.len() == ops.len() => order,
         _ => match sorted(netlist, &ops, false) {
             order if order.len() == ops.len() => order,
-            // A circle of operations: they will wait for each other, and that is found when they run.
+            // A cycle of operations: the deadlock is reported when they run.
             _ => ops,
         },
     }

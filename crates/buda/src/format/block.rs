@@ -1,20 +1,21 @@
-//! Block formats: 16 elements of a row of a face share an exponent (public document `dataformats`; facts, buda.md,
-//! section 2).
+//! Block formats: 16 elements of a row of a face share an exponent (tt-budabackend,
+//! `docs/public/dataformats.md` and `common/tile_lib.cpp`).
 //!
-//! The exponent is the largest of the 16 as float32 has them; the A formats (`Bfp8`, `Bfp4`, `Bfp2`) change its bias
-//! from 127 to 15 and saturate it to 5 bits. An element is a sign and a magnitude of 7, 3 or 1 bits without hidden one:
-//! its 24-bit significand shifted right by its distance to the shared exponent, rounded **half up on the magnitude**
-//! and clamped: the exponent is never bumped. A magnitude that becomes zero loses its sign. In an A format a value
-//! beyond the largest exponent becomes the largest magnitude; one below the smallest counts as 2^-15, because only its
-//! exponent saturates. Float32 exponents of 255 and 0 are not special: an infinity is 2^128, a NaN larger, a denormal
-//! keeps its mantissa behind a hidden one; a zero is a zero.
+//! The exponent is the largest of the 16 as float32 has them; the A formats (`Bfp8`, `Bfp4`,
+//! `Bfp2`) change its bias from 127 to 15 and saturate it to 5 bits. An element is a sign and a
+//! magnitude of 7, 3 or 1 bits without hidden one: its 24-bit significand shifted right by its
+//! distance to the shared exponent, rounded **half up on the magnitude** and clamped: the exponent
+//! is never bumped. A magnitude that becomes zero loses its sign. In an A format a value beyond the
+//! largest exponent becomes the largest magnitude; one below the smallest counts as 2^-15, because
+//! only its exponent saturates. Float32 exponents of 255 and 0 are not special: an infinity is
+//! 2^128, a NaN larger, a denormal keeps its mantissa behind a hidden one; a zero is a zero.
 
 use tilework_netlist::DataFormat;
 
 /// Elements that share an exponent.
 pub const BLOCK: usize = 16;
 
-/// What tells one block format from another.
+/// Parameters of a block format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockFormat {
     /// Bits of magnitude.
@@ -24,7 +25,7 @@ pub struct BlockFormat {
 }
 
 impl BlockFormat {
-    /// The block format of that name, if it is one.
+    /// The parameters of a format, if it is a block format.
     pub fn of(format: DataFormat) -> Option<BlockFormat> {
         let (magnitude, small_exponent) = match format {
             DataFormat::Bfp8 => (7, true),
@@ -66,7 +67,7 @@ impl BlockFormat {
         values.iter().map(|v| self.parts(v.to_bits()).0).max().unwrap_or(0) as u8
     }
 
-    /// A value as sign and magnitude under a shared exponent; `truncate` leaves the rounding out.
+    /// A value as sign and magnitude under a shared exponent; `truncate` cuts instead of rounding.
     #[inline]
     pub fn encode(self, value: f32, exponent: u8, truncate: bool) -> u8 {
         let bits = value.to_bits();
@@ -83,8 +84,9 @@ impl BlockFormat {
         (sign << self.magnitude | magnitude) as u8
     }
 
-    /// The value of a sign and magnitude under a shared exponent. A sign without a magnitude is minus infinity, in an A
-    /// format -2^16 (ISA documentation, FloatBitPatterns); packing never makes one.
+    /// The value of a sign and magnitude under a shared exponent. A sign without a magnitude is
+    /// minus infinity, in an A format -2^16
+    /// (WormholeB0/TensixTile/TensixCoprocessor/FloatBitPatterns.md); packing never produces one.
     #[inline]
     pub fn decode(self, element: u8, exponent: u8) -> f32 {
         let magnitude = u32::from(element) & ((1 << self.magnitude) - 1);
@@ -100,7 +102,8 @@ impl BlockFormat {
         if negative { -value } else { value }
     }
 
-    /// What a magnitude of one counts under an exponent. For the smallest exponents it is a denormal, still exact.
+    /// The value of a magnitude of one under an exponent. For the smallest exponents it is a
+    /// denormal, still exact.
     #[inline]
     fn unit(self, exponent: u8) -> f32 {
         let power = i32::from(exponent) - self.bias() - (self.magnitude as i32 - 1);

@@ -1,21 +1,24 @@
-//! Formats whose elements stand alone: float32 value to bits and back.
+//! Formats without shared exponents: conversion between float32 values and bits.
 //!
-//! - Float32: the bits. Tf32: float32 with a mantissa of 10 bits, in the upper 19 bits of a word; rounded to nearest,
-//!   ties away from zero, as packers do (ISA documentation, Packers/FormatConversion).
-//! - Float16 and Float16_b: IEEE binary16 and bfloat16, rounded to nearest, ties to even, as host frameworks make them;
-//!   overflow gives an infinity, a NaN stays a NaN, denormals are kept.
-//! - Lf8: the upper byte of a binary16 (5 bits of exponent, 2 of mantissa), rounded to nearest even from float32.
-//! - Fp8_e4m3: OCP's 8-bit float with a bias of 7, no infinities, 448 the largest value, to which what is larger (an
-//!   infinity, too) saturates; 0x7f is the NaN.
-//! - Int8, Int32: sign and magnitude, rounded half away from zero, clamped to the largest magnitude; a zero has no
-//!   sign, a NaN is zero. UInt8, UInt16 and the raw formats: the same without a sign, negative values are zero.
+//! - Float32: the bits. Tf32: float32 with a mantissa of 10 bits, in the upper 19 bits of a word;
+//!   rounded to nearest, ties away from zero, as packers do (ISA documentation,
+//!   Packers/FormatConversion).
+//! - Float16 and Float16_b: IEEE binary16 and bfloat16, rounded to nearest, ties to even, as host
+//!   frameworks make them; overflow gives an infinity, a NaN stays a NaN, denormals are kept.
+//! - Lf8: the upper byte of a binary16 (5 bits of exponent, 2 of mantissa), rounded to nearest even
+//!   from float32.
+//! - Fp8_e4m3: OCP's 8-bit float with a bias of 7, no infinities, 448 the largest value, to which
+//!   what is larger (an infinity, too) saturates; 0x7f is the NaN.
+//! - Int8, Int32: sign and magnitude, rounded half away from zero, clamped to the largest
+//!   magnitude; a zero has no sign, a NaN is zero. UInt8, UInt16 and the raw formats: the same
+//!   without a sign, negative values are zero.
 //!
 //! Decoding is exact but for Int32 and RawUInt32 beyond 2^24, where the nearest float32 is taken.
 
 use half::{bf16, f16};
 use tilework_netlist::DataFormat;
 
-/// The bits of a value in the low bits of a word. Block formats have no bits of their own: see [`super::block`].
+/// Encodes a value in the low bits of a word. Block formats are in [`super::block`].
 #[inline]
 pub fn encode(format: DataFormat, value: f32) -> u32 {
     match format {
@@ -39,7 +42,7 @@ pub fn encode(format: DataFormat, value: f32) -> u32 {
     }
 }
 
-/// The value of such bits.
+/// Decodes such bits.
 #[inline]
 pub fn decode(format: DataFormat, bits: u32) -> f32 {
     match format {
@@ -64,13 +67,15 @@ pub fn decode(format: DataFormat, bits: u32) -> f32 {
     }
 }
 
-/// Tf32 in the upper 19 bits. A carry out of the mantissa goes into the exponent, up to an infinity.
+/// Tf32 in the upper 19 bits. A carry out of the mantissa goes into the exponent, up to
+/// an infinity.
 fn tf32(value: f32) -> u32 {
     let bits = value.to_bits();
     if value.is_nan() { bits & !0x1fff | 0x0040_0000 } else { bits.wrapping_add(0x1000) & !0x1fff }
 }
 
-/// The nearest Lf8, ties to even. From float32 in one step: through binary16 it would be rounded twice.
+/// The nearest Lf8, ties to even. From float32 in one step: through binary16 it would be
+/// rounded twice.
 fn lf8(value: f32) -> u32 {
     let sign = value.to_bits() >> 24 & 0x80;
     if value.is_nan() {
@@ -88,8 +93,8 @@ fn e4m3(value: f32) -> u32 {
     sign | small_float(value, 3, 7).min(0x7e)
 }
 
-/// The magnitude of a value as a float with so many bits of mantissa and this bias, its exponent without a limit:
-/// rounded to nearest even, with denormals.
+/// The magnitude of a value as a float with this many mantissa bits and this bias: rounded to
+/// nearest even, with denormals and an unlimited exponent.
 fn small_float(value: f32, mantissa: u32, bias: i32) -> u32 {
     let bits = value.to_bits() & 0x7fff_ffff;
     let exponent = (bits >> 23) as i32 - 127 + bias;

@@ -1,8 +1,9 @@
-//! Entries of a queue as bytes: one buffer for each place of its grid.
+//! Entries of a queue as bytes: one buffer for each position of its grid.
 //!
-//! A buffer holds its core's part: t macro blocks, in each the micro blocks in the queue's ublock order, in each the
-//! tiles row by row (seed 003, Tensor). A flat queue holds the part's rows instead, matrix by matrix, without headers
-//! or gaps; block formats, whose elements do not stand alone, have no such form here.
+//! A buffer holds its core's part: t macro blocks, in each the micro blocks in the queue's ublock
+//! order, in each the tiles row by row (tt-budabackend, `docs/public/overview.md`, Tensor). A flat
+//! queue holds the rows of the part instead, matrix by matrix, without headers or gaps; block
+//! formats have no flat form here.
 
 use tilework_netlist::DataFormat;
 use tilework_netlist::types::{Arch, Blocks, Layout, Order};
@@ -12,10 +13,10 @@ use super::tile::{TileLayout, each_tile, read};
 use super::{FormatError, Options, element};
 use crate::tensor::{Tensor, shape_of};
 
-/// Most buffers of a queue: far more than the cores of a chip, few enough to be listed.
+/// The most buffers of a queue: far more than a chip has cores.
 pub const MAX_BUFFERS: usize = 1 << 16;
 
-/// Where the parts of an entry's tensor lie.
+/// Layout of an entry in its buffers.
 #[derive(Debug, Clone)]
 pub struct EntryLayout {
     format: DataFormat,
@@ -39,7 +40,7 @@ impl EntryLayout {
         Ok(EntryLayout { format, blocks: *blocks, tiles })
     }
 
-    /// Buffers of an entry: places of the grid, row by row.
+    /// Number of buffers: one for each position of the grid, row by row.
     pub fn buffers(&self) -> usize {
         self.blocks.grid.r as usize * self.blocks.grid.c as usize
     }
@@ -65,7 +66,8 @@ impl EntryLayout {
         }
     }
 
-    /// Matrix, and row and column within the core's part, of the first element of tile `i` of a buffer.
+    /// Matrix, and row and column within the core's part, of the first element of tile `i`
+    /// of a buffer.
     fn place(&self, i: usize) -> (usize, usize, usize) {
         let Blocks { mblock, ublock, order, .. } = self.blocks;
         let ((down, across), (height, width)) = (self.part(), self.tile());

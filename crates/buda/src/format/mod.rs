@@ -1,9 +1,9 @@
-//! Data formats: what a queue stores of a float32 value, bit by bit (public document `dataformats`; facts, buda.md,
-//! section 2).
+//! Data formats: what a queue stores of a float32 value, bit by bit (tt-budabackend,
+//! `docs/public/dataformats.md`).
 //!
-//! [`quantise`] rounds a tensor through a format; [`EntryLayout`] makes the bytes of a queue's entry and reads them.
-//! Formats whose elements stand alone are [`element`]'s, those that share an exponent [`block`]'s, tiles in memory
-//! [`tile`]'s.
+//! [`quantise`] rounds a tensor to a format; [`EntryLayout`] packs and unpacks the bytes of a
+//! queue's entry. [`mod@element`] has the formats without a shared exponent, [`block`] those with
+//! one, [`tile`] the layout of tiles in memory.
 
 pub mod block;
 pub mod element;
@@ -20,7 +20,7 @@ use crate::op::unary::{PIECE, with};
 use crate::tensor::{Tensor, TensorError, describe};
 use block::{BLOCK, BlockFormat};
 
-/// Why a tensor has no such bytes, or bytes are no such tensor.
+/// Why a tensor cannot be packed or bytes cannot be unpacked.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum FormatError {
     /// No tile has this size.
@@ -44,7 +44,7 @@ pub enum FormatError {
         /// Shape of the entry.
         wanted: Shape,
     },
-    /// Another number of buffers than the grid has places.
+    /// The number of buffers differs from the positions of the grid.
     #[error("{found} buffers for a grid of {wanted}")]
     Buffers {
         /// Buffers passed.
@@ -52,7 +52,7 @@ pub enum FormatError {
         /// Places of the grid.
         wanted: usize,
     },
-    /// A buffer of another size than an entry has.
+    /// The size of a buffer differs from that of an entry.
     #[error("a buffer of {found} bytes where an entry has {wanted}")]
     Bytes {
         /// Bytes passed.
@@ -60,19 +60,19 @@ pub enum FormatError {
         /// Bytes of an entry.
         wanted: usize,
     },
-    /// A tensor that cannot be made.
+    /// The tensor cannot be created.
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
 
-/// How values are brought to a format.
+/// How values are converted to a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Block formats cut magnitudes instead of rounding them.
+    /// Whether block formats truncate magnitudes instead of rounding them.
     pub truncate: bool,
 }
 
-/// The tensor as it comes out of a queue of that format.
+/// The tensor after a round trip through a queue of a format.
 pub fn quantise(format: DataFormat, x: &Tensor, options: Options) -> Tensor {
     if format == DataFormat::Float32 || format == DataFormat::RawUInt32 && x.words().is_some() {
         return x.clone();

@@ -1,12 +1,15 @@
-//! Tiles in memory: header, exponents, data (facts, buda.md, section 2).
+//! Tiles in memory: header, exponents, data (tt-budabackend, `common/size_lib.cpp`,
+//! `common/tile_lib.cpp`).
 //!
-//! A tile is cut into faces of 16 columns and at most 16 rows, which follow one another row by row of faces; within a
-//! face elements are in row-major order. A block format puts one exponent for each row of each face before the data;
-//! elements narrower than a byte fill it from the low bits. Tiles are aligned to 32 bytes on Grayskull and Wormhole, to
-//! 64 on Blackhole; gaps are zero. Words are little-endian.
+//! A tile is cut into faces of 16 columns and at most 16 rows, which follow one another row by row
+//! of faces; within a face elements are in row-major order. A block format puts one exponent for
+//! each row of each face before the data; elements narrower than a byte fill it from the low bits.
+//! Tiles are aligned to 32 bytes on Grayskull and Wormhole, to 64 on Blackhole; gaps are zero.
+//! Words are little-endian.
 //!
-//! The header holds the size of the tile in units of 16 bytes and the low four bits of the format's code where the ISA
-//! documentation (SETDMAREG, TileHeader) has them; the rest is zero. Reading passes over it: the netlist says what a
+//! The header holds the size of the tile in units of 16 bytes and the low four bits of the format's
+//! code where the ISA documentation (WormholeB0/TensixTile/TensixCoprocessor/SETDMAREG_Special.md,
+//! tile headers) has them; the rest is zero. Reading ignores the header: the netlist says what a
 //! queue holds.
 
 use rayon::prelude::*;
@@ -31,7 +34,7 @@ pub struct TileLayout {
     block: Option<BlockFormat>,
     /// Bits of an element.
     bits: usize,
-    /// Bytes of the exponents, with their gap.
+    /// Bytes of the exponents, with padding.
     exponents: usize,
     /// Bytes of the elements.
     payload: usize,
@@ -75,8 +78,8 @@ impl TileLayout {
         &self.places
     }
 
-    /// Writes one tile. `value` and `word` give an element by row and column; words are what raw formats store if the
-    /// tensor has them.
+    /// Writes one tile. `value` and `word` give an element by row and column; words are what raw
+    /// formats store if the tensor has them.
     pub(super) fn pack(
         &self,
         options: Options,
@@ -133,7 +136,7 @@ impl TileLayout {
     }
 }
 
-/// Element `i` of so many bits.
+/// Reads element `i` of elements with this many bits.
 pub(super) fn read(data: &[u8], i: usize, bits: usize) -> u32 {
     match bits {
         32 => u32::from_le_bytes([data[4 * i], data[4 * i + 1], data[4 * i + 2], data[4 * i + 3]]),

@@ -1,24 +1,26 @@
-//! Binary cache of a device: which graph's binaries are in which slot (facts, buda.md, section 5).
+//! Binary cache of a device: which graph's binaries are in which slot (tt-budabackend,
+//! `loader/epoch_utils.hpp`, `loader/epoch_loader.cpp`).
 //!
-//! All cores of a device have the same graph in the same slot, so one table stands for all of them. A binary is in
-//! flight while a command that names its slot has not been passed by every core; it is pinned while a device loop may
-//! come back to it.
+//! All cores of a device have the same graph in the same slot, so one table stands for all of them.
+//! A binary is in flight until every core has passed the commands that name its slot; it is pinned
+//! while a device loop may use it again.
 
 use super::stats::Cycle;
 use tilework_netlist::types::GraphId;
 
-/// Which binary goes when the cache is full.
+/// Eviction policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// No cache: slots in turn, binaries written every time.
+    /// No cache: slots are used in turn, binaries are written every time.
     Off,
     /// The least recently used.
     Lru,
-    /// For programs that go round more graphs than there are slots, where the least recently used is the next to be
-    /// used. Binaries are looked at from the middle of the order of use towards the most recently used, then from the
-    /// least recently used up to the middle; the first one that is not in flight is taken. If that was found only after
-    /// the wrap, the search walks back up from there and takes the last one before the next in flight, so that what is
-    /// left of the old half stays.
+    /// For programs that cycle through more graphs than there are slots, where the least recently
+    /// used binary is needed next. The search goes from the middle of the order of use towards the
+    /// most recently used, then from the least recently used up to the middle, and finds the first
+    /// binary that is not in flight. If that was only after the wrap, it continues upward from
+    /// there and evicts the last one before the next binary in flight, so that the rest of the
+    /// older half stays.
     MruBacktrace,
 }
 
@@ -29,9 +31,9 @@ pub struct Binary {
     pub graph: GraphId,
     /// Its slot.
     pub slot: usize,
-    /// No command needs it from then on.
+    /// The cycle from which on no command needs it.
     pub busy_until: Cycle,
-    /// A device loop needs it.
+    /// Whether a device loop needs it.
     pub pinned: bool,
 }
 
@@ -59,7 +61,7 @@ impl BinaryCache {
         Self { policy, capacity: capacity.max(1), order: Vec::new(), turn: 0 }
     }
 
-    /// Its slots.
+    /// Number of slots.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -75,7 +77,7 @@ impl BinaryCache {
         Some(binary.slot)
     }
 
-    /// The slot for a new binary, and what must go for it. Changes nothing.
+    /// Chooses the slot for a new binary and the one to evict. Changes nothing.
     pub fn victim(&self, now: Cycle) -> Result<(usize, Option<Binary>), AllPinned> {
         if self.policy == Policy::Off {
             return Ok((self.turn, self.order.iter().find(|binary| binary.slot == self.turn).copied()));
@@ -105,7 +107,7 @@ impl BinaryCache {
         (first..middle).take_while(idle).last()
     }
 
-    /// Puts a graph's binaries into a slot that [`BinaryCache::victim`] gave.
+    /// Puts a graph's binaries into a slot chosen by [`BinaryCache::victim`].
     pub fn insert(&mut self, graph: GraphId, slot: usize, pinned: bool) {
         self.order.retain(|binary| binary.slot != slot);
         self.order.push(Binary { graph, slot, busy_until: 0, pinned });
@@ -114,14 +116,14 @@ impl BinaryCache {
         }
     }
 
-    /// A command names the slot until `until`.
+    /// Marks the slot as used by a command until `until`.
     pub fn use_until(&mut self, slot: usize, until: Cycle) {
         if let Some(binary) = self.order.iter_mut().find(|binary| binary.slot == slot) {
             binary.busy_until = binary.busy_until.max(until);
         }
     }
 
-    /// Pins what is there of these graphs.
+    /// Pins the cached binaries of these graphs.
     pub fn pin(&mut self, graphs: &[GraphId]) {
         self.order.iter_mut().filter(|binary| graphs.contains(&binary.graph)).for_each(|binary| binary.pinned = true);
     }
@@ -180,7 +182,8 @@ mod tests {
         );
     }
 
-    /// Going round one graph more than there are slots: LRU never hits, the other policy mostly does.
+    /// Going round one graph more than there are slots: LRU never hits, the other policy
+    /// mostly does.
     #[test]
     fn backtrace_hits_where_lru_never_does() {
         let hits = |policy| {

@@ -1,13 +1,16 @@
-//! Command queue of one core, as the host sees it (facts, buda.md, section 5).
+//! Command queue of one core, as the host sees it (tt-budabackend,
+//! `src/firmware/riscv/*/epoch_q.h`).
 //!
-//! The host writes commands and keeps the write pointer itself (the core has a shadow of it in L1). The read pointer
-//! lies in DRAM, where the core writes it back; the host knows it from when it last read it, and reads it again only
-//! when the queue seems full. Inside a device loop a core does not write it back until all loops are over.
+//! The host writes commands and keeps the write pointer itself (the core has a shadow of it in L1).
+//! The read pointer is in DRAM, where the core writes it back; the host keeps a copy and reads it
+//! again only when the queue seems full. Inside a device loop a core does not write it back until
+//! all loops are over.
 
 use super::stats::Cycle;
 use std::collections::VecDeque;
 
-/// The queue of a core. Pointers count commands; the slot of a command is its pointer modulo the number of slots.
+/// The queue of a core. Pointers count commands; the slot of a command is its pointer modulo the
+/// number of slots.
 #[derive(Debug)]
 pub struct CommandQueue {
     slots: usize,
@@ -26,7 +29,7 @@ pub struct CommandQueue {
 struct Written {
     /// When the read pointer that passes it is written back; `None` in a loop that is not over.
     passed: Option<Cycle>,
-    /// It is of a loop, whose read pointer comes back with the last turn.
+    /// Whether it is part of a loop, whose read pointer is written back after the last iteration.
     in_loop: bool,
 }
 
@@ -36,12 +39,12 @@ impl CommandQueue {
         Self { slots: slots.max(2), wr: 0, rd_known: 0, commands: VecDeque::new(), free_at: 0 }
     }
 
-    /// Its slots.
+    /// Number of slots.
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Slots that are free as far as the host knows.
+    /// Free slots as far as the host knows.
     pub fn known_free(&self) -> usize {
         self.slots - self.known_used()
     }
@@ -51,7 +54,7 @@ impl CommandQueue {
         (self.wr - self.rd_known) as usize
     }
 
-    /// The host reads the read pointer.
+    /// The host reads the read pointer from the device.
     pub fn refresh(&mut self, now: Cycle) {
         while matches!(self.commands.front(), Some(Written { passed: Some(passed), .. }) if *passed <= now) {
             self.commands.pop_front();
@@ -59,7 +62,7 @@ impl CommandQueue {
         }
     }
 
-    /// When `count` slots will be free; `None` when a loop holds them, or when there are not so many.
+    /// When `count` slots will be free; `None` if a loop holds them or the queue has fewer slots.
     pub fn free_by(&self, count: usize) -> Option<Cycle> {
         match count.checked_sub(self.known_free()) {
             None | Some(0) => Some(0),
@@ -67,18 +70,19 @@ impl CommandQueue {
         }
     }
 
-    /// Whether the slot that is free last of `count` is a loop's.
+    /// Whether the last of `count` slots to become free belongs to a loop.
     pub fn held_by_loop(&self, count: usize) -> bool {
         let missing = count.saturating_sub(self.known_free());
         missing.checked_sub(1).and_then(|last| self.commands.get(last)).is_some_and(|command| command.in_loop)
     }
 
-    /// When the core has done all that was written.
+    /// When the core has executed all commands.
     pub fn free_at(&self) -> Cycle {
         self.free_at
     }
 
-    /// Writes a command that the core has done at `done`. `in_loop`: the read pointer stays until the loop is over.
+    /// Writes a command that the core completes at `done`. `in_loop`: the read pointer is not
+    /// written back until the loop is over.
     pub fn push(&mut self, done: Cycle, in_loop: bool) {
         debug_assert!(self.known_used() < self.slots, "the host waits for a free slot");
         self.wr += 1;
@@ -86,7 +90,7 @@ impl CommandQueue {
         self.free_at = self.free_at.max(done);
     }
 
-    /// The core is busy in a loop until then.
+    /// The core is busy in a loop until `until`.
     pub fn busy(&mut self, until: Cycle) {
         self.free_at = self.free_at.max(until);
     }
@@ -104,8 +108,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a list of all commands ever written: what the host believes is never more than what is true, and
-        /// after a refresh it is the truth.
+        /// Against a list of all commands ever written: the host never assumes more free space than
+        /// there is, and after a refresh it is exact.
         #[test]
         fn the_host_never_believes_in_more_space_than_there_is(
             slots in 2usize..9,

@@ -1,7 +1,8 @@
-//! What an epoch of a graph takes: which cores, and how long.
+//! Cost of an epoch of a graph: cores and duration.
 //!
-//! Operations of a graph work on different inputs at the same time, so that an epoch takes the longest chain for its
-//! first input and the slowest operation for each further one. All numbers come from [`super::timing`].
+//! Operations of a graph work on different inputs at the same time, so that an epoch takes the
+//! longest chain for its first input and the slowest operation for each further one. All numbers
+//! come from [`super::timing`].
 
 use super::timing;
 use crate::epoch::plan;
@@ -9,16 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilework_netlist::size::entry_bytes;
 use tilework_netlist::types::{Arch, GraphId, Netlist, Op, OpId, Producer, QueueId, Source};
 
-/// Rows or columns of a grid that are looked at; no chip has as many.
+/// The most rows or columns of a grid that are counted; no chip has as many.
 const MOST_CORES: u32 = 64;
 
-/// An epoch takes no more: so a hundred million of them fit a clock of 64 bits.
+/// Upper bound of an epoch, so that a hundred million epochs fit a 64-bit clock.
 const MOST_CYCLES: u64 = 1 << 35;
 
 /// A core by row and column.
 pub type Core = (u32, u32);
 
-/// What an epoch of a graph takes.
+/// Cost of an epoch of a graph.
 #[derive(Debug, Clone)]
 pub struct GraphCost {
     /// Its cores.
@@ -32,7 +33,7 @@ pub struct GraphCost {
 }
 
 impl GraphCost {
-    /// Looks at a graph.
+    /// The cost of a graph.
     pub fn new(netlist: &Netlist, graph: GraphId, arch: Arch) -> Self {
         let is = netlist.graph(graph);
         let inputs = is.ops.iter().flat_map(|op| &op.inputs);
@@ -83,7 +84,8 @@ fn cycles(netlist: &Netlist, graph: GraphId, arch: Arch) -> u64 {
     chain.saturating_add(slowest.saturating_mul(further)).min(MOST_CYCLES)
 }
 
-/// One input of one operation: its tiles on one core, or the reads of its operands from DRAM, whichever takes longer.
+/// Cycles for one input of one operation: its tiles on one core, or the reads of its operands from
+/// DRAM, whichever takes longer.
 fn one_input(netlist: &Netlist, op: &Op, arch: Arch) -> u64 {
     let tiles = op.blocks.entry_tiles();
     let reads = op.inputs.iter().filter_map(|input| match input.source {

@@ -10,7 +10,7 @@ use tilework_netlist::types::Size;
 /// A device.
 #[derive(Debug)]
 pub(super) struct Device {
-    /// Command queues by core; all of the grid's, and whatever else a graph names.
+    /// Command queues by core: all cores of the grid, and any others that graphs name.
     pub queues: BTreeMap<Core, CommandQueue>,
     /// Binaries.
     pub cache: BinaryCache,
@@ -25,12 +25,12 @@ impl Device {
         }
     }
 
-    /// When all cores have done what was written.
+    /// When all cores have executed their commands.
     pub fn free_at(&self) -> Cycle {
         self.queues.values().map(CommandQueue::free_at).max().unwrap_or(0)
     }
 
-    /// Cores whose queue has fewer free slots than that, as far as the host knows.
+    /// Number of cores with fewer free slots than `slots`, as far as the host knows.
     pub fn short_of(&self, slots: usize) -> usize {
         self.queues.values().filter(|queue| queue.known_free() < slots).count()
     }
@@ -40,7 +40,7 @@ impl Device {
         self.queues.values_mut().filter(|queue| queue.known_free() < slots).for_each(|queue| queue.refresh(now));
     }
 
-    /// When all queues will have so many free slots, and whether a loop holds the last of them.
+    /// When all queues will have this many free slots, and whether a loop holds the last of them.
     pub fn free_by(&self, slots: usize) -> (Cycle, bool) {
         let by = |queue: &CommandQueue| {
             let at = queue.free_by(slots).unwrap_or_else(|| queue.free_at());

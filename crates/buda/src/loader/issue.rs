@@ -8,12 +8,12 @@ use crate::program::{Launch, ResolvedSettings};
 use tilework_netlist::types::{GraphId, QueueId};
 
 impl Loader {
-    /// Brings the settings of an execution into place.
+    /// Writes the queue settings of an execution, unless they are in place.
     pub(super) fn settings(&mut self, launch: &Launch) {
         let reuse = self.config.opt_level >= 2;
         let mut new = Vec::new();
         for settings in &launch.settings {
-            // Where it stands in the file is no part of it.
+            // The position in the file does not count.
             let settings = ResolvedSettings { at: Default::default(), ..*settings };
             let old = self.in_place.insert(settings.queue, settings);
             match reuse && old == Some(settings) {
@@ -57,15 +57,16 @@ impl Loader {
         }
     }
 
-    /// A command that is in the queues already is done again.
+    /// Accounts for a command of a device loop that is executed again.
     pub(super) fn on_all_devices(&mut self, cycles: Cycle) {
         for queue in self.devices.values_mut().flat_map(|device| device.queues.values_mut()) {
             queue.busy(queue.free_at() + cycles);
         }
     }
 
-    /// Whether linked graphs can be launched with what is gathered: they are of the same temporal epoch, on other
-    /// devices, and their settings are of queues that the others do not use, so that these can be written first.
+    /// Whether linked graphs can be launched together with the gathered ones: they belong to the
+    /// same temporal epoch, run on other devices, and have settings only for queues that the others
+    /// do not use, so that these can be written first.
     pub(super) fn joins(&self, launches: &[Launch]) -> bool {
         let gathered = || self.gathered.iter().flat_map(|part| &part.launches);
         let device = |launch: &Launch| self.netlist.graph(launch.graph).target_device;
@@ -82,7 +83,7 @@ impl Loader {
         })
     }
 
-    /// Brings settings and binaries of linked graphs into place; their commands are written by [`Loader::launch`].
+    /// Writes settings and binaries of linked graphs; [`Loader::launch`] writes their commands.
     pub(super) fn gather(&mut self, launches: Vec<Launch>) -> Result<(), LoaderError> {
         let Some(first) = launches.first() else { return Ok(()) };
         let epoch = self.epochs[first.graph.0];
@@ -98,7 +99,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Writes the commands of all graphs that are gathered.
+    /// Writes the commands of all gathered graphs.
     pub(super) fn launch(&mut self) {
         let parts = std::mem::take(&mut self.gathered);
         if parts.is_empty() {
@@ -124,7 +125,7 @@ impl Loader {
         }
     }
 
-    /// An epoch of a device loop, in a later turn than the first.
+    /// Accounts for an epoch of a device loop in a later iteration than the first.
     pub(super) fn repeat(&mut self, launches: &[Launch]) {
         let slots: Vec<usize> = launches.iter().filter_map(|launch| self.resident(launch.graph)).collect();
         self.stats.hits += slots.len() as u64;
@@ -137,8 +138,9 @@ impl Loader {
         binaries.iter().find(|binary| binary.graph == graph).map(|binary| binary.slot)
     }
 
-    /// Linked graphs on the devices. Their operations begin when all of their cores are there and what they read has
-    /// been written. With `issued`, their commands are written, too. Gives when every core has passed them.
+    /// Runs linked graphs on the devices. Their operations begin when all of their cores are free
+    /// and their inputs have been written. With `issued`, their commands are written as well.
+    /// Returns when every core has passed them.
     fn run(&mut self, launches: &[Launch], slots: &[usize], arrival: Cycle, issued: Option<Cycle>) -> Cycle {
         let overhead = timing::POLL + timing::DECODE + timing::dram_read(timing::BINARY_BYTES) + timing::INIT;
         let (mut begin, mut cycles) = (0, 0);
@@ -170,8 +172,8 @@ impl Loader {
         last
     }
 
-    /// All cores of a device pass the commands of an epoch: those of its operations when it has ended, the others at
-    /// once.
+    /// All cores of a device pass the commands of an epoch: those of its operations when it has
+    /// ended, the others at once.
     fn pass(&mut self, graph: GraphId, slot: usize, arrival: Cycle, end: Cycle, write: bool) -> Cycle {
         let Self { netlist, devices, costs, device_loop, stats, .. } = self;
         let in_loop = device_loop.is_some();
@@ -209,7 +211,7 @@ impl Loader {
         }
     }
 
-    /// The slot of a graph's binaries, which are written when they are not there.
+    /// Returns the slot of a graph's binaries; writes them if they are not cached.
     fn binary(&mut self, graph: GraphId) -> Result<usize, LoaderError> {
         let device = self.netlist.graph(graph).target_device;
         let found = self.devices.get_mut(&device).and_then(|device| device.cache.hit(graph));
@@ -225,7 +227,7 @@ impl Loader {
         }
     }
 
-    /// Writes binaries into the cache of a device, and waits until what must go for them is not in flight.
+    /// Writes binaries into the cache of a device; waits until the evicted ones are not in flight.
     pub(super) fn write_binary(&mut self, device: u32, graph: GraphId, preload: bool) -> Result<usize, LoaderError> {
         let cache = &self.devices[&device].cache;
         let (slot, evicted) = cache.victim(self.now).map_err(|error| LoaderError::Pinned {
@@ -251,13 +253,13 @@ impl Loader {
         Ok(slot)
     }
 
-    /// Waits until every queue of every device has so many free slots.
+    /// Waits until every queue of every device has this many free slots.
     pub(super) fn wait_for_space(&mut self, slots: usize) {
         let devices: Vec<u32> = self.devices.keys().copied().collect();
         devices.into_iter().for_each(|device| self.wait_for_space_on(device, slots));
     }
 
-    /// Waits until every queue of a device has so many free slots.
+    /// Waits until every queue of a device has this many free slots.
     fn wait_for_space_on(&mut self, device: u32, slots: usize) {
         if self.devices[&device].short_of(slots) == 0 {
             return;
@@ -278,14 +280,14 @@ impl Loader {
         device.refresh(slots, self.now);
     }
 
-    /// An epoch has been issued, and has passed at `until`.
+    /// Records that an issued epoch is in flight until `until`.
     pub(super) fn in_flight(&mut self, epoch: usize, until: Cycle) {
         let last = self.ids.entry(epoch % timing::EPOCH_ID_WINDOW).or_insert((epoch, 0));
         // The end of a device loop may come after that of a later epoch on another device.
         *last = if last.0 == epoch { (epoch, last.1.max(until)) } else { (epoch, until) };
     }
 
-    /// When another epoch of the same id modulo the window will have passed, if it is in flight.
+    /// If another epoch with the same id modulo the window is in flight: when it will have passed.
     pub(super) fn alias(&self, epoch: usize) -> Option<Cycle> {
         let (other, passed) = self.ids.get(&(epoch % timing::EPOCH_ID_WINDOW))?;
         (*other != epoch && *passed > self.now).then_some(*passed)
@@ -320,8 +322,8 @@ impl Loader {
     }
 }
 
-/// What a command to one core costs the host: the command and the write pointer, which level 4 writes with the next
-/// one.
+/// Host cycles to write a command to one core: the command and the write pointer, which level 4
+/// writes with the next one.
 fn write_cost(opt_level: u8) -> u64 {
     let command = timing::HOST_WRITE + timing::host_store(timing::COMMAND_BYTES);
     match opt_level {

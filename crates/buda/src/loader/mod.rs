@@ -1,10 +1,12 @@
-//! The loader: how epochs of a program reach the cores, with what waits (seed 003; facts, buda.md, section 5).
+//! The loader: how a program's epochs reach the cores, and what they wait for (tt-budabackend,
+//! `loader/epoch_loader.cpp`).
 //!
-//! This is a model beside the arithmetic: it sees what the program does, step by step, and keeps a virtual clock of its
-//! own, so that hits, misses, evictions and stalls are the same in every run and every mode. Each core has a command
-//! queue in DRAM ([`command_queue`]) and each device a binary cache of 32 slots ([`cache`]); what an epoch takes is in
-//! [`cost`], every duration in [`timing`]. Graphs that follow one another on different devices share a temporal epoch
-//! (`temporal`), and their commands go out together.
+//! It is a timing model beside the arithmetic: it follows the program step by step with a virtual
+//! clock of its own, so that hits, misses, evictions and stalls are the same in every run and
+//! mode. Each core has a command queue in DRAM ([`command_queue`]) and each device a binary cache
+//! of 32 slots ([`cache`]); [`cost`] has the cost of an epoch, [`timing`] every duration.
+//! Consecutive graphs on different devices share a temporal epoch (`temporal`), and their commands
+//! are written together.
 //!
 //! Optimisation levels:
 //!

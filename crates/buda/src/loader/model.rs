@@ -1,4 +1,4 @@
-//! The loader's decisions, step by step of a program.
+//! The loader: its decisions for each step of a program.
 
 use super::cache::{AllPinned, Policy};
 use super::cost::{Core, GraphCost};
@@ -13,18 +13,18 @@ use std::sync::Arc;
 use thiserror::Error;
 use tilework_netlist::types::{Arch, GraphId, Instruction, InstructionKind, Netlist, QueueId};
 
-/// How the loader works.
+/// Configuration of the loader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoaderConfig {
     /// Optimisation level, 0 to 4; more is 4.
     pub opt_level: u8,
-    /// The architecture; among those of the netlist Blackhole, or else the first, unless given.
+    /// The architecture. Default: Blackhole if the netlist names it, else the first that it names.
     pub arch: Option<Arch>,
-    /// Slots of a command queue; the architecture's unless given.
+    /// Slots of a command queue. Default: the architecture's.
     pub command_slots: Option<usize>,
     /// Slots of a binary cache.
     pub binary_slots: usize,
-    /// Events that are kept for a timeline; the first ones.
+    /// The most events that are kept for a timeline.
     pub events: usize,
 }
 
@@ -51,7 +51,7 @@ impl LoaderConfig {
     }
 }
 
-/// The loader cannot go on.
+/// Why the loader cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[allow(missing_docs)]
 pub enum LoaderError {
@@ -71,38 +71,41 @@ pub struct Loader {
     pub(super) costs: Vec<GraphCost>,
     /// The host's clock.
     pub(super) now: Cycle,
-    /// When what the last epoch wrote into a queue is there, and when the last epoch that uses it has ended.
+    /// By queue: when the data of the last epoch that writes it are available, and when the last
+    /// epoch that uses it has ended.
     pub(super) ready: Vec<Cycle>,
     pub(super) used_until: Vec<Cycle>,
     /// Settings that are in place.
     pub(super) in_place: BTreeMap<QueueId, ResolvedSettings>,
     /// Pointers that variables have moved since headers were last written.
     pub(super) moved: BTreeSet<QueueId>,
-    /// By id modulo the window: the last epoch with it, and when it has passed.
+    /// By id modulo the window: the last epoch with that id, and when it has passed.
     pub(super) ids: BTreeMap<usize, (usize, Cycle)>,
-    /// Queues that await deallocation: those that were deallocated.
+    /// Queues that were deallocated.
     deallocated: Vec<QueueId>,
-    /// Graphs of a temporal epoch whose commands have yet to be written: more of it may follow.
+    /// Graphs of a temporal epoch whose commands are not written yet, since more of its
+    /// graphs may follow.
     pub(super) gathered: Vec<Gathered>,
     pub(super) device_loop: Option<DeviceLoop>,
     pub(super) stats: LoaderStats,
     pub(super) events: Vec<LoaderEvent>,
 }
 
-/// Linked graphs that have been executed and whose commands go out with those of others.
+/// Linked graphs that have been executed and whose commands are written together with
+/// those of others.
 #[derive(Debug)]
 pub(super) struct Gathered {
     pub launches: Vec<Launch>,
     /// Slots of their binaries.
     pub slots: Vec<usize>,
-    /// What is in their queues when they have run.
+    /// Fill levels of their queues after they have run.
     pub levels: Vec<(QueueId, u32)>,
 }
 
 /// A loop that runs on the devices.
 #[derive(Debug)]
 pub(super) struct DeviceLoop {
-    /// Turns done, of this loop and those within.
+    /// Iterations done, of this loop and the nested ones.
     turns: Vec<u64>,
     /// Graphs of its body.
     graphs: Vec<GraphId>,
@@ -110,7 +113,7 @@ pub(super) struct DeviceLoop {
 }
 
 impl DeviceLoop {
-    /// Commands are in the queues already.
+    /// Whether the commands are in the queues already.
     pub(super) fn repeats(&self) -> bool {
         self.turns.iter().any(|turns| *turns > 0)
     }
@@ -168,7 +171,7 @@ impl Loader {
         Ok(())
     }
 
-    /// A variable has changed.
+    /// Handles a change of a variable.
     pub fn changed(&mut self, effects: &[Effect]) {
         self.launch();
         match &self.device_loop {
@@ -184,7 +187,8 @@ impl Loader {
         }
     }
 
-    /// Linked graphs run. What follows at once of their temporal epoch, on other devices, is launched with them.
+    /// Handles the execution of linked graphs. Immediately following graphs of the same temporal
+    /// epoch on other devices are launched together with them.
     pub fn execute(&mut self, launches: Vec<Launch>) -> Result<(), LoaderError> {
         if self.device_loop.as_ref().is_some_and(DeviceLoop::repeats) {
             self.repeat(&launches);
@@ -200,7 +204,7 @@ impl Loader {
         Ok(())
     }
 
-    /// What is in the queues of the graphs that were executed last, now that they have run.
+    /// Records the fill levels of the queues of the graphs that were executed last.
     pub fn levels(&mut self, graphs: &[GraphId], level: impl Fn(QueueId) -> u32) {
         let costs = graphs.iter().map(|graph| &self.costs[graph.0]);
         let queues: BTreeSet<QueueId> = costs.flat_map(|cost| cost.reads.union(&cost.writes)).copied().collect();
@@ -218,7 +222,7 @@ impl Loader {
         }
     }
 
-    /// A loop begins; `instructions` are those of the program.
+    /// Handles the start of a loop; `instructions` are those of the program.
     pub fn loop_start(&mut self, start: &LoopBody, instructions: &[Instruction]) {
         self.launch();
         if let Some(running) = &mut self.device_loop {
@@ -240,7 +244,7 @@ impl Loader {
         }
     }
 
-    /// A turn of a loop is over.
+    /// Handles the end of an iteration.
     pub fn loop_turn(&mut self, last: bool) {
         self.launch();
         let Some(running) = &mut self.device_loop else {
@@ -266,7 +270,7 @@ impl Loader {
         }
     }
 
-    /// Queues begin to live.
+    /// Handles the allocation of queues.
     pub fn allocate(&mut self, queues: &[QueueId]) {
         self.launch();
         for &queue in queues {
@@ -279,19 +283,19 @@ impl Loader {
         self.deallocated.retain(|old| self.used_until[old.0] > self.now);
     }
 
-    /// Queues cease to live.
+    /// Handles the deallocation of queues.
     pub fn deallocate(&mut self, queues: &[QueueId]) {
         self.launch();
         self.deallocated.extend(queues);
     }
 
-    /// The program has ended.
+    /// Handles the end of the program.
     pub fn end_program(&mut self) {
         self.launch();
         self.write_moved();
     }
 
-    /// The program has failed: what it left on the devices ends with it.
+    /// Handles a failed program: its device loops end.
     pub fn abandon_program(&mut self) {
         self.launch();
         self.end_device_loop();
@@ -310,7 +314,7 @@ impl Loader {
         self.wait_for_idle();
     }
 
-    /// Counts up to now.
+    /// Statistics so far.
     pub fn stats(&self) -> LoaderStats {
         let device_cycles = self.devices.values().map(Device::free_at).max().unwrap_or(0);
         LoaderStats { device_cycles, host_cycles: self.now, ..self.stats.clone() }
@@ -321,12 +325,13 @@ impl Loader {
         self.config.arch_of(&self.netlist)
     }
 
-    /// What has happened, in the order of decisions.
+    /// Events so far, in the order of decisions.
     pub fn events(&self) -> &[LoaderEvent] {
         &self.events
     }
 
-    /// Whether a loop of these instructions can run on the devices; its graphs.
+    /// Checks whether a loop of these instructions can run on the devices; returns its graphs
+    /// or the reason.
     fn fits(&self, body: &[Instruction]) -> Result<Vec<GraphId>, Unrolled> {
         let mut graphs = BTreeSet::new();
         for instruction in body {
@@ -338,7 +343,7 @@ impl Loader {
                 _ => {}
             }
         }
-        // What waits from before the loop would be launched within it, once.
+        // Graphs gathered before the loop would be launched inside it, but only once.
         let whole = |graph: &GraphId| self.plan.group(self.plan.group_of(*graph)).iter().all(|of| graphs.contains(of));
         if !graphs.iter().all(whole) {
             return Err(Unrolled::LinkedGraphs);
@@ -401,7 +406,8 @@ impl Loader {
     }
 }
 
-/// Commands that instructions become on the device at most, with those of the loop around them.
+/// The most commands that instructions become on the device, including those of the loop
+/// around them.
 fn commands(body: &[Instruction]) -> usize {
     let of = |instruction: &Instruction| match &instruction.kind {
         InstructionKind::Execute { settings, .. } => 1 + settings.len().div_ceil(timing::UPDATES_PER_COMMAND),

@@ -1,4 +1,4 @@
-//! What the loader counts, and what it says for a timeline.
+//! Statistics of the loader and events for a timeline.
 
 use std::collections::BTreeMap;
 use tilework_netlist::types::{GraphId, QueueId};
@@ -6,12 +6,12 @@ use tilework_netlist::types::{GraphId, QueueId};
 /// AI clock cycles since the backend was initialised.
 pub type Cycle = u64;
 
-/// Kinds of commands with their codes (facts, buda.md, section 5).
+/// Kinds of commands with their codes (tt-budabackend, `src/firmware/riscv/*/epoch_q.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Command {
     /// Run an epoch.
     Valid = 1,
-    /// Pass over an epoch that does not use this core.
+    /// Skip an epoch that does not use this core.
     NotValid = 2,
     /// Write queue headers.
     IoQueueUpdate = 3,
@@ -19,7 +19,7 @@ pub enum Command {
     Varinst = 4,
     /// A loop begins.
     LoopStart = 5,
-    /// A turn ends.
+    /// An iteration ends.
     LoopEnd = 6,
     /// Nothing follows.
     EndProgram = 15,
@@ -40,19 +40,19 @@ impl Command {
     }
 }
 
-/// Why the host has waited.
+/// Why the host stalled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StallReason {
     /// No free slot in a core's command queue.
     CommandQueueFull,
-    /// No free slot in a core's command queue, because a loop has run there: its cores write read pointers back at its
-    /// end only.
+    /// No free slot in a core's command queue, because a loop has run there: its cores write read
+    /// pointers back at its end only.
     WriteBack,
-    /// The binary that must go is in flight: the host reads back read pointers until it is not.
+    /// The binary to evict is in flight: the host reads read pointers until it is not.
     BinaryInFlight,
     /// Another epoch with the same id modulo the window is in flight.
     EpochIdAlias,
-    /// A queue header is to be written while an epoch uses the queue.
+    /// A queue header must be written while an epoch uses the queue.
     QueueInUse,
     /// A queue is allocated over one whose last epoch has not ended.
     DynamicQueue,
@@ -120,15 +120,15 @@ pub struct Stalls {
 pub struct LoaderStats {
     /// Binaries written before the first program.
     pub preloads: u64,
-    /// Temporal epochs whose commands were written at a time; those of later turns of a loop on devices are not.
+    /// Temporal epochs whose commands were written; later iterations of a device loop do not count.
     pub epochs: u64,
-    /// Those of them that hold graphs without links between them.
+    /// Temporal epochs of graphs that are not all linked.
     pub merged_epochs: u64,
-    /// Epochs whose binaries were there.
+    /// Epochs whose binaries were cached.
     pub hits: u64,
     /// Epochs whose binaries had to be written.
     pub misses: u64,
-    /// Binaries that had to go.
+    /// Evicted binaries.
     pub evictions: u64,
     /// Commands by kind, over all cores.
     pub commands: BTreeMap<Command, u64>,
@@ -144,9 +144,9 @@ pub struct LoaderStats {
     pub header_writes: u64,
     /// Loops that ran on devices.
     pub device_loops: u64,
-    /// Loops that could not, by reason.
+    /// Loops that could not run on devices, by reason.
     pub unrolled_loops: BTreeMap<Unrolled, u64>,
-    /// The most commands that a core's queue has held.
+    /// The most commands in the queue of a core.
     pub deepest_queue: usize,
     /// When the last core was done.
     pub device_cycles: Cycle,
@@ -154,7 +154,7 @@ pub struct LoaderStats {
     pub host_cycles: Cycle,
 }
 
-/// Something with a time.
+/// An event of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoaderEvent {
     /// When it began.
@@ -174,7 +174,8 @@ pub enum EventKind {
         device: u32,
         /// Its graph there.
         graph: GraphId,
-        /// Number of its temporal epoch in the netlist; what is in a command is this modulo the window.
+        /// Number of its temporal epoch in the netlist; what is in a command is this
+        /// modulo the window.
         epoch: usize,
         /// Slot of its binaries.
         slot: usize,
@@ -187,13 +188,13 @@ pub enum EventKind {
     Binary {
         /// The device.
         device: u32,
-        /// Whose.
+        /// Their graph.
         graph: GraphId,
-        /// Where.
+        /// Their slot.
         slot: usize,
-        /// What was there.
+        /// The graph that was evicted.
         evicted: Option<GraphId>,
-        /// Before the first program.
+        /// Whether they were preloaded before the first program.
         preload: bool,
     },
     /// Entries in a queue when an epoch had ended.

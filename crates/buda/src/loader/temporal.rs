@@ -1,9 +1,10 @@
 //! Which graphs share a temporal epoch.
 //!
-//! Linked graphs do, always. Beyond that, and not on Grayskull, a graph joins the epoch that is executed before it when
-//! the two have no device in common (facts, buda.md, section 4): the programs are walked once in the order of the file,
-//! whatever stands between two executions, and an epoch grows while what comes next fits. So the number is a fact of
-//! the netlist; whether the commands of such graphs also go out together is decided when they are executed.
+//! Linked graphs always do. Except on Grayskull, a graph also joins the epoch executed before it if
+//! the two have no device in common (tt-budabackend, `netlist/netlist_workload_data.cpp`): the
+//! programs are traversed once in the order of the file, ignoring other instructions, and an epoch
+//! grows while the next graph fits. So the numbering depends on the netlist only; whether the
+//! commands of such graphs are also written together is decided when they are executed.
 
 use crate::epoch::plan::Plan;
 use std::collections::{BTreeMap, BTreeSet};

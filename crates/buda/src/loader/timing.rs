@@ -1,21 +1,23 @@
 //! Every size and duration of the loader's model, with its source.
 //!
-//! Durations are AI clock cycles of 1.35 GHz. Numbers marked "estimate" have no document; they are round and stated.
-//! They make stalls comparable, not absolute: what the loader decides (hits, evictions, which stall) follows from
-//! order, and from durations only where two things race.
+//! Durations are AI clock cycles of 1.35 GHz. Numbers marked "estimate" are not documented. They
+//! make stalls comparable, not absolute: the loader's decisions (hits, evictions, kinds of stalls)
+//! depend on the order of events, and on durations only in races.
 
 use tilework_netlist::types::{Arch, Fidelity, Op, OpKind, Size, UnaryKind};
 
-/// Bytes of a command (facts, buda.md, section 5).
+/// Bytes of a command (`epoch_q.h`: EPOCH_Q_SLOT_SIZE).
 pub const COMMAND_BYTES: u64 = 64;
-/// Slots of a core's binary cache (section 5).
+/// Slots of a core's binary cache (`epoch_q.h`: EPOCH_BIN_NUM_SLOTS).
 pub const BINARY_SLOTS: usize = 32;
-/// Updates of queue headers that one command carries (section 5: 120 entries of 8 bytes).
+/// Updates of queue headers that one command carries (`epoch_q.h`: 120 entries of 8 bytes).
 pub const UPDATES_PER_COMMAND: usize = 120;
-/// Epochs with equal ids modulo this must not be in flight together (section 5: ids of 5 bits, window 31).
+/// Epochs with equal ids modulo this must not be in flight together (`loader/epoch_loader.cpp`: ids
+/// of 5 bits, window 31).
 pub const EPOCH_ID_WINDOW: usize = 31;
 
-/// Slots of a core's command queue (section 5; the seed's 32 is the binary cache's).
+/// Slots of a core's command queue (`epoch_q.h`: EPOCH_Q_NUM_SLOTS; the 32 slots of
+/// `docs/public/overview.md` are those of the binary cache).
 pub fn command_slots(arch: Arch) -> usize {
     match arch {
         Arch::Grayskull | Arch::Blackhole => 128,
@@ -23,8 +25,8 @@ pub fn command_slots(arch: Arch) -> usize {
     }
 }
 
-/// Rows and columns of Tensix cores of a chip without harvested rows (seed 003 counts logical rows and columns; public
-/// board descriptions: 120, 80 and 140 cores).
+/// Rows and columns of Tensix cores of a chip without harvested rows (tt-budabackend,
+/// `device/*.yaml`: 120, 80 and 140 cores).
 pub fn grid(arch: Arch) -> Size {
     match arch {
         Arch::Grayskull => Size { r: 10, c: 12 },
@@ -35,7 +37,8 @@ pub fn grid(arch: Arch) -> Size {
 
 /// What one posted write through a BAR costs the host (as the chip's model, `tilework-sim`: 20 ns).
 pub const HOST_WRITE: u64 = 27;
-/// From a host write to its effect on the chip (as the chip's model: 379 to the NIU, about 30 on the NoC).
+/// From a host write to its effect on the chip (as the chip's model: 379 to the NIU, about 30
+/// on the NoC).
 pub const HOST_TO_CHIP: u64 = 410;
 /// A host read of one word on the chip: there and back.
 pub const HOST_READ: u64 = 2 * HOST_TO_CHIP;
@@ -45,7 +48,8 @@ pub const HOST_STORE_BYTES_PER_27: u64 = 430;
 pub const BINARY_BYTES: u64 = 144 << 10;
 /// Bytes of a DRAM bank in 27 cycles (as the chip's model: 64 GB/s).
 pub const DRAM_BYTES_PER_27: u64 = 1280;
-/// NCRISC sees a new command in its queue in DRAM: half a turn of its poll loop, one DRAM read (estimate).
+/// NCRISC sees a new command in its queue in DRAM: half a turn of its poll loop, one DRAM
+/// read (estimate).
 pub const POLL: u64 = 200;
 /// NCRISC reads and decodes a command (estimate: one DRAM read of 64 bytes).
 pub const DECODE: u64 = 200;
@@ -72,8 +76,8 @@ pub fn dram_read(bytes: u64) -> u64 {
     (bytes * 27).div_ceil(DRAM_BYTES_PER_27)
 }
 
-/// Cycles per tile of output on one core (estimates, but for the matrix product: 32 x 32 x 32 products, 2048 in a
-/// cycle, one phase for each step of fidelity).
+/// Cycles per tile of output on one core (estimates, but for the matrix product: 32 x 32 x 32
+/// products, 2048 in a cycle, one phase for each step of fidelity).
 pub fn tile(op: &Op) -> u64 {
     let phases = match op.fidelity {
         Fidelity::LoFi => 1,

@@ -1,4 +1,4 @@
-//! Events of the loader on a timeline.
+//! Writes the loader's events to a timeline.
 
 use super::model::Loader;
 use super::stats::{Cycle, EventKind};
@@ -9,11 +9,11 @@ use tilework_timeline::{Clock, CounterTrack, Timeline, Track};
 /// AI clock cycles, 1.35 GHz.
 pub const CLOCK: Clock = Clock::mhz("cycle", 1350);
 
-/// Tracks side by side, since epochs on different cores of a device may overlap.
+/// Parallel tracks, since epochs on different cores of a device may overlap.
 struct Lanes<'t> {
     timeline: &'t mut Timeline,
     parents: BTreeMap<String, Track>,
-    /// By name of the group: tracks, and when each is free.
+    /// By group: tracks, and when each is free.
     lanes: BTreeMap<(String, &'static str), Vec<(Track, Cycle)>>,
     counters: BTreeMap<QueueId, CounterTrack>,
 }
@@ -26,7 +26,8 @@ impl Lanes<'_> {
     fn free(&mut self, parent: &str, name: &'static str, start: Cycle, end: Cycle) -> Track {
         let above = self.parent(parent);
         let lanes = self.lanes.entry((parent.to_string(), name)).or_default();
-        // A lane whose last slice starts with this one and has no length would nest; one of its own is clearer.
+        // Do not reuse a lane whose last slice is empty and starts at the same time: the
+        // slices would nest.
         if let Some((track, free)) = lanes.iter_mut().find(|(_, free)| *free <= start) {
             *free = end.max(start + 1);
             return *track;
@@ -39,7 +40,7 @@ impl Lanes<'_> {
 }
 
 impl Loader {
-    /// Puts what has happened on a timeline whose clock counts AI clock cycles.
+    /// Adds the events to a timeline whose clock counts AI clock cycles.
     pub fn trace(&self, timeline: &mut Timeline) {
         let mut lanes = Lanes { timeline, parents: BTreeMap::new(), lanes: BTreeMap::new(), counters: BTreeMap::new() };
         let mut events: Vec<_> = self.events().iter().collect();
@@ -73,7 +74,7 @@ impl Loader {
                     let track = lanes.free("host", "stalls", start, end);
                     lanes.timeline.slice(track, start, end, reason.name());
                 }
-                // The end tells the whole loop.
+                // The end event has the whole loop.
                 EventKind::LoopStart { .. } => {}
                 EventKind::LoopEnd => {
                     let track = lanes.free("host", "loops on devices", start, end);

@@ -1,4 +1,5 @@
-//! Operations with two operands of one shape, element by element, and the quantisations, whose scales are an operand.
+//! Operations with two operands of one shape, element by element, and the quantisations, whose
+//! scales are an operand.
 
 use rayon::prelude::*;
 use tilework_netlist::types::{BinaryKind, QuantKind};
@@ -21,7 +22,8 @@ pub(crate) fn zip(a: &Tensor, b: &Tensor, f: impl Fn(f32, f32) -> f32 + Sync) ->
     Ok(with(a, values))
 }
 
-/// Computes `a op b`. Zero times anything is zero, infinities and NaNs among them; a maximum passes NaNs on.
+/// Computes `a op b`. Zero times anything is zero, infinities and NaNs among them; a maximum
+/// passes NaNs on.
 pub fn binary(kind: BinaryKind, a: &Tensor, b: &Tensor) -> Result<Tensor, Reason> {
     match kind {
         BinaryKind::Add => zip(a, b, |a, b| a + b),
@@ -37,7 +39,8 @@ pub(crate) fn larger(a: f32, b: f32) -> f32 {
     if a > b || a.is_nan() { a } else { b }
 }
 
-/// Scales `a` by the scales of the second operand. The output format rounds and clamps what becomes an integer.
+/// Scales `a` by the scales of the second operand. The output format rounds and clamps what
+/// becomes an integer.
 pub fn quantise(kind: QuantKind, zero_point: f32, a: &Tensor, scales: &Tensor) -> Result<Tensor, Reason> {
     match kind {
         QuantKind::Quantize | QuantKind::Requantize => zip(a, scales, |a, s| a * s + zero_point),

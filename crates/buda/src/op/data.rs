@@ -1,11 +1,12 @@
 //! Operations that choose values instead of computing them: embedding and topk.
 //!
-//! Where the public texts leave a choice, it is this:
-//! - embedding: index i of a core is the i-th value of the index operand's matrix in row-major order, `num_indices` for
-//!   each row of cores; rows of the result beyond them are zero. Indices are whole numbers below the rows of the table.
-//! - topk: each core sorts its own columns, row by row, largest first, of equal values the one further left first, NaNs
-//!   last; columns of the result beyond k are zero. `kreduce` takes results of other cores, of which only the first k
-//!   columns of each group count.
+//! Where the public documents leave a choice, this is it:
+//! - embedding: index i of a core is the i-th value of the index operand's matrix in row-major
+//!   order, `num_indices` for each row of cores; rows of the result beyond them are zero. Indices
+//!   are whole numbers below the rows of the table.
+//! - topk: each core sorts its own columns, row by row, largest first, of equal values the one
+//!   further left first, NaNs last; columns of the result beyond k are zero. `kreduce` takes
+//!   results of other cores, of which only the first k columns of each group count.
 
 use std::cmp::Ordering;
 
@@ -50,10 +51,10 @@ pub fn embedding(num_indices: u32, table: &Tensor, indices: &Tensor, blocks: &Bl
     Ok(Tensor::new(shape, blocks.tile, values)?)
 }
 
-/// What `topk` is asked for.
+/// Parameters of `topk`.
 #[derive(Debug, Clone, Copy)]
 pub struct TopK {
-    /// How many.
+    /// Number of values to keep.
     pub k: usize,
     /// Values, or what the second operand holds in their places.
     pub output: TopKOutput,

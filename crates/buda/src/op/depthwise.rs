@@ -1,9 +1,9 @@
 //! Depthwise product: each column of tiles has its own factors.
 //!
-//! The left operand is m_k groups of as many columns of tiles as the result has, the right one m_k rows of tiles; tile
-//! (r, c) of the result is the sum over b of tile (r, b * n + c) on the left times tile (b, c) on the right, where n is
-//! the columns of tiles of the result (public kernel `hlks/depthwise`). What follows the sums is as with a matrix
-//! product.
+//! The left operand is m_k groups of as many columns of tiles as the result has, the right one m_k
+//! rows of tiles; tile (r, c) of the result is the sum over b of tile (r, b * n + c) on the left
+//! times tile (b, c) on the right, where n is the columns of tiles of the result (tt-budabackend,
+//! `hlks/`, depthwise kernel). Bias and scales follow as in a matrix product.
 
 use tilework_netlist::types::{Matmul, Shape, Tm};
 
@@ -39,7 +39,8 @@ pub fn depthwise(attributes: &Matmul, inputs: &[&Tensor], notes: &mut Notes) -> 
     matmul::finish(attributes, sums, &inputs[2..], notes)
 }
 
-/// For each matrix and each of `n` columns of tiles, the `blocks` tiles of every row that belong to it.
+/// For each matrix and each of `n` columns of tiles, the `blocks` tiles of every row that
+/// belong to it.
 fn strips(left: &Tensor, blocks: usize, n: usize) -> Result<Tensor, Reason> {
     let (shape, tile) = (left.shape(), left.tile().c as usize);
     let mut values = Vec::with_capacity(left.elements());

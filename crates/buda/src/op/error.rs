@@ -1,4 +1,4 @@
-//! What can be wrong with an operation on its operands.
+//! Errors of operations.
 
 use tilework_netlist::types::{Position, Shape};
 
@@ -19,7 +19,7 @@ pub struct OpError {
 /// Why an operation cannot be computed. Operands count from 0, as `input_0_tms` does.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Reason {
-    /// A number of operands that it does not take.
+    /// The wrong number of operands.
     #[error("it has {found} operands and takes {wanted}")]
     Operands {
         /// Operands passed.
@@ -27,14 +27,14 @@ pub enum Reason {
         /// What it takes.
         wanted: String,
     },
-    /// An operand of another shape than the operation needs.
+    /// An operand whose shape does not fit the operation.
     #[error("operand {operand} is {} where {} is needed: {why}", describe(.found), describe(.wanted))]
     Shape {
         /// Which operand.
         operand: usize,
         /// Its shape after its TMs.
         found: Shape,
-        /// The shape that would do.
+        /// The shape that is needed.
         wanted: Shape,
         /// Where the wanted shape comes from.
         why: &'static str,
@@ -51,7 +51,7 @@ pub enum Reason {
         /// Shape by grid_size, mblock, ublock and t.
         wanted: Shape,
     },
-    /// What a gradient is added to has another shape.
+    /// The gradient and the ram's contents have different shapes.
     #[error("the gradient is {} and the ram holds {}", describe(.found), describe(.previous))]
     Gradient {
         /// Shape of the gradient.
@@ -59,7 +59,7 @@ pub enum Reason {
         /// Shape of what is there.
         previous: Shape,
     },
-    /// A TM, pad or unpad that does not fit what it is applied to.
+    /// A TM, pad or unpad that does not fit its operand.
     #[error("operand {operand}: {tm} of {}: {why}", describe(.found))]
     Tm {
         /// Which operand.
@@ -71,7 +71,7 @@ pub enum Reason {
         /// What does not fit.
         why: String,
     },
-    /// An attribute without a meaning here.
+    /// An attribute that is not valid here.
     #[error("attribute {name}: {why}")]
     Attribute {
         /// Its name.
@@ -89,7 +89,7 @@ pub enum Reason {
         /// Its place in row-major order.
         index: usize,
     },
-    /// A splice that leaves a part of an operand, or wants more than it has.
+    /// A splice that leaves a part of an operand unused, or needs more than it has.
     #[error("splice takes {used} of the {has} {unit} of operand {operand}; index, length and stride must use up all")]
     Splice {
         /// Which operand.
@@ -122,7 +122,7 @@ pub enum Reason {
         /// What is wrong.
         reason: Box<Reason>,
     },
-    /// A buffer of a fused operation that does not hold what the step needs, or holds what it must not.
+    /// A buffer of a fused operation that is empty or full when it must not be.
     #[error("{buffer} {why}")]
     Buffer {
         /// The buffer, as the netlist writes it.
@@ -130,7 +130,7 @@ pub enum Reason {
         /// What is wrong.
         why: &'static str,
     },
-    /// A tensor that cannot be made.
+    /// A tensor that cannot be created.
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }

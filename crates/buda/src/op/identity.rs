@@ -1,24 +1,26 @@
-//! Identity products: the left operand is a list of tiles, and index tiles say which of them stand where.
+//! Identity products: a sparse left operand, given as a list of tiles and index tiles
+//! that place them.
 //!
-//! Most tiles of such a matrix are zero and many of the others are the same, so operand 0 holds each tile once and
-//! operand 2 holds, as 16-bit words in the order of memory, strip after strip (public kernel
-//! `hlks/matmul/matmul_ident`):
+//! Most tiles of such a matrix are zero and many of the others are the same, so operand 0 holds
+//! each tile once and operand 2 holds, as 16-bit words in the order of memory, strip after strip
+//! (tt-budabackend, `hlks/`, kernel `matmul_ident`):
 //!
-//! - two words: 30 bits of strip index, low word first; bit 30 ends a row of strips, which is a matrix of the result;
-//!   bit 31 ends the tile, and the next strip begins in the next one;
+//! - two words: 30 bits of strip index, low word first; bit 30 ends a row of strips, which is a
+//!   matrix of the result; bit 31 ends the tile, and the next strip begins in the next one;
 //! - a word: how many ublocks of the strip are not zero, and for each of them
-//! - a word: its row of ublocks in the low `sparse_ublock_idx_bits`, above them how many tiles follow (0 is the most
-//!   that these bits could count, plus one);
-//! - a word for each tile: from the low bits its column in the strip (as many bits as `u_kt` needs), its row in the
-//!   ublock, and in the upper `sparse_tile_ptr_bits` which tile of operand 0 it is.
+//! - a word: its row of ublocks in the low `sparse_ublock_idx_bits`, above them how many tiles
+//!   follow (0 is the most that these bits could count, plus one);
+//! - a word for each tile: from the low bits its column in the strip (as many bits as `u_kt`
+//!   needs), its row in the ublock, and in the upper `sparse_tile_ptr_bits` which tile of
+//!   operand 0 it is.
 //!
-//! Strip s of the right operand is matrix s / m_k, tile rows from s % m_k * u_kt on. Every row of cores has its own
-//! part of the rows of operands 0 and 2. The kernel takes m_k strips of u_kt rows of tiles from every matrix of the
-//! right operand, which is why that has m_k * u_kt of them.
+//! Strip s of the right operand is matrix s / m_k, tile rows from s % m_k * u_kt on. Every row of
+//! cores has its own part of the rows of operands 0 and 2. The kernel takes m_k strips of u_kt rows
+//! of tiles from every matrix of the right operand, which is why that has m_k * u_kt of them.
 //!
-//! Netlists without `sparse_tile_ptr_bits` are older (public repository, `pytorch_bin/matmul_ident`): their index tiles
-//! hold 32-bit instructions or bytes, and in most of them m_k counts the instructions. No public kernel reads these, so
-//! they are refused.
+//! Netlists without `sparse_tile_ptr_bits` use an older encoding (tt-budabackend,
+//! `pytorch_bin/matmul_ident`): their index tiles hold 32-bit instructions or bytes, and in most of
+//! them m_k counts the instructions. No public kernel reads it, so they are refused.
 
 use tilework_netlist::DataFormat;
 use tilework_netlist::types::{Arch, Blocks, Identity, Matmul, Size};
@@ -30,7 +32,7 @@ use crate::tm;
 
 /// One tile of a strip that is not zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct SparseTile {
     /// Row of tiles within the core's part of the result.
     row: usize,
     /// Row of tiles within the strip.
@@ -39,11 +41,11 @@ struct Place {
     tile: usize,
 }
 
-/// A strip: a part of the right operand and what meets it.
+/// A strip of the right operand and the tiles to multiply it with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Strip {
     index: usize,
-    places: Vec<Place>,
+    places: Vec<SparseTile>,
     last_in_row: bool,
 }
 
@@ -60,7 +62,8 @@ struct Widths {
     rows: usize,
 }
 
-/// Computes an identity product: tiles, right operand, index tiles, then bias and scales if the attributes say so.
+/// Computes an identity product: tiles, right operand, index tiles, then bias and scales if the
+/// attributes say so.
 pub fn identity(
     attributes: &Matmul,
     inputs: &[&Tensor],
@@ -91,7 +94,7 @@ pub fn identity(
     let cores = if values.is_empty() { 0 } else { blocks.grid.r as usize };
     for core in 0..cores {
         let (tiles, words) = (band(0, sparse, cores, core)?, words(index, cores, core)?);
-        let mut reader = Reader { words: &words, tile: 0, at: 0 };
+        let mut reader = IndexReader { words: &words, tile: 0, at: 0 };
         for z in 0..shape.t {
             let from = (z * shape.rows + core * (shape.rows / cores)) * shape.columns;
             let part = &mut values[from..][..shape.rows / cores * shape.columns];
@@ -120,7 +123,7 @@ fn widths(attributes: &Matmul, blocks: &Blocks, how: &Identity) -> Result<Widths
         let why = format!("{} leave no room for u_kt {} in 16 bits", how.sparse_tile_ptr_bits, attributes.u_kt);
         return Err(Reason::attribute("sparse_tile_ptr_bits", why));
     }
-    // Absent, it is as wide as the other.
+    // If absent, it is as wide as the other.
     let ublock = if how.sparse_ublock_idx_bits == 0 { how.sparse_tile_ptr_bits } else { how.sparse_ublock_idx_bits };
     if !(1..16).contains(&ublock) {
         return Err(Reason::attribute("sparse_ublock_idx_bits", format!("{ublock} where 1 to 15 are possible")));
@@ -128,7 +131,7 @@ fn widths(attributes: &Matmul, blocks: &Blocks, how: &Identity) -> Result<Widths
     Ok(Widths { ublock, column, place, rows: blocks.ublock.r as usize })
 }
 
-/// Where the tiles of one row of cores begin in an operand's values, row by row.
+/// Range of the values of one row of cores in an operand.
 fn band(operand: usize, x: &Tensor, cores: usize, core: usize) -> Result<Vec<usize>, Reason> {
     let (rows, columns) = (x.tile_rows(), x.tile_columns());
     if cores == 0 || !rows.is_multiple_of(cores) {
@@ -164,13 +167,13 @@ fn words(index: &Tensor, cores: usize, core: usize) -> Result<Vec<Vec<u16>>, Rea
 }
 
 /// Reads strips from index tiles.
-struct Reader<'a> {
+struct IndexReader<'a> {
     words: &'a [Vec<u16>],
     tile: usize,
     at: usize,
 }
 
-impl Reader<'_> {
+impl IndexReader<'_> {
     /// The next word.
     fn word(&mut self) -> Result<u32, Reason> {
         let word = self.words.get(self.tile).and_then(|tile| tile.get(self.at)).copied();
@@ -200,7 +203,7 @@ impl Reader<'_> {
                     let index = within as f32;
                     return Err(Reason::Index { what: "row of tiles in a ublock", index, bound: widths.rows });
                 }
-                places.push(Place {
+                places.push(SparseTile {
                     row: row * widths.rows + within,
                     column: (place & ((1 << widths.column) - 1)) as usize,
                     tile: (word >> widths.place) as usize,
@@ -239,7 +242,7 @@ fn add(
             let out = &mut part[(place.row * height + r) * columns..][..columns];
             for k in 0..depth {
                 let factor = sparse.values()[tile + r * sparse.shape().columns + k];
-                // Most factors are zero: they leave the sum as it is, whatever they meet.
+                // Most factors are zero. They do not change the sum, even with infinities and NaNs.
                 if factor != 0.0 {
                     let row = &right.values()[(first + place.column * depth + k) * columns..][..columns];
                     out.iter_mut().zip(row).for_each(|(o, v)| *o += factor * v);

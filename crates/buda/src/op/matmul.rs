@@ -1,8 +1,8 @@
-//! Matrix products, matrix by matrix, with what a netlist puts behind them.
+//! Matrix products, with accumulation, bias, gelu and requantisation.
 //!
-//! In this order (facts, buda.md, section 4): products with float32 sums, sums over groups of z matrices
-//! (`accumulate`), the bias, whose row 0 of each tile counts for all rows of the tile, gelu, requantisation or
-//! dequantisation by the last operand.
+//! In this order (tt-budabackend, `ops/mm_bare.cpp`): products with float32 sums, sums over groups
+//! of z matrices (`accumulate`), the bias, whose row 0 of each tile counts for all rows of the
+//! tile, gelu, requantisation or dequantisation by the last operand.
 
 use tilework_netlist::types::{Matmul, QuantKind, Shape, Size, UnaryKind};
 use tilework_ops::{self as ops, DType, MatmulOptions};
@@ -12,7 +12,8 @@ use super::{Notes, Reason, binary};
 use crate::tensor::{Tensor, check};
 use crate::tm;
 
-/// Computes a product of dense operands: left, right, then the bias and the scales if the attributes say so.
+/// Computes a product of dense operands: left, right, then the bias and the scales if the
+/// attributes say so.
 pub fn matmul(attributes: &Matmul, inputs: &[&Tensor], notes: &mut Notes) -> Result<Tensor, Reason> {
     let scaled = attributes.requant || attributes.dequant;
     let wanted = 2 + usize::from(attributes.bias) + usize::from(scaled);
@@ -45,8 +46,8 @@ fn inner(attributes: &Matmul, left: &Tensor) -> Result<usize, Reason> {
     Ok(left.shape().columns)
 }
 
-/// The right operand in tiles that are as high as those on the left are wide, if it has as many of them: small tiles
-/// are filled up with zeros.
+/// Converts the right operand to tiles as high as those of the left are wide, if it has as many of
+/// them: small tiles are filled up with zeros.
 pub(crate) fn meeting(left: &Tensor, right: &Tensor) -> Result<Tensor, Reason> {
     let smaller = left.tile().c != right.tile().r && left.shape().columns != right.shape().rows;
     if smaller && left.tile_columns() == right.tile_rows() {
@@ -82,7 +83,8 @@ fn accumulate(x: &Tensor, z: u32) -> Result<Tensor, Reason> {
     Ok(Tensor::new(Shape { t: shape.t / z, ..shape }, x.tile(), values)?)
 }
 
-/// What follows the sums. `rest` are the operands after the first two, as many as the attributes say.
+/// Applies everything after the products. `rest` are the operands after the first two, as many as
+/// the attributes require.
 pub(crate) fn finish(attributes: &Matmul, sums: Tensor, rest: &[&Tensor], notes: &mut Notes) -> Result<Tensor, Reason> {
     notes.sums(&sums);
     let mut result = sums;
@@ -105,7 +107,8 @@ pub(crate) fn finish(attributes: &Matmul, sums: Tensor, rest: &[&Tensor], notes:
     Ok(result)
 }
 
-/// Adds row 0 of each tile of the bias to all rows of the tile of the sums. Its tiles may be of another height.
+/// Adds row 0 of each tile of the bias to all rows of the tile of the sums. Its tiles may be of
+/// another height.
 fn add_bias(sums: &Tensor, bias: &Tensor) -> Result<Tensor, Reason> {
     let (found, s) = (bias.shape(), sums.shape());
     if (found.t, bias.tile_rows(), found.columns) != (s.t, sums.tile_rows(), s.columns) {

@@ -1,5 +1,6 @@
-//! The operations of a netlist on whole tensors (facts, buda.md, section 4). Operands are as they stand after unpad,
-//! TMs and pad; what follows an operation (gradient, ReLU, clamping) is [`crate::golden`]'s.
+//! The operations of a netlist on whole tensors (tt-budabackend, `docs/public/netlist.md`, section
+//! OPs, and `ops/`). Operands have gone through unpad, TMs and pad; [`crate::golden`] does what
+//! follows an operation (gradient, ReLU, clamping).
 
 pub mod binary;
 pub mod data;

@@ -1,4 +1,4 @@
-//! What is noticed while an operation is computed, and is no reason to stop.
+//! Notes: observations during an operation that are no errors.
 
 use crate::tensor::Tensor;
 
@@ -8,14 +8,14 @@ const EXACT: f32 = (1u32 << 24) as f32;
 /// Notes on one operation and one input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Notes {
-    /// The operation adds products as integers.
+    /// Whether the operation adds integer products.
     pub(crate) integer: bool,
-    /// A sum of integer products is beyond 2^24, where float32 arithmetic rounds (facts, buda.md, section 4).
+    /// Whether a sum of integer products is beyond 2^24, where float32 arithmetic rounds.
     pub inexact: bool,
 }
 
 impl Notes {
-    /// Sums of products, before anything is done with them.
+    /// Checks sums of products.
     pub(crate) fn sums(&mut self, x: &Tensor) {
         self.inexact |= self.integer && x.values().iter().any(|v| v.abs() > EXACT);
     }

@@ -1,8 +1,9 @@
 //! The maximum along a dimension.
 //!
-//! Along columns (`c`) one column of tiles is left, with the values in column 0 and zeros elsewhere; along rows (`r`)
-//! one row of tiles with the values in row 0; along both the value is at the first place of one tile. Along `z` the
-//! largest of each group of z matrices is taken element by element (facts, buda.md, section 4). A NaN wins.
+//! Along columns (`c`) one column of tiles is left, with the values in column 0 and zeros
+//! elsewhere; along rows (`r`) one row of tiles with the values in row 0; along both the value is
+//! at the first place of one tile. Along `z` the largest of each group of z matrices is taken
+//! element by element (tt-budabackend, `ops/reduce_bare.cpp`). A NaN wins.
 
 use tilework_netlist::types::{ReduceDim, Shape};
 
@@ -10,7 +11,8 @@ use super::Reason;
 use super::binary::larger;
 use crate::tensor::{Tensor, check};
 
-/// Reduces every matrix, or groups of `z` of them. `k` are m_k and u_kt, which give the tiles along the dimension.
+/// Reduces every matrix, or groups of `z` of them. `k` are m_k and u_kt, which give the tiles along
+/// the dimension.
 pub fn reduce(dim: ReduceDim, k: Option<(u32, u32)>, z: u32, x: &Tensor) -> Result<Tensor, Reason> {
     let along = match dim {
         ReduceDim::R => Some(x.tile_rows()),

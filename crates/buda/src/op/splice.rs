@@ -1,16 +1,16 @@
-//! Splice: pieces of several operands, turn by turn.
+//! Splice: interleaves pieces of several operands.
 //!
-//! Every operand has an offset. In a turn each adds `index` to it, gives the `length` units from there and adds
-//! `stride`; turns go on until the output is full, and then each offset must have come to the end of its operand
-//! (facts, buda.md, section 4). A unit is a ublock of the part of a core, counted in the operation's ublock order, or a
-//! whole matrix.
+//! Every operand has an offset. In each turn every operand adds `index` to its offset, contributes
+//! `length` units from there and adds `stride`; turns repeat until the output is full, and then
+//! each offset must be at the end of its operand (tt-budabackend, `ops/nary_bare.cpp`). A unit is a
+//! ublock of the part of a core, counted in the operation's ublock order, or a whole matrix.
 
 use tilework_netlist::types::{Blocks, Granularity, Order, Piece, Shape};
 
 use super::Reason;
 use crate::tensor::{Tensor, shape_of};
 
-/// Which unit of which operand.
+/// Operand and unit.
 type Unit = (usize, usize);
 
 /// Joins the pieces of the operands; `blocks` are those of the result.
@@ -30,7 +30,7 @@ pub fn splice(
     }
 }
 
-/// The units of the output in order, `count` of them, when operand i has `has[i]`.
+/// The `count` units of the output in order, where operand i has `has[i]` units.
 fn turns(pieces: &[Piece], has: &[usize], count: usize, unit: &'static str) -> Result<Vec<Unit>, Reason> {
     let mut offsets = vec![0usize; pieces.len()];
     let mut units = Vec::with_capacity(count);
@@ -52,7 +52,7 @@ fn turns(pieces: &[Piece], has: &[usize], count: usize, unit: &'static str) -> R
             return Err(Reason::attribute("length", "no operand gives anything"));
         }
     }
-    // More than fits shows as units that an operand had to give up.
+    // Too many units show as an operand that is not used up.
     for (operand, (&used, &has)) in offsets.iter().zip(has).enumerate() {
         if used != has || units.len() > count {
             return Err(Reason::Splice { operand, used, has, unit });
@@ -82,7 +82,7 @@ fn matrices(pieces: &[Piece], inputs: &[&Tensor], blocks: &Blocks) -> Result<Ten
 
 /// The ublocks of one core's part of a matrix.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct CoreUblocks {
     /// Rows and columns of the part in elements.
     rows: usize,
     columns: usize,
@@ -91,7 +91,7 @@ struct Part {
     across: usize,
 }
 
-impl Part {
+impl CoreUblocks {
     /// Row and column of a ublock's first element.
     fn place(&self, order: Order, index: usize) -> (usize, usize) {
         let (r, c) = match order {
@@ -107,13 +107,13 @@ fn ublocks(pieces: &[Piece], inputs: &[&Tensor], blocks: &Blocks) -> Result<Tens
     let shape = shape_of(blocks)?;
     let grid = (blocks.grid.r as usize, blocks.grid.c as usize);
     let ublock = (blocks.ublock.r as usize * blocks.tile.r as usize, blocks.ublock.c as usize * blocks.tile.c as usize);
-    let part = |s: Shape| -> Option<Part> {
+    let part = |s: Shape| -> Option<CoreUblocks> {
         let whole = |length: usize, cores: usize, unit: usize| {
             let units = length.checked_div(cores.checked_mul(unit)?)?;
             (units > 0 && units * cores * unit == length).then_some(units)
         };
         let (down, across) = (whole(s.rows, grid.0, ublock.0)?, whole(s.columns, grid.1, ublock.1)?);
-        Some(Part { rows: s.rows / grid.0, columns: s.columns / grid.1, down, across })
+        Some(CoreUblocks { rows: s.rows / grid.0, columns: s.columns / grid.1, down, across })
     };
     let mut parts = Vec::new();
     for (operand, x) in inputs.iter().enumerate() {
@@ -136,7 +136,7 @@ fn ublocks(pieces: &[Piece], inputs: &[&Tensor], blocks: &Blocks) -> Result<Tens
                 let (from, source) = (&parts[operand], inputs[operand]);
                 let (r, c) = from.place(blocks.order, unit);
                 let (to_r, to_c) = target.place(blocks.order, i);
-                let start = |s: Shape, p: &Part, r: usize, c: usize| {
+                let start = |s: Shape, p: &CoreUblocks, r: usize, c: usize| {
                     (z * s.rows + gr * p.rows + r) * s.columns + gc * p.columns + c
                 };
                 let (mut at, mut to) = (start(source.shape(), from, r, c), start(shape, &target, to_r, to_c));

@@ -1,9 +1,10 @@
 //! Operations with one operand, element by element.
 //!
-//! The functions are those of the operation library; what the golden arithmetic does otherwise at the edges is here
-//! (facts, buda.md, section 4): e^x stops at the largest float32, log(0) is ln(epsilon), 1/0 is 1/epsilon, the square
-//! root of a negative value is an error. Gelu is the tanh form with 0.044715. Elsewhere values are IEEE's: a NaN stays,
-//! the logarithm of a negative value is a NaN.
+//! The functions are those of the operation library; the special cases of golden arithmetic are
+//! here (tt-budabackend, `common/tile_lib.cpp`): e^x stops at the largest float32, log(0) is
+//! ln(epsilon), 1/0 is 1/epsilon, the square root of a negative value is an error. Gelu is the
+//! tanh form with 0.044715. Elsewhere values are IEEE's: a NaN stays, the logarithm of a negative
+//! value is a NaN.
 
 use rayon::prelude::*;
 use tilework_netlist::types::{UnaryKind, VectorMode};
@@ -12,7 +13,7 @@ use tilework_ops::{self as ops, DType, Unary};
 use super::Reason;
 use crate::tensor::Tensor;
 
-/// Elements of a piece that one thread computes.
+/// Elements that one thread computes at a time.
 pub(crate) const PIECE: usize = 1 << 14;
 
 /// A tensor of the same shape, element by element.
@@ -65,7 +66,7 @@ pub fn unary(kind: UnaryKind, x: &Tensor) -> Result<Tensor, Reason> {
             if !(0.0..=1.0).contains(&p) {
                 return Err(Reason::attribute("p", format!("{p} is no probability")));
             }
-            // With p = 1 nothing is left to scale.
+            // With p = 1 everything is dropped.
             let scale = if p == 1.0 { 1.0 } else { 1.0 / (1.0 - p) };
             x.with_values(ops::dropout(x.library(), p, scale, seed, DType::F32))
         }

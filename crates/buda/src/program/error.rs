@@ -1,9 +1,9 @@
-//! What can go wrong in a program.
+//! Errors of programs.
 
 use thiserror::Error;
 use tilework_netlist::types::{Position, Program};
 
-/// A program cannot go on.
+/// A program that cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("program {program}, line {}: {problem}", at.line)]
 pub struct ProgramError {
@@ -15,7 +15,7 @@ pub struct ProgramError {
     pub problem: ProgramProblem,
 }
 
-/// Why a program cannot go on.
+/// Why a program cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[allow(missing_docs)]
 pub enum ProgramProblem {
@@ -46,7 +46,7 @@ pub enum ProgramProblem {
 }
 
 impl ProgramProblem {
-    /// Says where.
+    /// Adds the position.
     pub fn at(self, program: &Program, at: Position) -> ProgramError {
         ProgramError { program: program.name.clone(), at, problem: self }
     }

@@ -1,4 +1,4 @@
-//! One program, instruction by instruction.
+//! The interpreter of programs.
 
 use super::error::{ProgramError, ProgramProblem};
 use super::settings::{Bindings, Effect, Launch, ResolvedSettings};
@@ -13,20 +13,21 @@ pub type Statics = BTreeMap<String, i64>;
 /// Bounds of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Instructions, those of every turn of a loop counted.
+    /// The most instructions; every iteration of a loop counts.
     pub instructions: u64,
-    /// Depth of loops.
+    /// The deepest nesting of loops.
     pub depth: usize,
 }
 
 impl Default for Limits {
-    /// A hundred million instructions, loops 64 deep: far beyond every netlist of the public repository.
+    /// A hundred million instructions, loops 64 deep: far beyond every netlist of the
+    /// public repository.
     fn default() -> Self {
         Self { instructions: 100_000_000, depth: 64 }
     }
 }
 
-/// What an instruction asks for.
+/// An effect that an instruction asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// A variable has a new value.
@@ -36,15 +37,15 @@ pub enum Step {
         /// Pointers that follow it.
         effects: Vec<Effect>,
     },
-    /// Queues begin to live.
+    /// Queues are allocated.
     Allocate(Vec<QueueId>),
-    /// Queues cease to live.
+    /// Queues are deallocated.
     Deallocate(Vec<QueueId>),
     /// A loop begins.
     LoopStart(LoopBody),
-    /// A turn of the innermost loop is over.
+    /// An iteration of the innermost loop is over.
     LoopTurn {
-        /// It was the last.
+        /// Whether it was the last.
         last: bool,
     },
     /// A graph runs.
@@ -54,7 +55,7 @@ pub enum Step {
 /// A loop that begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoopBody {
-    /// How many turns it takes.
+    /// Number of iterations.
     pub count: u64,
     /// Its instructions, by index in the program.
     pub body: Range<usize>,
@@ -80,12 +81,12 @@ pub struct Interpreter<'n> {
 struct Turns {
     /// Index of the first instruction of the body.
     body: usize,
-    /// Turns after this one.
+    /// Iterations after this one.
     left: u64,
 }
 
 impl<'n> Interpreter<'n> {
-    /// Starts a program. `kept` are the static variables that its last run left.
+    /// Starts a program. `kept` are the static variables of its last run.
     pub fn new(
         netlist: &'n Netlist,
         program: &'n Program,
@@ -102,13 +103,13 @@ impl<'n> Interpreter<'n> {
         &self.variables
     }
 
-    /// Static variables for the next run: also those that this run did not reach.
+    /// Static variables for the next run, including those that this run did not reach.
     pub fn into_statics(mut self) -> Statics {
         self.kept.extend(self.variables.statics().map(|(name, value)| (name.to_string(), value)));
         self.kept
     }
 
-    /// Runs up to the next instruction that asks for something; `None` at the end of the program.
+    /// Runs up to the next instruction with an effect; `None` at the end of the program.
     pub fn step(&mut self) -> Result<Option<Step>, ProgramError> {
         while let Some(instruction) = self.program.instructions.get(self.next) {
             let at = instruction.at;
@@ -192,7 +193,8 @@ impl<'n> Interpreter<'n> {
         Ok(LoopBody { count, body: self.next..self.next + end })
     }
 
-    /// Back to the start of the body, or on; whether it was the last turn.
+    /// Continues with the next iteration or after the loop; returns whether it was the
+    /// last iteration.
     fn turn(&mut self) -> Result<bool, ProgramProblem> {
         let turns = self.loops.last_mut().ok_or(ProgramProblem::EndWithoutLoop)?;
         if turns.left == 0 {

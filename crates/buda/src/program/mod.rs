@@ -1,8 +1,9 @@
-//! Programs of a netlist: variables, loops, and what they ask of queues and graphs (docs/public/netlist.md, section
-//! Programs).
+//! Programs of a netlist: variables, loops, and their effects on queues and graphs (tt-budabackend,
+//! `docs/public/netlist.md`, section Programs).
 //!
-//! [`Interpreter`] runs one program instruction by instruction and gives each as a [`Step`] with all values in place.
-//! It knows no queue and no tensor: whoever drives it does what the steps say. Every run is bounded by [`Limits`].
+//! [`Interpreter`] runs one program and returns each effect as a [`Step`] with all values
+//! resolved. It knows neither queues nor tensors: the caller carries out the steps. Every run is
+//! bounded by [`Limits`].
 
 mod error;
 mod interpreter;

@@ -1,8 +1,9 @@
-//! Queue settings with their values and defaults in place, and which variable moves which pointer.
+//! Queue settings with values and defaults resolved, and the pointers that variables move.
 //!
-//! Defaults (facts, buda.md, section 1): local read stride, global read stride, global write stride are 1, 0, 1 for a
-//! queue and 0, 0, 0 for a ram. A `varinst` has side effects: each queue whose global pointer was bound to the variable
-//! in the queue's latest settings gets the new value (section 3).
+//! Defaults (tt-budabackend, `docs/public/netlist.md`, section Queue Settings): local read stride,
+//! global read stride, global write stride are 1, 0, 1 for a queue and 0, 0, 0 for a ram. A
+//! `varinst` has side effects: each queue whose global pointer was bound to the variable in the
+//! queue's latest settings gets the new value (`runtime/runtime.cpp`, `push_queue_side_effects`).
 
 use super::error::ProgramProblem;
 use super::variables::Variables;
@@ -25,7 +26,7 @@ pub struct Effect {
     pub queue: QueueId,
     /// Which pointer.
     pub pointer: Pointer,
-    /// Its new value, as the program has it.
+    /// Its new value.
     pub value: i64,
 }
 
@@ -53,24 +54,24 @@ pub struct ResolvedSettings {
     pub epilogue: bool,
     /// It is cleared before the first input.
     pub zero: bool,
-    /// Where reading begins; where the global pointer is unless given.
+    /// Where reading begins. Default: the global read pointer.
     pub rd_ptr_local: Option<i64>,
     /// New global read pointer.
     pub rd_ptr_global: Option<i64>,
     /// New global write pointer.
     pub wr_ptr_global: Option<i64>,
-    /// By how much the place of reading moves with each input.
+    /// By how much the local read pointer moves with each input.
     pub rd_ptr_autoinc: i64,
     /// By how much the global read pointer moves with each input.
     pub global_rdptr_autoinc: i64,
     /// By how much the global write pointer moves with each input.
     pub global_wrptr_autoinc: i64,
-    /// The write pointer never moves.
+    /// Whether the write pointer never moves.
     pub read_only: bool,
 }
 
 impl ResolvedSettings {
-    /// What a queue has that the program says nothing of.
+    /// Default settings of a queue.
     pub fn default_of(netlist: &Netlist, queue: QueueId, at: Position) -> Self {
         let strides = match netlist.queue(queue).kind {
             QueueKind::Queue => (1, 0, 1),
@@ -92,7 +93,7 @@ impl ResolvedSettings {
         }
     }
 
-    /// Puts values in the place of variables.
+    /// Replaces variables by their values.
     pub fn resolve(netlist: &Netlist, settings: &QueueSettings, variables: &Variables) -> Result<Self, ProgramProblem> {
         let default = Self::default_of(netlist, settings.queue, settings.at);
         let number = |value: &Option<Value>| value.as_ref().map(|value| variables.value(value)).transpose();
@@ -132,7 +133,7 @@ pub(super) struct Bindings {
 }
 
 impl Bindings {
-    /// The latest settings of a queue decide alone.
+    /// The latest settings of a queue replace earlier ones.
     pub(super) fn bind(&mut self, settings: &QueueSettings) {
         for (pointer, value) in [(Pointer::Read, &settings.rd_ptr_global), (Pointer::Write, &settings.wr_ptr_global)] {
             match value {
@@ -142,7 +143,7 @@ impl Bindings {
         }
     }
 
-    /// What a variable's new value does.
+    /// The pointers that follow a variable's new value.
     pub(super) fn effects(&self, variable: &str, value: i64) -> Vec<Effect> {
         let bound = self.bound.iter().filter(|(_, name)| *name == variable);
         bound.map(|((queue, pointer), _)| Effect { queue: *queue, pointer: *pointer, value }).collect()

@@ -1,8 +1,8 @@
 //! Variables of a running program.
 //!
-//! Three kinds share one set of names: `var` lives for one run, `staticvar` for all runs of its program, `param` is
-//! given by the caller and never changes. A `varinst` into a name that nobody declared makes a `var` (netlists of the
-//! original do so).
+//! Three kinds share one set of names: `var` lives for one run, `staticvar` for all runs of its
+//! program, `param` is given by the caller and never changes. A `varinst` into an undeclared name
+//! creates a `var` (the original's netlists do that).
 
 use super::error::ProgramProblem;
 use std::collections::BTreeMap;
@@ -39,12 +39,12 @@ impl Variables {
         }
     }
 
-    /// `var`: declares, or in the next turn of a loop resets.
+    /// `var`: declares a variable, or resets it in the next iteration of a loop.
     pub fn declare(&mut self, name: &str, value: i64) -> Result<(), ProgramProblem> {
         self.put(name, Kind::Var, value)
     }
 
-    /// `staticvar`: the old value stays when there is one.
+    /// `staticvar`: declares a variable; an existing value stays.
     pub fn declare_static(&mut self, name: &str, first: i64, kept: Option<i64>) -> Result<(), ProgramProblem> {
         let value = match self.values.get(name) {
             Some((Kind::Static, value)) => *value,
@@ -53,7 +53,7 @@ impl Variables {
         self.put(name, Kind::Static, value)
     }
 
-    /// `param`.
+    /// `param`: declares a parameter.
     pub fn declare_parameter(&mut self, name: &str, value: i64) -> Result<(), ProgramProblem> {
         self.put(name, Kind::Param, value)
     }
@@ -74,7 +74,7 @@ impl Variables {
         statics.map(|(name, (_, value))| (name.as_str(), *value))
     }
 
-    /// `varinst`; gives the new value.
+    /// `varinst`: changes a variable; returns the new value.
     pub fn change(&mut self, out: &str, op: VarOp, args: &[Value]) -> Result<i64, ProgramProblem> {
         let (name, wanted) = match op {
             VarOp::Set => ("set", 1),

@@ -1,10 +1,10 @@
-//! What can go wrong with a queue.
+//! Errors of queues.
 
 use super::pointers::PointerError;
 use thiserror::Error;
 use tilework_netlist::types::{Netlist, QueueId};
 
-/// A queue was used as it cannot be.
+/// An invalid use of a queue.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("queue {queue}: {problem}")]
 pub struct QueueError {
@@ -51,7 +51,7 @@ pub enum QueueProblem {
 }
 
 impl QueueProblem {
-    /// Says of which queue.
+    /// Adds the queue's name.
     pub fn of(self, netlist: &Netlist, queue: QueueId) -> QueueError {
         QueueError { queue: netlist.queue(queue).name.clone(), problem: self }
     }

@@ -1,6 +1,7 @@
-//! Life of dynamic queues: those that a program allocates and deallocates (docs/public/netlist.md, `allocate_queue`).
+//! Lifetimes of dynamic queues, which programs allocate and deallocate (tt-budabackend,
+//! `docs/public/netlist.md`, `allocate_queue`).
 //!
-//! Their memory may overlap as long as their lives do not.
+//! Their memory may overlap as long as their lifetimes do not.
 
 use super::error::{QueueError, QueueProblem};
 use tilework_netlist::size::buffer_bytes;
@@ -14,7 +15,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// Dynamic queues are those that some program allocates; none of them is alive yet.
+    /// The queues that some program allocates are dynamic; none of them is alive yet.
     pub fn new(netlist: &Netlist) -> Self {
         let mut alive = vec![None; netlist.queues.len()];
         for instruction in netlist.programs.iter().flat_map(|program| &program.instructions) {
@@ -25,7 +26,7 @@ impl Life {
         Self { alive }
     }
 
-    /// Whether a queue lives and dies with programs.
+    /// Whether programs allocate a queue.
     pub fn is_dynamic(&self, queue: QueueId) -> bool {
         self.alive[queue.0].is_some()
     }
@@ -35,7 +36,7 @@ impl Life {
         self.alive[queue.0] != Some(false)
     }
 
-    /// Begins a life.
+    /// Allocates a queue.
     pub fn begin(&mut self, netlist: &Netlist, queue: QueueId) -> Result<(), QueueError> {
         if self.alive[queue.0] == Some(true) {
             return Err(QueueProblem::AllocatedTwice.of(netlist, queue));
@@ -50,7 +51,7 @@ impl Life {
         Ok(())
     }
 
-    /// Ends a life.
+    /// Deallocates a queue.
     pub fn end(&mut self, netlist: &Netlist, queue: QueueId) -> Result<(), QueueError> {
         if self.alive[queue.0] != Some(true) {
             return Err(QueueProblem::NotAllocated.of(netlist, queue));
@@ -60,8 +61,8 @@ impl Life {
     }
 }
 
-/// A place that two queues share. Sizes are those of the architecture with the largest tiles, Blackhole, unless the
-/// netlist is not for it.
+/// A buffer of `a` that overlaps one of `b`. Sizes are those of Blackhole, which has the largest
+/// tiles, unless the netlist is not for it.
 pub(crate) fn overlap(netlist: &Netlist, a: QueueId, b: QueueId) -> Option<(u32, u64)> {
     let (first, second) = (netlist.queue(a), netlist.queue(b));
     let same_memory = match first.location {

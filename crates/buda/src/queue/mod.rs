@@ -1,8 +1,8 @@
-//! Queues and rams: pointers, entries, views, life of dynamic queues, and waiting for them among threads.
+//! Queues and rams: pointers, entries, views, lifetimes of dynamic queues, and waits of threads.
 //!
-//! [`pointers`] is arithmetic only. [`store`] holds what is in the queues of a netlist; [`shared`] lets several threads
-//! wait for each other on it and finds out when they wait for ever. None of them knows tensors: an entry is anything
-//! that is [`Entry`].
+//! [`pointers`] is arithmetic only. [`store`] holds the contents of a netlist's queues; [`shared`]
+//! lets several threads wait on them and detects deadlocks. None of them depends on tensors: any
+//! [`Entry`] will do.
 
 pub mod error;
 pub mod life;

@@ -1,7 +1,7 @@
-//! One value that several threads share, and waiting for it to change.
+//! Monitors: a value shared by several threads, and waits for it to change.
 //!
-//! All sync primitives of the crate are behind [`Monitor`], so that a test can put others in their place and try every
-//! order of threads (the crate's tests do, with shuttle).
+//! All synchronisation primitives of the crate are behind [`Monitor`], so that tests can replace
+//! them and explore thread schedules (they do, with shuttle).
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,15 +13,16 @@ pub trait Monitor<T>: Send + Sync {
     where
         Self: Sized;
 
-    /// Uses the value while no other thread does, then wakes those that wait for a change.
+    /// Calls `act` with exclusive access to the value, then wakes the threads that wait
+    /// for a change.
     fn enter<R>(&self, act: impl FnOnce(&mut T) -> R) -> R;
 
-    /// Calls `try_act` now and after every change until it gives something. `None` when nothing came of it within
-    /// `timeout`; without one it waits for as long as it takes.
+    /// Calls `try_act` now and after every change until it returns a value. `None` after `timeout`;
+    /// without one it waits indefinitely.
     fn wait<R>(&self, timeout: Option<Duration>, try_act: impl FnMut(&mut T) -> Option<R>) -> Option<R>;
 }
 
-/// The monitor of the standard library's threads.
+/// A monitor made of the standard library's mutex and condition variable.
 #[derive(Debug, Default)]
 pub struct StdMonitor<T> {
     value: Mutex<T>,
@@ -29,7 +30,8 @@ pub struct StdMonitor<T> {
 }
 
 impl<T> StdMonitor<T> {
-    /// A panic of another thread left the value as its last complete step made it: each step is one call of `enter`.
+    /// After a panic of another thread the value is consistent: each call of `enter` is one
+    /// complete step.
     fn lock(&self) -> MutexGuard<'_, T> {
         self.value.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,32 +1,33 @@
 //! Read and write pointer of a queue.
 //!
-//! Both run over 0..2N-1 for N entries: the double range tells a full queue (a distance of N) from an empty one (0), so
-//! that all N entries can be used (facts, buda.md, section 3; hence the `mod 2N` everywhere). Local
-//! read pointers use the same range and are never written back.
+//! Both run over 0..2N-1 for N entries: the double range tells a full queue (a distance of N) from
+//! an empty one (0), so that all N entries can be used (tt-budabackend, `common/tt_queue_ptr.hpp`;
+//! hence `mod 2N` everywhere). Local read pointers use the same range and are never written back.
 
 use thiserror::Error;
 
-/// A pointer outside what the hardware's header can hold.
+/// A value that is not a valid pointer of the queue header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "{value} is no pointer: pointers of a queue of {entries} entries run from 0; wrap it with incwrap at {}",
     2 * u64::from(*entries)
 )]
 pub struct PointerError {
-    /// What was to be a pointer.
+    /// The value.
     pub value: i64,
     /// Entries of the queue.
     pub entries: u32,
 }
 
-/// When a queue takes no more.
+/// When a queue counts as full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fullness {
     /// At N entries.
     #[default]
     Strict,
-    /// As the original's golden model has it: only at `wr == rd - 1`, or at `rd == 0` and `wr == 2N`, which no pointer
-    /// reaches. Up to 2N - 1 entries are taken and the older ones overwritten without a word.
+    /// As in the original's golden model (`common/tt_queue.cpp`): only at `wr == rd - 1`, or at
+    /// `rd == 0` and `wr == 2N`, which no pointer reaches. Up to 2N - 1 entries are accepted and
+    /// older ones silently overwritten.
     GoldenCompat,
 }
 
@@ -39,9 +40,10 @@ pub struct Pointers {
 }
 
 impl Pointers {
-    /// Pointers of an empty queue. A queue of no entries is taken for one of one entry; the checker refuses both.
+    /// Pointers of an empty queue. A queue of no entries counts as one of one entry; the checker
+    /// refuses both.
     pub fn new(entries: u32) -> Self {
-        // Half of u32 at most, so that 2N fits.
+        // At most half of `u32::MAX`, so that 2N fits.
         Self { entries: entries.clamp(1, u32::MAX / 2), rd: 0, wr: 0 }
     }
 
@@ -65,13 +67,13 @@ impl Pointers {
         self.wr
     }
 
-    /// Entries from the read pointer to the write pointer. More than N only when the read pointer was set past the
-    /// write pointer, or with [`Fullness::GoldenCompat`].
+    /// Entries from the read pointer to the write pointer. More than N only when the read pointer
+    /// was set past the write pointer, or with [`Fullness::GoldenCompat`].
     pub fn occupancy(&self) -> u32 {
         self.distance(self.rd, self.wr)
     }
 
-    /// Whether nothing is to be read.
+    /// Whether there is no entry to read.
     pub fn is_empty(&self) -> bool {
         self.rd == self.wr
     }
@@ -84,7 +86,7 @@ impl Pointers {
         }
     }
 
-    /// How far it is from one pointer to another, going up.
+    /// Distance from one pointer up to another.
     pub fn distance(&self, from: u32, to: u32) -> u32 {
         if to >= from { to - from } else { self.span() - (from - to) }
     }
@@ -100,12 +102,13 @@ impl Pointers {
         (pointer % self.entries) as usize
     }
 
-    /// Whether the entry under a pointer has been written and not been given up.
+    /// Whether the entry at a pointer has been written and not popped.
     pub fn holds(&self, pointer: u32) -> bool {
         self.distance(self.rd, pointer) < self.occupancy()
     }
 
-    /// A program's number as a pointer; numbers from 2N on are taken modulo 2N, which the second value tells.
+    /// Converts a program's number to a pointer; numbers from 2N on are reduced modulo 2N, and then
+    /// the second value is true.
     pub fn pointer(&self, value: i64) -> Result<(u32, bool), PointerError> {
         match u32::try_from(value) {
             Ok(value) => Ok((value % self.span(), value >= self.span())),
@@ -114,14 +117,15 @@ impl Pointers {
         }
     }
 
-    /// Writes one entry; the caller has asked [`Pointers::is_full`]. Gives the slot.
+    /// Advances the write pointer by one entry and returns its slot; the caller has checked
+    /// [`Pointers::is_full`].
     pub fn push(&mut self) -> usize {
         let slot = self.slot(self.wr);
         self.wr = self.advance(self.wr, 1);
         slot
     }
 
-    /// Gives up `count` entries.
+    /// Pops `count` entries.
     pub fn pop(&mut self, count: u32) {
         self.rd = self.advance(self.rd, i64::from(count));
     }
@@ -136,7 +140,7 @@ impl Pointers {
         self.wr = pointer % self.span();
     }
 
-    /// Both pointers to the start, as `allocate_queue` does.
+    /// Resets both pointers, as `allocate_queue` does.
     pub fn clear(&mut self) {
         (self.rd, self.wr) = (0, 0);
     }
@@ -162,7 +166,7 @@ mod tests {
     }
 
     proptest! {
-        /// A deque that knows nothing of pointers says what is in the queue, whether it is full and what a peek sees.
+        /// Compares with a deque: contents, fullness and peeks.
         #[test]
         fn pointers_do_what_a_deque_does(entries in 1u32..9, acts in acts()) {
             let mut pointers = Pointers::new(entries);
@@ -222,7 +226,8 @@ mod tests {
         assert_eq!(pointers.distance(last, last - 1), last);
     }
 
-    /// The quirk of facts/buda.md, section 3: full only one short of 2N, and never while the read pointer is at 0.
+    /// The rule of tt-budabackend's `common/tt_queue.cpp`: full only one short of 2N, and never
+    /// while the read pointer is at 0.
     #[test]
     fn golden_takes_up_to_twice_the_entries() {
         let mut pointers = Pointers::new(3);

@@ -1,9 +1,11 @@
-//! Queues that several threads use: waiting for entries and space, and knowing when a wait is for ever.
+//! Queues shared by several threads: waits for entries and space, and deadlock detection.
 //!
-//! Push thread, run thread and pop thread (seed 003, Concurrent mode) are roles that take part in a [`Shared`]. A role
-//! that cannot go on says what it waits for. When all roles that take part wait or are done, and nothing has changed
-//! since each of them last looked, no time-out is needed to know that they wait for ever: all of them learn it at once,
-//! with everybody's reason. With the run thread alone (sequential mode) the first wait is such a wait.
+//! Push thread, run thread and pop thread (tt-budabackend, `docs/public/overview.md`, concurrent
+//! mode) are roles that take part in a [`Shared`]. A role that cannot continue registers what it
+//! waits for. If all participating roles wait or are done, and nothing has changed since each of
+//! them last checked, they are deadlocked, which is known without a time-out: all of them get
+//! the error, with the reasons of all. With the run thread alone (sequential mode) the first
+//! wait is a deadlock.
 
 use super::monitor::Monitor;
 use super::store::{Entry, Queues};
@@ -13,7 +15,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 use tilework_netlist::types::QueueId;
 
-/// A thread's part.
+/// The role of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// Pushes inputs.
@@ -37,7 +39,7 @@ impl fmt::Display for Role {
 /// What is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitKind {
-    /// The entry under a pointer.
+    /// The entry at a pointer.
     Entry {
         /// The pointer, over 0..2N-1.
         pointer: u32,
@@ -51,16 +53,16 @@ pub enum WaitKind {
     },
 }
 
-/// A wait, in a person's words when shown.
+/// A wait; its `Display` form is a message for users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
-    /// Who waits.
+    /// The waiting role.
     pub role: Role,
     /// The queue.
     pub queue: QueueId,
     /// Its name.
     pub name: String,
-    /// For what.
+    /// What it waits for.
     pub kind: WaitKind,
     /// Entries of the queue.
     pub entries: u32,
@@ -90,7 +92,7 @@ impl fmt::Display for Wait {
     }
 }
 
-/// Everybody waits for somebody else.
+/// A deadlock among roles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stuck {
     /// All waits, by role.
@@ -114,17 +116,17 @@ impl fmt::Display for Stuck {
 /// How a wait ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WaitOutcome<R> {
-    /// With what was waited for.
+    /// The result of the wait.
     Done(R),
-    /// Nobody is left who could end it.
+    /// A deadlock.
     Stuck(Stuck),
-    /// By the clock.
+    /// The time-out has passed.
     TimedOut(Wait),
-    /// Another thread has failed, and said so with [`Shared::give_up`].
+    /// Another thread has failed and called [`Shared::give_up`].
     GivenUp,
 }
 
-/// What the monitor guards.
+/// The state that the monitor guards.
 #[derive(Debug)]
 pub struct Guarded<E> {
     queues: Queues<E>,
@@ -135,15 +137,15 @@ pub struct Guarded<E> {
 
 #[derive(Debug)]
 enum Status {
-    /// At work, or something has changed since it last looked.
+    /// Running, or something has changed since it last checked.
     Going,
-    /// Has looked and cannot go on.
+    /// It has checked and cannot continue.
     Waiting(Wait),
     /// Has left.
     Done,
 }
 
-/// Queues among threads.
+/// Queues that threads share.
 #[derive(Debug)]
 pub struct Shared<E, M> {
     monitor: M,
@@ -158,7 +160,7 @@ impl<E: Entry, M: Monitor<Guarded<E>>> Shared<E, M> {
         Self { monitor: M::new(guarded), entry: PhantomData }
     }
 
-    /// Uses the queues at once.
+    /// Calls `act` with the queues, without waiting for a condition.
     pub fn with<R>(&self, act: impl FnOnce(&mut Queues<E>) -> R) -> R {
         self.monitor.enter(|guarded| {
             let result = act(&mut guarded.queues);
@@ -167,7 +169,7 @@ impl<E: Entry, M: Monitor<Guarded<E>>> Shared<E, M> {
         })
     }
 
-    /// Roles that take part from now on, before any of their threads starts; and the memory of earlier failures goes.
+    /// Registers roles, before their threads start, and clears earlier failures.
     pub fn begin(&self, roles: &[Role]) {
         self.monitor.enter(|guarded| {
             guarded.roles = roles.iter().map(|role| (*role, Status::Going)).collect();
@@ -175,7 +177,7 @@ impl<E: Entry, M: Monitor<Guarded<E>>> Shared<E, M> {
         });
     }
 
-    /// A role has nothing left to do.
+    /// Marks a role as done.
     pub fn leave(&self, role: Role) {
         self.monitor.enter(|guarded| {
             guarded.roles.insert(role, Status::Done);
@@ -183,12 +185,12 @@ impl<E: Entry, M: Monitor<Guarded<E>>> Shared<E, M> {
         });
     }
 
-    /// Ends the waits of all others: this thread has failed and says why itself.
+    /// Ends the waits of all other roles after a failure of this thread, which reports it itself.
     pub fn give_up(&self) {
         self.monitor.enter(|guarded| guarded.given_up = true);
     }
 
-    /// Calls `try_act` until it gives something. When it gives nothing it says what it waits for.
+    /// Calls `try_act` until it returns a value; otherwise it returns what it waits for.
     pub fn wait<R>(
         &self,
         role: Role,
@@ -210,7 +212,7 @@ impl<E: Entry, M: Monitor<Guarded<E>>> Shared<E, M> {
                 }
                 Err(wait) => {
                     last = Some(wait.clone());
-                    // A thread that takes no part waits by the clock only.
+                    // A thread without a role waits by the clock only.
                     if let Some(status) = guarded.roles.get_mut(&role) {
                         *status = Status::Waiting(wait);
                         guarded.look_for_stuck();
@@ -218,7 +220,7 @@ impl<E: Entry, M: Monitor<Guarded<E>>> Shared<E, M> {
                 }
             }
             let stuck = guarded.stuck.clone().filter(|_| guarded.roles.contains_key(&role))?;
-            // Others may wait for this thread's failure to become known; it does so by its return.
+            // This thread is no longer waiting: it returns the error.
             guarded.roles.insert(role, Status::Going);
             Some(WaitOutcome::Stuck(stuck))
         });
@@ -234,7 +236,7 @@ impl<E: Entry, M: Monitor<Guarded<E>>> Shared<E, M> {
 }
 
 impl<E> Guarded<E> {
-    /// Something has changed: whoever waits has to look again before anybody is stuck.
+    /// Marks waiting roles as running, so that they check again before a deadlock is declared.
     fn changed(&mut self) {
         for status in self.roles.values_mut() {
             if matches!(status, Status::Waiting(_)) {
@@ -254,7 +256,8 @@ impl<E> Guarded<E> {
                 Status::Going => {}
             }
         }
-        // Who learns of it first may leave first; the others still learn the whole of it.
+        // The first role to get the deadlock may leave at once; the others still get the
+        // complete one.
         if !going && !stuck.waits.is_empty() && self.stuck.is_none() {
             self.stuck = Some(stuck);
         }

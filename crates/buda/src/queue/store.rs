@@ -1,8 +1,10 @@
-//! The queues of a netlist and what is in them (docs/public/netlist.md, sections Queues and Queue Settings).
+//! The contents of a netlist's queues (tt-budabackend, `docs/public/netlist.md`, sections Queues
+//! and Queue Settings).
 //!
-//! A slot keeps its entry after it was popped, as device memory does; only pointers say what may be read. Rams have
-//! pointers, too, but nothing ever waits for them. An alias shows the memory of another ram: entry k of the view is
-//! `base.entries / view.entries` entries of the base, stacked along t.
+//! A slot keeps its entry after a pop, as device memory does; only pointers say what may be
+//! read. Rams have pointers as well, but nothing ever waits for them. An alias shows the memory
+//! of another ram: entry k of the view is `base.entries / view.entries` entries of the base,
+//! stacked along t.
 
 use super::error::{QueueError, QueueProblem};
 use super::life::Life;
@@ -11,13 +13,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilework_netlist::types::{Netlist, Producer, QueueId, QueueKind};
 
-/// What a queue holds: a tensor, or less in a test.
+/// An entry of a queue: a tensor, or a simpler value in tests.
 pub trait Entry: Clone + Send + Sync + 'static {
-    /// Entries one after another along t; `None` when they do not fit together.
+    /// Stacks entries along t; `None` if they do not fit together.
     fn stack(parts: &[Self]) -> Option<Self>;
-    /// The reverse, in equal parts; `None` when t is no multiple.
+    /// Splits along t into equal parts; `None` if t is not a multiple.
     fn split(&self, parts: usize) -> Option<Vec<Self>>;
-    /// Memory that it takes.
+    /// Bytes of memory.
     fn bytes(&self) -> u64;
 }
 
@@ -35,12 +37,13 @@ pub struct Queues<E> {
 #[derive(Debug)]
 struct State<E> {
     pointers: Pointers,
-    /// By slot; not an array, since a netlist may name any number of entries.
+    /// By slot; not an array, since a netlist may declare any number of entries.
     slots: BTreeMap<u32, E>,
 }
 
 impl<E: Entry> Queues<E> {
-    /// Empty queues; those that a program allocates are not alive yet. All entries together may take `most_bytes`.
+    /// Empty queues; those that a program allocates are not alive yet. All entries together may
+    /// take `most_bytes`.
     pub fn new(netlist: Arc<Netlist>, fullness: Fullness, most_bytes: u64) -> Self {
         let states = netlist.queues.iter().map(|queue| State::new(queue.entries)).collect();
         let life = Life::new(&netlist);
@@ -76,7 +79,7 @@ impl<E: Entry> Queues<E> {
         Ok(())
     }
 
-    /// Puts an entry of `queue` into a slot of `base`, whose memory it is.
+    /// Stores an entry of `queue` in a slot of `base`, which owns the memory.
     fn put(&mut self, queue: QueueId, base: QueueId, slot: u32, entry: E) -> Result<(), QueueError> {
         let slots = &mut self.states[base.0].slots;
         let bytes = self.bytes - slots.get(&slot).map_or(0, E::bytes) + entry.bytes();
@@ -88,25 +91,26 @@ impl<E: Entry> Queues<E> {
         Ok(())
     }
 
-    /// The entry under a pointer of a queue: `None` when it is not there yet, or not any more.
+    /// The entry at a pointer of a queue; `None` if it is not written yet or was popped.
     pub fn peek(&self, queue: QueueId, pointer: u32) -> Result<Option<E>, QueueError> {
         self.expect(queue, QueueKind::Queue)?;
         let state = &self.states[queue.0];
         let there = match self.fullness {
             Fullness::Strict => state.pointers.holds(pointer),
-            // Entries that were overwritten unnoticed are read unnoticed, too.
+            // Reads of silently overwritten entries are silent as well.
             Fullness::GoldenCompat => state.pointers.holds(pointer) || self.overrun(queue),
         };
         Ok(if there { state.slots.get(&(state.pointers.slot(pointer) as u32)).cloned() } else { None })
     }
 
-    /// Whether a queue holds more than it can, which only the original's rule allows.
+    /// Whether a queue holds more entries than it has slots, which only
+    /// [`Fullness::GoldenCompat`] allows.
     fn overrun(&self, queue: QueueId) -> bool {
         let pointers = self.pointers(queue);
         pointers.occupancy() > pointers.entries()
     }
 
-    /// Gives up entries of a queue.
+    /// Pops entries of a queue.
     pub fn pop(&mut self, queue: QueueId, count: u32) -> Result<(), QueueError> {
         if self.netlist.queue(queue).kind == QueueKind::Ram {
             return Err(QueueProblem::RamPop.of(&self.netlist, queue));
@@ -120,7 +124,7 @@ impl<E: Entry> Queues<E> {
         Ok(())
     }
 
-    /// Reads an entry of a ram; `None` when it was never written.
+    /// Reads an entry of a ram; `None` if it was never written.
     pub fn ram_read(&self, queue: QueueId, at: u32) -> Result<Option<E>, QueueError> {
         self.expect(queue, QueueKind::Ram)?;
         let view = self.view(queue, at)?;
@@ -160,12 +164,12 @@ impl<E: Entry> Queues<E> {
         self.states[queue.0].pointers.set_wr(pointer);
     }
 
-    /// The ram whose memory a queue shows: itself unless it is an alias.
+    /// The ram whose memory a queue uses: itself unless it is an alias.
     pub fn memory_of(&self, queue: QueueId) -> QueueId {
         self.netlist.queue(queue).alias.unwrap_or(queue)
     }
 
-    /// The entry in a slot, whatever the pointers say; for outputs at the end of a run.
+    /// The entry in a slot regardless of the pointers, for outputs at the end of a run.
     pub fn slot(&self, queue: QueueId, slot: u32) -> Result<Option<E>, QueueError> {
         match self.netlist.queue(queue).kind {
             QueueKind::Ram => self.ram_read(queue, slot),
@@ -181,19 +185,19 @@ impl<E: Entry> Queues<E> {
         end.div_ceil((of / by).max(1))
     }
 
-    /// `allocate_queue`: begins the life of a dynamic queue, empty.
+    /// `allocate_queue`: allocates a dynamic queue, empty.
     pub fn allocate(&mut self, queue: QueueId) -> Result<(), QueueError> {
         self.life.begin(&self.netlist, queue)?;
         self.states[queue.0].pointers.clear();
         Ok(())
     }
 
-    /// `deallocate_queue`: ends it. What is in its memory stays there.
+    /// `deallocate_queue`: deallocates it. The contents of its memory stay.
     pub fn deallocate(&mut self, queue: QueueId) -> Result<(), QueueError> {
         self.life.end(&self.netlist, queue)
     }
 
-    /// Refuses what the host must not fill.
+    /// Refuses queues that the host must not fill.
     pub fn expect_host(&self, queue: QueueId) -> Result<(), QueueError> {
         match self.netlist.queue(queue).producer {
             Producer::Host => Ok(()),
@@ -215,7 +219,7 @@ impl<E: Entry> Queues<E> {
         Err(problem.of(&self.netlist, queue))
     }
 
-    /// Which slots of which ram an entry is.
+    /// The slots, and the ram that owns them, of an entry.
     fn view(&self, queue: QueueId, at: u32) -> Result<View, QueueError> {
         let entries = self.netlist.queue(queue).entries;
         if at >= entries {

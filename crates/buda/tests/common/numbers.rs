@@ -1,5 +1,5 @@
-//! Arithmetic on one number in the place of a tensor: what an operation gives depends on the operation and on each of
-//! its operands, so that a wrong operand or order shows.
+//! Arithmetic on one number in the place of a tensor: what an operation gives depends on the
+//! operation and on each of its operands, so that a wrong operand or order shows.
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 

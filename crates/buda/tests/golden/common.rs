@@ -32,8 +32,8 @@ pub fn blocks(grid: (u32, u32), t: u32, mblock: (u32, u32), ublock: (u32, u32)) 
     Blocks { grid: size(grid), t, mblock: size(mblock), ublock: size(ublock), order: Order::Row, tile: SMALL }
 }
 
-/// A netlist of one operation: shapes of its inputs as t, rows and columns of tiles, the text of the operation after
-/// its grid and inputs, and a format for everything.
+/// A netlist of one operation: shapes of its inputs as t, rows and columns of tiles, the text of
+/// the operation after its grid and inputs, and a format for everything.
 pub fn netlist(inputs: &[(u32, u32, u32)], output: (u32, u32, u32), format: &str, op: &str) -> Netlist {
     let blocks = |(t, r, c): (u32, u32, u32)| format!("t: {t}, mblock: [{r}, {c}], ublock: [1, 1]");
     let queue = |name: &str, input: &str, at: usize, size| {

@@ -1,5 +1,5 @@
-//! Data formats against references in another manner: tables of all values, exact arithmetic in double precision, and
-//! addresses counted by nested loops.
+//! Data formats against references in another manner: tables of all values, exact arithmetic in
+//! double precision, and addresses counted by nested loops.
 
 use proptest::prelude::*;
 use tilework_buda::Tensor;
@@ -34,7 +34,8 @@ fn below(x: f32) -> f32 {
     f32::from_bits(x.to_bits() - 1)
 }
 
-/// Checks that what lies between two neighbours of a format goes to the nearer, and the middle where `tie` says.
+/// Checks that what lies between two neighbours of a format goes to the nearer, and the middle
+/// where `tie` says.
 fn between(format: DataFormat, low: u32, tie_up: bool) {
     let middle = (f64::from(decode(format, low)) + f64::from(decode(format, low + 1))) / 2.0;
     assert_eq!(f64::from(middle as f32), middle, "{format} {low:#x}: the middle is no float32");
@@ -154,8 +155,8 @@ fn integers_are_sign_and_magnitude_rounded_half_away_and_clamped() {
     assert_eq!(encode(RawUInt32, 5e9), u32::MAX);
 }
 
-/// What a block format makes of 16 values, in exact arithmetic: magnitudes are multiples of a unit, half a unit goes
-/// up.
+/// What a block format makes of 16 values, in exact arithmetic: magnitudes are multiples of a unit,
+/// half a unit goes up.
 fn blocks_reference(values: &[f32], magnitude: i32, small: bool, truncate: bool) -> Vec<f64> {
     let (lowest, largest) = if small { (-15, 16) } else { (-127, 128) };
     // Exponents as a count of halvings or doublings.
@@ -317,7 +318,7 @@ fn rounding_is_half_up_on_the_magnitude_and_never_bumps_the_exponent() {
 }
 
 #[test]
-fn tiles_have_the_sizes_of_the_facts() {
+fn tiles_have_the_documented_sizes() {
     let size = |format, r, c, arch| TileLayout::new(format, Size { r, c }, arch).unwrap().bytes();
     for (formats, wormhole, blackhole) in [
         (&[Float32, Int32, RawUInt32][..], 4128, 4160),

@@ -1,5 +1,5 @@
-//! Operations with senseless attributes, shapes and TMs: an answer each time, never a panic, and no memory beyond
-//! bounds.
+//! Operations with senseless attributes, shapes and TMs: an answer each time, never a panic, and no
+//! memory beyond bounds.
 
 use proptest::prelude::*;
 use tilework_buda::{Tensor, golden};

@@ -1,5 +1,6 @@
-//! Real netlists of one execution, operation by operation, against values from a model that is not ours
-//! (`../shared/data/netlists/expected.json`, computed with NumPy in float32, without data formats).
+//! Real netlists of one execution, operation by operation, against values from a model that is
+//! not ours (`../shared/data/netlists/expected.json`, computed with NumPy in float32, without
+//! data formats).
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -53,7 +54,8 @@ impl Epoch<'_> {
         self.netlist.graph(self.graph)
     }
 
-    /// What input `e` of the epoch reads from a queue: constants and rams give the same entry each time.
+    /// What input `e` of the epoch reads from a queue: constants and rams give the same
+    /// entry each time.
     fn entry(&self, id: QueueId, e: usize) -> Tensor {
         let queue = self.netlist.queue(id);
         let settings = self.settings.iter().find(|s| s.queue == id);
@@ -157,7 +159,8 @@ fn netlists_of_one_execution_give_the_expected_values() {
         let text = std::fs::read_to_string(folder.join(file)).unwrap();
         let netlist = read(file, &text).unwrap_or_else(|errors| panic!("{errors}"));
         let Some((graph, settings)) = single(&netlist) else { continue };
-        // Without formats the model's own arithmetic; with them, what eight bits of mantissa may lose.
+        // Without formats the model's own arithmetic; with them, what eight bits of
+        // mantissa may lose.
         for (formats, tolerance) in [(false, 2e-5), (true, 3e-2)] {
             let queues = Epoch { netlist: &netlist, graph, settings, formats }.run();
             for (q, entries) in queues {

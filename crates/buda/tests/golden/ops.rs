@@ -295,7 +295,8 @@ proptest! {
             Some(expected) => prop_assert!(got.unwrap() == input(expected)),
             None => prop_assert!(is_splice(&got)),
         }
-        // As ublocks of 2x1 tiles on two rows of cores: the second row has the first one's numbers plus a thousand.
+        // As ublocks of 2x1 tiles on two rows of cores: the second row has the first one's numbers
+        // plus a thousand.
         let input = |numbers: &Vec<u32>| {
             let n = numbers.len();
             Tensor::from_fn(shape(2, 16, 4 * n), SMALL, |z, r, c| {

@@ -233,7 +233,8 @@ fn broken_index_tiles_are_answers() {
     };
     assert!(run(&[0, 0xc000, 1, 1 << 4, 2 << 11]).is_ok());
     for words in [
-        // A strip that goes on beyond the tile, a strip and a tile that are not there, and rows that are not.
+        // A strip that goes on beyond the tile, a strip and a tile that are not there, and rows
+        // that are not.
         &[0, 0xc000, 3, 20 << 4][..],
         &[1, 0xc000, 0],
         &[0, 0xc000, 1, 1 << 4, 3 << 11],
@@ -246,7 +247,8 @@ fn broken_index_tiles_are_answers() {
     }
 }
 
-/// As in netlists from before index tiles held strips: m_k counts instructions there, and shapes say nothing.
+/// As in netlists from before index tiles held strips: m_k counts instructions there, and shapes
+/// say nothing.
 #[test]
 fn index_tiles_of_an_older_form_are_refused_whatever_the_shapes() {
     let out = blocks((1, 1), 1, (1, 1), (1, 1));

@@ -1,7 +1,7 @@
 //! Options that only kernel programs have.
 
 use crate::args::{Input, parse_input};
-use crate::board_option::BoardOption;
+use crate::board_option::{BoardOption, ChipOption};
 use crate::kinds::Verb;
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -12,6 +12,8 @@ use std::path::PathBuf;
 pub struct KernelRunArgs {
     #[command(flatten)]
     pub board: BoardOption,
+    #[command(flatten)]
+    pub chip: ChipOption,
     /// How programs reach the cores.
     #[arg(long, value_enum, default_value_t = DispatchName::Fast)]
     pub dispatch: DispatchName,

@@ -7,7 +7,7 @@ use std::path::Path;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::elf::SourceFrame;
-use tilework_runtime::explain::{BudgetReport, DeadlockReport, FaultPlace, QueueView, Waiter, Word};
+use tilework_runtime::explain::{BudgetReport, BusyCore, DeadlockReport, FaultPlace, QueueView, Waiter, Word};
 use tilework_runtime::{RuntimeError, SourceLocation};
 
 /// A failure of the runtime. What it refuses before anything runs is wrong use of the program file;
@@ -20,18 +20,15 @@ pub fn failure(program: &Path, error: RuntimeError) -> Failure {
         }
         RuntimeError::Firmware(_) => Failure::usage(message).with("option", "--firmware"),
         RuntimeError::Fault { fault, place } => {
-            let site = &fault.site;
             let data = FaultData {
-                fault: class_name(&fault.class.to_string()),
+                fault: class_name(&fault.class),
                 what: &fault.what,
-                tile: site.tile.map(Tile::of),
-                core: site.core.map(core_name),
-                pc: site.pc,
-                address: site.addr,
-                cycle: site.cycle,
-                sender: site.sender.map(Tile::of),
+                tile: fault.tile.map(TileData::of),
+                core: fault.core.map(core_name),
+                pc: fault.pc,
+                address: fault.address,
+                cycle: fault.cycle,
                 code: place.as_ref().map(CodeData::of),
-                read: fault.read,
             };
             Failure::failed("fault", message).with_all(data)
         }
@@ -57,12 +54,12 @@ pub fn not_started(failure: Failure, firmware: Option<&Path>) -> Failure {
 }
 
 #[derive(Serialize)]
-struct Tile {
+struct TileData {
     x: u8,
     y: u8,
 }
 
-impl Tile {
+impl TileData {
     fn of(xy: NocXy) -> Self {
         Self { x: xy.x, y: xy.y }
     }
@@ -76,15 +73,13 @@ impl Tile {
 struct FaultData<'a> {
     fault: String,
     what: &'a str,
-    tile: Option<Tile>,
+    tile: Option<TileData>,
     core: Option<String>,
     pc: Option<u32>,
     address: Option<u64>,
     cycle: Option<u64>,
-    sender: Option<Tile>,
     #[serde(flatten)]
     code: Option<CodeData<'a>>,
-    read: &'a str,
 }
 
 /// What a core runs, and where in it.
@@ -136,7 +131,7 @@ struct LinkData<'a> {
 
 #[derive(Serialize)]
 struct WaiterData<'a> {
-    tiles: Vec<Tile>,
+    tiles: Vec<TileData>,
     core: String,
     runs: &'a str,
     pc: u32,
@@ -190,7 +185,7 @@ fn waiter(waiter: &Waiter) -> WaiterData<'_> {
         stale: *stale,
     });
     WaiterData {
-        tiles: Tile::all(&waiter.tiles),
+        tiles: TileData::all(&waiter.tiles),
         core: core_name(waiter.processor),
         runs: &waiter.runs,
         pc: waiter.pc,
@@ -217,26 +212,33 @@ fn queue(queue: &QueueView) -> QueueData<'_> {
 #[derive(Serialize)]
 struct BudgetData<'a> {
     cycles: u64,
-    busy: Vec<BusyData<'a>>,
+    busy: Option<Vec<BusyData<'a>>>,
     queue: Option<QueueData<'a>>,
 }
 
 #[derive(Serialize)]
 struct BusyData<'a> {
-    tiles: Vec<Tile>,
+    tiles: Vec<TileData>,
     core: String,
     pc: u32,
     source: Option<Vec<FrameData<'a>>>,
 }
 
 fn budget(report: &BudgetReport) -> BudgetData<'_> {
-    let busy = report.busy.iter().map(|core| BusyData {
-        tiles: Tile::all(&core.tiles),
+    BudgetData {
+        cycles: report.cycles,
+        busy: report.busy.as_ref().map(|busy| busy.iter().map(busy_core).collect()),
+        queue: report.queue.as_ref().map(queue),
+    }
+}
+
+fn busy_core(core: &BusyCore) -> BusyData<'_> {
+    BusyData {
+        tiles: TileData::all(&core.tiles),
         core: core_name(core.processor),
         pc: core.pc,
         source: core.location.as_ref().map(frames),
-    });
-    BudgetData { cycles: report.cycles, busy: busy.collect(), queue: report.queue.as_ref().map(queue) }
+    }
 }
 
 /// The core as program files name it: `brisc`.

@@ -3,12 +3,12 @@
 use super::plan::{Plan, PlannedBuffer};
 use super::schema::{Location, Use};
 use crate::array::Array;
+use crate::chip::Device;
 use crate::failure::{Failure, Outcome};
 use std::sync::Arc;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::{
-    ArgSet, Buffer, CircularBuffer, Cores, DType, Device, ElfError, KernelImage, Program, Role, RuntimeError,
-    UniqueArgs,
+    ArgSet, Buffer, CircularBuffer, Cores, DType, ElfError, KernelImage, Program, Role, RuntimeError, UniqueArgs,
 };
 
 /// Where the buffers of a plan are, in its order.

@@ -20,7 +20,9 @@ mod report;
 mod run;
 mod schema;
 mod scope;
-mod source;
+pub mod source;
+
+pub use report::BUILT_IN;
 
 use crate::answer::Answer;
 use crate::args::{CheckArgs, RunArgs, ShowArgs};

@@ -10,6 +10,9 @@ use tilework_abi::board::AICLK_MHZ;
 pub const TIMING_MODEL: &str = "modelled: instruction, L1, NoC, DRAM and PCIe latency and bandwidth as in docs/timing.md; \
                                 cycle counts are estimates, results are exact";
 
+/// The same for the chip of a library.
+pub const LIBRARY_TIMING: &str = "the library's: its documents say what its cycle counts are worth; results are exact";
+
 /// The report of a run. The fields are those of the JSON form, in their order.
 #[derive(Serialize, Debug)]
 pub struct KernelReport {
@@ -17,33 +20,36 @@ pub struct KernelReport {
     pub program: String,
     /// The board.
     pub board: &'static str,
+    /// Which chip ran: built-in, or libttsim and the library's file. What only the built-in chip can
+    /// tell is null for others.
+    pub chip: String,
     /// fast or slow.
     pub dispatch: &'static str,
     /// The folder of the worker firmware; prebuilt for our own.
     pub firmware: String,
     /// AI clock cycles from the moment the host hands the program over until it knows that the program is done.
-    pub cycles: u64,
+    pub cycles: Option<u64>,
     /// The same in seconds of the chip.
-    pub simulated_seconds: f64,
+    pub simulated_seconds: Option<f64>,
     /// Seconds of this machine for the same span.
     pub host_seconds: f64,
     /// Cycles between the device's own time stamps before and after the program, where it took them.
     pub program_cycles: Option<u64>,
     /// Instructions that cores executed in the span.
-    pub instructions: u64,
+    pub instructions: Option<u64>,
     /// Instructions of polling loops that were accounted for without executing them. A core's are counted when it wakes, so
     /// that those of its wait before the program are among them.
-    pub skipped_instructions: u64,
+    pub skipped_instructions: Option<u64>,
     /// Million executed instructions per second of this machine.
-    pub mips: f64,
+    pub mips: Option<f64>,
     /// Programs run.
     pub programs: u64,
     /// Dispatch commands sent; 0 with slow dispatch.
     pub commands: u64,
     /// Bytes over PCIe in both directions.
-    pub pcie_bytes: u64,
+    pub pcie_bytes: Option<u64>,
     /// Bytes that packets carried over both NoCs.
-    pub noc_bytes: u64,
+    pub noc_bytes: Option<u64>,
     /// Workers that ran kernels.
     pub cores: usize,
     /// Kernel time of each core, when measured.
@@ -61,15 +67,15 @@ pub struct KernelReport {
 #[derive(Serialize, Debug)]
 pub struct SessionCounts {
     /// AI clock cycles.
-    pub cycles: u64,
+    pub cycles: Option<u64>,
     /// Seconds of this machine, reading and checking of files included.
     pub host_seconds: f64,
     /// Instructions that cores executed.
-    pub instructions: u64,
+    pub instructions: Option<u64>,
     /// Bytes over PCIe in both directions.
-    pub pcie_bytes: u64,
+    pub pcie_bytes: Option<u64>,
     /// Bytes that packets carried over both NoCs.
-    pub noc_bytes: u64,
+    pub noc_bytes: Option<u64>,
 }
 
 /// When a core's BRISC kernel ran.
@@ -98,35 +104,12 @@ impl KernelReport {
             "prebuilt" => String::new(),
             folder => format!(", firmware of {folder}"),
         };
+        let chip = if self.chip == BUILT_IN { String::new() } else { format!(" ({})", self.chip) };
         let mut out = format!(
-            "{} on a {}, {} dispatch{firmware}, {} {plural}\n  {} cycles = {} simulated, {} host time{}\n",
-            self.program,
-            self.board,
-            self.dispatch,
-            self.cores,
-            grouped(self.cycles),
-            duration(self.simulated_seconds),
-            duration(self.host_seconds),
-            slowdown(self.simulated_seconds, self.host_seconds),
+            "{} on a {}{chip}, {} dispatch{firmware}, {} {plural}\n",
+            self.program, self.board, self.dispatch, self.cores
         );
-        out += &format!(
-            "  {} instructions, {:.1} MIPS ({} more skipped in polling loops of cores that woke)\n",
-            grouped(self.instructions),
-            self.mips,
-            grouped(self.skipped_instructions)
-        );
-        out += &format!(
-            "  {} over PCIe, {} over the NoC, {} commands\n",
-            size(self.pcie_bytes),
-            size(self.noc_bytes),
-            grouped(self.commands)
-        );
-        out += &format!(
-            "  with start of the board and transfers: {} cycles, {} host time, {} over PCIe\n",
-            grouped(self.session.cycles),
-            duration(self.session.host_seconds),
-            size(self.session.pcie_bytes)
-        );
+        out += &self.counts_text().unwrap_or_else(|| self.outside_text());
         if let Some(times) = &self.core_timing {
             out += &core_timing_text(times);
         }
@@ -135,6 +118,55 @@ impl KernelReport {
             let shape = shape_text(&output.shape);
             out += &format!("  {name} -> {} {} {shape} sha256 {}\n", output.file, output.dtype, &output.sha256[..16]);
         }
+        out
+    }
+}
+
+/// The name of the simulated chip that is a part of this command.
+pub const BUILT_IN: &str = "built-in";
+
+impl KernelReport {
+    /// What the built-in chip counted; nothing for one that cannot be looked into.
+    fn counts_text(&self) -> Option<String> {
+        let mut out = format!(
+            "  {} cycles = {} simulated, {} host time{}\n",
+            grouped(self.cycles?),
+            duration(self.simulated_seconds?),
+            duration(self.host_seconds),
+            slowdown(self.simulated_seconds?, self.host_seconds),
+        );
+        out += &format!(
+            "  {} instructions, {:.1} MIPS ({} more skipped in polling loops of cores that woke)\n",
+            grouped(self.instructions?),
+            self.mips?,
+            grouped(self.skipped_instructions?)
+        );
+        out += &format!(
+            "  {} over PCIe, {} over the NoC, {} commands\n",
+            size(self.pcie_bytes?),
+            size(self.noc_bytes?),
+            grouped(self.commands)
+        );
+        out += &format!(
+            "  with start of the board and transfers: {} cycles, {} host time, {} over PCIe\n",
+            grouped(self.session.cycles?),
+            duration(self.session.host_seconds),
+            size(self.session.pcie_bytes?)
+        );
+        Some(out)
+    }
+
+    /// What is known of a run on a chip that cannot be looked into.
+    fn outside_text(&self) -> String {
+        let mut out = format!("  {} host time, {} commands\n", duration(self.host_seconds), grouped(self.commands));
+        if let Some(cycles) = self.program_cycles {
+            out += &format!("  {} cycles of the program by the device's own time stamps\n", grouped(cycles));
+        }
+        out += &format!(
+            "  with start of the board and transfers: {} host time\n  cycles of the run, instructions and bytes are \
+             not known: this chip cannot be looked into\n",
+            duration(self.session.host_seconds)
+        );
         out
     }
 }

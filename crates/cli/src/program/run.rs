@@ -4,12 +4,13 @@ use super::args::{DispatchName, KernelRunArgs};
 use super::failure::{failure, not_started};
 use super::lower::{Placed, download, place, program};
 use super::plan::Plan;
-use super::report::{CoreTime, KernelReport, SessionCounts, TIMING_MODEL};
+use super::report::{CoreTime, KernelReport, LIBRARY_TIMING, SessionCounts, TIMING_MODEL};
 use super::schema::{ProgramFile, Use};
 use super::source::Source;
 use crate::answer::Answer;
 use crate::args::{ArraySource, EngineName, RunArgs};
 use crate::array::Array;
+use crate::chip::{AnyChip, Device};
 use crate::failure::{Failure, Outcome};
 use crate::output::OutputFile;
 use crate::progress::Progress;
@@ -17,7 +18,8 @@ use crate::{files, inputs};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
-use tilework_runtime::{Device, DeviceConfig, Dispatch, FirmwareSet, Program, RunReport, RuntimeError, prebuilt};
+use tilework_abi::board::Board;
+use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, RunReport, RuntimeError, prebuilt};
 
 /// Where random inputs are known, for those who ask for them here.
 pub(super) const NO_RANDOM_INPUTS: &str = "random numbers are for the inputs of compiled models";
@@ -29,7 +31,8 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     let started = Instant::now();
     let prepared = Prepared::read(args, own)?;
     progress.next();
-    let opened = open(config(own), prepared.firmware);
+    let config = config(own, prepared.plan.board);
+    let opened = open(prepared.chip, config, prepared.firmware);
     let mut device = opened.map_err(|error| not_started(failure(&args.program, error), own.firmware.as_deref()))?;
     progress.next();
     let (plan, failed) = (prepared.plan, |error| failure(&args.program, error));
@@ -77,6 +80,7 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
 /// All that a run needs from files, read and checked.
 struct Prepared {
     inputs: BTreeMap<String, Array>,
+    chip: AnyChip,
     plan: Plan,
     firmware: Option<FirmwareSet>,
 }
@@ -87,11 +91,12 @@ impl Prepared {
         let inputs = inputs::by_name(&args.input, NO_RANDOM_INPUTS)?;
         let source = Source::read(&args.program, "a program file")?;
         let file = ProgramFile::parse(&source)?;
-        let plan = Plan::new(source, file, own.board.board(), &inputs)?;
+        let (chip, board) = AnyChip::power_on(own.chip.library.as_deref(), own.board.given)?;
+        let plan = Plan::new(source, file, board, &inputs)?;
         let firmware = own.firmware.as_deref().map(super::firmware::load).transpose()?;
         files::make_folder(&args.out)?;
         check_capture(args, own, &plan)?;
-        Ok(Self { inputs, plan, firmware })
+        Ok(Self { inputs, chip, plan, firmware })
     }
 }
 
@@ -110,15 +115,15 @@ fn check_capture(args: &RunArgs, own: &KernelRunArgs, plan: &Plan) -> Outcome<()
     }
 }
 
-fn open(config: DeviceConfig, firmware: Option<FirmwareSet>) -> Result<Device, RuntimeError> {
+fn open(chip: AnyChip, config: DeviceConfig, firmware: Option<FirmwareSet>) -> Result<Device, RuntimeError> {
     match firmware {
-        Some(firmware) => Device::open_with(config, firmware, prebuilt::cq_kernels()?),
-        None => Device::open(config),
+        Some(firmware) => Device::open_with(chip, config, firmware, prebuilt::cq_kernels()?),
+        None => Device::open(chip, config),
     }
 }
 
-fn config(own: &KernelRunArgs) -> DeviceConfig {
-    let mut config = DeviceConfig::new(own.board.board());
+fn config(own: &KernelRunArgs, board: Board) -> DeviceConfig {
+    let mut config = DeviceConfig::new(board);
     config.dispatch = match own.dispatch {
         DispatchName::Fast => Dispatch::Fast,
         DispatchName::Slow => Dispatch::Slow,
@@ -170,13 +175,13 @@ fn write_outputs(arrays: Vec<(String, Array)>, out: &Path) -> Outcome<BTreeMap<S
 }
 
 fn session(device: &Device, host_seconds: f64) -> SessionCounts {
-    let all = device.statistics();
+    let all = device.statistics().chip;
     SessionCounts {
-        cycles: all.cycles,
+        cycles: all.map(|all| all.cycles),
         host_seconds,
-        instructions: all.instructions,
-        pcie_bytes: all.pcie_bytes,
-        noc_bytes: all.noc_bytes,
+        instructions: all.map(|all| all.instructions),
+        pcie_bytes: all.map(|all| all.pcie_bytes),
+        noc_bytes: all.map(|all| all.noc_bytes),
     }
 }
 
@@ -188,29 +193,30 @@ fn report(
     session: SessionCounts,
     outputs: BTreeMap<String, OutputFile>,
 ) -> KernelReport {
-    let counts = ran.statistics;
+    let counts = ran.statistics.chip;
     let times = ran.programs.iter().flat_map(|p| &p.core_times);
     let times = times.map(|t| CoreTime { x: t.core.x, y: t.core.y, start: t.start, end: t.end });
     KernelReport {
         program: plan.name.clone(),
         board: plan.board.name(),
+        chip: AnyChip::name(own.chip.library.as_deref()),
         dispatch: own.dispatch.name(),
         firmware: own.firmware.as_ref().map_or_else(|| "prebuilt".to_owned(), |folder| folder.display().to_string()),
         cycles: ran.cycles,
-        simulated_seconds: KernelReport::seconds(ran.cycles),
+        simulated_seconds: ran.cycles.map(KernelReport::seconds),
         host_seconds,
         program_cycles: ran.programs.first().and_then(tilework_runtime::ProgramReport::cycles),
-        instructions: counts.instructions,
-        skipped_instructions: counts.skipped,
-        mips: counts.instructions as f64 / host_seconds / 1e6,
-        programs: counts.programs,
-        commands: counts.commands,
-        pcie_bytes: counts.pcie_bytes,
-        noc_bytes: counts.noc_bytes,
+        instructions: counts.map(|counts| counts.instructions),
+        skipped_instructions: counts.map(|counts| counts.skipped),
+        mips: counts.map(|counts| counts.instructions as f64 / host_seconds / 1e6),
+        programs: ran.statistics.programs,
+        commands: ran.statistics.commands,
+        pcie_bytes: counts.map(|counts| counts.pcie_bytes),
+        noc_bytes: counts.map(|counts| counts.noc_bytes),
         cores: plan.roles.iter().map(|r| r.cores.len()).sum(),
         core_timing: own.core_timing.then(|| times.collect()),
         session,
         outputs,
-        timing_model: TIMING_MODEL,
+        timing_model: if own.chip.library.is_some() { LIBRARY_TIMING } else { TIMING_MODEL },
     }
 }

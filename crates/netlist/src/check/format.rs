@@ -1,4 +1,5 @@
-//! Rules of data formats (facts, buda.md, section 7): which of them meet in an operation.
+//! Rules of data formats: which ones an operation may combine (tt-budabackend,
+//! `netlist/netlist_parser.cpp`).
 
 use super::Check;
 use crate::DataFormat::{self as F, Float32, Int8, Int32, UInt8, UInt16};
@@ -8,7 +9,7 @@ use crate::types::{
     Arch, BinaryKind, Fidelity, Matmul, Op, OpId, OpKind, QuantKind, ReduceDim, Size, Source, TopKOutput, UnaryKind,
 };
 
-/// Rules that hold everywhere.
+/// Checks the rules that hold on every architecture.
 pub fn check(check: &mut Check<'_, '_>) {
     for (id, op) in check.ops() {
         accumulation(check, id, op);
@@ -61,7 +62,7 @@ fn accumulation(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     }
 }
 
-/// Operations that move data and cannot convert them.
+/// Checks operations that move data: they cannot convert formats.
 fn movement(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     if let (OpKind::Reduce { dim: ReduceDim::Z, .. }, Some(input)) = (&op.kind, op.inputs.first())
         && (input.format != op.intermed_format || op.out_format != op.intermed_format)
@@ -269,7 +270,7 @@ fn untilize(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
 /// Tiles travel in units of 32 bytes, so header, exponents and data must fill them.
 fn tile_bytes(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     let odd = |format: F, tile: Size| {
-        // A flat tile of a narrow block format is shorter than what its alignment adds.
+        // A small tile of a narrow block format is shorter than the alignment.
         format.is_block() && exponent_bytes(format, tile) + payload_bytes(format, tile) < 48
     };
     if odd(op.out_format, op.blocks.tile) {
@@ -289,7 +290,7 @@ fn tile_bytes(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     }
 }
 
-/// Rules of an architecture.
+/// Checks the rules of one architecture.
 pub fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
     for (id, op) in check.ops() {
         if arch == Arch::Grayskull {
@@ -324,7 +325,7 @@ fn grayskull(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     }
 }
 
-/// 32-bit accumulators keep their format in the intermediate buffer.
+/// Checks that a 32-bit accumulator has the same format in the intermediate buffer.
 fn accumulators(check: &mut Check<'_, '_>, id: OpId, op: &Op, arch: Arch) {
     if !matches!(op.acc_format, Float32 | Int32) {
         return;

@@ -1,4 +1,4 @@
-//! Where the buffers of queues lie in DRAM.
+//! Rules of the buffers of queues in DRAM.
 
 use super::Check;
 use crate::code;
@@ -7,15 +7,15 @@ use crate::memory::queue_buffer_bytes;
 use crate::types::{Arch, InstructionKind, Location, Producer, QueueId, QueueKind};
 use std::collections::{BTreeMap, HashSet};
 
-/// A buffer: first address, end, queue, index.
-type Place = (u64, u64, QueueId, usize);
+/// A buffer in a channel: first address, end, queue, index of the buffer.
+type BufferRange = (u64, u64, QueueId, usize);
 
-/// Alignment, channel, range and overlaps.
+/// Checks alignment, channel, range and overlaps.
 pub fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
     let dynamic = dynamic_queues(check);
-    let mut channels: BTreeMap<(u32, u32), Vec<Place>> = BTreeMap::new();
+    let mut channels: BTreeMap<(u32, u32), Vec<BufferRange>> = BTreeMap::new();
     for (id, queue) in check.queues().filter(|(_, queue)| queue.location == Location::Dram) {
-        // An operation that is not known leaves the size of its queue open.
+        // The size of a queue that a broken operation fills is not known.
         if let Producer::Op(op) = queue.producer
             && check.op(op).is_none()
         {
@@ -42,7 +42,7 @@ pub fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
     }
 }
 
-/// Queues that a program allocates live only from there to where it frees them.
+/// Returns the queues that programs allocate; they live only until they are deallocated.
 fn dynamic_queues(check: &Check<'_, '_>) -> HashSet<QueueId> {
     let instructions = check.net.programs.iter().flat_map(|program| &program.instructions);
     let mut queues = HashSet::new();
@@ -80,9 +80,9 @@ fn buffer_at(check: &Check<'_, '_>, id: QueueId, index: usize) -> crate::tree::S
 }
 
 /// Reports each queue that shares memory with one before it, once for each pair.
-fn overlaps(check: &mut Check<'_, '_>, places: &[Place]) {
+fn overlaps(check: &mut Check<'_, '_>, places: &[BufferRange]) {
     let mut reported = HashSet::new();
-    let mut last: Option<Place> = None;
+    let mut last: Option<BufferRange> = None;
     for &place in places {
         let (address, end, id, index) = place;
         if let Some((_, before_end, before, before_index)) = last {

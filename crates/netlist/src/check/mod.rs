@@ -1,8 +1,11 @@
-//! The rules that a netlist keeps beyond its grammar (facts, buda.md, sections 1, 2 and 7).
+//! The rules of netlists beyond the grammar (tt-budabackend, `docs/public/netlist.md` and the
+//! checks in `netlist/`).
 //!
-//! Rules that hold on every architecture are tried once. The others are tried for each architecture that the netlist names: one that keeps
-//! them all is enough, and what is wrong on the others becomes a warning, because the netlists of the original often name architectures that
-//! they cannot be built for (docs/netlist.md). Broken parts are left out, so that one mistake is reported once.
+//! Rules that hold on every architecture are checked once. The others are checked for each
+//! architecture that the netlist names: it is enough that one satisfies them all; violations on
+//! the others become warnings, because the original's netlists often name architectures that they
+//! cannot be built for (docs/netlist.md). Broken parts are skipped, so that one mistake is
+//! reported once.
 
 mod format;
 mod fused;
@@ -19,7 +22,7 @@ use crate::read::{ARCHS, Source};
 use crate::tree::{Entry, Node, Span};
 use crate::types::{Arch, Graph, GraphId, Netlist, Op, OpId, Queue, QueueId};
 
-/// Checks a netlist and gives the architectures that it is right for.
+/// Checks a netlist and returns the architectures that it is valid for.
 pub(crate) fn check(source: &Source<'_>, wanted: Option<Arch>, sink: &mut Diagnostics) -> Vec<Arch> {
     let mut general = Check::new(source, sink.fork());
     queue::check(&mut general);
@@ -53,7 +56,8 @@ pub(crate) fn check(source: &Source<'_>, wanted: Option<Arch>, sink: &mut Diagno
     };
     let found: Vec<(Arch, Diagnostics)> = archs.iter().map(of_arch).collect();
     let mut usable: Vec<Arch> = found.iter().filter(|(_, f)| f.errors() == 0).map(|(arch, _)| *arch).collect();
-    // Wormhole A0 came before B0 and has four times its destination registers: beside B0 it is not enough.
+    // Wormhole A0 preceded B0 and has four times its destination registers: if the netlist also
+    // names B0, being valid for A0 alone is not enough.
     if usable == [Arch::Wormhole] && archs.contains(&Arch::WormholeB0) {
         usable.clear();
     }
@@ -61,7 +65,7 @@ pub(crate) fn check(source: &Source<'_>, wanted: Option<Arch>, sink: &mut Diagno
     usable
 }
 
-/// Puts the findings of the architectures together: one for all that say the same.
+/// Merges the findings of the architectures: one for all that say the same.
 fn merge(found: &[(Arch, Diagnostics)], soft: bool, sink: &mut Diagnostics) {
     let mut all: Vec<(Diagnostic, Vec<Arch>)> = Vec::new();
     for (arch, findings) in found {
@@ -85,13 +89,13 @@ fn merge(found: &[(Arch, Diagnostics)], soft: bool, sink: &mut Diagnostics) {
 }
 
 impl Arch {
-    /// The name of an architecture in netlists.
+    /// The architecture's name in netlists.
     pub fn name(self) -> &'static str {
         ARCHS.iter().find(|(_, known)| *known == self).map_or("", |(name, _)| name)
     }
 }
 
-/// What the rules see, and where they report.
+/// What the rules read, and where they report.
 struct Check<'a, 't> {
     net: &'a Netlist,
     src: &'a Source<'t>,
@@ -115,7 +119,7 @@ impl<'a, 't> Check<'a, 't> {
         self.sink.push(if help.is_empty() { finding } else { finding.help(help) });
     }
 
-    /// The queues that are whole.
+    /// The queues that are not broken.
     fn queues(&self) -> impl Iterator<Item = (QueueId, &'a Queue)> + use<'a> {
         let broken = &self.src.broken.queues;
         let all = self.net.queues.iter().enumerate().map(|(index, queue)| (QueueId(index), queue));
@@ -127,7 +131,7 @@ impl<'a, 't> Check<'a, 't> {
         self.net.graphs.iter().enumerate().map(|(index, graph)| (GraphId(index), graph))
     }
 
-    /// The operations that are whole, of all graphs.
+    /// The operations of all graphs that are not broken.
     fn ops(&self) -> impl Iterator<Item = (OpId, &'a Op)> + use<'a> {
         let broken = &self.src.broken.ops;
         let all = self
@@ -146,28 +150,28 @@ impl<'a, 't> Check<'a, 't> {
         if self.src.broken.ops.contains(&id) { None } else { self.net.graphs.get(id.graph.0)?.ops.get(id.op) }
     }
 
-    /// Where a field of a queue stands; without it, where the queue does.
+    /// Position of a field of a queue; of the queue if the field is absent.
     fn queue_at(&self, id: QueueId, field: &str) -> Span {
         field_at(self.src.queues[id.0], field)
     }
 
-    /// The same of a graph.
+    /// Position of a field of a graph; of the graph if the field is absent.
     fn graph_at(&self, id: GraphId, field: &str) -> Span {
         field_at(self.src.graphs[id.0], field)
     }
 
-    /// The same of an operation.
+    /// Position of a field of an operation; of the operation if the field is absent.
     fn op_at(&self, id: OpId, field: &str) -> Span {
         field_at(self.src.ops[id.graph.0][id.op], field)
     }
 
-    /// Where an item of a list of an operation stands.
+    /// Position of an item of a list field of an operation.
     fn item_at(&self, id: OpId, field: &str, index: usize) -> Span {
         let list = self.src.ops[id.graph.0][id.op].value.get(field).and_then(Node::list);
         list.and_then(|items| items.get(index)).map_or_else(|| self.op_at(id, field), |node| node.span)
     }
 
-    /// Where an attribute of an operation stands.
+    /// Position of an attribute of an operation.
     fn attribute_at(&self, id: OpId, name: &str) -> Span {
         let attributes = self.src.ops[id.graph.0][id.op].value.get("attributes");
         attributes.and_then(|node| node.get(name)).map_or_else(|| self.op_at(id, "attributes"), |node| node.span)

@@ -1,4 +1,4 @@
-//! Rules of operations: what they read, and what their kind asks for.
+//! Rules of operations: their inputs, and what their kind requires.
 
 use super::Check;
 use crate::code;
@@ -10,7 +10,7 @@ use crate::types::{
 use crate::{DataFormat, types::Operand};
 use std::collections::HashSet;
 
-/// Rules that hold everywhere.
+/// Checks the rules that hold on every architecture.
 pub fn check(check: &mut Check<'_, '_>) {
     for (id, _) in check.graphs() {
         cycle(check, id);
@@ -28,7 +28,7 @@ pub fn check(check: &mut Check<'_, '_>) {
     results(check);
 }
 
-/// How many inputs an operation has.
+/// Returns how many inputs an operation of a kind may have.
 fn inputs_of(check: &Check<'_, '_>, kind: &OpKind) -> Option<std::ops::RangeInclusive<usize>> {
     let exactly = |count: usize| Some(count..=count);
     let product = |m: &Matmul| 2 + usize::from(m.bias) + usize::from(m.requant || m.dequant);
@@ -71,7 +71,7 @@ fn arity(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     check.error(code, check.op_at(id, "inputs"), message, help);
 }
 
-/// What the inputs are, and whether the formats agree.
+/// Checks the inputs and their formats.
 fn sources(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     for (index, input) in op.inputs.iter().enumerate() {
         let (name, format) = match input.source {
@@ -107,7 +107,8 @@ fn sources(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     }
 }
 
-/// Operations of two graphs are joined directly only when the graphs run on two devices at the same time.
+/// Checks a direct link between operations of two graphs: the graphs must run on two devices at
+/// the same time.
 fn cross_graph(check: &mut Check<'_, '_>, id: OpId, op: &Op, index: usize, from: OpId) {
     let (mine, other) = (check.net.graph(id.graph), check.net.graph(from.graph));
     if id.graph == from.graph || mine.target_device != other.target_device {
@@ -162,7 +163,8 @@ fn kind(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     }
 }
 
-/// Where a transpose is possible: the second operand of a matmul, a single operand, the first of two.
+/// Checks a transpose: it is possible on the second operand of a matmul, on a single operand and on
+/// the first of two.
 fn transpose(check: &mut Check<'_, '_>, id: OpId, op: &Op, index: usize) {
     let at = check.op_at(id, &format!("input_{index}_tms"));
     let allowed = match op.kind {
@@ -187,7 +189,7 @@ fn transpose(check: &mut Check<'_, '_>, id: OpId, op: &Op, index: usize) {
     }
 }
 
-/// Rows and columns of the tiles of an input.
+/// Returns rows and columns of the tiles of an input.
 fn source_tile(check: &Check<'_, '_>, source: Source) -> Option<(u32, u32)> {
     let tile = match source {
         Source::Queue(queue) => check.queue(queue)?.blocks.tile,
@@ -314,7 +316,7 @@ fn relu(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     }
 }
 
-/// Small tiles: which operations take them, and which shapes go together.
+/// Checks small tiles: which operations accept them, and which shapes fit together.
 fn tiles(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     let tiles: Vec<Option<(u32, u32)>> = op.inputs.iter().map(|input| source_tile(check, input.source)).collect();
     if tiles.contains(&None) {
@@ -374,7 +376,7 @@ fn tiles(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     check.error(code::TINY_TILE, at, format!("`{}` has {reason}", op.name), "");
 }
 
-/// Every result is read by something.
+/// Checks that every result is read.
 fn results(check: &mut Check<'_, '_>) {
     if !check.src.broken.ops.is_empty() || !check.src.broken.queues.is_empty() {
         return;
@@ -398,7 +400,7 @@ fn results(check: &mut Check<'_, '_>) {
     }
 }
 
-/// Operations of a graph that wait for one another.
+/// Reports operations of a graph that wait for one another.
 fn cycle(check: &mut Check<'_, '_>, graph: GraphId) {
     let ops = &check.net.graph(graph).ops;
     let mut waiting: Vec<usize> = vec![0; ops.len()];
@@ -431,7 +433,7 @@ fn cycle(check: &mut Check<'_, '_>, graph: GraphId) {
     }
 }
 
-/// Rules of an architecture.
+/// Checks the rules of one architecture.
 pub fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
     for (id, op) in check.ops() {
         if arch == Arch::Grayskull {
@@ -468,7 +470,7 @@ fn grayskull(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     }
 }
 
-/// A kernel broadcast of a product holds whole columns or rows of micro blocks.
+/// Checks that a kernel broadcast of a matrix product holds whole columns or rows of micro blocks.
 fn broadcast_factors(check: &mut Check<'_, '_>, id: OpId, op: &Op) {
     let (OpKind::Matmul(matmul) | OpKind::Depthwise(matmul)) = &op.kind else { return };
     let ublock = op.blocks.ublock;

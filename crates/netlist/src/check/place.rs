@@ -1,4 +1,4 @@
-//! Where operations lie on the grid of cores, and whether they fit there.
+//! Placement of operations on the grid of cores.
 
 use super::Check;
 use crate::code;
@@ -8,22 +8,23 @@ use crate::types::{Arch, FusedId, Op, OpId, OpKind, Size};
 use std::collections::HashMap;
 
 impl Op {
-    /// Rows and columns of cores on the device; a transposed operation lies on its side.
+    /// Rows and columns of cores on the device; exchanged if the operation is transposed.
     pub fn cores(&self) -> Size {
         let grid = self.blocks.grid;
         if self.grid_transpose { Size { r: grid.c, c: grid.r } } else { grid }
     }
 
-    /// Whether it runs on worker cores; copies between chips use others, which they may share.
+    /// Whether it runs on worker cores. Copies between chips use other cores, which they may share.
     pub fn on_workers(&self) -> bool {
         self.kind != OpKind::EthernetDatacopy
     }
 }
 
-/// A grid larger than any: what is beyond is reported by architecture and not looked at core by core.
+/// Larger than the grid of any chip. Larger grids are reported by architecture and not checked
+/// core by core.
 const LARGEST: u32 = 64;
 
-/// No core of a graph has two operations.
+/// Checks that no core of a graph has two operations.
 pub fn check(check: &mut Check<'_, '_>) {
     for (graph, _) in check.graphs() {
         let mut used: HashMap<(u32, u32), (OpId, &str)> = HashMap::new();
@@ -59,7 +60,7 @@ fn ops_of<'a>(check: &Check<'a, '_>, graph: crate::types::GraphId) -> impl Itera
     all.map(move |(op, value)| (OpId { graph, op }, value)).filter(|(id, op)| op.on_workers() && !broken.contains(id))
 }
 
-/// Grid, destination registers and L1 of an architecture.
+/// Checks grid, destination registers and L1 for one architecture.
 pub fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
     for (id, op) in check.ops() {
         if op.on_workers() {
@@ -131,7 +132,7 @@ fn l1(check: &mut Check<'_, '_>, id: OpId, op: &Op, arch: Arch) {
             format!("the buffers of `{}` need at least {least} bytes of each core, which has {room}", op.name);
         check.error(code::L1_CAPACITY, check.op_at(id, "buf_size_mb"), message, help);
     } else if bytes > room {
-        // Real netlists ask for output buffers that no core holds, and get smaller ones.
+        // Real netlists ask for output buffers that exceed a core's L1, and get smaller ones.
         let message = format!(
             "with the output that is asked for, `{}` needs {bytes} bytes of each core, which has {room}",
             op.name
@@ -140,7 +141,7 @@ fn l1(check: &mut Check<'_, '_>, id: OpId, op: &Op, arch: Arch) {
     }
 }
 
-/// Where a field of a step of a fused operation stands.
+/// Position of a field of a step of a fused operation.
 pub fn step_at(check: &Check<'_, '_>, fused: FusedId, schedule: usize, step: usize, field: &str) -> Span {
     let entry = check.src.fused[fused.0];
     let schedules = entry.value.get("schedules").and_then(|node| node.list());

@@ -1,6 +1,7 @@
-//! Rules of programs: variables, loops, allocations and the settings of queues (facts, buda.md, sections 1 and 7).
+//! Rules of programs: variables, loops, allocations and queue settings (tt-budabackend,
+//! `docs/public/netlist.md`, section Programs, and `netlist/netlist_program.cpp`).
 //!
-//! Variables are followed through one pass over the instructions, as the first run of a program takes them.
+//! Variables are evaluated in one pass over the instructions, as in the first run of a program.
 
 use super::Check;
 use crate::code;
@@ -13,18 +14,18 @@ use crate::types::{
 };
 use std::collections::{HashMap, HashSet};
 
-/// Queues of a graph.
+/// Queues that a graph uses.
 #[derive(Default)]
 struct Io {
-    /// Read or written by its operations.
+    /// Queues that its operations read or write.
     all: HashSet<QueueId>,
-    /// Those that must have settings, in the file's order.
+    /// Queues that must have settings, in the file's order.
     needed: Vec<QueueId>,
-    /// Broken operations may use others.
+    /// Whether that is all of them: false if an operation is broken, which may use others.
     whole: bool,
 }
 
-/// All programs.
+/// Checks all programs.
 pub fn check(check: &mut Check<'_, '_>) {
     let ios = ios(check);
     let mut executed: HashSet<GraphId> = HashSet::new();
@@ -68,9 +69,9 @@ struct Pass<'c, 'a, 't> {
     program: &'a Program,
     index: usize,
     ios: &'c [Io],
-    /// Variables and, when it is known, what they hold the first time.
+    /// Variables and, if known, their values in the first run.
     values: HashMap<&'a str, Option<i64>>,
-    /// Where the open loops begin.
+    /// Positions of the open loops.
     loops: Vec<Span>,
 }
 
@@ -129,7 +130,7 @@ impl<'a> Pass<'_, 'a, '_> {
         item.map_or_else(|| self.at(place), |node| node.span)
     }
 
-    /// What a broken instruction may have declared counts as declared.
+    /// Declares the variables that a broken instruction may declare.
     fn declare_broken(&mut self, instruction: &'a Instruction) {
         match &instruction.kind {
             InstructionKind::Var(list) | InstructionKind::StaticVar(list) => {
@@ -171,7 +172,7 @@ impl<'a> Pass<'_, 'a, '_> {
         }
     }
 
-    /// What a value is, when it is known; an undeclared variable is reported.
+    /// Returns a value if it is known; reports an undeclared variable.
     fn value(&mut self, value: &'a Value, at: Span) -> Option<i64> {
         match value {
             Value::Immediate(number) => Some(*number),
@@ -183,7 +184,7 @@ impl<'a> Pass<'_, 'a, '_> {
                     let message = format!("`{name}` is used before it is declared or set");
                     let finding = Diagnostic::new(code::UNDECLARED, at, message);
                     self.check.sink.push(suggest(finding, name, &known));
-                    // Reported once in each program.
+                    // Declare it, so that it is reported once for each program.
                     self.values.insert(name, None);
                     None
                 }
@@ -203,7 +204,7 @@ impl<'a> Pass<'_, 'a, '_> {
             let at = self.item_at(place, 3);
             self.check.error(code::WRAP, at, "an increment wraps at 1 or more", "write twice the queue's entries");
         }
-        // Before the first loop constants are computed from parameters and from one another.
+        // Before the first loop, constants are computed from parameters and from one another.
         if out.starts_with("$c_") && op != VarOp::Set && !self.loops.is_empty() {
             let message = format!("`{out}` is changed, though its name calls it constant");
             self.check.warn(code::CONSTANT, at, message, "names of constants start with `$c_`");
@@ -277,7 +278,7 @@ impl<'a> Pass<'_, 'a, '_> {
         for one in settings {
             set.insert(one.queue);
             let Some(queue) = self.check.queue(one.queue) else { continue };
-            // A queue on one of several devices is written without the device.
+            // In settings, a queue that exists on several devices is named without the device.
             let short = queue.name.rsplit_once('.').map_or("", |(name, _)| name);
             let entry = written.get(queue.name.as_str()).or_else(|| written.get(short));
             let at = entry.map_or((at, None), |entry| (entry.at, Some(&entry.value)));
@@ -344,7 +345,7 @@ impl<'a> Pass<'_, 'a, '_> {
         self.autoinc(settings, queue, field("rd_ptr_autoinc"));
     }
 
-    /// When both read pointers advance by themselves, they advance alike.
+    /// Checks that both read pointers advance by the same amount if both do.
     fn autoinc(&mut self, settings: &QueueSettings, queue: &Queue, at: Span) {
         let default = i64::from(queue.kind == QueueKind::Queue);
         let local = settings.rd_ptr_autoinc.clone().unwrap_or(Value::Immediate(default));

@@ -1,4 +1,4 @@
-//! Rules of queues and of what fills and reads them.
+//! Rules of queues, their producers and their consumers.
 
 use super::Check;
 use crate::code;
@@ -6,7 +6,7 @@ use crate::read::tile_is_small;
 use crate::types::{Arch, Producer, Queue, QueueId, QueueKind, Source};
 use std::collections::{HashMap, HashSet};
 
-/// Rules that hold everywhere.
+/// Checks the rules that hold on every architecture.
 pub fn check(check: &mut Check<'_, '_>) {
     let mut read: HashSet<QueueId> = HashSet::new();
     for (_, graph) in check.graphs() {
@@ -21,7 +21,7 @@ pub fn check(check: &mut Check<'_, '_>) {
     for (id, queue) in check.queues() {
         alias(check, id, queue);
         producer(check, id, queue);
-        // With a broken operation nobody knows what it reads.
+        // What a broken operation reads is not known.
         let whole = check.src.broken.ops.is_empty();
         let idle = !read.contains(&id) && !shown.contains(&id) && queue.alias.is_none();
         if queue.producer == Producer::Host && idle && whole {
@@ -94,7 +94,8 @@ fn producer(check: &mut Check<'_, '_>, id: QueueId, queue: &Queue) {
     }
 }
 
-/// What writes rows feeds one queue with one buffer; nothing reads such a queue but the host.
+/// Checks operations with `untilize_output`: they feed one queue with one buffer, which only
+/// the host reads.
 fn untilized(check: &mut Check<'_, '_>, read: &HashSet<QueueId>) {
     let mut fed: HashMap<_, Vec<QueueId>> = HashMap::new();
     for (index, queue) in check.net.queues.iter().enumerate() {
@@ -138,7 +139,7 @@ fn untilized(check: &mut Check<'_, '_>, read: &HashSet<QueueId>) {
     }
 }
 
-/// Graphs that read the same queue take the same number of inputs.
+/// Checks that graphs that read the same queue have the same input count.
 fn input_counts(check: &mut Check<'_, '_>) {
     let mut first: HashMap<QueueId, (u32, &str)> = HashMap::new();
     for (graph_id, graph) in check.graphs() {
@@ -163,7 +164,7 @@ fn input_counts(check: &mut Check<'_, '_>) {
     }
 }
 
-/// Rules of an architecture.
+/// Checks the rules of one architecture.
 pub fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
     for (id, queue) in check.queues() {
         if arch == Arch::Grayskull && tile_is_small(queue.blocks.tile) {

@@ -1,10 +1,11 @@
-//! Shapes through TMs, and whether they fit the operations (facts, buda.md, section 4). Counted in tiles.
+//! Rules of shapes: operands after their TMs must fit the operation (tt-budabackend,
+//! `docs/public/netlist.md`, section TMs). All counts are in tiles.
 
 use super::Check;
 use crate::code;
 use crate::types::{Blocks, Dim, Granularity, Matmul, Op, OpId, OpKind, Pad, Producer, ReduceDim, Source, Tm};
 
-/// Matrices, rows and columns of tiles.
+/// A shape in tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tiles {
     /// Matrices.
@@ -16,7 +17,7 @@ pub struct Tiles {
 }
 
 impl Tiles {
-    /// Of a whole tensor.
+    /// The shape of a whole tensor.
     pub fn of(blocks: &Blocks) -> Self {
         let side = |a: u32, b: u32, c: u32| u64::from(a) * u64::from(b) * u64::from(c);
         Self {
@@ -30,7 +31,7 @@ impl Tiles {
         format!("{} x {} x {}", self.t, self.r, self.c)
     }
 
-    /// After a TM; `None` when it does not divide evenly or gets too large.
+    /// The shape after a TM; `None` if it does not divide evenly or gets too large.
     fn after(self, tm: Tm) -> Option<Self> {
         let Self { t, r, c } = self;
         let cut = |side: u64, n: u32| side.is_multiple_of(u64::from(n)).then(|| side / u64::from(n));
@@ -47,7 +48,7 @@ impl Tiles {
             Tm::TileBroadcast(_) => self,
             Tm::Pad(pad) => self.padded(&pad),
         };
-        // Far from where products of 64 bits end.
+        // Keeps products within 64 bits.
         ([tiles.t, tiles.r, tiles.c].into_iter().all(|side| side <= 1 << 40)).then_some(tiles)
     }
 
@@ -62,7 +63,7 @@ impl Tiles {
     }
 }
 
-/// The shapes of all operations and queues that an operation fills.
+/// Checks the shapes of all operations and of the queues that they fill.
 pub fn check(check: &mut Check<'_, '_>) {
     for (id, op) in check.ops() {
         let inputs: Vec<_> = (0..op.inputs.len()).map(|index| input(check, id, op, index)).collect();
@@ -82,7 +83,7 @@ pub fn check(check: &mut Check<'_, '_>) {
         };
         let own = Tiles::of(&queue.blocks);
         if queue.blocks.tile != op.blocks.tile && !op.untilize_output {
-            // Reported as such.
+            // Reported by other rules.
             continue;
         }
         let rows = |tiles: Tiles, blocks: &Blocks| {
@@ -102,7 +103,8 @@ pub fn check(check: &mut Check<'_, '_>) {
     }
 }
 
-/// The shape of an input as the operation sees it. `None`: it is not known, or a mistake was reported.
+/// Returns the shape of an input as the operation sees it; `None` if it is not known or an error
+/// was reported.
 fn input(check: &mut Check<'_, '_>, id: OpId, op: &Op, index: usize) -> Option<Tiles> {
     let input = &op.inputs[index];
     let blocks = match input.source {
@@ -162,10 +164,10 @@ fn operation(check: &mut Check<'_, '_>, id: OpId, op: &Op, inputs: &[Option<Tile
     }
 }
 
-/// Reports an input whose shape is not the one that is wanted.
+/// Reports an input whose shape is not the expected one.
 fn expect(check: &mut Check<'_, '_>, id: OpId, op: &Op, index: usize, found: Option<Tiles>, wanted: Tiles) {
     let Some(found) = found.filter(|found| *found != wanted) else { return };
-    // Small tiles on one side are counted in elements by what moves them.
+    // Operations that move small tiles count them in elements.
     let tile = match op.inputs[index].source {
         Source::Queue(queue) => check.queue(queue).map(|queue| queue.blocks.tile),
         Source::Op(op) => check.op(op).map(|op| op.blocks.tile),
@@ -191,7 +193,7 @@ fn product(check: &mut Check<'_, '_>, id: OpId, op: &Op, matmul: &Matmul, inputs
     let k = u64::from(matmul.m_k) * u64::from(matmul.u_kt);
     let of = |index: usize| inputs.get(index).copied().flatten();
     let t = match matmul.accumulate {
-        // The matrices that are added up are counted by the inputs themselves.
+        // An accumulation takes its number of matrices from the inputs.
         Some(_) => of(0).map_or(out.t, |tiles| tiles.t),
         None => out.t,
     };

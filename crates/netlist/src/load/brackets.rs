@@ -1,17 +1,19 @@
-//! Lists and maps in brackets, taken out of a text before the YAML parser sees it.
+//! A fast reader of lists and maps in brackets, which are taken out of the text before the YAML
+//! parser sees it.
 //!
-//! Nearly all of a netlist's text stands in brackets, plain words between commas, for which a general parser does far more than is needed:
-//! it took half of the time of a check. So what a line's key or dash is followed by, when it is in brackets, goes to its end and holds plain
-//! words only, is read here, and the parser gets the same text with empty brackets in its place. Everything else stays for the parser: quotes,
-//! tags, words of several, empty values, a comma before the last bracket. What is read here means the same there
-//! (the tests of this module compare both).
+//! Nearly all of a netlist's text is plain words between commas in brackets, for which a general
+//! parser does far more than is needed: it took half of the time of a check. So a bracketed value
+//! after a key or a dash that extends to the end of the line and holds plain words only is read
+//! here, and the parser gets the same text with empty brackets in its place. Everything else is
+//! left to the parser: quotes, tags, values of several words, empty values, a comma before the last
+//! bracket. Both read the same meaning (the tests of this module compare them).
 
-/// What the text in brackets consists of.
+/// Kinds of tokens in brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A list begins.
     List,
-    /// A map begins; of a pair that stands in a list alone it has no width.
+    /// A map begins. It has no width for a lone `key: value` in a list.
     Map,
     /// A key or a value.
     Word,
@@ -19,7 +21,7 @@ pub enum Kind {
     End,
 }
 
-/// One of them, with its first byte and the one behind it. Indices are those of the whole text.
+/// A token with its byte range in the whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token {
     pub kind: Kind,
@@ -27,26 +29,27 @@ pub struct Token {
     pub end: u32,
 }
 
-/// What was taken out of one pair of brackets.
+/// The contents of one pair of brackets that was taken out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
-    /// Index of the bracket in the short text.
+pub struct Brackets {
+    /// Index of the opening bracket in the short text.
     pub at: usize,
-    /// How much longer the whole text is from behind this bracket on.
+    /// How many bytes have been taken out up to the end of this bracket.
     shift: usize,
-    /// Its tokens end before this one.
+    /// Index of the token after its last one.
     last: usize,
 }
 
-/// A text without what stands in brackets.
+/// A text whose brackets have been emptied.
 pub struct Short {
     pub text: String,
-    pub parts: Vec<Part>,
+    pub parts: Vec<Brackets>,
     tokens: Vec<Token>,
 }
 
 impl Short {
-    /// `None`: there is nothing to take out, or indices of bytes are not those of characters.
+    /// Takes out what can be read here. `None` if there is nothing, or if the text is not ASCII, so
+    /// that byte and character indices differ.
     pub fn of(text: &str) -> Option<Self> {
         if !text.is_ascii() || u32::try_from(text.len()).is_err() {
             return None;
@@ -56,7 +59,7 @@ impl Short {
         while line < text.len() {
             let open = bracket(text.as_bytes(), line);
             let known = short.tokens.len();
-            let mut reader = Reader { text: text.as_bytes(), at: open.unwrap_or(line), tokens: &mut short.tokens };
+            let mut reader = Scanner { text: text.as_bytes(), at: open.unwrap_or(line), tokens: &mut short.tokens };
             match open.filter(|_| reader.collection(0).is_some() && reader.ends_line()) {
                 Some(open) => {
                     let end = reader.at;
@@ -64,7 +67,7 @@ impl Short {
                     copied = end - 1;
                     shift += end - open - 2;
                     let at = short.text.len() - 1;
-                    short.parts.push(Part { at, shift, last: short.tokens.len() });
+                    short.parts.push(Brackets { at, shift, last: short.tokens.len() });
                     line = end;
                 }
                 None => short.tokens.truncate(known),
@@ -75,13 +78,14 @@ impl Short {
         (!short.parts.is_empty()).then_some(short)
     }
 
-    /// The tokens of a part, without the last bracket.
+    /// The tokens of one pair of brackets, without the closing one.
     pub fn tokens(&self, part: usize) -> &[Token] {
         let first = part.checked_sub(1).map_or(0, |before| self.parts[before].last);
         &self.tokens[first..self.parts[part].last]
     }
 
-    /// The index in the whole text of one in the short text; `near`: how many parts are before it, probably.
+    /// Converts an index in the short text into one in the whole text. `near` is a guess of how
+    /// many brackets precede it.
     pub fn index(&self, index: usize, near: usize) -> usize {
         let behind = |part: usize| self.parts.get(part).is_some_and(|part| part.at < index);
         let before = match near {
@@ -93,7 +97,7 @@ impl Short {
     }
 }
 
-/// Characters of plain words. None of them has a meaning of its own for YAML, except a dash at the start.
+/// Characters of plain words. None of them is special in YAML, except a dash at the start.
 const WORD: [bool; 256] = {
     let mut word = [false; 256];
     let mut byte = 0;
@@ -105,10 +109,10 @@ const WORD: [bool; 256] = {
     word
 };
 
-/// Lists and maps inside one another that are read here.
+/// Deepest nesting that is read here.
 const DEPTH: usize = 32;
 
-/// The bracket behind the key, or behind the dash, that a line begins with.
+/// Index of the bracket after the key or dash at the start of a line.
 fn bracket(text: &[u8], line: usize) -> Option<usize> {
     let blanks = |mut at: usize| {
         while text.get(at) == Some(&b' ') {
@@ -134,14 +138,14 @@ fn bracket(text: &[u8], line: usize) -> Option<usize> {
     (at > first && matches!(text.get(at), Some(b'[' | b'{'))).then_some(at)
 }
 
-struct Reader<'a> {
+struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
     tokens: &'a mut Vec<Token>,
 }
 
-/// Each reads what its name says, or gives `None` for what is left to the parser.
-impl Reader<'_> {
+/// Each method reads what its name says, or returns `None` if that is left to the parser.
+impl Scanner<'_> {
     fn next(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
@@ -199,7 +203,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// A bracket and the blanks behind it, which count as a part of it for the parser, too.
+    /// A bracket and the blanks after it, which the parser counts as part of it as well.
     fn bracket(&mut self, kind: Kind) {
         let start = self.at;
         self.at += 1;
@@ -207,7 +211,7 @@ impl Reader<'_> {
         self.token(kind, start, self.at);
     }
 
-    /// An item of a list; `key: value` is a map of its own there.
+    /// An item of a list; `key: value` there is a map of one pair.
     fn item(&mut self, depth: usize) -> Option<()> {
         if matches!(self.next()?, b'[' | b'{') {
             return self.collection(depth + 1);

@@ -1,25 +1,29 @@
-//! Brackets over several lines, as netlists have them.
+//! Joins brackets that extend over several lines.
 //!
-//! Netlists are written for readers that do not mind how lines inside `{ }` and `[ ]` are indented; the YAML standard does, and so does the
-//! parser here. Inside brackets a line's end means no more than a blank, so it is made one before the text is parsed, and comments there
-//! become blanks, too. No character moves: an index into the new text is one into the old text.
+//! Netlists are written for readers that ignore the indentation inside `{ }` and `[ ]`; the YAML
+//! standard and the parser used here do not. A line end inside brackets means no more than a blank,
+//! so it is replaced by one before the text is parsed, and so are comments there. No character
+//! moves: indices into the new text are valid in the old one.
 
 use crate::types::Position;
 use std::borrow::Cow;
 
-/// The text with every bracket closed on the line where it is opened; as it stands when not every bracket is closed.
+/// Returns the text with every bracket closed on the line where it is opened; unchanged if a
+/// bracket is not closed.
 pub fn on_one_line(text: &str) -> Cow<'_, str> {
-    // Without the last bracket everything after the first one would be one line; the message is better with the text as it stands.
+    // If a bracket is not closed, everything after it would be one line; the unchanged text gives a
+    // better message.
     closed(text).unwrap_or(Cow::Borrowed(text))
 }
 
-/// The text with every bracket closed on the line where it is opened. `None`: not every bracket is closed.
+/// Returns the text with every bracket closed on the line where it is opened; `None` if a bracket
+/// is not closed.
 pub fn closed(text: &str) -> Option<Cow<'_, str>> {
     let mut scan = Scan { depth: 0, start: true, quote: None, escaped: false, blank: true };
     let mut comment = false;
     let mut out = String::new();
     let mut copied = 0;
-    // Every character that means something here is one byte, and no byte of a longer character looks like one.
+    // All special characters are ASCII, and no byte of a longer UTF-8 sequence is.
     for (at, byte) in text.bytes().enumerate() {
         let blank = if comment && byte != b'\n' {
             scan.depth > 0
@@ -52,7 +56,7 @@ pub fn closed(text: &str) -> Option<Cow<'_, str>> {
 }
 
 struct Scan {
-    /// Brackets that are open.
+    /// Number of open brackets.
     depth: usize,
     /// A value may start here.
     start: bool,
@@ -71,7 +75,7 @@ impl Scan {
             match c {
                 _ if self.escaped => self.escaped = false,
                 b'\\' if quote == b'"' => self.escaped = true,
-                // A doubled quote ends the text and opens it again, which comes to the same.
+                // A doubled quote closes the string and reopens it, with the same result.
                 _ if c == quote => self.quote = None,
                 _ => {}
             }
@@ -104,7 +108,7 @@ impl Scan {
 pub struct Lines {
     /// Index of the first character of each line.
     starts: Vec<usize>,
-    /// The line of the last index that was asked for; most come in order.
+    /// The line of the last index that was looked up; most lookups are in order.
     line: usize,
 }
 

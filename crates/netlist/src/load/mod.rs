@@ -1,10 +1,10 @@
-//! From the text of a file to its tree.
+//! Parses the text of a file into a tree.
 //!
-//! The tree is built from the parser's events, so that doubled keys are noticed and no alias is ever expanded; size, depth and
-//! number of nodes are bounded before anything is made of them.
+//! The tree is built from the parser's events, so that duplicate keys are noticed and no alias is
+//! ever expanded; size, depth and number of nodes are bounded before anything is built.
 //!
-//! What stands in brackets is mostly read by [`brackets`], and the rest by the parser. When that does not come to a tree, all of the
-//! text is read by the parser, so that there is one source of findings about YAML.
+//! Most of what is in brackets is read by [`brackets`], the rest by the parser. If that does not
+//! result in a tree, the parser reads the whole text, so that findings about YAML have one source.
 
 mod brackets;
 mod flow;
@@ -21,7 +21,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Reads a file as one tree. `None`: it is empty, or so broken that there is no tree; what is wrong is in `sink`.
+/// Reads a file as one tree. `None` if it is empty or too broken for a tree; errors are in `sink`.
 pub(crate) fn load<'t>(text: &'t str, budget: Budget, sink: &mut Diagnostics) -> Option<Node<'t>> {
     if text.len() > budget.bytes {
         let message = format!("the file has {} bytes, more than {}", text.len(), budget.bytes);
@@ -36,7 +36,7 @@ pub(crate) fn load<'t>(text: &'t str, budget: Budget, sink: &mut Diagnostics) ->
     by_parser(text, budget, sink)
 }
 
-/// Reads what stands in brackets apart from the rest. `None`: the parser has to read all.
+/// Reads what is in brackets apart from the rest. `None` if the parser has to read everything.
 fn with_brackets<'t>(text: &'t str, budget: Budget, sink: &mut Diagnostics) -> Option<Node<'t>> {
     let short = Short::of(text)?;
     let flat = closed(&short.text)?;
@@ -44,7 +44,7 @@ fn with_brackets<'t>(text: &'t str, budget: Budget, sink: &mut Diagnostics) -> O
     let mut part = 0;
     for event in Parser::new_from_str(&flat) {
         let (event, span) = event.ok()?;
-        // What begins without a bracket has no width.
+        // A block list or map has no width.
         let begins = matches!(event, Event::SequenceStart(..) | Event::MappingStart(..)) && !span.is_empty();
         if begins && short.parts.get(part).is_some_and(|part| part.at == span.start.index()) {
             short.tokens(part).iter().try_for_each(|token| builder.token(text, token, sink))?;
@@ -54,11 +54,11 @@ fn with_brackets<'t>(text: &'t str, budget: Budget, sink: &mut Diagnostics) -> O
             builder.event(event, index(span.start), index(span.end), sink)?;
         }
     }
-    // Brackets that the parser does not take for a list or map are in a text of several lines.
+    // Brackets that the parser does not report as a list or map are inside a multi-line string.
     builder.root.filter(|_| part == short.parts.len())
 }
 
-/// Reads all by the parser.
+/// Reads the whole text with the parser.
 fn by_parser<'t>(text: &'t str, budget: Budget, sink: &mut Diagnostics) -> Option<Node<'t>> {
     let flat = on_one_line(text);
     let mut builder = Builder::new(text, budget);
@@ -79,11 +79,11 @@ fn by_parser<'t>(text: &'t str, budget: Budget, sink: &mut Diagnostics) -> Optio
     builder.root
 }
 
-/// A list or map whose end has not come yet.
+/// A list or map that is not closed yet.
 enum Open<'t> {
-    /// Its items are those from `first` on.
+    /// Its items start at index `first`.
     List { start: Span, first: usize },
-    /// Its entries are those from `first` on.
+    /// Its entries start at index `first`.
     Map { start: Span, first: usize, keys: Keys<'t>, key: Option<(Cow<'t, str>, Span)> },
 }
 
@@ -99,7 +99,7 @@ struct Builder<'t> {
     root: Option<Node<'t>>,
 }
 
-/// Each takes one thing; `None` when reading cannot go on.
+/// Each method takes one element; `None` if reading cannot continue.
 impl<'t> Builder<'t> {
     fn new(text: &str, budget: Budget) -> Self {
         let (stack, items, entries) = (Vec::new(), Vec::new(), Vec::new());
@@ -141,7 +141,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// A token of what stands in brackets in the text.
+    /// A token of [`brackets`].
     fn token(&mut self, text: &'t str, token: &Token, sink: &mut Diagnostics) -> Option<()> {
         let (start, end) = (token.start as usize, token.end as usize);
         let at = match token.kind {
@@ -225,20 +225,21 @@ fn key<'t>(node: Node<'t>, sink: &mut Diagnostics) -> Option<(Cow<'t, str>, Span
     }
 }
 
-/// Keys of a map from which on they are looked up in a table.
+/// Number of keys from which on a map uses a hash table.
 const MANY: usize = 16;
 
-/// What finds a key among those of a map.
+/// Index of the keys of a map.
 #[derive(Default)]
 struct Keys<'t> {
-    /// A bit for each key, by its length and last letter. Most keys are new, which their bit says without a comparison.
+    /// A bit for each key, by its length and last letter. Most keys are new, and a clear bit shows
+    /// that without a comparison.
     seen: u64,
-    /// The places of the keys when they are many.
+    /// Positions of the keys, for large maps.
     table: HashMap<Cow<'t, str>, usize>,
 }
 
 impl<'t> Keys<'t> {
-    /// The place of a key among the entries; a key that is not there counts as known from now on.
+    /// Returns the position of a key among the entries; a new key is added to the index.
     fn find(&mut self, entries: &[Entry<'t>], key: &str) -> Option<usize> {
         let bit = 1 << ((key.len() * 7 + key.bytes().last().map_or(0, usize::from)) % 64);
         let new = self.seen & bit == 0;
@@ -256,7 +257,8 @@ impl<'t> Keys<'t> {
     }
 }
 
-/// A key that is there already. The same value again and maps that do not contradict one another do no harm.
+/// Handles a duplicate key. An equal value and maps that do not contradict one another
+/// are accepted.
 fn again<'t>(first: &mut Entry<'t>, at: Span, node: Node<'t>, sink: &mut Diagnostics) {
     let key = &first.key;
     let (message, before) = (format!("`{key}` is here a second time"), Some(first.at));
@@ -279,7 +281,7 @@ fn again<'t>(first: &mut Entry<'t>, at: Span, node: Node<'t>, sink: &mut Diagnos
     }
 }
 
-/// Whether two values are the same, wherever they stand.
+/// Whether two values are equal, regardless of their positions.
 fn same(a: &Node<'_>, b: &Node<'_>) -> bool {
     match (&a.value, &b.value) {
         (Value::Scalar(a), Value::Scalar(b)) => a.text == b.text,
@@ -294,7 +296,7 @@ fn same(a: &Node<'_>, b: &Node<'_>) -> bool {
 fn scalar(text: Cow<'_, str>, quoted: bool, at: Span) -> Node<'_> {
     let mut span = at;
     if !quoted && span.start.line == span.end.line {
-        // The parser's end of a plain scalar may stand behind blanks.
+        // The parser's end of a plain scalar may include trailing blanks.
         let width = u32::try_from(text.chars().count()).unwrap_or(u32::MAX / 2);
         span.end.column = span.end.column.min(span.start.column.saturating_add(width));
     }

@@ -1,11 +1,11 @@
-//! What is read in brackets against what the parser makes of the same text.
+//! The bracket reader against the parser, on the same text.
 
 use super::*;
 use proptest::prelude::*;
 
 type Read = for<'t> fn(&'t str, Budget, &mut Diagnostics) -> Option<Node<'t>>;
 
-/// The tree and the findings, from what reads brackets apart and from the parser.
+/// Tree and findings of the bracket reader and of the parser alone.
 fn both(text: &str) -> [Option<(Node<'_>, Vec<Diagnostic>)>; 2] {
     [with_brackets as Read, by_parser].map(|read| {
         let mut sink = Diagnostics::new("");
@@ -59,10 +59,10 @@ fn brackets_in_texts_and_texts_that_are_broken_are_left_to_the_parser() {
     }
 }
 
-/// Lists and maps in the places where they may be.
+/// Lists and maps in all places where they may occur.
 const LINES: &str = "a: [b, {c: 1}, d: [2]] # e\nf:\n  g:   {h: [i],\n   j: {k: l}}\n  m: n\no:\n- [p, -1]\n- - {q: r}\n- s: []\n  t: {}\n";
 
-/// What may be put into them.
+/// Pieces that may be inserted.
 const PIECES: [&str; 20] = [
     "", " ", "\n", "\n  ", "\r\n", "\t", ",", ":", ": ", "[", "]", "{", "}", "-", "- ", "#", " # ", "'", "x", "a: |\n ",
 ];
@@ -70,7 +70,8 @@ const PIECES: [&str; 20] = [
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
-    /// With letters that are changed, put in or left out, either it is read alike, or it is left to the parser.
+    /// A text with changed, inserted or deleted characters is either read alike or left
+    /// to the parser.
     #[test]
     fn changed_text_is_read_alike(
         edits in proptest::collection::vec((any::<prop::sample::Index>(), 0..2usize, 0..PIECES.len()), 0..4),
@@ -86,7 +87,7 @@ proptest! {
         }
     }
 
-    /// Right lists and maps, laid out in any way.
+    /// Valid lists and maps in any layout.
     #[test]
     fn any_layout_is_read_alike(
         words in proptest::collection::vec(
@@ -105,7 +106,7 @@ proptest! {
 /// A text with a list of these words, brackets in balance and every map with keys of its own.
 fn layout(words: &[&str], gaps: &[&str]) -> String {
     let mut text = String::from("top: [");
-    // Whether each open one is a map, and how many it holds.
+    // For each open one: whether it is a map, and its number of items.
     let mut open = vec![(false, 0)];
     let mut gap = gaps.iter().cycle();
     for word in words {

@@ -1,7 +1,7 @@
-//! Fields of a map and the values in them, with what is wrong about them.
+//! Fields of a map and their values, with the errors in them.
 //!
-//! Every function reports what it finds and gives back what can be used; a caller sees by the number of errors whether the thing that it
-//! reads is whole.
+//! Every function reports errors and returns what can be used; from the number of errors a caller
+//! sees whether an object is complete.
 
 use crate::code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -10,22 +10,23 @@ use crate::types::Size;
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
 
-/// The largest value of what counts tiles, blocks, cores or entries. Products of six of them fit 128 bits.
+/// The largest count of tiles, blocks, cores or entries. Products of six of them fit 128 bits.
 pub const MOST: i64 = 1 << 20;
 
-/// The fields of one thing.
+/// The fields of one object.
 pub struct Fields<'t> {
     /// What it is, for messages: `queue q0`.
     pub what: String,
     /// Where its name stands.
     pub at: Span,
     node: &'t Node<'t>,
-    /// Names that an unknown field probably means; that they are missing is no finding of its own.
+    /// Fields that a misspelt one probably means; they are not also reported as missing.
     meant: Vec<String>,
 }
 
 impl<'t> Fields<'t> {
-    /// The fields of a map. Unknown ones are reported, with the nearest name of `known`; `also` accepts further ones.
+    /// The fields of a map. Unknown ones are reported, with the nearest name of `known`; `also`
+    /// accepts further ones.
     pub fn of(
         what: String,
         at: Span,
@@ -103,7 +104,7 @@ impl<'t> Fields<'t> {
 pub fn nearest<'k>(wrong: &str, known: &[&'k str]) -> Option<&'k str> {
     let wrong = wrong.to_lowercase();
     let distance = |name: &str| strsim::damerau_levenshtein(&wrong, &name.to_lowercase());
-    // Long strangers are not worth comparing, and would cost time.
+    // Long names are not worth comparing and would cost time.
     let near = known.iter().filter(|_| wrong.len() <= 64).map(|name| (distance(name), *name)).min_by_key(|near| near.0);
     near.filter(|(distance, name)| *distance <= 1 + name.len() / 4).map(|(_, name)| name)
 }
@@ -205,7 +206,7 @@ pub fn real(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<f32> {
     value
 }
 
-/// True or false, in the words that YAML readers take.
+/// True or false, in the spellings that YAML readers accept.
 pub fn flag(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<bool> {
     let text = text(node, name, sink)?;
     let value = parse_flag(text);
@@ -262,12 +263,12 @@ pub fn naturals(node: &Node, name: &str, sink: &mut Diagnostics) -> Option<Vec<u
     Some(items.iter().filter_map(|item| natural(item, name, sink)).collect())
 }
 
-/// A text for a message: at most 40 characters of it.
+/// Shortens a text to 40 characters for a message.
 pub fn short(text: &str) -> Short<'_> {
     Short(text)
 }
 
-/// What [`short`] gives.
+/// Displays a text, at most 40 characters of it.
 pub struct Short<'t>(&'t str);
 
 impl Display for Short<'_> {

@@ -1,4 +1,4 @@
-//! Fused operations: public document `netlist`, section Fused OPs.
+//! Reads fused operations (tt-budabackend, `docs/public/netlist.md`, section Fused OPs).
 
 use super::attributes::{Attributes, type_name};
 use super::fields::{Fields, list, natural, real, short, suggest, text};
@@ -102,7 +102,8 @@ fn step(entry: &Entry, names: &Names<'_>, sink: &mut Diagnostics) -> Option<Fuse
     let output = fields.need("output", sink).and_then(|node| target(node, sink));
     let (mblock, ublock) = (fields.size("mblock", sink), fields.size("ublock", sink));
     let (pop, pop_last) = (pops(&fields, "pop", sink), pops(&fields, "pop_last", sink));
-    // A step of unknown kind stays, so that what it reads and frees is still followed; the operation is marked as broken.
+    // A step of unknown kind stays, so that what it reads and frees is still followed; the
+    // operation is marked as broken.
     let kind = kind.unwrap_or(OpKind::Drainer);
     Some(FusedStep {
         name: entry.key.to_string(),

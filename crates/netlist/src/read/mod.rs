@@ -1,8 +1,8 @@
-//! From the tree of a file to a typed netlist.
+//! Converts the tree of a file into a typed netlist.
 //!
-//! Two passes: first every name that something may refer to gets its place ([`names`]), then everything is read with its references
-//! resolved. What has a mistake of its own stays in the lists, so that references to it do not look wrong, and is marked as broken, so that
-//! no rule is tried on it.
+//! There are two passes: the first collects every name that a reference may use ([`names`]), the
+//! second reads everything and resolves references. An object with an error stays in the lists, so
+//! that references to it resolve, and is marked as broken, so that no rule is checked on it.
 
 mod attributes;
 pub(crate) mod fields;
@@ -26,7 +26,7 @@ use std::collections::HashSet;
 const SECTIONS: [&str; 7] =
     ["devices", "queues", "graphs", "programs", "fused_ops", "test-config", "performance-check"];
 
-/// A netlist with the places of its parts in the file, and which of them are broken.
+/// A netlist with the positions of its parts in the file and the set of broken ones.
 pub(crate) struct Source<'t> {
     /// What was read; broken parts have arbitrary values where they are broken.
     pub netlist: Netlist,
@@ -40,7 +40,7 @@ pub(crate) struct Source<'t> {
     pub fused: Vec<&'t Entry<'t>>,
     /// Nodes of the instructions of each program.
     pub instructions: Vec<Vec<&'t Node<'t>>>,
-    /// Where the architectures stand.
+    /// Position of the architectures.
     pub archs: Span,
     /// What is broken.
     pub broken: Broken,
@@ -57,7 +57,7 @@ pub(crate) struct Broken {
     pub instructions: HashSet<(usize, usize)>,
 }
 
-/// Names of the architectures; upper case is read, too.
+/// Names of the architectures; upper case is accepted as well.
 pub(crate) const ARCHS: [(&str, Arch); 4] = [
     ("grayskull", Arch::Grayskull),
     ("wormhole", Arch::Wormhole),
@@ -65,7 +65,7 @@ pub(crate) const ARCHS: [(&str, Arch); 4] = [
     ("blackhole", Arch::Blackhole),
 ];
 
-/// Reads a tree. `None`: it is no netlist at all.
+/// Reads a tree; `None` if it is not a netlist.
 pub(crate) fn read<'t>(root: &'t Node<'t>, sink: &mut Diagnostics) -> Option<Source<'t>> {
     let sections = sections(root, sink)?;
     let find = |name: &str| sections.iter().find(|entry| &*entry.key == name);
@@ -138,10 +138,11 @@ fn is_empty(node: &Node) -> bool {
     node.is_null() || node.list().is_some_and(<[_]>::is_empty) || node.map().is_some_and(<[_]>::is_empty)
 }
 
-/// How the original's templates begin the names that are to be replaced.
+/// Prefix of the placeholders in the original's templates.
 const PLACEHOLDER: &str = "$TEMPLATE_";
 
-/// Whether the file is a template; the first placeholder outside comments is reported. Templates need not even be YAML.
+/// Whether the file is a template; the first placeholder outside comments is reported. Templates
+/// need not even be YAML.
 pub(crate) fn template(text: &str, sink: &mut Diagnostics) -> bool {
     if !text.contains(PLACEHOLDER) {
         return false;
@@ -164,7 +165,7 @@ pub(crate) fn template(text: &str, sink: &mut Diagnostics) -> bool {
     false
 }
 
-/// Whether tiles are not the usual ones.
+/// Whether a tile is smaller than 32 x 32.
 pub(crate) fn tile_is_small(tile: Size) -> bool {
     tile != queue::TILES[0]
 }

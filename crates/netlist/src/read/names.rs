@@ -1,7 +1,8 @@
-//! Every name that something in a netlist refers to, and where it leads.
+//! The names of a netlist and what they refer to.
 //!
-//! A queue or graph whose `target_device` is a list stands for one on each device: `name.0`, `name.1`. All that they hold is named so, too.
-//! References from such a graph lead to what has the same device.
+//! A queue or graph whose `target_device` is a list stands for one on each device: `name.0`,
+//! `name.1`. What they contain is named likewise. References from such a graph resolve to the
+//! same device.
 
 use crate::code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -11,15 +12,15 @@ use crate::types::{FusedId, GraphId, OpId, QueueId};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Devices of one system; more are a mistake.
+/// The most devices of a system.
 const DEVICES: i64 = 256;
-/// Queues, graphs, operations and settings of queues that lists of devices are written out to.
+/// The most queues, graphs, operations and queue settings after device lists are expanded.
 const PARTS: usize = 1 << 16;
 
 /// A queue on one device.
 pub struct QueueName<'t> {
     pub name: Cow<'t, str>,
-    /// The device when it is one of several of a list, and the first device of that list.
+    /// If it comes from a list of devices: its device and the first one of the list.
     pub device: Option<(u32, u32)>,
     pub entry: &'t Entry<'t>,
 }
@@ -27,7 +28,7 @@ pub struct QueueName<'t> {
 /// A graph on one device.
 pub struct GraphName<'t> {
     pub name: Cow<'t, str>,
-    /// The device when it is one of several of a list.
+    /// Its device, if it comes from a list of devices.
     pub device: Option<u32>,
     pub entry: &'t Entry<'t>,
     pub ops: Vec<OpName<'t>>,
@@ -39,7 +40,7 @@ pub struct OpName<'t> {
     pub entry: &'t Entry<'t>,
 }
 
-/// Where names lead.
+/// The objects by name.
 #[derive(Default)]
 pub struct Names<'t> {
     pub queue_list: Vec<QueueName<'t>>,
@@ -49,14 +50,14 @@ pub struct Names<'t> {
     graphs: HashMap<Cow<'t, str>, GraphId>,
     ops: HashMap<Cow<'t, str>, OpId>,
     fused: HashMap<u32, FusedId>,
-    /// A written queue or graph with a list of devices, and the devices.
+    /// Queues and graphs with a list of devices, by the name in the file, and the devices.
     spread: HashMap<&'t str, Vec<u32>>,
-    /// Parts so far.
+    /// Number of parts so far.
     parts: usize,
 }
 
 impl<'t> Names<'t> {
-    /// Collects them. What is not a map is reported where it is read.
+    /// Collects the names. What is not a map is reported where it is read.
     pub fn of(
         queues: Option<&'t Entry<'t>>,
         graphs: Option<&'t Entry<'t>>,
@@ -140,7 +141,7 @@ impl<'t> Names<'t> {
         }
     }
 
-    /// Whether there is room for more parts; the first time that there is none is reported.
+    /// Whether there is room for more parts; the first time that there is none is an error.
     pub fn room(&mut self, parts: usize, at: Span, sink: &mut Diagnostics) -> bool {
         let before = self.parts;
         self.parts = before.saturating_add(parts);
@@ -155,17 +156,17 @@ impl<'t> Names<'t> {
         self.graph_list.get(id.graph.0)?.ops.get(id.op).map(|op| op.entry)
     }
 
-    /// A queue that is meant from a device.
+    /// The queue that a name refers to on a device.
     pub fn queue(&self, name: &str, device: Option<u32>) -> Option<QueueId> {
         find(&self.queues, name, device)
     }
 
-    /// An operation that is meant from a device.
+    /// The operation that a name refers to on a device.
     pub fn op(&self, name: &str, device: Option<u32>) -> Option<OpId> {
         find(&self.ops, name, device)
     }
 
-    /// The graphs that a name means: one, or one for each device.
+    /// The graphs that a name refers to: one, or one for each device.
     pub fn graphs(&self, name: &str) -> Vec<GraphId> {
         match self.spread.get(name) {
             Some(devices) => devices.iter().filter_map(|d| self.graphs.get(&*on(name, Some(*d)))).copied().collect(),
@@ -173,7 +174,7 @@ impl<'t> Names<'t> {
         }
     }
 
-    /// The queues that a name means.
+    /// The queues that a name refers to.
     pub fn queues(&self, name: &str) -> Vec<QueueId> {
         match self.spread.get(name) {
             Some(devices) => devices.iter().filter_map(|d| self.queues.get(&*on(name, Some(*d)))).copied().collect(),
@@ -186,13 +187,13 @@ impl<'t> Names<'t> {
         self.fused.get(&id).copied()
     }
 
-    /// Reports a name that leads nowhere, with the nearest of the queues and, if `ops`, of the operations.
+    /// Reports an unknown name, with the most similar queue and, if `ops`, operation.
     pub fn unknown(&self, at: Span, message: String, wrong: &str, ops: bool, sink: &mut Diagnostics) {
         let mut known: Vec<&str> = self.queue_list.iter().map(|queue| &*queue.name).collect();
         if ops {
             known.extend(self.graph_list.iter().flat_map(|graph| graph.ops.iter().map(|op| &*op.name)));
         }
-        // The distance to thousands of names costs more than it helps.
+        // Comparing with thousands of names costs more than it helps.
         known.truncate(4096);
         sink.push(suggest(Diagnostic::new(code::UNKNOWN_NAME, at, message), wrong, &known));
     }
@@ -223,7 +224,7 @@ fn section<'t>(entry: Option<&'t Entry<'t>>, sink: &mut Diagnostics) -> &'t [Ent
     entry.value.map().unwrap_or_default()
 }
 
-/// The devices when `target_device` is a list of them.
+/// The devices, if `target_device` is a list.
 fn device_list(node: &Node, sink: &mut Diagnostics) -> Option<Vec<u32>> {
     let items = node.get("target_device")?.list()?;
     let one = |item| integer(item, "target_device", 0..=DEVICES - 1, sink).and_then(|value| u32::try_from(value).ok());

@@ -1,4 +1,4 @@
-//! Graphs and their operations: public document `netlist`, section Graphs.
+//! Reads graphs and their operations (tt-budabackend, `docs/public/netlist.md`, section Graphs).
 
 use super::attributes::{Attributes, type_name};
 use super::fields::{Fields, MOST, integer, list, naturals, short, suggest, text};
@@ -51,7 +51,8 @@ const FIDELITIES: [(&str, Fidelity); 6] = [
     ("HiFi2_B", Fidelity::HiFi2B),
 ];
 
-/// Elements of an operation's result at most, so that a small file cannot ask for arbitrary memory.
+/// The most elements of an operation's result, so that a small file cannot ask for
+/// arbitrary memory.
 const ELEMENTS: u64 = 1 << 36;
 
 /// Reads all graphs.
@@ -63,7 +64,8 @@ pub fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> V
 fn graph(id: GraphId, name: &GraphName<'_>, names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> Graph {
     let before = sink.errors();
     let what = format!("graph `{}`", short(&name.name));
-    // Every other key is an operation; one that is close to a field's name is a mistake of its own kind.
+    // Every other key is an operation; one that resembles a field's name has an error
+    // code of its own.
     let fields = Fields::of(what, name.entry.at, &name.entry.value, &[], |_| true, sink);
     let mut device = name.device;
     let mut input_count = None;
@@ -93,7 +95,7 @@ fn graph(id: GraphId, name: &GraphName<'_>, names: &Names<'_>, broken: &mut Brok
     }
 }
 
-/// What stands for an operation that cannot be read.
+/// Stands in for an operation that cannot be read.
 fn placeholder(name: &OpName<'_>) -> Op {
     let one = Size { r: 1, c: 1 };
     Op {
@@ -189,7 +191,7 @@ fn op(name: &OpName<'_>, device: Option<u32>, names: &Names<'_>, sink: &mut Diag
     })
 }
 
-/// The number and the rest of `input_N_tms`, `input_N_pad` and `input_N_unpad`.
+/// Splits `input_N_tms`, `input_N_pad` and `input_N_unpad` into the number and the rest.
 pub fn operand_field(key: &str) -> Option<(usize, &'static str)> {
     let (index, rest) = key.strip_prefix("input_")?.split_once('_')?;
     let rest = ["tms", "pad", "unpad"].into_iter().find(|known| *known == rest)?;
@@ -297,7 +299,7 @@ fn tiles(fields: &Fields<'_>, name: &str, inputs: usize, sink: &mut Diagnostics)
     if count != 0 && count != inputs {
         let message = format!("`{name}` has {count} values for {inputs} inputs");
         let finding = Diagnostic::new(code::WRONG_COUNT, node.span, message);
-        // What is too much is not looked at.
+        // Extra items are ignored.
         sink.push(if count > inputs { finding.warning() } else { finding });
     }
     found

@@ -1,4 +1,4 @@
-//! Programs: public document `netlist`, section Programs.
+//! Reads programs (tt-budabackend, `docs/public/netlist.md`, section Programs).
 
 use super::Broken;
 use super::fields::{Fields, choice, flag, integer, list, parse_flag, parse_integer, short, suggest, text};
@@ -40,7 +40,7 @@ const SETTINGS: [&str; 10] = [
 const VAR_OPS: [(&str, VarOp); 5] =
     [("set", VarOp::Set), ("add", VarOp::Add), ("mul", VarOp::Mul), ("inc", VarOp::Inc), ("incwrap", VarOp::IncWrap)];
 
-/// Numbers in programs are those of 32 bits.
+/// Numbers in programs have 32 bits.
 const NUMBERS: std::ops::RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;
 
 /// Reads all programs, with the nodes of their instructions.
@@ -65,7 +65,7 @@ pub fn read<'t>(
             sink.push(Diagnostic::new(code::DUPLICATE_NAME, entry.at, message).context(Some(first.at), "here"));
         }
         let mut reader = Reader { names, queues, program: programs.len(), instructions: Vec::new(), nodes: Vec::new() };
-        // A program without instructions does nothing, which is no mistake.
+        // An empty program does nothing, which is no error.
         let body = if entry.value.is_null() { None } else { list(&entry.value, "program", sink) };
         for node in body.unwrap_or_default() {
             reader.instruction(node, broken, sink);
@@ -132,7 +132,7 @@ impl<'t> Reader<'_, '_, 't> {
                 None
             }
         };
-        // What cannot be read leaves its place, so that loops stay in balance.
+        // A placeholder for an instruction that cannot be read keeps loops balanced.
         let broken = if &*entry.key == "loop" {
             InstructionKind::Loop(Value::Immediate(1))
         } else {

@@ -1,4 +1,4 @@
-//! Queues: public document `netlist`, section Queues.
+//! Reads queues (tt-budabackend, `docs/public/netlist.md`, section Queues).
 
 use super::fields::{Fields, MOST, choice, integer, list, naturals, short, size, text};
 use super::names::{Names, QueueName, target_device};
@@ -35,10 +35,10 @@ const FIELDS: [&str; 19] = [
     "input_tms",
 ];
 
-/// Bytes that a 32-bit address reaches: no buffer is larger.
+/// The largest buffer: what a 32-bit address reaches.
 const ADDRESSES: u64 = 1 << 32;
 
-/// Tile shapes of the language (facts, buda.md, section 2).
+/// Tile shapes of the language (tt-budabackend, `docs/public/netlist.md`, `tile_dim`).
 pub const TILES: [Size; 7] = [
     Size { r: 32, c: 32 },
     Size { r: 16, c: 32 },
@@ -62,7 +62,7 @@ pub fn read(names: &Names<'_>, broken: &mut Broken, sink: &mut Diagnostics) -> V
     queues
 }
 
-/// What stands for a queue that cannot be read.
+/// Stands in for a queue that cannot be read.
 fn placeholder(name: &str, at: Position) -> Queue {
     let one = Size { r: 1, c: 1 };
     Queue {
@@ -117,7 +117,7 @@ fn queue(name: &QueueName<'_>, names: &Names<'_>, sink: &mut Diagnostics) -> Opt
     }
     let mut buffers = buffers.unwrap_or_default();
     if let (Some(Location::Host), Some((device, first))) = (location, name.device) {
-        // Host queues of several devices lie one behind the other.
+        // Host queues of several devices are placed one after the other.
         let step = if device == first { 0 } else { bytes.unwrap_or(0).next_multiple_of(64) };
         buffers.iter_mut().for_each(|buffer| buffer.address += step);
     }
@@ -172,7 +172,8 @@ fn producer(
     found.map(Producer::Op)
 }
 
-/// The blocks of a queue or an operation: `grid_size`, `t`, `mblock`, `ublock`, `ublock_order`, `tile_dim`.
+/// The blocks of a queue or an operation: `grid_size`, `t`, `mblock`, `ublock`,
+/// `ublock_order`, `tile_dim`.
 pub fn blocks(fields: &Fields<'_>, sink: &mut Diagnostics) -> Option<Blocks> {
     let grid = fields.size("grid_size", sink);
     let t = fields.count("t", sink);

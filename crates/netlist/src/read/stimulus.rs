@@ -1,9 +1,10 @@
-//! How a netlist's own test makes its inputs: `stimulus-config` in the section test-config. Everything else of that
-//! section is kept as it stands.
+//! Reads `stimulus-config` in the section `test-config`: how the netlist's own test makes its
+//! inputs. The rest of that section is kept unchanged.
 //!
-//! A key of `overrides` that names a queue is for that queue. Another one with signs that names do not have is a
-//! regular expression for the whole names of the queues that are left; the first one in the file that fits decides. A
-//! test configuration may speak of queues that the netlist does not have, so that a key for none is no mistake.
+//! A key of `overrides` that names a queue applies to that queue. A key with characters that names
+//! do not have is a regular expression over the full names of the other queues; the first one in
+//! the file that matches applies. A test configuration may mention queues that the netlist does not
+//! have, so a key without a queue is no error.
 
 use super::fields::{Fields, real, short, text};
 use super::names::Names;
@@ -14,13 +15,14 @@ use crate::types::{QueueId, Stimulus, StimulusKind};
 use regex_lite::{Regex, RegexBuilder};
 use std::collections::BTreeMap;
 
-/// Expressions of a file, and bytes of a compiled one; netlists of the public repository have one or two of hundreds.
+/// The most expressions of a file, and bytes of a compiled one; the public netlists have one or two
+/// of hundreds of bytes.
 const EXPRESSIONS: usize = 1 << 10;
 const EXPRESSION_BYTES: usize = 1 << 14;
-/// Characters of names that all expressions together are compared with.
+/// The most characters that all expressions together are matched against.
 const COMPARED: usize = 1 << 22;
 
-/// Reads it, if it is there.
+/// Reads the configuration, if present.
 pub fn read(section: &Node, names: &Names<'_>, sink: &mut Diagnostics) -> Option<Stimulus> {
     let node = section.get("stimulus-config").filter(|node| !node.is_null())?;
     let fields = Fields::of("stimulus-config".into(), node.span, node, &[], |_| true, sink)?;
@@ -49,7 +51,7 @@ pub fn read(section: &Node, names: &Names<'_>, sink: &mut Diagnostics) -> Option
     Some(Stimulus { default, overrides: own.into_iter().collect() })
 }
 
-/// Names have dots, which mean themselves in a key without anything else that an expression has.
+/// Names have dots, which are literal in a key without other special characters.
 fn is_expression(key: &str) -> bool {
     key.contains(['\\', '*', '+', '?', '[', ']', '(', ')', '{', '}', '|', '^', '$'])
 }
@@ -58,7 +60,7 @@ fn is_expression(key: &str) -> bool {
 fn expression(entry: &Entry, room: bool, sink: &mut Diagnostics) -> Option<Regex> {
     let compile = |text: &str| RegexBuilder::new(text).size_limit(EXPRESSION_BYTES).build();
     let problem = match room {
-        // On its own first: the brackets around it could close what it leaves open.
+        // Compile it alone first: the added parentheses could balance its own.
         true => match compile(&entry.key).and_then(|_| compile(&format!(r"\A(?:{})\z", entry.key))) {
             Ok(compiled) => return Some(compiled),
             Err(error) => error.to_string(),

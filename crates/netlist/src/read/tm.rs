@@ -1,4 +1,4 @@
-//! TMs, the tensor manipulations on the way into an operation.
+//! Reads TMs, the tensor manipulations of an operand.
 
 use super::fields::{choice, count, integer, list, natural, real, short, suggest, text};
 use crate::code;
@@ -12,9 +12,9 @@ const NAMES: [&str; 8] = ["broadcast", "hslice", "hstack", "vslice", "vstack", "
 /// Dimensions of a broadcast.
 const DIMS: [(&str, Dim); 3] = [("r", Dim::R), ("c", Dim::C), ("z", Dim::Z)];
 
-/// Reads a list of TMs, each with its place. Nothing at all is an empty list.
+/// Reads a list of TMs, each with its position. An absent value is an empty list.
 pub fn read(node: &Node, name: &str, sink: &mut Diagnostics) -> Vec<(Span, Tm)> {
-    // Some generators write the word of their own language where there are none.
+    // Some generators write `None` of their own language for an empty list.
     if node.is_null() || matches!(node.text(), Some("null" | "None" | "")) {
         return Vec::new();
     }
@@ -107,7 +107,7 @@ pub fn padding(node: &Node, name: &str, with_value: bool, sink: &mut Diagnostics
     let known: &[&str] = if with_value { &["rt", "ct", "pad_value"] } else { &["rt", "ct"] };
     let fields = super::fields::Fields::of(format!("`{name}`"), node.span, node, known, |_| false, sink)?;
     let tiles = |key: &str, sink: &mut Diagnostics| match fields.get(key) {
-        // -1 is how some generators write that nothing is padded.
+        // Some generators write -1 for no padding.
         Some(node) => integer(node, key, -1..=super::fields::MOST, sink).map(|n| u32::try_from(n).unwrap_or(0)),
         None => Some(0),
     };

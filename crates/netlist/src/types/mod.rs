@@ -1,7 +1,7 @@
 //! A checked netlist: every name is resolved, every arity right.
 //!
-//! Order is the file's everywhere: queues, graphs, operations, programs, fused operations. Positions stay with what an
-//! engine may have to speak of when it runs.
+//! Order is the file's everywhere: queues, graphs, operations, programs, fused operations.
+//! Positions stay with what an engine may have to speak of when it runs.
 
 mod fused;
 mod kind;

@@ -86,7 +86,8 @@ pub enum VarOp {
     IncWrap,
 }
 
-/// Settings of a queue for one execution. What is absent has its default, which depends on the kind of queue.
+/// Settings of a queue for one execution. What is absent has its default, which depends on the
+/// kind of queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueueSettings {
     /// Which queue.

@@ -70,7 +70,8 @@ pub struct Queue {
     pub target_device: u32,
     /// Which memory.
     pub location: Location,
-    /// One buffer for each place of the grid, row by row; empty only for what is allocated elsewhere.
+    /// One buffer for each place of the grid, row by row; empty only for what is
+    /// allocated elsewhere.
     pub buffers: Vec<Buffer>,
     /// The ram whose memory this one shows in another shape.
     pub alias: Option<QueueId>,

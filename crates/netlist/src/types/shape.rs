@@ -1,4 +1,5 @@
-//! Shapes of tensors, as blocks on a grid of cores and in elements, and what changes them on the way.
+//! Shapes of tensors, as blocks on a grid of cores and in elements, and what changes
+//! them on the way.
 
 /// Order in which tiles or ublocks are visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

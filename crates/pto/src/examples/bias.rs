@@ -1,17 +1,17 @@
-//! `A B + bias`: the Cube multiplies and pushes, the Vectors pop their shares and add (`tpushpop_cv` and
-//! `tpushpop_subtile` of `pto-isa`).
+//! `A B + bias`: the Cube multiplies and pushes, the Vectors pop their shares and add
+//! (`tpushpop_cv` and `tpushpop_subtile` of `pto-isa`).
 
 use super::{Draw, Matrix, Parts, Ran, Setting, assemble, corner, finish, refused, require, vectors};
 use crate::{Cluster, Core, CoreId, DType, Direction, Fault, Lane, Pipe, Ring, RingSpec, Shape, Split, timing};
 use std::rc::Rc;
 
-/// How tiles are handed over.
+/// How tiles are transferred.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// TPUSH and TPOP of whole tiles.
     Tiles,
-    /// The global-data form, where slots are in global memory: TALLOC, this many TSTOREs of equal parts of the columns,
-    /// TPUSH; TPOP, as many TLOADs, TFREE.
+    /// The global-data form, where slots are in global memory: TALLOC, this many TSTOREs of equal
+    /// parts of the columns, TPUSH; TPOP, as many TLOADs, TFREE.
     Parts(usize),
 }
 
@@ -30,13 +30,13 @@ pub struct MatmulBias {
     pub split: Split,
     /// C2V, or on A5 C2V through global memory.
     pub direction: Direction,
-    /// How tiles are handed over.
+    /// How tiles are transferred.
     pub form: Form,
 }
 
 impl MatmulBias {
-    /// 256 x 64 x 64 in 16 tiles, upper and lower halves. The inputs are small whole numbers, so that every sum is
-    /// exact.
+    /// 256 x 64 x 64 in 16 tiles, upper and lower halves. The inputs are small whole numbers, so
+    /// that every sum is exact.
     pub fn of_seed(seed: u64) -> Self {
         let mut draw = Draw::new(seed);
         let (a, b, bias) = (draw.whole(256, 64, 5), draw.whole(64, 64, 5), draw.whole(1, 64, 5));

@@ -1,5 +1,5 @@
-//! `A W`, where `W` is whole numbers times a scale for each column: the Vectors multiply by the scales and push their
-//! shares, the Cube pops and accumulates (`tpushpop_vc` of `pto-isa`).
+//! `A W`, where `W` is whole numbers times a scale for each column: the Vectors multiply by the
+//! scales and push their shares, the Cube pops and accumulates (`tpushpop_vc` of `pto-isa`).
 
 use super::{Draw, Matrix, Ran, Setting, corner, finish, refused, require, vectors};
 use crate::{Cluster, Core, CoreId, DType, Direction, Fault, Lane, Pipe, Ring, RingSpec, Shape, Split, timing};

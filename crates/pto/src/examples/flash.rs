@@ -1,4 +1,4 @@
-//! Flash attention through three rings (facts section 6; `kernels/manual/common/flash_atten` of `pto-isa`).
+//! Flash attention through three rings (`pto-isa`, `kernels/manual/common/flash_atten`).
 //!
 //! | ring | flag | way | tile |
 //! |---|---|---|---|
@@ -6,19 +6,21 @@
 //! | P | 2 | V2C | weights, `rows` x `cols`, halves |
 //! | PV | 4 | C2V | their product with V, `rows` x d, F32 |
 //!
-//! All are split into upper and lower halves. The Cube multiplies `Q K^T`, the Vectors make weights of it with a
-//! running maximum, the Cube multiplies them with `V`, the Vectors rescale and add. The Cube computes `preload` tiles
-//! of scores before it waits for the first weights, and the Vectors make as many tiles of weights before they take the
-//! first product, so that neither has to wait for the other in turn. On A2A3 the scores go in the global-data form, in
-//! two stores; on A5 as tiles into the Vectors' UBs.
+//! All are split into upper and lower halves. The Cube computes `Q K^T`, the Vectors turn it into
+//! weights with a running maximum, the Cube multiplies these with `V`, the Vectors rescale and add.
+//! The Cube computes `preload` tiles of scores before it waits for the first weights, and the
+//! Vectors compute as many tiles of weights before they take the first product, so that they work
+//! in parallel. On A2A3 scores are sent in the global-data form, in two stores; on A5 as tiles into
+//! the Vectors' UBs.
 //!
-//! # What it is compared with
+//! # Reference
 //!
-//! Weights in halves lose all but 11 bits: against attention in single precision throughout, such a result is off by up
-//! to 2^-11 of the largest element of V, whatever the rings do, and no tolerance of 1e-5 could be honest. So there are
-//! two forms. With P in F32 the result is compared with [`attention`], the plain formula. With P in halves it is
-//! compared with [`attention_by_blocks`], which is without rings and cores, and rounds the weights to halves at the
-//! same place of the computation. Both must agree to 1e-5.
+//! Weights in F16 have 11 bits: compared with attention in single precision throughout, such a
+//! result is off by up to 2^-11 of the largest element of V, however correct the rings are, so
+//! that a tolerance of 1e-5 is impossible. So there are two forms. With P in F32 the reference
+//! is [`attention`], the plain formula. With P in F16 it is [`attention_by_blocks`], which
+//! uses no rings and rounds the weights to F16 at the same point of the computation. Both must
+//! agree to 1e-5.
 
 mod plain;
 
@@ -52,9 +54,10 @@ pub struct Attention {
     pub rows: usize,
     /// Columns of a tile of scores (Tile_S1); a divisor of t, even.
     pub cols: usize,
-    /// What the weights are sent as: F16 or F32.
+    /// Element type of the weights: F16 or F32.
     pub p: DType,
-    /// Tiles of scores that the Cube computes ahead (1 to 4 in `pto-isa`). At most as many as the rings have slots are.
+    /// Tiles of scores that the Cube computes ahead (1 to 4 in `pto-isa`); at most the
+    /// number of slots.
     pub preload: usize,
 }
 
@@ -66,18 +69,18 @@ struct Step {
     row: usize,
     /// First row of K and V.
     col: usize,
-    /// Is it the first of its rows?
+    /// Whether it is the first of its rows.
     first: bool,
-    /// The last?
+    /// Whether it is the last of its rows.
     last: bool,
 }
 
 impl Attention {
-    /// Largest difference from what it is compared with: the 1e-5, of values of at most 1.
+    /// Largest difference from the reference, of values of at most 1.
     pub const TOLERANCE: f32 = 1e-5;
 
-    /// 2 heads of 128 x 64, in tiles of 32 x 32, two of them ahead; elements of Q and K from -2 to 2, of V from -1 to
-    /// 1.
+    /// 2 heads of 128 x 64, in tiles of 32 x 32, two of them ahead; elements of Q and K from -2 to
+    /// 2, of V from -1 to 1.
     pub fn of_seed(seed: u64, p: DType) -> Self {
         let mut draw = Draw::new(seed);
         let mut head = || {
@@ -87,7 +90,7 @@ impl Attention {
         Self { heads: vec![head(), head()], rows: 32, cols: 32, p, preload: 2 }
     }
 
-    /// Plain arithmetic that rounds where this rounds; heads one below the other.
+    /// The reference, which rounds where the pipeline rounds; heads one below the other.
     pub fn expected(&self) -> Matrix {
         self.each(|head| match self.p {
             DType::F32 => attention(&head.q, &head.k, &head.v),
@@ -95,7 +98,7 @@ impl Attention {
         })
     }
 
-    /// The plain formula in single precision, whatever P is sent as; heads one below the other.
+    /// The plain formula in single precision, whatever the type of P; heads one below the other.
     pub fn unrounded(&self) -> Matrix {
         self.each(|head| attention(&head.q, &head.k, &head.v))
     }
@@ -218,7 +221,7 @@ impl Attention {
             core.work(Pipe::M, timing::matmul(self.rows, q.cols(), self.cols), "Q K").await;
             return qk.push(&scores(0, self.cols)).await;
         }
-        // Facts section 6: one TALLOC, a TSTORE for each subtile of Cube_S1 columns, one TPUSH.
+        // As in `pto-isa`: one TALLOC, a TSTORE for each subtile of Cube_S1 columns, one TPUSH.
         let half = self.cols / 2;
         let slot = qk.alloc().await?;
         for first in [0, half] {
@@ -265,7 +268,8 @@ impl Softmax {
         Self { max: vec![f32::NEG_INFINITY; rows], sum: vec![0.0; rows] }
     }
 
-    /// Takes the scores of more columns: their weights, and by what each row's earlier result is to be multiplied.
+    /// Adds the scores of more columns; returns their weights and the factor of each row's
+    /// earlier result.
     fn add(&mut self, scores: &Matrix) -> (Matrix, Vec<f32>) {
         let mut weights = scores.clone();
         let mut factors = Vec::with_capacity(scores.rows());
@@ -282,7 +286,7 @@ impl Softmax {
     }
 }
 
-/// What a Vector keeps of a tile of weights until its product comes back.
+/// State of a tile of weights until its product arrives.
 struct Pending {
     factors: Vec<f32>,
     /// The rows' sums, with their last tile.
@@ -329,7 +333,8 @@ impl Vector<'_> {
         Ok(())
     }
 
-    /// PV to the result: what is there is rescaled, the product added; the last of its rows is divided by their sums.
+    /// PV to the result: rescales the result, adds the product and, after the last tile of its
+    /// rows, divides by their sums.
     async fn add_product(&mut self, step: &Step, out: &mut Matrix) -> Result<(), Fault> {
         if step.first {
             *out = self.zeros();

@@ -1,4 +1,4 @@
-//! Examples of what a cluster is for, each with its plain counterpart.
+//! Example kernels, each with a plain reference.
 //!
 //! | example | rings | computes |
 //! |---|---|---|
@@ -7,8 +7,8 @@
 //! | [`RoundTrip`] | one, both directions at once | Vectors: `C = A + B`; Cube: `E = C D`; Vectors: `G = E - F` |
 //! | [`Attention`] | three: QK, P, PV | flash attention: both products on the Cube, softmax on the Vectors |
 //!
-//! They are the kernels of `pto-isa`'s tests and of its flash attention (facts `pto.md`, sections 6 and 7). All compute
-//! on real tiles: what comes out went through the slots.
+//! They are the kernels of `pto-isa`'s tests (`tests/npu`) and of its flash attention. All compute
+//! on real tiles: the results went through the slots.
 
 mod bias;
 mod dequant;
@@ -24,9 +24,9 @@ pub use round_trip::RoundTrip;
 
 use crate::protocol::Profile;
 use crate::random::Random;
-use crate::{Cluster, Config, Core, CoreId, Event, Fault, Lane, Output, Pipe, Report, RingSpec, Shape, Split};
+use crate::{Cluster, ClusterReport, Config, Core, CoreId, Event, Fault, Lane, Output, Pipe, RingSpec, Shape, Split};
 
-/// An example by its name.
+/// The examples.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Example {
     /// [`MatmulBias`].
@@ -35,7 +35,7 @@ pub enum Example {
     Dequant,
     /// [`RoundTrip`].
     RoundTrip,
-    /// [`Attention`] with P in halves, as the kernels of `pto-isa` have it.
+    /// [`Attention`] with P in F16, as in `pto-isa`.
     Flash,
     /// [`Attention`] with P in single precision.
     FlashF32,
@@ -45,7 +45,7 @@ impl Example {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Bias, Self::Dequant, Self::RoundTrip, Self::Flash, Self::FlashF32];
 
-    /// Runs it with inputs that the seed draws, and compares.
+    /// Runs it with inputs from the seed, and compares.
     pub fn run(self, setting: &Setting) -> Comparison {
         let seed = setting.config.seed;
         let (ran, expected, tolerance) = match self {
@@ -76,17 +76,17 @@ impl Example {
     }
 }
 
-/// What an example runs on.
+/// Parameters of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
-    /// The cluster; its seed draws the inputs, too.
+    /// The cluster; its seed also determines the inputs.
     pub config: Config,
     /// Slots of each ring and direction.
     pub slots: u32,
     /// The protocol of all rings.
     pub profile: Profile,
-    /// Cycles that a core spends on every popped tile beyond what its arithmetic costs: a consumer that is slower than
-    /// its producer shows what a protocol holds back.
+    /// Extra cycles for every popped tile: a consumer slower than its producer shows the
+    /// back-pressure of a protocol.
     pub consumer_cycles: u64,
 }
 
@@ -101,8 +101,8 @@ impl Setting {
         core.work(pipe, cycles.saturating_add(self.consumer_cycles), name).await;
     }
 
-    /// The first semaphore id of the ring of this number: two ids for each (facts section 6: flags 0, 2, 4), or
-    /// as many as slots with per-tag flags.
+    /// The first semaphore id of the ring of this number: two ids for each (`pto-isa`'s flash
+    /// attention: flags 0, 2, 4), or as many as slots with per-tag flags.
     fn flag(&self, ring: u32) -> u8 {
         let ids = if self.profile == Profile::PerTagFlags { self.slots } else { 2 };
         u8::try_from(ring.saturating_mul(ids)).unwrap_or(u8::MAX)
@@ -114,22 +114,22 @@ impl Setting {
     }
 }
 
-/// A run: what happened, and the result or the fault that ended it.
+/// A run: its events, and the result or the fault that ended it.
 #[derive(Clone, Debug)]
 pub struct Ran {
     /// The events up to the end.
     pub events: Vec<Event>,
-    /// What came of it.
+    /// The result, or the fault.
     pub outcome: Result<Done, Fault>,
 }
 
-/// A run that came to its end.
+/// A completed run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Done {
     /// What the kernels computed.
     pub result: Matrix,
-    /// What the cluster says.
-    pub report: Report,
+    /// The cluster's report.
+    pub report: ClusterReport,
 }
 
 /// A run, compared with plain arithmetic.
@@ -137,31 +137,31 @@ pub struct Done {
 pub struct Comparison {
     /// The events up to the end.
     pub events: Vec<Event>,
-    /// What came of it.
+    /// The result, or the fault.
     pub outcome: Result<Compared, Fault>,
 }
 
 /// A result, compared with plain arithmetic.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Compared {
-    /// What the cluster says.
-    pub report: Report,
+    /// The cluster's report.
+    pub report: ClusterReport,
     /// What the kernels computed.
     pub result: Matrix,
     /// The largest absolute difference from the expected result.
     pub error: f32,
-    /// The largest that is right.
+    /// The largest allowed difference.
     pub tolerance: f32,
 }
 
 impl Compared {
-    /// Is the result right?
+    /// Whether the result is within the tolerance.
     pub fn is_right(&self) -> bool {
         self.error <= self.tolerance
     }
 }
 
-/// Runs a cluster whose kernels are in place, and puts together what they return.
+/// Runs a cluster with its kernels and assembles their results.
 fn finish(mut cluster: Cluster, result: impl FnOnce() -> Option<Matrix>) -> Ran {
     let missing = || Fault::Usage("a kernel of the example ended without its result".to_owned());
     let outcome = cluster.run().and_then(|report| {
@@ -171,7 +171,7 @@ fn finish(mut cluster: Cluster, result: impl FnOnce() -> Option<Matrix>) -> Ran 
     Ran { events: cluster.take_events(), outcome }
 }
 
-/// Says what is wrong with an example's inputs, unless they fit.
+/// Returns an error about an example's inputs unless `fits`.
 fn require(fits: bool, what: &str) -> Result<(), Fault> {
     if fits { Ok(()) } else { Err(Fault::Usage(what.to_owned())) }
 }
@@ -181,7 +181,7 @@ fn refused(fault: impl Into<Fault>) -> Ran {
     Ran { events: Vec::new(), outcome: Err(fault.into()) }
 }
 
-/// Where a Vector's share starts in a whole tile: row and column.
+/// Row and column of a Vector's share in a whole tile.
 fn corner(split: Split, whole: Shape, lane: Lane) -> (usize, usize) {
     let first = split.share(whole, Lane::L0).unwrap_or(whole);
     match (split, lane) {
@@ -191,7 +191,7 @@ fn corner(split: Split, whole: Shape, lane: Lane) -> (usize, usize) {
     }
 }
 
-/// What a Vector has computed, and where it belongs.
+/// Results of a Vector, with their positions.
 type Parts = Vec<((usize, usize), Matrix)>;
 
 /// Puts the Vectors' parts into one matrix.
@@ -205,7 +205,7 @@ fn assemble(rows: usize, cols: usize, outputs: &[Output<Parts>]) -> Option<Matri
     Some(whole)
 }
 
-/// The Vectors with a part in rings of this split: on A5 a ring without split has no Vector 1.
+/// The Vectors that take part in rings of this split: on A5 a ring without split has no Vector 1.
 fn vectors(setting: &Setting, split: Split) -> impl Iterator<Item = (CoreId, Lane)> {
     split
         .signal_lanes(setting.config.arch)
@@ -219,7 +219,7 @@ fn vectors(setting: &Setting, split: Split) -> impl Iterator<Item = (CoreId, Lan
 struct Draw(Random);
 
 impl Draw {
-    /// The stream of an example's inputs: others of the same seed are for its timing.
+    /// The random stream of an example's inputs; other streams of the same seed are for its timing.
     const STREAM: u64 = 100;
 
     fn new(seed: u64) -> Self {

@@ -1,7 +1,7 @@
-//! Plain arithmetic on matrices: what the cores of the examples compute with, and what the examples are compared with.
+//! Plain matrix arithmetic, for the example kernels and their references.
 //!
-//! Sums run in the order of the inner index, in single precision, as one writes them down; nothing is reordered for
-//! speed, so that a result does not depend on the machine.
+//! Sums are in single precision in the order of the inner index; nothing is reordered for speed, so
+//! that results do not depend on the machine.
 
 use crate::tile::{Shape, Tile};
 
@@ -102,8 +102,8 @@ impl Matrix {
         product
     }
 
-    /// Adds the product `left` x `right`, term by term, as the Cube accumulates in L0C. A product that is added in
-    /// parts of the inner dimension is bit for bit the whole one.
+    /// Adds the product `left` x `right`, term by term, as the Cube accumulates in L0C. A product
+    /// that is added in parts of the inner dimension is bit for bit the whole one.
     pub fn add_product(&mut self, left: &Self, right: &Self) {
         for row in 0..left.rows {
             let sums = self.row_mut(row);
@@ -128,8 +128,8 @@ impl Matrix {
         Self { values: self.values.iter().map(|&v| f(v)).collect(), ..*self }
     }
 
-    /// The largest absolute difference between two matrices. Infinite when their shapes differ or when only one of two
-    /// elements is a number, so that no mistake looks small.
+    /// The largest absolute difference between two matrices. Infinite when their shapes differ or
+    /// when only one of two elements is a number, so that no mistake looks small.
     pub fn largest_error(&self, other: &Self) -> f32 {
         if (self.rows, self.cols) != (other.rows, other.cols) {
             return f32::INFINITY;

@@ -1,9 +1,10 @@
-//! `C = A + B` on the Vectors, `E = C D` on the Cube, `G = E - F` on the Vectors: one ring in both directions, with
-//! tiles on both ways at the same time (`tpushpop_dir_both_concurrent` of `pto-isa`).
+//! `C = A + B` on the Vectors, `E = C D` on the Cube, `G = E - F` on the Vectors: one ring in
+//! both directions, with tiles on both ways at the same time (`tpushpop_dir_both_concurrent`
+//! of `pto-isa`).
 //!
-//! A Vector keeps `ahead` tiles of sums on their way. The Cube pops before it pushes, so both ways together hold twice
-//! the slots and one tile more before it stops; a Vector that pushes more than that before its first pop would wait for
-//! the Cube, and the Cube for it.
+//! A Vector keeps `ahead` tiles of sums in flight. The Cube pops before it pushes, so both
+//! directions together hold twice the slots and one more tile; if a Vector pushed more than that
+//! before its first pop, it and the Cube would deadlock.
 
 use super::{Draw, Matrix, Parts, Ran, Setting, assemble, corner, finish, refused, require, vectors};
 use crate::{

@@ -1,4 +1,4 @@
-//! What a kernel can do besides rings: know where it is, take time, set and wait for semaphores, reach global memory.
+//! The interface of kernels besides rings: ids, time, semaphores and global memory.
 
 use super::Ring;
 use super::end::RingEnd;
@@ -18,7 +18,7 @@ use std::task::Poll;
 /// Bytes of a cache line of the scalar unit (`dcci` with `SINGLE_CACHE_LINE`; 64 is an estimate).
 pub const CACHE_LINE: usize = 64;
 
-/// A core, in the hands of its kernel.
+/// A core, as its kernel sees it.
 #[derive(Clone)]
 pub struct Core {
     id: CoreId,
@@ -55,25 +55,27 @@ impl Core {
         self.shared().binding.core_id(self.id)
     }
 
-    /// The cycle.
+    /// The current cycle.
     pub fn now(&self) -> u64 {
         self.shared().now
     }
 
-    /// Opens this core's end of a ring: `aic_initialize_pipe` or `aiv_initialize_pipe`. A consumer gives its credits.
+    /// Opens this core's end of a ring: `aic_initialize_pipe` or `aiv_initialize_pipe`. A consumer
+    /// grants its credits.
     pub async fn open(&self, ring: &Ring) -> Result<RingEnd, Fault> {
         RingEnd::open(self.clone(), Rc::clone(&ring.0)).await
     }
 
-    /// Takes so many cycles (and the seed's jitter) of a pipe, for arithmetic that the kernel does in Rust. See
-    /// [`crate::timing`] for what operations cost.
+    /// Spends cycles of a pipe (plus the seed's jitter), for arithmetic that the kernel does in
+    /// Rust. See [`crate::timing`] for what operations cost.
     pub async fn work(&self, pipe: Pipe, cycles: u64, name: &str) {
         let start = self.now();
         self.sleep(cycles).await;
         self.event(Event { pipe: Some(pipe), name: name.into(), start, ..self.blank(EventKind::Work) });
     }
 
-    /// `set_cross_core`, `ffts_cross_core_sync` in mode 2: the Cube adds one for both Vectors, a Vector for the Cube.
+    /// `set_cross_core`, `ffts_cross_core_sync` in mode 2: the Cube signals both Vectors, a Vector
+    /// signals the Cube.
     pub async fn set_cross_core(&self, pipe: Pipe, id: u8) -> Result<(), Fault> {
         if self.arch() == Arch::A5 {
             let hint = "A5 has no FFTS sets; use set_intra_block";
@@ -103,7 +105,8 @@ impl Core {
         self.wait(pipe, id, lanes).await
     }
 
-    /// A scalar store of a word to global memory. It stays in this core's cache until [`Self::flush`].
+    /// A scalar store of a word to global memory. It stays in this core's cache until
+    /// [`Self::flush`].
     pub async fn store_word(&self, at: usize, word: u32) -> Result<(), Fault> {
         self.sleep(timing::WAIT).await;
         let line = at / CACHE_LINE * CACHE_LINE;
@@ -123,8 +126,8 @@ impl Core {
         self.keep(word.map(u32::from_le_bytes).ok_or_else(|| misaligned(at)))
     }
 
-    /// `dcci` and `dsb`: writes the line of this address back to global memory, if this core has written to it, and
-    /// forgets it.
+    /// `dcci` and `dsb`: writes the line of this address back to global memory, if this core has
+    /// written to it, and invalidates it.
     pub async fn flush(&self, at: usize) -> Result<(), Fault> {
         self.sleep(timing::SCALAR_GM).await;
         let line = at / CACHE_LINE * CACHE_LINE;
@@ -200,7 +203,7 @@ impl Core {
         Ok(())
     }
 
-    /// Does a step of a ring, with what its signal costs.
+    /// Performs a step of a ring, including the cost of its signal.
     pub(super) async fn perform(&self, step: &Step, name: &str) -> Result<(), Fault> {
         let asked = self.now();
         if step.signal.is_some() && !step.waits() {
@@ -240,7 +243,7 @@ impl Core {
         Ok(())
     }
 
-    /// Takes cycles, with the seed's jitter.
+    /// Spends cycles, plus the seed's jitter.
     pub(super) async fn sleep(&self, cycles: u64) {
         if cycles == 0 {
             return;
@@ -274,7 +277,8 @@ impl Core {
         self.shared().events.push(event);
     }
 
-    /// Keeps a fault with the cluster, so that the run ends with it whatever the kernel does, and returns it.
+    /// Records a fault in the cluster, so that the run ends with it whatever the kernel does,
+    /// and returns it.
     pub(super) fn keep<T>(&self, result: Result<T, Fault>) -> Result<T, Fault> {
         if let Err(fault) = &result {
             self.shared().fault.get_or_insert(fault.clone());

@@ -1,4 +1,5 @@
-//! A core's end of a ring: TPUSH, TPOP, TFREE, and the global-data form TALLOC, TSTORE, TPUSH, TPOP, TLOAD, TFREE.
+//! A core's end of a ring: TPUSH, TPOP, TFREE, and the global-data form TALLOC, TSTORE, TPUSH,
+//! TPOP, TLOAD, TFREE.
 
 use super::core::Core;
 use super::shared::RingInfo;
@@ -8,12 +9,12 @@ use crate::events::{Event, EventKind};
 use crate::fault::Fault;
 use crate::memory::Space;
 use crate::protocol::{Cursor, Medium, Way};
-use crate::split::Place;
+use crate::split::ShareLayout;
 use crate::tile::{Shape, Tile};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A popped tile: bound to its slot, or copied into one of the consumer's own.
+/// A popped tile, bound to its slot or copied into a local slot of the consumer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Popped {
     tile: u32,
@@ -21,19 +22,19 @@ pub struct Popped {
 }
 
 impl Popped {
-    /// The tile's number on its way, from 0.
+    /// The tile's number in its direction, from 0.
     pub fn number(&self) -> u32 {
         self.tile
     }
 
-    /// What this core has of it: the whole tile for the Cube, its share for a Vector.
+    /// Shape of this core's part: the whole tile for the Cube, its share for a Vector.
     pub fn shape(&self) -> Shape {
         self.share
     }
 }
 
-/// A slot in global memory, in the global-data form: of the producer between TALLOC and TPUSH, of the consumer
-/// between TPOP and TFREE.
+/// A slot in global memory, in the global-data form: the producer's between TALLOC and TPUSH, the
+/// consumer's between TPOP and TFREE.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Slot {
     tile: u32,
@@ -41,7 +42,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The tile's number on its way, from 0.
+    /// The tile's number in its direction, from 0.
     pub fn number(&self) -> u32 {
         self.tile
     }
@@ -55,7 +56,7 @@ struct LocalCopy {
     to: usize,
 }
 
-/// One way of a ring, as this core produces or consumes it, and how far it is.
+/// One way of a ring as this core produces or consumes it, with its position.
 #[derive(Debug)]
 struct Half {
     way: Way,
@@ -66,9 +67,9 @@ struct Half {
 pub struct RingEnd {
     core: Core,
     ring: Rc<RingInfo>,
-    /// What this core produces.
+    /// The way that this core produces.
     out: Option<Rc<Half>>,
-    /// What it consumes.
+    /// The way that it consumes.
     into: Option<Rc<Half>>,
     copies: Vec<LocalCopy>,
 }
@@ -99,14 +100,16 @@ impl RingEnd {
         })
     }
 
-    /// TPUSH: waits for a slot, copies the tile into it, says that it is ready. The Cube gives the whole tile, a Vector
-    /// its share (Vector 1 of a ring without split gives a tile of the whole shape, which goes nowhere).
+    /// TPUSH: waits for a slot, copies the tile into it and publishes it. The Cube passes the whole
+    /// tile, a Vector its share (Vector 1 of a ring without split passes a tile of the whole shape,
+    /// which is ignored).
     pub async fn push(&mut self, tile: &Tile) -> Result<(), Fault> {
         let whole = self.ring.spec.whole(self.producing("push")?.way.flow);
         self.push_shaped(tile, whole).await
     }
 
-    /// TPUSH of a tile that is not the ring's own: `whole` is the shape of both shares together.
+    /// TPUSH of a tile of another shape than the ring's: `whole` is the shape of both
+    /// shares together.
     pub async fn push_shaped(&mut self, tile: &Tile, whole: Shape) -> Result<(), Fault> {
         let (half, start, id) = (self.producing("push")?, self.core.now(), self.core.id());
         let way = &half.way;
@@ -129,14 +132,15 @@ impl RingEnd {
         Ok(())
     }
 
-    /// TPOP: waits until the tile is ready, then copies it into one of the consumer's own slots (from global memory),
+    /// TPOP: waits until the tile is ready, then copies it into a local slot (from global memory),
     /// or binds the slot (in UB or L1). The slot stays the consumer's until [`Self::free`].
     pub async fn pop(&mut self) -> Result<Popped, Fault> {
         let whole = self.ring.spec.whole(self.consuming("pop")?.way.flow);
         self.pop_shaped(whole).await
     }
 
-    /// TPOP of a tile that is not the ring's own: `whole` is the shape of both shares together.
+    /// TPOP of a tile of another shape than the ring's: `whole` is the shape of both
+    /// shares together.
     pub async fn pop_shaped(&mut self, whole: Shape) -> Result<Popped, Fault> {
         let (half, start, id) = (self.consuming("pop")?, self.core.now(), self.core.id());
         let way = &half.way;
@@ -187,8 +191,9 @@ impl RingEnd {
         self.read(&popped).await
     }
 
-    /// TFREE: gives back the oldest slot that this core holds. Under the headers' profile a pop from global memory has
-    /// done so already; then this does nothing on A2A3, and signals a second time on A5.
+    /// TFREE: releases the oldest slot that this core holds. Under the headers' profile a pop
+    /// from global memory has done so already; then this does nothing on A2A3 and signals a
+    /// second time on A5.
     pub async fn free(&mut self) -> Result<(), Fault> {
         let (half, start, id) = (self.consuming("free")?, self.core.now(), self.core.id());
         let way = &half.way;
@@ -217,8 +222,8 @@ impl RingEnd {
         Ok(Slot { tile, mine: true })
     }
 
-    /// TSTORE of a part of the tile into an allocated slot: `row` and `col` count from the first element of what this
-    /// core has of the tile.
+    /// TSTORE of a part of the tile into an allocated slot: `row` and `col` count from the first
+    /// element of this core's part of the tile.
     pub async fn store(&mut self, slot: &Slot, row: usize, col: usize, part: &Tile) -> Result<(), Fault> {
         let (half, shape) = (self.producing("store")?, part.shape());
         let way = &half.way;
@@ -231,7 +236,8 @@ impl RingEnd {
         transfer::run(&self.core, way, &steps, &mut Transfer::Out { tile: part, pieces }).await
     }
 
-    /// TPUSH of an allocated slot: says that it is ready. Slots go in the order in which they were allocated.
+    /// TPUSH of an allocated slot: publishes it. Slots are published in the order of
+    /// their allocation.
     pub async fn push_slot(&mut self, slot: Slot) -> Result<(), Fault> {
         let (half, start, id) = (self.producing("push")?, self.core.now(), self.core.id());
         let way = &half.way;
@@ -246,7 +252,8 @@ impl RingEnd {
         Ok(())
     }
 
-    /// TPOP of a slot in global memory: waits until it is ready; [`Self::load`] reads it, [`Self::free`] gives it back.
+    /// TPOP of a slot in global memory: waits until it is ready; [`Self::load`] reads it,
+    /// [`Self::free`] releases it.
     pub async fn pop_slot(&mut self) -> Result<Slot, Fault> {
         let (half, start, id) = (self.consuming("pop")?, self.core.now(), self.core.id());
         let way = &half.way;
@@ -274,7 +281,8 @@ impl RingEnd {
         self.fetch(way, slot.tile, Space::Gm, at, place, part).await
     }
 
-    /// The end of the ring's life: a producer takes back all credits, which waits until the last tile is freed.
+    /// Closes the ring: a producer takes back all credits, which waits until the last
+    /// tile is freed.
     pub async fn close(self) -> Result<(), Fault> {
         check_block(&self.core, &self.ring)?;
         let Some(half) = &self.out else { return Ok(()) };
@@ -303,12 +311,12 @@ impl RingEnd {
         self.core.event(Event { name, tile: Some(tile), slot, start, ..self.core.blank(kind) });
     }
 
-    /// Vector 1 of a ring without split.
+    /// Whether this core has no data: Vector 1 of a ring without split.
     fn has_no_data(&self, way: &Way) -> bool {
         self.core.id().lane().is_some_and(|lane| !way.data.has(lane))
     }
 
-    /// What this core has of a whole tile.
+    /// This core's part of a whole tile.
     fn share(&self, way: &Way, whole: Shape) -> Result<Shape, Fault> {
         let spec = &self.ring.spec;
         self.core.keep(spec.check_tile(way.arch, way.flow, whole).map_err(Fault::from))?;
@@ -326,7 +334,7 @@ impl RingEnd {
         self.core.fail(Fault::Stale { core: self.core.id(), ring: way.name.clone(), tile, why })
     }
 
-    /// Whole tiles cannot go where the headers have no case for them (facts section 4, defect 3).
+    /// Refuses whole tiles where the headers have no case for them (docs/pto.md, defect 3).
     fn tile_form(&self) -> Result<(), Fault> {
         if self.ring.ways.iter().all(|way| way.ready == way.ready_waited) {
             return Ok(());
@@ -345,8 +353,8 @@ impl RingEnd {
         self.core.fail(Fault::Usage(format!("`{}`: {what}", way.name)))
     }
 
-    /// Where a part of a slot lies: address of the slot, layout of the part.
-    fn part(&self, way: &Way, tile: u32, row: usize, col: usize, part: Shape) -> Result<(usize, Place), Fault> {
+    /// Address of a slot and layout of a part of it.
+    fn part(&self, way: &Way, tile: u32, row: usize, col: usize, part: Shape) -> Result<(usize, ShareLayout), Fault> {
         let share = self.share(way, self.ring.spec.whole(way.flow))?;
         let inside = part.dtype == share.dtype
             && row.checked_add(part.rows).is_some_and(|end| end <= share.rows)
@@ -356,7 +364,7 @@ impl RingEnd {
         }
         let (at, place) = self.ring.placed(way, tile, self.core.id(), share);
         let offset = place.offset + row * place.stride + col * part.dtype.bytes();
-        Ok((at, Place { offset, ..place }))
+        Ok((at, ShareLayout { offset, ..place }))
     }
 
     /// A read of a slot.
@@ -366,7 +374,7 @@ impl RingEnd {
         tile: u32,
         space: Space,
         at: usize,
-        place: Place,
+        place: ShareLayout,
         shape: Shape,
     ) -> Result<Tile, Fault> {
         let mut transfer = Transfer::In { space, at, place, shape, tile: None };
@@ -377,7 +385,7 @@ impl RingEnd {
         }
     }
 
-    /// Puts a popped tile into the consumer's own slot, over what is there.
+    /// Copies a popped tile into its local slot, overwriting the previous tile.
     fn keep_copy(&mut self, way: &Way, number: u32, tile: &Tile) -> Result<(), Fault> {
         let from = self.ring.copy_base(way, number, tile.shape());
         let to = from + tile.shape().bytes();
@@ -388,7 +396,7 @@ impl RingEnd {
     }
 }
 
-/// A ring is its cluster's, and its block's.
+/// Checks that a ring belongs to the core's cluster and block.
 fn check_block(core: &Core, ring: &RingInfo) -> Result<(), Fault> {
     if Rc::ptr_eq(&core.shared().block, &ring.block) {
         return Ok(());

@@ -1,4 +1,5 @@
-//! `TSYNC_CVID`: how the cores of a block learn their cluster id from physical ids (seed 002, appendix A).
+//! `TSYNC_CVID`: how the cores of a block get their cluster id from physical ids (seed 002,
+//! appendix A).
 
 use super::core::Core;
 use crate::arch::{Arch, CV_COMM_CTRL};
@@ -7,8 +8,9 @@ use crate::fault::Fault;
 use crate::ids::{CommBuffer, PhysicalCube, PhysicalVector};
 
 impl Core {
-    /// The cluster id of this core. On A5 it is computed. On A2A3 the Cube writes it to the block's slot of
-    /// `cv_comm_buf`, flushes the line and sets semaphore 12; a Vector drops its line, waits for 12 and reads.
+    /// The cluster id of this core. On A5 it is computed. On A2A3 the Cube writes it to the block's
+    /// slot of `cv_comm_buf`, flushes the line and sets semaphore 12; a Vector drops its line,
+    /// waits for 12 and reads.
     pub async fn sync_cluster_id(&self, buffer: &CommBuffer) -> Result<u32, Fault> {
         let (arch, core_id) = (self.arch(), self.core_id());
         let computed = || match self.subblock_id() {

@@ -1,10 +1,10 @@
 //! A cluster that runs kernels: one async function per core, on a virtual clock.
 //!
-//! A core runs until it costs time or waits; the core whose time is least goes on. What the seed decides is how much
-//! longer than stated each thing takes, when each core starts, and who goes first at the same cycle. So a run is a
-//! function of kernels, rings and seed. One core does one thing after the other: a TPUSH ends when its tile is in the
-//! slot and signalled (HL: "wait transfer complete; SET ready"); pipes name who does it, they do not overlap within a
-//! core.
+//! A core runs until it spends time or waits; then the core with the earliest time continues. The
+//! seed determines the jitter of each duration, the start of each core and the order of cores at
+//! the same cycle. So a run is a function of kernels, rings and seed. A core does one thing at a
+//! time: a TPUSH ends when its tile is in the slot and signalled (HL: "wait transfer complete; SET
+//! ready"); pipes are recorded, but do not overlap within a core.
 
 mod core;
 mod end;
@@ -32,64 +32,65 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// What a race does to a run.
+/// Effect of a race on a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RacePolicy {
-    /// It ends it, as a fault.
+    /// It ends the run with a fault.
     #[default]
     Stop,
-    /// It is recorded, and the overwritten data go on as on the machine.
+    /// It is recorded, and the run continues with the overwritten data, as on the machine.
     Record,
 }
 
-/// How a cluster runs.
+/// Configuration of a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
     /// The architecture.
     pub arch: Arch,
-    /// What the timing and the order of equals depend on.
+    /// Seed of the timing and of the order of cores at the same cycle.
     pub seed: u64,
-    /// By how many hundredths a cost may be longer than stated.
+    /// The most percent by which a cost may exceed its nominal value.
     pub jitter_percent: u64,
-    /// What a race does.
+    /// Effect of a race.
     pub races: RacePolicy,
 }
 
 impl Config {
-    /// An architecture and a seed; a quarter of jitter, races stop the run.
+    /// The default configuration: 25 percent jitter, races stop the run.
     pub fn new(arch: Arch, seed: u64) -> Self {
         Self { arch, seed, jitter_percent: 25, races: RacePolicy::Stop }
     }
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Report {
+pub struct ClusterReport {
     /// The cycle at which the last core ended.
     pub cycles: u64,
     /// Races, under [`RacePolicy::Record`].
     pub races: Vec<Race>,
-    /// Semaphores that are not zero at the end, and what is in them: the next block on these cores would find them.
+    /// Semaphores that are not zero at the end, with their values; the next block on these cores
+    /// would find them.
     pub leftovers: Vec<(Counter, u8)>,
 }
 
-/// A ring of a cluster, to be opened by its cores.
+/// A ring of a cluster, which its cores open.
 #[derive(Clone, Debug)]
 pub struct Ring(Rc<RingInfo>);
 
 impl Ring {
-    /// What it was made from.
+    /// Its specification.
     pub fn spec(&self) -> &RingSpec {
         &self.0.spec
     }
 }
 
-/// What a kernel returns, once the cluster has run.
+/// The return value of a kernel, after the cluster has run.
 #[derive(Debug)]
 pub struct Output<T>(Rc<RefCell<Option<T>>>);
 
 impl<T> Output<T> {
-    /// The value; none if the kernel did not end well, or it was taken already.
+    /// Takes the value; `None` if the kernel failed or the value was already taken.
     pub fn take(&self) -> Option<T> {
         self.0.borrow_mut().take()
     }
@@ -104,18 +105,19 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A cluster as the FFTS scheduler launches a mixed kernel on it: block 0, `ffts_addr` initialised.
+    /// A cluster on which the FFTS scheduler launches a mixed kernel: block 0, `ffts_addr`
+    /// initialised.
     pub fn new(config: Config) -> Self {
         Self::bound(config, &Binding::direct(config.arch))
     }
 
-    /// A cluster as a handshake has bound it (see [`crate::launch`]).
+    /// A cluster bound by a handshake (see [`crate::launch`]).
     pub fn bound(config: Config, binding: &Binding) -> Self {
         Self { shared: Rc::new(RefCell::new(Shared::new(config, binding.clone()))), kernels: [None, None, None] }
     }
 
-    /// Makes a ring: checks it, reserves its slots in the consumer's memory and its ids. Rings are made before anything
-    /// runs.
+    /// Creates a ring: checks it and reserves its slots in the consumer's memory and its ids. Rings
+    /// are created before the cluster runs.
     pub fn ring(&mut self, spec: RingSpec) -> Result<Ring, RingError> {
         let mut shared = self.shared.borrow_mut();
         let shared = &mut *shared;
@@ -130,18 +132,21 @@ impl Cluster {
         Ok(Ring(Rc::new(RingInfo { spec, block, ways, places })))
     }
 
-    /// Reserves a part of a memory (`reserve_buffer`), for what is not a ring: `cv_comm_buf`, tensors.
+    /// Reserves a region of a memory (`reserve_buffer`) for other uses than rings:
+    /// `cv_comm_buf`, tensors.
     pub fn reserve(&mut self, name: &str, space: Space, bytes: usize, base: Base) -> Result<Region, Fault> {
         let base = self.shared.borrow_mut().regions.reserve(name, &[space], bytes, base)?;
         Ok(Region { name: name.to_owned(), space, base, bytes })
     }
 
-    /// What a peer has reserved under this name (`import_peer_buffer`); a ring's slots have the ring's name.
+    /// The region that a peer has reserved under this name (`import_peer_buffer`); a ring's slots
+    /// have the ring's name.
     pub fn import(&self, name: &str, space: Space) -> Result<Region, Fault> {
         Ok(self.shared.borrow().regions.import(name, space)?.clone())
     }
 
-    /// Puts a kernel on a core. It starts when the cluster runs; its value is in the [`Output`] afterwards.
+    /// Puts a kernel on a core. It starts when the cluster runs; its return value is in the
+    /// [`Output`] afterwards.
     pub fn spawn<T, F, Fut>(&mut self, core: CoreId, kernel: F) -> Output<T>
     where
         T: 'static,
@@ -160,7 +165,7 @@ impl Cluster {
     }
 
     /// Runs the kernels to their end, or to the first fault.
-    pub fn run(&mut self) -> Result<Report, Fault> {
+    pub fn run(&mut self) -> Result<ClusterReport, Fault> {
         let mut shared = self.shared.borrow_mut();
         for (index, kernel) in self.kernels.iter().enumerate() {
             shared.start(index, kernel.is_some());
@@ -170,7 +175,7 @@ impl Cluster {
         self.kernels = [None, None, None];
         result?;
         let shared = self.shared.borrow();
-        Ok(Report { cycles: shared.now, races: shared.races.clone(), leftovers: shared.state.semaphores.left() })
+        Ok(ClusterReport { cycles: shared.now, races: shared.races.clone(), leftovers: shared.state.semaphores.left() })
     }
 
     fn run_kernels(&mut self) -> Result<(), Fault> {
@@ -204,8 +209,8 @@ impl Cluster {
         Err(Fault::Deadlock(Box::new(Deadlock::new(When(Some(shared.now)), waits))))
     }
 
-    /// Prepares the same cores for another block: rings and memories but global memory are gone; semaphores and clock
-    /// stay as they are.
+    /// Prepares the same cores for another block: clears rings and all memories except global
+    /// memory; semaphores and clock keep their values.
     pub fn next_block(&mut self, binding: &Binding) {
         let mut shared = self.shared.borrow_mut();
         let shared = &mut *shared;
@@ -217,7 +222,7 @@ impl Cluster {
         shared.block = Rc::default();
     }
 
-    /// The events so far, in the order in which they ended; they are given away.
+    /// Takes the events so far, in the order in which they ended.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.shared.borrow_mut().events)
     }
@@ -240,8 +245,8 @@ impl Cluster {
     }
 }
 
-/// Reserves the slots of each way, and the consumer's own slots where a pop copies. Per way: base of the slots, base of
-/// the copies.
+/// Reserves the slots of each way, and local slots if a pop copies. Returns per way the base of the
+/// slots and of the local slots.
 fn place(regions: &mut Regions, spec: &RingSpec, ways: &[Way]) -> Result<Vec<[usize; 2]>, MemoryError> {
     let slots = usize::try_from(spec.slots).unwrap_or(usize::MAX).saturating_mul(spec.slot_bytes);
     let copies = usize::try_from(spec.local_slots).unwrap_or(usize::MAX).saturating_mul(spec.slot_bytes);

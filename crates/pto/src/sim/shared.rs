@@ -1,4 +1,4 @@
-//! What the cores of a running cluster share: clock, semaphores, slots, memories, events.
+//! The shared state of a running cluster: clock, semaphores, slots, memories, events.
 
 use super::{Config, RacePolicy};
 use crate::core_id::{CoreId, Lanes};
@@ -33,7 +33,7 @@ pub(super) enum Wait {
     Semaphore { id: u8, lanes: Lanes },
 }
 
-/// What a core does.
+/// Status of a core.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Status {
     Running,
@@ -55,7 +55,7 @@ pub(super) type Cache = BTreeMap<usize, Line>;
 pub(super) struct Shared {
     pub(super) config: Config,
     pub(super) binding: Binding,
-    /// A token of this block on this cluster, which its rings have, too.
+    /// A token of this block on this cluster, shared with its rings.
     pub(super) block: Rc<()>,
     pub(super) wiring: Wiring,
     pub(super) state: State,
@@ -104,7 +104,7 @@ impl Shared {
         cycles + self.delays[core.index()].up_to(cycles.saturating_mul(self.config.jitter_percent) / 100)
     }
 
-    /// The core that goes on next; the clock goes to its cycle.
+    /// Chooses the core that runs next and advances the clock to its cycle.
     pub(super) fn next(&mut self) -> Option<usize> {
         let ready = |core: CoreId| match self.status[core.index()] {
             Status::Until(cycle) => Some(cycle),
@@ -142,7 +142,8 @@ impl Shared {
         CoreId::ALL.into_iter().filter_map(waiting).collect()
     }
 
-    /// Does a step, unless it must wait (false). A fault is kept, so that a kernel cannot pass over it.
+    /// Performs a step; returns false if it must wait. A fault is recorded, so that a kernel
+    /// cannot ignore it.
     pub(super) fn step(&mut self, core: CoreId, step: &Step) -> Result<bool, Fault> {
         if let Some(signal) = step.signal {
             self.check_address(core, signal.id, signal.pipe)?;
@@ -159,7 +160,7 @@ impl Shared {
         }
     }
 
-    /// Can the cluster reach its semaphores?
+    /// Checks that the cluster can reach its semaphores.
     pub(super) fn check_address(&self, core: CoreId, id: u8, pipe: crate::core_id::Pipe) -> Result<(), Fault> {
         if self.binding.ffts_ready() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The bytes of a ring's tiles: where they lie, and their way into slots and out.
+//! Transfers: the location of a ring's tiles, and copies into and out of slots.
 
 use super::core::Core;
 use super::shared::RingInfo;
@@ -8,19 +8,19 @@ use crate::events::{Event, EventKind};
 use crate::fault::Fault;
 use crate::memory::Space;
 use crate::protocol::{Act, Medium, Profile, Step, Way};
-use crate::split::Place;
+use crate::split::ShareLayout;
 use crate::tile::{Shape, Tile};
 use crate::timing;
 
-/// One rectangle of a tile on its way to a memory.
+/// One rectangle of a tile to copy to a memory.
 pub(super) struct Piece {
     pub(super) space: Space,
     /// Where the slot starts.
     pub(super) at: usize,
     /// The layout in the slot.
-    pub(super) there: Place,
-    /// The layout in the tile that is sent.
-    pub(super) here: Place,
+    pub(super) there: ShareLayout,
+    /// The layout in the tile.
+    pub(super) here: ShareLayout,
     pub(super) shape: Shape,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Piece {
 pub(super) enum Transfer<'a> {
     None,
     Out { tile: &'a Tile, pieces: Vec<Piece> },
-    In { space: Space, at: usize, place: Place, shape: Shape, tile: Option<Tile> },
+    In { space: Space, at: usize, place: ShareLayout, shape: Shape, tile: Option<Tile> },
 }
 
 impl Transfer<'_> {
@@ -41,7 +41,7 @@ impl Transfer<'_> {
     }
 }
 
-/// Does an operation's steps, and moves its data between the begin and the end of its transfer.
+/// Performs an operation's steps, and moves its data between the begin and the end of its transfer.
 pub(super) async fn run(core: &Core, way: &Way, steps: &[Step], transfer: &mut Transfer<'_>) -> Result<(), Fault> {
     let mut begun = 0;
     for step in steps {
@@ -89,8 +89,8 @@ fn scatter(core: &Core, tile: &Tile, piece: &Piece) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The rows of a tile from a memory.
-pub(super) fn gather(core: &Core, space: Space, at: usize, place: Place, shape: Shape) -> Result<Tile, Fault> {
+/// Reads the rows of a tile from a memory.
+pub(super) fn gather(core: &Core, space: Space, at: usize, place: ShareLayout, shape: Shape) -> Result<Tile, Fault> {
     let row_bytes = shape.cols * shape.dtype.bytes();
     let mut bytes = vec![0; shape.bytes()];
     let memories = &core.shared().memories;
@@ -101,9 +101,9 @@ pub(super) fn gather(core: &Core, space: Space, at: usize, place: Place, shape: 
     Tile::from_bytes(shape, bytes).ok_or_else(wrong)
 }
 
-/// Rows one after the other, without gaps.
-pub(super) fn tight(shape: Shape) -> Place {
-    Place { offset: 0, stride: shape.cols * shape.dtype.bytes() }
+/// The layout of contiguous rows.
+pub(super) fn tight(shape: Shape) -> ShareLayout {
+    ShareLayout { offset: 0, stride: shape.cols * shape.dtype.bytes() }
 }
 
 impl RingInfo {
@@ -111,21 +111,21 @@ impl RingInfo {
         self.places[way.index - self.ways[0].index]
     }
 
-    /// Where the slot of a tile starts.
+    /// Address of the slot of a tile.
     pub(super) fn slot_base(&self, way: &Way, tile: u32) -> usize {
         let slot = usize::try_from(way.slot(tile)).unwrap_or(0);
         self.place_of(way)[0] + slot * self.spec.slot_bytes
     }
 
-    /// Where the consumer's own copy of a tile starts. Facts section 4: on A5 the headers still stride the copies by
-    /// the popped tile's size.
+    /// Address of the local copy of a tile. On A5 the headers still stride the copies by the popped
+    /// tile's size (`pto-isa`, `include/pto/npu/a5/TPop.hpp`).
     pub(super) fn copy_base(&self, way: &Way, tile: u32, share: Shape) -> usize {
         let strides_by_tile = way.profile == Profile::SparseCredits && way.arch == Arch::A5;
         let stride = if strides_by_tile { share.bytes() } else { self.spec.slot_bytes };
         self.place_of(way)[1] + usize::try_from(tile % self.spec.local_slots).unwrap_or(0) * stride
     }
 
-    /// The memory of the slots, as a core on the way sees it.
+    /// The memory of the slots, as seen by a core.
     pub(super) fn space(way: &Way, core: CoreId) -> Space {
         match way.medium {
             Medium::Gm => Space::Gm,
@@ -135,10 +135,10 @@ impl RingInfo {
         }
     }
 
-    /// Where a core's part of a slot lies: address of the slot, layout of the part.
-    pub(super) fn placed(&self, way: &Way, tile: u32, core: CoreId, share: Shape) -> (usize, Place) {
+    /// Address of a slot and layout of a core's part of it.
+    pub(super) fn placed(&self, way: &Way, tile: u32, core: CoreId, share: Shape) -> (usize, ShareLayout) {
         let place = match (core.lane(), way.medium) {
-            // In its UB a Vector has its own share only; the Cube has everything.
+            // A Vector's UB has only its own share; the Cube has everything.
             (Some(lane), Medium::Gm | Medium::L1) => self.spec.split.place(share, lane),
             _ => tight(share),
         };
@@ -161,7 +161,7 @@ impl RingInfo {
     }
 }
 
-/// The consumer's own memory.
+/// The consumer's local memory.
 pub(super) fn local_space(core: CoreId) -> Space {
     core.lane().map_or(Space::L1, Space::Ub)
 }

@@ -3,16 +3,16 @@
 use crate::tiles;
 use std::cell::Cell;
 use std::rc::Rc;
-use tilework_pto::{Cluster, Config, Core, CoreId, Direction, Fault, Output, Report, Ring, RingSpec};
+use tilework_pto::{Cluster, ClusterReport, Config, Core, CoreId, Direction, Fault, Output, Ring, RingSpec};
 
 /// Is the core on the sending end of a ring in one direction?
 fn sends(direction: Direction, core: CoreId) -> bool {
     core.is_vector() != matches!(direction, Direction::C2V | Direction::C2vGm)
 }
 
-/// Runs `tiles` tiles over a ring in one direction, split up and down, and compares all of them. `pause` cycles pass
-/// between pop and free.
-pub fn stream(config: Config, spec: RingSpec, tiles: usize, pause: u64) -> Result<Report, Fault> {
+/// Runs `tiles` tiles over a ring in one direction, split up and down, and compares all of them.
+/// `pause` cycles pass between pop and free.
+pub fn stream(config: Config, spec: RingSpec, tiles: usize, pause: u64) -> Result<ClusterReport, Fault> {
     let mut cluster = Cluster::new(config);
     let ring = cluster.ring(spec)?;
     let wrong = Rc::new(Cell::new(0));

@@ -2,8 +2,8 @@
 
 use tilework_pto::{CoreId, Shape, Tile};
 
-/// The whole tile of this number: every element says which it is (`iteration * 1000 + index + 1`, as the documents'
-/// tests have it).
+/// The whole tile of this number: every element says which it is (`iteration * 1000 + index + 1`,
+/// as the documents' tests have it).
 pub fn whole(shape: Shape, number: usize) -> Tile {
     Tile::from_fn(shape, |row, col| (number * 1000 + row * shape.cols + col + 1) as f32)
 }

@@ -1,6 +1,7 @@
-//! A toy tile for tests and the speed example: L1, local RAM and an L0 cache of four lines, nothing else.
+//! A minimal tile for tests and the speed example: L1, local RAM and an L0 cache of four lines.
 //!
-//! Latencies as in `BabyRISCV/README.md`. The L0 keeps data, not only tags, so that a load can be stale as on the chip.
+//! Latencies as in `BabyRISCV/README.md`. The L0 keeps data, not only tags, so that a load can be
+//! stale as on the chip.
 
 #![allow(dead_code)] // each test uses its part
 
@@ -16,7 +17,7 @@ pub const LOCAL_BASE: u32 = 0xffb0_0000;
 pub const LOCAL_BYTES: u32 = 0x2000;
 /// Reads as the cycle.
 pub const CLOCK: u32 = 0xffb1_21f0;
-/// Reads as 3, 90 cycles late.
+/// Reads as 3, with a latency of 90 cycles.
 pub const SLOW: u32 = CLOCK + 4;
 /// Blocks until there is [`Toy::mail`], and takes it.
 pub const MAILBOX: u32 = CLOCK + 8;
@@ -81,12 +82,12 @@ impl Toy {
         read(&self.l1, addr, Width::Word)
     }
 
-    /// What L1 holds, past the L0.
+    /// Reads L1, bypassing the L0.
     pub fn peek_at(&self, addr: u32, width: Width) -> u32 {
         read(&self.l1, addr, width)
     }
 
-    /// A write by someone else: the L0 does not see it.
+    /// A write by another agent, which the L0 does not see.
     pub fn poke(&mut self, addr: u32, value: u32) {
         write(&mut self.l1, addr, Width::Word, value);
         self.touch_code(addr);
@@ -101,7 +102,7 @@ impl Toy {
         }
     }
 
-    /// What was on its way into memory at cycle `at` is `skipped` cycles later.
+    /// Delays stores in flight at cycle `at` by `skipped` cycles.
     #[allow(dead_code, reason = "not every test puts cores to sleep")]
     pub fn skip(&mut self, at: Cycle, skipped: Cycle) {
         if self.drained_at > at {
@@ -216,7 +217,7 @@ impl Bus for Toy {
         Ok(Store { hold: 0, effect: if code { Effect::Code } else { Effect::Visible } })
     }
 
-    /// Every other word of memory is quick, so that all tests go both ways.
+    /// Every second word of memory is quick, so that all tests take both paths.
     #[inline(always)]
     fn quick_load(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
         if addr & 4 == 0 || addr >= L1_BYTES && addr.wrapping_sub(LOCAL_BASE) >= LOCAL_BYTES {

@@ -4,23 +4,23 @@ use super::{Device, Running};
 use crate::RuntimeError;
 use crate::explain::Scene;
 use crate::queue::Waited;
-use tilework_sim::ChipError;
+use tilework_driver::{DriverError, HostLink, Inspect, LinkError};
 
-impl Device {
+impl<C: HostLink> Device<C> {
     /// Explains what stopped a call, and remembers that the device is lost if it is.
     pub(super) fn explain(&mut self, stopped: Waited, batch: &[Running]) -> RuntimeError {
         let error = match stopped {
             Waited::Other(error) => error,
-            Waited::Chip(error) => self.explain_chip(*error, batch),
+            Waited::Link(error) => self.explain_link(error, batch),
         };
         self.note(error)
     }
 
-    fn explain_chip(&self, error: ChipError, batch: &[Running]) -> RuntimeError {
+    fn explain_link(&self, error: LinkError, batch: &[Running]) -> RuntimeError {
         let mut scene = Scene {
             board: self.config.board,
             map: &self.map,
-            chip: self.card.link(),
+            chip: self.card.link().inspect(),
             l1: &self.l1,
             firmware: &self.firmware,
             cq_kernels: &self.cq_kernels,
@@ -29,17 +29,17 @@ impl Device {
             waiting: Vec::new(),
         };
         match error {
-            ChipError::Fault(fault) => {
-                let site = &fault.site;
-                let place = site.tile.zip(site.core).zip(site.pc);
+            LinkError::Fault(fault) => {
+                let place = fault.tile.zip(fault.core).zip(fault.pc);
                 let place = place.map(|((tile, core), pc)| scene.fault_place(tile, core, pc));
-                RuntimeError::Fault { fault: Box::new(fault), place }
+                RuntimeError::Fault { fault, place }
             }
-            ChipError::Deadlock { cycle, waiting } => {
-                scene.waiting = waiting;
+            LinkError::Deadlock { cycle } => {
+                scene.waiting = scene.chip.map(Inspect::waiting).unwrap_or_default();
                 RuntimeError::Deadlock(Box::new(scene.deadlock(cycle)))
             }
-            ChipError::Budget { cycles, busy } => RuntimeError::Budget(Box::new(scene.budget(cycles, &busy))),
+            LinkError::Budget { cycles } => RuntimeError::Budget(Box::new(scene.budget(cycles))),
+            other => RuntimeError::Driver(DriverError::Link(other)),
         }
     }
 }

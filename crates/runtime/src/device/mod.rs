@@ -13,18 +13,19 @@ mod transfer;
 pub use bank_table::bank_table;
 pub(crate) use run::Running;
 pub use run::{BATCH_PROGRAMS, CoreTime, ProgramReport, RunReport};
+pub(crate) use start::queue_kernels_at;
 
 use crate::RuntimeError;
 use crate::elf::FirmwareImage;
 use crate::firmware::FirmwareSet;
 use crate::memory::Allocator;
 use crate::prebuilt::{self, CqKernels};
-use crate::queue::{CommandQueue, SimCard};
+use crate::queue::CommandQueue;
 use tilework_abi::board::{Board, DRAM_BANK_BYTES, DramMap};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::noc::NocXy;
 use tilework_abi::{DRAM_ALIGN, L1_ALIGN};
-use tilework_sim::{Chip, ChipConfig};
+use tilework_driver::{Card, ChipCounts, HostLink, Inspect};
 
 /// How programs reach the workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -62,8 +63,6 @@ pub struct DeviceConfig {
     pub core_timing: bool,
     /// Whether all records are kept ([`Device::captured`]).
     pub capture: bool,
-    /// Whether polling cores sleep. Off changes nothing but the time that a run takes; a test shows just that.
-    pub parking: bool,
 }
 
 impl DeviceConfig {
@@ -76,7 +75,6 @@ impl DeviceConfig {
             timestamps: true,
             core_timing: false,
             capture: false,
-            parking: true,
         }
     }
 }
@@ -84,20 +82,12 @@ impl DeviceConfig {
 /// Counts of what a device did. Those of a run are differences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Statistics {
-    /// Cycles of the AI clock.
-    pub cycles: u64,
-    /// Instructions executed by all cores.
-    pub instructions: u64,
-    /// Instructions of poll loops that were skipped because their core slept.
-    pub skipped: u64,
-    /// Payload bytes that left any NIU, both NoCs.
-    pub noc_bytes: u64,
-    /// Bytes over PCIe, both directions.
-    pub pcie_bytes: u64,
     /// Dispatch commands in the queue.
     pub commands: u64,
     /// Programs run to their end.
     pub programs: u64,
+    /// What the chip did; absent for a chip that cannot be looked into.
+    pub chip: Option<ChipCounts>,
 }
 
 impl Statistics {
@@ -105,13 +95,9 @@ impl Statistics {
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
-            cycles: self.cycles - earlier.cycles,
-            instructions: self.instructions - earlier.instructions,
-            skipped: self.skipped - earlier.skipped,
-            noc_bytes: self.noc_bytes - earlier.noc_bytes,
-            pcie_bytes: self.pcie_bytes - earlier.pcie_bytes,
             commands: self.commands - earlier.commands,
             programs: self.programs - earlier.programs,
+            chip: self.chip.zip(earlier.chip).map(|(now, earlier)| now.since(&earlier)),
         }
     }
 }
@@ -127,10 +113,10 @@ pub struct Progress {
     pub programs: usize,
 }
 
-/// An open device.
-pub struct Device {
+/// An open device on a chip behind the link `C`.
+pub struct Device<C> {
     config: DeviceConfig,
-    card: SimCard,
+    card: Card<C>,
     map: MemoryMap,
     dram_map: DramMap,
     workers: Vec<NocXy>,
@@ -146,19 +132,20 @@ pub struct Device {
     lost: Option<String>,
 }
 
-impl std::fmt::Debug for Device {
+impl<C> std::fmt::Debug for Device<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Device").field("config", &self.config).field("lost", &self.lost).finish_non_exhaustive()
     }
 }
 
-impl Device {
-    /// Builds the chip of a board, starts firmware on all of its tiles and, for fast dispatch, the command queue.
+impl<C: HostLink> Device<C> {
+    /// Starts firmware on all tiles of a chip that was just powered on and, for fast dispatch, the
+    /// command queue.
     ///
     /// # Errors
-    /// Firmware that does not start; a board that cannot be built.
-    pub fn open(config: DeviceConfig) -> Result<Self, RuntimeError> {
-        Self::open_with(config, FirmwareSet::prebuilt()?, prebuilt::cq_kernels()?)
+    /// Firmware that does not start.
+    pub fn open(chip: C, config: DeviceConfig) -> Result<Self, RuntimeError> {
+        Self::open_with(chip, config, FirmwareSet::prebuilt()?, prebuilt::cq_kernels()?)
     }
 
     /// As [`Device::open`] with other worker firmware and other kernels of the command queue. Core times
@@ -166,11 +153,14 @@ impl Device {
     ///
     /// # Errors
     /// As [`Device::open`]; firmware that does not serve the board.
-    pub fn open_with(config: DeviceConfig, firmware: FirmwareSet, cq_kernels: CqKernels) -> Result<Self, RuntimeError> {
+    pub fn open_with(
+        chip: C,
+        config: DeviceConfig,
+        firmware: FirmwareSet,
+        cq_kernels: CqKernels,
+    ) -> Result<Self, RuntimeError> {
         firmware.check(config.board, (config.dispatch == Dispatch::Fast).then_some(&cq_kernels))?;
-        let chip = Chip::new(ChipConfig { parking: config.parking, ..ChipConfig::new(config.board) })
-            .map_err(|e| RuntimeError::Chip(e.to_string()))?;
-        let card = SimCard::open(chip).map_err(RuntimeError::Driver)?;
+        let card = Card::open(chip).map_err(RuntimeError::Driver)?;
         let board = config.board;
         let FirmwareSet { images: firmware, map, .. } = firmware;
         let workers: Vec<NocXy> = match config.dispatch {
@@ -229,8 +219,8 @@ impl Device {
     pub fn dram(&self) -> &Allocator {
         &self.dram
     }
-    /// The simulated chip.
-    pub fn chip(&self) -> &Chip {
+    /// The link to the chip.
+    pub fn chip(&self) -> &C {
         self.card.link()
     }
     /// The command queue, under fast dispatch.
@@ -247,15 +237,10 @@ impl Device {
     }
     /// Counts since the device was opened.
     pub fn statistics(&self) -> Statistics {
-        let chip = self.card.link().stats();
         Statistics {
-            cycles: chip.cycles,
-            instructions: chip.instructions,
-            skipped: chip.skipped,
-            noc_bytes: chip.noc_bytes,
-            pcie_bytes: chip.pcie_to_device + chip.pcie_to_host,
             commands: self.queue.as_ref().map_or(0, CommandQueue::commands),
             programs: self.programs,
+            chip: self.card.link().inspect().map(Inspect::counts),
         }
     }
 

@@ -9,9 +9,9 @@ use tilework_abi::board;
 use tilework_abi::cq::layout::host;
 use tilework_abi::l1::core_timing;
 use tilework_abi::msg::{GoMsg, MODE_DEV, MODE_HOST, RUN_GO};
-use tilework_abi::noc::{NocXy, PCIE_HOST_BIT, PCIE_HOST_MID};
+use tilework_abi::noc::{NocXy, PCIE_HOST_MID};
 use tilework_cq::DispatchCommand;
-use tilework_driver::Target;
+use tilework_driver::{HostLink, Inspect, Target};
 
 /// Programs between two completion events: as many as there are pairs of timestamp slots. A longer run is cut into batches of these.
 pub const BATCH_PROGRAMS: usize = host::SLOTS as usize / 2;
@@ -34,7 +34,8 @@ pub struct ProgramReport {
     pub name: String,
     /// Cores it ran on.
     pub cores: usize,
-    /// The clock before its first command: the dispatcher's under fast dispatch (absent without timestamps), the host's under slow dispatch.
+    /// The clock before its first command: the dispatcher's under fast dispatch (absent without
+    /// timestamps), the host's under slow dispatch (absent where the host cannot see the chip's).
     pub start: Option<u64>,
     /// The clock after its last command.
     pub end: Option<u64>,
@@ -54,8 +55,8 @@ impl ProgramReport {
 /// What a run did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunReport {
-    /// Cycles from the call to its end.
-    pub cycles: u64,
+    /// Cycles from the call to its end; absent for a chip whose clock the host cannot see.
+    pub cycles: Option<u64>,
     /// The programs, in order.
     pub programs: Vec<ProgramReport>,
     /// What the run added to the counts of the device.
@@ -71,7 +72,7 @@ pub(crate) struct Running<'a> {
     timing: Option<u32>,
 }
 
-impl Device {
+impl<C: HostLink> Device<C> {
     /// Runs programs one after the other and waits for the last.
     ///
     /// # Errors
@@ -86,7 +87,8 @@ impl Device {
         let reports = result?;
         self.programs += programs.len() as u64;
         let statistics = self.statistics().since(&before);
-        Ok(RunReport { cycles: statistics.cycles, programs: reports, statistics })
+        let cycles = statistics.chip.map(|chip| chip.cycles);
+        Ok(RunReport { cycles, programs: reports, statistics })
     }
 
     /// Puts dispatch commands of the caller's own into the queue and waits for an event behind them; returns the cycles that took.
@@ -97,7 +99,7 @@ impl Device {
     pub fn run_commands(&mut self, commands: &[DispatchCommand]) -> Result<u64, RuntimeError> {
         self.alive()?;
         let Some(mut queue) = self.queue.take() else { return Err(RuntimeError::NoQueue) };
-        let (start, budget) = (self.card.link().now(), self.config.max_cycles);
+        let (start, budget) = (self.card.link().cycles(), self.config.max_cycles);
         let mut ignore = |_| {};
         let mut patience = Patience { until: start.saturating_add(budget), budget, progress: &mut ignore };
         let mut push = |command: &DispatchCommand| queue.push(&mut self.card, None, command.clone(), &mut patience);
@@ -105,7 +107,7 @@ impl Device {
         let result = pushed.and_then(|()| queue.finish(&mut self.card, &mut patience));
         self.queue = Some(queue);
         result.map_err(|e| self.explain(e, &[]))?;
-        Ok(self.card.link().now() - start)
+        Ok(self.card.link().cycles() - start)
     }
 
     /// Where everything of a program would lie, without running it.
@@ -130,7 +132,7 @@ impl Device {
         progress: &mut Option<Box<dyn FnMut(Progress)>>,
     ) -> Result<Vec<ProgramReport>, RuntimeError> {
         let budget = self.config.max_cycles;
-        let until = self.card.link().now().saturating_add(budget);
+        let until = self.card.link().cycles().saturating_add(budget);
         let mut reports = Vec::with_capacity(running.len());
         // Slow dispatch waits for every program by itself, so what stops is the one program of its batch.
         let programs = if self.queue.is_some() { BATCH_PROGRAMS } else { 1 };
@@ -209,18 +211,15 @@ impl Device {
     }
 
     /// Reads what the device wrote about a program into the host region.
-    fn read_report(&self, queue: &CommandQueue, i: usize, running: &Running) -> Result<ProgramReport, Waited> {
-        let word = |offset: u32| {
+    fn read_report(&mut self, queue: &CommandQueue, i: usize, running: &Running) -> Result<ProgramReport, Waited> {
+        let mut word = |offset: u32| {
             let mut bytes = [0; 8];
-            let chip = self.card.link();
-            let address = (queue.region().noc_address() & !PCIE_HOST_BIT) + u64::from(offset);
-            chip.pinned_read(address, &mut bytes)
-                .map(|()| u64::from_le_bytes(bytes))
-                .map_err(|e| Waited::Chip(Box::new(e)))
+            queue.region().read(self.card.link_mut(), offset.into(), &mut bytes)?;
+            Ok::<_, Waited>(u64::from_le_bytes(bytes))
         };
-        let stamp = |slot: u32| {
-            self.config.timestamps.then(|| word(host::TIMESTAMPS.offset() + slot * host::SLOT_SIZE)).transpose()
-        };
+        let timestamps = self.config.timestamps;
+        let mut stamp =
+            |slot: u32| timestamps.then(|| word(host::TIMESTAMPS.offset() + slot * host::SLOT_SIZE)).transpose();
         let slot = 2 * i as u32;
         let mut report = ProgramReport {
             name: running.program.name.clone(),
@@ -243,19 +242,24 @@ impl Device {
     fn run_slow(&mut self, batch: &[Running], patience: &mut Patience) -> Result<Vec<ProgramReport>, Waited> {
         let mut reports = Vec::new();
         for running in batch {
-            let start = self.card.link().now();
+            let start = self.chip_time();
             for step in self.steps(running, MODE_HOST)? {
                 self.slow_step(&step, patience)?;
             }
             reports.push(ProgramReport {
                 name: running.program.name.clone(),
                 cores: running.layout.cores.len(),
-                start: Some(start),
-                end: Some(self.card.link().now()),
+                start,
+                end: self.chip_time(),
                 core_times: Vec::new(),
             });
         }
         Ok(reports)
+    }
+
+    /// The chip's time as the host sees it, if it can.
+    fn chip_time(&self) -> Option<u64> {
+        self.card.link().inspect().map(Inspect::cycles)
     }
 
     fn slow_step(&mut self, step: &Ir, patience: &mut Patience) -> Result<(), Waited> {

@@ -3,7 +3,7 @@
 use super::{Device, Dispatch, bank_table};
 use crate::RuntimeError;
 use crate::elf::KernelImage;
-use crate::queue::{CommandQueue, Patience, Waited};
+use crate::queue::{CommandQueue, Patience, Waited, is_quiet};
 use tilework_abi::cq::layout::{
     HOST_REGION_NOC_BASE, KERNEL_TEXT_OFFSET, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host, prefetch_core,
 };
@@ -11,7 +11,7 @@ use tilework_abi::msg::{GoMsg, LaunchMsg, MODE_HOST, RUN_DONE, RUN_GO, RUN_INIT,
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_abi::{L1_ALIGN, board, cb};
-use tilework_driver::Target;
+use tilework_driver::{HostLink, Target};
 use zerocopy::IntoBytes;
 
 /// Cycles that firmware may take to start: a thousand times what ours takes.
@@ -22,7 +22,7 @@ fn jump(to: u32) -> u32 {
     (to & 0x10_0000) << 11 | (to & 0x7FE) << 20 | (to & 0x800) << 9 | (to & 0xF_F000) | 0x6F
 }
 
-impl Device {
+impl<C: HostLink> Device<C> {
     /// Firmware on all tiles, then the command queue's two cores.
     pub(super) fn start(&mut self) -> Result<(), RuntimeError> {
         let result = self.boot_tiles().and_then(|()| match self.config.dispatch {
@@ -58,7 +58,7 @@ impl Device {
 
     /// Waits until the go messages of `tiles` say DONE.
     fn wait_done(&mut self, tiles: &[NocXy], budget: u64) -> Result<(), Waited> {
-        let until = self.card.link().now().saturating_add(budget);
+        let until = self.card.link().cycles().saturating_add(budget);
         let mut ignore = |_| {};
         self.wait_done_patiently(tiles, &mut Patience { until, budget, progress: &mut ignore })
     }
@@ -68,7 +68,7 @@ impl Device {
         let go = u64::from(self.map.go);
         for &tile in tiles {
             loop {
-                let quiet = self.card.link().is_quiet();
+                let quiet = is_quiet(&self.card);
                 let word = self.card.read32(&Target::tile(tile), go)?;
                 if word.to_le_bytes()[3] == RUN_DONE {
                     break;
@@ -127,7 +127,7 @@ impl Device {
             enables |= 1 << processor.index();
         }
         launch.enables = enables.into();
-        for (offset, processor, kernel) in Self::queue_kernels(kernels) {
+        for (offset, processor, kernel) in queue_kernels_at(kernels) {
             let text = kernel.relocate(base + offset, &self.map).map_err(|e| Waited::Other(e.into()))?;
             self.card.write(&target, (base + offset).into(), &text)?;
             launch.kernel_text_offset[processor.index()] = offset.into();
@@ -135,19 +135,17 @@ impl Device {
         self.card.write(&target, self.map.launch.into(), launch.as_bytes())?;
         Ok(self.card.write32(&target, self.map.go.into(), GoMsg::signal(RUN_GO).word())?)
     }
+}
 
-    /// Where the kernels of one of the queue's cores lie, from the kernel configuration base.
-    pub(crate) fn queue_kernels<'a>(
-        kernels: &[(Processor, &'a KernelImage)],
-    ) -> Vec<(u32, Processor, &'a KernelImage)> {
-        let mut at = KERNEL_TEXT_OFFSET;
-        let place = |&(processor, kernel): &(Processor, &'a KernelImage)| {
-            let offset = at;
-            at = (at + kernel.size()).next_multiple_of(L1_ALIGN);
-            (offset, processor, kernel)
-        };
-        kernels.iter().map(place).collect()
-    }
+/// Where the kernels of one of the queue's cores lie, from the kernel configuration base.
+pub(crate) fn queue_kernels_at<'a>(kernels: &[(Processor, &'a KernelImage)]) -> Vec<(u32, Processor, &'a KernelImage)> {
+    let mut at = KERNEL_TEXT_OFFSET;
+    let place = |&(processor, kernel): &(Processor, &'a KernelImage)| {
+        let offset = at;
+        at = (at + kernel.size()).next_multiple_of(L1_ALIGN);
+        (offset, processor, kernel)
+    };
+    kernels.iter().map(place).collect()
 }
 
 #[cfg(test)]

@@ -5,17 +5,17 @@ use crate::RuntimeError;
 use crate::memory::{Buffer, DType, L1Buffer, MemoryError};
 use crate::queue::Waited;
 use tilework_abi::noc::NocXy;
-use tilework_driver::{Ordering, Target};
+use tilework_driver::{HostLink, Ordering, Target};
 
-impl Device {
+impl<C: HostLink> Device<C> {
     /// Lets `cycles` of the chip's time pass.
     ///
     /// # Errors
     /// A fault; then the device is lost.
     pub fn idle(&mut self, cycles: u64) -> Result<(), RuntimeError> {
         self.alive()?;
-        let result = self.card.link_mut().run(cycles);
-        result.map_err(|e| self.explain(Waited::Chip(Box::new(e)), &[]))
+        let result = self.card.link_mut().idle(cycles);
+        result.map_err(|e| self.explain(Waited::Link(e), &[]))
     }
 
     /// Takes DRAM for an array, interleaved over the banks in pages of `page_size` bytes (a multiple of 64). Its content is what was there before.

@@ -116,8 +116,9 @@ pub struct BusyCore {
 pub struct BudgetReport {
     /// How many there were.
     pub cycles: u64,
-    /// Who is still executing.
-    pub busy: Vec<BusyCore>,
+    /// Who is still executing; absent for a chip that cannot be looked into. A deadlock of such a
+    /// chip ends here, too, because nobody can tell it from a long run.
+    pub busy: Option<Vec<BusyCore>>,
     /// The command queue, under fast dispatch.
     pub queue: Option<QueueView>,
 }
@@ -215,8 +216,14 @@ impl Display for DeadlockReport {
 
 impl Display for BudgetReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "still running after {} cycles; busy:", self.cycles)?;
-        for core in &self.busy {
+        write!(f, "still running after {} cycles; ", self.cycles)?;
+        match &self.busy {
+            Some(_) => f.write_str("busy:")?,
+            None => f.write_str(
+                "which cores execute or wait is not known: this chip cannot be looked into, so a deadlock shows as this",
+            )?,
+        }
+        for core in self.busy.iter().flatten() {
             write!(f, "\n  {} of {} at ", core.processor, tiles(&core.tiles))?;
             match &core.location {
                 Some(location) => write!(f, "{location}, pc {:#x}", core.pc)?,

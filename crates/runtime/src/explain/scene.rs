@@ -2,7 +2,7 @@
 
 use super::report::{BudgetReport, BusyCore, ChainLink, DeadlockReport, FaultPlace, QueueView, Waiter, Word};
 use super::words::{Actor, Meaning};
-use crate::device::{Device, Running};
+use crate::device::{Running, queue_kernels_at};
 use crate::elf::{FirmwareImage, KernelImage, SourceLocation};
 use crate::memory::Allocator;
 use crate::prebuilt::CqKernels;
@@ -15,8 +15,7 @@ use tilework_abi::msg::RUN_DONE;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{self, Processor};
 use tilework_cq::DispatchCommand;
-use tilework_sim::Chip;
-use tilework_sim::tile::Waiting;
+use tilework_driver::{Inspect, RunningCore, WaitingCore};
 
 /// Commands before and behind the current one that a report shows.
 const AROUND: u64 = 6;
@@ -36,7 +35,8 @@ pub(super) enum TileKind {
 pub(crate) struct Scene<'a> {
     pub board: Board,
     pub map: &'a MemoryMap,
-    pub chip: &'a Chip,
+    /// The chip's inner state, when the link can show it.
+    pub chip: Option<&'a dyn Inspect>,
     pub l1: &'a Allocator,
     pub firmware: &'a [FirmwareImage; 5],
     pub cq_kernels: &'a CqKernels,
@@ -44,8 +44,8 @@ pub(crate) struct Scene<'a> {
     pub queue: Option<&'a CommandQueue>,
     /// The programs that were being run.
     pub batch: &'a [Running<'a>],
-    /// Who waits, as the chip said.
-    pub waiting: Vec<Waiting>,
+    /// Who waits; empty while nobody asks for a deadlock.
+    pub waiting: Vec<WaitingCore>,
 }
 
 impl Scene<'_> {
@@ -68,7 +68,7 @@ impl Scene<'_> {
 
     /// A word of a tile's L1 as it is now.
     fn peek(&self, tile: NocXy, address: u32) -> Option<u32> {
-        let l1 = self.chip.tile(tile)?.l1();
+        let l1 = self.chip?.l1(tile)?;
         let bytes = l1.get(address as usize..address as usize + 4)?;
         Some(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
@@ -78,8 +78,8 @@ impl Scene<'_> {
     }
     /// Whether a core sleeps on `address`.
     pub(super) fn watches(&self, tile: NocXy, core: Processor, address: u32) -> bool {
-        let of_core = |w: &&Waiting| (w.tile, w.core) == (tile, core);
-        self.waiting.iter().filter(of_core).any(|w| w.watched.iter().any(|w| w.watch.addr == address))
+        let of_core = |w: &&WaitingCore| (w.tile, w.core) == (tile, core);
+        self.waiting.iter().filter(of_core).any(|w| w.watched.iter().any(|w| w.address == address))
     }
 
     /// How many commands the dispatcher has executed since the last event; `None` for a dispatcher that does not count.
@@ -152,7 +152,7 @@ impl Scene<'_> {
             TileKind::Dispatch => &both,
             TileKind::Worker => &[],
         };
-        for (offset, _, kernel) in Device::queue_kernels(queue_kernels) {
+        for (offset, _, kernel) in queue_kernels_at(queue_kernels) {
             if let Some(location) = kernel.locate(pc, base + offset) {
                 return (format!("kernel {}", kernel.name()), Some(location));
             }
@@ -246,8 +246,8 @@ impl Scene<'_> {
     }
 
     /// The words that a core waits for, with their meanings. An access that does not come back counts as a word of value 0.
-    fn words(&self, w: &Waiting) -> Vec<(Word, Meaning)> {
-        let watched = w.watched.iter().map(|word| (word.watch.addr, word.watch.value, word.stale));
+    fn words(&self, w: &WaitingCore) -> Vec<(Word, Meaning)> {
+        let watched = w.watched.iter().map(|word| (word.address, word.value, word.stale));
         let blocked = w.blocked_on.map(|addr| (addr, 0, false));
         let name = |(address, value, stale)| {
             let meaning = self.meaning(w.tile, w.core, address, self.whole_word(w.tile, address, value));
@@ -301,15 +301,21 @@ impl Scene<'_> {
     }
 
     /// The report about a run whose cycles are used up.
-    pub(crate) fn budget(&self, cycles: u64, busy: &[(NocXy, Processor, u32)]) -> BudgetReport {
+    pub(crate) fn budget(&self, cycles: u64) -> BudgetReport {
+        let busy = self.chip.map(|chip| self.busy(&chip.busy()));
+        BudgetReport { cycles, busy, queue: self.queue_view() }
+    }
+
+    /// The cores that execute, those with the same instruction together.
+    fn busy(&self, running: &[RunningCore]) -> Vec<BusyCore> {
         let mut cores: BTreeMap<(Processor, u32), Vec<NocXy>> = BTreeMap::new();
-        for &(tile, core, pc) in busy {
+        for &RunningCore { tile, core, pc } in running {
             cores.entry((core, pc)).or_default().push(tile);
         }
         let core = |((processor, pc), tiles): ((Processor, u32), Vec<NocXy>)| {
             let location = self.locate(tiles[0], processor, pc).1;
             BusyCore { tiles, processor, pc, location }
         };
-        BudgetReport { cycles, busy: cores.into_iter().map(core).collect(), queue: self.queue_view() }
+        cores.into_iter().map(core).collect()
     }
 }

@@ -2,12 +2,12 @@
 
 use super::report::tiles;
 use super::scene::{Scene, TileKind};
-use std::ops::Range;
 use tilework_abi::cq::layout::{DONE_STREAM, SEMAPHORE_OFFSET, SemaphoreId, WORKER_SEMS, dispatch_core, prefetch_core};
 use tilework_abi::cq::status::{self, decode_error};
 use tilework_abi::l1;
 use tilework_abi::msg::{LAUNCH_MSG_BYTES, RUN_DONE, RUN_GO};
-use tilework_abi::noc::{self, NocXy};
+use tilework_abi::noc::NocXy;
+use tilework_abi::reg::TileRegister;
 use tilework_abi::tensix::{self, L1_SIZE, Processor};
 use tilework_abi::{L1_ALIGN, cb, stream};
 
@@ -59,18 +59,15 @@ impl Scene<'_> {
             tensix::LOCAL_BASE.. if address < tensix::LOCAL_BASE + core.local_size() => {
                 Meaning::of("its own local RAM").by("nobody but the core itself", [])
             }
-            noc::NIU0_BASE.. if address < noc::NIU1_BASE + noc::NIU_SPAN => niu_word(address),
             stream::BASE.. if address < stream::BASE + stream::COUNT * stream::STRIDE => {
                 self.stream_word(tile, core, address, value)
             }
-            tensix::MAILBOX_BASE.. => match mailbox_sender(address) {
+            _ => match mailbox_sender(address) {
                 Some(from) => {
                     Meaning::of(format!("the mailbox from {from}")).by(format!("{from} of the same tile"), [])
                 }
-                None => Meaning::of("a register"),
+                None => register_word(address),
             },
-            tensix::PC_BUF_BASE..tensix::MAILBOX_BASE => Meaning::of("a PC buffer or Tensix semaphore"),
-            _ => Meaning::of("a register"),
         }
     }
 
@@ -223,14 +220,14 @@ impl Scene<'_> {
         }
         let first = self.map.cb_stream;
         let Some(buffer) = index.checked_sub(first).filter(|&buffer| buffer < cb::COUNT) else {
-            return Meaning::of(format!("a register of stream {index}"));
+            return register_word(address);
         };
         let (what, partner) = if address == cb::received_addr(first, buffer) {
             ("pages received", cb::acked_addr(first, buffer))
         } else if address == cb::acked_addr(first, buffer) {
             ("pages acknowledged", cb::received_addr(first, buffer))
         } else {
-            return Meaning::of(format!("a register of stream {index}"));
+            return register_word(address);
         };
         let role = if what == "pages received" { "producer" } else { "consumer" };
         let what = format!("CB {buffer} {what} ({})", value & cb::COUNTER_MASK);
@@ -267,12 +264,13 @@ impl Scene<'_> {
     }
 }
 
-/// Who sends to the mailbox at `address`, which is at or behind the first.
+/// Who sends to the mailbox at `address`, if one is there.
 fn mailbox_sender(address: u32) -> Option<Processor> {
     // In the order and at the distance that `MAILBOX_BASE` documents.
     const SENDERS: [Processor; 4] = [Processor::Brisc, Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
     const STRIDE: u32 = 0x1000;
-    SENDERS.get(((address - tensix::MAILBOX_BASE) / STRIDE) as usize).copied()
+    let offset = address.checked_sub(tensix::MAILBOX_BASE)?;
+    SENDERS.get((offset / STRIDE) as usize).copied()
 }
 
 /// The error word of a command-queue kernel that has stopped.
@@ -283,19 +281,50 @@ fn status_word(address: u32, value: u32) -> Option<Meaning> {
     Some(Meaning::of(what).by("a debugger", []))
 }
 
-fn niu_word(address: u32) -> Meaning {
-    const OUTSTANDING: Range<usize> = noc::counter::MST_REQS_OUTSTANDING_ID..noc::counter::MST_WRITE_REQS_OUTGOING_ID;
-    const OUTGOING: Range<usize> = noc::counter::MST_WRITE_REQS_OUTGOING_ID..noc::counter::SLV_ATOMIC_RESP_SENT;
-    let index = u32::from(address >= noc::NIU1_BASE);
-    let offset = address - noc::niu_base(index);
-    let what = match offset.checked_sub(noc::COUNTERS).map(|o| (o / 4) as usize) {
-        Some(noc::counter::MST_WR_ACK_RECEIVED) => "write acknowledgements",
-        Some(noc::counter::MST_RD_RESP_RECEIVED) => "read responses",
-        Some(noc::counter::MST_ATOMIC_RESP_RECEIVED) => "atomic responses",
-        Some(noc::counter::MST_NONPOSTED_WR_REQ_SENT | noc::counter::MST_POSTED_WR_REQ_SENT) => "writes sent",
-        Some(i) if OUTSTANDING.contains(&i) => "outstanding requests of a transaction id",
-        Some(i) if OUTGOING.contains(&i) => "write requests of a transaction id that still leave",
-        _ => "a register",
-    };
-    Meaning::of(format!("NIU {index}: {what}")).by("the NoC, when an answer comes", [])
+/// A register, by its name and what its row says of it.
+fn register_word(address: u32) -> Meaning {
+    let Some(register) = TileRegister::at(address) else { return Meaning::of("a register") };
+    let meaning = Meaning::of(format!("{register} ({})", clause(register.slot().reg.what)));
+    match register {
+        TileRegister::Niu { .. } => meaning.by("the NoC, when an answer comes", []),
+        TileRegister::Stream { .. } | TileRegister::Tile(_) | TileRegister::PcBuf { .. } => meaning,
+    }
+}
+
+/// The first sentence of a description, as part of another sentence.
+fn clause(description: &str) -> String {
+    let text = description.trim();
+    let first = text.split_once(". ").map_or(text, |(first, _)| first);
+    let first = first.trim_end_matches('.').replace('`', "");
+    let mut letters = first.chars();
+    match (letters.next(), letters.clone().next()) {
+        (Some(a), Some(b)) if b.is_lowercase() || b == ' ' => a.to_lowercase().chain(letters).collect(),
+        _ => first,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watched_registers_are_called_by_their_names() {
+        let what = |address| register_word(address).what;
+        assert_eq!(what(0xFFB3_0208), "NIU_MST_RD_RESP_RECEIVED of NIU 1 (read responses received)");
+        assert_eq!(
+            what(0xFFB2_1040),
+            "NOC_CMD_CTRL of initiator 2 of NIU 0 (writing 1 starts the request; reads 0 once it was accepted)"
+        );
+        assert_eq!(what(0xFFB4_5094), "STREAM_SCRATCH(1) of stream 5 (for general use)");
+        assert_eq!(what(0xFFB1_21B0), "RISCV_DEBUG_REG_SOFT_RESET_0 (soft reset bits of the tile)");
+        assert_eq!(what(0xFFE8_002C), "PC_BUF_SEMAPHORE(3) (a Tensix semaphore)");
+        assert_eq!(what(0xFFB1_1014), "RISCV_TDMA_REG_STATUS (the mover and its queues)");
+        assert_eq!(what(0xFFE0_0000), "a register", "no row");
+    }
+
+    #[test]
+    fn who_moves_a_register_is_known_for_niu_alone() {
+        assert_eq!(register_word(0xFFB2_0204).writers, "the NoC, when an answer comes");
+        assert_eq!(register_word(0xFFB1_21B0).writers, ANYBODY);
+    }
 }

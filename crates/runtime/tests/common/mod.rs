@@ -6,9 +6,24 @@ use std::sync::Arc;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::firmware::FILES;
 use tilework_runtime::{
-    ArgSet, Buffer, Cores, Device, FirmwareFile, FirmwareSet, KernelImage, L1Buffer, MapValues, Program, Role,
-    UniqueArgs,
+    ArgSet, Buffer, Cores, DeviceConfig, FirmwareFile, FirmwareSet, KernelImage, L1Buffer, MapValues, Program, Role,
+    UniqueArgs, prebuilt,
 };
+use tilework_sim::{Chip, ChipConfig};
+
+/// A device on the simulated chip.
+pub type Device = tilework_runtime::Device<Chip>;
+
+/// Opens a device on a new chip.
+pub fn open(config: DeviceConfig) -> Device {
+    open_with(config, true, FirmwareSet::prebuilt().unwrap())
+}
+
+/// Opens a device on a new chip, whose polling cores sleep or not, with worker firmware of choice.
+pub fn open_with(config: DeviceConfig, parking: bool, firmware: FirmwareSet) -> Device {
+    let chip = Chip::new(ChipConfig { parking, ..ChipConfig::new(config.board) }).unwrap();
+    Device::open_with(chip, config, firmware, prebuilt::cq_kernels().unwrap()).unwrap()
+}
 
 /// A kernel of `firmware/prebuilt`.
 pub fn kernel(name: &str, processor: Processor) -> Arc<KernelImage> {

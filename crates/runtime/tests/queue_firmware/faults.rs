@@ -12,7 +12,6 @@ use tilework_abi::l1::WORKER;
 use tilework_abi::noc::NocXy;
 use tilework_cq::DispatchCommand;
 use tilework_driver::{DriverError, LinkError};
-use tilework_sim::ChipError;
 use zerocopy::IntoBytes;
 
 /// The host waits for what cannot come: the chip says at once that nothing moves, and the stopped core waits on its error word.
@@ -20,8 +19,8 @@ fn check_stopped(rig: &mut Rig, kernel: Kernel, fault: Fault, detail: u32, addre
     let at = u64::from(host::CQ_WR.offset());
     let seen = rig.region.read32(rig.card.link_mut(), at).unwrap();
     let error = rig.region.wait_change(rig.card.link_mut(), at, seen, 1_000_000_000).unwrap_err();
-    let DriverError::Link(LinkError::Chip(error)) = error else { panic!("{error}") };
-    let ChipError::Deadlock { waiting, .. } = *error else { panic!("{error}") };
+    let DriverError::Link(LinkError::Deadlock { .. }) = error else { panic!("{error}") };
+    let waiting = rig.card.link().waiting();
     let (core, error_word) = (rig.core_of(kernel), kernel.status() + word::ERROR);
     let mut watched = waiting.iter().filter(|w| w.tile == core).flat_map(|w| &w.watched);
     let stopped = watched.any(|w| w.watch.addr == error_word && !w.stale);

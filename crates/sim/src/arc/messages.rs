@@ -6,13 +6,12 @@
 //! Follows tt-zephyr-platforms `msgqueue.c`, `aiclk_ppm.c`, `bh_power.c` and `asic_state.c`.
 
 use super::Registers;
+use tilework_abi::arc::QUEUE_CONTROL;
 use tilework_abi::board::AICLK_MHZ;
-use tilework_abi::telemetry::CSM_BASE;
 
-/// The control block: address of the first queue, then entries and (from bit 8) number of queues.
-pub(super) const CONTROL: u64 = CSM_BASE + 0x2000;
-/// The first queue.
-const QUEUES: u64 = CONTROL + 0x10;
+/// The first queue, behind the control block: its address, then entries and (from bit 8) number of
+/// queues.
+const QUEUES: u64 = QUEUE_CONTROL + 0x10;
 const QUEUE_COUNT: u64 = 4;
 const ENTRIES: u32 = 4;
 /// Words of a request, an answer and a header.

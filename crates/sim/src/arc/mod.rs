@@ -1,10 +1,12 @@
 //! The ARC tile as drivers use it: boot status, telemetry, message queues.
 //!
-//! The ARC's firmware does not run here; what it shows to a driver and how it answers messages does, after its public source
-//! (tenstorrent/tt-zephyr-platforms, `lib/tenstorrent/bh_arc`) and the drivers on the other side (tt-umd, tt-kmd). Telemetry (`telemetry.rs`) and message
-//! queues (`messages.rs`) lie in the ARC's shared memory (CSM), which is storage for everybody; scratch RAM words 11..13 point to them. Of the
-//! peripherals there are the reset unit's scratch words, reference clock counter and interrupt trigger, the doorbell of the message queues and
-//! the identification of the tile's NIUs. The rest of the address space (PLLs, I2C, eFuses, SPI) is a fault, with the address.
+//! The ARC's firmware does not run here; what it shows to a driver and how it answers messages does,
+//! after its public source (tenstorrent/tt-zephyr-platforms, `lib/tenstorrent/bh_arc`) and the
+//! drivers on the other side (tt-umd, tt-kmd). Telemetry (`telemetry.rs`) and message queues
+//! (`messages.rs`) lie in the ARC's shared memory (CSM), which is storage for everybody; scratch RAM
+//! words 11..13 point to them. Of the peripherals there are the rows of [`regs::RESET_UNIT`] and
+//! [`regs::MSI_CATCHER`] and the identification of the tile's NIUs. The rest of the address space
+//! (PLLs, I2C, eFuses, SPI) is a fault, with the address.
 
 mod messages;
 mod telemetry;
@@ -13,38 +15,27 @@ mod tests;
 
 pub(crate) use telemetry::ETHERNET_FIRMWARE;
 
-use crate::agenda::Agenda;
 use crate::dram::SparseMemory;
+use crate::event_queue::EventQueue;
 use crate::inert::niu_register;
 use crate::noc::{self, Body, Dest, Grid, Outbox, Packet, Place};
 use crate::{Cycle, Fault, FaultClass, Memory, Node, timing};
 use std::sync::Arc;
+use tilework_abi::arc as regs;
 use tilework_abi::board::Board;
 use tilework_abi::grid::Site;
 use tilework_abi::noc::{CFG_BASE, MAX_PACKET_BYTES};
+use tilework_abi::reg::{Access as Kind, Slot};
 use tilework_abi::telemetry as abi;
 
 use messages::Power;
 use telemetry::Telemetry;
 
 const READ: &str = "WormholeB0/ARCTile/README.md";
-/// Words of scratch RAM (estimate: drivers use 0..23; the reset unit's window has room for 64).
-const SCRATCH_WORDS: u64 = 64;
-/// First scratch register of the reset unit, where the ARC leaves its post code, and how many there are (WormholeB0/ARCTile/ResetUnit.md;
-/// tt-umd reads the first while it waits for the firmware).
-const RESET_SCRATCH: u64 = abi::APB_BASE + 0x3_0060;
-const RESET_SCRATCH_WORDS: u64 = 6;
-/// Halves of a counter of the 50 MHz reference clock (tt-umd `ARC_RESET_REFCLK_LOW_OFFSET`), and cycles per count at 1350 MHz.
-const REFCLK: u64 = abi::APB_BASE + 0x3_00E0;
+/// Cycles per count of the reference clock of 50 MHz, at 1350 MHz.
 const REFCLK_CYCLES: Cycle = 27;
-/// `ARC_MISC_CNTL`: bits 16..19 interrupt the ARC, whose firmware clears them and looks at its queues (tt-umd `ARC_FW_INT_ADDR`).
-const MISC_CNTL: u64 = abi::APB_BASE + 0x3_0100;
-const MISC_CNTL_IRQ0: u32 = 0xF << 16;
-/// The MSI catcher: a write of 0 to its FIFO makes the firmware look at its queues (tt-kmd `ARC_MSI_FIFO`); its third word says whether the FIFO
-/// takes more (bit 0) and is not empty (bit 8), which it never is for long.
-const MSI_FIFO: u64 = abi::APB_BASE + 0xB_0000;
-const MSI_STATUS: u64 = MSI_FIFO + 8;
-const MSI_READY: u32 = 1;
+/// Words of the reset unit's registers.
+const RESET_WORDS: usize = regs::RESET_UNIT.span as usize / 4;
 /// From the interrupt to the answer in the queue: 5 us (estimate; drivers allow for a second).
 const MESSAGE_TIME: Cycle = 6750;
 
@@ -52,7 +43,7 @@ const MESSAGE_TIME: Cycle = 6750;
 #[derive(Debug)]
 pub struct ArcTile {
     registers: Registers,
-    events: Agenda<Event>,
+    events: EventQueue<Event>,
 }
 
 #[derive(Debug)]
@@ -67,9 +58,8 @@ enum Event {
 struct Registers {
     place: Place,
     grid: Arc<Grid>,
-    scratch: [u32; SCRATCH_WORDS as usize],
-    reset_scratch: [u32; RESET_SCRATCH_WORDS as usize],
-    misc_cntl: u32,
+    /// What is stored in the reset unit, by word.
+    reset_unit: Box<[u32; RESET_WORDS]>,
     csm: SparseMemory,
     telemetry: Telemetry,
     power: Power,
@@ -82,9 +72,7 @@ impl ArcTile {
     pub fn new(board: Board, place: Place, grid: Arc<Grid>) -> Self {
         let mut registers = Registers {
             place,
-            scratch: [0; SCRATCH_WORDS as usize],
-            reset_scratch: [0; RESET_SCRATCH_WORDS as usize],
-            misc_cntl: 0,
+            reset_unit: Box::new([0; RESET_WORDS]),
             csm: SparseMemory::new(abi::CSM_BYTES),
             telemetry: Telemetry::new(board, grid.harvesting(), grid.translates()),
             power: Power::new(),
@@ -93,19 +81,19 @@ impl ArcTile {
         };
         for (addr, value) in [
             (abi::BOOT_STATUS, abi::BOOT_STATUS_READY),
-            (abi::QUEUE_POINTER, messages::CONTROL as u32),
+            (abi::QUEUE_POINTER, regs::QUEUE_CONTROL as u32),
             (abi::DATA_POINTER, registers.telemetry.data() as u32),
-            (abi::TABLE_POINTER, telemetry::TABLE as u32),
+            (abi::TABLE_POINTER, regs::TELEMETRY_TABLE as u32),
         ] {
-            registers.scratch[((addr - abi::scratch_ram(0)) / 4) as usize] = value;
+            registers.reset_unit[reset_word(addr)] = value;
         }
         let table = registers.telemetry.words(0, &registers.power);
-        for (base, words) in [(telemetry::TABLE, &table[..]), (messages::CONTROL, &messages::control()[..])] {
+        for (base, words) in [(regs::TELEMETRY_TABLE, &table[..]), (regs::QUEUE_CONTROL, &messages::control()[..])] {
             for (addr, word) in (base..).step_by(4).zip(words) {
                 registers.set_csm(addr, *word);
             }
         }
-        Self { registers, events: Agenda::new() }
+        Self { registers, events: EventQueue::new() }
     }
 
     fn serve(&mut self, at: Cycle, packet: &Packet, out: &mut Outbox) -> Result<(), Fault> {
@@ -134,6 +122,24 @@ fn unknown(addr: u64) -> Fault {
         .at_addr(addr)
 }
 
+/// An access that a register does not take.
+fn refused(access: &str, slot: Slot, addr: u64) -> Fault {
+    let what = format!("{access} of {slot} of the ARC tile, which is {}", slot.reg.access.refusal());
+    Fault::new(FaultClass::UnimplementedFunctionality, what, slot.reg.page).at_addr(addr)
+}
+
+/// The register at `addr`, if a row has it.
+fn register(addr: u64) -> Option<Slot> {
+    [&regs::RESET_UNIT, &regs::MSI_CATCHER]
+        .into_iter()
+        .find_map(|block| block.at(u32::try_from(addr.checked_sub(block.base)?).ok()?))
+}
+
+/// Position of the word at `addr` of the reset unit, which has a row.
+const fn reset_word(addr: u64) -> usize {
+    ((addr - regs::RESET_UNIT.base) / 4) as usize
+}
+
 impl Registers {
     /// The word of the shared memory at `addr`, a multiple of four within it.
     fn csm(&self, addr: u64) -> u32 {
@@ -149,12 +155,16 @@ impl Registers {
 
     /// The word of a peripheral at `addr`, a multiple of four.
     fn word(&self, at: Cycle, noc: u8, addr: u64) -> Result<u32, Fault> {
-        let index = |base: u64| addr.checked_sub(base).map(|at| usize::try_from(at / 4).unwrap_or(usize::MAX));
-        if let Some(&word) = index(abi::scratch_ram(0)).and_then(|i| self.scratch.get(i)) {
-            return Ok(word);
-        }
-        if let Some(&word) = index(RESET_SCRATCH).and_then(|i| self.reset_scratch.get(i)) {
-            return Ok(word);
+        if let Some(slot) = register(addr) {
+            return match addr {
+                regs::REFCLK_LOW => Ok((at / REFCLK_CYCLES) as u32),
+                regs::REFCLK_HIGH => Ok(((at / REFCLK_CYCLES) >> 32) as u32),
+                _ => match slot.reg.access {
+                    Kind::Rw => Ok(self.reset_unit[reset_word(addr)]),
+                    Kind::Ro => Ok(slot.reg.reset),
+                    _ => Err(refused("a read", slot, addr)),
+                },
+            };
         }
         for (noc, cfg) in [(0, abi::NIU_CFG[0]), (1, abi::NIU_CFG[1])] {
             let off = addr.checked_sub(cfg - u64::from(CFG_BASE)).and_then(|off| u32::try_from(off).ok());
@@ -165,30 +175,21 @@ impl Registers {
         if let Some((noc, off)) = niu_register(Site::Arc, noc, addr) {
             return self.grid.niu_register(noc, self.place, off).ok_or_else(|| unknown(addr));
         }
-        const REFCLK_HIGH: u64 = REFCLK + 4;
-        match addr {
-            REFCLK => Ok((at / REFCLK_CYCLES) as u32),
-            REFCLK_HIGH => Ok(((at / REFCLK_CYCLES) >> 32) as u32),
-            MISC_CNTL => Ok(self.misc_cntl),
-            MSI_STATUS => Ok(MSI_READY),
-            _ => Err(unknown(addr)),
-        }
+        Err(unknown(addr))
     }
 
     fn set_word(&mut self, addr: u64, value: u32) -> Result<(), Fault> {
-        let slot = |base: u64| addr.checked_sub(base).filter(|at| at % 4 == 0).map(|at| (at / 4) as usize);
-        if let Some(word) = slot(abi::scratch_ram(0)).and_then(|i| self.scratch.get_mut(i)) {
-            *word = value;
-        } else if let Some(word) = slot(RESET_SCRATCH).and_then(|i| self.reset_scratch.get_mut(i)) {
-            *word = value;
-        } else if addr == MISC_CNTL {
-            self.misc_cntl = value & !MISC_CNTL_IRQ0;
-            self.rung |= value & MISC_CNTL_IRQ0 != 0;
-        } else if addr == MSI_FIFO {
-            self.rung |= value == 0;
-        } else {
-            return Err(unknown(addr));
+        let slot = register(addr).ok_or_else(|| unknown(addr))?;
+        match slot.reg.access {
+            Kind::Rw => self.reset_unit[reset_word(addr)] = value & slot.reg.mask,
+            Kind::WoFault => {}
+            _ => return Err(refused("a write", slot, addr)),
         }
+        self.rung |= match addr {
+            regs::MISC_CNTL => value & regs::MISC_CNTL_IRQ0 != 0,
+            regs::MSI_FIFO => value == 0,
+            _ => false,
+        };
         Ok(())
     }
 

@@ -6,12 +6,11 @@
 
 use super::messages::{AICLK_IDLE_MHZ, Power};
 use crate::Cycle;
+use tilework_abi::arc::TELEMETRY_TABLE as TABLE;
 use tilework_abi::board::{AICLK_MHZ, Board, Harvesting, PCIE_PHYSICAL};
 use tilework_abi::grid::{self, DRAM_BANKS, L2CPU_TILES};
-use tilework_abi::telemetry::{self as abi, CSM_BASE, tag};
+use tilework_abi::telemetry::{self as abi, tag};
 
-/// Where the table lies in the shared memory; drivers only require that it lies there.
-pub(super) const TABLE: u64 = CSM_BASE + 0x1000;
 /// Version of the table's layout: major in bits 23..16, which tt-kmd (`telemetry_probe`) wants to be at most 1.
 const TABLE_VERSION: u32 = 0x0001_0000;
 /// Time between two updates of a real table, in ms and in cycles (`telemetry.c`, `telem_update_interval`).
@@ -83,13 +82,9 @@ impl Telemetry {
 
 /// What kind of card it is.
 fn identity(board: Board) -> Vec<(u16, u32)> {
-    let product = match board {
-        Board::P100 => abi::PRODUCT_P100A,
-        Board::P150 => abi::PRODUCT_P150B,
-    };
+    let product = board.product();
     vec![
-        // The product number starts at bit 36 of the board id.
-        (tag::BOARD_ID_HIGH, product << 4),
+        (tag::BOARD_ID_HIGH, product << abi::PRODUCT_SHIFT),
         (tag::BOARD_ID_LOW, 1),
         (tag::ASIC_ID_HIGH, product),
         (tag::ASIC_ID_LOW, 1),

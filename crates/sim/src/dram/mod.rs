@@ -1,10 +1,12 @@
 //! A GDDR6 bank behind its NoC ports.
 //!
-//! A bank holds 4 GiB and is reached through three ports on each NoC, so several [`Place`]s share one [`DramBank`]. The chip
-//! promises little about order between ports (WormholeB0/DRAMTile/README.md, "Ordering"); here each request takes effect in the cycle in
-//! which it arrives, whatever its port, which is one of the permitted orders. Time has three parts, stated in [`crate::timing`]: a port
-//! takes one read per 16.4 cycles, the bank moves 47.4 bytes a cycle for all ports together, and the access itself takes
-//! [`timing::DRAM_ACCESS`]. Atomics do not exist here (WormholeB0/NoC/Atomics.md: L1 only).
+//! A bank holds 4 GiB and is reached through three ports on each NoC, so several [`Place`]s share
+//! one [`DramBank`]. The chip promises little about order between ports
+//! (WormholeB0/DRAMTile/README.md, "Ordering"); here each request takes effect in the cycle in
+//! which it arrives, whatever its port, which is one of the permitted orders. Time has three parts,
+//! stated in [`crate::timing`]: a port takes one read per 16.4 cycles, the bank moves 47.4 bytes a
+//! cycle for all ports together, and the access itself takes [`timing::DRAM_ACCESS`]. Atomics do
+//! not exist here (WormholeB0/NoC/Atomics.md: L1 only).
 
 mod store;
 #[cfg(test)]
@@ -14,9 +16,10 @@ use std::sync::Arc;
 
 pub use store::{OutOfRange, SparseMemory};
 
-use crate::agenda::{Agenda, Pipe};
+use crate::event_queue::EventQueue;
 use crate::inert::{niu_register, serve_register};
 use crate::noc::{self, Body, Dest, Grid, Niu, Outbox, Packet, Place};
+use crate::pipe::Pipe;
 use crate::{Cycle, Fault, FaultClass, Memory, Node, timing};
 use tilework_abi::board::DRAM_BANK_BYTES;
 use tilework_abi::grid::Site;
@@ -29,14 +32,15 @@ const READ: &str = "WormholeB0/DRAMTile/README.md";
 #[derive(Debug)]
 pub struct DramBank {
     content: Content,
-    events: Agenda<Event>,
+    events: EventQueue<Event>,
     /// What the memory itself can move.
     channel: Pipe,
     /// The ports that have been used.
     ports: Vec<Port>,
     bytes_read: u64,
     bytes_written: u64,
-    /// What the NIUs of the ports say of themselves; without it, the place of their registers is memory as the rest.
+    /// What the NIUs of the ports say of themselves; without it, the place of their registers is
+    /// memory as the rest.
     grid: Option<Arc<Grid>>,
 }
 
@@ -93,7 +97,7 @@ impl DramBank {
     pub fn new(bank: u8) -> Self {
         Self {
             content: Content { bank, memory: SparseMemory::new(DRAM_BANK_BYTES) },
-            events: Agenda::new(),
+            events: EventQueue::new(),
             channel: Pipe::new(timing::DRAM_BANK),
             ports: Vec::new(),
             bytes_read: 0,
@@ -102,8 +106,9 @@ impl DramBank {
         }
     }
 
-    /// The bank with the identification and configuration of its ports' NIUs in the address space (NoC/MemoryMap.md, `NIU_BASE` of DRAM
-    /// tiles: the high half of the address does not matter). They take the place of memory, near the end of the bank.
+    /// The bank with the identification and configuration of its ports' NIUs in the address space
+    /// (NoC/MemoryMap.md, `NIU_BASE` of DRAM tiles: the high half of the address does not matter).
+    /// They take the place of memory, near the end of the bank.
     #[must_use]
     pub fn with_nius(mut self, grid: Arc<Grid>) -> Self {
         self.grid = Some(grid);

@@ -1,7 +1,7 @@
 //! Memory that costs host memory only where it was written.
 //!
-//! A board has 28 or 32 GiB of DRAM and a program touches little of it. Untouched memory reads as zero (the chip's content after power-on
-//! is undefined; zero makes runs repeatable).
+//! A board has 28 or 32 GiB of DRAM and a program touches little of it. Untouched memory reads as
+//! zero (the chip's content after power-on is undefined; zero makes runs repeatable).
 
 /// Bytes of a page.
 const PAGE: usize = 64 << 10;

@@ -164,7 +164,8 @@ proptest! {
     }
 }
 
-/// Port 2 of bank 3, NoC 0 (0,6), translated (17,23): NODE_ID, endpoint and NOC_ID_LOGICAL as MemoryMap.md has them.
+/// Port 2 of bank 3, NoC 0 (0,6), translated (17,23): NODE_ID, endpoint and NOC_ID_LOGICAL as
+/// MemoryMap.md has them.
 #[test]
 fn a_ports_nius_say_where_it_is() {
     let grid =
@@ -185,8 +186,8 @@ fn a_ports_nius_say_where_it_is() {
     b.deliver(0, packet(port, write(0x1000, &[7; 100], None, Some(REPLY))));
     b.deliver(0, packet(port, read(0x1000, 65)));
     run(&mut b).unwrap();
-    // NIU_SLV_* of BlackholeA0/NoC/Counters.md: four reads of registers and one of two flits, and the reads of counters so far; a posted
-    // write and one of two flits.
+    // NIU_SLV_* of BlackholeA0/NoC/Counters.md: four reads of registers and one of two flits, and
+    // the reads of counters so far; a posted write and one of two flits.
     let counters = [(49, 1), (50, 6), (51, 8), (53, 8), (56, 2), (57, 1), (58, 1), (59, 1), (60, 1), (61, 1)];
     for (counter, value) in counters {
         b.deliver(0, packet(port, read(0xFFB2_0200 + 4 * counter, 4)));

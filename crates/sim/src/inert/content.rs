@@ -2,30 +2,27 @@
 
 use crate::dram::SparseMemory;
 use crate::{Cycle, Fault, FaultClass, Memory};
-use core::ops::Range;
 use std::collections::BTreeMap;
-use tilework_abi::grid::{ETHERNET_L1_BYTES, Site};
+use tilework_abi::grid::{
+    ETHERNET_FIRMWARE_VERSION, ETHERNET_L1_BYTES, ETHERNET_REGISTERS, ETHERNET_STATUS, L2CPU_REGISTERS,
+    L2CPU_TILE_REGISTERS, Site,
+};
 use tilework_abi::tensix::SOFT_RESET_0;
 
 const ETHERNET_PAGE: &str = "BlackholeA0/EthernetTile/BabyRISCV/README.md, Memory map";
 const L2CPU_PAGE: &str = "BlackholeA0/L2CPUTile/TLBWindows.md";
 const FUSED_PAGE: &str = "BlackholeA0/NoC/MemoryMap.md, NIU_CFG_0";
-/// The registers of an Ethernet tile, from tile control to Ethernet MAC (EthernetTile/BabyRISCV/README.md); its NIUs are not among them.
-const ETHERNET_REGISTERS: Range<u64> = 0xFFB1_2000..0xFFBB_0000;
 /// Reset bits of the two cores of an Ethernet tile (tt-umd: ERISC0 is BRISC's bit 11, ERISC1 is TRISC0's bit 12).
 const ETHERNET_CORES: u32 = 1 << 11 | 1 << 12;
-/// TLB window configuration and the registers beside it, in the x280's physical addresses, which the NoC sees unchanged (TLBWindows.md:
-/// 0x0000_2??0_0000).
-const L2CPU_REGISTERS: Range<u64> = 0x2000_0000..0x3000_0000;
-/// Registers of the tile beside the cores, as the NoC sees them: 0xFFFF_F7FE_FFF1_0400 suppresses instruction fetch (L2CPUTile/MemoryMap.md, as
-/// public software for these tiles cites it).
-const L2CPU_TILE_REGISTERS: Range<u64> = 0xFFFF_F7FE_FFF0_0000..0xFFFF_F7FF_0000_0000;
-
-/// What the base firmware of an Ethernet tile leaves in L1 where no cable is: that it is done, and that the port is unused (tt-umd
-/// `blackhole_eth.hpp`: `eth_status_t` at 0x7CC00, `POSTCODE_ETH_INIT_SKIP`, `PORT_UNUSED`, `LINK_TRAIN_SKIP`; its version below 0x7CFBF is
-/// that of the telemetry).
-const ETHERNET_STATUS: [(u64, u32); 4] =
-    [(0x7_CC00, 0xC0DE_0000), (0x7_CC04, 3), (0x7_CC08, 1), (0x7_CFBC, crate::arc::ETHERNET_FIRMWARE)];
+/// What the base firmware of an Ethernet tile leaves in L1 where no cable is: that it is done, and
+/// that the port is unused (tt-umd `blackhole_eth.hpp`: `POSTCODE_ETH_INIT_SKIP`, `PORT_UNUSED`,
+/// `LINK_TRAIN_SKIP`), and its version, which is that of the telemetry.
+const ETHERNET_STATE: [(u64, u32); 4] = [
+    (ETHERNET_STATUS, 0xC0DE_0000),
+    (ETHERNET_STATUS + 4, 3),
+    (ETHERNET_STATUS + 8, 1),
+    (ETHERNET_FIRMWARE_VERSION, crate::arc::ETHERNET_FIRMWARE),
+];
 
 /// Storage behind a pair of NIUs.
 #[derive(Debug)]
@@ -44,7 +41,7 @@ impl Content {
             _ if !works => Self::Nothing { why: "the tile is fused off", page: FUSED_PAGE },
             Site::Ethernet { .. } => {
                 let mut l1 = SparseMemory::new(ETHERNET_L1_BYTES.into());
-                for (addr, value) in ETHERNET_STATUS {
+                for (addr, value) in ETHERNET_STATE {
                     // The table lies in L1.
                     let _ = l1.write(addr, &value.to_le_bytes());
                 }

@@ -10,14 +10,14 @@ mod content;
 #[cfg(test)]
 mod tests;
 
-use crate::agenda::Agenda;
+use crate::event_queue::EventQueue;
 use crate::noc::{Body, Dest, Grid, Niu, NodeId, Outbox, Packet, Place};
 use crate::{Cycle, Fault, FaultClass, Memory, Node};
 use content::Content;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilework_abi::grid::Site;
-use tilework_abi::noc::{MAX_PACKET_BYTES, NIU_SPAN, NIU0_BASE, NIU1_BASE};
+use tilework_abi::noc::{MAX_PACKET_BYTES, NIU_ALIAS, NIU_SPAN, NIU0_BASE, NIU1_BASE};
 
 const READ: &str = "BlackholeA0/NoC/MemoryMap.md";
 
@@ -25,7 +25,7 @@ const READ: &str = "BlackholeA0/NoC/MemoryMap.md";
 #[derive(Debug)]
 pub struct InertTiles {
     tiles: BTreeMap<(u8, u8), Tile>,
-    arrivals: Agenda<Packet>,
+    arrivals: EventQueue<Packet>,
 }
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl InertTiles {
             let content = Content::of(site, grid.works(place));
             Some(((place.x, place.y), Tile { site, nius: [niu(0), niu(1)], content }))
         };
-        Self { tiles: grid.places_of(node).filter_map(tile).collect(), arrivals: Agenda::new() }
+        Self { tiles: grid.places_of(node).filter_map(tile).collect(), arrivals: EventQueue::new() }
     }
 
     fn serve(&mut self, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {
@@ -61,10 +61,6 @@ impl InertTiles {
         }
     }
 }
-
-/// Where the public driver reads the NIUs of tiles without cores, in the low half of the address (tt-umd `NOC0_CONTROL_REG_ADDR_BASE_MAP`); the
-/// ISA page has [`NIU0_BASE`] and [`NIU1_BASE`] for the same.
-const NIU_ALIAS: u32 = 0xFF00_0000;
 
 /// Which NIU `addr` belongs to when it is accessed over NoC `noc`, and the offset of the register (NoC/MemoryMap.md, table of `NIU_BASE`).
 pub(crate) fn niu_register(site: Site, noc: u8, addr: u64) -> Option<(u8, u32)> {

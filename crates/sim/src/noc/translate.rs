@@ -25,8 +25,6 @@ const ENTRY_BITS: usize = 5;
 const ENTRIES_PER_WORD: usize = 6;
 /// Registers of a table.
 pub(super) const TABLE_WORDS: usize = 6;
-/// `NOC_ID_TRANSLATE_COL_MASK` (NoC/MemoryMap.md): columns in which Y is not translated (`noc_init.c`, `NocLogicalToPhysical`).
-const COL_MASK: u32 = 0x150;
 /// Rows in which X is not translated: those of PCIe and Ethernet.
 const KEEP_X_ROWS: u32 = 0b11;
 /// First rows of what lies outside the torus.
@@ -105,7 +103,8 @@ impl Translation {
 
     /// True for the offset of a register that a translation is made of.
     pub(super) fn is_made_of(off: u32) -> bool {
-        (noc::X_TABLE..noc::ID_LOGICAL).contains(&off) || [COL_MASK, noc::TRANSLATE_ROW_MASK].contains(&off)
+        (noc::X_TABLE..noc::ID_LOGICAL).contains(&off)
+            || [noc::TRANSLATE_COL_MASK, noc::TRANSLATE_ROW_MASK].contains(&off)
     }
 
     /// The translation that the configuration registers of an NIU hold.
@@ -121,7 +120,7 @@ impl Translation {
             x: table(noc::X_TABLE),
             y: table(noc::Y_TABLE),
             keep_x_rows: register(noc::TRANSLATE_ROW_MASK),
-            keep_y_columns: register(COL_MASK),
+            keep_y_columns: register(noc::TRANSLATE_COL_MASK),
         }
     }
 

@@ -20,9 +20,10 @@ use std::sync::Arc;
 pub use memory::{HostBus, HostMemory};
 pub use tilework_abi::tlb::Bar;
 
-use crate::agenda::{Agenda, Pipe};
+use crate::event_queue::EventQueue;
 use crate::inert::niu_register;
 use crate::noc::{self, Body, Data, Dest, Grid, Outbox, Packet, Place, Reply};
+use crate::pipe::Pipe;
 use crate::{Cycle, Fault, FaultClass, NEVER, Node, timing};
 use iatu::Iatu;
 use tilework_abi::grid::Site;
@@ -49,7 +50,7 @@ pub struct Pcie {
     windows: Windows,
     iatu: Iatu,
     memory: HostMemory,
-    events: Agenda<Event>,
+    events: EventQueue<Event>,
     /// Host accesses whose packets have not left yet, in the host's order.
     orders: VecDeque<Order>,
     /// Acknowledgements of host writes that have not come yet.
@@ -63,7 +64,7 @@ pub struct Pcie {
     /// When the latest of them did, by number modulo the length.
     left_at_last: [Cycle; LEFT],
     /// Parts of host reads on the way: where their data goes.
-    parts: BTreeMap<u64, Part>,
+    parts: BTreeMap<u64, ReadPiece>,
     next_part: u64,
     reads: BTreeMap<ReadTicket, PendingRead>,
     next_ticket: u64,
@@ -100,7 +101,7 @@ struct Order {
 }
 
 #[derive(Debug)]
-struct Part {
+struct ReadPiece {
     ticket: ReadTicket,
     at: usize,
     len: usize,
@@ -123,7 +124,7 @@ impl Pcie {
             windows: Windows::default(),
             iatu: Iatu::default(),
             memory: HostMemory::default(),
-            events: Agenda::new(),
+            events: EventQueue::new(),
             orders: VecDeque::new(),
             unacked: 0,
             acked_at: 0,
@@ -303,7 +304,7 @@ impl Pcie {
         for (piece, n, to, target) in packets {
             let part = self.next_part;
             self.next_part += 1;
-            self.parts.insert(part, Part { ticket, at: piece, len: n });
+            self.parts.insert(part, ReadPiece { ticket, at: piece, len: n });
             let reply = Reply { to: self.place, trid: 1, addr: part };
             let body = Body::ReadRequest { addr: target.address, len: n as u32, reply };
             let packet = Packet { noc: target.noc, from: self.place, to, body };
@@ -362,7 +363,11 @@ impl Pcie {
     /// An identification or configuration register of one of the tile's NIUs.
     fn niu(&self, noc: u8, reg: u32) -> Result<u32, Fault> {
         self.grid.niu_register(noc, self.place, reg).ok_or_else(|| {
-            let what = format!("register {reg:#x} of the PCIe tile's NIU {noc}");
+            let register = match tilework_abi::noc::register(reg) {
+                Some((_, slot)) => format!("{slot} (register {reg:#x})"),
+                None => format!("register {reg:#x}"),
+            };
+            let what = format!("{register} of the PCIe tile's NIU {noc}");
             Fault::new(FaultClass::UnimplementedFunctionality, what, "BlackholeA0/NoC/MemoryMap.md")
                 .at_addr(tlb::NIU + u64::from(noc) * tlb::NIU_STRIDE + u64::from(reg))
         })

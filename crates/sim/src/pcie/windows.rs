@@ -168,11 +168,14 @@ impl Windows {
             self.written[word / 3] = true;
             return Ok(());
         }
-        if value == 0 {
-            return Ok(());
-        }
         let offset = tlb::REGS + u64::from(reg);
-        let what = "strided multicast is not built";
-        Err(fault(FaultClass::UnimplementedFunctionality, Bar::Bar0, offset, what))
+        let slot = offset.checked_sub(tlb::STRIDED_REGS).and_then(|at| tlb::STRIDED.at(u32::try_from(at).ok()?));
+        match slot {
+            Some(slot) if slot.reg.written(0, value).is_none() => {
+                let what = format!("write of {slot}: {}", slot.reg.refused);
+                Err(fault(FaultClass::UnimplementedFunctionality, Bar::Bar0, offset, what))
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -46,6 +46,7 @@ use mailbox::Mailboxes;
 pub use outside::{Hold, Outside};
 use pcbuf::PcBuf;
 use tdma::Tdma;
+use tilework_abi::address_map::{MOP_WORDS, Region};
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Access, Load, Refuse};
 use ttsync::Resource;
@@ -53,12 +54,9 @@ use ttsync::Resource;
 const MAP: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
 /// Words of one thread's general-purpose registers.
 const GPRS: u32 = coprocessor::GPRS as u32;
-/// Words of one thread's MOP configuration.
-const MOP_WORDS: u32 = expand::WORDS as u32;
-/// End of the coprocessor's address space: the top of memory, less what nobody maps.
-const CFG_END: u32 = 0xFFEF_FFFF;
-/// Distance between the threads' instruction and PC buffers as B sees them.
-const PER_THREAD: u32 = 0x1_0000;
+
+// The map leaves as much room for the MOP configuration as there is.
+const _: () = assert!(MOP_WORDS as usize == expand::WORDS);
 
 /// The shared part of a tile that belongs to the coprocessor.
 #[derive(Debug, Default)]
@@ -95,9 +93,9 @@ impl Client {
     }
 }
 
-/// What an address means to a core.
+/// A register of the coprocessor, as a core reaches it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum Target {
     Tdma(u32),
     Mop { thread: usize, word: u32 },
     Dst,
@@ -124,73 +122,63 @@ fn unmapped(core: Processor, addr: u32, who: &str) -> Refuse<Fault> {
     fault(FaultClass::UndefinedBehavior, what, MAP, core, addr)
 }
 
-fn decode(core: Processor, addr: u32) -> Result<Place, Refuse<Fault>> {
-    const TDMA_END: u32 = map::TDMA_BASE + 0x1000;
-    const MOP_END: u32 = map::MOP_CFG_BASE + MOP_WORDS * 4;
-    const DST_END: u32 = map::DST_BASE + 0x8000;
-    const GPR_END: u32 = map::GPR_BASE + 0x1000;
-    const PUSH_END: u32 = map::INSTRN_BUF_BASE + 3 * PER_THREAD;
-    const PC_BUF_END: u32 = map::PC_BUF_BASE + 3 * PER_THREAD;
-    const MAILBOX_END: u32 = map::MAILBOX_BASE + 4 * 0x1000;
+/// What `core` reaches at `addr`.
+fn decode(core: Processor, addr: u32) -> Result<Target, Refuse<Fault>> {
     let Some(client) = Client::of(core) else {
         return Err(unmapped(core, addr, "the coprocessor's registers are for BRISC and the TRISCs"));
     };
-    Ok(match addr {
-        map::TDMA_BASE..TDMA_END => Place::Tdma(addr - map::TDMA_BASE),
-        map::MOP_CFG_BASE..MOP_END => match client {
-            Client::T(thread) => Place::Mop { thread, word: (addr - map::MOP_CFG_BASE) / 4 },
-            Client::B => return Err(unmapped(core, addr, "MOP configuration is for the TRISCs")),
-        },
-        map::DST_BASE..DST_END => match client {
-            Client::T(_) => Place::Dst,
-            Client::B => return Err(unmapped(core, addr, "Dst is for the TRISCs")),
-        },
-        map::GPR_BASE..GPR_END => {
-            let word = (addr - map::GPR_BASE) / 4;
-            let (base, count) = match client {
-                Client::B => (0, 3 * GPRS),
-                Client::T(i) => (i as u32 * GPRS, GPRS),
-            };
-            if word >= count {
-                let what = format!("GPR {word}; {core} has {count}");
-                let read = "WormholeB0/TensixTile/TensixCoprocessor/ScalarUnit.md";
-                return Err(fault(FaultClass::MissingSpecification, what, read, core, addr));
-            }
-            Place::Gpr(base + word)
+    Ok(match (Region::decode(addr), client) {
+        (Region::Tdma { offset }, _) => Target::Tdma(offset),
+        (Region::Mop { word }, Client::T(thread)) => Target::Mop { thread, word },
+        (Region::Mop { .. }, Client::B) => return Err(unmapped(core, addr, "MOP configuration is for the TRISCs")),
+        (Region::Dst { .. }, Client::T(_)) => Target::Dst,
+        (Region::Dst { .. }, Client::B) => return Err(unmapped(core, addr, "Dst is for the TRISCs")),
+        (Region::Gpr { word }, _) => decode_gpr(core, client, addr, word)?,
+        (Region::InstructionBuffer { index }, Client::B) => Target::Push { thread: index },
+        (Region::InstructionBuffer { index: 0 }, Client::T(thread)) => Target::Push { thread },
+        (Region::InstructionBuffer { .. }, Client::T(_)) => {
+            return Err(unmapped(core, addr, "a TRISC pushes to its own thread only, others hang it"));
         }
-        map::INSTRN_BUF_BASE..PUSH_END => {
-            let buffer = (addr - map::INSTRN_BUF_BASE) / PER_THREAD;
-            match client {
-                Client::B => Place::Push { thread: buffer as usize },
-                Client::T(thread) if buffer == 0 => Place::Push { thread },
-                Client::T(_) => {
-                    return Err(unmapped(core, addr, "a TRISC pushes to its own thread only, others hang it"));
-                }
-            }
+        (Region::PcBuf { index, .. }, Client::B) => Target::PcBufB(index),
+        (Region::PcBuf { index: 0, offset }, Client::T(thread)) => decode_pc_buf(core, thread, addr, offset)?,
+        (Region::PcBuf { .. }, Client::T(_)) => {
+            return Err(unmapped(core, addr, "the other threads' PC buffers are for BRISC"));
         }
-        map::PC_BUF_BASE..PC_BUF_END => {
-            let at = addr - map::PC_BUF_BASE;
-            match (client, at) {
-                (Client::B, _) => Place::PcBufB((at / PER_THREAD) as usize),
-                (Client::T(thread), 0..0x4) => Place::PcBufT(thread),
-                (Client::T(thread), 0x4..0x8) => Place::CoprocessorDone(thread),
-                (Client::T(thread), 0x8..0xC) => Place::MopDone(thread),
-                (Client::T(_), 0x20..0x40) => Place::Semaphore(((at - 0x20) / 4) as usize),
-                (Client::T(_), 0..PER_THREAD) => {
-                    let read = "BlackholeA0/TensixTile/TensixCoprocessor/SyncUnit.md";
-                    let what = "neither Manual TTSync nor one of the eight semaphores";
-                    return Err(fault(FaultClass::MissingSpecification, what, read, core, addr));
-                }
-                (Client::T(_), _) => return Err(unmapped(core, addr, "the other threads' PC buffers are for BRISC")),
-            }
+        (Region::Mailbox { peer, query }, _) => {
+            // Every peer has mailboxes, and so is a client.
+            Target::Mailbox { other: Client::of(peer).map_or(0, Client::index), query }
         }
-        map::MAILBOX_BASE..MAILBOX_END => {
-            let at = addr - map::MAILBOX_BASE;
-            Place::Mailbox { other: (at / 0x1000) as usize, query: at & 4 != 0 }
-        }
-        map::CFG_BASE..=CFG_END => Place::Config((addr - map::CFG_BASE) / 4),
+        (Region::Config { word }, _) => Target::Config(word),
         _ => return Err(unmapped(core, addr, "the memory map has nothing there")),
     })
+}
+
+fn decode_gpr(core: Processor, client: Client, addr: u32, word: u32) -> Result<Target, Refuse<Fault>> {
+    let (base, count) = match client {
+        Client::B => (0, 3 * GPRS),
+        Client::T(i) => (i as u32 * GPRS, GPRS),
+    };
+    if word >= count {
+        let what = format!("GPR {word}; {core} has {count}");
+        let read = "WormholeB0/TensixTile/TensixCoprocessor/ScalarUnit.md";
+        return Err(fault(FaultClass::MissingSpecification, what, read, core, addr));
+    }
+    Ok(Target::Gpr(base + word))
+}
+
+/// What lies in the PC buffer of a TRISC's own thread.
+fn decode_pc_buf(core: Processor, thread: usize, addr: u32, offset: u32) -> Result<Target, Refuse<Fault>> {
+    match offset {
+        0..0x4 => Ok(Target::PcBufT(thread)),
+        0x4..0x8 => Ok(Target::CoprocessorDone(thread)),
+        0x8..0xC => Ok(Target::MopDone(thread)),
+        0x20..0x40 => Ok(Target::Semaphore(((offset - 0x20) / 4) as usize)),
+        _ => {
+            let read = "BlackholeA0/TensixTile/TensixCoprocessor/SyncUnit.md";
+            let what = "neither Manual TTSync nor one of the eight semaphores";
+            Err(fault(FaultClass::MissingSpecification, what, read, core, addr))
+        }
+    }
 }
 
 impl Tensix {
@@ -292,23 +280,23 @@ impl Tensix {
         let client = Client::of(core)?;
         let cop = &self.coprocessor;
         let word = match decode(core, addr).ok()? {
-            Place::Tdma(reg) => self.tdma.load(client.index(), reg & !3, &cop.mover).ok()?,
-            Place::Gpr(word) => cop.gprs[word as usize],
-            Place::Semaphore(i) => cop.semaphores[i].value(),
-            Place::Mailbox { other, query: true } => self.mailboxes.has_value(other, client.index()).into(),
-            Place::Config(index) => cop.config.load(index).ok()?,
+            Target::Tdma(reg) => self.tdma.load(client.index(), reg & !3, &cop.mover).ok()?,
+            Target::Gpr(word) => cop.gprs[word as usize],
+            Target::Semaphore(i) => cop.semaphores[i].value(),
+            Target::Mailbox { other, query: true } => self.mailboxes.has_value(other, client.index()).into(),
+            Target::Config(index) => cop.config.load(index).ok()?,
             _ => return None,
         };
         Some(word >> (8 * (addr & 3)))
     }
 
     /// True when Auto TTSync holds the access of `core` until instructions that it pushed before have passed the wait gate.
-    fn must_wait(&mut self, core: Processor, place: Place, store: bool) -> bool {
+    fn must_wait(&mut self, core: Processor, target: Target, store: bool) -> bool {
         let Some(Client::T(thread)) = Client::of(core) else { return false };
-        let resource = match place {
-            Place::Gpr(_) => Resource::Gpr,
-            Place::Config(_) => Resource::Config,
-            Place::Tdma(_) => Resource::Tdma,
+        let resource = match target {
+            Target::Gpr(_) => Resource::Gpr,
+            Target::Config(_) => Resource::Config,
+            Target::Tdma(_) => Resource::Tdma,
             _ => return false,
         };
         let cop = &mut self.coprocessor;
@@ -321,52 +309,53 @@ impl Tensix {
     /// # Errors
     /// `Block` on an empty queue or for instructions under way; a fault for what is not there, not built or write-only.
     pub fn load(&mut self, core: Processor, addr: u32, at: Cycle) -> Result<Load, Refuse<Fault>> {
-        let place = decode(core, addr)?;
-        if self.must_wait(core, place, false) {
+        let target = decode(core, addr)?;
+        if self.must_wait(core, target, false) {
             return Err(Refuse::Block);
         }
         // `decode` refuses the core that has no index.
         let me = Client::of(core).map_or(0, Client::index);
         let refused = |(class, what): Refusal| fault(class, what, MAP, core, addr).at_cycle(at);
+        let refused_by_tdma = |(class, what): tdma::Refusal| fault(class, what, MAP, core, addr).at_cycle(at);
         let word = |value: u32, latency, access| Load { value: value >> (8 * (addr & 3)), latency, access };
-        match place {
-            Place::Tdma(reg) => {
-                let value = self.tdma.load(me, reg & !3, &self.coprocessor.mover).map_err(refused)?;
+        match target {
+            Target::Tdma(reg) => {
+                let value = self.tdma.load(me, reg & !3, &self.coprocessor.mover).map_err(refused_by_tdma)?;
                 Ok(word(value, timing::LOAD_CONFIG, Access::Watched))
             }
-            Place::Gpr(i) => Ok(word(self.coprocessor.gprs[i as usize], timing::LOAD_CONFIG, Access::Watched)),
-            Place::Config(i) => {
+            Target::Gpr(i) => Ok(word(self.coprocessor.gprs[i as usize], timing::LOAD_CONFIG, Access::Watched)),
+            Target::Config(i) => {
                 let value = self.coprocessor.config.load(i).map_err(refused)?;
                 Ok(word(value, timing::LOAD_CONFIG, Access::Watched))
             }
-            Place::Semaphore(i) => {
+            Target::Semaphore(i) => {
                 Ok(word(self.coprocessor.semaphores[i].value(), timing::LOAD_MAILBOX, Access::Watched))
             }
-            Place::CoprocessorDone(thread) => {
+            Target::CoprocessorDone(thread) => {
                 let until = self.drained(thread).ok_or(Refuse::Block)?;
                 Ok(word(0, timing::LOAD_MAILBOX + cycles_until(until, at), Access::Volatile))
             }
-            Place::MopDone(thread) => {
+            Target::MopDone(thread) => {
                 let done =
                     self.coprocessor.threads[thread].front.mop_done() || self.pc_bufs[thread].is_overridden_busy();
                 if done { Ok(word(0, timing::LOAD_MAILBOX, Access::Volatile)) } else { Err(Refuse::Block) }
             }
-            Place::Mailbox { other, query: true } => {
+            Target::Mailbox { other, query: true } => {
                 let value = self.mailboxes.has_value(other, me).into();
                 Ok(word(value, timing::LOAD_MAILBOX, Access::Watched))
             }
-            Place::Mailbox { other, query: false } => {
+            Target::Mailbox { other, query: false } => {
                 let value = self.mailboxes.pop(other, me).ok_or(Refuse::Block)?;
                 self.coprocessor.unblock(at);
                 Ok(word(value, timing::LOAD_MAILBOX, Access::Volatile))
             }
-            Place::PcBufB(i) => {
+            Target::PcBufB(i) => {
                 let idle = self.drained(i);
                 let value = self.pc_bufs[i].drained(idle.is_some()).ok_or(Refuse::Block)?;
                 let latency = timing::LOAD_MAILBOX + cycles_until(idle.unwrap_or(0), at);
                 Ok(word(value, latency, Access::Volatile))
             }
-            Place::PcBufT(i) => {
+            Target::PcBufT(i) => {
                 let waited = self.pc_bufs[i].is_waited_for();
                 let value = self.pc_bufs[i].pop();
                 // A value taken makes room for B; the first fruitless try is what B's read waits for.
@@ -376,17 +365,17 @@ impl Tensix {
                 let value = value.ok_or(Refuse::Block)?;
                 Ok(word(value, timing::LOAD_MAILBOX, Access::Volatile))
             }
-            Place::Mop { .. } => {
+            Target::Mop { .. } => {
                 let read = "WormholeB0/TensixTile/TensixCoprocessor/MOPExpander.md";
                 let what = "a load of MOP configuration, which is write-only";
                 Err(fault(FaultClass::UndefinedBehavior, what, read, core, addr))
             }
-            Place::Push { .. } => {
+            Target::Push { .. } => {
                 let read = "BlackholeA0/TensixTile/BabyRISCV/PushTensixInstruction.md";
                 let what = "a load from an instruction buffer";
                 Err(fault(FaultClass::MissingSpecification, what, read, core, addr))
             }
-            Place::Dst => Err(dst(core, addr)),
+            Target::Dst => Err(dst(core, addr)),
         }
         .map_err(|refuse| refuse.at_cycle(at))
     }
@@ -405,53 +394,54 @@ impl Tensix {
     /// # Errors
     /// `Block` on a full queue or for instructions under way; a fault for what is not there, not built, read-only or not a word.
     pub fn store(&mut self, core: Processor, addr: u32, value: u32, at: Cycle) -> Result<(), Refuse<Fault>> {
-        let place = decode(core, addr)?;
+        let target = decode(core, addr)?;
         let me = Client::of(core).map_or(0, Client::index);
         if addr & 3 != 0 {
             let what = "a store to part of a register";
             return Err(fault(FaultClass::UnsupportedFunctionality, what, MAP, core, addr).at_cycle(at));
         }
-        if self.must_wait(core, place, true) {
+        if self.must_wait(core, target, true) {
             return Err(Refuse::Block);
         }
         let refused = |(class, what): Refusal| fault(class, what, MAP, core, addr).at_cycle(at);
+        let refused_by_tdma = |(class, what): tdma::Refusal| fault(class, what, MAP, core, addr).at_cycle(at);
         let full = |pushed: bool| if pushed { Ok(()) } else { Err(Refuse::Block) };
         let cop = &mut self.coprocessor;
-        match place {
+        match target {
             // The writes are discarded (SoftReset.md, "TDMA-RISC soft reset").
-            Place::Tdma(_) if cop.held & reset::TDMA != 0 => {}
-            Place::Tdma(reg) => {
-                full(self.tdma.store(me, reg, value, &mut cop.mover).map_err(refused)?)?;
-                if reg == tdma::COMMAND_ADDR {
+            Target::Tdma(_) if cop.held & reset::TDMA != 0 => {}
+            Target::Tdma(reg) => {
+                full(self.tdma.store(me, reg, value, &mut cop.mover).map_err(refused_by_tdma)?)?;
+                if reg == map::tdma::COMMAND_ADDR {
                     cop.schedule_mover(at);
                 }
             }
-            Place::Mop { thread, word } => cop.mop[thread][word as usize] = value,
-            Place::Gpr(i) => cop.gprs[i as usize] = value,
-            Place::Config(i) => cop.config.store(i, value).map_err(refused)?,
-            Place::Push { thread } if me == 0 => {
+            Target::Mop { thread, word } => cop.mop[thread][word as usize] = value,
+            Target::Gpr(i) => cop.gprs[i as usize] = value,
+            Target::Config(i) => cop.config.store(i, value).map_err(refused)?,
+            Target::Push { thread } if me == 0 => {
                 check_instruction(core, thread, value, at)?;
                 full(cop.threads[thread].front.push_behind_mop(value, at))?;
                 cop.schedule(thread, at + 1);
             }
-            Place::Push { thread } => full(self.push(core, thread, value, at)?)?,
-            Place::PcBufB(i) => {
+            Target::Push { thread } => full(self.push(core, thread, value, at)?)?,
+            Target::PcBufB(i) => {
                 full(self.pc_bufs[i].push(value))?;
                 cop.unblock(at);
             }
-            Place::Mailbox { other, .. } => {
+            Target::Mailbox { other, .. } => {
                 full(self.mailboxes.push(me, other, value))?;
                 cop.unblock(at);
             }
-            Place::Semaphore(i) => {
+            Target::Semaphore(i) => {
                 cop.semaphores[i].store(value);
                 // The access takes the sync unit's turn.
                 cop.units.sync = cop.units.sync.max(at + 1);
                 cop.notify_all(at);
             }
             // Discarded; the store only orders earlier stores before a later load (ManualTTSync.md, PCBufs.md).
-            Place::PcBufT(_) | Place::CoprocessorDone(_) | Place::MopDone(_) => {}
-            Place::Dst => return Err(dst(core, addr).at_cycle(at)),
+            Target::PcBufT(_) | Target::CoprocessorDone(_) | Target::MopDone(_) => {}
+            Target::Dst => return Err(dst(core, addr).at_cycle(at)),
         }
         Ok(())
     }

@@ -1,16 +1,18 @@
-//! A core's view of its tile: the fast paths of loads and stores, and the order among the agents of a tile.
+//! A core's view of its tile: the fast paths of loads and stores, and the order among the agents of
+//! a tile.
 //!
-//! Shared accesses happen in the order of (cycle, core): an access that is not before [`TileBus::horizon`] is refused with
-//! [`Refuse::Sync`] and retried when the others have caught up. Private work runs ahead freely.
+//! Shared accesses happen in the order of (cycle, core): an access that is not before
+//! [`TileBus::horizon`] is refused with [`Refuse::Sync`] and retried when the others have caught
+//! up. Private accesses need no such order.
 
-use super::memory;
-use super::port::Port;
-use super::shared::{CoreSet, Shared, class, get, put, slow_local};
+use super::access::Shared;
+use super::fabric::{CoreSet, get, put};
+use super::port::Ports;
+use super::wake;
 use crate::noc::Outbox;
 use crate::{Fault, FaultClass, NEVER, tensix, timing};
 use std::sync::Arc;
-use tilework_abi::noc as noc_regs;
-use tilework_abi::stream;
+use tilework_abi::address_map::niu_register;
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Access, Amo, Bus, CodePage, CsrFile, Cycle, Effect, Load, NotQuick, Refuse, Store, Width};
 
@@ -21,14 +23,15 @@ const _: () = assert!(map::LOCAL_SIZE_DM >= map::LOCAL_SIZE_TRISC);
 pub(super) struct TileBus<'a> {
     pub(super) shared: &'a mut Shared,
     pub(super) core: Processor,
-    /// The core's own things, taken out of `shared` for the run.
-    pub(super) port: &'a mut Port,
+    /// The core's own port, and those of the others.
+    pub(super) ports: Ports<'a>,
     /// Shared accesses at or after this cycle must wait.
     pub(super) horizon: Cycle,
-    /// What leaves the tile; `None` while it runs ahead, when nothing does.
+    /// What leaves the tile; `None` during speculation, when nothing does.
     pub(super) out: Option<&'a mut Outbox>,
-    /// The cycle at which the only request in `shared.started` leaves, when nobody else can notice that: it does so before the first
-    /// access to a register from then on. Most requests are reads that the core then waits for.
+    /// The cycle at which the only started request leaves, when nobody else can notice that: it
+    /// does so before the first access to a register from then on. Most requests are reads that the
+    /// core then waits for.
     pub(super) due: Cycle,
 }
 
@@ -38,39 +41,41 @@ impl TileBus<'_> {
     /// Lets the sleepers wake before a write; true when there are any.
     fn must_wake(&mut self, sleepers: CoreSet) -> bool {
         let sleepers = sleepers & !(1 << self.core.index());
-        if self.shared.log.on && sleepers & !self.shared.log.running != 0 {
-            self.shared.log.stopped = true;
+        if self.shared.fabric.log.on && sleepers & !self.shared.fabric.log.running != 0 {
+            self.shared.fabric.log.stopped = true;
         } else {
-            self.shared.wake |= sleepers;
+            self.shared.fabric.wake |= sleepers;
         }
         sleepers != 0
     }
 
-    /// True when the tile runs ahead, which ends before this access.
+    /// True during speculation, which ends before this access.
     fn stops_here(&mut self) -> bool {
-        self.shared.log.stopped |= self.shared.log.on;
-        self.shared.log.on
+        self.shared.fabric.log.stopped |= self.shared.fabric.log.on;
+        self.shared.fabric.log.on
     }
 
     /// The request that is due leaves.
     #[inline(never)]
     fn settle(&mut self) -> Result<(), Refused> {
         self.due = NEVER;
-        match (&mut self.out, self.shared.started.pop()) {
-            (Some(out), Some((noc, start))) => memory::depart(self.shared, noc, start, out).map_err(Refuse::Fault),
+        match (&mut self.out, self.shared.fabric.started.pop()) {
+            (Some(out), Some((noc, start))) => {
+                self.shared.depart(self.ports.reborrow(), noc, start, out).map_err(Refuse::Fault)
+            }
             _ => Ok(()),
         }
     }
 
-    /// The core has started a request, which concerns others when it leaves; a register write is visible to others at once.
-    fn heed_started(&mut self) {
+    /// The core has started a request: others may see it leave, so the turn ends there.
+    fn limit_by_started(&mut self) {
         self.due = NEVER;
-        let [(noc, start)] = &self.shared.started[..] else {
-            let first = self.shared.started.first().map_or(NEVER, |(_, start)| start.at);
+        let [(noc, start)] = &self.shared.fabric.started[..] else {
+            let first = self.shared.fabric.started.first().map_or(NEVER, |(_, start)| start.at);
             self.horizon = self.horizon.min(first);
             return;
         };
-        if start.is_plain_read() && self.shared.sleepers_on_class(class::NIU << noc) == 0 {
+        if start.is_plain_read() && self.shared.fabric.sleepers_on_class(wake::NIU << noc) == 0 {
             self.due = start.at;
             // Its answer may come so soon.
             self.horizon = self.horizon.min(start.at + timing::LOOKAHEAD);
@@ -85,14 +90,8 @@ impl TileBus<'_> {
         if self.stops_here() {
             return Err(Refuse::Sync);
         }
-        if let Some((owner, offset)) = slow_local(addr)
-            && owner == self.core
-            && let Some(value) = self.port.peek(offset, width)
-        {
-            return Ok(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
-        }
-        let load = self.shared.reg_load(Some(self.core), at, addr, width)?;
-        self.heed_coprocessor();
+        let load = self.shared.reach(self.ports.reborrow()).load(Some(self.core), at, addr, width)?;
+        self.limit_by_coprocessor();
         Ok(load)
     }
 
@@ -105,37 +104,33 @@ impl TileBus<'_> {
         if at >= self.due {
             self.settle()?;
         }
-        let sleepers = self.shared.sleepers_on(u64::from(addr), width.bytes());
+        let sleepers = self.shared.fabric.sleepers_on(u64::from(addr), width.bytes());
         if self.must_wake(sleepers) {
             return Err(Refuse::Sync);
         }
-        if let Some((owner, offset)) = slow_local(addr)
-            && owner == self.core
-            && self.port.poke(offset, width, value)
-        {
-            return Ok(Store { hold: 0, effect: Effect::Visible });
-        }
-        self.shared.reg_store(Some(self.core), at, addr, width, value)?;
+        self.shared.reach(self.ports.reborrow()).store(Some(self.core), at, addr, width, value)?;
         // A reset takes effect before the core goes on.
-        if self.shared.reset_changed.is_some() {
+        if self.shared.fabric.reset_changed.is_some() {
             self.horizon = 0;
         }
-        if !self.shared.started.is_empty() {
-            self.heed_started();
+        if !self.shared.fabric.started.is_empty() {
+            self.limit_by_started();
         }
-        self.heed_coprocessor();
+        self.limit_by_coprocessor();
         Ok(Store { hold: 0, effect: Effect::Visible })
     }
 
-    /// An access may have set the coprocessor to work, which comes behind the cores in each cycle, or ended what another core is blocked by.
-    fn heed_coprocessor(&mut self) {
+    /// An access may have given the coprocessor work, which comes after the cores in each cycle, or
+    /// ended what another core is blocked by.
+    fn limit_by_coprocessor(&mut self) {
         self.horizon = match self.shared.tensix.has_changed() {
             true => 0,
             false => self.horizon.min(self.shared.tensix.next().saturating_add(1)),
         };
     }
 
-    /// Pushes an instruction into the core's own Tensix thread, which needs no order with other agents as long as there is room.
+    /// Pushes an instruction into the core's own Tensix thread, which needs no order with other
+    /// agents as long as there is room.
     fn push(&mut self, thread: usize, at: Cycle, word: u32) -> Result<(), Refused> {
         if self.stops_here() {
             return Err(Refuse::Sync);
@@ -154,27 +149,28 @@ impl TileBus<'_> {
         if offset >= map::LOCAL_SIZE_DM as usize {
             return None; // without a look at the port
         }
-        (offset < self.port.local.len() && offset + width.bytes() as usize <= self.port.local.len()).then_some(offset)
+        (offset < self.ports.own.local.len() && offset + width.bytes() as usize <= self.ports.own.local.len())
+            .then_some(offset)
     }
 
-    /// The wall clock, which a core may read whatever the others do: what a read latches is latched already, and what the others do until then
-    /// lies between the two, and so it latches nothing else.
+    /// The wall clock, which a core may read whatever the others do, when the latched half already
+    /// holds what the read would latch: reads of the others until then latch the same.
     #[inline(always)]
     fn steady_clock(&self, at: Cycle, addr: u32, width: Width) -> Result<u32, NotQuick> {
         let clock = matches!(addr, map::WALL_CLOCK_L | map::WALL_CLOCK_H_LATCHED) && width == Width::Word;
-        if !clock || !self.shared.debug.has_latched(at) {
+        if !clock || !self.shared.fabric.debug.has_latched(at) {
             return Err(if at >= self.horizon { NotQuick::Sync } else { NotQuick::Ask });
         }
         Ok(if addr == map::WALL_CLOCK_L { at as u32 } else { (at >> 32) as u32 })
     }
 
-    /// A register that reading does not change, as far as it needs no further look.
+    /// A register whose read has no side effect, if that is known without decoding the address.
     #[inline(always)]
     fn quick_register(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
         let latency = timing::LOAD_TILE_REG;
         if at < self.horizon.min(self.due)
             && width == Width::Word
-            && !self.shared.log.on
+            && !self.shared.fabric.log.on
             && let Some(value) = self.shared.niu_word(addr)
         {
             return Ok(Load { value, latency, access: Access::Watched });
@@ -183,24 +179,24 @@ impl TileBus<'_> {
         Ok(Load { value, latency, access: Access::Volatile })
     }
 
-    /// A store to a line of L1 on which something hangs.
+    /// A store to a line of L1 that holds code or that somebody sleeps on.
     fn store_marked(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
         if at >= self.horizon {
             return Err(Refuse::Sync);
         }
-        let sleepers = self.shared.sleepers_on_l1(addr, width.bytes());
+        let sleepers = self.shared.fabric.sleepers_on_l1(addr, width.bytes());
         if self.must_wake(sleepers) {
             return Err(Refuse::Sync);
         }
-        if self.shared.log.on {
+        if self.shared.fabric.log.on {
             let word = addr & !3;
-            self.shared.log.note_l1(word, self.shared.l1_load(word, Width::Word));
+            self.shared.fabric.log.log_l1(word, self.shared.fabric.l1_load(word, Width::Word));
         }
-        self.port.l0.drop_line(addr);
-        put(&mut self.shared.l1[..], addr as usize, width, value);
-        self.shared.drop_code(addr, width.bytes());
+        self.ports.own.l0.drop_line(addr);
+        put(&mut self.shared.fabric.l1[..], addr as usize, width, value);
+        self.shared.fabric.drop_code(addr, width.bytes());
         let effect = if self.take_code_changed() { Effect::Code } else { Effect::Visible };
-        Ok(Store { hold: self.port.stores.push(at, addr), effect })
+        Ok(Store { hold: self.ports.own.stores.push(at, addr), effect })
     }
 }
 
@@ -208,15 +204,15 @@ impl Bus for TileBus<'_> {
     type Fault = Fault;
 
     fn code(&mut self, _at: Cycle, pc: u32) -> Result<Arc<CodePage>, Fault> {
-        self.shared.code(pc)
+        self.shared.fabric.code(pc)
     }
 
     #[inline(always)]
     fn quick_load(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
         if addr < map::L1_SIZE {
-            if let Some((word, stays)) = self.port.l0.hit(addr) {
-                // Watched, although the copy is private: when the loop flushes the cache the next iteration reads L1 again. Whoever parks the
-                // core sorts out the lines that stay (Tile::park).
+            if let Some((word, stays)) = self.ports.own.l0.hit(addr) {
+                // Watched, although the copy is private: when the loop flushes the cache, the next
+                // iteration reads L1 again. Tile::park knows the lines that stay.
                 let access = if stays { Access::Watched } else { Access::Volatile };
                 let value = (word >> (8 * (addr & 3))) & width.mask();
                 return Ok(Load { value, latency: timing::LOAD_LOCAL, access });
@@ -224,14 +220,14 @@ impl Bus for TileBus<'_> {
             if at >= self.horizon {
                 return Err(NotQuick::Sync);
             }
-            self.port.l0.fill(at, addr, &self.shared.l1[..]);
-            let value = self.shared.l1_load(addr, width);
+            self.ports.own.l0.fill(at, addr, &self.shared.fabric.l1[..]);
+            let value = self.shared.fabric.l1_load(addr, width);
             return Ok(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
         }
         let Some(offset) = self.local_offset(addr, width) else {
             return self.quick_register(at, addr, width);
         };
-        let value = get(&self.port.local, offset, width);
+        let value = get(&self.ports.own.local, offset, width);
         Ok(Load { value, latency: timing::LOAD_LOCAL, access: Access::Private })
     }
 
@@ -241,42 +237,43 @@ impl Bus for TileBus<'_> {
             if at >= self.horizon {
                 return Err(NotQuick::Sync);
             }
-            if self.shared.line_flags(addr) != 0 {
+            if self.shared.fabric.line_flags(addr) != 0 {
                 return Err(NotQuick::Ask);
             }
-            if self.shared.log.on {
+            if self.shared.fabric.log.on {
                 let word = addr & !3;
-                let old = self.shared.l1_load(word, Width::Word);
-                if !self.shared.log.note_l1(word, old) {
+                let old = self.shared.fabric.l1_load(word, Width::Word);
+                if !self.shared.fabric.log.log_l1(word, old) {
                     return Err(NotQuick::Ask);
                 }
             }
-            self.port.l0.drop_line(addr);
-            put(&mut self.shared.l1[..], addr as usize, width, value);
-            return Ok(Store { hold: self.port.stores.push(at, addr), effect: Effect::Visible });
+            self.ports.own.l0.drop_line(addr);
+            put(&mut self.shared.fabric.l1[..], addr as usize, width, value);
+            return Ok(Store { hold: self.ports.own.stores.push(at, addr), effect: Effect::Visible });
         }
         let Some(offset) = self.local_offset(addr, width) else {
             if at >= self.horizon {
                 return Err(if addr == map::INSTRN_BUF_BASE { NotQuick::Ask } else { NotQuick::Sync });
             }
-            let plain = width == Width::Word && !self.shared.log.on;
+            let plain = width == Width::Word && !self.shared.fabric.log.on;
             if plain && at < self.due && self.shared.niu_field(addr, value) {
                 return Ok(Store { hold: 0, effect: Effect::Visible });
             }
-            let plain = plain && !self.shared.is_watched(class::TENSIX);
+            let plain = plain && !self.shared.fabric.is_watched(wake::TENSIX);
             if plain && self.shared.tensix.quick_store(self.core, addr, value) {
                 return Ok(Store { hold: 0, effect: Effect::Visible });
             }
             return Err(NotQuick::Ask);
         };
-        if self.shared.log.on {
+        if self.shared.fabric.log.on {
             let word = offset & !3;
-            if !self.shared.log.note_local(self.core, word as u32, get(&self.port.local, word, Width::Word)) {
+            if !self.shared.fabric.log.log_local(self.core, word as u32, get(&self.ports.own.local, word, Width::Word))
+            {
                 return Err(NotQuick::Ask);
             }
         }
-        let silent = get(&self.port.local, offset, width) == value & width.mask();
-        put(&mut self.port.local, offset, width, value);
+        let silent = get(&self.ports.own.local, offset, width) == value & width.mask();
+        put(&mut self.ports.own.local, offset, width, value);
         Ok(Store { hold: 0, effect: if silent { Effect::Silent } else { Effect::Visible } })
     }
 
@@ -287,7 +284,7 @@ impl Bus for TileBus<'_> {
         if at >= self.horizon {
             return Err(Refuse::Sync);
         }
-        if at >= self.due && !self.shared.log.on {
+        if at >= self.due && !self.shared.fabric.log.on {
             self.settle()?;
             // Mostly an NIU's counter, which has waited for that alone.
             if let Ok(load) = self.quick_register(at, addr, width) {
@@ -298,14 +295,14 @@ impl Bus for TileBus<'_> {
     }
 
     fn store(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
-        self.shared.log.make_room();
-        if addr < map::L1_SIZE && at < self.horizon && self.shared.l1_load(addr, width) == value & width.mask() {
+        self.shared.fabric.log.make_room();
+        if addr < map::L1_SIZE && at < self.horizon && self.shared.fabric.l1_load(addr, width) == value & width.mask() {
             // Nobody has to wake, and code stays as it is.
-            self.port.l0.drop_line(addr);
-            return Ok(Store { hold: self.port.stores.push(at, addr), effect: Effect::Same });
+            self.ports.own.l0.drop_line(addr);
+            return Ok(Store { hold: self.ports.own.stores.push(at, addr), effect: Effect::Same });
         }
         // The run loop has tried the quick way, unless it records.
-        if !(noc_regs::NIU0_BASE..stream::BASE).contains(&addr)
+        if niu_register(addr).is_none()
             && let Ok(store) = self.quick_store(at, addr, width, value)
         {
             return Ok(store);
@@ -339,21 +336,21 @@ impl Bus for TileBus<'_> {
         if at >= self.horizon || self.stops_here() {
             return Err(Refuse::Sync);
         }
-        let sleepers = self.shared.sleepers_on_l1(addr, 4);
+        let sleepers = self.shared.fabric.sleepers_on_l1(addr, 4);
         if self.must_wake(sleepers) {
             return Err(Refuse::Sync);
         }
-        let drain = self.port.stores.drain(at);
-        self.port.l0.flush();
-        let old = self.shared.l1_load(addr, Width::Word);
-        self.shared.l1_store(addr, Width::Word, op.apply(old, value));
+        let drain = self.ports.own.stores.drain(at);
+        self.ports.own.l0.flush();
+        let old = self.shared.fabric.l1_load(addr, Width::Word);
+        self.shared.fabric.l1_store(addr, Width::Word, op.apply(old, value));
         let latency = timing::ATOMIC_L1 + u32::try_from(drain).unwrap_or(u32::MAX / 2);
         Ok(Load { value: old, latency, access: Access::Volatile })
     }
 
     fn fence(&mut self, at: Cycle) -> u32 {
-        self.port.l0.flush();
-        u32::try_from(self.port.stores.drain(at)).unwrap_or(u32::MAX)
+        self.ports.own.l0.flush();
+        u32::try_from(self.ports.own.stores.drain(at)).unwrap_or(u32::MAX)
     }
 
     fn ttinsn(&mut self, at: Cycle, _pc: u32, word: u32) -> Result<u32, Refused> {
@@ -367,22 +364,22 @@ impl Bus for TileBus<'_> {
 
     #[inline(always)]
     fn take_code_changed(&mut self) -> bool {
-        let changed = self.port.code_seen != self.shared.code_generation;
+        let changed = self.ports.own.code_seen != self.shared.fabric.code_generation;
         if changed {
-            self.port.code_seen = self.shared.code_generation;
+            self.ports.own.code_seen = self.shared.fabric.code_generation;
         }
         changed
     }
 
     fn csr_changed(&mut self, _at: Cycle, csr: &CsrFile) {
-        self.port.l0.configure(csr);
+        self.ports.own.l0.configure(csr);
     }
 
     fn cache_token(&self) -> [u32; 4] {
-        self.port.l0.tags()
+        self.ports.own.l0.tags()
     }
 
     fn draining(&self, at: Cycle) -> Cycle {
-        self.port.stores.drain(at)
+        self.ports.own.stores.drain(at)
     }
 }

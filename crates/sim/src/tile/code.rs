@@ -1,14 +1,15 @@
-//! Decoded code: what a tile's cores have asked for, and what is common to all tiles of a chip.
+//! Caches of decoded code: one of each tile, and one that all tiles of a chip share.
 //!
-//! Firmware and kernels are the same in most tiles, so a page that one tile has decoded serves all others with the same bytes. Which pages are at
-//! hand decides only what is decoded again; when a tile's own code changes, it drops its own pages and no others.
+//! Firmware and kernels are the same in most tiles, so a page that one tile has decoded serves all
+//! others with the same bytes. Which pages are cached decides only what is decoded again; when a
+//! tile's own code changes, it drops its own pages and no others.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use tilework_riscv::{CODE_PAGE_BYTES, CodePage};
 
 /// Bytes of code in a page.
 const BYTES: usize = CODE_PAGE_BYTES as usize;
-/// Places of the book: enough for a few hundred KiB of different code, 1 KiB each.
+/// Entries of the book: enough for a few hundred KiB of different code, 1 KiB each.
 const PLACES: usize = 1024;
 
 /// A page with the bytes it stands for.
@@ -17,7 +18,8 @@ struct Entry {
     page: Arc<CodePage>,
 }
 
-/// The decoded pages of all tiles, by content. A page has one place, and what comes later takes it.
+/// The decoded pages of all tiles, by content. A page can be in one entry only, and replaces the
+/// page that was there.
 pub struct CodeBook {
     entries: Mutex<Vec<Option<Box<Entry>>>>,
 }
@@ -31,7 +33,7 @@ impl CodeBook {
 
     /// The page that these bytes decode to.
     fn page(&self, bytes: &[u8; BYTES]) -> Arc<CodePage> {
-        // Whoever panicked did so between two changes.
+        // A panic cannot have happened in the middle of a change.
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = &mut entries[place(bytes)];
         match entry {
@@ -45,7 +47,8 @@ impl CodeBook {
     }
 }
 
-/// Where a page with these bytes is kept: any function that spreads well. The multiplier is that of Knuth's multiplicative hashing for 64 bits.
+/// The entry of a page with these bytes: any function that spreads well. The multiplier is that of
+/// Knuth's multiplicative hashing for 64 bits.
 fn place(bytes: &[u8; BYTES]) -> usize {
     const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
     let mix = |sum: u64, word: u64| {

@@ -1,53 +1,36 @@
-//! Tile control, debug and status registers, the interrupt controller's registers and the program counter snapshots.
+//! Tile control, debug and status registers, the interrupt controller's registers and the program
+//! counter snapshots.
 //!
-//! Follows BlackholeA0/TensixTile/SoftReset.md, BlackholeA0/TensixTile/BabyRISCV/README.md ("RISCV pc snapshot") and, where Blackhole has no
-//! page, WormholeB0/TensixTile/{TileControlDebugStatus,DebugDaisychain,DebugTimestamper}.md; the addresses are those of the public firmware
-//! header `tensix.h`. Registers that only hold what was written (clock gating, reset PCs, rounding masks and the like) are plain storage. What hardware
-//! writes and nothing here causes reads as zero: performance counters, ECC errors, the watchdog. Of the debug daisychain's signals the
+//! The registers are rows of [`tensix::DEBUG`] and [`tensix::PIC`], which name their pages. Those
+//! that only hold what was written (clock gating, reset PCs, rounding masks and the like) are
+//! storage, and so are words without a row. What hardware writes and nothing here causes reads as
+//! zero: performance counters, ECC errors, the watchdog. Of the debug daisychain's signals the
 //! execution state of the cores is there; every other signal reads as zero.
 //!
-//! A core's program counter is known when a packet takes effect, because then all cores have come to the packet's cycle. It is not
-//! known in the middle of another core's run, which may be ahead or behind, so a core that reads it is told so by a fault.
+//! A core's program counter is known when a packet takes effect, because then all cores have come
+//! to the packet's cycle. It is not known in the middle of another core's run, which may be ahead
+//! or behind, so a core that reads it is told so by a fault.
 
 use super::debugger::DebugPort;
 use crate::{Fault, FaultClass};
-use tilework_abi::tensix::{self, PC_SNAPSHOT, Processor};
+use tilework_abi::reg::{Access as Kind, Slot};
+use tilework_abi::tensix::{self, PC_SNAPSHOT, Processor, RISC_DBG_CNTL_0, RISC_DBG_STATUS_1};
 use tilework_riscv::{Access, Cycle};
 
 /// First byte behind the registers of this file: the snapshots are the last.
-pub(super) const END: u32 = PC_SNAPSHOT + 4 * Processor::ALL.len() as u32;
-/// `RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE`, which the PC buffers obey (`tensix.h` of the public firmware headers).
-pub(super) const TRISC_PC_BUF_OVERRIDE: u32 = 0xFFB1_2090;
+const END: u32 = PC_SNAPSHOT + 4 * Processor::ALL.len() as u32;
 const WORDS: usize = ((PC_SNAPSHOT - tensix::DEBUG_BASE) / 4) as usize;
 const CORES: usize = Processor::ALL.len();
 
 const DEBUG_INTERFACE: &str = "WormholeB0/TensixTile/BabyRISCV/DebugInterface.md";
 const DAISYCHAIN: &str = "WormholeB0/TensixTile/DebugDaisychain.md";
 
-/// Addresses that only this file needs (`tensix.h` of the public firmware headers).
-mod addr {
-    /// `RISCV_DEBUG_REG_PERF_CNT_OUT_L_INSTRN_THREAD`; the other counters follow.
-    pub(super) const PERF_CNT_OUT: u32 = 0xFFB1_2100;
-    /// Last of the performance counters' values.
-    pub(super) const PERF_CNT_OUT_LAST: u32 = 0xFFB1_2124;
-    /// `RISCV_DEBUG_REG_DBG_L1_MEM_REG2`: the daisychain writes to L1.
-    pub(super) const DBG_L1_MEM_REG2: u32 = 0xFFB1_2050;
-    /// `RISCV_DEBUG_REG_DBG_BUS_CNTL_REG`.
-    pub(super) const DBG_BUS_CNTL: u32 = 0xFFB1_2054;
-    /// `RISCV_DEBUG_REG_DBG_RD_DATA`.
-    pub(super) const DBG_RD_DATA: u32 = 0xFFB1_205C;
-    /// `RISCV_DEBUG_REG_RISC_DBG_CNTL_0`; CNTL_1, STATUS_0 and STATUS_1 follow.
-    pub(super) const RISC_DBG: u32 = 0xFFB1_2080;
-    /// `RISCV_DEBUG_REG_RISC_DBG_STATUS_1`.
-    pub(super) const RISC_DBG_LAST: u32 = 0xFFB1_208C;
-    /// `RISCV_DEBUG_REG_ECC_STATUS`.
-    pub(super) const ECC_STATUS: u32 = 0xFFB1_21D4;
-    /// `RISCV_DEBUG_REG_WDT_STATUS`.
-    pub(super) const WDT_STATUS: u32 = 0xFFB1_21E8;
-    /// `RISCV_DEBUG_REG_TIMESTAMP`: a write appends an event.
-    pub(super) const TIMESTAMP: u32 = 0xFFB1_21FC;
-    /// Interrupt enables of the interrupt controller, BRISC then NCRISC, software then hardware interrupts.
-    pub(super) const PIC_ENABLES: [u32; 4] = [0xFFB1_3000, 0xFFB1_3004, 0xFFB1_300C, 0xFFB1_3010];
+/// The register at `addr`, if a row has it.
+fn register(addr: u32) -> Option<Slot> {
+    [&tensix::DEBUG, &tensix::PIC].into_iter().find_map(|block| {
+        let offset = u64::from(addr).checked_sub(block.base)?;
+        block.at(u32::try_from(offset).ok()?)
+    })
 }
 
 /// What the outside sees of a core at the cycle of a packet.
@@ -74,7 +57,9 @@ impl DebugRegs {
     /// Power-on: all cores held.
     pub(super) fn new() -> Self {
         let mut this = Self { words: Box::new([0; WORDS]), wall_high: 0, port: DebugPort::default(), cores: None };
-        this.set(tensix::SOFT_RESET_0, tensix::SOFT_RESET_ALL_CORES);
+        for reg in tensix::DEBUG.regs.iter().filter(|reg| reg.reset != 0) {
+            this.set(tensix::DEBUG_BASE + reg.offset, reg.reset);
+        }
         this
     }
     /// What was last stored at `addr`.
@@ -107,46 +92,39 @@ impl DebugRegs {
             }
             tensix::WALL_CLOCK_H => ((at >> 32) as u32, Access::Volatile),
             tensix::WALL_CLOCK_H_LATCHED => (self.wall_high, Access::Volatile),
-            addr::DBG_RD_DATA => (self.daisychain()?, Access::Volatile),
-            addr @ addr::RISC_DBG..=addr::RISC_DBG_LAST => {
-                (self.port.read((addr - addr::RISC_DBG) / 4), Access::Watched)
+            tensix::DBG_RD_DATA => (self.daisychain()?, Access::Volatile),
+            addr @ RISC_DBG_CNTL_0..=RISC_DBG_STATUS_1 => {
+                (self.port.read((addr - RISC_DBG_CNTL_0) / 4), Access::Watched)
             }
-            addr::TIMESTAMP | addr::ECC_STATUS | addr::WDT_STATUS => (0, Access::Watched),
-            addr::PERF_CNT_OUT..=addr::PERF_CNT_OUT_LAST => (0, Access::Watched),
             addr @ PC_SNAPSHOT..END => {
                 let core = ((addr - PC_SNAPSHOT) / 4) as usize;
                 (self.core_view(core)?.pc, Access::Volatile)
             }
-            addr => (self.word(addr), Access::Watched),
+            addr => match register(addr) {
+                // Hardware would change it, but nothing here makes it.
+                Some(slot) if slot.reg.access != Kind::Rw => (slot.reg.reset, Access::Watched),
+                _ => (self.word(addr), Access::Watched),
+            },
         })
     }
     /// Stores a word. The caller looks after [`tensix::SOFT_RESET_0`] and the PC buffers' override.
     ///
     /// # Errors
-    /// What the simulator does not have: interrupts, events of the timestamper, L1 writes of the daisychain, a core (`by_core`) that debugs another.
+    /// What the simulator does not have, as the rows say it, and a core (`by_core`) that debugs
+    /// another.
     pub(super) fn write(&mut self, addr: u32, value: u32, by_core: bool) -> Result<(), Fault> {
         let addr = addr & !3;
-        let missing = |what: &str, page| {
-            Err(Fault::new(FaultClass::UnimplementedFunctionality, what, page).at_addr(u64::from(addr)))
-        };
-        if (addr::RISC_DBG..=addr::RISC_DBG_LAST).contains(&addr) {
-            if self.port.write((addr - addr::RISC_DBG) / 4, value) && by_core {
-                return missing(
-                    "a core uses the debug interface of its tile, which is there for packets only",
-                    DEBUG_INTERFACE,
-                );
+        if (RISC_DBG_CNTL_0..=RISC_DBG_STATUS_1).contains(&addr) {
+            if self.port.write((addr - RISC_DBG_CNTL_0) / 4, value) && by_core {
+                let what = "a core uses the debug interface of its tile, which is there for packets only";
+                return Err(missing(what, DEBUG_INTERFACE, addr));
             }
             return Ok(());
         }
-        if addr::PIC_ENABLES.contains(&addr) && value != 0 {
-            return missing("an interrupt is enabled at the interrupt controller", "BlackholeA0/NoC/Interrupts.md");
-        }
-        if addr == addr::TIMESTAMP {
-            return missing("an event for the debug timestamper", "WormholeB0/TensixTile/DebugTimestamper.md");
-        }
-        // WriteTrigger is bit 12.
-        if addr == addr::DBG_L1_MEM_REG2 && value & 1 << 12 != 0 {
-            return missing("the debug daisychain writes to L1", DAISYCHAIN);
+        if let Some(slot) = register(addr)
+            && (slot.reg.access == Kind::Ro || slot.reg.written(self.word(addr), value).is_none())
+        {
+            return Err(missing(format!("write of {slot}: {}", slot.reg.refused), slot.reg.page, addr));
         }
         self.set(addr, value);
         Ok(())
@@ -159,14 +137,15 @@ impl DebugRegs {
     }
     /// The 32 of 128 bits that `DBG_BUS_CNTL` selects (DebugDaisychain.md).
     fn daisychain(&self) -> Result<u32, Fault> {
-        let control = self.word(addr::DBG_BUS_CNTL);
+        let control = self.word(tensix::DBG_BUS_CNTL);
         let enabled = control >> 29 & 1 != 0;
         let (signal, daisy, word) = (control & 0xFFFF, control >> 16 & 0xFF, control >> 25 & 3);
         let Some((core, group)) = execution_state(daisy, signal).filter(|_| enabled) else { return Ok(0) };
         let view = self.core_view(core.index())?;
         let decoding = u32::from(view.running);
         Ok(match (group, word) {
-            // The Load/Store Unit retires nothing between two instructions: a recent pc, not marked as valid.
+            // The Load/Store Unit retires nothing between two instructions: a recent pc, not marked
+            // as valid.
             (Group::A, 0) => view.pc & 0x7FFF_FFFF,
             (Group::A, 2) => view.pc & 0x3FFF_FFFF,
             (Group::B, 1) => view.pc & 0x3FFF_FFFF | decoding << 31,
@@ -214,14 +193,18 @@ impl DebugRegs {
     }
 }
 
+fn missing(what: impl Into<String>, page: &'static str, addr: u32) -> Fault {
+    Fault::new(FaultClass::UnimplementedFunctionality, what, page).at_addr(u64::from(addr))
+}
+
 /// Whether a write to a register may act on cores.
 pub(super) fn commands_cores(addr: u64) -> bool {
-    addr == u64::from(addr::RISC_DBG)
+    addr == u64::from(RISC_DBG_CNTL_0)
 }
 
 /// Registers whose value depends on where the cores are.
 pub(super) fn shows_cores(addr: u64) -> bool {
-    addr == u64::from(addr::DBG_RD_DATA) || (u64::from(PC_SNAPSHOT)..u64::from(END)).contains(&addr)
+    addr == u64::from(tensix::DBG_RD_DATA) || (u64::from(PC_SNAPSHOT)..u64::from(END)).contains(&addr)
 }
 
 /// Groups of 128 bits of a core's execution state.

@@ -1,15 +1,19 @@
 //! The debug interface of B, T0, T1 and T2: pausing a core, looking at it, letting it go on.
 //!
-//! Follows WormholeB0/TensixTile/BabyRISCV/DebugInterface.md, with the registers at the addresses of Blackhole's `tensix.h`; the public debugger
-//! tt-exalens uses it so. A debugger is outside the tile: its commands come as packets, and take effect in the packet's cycle. There is no pipeline
-//! here, so that a core pauses between two instructions at once, or, when it waits in an access, as soon as it need not wait any more.
+//! Follows WormholeB0/TensixTile/BabyRISCV/DebugInterface.md, with the registers at the addresses
+//! of Blackhole's `tensix.h`; the public debugger tt-exalens uses it so. A debugger is outside the
+//! tile: its commands come as packets, and take effect in the packet's cycle. There is no pipeline
+//! here, so that a core pauses between two instructions at once, or, when it is blocked in an
+//! access, when that ends.
 //!
-//! Not there, each a fault when used: breakpoints and watchpoints, single steps (the page and the public debugger disagree on how many commands one
-//! takes), writing the program counter, and a core that debugs another core.
+//! Not modelled, each a fault when used: breakpoints and watchpoints, single steps (the page and
+//! the public debugger disagree on how many commands one takes), writing the program counter, and a
+//! core that debugs another core.
 
 use super::{Activity, Tile};
 use crate::{Fault, FaultClass};
-use tilework_abi::tensix::{self as map, Processor};
+use tilework_abi::address_map::Region;
+use tilework_abi::tensix::Processor;
 use tilework_riscv::{Cycle, Refuse, Width};
 
 const READ: &str = "WormholeB0/TensixTile/BabyRISCV/DebugInterface.md";
@@ -59,7 +63,7 @@ pub(super) struct DebugPort {
     data_out: u32,
     read_valid: bool,
     registers: [[u32; REGISTERS]; CORES.len()],
-    /// Cores that are to pause when they do not wait any more.
+    /// Cores that are to pause when they are no longer blocked.
     pause_wanted: [bool; CORES.len()],
     pending: Option<Access>,
 }
@@ -81,7 +85,8 @@ impl DebugPort {
         }
     }
 
-    /// Writes register `index` of the four at 0xFFB12080. True when that triggers an access to a debug register.
+    /// Writes register `index` of the four at 0xFFB12080. True when that triggers an access to a
+    /// debug register.
     pub(super) fn write(&mut self, index: u32, value: u32) -> bool {
         match index {
             0 => {
@@ -111,7 +116,7 @@ impl DebugPort {
         }
     }
 
-    /// True, once, for a core that was to pause when it does not wait any more.
+    /// True, once, for a core that was to pause when it is no longer blocked.
     pub(super) fn take_pause(&mut self, core: Processor) -> bool {
         CORES.iter().position(|&c| c == core).is_some_and(|i| std::mem::take(&mut self.pause_wanted[i]))
     }
@@ -129,21 +134,24 @@ fn missing(what: impl Into<String>) -> Fault {
 impl Tile {
     /// Carries out what a packet at cycle `at` has triggered.
     pub(super) fn debug_access(&mut self, at: Cycle) -> Result<(), Fault> {
-        let Some(Access { core, register, write }) = self.shared.debug.port.pending.take() else { return Ok(()) };
+        let Some(Access { core, register, write }) = self.shared.fabric.debug.port.pending.take() else {
+            return Ok(());
+        };
         let processor = CORES[core];
         let held = self.slots[processor.index()].activity == Activity::Held;
         match write {
             None => {
                 let value = match register {
                     dr::STATUS => u32::from(self.is_paused(processor)),
-                    _ => self.shared.debug.port.registers[core].get(register).copied().unwrap_or(0),
+                    _ => self.shared.fabric.debug.port.registers[core].get(register).copied().unwrap_or(0),
                 };
-                self.shared.debug.port.data_out = value;
-                self.shared.debug.port.read_valid = true;
+                self.shared.fabric.debug.port.data_out = value;
+                self.shared.fabric.debug.port.read_valid = true;
                 Ok(())
             }
-            // SoftReset.md: while the core is held, writes are discarded, unless reset spares the debug registers.
-            Some(_) if held && !self.shared.debug.keeps_debug_registers(processor) => Ok(()),
+            // SoftReset.md: while the core is held, writes are discarded, unless reset spares the
+            // debug registers.
+            Some(_) if held && !self.shared.fabric.debug.keeps_debug_registers(processor) => Ok(()),
             Some(value) => self.debug_write(at, core, register, value),
         }
     }
@@ -155,7 +163,7 @@ impl Tile {
         // DR(0) and DR(4) are hardware's; there is nothing at 6 to 9 and from 18.
         if register != dr::STATUS
             && register != dr::RESULT
-            && let Some(slot) = self.shared.debug.port.registers[core].get_mut(register)
+            && let Some(slot) = self.shared.fabric.debug.port.registers[core].get_mut(register)
         {
             *slot = value;
         }
@@ -171,7 +179,7 @@ impl Tile {
         if value & command::PAUSE != 0 {
             match self.slots[i].activity {
                 Activity::Running => self.set_activity(i, Activity::Paused),
-                Activity::Blocked { .. } => self.shared.debug.port.pause_wanted[core] = true,
+                Activity::Blocked { .. } => self.shared.fabric.debug.port.pause_wanted[core] = true,
                 // Sleepers have been woken; the others are not executing.
                 Activity::Parked | Activity::Paused | Activity::Held => {}
             }
@@ -193,7 +201,7 @@ impl Tile {
     /// Reads and writes registers and memory of a paused core.
     fn debug_exchange(&mut self, at: Cycle, core: usize, value: u32) -> Result<(), Fault> {
         let processor = CORES[core];
-        let registers = self.shared.debug.port.registers[core];
+        let registers = self.shared.fabric.debug.port.registers[core];
         let (arg, data) = (registers[dr::ARG_0], registers[dr::ARG_1]);
         let hart = &mut self.slots[processor.index()].core;
         let mut result = None;
@@ -215,7 +223,7 @@ impl Tile {
             self.debug_store(at, processor, arg, data)?;
         }
         if let Some(result) = result {
-            self.shared.debug.port.registers[core][dr::RESULT] = result;
+            self.shared.fabric.debug.port.registers[core][dr::RESULT] = result;
         }
         Ok(())
     }
@@ -223,37 +231,34 @@ impl Tile {
     /// `lw`, as if `processor` executed it with an empty cache.
     fn debug_load(&mut self, at: Cycle, processor: Processor, addr: u32) -> Result<u32, Fault> {
         let addr = addr & !3;
-        if addr < map::L1_SIZE {
-            return Ok(self.shared.l1_load(addr, Width::Word));
+        match Region::decode(addr) {
+            Region::L1 { offset } => return Ok(self.shared.fabric.l1_load(offset, Width::Word)),
+            Region::Local { offset } => {
+                if let Some(value) = self.ports[processor.index()].peek(offset as usize, Width::Word) {
+                    return Ok(value);
+                }
+            }
+            _ => {}
         }
-        if let Some(value) = self.local_word(processor, addr).and_then(|(port, at)| port.peek(at, Width::Word)) {
-            return Ok(value);
-        }
-        let load = self.shared.reg_load(Some(processor), at, addr, Width::Word);
+        let load = self.reach().load(Some(processor), at, addr, Width::Word);
         load.map(|load| load.value).map_err(|refusal| refused(refusal, processor, addr))
     }
 
     /// `sw`, as if `processor` executed it.
     fn debug_store(&mut self, at: Cycle, processor: Processor, addr: u32, value: u32) -> Result<(), Fault> {
         let addr = addr & !3;
-        if addr < map::L1_SIZE {
-            if let Some(port) = &mut self.shared.ports[processor.index()] {
-                port.l0.drop_line(addr);
+        let port = &mut self.ports[processor.index()];
+        match Region::decode(addr) {
+            Region::L1 { offset } => {
+                port.l0.drop_line(offset);
+                self.shared.fabric.l1_store(offset, Width::Word, value);
+                return Ok(());
             }
-            self.shared.l1_store(addr, Width::Word, value);
-            return Ok(());
+            Region::Local { offset } if port.poke(offset as usize, Width::Word, value) => return Ok(()),
+            _ => {}
         }
-        if self.local_word(processor, addr).is_some_and(|(port, at)| port.poke(at, Width::Word, value)) {
-            return Ok(());
-        }
-        let stored = self.shared.reg_store(Some(processor), at, addr, Width::Word, value);
+        let stored = self.reach().store(Some(processor), at, addr, Width::Word, value);
         stored.map_err(|refusal| refused(refusal, processor, addr))
-    }
-
-    /// The core's own local RAM and the offset of `addr` in it.
-    fn local_word(&mut self, processor: Processor, addr: u32) -> Option<(&mut super::port::Port, usize)> {
-        let offset = addr.checked_sub(map::LOCAL_BASE).filter(|offset| *offset < processor.local_size())?;
-        self.shared.ports[processor.index()].as_deref_mut().map(|port| (port, offset as usize))
     }
 
     fn is_paused(&self, processor: Processor) -> bool {

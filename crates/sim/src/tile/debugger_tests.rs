@@ -1,4 +1,5 @@
-//! The debug interface, driven as the public debugger drives it (tt-exalens, `baby_risc_debug.py`): data, command with trigger, trigger off.
+//! The debug interface, driven as the public debugger drives it (tt-exalens, `baby_risc_debug.py`):
+//! data, command with trigger, trigger off.
 
 use super::tests::{
     FLAG, RESULT, answer, insn, li, load_program, poller, read_word, release, run, tile, word, write_word,

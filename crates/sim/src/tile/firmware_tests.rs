@@ -1,6 +1,6 @@
-//! Start-up code that nobody here wrote: the prebuilt worker firmware of the public repository `boopdotpng/blackhole-py`
-//! (`riscv-firmware/p100a`), from the folder that the environment variable `TILEWORK_BH_FIRMWARE` names. Without it the tests say so and
-//! pass.
+//! Start-up code that nobody here wrote: the prebuilt worker firmware of the public repository
+//! `boopdotpng/blackhole-py` (`riscv-firmware/p100a`), from the folder that the environment
+//! variable `TILEWORK_BH_FIRMWARE` names. Without it the tests say so and pass.
 
 use super::tests::{run, tile, word};
 use super::*;
@@ -26,7 +26,8 @@ fn firmware() -> Option<PathBuf> {
     folder
 }
 
-/// The loadable segments of a 32-bit little-endian ELF file: physical address and bytes, with what is not in the file as zeros.
+/// The loadable segments of a 32-bit little-endian ELF file: physical address and bytes, with what
+/// is not in the file as zeros.
 fn segments(elf: &[u8]) -> Vec<(u32, Vec<u8>)> {
     let word = |at: usize| u32::from_le_bytes(elf[at..at + 4].try_into().expect("4 bytes"));
     let half = |at: usize| usize::from(u16::from_le_bytes(elf[at..at + 2].try_into().expect("2 bytes")));
@@ -54,11 +55,11 @@ fn booting(folder: &std::path::Path, parking: bool) -> Tile {
         let elf = std::fs::read(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         for (addr, bytes) in segments(&elf) {
             let addr = if addr >= map::LOCAL_BASE { staged + addr - map::LOCAL_BASE } else { addr };
-            tile.shared.l1_write(addr, &bytes);
+            tile.shared.fabric.l1_write(addr, &bytes);
         }
         let reset_pc = match core {
             Processor::Brisc => {
-                tile.shared.l1_write(0, &jal(text).to_le_bytes());
+                tile.shared.fabric.l1_write(0, &jal(text).to_le_bytes());
                 continue;
             }
             Processor::Ncrisc => map::NCRISC_RESET_PC,
@@ -66,12 +67,12 @@ fn booting(folder: &std::path::Path, parking: bool) -> Tile {
             Processor::Trisc1 => map::TRISC1_RESET_PC,
             Processor::Trisc2 => map::TRISC2_RESET_PC,
         };
-        tile.shared.debug.write(reset_pc, text, false).expect("storage");
+        tile.shared.fabric.debug.write(reset_pc, text, false).expect("storage");
     }
-    tile.shared.l1_write(GO as u32 + 3, &[RUN_MSG_INIT]);
-    tile.shared.debug.write(map::SOFT_RESET_0, map::SOFT_RESET_BRISC_RUNS, false).expect("storage");
-    tile.shared.reset_changed = Some(10);
-    tile.after_access();
+    tile.shared.fabric.l1_write(GO as u32 + 3, &[RUN_MSG_INIT]);
+    tile.shared.fabric.debug.write(map::SOFT_RESET_0, map::SOFT_RESET_BRISC_RUNS, false).expect("storage");
+    tile.shared.fabric.reset_changed = Some(10);
+    tile.handle_side_effects();
     tile
 }
 

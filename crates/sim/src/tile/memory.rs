@@ -1,11 +1,13 @@
 //! A tile's address space as the NoC sees it.
 //!
-//! L1 in spans of any length; registers one word at a time (BlackholeA0/NoC/MemoryMap.md, `NOC_AT_LEN_BE`).
+//! L1 in spans of any length; registers one word at a time (BlackholeA0/NoC/MemoryMap.md,
+//! `NOC_AT_LEN_BE`).
 
-use super::shared::Shared;
+use super::access::{Reach, Shared};
+use super::port::Ports;
 use crate::noc::{Body, Outbox, Packet, Start};
 use crate::{Fault, FaultClass, Memory};
-use tilework_abi::noc as noc_regs;
+use tilework_abi::address_map::niu_register;
 use tilework_abi::tensix::L1_SIZE;
 use tilework_riscv::{Cycle, Refuse, Width};
 
@@ -41,33 +43,33 @@ fn refused(refuse: Refuse<Fault>, addr: u64) -> Fault {
     }
 }
 
-impl Memory for Shared {
+impl Memory for Reach<'_> {
     fn read(&mut self, at: Cycle, addr: u64, out: &mut [u8]) -> Result<(), Fault> {
         if let Some(start) = l1_span(addr, out.len()) {
-            out.copy_from_slice(&self.l1[start as usize..start as usize + out.len()]);
+            out.copy_from_slice(&self.fabric.l1[start as usize..start as usize + out.len()]);
             return Ok(());
         }
         let reg = register(addr, out.len())?;
-        let load = self.reg_load(None, at, reg, Width::Word).map_err(|r| refused(r, addr))?;
+        let load = self.load(None, at, reg, Width::Word).map_err(|r| refused(r, addr))?;
         out.copy_from_slice(&load.value.to_le_bytes());
         Ok(())
     }
 
     fn write(&mut self, at: Cycle, addr: u64, data: &[u8]) -> Result<(), Fault> {
         if let Some(start) = l1_span(addr, data.len()) {
-            self.l1_write(start, data);
+            self.fabric.l1_write(start, data);
             return Ok(());
         }
         let reg = register(addr, data.len())?;
         let mut word = [0; 4];
         word.copy_from_slice(data);
         let value = u32::from_le_bytes(word);
-        self.reg_store(None, at, reg, Width::Word, value).map_err(|r| refused(r, addr))
+        self.store(None, at, reg, Width::Word, value).map_err(|r| refused(r, addr))
     }
 
     fn span(&self, addr: u64, len: usize) -> Option<&[u8]> {
         let start = l1_span(addr, len)? as usize;
-        self.l1.get(start..start + len)
+        self.fabric.l1.get(start..start + len)
     }
 
     fn is_l1(&self, addr: u64) -> bool {
@@ -75,47 +77,53 @@ impl Memory for Shared {
     }
 }
 
-/// A request leaves.
-pub(super) fn depart(shared: &mut Shared, noc: u8, start: Start, out: &mut Outbox) -> Result<(), Fault> {
-    let slot = usize::from(noc);
-    let Some(mut niu) = shared.nius[slot].take() else { return Ok(()) };
-    let result = niu.depart(start, shared, out);
-    shared.nius[slot] = Some(niu);
-    // The next piece of a request that hardware splits.
-    if let Some(next) = result? {
-        shared.started.push((noc, next));
+impl Shared {
+    /// A request leaves NIU `noc`.
+    pub(super) fn depart(&mut self, ports: Ports<'_>, noc: u8, start: Start, out: &mut Outbox) -> Result<(), Fault> {
+        let (niu, mut memory) = self.niu(usize::from(noc), ports);
+        let next = niu.depart(start, &mut memory, out)?;
+        // The next piece of a request that hardware splits.
+        self.fabric.started.extend(next.map(|next| (noc, next)));
+        Ok(())
     }
-    Ok(())
+
+    /// A packet arrives.
+    ///
+    /// A word of an NIU's own registers can be read and written over the same NIU: drivers read
+    /// `NODE_ID` so. The NIU is not its own memory, so the value is looked up before the read is
+    /// served, and a write is done after it was received. Any other access of an NIU to itself is a
+    /// fault.
+    pub(super) fn receive(
+        &mut self,
+        ports: Ports<'_>,
+        at: Cycle,
+        packet: Packet,
+        out: &mut Outbox,
+    ) -> Result<(), Fault> {
+        let noc = usize::from(packet.noc);
+        let (niu, mut memory) = self.niu(noc, ports);
+        let own = |addr: u64| niu_register(u32::try_from(addr).ok()?).filter(|&(niu, _)| niu == noc);
+        match packet.body {
+            Body::ReadRequest { addr, len: 4, .. } if let Some((_, offset)) = own(addr) => {
+                let (value, _) = niu.read(offset, at)?;
+                niu.receive(at, packet, &mut OneWord { value }, out)
+            }
+            Body::WriteRequest { addr, ref data, .. }
+                if data.len() == 4
+                    && let Some((_, offset)) = own(addr) =>
+            {
+                let mut word = OneWord { value: 0 };
+                niu.receive(at, packet, &mut word, out)?;
+                let start = niu.write(offset, word.value, at)?;
+                self.fabric.started.extend(start.map(|start| (noc as u8, start)));
+                Ok(())
+            }
+            _ => niu.receive(at, packet, &mut memory, out),
+        }
+    }
 }
 
-/// A packet arrives.
-pub(super) fn receive(shared: &mut Shared, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {
-    let slot = usize::from(packet.noc);
-    let Some(mut niu) = shared.nius[slot].take() else { return Ok(()) };
-    let base = noc_regs::niu_base(u32::from(packet.noc));
-    let own = |addr: u64| u32::try_from(addr).ok().filter(|a| (base..base + noc_regs::NIU_SPAN).contains(a));
-    // A word of the NIU's own registers, read or written over the same NIU (drivers read NODE_ID so): the NIU cannot be its own memory,
-    // so its answer is looked up first, or its write done last.
-    let result = match &packet.body {
-        Body::ReadRequest { addr, len: 4, .. } if own(*addr).is_some() => {
-            let value = niu.read(*addr as u32 - base, at).map(|(value, _)| value);
-            value.and_then(|value| niu.receive(at, packet, &mut OneWord { value }, out))
-        }
-        Body::WriteRequest { addr, data, .. } if own(*addr).is_some() && data.len() == 4 => {
-            let offset = *addr as u32 - base;
-            let mut word = OneWord { value: 0 };
-            let received = niu.receive(at, packet, &mut word, out);
-            received.and_then(|()| niu.write(offset, word.value, at)).map(|start| {
-                shared.started.extend(start.map(|start| (slot as u8, start)));
-            })
-        }
-        _ => niu.receive(at, packet, shared, out),
-    };
-    shared.nius[slot] = Some(niu);
-    result
-}
-
-/// Stands in for one register.
+/// A memory of one word, in place of an NIU's own register.
 struct OneWord {
     value: u32,
 }

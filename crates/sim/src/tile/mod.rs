@@ -1,39 +1,50 @@
-//! The Tensix tile: five cores, L1, two NIUs, overlay streams and the front of the coprocessor.
+//! The Tensix tile: five cores, L1, two NIUs, overlay streams and the coprocessor.
 //!
-//! Within a tile everything happens in the order of (cycle, agent): first what arrives or leaves on the NoC, then the cores in the order of
-//! [`Processor`]. A parked core costs nothing; whatever is about to change a word that it sleeps on wakes it first, so that the word changes
-//! under its eyes exactly as if it had polled all the time (design decision 3).
+//! Within a tile everything happens in the order of (cycle, agent): first what arrives or leaves on
+//! the NoC, then the cores in the order of [`Processor`], then the coprocessor. A parked core costs
+//! nothing; whoever is about to change a word that it sleeps on wakes it first, so that it sees the
+//! change exactly as if it had polled all the time.
+//!
+//! The tile owns its parts side by side: the cores, what belongs to one core alone ([`Port`]), and
+//! what all share ([`Shared`]). An agent that works borrows its own part and, as a [`Reach`], those
+//! that it can access.
 
-mod ahead;
+mod access;
+
 mod bus;
 mod code;
-mod coprocessor;
-#[cfg(test)]
-mod coprocessor_tests;
 mod debug;
 mod debugger;
 #[cfg(test)]
 mod debugger_tests;
 mod events;
+mod fabric;
 #[cfg(test)]
 mod firmware_tests;
 mod memory;
 mod port;
 #[cfg(test)]
 mod register_tests;
-mod shared;
+mod speculation;
 mod streams;
+mod tensix;
+#[cfg(test)]
+mod tensix_tests;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod wake;
 
-use crate::agenda::Agenda;
+use crate::event_queue::EventQueue;
 use crate::noc::{Body, Grid, Niu, Outbox, Packet, Place};
+use crate::tensix::Tensix;
 use crate::{Fault, FaultClass, NEVER, Node, timing};
-use ahead::Ahead;
+use access::{Reach, Shared};
 use debug::CoreView;
 use events::Event;
-use shared::{COPROCESSOR, CoreSet, Shared, class};
+use fabric::{COPROCESSOR, CoreSet, Fabric};
+use port::{Port, Ports};
+use speculation::Speculation;
 use std::sync::Arc;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{self as map, Processor};
@@ -83,7 +94,8 @@ pub struct Waiting {
     pub regs: [u32; 32],
     /// The address of a blocked access.
     pub blocked_on: Option<u32>,
-    /// The Tensix threads at whose wait gates something stands that the core may be waiting for, in words.
+    /// The Tensix threads whose wait gates block something that the core may be waiting for, in
+    /// words.
     pub coprocessor: Vec<String>,
 }
 
@@ -92,7 +104,7 @@ pub struct Waiting {
 pub struct WaitWord {
     /// The load.
     pub watch: Watch,
-    /// The core looks at its cache's copy and will never see what others write: a fence is missing.
+    /// The core reads its cache's copy and will never see what others write: a fence is missing.
     pub stale: bool,
 }
 
@@ -113,15 +125,18 @@ pub struct Tile {
     slots: [Slot; 5],
     /// The cores whose activity is [`Activity::Running`].
     running: CoreSet,
+    /// In the order of [`Processor`].
+    ports: [Port; 5],
     shared: Shared,
-    queue: Agenda<Event>,
+    queue: EventQueue<Event>,
     /// The cycle of the last event that was applied.
     last_event: Cycle,
-    ahead: Ahead,
+    speculation: Speculation,
 }
 
 impl Tile {
-    /// A tile at `place` with translated coordinates `xy` and the `index`-th endpoint id, all cores held. `book` is for all tiles of a chip.
+    /// A tile at `place` with translated coordinates `xy` and the `index`-th endpoint id, all cores
+    /// held. All tiles of a chip share `book`.
     pub fn new(place: Place, xy: NocXy, index: u8, grid: &Arc<Grid>, book: &Arc<CodeBook>) -> Self {
         let niu = |noc: u8| {
             // NOC_ENDPOINT_ID: tile index, type 0x0100, NoC index (NoC/MemoryMap.md).
@@ -133,10 +148,11 @@ impl Tile {
             xy,
             slots: kinds.map(|kind| Slot { core: Core::new(kind), activity: Activity::Held }),
             running: 0,
-            shared: Shared::new([niu(0), niu(1)], book.clone()),
-            queue: Agenda::new(),
+            ports: Processor::ALL.map(|core| Port::new(core.local_size())),
+            shared: Shared { fabric: Fabric::new(book.clone()), nius: [niu(0), niu(1)], tensix: Tensix::new() },
+            queue: EventQueue::new(),
             last_event: 0,
-            ahead: Ahead::new(),
+            speculation: Speculation::new(),
         }
     }
 
@@ -154,11 +170,11 @@ impl Tile {
     }
     /// L1 as it is now.
     pub fn l1(&self) -> &[u8] {
-        &self.shared.l1[..]
+        &self.shared.fabric.l1[..]
     }
-    /// Switches parking and running ahead off or on, for tests that show that they change nothing.
+    /// Switches parking and speculation on or off, for tests that show that they change nothing.
     pub fn set_parking(&mut self, on: bool) {
-        self.ahead.enabled = on;
+        self.speculation.enabled = on;
         for slot in &mut self.slots {
             slot.core.set_parking(on);
         }
@@ -199,9 +215,14 @@ impl Tile {
         list
     }
 
+    /// Everything in the tile that a register access can reach.
+    fn reach(&mut self) -> Reach<'_> {
+        self.shared.reach(Ports::all(&mut self.ports))
+    }
+
     /// True when `core` sleeps on a cached copy of `addr` (see [`Tile::park`]).
     fn is_stale(&self, core: Processor, addr: u32) -> bool {
-        addr < map::L1_SIZE && !self.shared.watches(core, addr)
+        addr < map::L1_SIZE && !self.shared.fabric.watches(core, addr)
     }
 
     /// The cycle of the running core that is first.
@@ -233,15 +254,13 @@ impl Tile {
         for i in members(set & !(1 << COPROCESSOR)) {
             if self.slots[i].activity == Activity::Parked {
                 let skipped = self.slots[i].core.wake_for_change(at);
-                if let Some(port) = &mut self.shared.ports[i] {
-                    port.stores.skip(self.slots[i].core.now - skipped, skipped);
-                }
+                self.ports[i].stores.skip(self.slots[i].core.now - skipped, skipped);
                 self.set_activity(i, Activity::Running);
-                self.shared.unwatch(Processor::ALL[i]);
+                self.shared.fabric.unwatch(Processor::ALL[i]);
             }
         }
         if set >> COPROCESSOR & 1 != 0 {
-            self.shared.unwatch_coprocessor();
+            self.shared.fabric.unwatch_coprocessor();
             self.shared.tensix.wake(at);
         }
     }
@@ -250,7 +269,7 @@ impl Tile {
         for (i, core) in Processor::ALL.into_iter().enumerate() {
             if matches!(self.slots[i].activity, Activity::Blocked { .. }) {
                 self.slots[i].core.wake(at);
-                let paused = self.shared.debug.port.take_pause(core);
+                let paused = self.shared.fabric.debug.port.take_pause(core);
                 self.set_activity(i, if paused { Activity::Paused } else { Activity::Running });
             }
         }
@@ -262,37 +281,39 @@ impl Tile {
         let now = self.slots[i].core.now;
         let Some(poll) = self.slots[i].core.parked() else { return };
         let last_iteration = poll.start - poll.period;
-        let l0 = self.shared.ports[i].as_ref().map(|port| &port.l0);
-        // A line that the cache has held since before the last iteration is not read from L1 by the next one either: nobody's store can be
-        // seen through it (a loop without a fence).
-        let is_stale = |watch: &&Watch| {
-            let since = l0.filter(|_| watch.addr < map::L1_SIZE).and_then(|l0| l0.held_since(watch.addr));
+        let l0 = &self.ports[i].l0;
+        // A line that the cache has held since before the last iteration is not read from L1 by the
+        // next one either: nobody's store can be seen through it (a loop without a fence).
+        let is_stale = |watch: &Watch| {
+            let since = if watch.addr < map::L1_SIZE { l0.held_since(watch.addr) } else { None };
             since.is_some_and(|since| since < last_iteration)
         };
         let stale = poll.watched.iter().enumerate().filter(|(_, watch)| is_stale(watch));
         let stale = stale.fold(0_u32, |set, (n, _)| set | 1 << n);
         let seen = || poll.watched.iter().enumerate().filter(|(n, _)| stale >> n & 1 == 0).map(|(_, watch)| watch);
-        if seen().all(|w| self.shared.peek(processor, now, w.addr, w.width) == Some(w.value)) {
-            self.shared.watch(processor, seen().map(|watch| watch.addr));
+        let mut reach = self.shared.reach(Ports::all(&mut self.ports));
+        if seen().all(|w| reach.peek(processor, now, w.addr, w.width) == Some(w.value)) {
+            self.shared.fabric.watch(processor, seen().map(|watch| watch.addr));
             self.set_activity(i, Activity::Parked);
         } else {
             self.slots[i].core.wake(now);
         }
     }
 
-    /// Takes care of what accesses to registers have set off, each at its own cycle: in what is private to it, a core may have gone on since.
+    /// Handles the side effects of register accesses, each at its own cycle: in what is private to
+    /// it, a core may have gone on since.
     #[inline]
-    fn after_access(&mut self) {
-        if self.has_consequences() {
-            self.see_to_accesses();
+    fn handle_side_effects(&mut self) {
+        if self.has_side_effects() {
+            self.handle_pending();
         }
     }
 
-    fn see_to_accesses(&mut self) {
-        for (noc, start) in self.shared.started.drain(..) {
+    fn handle_pending(&mut self) {
+        for (noc, start) in self.shared.fabric.started.drain(..) {
             self.queue.push(start.at, Event::Depart(noc, start));
         }
-        if let Some(at) = self.shared.reset_changed.take() {
+        if let Some(at) = self.shared.fabric.reset_changed.take() {
             self.apply_soft_reset(at);
         }
         if let Some(at) = self.shared.tensix.take_changed() {
@@ -301,25 +322,23 @@ impl Tile {
     }
 
     fn apply_soft_reset(&mut self, at: Cycle) {
-        self.shared.tensix.soft_reset(self.shared.debug.soft_reset(), at);
+        self.shared.tensix.soft_reset(self.shared.fabric.debug.soft_reset(), at);
         for (i, core) in Processor::ALL.into_iter().enumerate() {
-            let held = self.shared.debug.held(core);
+            let held = self.shared.fabric.debug.held(core);
             let was_held = self.slots[i].activity == Activity::Held;
             if held && !was_held {
-                self.shared.unwatch(core);
+                self.shared.fabric.unwatch(core);
                 self.shared.tensix.reset_core(core, at);
-                if !self.shared.debug.keeps_debug_registers(core) {
-                    self.shared.debug.port.reset(core);
+                if !self.shared.fabric.debug.keeps_debug_registers(core) {
+                    self.shared.fabric.debug.port.reset(core);
                 }
                 self.set_activity(i, Activity::Held);
             } else if !held && was_held {
-                let keep = self.shared.debug.keeps_local(core);
-                if let Some(port) = &mut self.shared.ports[i] {
-                    port.reset(keep);
-                    port.code_seen = self.shared.code_generation;
-                }
+                let keep = self.shared.fabric.debug.keeps_local(core);
+                self.ports[i].reset(keep);
+                self.ports[i].code_seen = self.shared.fabric.code_generation;
                 self.shared.tensix.release_core(core, at);
-                let pc = self.shared.debug.reset_pc(core);
+                let pc = self.shared.fabric.debug.reset_pc(core);
                 self.slots[i].core.reset(pc, at + timing::RESET_RELEASE);
                 self.set_activity(i, Activity::Running);
             }
@@ -342,19 +361,19 @@ impl Tile {
 
     /// The cores that must wake before `event` is applied.
     fn sleepers_on_event(&self, event: &Event) -> CoreSet {
-        if !self.shared.has_sleepers() {
+        if !self.shared.fabric.has_sleepers() {
             return 0;
         }
         match event {
-            Event::Depart(noc, _) => self.shared.sleepers_on_class(class::NIU << noc),
+            Event::Depart(noc, _) => self.shared.fabric.sleepers_on_class(wake::NIU << noc),
             Event::Packet(packet) => {
-                let moved = if packet.body.is_request() { class::NIU_SERVED } else { class::NIU };
-                let mut set = self.shared.sleepers_on_class(moved << packet.noc);
+                let moved = if packet.body.is_request() { wake::NIU_SERVED } else { wake::NIU };
+                let mut set = self.shared.fabric.sleepers_on_class(moved << packet.noc);
                 if shows_cores(packet) || commands_cores(packet) {
                     set |= self.parked();
                 }
                 if let Some(touch) = packet.body.touches() {
-                    set |= self.shared.sleepers_on(touch.addr, touch.len as u32);
+                    set |= self.shared.fabric.sleepers_on(touch.addr, touch.len as u32);
                 }
                 set
             }
@@ -374,24 +393,24 @@ impl Tile {
 
     fn apply(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
         let result = match event {
-            Event::Depart(noc, start) => memory::depart(&mut self.shared, noc, start, out),
+            Event::Depart(noc, start) => self.shared.depart(Ports::all(&mut self.ports), noc, start, out),
             Event::Packet(packet) => {
                 let from = packet.from;
                 let (asks, commands) = (shows_cores(&packet), commands_cores(&packet));
                 if asks {
                     let views = self.core_views();
-                    self.shared.debug.show_cores(Some(views));
+                    self.shared.fabric.debug.show_cores(Some(views));
                 }
-                let result = memory::receive(&mut self.shared, at, packet, out);
+                let result = self.shared.receive(Ports::all(&mut self.ports), at, packet, out);
                 if asks {
-                    self.shared.debug.show_cores(None);
+                    self.shared.fabric.debug.show_cores(None);
                 }
                 let result = if commands { result.and_then(|()| self.debug_access(at)) } else { result };
                 result.map_err(|fault| fault.sent_by(from))
             }
         };
         self.last_event = at;
-        self.after_access();
+        self.handle_side_effects();
         result.map_err(|fault| fault.at_tile(self.xy).at_cycle(at))
     }
 }
@@ -427,14 +446,14 @@ impl Node for Tile {
     }
 
     #[inline]
-    fn run_ahead(&mut self, end: Cycle, limit: Cycle) {
-        if self.running != 0 && self.ahead.wants_to() {
-            self.run_on(end, limit);
+    fn speculate(&mut self, end: Cycle, limit: Cycle) {
+        if self.running != 0 && self.speculation.wants_to() {
+            self.run_speculatively(end, limit);
         }
     }
 
     fn deliver(&mut self, at: Cycle, packet: Packet) {
-        self.come_back(at);
+        self.roll_back(at);
         self.queue.arrive(at, Event::Packet(packet));
     }
 

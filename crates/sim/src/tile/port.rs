@@ -1,10 +1,12 @@
-//! What belongs to one core alone: its local data RAM, its L0 data cache and its store queue.
+//! The port of a core: its local data RAM, its L0 data cache and its store queue.
 //!
-//! Follows BabyRISCV/README.md ("L0 Data Cache", "Local Data RAM", "Load/Store Unit") and BabyRISCV/MemoryOrdering.md. The cache is not
-//! coherent: it holds copies, and a NoC write to L1 does not touch them. That is the point of modelling it.
+//! Follows BabyRISCV/README.md ("L0 Data Cache", "Local Data RAM", "Load/Store Unit") and
+//! BabyRISCV/MemoryOrdering.md. The cache is not coherent: it holds copies, and a NoC write to L1
+//! does not touch them. That is the point of modelling it.
 
-use super::shared::{get, put};
+use super::fabric::{get, put};
 use crate::timing;
+use tilework_abi::tensix::Processor;
 use tilework_riscv::{CsrFile, Cycle, Width};
 
 /// Bytes of a cache line (BabyRISCV/README.md: 4 lines of 16 bytes).
@@ -12,11 +14,12 @@ const LINE: u32 = 16;
 const LINES: usize = 4;
 /// Tag of an empty line: no L1 address has it.
 const EMPTY: u32 = u32::MAX;
-/// A hit flushes the whole cache about once in this many hits (BabyRISCV/MemoryOrdering.md: about 0.8 %). The hardware's choice is not
-/// documented; here it is every 128th hit.
+/// A hit flushes the whole cache about once in this many hits (BabyRISCV/MemoryOrdering.md: about
+/// 0.8 %). The hardware's choice is not documented; here it is every 128th hit.
 const HITS_PER_FLUSH: u32 = 128;
 
-/// The L0 data cache. Line `i` holds addresses with bits 5..4 equal to `i` (the replacement rule is not documented).
+/// The L0 data cache. Line `i` holds addresses with bits 5..4 equal to `i` (the replacement rule is
+/// not documented).
 #[derive(Clone, Debug)]
 pub(super) struct L0 {
     tags: [u32; LINES],
@@ -96,10 +99,11 @@ impl L0 {
     }
 }
 
-/// The store queue, as far as it takes time: stores to L1 leave one per five cycles unless they coalesce.
+/// The store queue, as far as it takes time: stores to L1 leave one per five cycles unless they
+/// coalesce.
 ///
-/// The data itself is written at once: nothing in the simulated tile can see a store late. (What a real core may reorder is
-/// MemoryOrdering.md's subject; this model keeps program order.)
+/// The data itself is written at once: nothing in the simulated tile can see a store late. (What a
+/// real core may reorder is MemoryOrdering.md's subject; this model keeps program order.)
 #[derive(Clone, Debug, Default)]
 pub(super) struct StoreQueue {
     drained: Cycle,
@@ -108,7 +112,8 @@ pub(super) struct StoreQueue {
 }
 
 impl StoreQueue {
-    /// Enters a store to L1; returns the cycles for which the core is held because the queue is full.
+    /// Enters a store to L1; returns the cycles for which the core is held because the queue is
+    /// full.
     #[inline(always)]
     pub(super) fn push(&mut self, at: Cycle, addr: u32) -> u32 {
         let last = std::mem::replace(&mut self.last, addr);
@@ -133,7 +138,7 @@ impl StoreQueue {
     }
 }
 
-/// One core's own things.
+/// What belongs to one core alone.
 #[derive(Clone, Debug)]
 pub(super) struct Port {
     /// Local data RAM.
@@ -180,5 +185,43 @@ impl Port {
         self.used = true;
         self.l0 = L0::new();
         self.stores = StoreQueue::default();
+    }
+}
+
+/// The ports of a tile, borrowed while one core runs: its own and those of the others.
+pub(super) struct Ports<'a> {
+    before: &'a mut [Port],
+    /// The port of the running core.
+    pub(super) own: &'a mut Port,
+    after: &'a mut [Port],
+}
+
+impl<'a> Ports<'a> {
+    /// For `core`, which runs.
+    #[inline]
+    pub(super) fn of(ports: &'a mut [Port; 5], core: Processor) -> Self {
+        let (before, rest) = ports.split_at_mut(core.index());
+        let (own, after) = rest.split_at_mut(1);
+        Self { before, own: &mut own[0], after }
+    }
+
+    /// For an agent that is no core; which port is [`Ports::own`] does not matter to it.
+    pub(super) fn all(ports: &'a mut [Port; 5]) -> Self {
+        Self::of(ports, Processor::Brisc)
+    }
+
+    /// The same ports, borrowed for a shorter time.
+    pub(super) fn reborrow(&mut self) -> Ports<'_> {
+        Ports { before: self.before, own: self.own, after: self.after }
+    }
+
+    /// The port of `core`.
+    pub(super) fn get(&mut self, core: Processor) -> &mut Port {
+        let own = self.before.len();
+        match core.index() {
+            i if i < own => &mut self.before[i],
+            i if i == own => self.own,
+            i => &mut self.after[i - own - 1],
+        }
     }
 }

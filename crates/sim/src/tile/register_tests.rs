@@ -1,9 +1,11 @@
-//! Every NIU, stream and tile register that real firmware loads or stores exists and takes the access.
+//! Every NIU, stream and tile register that real firmware loads or stores exists and takes the
+//! access.
 //!
-//! The addresses are those that the loads and stores of the public firmware name, found by disassembling tt-metal's BRISC, NCRISC and TRISC images and
-//! its `cq_prefetch`, `cq_dispatch` and `cq_dispatch_subordinate` kernels for Blackhole, and those that its headers
-//! (`noc_nonblocking_api.h`, `risc_common.h`, `stream_io_map.h`, `noc.c`, `brisc.cc`) and the public debugger tt-exalens add. Registers of the
-//! coprocessor have tests of their own.
+//! The addresses are those that the loads and stores of the public firmware name, found by
+//! disassembling tt-metal's BRISC, NCRISC and TRISC images and its `cq_prefetch`, `cq_dispatch` and
+//! `cq_dispatch_subordinate` kernels for Blackhole, and those that its headers
+//! (`noc_nonblocking_api.h`, `risc_common.h`, `stream_io_map.h`, `noc.c`, `brisc.cc`) and the
+//! public debugger tt-exalens add. Registers of the coprocessor have tests of their own.
 
 use super::*;
 use tilework_riscv::Width;
@@ -16,14 +18,14 @@ fn tile() -> Tile {
 
 /// Loads as `core`, or as the NoC.
 fn load(tile: &mut Tile, core: Option<Processor>, addr: u32) -> u32 {
-    match tile.shared.reg_load(core, 7, addr, Width::Word) {
+    match tile.reach().load(core, 7, addr, Width::Word) {
         Ok(load) => load.value,
         Err(refusal) => panic!("load of {addr:#x} by {core:?}: {refusal:?}"),
     }
 }
 
 fn store(tile: &mut Tile, core: Option<Processor>, addr: u32, value: u32) {
-    if let Err(refusal) = tile.shared.reg_store(core, 7, addr, Width::Word, value) {
+    if let Err(refusal) = tile.reach().store(core, 7, addr, Width::Word, value) {
         panic!("store of {value:#x} to {addr:#x} by {core:?}: {refusal:?}");
     }
 }
@@ -33,7 +35,8 @@ const CLIENTS: [Option<Processor>; 3] = [Some(Processor::Brisc), Some(Processor:
 /// Fields of a request initiator that are stored to, from its start.
 const INITIATOR_FIELDS: [u32; 14] =
     [0x00, 0x04, 0x08, 0x0C, 0x10, 0x14, 0x18, 0x1C, 0x20, 0x24, 0x28, 0x2C, 0x30, 0x34];
-/// Registers of an NIU that are loaded, from its base: ids, errors, FIFO status, configuration, interrupts.
+/// Registers of an NIU that are loaded, from its base: ids, errors, FIFO status, configuration,
+/// interrupts.
 const NIU_LOADED: [u32; 17] =
     [0x40, 0x44, 0x48, 0x50, 0x54, 0x58, 0x5C, 0x64, 0x68, 0x100, 0x104, 0x118, 0x130, 0x148, 0x150, 0x378, 0x37C];
 
@@ -60,7 +63,8 @@ fn niu_registers_that_firmware_touches() {
                 assert_eq!(load(&mut tile, client, niu + 0x200 + 4 * counter), 0);
             }
             store(&mut tile, client, niu + 0x60, 0xFFFF); // NOC_CLEAR_OUTSTANDING_REQ_CNT
-            // Clock gating of NIU and router, ECC, as brisc.cc and noc.c do it: old value, some low bits more.
+            // Clock gating of NIU and router, ECC, as brisc.cc and noc.c do it: old value, some low
+            // bits more.
             for (offset, bits) in [(0x100, 0xF41), (0x104, 0x7_0041)] {
                 let old = load(&mut tile, client, niu + offset);
                 store(&mut tile, client, niu + offset, old | bits);
@@ -73,7 +77,8 @@ fn niu_registers_that_firmware_touches() {
 
 #[test]
 fn stream_registers_that_firmware_touches() {
-    // Circular buffers use a stream each, dispatch 48 and up, the realtime profiler any: pages acknowledged and received, counters.
+    // Circular buffers use a stream each, dispatch 48 and up, the realtime profiler any: pages
+    // acknowledged and received, counters.
     for client in CLIENTS {
         let mut tile = tile();
         for stream in 0..64 {
@@ -142,7 +147,8 @@ fn tile_registers_that_firmware_and_debuggers_touch() {
             store(&mut tile, client, 0xFFB1_21B0, held);
             assert_eq!(load(&mut tile, client, 0xFFB1_21B0), held, "soft reset");
         }
-        // Wall clock: low half, high half, latched high half; then ECC, watchdog, timestamp and performance counter status.
+        // Wall clock: low half, high half, latched high half; then ECC, watchdog, timestamp and
+        // performance counter status.
         assert_eq!([0x1F0, 0x1F4, 0x1F8].map(|o| load(&mut tile, client, 0xFFB1_2000 + o)), [7, 0, 0]);
         for offset in [0x1D4, 0x1E8, 0x1FC, 0x204, 0x100, 0x124] {
             assert_eq!(load(&mut tile, client, 0xFFB1_2000 + offset), 0, "status {offset:#x}");
@@ -153,7 +159,7 @@ fn tile_registers_that_firmware_and_debuggers_touch() {
         }
         for offset in [0x00, 0x04, 0x0C, 0x10] {
             store(&mut tile, client, 0xFFB1_3000 + offset, 0);
-            assert!(tile.shared.reg_store(client, 7, 0xFFB1_3000 + offset, Width::Word, 1).is_err());
+            assert!(tile.reach().store(client, 7, 0xFFB1_3000 + offset, Width::Word, 1).is_err());
         }
     }
 }
@@ -163,7 +169,7 @@ fn the_pc_buffer_override_reaches_the_pc_buffers() {
     let mut tile = tile();
     let trisc0 = Some(Processor::Trisc0);
     let pc_buf = map::PC_BUF_BASE;
-    assert!(tile.shared.reg_load(trisc0, 0, pc_buf, Width::Word).is_err(), "an empty PC buffer blocks");
+    assert!(tile.reach().load(trisc0, 0, pc_buf, Width::Word).is_err(), "an empty PC buffer blocks");
     // WormholeB0/TensixTile/BabyRISCV/PCBufs.md: enable, busy, then eight bits of value.
     store(&mut tile, None, 0xFFB1_2090, 0x2A << 2 | 1);
     assert_eq!(load(&mut tile, trisc0, pc_buf), 0x2A);

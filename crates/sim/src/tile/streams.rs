@@ -1,31 +1,25 @@
 //! Overlay streams as general-purpose registers.
 //!
-//! Dispatch and circular buffers use idle streams as counters that every core and every other tile can reach
-//! (WormholeB0/NoC/Overlay/AsGeneralUse.md; the indices, and the widths where they differ, are Blackhole's, public firmware headers,
-//! `noc_overlay_parameters.h`). Only that use is modelled: the registers below hold values and have the side effects that the page lists, and the
-//! read-only ones say what an idle stream says. Whatever would start a stream, and every other register, is a fault that names its index. Most
-//! streams of most tiles are never touched, so a stream gets its registers on the first write.
+//! Dispatch and circular buffers use idle streams as counters that every core and every other tile
+//! can reach (WormholeB0/NoC/Overlay/AsGeneralUse.md). Only that use is modelled: the registers are
+//! rows of [`reg::STREAM`], hold values and have the side effects that the page lists, and the
+//! read-only ones say what an idle stream says. Whatever would start a stream, and every other
+//! register, is a fault that names it. Most streams of most tiles are never touched, so a stream
+//! gets its registers on the first write.
 
 use crate::{Fault, FaultClass};
-use tilework_abi::stream::{self, reg};
+use tilework_abi::reg::{Access, Slot};
+use tilework_abi::stream::{self, PHASE_NUM_INCR, reg};
 
 const READ: &str = "WormholeB0/NoC/Overlay/AsGeneralUse.md";
-/// Registers below this index have a word of storage each (last: scratch register 5).
+/// Registers below this index have a word of storage each; the last is a scratch register.
 const LOW: usize = 42;
-/// Words of storage: the low registers, the three of the source mask, `SCRATCH32`, and the address of the next message.
+/// Words of storage: the low registers, the three of the source mask, `SCRATCH32`, and the address
+/// of the next message.
 const STORED: usize = LOW + 5;
 /// Where `NEXT_RECEIVED_MSG_ADDR` is stored.
 const NEXT_ADDR: usize = LOW + 4;
-/// Remote receivers of a stream that can transmit in multicast mode (AsGeneralUse.md: 0 to 31).
-const RECEIVERS: usize = 32;
-/// Width of phase numbers (AsGeneralUse.md).
-const PHASE_BITS: u32 = 20;
-/// `PHASE_AUTO_CONFIG` in `ONETIME_MISC_CFG`: the stream starts to load its configuration.
-const PHASE_AUTO_CONFIG: u32 = 1;
-/// Bits of `PHASE_AUTO_CFG_HEADER` that are added to the phase instead of being stored (AsGeneralUse.md).
-const PHASE_NUM_INCR: u32 = 0xFFF;
-/// `DEBUG_STATUS + 2`, bit 3: every `SPACE_AVAILABLE` of the stream is non-zero (AsGeneralUse.md).
-const ALL_SPACE_AVAILABLE: u32 = 1 << 3;
+const RECEIVERS: usize = stream::RECEIVERS as usize;
 
 /// Registers of one stream.
 #[derive(Clone, Debug)]
@@ -63,70 +57,79 @@ impl Streams {
         Self { streams: [const { None }; stream::COUNT as usize] }
     }
 
-    /// Reads the register at byte offset `off` from the first stream register. No read has a side effect.
+    /// Reads the register at byte offset `off` from the first stream register. No read has a side
+    /// effect.
     ///
     /// # Errors
     /// A register that the page does not offer for general use.
     pub fn read(&self, off: u32) -> Result<u32, Fault> {
-        let (id, index) = locate(off)?;
+        let Located { id, index, slot } = locate(off)?;
         let stream = self.streams[id].as_deref().unwrap_or(&Stream::IDLE);
-        if let Some(i) = space_index(id, index) {
-            return Ok(stream.space_available[i]);
+        let Some(slot) = slot else { return Err(unknown("read", id, index)) };
+        let has = slot.reg.is_in(id as u32);
+        match slot.reg.access {
+            Access::Rw if has => {
+                let base = base_of(index).map_or(0, |base| stream.low(base));
+                Ok(stream.stored[stored(index)].wrapping_sub(base) & width(slot))
+            }
+            Access::Rw => Ok(0),
+            Access::Ro if has && (!is_counter(slot) || counter(id, slot.index).is_some()) => {
+                Ok(idle_status(id, slot, stream))
+            }
+            _ => Err(refused("read", id, index, slot)),
         }
-        if let Some(value) = idle_status(id, index, stream) {
-            return Ok(value);
-        }
-        let (Some(width), Some(slot)) = (width(id, index), slot(index)) else { return Err(unknown("read", id, index)) };
-        let base = base_of(index).map_or(0, |base| stream.low(base));
-        Ok(stream.stored[slot].wrapping_sub(base) & mask(width))
     }
 
-    /// Writes the register at byte offset `off` from the first stream register. Bits beyond a register's width are dropped, and registers that a
-    /// stream does not have ignore the write, as the page says.
+    /// Writes the register at byte offset `off` from the first stream register. Bits beyond a
+    /// register's width are dropped, and registers that a stream does not have ignore the write, as
+    /// the page says.
     ///
     /// # Errors
-    /// A register that the page does not offer for general use, that is read only, or a write that would start the stream.
+    /// A register that the page does not offer for general use, that is read only, or a write that
+    /// would start the stream.
     pub fn write(&mut self, off: u32, value: u32) -> Result<(), Fault> {
-        let (id, index) = locate(off)?;
+        let Located { id, index, slot } = locate(off)?;
         if index == stream::SPACE_AVAILABLE_UPDATE {
             return self.add_space(id, value);
         }
-        if index == reg::ONETIME_MISC_CFG && value & PHASE_AUTO_CONFIG != 0 {
-            let what = format!("overlay stream {id} starts to load its configuration from L1 (PHASE_AUTO_CONFIG)");
+        let Some(slot) = slot else { return Err(unknown("write", id, index)) };
+        if slot.reg.access != Access::Rw {
+            return Err(refused("write", id, index, slot));
+        }
+        if value & slot.reg.fixed != 0 {
+            let what = format!("write of {slot} of overlay stream {id}: {}", slot.reg.refused);
             return Err(Fault::new(FaultClass::UnimplementedFunctionality, what, READ));
         }
-        let (Some(width), Some(slot)) = (width(id, index), slot(index)) else {
-            return Err(unknown("write", id, index));
-        };
+        let width = if slot.reg.is_in(id as u32) { width(slot) } else { 0 };
         let stream = self.touch(id);
         let base = base_of(index).map_or(0, |base| stream.low(base));
-        let stored = value.wrapping_add(base) & mask(width);
-        stream.stored[slot] = stored;
+        let kept = value.wrapping_add(base) & width;
+        stream.stored[stored(index)] = kept;
         match index {
-            stream::REMOTE_DEST_BUF_SIZE => stream.space_available.fill(stored),
+            stream::REMOTE_DEST_BUF_SIZE => stream.space_available.fill(kept),
             stream::REMOTE_DEST_BUF_START => stream.set_low(stream::REMOTE_DEST_WR_PTR, 0),
             reg::BUF_START => {
                 stream.set_low(reg::RD_PTR, 0);
                 stream.set_low(reg::WR_PTR, 0);
             }
             reg::RD_PTR => {
-                stream.stored[NEXT_ADDR] = stream.low(reg::BUF_START).wrapping_add(stored) & stream::COUNTER_MASK;
+                stream.stored[NEXT_ADDR] = stream.low(reg::BUF_START).wrapping_add(kept) & stream::COUNTER_MASK;
             }
             reg::PHASE_AUTO_CFG_HEADER => {
                 let phase = stream.low(reg::CURR_PHASE).wrapping_add(value & PHASE_NUM_INCR);
-                stream.set_low(reg::CURR_PHASE, phase & mask(PHASE_BITS));
-                stream.stored[slot] = value & !PHASE_NUM_INCR;
+                stream.set_low(reg::CURR_PHASE, phase & ((1 << stream::PHASE_BITS) - 1));
+                stream.set_low(reg::PHASE_AUTO_CFG_HEADER, value & !PHASE_NUM_INCR);
             }
             _ => {}
         }
         Ok(())
     }
 
-    /// `SPACE_AVAILABLE_UPDATE`: `n << 6 | i` adds n to counter i, modulo 2^17. Bits above n belong to the message info buffer, which no
-    /// idle stream uses; a negative n sets them.
+    /// `SPACE_AVAILABLE_UPDATE`: `n << 6 | i` adds n to counter i, modulo 2^17. Bits above n belong
+    /// to the message info buffer, which no idle stream uses; a negative n sets them.
     fn add_space(&mut self, id: usize, value: u32) -> Result<(), Fault> {
         let receiver = value & ((1 << stream::UPDATE_INC_SHIFT) - 1);
-        let Some(i) = space_index(id, stream::SPACE_AVAILABLE + receiver) else {
+        let Some(i) = counter(id, receiver) else {
             return Err(Fault::new(
                 FaultClass::MissingSpecification,
                 format!("stream {id} has no SPACE_AVAILABLE counter {receiver} to update"),
@@ -143,68 +146,77 @@ impl Streams {
     }
 }
 
-/// What a read-only register says while its stream is idle: it has received nothing and waits for nothing. `None` for other registers.
-fn idle_status(id: usize, index: u32, stream: &Stream) -> Option<u32> {
-    match index {
-        reg::NUM_MSGS_RECEIVED_IN_BUF_AND_MEM | reg::NUM_MSGS_RECEIVED | reg::NEXT_RECEIVED_MSG_SIZE => Some(0),
-        reg::NEXT_RECEIVED_MSG_ADDR => Some(stream.stored[NEXT_ADDR]),
-        reg::MSG_INFO_CAN_PUSH_NEW_MSG => {
-            Some(u32::from(stream.low(reg::MSG_INFO_PTR) == stream.low(reg::MSG_INFO_WR_PTR)))
-        }
-        reg::BLOB_AUTO_CFG_DONE | reg::BLOB_AUTO_CFG_DONE_HI if id == 0 => Some(0),
-        reg::DEBUG_ASSERTIONS => Some(0),
+/// What a read-only register says while its stream is idle: it has received nothing and waits for
+/// nothing.
+fn idle_status(id: usize, slot: Slot, stream: &Stream) -> u32 {
+    match slot.reg.offset / 4 {
+        stream::SPACE_AVAILABLE => stream.space_available[slot.index as usize],
+        reg::NEXT_RECEIVED_MSG_ADDR => stream.stored[NEXT_ADDR],
+        reg::MSG_INFO_CAN_PUSH_NEW_MSG => u32::from(stream.low(reg::MSG_INFO_PTR) == stream.low(reg::MSG_INFO_WR_PTR)),
         reg::DEBUG_STATUS_2 => {
             let counters = if multicasts(id) { RECEIVERS } else { 1 };
             let all = stream.space_available[..counters].iter().all(|&n| n != 0);
-            Some(if all { ALL_SPACE_AVAILABLE } else { 0 })
+            if all { stream::ALL_SPACE_AVAILABLE } else { 0 }
         }
-        _ => None,
+        _ => slot.reg.reset,
     }
 }
 
-/// Stream and register index of a byte offset.
-fn locate(off: u32) -> Result<(usize, u32), Fault> {
-    let (id, index) = (off / stream::STRIDE, off % stream::STRIDE / 4);
+/// What is at a byte offset.
+struct Located {
+    /// The stream.
+    id: usize,
+    /// The register's index in it.
+    index: u32,
+    /// The register, if a row has it.
+    slot: Option<Slot>,
+}
+
+fn locate(off: u32) -> Result<Located, Fault> {
+    let (id, at) = (off / stream::STRIDE, off % stream::STRIDE);
+    let index = at / 4;
     if id < stream::COUNT && index < stream::REGS && off.is_multiple_of(4) {
-        return Ok((id as usize, index));
+        return Ok(Located { id: id as usize, index, slot: reg::STREAM.at(at) });
     }
     let what = format!("an access at offset {off:#x} of the overlay streams, where no register is");
     Err(Fault::new(FaultClass::UndefinedBehavior, what, READ))
 }
 
-const fn mask(width: u32) -> u32 {
-    if width >= 32 { u32::MAX } else { (1 << width) - 1 }
+/// The bits that a register of a stream that has it keeps.
+const fn width(slot: Slot) -> u32 {
+    slot.reg.mask | slot.reg.fixed
 }
 
-/// Streams that can transmit in multicast mode (Overlay/README.md, "Stream Capabilities": 0 to 3).
+/// Whether the stream can transmit in multicast mode.
 const fn multicasts(id: usize) -> bool {
-    id < 4
+    stream::MULTICAST >> id & 1 != 0
 }
 
-/// Streams that can transmit to DRAM buffers (same table: 0 to 3 and 8 to 11).
-const fn writes_dram(id: usize) -> bool {
-    id < 4 || (id >= 8 && id < 12)
+/// Whether a register is one of the `SPACE_AVAILABLE` counters, of which streams have one or all.
+const fn is_counter(slot: Slot) -> bool {
+    slot.reg.offset == 4 * stream::SPACE_AVAILABLE
 }
 
-/// Streams that can gather (same table: 0 to 5).
-const fn gathers(id: usize) -> bool {
-    id < 6
-}
-
-/// Which counter of `SPACE_AVAILABLE` a register index is, if the stream has it.
-fn space_index(id: usize, index: u32) -> Option<usize> {
-    let i = index.checked_sub(stream::SPACE_AVAILABLE)? as usize;
+/// Position of `SPACE_AVAILABLE` counter `receiver`, if the stream has it.
+fn counter(id: usize, receiver: u32) -> Option<usize> {
+    let i = receiver as usize;
     (i == 0 || i < RECEIVERS && multicasts(id)).then_some(i)
 }
 
-/// The word that stores a register.
-fn slot(index: u32) -> Option<usize> {
+/// The word that stores a register that keeps what is written.
+const fn stored(index: u32) -> usize {
     match index {
-        reg::LOCAL_SRC_MASK..=reg::LOCAL_SRC_MASK_2 => Some(LOW + (index - reg::LOCAL_SRC_MASK) as usize),
-        reg::SCRATCH32 => Some(LOW + 3),
-        _ => Some(index as usize).filter(|&i| i < LOW),
+        reg::LOCAL_SRC_MASK..=reg::LOCAL_SRC_MASK_2 => LOW + (index - reg::LOCAL_SRC_MASK) as usize,
+        reg::SCRATCH32 => LOW + 3,
+        _ => index as usize,
     }
 }
+
+// Every register that keeps what is written has a word.
+const _: () = {
+    assert!(reg::SCRATCH + 6 == LOW as u32 && reg::LOCAL_SRC_MASK >= LOW as u32);
+    assert!(stored(reg::LOCAL_SRC_MASK_2) < LOW + 3 && LOW + 3 < NEXT_ADDR && NEXT_ADDR < STORED);
+};
 
 /// The register that is added on writes of this one and subtracted on reads (AsGeneralUse.md).
 fn base_of(index: u32) -> Option<u32> {
@@ -215,44 +227,22 @@ fn base_of(index: u32) -> Option<u32> {
     }
 }
 
-/// Width in bits of a register that holds a value; 0 for one that this stream lacks; `None` for one that is not offered.
-fn width(id: usize, index: u32) -> Option<u32> {
-    let if_has = |has: bool, width: u32| Some(if has { width } else { 0 });
-    match index {
-        stream::REMOTE_DEST_BUF_START
-        | stream::REMOTE_DEST_BUF_SIZE
-        | stream::REMOTE_DEST_WR_PTR
-        | reg::REMOTE_DEST_MSG_INFO_WR_PTR
-        | reg::BUF_START
-        | reg::BUF_SIZE
-        | reg::RD_PTR
-        | reg::WR_PTR
-        | reg::MSG_INFO_PTR
-        | reg::MSG_INFO_WR_PTR
-        | reg::PHASE_AUTO_CFG_PTR_BASE
-        | reg::PHASE_AUTO_CFG_PTR => Some(stream::COUNTER_BITS),
-        reg::CURR_PHASE_BASE | reg::CURR_PHASE | reg::REMOTE_SRC_PHASE => Some(PHASE_BITS),
-        reg::MISC_CFG | reg::ONETIME_MISC_CFG | reg::REMOTE_SRC => Some(24),
-        reg::ACK_THRESHOLD | reg::REMOTE_DEST_TRAFFIC => Some(4),
-        reg::REMOTE_DEST => Some(18),
-        reg::REMOTE_DEST_BUF_START_HI | reg::REMOTE_DEST_MSG_INFO_WR_PTR_HI => if_has(writes_dram(id), 15),
-        reg::MCAST_DEST => if_has(multicasts(id), 19),
-        reg::MCAST_DEST_NUM => if_has(multicasts(id), 6),
-        reg::GATHER => if_has(gathers(id), 18),
-        reg::LOCAL_SRC_MASK | reg::LOCAL_SRC_MASK_1 => if_has(gathers(id), 24),
-        reg::LOCAL_SRC_MASK_2 => if_has(gathers(id), 16),
-        reg::PHASE_AUTO_CFG_HEADER => Some(32),
-        // Clock gating and a threshold of relay streams, neither of which an idle stream has; only stream 0 has the register.
-        reg::PERF_CONFIG => if_has(id == 0, 16),
-        reg::SCRATCH32 => if_has(gathers(id) || writes_dram(id), 32),
-        reg::SCRATCH_0..=reg::SCRATCH_5 => if_has(writes_dram(id), 24),
-        _ => None,
-    }
-}
-
+/// An access where no register is.
 fn unknown(access: &str, id: usize, index: u32) -> Fault {
     let what = format!("{access} of register {index} of overlay stream {id}");
     Fault::new(FaultClass::UnimplementedFunctionality, what, READ)
+}
+
+/// An access that the register does not take.
+fn refused(access: &str, id: usize, index: u32, slot: Slot) -> Fault {
+    let why = match slot.reg.access {
+        Access::Ro if access == "read" => "which the stream does not have",
+        Access::Ro => "which is read only",
+        Access::WoFault => "which is write only",
+        _ => "which is not built",
+    };
+    let what = format!("{access} of {slot} (register {index} of overlay stream {id}), {why}");
+    Fault::new(FaultClass::UnimplementedFunctionality, what, slot.reg.page)
 }
 
 #[cfg(test)]
@@ -352,7 +342,7 @@ mod tests {
         for (index, bits, in_0, in_8, in_20) in table {
             for (id, exists) in [(0, in_0), (8, in_8), (20, in_20)] {
                 streams.write(off(id, index), u32::MAX).expect("a write, perhaps ignored");
-                let value = if exists { mask(bits) } else { 0 };
+                let value = if exists { u32::MAX >> (32 - bits) } else { 0 };
                 assert_eq!(streams.read(off(id, index)), Ok(value), "register {index} of stream {id}");
             }
         }

@@ -1,4 +1,5 @@
-//! Programs of a few instructions on one tile: the order among its cores, sleep and waking, caches, resets.
+//! Programs of a few instructions on one tile: the order among its cores, sleep and waking, caches,
+//! resets.
 
 use super::*;
 use crate::noc::{Body, Dest};
@@ -31,7 +32,7 @@ pub(super) fn li(rd: u8, value: i32) -> [u32; 2] {
 
 pub(super) fn load_program(tile: &mut Tile, at: u32, words: &[u32]) {
     for (i, word) in words.iter().enumerate() {
-        tile.shared.l1_write(at + 4 * i as u32, &word.to_le_bytes());
+        tile.shared.fabric.l1_write(at + 4 * i as u32, &word.to_le_bytes());
     }
 }
 
@@ -72,9 +73,9 @@ pub(super) fn release(tile: &mut Tile, cores: &[Processor], at: Cycle) {
     for core in cores {
         value &= !core.soft_reset_bit();
     }
-    tile.shared.debug.write(map::SOFT_RESET_0, value, false).expect("a register");
-    tile.shared.reset_changed = Some(at);
-    tile.after_access();
+    tile.shared.fabric.debug.write(map::SOFT_RESET_0, value, false).expect("a register");
+    tile.shared.fabric.reset_changed = Some(at);
+    tile.handle_side_effects();
 }
 
 pub(super) fn run(tile: &mut Tile, until: Cycle) -> Outbox {
@@ -104,7 +105,8 @@ fn a_sleeping_core_sees_a_store_in_the_same_cycle_as_a_polling_one() {
         let (polled_seen, polled_retired, _) = outcome(false);
         assert_ne!(seen, 0, "count {n}");
         assert_eq!(seen, polled_seen, "count {n}");
-        // Both end in `j .`, which sleeps as well: the skipped iterations after the last wake are not counted yet.
+        // Both end in `j .`, which sleeps as well: the skipped iterations after the last wake are
+        // not counted yet.
         assert!(retired + skipped <= polled_retired, "count {n}");
     }
 }
@@ -130,7 +132,8 @@ fn cutting_time_into_windows_changes_nothing() {
     }
 }
 
-/// Reads the low and the latched high half of the wall clock 30 times, every so often; stores the high halves as bits, and the sum of the low ones.
+/// Reads the low and the latched high half of the wall clock 30 times, every so often; stores the
+/// high halves as bits, and the sum of the low ones.
 fn clock_reader(result: i32, pause: usize) -> Vec<u32> {
     let latched = (map::WALL_CLOCK_H_LATCHED - map::WALL_CLOCK_L) as i32;
     let mut words = Vec::new();
@@ -337,7 +340,8 @@ fn the_debug_daisychain_shows_program_counters() {
     let select = |signal: u32, word: u32| 1 << 29 | word << 25 | 7 << 16 | signal;
     let at = 311;
     let shown = |control| asked(true, 1000, at, Some(write_word(CNTL, control)), DATA);
-    // The selectors of the public debugger (tt-exalens, brisc_pc and ncrisc_pc): group B, bits 32 to 61.
+    // The selectors of the public debugger (tt-exalens, brisc_pc and ncrisc_pc): group B, bits 32
+    // to 61.
     for (core, signal) in [(0, 11), (1, 25)] {
         let pc = asked(true, 1000, at, None, map::PC_SNAPSHOT + 4 * core);
         assert_eq!(shown(select(signal, 1)), pc | 1 << 31, "group B: an instruction enters decode");

@@ -1,14 +1,15 @@
-//! Whose turn it is: the cores of a tile in the order of (cycle, core), each until it must let another go first.
+//! Turns: the cores of a tile run in the order of (cycle, core), each until another must go first.
 //!
-//! While several cores work on what they share, a turn is a few instructions long. So what comes after one is looked at only when there is something
-//! to look at.
+//! While several cores work on shared data, a turn is a few instructions long. So side effects of a
+//! turn are looked for only when there are any.
 
 use super::bus::TileBus;
+use super::port::Ports;
 use super::{Activity, Tile, members};
 use crate::noc::Outbox;
 use crate::{Fault, NEVER};
 use tilework_abi::tensix::Processor;
-use tilework_riscv::{Cycle, Exit};
+use tilework_riscv::{Core, Cycle, Exit};
 
 /// A core's turn.
 pub(super) struct Turn {
@@ -16,7 +17,7 @@ pub(super) struct Turn {
     pub(super) core: usize,
     /// Its cycle.
     pub(super) now: Cycle,
-    /// The cycle from which it must let another core go first.
+    /// The cycle from which another core must go first.
     horizon: Cycle,
 }
 
@@ -32,12 +33,13 @@ impl Tile {
             }
             _ => self.first_of_several(),
         };
-        // The coprocessor comes behind all cores.
+        // The coprocessor is the last agent of a cycle.
         let horizon = others.min(self.shared.tensix.next().saturating_add(1));
         (now != NEVER).then_some(Turn { core, now, horizon })
     }
 
-    /// The running core with the smallest (cycle, index), its cycle, and the cycle from which the others come before it.
+    /// The running core with the smallest (cycle, index), its cycle, and the cycle from which
+    /// others come before it.
     fn first_of_several(&self) -> (usize, Cycle, Cycle) {
         let (mut now, mut core, mut second, mut other) = (NEVER, usize::MAX, NEVER, 0);
         for i in members(self.running) {
@@ -53,8 +55,8 @@ impl Tile {
         (core, now, second.saturating_add(Cycle::from(other > core)))
     }
 
-    /// Runs the cores until one of them has done something that others have to see to; true when instead all have come to `until`, or to where
-    /// a departure ends the window.
+    /// Runs the cores until one of them has a side effect that others must handle; true when
+    /// instead all have come to `until`, or to where a departure ends the window.
     ///
     /// No event is due before `until`.
     pub(super) fn run_cores(&mut self, first: Turn, until: Cycle, out: &mut Outbox) -> Result<bool, Fault> {
@@ -69,55 +71,65 @@ impl Tile {
         Ok(false)
     }
 
-    /// Runs a core until `limit` or until it must let another go first; without an outbox, until it would do something that others see. True:
-    /// nothing has to be seen to, and it runs on.
+    /// Runs a core until `limit` or until another must go first; without an outbox, until it would
+    /// do something that others see. True when it stays running and has no side effect.
     pub(super) fn run_core(&mut self, turn: &Turn, limit: Cycle, out: Option<&mut Outbox>) -> Result<bool, Fault> {
         let i = turn.core;
-        let slot = &mut self.slots[i];
-        let mut port = self.shared.ports[i].take().expect("ports are put back after each run");
-        let mut bus = TileBus {
+        let core = Processor::ALL[i];
+        let bus = TileBus {
             shared: &mut self.shared,
-            core: Processor::ALL[i],
-            port: &mut port,
+            core,
+            ports: Ports::of(&mut self.ports, core),
             horizon: turn.horizon.min(limit),
             out,
             due: NEVER,
         };
-        let exit = slot.core.run(&mut bus, limit);
-        let horizon = bus.horizon;
-        self.shared.ports[i] = Some(port);
-        if matches!(exit, Exit::Limit | Exit::Sync) && self.shared.wake == 0 && !self.has_consequences() {
+        let (exit, horizon) = interpret(&mut self.slots[i].core, bus, limit);
+        if matches!(exit, Exit::Limit | Exit::Sync) && self.shared.fabric.wake == 0 && !self.has_side_effects() {
             return Ok(true);
         }
         self.end_turn(i, horizon, exit)?;
         Ok(false)
     }
 
-    /// Sees to what a turn has set off or ended with.
+    /// Handles the side effects of a turn and the reason why it ended.
     fn end_turn(&mut self, i: usize, horizon: Cycle, exit: Exit<Fault>) -> Result<(), Fault> {
         let now = self.slots[i].core.now;
-        self.after_access();
+        self.handle_side_effects();
         if self.slots[i].activity != Activity::Running {
             return Ok(()); // it has put itself into reset
         }
         match exit {
             Exit::Limit | Exit::Sync => {
-                let wake = std::mem::take(&mut self.shared.wake);
+                let wake = std::mem::take(&mut self.shared.fabric.wake);
                 self.wake(wake, now);
             }
             Exit::Parked => self.park(i),
             Exit::Blocked { addr } => {
                 self.set_activity(i, Activity::Blocked { addr });
             }
-            // In what is private to it a core runs ahead of the others, which may fault before it does: it comes to its fault again.
+            // In what is private to it the core has passed the others, which may fault before it
+            // does: it comes to its fault again.
             Exit::Fault(_) if now >= horizon => {}
             Exit::Fault(fault) => return Err(self.core_fault(i, fault)),
         }
         Ok(())
     }
 
-    /// Something that [`Tile::after_access`] sees to.
-    pub(super) fn has_consequences(&self) -> bool {
-        self.shared.has_consequences() || self.shared.tensix.has_changed()
+    /// Whether there is something for [`Tile::handle_side_effects`].
+    pub(super) fn has_side_effects(&self) -> bool {
+        self.shared.fabric.has_side_effects() || self.shared.tensix.has_changed()
     }
+}
+
+/// Runs the interpreter's loop; returns why it ended, and the bus's horizon then.
+///
+/// A function of its own: inlined, the compiler would address the core relative to its tile and
+/// have fewer registers for what every instruction needs (4 % of the instructions of a busy loop).
+#[inline(never)]
+fn interpret(core: &mut Core, bus: TileBus<'_>, limit: Cycle) -> (Exit<Fault>, Cycle) {
+    // In this frame its fields need no pointer.
+    let mut bus = bus;
+    let exit = core.run(&mut bus, limit);
+    (exit, bus.horizon)
 }

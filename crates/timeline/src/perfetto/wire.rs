@@ -1,8 +1,10 @@
 //! The messages of Perfetto's trace format that a timeline needs, with the field numbers of
-//! `protos/perfetto/trace/**.proto` of <https://github.com/google/perfetto> (as of package `perfetto` 0.59.1).
+//! `protos/perfetto/trace/**.proto` of <https://github.com/google/perfetto> (as of package
+//! `perfetto` 0.59.1).
 //!
-//! Declared by hand: the generated bindings of all of Perfetto (`perfetto_protos` 0.51.1) take four minutes to build on
-//! two cores, these take none. `tests/perfetto.rs` reads with numbers of its own what these write.
+//! They are declared by hand: the generated bindings of all of Perfetto (`perfetto_protos` 0.51.1)
+//! take four minutes to build on two cores. `tests/perfetto.rs` reads the output with its own
+//! field numbers.
 
 /// `trace_packet.proto`.
 #[derive(Clone, PartialEq, prost::Message)]

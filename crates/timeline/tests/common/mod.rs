@@ -1,9 +1,10 @@
-//! A timeline with everything in it, and a reader of protobuf that knows nothing of the writer.
+//! A timeline with all kinds of events, and a protobuf reader that is independent of the writer.
 #![allow(dead_code, reason = "every test file uses its part")]
 
 use tilework_timeline::{Clock, Format, Timeline};
 
-/// Two cores, a counter, nested slices, an arrow, an open slice, an instant, arguments of every kind.
+/// Two cores, a counter, nested slices, an arrow, an open slice, an instant, arguments
+/// of every kind.
 pub fn sample() -> Timeline {
     let mut t = Timeline::new(Clock::mhz("cycle", 2000));
     let cluster = t.track("cluster 0", None);
@@ -11,7 +12,7 @@ pub fn sample() -> Timeline {
     let vector = t.track("AIV0", Some(cluster));
     let full = t.counter_track("full", Some(cluster), "slots");
     let tile = t.arrow();
-    // The inner slice is told first, as a simulation does that tells of slices when they end.
+    // The inner slice comes first, as from a simulation that adds slices when they end.
     t.slice(cube, 110, 150, "move").arg("bytes", 4096_u32);
     t.slice(cube, 100, 220, "TPUSH").arg("slot", 3_u64).arg("split", "up/down").from_here(tile);
     t.slice(cube, 220, 220, "SET").arg("last", true).arg("delta", -2_i64).arg("part", 0.5_f64);
@@ -23,7 +24,7 @@ pub fn sample() -> Timeline {
     t
 }
 
-/// What a timeline is written as.
+/// Writes a timeline to a buffer.
 pub fn written(timeline: &Timeline, format: Format) -> Vec<u8> {
     let mut out = Vec::new();
     timeline.write(format, &mut out).unwrap();

@@ -1,7 +1,9 @@
-//! Atomics of several tiles on the same words of one tile, at the same time, and of several cores of that tile on one word.
+//! Atomics of several tiles on the same words of one tile, at the same time, and of several cores
+//! of that tile on one word.
 //!
-//! On shared words only such atomics as can be swapped without another result (increments of one width to a word; additions, or exclusive
-//! ors, by Zaamo). Each tile also has a word of its own, on which any atomic goes and the old values count.
+//! Shared words get only commutative atomics (increments of one width per word; additions, or
+//! exclusive ors, by Zaamo). Each tile also has a word of its own for any atomic, where the old
+//! values are compared.
 
 use tilework_abi::tensix::Processor;
 use tilework_riscv::Op as Rv;
@@ -20,7 +22,7 @@ const SHARED_WORDS: u32 = 4;
 const OWN: u32 = 0x3_1000;
 /// Words of the home tile's own cores.
 const LOCAL: u32 = 0x3_2000;
-/// Old values that depend on who came first.
+/// Old values that depend on the order.
 const IGNORED: u32 = 0x3_4000;
 
 /// One step of one tile.
@@ -49,7 +51,7 @@ impl Case {
         let tiles = tiles(rng, count);
         let home = tiles[0];
         let rare = rng.one_in(4);
-        // With 20, the words stand at every place within 16 bytes.
+        // With 20, the words are at every offset within 16 bytes.
         let stride = if rare { 20 } else { 16 };
         let widths: Vec<u32> = (0..SHARED_WORDS).map(|_| if rare { rng.within(0..32) } else { 31 }).collect();
         let steps = (0..rng.within(2..25))
@@ -101,7 +103,7 @@ impl Case {
         asm
     }
 
-    /// Loads all programs, lets them run at the same time, and reads every word back.
+    /// Loads all programs, runs them at the same time, and reads every word back.
     pub fn script(&self, keep: &[bool]) -> Vec<Op> {
         let triscs = [Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
         let mut ops = Vec::new();

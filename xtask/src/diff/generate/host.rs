@@ -1,4 +1,5 @@
-//! Host accesses: configuration space, registers that keep what is written, and memory through the windows.
+//! Host accesses: configuration space, registers that keep what is written, and memory through
+//! the windows.
 
 use tilework_abi::noc::{self, init};
 use tilework_abi::{stream, tensix, tlb};
@@ -10,18 +11,18 @@ use super::{dram, kept, look, tile, tiles, write_word};
 /// Host operations in parts.
 pub struct Case {
     parts: Vec<Vec<Op>>,
-    /// Always at the end: what memory came to.
+    /// Always at the end: reads the memory.
     tail: Vec<Op>,
 }
 
-/// Clocks for writes that are on their way to arrive, before something reads what they wrote by another path.
+/// Clocks for writes in flight to arrive, before their data are read by another path.
 const SETTLE: u32 = 5000;
 
-/// Configuration words that say what the card is (PCI Local Bus Specification 3.0, figure 6-1): vendor and device. Where the BARs lie is
-/// the host's affair.
+/// Configuration words that say what the card is (PCI Local Bus Specification 3.0, figure 6-1):
+/// vendor and device. The host chooses the addresses of the BARs.
 const CONFIG: u32 = 0;
 
-/// Registers of a Tensix tile that keep these bits of what is written (SoftReset.md).
+/// Registers of a Tensix tile, with the bits that keep written values (SoftReset.md).
 const KEEPING: [(u32, u32); 4] = [
     (tensix::TRISC0_RESET_PC, u32::MAX),
     (tensix::TRISC1_RESET_PC, u32::MAX),
@@ -29,18 +30,19 @@ const KEEPING: [(u32, u32); 4] = [
     (tensix::TRISC_RESET_PC_OVERRIDE, 7),
 ];
 
-/// Those that software seldom reads back, and ttsim does not show.
+/// Registers that software seldom reads back and ttsim does not implement.
 const SELDOM_READ: [(u32, u32); 6] = [
     (tensix::NCRISC_RESET_PC, u32::MAX),
     (tensix::NCRISC_RESET_PC_OVERRIDE, 1),
     (tensix::DISABLE_RESET, 0x3FF),
-    // The coprocessor's bits; the cores stay held.
+    // The coprocessor's bits; the cores stay in reset.
     (tensix::SOFT_RESET_0, 0x7F_87FF),
     (NIU + init::BRCST_EXCLUDE, 0x3F_FFFF),
     (NIU + ROUTER_CFG_4, u32::MAX),
 ];
 
-/// Fields of a request initiator that keep what is written, with the bits that have a meaning (NoC/MemoryMap.md).
+/// Registers of a request initiator that keep written values, with the implemented bits
+/// (NoC/MemoryMap.md).
 const INITIATOR: [(u32, u32); 10] = [
     (init::TARG_ADDR_LO, u32::MAX),
     (init::TARG_ADDR_MID, u32::MAX),
@@ -54,10 +56,11 @@ const INITIATOR: [(u32, u32); 10] = [
     (init::AT_DATA, u32::MAX),
 ];
 
-/// What identifies a NIU; the same at every power-on (NoC/MemoryMap.md).
+/// Identification registers of a NIU, the same at every power-on (NoC/MemoryMap.md).
 const IDENTITY: [u32; 3] = [noc::NODE_ID, noc::ID_LOGICAL, noc::NIU_CFG_0];
 
-/// NIU configuration of which all bits are "available for general use by software" (NoC/MemoryMap.md).
+/// NIU configuration of which all bits are "available for general use by software"
+/// (NoC/MemoryMap.md).
 const ROUTER_CFG_2: u32 = 0x10C;
 const ROUTER_CFG_4: u32 = 0x114;
 const NIU: u32 = noc::NIU0_BASE;
@@ -73,7 +76,7 @@ impl Case {
     fn register(rng: &mut Rng, at: (u8, u8)) -> Vec<Op> {
         let niu = noc::niu_base(rng.within(0..2));
         let keep = |addr, value: u32| vec![write_word(at, addr, value), look(at, addr, 4)];
-        // What not every library has comes rarely, so that most cases are played to their end.
+        // What not every library has is rare, so that most cases run to their end.
         if rng.one_in(16) {
             return match rng.within(0..4) {
                 0 => vec![look(at, niu + noc::ENDPOINT_ID, 4)],
@@ -135,7 +138,7 @@ impl Case {
             parts.push(match rng.within(0..8) {
                 0 if target != bank => {
                     (at.tile, at.end) = (rect.0, Some(rect.1));
-                    // Through a large window only now and then: not every library has that.
+                    // Rarely through a large window: not every library has those.
                     at.window = if rng.one_in(8) { at.window } else { at.window % tlb::KERNEL_WINDOW };
                     vec![Op::Write(at, rng.bytes(len as usize)), Op::Clock(SETTLE)]
                 }

@@ -1,8 +1,9 @@
-//! The generators: from a seed to a case, and from a case to a script.
+//! Generators: turn a seed into a case, and a case into a script.
 //!
-//! A case consists of parts that can be left out one by one: the rig makes a failing case small by leaving out what is not needed. Every
-//! case is independent of time: one library counts instructions, another cycles, so a script waits for words of memory, never for clocks,
-//! and gives posted writes far more time than they need.
+//! A case consists of parts that can be left out one by one, so that a failing case can be
+//! shrunk. Every case is independent of time: one library counts instructions, another cycles, so
+//! a script waits for words of memory, never for clocks, and gives posted writes far more time
+//! than they need.
 
 mod atomics;
 mod host;
@@ -16,14 +17,15 @@ use tilework_abi::tensix::{self, Processor};
 use super::rng::Rng;
 use super::script::{Op, Place};
 
-/// What a case is about.
+/// Kinds of cases.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, ValueEnum)]
 pub enum Kind {
     /// Configuration space and registers that keep what is written.
     Registers,
     /// Host windows onto L1 and DRAM: sizes, alignments, both window sizes, multicast.
     Memory,
-    /// NoC requests of a core: reads, writes, multicasts, inline writes, atomics, with all counters.
+    /// NoC requests of a core: reads, writes, multicasts, inline writes, atomics, with
+    /// all counters.
     Noc,
     /// Random RV32IM, Zba, Zbb and Zaamo programs.
     Programs,
@@ -82,7 +84,7 @@ impl Case {
         }
     }
 
-    /// The script of the parts that `keep` says.
+    /// The script of the parts selected by `keep`.
     pub fn script(&self, keep: &[bool]) -> Vec<Op> {
         match self {
             Self::Host(case) => case.script(keep),
@@ -92,7 +94,7 @@ impl Case {
         }
     }
 
-    /// What the kept parts let the cores do, for a person; empty when the script says all.
+    /// A listing of what the cores do in the kept parts; empty if the script shows everything.
     pub fn listing(&self, keep: &[bool]) -> Vec<String> {
         match self {
             Self::Host(_) => Vec::new(),
@@ -108,7 +110,8 @@ fn kept<'a, T>(items: &'a [T], keep: &'a [bool]) -> impl Iterator<Item = &'a T> 
     items.iter().zip(keep).filter_map(|(item, &keep)| keep.then_some(item))
 }
 
-/// Columns of Tensix tiles that every board has (facts, "board layout": a P100 lacks 15 and 16).
+/// Columns of Tensix tiles that every board has (BlackholeA0/README.md: a P100 lacks two; with
+/// translation, columns 15 and 16).
 const COLUMNS: [u8; 12] = [1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14];
 
 /// A random Tensix tile.
@@ -128,25 +131,28 @@ fn tiles(rng: &mut Rng, n: usize) -> Vec<(u8, u8)> {
     out
 }
 
-/// A random port of a random DRAM bank that every board has (translated coordinates; a P100 has seven banks).
+/// A random port of a random DRAM bank that every board has (translated coordinates; a P100 has
+/// seven banks).
 fn dram(rng: &mut Rng) -> (u8, u8) {
     let bank = rng.within(0..7) as u8;
     (17 + bank / 4, 12 + 3 * (bank % 4) + rng.within(0..3) as u8)
 }
 
-/// Where the cores find their code. BRISC always starts at zero; the distance lets the longest program fit.
+/// Start address of a core's code. BRISC always starts at zero; the distance fits the
+/// longest program.
 const fn code(core: Processor) -> u32 {
     core as u32 * 0x6000
 }
-/// Where atomics of the sender's own bring back old values: not posted ones, 16 bytes for each request.
+/// Where atomics on the sender's own word return old values: non-posted ones, 16 bytes for
+/// each request.
 const RETURNS: u32 = 0x3_3000;
-/// The same for posted ones, which bring nothing back.
+/// The same for posted ones, which return nothing.
 pub(super) const POSTED_RETURNS: u32 = 0x3_3400;
-/// Bytes of either zone.
+/// Bytes of each zone.
 const RETURN_BYTES: u32 = 0x200;
 /// Word `i` says that core `i` is done.
 const DONE: u32 = 0x1_F000;
-/// What it says then; written last by the program.
+/// The value of a done word; the program writes it last.
 const DONE_VALUE: u32 = 0x600D_F00D;
 
 /// The done word of a core.
@@ -159,7 +165,7 @@ fn write_word(tile: (u8, u8), addr: u32, value: u32) -> Op {
     Op::Write(Place::new(tile, u64::from(addr)), value.to_le_bytes().to_vec())
 }
 
-/// Holds all cores of `tile`, clears the done words and gives every core its start address.
+/// Puts all cores of `tile` into reset, clears the done words and sets every core's start address.
 fn hold(tile: (u8, u8)) -> Vec<Op> {
     use Processor::{Ncrisc, Trisc0, Trisc1, Trisc2};
     vec![
@@ -174,7 +180,7 @@ fn hold(tile: (u8, u8)) -> Vec<Op> {
     ]
 }
 
-/// Lets `cores` of `tile` run.
+/// Releases `cores` of `tile` from reset.
 fn release(tile: (u8, u8), cores: &[Processor]) -> Op {
     let running = cores.iter().fold(0, |bits, core| bits | core.soft_reset_bit());
     write_word(tile, tensix::SOFT_RESET_0, tensix::SOFT_RESET_ALL_CORES & !running)

@@ -1,4 +1,5 @@
-//! What the NoC programs of the rig have in common: issuing one request, waiting for its answers, and taking the difference of all counters.
+//! Shared parts of the NoC programs: issuing a request, waiting for its responses, and computing
+//! the changes of all counters.
 //!
 //! Follows `BlackholeA0/NoC/MemoryMap.md` (request initiators) and `Counters.md`.
 
@@ -18,10 +19,10 @@ const OTHER: Reg = 7;
 const TURNS: Reg = 8;
 const NIU: Reg = 9;
 
-/// Turns of an empty loop that are more than enough for any posted request to arrive.
+/// Iterations of an empty loop, more than enough for any posted request to arrive.
 const POSTED_TURNS: u32 = 4000;
 
-/// What a request does, from the sender's side. Addresses are in L1 unless the other end is DRAM.
+/// The action of a request. Addresses are in L1 unless the other end is DRAM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// `len` bytes of `from` to the sender's `to`.
@@ -34,20 +35,20 @@ pub enum Action {
     Multicast { from: u32, rect: ((u8, u8), (u8, u8)), receivers: u32, to: u32, len: u32, with_sender: bool },
     /// One word to a register.
     Inline { to: ((u8, u8), u32), data: u32 },
-    /// An atomic on a word; its old value to the sender's `back`.
+    /// An atomic on a word; the old value goes to the sender's `back`.
     Atomic { on: ((u8, u8), u32), op: u32, data: u32, back: u32 },
 }
 
-/// A request with everything that it may be sent with.
+/// A request with all its options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
     /// What it does.
     pub action: Action,
-    /// Which NoC.
+    /// The NoC.
     pub noc: u32,
-    /// Which initiator.
+    /// The initiator.
     pub buffer: u32,
-    /// No answer is wanted.
+    /// Posted: no response.
     pub posted: bool,
     /// Transaction id.
     pub id: u32,
@@ -113,7 +114,8 @@ impl Request {
         bits
     }
 
-    /// Target address and coordinates, return address and coordinates, length or opcode or mask, immediate data; sent by `own`.
+    /// Target address and coordinates, return address and coordinates, length or opcode or mask,
+    /// immediate data; sent by `own`.
     fn fields(&self, own: (u8, u8)) -> Fields {
         let xy = |(x, y)| NocXy::new(x, y).encode();
         let own = xy(own);
@@ -126,13 +128,13 @@ impl Request {
                 let rect = if self.noc == 0 { rect.encode() } else { rect.encode_noc1() };
                 Fields::new((from, own), (to, rect), len, 0)
             }
-            // The whole word; for a register the mask does not count (MemoryMap.md).
+            // The whole word; the mask is ignored for registers (MemoryMap.md).
             Action::Inline { to, data } => Fields::new((to.1, xy(to.0)), (0, own), 0xF << (to.1 & 0x1C), data),
             Action::Atomic { on, op, data, back } => Fields::new((on.1, xy(on.0)), (back, own), op, data),
         }
     }
 
-    /// The counter that answers to this request raise, and by how much.
+    /// The counter that responses to this request increment, and by how much.
     fn answers(&self) -> Option<(usize, u32)> {
         match self.action {
             Action::Read { .. } => Some((counter::MST_RD_RESP_RECEIVED, 1)),
@@ -143,7 +145,8 @@ impl Request {
         }
     }
 
-    /// Appends the request, sent by tile `own`, and the wait for its answers, or, for a posted one, for its arrival.
+    /// Appends the request, sent by tile `own`, and the wait for its responses or, if posted, for
+    /// its arrival.
     pub fn emit(&self, asm: &mut Asm, own: (u8, u8)) {
         let niu = noc::niu_base(self.noc);
         asm.li(NIU, niu);
@@ -196,11 +199,13 @@ impl Fields {
     }
 }
 
-/// A random atomic for the word at `addr`: opcode with operands, and data. Any kind if `rare`, else a plain increment.
+/// A random atomic for the word at `addr`: opcode with operands, and data. Any kind if `rare`, else
+/// a plain increment.
 pub fn atomic(rng: &mut Rng, addr: u32, rare: bool) -> (u32, u32) {
     let word = addr >> 2 & 3;
     match if rare { rng.within(0..5) } else { 5 } {
-        // Atomics.md: the mask has a bit for each 16 bits of the 16 bytes; only this word's two are ours to change.
+        // Atomics.md: the mask has a bit for each 16 bits of the 16 bytes; only this word's two are
+        // ours to change.
         0 => (atomic::SWAP << atomic::OP_SHIFT | rng.within(1..4) << (2 * word), rng.word()),
         1 => (atomic::SWAP_4B << atomic::OP_SHIFT | word, rng.word()),
         2 => {
@@ -217,8 +222,8 @@ pub const fn increment(width: u32, addr: u32) -> u32 {
     atomic::INCR_GET << atomic::OP_SHIFT | width << atomic::WRAP_SHIFT | (addr >> 2 & 3)
 }
 
-/// Counters of a NIU that the rig compares: those that a client can rely on to wait for its requests. They are also the ones that ttsim
-/// has; the others are held against Counters.md by the tests of `tilework-sim`.
+/// Counters of a NIU that are compared: those that software uses to wait for its requests. ttsim
+/// has only these; the tests of `tilework-sim` check the others against Counters.md.
 pub fn counters() -> impl Iterator<Item = u32> {
     use counter::{
         MST_ATOMIC_RESP_RECEIVED, MST_NONPOSTED_WR_REQ_SENT, MST_POSTED_ATOMIC_SENT, MST_POSTED_WR_REQ_SENT,
@@ -236,12 +241,12 @@ pub fn counters() -> impl Iterator<Item = u32> {
     single.into_iter().chain(MST_REQS_OUTSTANDING_ID..MST_REQS_OUTSTANDING_ID + 32).map(|index| index as u32)
 }
 
-/// Bytes that the counters of both NIUs take.
+/// Bytes of the counters of both NIUs.
 pub const COUNTER_BYTES: u32 = 2 * NIU_COUNTER_BYTES;
-/// Bytes that the counters of one NIU take; counter `i` is word `i`.
+/// Bytes of the counters of one NIU; counter `i` is word `i`.
 pub const NIU_COUNTER_BYTES: u32 = 4 * counter::COUNT as u32;
 
-/// Appends: the counters of both NIUs to `to`; with `since`, less what is written there.
+/// Appends code that stores the counters of both NIUs at `to`, less the values at `since` if given.
 pub fn take_counters(asm: &mut Asm, to: u32, since: Option<u32>) {
     for noc in 0..2 {
         asm.li(NIU, noc::niu_base(noc) + noc::COUNTERS);

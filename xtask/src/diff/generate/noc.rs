@@ -1,4 +1,5 @@
-//! NoC requests of one core to other tiles and DRAM, one after the other, each awaited, with the counters that they moved.
+//! NoC requests of one core to other tiles and DRAM, one after the other, each awaited, with the
+//! changed counters.
 
 use tilework_abi::stream;
 use tilework_abi::tensix::Processor;
@@ -14,7 +15,7 @@ use crate::asm::Asm;
 /// The zone of L1 (and of DRAM) that the requests read and write.
 const ZONE: u32 = 0x4_0000;
 const ZONE_BYTES: u32 = 0x8000;
-/// Where counters are written down: as they were, and what they came to.
+/// Where counters are stored: before the requests, and their changes.
 const BEFORE: u32 = 0x1_E000;
 const RESULT: u32 = 0x1_E400;
 
@@ -26,7 +27,7 @@ pub struct Case {
     bank: (u8, u8),
     core: Processor,
     requests: Vec<Request>,
-    /// What the zones of sender, second, third tile and bank hold first.
+    /// Initial data of the zones of sender, second tile, third tile and bank.
     data: [Vec<u8>; 4],
 }
 
@@ -43,7 +44,7 @@ impl Case {
             requests: Vec::new(),
             data: std::array::from_fn(|_| rng.bytes(ZONE_BYTES as usize)),
         };
-        // A library that lacks one of the rarer requests shall still play most cases to their end.
+        // A library without one of the rarer requests must still run most cases to their end.
         let rare = rng.one_in(4);
         for i in 0..rng.within(1..17) {
             let action = case.action(rng, i, rare);
@@ -60,10 +61,11 @@ impl Case {
             1 => 64 * rng.within(1..9),
             _ => rng.within(1..0x2000),
         };
-        // Both ends at the same place within 64 bytes, which satisfies every alignment rule of the chip's memories (NoC/README.md).
+        // Both ends have the same offset within 64 bytes, which satisfies every alignment rule of
+        // the chip's memories (NoC/README.md).
         let align = rng.within(0..64);
-        // The halves keep source and destination apart, because a tile may send to itself: a copy that overwrites what it has yet to read
-        // depends on how the packet is cut.
+        // Source and destination are in different halves, because a tile may send to itself: the
+        // result of an overlapping copy depends on how it is split into packets.
         let mut at = |half| ZONE + half * ZONE_BYTES / 2 + 64 * rng.within(0..(ZONE_BYTES / 2 - 0x2040) / 64) + align;
         let (from, to) = (at(0), at(1));
         match rng.within(0..12) {
@@ -112,7 +114,7 @@ impl Case {
         asm
     }
 
-    /// Loads the program, lets it run, and reads counters and zones back.
+    /// Loads and runs the program, and reads counters and zones back.
     pub fn script(&self, keep: &[bool]) -> Vec<Op> {
         let mut ops = Vec::new();
         for (tile, data) in [self.sender, self.second, self.third].into_iter().zip(&self.data) {
@@ -147,7 +149,7 @@ impl Case {
     }
 }
 
-/// The end of a program: its done word, and rest.
+/// Ends a program: writes its done word and loops.
 pub(super) fn say_done(asm: &mut Asm, core: Processor) {
     asm.fence();
     asm.li(1, done(core));

@@ -1,7 +1,9 @@
-//! Random programs for one core: RV32IM, Zba, Zbb and Zaamo, with loads and stores to L1 and local RAM, forward branches and short loops.
+//! Random programs for one core: RV32IM, Zba, Zbb and Zaamo, with loads and stores to L1 and local
+//! RAM, forward branches and short loops.
 //!
-//! The instructions come from the table of `tilework-riscv`, so a new row is tried as soon as it exists. Left out: CSRs (they show time),
-//! `.ttinsn` (the coprocessor is not under test here), `ecall` and `ebreak` (they end the program).
+//! The instructions come from the table of `tilework-riscv`, so a new row is tested as soon as it
+//! exists. Left out: CSRs (they show time), `.ttinsn` (the coprocessor is not under test here),
+//! `ecall` and `ebreak` (they end the program).
 
 use tilework_abi::tensix::{self, Processor};
 use tilework_riscv::{Format, Insn, Op as Rv, TABLE, disassemble, encode, register_name};
@@ -14,15 +16,15 @@ use crate::asm::{Asm, FENCE_ALL, Reg};
 /// L1 bytes that the program loads and stores.
 const DATA: u32 = 0x2_0000;
 const DATA_BYTES: u32 = 0x800;
-/// Where the registers and the local RAM are written down at the end.
+/// Where the registers and the local RAM are stored at the end.
 const DUMP: u32 = 0x2_8000;
 /// The part of local RAM in use, in words.
 const LOCAL_WORDS: u32 = 64;
-/// Of the local RAM, from here on.
+/// The address of that part.
 const LOCAL: u32 = tensix::LOCAL_BASE + 0x200;
 
-/// Registers with a fixed meaning: base of the L1 data (its middle), of the local data (its middle), loop counter, an address for atomics,
-/// and the one that the dump needs.
+/// Registers with a fixed meaning: base of the L1 data (its middle), of the local data (its
+/// middle), loop counter, an address for atomics, and the one that the dump needs.
 const L1: Reg = 30;
 const LOC: Reg = 29;
 const COUNT: Reg = 28;
@@ -35,7 +37,7 @@ pub struct Case {
     core: Processor,
     registers: Vec<u32>,
     data: Vec<u8>,
-    /// Groups of instructions that stand and fall together.
+    /// Groups of instructions that are kept or left out together.
     groups: Vec<Vec<Insn>>,
 }
 
@@ -44,7 +46,7 @@ impl Case {
     pub fn new(rng: &mut Rng) -> Self {
         let count = rng.within(10..150) as usize;
         let mut groups: Vec<Vec<Insn>> = Vec::with_capacity(count);
-        // Backwards, so that a forward branch knows how far it is to a group's first instruction.
+        // Generated backwards, so that the distance of a forward branch to a group is known.
         while groups.len() < count {
             let next = group(rng, &groups);
             groups.push(next);
@@ -65,7 +67,7 @@ impl Case {
         self.groups.len()
     }
 
-    /// The program; groups left out become `nop`s, so that every jump stays right.
+    /// The program; groups that are left out become `nop`s, so that every jump stays valid.
     fn program(&self, keep: &[bool]) -> Asm {
         let mut asm = Asm::default();
         asm.li(L1, LOCAL);
@@ -120,7 +122,7 @@ impl Case {
     pub fn listing(&self, keep: &[bool]) -> Vec<String> {
         let start = code(self.core) + 4 * (2 + 3 * LOCAL_WORDS + 31 * 2 + 6);
         let mut out = vec![format!("{} of tile {:?}", self.core, self.tile)];
-        // What the kept instructions start from; the others only crowd the view.
+        // Only the start values that the kept instructions read.
         let read = |reg: Reg| kept(&self.groups, keep).flatten().any(|insn| insn.rs1 == reg || insn.rs2 == reg);
         let used = (1..LAST).filter(|&reg| read(reg));
         out.extend(used.map(|reg| format!("{} = {:#010x}", register_name(reg), self.start_value(reg))));
@@ -136,7 +138,7 @@ impl Case {
         out
     }
 
-    /// What a register holds as the random part begins.
+    /// Value of a register at the start of the random part.
     fn start_value(&self, reg: Reg) -> u32 {
         match reg {
             L1 => DATA + DATA_BYTES / 2,
@@ -149,7 +151,7 @@ impl Case {
 
 const NOP: Insn = Insn { op: Rv::Addi, rd: 0, rs1: 0, rs2: 0, imm: 0 };
 
-/// A group in front of `after`, which is in reverse order.
+/// A group to precede `after`, which is in reverse order.
 fn group(rng: &mut Rng, after: &[Vec<Insn>]) -> Vec<Insn> {
     match rng.within(0..16) {
         0 => {

@@ -1,4 +1,5 @@
-//! Rules of fused operations (facts, buda.md, section 7): the steps in order, with what is alive between them.
+//! Rules of fused operations: the steps in order, with the buffers that are live between them
+//! (tt-budabackend, `netlist/netlist_fused_op_info_types.cpp`).
 
 mod used;
 
@@ -14,15 +15,15 @@ use used::used_by;
 
 pub use used::check_arch;
 
-/// Intermediate buffers that a core has at most.
+/// The most intermediate buffers that a core has.
 const INTERMEDIATES: u32 = 8;
 
-/// Blocks of a buffer between steps.
+/// Shape of a buffer between steps: mblock and ublock.
 type Dims = (Size, Size);
 
-/// A step with its place.
+/// A step and where it is in the schedule.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct StepAt<'a> {
     fused: FusedId,
     schedule: usize,
     index: usize,
@@ -30,14 +31,14 @@ struct Place<'a> {
     step: &'a FusedStep,
 }
 
-/// Rules that hold everywhere.
+/// Checks the rules that hold on every architecture.
 pub fn check(check: &mut Check<'_, '_>) {
     for index in 0..check.net.fused_ops.len() {
         let id = FusedId(index);
         if !check.src.broken.fused.contains(&id) {
             schedules(check, id);
         } else if complete(check, id) {
-            // Some step has a mistake of its own, but what is alive between the steps is known.
+            // A step has an error of its own, but which buffers are live is known.
             let mut state = State::default();
             for place in places(check, id) {
                 lives(check, place, &mut state);
@@ -54,36 +55,38 @@ pub fn check(check: &mut Check<'_, '_>) {
     }
 }
 
-fn places<'a>(check: &Check<'a, '_>, fused: FusedId) -> Vec<Place<'a>> {
+fn places<'a>(check: &Check<'a, '_>, fused: FusedId) -> Vec<StepAt<'a>> {
     let net = check.net;
     let mut all = Vec::new();
     for (schedule, steps) in net.fused(fused).schedules.iter().enumerate() {
         for (index, step) in steps.iter().enumerate() {
-            all.push(Place { fused, schedule, index, last: index + 1 == steps.len(), step });
+            all.push(StepAt { fused, schedule, index, last: index + 1 == steps.len(), step });
         }
     }
     all
 }
 
 impl Check<'_, '_> {
-    fn step_at(&self, place: Place<'_>, field: &str) -> Span {
+    fn step_at(&self, place: StepAt<'_>, field: &str) -> Span {
         step_at(self, place.fused, place.schedule, place.index, field)
     }
 
-    fn step_error(&mut self, code: Code, place: Place<'_>, field: &str, message: String, help: &str) {
+    fn step_error(&mut self, code: Code, place: StepAt<'_>, field: &str, message: String, help: &str) {
         let at = self.step_at(place, field);
         self.error(code, at, message, help);
     }
 }
 
-/// The state between steps.
+/// What is live between steps.
 #[derive(Default)]
 struct State {
-    /// Intermediate buffers that hold something: schedule, blocks, whether a matmul or reduction made it.
+    /// Intermediate buffers that hold a value: schedule, blocks, whether a matmul or a reduction
+    /// produced it.
     live: HashMap<u32, (usize, Dims, bool)>,
-    /// What the last step of the schedule left in the destination registers.
+    /// Blocks that the last step of the schedule left in the destination registers; `None` if it
+    /// wrote elsewhere or there was no step.
     dest: Option<Dims>,
-    /// The last step wrote somewhere else, or there is none.
+    /// The schedule of the last step.
     schedule: usize,
 }
 
@@ -122,7 +125,7 @@ fn schedules(check: &mut Check<'_, '_>, id: FusedId) {
     left(check, id, &state);
 }
 
-/// Whether every step that is written was read in some way.
+/// Whether every step of the file was understood.
 fn complete(check: &Check<'_, '_>, id: FusedId) -> bool {
     let written = check.src.fused[id.0].value.get("schedules").and_then(|node| node.list()).unwrap_or_default();
     let read = &check.net.fused(id).schedules;
@@ -130,7 +133,7 @@ fn complete(check: &Check<'_, '_>, id: FusedId) -> bool {
     written.len() == read.len() && written.iter().zip(read).all(same)
 }
 
-/// Buffers that are still full at the end.
+/// Reports intermediate buffers that are still full at the end.
 fn left(check: &mut Check<'_, '_>, id: FusedId, state: &State) {
     let (fused, entry) = (check.net.fused(id), check.src.fused[id.0]);
     for (buffer, (schedule, ..)) in sorted(&state.live) {
@@ -152,8 +155,8 @@ fn long(kind: &OpKind) -> bool {
     matches!(kind, OpKind::Matmul(_) | OpKind::Reduce { .. })
 }
 
-/// What kinds there are, how many operands, and what comes last.
-fn form(check: &mut Check<'_, '_>, place: Place<'_>) {
+/// Checks kinds, the number of operands, and the last step.
+fn form(check: &mut Check<'_, '_>, place: StepAt<'_>) {
     let step = place.step;
     let name = &step.name;
     let wanted = match &step.kind {
@@ -198,8 +201,8 @@ fn form(check: &mut Check<'_, '_>, place: Place<'_>) {
     }
 }
 
-/// Whether operands exist, and what is freed is read.
-fn operands(check: &mut Check<'_, '_>, place: Place<'_>) {
+/// Checks that operands exist and that freed buffers are read.
+fn operands(check: &mut Check<'_, '_>, place: StepAt<'_>) {
     let fused = check.net.fused(place.fused);
     let step = place.step;
     let read = step.inputs.iter().map(|(source, _)| *source);
@@ -236,8 +239,8 @@ fn operands(check: &mut Check<'_, '_>, place: Place<'_>) {
     }
 }
 
-/// The destination registers carry a result from one step to the next.
-fn destination(check: &mut Check<'_, '_>, place: Place<'_>, state: &State) {
+/// Checks uses of the destination registers, which carry a result from one step to the next.
+fn destination(check: &mut Check<'_, '_>, place: StepAt<'_>, state: &State) {
     let step = place.step;
     let reads = step.inputs.iter().any(|(source, _)| *source == FusedSource::Dest);
     if reads && state.dest.is_none() {
@@ -269,7 +272,7 @@ fn destination(check: &mut Check<'_, '_>, place: Place<'_>, state: &State) {
     }
 }
 
-/// Which blocks an operand has that is made inside the fused operation.
+/// Returns the blocks of an operand that is produced inside the fused operation.
 fn known(source: FusedSource, state: &State) -> Option<Dims> {
     match source {
         FusedSource::Input(_) => None,
@@ -278,7 +281,7 @@ fn known(source: FusedSource, state: &State) -> Option<Dims> {
     }
 }
 
-/// How often rows and columns are repeated.
+/// Returns how often broadcasts repeat rows and columns.
 fn factors(tms: &[Tm]) -> (u64, u64) {
     tms.iter().fold((1, 1), |(r, c), tm| match tm {
         Tm::Broadcast(Dim::R, n) => (r * u64::from(*n), c),
@@ -287,7 +290,7 @@ fn factors(tms: &[Tm]) -> (u64, u64) {
     })
 }
 
-fn broadcasts(check: &mut Check<'_, '_>, place: Place<'_>, state: &State) {
+fn broadcasts(check: &mut Check<'_, '_>, place: StepAt<'_>, state: &State) {
     let step = place.step;
     for (index, (source, tms)) in step.inputs.iter().enumerate() {
         let field = format!("input_{index}_tms");
@@ -323,7 +326,7 @@ fn broadcasts(check: &mut Check<'_, '_>, place: Place<'_>, state: &State) {
     }
 }
 
-/// Why a broadcast of an intermediate buffer is not possible.
+/// Returns why a broadcast of an intermediate buffer is not possible.
 fn fits(step: &FusedStep, index: usize, (mblock, ublock): Dims, rows: bool) -> Option<&'static str> {
     match &step.kind {
         OpKind::Matmul(matmul) => {
@@ -341,8 +344,8 @@ fn fits(step: &FusedStep, index: usize, (mblock, ublock): Dims, rows: bool) -> O
     }
 }
 
-/// Blocks of a step and of what it reads.
-fn dims(check: &mut Check<'_, '_>, place: Place<'_>, state: &State) {
+/// Checks the blocks of a step against those of its operands.
+fn dims(check: &mut Check<'_, '_>, place: StepAt<'_>, state: &State) {
     let step = place.step;
     for (index, (source, tms)) in step.inputs.iter().enumerate() {
         let Some((mblock, ublock)) = known(*source, state) else { continue };
@@ -411,8 +414,8 @@ fn reduction(step: &FusedStep, dim: ReduceDim, k: Option<(u32, u32)>, (mblock, u
     }
 }
 
-/// What intermediate buffers hold.
-fn lives(check: &mut Check<'_, '_>, place: Place<'_>, state: &mut State) {
+/// Follows the contents of the intermediate buffers through a step.
+fn lives(check: &mut Check<'_, '_>, place: StepAt<'_>, state: &mut State) {
     let step = place.step;
     let fused = check.net.fused(place.fused);
     for (source, _) in &step.inputs {

@@ -1,11 +1,12 @@
-//! Rules of fused operations that depend on the operation of a graph that uses one: its blocks, formats and architecture.
+//! Rules of fused operations that depend on the graph's operation that uses them: blocks, formats,
+//! architecture.
 
-use super::{Check, Place, places};
+use super::{Check, StepAt, places};
 use crate::DataFormat::{self, Float32, Int8, Int32};
 use crate::code;
 use crate::types::{Arch, BinaryKind, FusedId, FusedSource, FusedTarget, Op, OpId, OpKind, QuantKind, UnaryKind};
 
-/// Rules that depend on the operation that uses it.
+/// Checks a fused operation for the operation that uses it.
 pub fn used_by(check: &mut Check<'_, '_>, id: OpId, op: &Op, fused: FusedId) {
     for place in places(check, fused) {
         let step = place.step;
@@ -51,7 +52,7 @@ pub fn used_by(check: &mut Check<'_, '_>, id: OpId, op: &Op, fused: FusedId) {
     }
 }
 
-fn integer_step(check: &mut Check<'_, '_>, op: &Op, place: Place<'_>) {
+fn integer_step(check: &mut Check<'_, '_>, op: &Op, place: StepAt<'_>) {
     let step = place.step;
     let format = |index: usize| -> Option<DataFormat> {
         match step.inputs.get(index)?.0 {
@@ -98,7 +99,7 @@ fn integer_step(check: &mut Check<'_, '_>, op: &Op, place: Place<'_>) {
     }
 }
 
-/// Rules of an architecture.
+/// Checks the rules of one architecture.
 pub fn check_arch(check: &mut Check<'_, '_>, arch: Arch) {
     if arch != Arch::Grayskull {
         return;

@@ -1,4 +1,4 @@
-//! Attributes of operations, and from a type's name with its attributes what an operation computes.
+//! Attributes of operations, and the kind of an operation from its type and attributes.
 
 mod table;
 
@@ -23,7 +23,8 @@ pub struct Attributes<'t> {
 }
 
 impl<'t> Attributes<'t> {
-    /// Of the field `attributes`, if there is one; attributes that the operation does not have are reported.
+    /// Reads the field `attributes`, if present; attributes that the operation does not have
+    /// are reported.
     pub fn of(
         what: &'t str,
         at: Span,
@@ -111,7 +112,7 @@ impl<'t> Attributes<'t> {
         self.need(name, sink).and_then(|node| count(node, name, sink))
     }
 
-    /// What the operation computes. `None`: it cannot be said; the reason is reported.
+    /// What the operation computes; `None` after a reported error.
     pub fn kind(
         &self,
         node: &Node,
@@ -297,7 +298,7 @@ impl<'t> Attributes<'t> {
         Post { relu, vector }
     }
 
-    /// What does not change results.
+    /// Attributes that do not change results.
     pub fn hints(&self, kind: &str, sink: &mut Diagnostics) -> Hints {
         let rounding: [(&str, &str); 4] = [("none", "none"), ("fpu", "fpu"), ("pack", "pack"), ("all", "all")];
         let old = self.flag("srnd_fpu_en", sink).then_some("fpu");

@@ -1,4 +1,4 @@
-//! Which attributes there are, which operations have them, and the names of operations' types.
+//! Tables of the attributes, the operations that have them, and the operation types.
 
 use crate::diagnostic::Diagnostics;
 use crate::read::fields::text;
@@ -9,9 +9,9 @@ use crate::types::{BinaryKind, QuantKind, UnaryKind};
 pub enum On {
     /// All.
     All,
-    /// These. With others it is without effect.
+    /// These. On others it has no effect.
     Some(&'static [&'static str]),
-    /// These only. With others, except fused operations, it is a mistake.
+    /// These only. On others, except fused operations, it is an error.
     Only(&'static [&'static str]),
 }
 
@@ -42,7 +42,7 @@ const THREADS: &[&str] = &[
 /// Those of [`THREADS`] on the vector unit: all but products and copies.
 const VECTOR_UNIT: &[&str] = THREADS.split_at(3).1;
 
-/// Attributes of operations of graphs (facts, buda.md, section 1).
+/// Attributes of operations of graphs (tt-budabackend, `netlist/netlist_op_info_types.hpp`).
 pub const ATTRIBUTES: [(&str, On); 48] = [
     ("kernel_broadcast", On::All),
     ("kernel_broadcast_per_t", On::All),
@@ -156,7 +156,7 @@ pub enum Type {
     TopK,
     Ethernet,
     Drainer,
-    /// A wrong name that people write for this one.
+    /// A common wrong name of this one.
     Short(&'static str),
 }
 

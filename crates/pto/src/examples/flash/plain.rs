@@ -1,11 +1,11 @@
-//! Attention as it is written down, to compare the pipeline with.
+//! Reference implementations of attention.
 
 use crate::DType;
 use crate::examples::plain::Matrix;
 use half::f16;
 
-/// `softmax(q k^T / sqrt(d)) v` in single precision, with all scores of a row at once. `q` and `k` have `d` columns,
-/// `k` and `v` as many rows.
+/// `softmax(q k^T / sqrt(d)) v` in single precision, with all scores of a row at once. `q` and `k`
+/// have `d` columns, `k` and `v` as many rows.
 pub fn attention(q: &Matrix, k: &Matrix, v: &Matrix) -> Matrix {
     let scores = q.times(&k.transposed()).map(|s| s * scale(q.cols()));
     let mut p = scores;
@@ -24,9 +24,9 @@ pub fn attention(q: &Matrix, k: &Matrix, v: &Matrix) -> Matrix {
     p.times(v)
 }
 
-/// The same, one row after the other and in each by blocks of `block` columns of the scores, with a running maximum,
-/// and with the elements of P rounded to `p` before they meet `v`. In exact arithmetic both are equal; this one rounds
-/// where the pipeline rounds.
+/// Attention row by row, in blocks of `block` columns of the scores with a running maximum; the
+/// elements of P are rounded to `p` before they are multiplied with `v`. In exact arithmetic it
+/// equals [`attention`]; it rounds where the pipeline rounds.
 pub fn attention_by_blocks(q: &Matrix, k: &Matrix, v: &Matrix, block: usize, p: DType) -> Matrix {
     let round = |value: f32| if p == DType::F16 { f16::from_f32(value).to_f32() } else { value };
     let mut result = Matrix::from_fn(q.rows(), v.cols(), |_, _| 0.0);
@@ -53,7 +53,7 @@ pub fn attention_by_blocks(q: &Matrix, k: &Matrix, v: &Matrix, block: usize, p: 
     result
 }
 
-/// What scores are multiplied by: 1 / sqrt(d).
+/// The factor of the scores: 1 / sqrt(d).
 pub fn scale(d: usize) -> f32 {
     1.0 / (d as f32).sqrt()
 }

@@ -1,7 +1,8 @@
 //! The receiving end: requests of others are served, answers to own requests are taken in.
 //!
-//! Each counter moves as BlackholeA0/NoC/Counters.md says, all at the cycle at which the packet's last flit arrives; memory changes at that
-//! cycle too. Only the answer takes time: see `timing::SERVE_READ` and its neighbours.
+//! Each counter moves as BlackholeA0/NoC/Counters.md says, all at the cycle at which the packet's
+//! last flit arrives; memory changes at that cycle too. Only the answer takes time: see
+//! `timing::SERVE_READ` and its neighbours.
 
 use super::Niu;
 use crate::noc::responder::{read_data, read_response, write_ack, write_data};
@@ -37,12 +38,10 @@ impl Niu {
         let flits = packet.body.data_flits() as u32;
         match packet.body {
             Body::ReadRequest { addr, len, reply } => {
-                self.count(c::SLV_REQ_ACCEPTED, 1);
-                self.count(c::SLV_RD_REQ_RECEIVED, 1);
+                self.count_read();
                 let data = read_data(at, addr, len, mem)?;
                 let answer = read_response(self.noc, self.place, reply, data);
-                self.count(c::SLV_RD_RESP_SENT, 1);
-                self.count(c::SLV_RD_DATA_WORD_SENT, answer.body.data_flits() as u32);
+                self.count_read_answer(answer.body.data_flits() as u32);
                 self.send(at + timing::SERVE_READ, answer, out);
             }
             Body::WriteRequest { addr, data, mask, reply } => {
@@ -90,10 +89,8 @@ impl Niu {
     pub fn count_served(&mut self, body: &Body) {
         match body {
             Body::ReadRequest { len, .. } => {
-                self.count(c::SLV_REQ_ACCEPTED, 1);
-                self.count(c::SLV_RD_REQ_RECEIVED, 1);
-                self.count(c::SLV_RD_RESP_SENT, 1);
-                self.count(c::SLV_RD_DATA_WORD_SENT, len.div_ceil(FLIT_BYTES));
+                self.count_read();
+                self.count_read_answer(len.div_ceil(FLIT_BYTES));
             }
             Body::WriteRequest { reply, .. } => {
                 self.count_write(reply.is_some(), body.data_flits() as u32);
@@ -101,6 +98,17 @@ impl Niu {
             }
             _ => {}
         }
+    }
+
+    fn count_read(&mut self) {
+        self.count(c::SLV_REQ_ACCEPTED, 1);
+        self.count(c::SLV_RD_REQ_RECEIVED, 1);
+    }
+
+    /// Counts the answer to a read, which has `flits` flits of data.
+    fn count_read_answer(&mut self, flits: u32) {
+        self.count(c::SLV_RD_RESP_SENT, 1);
+        self.count(c::SLV_RD_DATA_WORD_SENT, flits);
     }
 
     fn count_write(&mut self, answered: bool, flits: u32) {

@@ -1,51 +1,17 @@
 //! The register file of an NIU.
 
 use super::coordinates::Coordinates;
-use super::{COUNTERS_PAGE, MAP_PAGE, Niu, Start};
+use super::{MAP_PAGE, Niu, Start};
 use crate::noc::grid::node_id;
 use crate::{Cycle, Fault, FaultClass};
 use tilework_abi::noc::{self, counter, init};
+use tilework_abi::reg::{Access as Kind, Slot};
 use tilework_riscv::Access;
 
-/// `NOC_SEC_CTRL`, the last field of a request initiator before `NOC_CMD_CTRL` (public firmware headers, `noc_parameters.h`).
-const SEC_CTRL: u32 = 0x34;
 /// Words of one request initiator before `NOC_CMD_CTRL` that exist.
-const INITIATOR_WORDS: usize = (SEC_CTRL / 4 + 1) as usize;
+const INITIATOR_WORDS: usize = (init::SEC_CTRL / 4 + 1) as usize;
 /// Words of configuration.
 pub(super) const CONFIG_WORDS: usize = crate::noc::grid::CONFIG_WORDS;
-/// Bits of `NOC_PACKET_TAG` that exist (NoC/MemoryMap.md).
-const TAG_MASK: u32 = 0xFFFF;
-/// `NUM_MEM_PARITY_ERR` and the two header error counts behind it (`noc_parameters.h`); nothing here has such an error.
-const ERROR_COUNTS: core::ops::Range<u32> = 0x50..0x5C;
-/// `ECC_CTRL` (`noc_parameters.h`): bits 0..2 clear errors, bits 3..5 make some.
-const ECC_CTRL: u32 = 0x5C;
-/// The bits of `ECC_CTRL` that make errors.
-const ECC_FORCE: u32 = 0b11_1000;
-/// `CMD_BUF_AVAIL` and `CMD_BUF_OVFL` (`noc_parameters.h`), the "NIU request FIFO status" of NoC/MemoryMap.md. The FIFOs are off and cannot be
-/// switched on (`NIU_CFG_0` bit 16), so that they have no room and never overflow.
-const FIFO_STATUS: core::ops::Range<u32> = 0x64..0x6C;
-/// `MEMORY_SHUTDOWN_CONTROL` (`noc_parameters.h`).
-const MEMORY_SHUTDOWN: u32 = 0x14C;
-/// `DEBUG_COUNTER_RESET` (NoC/MemoryMap.md): clears itself.
-const DEBUG_COUNTER_RESET: u32 = 0x174;
-/// `NIU_TRANS_COUNT_RTZ_CFG` (NoC/MemoryMap.md).
-const RTZ_CFG: u32 = 0x178;
-/// The bits of `RTZ_CFG` that enable interrupts, one for each transaction id.
-const RTZ_CFG_ENABLE: u32 = 0xFFFF;
-/// `NIU_TRANS_COUNT_RTZ_CFG_RC_DISABLE`: reading `RTZ_NUM` clears nothing.
-const RTZ_CFG_RC_DISABLE: u32 = 1 << 28;
-/// `NIU_TRANS_COUNT_RTZ_CLR` (NoC/MemoryMap.md): nothing is stored.
-const RTZ_CLR: u32 = 0x17C;
-/// "NoC router debug information" (NoC/MemoryMap.md): contents not described; an idle router's.
-const ROUTER_DEBUG: core::ops::Range<u32> = 0x300..0x378;
-/// `NIU_TRANS_COUNT_RTZ_NUM` (NoC/MemoryMap.md).
-const RTZ_NUM: u32 = 0x378;
-/// `NIU_TRANS_COUNT_RTZ_SOURCE` (NoC/MemoryMap.md).
-const RTZ_SOURCE: u32 = 0x37C;
-/// "NIU debug information" (NoC/MemoryMap.md): contents not described; an idle NIU's.
-const NIU_DEBUG: core::ops::Range<u32> = 0x380..0x400;
-/// "NIU security fence configuration" (NoC/MemoryMap.md): nothing is fenced off.
-const SECURITY_FENCE: core::ops::Range<u32> = 0x400..0x500;
 
 /// One request initiator.
 #[derive(Clone, Debug, Default)]
@@ -88,20 +54,6 @@ impl Initiator {
     }
 }
 
-/// The bits of a configuration register that have a purpose which the simulator cannot change (NoC/MemoryMap.md, "NIU and NoC router
-/// configuration"); all others are storage.
-fn fixed_bits(offset: u32) -> u32 {
-    /// `DDR_COORD_TRANSLATE_TABLE_0` to `_5` and `DDR_COORD_TRANSLATE_COL_SWAP`; the card's firmware leaves them zero.
-    const DDR_TABLES: core::ops::Range<u32> = 0x158..0x174;
-    match offset {
-        // Bits 13 and 15 have no effect in a Tensix tile.
-        noc::NIU_CFG_0 => 0x1_1000,
-        MEMORY_SHUTDOWN => 0b111,
-        _ if DDR_TABLES.contains(&offset) => u32::MAX,
-        _ => 0,
-    }
-}
-
 impl Niu {
     /// Reads the register at `off` from the NIU's base. A busy `NOC_CMD_CTRL` is volatile, and so is `NIU_TRANS_COUNT_RTZ_NUM`, whose read has an
     /// effect; everything else changes only when the tile knows about it.
@@ -125,27 +77,25 @@ impl Niu {
     }
 
     fn read_reg(&mut self, off: u32) -> Result<(u32, Access), Fault> {
-        if let Some((buf, field)) = split(off) {
-            let initiator = &self.initiators[buf];
-            let value = match field {
-                init::CMD_CTRL if initiator.busy => return Ok((1, Access::Volatile)),
-                init::CMD_CTRL => 0,
+        let Some((initiator, slot)) = noc::register(off) else { return Err(unknown(off, "read")) };
+        let value = match (slot.reg.access, initiator) {
+            (Kind::NotBuilt | Kind::WoFault, _) => return Err(refused(off, slot, "read")),
+            (Kind::Wo | Kind::W1c, _) => 0,
+            (_, Some(buf)) => match off % noc::CMD_BUF_STRIDE {
+                init::CMD_CTRL if self.initiators[buf as usize].busy => return Ok((1, Access::Volatile)),
                 noc::NODE_ID => node_id(self.noc, self.place),
                 noc::ENDPOINT_ID => self.endpoint_id,
-                _ if field <= SEC_CTRL => initiator.get(field),
-                _ if FIFO_STATUS.contains(&field) => 0,
-                _ => return Err(unknown(off, "read")),
-            };
-            return Ok((value, Access::Watched));
-        }
-        let value = match off {
-            noc::CLEAR_OUTSTANDING | ECC_CTRL | RTZ_CLR | DEBUG_COUNTER_RESET => 0,
-            RTZ_SOURCE => self.returned_to_zero,
-            RTZ_NUM => return Ok((self.take_returned_to_zero(), Access::Volatile)),
-            _ if is_idle_status(off) => 0,
-            _ if in_config(off) => self.config[((off - noc::CFG_BASE) / 4) as usize],
-            _ if in_counters(off) => self.counter(((off - noc::COUNTERS) / 4) as usize),
-            _ => return Err(unknown(off, "read")),
+                // Zero behind the fields: nothing is busy, and the request FIFOs are off.
+                field => self.initiators[buf as usize].get(field),
+            },
+            (_, None) => match off {
+                noc::RTZ_SOURCE => self.returned_to_zero,
+                noc::RTZ_NUM => return Ok((self.take_returned_to_zero(), Access::Volatile)),
+                noc::CFG_BASE..noc::CFG_END => self.config[config_word(off)],
+                noc::COUNTERS..noc::COUNTERS_END => self.counter(((off - noc::COUNTERS) / 4) as usize),
+                // Status that is zero while nothing is wrong and nobody looks at routers.
+                _ => slot.reg.reset,
+            },
         };
         Ok((value, Access::Watched))
     }
@@ -153,12 +103,12 @@ impl Niu {
     /// A read of `NIU_TRANS_COUNT_RTZ_NUM`: the lowest of the enabled bits of `RTZ_SOURCE`, which it clears unless told not to; the page lets
     /// hardware choose any.
     fn take_returned_to_zero(&mut self) -> u32 {
-        let config = self.config[((RTZ_CFG - noc::CFG_BASE) / 4) as usize];
-        let pending = self.returned_to_zero & config & RTZ_CFG_ENABLE;
+        let config = self.config[config_word(noc::RTZ_CFG)];
+        let pending = self.returned_to_zero & config & noc::RTZ_CFG_ENABLE;
         if pending == 0 {
             return 0;
         }
-        if config & RTZ_CFG_RC_DISABLE == 0 {
+        if config & noc::RTZ_CFG_RC_DISABLE == 0 {
             self.returned_to_zero &= !(pending & pending.wrapping_neg());
         }
         pending.trailing_zeros()
@@ -175,25 +125,34 @@ impl Niu {
     }
 
     fn write_reg(&mut self, off: u32, value: u32, at: Cycle) -> Result<Option<Start>, Fault> {
-        if let Some((buf, field)) = split(off) {
-            return self.write_initiator(buf, field, value, at, off);
+        let Some((initiator, slot)) = noc::register(off) else { return Err(unknown(off, "write")) };
+        if matches!(slot.reg.access, Kind::NotBuilt | Kind::Ro) {
+            return Err(refused(off, slot, "write"));
         }
-        if off == noc::CLEAR_OUTSTANDING {
-            for i in (0..16).filter(|i| value & 1 << i != 0) {
-                let outstanding = &mut self.counters[counter::MST_REQS_OUTSTANDING_ID + i];
-                self.returned_to_zero |= u32::from(*outstanding != 0) << i;
-                *outstanding = 0;
-            }
-            return Ok(None);
+        if let Some(buf) = initiator {
+            return self.write_initiator(buf as usize, slot, value, at);
         }
-        if off == ECC_CTRL && value & ECC_FORCE == 0 || SECURITY_FENCE.contains(&off) && value == 0 {
-            return Ok(None); // no errors to clear, nothing to fence off
+        let in_config = (noc::CFG_BASE..noc::CFG_END).contains(&off);
+        let old = if in_config { self.config[config_word(off)] } else { 0 };
+        let Some(new) = slot.reg.written(old, value) else { return Err(not_changed(slot, old, value)) };
+        match off {
+            noc::CLEAR_OUTSTANDING => self.clear_outstanding(new),
+            noc::RTZ_CLR => self.returned_to_zero &= !new,
+            // Only the router's flit counters, which nobody can read, and the FIFOs' overflow flags.
+            noc::DEBUG_COUNTER_RESET => {}
+            _ if in_config => self.write_config(off, new)?,
+            _ => {} // no errors to clear, nothing to fence off
         }
-        if in_config(off) {
-            self.write_config(off, value)?;
-            return Ok(None);
+        Ok(None)
+    }
+
+    /// The counts of outstanding requests of the transaction ids in `ids` go back to zero.
+    fn clear_outstanding(&mut self, ids: u32) {
+        for i in (0..16).filter(|i| ids & 1 << i != 0) {
+            let outstanding = &mut self.counters[counter::MST_REQS_OUTSTANDING_ID + i];
+            self.returned_to_zero |= u32::from(*outstanding != 0) << i;
+            *outstanding = 0;
         }
-        Err(unknown(off, "write"))
     }
 
     /// Writes one of the fields that only wait for `NOC_CMD_CTRL`: most of what a core does to start a request. False, and nothing is done, when
@@ -214,56 +173,33 @@ impl Niu {
         }
     }
 
-    fn write_initiator(
-        &mut self,
-        buf: usize,
-        field: u32,
-        value: u32,
-        at: Cycle,
-        off: u32,
-    ) -> Result<Option<Start>, Fault> {
+    fn write_initiator(&mut self, buf: usize, slot: Slot, value: u32, at: Cycle) -> Result<Option<Start>, Fault> {
         let initiator = &mut self.initiators[buf];
-        let writable = field <= SEC_CTRL || field == init::CMD_CTRL;
-        if writable && initiator.busy {
+        if initiator.busy {
             return Err(Fault::new(
                 FaultClass::UndefinedBehavior,
-                format!("write of NIU register {off:#x} while the request of initiator {buf} has not left"),
+                format!("write of {slot} while the request of initiator {buf} has not left"),
                 "BlackholeA0/NoC/MemoryMap.md, NOC_CMD_CTRL",
             ));
         }
-        if field == init::CMD_CTRL {
-            return if value & 1 != 0 { self.start(buf, at).map(Some) } else { Ok(None) };
+        // No field has bits that must not change.
+        let value = value & slot.reg.mask;
+        if slot.reg.offset == init::CMD_CTRL {
+            return if value != 0 { self.start(buf, at).map(Some) } else { Ok(None) };
         }
-        let mask = if field == init::PACKET_TAG { TAG_MASK } else { u32::MAX };
-        match initiator.slot(field) {
-            Some(slot) if writable => {
-                *slot = value & mask;
-                Ok(None)
-            }
-            _ => Err(unknown(off, "write")),
+        if let Some(field) = initiator.slot(slot.reg.offset) {
+            *field = value;
         }
+        Ok(None)
     }
 
+    /// Writes a configuration register that hardware acts on or that is storage.
     fn write_config(&mut self, off: u32, value: u32) -> Result<(), Fault> {
-        if off == RTZ_CLR {
-            self.returned_to_zero &= !value;
-            return Ok(());
-        }
-        if off == DEBUG_COUNTER_RESET {
-            return Ok(()); // the router's flit counters, which nobody can read, and the FIFOs' overflow flags
-        }
-        const READ: &str = "BlackholeA0/NoC/MemoryMap.md, NIU and NoC router configuration";
-        let index = ((off - noc::CFG_BASE) / 4) as usize;
-        let old = self.config[index];
-        if (old ^ value) & fixed_bits(off) != 0 {
-            let what = format!("NIU configuration register {off:#x} changes from {old:#x} to {value:#x}");
-            return Err(Fault::new(FaultClass::UnimplementedFunctionality, what, READ));
-        }
         let mut config = self.config;
-        config[index] = value;
+        config[config_word(off)] = value;
         if !self.is_opted_out(&config) && !self.can_opt_in() {
             let what = "an NIU whose tile cannot receive broadcasts opts in to them";
-            return Err(Fault::new(FaultClass::UnimplementedFunctionality, what, READ));
+            return Err(Fault::new(FaultClass::UnimplementedFunctionality, what, CONFIG_PAGE));
         }
         self.config = config;
         if Coordinates::depend_on(off) {
@@ -273,29 +209,35 @@ impl Niu {
     }
 }
 
-/// Initiator and field of an offset that lies in an initiator or repeats the identification registers beside it.
-fn split(off: u32) -> Option<(usize, u32)> {
-    let (buf, field) = (off / noc::CMD_BUF_STRIDE, off % noc::CMD_BUF_STRIDE);
-    let repeated = field <= noc::ENDPOINT_ID || FIFO_STATUS.contains(&field);
-    (buf < noc::CMD_BUFS && repeated && off.is_multiple_of(4)).then_some((buf as usize, field))
+const CONFIG_PAGE: &str = "BlackholeA0/NoC/MemoryMap.md, NIU and NoC router configuration";
+
+/// Position of the configuration register at `off`, which is one.
+const fn config_word(off: u32) -> usize {
+    ((off - noc::CFG_BASE) / 4) as usize
 }
 
-/// Status that is zero while nothing is wrong and nobody looks at routers.
-fn is_idle_status(off: u32) -> bool {
-    let ranges = [&ERROR_COUNTS, &ROUTER_DEBUG, &NIU_DEBUG, &SECURITY_FENCE];
-    ranges.iter().any(|range| range.contains(&off)) && off.is_multiple_of(4)
-}
-
-fn in_config(off: u32) -> bool {
-    (noc::CFG_BASE..noc::CFG_END).contains(&off) && off.is_multiple_of(4)
-}
-
+#[inline(always)]
 fn in_counters(off: u32) -> bool {
     (noc::COUNTERS..noc::COUNTERS_END).contains(&off) && off.is_multiple_of(4)
 }
 
+/// An access where no register is.
 fn unknown(off: u32, access: &str) -> Fault {
-    let page = if in_counters(off) { COUNTERS_PAGE } else { MAP_PAGE };
-    let what = format!("{access} of NIU register {off:#x}");
-    Fault::new(FaultClass::UnimplementedFunctionality, what, page)
+    Fault::new(FaultClass::UnimplementedFunctionality, format!("{access} of NIU register {off:#x}"), MAP_PAGE)
+}
+
+/// An access that the register does not take.
+fn refused(off: u32, slot: Slot, access: &str) -> Fault {
+    let why = slot.reg.access.refusal();
+    let what = format!("{access} of {slot} (NIU register {off:#x}), which is {why}");
+    Fault::new(FaultClass::UnimplementedFunctionality, what, slot.reg.page)
+}
+
+/// A write that changes bits whose meaning the simulator does not have.
+fn not_changed(slot: Slot, old: u32, value: u32) -> Fault {
+    let what = match slot.reg.refused {
+        "" => format!("{slot} changes from {old:#x} to {value:#x}, which is not built"),
+        refused => format!("{slot} is set to {value:#x}: {refused}"),
+    };
+    Fault::new(FaultClass::UnimplementedFunctionality, what, CONFIG_PAGE)
 }

@@ -1,4 +1,5 @@
-//! Cores and the coprocessor together: who waits for whom, in which cycle, and that neither sleep nor windows change any of it.
+//! Cores and the coprocessor together: who waits for whom, in which cycle, and that neither sleep
+//! nor windows change any of it.
 
 use super::tests::{insn, li, load_program, release, run, tile, word};
 use super::*;
@@ -40,7 +41,8 @@ enum Act {
     Delay(u8),
 }
 
-/// The program: the acts, each but pushes followed by the wall clock in the log, and a loop without end.
+/// The program: the acts, each but pushes followed by the wall clock in the log, and a loop without
+/// end.
 fn program(core: Processor, acts: &[Act]) -> Vec<u32> {
     let mut p = Vec::new();
     p.extend(li(8, map::WALL_CLOCK_L.cast_signed()));
@@ -138,7 +140,8 @@ fn log(outcome: &Outcome, core: Processor) -> Vec<u32> {
     words.map(|w| u32::from_le_bytes(w.try_into().expect("4 bytes"))).take_while(|&w| w != 0).collect()
 }
 
-/// GPR 1 names the flags, GPR 2 is one; the mover's operands copy the first flag's block to the fourth.
+/// GPR 1 names the flags, GPR 2 is one; the mover's operands copy the first flag's block to the
+/// fourth.
 fn set_up(thread: u32) -> Vec<Act> {
     let half = |half: u32, value: u32| Act::Push(0x4500_0000 | value << 8 | half);
     let cfg = |gpr: u32, index: u32| Act::Push(0xB000_0000 | gpr << 16 | index);
@@ -174,7 +177,8 @@ fn any_word() -> impl Strategy<Value = u32> {
         (0u32..0x200, 0u32..0x2000).prop_map(|(b, c)| 0xA200_0000 | b << 15 | c & !(1 << 7 | 1 << 8)),
         Just(0xA000_0002),
         Just(0xA100_0002),
-        // ATINCGET of flag 0, STOREIND of one word to it, LOADIND of it, ATCAS of flag 1 from 1 to 0.
+        // ATINCGET of flag 0, STOREIND of one word to it, LOADIND of it, ATCAS of flag 1 from 1 to
+        // 0.
         Just(0x6100_0000 | 31 << 14 | 2 << 6 | 1),
         Just(0x6680_0000 | 1 << 21 | 20 << 14 | 2 << 6 | 1),
         Just(0x4900_0000 | 1 << 22 | 20 << 14 | 11 << 6 | 1),
@@ -265,7 +269,8 @@ fn a_full_front_end_blocks_the_core_until_the_gate_lets_something_pass() {
 #[test]
 fn a_core_can_run_code_that_the_coprocessor_wrote() {
     let mut t = tile(true);
-    // BRISC runs the word at 0x4010 once, waits for flag 0, and runs it again; thread 0 replaces it by STOREIND before.
+    // BRISC runs the word at 0x4010 once, waits for flag 0, and runs it again; thread 0 replaces it
+    // by STOREIND before.
     let mut p = Vec::new();
     p.extend(li(10, FLAGS));
     p.push(insn(Op::Jal, 1, 0, 0, 0x4010 - 8));
@@ -319,7 +324,8 @@ fn register(tile: &mut Tile, at: Cycle, addr: u32, value: u32) {
 #[test]
 fn a_debugger_pushes_instructions_and_reads_configuration_over_the_noc() {
     let mut t = tile(true);
-    // The debug bus takes thread 1 and pushes RMWCIB0 0x5A to register 70 by a rising edge of bit 5, and again.
+    // The debug bus takes thread 1 and pushes RMWCIB0 0x5A to register 70 by a rising edge of bit
+    // 5, and again.
     register(&mut t, 100, 0xFFB1_20A4, 0xB300_0000 | 0xFF << 16 | 0x5A << 8 | 70);
     for (at, value) in [(110, 0x22), (120, 0x22), (130, 0x02), (140, 0x22)] {
         register(&mut t, at, 0xFFB1_20A0, value);
@@ -327,15 +333,15 @@ fn a_debugger_pushes_instructions_and_reads_configuration_over_the_noc() {
     register(&mut t, 200, 0xFFB1_2058, 70);
     run(&mut t, 300);
     assert_eq!(t.stats().tensix, 2, "one for each rising edge");
-    let read = |t: &mut Tile, addr| {
-        t.shared.reg_load(None, 300, addr, tilework_riscv::Width::Word).expect("it is there").value
-    };
+    let read =
+        |t: &mut Tile, addr| t.reach().load(None, 300, addr, tilework_riscv::Width::Word).expect("it is there").value;
     assert_eq!((read(&mut t, 0xFFB1_2078), read(&mut t, 0xFFB1_20A8)), (0x5A, 0x77));
 }
 
 #[test]
 fn the_coprocessor_reaches_every_register_without_a_panic() {
-    // LOADREG and STOREREG of whatever the tile maps: an answer or a fault. (A zero in the soft reset register lets the cores run.)
+    // LOADREG and STOREREG of whatever the tile maps: an answer or a fault. (A zero in the soft
+    // reset register lets the cores run.)
     let ranges = (0xFFB1_2000..0xFFB1_3200u32).chain(0xFFB2_0000..0xFFB2_0200).chain(0xFFB4_0000..0xFFB4_0800);
     let mut t = tile(true);
     let (mut at, mut passed) = (0, 0);

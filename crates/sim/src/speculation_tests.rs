@@ -1,4 +1,4 @@
-//! Tiles that run ahead end as if they had gone window by window.
+//! Tiles that speculate end in the same state as those that go window by window.
 
 use crate::pcie::Bar;
 use crate::{Chip, ChipConfig};
@@ -134,7 +134,7 @@ fn ring(chip: &mut Chip, count: usize) -> Vec<NocXy> {
 }
 
 #[test]
-fn tiles_that_run_ahead_end_where_those_that_do_not_do() {
+fn tiles_that_speculate_end_in_the_same_state_as_those_that_do_not() {
     type Outcome = Vec<(Vec<u8>, [u32; 2])>;
     let outcome = |parking, slice: u64, tiles: usize| -> (Outcome, u64) {
         let mut chip = Chip::new(ChipConfig { parking, ..ChipConfig::new(Board::P100) }).expect("fits");

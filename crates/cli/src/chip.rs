@@ -1,0 +1,112 @@
+//! Which chip runs a kernel program: the built-in one, or one behind the libttsim interface.
+
+use crate::failure::{Failure, Outcome};
+use crate::program::BUILT_IN;
+use std::path::Path;
+use tilework_abi::board::Board;
+use tilework_abi::tlb::Bar;
+use tilework_driver::{Card, HostLink, Inspect, LinkError};
+use tilework_libttsim_client::LibraryChip;
+use tilework_sim::{Chip, ChipConfig};
+
+/// A device on any chip.
+pub type Device = tilework_runtime::Device<AnyChip>;
+
+/// A chip that this command can run programs on.
+pub enum AnyChip {
+    /// The built-in simulator.
+    BuiltIn(Chip),
+    /// A library's.
+    Library(LibraryChip),
+}
+
+impl AnyChip {
+    /// Powers on the chip behind `library`, or the built-in one of `board` (p100 unless given);
+    /// also says which board it is.
+    ///
+    /// # Errors
+    /// A file that is no such library; a chip that is not a Blackhole, of an unknown board, or of
+    /// another board than `board`.
+    pub fn power_on(library: Option<&Path>, board: Option<Board>) -> Outcome<(Self, Board)> {
+        match library {
+            Some(library) => open_library(library, board),
+            None => {
+                let board = board.unwrap_or(Board::P100);
+                let chip = Chip::new(ChipConfig::new(board));
+                let chip = chip.map_err(not_built)?;
+                Ok((Self::BuiltIn(chip), board))
+            }
+        }
+    }
+
+    /// The chip's name in reports.
+    pub fn name(library: Option<&Path>) -> String {
+        library.map_or_else(|| BUILT_IN.to_owned(), |library| format!("libttsim: {}", library.display()))
+    }
+}
+
+fn open_library(library: &Path, wanted: Option<Board>) -> Outcome<(AnyChip, Board)> {
+    let refused =
+        |what: String| Failure::option("--chip", format_args!(" {}: {what}", library.display())).of_file(library);
+    // A name without a slash would be searched for in the system's folders.
+    let file = library.canonicalize().map_err(|e| refused(e.to_string()))?;
+    let chip = LibraryChip::open(file.as_os_str()).map_err(|e| refused(with_cause(&e)))?;
+    let mut card = Card::open(chip).map_err(|e| refused(e.to_string()))?;
+    let found = card.telemetry().and_then(|telemetry| telemetry.board()).map_err(|e| refused(e.to_string()))?;
+    match wanted {
+        Some(wanted) if !wanted.has_chip_of(found) => {
+            let chip = |board: Board| format!("{} that lacks {}", board.spec().name, board.harvesting());
+            Err(refused(format!("the library has a {}, but --board says a {}", chip(found), chip(wanted))))
+        }
+        wanted => Ok((AnyChip::Library(card.into_link()), wanted.unwrap_or(found))),
+    }
+}
+
+fn not_built(error: impl std::fmt::Display) -> Failure {
+    Failure::failed("device", format!("the simulated chip could not be built: {error}"))
+}
+
+/// An error with what caused it.
+fn with_cause(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}
+
+/// Passes a call on to the chip that it is.
+macro_rules! each {
+    ($chip:expr, $inner:ident => $call:expr) => {
+        match $chip {
+            AnyChip::BuiltIn($inner) => $call,
+            AnyChip::Library($inner) => $call,
+        }
+    };
+}
+
+impl HostLink for AnyChip {
+    fn bar_write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<(), LinkError> {
+        each!(self, chip => HostLink::bar_write(chip, bar, offset, data))
+    }
+    fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), LinkError> {
+        each!(self, chip => HostLink::bar_read(chip, bar, offset, out))
+    }
+    fn pin(&mut self, len: usize, wish: u64) -> Result<u64, LinkError> {
+        each!(self, chip => HostLink::pin(chip, len, wish))
+    }
+    fn pinned_read(&mut self, address: u64, out: &mut [u8]) -> Result<(), LinkError> {
+        each!(self, chip => HostLink::pinned_read(chip, address, out))
+    }
+    fn pinned_write(&mut self, address: u64, data: &[u8]) -> Result<(), LinkError> {
+        each!(self, chip => HostLink::pinned_write(chip, address, data))
+    }
+    fn wait_word(&mut self, address: u64, seen: u32, budget: u64) -> Result<u32, LinkError> {
+        each!(self, chip => HostLink::wait_word(chip, address, seen, budget))
+    }
+    fn idle(&mut self, cycles: u64) -> Result<(), LinkError> {
+        each!(self, chip => HostLink::idle(chip, cycles))
+    }
+    fn cycles(&self) -> u64 {
+        each!(self, chip => HostLink::cycles(chip))
+    }
+    fn inspect(&self) -> Option<&dyn Inspect> {
+        each!(self, chip => HostLink::inspect(chip))
+    }
+}

@@ -1,0 +1,107 @@
+//! The simulated chip behind the driver's border ([`HostLink`]), and what only a simulator can tell
+//! ([`Inspect`]).
+
+use crate::{Chip, ChipError, Fault};
+use tilework_abi::noc::NocXy;
+use tilework_abi::tlb::Bar;
+use tilework_driver::{ChipCounts, ChipFault, HostLink, Inspect, LinkError, RunningCore, WaitingCore, WatchedWord};
+
+impl From<ChipError> for LinkError {
+    /// Who waits or runs is left out: [`Inspect`] tells that of a chip that stands still.
+    fn from(error: ChipError) -> Self {
+        match error {
+            ChipError::Fault(fault) => Self::from(ChipFault::from(&fault)),
+            ChipError::Deadlock { cycle, .. } => Self::Deadlock { cycle },
+            ChipError::Budget { cycles, .. } => Self::Budget { cycles },
+        }
+    }
+}
+
+impl From<&Fault> for ChipFault {
+    fn from(fault: &Fault) -> Self {
+        let site = &fault.site;
+        Self {
+            class: fault.class.to_string(),
+            what: fault.what.clone(),
+            tile: site.tile,
+            core: site.core,
+            pc: site.pc,
+            address: site.addr,
+            cycle: site.cycle,
+            text: fault.to_string(),
+        }
+    }
+}
+
+impl HostLink for Chip {
+    fn bar_write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<(), LinkError> {
+        Ok(Self::bar_write(self, bar, offset, data)?)
+    }
+    fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), LinkError> {
+        Ok(Self::bar_read(self, bar, offset, out)?)
+    }
+    fn pin(&mut self, len: usize, wish: u64) -> Result<u64, LinkError> {
+        Self::pin(self, wish, len)?;
+        Ok(wish)
+    }
+    fn pinned_read(&mut self, address: u64, out: &mut [u8]) -> Result<(), LinkError> {
+        Ok(Self::pinned_read(self, address, out)?)
+    }
+    fn pinned_write(&mut self, address: u64, data: &[u8]) -> Result<(), LinkError> {
+        Ok(Self::pinned_write(self, address, data)?)
+    }
+    fn wait_word(&mut self, address: u64, seen: u32, budget: u64) -> Result<u32, LinkError> {
+        Ok(Self::wait_word(self, address, seen, budget)?)
+    }
+    fn idle(&mut self, cycles: u64) -> Result<(), LinkError> {
+        Ok(self.run(cycles)?)
+    }
+    fn cycles(&self) -> u64 {
+        self.now()
+    }
+    #[inline]
+    fn inspect(&self) -> Option<&dyn Inspect> {
+        Some(self)
+    }
+}
+
+impl Inspect for Chip {
+    fn is_quiet(&self) -> bool {
+        Self::is_quiet(self)
+    }
+    fn cycles(&self) -> u64 {
+        self.now()
+    }
+    fn counts(&self) -> ChipCounts {
+        let stats = self.stats();
+        ChipCounts {
+            cycles: stats.cycles,
+            instructions: stats.instructions,
+            skipped: stats.skipped,
+            noc_bytes: stats.noc_bytes,
+            pcie_bytes: stats.pcie_to_device + stats.pcie_to_host,
+        }
+    }
+    fn waiting(&self) -> Vec<WaitingCore> {
+        let core = |waiting: crate::tile::Waiting| WaitingCore {
+            tile: waiting.tile,
+            core: waiting.core,
+            pc: waiting.pc,
+            watched: waiting.watched.iter().map(watched).collect(),
+            blocked_on: waiting.blocked_on,
+            coprocessor: waiting.coprocessor,
+        };
+        Self::waiting(self).into_iter().map(core).collect()
+    }
+    fn busy(&self) -> Vec<RunningCore> {
+        let core = |(tile, core, pc)| RunningCore { tile, core, pc };
+        Self::busy(self).into_iter().map(core).collect()
+    }
+    fn l1(&self, tile: NocXy) -> Option<&[u8]> {
+        Some(self.tile(tile)?.l1())
+    }
+}
+
+fn watched(word: &crate::tile::WaitWord) -> WatchedWord {
+    WatchedWord { address: word.watch.addr, value: word.watch.value, stale: word.stale }
+}

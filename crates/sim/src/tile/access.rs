@@ -1,0 +1,206 @@
+//! Register accesses: what an agent of a tile reaches, and the load and store that all of them use.
+//!
+//! Cores, NIUs, the coprocessor and the debug interface access the same registers. Each of them
+//! borrows the parts of the tile that are not itself as a [`Reach`]. What an NIU or the coprocessor
+//! does to its own registers through its tile is not modelled: it is a fault with a name here,
+//! except where [`super::memory`] and [`super::tensix`] say otherwise.
+
+use super::fabric::Fabric;
+use super::port::Ports;
+use super::wake;
+use crate::noc::Niu;
+use crate::tensix::Tensix;
+use crate::{Fault, FaultClass, timing};
+use tilework_abi::address_map::{Region, niu_register};
+use tilework_abi::tensix::{self as map, Processor};
+use tilework_riscv::{Access, Cycle, Load, Refuse, Width};
+
+const PAGE: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
+
+/// The parts of a tile that are not a core.
+pub(super) struct Shared {
+    pub(super) fabric: Fabric,
+    pub(super) nius: [Niu; 2],
+    pub(super) tensix: Tensix,
+}
+
+/// A unit of the tile, as an access finds it.
+pub(super) enum Unit<'a, T> {
+    /// The access reaches it.
+    Other(&'a mut T),
+    /// It makes the access itself.
+    Own,
+}
+
+impl<T> Unit<'_, T> {
+    /// The unit, or the fault of an access to itself.
+    pub(super) fn or_fault(&mut self, fault: impl FnOnce() -> Fault) -> Result<&mut T, Refuse<Fault>> {
+        match self {
+            Self::Other(unit) => Ok(unit),
+            Self::Own => Err(Refuse::Fault(fault())),
+        }
+    }
+}
+
+/// The parts of a tile that an access can reach, from the point of view of whoever makes it.
+pub(super) struct Reach<'a> {
+    pub(super) fabric: &'a mut Fabric,
+    pub(super) nius: [Unit<'a, Niu>; 2],
+    pub(super) tensix: Unit<'a, Tensix>,
+    pub(super) ports: Ports<'a>,
+}
+
+impl Shared {
+    /// Everything, as a core or the debug interface reaches it.
+    pub(super) fn reach<'a>(&'a mut self, ports: Ports<'a>) -> Reach<'a> {
+        let nius = self.nius.each_mut().map(Unit::Other);
+        Reach { fabric: &mut self.fabric, nius, tensix: Unit::Other(&mut self.tensix), ports }
+    }
+
+    /// NIU `noc` (0 or 1), and what it reaches.
+    pub(super) fn niu<'a>(&'a mut self, noc: usize, ports: Ports<'a>) -> (&'a mut Niu, Reach<'a>) {
+        let [niu0, niu1] = &mut self.nius;
+        let (niu, nius) = match noc {
+            0 => (niu0, [Unit::Own, Unit::Other(niu1)]),
+            _ => (niu1, [Unit::Other(niu0), Unit::Own]),
+        };
+        (niu, Reach { fabric: &mut self.fabric, nius, tensix: Unit::Other(&mut self.tensix), ports })
+    }
+
+    /// The coprocessor, and what it reaches.
+    pub(super) fn coprocessor<'a>(&'a mut self, ports: Ports<'a>) -> (&'a mut Tensix, Reach<'a>) {
+        let nius = self.nius.each_mut().map(Unit::Other);
+        (&mut self.tensix, Reach { fabric: &mut self.fabric, nius, tensix: Unit::Own, ports })
+    }
+
+    /// A word of an NIU that reading does not change; `None` for everything else.
+    #[inline(always)]
+    pub(super) fn niu_word(&self, addr: u32) -> Option<u32> {
+        let (noc, offset) = niu_register(addr)?;
+        self.nius[noc].read_word(offset)
+    }
+
+    /// Writes a field of an NIU's initiator if nobody sleeps on it and it has no side effect; false
+    /// when it is anything else.
+    #[inline(always)]
+    pub(super) fn niu_field(&mut self, addr: u32, value: u32) -> bool {
+        match niu_register(addr) {
+            Some((noc, offset)) if !self.fabric.is_watched(wake::ANY_NIU) => self.nius[noc].write_field(offset, value),
+            _ => false,
+        }
+    }
+}
+
+impl Reach<'_> {
+    /// Reads a register on behalf of `core`, or of an agent that is no core.
+    pub(super) fn load(
+        &mut self,
+        core: Option<Processor>,
+        at: Cycle,
+        addr: u32,
+        width: Width,
+    ) -> Result<Load, Refuse<Fault>> {
+        let (value, access) = match Region::decode(addr) {
+            Region::Debug { .. } if addr == map::INSTRN_BUF_STATUS => {
+                let tensix = self.tensix.or_fault(super::tensix::own_debug_registers)?;
+                (tensix.replay_fifo_status(), Access::Volatile)
+            }
+            Region::Debug { .. } => {
+                let read = self.fabric.debug.read(addr, at);
+                read.map_err(|fault| Refuse::Fault(fault.at_addr(addr.into())))?
+            }
+            Region::Niu { noc, offset } => {
+                let niu = self.nius[noc].or_fault(|| own_niu(addr))?;
+                niu.read(offset & !3, at).map_err(Refuse::Fault)?
+            }
+            Region::Stream { offset } => {
+                (self.fabric.streams.read(offset & !3).map_err(Refuse::Fault)?, Access::Watched)
+            }
+            region => {
+                if let Region::LocalOf { core, offset } = region
+                    && let Some(value) = self.ports.get(core).peek(offset as usize, width)
+                {
+                    return Ok(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
+                }
+                let core = core.ok_or_else(|| Refuse::Fault(unmapped(addr)))?;
+                let tensix = self.tensix.or_fault(|| unmapped(addr))?;
+                let load = tensix.load(core, addr, at)?;
+                return Ok(Load { value: load.value & width.mask(), ..load });
+            }
+        };
+        let value = (value >> (8 * (addr & 3))) & width.mask();
+        Ok(Load { value, latency: timing::LOAD_TILE_REG, access })
+    }
+
+    /// Writes a register on behalf of `core`, or of an agent that is no core. Sleepers have been
+    /// woken.
+    pub(super) fn store(
+        &mut self,
+        core: Option<Processor>,
+        at: Cycle,
+        addr: u32,
+        width: Width,
+        value: u32,
+    ) -> Result<(), Refuse<Fault>> {
+        let region = Region::decode(addr);
+        if let Region::LocalOf { core, offset } = region
+            && self.ports.get(core).poke(offset as usize, width, value)
+        {
+            return Ok(());
+        }
+        if width != Width::Word {
+            let what = format!("a {}-byte store to a register", width.bytes());
+            let fault = Fault::new(FaultClass::UnsupportedFunctionality, what, PAGE);
+            return Err(Refuse::Fault(fault.at_addr(u64::from(addr))));
+        }
+        match region {
+            Region::Debug { .. } => self.store_debug(core.is_some(), at, addr, value),
+            Region::Niu { noc, offset } => {
+                let niu = self.nius[noc].or_fault(|| own_niu(addr))?;
+                let start = niu.write(offset, value, at).map_err(Refuse::Fault)?;
+                self.fabric.started.extend(start.map(|start| (noc as u8, start)));
+                Ok(())
+            }
+            Region::Stream { offset } => self.fabric.streams.write(offset, value).map_err(Refuse::Fault),
+            _ => {
+                let core = core.ok_or_else(|| Refuse::Fault(unmapped(addr)))?;
+                self.tensix.or_fault(|| unmapped(addr))?.store(core, addr, value, at)
+            }
+        }
+    }
+
+    /// What `core` would load now, without any side effect; `None` when that cannot be said.
+    pub(super) fn peek(&mut self, core: Processor, at: Cycle, addr: u32, width: Width) -> Option<u32> {
+        if addr < map::L1_SIZE {
+            return Some(self.fabric.l1_load(addr, width));
+        }
+        let region = Region::decode(addr);
+        if width == Width::Word
+            && let Region::Niu { noc, offset } = region
+            && let Unit::Other(niu) = &self.nius[noc]
+            && let Some(value) = niu.read_word(offset)
+        {
+            return Some(value);
+        }
+        if wake::classes(region) & (wake::TENSIX | wake::SEMAPHORE) != 0 {
+            let Unit::Other(tensix) = &self.tensix else { return None };
+            return tensix.peek(core, addr).map(|value| value & width.mask());
+        }
+        match self.load(Some(core), at, addr, width) {
+            Ok(load) if load.access == Access::Watched => Some(load.value),
+            _ => None,
+        }
+    }
+}
+
+/// An access over an NIU to that NIU's own registers which [`super::memory::receive`] does not
+/// carry out.
+fn own_niu(addr: u32) -> Fault {
+    let what = "an access over an NIU to that NIU's own registers other than one word";
+    let fault = Fault::new(FaultClass::UnimplementedFunctionality, what, "BlackholeA0/NoC/MemoryMap.md");
+    fault.at_addr(u64::from(addr))
+}
+
+fn unmapped(addr: u32) -> Fault {
+    Fault::new(FaultClass::UndefinedBehavior, "no memory or register at this address", PAGE).at_addr(u64::from(addr))
+}

@@ -1,0 +1,313 @@
+//! The fabric of a tile: L1 with the code decoded from it, streams, debug registers, and who sleeps
+//! on what.
+//!
+//! The fabric starts nothing by itself. Side effects of a register access that concern the rest of
+//! the tile are kept here until [`super::Tile`] handles them, at the end of the turn or event.
+
+use super::code::{CodeBook, TileCode};
+use super::debug::DebugRegs;
+use super::speculation::StoreLog;
+use super::streams::Streams;
+use super::wake;
+use crate::noc::Start;
+use crate::{Fault, FaultClass};
+use std::sync::Arc;
+use tilework_abi::address_map::Region;
+use tilework_abi::tensix::{self as map, Processor};
+use tilework_riscv::{CODE_PAGE_BYTES, CodePage, Cycle, Width};
+
+/// Bytes of L1 per flag.
+const LINE: u32 = 64;
+/// The line holds code that some core has decoded.
+const CODE: u8 = 1;
+/// A parked core sleeps on a word of the line.
+const WATCHED: u8 = 2;
+
+const PAGE: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
+
+/// A bit set of cores, by [`Processor::index`], and the coprocessor.
+pub(super) type CoreSet = u8;
+/// The coprocessor among the sleepers.
+pub(super) const COPROCESSOR: usize = 5;
+/// Everyone who can sleep.
+const SLEEPERS: usize = 6;
+
+/// The set without this member.
+pub(super) fn mask_out(set: CoreSet, member: usize) -> CoreSet {
+    set & !(1 << member)
+}
+
+/// The memory, registers and side effects that all agents of a tile share.
+pub(super) struct Fabric {
+    pub(super) l1: Box<[u8; map::L1_SIZE as usize]>,
+    /// [`CODE`] and [`WATCHED`] per 64 bytes of L1.
+    flags: Box<[u8; (map::L1_SIZE / LINE) as usize]>,
+    code: TileCode,
+    /// Counts changes of decoded code.
+    pub(super) code_generation: u64,
+    pub(super) streams: Streams,
+    pub(super) debug: DebugRegs,
+    /// L1 lines (by number) that each sleeper sleeps on.
+    watched_lines: [Vec<u32>; SLEEPERS],
+    /// Wake classes that each sleeper sleeps on.
+    watched_classes: [wake::Set; SLEEPERS],
+    /// Union of the classes.
+    any_class: wake::Set,
+    /// Who sleeps on anything.
+    sleepers: CoreSet,
+    /// Cores that must wake before the access that was just refused.
+    pub(super) wake: CoreSet,
+    /// NIU requests started since the tile last looked.
+    pub(super) started: Vec<(u8, Start)>,
+    /// When the soft reset register was written.
+    pub(super) reset_changed: Option<Cycle>,
+    /// The override of the PC buffers, which the coprocessor has written itself: it takes effect
+    /// after the coprocessor's step.
+    pub(super) pc_buf_override: Option<u32>,
+    /// The stores of speculative execution.
+    pub(super) log: StoreLog,
+}
+
+impl Fabric {
+    pub(super) fn new(book: Arc<CodeBook>) -> Self {
+        Self {
+            l1: zeros(),
+            flags: zeros(),
+            code: TileCode::new(book),
+            code_generation: 0,
+            streams: Streams::new(),
+            debug: DebugRegs::new(),
+            watched_lines: Default::default(),
+            watched_classes: [0; SLEEPERS],
+            any_class: 0,
+            sleepers: 0,
+            wake: 0,
+            started: Vec::new(),
+            reset_changed: None,
+            pc_buf_override: None,
+            log: StoreLog::default(),
+        }
+    }
+
+    /// Whether an access had a side effect that the tile has to handle.
+    #[inline]
+    pub(super) fn has_side_effects(&self) -> bool {
+        !self.started.is_empty() || self.reset_changed.is_some() || self.pc_buf_override.is_some()
+    }
+
+    // L1
+
+    /// The bytes at `addr`, which the caller has checked to be in L1.
+    #[inline(always)]
+    pub(super) fn l1_load(&self, addr: u32, width: Width) -> u32 {
+        get(&self.l1[..], addr as usize, width)
+    }
+
+    /// The flags of the line around `addr`.
+    #[inline]
+    pub(super) fn line_flags(&self, addr: u32) -> u8 {
+        self.flags[(addr / LINE) as usize]
+    }
+
+    /// The flags of all lines of a span.
+    #[inline]
+    fn flags_of(&self, addr: u32, len: u32) -> u8 {
+        let lines = (addr / LINE) as usize..(addr + len).div_ceil(LINE) as usize;
+        self.flags[lines].iter().fold(0, |all, flags| all | flags)
+    }
+
+    /// Writes L1 without asking who sleeps on it.
+    #[inline(always)]
+    pub(super) fn l1_store(&mut self, addr: u32, width: Width, value: u32) {
+        put(&mut self.l1[..], addr as usize, width, value);
+        if self.line_flags(addr) & CODE != 0 {
+            self.drop_code(addr, width.bytes());
+        }
+    }
+
+    /// Writes a span of L1, which the caller has checked, without asking who sleeps on it.
+    pub(super) fn l1_write(&mut self, addr: u32, data: &[u8]) {
+        self.l1[addr as usize..addr as usize + data.len()].copy_from_slice(data);
+        if self.flags_of(addr, data.len() as u32) & CODE != 0 {
+            self.drop_code(addr, data.len() as u32);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn drop_code(&mut self, addr: u32, len: u32) {
+        let mut changed = false;
+        for line in addr / LINE..(addr + len).div_ceil(LINE) {
+            if self.flags[line as usize] & CODE != 0 {
+                let page = line * LINE / CODE_PAGE_BYTES;
+                self.code.drop_page(page as usize);
+                let first = page * (CODE_PAGE_BYTES / LINE);
+                for line in first..first + CODE_PAGE_BYTES / LINE {
+                    self.flags[line as usize] &= !CODE;
+                }
+                changed = true;
+            }
+        }
+        self.code_generation += u64::from(changed);
+    }
+
+    /// The decoded page at `pc` (aligned to a page).
+    pub(super) fn code(&mut self, pc: u32) -> Result<Arc<CodePage>, Fault> {
+        let number = (pc / CODE_PAGE_BYTES) as usize;
+        if let Some(page) = self.code.get(number) {
+            return Ok(page.clone());
+        }
+        let Some(bytes) = self.l1.as_chunks().0.get(number) else {
+            return Err(Fault::new(FaultClass::UndefinedBehavior, "instructions can only be fetched from L1", PAGE)
+                .at_addr(u64::from(pc)));
+        };
+        let page = self.code.decode(number, bytes);
+        for line in pc / LINE..(pc + CODE_PAGE_BYTES) / LINE {
+            self.flags[line as usize] |= CODE;
+        }
+        Ok(page)
+    }
+
+    // Sleepers
+
+    /// `core` goes to sleep on these addresses.
+    pub(super) fn watch(&mut self, core: Processor, addrs: impl Iterator<Item = u32>) {
+        let i = core.index();
+        for addr in addrs {
+            if addr < map::L1_SIZE {
+                self.flags[(addr / LINE) as usize] |= WATCHED;
+                self.watched_lines[i].push(addr / LINE);
+            } else {
+                self.watched_classes[i] |= wake::classes(Region::decode(addr));
+            }
+        }
+        self.any_class |= self.watched_classes[i];
+        self.sleepers |= 1 << i;
+    }
+
+    /// Whether `core` sleeps on L1 around `addr`.
+    pub(super) fn watches(&self, core: Processor, addr: u32) -> bool {
+        self.watched_lines[core.index()].contains(&(addr / LINE))
+    }
+
+    /// The coprocessor goes to sleep on one more word.
+    pub(super) fn watch_for_coprocessor(&mut self, addr: u32) {
+        self.sleepers |= 1 << COPROCESSOR;
+        if addr < map::L1_SIZE {
+            let lines = &mut self.watched_lines[COPROCESSOR];
+            if !lines.contains(&(addr / LINE)) {
+                lines.push(addr / LINE);
+            }
+            self.flags[(addr / LINE) as usize] |= WATCHED;
+        } else {
+            let classes = wake::classes(Region::decode(addr));
+            self.watched_classes[COPROCESSOR] |= classes;
+            self.any_class |= classes;
+        }
+    }
+
+    /// `core` no longer sleeps.
+    pub(super) fn unwatch(&mut self, core: Processor) {
+        self.forget_sleeper(core.index());
+    }
+
+    /// The coprocessor no longer sleeps on anything.
+    pub(super) fn unwatch_coprocessor(&mut self) {
+        self.forget_sleeper(COPROCESSOR);
+    }
+
+    fn forget_sleeper(&mut self, sleeper: usize) {
+        self.sleepers = mask_out(self.sleepers, sleeper);
+        while let Some(line) = self.watched_lines[sleeper].pop() {
+            let watched = self.watched_lines.iter().any(|lines| lines.contains(&line));
+            if !watched {
+                self.flags[line as usize] &= !WATCHED;
+            }
+        }
+        self.watched_classes[sleeper] = 0;
+        self.any_class = self.watched_classes.iter().fold(0, |all, classes| all | classes);
+    }
+
+    /// The cores that sleep on a span of L1.
+    pub(super) fn sleepers_on_l1(&self, addr: u32, len: u32) -> CoreSet {
+        if self.flags_of(addr, len) & WATCHED == 0 {
+            return 0;
+        }
+        let lines = addr / LINE..(addr + len).div_ceil(LINE);
+        let mut set = 0;
+        for (i, watched) in self.watched_lines.iter().enumerate() {
+            if watched.iter().any(|line| lines.contains(line)) {
+                set |= 1 << i;
+            }
+        }
+        set
+    }
+
+    /// Whether somebody sleeps on something.
+    #[inline]
+    pub(super) fn has_sleepers(&self) -> bool {
+        self.sleepers != 0
+    }
+
+    /// Whether somebody sleeps on registers of these classes.
+    #[inline]
+    pub(super) fn is_watched(&self, classes: wake::Set) -> bool {
+        self.any_class & classes != 0
+    }
+
+    /// The cores that sleep on registers of these classes.
+    pub(super) fn sleepers_on_class(&self, classes: wake::Set) -> CoreSet {
+        if self.any_class & classes == 0 {
+            return 0;
+        }
+        let mut set = 0;
+        for (i, watched) in self.watched_classes.iter().enumerate() {
+            if watched & classes != 0 {
+                set |= 1 << i;
+            }
+        }
+        set
+    }
+
+    /// The cores that sleep on anything that a write of `len` bytes at `addr` changes.
+    #[inline]
+    pub(super) fn sleepers_on(&self, addr: u64, len: u32) -> CoreSet {
+        if self.has_sleepers() { self.sleepers_on_known(addr, len) } else { 0 }
+    }
+
+    fn sleepers_on_known(&self, addr: u64, len: u32) -> CoreSet {
+        match u32::try_from(addr) {
+            Ok(addr) if u64::from(addr) + u64::from(len) <= u64::from(map::L1_SIZE) => self.sleepers_on_l1(addr, len),
+            Ok(addr) => self.sleepers_on_class(wake::classes(Region::decode(addr))),
+            Err(_) => 0,
+        }
+    }
+}
+
+/// An array of zeros that was never on the stack. The compiler knows its length, so that most
+/// accesses need no other check.
+fn zeros<const N: usize>() -> Box<[u8; N]> {
+    vec![0; N].into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("the vector has N elements"))
+}
+
+/// The value at `at` of a memory. Inlined for each width: a store or load of known width is one
+/// instruction.
+#[inline(always)]
+pub(super) fn get(memory: &[u8], at: usize, width: Width) -> u32 {
+    match width {
+        Width::Word => u32::from_le_bytes(memory[at..at + 4].try_into().expect("4 bytes")),
+        Width::Half => u32::from(u16::from_le_bytes(memory[at..at + 2].try_into().expect("2 bytes"))),
+        Width::Byte => u32::from(memory[at]),
+    }
+}
+
+/// Writes the low part of `value` at `at` of a memory.
+#[inline(always)]
+pub(super) fn put(memory: &mut [u8], at: usize, width: Width, value: u32) {
+    let bytes = value.to_le_bytes();
+    match width {
+        Width::Word => memory[at..at + 4].copy_from_slice(&bytes),
+        Width::Half => memory[at..at + 2].copy_from_slice(&bytes[..2]),
+        Width::Byte => memory[at] = bytes[0],
+    }
+}
