@@ -172,7 +172,8 @@ fn word(address: u32, what: &str) -> Row {
     (address, address + 4, what.into())
 }
 
-/// What both dispatch cores have: a worker's firmware, and their own kernels in the kernel configuration space.
+/// What both dispatch cores have: a worker's firmware, and their own kernels in the kernel
+/// configuration space.
 fn kernel_rows() -> [Row; 3] {
     let m = WORKER;
     let (semaphores, text) = (m.kernel_config + SEMAPHORE_OFFSET, m.kernel_config + KERNEL_TEXT_OFFSET);
@@ -293,7 +294,8 @@ mod tests {
             let places = (0..17).flat_map(|x| (0..12).map(move |y| (x, y)));
             places.filter(|&(x, y)| cell(board, x, y) == what).count()
         };
-        // BlackholeA0/README.md: 14 Ethernet tiles, of which a p150 has 12 and a p100 none; 4 L2CPU tiles; one idle PCIe tile.
+        // BlackholeA0/README.md: 14 Ethernet tiles, of which a p150 has 12 and a p100 none; 4 L2CPU
+        // tiles; one idle PCIe tile.
         let kinds = ["w", "-", "e", "--", "l2", "se", "ar", "pc", "."];
         assert_eq!(kinds.map(|kind| count(Board::P150, kind)), [138, 0, 12, 3, 4, 1, 1, 1, 18]);
         assert_eq!(kinds.map(|kind| count(Board::P100, kind)), [118, 20, 0, 18, 4, 1, 1, 1, 18]);

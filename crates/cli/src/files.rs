@@ -4,9 +4,11 @@ use crate::failure::{Failure, Outcome};
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// Opens a regular file of at most `budget` bytes and tells its length; `what` names its role in messages ("an ELF file").
+/// Opens a regular file of at most `budget` bytes and tells its length; `what` names its role in
+/// messages ("an ELF file").
 ///
-/// Devices and pipes have no length that could be checked, and opening a pipe may wait for ever: they are refused unopened.
+/// Devices and pipes have no length that could be checked, and opening a pipe may wait for ever:
+/// they are refused unopened.
 pub fn open_within(path: &Path, budget: u64, what: &str) -> Outcome<(std::fs::File, u64)> {
     let metadata = std::fs::metadata(path).map_err(|e| cannot_read(path, &e))?;
     let refuse = |found: &str| Err(Failure::usage(format!("{} is {found}", path.display())).of_file(path));
@@ -31,8 +33,8 @@ pub fn read_within(path: &Path, budget: u64, what: &str) -> Outcome<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the `length` bytes that are left of a file, and appends them. Memory is asked for before it is needed, so that too
-/// little of it is an error and not an abort.
+/// Reads the `length` bytes that are left of a file, and appends them. Memory is asked for before
+/// it is needed, so that too little of it is an error and not an abort.
 pub fn read_exactly(path: &Path, file: impl Read, length: u64, bytes: &mut Vec<u8>) -> Outcome<()> {
     let room = usize::try_from(length).is_ok_and(|n| bytes.try_reserve_exact(n).is_ok());
     if !room {
@@ -80,8 +82,9 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Writes a file so that readers see the old content or the whole new content: into a temporary file of the same folder,
-/// then renamed. The temporary file is removed when anything fails. What is there and is no regular file stays as it is.
+/// Writes a file so that readers see the old content or the whole new content: into a temporary
+/// file of the same folder, then renamed. The temporary file is removed when anything fails. What
+/// is there and is no regular file stays as it is.
 pub fn write_whole(path: &Path, parts: &[&[u8]]) -> Outcome<()> {
     let fail = |e: std::io::Error| cannot_write(path, format_args!("cannot write {}: {e}", path.display()));
     if std::fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
@@ -99,7 +102,8 @@ pub fn write_whole(path: &Path, parts: &[&[u8]]) -> Outcome<()> {
     Ok(())
 }
 
-/// A temporary file is created for its owner alone; an output is as readable as other new files of the user.
+/// A temporary file is created for its owner alone; an output is as readable as other new files
+/// of the user.
 #[cfg(unix)]
 fn share(builder: &mut tempfile::Builder) {
     use std::os::unix::fs::PermissionsExt;

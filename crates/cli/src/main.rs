@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does a command and prints what came of it.
+/// Executes a command and prints its report.
 fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
     let of = |kind, command, form| Subject { kind, command, form };
     let file = |command: FileCommand| {
@@ -66,7 +66,7 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
     }
 }
 
-/// Ends on a command line that clap does not take, or with the help that was asked for.
+/// Prints the error of a command line that cannot be read, or the help that was asked for.
 fn refused(error: &clap::Error) -> ExitCode {
     // Standard output and standard error may be closed; the exit code says it all the same.
     let _ = error.print();

@@ -1,6 +1,7 @@
 //! `tilework simdir`: a folder that drivers take for a card.
 //!
-//! tt-metal, ttnn, tt-umd and tt-exalens load a simulator from `TT_METAL_SIMULATOR`: a shared library with a `soc_descriptor.yaml` beside it.
+//! tt-metal, ttnn, tt-umd and tt-exalens load a simulator from `TT_METAL_SIMULATOR`: a shared
+//! library with a `soc_descriptor.yaml` beside it.
 
 use crate::answer::Answer;
 use crate::failure::{Failure, Outcome};

@@ -1,4 +1,5 @@
-//! The file of `--trace`: its form is known before anything runs, and it is written whole or not at all.
+//! The file of `--trace`: its form is known before anything runs, and it is written whole
+//! or not at all.
 
 use crate::failure::{Failure, Outcome};
 use crate::files;

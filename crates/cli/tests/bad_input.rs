@@ -1,4 +1,5 @@
-//! Wrong input of every kind ends with exit code 2 (or 1), a message that says what was found and what was expected, and no output file.
+//! Wrong input of every kind ends with exit code 2 (or 1), a message that says what was found and
+//! what was expected, and no output file.
 
 mod common;
 
@@ -126,7 +127,8 @@ fn an_argument_expression_with_a_mistake() {
     refused(&kernel("prebuilt:spin", ", args = [\"1 + \"]")).says("the expression ends too early");
 }
 
-/// A minimal 32-bit ELF file with loadable segments (address, bytes) and one section header's worth of nothing.
+/// A minimal 32-bit ELF file with loadable segments (address, bytes) and one section header's
+/// worth of nothing.
 fn elf(machine: u16, segments: &[(u32, u32)]) -> Vec<u8> {
     let mut out = vec![0x7F, b'E', b'L', b'F', 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     out.extend(2u16.to_le_bytes());

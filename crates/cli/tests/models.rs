@@ -1,4 +1,5 @@
-//! Compiled models on the command line, with real files of the compiler that the reader's tests keep.
+//! Compiled models on the command line, with real files of the compiler that the
+//! reader's tests keep.
 
 mod common;
 
@@ -95,7 +96,8 @@ fn the_first_operation_that_leaves_a_reference_is_named() {
     assert!(found.stderr.contains("EltwiseBinaryComposite") && found.stderr.contains("leaves"), "{}", found.stderr);
 }
 
-/// Two products in bfloat16: their error is 2.1e-3 of the range with the rounding between them, 9.9e-4 without.
+/// Two products in bfloat16: their error is 2.1e-3 of the range with the rounding between them,
+/// 9.9e-4 without.
 #[test]
 fn what_only_rounding_makes_different_passes_and_is_told() {
     let expect = repository().join("crates/engine/tests/data/0.1.0-count").display().to_string();

@@ -199,7 +199,8 @@ fn help_has_examples_that_run() {
     assert!(ran >= 8, "{ran} examples");
 }
 
-/// The commands of a page: those in back quotes, and those of indented lines up to their explanation.
+/// The commands of a page: those in back quotes, and those of indented lines up to their
+/// explanation.
 fn commands(page: &str) -> Vec<&str> {
     let ends = |rest: &str| rest.find(['`', '\n']).into_iter().chain(rest.find("  ")).min().unwrap_or(rest.len());
     let starts = page.match_indices("tilework pto ").map(|(at, _)| &page[at + "tilework pto ".len()..]);

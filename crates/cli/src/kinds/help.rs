@@ -39,7 +39,7 @@ pub fn focus(words: Vec<OsString>) -> Focus {
     }
 }
 
-/// What stands behind the options: the examples of the shown kind, and how to see the others.
+/// The end of a help text: how to see the options of other kinds, and examples of the shown kind.
 pub fn after(verb: Verb, shown: &KindRow) -> String {
     let command = verb.name();
     let others: Vec<String> = KINDS

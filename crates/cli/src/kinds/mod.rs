@@ -17,8 +17,8 @@ use crate::failure::{Failure, Outcome};
 use clap::{ArgMatches, Args, Command};
 use std::path::Path;
 
-/// All kinds. Help shows the options of the first unless another is asked for, and a file whose
-/// ending belongs to no kind is taken for one of the first.
+/// All kinds. Help shows the options of the first unless another is asked for. A file whose
+/// ending belongs to no kind is read as one of the first.
 pub static KINDS: [KindRow; 3] = [
     KindRow::of::<crate::program::KernelProgram>(),
     KindRow::of::<crate::model::CompiledModel>(),
@@ -161,7 +161,7 @@ impl FileCommand {
         Subject { kind: KindRow::of_file(self.file()).about.name, command: self.verb().name(), form: self.form() }
     }
 
-    /// Does it, if all options that were given are of the file's kind.
+    /// Executes the command, unless an option was given that the file's kind does not have.
     pub fn execute(&self, given: &ArgMatches) -> Outcome<Answer> {
         let row = KindRow::of_file(self.file());
         options::refuse_others(self.verb(), row, self.file(), given)?;

@@ -14,8 +14,8 @@ pub struct ModelArgs {
     #[command(flatten)]
     pub schema: SchemaArgs,
     /// Where results of floating-point operations are rounded to the program's types; after each
-    /// operation unless given. `check` also tries `ends` when an output is beyond its tolerance, and
-    /// says so.
+    /// operation unless given. `check` also tries `ends` when an output is beyond its tolerance,
+    /// and says so.
     #[arg(long, value_enum)]
     pub rounding: Option<RoundingName>,
     /// Let native libraries in the file run on this machine. There is no loader for them yet: such

@@ -35,7 +35,8 @@ pub fn read(session: &Session<'_>, program: usize, given: &[Input]) -> Outcome<V
     session.bind(program, values).map_err(super::run::refusal)
 }
 
-/// Numbers of an input's type and shape: floats from -1 to below 1, integers from 0 to 7, truth values.
+/// Numbers of an input's type and shape: floats from -1 to below 1, integers from 0 to 7,
+/// truth values.
 fn random(infos: &[InputInfo], key: &Key, seed: u32) -> Outcome<tilework_ops::Tensor> {
     let info = infos.iter().find(|info| match key {
         Key::Position(position) => info.position == *position,

@@ -65,7 +65,7 @@ fn session<'m>(model: &'m Model, args: &ModelArgs, rounding: RoundingName) -> Ou
     Engine::native(options).session(model).map_err(run::refusal)
 }
 
-/// The program that is meant: by index or name; the first one unless it is said.
+/// The program to use: by index or name; the first unless given.
 fn choose(session: &Session<'_>, entry: Option<&str>) -> Outcome<usize> {
     let programs = session.programs();
     let Some(entry) = entry else { return Ok(0) };

@@ -3,8 +3,8 @@
 use crate::array::{Array, Dtype};
 use tilework_ops::{DType, OpError, Shape, Tensor, typecast};
 
-/// The tensor of an array. What the engine has no type for becomes the next that holds it: small integers 32 bits, 64-bit ones 32 bits if all fit,
-/// float64 the nearest float32.
+/// The tensor of an array. What the engine has no type for becomes the next that holds it: small
+/// integers 32 bits, 64-bit ones 32 bits if all fit, float64 the nearest float32.
 pub fn tensor(array: &Array) -> Result<Tensor, String> {
     let dims: Vec<usize> = array.shape.iter().map(|&n| usize::try_from(n).unwrap_or(usize::MAX)).collect();
     let shape = Shape::new(dims).map_err(|reason| reason.to_string())?;

@@ -1,5 +1,5 @@
-//! The checks that make a [`Plan`] out of a program file: every buffer gets its shape, every role its cores, every kernel its
-//! ELF file, and every refusal its place in the file.
+//! The checks that make a [`Plan`] out of a program file: every buffer gets its shape, every role
+//! its cores, every kernel its ELF file, and every refusal its place in the file.
 
 use super::cores::{self, Choice};
 use super::expr::{Expr, ExprError};
@@ -76,7 +76,8 @@ struct Planner<'a> {
     globals: Globals,
 }
 
-/// A dot would make two names look like one, and names starting like these belong to the expressions themselves.
+/// A dot would make two names look like one, and names starting like these belong to the
+/// expressions themselves.
 const RESERVED: [&str; 10] = ["core", "next", "prev", "first", "last", "split", "board", "dram", "cb", "sem"];
 
 impl Planner<'_> {
@@ -211,7 +212,8 @@ impl Planner<'_> {
         Ok(PlannedBuffer { name: label.clone(), usage, dtype, shape, bytes, page_size, pages, location: decl.location })
     }
 
-    /// The element type and shape of a buffer: its own, those of the buffer it is like, or those of the input array.
+    /// The element type and shape of a buffer: its own, those of the buffer it is like, or those of
+    /// the input array.
     fn geometry(
         &self,
         label: &str,

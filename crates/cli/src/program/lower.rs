@@ -78,7 +78,8 @@ fn kernel_failure(role: &str, core: Processor, error: &ElfError) -> Failure {
     Failure::usage(format!("role \"{role}\", {}: {error}", core.name())).with("role", role)
 }
 
-/// The lists of all cores in one length: a role without a kernel, or with fewer arguments, gets zeros it does not look at.
+/// The lists of all cores in one length: a role without a kernel, or with fewer arguments, gets
+/// zeros it does not look at.
 fn even(mut lists: Vec<Vec<u32>>) -> UniqueArgs {
     let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
     for list in &mut lists {

@@ -1,4 +1,5 @@
-//! Whatever bytes a program file or an expression holds, reading it ends with a value or an error that points into it.
+//! Whatever bytes a program file or an expression holds, reading it ends with a value or an error
+//! that points into it.
 
 use super::expr::{Expr, Scope};
 use super::plan::Plan;

@@ -20,25 +20,27 @@ pub struct KernelReport {
     pub program: String,
     /// The board.
     pub board: &'static str,
-    /// Which chip ran: built-in, or libttsim and the library's file. What only the built-in chip can
-    /// tell is null for others.
+    /// Which chip ran: built-in, or libttsim and the library's file. What only the built-in chip
+    /// can tell is null for others.
     pub chip: String,
     /// fast or slow.
     pub dispatch: &'static str,
     /// The folder of the worker firmware; prebuilt for our own.
     pub firmware: String,
-    /// AI clock cycles from the moment the host hands the program over until it knows that the program is done.
+    /// AI clock cycles from the moment the host hands the program over until it knows that the
+    /// program is done.
     pub cycles: Option<u64>,
     /// The same in seconds of the chip.
     pub simulated_seconds: Option<f64>,
     /// Seconds of this machine for the same span.
     pub host_seconds: f64,
-    /// Cycles between the device's own time stamps before and after the program, where it took them.
+    /// Cycles between the device's own time stamps before and after the program, where
+    /// it took them.
     pub program_cycles: Option<u64>,
     /// Instructions that cores executed in the span.
     pub instructions: Option<u64>,
-    /// Instructions of polling loops that were accounted for without executing them. A core's are counted when it wakes, so
-    /// that those of its wait before the program are among them.
+    /// Instructions of polling loops that were accounted for without executing them. A core's are
+    /// counted when it wakes, so that those of its wait before the program are among them.
     pub skipped_instructions: Option<u64>,
     /// Million executed instructions per second of this machine.
     pub mips: Option<f64>,
@@ -55,7 +57,8 @@ pub struct KernelReport {
     /// Kernel time of each core, when measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_timing: Option<Vec<CoreTime>>,
-    /// The whole session: start of the board, transfers of arrays, the program. The counts above are the program's alone.
+    /// The whole session: start of the board, transfers of arrays, the program. The counts above
+    /// are the program's alone.
     pub session: SessionCounts,
     /// The output arrays by name.
     pub outputs: BTreeMap<String, OutputFile>,

@@ -20,7 +20,8 @@ impl Globals {
         globals
     }
 
-    /// Defines a name. Values above the range of expressions are cut to its end, where any use of them overflows.
+    /// Defines a name. Values above the range of expressions are cut to its end, where any use of
+    /// them overflows.
     pub fn set(&mut self, name: impl Into<String>, value: impl TryInto<i64>) {
         self.values.insert(name.into(), value.try_into().unwrap_or(i64::MAX));
     }
@@ -92,8 +93,8 @@ impl CoreScope<'_> {
         self.cores[(self.index + steps) % self.cores.len()]
     }
 
-    /// This core's share of `n` items: its first item and their number. The first cores take one more when it does not come
-    /// out even.
+    /// This core's share of `n` items: its first item and their number. The first cores take one
+    /// more when it does not come out even.
     fn split(&self, n: i64) -> Result<(i64, i64), String> {
         let (index, count) = (number(self.index), number(self.cores.len()));
         if n < 0 {

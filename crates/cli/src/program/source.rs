@@ -47,7 +47,8 @@ impl Source {
         }
     }
 
-    /// A failure at a byte range: file, line and column, the message, and the line with a mark under the place.
+    /// A failure at a byte range: file, line and column, the message, and the line with a mark
+    /// under the place.
     pub fn error(&self, span: Range<usize>, message: impl std::fmt::Display) -> Failure {
         let mut start = span.start.min(self.text.len());
         while !self.text.is_char_boundary(start) {
@@ -68,8 +69,8 @@ impl Source {
         Failure::usage(out).of_file(&self.path).with("line", number).with("column", column)
     }
 
-    /// The byte range of `part` of a string value that stands at `span`. Exact when the string is written without escapes
-    /// on one line; otherwise the whole value.
+    /// The byte range of `part` of a string value that stands at `span`. Exact when the string is
+    /// written without escapes on one line; otherwise the whole value.
     pub fn inside(&self, span: &Range<usize>, value: &str, part: Range<usize>) -> Range<usize> {
         let plain = self.text.get(span.clone()).is_some_and(|raw| raw.len() == value.len() + 2);
         if plain { span.start + 1 + part.start..span.start + 1 + part.end } else { span.clone() }

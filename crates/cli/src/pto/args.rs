@@ -34,7 +34,7 @@ pub struct IdsArgs {
     /// Only this core.
     #[arg(long, value_name = "ID")]
     pub core: Option<u32>,
-    /// The subblock that the core is taken for. Another one is an error that says what the
+    /// The subblock that the core should have. Another one is an error that says what the
     /// documents' formula would have given.
     #[arg(long, value_name = "0|1", requires = "core")]
     pub subblock: Option<u32>,

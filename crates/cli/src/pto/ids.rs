@@ -57,7 +57,7 @@ fn core(entry: &CoreEntry) -> ClusterCore {
     ClusterCore { core_id, kind: kind.name(), subblock: kind.subblock(), cluster }
 }
 
-/// Checks that the core is what it is taken for.
+/// Checks that the core has the subblock that was given.
 fn check(arch: Arch, core_id: u32, subblock: Option<u32>) -> Result<(), IdError> {
     match (subblock, CoreKind::of(arch, core_id)?) {
         (Some(subblock), _) => PhysicalVector::new(arch, core_id, subblock).map(drop),

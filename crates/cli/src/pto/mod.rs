@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// The kind of all its reports.
 const KIND: &str = "ring-program";
 
-/// Does a command and prints what came of it.
+/// Executes a command and prints its report.
 pub fn run(command: &PtoCommand) -> ExitCode {
     let of = |command, form| Subject { kind: KIND, command, form };
     match command {

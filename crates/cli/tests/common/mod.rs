@@ -69,6 +69,17 @@ pub fn run_example(name: &str, out: &Path, more: &[&str]) -> Ended {
     tilework(&args)
 }
 
+/// Our own library, at or above the folder of this test.
+pub fn library() -> Option<PathBuf> {
+    let test = std::env::current_exe().unwrap();
+    let found =
+        test.ancestors().skip(1).take(2).map(|folder| folder.join("libtilework.so")).find(|file| file.is_file());
+    if found.is_none() {
+        println!("left out: no libtilework.so at or above {}", test.display());
+    }
+    found
+}
+
 /// A folder for one test.
 pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
