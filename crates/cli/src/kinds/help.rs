@@ -49,8 +49,7 @@ pub fn after(verb: Verb, shown: &KindRow) -> String {
         .collect();
     let examples = (shown.about.examples)(verb);
     format!(
-        "Options of other kinds of files:\n{}  tilework {command} FILE --help{}the options of FILE's kind\n\n{examples}",
+        "Options of other kinds of files:\n{}  tilework {command} FILE --help    the options of FILE's kind\n\n{examples}",
         others.concat(),
-        " ".repeat(11 - command.len().min(10)),
     )
 }
