@@ -133,7 +133,7 @@ fn the_linker_script_in_the_documents_has_the_addresses_of_the_kernels() {
 fn the_budget_of_cycles_in_the_documents_is_the_one_of_the_device() {
     let config = tilework_runtime::DeviceConfig::new(tilework_abi::board::Board::P100);
     assert_eq!(config.max_cycles, 20_000_000_000);
-    for file in ["README.md", "docs/report.md", "crates/cli/src/args.rs"] {
+    for file in ["README.md", "docs/report.md", "crates/cli/src/program/args.rs"] {
         let text = std::fs::read_to_string(repository().join(file)).unwrap();
         assert!(text.contains("20 billion"), "{file} does not name the budget");
     }
@@ -142,8 +142,8 @@ fn the_budget_of_cycles_in_the_documents_is_the_one_of_the_device() {
 #[test]
 fn the_report_page_names_every_key_of_the_report() {
     let page = std::fs::read_to_string(repository().join("docs/report.md")).unwrap();
-    let source = std::fs::read_to_string(repository().join("crates/cli/src/report.rs")).unwrap();
-    let report = source.split("pub struct Report {").nth(1).and_then(|s| s.split("\n}").next()).unwrap();
+    let source = std::fs::read_to_string(repository().join("crates/cli/src/program/report.rs")).unwrap();
+    let report = source.split("pub struct KernelReport {").nth(1).and_then(|s| s.split("\n}").next()).unwrap();
     let keys: Vec<_> =
         report.lines().filter_map(|l| l.trim().strip_prefix("pub ")?.split_once(':')).map(|k| k.0).collect();
     assert!(keys.len() >= 15, "{keys:?}");
