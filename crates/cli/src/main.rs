@@ -25,10 +25,12 @@ mod pto;
 mod simdir;
 mod trace;
 
-use answer::Subject;
+use answer::{ReportForm, Subject};
 use args::{Cli, Command, CqCommand};
 use clap::FromArgMatches;
-use kinds::FileCommand;
+use failure::Failure;
+use kinds::{FileCommand, Verb};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -36,9 +38,9 @@ fn main() -> ExitCode {
     match command.try_get_matches_from(&words) {
         Ok(matches) => match Cli::from_arg_matches(&matches) {
             Ok(cli) => run(cli.command, &matches),
-            Err(error) => refused(&error),
+            Err(error) => refused(&error, &words),
         },
-        Err(error) => refused(&error),
+        Err(error) => refused(&error, &words),
     }
 }
 
@@ -67,8 +69,22 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
 }
 
 /// Prints the error of a command line that cannot be read, or the help that was asked for.
-fn refused(error: &clap::Error) -> ExitCode {
+fn refused(error: &clap::Error, words: &[OsString]) -> ExitCode {
+    if error.use_stderr() && asks_for_json(words) {
+        let command = words.get(1).and_then(|word| word.to_str()).and_then(Verb::named);
+        let command = command.map_or("tilework", Verb::name);
+        let text = error.to_string();
+        let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+        let subject = Subject { kind: "command-line", command, form: ReportForm::Json };
+        return answer::finish(subject, Err(Failure::usage(message)));
+    }
     // Standard output and standard error may be closed; the exit code says it all the same.
     let _ = error.print();
     u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+/// Whether a command line, which need not be readable otherwise, asks for a JSON report.
+fn asks_for_json(words: &[OsString]) -> bool {
+    let two = |pair: &[OsString]| pair[0] == "--report" && pair[1] == "json";
+    words.iter().any(|word| word == "--report=json" || word == "--json") || words.windows(2).any(two)
 }

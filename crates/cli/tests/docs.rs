@@ -44,7 +44,7 @@ fn table(source: &str) -> String {
     out
 }
 
-/// With `TILEWORK_UPDATE_DOCS=1` the test writes the tables instead of comparing them.
+/// With `TILEWORK_BLESS=1` the test writes the tables instead of comparing them.
 #[test]
 fn every_constant_of_the_timing_models_is_in_its_page() {
     for (page, files) in [
@@ -63,12 +63,12 @@ fn every_constant_of_the_timing_models_is_in_its_page() {
             assert!(table.lines().count() > 5, "{file} has no constants");
             expected.replace_range(start..stop, &table);
         }
-        if std::env::var_os("TILEWORK_UPDATE_DOCS").is_some() {
+        if std::env::var_os("TILEWORK_BLESS").is_some() {
             std::fs::write(&path, expected).unwrap();
         } else {
             assert!(
                 found == expected,
-                "{page} is stale: TILEWORK_UPDATE_DOCS=1 cargo test -p tilework-cli --test docs"
+                "{page} is stale: TILEWORK_BLESS=1 cargo test -p tilework-cli --test docs"
             );
         }
     }

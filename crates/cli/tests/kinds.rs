@@ -253,6 +253,28 @@ fn commands_without_a_file_of_a_kind_report_in_the_same_form() {
 }
 
 #[test]
+fn a_command_line_that_cannot_be_read_is_refused_as_data_too() {
+    for words in [
+        &["run", "x.toml", "--out", "o", "--no-such-option", "--report", "json"][..],
+        &["run", "--report=json"],
+        &["check", "--json"],
+        &["show", "x.ttnn", "--report", "json", "--ops", "--mlir"],
+    ] {
+        let ended = tilework(words).code(2);
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!((&report["schema"], &report["kind"]), (&json!(1), &json!("command-line")), "{words:?}");
+        assert_eq!((&report["command"], &report["status"]), (&json!(words[0]), &json!("refused")), "{words:?}");
+        let message = report["error"]["message"].as_str().unwrap();
+        assert!(ended.stderr.contains(message.lines().next().unwrap()), "{message}");
+    }
+    let ended = tilework(&["rnu", "--report", "json"]).code(2);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(report["command"], "tilework");
+    // Help is no refusal.
+    assert!(tilework(&["run", "--help", "--report", "json"]).code(0).stdout.contains("--out"));
+}
+
+#[test]
 fn a_capture_is_decoded_as_data() {
     let out = folder();
     let capture = out.path().join("run.cq");

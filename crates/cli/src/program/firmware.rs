@@ -1,7 +1,7 @@
 //! `--firmware DIR`: worker firmware that others built.
 //!
-//! The folder has the five ELF files and, when their memory map is another than facts' ("Worker
-//! L1"), a file that says so. docs/program.md describes both for users.
+//! The folder has the five ELF files and, if their memory map differs from the usual one
+//! (`tilework board` prints it), a file that says so. docs/program.md describes both for users.
 
 use super::kernels::MAX_ELF_BYTES;
 use super::source::Source;
