@@ -3,7 +3,6 @@
 //!
 //! [`types`] describes a checked netlist, in which every reference is resolved. Nothing here
 //! runs a netlist.
-#![warn(unreachable_pub)]
 
 mod check;
 pub mod code;

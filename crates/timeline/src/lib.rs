@@ -32,7 +32,6 @@
 //! # assert_eq!(text.iter().filter(|b| **b == b'\n').count(), 9);
 //! # Ok::<(), tilework_timeline::TimelineError>(())
 //! ```
-#![warn(unreachable_pub)]
 
 mod clock;
 mod error;
