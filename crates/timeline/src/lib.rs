@@ -33,6 +33,8 @@
 //! # Ok::<(), tilework_timeline::TimelineError>(())
 //! ```
 
+#![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
+
 mod clock;
 mod error;
 mod event;
