@@ -8,8 +8,6 @@
 //! `cargo test -p tilework-fuzz` runs a few seconds of random inputs and every input that
 //! ever failed.
 
-#![warn(missing_docs)]
-
 pub mod bar;
 pub mod firmware;
 mod input;

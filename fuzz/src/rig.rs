@@ -9,7 +9,7 @@ use tilework_sim::{Chip, ChipConfig, ChipError, Cycle};
 const CALL_CYCLES: Cycle = 10_000_000;
 
 /// The chip, and how it failed.
-pub struct Rig {
+pub(crate) struct Rig {
     chip: Chip,
     /// The failure, as text, that every later call must repeat.
     failed: Option<String>,
@@ -17,41 +17,41 @@ pub struct Rig {
 
 impl Rig {
     /// A P150, just powered on.
-    pub fn new(parking: bool) -> Self {
+    pub(crate) fn new(parking: bool) -> Self {
         let chip =
             Chip::new(ChipConfig { parking, ..ChipConfig::new(Board::P150) }).expect("the board's tables are sound");
         Self { chip, failed: None }
     }
 
     /// The failure so far.
-    pub fn failed(&self) -> Option<&str> {
+    pub(crate) fn failed(&self) -> Option<&str> {
         self.failed.as_deref()
     }
 
     /// The host's time.
-    pub fn now(&self) -> Cycle {
+    pub(crate) fn now(&self) -> Cycle {
         self.chip.now()
     }
 
     /// Reads a BAR; all ones if the chip refuses.
-    pub fn read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) {
+    pub(crate) fn read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) {
         out.fill(0xFF);
         self.call(|chip| chip.bar_read(bar, offset, out));
     }
 
     /// Writes a BAR.
-    pub fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) {
+    pub(crate) fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) {
         self.call(|chip| chip.bar_write(bar, offset, data));
     }
 
     /// Lets cycles pass.
-    pub fn run(&mut self, cycles: Cycle) {
+    pub(crate) fn run(&mut self, cycles: Cycle) {
         self.call(|chip| chip.run(cycles));
     }
 
     /// Makes small window 0 show `address` of `tile` in strict order; returns the offset of that
     /// address in BAR0.
-    pub fn map(&mut self, tile: NocXy, address: u64) -> u64 {
+    pub(crate) fn map(&mut self, tile: NocXy, address: u64) -> u64 {
         let offset = address % tlb::SIZE_2M;
         let window = Window { ordering: Some(Ordering::Strict), ..Window::unicast(tile, address - offset) };
         for (word, at) in window.encode(WindowSize::Small).into_iter().zip((0..).step_by(4)) {
@@ -61,18 +61,18 @@ impl Rig {
     }
 
     /// Writes bytes of a tile.
-    pub fn tile_write(&mut self, tile: NocXy, address: u64, data: &[u8]) {
+    pub(crate) fn tile_write(&mut self, tile: NocXy, address: u64, data: &[u8]) {
         let offset = self.map(tile, address);
         self.write(Bar::Bar0, offset, data);
     }
 
     /// Writes a word of a tile.
-    pub fn tile_word(&mut self, tile: NocXy, address: u32, word: u32) {
+    pub(crate) fn tile_word(&mut self, tile: NocXy, address: u32, word: u32) {
         self.tile_write(tile, address.into(), &word.to_le_bytes());
     }
 
     /// Reads bytes of a tile.
-    pub fn tile_read(&mut self, tile: NocXy, address: u64, len: usize) -> Vec<u8> {
+    pub(crate) fn tile_read(&mut self, tile: NocXy, address: u64, len: usize) -> Vec<u8> {
         let offset = self.map(tile, address);
         let mut out = vec![0; len];
         self.read(Bar::Bar0, offset, &mut out);

@@ -5,6 +5,7 @@
 //! [`Region::decode`]. Who may access a region, and how, is not the map's affair: a core's own
 //! local RAM, for example, has an address that means nothing to anybody else.
 
+use crate::convert::u32_of;
 use crate::tensix::{
     CFG_BASE, DEBUG_BASE, DST_BASE, GPR_BASE, INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZE_DM, LOCAL_SLOW,
     MAILBOX_BASE, MOP_CFG_BASE, PC_BUF_BASE, PC_SNAPSHOT, Processor, TDMA_BASE,
@@ -25,7 +26,7 @@ const MAILBOX_STRIDE: u32 = 0x1000;
 const LOCAL_END: u32 = LOCAL_BASE + LOCAL_SIZE_DM;
 const TDMA_END: u32 = TDMA_BASE + 0x1000;
 /// The program counter snapshots, one word for each core, are the last of the debug registers.
-const DEBUG_END: u32 = PC_SNAPSHOT + 4 * Processor::ALL.len() as u32;
+const DEBUG_END: u32 = PC_SNAPSHOT + 4 * u32_of(Processor::ALL.len());
 const LOCAL_SLOW_FIRST: u32 = LOCAL_SLOW[0];
 const STREAM_END: u32 = stream::BASE + stream::COUNT * stream::STRIDE;
 const MOP_END: u32 = MOP_CFG_BASE + 4 * MOP_WORDS;
@@ -33,7 +34,7 @@ const DST_END: u32 = DST_BASE + 0x8000;
 const GPR_END: u32 = GPR_BASE + 0x1000;
 const INSTRN_BUF_END: u32 = INSTRN_BUF_BASE + 3 * THREAD_STRIDE;
 const PC_BUF_END: u32 = PC_BUF_BASE + 3 * THREAD_STRIDE;
-const MAILBOX_END: u32 = MAILBOX_BASE + MAILBOX_CORES.len() as u32 * MAILBOX_STRIDE;
+const MAILBOX_END: u32 = MAILBOX_BASE + u32_of(MAILBOX_CORES.len()) * MAILBOX_STRIDE;
 /// The last address of the backend configuration; nothing is mapped above it.
 const CFG_LAST: u32 = 0xFFEF_FFFF;
 

@@ -4,6 +4,7 @@
 //! (`cluster_descriptor_types.hpp`, `tests/cluster_descriptor_examples`). Coordinates are
 //! translated unless they say physical.
 
+use crate::convert::{u8_of, u32_of};
 use crate::grid;
 use crate::noc::NocXy;
 
@@ -292,7 +293,7 @@ impl Harvesting {
     }
     /// The first DRAM bank that is gone.
     pub const fn dram_bank(self) -> Option<u8> {
-        if self.dram == 0 { None } else { Some(self.dram.trailing_zeros() as u8) }
+        if self.dram == 0 { None } else { Some(u8_of(self.dram.trailing_zeros())) }
     }
 }
 
@@ -303,8 +304,8 @@ impl core::fmt::Display for Harvesting {
             return f.write_str("nothing");
         }
         let columns = grid::TENSIX_COLUMNS.into_iter().filter(|&x| !self.has_column(x));
-        let banks = (0..grid::DRAM_BANKS as u8).filter(|bank| self.dram & 1 << bank != 0);
-        let channels = (0..grid::ETHERNET_TILES as u8).filter(|channel| self.ethernet & 1 << channel != 0);
+        let banks = (0..u8_of(u32_of(grid::DRAM_BANKS))).filter(|bank| self.dram & 1 << bank != 0);
+        let channels = (0..u8_of(u32_of(grid::ETHERNET_TILES))).filter(|channel| self.ethernet & 1 << channel != 0);
         let mut between = "";
         let mut list = |what: &str, units: &mut dyn Iterator<Item = u8>| -> core::fmt::Result {
             let Some(first) = units.next() else { return Ok(()) };
@@ -354,7 +355,7 @@ impl DramMap {
             Some(h) => h >= HALF,
             None => true,
         };
-        while physical < DRAM_BANKS as u8 {
+        while (physical as usize) < DRAM_BANKS {
             let gone = matches!(harvested, Some(h) if h == physical);
             if !gone {
                 let in_whole = (physical < HALF) == whole_is_left;
@@ -367,7 +368,7 @@ impl DramMap {
                 if !mirror {
                     slots[column] += 1;
                 }
-                banks[count] = DramBank { physical, first_port: NocXy::new(17 + column as u8, 12 + 3 * slot) };
+                banks[count] = DramBank { physical, first_port: NocXy::new(17 + u8_of(u32_of(column)), 12 + 3 * slot) };
                 count += 1;
             }
             physical += 1;
@@ -418,7 +419,7 @@ mod tests {
     /// at its own coordinates.
     #[test]
     fn any_one_bank_may_be_harvested() {
-        for harvested in 0..DRAM_BANKS as u8 {
+        for harvested in 0..u8_of(u32_of(DRAM_BANKS)) {
             let map = DramMap::new(Some(harvested));
             let banks = map.banks();
             assert_eq!(banks.len(), 7);

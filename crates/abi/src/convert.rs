@@ -4,6 +4,7 @@
 //! value that does not fit is a defect of the caller, which fails the evaluation of a constant and
 //! panics elsewhere. [`low32`] and [`high32`] take a word apart. Values from outside go through
 //! `try_from` instead and become errors with a name.
+#![expect(clippy::cast_possible_truncation, reason = "each function checks or masks the value first")]
 
 /// `value` in 8 bits.
 #[track_caller]
@@ -43,6 +44,11 @@ pub const fn usize_of(value: u64) -> usize {
 /// The low half of a word of 64 bits.
 pub const fn low32(value: u64) -> u32 {
     (value & u32::MAX as u64) as u32
+}
+
+/// The lowest 32 bits of `value`.
+pub const fn low32_of_128(value: u128) -> u32 {
+    (value & u32::MAX as u128) as u32
 }
 
 /// The high half of a word of 64 bits.

@@ -7,6 +7,7 @@
 
 use core::ops::Range;
 
+use crate::convert::{u8_of, u32_of};
 use crate::noc::{GRID_X, GRID_Y, NocXy};
 
 /// Columns that hold Tensix tiles, from left to right (tt-umd `T6_X_LOCATIONS`).
@@ -96,7 +97,7 @@ const fn index_of(list: &[u8], needle: u8) -> Option<u8> {
     let mut i = 0;
     while i < list.len() {
         if list[i] == needle {
-            return Some(i as u8);
+            return Some(u8_of(u32_of(i)));
         }
         i += 1;
     }
@@ -107,7 +108,7 @@ const fn index_of_xy(list: &[NocXy], x: u8, y: u8) -> Option<u8> {
     let mut i = 0;
     while i < list.len() {
         if list[i].x == x && list[i].y == y {
-            return Some(i as u8);
+            return Some(u8_of(u32_of(i)));
         }
         i += 1;
     }
@@ -124,7 +125,7 @@ impl Site {
             let mut bank = 0;
             while bank < DRAM_ROWS.len() {
                 if let Some(port) = index_of(&DRAM_ROWS[bank], y) {
-                    return Some(Self::Dram { bank: half * 4 + bank as u8, port });
+                    return Some(Self::Dram { bank: half * 4 + u8_of(u32_of(bank)), port });
                 }
                 bank += 1;
             }
@@ -168,9 +169,9 @@ pub const fn ethernet(channel: usize) -> NocXy {
 const _: () = {
     let mut count = [0; 8];
     let mut y = 0;
-    while y < GRID_Y as u8 {
+    while y < u8_of(GRID_Y) {
         let mut x = 0;
-        while x < GRID_X as u8 {
+        while x < u8_of(GRID_X) {
             let kind = match Site::at(x, y) {
                 Some(Site::Tensix) => 0,
                 Some(Site::Dram { bank, port }) => {
@@ -197,5 +198,6 @@ const _: () = {
     }
     let [tensix, dram, l2cpu, ethernet, pcie, arc, security, empty] = count;
     assert!(tensix == 140 && dram == 24 && l2cpu == 4 && ethernet == 14 && pcie == 2 && arc == 1 && security == 1);
-    assert!(empty == 12 + 6 && Site::at(GRID_X as u8, 0).is_none() && Site::at(0, GRID_Y as u8).is_none());
+    assert!(empty == 12 + 6);
+    assert!(Site::at(u8_of(GRID_X), 0).is_none() && Site::at(0, u8_of(GRID_Y)).is_none());
 };

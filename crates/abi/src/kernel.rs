@@ -11,6 +11,7 @@
 //! register says. The original compiles both into the kernel. Ours are built once, so the loader
 //! writes them into the image: [`Binding`].
 
+use crate::convert::u32_of;
 use crate::l1::MemoryMap;
 use crate::tensix::Processor;
 
@@ -49,8 +50,7 @@ impl Binding {
             go: map.go,
             bank_table: map.bank_table,
             cb_stream: map.cb_stream,
-            // One of five.
-            processor: processor.index() as u32,
+            processor: u32_of(processor.index()),
         }
     }
     /// The words in their order.

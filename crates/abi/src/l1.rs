@@ -2,6 +2,7 @@
 //!
 //! Follows facts ("Worker L1"). Other firmware generations use other maps, so the map is a value: [`MemoryMap`].
 
+use crate::convert::u32_of;
 use crate::kernel::{KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC};
 use crate::tensix::{L1_SIZE, Processor};
 
@@ -141,7 +142,7 @@ pub mod sync {
 const _: () = {
     let m = WORKER;
     assert!(m.mailbox + 0x10 == m.launch);
-    assert!(m.launch + LAUNCH_ENTRIES * crate::msg::LAUNCH_MSG_BYTES as u32 == m.go);
+    assert!(m.launch + LAUNCH_ENTRIES * u32_of(crate::msg::LAUNCH_MSG_BYTES) == m.go);
     assert!(m.go + GO_ENTRIES * 4 <= m.go_index);
     assert!(LOW_END <= m.mailbox);
     assert!(m.cb_stream + crate::cb::COUNT <= crate::cq::layout::DONE_STREAM);

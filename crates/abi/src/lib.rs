@@ -6,7 +6,7 @@
 //! "seed" is the fast-dispatch chapter (000/001), "facts" is `facts/blackhole.md`, the rest are pages of the public ISA
 //! documentation (folder BlackholeA0, or WormholeB0 where Blackhole has no page of its own).
 #![no_std]
-#![warn(unreachable_pub)]
+#![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 pub mod addr;
 pub mod address_map;

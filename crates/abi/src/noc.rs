@@ -3,6 +3,7 @@
 //! Follows BlackholeA0/NoC/MemoryMap.md (request initiators, configuration, identification) and
 //! BlackholeA0/NoC/Counters.md (status counters). Offsets are relative to the NIU's base address.
 
+use crate::convert::u32_of;
 use crate::reg::{Slot, registers};
 
 /// Base address of NIU 0 in a Tensix tile's address space (NoC/MemoryMap.md).
@@ -422,7 +423,7 @@ impl NocRect {
 const _: () = {
     assert!(niu_base(1) == NIU1_BASE && NIU1_BASE + NIU_SPAN == crate::stream::BASE);
     assert!(CFG_BASE == NIU_CFG_0 && RTZ_CLR + WORD == CFG_END && CFG_END <= COUNTERS);
-    assert!(COUNTERS + 4 * counter::COUNT as u32 == COUNTERS_END && COUNTERS_END < CMD_BUF_STRIDE);
+    assert!(COUNTERS + 4 * u32_of(counter::COUNT) == COUNTERS_END && COUNTERS_END < CMD_BUF_STRIDE);
     assert!(CMD_BUFS * CMD_BUF_STRIDE <= NIU_SPAN);
     assert!(MAX_PACKET_BYTES == 256 * FLIT_BYTES);
     let rect = NocRect { start: NocXy::new(1, 2), end: NocXy::new(7, 11) };

@@ -72,6 +72,7 @@ impl Bar {
 
 /// The iATU's registers in BAR2.
 pub mod iatu {
+    use crate::convert::{addr32_of, u32_of};
     use crate::reg::registers;
 
     /// First byte of the block (tt-umd `ATU_OFFSET_IN_BH_BAR2`).
@@ -93,8 +94,8 @@ pub mod iatu {
         /// An outbound region of the address translation, in BAR2. Words without a row are storage.
         /// The inbound region behind each of them reads zero and is not built.
         pub static OUTBOUND = {
-            name: "outbound iATU region", base: BASE, span: OUTBOUND_BYTES as u32,
-            copies: REGIONS as u32, stride: STRIDE as u32,
+            name: "outbound iATU region", base: BASE, span: addr32_of(OUTBOUND_BYTES),
+            copies: u32_of(REGIONS), stride: addr32_of(STRIDE),
             unit: 1, page: "Linux, pcie-designware.h",
             const u64 = |at| at,
         };

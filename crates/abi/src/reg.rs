@@ -10,6 +10,7 @@
 //! A row says what the simulator does. A register of the public documents that it does not have
 //! has a row, too, [`Access::NotBuilt`], so that a fault can name it.
 
+use crate::convert::{u8_of, u32_of};
 use core::fmt;
 
 /// What software may do with a register.
@@ -215,7 +216,7 @@ pub(crate) const fn index<const WORDS: usize>(regs: &[Reg]) -> [u8; WORDS] {
             let word = ((reg.offset + i * reg.stride) / 4) as usize;
             assert!(word < WORDS, "a register outside its block");
             assert!(rows[word] == 0, "two registers at one offset");
-            rows[word] = row as u8 + 1;
+            rows[word] = u8_of(u32_of(row)) + 1;
             i += 1;
         }
         row += 1;
@@ -333,7 +334,7 @@ impl TileRegister {
         match Region::decode(address) {
             Region::Niu { noc, offset } => {
                 let (initiator, slot) = noc::register(offset)?;
-                Some(Self::Niu { noc: noc as u32, initiator, slot })
+                Some(Self::Niu { noc: u32_of(noc), initiator, slot })
             }
             Region::Stream { offset } => {
                 let slot = stream::reg::STREAM.at(offset % stream::STRIDE)?;
@@ -341,7 +342,7 @@ impl TileRegister {
             }
             Region::PcBuf { index, offset } => {
                 let slot = tensix::pc_buf::PC_BUF.at(offset)?;
-                Some(Self::PcBuf { buffer: index as u32, slot })
+                Some(Self::PcBuf { buffer: u32_of(index), slot })
             }
             Region::Tdma { offset } => tensix::tdma::TDMA.at(offset).map(Self::Tile),
             Region::Debug { .. } => [&tensix::DEBUG, &tensix::PIC].into_iter().find_map(|block| {

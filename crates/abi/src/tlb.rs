@@ -5,6 +5,7 @@
 //! `blackhole_implementation.hpp`), because the Blackhole folder of the ISA documentation has no
 //! page of its own.
 
+use crate::convert::{low32_of_128, u8_of};
 use crate::noc::NocXy;
 use crate::reg::registers;
 
@@ -181,7 +182,7 @@ pub const fn window_offset(index: u32) -> u64 {
 
 /// The bits of `word` from `at` on, under `mask`.
 const fn field(word: u128, at: u32, mask: u32) -> u32 {
-    (word >> at) as u32 & mask
+    low32_of_128(word >> at) & mask
 }
 
 /// What a window shows.
@@ -247,7 +248,7 @@ impl Window {
             | (self.use_static_vc as u128) << (n + 30)
             | (self.stream_header as u128) << (n + 31)
             | (self.static_vc as u128 & 7) << (n + 32);
-        [bits as u32, (bits >> 32) as u32, (bits >> 64) as u32]
+        [low32_of_128(bits), low32_of_128(bits >> 32), low32_of_128(bits >> 64)]
     }
 
     /// The inverse of [`Window::encode`]; reserved bits are ignored.
@@ -255,18 +256,20 @@ impl Window {
         let n = size.address_bits();
         let shift = size.bytes().trailing_zeros();
         let bits = words[0] as u128 | (words[1] as u128) << 32 | (words[2] as u128) << 64;
+        let address = bits & ((1 << n) - 1);
+        let address = low32_of_128(address) as u64 | (low32_of_128(address >> 32) as u64) << 32;
         let rest = bits >> n;
         Self {
-            address: ((bits & ((1 << n) - 1)) as u64) << shift,
-            end: NocXy::new(field(rest, 0, 0x3F) as u8, field(rest, 6, 0x3F) as u8),
-            start: NocXy::new(field(rest, 12, 0x3F) as u8, field(rest, 18, 0x3F) as u8),
-            noc: field(rest, 24, 3) as u8,
+            address: address << shift,
+            end: NocXy::new(u8_of(field(rest, 0, 0x3F)), u8_of(field(rest, 6, 0x3F))),
+            start: NocXy::new(u8_of(field(rest, 12, 0x3F)), u8_of(field(rest, 18, 0x3F))),
+            noc: u8_of(field(rest, 24, 3)),
             multicast: field(rest, 26, 1) != 0,
             ordering: Ordering::from_bits(field(rest, 27, 3)),
             linked: field(rest, 29, 1) != 0,
             use_static_vc: field(rest, 30, 1) != 0,
             stream_header: field(rest, 31, 1) != 0,
-            static_vc: field(rest, 32, 7) as u8,
+            static_vc: u8_of(field(rest, 32, 7)),
         }
     }
 }

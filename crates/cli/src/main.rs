@@ -1,4 +1,6 @@
 //! The `tilework` command: arguments, progress, printing. What it runs is in the crates below.
+// A command has no public face: `pub` says that other modules use an item.
+#![allow(unreachable_pub)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod answer;

@@ -66,10 +66,7 @@ fn every_constant_of_the_timing_models_is_in_its_page() {
         if std::env::var_os("TILEWORK_BLESS").is_some() {
             std::fs::write(&path, expected).unwrap();
         } else {
-            assert!(
-                found == expected,
-                "{page} is stale: TILEWORK_BLESS=1 cargo test -p tilework-cli --test docs"
-            );
+            assert!(found == expected, "{page} is stale: TILEWORK_BLESS=1 cargo test -p tilework-cli --test docs");
         }
     }
 }

@@ -9,6 +9,7 @@
 
 use crate::error::{DecodeError, DecodeErrorKind, FieldError};
 use std::fmt::Formatter;
+use tilework_abi::convert::u32_of;
 use tilework_abi::cq::dispatch::{WaitFlags, WritePackedFlags, WritePackedLargeFlags};
 use tilework_abi::cq::layout::prefetch_core::MAX_RECORD_BYTES;
 use tilework_abi::cq::prefetch::RingbufferFlags;
@@ -115,13 +116,13 @@ impl<'a> CommandWriter<'a> {
     pub(crate) fn stride(&self, size: usize) -> Result<u32, FieldError> {
         let stride = size.next_multiple_of(self.framing.unit);
         FieldError::check("stride", stride, CMD_SIZE as u64, self.framing.max)?;
-        Ok(stride as u32)
+        Ok(u32_of(stride))
     }
 
     /// A stride that the caller gives, of at least `size` bytes.
     pub(crate) fn check_stride(&self, stride: usize) -> Result<u32, FieldError> {
         self.framing.check_stride(stride as u64, CMD_SIZE.max(self.framing.unit))?;
-        Ok(stride as u32)
+        Ok(u32_of(stride))
     }
 
     /// Ends the command.

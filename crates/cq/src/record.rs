@@ -6,6 +6,7 @@
 use crate::dispatch::DispatchCommand;
 use crate::error::EncodeError;
 use crate::prefetch::PrefetchCommand;
+use tilework_abi::convert::{u16_of, u32_of};
 use tilework_abi::cq::layout::prefetch_core::{MAX_RECORD_BYTES, PREFETCH_Q_LOG_UNIT};
 
 // Every record's size fits the fifteen size bits of an entry.
@@ -41,12 +42,13 @@ impl Record {
 
     /// Their number, a multiple of 64.
     pub fn size(&self) -> u32 {
-        self.bytes.len() as u32
+        u32_of(self.bytes.len())
     }
 
     /// What to store in the prefetch queue; never zero.
     pub fn entry(&self) -> u16 {
-        (self.size() >> PREFETCH_Q_LOG_UNIT) as u16
+        // A record is shorter than 1 MiB.
+        u16_of(self.size() >> PREFETCH_Q_LOG_UNIT)
     }
 }
 

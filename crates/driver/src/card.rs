@@ -1,4 +1,8 @@
 //! A card: a link, windows onto it, and what a host does to start tiles.
+//!
+//! Addresses are those of the target's own space on the NoC: an [`L1Addr`](tilework_abi::addr::L1Addr)
+//! in a Tensix tile, a [`DramAddr`](tilework_abi::addr::DramAddr) at a bank's port, or the plain word
+//! of a register's row.
 
 use crate::{DriverError, HostLink, Pinned, Target, Telemetry, Tiles, Window, WindowPool, cover};
 use tilework_abi::addr::PcieAddr;
@@ -64,7 +68,8 @@ impl<L: HostLink> Card<L> {
     ///
     /// # Errors
     /// The access leaves the address space, or the link failed.
-    pub fn write(&mut self, target: &Target, address: u64, data: &[u8]) -> Result<(), DriverError> {
+    pub fn write(&mut self, target: &Target, address: impl Into<u64>, data: &[u8]) -> Result<(), DriverError> {
+        let address = address.into();
         let (window, link) = self.window(target, address, data.len());
         window.write(link, target, address, data)
     }
@@ -72,7 +77,8 @@ impl<L: HostLink> Card<L> {
     ///
     /// # Errors
     /// As [`Card::write`]; also a target of several tiles.
-    pub fn read(&mut self, target: &Target, address: u64, out: &mut [u8]) -> Result<(), DriverError> {
+    pub fn read(&mut self, target: &Target, address: impl Into<u64>, out: &mut [u8]) -> Result<(), DriverError> {
+        let address = address.into();
         let (window, link) = self.window(target, address, out.len());
         window.read(link, target, address, out)
     }
@@ -80,14 +86,14 @@ impl<L: HostLink> Card<L> {
     ///
     /// # Errors
     /// As [`Card::write`].
-    pub fn write32(&mut self, target: &Target, address: u64, value: u32) -> Result<(), DriverError> {
+    pub fn write32(&mut self, target: &Target, address: impl Into<u64>, value: u32) -> Result<(), DriverError> {
         self.write(target, address, &value.to_le_bytes())
     }
     /// Reads the little-endian word at `address` of `target`.
     ///
     /// # Errors
     /// As [`Card::read`].
-    pub fn read32(&mut self, target: &Target, address: u64) -> Result<u32, DriverError> {
+    pub fn read32(&mut self, target: &Target, address: impl Into<u64>) -> Result<u32, DriverError> {
         let mut word = [0; 4];
         self.read(target, address, &mut word)?;
         Ok(u32::from_le_bytes(word))
@@ -112,7 +118,8 @@ impl<L: HostLink> Card<L> {
     ///
     /// # Errors
     /// As [`Card::write`].
-    pub fn write_all(&mut self, tiles: &[NocXy], address: u64, data: &[u8]) -> Result<(), DriverError> {
+    pub fn write_all(&mut self, tiles: &[NocXy], address: impl Into<u64>, data: &[u8]) -> Result<(), DriverError> {
+        let address = address.into();
         for rect in cover(tiles) {
             self.write(&Target::rect(rect), address, data)?;
         }
@@ -138,7 +145,7 @@ impl<L: HostLink> Card<L> {
     /// # Errors
     /// As [`Card::write`].
     pub fn soft_reset(&mut self, tiles: &[NocXy], value: u32) -> Result<(), DriverError> {
-        self.write_all(tiles, tensix::SOFT_RESET_0.into(), &value.to_le_bytes())
+        self.write_all(tiles, tensix::SOFT_RESET_0, &value.to_le_bytes())
     }
 
     /// Sets where cores of `tiles` start when they leave reset, and makes these registers count:
@@ -161,12 +168,12 @@ impl<L: HostLink> Card<L> {
                 Processor::Ncrisc => ncrisc = 1,
                 _ => triscs |= 1 << (core.index() - Processor::Trisc0.index()),
             }
-            self.write_all(tiles, register.into(), &pc.to_le_bytes())?;
+            self.write_all(tiles, register, &pc.to_le_bytes())?;
         }
         for (register, bits) in [(tensix::TRISC_RESET_PC_OVERRIDE, triscs), (tensix::NCRISC_RESET_PC_OVERRIDE, ncrisc)]
         {
             if bits != 0 {
-                self.write_all(tiles, register.into(), &bits.to_le_bytes())?;
+                self.write_all(tiles, register, &bits.to_le_bytes())?;
             }
         }
         Ok(())

@@ -8,7 +8,6 @@
 //! Sources: facts, "Host access to the card" and "Host start-up of a card"; layouts are in
 //! [`tilework_abi::tlb`] and [`tilework_abi::telemetry`].
 
-#![warn(missing_docs, unreachable_pub)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod card;

@@ -5,7 +5,7 @@
 //! An implementation lives beside its chip and depends on this crate, never the other way round.
 
 use crate::{ChipFault, LinkError};
-use tilework_abi::addr::PcieAddr;
+use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_abi::tlb::Bar;
@@ -19,9 +19,9 @@ use tilework_abi::tlb::Bar;
 ///   returns what is there after all earlier writes through the same window have landed.
 /// - **Posted writes.** `bar_write` may return before the chip has the data; an error of such a
 ///   write may be reported by any later call. It blocks while the link has no room.
-/// - **Pinned memory.** Addresses are the device's ([`PcieAddr`]). Once [`HostLink::pin`] has returned, the device can
-///   read and write every byte of the region there; address translation (an IOMMU, an outbound
-///   region of the controller) is the implementation's business. The bytes stay at their place
+/// - **Pinned memory.** Addresses are the device's ([`PcieAddr`]). Once [`HostLink::pin`] has
+///   returned, the device can read and write every byte of the region there; address translation
+///   (an IOMMU, an outbound region of the controller) is the implementation's business. The bytes stay at their place
 ///   until the link is dropped. Host and device see each other's writes without further calls; an
 ///   aligned word is never seen half written, and device writes become visible in the order in
 ///   which they leave the PCIe tile.
@@ -60,16 +60,16 @@ pub trait HostLink {
     /// # Errors
     /// [`LinkError::Budget`] when the budget is used up; [`LinkError::Deadlock`] from a link that
     /// knows that nothing can change the word any more; otherwise the chip failed.
-    fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: u64) -> Result<u32, LinkError>;
+    fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: Cycle) -> Result<u32, LinkError>;
     /// Lets `cycles` pass, for instance between two looks at a word of the device.
     ///
     /// # Errors
     /// The chip failed.
-    fn idle(&mut self, cycles: u64) -> Result<(), LinkError>;
+    fn idle(&mut self, cycles: Cycle) -> Result<(), LinkError>;
     /// The host's clock, in AI clock cycles since power-on: what budgets are measured by. It grows
     /// by what [`HostLink::idle`] and [`HostLink::wait_word`] let pass; a link that cannot tell how
     /// long accesses take leaves those out. Measured time comes from [`Inspect::cycles`].
-    fn cycles(&self) -> u64;
+    fn cycles(&self) -> Cycle;
     /// The chip's inner state, from a link that can show it. A caller does without it otherwise
     /// and says so; it never replaces what is unknown by zeros.
     #[inline]
@@ -83,7 +83,7 @@ pub trait Inspect {
     /// Whether nothing will happen by itself any more: no core can run, nothing is in flight.
     fn is_quiet(&self) -> bool;
     /// The chip's time in AI clock cycles since power-on.
-    fn cycles(&self) -> u64;
+    fn cycles(&self) -> Cycle;
     /// Counts since power-on.
     fn counts(&self) -> ChipCounts;
     /// Every core that waits.
@@ -98,7 +98,7 @@ pub trait Inspect {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ChipCounts {
     /// Cycles of the AI clock.
-    pub cycles: u64,
+    pub cycles: Cycle,
     /// Instructions executed by all cores.
     pub instructions: u64,
     /// Instructions of poll loops that were skipped because their core slept.

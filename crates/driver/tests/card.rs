@@ -1,6 +1,7 @@
 //! The driver over a simulated chip, and over a link that writes down what it is asked.
 
 use tilework_abi::addr::PcieAddr;
+use tilework_abi::addr::{DramAddr, L1Addr};
 use tilework_abi::board::Board;
 use tilework_abi::noc::{NocRect, NocXy, PCIE_HOST_BIT};
 use tilework_abi::tensix::Processor;
@@ -157,9 +158,9 @@ fn a_card_without_firmware_is_recognised() {
 fn l1_and_dram_are_read_back_through_windows() {
     let mut card = card(Board::P100);
     let tile = Target::tile(NocXy::new(14, 11));
-    card.write(&tile, 0x17_FFF0, &[7; 16]).unwrap();
+    card.write(&tile, L1Addr::new(0x17_FFF0), &[7; 16]).unwrap();
     let mut got = [0; 16];
-    card.read(&tile, 0x17_FFF0, &mut got).unwrap();
+    card.read(&tile, L1Addr::new(0x17_FFF0), &mut got).unwrap();
     assert_eq!(got, [7; 16]);
 
     let map = Board::P100.dram();
@@ -167,9 +168,9 @@ fn l1_and_dram_are_read_back_through_windows() {
     for bank in 0..map.banks().len() {
         // Across the end of a small window.
         let port = Target::tile(map.port(bank, 0));
-        card.write(&port, 0x40_0000 - 100, &data).unwrap();
+        card.write(&port, DramAddr::new(0x40_0000 - 100), &data).unwrap();
         let mut got = vec![0; data.len()];
-        card.read(&port, 0x40_0000 - 100, &mut got).unwrap();
+        card.read(&port, DramAddr::new(0x40_0000 - 100), &mut got).unwrap();
         assert!(got == data, "bank {bank}");
     }
 }
@@ -178,9 +179,9 @@ fn l1_and_dram_are_read_back_through_windows() {
 fn a_multicast_reaches_all_tiles() {
     let mut card = card(Board::P150);
     let tiles: Vec<_> = Board::P150.tensix_tiles().collect();
-    card.write_all(&tiles, 0x1000, &0xABCD_1234u32.to_le_bytes()).unwrap();
+    card.write_all(&tiles, L1Addr::new(0x1000), &0xABCD_1234u32.to_le_bytes()).unwrap();
     for tile in tiles {
-        assert_eq!(card.read32(&Target::tile(tile), 0x1000).unwrap(), 0xABCD_1234, "{tile}");
+        assert_eq!(card.read32(&Target::tile(tile), L1Addr::new(0x1000)).unwrap(), 0xABCD_1234, "{tile}");
     }
 }
 
@@ -197,14 +198,14 @@ fn brisc_starts_when_it_is_released() {
     card.release_brisc(&tiles).unwrap();
     for tile in tiles {
         let target = Target::tile(tile);
-        assert_eq!(card.read32(&target, tensix::SOFT_RESET_0.into()).unwrap(), 0x4_7000);
-        assert_eq!(card.read32(&target, tensix::TRISC1_RESET_PC.into()).unwrap(), 0x100);
-        assert_eq!(card.read32(&target, tensix::TRISC_RESET_PC_OVERRIDE.into()).unwrap(), 0b010);
-        assert_eq!(card.read32(&target, tensix::NCRISC_RESET_PC_OVERRIDE.into()).unwrap(), 1);
+        assert_eq!(card.read32(&target, tensix::SOFT_RESET_0).unwrap(), 0x4_7000);
+        assert_eq!(card.read32(&target, tensix::TRISC1_RESET_PC).unwrap(), 0x100);
+        assert_eq!(card.read32(&target, tensix::TRISC_RESET_PC_OVERRIDE).unwrap(), 0b010);
+        assert_eq!(card.read32(&target, tensix::NCRISC_RESET_PC_OVERRIDE).unwrap(), 1);
     }
     card.link_mut().idle(1000).unwrap();
     for tile in tiles {
-        assert_eq!(card.read32(&Target::tile(tile), 0x1000).unwrap(), 42);
+        assert_eq!(card.read32(&Target::tile(tile), L1Addr::new(0x1000)).unwrap(), 42);
     }
 }
 
@@ -229,7 +230,7 @@ fn pinned_memory_has_edges() {
 fn a_fault_of_the_chip_reaches_the_caller() {
     let mut card = card(Board::P100);
     let nobody = Target::tile(NocXy::new(40, 40));
-    let error = card.write32(&nobody, 0, 1).unwrap_err();
+    let error = card.write32(&nobody, L1Addr::new(0), 1).unwrap_err();
     let DriverError::Link(LinkError::Fault(fault)) = error else { panic!("{error:?}") };
     assert_eq!(fault.class, FaultClass::UndefinedBehavior.to_string());
     let error = card.write(&nobody, u64::MAX, &[0; 2]).unwrap_err();

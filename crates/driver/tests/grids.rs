@@ -1,6 +1,7 @@
 //! Chips that differ in what is fused off and in whether they translate coordinates, as a host sees
 //! them through its windows.
 
+use tilework_abi::addr::{DramAddr, L1Addr};
 use tilework_abi::board::{Board, Harvesting};
 use tilework_abi::grid::{Site, dram_port};
 use tilework_abi::noc::{NocRect, NocXy};
@@ -35,7 +36,7 @@ fn memory_is_reached_wherever_columns_and_banks_are_missing() {
         let ends = [tiles[0].x, tiles[10].x, tiles[90].x, tiles[100].x];
         assert_eq!(ends, columns, "translation {translation}");
         for &xy in &[tiles[0], tiles[57], tiles[109]] {
-            card.write(&Target::tile(xy), 0x1_0000, &[xy.x, xy.y, 7]).unwrap();
+            card.write(&Target::tile(xy), L1Addr::new(0x1_0000), &[xy.x, xy.y, 7]).unwrap();
             assert_eq!(word(&mut card, xy, 0x1_0000), u32::from_le_bytes([xy.x, xy.y, 7, 0]));
             let (place, logical) = identity(&mut card, xy, 0xFFB2_0000);
             assert_eq!(logical, xy);
@@ -48,7 +49,7 @@ fn memory_is_reached_wherever_columns_and_banks_are_missing() {
             // Without bank 2 of the west column, the east column is 17, and its bank 5 comes second
             // there.
             let xy = if translation { NocXy::new(17, 15 + port as u8) } else { physical };
-            card.write(&Target::tile(xy), 0x1000 + port as u64 * 64, &[port as u8 + 1; 4]).unwrap();
+            card.write(&Target::tile(xy), DramAddr::new(0x1000 + port as u64 * 64), &[port as u8 + 1; 4]).unwrap();
             assert_eq!(identity(&mut card, xy, 0xFFB2_0000).0, physical);
             assert_eq!(word(&mut card, xy, 0x1000), 0x0101_0101, "one memory behind three ports");
         }
@@ -68,7 +69,7 @@ fn a_multicast_reaches_the_columns_that_work() {
     let harvesting = Harvesting { tensix: 1 << 2 | 1 << 5, ..Harvesting::NONE };
     let mut card = card(ChipConfig { harvesting, ..ChipConfig::new(Board::P150) });
     let all = NocRect { start: NocXy::new(1, 2), end: NocXy::new(14, 11) };
-    card.write(&Target::rect(all), 0x2000, &[1, 2, 3, 4]).unwrap();
+    card.write(&Target::rect(all), L1Addr::new(0x2000), &[1, 2, 3, 4]).unwrap();
     for xy in [NocXy::new(1, 2), NocXy::new(2, 7), NocXy::new(13, 3), NocXy::new(14, 11)] {
         assert_eq!(word(&mut card, xy, 0x2000), 0x0403_0201, "{xy}");
     }

@@ -9,7 +9,6 @@
 //! - [`element`]: what packers store of a float32 value, for formats whose elements stand alone;
 //! - [`block`]: the same for formats whose elements share an exponent.
 #![forbid(unsafe_code)]
-#![warn(unreachable_pub)]
 
 pub mod block;
 pub mod convert;

@@ -7,7 +7,6 @@
 //! lets the runtime run programs on any of them. The interface is a process-wide singleton: one
 //! [`Client`] to a process at a time.
 
-#![warn(missing_docs, unreachable_pub)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod link;

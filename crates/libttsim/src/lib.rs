@@ -14,7 +14,6 @@
 //! Nothing else of the process is touched: no threads, no files, no signals. The chip's memories
 //! are taken up as they are used. A process that forks between calls has two independent cards.
 
-#![warn(unreachable_pub)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod board;

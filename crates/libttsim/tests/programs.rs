@@ -49,7 +49,7 @@ fn a_deadlock_ends_with_the_budget() {
             let mut device = open(dispatch, 100_000);
             let word = device.alloc_l1("word", 64).unwrap();
             device.write_l1(device.workers()[0], word.address, &[0; 4]).unwrap();
-            let error = device.run(&[program("spin", vec![word.address])]).unwrap_err();
+            let error = device.run(&[program("spin", vec![word.address.get()])]).unwrap_err();
             let RuntimeError::Budget(report) = error else { panic!("{error}") };
             assert_eq!(
                 (report.cycles, report.busy.as_ref(), report.queue.is_some()),

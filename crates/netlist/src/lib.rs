@@ -3,7 +3,8 @@
 //!
 //! [`types`] describes a checked netlist, in which every reference is resolved. Nothing here
 //! runs a netlist.
-#![warn(unreachable_pub)]
+
+#![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod check;
 pub mod code;

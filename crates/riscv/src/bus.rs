@@ -8,10 +8,7 @@
 
 use std::sync::Arc;
 
-use crate::{CodePage, CsrFile};
-
-/// A point in time, in AI clock cycles since the chip's reset.
-pub type Cycle = u64;
+use crate::{CodePage, CsrFile, Cycle};
 
 /// Width of an access. The core only issues naturally aligned accesses.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -13,8 +13,9 @@
 //!
 //! A polling core is parked ([`Exit::Parked`]) until a polled word changes; [`PollLoop`] has the
 //! contract under which that is exact.
-#![warn(unreachable_pub)]
-#![warn(unreachable_pub)]
+//!
+//! Clippy's cast lints stay off here: instructions are defined on words that are truncated, extended
+//! and read as signed or unsigned, so that `as` is the operation itself.
 
 mod alu;
 mod bus;
@@ -29,7 +30,7 @@ mod rare;
 mod table;
 pub mod timing;
 
-pub use crate::bus::{Access, Amo, Bus, Cycle, Effect, Load, NotQuick, Refuse, Store, Width};
+pub use crate::bus::{Access, Amo, Bus, Effect, Load, NotQuick, Refuse, Store, Width};
 pub use crate::core::{Core, CoreFault, CoreState, Exit, HartKind};
 pub use crate::csr::CsrFile;
 pub use crate::decode::{CODE_PAGE_BYTES, CodePage, Insn, encode};
@@ -37,3 +38,4 @@ pub use crate::disasm::{disassemble, register_name};
 pub use crate::poll::{PollLoop, Watch, WatchList};
 pub use crate::rare::INSTRN_BUF_BASE;
 pub use crate::table::{Format, Op, OpInfo, TABLE};
+pub use tilework_abi::addr::Cycle;

@@ -6,7 +6,6 @@
 //!
 //! Not for secrets.
 #![forbid(unsafe_code)]
-#![warn(unreachable_pub)]
 
 /// Distance between two states: the golden ratio in 64 bits, made odd.
 pub const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -11,7 +11,7 @@
 //!
 //! Follows seeds 000/001 (sections 1, 2, 6, 7, 8) and facts ("Host start-up of a card", "Worker
 //! L1").
-#![warn(missing_docs, unreachable_pub)]
+
 // The tests of this crate make their data by truncation.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
@@ -34,6 +34,6 @@ pub use elf::{ElfError, FirmwareImage, KernelImage, SourceLocation};
 pub use error::RuntimeError;
 pub use explain::{BudgetReport, DeadlockReport, FaultPlace};
 pub use firmware::{FirmwareError, FirmwareFile, FirmwareSet, MapValues};
-pub use memory::{Allocator, Buffer, DType, L1Buffer, MemoryError};
+pub use memory::{Address, Allocator, Buffer, DType, L1Buffer, MemoryError};
 pub use program::{ArgSet, CircularBuffer, Cores, Program, ProgramError, Role, UniqueArgs};
 pub use tilework_driver::ChipCounts;

@@ -16,6 +16,7 @@
 use crate::program::{ArgSet, Layout, Program, ProgramError};
 use std::collections::BTreeSet;
 use tilework_abi::L1_ALIGN;
+use tilework_abi::addr::L1Addr;
 use tilework_abi::cb;
 use tilework_abi::convert::{u8_of, u16_of, u32_of};
 use tilework_abi::cq::dispatch::{
@@ -45,12 +46,12 @@ pub enum Data {
 /// One step of a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ir {
-    /// Write to L1 address `addr` of `cores`.
+    /// Write to address `addr` of `cores`.
     Write {
         /// Where to.
         cores: Vec<NocXy>,
-        /// L1 address.
-        addr: u32,
+        /// First byte.
+        addr: L1Addr,
         /// What.
         data: Data,
     },
@@ -61,7 +62,7 @@ pub enum Ir {
     },
 }
 
-fn uniform(cores: &[NocXy], addr: u32, bytes: &[u8]) -> Ir {
+fn uniform(cores: &[NocXy], addr: L1Addr, bytes: &[u8]) -> Ir {
     Ir::Write { cores: cores.to_vec(), addr, data: Data::Uniform(bytes.to_vec()) }
 }
 
@@ -72,13 +73,14 @@ fn uniform(cores: &[NocXy], addr: u32, bytes: &[u8]) -> Ir {
 pub fn build_ir(program: &Program, layout: &Layout, map: &MemoryMap, mode: u8) -> Result<Vec<Ir>, ProgramError> {
     let cores = &layout.cores;
     let reset = GoMsg::signal(RUN_RESET_READ_PTR_FROM_HOST).word().to_le_bytes();
-    let mut ir = vec![uniform(cores, map.go, &reset), uniform(cores, map.go_index, &[0; 4])];
+    let mut ir = vec![uniform(cores, L1Addr::new(map.go), &reset), uniform(cores, L1Addr::new(map.go_index), &[0; 4])];
     ir.extend(arguments(program, layout));
     for (number, role) in layout.roles.iter().enumerate() {
         let shared = program.shared_bytes(layout, number, map)?;
-        ir.push(uniform(&role.cores, map.launch, launch_msg(program, layout, number, mode).as_bytes()));
+        let launch = launch_msg(program, layout, number, mode);
+        ir.push(uniform(&role.cores, L1Addr::new(map.launch), launch.as_bytes()));
         if !shared.is_empty() {
-            ir.push(uniform(&role.cores, layout.base + layout.cb_offset, &shared));
+            ir.push(uniform(&role.cores, layout.base.offset(layout.cb_offset), &shared));
         }
     }
     ir.push(Ir::Launch { cores: cores.clone() });
@@ -109,7 +111,7 @@ pub fn launch_msg(program: &Program, layout: &Layout, role: usize, mode: u8) -> 
     });
     let mask = layout.cbs.iter().fold(0, |mask, b| mask | 1 << b.index);
     LaunchMsg {
-        kernel_config_base: [layout.base.into(); 3],
+        kernel_config_base: [layout.base.get().into(); 3],
         sem_offset: [u16_of(layout.sem_offset).into(); 3],
         local_cb_offset: u16_of(layout.cb_offset).into(),
         remote_cb_offset: u16_of(layout.cb_offset + layout.cb_bytes).into(),
@@ -165,10 +167,10 @@ pub fn commands(ir: &[Ir], go: u32) -> Vec<DispatchCommand> {
     out
 }
 
-fn write_uniform(out: &mut Vec<DispatchCommand>, cores: &[NocXy], addr: u32, bytes: &[u8]) {
+fn write_uniform(out: &mut Vec<DispatchCommand>, cores: &[NocXy], addr: L1Addr, bytes: &[u8]) {
     let rects = rectangles(cores);
     for (i, chunk) in bytes.chunks(CHUNK).enumerate() {
-        let addr = addr + u32_of(i * CHUNK);
+        let addr = addr.offset(u32_of(i * CHUNK)).get();
         for batch in rects.chunks(WRITE_PACKED_LARGE_MAX_SUBS) {
             let sub = |rect: &NocRect| LargeSub {
                 // The dispatcher multicasts on NoC 1.
@@ -189,7 +191,7 @@ fn write_uniform(out: &mut Vec<DispatchCommand>, cores: &[NocXy], addr: u32, byt
     }
 }
 
-fn write_per_core(out: &mut Vec<DispatchCommand>, cores: &[NocXy], addr: u32, blobs: &[Vec<u8>]) {
+fn write_per_core(out: &mut Vec<DispatchCommand>, cores: &[NocXy], addr: L1Addr, blobs: &[Vec<u8>]) {
     let bytes = blobs.first().map_or(0, Vec::len);
     for (cores, blobs) in cores.chunks(WRITE_PACKED_MAX_UNICAST_SUBS).zip(blobs.chunks(WRITE_PACKED_MAX_UNICAST_SUBS)) {
         for start in (0..bytes).step_by(CHUNK) {
@@ -197,7 +199,7 @@ fn write_per_core(out: &mut Vec<DispatchCommand>, cores: &[NocXy], addr: u32, bl
             out.push(DispatchCommand::WritePacked(PackedWrite {
                 kind: WritePackedType::None,
                 write_offset_index: 0,
-                addr: addr + u32_of(start),
+                addr: addr.offset(u32_of(start)).get(),
                 targets: PackedTargets::Unicast(cores.iter().map(|c| c.encode()).collect()),
                 packets: Packets::PerTarget(blobs.iter().map(slice).collect()),
             }));

@@ -10,6 +10,7 @@
 use crate::RuntimeError;
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
 use tilework_abi::cq::layout::prefetch_core::{PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE};
 use tilework_abi::cq::layout::{PAGE_SIZE, dispatch_core, host, prefetch_core};
@@ -106,8 +107,8 @@ struct Entries<'a, C> {
 }
 
 /// Where entry `index` of the prefetch queue lies in the prefetch core's L1.
-fn entry_address(index: u32) -> u64 {
-    u64::from(PREFETCH_Q.base() + index * PREFETCH_Q_ENTRY_SIZE)
+fn entry_address(index: u32) -> L1Addr {
+    L1Addr::new(PREFETCH_Q.base()).offset(index * PREFETCH_Q_ENTRY_SIZE)
 }
 
 impl<C: HostLink> PrefetchPort for Entries<'_, C> {
@@ -185,9 +186,9 @@ impl CommandQueue {
         }
         let prefetch = Target::tile(self.board.prefetch_core());
         // The prefetcher increments the pointer before it uses it: it starts at the end.
-        card.write32(&prefetch, prefetch_core::PREFETCH_Q_RD_PTR.into(), PREFETCH_Q.end())?;
-        card.write32(&prefetch, prefetch_core::PREFETCH_Q_PCIE_RD_PTR.into(), host::ISSUE.noc_addr())?;
-        card.write(&prefetch, PREFETCH_Q.base().into(), &vec![0; PREFETCH_Q.size() as usize])?;
+        card.write32(&prefetch, prefetch_core::PREFETCH_Q_RD_PTR, PREFETCH_Q.end())?;
+        card.write32(&prefetch, prefetch_core::PREFETCH_Q_PCIE_RD_PTR, host::ISSUE.noc_addr())?;
+        card.write(&prefetch, PREFETCH_Q.base(), &vec![0; PREFETCH_Q.size() as usize])?;
         let dispatch = Target::tile(self.board.dispatch_core());
         for (address, value) in [
             (dispatch_core::COMPLETION_Q_WR_PTR, word),
@@ -195,10 +196,10 @@ impl CommandQueue {
             (dispatch_core::COMPLETION_Q0_EVENT, 0),
             (dispatch_core::COMPLETION_Q1_EVENT, 0),
         ] {
-            card.write32(&dispatch, address.into(), value)?;
+            card.write32(&dispatch, address, value)?;
         }
         let sems = dispatch_core::SYNC_SEMS;
-        card.write(&dispatch, sems.base().into(), &vec![0; sems.size() as usize])
+        card.write(&dispatch, sems.base(), &vec![0; sems.size() as usize])
     }
 
     /// Commands since the start.
@@ -282,7 +283,7 @@ impl CommandQueue {
         let found = completion::read_event(&page).map_err(protocol)?;
         let read = self.completion.release(1).map_err(protocol)?;
         let dispatch = Target::tile(self.board.dispatch_core());
-        card.write32(&dispatch, dispatch_core::COMPLETION_Q_RD_PTR.into(), read)?;
+        card.write32(&dispatch, dispatch_core::COMPLETION_Q_RD_PTR, read)?;
         self.region.write32(card.link_mut(), host::CQ_RD.offset().into(), read)?;
         if found != self.event {
             return Err(protocol(format!("completion event {found}, expected {}", self.event)));

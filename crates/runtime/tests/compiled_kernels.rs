@@ -114,7 +114,7 @@ fn a_c_kernel_computes_the_same_wherever_it_is_put() {
         let mut program = Program::new("compiled", Cores::Count(3));
         for (set, processor, offset) in sets {
             role = role.kernel(processor, image(processor));
-            let args = (0..3).map(|i| vec![numbers(i, offset), out.address + offset]).collect();
+            let args = (0..3).map(|i| vec![numbers(i, offset), out.address.get() + offset]).collect();
             program = program.unique_args(set, UniqueArgs::PerCore(args));
         }
         let program = program.role(role);
@@ -128,13 +128,13 @@ fn a_c_kernel_computes_the_same_wherever_it_is_put() {
             for (i, &core) in (0..).zip(&layout.cores) {
                 for (_, processor, offset) in sets {
                     let mut bytes = [0; 4 * RESULTS];
-                    device.read_l1(core, out.address + offset, &mut bytes).unwrap();
+                    device.read_l1(core, out.address.offset(offset), &mut bytes).unwrap();
                     let words: Vec<u32> =
                         bytes.chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect();
                     let place = format!("{processor} of {core}, {dispatch:?}, firmware {name}, run {run}");
                     assert_eq!(words[..RESULTS - 1], expected(numbers(i, offset)), "{place}");
                     // It ran where the layout puts it, not where it was linked.
-                    let text = layout.base + layout.roles[0].text[processor.index()];
+                    let text = layout.base.get() + layout.roles[0].text[processor.index()];
                     let size = image(processor).size();
                     assert!((text..text + size).contains(&words[RESULTS - 1]), "{place}: {:#x}", words[RESULTS - 1]);
                     assert!(!(KERNEL_LINK_BASE..KERNEL_LINK_BASE + size).contains(&text));

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Device, empty, kernel};
+use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
 use tilework_abi::cq::layout::{SEMAPHORE_OFFSET, prefetch_core};
 use tilework_abi::msg::MODE_DEV;
@@ -43,7 +44,7 @@ fn spin(device: &mut Device, core: NocXy) -> Program {
     let word = device.alloc_l1("spin word", 64).unwrap();
     Program::new("spin", Cores::List(vec![core]))
         .role(Role::all().kernel(Processor::Brisc, kernel("spin", Processor::Brisc)))
-        .unique_args(ArgSet::Brisc, UniqueArgs::Uniform(vec![word.address]))
+        .unique_args(ArgSet::Brisc, UniqueArgs::Uniform(vec![word.address.get()]))
 }
 
 #[test]
@@ -89,7 +90,7 @@ fn a_lost_credit_is_a_circle_of_prefetcher_and_dispatcher() {
     // Credits vanish: the prefetcher believes that the dispatcher has no pages left.
     let semaphores = device.memory_map().kernel_config + SEMAPHORE_OFFSET;
     let credits = prefetch_core::SEM_DISPATCH_PAGES.addr(semaphores);
-    device.write_l1(prefetch, credits, &0u32.to_le_bytes()).unwrap();
+    device.write_l1(prefetch, L1Addr::new(credits), &0u32.to_le_bytes()).unwrap();
     let report = deadlock(&mut device, &[empty(Cores::All)]);
     let text = report.to_string();
     let chain: Vec<&str> = report.chain.iter().map(|link| link.who.as_str()).collect();
@@ -130,8 +131,8 @@ fn a_circular_buffer_without_a_producer_names_the_counter() {
         )
         .circular_buffer(CircularBuffer { index: 5, page_size: 64, pages: 2 })
         // The reader brings one page, the writer expects two.
-        .unique_args(ArgSet::Ncrisc, UniqueArgs::Uniform(vec![y.address, 0, 1, 64, 5]))
-        .unique_args(ArgSet::Brisc, UniqueArgs::Uniform(vec![y.address, 0, 2, 64, 5]));
+        .unique_args(ArgSet::Ncrisc, UniqueArgs::Uniform(vec![y.address.word(), 0, 1, 64, 5]))
+        .unique_args(ArgSet::Brisc, UniqueArgs::Uniform(vec![y.address.word(), 0, 2, 64, 5]));
     let text = deadlock(&mut device, &[program]).to_string();
     assert!(text.contains("CB 5 pages received (1)"), "{text}");
     assert!(text.contains("its producer: NCRISC of the same tile"), "{text}");
@@ -144,7 +145,7 @@ fn a_program_that_runs_for_ever_ends_with_its_budget() {
     let word = device.alloc_l1("result", 64).unwrap();
     let program = Program::new("busy", Cores::Count(3))
         .role(Role::all().kernel(Processor::Brisc, kernel("busy", Processor::Brisc)))
-        .unique_args(ArgSet::Brisc, UniqueArgs::Uniform(vec![u32::MAX, word.address]));
+        .unique_args(ArgSet::Brisc, UniqueArgs::Uniform(vec![u32::MAX, word.address.get()]));
     let error = device.run(&[program]).unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, RuntimeError::Budget(_)));

@@ -7,6 +7,7 @@
 mod common;
 
 use common::{Device, increment, kernel, moved_firmware, other_firmware, shares};
+use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::noc::NocXy;
@@ -62,10 +63,10 @@ fn a_run_of_several_programs_gives_the_right_arrays() {
         // first and last index too.
         let programs = [
             increment(device, &x, &y, &slots, 3),
-            pipeline(device, y.address.into(), z.address.into(), 500, 0),
+            pipeline(device, y.address.get(), z.address.get(), 500, 0),
             increment(device, &z, &y, &slots, 4),
-            pipeline(device, y.address.into(), x.address.into(), 500, 31),
-            pipeline(device, x.address.into(), z.address.into(), 500, 0),
+            pipeline(device, y.address.get(), x.address.get(), 500, 31),
+            pipeline(device, x.address.get(), z.address.get(), 500, 0),
         ];
         let report = device.run(&programs).unwrap();
         let out = device.download(&z).unwrap();
@@ -80,7 +81,7 @@ fn generator(steps: u32) -> u32 {
     (0..steps).fold(1, |x: u32, _| x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223))
 }
 
-fn word(device: &mut Device, core: NocXy, address: u32) -> u32 {
+fn word(device: &mut Device, core: NocXy, address: L1Addr) -> u32 {
     let mut bytes = [0; 4];
     device.read_l1(core, address, &mut bytes).unwrap();
     u32::from_le_bytes(bytes)
@@ -107,7 +108,7 @@ fn each_processor_runs_its_kernel_and_no_other() {
             for &p in processors {
                 role = role.kernel(p, kernel("busy", p));
                 let set = ArgSet::of(p);
-                let args = vec![10 * number + set.index() as u32, out + 16 * set.index() as u32];
+                let args = vec![10 * number + set.index() as u32, out.offset(16 * set.index() as u32).get()];
                 program = program.unique_args(set, UniqueArgs::Uniform(args));
             }
             let program = program.role(role);
@@ -121,7 +122,12 @@ fn each_processor_runs_its_kernel_and_no_other() {
                     let ran = processors.iter().any(|&p| ArgSet::of(p) == set);
                     let n = set.index() as u32;
                     let expected = if ran { generator(10 * number + n) } else { 0xAAAA_AAAA };
-                    assert_eq!(word(device, core, out + 16 * n), expected, "{processors:?}: {} of {core}", set.name());
+                    assert_eq!(
+                        word(device, core, out.offset(16 * n)),
+                        expected,
+                        "{processors:?}: {} of {core}",
+                        set.name()
+                    );
                 }
             }
         }
@@ -135,7 +141,7 @@ fn a_kernel_that_never_ends_is_named_and_firmware_that_waits_is_idle() {
         let word = device.alloc_l1("word", 64).unwrap();
         let program = Program::new("spin", Cores::Count(2))
             .role(Role::all().kernel(Processor::Ncrisc, kernel("spin", Processor::Ncrisc)))
-            .unique_args(ArgSet::Ncrisc, UniqueArgs::Uniform(vec![word.address]));
+            .unique_args(ArgSet::Ncrisc, UniqueArgs::Uniform(vec![word.address.get()]));
         let error = device.run(&[program]).unwrap_err();
         let RuntimeError::Deadlock(report) = error else { panic!("expected a deadlock, found {error}") };
         let text = report.to_string();
@@ -159,7 +165,7 @@ fn sleeping_cores_change_neither_bytes_nor_cycles() {
                 let mut device = common::open_with(config, parking, set.clone());
                 let out = device.alloc_l1("out", 64).unwrap().address;
                 let role = Processor::ALL.into_iter().fold(Role::all(), |role, p| role.kernel(p, kernel("busy", p)));
-                let args = |n: u32| UniqueArgs::Uniform(vec![100 + n, out + 16 * n]);
+                let args = |n: u32| UniqueArgs::Uniform(vec![100 + n, out.offset(16 * n).get()]);
                 let program = Program::new("busy", Cores::All)
                     .role(role)
                     .unique_args(ArgSet::Brisc, args(0))
@@ -167,7 +173,7 @@ fn sleeping_cores_change_neither_bytes_nor_cycles() {
                     .unique_args(ArgSet::Compute, args(2));
                 let report = device.run(&[program.clone(), program]).unwrap();
                 let last = *device.workers().last().unwrap();
-                let words: Vec<u32> = (0..3).map(|n| word(&mut device, last, out + 16 * n)).collect();
+                let words: Vec<u32> = (0..3).map(|n| word(&mut device, last, out.offset(16 * n))).collect();
                 assert_eq!(words, [100, 101, 102].map(generator));
                 let times: Vec<_> = report.programs.iter().map(|p| (p.start, p.end)).collect();
                 (report.cycles, times, device.statistics().chip.unwrap().cycles)
@@ -182,5 +188,5 @@ fn the_map_of_the_firmware_is_the_devices() {
     let device = open(&moved_firmware(), Dispatch::Fast);
     let map: &MemoryMap = device.memory_map();
     assert_eq!((map.kernel_config, map.bank_table, map.data), (0x9000, 0x1_4000, 0x4_0000));
-    assert_eq!(device.l1().range(), 0x4_0000..0x18_0000);
+    assert_eq!(device.l1().range(), L1Addr::new(0x4_0000)..L1Addr::new(0x18_0000));
 }

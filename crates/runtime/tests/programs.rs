@@ -86,8 +86,8 @@ fn pages_go_through_a_circular_buffer_with_uneven_counts() {
                 .kernel(Processor::Brisc, kernel("writer", Processor::Brisc)),
         )
         .circular_buffer(CircularBuffer { index: 3, page_size: page as u32, pages: 4 })
-        .unique_args(ArgSet::Ncrisc, args(x.address))
-        .unique_args(ArgSet::Brisc, args(y.address));
+        .unique_args(ArgSet::Ncrisc, args(x.address.word()))
+        .unique_args(ArgSet::Brisc, args(y.address.word()));
     device.run(&[program.clone(), program]).unwrap();
     assert_eq!(device.download(&y).unwrap(), data);
 }
@@ -103,7 +103,7 @@ fn a_ring_of_all_workers_passes_a_token() {
         let laps = 3;
         let args = (0..n).map(|i| {
             let next = workers[(i + 1) % n].encode();
-            vec![i as u32, next, laps, i as u32 + 1, token.address, y.address, 64]
+            vec![i as u32, next, laps, i as u32 + 1, token.address.get(), y.address.word(), 64]
         });
         let program = Program::new("ring", Cores::All)
             .role(Role::all().kernel(Processor::Brisc, kernel("ring", Processor::Brisc)))

@@ -5,8 +5,9 @@
 //! clock. Nodes affect each other only by packets, and no packet arrives sooner than
 //! `timing::LOOKAHEAD` cycles after it left, so every node can run that far alone: the scheduler
 //! advances in such windows, and the result does not depend on the order within a window.
-
-#![warn(missing_docs, unreachable_pub)]
+//!
+//! Clippy's cast lints stay off here: registers are fields cut out of words, and arithmetic is that of
+//! hardware, so that `as` is the operation itself.
 
 mod arc;
 mod chip;
@@ -34,6 +35,6 @@ pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
 pub use noc::GridError;
 pub use pcie::HostBus;
 pub use tile::{WaitWord, Waiting};
-pub use tilework_riscv::Cycle;
+pub use tilework_abi::addr::Cycle;
 
 pub(crate) use node::{Memory, NEVER, Node};

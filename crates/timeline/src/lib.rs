@@ -32,7 +32,8 @@
 //! # assert_eq!(text.iter().filter(|b| **b == b'\n').count(), 9);
 //! # Ok::<(), tilework_timeline::TimelineError>(())
 //! ```
-#![warn(unreachable_pub)]
+
+#![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod clock;
 mod error;

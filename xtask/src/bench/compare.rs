@@ -42,7 +42,7 @@ impl CompareArgs {
 
 /// One row: what is measured, on how many tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Row {
+pub(crate) enum Row {
     /// A loop of RV32IM on BRISC of this many tiles: million instructions a second, in total.
     Busy(usize),
     /// Clocks of this many tiles with booted, idle firmware: million clocks a second, called
@@ -134,7 +134,7 @@ impl ChildArgs {
 ///
 /// # Errors
 /// If a library does not do the work.
-pub fn run(root: &Path, args: &CompareArgs) -> Result<()> {
+pub(crate) fn run(root: &Path, args: &CompareArgs) -> Result<()> {
     ensure!(args.rounds > 0, "no rounds are no measurement");
     let own = match &args.own {
         Some(own) => own.clone(),

@@ -35,7 +35,7 @@ struct Theirs {
 ///
 /// # Errors
 /// If programs or JAX are missing, or a run fails.
-pub fn run(root: &Path, data: Option<&Path>, python: Option<&Path>) -> Result<()> {
+pub(crate) fn run(root: &Path, data: Option<&Path>, python: Option<&Path>) -> Result<()> {
     let data = data.map_or_else(|| root.join("../shared/data/ttnn"), Path::to_owned);
     let data = data.canonicalize().with_context(|| {
         format!("{} is not there; --data names the folder with matmul_512, llama_layer and resblock", data.display())

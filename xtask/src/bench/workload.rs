@@ -17,14 +17,14 @@ use crate::asm::Asm;
 
 /// Work done and time taken.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Measured {
+pub(crate) struct Measured {
     work: f64,
     seconds: f64,
 }
 
 impl Measured {
     /// Work in a second.
-    pub fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         self.work / self.seconds
     }
 }
@@ -44,7 +44,7 @@ const LIMIT: u64 = 100_000_000;
 ///
 /// # Errors
 /// If the library cannot be loaded or does not do the work.
-pub fn measure(library: &OsStr, row: Row, firmware: Option<&Path>) -> Result<Measured> {
+pub(crate) fn measure(library: &OsStr, row: Row, firmware: Option<&Path>) -> Result<Measured> {
     let mut client = Client::open(library, 1 << 20)?;
     let firmware = || firmware.context("this row needs firmware");
     match row {

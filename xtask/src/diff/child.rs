@@ -20,7 +20,7 @@ const HOST_BYTES: usize = 1 << 20;
 
 /// Result of a script on a library.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Played {
+pub(crate) struct Played {
     /// The replies, one for each completed operation.
     pub replies: Vec<Reply>,
     /// If the process ended before the script: its last output.
@@ -85,7 +85,7 @@ fn answer(client: &mut Client, op: &Op) -> Reply {
 ///
 /// # Errors
 /// If the child cannot be started, or files cannot be read.
-pub fn watch(library: &Path, ops: &[Op], dir: &Path) -> Result<Played> {
+pub(crate) fn watch(library: &Path, ops: &[Op], dir: &Path) -> Result<Played> {
     let [script, answers, words] = ["script", "answers", "words"].map(|name| dir.join(name));
     serde_json::to_writer(File::create(&script)?, ops)?;
     File::create(&answers)?;

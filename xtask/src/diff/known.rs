@@ -7,7 +7,7 @@ use super::generate::POSTED_RETURNS;
 use super::script::{Op, Reply};
 
 /// A known difference.
-pub struct Known {
+pub(crate) struct Known {
     /// What differs and why ours is right.
     pub reason: &'static str,
     is: fn(addr: u64, ours: &[u8], theirs: &[u8]) -> bool,
@@ -30,7 +30,7 @@ const KNOWN: [Known; 2] = [
 ];
 
 /// Finds the known difference between two replies.
-pub fn find(op: &Op, ours: &Reply, theirs: &Reply) -> Option<&'static Known> {
+pub(crate) fn find(op: &Op, ours: &Reply, theirs: &Reply) -> Option<&'static Known> {
     let (Op::Read(at, _), Reply::Bytes(ours), Reply::Bytes(theirs)) = (op, ours, theirs) else { return None };
     KNOWN.iter().find(|known| (known.is)(at.addr, ours, theirs))
 }

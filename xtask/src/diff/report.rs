@@ -13,7 +13,7 @@ const HISTORY: usize = 8;
 
 /// Verdict on a case.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// All replies are equal, except for known differences.
     Same,
     /// The replies to operation `.0` differ.
@@ -28,7 +28,7 @@ pub enum Verdict {
 
 /// Compares the replies that both have, then the ends. Known differences do not end the comparison;
 /// their reasons are returned.
-pub fn judge(ops: &[Op], ours: &Played, theirs: &Played) -> (Verdict, Vec<&'static str>) {
+pub(crate) fn judge(ops: &[Op], ours: &Played, theirs: &Played) -> (Verdict, Vec<&'static str>) {
     let mut reasons = Vec::new();
     for (i, (a, b)) in ours.replies.iter().zip(&theirs.replies).enumerate().filter(|(_, (a, b))| a != b) {
         match known::find(&ops[i], a, b) {
@@ -47,13 +47,13 @@ pub fn judge(ops: &[Op], ours: &Played, theirs: &Played) -> (Verdict, Vec<&'stat
 
 impl Verdict {
     /// Whether it is a finding: ours is wrong, or at least differs.
-    pub const fn is_finding(&self) -> bool {
+    pub(crate) const fn is_finding(&self) -> bool {
         matches!(self, Self::Differ(_) | Self::OursRefuses(_))
     }
 
     /// Whether it is the same kind of outcome; for refusals also the same message except
     /// for numbers.
-    pub fn is_like(&self, other: &Self) -> bool {
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::OursRefuses(a), Self::OursRefuses(b)) => without_numbers(a) == without_numbers(b),
             (Self::Differ(_), Self::Differ(_)) => true,
@@ -87,7 +87,7 @@ fn without_numbers(message: &str) -> String {
 }
 
 /// The operations around the first difference, with the replies of both sides.
-pub fn history(ops: &[Op], ours: &Played, theirs: &Played, at: usize) -> String {
+pub(crate) fn history(ops: &[Op], ours: &Played, theirs: &Played, at: usize) -> String {
     let mut out = String::new();
     for (i, op) in ops.iter().enumerate().take(at + 1).skip(at.saturating_sub(HISTORY)) {
         let show = |played: &Played| match (played.replies.get(i), &played.ended) {
@@ -125,14 +125,14 @@ fn bytes_apart(a: &[u8], b: &[u8]) -> String {
 
 /// The table of outcomes and the messages behind the refusals.
 #[derive(Default)]
-pub struct Table {
+pub(crate) struct Table {
     rows: BTreeMap<Kind, [u64; 5]>,
     messages: BTreeMap<(&'static str, String), (u64, Kind, u64)>,
 }
 
 impl Table {
     /// Counts a case.
-    pub fn count(&mut self, kind: Kind, seed: u64, verdict: &Verdict, known: &[&'static str]) {
+    pub(crate) fn count(&mut self, kind: Kind, seed: u64, verdict: &Verdict, known: &[&'static str]) {
         self.rows.entry(kind).or_default()[verdict.column()] += 1;
         let mut say = |who, words: &str| {
             let entry = self.messages.entry((who, without_numbers(words))).or_insert((0, kind, seed));
@@ -153,7 +153,7 @@ impl Table {
     }
 
     /// Cases in which ours is wrong or differs.
-    pub fn findings(&self) -> u64 {
+    pub(crate) fn findings(&self) -> u64 {
         self.rows.values().map(|row| row[1] + row[2]).sum()
     }
 }

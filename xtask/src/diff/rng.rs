@@ -6,49 +6,49 @@ use tilework_rng::SplitMix64;
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
-pub struct Rng(SplitMix64);
+pub(crate) struct Rng(SplitMix64);
 
 impl Rng {
     /// The stream of `seed`.
-    pub const fn new(seed: u64) -> Self {
+    pub(crate) const fn new(seed: u64) -> Self {
         Self(SplitMix64::new(seed))
     }
 
     /// 64 random bits.
-    pub const fn bits(&mut self) -> u64 {
+    pub(crate) const fn bits(&mut self) -> u64 {
         self.0.bits()
     }
 
     /// 32 random bits.
-    pub const fn word(&mut self) -> u32 {
+    pub(crate) const fn word(&mut self) -> u32 {
         (self.bits() >> 32) as u32
     }
 
     /// A number of `range`, which is not empty.
-    pub fn within(&mut self, range: Range<u32>) -> u32 {
+    pub(crate) fn within(&mut self, range: Range<u32>) -> u32 {
         let span = u64::from(range.end - range.start);
         range.start + (self.bits() % span) as u32
     }
 
     /// True once in `n` times.
-    pub fn one_in(&mut self, n: u32) -> bool {
+    pub(crate) fn one_in(&mut self, n: u32) -> bool {
         self.within(0..n) == 0
     }
 
     /// One of `choices`, which are not empty.
-    pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.within(0..choices.len() as u32) as usize]
     }
 
     /// `n` random bytes.
-    pub fn bytes(&mut self, n: usize) -> Vec<u8> {
+    pub(crate) fn bytes(&mut self, n: usize) -> Vec<u8> {
         let mut out: Vec<u8> = (0..n.div_ceil(8)).flat_map(|_| self.bits().to_le_bytes()).collect();
         out.truncate(n);
         out
     }
 
     /// A word that is mostly an edge case: zero, one, all ones, the extremes, a single bit.
-    pub fn edge(&mut self) -> u32 {
+    pub(crate) fn edge(&mut self) -> u32 {
         match self.within(0..8) {
             0 => self.pick(&[0, 1, u32::MAX, 0x7FFF_FFFF, 0x8000_0000]),
             1 => 1 << self.within(0..32),

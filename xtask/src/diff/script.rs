@@ -12,7 +12,7 @@ use tilework_abi::tlb::{Ordering, Window};
 
 /// Target of a window access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Place {
+pub(crate) struct Place {
     /// The tile (x, y), or the start corner of a rectangle.
     pub tile: (u8, u8),
     /// The end corner of a rectangle, for a multicast write.
@@ -27,12 +27,12 @@ pub struct Place {
 
 impl Place {
     /// An address of one tile, through the usual window in strict order.
-    pub const fn new(tile: (u8, u8), addr: u64) -> Self {
+    pub(crate) const fn new(tile: (u8, u8), addr: u64) -> Self {
         Self { tile, end: None, addr, window: tilework_libttsim_client::WINDOW, ordering: 1 }
     }
 
     /// The window's settings, except for the address, which the client sets.
-    pub fn window(&self) -> Window {
+    pub(crate) fn window(&self) -> Window {
         let xy = |(x, y)| NocXy::new(x, y);
         let mut window = Window::unicast(xy(self.end.unwrap_or(self.tile)), 0);
         window.ordering = Ordering::from_bits(self.ordering);
@@ -61,7 +61,7 @@ impl fmt::Display for Place {
 
 /// A host operation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Op {
+pub(crate) enum Op {
     /// Reads configuration space.
     Config(u32),
     /// Reads a word of BAR0.
@@ -101,7 +101,7 @@ impl fmt::Display for Op {
 
 /// Result of an operation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Reply {
+pub(crate) enum Reply {
     /// Done, without data.
     Done,
     /// The word or bytes read.
@@ -121,7 +121,7 @@ impl fmt::Display for Reply {
 }
 
 /// Displays bytes: a word as a word, few bytes in full, many by their number and beginning.
-pub struct Hex<'a>(pub &'a [u8]);
+pub(crate) struct Hex<'a>(pub &'a [u8]);
 
 impl fmt::Display for Hex<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -20,13 +20,13 @@ impl WrapCount {
     /// Whether this count has reached `other`.
     #[inline]
     pub const fn wrap_ge(self, other: Self) -> bool {
-        (self.0.wrapping_sub(other.0) as i32) >= 0
+        self.0.wrapping_sub(other.0).cast_signed() >= 0
     }
 
     /// Whether this count has gone past `other`.
     #[inline]
     pub const fn wrap_gt(self, other: Self) -> bool {
-        (self.0.wrapping_sub(other.0) as i32) > 0
+        self.0.wrapping_sub(other.0).cast_signed() > 0
     }
 
     /// This count `n` steps later.
@@ -80,7 +80,7 @@ impl StreamCount {
     /// Whether this count has reached `other`; right while they are less than 2^16 apart.
     #[inline]
     pub const fn wrap_ge(self, other: Self) -> bool {
-        ((self.0.wrapping_sub(other.0) << (32 - Self::BITS)) as i32) >= 0
+        (self.0.wrapping_sub(other.0) << (32 - Self::BITS)).cast_signed() >= 0
     }
 
     /// This count `n` steps later, as the register would hold it.

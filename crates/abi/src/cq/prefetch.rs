@@ -12,6 +12,7 @@
 use super::layout::prefetch_core::{MAX_RECORD_BYTES, SCRATCH_DB};
 use super::status::Kernel;
 use super::{CMD_LARGE_SIZE, CMD_SIZE, PREFETCH_BARE_STRIDE};
+use crate::convert::u32_of;
 use bitflags::bitflags;
 use zerocopy::little_endian::{U16, U32, U64};
 
@@ -90,10 +91,10 @@ selector! {
 }
 
 /// Most bytes that one relay can carry: a record less its header.
-pub const MAX_RELAY_BYTES: u32 = MAX_RECORD_BYTES - CMD_SIZE as u32;
+pub const MAX_RELAY_BYTES: u32 = MAX_RECORD_BYTES - u32_of(CMD_SIZE);
 
 /// Most bytes of a `RELAY_LINEAR_H`: the scratch buffer less a 64-byte header (the original).
-pub const MAX_RELAY_LINEAR_H_BYTES: u32 = SCRATCH_DB.size() - PREFETCH_BARE_STRIDE as u32;
+pub const MAX_RELAY_LINEAR_H_BYTES: u32 = SCRATCH_DB.size() - u32_of(PREFETCH_BARE_STRIDE);
 
 /// Most bytes that one sub-command of `RELAY_PAGED_PACKED` reads: half of the scratch buffer (the
 /// original).

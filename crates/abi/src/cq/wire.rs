@@ -226,7 +226,7 @@ macro_rules! command_ids {
             pub const ALL: [Self; [$($id),*].len()] = [$(Self::$variant,)*];
 
             /// The highest id.
-            pub const LAST_ID: u8 = Self::ALL.len() as u8;
+            pub const LAST_ID: u8 = $crate::convert::u8_of($crate::convert::u32_of(Self::ALL.len()));
 
             /// The name that the documents use.
             pub const fn name(self) -> &'static str {

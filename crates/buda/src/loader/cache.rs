@@ -5,7 +5,7 @@
 //! A binary is in flight until every core has passed the commands that name its slot; it is pinned
 //! while a device loop may use it again.
 
-use super::stats::Cycle;
+use super::stats::ModelCycle;
 use tilework_netlist::types::GraphId;
 
 /// Eviction policy.
@@ -32,7 +32,7 @@ pub struct Binary {
     /// Its slot.
     pub slot: usize,
     /// The cycle from which on no command needs it.
-    pub busy_until: Cycle,
+    pub busy_until: ModelCycle,
     /// Whether a device loop needs it.
     pub pinned: bool,
 }
@@ -78,7 +78,7 @@ impl BinaryCache {
     }
 
     /// Chooses the slot for a new binary and the one to evict. Changes nothing.
-    pub fn victim(&self, now: Cycle) -> Result<(usize, Option<Binary>), AllPinned> {
+    pub fn victim(&self, now: ModelCycle) -> Result<(usize, Option<Binary>), AllPinned> {
         if self.policy == Policy::Off {
             return Ok((self.turn, self.order.iter().find(|binary| binary.slot == self.turn).copied()));
         }
@@ -97,7 +97,7 @@ impl BinaryCache {
         self.order.iter().position(|binary| !binary.pinned)
     }
 
-    fn backtrace(&self, now: Cycle) -> Option<usize> {
+    fn backtrace(&self, now: ModelCycle) -> Option<usize> {
         let idle = |at: &usize| !self.order[*at].pinned && self.order[*at].busy_until <= now;
         let middle = self.capacity / 2;
         if let Some(found) = (middle..self.order.len()).find(idle) {
@@ -117,7 +117,7 @@ impl BinaryCache {
     }
 
     /// Marks the slot as used by a command until `until`.
-    pub fn use_until(&mut self, slot: usize, until: Cycle) {
+    pub fn use_until(&mut self, slot: usize, until: ModelCycle) {
         if let Some(binary) = self.order.iter_mut().find(|binary| binary.slot == slot) {
             binary.busy_until = binary.busy_until.max(until);
         }
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     /// A full cache of four; graphs 0 to 3 in this order of use, each busy until the given cycle.
-    fn full(policy: Policy, busy: [Cycle; 4]) -> BinaryCache {
+    fn full(policy: Policy, busy: [ModelCycle; 4]) -> BinaryCache {
         let mut cache = BinaryCache::new(policy, 4);
         for (graph, until) in busy.into_iter().enumerate() {
             let (slot, evicted) = cache.victim(0).unwrap();
@@ -155,7 +155,7 @@ mod tests {
         cache
     }
 
-    fn next(cache: &BinaryCache, now: Cycle) -> usize {
+    fn next(cache: &BinaryCache, now: ModelCycle) -> usize {
         cache.victim(now).unwrap().1.unwrap().graph.0
     }
 

@@ -6,7 +6,7 @@
 //! again only when the queue seems full. Inside a device loop a core does not write it back until
 //! all loops are over.
 
-use super::stats::Cycle;
+use super::stats::ModelCycle;
 use std::collections::VecDeque;
 
 /// The queue of a core. Pointers count commands; the slot of a command is its pointer modulo the
@@ -21,14 +21,14 @@ pub struct CommandQueue {
     /// The commands from `rd_known` on.
     commands: VecDeque<Written>,
     /// When the core is done with all of them.
-    free_at: Cycle,
+    free_at: ModelCycle,
 }
 
 /// A command in its slot.
 #[derive(Debug, Clone, Copy)]
 struct Written {
     /// When the read pointer that passes it is written back; `None` in a loop that is not over.
-    passed: Option<Cycle>,
+    passed: Option<ModelCycle>,
     /// Whether it is part of a loop, whose read pointer is written back after the last iteration.
     in_loop: bool,
 }
@@ -55,7 +55,7 @@ impl CommandQueue {
     }
 
     /// The host reads the read pointer from the device.
-    pub fn refresh(&mut self, now: Cycle) {
+    pub fn refresh(&mut self, now: ModelCycle) {
         while matches!(self.commands.front(), Some(Written { passed: Some(passed), .. }) if *passed <= now) {
             self.commands.pop_front();
             self.rd_known += 1;
@@ -63,7 +63,7 @@ impl CommandQueue {
     }
 
     /// When `count` slots will be free; `None` if a loop holds them or the queue has fewer slots.
-    pub fn free_by(&self, count: usize) -> Option<Cycle> {
+    pub fn free_by(&self, count: usize) -> Option<ModelCycle> {
         match count.checked_sub(self.known_free()) {
             None | Some(0) => Some(0),
             Some(missing) => self.commands.get(missing - 1).and_then(|command| command.passed),
@@ -77,13 +77,13 @@ impl CommandQueue {
     }
 
     /// When the core has executed all commands.
-    pub fn free_at(&self) -> Cycle {
+    pub fn free_at(&self) -> ModelCycle {
         self.free_at
     }
 
     /// Writes a command that the core completes at `done`. `in_loop`: the read pointer is not
     /// written back until the loop is over.
-    pub fn push(&mut self, done: Cycle, in_loop: bool) {
+    pub fn push(&mut self, done: ModelCycle, in_loop: bool) {
         debug_assert!(self.known_used() < self.slots, "the host waits for a free slot");
         self.wr += 1;
         self.commands.push_back(Written { passed: (!in_loop).then_some(done), in_loop });
@@ -91,7 +91,7 @@ impl CommandQueue {
     }
 
     /// The core is busy in a loop until `until`.
-    pub fn busy(&mut self, until: Cycle) {
+    pub fn busy(&mut self, until: ModelCycle) {
         self.free_at = self.free_at.max(until);
     }
 

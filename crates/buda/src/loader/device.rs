@@ -3,7 +3,7 @@
 use super::cache::{BinaryCache, Policy};
 use super::command_queue::CommandQueue;
 use super::cost::Core;
-use super::stats::Cycle;
+use super::stats::ModelCycle;
 use std::collections::{BTreeMap, BTreeSet};
 use tilework_netlist::types::Size;
 
@@ -26,7 +26,7 @@ impl Device {
     }
 
     /// When all cores have executed their commands.
-    pub(crate) fn free_at(&self) -> Cycle {
+    pub(crate) fn free_at(&self) -> ModelCycle {
         self.queues.values().map(CommandQueue::free_at).max().unwrap_or(0)
     }
 
@@ -36,12 +36,12 @@ impl Device {
     }
 
     /// The host reads the read pointers of those cores.
-    pub(crate) fn refresh(&mut self, slots: usize, now: Cycle) {
+    pub(crate) fn refresh(&mut self, slots: usize, now: ModelCycle) {
         self.queues.values_mut().filter(|queue| queue.known_free() < slots).for_each(|queue| queue.refresh(now));
     }
 
     /// When all queues will have this many free slots, and whether a loop holds the last of them.
-    pub(crate) fn free_by(&self, slots: usize) -> (Cycle, bool) {
+    pub(crate) fn free_by(&self, slots: usize) -> (ModelCycle, bool) {
         let by = |queue: &CommandQueue| {
             let at = queue.free_by(slots).unwrap_or_else(|| queue.free_at());
             (at, queue.held_by_loop(slots))

@@ -2,7 +2,7 @@
 
 use super::cost::GraphCost;
 use super::model::{Gathered, Loader, LoaderError};
-use super::stats::{Command, Cycle, EventKind, LoaderEvent, StallReason};
+use super::stats::{Command, EventKind, LoaderEvent, ModelCycle, StallReason};
 use super::timing;
 use crate::program::{Launch, ResolvedSettings};
 use tilework_netlist::types::{GraphId, QueueId};
@@ -43,7 +43,7 @@ impl Loader {
     }
 
     /// The same command to every core of every device.
-    pub(super) fn issue_to_all(&mut self, command: Command, cycles: Cycle) {
+    pub(super) fn issue_to_all(&mut self, command: Command, cycles: ModelCycle) {
         self.wait_for_space(1);
         let in_loop = self.device_loop.is_some();
         for device in self.devices.values_mut() {
@@ -58,7 +58,7 @@ impl Loader {
     }
 
     /// Accounts for a command of a device loop that is executed again.
-    pub(super) fn on_all_devices(&mut self, cycles: Cycle) {
+    pub(super) fn on_all_devices(&mut self, cycles: ModelCycle) {
         for queue in self.devices.values_mut().flat_map(|device| device.queues.values_mut()) {
             queue.busy(queue.free_at() + cycles);
         }
@@ -141,7 +141,13 @@ impl Loader {
     /// Runs linked graphs on the devices. Their operations begin when all of their cores are free
     /// and their inputs have been written. With `issued`, their commands are written as well.
     /// Returns when every core has passed them.
-    fn run(&mut self, launches: &[Launch], slots: &[usize], arrival: Cycle, issued: Option<Cycle>) -> Cycle {
+    fn run(
+        &mut self,
+        launches: &[Launch],
+        slots: &[usize],
+        arrival: ModelCycle,
+        issued: Option<ModelCycle>,
+    ) -> ModelCycle {
         let overhead = timing::POLL + timing::DECODE + timing::dram_read(timing::BINARY_BYTES) + timing::INIT;
         let (mut begin, mut cycles) = (0, 0);
         for launch in launches {
@@ -174,7 +180,7 @@ impl Loader {
 
     /// All cores of a device pass the commands of an epoch: those of its operations when it has
     /// ended, the others at once.
-    fn pass(&mut self, graph: GraphId, slot: usize, arrival: Cycle, end: Cycle, write: bool) -> Cycle {
+    fn pass(&mut self, graph: GraphId, slot: usize, arrival: ModelCycle, end: ModelCycle, write: bool) -> ModelCycle {
         let Self { netlist, devices, costs, device_loop, stats, .. } = self;
         let in_loop = device_loop.is_some();
         let device = devices.get_mut(&netlist.graph(graph).target_device).expect("every graph's device is known");
@@ -201,7 +207,7 @@ impl Loader {
         passed
     }
 
-    fn used(&mut self, graph: GraphId, end: Cycle) {
+    fn used(&mut self, graph: GraphId, end: ModelCycle) {
         let GraphCost { reads, writes, .. } = &self.costs[graph.0];
         for queue in writes {
             self.ready[queue.0] = self.ready[queue.0].max(end);
@@ -281,14 +287,14 @@ impl Loader {
     }
 
     /// Records that an issued epoch is in flight until `until`.
-    pub(super) fn in_flight(&mut self, epoch: usize, until: Cycle) {
+    pub(super) fn in_flight(&mut self, epoch: usize, until: ModelCycle) {
         let last = self.ids.entry(epoch % timing::EPOCH_ID_WINDOW).or_insert((epoch, 0));
         // The end of a device loop may come after that of a later epoch on another device.
         *last = if last.0 == epoch { (epoch, last.1.max(until)) } else { (epoch, until) };
     }
 
     /// If another epoch with the same id modulo the window is in flight: when it will have passed.
-    pub(super) fn alias(&self, epoch: usize) -> Option<Cycle> {
+    pub(super) fn alias(&self, epoch: usize) -> Option<ModelCycle> {
         let (other, passed) = self.ids.get(&(epoch % timing::EPOCH_ID_WINDOW))?;
         (*other != epoch && *passed > self.now).then_some(*passed)
     }
@@ -300,11 +306,11 @@ impl Loader {
         self.stall(reason, until);
     }
 
-    pub(super) fn idle_at(&self) -> Cycle {
+    pub(super) fn idle_at(&self) -> ModelCycle {
         self.devices.values().map(|device| device.free_at()).max().unwrap_or(0) + timing::HOST_TO_CHIP
     }
 
-    pub(super) fn stall(&mut self, reason: StallReason, until: Cycle) {
+    pub(super) fn stall(&mut self, reason: StallReason, until: ModelCycle) {
         if until <= self.now {
             return;
         }
@@ -315,7 +321,7 @@ impl Loader {
         self.now = until;
     }
 
-    pub(super) fn event(&mut self, start: Cycle, end: Cycle, kind: EventKind) {
+    pub(super) fn event(&mut self, start: ModelCycle, end: ModelCycle, kind: EventKind) {
         if self.events.len() < self.config.events {
             self.events.push(LoaderEvent { start, end, kind });
         }

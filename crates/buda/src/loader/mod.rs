@@ -31,4 +31,4 @@ pub mod trace;
 
 pub use cache::{AllPinned, Policy};
 pub use model::{Loader, LoaderConfig, LoaderError};
-pub use stats::{Command, Cycle, EventKind, LoaderEvent, LoaderStats, StallReason, Stalls, Unrolled};
+pub use stats::{Command, EventKind, LoaderEvent, LoaderStats, ModelCycle, StallReason, Stalls, Unrolled};

@@ -3,7 +3,7 @@
 use super::cache::{AllPinned, Policy};
 use super::cost::{Core, GraphCost};
 use super::device::Device;
-use super::stats::{Command, Cycle, EventKind, LoaderEvent, LoaderStats, StallReason, Unrolled};
+use super::stats::{Command, EventKind, LoaderEvent, LoaderStats, ModelCycle, StallReason, Unrolled};
 use super::{temporal, timing};
 use crate::epoch::plan::Plan;
 use crate::program::{Effect, Launch, LoopBody, Pointer, ResolvedSettings};
@@ -70,17 +70,17 @@ pub struct Loader {
     pub(super) devices: BTreeMap<u32, Device>,
     pub(super) costs: Vec<GraphCost>,
     /// The host's clock.
-    pub(super) now: Cycle,
+    pub(super) now: ModelCycle,
     /// By queue: when the data of the last epoch that writes it are available, and when the last
     /// epoch that uses it has ended.
-    pub(super) ready: Vec<Cycle>,
-    pub(super) used_until: Vec<Cycle>,
+    pub(super) ready: Vec<ModelCycle>,
+    pub(super) used_until: Vec<ModelCycle>,
     /// Settings that are in place.
     pub(super) in_place: BTreeMap<QueueId, ResolvedSettings>,
     /// Pointers that variables have moved since headers were last written.
     pub(super) moved: BTreeSet<QueueId>,
     /// By id modulo the window: the last epoch with that id, and when it has passed.
-    pub(super) ids: BTreeMap<usize, (usize, Cycle)>,
+    pub(super) ids: BTreeMap<usize, (usize, ModelCycle)>,
     /// Queues that were deallocated.
     deallocated: Vec<QueueId>,
     /// Graphs of a temporal epoch whose commands are not written yet, since more of its
@@ -109,7 +109,7 @@ pub(super) struct DeviceLoop {
     turns: Vec<u64>,
     /// Graphs of its body.
     graphs: Vec<GraphId>,
-    started: Cycle,
+    started: ModelCycle,
 }
 
 impl DeviceLoop {

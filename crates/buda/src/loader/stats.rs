@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use tilework_netlist::types::{GraphId, QueueId};
 
-/// AI clock cycles since the backend was initialised.
-pub type Cycle = u64;
+/// A point or a length of the loader model's time, in AI clock cycles since the backend was
+/// initialised. No time of the simulated chip, which netlists do not run on.
+pub type ModelCycle = u64;
 
 /// Kinds of commands with their codes (tt-budabackend, `src/firmware/riscv/*/epoch_q.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -112,7 +113,7 @@ pub struct Stalls {
     /// How many.
     pub count: u64,
     /// How long altogether.
-    pub cycles: Cycle,
+    pub cycles: ModelCycle,
 }
 
 /// Counts of a loader.
@@ -149,18 +150,18 @@ pub struct LoaderStats {
     /// The most commands in the queue of a core.
     pub deepest_queue: usize,
     /// When the last core was done.
-    pub device_cycles: Cycle,
+    pub device_cycles: ModelCycle,
     /// When the host was done.
-    pub host_cycles: Cycle,
+    pub host_cycles: ModelCycle,
 }
 
 /// An event of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoaderEvent {
     /// When it began.
-    pub start: Cycle,
+    pub start: ModelCycle,
     /// When it ended.
-    pub end: Cycle,
+    pub end: ModelCycle,
     /// What it was.
     pub kind: EventKind,
 }
@@ -180,9 +181,9 @@ pub enum EventKind {
         /// Slot of its binaries.
         slot: usize,
         /// When its commands were written.
-        issued: Cycle,
+        issued: ModelCycle,
         /// When every core had passed its commands.
-        passed: Cycle,
+        passed: ModelCycle,
     },
     /// Binaries were written into a slot.
     Binary {

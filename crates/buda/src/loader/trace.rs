@@ -1,7 +1,7 @@
 //! Writes the loader's events to a timeline.
 
 use super::model::Loader;
-use super::stats::{Cycle, EventKind};
+use super::stats::{EventKind, ModelCycle};
 use std::collections::BTreeMap;
 use tilework_netlist::types::QueueId;
 use tilework_timeline::{Clock, CounterTrack, Timeline, Track};
@@ -14,7 +14,7 @@ struct Lanes<'t> {
     timeline: &'t mut Timeline,
     parents: BTreeMap<String, Track>,
     /// By group: tracks, and when each is free.
-    lanes: BTreeMap<(String, &'static str), Vec<(Track, Cycle)>>,
+    lanes: BTreeMap<(String, &'static str), Vec<(Track, ModelCycle)>>,
     counters: BTreeMap<QueueId, CounterTrack>,
 }
 
@@ -23,7 +23,7 @@ impl Lanes<'_> {
         *self.parents.entry(name.to_string()).or_insert_with(|| self.timeline.track(name, None))
     }
 
-    fn free(&mut self, parent: &str, name: &'static str, start: Cycle, end: Cycle) -> Track {
+    fn free(&mut self, parent: &str, name: &'static str, start: ModelCycle, end: ModelCycle) -> Track {
         let above = self.parent(parent);
         let lanes = self.lanes.entry((parent.to_string(), name)).or_default();
         // Do not reuse a lane whose last slice is empty and starts at the same time: the

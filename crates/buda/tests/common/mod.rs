@@ -8,31 +8,31 @@ use tilework_buda::epoch::Golden;
 use tilework_netlist::types::{Netlist, Shape, Size};
 
 /// A netlist of tests/data.
-pub fn load(name: &str) -> Netlist {
+pub(crate) fn load(name: &str) -> Netlist {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
     parse(name, &std::fs::read_to_string(path).unwrap())
 }
 
 /// A netlist in a text.
-pub fn parse(name: &str, text: &str) -> Netlist {
+pub(crate) fn parse(name: &str, text: &str) -> Netlist {
     tilework_netlist::read(name, text).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 /// An initialised backend.
-pub fn ready(netlist: &Netlist, options: BackendOptions) -> Backend {
+pub(crate) fn ready(netlist: &Netlist, options: BackendOptions) -> Backend {
     let backend = Backend::new(netlist.clone(), Golden::default(), options);
     backend.initialize().unwrap();
     backend
 }
 
 /// A tensor of 32 x 32 matrices, one for each number.
-pub fn tensor(numbers: &[f32]) -> Tensor {
+pub(crate) fn tensor(numbers: &[f32]) -> Tensor {
     let shape = Shape { t: numbers.len(), rows: 32, columns: 32 };
     Tensor::from_fn(shape, Size { r: 32, c: 32 }, |t, _, _| numbers[t]).unwrap()
 }
 
 /// The numbers of such a tensor.
-pub fn numbers(tensor: &Tensor) -> Vec<f32> {
+pub(crate) fn numbers(tensor: &Tensor) -> Vec<f32> {
     let matrices = tensor.values().chunks(32 * 32);
     matrices
         .map(|matrix| {
@@ -43,7 +43,7 @@ pub fn numbers(tensor: &Tensor) -> Vec<f32> {
 }
 
 /// Pushes an entry for each number.
-pub fn push(backend: &Backend, queue: &str, entries: &[f32]) {
+pub(crate) fn push(backend: &Backend, queue: &str, entries: &[f32]) {
     let queue = backend.queue(queue).unwrap();
     for entry in entries {
         backend.push_input(queue, &tensor(&[*entry]), None, None).unwrap();
@@ -51,24 +51,24 @@ pub fn push(backend: &Backend, queue: &str, entries: &[f32]) {
 }
 
 /// Runs a program.
-pub fn run(backend: &Backend, program: &str, parameters: &[(&str, i64)]) -> Result<RunRecord, BackendError> {
+pub(crate) fn run(backend: &Backend, program: &str, parameters: &[(&str, i64)]) -> Result<RunRecord, BackendError> {
     let parameters = parameters.iter().map(|(name, value)| (name.to_string(), *value)).collect();
     backend.run_program(&Call { program: program.into(), parameters })
 }
 
 /// Runs a program that fails; what it says.
-pub fn fails(backend: &Backend, program: &str, parameters: &[(&str, i64)]) -> String {
+pub(crate) fn fails(backend: &Backend, program: &str, parameters: &[(&str, i64)]) -> String {
     run(backend, program, parameters).unwrap_err().to_string()
 }
 
 /// All numbers in a queue's memory.
-pub fn memory(backend: &Backend, queue: &str) -> Vec<f32> {
+pub(crate) fn memory(backend: &Backend, queue: &str) -> Vec<f32> {
     let entries = backend.memory(backend.queue(queue).unwrap()).unwrap();
     entries.iter().flat_map(numbers).collect()
 }
 
 /// Read and write pointer of a queue.
-pub fn pointers(backend: &Backend, queue: &str) -> (u32, u32) {
+pub(crate) fn pointers(backend: &Backend, queue: &str) -> (u32, u32) {
     let pointers = backend.pointers(backend.queue(queue).unwrap());
     (pointers.rd(), pointers.wr())
 }

@@ -10,11 +10,11 @@ use tilework_netlist::types::{Netlist, OpId, QueueId};
 
 /// An entry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Number(pub Vec<u64>);
+pub(crate) struct Number(pub Vec<u64>);
 
 /// The arithmetic.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Numbers;
+pub(crate) struct Numbers;
 
 fn mix(values: impl IntoIterator<Item = u64>) -> u64 {
     values

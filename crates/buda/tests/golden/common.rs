@@ -4,15 +4,15 @@ use tilework_buda::Tensor;
 use tilework_netlist::types::{Blocks, Netlist, Order, Shape, Size};
 
 /// A tile for tests.
-pub const SMALL: Size = Size { r: 4, c: 4 };
+pub(crate) const SMALL: Size = Size { r: 4, c: 4 };
 
 /// A shape.
-pub fn shape(t: usize, rows: usize, columns: usize) -> Shape {
+pub(crate) fn shape(t: usize, rows: usize, columns: usize) -> Shape {
     Shape { t, rows, columns }
 }
 
 /// Whole numbers, so that sums are exact in any order.
-pub fn whole(s: Shape, seed: u32) -> Tensor {
+pub(crate) fn whole(s: Shape, seed: u32) -> Tensor {
     let mut state = seed;
     Tensor::from_fn(s, SMALL, |_, _, _| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -22,19 +22,19 @@ pub fn whole(s: Shape, seed: u32) -> Tensor {
 }
 
 /// The value at a place.
-pub fn at(x: &Tensor, z: usize, r: usize, c: usize) -> f32 {
+pub(crate) fn at(x: &Tensor, z: usize, r: usize, c: usize) -> f32 {
     x.values()[(z * x.shape().rows + r) * x.shape().columns + c]
 }
 
 /// Blocks of small tiles: all tiles in ublocks of one.
-pub fn blocks(grid: (u32, u32), t: u32, mblock: (u32, u32), ublock: (u32, u32)) -> Blocks {
+pub(crate) fn blocks(grid: (u32, u32), t: u32, mblock: (u32, u32), ublock: (u32, u32)) -> Blocks {
     let size = |(r, c)| Size { r, c };
     Blocks { grid: size(grid), t, mblock: size(mblock), ublock: size(ublock), order: Order::Row, tile: SMALL }
 }
 
 /// A netlist of one operation: shapes of its inputs as t, rows and columns of tiles, the text of
 /// the operation after its grid and inputs, and a format for everything.
-pub fn netlist(inputs: &[(u32, u32, u32)], output: (u32, u32, u32), format: &str, op: &str) -> Netlist {
+pub(crate) fn netlist(inputs: &[(u32, u32, u32)], output: (u32, u32, u32), format: &str, op: &str) -> Netlist {
     let blocks = |(t, r, c): (u32, u32, u32)| format!("t: {t}, mblock: [{r}, {c}], ublock: [1, 1]");
     let queue = |name: &str, input: &str, at: usize, size| {
         format!(

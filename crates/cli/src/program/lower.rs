@@ -27,14 +27,14 @@ pub fn place(device: &mut Device, plan: &Plan) -> Result<Placed, RuntimeError> {
             Location::L1 => {
                 let bytes = u64::from(buffer.pages) * u64::from(buffer.page_size);
                 let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-                (device.alloc_l1(&buffer.name, bytes)?.address, None)
+                (device.alloc_l1(&buffer.name, bytes)?.address.into(), None)
             }
             Location::Dram => {
                 let dram = alloc_dram(device, buffer)?;
-                (dram.address, (buffer.pages > 0).then_some(dram))
+                (dram.address.get(), (buffer.pages > 0).then_some(dram))
             }
         };
-        placed.addresses.push(address.into());
+        placed.addresses.push(address);
         placed.dram.push(dram);
     }
     Ok(placed)

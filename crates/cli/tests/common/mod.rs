@@ -5,28 +5,28 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// How a command ended.
-pub struct Ended {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Ended {
     /// Asserts the exit code, showing what was printed.
     #[track_caller]
-    pub fn code(self, expected: i32) -> Self {
+    pub(crate) fn code(self, expected: i32) -> Self {
         assert_eq!(self.code, expected, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
     /// Standard output as JSON, which must be all of it.
     #[track_caller]
-    pub fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
         let parsed = serde_json::from_str(&self.stdout);
         parsed.unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
     }
     /// Asserts that standard error contains a text.
     #[track_caller]
-    pub fn says(self, expected: &str) -> Self {
+    pub(crate) fn says(self, expected: &str) -> Self {
         assert!(self.stderr.contains(expected), "expected on standard error: {expected}\nfound:\n{}", self.stderr);
         assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
         self
@@ -34,7 +34,7 @@ impl Ended {
 }
 
 /// Runs `tilework`.
-pub fn tilework<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Ended {
+pub(crate) fn tilework<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Ended {
     let output = Command::new(env!("CARGO_BIN_EXE_tilework")).args(args).output().unwrap();
     Ended {
         code: output.status.code().expect("the command ends by itself"),
@@ -44,22 +44,22 @@ pub fn tilework<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Ended {
 }
 
 /// The repository.
-pub fn repository() -> PathBuf {
+pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The program file of an example.
-pub fn example(name: &str) -> PathBuf {
+pub(crate) fn example(name: &str) -> PathBuf {
     repository().join("examples").join(name).join("program.toml")
 }
 
 /// `x=FILE` for the input array of an example.
-pub fn example_input(name: &str) -> String {
+pub(crate) fn example_input(name: &str) -> String {
     format!("x={}", repository().join("examples").join(name).join("x.npy").display())
 }
 
 /// Runs an example of the repository with its outputs in `out`.
-pub fn run_example(name: &str, out: &Path, more: &[&str]) -> Ended {
+pub(crate) fn run_example(name: &str, out: &Path, more: &[&str]) -> Ended {
     let mut args = vec!["run".to_owned(), example(name).display().to_string()];
     if name != "ring" {
         args.extend(["--input".to_owned(), example_input(name)]);
@@ -70,7 +70,7 @@ pub fn run_example(name: &str, out: &Path, more: &[&str]) -> Ended {
 }
 
 /// Our own library, at or above the folder of this test.
-pub fn library() -> Option<PathBuf> {
+pub(crate) fn library() -> Option<PathBuf> {
     let test = std::env::current_exe().unwrap();
     let found =
         test.ancestors().skip(1).take(2).map(|folder| folder.join("libtilework.so")).find(|file| file.is_file());
@@ -81,18 +81,18 @@ pub fn library() -> Option<PathBuf> {
 }
 
 /// A folder for one test.
-pub fn folder() -> tempfile::TempDir {
+pub(crate) fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
 /// The elements and the shape of an array, read by a library that the command does not use.
-pub fn read_npy<T: npyz::Deserialize>(path: &Path) -> (Vec<u64>, Vec<T>) {
+pub(crate) fn read_npy<T: npyz::Deserialize>(path: &Path) -> (Vec<u64>, Vec<T>) {
     let file = npyz::NpyFile::new(std::io::BufReader::new(std::fs::File::open(path).unwrap())).unwrap();
     (file.shape().to_vec(), file.into_vec().unwrap())
 }
 
 /// Writes an array with that library.
-pub fn write_npy<T: npyz::AutoSerialize + Copy>(path: &Path, shape: &[u64], values: &[T]) {
+pub(crate) fn write_npy<T: npyz::AutoSerialize + Copy>(path: &Path, shape: &[u64], values: &[T]) {
     use npyz::WriterBuilder;
     let file = std::fs::File::create(path).unwrap();
     let mut writer = npyz::WriteOptions::new().default_dtype().shape(shape).writer(file).begin_nd().unwrap();
@@ -101,7 +101,7 @@ pub fn write_npy<T: npyz::AutoSerialize + Copy>(path: &Path, shape: &[u64], valu
 }
 
 /// Runs a program file of the test's own, on a P100 with its outputs in `folder/out`.
-pub fn run_text(folder: &Path, program: &str, more: &[&str]) -> Ended {
+pub(crate) fn run_text(folder: &Path, program: &str, more: &[&str]) -> Ended {
     let file = folder.join("program.toml");
     std::fs::write(&file, program).unwrap();
     let out = folder.join("out");
@@ -111,7 +111,7 @@ pub fn run_text(folder: &Path, program: &str, more: &[&str]) -> Ended {
 }
 
 /// The names of the files in a folder; empty when it does not exist.
-pub fn files(folder: &Path) -> Vec<String> {
+pub(crate) fn files(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = match std::fs::read_dir(folder) {
         Ok(entries) => entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect(),
         Err(_) => Vec::new(),

@@ -4,6 +4,7 @@ use super::*;
 use crate::dispatch::DispatchCommand;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use tilework_abi::convert::addr32_of;
 
 /// The dispatcher as the seed describes it (001 section 4.4): a pointer in 16-byte units and a
 /// toggle, kept apart, against the host's word in its L1.
@@ -64,7 +65,7 @@ proptest! {
                 prop_assert_eq!(u64::from(ready), written - read);
                 for i in 0..ready {
                     let page = (read + u64::from(i)) % u64::from(range.pages());
-                    prop_assert_eq!(fifo.page_offset(i), Some(page as u32 * PAGE_SIZE));
+                    prop_assert_eq!(fifo.page_offset(i), Some(addr32_of(page) * PAGE_SIZE));
                 }
                 prop_assert_eq!(fifo.page_offset(ready), None);
                 let n = n.min(ready);

@@ -5,6 +5,7 @@ use crate::codec::{CommandReader, CommandWriter, ParseResult, Payload, narrow};
 use crate::display::{Data, Node, Plus, Rect, TARGETS, list};
 use crate::error::FieldError;
 use std::fmt::{Formatter, Result as Shown};
+use tilework_abi::convert::{u16_of, u32_of};
 use tilework_abi::cq::dispatch::{
     self as abi, WRITE_PACKED_MAX_MULTICAST_SUBS, WRITE_PACKED_MAX_UNICAST_SUBS, WritePackedFlags,
     WritePackedLargeFlags, WritePackedLargeType, WritePackedType,
@@ -117,7 +118,7 @@ impl Payload for PackedWrite {
         out.wire(&abi::WritePacked {
             cmd_id: out.id,
             flags: flags.bits(),
-            count: (count as u16).into(),
+            count: u16_of(u32_of(count)).into(),
             write_offset_index: self.write_offset_index.into(),
             size: narrow::<u16>(abi::WritePacked::size, size)?.into(),
             addr: self.addr.into(),
@@ -218,7 +219,7 @@ impl LargeSub {
         out.wire(&abi::WritePackedLargeSub {
             noc_xy_addr: self.noc_xy.into(),
             addr: self.addr.into(),
-            length_minus1: ((self.data.len() - 1) as u16).into(),
+            length_minus1: u16_of(u32_of(self.data.len() - 1)).into(),
             num_mcast_dests: self.num_mcast_dests,
             flags: flags.bits(),
         })

@@ -4,6 +4,7 @@ use crate::codec::{CommandReader, CommandWriter, ParseResult, Payload};
 use crate::display::{Data, Node, Plus, Rect, bank};
 use crate::error::FieldError;
 use std::fmt::{Formatter, Result as Shown};
+use tilework_abi::convert::u32_of;
 use tilework_abi::cq::CMD_SIZE;
 use tilework_abi::cq::dispatch as abi;
 
@@ -113,7 +114,7 @@ impl Payload for PagedWrite {
         abi::WritePaged::page_size.check(self.page_size.into())?;
         // The dispatcher computes pages * page_size in 32 bits.
         FieldError::check("data size", self.data.len(), 1, u64::from(u32::MAX))?;
-        let size = self.data.len() as u32;
+        let size = u32_of(self.data.len());
         if !size.is_multiple_of(self.page_size) {
             let expected = format!("whole pages of {} bytes", self.page_size);
             return Err(FieldError::new("data size", size, expected));

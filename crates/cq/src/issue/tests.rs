@@ -3,6 +3,7 @@
 use super::*;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::convert::Infallible;
+use tilework_abi::convert::{u16_of, u32_of};
 
 /// Host and prefetcher on a small region and ring, with the bytes of the region reduced to the
 /// number of the record that wrote them.
@@ -53,7 +54,7 @@ impl World {
 
     /// The host issues a record of `size` units. Reports what it waits for when it cannot.
     fn issue(&mut self, size: u32) -> Result<(), u32> {
-        let entry = (size * UNIT / 16) as u16;
+        let entry = u16_of(size * UNIT / 16);
         let mut port = Slots(&mut self.slots);
         let prepared = match self.queue.prepare_sized(&mut port, size * UNIT, entry) {
             Ok(prepared) => prepared,
@@ -77,7 +78,7 @@ impl World {
             return false;
         }
         let size = u32::from(entry) << 4;
-        if self.read + size > self.units.len() as u32 * UNIT {
+        if self.read + size > u32_of(self.units.len()) * UNIT {
             self.read = 0;
         }
         self.reading = Some((self.read, size));
@@ -104,11 +105,11 @@ impl World {
     fn check(&self) {
         let ring = self.queue.ring();
         assert_eq!(ring.known_free() + ring.in_flight(), ring.entries());
-        let written = self.slots.iter().filter(|&&entry| entry != 0).count() as u32;
+        let written = u32_of(self.slots.iter().filter(|&&entry| entry != 0).count());
         let reading = u32::from(self.reading.is_some());
         assert!(written <= ring.in_flight());
         assert_eq!(written + reading, self.pending);
-        assert!(self.queue.region().outstanding() as u32 >= self.pending);
+        assert!(u32_of(self.queue.region().outstanding()) >= self.pending);
     }
 }
 
@@ -146,7 +147,7 @@ fn no_order_of_steps_overwrites_unread_bytes_or_loses_a_credit() {
                 }
             }
         }
-        assert_eq!(blocked.len() as u32, slots, "the host has waited for every entry");
+        assert_eq!(u32_of(blocked.len()), slots, "the host has waited for every entry");
     }
 }
 
@@ -162,7 +163,7 @@ fn the_real_region_and_ring_wrap_together() {
     for _ in 0..20_000 {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let size = (random >> 16) % 4096 * 64 + 64;
-        let entry = (size >> 4) as u16;
+        let entry = u16_of(size >> 4);
         loop {
             let mut port = Slots(&mut slots);
             match queue.prepare_sized(&mut port, size, entry) {
@@ -180,7 +181,7 @@ fn the_real_region_and_ring_wrap_together() {
                     if u64::from(read) + u64::from(size) > 64 << 20 {
                         read = 0;
                     }
-                    assert_eq!((offset, slots[slot]), (read, (size >> 4) as u16));
+                    assert_eq!((offset, slots[slot]), (read, u16_of(size >> 4)));
                     read += size;
                     slots[slot] = 0;
                     slot = (slot + 1) % 1534;

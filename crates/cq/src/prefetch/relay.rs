@@ -4,6 +4,7 @@ use crate::codec::{CommandReader, CommandWriter, ParseResult, Payload, header_pa
 use crate::display::{Node, bank};
 use crate::error::FieldError;
 use std::fmt::{Formatter, Result as Shown};
+use tilework_abi::convert::addr32_of;
 use tilework_abi::cq::CMD_SIZE;
 use tilework_abi::cq::prefetch::{self as abi, DispatcherSelect, RELAY_PAGED_IS_DRAM, RELAY_PAGED_LENGTH_ADJUST_MASK};
 
@@ -161,7 +162,7 @@ impl Payload for Vec<PagedSource> {
         out.wire(&abi::RelayPagedPacked {
             cmd_id: out.id,
             count: count.into(),
-            total_length: (total as u32).into(),
+            total_length: addr32_of(total).into(),
             stride: out.stride(size)?.into(),
             ..Default::default()
         })?;

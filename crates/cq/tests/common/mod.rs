@@ -97,7 +97,7 @@ fn debug(max: usize) -> impl Strategy<Value = DebugMark> {
     (any::<u16>(), any::<u32>(), vec(any::<u8>(), 0..max)).prop_map(|(key, size, body)| DebugMark { key, size, body })
 }
 
-pub fn dispatch_command() -> impl Strategy<Value = DispatchCommand> {
+pub(crate) fn dispatch_command() -> impl Strategy<Value = DispatchCommand> {
     use DispatchCommand as C;
     let wait = (0..32u8, any::<u16>(), any::<u32>(), any::<u32>()).prop_map(|(flags, stream, addr, count)| {
         C::Wait(Wait { flags: WaitFlags::from_bits_truncate(flags), stream, addr, count })
@@ -134,7 +134,7 @@ fn inline(payload: impl Strategy<Value = Vec<u8>>) -> impl Strategy<Value = Inli
 }
 
 /// Every prefetch command; relays carry what `payload` generates.
-pub fn prefetch_command(
+pub(crate) fn prefetch_command(
     payload: impl Strategy<Value = Vec<u8>> + Clone + 'static,
 ) -> impl Strategy<Value = PrefetchCommand> {
     use PrefetchCommand as C;

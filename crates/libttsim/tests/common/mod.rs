@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 const ALONE: &str = "TILEWORK_TEST_ALONE";
 
 /// The shared library, which cargo puts beside or above the tests.
-pub fn library() -> PathBuf {
+pub(crate) fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let folders = test.ancestors().skip(1).take(2);
     let found = folders.map(|folder| folder.join("libtilework.so")).find(|file| file.is_file());
@@ -18,7 +18,7 @@ pub fn library() -> PathBuf {
 /// Runs `body` in a process of its own, in which the test `name` of this file is the only one, with
 /// `environment`; gives what the process said and how it ended. In that process, this runs the body
 /// and does not return.
-pub fn alone(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Output {
+pub(crate) fn alone(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Output {
     if std::env::var_os(ALONE).is_some_and(|alone| alone == name) {
         body();
         std::process::exit(0);
@@ -35,13 +35,13 @@ pub fn alone(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> O
 
 /// As [`alone`], for a body that must come to its end.
 #[allow(dead_code, reason = "not every test file has such a test")]
-pub fn alone_and_well(name: &str, body: impl FnOnce()) -> Output {
+pub(crate) fn alone_and_well(name: &str, body: impl FnOnce()) -> Output {
     let output = alone(name, &[], body);
     assert!(output.status.success(), "{name}: {}\n{}", output.status, text(&output.stderr));
     output
 }
 
 /// Text of a process.
-pub fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// If a folder cannot be read.
-pub fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     collect(folder, &mut files)?;
     files.sort();

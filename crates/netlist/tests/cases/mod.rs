@@ -1,7 +1,7 @@
 //! One mistake for each code: a valid netlist of `tests/data` and the changes to it.
 
 /// A mistake.
-pub struct Case {
+pub(crate) struct Case {
     /// The number of the code that it must give.
     pub code: u16,
     /// The valid netlist.
@@ -21,7 +21,7 @@ const DEVICES: &str = "devices.yaml";
 
 /// All of them, by code.
 #[rustfmt::skip]
-pub const CASES: &[Case] = &[
+pub(crate) const CASES: &[Case] = &[
     case(1, BASE, &[("  acts:    {type: queue", "  acts:    }type: queue")]),
     case(2, BASE, &[("math_fidelity: HiFi3", "math_fidelity: [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]")]),
     case(3, BASE, &[("comparison-config: {type", "comparison-config: {<<: {a: 1}, type")]),

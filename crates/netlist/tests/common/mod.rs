@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// The real netlists of a folder (`""` or `invalid`) in `../shared/data/netlists` beside the
 /// checkout, or where `TILEWORK_NETLISTS` says, with their texts. Empty, with a reason printed, if
 /// there are none.
-pub fn real_netlists(folder: &str) -> Vec<(String, String)> {
+pub(crate) fn real_netlists(folder: &str) -> Vec<(String, String)> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/netlists");
     let root = std::env::var_os("TILEWORK_NETLISTS").map_or(beside, PathBuf::from).join(folder);
     let Ok(entries) = std::fs::read_dir(&root) else {

@@ -12,7 +12,7 @@ fn sends(direction: Direction, core: CoreId) -> bool {
 
 /// Runs `tiles` tiles over a ring in one direction, split up and down, and compares all of them.
 /// `pause` cycles pass between pop and free.
-pub fn stream(config: Config, spec: RingSpec, tiles: usize, pause: u64) -> Result<ClusterReport, Fault> {
+pub(crate) fn stream(config: Config, spec: RingSpec, tiles: usize, pause: u64) -> Result<ClusterReport, Fault> {
     let mut cluster = Cluster::new(config);
     let ring = cluster.ring(spec)?;
     let wrong = Rc::new(Cell::new(0));

@@ -12,22 +12,22 @@ use tilework_riscv::{
     Width, encode,
 };
 
-pub const L1_BYTES: u32 = 0x18_0000;
-pub const LOCAL_BASE: u32 = 0xffb0_0000;
-pub const LOCAL_BYTES: u32 = 0x2000;
+pub(crate) const L1_BYTES: u32 = 0x18_0000;
+pub(crate) const LOCAL_BASE: u32 = 0xffb0_0000;
+pub(crate) const LOCAL_BYTES: u32 = 0x2000;
 /// Reads as the cycle.
-pub const CLOCK: u32 = 0xffb1_21f0;
+pub(crate) const CLOCK: u32 = 0xffb1_21f0;
 /// Reads as 3, with a latency of 90 cycles.
-pub const SLOW: u32 = CLOCK + 4;
+pub(crate) const SLOW: u32 = CLOCK + 4;
 /// Blocks until there is [`Toy::mail`], and takes it.
-pub const MAILBOX: u32 = CLOCK + 8;
+pub(crate) const MAILBOX: u32 = CLOCK + 8;
 const NO_LINE: u32 = u32::MAX;
 
 /// An access to nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Unmapped(pub u32);
+pub(crate) struct Unmapped(pub u32);
 
-pub struct Toy {
+pub(crate) struct Toy {
     pub l1: Vec<u8>,
     local: Vec<u8>,
     lines: [u32; 4],
@@ -48,7 +48,7 @@ pub struct Toy {
 }
 
 impl Toy {
-    pub fn new() -> Toy {
+    pub(crate) fn new() -> Toy {
         Toy {
             l1: vec![0; L1_BYTES as usize],
             local: vec![0; LOCAL_BYTES as usize],
@@ -66,7 +66,7 @@ impl Toy {
         }
     }
 
-    pub fn with_code(at: u32, words: &[u32]) -> Toy {
+    pub(crate) fn with_code(at: u32, words: &[u32]) -> Toy {
         let mut toy = Toy::new();
         for (addr, word) in (at..).step_by(4).zip(words) {
             toy.poke(addr, *word);
@@ -74,21 +74,21 @@ impl Toy {
         toy
     }
 
-    pub fn local(&self) -> &[u8] {
+    pub(crate) fn local(&self) -> &[u8] {
         &self.local
     }
 
-    pub fn peek(&self, addr: u32) -> u32 {
+    pub(crate) fn peek(&self, addr: u32) -> u32 {
         read(&self.l1, addr, Width::Word)
     }
 
     /// Reads L1, bypassing the L0.
-    pub fn peek_at(&self, addr: u32, width: Width) -> u32 {
+    pub(crate) fn peek_at(&self, addr: u32, width: Width) -> u32 {
         read(&self.l1, addr, width)
     }
 
     /// A write by another agent, which the L0 does not see.
-    pub fn poke(&mut self, addr: u32, value: u32) {
+    pub(crate) fn poke(&mut self, addr: u32, value: u32) {
         write(&mut self.l1, addr, Width::Word, value);
         self.touch_code(addr);
     }
@@ -104,7 +104,7 @@ impl Toy {
 
     /// Delays stores in flight at cycle `at` by `skipped` cycles.
     #[allow(dead_code, reason = "not every test puts cores to sleep")]
-    pub fn skip(&mut self, at: Cycle, skipped: Cycle) {
+    pub(crate) fn skip(&mut self, at: Cycle, skipped: Cycle) {
         if self.drained_at > at {
             self.drained_at += skipped;
         }
@@ -277,20 +277,20 @@ impl Bus for Toy {
 }
 
 /// The word of an instruction with these operands; panics in the test when it has none.
-pub fn word(op: Op, rd: u8, rs1: u8, rs2: u8, imm: i32) -> u32 {
+pub(crate) fn word(op: Op, rd: u8, rs1: u8, rs2: u8, imm: i32) -> u32 {
     let insn = Insn { op, rd, rs1, rs2, imm };
     encode(insn).unwrap_or_else(|| panic!("{insn:?} has no encoding"))
 }
 
 /// `lui` and `addi` that load a constant.
-pub fn li(rd: u8, value: u32) -> [u32; 2] {
+pub(crate) fn li(rd: u8, value: u32) -> [u32; 2] {
     let low = value.cast_signed() << 20 >> 20;
     let high = value.wrapping_sub(low.cast_unsigned());
     [word(Op::Lui, rd, 0, 0, high.cast_signed()), word(Op::Addi, rd, rd, 0, low)]
 }
 
 /// Runs until something other than a sync or the limit happens, at most `limit` cycles.
-pub fn run(core: &mut Core, bus: &mut Toy, limit: Cycle) -> Exit<Unmapped> {
+pub(crate) fn run(core: &mut Core, bus: &mut Toy, limit: Cycle) -> Exit<Unmapped> {
     loop {
         match core.run(bus, limit) {
             Exit::Sync => {}

@@ -23,6 +23,7 @@ use crate::firmware::FirmwareSet;
 use crate::memory::Allocator;
 use crate::prebuilt::{self, CqKernels};
 use crate::queue::CommandQueue;
+use tilework_abi::addr::{Cycle, DramAddr, L1Addr};
 use tilework_abi::board::{Board, DRAM_BANK_BYTES, DramMap};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::noc::NocXy;
@@ -58,7 +59,7 @@ pub struct DeviceConfig {
     pub dispatch: Dispatch,
     /// Cycles that one [`Device::run`] may take. A deadlock is found at once, whatever this is; the
     /// budget ends programs that run for ever.
-    pub max_cycles: u64,
+    pub max_cycles: Cycle,
     /// Whether the dispatcher writes its clock before and after each program.
     pub timestamps: bool,
     /// Whether each worker writes the start and end of its kernel; under fast dispatch only, and
@@ -110,7 +111,7 @@ impl Statistics {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
     /// The device's time in cycles since power-on.
-    pub cycles: u64,
+    pub cycles: Cycle,
     /// Programs of this run that are known to be done.
     pub done: usize,
     /// Programs of this run.
@@ -124,8 +125,8 @@ pub struct Device<C> {
     map: MemoryMap,
     dram_map: DramMap,
     workers: Vec<NocXy>,
-    l1: Allocator,
-    dram: Allocator,
+    l1: Allocator<L1Addr>,
+    dram: Allocator<DramAddr>,
     firmware: [FirmwareImage; 5],
     cq_kernels: CqKernels,
     queue: Option<CommandQueue>,
@@ -173,10 +174,11 @@ impl<C: HostLink> Device<C> {
         };
         // The first bytes of each bank hold the flags that a host's barrier uses (seed's system,
         // `Dram.WRITE_OFFSET`).
-        let dram = Allocator::new("DRAM (each bank)", 0x40..DRAM_BANK_BYTES, DRAM_ALIGN.into());
+        let dram =
+            Allocator::new("DRAM (each bank)", DramAddr::new(0x40)..DramAddr::new(DRAM_BANK_BYTES), DRAM_ALIGN.into());
         // 64 rather than 16: data often goes straight to and from DRAM.
         let align = u64::from(L1_ALIGN.max(DRAM_ALIGN));
-        let l1 = Allocator::new("L1", map.data.into()..map.data_end.into(), align);
+        let l1 = Allocator::new("L1", L1Addr::new(map.data)..L1Addr::new(map.data_end), align);
         let mut device = Self {
             config,
             card,
@@ -217,11 +219,11 @@ impl<C: HostLink> Device<C> {
         &self.map
     }
     /// The account of the workers' data space.
-    pub fn l1(&self) -> &Allocator {
+    pub fn l1(&self) -> &Allocator<L1Addr> {
         &self.l1
     }
     /// The account of each DRAM bank.
-    pub fn dram(&self) -> &Allocator {
+    pub fn dram(&self) -> &Allocator<DramAddr> {
         &self.dram
     }
     /// The link to the chip.

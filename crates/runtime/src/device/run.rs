@@ -5,6 +5,7 @@ use crate::RuntimeError;
 use crate::lower::{self, Data, Ir};
 use crate::program::{Layout, Program, ProgramError};
 use crate::queue::{CommandQueue, Patience, Waited};
+use tilework_abi::addr::{Cycle, L1Addr};
 use tilework_abi::board;
 use tilework_abi::convert::u32_of;
 use tilework_abi::cq::layout::host;
@@ -24,9 +25,9 @@ pub struct CoreTime {
     /// The core.
     pub core: NocXy,
     /// When the go message had been read.
-    pub start: u64,
+    pub start: Cycle,
     /// When all kernels of the core had returned.
-    pub end: u64,
+    pub end: Cycle,
 }
 
 /// One program of a run.
@@ -38,9 +39,9 @@ pub struct ProgramReport {
     pub cores: usize,
     /// The clock before its first command: the dispatcher's under fast dispatch (absent without
     /// timestamps), the host's under slow dispatch (absent where the host cannot see the chip's).
-    pub start: Option<u64>,
+    pub start: Option<Cycle>,
     /// The clock after its last command.
-    pub end: Option<u64>,
+    pub end: Option<Cycle>,
     /// Times of all its cores, in the order of the program's cores, if
     /// [`DeviceConfig::core_timing`](super::DeviceConfig::core_timing) asked for them and there
     /// were slots; else empty. Each [`Device::run`] deals out [`host::SLOTS`] slots, one a core, in
@@ -51,7 +52,7 @@ pub struct ProgramReport {
 
 impl ProgramReport {
     /// Cycles from start to end.
-    pub fn cycles(&self) -> Option<u64> {
+    pub fn cycles(&self) -> Option<Cycle> {
         self.end?.checked_sub(self.start?)
     }
 }
@@ -60,7 +61,7 @@ impl ProgramReport {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunReport {
     /// Cycles from the call to its end; absent for a chip whose clock the host cannot see.
-    pub cycles: Option<u64>,
+    pub cycles: Option<Cycle>,
     /// The programs, in order.
     pub programs: Vec<ProgramReport>,
     /// What the run added to the counts of the device.
@@ -102,7 +103,7 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// Slow dispatch has no queue; otherwise as [`Device::run`].
-    pub fn run_commands(&mut self, commands: &[DispatchCommand]) -> Result<u64, RuntimeError> {
+    pub fn run_commands(&mut self, commands: &[DispatchCommand]) -> Result<Cycle, RuntimeError> {
         self.alive()?;
         let Some(mut queue) = self.queue.take() else { return Err(RuntimeError::NoQueue) };
         let (start, budget) = (self.card.link().cycles(), self.config.max_cycles);
@@ -189,7 +190,7 @@ impl<C: HostLink> Device<C> {
         let mut ir = Vec::new();
         // Under slow dispatch there is no host region to write times to.
         if self.config.core_timing && mode == MODE_DEV {
-            ir.push(arm(running, self.map.profiler_control));
+            ir.push(arm(running, L1Addr::new(self.map.profiler_control)));
         }
         let steps = lower::build_ir(running.program, &running.layout, &self.map, mode);
         ir.extend(steps.map_err(|e| Waited::Other(e.into()))?);
@@ -265,23 +266,23 @@ impl<C: HostLink> Device<C> {
     }
 
     /// The chip's time as the host sees it, if it can.
-    fn chip_time(&self) -> Option<u64> {
+    fn chip_time(&self) -> Option<Cycle> {
         self.card.link().inspect().map(Inspect::cycles)
     }
 
     fn slow_step(&mut self, step: &Ir, patience: &mut Patience) -> Result<(), Waited> {
         match step {
             Ir::Write { cores, addr, data: Data::Uniform(bytes) } => {
-                self.card.write_all(cores, (*addr).into(), bytes)?;
+                self.card.write_all(cores, *addr, bytes)?;
             }
             Ir::Write { cores, addr, data: Data::PerCore(blobs) } => {
                 for (&core, bytes) in cores.iter().zip(blobs) {
-                    self.card.write(&Target::tile(core), (*addr).into(), bytes)?;
+                    self.card.write(&Target::tile(core), *addr, bytes)?;
                 }
             }
             Ir::Launch { cores } => {
                 let go = GoMsg::signal(RUN_GO).word().to_le_bytes();
-                self.card.write_all(cores, self.map.go.into(), &go)?;
+                self.card.write_all(cores, self.map.go, &go)?;
                 self.wait_done_patiently(cores, patience)?;
             }
         }
@@ -290,7 +291,7 @@ impl<C: HostLink> Device<C> {
 }
 
 /// The write that makes the cores of a program store their times, or not.
-fn arm(running: &Running, profiler_control: u32) -> Ir {
+fn arm(running: &Running, profiler_control: L1Addr) -> Ir {
     let cores = running.layout.cores.clone();
     let block = |slot: u32| {
         let at = host::CORE_TIMING.noc_addr() + slot * host::SLOT_SIZE;

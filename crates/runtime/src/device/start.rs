@@ -4,7 +4,7 @@ use super::{Device, Dispatch, bank_table};
 use crate::RuntimeError;
 use crate::elf::{FirmwareImage, KernelImage};
 use crate::queue::{CommandQueue, Patience, Waited, is_quiet};
-use tilework_abi::addr::PcieAddr;
+use tilework_abi::addr::{Cycle, L1Addr, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::convert::{u8_of, u16_of};
 use tilework_abi::cq::layout::{
@@ -19,7 +19,7 @@ use tilework_driver::{Card, DriverError, HostLink, Target};
 use zerocopy::IntoBytes;
 
 /// Cycles that firmware may take to start: a thousand times what ours takes.
-const START_CYCLES: u64 = 20_000_000;
+const START_CYCLES: Cycle = 20_000_000;
 
 /// The instruction at address 0: `jal x0, to`.
 fn jump(to: u32) -> u32 {
@@ -60,7 +60,7 @@ impl<C: HostLink> Device<C> {
     }
 
     /// Waits until the go messages of `tiles` say DONE.
-    fn wait_done(&mut self, tiles: &[NocXy], budget: u64) -> Result<(), Waited> {
+    fn wait_done(&mut self, tiles: &[NocXy], budget: Cycle) -> Result<(), Waited> {
         let until = self.card.link().cycles().saturating_add(budget);
         let mut ignore = |_| {};
         self.wait_done_patiently(tiles, &mut Patience { until, budget, progress: &mut ignore })
@@ -68,7 +68,7 @@ impl<C: HostLink> Device<C> {
 
     /// As [`Device::wait_done`], looking at one tile at a time.
     pub(super) fn wait_done_patiently(&mut self, tiles: &[NocXy], patience: &mut Patience) -> Result<(), Waited> {
-        let go = u64::from(self.map.go);
+        let go = self.map.go;
         for &tile in tiles {
             loop {
                 let quiet = is_quiet(&self.card);
@@ -113,14 +113,14 @@ pub fn load_tiles<C: HostLink>(
     card.hold(&tiles)?;
     for image in firmware {
         for (address, bytes) in image.segments() {
-            card.write_all(&tiles, address.into(), bytes)?;
+            card.write_all(&tiles, address, bytes)?;
         }
     }
     let entry = firmware[Processor::Brisc.index()].entry();
-    card.write_all(&tiles, 0, &jump(entry).to_le_bytes())?;
+    card.write_all(&tiles, L1Addr::default(), &jump(entry).to_le_bytes())?;
     let init = GoMsg::signal(RUN_INIT).word();
-    card.write_all(&tiles, map.go.into(), &init.to_le_bytes())?;
-    card.write_all(&tiles, map.bank_table.into(), &bank_table(&board.dram(), board.worker_columns()))?;
+    card.write_all(&tiles, map.go, &init.to_le_bytes())?;
+    card.write_all(&tiles, map.bank_table, &bank_table(&board.dram(), board.worker_columns()))?;
     let pcs = [Processor::Ncrisc, Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
     card.reset_pcs(&tiles, &pcs.map(|p| (p, firmware[p.index()].entry())))?;
     card.release_brisc(&tiles)
@@ -140,7 +140,7 @@ pub fn start_queue_core<C: HostLink>(
     semaphores: &[u32; SemaphoreId::COUNT as usize],
     kernels: &[(Processor, &KernelImage)],
 ) -> Result<(), Waited> {
-    let base = map.kernel_config;
+    let base = L1Addr::new(map.kernel_config);
     let target = Target::tile(core);
     let mut image = vec![0u8; KERNEL_TEXT_OFFSET as usize];
     let peers = board.prefetch_core().encode() | board.dispatch_core().encode() << 16;
@@ -150,9 +150,9 @@ pub fn start_queue_core<C: HostLink>(
         let at = SemaphoreId(id).addr(SEMAPHORE_OFFSET) as usize;
         image[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
-    card.write(&target, base.into(), &image)?;
+    card.write(&target, base, &image)?;
     let mut launch = LaunchMsg {
-        kernel_config_base: [base.into(); 3],
+        kernel_config_base: [base.get().into(); 3],
         sem_offset: [u16_of(SEMAPHORE_OFFSET).into(), 0.into(), 0.into()],
         mode: MODE_HOST,
         min_remote_cb_start_index: u8_of(cb::COUNT),
@@ -161,14 +161,14 @@ pub fn start_queue_core<C: HostLink>(
     launch.rta_offset[0] = RtaOffset { rta: 0.into(), crta: u16_of(L1_ALIGN).into() };
     let mut enables = 0;
     for (offset, processor, kernel) in queue_kernels_at(kernels) {
-        let text = kernel.relocate(base + offset, map).map_err(|e| Waited::Other(e.into()))?;
-        card.write(&target, (base + offset).into(), &text)?;
+        let text = kernel.relocate(base.offset(offset), map).map_err(|e| Waited::Other(e.into()))?;
+        card.write(&target, base.offset(offset), &text)?;
         launch.kernel_text_offset[processor.index()] = offset.into();
         enables |= 1 << processor.index();
     }
     launch.enables = enables.into();
-    card.write(&target, map.launch.into(), launch.as_bytes())?;
-    Ok(card.write32(&target, map.go.into(), GoMsg::signal(RUN_GO).word())?)
+    card.write(&target, map.launch, launch.as_bytes())?;
+    Ok(card.write32(&target, map.go, GoMsg::signal(RUN_GO).word())?)
 }
 
 /// Where the kernels of one of the queue's cores lie, from the kernel configuration base.

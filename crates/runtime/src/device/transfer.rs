@@ -4,7 +4,8 @@ use super::Device;
 use crate::RuntimeError;
 use crate::memory::{Buffer, DType, L1Buffer, MemoryError};
 use crate::queue::Waited;
-use tilework_abi::convert::{addr32_of, u32_of};
+use tilework_abi::addr::{Cycle, L1Addr};
+use tilework_abi::convert::u32_of;
 use tilework_abi::noc::NocXy;
 use tilework_driver::{HostLink, Ordering, Target};
 
@@ -13,7 +14,7 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// A fault; then the device is lost.
-    pub fn idle(&mut self, cycles: u64) -> Result<(), RuntimeError> {
+    pub fn idle(&mut self, cycles: Cycle) -> Result<(), RuntimeError> {
         self.alive()?;
         let result = self.card.link_mut().idle(cycles);
         result.map_err(|e| self.explain(Waited::Link(e), &[]))
@@ -34,14 +35,13 @@ impl<C: HostLink> Device<C> {
         self.alive()?;
         let banks = u32_of(self.dram_banks());
         let mut buffer = Buffer::layout(name, shape, dtype, page_size, banks)?;
-        // A bank has 4 GiB.
-        buffer.address = addr32_of(self.dram.low(name, buffer.bytes_per_bank())?);
+        buffer.address = self.dram.low(name, buffer.bytes_per_bank())?;
         Ok(buffer)
     }
 
     /// Gives the memory of a buffer back.
     pub fn free_dram(&mut self, buffer: &Buffer) {
-        self.dram.free_at(buffer.address.into());
+        self.dram.free_at(buffer.address);
     }
 
     /// Takes `bytes` bytes of every worker's L1, at the same address on all.
@@ -50,14 +50,13 @@ impl<C: HostLink> Device<C> {
     /// No room; the message lists the owners.
     pub fn alloc_l1(&mut self, name: &str, bytes: u32) -> Result<L1Buffer, RuntimeError> {
         self.alive()?;
-        // L1 is smaller than 4 GiB.
-        let address = addr32_of(self.l1.high(name, bytes.into())?);
+        let address = self.l1.high(name, bytes.into())?;
         Ok(L1Buffer { name: name.to_owned(), address, bytes })
     }
 
     /// Gives the memory of an L1 buffer back.
     pub fn free_l1(&mut self, buffer: &L1Buffer) {
-        self.l1.free_at(buffer.address.into());
+        self.l1.free_at(buffer.address);
     }
 
     /// Writes an array to its buffer.
@@ -75,13 +74,12 @@ impl<C: HostLink> Device<C> {
     }
 
     fn upload_pages(&mut self, buffer: &Buffer, data: &[u8]) -> Result<(), Waited> {
-        let address = u64::from(buffer.address);
         let mut written = Vec::new();
-        for bank in 0..buffer.banks.min(buffer.pages()) {
+        for bank in 0..buffer.banks.min(buffer.pages().get()) {
             let bytes = buffer.gather(data, bank);
             let port = Target::tile(self.dram_map.port(bank as usize, 0)).ordered(Ordering::Relaxed);
-            self.card.write(&port, address, &bytes)?;
-            written.push((port, address + bytes.len() as u64 - 4));
+            self.card.write(&port, buffer.address, &bytes)?;
+            written.push((port, buffer.address.offset(bytes.len() as u64 - 4)));
         }
         // A read through a window waits for the writes before it; afterwards all data has landed.
         for (port, last) in written {
@@ -102,11 +100,11 @@ impl<C: HostLink> Device<C> {
 
     fn download_pages(&mut self, buffer: &Buffer) -> Result<Vec<u8>, Waited> {
         let mut data = vec![0; buffer.bytes()];
-        for bank in 0..buffer.banks.min(buffer.pages()) {
-            let rows = (buffer.pages() - bank).div_ceil(buffer.banks);
+        for bank in 0..buffer.banks.min(buffer.pages().get()) {
+            let rows = (buffer.pages().get() - bank).div_ceil(buffer.banks);
             let mut bytes = vec![0; rows as usize * buffer.page_size as usize];
             let port = Target::tile(self.dram_map.port(bank as usize, 0)).ordered(Ordering::Relaxed);
-            self.card.read(&port, buffer.address.into(), &mut bytes)?;
+            self.card.read(&port, buffer.address, &mut bytes)?;
             buffer.scatter(&bytes, bank, &mut data);
         }
         Ok(data)
@@ -116,9 +114,9 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// A device that stopped.
-    pub fn read_l1(&mut self, tile: NocXy, address: u32, out: &mut [u8]) -> Result<(), RuntimeError> {
+    pub fn read_l1(&mut self, tile: NocXy, address: L1Addr, out: &mut [u8]) -> Result<(), RuntimeError> {
         self.alive()?;
-        let result = self.card.read(&Target::tile(tile), address.into(), out);
+        let result = self.card.read(&Target::tile(tile), address, out);
         result.map_err(|e| self.explain(e.into(), &[]))
     }
 
@@ -127,9 +125,9 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// A device that stopped.
-    pub fn write_l1(&mut self, tile: NocXy, address: u32, data: &[u8]) -> Result<(), RuntimeError> {
+    pub fn write_l1(&mut self, tile: NocXy, address: L1Addr, data: &[u8]) -> Result<(), RuntimeError> {
         self.alive()?;
-        let result = self.card.write(&Target::tile(tile), address.into(), data);
+        let result = self.card.write(&Target::tile(tile), address, data);
         result.map_err(|e| self.explain(e.into(), &[]))
     }
 }

@@ -7,6 +7,7 @@ use super::{ElfError, read::Segment};
 use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::L1_ALIGN;
+use tilework_abi::addr::L1Addr;
 use tilework_abi::convert::u32_of;
 use tilework_abi::kernel::{BINDING_SYMBOL, BINDING_WORDS, Binding, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, STACK_BYTES};
 use tilework_abi::l1::MemoryMap;
@@ -277,12 +278,12 @@ impl KernelImage {
     /// # Errors
     /// A reference out of the image that cannot reach its target from there; local data for which
     /// the firmware leaves no room.
-    pub fn relocate(&self, base: u32, map: &MemoryMap) -> Result<Vec<u8>, ElfError> {
+    pub fn relocate(&self, base: L1Addr, map: &MemoryMap) -> Result<Vec<u8>, ElfError> {
         let mut image = self.image.clone();
-        let distance = Distance { image: base.wrapping_sub(self.link_base), local: self.local_distance(map)? };
+        let distance = Distance { image: base.get().wrapping_sub(self.link_base), local: self.local_distance(map)? };
         reloc::apply(&mut image, &self.fixes, distance).map_err(|at| {
             let field = format!("reference at {:#x}", self.link_base as usize + at);
-            ElfError::new(&self.name, field, format!("a placement at {base:#x}"), "one within reach of its target")
+            ElfError::new(&self.name, field, format!("a placement at {base}"), "one within reach of its target")
         })?;
         if let Some(at) = self.binding {
             let words = Binding::new(map, self.processor).words();
@@ -295,8 +296,8 @@ impl KernelImage {
 
     /// The function and source line of `pc` while the kernel is placed at `base`; `None` when it is
     /// not in the kernel.
-    pub fn locate(&self, pc: u32, base: u32) -> Option<SourceLocation> {
-        let offset = pc.checked_sub(base).filter(|&o| o < self.size())?;
+    pub fn locate(&self, pc: u32, base: L1Addr) -> Option<SourceLocation> {
+        let offset = pc.checked_sub(base.get()).filter(|&o| o < self.size())?;
         Some(symbols::locate(&self.elf, self.link_base + offset))
     }
 }

@@ -1,6 +1,7 @@
 //! Hand-made files: what is refused, and what moves.
 
 use super::*;
+use tilework_abi::addr::L1Addr;
 use tilework_abi::l1::{MemoryMap, WORKER};
 use tilework_abi::tensix::{LOCAL_BASE, Processor};
 
@@ -107,7 +108,7 @@ impl Made {
     }
     /// The words of the image at `base`.
     fn moved(&self, base: u32) -> Vec<u32> {
-        let image = self.kernel().unwrap().relocate(base, &WORKER).unwrap();
+        let image = self.kernel().unwrap().relocate(L1Addr::new(base), &WORKER).unwrap();
         image.chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect()
     }
 }
@@ -171,7 +172,7 @@ fn local_data_moves_behind_that_of_the_firmware() {
     let moved = |behind: u32| {
         let mut map = WORKER;
         map.kernel_local[Processor::Brisc.index()] = LOCAL_BASE + behind;
-        let image = kernel.relocate(TO, &map).map_err(|e| e.to_string())?;
+        let image = kernel.relocate(L1Addr::new(TO), &map).map_err(|e| e.to_string())?;
         Ok::<_, String>(image.chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect::<Vec<u32>>())
     };
     // Firmware that needs less than its share leaves the data where it is linked.
@@ -196,7 +197,7 @@ fn local_data_moves_behind_that_of_the_firmware() {
 fn the_loader_tells_a_kernel_where_the_mailbox_is_and_which_core_it_runs_on() {
     let image = |map: &MemoryMap, p| {
         let elf = crate::prebuilt::kernel_elf("spin").unwrap();
-        KernelImage::load("spin", elf, p).unwrap().relocate(TEXT, map).unwrap()
+        KernelImage::load("spin", elf, p).unwrap().relocate(L1Addr::new(TEXT), map).unwrap()
     };
     let linked = image(&WORKER, Processor::Brisc);
     let words = |image: &[u8]| -> Vec<u32> {
@@ -252,7 +253,7 @@ fn a_call_of_a_fixed_function_is_adjusted_and_refused_out_of_reach() {
     let jal = (v >> 20 & 1) << 31 | (v >> 1 & 0x3FF) << 21 | (v >> 11 & 1) << 20 | (v >> 12 & 0xFF) << 12 | 0x6F;
     let made = Made::text(&[jal]).symbol(0x3840, ABSOLUTE).reloc(0, R_JAL, 1, 0);
     assert_eq!(made.moved(TEXT), [jal]);
-    let error = made.kernel().unwrap().relocate(0x11_0000, &WORKER).unwrap_err().to_string();
+    let error = made.kernel().unwrap().relocate(L1Addr::new(0x11_0000), &WORKER).unwrap_err().to_string();
     assert_eq!(
         error,
         "k.elf: reference at 0x10000: found a placement at 0x110000, expected one within reach of its target"
@@ -312,7 +313,7 @@ fn initialisers_follow_the_text() {
     let mut made = Made::text(&[0x13, 0x13]);
     made.loads.push((LOCAL_BASE + 0x400, TEXT + 8, vec![1, 2, 3, 4], 100, 6));
     let image = made.kernel().unwrap();
-    assert_eq!(image.relocate(TO, &WORKER).unwrap(), [0x13, 0, 0, 0, 0x13, 0, 0, 0, 1, 2, 3, 4]);
+    assert_eq!(image.relocate(L1Addr::new(TO), &WORKER).unwrap(), [0x13, 0, 0, 0, 0x13, 0, 0, 0, 1, 2, 3, 4]);
     // Without a place in the image they would be lost.
     made.loads[1].1 = LOCAL_BASE + 0x400;
     let error = made.kernel().unwrap_err().to_string();
@@ -397,10 +398,14 @@ fn the_prebuilt_images_load_and_know_their_names() {
     }
     for (name, elf) in crate::prebuilt::KERNELS {
         let kernel = KernelImage::load(name, elf, Processor::Brisc).unwrap();
-        assert_eq!(kernel.relocate(kernel.link_base(), &WORKER).unwrap().len() as u32, kernel.size(), "{name}");
+        assert_eq!(
+            kernel.relocate(L1Addr::new(kernel.link_base()), &WORKER).unwrap().len() as u32,
+            kernel.size(),
+            "{name}"
+        );
     }
     let kernels = crate::prebuilt::cq_kernels().unwrap();
-    let at = kernels.dispatch.locate(0x9000, 0x9000).unwrap();
+    let at = kernels.dispatch.locate(0x9000, L1Addr::new(0x9000)).unwrap();
     assert_eq!(at.frames[0].function, "_start");
-    assert_eq!(kernels.dispatch.locate(0x9000 + kernels.dispatch.size(), 0x9000), None);
+    assert_eq!(kernels.dispatch.locate(0x9000 + kernels.dispatch.size(), L1Addr::new(0x9000)), None);
 }

@@ -8,6 +8,7 @@ use crate::memory::Allocator;
 use crate::prebuilt::CqKernels;
 use crate::queue::CommandQueue;
 use std::collections::BTreeMap;
+use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
 use tilework_abi::convert::{low32, usize_of};
 use tilework_abi::cq::status::{Kernel, word};
@@ -38,7 +39,7 @@ pub(crate) struct Scene<'a> {
     pub map: &'a MemoryMap,
     /// The chip's inner state, when the link can show it.
     pub chip: Option<&'a dyn Inspect>,
-    pub l1: &'a Allocator,
+    pub l1: &'a Allocator<L1Addr>,
     pub firmware: &'a [FirmwareImage; 5],
     pub cq_kernels: &'a CqKernels,
     /// The command queue, under fast dispatch.
@@ -146,7 +147,7 @@ impl Scene<'_> {
         if let Some(location) = self.firmware[core.index()].locate(pc) {
             return (format!("firmware {}", self.firmware[core.index()].name()), Some(location));
         }
-        let base = self.map.kernel_config;
+        let base = L1Addr::new(self.map.kernel_config);
         let k = self.cq_kernels;
         let both = [(Processor::Brisc, &*k.dispatch), (Processor::Ncrisc, &*k.dispatch_s)];
         let queue_kernels: &[(Processor, &KernelImage)] = match self.kind(tile) {
@@ -155,7 +156,7 @@ impl Scene<'_> {
             TileKind::Worker => &[],
         };
         for (offset, _, kernel) in queue_kernels_at(queue_kernels) {
-            if let Some(location) = kernel.locate(pc, base + offset) {
+            if let Some(location) = kernel.locate(pc, base.offset(offset)) {
                 return (format!("kernel {}", kernel.name()), Some(location));
             }
         }
@@ -169,7 +170,7 @@ impl Scene<'_> {
         let running = self.program_of(tile)?;
         let number = running.layout.roles.iter().position(|role| role.cores.contains(&tile))?;
         let kernel = running.program.roles.get(number)?.kernels[core.index()].as_ref()?;
-        let at = running.layout.base + running.layout.roles[number].text[core.index()];
+        let at = running.layout.base.offset(running.layout.roles[number].text[core.index()]);
         let location = kernel.locate(pc, at)?;
         Some((format!("kernel {} of program {}", kernel.name(), running.program.name), Some(location)))
     }

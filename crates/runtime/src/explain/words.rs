@@ -2,6 +2,7 @@
 
 use super::report::tiles;
 use super::scene::{Scene, TileKind};
+use tilework_abi::addr::L1Addr;
 use tilework_abi::address_map::Region;
 use tilework_abi::convert::u32_of;
 use tilework_abi::cq::layout::{DONE_STREAM, SEMAPHORE_OFFSET, SemaphoreId, WORKER_SEMS, dispatch_core, prefetch_core};
@@ -189,7 +190,7 @@ impl Scene<'_> {
     fn program_word(&self, tile: NocXy, address: u32) -> Meaning {
         if let Some(running) = self.program_of(tile) {
             let layout = &running.layout;
-            let at = address.wrapping_sub(layout.base);
+            let at = address.wrapping_sub(layout.base.get());
             let sems = layout.sem_offset..layout.sem_offset + layout.semaphores * L1_ALIGN;
             if sems.contains(&at) {
                 let id = (at - layout.sem_offset) / L1_ALIGN;
@@ -201,11 +202,13 @@ impl Scene<'_> {
             if at < layout.sem_offset {
                 return Meaning::of("run-time arguments").by("nobody while the program runs", []);
             }
-            if let Some(b) = layout.cbs.iter().find(|b| (b.address..b.address + b.size()).contains(&address)) {
+            if let Some(b) =
+                layout.cbs.iter().find(|b| (b.address..b.address.offset(b.size())).contains(&L1Addr::new(address)))
+            {
                 return Meaning::of(format!("a word in circular buffer {}", b.index)).by("its producer", []);
             }
         }
-        match self.l1.owner_of(address.into()) {
+        match self.l1.owner_of(L1Addr::new(address)) {
             Some(owned) => Meaning::of(format!("a word in L1 buffer {}", owned.owner)),
             None => Meaning::of("a word of L1 that nothing owns").by("nobody that is known", []),
         }

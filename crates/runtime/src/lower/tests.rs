@@ -5,6 +5,7 @@ use super::*;
 use crate::elf::tests::kernel_of;
 use crate::memory::Allocator;
 use crate::program::{CircularBuffer, Cores, Role, UniqueArgs};
+use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
 use tilework_abi::l1::WORKER;
 use tilework_abi::msg::MODE_DEV;
@@ -25,7 +26,7 @@ fn tiny() -> (Program, Layout) {
         .circular_buffer(CircularBuffer { index: 0, page_size: 64, pages: 1 });
     let program = Program { host_assigned_id: 7, ..program };
     let workers: Vec<NocXy> = Board::P100.workers().collect();
-    let l1 = Allocator::new("L1", 0x37000..0x18_0000, 64);
+    let l1 = Allocator::new("L1", L1Addr::new(0x37000)..L1Addr::new(0x18_0000), 64);
     let layout = program.layout(&workers, &WORKER, &l1).unwrap();
     (program, layout)
 }
@@ -43,7 +44,11 @@ const RTA: &str = "11000000 00000000 00000000 00000000   05000000 00000000 00000
 fn the_steps_of_a_program_are_the_seeds_in_order_and_bytes() {
     let (program, layout) = tiny();
     let cores = vec![NocXy::new(1, 2)];
-    let write = |addr, bytes: &str| Ir::Write { cores: cores.clone(), addr, data: Data::Uniform(hex(bytes)) };
+    let write = |addr, bytes: &str| Ir::Write {
+        cores: cores.clone(),
+        addr: L1Addr::new(addr),
+        data: Data::Uniform(hex(bytes)),
+    };
     let expected = [
         write(0x370, "000000e0"),
         write(0x3A0, "00000000"),
@@ -58,7 +63,7 @@ fn the_steps_of_a_program_are_the_seeds_in_order_and_bytes() {
 #[test]
 fn trisc_kernels_are_launched_together_and_those_that_are_missing_return() {
     let workers: Vec<NocXy> = Board::P100.workers().collect();
-    let l1 = Allocator::new("L1", 0x37000..0x18_0000, 64);
+    let l1 = Allocator::new("L1", L1Addr::new(0x37000)..L1Addr::new(0x18_0000), 64);
     let launch = |processors: &[Processor]| {
         let role = processors.iter().fold(Role::all(), |role, &p| role.kernel(p, kernel_of(&[0x13; 5], p)));
         let program = Program::new("t", Cores::Count(1)).role(role);
@@ -124,7 +129,7 @@ fn a_timestamp_goes_to_its_slot_in_host_memory() {
 #[test]
 fn uniform_writes_go_out_in_chunks_of_1_kib_each_with_a_barrier() {
     let cores: Vec<NocXy> = Board::P100.workers().collect();
-    let ir = [uniform(&cores, 0x82B0, &[7; 2500])];
+    let ir = [uniform(&cores, L1Addr::new(0x82B0), &[7; 2500])];
     let commands = commands(&ir, 0);
     let mut sizes = Vec::new();
     for pair in commands.chunks(2) {
@@ -141,7 +146,7 @@ fn uniform_writes_go_out_in_chunks_of_1_kib_each_with_a_barrier() {
 fn per_core_writes_name_at_most_118_cores() {
     let cores: Vec<NocXy> = Board::P150.workers().collect();
     let blobs: Vec<Vec<u8>> = (0..138u8).map(|i| vec![i; 20]).collect();
-    let ir = [Ir::Write { cores: cores.clone(), addr: 0x82B0, data: Data::PerCore(blobs.clone()) }];
+    let ir = [Ir::Write { cores: cores.clone(), addr: L1Addr::new(0x82B0), data: Data::PerCore(blobs.clone()) }];
     let mut seen = Vec::new();
     for command in commands(&ir, 0) {
         let DispatchCommand::WritePacked(write) = &command else { panic!("{command}") };
@@ -177,10 +182,10 @@ fn arguments_that_differ_go_to_each_core() {
     let args = UniqueArgs::PerCore(vec![vec![1], vec![2, 3]]);
     let program = Program { cores, ..program }.unique_args(ArgSet::Brisc, args);
     let workers: Vec<NocXy> = Board::P100.workers().collect();
-    let l1 = Allocator::new("L1", 0x37000..0x18_0000, 64);
+    let l1 = Allocator::new("L1", L1Addr::new(0x37000)..L1Addr::new(0x18_0000), 64);
     let layout = program.layout(&workers, &WORKER, &l1).unwrap();
     let Some(Ir::Write { addr, data: Data::PerCore(blobs), .. }) = arguments(&program, &layout) else { panic!() };
-    assert_eq!(addr, 0x82B0);
+    assert_eq!(addr, L1Addr::new(0x82B0));
     assert_eq!(blobs[0], hex("01000000 00000000 00000000 00000000 05000000 00000000 00000000 00000000"));
     assert_eq!(blobs[1], hex("02000000 03000000 00000000 00000000 05000000 00000000 00000000 00000000"));
 }

@@ -5,14 +5,35 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Range;
+use tilework_abi::addr::{DramAddr, L1Addr};
+use tilework_abi::convert::addr32_of;
+
+/// An address of a memory that is allocated.
+pub trait Address: Copy + Into<u64> {
+    /// The address `value`, which lies in the range of an allocator of such addresses.
+    fn of(value: u64) -> Self;
+}
+
+impl Address for L1Addr {
+    fn of(value: u64) -> Self {
+        Self::new(addr32_of(value))
+    }
+}
+
+impl Address for DramAddr {
+    fn of(value: u64) -> Self {
+        Self::new(value)
+    }
+}
 
 /// A range and who has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Owned {
     /// The owner's name.
     pub owner: String,
-    /// The bytes.
+    /// The bytes, by their addresses in the memory that the message names.
     pub range: Range<u64>,
 }
 
@@ -104,37 +125,40 @@ fn overflow(o: &Overflow) -> String {
     text
 }
 
-/// An account of one address range.
+/// An account of one address range of a memory whose addresses are `A`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Allocator {
+pub struct Allocator<A> {
     memory: String,
     range: Range<u64>,
     align: u64,
     /// By start.
     taken: BTreeMap<u64, Owned>,
+    addresses: PhantomData<A>,
 }
 
-impl Allocator {
+impl<A: Address> Allocator<A> {
     /// An empty account of `range` of the memory called `memory`; every range starts at a multiple
     /// of `align`.
     ///
     /// # Panics
     /// When `align` is not a power of two.
-    pub fn new(memory: impl Into<String>, range: Range<u64>, align: u64) -> Self {
+    pub fn new(memory: impl Into<String>, range: Range<A>, align: u64) -> Self {
         assert!(align.is_power_of_two());
-        Self { memory: memory.into(), range, align, taken: BTreeMap::new() }
+        let range = range.start.into()..range.end.into();
+        Self { memory: memory.into(), range, align, taken: BTreeMap::new(), addresses: PhantomData }
     }
 
     /// The whole range.
-    pub fn range(&self) -> Range<u64> {
-        self.range.clone()
+    pub fn range(&self) -> Range<A> {
+        A::of(self.range.start)..A::of(self.range.end)
     }
     /// Who owns what, by address.
     pub fn owners(&self) -> impl Iterator<Item = &Owned> {
         self.taken.values()
     }
     /// The owner of the byte at `addr`.
-    pub fn owner_of(&self, addr: u64) -> Option<&Owned> {
+    pub fn owner_of(&self, addr: A) -> Option<&Owned> {
+        let addr = addr.into();
         let (_, owned) = self.taken.range(..=addr).next_back()?;
         owned.range.contains(&addr).then_some(owned)
     }
@@ -157,7 +181,7 @@ impl Allocator {
     ///
     /// # Errors
     /// [`MemoryError::Overflow`].
-    pub fn low(&mut self, owner: &str, bytes: u64) -> Result<u64, MemoryError> {
+    pub fn low(&mut self, owner: &str, bytes: u64) -> Result<A, MemoryError> {
         let hole = self.free().into_iter().find(|hole| hole.end - hole.start >= bytes);
         let Some(hole) = hole else { return Err(self.overflow(owner, bytes)) };
         Ok(self.take(owner, hole.start, bytes))
@@ -167,7 +191,7 @@ impl Allocator {
     ///
     /// # Errors
     /// [`MemoryError::Overflow`].
-    pub fn high(&mut self, owner: &str, bytes: u64) -> Result<u64, MemoryError> {
+    pub fn high(&mut self, owner: &str, bytes: u64) -> Result<A, MemoryError> {
         let start = self.free().into_iter().rev().find_map(|hole| {
             let start = hole.end.checked_sub(bytes)? / self.align * self.align;
             (start >= hole.start).then_some(start)
@@ -177,17 +201,17 @@ impl Allocator {
     }
 
     /// Gives back the range that starts at `start`; false when nobody has it.
-    pub fn free_at(&mut self, start: u64) -> bool {
-        self.taken.remove(&start).is_some()
+    pub fn free_at(&mut self, start: A) -> bool {
+        self.taken.remove(&start.into()).is_some()
     }
 
-    fn take(&mut self, owner: &str, start: u64, bytes: u64) -> u64 {
+    fn take(&mut self, owner: &str, start: u64, bytes: u64) -> A {
         // An empty range owns nothing, so that it cannot hide another one.
         if bytes > 0 {
             let range = start..start + bytes;
             self.taken.insert(start, Owned { owner: owner.to_owned(), range });
         }
-        start
+        A::of(start)
     }
 
     fn overflow(&self, owner: &str, bytes: u64) -> MemoryError {
@@ -212,27 +236,27 @@ mod tests {
 
     #[test]
     fn an_overflow_names_owners_sizes_and_the_largest_block() {
-        let mut l1 = Allocator::new("L1", 0x1000..0x1400, 16);
-        assert_eq!(l1.high("weights", 0x100), Ok(0x1300));
-        assert_eq!(l1.low("cb 0", 0x80), Ok(0x1000));
+        let mut l1 = Allocator::new("L1", L1Addr::new(0x1000)..L1Addr::new(0x1400), 16);
+        assert_eq!(l1.high("weights", 0x100), Ok(L1Addr::new(0x1300)));
+        assert_eq!(l1.low("cb 0", 0x80), Ok(L1Addr::new(0x1000)));
         let message = l1.low("cb 1", 0x300).unwrap_err().to_string();
         let expected = "L1 overflow: cb 1 needs 768 bytes, the largest free block is 640 bytes (0x1080..0x1300) of 640 free\n  \
                         0x1000..0x1080 cb 0 (128 bytes)\n  0x1300..0x1400 weights (256 bytes)";
         assert_eq!(message, expected);
-        assert_eq!(l1.owner_of(0x107f).map(|o| o.owner.as_str()), Some("cb 0"));
-        assert_eq!(l1.owner_of(0x1080), None);
+        assert_eq!(l1.owner_of(L1Addr::new(0x107f)).map(|o| o.owner.as_str()), Some("cb 0"));
+        assert_eq!(l1.owner_of(L1Addr::new(0x1080)), None);
     }
 
     #[test]
     fn freed_ranges_are_given_again() {
-        let mut memory = Allocator::new("m", 0..0x100, 64);
+        let mut memory = Allocator::new("m", DramAddr::new(0)..DramAddr::new(0x100), 64);
         let a = memory.low("a", 100).unwrap();
         let b = memory.low("b", 64).unwrap();
-        assert_eq!((a, b), (0, 128));
+        assert_eq!((a, b), (DramAddr::new(0), DramAddr::new(128)));
         assert!(memory.low("c", 128).is_err());
         assert!(memory.free_at(a));
         assert!(!memory.free_at(a));
-        assert_eq!(memory.low("c", 128), Ok(0));
+        assert_eq!(memory.low("c", 128), Ok(DramAddr::new(0)));
     }
 
     proptest! {
@@ -240,14 +264,14 @@ mod tests {
         fn ranges_never_overlap_and_stay_inside(
             steps in prop::collection::vec((any::<bool>(), 0u64..3000, any::<prop::sample::Index>()), 1..80)
         ) {
-            let mut memory = Allocator::new("m", 37..20_000, 64);
+            let mut memory = Allocator::new("m", DramAddr::new(37)..DramAddr::new(20_000), 64);
             let mut live = Vec::new();
             for (high, bytes, which) in steps {
                 if bytes < 300 && !live.is_empty() {
                     let start = live.remove(which.index(live.len()));
                     prop_assert!(memory.free_at(start));
                 } else if let Ok(start) = if high { memory.high("x", bytes) } else { memory.low("x", bytes) } {
-                    prop_assert_eq!(start % 64, 0);
+                    prop_assert_eq!(start.get() % 64, 0);
                     if bytes > 0 {
                         live.push(start);
                     }

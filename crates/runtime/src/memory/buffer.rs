@@ -7,6 +7,7 @@
 use super::MemoryError;
 use std::ops::Range;
 use tilework_abi::DRAM_ALIGN;
+use tilework_abi::addr::{DramAddr, L1Addr, PageCount};
 use tilework_abi::convert::u32_of;
 
 pub use tilework_dtype::DType;
@@ -23,7 +24,7 @@ pub struct Buffer {
     /// Bytes of a page, a multiple of 64.
     pub page_size: u32,
     /// Address of the first page in each bank.
-    pub address: u32,
+    pub address: DramAddr,
     /// Logical banks.
     pub banks: u32,
     bytes: usize,
@@ -32,7 +33,7 @@ pub struct Buffer {
 impl Buffer {
     /// Bytes that the array occupies in each bank.
     pub fn bytes_per_bank(&self) -> u64 {
-        u64::from(self.pages().div_ceil(self.banks)) * u64::from(self.page_size)
+        PageCount::new(self.pages().get().div_ceil(self.banks)).bytes(self.page_size)
     }
     /// A buffer that has no address yet.
     pub(crate) fn layout(
@@ -59,7 +60,7 @@ impl Buffer {
             return Err(MemoryError::Shape { name: name.to_owned(), shape: shape.to_vec() });
         };
         let (name, shape) = (name.to_owned(), shape.to_vec());
-        Ok(Self { name, shape, dtype, page_size, address: 0, banks, bytes })
+        Ok(Self { name, shape, dtype, page_size, address: DramAddr::default(), banks, bytes })
     }
     /// Bytes of the array.
     pub fn bytes(&self) -> usize {
@@ -70,24 +71,25 @@ impl Buffer {
         self.bytes / (self.dtype.bits() as usize / 8)
     }
     /// Pages of the array; the last may be partly used.
-    pub fn pages(&self) -> u32 {
+    pub fn pages(&self) -> PageCount {
         // Checked when the buffer was laid out.
-        u32_of(self.bytes.div_ceil(self.page_size as usize))
+        PageCount::new(u32_of(self.bytes.div_ceil(self.page_size as usize)))
     }
     /// Logical bank of page `page` and its address there.
-    pub fn page(&self, page: u32) -> (u32, u64) {
-        let row = u64::from(page / self.banks);
-        (page % self.banks, u64::from(self.address) + row * u64::from(self.page_size))
+    pub fn page(&self, page: u32) -> (u32, DramAddr) {
+        let rows = PageCount::new(page / self.banks);
+        (page % self.banks, self.address.offset(rows.bytes(self.page_size)))
     }
     /// The bytes of the array that page `page` holds.
     pub fn page_bytes(&self, page: u32) -> Range<usize> {
         let start = (page as usize).saturating_mul(self.page_size as usize).min(self.bytes);
         start..(start + self.page_size as usize).min(self.bytes)
     }
-    /// The bytes of `data` that lie in `bank`, in the order of the addresses there, last page padded with zeros.
+    /// The bytes of `data` that lie in `bank`, in the order of the addresses there; the last page is
+    /// padded with zeros.
     pub(crate) fn gather(&self, data: &[u8], bank: u32) -> Vec<u8> {
         let mut out = Vec::new();
-        for page in (bank..self.pages()).step_by(self.banks.max(1) as usize) {
+        for page in (bank..self.pages().get()).step_by(self.banks.max(1) as usize) {
             out.extend_from_slice(&data[self.page_bytes(page)]);
             let used = out.len().next_multiple_of(self.page_size as usize);
             out.resize(used, 0);
@@ -96,7 +98,7 @@ impl Buffer {
     }
     /// The inverse of [`Buffer::gather`].
     pub(crate) fn scatter(&self, bank_data: &[u8], bank: u32, data: &mut [u8]) {
-        let pages = (bank..self.pages()).step_by(self.banks.max(1) as usize);
+        let pages = (bank..self.pages().get()).step_by(self.banks.max(1) as usize);
         for (page, chunk) in pages.zip(bank_data.chunks(self.page_size as usize)) {
             let range = self.page_bytes(page);
             let n = range.len();
@@ -111,7 +113,7 @@ pub struct L1Buffer {
     /// Its name in messages.
     pub name: String,
     /// First byte.
-    pub address: u32,
+    pub address: L1Addr,
     /// Bytes.
     pub bytes: u32,
 }
@@ -124,12 +126,12 @@ mod tests {
     #[test]
     fn pages_go_round_the_banks() {
         let mut b = Buffer::layout("x", &[3, 100], DType::U32, 64, 7).unwrap();
-        b.address = 0x40;
-        assert_eq!((b.bytes(), b.elements(), b.pages()), (1200, 300, 19));
-        assert_eq!(b.page(0), (0, 0x40));
-        assert_eq!(b.page(6), (6, 0x40));
-        assert_eq!(b.page(7), (0, 0x80));
-        assert_eq!(b.page(18), (4, 0xC0));
+        b.address = DramAddr::new(0x40);
+        assert_eq!((b.bytes(), b.elements(), b.pages()), (1200, 300, PageCount::new(19)));
+        assert_eq!(b.page(0), (0, DramAddr::new(0x40)));
+        assert_eq!(b.page(6), (6, DramAddr::new(0x40)));
+        assert_eq!(b.page(7), (0, DramAddr::new(0x80)));
+        assert_eq!(b.page(18), (4, DramAddr::new(0xC0)));
         assert_eq!(b.page_bytes(18), 1152..1200);
         assert_eq!(b.bytes_per_bank(), 3 * 64);
     }

@@ -8,5 +8,5 @@
 mod allocator;
 mod buffer;
 
-pub use allocator::{Allocator, MemoryError, Owned};
+pub use allocator::{Address, Allocator, MemoryError, Owned};
 pub use buffer::{Buffer, DType, L1Buffer};

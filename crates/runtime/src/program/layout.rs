@@ -14,6 +14,7 @@
 use super::check::{self, ProgramErrorKind};
 use super::{ArgSet, Program, ProgramError, UniqueArgs};
 use crate::memory::Allocator;
+use tilework_abi::addr::L1Addr;
 use tilework_abi::cb::{CONFIG_BYTES, CbConfig};
 use tilework_abi::convert::{addr32_of, u32_of};
 use tilework_abi::l1::MemoryMap;
@@ -39,7 +40,7 @@ pub struct CbLayout {
     /// Its index.
     pub index: u32,
     /// First byte in L1.
-    pub address: u32,
+    pub address: L1Addr,
     /// Bytes of a page.
     pub page_size: u32,
     /// Pages.
@@ -97,7 +98,7 @@ pub struct Layout {
     /// The program's cores.
     pub cores: Vec<NocXy>,
     /// The kernel configuration base.
-    pub base: u32,
+    pub base: L1Addr,
     /// Arguments, in the order of [`ArgSet::ALL`].
     pub args: [ArgSpan; 3],
     /// Semaphore 0, from the base.
@@ -154,12 +155,12 @@ impl Program {
     ///
     /// # Errors
     /// Whatever is wrong with the program.
-    pub fn layout(&self, workers: &[NocXy], map: &MemoryMap, l1: &Allocator) -> Result<Layout, ProgramError> {
+    pub fn layout(&self, workers: &[NocXy], map: &MemoryMap, l1: &Allocator<L1Addr>) -> Result<Layout, ProgramError> {
         let cores = self.cores.resolve(workers).map_err(|e| e.kind.of(&self.name))?;
         self.place(cores, map, l1).map_err(|kind| kind.of(&self.name))
     }
 
-    fn place(&self, cores: Vec<NocXy>, map: &MemoryMap, l1: &Allocator) -> Result<Layout, ProgramErrorKind> {
+    fn place(&self, cores: Vec<NocXy>, map: &MemoryMap, l1: &Allocator<L1Addr>) -> Result<Layout, ProgramErrorKind> {
         let role_of = check::roles(self, &cores)?;
         check::parts(self, cores.len())?;
         let mut cursor = Cursor { map, at: 0, contents: Vec::new() };
@@ -207,7 +208,7 @@ impl Program {
         }
         let semaphores = u32_of(self.semaphores.len());
         let cbs = self.place_cbs(l1)?;
-        let base = map.kernel_config;
+        let base = L1Addr::new(map.kernel_config);
         Ok(Layout { cores, base, args, sem_offset, semaphores, cb_offset, cb_bytes, cbs, roles })
     }
 
@@ -221,7 +222,7 @@ impl Program {
 
     /// Gives the circular buffers their addresses. The second of 16 and 24 gets the first one's
     /// (facts), whose space must hold both.
-    fn place_cbs(&self, l1: &Allocator) -> Result<Vec<CbLayout>, ProgramErrorKind> {
+    fn place_cbs(&self, l1: &Allocator<L1Addr>) -> Result<Vec<CbLayout>, ProgramErrorKind> {
         let mut l1 = l1.clone();
         let partner = |index: u32| match index {
             i if i == cb::SHARED.0 => Some(cb::SHARED.1),
@@ -238,8 +239,7 @@ impl Program {
                 None => {
                     let room = other.map_or(0, bytes).max(bytes(b));
                     let owner = format!("circular buffer {} of {}", b.index, self.name);
-                    // The allocator's range lies in L1.
-                    addr32_of(l1.low(&owner, room).map_err(ProgramErrorKind::Memory)?)
+                    l1.low(&owner, room).map_err(ProgramErrorKind::Memory)?
                 }
             };
             let &super::CircularBuffer { index, page_size, pages } = b;
@@ -273,7 +273,7 @@ impl Program {
         let mut out = vec![0; (placed.end - layout.cb_offset) as usize];
         for b in &layout.cbs {
             let config = CbConfig {
-                address: b.address.into(),
+                address: b.address.get().into(),
                 size: b.size().into(),
                 pages: b.pages.into(),
                 page_size: b.page_size.into(),
@@ -287,7 +287,7 @@ impl Program {
         for (i, kernel) in self.roles[role].kernels.iter().enumerate() {
             let Some(kernel) = kernel else { continue };
             let text = kernel
-                .relocate(layout.base + placed.text[i], map)
+                .relocate(layout.base.offset(placed.text[i]), map)
                 .map_err(|e| ProgramErrorKind::Kernel(e.to_string()).of(&self.name))?;
             let at = (placed.text[i] - layout.cb_offset) as usize;
             out[at..at + text.len()].copy_from_slice(&text);

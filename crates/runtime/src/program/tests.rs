@@ -4,14 +4,15 @@ use super::*;
 use crate::elf::tests::kernel_of;
 use crate::memory::Allocator;
 use proptest::prelude::*;
+use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
 use tilework_abi::l1::WORKER;
 
 fn workers() -> Vec<NocXy> {
     Board::P100.workers().collect()
 }
-fn l1() -> Allocator {
-    Allocator::new("L1", 0x37000..0x18_0000, 64)
+fn l1() -> Allocator<L1Addr> {
+    Allocator::new("L1", L1Addr::new(0x37000)..L1Addr::new(0x18_0000), 64)
 }
 fn kernel(words: usize) -> Arc<KernelImage> {
     kernel_of(&vec![0x13; words], Processor::Brisc)
@@ -120,7 +121,7 @@ fn buffers_16_and_24_share_storage_that_holds_the_larger() {
         .circular_buffer(cb(24, 64, 4))
         .circular_buffer(cb(0, 64, 1));
     let layout = p.layout(&workers(), &WORKER, &l1()).unwrap();
-    let addresses: Vec<u32> = layout.cbs.iter().map(|b| b.address).collect();
+    let addresses: Vec<u32> = layout.cbs.iter().map(|b| b.address.get()).collect();
     assert_eq!(addresses, [0x37000, 0x37000, 0x37100]);
 }
 
@@ -187,7 +188,7 @@ proptest! {
                 prop_assert_eq!(word(&shared, span.common - layout.cb_offset + 4 * n), 0xC0 + i as u32);
             }
         }
-        let mut memory: Vec<_> = layout.cbs.iter().filter(|b| b.index != 24).map(|b| (b.address, b.size())).collect();
+        let mut memory: Vec<_> = layout.cbs.iter().filter(|b| b.index != 24).map(|b| (b.address.get(), b.size())).collect();
         memory.sort_unstable();
         prop_assert!(memory.windows(2).all(|w| w[0].0 + w[0].1 <= w[1].0));
     }

@@ -12,33 +12,33 @@ use tilework_runtime::{
 use tilework_sim::{Chip, ChipConfig};
 
 /// A device on the simulated chip.
-pub type Device = tilework_runtime::Device<Chip>;
+pub(crate) type Device = tilework_runtime::Device<Chip>;
 
 /// Opens a device on a new chip.
-pub fn open(config: DeviceConfig) -> Device {
+pub(crate) fn open(config: DeviceConfig) -> Device {
     open_with(config, true, FirmwareSet::prebuilt().unwrap())
 }
 
 /// Opens a device on a new chip, whose polling cores sleep or not, with worker firmware of choice.
-pub fn open_with(config: DeviceConfig, parking: bool, firmware: FirmwareSet) -> Device {
+pub(crate) fn open_with(config: DeviceConfig, parking: bool, firmware: FirmwareSet) -> Device {
     let chip = Chip::new(ChipConfig { parking, ..ChipConfig::new(config.board) }).unwrap();
     Device::open_with(chip, config, firmware, prebuilt::cq_kernels().unwrap()).unwrap()
 }
 
 /// A kernel of `firmware/prebuilt`.
-pub fn kernel(name: &str, processor: Processor) -> Arc<KernelImage> {
+pub(crate) fn kernel(name: &str, processor: Processor) -> Arc<KernelImage> {
     let path = format!("{}/../../firmware/prebuilt/{name}.elf", env!("CARGO_MANIFEST_DIR"));
     let data = std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
     Arc::new(KernelImage::load(name, data, processor).unwrap())
 }
 
 /// The program `empty` on `cores`.
-pub fn empty(cores: Cores) -> Program {
+pub(crate) fn empty(cores: Cores) -> Program {
     Program::new("empty", cores).role(Role::all().kernel(Processor::Brisc, kernel("empty", Processor::Brisc)))
 }
 
 /// For each of `cores` cores its first page and number of pages.
-pub fn shares(pages: u32, cores: u32) -> Vec<(u32, u32)> {
+pub(crate) fn shares(pages: u32, cores: u32) -> Vec<(u32, u32)> {
     let (each, rest) = (pages / cores, pages % cores);
     let mut first = 0;
     (0..cores)
@@ -51,12 +51,21 @@ pub fn shares(pages: u32, cores: u32) -> Vec<(u32, u32)> {
 }
 
 /// The program `increment`: `output` = `input` + `value`, on all workers of `device`.
-pub fn increment(device: &Device, input: &Buffer, output: &Buffer, slots: &L1Buffer, value: u32) -> Program {
+pub(crate) fn increment(device: &Device, input: &Buffer, output: &Buffer, slots: &L1Buffer, value: u32) -> Program {
     let n = device.workers().len() as u32;
-    let args = shares(input.pages(), n)
+    let args = shares(input.pages().get(), n)
         .into_iter()
         .map(|(first, count)| {
-            vec![input.address, output.address, first, count, input.page_size, value, slots.address, 3]
+            vec![
+                input.address.word(),
+                output.address.word(),
+                first,
+                count,
+                input.page_size,
+                value,
+                slots.address.get(),
+                3,
+            ]
         })
         .collect();
     Program::new("increment", Cores::All)
@@ -74,7 +83,7 @@ fn load_firmware(folder: PathBuf, values: &MapValues) -> FirmwareSet {
 }
 
 /// Our firmware does not mind where the kernel configuration, the bank table and the data are.
-pub fn moved_firmware() -> FirmwareSet {
+pub(crate) fn moved_firmware() -> FirmwareSet {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../firmware/prebuilt");
     let values = MapValues {
         kernel_config: Some(0x9000),
@@ -87,7 +96,7 @@ pub fn moved_firmware() -> FirmwareSet {
 }
 
 /// Firmware other than the built-in, with names.
-pub fn other_firmware() -> Vec<(&'static str, FirmwareSet)> {
+pub(crate) fn other_firmware() -> Vec<(&'static str, FirmwareSet)> {
     let mut sets = vec![("ours, moved", moved_firmware())];
     match std::env::var_os("TILEWORK_BH_FIRMWARE") {
         Some(folder) => sets.push(("outside", load_firmware(folder.into(), &MapValues::default()))),

@@ -12,7 +12,7 @@ use tilework_cq::dispatch::{
 
 /// The write forms, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub(crate) enum Form {
     LinearUnicast,
     LinearMulticast,
     PagedDram,
@@ -27,7 +27,7 @@ pub enum Form {
 
 impl Form {
     /// All forms.
-    pub const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::LinearUnicast,
         Self::LinearMulticast,
         Self::PagedDram,
@@ -42,7 +42,7 @@ impl Form {
 }
 
 /// Xorshift with 64 bits, and commands made of it.
-pub struct Random {
+pub(crate) struct Random {
     state: u64,
     board: Board,
     workers: Vec<NocXy>,
@@ -50,7 +50,7 @@ pub struct Random {
 
 impl Random {
     /// The commands of `seed` for `board`.
-    pub fn new(board: Board, seed: u64) -> Self {
+    pub(crate) fn new(board: Board, seed: u64) -> Self {
         let state = (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         Self { state, board, workers: board.workers().collect() }
     }
@@ -62,19 +62,19 @@ impl Random {
         self.state
     }
     /// A number below `n`.
-    pub fn below(&mut self, n: u32) -> u32 {
+    pub(crate) fn below(&mut self, n: u32) -> u32 {
         ((self.step() >> 11) % u64::from(n)) as u32
     }
     /// A coin.
-    pub fn coin(&mut self) -> bool {
+    pub(crate) fn coin(&mut self) -> bool {
         self.below(2) == 0
     }
     /// One of `choices`.
-    pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub(crate) fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u32) as usize]
     }
     /// Random bytes.
-    pub fn bytes(&mut self, n: usize) -> Vec<u8> {
+    pub(crate) fn bytes(&mut self, n: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(n + 8);
         while out.len() < n {
             out.extend_from_slice(&self.step().to_le_bytes());
@@ -83,18 +83,18 @@ impl Random {
         out
     }
     /// 1 to `most` bytes, small and large sizes alike.
-    pub fn size(&mut self, most: usize) -> usize {
+    pub(crate) fn size(&mut self, most: usize) -> usize {
         let bound = self.one_of(&[16, 100, 600, 4096, 30_000, most]).min(most);
         1 + self.below(bound as u32) as usize
     }
     /// A worker.
-    pub fn worker(&mut self) -> NocXy {
+    pub(crate) fn worker(&mut self) -> NocXy {
         let i = self.below(self.workers.len() as u32);
         self.workers[i as usize]
     }
     /// A rectangle of workers and their number. Some of them cross the columns without Tensix
     /// tiles.
-    pub fn rect(&mut self) -> (NocRect, u32) {
+    pub(crate) fn rect(&mut self) -> (NocRect, u32) {
         let columns = self.board.worker_columns();
         let last = columns.len() as u32 - 1;
         let (a, b) = (self.below(last + 1), self.below(last + 1));
@@ -108,12 +108,12 @@ impl Random {
     }
     /// An address in the part of L1 that the shadow covers, with room for a write offset and 256
     /// KiB.
-    pub fn address(&mut self) -> u32 {
+    pub(crate) fn address(&mut self) -> u32 {
         L1_BASE + 16 * self.below(0x1000)
     }
 
     /// A write of this form with about `bytes` bytes of payload in all.
-    pub fn write(&mut self, form: Form, bytes: usize) -> DispatchCommand {
+    pub(crate) fn write(&mut self, form: Form, bytes: usize) -> DispatchCommand {
         let write_offset_index = self.below(4);
         match form {
             Form::LinearUnicast | Form::LinearMulticast => {
@@ -216,14 +216,14 @@ impl Random {
     }
 
     /// Any write of any size.
-    pub fn any_write(&mut self) -> DispatchCommand {
+    pub(crate) fn any_write(&mut self) -> DispatchCommand {
         let form = self.one_of(&Form::ALL);
         let bytes = self.size(200_000);
         self.write(form, bytes)
     }
 
     /// A command that writes nothing but may change or delay what comes after it.
-    pub fn other(&mut self) -> DispatchCommand {
+    pub(crate) fn other(&mut self) -> DispatchCommand {
         match self.below(5) {
             0 => {
                 let flags = self.one_of(&[

@@ -55,12 +55,12 @@ impl PrefetchPort for Entries<'_> {
 
     fn read_slot(&mut self, index: u32) -> Result<u16, DriverError> {
         let mut entry = [0; 2];
-        self.card.read(&Target::tile(self.core), entry_address(index).into(), &mut entry)?;
+        self.card.read(&Target::tile(self.core), entry_address(index), &mut entry)?;
         Ok(u16::from_le_bytes(entry))
     }
     fn write_slot(&mut self, index: u32, entry: u16) -> Result<(), DriverError> {
         let entry = self.instead.unwrap_or(entry);
-        self.card.write(&Target::tile(self.core), entry_address(index).into(), &entry.to_le_bytes())
+        self.card.write(&Target::tile(self.core), entry_address(index), &entry.to_le_bytes())
     }
 }
 
@@ -71,7 +71,7 @@ fn entry_address(index: u32) -> u32 {
 
 /// What one ring of the dispatch core has been sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sent {
+pub(crate) struct Sent {
     /// Pages that were flushed.
     pub pages: u32,
     /// Bytes behind the last flush.
@@ -92,7 +92,7 @@ impl Sent {
 }
 
 /// The chip, the host's side of its command queue, and what must come of everything that was sent.
-pub struct Rig {
+pub(crate) struct Rig {
     pub board: Board,
     pub card: Card<Chip>,
     pub region: Pinned,
@@ -117,7 +117,7 @@ pub struct Rig {
 
 impl Rig {
     /// Boots `board` and starts the command queue.
-    pub fn boot(board: Board) -> Self {
+    pub(crate) fn boot(board: Board) -> Self {
         let mut card = Card::open(Chip::new(ChipConfig::new(board)).unwrap()).unwrap();
         start::boot_tiles(&mut card, board);
         let region = card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into())).unwrap();
@@ -150,21 +150,21 @@ impl Rig {
     // ---- words ------------------------------------------------------------
 
     /// A word of a tile's L1, as it is now.
-    pub fn l1(&self, tile: NocXy, address: u32) -> u32 {
+    pub(crate) fn l1(&self, tile: NocXy, address: u32) -> u32 {
         let at = address as usize;
         let l1 = self.card.link().l1(tile).unwrap();
         u32::from_le_bytes(l1[at..at + 4].try_into().unwrap())
     }
     /// Writes a word of a tile from outside.
-    pub fn poke(&mut self, tile: NocXy, address: u32, value: u32) {
-        self.card.write32(&Target::tile(tile), address.into(), value).unwrap();
+    pub(crate) fn poke(&mut self, tile: NocXy, address: u32, value: u32) {
+        self.card.write32(&Target::tile(tile), address, value).unwrap();
     }
     /// A word of the dispatch core that nothing uses.
-    pub fn spare_word(&self) -> u32 {
+    pub(crate) fn spare_word(&self) -> u32 {
         dispatch_core::DISPATCH_S_CB.end() + 0x40
     }
     /// Lets cycles pass until nothing moves any more.
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         for _ in 0..SETTLE_LOOKS {
             if let Err(error) = self.card.link_mut().run(SETTLE) {
                 self.die(&error.to_string());
@@ -176,15 +176,15 @@ impl Rig {
         self.die("something moves for ever");
     }
     /// Semaphore `id` of `core`.
-    pub fn semaphore(&self, core: NocXy, id: SemaphoreId) -> u32 {
+    pub(crate) fn semaphore(&self, core: NocXy, id: SemaphoreId) -> u32 {
         self.l1(core, id.addr(WORKER.kernel_config + SEMAPHORE_OFFSET))
     }
     /// The word `field` of a kernel's status block.
-    pub fn status(&self, kernel: Kernel, field: u32) -> u32 {
+    pub(crate) fn status(&self, kernel: Kernel, field: u32) -> u32 {
         self.l1(self.core_of(kernel), kernel.status() + field)
     }
     /// The core that runs `kernel`.
-    pub fn core_of(&self, kernel: Kernel) -> NocXy {
+    pub(crate) fn core_of(&self, kernel: Kernel) -> NocXy {
         match kernel {
             Kernel::Prefetch => self.board.prefetch_core(),
             Kernel::Dispatch | Kernel::DispatchS => self.board.dispatch_core(),
@@ -195,35 +195,35 @@ impl Rig {
 
     /// Offset in the command data queue at which a record of `bytes` will lie: behind the newest,
     /// or at the start.
-    pub fn cmddat_place(&self, bytes: u32) -> u32 {
+    pub(crate) fn cmddat_place(&self, bytes: u32) -> u32 {
         if self.cmddat + bytes > CMDDAT_Q.region().size() { 0 } else { self.cmddat }
     }
     /// Offset in the command data queue behind the newest record.
-    pub fn cmddat(&self) -> u32 {
+    pub(crate) fn cmddat(&self) -> u32 {
         self.cmddat
     }
     /// How often the issue region was started again.
-    pub fn issue_wraps(&self) -> u32 {
+    pub(crate) fn issue_wraps(&self) -> u32 {
         self.issue_wraps
     }
     /// Pages of the dispatch ring that the prefetcher may still fill once everything sent was
     /// relayed.
-    pub fn free_pages(&self) -> u32 {
+    pub(crate) fn free_pages(&self) -> u32 {
         self.semaphore(self.board.prefetch_core(), SEM_DISPATCH_PAGES).wrapping_sub(self.dispatch.pages)
     }
     /// L1 address of the dispatcher's next command.
-    pub fn dispatch_address(&self) -> u32 {
+    pub(crate) fn dispatch_address(&self) -> u32 {
         let ring = dispatch_core::DISPATCH_CB;
         ring.base() + self.dispatch.pages % ring.pages() * ring.page_size()
     }
     /// L1 address of the subordinate's next command.
-    pub fn subordinate_address(&self) -> u32 {
+    pub(crate) fn subordinate_address(&self) -> u32 {
         let ring = dispatch_core::DISPATCH_S_CB;
         ring.base() + self.subordinate.pages % ring.pages() * ring.page_size()
     }
 
     /// Puts a record of any bytes into the queue if there is room; `instead` replaces its entry.
-    pub fn try_record(&mut self, bytes: &[u8], instead: Option<u16>) -> bool {
+    pub(crate) fn try_record(&mut self, bytes: &[u8], instead: Option<u16>) -> bool {
         // The queue's account wants a record; only its size matters, the bytes are ours.
         let record = relay_inline(&vec![0; bytes.len() - 16]).unwrap();
         assert_eq!(record.bytes().len(), bytes.len(), "a record is a multiple of 64 bytes");
@@ -243,7 +243,7 @@ impl Rig {
     }
 
     /// Puts a record of any bytes into the queue; reads completion pages while there is no room.
-    pub fn record(&mut self, bytes: &[u8], instead: Option<u16>) {
+    pub(crate) fn record(&mut self, bytes: &[u8], instead: Option<u16>) {
         while !self.try_record(bytes, instead) {
             let quiet = self.card.link().is_quiet();
             let before = self.expected.len();
@@ -271,7 +271,7 @@ impl Rig {
     }
 
     /// Sends the bytes of one dispatch command, whatever they are.
-    pub fn raw(&mut self, payload: &[u8]) {
+    pub(crate) fn raw(&mut self, payload: &[u8]) {
         let record = self.relay(DispatcherSelect::Master, payload, true);
         self.record(&record, None);
     }
@@ -285,12 +285,12 @@ impl Rig {
         bytes
     }
     /// Sends a command to the dispatcher.
-    pub fn send(&mut self, command: &DispatchCommand) {
+    pub(crate) fn send(&mut self, command: &DispatchCommand) {
         let bytes = self.note(command);
         self.raw(&bytes);
     }
     /// Sends a command if there is room for its record.
-    pub fn try_send(&mut self, command: &DispatchCommand) -> bool {
+    pub(crate) fn try_send(&mut self, command: &DispatchCommand) -> bool {
         let before = (self.dispatch, self.prefetch_commands);
         let payload = command.to_bytes().unwrap();
         let record = self.relay(DispatcherSelect::Master, &payload, true);
@@ -304,7 +304,7 @@ impl Rig {
     }
     /// Sends a command to the dispatcher in several relays, all but the last without a flush, cut
     /// at `cuts`; in one record when `together`.
-    pub fn send_cut(&mut self, command: &DispatchCommand, cuts: &[usize], together: bool) {
+    pub(crate) fn send_cut(&mut self, command: &DispatchCommand, cuts: &[usize], together: bool) {
         let bytes = self.note(command);
         let mut records = Vec::new();
         let mut from = 0;
@@ -319,31 +319,31 @@ impl Rig {
         }
     }
     /// Sends the first part of a command whose rest follows with [`Rig::raw`].
-    pub fn raw_open(&mut self, payload: &[u8]) {
+    pub(crate) fn raw_open(&mut self, payload: &[u8]) {
         let record = self.relay(DispatcherSelect::Master, payload, false);
         self.record(&record, None);
     }
     /// Sends a command to the subordinate.
-    pub fn send_subordinate(&mut self, command: &DispatchCommand) {
+    pub(crate) fn send_subordinate(&mut self, command: &DispatchCommand) {
         self.raw_subordinate(&command.to_bytes().unwrap());
     }
     /// Sends the bytes of one command to the subordinate.
-    pub fn raw_subordinate(&mut self, payload: &[u8]) {
+    pub(crate) fn raw_subordinate(&mut self, payload: &[u8]) {
         let record = self.relay(DispatcherSelect::Subordinate, payload, true);
         self.record(&record, None);
     }
     /// Sends a command of the prefetcher that relays nothing.
-    pub fn prefetch(&mut self, command: &PrefetchCommand) {
+    pub(crate) fn prefetch(&mut self, command: &PrefetchCommand) {
         let record = Record::new(command).unwrap();
         self.raw_prefetch(record.bytes());
     }
     /// Sends a record that is one prefetch command which relays nothing.
-    pub fn raw_prefetch(&mut self, bytes: &[u8]) {
+    pub(crate) fn raw_prefetch(&mut self, bytes: &[u8]) {
         self.prefetch_commands += 1;
         self.record(bytes, None);
     }
     /// Sends a barrier that notifies the prefetcher, and the stall that waits for it.
-    pub fn stall(&mut self) {
+    pub(crate) fn stall(&mut self) {
         self.send(&wait(WaitFlags::BARRIER | WaitFlags::NOTIFY_PREFETCH, 0, 0, 0));
         self.prefetch(&PrefetchCommand::Stall);
     }
@@ -351,16 +351,16 @@ impl Rig {
     // ---- completions ------------------------------------------------------------
 
     /// Pages of the completion FIFO that are ready.
-    pub fn ready_pages(&mut self) -> u32 {
+    pub(crate) fn ready_pages(&mut self) -> u32 {
         let written = self.region.read32(self.card.link_mut(), host::CQ_WR.offset().into()).unwrap();
         self.fifo.observe(written).unwrap()
     }
     /// Pages that have yet to come.
-    pub fn pages_expected(&self) -> usize {
+    pub(crate) fn pages_expected(&self) -> usize {
         self.expected.len()
     }
     /// Reads and checks the completion pages that are ready.
-    pub fn collect(&mut self) {
+    pub(crate) fn collect(&mut self) {
         let ready = self.ready_pages();
         for n in 0..ready {
             let expected = self.expected.pop_front().expect("a completion page that nobody asked for");
@@ -380,13 +380,13 @@ impl Rig {
         }
     }
     /// Sends an event and waits until it and everything before it has come.
-    pub fn event(&mut self) {
+    pub(crate) fn event(&mut self) {
         self.events += 1;
         self.send(&DispatchCommand::host_event(self.events));
         self.wait_all();
     }
     /// Waits until every completion page has come.
-    pub fn wait_all(&mut self) {
+    pub(crate) fn wait_all(&mut self) {
         let at = u64::from(host::CQ_WR.offset());
         loop {
             let seen = self.region.read32(self.card.link_mut(), at).unwrap();
@@ -402,12 +402,12 @@ impl Rig {
 }
 
 /// A `WAIT` with these fields.
-pub fn wait(flags: WaitFlags, stream: u16, addr: u32, count: u32) -> DispatchCommand {
+pub(crate) fn wait(flags: WaitFlags, stream: u16, addr: u32, count: u32) -> DispatchCommand {
     DispatchCommand::Wait(Wait { flags, stream, addr, count })
 }
 
 /// Where two runs of bytes differ first, and how.
-pub fn first_difference(found: &[u8], expected: &[u8]) -> Option<(usize, u8, u8)> {
+pub(crate) fn first_difference(found: &[u8], expected: &[u8]) -> Option<(usize, u8, u8)> {
     let at = found.iter().zip(expected).position(|(a, b)| a != b)?;
     Some((at, found[at], expected[at]))
 }

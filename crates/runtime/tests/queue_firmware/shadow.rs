@@ -13,18 +13,18 @@ use tilework_driver::{Card, Target};
 use tilework_sim::Chip;
 
 /// First byte of each worker's L1 that the shadow covers.
-pub const L1_BASE: u32 = 0x40_000;
+pub(crate) const L1_BASE: u32 = 0x40_000;
 /// Bytes of each worker's L1 that it covers.
-pub const L1_BYTES: u32 = 0x60_000;
+pub(crate) const L1_BYTES: u32 = 0x60_000;
 /// First byte of each DRAM bank that it covers.
-pub const DRAM_BASE: u32 = 0x10_0000;
+pub(crate) const DRAM_BASE: u32 = 0x10_0000;
 /// Bytes of each DRAM bank that it covers.
-pub const DRAM_BYTES: u32 = 0x8_0000;
+pub(crate) const DRAM_BYTES: u32 = 0x8_0000;
 /// Banks of interleaved L1 buffers (facts, "Worker L1").
-pub const L1_BANKS: usize = 110;
+pub(crate) const L1_BANKS: usize = 110;
 
 /// L1 of all workers, and DRAM.
-pub struct Shadow {
+pub(crate) struct Shadow {
     board: Board,
     workers: BTreeMap<NocXy, Vec<u8>>,
     banks: Vec<Vec<u8>>,
@@ -33,7 +33,7 @@ pub struct Shadow {
 
 impl Shadow {
     /// All zero, as on a chip that was just powered on.
-    pub fn new(board: Board) -> Self {
+    pub(crate) fn new(board: Board) -> Self {
         Self {
             board,
             workers: board.workers().map(|w| (w, vec![0; L1_BYTES as usize])).collect(),
@@ -44,7 +44,7 @@ impl Shadow {
 
     /// The tile of L1 bank `bank`: along the rows of all Tensix columns (seed's system,
     /// `build_bank_noc_table`).
-    pub fn l1_bank(board: Board, bank: usize) -> NocXy {
+    pub(crate) fn l1_bank(board: Board, bank: usize) -> NocXy {
         let columns = board.worker_columns();
         NocXy::new(columns[bank % columns.len()], 2 + (bank / columns.len()) as u8)
     }
@@ -68,7 +68,7 @@ impl Shadow {
     }
 
     /// Does what a command must do to memory.
-    pub fn apply(&mut self, command: &DispatchCommand) {
+    pub(crate) fn apply(&mut self, command: &DispatchCommand) {
         match command {
             DispatchCommand::WriteLinear(write) => {
                 let address = write.addr as u32 + self.offsets[usize::from(write.write_offset_index)];
@@ -124,7 +124,7 @@ impl Shadow {
     }
 
     /// Compares the chip's memory with this.
-    pub fn check(&self, card: &mut Card<Chip>) {
+    pub(crate) fn check(&self, card: &mut Card<Chip>) {
         for (&tile, expected) in &self.workers {
             let l1 = card.link().l1(tile).unwrap();
             let found = &l1[L1_BASE as usize..(L1_BASE + L1_BYTES) as usize];
@@ -135,7 +135,7 @@ impl Shadow {
         let dram = self.board.dram();
         for (bank, expected) in self.banks.iter().enumerate() {
             let mut found = vec![0; DRAM_BYTES as usize];
-            card.read(&Target::tile(dram.port(bank, 0)), DRAM_BASE.into(), &mut found).unwrap();
+            card.read(&Target::tile(dram.port(bank, 0)), DRAM_BASE, &mut found).unwrap();
             if let Some((at, found, expected)) = first_difference(&found, expected) {
                 panic!("DRAM bank {bank} at {:#x}: found {found:#x}, expected {expected:#x}", DRAM_BASE as usize + at);
             }

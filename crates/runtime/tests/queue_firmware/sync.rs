@@ -39,7 +39,7 @@ fn add_to_stream(rig: &mut Rig, stream_id: u32, n: u32) {
 fn stream_count(rig: &mut Rig, stream_id: u32) -> u32 {
     let target = tilework_driver::Target::tile(rig.board.dispatch_core());
     let at = stream::reg_addr(stream_id, stream::SPACE_AVAILABLE);
-    rig.card.read32(&target, at.into()).unwrap() & stream::COUNTER_MASK
+    rig.card.read32(&target, at).unwrap() & stream::COUNTER_MASK
 }
 
 /// tt-metal#9113: counts that wrap at 2^32 are waited for on the right side of the wrap.

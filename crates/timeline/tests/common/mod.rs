@@ -5,7 +5,7 @@ use tilework_timeline::{Clock, Format, Timeline};
 
 /// Two cores, a counter, nested slices, an arrow, an open slice, an instant, arguments
 /// of every kind.
-pub fn sample() -> Timeline {
+pub(crate) fn sample() -> Timeline {
     let mut t = Timeline::new(Clock::mhz("cycle", 2000));
     let cluster = t.track("cluster 0", None);
     let cube = t.track("AIC", Some(cluster));
@@ -25,7 +25,7 @@ pub fn sample() -> Timeline {
 }
 
 /// Writes a timeline to a buffer.
-pub fn written(timeline: &Timeline, format: Format) -> Vec<u8> {
+pub(crate) fn written(timeline: &Timeline, format: Format) -> Vec<u8> {
     let mut out = Vec::new();
     timeline.write(format, &mut out).unwrap();
     out
@@ -33,14 +33,14 @@ pub fn written(timeline: &Timeline, format: Format) -> Vec<u8> {
 
 /// A field of a protobuf message.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Field {
+pub(crate) enum Field {
     Varint(u64),
     Fixed64(u64),
     Bytes(Vec<u8>),
 }
 
 /// The fields of a message with their numbers, in their order (protobuf.dev, "Encoding").
-pub fn fields(mut bytes: &[u8]) -> Vec<(u64, Field)> {
+pub(crate) fn fields(mut bytes: &[u8]) -> Vec<(u64, Field)> {
     let mut out = Vec::new();
     while !bytes.is_empty() {
         let key = varint(&mut bytes);
@@ -77,7 +77,7 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> &'a [u8] {
 }
 
 /// The numbers of a field.
-pub fn numbers(message: &[(u64, Field)], tag: u64) -> Vec<u64> {
+pub(crate) fn numbers(message: &[(u64, Field)], tag: u64) -> Vec<u64> {
     let of = |field: &Field| match field {
         Field::Varint(v) | Field::Fixed64(v) => *v,
         Field::Bytes(_) => panic!("field {tag} is no number"),
@@ -86,19 +86,19 @@ pub fn numbers(message: &[(u64, Field)], tag: u64) -> Vec<u64> {
 }
 
 /// The number of a field that is there at most once.
-pub fn number(message: &[(u64, Field)], tag: u64) -> Option<u64> {
+pub(crate) fn number(message: &[(u64, Field)], tag: u64) -> Option<u64> {
     let all = numbers(message, tag);
     assert!(all.len() <= 1, "field {tag} is there {} times", all.len());
     all.first().copied()
 }
 
 /// The messages of a field.
-pub fn messages(message: &[(u64, Field)], tag: u64) -> Vec<Vec<(u64, Field)>> {
+pub(crate) fn messages(message: &[(u64, Field)], tag: u64) -> Vec<Vec<(u64, Field)>> {
     bytes(message, tag).iter().map(|b| fields(b)).collect()
 }
 
 /// The texts of a field.
-pub fn texts(message: &[(u64, Field)], tag: u64) -> Vec<String> {
+pub(crate) fn texts(message: &[(u64, Field)], tag: u64) -> Vec<String> {
     bytes(message, tag).into_iter().map(|b| String::from_utf8(b).unwrap()).collect()
 }
 

@@ -32,7 +32,7 @@ struct Step {
 }
 
 /// Random atomics.
-pub struct Case {
+pub(crate) struct Case {
     /// The home tile and the senders; the home tile may be among these.
     home: (u8, u8),
     tiles: Vec<(u8, u8)>,
@@ -46,7 +46,7 @@ pub struct Case {
 
 impl Case {
     /// Two to five tiles with up to 24 requests in all.
-    pub fn new(rng: &mut Rng) -> Self {
+    pub(crate) fn new(rng: &mut Rng) -> Self {
         let count = rng.within(2..6) as usize;
         let tiles = tiles(rng, count);
         let home = tiles[0];
@@ -75,7 +75,7 @@ impl Case {
     }
 
     /// How many requests.
-    pub fn parts(&self) -> usize {
+    pub(crate) fn parts(&self) -> usize {
         self.steps.len()
     }
 
@@ -104,7 +104,7 @@ impl Case {
     }
 
     /// Loads all programs, runs them at the same time, and reads every word back.
-    pub fn script(&self, keep: &[bool]) -> Vec<Op> {
+    pub(crate) fn script(&self, keep: &[bool]) -> Vec<Op> {
         let triscs = [Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
         let mut ops = Vec::new();
         for (i, &tile) in self.tiles.iter().enumerate() {
@@ -138,7 +138,7 @@ impl Case {
     }
 
     /// The kept requests, tile by tile.
-    pub fn listing(&self, keep: &[bool]) -> Vec<String> {
+    pub(crate) fn listing(&self, keep: &[bool]) -> Vec<String> {
         let mut out = vec![format!("home tile {:?}", self.home)];
         out.extend(kept(&self.steps, keep).map(|step| format!("tile {:?}: {}", self.tiles[step.tile], step.request)));
         out

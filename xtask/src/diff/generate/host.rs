@@ -9,7 +9,7 @@ use super::super::script::{Op, Place};
 use super::{dram, kept, look, tile, tiles, write_word};
 
 /// Host operations in parts.
-pub struct Case {
+pub(crate) struct Case {
     parts: Vec<Vec<Op>>,
     /// Always at the end: reads the memory.
     tail: Vec<Op>,
@@ -67,7 +67,7 @@ const NIU: u32 = noc::NIU0_BASE;
 
 impl Case {
     /// Random registers, each written and read back, a few at a time.
-    pub fn registers(rng: &mut Rng) -> Self {
+    pub(crate) fn registers(rng: &mut Rng) -> Self {
         let at = tile(rng);
         let parts = (0..rng.within(1..7)).map(|_| Self::register(rng, at)).collect();
         Self { parts, tail: Vec::new() }
@@ -117,7 +117,7 @@ impl Case {
     }
 
     /// Random writes and reads of a few zones, that overlap each other, in L1 and in DRAM.
-    pub fn memory(rng: &mut Rng) -> Self {
+    pub(crate) fn memory(rng: &mut Rng) -> Self {
         let tiles = tiles(rng, 4);
         let bank = dram(rng);
         let zone = u64::from(rng.within(0..0x16_0000)) & !0x3F;
@@ -152,12 +152,12 @@ impl Case {
     }
 
     /// How many parts.
-    pub fn parts(&self) -> usize {
+    pub(crate) fn parts(&self) -> usize {
         self.parts.len()
     }
 
     /// The kept parts, one after the other.
-    pub fn script(&self, keep: &[bool]) -> Vec<Op> {
+    pub(crate) fn script(&self, keep: &[bool]) -> Vec<Op> {
         kept(&self.parts, keep).flatten().chain(&self.tail).cloned().collect()
     }
 }

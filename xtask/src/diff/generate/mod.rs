@@ -50,7 +50,7 @@ impl Kind {
 }
 
 /// A generated case.
-pub enum Case {
+pub(crate) enum Case {
     /// Host operations only; each part is a few that belong together.
     Host(host::Case),
     /// One core runs NoC requests.
@@ -63,7 +63,7 @@ pub enum Case {
 
 impl Case {
     /// The case of `seed`; the same on every machine.
-    pub fn new(kind: Kind, seed: u64) -> Self {
+    pub(crate) fn new(kind: Kind, seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ (kind as u64) << 56);
         match kind {
             Kind::Registers => Self::Host(host::Case::registers(&mut rng)),
@@ -75,7 +75,7 @@ impl Case {
     }
 
     /// How many parts it has.
-    pub fn parts(&self) -> usize {
+    pub(crate) fn parts(&self) -> usize {
         match self {
             Self::Host(case) => case.parts(),
             Self::Noc(case) => case.parts(),
@@ -85,7 +85,7 @@ impl Case {
     }
 
     /// The script of the parts selected by `keep`.
-    pub fn script(&self, keep: &[bool]) -> Vec<Op> {
+    pub(crate) fn script(&self, keep: &[bool]) -> Vec<Op> {
         match self {
             Self::Host(case) => case.script(keep),
             Self::Noc(case) => case.script(keep),
@@ -95,7 +95,7 @@ impl Case {
     }
 
     /// A listing of what the cores do in the kept parts; empty if the script shows everything.
-    pub fn listing(&self, keep: &[bool]) -> Vec<String> {
+    pub(crate) fn listing(&self, keep: &[bool]) -> Vec<String> {
         match self {
             Self::Host(_) => Vec::new(),
             Self::Noc(case) => case.listing(keep),

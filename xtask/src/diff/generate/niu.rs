@@ -24,7 +24,7 @@ const POSTED_TURNS: u32 = 4000;
 
 /// The action of a request. Addresses are in L1 unless the other end is DRAM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Action {
+pub(crate) enum Action {
     /// `len` bytes of `from` to the sender's `to`.
     Read { from: ((u8, u8), u32), to: u32, len: u32 },
     /// `len` bytes of the sender's `from` to `to`.
@@ -41,7 +41,7 @@ pub enum Action {
 
 /// A request with all its options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Request {
+pub(crate) struct Request {
     /// What it does.
     pub action: Action,
     /// The NoC.
@@ -72,7 +72,7 @@ impl fmt::Display for Request {
 
 impl Request {
     /// A random way to send `action`.
-    pub fn new(rng: &mut Rng, action: Action) -> Self {
+    pub(crate) fn new(rng: &mut Rng, action: Action) -> Self {
         let posted = !matches!(action, Action::Read { .. }) && rng.one_in(4);
         let action = match action {
             Action::Atomic { on, op, data, back } if posted && back < POSTED_RETURNS => {
@@ -147,7 +147,7 @@ impl Request {
 
     /// Appends the request, sent by tile `own`, and the wait for its responses or, if posted, for
     /// its arrival.
-    pub fn emit(&self, asm: &mut Asm, own: (u8, u8)) {
+    pub(crate) fn emit(&self, asm: &mut Asm, own: (u8, u8)) {
         let niu = noc::niu_base(self.noc);
         asm.li(NIU, niu);
         asm.li(INIT, niu + self.buffer * noc::CMD_BUF_STRIDE);
@@ -201,7 +201,7 @@ impl Fields {
 
 /// A random atomic for the word at `addr`: opcode with operands, and data. Any kind if `rare`, else
 /// a plain increment.
-pub fn atomic(rng: &mut Rng, addr: u32, rare: bool) -> (u32, u32) {
+pub(crate) fn atomic(rng: &mut Rng, addr: u32, rare: bool) -> (u32, u32) {
     let word = addr >> 2 & 3;
     match if rare { rng.within(0..5) } else { 5 } {
         // Atomics.md: the mask has a bit for each 16 bits of the 16 bytes; only this word's two are
@@ -218,13 +218,13 @@ pub fn atomic(rng: &mut Rng, addr: u32, rare: bool) -> (u32, u32) {
 }
 
 /// The opcode of an increment within the low `width + 1` bits of the word at `addr`.
-pub const fn increment(width: u32, addr: u32) -> u32 {
+pub(crate) const fn increment(width: u32, addr: u32) -> u32 {
     atomic::INCR_GET << atomic::OP_SHIFT | width << atomic::WRAP_SHIFT | (addr >> 2 & 3)
 }
 
 /// Counters of a NIU that are compared: those that software uses to wait for its requests. ttsim
 /// has only these; the tests of `tilework-sim` check the others against Counters.md.
-pub fn counters() -> impl Iterator<Item = u32> {
+pub(crate) fn counters() -> impl Iterator<Item = u32> {
     use counter::{
         MST_ATOMIC_RESP_RECEIVED, MST_NONPOSTED_WR_REQ_SENT, MST_POSTED_ATOMIC_SENT, MST_POSTED_WR_REQ_SENT,
         MST_RD_RESP_RECEIVED, MST_REQS_OUTSTANDING_ID, MST_WR_ACK_RECEIVED,
@@ -242,12 +242,12 @@ pub fn counters() -> impl Iterator<Item = u32> {
 }
 
 /// Bytes of the counters of both NIUs.
-pub const COUNTER_BYTES: u32 = 2 * NIU_COUNTER_BYTES;
+pub(crate) const COUNTER_BYTES: u32 = 2 * NIU_COUNTER_BYTES;
 /// Bytes of the counters of one NIU; counter `i` is word `i`.
-pub const NIU_COUNTER_BYTES: u32 = 4 * counter::COUNT as u32;
+pub(crate) const NIU_COUNTER_BYTES: u32 = 4 * counter::COUNT as u32;
 
 /// Appends code that stores the counters of both NIUs at `to`, less the values at `since` if given.
-pub fn take_counters(asm: &mut Asm, to: u32, since: Option<u32>) {
+pub(crate) fn take_counters(asm: &mut Asm, to: u32, since: Option<u32>) {
     for noc in 0..2 {
         asm.li(NIU, noc::niu_base(noc) + noc::COUNTERS);
         asm.li(INIT, to + noc * NIU_COUNTER_BYTES);

@@ -20,7 +20,7 @@ const BEFORE: u32 = 0x1_E000;
 const RESULT: u32 = 0x1_E400;
 
 /// Random requests of one core.
-pub struct Case {
+pub(crate) struct Case {
     sender: (u8, u8),
     second: (u8, u8),
     third: (u8, u8),
@@ -33,7 +33,7 @@ pub struct Case {
 
 impl Case {
     /// Up to 16 requests.
-    pub fn new(rng: &mut Rng) -> Self {
+    pub(crate) fn new(rng: &mut Rng) -> Self {
         let tiles = tiles(rng, 3);
         let mut case = Self {
             sender: tiles[0],
@@ -98,7 +98,7 @@ impl Case {
     }
 
     /// How many requests.
-    pub fn parts(&self) -> usize {
+    pub(crate) fn parts(&self) -> usize {
         self.requests.len()
     }
 
@@ -115,7 +115,7 @@ impl Case {
     }
 
     /// Loads and runs the program, and reads counters and zones back.
-    pub fn script(&self, keep: &[bool]) -> Vec<Op> {
+    pub(crate) fn script(&self, keep: &[bool]) -> Vec<Op> {
         let mut ops = Vec::new();
         for (tile, data) in [self.sender, self.second, self.third].into_iter().zip(&self.data) {
             ops.extend(hold(tile));
@@ -139,7 +139,7 @@ impl Case {
     }
 
     /// The kept requests.
-    pub fn listing(&self, keep: &[bool]) -> Vec<String> {
+    pub(crate) fn listing(&self, keep: &[bool]) -> Vec<String> {
         let mut out = vec![
             format!("{} of tile {:?}", self.core, self.sender),
             format!("counter i of NoC n: {RESULT:#x} + {:#x} n + 4 i", niu::NIU_COUNTER_BYTES),

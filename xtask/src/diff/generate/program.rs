@@ -32,7 +32,7 @@ const POINT: Reg = 27;
 const LAST: Reg = 31;
 
 /// A random program.
-pub struct Case {
+pub(crate) struct Case {
     tile: (u8, u8),
     core: Processor,
     registers: Vec<u32>,
@@ -43,7 +43,7 @@ pub struct Case {
 
 impl Case {
     /// A program of up to 150 groups.
-    pub fn new(rng: &mut Rng) -> Self {
+    pub(crate) fn new(rng: &mut Rng) -> Self {
         let count = rng.within(10..150) as usize;
         let mut groups: Vec<Vec<Insn>> = Vec::with_capacity(count);
         // Generated backwards, so that the distance of a forward branch to a group is known.
@@ -63,7 +63,7 @@ impl Case {
     }
 
     /// How many groups.
-    pub fn parts(&self) -> usize {
+    pub(crate) fn parts(&self) -> usize {
         self.groups.len()
     }
 
@@ -105,7 +105,7 @@ impl Case {
     }
 
     /// Loads the program, runs it and reads registers, local RAM and L1 back.
-    pub fn script(&self, keep: &[bool]) -> Vec<Op> {
+    pub(crate) fn script(&self, keep: &[bool]) -> Vec<Op> {
         let mut ops = hold(self.tile);
         ops.push(fill(self.tile, code(self.core), self.program(keep).bytes()));
         ops.push(fill(self.tile, DATA, self.data.clone()));
@@ -119,7 +119,7 @@ impl Case {
     }
 
     /// The kept instructions.
-    pub fn listing(&self, keep: &[bool]) -> Vec<String> {
+    pub(crate) fn listing(&self, keep: &[bool]) -> Vec<String> {
         let start = code(self.core) + 4 * (2 + 3 * LOCAL_WORDS + 31 * 2 + 6);
         let mut out = vec![format!("{} of tile {:?}", self.core, self.tile)];
         // Only the start values that the kept instructions read.

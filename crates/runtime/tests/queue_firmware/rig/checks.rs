@@ -11,7 +11,7 @@ use tilework_cq::{DispatchCommand, PrefetchCommand};
 
 impl Rig {
     /// Ends a stream: everything has arrived, nothing else was written, and no credit is lost.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.event();
         self.settle();
         self.shadow.check(&mut self.card);
@@ -21,7 +21,7 @@ impl Rig {
 
     /// Credits are conserved: what was sent is filled, and what is not given back is at most the
     /// block being read and the one before it (tt-metal#37233).
-    pub fn check_credits(&self) {
+    pub(crate) fn check_credits(&self) {
         let (prefetch, dispatch) = (self.board.prefetch_core(), self.board.dispatch_core());
         let ring = dispatch_core::DISPATCH_CB;
         let filled = self.semaphore(dispatch, dispatch_core::SEM_CB_PAGES);
@@ -38,7 +38,7 @@ impl Rig {
     }
 
     /// Every command was executed once, none failed, and the prefetcher says where it is.
-    pub fn check_progress(&self) {
+    pub(crate) fn check_progress(&self) {
         let sent = [self.prefetch_commands, self.dispatch.commands, self.subordinate.commands];
         for (kernel, sent) in Kernel::ALL.into_iter().zip(sent) {
             assert_eq!(self.status(kernel, word::ERROR), 0, "{}", kernel.name());
@@ -61,7 +61,7 @@ impl Rig {
     }
 
     /// Ends all three kernels and checks that every page came back and every kernel returned.
-    pub fn terminate(mut self) {
+    pub(crate) fn terminate(mut self) {
         self.send(&DispatchCommand::Terminate);
         self.send_subordinate(&DispatchCommand::Terminate);
         self.prefetch(&PrefetchCommand::Terminate);
@@ -84,7 +84,7 @@ impl Rig {
     }
 
     /// Panics with what the three kernels say and who waits where.
-    pub fn die(&self, why: &str) -> ! {
+    pub(crate) fn die(&self, why: &str) -> ! {
         let mut text = format!("{why}\n");
         for kernel in Kernel::ALL {
             let words = [word::ERROR, word::DETAIL, word::ADDRESS, word::COMMANDS].map(|f| self.status(kernel, f));

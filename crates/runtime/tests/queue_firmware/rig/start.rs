@@ -16,7 +16,7 @@ pub(super) fn boot_tiles(card: &mut Card<Chip>, board: Board) {
     load_tiles(card, board, &WORKER, &firmware).unwrap();
     let mut rounds = 0;
     for tile in board.tensix_tiles() {
-        while card.read32(&Target::tile(tile), WORKER.go.into()).unwrap().to_le_bytes()[3] != RUN_DONE {
+        while card.read32(&Target::tile(tile), WORKER.go).unwrap().to_le_bytes()[3] != RUN_DONE {
             rounds += 1;
             assert!(rounds < 10_000, "{tile} does not start");
             card.link_mut().run(LOOK_AGAIN).unwrap();
