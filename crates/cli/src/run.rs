@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+use tilework_abi::addr::PageCount;
 use tilework_abi::board::Board;
 use tilework_runtime::{
     ArgSet, Buffer, CircularBuffer, Cores, DType, DeviceConfig, Dispatch, FirmwareSet, KernelImage, Program, Role,
@@ -223,7 +224,7 @@ fn build(plan: &Plan, placed: &Placed) -> Outcome<Program> {
         program = program.role(role);
     }
     for cb in &plan.cbs {
-        let (index, page_size, pages) = (cb.index.into(), cb.page_size, cb.pages);
+        let (index, page_size, pages) = (cb.index.into(), cb.page_size, PageCount::new(cb.pages));
         program = program.circular_buffer(CircularBuffer { index, page_size, pages });
     }
     program.semaphores = plan.semaphores.clone();
