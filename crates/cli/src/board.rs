@@ -1,7 +1,7 @@
 //! `tilework board`: the tiles of a board and the memory maps of its cores.
 
-use crate::failure::Outcome;
-use crate::print;
+use crate::answer::Answer;
+use crate::board_report::BoardReport;
 use std::io::Write;
 use tilework_abi::board::{self, AICLK_MHZ, Board, ChipSpec, DRAM_BANK_BYTES};
 use tilework_abi::cq::layout::{
@@ -15,23 +15,25 @@ use tilework_abi::msg::LAUNCH_MSG_BYTES;
 use tilework_abi::noc::{GRID_X, GRID_Y, NocXy};
 use tilework_abi::tensix::{L1_SIZE, Processor};
 
-/// Prints everything about a board.
-pub fn show(board: Board) -> Outcome<()> {
-    print::to_stdout(|out| {
-        summary(board, out)?;
-        draw(board, out)?;
-        banks(board, out)?;
-        inert(board, out)?;
-        table(out, "L1 of a worker", &worker_map())?;
-        table(out, &format!("L1 of the prefetch core ({})", at(board.prefetch_core())), &prefetch_map())?;
-        table(out, &format!("L1 of the dispatch core ({})", at(board.dispatch_core())), &dispatch_map())?;
-        let bytes = host::REGION_SIZE;
-        table(
-            out,
-            &format!("Pinned host region of {bytes} bytes (offsets; the cores see it at {HOST_REGION_NOC_BASE:#x})"),
-            &host_map(),
-        )
-    })
+/// Everything about a board.
+pub fn show(board: Board) -> Answer {
+    Answer::new(BoardReport::of(board), move |_, out| text(board, out))
+}
+
+fn text(board: Board, out: &mut dyn Write) -> std::io::Result<()> {
+    summary(board, out)?;
+    draw(board, out)?;
+    banks(board, out)?;
+    inert(board, out)?;
+    table(out, "L1 of a worker", &worker_map())?;
+    table(out, &format!("L1 of the prefetch core ({})", at(board.prefetch_core())), &prefetch_map())?;
+    table(out, &format!("L1 of the dispatch core ({})", at(board.dispatch_core())), &dispatch_map())?;
+    let bytes = host::REGION_SIZE;
+    table(
+        out,
+        &format!("Pinned host region of {bytes} bytes (offsets; the cores see it at {HOST_REGION_NOC_BASE:#x})"),
+        &host_map(),
+    )
 }
 
 fn at(xy: NocXy) -> String {
@@ -126,7 +128,8 @@ fn banks(board: Board, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(out)
 }
 
-type Row = (u32, u32, String);
+/// A range of a memory: its first address, the one behind it, and what it is for.
+pub type Row = (u32, u32, String);
 
 fn table(out: &mut dyn Write, title: &str, rows: &[Row]) -> std::io::Result<()> {
     writeln!(out, "{title}\n        from          to     bytes")?;
@@ -136,7 +139,7 @@ fn table(out: &mut dyn Write, title: &str, rows: &[Row]) -> std::io::Result<()> 
     writeln!(out)
 }
 
-fn worker_map() -> Vec<Row> {
+pub fn worker_map() -> Vec<Row> {
     let m = WORKER;
     let launch_bytes = LAUNCH_ENTRIES * u32::try_from(LAUNCH_MSG_BYTES).expect("a launch message has 96 bytes");
     let mut rows = vec![
@@ -188,7 +191,7 @@ fn status_row(kernel: Kernel) -> Row {
     (kernel.status(), kernel.status() + STATUS_BYTES, what)
 }
 
-fn prefetch_map() -> Vec<Row> {
+pub fn prefetch_map() -> Vec<Row> {
     use prefetch_core as p;
     let pages = p::CMDDAT_Q.pages();
     let mut rows = kernel_rows().to_vec();
@@ -204,7 +207,7 @@ fn prefetch_map() -> Vec<Row> {
     rows
 }
 
-fn dispatch_map() -> Vec<Row> {
+pub fn dispatch_map() -> Vec<Row> {
     use dispatch_core as d;
     let pages = d::DISPATCH_CB.pages();
     let mut rows = kernel_rows().to_vec();
@@ -223,7 +226,7 @@ fn dispatch_map() -> Vec<Row> {
     rows
 }
 
-fn host_map() -> Vec<Row> {
+pub fn host_map() -> Vec<Row> {
     [
         (host::CQ_WR, "completion write pointer"),
         (host::CQ_RD, "completion read pointer"),

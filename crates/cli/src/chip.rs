@@ -1,7 +1,7 @@
 //! Which chip runs a kernel program: the built-in one, or one behind the libttsim interface.
 
 use crate::failure::{Failure, Outcome};
-use crate::report::BUILT_IN;
+use crate::program::BUILT_IN;
 use std::path::Path;
 use tilework_abi::addr::PcieAddr;
 use tilework_abi::board::Board;
@@ -34,7 +34,7 @@ impl AnyChip {
             None => {
                 let board = board.unwrap_or(Board::P100);
                 let chip = Chip::new(ChipConfig::new(board));
-                let chip = chip.map_err(|e| Failure::failed(format!("the simulated chip could not be built: {e}")))?;
+                let chip = chip.map_err(not_built)?;
                 Ok((Self::BuiltIn(chip), board))
             }
         }
@@ -47,7 +47,8 @@ impl AnyChip {
 }
 
 fn open_library(library: &Path, wanted: Option<Board>) -> Outcome<(AnyChip, Board)> {
-    let refused = |what: String| Failure::usage(format!("--chip {}: {what}", library.display()));
+    let refused =
+        |what: String| Failure::option("--chip", format_args!(" {}: {what}", library.display())).of_file(library);
     // A name without a slash would be searched for in the system's folders.
     let file = library.canonicalize().map_err(|e| refused(e.to_string()))?;
     let chip = LibraryChip::open(file.as_os_str()).map_err(|e| refused(with_cause(&e)))?;
@@ -64,6 +65,10 @@ fn open_library(library: &Path, wanted: Option<Board>) -> Outcome<(AnyChip, Boar
         refused("the library does not say which board it has (its product number is zero): name it with --board".into())
     })?;
     Ok((AnyChip::Library(card.into_link()), board))
+}
+
+fn not_built(error: impl std::fmt::Display) -> Failure {
+    Failure::failed("device", format!("the simulated chip could not be built: {error}"))
 }
 
 /// An error with what caused it.

@@ -1,42 +1,102 @@
 //! `tilework cq decode`.
 
+use crate::answer::Answer;
 use crate::failure::{Failure, Outcome};
-use crate::{files, print};
-use std::io::Write;
+use crate::files;
+use serde::ser::{Serialize, Serializer};
+use std::io::{Result, Write};
 use std::path::Path;
-use tilework_cq::decode_stream;
+use tilework_cq::{DecodeError, decode_stream};
 
-/// Budget of a capture in bytes: sixteen times the issue region. The help of the command and `docs/report.md` state it.
+/// Budget of a capture in bytes: sixteen times the issue region. The help of the command and
+/// `docs/report.md` state it.
 const MAX_CAPTURE_BYTES: u64 = 1 << 30;
 
-/// Prints the records of a file up to the first bad byte.
-pub fn decode(file: &Path) -> Outcome<()> {
+/// The records of a file up to the first bad byte. The fields are those of the JSON form, in their
+/// order.
+#[derive(serde::Serialize)]
+struct CaptureReport {
+    file: String,
+    /// Bytes of the file, and of its good records.
+    bytes: usize,
+    good_bytes: usize,
+    /// Dispatch commands in the records.
+    commands: u64,
+    /// How many records there are.
+    count: u64,
+    records: Records,
+}
+
+/// Bytes that hold records. They are decoded as they are written: a capture can be large.
+struct Records(Vec<u8>);
+
+#[derive(serde::Serialize)]
+struct RecordView {
+    offset: usize,
+    bytes: usize,
+    /// Dispatch commands in it.
+    commands: usize,
+    /// The record as `cq decode` prints it.
+    text: String,
+}
+
+impl Serialize for Records {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_seq(decode_stream(&self.0).map_while(std::result::Result::ok).map(|record| RecordView {
+            offset: record.offset,
+            bytes: record.size,
+            commands: record.inner.len(),
+            text: record.to_string(),
+        }))
+    }
+}
+
+/// Decodes the records of a file up to the first bad byte.
+pub fn decode(file: &Path) -> Outcome<Answer> {
     let bytes = files::read_within(file, MAX_CAPTURE_BYTES, "an issue region or capture")?;
-    let (mut records, mut commands, mut bad) = (0u64, 0u64, None);
+    let (mut count, mut commands, mut bad) = (0, 0, None);
     let mut decoder = decode_stream(&bytes);
-    print::to_stdout(|out| {
-        for record in decoder.by_ref() {
-            match record {
-                Ok(record) => {
-                    records += 1;
-                    commands += record.inner.len() as u64;
-                    writeln!(out, "{record}")?;
-                }
-                Err(error) => bad = Some(error),
+    for record in decoder.by_ref() {
+        match record {
+            Ok(record) => {
+                count += 1;
+                commands += record.inner.len() as u64;
             }
+            Err(error) => bad = Some(error),
+        }
+    }
+    let good_bytes = decoder.offset();
+    let file_name = file.display().to_string();
+    let report =
+        CaptureReport { file: file_name, bytes: bytes.len(), good_bytes, commands, count, records: Records(bytes) };
+    let failure = bad.map(|error| broken(file, &error, &report));
+    let whole = failure.is_none();
+    let answer = Answer::new(report, move |report, out| {
+        report.text(out)?;
+        if whole {
+            report.say_counts();
         }
         Ok(())
-    })?;
-    let good = decoder.offset();
-    match bad {
-        Some(error) => Err(Failure::failed(format!(
-            "{}: {error}\n{records} records ({commands} dispatch commands, {good} bytes) before it are good",
-            file.display()
-        ))),
-        None => {
-            let said = format!("{records} records, {commands} dispatch commands, {good} of {} bytes", bytes.len());
-            let _ = writeln!(std::io::stderr(), "{said}");
-            Ok(())
-        }
+    });
+    Ok(answer.failing(failure))
+}
+
+fn broken(file: &Path, error: &DecodeError, report: &CaptureReport) -> Failure {
+    let CaptureReport { good_bytes, commands, count, .. } = report;
+    let good = format!("{count} records ({commands} dispatch commands, {good_bytes} bytes) before it are good");
+    let message = format!("{}: {error}\n{good}", file.display());
+    Failure::failed("capture", message).of_file(file).with("offset", error.offset).with("command", error.context)
+}
+
+impl CaptureReport {
+    fn text(&self, out: &mut dyn Write) -> Result<()> {
+        decode_stream(&self.records.0).flatten().try_for_each(|record| writeln!(out, "{record}"))
+    }
+
+    /// The counts, beside the records: on standard error.
+    fn say_counts(&self) {
+        let Self { bytes, good_bytes, commands, count, .. } = self;
+        let said = format!("{count} records, {commands} dispatch commands, {good_bytes} of {bytes} bytes");
+        let _ = writeln!(std::io::stderr(), "{said}");
     }
 }

@@ -4,12 +4,14 @@ use crate::failure::{Failure, Outcome};
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// Opens a regular file of at most `budget` bytes and tells its length; `what` names its role in messages ("an ELF file").
+/// Opens a regular file of at most `budget` bytes and tells its length; `what` names its role in
+/// messages ("an ELF file").
 ///
-/// Devices and pipes have no length that could be checked, and opening a pipe may wait for ever: they are refused unopened.
+/// Devices and pipes have no length that could be checked, and opening a pipe may wait for ever:
+/// they are refused unopened.
 pub fn open_within(path: &Path, budget: u64, what: &str) -> Outcome<(std::fs::File, u64)> {
     let metadata = std::fs::metadata(path).map_err(|e| cannot_read(path, &e))?;
-    let refuse = |found: &str| Err(Failure::usage(format!("{} is {found}", path.display())));
+    let refuse = |found: &str| Err(Failure::usage(format!("{} is {found}", path.display())).of_file(path));
     if metadata.is_dir() {
         return refuse(&format!("a folder; expected {what}"));
     }
@@ -31,24 +33,30 @@ pub fn read_within(path: &Path, budget: u64, what: &str) -> Outcome<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the `length` bytes that are left of a file, and appends them. Memory is asked for before it is needed, so that too
-/// little of it is an error and not an abort.
+/// Reads the `length` bytes that are left of a file, and appends them. Memory is asked for before
+/// it is needed, so that too little of it is an error and not an abort.
 pub fn read_exactly(path: &Path, file: impl Read, length: u64, bytes: &mut Vec<u8>) -> Outcome<()> {
     let room = usize::try_from(length).is_ok_and(|n| bytes.try_reserve_exact(n).is_ok());
     if !room {
-        return Err(Failure::failed(format!("not enough memory for the {length} bytes of {}", path.display())));
+        let message = format!("not enough memory for the {length} bytes of {}", path.display());
+        return Err(Failure::failed("memory", message).of_file(path));
     }
     let read = file.take(length).read_to_end(bytes).map_err(|e| cannot_read(path, &e))?;
     if u64::try_from(read).ok() == Some(length) {
         Ok(())
     } else {
-        Err(Failure::usage(format!("{} became shorter while it was read", path.display())))
+        Err(Failure::usage(format!("{} became shorter while it was read", path.display())).of_file(path))
     }
 }
 
 /// The failure of a read.
 pub fn cannot_read(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::usage(format!("cannot read {}: {error}", path.display()))
+    Failure::usage(format!("cannot read {}: {error}", path.display())).of_file(path)
+}
+
+/// The failure of a write.
+pub fn cannot_write(path: &Path, message: std::fmt::Arguments<'_>) -> Failure {
+    Failure::failed("output", message.to_string()).of_file(path)
 }
 
 /// Whether two paths mean the same file, or would if both existed.
@@ -64,7 +72,7 @@ pub fn same_place(a: &Path, b: &Path) -> bool {
 /// Makes the folder for outputs, with those above it.
 pub fn make_folder(folder: &Path) -> Outcome<()> {
     std::fs::create_dir_all(folder)
-        .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", folder.display())))
+        .map_err(|e| cannot_write(folder, format_args!("cannot make the folder {}: {e}", folder.display())))
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -74,13 +82,14 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Writes a file so that readers see the old content or the whole new content: into a temporary file of the same folder,
-/// then renamed. The temporary file is removed when anything fails. What is there and is no regular file stays as it is.
+/// Writes a file so that readers see the old content or the whole new content: into a temporary
+/// file of the same folder, then renamed. The temporary file is removed when anything fails. What
+/// is there and is no regular file stays as it is.
 pub fn write_whole(path: &Path, parts: &[&[u8]]) -> Outcome<()> {
-    let fail = |e: std::io::Error| Failure::failed(format!("cannot write {}: {e}", path.display()));
+    let fail = |e: std::io::Error| cannot_write(path, format_args!("cannot write {}: {e}", path.display()));
     if std::fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
         let what = "a folder, link or device is there; expected a regular file or nothing";
-        return Err(Failure::failed(format!("cannot write {}: {what}", path.display())));
+        return Err(cannot_write(path, format_args!("cannot write {}: {what}", path.display())));
     }
     let mut builder = tempfile::Builder::new();
     share(builder.prefix(".tilework-"));
@@ -93,7 +102,8 @@ pub fn write_whole(path: &Path, parts: &[&[u8]]) -> Outcome<()> {
     Ok(())
 }
 
-/// A temporary file is created for its owner alone; an output is as readable as other new files of the user.
+/// A temporary file is created for its owner alone; an output is as readable as other new files
+/// of the user.
 #[cfg(unix)]
 fn share(builder: &mut tempfile::Builder) {
     use std::os::unix::fs::PermissionsExt;

@@ -1,59 +1,90 @@
 //! The `tilework` command: arguments, progress, printing. What it runs is in the crates below.
+#![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
+mod answer;
 mod args;
 mod array;
 mod board;
 mod board_file;
+mod board_option;
+mod board_report;
 mod chip;
+mod comparison;
 mod cq;
 mod failure;
 mod files;
-mod firmware;
+mod inputs;
+mod kinds;
 mod model;
 mod netlist;
+mod output;
 mod print;
 mod program;
 mod progress;
 mod pto;
-mod report;
-mod run;
 mod simdir;
 mod trace;
 
+use answer::{ReportForm, Subject};
 use args::{Cli, Command, CqCommand};
-use clap::Parser;
-use failure::Outcome;
-use std::io::Write;
+use clap::FromArgMatches;
+use failure::Failure;
+use kinds::{FileCommand, Verb};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match command(Cli::parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            // Standard error may be closed or full; the exit code says it all the same.
-            let _ = writeln!(std::io::stderr(), "error: {failure}");
-            ExitCode::from(failure.exit_code())
-        }
+    let (command, words) = Cli::reading(std::env::args_os().collect());
+    match command.try_get_matches_from(&words) {
+        Ok(matches) => match Cli::from_arg_matches(&matches) {
+            Ok(cli) => run(cli.command, &matches),
+            Err(error) => refused(&error, &words),
+        },
+        Err(error) => refused(&error, &words),
     }
 }
 
-fn command(command: Command) -> Outcome<()> {
+/// Executes a command and prints its report.
+fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
+    let of = |kind, command, form| Subject { kind, command, form };
+    let file = |command: FileCommand| {
+        // `run`, `check` and `show` are subcommands of the whole.
+        let given = matches.subcommand().map_or(matches, |(_, given)| given);
+        answer::finish(command.subject(), command.execute(given))
+    };
     match command {
-        Command::Run(args) if netlist::is_netlist(&args.program) => netlist::run::run(&args),
-        Command::Run(args) => {
-            netlist::refuse_options(&args.netlist)?;
-            if model::is_model(&args.program) { model::run(&args) } else { run::run(&args) }
+        Command::Run(args) => file(FileCommand::Run(args)),
+        Command::Check(args) => file(FileCommand::Check(args)),
+        Command::Show(args) => file(FileCommand::Show(args)),
+        Command::Board(args) => answer::finish(of("board", "board", args.report.report), Ok(board::show(args.board))),
+        Command::Simdir(args) => {
+            let made = simdir::make(&args.dir, args.board, args.library.as_deref());
+            answer::finish(of("simulator-folder", "simdir", args.report.report), made)
         }
-        Command::Check(args) if netlist::is_netlist(&args.program) => netlist::run_check::check(&args),
-        Command::Check(args) => {
-            netlist::refuse_options(&args.netlist_run)?;
-            model::check(&args)
+        Command::Cq(CqCommand::Decode(args)) => {
+            answer::finish(of("command-queue", "cq decode", args.report.report), cq::decode(&args.file))
         }
-        Command::Show(args) if netlist::is_netlist(&args.file) => netlist::show::show(&args),
-        Command::Show(args) => model::show(&args),
-        Command::Board { board } => board::show(board),
-        Command::Simdir(args) => simdir::make(&args.dir, args.board, args.library.as_deref()),
-        Command::Cq(CqCommand::Decode { file }) => cq::decode(&file),
-        Command::Pto(command) => pto::command(command),
+        Command::Pto(command) => pto::run(&command),
     }
+}
+
+/// Prints the error of a command line that cannot be read, or the help that was asked for.
+fn refused(error: &clap::Error, words: &[OsString]) -> ExitCode {
+    if error.use_stderr() && asks_for_json(words) {
+        let command = words.get(1).and_then(|word| word.to_str()).and_then(Verb::named);
+        let command = command.map_or("tilework", Verb::name);
+        let text = error.to_string();
+        let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+        let subject = Subject { kind: "command-line", command, form: ReportForm::Json };
+        return answer::finish(subject, Err(Failure::usage(message)));
+    }
+    // Standard output and standard error may be closed; the exit code says it all the same.
+    let _ = error.print();
+    u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+/// Whether a command line, which need not be readable otherwise, asks for a JSON report.
+fn asks_for_json(words: &[OsString]) -> bool {
+    let two = |pair: &[OsString]| pair[0] == "--report" && pair[1] == "json";
+    words.iter().any(|word| word == "--report=json" || word == "--json") || words.windows(2).any(two)
 }

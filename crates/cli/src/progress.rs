@@ -48,7 +48,8 @@ fn target() -> ProgressDrawTarget {
     }
 }
 
-/// Shows which step a run is in. Disappears when the last clone is dropped or the run has come to its end.
+/// Shows which step a run is in. Disappears when the last clone is dropped or the run has
+/// come to its end.
 #[derive(Clone)]
 pub struct Progress {
     bar: ProgressBar,

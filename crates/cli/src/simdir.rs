@@ -3,9 +3,10 @@
 //! tt-metal, ttnn, tt-umd and tt-exalens load a simulator from `TT_METAL_SIMULATOR`: a shared
 //! library with a `soc_descriptor.yaml` beside it.
 
+use crate::answer::Answer;
 use crate::failure::{Failure, Outcome};
 use crate::files;
-use std::io::Write;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use tilework_abi::board::Board;
 use tilework_abi::simlib::{MARK, TEXT_BYTES, board_of, text_of};
@@ -16,15 +17,23 @@ const LIBRARY: &str = "libtilework.so";
 /// Far above the size of the library with debug information.
 const LIBRARY_BUDGET: u64 = 1 << 30;
 
+/// The folder that was made. The fields are those of the JSON form, in their order.
+#[derive(Serialize)]
+struct SimulatorFolder {
+    board: &'static str,
+    folder: String,
+    library: String,
+}
+
 /// Makes the folder for `board`, with a copy of `library`, or of the one beside this command.
-pub fn make(dir: &Path, board: Board, library: Option<&Path>) -> Outcome<()> {
+pub fn make(dir: &Path, board: Board, library: Option<&Path>) -> Outcome<Answer> {
     let source = library.map_or_else(beside_the_command, |path| Ok(path.to_path_buf()))?;
     let mut bytes = files::read_within(&source, LIBRARY_BUDGET, "the simulator's shared library")?;
     choose(&mut bytes, board).map_err(|NotThisLibrary| {
         let what = "is not the simulator's shared library (cargo build --release -p tilework-libttsim makes it)";
-        Failure::usage(format!("{} {what}", source.display()))
+        Failure::usage(format!("{} {what}", source.display())).of_file(&source)
     })?;
-    std::fs::create_dir_all(dir).map_err(|e| Failure::failed(format!("cannot make {}: {e}", dir.display())))?;
+    files::make_folder(dir)?;
     let copy = dir.join(LIBRARY);
     if files::same_place(&source, &copy) {
         return Err(Failure::usage(format!("{} is the library itself; choose another folder", copy.display())));
@@ -32,13 +41,19 @@ pub fn make(dir: &Path, board: Board, library: Option<&Path>) -> Outcome<()> {
     files::write_whole(&dir.join("soc_descriptor.yaml"), &[soc_descriptor(board).as_bytes()])?;
     files::write_whole(&copy, &[&bytes])?;
     let shown = copy.canonicalize().unwrap_or(copy);
-    let text = format!("a {} in {}\nexport TT_METAL_SIMULATOR={}\n", board.name(), dir.display(), shown.display());
-    std::io::stdout().write_all(text.as_bytes()).map_err(|e| Failure::failed(format!("cannot print: {e}")))
+    let report = SimulatorFolder {
+        board: board.name(),
+        folder: dir.display().to_string(),
+        library: shown.display().to_string(),
+    };
+    Ok(Answer::new(report, |SimulatorFolder { board, folder, library }, out| {
+        write!(out, "a {board} in {folder}\nexport TT_METAL_SIMULATOR={library}\n")
+    }))
 }
 
 fn beside_the_command() -> Outcome<PathBuf> {
-    let command =
-        std::env::current_exe().map_err(|e| Failure::failed(format!("cannot find this command's own file: {e}")))?;
+    let command = std::env::current_exe()
+        .map_err(|e| Failure::failed("host", format!("cannot find this command's own file: {e}")))?;
     let found = command.with_file_name(LIBRARY);
     if found.is_file() {
         return Ok(found);

@@ -1,4 +1,5 @@
-//! The file of `--trace`: its form is known before anything runs, and it is written whole or not at all.
+//! The file of `--trace`: its form is known before anything runs, and it is written whole
+//! or not at all.
 
 use crate::failure::{Failure, Outcome};
 use crate::files;
@@ -14,7 +15,7 @@ pub struct TraceFile<'a> {
 impl<'a> TraceFile<'a> {
     /// Takes the form from the ending of the file; another ending is a wrong use.
     pub fn at(path: &'a Path) -> Outcome<Self> {
-        let format = Format::of(path).map_err(|error| Failure::usage(error.to_string()))?;
+        let format = Format::of(path).map_err(|error| Failure::usage(error.to_string()).with("option", "--trace"))?;
         Ok(Self { path, format })
     }
 
@@ -22,7 +23,7 @@ impl<'a> TraceFile<'a> {
     pub fn write(&self, timeline: &Timeline) -> Outcome<()> {
         let mut bytes = Vec::new();
         let written = timeline.write(self.format, &mut bytes);
-        written.map_err(|error| Failure::failed(format!("{}: {error}", self.path.display())))?;
+        written.map_err(|error| files::cannot_write(self.path, format_args!("{}: {error}", self.path.display())))?;
         files::write_whole(self.path, &[&bytes])
     }
 }

@@ -1,12 +1,27 @@
-//! Wrong input of every kind ends with exit code 2 (or 1), a message that says what was found and what was expected, and no output file.
+//! Wrong input of every kind ends with exit code 2 (or 1), a message that says what was found and
+//! what was expected, and no output file.
 
 mod common;
 
 use common::{Ended, example, files, folder, repository, run_text, tilework, write_npy};
+use serde_json::{Value, json};
 use std::path::Path;
 
 const INPUT: &str = "[buffers.x]\nuse = \"input\"\ndtype = \"u32\"\nshape = [4, 16]\npage_size = 64\n\
                      [buffers.y]\nuse = \"output\"\nlike = \"x\"\npage_size = 64\n";
+
+/// The JSON report of a kernel program's run that did not end well.
+#[track_caller]
+fn report_of_failure(ended: &Ended, status: &str, class: &str) -> Value {
+    let report = ended.json();
+    for (key, value) in [("kind", "kernel-program"), ("command", "run"), ("status", status)] {
+        assert_eq!(report[key], value, "{report}");
+    }
+    assert_eq!((&report["schema"], &report["error"]["class"]), (&json!(1), &json!(class)), "{report}");
+    let message = report["error"]["message"].as_str().unwrap();
+    assert_eq!(ended.stderr, format!("error: {message}\n"), "people and programs are told the same");
+    report
+}
 
 fn kernel(elf: &str, more: &str) -> String {
     format!("[[roles]]\nname = \"main\"\ncores = 2\nbrisc = {{ elf = \"{elf}\"{more} }}\n")
@@ -112,7 +127,8 @@ fn an_argument_expression_with_a_mistake() {
     refused(&kernel("prebuilt:spin", ", args = [\"1 + \"]")).says("the expression ends too early");
 }
 
-/// A minimal 32-bit ELF file with loadable segments (address, bytes) and one section header's worth of nothing.
+/// A minimal 32-bit ELF file with loadable segments (address, bytes) and one section header's
+/// worth of nothing.
 fn elf(machine: u16, segments: &[(u32, u32)]) -> Vec<u8> {
     let mut out = vec![0x7F, b'E', b'L', b'F', 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     out.extend(2u16.to_le_bytes());
@@ -316,17 +332,63 @@ fn a_kernel_that_never_ends_is_a_named_deadlock_at_once() {
             kernel("prebuilt:spin", ", args = [\"word.addr\"]")
         );
         let ended = run_text(folder.path(), &text, &["--report", "json", "--dispatch", dispatch]).code(1);
-        assert_eq!(ended.stdout, "", "no report of a failed run");
+        let report = report_of_failure(&ended, "failed", "deadlock");
+        let error = &report["error"];
+        assert!(error["cycle"].as_u64().unwrap() > 0 && error["programs"] == json!(["t"]), "{error}");
+        let waiting = error["waiting"].as_array().unwrap();
+        let spin =
+            waiting.iter().find(|core| core["core"] == "brisc" && core["runs"].as_str().unwrap().contains("spin"));
+        let spin = spin.unwrap_or_else(|| panic!("{error}"));
+        assert!(spin["pc"].is_u64() && spin["words"][0]["address"].is_u64(), "{spin}");
+        assert_eq!(spin["tiles"], json!([{"x": 1, "y": 2}, {"x": 1, "y": 3}]));
         ended.says("deadlock").says("spin").says("BRISC");
         assert_eq!(files(&folder.path().join("out")), [""; 0]);
     }
 }
 
 #[test]
+fn a_fault_is_told_with_its_class_core_and_address() {
+    let folder = folder();
+    // The kernel waits for a word at an address where no core has memory.
+    let text = format!("name = \"t\"\n{}", kernel("prebuilt:spin", ", args = [\"0xFFB80004\"]"));
+    let ended = run_text(folder.path(), &text, &["--report", "json"]).code(1);
+    let error = report_of_failure(&ended, "failed", "fault")["error"].clone();
+    assert!(error["fault"].as_str().unwrap().chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{error}");
+    assert!(error["what"].is_string() && error["cycle"].is_u64() && error["pc"].is_u64(), "{error}");
+    assert_eq!((&error["core"], &error["tile"]["x"].is_u64()), (&json!("brisc"), &true), "{error}");
+}
+
+#[test]
+fn what_is_refused_is_told_with_file_place_and_option() {
+    let folder = folder();
+    let json_of = |text: &str, more: &[&str]| {
+        let ended = run_text(folder.path(), text, &[more, &["--report", "json"]].concat()).code(2);
+        report_of_failure(&ended, "refused", "refused")["error"].clone()
+    };
+    let file = folder.path().join("program.toml").display().to_string();
+    let place = json_of("name = \"t\"\nwrong = 1\nroles = []\n", &[]);
+    assert_eq!((&place["file"], &place["line"], &place["column"]), (&json!(file), &json!(2), &json!(1)));
+    let missing = json_of(&program(), &["--input", "x=/does/not/exist.npy"]);
+    assert_eq!(missing["file"], "/does/not/exist.npy");
+    let unknown =
+        json_of(&program(), &["--input", &format!("z={}", repository().join("examples/increment/x.npy").display())]);
+    assert_eq!((&unknown["option"], &unknown["input"]), (&json!("--input"), &json!("z")));
+    let other = json_of(&program(), &["--profile"]);
+    assert_eq!(other["option"], "--profile");
+    let slow = json_of(&program(), &["--dispatch", "slow", "--core-timing"]);
+    assert_eq!(slow["option"], "--core-timing");
+}
+
+#[test]
 fn a_program_that_takes_too_long_is_ended() {
     let folder = folder();
     let text = format!("name = \"t\"\n{}", kernel("prebuilt:busy", ", args = [4000000000, 0x40000]"));
-    run_text(folder.path(), &text, &["--max-cycles", "1000000"]).code(1).says("1000000");
+    let ended =
+        run_text(folder.path(), &text, &["--max-cycles", "1000000", "--report", "json"]).code(1).says("1000000");
+    let report = report_of_failure(&ended, "failed", "budget");
+    assert_eq!(report["error"]["cycles"], 1_000_000);
+    let busy = &report["error"]["busy"][0];
+    assert!(busy["core"] == "brisc" && busy["pc"].is_u64() && busy["tiles"][0]["x"].is_u64(), "{report}");
 }
 
 #[test]

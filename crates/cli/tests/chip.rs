@@ -5,30 +5,9 @@
 
 mod common;
 
-use common::{Ended, example, example_input, folder, tilework};
+use common::{example, folder, library, run_example as run};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-
-/// Our own library, at or above the folder of this test.
-fn library() -> Option<PathBuf> {
-    let test = std::env::current_exe().unwrap();
-    let found =
-        test.ancestors().skip(1).take(2).map(|folder| folder.join("libtilework.so")).find(|file| file.is_file());
-    if found.is_none() {
-        println!("left out: no libtilework.so at or above {}", test.display());
-    }
-    found
-}
-
-fn run(name: &str, out: &Path, more: &[&str]) -> Ended {
-    let mut args = vec!["run".to_owned(), example(name).display().to_string()];
-    if name != "ring" {
-        args.extend(["--input".to_owned(), example_input(name)]);
-    }
-    args.extend(["--out".to_owned(), out.display().to_string()]);
-    args.extend(more.iter().map(|s| (*s).to_owned()));
-    tilework(&args)
-}
+use std::path::Path;
 
 fn report(name: &str, more: &[&str]) -> Value {
     let out = folder();
@@ -61,7 +40,8 @@ fn all_examples_give_the_same_outputs_on_a_librarys_chip_with_both_dispatches() 
                 assert!(own[unknown].is_number() && other[unknown].is_null(), "{name}, {dispatch}: {unknown}");
             }
             assert!(other["session"]["cycles"].is_null() && other["session"]["host_seconds"].is_number());
-            // The dispatcher's own time stamps are real; a host without a clock of the chip has none.
+            // The dispatcher's own time stamps are real; a host without a clock of the
+            // chip has none.
             assert_eq!(other["program_cycles"].is_number(), dispatch == "fast", "{name}");
         }
     }

@@ -21,12 +21,10 @@ fn help_explains_every_command_with_examples() {
     for part in [
         "--input <NAME=FILE>",
         "--engine <ENGINE>",
-        "--dump-op <N|all>",
-        "--profile",
         "--out <DIR>",
         "--board <BOARD>",
         "--dispatch <DISPATCH>",
-        "--report <REPORT>",
+        "--report <FORM>",
         "--capture <FILE>",
         "--core-timing",
         "--firmware <DIR>",

@@ -44,7 +44,7 @@ fn table(source: &str) -> String {
     out
 }
 
-/// With `TILEWORK_UPDATE_DOCS=1` the test writes the tables instead of comparing them.
+/// With `TILEWORK_BLESS=1` the test writes the tables instead of comparing them.
 #[test]
 fn every_constant_of_the_timing_models_is_in_its_page() {
     for (page, files) in [
@@ -63,13 +63,10 @@ fn every_constant_of_the_timing_models_is_in_its_page() {
             assert!(table.lines().count() > 5, "{file} has no constants");
             expected.replace_range(start..stop, &table);
         }
-        if std::env::var_os("TILEWORK_UPDATE_DOCS").is_some() {
+        if std::env::var_os("TILEWORK_BLESS").is_some() {
             std::fs::write(&path, expected).unwrap();
         } else {
-            assert!(
-                found == expected,
-                "{page} is stale: TILEWORK_UPDATE_DOCS=1 cargo test -p tilework-cli --test docs"
-            );
+            assert!(found == expected, "{page} is stale: TILEWORK_BLESS=1 cargo test -p tilework-cli --test docs");
         }
     }
 }
@@ -133,7 +130,7 @@ fn the_linker_script_in_the_documents_has_the_addresses_of_the_kernels() {
 fn the_budget_of_cycles_in_the_documents_is_the_one_of_the_device() {
     let config = tilework_runtime::DeviceConfig::new(tilework_abi::board::Board::P100);
     assert_eq!(config.max_cycles, 20_000_000_000);
-    for file in ["README.md", "docs/report.md", "crates/cli/src/args.rs"] {
+    for file in ["README.md", "docs/report.md", "crates/cli/src/program/args.rs"] {
         let text = std::fs::read_to_string(repository().join(file)).unwrap();
         assert!(text.contains("20 billion"), "{file} does not name the budget");
     }
@@ -142,8 +139,8 @@ fn the_budget_of_cycles_in_the_documents_is_the_one_of_the_device() {
 #[test]
 fn the_report_page_names_every_key_of_the_report() {
     let page = std::fs::read_to_string(repository().join("docs/report.md")).unwrap();
-    let source = std::fs::read_to_string(repository().join("crates/cli/src/report.rs")).unwrap();
-    let report = source.split("pub struct Report {").nth(1).and_then(|s| s.split("\n}").next()).unwrap();
+    let source = std::fs::read_to_string(repository().join("crates/cli/src/program/report.rs")).unwrap();
+    let report = source.split("pub struct KernelReport {").nth(1).and_then(|s| s.split("\n}").next()).unwrap();
     let keys: Vec<_> =
         report.lines().filter_map(|l| l.trim().strip_prefix("pub ")?.split_once(':')).map(|k| k.0).collect();
     assert!(keys.len() >= 15, "{keys:?}");

@@ -2,18 +2,12 @@
 
 mod common;
 
-use common::{Ended, example, example_input, files, folder, read_npy, repository, tilework};
+use common::{Ended, files, folder, read_npy, repository, run_example, tilework};
 use serde_json::Value;
 use std::path::Path;
 
 fn run(name: &str, out: &Path, more: &[&str]) -> Ended {
-    let mut args = vec!["run".to_owned(), example(name).display().to_string()];
-    if name != "ring" {
-        args.extend(["--input".to_owned(), example_input(name)]);
-    }
-    args.extend(["--out".to_owned(), out.display().to_string()]);
-    args.extend(more.iter().map(|s| (*s).to_owned()));
-    tilework(&args).code(0)
+    run_example(name, out, more).code(0)
 }
 
 fn report(name: &str, out: &Path, more: &[&str]) -> Value {

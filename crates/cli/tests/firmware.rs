@@ -1,25 +1,17 @@
-//! `--firmware`: the examples under worker firmware that others built, and what is wrong with a folder.
+//! `--firmware`: the examples under worker firmware that others built, and what is wrong
+//! with a folder.
 //!
-//! Outside firmware is not part of the repository. `TILEWORK_BH_FIRMWARE` names its folder for the tests that need it (for example a copy of
-//! `riscv-firmware/p100a` of the public repository boopdotpng/blackhole-py); without it they say that they were skipped.
+//! Outside firmware is not part of the repository. `TILEWORK_BH_FIRMWARE` names its folder for the
+//! tests that need it (for example a copy of `riscv-firmware/p100a` of the public repository
+//! boopdotpng/blackhole-py); without it they say that they were skipped.
 
 mod common;
 
-use common::{Ended, example, example_input, folder, repository, tilework};
+use common::{Ended, folder, repository, run_example as run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: [&str; 3] = ["increment", "pipeline", "ring"];
-
-fn run(name: &str, out: &Path, more: &[&str]) -> Ended {
-    let mut args = vec!["run".to_owned(), example(name).display().to_string()];
-    if name != "ring" {
-        args.extend(["--input".to_owned(), example_input(name)]);
-    }
-    args.extend(["--out".to_owned(), out.display().to_string()]);
-    args.extend(more.iter().map(|s| (*s).to_owned()));
-    tilework(&args)
-}
 
 /// The JSON report of an example, without what differs from run to run.
 fn report(name: &str, dispatch: &str, firmware: Option<&Path>) -> Value {
@@ -119,7 +111,8 @@ fn a_file_that_is_no_firmware_is_named_with_the_field() {
         std::fs::write(path, bytes).unwrap();
         refused(copy.path(), &[])
     };
-    // ELF32: e_machine is at 18; the first program header at 52, its p_vaddr at +8 and p_paddr at +12; e_entry at 24.
+    // ELF32: e_machine is at 18; the first program header at 52, its p_vaddr at +8 and p_paddr at
+    // +12; e_entry at 24.
     spoilt("ncrisc.elf", &|elf| elf[18] = 62).says("ncrisc.elf: machine: found 62, expected 243 (RISC-V)");
     spoilt("brisc.elf", &|elf| elf.clear()).says("brisc.elf: ELF header: found 0 bytes, expected at least 52 bytes");
     let outside = spoilt("trisc0.elf", &|elf| elf[52 + 15] = 0x20);

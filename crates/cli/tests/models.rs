@@ -1,4 +1,5 @@
-//! Compiled models on the command line, with real files of the compiler that the reader's tests keep.
+//! Compiled models on the command line, with real files of the compiler that the
+//! reader's tests keep.
 
 mod common;
 
@@ -55,7 +56,7 @@ fn a_model_is_right_and_what_is_wrong_is_found() {
 fn a_run_writes_outputs_reports_and_intermediate_tensors() {
     let (dir, program) = (folder(), model("0.1.0/swiglu.ttnn"));
     let shown: Value = serde_json::from_str(&tilework(&["show", &program, "--json"]).code(0).stdout).expect("JSON");
-    let inputs = shown["contents"]["Ttnn"]["programs"][0]["inputs"].as_array().expect("inputs").len();
+    let inputs = shown["contents"]["programs"][0]["inputs"].as_array().expect("inputs").len();
     let mut outcomes = Vec::new();
     for name in ["a", "b"] {
         let out = path(dir.path(), name);
@@ -95,7 +96,8 @@ fn the_first_operation_that_leaves_a_reference_is_named() {
     assert!(found.stderr.contains("EltwiseBinaryComposite") && found.stderr.contains("leaves"), "{}", found.stderr);
 }
 
-/// Two products in bfloat16: their error is 2.1e-3 of the range with the rounding between them, 9.9e-4 without.
+/// Two products in bfloat16: their error is 2.1e-3 of the range with the rounding between them,
+/// 9.9e-4 without.
 #[test]
 fn what_only_rounding_makes_different_passes_and_is_told() {
     let expect = repository().join("crates/engine/tests/data/0.1.0-count").display().to_string();

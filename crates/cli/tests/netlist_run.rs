@@ -40,7 +40,8 @@ fn a_run_writes_queues_and_reports_pointers() {
     let ended = run(dir.path(), "ring.yaml", &["--input", &given, "--program", "thrice", "--program", "once"]).code(0);
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(report["executes"], 4);
-    // once has static variables of its own: it reads the first entry, and sets the pointer behind it.
+    // once has static variables of its own: it reads the first entry, and sets the
+    // pointer behind it.
     let queues = json!({"in": {"type": "queue", "rd": 1, "wr": 4}, "out": {"type": "queue", "rd": 0, "wr": 4}});
     assert_eq!(report["queues"], queues);
     assert_eq!(report["programs"][0]["rd"], json!({"in": 3, "out": 0}));
@@ -126,7 +127,7 @@ fn wrong_use_is_refused_before_anything_runs() {
         (&["--input", &given, "--program", "walk"], "--program walk: the netlist has run"),
         (&["--input", &nowhere, "--default-param", "1"], "there is no queue nowhere; the host fills in"),
         (&["--input", &flat, "--default-param", "1"], "the array is (3, 1024); the queue takes (entries, 1, 32, 32)"),
-        (&["--input", &given, "--default-param", "1", "--board", "p100"], "--board is not for netlists"),
+        (&["--input", &given, "--default-param", "1", "--board", "p100"], "--board is for kernel programs (.toml)"),
         (&["--input", &given, "--default-param", "1", "--engine", "device"], "netlists run in host arithmetic"),
         (&["--input", &given, "--opt-level", "5"], "5 is not in 0..=4"),
         (
@@ -172,7 +173,8 @@ fn a_timeline_shows_epochs_caches_and_queues() {
     assert_eq!(first, std::fs::read_to_string(&trace).unwrap());
 }
 
-/// The example against sums in double precision. Whole numbers that every format holds, so nothing is rounded.
+/// The example against sums in double precision. Whole numbers that every format holds, so
+/// nothing is rounded.
 #[test]
 fn the_perceptron_is_two_layers() {
     let dir = folder();

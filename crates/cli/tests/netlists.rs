@@ -80,7 +80,8 @@ fn the_memory_report_has_buffers_gaps_and_cores() {
     let shown = tilework(&["show", &netlist("base.yaml"), "--memory", "--json", "--arch", "wormhole_b0"]).code(0);
     let memory: Value = serde_json::from_str(&shown.stdout).expect("one JSON object");
     let first = &memory["dram"][0]["buffers"][0];
-    // Four entries of t 2, mblock [2, 1] and ublock [1, 2], which are 8 tiles of 2080 bytes, and the header of 32.
+    // Four entries of t 2, mblock [2, 1] and ublock [1, 2], which are 8 tiles of 2080 bytes, and
+    // the header of 32.
     assert_eq!((first["queue"].clone(), first["bytes"].clone()), ("acts".into(), (4 * 8 * 2080 + 32).into()));
     assert_eq!(first["gap"], 0x0100_0000 - first["bytes"].as_i64().unwrap());
     let product = &memory["graphs"][0]["ops"][0];

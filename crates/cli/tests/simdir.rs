@@ -2,19 +2,7 @@
 
 mod common;
 
-use common::{example, folder, tilework};
-use std::path::PathBuf;
-
-/// Our own library, at or above the folder of this test.
-fn library() -> Option<PathBuf> {
-    let test = std::env::current_exe().unwrap();
-    let found =
-        test.ancestors().skip(1).take(2).map(|folder| folder.join("libtilework.so")).find(|file| file.is_file());
-    if found.is_none() {
-        println!("left out: no libtilework.so at or above {}", test.display());
-    }
-    found
-}
+use common::{example, folder, library, tilework};
 
 #[test]
 fn the_librarys_board_is_the_one_that_was_asked_for() {

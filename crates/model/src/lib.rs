@@ -46,6 +46,7 @@
 
 pub mod bytes;
 pub mod common;
+pub mod data;
 pub mod debug_info;
 pub mod error;
 pub mod metal;

@@ -43,10 +43,12 @@ pub struct Model {
 
 /// What a file holds, by its identifier.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Contents {
     /// `TTNN`, in `.ttnn` files: programs of operations.
     Ttnn(TTNNBinary),
     /// `TTM0`, in `.ttm` files: programs of commands.
+    #[serde(rename = "ttmetal")]
     Metal(TTMetalBinary),
     /// `TTSY`, in `.ttsys` files: a machine.
     System(SystemDescRoot),

@@ -8,6 +8,7 @@ use crate::ttnn::TensorRef;
 
 /// Whether an operation reads a tensor, makes it, or changes it in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// It is read.
     In,

@@ -6,6 +6,7 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use tilework_model::data::name as name_in_data;
 use tilework_model::ttnn::OpKind;
 use tilework_model::{Contents, Direction, Model};
 
@@ -14,7 +15,28 @@ fn data(name: &str) -> PathBuf {
 }
 
 fn expected(name: &str) -> Value {
-    serde_json::from_slice(&std::fs::read(data(name)).unwrap()).unwrap()
+    ours(serde_json::from_slice(&std::fs::read(data(name)).unwrap()).unwrap())
+}
+
+/// The schema's names of values and members, which begin with a capital as nothing else does, in the spelling of
+/// `tilework_model::data`.
+fn ours(value: Value) -> Value {
+    let of_schema = |name: &str| name.starts_with(|c: char| c.is_ascii_uppercase());
+    match value {
+        Value::String(name) if of_schema(&name) => Value::String(name_in_data(&name)),
+        Value::Array(elements) => elements.into_iter().map(ours).collect(),
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(name, value)| (name, ours(value)));
+            let member = |name: String, value: Value| match value {
+                Value::Object(fields) if of_schema(&name) => {
+                    [("kind".to_owned(), Value::String(name_in_data(&name)))].into_iter().chain(fields).collect()
+                }
+                value => vec![(name, value)],
+            };
+            fields.flat_map(|(name, value)| member(name, value)).collect::<serde_json::Map<_, _>>().into()
+        }
+        value => value,
+    }
 }
 
 /// Compares what was read with what was written, and gives the number of values compared.

@@ -24,7 +24,10 @@ impl Array {
 
     /// The array in the bytes of a `.npy` file.
     pub(super) fn from_npy(mut bytes: Vec<u8>) -> Result<Self, String> {
-        let header = Header::parse(&bytes[..bytes.len().min(MAX_HEADER_BYTES as usize)], bytes.len() as u64)?;
+        let header = Header::parse(
+            &bytes[..bytes.len().min(usize::try_from(MAX_HEADER_BYTES).unwrap_or(usize::MAX))],
+            bytes.len() as u64,
+        )?;
         let data = bytes.split_off(header.data_offset);
         Ok(Self { dtype: header.dtype, shape: header.shape, data })
     }

@@ -1,9 +1,9 @@
 //! The inputs of a run: arrays of files, or random numbers.
 
 use super::tensors;
-use crate::args::{Input, Source};
-use crate::array::Array;
+use crate::args::{ArraySource, Input};
 use crate::failure::{Failure, Outcome};
+use crate::inputs::open;
 use tilework_engine::inputs::{Given, Key};
 use tilework_engine::{InputInfo, Session, Value};
 use tilework_model::common::DataType;
@@ -14,27 +14,29 @@ const RANDOM_INTEGERS: f32 = 8.0;
 
 /// The values of all inputs of a program, in its order.
 pub fn read(session: &Session<'_>, program: usize, given: &[Input]) -> Outcome<Vec<Value>> {
-    let infos = session.inputs(program).map_err(|e| Failure::usage(e.to_string()))?;
+    let infos = session.inputs(program).map_err(super::run::refusal)?;
     let values = given.iter().map(|input| {
         let key = match input.name.parse() {
             Ok(position) => Key::Position(position),
             Err(_) => Key::Name(input.name.clone()),
         };
         let value = match &input.source {
-            Source::File { path, key } => {
-                let array = Array::open(path, key.as_deref())?;
-                let wrong = |what: String| Failure::usage(format!("{}: {what}", path.display()));
-                tensors::tensor(&array).map_err(wrong)?
+            ArraySource::File { path, key } => {
+                let array = open(path, key.as_deref())?;
+                tensors::tensor(&array).map_err(|what| Failure::file(path, what))?
             }
-            Source::Random(seed) => random(&infos, &key, *seed)?,
+            ArraySource::Random(seed) => {
+                random(&infos, &key, *seed).map_err(|failure| failure.with("input", &input.name))?
+            }
         };
         Ok(Given { key, value: Value::same(value) })
     });
     let values = values.collect::<Outcome<Vec<_>>>()?;
-    session.bind(program, values).map_err(|e| Failure::usage(e.to_string()))
+    session.bind(program, values).map_err(super::run::refusal)
 }
 
-/// Numbers of an input's type and shape: floats from -1 to below 1, integers from 0 to 7, truth values.
+/// Numbers of an input's type and shape: floats from -1 to below 1, integers from 0 to 7,
+/// truth values.
 fn random(infos: &[InputInfo], key: &Key, seed: u32) -> Outcome<tilework_ops::Tensor> {
     let info = infos.iter().find(|info| match key {
         Key::Position(position) => info.position == *position,

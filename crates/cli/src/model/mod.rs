@@ -1,5 +1,7 @@
-//! Compiled models on the command line: `run`, `check` and `show` of `.ttnn` files (and `show` of `.ttm` and `.ttsys`).
+//! Compiled models: `run` and `check` of `.ttnn` files, `show` of `.ttm` and `.ttsys` files, too.
 
+mod args;
+mod bisect;
 mod check;
 mod inputs;
 mod run;
@@ -7,24 +9,50 @@ mod show;
 pub mod tensors;
 mod watch;
 
-pub use check::check;
-pub use run::run;
-pub use show::show;
+pub use args::RoundingName;
 
-use crate::args::{ModelArgs, RoundingName};
+use crate::answer::Answer;
+use crate::args::{CheckArgs, RunArgs, ShowArgs};
 use crate::failure::{Failure, Outcome};
+use crate::kinds::{About, Kind, Request};
+use args::{ModelArgs, ModelCheckArgs, ModelRunArgs, ModelShowArgs, SchemaArgs};
 use std::path::Path;
-use tilework_engine::{Engine, Options as EngineOptions, Rounding, Session};
+use tilework_engine::{Engine, Options as EngineOptions, Rounding, RunError, Session};
 use tilework_model::{Model, Options};
 
-/// Whether a file's name is that of a compiled model.
-pub fn is_model(path: &Path) -> bool {
-    matches!(path.extension().and_then(|e| e.to_str()), Some("ttnn" | "ttm" | "ttsys"))
+/// The kind of compiled models.
+pub struct CompiledModel;
+
+impl Kind for CompiledModel {
+    const ABOUT: About = About {
+        name: "compiled-model",
+        word: "model",
+        one: "a compiled model",
+        many: "compiled models",
+        endings: &["ttnn", "ttm", "ttsys"],
+        examples: args::examples,
+    };
+    type Run = ModelRunArgs;
+    type Check = ModelCheckArgs;
+    type Show = ModelShowArgs;
+
+    fn run(request: &Request<'_, RunArgs, ModelRunArgs>) -> Outcome<Answer> {
+        run::run(request.common, &request.own)
+    }
+
+    fn check(request: &Request<'_, CheckArgs, ModelCheckArgs>) -> Outcome<Answer> {
+        check::check(&request.common.file, &request.own)
+    }
+
+    fn show(request: &Request<'_, ShowArgs, ModelShowArgs>) -> Outcome<Answer> {
+        show::show(request.common, &request.own)
+    }
 }
 
-/// Opens a model. `any_schema`: also one of a compiler that is not known.
-fn open(path: &Path, any_schema: bool) -> Outcome<Model> {
-    Model::open_with(path, Options { accept_unknown_schema: any_schema }).map_err(|e| Failure::usage(e.to_string()))
+/// Opens a model.
+fn open(path: &Path, schema: SchemaArgs) -> Outcome<Model> {
+    let options = Options { accept_unknown_schema: schema.any_schema };
+    Model::open_with(path, options).map_err(|e| Failure::usage(e.to_string()).of_file(path))
 }
 
 /// A session of the native engine with a model.
@@ -34,10 +62,10 @@ fn session<'m>(model: &'m Model, args: &ModelArgs, rounding: RoundingName) -> Ou
         RoundingName::Ends => Rounding::Ends,
     };
     let options = EngineOptions { allow_native_code: args.allow_native_code, rounding, ..EngineOptions::default() };
-    Engine::native(options).session(model).map_err(|e| Failure::usage(e.to_string()))
+    Engine::native(options).session(model).map_err(run::refusal)
 }
 
-/// The program that is meant: by index or name; the first one unless it is said.
+/// The program to use: by index or name; the first unless given.
 fn choose(session: &Session<'_>, entry: Option<&str>) -> Outcome<usize> {
     let programs = session.programs();
     let Some(entry) = entry else { return Ok(0) };
@@ -47,14 +75,15 @@ fn choose(session: &Session<'_>, entry: Option<&str>) -> Outcome<usize> {
     };
     found.map(|program| program.index).ok_or_else(|| {
         let all: Vec<String> = programs.iter().map(|p| format!("{} ({})", p.index, p.name)).collect();
-        Failure::usage(format!("--entry {entry}: the file has the programs {}", all.join(", ")))
+        Failure::option("--entry", format_args!(" {entry}: the file has the programs {}", all.join(", ")))
     })
 }
 
 /// Everything that keeps a program from running, before anything runs.
 fn supported(session: &mut Session<'_>, program: usize) -> Outcome<()> {
     session.check(program).map_err(|errors| {
-        let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        Failure::usage(all.join("\n"))
+        let all: Vec<String> = errors.iter().map(RunError::to_string).collect();
+        let findings: Vec<_> = errors.iter().map(run::place).collect();
+        Failure::usage(all.join("\n")).with("findings", findings)
     })
 }

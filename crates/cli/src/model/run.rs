@@ -1,36 +1,42 @@
 //! `tilework run` of a compiled model.
 
+use super::args::{DumpOp, ModelRunArgs, RoundingName};
 use super::watch::{Dump, Watch};
 use super::{choose, inputs, open, session, supported, tensors};
-use crate::args::{DumpOp, EngineName, RoundingName, RunArgs};
+use crate::answer::Answer;
+use crate::args::{EngineName, RunArgs};
 use crate::failure::{Failure, Outcome};
 use crate::files;
-use crate::print;
-use crate::report::Output;
+use crate::output::OutputFile;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
-use tilework_engine::{Profile, Reason, RunError, Value};
+use tilework_engine::{Profile, Reason, RunError, RunResult, Value};
+use tilework_model::ttnn::OpKind;
 
-/// Runs a program of a model and prints its report.
-pub fn run(args: &RunArgs) -> Outcome<()> {
-    refuse_chip_options(args)?;
+/// Runs a program of a model and reports.
+pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
+    if args.engine == Some(EngineName::Device) {
+        let why = "compiled models run on the native engine only, so far";
+        return Err(Failure::option("--engine", format_args!(" device: {why}")));
+    }
     let started = Instant::now();
-    let model = open(&args.program, args.model.any_schema)?;
-    let mut session = session(&model, &args.model, args.model.rounding.unwrap_or(RoundingName::Operations))?;
-    let program = choose(&session, args.model.entry.as_deref())?;
+    let model = open(&args.program, own.model.schema)?;
+    let mut session = session(&model, &own.model, own.model.rounding.unwrap_or(RoundingName::Operations))?;
+    let program = choose(&session, own.model.entry.as_deref())?;
     supported(&mut session, program)?;
     let inputs = inputs::read(&session, program, &args.input)?;
     files::make_folder(&args.out)?;
     let info = session.programs().swap_remove(program);
-    if let Some(DumpOp::One(index)) = args.dump_op
+    if let Some(DumpOp::One(index)) = own.dump_op
         && index >= info.operations
     {
-        return Err(Failure::usage(format!("--dump-op {index}: the program has {} operations", info.operations)));
+        let has = format_args!(" {index}: the program has {} operations", info.operations);
+        return Err(Failure::option("--dump-op", has));
     }
-    let dump = args.dump_op.map(|which| Dump { which, folder: args.out.clone() });
+    let dump = own.dump_op.map(|which| Dump { which, folder: args.out.clone() });
     let mut watch = Profile::new(Watch::new(program, info.operations, dump));
     let run_started = Instant::now();
     let ran = session.run(program, inputs, &mut watch);
@@ -39,14 +45,8 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
         return Err(failure);
     }
     let ran = ran.map_err(failure)?;
-    let mut outputs = BTreeMap::new();
-    for (i, value) in ran.outputs.iter().enumerate() {
-        write(&format!("out{i}"), value, &args.out, &mut outputs)?;
-    }
-    for (i, value) in &ran.changed {
-        write(&format!("changed_in{i}"), value, &args.out, &mut outputs)?;
-    }
-    let report = Report {
+    let outputs = write_all(&ran, &args.out)?;
+    let report = ModelReport {
         program: info.name,
         file: args.program.display().to_string(),
         engine: "native",
@@ -55,48 +55,86 @@ pub fn run(args: &RunArgs) -> Outcome<()> {
         run_seconds,
         host_seconds: started.elapsed().as_secs_f64(),
         outputs,
-        profile: args.profile.then(|| times(&watch)),
+        profile: own.profile.then(|| times(&watch)),
     };
-    drop(watch);
-    print::report(&report, args.report, |out| report.text(out))
+    Ok(Answer::new(report, ModelReport::text))
 }
 
-/// What the engine refuses is a wrong use; what goes wrong on the way is a failed run.
+/// A failure of the engine. What it refuses is a wrong use; what goes wrong on the way is a failed
+/// run.
 pub(super) fn failure(error: RunError) -> Failure {
     match error.reason() {
-        Reason::Input(_) | Reason::NotTtnn | Reason::NoProgram { .. } => Failure::usage(error.to_string()),
-        _ => Failure::failed(error.to_string()),
+        Reason::Input(_) | Reason::NotTtnn | Reason::NoProgram { .. } => refusal(error),
+        _ => Failure::failed("operation", error.to_string()).with_all(place(&error)),
     }
 }
 
-fn refuse_chip_options(args: &RunArgs) -> Outcome<()> {
-    if args.engine == Some(EngineName::Device) {
-        return Err(Failure::usage("--engine device: compiled models run on the native engine only, so far"));
+/// A refusal of the engine.
+pub(super) fn refusal(error: RunError) -> Failure {
+    let failure = Failure::usage(error.to_string()).with_all(place(&error));
+    match error.file() {
+        Some(file) => failure.of_file(file),
+        None => failure,
     }
-    match args.chip_option() {
-        Some(option) => {
-            Err(Failure::usage(format!("{option} is for kernel programs; a compiled model runs without a chip")))
-        }
-        None => Ok(()),
+}
+
+/// Where in a model something is wrong, as data.
+#[derive(Serialize)]
+pub(super) struct ModelPlace {
+    reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation_kind: Option<OpKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    loc: Option<String>,
+}
+
+/// Where the error is.
+pub(super) fn place(error: &RunError) -> ModelPlace {
+    let place = error.place();
+    ModelPlace {
+        reason: error.reason().to_string(),
+        program: place.map(|place| place.program_name.clone()),
+        operation: place.map(|place| place.operation),
+        operation_kind: place.map(|place| place.kind),
+        operation_name: place.and_then(|place| place.name.clone()),
+        loc: place.map(|place| place.loc.clone()).filter(|loc| !loc.is_empty()),
     }
+}
+
+/// Writes outputs, and inputs that the program has changed.
+fn write_all(ran: &RunResult, folder: &Path) -> Outcome<BTreeMap<String, OutputFile>> {
+    let mut outputs = BTreeMap::new();
+    for (i, value) in ran.outputs.iter().enumerate() {
+        write(&format!("out{i}"), value, folder, &mut outputs)?;
+    }
+    for (i, value) in &ran.changed {
+        write(&format!("changed_in{i}"), value, folder, &mut outputs)?;
+    }
+    Ok(outputs)
 }
 
 /// Writes a value, one file for each device that has its own part.
-fn write(name: &str, value: &Value, folder: &Path, outputs: &mut BTreeMap<String, Output>) -> Outcome<()> {
+fn write(name: &str, value: &Value, folder: &Path, outputs: &mut BTreeMap<String, OutputFile>) -> Outcome<()> {
     for (device, tensor) in value.tensors().enumerate() {
         let name = match value.single() {
             Some(_) => name.to_owned(),
             None => format!("{name}_dev{device}"),
         };
-        let output = Output::write(tensors::array(tensor), &folder.join(format!("{name}.npy")))?;
+        let output = OutputFile::write(tensors::array(tensor), &folder.join(format!("{name}.npy")))?;
         outputs.insert(name, output);
     }
     Ok(())
 }
 
-/// The report of a model's run. The fields of the JSON form, in their order.
+/// The report of a model's run. The fields are those of the JSON form, in their order.
 #[derive(Serialize, Debug)]
-struct Report {
+struct ModelReport {
     program: String,
     file: String,
     engine: &'static str,
@@ -108,7 +146,7 @@ struct Report {
     run_seconds: f64,
     /// The same with reading and writing of files.
     host_seconds: f64,
-    outputs: BTreeMap<String, Output>,
+    outputs: BTreeMap<String, OutputFile>,
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<Times>,
 }
@@ -124,7 +162,7 @@ struct Times {
 
 #[derive(Serialize, Debug)]
 struct KindTime {
-    kind: &'static str,
+    kind: OpKind,
     count: usize,
     seconds: f64,
 }
@@ -135,7 +173,7 @@ struct OpTime {
     program: usize,
     /// Its index in the program.
     operation: usize,
-    kind: &'static str,
+    kind: OpKind,
     /// Where it comes from in the user's source.
     loc: String,
     /// Host seconds, without those of programs that it called.
@@ -147,18 +185,18 @@ where
     O: tilework_engine::Observer,
 {
     let kinds = profile.by_kind().into_iter();
-    let kinds = kinds.map(|(kind, count, time)| KindTime { kind: kind.name(), count, seconds: time.as_secs_f64() });
+    let kinds = kinds.map(|(kind, count, time)| KindTime { kind, count, seconds: time.as_secs_f64() });
     let operations = profile.timings.iter().map(|timing| OpTime {
         program: timing.place.program,
         operation: timing.place.operation,
-        kind: timing.place.kind.name(),
+        kind: timing.place.kind,
         loc: timing.place.loc.clone(),
         seconds: timing.own.as_secs_f64(),
     });
     Times { kinds: kinds.collect(), operations: operations.collect() }
 }
 
-impl Report {
+impl ModelReport {
     fn text(&self, out: &mut dyn Write) -> std::io::Result<()> {
         writeln!(out, "{} on the native engine", self.program)?;
         writeln!(out, "  operations       {}", self.operations)?;
@@ -179,12 +217,12 @@ impl Report {
 fn profile(times: &Times, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(out, "\n  {:<34} {:>6} {:>12}", "kind", "count", "ms")?;
     for KindTime { kind, count, seconds } in &times.kinds {
-        writeln!(out, "  {kind:<34} {count:>6} {:>12.3}", seconds * 1e3)?;
+        writeln!(out, "  {:<34} {count:>6} {:>12.3}", kind.name(), seconds * 1e3)?;
     }
     writeln!(out, "\n  {:<12} {:<34} {:>12}", "operation", "kind", "ms")?;
     for time in &times.operations {
         let place = format!("{}.{}", time.program, time.operation);
-        writeln!(out, "  {place:<12} {:<34} {:>12.3}", time.kind, time.seconds * 1e3)?;
+        writeln!(out, "  {place:<12} {:<34} {:>12.3}", time.kind.name(), time.seconds * 1e3)?;
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! `tilework show`: what is in a compiled model.
 
+use super::args::ModelShowArgs;
 use super::open;
-use crate::args::{ReportForm, ShowArgs};
+use crate::answer::{Answer, ReportForm};
+use crate::args::ShowArgs;
 use crate::failure::{Failure, Outcome};
-use crate::print;
 use std::collections::BTreeMap;
 use std::io::{Result, Write};
 use tilework_dtype::DType;
@@ -15,17 +16,23 @@ use tilework_model::system::SystemDesc;
 use tilework_model::ttnn::{Program, TensorRef};
 use tilework_model::{Contents, Direction, Model};
 
-/// Prints what is asked for.
-pub fn show(args: &ShowArgs) -> Outcome<()> {
-    let model = open(&args.file, args.any_schema)?;
-    if args.mlir {
-        let Some(mlir) = model.mlir() else {
-            return Err(Failure::usage(format!("{}: there is no text of the compiler in it", args.file.display())));
-        };
-        return print::to_stdout(|out| out.write_all(mlir.source.as_bytes()));
+/// Shows what is asked for.
+pub fn show(args: &ShowArgs, own: &ModelShowArgs) -> Outcome<Answer> {
+    let model = open(&args.file, own.schema)?;
+    if own.mlir && args.report.form() == ReportForm::Json {
+        return Err(Failure::option(
+            "--mlir",
+            " prints the compiler's text, and --report json a JSON object; choose one",
+        ));
     }
-    let form = if args.json { ReportForm::Json } else { ReportForm::Text };
-    print::report(&model, form, |out| describe(&model, args.ops, out))
+    if own.mlir && model.mlir().is_none() {
+        return Err(Failure::file(&args.file, "there is no text of the compiler in it"));
+    }
+    let (mlir, ops) = (own.mlir, own.ops);
+    Ok(Answer::new(model, move |model, out| match model.mlir() {
+        Some(text) if mlir => out.write_all(text.source.as_bytes()),
+        _ => describe(model, ops, out),
+    }))
 }
 
 fn describe(model: &Model, ops: bool, out: &mut dyn Write) -> Result<()> {
@@ -155,12 +162,12 @@ fn show_metal(root: &TTMetalBinary, out: &mut dyn Write) -> Result<()> {
             for queue in &device.command_queues {
                 writeln!(out, "  device program {k}, queue {}: {} commands", queue.name, queue.commands.len())?;
                 for (i, command) in queue.commands.iter().enumerate() {
-                    // Kinds have few fields, most of them numbers: as data they fit a line.
-                    let fields = serde_json::to_value(&command.kind)?;
-                    let (kind, fields) = match fields.as_object().and_then(|kinds| kinds.iter().next()) {
-                        Some((kind, fields)) => (kind.trim_end_matches("Command"), fields.to_string()),
-                        None => ("", fields.to_string()),
-                    };
+                    // Commands have few fields, most of them numbers: as data they fit a line.
+                    let mut fields = serde_json::to_value(&command.kind)?;
+                    if let Some(fields) = fields.as_object_mut() {
+                        fields.remove("kind");
+                    }
+                    let kind = command.kind.name().trim_end_matches("Command");
                     writeln!(out, "  {i:>4} {kind} {fields}")?;
                 }
             }

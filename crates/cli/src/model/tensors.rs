@@ -3,8 +3,8 @@
 use crate::array::Array;
 use tilework_ops::{DType, OpError, Shape, Tensor, typecast};
 
-/// The tensor of an array. What the engine has no type for becomes the next that holds it: small integers 32 bits, 64-bit ones 32 bits if all fit,
-/// float64 the nearest float32.
+/// The tensor of an array. What the engine has no type for becomes the next that holds it: small
+/// integers 32 bits, 64-bit ones 32 bits if all fit, float64 the nearest float32.
 pub fn tensor(array: &Array) -> Result<Tensor, String> {
     let dims: Vec<usize> = array.shape.iter().map(|&n| usize::try_from(n).unwrap_or(usize::MAX)).collect();
     let shape = Shape::new(dims).map_err(|reason| reason.to_string())?;
@@ -31,11 +31,17 @@ pub fn tensor(array: &Array) -> Result<Tensor, String> {
         DType::I64 => integers(read(&array.data, i64::from_le_bytes)),
         DType::U64 => integers(read(&array.data, |b| i64::try_from(u64::from_le_bytes(b)).unwrap_or(i64::MAX))),
         DType::F64 => {
-            let values = read(&array.data, |b| f64::from_le_bytes(b) as f32);
+            let values = read(&array.data, |b| nearest(f64::from_le_bytes(b)));
             Tensor::from_f32(DType::F32, shape.clone(), &values).map_err(fail)
         }
         dtype => same(dtype),
     }
+}
+
+/// The nearest float32; beyond its range, infinity.
+#[allow(clippy::cast_possible_truncation, reason = "rounding is what is wanted")]
+fn nearest(value: f64) -> f32 {
+    value as f32
 }
 
 fn read<const N: usize, T>(bytes: &[u8], value: impl Fn([u8; N]) -> T) -> Vec<T> {

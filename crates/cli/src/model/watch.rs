@@ -1,7 +1,8 @@
-//! What looks on while a model runs: the progress bar and dumps of intermediate tensors.
+//! Observers of a running model: the progress bar and dumps of intermediate tensors.
 
+use super::args::DumpOp;
 use super::tensors;
-use crate::args::DumpOp;
+
 use crate::failure::Failure;
 use crate::progress::OperationBar;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ pub struct Dump {
     pub folder: PathBuf,
 }
 
-/// All that is looked at.
+/// Watches a run: progress and dumps.
 pub struct Watch {
     bar: OperationBar,
     dump: Option<Dump>,
@@ -26,7 +27,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Looks at `program` of `operations` operations.
+    /// Watches `program`, which has this many operations.
     pub fn new(program: usize, operations: usize, dump: Option<Dump>) -> Self {
         Self { bar: OperationBar::new(operations), dump, program, failure: None }
     }

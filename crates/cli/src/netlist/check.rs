@@ -1,16 +1,17 @@
 //! `tilework check NETLIST.yaml` without expected arrays: everything that is wrong with it.
 
+use super::args::NetlistCheckArgs;
 use super::checked;
-use crate::args::{CheckArgs, ReportForm};
+use crate::answer::Answer;
 use crate::failure::{Failure, Outcome};
-use crate::print;
 use serde::Serialize;
 use std::io::IsTerminal;
+use std::path::Path;
 use tilework_netlist::{Record, Severity};
 
-/// The findings as JSON.
+/// The findings. The fields are those of the JSON form, in their order.
 #[derive(Serialize)]
-struct Report {
+struct NetlistFindings {
     file: String,
     accepted: bool,
     /// Architectures that it is right for.
@@ -22,13 +23,13 @@ struct Report {
     left_out: usize,
 }
 
-/// Prints the findings. Errors in a netlist are a failed check.
-pub fn check(args: &CheckArgs) -> Outcome<()> {
-    let checked = checked(&args.program, args.netlist.arch)?;
-    let (found, file) = (&checked.diagnostics, args.program.display().to_string());
+/// Reports the findings. Errors in a netlist are a failed check.
+pub fn check(file: &Path, own: &NetlistCheckArgs) -> Outcome<Answer> {
+    let checked = checked(file, own.arch)?;
+    let (found, name) = (checked.diagnostics, file.display().to_string());
     let warnings = found.list().iter().filter(|d| d.severity == Severity::Warning).count();
-    let report = Report {
-        file: file.clone(),
+    let report = NetlistFindings {
+        file: name.clone(),
         accepted: checked.netlist.is_some(),
         archs: checked.archs.iter().map(|arch| arch.name()).collect(),
         errors: found.errors(),
@@ -36,18 +37,15 @@ pub fn check(args: &CheckArgs) -> Outcome<()> {
         findings: found.records(),
         left_out: found.left_out(),
     };
-    let json = args.netlist.json || args.report == ReportForm::Json;
-    let form = if json { ReportForm::Json } else { ReportForm::Text };
-    print::report(&report, form, |out| {
+    let plural = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let counts = format!("{name}: {}, {}", plural(report.errors, "error"), plural(warnings, "warning"));
+    let failure = (!report.accepted).then(|| Failure::failed("findings", counts).of_file(file));
+    let answer = Answer::new(report, move |report, out| {
         write!(out, "{}", found.render(std::io::stdout().is_terminal()))?;
         if report.accepted {
-            writeln!(out, "ok   {file}: right for {}", report.archs.join(", "))?;
+            writeln!(out, "ok   {}: right for {}", report.file, report.archs.join(", "))?;
         }
         Ok(())
-    })?;
-    if report.accepted {
-        return Ok(());
-    }
-    let plural = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-    Err(Failure::failed(format!("{file}: {}, {}", plural(report.errors, "error"), plural(warnings, "warning"))))
+    });
+    Ok(answer.failing(failure))
 }

@@ -1,39 +1,81 @@
-//! Buda netlists on the command line.
+//! Buda netlists: `.yaml` files.
 
-pub mod args;
-pub mod check;
-pub mod run;
-pub mod run_args;
-pub mod run_check;
+mod args;
+mod check;
+mod compare;
+mod failure;
+mod run;
 mod run_inputs;
 mod run_report;
-pub mod show;
+mod show;
 
+use crate::answer::Answer;
+use crate::args::{CheckArgs, RunArgs, ShowArgs};
 use crate::failure::{Failure, Outcome};
-use args::ArchName;
-use run_args::NetlistRunArgs;
+use crate::files;
+use crate::kinds::{About, Kind, Request};
+use args::{ArchName, DriveArgs, NetlistCheckArgs, NetlistRunArgs, NetlistShowArgs};
 use std::path::Path;
-use tilework_netlist::{Checked, Options};
+use tilework_netlist::{Checked, Diagnostics, Options};
 
-/// Whether a file's name is that of a netlist.
-pub fn is_netlist(path: &Path) -> bool {
-    matches!(path.extension().and_then(|e| e.to_str()), Some("yaml" | "yml"))
+/// The kind of Buda netlists.
+pub struct BudaNetlist;
+
+impl Kind for BudaNetlist {
+    const ABOUT: About = About {
+        name: "netlist",
+        word: "netlist",
+        one: "a Buda netlist",
+        many: "Buda netlists",
+        endings: &["yaml", "yml"],
+        examples: args::examples,
+    };
+    type Run = NetlistRunArgs;
+    type Check = NetlistCheckArgs;
+    type Show = NetlistShowArgs;
+
+    fn run(request: &Request<'_, RunArgs, NetlistRunArgs>) -> Outcome<Answer> {
+        run::run(request.common, &request.own)
+    }
+
+    /// Without expected arrays nothing runs.
+    fn check(request: &Request<'_, CheckArgs, NetlistCheckArgs>) -> Outcome<Answer> {
+        let (file, own) = (&request.common.file, &request.own);
+        match (&own.expect, request.first_given::<DriveArgs>()) {
+            (Some(expect), _) => compare::check(file, own, expect),
+            (None, None) => check::check(file, own),
+            (None, Some(option)) => {
+                let why = " needs --expect DIR: without it a netlist is not run";
+                Err(Failure::option(&option, why))
+            }
+        }
+    }
+
+    fn show(request: &Request<'_, ShowArgs, NetlistShowArgs>) -> Outcome<Answer> {
+        show::show(request.common, &request.own)
+    }
+}
+
+/// Budget of a netlist's file; the largest of the public repository has under 10 MiB.
+const MAX_NETLIST_BYTES: u64 = 64 << 20;
+
+/// The text of a netlist.
+fn read_text(path: &Path) -> Outcome<String> {
+    let bytes = files::read_within(path, MAX_NETLIST_BYTES, "a netlist")?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Failure::file(path, format_args!("not UTF-8 from byte {at}"))
+    })
 }
 
 /// Reads and checks a file.
 fn checked(path: &Path, arch: Option<ArchName>) -> Outcome<Checked> {
-    let text = std::fs::read(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    let text = String::from_utf8(text).map_err(|error| {
-        Failure::usage(format!("{}: not UTF-8 from byte {}", path.display(), error.utf8_error().valid_up_to()))
-    })?;
+    let text = read_text(path)?;
     let options = Options { arch: arch.map(Into::into), ..Options::default() };
     Ok(tilework_netlist::check(&path.display().to_string(), &text, &options))
 }
 
-/// Refuses options of runs of netlists for a program of another kind.
-pub fn refuse_options(args: &NetlistRunArgs) -> Outcome<()> {
-    match args.given() {
-        Some(option) => Err(Failure::usage(format!("{option} is for Buda netlists (.yaml)"))),
-        None => Ok(()),
-    }
+/// A netlist with mistakes, where one without is needed.
+fn refused(path: &Path, message: String, found: &Diagnostics) -> Failure {
+    Failure::usage(message).of_file(path).with("findings", found.records())
 }

@@ -1,10 +1,10 @@
 //! What a netlist is run with: the netlist, its programs, the entries of its queues.
 
-use super::run_args::{NetlistRunArgs, StimulusName};
-use crate::args::{Input, Source};
+use super::args::{DriveArgs, StimulusName};
+use crate::args::Input;
 use crate::array::{Array, shape_text};
 use crate::failure::{Failure, Outcome};
-use crate::files;
+use crate::inputs::{from_file, wrong};
 use crate::model::tensors;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
@@ -14,21 +14,18 @@ use tilework_buda::backend::stimulus::{self, StimulusChoice};
 use tilework_buda::backend::{Call, parameters};
 use tilework_netlist::types::{Netlist, QueueId, Shape};
 
-/// Budget of a netlist's file; the largest of the public repository has under 10 MiB.
-const MAX_NETLIST_BYTES: u64 = 64 << 20;
 /// Budget of all inputs that a stimulus makes, in bytes.
 const MAX_STIMULUS_BYTES: u64 = 8 << 30;
 
-/// Reads and checks a netlist.
+/// Reads a netlist that has no mistakes.
 pub fn read(path: &Path) -> Outcome<Netlist> {
-    let bytes = files::read_within(path, MAX_NETLIST_BYTES, "a netlist")?;
-    let text =
-        String::from_utf8(bytes).map_err(|error| Failure::usage(format!("{}: not UTF-8: {error}", path.display())))?;
-    tilework_netlist::read(&path.display().to_string(), &text).map_err(|errors| Failure::usage(errors.to_string()))
+    let text = super::read_text(path)?;
+    let read = tilework_netlist::read(&path.display().to_string(), &text);
+    read.map_err(|found| super::refused(path, found.to_string(), &found))
 }
 
 /// The calls of programs that were asked for, each with its parameters.
-pub fn calls(netlist: &Netlist, args: &NetlistRunArgs) -> Outcome<Vec<Call>> {
+pub fn calls(netlist: &Netlist, args: &DriveArgs) -> Outcome<Vec<Call>> {
     let mut chosen: Vec<(&str, BTreeMap<String, i64>)> =
         args.calls.iter().map(|call| (call.name.as_str(), call.parameters.iter().cloned().collect())).collect();
     if chosen.is_empty() {
@@ -39,7 +36,8 @@ pub fn calls(netlist: &Netlist, args: &NetlistRunArgs) -> Outcome<Vec<Call>> {
     for (name, own) in chosen {
         let Some(program) = netlist.programs.iter().find(|program| program.name == name) else {
             let known: Vec<&str> = netlist.programs.iter().map(|program| program.name.as_str()).collect();
-            return Err(Failure::usage(format!("--program {name}: the netlist has {}", known.join(", "))));
+            let has = format_args!(" {name}: the netlist has {}", known.join(", "));
+            return Err(Failure::option("--program", has));
         };
         let mut values = own.clone();
         let mut missing = Vec::new();
@@ -59,24 +57,24 @@ pub fn calls(netlist: &Netlist, args: &NetlistRunArgs) -> Outcome<Vec<Call>> {
         calls.push(Call { program: name.to_string(), parameters: values });
     }
     match args.param.iter().find(|(name, _)| !used.contains(name.as_str())) {
-        Some((name, _)) => Err(Failure::usage(format!("--param {name}: no program that runs has such a parameter"))),
+        Some((name, _)) => {
+            Err(Failure::option("--param", format_args!(" {name}: no program that runs has such a parameter")))
+        }
         None => Ok(calls),
     }
 }
 
 /// Entries of all queues that the host fills: from arrays, and by the stimulus for the others.
-pub fn inputs(netlist: &Netlist, args: &NetlistRunArgs, given: &[Input]) -> Outcome<Inputs<Tensor>> {
+pub fn inputs(netlist: &Netlist, args: &DriveArgs, given: &[Input]) -> Outcome<Inputs<Tensor>> {
+    let instead = "random numbers come from the netlist's test-config (--stimulus test-config)";
     let mut inputs = Inputs::new();
-    for Input { name, source } in given {
+    for input in given {
+        let name = &input.name;
         let queue = queue(netlist, name)?;
-        let Source::File { path, key } = source else {
-            let help = "random numbers come from the netlist's test-config (--stimulus test-config)";
-            return Err(Failure::usage(format!("--input {name}: {help}")));
-        };
-        let entries = entries(netlist, queue, &Array::open(path, key.as_deref())?)
-            .map_err(|error| Failure::usage(format!("--input {name}: {error}")))?;
+        let entries = entries(netlist, queue, &from_file(input, instead)?)
+            .map_err(|error| wrong(name, format_args!(": {error}")))?;
         if inputs.insert(queue, entries.into()).is_some() {
-            return Err(Failure::usage(format!("--input {name} is given twice")));
+            return Err(wrong(name, " is given twice"));
         }
     }
     let choice = match args.stimulus {
@@ -95,7 +93,7 @@ pub fn inputs(netlist: &Netlist, args: &NetlistRunArgs, given: &[Input]) -> Outc
     Ok(inputs)
 }
 
-fn affordable(netlist: &Netlist, args: &NetlistRunArgs, queues: &[QueueId]) -> Outcome<()> {
+fn affordable(netlist: &Netlist, args: &DriveArgs, queues: &[QueueId]) -> Outcome<()> {
     let bytes = queues.iter().map(|queue| {
         let is = netlist.queue(*queue);
         let elements =

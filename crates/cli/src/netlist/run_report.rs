@@ -1,6 +1,6 @@
 //! What a run of a netlist says at its end.
 
-use crate::report::Output;
+use crate::output::OutputFile;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,9 +12,9 @@ use tilework_netlist::types::{Netlist, Queue, QueueKind};
 pub const TIMING_MODEL: &str =
     "modelled: the loader's clock is made of estimates (docs/buda.md); pointers and values are exact";
 
-/// The report of a run. The fields of the JSON form, in their order.
+/// The report of a run. The fields are those of the JSON form, in their order.
 #[derive(Serialize, Debug)]
-pub struct Report {
+pub struct NetlistReport {
     /// The file.
     pub netlist: String,
     /// The architecture of the loader's model.
@@ -24,7 +24,7 @@ pub struct Report {
     /// `execute` instructions.
     pub executes: u64,
     /// Calls of programs, in order.
-    pub programs: Vec<ProgramReport>,
+    pub programs: Vec<CallReport>,
     /// Queues at the end.
     pub queues: BTreeMap<String, QueueReport>,
     /// What the loader has counted.
@@ -37,14 +37,14 @@ pub struct Report {
     /// Seconds of this machine.
     pub host_seconds: f64,
     /// The output arrays by queue.
-    pub outputs: BTreeMap<String, Output>,
+    pub outputs: BTreeMap<String, OutputFile>,
     /// What cycles are worth.
     pub timing_model: &'static str,
 }
 
 /// A call of a program.
 #[derive(Serialize, Debug)]
-pub struct ProgramReport {
+pub struct CallReport {
     name: String,
     executes: u64,
     epochs: u64,
@@ -53,7 +53,7 @@ pub struct ProgramReport {
     rd: BTreeMap<String, u32>,
 }
 
-impl ProgramReport {
+impl CallReport {
     /// The report of a call.
     pub fn new(netlist: &Netlist, record: &RunRecord) -> Self {
         let RunRecord { program, executes, epochs, operations, pointers } = record;
@@ -137,11 +137,11 @@ impl LoaderReport {
     }
 }
 
-impl Report {
+impl NetlistReport {
     /// The form for people.
     pub fn text(&self, out: &mut dyn Write) -> std::io::Result<()> {
         writeln!(out, "{} ({}, {}): {} executes", self.netlist, self.arch, self.mode, self.executes)?;
-        for ProgramReport { name, executes, epochs, operations, .. } in &self.programs {
+        for CallReport { name, executes, epochs, operations, .. } in &self.programs {
             writeln!(out, "  {name}: {executes} executes, {epochs} epochs, {operations} operations")?;
         }
         for (name, QueueReport { r#type, rd, wr }) in &self.queues {
@@ -162,7 +162,7 @@ impl Report {
         for (queue, count) in &self.unpushed {
             writeln!(out, "warning: {count} entries for queue {queue} were not pushed: nobody made space for them")?;
         }
-        for Output { file, shape, .. } in self.outputs.values() {
+        for OutputFile { file, shape, .. } in self.outputs.values() {
             writeln!(out, "wrote {file} {}", crate::array::shape_text(shape))?;
         }
         writeln!(out, "{:.3} s", self.host_seconds)

@@ -1,9 +1,10 @@
 //! `tilework show NETLIST.yaml`: what is in it, and what it takes of the memories.
 
-use super::checked;
-use crate::args::{ReportForm, ShowArgs};
-use crate::failure::{Failure, Outcome};
-use crate::print;
+use super::args::NetlistShowArgs;
+use super::{checked, refused};
+use crate::answer::Answer;
+use crate::args::ShowArgs;
+use crate::failure::Outcome;
 use serde::Serialize;
 use std::io::{Result, Write};
 use tilework_netlist::memory::{Memory, queue_buffer_bytes};
@@ -12,9 +13,9 @@ use tilework_netlist::types::{
 };
 use tilework_netlist::{Arch, Checked};
 
-/// A netlist in short.
+/// A netlist in short. The fields are those of the JSON form, in their order.
 #[derive(Serialize)]
-struct Overview {
+struct NetlistOverview {
     archs: Vec<&'static str>,
     queues: Vec<QueueView>,
     graphs: Vec<GraphView>,
@@ -68,27 +69,22 @@ struct ProgramView {
     executes: Vec<String>,
 }
 
-/// Prints what is asked for. A netlist with errors is a malformed file; `tilework check` says more.
-pub fn show(args: &ShowArgs) -> Outcome<()> {
-    if args.mlir || args.any_schema {
-        let option = if args.mlir { "--mlir" } else { "--any-schema" };
-        return Err(Failure::usage(format!("{option} is for compiled models")));
-    }
-    let Checked { netlist, archs, diagnostics } = checked(&args.file, args.netlist.arch)?;
+/// Shows what is asked for. A netlist with errors is a malformed file; `tilework check` says more.
+pub fn show(args: &ShowArgs, own: &NetlistShowArgs) -> Outcome<Answer> {
+    let Checked { netlist, archs, diagnostics } = checked(&args.file, own.arch)?;
     let (Some(netlist), Some(arch)) = (netlist, archs.last().copied()) else {
-        return Err(Failure::usage(format!("{diagnostics}{}: not a right netlist", args.file.display())));
+        let message = format!("{diagnostics}{}: not a right netlist", args.file.display());
+        return Err(refused(&args.file, message, &diagnostics));
     };
-    let form = if args.json { ReportForm::Json } else { ReportForm::Text };
-    if args.netlist.memory {
-        let memory = Memory::of(&netlist, arch);
-        return print::report(&memory, form, |out| write!(out, "{memory}"));
+    if own.memory {
+        return Ok(Answer::new(Memory::of(&netlist, arch), |memory, out| write!(out, "{memory}")));
     }
-    let overview = overview(&netlist, &archs, arch);
-    print::report(&overview, form, |out| overview.text(args.ops, out))
+    let ops = own.ops;
+    Ok(Answer::new(overview(&netlist, &archs, arch), move |overview, out| overview.text(ops, out)))
 }
 
-fn overview(netlist: &Netlist, archs: &[Arch], arch: Arch) -> Overview {
-    Overview {
+fn overview(netlist: &Netlist, archs: &[Arch], arch: Arch) -> NetlistOverview {
+    NetlistOverview {
         archs: archs.iter().map(|arch| arch.name()).collect(),
         queues: netlist.queues.iter().map(|queue| queue_view(netlist, queue, arch)).collect(),
         graphs: netlist
@@ -163,7 +159,7 @@ fn program_view(netlist: &Netlist, program: &Program) -> ProgramView {
     view
 }
 
-impl Overview {
+impl NetlistOverview {
     fn text(&self, ops: bool, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "netlist for {}", self.archs.join(", "))?;
         writeln!(out, "\n{} queues", self.queues.len())?;

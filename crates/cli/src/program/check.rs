@@ -1,5 +1,5 @@
-//! The checks that make a [`Plan`] out of a program file: every buffer gets its shape, every role its cores, every kernel its
-//! ELF file, and every refusal its place in the file.
+//! The checks that make a [`Plan`] out of a program file: every buffer gets its shape, every role
+//! its cores, every kernel its ELF file, and every refusal its place in the file.
 
 use super::cores::{self, Choice};
 use super::expr::{Expr, ExprError};
@@ -30,10 +30,32 @@ pub const MAX_ARGS: usize = 16_384;
 pub const MAX_PAGE_SIZE: i64 = 1 << 20;
 
 impl Plan {
-    /// Checks a program against a board and the arrays given for its inputs.
+    /// Checks a program against a board and the arrays given for its inputs, all of them.
     pub fn new(source: Source, file: ProgramFile, board: Board, inputs: &BTreeMap<String, Array>) -> Outcome<Self> {
+        let needs_array = |_: &BufferDecl| true;
+        Self::with(source, file, board, inputs, needs_array)
+    }
+
+    /// Checks a program that is not to be run: an input whose shape the file states needs no array.
+    pub fn without_arrays(
+        source: Source,
+        file: ProgramFile,
+        board: Board,
+        inputs: &BTreeMap<String, Array>,
+    ) -> Outcome<Self> {
+        let needs_array = |decl: &BufferDecl| decl.shape.is_none() && decl.like.is_none();
+        Self::with(source, file, board, inputs, needs_array)
+    }
+
+    fn with(
+        source: Source,
+        file: ProgramFile,
+        board: Board,
+        inputs: &BTreeMap<String, Array>,
+        needs_array: impl Fn(&BufferDecl) -> bool,
+    ) -> Outcome<Self> {
         let mut planner = Planner { source: &source, globals: Globals::new(board) };
-        planner.input_names(&file, inputs)?;
+        planner.input_names(&file, inputs, needs_array)?;
         let buffers = planner.buffers(&file, inputs)?;
         let cbs = planner.cbs(&file)?;
         let semaphores = planner.semaphores(&file)?;
@@ -55,7 +77,8 @@ struct Planner<'a> {
     globals: Globals,
 }
 
-/// A dot would make two names look like one, and names starting like these belong to the expressions themselves.
+/// A dot would make two names look like one, and names starting like these belong to the
+/// expressions themselves.
 const RESERVED: [&str; 10] = ["core", "next", "prev", "first", "last", "split", "board", "dram", "cb", "sem"];
 
 impl Planner<'_> {
@@ -107,19 +130,23 @@ impl Planner<'_> {
     }
 
     /// The arrays of the command line against the inputs of the program.
-    fn input_names(&self, file: &ProgramFile, inputs: &BTreeMap<String, Array>) -> Outcome<()> {
+    fn input_names(
+        &self,
+        file: &ProgramFile,
+        inputs: &BTreeMap<String, Array>,
+        needs_array: impl Fn(&BufferDecl) -> bool,
+    ) -> Outcome<()> {
         let declared: Vec<_> =
-            file.buffers.0.iter().filter(|(_, b)| *b.get_ref().usage.get_ref() == Use::Input).map(|(n, _)| n).collect();
-        if let Some(unknown) = inputs.keys().find(|given| !declared.iter().any(|n| n.get_ref() == *given)) {
-            let known = match declared.is_empty() {
-                true => "it has none".to_owned(),
-                false => {
-                    format!("it has {}", declared.iter().map(|n| n.get_ref().as_str()).collect::<Vec<_>>().join(", "))
-                }
-            };
-            return Err(Failure::usage(format!("--input {unknown}: the program has no input of that name; {known}")));
+            file.buffers.0.iter().filter(|(_, decl)| *decl.get_ref().usage.get_ref() == Use::Input).collect();
+        if let Some(unknown) = inputs.keys().find(|given| !declared.iter().any(|(n, _)| n.get_ref() == *given)) {
+            let names: Vec<&str> = declared.iter().map(|(name, _)| name.get_ref().as_str()).collect();
+            let known =
+                if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
+            let message = format_args!(": the program has no input of that name; {known}");
+            return Err(crate::inputs::wrong(unknown, message));
         }
-        if let Some(missing) = declared.iter().find(|n| !inputs.contains_key(n.get_ref())) {
+        let missing = |decl: &BufferDecl, name: &str| needs_array(decl) && !inputs.contains_key(name);
+        if let Some((missing, _)) = declared.iter().find(|(name, decl)| missing(decl.get_ref(), name.get_ref())) {
             let name = missing.get_ref();
             let message = format!("no array for input \"{name}\"; give one with --input {name}=FILE.npy");
             return self.fail(missing.span(), message);
@@ -187,7 +214,8 @@ impl Planner<'_> {
         Ok(PlannedBuffer { name: label.clone(), usage, dtype, shape, bytes, page_size, pages, location: decl.location })
     }
 
-    /// The element type and shape of a buffer: its own, those of the buffer it is like, or those of the input array.
+    /// The element type and shape of a buffer: its own, those of the buffer it is like, or those of
+    /// the input array.
     fn geometry(
         &self,
         label: &str,

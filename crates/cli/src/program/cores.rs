@@ -21,8 +21,8 @@ pub struct CoreError {
     pub message: String,
 }
 
-/// Gives each role its cores. Lists are served first, then counts in the order of the file from the workers left in board order,
-/// then `rest`. No core belongs to two roles.
+/// Gives each role its cores. Lists are served first, then counts in the order of the file from the
+/// workers left in board order, then `rest`. No core belongs to two roles.
 pub fn assign(board: Board, choices: &[Choice<'_>]) -> Result<Vec<Vec<NocXy>>, CoreError> {
     let workers: Vec<NocXy> = board.workers().collect();
     let mut taken = Taken { board, choices, cores: vec![Vec::new(); choices.len()], workers: &workers };

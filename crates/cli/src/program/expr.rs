@@ -1,5 +1,5 @@
-//! The expressions of a program file: integers, names, four operations and a few functions. They always end: there are no
-//! loops and no definitions, and length and nesting are limited.
+//! The expressions of a program file: integers, names, four operations and a few functions. They
+//! always end: there are no loops and no definitions, and length and nesting are limited.
 //!
 //! ```text
 //! sum     = product { ("+" | "-") product }
@@ -8,8 +8,8 @@
 //! name    = word { "." word }
 //! ```
 //!
-//! Values are 64-bit signed integers and an operation that leaves their range is an error. Division rounds down and both operands of
-//! `/` and `%` must not be negative.
+//! Values are 64-bit signed integers and an operation that leaves their range is an error. Division
+//! rounds down and both operands of `/` and `%` must not be negative.
 
 use std::fmt;
 use std::ops::Range;

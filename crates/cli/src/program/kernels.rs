@@ -8,8 +8,8 @@ use tilework_runtime::prebuilt::{KERNELS, kernel_elf};
 /// Budget of an ELF file in bytes.
 pub const MAX_ELF_BYTES: u64 = 16 << 20;
 
-/// Loads the ELF file that a program names: `prebuilt:NAME` for one of the repository's kernels, otherwise a path relative to
-/// the program file's folder.
+/// Loads the ELF file that a program names: `prebuilt:NAME` for one of the repository's kernels,
+/// otherwise a path relative to the program file's folder.
 pub fn load(folder: &Path, elf: &str) -> Outcome<Vec<u8>> {
     match elf.strip_prefix("prebuilt:") {
         Some(name) => prebuilt(name),

@@ -1,7 +1,8 @@
-//! Whatever bytes a program file or an expression holds, reading it ends with a value or an error that points into it.
+//! Whatever bytes a program file or an expression holds, reading it ends with a value or an error
+//! that points into it.
 
-use super::Plan;
 use super::expr::{Expr, Scope};
+use super::plan::Plan;
 use super::schema::ProgramFile;
 use super::source::Source;
 use proptest::prelude::*;

@@ -1,7 +1,8 @@
-//! The program file as it is written: TOML to plain structures. `docs/program.md` is its description for users.
+//! The program file as it is written: TOML to plain structures. `docs/program.md` is its
+//! description for users.
 //!
-//! Unknown fields are refused. What can be wrong beyond the form keeps its byte range ([`Spanned`]), so that the
-//! checks of [`super::plan`] can point at it.
+//! Unknown fields are refused. What can be wrong beyond the form keeps its byte range
+//! ([`Spanned`]), so that the checks of [`super::plan`] can point at it.
 
 use super::source::Source;
 use crate::failure::Outcome;
@@ -31,7 +32,8 @@ pub struct ProgramFile {
     pub common_args: CommonArgs,
 }
 
-/// The arguments that all cores share: one list for each of the three argument sets of a launch message.
+/// The arguments that all cores share: one list for each of the three argument sets of a
+/// launch message.
 #[derive(serde::Deserialize, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct CommonArgs {
@@ -140,7 +142,8 @@ pub struct RoleDecl {
 pub struct KernelDecl {
     /// ELF file relative to the program file, or `prebuilt:NAME`.
     pub elf: Spanned<String>,
-    /// Run-time arguments, evaluated for each core. The kernels of the three TRISCs share theirs: one of them gives the list.
+    /// Run-time arguments, evaluated for each core. The kernels of the three TRISCs share theirs:
+    /// one of them gives the list.
     #[serde(default)]
     pub args: Vec<Spanned<Value>>,
 }

@@ -20,7 +20,8 @@ impl Globals {
         globals
     }
 
-    /// Defines a name. Values above the range of expressions are cut to its end, where any use of them overflows.
+    /// Defines a name. Values above the range of expressions are cut to its end, where any use of
+    /// them overflows.
     pub fn set(&mut self, name: impl Into<String>, value: impl TryInto<i64>) {
         self.values.insert(name.into(), value.try_into().unwrap_or(i64::MAX));
     }
@@ -71,6 +72,11 @@ impl Scope for Globals {
     }
 }
 
+/// A count as an expression has it; a chip has a few hundred cores.
+fn number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
 /// The names as one core of a role sees them.
 pub struct CoreScope<'a> {
     /// The names of the whole program.
@@ -87,10 +93,10 @@ impl CoreScope<'_> {
         self.cores[(self.index + steps) % self.cores.len()]
     }
 
-    /// This core's share of `n` items: its first item and their number. The first cores take one more when it does not come
-    /// out even.
+    /// This core's share of `n` items: its first item and their number. The first cores take one
+    /// more when it does not come out even.
     fn split(&self, n: i64) -> Result<(i64, i64), String> {
-        let (index, count) = (self.index as i64, self.cores.len() as i64);
+        let (index, count) = (number(self.index), number(self.cores.len()));
         if n < 0 {
             return Err(format!("cannot split {n} items; expected a number of at least 0"));
         }
@@ -103,8 +109,8 @@ impl Scope for CoreScope<'_> {
     fn name(&self, name: &str) -> Result<i64, String> {
         let (thing, field) = name.split_once('.').unwrap_or((name, ""));
         let core = match (thing, field) {
-            ("core", "index") => return Ok(self.index as i64),
-            ("core", "count") => return Ok(self.cores.len() as i64),
+            ("core", "index") => return Ok(number(self.index)),
+            ("core", "count") => return Ok(number(self.cores.len())),
             ("core", _) => self.at(0),
             ("next", _) => self.at(1),
             ("prev", _) => self.at(self.cores.len() - 1),

@@ -20,7 +20,7 @@ impl Source {
         let bytes = crate::files::read_within(path, MAX_FILE_BYTES, what)?;
         let text = String::from_utf8(bytes).map_err(|e| {
             let at = e.utf8_error().valid_up_to();
-            Failure::usage(format!("{}: not UTF-8 text: the first bad byte is at offset {at}", path.display()))
+            Failure::file(path, format_args!("not UTF-8 text: the first bad byte is at offset {at}"))
         })?;
         Ok(Self { path: path.to_owned(), text })
     }
@@ -47,7 +47,8 @@ impl Source {
         }
     }
 
-    /// A failure at a byte range: file, line and column, the message, and the line with a mark under the place.
+    /// A failure at a byte range: file, line and column, the message, and the line with a mark
+    /// under the place.
     pub fn error(&self, span: Range<usize>, message: impl std::fmt::Display) -> Failure {
         let mut start = span.start.min(self.text.len());
         while !self.text.is_char_boundary(start) {
@@ -65,11 +66,11 @@ impl Source {
             let gutter = " ".repeat(number.to_string().len());
             out += &format!("\n{number} | {line}\n{gutter} | {}{}", " ".repeat(column - 1), "^".repeat(marked));
         }
-        Failure::Usage(out)
+        Failure::usage(out).of_file(&self.path).with("line", number).with("column", column)
     }
 
-    /// The byte range of `part` of a string value that stands at `span`. Exact when the string is written without escapes
-    /// on one line; otherwise the whole value.
+    /// The byte range of `part` of a string value that stands at `span`. Exact when the string is
+    /// written without escapes on one line; otherwise the whole value.
     pub fn inside(&self, span: &Range<usize>, value: &str, part: Range<usize>) -> Range<usize> {
         let plain = self.text.get(span.clone()).is_some_and(|raw| raw.len() == value.len() + 2);
         if plain { span.start + 1 + part.start..span.start + 1 + part.end } else { span.clone() }

@@ -1,16 +1,23 @@
 //! `tilework pto ids`: the cores of a chip and their clusters.
 
 use super::args::IdsArgs;
-use crate::args::ReportForm;
+use crate::answer::Answer;
 use crate::failure::{Failure, Outcome};
-use crate::print;
 use serde::Serialize;
+use std::io::Write;
 use tilework_pto::Arch;
 use tilework_pto::ids::{self, CoreEntry, CoreKind, IdError, PhysicalCube, PhysicalVector};
 
+/// The cores. The fields are those of the JSON form, in their order.
+#[derive(Serialize)]
+struct ClusterCores {
+    arch: &'static str,
+    cores: Vec<ClusterCore>,
+}
+
 /// A core in the JSON form.
 #[derive(Serialize)]
-struct Core {
+struct ClusterCore {
     core_id: u32,
     kind: &'static str,
     /// None for a Cube.
@@ -18,39 +25,39 @@ struct Core {
     cluster: u32,
 }
 
-/// Prints the cores.
-pub fn list(args: &IdsArgs) -> Outcome<()> {
-    let arch = args.arch.value();
+/// Lists the cores.
+pub fn list(args: &IdsArgs) -> Outcome<Answer> {
+    let arch = args.arch.value;
     let entries = match args.core {
         None => ids::table(arch),
         Some(core_id) => {
-            check(arch, core_id, args.subblock).map_err(|error| Failure::usage(error.to_string()))?;
+            let refused = |error: IdError| Failure::usage(error.to_string()).with("option", "--core");
+            check(arch, core_id, args.subblock).map_err(refused)?;
             ids::table(arch).into_iter().filter(|entry| entry.core_id == core_id).collect()
         }
     };
-    let form = if args.json { ReportForm::Json } else { ReportForm::Text };
-    let cores: Vec<_> = entries.iter().map(core).collect();
-    print::report(&cores, form, |out| {
-        writeln!(
-            out,
-            "{} of {arch}",
-            if args.core.is_some() { "core".to_owned() } else { format!("{} cores", cores.len()) }
-        )?;
-        writeln!(out, "  core  kind    subblock  cluster")?;
-        for Core { core_id, kind, subblock, cluster } in &cores {
-            let subblock = subblock.map_or("-".to_owned(), |subblock| subblock.to_string());
-            writeln!(out, "  {core_id:>4}  {kind:<6}  {subblock:>8}  {cluster:>7}")?;
-        }
-        Ok(())
-    })
+    let cores = ClusterCores { arch: args.arch.name, cores: entries.iter().map(core).collect() };
+    let one = args.core.is_some();
+    Ok(Answer::new(cores, move |cores, out| text(cores, one, out)))
 }
 
-fn core(entry: &CoreEntry) -> Core {
+fn text(cores: &ClusterCores, one: bool, out: &mut dyn Write) -> std::io::Result<()> {
+    let ClusterCores { arch, cores } = cores;
+    let count = if one { "core".to_owned() } else { format!("{} cores", cores.len()) };
+    writeln!(out, "{count} of {arch}\n  core  kind    subblock  cluster")?;
+    for ClusterCore { core_id, kind, subblock, cluster } in cores {
+        let subblock = subblock.map_or("-".to_owned(), |subblock| subblock.to_string());
+        writeln!(out, "  {core_id:>4}  {kind:<6}  {subblock:>8}  {cluster:>7}")?;
+    }
+    Ok(())
+}
+
+fn core(entry: &CoreEntry) -> ClusterCore {
     let CoreEntry { core_id, kind, cluster } = *entry;
-    Core { core_id, kind: kind.name(), subblock: kind.subblock(), cluster }
+    ClusterCore { core_id, kind: kind.name(), subblock: kind.subblock(), cluster }
 }
 
-/// Is the core what it is taken for?
+/// Checks that the core has the subblock that was given.
 fn check(arch: Arch, core_id: u32, subblock: Option<u32>) -> Result<(), IdError> {
     match (subblock, CoreKind::of(arch, core_id)?) {
         (Some(subblock), _) => PhysicalVector::new(arch, core_id, subblock).map(drop),

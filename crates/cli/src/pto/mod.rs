@@ -5,14 +5,19 @@ mod explore;
 mod ids;
 mod run;
 
-use crate::failure::Outcome;
+use crate::answer::{Subject, finish};
 use args::PtoCommand;
+use std::process::ExitCode;
 
-/// Does a command.
-pub fn command(command: PtoCommand) -> Outcome<()> {
+/// The kind of all its reports.
+const KIND: &str = "ring-program";
+
+/// Executes a command and prints its report.
+pub fn run(command: &PtoCommand) -> ExitCode {
+    let of = |command, form| Subject { kind: KIND, command, form };
     match command {
-        PtoCommand::Ids(args) => ids::list(&args),
-        PtoCommand::Run(args) => run::run(&args),
-        PtoCommand::Explore(args) => explore::explore(&args),
+        PtoCommand::Ids(args) => finish(of("pto ids", args.report.form()), ids::list(args)),
+        PtoCommand::Run(args) => finish(of("pto run", args.report.report), run::run(args)),
+        PtoCommand::Explore(args) => finish(of("pto explore", args.report.report), explore::explore(args)),
     }
 }

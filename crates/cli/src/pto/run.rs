@@ -1,8 +1,8 @@
 //! `tilework pto run`: an example on a simulated cluster.
 
-use super::args::RunArgs;
+use super::args::RingRunArgs;
+use crate::answer::Answer;
 use crate::failure::{Failure, Outcome};
-use crate::print;
 use crate::trace::TraceFile;
 use serde::Serialize;
 use std::io::Write;
@@ -13,9 +13,9 @@ use tilework_pto::{Config, Event, EventKind, Fault};
 /// What a report says of its figures.
 const TIMING_MODEL: &str = "cycle counts follow the estimates of docs/pto.md; results are exact";
 
-/// The report of a run. The fields of the JSON form, in their order.
+/// The report of a run. The fields are those of the JSON form, in their order.
 #[derive(Serialize, Debug)]
-struct Report {
+struct RingReport {
     example: &'static str,
     arch: &'static str,
     profile: &'static str,
@@ -37,7 +37,7 @@ struct Report {
     waits: usize,
     waited_cycles: u64,
     /// Largest absolute difference from plain arithmetic.
-    error: f32,
+    largest_error: f32,
     /// The largest that is right.
     tolerance: f32,
     right: bool,
@@ -61,33 +61,71 @@ struct Leftover {
 }
 
 /// Runs an example.
-pub fn run(args: &RunArgs) -> Outcome<()> {
+pub fn run(args: &RingRunArgs) -> Outcome<Answer> {
     let trace = args.trace.as_deref().map(TraceFile::at).transpose()?;
-    let mut config = Config::new(args.arch.value(), args.seed);
+    let mut config = Config::new(args.arch.value, args.seed);
     config.jitter_percent = args.jitter;
-    config.races = args.races.value();
+    config.races = args.races.value;
     let setting = Setting {
         slots: args.slots,
-        profile: args.profile.value(),
+        profile: args.profile.value,
         consumer_cycles: args.slow_consumer,
         ..Setting::new(config)
     };
-    let Comparison { events, outcome } = args.example.value().run(&setting);
+    let Comparison { events, outcome } = args.example.value.run(&setting);
     if let (Some(file), false) = (trace, matches!(outcome, Err(Fault::Ring(_)))) {
         file.write(&timeline(&events, outcome.as_ref().err()))?;
     }
     match outcome {
         Err(Fault::Ring(error)) => Err(Failure::usage(error.to_string())),
-        Err(fault) => Err(Failure::failed(fault.to_string())),
+        Err(fault) => Err(failed(&fault)),
         Ok(compared) => {
             let report = report(args, &events, &compared);
-            print::report(&report, args.report, |out| text(&report, out))?;
-            verdict(&report)
+            let failure = verdict(&report);
+            Ok(Answer::new(report, text).failing(failure))
         }
     }
 }
 
-fn report(args: &RunArgs, events: &[Event], compared: &Compared) -> Report {
+/// A fault of a kernel as a failed run.
+fn failed(fault: &Fault) -> Failure {
+    let message = fault.to_string();
+    match fault {
+        Fault::Deadlock(deadlock) => {
+            let waiting = deadlock.waits.iter().map(|wait| WaitData {
+                core: wait.core.to_string(),
+                ring: wait.tile.as_ref().map(|(ring, _)| ring),
+                tile: wait.tile.as_ref().map(|(_, tile)| *tile),
+                semaphore: wait.id,
+                to_be_set_by: wait.from.iter().map(ToString::to_string).collect(),
+                what: wait.to_string(),
+            });
+            let waiting: Vec<WaitData<'_>> = waiting.collect();
+            Failure::failed("deadlock", message).with("cycle", deadlock.cycle.0).with("waiting", waiting)
+        }
+        Fault::Race(race) => Failure::failed("race", message)
+            .with("slot", race.slot)
+            .with("overwritten", race.first.to_string())
+            .with("by", race.second.to_string())
+            .with("cycle", race.second.from.0),
+        _ => Failure::failed("fault", message),
+    }
+}
+
+/// A core that waits.
+#[derive(Serialize)]
+struct WaitData<'a> {
+    core: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ring: Option<&'a String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tile: Option<u32>,
+    semaphore: u8,
+    to_be_set_by: Vec<String>,
+    what: String,
+}
+
+fn report(args: &RingRunArgs, events: &[Event], compared: &Compared) -> RingReport {
     let count = |kind| events.iter().filter(|event| event.kind == kind).count();
     let waited = events.iter().filter(|event| event.kind == EventKind::Wait).map(|event| event.end - event.start);
     let leftovers = compared.report.leftovers.iter().map(|(counter, value)| Leftover {
@@ -96,21 +134,21 @@ fn report(args: &RunArgs, events: &[Event], compared: &Compared) -> Report {
         set_by: counter.setter().to_string(),
         value: *value,
     });
-    Report {
-        example: args.example.name(),
-        arch: args.arch.name(),
-        profile: args.profile.name(),
+    RingReport {
+        example: args.example.name,
+        arch: args.arch.name,
+        profile: args.profile.name,
         slots: args.slots,
         seed: args.seed,
         jitter_percent: args.jitter,
         slow_consumer: args.slow_consumer,
-        on_race: args.races.name(),
+        on_race: args.races.name,
         cycles: compared.report.cycles,
         pushed: count(EventKind::Push),
         popped: count(EventKind::Pop),
         waits: count(EventKind::Wait),
         waited_cycles: waited.sum(),
-        error: compared.error,
+        largest_error: compared.error,
         tolerance: compared.tolerance,
         right: compared.is_right(),
         races: compared.report.races.iter().map(ToString::to_string).collect(),
@@ -120,8 +158,8 @@ fn report(args: &RunArgs, events: &[Event], compared: &Compared) -> Report {
     }
 }
 
-fn text(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
-    let Report { example, arch, profile, slots, seed, cycles, pushed, popped, waits, waited_cycles, .. } = report;
+fn text(report: &RingReport, out: &mut dyn Write) -> std::io::Result<()> {
+    let RingReport { example, arch, profile, slots, seed, cycles, pushed, popped, waits, waited_cycles, .. } = report;
     let plural = if *slots == 1 { "slot" } else { "slots" };
     writeln!(out, "{example} on {arch}, {slots} {plural}, profile {profile}, seed {seed}")?;
     writeln!(out, "  {cycles} cycles; {pushed} TPUSH, {popped} TPOP; {waits} waits of {waited_cycles} cycles in all")?;
@@ -129,7 +167,7 @@ fn text(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(
         out,
         "  {verdict}: largest difference from plain arithmetic {:e}, allowed {:e}",
-        report.error, report.tolerance
+        report.largest_error, report.tolerance
     )?;
     for race in &report.races {
         writeln!(out, "  {race}")?;
@@ -143,7 +181,8 @@ fn text(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(out, "  {TIMING_MODEL}")
 }
 
-fn verdict(report: &Report) -> Outcome<()> {
+/// What the report shows to be wrong.
+fn verdict(report: &RingReport) -> Option<Failure> {
     let mut wrong = Vec::new();
     if !report.right {
         wrong.push("the result is wrong".to_owned());
@@ -154,5 +193,5 @@ fn verdict(report: &Report) -> Outcome<()> {
     if !report.leftovers.is_empty() {
         wrong.push("semaphores are not at zero, and the next block on these cores would find them so".to_owned());
     }
-    if wrong.is_empty() { Ok(()) } else { Err(Failure::failed(wrong.join("; "))) }
+    (!wrong.is_empty()).then(|| Failure::failed("mismatch", wrong.join("; ")))
 }

@@ -18,6 +18,12 @@ impl Ended {
         assert_eq!(self.code, expected, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
+    /// Standard output as JSON, which must be all of it.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        let parsed = serde_json::from_str(&self.stdout);
+        parsed.unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
+    }
     /// Asserts that standard error contains a text.
     #[track_caller]
     pub fn says(self, expected: &str) -> Self {
@@ -50,6 +56,28 @@ pub fn example(name: &str) -> PathBuf {
 /// `x=FILE` for the input array of an example.
 pub fn example_input(name: &str) -> String {
     format!("x={}", repository().join("examples").join(name).join("x.npy").display())
+}
+
+/// Runs an example of the repository with its outputs in `out`.
+pub fn run_example(name: &str, out: &Path, more: &[&str]) -> Ended {
+    let mut args = vec!["run".to_owned(), example(name).display().to_string()];
+    if name != "ring" {
+        args.extend(["--input".to_owned(), example_input(name)]);
+    }
+    args.extend(["--out".to_owned(), out.display().to_string()]);
+    args.extend(more.iter().map(|s| (*s).to_owned()));
+    tilework(&args)
+}
+
+/// Our own library, at or above the folder of this test.
+pub fn library() -> Option<PathBuf> {
+    let test = std::env::current_exe().unwrap();
+    let found =
+        test.ancestors().skip(1).take(2).map(|folder| folder.join("libtilework.so")).find(|file| file.is_file());
+    if found.is_none() {
+        println!("left out: no libtilework.so at or above {}", test.display());
+    }
+    found
 }
 
 /// A folder for one test.

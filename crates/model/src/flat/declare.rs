@@ -10,13 +10,13 @@
 //!   which [`Edition::feature`](crate::schema::Edition) is true.
 //! - `unions!` declares unions by their members, the first of which has ordinal 1.
 //!
-//! Each type can be written as data (serde), with the schema's names.
+//! Each type can be written as data (serde): [`crate::data`].
 
 /// An enumeration without its reading, for those whose ordinals depend on the edition.
 macro_rules! named {
     ($(#[$meta:meta])* $name:ident: $repr:ident { $($variant:ident $(= $value:literal)?),* $(,)? }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs, non_camel_case_types, reason = "the variants' names are the schema's")]
         #[repr($repr)]
         pub enum $name { $($variant $(= $value)?),* }
@@ -41,6 +41,12 @@ macro_rules! named {
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.name())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&crate::data::name(self.name()))
             }
         }
     };
@@ -238,10 +244,27 @@ macro_rules! tables {
 macro_rules! unions {
     ($($(#[$meta:meta])* $name:ident { $($member:ident($table:ident)),* $(,)? })*) => {$(
         $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, serde::Serialize)]
+        #[derive(Clone, Debug, PartialEq)]
         #[allow(missing_docs, reason = "the members' names are the schema's")]
         #[allow(clippy::large_enum_variant, reason = "unions are few; a box would be on every path to them")]
         pub enum $name { $($member($table)),* }
+
+        impl $name {
+            /// The member's name in the schema.
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$member(_) => stringify!($member)),*
+                }
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $(Self::$member(table) => crate::data::member(self.name(), table, serializer)),*
+                }
+            }
+        }
 
         impl crate::flat::field::Union for $name {
             const NAME: &'static str = stringify!($name);

@@ -23,16 +23,21 @@ use crate::ttnn::{OpKind, names};
 pub enum Edition {
     /// The public schema of August 2026.
     #[default]
+    #[serde(rename = "public_2026_08")]
     August2026,
     /// `jax-tt-plugin` 0.1.0: matrix products can be fused with SwiGLU, traces are chosen by inputs.
+    #[serde(rename = "plugin_0_1_0")]
     Plugin010,
     /// `jax-tt-plugin` 0.1.1: matrix products are as in the public schema again.
+    #[serde(rename = "plugin_0_1_1")]
     Plugin011,
     /// `jax-tt-plugin` 0.1.2: functions of two tensors have activations before and after, the angle (`atan2`) is a kind
     /// of its own, and three-dimensional convolutions have a dilation.
+    #[serde(rename = "plugin_0_1_2")]
     Plugin012,
     /// `jax-tt-plugin` 0.1.3: average pooling can be given its divisor; traces are no longer chosen by inputs, but state how
     /// many of their inputs stay on the device.
+    #[serde(rename = "plugin_0_1_3")]
     Plugin013,
 }
 

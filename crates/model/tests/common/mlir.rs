@@ -152,7 +152,7 @@ pub fn value(text: &str) -> Option<Value> {
     }
     if text.contains("unary_with_param") {
         let functions = text.split("op_type = ").skip(1).map(|rest| rest.split(['>', ',']).next().unwrap());
-        return Some(functions.map(|name| json!(name.replace('_', ""))).collect());
+        return Some(functions.map(|name| json!(name)).collect());
     }
     if let Some(elements) = text.strip_prefix('[').and_then(|list| list.strip_suffix(']')) {
         return list(elements);

@@ -86,14 +86,20 @@ fn a_shape_can_follow_from_the_board_and_from_other_buffers() {
     assert_eq!(shapes[2], (DType::U8, vec![2, 64, 118], 15104, 944));
 }
 
+/// A role that runs anywhere.
+const ROLE: &str = "[[roles]]\ncores = 1\nbrisc = { elf = \"prebuilt:empty\" }\n";
+
+/// Checks that a program is refused with a reason and its place in the file.
+#[track_caller]
+fn refused(text: &str, reason: &str) {
+    let message = plan_with(text, &[]).map(|_| ()).unwrap_err();
+    assert!(message.contains(reason), "{message}\nexpected: {reason}");
+    assert!(message.starts_with("program.toml:"), "{message}");
+}
+
 #[test]
-fn what_does_not_fit_is_refused_with_its_place() {
-    let refused = |text: &str, reason: &str| {
-        let message = plan_with(text, &[]).map(|_| ()).unwrap_err();
-        assert!(message.contains(reason), "{message}\nexpected: {reason}");
-        assert!(message.starts_with("program.toml:"), "{message}");
-    };
-    let role = "[[roles]]\ncores = 1\nbrisc = { elf = \"prebuilt:empty\" }\n";
+fn a_buffer_that_does_not_fit_is_refused_with_its_place() {
+    let role = ROLE;
     let buffer = |fields: &str| format!("name = \"t\"\n[buffers.b]\n{fields}\n{role}");
     refused(
         &buffer("use = \"scratch\"\ndtype = \"u32\"\nshape = [1]\npage_size = 48"),
@@ -130,6 +136,11 @@ fn what_does_not_fit_is_refused_with_its_place() {
         "is taken by expressions",
     );
     refused(&format!("name = \"t\"\n[buffers.\"a.b\"]\nuse = \"scratch\"\npage_size = 64\n{role}"), "expected a word");
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_its_place() {
+    let role = ROLE;
     refused("name = \"t\"\nroles = []\n", "the program has no roles");
     refused("name = \"t\"\n[[roles]]\ncores = 1\n", "role \"role0\" has no kernel");
     refused(&format!("name = \"t\"\n{}", role.repeat(5)), "5 roles; a program has at most 4");

@@ -25,7 +25,7 @@ pub mod reduction;
 pub mod trace;
 pub mod training;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::error::Result;
 use crate::flat::FlatReader;
@@ -35,7 +35,7 @@ use crate::operand::{Direction, Operand, Visitor};
 macro_rules! operations {
     ($($family:ident: $($kind:ident($table:ident)),*;)*) => {
         /// The kind of an operation.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[allow(missing_docs, reason = "each variant is the kind of the table of that name")]
         pub enum OpKind { $($($kind),*),* }
 
@@ -58,8 +58,26 @@ macro_rules! operations {
             }
         }
 
+        /// In data a kind is named without the `Op` of its table: `eltwise_binary`.
+        impl Serialize for OpKind {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let name = match self {
+                    $($(Self::$kind => stringify!($kind)),*),*
+                };
+                serializer.serialize_str(&crate::data::name(name))
+            }
+        }
+
+        impl Serialize for Op {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $($(Self::$kind(table) => crate::data::member(stringify!($kind), table, serializer)),*),*
+                }
+            }
+        }
+
         /// An operation with its arguments.
-        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[derive(Clone, Debug, PartialEq)]
         #[allow(missing_docs, reason = "each variant has the table of that name")]
         #[allow(clippy::large_enum_variant, reason = "convolutions are large, rare, and few; a box would be on every path to them")]
         pub enum Op { $($($kind($family::$table)),*),* }

@@ -1,13 +1,9 @@
-//! What a run says at its end.
+//! The report of a kernel program's run.
 
-use crate::args::ReportForm;
-use crate::array::{Array, shape_text};
-use crate::failure::Outcome;
-use crate::print;
+use crate::array::shape_text;
+use crate::output::OutputFile;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::path::Path;
 use tilework_abi::board::AICLK_MHZ;
 
 /// What the cycle counts are worth. Every report carries it (design decision 5).
@@ -17,32 +13,34 @@ pub const TIMING_MODEL: &str = "modelled: instruction, L1, NoC, DRAM and PCIe la
 /// The same for the chip of a library.
 pub const LIBRARY_TIMING: &str = "the library's: its documents say what its cycle counts are worth; results are exact";
 
-/// The report of a run. The fields of the JSON form, in their order.
+/// The report of a run. The fields are those of the JSON form, in their order.
 #[derive(Serialize, Debug)]
-pub struct Report {
+pub struct KernelReport {
     /// The program's name.
     pub program: String,
     /// The board.
     pub board: &'static str,
-    /// Which chip ran: built-in, or libttsim and the library's file. What only the built-in chip can
-    /// tell is null for others.
+    /// Which chip ran: built-in, or libttsim and the library's file. What only the built-in chip
+    /// can tell is null for others.
     pub chip: String,
     /// fast or slow.
     pub dispatch: &'static str,
     /// The folder of the worker firmware; prebuilt for our own.
     pub firmware: String,
-    /// AI clock cycles from the moment the host hands the program over until it knows that the program is done.
+    /// AI clock cycles from the moment the host hands the program over until it knows that the
+    /// program is done.
     pub cycles: Option<u64>,
     /// The same in seconds of the chip.
     pub simulated_seconds: Option<f64>,
     /// Seconds of this machine for the same span.
     pub host_seconds: f64,
-    /// Cycles between the device's own time stamps before and after the program, where it took them.
+    /// Cycles between the device's own time stamps before and after the program, where
+    /// it took them.
     pub program_cycles: Option<u64>,
     /// Instructions that cores executed in the span.
     pub instructions: Option<u64>,
-    /// Instructions of polling loops that were accounted for without executing them. A core's are counted when it wakes, so
-    /// that those of its wait before the program are among them.
+    /// Instructions of polling loops that were accounted for without executing them. A core's are
+    /// counted when it wakes, so that those of its wait before the program are among them.
     pub skipped_instructions: Option<u64>,
     /// Million executed instructions per second of this machine.
     pub mips: Option<f64>,
@@ -59,17 +57,18 @@ pub struct Report {
     /// Kernel time of each core, when measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_timing: Option<Vec<CoreTime>>,
-    /// The whole session: start of the board, transfers of arrays, the program. The counts above are the program's alone.
-    pub session: Session,
+    /// The whole session: start of the board, transfers of arrays, the program. The counts above
+    /// are the program's alone.
+    pub session: SessionCounts,
     /// The output arrays by name.
-    pub outputs: BTreeMap<String, Output>,
+    pub outputs: BTreeMap<String, OutputFile>,
     /// What the cycle counts are worth.
     pub timing_model: &'static str,
 }
 
 /// Counts from the start of the board to the last output.
 #[derive(Serialize, Debug)]
-pub struct Session {
+pub struct SessionCounts {
     /// AI clock cycles.
     pub cycles: Option<u64>,
     /// Seconds of this machine, reading and checking of files included.
@@ -80,28 +79,6 @@ pub struct Session {
     pub pcie_bytes: Option<u64>,
     /// Bytes that packets carried over both NoCs.
     pub noc_bytes: Option<u64>,
-}
-
-/// One output array.
-#[derive(Serialize, Debug)]
-pub struct Output {
-    /// Where it was written.
-    pub file: String,
-    /// Its shape.
-    pub shape: Vec<u64>,
-    /// Its element type.
-    pub dtype: &'static str,
-    /// SHA-256 of its elements (not of the file), in hexadecimal.
-    pub sha256: String,
-}
-
-impl Output {
-    /// Writes an array into a file and says what it is.
-    pub fn write(array: Array, path: &Path) -> Outcome<Self> {
-        array.write(path)?;
-        let sha256 = Sha256::digest(&array.data).iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { file: path.display().to_string(), shape: array.shape, dtype: array.dtype.name(), sha256 })
-    }
 }
 
 /// When a core's BRISC kernel ran.
@@ -117,18 +94,14 @@ pub struct CoreTime {
     pub end: u64,
 }
 
-impl Report {
+impl KernelReport {
     /// Seconds of the chip for a number of cycles.
     pub fn seconds(cycles: u64) -> f64 {
         cycles as f64 / (f64::from(AICLK_MHZ) * 1e6)
     }
 
-    /// Prints the report.
-    pub fn print(&self, form: ReportForm) -> Outcome<()> {
-        print::report(self, form, |out| write!(out, "{}", self.text()))
-    }
-
-    fn text(&self) -> String {
+    /// The form for people.
+    pub fn text(&self) -> String {
         let plural = if self.cores == 1 { "core" } else { "cores" };
         let firmware = match self.firmware.as_str() {
             "prebuilt" => String::new(),
@@ -155,7 +128,7 @@ impl Report {
 /// The name of the simulated chip that is a part of this command.
 pub const BUILT_IN: &str = "built-in";
 
-impl Report {
+impl KernelReport {
     /// What the built-in chip counted; nothing for one that cannot be looked into.
     fn counts_text(&self) -> Option<String> {
         let mut out = format!(
@@ -269,6 +242,6 @@ mod tests {
 
     #[test]
     fn simulated_time_follows_the_clock() {
-        assert!((Report::seconds(1_350_000_000) - 1.0).abs() < 1e-12);
+        assert!((KernelReport::seconds(1_350_000_000) - 1.0).abs() < 1e-12);
     }
 }

@@ -1,12 +1,13 @@
 //! `--firmware DIR`: worker firmware that others built.
 //!
-//! The folder has the five ELF files and, when their memory map is another than facts' ("Worker L1"), a file that says so. docs/program.md
-//! describes both for users.
+//! The folder has the five ELF files and, if their memory map differs from the usual one
+//! (`tilework board` prints it), a file that says so. docs/program.md describes both for users.
 
+use super::kernels::MAX_ELF_BYTES;
+use super::source::Source;
 use crate::failure::{Failure, Outcome};
 use crate::files;
-use crate::program::kernels::MAX_ELF_BYTES;
-use crate::program::source::Source;
+
 use std::path::Path;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::firmware::FILES;
@@ -20,7 +21,8 @@ pub fn load(folder: &Path) -> Outcome<FirmwareSet> {
     let metadata = std::fs::metadata(folder).map_err(|e| files::cannot_read(folder, &e))?;
     if !metadata.is_dir() {
         let expected = format!("a folder with {}", FILES.join(", "));
-        return Err(Failure::usage(format!("{} is not a folder; expected {expected}", folder.display())));
+        let message = format!("{} is not a folder; expected {expected}", folder.display());
+        return Err(Failure::usage(message).of_file(folder));
     }
     let read = |processor: Processor| {
         let path = folder.join(FILES[processor.index()]);
@@ -36,5 +38,5 @@ pub fn load(folder: &Path) -> Outcome<FirmwareSet> {
         _ => Source::read(&path, "a memory map")?.toml()?,
     };
     let map = path.display().to_string();
-    FirmwareSet::load(&set, &map, &values).map_err(|e| Failure::usage(e.to_string()))
+    FirmwareSet::load(&set, &map, &values).map_err(|e| Failure::usage(e.to_string()).with("option", "--firmware"))
 }

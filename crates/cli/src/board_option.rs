@@ -1,0 +1,30 @@
+//! The options `--board` and `--chip`: what a kernel program runs on.
+
+use crate::board_file;
+use std::path::PathBuf;
+use tilework_abi::board::Board;
+
+/// The board.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct BoardOption {
+    /// The board to simulate: p100, p150, p300, or a file that says what its chip lacks
+    /// (docs/card.md); p100 unless given.
+    #[arg(long = "board", value_name = "BOARD", value_parser = board_file::parse)]
+    pub given: Option<Board>,
+}
+
+impl BoardOption {
+    /// The board that was chosen.
+    pub fn board(self) -> Board {
+        self.given.unwrap_or(Board::P100)
+    }
+}
+
+/// The chip.
+#[derive(clap::Args, Clone, Debug)]
+pub struct ChipOption {
+    /// Run on the chip behind a shared library with the libttsim interface, instead of the built-in
+    /// one. The board is the library's; --board must agree with it.
+    #[arg(long = "chip", value_name = "LIB.so")]
+    pub library: Option<PathBuf>,
+}

@@ -1,0 +1,146 @@
+//! Options that only compiled models have.
+
+use crate::comparison::ToleranceArgs;
+use crate::kinds::Verb;
+use clap::ValueEnum;
+use std::path::PathBuf;
+
+/// How a compiled model is read, and which of its programs is meant.
+#[derive(clap::Args, Debug)]
+pub struct ModelArgs {
+    /// The program of the file, by index or name; the first unless given.
+    #[arg(long, value_name = "PROGRAM")]
+    pub entry: Option<String>,
+    #[command(flatten)]
+    pub schema: SchemaArgs,
+    /// Where results of floating-point operations are rounded to the program's types; after each
+    /// operation unless given. `check` also tries `ends` when an output is beyond its tolerance,
+    /// and says so.
+    #[arg(long, value_enum)]
+    pub rounding: Option<RoundingName>,
+    /// Let native libraries in the file run on this machine. There is no loader for them yet: such
+    /// programs are refused with or without it.
+    #[arg(long)]
+    pub allow_native_code: bool,
+}
+
+/// Which files are read.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct SchemaArgs {
+    /// Also read files of unknown compilers, by the names of their operations.
+    #[arg(long)]
+    pub any_schema: bool,
+}
+
+/// How a compiled model is run.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Options of compiled models")]
+pub struct ModelRunArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Also write the results of operation N of the program, or of all operations, to the output
+    /// folder.
+    #[arg(long, value_name = "N|all", value_parser = parse_dump)]
+    pub dump_op: Option<DumpOp>,
+    /// Print the time of each operation and of each kind.
+    #[arg(long)]
+    pub profile: bool,
+}
+
+/// What a compiled model is compared with.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Options of compiled models")]
+pub struct ModelCheckArgs {
+    /// The folder with in0.npy, in1.npy... and the expected out0.npy, out1.npy...; needed for a
+    /// compiled model.
+    #[arg(long, value_name = "DIR")]
+    pub expect: Option<PathBuf>,
+    /// Name the first operation whose result differs from the one in this folder, which `tilework
+    /// run --dump-op all` has written.
+    #[arg(long, value_name = "DIR")]
+    pub bisect: Option<PathBuf>,
+    #[command(flatten)]
+    pub tolerance: ToleranceArgs,
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+/// What of a compiled model is shown.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Options of compiled models")]
+pub struct ModelShowArgs {
+    /// Print the compiler's text of the whole file instead.
+    #[arg(long, conflicts_with = "json")]
+    pub mlir: bool,
+    /// List every operation, not only how many there are of each kind.
+    #[arg(long, conflicts_with_all = ["json", "mlir"])]
+    pub ops: bool,
+    #[command(flatten)]
+    pub schema: SchemaArgs,
+}
+
+/// Which operations' results to keep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DumpOp {
+    /// One of the program that runs.
+    One(usize),
+    /// All, those of called programs included.
+    All,
+}
+
+/// Where results are rounded.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RoundingName {
+    /// After each operation, as a device does it
+    Operations,
+    /// At inputs and outputs only, as a reference in float32 does it
+    Ends,
+}
+
+impl RoundingName {
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Operations => "operations",
+            Self::Ends => "ends",
+        }
+    }
+}
+
+fn parse_dump(text: &str) -> Result<DumpOp, String> {
+    match text {
+        "all" => Ok(DumpOp::All),
+        _ => text.parse().map(DumpOp::One).map_err(|_| "expected the index of an operation or all".to_owned()),
+    }
+}
+
+/// What help says behind the options.
+pub fn examples(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Run => {
+            "\
+Examples:
+  tilework run model.ttnn --input 0=x.npy --input 1=weights.safetensors:w --input 2=random:7 --out out --profile
+  tilework run model.ttnn --input 0=x.npy --out out --dump-op all --report json
+
+docs/models.md describes compiled models, docs/report.md the report."
+        }
+        Verb::Check => {
+            "\
+Without --pcc, --max-error, --atol and --rtol the tolerance follows the program's types: integers exactly; float32 a
+correlation of 0.9999 and an error of 1e-4 of the range; bfloat16 0.999 and 2 %.
+
+Examples:
+  tilework check model.ttnn --expect expected
+  tilework run model.ttnn --input 0=in0.npy --out good --dump-op all
+  tilework check model.ttnn --expect expected --bisect good"
+        }
+        Verb::Show => {
+            "\
+Examples:
+  tilework show model.ttnn --ops
+  tilework show model.ttnn --mlir > model.mlir
+  tilework show model.ttnn --report json | jq .contents.programs[0].inputs"
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Options that only kernel programs have.
+
+use crate::args::{Input, parse_input};
+use crate::board_option::{BoardOption, ChipOption};
+use crate::kinds::Verb;
+use clap::ValueEnum;
+use std::path::PathBuf;
+
+/// How a kernel program is run.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Options of kernel programs")]
+pub struct KernelRunArgs {
+    #[command(flatten)]
+    pub board: BoardOption,
+    #[command(flatten)]
+    pub chip: ChipOption,
+    /// How programs reach the cores.
+    #[arg(long, value_enum, default_value_t = DispatchName::Fast)]
+    pub dispatch: DispatchName,
+    /// Other firmware for the workers: a folder with its ELF files.
+    ///
+    /// The folder has brisc.elf, ncrisc.elf, trisc0.elf, trisc1.elf and trisc2.elf, and
+    /// memory-map.toml if their memory map is not the usual one. Dispatch firmware and kernels stay
+    /// Tilework's own.
+    #[arg(long, value_name = "DIR")]
+    pub firmware: Option<PathBuf>,
+    /// Also write every record that went to the command queue, for `tilework cq decode`. Needs fast
+    /// dispatch.
+    #[arg(long, value_name = "FILE")]
+    pub capture: Option<PathBuf>,
+    /// Measure each core's kernel from start to end. Needs fast dispatch and the prebuilt worker
+    /// firmware.
+    #[arg(long)]
+    pub core_timing: bool,
+    /// Give up when the program has run for this many cycles; 20 billion unless given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_cycles: Option<u64>,
+}
+
+/// For which board and arrays a kernel program is checked or shown.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Options of kernel programs")]
+pub struct KernelPlanArgs {
+    #[command(flatten)]
+    pub board: BoardOption,
+    /// The array for an input; needed for inputs whose shape the file does not state.
+    #[arg(long, value_name = "NAME=FILE", value_parser = parse_input)]
+    pub input: Vec<Input>,
+}
+
+/// How programs reach the cores.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DispatchName {
+    /// Command queue, prefetcher and dispatcher firmware
+    Fast,
+    /// The host writes launch messages and polls go messages
+    Slow,
+}
+
+impl DispatchName {
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Slow => "slow",
+        }
+    }
+}
+
+/// What help says behind the options.
+pub fn examples(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Run => {
+            "\
+Examples:
+  tilework run examples/increment/program.toml --input x=examples/increment/x.npy --out out
+  tilework run examples/ring/program.toml --out out --board p150 --report json
+  tilework run program.toml --input a=a.npy --input b=b.npy --out out --dispatch slow
+  tilework run examples/ring/program.toml --out out --firmware riscv-firmware/p100a
+
+docs/program.md describes program files and firmware folders, docs/report.md the report."
+        }
+        Verb::Check => {
+            "\
+A kernel program is checked against a board, without running it: form, buffers, cores, kernels.
+
+Examples:
+  tilework check examples/ring/program.toml --board p150
+  tilework check examples/increment/program.toml --input x=examples/increment/x.npy"
+        }
+        Verb::Show => {
+            "\
+Examples:
+  tilework show examples/ring/program.toml
+  tilework show examples/increment/program.toml --input x=examples/increment/x.npy --report json"
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What goes wrong on the device, as a failure of the command: its message, and what is known of it
+//! as data. docs/report.md lists the keys.
+
+use crate::failure::Failure;
+use serde::Serialize;
+use std::path::Path;
+use tilework_abi::noc::NocXy;
+use tilework_abi::tensix::Processor;
+use tilework_runtime::elf::SourceFrame;
+use tilework_runtime::explain::{BudgetReport, BusyCore, DeadlockReport, FaultPlace, QueueView, Waiter, Word};
+use tilework_runtime::{RuntimeError, SourceLocation};
+
+/// A failure of the runtime. What it refuses before anything runs is wrong use of the program file;
+/// what happens on the device is a failed run.
+pub fn failure(program: &Path, error: RuntimeError) -> Failure {
+    let message = error.to_string();
+    match error {
+        RuntimeError::Program(_) | RuntimeError::Elf(_) | RuntimeError::Memory(_) | RuntimeError::Encode(_) => {
+            Failure::file(program, message)
+        }
+        RuntimeError::Firmware(_) => Failure::usage(message).with("option", "--firmware"),
+        RuntimeError::Fault { fault, place } => {
+            let data = FaultData {
+                fault: class_name(&fault.class),
+                what: &fault.what,
+                tile: fault.tile.map(TileData::of),
+                core: fault.core.map(core_name),
+                pc: fault.pc,
+                address: fault.address,
+                cycle: fault.cycle,
+                code: place.as_ref().map(CodeData::of),
+            };
+            Failure::failed("fault", message).with_all(data)
+        }
+        RuntimeError::Deadlock(report) => Failure::failed("deadlock", message).with_all(deadlock(&report)),
+        RuntimeError::Budget(report) => Failure::failed("budget", message).with_all(budget(&report)),
+        RuntimeError::Protocol(_) => Failure::failed("protocol", message),
+        _ => Failure::failed("device", message),
+    }
+}
+
+/// A failed start with what to look at first, when the firmware is not our own.
+pub fn not_started(failure: Failure, firmware: Option<&Path>) -> Failure {
+    match firmware {
+        Some(folder) if failure.exit_code() == 1 => failure.with("firmware", folder.display().to_string()).map(|message| {
+            format!(
+                "{message}\nthe worker firmware of {} did not start; does its memory map differ from the one that it \
+                 was given (docs/program.md, \"memory-map.toml\")?",
+                folder.display()
+            )
+        }),
+        _ => failure,
+    }
+}
+
+#[derive(Serialize)]
+struct TileData {
+    x: u8,
+    y: u8,
+}
+
+impl TileData {
+    fn of(xy: NocXy) -> Self {
+        Self { x: xy.x, y: xy.y }
+    }
+
+    fn all(tiles: &[NocXy]) -> Vec<Self> {
+        tiles.iter().copied().map(Self::of).collect()
+    }
+}
+
+#[derive(Serialize)]
+struct FaultData<'a> {
+    fault: String,
+    what: &'a str,
+    tile: Option<TileData>,
+    core: Option<String>,
+    pc: Option<u32>,
+    address: Option<u64>,
+    cycle: Option<u64>,
+    #[serde(flatten)]
+    code: Option<CodeData<'a>>,
+}
+
+/// What a core runs, and where in it.
+#[derive(Serialize)]
+struct CodeData<'a> {
+    runs: &'a str,
+    source: Option<Vec<FrameData<'a>>>,
+}
+
+impl<'a> CodeData<'a> {
+    fn of(place: &'a FaultPlace) -> Self {
+        Self { runs: &place.runs, source: place.location.as_ref().map(frames) }
+    }
+}
+
+/// A function and its line, innermost first.
+#[derive(Serialize)]
+struct FrameData<'a> {
+    function: &'a str,
+    file: Option<&'a str>,
+    line: Option<u32>,
+}
+
+fn frames(location: &SourceLocation) -> Vec<FrameData<'_>> {
+    let frame = location.telling().map(|SourceFrame { function, line }| FrameData {
+        function,
+        file: line.as_ref().map(|(file, _)| file.as_str()),
+        line: line.as_ref().map(|(_, line)| *line),
+    });
+    frame.collect()
+}
+
+#[derive(Serialize)]
+struct DeadlockData<'a> {
+    cycle: u64,
+    programs: &'a [String],
+    chain: Vec<LinkData<'a>>,
+    circle: Option<usize>,
+    waiting: Vec<WaiterData<'a>>,
+    idle_cores: usize,
+    queue: Option<QueueData<'a>>,
+}
+
+#[derive(Serialize)]
+struct LinkData<'a> {
+    who: &'a str,
+    waits_for: &'a str,
+}
+
+#[derive(Serialize)]
+struct WaiterData<'a> {
+    tiles: Vec<TileData>,
+    core: String,
+    runs: &'a str,
+    pc: u32,
+    source: Option<Vec<FrameData<'a>>>,
+    words: Vec<WordData<'a>>,
+}
+
+#[derive(Serialize)]
+struct WordData<'a> {
+    address: u32,
+    value: u32,
+    what: &'a str,
+    writers: &'a str,
+    stale: bool,
+}
+
+#[derive(Serialize)]
+struct QueueData<'a> {
+    event: u32,
+    executed: Option<u64>,
+    sent: u64,
+    program: Option<&'a str>,
+    around: Vec<CommandData<'a>>,
+}
+
+#[derive(Serialize)]
+struct CommandData<'a> {
+    position: u64,
+    command: &'a str,
+    current: bool,
+}
+
+fn deadlock(report: &DeadlockReport) -> DeadlockData<'_> {
+    DeadlockData {
+        cycle: report.cycle,
+        programs: &report.programs,
+        chain: report.chain.iter().map(|link| LinkData { who: &link.who, waits_for: &link.what }).collect(),
+        circle: report.circle,
+        waiting: report.waiters.iter().map(waiter).collect(),
+        idle_cores: report.idle,
+        queue: report.queue.as_ref().map(queue),
+    }
+}
+
+fn waiter(waiter: &Waiter) -> WaiterData<'_> {
+    let words = waiter.words.iter().map(|Word { address, value, what, writers, stale }| WordData {
+        address: *address,
+        value: *value,
+        what,
+        writers,
+        stale: *stale,
+    });
+    WaiterData {
+        tiles: TileData::all(&waiter.tiles),
+        core: core_name(waiter.processor),
+        runs: &waiter.runs,
+        pc: waiter.pc,
+        source: waiter.location.as_ref().map(frames),
+        words: words.collect(),
+    }
+}
+
+fn queue(queue: &QueueView) -> QueueData<'_> {
+    let around = queue.around.iter().map(|(position, command, current)| CommandData {
+        position: *position,
+        command,
+        current: *current,
+    });
+    QueueData {
+        event: queue.event,
+        executed: queue.executed,
+        sent: queue.sent,
+        program: queue.program.as_deref(),
+        around: around.collect(),
+    }
+}
+
+#[derive(Serialize)]
+struct BudgetData<'a> {
+    cycles: u64,
+    busy: Option<Vec<BusyData<'a>>>,
+    queue: Option<QueueData<'a>>,
+}
+
+#[derive(Serialize)]
+struct BusyData<'a> {
+    tiles: Vec<TileData>,
+    core: String,
+    pc: u32,
+    source: Option<Vec<FrameData<'a>>>,
+}
+
+fn budget(report: &BudgetReport) -> BudgetData<'_> {
+    BudgetData {
+        cycles: report.cycles,
+        busy: report.busy.as_ref().map(|busy| busy.iter().map(busy_core).collect()),
+        queue: report.queue.as_ref().map(queue),
+    }
+}
+
+fn busy_core(core: &BusyCore) -> BusyData<'_> {
+    BusyData {
+        tiles: TileData::all(&core.tiles),
+        core: core_name(core.processor),
+        pc: core.pc,
+        source: core.location.as_ref().map(frames),
+    }
+}
+
+/// The core as program files name it: `brisc`.
+fn core_name(core: Processor) -> String {
+    core.name().to_lowercase()
+}
+
+/// `undefined behaviour` as one word: `undefined_behaviour`.
+fn class_name(class: &str) -> String {
+    class.replace([' ', '-'], "_")
+}

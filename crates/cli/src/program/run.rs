@@ -1,0 +1,222 @@
+//! `tilework run` of a kernel program: a program file and arrays in, arrays and a report out.
+
+use super::args::{DispatchName, KernelRunArgs};
+use super::failure::{failure, not_started};
+use super::lower::{Placed, download, place, program};
+use super::plan::Plan;
+use super::report::{CoreTime, KernelReport, LIBRARY_TIMING, SessionCounts, TIMING_MODEL};
+use super::schema::{ProgramFile, Use};
+use super::source::Source;
+use crate::answer::Answer;
+use crate::args::{ArraySource, EngineName, RunArgs};
+use crate::array::Array;
+use crate::chip::{AnyChip, Device};
+use crate::failure::{Failure, Outcome};
+use crate::output::OutputFile;
+use crate::progress::Progress;
+use crate::{files, inputs};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+use tilework_abi::board::Board;
+use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, RunReport, RuntimeError, prebuilt};
+
+/// Where random inputs are known, for those who ask for them here.
+pub(super) const NO_RANDOM_INPUTS: &str = "random numbers are for the inputs of compiled models";
+
+/// Runs a program and reports.
+pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
+    refuse_combinations(args, own)?;
+    let progress = Progress::new();
+    let started = Instant::now();
+    let prepared = Prepared::read(args, own)?;
+    progress.next();
+    let config = config(own, prepared.plan.board);
+    let opened = open(prepared.chip, config, prepared.firmware);
+    let mut device = opened.map_err(|error| not_started(failure(&args.program, error), own.firmware.as_deref()))?;
+    progress.next();
+    let (plan, failed) = (prepared.plan, |error| failure(&args.program, error));
+    let placed = place(&mut device, &plan).map_err(failed)?;
+    upload(&mut device, &plan, &placed, &prepared.inputs).map_err(failed)?;
+    let program = program(&plan, &placed)?;
+    progress.next();
+    let (ran, host_seconds) = execute(&mut device, &program, &progress);
+    let captured = write_capture(own, &device);
+    let finished = ran.map_err(failed).and_then(|ran| {
+        progress.next();
+        let arrays = download(&mut device, &plan, &placed).map_err(failed)?;
+        Ok((ran, write_outputs(arrays, &args.out)?))
+    });
+    let (ran, outputs) = match (finished, captured) {
+        (Err(first), Err(capture)) => return Err(first.and(&capture)),
+        (finished, captured) => {
+            let finished = finished?;
+            captured?;
+            finished
+        }
+    };
+    let session = session(&device, started.elapsed().as_secs_f64());
+    let report = report(own, &plan, &ran, host_seconds, session, outputs);
+    Ok(Answer::new(report, |report, out| write!(out, "{}", report.text())))
+}
+
+/// Refuses options that exclude each other.
+fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
+    if args.engine == Some(EngineName::Native) {
+        let why = "a kernel program is code for the chip and has no other meaning";
+        return Err(Failure::option("--engine", format_args!(" native: {why}")));
+    }
+    let needs_fast = [(own.capture.is_some(), "--capture"), (own.core_timing, "--core-timing")];
+    let slow = own.dispatch == DispatchName::Slow;
+    if let Some((_, option)) = needs_fast.into_iter().find(|(given, _)| slow && *given) {
+        return Err(Failure::option(option, " needs --dispatch fast"));
+    }
+    if own.firmware.is_some() && own.core_timing {
+        return Err(Failure::option("--core-timing", " needs our own worker firmware: leave out --firmware"));
+    }
+    Ok(())
+}
+
+/// All that a run needs from files, read and checked.
+struct Prepared {
+    inputs: BTreeMap<String, Array>,
+    chip: AnyChip,
+    plan: Plan,
+    firmware: Option<FirmwareSet>,
+}
+
+impl Prepared {
+    /// Reads everything, and makes the output folder when nothing was refused.
+    fn read(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Self> {
+        let inputs = inputs::by_name(&args.input, NO_RANDOM_INPUTS)?;
+        let source = Source::read(&args.program, "a program file")?;
+        let file = ProgramFile::parse(&source)?;
+        let (chip, board) = AnyChip::power_on(own.chip.library.as_deref(), own.board.given)?;
+        let plan = Plan::new(source, file, board, &inputs)?;
+        let firmware = own.firmware.as_deref().map(super::firmware::load).transpose()?;
+        files::make_folder(&args.out)?;
+        check_capture(args, own, &plan)?;
+        Ok(Self { inputs, chip, plan, firmware })
+    }
+}
+
+/// Refuses a capture that would replace the program, an array or an output of the same run.
+fn check_capture(args: &RunArgs, own: &KernelRunArgs, plan: &Plan) -> Outcome<()> {
+    let Some(capture) = &own.capture else { return Ok(()) };
+    let outputs = plan.buffers_for(Use::Output).map(|(_, buffer)| args.out.join(format!("{}.npy", buffer.name)));
+    let inputs = args.input.iter().filter_map(|input| match &input.source {
+        ArraySource::File { path, .. } => Some(path.clone()),
+        ArraySource::Random(_) => None,
+    });
+    let taken = inputs.chain(outputs).chain([args.program.clone()]);
+    match taken.into_iter().find(|path| files::same_place(path, capture)) {
+        Some(path) => Err(Failure::option("--capture", format_args!(" would replace {}", path.display()))),
+        None => Ok(()),
+    }
+}
+
+fn open(chip: AnyChip, config: DeviceConfig, firmware: Option<FirmwareSet>) -> Result<Device, RuntimeError> {
+    match firmware {
+        Some(firmware) => Device::open_with(chip, config, firmware, prebuilt::cq_kernels()?),
+        None => Device::open(chip, config),
+    }
+}
+
+fn config(own: &KernelRunArgs, board: Board) -> DeviceConfig {
+    let mut config = DeviceConfig::new(board);
+    config.dispatch = match own.dispatch {
+        DispatchName::Fast => Dispatch::Fast,
+        DispatchName::Slow => Dispatch::Slow,
+    };
+    config.core_timing = own.core_timing;
+    config.capture = own.capture.is_some();
+    config.max_cycles = own.max_cycles.unwrap_or(config.max_cycles);
+    config
+}
+
+fn upload(
+    device: &mut Device,
+    plan: &Plan,
+    placed: &Placed,
+    inputs: &BTreeMap<String, Array>,
+) -> Result<(), RuntimeError> {
+    for (i, buffer) in plan.buffers_for(Use::Input) {
+        if let (Some(dram), Some(array)) = (&placed.dram[i], inputs.get(&buffer.name)) {
+            device.upload(dram, &array.data)?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs the program; also the seconds that it took on this machine.
+fn execute(device: &mut Device, program: &Program, progress: &Progress) -> (Result<RunReport, RuntimeError>, f64) {
+    let bar = progress.clone();
+    device.on_progress(move |p| bar.cycles(p.cycles));
+    let started = Instant::now();
+    let ran = device.run(std::slice::from_ref(program));
+    (ran, started.elapsed().as_secs_f64())
+}
+
+/// Writes the capture, also of a run that has failed: then it is wanted most.
+fn write_capture(own: &KernelRunArgs, device: &Device) -> Outcome<()> {
+    match (&own.capture, device.captured()) {
+        (Some(path), Some(records)) => files::write_whole(path, &[records]),
+        _ => Ok(()),
+    }
+}
+
+fn write_outputs(arrays: Vec<(String, Array)>, out: &Path) -> Outcome<BTreeMap<String, OutputFile>> {
+    let mut outputs = BTreeMap::new();
+    for (name, array) in arrays {
+        let output = OutputFile::write(array, &out.join(format!("{name}.npy")))?;
+        outputs.insert(name, output);
+    }
+    Ok(outputs)
+}
+
+fn session(device: &Device, host_seconds: f64) -> SessionCounts {
+    let all = device.statistics().chip;
+    SessionCounts {
+        cycles: all.map(|all| all.cycles),
+        host_seconds,
+        instructions: all.map(|all| all.instructions),
+        pcie_bytes: all.map(|all| all.pcie_bytes),
+        noc_bytes: all.map(|all| all.noc_bytes),
+    }
+}
+
+fn report(
+    own: &KernelRunArgs,
+    plan: &Plan,
+    ran: &RunReport,
+    host_seconds: f64,
+    session: SessionCounts,
+    outputs: BTreeMap<String, OutputFile>,
+) -> KernelReport {
+    let counts = ran.statistics.chip;
+    let times = ran.programs.iter().flat_map(|p| &p.core_times);
+    let times = times.map(|t| CoreTime { x: t.core.x, y: t.core.y, start: t.start, end: t.end });
+    KernelReport {
+        program: plan.name.clone(),
+        board: plan.board.name(),
+        chip: AnyChip::name(own.chip.library.as_deref()),
+        dispatch: own.dispatch.name(),
+        firmware: own.firmware.as_ref().map_or_else(|| "prebuilt".to_owned(), |folder| folder.display().to_string()),
+        cycles: ran.cycles,
+        simulated_seconds: ran.cycles.map(KernelReport::seconds),
+        host_seconds,
+        program_cycles: ran.programs.first().and_then(tilework_runtime::ProgramReport::cycles),
+        instructions: counts.map(|counts| counts.instructions),
+        skipped_instructions: counts.map(|counts| counts.skipped),
+        mips: counts.map(|counts| counts.instructions as f64 / host_seconds / 1e6),
+        programs: ran.statistics.programs,
+        commands: ran.statistics.commands,
+        pcie_bytes: counts.map(|counts| counts.pcie_bytes),
+        noc_bytes: counts.map(|counts| counts.noc_bytes),
+        cores: plan.roles.iter().map(|r| r.cores.len()).sum(),
+        core_timing: own.core_timing.then(|| times.collect()),
+        session,
+        outputs,
+        timing_model: if own.chip.library.is_some() { LIBRARY_TIMING } else { TIMING_MODEL },
+    }
+}
