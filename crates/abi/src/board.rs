@@ -1,6 +1,6 @@
 //! Boards as records: which tiles a card has and where dispatch runs.
 //!
-//! Follows the seed ("board layout"), facts ("Harvested DRAM bank") and tt-umd's public tables
+//! Follows the seed ("board layout"), the original's `device.py` and tt-umd's public tables
 //! (`cluster_descriptor_types.hpp`, `tests/cluster_descriptor_examples`). Coordinates are
 //! translated unless they say physical.
 
@@ -19,20 +19,21 @@ pub const PCIE: NocXy = NocXy::new(19, 24);
 /// The PCIe tile in use, in NoC 0 coordinates; the other one is idle (tt-umd's descriptors of P100
 /// and P150 cards, `pcie_harvesting_mask`).
 pub const PCIE_PHYSICAL: NocXy = grid::PCIE_TILES[0];
-/// The ARC tile, which keeps its NoC 0 coordinates (facts, "Harvested DRAM bank").
+/// The ARC tile, which keeps its NoC 0 coordinates (tt-umd `types/telemetry.hpp`).
 pub const ARC: NocXy = grid::ARC_TILE;
 /// Bytes of one DRAM bank.
 pub const DRAM_BANK_BYTES: u64 = 1 << 32;
 /// The port that each bank's traffic uses, per NoC (seed's system, bank table).
 pub const DRAM_BANK_PORT: [[u8; 2]; DRAM_BANKS] = [[2, 1], [0, 1], [0, 1], [0, 1], [2, 1], [2, 1], [2, 1], [2, 1]];
-/// AI clock in MHz (facts field 2.1: 1343..1350).
+/// AI clock in MHz (measured: 1343..1350, docs/sources.md).
 pub const AICLK_MHZ: u32 = 1350;
-/// Telemetry: byte offset of scratch RAM 13 in the ARC tile's NoC address space (facts).
+/// Telemetry: byte offset of scratch RAM 13 in the ARC tile's NoC address space (tt-umd
+/// `blackhole_implementation.h`).
 pub const ARC_SCRATCH_RAM_13: u64 = 0x8003_0434;
-/// Telemetry tag of the mask of enabled GDDR banks (facts).
+/// Telemetry tag of the mask of enabled GDDR banks (tt-umd `types/telemetry.hpp`).
 pub const TAG_GDDR_ENABLED: u16 = 36;
 
-/// What a kind of card is: one row, from which its columns, telemetry, descriptors and names
+/// A kind of card: one row, from which its columns, telemetry, descriptors and names
 /// follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BoardSpec {
@@ -48,7 +49,7 @@ pub struct BoardSpec {
 /// One chip of a kind of card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChipSpec {
-    /// What is fused off, with the same units on every simulated card of a kind. Real cards differ
+    /// The units that are fused off, the same on every simulated card of a kind. Real cards differ
     /// in which they are, not in how many.
     pub harvesting: Harvesting,
     /// Index in [`grid::PCIE_TILES`] of the PCIe tile in use.
@@ -144,7 +145,7 @@ impl Board {
             Err(error) => Err(error),
         }
     }
-    /// What kind of card it is.
+    /// The kind of card.
     pub const fn spec(self) -> &'static BoardSpec {
         self.spec
     }
@@ -197,7 +198,7 @@ impl Board {
     pub fn is_tensix(self, xy: NocXy) -> bool {
         (WORKER_Y_FIRST..=WORKER_Y_LAST).contains(&xy.y) && self.worker_columns().contains(&xy.x)
     }
-    /// What of the board's chip is fused off.
+    /// The units of the board's chip that are fused off.
     pub const fn harvesting(self) -> Harvesting {
         self.harvesting
     }
@@ -233,8 +234,8 @@ impl core::fmt::Display for HarvestingError {
     }
 }
 
-/// What of a chip is fused off for yield: a set bit means gone, as in tt-umd's harvesting masks and
-/// the other way round than in the telemetry's masks of what is enabled.
+/// The units of a chip that are fused off for yield: a set bit means gone, as in tt-umd's
+/// harvesting masks and the other way round than in the telemetry's masks of what is enabled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Harvesting {
     /// Tensix columns, in the order of [`grid::DIE_COLUMNS`].

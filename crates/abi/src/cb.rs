@@ -1,8 +1,10 @@
 //! Circular buffers: their configuration in L1 and their counters.
 //!
-//! Follows facts ("Circular-buffer config"). A buffer's counts of pages received and acknowledged are 16-bit counters in the
-//! registers of an overlay stream, so that both cores of a pair see them without touching L1. Which stream is a matter of the firmware generation
-//! ([`MemoryMap::cb_stream`](crate::l1::MemoryMap::cb_stream)), because the worker firmware clears them between programs.
+//! Follows the original's `dispatch.py`. A buffer's counts of pages received and acknowledged are
+//! 16-bit counters in the registers of an overlay stream, so that both cores of a pair see them
+//! without touching L1. Which stream is a matter of the firmware generation
+//! ([`MemoryMap::cb_stream`](crate::l1::MemoryMap::cb_stream)), because the worker firmware clears
+//! them between programs.
 
 use crate::stream;
 use zerocopy::little_endian::U32;
@@ -10,7 +12,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Circular buffers of a tile.
 pub const COUNT: u32 = 32;
-/// Buffers 16 and 24 may share storage (facts).
+/// Buffers 16 and 24 may share storage (the original's `device.py`).
 pub const SHARED: (u32, u32) = (16, 24);
 
 /// Configuration of one circular buffer.
@@ -31,11 +33,13 @@ pub struct CbConfig {
 pub const CONFIG_BYTES: usize = 16;
 const _: () = assert!(core::mem::size_of::<CbConfig>() == CONFIG_BYTES);
 
-/// Address of the counter of pages received (pushed) of buffer `cb`, where buffer 0 has stream `first`.
+/// Address of the counter of pages received (pushed) of buffer `cb`, where buffer 0 has
+/// stream `first`.
 pub const fn received_addr(first: u32, cb: u32) -> u32 {
     stream::reg_addr(first + cb, stream::REMOTE_DEST_BUF_SIZE)
 }
-/// Address of the counter of pages acknowledged (popped) of buffer `cb`, where buffer 0 has stream `first`.
+/// Address of the counter of pages acknowledged (popped) of buffer `cb`, where buffer 0 has
+/// stream `first`.
 pub const fn acked_addr(first: u32, cb: u32) -> u32 {
     stream::reg_addr(first + cb, stream::REMOTE_DEST_BUF_START)
 }

@@ -1,4 +1,4 @@
-//! What host and kernel agree on: where a kernel lies, what it finds when it starts.
+//! The contract of host and kernel: where a kernel lies and what it finds when it starts.
 //!
 //! A kernel is entered at its first byte, on the firmware's stack, wherever the kernel
 //! configuration puts its text, and ends by returning. The registers say nothing: firmware that

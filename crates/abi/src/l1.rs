@@ -1,6 +1,7 @@
 //! The L1 map of a worker tile.
 //!
-//! Follows facts ("Worker L1"). Other firmware generations use other maps, so the map is a value: [`MemoryMap`].
+//! Follows the original's `hw.py`. Other firmware generations use other maps, so the map is a
+//! value: [`MemoryMap`].
 
 use crate::convert::u32_of;
 use crate::kernel::{KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC};
@@ -29,13 +30,15 @@ pub struct MemoryMap {
     pub kernel_config: u32,
     /// Bytes of the kernel configuration space.
     pub kernel_config_size: u32,
-    /// Bank-to-NoC table: dram xy `[2][7]`, l1 xy `[2][110]` as u16, then i32 offsets; [`bank_table::BYTES`] in all.
+    /// Bank-to-NoC table: dram xy `[2][7]`, l1 xy `[2][110]` as u16, then i32 offsets;
+    /// [`bank_table::BYTES`] in all.
     pub bank_table: u32,
     /// First byte for data buffers.
     pub data: u32,
     /// One past the last byte for data buffers.
     pub data_end: u32,
-    /// First byte of local RAM behind the firmware's own data, in the order of [`Processor`] and in each core's own addresses.
+    /// First byte of local RAM behind the firmware's own data, in the order of [`Processor`] and in
+    /// each core's own addresses.
     pub kernel_local: [u32; 5],
     /// Overlay stream with the counters of circular buffer 0; buffer i has the i-th behind it.
     pub cb_stream: u32,
@@ -52,7 +55,7 @@ impl MemoryMap {
     }
 }
 
-/// The map of the seed's firmware, which ours uses too (facts, "Worker L1").
+/// The map of the seed's firmware, which ours uses too (the original's `hw.py`).
 pub const WORKER: MemoryMap = MemoryMap {
     mailbox: 0x60,
     launch: 0x70,
@@ -68,12 +71,14 @@ pub const WORKER: MemoryMap = MemoryMap {
     data: 0x37000,
     data_end: L1_SIZE,
     kernel_local: [KERNEL_LOCAL_DM, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, KERNEL_LOCAL_TRISC, KERNEL_LOCAL_TRISC],
-    // Public sources of blackhole-py, `device.py`, "Operand->stream_id: 8 + operand"; its prebuilt TRISC0 clears streams 8 to 39. Today's
-    // tt-metal begins at 0 (`stream_io_map.h`, `OPERAND_START_STREAM`).
+    // Public sources of blackhole-py, `device.py`, "Operand->stream_id: 8 + operand"; its prebuilt
+    // TRISC0 clears streams 8 to 39. Today's tt-metal begins at 0 (`stream_io_map.h`,
+    // `OPERAND_START_STREAM`).
     cb_stream: 8,
 };
 
-/// The mailbox structure's words in front of the launch messages, relative to [`MemoryMap::mailbox`].
+/// The mailbox structure's words in front of the launch messages, relative to
+/// [`MemoryMap::mailbox`].
 pub mod mailbox {
     /// One byte per subordinate core: NCRISC, TRISC0, TRISC1, TRISC2.
     pub const SUBORDINATE_SYNC: u32 = 0x08;
@@ -87,16 +92,18 @@ pub const LAUNCH_ENTRIES: u32 = 8;
 pub const GO_ENTRIES: u32 = 9;
 /// The bank-to-NoC table as our firmware reads it, relative to [`MemoryMap::bank_table`].
 ///
-/// The seed's table is compiled for one number of banks (7, a P100); ours carries the number, so that one firmware serves
-/// every board.
+/// The seed's table is compiled for one number of banks (7, a P100); ours carries the number, so
+/// that one firmware serves every board.
 pub mod bank_table {
-    /// Logical DRAM banks (u32). Zero means [`SEED_BANKS`]: the seed's host does not write this word.
+    /// Logical DRAM banks (u32). Zero means [`SEED_BANKS`]: the seed's host does not
+    /// write this word.
     pub const DRAM_BANKS: u32 = 0xFF0;
     /// The number of DRAM banks that the seed's firmware is compiled for.
     pub const SEED_BANKS: u32 = 7;
     /// Bytes of the table with this word.
     pub const BYTES: u32 = DRAM_BANKS + 4;
-    /// Offset of the encoded coordinates (u16: y << 6 | x) of `bank` on NoC `noc`, of `banks` banks in all.
+    /// Offset of the encoded coordinates (u16: y << 6 | x) of `bank` on NoC `noc`, of `banks`
+    /// banks in all.
     pub const fn dram_xy(noc: u32, bank: u32, banks: u32) -> u32 {
         (noc * banks + bank) * 2
     }
@@ -104,14 +111,14 @@ pub mod bank_table {
 
 /// A word of L1 that atomics may return their old value to; nothing else uses it.
 pub const ATOMIC_RETURN: u32 = 0x04;
-/// L1 source word for the small writes of each processor (Blackhole's inline writes to L1 are unsafe: NoC/MemoryMap.md),
-/// 16 bytes each, in the order of [`Processor`].
+/// L1 source word for the small writes of each processor (Blackhole's inline writes to L1 are
+/// unsafe: NoC/MemoryMap.md), 16 bytes each, in the order of [`Processor`].
 pub const SCRATCH_WORD: u32 = 0x10;
 /// First byte behind the reset vector and these words, whatever the map.
 pub const LOW_END: u32 = SCRATCH_WORD + 16 * 5;
 
-/// Per-core timing: when the first word of the profiler control block is non-zero, the worker BRISC writes the wall clock at kernel start
-/// and end to the host slots that the block names.
+/// Per-core timing: when the first word of the profiler control block is non-zero, the worker BRISC
+/// writes the wall clock at kernel start and end to the host slots that the block names.
 pub mod core_timing {
     /// Non-zero arms the timing (u32 index into the profiler control block).
     pub const ENABLE: u32 = 0;
@@ -127,7 +134,8 @@ pub mod core_timing {
     pub const WORDS: u32 = 5;
 }
 
-/// States of a subordinate core's byte in `SUBORDINATE_SYNC` (facts, harness boot check: all zero, or 3 while NCRISC loads).
+/// States of a subordinate core's byte in `SUBORDINATE_SYNC` (the original's `brisc.cc`: all zero,
+/// or 3 while NCRISC loads).
 pub mod sync {
     /// Nothing to do.
     pub const DONE: u8 = 0x00;

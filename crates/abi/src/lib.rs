@@ -1,10 +1,9 @@
 //! Everything that host, firmware and chip must agree on.
 //!
-//! One fact, one place: register addresses, L1 maps, message and command layouts, board tables. The crate is
-//! `no_std` and has no behaviour beyond arithmetic on its own constants, because the same source is compiled into
-//! the RISC-V firmware, the host library and the simulated chip. Every constant names the document it comes from:
-//! "seed" is the fast-dispatch chapter (000/001), "facts" is `facts/blackhole.md`, the rest are pages of the public ISA
-//! documentation (folder BlackholeA0, or WormholeB0 where Blackhole has no page of its own).
+//! One fact, one place: register addresses, L1 maps, message and command layouts, board tables. The
+//! crate is `no_std` and has no behaviour beyond arithmetic on its own constants, because the same
+//! source is compiled into the RISC-V firmware, the host library and the simulated chip. Every
+//! constant names the document it comes from; `docs/sources.md` says what the names mean.
 #![no_std]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
@@ -38,5 +37,5 @@ pub const fn align_up(value: u32, align: u32) -> u32 {
 pub const L1_ALIGN: u32 = 16;
 /// Alignment of records that the prefetcher reads over PCIe, in bytes (seed 1.4, `PCIE_ALIGN`).
 pub const PCIE_ALIGN: u32 = 64;
-/// Alignment of DRAM transfers, in bytes (facts, DRAM alignment).
+/// Alignment of DRAM transfers, in bytes (NoC/README.md).
 pub const DRAM_ALIGN: u32 = 64;

@@ -1,6 +1,7 @@
 //! Go messages and launch messages: what starts a kernel on a worker.
 //!
-//! Follows facts ("Go message", "Launch message"); packed little-endian, read in place by firmware and written by the host.
+//! Follows the original's `dispatch.py` (tt-metal has the same structures in `dev_msgs.h`); packed
+//! little-endian, read in place by firmware and written by the host.
 
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

@@ -360,10 +360,11 @@ pub const GRID_X: u32 = 17;
 pub const GRID_Y: u32 = 12;
 /// The upper half of a NoC address of the PCIe tile that means pinned host memory.
 pub const PCIE_HOST_MID: u32 = (PCIE_HOST_BIT >> 32) as u32;
-/// Set in a NoC address of the PCIe tile that means pinned host memory (facts, "pinned pages").
+/// Set in a NoC address of the PCIe tile that means pinned host memory (tt-kmd `ioctl.h`).
 pub const PCIE_HOST_BIT: u64 = 1 << 60;
 
-/// A tile's coordinates in translated space, the same on both NoCs (facts; NoC/Coordinates.md).
+/// A tile's coordinates in translated space, the same on both NoCs (WormholeB0/NoC/Coordinates.md,
+/// tt-umd `blackhole_implementation.h`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NocXy {
     /// Column.
@@ -377,7 +378,7 @@ impl NocXy {
     pub const fn new(x: u8, y: u8) -> Self {
         Self { x, y }
     }
-    /// The form that commands and registers use: y << 6 | x (facts, "Command bytes").
+    /// The form that commands and registers use: y << 6 | x (the original's `cq_commands.hpp`).
     pub const fn encode(self) -> u32 {
         (self.y as u32) << 6 | self.x as u32
     }
@@ -428,5 +429,5 @@ const _: () = {
     assert!(MAX_PACKET_BYTES == 256 * FLIT_BYTES);
     let rect = NocRect { start: NocXy::new(1, 2), end: NocXy::new(7, 11) };
     assert!(rect.encode() == 0x0008_12C7 && rect.area() == 70);
-    assert!(rect.encode_noc1() == 11 << 18 | 7 << 12 | 2 << 6 | 1); // facts, "Multicast xy": y1, x1, y0, x0
+    assert!(rect.encode_noc1() == 11 << 18 | 7 << 12 | 2 << 6 | 1); // the original's `cq_commands.hpp`: y1, x1, y0, x0
 };

@@ -1,4 +1,4 @@
-//! What a Blackhole card is on the PCI bus: its identity, its BARs and the address translation of
+//! A Blackhole card on the PCI bus: its identity, its BARs and the address translation of
 //! what it sends to the host.
 //!
 //! Identity: tt-kmd `enumerate.h` and tt-umd `pci_ids.h`. Configuration header: PCI Local Bus

@@ -4,7 +4,7 @@
 //! (WormholeB0/NoC/Overlay/AsGeneralUse.md); the indices are those of the Blackhole overlay (public
 //! firmware headers, `noc_overlay_parameters.h`).
 
-/// First stream register (facts, "The cores").
+/// First stream register (BabyRISCV/README.md).
 pub const BASE: u32 = 0xFFB4_0000;
 /// Bytes of register space of one stream.
 pub const STRIDE: u32 = 0x1000;
@@ -235,4 +235,4 @@ pub const fn reg_addr(stream: u32, reg: u32) -> u32 {
     BASE + stream * STRIDE + reg * 4
 }
 
-const _: () = assert!(reg_addr(48, SPACE_AVAILABLE_UPDATE) == 0xFFB7_0438); // facts, "The cores"
+const _: () = assert!(reg_addr(48, SPACE_AVAILABLE_UPDATE) == 0xFFB7_0438); // BabyRISCV/README.md

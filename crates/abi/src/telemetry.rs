@@ -1,6 +1,6 @@
 //! The ARC's telemetry table, which a driver reads at start-up.
 //!
-//! Follows facts ("Harvested DRAM bank"); tags are those of tt-umd `types/telemetry.hpp`, addresses
+//! Tags are those of tt-umd `types/telemetry.hpp`, addresses
 //! those of tt-kmd `blackhole.c`. The table: version (u32), number of entries (u32), one word per
 //! entry (tag in the low half, index of the data word in the high half), then the data words.
 
@@ -25,7 +25,7 @@ pub const QUEUE_POINTER: u64 = scratch_ram(11);
 pub const DATA_POINTER: u64 = scratch_ram(12);
 /// Scratch RAM word that holds the address of the table (tt-kmd `ARC_TELEMETRY_PTR`).
 pub const TABLE_POINTER: u64 = scratch_ram(13);
-/// First address of the ARC's shared memory; the table must lie in it (facts' sources,
+/// First address of the ARC's shared memory; the table must lie in it (tt-kmd `blackhole.c`,
 /// `CSM_START`).
 pub const CSM_BASE: u64 = 0x1000_0000;
 /// Bytes of the ARC's shared memory (WormholeB0/ARCTile/README.md).

@@ -1,4 +1,5 @@
-//! The address space of a Tensix tile outside L1, and the instructions of its coprocessor ([`insn`]).
+//! The address space of a Tensix tile outside L1, and the instructions of its
+//! coprocessor ([`insn`]).
 //!
 //! Follows BlackholeA0/TensixTile/BabyRISCV/README.md (memory map) and
 //! BlackholeA0/TensixTile/SoftReset.md. The registers of tile control and their addresses are rows
@@ -39,9 +40,9 @@ pub const PC_BUF_STRIDE: u32 = 0x1_0000;
 pub const MAILBOX_BASE: u32 = 0xFFEC_0000;
 /// Tensix backend configuration.
 pub const CFG_BASE: u32 = 0xFFEF_0000;
-/// All five cores held (facts, "Host start-up of a card").
+/// All five cores held (the original's `device.py`).
 pub const SOFT_RESET_ALL_CORES: u32 = 0x4_7800;
-/// Only BRISC runs (facts, "Host start-up of a card").
+/// Only BRISC runs (the original's `device.py`).
 pub const SOFT_RESET_BRISC_RUNS: u32 = 0x4_7000;
 
 /// The five cores of a tile, in the order of the launch message's `enables` bits.

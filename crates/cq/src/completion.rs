@@ -9,6 +9,7 @@
 
 use crate::codec::{CommandReader, Framing};
 use crate::error::DecodeError;
+use tilework_abi::addr::PageCount;
 use tilework_abi::cq::CMD_SIZE;
 use tilework_abi::cq::completion::{CompletionPtr, CompletionRange};
 use tilework_abi::cq::dispatch::{DispatchCmdId, WriteHost};
@@ -58,7 +59,7 @@ pub enum CompletionError {
 pub struct CompletionFifo {
     range: CompletionRange,
     read: CompletionPtr,
-    filled: u32,
+    filled: PageCount,
 }
 
 impl Default for CompletionFifo {
@@ -71,7 +72,7 @@ impl Default for CompletionFifo {
 impl CompletionFifo {
     /// An empty FIFO over `range`.
     pub fn new(range: CompletionRange) -> Self {
-        Self { range, read: range.start(), filled: 0 }
+        Self { range, read: range.start(), filled: PageCount::default() }
     }
 
     /// The word that both pointers start with, on the device and in host memory.
@@ -88,30 +89,30 @@ impl CompletionFifo {
     ///
     /// # Errors
     /// A word that no correct dispatcher writes.
-    pub fn observe(&mut self, wr_word: u32) -> Result<u32, CompletionError> {
+    pub fn observe(&mut self, wr_word: u32) -> Result<PageCount, CompletionError> {
         let wr = CompletionPtr::from_word(wr_word);
         if self.range.page_of(wr).is_none() {
             let (base, end) = (self.range.base_addr(), self.range.end_addr());
             return Err(CompletionError::NoPage { found: wr_word, base, end });
         }
         let ahead = self.range.filled_pages(wr, self.read);
-        if ahead > self.range.pages() || ahead < self.filled {
-            let (read, pages) = (self.read.word(), self.range.pages());
-            return Err(CompletionError::Overrun { found: wr_word, read, ahead, ready: self.filled, pages });
+        if ahead > self.range.pages() || ahead < self.filled.get() {
+            let (read, ready, pages) = (self.read.word(), self.filled.get(), self.range.pages());
+            return Err(CompletionError::Overrun { found: wr_word, read, ahead, ready, pages });
         }
-        self.filled = ahead;
-        Ok(ahead)
+        self.filled = PageCount::new(ahead);
+        Ok(self.filled)
     }
 
     /// Pages known to be ready.
-    pub fn ready(&self) -> u32 {
+    pub fn ready(&self) -> PageCount {
         self.filled
     }
 
     /// Offset of ready page `n` (0 is the next) from the start of the FIFO's memory, or `None` when
     /// it is not ready.
     pub fn page_offset(&self, n: u32) -> Option<u32> {
-        if n >= self.filled {
+        if n >= self.filled.get() {
             return None;
         }
         let page = self.range.page_of(self.range.advance(self.read, n))?;
@@ -123,17 +124,18 @@ impl CompletionFifo {
         Some(host::COMPLETION.offset() + self.page_offset(n)?)
     }
 
-    /// Releases the `n` oldest ready pages and returns the read pointer's new word, to be written
-    /// to the dispatcher's L1 and to host memory.
+    /// Releases the oldest `pages` ready pages and returns the read pointer's new word, to be
+    /// written to the dispatcher's L1 and to host memory.
     ///
     /// # Errors
     /// [`CompletionError::Release`] when fewer are ready.
-    pub fn release(&mut self, n: u32) -> Result<u32, CompletionError> {
-        if n > self.filled {
-            return Err(CompletionError::Release { asked: n, filled: self.filled });
+    pub fn release(&mut self, pages: PageCount) -> Result<u32, CompletionError> {
+        let (asked, filled) = (pages.get(), self.filled.get());
+        if asked > filled {
+            return Err(CompletionError::Release { asked, filled });
         }
-        self.read = self.range.advance(self.read, n);
-        self.filled -= n;
+        self.read = self.range.advance(self.read, asked);
+        self.filled = PageCount::new(filled - asked);
         Ok(self.read.word())
     }
 }

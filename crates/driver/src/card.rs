@@ -1,8 +1,9 @@
 //! A card: a link, windows onto it, and what a host does to start tiles.
 //!
-//! Addresses are those of the target's own space on the NoC: an [`L1Addr`](tilework_abi::addr::L1Addr)
-//! in a Tensix tile, a [`DramAddr`](tilework_abi::addr::DramAddr) at a bank's port, or the plain word
-//! of a register's row.
+//! Addresses are those of the target's own space on the NoC: an
+//! [`L1Addr`](tilework_abi::addr::L1Addr) in a Tensix tile, a
+//! [`DramAddr`](tilework_abi::addr::DramAddr) at a bank's port, or the plain word of a
+//! register's row.
 
 use crate::{DriverError, HostLink, Pinned, Target, Telemetry, Tiles, Window, WindowPool, cover};
 use tilework_abi::addr::PcieAddr;

@@ -5,7 +5,7 @@
 //! (`/dev/tenstorrent`) comes behind the same trait. This crate knows none of them. [`Card`] is the
 //! usual entrance: a link with windows onto it.
 //!
-//! Sources: facts, "Host access to the card" and "Host start-up of a card"; layouts are in
+//! Sources: tt-kmd `ioctl.h`, the original's `device.py`; layouts are in
 //! [`tilework_abi::tlb`] and [`tilework_abi::telemetry`].
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]

@@ -21,10 +21,10 @@ use tilework_abi::tlb::Bar;
 ///   write may be reported by any later call. It blocks while the link has no room.
 /// - **Pinned memory.** Addresses are the device's ([`PcieAddr`]). Once [`HostLink::pin`] has
 ///   returned, the device can read and write every byte of the region there; address translation
-///   (an IOMMU, an outbound region of the controller) is the implementation's business. The bytes stay at their place
-///   until the link is dropped. Host and device see each other's writes without further calls; an
-///   aligned word is never seen half written, and device writes become visible in the order in
-///   which they leave the PCIe tile.
+///   (an IOMMU, an outbound region of the controller) is the implementation's business. The bytes
+///   stay at their place until the link is dropped. Host and device see each other's writes without
+///   further calls; an aligned word is never seen half written, and device writes become visible in
+///   the order in which they leave the PCIe tile.
 /// - **Time.** The chip runs on during every call that takes time. A wait is an event or a
 ///   deterministic poll, never a sleep of the host, where the chip's clock is simulated.
 pub trait HostLink {

@@ -73,7 +73,7 @@ impl Telemetry {
         }
     }
 
-    /// What of the chip is fused off.
+    /// The units of the chip that are fused off.
     ///
     /// # Errors
     /// A mask is missing.

@@ -11,7 +11,7 @@ use tilework_libttsim_client::{Client, PCI_ID, WINDOW, strict};
 use tilework_riscv::{Insn, Op, encode};
 
 const TILE: NocXy = NocXy::new(1, 2);
-/// The first port of a DRAM bank that every board has (facts, "Host start-up of a card").
+/// The first port of a DRAM bank that every board has (the original's `device.py`).
 const DRAM: NocXy = NocXy::new(17, 12);
 /// A window of 4 GiB.
 const LARGE: u32 = tlb::COUNT_2M;

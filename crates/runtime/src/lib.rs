@@ -9,8 +9,7 @@
 //! these into the commands of fast dispatch or into plain window accesses ([`queue`]). When nothing
 //! can move any more, [`explain`] says who waits for whom.
 //!
-//! Follows seeds 000/001 (sections 1, 2, 6, 7, 8) and facts ("Host start-up of a card", "Worker
-//! L1").
+//! Follows seeds 000/001 (sections 1, 2, 6, 7, 8) and the original's `device.py` and `hw.py`.
 
 // The tests of this crate make their data by truncation.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]

@@ -34,7 +34,7 @@ use zerocopy::IntoBytes;
 /// Bytes of one chunk of a write (seed section 2.5).
 pub const CHUNK: usize = 1024;
 
-/// What a [`Ir::Write`] writes.
+/// The bytes of an [`Ir::Write`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Data {
     /// The same bytes to every core.
@@ -48,16 +48,16 @@ pub enum Data {
 pub enum Ir {
     /// Write to address `addr` of `cores`.
     Write {
-        /// Where to.
+        /// The destinations.
         cores: Vec<NocXy>,
         /// First byte.
         addr: L1Addr,
-        /// What.
+        /// The bytes.
         data: Data,
     },
     /// Start the kernels of `cores` and wait until all are done.
     Launch {
-        /// Who.
+        /// The cores.
         cores: Vec<NocXy>,
     },
 }

@@ -10,7 +10,7 @@
 use crate::RuntimeError;
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use tilework_abi::addr::L1Addr;
+use tilework_abi::addr::{L1Addr, PageCount};
 use tilework_abi::board::Board;
 use tilework_abi::cq::layout::prefetch_core::{PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE};
 use tilework_abi::cq::layout::{PAGE_SIZE, dispatch_core, host, prefetch_core};
@@ -35,7 +35,7 @@ pub struct Sent {
     pub command: DispatchCommand,
 }
 
-/// How long the host may wait: the cycles of a run, and whom to tell.
+/// How long the host may wait: the cycles of a run, and the callback for its progress.
 pub struct Patience<'a> {
     /// The device's time at which the host gives up.
     pub until: u64,
@@ -71,7 +71,7 @@ pub(crate) fn is_quiet<C: HostLink>(card: &Card<C>) -> bool {
     card.link().inspect().is_some_and(tilework_driver::Inspect::is_quiet)
 }
 
-/// Why waiting ended without what was waited for; the device turns this into a [`RuntimeError`]
+/// Why a wait failed; the device turns this into a [`RuntimeError`]
 /// with names.
 #[derive(Debug)]
 pub enum Waited {
@@ -175,7 +175,7 @@ impl CommandQueue {
     }
 
     /// Writes the pointers and empties the rings on both sides, before the dispatch cores start
-    /// (facts, "Host start-up of a card", 4 and 5).
+    /// (the original's `device.py`).
     ///
     /// # Errors
     /// The card cannot be reached.
@@ -281,7 +281,7 @@ impl CommandQueue {
         let mut page = vec![0; PAGE_SIZE as usize];
         self.region.read(card.link_mut(), offset.into(), &mut page)?;
         let found = completion::read_event(&page).map_err(protocol)?;
-        let read = self.completion.release(1).map_err(protocol)?;
+        let read = self.completion.release(PageCount::new(1)).map_err(protocol)?;
         let dispatch = Target::tile(self.board.dispatch_core());
         card.write32(&dispatch, dispatch_core::COMPLETION_Q_RD_PTR, read)?;
         self.region.write32(card.link_mut(), host::CQ_RD.offset().into(), read)?;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Device, empty, kernel};
-use tilework_abi::addr::L1Addr;
+use tilework_abi::addr::{L1Addr, PageCount};
 use tilework_abi::board::Board;
 use tilework_abi::cq::layout::{SEMAPHORE_OFFSET, prefetch_core};
 use tilework_abi::msg::MODE_DEV;
@@ -129,7 +129,7 @@ fn a_circular_buffer_without_a_producer_names_the_counter() {
                 .kernel(Processor::Ncrisc, kernel("reader", Processor::Ncrisc))
                 .kernel(Processor::Brisc, kernel("writer", Processor::Brisc)),
         )
-        .circular_buffer(CircularBuffer { index: 5, page_size: 64, pages: 2 })
+        .circular_buffer(CircularBuffer { index: 5, page_size: 64, pages: PageCount::new(2) })
         // The reader brings one page, the writer expects two.
         .unique_args(ArgSet::Ncrisc, UniqueArgs::Uniform(vec![y.address.word(), 0, 1, 64, 5]))
         .unique_args(ArgSet::Brisc, UniqueArgs::Uniform(vec![y.address.word(), 0, 2, 64, 5]));

@@ -7,7 +7,7 @@
 mod common;
 
 use common::{Device, increment, kernel, moved_firmware, other_firmware, shares};
-use tilework_abi::addr::L1Addr;
+use tilework_abi::addr::{L1Addr, PageCount};
 use tilework_abi::board::Board;
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::noc::NocXy;
@@ -45,7 +45,7 @@ fn pipeline(device: &Device, from: u64, to: u64, pages: u32, index: u32) -> Prog
         .kernel(Processor::Ncrisc, kernel("reader", Processor::Ncrisc));
     Program::new("pipeline", Cores::All)
         .role(role)
-        .circular_buffer(CircularBuffer { index, page_size: 1024, pages: 3 })
+        .circular_buffer(CircularBuffer { index, page_size: 1024, pages: PageCount::new(3) })
         .unique_args(ArgSet::Brisc, args(to))
         .unique_args(ArgSet::Ncrisc, args(from))
 }

@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Device, empty, increment, kernel, shares};
+use tilework_abi::addr::PageCount;
 use tilework_abi::board::Board;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::{
@@ -85,7 +86,7 @@ fn pages_go_through_a_circular_buffer_with_uneven_counts() {
                 .kernel(Processor::Ncrisc, kernel("reader", Processor::Ncrisc))
                 .kernel(Processor::Brisc, kernel("writer", Processor::Brisc)),
         )
-        .circular_buffer(CircularBuffer { index: 3, page_size: page as u32, pages: 4 })
+        .circular_buffer(CircularBuffer { index: 3, page_size: page as u32, pages: PageCount::new(4) })
         .unique_args(ArgSet::Ncrisc, args(x.address.word()))
         .unique_args(ArgSet::Brisc, args(y.address.word()));
     device.run(&[program.clone(), program]).unwrap();

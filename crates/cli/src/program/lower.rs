@@ -6,6 +6,7 @@ use crate::array::Array;
 use crate::chip::Device;
 use crate::failure::{Failure, Outcome};
 use std::sync::Arc;
+use tilework_abi::addr::PageCount;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::{
     ArgSet, Buffer, CircularBuffer, Cores, DType, ElfError, KernelImage, Program, Role, RuntimeError, UniqueArgs,
@@ -25,7 +26,7 @@ pub fn place(device: &mut Device, plan: &Plan) -> Result<Placed, RuntimeError> {
     for buffer in &plan.buffers {
         let (address, dram) = match buffer.location {
             Location::L1 => {
-                let bytes = u64::from(buffer.pages) * u64::from(buffer.page_size);
+                let bytes = PageCount::new(buffer.pages).bytes(buffer.page_size);
                 let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
                 (device.alloc_l1(&buffer.name, bytes)?.address.into(), None)
             }
@@ -63,7 +64,7 @@ pub fn program(plan: &Plan, placed: &Placed) -> Outcome<Program> {
         program = program.role(role);
     }
     for cb in &plan.cbs {
-        let (index, page_size, pages) = (cb.index.into(), cb.page_size, cb.pages);
+        let (index, page_size, pages) = (cb.index.into(), cb.page_size, PageCount::new(cb.pages));
         program = program.circular_buffer(CircularBuffer { index, page_size, pages });
     }
     program.semaphores = plan.semaphores.clone();

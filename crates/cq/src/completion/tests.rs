@@ -61,7 +61,7 @@ proptest! {
                     written += u64::from(n);
                 }
             } else {
-                let ready = fifo.observe(device.word()).unwrap();
+                let ready = fifo.observe(device.word()).unwrap().get();
                 prop_assert_eq!(u64::from(ready), written - read);
                 for i in 0..ready {
                     let page = (read + u64::from(i)) % u64::from(range.pages());
@@ -69,9 +69,9 @@ proptest! {
                 }
                 prop_assert_eq!(fifo.page_offset(ready), None);
                 let n = n.min(ready);
-                rd_word = fifo.release(n).unwrap();
+                rd_word = fifo.release(PageCount::new(n)).unwrap();
                 read += u64::from(n);
-                prop_assert_eq!(fifo.ready(), ready - n);
+                prop_assert_eq!(fifo.ready(), PageCount::new(ready - n));
             }
         }
     }
@@ -81,8 +81,8 @@ proptest! {
         let mut fifo = CompletionFifo::default();
         for word in words {
             if let Ok(ready) = fifo.observe(word) {
-                prop_assert!(ready <= 8192);
-                prop_assert!(fifo.release(ready + 1).is_err());
+                prop_assert!(ready.get() <= 8192);
+                prop_assert!(fifo.release(PageCount::new(ready.get() + 1)).is_err());
                 fifo.release(ready).unwrap();
             }
         }
@@ -96,11 +96,11 @@ fn events_wrap_at_8192_pages_with_the_toggle() {
     assert_eq!(fifo.initial_word(), 0x0440_0010);
     let mut device = Dispatcher { base: 0x0440_0010, pages: 8192, at: 0x0440_0010, toggle: 0 };
     for i in 0..3 * 8192u32 {
-        assert_eq!(fifo.observe(device.word()), Ok(0));
+        assert_eq!(fifo.observe(device.word()), Ok(PageCount::new(0)));
         device.push(1);
-        assert_eq!(fifo.observe(device.word()), Ok(1));
+        assert_eq!(fifo.observe(device.word()), Ok(PageCount::new(1)));
         assert_eq!(fifo.host_offset(0), Some(0x0400_0100 + i % 8192 * 4096));
-        assert_eq!(fifo.release(1), Ok(device.word()));
+        assert_eq!(fifo.release(PageCount::new(1)), Ok(device.word()));
     }
     assert_eq!(fifo.read_word(), 0x8440_0010);
 }
@@ -108,7 +108,7 @@ fn events_wrap_at_8192_pages_with_the_toggle() {
 #[test]
 fn a_pointer_that_went_back_or_elsewhere_is_an_error() {
     let mut fifo = CompletionFifo::default();
-    assert_eq!(fifo.observe(0x0440_0210), Ok(2));
+    assert_eq!(fifo.observe(0x0440_0210), Ok(PageCount::new(2)));
     let error = fifo.observe(0x0440_0110).unwrap_err().to_string();
     assert_eq!(
         error,

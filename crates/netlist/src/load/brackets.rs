@@ -101,9 +101,8 @@ impl Short {
 const WORD: [bool; 256] = {
     let mut word = [false; 256];
     let mut byte = 0;
-    while byte < 128 {
-        word[byte] =
-            (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'_' | b'.' | b'$' | b'+' | b'-' | b'/');
+    while byte < 128u8 {
+        word[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$' | b'+' | b'-' | b'/');
         byte += 1;
     }
     word
@@ -145,14 +144,18 @@ struct Scanner<'a> {
 }
 
 /// Each method reads what its name says, or returns `None` if that is left to the parser.
+/// A byte's place in the text; no text is longer than 32 bits can count.
+fn place(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
 impl Scanner<'_> {
     fn next(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
 
     fn token(&mut self, kind: Kind, start: usize, end: usize) {
-        // No text is longer than 32 bits can count.
-        self.tokens.push(Token { kind, start: start as u32, end: end as u32 });
+        self.tokens.push(Token { kind, start: place(start), end: place(end) });
     }
 
     /// Blanks, line ends and comments, as [`super::flow`] sees them.
@@ -223,7 +226,7 @@ impl Scanner<'_> {
         }
         self.value(depth)?;
         self.blanks();
-        let pair = Token { kind: Kind::Map, start: start as u32, end: start as u32 };
+        let pair = Token { kind: Kind::Map, start: place(start), end: place(start) };
         self.tokens.insert(index, pair);
         self.token(Kind::End, self.at, self.at);
         Some(())

@@ -14,7 +14,7 @@ use tilework_abi::convert::{u16_of, u32_of};
 use tilework_abi::l1::bank_table as abi;
 use tilework_abi::noc::NocXy;
 
-/// L1 banks of the table (facts, "Worker L1").
+/// L1 banks of the table (the original's `hw.py`).
 const L1_BANKS: usize = 110;
 
 /// The bytes of the table for `dram` and the tile columns `columns`, from the table's start to the

@@ -107,7 +107,7 @@ impl Statistics {
     }
 }
 
-/// What a device tells while it works.
+/// The progress of a run, for the callback.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
     /// The device's time in cycles since power-on.

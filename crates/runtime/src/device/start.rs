@@ -1,4 +1,4 @@
-//! Starting a card, step by step (facts, "Host start-up of a card").
+//! Starting a card, step by step (the original's `device.py`).
 
 use super::{Device, Dispatch, bank_table};
 use crate::RuntimeError;
@@ -99,7 +99,7 @@ impl<C: HostLink> Device<C> {
 }
 
 /// Holds all tiles of `board`, writes `firmware` with its bank table, and releases BRISC, which
-/// starts the others. Who waits for the go messages to say DONE is the caller.
+/// starts the others. The caller waits for the go messages to say DONE.
 ///
 /// # Errors
 /// The link failed.

@@ -13,7 +13,7 @@ use tilework_abi::kernel::{BINDING_SYMBOL, BINDING_WORDS, Binding, KERNEL_LOCAL_
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
 
-/// Where a firmware file says that its parts go.
+/// The places that a firmware file names for its parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Outline {
     /// The file's name.
@@ -82,7 +82,7 @@ pub struct FirmwareImage {
 impl FirmwareImage {
     /// Checks `data`, the file called `name`, as firmware of `processor` on `map`. Segments of
     /// local RAM are staged at the map's `local_init`, from where the start code copies them
-    /// (facts, "Worker L1").
+    /// (the original's `hw.py`).
     ///
     /// # Errors
     /// A file that is no such firmware.

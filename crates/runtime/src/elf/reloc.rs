@@ -53,7 +53,7 @@ pub(super) struct Distance {
     pub local: u32,
 }
 
-/// How often a value counts each of the two distances.
+/// The factors of the two distances in a value.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Slope {
     /// +1 for an absolute reference into the image, -1 for a relative one out of it.
@@ -207,7 +207,7 @@ struct Reloc {
     moves: Slope,
 }
 
-/// What of a kernel moves, by link addresses, both with their ends: linkers place labels there.
+/// The ranges of a kernel that move, by link addresses, ends included: linkers place labels there.
 pub(super) struct Movable {
     /// Text, constants and initialisers.
     pub image: RangeInclusive<u32>,

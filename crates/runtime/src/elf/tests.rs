@@ -203,7 +203,7 @@ fn the_loader_tells_a_kernel_where_the_mailbox_is_and_which_core_it_runs_on() {
     let words = |image: &[u8]| -> Vec<u32> {
         image.chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect()
     };
-    // The addresses of facts, "Worker L1".
+    // The addresses of the original's `hw.py`.
     let binding = [0x6C, 0x70, 0x370, 0x112B0, 8, 0];
     let at = words(&linked).windows(6).position(|w| w == binding).unwrap();
     let other = MemoryMap { mailbox: 0x80, launch: 0x90, go: 0x400, bank_table: 0x12000, cb_stream: 0, ..WORKER };

@@ -1,4 +1,4 @@
-//! Who waits for whom: a stopped chip in a person's words.
+//! Explains a stopped chip: which core waits for what, and which core could end the wait.
 //!
 //! The chip knows cores and words. This module knows what the words are (the layout of commands,
 //! mailboxes and programs), whose code looks at them, and who could change them, so that a deadlock

@@ -74,7 +74,7 @@ pub struct QueueView {
 /// A step of the chain from the host to the cause.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChainLink {
-    /// Who waits.
+    /// The waiting cores.
     pub who: String,
     /// For what.
     pub what: String,
@@ -91,7 +91,7 @@ pub struct DeadlockReport {
     pub chain: Vec<ChainLink>,
     /// The last link waits for this one, when the chain is a circle.
     pub circle: Option<usize>,
-    /// Who waits, idle firmware left out.
+    /// The waiting cores, without idle firmware.
     pub waiters: Vec<Waiter>,
     /// Cores whose firmware waits for work.
     pub idle: usize,
@@ -117,8 +117,8 @@ pub struct BusyCore {
 pub struct BudgetReport {
     /// How many there were.
     pub cycles: u64,
-    /// Who is still executing; absent for a chip that cannot be looked into. A deadlock of such a
-    /// chip ends here, too, because nobody can tell it from a long run.
+    /// The cores that still execute; absent for a chip that cannot be looked into. A deadlock of
+    /// such a chip ends here, too, because nobody can tell it from a long run.
     pub busy: Option<Vec<BusyCore>>,
     /// The command queue, under fast dispatch.
     pub queue: Option<QueueView>,

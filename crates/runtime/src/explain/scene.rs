@@ -46,7 +46,7 @@ pub(crate) struct Scene<'a> {
     pub queue: Option<&'a CommandQueue>,
     /// The programs that were being run.
     pub batch: &'a [Running<'a>],
-    /// Who waits; empty while nobody asks for a deadlock.
+    /// The waiting cores; empty unless a deadlock is explained.
     pub waiting: Vec<WaitingCore>,
 }
 

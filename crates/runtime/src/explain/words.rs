@@ -1,4 +1,4 @@
-//! What a word is and who could write it.
+//! The meaning of a word of L1 or of a register, and who could write it.
 
 use super::report::tiles;
 use super::scene::{Scene, TileKind};

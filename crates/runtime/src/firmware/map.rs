@@ -15,8 +15,8 @@ use tilework_abi::msg::LAUNCH_MSG_BYTES;
 use tilework_abi::tensix::{L1_SIZE, Processor};
 use tilework_abi::{DRAM_ALIGN, L1_ALIGN};
 
-/// The values of a memory map that its user gives; the others follow from the files and from facts,
-/// "Worker L1".
+/// The values of a memory map that its user gives; the others follow from the files and from the
+/// original's map.
 #[derive(serde::Deserialize, Clone, PartialEq, Eq, Default, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct MapValues {
@@ -73,8 +73,8 @@ impl LocalInit {
     }
 }
 
-/// Bytes of the mailbox's words in front of the messages (facts: launch messages begin 0x10 behind
-/// the mailbox base).
+/// Bytes of the mailbox's words in front of the messages (the original's `hw.py`: launch messages
+/// begin 0x10 behind the mailbox base).
 const MAILBOX_BYTES: u32 = WORKER.launch - WORKER.mailbox;
 const LAUNCH_BYTES: u32 = LAUNCH_ENTRIES * u32_of(LAUNCH_MSG_BYTES);
 /// The largest kernel configuration space: offsets into it are 16 bits wide (launch message).
@@ -119,7 +119,7 @@ pub(super) fn derive(outlines: &[Outline], file: &str, values: &MapValues) -> Re
         let i = processor.index();
         map.firmware_text[i] = outline.entry;
         // The linker of the files may already say where the initialisers are; otherwise the user,
-        // otherwise facts.
+        // otherwise the original's map.
         let usual = kernel_config + (WORKER.local_init[i] - WORKER.kernel_config);
         map.local_init[i] = values.local_init.of(processor).or(outline.staged_at).unwrap_or(usual);
         map.kernel_local[i] = outline.local.end;

@@ -2,7 +2,7 @@
 //!
 //! Ours is built in. Another set is five ELF files ([`FILES`]) whose memory map ([`MemoryMap`])
 //! comes from three places: what the files say (text, local data), what its user says
-//! ([`MapValues`]), and for the rest the map of facts, "Worker L1" (`map`). Whatever of it cannot
+//! ([`MapValues`]), and for the rest the original's map (`map`). Whatever of it cannot
 //! be is an error with file and field, before anything runs.
 
 mod map;
@@ -163,7 +163,7 @@ const DRAM_TABLE: &str = "dram_bank_to_noc_xy";
 const L1_TABLE: &str = "l1_bank_to_noc_xy";
 /// Bytes of such an array for each bank.
 const TABLE_BYTES: u32 = 4;
-/// L1 banks of the table that the host writes (facts, "Worker L1").
+/// L1 banks of the table that the host writes (the original's `hw.py`).
 const L1_BANKS: u32 = 110;
 
 /// Firmware that copies the bank table is compiled for its size: the numbers of banks, if the

@@ -4,7 +4,7 @@ use super::*;
 use crate::elf::tests::Made;
 use tilework_abi::tensix::LOCAL_BASE;
 
-/// The text bases of facts, "Worker L1".
+/// The text bases of the original's firmware.
 const BASES: [u32; 5] = [0x3840, 0x5440, 0x5A40, 0x6040, 0x6640];
 
 /// Five files with the given bases.

@@ -1,11 +1,11 @@
-//! Golden bytes and orders, worked out by hand from seed sections 2 and 8 and facts ("Launch
-//! message", "Command bytes").
+//! Golden bytes and orders, worked out by hand from seed sections 2 and 8 and the original's
+//! `dispatch.py` and `cq_commands.hpp`.
 
 use super::*;
 use crate::elf::tests::kernel_of;
 use crate::memory::Allocator;
 use crate::program::{CircularBuffer, Cores, Role, UniqueArgs};
-use tilework_abi::addr::L1Addr;
+use tilework_abi::addr::{L1Addr, PageCount};
 use tilework_abi::board::Board;
 use tilework_abi::l1::WORKER;
 use tilework_abi::msg::MODE_DEV;
@@ -23,7 +23,7 @@ fn tiny() -> (Program, Layout) {
         .role(Role::all().kernel(Processor::Brisc, kernel_of(&[0x13], Processor::Brisc)))
         .unique_args(ArgSet::Brisc, UniqueArgs::Uniform(vec![0x11]))
         .semaphore(5)
-        .circular_buffer(CircularBuffer { index: 0, page_size: 64, pages: 1 });
+        .circular_buffer(CircularBuffer { index: 0, page_size: 64, pages: PageCount::new(1) });
     let program = Program { host_assigned_id: 7, ..program };
     let workers: Vec<NocXy> = Board::P100.workers().collect();
     let l1 = Allocator::new("L1", L1Addr::new(0x37000)..L1Addr::new(0x18_0000), 64);

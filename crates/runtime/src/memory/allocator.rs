@@ -44,7 +44,7 @@ impl fmt::Display for Owned {
     }
 }
 
-/// Why memory could not be given or used.
+/// Why an allocation or a transfer was refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MemoryError {
     /// No free range is long enough.
@@ -90,12 +90,12 @@ pub enum MemoryError {
     },
 }
 
-/// What an overflow says: what was asked for, who owns what, what is free.
+/// The content of an overflow's message: the request, the owners, the free space.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Overflow {
     /// The memory's name.
     pub memory: String,
-    /// Who asked.
+    /// The owner that asked.
     pub owner: String,
     /// Bytes asked for.
     pub bytes: u64,
@@ -103,7 +103,7 @@ pub struct Overflow {
     pub free: u64,
     /// The longest free range.
     pub largest: Range<u64>,
-    /// Who owns what, by address.
+    /// The owned ranges, by address.
     pub owners: Vec<Owned>,
 }
 
@@ -152,7 +152,7 @@ impl<A: Address> Allocator<A> {
     pub fn range(&self) -> Range<A> {
         A::of(self.range.start)..A::of(self.range.end)
     }
-    /// Who owns what, by address.
+    /// The owned ranges, by address.
     pub fn owners(&self) -> impl Iterator<Item = &Owned> {
         self.taken.values()
     }

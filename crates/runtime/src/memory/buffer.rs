@@ -1,4 +1,5 @@
-//! Buffers: arrays in DRAM whose pages are dealt out over the banks, and ranges of every worker's L1.
+//! Buffers: arrays in DRAM whose pages are dealt out over the banks, and ranges of every
+//! worker's L1.
 //!
 //! Page `p` is in logical bank `p % banks`, at the buffer's address plus `p / banks` pages (seed's
 //! system, DRAM buffers; the firmware's `rt::dram` computes the same). Any element type that stands
@@ -85,8 +86,8 @@ impl Buffer {
         let start = (page as usize).saturating_mul(self.page_size as usize).min(self.bytes);
         start..(start + self.page_size as usize).min(self.bytes)
     }
-    /// The bytes of `data` that lie in `bank`, in the order of the addresses there; the last page is
-    /// padded with zeros.
+    /// The bytes of `data` that lie in `bank`, in the order of the addresses there; the last page
+    /// is padded with zeros.
     pub(crate) fn gather(&self, data: &[u8], bank: u32) -> Vec<u8> {
         let mut out = Vec::new();
         for page in (bank..self.pages().get()).step_by(self.banks.max(1) as usize) {

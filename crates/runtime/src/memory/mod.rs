@@ -1,4 +1,4 @@
-//! Who owns which bytes: L1 data space, DRAM, and the buffers in it.
+//! Memory accounts: who owns which bytes of L1's data space and of DRAM, and the buffers there.
 //!
 //! All L1s are allocated alike (one account for all workers), and so are all DRAM banks: an
 //! interleaved buffer takes the same range in every bank (seed's system, DRAM allocator). Every

@@ -3,6 +3,7 @@
 use super::{Cores, MAX_ROLES, Program, UniqueArgs};
 use crate::memory::MemoryError;
 use std::collections::HashMap;
+use tilework_abi::addr::PageCount;
 use tilework_abi::noc::NocXy;
 use tilework_abi::{L1_ALIGN, cb};
 
@@ -98,7 +99,7 @@ pub enum ProgramErrorKind {
         /// The index.
         index: u32,
         /// Pages.
-        pages: u32,
+        pages: PageCount,
         /// Bytes of a page.
         page_size: u32,
     },
@@ -218,7 +219,7 @@ pub(super) fn parts(program: &Program, cores: usize) -> Result<(), ProgramErrorK
             return Err(ProgramErrorKind::DuplicateCb { index });
         }
         mask |= 1 << index;
-        if b.pages == 0 || b.page_size == 0 || !b.page_size.is_multiple_of(L1_ALIGN) {
+        if b.pages.get() == 0 || b.page_size == 0 || !b.page_size.is_multiple_of(L1_ALIGN) {
             return Err(ProgramErrorKind::CbPages { index, pages: b.pages, page_size: b.page_size });
         }
     }

@@ -14,7 +14,7 @@
 use super::check::{self, ProgramErrorKind};
 use super::{ArgSet, Program, ProgramError, UniqueArgs};
 use crate::memory::Allocator;
-use tilework_abi::addr::L1Addr;
+use tilework_abi::addr::{L1Addr, PageCount};
 use tilework_abi::cb::{CONFIG_BYTES, CbConfig};
 use tilework_abi::convert::{addr32_of, u32_of};
 use tilework_abi::l1::MemoryMap;
@@ -44,13 +44,14 @@ pub struct CbLayout {
     /// Bytes of a page.
     pub page_size: u32,
     /// Pages.
-    pub pages: u32,
+    pub pages: PageCount,
 }
 
 impl CbLayout {
     /// Bytes.
     pub fn size(&self) -> u32 {
-        self.page_size * self.pages
+        // The buffer lies in L1.
+        addr32_of(self.pages.bytes(self.page_size))
     }
 }
 
@@ -221,7 +222,7 @@ impl Program {
     }
 
     /// Gives the circular buffers their addresses. The second of 16 and 24 gets the first one's
-    /// (facts), whose space must hold both.
+    /// (the original's `device.py`), whose space must hold both.
     fn place_cbs(&self, l1: &Allocator<L1Addr>) -> Result<Vec<CbLayout>, ProgramErrorKind> {
         let mut l1 = l1.clone();
         let partner = |index: u32| match index {
@@ -229,7 +230,7 @@ impl Program {
             i if i == cb::SHARED.1 => Some(cb::SHARED.0),
             _ => None,
         };
-        let bytes = |b: &super::CircularBuffer| u64::from(b.page_size) * u64::from(b.pages);
+        let bytes = |b: &super::CircularBuffer| b.pages.bytes(b.page_size);
         let mut placed: Vec<CbLayout> = Vec::new();
         for b in &self.cbs {
             let other = partner(b.index).and_then(|p| self.cbs.iter().find(|o| o.index == p));
@@ -275,7 +276,7 @@ impl Program {
             let config = CbConfig {
                 address: b.address.get().into(),
                 size: b.size().into(),
-                pages: b.pages.into(),
+                pages: b.pages.get().into(),
                 page_size: b.page_size.into(),
             };
             let at = b.index as usize * CONFIG_BYTES;

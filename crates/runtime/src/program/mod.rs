@@ -15,6 +15,7 @@ pub use layout::{ArgSpan, CbLayout, Layout, RoleLayout};
 
 use crate::elf::KernelImage;
 use std::sync::Arc;
+use tilework_abi::addr::PageCount;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 
@@ -43,8 +44,8 @@ impl Cores {
     }
 }
 
-/// Who shares a list of run-time arguments: the launch message has one pair of offsets per
-/// processor, and the three TRISCs run the parts of one compute kernel, so they share theirs
+/// Processors that share a list of run-time arguments: the launch message has one pair of offsets
+/// per processor, and the three TRISCs run the parts of one compute kernel, so they share theirs
 /// (seed's system, `pack_rta`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ArgSet {
@@ -99,12 +100,13 @@ impl Default for UniqueArgs {
 /// A circular buffer of every core of a program. Its address is given when the program is laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CircularBuffer {
-    /// Its index, below 32. Indices 16 and 24 share storage when both exist (facts).
+    /// Its index, below 32. Indices 16 and 24 share storage when both exist (the original's
+    /// `device.py`).
     pub index: u32,
     /// Bytes of a page, a multiple of 16.
     pub page_size: u32,
     /// Pages.
-    pub pages: u32,
+    pub pages: PageCount,
 }
 
 /// A set of cores with the kernels they run.

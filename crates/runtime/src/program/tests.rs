@@ -1,10 +1,11 @@
-//! What is refused, in which words; and that nothing of a program lies on anything else.
+//! Refused programs and their messages; no part of a program overlaps another.
 
 use super::*;
 use crate::elf::tests::kernel_of;
 use crate::memory::Allocator;
 use proptest::prelude::*;
-use tilework_abi::addr::L1Addr;
+use std::collections::BTreeMap;
+use tilework_abi::addr::{L1Addr, PageCount};
 use tilework_abi::board::Board;
 use tilework_abi::l1::WORKER;
 
@@ -27,7 +28,7 @@ fn error(program: &Program) -> String {
     program.layout(&workers(), &WORKER, &l1()).unwrap_err().to_string()
 }
 fn cb(index: u32, page_size: u32, pages: u32) -> CircularBuffer {
-    CircularBuffer { index, page_size, pages }
+    CircularBuffer { index, page_size, pages: PageCount::new(pages) }
 }
 
 #[test]
@@ -125,18 +126,23 @@ fn buffers_16_and_24_share_storage_that_holds_the_larger() {
     assert_eq!(addresses, [0x37000, 0x37000, 0x37100]);
 }
 
-proptest! {
-    #[test]
-    fn nothing_of_a_program_lies_on_anything_else(
-        unique in prop::array::uniform3(prop::collection::vec(0usize..60, 3)),
-        common in prop::array::uniform3(0usize..40),
-        semaphores in 0usize..20,
-        cbs in prop::collection::btree_map(0u32..32, (1u32..40, 1u32..9), 0..12),
-        text in prop::array::uniform5(prop::option::of(1usize..900)),
-    ) {
-        let mut p = Program::new("p", Cores::Count(3));
+/// Numbers of words and bytes of a program's parts, as drawn.
+struct Drawn {
+    /// Words of the unique arguments, by set and core.
+    unique: [Vec<usize>; 3],
+    /// Words of the common arguments, by set.
+    common: [usize; 3],
+    semaphores: usize,
+    /// Units of 16 bytes and pages of the circular buffers, by index.
+    cbs: BTreeMap<u32, (u32, u32)>,
+    /// Words of the kernels.
+    text: [Option<usize>; 5],
+}
+
+impl Drawn {
+    fn program(&self) -> Program {
         let mut role = Role::all();
-        for (processor, words) in Processor::ALL.into_iter().zip(text) {
+        for (processor, words) in Processor::ALL.into_iter().zip(self.text) {
             if let Some(words) = words {
                 role = role.kernel(processor, kernel(words));
             }
@@ -144,19 +150,22 @@ proptest! {
         if role.kernels.iter().all(Option::is_none) {
             role = role.kernel(Processor::Brisc, kernel(1));
         }
-        p = p.role(role);
+        let mut p = Program::new("p", Cores::Count(3)).role(role);
         for (i, set) in ArgSet::ALL.into_iter().enumerate() {
-            let lists = unique[i].iter().map(|&n| vec![0xA0 + i as u32; n]).collect();
-            p = p.unique_args(set, UniqueArgs::PerCore(lists)).common_args(set, vec![0xC0 + i as u32; common[i]]);
+            let lists = self.unique[i].iter().map(|&n| vec![0xA0 + i as u32; n]).collect();
+            let common = vec![0xC0 + i as u32; self.common[i]];
+            p = p.unique_args(set, UniqueArgs::PerCore(lists)).common_args(set, common);
         }
-        p.semaphores = (0..semaphores as u32).map(|i| 0x5E00 + i).collect();
-        p.cbs = cbs.iter().map(|(&i, &(size, pages))| cb(i, size * 16, pages)).collect();
-        let layout = p.layout(&workers(), &WORKER, &l1()).unwrap();
+        p.semaphores = (0..self.semaphores as u32).map(|i| 0x5E00 + i).collect();
+        p.cbs = self.cbs.iter().map(|(&i, &(size, pages))| cb(i, size * 16, pages)).collect();
+        p
+    }
 
+    fn check_ranges(&self, layout: &Layout) -> Result<(), TestCaseError> {
         let mut ranges = Vec::new();
         for (i, span) in layout.args.iter().enumerate() {
             ranges.push((span.unique, span.unique_bytes));
-            ranges.push((span.common, 4 * common[i] as u32));
+            ranges.push((span.common, 4 * self.common[i] as u32));
         }
         ranges.push((layout.sem_offset, 16 * layout.semaphores));
         ranges.push((layout.cb_offset, layout.cb_bytes));
@@ -166,16 +175,21 @@ proptest! {
         ranges.sort_unstable();
         prop_assert!(ranges.windows(2).all(|w| w[0].0 + w[0].1 <= w[1].0), "{:?}", ranges);
         prop_assert!(ranges.last().is_none_or(|r| r.0 + r.1 <= WORKER.kernel_config_size));
+        let buffers = layout.cbs.iter().filter(|b| b.index != 24);
+        let mut memory: Vec<_> = buffers.map(|b| (b.address, b.size())).collect();
+        memory.sort_unstable();
+        prop_assert!(memory.windows(2).all(|w| w[0].0.offset(w[0].1) <= w[1].0));
+        Ok(())
+    }
 
-        // The bytes put everything where the layout says, for every core.
-        let shared = p.shared_bytes(&layout, 0, &WORKER).unwrap();
+    /// The bytes put everything where the layout says, for every core.
+    fn check_bytes(&self, p: &Program, layout: &Layout) -> Result<(), TestCaseError> {
         let word = |bytes: &[u8], at: u32| u32::from_le_bytes(bytes[at as usize..][..4].try_into().unwrap());
-        let lists = |core: usize| [&unique[0], &unique[1], &unique[2]].map(|set| set[core]);
         for core in 0..3 {
-            let private = p.private_bytes(&layout, core);
+            let private = p.private_bytes(layout, core);
             prop_assert!(private.len() as u32 <= layout.cb_offset);
             for (i, span) in layout.args.iter().enumerate() {
-                for n in 0..lists(core)[i] as u32 {
+                for n in 0..self.unique[i][core] as u32 {
                     prop_assert_eq!(word(&private, span.unique + 4 * n), 0xA0 + i as u32);
                 }
             }
@@ -183,13 +197,29 @@ proptest! {
                 prop_assert_eq!(word(&private, layout.sem_offset + 16 * i), 0x5E00 + i);
             }
         }
+        let shared = p.shared_bytes(layout, 0, &WORKER).unwrap();
         for (i, span) in layout.args.iter().enumerate() {
-            for n in 0..common[i] as u32 {
+            for n in 0..self.common[i] as u32 {
                 prop_assert_eq!(word(&shared, span.common - layout.cb_offset + 4 * n), 0xC0 + i as u32);
             }
         }
-        let mut memory: Vec<_> = layout.cbs.iter().filter(|b| b.index != 24).map(|b| (b.address.get(), b.size())).collect();
-        memory.sort_unstable();
-        prop_assert!(memory.windows(2).all(|w| w[0].0 + w[0].1 <= w[1].0));
+        Ok(())
+    }
+}
+
+proptest! {
+    #[test]
+    fn nothing_of_a_program_lies_on_anything_else(
+        unique in prop::array::uniform3(prop::collection::vec(0usize..60, 3)),
+        common in prop::array::uniform3(0usize..40),
+        semaphores in 0usize..20,
+        cbs in prop::collection::btree_map(0u32..32, (1u32..40, 1u32..9), 0..12),
+        text in prop::array::uniform5(prop::option::of(1usize..900)),
+    ) {
+        let drawn = Drawn { unique, common, semaphores, cbs, text };
+        let program = drawn.program();
+        let layout = program.layout(&workers(), &WORKER, &l1()).unwrap();
+        drawn.check_ranges(&layout)?;
+        drawn.check_bytes(&program, &layout)?;
     }
 }

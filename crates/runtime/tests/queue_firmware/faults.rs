@@ -56,49 +56,44 @@ fn an_unknown_command_stops_the_dispatcher_with_the_documented_error_word() {
     rig.terminate();
 }
 
-#[test]
-fn every_command_that_the_dispatcher_cannot_obey_stops_it() {
-    let packed = |count: u16, flags: u8, size: u16, index: u16| {
-        let header = cmd::WritePacked {
-            cmd_id: 5,
-            flags,
-            count: count.into(),
-            write_offset_index: index.into(),
-            size: size.into(),
-            ..Default::default()
-        };
-        header.as_bytes().to_vec()
+fn packed(count: u16, flags: u8, size: u16) -> Vec<u8> {
+    let (count, size) = (count.into(), size.into());
+    cmd::WritePacked { cmd_id: 5, flags, count, size, ..Default::default() }.as_bytes().to_vec()
+}
+
+fn large(count: u16, alignment: u16) -> Vec<u8> {
+    let (count, alignment) = (count.into(), alignment.into());
+    cmd::WritePackedLarge { cmd_id: 6, count, alignment, ..Default::default() }.as_bytes().to_vec()
+}
+
+fn go(stream: u32, first: u8, count: u8) -> Vec<u8> {
+    let header = cmd::SendGoSignal {
+        cmd_id: 14,
+        multicast_go_offset: 0xFF,
+        noc_data_start_index: first,
+        num_unicast_txns: count,
+        wait_stream: stream.into(),
+        ..Default::default()
     };
-    let large = |count: u16, alignment: u16| {
-        let header =
-            cmd::WritePackedLarge { cmd_id: 6, count: count.into(), alignment: alignment.into(), ..Default::default() };
-        header.as_bytes().to_vec()
-    };
-    let go = |stream: u32, first: u8, count: u8| {
-        let header = cmd::SendGoSignal {
-            cmd_id: 14,
-            multicast_go_offset: 0xFF,
-            noc_data_start_index: first,
-            num_unicast_txns: count,
-            wait_stream: stream.into(),
-            ..Default::default()
-        };
-        header.as_bytes().to_vec()
-    };
+    header.as_bytes().to_vec()
+}
+
+/// Commands that the dispatcher cannot obey, each with its fault and the fault's detail.
+fn refused_by_the_dispatcher() -> Vec<(Vec<u8>, Fault, u32)> {
     let paged = cmd::WritePaged { cmd_id: 4, pages: 1.into(), ..Default::default() };
     let short = cmd::WriteHost { cmd_id: 3, length: 15.into(), ..Default::default() };
     let stream = cmd::Wait { cmd_id: 7, flags: 8, stream: 64.into(), ..Default::default() };
     let offsets = cmd::SetWriteOffset { cmd_id: 12, offset_count: 5, ..Default::default() };
     let targets = cmd::SetGoSignalNocData { cmd_id: 17, num_words: 257.into(), ..Default::default() };
     let notify = cmd::NotifySubordinateGoSignal { cmd_id: 15, index_bitmask: 0x100.into(), ..Default::default() };
-    let cases = [
+    vec![
         (vec![0; 16], Fault::UnknownCommand, 0),
         (vec![19; 16], Fault::UnknownCommand, 19),
         (vec![255; 4000], Fault::UnknownCommand, 255),
-        (packed(119, 0, 16, 0), Fault::TooMany, 119),
-        (packed(60, 1, 16, 0), Fault::TooMany, 60),
-        (packed(1, 0, 0, 0), Fault::BadSize, 0),
-        (packed(0, 0, 16, 0), Fault::BadSize, 0),
+        (packed(119, 0, 16), Fault::TooMany, 119),
+        (packed(60, 1, 16), Fault::TooMany, 60),
+        (packed(1, 0, 0), Fault::BadSize, 0),
+        (packed(0, 0, 16), Fault::BadSize, 0),
         (large(36, 16), Fault::TooMany, 36),
         (large(1, 3), Fault::BadSize, 3),
         (large(1, 0), Fault::BadSize, 0),
@@ -110,9 +105,13 @@ fn every_command_that_the_dispatcher_cannot_obey_stops_it() {
         (offsets.as_bytes().to_vec(), Fault::TooMany, 5),
         (targets.as_bytes().to_vec(), Fault::TooMany, 257),
         (notify.as_bytes().to_vec(), Fault::BadIndex, 0x100),
-    ];
+    ]
+}
+
+#[test]
+fn every_command_that_the_dispatcher_cannot_obey_stops_it() {
     let mut rig = Rig::boot(Board::P100);
-    for (payload, fault, detail) in cases {
+    for (payload, fault, detail) in refused_by_the_dispatcher() {
         let address = rig.dispatch_address();
         rig.raw(&payload);
         check_stopped(&mut rig, Kernel::Dispatch, fault, detail, address);
@@ -160,17 +159,6 @@ fn a_completion_pointer_to_nowhere_stops_the_dispatcher() {
 fn every_command_that_the_subordinate_cannot_obey_stops_it() {
     let sems = cmd::SetNumWorkerSems { cmd_id: 16, num_worker_sems: 9.into(), ..Default::default() };
     let targets = cmd::SetGoSignalNocData { cmd_id: 17, num_words: 257.into(), ..Default::default() };
-    let go = |stream: u32, first: u8, count: u8| {
-        let header = cmd::SendGoSignal {
-            cmd_id: 14,
-            multicast_go_offset: 0xFF,
-            noc_data_start_index: first,
-            num_unicast_txns: count,
-            wait_stream: stream.into(),
-            ..Default::default()
-        };
-        header.as_bytes().to_vec()
-    };
     let cases = [
         (vec![0x55; 16], Fault::UnknownCommand, 0x55),
         (sems.as_bytes().to_vec(), Fault::TooMany, 9),

@@ -2,8 +2,8 @@
 //!
 //! [`Device`](tilework_runtime::Device) sends what programs need. This host also sends split
 //! relays, commands of other variants, bytes that are no command and entries that name no record,
-//! so it owns the card itself. Start-up is the device's, step by step (facts, "Host start-up of a
-//! card"), with the same firmware and kernels.
+//! so it owns the card itself. Start-up is the device's, step by step (the original's `device.py`),
+//! with the same firmware and kernels.
 
 #[path = "rig/checks.rs"]
 mod checks;
@@ -12,7 +12,7 @@ mod start;
 
 use crate::shadow::Shadow;
 use std::collections::VecDeque;
-use tilework_abi::addr::PcieAddr;
+use tilework_abi::addr::{PageCount, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::cq::dispatch::WaitFlags;
 use tilework_abi::cq::layout::prefetch_core::{CMDDAT_Q, PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE, SEM_DISPATCH_PAGES};
@@ -353,7 +353,7 @@ impl Rig {
     /// Pages of the completion FIFO that are ready.
     pub(crate) fn ready_pages(&mut self) -> u32 {
         let written = self.region.read32(self.card.link_mut(), host::CQ_WR.offset().into()).unwrap();
-        self.fifo.observe(written).unwrap()
+        self.fifo.observe(written).unwrap().get()
     }
     /// Pages that have yet to come.
     pub(crate) fn pages_expected(&self) -> usize {
@@ -374,7 +374,7 @@ impl Rig {
             );
         }
         if ready != 0 {
-            let read = self.fifo.release(ready).unwrap();
+            let read = self.fifo.release(PageCount::new(ready)).unwrap();
             self.poke(self.board.dispatch_core(), dispatch_core::COMPLETION_Q_RD_PTR, read);
             self.region.write32(self.card.link_mut(), host::CQ_RD.offset().into(), read).unwrap();
         }

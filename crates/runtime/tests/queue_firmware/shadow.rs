@@ -20,7 +20,7 @@ pub(crate) const L1_BYTES: u32 = 0x60_000;
 pub(crate) const DRAM_BASE: u32 = 0x10_0000;
 /// Bytes of each DRAM bank that it covers.
 pub(crate) const DRAM_BYTES: u32 = 0x8_0000;
-/// Banks of interleaved L1 buffers (facts, "Worker L1").
+/// Banks of interleaved L1 buffers (the original's `hw.py`).
 pub(crate) const L1_BANKS: usize = 110;
 
 /// L1 of all workers, and DRAM.
