@@ -91,28 +91,18 @@ pub fn matmul(a: &Tensor, b: &Tensor, options: MatmulOptions<'_>, out: DType) ->
     };
     let work = Work { a, b, left, right, batch, sizes, change: &change };
     if !options.swiglu {
-        let count = shape.elements();
-        return Ok(match out {
-            DType::BF16 => Tensor::wrap(out, shape, bf16::store(work.product(count))),
-            DType::F16 => Tensor::wrap(out, shape, f16::store(work.product(count))),
-            _ => {
-                let exact = f32::store(work.product(count));
-                // Block types are float32 in blocks; integers are made of the rounded sums.
-                if out.is_float() {
-                    Tensor::wrap(out, shape, exact)
-                } else {
-                    crate::typecast(&Tensor::wrap(DType::F32, shape, exact), out)
-                }
-            }
-        });
+        return Ok(work.rounded(shape, out));
     }
-    let n = sizes.n;
-    if b.shape().rank() < 2 || !n.is_multiple_of(2) {
+    if b.shape().rank() < 2 || !sizes.n.is_multiple_of(2) {
         return Err(Reason::shape(b.shape(), "an even number of columns").of(op, &operands));
     }
-    let half = shape.with(shape.rank() - 1, n / 2).within(op, &operands)?;
-    let sums: Vec<f32> = work.product(shape.elements());
-    Ok(produce::floats(half, out, n / 2, |start, results| {
+    let half = shape.with(shape.rank() - 1, sizes.n / 2).within(op, &operands)?;
+    Ok(gated(&work.product(shape.elements()), sizes.n, half, out))
+}
+
+/// Rows of `n` sums, each half values and half gates: each value times the silu of its gate.
+fn gated(sums: &[f32], n: usize, half: Shape, out: DType) -> Tensor {
+    produce::floats(half, out, n / 2, |start, results| {
         let sums = &sums[2 * start..2 * (start + results.len())];
         for (result, row) in results.chunks_mut((n / 2).max(1)).zip(sums.chunks(n.max(1))) {
             let (values, gates) = row.split_at(n / 2);
@@ -120,7 +110,7 @@ pub fn matmul(a: &Tensor, b: &Tensor, options: MatmulOptions<'_>, out: DType) ->
                 *r = v * (g * crate::math::sigmoid(*g));
             }
         }
-    }))
+    })
 }
 
 /// A product that is ready to be computed.
@@ -155,6 +145,18 @@ impl<T: Element> Filled<T> {
 }
 
 impl Work<'_> {
+    /// The changed sums as a tensor.
+    fn rounded(&self, shape: Shape, out: DType) -> Tensor {
+        let count = shape.elements();
+        match out {
+            DType::BF16 => Tensor::wrap(out, shape, bf16::store(self.product(count))),
+            DType::F16 => Tensor::wrap(out, shape, f16::store(self.product(count))),
+            // Block types are float32 in blocks; integers are made of the rounded sums.
+            _ if out.is_float() => Tensor::wrap(out, shape, f32::store(self.product(count))),
+            _ => crate::typecast(&Tensor::wrap(DType::F32, shape, f32::store(self.product(count))), out),
+        }
+    }
+
     /// The changed sums in a stored type.
     fn product<T: Native>(&self, count: usize) -> Vec<T> {
         let Sizes { m, k, n } = self.sizes;

@@ -41,21 +41,18 @@ fn collective<'m>(mesh: Mesh, f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>, OpErr
     }))
 }
 
-pub(super) fn all_gather<'m>(op: &'m AllGatherOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn all_gather<'m>(op: &'m AllGatherOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(&op.input);
     lowering.make(&op.out)?;
     let (mesh, axis) = (lowering.mesh, axis(op.cluster_axis)?);
     Ok(collective(mesh, move |shards| mesh::all_gather(shards, mesh, axis, op.all_gather_dim.into())))
 }
 
-pub(super) fn all_reduce<'m>(op: &'m AllReduceOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn all_reduce<'m>(op: &'m AllReduceOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     reduce_over(&op.input, &op.out, op.reduce_type, op.cluster_axis, lowering)
 }
 
-pub(super) fn all_reduce_async<'m>(
-    op: &'m AllReduceAsyncOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn all_reduce_async<'m>(op: &'m AllReduceAsyncOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     reduce_over(&op.input, &op.out, op.reduce_type, op.cluster_axis, lowering)
 }
 
@@ -65,14 +62,14 @@ fn reduce_over<'m>(
     reduce_type: u32,
     cluster_axis: u32,
     lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+) -> Lowered<'m> {
     lowering.read(input);
     let out = lowering.make(out)?;
     let (mesh, axis, by) = (lowering.mesh, axis(cluster_axis)?, reduction(reduce_type)?);
     Ok(collective(mesh, move |shards| mesh::all_reduce(shards, mesh, axis, by, out)))
 }
 
-pub(super) fn reduce_scatter<'m>(op: &'m ReduceScatterOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn reduce_scatter<'m>(op: &'m ReduceScatterOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(&op.input);
     let out = lowering.make(&op.out)?;
     let (mesh, axis, by) = (lowering.mesh, axis(op.cluster_axis)?, reduction(op.reduce_type)?);
@@ -80,7 +77,7 @@ pub(super) fn reduce_scatter<'m>(op: &'m ReduceScatterOp, lowering: &mut Lowerin
 }
 
 /// Without an axis all devices share in the order of their numbers, as those of one row.
-pub(super) fn mesh_partition<'m>(op: &'m MeshPartitionOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn mesh_partition<'m>(op: &'m MeshPartitionOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(&op.input);
     lowering.make(&op.out)?;
     let (mesh, axis) = match op.cluster_axis {
@@ -92,7 +89,7 @@ pub(super) fn mesh_partition<'m>(op: &'m MeshPartitionOp, lowering: &mut Lowerin
 
 /// Devices other than the receiver keep what the tensor for results holds, or their own input if there is none; the
 /// device leaves that undefined.
-pub(super) fn point_to_point<'m>(op: &'m PointToPointOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn point_to_point<'m>(op: &'m PointToPointOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let Mesh { rows, columns } = lowering.mesh;
     let device = |name: &str, coord: &[u32]| match *coord {
         [y, x] if (y as usize) < rows && (x as usize) < columns => Ok(y as usize * columns + x as usize),
@@ -133,7 +130,7 @@ fn spread(name: &str, of: Mesh, shape: &[u32], placements: &[Option<i64>]) -> Re
     Err(Refusal::malformed(format!("{name} is for {shape:?} of a mesh of {rows} by {columns}")))
 }
 
-pub(super) fn distribute<'m>(op: &'m DistributeTensorOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn distribute<'m>(op: &'m DistributeTensorOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let config = op.mapper_config.as_ref().ok_or_else(|| Refusal::malformed("no mapper_config"))?;
     let placements: Vec<Option<i64>> = config
         .placements
@@ -154,7 +151,7 @@ pub(super) fn distribute<'m>(op: &'m DistributeTensorOp, lowering: &mut Lowering
     })))
 }
 
-pub(super) fn aggregate<'m>(op: &'m AggregateTensorOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn aggregate<'m>(op: &'m AggregateTensorOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let config = op.composer_config.as_ref().ok_or_else(|| Refusal::malformed("no composer_config"))?;
     let placements: Vec<Option<i64>> = config.dims.iter().map(|&dim| Some(dim.into())).collect();
     let (mesh, placements) = spread("composer_config", lowering.mesh, &config.mesh_shape_override, &placements)?;

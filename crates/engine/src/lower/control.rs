@@ -98,7 +98,7 @@ fn called<'m>(
     outputs: &'m [TensorRef],
     call: Call<'m>,
     lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+) -> Lowered<'m> {
     inputs.iter().for_each(|input| _ = lowering.read(input));
     for output in outputs {
         lowering.make(output)?;
@@ -106,17 +106,17 @@ fn called<'m>(
     Ok(Action::Call(call))
 }
 
-pub(super) fn call<'m>(op: &'m FuncCallOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn call<'m>(op: &'m FuncCallOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let call = Call::Function { program: op.program_id as usize };
     called(&op.inputs, &op.outputs, call, lowering)
 }
 
-pub(super) fn load_cached<'m>(op: &'m LoadCachedOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn load_cached<'m>(op: &'m LoadCachedOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let call = Call::Cached { program: op.program_idx as usize, hash: &op.program_hash };
     called(&op.inputs, &op.outputs, call, lowering)
 }
 
-pub(super) fn case<'m>(op: &'m CaseOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn case<'m>(op: &'m CaseOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     if op.branch_program_ids.is_empty() {
         return Err(Refusal::malformed("no branches"));
     }
@@ -125,7 +125,7 @@ pub(super) fn case<'m>(op: &'m CaseOp, lowering: &mut Lowering<'m>) -> Result<Ac
     called(&op.inputs, &op.outputs, Call::Case { branches }, lowering)
 }
 
-pub(super) fn while_loop<'m>(op: &'m WhileLoopOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn while_loop<'m>(op: &'m WhileLoopOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let state = op.state_count as usize;
     if state > op.inputs.len() {
         return Err(Refusal::malformed(format!("a state of {state} tensors, but {} inputs", op.inputs.len())));
@@ -152,7 +152,7 @@ pub(super) fn while_loop<'m>(op: &'m WhileLoopOp, lowering: &mut Lowering<'m>) -
     called(&op.inputs, &op.outputs, Call::Loop(whole), lowering)
 }
 
-pub(super) fn traced<'m>(op: &'m CaptureOrExecuteTraceOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn traced<'m>(op: &'m CaptureOrExecuteTraceOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     // Since jax-tt-plugin 0.1.3 the file says how many of the first inputs are slots themselves; before, those are that
     // lie on the device.
     let counted = count("device_resident_input_count", op.device_resident_input_count)?;
@@ -170,18 +170,18 @@ pub(super) fn traced<'m>(op: &'m CaptureOrExecuteTraceOp, lowering: &mut Lowerin
 
 /// Operations between begin and end are computed where they stand, which is what the replay that follows would do. On a
 /// device they are only recorded. A trace's id is 0.
-pub(super) fn begin_trace<'m>(op: &'m BeginTraceCaptureOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn begin_trace<'m>(op: &'m BeginTraceCaptureOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let stated = lowering.make_whole(&op.trace_id)?;
     Ok(one(move |_| Ok(ops::zeros(stated.shape.clone(), stated.dtype))))
 }
 
-pub(super) fn end_trace<'m>(op: &'m EndTraceCaptureOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn end_trace<'m>(op: &'m EndTraceCaptureOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(&op.trace_id);
     Ok(Action::Nothing)
 }
 
 /// The plan allows this only for a trace that the same program recorded: then it is computed already.
-pub(super) fn execute_trace<'m>(op: &'m ExecuteTraceOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn execute_trace<'m>(op: &'m ExecuteTraceOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(&op.trace_id);
     Ok(Action::Nothing)
 }

@@ -19,7 +19,7 @@ fn same_shape(stated: &Stated, dims: &[i64]) -> Result<(), Refusal> {
     Err(Refusal::malformed(format!("shape {shape} of the operation, {} of its result", stated.shape)))
 }
 
-pub(super) fn arange<'m>(op: &'m ArangeOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn arange<'m>(op: &'m ArangeOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let stated = lowering.make_whole(&op.out)?;
     let [start, end, step] = [op.start, op.end, op.step].map(f64::from);
     let expected = stated.shape.elements() as f64;
@@ -29,7 +29,7 @@ pub(super) fn arange<'m>(op: &'m ArangeOp, lowering: &mut Lowering<'m>) -> Resul
     Ok(one(move |_| ops::arange(start, end, step, stated.dtype)))
 }
 
-pub(super) fn constant<'m>(op: &'m ConstantOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn constant<'m>(op: &'m ConstantOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let stated = lowering.make_whole(&op.out)?;
     let Some(size) = DType::from(op.input_dtype).bytes() else {
         return Err(Refusal::unsupported(format!("constants of {} in the file", op.input_dtype)));
@@ -60,13 +60,13 @@ fn from_file(op: &ConstantOp, stated: &Stated) -> Result<Tensor, OpError> {
     }
 }
 
-pub(super) fn empty<'m>(op: &'m EmptyOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn empty<'m>(op: &'m EmptyOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let stated = lowering.make_whole(&op.out)?;
     same_shape(&stated, &op.shape)?;
     Ok(one(move |_| Ok(ops::zeros(stated.shape.clone(), stated.dtype))))
 }
 
-pub(super) fn full<'m>(op: &'m FullOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn full<'m>(op: &'m FullOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let stated = lowering.make_whole(&op.out)?;
     same_shape(&stated, &op.shape)?;
     let value = match &op.fill_value {
@@ -76,7 +76,7 @@ pub(super) fn full<'m>(op: &'m FullOp, lowering: &mut Lowering<'m>) -> Result<Ac
     Ok(one(move |_| Ok(ops::full(stated.shape.clone(), stated.dtype, value))))
 }
 
-pub(super) fn named_full<'m>(op: &'m NamedFullOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn named_full<'m>(op: &'m NamedFullOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let stated = lowering.make_whole(&op.out)?;
     same_shape(&stated, &op.shape)?;
     Ok(match op.kind {
@@ -85,7 +85,7 @@ pub(super) fn named_full<'m>(op: &'m NamedFullOp, lowering: &mut Lowering<'m>) -
     })
 }
 
-pub(super) fn rand<'m>(op: &'m RandOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn rand<'m>(op: &'m RandOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let stated = lowering.make_whole(&op.out)?;
     same_shape(&stated, &op.size)?;
     Ok(one(move |_| Ok(ops::rand(stated.shape.clone(), stated.dtype, op.low, op.high, op.seed))))

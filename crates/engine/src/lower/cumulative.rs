@@ -9,7 +9,7 @@ use tilework_ops::{self as ops, Binary, Unary};
 
 use super::*;
 
-pub(super) fn cumulative<'m>(op: &'m CumulativeOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn cumulative<'m>(op: &'m CumulativeOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let out = lowering.make(&op.out)?;
     let combine = match op.reduction {

@@ -148,6 +148,9 @@ pub(crate) enum Action<'m> {
     Call(Call<'m>),
 }
 
+/// What an operation does, or why it cannot be lowered.
+type Lowered<'m> = Result<Action<'m>, Refusal>;
+
 /// Collects the tensors of an operation.
 pub(crate) struct Lowering<'m> {
     pub(crate) reads: Vec<&'m TensorRef>,

@@ -109,7 +109,7 @@ fn shaped(tensor: &Tensor, shape: &Shape) -> Result<Tensor, OpError> {
     ops::reshape(tensor, &shape.iter().map(|&n| n as i64).collect::<Vec<_>>())
 }
 
-pub(super) fn gather<'m>(op: &'m RowsGatherOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn gather<'m>(op: &'m RowsGatherOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     const OP: &str = "rows_gather";
     if op.fill_out_of_bounds {
         return Err(Refusal::unsupported("a fill for windows that do not fit"));
@@ -124,7 +124,7 @@ pub(super) fn gather<'m>(op: &'m RowsGatherOp, lowering: &mut Lowering<'m>) -> R
     }))
 }
 
-pub(super) fn scatter<'m>(op: &'m RowsScatterOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn scatter<'m>(op: &'m RowsScatterOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     const OP: &str = "rows_scatter";
     let (input, index, source) = (lowering.read(&op.input), lowering.read(&op.index), lowering.read(&op.source));
     let stated = lowering.make_whole(&op.out)?;

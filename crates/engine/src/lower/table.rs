@@ -18,7 +18,7 @@ macro_rules! kinds {
         }
 
         /// Lowers an operation.
-        pub(super) fn lower<'m>(op: &'m Op, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+        pub(super) fn lower<'m>(op: &'m Op, lowering: &mut Lowering<'m>) -> Lowered<'m> {
             match op {
                 $(Op::$kind(op) => $function(op, lowering),)*
                 $($(Op::$refused(_) => Err(refuse(OpKind::$refused, $because)),)*)*
