@@ -1,12 +1,14 @@
 //! Scaled dot product attention (tt-mlir `transformer.fbs`): prefill, decode, paged and chunked.
 //!
-//! Each head computes softmax(query * key^T * scale + mask) * value in float32 and rounds once; a device that works in
-//! blocks (flash attention) rounds in between. With fewer key than query heads, each key head serves a run of query
-//! heads. A query that sees no key at all gives NaNs, as the definition has it; only a decode position below zero,
-//! which marks an unused slot of the batch, gives zeros.
+//! Each head computes softmax(query * key^T * scale + mask) * value in float32 and rounds once; a
+//! device that works in blocks (flash attention) rounds in between. With fewer key than query
+//! heads, each key head serves a run of query heads. A query that sees no key at all gives NaNs, as
+//! the definition has it; only a decode position below zero, which marks an unused slot of the
+//! batch, gives zeros.
 //!
-//! An attention sink is one more logit per head that takes part in the sum but brings no value. The device's kernel
-//! multiplies it by `scale` like the scores, and compilers divide it beforehand: so here.
+//! An attention sink is one more logit per head that takes part in the sum but brings no value.
+//! The device's kernel multiplies it by `scale` like the scores, and compilers divide it
+//! beforehand: so here.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -23,12 +25,13 @@ use crate::{DType, Shape, embedding, math, permute, reshape};
 pub struct Attention<'a> {
     /// A query sees the keys up to its own position. Without effect when there is a mask.
     pub causal: bool,
-    /// Added to the scores; broadcasts to them. In decode it is `[batch or 1, 1, heads or 1, keys]` and scaled with
-    /// them.
+    /// Added to the scores; broadcasts to them. In decode it is `[batch or 1, 1, heads or 1, keys]`
+    /// and scaled with them.
     pub mask: Option<&'a Tensor>,
     /// Factor of the scores; 1 / sqrt(head size) when absent.
     pub scale: Option<f32>,
-    /// How far back a query sees: so many keys up to its own; without `causal` half as many to either side.
+    /// How far back a query sees: so many keys up to its own; without `causal` half as many to
+    /// either side.
     pub window: Option<usize>,
     /// One logit per head, in the first column of as many rows as there are heads.
     pub sink: Option<&'a Tensor>,
@@ -242,7 +245,8 @@ fn weigh(row: &mut [f32], sink: Option<f32>) {
     row.iter_mut().for_each(|v| *v /= total);
 }
 
-/// Attention of many queries: `[batch, heads, queries, size]` to keys `[batch, key heads, keys, size]`.
+/// Attention of many queries: `[batch, heads, queries, size]` to keys
+/// `[batch, key heads, keys, size]`.
 pub fn attention(
     query: &Tensor,
     key: &Tensor,
@@ -253,8 +257,8 @@ pub fn attention(
     by.run("scaled_dot_product_attention", [query, key, value], false, &Positions::From(0), out)
 }
 
-/// Attention of one query per batch entry: `[1, batch, heads, size]`. `positions`, one per entry, is the last key that
-/// a causal query sees; without it that is the last key there is.
+/// Attention of one query per batch entry: `[1, batch, heads, size]`. `positions`, one per entry,
+/// is the last key that a causal query sees; without it that is the last key there is.
 pub fn attention_decode(
     query: &Tensor,
     key: &Tensor,
@@ -275,7 +279,8 @@ pub fn attention_decode(
         Some(t) => return Err(Reason::shape(t.shape(), format!("{batch} positions")).of(OP, &[query, key, value, t])),
         None => Positions::Last,
     };
-    // One query per head lies in memory as the heads do; so does the mask, whose unused dimension moves.
+    // One query per head lies in memory as the heads do; so does the mask, whose unused
+    // dimension moves.
     let rows = Shape::new([batch, heads, 1, depth]).within(OP, &operands)?;
     let mask = match by.mask {
         Some(m) => match *m.shape().dims() {
@@ -290,8 +295,8 @@ pub fn attention_decode(
     Ok(result.reshaped(Shape::new([1, batch, heads, size]).within(OP, &operands)?))
 }
 
-/// The cache of each sequence in one piece: pages `[pages, heads, page length, size]` by a table of page numbers
-/// `[sequences, pages of each]` become `[sequences, heads, length, size]`.
+/// The cache of each sequence in one piece: pages `[pages, heads, page length, size]` by a table of
+/// page numbers `[sequences, pages of each]` become `[sequences, heads, length, size]`.
 fn unpaged(op: &'static str, cache: &Tensor, table: &Tensor) -> Result<Tensor, OpError> {
     let operands = [cache, table];
     let ([pages, heads, length, size], [sequences, each]) = (cache.shape().dims(), table.shape().dims()) else {
@@ -319,7 +324,8 @@ pub fn paged_attention_decode(
     attention_decode(query, &unpaged(OP, key, page_table)?, &unpaged(OP, value, page_table)?, positions, by, out)
 }
 
-/// Causal attention of a part of a prompt that begins at `start`, with keys and values of all before in pages.
+/// Causal attention of a part of a prompt that begins at `start`, with keys and values of all
+/// before in pages.
 pub fn chunked_attention(
     query: &Tensor,
     key: &Tensor,

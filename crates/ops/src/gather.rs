@@ -1,9 +1,9 @@
 //! Reading and writing by index tensors: gather, scatter, embedding and its backward pass (tt-mlir
-//! `data_movement.fbs`, `embedding.fbs`; semantics of `torch.gather` and `torch.scatter`, which `ttnn` documents as its
-//! own).
+//! `data_movement.fbs`, `embedding.fbs`; semantics of `torch.gather` and `torch.scatter`, which
+//! `ttnn` documents as its own).
 //!
-//! Indices may have any element type. One that points outside is an error here; the device would read or write
-//! elsewhere.
+//! Indices may have any element type. One that points outside is an error here; the device would
+//! read or write elsewhere.
 
 use crate::error::{OpError, Reason, Within};
 use crate::produce;
@@ -33,7 +33,8 @@ fn indices(op: &'static str, index: &Tensor, bound: usize, operands: &[&Tensor])
     index.to_i64().into_iter().map(check).collect::<Result<_, _>>().within(op, operands)
 }
 
-/// Where element `i` of `index` lies in a tensor of `shape` when its coordinate of `axis` is taken as zero.
+/// Where element `i` of `index` lies in a tensor of `shape` when its coordinate of `axis` is
+/// taken as zero.
 fn bases(op: &'static str, shape: &Shape, index: &Tensor, axis: usize, operands: &[&Tensor]) -> Result<View, OpError> {
     let fits = index.shape().rank() == shape.rank()
         && index.shape().iter().zip(shape.iter()).enumerate().all(|(i, (n, bound))| i == axis || n <= bound);
@@ -67,8 +68,8 @@ pub fn gather(input: &Tensor, index: &Tensor, dim: i64) -> Result<Tensor, OpErro
     Ok(Tensor::wrap(input.dtype(), index.shape().clone(), storage))
 }
 
-/// The operand with the elements `[.., index[.., i, ..], ..]` combined with the elements `[.., i, ..]` of `source`, in
-/// row-major order of the index.
+/// The operand with the elements `[.., index[.., i, ..], ..]` combined with the elements
+/// `[.., i, ..]` of `source`, in row-major order of the index.
 pub fn scatter(
     input: &Tensor,
     index: &Tensor,
@@ -176,7 +177,8 @@ pub fn embedding(input: &Tensor, weight: &Tensor) -> Result<Tensor, OpError> {
     Ok(Tensor::wrap(weight.dtype(), shape, storage))
 }
 
-/// Gradient of the table: each row of `grad` added to the row of `weight`'s shape that `input` names.
+/// Gradient of the table: each row of `grad` added to the row of `weight`'s shape that
+/// `input` names.
 pub fn embedding_backward(input: &Tensor, weight: &Tensor, grad: &Tensor, out: DType) -> Result<Tensor, OpError> {
     const OP: &str = "embedding_bw";
     let operands = [input, weight, grad];

@@ -1,8 +1,9 @@
 //! Matrix products: `ttnn.matmul` and `ttnn.linear` (tt-mlir `matmul.fbs`).
 //!
-//! Operands enter in their element types, products and sums are float32, bias and activation are applied to the float32
-//! sums, and the result is rounded once. The last two dimensions are the matrices, those before broadcast as numpy's; a
-//! vector stands for a row on the left and a column on the right, and its dimension is dropped from the result.
+//! Operands enter in their element types, products and sums are float32, bias and activation are
+//! applied to the float32 sums, and the result is rounded once. The last two dimensions are the
+//! matrices, those before broadcast as numpy's; a vector stands for a row on the left and a column
+//! on the right, and its dimension is dropped from the result.
 
 use half::{bf16, f16};
 
@@ -26,8 +27,9 @@ pub struct MatmulOptions<'a> {
     pub bias: Option<&'a Tensor>,
     /// Applied to the sum.
     pub activation: Option<Unary>,
-    /// The columns of the sum are two halves, values and gates: the result has half the columns, each value times the
-    /// silu of its gate. Compilers mark such a product with the attribute `ttnn.fused_swiglu`.
+    /// The columns of the sum are two halves, values and gates: the result has half the columns,
+    /// each value times the silu of its gate. Compilers mark such a product with the attribute
+    /// `ttnn.fused_swiglu`.
     pub swiglu: bool,
 }
 
@@ -185,7 +187,8 @@ impl Work<'_> {
         let a = Matrix { values: &a, rows: left.0, columns: left.1 };
         let mut values = vec![T::default(); count];
         let filled = Filled(values.as_mut_ptr());
-        // SAFETY: `products` stores every element of the result once, and the result has `count` elements.
+        // SAFETY: `products` stores every element of the result once, and the result has
+        // `count` elements.
         let store = |at: usize, sums: &[f32]| unsafe { filled.put(at, sums) };
         let finish = Finish { change: self.change, store: &store };
         let direct = self.b.values::<f32>();
@@ -196,8 +199,8 @@ impl Work<'_> {
     }
 }
 
-/// Rows up to which the right operand is read once, in its own type, instead of being packed: packing would cost more
-/// than the product.
+/// Rows up to which the right operand is read once, in its own type, instead of being packed:
+/// packing would cost more than the product.
 const THIN: usize = 4;
 
 /// Products with few rows on the left, as decoding one token has.

@@ -81,7 +81,8 @@ pub(super) fn chunked<'m>(op: &'m ChunkedScaledDotProductAttentionOp, lowering: 
     let (pages, start) = (lowering.read(&op.page_table), lowering.read(&op.chunk_start_idx));
     let out = lowering.make(&op.out)?;
     Ok(one(move |args| {
-        // A position beyond what an address can say is beyond the cache, too: the operation refuses it.
+        // A position beyond what an address can say is beyond the cache, too: the
+        // operation refuses it.
         let first = args[start].to_i64().first().map_or(usize::MAX, |&n| usize::try_from(n).unwrap_or(usize::MAX));
         ops::chunked_attention(&args[query], &args[key], &args[value], &args[pages], first, op.scale, out)
     }))

@@ -1,5 +1,5 @@
-//! Collective operations, and tensors spread over a mesh: on one host they rearrange lists of tensors
-//! ([`tilework_ops::mesh`]).
+//! Collective operations, and tensors spread over a mesh: on one host they rearrange lists of
+//! tensors ([`tilework_ops::mesh`]).
 
 use tilework_model::ttnn::ops::ccl::{
     AggregateTensorOp, AllGatherOp, AllReduceAsyncOp, AllReduceOp, DistributeTensorOp, MeshPartitionOp, PointToPointOp,
@@ -87,8 +87,8 @@ pub(super) fn mesh_partition<'m>(op: &'m MeshPartitionOp, lowering: &mut Lowerin
     Ok(collective(mesh, move |shards| mesh::mesh_partition(shards, mesh, axis, op.dim.into())))
 }
 
-/// Devices other than the receiver keep what the tensor for results holds, or their own input if there is none; the
-/// device leaves that undefined.
+/// Devices other than the receiver keep what the tensor for results holds, or their own input if
+/// there is none; the device leaves that undefined.
 pub(super) fn point_to_point<'m>(op: &'m PointToPointOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let Mesh { rows, columns } = lowering.mesh;
     let device = |name: &str, coord: &[u32]| match *coord {
@@ -111,8 +111,9 @@ pub(super) fn point_to_point<'m>(op: &'m PointToPointOp, lowering: &mut Lowering
     })))
 }
 
-/// The devices that a tensor is spread over or put together from: the first of those that there are, in rows and
-/// columns of their own if the file says so. What becomes of the tensor along one axis only is along columns.
+/// The devices that a tensor is spread over or put together from: the first of those that there
+/// are, in rows and columns of their own if the file says so. What becomes of the tensor along one
+/// axis only is along columns.
 fn spread(name: &str, of: Mesh, shape: &[u32], placements: &[Option<i64>]) -> Result<(Mesh, Placements), Refusal> {
     let (mesh, placements) = match (shape, placements) {
         ([], [one]) => (Mesh { rows: 1, columns: of.devices() }, [None, *one]),

@@ -1,7 +1,8 @@
 //! Convolutions.
 //!
-//! Preparing weights for the device is passing them on: the operation library takes them as frameworks have them, and
-//! the shape that the compiler states for prepared ones is that of the device's blocks.
+//! Preparing weights for the device is passing them on: the operation library takes them as
+//! frameworks have them, and the shape that the compiler states for prepared ones is that of the
+//! device's blocks.
 
 use tilework_model::common::DataType;
 use tilework_model::ttnn::ops::conv::{
@@ -61,9 +62,10 @@ fn padding(list: &[i32]) -> Result<Padding, Refusal> {
     Padding::from_list(list).map_err(|reason| Refusal::malformed(reason.to_string()))
 }
 
-/// Two numbers are rows and columns, four are top, left, bottom and right: the order of pools and of transposed
-/// convolutions, in the compiler's own operations before these. The public runtime takes only two here; the compiler in
-/// `jax-tt-plugin` 0.1.0 writes four, and the results' shapes say which they are.
+/// Two numbers are rows and columns, four are top, left, bottom and right: the order of pools and
+/// of transposed convolutions, in the compiler's own operations before these. The public runtime
+/// takes only two here; the compiler in `jax-tt-plugin` 0.1.0 writes four, and the results' shapes
+/// say which they are.
 pub(super) fn around(list: &[i32]) -> Result<Padding, Refusal> {
     let [top, left, bottom, right] = match *list {
         [rows, columns] => counts("padding", &[rows, columns, rows, columns])?,

@@ -122,7 +122,8 @@ pub(super) fn binary_composite<'m>(op: &'m EltwiseBinaryCompositeOp, lowering: &
     of_two(function, [&op.lhs, &op.rhs], &op.out, activations, lowering)
 }
 
-/// Moves bits down and copies of the sign in: the complement of a negative number has zeros to move in.
+/// Moves bits down and copies of the sign in: the complement of a negative number has
+/// zeros to move in.
 fn shift_right(value: &Tensor, distance: &Tensor, out: DType) -> Result<Tensor, OpError> {
     let dtype = value.dtype();
     let negative = ops::binary(Binary::LessThan, value, &scalar(dtype, 0)?, dtype)?;

@@ -1,5 +1,5 @@
-//! Layout, type and place of a tensor. Host arithmetic has one layout and one place, so most of these only pass the
-//! tensor on, in the element type of the result.
+//! Layout, type and place of a tensor. Host arithmetic has one layout and one place, so most of
+//! these only pass the tensor on, in the element type of the result.
 
 use tilework_model::ttnn::ops::creation::{AssignOp, CopyOp};
 use tilework_model::ttnn::ops::layout::{
@@ -51,7 +51,8 @@ pub(super) fn bitcast_convert<'m>(op: &'m BitcastConvertOp, lowering: &mut Lower
     Ok(one(move |args| ops::bitcast_convert(&ops::typecast(&args[input], from), to)))
 }
 
-/// `force` frees a buffer that others share, which no two names here do: whoever holds the tensor keeps it.
+/// `force` frees a buffer that others share, which no two names here do: whoever holds the
+/// tensor keeps it.
 pub(super) fn deallocate<'m>(op: &'m DeallocateOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(&op.input);
     Ok(Action::Free)

@@ -97,7 +97,8 @@ pub(super) fn batch_norm_training<'m>(op: &'m BatchNormTrainingOp, lowering: &mu
     }))
 }
 
-/// The blocks that a reciprocal table is for are the device's; the statistics are the same without it.
+/// The blocks that a reciprocal table is for are the device's; the statistics are the
+/// same without it.
 pub(super) fn layer_norm_before<'m>(op: &'m LayerNormPreAllGatherOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let (input, residual) = (lowering.read(&op.input), lowering.read_if(&op.residual_input));
     lowering.read_if(&op.recip);

@@ -5,8 +5,8 @@ use tilework_model::ttnn::{Op, OpKind};
 use super::*;
 use crate::support::Support;
 
-/// Makes both the answer to whether a kind is supported and the lowering from one list, without a wildcard: a kind that
-/// is missing here does not compile.
+/// Makes both the answer to whether a kind is supported and the lowering from one list, without a
+/// wildcard: a kind that is missing here does not compile.
 macro_rules! kinds {
     ({ $($kind:ident => $function:path),* $(,)? } $({ $because:literal: $($refused:ident),* $(,)? })*) => {
         /// Whether a kind is supported.
