@@ -90,8 +90,9 @@ impl BlockFormat {
         }
     }
 
-    /// The value of a sign and magnitude under a shared exponent. A sign without a magnitude is minus
-    /// infinity, in an A format -2^16 (ISA documentation, FloatBitPatterns); packing never makes one.
+    /// The value of a sign and magnitude under a shared exponent. A sign without a magnitude is
+    /// minus infinity, in an A format -2^16 (ISA documentation, FloatBitPatterns); packing
+    /// never makes one.
     #[inline]
     pub fn decode(self, element: u8, exponent: u8) -> f32 {
         let magnitude = u32::from(element) & ((1 << self.magnitude) - 1);

@@ -1,14 +1,14 @@
 //! Formats whose elements stand alone: float32 value to bits and back, as packers do it.
 //!
 //! - Tf32: rounded to nearest, ties away from zero (ISA documentation, Packers/FormatConversion).
-//! - F16 and BF16: rounded to nearest, ties to even, as host frameworks make them; overflow gives an
-//!   infinity, a NaN stays a NaN, denormals are kept.
+//! - F16 and BF16: rounded to nearest, ties to even, as host frameworks make them; overflow gives
+//!   an infinity, a NaN stays a NaN, denormals are kept.
 //! - Lf8: rounded to nearest even from float32.
 //! - Fp8E4m3: the bias is 7; there are no infinities. 448 is the largest value, to which what is
 //!   larger (an infinity, too) saturates; 0x7f is the NaN.
 //! - Signed integers: sign and magnitude, rounded half away from zero, clamped to the largest
-//!   magnitude; a zero has no sign, a NaN is zero. Unsigned and raw formats: the same without a sign,
-//!   negative values are zero.
+//!   magnitude; a zero has no sign, a NaN is zero. Unsigned and raw formats: the same without a
+//!   sign, negative values are zero.
 //!
 //! Decoding is exact but for 32-bit integers beyond 2^24, where the nearest float32 is taken.
 
@@ -66,13 +66,15 @@ pub fn decode(format: DType, bits: u32) -> f32 {
     }
 }
 
-/// Tf32 in the upper 19 bits. A carry out of the mantissa goes into the exponent, up to an infinity.
+/// Tf32 in the upper 19 bits. A carry out of the mantissa goes into the exponent, up to
+/// an infinity.
 fn tf32(value: f32) -> u32 {
     let bits = value.to_bits();
     if value.is_nan() { bits & !0x1fff | 0x0040_0000 } else { bits.wrapping_add(0x1000) & !0x1fff }
 }
 
-/// The nearest Lf8, ties to even. From float32 in one step: through binary16 it would be rounded twice.
+/// The nearest Lf8, ties to even. From float32 in one step: through binary16 it would be
+/// rounded twice.
 fn lf8(value: f32) -> u32 {
     let sign = value.to_bits() >> 24 & 0x80;
     if value.is_nan() {

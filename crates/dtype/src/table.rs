@@ -1,8 +1,8 @@
 //! The table of formats: one row states everything about a format but its conversions.
 //!
-//! Sources: NumPy's array interface (type strings), tt-mlir's `Target/Common/types.fbs` and the text
-//! form of its types, the public document `dataformats` of the netlist language (names and codes),
-//! the ISA documentation (FloatBitPatterns) and OCP's 8-bit floating point specification.
+//! Sources: NumPy's array interface (type strings), tt-mlir's `Target/Common/types.fbs` and the
+//! text form of its types, the public document `dataformats` of the netlist language (names and
+//! codes), the ISA documentation (FloatBitPatterns) and OCP's 8-bit floating point specification.
 
 /// What kind of value a format holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,5 +1,5 @@
-//! Conversions against straightforward references, and their general laws: what a format holds comes
-//! back, rounding keeps the order, and the nearest value is taken.
+//! Conversions against straightforward references, and their general laws: what a format holds
+//! comes back, rounding keeps the order, and the nearest value is taken.
 
 use half::bf16;
 use proptest::prelude::*;

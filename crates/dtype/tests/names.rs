@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use tilework_dtype::{DType, Kind};
 
-/// What every format is called: here, by NumPy, by the compiler and in netlists with the code there.
-/// A format that a language lacks has nothing in its column.
+/// What every format is called: here, by NumPy, by the compiler and in netlists with the code
+/// there. A format that a language lacks has nothing in its column.
 const TABLE: &[(DType, &str, &str, &str, &str, Option<u8>)] = &[
     (DType::F64, "f64", "<f8", "f64", "", None),
     (DType::F32, "f32", "<f4", "f32", "Float32", Some(0)),

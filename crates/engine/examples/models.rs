@@ -1,5 +1,6 @@
-//! Times compiled programs on the native engine: for each folder named on the command line (program.ttnn and in*.npy) a line of JSON with the
-//! median seconds of opening the file and of a run. `cargo xtask bench models` starts it.
+//! Times compiled programs on the native engine: for each folder named on the command line
+//! (program.ttnn and in*.npy) a line of JSON with the median seconds of opening the file and of a
+//! run. `cargo xtask bench models` starts it.
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! The first operation whose result leaves a reference.
 //!
-//! All results are compared as they come, so what is found is the first in the order of execution; inputs of an
-//! operation before it are near enough wherever the reference has them.
+//! All results are compared as they come, so what is found is the first in the order of execution;
+//! inputs of an operation before it are near enough wherever the reference has them.
 
 use tilework_ops::Tensor;
 
@@ -41,8 +41,8 @@ pub struct Bisect<R> {
 }
 
 impl<R: FnMut(&Event<'_>, Candidate<'_>) -> Option<(Tensor, Tolerance)>> Bisect<R> {
-    /// Compares with what `reference` gives for a result of an operation, and as near as it says; results for which it gives nothing are
-    /// not compared.
+    /// Compares with what `reference` gives for a result of an operation, and as near as it says;
+    /// results for which it gives nothing are not compared.
     pub fn new(reference: R) -> Self {
         Self { reference, compared: 0, found: None }
     }

@@ -1,8 +1,10 @@
-//! Results of programs that depend on constants and weights only: computed at the first time, then kept.
+//! Results of programs that depend on constants and weights only: computed at the first
+//! time, then kept.
 //!
-//! A result belongs to a program and to the very tensors that went in: another tensor with the same values computes it
-//! again, as another version does in the runtime. Inputs are remembered without being kept alive; when one is gone, its
-//! results are of no use and are dropped at the next look. A program has the results of one set of inputs at a time.
+//! A result belongs to a program and to the very tensors that went in: another tensor with the same
+//! values computes it again, as another version does in the runtime. Inputs are remembered without
+//! being kept alive; when one is gone, its results are of no use and are dropped at the next look.
+//! A program has the results of one set of inputs at a time.
 
 use std::any::Any;
 use std::collections::HashMap;

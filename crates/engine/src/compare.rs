@@ -9,7 +9,8 @@ use tilework_ops::{DType, Tensor};
 /// What counts as near enough. All conditions that are set must hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// An element may differ by `atol + rtol * |expected|` without being a mismatch ([`Comparison::mismatches`]).
+    /// An element may differ by `atol + rtol * |expected|` without being a mismatch
+    /// ([`Comparison::mismatches`]).
     pub rtol: f64,
     /// See `rtol`.
     pub atol: f64,
@@ -24,15 +25,17 @@ pub struct Tolerance {
 impl Tolerance {
     /// Integers, choices and data movement: nothing may differ.
     pub const EXACT: Self = Self { rtol: 0.0, atol: 0.0, all_close: true, pcc: None, of_range: None };
-    /// Programs in float32: an error of 1e-4 of the range, correlation 0.9999 (`data/ttnn/README.md`).
+    /// Programs in float32: an error of 1e-4 of the range, correlation 0.9999
+    /// (`data/ttnn/README.md`).
     pub const FLOAT32: Self =
         Self { rtol: 1e-4, atol: 1e-4, all_close: false, pcc: Some(0.9999), of_range: Some(1e-4) };
-    /// Programs in bfloat16: an error of 2 % of the range, correlation 0.999 (`data/ttnn/README.md`).
+    /// Programs in bfloat16: an error of 2 % of the range, correlation 0.999
+    /// (`data/ttnn/README.md`).
     pub const BFLOAT16: Self =
         Self { rtol: 5e-2, atol: 1e-3, all_close: false, pcc: Some(0.999), of_range: Some(0.02) };
 
-    /// The customary tolerance for an output of a program: exact for integers, that of bfloat16 if any of the program's
-    /// tensors is of a type as narrow, otherwise that of float32.
+    /// The customary tolerance for an output of a program: exact for integers, that of bfloat16 if
+    /// any of the program's tensors is of a type as narrow, otherwise that of float32.
     pub fn of(program: &Program, output: usize) -> Self {
         use DataType as T;
         let narrow =
@@ -65,11 +68,13 @@ pub struct Comparison {
     pub elements: usize,
     /// Pearson's correlation; 1 if all elements are the same, 0 if only one side is constant.
     pub pcc: f64,
-    /// Largest absolute error; infinite if one side is not a number, or infinite, where the other is something else.
+    /// Largest absolute error; infinite if one side is not a number, or infinite, where the other
+    /// is something else.
     pub max_abs: f64,
     /// Largest error as a part of the expected element, of elements that are not 0.
     pub max_rel: f64,
-    /// Largest minus smallest finite element that is expected; where all are the same, that element's magnitude.
+    /// Largest minus smallest finite element that is expected; where all are the same, that
+    /// element's magnitude.
     pub range: f64,
     /// Elements beyond `atol + rtol * |expected|`.
     pub mismatches: usize,
@@ -90,9 +95,10 @@ pub struct ShapeMismatch {
 }
 
 impl Comparison {
-    /// Compares element by element. A scalar may be compared with a vector of one element. Not-a-number is equal to
-    /// itself, an infinity to one of its sign. Where truth values are expected, whatever is not 0 is true: devices have
-    /// no such type, and programs give counts and sums for them.
+    /// Compares element by element. A scalar may be compared with a vector of one element.
+    /// Not-a-number is equal to itself, an infinity to one of its sign. Where truth values are
+    /// expected, whatever is not 0 is true: devices have no such type, and programs give counts and
+    /// sums for them.
     pub fn of(found: &Tensor, expected: &Tensor, tolerance: Tolerance) -> Result<Self, ShapeMismatch> {
         let one = found.elements() == 1 && expected.elements() == 1;
         if found.shape() != expected.shape() && !one {
@@ -127,7 +133,8 @@ impl Comparison {
         Ok(comparison)
     }
 
-    /// The largest absolute error as a part of the range; 0 without an error, infinite if everything expected is 0.
+    /// The largest absolute error as a part of the range; 0 without an error, infinite if
+    /// everything expected is 0.
     pub fn of_range(&self) -> f64 {
         if self.max_abs == 0.0 { 0.0 } else { self.max_abs / self.range }
     }

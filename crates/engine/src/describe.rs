@@ -36,8 +36,8 @@ impl Stated {
         self.shape.elements().saturating_mul(self.dtype.bytes().unwrap_or(4))
     }
 
-    /// Whether a tensor's shape is this one. A scalar and a vector of one element count as the same: files state either
-    /// for the same value.
+    /// Whether a tensor's shape is this one. A scalar and a vector of one element count as the
+    /// same: files state either for the same value.
     pub(crate) fn fits(&self, shape: &Shape) -> bool {
         let dims = |shape: &Shape| if shape.rank() == 0 { vec![1] } else { shape.dims().to_vec() };
         dims(&self.shape) == dims(shape)

@@ -1,4 +1,5 @@
-//! What can go wrong, and where: file, program, operation, its kind and its place in the user's source.
+//! What can go wrong, and where: file, program, operation, its kind and its place in the
+//! user's source.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -204,7 +205,8 @@ impl RunError {
         }
     }
 
-    /// The operations through which the program was called, innermost first; of errors before the run there are none.
+    /// The operations through which the program was called, innermost first; of errors before the
+    /// run there are none.
     pub fn callers(&self) -> &[OperationPlace] {
         &self.0.callers
     }

@@ -1,9 +1,9 @@
-//! Inputs of a program: what they are, by which names they can be given, and their conversion to the types that the
-//! program states.
+//! Inputs of a program: what they are, by which names they can be given, and their conversion to
+//! the types that the program states.
 //!
-//! Conversions keep values or say which one they cannot keep. Floats are rounded to narrower floats, as the caller of
-//! the runtime does it; everything else must be exact: integers to other integers in range, integers to floats and back
-//! only without a fraction.
+//! Conversions keep values or say which one they cannot keep. Floats are rounded to narrower
+//! floats, as the caller of the runtime does it; everything else must be exact: integers to other
+//! integers in range, integers to floats and back only without a fraction.
 
 use tilework_model::Model;
 use tilework_model::common::DataType;
@@ -21,7 +21,8 @@ use crate::value::Value;
 pub struct InputInfo {
     /// Its position.
     pub position: usize,
-    /// Its name in the user's source, if the file has the text of the program and the text names it.
+    /// Its name in the user's source, if the file has the text of the program and the
+    /// text names it.
     pub name: Option<String>,
     /// Its element type.
     pub dtype: DataType,
@@ -168,7 +169,8 @@ fn cast(tensor: &Tensor, to: DType) -> Result<Tensor, String> {
         Err(format!("element {index} is {value}, which {to} cannot hold; its type is {from}"))
     };
     if from.is_float() {
-        // Integers that float32 holds exactly lie within 2^24; beyond it a float that has no fraction is what it says.
+        // Integers that float32 holds exactly lie within 2^24; beyond it a float that has no
+        // fraction is what it says.
         let values = tensor.to_f32();
         let fits = |value: f32| value == value.trunc() && range(to).contains(&(f64::from(value)));
         return match values.iter().position(|&value| !fits(value)) {
@@ -187,7 +189,8 @@ fn cast(tensor: &Tensor, to: DType) -> Result<Tensor, String> {
     }
 }
 
-/// The integers that a type holds. All types here have at most 32 bits, so a float of 64 bits tells them apart.
+/// The integers that a type holds. All types here have at most 32 bits, so a float of 64 bits
+/// tells them apart.
 fn range(dtype: DType) -> std::ops::RangeInclusive<f64> {
     match dtype {
         DType::I32 => f64::from(i32::MIN)..=f64::from(i32::MAX),
@@ -198,8 +201,8 @@ fn range(dtype: DType) -> std::ops::RangeInclusive<f64> {
     }
 }
 
-/// Whether a float type holds an integer exactly: it has no more bits than the type's mantissa. Blocks are asked for
-/// the bits of one element.
+/// Whether a float type holds an integer exactly: it has no more bits than the type's mantissa.
+/// Blocks are asked for the bits of one element.
 fn exact(value: i64, dtype: DType) -> bool {
     let bits = match dtype {
         DType::F16 => 11,

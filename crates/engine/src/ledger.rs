@@ -56,7 +56,8 @@ impl Ledger {
     }
 }
 
-/// Where a tensor's values lie: the same for all that share them, and for no other as long as they live.
+/// Where a tensor's values lie: the same for all that share them, and for no other as long
+/// as they live.
 pub(crate) fn address(tensor: &Tensor) -> usize {
     match tensor.storage() {
         Storage::F32(values) => Arc::as_ptr(values).addr(),

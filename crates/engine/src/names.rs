@@ -1,6 +1,6 @@
-//! Names of a program's inputs. The tables of a file have none; the text of its intermediate representation does, in
-//! the signature of each function: as an attribute `ttir.name = "x"` (PyTorch) or as the argument's location `loc("x")`
-//! (JAX), which can be an alias `loc(#loc3)`.
+//! Names of a program's inputs. The tables of a file have none; the text of its intermediate
+//! representation does, in the signature of each function: as an attribute `ttir.name = "x"`
+//! (PyTorch) or as the argument's location `loc("x")` (JAX), which can be an alias `loc(#loc3)`.
 //!
 //! The text is only a help: where it is not as expected, an argument has no name.
 
@@ -24,8 +24,8 @@ fn signature<'t>(text: &'t str, function: &str) -> Option<&'t str> {
     })
 }
 
-/// The arguments before the parenthesis that closes them. Brackets nest, text in quotes does not count, and an arrow is
-/// no bracket.
+/// The arguments before the parenthesis that closes them. Brackets nest, text in quotes does not
+/// count, and an arrow is no bracket.
 fn arguments_of(signature: &str) -> Vec<&str> {
     let mut arguments = Vec::new();
     let (mut depth, mut start) = (0_usize, 0);

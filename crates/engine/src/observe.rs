@@ -1,7 +1,8 @@
-//! Looking on while a program runs: progress, dumps, profiles, and the search for the first wrong operation.
+//! Looking on while a program runs: progress, dumps, profiles, and the search for the first
+//! wrong operation.
 //!
-//! The engine itself reads no clock. An observer that wants times reads one in [`Observer::before`] and
-//! [`Observer::after`], as [`Profile`](crate::Profile) does.
+//! The engine itself reads no clock. An observer that wants times reads one in [`Observer::before`]
+//! and [`Observer::after`], as [`Profile`](crate::Profile) does.
 
 use tilework_model::ttnn::{OpKind, Operation, TensorRef};
 
@@ -23,7 +24,8 @@ pub struct Event<'a> {
     pub operation: &'a Operation,
     /// How many calls deep its program runs; 0 is the program that was asked for.
     pub depth: usize,
-    /// How many operations and loop iterations began before this one in the run, those of called programs included.
+    /// How many operations and loop iterations began before this one in the run, those of called
+    /// programs included.
     pub sequence: u64,
     /// Bytes of the tensors that are alive.
     pub live_bytes: usize,
@@ -35,7 +37,8 @@ impl Event<'_> {
         self.operation.kind()
     }
 
-    /// A name for files of its results: `p0-op12`. Operations that run more than once, in loops, have the same.
+    /// A name for files of its results: `p0-op12`. Operations that run more than once, in loops,
+    /// have the same.
     pub fn label(&self) -> String {
         format!("p{}-op{}", self.program, self.index)
     }
@@ -72,8 +75,8 @@ pub enum Flow {
     Stop,
 }
 
-/// Is told of each operation. All methods do nothing unless they are implemented; `()` is an observer that does
-/// nothing.
+/// Is told of each operation. All methods do nothing unless they are implemented; `()` is an
+/// observer that does nothing.
 pub trait Observer {
     /// An operation is about to run.
     fn before(&mut self, event: &Event<'_>) {

@@ -1,4 +1,5 @@
-//! How long operations take. This is the only place of the crate that reads a clock; no result depends on it.
+//! How long operations take. This is the only place of the crate that reads a clock; no result
+//! depends on it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,7 +20,8 @@ pub struct Timing {
     pub own: Duration,
 }
 
-/// Measures each operation, and passes everything on to another observer, whose time does not count.
+/// Measures each operation, and passes everything on to another observer, whose time
+/// does not count.
 pub struct Profile<O> {
     /// The other observer.
     pub inner: O,

@@ -15,34 +15,36 @@ use crate::plan::Plan;
 use crate::run::Runner;
 use crate::value::Value;
 
-/// Where results of floating-point operations are rounded to the types that the program states. Each operation computes
-/// in float32 either way.
+/// Where results of floating-point operations are rounded to the types that the program states.
+/// Each operation computes in float32 either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rounding {
-    /// After each operation, as a device that keeps its tensors in these types does. This is what the program means.
+    /// After each operation, as a device that keeps its tensors in these types does. This is what
+    /// the program means.
     #[default]
     Operations,
-    /// At the inputs and outputs of the program only; everything between is float32. This is what a reference that was
-    /// widened to float32 computes, and tells errors of rounding from others.
+    /// At the inputs and outputs of the program only; everything between is float32. This is what a
+    /// reference that was widened to float32 computes, and tells errors of rounding from others.
     Ends,
 }
 
 /// Limits, permissions and rounding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whether native libraries in the file may be executed. There is no loader for them yet: such programs are refused
-    /// either way, and the message says why.
+    /// Whether native libraries in the file may be executed. There is no loader for them yet: such
+    /// programs are refused either way, and the message says why.
     pub allow_native_code: bool,
     /// Where results are rounded.
     pub rounding: Rounding,
-    /// Most operations and loop iterations of one run, those of called programs included; 100 million unless stated
-    /// otherwise. The smallest operations take about 0.2 microseconds each, so that this many take about half a minute.
+    /// Most operations and loop iterations of one run, those of called programs included; 100
+    /// million unless stated otherwise. The smallest operations take about 0.2 microseconds each,
+    /// so that this many take about half a minute.
     pub max_operations: u64,
-    /// Most calls within calls, 64 unless stated otherwise; more than [`Options::DEEPEST`] are not possible, because
-    /// each takes its part of the thread's stack.
+    /// Most calls within calls, 64 unless stated otherwise; more than [`Options::DEEPEST`] are not
+    /// possible, because each takes its part of the thread's stack.
     pub max_call_depth: usize,
-    /// Most bytes of tensors that are alive at once, as [`RunResult::peak_bytes`] counts them; 16 GiB unless stated
-    /// otherwise. Operations use some more while they compute.
+    /// Most bytes of tensors that are alive at once, as [`RunResult::peak_bytes`] counts them; 16
+    /// GiB unless stated otherwise. Operations use some more while they compute.
     pub max_bytes: usize,
 }
 
@@ -115,15 +117,15 @@ pub struct RunResult {
     pub outputs: Vec<Value>,
     /// Inputs that the program changed in place, by position: as they are now.
     pub changed: Vec<(usize, Value)>,
-    /// The most bytes of tensors that were alive at once: inputs, results, kept constants. A tensor counts once,
-    /// however many names it has.
+    /// The most bytes of tensors that were alive at once: inputs, results, kept constants. A tensor
+    /// counts once, however many names it has.
     pub peak_bytes: usize,
     /// Operations and loop iterations that ran, those of called programs included.
     pub operations: u64,
 }
 
-/// Runs programs of a model. Results that depend on constants and weights only are kept from one run to the next, as
-/// long as the same tensors are given for the weights.
+/// Runs programs of a model. Results that depend on constants and weights only are kept from one
+/// run to the next, as long as the same tensors are given for the weights.
 pub struct Session<'m> {
     model: &'m Model,
     options: Options,

@@ -2,8 +2,8 @@
 
 use tilework_ops::Tensor;
 
-/// A tensor that all devices of a mesh have alike, or the devices' shards in the order of the mesh, row by row. A mesh
-/// of one device has one tensor either way.
+/// A tensor that all devices of a mesh have alike, or the devices' shards in the order of the mesh,
+/// row by row. A mesh of one device has one tensor either way.
 #[derive(Clone, Debug)]
 pub struct Value {
     first: Tensor,

@@ -1,4 +1,5 @@
-//! Calls of other programs: functions, kept results, branches, loops, traces, and what they change in place.
+//! Calls of other programs: functions, kept results, branches, loops, traces, and what they
+//! change in place.
 
 mod common;
 
@@ -136,7 +137,8 @@ fn a_branch_is_chosen_by_its_index_and_the_last_one_by_all_others() {
     }
 }
 
-/// Inputs: x, a number n, a constant. State: x and a counter; each iteration doubles x and adds 1 to the counter.
+/// Inputs: x, a number n, a constant. State: x and a counter; each iteration doubles x and adds 1
+/// to the counter.
 fn looped(condition: Option<u32>, bounds: [Option<LoopBound>; 3]) -> Model {
     let [x, one, x2, y] = [0, 2, 3, 8].map(|id| f32(id, &[1]));
     let (n, count, count2) = (f32(1, &[1]), f32(4, &[1]), f32(7, &[1]));

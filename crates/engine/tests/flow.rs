@@ -1,4 +1,5 @@
-//! What is found before anything runs: tensors that do not exist, calls that do not fit, kinds that are not supported.
+//! What is found before anything runs: tensors that do not exist, calls that do not fit, kinds that
+//! are not supported.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Files that were changed at random: what can be read is run within limits, and ends in a result or an error.
+//! Files that were changed at random: what can be read is run within limits, and ends in a result
+//! or an error.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Operations of the compiler in `jax-tt-plugin`, against plain loops over what StableHLO's gather, scatter and running
-//! reductions are.
+//! Operations of the compiler in `jax-tt-plugin`, against plain loops over what StableHLO's gather,
+//! scatter and running reductions are.
 
 mod common;
 
@@ -19,7 +19,8 @@ fn run(op: Op, inputs: &[&TensorRef], out: &TensorRef, given: Vec<Tensor>) -> Ve
     result.unwrap_or_else(|error| panic!("{error}")).outputs[0].on(0).to_f32()
 }
 
-/// Two batches of rows in 3 by 4, each of 2 columns, and 3 places (some outside) of windows of 1 by 2.
+/// Two batches of rows in 3 by 4, each of 2 columns, and 3 places (some outside) of
+/// windows of 1 by 2.
 const SIZES: [i64; 2] = [3, 4];
 const PLACES: [[i64; 3]; 2] = [[0, 2, -1], [1, 3, 9]];
 

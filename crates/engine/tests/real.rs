@@ -1,4 +1,5 @@
-//! Programs of the real compiler, with inputs and expected outputs that JAX made (`data/ttnn/README.md`).
+//! Programs of the real compiler, with inputs and expected outputs that JAX made
+//! (`data/ttnn/README.md`).
 
 mod common;
 
@@ -41,9 +42,9 @@ fn wrong(folder: &Path, rounding: Rounding) -> Vec<String> {
     wrong
 }
 
-/// The README's tolerance is met by every program but one: `unary_chain` has a range of 0.36 around 1.2, where the
-/// three roundings to bfloat16 that it asks for are up to 2.1 % of the range. That these roundings are all that it
-/// differs by is the next test.
+/// The README's tolerance is met by every program but one: `unary_chain` has a range of 0.36 around
+/// 1.2, where the three roundings to bfloat16 that it asks for are up to 2.1 % of the range. That
+/// these roundings are all that it differs by is the next test.
 #[test]
 fn programs_give_what_jax_gives() {
     let programs = common::shared::real_programs();

@@ -1,9 +1,10 @@
 //! Bytes of a file that are used where they lie.
 //!
-//! A model's constants can be most of its file. [`Bytes`] is a range of the file together with a share of it: cloning
-//! one copies no data, and it lives as long as anyone needs it, without a lifetime that every operation type would
-//! carry. The file is read into memory once and is not mapped: a mapped file can be cut short by someone else while a
-//! reference into it exists, which no check can prevent.
+//! A model's constants can be most of its file. [`Bytes`] is a range of the file together with a
+//! share of it: cloning one copies no data, and it lives as long as anyone needs it, without a
+//! lifetime that every operation type would carry. The file is read into memory once and is not
+//! mapped: a mapped file can be cut short by someone else while a reference into it exists, which
+//! no check can prevent.
 
 use std::fmt;
 use std::ops::{Deref, Range};

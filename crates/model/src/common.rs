@@ -8,7 +8,8 @@ use crate::bytes::Bytes;
 use crate::flat::declare::{enums, structs, tables};
 
 enums! {
-    /// The type of a tensor's elements. The device has no bool; `Float64` and what follows it exist on the host only.
+    /// The type of a tensor's elements. The device has no bool; `Float64` and what follows it exist
+    /// on the host only.
     DataType: u16 {
         Float32, Float16, BFloat16, BFP_Float8, BFP_BFloat8, BFP_Float4, BFP_BFloat4, BFP_Float2, BFP_BFloat2,
         UInt32, UInt16, UInt8, Int32, Float64, Int64, UInt64, Int16, Int8, Bool,
@@ -52,8 +53,8 @@ enums! {
 }
 
 impl From<DataType> for DType {
-    /// The format that a file's code means. The compiler's `BFP_BFloat` types share an exponent of 8
-    /// bits, its `BFP_Float` types one of 5.
+    /// The format that a file's code means. The compiler's `BFP_BFloat` types share an exponent of
+    /// 8 bits, its `BFP_Float` types one of 5.
     fn from(data_type: DataType) -> DType {
         match data_type {
             DataType::Float32 => DType::F32,

@@ -1,6 +1,8 @@
-//! What can be wrong with a compiled model: file, path of fields, byte offset, what was expected and what was found.
+//! What can be wrong with a compiled model: file, path of fields, byte offset, what was expected
+//! and what was found.
 //!
-//! A path is collected while the error travels up, one step per table, so that reading without errors pays nothing for it.
+//! A path is collected while the error travels up, one step per table, so that reading without
+//! errors pays nothing for it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -43,7 +45,8 @@ pub enum Reason {
         /// What is there.
         found: String,
     },
-    /// The bytes are well formed, but hold more than their size explains: tables that share others, which share others.
+    /// The bytes are well formed, but hold more than their size explains: tables that share others,
+    /// which share others.
     #[error(
         "more {what} than the {limit} that a file of {size} bytes is given: it refers to the same parts over and over"
     )]
@@ -154,7 +157,8 @@ impl ReadError {
         self.0.file.as_deref()
     }
 
-    /// Path of fields from the root, `programs[0].operations[12].type.Conv2dOp.weight.desc`; empty for the root itself.
+    /// Path of fields from the root, `programs[0].operations[12].type.Conv2dOp.weight.desc`; empty
+    /// for the root itself.
     pub fn path(&self) -> String {
         let mut path = String::new();
         for step in self.0.steps.iter().rev() {

@@ -1,7 +1,7 @@
 //! Compiled models: `.ttnn`, `.ttm` and `.ttsys` files, as types.
 //!
-//! The tt-mlir compiler writes three kinds of files. All are flatbuffers with a size before them; the identifier at
-//! byte 8 tells them apart:
+//! The tt-mlir compiler writes three kinds of files. All are flatbuffers with a size before them;
+//! the identifier at byte 8 tells them apart:
 //!
 //! | identifier | file | holds |
 //! |---|---|---|
@@ -9,14 +9,14 @@
 //! | `TTM0` | `.ttm` | programs of commands and kernels for the chip itself ([`metal`]) |
 //! | `TTSY` | `.ttsys` | the description of a machine ([`system`]) |
 //!
-//! Each begins with a version (always 0.0.0), the hash of the schema that the compiler was built with, and the
-//! compiler's commit. The first two kinds hold the machine that they were compiled for and the program as text of the
-//! compiler's intermediate representation.
+//! Each begins with a version (always 0.0.0), the hash of the schema that the compiler was built
+//! with, and the compiler's commit. The first two kinds hold the machine that they were compiled
+//! for and the program as text of the compiler's intermediate representation.
 //!
-//! [`Model::open`] reads a file as a whole, checks all of it, and gives owned types: what it returns needs no further
-//! checks of form, and no lifetime. The bytes of tensors and libraries stay where they are in the file's memory
-//! ([`bytes::Bytes`]). Numbers are as the file has them: whether an index names an existing program, or a shape makes
-//! sense, is for those who execute it.
+//! [`Model::open`] reads a file as a whole, checks all of it, and gives owned types: what it
+//! returns needs no further checks of form, and no lifetime. The bytes of tensors and libraries
+//! stay where they are in the file's memory ([`bytes::Bytes`]). Numbers are as the file has them:
+//! whether an index names an existing program, or a shape makes sense, is for those who execute it.
 //!
 //! ```no_run
 //! let model = tilework_model::Model::open("program.ttnn")?;
@@ -33,15 +33,17 @@
 //!
 //! # Where this comes from
 //!
-//! The schema is public: `include/ttmlir/Target/**.fbs` of tt-mlir (<https://github.com/tenstorrent/tt-mlir>), here as
-//! of commit 19c86fca45 (2026-08-21); each module names its file. It is declared again in this crate by macros, a line
-//! for a table, because the generators for Rust either refuse it (vectors of unions), or read without budgets, or
-//! refuse genuine files (`facts/ttnn-binary.md`, section 5), and because compilers of other commits have other layouts,
-//! which one set of types must hold ([`schema`]). The encoding itself is described where it is read, in the module
-//! `flat`.
+//! The schema is public: `include/ttmlir/Target/**.fbs` of tt-mlir
+//! (<https://github.com/tenstorrent/tt-mlir>), here as of commit 19c86fca45 (2026-08-21); each
+//! module names its file. It is declared again in this crate by macros, a line for a table, because
+//! the generators for Rust either refuse it (vectors of unions), or read without budgets, or refuse
+//! genuine files (`facts/ttnn-binary.md`, section 5), and because compilers of other commits have
+//! other layouts, which one set of types must hold ([`schema`]). The encoding itself is described
+//! where it is read, in the module `flat`.
 //!
-//! The kinds of operations that the compiler inside `jax-tt-plugin` adds to the public ones (`CaseOp`, `WhileLoopOp`,
-//! `CumulativeOp`, `RowsGatherOp`, `RowsScatterOp`, and the angle apart) were learned from its files.
+//! The kinds of operations that the compiler inside `jax-tt-plugin` adds to the public ones
+//! (`CaseOp`, `WhileLoopOp`, `CumulativeOp`, `RowsGatherOp`, `RowsScatterOp`, and the angle apart)
+//! were learned from its files.
 #![warn(missing_docs)]
 
 pub mod bytes;

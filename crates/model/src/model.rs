@@ -20,8 +20,9 @@ use crate::ttnn::{Program, TTNNBinary};
 /// How to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Read a file of a schema that is not known, its operations by their names and its tables by the latest layouts. A
-    /// table that has more fields than these is still refused, but a field of another meaning is not noticed.
+    /// Read a file of a schema that is not known, its operations by their names and its tables by
+    /// the latest layouts. A table that has more fields than these is still refused, but a field of
+    /// another meaning is not noticed.
     pub accept_unknown_schema: bool,
 }
 
@@ -168,7 +169,8 @@ impl Model {
         }
     }
 
-    /// The native libraries in it, each with the name of its program, or of none if it belongs to the whole file.
+    /// The native libraries in it, each with the name of its program, or of none if it belongs to
+    /// the whole file.
     pub fn dylibs(&self) -> Vec<(Option<&str>, &DynamicLib)> {
         let of_programs = self
             .programs()
@@ -188,7 +190,8 @@ fn read_file(file: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the hash, which stands at the same place in all three kinds of files, before anything that depends on it.
+/// Reads the hash, which stands at the same place in all three kinds of files, before anything that
+/// depends on it.
 fn choose_schema(
     reader: &mut FlatReader,
     root: &Table,

@@ -18,8 +18,8 @@ pub enum Direction {
     InOut,
 }
 
-/// The name under which an operation has a tensor: the path of fields from the operation to it, as `weight`,
-/// `inputs[2]` or `params.begins`.
+/// The name under which an operation has a tensor: the path of fields from the operation to it, as
+/// `weight`, `inputs[2]` or `params.begins`.
 #[derive(Clone, Copy)]
 pub struct Role<'p> {
     parent: Option<&'p Role<'p>>,

@@ -1,5 +1,6 @@
-//! Files with every kind of operation and command, written by the public `flatc` from the public schema
-//! (`data/flatc/generate.py`): an independent reading of that schema, of fields, their order, types and defaults.
+//! Files with every kind of operation and command, written by the public `flatc` from the public
+//! schema (`data/flatc/generate.py`): an independent reading of that schema, of fields, their
+//! order, types and defaults.
 
 mod common;
 
@@ -121,8 +122,9 @@ fn native_libraries_are_listed_by_program_and_size() {
     assert_eq!(library.raw_file.len(), written["raw_file"]["bytes"].as_array().unwrap().len());
 }
 
-/// Operands that `TTNNOps.td` (tt-mlir at commit 19c86fca45) marks as written by their operation; those of `CopyOp`,
-/// `WriteTensorOp` and `PointToPointOp` are overwritten as a whole. Custom kernels may do what they like.
+/// Operands that `TTNNOps.td` (tt-mlir at commit 19c86fca45) marks as written by their operation;
+/// those of `CopyOp`, `WriteTensorOp` and `PointToPointOp` are overwritten as a whole. Custom
+/// kernels may do what they like.
 const WRITTEN: &[(&str, &[&str])] = &[
     ("AdamWOp", &["param", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"]),
     ("BatchNormTrainingOp", &["running_mean", "running_var"]),

@@ -1,7 +1,8 @@
-//! Files that someone has cut or changed: no panic, no hang, no more memory than the reader's budget allows.
+//! Files that someone has cut or changed: no panic, no hang, no more memory than the reader's
+//! budget allows.
 //!
-//! `TILEWORK_FUZZ_CASES` sets how many changed files are read (release builds have more by default). Every case follows
-//! from its number alone and is named when it fails.
+//! `TILEWORK_FUZZ_CASES` sets how many changed files are read (release builds have more by
+//! default). Every case follows from its number alone and is named when it fails.
 
 mod common;
 
@@ -28,7 +29,8 @@ fn count(change: isize) {
     });
 }
 
-// SAFETY: every call goes to the system's allocator unchanged; counting neither allocates nor unwinds.
+// SAFETY: every call goes to the system's allocator unchanged; counting neither allocates
+// nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
@@ -46,8 +48,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// The reader's stated budget, 32 bytes of decoded values for each of the file and 4 KiB, and a quarter more for what
-/// holds them together.
+/// The reader's stated budget, 32 bytes of decoded values for each of the file and 4 KiB, and a
+/// quarter more for what holds them together.
 fn budget(size: usize) -> isize {
     (40 * size + 16 * 1024) as isize
 }
@@ -144,7 +146,8 @@ fn changed_files_are_survived() {
         still_read += u64::from(survive(&changed, &|| format!("case {case} of {name}")));
     }
     println!("{cases} changed files, {still_read} still readable, at most {} bytes taken for 1000", MOST.get());
-    // Most bytes of a file are text; if nothing were readable, the changes would test the first check only.
+    // Most bytes of a file are text; if nothing were readable, the changes would test the
+    // first check only.
     assert!(still_read > cases / 20 && still_read < cases, "{still_read}");
 }
 
@@ -152,7 +155,8 @@ fn changed_files_are_survived() {
 fn files_cut_anywhere_are_refused() {
     let mut cut = 0;
     for (name, file) in files() {
-        // Every byte of small files; of others as many, spread, with an odd step so that all remainders occur.
+        // Every byte of small files; of others as many, spread, with an odd step so that all
+        // remainders occur.
         let most = cases(8192) as usize;
         let step = (file.len() / most + 1) | 1;
         for size in (0..file.len()).step_by(if file.len() <= most { 1 } else { step }) {

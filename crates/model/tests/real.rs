@@ -1,8 +1,9 @@
-//! Files of the real compiler, against the text of the same programs that the compiler wrote beside them.
+//! Files of the real compiler, against the text of the same programs that the compiler wrote
+//! beside them.
 //!
-//! The text of the files that are committed is the one inside them. The text is the compiler's own rendering of what it
-//! serialized: names, shapes, element types and layouts of every operand, and the arguments. Nothing here is compared
-//! with what the reader itself says elsewhere.
+//! The text of the files that are committed is the one inside them. The text is the compiler's own
+//! rendering of what it serialized: names, shapes, element types and layouts of every operand, and
+//! the arguments. Nothing here is compared with what the reader itself says elsewhere.
 
 mod common;
 
@@ -168,7 +169,8 @@ fn inputs_and_outputs_are_those_of_the_case() {
                     described["shape"].as_array().unwrap().iter().map(|size| size.as_i64().unwrap()).collect();
                 let found: Vec<_> = tensor.desc.shape.iter().map(|size| i64::from(*size)).collect();
                 assert_eq!(found, shape, "{}", folder.display());
-                // The expected outputs are stored as float32 whatever the program gives, and wider whole numbers than it has.
+                // The expected outputs are stored as float32 whatever the program gives, and wider
+                // whole numbers than it has.
                 let kind = mlir::element_type(tensor.desc.layout.memory_desc.data_type);
                 let dtype = described["dtype"].as_str().unwrap();
                 assert!(!exact || mlir::numpy_type(kind) == dtype, "{}: {kind} and {dtype}", folder.display());

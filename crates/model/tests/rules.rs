@@ -199,7 +199,8 @@ fn a_function_that_the_name_contradicts_is_refused() {
     let error = refusal(named("%2 = \"ttnn.add\"(%0, %1)"));
     assert_eq!(error.path(), "programs[0].operations[0].type.EltwiseBinaryOp.type");
     assert!(error.to_string().ends_with("expected type Add, as ttnn.add says, found Multiply"), "{error}");
-    // A name that is not known may be a function that is not known, whose ordinal is another's here.
+    // A name that is not known may be a function that is not known, whose ordinal is
+    // another's here.
     let error = refusal(named("%2 = \"ttnn.unheard_of\"(%0, %1)"));
     assert!(matches!(error.reason(), Reason::UnknownOperation { ordinal: 37, .. }), "{error}");
     assert!(read(named("")).is_ok());

@@ -1,11 +1,11 @@
 //! Functions of two elements with numpy's broadcasting: the kinds of tt-mlir's `EltwiseBinaryOp`,
-//! `EltwiseBinaryCompositeOp` and `EltwiseBinaryCompositeScalarOp`, their fused activations, `where`, and the backward
-//! pass of gelu.
+//! `EltwiseBinaryCompositeOp` and `EltwiseBinaryCompositeScalarOp`, their fused activations,
+//! `where`, and the backward pass of gelu.
 //!
-//! Two integer operands are computed as integers: sums and products keep the low bits, quotients are cut towards zero
-//! (saturating when the divisor is zero), comparisons are exact. Otherwise everything is float32. Comparisons and
-//! logical functions give 1 or 0 in the type `out`. A NaN wins `maximum` and `minimum`, is unequal to all and counts as
-//! true.
+//! Two integer operands are computed as integers: sums and products keep the low bits, quotients
+//! are cut towards zero (saturating when the divisor is zero), comparisons are exact. Otherwise
+//! everything is float32. Comparisons and logical functions give 1 or 0 in the type `out`. A NaN
+//! wins `maximum` and `minimum`, is unequal to all and counts as true.
 
 use crate::error::{OpError, Reason, Within};
 use crate::produce;
@@ -20,7 +20,8 @@ use crate::{DType, math};
 pub enum Binary {
     Add,
     Multiply,
-    /// The bits of the left operand moved down, zeros moved in; a distance outside of 0..32 leaves nothing.
+    /// The bits of the left operand moved down, zeros moved in; a distance outside of 0..32
+    /// leaves nothing.
     LogicalRightShift,
     Subtract,
     Equal,
@@ -174,8 +175,8 @@ fn integer_power(x: i64, y: i64) -> i64 {
     }
 }
 
-/// Functions that are fused into a binary operation: applied to the operands before and to the result after it, without
-/// rounding in between.
+/// Functions that are fused into a binary operation: applied to the operands before and to the
+/// result after it, without rounding in between.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fused<'a> {
     /// To the left operand.
@@ -253,7 +254,8 @@ pub fn where_(condition: &Tensor, yes: &Tensor, no: &Tensor, out: DType) -> Resu
     })
 }
 
-/// `grad` times the derivative of gelu at `input`; `tanh` takes the derivative of the approximation.
+/// `grad` times the derivative of gelu at `input`; `tanh` takes the derivative of the
+/// approximation.
 pub fn gelu_backward(grad: &Tensor, input: &Tensor, tanh: bool, out: DType) -> Result<Tensor, OpError> {
     let shape = grad.shape().broadcast(input.shape()).within("gelu_bw", &[grad, input])?;
     let (vg, vi) = (View::broadcast(grad.shape(), &shape), View::broadcast(input.shape(), &shape));

@@ -1,5 +1,5 @@
-//! Writing to key-value caches (tt-mlir `kv_cache.fbs`). The device writes in place; here the new cache is the result,
-//! and whoever keeps tensors by name puts it in the place of the old one.
+//! Writing to key-value caches (tt-mlir `kv_cache.fbs`). The device writes in place; here the new
+//! cache is the result, and whoever keeps tensors by name puts it in the place of the old one.
 
 use crate::error::{OpError, Reason};
 use crate::tensor::{Native, Tensor, with_storage};
@@ -21,8 +21,8 @@ fn written(cache: &Tensor, input: &Tensor, lines: &[(usize, usize)]) -> Tensor {
     Tensor::wrap(cache.dtype(), cache.shape().clone(), storage)
 }
 
-/// The four dimensions of a cache and of what goes into it; heads and sizes agree where `heads` says the input has
-/// them.
+/// The four dimensions of a cache and of what goes into it; heads and sizes agree where `heads`
+/// says the input has them.
 fn dims(op: &'static str, cache: &Tensor, input: &Tensor, heads: usize) -> Result<([usize; 4], [usize; 4]), OpError> {
     let (c, i) = match (<[usize; 4]>::try_from(cache.shape().dims()), <[usize; 4]>::try_from(input.shape().dims())) {
         (Ok(c), Ok(i)) => (c, i),
@@ -42,7 +42,8 @@ fn checked(op: &'static str, operands: &[&Tensor], index: i64, bound: usize) -> 
     found.ok_or_else(|| Reason::Index { index, bound }.of(op, operands))
 }
 
-/// Writes `[b, heads, positions, size]` to the first positions of the cache's entries from `batch_offset` on.
+/// Writes `[b, heads, positions, size]` to the first positions of the cache's entries from
+/// `batch_offset` on.
 pub fn fill_cache(cache: &Tensor, input: &Tensor, batch_offset: usize) -> Result<Tensor, OpError> {
     const OP: &str = "fill_cache";
     let ([batch, heads, length, _], [entries, input_heads, positions, _]) = dims(OP, cache, input, 1)?;
@@ -60,7 +61,8 @@ pub fn fill_cache(cache: &Tensor, input: &Tensor, batch_offset: usize) -> Result
     Ok(written(cache, input, &lines))
 }
 
-/// Writes `[1, heads, b, size]` to position `update_index` (its first element) of `b` entries from `batch_offset` on.
+/// Writes `[1, heads, b, size]` to position `update_index` (its first element) of `b` entries from
+/// `batch_offset` on.
 pub fn update_cache(
     cache: &Tensor,
     input: &Tensor,
@@ -121,9 +123,9 @@ impl Pages {
     }
 }
 
-/// Writes `[1, users, heads, size]` (heads may be padded) to position `update_index[user]` of each user's sequence.
-/// With a page table the cache is `[pages, heads, page length, size]`, without one `[users, heads, length, size]`. A
-/// negative index leaves a user's sequence alone.
+/// Writes `[1, users, heads, size]` (heads may be padded) to position `update_index[user]` of each
+/// user's sequence. With a page table the cache is `[pages, heads, page length, size]`, without one
+/// `[users, heads, length, size]`. A negative index leaves a user's sequence alone.
 pub fn paged_update_cache(
     cache: &Tensor,
     input: &Tensor,
@@ -153,8 +155,8 @@ pub fn paged_update_cache(
     Ok(written(cache, input, &lines))
 }
 
-/// Writes `[b, heads, positions, size]` to the first positions of sequences of a paged cache: entry `b` to the sequence
-/// `batch_index[b]`, or `b` without it.
+/// Writes `[b, heads, positions, size]` to the first positions of sequences of a paged cache: entry
+/// `b` to the sequence `batch_index[b]`, or `b` without it.
 pub fn paged_fill_cache(
     cache: &Tensor,
     input: &Tensor,

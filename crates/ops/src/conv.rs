@@ -1,12 +1,15 @@
-//! Convolutions (tt-mlir `conv.fbs`): conv2d, conv1d, conv3d and transposed conv2d as matrix products.
+//! Convolutions (tt-mlir `conv.fbs`): conv2d, conv1d, conv3d and transposed conv2d as
+//! matrix products.
 //!
-//! Images have channels last; `ttnn` passes them flat as `(1, 1, n * h * w, c)` and gives results so. For a block of
-//! result positions the elements under the kernel are laid side by side (zeros for padding) and multiplied by the
-//! weights as a matrix of `kernel * channels` rows. A transposed convolution is the same with another rule for which
-//! element a tap brings. Products and sums are float32 and rounded once, after bias and activation.
+//! Images have channels last; `ttnn` passes them flat as `(1, 1, n * h * w, c)` and gives results
+//! so. For a block of result positions the elements under the kernel are laid side by side (zeros
+//! for padding) and multiplied by the weights as a matrix of `kernel * channels` rows. A transposed
+//! convolution is the same with another rule for which element a tap brings. Products and sums are
+//! float32 and rounded once, after bias and activation.
 //!
-//! Weights come as frameworks have them (`[out, in / groups, kh, kw]`, transposed: `[in, out / groups, kh, kw]`) or
-//! prepared by [`prepare_weights`]: `[1, 1, kh * kw * in / groups, out]`, rows in the order of taps, then channels.
+//! Weights come as frameworks have them (`[out, in / groups, kh, kw]`, transposed:
+//! `[in, out / groups, kh, kw]`) or prepared by [`prepare_weights`]:
+//! `[1, 1, kh * kw * in / groups, out]`, rows in the order of taps, then channels.
 
 use std::ops::Range;
 
@@ -188,7 +191,8 @@ impl Plan {
         }
     }
 
-    /// Lays out the elements under the kernel at one result position: group by group, tap by tap, channel by channel.
+    /// Lays out the elements under the kernel at one result position: group by group, tap by tap,
+    /// channel by channel.
     fn gather(&self, image: &[f32], position: usize, row: &mut [f32]) {
         let [_, height, width] = self.output;
         let inputs = self.channels[0];
@@ -294,7 +298,8 @@ pub fn conv2d(
     plan.run(input, weight, bias, out)
 }
 
-/// Transposed convolution of flat images. `output_padding` adds rows and columns to the end of the result.
+/// Transposed convolution of flat images. `output_padding` adds rows and columns to the end
+/// of the result.
 pub fn conv_transpose2d(
     input: &Tensor,
     weight: &Tensor,
@@ -312,8 +317,8 @@ pub fn conv_transpose2d(
     plan.run(input, weight, bias, out)
 }
 
-/// Convolution along one axis. The input is `[n, l, c]` or flat; only the rows of `conv` count: columns are 1. The
-/// result is `(1, 1, n * l', c')`.
+/// Convolution along one axis. The input is `[n, l, c]` or flat; only the rows of `conv` count:
+/// columns are 1. The result is `(1, 1, n * l', c')`.
 pub fn conv1d(
     input: &Tensor,
     weight: &Tensor,
@@ -328,8 +333,8 @@ pub fn conv1d(
     plan.run(input, weight, bias, out)
 }
 
-/// Convolution of volumes, channels last; the result is `[n, d', h', w', c']`. Weights are `[out, in / groups, kd, kh,
-/// kw]` or prepared.
+/// Convolution of volumes, channels last; the result is `[n, d', h', w', c']`. Weights are
+/// `[out, in / groups, kd, kh, kw]` or prepared.
 pub fn conv3d(
     input: &Tensor,
     weight: &Tensor,
@@ -363,8 +368,9 @@ pub fn conv3d(
     Ok(flat.reshaped(shape))
 }
 
-/// Weights in the order that convolutions use, `[1, 1, kh * kw * in / groups, out]` (`ttnn.prepare_conv2d_weights`;
-/// what the device adds for alignment is left out). `transposed` weights come as `[in, out / groups, kh, kw]`.
+/// Weights in the order that convolutions use, `[1, 1, kh * kw * in / groups, out]`
+/// (`ttnn.prepare_conv2d_weights`; what the device adds for alignment is left out). `transposed`
+/// weights come as `[in, out / groups, kh, kw]`.
 pub fn prepare_weights(weight: &Tensor, groups: usize, transposed: bool) -> Result<Tensor, OpError> {
     const OP: &str = "prepare_conv2d_weights";
     let [first, second, kh, kw] = *weight.shape().dims() else {

@@ -1,4 +1,5 @@
-//! Tensors out of nothing: `arange`, `full`, `zeros`, `ones`, `empty`, `rand` (tt-mlir `creation.fbs`, `rand.fbs`).
+//! Tensors out of nothing: `arange`, `full`, `zeros`, `ones`, `empty`, `rand` (tt-mlir
+//! `creation.fbs`, `rand.fbs`).
 //!
 //! A constant is [`Tensor::from_le_bytes`].
 
@@ -18,8 +19,8 @@ pub enum Fill {
     Int(i32),
 }
 
-/// `start`, `start + step`, ... up to but without `end`, as a vector. Each value is computed from its index in double
-/// precision and rounded once.
+/// `start`, `start + step`, ... up to but without `end`, as a vector. Each value is computed from
+/// its index in double precision and rounded once.
 pub fn arange(start: f64, end: f64, step: f64, dtype: DType) -> Result<Tensor, OpError> {
     let fail = |name, why: String| OpError {
         op: "arange",
@@ -68,15 +69,16 @@ pub fn ones(shape: Shape, dtype: DType) -> Tensor {
     full(shape, dtype, Fill::Int(1))
 }
 
-/// The element `index` of the random sequence `seed`: uniform in 0..1 with 24 bits. Every element is
-/// computed from its index alone, so they can be made in any order.
+/// The element `index` of the random sequence `seed`: uniform in 0..1 with 24 bits. Every element
+/// is computed from its index alone, so they can be made in any order.
 pub(crate) fn uniform(seed: u32, index: u64) -> f32 {
     let state = (u64::from(seed) << 32).wrapping_add(index).wrapping_add(1).wrapping_mul(GAMMA);
     (mix(state) >> 40) as f32 / (1u32 << 24) as f32
 }
 
-/// Uniform random values from `low` to `high`, without `high` unless rounding reaches it. The device draws from the
-/// generators of its vector units, whose sequence depends on how work is spread; only the distribution is the same.
+/// Uniform random values from `low` to `high`, without `high` unless rounding reaches it. The
+/// device draws from the generators of its vector units, whose sequence depends on how work is
+/// spread; only the distribution is the same.
 pub fn rand(shape: Shape, dtype: DType, low: f32, high: f32, seed: u32) -> Tensor {
     produce::floats(shape, dtype, 1, |start, out| {
         for (i, v) in out.iter_mut().enumerate() {

@@ -1,14 +1,16 @@
 //! What can be wrong with a call: the operation, its operands' types and shapes, and the reason.
 //!
-//! Operations come from files, so a bad shape, axis or attribute is an answer, never a panic. The text of a reason is
-//! complete without the operand list; the list is there so that the reader sees at once what was passed.
+//! Operations come from files, so a bad shape, axis or attribute is an answer, never a panic. The
+//! text of a reason is complete without the operand list; the list is there so that the reader sees
+//! at once what was passed.
 
 use std::fmt;
 
 use crate::{DType, Shape, Tensor};
 
-/// Most elements that one tensor may have. A file can ask for any shape in a few bytes; what exceeds this is refused
-/// before memory is asked for. So many elements of float32 fill 16 GiB, half the DRAM of the larger Blackhole board.
+/// Most elements that one tensor may have. A file can ask for any shape in a few bytes; what
+/// exceeds this is refused before memory is asked for. So many elements of float32 fill 16 GiB,
+/// half the DRAM of the larger Blackhole board.
 pub const MAX_ELEMENTS: usize = u32::MAX as usize;
 
 /// An operation that cannot be computed as asked.

@@ -1,9 +1,9 @@
 //! Reading and writing by index tensors: gather, scatter, embedding and its backward pass (tt-mlir
-//! `data_movement.fbs`, `embedding.fbs`; semantics of `torch.gather` and `torch.scatter`, which `ttnn` documents as its
-//! own).
+//! `data_movement.fbs`, `embedding.fbs`; semantics of `torch.gather` and `torch.scatter`, which
+//! `ttnn` documents as its own).
 //!
-//! Indices may have any element type. One that points outside is an error here; the device would read or write
-//! elsewhere.
+//! Indices may have any element type. One that points outside is an error here; the device would
+//! read or write elsewhere.
 
 use crate::error::{OpError, Reason, Within};
 use crate::produce;
@@ -33,7 +33,8 @@ fn indices(op: &'static str, index: &Tensor, bound: usize, operands: &[&Tensor])
     index.to_i64().into_iter().map(check).collect::<Result<_, _>>().within(op, operands)
 }
 
-/// Where element `i` of `index` lies in a tensor of `shape` when its coordinate of `axis` is taken as zero.
+/// Where element `i` of `index` lies in a tensor of `shape` when its coordinate of `axis` is
+/// taken as zero.
 fn bases(op: &'static str, shape: &Shape, index: &Tensor, axis: usize, operands: &[&Tensor]) -> Result<View, OpError> {
     let fits = index.shape().rank() == shape.rank()
         && index.shape().iter().zip(shape.iter()).enumerate().all(|(i, (n, bound))| i == axis || n <= bound);
@@ -67,8 +68,8 @@ pub fn gather(input: &Tensor, index: &Tensor, dim: i64) -> Result<Tensor, OpErro
     Ok(Tensor::wrap(input.dtype(), index.shape().clone(), storage))
 }
 
-/// The operand with the elements `[.., index[.., i, ..], ..]` combined with the elements `[.., i, ..]` of `source`, in
-/// row-major order of the index.
+/// The operand with the elements `[.., index[.., i, ..], ..]` combined with the elements
+/// `[.., i, ..]` of `source`, in row-major order of the index.
 pub fn scatter(
     input: &Tensor,
     index: &Tensor,
@@ -88,59 +89,68 @@ pub fn scatter(
     let strides = source.shape().strides();
     let from = View::new(index.shape().iter().zip(strides).map(|(&n, s)| (n, s as isize)), 0);
     let (_, bound, step) = input.shape().around(axis);
-    let index_of = indices(OP, index, bound, &operands)?;
-    fn put<T: Copy>(
-        values: &mut [T],
-        source: &[T],
-        index: &[usize],
-        step: usize,
-        views: [&View; 2],
-        f: impl Fn(T, T) -> T,
-    ) {
-        let [to, from] = views;
-        let mut bases = vec![0usize; index.len()];
-        to.runs(0, index.len(), |done, position, stride, length| {
-            (0..length).for_each(|i| bases[done + i] = (position + i as isize * stride) as usize);
-        });
-        from.runs(0, index.len(), |done, position, stride, length| {
-            for i in 0..length {
-                let at = bases[done + i] + index[done + i] * step;
-                values[at] = f(values[at], source[(position + i as isize * stride) as usize]);
-            }
-        });
-    }
-    let dtype = input.dtype();
-    let views = [&to, &from];
+    let places = Places { to, from, step, index: indices(OP, index, bound, &operands)? };
+    let (dtype, shape) = (input.dtype(), input.shape().clone());
     if reduce == ScatterReduce::Replace {
         let source = typecast(source, dtype);
-        fn replaced<T: Native>(v: &[T], source: &Tensor, index: &[usize], step: usize, views: [&View; 2]) -> Vec<T> {
-            let mut values = v.to_vec();
-            put(&mut values, source.values::<T>().unwrap_or_default(), index, step, views, |_, new| new);
-            values
-        }
-        let storage = with_storage!(input.storage(), |v| Native::store(replaced(v, &source, &index_of, step, views)));
-        return Ok(Tensor::wrap(dtype, input.shape().clone(), storage));
+        let storage = with_storage!(input.storage(), |v| Native::store(places.replaced(v, &source)));
+        return Ok(Tensor::wrap(dtype, shape, storage));
     }
     if dtype.is_float() {
-        let mut values = input.to_f32();
         let f = match reduce {
             ScatterReduce::Sum => |a: f32, b: f32| a + b,
             ScatterReduce::Prod => |a: f32, b: f32| a * b,
             ScatterReduce::Max => math::maximum,
             _ => math::minimum,
         };
-        put(&mut values, &source.to_f32(), &index_of, step, views, f);
-        return Tensor::from_f32(dtype, input.shape().clone(), &values);
+        let mut values = input.to_f32();
+        places.put(&mut values, &source.to_f32(), f);
+        return Tensor::from_f32(dtype, shape, &values);
     }
-    let mut values = input.to_i64();
     let f = match reduce {
         ScatterReduce::Sum => |a: i64, b: i64| a.wrapping_add(b),
         ScatterReduce::Prod => |a: i64, b: i64| a.wrapping_mul(b),
         ScatterReduce::Max => |a: i64, b: i64| a.max(b),
         _ => |a: i64, b: i64| a.min(b),
     };
-    put(&mut values, &source.to_i64(), &index_of, step, views, f);
-    Tensor::from_i64(dtype, input.shape().clone(), &values)
+    let mut values = input.to_i64();
+    places.put(&mut values, &source.to_i64(), f);
+    Tensor::from_i64(dtype, shape, &values)
+}
+
+/// Which elements a scatter combines.
+struct Places {
+    /// Positions in the operand, its coordinate of the axis taken as zero.
+    to: View,
+    /// Positions in the source.
+    from: View,
+    /// Distance between neighbours along the axis.
+    step: usize,
+    /// Coordinates of the axis.
+    index: Vec<usize>,
+}
+
+impl Places {
+    /// Combines each element with its source.
+    fn put<T: Copy>(&self, values: &mut [T], source: &[T], f: impl Fn(T, T) -> T) {
+        let mut bases = vec![0usize; self.index.len()];
+        self.to.runs(0, bases.len(), |done, position, stride, length| {
+            (0..length).for_each(|i| bases[done + i] = (position + i as isize * stride) as usize);
+        });
+        self.from.runs(0, bases.len(), |done, position, stride, length| {
+            for i in 0..length {
+                let at = bases[done + i] + self.index[done + i] * self.step;
+                values[at] = f(values[at], source[(position + i as isize * stride) as usize]);
+            }
+        });
+    }
+
+    /// The values, with those of `source` in place of the ones that it reaches.
+    fn replaced<T: Native>(&self, values: &[T], source: &Tensor) -> Vec<T> {
+        let mut values = values.to_vec();
+        self.put(&mut values, source.values::<T>().unwrap_or_default(), |_, new| new);
+        values
+    }
 }
 
 /// Rows and columns of an embedding table: its last two dimensions, those before being 1.
@@ -167,7 +177,8 @@ pub fn embedding(input: &Tensor, weight: &Tensor) -> Result<Tensor, OpError> {
     Ok(Tensor::wrap(weight.dtype(), shape, storage))
 }
 
-/// Gradient of the table: each row of `grad` added to the row of `weight`'s shape that `input` names.
+/// Gradient of the table: each row of `grad` added to the row of `weight`'s shape that
+/// `input` names.
 pub fn embedding_backward(input: &Tensor, weight: &Tensor, grad: &Tensor, out: DType) -> Result<Tensor, OpError> {
     const OP: &str = "embedding_bw";
     let operands = [input, weight, grad];

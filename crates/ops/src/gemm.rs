@@ -1,9 +1,10 @@
 //! The matrix kernel: f32 products through the `matrixmultiply` crate.
 //!
-//! Of the kernels in the registry it was the fastest here (512x512x512 on one core of an AVX-512 machine: 1.7 ms, the
-//! `gemm` crate 2.2 ms), takes any strides, so that transposes need no copy, and brings no other crates. It is called
-//! on one thread per block of the result; which blocks there are depends on the sizes alone, and each element sums over
-//! `k` in one order, so the bits do not depend on the number of threads.
+//! Of the kernels in the registry it was the fastest here (512x512x512 on one core of an AVX-512
+//! machine: 1.7 ms, the `gemm` crate 2.2 ms), takes any strides, so that transposes need no copy,
+//! and brings no other crates. It is called on one thread per block of the result; which blocks
+//! there are depends on the sizes alone, and each element sums over `k` in one order, so the bits
+//! do not depend on the number of threads.
 
 use rayon::prelude::*;
 
@@ -36,7 +37,8 @@ struct Target {
     stride: usize,
 }
 
-/// `c = a * b` for sizes `m x k` and `k x n`; row `r` of `c` begins at `r * stride`. On the calling thread.
+/// `c = a * b` for sizes `m x k` and `k x n`; row `r` of `c` begins at `r * stride`. On the
+/// calling thread.
 pub(crate) fn multiply(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_>, c: &mut [f32], stride: usize) {
     if m == 0 || n == 0 {
         return;
@@ -49,8 +51,8 @@ pub(crate) fn multiply(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_
 fn block(sizes: Sizes, a: Matrix<'_>, b: Matrix<'_>, c: Target, add: bool) {
     let Sizes { m, k, n } = sizes;
     assert!(a.holds(m, k) && b.holds(k, n), "operands are as large as the caller says");
-    // SAFETY: both operands hold all elements of their sizes (asserted); the callers own `m` rows of `n` elements at
-    // `c.start`, and no other thread touches those.
+    // SAFETY: both operands hold all elements of their sizes (asserted); the callers own `m` rows
+    // of `n` elements at `c.start`, and no other thread touches those.
     unsafe {
         matrixmultiply::sgemm(
             m,
@@ -85,7 +87,8 @@ pub(crate) struct Right<'a, B> {
     pub strides: (usize, usize),
 }
 
-/// What is done to the results: both are called with pieces of rows, by the position of their first element.
+/// What is done to the results: both are called with pieces of rows, by the position of their
+/// first element.
 pub(crate) struct Finish<'a> {
     /// Changes sums before they are stored.
     pub change: &'a (dyn Fn(usize, &mut [f32]) + Sync),
@@ -93,8 +96,9 @@ pub(crate) struct Finish<'a> {
     pub store: &'a (dyn Fn(usize, &[f32]) + Sync),
 }
 
-/// Products of pairs of matrices, one after another in the result: `pairs` says where each begins. Blocks of the result
-/// are computed by several threads. A right operand that is not float32 is converted panel by panel in cache.
+/// Products of pairs of matrices, one after another in the result: `pairs` says where each begins.
+/// Blocks of the result are computed by several threads. A right operand that is not float32 is
+/// converted panel by panel in cache.
 pub(crate) fn products<B: Element>(
     sizes: Sizes,
     a: Matrix<'_>,

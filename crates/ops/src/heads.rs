@@ -1,4 +1,5 @@
-//! Splitting projections into attention heads and joining them again (tt-mlir `transformer.fbs`). Values only move.
+//! Splitting projections into attention heads and joining them again (tt-mlir `transformer.fbs`).
+//! Values only move.
 
 use crate::error::{OpError, Reason};
 use crate::movement::{permute, reshape, slice, transpose};
@@ -46,7 +47,8 @@ pub fn nlp_concat_heads(input: &Tensor) -> Result<Tensor, OpError> {
     reshape(&joined, &[d[0] as i64, 1, d[1] as i64, d[2] as i64])
 }
 
-/// `[1, batch, padded heads, size]` to `[1, 1, batch, heads * size]`: only the first `heads` are heads.
+/// `[1, batch, padded heads, size]` to `[1, 1, batch, heads * size]`: only the first
+/// `heads` are heads.
 pub fn nlp_concat_heads_decode(input: &Tensor, heads: usize) -> Result<Tensor, OpError> {
     const OP: &str = "nlp_concat_heads_decode";
     match *input.shape().dims() {
@@ -82,9 +84,9 @@ pub fn nlp_create_qkv_heads_decode(input: &Tensor, heads: usize, key_heads: usiz
     }
 }
 
-/// Splits `[batch, positions, width]` into heads `[batch, heads, positions, size]`. Without `kv` the width holds query,
-/// key and value one after another; with it the input is the query and `kv` holds key and value. The key's last two
-/// dimensions are exchanged with `transpose_key`.
+/// Splits `[batch, positions, width]` into heads `[batch, heads, positions, size]`. Without `kv`
+/// the width holds query, key and value one after another; with it the input is the query and `kv`
+/// holds key and value. The key's last two dimensions are exchanged with `transpose_key`.
 pub fn split_qkv_heads(
     input: &Tensor,
     kv: Option<&Tensor>,

@@ -1,9 +1,9 @@
 //! Tiles: how a tensor's values lie in device memory.
 //!
-//! The last two dimensions are padded to multiples of 32 and cut into tiles of 32x32, row by row; a tile is four faces
-//! of 16x16 (upper left, upper right, lower left, lower right), each in row-major order. Block types put the 64
-//! exponents of a tile before its values, one per row of a face (ISA documentation, Tensix tile layout and
-//! FloatBitPatterns).
+//! The last two dimensions are padded to multiples of 32 and cut into tiles of 32x32, row by row; a
+//! tile is four faces of 16x16 (upper left, upper right, lower left, lower right), each in
+//! row-major order. Block types put the 64 exponents of a tile before its values, one per row of a
+//! face (ISA documentation, Tensix tile layout and FloatBitPatterns).
 
 use half::{bf16, f16};
 use tilework_dtype::block::{BLOCK, BlockFormat};
@@ -25,7 +25,8 @@ pub fn index_in_tile(row: usize, column: usize) -> usize {
     face * FACE * FACE + (row % FACE) * FACE + column % FACE
 }
 
-/// The shape with its last two dimensions rounded up to whole tiles. A vector becomes a row of tiles.
+/// The shape with its last two dimensions rounded up to whole tiles. A vector becomes a
+/// row of tiles.
 pub fn padded(shape: &Shape) -> Result<Shape, Reason> {
     let mut dims = shape.dims().to_vec();
     while dims.len() < 2 {
@@ -38,7 +39,8 @@ pub fn padded(shape: &Shape) -> Result<Shape, Reason> {
     Shape::new(dims)
 }
 
-/// Calls `f(index in the tiled order, index in row-major order)` for each element that is not padding.
+/// Calls `f(index in the tiled order, index in row-major order)` for each element that is
+/// not padding.
 fn each(shape: &Shape, padded: &Shape, mut f: impl FnMut(usize, usize)) {
     let n = padded.rank();
     let (rows, columns) = (padded[n - 2], padded[n - 1]);

@@ -1,18 +1,22 @@
-//! The operation library: tensors and the reference semantics of every operation, in host arithmetic.
+//! The operation library: tensors and the reference semantics of every operation, in
+//! host arithmetic.
 //!
-//! This is the native engine's arithmetic and the golden model for the device engine: pure functions from tensors to
-//! tensors. It knows nothing of program files (`tilework-model` reads those) and nothing of a chip. One module is one
-//! family of operations; the names are those of `ttnn`, the attributes those of tt-mlir's `Target/TTNN` schema.
+//! This is the native engine's arithmetic and the golden model for the device engine: pure
+//! functions from tensors to tensors. It knows nothing of program files (`tilework-model` reads
+//! those) and nothing of a chip. One module is one family of operations; the names are those of
+//! `ttnn`, the attributes those of tt-mlir's `Target/TTNN` schema.
 //!
 //! # Numerics
 //!
-//! Values enter in the element type that the program gives them. Floats are computed and accumulated in float32,
-//! integers in wide integers, and the result is rounded once per operation to its element type, passed as `out`. So
-//! bfloat16 results agree with a device that computes in bfloat16 with float32 accumulation. The device's matrix engine
-//! reads float32 operands as TF32; that loss is not reproduced: a float32 program gives float32 results.
+//! Values enter in the element type that the program gives them. Floats are computed and
+//! accumulated in float32, integers in wide integers, and the result is rounded once per operation
+//! to its element type, passed as `out`. So bfloat16 results agree with a device that computes in
+//! bfloat16 with float32 accumulation. The device's matrix engine reads float32 operands as TF32;
+//! that loss is not reproduced: a float32 program gives float32 results.
 //!
-//! Results do not depend on the number of threads: work is cut into pieces by shape alone and every sum has a fixed
-//! order. They may differ in the last bits between processors, where the matrix kernels use other vector instructions.
+//! Results do not depend on the number of threads: work is cut into pieces by shape alone and every
+//! sum has a fixed order. They may differ in the last bits between processors, where the matrix
+//! kernels use other vector instructions.
 #![warn(missing_docs)]
 
 pub mod layout;

@@ -1,8 +1,9 @@
 //! Elementary functions in float32.
 //!
-//! `exp`, `tanh` and `sigmoid` are written without branches, so that loops over them vectorise: polynomials of the
-//! Cephes library (Moshier, single precision), within 2 units in the last place. The others come from the `libm` crate,
-//! which is compiled with the program: the same bits on every machine, whatever its C library.
+//! `exp`, `tanh` and `sigmoid` are written without branches, so that loops over them vectorise:
+//! polynomials of the Cephes library (Moshier, single precision), within 2 units in the last place.
+//! The others come from the `libm` crate, which is compiled with the program: the same bits on
+//! every machine, whatever its C library.
 
 /// 2^k for k in -126..=127.
 #[inline]
@@ -30,7 +31,8 @@ pub fn exp(x: f32) -> f32 {
     p = p * r + 1.666_666_5e-1;
     p = p * r + 5e-1;
     let y = p * r * r + r + 1.0;
-    // In two steps, so that neither power overflows or becomes subnormal. For a NaN `k` is anything: keep it in range.
+    // In two steps, so that neither power overflows or becomes subnormal. For a NaN `k` is
+    // anything: keep it in range.
     let k = k.clamp(-160, 140);
     let half = k >> 1;
     y * power_of_two(half) * power_of_two(k - half)
@@ -63,8 +65,9 @@ pub fn softplus(x: f32) -> f32 {
     if x > 20.0 { x } else { libm::log1pf(exp(x)) }
 }
 
-/// The normal distribution function, by a Chebyshev fit of the complementary error function without branches (Press et
-/// al., Numerical Recipes, `erfcc`; relative error below 1.2e-7 before float32 rounds).
+/// The normal distribution function, by a Chebyshev fit of the complementary error function
+/// without branches (Press et al., Numerical Recipes, `erfcc`; relative error below 1.2e-7 before
+/// float32 rounds).
 #[inline]
 pub fn normal(x: f32) -> f32 {
     let z = x.abs() * std::f32::consts::FRAC_1_SQRT_2;
@@ -127,8 +130,8 @@ pub fn minimum(a: f32, b: f32) -> f32 {
     if a < b || a.is_nan() { a } else { b }
 }
 
-/// Sum of a slice in 16 lanes, combined at the end: a fixed order that vectorises and loses less than adding one by
-/// one.
+/// Sum of a slice in 16 lanes, combined at the end: a fixed order that vectorises and loses less
+/// than adding one by one.
 pub fn sum(values: &[f32]) -> f32 {
     let mut lanes = [0f32; 16];
     let (whole, rest) = values.as_chunks::<16>();

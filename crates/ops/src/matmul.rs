@@ -1,8 +1,9 @@
 //! Matrix products: `ttnn.matmul` and `ttnn.linear` (tt-mlir `matmul.fbs`).
 //!
-//! Operands enter in their element types, products and sums are float32, bias and activation are applied to the float32
-//! sums, and the result is rounded once. The last two dimensions are the matrices, those before broadcast as numpy's; a
-//! vector stands for a row on the left and a column on the right, and its dimension is dropped from the result.
+//! Operands enter in their element types, products and sums are float32, bias and activation are
+//! applied to the float32 sums, and the result is rounded once. The last two dimensions are the
+//! matrices, those before broadcast as numpy's; a vector stands for a row on the left and a column
+//! on the right, and its dimension is dropped from the result.
 
 use half::{bf16, f16};
 
@@ -26,8 +27,9 @@ pub struct MatmulOptions<'a> {
     pub bias: Option<&'a Tensor>,
     /// Applied to the sum.
     pub activation: Option<Unary>,
-    /// The columns of the sum are two halves, values and gates: the result has half the columns, each value times the
-    /// silu of its gate. Compilers mark such a product with the attribute `ttnn.fused_swiglu`.
+    /// The columns of the sum are two halves, values and gates: the result has half the columns,
+    /// each value times the silu of its gate. Compilers mark such a product with the attribute
+    /// `ttnn.fused_swiglu`.
     pub swiglu: bool,
 }
 
@@ -91,28 +93,18 @@ pub fn matmul(a: &Tensor, b: &Tensor, options: MatmulOptions<'_>, out: DType) ->
     };
     let work = Work { a, b, left, right, batch, sizes, change: &change };
     if !options.swiglu {
-        let count = shape.elements();
-        return Ok(match out {
-            DType::BF16 => Tensor::wrap(out, shape, bf16::store(work.product(count))),
-            DType::F16 => Tensor::wrap(out, shape, f16::store(work.product(count))),
-            _ => {
-                let exact = f32::store(work.product(count));
-                // Block types are float32 in blocks; integers are made of the rounded sums.
-                if out.is_float() {
-                    Tensor::wrap(out, shape, exact)
-                } else {
-                    crate::typecast(&Tensor::wrap(DType::F32, shape, exact), out)
-                }
-            }
-        });
+        return Ok(work.rounded(shape, out));
     }
-    let n = sizes.n;
-    if b.shape().rank() < 2 || !n.is_multiple_of(2) {
+    if b.shape().rank() < 2 || !sizes.n.is_multiple_of(2) {
         return Err(Reason::shape(b.shape(), "an even number of columns").of(op, &operands));
     }
-    let half = shape.with(shape.rank() - 1, n / 2).within(op, &operands)?;
-    let sums: Vec<f32> = work.product(shape.elements());
-    Ok(produce::floats(half, out, n / 2, |start, results| {
+    let half = shape.with(shape.rank() - 1, sizes.n / 2).within(op, &operands)?;
+    Ok(gated(&work.product(shape.elements()), sizes.n, half, out))
+}
+
+/// Rows of `n` sums, each half values and half gates: each value times the silu of its gate.
+fn gated(sums: &[f32], n: usize, half: Shape, out: DType) -> Tensor {
+    produce::floats(half, out, n / 2, |start, results| {
         let sums = &sums[2 * start..2 * (start + results.len())];
         for (result, row) in results.chunks_mut((n / 2).max(1)).zip(sums.chunks(n.max(1))) {
             let (values, gates) = row.split_at(n / 2);
@@ -120,7 +112,7 @@ pub fn matmul(a: &Tensor, b: &Tensor, options: MatmulOptions<'_>, out: DType) ->
                 *r = v * (g * crate::math::sigmoid(*g));
             }
         }
-    }))
+    })
 }
 
 /// A product that is ready to be computed.
@@ -155,6 +147,18 @@ impl<T: Element> Filled<T> {
 }
 
 impl Work<'_> {
+    /// The changed sums as a tensor.
+    fn rounded(&self, shape: Shape, out: DType) -> Tensor {
+        let count = shape.elements();
+        match out {
+            DType::BF16 => Tensor::wrap(out, shape, bf16::store(self.product(count))),
+            DType::F16 => Tensor::wrap(out, shape, f16::store(self.product(count))),
+            // Block types are float32 in blocks; integers are made of the rounded sums.
+            _ if out.is_float() => Tensor::wrap(out, shape, f32::store(self.product(count))),
+            _ => crate::typecast(&Tensor::wrap(DType::F32, shape, f32::store(self.product(count))), out),
+        }
+    }
+
     /// The changed sums in a stored type.
     fn product<T: Native>(&self, count: usize) -> Vec<T> {
         let Sizes { m, k, n } = self.sizes;
@@ -183,7 +187,8 @@ impl Work<'_> {
         let a = Matrix { values: &a, rows: left.0, columns: left.1 };
         let mut values = vec![T::default(); count];
         let filled = Filled(values.as_mut_ptr());
-        // SAFETY: `products` stores every element of the result once, and the result has `count` elements.
+        // SAFETY: `products` stores every element of the result once, and the result has
+        // `count` elements.
         let store = |at: usize, sums: &[f32]| unsafe { filled.put(at, sums) };
         let finish = Finish { change: self.change, store: &store };
         let direct = self.b.values::<f32>();
@@ -194,8 +199,8 @@ impl Work<'_> {
     }
 }
 
-/// Rows up to which the right operand is read once, in its own type, instead of being packed: packing would cost more
-/// than the product.
+/// Rows up to which the right operand is read once, in its own type, instead of being packed:
+/// packing would cost more than the product.
 const THIN: usize = 4;
 
 /// Products with few rows on the left, as decoding one token has.

@@ -1,6 +1,8 @@
-//! Where and how a tensor lies on a device, as compiled programs say it (tt-mlir, `Target/TTNN/types.fbs`).
+//! Where and how a tensor lies on a device, as compiled programs say it (tt-mlir,
+//! `Target/TTNN/types.fbs`).
 //!
-//! Host arithmetic ignores all of this; the types are here because operations carry them and the device needs them.
+//! Host arithmetic ignores all of this; the types are here because operations carry them and the
+//! device needs them.
 
 use crate::Shape;
 

@@ -1,9 +1,10 @@
-//! Meshes of devices on one host: splitting tensors over them, joining them again, and the collectives between them
-//! (tt-mlir `ccl.fbs`).
+//! Meshes of devices on one host: splitting tensors over them, joining them again, and the
+//! collectives between them (tt-mlir `ccl.fbs`).
 //!
-//! A tensor on a mesh is one tensor per device, in row-major order of the mesh. A collective runs along one axis of the
-//! mesh (`cluster_axis`): devices that differ only in that coordinate are a group, ordered by it. Sums over a group are
-//! float32 in that order and rounded once; a ring of devices may add in another order and round in between.
+//! A tensor on a mesh is one tensor per device, in row-major order of the mesh. A collective runs
+//! along one axis of the mesh (`cluster_axis`): devices that differ only in that coordinate are a
+//! group, ordered by it. Sums over a group are float32 in that order and rounded once; a ring of
+//! devices may add in another order and round in between.
 
 use crate::binary::{Binary, binary};
 use crate::error::{OpError, Reason, Within};
@@ -71,7 +72,8 @@ fn part(op: &'static str, input: &Tensor, dim: i64, index: usize, count: usize) 
 /// What becomes of a tensor along each axis of the mesh.
 pub type Placements = [Option<i64>; 2];
 
-/// Splits a tensor over a mesh: along each axis of the mesh it is cut in the given dimension, or repeated without one.
+/// Splits a tensor over a mesh: along each axis of the mesh it is cut in the given dimension, or
+/// repeated without one.
 pub fn distribute(input: &Tensor, mesh: Mesh, placements: Placements) -> Result<Vec<Tensor>, OpError> {
     const OP: &str = "distribute_tensor";
     let mut shards = Vec::new();
@@ -90,8 +92,8 @@ pub fn distribute(input: &Tensor, mesh: Mesh, placements: Placements) -> Result<
     Ok(shards)
 }
 
-/// Joins the tensors of a mesh: along each axis of the mesh they follow one another in the given dimension; without one
-/// they are copies, and the first is taken.
+/// Joins the tensors of a mesh: along each axis of the mesh they follow one another in the given
+/// dimension; without one they are copies, and the first is taken.
 pub fn aggregate(shards: &[Tensor], mesh: Mesh, placements: Placements) -> Result<Tensor, OpError> {
     let groups = mesh.checked("aggregate_tensor", shards, 1)?;
     let join = |parts: Vec<Tensor>, dim: Option<i64>| match dim {
@@ -180,7 +182,8 @@ pub fn reduce_scatter(
     Ok(results)
 }
 
-/// Every device keeps its part of its own tensor, by its place in its group (`ttnn.mesh_partition`).
+/// Every device keeps its part of its own tensor, by its place in its group
+/// (`ttnn.mesh_partition`).
 pub fn mesh_partition(shards: &[Tensor], mesh: Mesh, axis: usize, dim: i64) -> Result<Vec<Tensor>, OpError> {
     const OP: &str = "mesh_partition";
     let groups = mesh.checked(OP, shards, axis)?;

@@ -1,5 +1,6 @@
-//! Moving values without computing: reshape, permute, transpose, slice, pad, concat, repeat (tt-mlir
-//! `data_movement.fbs`). Values keep their stored type; only blocks of block types are formed anew.
+//! Moving values without computing: reshape, permute, transpose, slice, pad, concat, repeat
+//! (tt-mlir `data_movement.fbs`). Values keep their stored type; only blocks of block types are
+//! formed anew.
 
 use crate::Shape;
 use crate::error::{OpError, Reason, Within};
@@ -69,8 +70,8 @@ pub fn transpose(input: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor, OpError
     permute(input, &order)
 }
 
-/// The elements from `begins` to `ends` (without it) in steps of `steps`, per dimension. Negative bounds count from the
-/// end; bounds beyond a dimension are brought to it.
+/// The elements from `begins` to `ends` (without it) in steps of `steps`, per dimension. Negative
+/// bounds count from the end; bounds beyond a dimension are brought to it.
 pub fn slice(input: &Tensor, begins: &[i64], ends: &[i64], steps: &[i64]) -> Result<Tensor, OpError> {
     const OP: &str = "slice";
     let dims = strided(input.shape());
@@ -102,8 +103,8 @@ pub fn slice_dynamic(input: &Tensor, begins: &Tensor, ends: &Tensor, steps: &[i6
     slice(input, &begins.to_i64(), &ends.to_i64(), steps)
 }
 
-/// Elements of `value` added before and after each dimension: `padding` is low and high count of the first dimension,
-/// of the second, and so on.
+/// Elements of `value` added before and after each dimension: `padding` is low and high count of
+/// the first dimension, of the second, and so on.
 pub fn pad(input: &Tensor, padding: &[usize], value: f32) -> Result<Tensor, OpError> {
     const OP: &str = "pad";
     let dims = input.shape().dims();
@@ -143,7 +144,8 @@ pub fn pad(input: &Tensor, padding: &[usize], value: f32) -> Result<Tensor, OpEr
     Ok(Tensor::wrap(input.dtype(), shape, storage))
 }
 
-/// Tensors one after another along a dimension; all other dimensions and the element types are equal.
+/// Tensors one after another along a dimension; all other dimensions and the element
+/// types are equal.
 pub fn concat(inputs: &[&Tensor], dim: i64) -> Result<Tensor, OpError> {
     const OP: &str = "concat";
     let Some(&first) = inputs.first() else {
@@ -182,8 +184,8 @@ pub fn concat(inputs: &[&Tensor], dim: i64) -> Result<Tensor, OpError> {
     Ok(Tensor::wrap(first.dtype(), shape, storage))
 }
 
-/// The whole tensor repeated along each dimension. More numbers than dimensions add dimensions in front; fewer leave
-/// the first dimensions as they are.
+/// The whole tensor repeated along each dimension. More numbers than dimensions add dimensions in
+/// front; fewer leave the first dimensions as they are.
 pub fn repeat(input: &Tensor, repeats: &[usize]) -> Result<Tensor, OpError> {
     let rank = repeats.len().max(input.shape().rank());
     let mut dims = vec![(1, 0); rank - input.shape().rank()];

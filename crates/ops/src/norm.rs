@@ -1,8 +1,8 @@
 //! Softmax and normalisations (tt-mlir `normalization.fbs`).
 //!
-//! Statistics are float32: the mean first, then the mean of squared distances from it. Softmax always subtracts the
-//! largest element first. The device does so only when `numericStable` is set; without it large elements overflow there
-//! and not here, which is the only difference.
+//! Statistics are float32: the mean first, then the mean of squared distances from it. Softmax
+//! always subtracts the largest element first. The device does so only when `numericStable` is set;
+//! without it large elements overflow there and not here, which is the only difference.
 
 use crate::error::{OpError, Reason, Within};
 use crate::produce;
@@ -46,8 +46,8 @@ fn softmax_columns(block: &mut [f32], columns: usize) {
     }
 }
 
-/// Scale and shift after a normalisation: vectors of as many elements as are normalised together (or per channel), in
-/// any shape of so many elements.
+/// Scale and shift after a normalisation: vectors of as many elements as are normalised together
+/// (or per channel), in any shape of so many elements.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Affine<'a> {
     /// Multiplied.
@@ -145,8 +145,9 @@ pub fn rms_norm(
     }))
 }
 
-/// Normalises groups of channels. The input has channels last and images first (`ttnn`'s `[n, 1, h * w, c]`); a group's
-/// statistics are over all positions of an image and the group's channels.
+/// Normalises groups of channels. The input has channels last and images first (`ttnn`'s
+/// `[n, 1, h * w, c]`); a group's statistics are over all positions of an image and the
+/// group's channels.
 pub fn group_norm(
     input: &Tensor,
     groups: usize,
@@ -231,8 +232,8 @@ pub struct BatchNormTraining {
     pub running_var: Tensor,
 }
 
-/// Normalises each channel by the batch's own mean and (biased) variance, and moves the running statistics towards
-/// them: `momentum * batch + (1 - momentum) * running`.
+/// Normalises each channel by the batch's own mean and (biased) variance, and moves the running
+/// statistics towards them: `momentum * batch + (1 - momentum) * running`.
 pub fn batch_norm_training(
     input: &Tensor,
     running: [&Tensor; 2],

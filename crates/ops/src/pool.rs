@@ -1,9 +1,9 @@
 //! Pooling and upsampling of images with channels last (tt-mlir `pool.fbs`).
 //!
-//! Images come flat, `(1, 1, n * h * w, c)`, and results go so. Padding is minus infinity for a maximum and zero for an
-//! average. The divisor of an average counts the padding around the image when asked, but never what a last incomplete
-//! window (`ceil`) covers beyond it (PyTorch's rule). A NaN wins a maximum; of equal elements the first one gives its
-//! index.
+//! Images come flat, `(1, 1, n * h * w, c)`, and results go so. Padding is minus infinity for a
+//! maximum and zero for an average. The divisor of an average counts the padding around the image
+//! when asked, but never what a last incomplete window (`ceil`) covers beyond it (PyTorch's rule).
+//! A NaN wins a maximum; of equal elements the first one gives its index.
 
 use crate::error::{OpError, Reason, Within};
 use crate::produce::{self, as_f32};
@@ -46,7 +46,8 @@ impl Pool2d {
         Shape::new([1, 1, positions, self.channels]).within(op, &[input])
     }
 
-    /// Calls `f` with the image position and the channels of every tap of a result position that falls on the image.
+    /// Calls `f` with the image position and the channels of every tap of a result position that
+    /// falls on the image.
     fn taps(&self, image: &[f32], output: [usize; 2], position: usize, mut f: impl FnMut(usize, &[f32])) {
         let [rows, columns] = self.window.axes();
         let (n, r, c) = (position / (output[0] * output[1]), position / output[1] % output[0], position % output[1]);
@@ -78,7 +79,8 @@ pub fn max_pool2d(input: &Tensor, pool: &Pool2d, out: DType) -> Result<Tensor, O
     }))
 }
 
-/// The largest element of each window, and its position `row * width + column` in its image, in type `index`.
+/// The largest element of each window, and its position `row * width + column` in its image, in
+/// type `index`.
 pub fn max_pool2d_with_indices(
     input: &Tensor,
     pool: &Pool2d,

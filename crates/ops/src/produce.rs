@@ -1,8 +1,8 @@
 //! Making results: in pieces, in parallel, with the same bits for any number of threads.
 //!
-//! An operation says how to compute any piece of its result; the pieces depend on the shape alone, so how many threads
-//! share them changes nothing. Values are computed in float32 (or `i64`) and rounded to the result's type once, as they
-//! are written.
+//! An operation says how to compute any piece of its result; the pieces depend on the shape alone,
+//! so how many threads share them changes nothing. Values are computed in float32 (or `i64`) and
+//! rounded to the result's type once, as they are written.
 
 use rayon::prelude::*;
 
@@ -10,18 +10,21 @@ use crate::tensor::{Native, Storage, Tensor};
 use crate::view::{Lane, View};
 use crate::{DType, Shape};
 
-/// Elements of one piece, rounded up to whole grains. Small enough for L1 cache, large enough to hide the bookkeeping.
+/// Elements of one piece, rounded up to whole grains. Small enough for L1 cache, large enough to
+/// hide the bookkeeping.
 const PIECE: usize = 2048;
 
 /// Elements from which on pieces are given to several threads.
 const PARALLEL: usize = 8 * PIECE;
 
-/// A tensor whose pieces `f(start, piece)` computes in float32. A piece begins and ends at multiples of `grain`.
+/// A tensor whose pieces `f(start, piece)` computes in float32. A piece begins and ends at
+/// multiples of `grain`.
 pub(crate) fn floats(shape: Shape, dtype: DType, grain: usize, f: impl Fn(usize, &mut [f32]) + Sync) -> Tensor {
     lanes(shape, dtype, grain, f)
 }
 
-/// The same for results that are expensive by element: pieces are of one grain each and always shared among threads.
+/// The same for results that are expensive by element: pieces are of one grain each and always
+/// shared among threads.
 pub(crate) fn heavy(shape: Shape, dtype: DType, grain: usize, f: impl Fn(usize, &mut [f32]) + Sync) -> Tensor {
     let count = shape.elements();
     let mut values = vec![0f32; count];
@@ -89,7 +92,8 @@ fn pieces<T: Send>(values: &mut [T], grain: usize, f: impl Fn(usize, &mut [T]) +
     }
 }
 
-/// All values of a tensor as float32, converted in parallel; borrowed when they are float32 already.
+/// All values of a tensor as float32, converted in parallel; borrowed when they are
+/// float32 already.
 pub(crate) fn as_f32(tensor: &Tensor) -> std::borrow::Cow<'_, [f32]> {
     match tensor.values::<f32>() {
         Some(values) => values.into(),

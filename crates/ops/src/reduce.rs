@@ -1,8 +1,8 @@
 //! Reductions over any dimensions: sum, mean, max, min, prod, and argmax (tt-mlir `reduction.fbs`).
 //!
-//! Floats accumulate in float32 and are rounded once. The order of a sum is fixed: along the last dimension in 16
-//! lanes, along others index by index. Integers are exact (sums and products keep the low bits). A NaN wins `max`,
-//! `min` and `argmax`; the first of equal elements wins `argmax`.
+//! Floats accumulate in float32 and are rounded once. The order of a sum is fixed: along the last
+//! dimension in 16 lanes, along others index by index. Integers are exact (sums and products keep
+//! the low bits). A NaN wins `max`, `min` and `argmax`; the first of equal elements wins `argmax`.
 
 use crate::error::{OpError, Reason, Within};
 use crate::produce;
@@ -131,8 +131,9 @@ fn remaining(shape: &Shape, mask: &[bool], keep: bool) -> Result<Shape, Reason> 
     Shape::new(dims.collect::<Vec<_>>())
 }
 
-/// Reduces the dimensions `dims` (all when there are none); they stay as 1 with `keep_dim`. The mean of integers is a
-/// float before it becomes `out`. The largest and smallest of nothing are an error.
+/// Reduces the dimensions `dims` (all when there are none); they stay as 1 with `keep_dim`.
+/// The mean of integers is a float before it becomes `out`. The largest and smallest of
+/// nothing are an error.
 pub fn reduce(kind: Reduction, input: &Tensor, dims: &[i64], keep_dim: bool, out: DType) -> Result<Tensor, OpError> {
     let op = kind.name();
     let mask = reduced(op, input, dims)?;
@@ -161,7 +162,8 @@ fn fold<L: Fold>(
         input.shape().iter().copied().zip(input.shape().strides().into_iter().map(|s| s as isize)).collect();
     let pick = |want: bool| dims.iter().zip(mask).filter(move |(_, m)| **m == want).map(|(&d, _)| d);
     let across: usize = pick(true).map(|d| d.0).product();
-    // The innermost dimension that is not of length one decides whether rows are reduced or added to one another.
+    // The innermost dimension that is not of length one decides whether rows are reduced or added
+    // to one another.
     let rows = dims.iter().zip(mask).rev().find(|(d, _)| d.0 != 1).is_none_or(|(_, &m)| m);
     let kept = View::new(pick(false), 0);
     produce::lanes(shape, out, 1, |start, results: &mut [L]| {
@@ -210,7 +212,8 @@ fn along_rows<L: Fold>(kind: Reduction, input: &Tensor, view: &View, count: usiz
     result
 }
 
-/// Index of the first largest element along `dim`, or in the whole tensor in row-major order without one.
+/// Index of the first largest element along `dim`, or in the whole tensor in row-major order
+/// without one.
 pub fn argmax(input: &Tensor, dim: Option<i64>, keep_dim: bool, out: DType) -> Result<Tensor, OpError> {
     const OP: &str = "argmax";
     let mask = reduced(OP, input, dim.as_slice())?;

@@ -1,9 +1,10 @@
 //! Rotary position embedding in its two forms (tt-mlir `transformer.fbs`, `RotaryEmbeddingOp` and
 //! `RotaryEmbeddingLlamaOp`).
 //!
-//! Both give `x * cos + turn(x) * sin`, in float32, rounded once. In the first, `turn` moves the second half of a head,
-//! negated, before the first half. In the second it is a product with a matrix that the program passes, tile by tile of
-//! 32 columns; the usual one swaps neighbours and negates one of them.
+//! Both give `x * cos + turn(x) * sin`, in float32, rounded once. In the first, `turn` moves the
+//! second half of a head, negated, before the first half. In the second it is a product with a
+//! matrix that the program passes, tile by tile of 32 columns; the usual one swaps neighbours and
+//! negates one of them.
 
 use crate::error::{OpError, Reason};
 use crate::produce::{self, as_f32};
@@ -60,7 +61,8 @@ fn combine(values: &mut [f32], turned: &[f32], caches: &[(Tensor, View); 2], sta
     }
 }
 
-/// Rotates halves. Row `token_index` of the caches counts for all positions when it is given, else each position's own.
+/// Rotates halves. Row `token_index` of the caches counts for all positions when it is given, else
+/// each position's own.
 pub fn rotary_embedding(
     input: &Tensor,
     cos: &Tensor,
@@ -87,8 +89,9 @@ pub fn rotary_embedding(
     }))
 }
 
-/// Rotates by a matrix of 32x32, applied to each 32 columns of a head. When decoding (`decode`), the second dimension
-/// of the input is the batch and so is that of the caches: they broadcast over heads.
+/// Rotates by a matrix of 32x32, applied to each 32 columns of a head. When decoding
+/// (`decode`), the second dimension of the input is the batch and so is that of the caches:
+/// they broadcast over heads.
 pub fn rotary_embedding_llama(
     input: &Tensor,
     cos: &Tensor,

@@ -1,5 +1,5 @@
-//! Running sums and products along a dimension (`ttnn.cumsum`, `ttnn.cumprod`): floats in float32, rounded as they are
-//! written and not in between; integers keep the low bits.
+//! Running sums and products along a dimension (`ttnn.cumsum`, `ttnn.cumprod`): floats in float32,
+//! rounded as they are written and not in between; integers keep the low bits.
 
 use crate::DType;
 use crate::error::{OpError, Within};

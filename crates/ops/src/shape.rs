@@ -5,15 +5,15 @@ use std::ops::Deref;
 
 use crate::error::{MAX_ELEMENTS, Reason};
 
-/// Dimensions of a tensor, outermost first. A shape without dimensions holds one element; a dimension of zero makes the
-/// tensor empty. The product of the dimensions never exceeds [`MAX_ELEMENTS`], so element counts and offsets cannot
-/// overflow.
+/// Dimensions of a tensor, outermost first. A shape without dimensions holds one element; a
+/// dimension of zero makes the tensor empty. The product of the dimensions never exceeds
+/// [`MAX_ELEMENTS`], so element counts and offsets cannot overflow.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Shape(Vec<usize>);
 
 impl Shape {
-    /// A shape of these dimensions, unless it has too many elements. A zero among the dimensions does not excuse the
-    /// others: their product without it must fit as well.
+    /// A shape of these dimensions, unless it has too many elements. A zero among the dimensions
+    /// does not excuse the others: their product without it must fit as well.
     pub fn new(dims: impl Into<Vec<usize>>) -> Result<Shape, Reason> {
         let dims = dims.into();
         let product = dims.iter().filter(|&&d| d != 0).try_fold(1usize, |n, &d| n.checked_mul(d));
@@ -48,7 +48,8 @@ impl Shape {
         self.0.last().copied().unwrap_or(1)
     }
 
-    /// Index of `axis`, which counts from the end when negative. A scalar is taken as having one dimension.
+    /// Index of `axis`, which counts from the end when negative. A scalar is taken as having
+    /// one dimension.
     pub fn axis(&self, axis: i64) -> Result<usize, Reason> {
         let rank = self.rank().max(1) as i64;
         let index = if axis < 0 { axis + rank } else { axis };
@@ -64,7 +65,8 @@ impl Shape {
         strides
     }
 
-    /// The shape that both broadcast to by numpy's rule: aligned at the last dimension, lengths equal or one of them 1.
+    /// The shape that both broadcast to by numpy's rule: aligned at the last dimension, lengths
+    /// equal or one of them 1.
     pub fn broadcast(&self, other: &Shape) -> Result<Shape, Reason> {
         let rank = self.rank().max(other.rank());
         let at = |shape: &Shape, i: usize| (i + shape.rank()).checked_sub(rank).map_or(1, |k| shape.0[k]);
@@ -87,8 +89,8 @@ impl Shape {
         Shape::new(dims)
     }
 
-    /// Products of the dimensions before `axis` and after it, and its length: the tensor as a stack of matrices
-    /// `[outer, length, inner]`.
+    /// Products of the dimensions before `axis` and after it, and its length: the tensor as a stack
+    /// of matrices `[outer, length, inner]`.
     pub(crate) fn around(&self, axis: usize) -> (usize, usize, usize) {
         let dims: &[usize] = if self.0.is_empty() { &[1] } else { &self.0 };
         (dims[..axis].iter().product(), dims[axis], dims[axis + 1..].iter().product())

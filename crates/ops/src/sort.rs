@@ -1,7 +1,8 @@
 //! Sorting and the largest elements along a dimension (`ttnn.sort`, `ttnn.topk`).
 //!
-//! Both are stable in either direction: of equal elements the one with the lower index comes first. (The device's
-//! bitonic network orders ties differently; its documentation promises no order.) A NaN is larger than everything.
+//! Both are stable in either direction: of equal elements the one with the lower index comes first.
+//! (The device's bitonic network orders ties differently; its documentation promises no order.) A
+//! NaN is larger than everything.
 
 use std::cmp::Ordering;
 
@@ -78,7 +79,8 @@ pub fn sort(input: &Tensor, dim: i64, descending: bool, index: DType) -> Result<
     select("sort", input, dim, descending, None, index)
 }
 
-/// The `k` largest (or smallest) elements of each line along `dim`, in order, and where they were, in type `index`.
+/// The `k` largest (or smallest) elements of each line along `dim`, in order, and where they were,
+/// in type `index`.
 pub fn topk(input: &Tensor, k: usize, dim: i64, largest: bool, index: DType) -> Result<(Tensor, Tensor), OpError> {
     select("topk", input, dim, largest, Some(k), index)
 }

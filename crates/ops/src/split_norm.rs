@@ -1,9 +1,11 @@
-//! Normalisations of rows that lie on several devices, in two steps with a gather between them: `ttnn`'s
-//! `layer_norm_pre_all_gather`, `layer_norm_post_all_gather` and `rms_norm_pre_all_gather` (tt-mlir `normalization.fbs`).
+//! Normalisations of rows that lie on several devices, in two steps with a gather between them:
+//! `ttnn`'s `layer_norm_pre_all_gather`, `layer_norm_post_all_gather` and `rms_norm_pre_all_gather`
+//! (tt-mlir `normalization.fbs`).
 //!
-//! The first step gives each row's statistics in tiles of 32 columns, of which the first holds a value and the others are
-//! zero: the sum of squares and then the sum for a layer norm (raw sums, not means), the mean of squares for an RMS norm.
-//! Gathered along the last dimension, the tiles of all devices stand side by side.
+//! The first step gives each row's statistics in tiles of 32 columns, of which the first holds a
+//! value and the others are zero: the sum of squares and then the sum for a layer norm (raw sums,
+//! not means), the mean of squares for an RMS norm. Gathered along the last dimension, the tiles of
+//! all devices stand side by side.
 
 use crate::error::{OpError, Reason, Within};
 use crate::layout::TILE;
@@ -59,7 +61,8 @@ pub fn rms_norm_pre_all_gather(input: &Tensor, residual: Option<&Tensor>, out: D
     })
 }
 
-/// Normalises this device's part of each row by the gathered statistics `[.., 64 * devices]`; all parts are equally long.
+/// Normalises this device's part of each row by the gathered statistics `[.., 64 * devices]`; all
+/// parts are equally long.
 pub fn layer_norm_post_all_gather(
     input: &Tensor,
     stats: &Tensor,

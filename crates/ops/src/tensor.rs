@@ -1,9 +1,9 @@
 //! Tensors: logical values in row-major order behind a shared pointer.
 //!
-//! A tensor here has no tiles, padding or banks: those are the device's business ([`crate::layout`] converts). Values
-//! are kept in their own element type, so that bfloat16 arithmetic rounds where the device rounds. Block types keep
-//! float32 values that are all representable in their blocks ([`tilework_dtype::block`]). Cloning is cheap; nothing is changed
-//! in place.
+//! A tensor here has no tiles, padding or banks: those are the device's business ([`crate::layout`]
+//! converts). Values are kept in their own element type, so that bfloat16 arithmetic rounds where
+//! the device rounds. Block types keep float32 values that are all representable in their blocks
+//! ([`tilework_dtype::block`]). Cloning is cheap; nothing is changed in place.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use tilework_dtype::convert::Element;
 use crate::error::{OpError, Operands, Reason};
 use crate::{DType, Shape};
 
-/// The element types of tensors, those of device programs and truth values. A file may state others:
-/// who reads it, and every constructor that can fail, refuses them. Passed to an operation as its
-/// result's type they are a defect of the caller, and the operation panics.
+/// The element types of tensors, those of device programs and truth values. A file may state
+/// others: who reads it, and every constructor that can fail, refuses them. Passed to an operation
+/// as its result's type they are a defect of the caller, and the operation panics.
 pub const ELEMENT_TYPES: [DType; 10] = [
     DType::F32,
     DType::F16,
@@ -142,8 +142,8 @@ impl Tensor {
         }))
     }
 
-    /// A tensor from its little-endian bytes in row-major order. Block types are not bytes of values: see
-    /// [`crate::layout::untilize`].
+    /// A tensor from its little-endian bytes in row-major order. Block types are not bytes of
+    /// values: see [`crate::layout::untilize`].
     pub fn from_le_bytes(dtype: DType, shape: Shape, bytes: &[u8]) -> Result<Tensor, OpError> {
         let fail = |reason| OpError { op: "tensor", operands: Operands::default(), reason };
         let size = dtype.bytes().ok_or_else(|| fail(Reason::Type(dtype)))?;
@@ -230,7 +230,8 @@ impl Tensor {
         with_storage!(&self.storage, |v| std::mem::size_of_val(v.as_slice()))
     }
 
-    /// The same values under another shape of as many elements, without a copy (block types may round again).
+    /// The same values under another shape of as many elements, without a copy (block types may
+    /// round again).
     pub(crate) fn reshaped(&self, shape: Shape) -> Tensor {
         debug_assert_eq!(shape.elements(), self.elements());
         Tensor::wrap(self.dtype, shape, self.storage.clone())

@@ -1,9 +1,10 @@
-//! Functions of one element: the kinds of tt-mlir's `EltwiseUnaryOp` and `EltwiseUnaryCompositeOp`, and those that
-//! other operations fuse as activations (`UnaryWithParam`, activation names of matmul and linear).
+//! Functions of one element: the kinds of tt-mlir's `EltwiseUnaryOp` and `EltwiseUnaryCompositeOp`,
+//! and those that other operations fuse as activations (`UnaryWithParam`, activation names of
+//! matmul and linear).
 //!
-//! Floats are computed in float32; NaNs pass through all of them. Integers stay integers where the function keeps them
-//! so (absolute value, negation, sign, relu, clamp, bit and logical operations, rounding) and go through float32
-//! otherwise.
+//! Floats are computed in float32; NaNs pass through all of them. Integers stay integers where the
+//! function keeps them so (absolute value, negation, sign, relu, clamp, bit and logical operations,
+//! rounding) and go through float32 otherwise.
 
 use crate::error::{OpError, Reason, Within};
 use crate::produce;
@@ -76,7 +77,8 @@ pub enum Unary {
 }
 
 impl Unary {
-    /// The activation of that name as matmul, linear and convolution carry it. `_approx` only asks for less precision.
+    /// The activation of that name as matmul, linear and convolution carry it. `_approx` only asks
+    /// for less precision.
     pub fn activation(name: &str) -> Option<Unary> {
         Some(match name.strip_suffix("_approx").unwrap_or(name) {
             "relu" => Unary::Relu,
@@ -187,7 +189,8 @@ pub fn unary(kind: Unary, input: &Tensor, out: DType) -> Result<Tensor, OpError>
     let shape = input.shape().clone();
     if !input.dtype().is_float() {
         if let Unary::Clamp { min, max } = kind {
-            // Bounds beyond the integers are no bounds; fractional ones are those of the integers between them.
+            // Bounds beyond the integers are no bounds; fractional ones are those of the integers
+            // between them.
             let (low, high) = (libm::ceil(min) as i64, libm::floor(max) as i64);
             return Ok(produce::integers(shape, out, 1, |start, values| {
                 i64::load(input, &view, start, values);
@@ -209,7 +212,8 @@ pub fn unary(kind: Unary, input: &Tensor, out: DType) -> Result<Tensor, OpError>
     }))
 }
 
-/// Every element brought between those of two tensors that broadcast to it; the upper bound wins when they cross.
+/// Every element brought between those of two tensors that broadcast to it; the upper bound wins
+/// when they cross.
 pub fn clamp_tensor(input: &Tensor, min: &Tensor, max: &Tensor, out: DType) -> Result<Tensor, OpError> {
     const OP: &str = "clamp_tensor";
     let operands = [input, min, max];
@@ -233,8 +237,8 @@ pub fn clamp_tensor(input: &Tensor, min: &Tensor, max: &Tensor, out: DType) -> R
     })
 }
 
-/// Zeroes elements with probability `prob` and multiplies the others by `scale` (`ttnn.dropout`). Which ones is decided
-/// by the generator of [`crate::rand`]; the device's own differs.
+/// Zeroes elements with probability `prob` and multiplies the others by `scale` (`ttnn.dropout`).
+/// Which ones is decided by the generator of [`crate::rand`]; the device's own differs.
 pub fn dropout(input: &Tensor, prob: f32, scale: f32, seed: u32, out: DType) -> Tensor {
     let view = View::contiguous(input.shape());
     produce::floats(input.shape().clone(), out, 1, |start, values| {

@@ -1,8 +1,9 @@
 //! Strided reading: any broadcast, permutation or slice of a tensor as a sequence of runs.
 //!
-//! Operations produce their result in row-major order in pieces. For each piece a [`View`] says where its elements lie
-//! in an operand: runs of equal stride along the innermost dimension, after neighbouring dimensions that lie together
-//! have been merged. A contiguous operand is one run, a broadcast scalar a run of stride 0.
+//! Operations produce their result in row-major order in pieces. For each piece a [`View`] says
+//! where its elements lie in an operand: runs of equal stride along the innermost dimension, after
+//! neighbouring dimensions that lie together have been merged. A contiguous operand is one run, a
+//! broadcast scalar a run of stride 0.
 
 use crate::Shape;
 use crate::produce;
@@ -12,7 +13,8 @@ use tilework_dtype::convert::Element;
 /// Where the elements of a row-major index space lie in a tensor's values.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
-    /// Length and stride (in elements, possibly 0 or negative) of each dimension, outermost first; never empty.
+    /// Length and stride (in elements, possibly 0 or negative) of each dimension, outermost first;
+    /// never empty.
     dims: Vec<(usize, isize)>,
     /// Element at index zero.
     offset: isize,
@@ -58,7 +60,8 @@ impl View {
         )
     }
 
-    /// Calls `f(done, position, stride, length)` for each run of the elements `start..start + length`.
+    /// Calls `f(done, position, stride, length)` for each run of the elements
+    /// `start..start + length`.
     #[inline]
     pub fn runs(&self, start: usize, length: usize, mut f: impl FnMut(usize, isize, isize, usize)) {
         let Some(&(inner, stride)) = self.dims.last() else { return };

@@ -16,8 +16,8 @@ pub struct Padding {
 }
 
 impl Padding {
-    /// Padding as compiled programs carry it: two numbers (rows, columns) for both sides, or four (top, bottom, left,
-    /// right).
+    /// Padding as compiled programs carry it: two numbers (rows, columns) for both sides, or four
+    /// (top, bottom, left, right).
     pub fn from_list(list: &[i32]) -> Result<Padding, Reason> {
         let n = |v: i32| usize::try_from(v).map_err(|_| Reason::attribute("padding", format!("{v} is negative")));
         match *list {
@@ -88,7 +88,8 @@ impl Axis {
         (self.kernel - 1) * self.dilation + 1
     }
 
-    /// Number of windows on an axis of `length`; `ceil` counts a last one that begins inside but does not fit.
+    /// Number of windows on an axis of `length`; `ceil` counts a last one that begins inside but
+    /// does not fit.
     pub fn windows(&self, length: usize, ceil: bool) -> Result<usize, Reason> {
         self.check()?;
         let padded = length + self.before + self.after;

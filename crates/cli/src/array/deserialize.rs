@@ -1,5 +1,5 @@
-//! Element types in program files: the names of [`DTYPES`], read like the variants of an enum, so that
-//! the reader's messages list them.
+//! Element types in program files: the names of [`DTYPES`], read like the variants of an enum, so
+//! that the reader's messages list them.
 
 use super::DTYPES;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error, VariantAccess, Visitor};

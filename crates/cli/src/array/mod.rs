@@ -1,5 +1,5 @@
-//! Arrays in `.npy`, `.npz` and `.safetensors` files. Elements stay the bytes that they are, but for
-//! bfloat16, which NumPy does not have: it becomes float32, exactly.
+//! Arrays in `.npy`, `.npz` and `.safetensors` files. Elements stay the bytes that they are, but
+//! for bfloat16, which NumPy does not have: it becomes float32, exactly.
 
 mod deserialize;
 mod npy;
@@ -14,7 +14,8 @@ use tilework_dtype::DType;
 
 /// Budget of an array file in bytes.
 pub const MAX_FILE_BYTES: u64 = 4 << 30;
-/// Budget of the header in bytes, with what stands before it: 64 KiB, where NumPy writes 128 bytes for most arrays.
+/// Budget of the header in bytes, with what stands before it: 64 KiB, where NumPy writes 128 bytes
+/// for most arrays.
 pub const MAX_HEADER_BYTES: u64 = 64 << 10;
 /// Budget of dimensions.
 pub const MAX_DIMENSIONS: usize = 32;

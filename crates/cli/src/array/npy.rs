@@ -1,8 +1,9 @@
 //! `.npy` files.
 //!
-//! The format is NEP 1 of NumPy: a magic, a version, the length of a header, the header (a Python dictionary in one line),
-//! then the elements. The reader is our own because arrays come from anywhere: it reads the elements only when the header
-//! and the length of the file agree, it does not recurse, and it names what it found.
+//! The format is NEP 1 of NumPy: a magic, a version, the length of a header, the header (a Python
+//! dictionary in one line), then the elements. The reader is our own because arrays come from
+//! anywhere: it reads the elements only when the header and the length of the file agree, it does
+//! not recurse, and it names what it found.
 
 use super::{Array, DTYPES, MAX_DIMENSIONS, MAX_FILE_BYTES, MAX_HEADER_BYTES, array_bytes, shape_text};
 use crate::failure::{Failure, Outcome};
@@ -32,7 +33,8 @@ impl Array {
         Ok(Self { dtype: header.dtype, shape: header.shape, data })
     }
 
-    /// The header of a `.npy` file of this array, version 1.0, padded so that the elements start at a multiple of 64 bytes.
+    /// The header of a `.npy` file of this array, version 1.0, padded so that the elements start at
+    /// a multiple of 64 bytes.
     pub fn header(dtype: DType, shape: &[u64]) -> Vec<u8> {
         let descr = dtype.npy_descr().expect("arrays have the element types of NumPy");
         let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {}, }}", shape_text(shape));
@@ -60,7 +62,8 @@ struct Header {
 }
 
 impl Header {
-    /// Parses the header at the start of a file of `file_length` bytes, of which `bytes` are the first.
+    /// Parses the header at the start of a file of `file_length` bytes, of which `bytes`
+    /// are the first.
     fn parse(bytes: &[u8], file_length: u64) -> Result<Self, String> {
         if bytes.len() < 10 || &bytes[..6] != b"\x93NUMPY" {
             return Err("not a .npy file: expected the magic bytes 93 'NUMPY' at offset 0".into());

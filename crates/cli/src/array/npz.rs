@@ -1,4 +1,5 @@
-//! `.npz` files: zip archives of `.npy` files, stored or deflated (`numpy.savez`, `numpy.savez_compressed`).
+//! `.npz` files: zip archives of `.npy` files, stored or deflated (`numpy.savez`,
+//! `numpy.savez_compressed`).
 
 use super::{Array, MAX_FILE_BYTES, choose};
 use crate::failure::{Failure, Outcome};

@@ -27,39 +27,34 @@ impl Attributes {
     }
 }
 
+/// The attributes that the operations over keys of their own state under the same names.
+macro_rules! attributes {
+    ($op:expr, $lowering:expr) => {
+        Attributes {
+            causal: $op.is_causal,
+            mask: $lowering.read_if(&$op.attention_mask),
+            scale: $op.scale,
+            window: optional_count("sliding_window_size", $op.sliding_window_size)?,
+            sink: $lowering.read_if(&$op.attention_sink),
+        }
+    };
+}
+
 fn optional_count(name: &str, number: Option<u32>) -> Result<Option<usize>, Refusal> {
     number.map(|number| count(name, number)).transpose()
 }
 
-pub(super) fn attention<'m>(
-    op: &'m ScaledDotProductAttentionOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn attention<'m>(op: &'m ScaledDotProductAttentionOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let [query, key, value] = [&op.query, &op.key, &op.value].map(|operand| lowering.read(operand));
-    let by = Attributes {
-        causal: op.is_causal,
-        mask: lowering.read_if(&op.attention_mask),
-        scale: op.scale,
-        window: optional_count("sliding_window_size", op.sliding_window_size)?,
-        sink: lowering.read_if(&op.attention_sink),
-    };
+    let by = attributes!(op, lowering);
     let out = lowering.make(&op.out)?;
     Ok(one(move |args| ops::attention(&args[query], &args[key], &args[value], by.resolve(args), out)))
 }
 
-pub(super) fn decode<'m>(
-    op: &'m ScaledDotProductAttentionDecodeOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn decode<'m>(op: &'m ScaledDotProductAttentionDecodeOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let [query, key, value] = [&op.query, &op.key, &op.value].map(|operand| lowering.read(operand));
     let positions = lowering.read_if(&op.cur_pos_tensor);
-    let by = Attributes {
-        causal: op.is_causal,
-        mask: lowering.read_if(&op.attention_mask),
-        scale: op.scale,
-        window: optional_count("sliding_window_size", op.sliding_window_size)?,
-        sink: lowering.read_if(&op.attention_sink),
-    };
+    let by = attributes!(op, lowering);
     let out = lowering.make(&op.out)?;
     Ok(one(move |args| {
         let positions = args.get(positions);
@@ -70,16 +65,10 @@ pub(super) fn decode<'m>(
 pub(super) fn paged_decode<'m>(
     op: &'m PagedScaledDotProductAttentionDecodeOp,
     lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+) -> Lowered<'m> {
     let [query, key, value] = [&op.query, &op.key, &op.value].map(|operand| lowering.read(operand));
     let (pages, positions) = (lowering.read(&op.page_table), lowering.read_if(&op.cur_pos_tensor));
-    let by = Attributes {
-        causal: op.is_causal,
-        mask: lowering.read_if(&op.attention_mask),
-        scale: op.scale,
-        window: optional_count("sliding_window_size", op.sliding_window_size)?,
-        sink: lowering.read_if(&op.attention_sink),
-    };
+    let by = attributes!(op, lowering);
     let out = lowering.make(&op.out)?;
     Ok(one(move |args| {
         let (positions, by) = (args.get(positions), by.resolve(args));
@@ -87,15 +76,13 @@ pub(super) fn paged_decode<'m>(
     }))
 }
 
-pub(super) fn chunked<'m>(
-    op: &'m ChunkedScaledDotProductAttentionOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn chunked<'m>(op: &'m ChunkedScaledDotProductAttentionOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let [query, key, value] = [&op.query, &op.key, &op.value].map(|operand| lowering.read(operand));
     let (pages, start) = (lowering.read(&op.page_table), lowering.read(&op.chunk_start_idx));
     let out = lowering.make(&op.out)?;
     Ok(one(move |args| {
-        // A position beyond what an address can say is beyond the cache, too: the operation refuses it.
+        // A position beyond what an address can say is beyond the cache, too: the
+        // operation refuses it.
         let first = args[start].to_i64().first().map_or(usize::MAX, |&n| usize::try_from(n).unwrap_or(usize::MAX));
         ops::chunked_attention(&args[query], &args[key], &args[value], &args[pages], first, op.scale, out)
     }))
@@ -114,7 +101,7 @@ fn values(args: &Args<'_>, key: Slot, value: Option<Slot>, columns: usize) -> Re
     ops::slice(key, &vec![0; ends.len()], &ends, &vec![1; ends.len()])
 }
 
-pub(super) fn latent<'m>(op: &'m FlashMlaPrefillOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn latent<'m>(op: &'m FlashMlaPrefillOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let (query, key) = (lowering.read(&op.query), lowering.read(&op.key));
     let value = lowering.read_if(&op.value);
     let mask = lowering.read_if(&op.attention_mask);
@@ -130,7 +117,7 @@ pub(super) fn latent<'m>(op: &'m FlashMlaPrefillOp, lowering: &mut Lowering<'m>)
 pub(super) fn latent_paged_decode<'m>(
     op: &'m PagedFlashMultiLatentAttentionDecodeOp,
     lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+) -> Lowered<'m> {
     let (query, key) = (lowering.read(&op.query), lowering.read(&op.key));
     let value = lowering.read_if(&op.value);
     let (pages, positions) = (lowering.read(&op.page_table), lowering.read_if(&op.cur_pos_tensor));
@@ -156,30 +143,21 @@ fn joined<'m>(
     out: &'m TensorRef,
     lowering: &mut Lowering<'m>,
     join: impl Fn(&Tensor) -> Result<Tensor, OpError> + 'm,
-) -> Result<Action<'m>, Refusal> {
+) -> Lowered<'m> {
     let input = lowering.read(input);
     lowering.make(out)?;
     Ok(one(move |args| join(&args[input])))
 }
 
-pub(super) fn concatenate_heads<'m>(
-    op: &'m ConcatenateHeadsOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn concatenate_heads<'m>(op: &'m ConcatenateHeadsOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     joined(&op.input, &op.out, lowering, ops::concatenate_heads)
 }
 
-pub(super) fn nlp_concat_heads<'m>(
-    op: &'m NLPConcatHeadsOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn nlp_concat_heads<'m>(op: &'m NLPConcatHeadsOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     joined(&op.input, &op.out, lowering, ops::nlp_concat_heads)
 }
 
-pub(super) fn nlp_concat_heads_decode<'m>(
-    op: &'m NLPConcatHeadsDecodeOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn nlp_concat_heads_decode<'m>(op: &'m NLPConcatHeadsDecodeOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let heads = count("num_heads", op.num_heads)?;
     joined(&op.input, &op.out, lowering, move |input| ops::nlp_concat_heads_decode(input, heads))
 }
@@ -189,10 +167,7 @@ fn of_heads<'m>(f: impl Fn(&Args<'_>) -> Result<Heads, OpError> + 'm) -> Action<
     many(move |args| f(args).map(|Heads { query, key, value }| vec![query, key, value]))
 }
 
-pub(super) fn create_heads_decode<'m>(
-    op: &'m NLPCreateQKVHeadsDecodeOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn create_heads_decode<'m>(op: &'m NLPCreateQKVHeadsDecodeOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     if op.batch_offset.is_some() || op.slice_size.is_some() {
         return Err(Refusal::unsupported("a part of the batch"));
     }
@@ -205,10 +180,7 @@ pub(super) fn create_heads_decode<'m>(
     Ok(of_heads(move |args| ops::nlp_create_qkv_heads_decode(&args[input], heads, key_heads)))
 }
 
-pub(super) fn split_heads<'m>(
-    op: &'m SplitQueryKeyValueAndSplitHeadsOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn split_heads<'m>(op: &'m SplitQueryKeyValueAndSplitHeadsOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let (input, kv) = (lowering.read(&op.input), lowering.read_if(&op.kv_input));
     for out in [&op.q_out, &op.k_out, &op.v_out] {
         lowering.make(out)?;
@@ -218,17 +190,14 @@ pub(super) fn split_heads<'m>(
     Ok(of_heads(move |args| ops::split_qkv_heads(&args[input], args.get(kv), heads, key_heads, op.transpose_key)))
 }
 
-pub(super) fn rotary<'m>(op: &'m RotaryEmbeddingOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn rotary<'m>(op: &'m RotaryEmbeddingOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let [input, cos, sin] = [&op.input, &op.cos_cache, &op.sin_cache].map(|operand| lowering.read(operand));
     let out = lowering.make(&op.out)?;
     let token = optional_count("token_index", op.token_index)?;
     Ok(one(move |args| ops::rotary_embedding(&args[input], &args[cos], &args[sin], token, out)))
 }
 
-pub(super) fn rotary_llama<'m>(
-    op: &'m RotaryEmbeddingLlamaOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn rotary_llama<'m>(op: &'m RotaryEmbeddingLlamaOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let [input, cos, sin] = [&op.input, &op.cos_cache, &op.sin_cache].map(|operand| lowering.read(operand));
     let matrix = lowering.read(&op.trans_mat);
     let out = lowering.make(&op.out)?;

@@ -1,5 +1,5 @@
-//! Collective operations, and tensors spread over a mesh: on one host they rearrange lists of tensors
-//! ([`tilework_ops::mesh`]).
+//! Collective operations, and tensors spread over a mesh: on one host they rearrange lists of
+//! tensors ([`tilework_ops::mesh`]).
 
 use tilework_model::ttnn::ops::ccl::{
     AggregateTensorOp, AllGatherOp, AllReduceAsyncOp, AllReduceOp, DistributeTensorOp, MeshPartitionOp, PointToPointOp,
@@ -41,21 +41,18 @@ fn collective<'m>(mesh: Mesh, f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>, OpErr
     }))
 }
 
-pub(super) fn all_gather<'m>(op: &'m AllGatherOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn all_gather<'m>(op: &'m AllGatherOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(&op.input);
     lowering.make(&op.out)?;
     let (mesh, axis) = (lowering.mesh, axis(op.cluster_axis)?);
     Ok(collective(mesh, move |shards| mesh::all_gather(shards, mesh, axis, op.all_gather_dim.into())))
 }
 
-pub(super) fn all_reduce<'m>(op: &'m AllReduceOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn all_reduce<'m>(op: &'m AllReduceOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     reduce_over(&op.input, &op.out, op.reduce_type, op.cluster_axis, lowering)
 }
 
-pub(super) fn all_reduce_async<'m>(
-    op: &'m AllReduceAsyncOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn all_reduce_async<'m>(op: &'m AllReduceAsyncOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     reduce_over(&op.input, &op.out, op.reduce_type, op.cluster_axis, lowering)
 }
 
@@ -65,14 +62,14 @@ fn reduce_over<'m>(
     reduce_type: u32,
     cluster_axis: u32,
     lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+) -> Lowered<'m> {
     lowering.read(input);
     let out = lowering.make(out)?;
     let (mesh, axis, by) = (lowering.mesh, axis(cluster_axis)?, reduction(reduce_type)?);
     Ok(collective(mesh, move |shards| mesh::all_reduce(shards, mesh, axis, by, out)))
 }
 
-pub(super) fn reduce_scatter<'m>(op: &'m ReduceScatterOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn reduce_scatter<'m>(op: &'m ReduceScatterOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(&op.input);
     let out = lowering.make(&op.out)?;
     let (mesh, axis, by) = (lowering.mesh, axis(op.cluster_axis)?, reduction(op.reduce_type)?);
@@ -80,7 +77,7 @@ pub(super) fn reduce_scatter<'m>(op: &'m ReduceScatterOp, lowering: &mut Lowerin
 }
 
 /// Without an axis all devices share in the order of their numbers, as those of one row.
-pub(super) fn mesh_partition<'m>(op: &'m MeshPartitionOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn mesh_partition<'m>(op: &'m MeshPartitionOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(&op.input);
     lowering.make(&op.out)?;
     let (mesh, axis) = match op.cluster_axis {
@@ -90,9 +87,9 @@ pub(super) fn mesh_partition<'m>(op: &'m MeshPartitionOp, lowering: &mut Lowerin
     Ok(collective(mesh, move |shards| mesh::mesh_partition(shards, mesh, axis, op.dim.into())))
 }
 
-/// Devices other than the receiver keep what the tensor for results holds, or their own input if there is none; the
-/// device leaves that undefined.
-pub(super) fn point_to_point<'m>(op: &'m PointToPointOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+/// Devices other than the receiver keep what the tensor for results holds, or their own input if
+/// there is none; the device leaves that undefined.
+pub(super) fn point_to_point<'m>(op: &'m PointToPointOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let Mesh { rows, columns } = lowering.mesh;
     let device = |name: &str, coord: &[u32]| match *coord {
         [y, x] if (y as usize) < rows && (x as usize) < columns => Ok(y as usize * columns + x as usize),
@@ -114,8 +111,9 @@ pub(super) fn point_to_point<'m>(op: &'m PointToPointOp, lowering: &mut Lowering
     })))
 }
 
-/// The devices that a tensor is spread over or put together from: the first of those that there are, in rows and
-/// columns of their own if the file says so. What becomes of the tensor along one axis only is along columns.
+/// The devices that a tensor is spread over or put together from: the first of those that there
+/// are, in rows and columns of their own if the file says so. What becomes of the tensor along one
+/// axis only is along columns.
 fn spread(name: &str, of: Mesh, shape: &[u32], placements: &[Option<i64>]) -> Result<(Mesh, Placements), Refusal> {
     let (mesh, placements) = match (shape, placements) {
         ([], [one]) => (Mesh { rows: 1, columns: of.devices() }, [None, *one]),
@@ -133,7 +131,7 @@ fn spread(name: &str, of: Mesh, shape: &[u32], placements: &[Option<i64>]) -> Re
     Err(Refusal::malformed(format!("{name} is for {shape:?} of a mesh of {rows} by {columns}")))
 }
 
-pub(super) fn distribute<'m>(op: &'m DistributeTensorOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn distribute<'m>(op: &'m DistributeTensorOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let config = op.mapper_config.as_ref().ok_or_else(|| Refusal::malformed("no mapper_config"))?;
     let placements: Vec<Option<i64>> = config
         .placements
@@ -154,7 +152,7 @@ pub(super) fn distribute<'m>(op: &'m DistributeTensorOp, lowering: &mut Lowering
     })))
 }
 
-pub(super) fn aggregate<'m>(op: &'m AggregateTensorOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn aggregate<'m>(op: &'m AggregateTensorOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let config = op.composer_config.as_ref().ok_or_else(|| Refusal::malformed("no composer_config"))?;
     let placements: Vec<Option<i64>> = config.dims.iter().map(|&dim| Some(dim.into())).collect();
     let (mesh, placements) = spread("composer_config", lowering.mesh, &config.mesh_shape_override, &placements)?;

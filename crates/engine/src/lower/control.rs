@@ -1,5 +1,5 @@
-//! Calls of other programs, branches, loops and traces. Which programs exist and whether they fit is checked by the
-//! plan; here is only who is called, and how.
+//! Calls of other programs, branches, loops and traces. Which programs exist and whether they fit
+//! is checked by the plan; here is only who is called, and how.
 
 use tilework_model::ttnn::ops::control::{CaseOp, FuncCallOp, LoadCachedOp, LoopBound, WhileLoopOp};
 use tilework_model::ttnn::ops::trace::{
@@ -10,7 +10,8 @@ use tilework_ops as ops;
 
 use super::*;
 
-/// How other programs run. Unless it says otherwise they take what the operation reads and give what it makes.
+/// How other programs run. Unless it says otherwise they take what the operation reads and give
+/// what it makes.
 #[derive(Clone, Debug)]
 pub(crate) enum Call<'m> {
     /// One program, once.
@@ -65,15 +66,15 @@ pub(crate) enum Bound {
     Input(usize),
 }
 
-/// A traced call. On a device its commands are recorded at the first time and replayed later; without one, the program
-/// that records also computes, so that one runs each time.
+/// A traced call. On a device its commands are recorded at the first time and replayed later;
+/// without one, the program that records also computes, so that one runs each time.
 #[derive(Clone, Debug)]
 pub(crate) struct TracedCall {
-    /// Makes the tensors that the trace works on: takes the inputs that lie on the device, gives slots for all inputs,
-    /// then for all results.
+    /// Makes the tensors that the trace works on: takes the inputs that lie on the device, gives
+    /// slots for all inputs, then for all results.
     pub(crate) allocate: usize,
-    /// Runs and records: takes the inputs that lie on the host, then all slots. It gives the trace's id; results are in
-    /// the slots.
+    /// Runs and records: takes the inputs that lie on the host, then all slots. It gives the
+    /// trace's id; results are in the slots.
     pub(crate) capture: usize,
     /// Which inputs lie on the device.
     pub(crate) on_device: Vec<bool>,
@@ -98,7 +99,7 @@ fn called<'m>(
     outputs: &'m [TensorRef],
     call: Call<'m>,
     lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+) -> Lowered<'m> {
     inputs.iter().for_each(|input| _ = lowering.read(input));
     for output in outputs {
         lowering.make(output)?;
@@ -106,17 +107,17 @@ fn called<'m>(
     Ok(Action::Call(call))
 }
 
-pub(super) fn call<'m>(op: &'m FuncCallOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn call<'m>(op: &'m FuncCallOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let call = Call::Function { program: op.program_id as usize };
     called(&op.inputs, &op.outputs, call, lowering)
 }
 
-pub(super) fn load_cached<'m>(op: &'m LoadCachedOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn load_cached<'m>(op: &'m LoadCachedOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let call = Call::Cached { program: op.program_idx as usize, hash: &op.program_hash };
     called(&op.inputs, &op.outputs, call, lowering)
 }
 
-pub(super) fn case<'m>(op: &'m CaseOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn case<'m>(op: &'m CaseOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     if op.branch_program_ids.is_empty() {
         return Err(Refusal::malformed("no branches"));
     }
@@ -125,7 +126,7 @@ pub(super) fn case<'m>(op: &'m CaseOp, lowering: &mut Lowering<'m>) -> Result<Ac
     called(&op.inputs, &op.outputs, Call::Case { branches }, lowering)
 }
 
-pub(super) fn while_loop<'m>(op: &'m WhileLoopOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn while_loop<'m>(op: &'m WhileLoopOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let state = op.state_count as usize;
     if state > op.inputs.len() {
         return Err(Refusal::malformed(format!("a state of {state} tensors, but {} inputs", op.inputs.len())));
@@ -152,9 +153,9 @@ pub(super) fn while_loop<'m>(op: &'m WhileLoopOp, lowering: &mut Lowering<'m>) -
     called(&op.inputs, &op.outputs, Call::Loop(whole), lowering)
 }
 
-pub(super) fn traced<'m>(op: &'m CaptureOrExecuteTraceOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
-    // Since jax-tt-plugin 0.1.3 the file says how many of the first inputs are slots themselves; before, those are that
-    // lie on the device.
+pub(super) fn traced<'m>(op: &'m CaptureOrExecuteTraceOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
+    // Since jax-tt-plugin 0.1.3 the file says how many of the first inputs are slots themselves;
+    // before, those are that lie on the device.
     let counted = count("device_resident_input_count", op.device_resident_input_count)?;
     let on_device = |(position, input): (usize, &TensorRef)| match lowering.edition >= Edition::Plugin013 {
         true => position < counted,
@@ -168,20 +169,21 @@ pub(super) fn traced<'m>(op: &'m CaptureOrExecuteTraceOp, lowering: &mut Lowerin
     called(&op.inputs, &op.outputs, Call::Traced(call), lowering)
 }
 
-/// Operations between begin and end are computed where they stand, which is what the replay that follows would do. On a
-/// device they are only recorded. A trace's id is 0.
-pub(super) fn begin_trace<'m>(op: &'m BeginTraceCaptureOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+/// Operations between begin and end are computed where they stand, which is what the replay that
+/// follows would do. On a device they are only recorded. A trace's id is 0.
+pub(super) fn begin_trace<'m>(op: &'m BeginTraceCaptureOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let stated = lowering.make_whole(&op.trace_id)?;
     Ok(one(move |_| Ok(ops::zeros(stated.shape.clone(), stated.dtype))))
 }
 
-pub(super) fn end_trace<'m>(op: &'m EndTraceCaptureOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn end_trace<'m>(op: &'m EndTraceCaptureOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(&op.trace_id);
     Ok(Action::Nothing)
 }
 
-/// The plan allows this only for a trace that the same program recorded: then it is computed already.
-pub(super) fn execute_trace<'m>(op: &'m ExecuteTraceOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+/// The plan allows this only for a trace that the same program recorded: then it is
+/// computed already.
+pub(super) fn execute_trace<'m>(op: &'m ExecuteTraceOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(&op.trace_id);
     Ok(Action::Nothing)
 }

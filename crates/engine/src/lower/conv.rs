@@ -1,7 +1,8 @@
 //! Convolutions.
 //!
-//! Preparing weights for the device is passing them on: the operation library takes them as frameworks have them, and
-//! the shape that the compiler states for prepared ones is that of the device's blocks.
+//! Preparing weights for the device is passing them on: the operation library takes them as
+//! frameworks have them, and the shape that the compiler states for prepared ones is that of the
+//! device's blocks.
 
 use tilework_model::common::DataType;
 use tilework_model::ttnn::ops::conv::{
@@ -61,9 +62,10 @@ fn padding(list: &[i32]) -> Result<Padding, Refusal> {
     Padding::from_list(list).map_err(|reason| Refusal::malformed(reason.to_string()))
 }
 
-/// Two numbers are rows and columns, four are top, left, bottom and right: the order of pools and of transposed
-/// convolutions, in the compiler's own operations before these. The public runtime takes only two here; the compiler in
-/// `jax-tt-plugin` 0.1.0 writes four, and the results' shapes say which they are.
+/// Two numbers are rows and columns, four are top, left, bottom and right: the order of pools and
+/// of transposed convolutions, in the compiler's own operations before these. The public runtime
+/// takes only two here; the compiler in `jax-tt-plugin` 0.1.0 writes four, and the results' shapes
+/// say which they are.
 pub(super) fn around(list: &[i32]) -> Result<Padding, Refusal> {
     let [top, left, bottom, right] = match *list {
         [rows, columns] => counts("padding", &[rows, columns, rows, columns])?,
@@ -88,7 +90,7 @@ macro_rules! attributes {
     };
 }
 
-pub(super) fn conv2d<'m>(op: &'m Conv2dOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn conv2d<'m>(op: &'m Conv2dOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let weights = Weights::of(&op.weight, &op.bias, weights_dtype(&op.conv2d_config), lowering)?;
     let out = lowering.make(&op.out)?;
@@ -99,10 +101,7 @@ pub(super) fn conv2d<'m>(op: &'m Conv2dOp, lowering: &mut Lowering<'m>) -> Resul
     }))
 }
 
-pub(super) fn conv_transpose2d<'m>(
-    op: &'m ConvTranspose2dOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn conv_transpose2d<'m>(op: &'m ConvTranspose2dOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let weights = Weights::of(&op.weight, &op.bias, weights_dtype(&op.conv2d_config), lowering)?;
     let out = lowering.make(&op.out)?;
@@ -115,7 +114,7 @@ pub(super) fn conv_transpose2d<'m>(
 }
 
 /// The padding is left and right.
-pub(super) fn conv1d<'m>(op: &'m Conv1dOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn conv1d<'m>(op: &'m Conv1dOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let weights = Weights::of(&op.weight, &op.bias, weights_dtype(&op.conv2d_config), lowering)?;
     let out = lowering.make(&op.out)?;
@@ -143,7 +142,7 @@ pub(super) fn conv1d<'m>(op: &'m Conv1dOp, lowering: &mut Lowering<'m>) -> Resul
     }))
 }
 
-pub(super) fn conv3d<'m>(op: &'m Conv3dOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn conv3d<'m>(op: &'m Conv3dOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let dtype = op.conv3d_config.as_ref().and_then(|config| config.weights_dtype);
     let weights = Weights::of(&op.weight, &op.bias, dtype, lowering)?;
@@ -207,36 +206,27 @@ fn dilated(weight: &Tensor, axis: usize, taps: usize, dilation: usize) -> Result
     ops::reshape(&cut, &shape)
 }
 
-fn prepared<'m>(from: &'m TensorRef, out: &'m TensorRef, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+fn prepared<'m>(from: &'m TensorRef, out: &'m TensorRef, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(from);
     Ok(Action::Pass { dtype: lowering.make(out)?, reshaped: true })
 }
 
-pub(super) fn prepare_weights<'m>(
-    op: &'m PrepareConv2dWeightsOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn prepare_weights<'m>(op: &'m PrepareConv2dWeightsOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     prepared(&op.weight_tensor, &op.out, lowering)
 }
 
-pub(super) fn prepare_bias<'m>(
-    op: &'m PrepareConv2dBiasOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn prepare_bias<'m>(op: &'m PrepareConv2dBiasOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     prepared(&op.bias_tensor, &op.out, lowering)
 }
 
-pub(super) fn prepare_weights3d<'m>(
-    op: &'m PrepareConv3dWeightsOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn prepare_weights3d<'m>(op: &'m PrepareConv3dWeightsOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     prepared(&op.weight_tensor, &op.out, lowering)
 }
 
 pub(super) fn prepare_weights_transposed<'m>(
     op: &'m PrepareConvTranspose2dWeightsOp,
     lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+) -> Lowered<'m> {
     if !op.mirror_kernel {
         return Err(Refusal::unsupported("weights that are mirrored already"));
     }
@@ -246,6 +236,6 @@ pub(super) fn prepare_weights_transposed<'m>(
 pub(super) fn prepare_bias_transposed<'m>(
     op: &'m PrepareConvTranspose2dBiasOp,
     lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+) -> Lowered<'m> {
     prepared(&op.bias_tensor, &op.out, lowering)
 }

@@ -9,8 +9,8 @@ use tilework_ops::{self as ops, DType, Fill, OpError, Tensor};
 use super::*;
 use crate::describe::{self, Stated};
 
-/// A shape that the operation states beside its result's must be the same; a file cannot ask for more memory than it
-/// describes.
+/// A shape that the operation states beside its result's must be the same; a file cannot ask for
+/// more memory than it describes.
 fn same_shape(stated: &Stated, dims: &[i64]) -> Result<(), Refusal> {
     let shape = describe::shape(dims.iter().copied())?;
     if stated.fits(&shape) {
@@ -19,7 +19,7 @@ fn same_shape(stated: &Stated, dims: &[i64]) -> Result<(), Refusal> {
     Err(Refusal::malformed(format!("shape {shape} of the operation, {} of its result", stated.shape)))
 }
 
-pub(super) fn arange<'m>(op: &'m ArangeOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn arange<'m>(op: &'m ArangeOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let stated = lowering.make_whole(&op.out)?;
     let [start, end, step] = [op.start, op.end, op.step].map(f64::from);
     let expected = stated.shape.elements() as f64;
@@ -29,7 +29,7 @@ pub(super) fn arange<'m>(op: &'m ArangeOp, lowering: &mut Lowering<'m>) -> Resul
     Ok(one(move |_| ops::arange(start, end, step, stated.dtype)))
 }
 
-pub(super) fn constant<'m>(op: &'m ConstantOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn constant<'m>(op: &'m ConstantOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let stated = lowering.make_whole(&op.out)?;
     let Some(size) = DType::from(op.input_dtype).bytes() else {
         return Err(Refusal::unsupported(format!("constants of {} in the file", op.input_dtype)));
@@ -42,8 +42,8 @@ pub(super) fn constant<'m>(op: &'m ConstantOp, lowering: &mut Lowering<'m>) -> R
     Ok(one(move |_| Ok(ops::typecast(&from_file(op, &stated)?, stated.dtype))))
 }
 
-/// The elements of a constant. Types that host arithmetic lacks become the nearest that it has, as the runtime converts
-/// them when it makes the tensor.
+/// The elements of a constant. Types that host arithmetic lacks become the nearest that it has, as
+/// the runtime converts them when it makes the tensor.
 fn from_file(op: &ConstantOp, stated: &Stated) -> Result<Tensor, OpError> {
     let shape = stated.shape.clone();
     let integers = |values: Vec<i64>| Tensor::from_i64(stated.dtype, shape.clone(), &values);
@@ -60,13 +60,13 @@ fn from_file(op: &ConstantOp, stated: &Stated) -> Result<Tensor, OpError> {
     }
 }
 
-pub(super) fn empty<'m>(op: &'m EmptyOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn empty<'m>(op: &'m EmptyOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let stated = lowering.make_whole(&op.out)?;
     same_shape(&stated, &op.shape)?;
     Ok(one(move |_| Ok(ops::zeros(stated.shape.clone(), stated.dtype))))
 }
 
-pub(super) fn full<'m>(op: &'m FullOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn full<'m>(op: &'m FullOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let stated = lowering.make_whole(&op.out)?;
     same_shape(&stated, &op.shape)?;
     let value = match &op.fill_value {
@@ -76,7 +76,7 @@ pub(super) fn full<'m>(op: &'m FullOp, lowering: &mut Lowering<'m>) -> Result<Ac
     Ok(one(move |_| Ok(ops::full(stated.shape.clone(), stated.dtype, value))))
 }
 
-pub(super) fn named_full<'m>(op: &'m NamedFullOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn named_full<'m>(op: &'m NamedFullOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let stated = lowering.make_whole(&op.out)?;
     same_shape(&stated, &op.shape)?;
     Ok(match op.kind {
@@ -85,7 +85,7 @@ pub(super) fn named_full<'m>(op: &'m NamedFullOp, lowering: &mut Lowering<'m>) -
     })
 }
 
-pub(super) fn rand<'m>(op: &'m RandOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn rand<'m>(op: &'m RandOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let stated = lowering.make_whole(&op.out)?;
     same_shape(&stated, &op.size)?;
     Ok(one(move |_| Ok(ops::rand(stated.shape.clone(), stated.dtype, op.low, op.high, op.seed))))

@@ -1,15 +1,16 @@
-//! Running maximum, minimum or logarithm of a sum of exponentials: an operation of the compiler in `jax-tt-plugin`
-//! since 0.1.2.
+//! Running maximum, minimum or logarithm of a sum of exponentials: an operation of the compiler in
+//! `jax-tt-plugin` since 0.1.2.
 //!
-//! Each step combines every element with the one so far before it as the step before it reached, so that the reach
-//! doubles: the number of steps is the logarithm of the length. Sums are float32 and rounded at the end.
+//! Each step combines every element with the one so far before it as the step before it reached, so
+//! that the reach doubles: the number of steps is the logarithm of the length. Sums are float32 and
+//! rounded at the end.
 
 use tilework_model::ttnn::ops::reduction::{CumulativeOp, CumulativeReduceType};
 use tilework_ops::{self as ops, Binary, Unary};
 
 use super::*;
 
-pub(super) fn cumulative<'m>(op: &'m CumulativeOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn cumulative<'m>(op: &'m CumulativeOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let out = lowering.make(&op.out)?;
     let combine = match op.reduction {
@@ -57,7 +58,8 @@ fn scan(
     Ok(so_far)
 }
 
-/// `log(e^a + e^b)` without overflow: the larger and what the smaller adds to it. Equal infinities have no distance.
+/// `log(e^a + e^b)` without overflow: the larger and what the smaller adds to it. Equal infinities
+/// have no distance.
 fn log_add(a: &Tensor, b: &Tensor) -> Result<Tensor, OpError> {
     let larger = ops::binary(Binary::Maximum, a, b, DType::F32)?;
     let same = ops::binary(Binary::Equal, a, b, DType::F32)?;

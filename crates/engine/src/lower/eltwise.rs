@@ -12,7 +12,7 @@ use tilework_ops::{self as ops, Binary, Fused, Unary};
 
 use super::*;
 
-pub(super) fn unary<'m>(op: &'m EltwiseUnaryOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn unary<'m>(op: &'m EltwiseUnaryOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     use EltwiseUnaryOpType as Type;
     let input = lowering.read(&op.input);
     let out = lowering.make(&op.out)?;
@@ -57,10 +57,7 @@ pub(super) fn unary<'m>(op: &'m EltwiseUnaryOp, lowering: &mut Lowering<'m>) -> 
     Ok(one(move |args| ops::unary(function, &args[input], out)))
 }
 
-pub(super) fn unary_composite<'m>(
-    op: &'m EltwiseUnaryCompositeOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn unary_composite<'m>(op: &'m EltwiseUnaryCompositeOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     use EltwiseUnaryCompositeOpParams::{ClampScalarOpParams, ClampTensorOpParams};
     use EltwiseUnaryCompositeOpType as Type;
     let input = lowering.read(&op.input);
@@ -80,7 +77,7 @@ pub(super) fn unary_composite<'m>(
     })
 }
 
-pub(super) fn binary<'m>(op: &'m EltwiseBinaryOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn binary<'m>(op: &'m EltwiseBinaryOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     use EltwiseBinaryOpType as Type;
     let function = match op.kind {
         Type::Add => Binary::Add,
@@ -102,10 +99,7 @@ pub(super) fn binary<'m>(op: &'m EltwiseBinaryOp, lowering: &mut Lowering<'m>) -
     of_two(function, [&op.lhs, &op.rhs], &op.out, activations, lowering)
 }
 
-pub(super) fn binary_composite<'m>(
-    op: &'m EltwiseBinaryCompositeOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn binary_composite<'m>(op: &'m EltwiseBinaryCompositeOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     use EltwiseBinaryCompositeOpType as Type;
     let activations = [&op.input_tensor_a_activations, &op.input_tensor_b_activations, &op.activations];
     let function = match op.kind {
@@ -128,7 +122,8 @@ pub(super) fn binary_composite<'m>(
     of_two(function, [&op.lhs, &op.rhs], &op.out, activations, lowering)
 }
 
-/// Moves bits down and copies of the sign in: the complement of a negative number has zeros to move in.
+/// Moves bits down and copies of the sign in: the complement of a negative number has
+/// zeros to move in.
 fn shift_right(value: &Tensor, distance: &Tensor, out: DType) -> Result<Tensor, OpError> {
     let dtype = value.dtype();
     let negative = ops::binary(Binary::LessThan, value, &scalar(dtype, 0)?, dtype)?;
@@ -145,7 +140,7 @@ fn of_two<'m>(
     out: &'m TensorRef,
     activations: [&'m Vec<UnaryWithParam>; 3],
     lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+) -> Lowered<'m> {
     let [lhs, rhs] = operands.map(|operand| lowering.read(operand));
     let out = lowering.make(out)?;
     let [before_lhs, before_rhs, after] = activations;
@@ -160,14 +155,11 @@ fn of_two<'m>(
 /// An operation without fused functions.
 static NONE: Vec<UnaryWithParam> = Vec::new();
 
-pub(super) fn atan2<'m>(op: &'m EltwiseBinaryAtan2Op, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn atan2<'m>(op: &'m EltwiseBinaryAtan2Op, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     of_two(Binary::Atan2, [&op.lhs, &op.rhs], &op.out, [&NONE; 3], lowering)
 }
 
-pub(super) fn binary_scalar<'m>(
-    op: &'m EltwiseBinaryCompositeScalarOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn binary_scalar<'m>(op: &'m EltwiseBinaryCompositeScalarOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.lhs);
     let out = lowering.make(&op.out)?;
     Ok(match &op.rhs {
@@ -180,19 +172,13 @@ pub(super) fn binary_scalar<'m>(
     })
 }
 
-pub(super) fn ternary_where<'m>(
-    op: &'m EltwiseTernaryWhereOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn ternary_where<'m>(op: &'m EltwiseTernaryWhereOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let [condition, yes, no] = [&op.first, &op.second, &op.third].map(|operand| lowering.read(operand));
     let out = lowering.make(&op.out)?;
     Ok(one(move |args| ops::where_(&args[condition], &args[yes], &args[no], out)))
 }
 
-pub(super) fn backward<'m>(
-    op: &'m ExperimentalEltwiseBinaryBackwardOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn backward<'m>(op: &'m ExperimentalEltwiseBinaryBackwardOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let (grad, input) = (lowering.read(&op.grad), lowering.read(&op.input));
     let out = lowering.make(&op.out)?;
     let tanh = match op.approximate.as_str() {
@@ -203,7 +189,7 @@ pub(super) fn backward<'m>(
     Ok(one(move |args| ops::gelu_backward(&args[grad], &args[input], tanh, out)))
 }
 
-pub(super) fn dropout<'m>(op: &'m DropoutOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn dropout<'m>(op: &'m DropoutOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let out = lowering.make(&op.out)?;
     let devices = if op.use_per_device_seed { lowering.mesh.devices() } else { 1 };

@@ -43,8 +43,8 @@ pub(super) fn function(of: &UnaryWithParam) -> Result<Unary, Refusal> {
         UnaryOpType::Isfinite => Unary::IsFinite,
         UnaryOpType::Tan => Unary::Tan,
         UnaryOpType::Silu => Unary::Silu,
-        // The numbers are slope and the threshold above which the identity is taken; only those of the plain function
-        // are known here.
+        // The numbers are slope and the threshold above which the identity is taken; only those of
+        // the plain function are known here.
         UnaryOpType::Softplus if of.params.is_empty() || of.params[0] == 1.0 => Unary::Softplus,
         UnaryOpType::Identity | UnaryOpType::IdentityUint32 => Unary::Identity,
         UnaryOpType::Neg => Unary::Neg,

@@ -1,5 +1,5 @@
-//! Layout, type and place of a tensor. Host arithmetic has one layout and one place, so most of these only pass the
-//! tensor on, in the element type of the result.
+//! Layout, type and place of a tensor. Host arithmetic has one layout and one place, so most of
+//! these only pass the tensor on, in the element type of the result.
 
 use tilework_model::ttnn::ops::creation::{AssignOp, CopyOp};
 use tilework_model::ttnn::ops::layout::{
@@ -12,13 +12,13 @@ use tilework_ops as ops;
 use super::*;
 
 /// The same values in the element type of the result.
-fn passed<'m>(input: &'m TensorRef, out: &'m TensorRef, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+fn passed<'m>(input: &'m TensorRef, out: &'m TensorRef, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(input);
     Ok(Action::Pass { dtype: lowering.make(out)?, reshaped: false })
 }
 
 /// The same values in the element type of a tensor that exists.
-fn written<'m>(from: &'m TensorRef, to: &'m TensorRef, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+fn written<'m>(from: &'m TensorRef, to: &'m TensorRef, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(from);
     Ok(Action::Pass { dtype: lowering.overwrite(to)?, reshaped: false })
 }
@@ -26,7 +26,7 @@ fn written<'m>(from: &'m TensorRef, to: &'m TensorRef, lowering: &mut Lowering<'
 /// Operations that pass their operand on: function, operation, operand and result.
 macro_rules! passes {
     ($($name:ident($op:ident: $input:ident -> $out:ident) by $how:ident;)+) => {$(
-        pub(super) fn $name<'m>(op: &'m $op, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+        pub(super) fn $name<'m>(op: &'m $op, lowering: &mut Lowering<'m>) -> Lowered<'m> {
             $how(&op.$input, &op.$out, lowering)
         }
     )+};
@@ -43,10 +43,7 @@ passes! {
     write_tensor(WriteTensorOp: host_tensor -> device_tensor) by written;
 }
 
-pub(super) fn bitcast_convert<'m>(
-    op: &'m BitcastConvertOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn bitcast_convert<'m>(op: &'m BitcastConvertOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     lowering.make(&op.out)?;
     // Bits are those of the stated types, whatever the values are kept in.
@@ -54,24 +51,22 @@ pub(super) fn bitcast_convert<'m>(
     Ok(one(move |args| ops::bitcast_convert(&ops::typecast(&args[input], from), to)))
 }
 
-/// `force` frees a buffer that others share, which no two names here do: whoever holds the tensor keeps it.
-pub(super) fn deallocate<'m>(op: &'m DeallocateOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+/// `force` frees a buffer that others share, which no two names here do: whoever holds the
+/// tensor keeps it.
+pub(super) fn deallocate<'m>(op: &'m DeallocateOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(&op.input);
     Ok(Action::Free)
 }
 
-pub(super) fn get_device<'m>(_: &'m GetDeviceOp, _: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn get_device<'m>(_: &'m GetDeviceOp, _: &mut Lowering<'m>) -> Lowered<'m> {
     Ok(Action::Nothing)
 }
 
 /// Semaphores order the work of devices; here one operation follows the other.
-pub(super) fn create_semaphore<'m>(
-    _: &'m CreateGlobalSemaphoreOp,
-    _: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn create_semaphore<'m>(_: &'m CreateGlobalSemaphoreOp, _: &mut Lowering<'m>) -> Lowered<'m> {
     Ok(Action::Nothing)
 }
 
-pub(super) fn reset_semaphore<'m>(_: &'m ResetGlobalSemaphoreOp, _: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn reset_semaphore<'m>(_: &'m ResetGlobalSemaphoreOp, _: &mut Lowering<'m>) -> Lowered<'m> {
     Ok(Action::Nothing)
 }

@@ -25,7 +25,7 @@ fn activation(name: &Option<String>, config: &Option<MatmulProgramConfig>) -> Re
     }
 }
 
-pub(super) fn matmul<'m>(op: &'m MatmulOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn matmul<'m>(op: &'m MatmulOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let (a, b) = (lowering.read(&op.a), lowering.read(&op.b));
     let out = lowering.make(&op.out)?;
     let activation = activation(&op.activation, &op.matmul_program_config)?;
@@ -34,7 +34,7 @@ pub(super) fn matmul<'m>(op: &'m MatmulOp, lowering: &mut Lowering<'m>) -> Resul
     Ok(one(move |args| ops::matmul(&args[a], &args[b], options, out)))
 }
 
-pub(super) fn linear<'m>(op: &'m LinearOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn linear<'m>(op: &'m LinearOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let (a, b) = (lowering.read(&op.a), lowering.read(&op.b));
     let bias = lowering.read_if(&op.bias);
     let out = lowering.make(&op.out)?;

@@ -1,8 +1,9 @@
 //! From the operations of a file to functions of tensors: a module for each family.
 //!
-//! Lowering an operation checks everything about it that does not depend on its tensors' values, so that what a plan
-//! accepts can only fail for its values. The table [`table`] decides which kinds are supported; each entry is a
-//! function that says which tensors the operation reads and makes ([`Lowering`]) and what it does ([`Action`]).
+//! Lowering an operation checks everything about it that does not depend on its tensors' values, so
+//! that what a plan accepts can only fail for its values. The table [`table`] decides which kinds
+//! are supported; each entry is a function that says which tensors the operation reads and makes
+//! ([`Lowering`]) and what it does ([`Action`]).
 
 mod attention;
 mod ccl;
@@ -110,7 +111,8 @@ impl<'a> Args<'a> {
     }
 }
 
-/// A slot is an index into the tensors by construction: only [`Lowering`] makes slots, one for each tensor.
+/// A slot is an index into the tensors by construction: only [`Lowering`] makes slots, one for
+/// each tensor.
 impl Index<Slot> for Args<'_> {
     type Output = Tensor;
 
@@ -135,7 +137,8 @@ pub(crate) enum Action<'m> {
     Pass {
         /// The element type.
         dtype: DType,
-        /// Whether the stated shape of the result is another one, of a layout that only a device has.
+        /// Whether the stated shape of the result is another one, of a layout that only
+        /// a device has.
         reshaped: bool,
     },
     /// Ends the name of the tensor that it reads.
@@ -147,6 +150,9 @@ pub(crate) enum Action<'m> {
     /// Runs other programs.
     Call(Call<'m>),
 }
+
+/// What an operation does, or why it cannot be lowered.
+type Lowered<'m> = Result<Action<'m>, Refusal>;
 
 /// Collects the tensors of an operation.
 pub(crate) struct Lowering<'m> {

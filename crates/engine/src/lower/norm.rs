@@ -8,7 +8,7 @@ use tilework_ops::{self as ops, Affine, RmsFused};
 
 use super::*;
 
-pub(super) fn softmax<'m>(op: &'m SoftmaxOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn softmax<'m>(op: &'m SoftmaxOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let out = lowering.make(&op.out)?;
     Ok(one(move |args| ops::softmax(&args[input], op.dimension.into(), out)))
@@ -31,24 +31,21 @@ impl Scaling {
     }
 }
 
-pub(super) fn layer_norm<'m>(op: &'m LayerNormOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn layer_norm<'m>(op: &'m LayerNormOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let scaling = Scaling::of(&op.weight, &op.bias, lowering);
     let out = lowering.make(&op.out)?;
     Ok(one(move |args| ops::layer_norm(&args[input], scaling.resolve(args), op.epsilon, out)))
 }
 
-pub(super) fn rms_norm<'m>(op: &'m RMSNormOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn rms_norm<'m>(op: &'m RMSNormOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let scaling = Scaling::of(&op.weight, &op.bias, lowering);
     let out = lowering.make(&op.out)?;
     Ok(one(move |args| ops::rms_norm(&args[input], scaling.resolve(args), op.epsilon, RmsFused::default(), out)))
 }
 
-pub(super) fn dit_rms_norm<'m>(
-    op: &'m DitRMSNormUnaryFusedOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn dit_rms_norm<'m>(op: &'m DitRMSNormUnaryFusedOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let scaling = Scaling::of(&op.weight, &op.bias, lowering);
     let residual = lowering.read_if(&op.residual_input);
@@ -60,7 +57,7 @@ pub(super) fn dit_rms_norm<'m>(
     }))
 }
 
-pub(super) fn group_norm<'m>(op: &'m GroupNormOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn group_norm<'m>(op: &'m GroupNormOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     // The mask only tells the device's tiles which channels are a group's.
     lowering.read_if(&op.input_mask);
@@ -70,10 +67,7 @@ pub(super) fn group_norm<'m>(op: &'m GroupNormOp, lowering: &mut Lowering<'m>) -
     Ok(one(move |args| ops::group_norm(&args[input], groups, scaling.resolve(args), op.epsilon, out)))
 }
 
-pub(super) fn batch_norm_inference<'m>(
-    op: &'m BatchNormInferenceOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn batch_norm_inference<'m>(op: &'m BatchNormInferenceOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let (Some(mean), Some(variance)) = (&op.running_mean, &op.running_var) else {
         return Err(Refusal::malformed("no mean or no variance"));
     };
@@ -87,10 +81,7 @@ pub(super) fn batch_norm_inference<'m>(
 }
 
 /// The running statistics change in place.
-pub(super) fn batch_norm_training<'m>(
-    op: &'m BatchNormTrainingOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn batch_norm_training<'m>(op: &'m BatchNormTrainingOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let (Some(mean), Some(variance)) = (&op.running_mean, &op.running_var) else {
         return Err(Refusal::unsupported("batches without running mean and variance"));
     };
@@ -106,21 +97,16 @@ pub(super) fn batch_norm_training<'m>(
     }))
 }
 
-/// The blocks that a reciprocal table is for are the device's; the statistics are the same without it.
-pub(super) fn layer_norm_before<'m>(
-    op: &'m LayerNormPreAllGatherOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+/// The blocks that a reciprocal table is for are the device's; the statistics are the
+/// same without it.
+pub(super) fn layer_norm_before<'m>(op: &'m LayerNormPreAllGatherOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let (input, residual) = (lowering.read(&op.input), lowering.read_if(&op.residual_input));
     lowering.read_if(&op.recip);
     let out = lowering.make(&op.out)?;
     Ok(one(move |args| ops::layer_norm_pre_all_gather(&args[input], args.get(residual), out)))
 }
 
-pub(super) fn layer_norm_after<'m>(
-    op: &'m LayerNormPostAllGatherOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn layer_norm_after<'m>(op: &'m LayerNormPostAllGatherOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let (input, stats) = (lowering.read(&op.input), lowering.read(&op.stats));
     let scaling = Scaling::of(&op.weight, &op.bias, lowering);
     let out = lowering.make(&op.out)?;
@@ -129,10 +115,7 @@ pub(super) fn layer_norm_after<'m>(
     }))
 }
 
-pub(super) fn rms_norm_before<'m>(
-    op: &'m RMSNormPreAllGatherOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn rms_norm_before<'m>(op: &'m RMSNormPreAllGatherOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let (input, residual) = (lowering.read(&op.input), lowering.read_if(&op.residual));
     let out = lowering.make(&op.out)?;
     Ok(one(move |args| ops::rms_norm_pre_all_gather(&args[input], args.get(residual), out)))

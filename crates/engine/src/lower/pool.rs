@@ -27,7 +27,7 @@ macro_rules! attributes {
     };
 }
 
-pub(super) fn pool2d<'m>(op: &'m Pool2dOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn pool2d<'m>(op: &'m Pool2dOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let out = lowering.make(&op.out)?;
     let pool = attributes!(op);
@@ -40,7 +40,7 @@ pub(super) fn pool2d<'m>(op: &'m Pool2dOp, lowering: &mut Lowering<'m>) -> Resul
     })
 }
 
-fn average<'m>(input: Slot, pool: Pool2d, extra: &AvgPool2dExtraParams, out: DType) -> Result<Action<'m>, Refusal> {
+fn average<'m>(input: Slot, pool: Pool2d, extra: &AvgPool2dExtraParams, out: DType) -> Lowered<'m> {
     let counted = extra.count_include_pad;
     let Some(divisor) = extra.divisor_override else {
         return Ok(one(move |args| ops::avg_pool2d(&args[input], &pool, counted, out)));
@@ -57,10 +57,7 @@ fn average<'m>(input: Slot, pool: Pool2d, extra: &AvgPool2dExtraParams, out: DTy
     }))
 }
 
-pub(super) fn max_with_indices<'m>(
-    op: &'m MaxPool2dWithIndicesOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn max_with_indices<'m>(op: &'m MaxPool2dWithIndicesOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let out = lowering.make(&op.result)?;
     let index = lowering.make(&op.result_indices)?;
@@ -71,16 +68,13 @@ pub(super) fn max_with_indices<'m>(
     }))
 }
 
-pub(super) fn global_average<'m>(
-    op: &'m GlobalAvgPool2dOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn global_average<'m>(op: &'m GlobalAvgPool2dOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let out = lowering.make(&op.out)?;
     Ok(one(move |args| ops::global_avg_pool2d(&args[input], out)))
 }
 
-pub(super) fn upsample<'m>(op: &'m UpsampleOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn upsample<'m>(op: &'m UpsampleOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let out = lowering.make(&op.out)?;
     let scale = match &op.scale_factor {

@@ -53,10 +53,7 @@ impl Steps {
     }
 }
 
-pub(super) fn quantization<'m>(
-    op: &'m EltwiseQuantizationOp,
-    lowering: &mut Lowering<'m>,
-) -> Result<Action<'m>, Refusal> {
+pub(super) fn quantization<'m>(op: &'m EltwiseQuantizationOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     use EltwiseQuantizationOpParams::{QuantizeDequantizeOpParams, RequantizeOpParams};
     use EltwiseQuantizationOpType::{Dequantize, Quantize, Requantize};
     let input = lowering.read(&op.input);

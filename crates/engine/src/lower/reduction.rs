@@ -7,7 +7,7 @@ use tilework_ops::{self as ops, Reduction};
 
 use super::*;
 
-pub(super) fn reduction<'m>(op: &'m ReductionOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn reduction<'m>(op: &'m ReductionOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let out = lowering.make(&op.out)?;
     let kind = match op.kind {
@@ -20,25 +20,25 @@ pub(super) fn reduction<'m>(op: &'m ReductionOp, lowering: &mut Lowering<'m>) ->
     Ok(one(move |args| ops::reduce(kind, &args[input], &dims, op.keep_dim, out)))
 }
 
-pub(super) fn prod<'m>(op: &'m ReductionProdOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn prod<'m>(op: &'m ReductionProdOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let out = lowering.make(&op.out)?;
     Ok(one(move |args| ops::reduce(Reduction::Prod, &args[input], op.dim_arg.as_slice(), op.keep_dim, out)))
 }
 
-pub(super) fn argmax<'m>(op: &'m ReductionArgMaxOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn argmax<'m>(op: &'m ReductionArgMaxOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let out = lowering.make(&op.out)?;
     Ok(one(move |args| ops::argmax(&args[input], op.dim.map(i64::from), op.keep_dim, out)))
 }
 
-pub(super) fn cumsum<'m>(op: &'m CumSumOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn cumsum<'m>(op: &'m CumSumOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let out = lowering.make(&op.out)?;
     Ok(one(move |args| ops::cumsum(&args[input], op.dim.into(), out)))
 }
 
-pub(super) fn cumprod<'m>(op: &'m CumProdOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn cumprod<'m>(op: &'m CumProdOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let out = lowering.make(&op.out)?;
     Ok(one(move |args| ops::cumprod(&args[input], op.dim.into(), out)))
@@ -53,7 +53,7 @@ fn chosen<'m>(outputs: &'m [TensorRef], lowering: &mut Lowering<'m>) -> Result<D
     lowering.make(indices)
 }
 
-pub(super) fn sort<'m>(op: &'m SortOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn sort<'m>(op: &'m SortOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let index = chosen(&op.outputs, lowering)?;
     Ok(many(move |args| {
@@ -62,7 +62,7 @@ pub(super) fn sort<'m>(op: &'m SortOp, lowering: &mut Lowering<'m>) -> Result<Ac
     }))
 }
 
-pub(super) fn topk<'m>(op: &'m TopKOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn topk<'m>(op: &'m TopKOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input_tensor);
     let index = chosen(&op.outputs, lowering)?;
     let k = count("k", op.k)?;

@@ -1,11 +1,12 @@
-//! Rows by index of several dimensions: operations of the compiler in `jax-tt-plugin` since 0.1.2, of which no source
-//! is public.
+//! Rows by index of several dimensions: operations of the compiler in `jax-tt-plugin` since 0.1.2,
+//! of which no source is public.
 //!
-//! What they do was learned from files for JAX's `gather` and `scatter` and their results. The input is batches of
-//! rows, `[batch, rows.., columns..]`; an index `[batch or 1, dimensions, places]` names places among the rows, whose
-//! own shape is `sizes`; with `column` a row has one element and the dimension of the columns is left out. From each
-//! place on a window of `windows` rows is taken, one place after the other. As in StableHLO a gathered window is moved
-//! to where it fits, and a scattered one that does not fit is left out.
+//! What they do was learned from files for JAX's `gather` and `scatter` and their results. The
+//! input is batches of rows, `[batch, rows.., columns..]`; an index
+//! `[batch or 1, dimensions, places]` names places among the rows, whose own shape is `sizes`; with
+//! `column` a row has one element and the dimension of the columns is left out. From each place on
+//! a window of `windows` rows is taken, one place after the other. As in StableHLO a gathered
+//! window is moved to where it fits, and a scattered one that does not fit is left out.
 
 use tilework_model::ttnn::ops::data_movement::{RowsGatherOp, RowsScatterOp};
 use tilework_ops as ops;
@@ -44,8 +45,8 @@ impl Windows {
         Ok((ops::reshape(input, &[lines as i64, columns as i64])?, batches))
     }
 
-    /// For each batch, place and row of the window the line of the matrix, or nothing if the window does not fit and is
-    /// not to be moved.
+    /// For each batch, place and row of the window the line of the matrix, or nothing if the window
+    /// does not fit and is not to be moved.
     fn lines(
         &self,
         op: &'static str,
@@ -109,7 +110,7 @@ fn shaped(tensor: &Tensor, shape: &Shape) -> Result<Tensor, OpError> {
     ops::reshape(tensor, &shape.iter().map(|&n| n as i64).collect::<Vec<_>>())
 }
 
-pub(super) fn gather<'m>(op: &'m RowsGatherOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn gather<'m>(op: &'m RowsGatherOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     const OP: &str = "rows_gather";
     if op.fill_out_of_bounds {
         return Err(Refusal::unsupported("a fill for windows that do not fit"));
@@ -124,7 +125,7 @@ pub(super) fn gather<'m>(op: &'m RowsGatherOp, lowering: &mut Lowering<'m>) -> R
     }))
 }
 
-pub(super) fn scatter<'m>(op: &'m RowsScatterOp, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+pub(super) fn scatter<'m>(op: &'m RowsScatterOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     const OP: &str = "rows_scatter";
     let (input, index, source) = (lowering.read(&op.input), lowering.read(&op.index), lowering.read(&op.source));
     let stated = lowering.make_whole(&op.out)?;

@@ -5,8 +5,8 @@ use tilework_model::ttnn::{Op, OpKind};
 use super::*;
 use crate::support::Support;
 
-/// Makes both the answer to whether a kind is supported and the lowering from one list, without a wildcard: a kind that
-/// is missing here does not compile.
+/// Makes both the answer to whether a kind is supported and the lowering from one list, without a
+/// wildcard: a kind that is missing here does not compile.
 macro_rules! kinds {
     ({ $($kind:ident => $function:path),* $(,)? } $({ $because:literal: $($refused:ident),* $(,)? })*) => {
         /// Whether a kind is supported.
@@ -18,7 +18,7 @@ macro_rules! kinds {
         }
 
         /// Lowers an operation.
-        pub(super) fn lower<'m>(op: &'m Op, lowering: &mut Lowering<'m>) -> Result<Action<'m>, Refusal> {
+        pub(super) fn lower<'m>(op: &'m Op, lowering: &mut Lowering<'m>) -> Lowered<'m> {
             match op {
                 $(Op::$kind(op) => $function(op, lowering),)*
                 $($(Op::$refused(_) => Err(refuse(OpKind::$refused, $because)),)*)*

@@ -1,5 +1,5 @@
-//! Who calls whom: programs that are called exist and fit their callers, none calls itself, and calls are no deeper
-//! than allowed.
+//! Who calls whom: programs that are called exist and fit their callers, none calls itself, and
+//! calls are no deeper than allowed.
 
 use std::collections::HashMap;
 
@@ -37,7 +37,8 @@ struct Depths<'p, 'm> {
 }
 
 impl Depths<'_, '_> {
-    /// The depth of the calls that begin with this program. It is found by recursion, which the limit ends.
+    /// The depth of the calls that begin with this program. It is found by recursion, which
+    /// the limit ends.
     fn of(&mut self, program: usize) -> Result<usize, RunError> {
         if let Some(&depth) = self.known.get(&program) {
             return Ok(depth);
@@ -69,7 +70,8 @@ impl Depths<'_, '_> {
     }
 }
 
-/// Whether what an operation passes is what the called programs take, and what they give what it makes.
+/// Whether what an operation passes is what the called programs take, and what they give
+/// what it makes.
 fn fits(plan: &Plan<'_>, step: &Step<'_>, call: &Call<'_>) -> Result<(), String> {
     let program =
         |index: usize| plan.get(index).ok_or_else(|| format!("it calls program {index}, which does not exist"));

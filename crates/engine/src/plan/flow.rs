@@ -1,5 +1,5 @@
-//! Which tensors exist at each operation of a program: made once, used before they are deallocated, described alike
-//! wherever they are named.
+//! Which tensors exist at each operation of a program: made once, used before they are deallocated,
+//! described alike wherever they are named.
 
 use std::collections::HashMap;
 

@@ -1,8 +1,8 @@
 //! A plan: a program and all programs that it may call, lowered and checked before anything runs.
 //!
-//! Programs are straight lines of operations, so what tensors exist at each of them is known beforehand ([`flow`]), and
-//! so is who calls whom ([`calls`]). Errors are collected: the first is reported with the number of the others, and a
-//! check can show all.
+//! Programs are straight lines of operations, so what tensors exist at each of them is known
+//! beforehand ([`flow`]), and so is who calls whom ([`calls`]). Errors are collected: the first is
+//! reported with the number of the others, and a check can show all.
 
 mod calls;
 mod flow;
@@ -16,7 +16,8 @@ use crate::error::{OperationPlace, Reason, RunError, Subject};
 use crate::lower::{Action, Refusal, Write};
 use crate::session::Options;
 
-/// Devices that a mesh may have. The largest machines that these compilers know have 128 (four Galaxies).
+/// Devices that a mesh may have. The largest machines that these compilers know have 128
+/// (four Galaxies).
 const MAX_DEVICES: usize = 256;
 
 /// A tensor that an operation writes.

@@ -124,7 +124,8 @@ impl Caller<'_, '_, '_> {
             }
             self.runner.spend().map_err(|reason| self.failed(reason))?;
             let finished = self.run(by.body, inputs.clone())?;
-            // What is not state but changes in place changes for the next iteration, and for the caller.
+            // What is not state but changes in place changes for the next iteration, and
+            // for the caller.
             for (position, value) in finished.changed.into_iter().filter(|(position, _)| *position >= by.state) {
                 inputs[position] = value.clone();
                 changed.insert(position, value);

@@ -1,5 +1,5 @@
-//! Running a plan: operations in order, tensors by their global ids ([`pool`]), other programs where an operation calls
-//! them ([`calls`]).
+//! Running a plan: operations in order, tensors by their global ids ([`pool`]), other programs
+//! where an operation calls them ([`calls`]).
 
 mod calls;
 mod pool;

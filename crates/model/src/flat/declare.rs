@@ -1,13 +1,15 @@
-//! The schema, declared: each macro turns a list of names and types into types and their checked reading.
+//! The schema, declared: each macro turns a list of names and types into types and their
+//! checked reading.
 //!
 //! - `enums!` declares enumerations: `DataType: u16 { Float32, Float16 }`, ordinals as in Rust.
 //! - `structs!` declares what lies in tables as a whole: `Dim2d { y: i32, x: i32 }`.
-//! - `tables!` declares tables: the order of the fields is that of the schema and decides their places in the vtable. A
-//!   field is `name: Type`; the type says what absence means: `Option<T>` is `None`; scalars are 0 or the default that
-//!   `= value` states; strings and vectors are empty; tables, structs and unions must be there. `input("in")` gives a
-//!   field a name of ours beside the schema's, where that is a word of Rust. `as out` and `as inout` mark tensors that an
-//!   operation makes or changes. `[if feature]` marks fields that only files of some schemas have: those of editions for
-//!   which [`Edition::feature`](crate::schema::Edition) is true.
+//! - `tables!` declares tables: the order of the fields is that of the schema and decides their
+//!   places in the vtable. A field is `name: Type`; the type says what absence means: `Option<T>`
+//!   is `None`; scalars are 0 or the default that `= value` states; strings and vectors are empty;
+//!   tables, structs and unions must be there. `input("in")` gives a field a name of ours beside
+//!   the schema's, where that is a word of Rust. `as out` and `as inout` mark tensors that an
+//!   operation makes or changes. `[if feature]` marks fields that only files of some schemas have:
+//!   those of editions for which [`Edition::feature`](crate::schema::Edition) is true.
 //! - `unions!` declares unions by their members, the first of which has ordinal 1.
 //!
 //! Each type can be written as data (serde): [`crate::data`].
@@ -136,8 +138,8 @@ macro_rules! direction {
 }
 
 /// A type of tables or unions as what a field and an element can be: it takes so many slots of a
-/// table, one function of [`crate::flat::field`] reads one value there and another a vector of them,
-/// and it is visited in this manner.
+/// table, one function of [`crate::flat::field`] reads one value there and another a vector of
+/// them, and it is visited in this manner.
 macro_rules! element {
     ($name:ident, $slots:literal, $one:ident, $many:ident, |$this:ident, $role:ident, $direction:ident, $visitor:ident| $visit:block) => {
         impl crate::flat::Element for $name {

@@ -104,7 +104,8 @@ impl<T: Inline> Element for T {
 
     fn vector(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Vec<Self>>> {
         let Some(at) = reader.reference(table, slot)? else { return Ok(None) };
-        // The builder does not align an empty vector's missing elements, and the C++ verifier asks no alignment of others either.
+        // The builder does not align an empty vector's missing elements, and the C++ verifier asks
+        // no alignment of others either.
         reader.elements(at, T::SIZE, |reader, at| reader.unaligned(at)).map(Some)
     }
 
@@ -191,7 +192,8 @@ pub(crate) fn table_at<T: Tabular>(reader: &mut FlatReader, at: usize) -> Result
 
 /// A union of tables.
 pub(crate) trait Union: Sized {
-    /// The member of that ordinal, which is not 0, from its table at `at`; `None` if there is no such member.
+    /// The member of that ordinal, which is not 0, from its table at `at`; `None` if there is no
+    /// such member.
     fn member(reader: &mut FlatReader, ordinal: u8, at: usize) -> Result<Option<Self>>;
     /// What messages call it.
     const NAME: &'static str;

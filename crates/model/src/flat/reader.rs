@@ -14,14 +14,15 @@ use crate::ttnn::TensorDesc;
 const PREFIX: usize = 4;
 /// An offset is an i32 for the C++ library, so that no genuine file is larger.
 pub(crate) const MAX_FILE: usize = i32::MAX as usize;
-/// Tables within tables; the C++ verifier's default. No table of the schema contains its like, and they nest 11 deep.
+/// Tables within tables; the C++ verifier's default. No table of the schema contains its like, and
+/// they nest 11 deep.
 const MAX_DEPTH: u32 = 64;
-/// Bytes of the file for each table that is read. A table of its own takes at least 4; the compiler shares only tensor
-/// references and what is below them. Genuine files have one table read for each 100 bytes, and would have one for each
-/// 7 without the operations' texts.
+/// Bytes of the file for each table that is read. A table of its own takes at least 4; the compiler
+/// shares only tensor references and what is below them. Genuine files have one table read for each
+/// 100 bytes, and would have one for each 7 without the operations' texts.
 const BYTES_PER_TABLE: u64 = 4;
-/// Decoded bytes on the heap (elements, strings) for each byte of the file. Genuine files have up to 3, and would have
-/// up to 20 without the operations' texts.
+/// Decoded bytes on the heap (elements, strings) for each byte of the file. Genuine files have up
+/// to 3, and would have up to 20 without the operations' texts.
 const DECODED_PER_BYTE: u64 = 32;
 /// What even the smallest file may use of either, so that the rules above need no exceptions.
 const SMALL_FILE: u64 = 4096;
@@ -211,7 +212,8 @@ impl<'a> FlatReader<'a> {
         Ok(())
     }
 
-    /// Position of the first element and number of elements of the vector at `at`, all of which lie in the file.
+    /// Position of the first element and number of elements of the vector at `at`, all of which lie
+    /// in the file.
     pub(crate) fn vector(&self, at: usize, element: usize) -> Result<(usize, usize)> {
         let count = self.scalar::<u32>(at)? as usize;
         let first = at + 4;

@@ -1,7 +1,7 @@
 //! `.ttm` files: programs of commands for the chip itself.
 //!
-//! A program has one device program, whose command queues create buffers at addresses that the compiler chose, run
-//! kernels (C++ text) and copy between host and device.
+//! A program has one device program, whose command queues create buffers at addresses that the
+//! compiler chose, run kernels (C++ text) and copy between host and device.
 //!
 //! Source: `TTMetal/**.fbs` of the schema ([`crate::schema`]).
 

@@ -1,8 +1,8 @@
 //! The list of known schemas.
 //!
-//! Hashes and ordinals of `jax-tt-plugin` are those of files that it wrote; 0.1.0 also in `facts/ttnn-binary.md`,
-//! section 6. Those of the public schema were computed from its text (section 1 of the same), and no file that states
-//! them has been seen.
+//! Hashes and ordinals of `jax-tt-plugin` are those of files that it wrote; 0.1.0 also in
+//! `facts/ttnn-binary.md`, section 6. Those of the public schema were computed from its text
+//! (section 1 of the same), and no file that states them has been seen.
 
 use super::{Edition, Known};
 use crate::ttnn::OpKind::{self, self as K};
@@ -80,9 +80,9 @@ pub(super) const KNOWN: &[Known] = &[
     },
 ];
 
-/// The ordinals of an operation in `union OpType` of `TTNN/program.fbs`, one column for each edition in
-/// the order of [`Edition`]; 0 where none is known. That of the public schema is whole, the others
-/// hold what was seen in files of `jax-tt-plugin` 0.1.0 to 0.1.3.
+/// The ordinals of an operation in `union OpType` of `TTNN/program.fbs`, one column for each
+/// edition in the order of [`Edition`]; 0 where none is known. That of the public schema is whole,
+/// the others hold what was seen in files of `jax-tt-plugin` 0.1.0 to 0.1.3.
 #[rustfmt::skip]
 const ORDINALS: &[(OpKind, [u8; 5])] = &[
     (K::AdamW,                                [  1,   0,   0,   0,   0]),

@@ -1,17 +1,18 @@
 //! Which schemas are known, and what differs between them.
 //!
-//! A file states the hash of the schema that its compiler was built with; nothing in the format itself says how tables
-//! are laid out, and version numbers are always 0.0.0. A file of an unknown schema is therefore refused, unless the
-//! caller asks to read it by the names of its operations ([`crate::Options`]). Then each edition's layouts are tried,
-//! and the file must be readable as a whole by one of them.
+//! A file states the hash of the schema that its compiler was built with; nothing in the format
+//! itself says how tables are laid out, and version numbers are always 0.0.0. A file of an unknown
+//! schema is therefore refused, unless the caller asks to read it by the names of its operations
+//! ([`crate::Options`]). Then each edition's layouts are tried, and the file must be readable as a
+//! whole by one of them.
 //!
-//! The kind of an operation is resolved by its ordinal in the list of a known schema, and by its name; where there are
-//! both they must agree. No list is complete but the public schema's: those of the plugin hold what was seen in their
-//! files.
+//! The kind of an operation is resolved by its ordinal in the list of a known schema, and by its
+//! name; where there are both they must agree. No list is complete but the public schema's: those
+//! of the plugin hold what was seen in their files.
 //!
-//! The layouts are those of the public schema, `include/ttmlir/Target/**.fbs` of tt-mlir at commit 19c86fca45
-//! (2026-08-21). What later compilers changed was learned from files that they made (`facts/ttnn-binary.md`, sections 0
-//! and 6).
+//! The layouts are those of the public schema, `include/ttmlir/Target/**.fbs` of tt-mlir at commit
+//! 19c86fca45 (2026-08-21). What later compilers changed was learned from files that they made
+//! (`facts/ttnn-binary.md`, sections 0 and 6).
 
 mod known;
 
@@ -25,18 +26,19 @@ pub enum Edition {
     #[default]
     #[serde(rename = "public_2026_08")]
     August2026,
-    /// `jax-tt-plugin` 0.1.0: matrix products can be fused with SwiGLU, traces are chosen by inputs.
+    /// `jax-tt-plugin` 0.1.0: matrix products can be fused with SwiGLU, traces are
+    /// chosen by inputs.
     #[serde(rename = "plugin_0_1_0")]
     Plugin010,
     /// `jax-tt-plugin` 0.1.1: matrix products are as in the public schema again.
     #[serde(rename = "plugin_0_1_1")]
     Plugin011,
-    /// `jax-tt-plugin` 0.1.2: functions of two tensors have activations before and after, the angle (`atan2`) is a kind
-    /// of its own, and three-dimensional convolutions have a dilation.
+    /// `jax-tt-plugin` 0.1.2: functions of two tensors have activations before and after, the angle
+    /// (`atan2`) is a kind of its own, and three-dimensional convolutions have a dilation.
     #[serde(rename = "plugin_0_1_2")]
     Plugin012,
-    /// `jax-tt-plugin` 0.1.3: average pooling can be given its divisor; traces are no longer chosen by inputs, but state how
-    /// many of their inputs stay on the device.
+    /// `jax-tt-plugin` 0.1.3: average pooling can be given its divisor; traces are no longer chosen
+    /// by inputs, but state how many of their inputs stay on the device.
     #[serde(rename = "plugin_0_1_3")]
     Plugin013,
 }

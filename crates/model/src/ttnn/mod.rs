@@ -1,9 +1,10 @@
 //! `.ttnn` files: programs of the tensor library's operations.
 //!
-//! A file holds the description of the machine it was compiled for, the intermediate representation as text, and
-//! programs. Those to be called by the user come first; private ones (constants to be evaluated once, bodies of loops,
-//! traces) follow and are called by operations of others. A program is a list of operations in the order of execution.
-//! Tensors are named by a global id, which each operation repeats together with the tensor's description.
+//! A file holds the description of the machine it was compiled for, the intermediate representation
+//! as text, and programs. Those to be called by the user come first; private ones (constants to be
+//! evaluated once, bodies of loops, traces) follow and are called by operations of others. A
+//! program is a list of operations in the order of execution. Tensors are named by a global id,
+//! which each operation repeats together with the tensor's description.
 //!
 //! Source: `TTNN/program.fbs` and `TTNN/binary.fbs` of the schema ([`crate::schema`]).
 
@@ -43,7 +44,8 @@ tables! {
 }
 
 impl Program {
-    /// How many operations of each kind and function there are, by kind: `(EltwiseBinary, Some("Add"), 3)`.
+    /// How many operations of each kind and function there are, by kind:
+    /// `(EltwiseBinary, Some("Add"), 3)`.
     pub fn counts(&self) -> Vec<(OpKind, Option<&'static str>, usize)> {
         let mut counts = BTreeMap::new();
         for operation in &self.operations {
@@ -59,9 +61,11 @@ pub struct Operation {
     /// What it does, with its arguments.
     #[serde(rename = "type")]
     pub op: Op,
-    /// The operation as text of the compiler's intermediate representation; empty if the compiler left it out.
+    /// The operation as text of the compiler's intermediate representation; empty if the compiler
+    /// left it out.
     pub debug_info: String,
-    /// Where in the user's source it comes from, as text `loc(...)`; empty if the compiler left it out.
+    /// Where in the user's source it comes from, as text `loc(...)`; empty if the compiler
+    /// left it out.
     pub loc_info: String,
 }
 
@@ -110,7 +114,8 @@ fn read_op(reader: &mut FlatReader, table: &Table, debug_info: &str) -> Result<O
         return Err(ReadError::format(table.position(), format!("the table of a {}", kind.name()), "none"));
     };
     let op = Op::read(reader, kind, at).map_err(|error| error.in_field(kind.name()))?;
-    // Ordinals of functions shift as those of operations do, so the name must know the function too.
+    // Ordinals of functions shift as those of operations do, so the name must know the
+    // function too.
     let Some(found) = op.function() else { return Ok(op) };
     let name = names::name_of(debug_info);
     match names::meaning_of(debug_info, reader.schema.edition).and_then(|meaning| meaning.function) {

@@ -1,10 +1,10 @@
 //! From the compiler's names of operations to their kinds in the file.
 //!
-//! Ordinals of the union of operations change from one compiler commit to the next; the names of the operations, which
-//! stand in each operation's debug text, hardly ever do. Several names can be one kind, with a function in its `type`
-//! field: `ttnn.add` is an `EltwiseBinaryOp` of type `Add`. Source: `TTNNOps.td` and the serializer
-//! `TTNNToFlatbuffer.cpp` of tt-mlir (commit 19c86fca45); names beyond it are those of the compiler in `jax-tt-plugin`,
-//! seen in its files.
+//! Ordinals of the union of operations change from one compiler commit to the next; the names of
+//! the operations, which stand in each operation's debug text, hardly ever do. Several names can be
+//! one kind, with a function in its `type` field: `ttnn.add` is an `EltwiseBinaryOp` of type `Add`.
+//! Source: `TTNNOps.td` and the serializer `TTNNToFlatbuffer.cpp` of tt-mlir (commit 19c86fca45);
+//! names beyond it are those of the compiler in `jax-tt-plugin`, seen in its files.
 
 use super::OpKind;
 use crate::schema::Edition;
@@ -18,8 +18,9 @@ pub struct Meaning {
     pub function: Option<&'static str>,
 }
 
-/// The name of the operation in its debug text: `ttnn.add` of `%2 = "ttnn.add"(%0, %1) : ...`. Results come first, then the name in
-/// quotes, or without them where the operation has a syntax of its own (`ttcore.load_cached(...)`).
+/// The name of the operation in its debug text: `ttnn.add` of `%2 = "ttnn.add"(%0, %1) : ...`.
+/// Results come first, then the name in quotes, or without them where the operation has a syntax of
+/// its own (`ttcore.load_cached(...)`).
 pub fn name_of(debug_info: &str) -> Option<&str> {
     let mut rest = debug_info.trim_start();
     if rest.starts_with('%') {

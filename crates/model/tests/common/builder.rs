@@ -1,6 +1,7 @@
 //! Flatbuffers by hand, wrong ones included.
 //!
-//! Written forwards: each table is laid down with its vtable before it, and offsets are patched once their targets are known.
+//! Written forwards: each table is laid down with its vtable before it, and offsets are patched
+//! once their targets are known.
 
 /// The hash of a schema that the reader knows (`jax-tt-plugin` 0.1.0).
 pub const KNOWN_HASH: &str = "4044bd09e5ea5fdb7c8ed4b4177dc4fac7bb90827063da7288effd3ec7c7ac9d";
@@ -125,7 +126,8 @@ impl Builder {
     }
 }
 
-/// An operation to put into a file: ordinal, text, and a function that lays down its table and gives its place.
+/// An operation to put into a file: ordinal, text, and a function that lays down its table and
+/// gives its place.
 #[derive(Clone, Copy)]
 pub struct Operation<'a> {
     pub ordinal: u8,

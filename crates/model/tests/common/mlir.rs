@@ -1,7 +1,7 @@
 //! As much of the compiler's text as the tests compare.
 //!
-//! Lines like `%2 = "ttnn.add"(%0, %1) <{activation = "relu"}> : (tensor<32x64xbf16, #layout>, ...) -> tensor<...>
-//! loc(...)`, in functions, with the layouts defined at the beginning.
+//! Lines like `%2 = "ttnn.add"(%0, %1) <{activation = "relu"}> : (tensor<32x64xbf16, #layout>,
+//! ...) -> tensor<...> loc(...)`, in functions, with the layouts defined at the beginning.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,8 @@ pub fn functions(text: &str) -> Vec<Function> {
                 None => (false, head.strip_prefix("public ").unwrap_or(head)),
             };
             let name = head.trim_start_matches('@').split('(').next().unwrap().to_owned();
-            // Attributes of an argument repeat its type without a layout, which `tensors` leaves out.
+            // Attributes of an argument repeat its type without a layout, which
+            // `tensors` leaves out.
             let (inputs, outputs) = head.split_once(") -> ").unwrap_or((head, ""));
             let outputs = outputs.split(" attributes {").next().unwrap();
             let (inputs, outputs) = (tensors(inputs, &layouts), tensors(outputs, &layouts));
@@ -81,7 +82,8 @@ fn tensors(types: &str, layouts: &HashMap<&str, &str>) -> Vec<String> {
         let memory = layout.split(", #").nth(1).unwrap().split('>').next().unwrap();
         let place = match memory {
             "system_memory" => memory.to_owned(),
-            // What follows the memory is how the tensor is spread: `, <interleaved>>` or `, <width_sharded>, core_ranges = ...`.
+            // What follows the memory is how the tensor is spread: `, <interleaved>>` or
+            // `, <width_sharded>, core_ranges = ...`.
             device => {
                 let (_, spread) = layout.rsplit_once(">, <").unwrap();
                 format!("{device} {}", spread.split('>').next().unwrap())
@@ -140,7 +142,8 @@ pub fn attributes(text: &str) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect()
 }
 
-/// A number, flag, text, list of numbers, or names of a list of fused functions; `None` for anything else.
+/// A number, flag, text, list of numbers, or names of a list of fused functions; `None` for
+/// anything else.
 pub fn value(text: &str) -> Option<Value> {
     let bare = text.split(" : ").next().unwrap();
     if let Some(elements) = text.strip_prefix("array<").and_then(|array| array.strip_suffix('>')) {

@@ -7,7 +7,8 @@ pub mod shared;
 
 use std::path::{Path, PathBuf};
 
-/// The files beside these tests that compilers wrote: `data/<version>/<program>.ttnn` and `system.ttsys`.
+/// The files beside these tests that compilers wrote: `data/<version>/<program>.ttnn` and
+/// `system.ttsys`.
 pub fn committed_files() -> Vec<PathBuf> {
     files_in(&["0.1.0", "0.1.1", "0.1.2", "0.1.3"])
 }

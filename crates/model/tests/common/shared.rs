@@ -1,9 +1,10 @@
-//! Where the real programs are that the project does not keep; the engine's tests use this file, too.
+//! Where the real programs are that the project does not keep; the engine's tests use
+//! this file, too.
 
 use std::path::{Path, PathBuf};
 
-/// Folders of real compiled programs: `../shared/data/ttnn` beside the checkout, or where `TILEWORK_TTNN` says. Empty,
-/// with a reason printed, if there are none.
+/// Folders of real compiled programs: `../shared/data/ttnn` beside the checkout, or where
+/// `TILEWORK_TTNN` says. Empty, with a reason printed, if there are none.
 pub fn real_programs() -> Vec<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/ttnn");
     let folder = std::env::var_os("TILEWORK_TTNN").map_or(beside, PathBuf::from);

@@ -9,7 +9,8 @@ use tilework_ops::{
 
 use crate::common::{Nd, close, floats, indices, ints, same, seeds};
 
-/// Attention by definition: `logit(b, h, i, j, q . k)` gives the logit of a query and a key; `extra` one more per head.
+/// Attention by definition: `logit(b, h, i, j, q . k)` gives the logit of a query and a key;
+/// `extra` one more per head.
 fn reference(
     q: &Nd,
     k: &Nd,
@@ -72,7 +73,8 @@ proptest! {
                 reference(&q, &k, &v, |_, s| s * 0.5, Some(&|h| sink.values[h] * 0.5)),
             ),
         };
-        // With a window and fewer keys than queries some queries see nothing: those are NaN on both sides.
+        // With a window and fewer keys than queries some queries see nothing: those are NaN
+        // on both sides.
         let found = attention(&q.f32(), &k.f32(), &v.f32(), by, DType::F32).unwrap();
         close(&found, &wanted, 1e-5);
     }

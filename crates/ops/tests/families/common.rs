@@ -1,4 +1,5 @@
-//! The reference's own arrays: doubles with explicit indices, nothing shared with the crate under test.
+//! The reference's own arrays: doubles with explicit indices, nothing shared with the
+//! crate under test.
 
 use proptest::prelude::*;
 use tilework_ops::{DType, Shape, Tensor};
@@ -32,7 +33,8 @@ impl Nd {
         })
     }
 
-    /// Element at an index of the same or higher rank: the trailing numbers count, and dimensions of 1 repeat.
+    /// Element at an index of the same or higher rank: the trailing numbers count, and dimensions
+    /// of 1 repeat.
     pub fn at(&self, index: &[usize]) -> f64 {
         let index = &index[index.len() - self.dims.len()..];
         let mut position = 0;

@@ -36,7 +36,8 @@ proptest! {
             let wanted = Nd::by(&broadcast(&a, &b), |i| f(x.at(i), y.at(i)));
             let found = binary(kind, &x.f32(), &y.f32(), DType::F32).unwrap();
             if kind == Binary::Remainder {
-                // The reference's quotient may round to the next integer where the remainder is exact: leave zeros out.
+                // The reference's quotient may round to the next integer where the remainder is
+                // exact: leave zeros out.
                 for ((f, w), i) in found.to_f32().iter().zip(&wanted.values).zip(crate::common::indices(&wanted.dims)) {
                     let d = y.at(&i);
                     let off = (f64::from(*f) - w).abs();
@@ -165,7 +166,8 @@ fn functions_of_one_element_are_accurate() {
         let found = unary(kind, &input, DType::F32).unwrap().to_f32();
         for (&x, &y) in points.iter().zip(&found) {
             let wanted = f(f64::from(x));
-            // A few units in the last place of the result, or of the intermediate 1 where results cancel.
+            // A few units in the last place of the result, or of the intermediate 1 where
+            // results cancel.
             let cancels = matches!(kind, Unary::Gelu | Unary::Mish | Unary::Silu | Unary::Erfc);
             let bound = 6.0 * f64::from(f32::EPSILON) * if cancels { wanted.abs().max(1e-1) } else { wanted.abs() };
             let near = (f64::from(y) - wanted).abs() <= bound.max(1e-37) || f64::from(y) == f64::from(wanted as f32);

@@ -1,12 +1,13 @@
-//! Whatever shapes and attributes a file asks for, the answer is a tensor or an error: nothing panics.
+//! Whatever shapes and attributes a file asks for, the answer is a tensor or an error:
+//! nothing panics.
 
 use proptest::prelude::*;
 use tilework_ops::*;
 
 use crate::common::{Nd, dims};
 
-/// Numbers that files get wrong: small ones, zeros, negatives, the ends of the range. None asks for a tensor that is
-/// merely large: that would be made.
+/// Numbers that files get wrong: small ones, zeros, negatives, the ends of the range. None asks for
+/// a tensor that is merely large: that would be made.
 fn number() -> impl Strategy<Value = i64> {
     prop_oneof![
         8 => -5i64..6,

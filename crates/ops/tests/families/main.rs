@@ -1,5 +1,6 @@
-//! The operations against plain loops in double precision that were written for the tests, on odd shapes, broadcasting
-//! corners, empty and one-element tensors, infinities, NaNs and ties; and against tables from numpy.
+//! The operations against plain loops in double precision that were written for the tests, on odd
+//! shapes, broadcasting corners, empty and one-element tensors, infinities, NaNs and ties; and
+//! against tables from numpy.
 
 mod common;
 

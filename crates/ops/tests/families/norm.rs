@@ -46,7 +46,8 @@ proptest! {
             let (mean, variance) = moments(&row(&x, i));
             (x.at(i) - mean) / (variance + 1e-5).sqrt() * w.at(&i[i.len() - 1..]) + b.values[i[i.len() - 1]]
         });
-        // A row whose values are all equal has no variance; the mean's rounding is multiplied by 1 / sqrt(1e-5).
+        // A row whose values are all equal has no variance; the mean's rounding is multiplied by 1
+        // / sqrt(1e-5).
         close(&layer_norm(&x.f32(), affine, 1e-5, DType::F32).unwrap(), &wanted, 1e-3);
         let residual = Nd::random(&shape, seed + 3);
         let sum = Nd::by(&shape, |i| x.at(i) + residual.at(i));

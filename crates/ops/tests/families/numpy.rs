@@ -1,4 +1,5 @@
-//! The functions that numpy has too, against its results in `numpy.txt` (written by `numpy_fixture.py`, numpy 2.4).
+//! The functions that numpy has too, against its results in `numpy.txt` (written by
+//! `numpy_fixture.py`, numpy 2.4).
 
 use tilework_ops::*;
 

@@ -109,7 +109,8 @@ proptest! {
         let dims = [n, h * scale.0, w * scale.1, c];
         let wanted = Nd::by(&dims, |i| x.at(&[i[0], i[1] / scale.0, i[2] / scale.1, i[3]]));
         same(&upsample(&x.tensor(DType::BF16), [scale.0, scale.1], UpsampleMode::Nearest, DType::BF16).unwrap(), &wanted);
-        // Bilinear: the weight of each input element is a tent around its centre, the edges extended.
+        // Bilinear: the weight of each input element is a tent around its centre, the
+        // edges extended.
         let wanted = Nd::by(&dims, |i| {
             let at = |k: usize, s: usize, n: usize| ((i[k] as f64 + 0.5) / s as f64 - 0.5).clamp(0.0, n as f64 - 1.0);
             let (y, x_) = (at(1, scale.0, h), at(2, scale.1, w));

@@ -90,8 +90,8 @@ tables! {
         compute_config: Option<DeviceComputeKernelConfig>, conv2d_slice_config: Option<Conv2dSliceConfig>,
     }
 
-    /// Convolution over two dimensions. Input and output are `(1, 1, N*H*W, C)`, the weight is `OIHW`; the padding is
-    /// top, bottom, left, right or height, width.
+    /// Convolution over two dimensions. Input and output are `(1, 1, N*H*W, C)`, the weight is
+    /// `OIHW`; the padding is top, bottom, left, right or height, width.
     Conv2dOp {
         input: TensorRef, weight: TensorRef, bias: Option<TensorRef>, out: TensorRef as out,
         device: Option<DeviceRef>, in_channels: u32, out_channels: u32, batch_size: u32, input_height: u32,

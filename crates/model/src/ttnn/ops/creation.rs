@@ -1,6 +1,7 @@
 //! Tensors out of nothing, or out of the file.
 //!
-//! Source: `TTNN/operations/creation.fbs`, `rand.fbs`, `data_movement.fbs` of the schema ([`crate::schema`]).
+//! Source: `TTNN/operations/creation.fbs`, `rand.fbs`, `data_movement.fbs` of the schema
+//! ([`crate::schema`]).
 
 use crate::bytes::Bytes;
 use crate::common::{DataType, DeviceRef, TensorLayout};

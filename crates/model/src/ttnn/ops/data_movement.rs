@@ -76,17 +76,18 @@ tables! {
     /// Exchanges two dimensions.
     TransposeOp { input("in"): TensorRef, out: TensorRef as out, dim0: i32, dim1: i32 }
 
-    /// Takes slices at the places that `index` names. `sizes` are those of the dimensions that the index counts in,
-    /// `windows` how much of each is taken; `column` and `fill_out_of_bounds` are the arguments of these names in the
-    /// text. One of the compiler in `jax-tt-plugin` since 0.1.2, of which no source is public; no file with
-    /// `fill_out_of_bounds` was seen, its place follows from the order of the text's arguments.
+    /// Takes slices at the places that `index` names. `sizes` are those of the dimensions that the
+    /// index counts in, `windows` how much of each is taken; `column` and `fill_out_of_bounds` are
+    /// the arguments of these names in the text. One of the compiler in `jax-tt-plugin` since
+    /// 0.1.2, of which no source is public; no file with `fill_out_of_bounds` was seen, its place
+    /// follows from the order of the text's arguments.
     RowsGatherOp {
         input: TensorRef, index: TensorRef, out: TensorRef as out, sizes: Vec<i32>, windows: Vec<i32>, column: bool,
         fill_out_of_bounds: bool,
     }
 
-    /// Writes slices of `source` where [`RowsGatherOp`] would take them, and reduces them with what is there unless
-    /// `reduce` is `Invalid`.
+    /// Writes slices of `source` where [`RowsGatherOp`] would take them, and reduces them with what
+    /// is there unless `reduce` is `Invalid`.
     RowsScatterOp {
         input: TensorRef, index: TensorRef, source: TensorRef, out: TensorRef as out, sizes: Vec<i32>, windows: Vec<i32>,
         column: bool, reduce: ScatterReduceType,

@@ -1,6 +1,7 @@
 //! Notes, prints and files.
 //!
-//! Source: `TTNN/operations/debug.fbs`, `tensor_serialization.fbs` of the schema ([`crate::schema`]).
+//! Source: `TTNN/operations/debug.fbs`, `tensor_serialization.fbs` of the schema
+//! ([`crate::schema`]).
 
 use crate::common::DeviceRef;
 use crate::flat::declare::tables;

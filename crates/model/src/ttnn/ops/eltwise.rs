@@ -10,13 +10,15 @@ use crate::ttnn::ops::fused::UnaryWithParam;
 use crate::ttnn::types::{MemoryConfig, NumberType, TensorRef};
 
 named! {
-    /// The functions of [`EltwiseBinaryCompositeOp`]. `BitwiseRightShift` is the one of the compiler in `jax-tt-plugin`.
+    /// The functions of [`EltwiseBinaryCompositeOp`]. `BitwiseRightShift` is the one of the
+    /// compiler in `jax-tt-plugin`.
     EltwiseBinaryCompositeOpType: u32 {
         Maximum, Minimum, Remainder, Pow, Atan2, BitwiseAnd, BitwiseOr, BitwiseXor, LogicalLeftShift, BitwiseRightShift,
     }
 }
 
-/// Where [`EltwiseBinaryAtan2Op`] is an operation of its own, `Atan2` is none of these functions and those after it have moved up.
+/// Where [`EltwiseBinaryAtan2Op`] is an operation of its own, `Atan2` is none of these functions
+/// and those after it have moved up.
 impl Element for EltwiseBinaryCompositeOpType {
     fn present(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Self>> {
         let Some(at) = reader.field(table, slot)? else { return Ok(None) };
@@ -92,7 +94,8 @@ tables! {
         input_tensor_b_activations: Vec<UnaryWithParam> [if activations], out: TensorRef as out,
     }
 
-    /// The angle of a point: a kind of its own since `jax-tt-plugin` 0.1.2. The schema's name for it is not known.
+    /// The angle of a point: a kind of its own since `jax-tt-plugin` 0.1.2. The schema's name for
+    /// it is not known.
     EltwiseBinaryAtan2Op {
         kind("type"): EltwiseBinaryAtan2OpType, lhs: TensorRef, rhs: TensorRef, memory_config: Option<MemoryConfig>,
         out: TensorRef as out,

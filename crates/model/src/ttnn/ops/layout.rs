@@ -1,6 +1,7 @@
 //! Layout, type and place of a tensor, and the device itself.
 //!
-//! Source: `TTNN/operations/layout.fbs`, `deallocate.fbs`, `get_device.fbs`, `data_movement.fbs` of the schema ([`crate::schema`]).
+//! Source: `TTNN/operations/layout.fbs`, `deallocate.fbs`, `get_device.fbs`, `data_movement.fbs` of
+//! the schema ([`crate::schema`]).
 
 use crate::common::{DataType, DeviceRef, Dim2d, TensorLayout};
 use crate::flat::declare::tables;

@@ -44,10 +44,10 @@ tables! {
         in0_block_w: u64, per_core_m: u64, per_core_n: u64, fused_activation: Option<UnaryWithParam>,
     }
 
-    /// Product of two matrices, or of batches of them. With `fused_swiglu`, which only the compiler in `jax-tt-plugin`
-    /// 0.1.0 writes, the columns of the product are two halves, up and gate in that order, and the result has half as
-    /// many: `up * silu(gate)`. No document says so; it follows from programs and the order in which their weights are
-    /// put together.
+    /// Product of two matrices, or of batches of them. With `fused_swiglu`, which only the compiler
+    /// in `jax-tt-plugin` 0.1.0 writes, the columns of the product are two halves, up and gate in
+    /// that order, and the result has half as many: `up * silu(gate)`. No document says so; it
+    /// follows from programs and the order in which their weights are put together.
     MatmulOp {
         a: TensorRef, b: TensorRef, out: TensorRef as out, transpose_a: bool, transpose_b: bool,
         matmul_program_config: Option<MatmulProgramConfig>, activation: Option<String>,

@@ -1,7 +1,7 @@
 //! The kinds of operations, a module for each family.
 //!
-//! [`Op`] is an operation with its arguments, [`OpKind`] its kind alone. Fields have the schema's names; `in` and
-//! `type`, which are words of Rust, are `input` and `kind`.
+//! [`Op`] is an operation with its arguments, [`OpKind`] its kind alone. Fields have the schema's
+//! names; `in` and `type`, which are words of Rust, are `input` and `kind`.
 
 pub mod attention;
 pub mod ccl;
@@ -181,8 +181,8 @@ impl Op {
         operands
     }
 
-    /// Indices of the programs that it calls, as the file has them: nobody has checked that they exist, or that no program
-    /// calls itself.
+    /// Indices of the programs that it calls, as the file has them: nobody has checked that they
+    /// exist, or that no program calls itself.
     pub fn callees(&self) -> Vec<u32> {
         match self {
             Self::LoadCached(op) => vec![op.program_idx],

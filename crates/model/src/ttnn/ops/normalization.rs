@@ -21,7 +21,8 @@ tables! {
         out: TensorRef as out, compute_config: Option<DeviceComputeKernelConfig>,
     }
 
-    /// Batch normalisation by the batch's own mean and variance, which also updates the running ones.
+    /// Batch normalisation by the batch's own mean and variance, which also updates the
+    /// running ones.
     BatchNormTrainingOp {
         input: TensorRef, running_mean: Option<TensorRef> as inout, running_var: Option<TensorRef> as inout, epsilon: f32,
         momentum: f32, weight: Option<TensorRef>, bias: Option<TensorRef>, memory_config: Option<MemoryConfig>,

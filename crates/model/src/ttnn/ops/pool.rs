@@ -26,7 +26,8 @@ tables! {
     /// What only the maximum has: nothing.
     MaxPool2dExtraParams {}
 
-    /// Average or maximum of windows. The input is `(1, 1, N*H*W, C)`; the padding is height and width, or four numbers.
+    /// Average or maximum of windows. The input is `(1, 1, N*H*W, C)`; the padding is height and
+    /// width, or four numbers.
     Pool2dOp {
         kind("type"): Pool2dOpType, input("in"): TensorRef, out: TensorRef as out, batch_size: u32,
         input_height: u32, input_width: u32, channels: u32, kernel_size: Vec<i32>, stride: Vec<i32>,

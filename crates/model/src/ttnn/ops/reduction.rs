@@ -1,6 +1,7 @@
 //! Many elements to one, and choices among many.
 //!
-//! Source: `TTNN/operations/reduction.fbs`, `cumsum.fbs`, `cumprod.fbs`, `data_movement.fbs` of the schema ([`crate::schema`]).
+//! Source: `TTNN/operations/reduction.fbs`, `cumsum.fbs`, `cumprod.fbs`, `data_movement.fbs` of the
+//! schema ([`crate::schema`]).
 
 use crate::common::DataType;
 use crate::flat::declare::{enums, tables};
@@ -70,7 +71,8 @@ tables! {
         outputs: Vec<TensorRef> as out,
     }
 
-    /// Running maximum, minimum or sum of exponentials along a dimension. One of the compiler in `jax-tt-plugin` since 0.1.2.
+    /// Running maximum, minimum or sum of exponentials along a dimension. One of the compiler in
+    /// `jax-tt-plugin` since 0.1.2.
     CumulativeOp {
         input("in"): TensorRef, out: TensorRef as out, dim: i32, reduction: CumulativeReduceType, reverse: bool,
         dtype: Option<DataType>, memcfg: Option<MemoryConfig>,
