@@ -37,8 +37,8 @@ pub const MULTICAST: u32 = ctrl::CMD_WR
 pub const MULTICAST_LINKED: u32 = MULTICAST | ctrl::VC_LINKED;
 /// `NOC_CTRL` of a multicast write that is not acknowledged.
 pub const MULTICAST_POSTED: u32 = MULTICAST & !ctrl::RESP_MARKED;
-/// `NOC_CTRL` of a read.
-pub const READ: u32 = ctrl::CMD_RD | UNICAST_VC;
+/// `NOC_CTRL` of a read. It is always answered; the public firmware marks it so all the same.
+pub const READ: u32 = ctrl::CMD_RD | ctrl::RESP_MARKED | UNICAST_VC;
 /// `NOC_CTRL` of an inline write to a register that is not acknowledged.
 pub const INLINE_POSTED: u32 = WRITE_POSTED | ctrl::WR_INLINE;
 /// `NOC_CTRL` of an atomic that returns the old value.
@@ -157,11 +157,12 @@ impl Initiator {
         self.set(init::CMD_CTRL, 1);
     }
 
-    /// Lengths are 32 bits: clears the upper half of a 64-bit byte mask that other firmware may
-    /// have left.
+    /// Leaves no tile out of multicasts: clears an exclusion that other firmware may have left.
+    /// `AT_LEN_BE_1`, the upper half of a byte mask, keeps its reset value, zero: the public worker
+    /// firmware never stores it, and not every chip behind the libttsim interface has it.
     #[inline(always)]
-    pub(crate) fn clear_high_length(self) {
-        self.set(init::AT_LEN_BE_1, 0);
+    pub(crate) fn clear_exclusion(self) {
+        self.set(init::BRCST_EXCLUDE, 0);
     }
 
     // ---- writes ----
@@ -193,7 +194,7 @@ impl Initiator {
     pub fn setup_writes(self, control: u32, id: u32, mid: u32) {
         self.wait_ready();
         self.write_state(control, id, mid);
-        self.clear_high_length();
+        self.clear_exclusion();
     }
 
     /// Waits until ready and writes `len` bytes (1 to 16384) at `from` to address `to` of `xy`.
@@ -231,7 +232,7 @@ impl Initiator {
     pub fn setup_reads(self, mid: u32) {
         self.wait_ready();
         self.read_state(mid);
-        self.clear_high_length();
+        self.clear_exclusion();
     }
 
     /// Waits until ready and reads `len` bytes (1 to 16384) at address `from` of `xy` into this
@@ -272,7 +273,7 @@ impl Initiator {
     pub fn setup_increments(self, control: u32, id: u32, addr: u32) {
         self.wait_ready();
         self.increment_state(control, id, addr);
-        self.clear_high_length();
+        self.clear_exclusion();
     }
 
     /// Waits until ready and adds `n` to the word of [`setup_increments`](Self::setup_increments)

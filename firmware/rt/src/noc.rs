@@ -95,7 +95,7 @@ impl Noc {
         let my_xy = niu.my_xy();
         for index in [initiator::READ, initiator::WRITE] {
             wait_ready(niu.initiator(index));
-            niu.initiator(index).clear_high_length();
+            niu.initiator(index).clear_exclusion();
         }
         let count = |index| WrapCount(niu.counter(index));
         Self {
