@@ -6,6 +6,7 @@
 //! local RAM, for example, has an address that means nothing to anybody else.
 
 use crate::convert::u32_of;
+use crate::reg::TileRegister;
 use crate::tensix::{
     CFG_BASE, DEBUG_BASE, DST_BASE, GPR_BASE, INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZE_DM, LOCAL_SLOW,
     MAILBOX_BASE, MOP_CFG_BASE, PC_BUF_BASE, PC_SNAPSHOT, Processor, TDMA_BASE,
@@ -183,9 +184,28 @@ const fn slow_view(addr: u32) -> Region {
     Region::Unmapped
 }
 
-/// What is there, for reports: "register 297 of stream 48".
+impl Region {
+    /// Its register that has a row, if it is one.
+    fn register(self) -> Option<TileRegister> {
+        let address = match self {
+            Self::Tdma { offset } => TDMA_BASE + offset,
+            Self::Debug { offset } => DEBUG_BASE + offset,
+            Self::Niu { noc, offset } => noc::NIU0_BASE + noc as u32 * noc::NIU_SPAN + offset,
+            Self::Stream { offset } => stream::BASE + offset,
+            Self::PcBuf { index, offset } => PC_BUF_BASE + index as u32 * THREAD_STRIDE + offset,
+            _ => return None,
+        };
+        TileRegister::at(address)
+    }
+}
+
+/// What is there, for reports: the name of a register as [`TileRegister`] has it,
+/// "NIU_MST_RD_RESP_RECEIVED of NIU 0", or a place in a region, "L1 at 0x20".
 impl core::fmt::Display for Region {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        if let Some(register) = self.register() {
+            return write!(f, "{register}");
+        }
         match *self {
             Self::L1 { offset } => write!(f, "L1 at {offset:#x}"),
             Self::Local { offset } => write!(f, "its own local RAM at {offset:#x}"),
@@ -201,10 +221,7 @@ impl core::fmt::Display for Region {
             Self::Dst { offset } => write!(f, "Dst at {offset:#x}"),
             Self::Gpr { word } => write!(f, "Tensix general-purpose register {word}"),
             Self::InstructionBuffer { index } => write!(f, "instruction buffer {index}"),
-            Self::PcBuf { index: 0, offset: offset @ 0x20..0x40 } => {
-                write!(f, "Tensix semaphore {}", (offset - 0x20) / 4)
-            }
-            Self::PcBuf { index, .. } => write!(f, "PC buffer {index}"),
+            Self::PcBuf { index, offset } => write!(f, "{offset:#x} of PC buffer {index}"),
             Self::Mailbox { peer, query: false } => write!(f, "the mailbox of {peer}"),
             Self::Mailbox { peer, query: true } => write!(f, "the state of the mailbox of {peer}"),
             Self::Config { word } => write!(f, "word {word} of the Tensix configuration"),
@@ -276,9 +293,17 @@ mod tests {
 
     #[test]
     fn a_region_has_a_name() {
-        assert_eq!(Region::decode(0xFFB7_0438).to_string(), "register 270 of stream 48");
-        assert_eq!(Region::decode(0xFFE8_003C).to_string(), "Tensix semaphore 7");
-        assert_eq!(Region::decode(0xFFB2_0208).to_string(), "register 0x208 of NIU 0");
-        assert_eq!(Region::decode(0xFFB1_8000).to_string(), "the local RAM of TRISC0 at 0x0");
+        let cases = [
+            (0xFFB7_0438, "STREAM_REMOTE_DEST_BUF_SPACE_AVAILABLE_UPDATE of stream 48"),
+            (0xFFE8_003C, "PC_BUF_SEMAPHORE(7)"),
+            (0xFFEA_0010, "0x10 of PC buffer 2"),
+            (0xFFB2_0208, "NIU_MST_RD_RESP_RECEIVED of NIU 0"),
+            (0xFFB3_0038, "register 0x38 of NIU 1"),
+            (0xFFB1_21F0, "RISCV_DEBUG_REG_WALL_CLOCK_0"),
+            (0xFFB1_8000, "the local RAM of TRISC0 at 0x0"),
+        ];
+        for (addr, name) in cases {
+            assert_eq!(Region::decode(addr).to_string(), name, "{addr:#x}");
+        }
     }
 }

@@ -59,7 +59,9 @@ impl Core {
         stop.exit(fault)
     }
 
-    /// The run loop.
+    /// The run loop, in one function although it is long: an arm for each instruction, most of one
+    /// line. Arms leave or repeat the inner loop and change `now`, `index` and `count`, which stay
+    /// in registers only as long as no function takes references to them.
     ///
     /// The count of instructions is kept as what must be added to `index` to get it: most
     /// instructions only move `index`.

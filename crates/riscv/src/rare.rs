@@ -77,7 +77,7 @@ impl Core {
         retired: u64,
         fault: &mut Option<CoreFault<B::Fault>>,
     ) -> Result<(Cycle, Then), (Cycle, Stop)> {
-        let &Issue { now, limit, pc } = issue;
+        let &Issue { now, pc, .. } = issue;
         let mut stop = |exit| (now, Stop::of(exit, fault));
         let [a, b] = [insn.rs1, insn.rs2].map(|reg| self.regs[usize::from(reg & 31)]);
         let offset = insn.imm.cast_unsigned();
@@ -96,7 +96,7 @@ impl Core {
             }
             Op::Fence | Op::FenceI => {
                 let now = now.max(self.score.outstanding);
-                if now >= limit {
+                if now >= issue.limit {
                     return Err((now, Stop::Limit));
                 }
                 now + Cycle::from(bus.fence(now)) + timing::FENCE
@@ -119,14 +119,10 @@ impl Core {
                 Some(amo) => {
                     let now = now.max(self.score.outstanding);
                     let issue = Issue { now, ..*issue };
-                    let old = self.amo(bus, &issue, amo, a, b, insn.rd).map_err(|exit| (now, stop(exit).1))?;
-                    self.write(insn.rd, old);
+                    self.amo(bus, &issue, amo, [a, b], insn.rd).map_err(|exit| (now, stop(exit).1))?;
                     now + timing::ISSUE
                 }
-                None => {
-                    let word = insn.imm.cast_unsigned();
-                    return Err(stop(Exit::Fault(CoreFault::Illegal { pc, word })));
-                }
+                None => return Err(stop(Exit::Fault(CoreFault::Illegal { pc, word: offset }))),
             },
         };
         if bus.take_code_changed() {
@@ -182,16 +178,16 @@ impl Core {
         bus: &mut B,
         issue: &Issue,
         op: Amo,
-        addr: u32,
-        value: u32,
+        [addr, value]: [u32; 2],
         rd: u8,
-    ) -> Result<u32, Exit<B::Fault>> {
+    ) -> Result<(), Exit<B::Fault>> {
         let &Issue { now, pc, .. } = issue;
         issue.check(addr, Width::Word)?;
         let load = bus.amo(now, pc, op, addr, value).map_err(|refuse| refused(refuse, pc, addr))?;
         self.result_at(rd, now + Cycle::from(load.latency));
         self.polls.note_effect();
-        Ok(load.value)
+        self.write(rd, load.value);
+        Ok(())
     }
 
     /// Returns the cycles for which the core is held.

@@ -204,56 +204,8 @@ fn offset(at: u8) -> i32 {
 fn emit(code: &mut Vec<u32>, poll: &Loop) {
     let head = code.len() as i32;
     code.push(word(Op::Addi, 5, 0, 0, 0));
-    for piece in &poll.pieces {
-        let back = (head - code.len() as i32) * 4;
-        match *piece {
-            Piece::Load(at, op) => {
-                let align = if op == Op::Lw { 3 } else { 1 };
-                code.push(word(op, 6, 18, 0, offset(at) & !align));
-                code.push(word(Op::Add, 5, 5, 6, 0));
-            }
-            Piece::Use => code.push(word(Op::Add, 5, 5, 6, 0)),
-            Piece::Fence => code.push(word(Op::Fence, 0, 0, 0, 0xff)),
-            Piece::Spill(slot) => {
-                code.push(word(Op::Sw, 0, 2, 5, i32::from(slot) * 4));
-                code.push(word(Op::Lw, 7, 2, 0, i32::from(slot) * 4));
-            }
-            Piece::Multiply => code.push(word(Op::Mul, 8, 5, 6, 0)),
-            Piece::Divide => code.push(word(Op::Divu, 8, 5, 6, 0)),
-            Piece::Call => {
-                let distance = FUNCTION as i32 - code.len() as i32 * 4;
-                code.push(word(Op::Jal, 1, 0, 0, distance));
-            }
-            Piece::Countdown(from) => {
-                code.push(word(Op::Addi, 9, 0, 0, i32::from(from)));
-                code.push(word(Op::Addi, 9, 9, 0, -1));
-                code.push(word(Op::Bne, 0, 9, 0, -4));
-            }
-            Piece::Skip(at) => {
-                code.push(word(Op::Lw, 10, 18, 0, offset(at)));
-                code.push(word(Op::Beq, 0, 10, 0, 8));
-                code.push(word(Op::Addi, 11, 10, 0, 1));
-            }
-            Piece::RetryAtOnce(at) => {
-                code.push(word(Op::Lw, 10, 18, 0, offset(at)));
-                code.push(word(Op::Blt, 0, 10, 0, back - 4));
-            }
-            Piece::Clock => code.push(word(Op::Lw, 12, 19, 0, 0)),
-            Piece::StoreL1 => code.push(word(Op::Sw, 0, 18, 5, offset(STORED))),
-            Piece::Waypoint(value) => {
-                code.push(word(Op::Addi, 31, 0, 0, value.into()));
-                code.push(word(Op::Sb, 0, 18, 31, offset(STORED) + 1));
-            }
-            Piece::Count => code.push(word(Op::Addi, 13, 13, 0, 1)),
-            Piece::Instret => code.push(word(Op::Csrrs, 14, 0, 0, 0xb02)),
-            Piece::Atomic => {
-                code.push(word(Op::Addi, 30, 18, 0, offset(STORED)));
-                code.push(word(Op::AmoAnd, 0, 30, 5, 0));
-            }
-            Piece::Push => code.push(word(Op::Ttinsn, 0, 0, 0, Nop::build().word().cast_signed())),
-            Piece::Prefetch(at) => code.push(word(Op::Lw, 16, 18, 0, offset(at))),
-            Piece::UsePrefetched => code.push(word(Op::Add, 17, 16, 16, 0)),
-        }
+    for &piece in &poll.pieces {
+        emit_piece(code, piece, head);
     }
     let back = (head - code.len() as i32) * 4;
     match poll.until {
@@ -266,6 +218,59 @@ fn emit(code: &mut Vec<u32>, poll: &Loop) {
             code.push(word(Op::Bne, 0, 5, 0, 8));
             code.push(word(Op::Jal, 0, 0, 0, back - 4));
         }
+    }
+}
+
+/// One piece of a loop that starts with the `head`-th instruction.
+fn emit_piece(code: &mut Vec<u32>, piece: Piece, head: i32) {
+    let back = (head - code.len() as i32) * 4;
+    match piece {
+        Piece::Load(at, op) => {
+            let align = if op == Op::Lw { 3 } else { 1 };
+            code.push(word(op, 6, 18, 0, offset(at) & !align));
+            code.push(word(Op::Add, 5, 5, 6, 0));
+        }
+        Piece::Use => code.push(word(Op::Add, 5, 5, 6, 0)),
+        Piece::Fence => code.push(word(Op::Fence, 0, 0, 0, 0xff)),
+        Piece::Spill(slot) => {
+            code.push(word(Op::Sw, 0, 2, 5, i32::from(slot) * 4));
+            code.push(word(Op::Lw, 7, 2, 0, i32::from(slot) * 4));
+        }
+        Piece::Multiply => code.push(word(Op::Mul, 8, 5, 6, 0)),
+        Piece::Divide => code.push(word(Op::Divu, 8, 5, 6, 0)),
+        Piece::Call => {
+            let distance = FUNCTION as i32 - code.len() as i32 * 4;
+            code.push(word(Op::Jal, 1, 0, 0, distance));
+        }
+        Piece::Countdown(from) => {
+            code.push(word(Op::Addi, 9, 0, 0, i32::from(from)));
+            code.push(word(Op::Addi, 9, 9, 0, -1));
+            code.push(word(Op::Bne, 0, 9, 0, -4));
+        }
+        Piece::Skip(at) => {
+            code.push(word(Op::Lw, 10, 18, 0, offset(at)));
+            code.push(word(Op::Beq, 0, 10, 0, 8));
+            code.push(word(Op::Addi, 11, 10, 0, 1));
+        }
+        Piece::RetryAtOnce(at) => {
+            code.push(word(Op::Lw, 10, 18, 0, offset(at)));
+            code.push(word(Op::Blt, 0, 10, 0, back - 4));
+        }
+        Piece::Clock => code.push(word(Op::Lw, 12, 19, 0, 0)),
+        Piece::StoreL1 => code.push(word(Op::Sw, 0, 18, 5, offset(STORED))),
+        Piece::Waypoint(value) => {
+            code.push(word(Op::Addi, 31, 0, 0, value.into()));
+            code.push(word(Op::Sb, 0, 18, 31, offset(STORED) + 1));
+        }
+        Piece::Count => code.push(word(Op::Addi, 13, 13, 0, 1)),
+        Piece::Instret => code.push(word(Op::Csrrs, 14, 0, 0, 0xb02)),
+        Piece::Atomic => {
+            code.push(word(Op::Addi, 30, 18, 0, offset(STORED)));
+            code.push(word(Op::AmoAnd, 0, 30, 5, 0));
+        }
+        Piece::Push => code.push(word(Op::Ttinsn, 0, 0, 0, Nop::build().word().cast_signed())),
+        Piece::Prefetch(at) => code.push(word(Op::Lw, 16, 18, 0, offset(at))),
+        Piece::UsePrefetched => code.push(word(Op::Add, 17, 16, 16, 0)),
     }
 }
 

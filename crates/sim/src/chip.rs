@@ -149,9 +149,9 @@ impl Chip {
         let book = CodeBook::new();
         let mut nodes = Vec::new();
         for (i, &(place, xy)) in layout.tensix.iter().enumerate() {
-            let mut tile = Tile::new(place, xy, i as u8, &grid, &book);
+            let mut tile = Box::new(Tile::new(place, xy, i as u8, &grid, &book));
             tile.set_parking(config.parking);
-            nodes.push(AnyNode::Tensix(Box::new(tile)));
+            nodes.push(AnyNode::Tensix(tile));
         }
         for bank in 0..board::DRAM_BANKS {
             nodes.push(AnyNode::Dram(Box::new(DramBank::new(bank as u8).with_nius(grid.clone()))));

@@ -6,7 +6,7 @@ use crate::{Cycle, NEVER};
 /// The time at which a resource of limited bandwidth is free.
 ///
 /// It counts in fractions of a cycle, so that small requests are not rounded up one by one.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Pipe {
     rate: Rate,
     /// When it is free: a whole cycle, and less than a cycle more, in units of `1 / rate.bytes`

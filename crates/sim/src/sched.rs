@@ -137,8 +137,8 @@ impl Scheduler {
         self.out.earliest().is_none() && self.active.list.iter().all(|active| active.next == NEVER)
     }
 
-    /// A node cannot go on. Others may have faulted before it in simulated time: they are run up to
-    /// the same cycle, and then the earliest counts.
+    /// A node cannot continue. Others may have faulted before it in simulated time: they are run up
+    /// to the same cycle, and then the earliest counts.
     fn faulted(&mut self, node: usize, start: Cycle, fault: Fault) {
         self.active.set(node, NEVER);
         let at = fault.site.cycle.unwrap_or(start);

@@ -93,23 +93,23 @@ pub(crate) struct Rate {
 }
 
 /// Bandwidth of one DRAM bank: 512 GB/s over eight banks is 64 GB/s, 47.4 bytes a cycle
-/// (facts/field.md 2.4).
+/// (docs/sources.md, figures).
 pub(crate) const DRAM_BANK: Rate = Rate { cycles: 27, bytes: 1280 };
-/// A DRAM endpoint takes one read per 16.4 cycles per NoC (facts/field.md 2.4, tt-metal#55898):
+/// A DRAM endpoint takes one read per 16.4 cycles per NoC (tt-metal#55898):
 /// "bytes" counts reads.
 pub(crate) const DRAM_ENDPOINT: Rate = Rate { cycles: 82, bytes: 5 };
 /// From the arrival of a request at a DRAM endpoint to its data, or to the acknowledgement of a
 /// write: 90 ns, by which a host read of DRAM takes longer than one of L1 on Wormhole
 /// (WormholeB0/PCIExpressTile/README.md, 761 and 671 ns). A lower bound for Blackhole.
 pub(crate) const DRAM_ACCESS: u64 = 122;
-/// PCIe link, each direction: Gen5 x16, 63 GB/s raw (facts/field.md 2.3).
+/// PCIe link, each direction: Gen5 x16, 63 GB/s raw (docs/sources.md, figures).
 pub(crate) const PCIE_LINK: Rate = Rate { cycles: 27, bytes: 1260 };
-/// Payload of one PCIe packet (facts/field.md 2.3: 128 to 256 bytes).
+/// Payload of one PCIe packet (docs/sources.md, figures: 128 to 256 bytes).
 pub(crate) const PCIE_PAYLOAD: u64 = 128;
 /// Bytes that travel with each payload: header, sequence number and checksums (PCIe base
-/// specification; gives the 55 GB/s of facts/field.md 2.3).
+/// specification; gives the 55 GB/s of docs/sources.md).
 pub(crate) const PCIE_OVERHEAD: u64 = 20;
-/// Bandwidth of host stores through a window: 21.5 GB/s (facts/field.md 2.3, H2D).
+/// Bandwidth of host stores through a window: 21.5 GB/s (docs/sources.md, figures).
 pub(crate) const PCIE_STORE: Rate = Rate { cycles: 27, bytes: 430 };
 /// From a host store to its packet at the PCIe tile's NIU, and as much back from the NIU to the
 /// host's register for loads: half of 671 ns less 110 ns on the NoC
@@ -126,7 +126,7 @@ pub(crate) const PCIE_MEMORY_ONE_WAY: u64 = 392;
 /// From the arrival of a write at the PCIe tile to its acknowledgement, which the middle of the
 /// controller gives: 150 ns (same page).
 pub(crate) const PCIE_WRITE_ACK: u64 = 203;
-/// Accesses of a host that may be on their way before it is held: the posted-header credits that a
+/// Accesses of a host that may be in flight before it is held: the posted-header credits that a
 /// root port is usually given (estimate).
 pub(crate) const PCIE_POSTED: usize = 64;
 /// An access of the ARC's registers over the NoC (estimate: as [`LOAD_TILE_REG`], twice for the

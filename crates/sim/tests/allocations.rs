@@ -1,4 +1,5 @@
-//! Computing and sleeping cores cost no allocation: what a chip needs for them it has after a while.
+//! Computing and sleeping cores cost no allocation: what a chip needs for them it has
+//! after a while.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};

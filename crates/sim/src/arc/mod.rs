@@ -66,7 +66,7 @@ struct Registers {
     csm: SparseMemory,
     telemetry: Telemetry,
     power: Power,
-    /// Somebody rang since the last look at the queues was planned.
+    /// A doorbell was written since the last look at the queues was planned.
     rung: bool,
 }
 

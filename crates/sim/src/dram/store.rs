@@ -8,7 +8,7 @@ const PAGE: usize = 64 << 10;
 
 type Page = Box<[u8; PAGE]>;
 
-/// What a page holds that nobody has written to.
+/// What a page holds that has not been written.
 static UNTOUCHED: [u8; PAGE] = [0; PAGE];
 
 /// An access beyond the end of a memory.

@@ -48,6 +48,12 @@ fn a_write_through_one_port_is_read_through_another() {
     assert_eq!(left[1].1.body, Body::ReadResponse { reply: REPLY, data: Arc::from([0, 0, 1, 2, 3, 4, 0, 0]) });
     assert_eq!(left[1].1.from, PORT1);
     assert_eq!(left[1].1.to, Dest::Unicast(CORE));
+    // The memory has moved the four bytes written and the eight bytes read, and nothing else.
+    let mut channel = Pipe::new(timing::DRAM_BANK);
+    channel.serve(10, 4);
+    channel.serve(11, 8);
+    assert_eq!(b.channel, channel);
+    assert_eq!(left.iter().map(|(_, packet)| packet.body.payload_bytes()).sum::<u64>(), 8);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Atomic operations on L1, as the receiving NIU performs them.
 //!
-//! Follows WormholeB0/NoC/Atomics.md (Blackhole links to the same page): opcode in bits 12..15 of `NOC_AT_LEN_BE`, operands below. An
-//! operation works within the aligned 16 bytes around its address; the word at the address itself is what is returned.
+//! Follows WormholeB0/NoC/Atomics.md (Blackhole links to the same page): opcode in bits 12..15 of
+//! `NOC_AT_LEN_BE`, operands below. An operation works within the aligned 16 bytes around its
+//! address; the word at the address itself is what is returned.
 
 use super::Touch;
 use crate::{Cycle, Fault, FaultClass, Memory};

@@ -1,9 +1,11 @@
 //! Which tile a pair of coordinates means, and what each NIU's registers say of it.
 //!
-//! The torus is the same on every card ([`tilework_abi::grid`]); what is fused off and whether software's coordinates are translated differ. With
-//! translation (the `translate` module beside this one has the tables), Tensix tiles, DRAM ports and the PCIe tile have the same coordinates on both NoCs;
-//! without, each NoC has its own, NoC 1 counting from the opposite corner (WormholeB0/NoC/Coordinates.md). These are the tables as the card's
-//! firmware leaves them; an NIU with tables of its own looks after itself.
+//! The torus is the same on every card ([`tilework_abi::grid`]); what is fused off and whether
+//! software's coordinates are translated differ. With translation (the `translate` module beside
+//! this one has the tables), Tensix tiles, DRAM ports and the PCIe tile have the same coordinates
+//! on both NoCs; without, each NoC has its own, NoC 1 counting from the opposite corner
+//! (WormholeB0/NoC/Coordinates.md). These are the tables as the card's firmware leaves them; an NIU
+//! with tables of its own looks after itself.
 
 use super::translate::{MOST_HARVESTED_COLUMNS, Translation, opt_out, preferred};
 use super::{NodeId, Place};
@@ -45,7 +47,8 @@ pub(crate) enum TileKind {
 }
 
 impl TileKind {
-    /// Bytes of L1 of the kinds of tile that have one, and with it memory-mapped registers that NIUs write word by word.
+    /// Bytes of L1 of the kinds of tile that have one, and with it memory-mapped registers that
+    /// NIUs write word by word.
     pub(crate) fn l1_bytes(self) -> Option<u64> {
         match self {
             Self::Tensix => Some(L1_SIZE.into()),
@@ -263,8 +266,8 @@ impl Grid {
         }
     }
 
-    /// The configuration registers of the NIU at `place` on NoC `noc`, from [`noc::CFG_BASE`], as the card's firmware leaves them
-    /// (tt-zephyr-platforms, `noc_init.c`).
+    /// The configuration registers of the NIU at `place` on NoC `noc`, from [`noc::CFG_BASE`], as
+    /// the card's firmware leaves them (tt-zephyr-platforms, `noc_init.c`).
     pub(super) fn niu_config(&self, noc: u8, place: Place) -> [u32; CONFIG_WORDS] {
         let mut config = [0; CONFIG_WORDS];
         let mut set = |offset: u32, value: u32| config[((offset - noc::CFG_BASE) / 4) as usize] = value;
@@ -287,8 +290,9 @@ impl Grid {
         config
     }
 
-    /// `NOC_ENDPOINT_ID` of the NIU at `place` on NoC `noc` (NoC/MemoryMap.md). Tensix tiles are numbered column by column, those that work first;
-    /// for empty tiles the page names no value, and zero is used.
+    /// `NOC_ENDPOINT_ID` of the NIU at `place` on NoC `noc` (NoC/MemoryMap.md). Tensix tiles are
+    /// numbered column by column, those that work first; for empty tiles the page names no value,
+    /// and zero is used.
     pub(crate) fn endpoint_id(&self, noc: u8, place: Place) -> u32 {
         let (kind, index) = match Site::at(place.x, place.y) {
             Some(Site::Tensix) => (0x0100, self.tensix_index(place)),
@@ -310,8 +314,8 @@ impl Grid {
         column * (TENSIX_ROW_LAST - TENSIX_ROW_FIRST + 1) + place.y.saturating_sub(TENSIX_ROW_FIRST)
     }
 
-    /// An identification or configuration register of the NIU at `place` on NoC `noc`, as firmware leaves it; `None` for other registers. For
-    /// tiles whose NIUs cannot be told to do anything.
+    /// An identification or configuration register of the NIU at `place` on NoC `noc`, as firmware
+    /// leaves it; `None` for other registers. For tiles whose NIUs cannot be told to do anything.
     pub(crate) fn niu_register(&self, noc: u8, place: Place, off: u32) -> Option<u32> {
         match off {
             noc::NODE_ID => Some(node_id(noc, place)),
@@ -321,9 +325,11 @@ impl Grid {
         }
     }
 
-    /// The tiles that a multicast to rectangle `word` (start y, start x, end y, end x, 6 bits each) on NoC `noc` reaches, without
-    /// `except`, row by row. Only Tensix tiles receive, and those of a harvested column do not. When start is beyond end, the span wraps
-    /// around the edge (NoC/MemoryMap.md). NoC 1 counts the other way, so start and end change places (WormholeB0/NoC/Coordinates.md).
+    /// The tiles that a multicast to rectangle `word` (start y, start x, end y, end x, 6 bits each)
+    /// on NoC `noc` reaches, without `except`, row by row. Only Tensix tiles receive, and those of
+    /// a harvested column do not. When start is beyond end, the span wraps around the edge
+    /// (NoC/MemoryMap.md). NoC 1 counts the other way, so start and end change places
+    /// (WormholeB0/NoC/Coordinates.md).
     ///
     /// # Errors
     /// A corner that is nowhere on the torus, or a rectangle without a receiver.
@@ -363,7 +369,8 @@ impl Grid {
             .map_err(|what| Fault::new(FaultClass::UndefinedBehavior, format!("multicast rectangle: {what}"), READ))
     }
 
-    /// The receivers between raw corners of NoC `noc`. Corners are translated first, then the spans are determined (NoC/MemoryMap.md).
+    /// The receivers between raw corners of NoC `noc`. Corners are translated first, then the spans
+    /// are determined (NoC/MemoryMap.md).
     fn span(
         &self,
         noc: u8,
@@ -410,7 +417,8 @@ fn physical(tables: &Option<[Translation; 2]>, noc: u8, xy: NocXy) -> Option<(u8
     router_index(at.x, at.y).map(|_| (at.x, at.y))
 }
 
-/// Between the coordinates of NoC 0 and those of `noc`: NoC 1 counts from the opposite corner (WormholeB0/NoC/Coordinates.md).
+/// Between the coordinates of NoC 0 and those of `noc`: NoC 1 counts from the opposite corner
+/// (WormholeB0/NoC/Coordinates.md).
 fn mirror(noc: u8, xy: NocXy) -> Option<NocXy> {
     if noc == 0 {
         return Some(xy);
@@ -418,8 +426,9 @@ fn mirror(noc: u8, xy: NocXy) -> Option<NocXy> {
     Some(NocXy::new((GRID_X as u8 - 1).checked_sub(xy.x)?, (GRID_Y as u8 - 1).checked_sub(xy.y)?))
 }
 
-/// `NOC_NODE_ID` of the NIU at `place` on NoC `noc`: coordinates on this NoC, size, and whether X comes before Y. The dateline bits are left
-/// zero: they only matter for virtual channels (NoC/MemoryMap.md).
+/// `NOC_NODE_ID` of the NIU at `place` on NoC `noc`: coordinates on this NoC, size, and whether X
+/// comes before Y. The dateline bits are left zero: they only matter for virtual channels
+/// (NoC/MemoryMap.md).
 pub(super) fn node_id(noc: u8, place: Place) -> u32 {
     const X_FIRST: u32 = 1 << 28;
     let at = mirror(noc, NocXy::new(place.x, place.y)).unwrap_or(NocXy::new(0, 0));

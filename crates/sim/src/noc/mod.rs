@@ -1,8 +1,9 @@
 //! The two NoCs: packets, coordinates, NIUs and the network between them.
 //!
-//! A tile's [`Niu`] turns register writes into [`Packet`]s and packets into memory accesses and counters; the [`Network`] carries packets
-//! over both tori and says when they arrive; the [`Grid`] says which tile coordinates mean. Follows BlackholeA0/NoC and, where
-//! that has no page, WormholeB0/NoC of the ISA documents.
+//! A tile's [`Niu`] turns register writes into [`Packet`]s and packets into memory accesses and
+//! counters; the [`Network`] carries packets over both tori and says when they arrive; the [`Grid`]
+//! says which tile coordinates mean. Follows BlackholeA0/NoC and, where that has no page,
+//! WormholeB0/NoC of the ISA documents.
 
 mod atomics;
 mod grid;

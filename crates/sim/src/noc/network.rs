@@ -1,11 +1,14 @@
 //! The routers and links of both NoCs: when does a packet arrive.
 //!
-//! A NoC is a torus of 17 x 12 routers. Coordinates here are those of NoC 0. NoC 0 moves data right, then down; NoC 1 up, then left
-//! (WormholeB0/NoC/RoutingPaths.md; `NOC_NODE_ID` bit 28 of BlackholeA0/NoC/MemoryMap.md). A packet's head takes a fixed time per hop and
-//! waits at each link until the packets before it have passed; its tail follows one flit a cycle behind. Packets are handled in the
-//! order of departure, so those between the same two NIUs never overtake each other. Virtual channels are not modelled: where hardware interleaves
-//! two packets on a link, here the second waits for the first, which takes both the same time to be through; and a packet that waits does
-//! not hold up the links behind it. A path reservation (`NOC_CMD_PATH_RESERVE`) takes no time.
+//! A NoC is a torus of 17 x 12 routers. Coordinates here are those of NoC 0. NoC 0 moves data
+//! right, then down; NoC 1 up, then left (WormholeB0/NoC/RoutingPaths.md; `NOC_NODE_ID` bit 28 of
+//! BlackholeA0/NoC/MemoryMap.md). A packet's head takes a fixed time per hop and waits at each
+//! link until the packets before it have passed; its tail follows one flit a cycle behind. Packets
+//! are handled in the order of departure, so those between the same two NIUs never overtake each
+//! other. Virtual channels are not modelled: where hardware interleaves two packets on a link,
+//! here the second waits for the first, which takes both the same time to be through; and a packet
+//! that waits does not hold up the links behind it. A path reservation (`NOC_CMD_PATH_RESERVE`)
+//! takes no time.
 
 use super::grid::ROUTERS;
 use super::packet::NodeId;
@@ -50,7 +53,8 @@ impl Links {
     }
 }
 
-/// Carries a head along the links of one row or column, from the router at `from` to the one at `to`, in the direction of data flow.
+/// Carries a head along the links of one row or column, from the router at `from` to the one at
+/// `to`, in the direction of data flow.
 #[inline]
 fn travel(links: &mut [Cycle], noc: usize, from: u8, to: u8, head: Cycle, flits: u64) -> Cycle {
     let (from, to) = (usize::from(from), usize::from(to));
@@ -69,7 +73,8 @@ fn travel(links: &mut [Cycle], noc: usize, from: u8, to: u8, head: Cycle, flits:
     }
 }
 
-/// Waits for a link, holds it for a packet's flits, and returns when its head comes out at the other end.
+/// Waits for a link, holds it for a packet's flits, and returns when its head comes out at
+/// the other end.
 #[inline]
 fn cross(free_at: &mut Cycle, head: Cycle, flits: u64, latency: u64) -> Cycle {
     let start = head.max(*free_at);
@@ -113,9 +118,9 @@ impl Network {
         self.stats
     }
 
-    /// Carries a packet. Packets come in the order of (cycle, sender, order of leaving). `deliver` gets the cycle at which the last flit is
-    /// there, the receiving node and the packet, addressed to the receiving NIU alone. A cycle is at least [`timing::LOOKAHEAD`] after the
-    /// departure.
+    /// Carries a packet. Packets come in the order of (cycle, sender, order of leaving). `deliver`
+    /// gets the cycle at which the last flit is there, the receiving node and the packet, addressed
+    /// to the receiving NIU alone. A cycle is at least [`timing::LOOKAHEAD`] after the departure.
     pub(crate) fn carry(&mut self, departure: Departure, mut deliver: impl FnMut(Cycle, NodeId, Packet)) {
         let Departure { at, packet } = departure;
         self.stats.count(&packet);
@@ -157,8 +162,9 @@ impl Network {
         head + flits * timing::FLIT
     }
 
-    /// Carries a copy to each of `tiles` along one tree (RoutingPaths.md, "Broadcast routes", and its drawing): along the major axis to the first
-    /// wanted line, then along the minor axis, and from there on the major axis through every wanted line. Each link is used once.
+    /// Carries a copy to each of `tiles` along one tree (RoutingPaths.md, "Broadcast routes", and
+    /// its drawing): along the major axis to the first wanted line, then along the minor axis, and
+    /// from there on the major axis through every wanted line. Each link is used once.
     fn multicast(
         &mut self,
         at: Cycle,
@@ -242,7 +248,8 @@ impl Tree {
     }
 }
 
-/// Coordinates of a place. Those of a grid always lie on the torus; any other would be a mistake of the caller and is taken as its edge.
+/// Coordinates of a place. Those of a grid always lie on the torus; any other would be a mistake of
+/// the caller and is taken as its edge.
 #[inline]
 fn inside(place: Place) -> (u8, u8) {
     (place.x.min(WIDTH - 1), place.y.min(HEIGHT - 1))

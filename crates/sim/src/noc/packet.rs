@@ -27,7 +27,8 @@ pub(crate) enum Dest {
     Unicast(Place),
     /// One NIU, to which the network brings a copy of a multicast.
     Copy(Place),
-    /// All of these, X being the major axis (`NOC_CMD_BRCST_XY` unset). A receiver gets its copy as [`Dest::Copy`].
+    /// All of these, X being the major axis (`NOC_CMD_BRCST_XY` unset). A receiver gets its copy as
+    /// [`Dest::Copy`].
     Multicast(Arc<[Place]>),
     /// All of these, Y being the major axis (`NOC_CMD_BRCST_XY` set).
     MulticastY(Arc<[Place]>),
@@ -105,7 +106,8 @@ pub(crate) enum Body {
 impl Body {
     /// Data flits of the packet, without its header.
     pub(crate) fn data_flits(&self) -> u64 {
-        // A write of at most 4 inline bytes still occupies one data flit here; requests without data travel as a header alone.
+        // A write of at most 4 inline bytes still occupies one data flit here; requests without
+        // data travel as a header alone.
         self.payload_bytes().div_ceil(u64::from(tilework_abi::noc::FLIT_BYTES))
     }
     /// All flits of the packet: one header and its data (NoC/README.md).
@@ -123,8 +125,9 @@ impl Body {
             _ => 0,
         }
     }
-    /// The range of the receiver's address space that the packet changes, `None` when it changes counters only. Whoever sleeps on
-    /// a word of that range must be woken before the packet is applied.
+    /// The range of the receiver's address space that the packet changes, `None` when it
+    /// changes counters only. Whoever sleeps on a word of that range must be woken before the
+    /// packet is applied.
     pub(crate) fn touches(&self) -> Option<Touch> {
         match self {
             Body::WriteRequest { addr, data, .. } => Some(Touch { addr: *addr, len: data.len() as u64 }),
@@ -176,10 +179,12 @@ impl Departure {
     }
 }
 
-/// What left the nodes. The network takes it at a window's end, ordered by (cycle, sender, order of leaving).
+/// What left the nodes. The network takes it at a window's end, ordered by (cycle, sender, order
+/// of leaving).
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    /// In that order. A busy DRAM bank knows far ahead when its answers leave, and so there may be many.
+    /// In that order. A busy DRAM bank knows far ahead when its answers leave, and so there
+    /// may be many.
     departures: VecDeque<Departure>,
     /// When the first leaves, or [`NEVER`].
     earliest: Cycle,
@@ -199,7 +204,8 @@ impl Outbox {
         let departure = Departure { at, packet };
         let key = departure.key();
         self.earliest = self.earliest.min(at);
-        // Behind its equals: departures of one node and cycle keep their order. Most leave after or before all that is known.
+        // Behind its equals: departures of one node and cycle keep their order. Most leave after or
+        // before all that is known.
         if self.departures.back().is_none_or(|last| last.key() <= key) {
             self.departures.push_back(departure);
         } else if self.departures.front().is_some_and(|first| key < first.key()) {
@@ -209,12 +215,13 @@ impl Outbox {
             self.departures.insert(place, departure);
         }
     }
-    /// Says that the host can see something since cycle `at`: nobody runs further than [`crate::timing::HOST_NOTICE`] past it, so that the
-    /// host can react in time.
+    /// Says that the host can see something since cycle `at`: nobody runs further than
+    /// [`crate::timing::HOST_NOTICE`] past it, so that the host can react in time.
     pub(crate) fn notice(&mut self, at: Cycle) {
         self.limit = self.limit.min(at + crate::timing::HOST_NOTICE);
     }
-    /// How far a node that is alone may run when it wanted to run until `until`: an answer to its own packets may come after the look-ahead.
+    /// How far a node that is alone may run when it wanted to run until `until`: an answer to its
+    /// own packets may come after the look-ahead.
     #[inline]
     pub(crate) fn horizon(&self, until: Cycle) -> Cycle {
         until.min(self.earliest.saturating_add(crate::timing::LOOKAHEAD)).min(self.limit)
@@ -224,7 +231,8 @@ impl Outbox {
     pub(crate) fn earliest(&self) -> Option<Cycle> {
         (self.earliest != NEVER).then_some(self.earliest)
     }
-    /// Takes out the first departure, if it is before `end`: they come in the order in which the network handles them.
+    /// Takes out the first departure, if it is before `end`: they come in the order in which the
+    /// network handles them.
     pub(crate) fn pop_before(&mut self, end: Cycle) -> Option<Departure> {
         if self.earliest >= end {
             return None;

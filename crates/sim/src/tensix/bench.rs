@@ -1,7 +1,9 @@
 //! A coprocessor with nothing but L1 around it, for tests.
 
 use super::*;
+use crate::Fault;
 use std::collections::BTreeMap;
+use tilework_abi::tensix as map;
 
 /// What surrounds the coprocessor: L1, registers that hold what was written, and nobody who sleeps.
 pub(super) struct Surroundings {
@@ -51,7 +53,7 @@ impl Bench {
     pub(super) fn new() -> Self {
         let out =
             Surroundings { l1: vec![0; map::L1_SIZE as usize], registers: BTreeMap::new(), asleep_on: Vec::new() };
-        Self { t: Tensix::new(), out }
+        Self { t: Tensix::default(), out }
     }
 
     /// Core `thread` pushes at cycle `at`; there is room.

@@ -12,13 +12,13 @@
 //! busy with it decides when waits and later instructions continue. The mover's copies take effect
 //! when they are done.
 
+use super::border::{Hold, Outside};
 use super::config::{Config, Refusal};
 use super::counters::Adcs;
 use super::expand::MopCfg;
 use super::frontend::FrontEnd;
 use super::matrix::Matrix;
 use super::mover::Mover;
-use super::outside::{Hold, Outside};
 use super::sync::{Mutexes, SEMAPHORES, Semaphore};
 use super::vector::Vector;
 use super::wait::{Latched, Verdict};
@@ -69,7 +69,7 @@ pub(super) struct Busy {
 pub(super) struct Retry {
     /// The first attempt.
     pub(super) first: Cycle,
-    /// The next attempt that can matter; [`NEVER`] until somebody writes.
+    /// The next attempt that can matter; [`NEVER`] until there is a write.
     pub(super) due: Cycle,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Units {
     pub(super) config_busy: Cycle,
     /// [`NEVER`] while an atomic is repeated.
     pub(super) scalar: Cycle,
-    /// The next atomic that the scalar unit can have under way.
+    /// The next atomic that the scalar unit can have in flight.
     pub(super) atomic: Cycle,
     pub(super) matrix: Cycle,
     pub(super) vector: Cycle,
@@ -201,7 +201,7 @@ impl Coprocessor {
         self.changed = Some(self.changed.map_or(at, |c| c.min(at)));
     }
 
-    /// Somebody is about to change something on which the coprocessor sleeps, at cycle `at`.
+    /// Something on which the coprocessor sleeps is about to change, at cycle `at`.
     pub(super) fn wake(&mut self, at: Cycle) {
         for thread in 0..THREADS {
             self.wake_retry(thread, at);
@@ -224,7 +224,7 @@ impl Coprocessor {
         }
     }
 
-    /// True when the thread has nothing under way but what its units still finish.
+    /// True when the thread has nothing in flight but what its units still finish.
     pub(super) fn is_drained(&self, thread: usize) -> bool {
         let t = &self.threads[thread];
         t.front.is_empty() && t.retry.is_none()

@@ -6,35 +6,37 @@
 //! sets of increments by itself (`assembly.yaml`; the configuration has no `ADDR_MOD_SET` there).
 
 use super::config::{ADDR_MOD_AB, ADDR_MOD_BIAS, ADDR_MOD_DST, Config};
-use tilework_abi::tensix::insn::{Incrwc, Reg2flop, Setadc, Setadcxx, Setrwc};
+use tilework_abi::tensix::insn::{Incrwc, MiscOp, Reg2flop, Setadc, Setadcxx, Setrwc};
 
 /// Widths of X, Y, Z, W.
 const WIDTHS: [u32; 4] = [18, 13, 8, 8];
 /// The dimensions of `SETADCXY` and its like start here.
-pub(super) const X: usize = 0;
+const X: usize = 0;
 /// The dimensions of `SETADCZW` and its like start here.
-pub(super) const Z: usize = 2;
+const Z: usize = 2;
+/// All of an instruction's operands.
+const ALL: u32 = 0xF;
 
 /// A counter and its "CR" copy.
 type Pair = [u32; 2];
 
 /// The counters of one channel: X, Y, Z, W.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Channel([Pair; 4]);
+struct Channel([Pair; 4]);
 
 impl Channel {
     /// Sets a counter and its copy.
-    pub(super) fn set(&mut self, dim: usize, value: u32) {
+    fn set(&mut self, dim: usize, value: u32) {
         let value = value & mask(dim);
         self.0[dim] = [value, value];
     }
     /// Increments a counter.
-    pub(super) fn increment(&mut self, dim: usize, by: u32) {
+    fn increment(&mut self, dim: usize, by: u32) {
         let pair = &mut self.0[dim];
         pair[0] = pair[0].wrapping_add(by) & mask(dim);
     }
     /// Increments the copy, and the counter follows it.
-    pub(super) fn increment_cr(&mut self, dim: usize, by: u32) {
+    fn increment_cr(&mut self, dim: usize, by: u32) {
         let value = self.0[dim][1].wrapping_add(by);
         self.set(dim, value);
     }
@@ -53,13 +55,13 @@ pub(super) struct Adcs([ThreadAdcs; 3]);
 
 /// Whose counters an instruction changes.
 #[derive(Clone, Copy)]
-pub(super) struct Owners {
+struct Owners {
     /// The instruction's thread.
-    pub(super) thread: usize,
+    thread: usize,
     /// Zero: the instruction's thread; otherwise one more than the thread.
-    pub(super) thread_override: u32,
+    thread_override: u32,
     /// Bits for unpacker 0, unpacker 1 and the packers.
-    pub(super) mask: u32,
+    mask: u32,
 }
 
 /// What an instruction does to a counter.
@@ -76,8 +78,45 @@ impl Adcs {
         adcs.filter(move |(i, _)| owners.mask >> i & 1 != 0).map(|(_, channels)| channels)
     }
 
+    /// Executes an instruction of thread `thread` that changes ADCs; false: it is none.
+    pub(super) fn execute(&mut self, thread: usize, insn: MiscOp) -> bool {
+        let owners = |mask, thread_override| Owners { thread, thread_override, mask };
+        match insn {
+            MiscOp::Nop(_) | MiscOp::Setdvalid(_) => return false,
+            MiscOp::Setadc(insn) => self.set_one(thread, insn),
+            MiscOp::Setadcxx(insn) => self.set_x(thread, insn),
+            MiscOp::Setadcxy(i) => {
+                let operands = [i.ch0_x(), i.ch0_y(), i.ch1_x(), i.ch1_y()];
+                self.change(owners(i.cnt_set_mask(), i.thread_override()), X, i.bit_mask(), operands, Channel::set);
+            }
+            MiscOp::Incadcxy(i) => {
+                let operands = [i.ch0_x(), i.ch0_y(), i.ch1_x(), i.ch1_y()];
+                self.change(owners(i.cnt_set_mask(), i.thread_override()), X, ALL, operands, Channel::increment);
+            }
+            MiscOp::Addrcrxy(i) => {
+                let operands = [i.ch0_x(), i.ch0_y(), i.ch1_x(), i.ch1_y()];
+                let owners = owners(i.cnt_set_mask(), i.thread_override());
+                self.change(owners, X, i.bit_mask(), operands, Channel::increment_cr);
+            }
+            MiscOp::Setadczw(i) => {
+                let operands = [i.ch0_z(), i.ch0_w(), i.ch1_z(), i.ch1_w()];
+                self.change(owners(i.cnt_set_mask(), i.thread_override()), Z, i.bit_mask(), operands, Channel::set);
+            }
+            MiscOp::Incadczw(i) => {
+                let operands = [i.ch0_z(), i.ch0_w(), i.ch1_z(), i.ch1_w()];
+                self.change(owners(i.cnt_set_mask(), i.thread_override()), Z, ALL, operands, Channel::increment);
+            }
+            MiscOp::Addrcrzw(i) => {
+                let operands = [i.ch0_z(), i.ch0_w(), i.ch1_z(), i.ch1_w()];
+                let owners = owners(i.cnt_set_mask(), i.thread_override());
+                self.change(owners, Z, i.bit_mask(), operands, Channel::increment_cr);
+            }
+        }
+        true
+    }
+
     /// `SETADC`.
-    pub(super) fn set_one(&mut self, thread: usize, insn: Setadc) {
+    fn set_one(&mut self, thread: usize, insn: Setadc) {
         let thread_override = insn.thread_override();
         // The two top bits of the value are the override.
         let value = thread_override << 16 | insn.new_value();
@@ -87,7 +126,7 @@ impl Adcs {
     }
 
     /// `SETADCXX`.
-    pub(super) fn set_x(&mut self, thread: usize, insn: Setadcxx) {
+    fn set_x(&mut self, thread: usize, insn: Setadcxx) {
         for channels in self.of(Owners { thread, thread_override: 0, mask: insn.cnt_set_mask() }) {
             channels[0].set(X, insn.x0_val());
             channels[1].set(X, insn.x1_val());
@@ -96,7 +135,7 @@ impl Adcs {
 
     /// Instructions for two dimensions, `first` and the next, of both channels: `operands` and the
     /// bits of `chosen` are those of channel 0 before channel 1, the lower dimension first.
-    pub(super) fn change(&mut self, owners: Owners, first: usize, chosen: u32, operands: [u32; 4], change: Change) {
+    fn change(&mut self, owners: Owners, first: usize, chosen: u32, operands: [u32; 4], change: Change) {
         for channels in self.of(owners) {
             for (i, operand) in operands.into_iter().enumerate().filter(|(i, _)| chosen >> i & 1 != 0) {
                 change(&mut channels[i >> 1], first + (i & 1), operand);
@@ -211,6 +250,7 @@ impl Rwc {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilework_abi::tensix::insn::{Addrcrxy, Incadcxy, Setadcxy, Setadczw, Setdvalid};
 
     /// Bits of `cnt_set_mask`.
     const U0: u32 = 1;
@@ -220,12 +260,16 @@ mod tests {
         adcs.0[thread][owner][channel].0[dim]
     }
 
+    fn execute(adcs: &mut Adcs, thread: usize, word: u32) -> bool {
+        adcs.execute(thread, MiscOp::decode(word).expect("a built instruction"))
+    }
+
     #[test]
     fn setadc_sets_one_counter_and_can_name_another_thread() {
         let mut a = Adcs::default();
         // Thread override 3 (thread 2), Y of channel 1, unpacker 0 and packers.
         let insn = Setadc::build().cnt_set_mask(U0 | PK).channel(1).xyzw(1).thread_override(3).new_value(0x1234);
-        a.set_one(0, Setadc::decode(insn.word()).unwrap());
+        assert!(execute(&mut a, 0, insn.word()));
         // The value's two top bits are the override, and Y has 13 bits.
         assert_eq!(pair(&a, 2, 0, 1, 1), [0x1234; 2]);
         assert_eq!((pair(&a, 2, 2, 1, 1), pair(&a, 2, 1, 1, 1), pair(&a, 0, 0, 1, 1)), ([0x1234; 2], [0; 2], [0; 2]));
@@ -234,21 +278,24 @@ mod tests {
     #[test]
     fn xy_and_zw_instructions_touch_what_their_masks_name() {
         let mut a = Adcs::default();
-        let owners = Owners { thread: 1, thread_override: 0, mask: U0 };
-        let values = [1, 2, 3, 4];
-        a.change(owners, X, 0b1011, values, Channel::set);
-        a.change(owners, Z, 0b1111, values, Channel::set);
+        let setadcxy = Setadcxy::build().cnt_set_mask(U0).ch0_x(1).ch0_y(2).ch1_x(3).ch1_y(4).bit_mask(0b1011);
+        assert!(execute(&mut a, 1, setadcxy.word()));
+        let setadczw = Setadczw::build().cnt_set_mask(U0).ch0_z(1).ch0_w(2).ch1_z(3).ch1_w(4).bit_mask(0b1111);
+        assert!(execute(&mut a, 1, setadczw.word()));
         let all = |a: &Adcs| [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(c, d)| pair(a, 1, 0, c, d)[0]);
         assert_eq!(all(&a), [1, 2, 0, 4]);
         assert_eq!([(0, 2), (0, 3), (1, 2), (1, 3)].map(|(c, d)| pair(&a, 1, 0, c, d)[0]), [1, 2, 3, 4]);
-        a.change(owners, X, 0b1111, values, Channel::increment);
+        let incadcxy = Incadcxy::build().cnt_set_mask(U0).ch0_x(1).ch0_y(2).ch1_x(3).ch1_y(4);
+        assert!(execute(&mut a, 1, incadcxy.word()));
         assert_eq!(all(&a), [2, 4, 3, 8]);
         assert_eq!(pair(&a, 1, 0, 0, 1), [4, 2], "an increment leaves the CR copy");
-        a.change(owners, X, 0b0010, values, Channel::increment_cr);
+        let addrcrxy = Addrcrxy::build().cnt_set_mask(U0).ch0_x(1).ch0_y(2).ch1_x(3).ch1_y(4).bit_mask(0b0010);
+        assert!(execute(&mut a, 1, addrcrxy.word()));
         assert_eq!(pair(&a, 1, 0, 0, 1), [4, 4], "2 + 2 in the copy, then copied");
         let insn = Setadcxx::build().cnt_set_mask(U0).x1_val(0x155).x0_val(0x2AA);
-        a.set_x(1, Setadcxx::decode(insn.word()).unwrap());
+        assert!(execute(&mut a, 1, insn.word()));
         assert_eq!((pair(&a, 1, 0, 0, 0), pair(&a, 1, 0, 1, 0)), ([0x2AA; 2], [0x155; 2]));
+        assert!(!execute(&mut a, 0, Setdvalid::build().set_valid(1).word()));
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(super) type MopCfg = [u32; WORDS];
 /// Bits of a loop count.
 const COUNT: u32 = 0x3FF;
 
-/// An expansion under way.
+/// An expansion in flight.
 #[derive(Clone, Debug)]
 pub(super) enum Expansion {
     Masked(Masked),
@@ -44,13 +44,13 @@ pub(super) struct Loops {
     j: u32,
     /// Inner iterations done.
     i: u32,
-    phase: Phase,
+    phase: LoopPhase,
     /// The next inner instruction alternates between two.
     alternate: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Phase {
+enum LoopPhase {
     Start,
     Inner,
     End0,
@@ -74,7 +74,7 @@ impl Expansion {
             // The page calls it a hardware bug.
             outer += 128;
         }
-        Self::Loops(Loops { cfg: *cfg, outer, inner, j: 0, i: 0, phase: Phase::Start, alternate: false })
+        Self::Loops(Loops { cfg: *cfg, outer, inner, j: 0, i: 0, phase: LoopPhase::Start, alternate: false })
     }
 }
 
@@ -125,14 +125,14 @@ impl Loops {
         let [_, _, start, end0, end1, op, op1, last_of_all, last] = self.cfg;
         while self.j < self.outer {
             match self.phase {
-                Phase::Start => {
-                    (self.phase, self.i) = (Phase::Inner, 0);
+                LoopPhase::Start => {
+                    (self.phase, self.i) = (LoopPhase::Inner, 0);
                     if !Nop::is(start) {
                         return Some(start);
                     }
                 }
-                Phase::Inner if self.i == self.inner => self.phase = Phase::End0,
-                Phase::Inner => {
+                LoopPhase::Inner if self.i == self.inner => self.phase = LoopPhase::End0,
+                LoopPhase::Inner => {
                     self.i += 1;
                     let loop_op = if self.alternate { op1 } else { op };
                     self.alternate ^= !Nop::is(op1);
@@ -142,14 +142,14 @@ impl Loops {
                         (true, true) => last_of_all,
                     });
                 }
-                Phase::End0 => {
-                    self.phase = Phase::End1;
+                LoopPhase::End0 => {
+                    self.phase = LoopPhase::End1;
                     if !Nop::is(end0) {
                         return Some(end0);
                     }
                 }
-                Phase::End1 => {
-                    (self.phase, self.j) = (Phase::Start, self.j + 1);
+                LoopPhase::End1 => {
+                    (self.phase, self.j) = (LoopPhase::Start, self.j + 1);
                     if !Nop::is(end0) && !Nop::is(end1) {
                         return Some(end1);
                     }

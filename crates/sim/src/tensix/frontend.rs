@@ -128,7 +128,7 @@ impl FrontEnd {
         self.expansion.is_none() && !self.first.iter().any(|e| is_mop(e.insn))
     }
 
-    /// No instruction is on its way to the wait gate.
+    /// No instruction is in flight to the wait gate.
     pub(super) fn is_empty(&self) -> bool {
         self.first.is_empty()
             && self.middle.is_empty()
@@ -165,7 +165,7 @@ impl FrontEnd {
     }
 
     /// The instructions that have not passed the wait gate, as far as they were pushed as
-    /// themselves, and whether an expansion is under way.
+    /// themselves, and whether an expansion is in flight.
     pub(super) fn pending(&self) -> (impl Iterator<Item = Insn>, bool) {
         let expanding = self.expansion.is_some() || matches!(self.replay, Replaying::Play { .. });
         let derived = self.middle.iter().chain(&self.last).any(|e| !e.counted);

@@ -4,10 +4,9 @@
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/{SyncUnit,ConfigurationUnit}.md,
 //! WormholeB0/TensixTile/TensixCoprocessor/MiscellaneousUnit.md and the instructions' pages.
 
+use super::border::{Hold, Outside};
 use super::config::{Config, Refusal, STREAM_ID_SYNC, XMOV};
 use super::coprocessor::{Attempt, Coprocessor, GPRS, Issue, of_thread};
-use super::counters::{Channel, Owners, X, Z};
-use super::outside::{Hold, Outside};
 use super::reset::InReset;
 use super::sync;
 use crate::{Cycle, NEVER, timing};
@@ -15,7 +14,7 @@ use tilework_abi::tensix::insn::{self, Insn, MiscOp, Streamwrcfg, Unit};
 use tilework_abi::{stream, tensix as map};
 
 /// Any address among the semaphores that cores see.
-pub(super) const SEMAPHORE_ADDR: u32 = map::PC_BUF_BASE + 0x20;
+pub(super) const SEMAPHORE_ADDR: u32 = map::PC_BUF_BASE + map::pc_buf::SEMAPHORE;
 
 impl Coprocessor {
     /// Lets the instruction at the wait gate pass, if its unit takes it now.
@@ -44,13 +43,13 @@ impl Coprocessor {
         }
     }
 
-    /// Something of `thread` is under way until `until`.
+    /// Something of `thread` is in flight until `until`.
     pub(super) fn occupy(&mut self, thread: usize, until: Cycle) {
         let any = &mut self.threads[thread].busy.any;
         *any = until.max(*any);
     }
 
-    /// The instruction has passed and is under way for `latency` cycles.
+    /// The instruction has passed and is in flight for `latency` cycles.
     fn passed(&mut self, at: Attempt, latency: Cycle) -> Issue {
         self.occupy(at.thread, at.now + latency);
         Issue::Passed
@@ -228,44 +227,11 @@ impl Coprocessor {
     }
 
     fn issue_misc(&mut self, at: Attempt, insn: MiscOp) -> Issue {
-        const ALL: u32 = 0xF;
-        let thread = at.thread;
-        let owners = |mask, thread_override| Owners { thread, thread_override, mask };
-        let adcs = &mut self.adcs;
-        match insn {
-            MiscOp::Nop(_) => {}
-            MiscOp::Setdvalid(insn) => {
-                self.matrix.banks.give_to_matrix(insn.set_valid());
-                self.notify_others(1 + thread, at.now);
-            }
-            MiscOp::Setadc(insn) => adcs.set_one(thread, insn),
-            MiscOp::Setadcxx(insn) => adcs.set_x(thread, insn),
-            MiscOp::Setadcxy(i) => {
-                let operands = [i.ch0_x(), i.ch0_y(), i.ch1_x(), i.ch1_y()];
-                adcs.change(owners(i.cnt_set_mask(), i.thread_override()), X, i.bit_mask(), operands, Channel::set);
-            }
-            MiscOp::Incadcxy(i) => {
-                let operands = [i.ch0_x(), i.ch0_y(), i.ch1_x(), i.ch1_y()];
-                adcs.change(owners(i.cnt_set_mask(), i.thread_override()), X, ALL, operands, Channel::increment);
-            }
-            MiscOp::Addrcrxy(i) => {
-                let operands = [i.ch0_x(), i.ch0_y(), i.ch1_x(), i.ch1_y()];
-                let owners = owners(i.cnt_set_mask(), i.thread_override());
-                adcs.change(owners, X, i.bit_mask(), operands, Channel::increment_cr);
-            }
-            MiscOp::Setadczw(i) => {
-                let operands = [i.ch0_z(), i.ch0_w(), i.ch1_z(), i.ch1_w()];
-                adcs.change(owners(i.cnt_set_mask(), i.thread_override()), Z, i.bit_mask(), operands, Channel::set);
-            }
-            MiscOp::Incadczw(i) => {
-                let operands = [i.ch0_z(), i.ch0_w(), i.ch1_z(), i.ch1_w()];
-                adcs.change(owners(i.cnt_set_mask(), i.thread_override()), Z, ALL, operands, Channel::increment);
-            }
-            MiscOp::Addrcrzw(i) => {
-                let operands = [i.ch0_z(), i.ch0_w(), i.ch1_z(), i.ch1_w()];
-                let owners = owners(i.cnt_set_mask(), i.thread_override());
-                adcs.change(owners, Z, i.bit_mask(), operands, Channel::increment_cr);
-            }
+        if !self.adcs.execute(at.thread, insn)
+            && let MiscOp::Setdvalid(insn) = insn
+        {
+            self.matrix.banks.give_to_matrix(insn.set_valid());
+            self.notify_others(1 + at.thread, at.now);
         }
         self.passed(at, timing::TENSIX_UNIT)
     }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 /// Cores that have mailboxes.
 pub(super) const ENDS: usize = 4;
-/// Values that one core may have under way, in all mailboxes that it writes to together.
+/// Values that one core may have in flight, in all mailboxes that it writes to together.
 const DEPTH: usize = 4;
 
 /// The mailboxes of a tile.

@@ -195,6 +195,7 @@ mod tests {
         assert_eq!(cleared, [(5 + 100 + 7 + 1000) % 1024]);
         let reverts = Zeroacc::build().mode(3).revert(true).word();
         assert_eq!(execute(&mut m, &c, reverts).unwrap_err().0, FaultClass::UndefinedBehavior);
+        assert_eq!(insn::MatrixOp::decode(insn::Mvmul::build().word()), None, "not built");
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //! Follows WormholeB0/TensixTile/{Mover,TDMA-RISC}.md (Blackhole has no page of its own for
 //! TDMA-RISC in the public tree). A copy takes effect as a whole when it is done.
 
+use super::border::{Hold, Outside};
 use super::config::Refusal;
 use super::coprocessor::{Coprocessor, THREADS, of_thread};
-use super::outside::{Hold, Outside};
 use super::reset;
 use crate::{Cycle, Fault, FaultClass, NEVER, timing};
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use tilework_abi::tensix as map;
 
 /// Commands that the queue holds.
 const QUEUE: usize = 4;
-/// Commands with parameters under way.
+/// Commands with parameters in flight.
 const CREDITS: usize = 2;
 /// Commands, the low byte of a command word (TDMA-RISC.md): a copy, a wait for the mover, a write
 /// to L1, and one that does nothing.
@@ -38,7 +38,7 @@ struct Command {
     base: u32,
 }
 
-/// A copy under way.
+/// A copy in flight.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     dst: u32,
@@ -65,7 +65,7 @@ impl Mover {
         self.job.is_some()
     }
 
-    /// The copy under way is given up.
+    /// The copy in flight is aborted.
     pub(super) fn abort(&mut self) {
         self.job = None;
     }

@@ -1,7 +1,7 @@
 //! PC buffers: three queues from B to T0, T1, T2.
 //!
 //! Follows BlackholeA0/TensixTile/BabyRISCV/PCBufs.md. B's read waits until the queue is empty, the
-//! T core sleeps on it and the coprocessor has nothing of that thread under way.
+//! T core sleeps on it and the coprocessor has nothing of that thread in flight.
 
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ impl PcBuf {
         true
     }
 
-    /// B reads. `None`: not yet. `idle`: the coprocessor has nothing of the thread under way.
+    /// B reads. `None`: not yet. `idle`: the coprocessor has nothing of the thread in flight.
     pub(super) fn drained(&self, idle: bool) -> Option<u32> {
         (self.is_overridden_busy() || (self.queue.is_empty() && self.waiting && idle)).then_some(0)
     }

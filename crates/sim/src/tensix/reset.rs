@@ -81,10 +81,9 @@ impl Coprocessor {
 #[cfg(test)]
 mod tests {
     use super::super::bench::Bench;
-    use super::super::map;
     use super::*;
     use crate::NEVER;
-    use tilework_abi::tensix::Processor::Brisc;
+    use tilework_abi::tensix::{self as map, Processor::Brisc};
 
     const XMOV: u32 = insn::Xmov::build().word();
     const NOP: u32 = insn::Nop::build().word();

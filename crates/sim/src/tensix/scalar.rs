@@ -6,9 +6,9 @@
 //! done. A load's result is in its GPR when the instruction starts; the documents let nobody look
 //! before the wait that the request's time gives.
 
+use super::border::{Hold, Outside};
 use super::config::Config;
 use super::coprocessor::{Attempt, Coprocessor, GPRS, Issue, Retry, of_thread};
-use super::outside::{Hold, Outside};
 use crate::{Cycle, NEVER, timing};
 use tilework_abi::tensix as map;
 use tilework_abi::tensix::insn::{self, Atcas, Atincget, Atincgetptr, Atswap, Loadind, Reg2flop, Setdmareg, Storeind};

@@ -3,9 +3,11 @@
 use super::bench::Bench;
 use super::thread_tests::{NOP, setdmareg};
 use super::*;
-use crate::NEVER;
+use crate::{FaultClass, NEVER};
 use Processor::{Brisc, Trisc0};
-use tilework_abi::tensix::insn;
+use tilework_abi::tensix as map;
+use tilework_abi::tensix::insn::{self, Insn};
+use tilework_riscv::Refuse;
 
 /// `ADDDMAREG`.
 fn add(right_is_imm: bool, result: u32, right: u32, left: u32) -> u32 {

@@ -3,10 +3,12 @@
 
 use super::bench::{Bench, CORES};
 use super::*;
-use crate::NEVER;
+use crate::{FaultClass, NEVER};
 use Processor::{Brisc, Trisc0, Trisc1, Trisc2};
 use proptest::prelude::*;
-use tilework_abi::tensix::insn;
+use tilework_abi::address_map::THREAD_STRIDE;
+use tilework_abi::tensix::{self as map, insn};
+use tilework_riscv::Refuse;
 
 pub(super) const NOP: u32 = insn::Nop::build().word();
 const DMANOP: u32 = insn::Dmanop::build().word();
@@ -68,7 +70,7 @@ fn a_second_wait_stays_at_the_gate_until_the_first_is_forgotten() {
     b.push(0, 0, &[semwait(1 << 6, 1, 1), semwait(1 << 6, 2, 1), NOP]);
     assert_eq!(b.run(50).unwrap(), [3]);
     assert!(b.t.explain(Trisc0)[0].contains("semaphore 0"), "{:?}", b.t.explain(Trisc0));
-    b.t.store(Trisc1, 0xFFE8_0020, 0, 60).unwrap();
+    b.t.store(Trisc1, map::PC_BUF_BASE + 0x20, 0, 60).unwrap();
     assert_eq!(b.run(100).unwrap(), [61, 62], "the second one goes to wait, and NOP is not what it blocks");
     assert_eq!(b.t.explain(Trisc0), [""; 0]);
 }
@@ -161,7 +163,7 @@ fn the_sync_unit_takes_one_semaphore_instruction_a_cycle() {
     // A core's store takes its turn, too.
     b.push(0, 100, &[sempost(1)]);
     assert_eq!(b.run(103).unwrap(), [0; 0]);
-    b.t.store(Trisc1, 0xFFE8_0020, 1, 103).unwrap();
+    b.t.store(Trisc1, map::PC_BUF_BASE + 0x20, 1, 103).unwrap();
     assert_eq!(b.run(200).unwrap(), [104]);
 }
 
@@ -171,11 +173,11 @@ fn a_core_s_post_lets_a_thread_go_on() {
     b.push(2, 0, &[semwait(2, 8, 1), semget(8), NOP]);
     assert_eq!(b.run(500).unwrap(), [3]);
     assert_eq!(b.t.next(), NEVER, "waiting costs nothing");
-    assert_eq!(b.t.load(Trisc2, 0xFFE8_0004, 500), Err(Refuse::Block), "Manual TTSync waits for it");
-    b.t.store(Trisc0, 0xFFE8_002C, 0, 600).unwrap();
+    assert_eq!(b.t.load(Trisc2, map::PC_BUF_BASE + 0x4, 500), Err(Refuse::Block), "Manual TTSync waits for it");
+    b.t.store(Trisc0, map::PC_BUF_BASE + 0x2C, 0, 600).unwrap();
     assert_eq!(b.run(1000).unwrap(), [601, 602]);
     assert_eq!(b.t.take_changed(), Some(603), "who waits for the thread to drain looks again");
-    assert_eq!(b.t.load(Trisc2, 0xFFE8_0004, 604).unwrap().latency, 3);
+    assert_eq!(b.t.load(Trisc2, map::PC_BUF_BASE + 0x4, 604).unwrap().latency, 3);
     assert_eq!(b.semaphore(3), 0);
 }
 
@@ -256,11 +258,11 @@ fn b_waits_for_the_coprocessor_at_a_pc_buffer() {
     let mut b = Bench::new();
     b.push(0, 0, &[semwait(BLOCK_ALL, 1, 1), NOP]);
     b.run(100).unwrap();
-    assert_eq!(b.t.load(Trisc0, 0xFFE8_0000, 100), Err(Refuse::Block));
-    assert_eq!(b.t.load(Brisc, 0xFFE8_0000, 101), Err(Refuse::Block), "T0 waits, but its thread does not rest");
-    b.t.store(Trisc1, 0xFFE8_0020, 0, 200).unwrap();
+    assert_eq!(b.t.load(Trisc0, map::PC_BUF_BASE, 100), Err(Refuse::Block));
+    assert_eq!(b.t.load(Brisc, map::PC_BUF_BASE, 101), Err(Refuse::Block), "T0 waits, but its thread does not rest");
+    b.t.store(Trisc1, map::PC_BUF_BASE + 0x20, 0, 200).unwrap();
     b.run(300).unwrap();
-    assert_eq!(b.t.load(Brisc, 0xFFE8_0000, 300).unwrap().value, 0);
+    assert_eq!(b.t.load(Brisc, map::PC_BUF_BASE, 300).unwrap().value, 0);
 }
 
 #[test]
@@ -268,14 +270,14 @@ fn mop_done_waits_for_expansions_only() {
     let mut b = Bench::new();
     // A MOP of 100 NOPs behind a wait: the FIFOs hold ten, so the expander is not done.
     for (i, word) in [10, 10, NOP, NOP, NOP, NOP, NOP, NOP, NOP].into_iter().enumerate() {
-        b.t.store(Trisc0, 0xFFB8_0000 + 4 * i as u32, word, 0).unwrap();
+        b.t.store(Trisc0, map::MOP_CFG_BASE + 4 * i as u32, word, 0).unwrap();
     }
     b.push(0, 0, &[semwait(BLOCK_ALL, 1, 1), MOP1]);
     b.run(1000).unwrap();
-    assert_eq!(b.t.load(Trisc0, 0xFFE8_0008, 1000), Err(Refuse::Block));
-    b.t.store(Trisc1, 0xFFE8_0020, 0, 1000).unwrap();
+    assert_eq!(b.t.load(Trisc0, map::PC_BUF_BASE + 0x8, 1000), Err(Refuse::Block));
+    b.t.store(Trisc1, map::PC_BUF_BASE + 0x20, 0, 1000).unwrap();
     assert_eq!(b.run(2000).unwrap().len(), 100);
-    assert!(b.t.load(Trisc0, 0xFFE8_0008, 2000).is_ok());
+    assert!(b.t.load(Trisc0, map::PC_BUF_BASE + 0x8, 2000).is_ok());
 }
 
 #[test]
@@ -287,7 +289,7 @@ fn auto_ttsync_holds_a_core_s_access_until_its_push_has_passed() {
     assert_eq!(b.t.load(Trisc0, map::GPR_BASE + 4, 1100), Err(Refuse::Block));
     assert!(b.t.load(Trisc0, map::CFG_BASE, 1100).is_ok(), "configuration is not tracked");
     b.t.take_changed();
-    b.t.store(Trisc1, 0xFFE8_0020, 0, 1200).unwrap();
+    b.t.store(Trisc1, map::PC_BUF_BASE + 0x20, 0, 1200).unwrap();
     b.run(2000).unwrap();
     assert!(b.t.has_changed());
     assert_eq!(b.gpr(0, 1), 7);
@@ -299,7 +301,7 @@ fn what_is_not_built_is_a_fault_that_names_the_instruction_when_it_reaches_its_u
     let mvmul = insn::Mvmul::build().clear_dvalid(1).addr_mod(3).dst_row(5);
     b.push(2, 40, &[semwait(BLOCK_ALL, 1, 1), mvmul.word()]);
     b.run(100).unwrap();
-    b.t.store(Trisc1, 0xFFE8_0020, 0, 100).unwrap();
+    b.t.store(Trisc1, map::PC_BUF_BASE + 0x20, 0, 100).unwrap();
     let fault = b.run(200).unwrap_err();
     assert_eq!(fault.class, FaultClass::UnimplementedFunctionality);
     let said = "MVMUL clear_dvalid=0x1, addr_mod=3, dst_row=5 (0x2640c005) of Tensix thread T2: ";
@@ -308,7 +310,7 @@ fn what_is_not_built_is_a_fault_that_names_the_instruction_when_it_reaches_its_u
     assert_eq!((fault.site.core, fault.site.cycle), (Some(Trisc2), Some(101)));
     // BRISC's pushes do not pass the MOP expander.
     let mut b = Bench::new();
-    b.t.store(Brisc, 0xFFE5_0000, MOP1, 0).unwrap();
+    b.t.store(Brisc, map::INSTRN_BUF_BASE + THREAD_STRIDE, MOP1, 0).unwrap();
     assert_eq!(b.run(100).unwrap_err().class, FaultClass::UndefinedBehavior);
 }
 

@@ -207,6 +207,7 @@ mod tests {
         assert_eq!(f32::from_bits(v.lregs[0][7]), 1.0);
         assert_eq!((v.lregs[1][0], v.lregs[2][0], v.lregs[3][31]), (0xFFFF, 0xFFFF_8000, 0x1234_5678));
         assert!(execute(&mut Vector::default(), loadi(0, 3, 0)).is_err());
+        assert_eq!(insn::VectorOp::decode(insn::Sfpmad::build().word()), None, "not built");
     }
 
     #[test]

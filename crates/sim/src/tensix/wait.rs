@@ -2,9 +2,9 @@
 //!
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/{STALLWAIT,SEMWAIT,STREAMWAIT}.md.
 
+use super::border::{Hold, Outside};
 use super::config::{STREAM_ID_SYNC, STREAMWAIT_MSGS_HI, STREAMWAIT_PHASE_HI};
 use super::coprocessor::{Attempt, Coprocessor, named, of_thread};
-use super::outside::{Hold, Outside};
 use crate::{Cycle, Fault, NEVER};
 use tilework_abi::stream;
 use tilework_abi::tensix::insn::{self, Insn};
@@ -110,8 +110,8 @@ impl Coprocessor {
     }
 
     /// The cycle from which condition bit `bit` of `STALLWAIT` no longer holds a thread; [`NEVER`]:
-    /// not by itself. Unpackers and packers are not built, so nothing of theirs is ever under way,
-    /// and what a core stores has happened when it goes on.
+    /// not by itself. Unpackers and packers are not built, so nothing of theirs is ever in flight,
+    /// and what a core stores has happened when it continues.
     pub(super) fn busy_until(&self, thread: usize, bit: u32) -> Cycle {
         let busy = &self.threads[thread].busy;
         let banks = &self.matrix.banks;

@@ -3,7 +3,8 @@
 //! Cores, NIUs, the coprocessor and the debug interface access the same registers. Each of them
 //! borrows the parts of the tile that are not itself as a [`Reach`]. What an NIU or the coprocessor
 //! does to its own registers through its tile is not modelled: it is a fault with a name here,
-//! except where [`super::memory`] and [`super::tensix`] say otherwise.
+//! except where [`super::memory`] says otherwise, and except the override of the PC buffers, which
+//! start-up code of the coprocessor writes: it takes effect after the coprocessor's step.
 
 use super::fabric::Fabric;
 use super::port::Ports;
@@ -12,7 +13,9 @@ use crate::noc::Niu;
 use crate::tensix::Tensix;
 use crate::{Fault, FaultClass, timing};
 use tilework_abi::address_map::{Region, niu_register};
-use tilework_abi::tensix::{self as map, Processor};
+use tilework_abi::tensix::{
+    self as map, CFGREG_RD_CNTL, CFGREG_RDDATA, INSTRN_BUF_CTRL0, INSTRN_BUF_CTRL1, Processor, TRISC_PC_BUF_OVERRIDE,
+};
 use tilework_riscv::{Access, Cycle, Load, Refuse, Width};
 
 const PAGE: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
@@ -21,7 +24,9 @@ const PAGE: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
 pub(super) struct Shared {
     pub(super) fabric: Fabric,
     pub(super) nius: [Niu; 2],
-    pub(super) tensix: Tensix,
+    /// In a box of its own: the tile is moved when a chip is built, and most of its
+    /// bytes are these.
+    pub(super) tensix: Box<Tensix>,
 }
 
 /// A unit of the tile, as an access finds it.
@@ -102,7 +107,7 @@ impl Reach<'_> {
     ) -> Result<Load, Refuse<Fault>> {
         let (value, access) = match Region::decode(addr) {
             Region::Debug { .. } if addr == map::INSTRN_BUF_STATUS => {
-                let tensix = self.tensix.or_fault(super::tensix::own_debug_registers)?;
+                let tensix = self.tensix.or_fault(own_debug_registers)?;
                 (tensix.replay_fifo_status(), Access::Volatile)
             }
             Region::Debug { .. } => {
@@ -169,6 +174,36 @@ impl Reach<'_> {
         }
     }
 
+    /// Writes a debug register. Some of them act on the cores or on the coprocessor: a read of its
+    /// configuration (BackendConfiguration.md, "Debug registers"; at once, not a few cycles later),
+    /// or a push of an instruction behind the MOP expander (PushTensixInstruction.md, "Debug
+    /// registers"; that cores' pushes are lost meanwhile is not modelled).
+    pub(super) fn store_debug(&mut self, by_core: bool, at: Cycle, addr: u32, value: u32) -> Result<(), Refuse<Fault>> {
+        let before = self.fabric.debug.word(addr);
+        self.fabric.debug.write(addr, value, by_core).map_err(Refuse::Fault)?;
+        match addr {
+            map::SOFT_RESET_0 => self.fabric.reset_changed = Some(at),
+            TRISC_PC_BUF_OVERRIDE => match &mut self.tensix {
+                Unit::Other(tensix) => tensix.set_pc_buf_override(value, at),
+                Unit::Own => self.fabric.pc_buf_override = Some(value),
+            },
+            CFGREG_RD_CNTL => {
+                let data = self.tensix.or_fault(own_debug_registers)?.config_word(value);
+                self.fabric.debug.write(CFGREG_RDDATA, data, false).map_err(Refuse::Fault)?;
+            }
+            INSTRN_BUF_CTRL0 => {
+                let word = self.fabric.debug.word(INSTRN_BUF_CTRL1);
+                let tensix = self.tensix.or_fault(own_debug_registers)?;
+                let rising = value & !before;
+                (0..3)
+                    .filter(|i| value >> i & 1 != 0 && rising >> (4 + i) & 1 != 0)
+                    .try_for_each(|i| tensix.push_by_debug_bus(i, word, at))?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// What `core` would load now, without any side effect; `None` when that cannot be said.
     pub(super) fn peek(&mut self, core: Processor, at: Cycle, addr: u32, width: Width) -> Option<u32> {
         if addr < map::L1_SIZE {
@@ -203,4 +238,11 @@ fn own_niu(addr: u32) -> Fault {
 
 fn unmapped(addr: u32) -> Fault {
     Fault::new(FaultClass::UndefinedBehavior, "no memory or register at this address", PAGE).at_addr(u64::from(addr))
+}
+
+/// The coprocessor accesses, over its tile, its own debug registers.
+fn own_debug_registers() -> Fault {
+    let what = "the coprocessor uses its own debug registers";
+    let read = "BlackholeA0/TensixTile/BabyRISCV/PushTensixInstruction.md, Debug registers";
+    Fault::new(FaultClass::UnimplementedFunctionality, what, read)
 }

@@ -109,7 +109,7 @@ impl TileBus<'_> {
             return Err(Refuse::Sync);
         }
         self.shared.reach(self.ports.reborrow()).store(Some(self.core), at, addr, width, value)?;
-        // A reset takes effect before the core goes on.
+        // A reset takes effect before the core continues.
         if self.shared.fabric.reset_changed.is_some() {
             self.horizon = 0;
         }
@@ -179,7 +179,7 @@ impl TileBus<'_> {
         Ok(Load { value, latency, access: Access::Volatile })
     }
 
-    /// A store to a line of L1 that holds code or that somebody sleeps on.
+    /// A store to a line of L1 that holds code or that a sleeper watches.
     fn store_marked(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
         if at >= self.horizon {
             return Err(Refuse::Sync);

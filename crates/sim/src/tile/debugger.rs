@@ -1,4 +1,4 @@
-//! The debug interface of B, T0, T1 and T2: pausing a core, looking at it, letting it go on.
+//! The debug interface of B, T0, T1 and T2: pausing a core, looking at it, resuming it.
 //!
 //! Follows WormholeB0/TensixTile/BabyRISCV/DebugInterface.md, with the registers at the addresses
 //! of Blackhole's `tensix.h`; the public debugger tt-exalens uses it so. A debugger is outside the

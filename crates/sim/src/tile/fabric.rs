@@ -243,13 +243,13 @@ impl Fabric {
         set
     }
 
-    /// Whether somebody sleeps on something.
+    /// Whether a sleeper watches something.
     #[inline]
     pub(super) fn has_sleepers(&self) -> bool {
         self.sleepers != 0
     }
 
-    /// Whether somebody sleeps on registers of these classes.
+    /// Whether a sleeper watches registers of these classes.
     #[inline]
     pub(super) fn is_watched(&self, classes: wake::Set) -> bool {
         self.any_class & classes != 0

@@ -1,4 +1,4 @@
-//! Start-up code that nobody here wrote: the prebuilt worker firmware of the public repository
+//! Start-up code of another project: the prebuilt worker firmware of the public repository
 //! `boopdotpng/blackhole-py` (`riscv-firmware/p100a`), from the folder that the environment
 //! variable `TILEWORK_BH_FIRMWARE` names. Without it the tests say so and pass.
 

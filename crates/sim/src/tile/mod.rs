@@ -36,7 +36,6 @@ mod wake;
 
 use crate::event_queue::EventQueue;
 use crate::noc::{Body, Grid, Niu, Outbox, Packet, Place};
-use crate::tensix::Tensix;
 use crate::{Fault, FaultClass, NEVER, Node, timing};
 use access::{Reach, Shared};
 use debug::CoreView;
@@ -61,7 +60,7 @@ pub(crate) enum Activity {
     Held,
     /// Executing.
     Running,
-    /// Asleep in a poll loop.
+    /// Parked in a poll loop.
     Parked,
     /// Held by a debugger between two instructions.
     Paused,
@@ -77,7 +76,7 @@ struct Slot {
     activity: Activity,
 }
 
-/// A core that cannot go on by itself, for reports.
+/// A core that cannot continue by itself, for reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Waiting {
     /// The tile.
@@ -147,7 +146,7 @@ impl Tile {
             slots: kinds.map(|kind| Slot { core: Core::new(kind), activity: Activity::Held }),
             running: 0,
             ports: Processor::ALL.map(|core| Port::new(core.local_size())),
-            shared: Shared { fabric: Fabric::new(book.clone()), nius: [niu(0), niu(1)], tensix: Tensix::new() },
+            shared: Shared { fabric: Fabric::new(book.clone()), nius: [niu(0), niu(1)], tensix: Box::default() },
             queue: EventQueue::new(),
             last_event: 0,
             speculation: Speculation::new(),
@@ -429,7 +428,7 @@ fn shows_cores(packet: &Packet) -> bool {
     matches!(packet.body, Body::ReadRequest { addr, .. } if debug::shows_cores(addr))
 }
 
-/// True for a packet that may tell the cores to pause or to go on.
+/// True for a packet that may tell the cores to pause or to continue.
 fn commands_cores(packet: &Packet) -> bool {
     matches!(packet.body, Body::WriteRequest { addr, .. } if debug::commands_cores(addr))
 }

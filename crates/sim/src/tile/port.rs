@@ -125,7 +125,7 @@ impl StoreQueue {
         let room = timing::STORE_QUEUE * timing::STORE_L1_INTERVAL;
         (self.drained - at).saturating_sub(room) as u32
     }
-    /// What was on its way at cycle `at` is `skipped` cycles later.
+    /// What was in flight at cycle `at` is `skipped` cycles later.
     pub(super) fn skip(&mut self, at: Cycle, skipped: Cycle) {
         if self.drained > at {
             self.drained += skipped;

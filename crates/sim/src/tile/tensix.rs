@@ -1,19 +1,13 @@
-//! The coprocessor in its tile: when it takes its steps, what it reaches, and which debug registers
-//! belong to it.
+//! When the coprocessor takes its steps, and the tile as its [`Outside`].
 //!
-//! It is the last agent of each cycle. The rest of the tile is its [`Outside`]. Over the tile it
-//! cannot reach its own debug registers, which is a fault; only the override of the PC buffers,
-//! which start-up code of the coprocessor writes, takes effect, after the step.
+//! It is the last agent of each cycle.
 
 use super::Tile;
-use super::access::{Reach, Unit};
+use super::access::Reach;
 use super::fabric::{COPROCESSOR, mask_out};
 use super::port::Ports;
 use crate::tensix::{Hold, Outside};
 use crate::{Cycle, Fault, FaultClass};
-use tilework_abi::tensix::{
-    self as map, CFGREG_RD_CNTL, CFGREG_RDDATA, INSTRN_BUF_CTRL0, INSTRN_BUF_CTRL1, TRISC_PC_BUF_OVERRIDE,
-};
 use tilework_riscv::{Refuse, Width};
 
 impl Tile {
@@ -41,38 +35,6 @@ impl Tile {
                 self.wake(set, at + 1);
             }
             Err(Hold::Fault(fault)) => return Err(fault.at_tile(self.xy).at_cycle(at)),
-        }
-        Ok(())
-    }
-}
-
-impl Reach<'_> {
-    /// Writes a debug register. Some of them act on the cores or on the coprocessor: a read of its
-    /// configuration (BackendConfiguration.md, "Debug registers"; at once, not a few cycles later),
-    /// or a push of an instruction behind the MOP expander (PushTensixInstruction.md, "Debug
-    /// registers"; that cores' pushes are lost meanwhile is not modelled).
-    pub(super) fn store_debug(&mut self, by_core: bool, at: Cycle, addr: u32, value: u32) -> Result<(), Refuse<Fault>> {
-        let before = self.fabric.debug.word(addr);
-        self.fabric.debug.write(addr, value, by_core).map_err(Refuse::Fault)?;
-        match addr {
-            map::SOFT_RESET_0 => self.fabric.reset_changed = Some(at),
-            TRISC_PC_BUF_OVERRIDE => match &mut self.tensix {
-                Unit::Other(tensix) => tensix.set_pc_buf_override(value, at),
-                Unit::Own => self.fabric.pc_buf_override = Some(value),
-            },
-            CFGREG_RD_CNTL => {
-                let data = self.tensix.or_fault(own_debug_registers)?.config_word(value);
-                self.fabric.debug.write(CFGREG_RDDATA, data, false).map_err(Refuse::Fault)?;
-            }
-            INSTRN_BUF_CTRL0 => {
-                let word = self.fabric.debug.word(INSTRN_BUF_CTRL1);
-                let tensix = self.tensix.or_fault(own_debug_registers)?;
-                let rising = value & !before;
-                (0..3)
-                    .filter(|i| value >> i & 1 != 0 && rising >> (4 + i) & 1 != 0)
-                    .try_for_each(|i| tensix.push_by_debug_bus(i, word, at))?;
-            }
-            _ => {}
         }
         Ok(())
     }
@@ -108,13 +70,6 @@ impl Outside for Reach<'_> {
     fn store(&mut self, at: Cycle, addr: u32, value: u32) -> Result<(), Fault> {
         Reach::store(self, None, at, addr, Width::Word, value).map_err(|refuse| refused(refuse, addr))
     }
-}
-
-/// The coprocessor accesses, over its tile, its own debug registers.
-pub(super) fn own_debug_registers() -> Fault {
-    let what = "the coprocessor uses its own debug registers";
-    let read = "BlackholeA0/TensixTile/BabyRISCV/PushTensixInstruction.md, Debug registers";
-    Fault::new(FaultClass::UnimplementedFunctionality, what, read)
 }
 
 fn refused(refuse: Refuse<Fault>, addr: u32) -> Fault {

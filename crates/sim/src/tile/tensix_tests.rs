@@ -5,15 +5,42 @@ use super::tests::{insn, li, load_program, release, run, tile, word};
 use super::*;
 use crate::noc::Dest;
 use proptest::prelude::*;
+use tilework_abi::address_map::THREAD_STRIDE;
+use tilework_abi::tensix::insn::*;
+use tilework_abi::{noc, stream};
 use tilework_riscv::Op;
 
-const NOP: u32 = 0x0200_0000;
+const NOP: u32 = Nop::build().word();
 /// Where each core's program and log are, by [`Processor::index`].
 const PROGRAMS: [u32; 5] = [0, 0x1_2000, 0x6000, 0xA000, 0xE000];
 const LOGS: i32 = 0x10_0000;
 const LOG_BYTES: i32 = 0x400;
 /// Flags in L1 that cores and threads write and poll.
 const FLAGS: i32 = 0x4000;
+
+/// The block mask of a wait that lets nothing pass.
+const ALL_BLOCKED: u32 = BLOCK_ALL as u32;
+
+fn setdmareg(half: u32, value: u32) -> u32 {
+    Setdmareg::build().new_value(value).result_half_reg(half).word()
+}
+fn sempost(semaphore: u32) -> u32 {
+    Sempost::build().semaphore_mask(1 << semaphore).word()
+}
+fn semwait(block: u32, semaphore: u32, condition: u32) -> u32 {
+    Semwait::build().block_mask(block).semaphore_mask(1 << semaphore).condition_mask(condition).word()
+}
+fn stallwait(block: u32, conditions: u32) -> u32 {
+    Stallwait::build().block_mask(block).condition_mask(conditions).word()
+}
+/// Stores GPR 2, one word, to where GPR `addr` points.
+fn storeind(addr: u32) -> u32 {
+    Storeind::build().to_l1(true).size(1).offset_half_reg(20).data_reg(2).addr_reg(addr).word()
+}
+/// Sets the low byte of a configuration register.
+fn rmwcib0(value: u32, index: u32) -> u32 {
+    Rmwcib0::build().mask(0xFF).new_value(value).index4(index).word()
+}
 
 /// Something a core's program does.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +104,7 @@ fn code(p: &mut Vec<u32>, act: &Act) {
         }
         Act::PushFromB(thread, word) => {
             p.extend(li(5, word.cast_signed()));
-            p.extend(li(6, (map::INSTRN_BUF_BASE + 0x1_0000 * u32::from(thread)).cast_signed()));
+            p.extend(li(6, (map::INSTRN_BUF_BASE + THREAD_STRIDE * u32::from(thread)).cast_signed()));
             p.push(insn(Op::Sw, 0, 6, 5, 0));
         }
         Act::PollSemaphore(i) => p.extend(poll(10, 0x20 + 4 * i32::from(i))),
@@ -148,11 +175,12 @@ fn log(outcome: &Outcome, core: Processor) -> Vec<u32> {
 /// GPR 1 names the flags, GPR 2 is one; the mover's operands copy the first flag's block to the
 /// fourth.
 fn set_up(thread: u32) -> Vec<Act> {
-    let half = |half: u32, value: u32| Act::Push(0x4500_0000 | value << 8 | half);
-    let cfg = |gpr: u32, index: u32| Act::Push(0xB000_0000 | gpr << 16 | index);
+    let half = |half: u32, value: u32| Act::Push(setdmareg(half, value));
+    let cfg = |gpr: u32, index: u32| Act::Push(Wrcfg::build().input_reg(gpr).cfg_index(index).word());
     let flags = FLAGS as u32 >> 4;
     // Semaphores start at two of four, so that not everybody waits at once.
-    let semaphores = if thread == 0 { 0xA300_0000 | 4 << 20 | 2 << 16 | 0xF << 2 } else { NOP };
+    let semaphores = Seminit::build().new_max(4).new_value(2).semaphore_mask(0xF).word();
+    let semaphores = if thread == 0 { semaphores } else { NOP };
     vec![
         Act::Push(semaphores),
         half(2, flags),
@@ -163,10 +191,10 @@ fn set_up(thread: u32) -> Vec<Act> {
         cfg(1, 88),
         cfg(3, 89),
         cfg(4, 90),
-        Act::Push(0xB200_0000 | thread << 16),
-        Act::Push(0x0400_0000 | 2 << 4 | 3),
+        Act::Push(Setc16::build().cfg_index(thread).word()),
+        Act::Push(Replay::build().count(2).exec(true).load(true).word()),
         Act::Push(NOP),
-        Act::Push(0xA400_0000 | 4),
+        Act::Push(sempost(0)),
     ]
 }
 
@@ -174,24 +202,24 @@ fn any_word() -> impl Strategy<Value = u32> {
     let mask = 0u32..4;
     prop_oneof![
         Just(NOP),
-        Just(0x6000_0000),
-        Just(0x1018_0000),
-        mask.clone().prop_map(|i| 0xA400_0000 | 4 << i),
-        mask.clone().prop_map(|i| 0xA500_0000 | 4 << i),
-        (0u32..0x200, mask.clone(), 1u32..3).prop_map(|(b, i, c)| 0xA600_0000 | b << 15 | 4 << i | c),
-        (0u32..0x200, 0u32..0x2000).prop_map(|(b, c)| 0xA200_0000 | b << 15 | c & !(1 << 7 | 1 << 8)),
-        Just(0xA000_0002),
-        Just(0xA100_0002),
+        Just(Dmanop::build().word()),
+        Just(Zeroacc::build().mode(3).word()),
+        mask.clone().prop_map(sempost),
+        mask.clone().prop_map(|i| Semget::build().semaphore_mask(1 << i).word()),
+        (0u32..0x200, mask.clone(), 1u32..3).prop_map(|(block, i, condition)| semwait(block, i, condition)),
+        (0u32..0x200, 0u32..0x2000).prop_map(|(block, conditions)| stallwait(block, conditions & !(1 << 7 | 1 << 8))),
+        Just(Atgetm::build().index(2).word()),
+        Just(Atrelm::build().index(2).word()),
         // ATINCGET of flag 0, STOREIND of one word to it, LOADIND of it, ATCAS of flag 1 from 1 to
         // 0.
-        Just(0x6100_0000 | 31 << 14 | 2 << 6 | 1),
-        Just(0x6680_0000 | 1 << 21 | 20 << 14 | 2 << 6 | 1),
-        Just(0x4900_0000 | 1 << 22 | 20 << 14 | 11 << 6 | 1),
-        Just(0x6400_0000 | 1 << 14 | 1),
-        Just(0x5880_0000 | 12 << 12 | 1 << 6 | 12),
-        Just(0x4000_0000),
-        Just(0xB100_0000 | 13 << 16 | 88),
-        Just(0xB300_0000 | 0xFF << 16 | 7 << 8 | 100),
+        Just(Atincget::build().int_width(31).in_out_reg(2).addr_reg(1).word()),
+        Just(storeind(1)),
+        Just(Loadind::build().size(1).offset_half_reg(20).result_reg(11).addr_reg(1).word()),
+        Just(Atcas::build().cmp_val(1).addr_reg(1).word()),
+        Just(Adddmareg::build().right_is_imm(true).result_reg(12).right_imm6(1).left_reg(12).word()),
+        Just(Xmov::build().word()),
+        Just(Rdcfg::build().result_reg(13).cfg_index(88).word()),
+        Just(rmwcib0(7, 100)),
     ]
 }
 
@@ -250,7 +278,7 @@ proptest! {
 fn a_core_that_sleeps_on_a_semaphore_wakes_in_the_cycle_after_the_thread_s_post() {
     let programs = [
         (Processor::Trisc0, vec![Act::PollSemaphore(2), Act::SetFlag(0, 1)]),
-        (Processor::Trisc1, vec![Act::Delay(200), Act::Push(0xA400_0000 | 4 << 2)]),
+        (Processor::Trisc1, vec![Act::Delay(200), Act::Push(sempost(2))]),
     ];
     let sleeping = outcome(&programs, true, 4000, 4000);
     let polling = outcome(&programs, false, 4000, 4000);
@@ -260,7 +288,7 @@ fn a_core_that_sleeps_on_a_semaphore_wakes_in_the_cycle_after_the_thread_s_post(
 
 #[test]
 fn a_full_front_end_blocks_the_core_until_the_gate_lets_something_pass() {
-    let mut acts = vec![Act::Push(0xA600_0000 | 0x1FF << 15 | 4 | 1)];
+    let mut acts = vec![Act::Push(semwait(ALL_BLOCKED, 0, 1))];
     acts.extend([Act::PushByStore(NOP); 60]);
     let other = vec![Act::Delay(255), Act::Delay(255), Act::Semaphore(0, false)];
     let result = outcome(&[(Processor::Trisc0, acts), (Processor::Trisc1, other)], true, 4000, 4000);
@@ -286,8 +314,8 @@ fn a_core_can_run_code_that_the_coprocessor_wrote() {
     load_program(&mut t, 0, &p);
     load_program(&mut t, 0x4010, &[insn(Op::Addi, 13, 0, 0, 1), insn(Op::Jalr, 0, 1, 0, 0)]);
     let new = insn(Op::Addi, 13, 0, 0, 42);
-    let half = |half: u32, value: u32| Act::Push(0x4500_0000 | (value & 0xFFFF) << 8 | half);
-    let store = |addr: u32| Act::Push(0x6680_0000 | 1 << 21 | 20 << 14 | 2 << 6 | addr);
+    let half = |half: u32, value: u32| Act::Push(setdmareg(half, value & 0xFFFF));
+    let store = |addr: u32| Act::Push(storeind(addr));
     let acts = [
         Act::Delay(100),
         half(2, FLAGS as u32 / 16 + 1),
@@ -306,7 +334,7 @@ fn a_core_can_run_code_that_the_coprocessor_wrote() {
 #[test]
 fn reports_say_what_a_thread_waits_for() {
     let mut t = tile(true);
-    let acts = [Act::Push(0xA600_0000 | 0x1FF << 15 | 4 << 3 | 1), Act::Push(NOP), Act::Sync];
+    let acts = [Act::Push(semwait(ALL_BLOCKED, 3, 1)), Act::Push(NOP), Act::Sync];
     load_program(&mut t, PROGRAMS[3], &program(Processor::Trisc1, &acts));
     release(&mut t, &[Processor::Trisc1], 5);
     run(&mut t, 3000);
@@ -331,28 +359,31 @@ fn a_debugger_pushes_instructions_and_reads_configuration_over_the_noc() {
     let mut t = tile(true);
     // The debug bus takes thread 1 and pushes RMWCIB0 0x5A to register 70 by a rising edge of bit
     // 5, and again.
-    register(&mut t, 100, 0xFFB1_20A4, 0xB300_0000 | 0xFF << 16 | 0x5A << 8 | 70);
+    register(&mut t, 100, map::INSTRN_BUF_CTRL1, rmwcib0(0x5A, 70));
     for (at, value) in [(110, 0x22), (120, 0x22), (130, 0x02), (140, 0x22)] {
-        register(&mut t, at, 0xFFB1_20A0, value);
+        register(&mut t, at, map::INSTRN_BUF_CTRL0, value);
     }
-    register(&mut t, 200, 0xFFB1_2058, 70);
+    register(&mut t, 200, map::CFGREG_RD_CNTL, 70);
     run(&mut t, 300);
     assert_eq!(t.stats().tensix, 2, "one for each rising edge");
     let read =
         |t: &mut Tile, addr| t.reach().load(None, 300, addr, tilework_riscv::Width::Word).expect("it is there").value;
-    assert_eq!((read(&mut t, 0xFFB1_2078), read(&mut t, 0xFFB1_20A8)), (0x5A, 0x77));
+    assert_eq!((read(&mut t, map::CFGREG_RDDATA), read(&mut t, map::INSTRN_BUF_STATUS)), (0x5A, 0x77));
 }
 
 #[test]
 fn the_coprocessor_reaches_every_register_without_a_panic() {
     // LOADREG and STOREREG of whatever the tile maps: an answer or a fault. (A zero in the soft
     // reset register lets the cores run.)
-    let ranges = (0xFFB1_2000..0xFFB1_3200u32).chain(0xFFB2_0000..0xFFB2_0200).chain(0xFFB4_0000..0xFFB4_0800);
+    let debug = map::DEBUG_BASE..map::DEBUG_BASE + 0x1200;
+    let (niu, streams) = (noc::NIU0_BASE..noc::NIU0_BASE + 0x200, stream::BASE..stream::BASE + 0x800);
+    let ranges = debug.chain(niu).chain(streams);
     let mut t = tile(true);
     let (mut at, mut passed) = (0, 0);
     for addr in ranges.step_by(4).filter(|&addr| addr != map::SOFT_RESET_0) {
-        for opcode in [0x68, 0x67] {
-            let word = opcode << 24 | 1 << 18 | (addr >> 2 & 0x3_FFFF);
+        let addr_lo = addr >> 2 & 0x3_FFFF;
+        let load = Loadreg::build().result_reg(1).addr_lo(addr_lo).word();
+        for word in [load, Storereg::build().data_reg(1).addr_lo(addr_lo).word()] {
             assert_eq!(t.shared.tensix.push(Processor::Trisc0, 0, word, at), Ok(true));
             at += 100;
             passed += 1;

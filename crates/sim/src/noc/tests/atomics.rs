@@ -27,7 +27,8 @@ fn increment_returns_the_old_word_and_wraps_within_its_width() {
     assert_eq!(words(&ram), [0x1111_1111, 0x2222_2227, 0x3333_3333, 0x4444_4444]);
     assert_eq!(perform(0, 0x104, full, u32::MAX, &mut ram).expect("an increment"), 0x2222_2227);
     assert_eq!(ram.word(0x104), 0x2222_2226, "adding -1");
-    // IntWidth 3: four bits. 0x11111111 + 0xF = 0x11111120; the low four bits are 0, the others stay.
+    // IntWidth 3: four bits. 0x11111111 + 0xF = 0x11111120; the low four bits are 0, the
+    // others stay.
     let nibble = 1 << 12 | 3 << 2;
     assert_eq!(perform(0, 0x100, nibble, 0xF, &mut ram).expect("an increment"), 0x1111_1111);
     assert_eq!(ram.word(0x100), 0x1111_1110);

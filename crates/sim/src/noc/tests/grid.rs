@@ -40,7 +40,8 @@ fn noc_0_coordinates_work_beside_the_translated_ones() {
     assert_eq!((pcie.x, pcie.y), (2, 0));
     assert_eq!(grid.resolve(0, NocXy::new(2, 0).encode()), Some(pcie));
     assert_eq!(grid.resolve(1, NocXy::new(14, 11).encode()), Some(tile(&grid, 14, 11)));
-    // The tables of NoC 1 mirror those of NoC 0, so that (0, 11), a DRAM port, is the same tile on both.
+    // The tables of NoC 1 mirror those of NoC 0, so that (0, 11), a DRAM port, is the same
+    // tile on both.
     let dram = grid.resolve(1, NocXy::new(0, 11).encode()).expect("a DRAM port");
     assert_eq!((dram.x, dram.y, grid.kind(dram)), (0, 11, Some(TileKind::Dram)));
     // Rows 0 and 1 keep the X of NoC 1: (16, 0) is NoC 0's (0, 0).
@@ -48,7 +49,8 @@ fn noc_0_coordinates_work_beside_the_translated_ones() {
     assert_eq!((corner.x, corner.y), (0, 0));
 }
 
-/// The 18 empty tiles as tt-umd reaches them over NoC 1 (`ROUTER_NOC1_TO_TRANSLATED_BLACKHOLE`): NoC 1 coordinates, then what software writes.
+/// The 18 empty tiles as tt-umd reaches them over NoC 1 (`ROUTER_NOC1_TO_TRANSLATED_BLACKHOLE`):
+/// NoC 1 coordinates, then what software writes.
 #[test]
 fn empty_tiles_are_where_the_public_driver_finds_them_on_noc_1() {
     let grid = GridBuilder::new(Board::P150.harvesting(), true).fill(0).build().expect("everything fits");
@@ -62,7 +64,8 @@ fn empty_tiles_are_where_the_public_driver_finds_them_on_noc_1() {
     }
 }
 
-/// Ethernet channels at (20..31, 25), without channels 5 and 8 as on tt-umd's P150; L2CPU and security as in tt-zephyr-platforms `noc_init.c`.
+/// Ethernet channels at (20..31, 25), without channels 5 and 8 as on tt-umd's P150; L2CPU and
+/// security as in tt-zephyr-platforms `noc_init.c`.
 #[test]
 fn ethernet_l2cpu_and_security_tiles_have_translated_coordinates() {
     let grid = GridBuilder::new(Board::P150.harvesting(), true).fill(0).build().expect("everything fits");
@@ -86,8 +89,8 @@ fn ethernet_l2cpu_and_security_tiles_have_translated_coordinates() {
     }
 }
 
-/// Columns 1, 16 and 3 harvested (bits 0, 1 and 4): the others move to the left, and the harvested ones come last, the first bit at the very end
-/// (tt-umd `fill_tensix_noc0_translated_mapping`).
+/// Columns 1, 16 and 3 harvested (bits 0, 1 and 4): the others move to the left, and the harvested
+/// ones come last, the first bit at the very end (tt-umd `fill_tensix_noc0_translated_mapping`).
 #[test]
 fn harvested_columns_are_translated_to_the_end() {
     let harvesting = Harvesting { tensix: 0b1_0011, ..Harvesting::NONE };
@@ -109,7 +112,8 @@ fn harvested_columns_are_translated_to_the_end() {
     assert_eq!(tiles, noc1);
 }
 
-/// Every chip with one DRAM bank gone: its ports are where the logical map of the driver's tables has them.
+/// Every chip with one DRAM bank gone: its ports are where the logical map of the driver's
+/// tables has them.
 #[test]
 fn any_dram_bank_may_be_harvested() {
     for gone in [None, Some(0), Some(1), Some(2), Some(3), Some(4), Some(5), Some(6), Some(7)] {
@@ -158,7 +162,8 @@ fn without_translation_each_noc_has_its_own_coordinates() {
     assert_eq!(xys(&tiles), [(5, 9), (6, 9), (7, 9), (10, 9), (11, 9), (12, 9)]);
 }
 
-/// Register values worked by hand from the tables above: six entries of five bits a register (NoC/MemoryMap.md).
+/// Register values worked by hand from the tables above: six entries of five bits a register
+/// (NoC/MemoryMap.md).
 #[test]
 fn nius_show_the_translation_tables() {
     let grid = GridBuilder::new(Board::P100.harvesting(), true).fill(0).build().expect("everything fits");
@@ -233,7 +238,8 @@ fn a_rectangle_skips_columns_that_hold_no_tensix_tiles() {
 #[test]
 fn start_beyond_end_wraps_around() {
     let grid = board_grid(Board::P150);
-    // StartX 16 > EndX 2: x <= 2 or x >= 16. StartY 11 > EndY 2: y <= 2 or y >= 11 (NoC/MemoryMap.md).
+    // StartX 16 > EndX 2: x <= 2 or x >= 16. StartY 11 > EndY 2: y <= 2 or y >= 11
+    // (NoC/MemoryMap.md).
     let word = rect(16, 11, 2, 2).encode();
     let tiles = grid.rectangle(0, word, None).expect("tiles");
     assert_eq!(xys(&tiles), [(1, 2), (2, 2), (16, 2), (1, 11), (2, 11), (16, 11)]);
@@ -256,7 +262,8 @@ fn rectangles_without_receivers_or_beyond_the_torus_are_faults() {
     let grid = board_grid(Board::P100);
     assert!(grid.rectangle(0, rect(15, 2, 16, 11).encode(), None).is_err(), "harvested columns only");
     assert!(grid.rectangle(0, rect(0, 2, 40, 3).encode(), None).is_err(), "a corner beyond the tables");
-    // Everything takes part whose NIU is not opted out; corners may lie anywhere on the torus (NoC/MemoryMap.md).
+    // Everything takes part whose NIU is not opted out; corners may lie anywhere on the torus
+    // (NoC/MemoryMap.md).
     let tiles = grid.rectangle(0, rect(0, 1, 3, 3).encode(), None).expect("tiles");
     assert_eq!(xys(&tiles), [(1, 2), (2, 2), (3, 2), (1, 3), (2, 3), (3, 3)]);
     let alone = rect(3, 3, 3, 3).encode();

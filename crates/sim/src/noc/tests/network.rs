@@ -1,5 +1,5 @@
-//! Routes and times, worked by hand from WormholeB0/NoC/RoutingPaths.md and the latency table of BlackholeA0/NoC/README.md: NIU to
-//! router 5, hop 9, router to NIU 5, one cycle per flit.
+//! Routes and times, worked by hand from WormholeB0/NoC/RoutingPaths.md and the latency table of
+//! BlackholeA0/NoC/README.md: NIU to router 5, hop 9, router to NIU 5, one cycle per flit.
 
 use super::{board_grid, ping, tile, write_of};
 use crate::noc::{Departure, Dest, Grid, Network, Packet, Place};
@@ -80,7 +80,8 @@ fn the_tail_follows_one_flit_a_cycle() {
     }
 }
 
-/// Whether a long packet from `blocker.0` to `blocker.1` holds up a packet from `victim.0` to `victim.1`: whether they share a link.
+/// Whether a long packet from `blocker.0` to `blocker.1` holds up a packet from `victim.0` to
+/// `victim.1`: whether they share a link.
 fn share(noc: u8, blocker: (Place, Place), victim: (Place, Place)) -> bool {
     let mut network = Network::new();
     let alone = latency(noc, victim.0, victim.1);
@@ -120,7 +121,8 @@ fn the_two_nocs_share_nothing() {
 fn a_busy_link_is_waited_for() {
     let grid = board_grid(Board::P150);
     let (a, b, c) = (tile(&grid, 1, 2), tile(&grid, 2, 2), tile(&grid, 3, 2));
-    // 1 + 256 flits leave (1,2) for (3,2) from cycle 0; they occupy the link after (2,2) during 14 .. 14 + 257.
+    // 1 + 256 flits leave (1,2) for (3,2) from cycle 0; they occupy the link after (2,2) during 14
+    // .. 14 + 257.
     let long = write_of(0, a, Dest::Unicast(c), 16384);
     let arrivals = run(&mut Network::new(), vec![(0, long), (1, ping(0, b, c))]);
     assert_eq!(arrivals[0].0, 5 + 9 + 9 + 5 + 257);
@@ -154,7 +156,8 @@ fn multicast_times_follow_the_tree() {
         assert_eq!(at[&(3, 9)], hops(1 + 7));
         assert_eq!(at[&(7, 9)], hops(5 + 7));
     }
-    // From a column of the rectangle the walk along the row starts there and comes to column 3 last: 16 further on.
+    // From a column of the rectangle the walk along the row starts there and comes to column 3
+    // last: 16 further on.
     let at = multicast(&grid, 0, tile(&grid, 4, 2), true);
     assert_eq!((at[&(4, 5)], at[&(7, 5)], at[&(3, 5)]), (hops(3), hops(3 + 3), hops(3 + 16)));
     // NoC 1 from (10, 11): left 3 to column 7, up 2 to row 9, and so on to (3, 5).
@@ -175,7 +178,8 @@ fn the_major_axis_decides_which_links_a_multicast_takes() {
     let after =
         |to: Dest| run(&mut Network::new(), vec![(0, write_of(0, from, to, 16384)), (80, victim.clone())]).pop();
     assert_eq!(after(Dest::Multicast(tiles.clone())).expect("an arrival").0, 80 + hops(4));
-    // The multicast's head is at (5,6) after 3 + 4 hops, and its 257 flits hold the link from then on.
+    // The multicast's head is at (5,6) after 3 + 4 hops, and its 257 flits hold the link
+    // from then on.
     assert_eq!(after(Dest::MulticastY(tiles)).expect("an arrival").0, 5 + 9 * 7 + 257 + 9 * 4 + 5 + 1);
     // A row link inside the rectangle is free when Y is major.
     let victim = ping(0, tile(&grid, 4, 8), tile(&grid, 10, 8));
@@ -197,7 +201,8 @@ fn a_multicast_uses_each_link_once() {
     let to = tile(&grid, 16, 11);
     let packets = vec![(0, write_of(0, from, Dest::Multicast(tiles), 16384)), (0, ping(0, from, to))];
     let last = run(&mut Network::new(), packets).pop().expect("an arrival");
-    // 257 flits are waited for once, at the injection port; afterwards the head finds each link of the way just freed.
+    // 257 flits are waited for once, at the injection port; afterwards the head finds each link of
+    // the way just freed.
     assert_eq!(last.0, 257 + hops(15 + 9));
 }
 

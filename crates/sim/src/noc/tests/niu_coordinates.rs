@@ -1,5 +1,6 @@
-//! Coordinate translation and broadcast opt-out as an NIU's own registers have them (BlackholeA0/NoC/MemoryMap.md, "NIU and NoC router
-//! configuration"; tt-zephyr-platforms, `noc_init.c`, for the masks and for what the tables of a card hold).
+//! Coordinate translation and broadcast opt-out as an NIU's own registers have them
+//! (BlackholeA0/NoC/MemoryMap.md, "NIU and NoC router configuration"; tt-zephyr-platforms,
+//! `noc_init.c`, for the masks and for what the tables of a card hold).
 
 use super::niu_regs::{get, niu};
 use super::{Ram, board_grid, tile, write_of};

@@ -1,7 +1,8 @@
-//! The counters of both ends, line by line of BlackholeA0/NoC/Counters.md, and what the requests do.
+//! The counters of both ends, line by line of BlackholeA0/NoC/Counters.md, and what the
+//! requests do.
 
 use super::{Ram, board_grid, tile};
-use crate::noc::{Grid, Network, Niu, Outbox, Place, Start};
+use crate::noc::{Grid, Network, Niu, NocStats, Outbox, Place, Start};
 use crate::{Cycle, timing};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,6 +16,8 @@ pub(super) struct Bench {
     network: Network,
     nius: BTreeMap<u16, (Niu, Ram)>,
     out: Outbox,
+    /// What each tile has put on the NoC.
+    sent: BTreeMap<u16, NocStats>,
 }
 
 impl Bench {
@@ -28,7 +31,7 @@ impl Bench {
                 (place.node, (niu, Ram::new()))
             })
             .collect();
-        Self { grid, network: Network::new(), nius, out: Outbox::default() }
+        Self { grid, network: Network::new(), nius, out: Outbox::default(), sent: BTreeMap::new() }
     }
     pub(super) fn place(&self, x: u8, y: u8) -> Place {
         tile(&self.grid, x, y)
@@ -56,11 +59,13 @@ impl Bench {
         let (niu, ram) = self.nius.get_mut(&node).expect("a tile of the bench");
         niu.depart(start, ram, &mut self.out).expect("a departure")
     }
-    /// Carries what has left, and the answers to it, until nothing is under way. Returns the cycles of arrival.
+    /// Carries what has left, and the answers to it, until nothing is in flight. Returns the cycles
+    /// of arrival.
     pub(super) fn settle(&mut self) -> Vec<Cycle> {
         let mut times = Vec::new();
         while let Some(departure) = self.out.pop_before(Cycle::MAX) {
             let (nius, out) = (&mut self.nius, &mut self.out);
+            self.sent.entry(departure.packet.from.node).or_default().count(&departure.packet);
             self.network.carry(departure, |at, node, packet| {
                 times.push(at);
                 let (niu, ram) = nius.get_mut(&node).expect("a tile of the bench");
@@ -131,6 +136,8 @@ fn read_request() {
     let received = [(c::MST_RD_RESP_RECEIVED, 1), (c::MST_RD_DATA_WORD_RECEIVED, 2)];
     assert_eq!(bench.counters(1, 2), [&received[..], &sent[..]].concat());
     assert_eq!(bench.at(1, 2).1.l1[0x2000..0x2064], (0..100).collect::<Vec<u8>>());
+    let stats = bench.sent[&bench.place(3, 4).node];
+    assert_eq!((stats.packets, stats.flits, stats.bytes), (1, 3, 100));
 }
 
 #[test]

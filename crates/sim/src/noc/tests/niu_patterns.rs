@@ -31,15 +31,17 @@ fn rect(x0: u8, y0: u8, x1: u8, y1: u8) -> NocRect {
     NocRect { start: NocXy::new(x0, y0), end: NocXy::new(x1, y1) }
 }
 
-/// `NOC_BRCST_EXCLUDE` that leaves a quadrant out, as tt-metal's `get_noc_exclude_region` composes it.
+/// `NOC_BRCST_EXCLUDE` that leaves a quadrant out, as tt-metal's `get_noc_exclude_region`
+/// composes it.
 fn quadrant(x: u32, y: u32, x_up: u32, y_up: u32) -> u32 {
     1 << 22 | y_up << 21 | x_up << 20 | y << 14 | x << 8
 }
 
 #[test]
 fn a_quadrant_is_left_out() {
-    // The case that a public probe of the register expects of hardware: rectangle (10,2)..(14,11), corner (14,3), and 14,2 and 14,3 do
-    // not receive when columns count upwards and rows downwards.
+    // The case that a public probe of the register expects of hardware: rectangle
+    // (10,2)..(14,11), corner (14,3), and 14,2 and 14,3 do not receive when columns count upwards
+    // and rows downwards.
     let everything = receivers(&mut niu(0), rect(10, 2, 14, 11).encode(), 0, 0);
     assert_eq!(everything.len(), 50);
     let got = receivers(&mut niu(0), rect(10, 2, 14, 11).encode(), quadrant(14, 3, 1, 0), 0);
@@ -68,7 +70,8 @@ fn columns_and_rows_are_kept_and_skipped_in_turn() {
         x
     };
     let row = rect(1, 2, 16, 2).encode();
-    // keep 1, skip 1; keep 2, skip 1; keep 1, skip 3: columns 8 and 9 are counted though nobody receives there.
+    // keep 1, skip 1; keep 2, skip 1; keep 1, skip 3: columns 8 and 9 are counted though nobody
+    // receives there.
     for (keep, skip, expected) in [
         (1, 1, &[1, 3, 5, 7, 11, 13, 15][..]),
         (2, 1, &[1, 2, 4, 5, 7, 10, 11, 13, 14, 16][..]),
@@ -80,7 +83,8 @@ fn columns_and_rows_are_kept_and_skipped_in_turn() {
     }
     let rows = receivers(&mut niu(0), rect(2, 2, 2, 11).encode(), 2 << 4 | 2 << 6, 0);
     assert_eq!(rows, [(2, 2), (2, 3), (2, 6), (2, 7), (2, 10), (2, 11)]);
-    // A rectangle that wraps around the edge: distances from 15 in low bits are 0 and 1 for 15 and 16, 1, 0 and 1 for 0, 1 and 2.
+    // A rectangle that wraps around the edge: distances from 15 in low bits are 0 and 1 for 15 and
+    // 16, 1, 0 and 1 for 0, 1 and 2.
     let wrapped = receivers(&mut niu(0), rect(15, 2, 2, 2).encode(), 1 | 1 << 2, 0);
     assert_eq!(wrapped, [(1, 2), (15, 2)]);
 }

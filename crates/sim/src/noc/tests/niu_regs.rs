@@ -125,7 +125,8 @@ fn registers_take_the_accesses_of_their_rows() {
 #[test]
 fn status_of_things_that_do_not_happen_is_zero() {
     let mut niu = niu(1);
-    // Error counts, ECC control, request FIFO status (in each initiator), counters being reset, debug, fences (noc_parameters.h).
+    // Error counts, ECC control, request FIFO status (in each initiator), counters being reset,
+    // debug, fences (noc_parameters.h).
     let single = [0x50, 0x54, 0x58, 0x5C, 0x60, 0x174, 0x17C, 0x300, 0x374, 0x380, 0x3FC, 0x400, 0x4A8];
     let repeated = (0..4).flat_map(|buf| [buf * 0x800 + 0x64, buf * 0x800 + 0x68]);
     for off in single.into_iter().chain(repeated) {
@@ -182,15 +183,23 @@ fn refused(changes: &[(u32, u32)]) -> (FaultClass, String) {
     }
 }
 
+use FaultClass::{
+    MissingSpecification as Missing, UndefinedBehavior as Undefined, UnimplementedFunctionality as Unimplemented,
+};
+
+/// Checks that each of these changes of a good write is refused with this class and these words.
+fn all_refused(table: &[(&[(u32, u32)], FaultClass, &str)]) {
+    for (changes, class, words) in table {
+        let (found, what) = refused(changes);
+        assert_eq!(found, *class, "{what}");
+        assert!(what.contains(words), "`{what}` does not say `{words}`");
+    }
+}
+
 #[test]
 fn every_wrong_request_has_its_own_fault() {
-    use FaultClass::{
-        MissingSpecification as Missing, UndefinedBehavior as Undefined, UnimplementedFunctionality as Unimplemented,
-    };
     let wr = ctrl::CMD_WR;
-    let rect = |x| NocRect { start: NocXy::new(x, 2), end: NocXy::new(3, 3) }.encode();
-    type Changes<'a> = &'a [(u32, u32)];
-    let table: &[(Changes, FaultClass, &str)] = &[
+    all_refused(&[
         (&[(init::AT_LEN_BE, 0)], Undefined, "0 bytes"),
         (&[(init::RET_ADDR_HI, xy(40, 40))], Undefined, "no tile has the coordinates (40,40)"),
         (&[(init::TARG_ADDR_HI, xy(0, 5) | 63 << 6)], Undefined, "NOC_TARG_ADDR_HI"),
@@ -215,6 +224,24 @@ fn every_wrong_request_has_its_own_fault() {
         (&[(init::CTRL, wr | ctrl::BRCST | ctrl::VC_STATIC)], Undefined, "multicast request on a static"),
         (&[(init::CTRL, wr | 1 << 31)], Undefined, "L1_ACC"),
         (&[(init::PACKET_TAG, 1 << 6)], Unimplemented, "overlay delivery"),
+        (
+            &[
+                (init::CTRL, ctrl::CMD_RD),
+                (init::TARG_ADDR_HI, xy(17, 12)),
+                (init::RET_ADDR_HI, xy(1, 2)),
+                (init::RET_ADDR_LO, 0x2010),
+            ],
+            Undefined,
+            "differ modulo 64",
+        ),
+    ]);
+}
+
+#[test]
+fn every_wrong_multicast_has_its_own_fault() {
+    let wr = ctrl::CMD_WR;
+    let rect = |x| NocRect { start: NocXy::new(x, 2), end: NocXy::new(3, 3) }.encode();
+    all_refused(&[
         (
             // Columns from 1 upwards and rows from 2 upwards: everything.
             &[(init::CTRL, wr | ctrl::BRCST), (init::RET_ADDR_HI, rect(1)), (init::BRCST_EXCLUDE, 0x70_8100)],
@@ -241,6 +268,12 @@ fn every_wrong_request_has_its_own_fault() {
             Undefined,
             "no receiving tile",
         ),
+    ]);
+}
+
+#[test]
+fn every_wrong_atomic_has_its_own_fault() {
+    all_refused(&[
         (&[(init::CTRL, ctrl::CMD_AT), (init::AT_LEN_BE, 2 << 12)], Missing, "opcode 0x2"),
         (
             &[(init::CTRL, ctrl::CMD_AT), (init::AT_LEN_BE, atomic::incr32(0)), (init::TARG_ADDR_LO, 0xFFB4_0000)],
@@ -257,22 +290,7 @@ fn every_wrong_request_has_its_own_fault() {
             Undefined,
             "multiple of 4",
         ),
-        (
-            &[
-                (init::CTRL, ctrl::CMD_RD),
-                (init::TARG_ADDR_HI, xy(17, 12)),
-                (init::RET_ADDR_HI, xy(1, 2)),
-                (init::RET_ADDR_LO, 0x2010),
-            ],
-            Undefined,
-            "differ modulo 64",
-        ),
-    ];
-    for (changes, class, words) in table {
-        let (found, what) = refused(changes);
-        assert_eq!(found, *class, "{what}");
-        assert!(what.contains(words), "`{what}` does not say `{words}`");
-    }
+    ]);
 }
 
 #[test]
@@ -332,8 +350,8 @@ proptest! {
     }
 }
 
-/// Ethernet tiles have an L1 of 512 KiB and registers, as Tensix tiles have (EthernetTile/BabyRISCV/README.md; NOC_CTRL: atomics and inline
-/// writes may go there).
+/// Ethernet tiles have an L1 of 512 KiB and registers, as Tensix tiles have
+/// (EthernetTile/BabyRISCV/README.md; NOC_CTRL: atomics and inline writes may go there).
 #[test]
 fn requests_to_an_ethernet_tile_follow_its_memory_map() {
     let grid = GridBuilder::new(Board::P150.harvesting(), true).fill(0).build().expect("everything fits");

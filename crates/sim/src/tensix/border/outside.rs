@@ -4,10 +4,12 @@ use crate::{Cycle, Fault};
 
 /// The rest of the tile: L1, the registers that the NoC sees too, and who sleeps on what.
 pub(crate) trait Outside {
-    /// Asks which cores sleep on something that a write of `len` bytes at `addr` would change. `true`: there are some, the tile wakes
-    /// them, and the coprocessor must not change anything before it is stepped again.
+    /// Asks which cores sleep on something that a write of `len` bytes at `addr` would change.
+    /// `true`: there are some, the tile wakes them, and the coprocessor must not change anything
+    /// before it is stepped again.
     fn must_wake(&mut self, addr: u32, len: u32) -> bool;
-    /// The coprocessor will not look at the word at `addr` again before it changes: [`super::Tensix::wake`] before it does.
+    /// The coprocessor will not look at the word at `addr` again before it changes:
+    /// [`super::Tensix::wake`] before it does.
     fn sleep_on(&mut self, addr: u32);
     /// L1.
     fn l1(&self) -> &[u8];

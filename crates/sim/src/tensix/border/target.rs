@@ -3,21 +3,24 @@
 //! The address map says what an address means; which core sees what differs from core to core, and
 //! NCRISC and the NoC see nothing of it (BlackholeA0/TensixTile/BabyRISCV/README.md, memory map).
 
-use super::{GPRS, MAP, fault};
+use super::super::{GPRS, sync::SEMAPHORES};
+use super::{MAP, fault};
 use crate::{Fault, FaultClass};
 use tilework_abi::address_map::Region;
-use tilework_abi::tensix::Processor;
+use tilework_abi::tensix::{Processor, pc_buf};
 use tilework_riscv::Refuse;
+
+const SEMAPHORES_END: u32 = pc_buf::SEMAPHORE + 4 * SEMAPHORES as u32;
 
 /// A core that sees the coprocessor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Client {
+pub(in crate::tensix) enum Client {
     B,
     T(usize),
 }
 
 impl Client {
-    pub(super) fn of(core: Processor) -> Option<Self> {
+    pub(in crate::tensix) fn of(core: Processor) -> Option<Self> {
         match core {
             Processor::Brisc => Some(Self::B),
             Processor::Ncrisc => None,
@@ -27,7 +30,7 @@ impl Client {
         }
     }
     /// Position among B, T0, T1, T2.
-    pub(super) fn index(self) -> usize {
+    pub(in crate::tensix) fn index(self) -> usize {
         match self {
             Self::B => 0,
             Self::T(i) => i + 1,
@@ -104,11 +107,11 @@ fn decode_gpr(core: Processor, client: Client, addr: u32, word: u32) -> Result<T
 
 /// What lies in the PC buffer of a TRISC's own thread.
 fn decode_pc_buf(core: Processor, thread: usize, addr: u32, offset: u32) -> Result<Target, Refuse<Fault>> {
-    match offset {
-        0..0x4 => Ok(Target::PcBufT(thread)),
-        0x4..0x8 => Ok(Target::CoprocessorDone(thread)),
-        0x8..0xC => Ok(Target::MopDone(thread)),
-        0x20..0x40 => Ok(Target::Semaphore(((offset - 0x20) / 4) as usize)),
+    match offset & !3 {
+        pc_buf::QUEUE => Ok(Target::PcBufT(thread)),
+        pc_buf::TENSIX_SYNC => Ok(Target::CoprocessorDone(thread)),
+        pc_buf::MOP_SYNC => Ok(Target::MopDone(thread)),
+        word @ pc_buf::SEMAPHORE..SEMAPHORES_END => Ok(Target::Semaphore(((word - pc_buf::SEMAPHORE) / 4) as usize)),
         _ => {
             let read = "BlackholeA0/TensixTile/TensixCoprocessor/SyncUnit.md";
             let what = "neither Manual TTSync nor one of the eight semaphores";

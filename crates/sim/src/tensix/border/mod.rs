@@ -1,0 +1,301 @@
+//! The border of the coprocessor with its tile.
+//!
+//! Inwards it is what cores load, store and push: [`Tensix::load`], [`Tensix::store`] and
+//! [`Tensix::push`], with the meaning of an address in [`target`]. Outwards it is [`Outside`],
+//! what the coprocessor needs of its tile; the tile implements it and says when the coprocessor
+//! takes its steps.
+//!
+//! Accesses are words: a load answers with the word shifted so that the addressed byte comes first,
+//! and the tile cuts it to the width. Stores are words only.
+
+mod outside;
+mod target;
+
+pub(crate) use outside::{Hold, Outside};
+pub(super) use target::Client;
+
+use super::config::Refusal;
+use super::ttsync::Resource;
+use super::{GPRS, Tensix, coprocessor, reset, tdma};
+use crate::{Cycle, Fault, FaultClass, timing};
+use target::{Target, decode};
+use tilework_abi::tensix::insn::Insn;
+use tilework_abi::tensix::{self as map, Processor};
+use tilework_riscv::{Access, Load, Refuse};
+
+const MAP: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
+
+fn fault(class: FaultClass, what: impl Into<String>, read: &'static str, core: Processor, addr: u32) -> Refuse<Fault> {
+    let mut fault = Fault::new(class, what, read).at_addr(u64::from(addr));
+    fault.site.core = Some(core);
+    Refuse::Fault(fault)
+}
+
+impl Tensix {
+    /// The word at `addr` as `core` would load it now, without any effect. `None` when a load would
+    /// have an effect, wait or fault.
+    pub(crate) fn peek(&self, core: Processor, addr: u32) -> Option<u32> {
+        let client = Client::of(core)?;
+        let cop = &self.coprocessor;
+        let word = match decode(core, addr).ok()? {
+            Target::Tdma(reg) => self.tdma.load(client.index(), reg & !3, &cop.mover).ok()?,
+            Target::Gpr(word) => cop.gprs[word as usize],
+            Target::Semaphore(i) => cop.semaphores[i].value(),
+            Target::Mailbox { other, query: true } => self.mailboxes.has_value(other, client.index()).into(),
+            Target::Config(index) => cop.config.load(index).ok()?,
+            _ => return None,
+        };
+        Some(word >> (8 * (addr & 3)))
+    }
+
+    /// True when Auto TTSync holds the access of `core` until instructions that it pushed before
+    /// have passed the wait gate.
+    fn must_wait(&mut self, core: Processor, target: Target, store: bool) -> bool {
+        let Some(Client::T(thread)) = Client::of(core) else { return false };
+        let resource = match target {
+            Target::Gpr(_) => Resource::Gpr,
+            Target::Config(_) => Resource::Config,
+            Target::Tdma(_) => Resource::Tdma,
+            _ => return false,
+        };
+        let cop = &mut self.coprocessor;
+        let t = &mut cop.threads[thread];
+        t.tracking.must_wait(&t.front, &cop.config, thread, resource, store)
+    }
+
+    /// `core` loads the word at `addr` at cycle `at`.
+    ///
+    /// # Errors
+    /// `Block` on an empty queue or for instructions in flight; a fault for what is not there, not
+    /// built or write-only.
+    pub(crate) fn load(&mut self, core: Processor, addr: u32, at: Cycle) -> Result<Load, Refuse<Fault>> {
+        let target = decode(core, addr)?;
+        if self.must_wait(core, target, false) {
+            return Err(Refuse::Block);
+        }
+        // `decode` refuses the core that has no index.
+        let me = Client::of(core).map_or(0, Client::index);
+        let refused = |(class, what): Refusal| fault(class, what, MAP, core, addr).at_cycle(at);
+        let refused_by_tdma = |(class, what): tdma::Refusal| fault(class, what, MAP, core, addr).at_cycle(at);
+        let word = |value: u32, latency, access| Load { value: value >> (8 * (addr & 3)), latency, access };
+        match target {
+            Target::Tdma(reg) => {
+                let value = self.tdma.load(me, reg & !3, &self.coprocessor.mover).map_err(refused_by_tdma)?;
+                Ok(word(value, timing::LOAD_CONFIG, Access::Watched))
+            }
+            Target::Gpr(i) => Ok(word(self.coprocessor.gprs[i as usize], timing::LOAD_CONFIG, Access::Watched)),
+            Target::Config(i) => {
+                let value = self.coprocessor.config.load(i).map_err(refused)?;
+                Ok(word(value, timing::LOAD_CONFIG, Access::Watched))
+            }
+            Target::Semaphore(i) => {
+                Ok(word(self.coprocessor.semaphores[i].value(), timing::LOAD_MAILBOX, Access::Watched))
+            }
+            Target::Mailbox { other, query: true } => {
+                let value = self.mailboxes.has_value(other, me).into();
+                Ok(word(value, timing::LOAD_MAILBOX, Access::Watched))
+            }
+            Target::Mop { .. } => {
+                let read = "WormholeB0/TensixTile/TensixCoprocessor/MOPExpander.md";
+                let what = "a load of MOP configuration, which is write-only";
+                Err(fault(FaultClass::UndefinedBehavior, what, read, core, addr).at_cycle(at))
+            }
+            Target::Push { .. } => {
+                let read = "BlackholeA0/TensixTile/BabyRISCV/PushTensixInstruction.md";
+                let what = "a load from an instruction buffer";
+                Err(fault(FaultClass::MissingSpecification, what, read, core, addr).at_cycle(at))
+            }
+            Target::Dst => Err(dst(core, addr).at_cycle(at)),
+            _ => {
+                let (value, more) = self.load_when_ready(me, target, at).ok_or(Refuse::Block)?;
+                Ok(word(value, timing::LOAD_MAILBOX + more, Access::Volatile))
+            }
+        }
+    }
+
+    /// A load that takes something away or waits: the word, and the cycles that it takes longer
+    /// than others; `None` while there is nothing to load.
+    fn load_when_ready(&mut self, me: usize, target: Target, at: Cycle) -> Option<(u32, u32)> {
+        match target {
+            Target::CoprocessorDone(thread) => Some((0, cycles_until(self.drained(thread)?, at))),
+            Target::MopDone(thread) => {
+                let done = self.coprocessor.threads[thread].front.mop_done();
+                (done || self.pc_bufs[thread].is_overridden_busy()).then_some((0, 0))
+            }
+            Target::PcBufB(i) => {
+                let idle = self.drained(i);
+                let value = self.pc_bufs[i].drained(idle.is_some())?;
+                Some((value, cycles_until(idle.unwrap_or(0), at)))
+            }
+            Target::PcBufT(i) => {
+                let waited = self.pc_bufs[i].is_waited_for();
+                let value = self.pc_bufs[i].pop();
+                // A value taken makes room for B; the first fruitless try is what B's
+                // read waits for.
+                if value.is_some() || !waited {
+                    self.coprocessor.unblock(at);
+                }
+                Some((value?, 0))
+            }
+            Target::Mailbox { other, .. } => {
+                let value = self.mailboxes.pop(other, me)?;
+                self.coprocessor.unblock(at);
+                Some((value, 0))
+            }
+            _ => None,
+        }
+    }
+
+    /// From when on nothing of the thread is in flight; `None` while its front end still holds
+    /// instructions.
+    fn drained(&self, thread: usize) -> Option<Cycle> {
+        if self.pc_bufs[thread].is_overridden_busy() {
+            return Some(0);
+        }
+        let cop = &self.coprocessor;
+        cop.is_drained(thread).then_some(cop.threads[thread].busy.any)
+    }
+
+    /// `core` stores the word `value` at `addr` at cycle `at`.
+    ///
+    /// # Errors
+    /// `Block` on a full queue or for instructions in flight; a fault for what is not there, not
+    /// built, read-only or not a word.
+    pub(crate) fn store(&mut self, core: Processor, addr: u32, value: u32, at: Cycle) -> Result<(), Refuse<Fault>> {
+        let target = decode(core, addr)?;
+        let me = Client::of(core).map_or(0, Client::index);
+        if addr & 3 != 0 {
+            let what = "a store to part of a register";
+            return Err(fault(FaultClass::UnsupportedFunctionality, what, MAP, core, addr).at_cycle(at));
+        }
+        if self.must_wait(core, target, true) {
+            return Err(Refuse::Block);
+        }
+        let refused = |(class, what): Refusal| fault(class, what, MAP, core, addr).at_cycle(at);
+        let refused_by_tdma = |(class, what): tdma::Refusal| fault(class, what, MAP, core, addr).at_cycle(at);
+        let full = |pushed: bool| if pushed { Ok(()) } else { Err(Refuse::Block) };
+        let cop = &mut self.coprocessor;
+        match target {
+            // The writes are discarded (SoftReset.md, "TDMA-RISC soft reset").
+            Target::Tdma(_) if cop.held & reset::TDMA != 0 => {}
+            Target::Tdma(reg) => {
+                full(self.tdma.store(me, reg, value, &mut cop.mover).map_err(refused_by_tdma)?)?;
+                if reg == map::tdma::COMMAND_ADDR {
+                    cop.schedule_mover(at);
+                }
+            }
+            Target::Mop { thread, word } => cop.mop[thread][word as usize] = value,
+            Target::Gpr(i) => cop.gprs[i as usize] = value,
+            Target::Config(i) => cop.config.store(i, value).map_err(refused)?,
+            Target::Push { thread } if me == 0 => {
+                let insn = instruction(core, thread, value, at)?;
+                full(cop.threads[thread].front.push_behind_mop(insn, at))?;
+                cop.schedule(thread, at + 1);
+            }
+            Target::Push { thread } => full(self.push(core, thread, value, at)?)?,
+            Target::PcBufB(i) => {
+                full(self.pc_bufs[i].push(value))?;
+                cop.unblock(at);
+            }
+            Target::Mailbox { other, .. } => {
+                full(self.mailboxes.push(me, other, value))?;
+                cop.unblock(at);
+            }
+            Target::Semaphore(i) => {
+                cop.semaphores[i].store(value);
+                // The access takes the sync unit's turn.
+                cop.units.sync = cop.units.sync.max(at + 1);
+                cop.notify_all(at);
+            }
+            // Discarded; the store only orders earlier stores before a later load
+            // (ManualTTSync.md, PCBufs.md).
+            Target::PcBufT(_) | Target::CoprocessorDone(_) | Target::MopDone(_) => {}
+            Target::Dst => return Err(dst(core, addr).at_cycle(at)),
+        }
+        Ok(())
+    }
+
+    /// Stores the word `value` at `addr`, if that is a GPR of the Tensix thread whose core `core`
+    /// is, and nothing that this core pushed can make it wait. False, and nothing is done:
+    /// [`Tensix::store`] is the way.
+    #[inline]
+    pub(crate) fn quick_store(&mut self, core: Processor, addr: u32, value: u32) -> bool {
+        let Some(thread) = thread_of(core) else { return false };
+        let offset = addr.wrapping_sub(map::GPR_BASE);
+        let cop = &mut self.coprocessor;
+        let quick = offset < 4 * GPRS && offset.is_multiple_of(4) && cop.threads[thread].front.is_empty();
+        if quick {
+            cop.gprs[thread * coprocessor::GPRS + (offset / 4) as usize] = value;
+        }
+        quick
+    }
+
+    /// The core of Tensix thread `thread` pushes an instruction at cycle `at`. `false`: no room.
+    ///
+    /// Only the thread's front end sees it, and not before the next cycle, so the push may come
+    /// before the coprocessor has been stepped up to `at`: what looks like room then is room at
+    /// `at`, too. What looks full may not be.
+    ///
+    /// # Errors
+    /// A word that is no instruction.
+    pub(crate) fn push(&mut self, core: Processor, thread: usize, word: u32, at: Cycle) -> Result<bool, Refuse<Fault>> {
+        let insn = instruction(core, thread, word, at)?;
+        let cop = &mut self.coprocessor;
+        let t = &mut cop.threads[thread];
+        if t.tracking.declare(insn) {
+            return Ok(true);
+        }
+        let pushed = t.front.push(insn, at);
+        if pushed {
+            cop.schedule(thread, at + 1);
+        }
+        Ok(pushed)
+    }
+}
+
+/// Decodes what `core` pushes. A core that runs into data pushes what is no instruction; it is told
+/// where.
+fn instruction(core: Processor, thread: usize, word: u32, at: Cycle) -> Result<Insn, Refuse<Fault>> {
+    let insn = Insn::decode(word);
+    if !matches!(insn, Insn::Undefined(_)) {
+        return Ok(insn);
+    }
+    let what = format!("{word:#010x} pushed to Tensix thread T{thread} is no instruction");
+    let read = "WormholeB0/TensixTile/TensixCoprocessor/README.md";
+    let mut fault = Fault::new(FaultClass::UndefinedBehavior, what, read).at_cycle(at);
+    fault.site.core = Some(core);
+    Err(Refuse::Fault(fault))
+}
+
+/// The Tensix thread into which `core` pushes by `.ttinsn` or a store to `INSTRN_BUF_BASE` and what
+/// follows it; `None`: none of its own.
+pub(crate) fn thread_of(core: Processor) -> Option<usize> {
+    match Client::of(core) {
+        Some(Client::T(thread)) => Some(thread),
+        _ => None,
+    }
+}
+
+fn cycles_until(until: Cycle, at: Cycle) -> u32 {
+    // A unit is busy for no longer than the mover, whose jobs are bounded.
+    u32::try_from(until.saturating_sub(at)).unwrap_or(0)
+}
+
+fn dst(core: Processor, addr: u32) -> Refuse<Fault> {
+    let read = "BlackholeA0/TensixTile/TensixCoprocessor/Dst.md";
+    fault(FaultClass::UnimplementedFunctionality, "an access to Dst, which is not built yet", read, core, addr)
+}
+
+/// Puts the cycle into a refusal that is a fault.
+trait AtCycle {
+    fn at_cycle(self, at: Cycle) -> Self;
+}
+
+impl AtCycle for Refuse<Fault> {
+    fn at_cycle(self, at: Cycle) -> Self {
+        match self {
+            Self::Fault(fault) => Self::Fault(fault.at_cycle(at)),
+            other => other,
+        }
+    }
+}
