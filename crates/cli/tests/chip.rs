@@ -1,7 +1,7 @@
 //! Kernel programs on the chip behind a shared library: `tilework run --chip`.
 //!
-//! The library is our own, which cargo builds beside these tests because this package names it as a
-//! dependency of its tests.
+//! The library is our own, but for one test with another. Cargo builds our own beside these
+//! tests because this package names it as a dependency of its tests.
 
 mod common;
 
@@ -63,6 +63,25 @@ fn all_examples_give_the_same_outputs_on_a_librarys_chip_with_both_dispatches() 
             assert!(other["session"]["cycles"].is_null() && other["session"]["host_seconds"].is_number());
             // The dispatcher's own time stamps are real; a host without a clock of the chip has none.
             assert_eq!(other["program_cycles"].is_number(), dispatch == "fast", "{name}");
+        }
+    }
+}
+
+/// Another library with the interface, for example ttsim's, when `TILEWORK_LIBTTSIM` names one. Its
+/// chip is taken for a p150's, because ttsim's telemetry names no board.
+#[test]
+fn all_examples_give_the_same_outputs_on_the_library_that_the_environment_names() {
+    let Some(library) = std::env::var_os("TILEWORK_LIBTTSIM") else {
+        println!("left out: TILEWORK_LIBTTSIM names no library with the libttsim interface");
+        return;
+    };
+    let library = library.to_str().expect("TILEWORK_LIBTTSIM is UTF-8");
+    for name in ["increment", "pipeline", "ring"] {
+        for dispatch in ["fast", "slow"] {
+            let own = report(name, &["--dispatch", dispatch, "--board", "p150"]);
+            let other = report(name, &["--dispatch", dispatch, "--board", "p150", "--chip", library]);
+            assert_eq!(hashes(&own), hashes(&other), "{name}, {dispatch}");
+            assert!(!hashes(&own).is_empty());
         }
     }
 }
