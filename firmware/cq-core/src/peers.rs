@@ -3,13 +3,10 @@
 //! In the original they are compiled in. Here one image serves all boards, so our host stores them
 //! in the first 16 bytes of the kernel configuration, which are the run-time arguments: word 0 is
 //! `prefetch | dispatch << 16`, word 1 the PCIe tile, words 2 and 3 zero. A host that leaves these
-//! bytes zero, as the original does (facts, "Host start-up of a card", 3), gets the usual places:
-//! both in the core's own column, the last that has Tensix tiles, the prefetcher one row above the
-//! dispatcher. Columns are numbered as if the harvested ones came last, so that this column says
-//! how many there are: all harvestings are covered, not only the boards of the table.
+//! bytes zero, as the original does (facts, "Host start-up of a card", 3), gets the board table's
+//! values: the prefetcher is in the same column, one row above the dispatcher.
 
-use tilework_abi::board::{self, WORKER_Y_FIRST, WORKER_Y_LAST};
-use tilework_abi::grid::TENSIX_COLUMNS;
+use tilework_abi::board::{self, Board, WORKER_Y_FIRST};
 use tilework_abi::noc::{NocRect, NocXy};
 use tilework_rt::niu::XY_MASK;
 
@@ -31,60 +28,79 @@ impl Peers {
         if rta[0] != 0 {
             Self { prefetch: rta[0] & XY_MASK, dispatch: rta[0] >> 16 & XY_MASK, pcie }
         } else {
-            let column = NocXy::decode(my_xy).x;
-            let [prefetch, dispatch] = [WORKER_Y_FIRST, WORKER_Y_FIRST + 1].map(|y| NocXy::new(column, y).encode());
-            Self { prefetch, dispatch, pcie }
+            let board = board_of(my_xy);
+            Self { prefetch: board.prefetch_core().encode(), dispatch: board.dispatch_core().encode(), pcie }
         }
     }
 
     /// The rectangles that hold every worker and neither of the two dispatch cores, as NoC 1 wants
     /// them, with their number of tiles. The dispatch cores are the two topmost of the last column;
-    /// columns without Tensix tiles are excluded from multicasts. A board of one column has one
-    /// rectangle.
-    pub fn worker_rects(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
-        let dispatch = NocXy::decode(self.dispatch);
-        let rows = u32::from(WORKER_Y_LAST - WORKER_Y_FIRST + 1);
-        let below =
-            NocRect { start: NocXy::new(dispatch.x, dispatch.y + 1), end: NocXy::new(dispatch.x, WORKER_Y_LAST) };
-        let left = NocRect {
-            start: NocXy::new(TENSIX_COLUMNS[0], WORKER_Y_FIRST),
-            end: NocXy::new(dispatch.x - 1, WORKER_Y_LAST),
+    /// columns without Tensix tiles are excluded from multicasts. Right for the columns of a p100
+    /// and of a p150 alone: for a board with others, the host must send go signals by unicast, as
+    /// ours does for all.
+    pub fn worker_rects(&self) -> [(u32, u32); 2] {
+        let board = board_of(self.dispatch);
+        let dispatch = board.dispatch_core();
+        let rows = u32::from(board::WORKER_Y_LAST - board::WORKER_Y_FIRST + 1);
+        let columns = board.columns();
+        let below = NocRect {
+            start: NocXy::new(dispatch.x, dispatch.y + 1),
+            end: NocXy::new(dispatch.x, board::WORKER_Y_LAST),
         };
-        [(left.encode_noc1(), columns_before(dispatch.x) * rows), (below.encode_noc1(), below.area())]
-            .into_iter()
-            .filter(|&(_, tiles)| tiles != 0)
+        let left = NocRect {
+            start: NocXy::new(columns[0], board::WORKER_Y_FIRST),
+            end: NocXy::new(dispatch.x - 1, board::WORKER_Y_LAST),
+        };
+        [(left.encode_noc1(), (columns.len() as u32 - 1) * rows), (below.encode_noc1(), below.area())]
     }
 }
 
-/// The last Tensix column left of the columns without any (Ethernet, DRAM) in the middle.
-const LAST_OF_LEFT: u8 = TENSIX_COLUMNS[6];
-/// The first Tensix column right of them.
-const FIRST_OF_RIGHT: u8 = TENSIX_COLUMNS[7];
-const _: () = assert!(TENSIX_COLUMNS.len() == 14 && LAST_OF_LEFT - TENSIX_COLUMNS[0] == 6);
+/// The boards that the kernels know, by the last column that has Tensix tiles. Plain constants, so
+/// that the kernels hold neither the board table nor its search.
+#[derive(Clone, Copy)]
+enum Known {
+    P100,
+    P150,
+}
 
-/// How many Tensix columns lie before column `x`, which is one.
-const fn columns_before(x: u8) -> u32 {
-    let gap = if x > LAST_OF_LEFT { FIRST_OF_RIGHT - LAST_OF_LEFT - 1 } else { 0 };
-    (x - TENSIX_COLUMNS[0] - gap) as u32
+/// The board whose dispatch column `xy` lies in.
+fn board_of(xy: u32) -> Known {
+    const P100_COLUMN: u8 = Board::P100.dispatch_column();
+    if NocXy::decode(xy).x == P100_COLUMN { Known::P100 } else { Known::P150 }
+}
+
+impl Known {
+    const fn columns(self) -> &'static [u8] {
+        const P100: &[u8] = Board::P100.worker_columns();
+        const P150: &[u8] = Board::P150.worker_columns();
+        match self {
+            Self::P100 => P100,
+            Self::P150 => P150,
+        }
+    }
+    const fn dispatch_column(self) -> u8 {
+        const P100: u8 = Board::P100.dispatch_column();
+        const P150: u8 = Board::P150.dispatch_column();
+        match self {
+            Self::P100 => P100,
+            Self::P150 => P150,
+        }
+    }
+    const fn prefetch_core(self) -> NocXy {
+        NocXy::new(self.dispatch_column(), WORKER_Y_FIRST)
+    }
+    const fn dispatch_core(self) -> NocXy {
+        NocXy::new(self.dispatch_column(), WORKER_Y_FIRST + 1)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilework_abi::board::{Board, Harvesting};
-
-    /// The boards of the table, and one for each number of harvested columns.
-    fn boards() -> impl Iterator<Item = Board> {
-        let harvested = (0..TENSIX_COLUMNS.len()).map(|gone| {
-            let harvesting = Harvesting { tensix: (1 << gone) - 1, ..Board::P150.harvesting() };
-            Board::harvested(Board::P150.spec(), "test", harvesting).unwrap()
-        });
-        Board::ALL.into_iter().chain(harvested)
-    }
 
     #[test]
     fn zero_arguments_give_the_board_of_the_own_column() {
-        for board in boards() {
+        for board in [Board::P100, Board::P150] {
             let expected = Peers {
                 prefetch: board.prefetch_core().encode(),
                 dispatch: board.dispatch_core().encode(),
@@ -103,8 +119,8 @@ mod tests {
 
     #[test]
     fn multicast_rectangles_hold_exactly_the_workers() {
-        for board in boards() {
-            let rects: Vec<_> = Peers::new([0, 0], board.dispatch_core().encode()).worker_rects().collect();
+        for board in [Board::P100, Board::P150] {
+            let rects = Peers::new([0, 0], board.dispatch_core().encode()).worker_rects();
             let inside = |xy: NocXy| {
                 rects.iter().any(|&(r, _)| {
                     // NoC 1: the larger corner is the start.
