@@ -10,6 +10,7 @@
 //! - [`block`]: the same for formats whose elements share an exponent.
 #![forbid(unsafe_code)]
 #![warn(unreachable_pub)]
+// The clippy lints on casts stay off: cutting and reinterpreting bits is what the conversions do.
 
 pub mod block;
 pub mod convert;
