@@ -9,6 +9,7 @@
 //! - [`element`]: what packers store of a float32 value, for formats whose elements stand alone;
 //! - [`block`]: the same for formats whose elements share an exponent.
 #![forbid(unsafe_code)]
+// The clippy lints on casts stay off: cutting and reinterpreting bits is what the conversions do.
 
 pub mod block;
 pub mod convert;

@@ -1,4 +1,4 @@
-//! What the formats are called: here, by NumPy, by the compiler and in netlists.
+//! Names of the formats: here, in NumPy, in the compiler and in netlists.
 
 use crate::DType;
 

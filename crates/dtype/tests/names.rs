@@ -3,9 +3,12 @@
 use std::collections::HashSet;
 use tilework_dtype::{DType, Kind};
 
+/// A format and its names; the last column is the netlists' code.
+type Names = (DType, &'static str, &'static str, &'static str, &'static str, Option<u8>);
+
 /// What every format is called: here, by NumPy, by the compiler and in netlists with the code
 /// there. A format that a language lacks has nothing in its column.
-const TABLE: &[(DType, &str, &str, &str, &str, Option<u8>)] = &[
+const TABLE: &[Names] = &[
     (DType::F64, "f64", "<f8", "f64", "", None),
     (DType::F32, "f32", "<f4", "f32", "Float32", Some(0)),
     (DType::Tf32, "tf32", "", "", "Tf32", Some(4)),

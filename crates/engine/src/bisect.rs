@@ -1,7 +1,7 @@
-//! The first operation whose result leaves a reference.
+//! Bisection: the first operation whose result departs from a reference.
 //!
 //! All results are compared as they come, so what is found is the first in the order of execution;
-//! inputs of an operation before it are near enough wherever the reference has them.
+//! the results before it are within the tolerance wherever the reference has them.
 
 use tilework_ops::Tensor;
 
@@ -9,7 +9,7 @@ use crate::compare::{Comparison, Tolerance};
 use crate::error::OperationPlace;
 use crate::observe::{Event, Flow, Observer, Output};
 
-/// A result that leaves the reference.
+/// A result that departs from the reference.
 #[derive(Clone, Debug)]
 pub struct Departure {
     /// The operation.
@@ -31,7 +31,7 @@ pub struct Candidate<'a> {
     pub tensor: &'a Tensor,
 }
 
-/// Compares each result with a reference and stops the run at the first that is not near enough.
+/// Compares each result with a reference and stops the run at the first outside the tolerance.
 pub struct Bisect<R> {
     reference: R,
     /// Results that were compared.
@@ -41,8 +41,8 @@ pub struct Bisect<R> {
 }
 
 impl<R: FnMut(&Event<'_>, Candidate<'_>) -> Option<(Tensor, Tolerance)>> Bisect<R> {
-    /// Compares with what `reference` gives for a result of an operation, and as near as it says;
-    /// results for which it gives nothing are not compared.
+    /// Compares with what `reference` gives for a result of an operation, within the tolerance that
+    /// it gives; results for which it gives nothing are not compared.
     pub fn new(reference: R) -> Self {
         Self { reference, compared: 0, found: None }
     }

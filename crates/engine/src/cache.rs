@@ -1,10 +1,9 @@
-//! Results of programs that depend on constants and weights only: computed at the first
-//! time, then kept.
+//! Results of programs that depend on constants and weights only: computed once, then kept.
 //!
-//! A result belongs to a program and to the very tensors that went in: another tensor with the same
-//! values computes it again, as another version does in the runtime. Inputs are remembered without
-//! being kept alive; when one is gone, its results are of no use and are dropped at the next look.
-//! A program has the results of one set of inputs at a time.
+//! A result belongs to a program and to the identity of its input tensors: another tensor with the
+//! same values computes it again, as another version does in the runtime. Inputs are held by weak
+//! references; when one is gone, its results are dropped at the next lookup. A program has the
+//! results of one set of inputs at a time.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -15,7 +14,7 @@ use tilework_ops::{DType, Shape, Storage, Tensor};
 use crate::ledger::address;
 use crate::value::Value;
 
-/// Which tensor it was. The weak reference keeps the address from being used again.
+/// The identity of a tensor. The weak reference keeps the address from being reused.
 struct Identity {
     dtype: DType,
     shape: Shape,

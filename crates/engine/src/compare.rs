@@ -1,4 +1,4 @@
-//! How far a result is from what was expected, and whether that is near enough.
+//! Comparison of a result with what was expected, within a tolerance.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use tilework_model::common::DataType;
 use tilework_model::ttnn::Program;
 use tilework_ops::{DType, Tensor};
 
-/// What counts as near enough. All conditions that are set must hold.
+/// Tolerance of a comparison. All conditions that are set must hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// An element may differ by `atol + rtol * |expected|` without being a mismatch
@@ -61,7 +61,7 @@ pub struct Difference {
     pub found: f64,
 }
 
-/// A result beside what was expected.
+/// A result compared with what was expected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Number of elements.
@@ -78,9 +78,9 @@ pub struct Comparison {
     pub range: f64,
     /// Elements beyond `atol + rtol * |expected|`.
     pub mismatches: usize,
-    /// The first of these.
+    /// The first mismatch.
     pub first: Option<Difference>,
-    /// What was near enough.
+    /// The tolerance that was applied.
     pub tolerance: Tolerance,
 }
 
@@ -139,7 +139,7 @@ impl Comparison {
         if self.max_abs == 0.0 { 0.0 } else { self.max_abs / self.range }
     }
 
-    /// Whether the result is near enough.
+    /// Whether the result is within the tolerance.
     pub fn passes(&self) -> bool {
         let by = &self.tolerance;
         (!by.all_close || self.mismatches == 0)

@@ -1,4 +1,4 @@
-//! From the descriptions in a file to shapes and element types.
+//! Conversion of the descriptions in a file to shapes and element types.
 
 use std::fmt;
 

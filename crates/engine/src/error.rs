@@ -1,4 +1,4 @@
-//! What can go wrong, and where: file, program, operation, its kind and its place in the
+//! Errors of a run and their place: file, program, operation, its kind and its place in the
 //! user's source.
 
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Inputs of a program: what they are, by which names they can be given, and their conversion to
-//! the types that the program states.
+//! Inputs of a program: their names and types, and the conversion of what is given to the types
+//! that the program states.
 //!
 //! Conversions keep values or say which one they cannot keep. Floats are rounded to narrower
 //! floats, as the caller of the runtime does it; everything else must be exact: integers to other
@@ -30,21 +30,21 @@ pub struct InputInfo {
     pub shape: Vec<i32>,
 }
 
-/// Which input is meant.
+/// How an input is selected.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// The one at that position.
+    /// By position.
     Position(usize),
-    /// The one of that name.
+    /// By name.
     Name(String),
 }
 
 /// An input that is given.
 #[derive(Clone, Debug)]
 pub struct Given {
-    /// Which one it is.
+    /// Which input it is for.
     pub key: Key,
-    /// What it is.
+    /// The value.
     pub value: Value,
 }
 

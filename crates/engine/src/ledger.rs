@@ -1,4 +1,4 @@
-//! How many bytes the tensors that are alive take, and how many that were at most.
+//! Accounting of memory: bytes of the live tensors, and their peak.
 //!
 //! Names share tensors: a tensor counts once, however many names it has, in however many programs.
 
@@ -9,7 +9,7 @@ use tilework_ops::{Storage, Tensor};
 
 use crate::value::Value;
 
-/// The bytes that are alive.
+/// Bytes of live tensors.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     /// Names and bytes of each buffer.
@@ -19,7 +19,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// A name more for a value.
+    /// Adds a name for a value.
     pub(crate) fn add(&mut self, value: &Value) {
         for tensor in value.tensors() {
             let bytes = tensor.bytes();
@@ -32,7 +32,7 @@ impl Ledger {
         self.peak = self.peak.max(self.live);
     }
 
-    /// A name less.
+    /// Removes a name.
     pub(crate) fn remove(&mut self, value: &Value) {
         for tensor in value.tensors() {
             let address = address(tensor);
@@ -45,12 +45,12 @@ impl Ledger {
         }
     }
 
-    /// Bytes that are alive.
+    /// Bytes of live tensors now.
     pub(crate) fn live(&self) -> usize {
         self.live
     }
 
-    /// The most that were alive at once.
+    /// The peak of [`Ledger::live`].
     pub(crate) fn peak(&self) -> usize {
         self.peak
     }

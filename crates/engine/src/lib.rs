@@ -1,6 +1,6 @@
 //! Runs the programs of a compiled model ([`tilework_model`]) on an engine. Today there is one, the
-//! native engine: host arithmetic ([`tilework_ops`]), no chip. It is the golden model for engines
-//! with a chip, and what a user wants when only the numbers matter.
+//! native engine: host arithmetic ([`tilework_ops`]) without a chip. It is the golden model for
+//! engines with a chip, and enough when only the numbers matter.
 //!
 //! # How a program runs
 //!
@@ -23,9 +23,10 @@
 //!   are never executed; [`Options::allow_native_code`] does not change that yet, because there is
 //!   no loader for them. Files that a program names are neither read nor written.
 //!
-//! Sources: the runtime of tt-mlir at commit 19c86fca45 (`runtime/lib/ttnn`),
-//! `facts/ttnn-binary.md` section 3.
-#![warn(missing_docs)]
+//! Source: the runtime of tt-mlir at commit 19c86fca45 (`runtime/lib/ttnn`).
+#![warn(missing_docs, unreachable_pub)]
+// The clippy lints on casts stay off: lengths are bounded by `tilework_ops::MAX_ELEMENTS`, and numbers of
+// a file go through `count`.
 
 pub mod bisect;
 pub mod compare;

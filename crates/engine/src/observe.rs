@@ -1,5 +1,4 @@
-//! Looking on while a program runs: progress, dumps, profiles, and the search for the first
-//! wrong operation.
+//! Observers of a run: progress, dumps, profiles, and the search for the first wrong operation.
 //!
 //! The engine itself reads no clock. An observer that wants times reads one in [`Observer::before`]
 //! and [`Observer::after`], as [`Profile`](crate::Profile) does.
@@ -65,18 +64,18 @@ pub struct Output<'a> {
     pub value: &'a Value,
 }
 
-/// Whether to go on.
+/// Whether the run continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flow {
-    /// Go on.
+    /// Continue.
     #[default]
     Continue,
     /// End the run with [`Reason::Stopped`](crate::Reason::Stopped).
     Stop,
 }
 
-/// Is told of each operation. All methods do nothing unless they are implemented; `()` is an
-/// observer that does nothing.
+/// Callbacks around each operation. By default all methods do nothing; `()` is an observer that
+/// does nothing.
 pub trait Observer {
     /// An operation is about to run.
     fn before(&mut self, event: &Event<'_>) {
@@ -89,7 +88,7 @@ pub trait Observer {
         Flow::Continue
     }
 
-    /// An operation for debugging says something, perhaps about a tensor.
+    /// An operation for debugging reports a message, perhaps about a tensor.
     fn message(&mut self, event: &Event<'_>, text: &str, about: Option<&Value>) {
         let _ = (event, text, about);
     }

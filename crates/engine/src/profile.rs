@@ -1,4 +1,4 @@
-//! How long operations take. This is the only place of the crate that reads a clock; no result
+//! Profile of a run by operation. This is the only place of the crate that reads a clock; no result
 //! depends on it.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub struct Timing {
     pub place: OperationPlace,
     /// How many calls deep.
     pub depth: usize,
-    /// From begin to end, without the operations of programs that it called.
+    /// Self time: without the operations of programs that it called.
     pub own: Duration,
 }
 
@@ -51,7 +51,7 @@ impl<O: Observer> Profile<O> {
         kinds
     }
 
-    /// What has passed belongs to the operation that is innermost now.
+    /// Charges the time that has passed to the innermost operation.
     fn settle(&mut self) {
         let passed = self.since.elapsed();
         if let Some(time) = self.open.last_mut() {

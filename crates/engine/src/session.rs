@@ -1,4 +1,4 @@
-//! What a user of this crate holds: an engine, and sessions that run programs of a model on it.
+//! Engines, and sessions that run programs of a model on them.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -69,7 +69,7 @@ impl Default for Options {
     }
 }
 
-/// Something that runs programs.
+/// An engine that runs programs.
 #[derive(Clone, Debug, Default)]
 pub struct Engine {
     options: Options,
@@ -91,7 +91,7 @@ impl Engine {
     }
 }
 
-/// A program, for lists.
+/// Summary of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramInfo {
     /// Its index in the file.
@@ -110,7 +110,7 @@ pub struct ProgramInfo {
     pub mesh: (i32, i32),
 }
 
-/// What a run gave.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
     /// The outputs in the order of the program.

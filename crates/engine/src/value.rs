@@ -1,4 +1,4 @@
-//! What a global id names: one tensor, or one for each device of the mesh.
+//! The value of a global id: one tensor, or one for each device of the mesh.
 
 use tilework_ops::Tensor;
 

@@ -1,5 +1,5 @@
-//! What is found before anything runs: tensors that do not exist, calls that do not fit, kinds that
-//! are not supported.
+//! Errors that are found before anything runs: tensors that do not exist, calls that do not fit,
+//! kinds that are not supported.
 
 mod common;
 
@@ -65,6 +65,21 @@ fn a_tensor_that_was_deallocated_cannot_be_used_or_deallocated_again() {
     assert_eq!(*error.reason(), Reason::Freed { id: 0, role: "in".into(), by: 1 });
     let error = wrong(vec![add(&b, &a, &out), deallocate(&out)]);
     assert_eq!(*error.reason(), Reason::Freed { id: 9, role: "outputs[0]".into(), by: 1 });
+}
+
+/// Operations take their result's type from the file: one that tensors do not have must be refused
+/// before it reaches arithmetic.
+#[test]
+fn element_types_that_tensors_do_not_have_are_refused() {
+    use DataType::{BFP_BFloat2, BFP_Float2, BFP_Float4, BFP_Float8, Float64, Int8, Int16, Int64, UInt64};
+    for data_type in [BFP_BFloat2, BFP_Float2, BFP_Float4, BFP_Float8, Float64, Int8, Int16, Int64, UInt64] {
+        let [a, b, out] = tensors([0, 1, 9]);
+        let made = tensor(5, data_type, &[2]);
+        for operation in [full(1.0, &made), add(&a, &b, &made)] {
+            let error = wrong(vec![operation, add(&a, &b, &out)]);
+            assert_eq!(*error.reason(), Reason::Unsupported(format!("tensors of {data_type}")));
+        }
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is given to a program: by position or name, converted or refused.
+//! Inputs of a program: by position or name, converted or refused.
 
 mod common;
 

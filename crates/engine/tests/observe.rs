@@ -1,4 +1,4 @@
-//! What observers see.
+//! Observers: events, messages, profiles and early stops.
 
 mod common;
 
@@ -96,7 +96,7 @@ fn the_first_result_that_leaves_the_reference_is_named() {
     assert!(run(&mut bisect).is_ok() && bisect.found.is_none() && bisect.compared == 1);
 }
 
-/// Takes its time.
+/// Sleeps before each operation.
 struct Slow;
 
 impl Observer for Slow {

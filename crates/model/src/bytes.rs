@@ -1,4 +1,4 @@
-//! Bytes of a file that are used where they lie.
+//! Bytes of a file, used in place without a copy.
 //!
 //! A model's constants can be most of its file. [`Bytes`] is a range of the file together with a
 //! share of it: cloning one copies no data, and it lives as long as anyone needs it, without a
@@ -54,7 +54,7 @@ impl fmt::Debug for Bytes {
     }
 }
 
-/// As data, bytes are where they lie, not what they are.
+/// Serialised as a range of the file, not as its content.
 impl Serialize for Bytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut place = serializer.serialize_struct("Bytes", 2)?;

@@ -1,4 +1,4 @@
-//! What all kinds of files have in common.
+//! Types that all kinds of files share.
 //!
 //! Source: `Common/types.fbs` of the schema ([`crate::schema`]).
 
@@ -15,7 +15,7 @@ enums! {
         UInt32, UInt16, UInt8, Int32, Float64, Int64, UInt64, Int16, Int8, Bool,
     }
 
-    /// What the elements beyond a tensor's shape are.
+    /// Value of the elements beyond a tensor's shape.
     OOBVal: u16 { Undef, Zero, One, Inf, NegInf }
 
     /// Row by row, or in tiles of 32 by 32.

@@ -1,4 +1,4 @@
-//! What a program tells those who debug it: stages of its compilation and expected tensors.
+//! Debug information of a program: stages of its compilation and expected tensors.
 //!
 //! Source: `Common/debug_info.fbs` of the schema ([`crate::schema`]).
 
@@ -19,6 +19,6 @@ tables! {
     /// Expected tensors by place, where the compiler was given them.
     GoldenInfo { golden_map: Vec<GoldenKV> }
 
-    /// What a program tells those who debug it.
+    /// Debug information of a program.
     DebugInfo { cpp: String, mlir_stages: Vec<MLIR>, golden_info: Option<GoldenInfo> }
 }

@@ -1,5 +1,5 @@
-//! What can be wrong with a compiled model: file, path of fields, byte offset, what was expected
-//! and what was found.
+//! Errors of reading a compiled model: file, path of fields, byte offset, what was expected and
+//! what was found.
 //!
 //! A path is collected while the error travels up, one step per table, so that reading without
 //! errors pays nothing for it.
@@ -194,5 +194,5 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// What reading gives.
+/// Result of reading.
 pub type Result<T, E = ReadError> = std::result::Result<T, E>;

@@ -37,14 +37,15 @@
 //! (<https://github.com/tenstorrent/tt-mlir>), here as of commit 19c86fca45 (2026-08-21); each
 //! module names its file. It is declared again in this crate by macros, a line for a table, because
 //! the generators for Rust either refuse it (vectors of unions), or read without budgets, or refuse
-//! genuine files (`facts/ttnn-binary.md`, section 5), and because compilers of other commits have
-//! other layouts, which one set of types must hold ([`schema`]). The encoding itself is described
-//! where it is read, in the module `flat`.
+//! genuine files (empty vectors that the C++ builder does not align), and because compilers of
+//! other commits have other layouts, which one set of types must hold ([`schema`]). The encoding
+//! itself is described where it is read, in the module `flat`.
 //!
 //! The kinds of operations that the compiler inside `jax-tt-plugin` adds to the public ones
 //! (`CaseOp`, `WhileLoopOp`, `CumulativeOp`, `RowsGatherOp`, `RowsScatterOp`, and the angle apart)
 //! were learned from its files.
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 pub mod bytes;
 pub mod common;

@@ -1,4 +1,4 @@
-//! Which tensors an operation reads and writes, and under which name.
+//! The tensors that an operation reads and writes, and their names.
 
 use std::fmt;
 

@@ -9,16 +9,9 @@ use crate::error::{Reason, Result};
 use crate::flat::declare::{enums, structs, tables};
 use crate::flat::field::Inline;
 
-/// What a chip can do, as a set of bits.
+/// What a chip can do, as a set of bits. Bit 0: the host reaches it over PCIe itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct ChipCapability(pub u32);
-
-impl ChipCapability {
-    /// Whether the host reaches the chip over PCIe, and not through another chip.
-    pub fn host_mmio(self) -> bool {
-        self.0 & 1 != 0
-    }
-}
 
 /// Any bits are accepted: those without a name here are a later compiler's.
 impl Inline for ChipCapability {

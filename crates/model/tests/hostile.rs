@@ -1,4 +1,4 @@
-//! Files that someone has cut or changed: no panic, no hang, no more memory than the reader's
+//! Truncated and corrupted files: no panic, no hang, no more memory than the reader's
 //! budget allows.
 //!
 //! `TILEWORK_FUZZ_CASES` sets how many changed files are read (release builds have more by

@@ -30,8 +30,8 @@ pub struct Attention<'a> {
     pub mask: Option<&'a Tensor>,
     /// Factor of the scores; 1 / sqrt(head size) when absent.
     pub scale: Option<f32>,
-    /// How far back a query sees: so many keys up to its own; without `causal` half as many to
-    /// either side.
+    /// Length of a sliding window: a query sees this many keys up to its own; without `causal` half
+    /// as many to either side.
     pub window: Option<usize>,
     /// One logit per head, in the first column of as many rows as there are heads.
     pub sink: Option<&'a Tensor>,
@@ -49,7 +49,7 @@ struct Sizes {
     value_depth: usize,
 }
 
-/// Where the queries stand.
+/// Positions of the queries.
 enum Positions {
     /// Query `i` at `first + i`.
     From(usize),
@@ -79,7 +79,7 @@ fn sizes(op: &'static str, operands: [&Tensor; 3]) -> Result<Sizes, OpError> {
 }
 
 impl Attention<'_> {
-    /// The keys that a query at `at` may see, as far as position decides.
+    /// The range of keys that a query at position `at` may see.
     fn visible(&self, at: usize, keys: usize) -> Range<usize> {
         let (from, to) = match (self.window, self.causal) {
             (Some(w), true) => ((at + 1).saturating_sub(w), at + 1),

@@ -35,7 +35,7 @@ pub struct Conv2d {
     pub out_channels: usize,
     /// The kernel and its movement.
     pub window: Window,
-    /// Channels are divided into so many parts that do not meet.
+    /// Number of groups that the channels are divided into; each is convolved by itself.
     pub groups: usize,
     /// Applied to the sums.
     pub activation: Option<Unary>,
@@ -58,7 +58,7 @@ pub struct Conv3d {
     pub stride: [usize; 3],
     /// Elements on both sides of each axis.
     pub padding: [usize; 3],
-    /// Channels are divided into so many parts that do not meet.
+    /// Number of groups that the channels are divided into; each is convolved by itself.
     pub groups: usize,
     /// Elements beyond the edge repeat it instead of being zero.
     pub replicate: bool,

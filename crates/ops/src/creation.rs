@@ -1,5 +1,5 @@
-//! Tensors out of nothing: `arange`, `full`, `zeros`, `ones`, `empty`, `rand` (tt-mlir
-//! `creation.fbs`, `rand.fbs`).
+//! Creation of tensors: `arange`, `full`, `zeros`, `ones`, `empty`, `rand` (tt-mlir `creation.fbs`,
+//! `rand.fbs`).
 //!
 //! A constant is [`Tensor::from_le_bytes`].
 

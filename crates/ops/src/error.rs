@@ -1,4 +1,4 @@
-//! What can be wrong with a call: the operation, its operands' types and shapes, and the reason.
+//! Errors of operations: the operation, its operands' types and shapes, and the reason.
 //!
 //! Operations come from files, so a bad shape, axis or attribute is an answer, never a panic. The
 //! text of a reason is complete without the operand list; the list is there so that the reader sees
@@ -97,7 +97,7 @@ impl Reason {
     }
 }
 
-/// Puts the operation's name and operands to a reason.
+/// Adds the operation's name and operands to a reason.
 pub(crate) trait Within<T> {
     /// The same result, its error naming `op` and `operands`.
     fn within(self, op: &'static str, operands: &[&Tensor]) -> Result<T, OpError>;

@@ -20,7 +20,7 @@ pub(crate) struct Matrix<'a> {
 
 impl<'a> Matrix<'a> {
     /// A row-major matrix of this row length.
-    pub fn row_major(values: &'a [f32], columns: usize) -> Matrix<'a> {
+    pub(crate) fn row_major(values: &'a [f32], columns: usize) -> Matrix<'a> {
         Matrix { values, rows: columns, columns: 1 }
     }
 
@@ -87,7 +87,7 @@ pub(crate) struct Right<'a, B> {
     pub strides: (usize, usize),
 }
 
-/// What is done to the results: both are called with pieces of rows, by the position of their
+/// Epilogue of a product: both functions are called with pieces of rows, by the position of their
 /// first element.
 pub(crate) struct Finish<'a> {
     /// Changes sums before they are stored.

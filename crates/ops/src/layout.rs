@@ -1,4 +1,4 @@
-//! Tiles: how a tensor's values lie in device memory.
+//! Tilised layout of a tensor in device memory.
 //!
 //! The last two dimensions are padded to multiples of 32 and cut into tiles of 32x32, row by row; a
 //! tile is four faces of 16x16 (upper left, upper right, lower left, lower right), each in

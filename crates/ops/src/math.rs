@@ -13,7 +13,7 @@ fn power_of_two(k: i32) -> f32 {
 
 /// e^x. Overflows to infinity, underflows through the subnormal numbers to zero.
 #[inline]
-pub fn exp(x: f32) -> f32 {
+pub(crate) fn exp(x: f32) -> f32 {
     // Beyond these the result is infinity or zero; a NaN passes both comparisons.
     let x = if x > 89.0 { 89.0 } else { x };
     let x = if x < -104.0 { -104.0 } else { x };
@@ -40,7 +40,7 @@ pub fn exp(x: f32) -> f32 {
 
 /// Hyperbolic tangent.
 #[inline]
-pub fn tanh(x: f32) -> f32 {
+pub(crate) fn tanh(x: f32) -> f32 {
     let a = x.abs();
     let large = 1.0 - 2.0 / (exp(2.0 * a) + 1.0);
     let z = x * x;
@@ -55,13 +55,13 @@ pub fn tanh(x: f32) -> f32 {
 
 /// 1 / (1 + e^-x).
 #[inline]
-pub fn sigmoid(x: f32) -> f32 {
+pub(crate) fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
 /// ln(1 + e^x).
 #[inline]
-pub fn softplus(x: f32) -> f32 {
+pub(crate) fn softplus(x: f32) -> f32 {
     if x > 20.0 { x } else { libm::log1pf(exp(x)) }
 }
 
@@ -69,7 +69,7 @@ pub fn softplus(x: f32) -> f32 {
 /// without branches (Press et al., Numerical Recipes, `erfcc`; relative error below 1.2e-7 before
 /// float32 rounds).
 #[inline]
-pub fn normal(x: f32) -> f32 {
+pub(crate) fn normal(x: f32) -> f32 {
     let z = x.abs() * std::f32::consts::FRAC_1_SQRT_2;
     let t = 1.0 / (1.0 + 0.5 * z);
     let mut p = 0.170_872_77;
@@ -88,7 +88,7 @@ pub fn normal(x: f32) -> f32 {
 
 /// x times the normal distribution function of x.
 #[inline]
-pub fn gelu(x: f32) -> f32 {
+pub(crate) fn gelu(x: f32) -> f32 {
     // Beyond this the tail is zero, and minus infinity times it would be a NaN.
     let phi = normal(x);
     if x < -14.0 { 0.0 } else { x * phi }
@@ -96,7 +96,7 @@ pub fn gelu(x: f32) -> f32 {
 
 /// The usual approximation of [`gelu`] by a hyperbolic tangent.
 #[inline]
-pub fn gelu_tanh(x: f32) -> f32 {
+pub(crate) fn gelu_tanh(x: f32) -> f32 {
     // sqrt(2 / pi)
     const K: f32 = 0.797_884_6;
     0.5 * x * (1.0 + tanh(K * (x + 0.044_715 * x * x * x)))
@@ -104,7 +104,7 @@ pub fn gelu_tanh(x: f32) -> f32 {
 
 /// Derivative of [`gelu`].
 #[inline]
-pub fn gelu_derivative(x: f32) -> f32 {
+pub(crate) fn gelu_derivative(x: f32) -> f32 {
     // 1 / sqrt(2 pi)
     const K: f32 = 0.398_942_3;
     normal(x) + x * K * exp(-0.5 * x * x)
@@ -112,7 +112,7 @@ pub fn gelu_derivative(x: f32) -> f32 {
 
 /// Derivative of [`gelu_tanh`].
 #[inline]
-pub fn gelu_tanh_derivative(x: f32) -> f32 {
+pub(crate) fn gelu_tanh_derivative(x: f32) -> f32 {
     const K: f32 = 0.797_884_6;
     let t = tanh(K * (x + 0.044_715 * x * x * x));
     0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * K * (1.0 + 3.0 * 0.044_715 * x * x)
@@ -120,19 +120,19 @@ pub fn gelu_tanh_derivative(x: f32) -> f32 {
 
 /// The larger of two values; a NaN wins.
 #[inline]
-pub fn maximum(a: f32, b: f32) -> f32 {
+pub(crate) fn maximum(a: f32, b: f32) -> f32 {
     if a > b || a.is_nan() { a } else { b }
 }
 
 /// The smaller of two values; a NaN wins.
 #[inline]
-pub fn minimum(a: f32, b: f32) -> f32 {
+pub(crate) fn minimum(a: f32, b: f32) -> f32 {
     if a < b || a.is_nan() { a } else { b }
 }
 
 /// Sum of a slice in 16 lanes, combined at the end: a fixed order that vectorises and loses less
 /// than adding one by one.
-pub fn sum(values: &[f32]) -> f32 {
+pub(crate) fn sum(values: &[f32]) -> f32 {
     let mut lanes = [0f32; 16];
     let (whole, rest) = values.as_chunks::<16>();
     for chunk in whole {
@@ -154,7 +154,7 @@ pub fn sum(values: &[f32]) -> f32 {
 }
 
 /// Sum of products of two slices, in the order of [`sum`].
-pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0f32; 16];
     let ((wa, ra), (wb, rb)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
     for (x, y) in wa.iter().zip(wb) {
@@ -169,7 +169,7 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// Softmax of a row in place: e to the distance from the largest, over their sum.
-pub fn softmax(row: &mut [f32]) {
+pub(crate) fn softmax(row: &mut [f32]) {
     let largest = row.iter().copied().fold(f32::NEG_INFINITY, maximum);
     row.iter_mut().for_each(|v| *v = exp(*v - largest));
     let total = sum(row);

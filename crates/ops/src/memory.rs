@@ -1,4 +1,4 @@
-//! Where and how a tensor lies on a device, as compiled programs say it (tt-mlir,
+//! Memory configuration of a tensor on a device, as compiled programs state it (tt-mlir,
 //! `Target/TTNN/types.fbs`).
 //!
 //! Host arithmetic ignores all of this; the types are here because operations carry them and the

@@ -69,7 +69,7 @@ fn part(op: &'static str, input: &Tensor, dim: i64, index: usize, count: usize) 
     slice(input, &begins, &ends, &vec![1; begins.len()])
 }
 
-/// What becomes of a tensor along each axis of the mesh.
+/// Placement of a tensor along each axis of the mesh: cut in a dimension, or repeated.
 pub type Placements = [Option<i64>; 2];
 
 /// Splits a tensor over a mesh: along each axis of the mesh it is cut in the given dimension, or

@@ -47,7 +47,7 @@ fn softmax_columns(block: &mut [f32], columns: usize) {
 }
 
 /// Scale and shift after a normalisation: vectors of as many elements as are normalised together
-/// (or per channel), in any shape of so many elements.
+/// (or per channel), in any shape with that number of elements.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Affine<'a> {
     /// Multiplied.

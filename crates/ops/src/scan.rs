@@ -7,7 +7,7 @@ use crate::produce;
 use crate::tensor::Tensor;
 use crate::view::{Lane, View};
 
-/// Scans along `dim`, in place and index by index: every lane of the inner dimensions on its own.
+/// Scans along `dim`, in place and index by index: each lane of the inner dimensions by itself.
 fn scan<L: Lane>(
     op: &'static str,
     input: &Tensor,

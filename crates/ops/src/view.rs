@@ -22,7 +22,7 @@ pub(crate) struct View {
 
 impl View {
     /// A view of these dimensions and strides, with dimensions merged where they can be.
-    pub fn new(dims: impl IntoIterator<Item = (usize, isize)>, offset: isize) -> View {
+    pub(crate) fn new(dims: impl IntoIterator<Item = (usize, isize)>, offset: isize) -> View {
         let mut merged: Vec<(usize, isize)> = Vec::new();
         for (length, stride) in dims {
             if length == 0 {
@@ -43,12 +43,12 @@ impl View {
     }
 
     /// All elements of a shape in order.
-    pub fn contiguous(shape: &Shape) -> View {
+    pub(crate) fn contiguous(shape: &Shape) -> View {
         View::new([(shape.elements(), 1)], 0)
     }
 
     /// A tensor of shape `from` repeated to shape `to`, which must be a broadcast of it.
-    pub fn broadcast(from: &Shape, to: &Shape) -> View {
+    pub(crate) fn broadcast(from: &Shape, to: &Shape) -> View {
         let strides = from.strides();
         let lead = to.rank() - from.rank();
         View::new(
@@ -63,7 +63,7 @@ impl View {
     /// Calls `f(done, position, stride, length)` for each run of the elements
     /// `start..start + length`.
     #[inline]
-    pub fn runs(&self, start: usize, length: usize, mut f: impl FnMut(usize, isize, isize, usize)) {
+    pub(crate) fn runs(&self, start: usize, length: usize, mut f: impl FnMut(usize, isize, isize, usize)) {
         let Some(&(inner, stride)) = self.dims.last() else { return };
         let outer = &self.dims[..self.dims.len() - 1];
         let (mut row, mut column) = (start / inner.max(1), start % inner.max(1));
@@ -84,13 +84,13 @@ impl View {
     }
 
     /// Copies the elements from `start` on into `out`.
-    pub fn copy<T: Copy>(&self, values: &[T], start: usize, out: &mut [T]) {
+    pub(crate) fn copy<T: Copy>(&self, values: &[T], start: usize, out: &mut [T]) {
         self.map(values, start, out, |v| v);
     }
 
     /// Converts the elements from `start` on into `out`.
     #[inline]
-    pub fn map<T: Copy, U: Copy>(&self, values: &[T], start: usize, out: &mut [U], f: impl Fn(T) -> U) {
+    pub(crate) fn map<T: Copy, U: Copy>(&self, values: &[T], start: usize, out: &mut [U], f: impl Fn(T) -> U) {
         self.runs(start, out.len(), |done, position, stride, length| {
             let out = &mut out[done..done + length];
             match stride {

@@ -68,10 +68,10 @@ pub(crate) struct Axis {
 
 impl Axis {
     /// An axis with one tap that moves by one.
-    pub const UNIT: Axis = Axis { kernel: 1, stride: 1, dilation: 1, before: 0, after: 0 };
+    pub(crate) const UNIT: Axis = Axis { kernel: 1, stride: 1, dilation: 1, before: 0, after: 0 };
 
     /// Refuses zeros, and numbers that no image has.
-    pub fn check(&self) -> Result<(), Reason> {
+    pub(crate) fn check(&self) -> Result<(), Reason> {
         for (name, v) in [("kernel_size", self.kernel), ("stride", self.stride), ("dilation", self.dilation)] {
             if v == 0 || v > 1 << 24 {
                 return Err(Reason::attribute(name, format!("{v} is not in 1..=2^24")));
@@ -90,7 +90,7 @@ impl Axis {
 
     /// Number of windows on an axis of `length`; `ceil` counts a last one that begins inside but
     /// does not fit.
-    pub fn windows(&self, length: usize, ceil: bool) -> Result<usize, Reason> {
+    pub(crate) fn windows(&self, length: usize, ceil: bool) -> Result<usize, Reason> {
         self.check()?;
         let padded = length + self.before + self.after;
         let Some(room) = padded.checked_sub(self.extent()) else {
@@ -106,7 +106,7 @@ impl Axis {
     }
 
     /// Length that a transposed convolution makes of `length`.
-    pub fn transposed(&self, length: usize, extra: usize) -> Result<usize, Reason> {
+    pub(crate) fn transposed(&self, length: usize, extra: usize) -> Result<usize, Reason> {
         self.check()?;
         let whole = length.saturating_sub(1).saturating_mul(self.stride).saturating_add(self.extent() + extra);
         whole
@@ -117,13 +117,13 @@ impl Axis {
 
     /// Where a tap of a window falls, unless on padding.
     #[inline]
-    pub fn tap(&self, window: usize, tap: usize, length: usize) -> Option<usize> {
+    pub(crate) fn tap(&self, window: usize, tap: usize, length: usize) -> Option<usize> {
         (window * self.stride + tap * self.dilation).checked_sub(self.before).filter(|&i| i < length)
     }
 
     /// Which element a tap brings to an element of a transposed convolution's result, if any.
     #[inline]
-    pub fn source(&self, result: usize, tap: usize, length: usize) -> Option<usize> {
+    pub(crate) fn source(&self, result: usize, tap: usize, length: usize) -> Option<usize> {
         let at = (result + self.before).checked_sub(tap * self.dilation)?;
         (at % self.stride == 0).then_some(at / self.stride).filter(|&i| i < length)
     }

@@ -7,7 +7,7 @@ use crate::files;
 use std::path::Path;
 use zip::ZipArchive;
 
-/// What NumPy appends to each array's name.
+/// The suffix that NumPy appends to each array's name.
 const SUFFIX: &str = ".npy";
 
 /// Reads the array named `key`, or the only one.

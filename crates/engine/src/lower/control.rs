@@ -1,5 +1,5 @@
 //! Calls of other programs, branches, loops and traces. Which programs exist and whether they fit
-//! is checked by the plan; here is only who is called, and how.
+//! is checked by the plan; this module only says which are called, and how.
 
 use tilework_model::ttnn::ops::control::{CaseOp, FuncCallOp, LoadCachedOp, LoopBound, WhileLoopOp};
 use tilework_model::ttnn::ops::trace::{
@@ -31,7 +31,7 @@ pub(crate) enum Call<'m> {
         /// Their indices.
         branches: Vec<usize>,
     },
-    /// A program over and over.
+    /// A loop.
     Loop(Loop),
     /// Programs of a trace.
     Traced(TracedCall),
@@ -42,7 +42,7 @@ pub(crate) enum Call<'m> {
 pub(crate) struct Loop {
     /// Takes all inputs, gives the next state.
     pub(crate) body: usize,
-    /// How long it goes on.
+    /// When it ends.
     pub(crate) count: LoopCount,
     /// Number of tensors in the state.
     pub(crate) state: usize,
@@ -50,12 +50,12 @@ pub(crate) struct Loop {
     pub(crate) outputs: Vec<usize>,
 }
 
-/// How long a loop goes on.
+/// When a loop ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LoopCount {
-    /// As long as a program that takes all inputs gives something other than 0.
+    /// It runs while a program that takes all inputs gives something other than 0.
     While(usize),
-    /// As often as there are numbers from the first below the second in steps of the third.
+    /// It runs once for each number from the first below the second in steps of the third.
     For([Bound; 3]),
 }
 

@@ -1,4 +1,4 @@
-//! Tensors out of nothing, or out of the file.
+//! Creation of tensors: computed, or read from the file.
 
 use tilework_model::ttnn::ops::creation::{
     ArangeOp, ConstantOp, EmptyOp, FullOp, NamedFullOp, NamedFullOpType, RandOp,

@@ -1,4 +1,5 @@
-//! Notes, prints and files. They become messages to the observer; no file is written.
+//! Debugging operations: annotations, prints and dumps become messages to the observer; no
+//! file is written.
 
 use tilework_model::ttnn::ops::debug::{
     AnnotateOp, BreakpointOp, DumpTensorOp, MemorySnapshotOp, PrintOp, RegionEndOp, RegionStartOp,
@@ -6,7 +7,7 @@ use tilework_model::ttnn::ops::debug::{
 
 use super::*;
 
-/// Says something about a tensor, and passes it on if there is a result.
+/// Reports a message about a tensor, and passes the tensor on if there is a result.
 fn say<'m>(
     text: &'m str,
     about: &'m TensorRef,

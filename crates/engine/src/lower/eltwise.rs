@@ -1,4 +1,4 @@
-//! Functions of single elements.
+//! Element-wise functions.
 
 use tilework_model::ttnn::ops::eltwise::{
     DropoutOp, EltwiseBinaryAtan2Op, EltwiseBinaryCompositeOp, EltwiseBinaryCompositeOpType,
@@ -122,8 +122,8 @@ pub(super) fn binary_composite<'m>(op: &'m EltwiseBinaryCompositeOp, lowering: &
     of_two(function, [&op.lhs, &op.rhs], &op.out, activations, lowering)
 }
 
-/// Moves bits down and copies of the sign in: the complement of a negative number has
-/// zeros to move in.
+/// Arithmetic right shift by a logical one: of a negative number the complement is shifted and
+/// complemented again.
 fn shift_right(value: &Tensor, distance: &Tensor, out: DType) -> Result<Tensor, OpError> {
     let dtype = value.dtype();
     let negative = ops::binary(Binary::LessThan, value, &scalar(dtype, 0)?, dtype)?;

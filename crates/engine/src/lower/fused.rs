@@ -57,7 +57,7 @@ pub(super) fn function(of: &UnaryWithParam) -> Result<Unary, Refusal> {
     })
 }
 
-/// Several, in the order in which they are applied.
+/// Several fused functions, in the order in which they are applied.
 pub(super) fn functions(of: &[UnaryWithParam]) -> Result<Vec<Unary>, Refusal> {
     of.iter().map(function).collect()
 }

@@ -143,9 +143,9 @@ pub(crate) enum Action<'m> {
     },
     /// Ends the name of the tensor that it reads.
     Free,
-    /// Says something; what it writes is what it reads.
+    /// Reports a message to the observer; what it writes is what it reads.
     Say(&'m str),
-    /// Nothing: it is about devices that the host does not have.
+    /// No effect: it concerns devices that the host does not have.
     Nothing,
     /// Runs other programs.
     Call(Call<'m>),
@@ -228,7 +228,7 @@ fn count(name: &str, number: impl Into<i64>) -> Result<usize, Refusal> {
     usize::try_from(number).map_err(|_| Refusal::malformed(format!("{name} is {number}")))
 }
 
-/// So many numbers that count something.
+/// `N` numbers that count something.
 fn counts<const N: usize>(name: &str, numbers: &[i32]) -> Result<[usize; N], Refusal> {
     let list: Vec<usize> = numbers.iter().map(|&number| count(name, number)).collect::<Result<_, _>>()?;
     list.try_into().map_err(|_| Refusal::malformed(format!("{name} has {} numbers instead of {N}", numbers.len())))

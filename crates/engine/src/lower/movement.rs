@@ -1,4 +1,4 @@
-//! The same elements elsewhere.
+//! Data movement: reshape, permute, slice, pad and the like.
 
 use tilework_model::ttnn::ops::data_movement::{
     ConcatOp, PadOp, PermuteOp, RepeatInterleaveOp, RepeatOp, ReshapeOp, SliceOp, SliceOpParams, TransposeOp,

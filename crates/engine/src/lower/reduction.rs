@@ -1,4 +1,4 @@
-//! Many elements to one, and choices among many.
+//! Reductions, scans, sorting and top-k.
 
 use tilework_model::ttnn::ops::reduction::{
     CumProdOp, CumSumOp, ReductionArgMaxOp, ReductionOp, ReductionOpType, ReductionProdOp, SortOp, TopKOp,

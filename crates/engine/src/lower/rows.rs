@@ -81,7 +81,7 @@ impl Windows {
         Ok(lines)
     }
 
-    /// The row of a window that begins there.
+    /// The row of element `tap` of a window that begins at `starts`.
     fn line(&self, starts: &[usize], mut tap: usize) -> usize {
         let (mut line, mut stride) = (0, 1);
         for d in (0..self.sizes.len()).rev() {

@@ -1,4 +1,4 @@
-//! Who calls whom: programs that are called exist and fit their callers, none calls itself, and
+//! The call graph: programs that are called exist and fit their callers, there is no recursion, and
 //! calls are no deeper than allowed.
 
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ pub(super) fn check(plan: &Plan<'_>, main: usize, options: &Options, errors: &mu
     }
 }
 
-/// How deep calls go, by program.
+/// Call depth by program.
 struct Depths<'p, 'm> {
     plan: &'p Plan<'m>,
     limit: usize,

@@ -1,4 +1,4 @@
-//! Which tensors exist at each operation of a program: made once, used before they are deallocated,
+//! Liveness of tensors at each operation of a program: made once, used before they are deallocated,
 //! described alike wherever they are named.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use crate::error::{Reason, RunError, Subject};
 use crate::lower::{Action, Lowering, Refusal, Write};
 use crate::session::Options;
 
-/// What is known of a tensor.
+/// State of a tensor.
 struct Known {
     /// The operation that made it; none made an input.
     by: Option<(usize, OpKind)>,

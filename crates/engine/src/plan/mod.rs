@@ -1,8 +1,8 @@
 //! A plan: a program and all programs that it may call, lowered and checked before anything runs.
 //!
-//! Programs are straight lines of operations, so what tensors exist at each of them is known
-//! beforehand ([`flow`]), and so is who calls whom ([`calls`]). Errors are collected: the first is
-//! reported with the number of the others, and a check can show all.
+//! Programs are straight lines of operations, so the tensors that exist at each of them ([`flow`])
+//! and the call graph ([`calls`]) are known beforehand. Errors are collected: the first is reported
+//! with the number of the others, and a check can show all.
 
 mod calls;
 mod flow;

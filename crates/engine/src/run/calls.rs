@@ -89,7 +89,7 @@ impl Caller<'_, '_, '_> {
         Ok(Finished { outputs, changed: BTreeMap::new() })
     }
 
-    /// The last branch is also that of every number that no branch has.
+    /// An index beyond the branches selects the last one.
     fn case(&mut self, branches: &[usize], mut inputs: Vec<Value>) -> Result<Finished, RunError> {
         let index = self.number(&inputs.remove(0), "the index")?;
         let chosen = usize::try_from(index).ok().and_then(|index| branches.get(index)).or(branches.last());
@@ -136,7 +136,7 @@ impl Caller<'_, '_, '_> {
         Ok(Finished { outputs, changed })
     }
 
-    /// How many numbers there are from the first below the second in steps of the third.
+    /// Number of iterations from the first below the second in steps of the third.
     fn iterations(&self, bounds: [Bound; 3], inputs: &[Value]) -> Result<u64, RunError> {
         let number = |bound, what| match bound {
             Bound::Number(number) => Ok(i128::from(number)),

@@ -21,7 +21,7 @@ use crate::value::Value;
 
 use pool::Pool;
 
-/// What a program gave.
+/// Result of a program.
 pub(crate) struct Finished {
     pub(crate) outputs: Vec<Value>,
     /// Inputs that the program changed in place, by position.
@@ -98,7 +98,7 @@ impl<'m> Runner<'_, 'm> {
         Ok(())
     }
 
-    /// An operation or an iteration more.
+    /// Counts an operation or an iteration.
     fn spend(&mut self) -> Result<(), Reason> {
         let limit = self.options.max_operations;
         if self.operations >= limit {
@@ -133,7 +133,7 @@ impl<'m> Runner<'_, 'm> {
         }
     }
 
-    /// Whether there is room for what an operation makes.
+    /// Checks the memory limit for what an operation makes.
     fn room(&self, step: &Step<'m>, devices: usize) -> Result<(), Reason> {
         let made = step.writes.iter().fold(0_usize, |sum, write| sum.saturating_add(write.stated.bytes()));
         let needed = made.saturating_mul(devices).saturating_add(self.ledger.live());
@@ -155,7 +155,7 @@ impl<'m> Runner<'_, 'm> {
     }
 }
 
-/// On how many devices an operation computes: on one if all have the same tensors.
+/// Number of devices that an operation computes on: one if all have the same tensors.
 fn devices(mesh: Mesh, values: &[&Value]) -> Result<usize, Reason> {
     let devices = values.iter().map(|value| value.count()).max().unwrap_or(1);
     match values.iter().map(|value| value.count()).find(|&count| count != 1 && count != mesh.devices()) {

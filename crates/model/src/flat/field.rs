@@ -1,4 +1,4 @@
-//! What a field of a table can be, and how each is read.
+//! Kinds of fields of a table, and how each is read.
 
 use super::reader::{FlatReader, Table};
 use crate::bytes::Bytes;

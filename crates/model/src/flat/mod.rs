@@ -18,8 +18,7 @@
 //! enumerations and unions hold a known ordinal, that a union has its value, and that a table has
 //! no field that the schema does not know. Like the C++ verifier, and unlike those of other
 //! languages, it does not ask that the elements of a vector be aligned: the C++ builder does not
-//! align an empty vector (`facts/ttnn-binary.md`, section 0), so genuine files have empty `[int64]`
-//! on odd words.
+//! align an empty vector, so genuine files have empty `[int64]` on odd words.
 //!
 //! As offsets point forward, nothing can contain itself; but a table may be referred to many times,
 //! from tables that are referred to many times. Three budgets bound what a small file can cost:
@@ -32,9 +31,10 @@ pub(crate) mod reader;
 
 #[cfg(test)]
 #[path = "../../tests/common/builder.rs"]
-#[allow(dead_code, reason = "a part of it serves whole files")]
+#[allow(dead_code, unreachable_pub, reason = "shared with the tests of whole files")]
 mod builder;
 #[cfg(test)]
+#[expect(unreachable_pub, reason = "the macros of the schema declare public types")]
 mod tests;
 
 pub(crate) use field::{Element, Field};

@@ -152,10 +152,11 @@ impl<'a> FlatReader<'a> {
             ReadError::at(position, Reason::Budget { what: "tables", limit, size })
         })?;
         let back = i64::from(self.scalar::<i32>(position)?);
-        let vtable = usize::try_from(position as i64 - back).map_err(|_| {
-            ReadError::format(position, "a vtable in the file", format!("one at {}", position as i64 - back))
-        })?;
-        let bytes = usize::from(self.scalar::<u16>(vtable)?);
+        // A file has at most `MAX_FILE` bytes, so that neither step saturates.
+        let place = i64::try_from(position).unwrap_or(i64::MAX).saturating_sub(back);
+        let vtable = usize::try_from(place)
+            .map_err(|_| ReadError::format(position, "a vtable in the file", format!("one at {place}")))?;
+        let bytes = self.scalar::<u16>(vtable)?;
         if bytes < 4 || !bytes.is_multiple_of(2) {
             return Err(ReadError::format(
                 vtable,
@@ -163,9 +164,8 @@ impl<'a> FlatReader<'a> {
                 format!("{bytes}"),
             ));
         }
-        self.bytes(vtable, bytes, "a vtable")?;
-        // At most 32765 fields fit into the u16 number of bytes.
-        Ok(Table { position, vtable, fields: (bytes / 2 - 2) as u16 })
+        self.bytes(vtable, usize::from(bytes), "a vtable")?;
+        Ok(Table { position, vtable, fields: bytes / 2 - 2 })
     }
 
     /// Where the field lies, or `None` if it is absent.

@@ -1,8 +1,7 @@
 //! The list of known schemas.
 //!
-//! Hashes and ordinals of `jax-tt-plugin` are those of files that it wrote; 0.1.0 also in
-//! `facts/ttnn-binary.md`, section 6. Those of the public schema were computed from its text
-//! (section 1 of the same), and no file that states them has been seen.
+//! Hashes and ordinals of `jax-tt-plugin` are those of files that it wrote. Those of the public
+//! schema were computed from its text; no file that states them has been seen.
 
 use super::{Edition, Known};
 use crate::ttnn::OpKind::{self, self as K};

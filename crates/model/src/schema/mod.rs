@@ -1,4 +1,4 @@
-//! Which schemas are known, and what differs between them.
+//! The known schemas and their differences.
 //!
 //! A file states the hash of the schema that its compiler was built with; nothing in the format
 //! itself says how tables are laid out, and version numbers are always 0.0.0. A file of an unknown
@@ -11,8 +11,8 @@
 //! of the plugin hold what was seen in their files.
 //!
 //! The layouts are those of the public schema, `include/ttmlir/Target/**.fbs` of tt-mlir at commit
-//! 19c86fca45 (2026-08-21). What later compilers changed was learned from files that they made
-//! (`facts/ttnn-binary.md`, sections 0 and 6).
+//! 19c86fca45 (2026-08-21). What later compilers changed was learned from files that the PyPI
+//! package `jax-tt-plugin` 0.1.0 to 0.1.3 wrote.
 
 mod known;
 
@@ -45,7 +45,7 @@ pub enum Edition {
 
 /// What an edition has. The declarations of tables name these.
 impl Edition {
-    /// All, the most likely layouts of an unknown schema first.
+    /// All editions, the most likely layouts of an unknown schema first.
     pub(crate) const ALL: [Self; 5] =
         [Self::Plugin013, Self::Plugin012, Self::Plugin011, Self::Plugin010, Self::August2026];
 
@@ -85,7 +85,7 @@ pub(crate) struct Known {
     pub(crate) identifier: &'static str,
     /// Hash that they state.
     pub(crate) hash: &'static str,
-    /// Who writes such files.
+    /// The compiler that writes such files.
     pub(crate) name: &'static str,
     /// Their layouts.
     pub(crate) edition: Edition,

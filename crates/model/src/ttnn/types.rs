@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::common::{BufferType, DataType, Dim2d, OOBVal, TensorLayout};
+use crate::common::{BufferType, DataType, Dim2d, OOBVal};
 use crate::error::Result;
 use crate::flat::declare::{enums, structs, tables, unions};
 use crate::flat::field::{Tabular, read_field, table_at};
@@ -40,7 +40,7 @@ structs! {
     /// From one core to another, both included.
     CoreRange { start_coord: CoreCoord, end_coord: CoreCoord }
 
-    /// What one axis of the mesh has.
+    /// Placement along one axis of the mesh.
     Placement { kind("type"): PlacementType, dim: i32 }
 }
 
@@ -110,15 +110,7 @@ impl TensorDesc {
         self.layout.memory_desc.data_type
     }
 
-    /// Row by row, or in tiles: a tile of 1 by 1 means rows.
-    pub fn tensor_layout(&self) -> TensorLayout {
-        match self.layout.memory_desc.tile_shape {
-            Dim2d { y: 1, x: 1 } => TensorLayout::RowMajor,
-            _ => TensorLayout::Tile,
-        }
-    }
-
-    /// Rows and columns of a tile.
+    /// Rows and columns of a tile; 1 by 1 means row-major.
     pub fn tile_shape(&self) -> Dim2d {
         self.layout.memory_desc.tile_shape
     }

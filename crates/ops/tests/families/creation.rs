@@ -1,4 +1,4 @@
-//! Tensors out of nothing.
+//! Creation of tensors.
 
 use tilework_ops::{DType, Fill, arange, full, ones, rand, zeros};
 

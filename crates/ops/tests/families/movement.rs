@@ -1,4 +1,4 @@
-//! Moving values.
+//! Data movement.
 
 use proptest::prelude::*;
 use tilework_ops::{DType, concat, pad, permute, repeat, repeat_interleave, reshape, slice, slice_dynamic, transpose};

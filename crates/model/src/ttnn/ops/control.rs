@@ -36,9 +36,9 @@ tables! {
     /// A number, or the one in the input of that index.
     LoopBound { constant: i64, input_index: Option<i32> }
 
-    /// Calls a program over and over. Inputs are the state, `state_count` tensors, and what stays
-    /// as it is. The body takes all inputs and gives the next state. A loop either has a condition,
-    /// a program that takes all inputs too, or counts from `initial` to below `limit`. Outputs are
+    /// Calls a program in a loop. Inputs are the state, `state_count` tensors, and what stays as it
+    /// is. The body takes all inputs and gives the next state. A loop either has a condition, a
+    /// program that takes all inputs too, or counts from `initial` to below `limit`. Outputs are
     /// those of the state that `output_indices` names.
     WhileLoopOp {
         body_program_id: u32, condition_program_id: Option<u32>, initial: Option<LoopBound>, limit: Option<LoopBound>,

@@ -1,4 +1,4 @@
-//! Tensors out of nothing, or out of the file.
+//! Creation of tensors: computed, or read from the file.
 //!
 //! Source: `TTNN/operations/creation.fbs`, `rand.fbs`, `data_movement.fbs` of the schema
 //! ([`crate::schema`]).

@@ -1,4 +1,4 @@
-//! The same elements elsewhere.
+//! Data movement: reshape, permute, slice, gather and the like.
 //!
 //! Source: `TTNN/operations/data_movement.fbs` of the schema ([`crate::schema`]).
 

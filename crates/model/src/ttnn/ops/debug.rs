@@ -1,4 +1,4 @@
-//! Notes, prints and files.
+//! Debugging operations: annotations, prints and dumps.
 //!
 //! Source: `TTNN/operations/debug.fbs`, `tensor_serialization.fbs` of the schema
 //! ([`crate::schema`]).
@@ -8,7 +8,7 @@ use crate::flat::declare::tables;
 use crate::ttnn::types::TensorRef;
 
 tables! {
-    /// A note; the tensor passes through.
+    /// An annotation; the tensor passes through.
     AnnotateOp { operand: TensorRef, result: TensorRef as out, annotation: String }
 
     /// Stops a debugger.

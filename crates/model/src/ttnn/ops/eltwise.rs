@@ -1,4 +1,4 @@
-//! Functions of elements.
+//! Element-wise functions.
 //!
 //! Source: `TTNN/operations/eltwise.fbs` of the schema ([`crate::schema`]).
 

@@ -1,4 +1,4 @@
-//! Functions that other operations compute on their way, and how precisely they all do.
+//! Functions fused into other operations, and the precision of kernels.
 //!
 //! Source: `TTNN/operations/eltwise.fbs`, `configs.fbs` of the schema ([`crate::schema`]).
 

@@ -14,7 +14,7 @@ tables! {
         seq_size: u32, select_experts_k: u32, experts: u32,
     }
 
-    /// Turns the choice of experts into one by the experts of this device.
+    /// Maps the chosen experts to the experts of this device.
     MoeExpertTokenRemapOp {
         topk_tensor: TensorRef, expert_mapping: TensorRef, expert_metadata: TensorRef,
         mapping: TensorRef as out, reduced: TensorRef as out, reduction_size: u32,

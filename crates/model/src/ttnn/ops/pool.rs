@@ -12,18 +12,18 @@ enums! {
 }
 
 unions! {
-    /// What only one of the functions has.
+    /// Attributes of one of the functions.
     Pool2dExtraParams { AvgPool2dExtraParams(AvgPool2dExtraParams), MaxPool2dExtraParams(MaxPool2dExtraParams) }
 
-    /// How much larger the result is.
+    /// Scale factor.
     Scale2D { UniformScale2D(UniformScale2D), NonUniformScale2D(NonUniformScale2D) }
 }
 
 tables! {
-    /// What only averaging has.
+    /// Attributes of an average pool.
     AvgPool2dExtraParams { count_include_pad: bool, divisor_override: Option<i32> [if divisor_override] }
 
-    /// What only the maximum has: nothing.
+    /// Attributes of a maximum pool; there are none.
     MaxPool2dExtraParams {}
 
     /// Average or maximum of windows. The input is `(1, 1, N*H*W, C)`; the padding is height and

@@ -1,4 +1,4 @@
-//! Whole numbers that stand for others by a scale and a zero point.
+//! Quantisation: integers with a scale and a zero point.
 //!
 //! Source: `TTNN/operations/eltwise.fbs` of the schema ([`crate::schema`]).
 

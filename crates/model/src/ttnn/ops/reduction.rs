@@ -1,4 +1,4 @@
-//! Many elements to one, and choices among many.
+//! Reductions, scans, sorting, top-k and sampling.
 //!
 //! Source: `TTNN/operations/reduction.fbs`, `cumsum.fbs`, `cumprod.fbs`, `data_movement.fbs` of the
 //! schema ([`crate::schema`]).

@@ -1,4 +1,4 @@
-//! What training needs.
+//! Training: optimiser steps and gradients.
 //!
 //! Source: `TTNN/operations/ttml.fbs` of the schema ([`crate::schema`]).
 
