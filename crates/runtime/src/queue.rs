@@ -298,7 +298,7 @@ impl CommandQueue {
     fn wait_page<C: HostLink>(&mut self, card: &mut Card<C>, patience: &mut Patience) -> Result<(), Waited> {
         let offset = u64::from(host::CQ_WR.offset());
         let mut word = self.region.read32(card.link_mut(), offset)?;
-        while self.completion.observe(word).map_err(protocol)? == 0 {
+        while self.completion.observe(word).map_err(protocol)? == PageCount::default() {
             let left = patience.until.saturating_sub(card.link().cycles());
             if left == 0 {
                 return Err(patience.spent());
