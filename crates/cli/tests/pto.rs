@@ -30,7 +30,7 @@ fn ids_are_an_object_for_each_core() {
     }
 }
 
-/// The worked values of facts `pto.md`, section 5.
+/// Worked values of docs/pto.md.
 #[test]
 fn ids_are_those_of_the_worked_table() {
     let of_core = |id: u32| object(&format!("ids --arch a5 --json --core {id}"), 0)["cores"][0].clone();

@@ -1,5 +1,5 @@
 //! The bytes of every prefetch command and of whole records, worked out by hand from
-//! `facts/blackhole.md`, "Command bytes", and the original's field order; not by the encoder.
+//! the original's `cq_commands.hpp`; not by the encoder.
 
 use tilework_abi::cq::prefetch::{DispatcherSelect, RingbufferFlags};
 use tilework_cq::dispatch::DebugMark;

@@ -44,7 +44,7 @@
 //! The kinds of operations that the compiler inside `jax-tt-plugin` adds to the public ones
 //! (`CaseOp`, `WhileLoopOp`, `CumulativeOp`, `RowsGatherOp`, `RowsScatterOp`, and the angle apart)
 //! were learned from its files.
-#![warn(missing_docs, unreachable_pub)]
+#![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 pub mod bytes;

@@ -17,7 +17,7 @@
 //! Results do not depend on the number of threads: work is cut into pieces by shape alone and every
 //! sum has a fixed order. They may differ in the last bits between processors, where the matrix
 //! kernels use other vector instructions.
-#![warn(missing_docs, unreachable_pub)]
+#![warn(missing_docs)]
 // The clippy lints on casts stay off: narrowing and changing signs is what this arithmetic does, and
 // element counts are bounded by `MAX_ELEMENTS`.
 

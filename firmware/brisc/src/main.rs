@@ -1,6 +1,6 @@
 //! Worker firmware of BRISC, the core that starts the others and answers to host and dispatcher.
 //!
-//! Follows facts ("Worker L1", "Go message", "Host start-up of a card") and seed 001 section 6. One
+//! Follows the original's `hw.py`, `dispatch.py` and `brisc.cc`, and seed 001 section 6. One
 //! round: wait for a go message, read the launch message, start the other cores' kernels, run the
 //! own one, wait for the others, clean up, report. Circular buffers need no set-up here: kernels
 //! read the configuration themselves, and the counters are cleared after each program.

@@ -3,7 +3,7 @@
 //! In the original they are compiled in. Here one image serves all boards, so our host stores them
 //! in the first 16 bytes of the kernel configuration, which are the run-time arguments: word 0 is
 //! `prefetch | dispatch << 16`, word 1 the PCIe tile, words 2 and 3 zero. A host that leaves these
-//! bytes zero, as the original does (facts, "Host start-up of a card", 3), gets the board table's
+//! bytes zero, as the original does (the original's `device.py`), gets the board table's
 //! values: the prefetcher is in the same column, one row above the dispatcher.
 
 use tilework_abi::board::{self, Board, WORKER_Y_FIRST};

@@ -15,7 +15,7 @@ use tilework_rt::reg::read16;
 use crate::core::Core;
 use crate::{HEADER, LARGE_HEADER};
 
-/// Banks that interleaved L1 buffers are distributed over (facts, "Worker L1": the bank table's `l1
+/// Banks that interleaved L1 buffers are distributed over (the original's `hw.py`: the bank table's `l1
 /// xy[2][110]`).
 const L1_BANKS: u32 = 110;
 /// Rows of the bank table: one per NoC, and we write on NoC 1.
@@ -67,7 +67,7 @@ impl Core {
         let (banks, table) = if cmd.is_dram != 0 {
             (dram_banks, dram_xy)
         } else {
-            // Behind the DRAM banks' coordinates (facts, "Worker L1").
+            // Behind the DRAM banks' coordinates (the original's `hw.py`).
             (L1_BANKS, self.bank_table + 2 * (NOCS * dram_banks + NOC * L1_BANKS))
         };
         let page_size = cmd.page_size.get();

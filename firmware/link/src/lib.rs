@@ -1,6 +1,6 @@
 //! Linker scripts of firmware and kernels, for use in build scripts.
 //!
-//! The scripts are templates; every address in them comes from `tilework_abi` (facts, "Worker L1"),
+//! The scripts are templates; every address in them comes from `tilework_abi` (the original's `hw.py`),
 //! so that loader, firmware and linker cannot disagree. Relaxation is off: it would turn absolute
 //! references into ones relative to `gp`, which the loader could not move, and nothing here sets
 //! `gp`. Firmware and kernels keep their relocations (`--emit-relocs`): kernels because the loader

@@ -1,4 +1,4 @@
-//! Worker firmware of NCRISC: waits for BRISC, runs the kernel, reports (facts, "Worker L1").
+//! Worker firmware of NCRISC: waits for BRISC, runs the kernel, reports (the original's `hw.py`).
 #![no_std]
 #![no_main]
 

@@ -1,6 +1,6 @@
 //! Semaphores: words of L1, 16 bytes apart, that cores add to over the network.
 //!
-//! Follows facts ("Host start-up of a card", 3). Adding to a semaphore is
+//! Follows the original's `device.py`. Adding to a semaphore is
 //! [`crate::Noc::semaphore_inc`].
 
 use tilework_abi::L1_ALIGN;

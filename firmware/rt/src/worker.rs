@@ -1,6 +1,6 @@
 //! Shared parts of the worker firmware images: launch messages, and calling a kernel.
 //!
-//! Follows facts ("Worker L1", "Launch message", "Go message"). Launch messages are read in place,
+//! Follows the original's `hw.py` and `dispatch.py`. Launch messages are read in place,
 //! field by field, with loads of the fields' own width: they make up most of the time of an empty
 //! program. A kernel reads its own parameters ([`crate::context`]).
 

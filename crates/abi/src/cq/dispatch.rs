@@ -5,8 +5,7 @@
 //! [`CMD_LARGE_SIZE`] for the two linear writes. Sub-commands and payloads
 //! follow, each list padded to 16 bytes.
 //!
-//! Sources: seed 001 sections 2.1 and 4; `facts/blackhole.md`, "Command bytes"; field order from
-//! the original.
+//! Sources: seed 001 sections 2.1 and 4; the original's `cq_commands.hpp`.
 
 use super::layout::{PAGE_SIZE, WORKER_SEMS};
 use super::status::Kernel;
@@ -92,7 +91,7 @@ dispatch_commands! { command_ids! {
 } }
 
 /// Most nodes that one unicast `WRITE_PACKED` may name: one per worker of a P100
-/// (`facts/blackhole.md`; the original's `PACKED_WRITE_MAX_UNICAST_SUB_CMDS`).
+/// (the original's `PACKED_WRITE_MAX_UNICAST_SUB_CMDS`).
 pub const WRITE_PACKED_MAX_UNICAST_SUBS: usize = 118;
 
 /// Most rectangles that one multicast `WRITE_PACKED` may name: as many as fit where the unicast
@@ -192,7 +191,7 @@ bitflags! {
 
 wire! {
     /// `WRITE_LINEAR` and `WRITE_LINEAR_H`, 32 bytes: write the `length` bytes that follow. Source:
-    /// `facts/blackhole.md` "Command bytes", seed 001 section 4.2.
+    /// the original's `cq_commands.hpp`, seed 001 section 4.2.
     pub struct WriteLinear[CMD_LARGE_SIZE] {
         /// [`DispatchCmdId::WriteLinear`] or [`DispatchCmdId::WriteLinearH`].
         pub cmd_id: u8 => 0,
@@ -215,7 +214,7 @@ wire! {
 
 wire! {
     /// `WRITE_LINEAR_H_HOST`: write this header and its payload to the completion FIFO. Source:
-    /// `facts/blackhole.md` "Command bytes", seed 001 sections 4.4 and 7.
+    /// the original's `cq_commands.hpp`, seed 001 sections 4.4 and 7.
     pub struct WriteHost[CMD_SIZE] {
         /// [`DispatchCmdId::WriteLinearHHost`].
         pub cmd_id: u8 => 0,
@@ -232,7 +231,7 @@ wire! {
 
 wire! {
     /// `WRITE_PAGED`: write `pages` pages of an interleaved buffer; they follow. Source:
-    /// `facts/blackhole.md` "Command bytes", seed 001 section 4.2.
+    /// the original's `cq_commands.hpp`, seed 001 section 4.2.
     pub struct WritePaged[CMD_SIZE] {
         /// [`DispatchCmdId::WritePaged`].
         pub cmd_id: u8 => 0,
@@ -253,7 +252,7 @@ wire! {
     /// `WRITE_PACKED`: write packets of `size` bytes to `addr` of many nodes. `count` sub-commands
     /// follow ([`WritePackedUnicastSub`] or [`WritePackedMulticastSub`]), padded to 16 bytes; then
     /// the packets, each padded to 16 bytes, or one packet with [`WritePackedFlags::NO_STRIDE`].
-    /// Source: `facts/blackhole.md` "Command bytes", seed 001 section 4.3.
+    /// Source: the original's `cq_commands.hpp`, seed 001 section 4.3.
     pub struct WritePacked[CMD_SIZE] {
         /// [`DispatchCmdId::WritePacked`].
         pub cmd_id: u8 => 0,
@@ -294,7 +293,7 @@ wire! {
 wire! {
     /// `WRITE_PACKED_LARGE`: multicast packets of any size. `count` [`WritePackedLargeSub`] follow,
     /// padded to 16 bytes; then the packets, each padded to `alignment`. Source:
-    /// `facts/blackhole.md` "Command bytes".
+    /// the original's `cq_commands.hpp`.
     pub struct WritePackedLarge[CMD_SIZE] {
         /// [`DispatchCmdId::WritePackedLarge`].
         pub cmd_id: u8 => 0,
@@ -329,7 +328,7 @@ wire! {
 }
 
 wire! {
-    /// `WAIT`: wait as [`WaitFlags`] say. Source: `facts/blackhole.md` "Command bytes", seed 001
+    /// `WAIT`: wait as [`WaitFlags`] say. Source: the original's `cq_commands.hpp`, seed 001
     /// section 4.5.
     pub struct Wait[CMD_SIZE] {
         /// [`DispatchCmdId::Wait`].
@@ -365,7 +364,7 @@ wire! {
 
 wire! {
     /// `SET_WRITE_OFFSET`: set the first `offset_count` write offsets; the words follow, unpadded.
-    /// Source: `facts/blackhole.md` "Command bytes", seed 001 section 4.2.
+    /// Source: the original's `cq_commands.hpp`, seed 001 section 4.2.
     pub struct SetWriteOffset[CMD_SIZE] {
         /// [`DispatchCmdId::SetWriteOffset`].
         pub cmd_id: u8 => 0,
@@ -379,8 +378,7 @@ wire! {
 }
 
 wire! {
-    /// `SEND_GO_SIGNAL`: wait for a stream, then send the go message. Source: `facts/blackhole.md`
-    /// "Command bytes", seed 001 section 6.3.
+    /// `SEND_GO_SIGNAL`: wait for a stream, then send the go message. Source: the original's `cq_commands.hpp`, seed 001 section 6.3.
     pub struct SendGoSignal[CMD_SIZE] {
         /// [`DispatchCmdId::SendGoSignal`].
         pub cmd_id: u8 => 0,
@@ -401,7 +399,7 @@ wire! {
 
 wire! {
     /// `NOTIFY_SUBORDINATE_GO_SIGNAL`: increment the sync semaphores named by the mask. Source:
-    /// `facts/blackhole.md` "Command bytes".
+    /// the original's `cq_commands.hpp`.
     pub struct NotifySubordinateGoSignal[CMD_SIZE] {
         /// [`DispatchCmdId::NotifySubordinateGoSignal`].
         pub cmd_id: u8 => 0,
@@ -434,7 +432,7 @@ wire! {
 
 wire! {
     /// `SET_GO_SIGNAL_NOC_DATA`: store `num_words` NoC words; they follow, unpadded. Source:
-    /// `facts/blackhole.md` "Command bytes", seed 001 section 6.1.
+    /// the original's `cq_commands.hpp`, seed 001 section 6.1.
     pub struct SetGoSignalNocData[CMD_SIZE] {
         /// [`DispatchCmdId::SetGoSignalNocData`].
         pub cmd_id: u8 => 0,
@@ -450,8 +448,7 @@ wire! {
 }
 
 wire! {
-    /// `TIMESTAMP`: write the 64-bit wall clock to a node. Source: `facts/blackhole.md` "Command
-    /// bytes".
+    /// `TIMESTAMP`: write the 64-bit wall clock to a node. Source: the original's `cq_commands.hpp`.
     pub struct Timestamp[CMD_SIZE] {
         /// [`DispatchCmdId::Timestamp`].
         pub cmd_id: u8 => 0,

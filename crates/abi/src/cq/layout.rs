@@ -4,7 +4,7 @@
 //! (tt-metal#13484 is what happens otherwise). Regions are values that know their base, size and
 //! end; that none overlap and all fit is asserted at compile time (tt-metal#7892).
 //!
-//! Sources: seed 001 section 1 and figure 2; `facts/blackhole.md`, "Host start-up of a card".
+//! Sources: seed 001 section 1 and figure 2; the original's `device.py`.
 
 use crate::L1_ALIGN;
 use crate::noc::PCIE_HOST_BIT;
@@ -141,7 +141,7 @@ impl SemaphoreId {
 }
 
 /// `sem_offset` of the dispatch cores' launch messages: the first 16 bytes of their image are the
-/// (empty) run-time arguments. Source: `facts/blackhole.md`, "Host start-up of a card", 3.
+/// (empty) run-time arguments. Source: the original's `device.py`.
 pub const SEMAPHORE_OFFSET: u32 = 16;
 
 /// Where the first kernel may be placed behind the kernel config base of a dispatch core, so that

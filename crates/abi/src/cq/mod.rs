@@ -11,7 +11,7 @@
 //! field offset at compile time, so firmware views them in place and the host reads and writes them
 //! as bytes.
 //!
-//! Sources: seeds 000 and 001; `facts/blackhole.md`, "Command bytes" and "Host start-up of a card".
+//! Sources: seeds 000 and 001; the original's `cq_commands.hpp` and `device.py`.
 //! Where these leave a field open, the public definition
 //! `boopdotpng/tenstorrent-python-driver:firmware/cq/cq_commands.hpp` (called *the original* below)
 //! decides.

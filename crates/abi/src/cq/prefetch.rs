@@ -6,8 +6,7 @@
 //! two linear relays. Commands without an explicit stride occupy
 //! [`PREFETCH_BARE_STRIDE`](super::PREFETCH_BARE_STRIDE) bytes of the record.
 //!
-//! Sources: seed 001 sections 2.2 and 3.1; `facts/blackhole.md`, "Command bytes"; field order from
-//! the original.
+//! Sources: seed 001 sections 2.2 and 3.1; the original's `cq_commands.hpp`.
 
 use super::layout::prefetch_core::{MAX_RECORD_BYTES, SCRATCH_DB};
 use super::status::Kernel;
@@ -220,7 +219,7 @@ wire! {
 
 wire! {
     /// `RELAY_INLINE`, `RELAY_INLINE_NOFLUSH` and `EXEC_BUF_END`: relay the `length` bytes that
-    /// follow. Source: seed 001 section 2.2, `facts/blackhole.md` "Command bytes".
+    /// follow. Source: seed 001 section 2.2, the original's `cq_commands.hpp`.
     pub struct RelayInline[CMD_SIZE] {
         /// [`PrefetchCmdId::RelayInline`], [`PrefetchCmdId::RelayInlineNoflush`] or
         /// [`PrefetchCmdId::ExecBufEnd`].

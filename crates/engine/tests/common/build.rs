@@ -17,12 +17,12 @@ use tilework_model::{Contents, Model};
 use tilework_ops::{Shape, Tensor};
 
 /// A float32 tensor on the device.
-pub fn f32(id: u32, shape: &[i32]) -> TensorRef {
+pub(crate) fn f32(id: u32, shape: &[i32]) -> TensorRef {
     tensor(id, DataType::Float32, shape)
 }
 
 /// A tensor on the device.
-pub fn tensor(id: u32, data_type: DataType, shape: &[i32]) -> TensorRef {
+pub(crate) fn tensor(id: u32, data_type: DataType, shape: &[i32]) -> TensorRef {
     let tile_shape = Dim2d { y: 32, x: 32 };
     let memory_desc = MemoryDesc { storage_type: StorageType::Device, tile_shape, data_type, memory_config: None };
     let desc = TensorDesc {
@@ -36,16 +36,16 @@ pub fn tensor(id: u32, data_type: DataType, shape: &[i32]) -> TensorRef {
 }
 
 /// The same on the host.
-pub fn on_host(mut tensor: TensorRef) -> TensorRef {
+pub(crate) fn on_host(mut tensor: TensorRef) -> TensorRef {
     Arc::make_mut(&mut tensor.desc).layout.memory_desc.storage_type = StorageType::Host;
     tensor
 }
 
-pub fn operation(op: Op) -> Operation {
+pub(crate) fn operation(op: Op) -> Operation {
     Operation { op, debug_info: String::new(), loc_info: "loc(\"here\")".to_owned() }
 }
 
-pub fn binary(kind: EltwiseBinaryOpType, lhs: &TensorRef, rhs: &TensorRef, out: &TensorRef) -> Operation {
+pub(crate) fn binary(kind: EltwiseBinaryOpType, lhs: &TensorRef, rhs: &TensorRef, out: &TensorRef) -> Operation {
     operation(Op::EltwiseBinary(EltwiseBinaryOp {
         kind,
         lhs: lhs.clone(),
@@ -59,15 +59,15 @@ pub fn binary(kind: EltwiseBinaryOpType, lhs: &TensorRef, rhs: &TensorRef, out: 
     }))
 }
 
-pub fn add(lhs: &TensorRef, rhs: &TensorRef, out: &TensorRef) -> Operation {
+pub(crate) fn add(lhs: &TensorRef, rhs: &TensorRef, out: &TensorRef) -> Operation {
     binary(EltwiseBinaryOpType::Add, lhs, rhs, out)
 }
 
-pub fn multiply(lhs: &TensorRef, rhs: &TensorRef, out: &TensorRef) -> Operation {
+pub(crate) fn multiply(lhs: &TensorRef, rhs: &TensorRef, out: &TensorRef) -> Operation {
     binary(EltwiseBinaryOpType::Multiply, lhs, rhs, out)
 }
 
-pub fn full(value: f32, out: &TensorRef) -> Operation {
+pub(crate) fn full(value: f32, out: &TensorRef) -> Operation {
     operation(Op::Full(FullOp {
         device: None,
         shape: out.desc.shape.iter().map(|&n| i64::from(n)).collect(),
@@ -79,11 +79,11 @@ pub fn full(value: f32, out: &TensorRef) -> Operation {
     }))
 }
 
-pub fn deallocate(input: &TensorRef) -> Operation {
+pub(crate) fn deallocate(input: &TensorRef) -> Operation {
     operation(Op::Deallocate(DeallocateOp { input: input.clone(), force: false }))
 }
 
-pub fn call(program_id: u32, inputs: &[&TensorRef], outputs: &[&TensorRef]) -> Operation {
+pub(crate) fn call(program_id: u32, inputs: &[&TensorRef], outputs: &[&TensorRef]) -> Operation {
     operation(Op::FuncCall(FuncCallOp {
         program_id,
         inputs: list(inputs),
@@ -92,11 +92,11 @@ pub fn call(program_id: u32, inputs: &[&TensorRef], outputs: &[&TensorRef]) -> O
     }))
 }
 
-pub fn list(tensors: &[&TensorRef]) -> Vec<TensorRef> {
+pub(crate) fn list(tensors: &[&TensorRef]) -> Vec<TensorRef> {
     tensors.iter().map(|&tensor| tensor.clone()).collect()
 }
 
-pub fn program(name: &str, inputs: &[&TensorRef], outputs: &[&TensorRef], operations: Vec<Operation>) -> Program {
+pub(crate) fn program(name: &str, inputs: &[&TensorRef], outputs: &[&TensorRef], operations: Vec<Operation>) -> Program {
     Program {
         name: name.to_owned(),
         inputs: list(inputs),
@@ -110,7 +110,7 @@ pub fn program(name: &str, inputs: &[&TensorRef], outputs: &[&TensorRef], operat
     }
 }
 
-pub fn model(programs: Vec<Program>) -> Model {
+pub(crate) fn model(programs: Vec<Program>) -> Model {
     let contents = Contents::Ttnn(TTNNBinary {
         version: None,
         schema_hash: String::new(),
@@ -123,11 +123,11 @@ pub fn model(programs: Vec<Program>) -> Model {
     Model { file, size: 0, schema_name: None, edition: Edition::default(), contents }
 }
 
-pub fn values(shape: &[usize], values: &[f32]) -> Tensor {
+pub(crate) fn values(shape: &[usize], values: &[f32]) -> Tensor {
     Tensor::new(Shape::new(shape).unwrap(), values.to_vec()).unwrap()
 }
 
 /// No bytes: the types do not let others make some.
-pub fn no_bytes() -> Bytes {
+pub(crate) fn no_bytes() -> Bytes {
     Bytes::default()
 }

@@ -1,9 +1,9 @@
 //! What the tests have in common: where real programs are, and arrays from files.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-pub mod build;
+pub(crate) mod build;
 #[path = "../../../model/tests/common/shared.rs"]
-pub mod shared;
+pub(crate) mod shared;
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use npyz::{DType, NpyFile};
 use tilework_ops::{DType as Type, Shape, Tensor};
 
 /// The arrays `in0.npy`, `in1.npy`, ... of a folder.
-pub fn arrays(folder: &Path, prefix: &str) -> Vec<Tensor> {
+pub(crate) fn arrays(folder: &Path, prefix: &str) -> Vec<Tensor> {
     (0..)
         .map(|index| folder.join(format!("{prefix}{index}.npy")))
         .take_while(|path| path.is_file())
@@ -20,7 +20,7 @@ pub fn arrays(folder: &Path, prefix: &str) -> Vec<Tensor> {
 }
 
 /// An array of floats, integers or truth values.
-pub fn array(path: &Path) -> Tensor {
+pub(crate) fn array(path: &Path) -> Tensor {
     let bytes = std::fs::read(path).unwrap();
     let npy = NpyFile::new(&bytes[..]).unwrap();
     let shape = Shape::new(npy.shape().iter().map(|&n| n as usize).collect::<Vec<_>>()).unwrap();

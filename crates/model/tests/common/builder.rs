@@ -4,16 +4,16 @@
 //! once their targets are known.
 
 /// The hash of a schema that the reader knows (`jax-tt-plugin` 0.1.0).
-pub const KNOWN_HASH: &str = "4044bd09e5ea5fdb7c8ed4b4177dc4fac7bb90827063da7288effd3ec7c7ac9d";
+pub(crate) const KNOWN_HASH: &str = "4044bd09e5ea5fdb7c8ed4b4177dc4fac7bb90827063da7288effd3ec7c7ac9d";
 
 /// A buffer that grows.
-pub struct Builder {
-    pub bytes: Vec<u8>,
+pub(crate) struct Builder {
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// A field of a table.
 #[derive(Clone)]
-pub enum Field {
+pub(crate) enum Field {
     /// Nothing.
     Absent,
     /// Bytes that lie in the table, aligned as their number asks.
@@ -25,39 +25,39 @@ pub enum Field {
 }
 
 /// A table that was laid down.
-pub struct Table {
+pub(crate) struct Table {
     /// Offset of the table.
-    pub at: usize,
+    pub(crate) at: usize,
     /// Offset of its vtable.
-    pub vtable: usize,
+    pub(crate) vtable: usize,
     /// Offsets of its fields, 0 for absent ones.
-    pub fields: Vec<usize>,
+    pub(crate) fields: Vec<usize>,
 }
 
 impl Builder {
     /// The prefix, the root's offset and the identifier.
-    pub fn new(identifier: &str) -> Self {
+    pub(crate) fn new(identifier: &str) -> Self {
         let mut bytes = vec![0; 8];
         bytes.extend(identifier.bytes());
         Self { bytes }
     }
 
-    pub fn align(&mut self, to: usize) {
+    pub(crate) fn align(&mut self, to: usize) {
         while !self.bytes.len().is_multiple_of(to) {
             self.bytes.push(0);
         }
     }
 
-    pub fn patch(&mut self, at: usize, value: u32) {
+    pub(crate) fn patch(&mut self, at: usize, value: u32) {
         self.bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
 
     /// Lets the offset at `at` point to `target`.
-    pub fn link(&mut self, at: usize, target: usize) {
+    pub(crate) fn link(&mut self, at: usize, target: usize) {
         self.patch(at, (target - at) as u32);
     }
 
-    pub fn table(&mut self, fields: &[Field]) -> Table {
+    pub(crate) fn table(&mut self, fields: &[Field]) -> Table {
         self.align(8);
         let vtable = self.bytes.len();
         self.bytes.resize(vtable + 4 + 2 * fields.len(), 0);
@@ -90,7 +90,7 @@ impl Builder {
     }
 
     /// A vector of `count` elements with these bytes.
-    pub fn vector(&mut self, count: usize, elements: &[u8]) -> usize {
+    pub(crate) fn vector(&mut self, count: usize, elements: &[u8]) -> usize {
         self.align(4);
         let at = self.bytes.len();
         self.bytes.extend((count as u32).to_le_bytes());
@@ -99,11 +99,11 @@ impl Builder {
     }
 
     /// A vector of offsets, to be patched from `at + 4` on.
-    pub fn offsets(&mut self, count: usize) -> usize {
+    pub(crate) fn offsets(&mut self, count: usize) -> usize {
         self.vector(count, &vec![0; 4 * count])
     }
 
-    pub fn string(&mut self, text: &str) -> usize {
+    pub(crate) fn string(&mut self, text: &str) -> usize {
         let at = self.vector(text.len(), text.as_bytes());
         self.bytes.push(0);
         self.align(4);
@@ -111,13 +111,13 @@ impl Builder {
     }
 
     /// Lays a string down and links a field to it.
-    pub fn text(&mut self, field: usize, text: &str) {
+    pub(crate) fn text(&mut self, field: usize, text: &str) {
         let at = self.string(text);
         self.link(field, at);
     }
 
     /// Sets the prefix and the root, and gives the file.
-    pub fn finish(mut self, root: &Table) -> Vec<u8> {
+    pub(crate) fn finish(mut self, root: &Table) -> Vec<u8> {
         self.align(4);
         self.link(4, root.at);
         let size = self.bytes.len() as u32 - 4;
@@ -129,19 +129,19 @@ impl Builder {
 /// An operation to put into a file: ordinal, text, and a function that lays down its table and
 /// gives its place.
 #[derive(Clone, Copy)]
-pub struct Operation<'a> {
-    pub ordinal: u8,
-    pub text: &'a str,
-    pub table: &'a dyn Fn(&mut Builder) -> usize,
+pub(crate) struct Operation<'a> {
+    pub(crate) ordinal: u8,
+    pub(crate) text: &'a str,
+    pub(crate) table: &'a dyn Fn(&mut Builder) -> usize,
 }
 
 /// A `.ttnn` file of the known schema with one program of these operations.
-pub fn program(operations: &[Operation]) -> Vec<u8> {
+pub(crate) fn program(operations: &[Operation]) -> Vec<u8> {
     program_of(KNOWN_HASH, operations)
 }
 
 /// The same, of any schema.
-pub fn program_of(hash: &str, operations: &[Operation]) -> Vec<u8> {
+pub(crate) fn program_of(hash: &str, operations: &[Operation]) -> Vec<u8> {
     use Field::{Absent, Inline, Offset};
     let mut builder = Builder::new("TTNN");
     let root = builder.table(&[Inline(vec![0; 8]), Offset, Offset, Absent, Absent, Offset]);
@@ -165,7 +165,7 @@ pub fn program_of(hash: &str, operations: &[Operation]) -> Vec<u8> {
 }
 
 /// Lays a tensor reference down and gives its place.
-pub fn tensor(builder: &mut Builder, global_id: u32, shape: &[i32]) -> usize {
+pub(crate) fn tensor(builder: &mut Builder, global_id: u32, shape: &[i32]) -> usize {
     use Field::{Absent, Inline, Offset, Struct};
     let reference = builder.table(&[Inline(global_id.to_le_bytes().to_vec()), Offset]);
     let desc = builder.table(&[Offset, Absent, Offset, Absent, Absent]);

@@ -9,23 +9,23 @@ use serde_json::{Value, json};
 use tilework_model::common::DataType;
 
 /// A function of the text.
-pub struct Function {
-    pub name: String,
-    pub private: bool,
-    pub inputs: Vec<String>,
-    pub outputs: Vec<String>,
-    pub operations: Vec<Operation>,
+pub(crate) struct Function {
+    pub(crate) name: String,
+    pub(crate) private: bool,
+    pub(crate) inputs: Vec<String>,
+    pub(crate) outputs: Vec<String>,
+    pub(crate) operations: Vec<Operation>,
 }
 
 /// An operation of the text, its tensors as [`tensors`] writes them.
-pub struct Operation {
-    pub name: String,
-    pub inputs: Vec<String>,
-    pub outputs: Vec<String>,
+pub(crate) struct Operation {
+    pub(crate) name: String,
+    pub(crate) inputs: Vec<String>,
+    pub(crate) outputs: Vec<String>,
 }
 
 /// All functions.
-pub fn functions(text: &str) -> Vec<Function> {
+pub(crate) fn functions(text: &str) -> Vec<Function> {
     let layouts: HashMap<_, _> = text.lines().filter_map(|line| line.split_once(" = #ttnn.ttnn_layout<")).collect();
     let mut functions: Vec<Function> = Vec::new();
     let mut inside = false;
@@ -95,7 +95,7 @@ fn tensors(types: &str, layouts: &HashMap<&str, &str>) -> Vec<String> {
 }
 
 /// How the text writes an element type.
-pub fn element_type(data_type: DataType) -> &'static str {
+pub(crate) fn element_type(data_type: DataType) -> &'static str {
     match data_type {
         DataType::Float32 => "f32",
         DataType::Float16 => "f16",
@@ -109,7 +109,7 @@ pub fn element_type(data_type: DataType) -> &'static str {
 }
 
 /// What numpy calls an element type.
-pub fn numpy_type(element: &str) -> &str {
+pub(crate) fn numpy_type(element: &str) -> &str {
     match element {
         "f32" => "float32",
         "bf16" => "bfloat16",
@@ -120,7 +120,7 @@ pub fn numpy_type(element: &str) -> &str {
 }
 
 /// The arguments `name = value` in the first `<{...}>`.
-pub fn attributes(text: &str) -> Vec<(String, String)> {
+pub(crate) fn attributes(text: &str) -> Vec<(String, String)> {
     let Some((_, attributes)) = text.split_once("<{") else { return Vec::new() };
     let (mut depth, mut start, mut parts) = (0, 0, Vec::new());
     for (at, character) in attributes.char_indices() {
@@ -144,7 +144,7 @@ pub fn attributes(text: &str) -> Vec<(String, String)> {
 
 /// A number, flag, text, list of numbers, or names of a list of fused functions; `None` for
 /// anything else.
-pub fn value(text: &str) -> Option<Value> {
+pub(crate) fn value(text: &str) -> Option<Value> {
     let bare = text.split(" : ").next().unwrap();
     if let Some(elements) = text.strip_prefix("array<").and_then(|array| array.strip_suffix('>')) {
         let (_, elements) = elements.split_once(':').unwrap_or((elements, ""));

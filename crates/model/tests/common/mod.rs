@@ -1,20 +1,20 @@
 //! What the tests have in common: the real files, and buffers made by hand.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-pub mod builder;
-pub mod mlir;
-pub mod shared;
+pub(crate) mod builder;
+pub(crate) mod mlir;
+pub(crate) mod shared;
 
 use std::path::{Path, PathBuf};
 
 /// The files beside these tests that compilers wrote: `data/<version>/<program>.ttnn` and
 /// `system.ttsys`.
-pub fn committed_files() -> Vec<PathBuf> {
+pub(crate) fn committed_files() -> Vec<PathBuf> {
     files_in(&["0.1.0", "0.1.1", "0.1.2", "0.1.3"])
 }
 
 /// The files beside these tests that `flatc` wrote.
-pub fn flatc_files() -> Vec<PathBuf> {
+pub(crate) fn flatc_files() -> Vec<PathBuf> {
     files_in(&["flatc"])
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Folders of real compiled programs: `../shared/data/ttnn` beside the checkout, or where
 /// `TILEWORK_TTNN` says. Empty, with a reason printed, if there are none.
-pub fn real_programs() -> Vec<PathBuf> {
+pub(crate) fn real_programs() -> Vec<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/ttnn");
     let folder = std::env::var_os("TILEWORK_TTNN").map_or(beside, PathBuf::from);
     let Ok(entries) = std::fs::read_dir(&folder) else {

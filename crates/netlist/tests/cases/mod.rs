@@ -3,11 +3,11 @@
 /// A mistake.
 pub(crate) struct Case {
     /// The number of the code that it must give.
-    pub code: u16,
+    pub(crate) code: u16,
     /// The valid netlist.
-    pub file: &'static str,
+    pub(crate) file: &'static str,
     /// Replacements, each once.
-    pub changes: &'static [(&'static str, &'static str)],
+    pub(crate) changes: &'static [(&'static str, &'static str)],
 }
 
 const fn case(code: u16, file: &'static str, changes: &'static [(&'static str, &'static str)]) -> Case {

@@ -6,26 +6,26 @@ use tilework_ops::{DType, Shape, Tensor};
 
 /// An array of doubles in row-major order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Nd {
-    pub dims: Vec<usize>,
-    pub values: Vec<f64>,
+pub(crate) struct Nd {
+    pub(crate) dims: Vec<usize>,
+    pub(crate) values: Vec<f64>,
 }
 
 impl Nd {
-    pub fn new(dims: &[usize], values: Vec<f64>) -> Nd {
+    pub(crate) fn new(dims: &[usize], values: Vec<f64>) -> Nd {
         assert_eq!(dims.iter().product::<usize>(), values.len());
         Nd { dims: dims.to_vec(), values }
     }
 
     /// Computes each element from its index.
-    pub fn by(dims: &[usize], f: impl FnMut(&[usize]) -> f64) -> Nd {
+    pub(crate) fn by(dims: &[usize], f: impl FnMut(&[usize]) -> f64) -> Nd {
         let index: Vec<Vec<usize>> = indices(dims);
         let mut f = f;
         Nd { dims: dims.to_vec(), values: index.iter().map(|i| f(i)).collect() }
     }
 
     /// Values in -4..4 in steps of 1/64, which all types but small integers hold exactly.
-    pub fn random(dims: &[usize], seed: u64) -> Nd {
+    pub(crate) fn random(dims: &[usize], seed: u64) -> Nd {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1;
         Nd::by(dims, |_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -35,7 +35,7 @@ impl Nd {
 
     /// Element at an index of the same or higher rank: the trailing numbers count, and dimensions
     /// of 1 repeat.
-    pub fn at(&self, index: &[usize]) -> f64 {
+    pub(crate) fn at(&self, index: &[usize]) -> f64 {
         let index = &index[index.len() - self.dims.len()..];
         let mut position = 0;
         for (&d, &i) in self.dims.iter().zip(index) {
@@ -44,18 +44,18 @@ impl Nd {
         self.values[position]
     }
 
-    pub fn tensor(&self, dtype: DType) -> Tensor {
+    pub(crate) fn tensor(&self, dtype: DType) -> Tensor {
         let values: Vec<f32> = self.values.iter().map(|&v| v as f32).collect();
         Tensor::from_f32(dtype, shape(&self.dims), &values).unwrap()
     }
 
-    pub fn f32(&self) -> Tensor {
+    pub(crate) fn f32(&self) -> Tensor {
         self.tensor(DType::F32)
     }
 }
 
 /// All indices of an array, the last dimension fastest.
-pub fn indices(dims: &[usize]) -> Vec<Vec<usize>> {
+pub(crate) fn indices(dims: &[usize]) -> Vec<Vec<usize>> {
     let mut all = vec![vec![]];
     for &d in dims {
         all = all.into_iter().flat_map(|i| (0..d).map(move |k| [i.clone(), vec![k]].concat())).collect();
@@ -63,21 +63,21 @@ pub fn indices(dims: &[usize]) -> Vec<Vec<usize>> {
     all
 }
 
-pub fn shape(dims: &[usize]) -> Shape {
+pub(crate) fn shape(dims: &[usize]) -> Shape {
     Shape::new(dims).unwrap()
 }
 
-pub fn ints(dtype: DType, dims: &[usize], values: &[i64]) -> Tensor {
+pub(crate) fn ints(dtype: DType, dims: &[usize], values: &[i64]) -> Tensor {
     Tensor::from_i64(dtype, shape(dims), values).unwrap()
 }
 
-pub fn floats(dims: &[usize], values: &[f32]) -> Tensor {
+pub(crate) fn floats(dims: &[usize], values: &[f32]) -> Tensor {
     Tensor::new(shape(dims), values.to_vec()).unwrap()
 }
 
 /// Fails unless shape and values agree; `tolerance` is of the larger of 1 and the value.
 #[track_caller]
-pub fn close(found: &Tensor, wanted: &Nd, tolerance: f64) {
+pub(crate) fn close(found: &Tensor, wanted: &Nd, tolerance: f64) {
     assert_eq!(found.shape().dims(), wanted.dims, "shape");
     for (i, (f, &w)) in found.to_f32().into_iter().zip(&wanted.values).enumerate() {
         let f = f64::from(f);
@@ -88,17 +88,17 @@ pub fn close(found: &Tensor, wanted: &Nd, tolerance: f64) {
 
 /// Fails unless shape and values agree exactly.
 #[track_caller]
-pub fn same(found: &Tensor, wanted: &Nd) {
+pub(crate) fn same(found: &Tensor, wanted: &Nd) {
     close(found, wanted, 0.0);
 }
 
 /// Shapes of up to `rank` dimensions, zeros and ones among them.
-pub fn dims(rank: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = Vec<usize>> {
+pub(crate) fn dims(rank: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(prop_oneof![1 => Just(0usize), 3 => Just(1), 12 => 2usize..7], rank)
 }
 
 /// Two shapes that broadcast: some dimensions of each become 1 or are left out in front.
-pub fn broadcastable() -> impl Strategy<Value = (Vec<usize>, Vec<usize>)> {
+pub(crate) fn broadcastable() -> impl Strategy<Value = (Vec<usize>, Vec<usize>)> {
     (dims(0..=4), any::<u8>(), any::<u8>(), 0usize..5, 0usize..5).prop_map(|(dims, a, b, cut_a, cut_b)| {
         let side = |ones: u8, cut: usize| -> Vec<usize> {
             let ones = |i: usize| ones >> i & 1 != 0;
@@ -110,16 +110,16 @@ pub fn broadcastable() -> impl Strategy<Value = (Vec<usize>, Vec<usize>)> {
 }
 
 /// The broadcast of two shapes by numpy's rule, written out.
-pub fn broadcast(a: &[usize], b: &[usize]) -> Vec<usize> {
+pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Vec<usize> {
     let rank = a.len().max(b.len());
     let get = |s: &[usize], i: usize| if i + s.len() < rank { 1 } else { s[i + s.len() - rank] };
     (0..rank).map(|i| if get(a, i) == 1 { get(b, i) } else { get(a, i) }).collect()
 }
 
 /// Seeds for [`Nd::random`].
-pub fn seeds() -> impl Strategy<Value = u64> {
+pub(crate) fn seeds() -> impl Strategy<Value = u64> {
     0u64..1_000_000
 }
 
 /// A function of two doubles.
-pub type Two = fn(f64, f64) -> f64;
+pub(crate) type Two = fn(f64, f64) -> f64;

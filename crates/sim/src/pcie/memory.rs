@@ -1,7 +1,6 @@
 //! Host memory that the device can reach.
 //!
-//! A driver pins pages and gets a NoC address for them; that address has bit 60 set (facts, "Host
-//! access to the card"). Here an address is always the part below bit 60, after the controller's
+//! A driver pins pages and gets a NoC address for them; that address has bit 60 set (tt-kmd `ioctl.h`). Here an address is always the part below bit 60, after the controller's
 //! address translation. Accesses outside the pinned regions are faults: on a real host an IOMMU
 //! stops them at best. Where the host is another program with memory of its own, it gives a
 //! [`HostBus`], and all addresses outside the pinned regions are the bus's.
@@ -9,7 +8,7 @@
 use crate::{Fault, FaultClass};
 use tilework_abi::noc::PCIE_HOST_BIT;
 
-const READ: &str = "facts/blackhole.md, \"Host access to the card\"";
+const READ: &str = "tenstorrent/tt-kmd, ioctl.h";
 
 /// The memory of a host outside: what the device's direct memory accesses reach.
 pub trait HostBus: Send {

@@ -1,5 +1,4 @@
-//! Worker firmware of TRISC2, the pack thread: waits for BRISC, runs the kernel, reports (facts,
-//! "Worker L1").
+//! Worker firmware of TRISC2, the pack thread: waits for BRISC, runs the kernel, reports (the original's `hw.py`).
 #![no_std]
 #![no_main]
 
