@@ -1,4 +1,5 @@
-//! Writes the input arrays of the repository's examples: `cargo run -p tilework-cli --example example-arrays`.
+//! Writes the input arrays of the repository's examples:
+//! `cargo run -p tilework-cli --example example-arrays`.
 //!
 //! The values come from a fixed generator, so that the files are the same everywhere.
 

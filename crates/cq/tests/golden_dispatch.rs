@@ -1,4 +1,5 @@
-//! The bytes of every dispatch command, worked out by hand from the original's `cq_commands.hpp`; not by the encoder.
+//! The bytes of every dispatch command, worked out by hand from the original's `cq_commands.hpp`;
+//! not by the encoder.
 
 use tilework_abi::cq::dispatch::{WaitFlags, WritePackedLargeType, WritePackedType};
 use tilework_cq::dispatch::*;

@@ -25,8 +25,8 @@
 //!
 //! Source: the runtime of tt-mlir at commit 19c86fca45 (`runtime/lib/ttnn`).
 #![warn(missing_docs)]
-// The clippy lints on casts stay off: lengths are bounded by `tilework_ops::MAX_ELEMENTS`, and numbers of
-// a file go through `count`.
+// The clippy lints on casts stay off: lengths are bounded by `tilework_ops::MAX_ELEMENTS`, and
+// numbers of a file go through `count`.
 
 pub mod bisect;
 pub mod compare;

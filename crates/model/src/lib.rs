@@ -24,7 +24,8 @@
 //!     println!("{}: {} operations", program.name, program.operations.len());
 //!     for operation in &program.operations {
 //!         for operand in operation.operands() {
-//!             println!("  {} {} {:?}", operation.kind().name(), operand.role, operand.tensor.desc.shape);
+//!             let shape = &operand.tensor.desc.shape;
+//!             println!("  {} {} {shape:?}", operation.kind().name(), operand.role);
 //!         }
 //!     }
 //! }

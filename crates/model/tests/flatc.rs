@@ -19,8 +19,8 @@ fn expected(name: &str) -> Value {
     ours(serde_json::from_slice(&std::fs::read(data(name)).unwrap()).unwrap())
 }
 
-/// The schema's names of values and members, which begin with a capital as nothing else does, in the spelling of
-/// `tilework_model::data`.
+/// The schema's names of values and members, which begin with a capital as nothing else does, in
+/// the spelling of `tilework_model::data`.
 fn ours(value: Value) -> Value {
     let of_schema = |name: &str| name.starts_with(|c: char| c.is_ascii_uppercase());
     match value {

@@ -18,8 +18,8 @@
 //! sum has a fixed order. They may differ in the last bits between processors, where the matrix
 //! kernels use other vector instructions.
 #![warn(missing_docs)]
-// The clippy lints on casts stay off: narrowing and changing signs is what this arithmetic does, and
-// element counts are bounded by `MAX_ELEMENTS`.
+// The clippy lints on casts stay off: narrowing and changing signs is what this arithmetic does,
+// and element counts are bounded by `MAX_ELEMENTS`.
 
 pub mod layout;
 pub mod memory;

@@ -14,8 +14,8 @@
 //! A polling core is parked ([`Exit::Parked`]) until a polled word changes; [`PollLoop`] has the
 //! contract under which that is exact.
 //!
-//! Clippy's cast lints stay off here: instructions are defined on words that are truncated, extended
-//! and read as signed or unsigned, so that `as` is the operation itself.
+//! Clippy's cast lints stay off here: instructions are defined on words that are truncated,
+//! extended and read as signed or unsigned, so that `as` is the operation itself.
 
 mod alu;
 mod bus;

@@ -6,8 +6,8 @@
 //! `timing::LOOKAHEAD` cycles after it left, so every node can run that far alone: the scheduler
 //! advances in such windows, and the result does not depend on the order within a window.
 //!
-//! Clippy's cast lints stay off here: registers are fields cut out of words, and arithmetic is that of
-//! hardware, so that `as` is the operation itself.
+//! Clippy's cast lints stay off here: registers are fields cut out of words, and arithmetic is that
+//! of hardware, so that `as` is the operation itself.
 
 mod arc;
 mod chip;

@@ -1,4 +1,5 @@
-//! `WRITE_PACKED_LARGE`: packets of any size to rectangles (seed 001 section 4.2; the original's `cq_commands.hpp`).
+//! `WRITE_PACKED_LARGE`: packets of any size to rectangles (seed 001 section 4.2; the original's
+//! `cq_commands.hpp`).
 //!
 //! Packets to the same rectangle form a chain, which the host ends with the UNLINK flag. A link is
 //! only made to a packet whose data is present: until a linked transaction is completed the NIU can

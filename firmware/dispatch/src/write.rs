@@ -15,8 +15,8 @@ use tilework_rt::reg::read16;
 use crate::core::Core;
 use crate::{HEADER, LARGE_HEADER};
 
-/// Banks that interleaved L1 buffers are distributed over (the original's `hw.py`: the bank table's `l1
-/// xy[2][110]`).
+/// Banks that interleaved L1 buffers are distributed over (the original's `hw.py`: the bank table's
+/// `l1 xy[2][110]`).
 const L1_BANKS: u32 = 110;
 /// Rows of the bank table: one per NoC, and we write on NoC 1.
 const NOCS: u32 = 2;

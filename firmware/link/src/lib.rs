@@ -1,11 +1,11 @@
 //! Linker scripts of firmware and kernels, for use in build scripts.
 //!
-//! The scripts are templates; every address in them comes from `tilework_abi` (the original's `hw.py`),
-//! so that loader, firmware and linker cannot disagree. Relaxation is off: it would turn absolute
-//! references into ones relative to `gp`, which the loader could not move, and nothing here sets
-//! `gp`. Firmware and kernels keep their relocations (`--emit-relocs`): kernels because the loader
-//! places them anywhere, firmware because it costs nothing at run time and lets the same loader
-//! place it on another map.
+//! The scripts are templates; every address in them comes from `tilework_abi` (the original's
+//! `hw.py`), so that loader, firmware and linker cannot disagree. Relaxation is off: it would turn
+//! absolute references into ones relative to `gp`, which the loader could not move, and nothing
+//! here sets `gp`. Firmware and kernels keep their relocations (`--emit-relocs`): kernels because
+//! the loader places them anywhere, firmware because it costs nothing at run time and lets the same
+//! loader place it on another map.
 
 use std::path::{Path, PathBuf};
 

@@ -7,7 +7,8 @@
 //! Decisions where the documents leave room:
 //!
 //! - **Where the issue region is.** The word `PREFETCH_Q_PCIE_RD_PTR` holds its address when the
-//!   first entry appears (the host writes the word before it pushes, the original's `device.py`). Zero means the original's fixed address.
+//!   first entry appears (the host writes the word before it pushes, the original's `device.py`).
+//!   Zero means the original's fixed address.
 //! - **Wrap of the issue region.** The same rule on both sides: align to 64, then begin at the
 //!   start when the record does not fit.
 //! - **A record never wraps in the command data queue** and holds whole commands, so every command

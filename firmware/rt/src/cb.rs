@@ -1,8 +1,8 @@
 //! Circular buffers: pages in L1 that one core fills and another empties.
 //!
-//! Follows `tilework_abi::cb` (the original's `dispatch.py`). The counts of pages pushed and popped are
-//! registers of the overlay stream with the buffer's number; each has one writer. A side keeps its
-//! own count and its position in the buffer in local RAM and reads only the other side's count.
+//! Follows `tilework_abi::cb` (the original's `dispatch.py`). The counts of pages pushed and popped
+//! are registers of the overlay stream with the buffer's number; each has one writer. A side keeps
+//! its own count and its position in the buffer in local RAM and reads only the other side's count.
 //! BRISC firmware sets the registers to zero between programs.
 
 use tilework_abi::cb::{CONFIG_BYTES, COUNTER_MASK, acked_addr, received_addr};

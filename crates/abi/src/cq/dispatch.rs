@@ -378,7 +378,8 @@ wire! {
 }
 
 wire! {
-    /// `SEND_GO_SIGNAL`: wait for a stream, then send the go message. Source: the original's `cq_commands.hpp`, seed 001 section 6.3.
+    /// `SEND_GO_SIGNAL`: wait for a stream, then send the go message. Source: the original's
+    /// `cq_commands.hpp`, seed 001 section 6.3.
     pub struct SendGoSignal[CMD_SIZE] {
         /// [`DispatchCmdId::SendGoSignal`].
         pub cmd_id: u8 => 0,
@@ -448,7 +449,8 @@ wire! {
 }
 
 wire! {
-    /// `TIMESTAMP`: write the 64-bit wall clock to a node. Source: the original's `cq_commands.hpp`.
+    /// `TIMESTAMP`: write the 64-bit wall clock to a node. Source: the original's
+    /// `cq_commands.hpp`.
     pub struct Timestamp[CMD_SIZE] {
         /// [`DispatchCmdId::Timestamp`].
         pub cmd_id: u8 => 0,

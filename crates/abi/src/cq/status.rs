@@ -69,8 +69,8 @@ impl Kernel {
     }
 }
 
-/// Defines the faults from their rows: number, what to tell a person, and what the detail word of the
-/// status block holds.
+/// Defines the faults from their rows: number, what to tell a person, and what the detail word of
+/// the status block holds.
 macro_rules! faults {
     ($($fault:ident = $number:literal, $message:literal, $detail:literal;)*) => {
         /// Why a kernel stopped.

@@ -96,7 +96,12 @@ pub(crate) fn list(tensors: &[&TensorRef]) -> Vec<TensorRef> {
     tensors.iter().map(|&tensor| tensor.clone()).collect()
 }
 
-pub(crate) fn program(name: &str, inputs: &[&TensorRef], outputs: &[&TensorRef], operations: Vec<Operation>) -> Program {
+pub(crate) fn program(
+    name: &str,
+    inputs: &[&TensorRef],
+    outputs: &[&TensorRef],
+    operations: Vec<Operation>,
+) -> Program {
     Program {
         name: name.to_owned(),
         inputs: list(inputs),

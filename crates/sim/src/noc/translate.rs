@@ -9,7 +9,7 @@
 //!
 //! | X, Y | means |
 //! |---|---|
-//! | 1..7 and 10..16, 2..11 | Tensix columns that work, from left to right, then the harvested ones |
+//! | 1..7 and 10..16, 2..11 | working Tensix columns, left to right, then the harvested ones |
 //! | 17 and 18, 12..23 | DRAM, three rows a bank; first the column without a harvested bank |
 //! | 19, 24 | the PCIe tile in use |
 //! | 20..31, 25 | Ethernet channels, without two of the harvested ones |

@@ -1,9 +1,10 @@
 //! Host memory that the device can reach.
 //!
-//! A driver pins pages and gets a NoC address for them; that address has bit 60 set (tt-kmd `ioctl.h`). Here an address is always the part below bit 60, after the controller's
-//! address translation. Accesses outside the pinned regions are faults: on a real host an IOMMU
-//! stops them at best. Where the host is another program with memory of its own, it gives a
-//! [`HostBus`], and all addresses outside the pinned regions are the bus's.
+//! A driver pins pages and gets a NoC address for them; that address has bit 60 set (tt-kmd
+//! `ioctl.h`). Here an address is always the part below bit 60, after the controller's address
+//! translation. Accesses outside the pinned regions are faults: on a real host an IOMMU stops them
+//! at best. Where the host is another program with memory of its own, it gives a [`HostBus`], and
+//! all addresses outside the pinned regions are the bus's.
 
 use crate::{Fault, FaultClass};
 use tilework_abi::noc::PCIE_HOST_BIT;

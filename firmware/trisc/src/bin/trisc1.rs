@@ -1,4 +1,5 @@
-//! Worker firmware of TRISC1, the math thread: waits for BRISC, runs the kernel, reports (the original's `hw.py`).
+//! Worker firmware of TRISC1, the math thread: waits for BRISC, runs the kernel, reports (the
+//! original's `hw.py`).
 #![no_std]
 #![no_main]
 
