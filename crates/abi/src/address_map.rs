@@ -190,9 +190,9 @@ impl Region {
         let address = match self {
             Self::Tdma { offset } => TDMA_BASE + offset,
             Self::Debug { offset } => DEBUG_BASE + offset,
-            Self::Niu { noc, offset } => noc::NIU0_BASE + noc as u32 * noc::NIU_SPAN + offset,
+            Self::Niu { noc, offset } => noc::NIU0_BASE + u32_of(noc) * noc::NIU_SPAN + offset,
             Self::Stream { offset } => stream::BASE + offset,
-            Self::PcBuf { index, offset } => PC_BUF_BASE + index as u32 * THREAD_STRIDE + offset,
+            Self::PcBuf { index, offset } => PC_BUF_BASE + u32_of(index) * THREAD_STRIDE + offset,
             _ => return None,
         };
         TileRegister::at(address)

@@ -187,8 +187,11 @@ use FaultClass::{
     MissingSpecification as Missing, UndefinedBehavior as Undefined, UnimplementedFunctionality as Unimplemented,
 };
 
+/// Register writes, the class of the fault that they end with, and a part of its text.
+type Refused<'a> = (&'a [(u32, u32)], FaultClass, &'a str);
+
 /// Checks that each of these changes of a good write is refused with this class and these words.
-fn all_refused(table: &[(&[(u32, u32)], FaultClass, &str)]) {
+fn all_refused(table: &[Refused<'_>]) {
     for (changes, class, words) in table {
         let (found, what) = refused(changes);
         assert_eq!(found, *class, "{what}");
