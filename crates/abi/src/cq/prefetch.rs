@@ -4,7 +4,7 @@
 //! belongs to the dispatcher. Every struct is a whole header with its id byte, padded as it lies in
 //! memory: [`CMD_SIZE`] bytes, or [`CMD_LARGE_SIZE`] for the
 //! two linear relays. Commands without an explicit stride occupy
-//! [`PREFETCH_BARE_STRIDE`](super::PREFETCH_BARE_STRIDE) bytes of the record.
+//! [`PREFETCH_BARE_STRIDE`] bytes of the record.
 //!
 //! Sources: seed 001 sections 2.2 and 3.1; the original's `cq_commands.hpp`.
 

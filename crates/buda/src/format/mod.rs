@@ -2,8 +2,8 @@
 //! `docs/public/dataformats.md`).
 //!
 //! [`quantise`] rounds a tensor to a format; [`EntryLayout`] packs and unpacks the bytes of a
-//! queue's entry. [`mod@element`] has the formats without a shared exponent, [`block`] those with
-//! one, [`tile`] the layout of tiles in memory.
+//! queue's entry. Single elements and blocks are packed by [`tilework_dtype`]; [`tile`] has the
+//! layout of tiles in memory.
 
 mod entry;
 pub mod tile;

@@ -71,7 +71,7 @@ impl From<Site> for TileKind {
     }
 }
 
-/// Why a [`Grid`] cannot be built.
+/// Why the grid of a chip cannot be built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum GridError {
     /// NoC 0 coordinates outside the torus.
