@@ -172,19 +172,29 @@ impl Scheduler {
             return Ok(Step::Reached);
         }
         let window = Window { start, stop, limit: start.saturating_add(notice).min(stop) };
-        let others = second.min(waiting);
-        let end = start.saturating_add(timing::LOOKAHEAD).min(stop);
-        let end = if others >= end && first != NEVER && nodes[who].rested().is_some() {
-            match self.run_alone(nodes, who, others, window) {
+        let alone = (first != NEVER).then_some(who);
+        self.run_window(nodes, alone, second.min(waiting), window);
+        Ok(Step::Ran)
+    }
+
+    /// Runs the nodes over one window and routes what leaves in it. `first` is the node with the
+    /// first event, `others` the first cycle at which anything else happens.
+    ///
+    /// Not inlined: most calls of [`Scheduler::step`] on an idle chip end before it, and need few
+    /// registers.
+    #[inline(never)]
+    fn run_window<N: Node>(&mut self, nodes: &mut [N], first: Option<usize>, others: Cycle, window: Window) {
+        let end = window.start.saturating_add(timing::LOOKAHEAD).min(window.stop);
+        let alone = first.filter(|&who| others >= end && nodes[who].rested().is_some());
+        let end = match alone {
+            Some(who) => match self.run_alone(nodes, who, others, window) {
                 Some(end) => end,
-                None => return Ok(Step::Ran), // a fault
-            }
-        } else {
-            self.run_all(nodes, end, window)
+                None => return, // a fault
+            },
+            None => self.run_all(nodes, end, window),
         };
         self.route(nodes, end);
         self.now = self.now.max(end);
-        Ok(Step::Ran)
     }
 
     /// Runs node `who`, which alone has work, until another, whose work begins at `others`, could
