@@ -99,7 +99,7 @@ fn draw(
     })
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014), the same on every machine.
+/// The random numbers of one entry of a queue.
 struct Random(SplitMix64);
 
 impl Random {
