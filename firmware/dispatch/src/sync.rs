@@ -133,8 +133,10 @@ impl Core {
     /// waits for a later completion, which waits for this write.
     pub fn timestamp(&mut self) {
         let cmd: Timestamp = command(self.at());
-        let (xy, to) = (cmd.noc_xy_addr.get(), cmd.addr.get());
-        let mid = if xy & XY_MASK == self.peers.pcie { PCIE_HOST_MID } else { marked_mid(xy) };
+        let (named, to) = (cmd.noc_xy_addr.get(), cmd.addr.get());
+        // The mark of host memory is no coordinate; not every chip ignores it in that register.
+        let xy = named & XY_MASK;
+        let mid = if xy == self.peers.pcie { PCIE_HOST_MID } else { marked_mid(named) };
         let from = self.at() + (to & 8);
         let now = wall_clock();
         write(from, now as u32);
