@@ -1,5 +1,5 @@
 //! The address space of a Tensix tile outside L1, and the instructions of its
-//! coprocessor ([`insn`]).
+//! coprocessor ([`insn`]) and its configuration ([`cfg`]).
 //!
 //! Follows BlackholeA0/TensixTile/BabyRISCV/README.md (memory map) and
 //! BlackholeA0/TensixTile/SoftReset.md. The registers of tile control and their addresses are rows
@@ -8,6 +8,7 @@
 
 pub use crate::reg_tile::*;
 
+pub mod cfg;
 pub mod insn;
 
 /// Bytes of L1: 1536 KiB.

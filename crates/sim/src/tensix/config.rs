@@ -8,6 +8,7 @@
 //! cores never execute stale code.
 
 use crate::FaultClass;
+use tilework_abi::tensix::cfg::{self, Field, Space};
 use tilework_abi::tensix::insn::Cfgshiftmask;
 
 /// Words of one `Config` bank (`CFG_STATE_SIZE` is 56).
@@ -30,40 +31,8 @@ const STATE_RESET_EN: u32 = 4;
 /// First of the four scratch registers of `CFGSHIFTMASK` (`SCRATCH_SEC0_val_ADDR32`).
 const SCRATCH: u32 = 209;
 
-/// A field of a thread's configuration: index, lowest bit, width (`cfg_defines.h`, "Registers for
-/// THREAD").
-pub(super) type ThreadField = (u32, u32, u32);
-/// `CFG_STATE_ID_StateID`.
-pub(super) const STATE_ID: ThreadField = (0, 0, 1);
-/// `DEST_TARGET_REG_CFG_MATH_Offset`.
-pub(super) const DEST_OFFSET: ThreadField = (1, 0, 12);
-/// `CLR_DVALID_SrcA_Disable`; bit 1 is SrcB's.
-pub(super) const CLR_DVALID_DISABLE: ThreadField = (7, 0, 2);
-/// `ADDR_MOD_AB_SEC0`; seven more follow.
-pub(super) const ADDR_MOD_AB: u32 = 12;
-/// `ADDR_MOD_DST_SEC0`; seven more follow.
-pub(super) const ADDR_MOD_DST: u32 = 28;
-/// `ADDR_MOD_BIAS_SEC0`; seven more follow.
-pub(super) const ADDR_MOD_BIAS: u32 = 47;
-/// `TENSIX_TRISC_SYNC_*`: bit 0 tracks configuration, 2 GPRs, 3 TDMA registers, 4 instructions.
-pub(super) const TRISC_SYNC: ThreadField = (56, 0, 5);
-/// `STREAMWAIT_PHASE_HI_Val`.
-pub(super) const STREAMWAIT_PHASE_HI: ThreadField = (57, 0, 10);
-/// `STREAMWAIT_NUM_MSGS_HI_Val`.
-pub(super) const STREAMWAIT_MSGS_HI: ThreadField = (58, 0, 7);
-/// `STREAM_ID_SYNC_SEC0_BankSel`; three more follow.
-pub(super) const STREAM_ID_SYNC: u32 = 59;
-
-/// `ALU_ACC_CTRL`, of which [`FP32_OR_INT8`] are two bits.
-pub(super) const ALU_ACC_CTRL: u32 = 1;
-/// `ALU_ACC_CTRL_Fp32_enabled` and `ALU_ACC_CTRL_INT8_math_enabled`.
-pub(super) const FP32_OR_INT8: u32 = 1 << 29 | 1 << 31;
-/// `DEST_REGW_BASE_Base`.
-pub(super) const DEST_REGW_BASE: u32 = 6;
-/// `DEST_ACCESS_CFG`: bit 0 swizzles 32-bit rows, bit 1 remaps rows.
-const DEST_ACCESS_CFG: u32 = 220;
-/// `THCON_SEC0_REG6`: source, destination, size and direction of `XMOV`.
-pub(super) const XMOV: u32 = 88;
+/// First word of `THCON_SEC0_REG6`: source, destination, size and direction of `XMOV`.
+pub(super) const XMOV: u32 = cfg::THCON_SEC_REG6_SOURCE_ADDRESS.word as u32;
 
 /// Why an access is refused.
 pub(super) type Refusal = (FaultClass, &'static str);
@@ -116,12 +85,35 @@ impl Config {
 
     /// The bank that `thread` uses.
     pub(super) fn bank_of(&self, thread: usize) -> usize {
-        self.field(thread, STATE_ID) as usize
+        self.read(thread, cfg::CFG_STATE_ID_STATEID) as usize
     }
 
-    /// A field of `thread`'s own configuration.
-    pub(super) fn field(&self, thread: usize, (index, shift, width): ThreadField) -> u32 {
-        u32::from(self.threads[thread][index as usize]) >> shift & ((1 << width) - 1)
+    /// A field, as instructions of `thread` see it.
+    #[inline]
+    pub(super) fn read(&self, thread: usize, field: Field) -> u32 {
+        field.of(match field.space {
+            Space::Thread => self.thread_word(thread, field.word.into()),
+            Space::Bank => self.banks[self.bank_of(thread)][usize::from(field.word)],
+        })
+    }
+
+    /// A field of one bit, as instructions of `thread` see it.
+    #[inline]
+    pub(super) fn is_set(&self, thread: usize, field: Field) -> bool {
+        self.read(thread, field) != 0
+    }
+
+    /// A field that exists once, whatever bank a thread uses.
+    #[inline]
+    pub(super) fn global(&self, field: Field) -> u32 {
+        debug_assert!(u32::from(field.word) >= GLOBAL);
+        field.of(self.banks[0][usize::from(field.word)])
+    }
+
+    /// A word of `thread`'s own configuration.
+    #[inline]
+    pub(super) fn thread_word(&self, thread: usize, index: u32) -> u32 {
+        self.threads[thread][index as usize].into()
     }
 
     /// `Config[bank][index]` of the bank that `thread` uses.
@@ -198,20 +190,6 @@ impl Config {
         for bank in &mut self.banks {
             bank[THCON as usize..GLOBAL as usize].fill(0);
         }
-    }
-
-    /// `Adj32`: the physical row of Dst behind a row of 32-bit data
-    /// (BlackholeA0/TensixTile/TensixCoprocessor/Dst.md).
-    pub(super) fn adj32(&self, row: usize) -> usize {
-        let cfg = self.banks[0][DEST_ACCESS_CFG as usize];
-        let mut r = row;
-        if cfg & 2 != 0 {
-            r = (r & 0x3C7) ^ ((r & 0x030) >> 1) ^ ((r & 0x008) << 2);
-        }
-        if cfg & 1 != 0 {
-            r = (r & 0x3F3) ^ ((r & 0x018) >> 1) ^ ((r & 0x004) << 1);
-        }
-        ((r & 0x1F8) << 1) | (r & 0x207)
     }
 
     fn write(&mut self, bank: usize, index: u32, value: u32) {

@@ -15,10 +15,12 @@
 use super::border::{Hold, Outside};
 use super::config::{Config, Refusal};
 use super::counters::Adcs;
+use super::dst::Dst;
 use super::expand::MopCfg;
 use super::frontend::FrontEnd;
 use super::matrix::Matrix;
 use super::mover::Mover;
+use super::src::Sources;
 use super::sync::{Mutexes, SEMAPHORES, Semaphore};
 use super::vector::Vector;
 use super::wait::{Latched, Verdict};
@@ -108,6 +110,8 @@ pub(super) struct Coprocessor {
     pub(super) gprs: Box<[u32; THREADS * GPRS]>,
     pub(super) mop: [MopCfg; THREADS],
     pub(super) adcs: Adcs,
+    pub(super) src: Sources,
+    pub(super) dst: Dst,
     pub(super) matrix: Matrix,
     pub(super) vector: Box<Vector>,
     pub(super) mover: Mover,
@@ -136,6 +140,8 @@ impl Default for Coprocessor {
             gprs: Box::new([0; THREADS * GPRS]),
             mop: Default::default(),
             adcs: Adcs::default(),
+            src: Sources::default(),
+            dst: Dst::default(),
             matrix: Matrix::default(),
             vector: Box::default(),
             mover: Mover::default(),

@@ -5,7 +5,8 @@
 //! instructions that change them. An `AddrMod` has three bits on Blackhole and names one of eight
 //! sets of increments by itself (`assembly.yaml`; the configuration has no `ADDR_MOD_SET` there).
 
-use super::config::{ADDR_MOD_AB, ADDR_MOD_BIAS, ADDR_MOD_DST, Config};
+use super::config::Config;
+use tilework_abi::tensix::cfg::{self, Field};
 use tilework_abi::tensix::insn::{Incrwc, MiscOp, Reg2flop, Setadc, Setadcxx, Setrwc};
 
 /// Widths of X, Y, Z, W.
@@ -221,8 +222,10 @@ impl Rwc {
     /// `ApplyAddrMod`: the increments that the instruction of `thread` names.
     pub(super) fn apply(&mut self, config: &Config, thread: usize, addr_mod: u32) {
         let index = if self.extra_addr_mod { addr_mod | 4 } else { addr_mod };
-        let set = |base: u32| config.field(thread, (base + index, 0, 16));
-        let (ab, dst, bias) = (set(ADDR_MOD_AB), set(ADDR_MOD_DST), set(ADDR_MOD_BIAS));
+        let set = |first: Field| config.thread_word(thread, u32::from(first.word) + index);
+        let ab = set(cfg::ADDR_MOD_AB_SEC_SRCAINCR);
+        let dst = set(cfg::ADDR_MOD_DST_SEC_DESTINCR);
+        let bias = set(cfg::ADDR_MOD_BIAS_SEC_BIASINCR);
         for (pair, half) in [(&mut self.src_a, ab), (&mut self.src_b, ab >> 8)] {
             if half & 0x80 != 0 {
                 *pair = [0; 2];
@@ -328,8 +331,8 @@ mod tests {
     fn addr_mods_come_from_the_thread_s_configuration() {
         let mut c = Config::default();
         // Set 5: SrcA += 3, SrcB clear, Dst += 9 by way of CR, fidelity += 1.
-        c.set_thread(2, ADDR_MOD_AB + 5, 0x8003).unwrap();
-        c.set_thread(2, ADDR_MOD_DST + 5, 0x2409).unwrap();
+        c.set_thread(2, u32::from(cfg::ADDR_MOD_AB_SEC_SRCAINCR.word) + 5, 0x8003).unwrap();
+        c.set_thread(2, u32::from(cfg::ADDR_MOD_DST_SEC_DESTINCR.word) + 5, 0x2409).unwrap();
         let mut r = Rwc { src_b: [4; 2], dst: [1, 2], fidelity: 3, ..Rwc::default() };
         r.apply(&c, 2, 5);
         assert_eq!(r, Rwc { src_a: [3, 0], src_b: [0; 2], dst: [11; 2], fidelity: 0, extra_addr_mod: false });

@@ -5,11 +5,13 @@
 //! WormholeB0/TensixTile/TensixCoprocessor/MiscellaneousUnit.md and the instructions' pages.
 
 use super::border::{Hold, Outside};
-use super::config::{Config, Refusal, STREAM_ID_SYNC, XMOV};
+use super::config::{Config, Refusal, XMOV};
 use super::coprocessor::{Attempt, Coprocessor, GPRS, Issue, of_thread};
+use super::matrix::Operands;
 use super::reset::InReset;
 use super::sync;
 use crate::{Cycle, NEVER, timing};
+use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::{self, Insn, MiscOp, Streamwrcfg, Unit};
 use tilework_abi::{stream, tensix as map};
 
@@ -69,7 +71,9 @@ impl Coprocessor {
         if free > at.now {
             return Ok(Issue::NotBefore(free));
         }
-        self.matrix.execute(&self.config, at.thread, insn).map_err(|refusal| at.refused(refusal))?;
+        let Self { config, src, dst, .. } = self;
+        let mut on = Operands { config, thread: at.thread, src, dst };
+        self.matrix.execute(&mut on, insn).map_err(|refusal| at.refused(refusal))?;
         self.units.matrix = at.now + 1;
         self.threads[at.thread].busy.matrix = at.now + timing::TENSIX_UNIT;
         self.notify_others(1 + at.thread, at.now);
@@ -209,7 +213,7 @@ impl Coprocessor {
         insn: Streamwrcfg,
         outside: &mut impl Outside,
     ) -> Result<Result<(), Refusal>, Hold> {
-        let stream = self.config.field(at.thread, (STREAM_ID_SYNC + insn.stream_select(), 0, 6));
+        let stream = self.config.read(at.thread, cfg::STREAM_ID_SYNC_SEC_BANKSEL.copy(insn.stream_select() as usize));
         let addr = stream::reg_addr(stream, insn.reg_index() % stream::REGS);
         let value = outside.load(at.now, addr).map_err(|fault| of_thread(fault, at.thread, at.now))?;
         Ok(self.config.set(at.thread, insn.cfg_index(), value))
@@ -230,7 +234,7 @@ impl Coprocessor {
         if !self.adcs.execute(at.thread, insn)
             && let MiscOp::Setdvalid(insn) = insn
         {
-            self.matrix.banks.give_to_matrix(insn.set_valid());
+            self.src.set_valid(insn.set_valid());
             self.notify_others(1 + at.thread, at.now);
         }
         self.passed(at, timing::TENSIX_UNIT)

@@ -13,17 +13,20 @@ mod config;
 mod coprocessor;
 mod counters;
 mod debug;
+mod dst;
 mod expand;
 mod frontend;
 mod issue;
 mod mailbox;
 mod matrix;
 mod mover;
+mod number;
 mod pcbuf;
 mod reset;
 mod scalar;
 #[cfg(test)]
 mod scalar_tests;
+mod src;
 mod sync;
 mod tdma;
 #[cfg(test)]

@@ -46,10 +46,10 @@ impl Coprocessor {
             self.config.reset_thcon();
         }
         for src in (0..2).filter(|src| entered & SRC_A_BANKS << src != 0) {
-            self.matrix.banks.reset(src);
+            self.src.0[src].reset_turns();
         }
         if entered & ZEROACC != 0 {
-            self.matrix.revert_zero_acc();
+            self.dst.revert_clear();
         }
         if left & MATH != 0 {
             *self.vector = Vector::default();

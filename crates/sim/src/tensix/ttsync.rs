@@ -7,8 +7,9 @@
 //! wait. The six parts of the configuration are one resource here, which can only wait for more
 //! than hardware does. Each instruction's class is in its row of the instruction table.
 
-use super::config::{Config, TRISC_SYNC};
+use super::config::Config;
 use super::frontend::FrontEnd;
+use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::{self, Class, Insn};
 
 /// What an instruction may use: bit 0 reads configuration, 1 writes it, bits 2 to 4 say which part,
@@ -91,13 +92,13 @@ impl Tracking {
         resource: Resource,
         store: bool,
     ) -> bool {
-        let enabled = config.field(thread, TRISC_SYNC);
-        let (bit, read, write) = match resource {
-            Resource::Config => (0, CONFIG_READ, CONFIG_WRITE),
-            Resource::Gpr => (2, GPR_READ, GPR_WRITE),
-            Resource::Tdma => (3, TDMA_READ, TDMA_WRITE),
+        let (tracks, read, write) = match resource {
+            Resource::Config => (cfg::TENSIX_TRISC_SYNC_TRACKGLOBALCFG, CONFIG_READ, CONFIG_WRITE),
+            Resource::Gpr => (cfg::TENSIX_TRISC_SYNC_TRACKGPR, GPR_READ, GPR_WRITE),
+            Resource::Tdma => (cfg::TENSIX_TRISC_SYNC_TRACKTDMAREGS, TDMA_READ, TDMA_WRITE),
         };
-        if enabled >> 4 & 1 == 0 || enabled >> bit & 1 == 0 {
+        let enables = [cfg::TENSIX_TRISC_SYNC_TRACKTENSIXINSTRUCTIONS, tracks];
+        if !enables.into_iter().all(|enable| config.is_set(thread, enable)) {
             return false;
         }
         let conflict = if store { read | write } else { write };

@@ -3,10 +3,10 @@
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/{STALLWAIT,SEMWAIT,STREAMWAIT}.md.
 
 use super::border::{Hold, Outside};
-use super::config::{STREAM_ID_SYNC, STREAMWAIT_MSGS_HI, STREAMWAIT_PHASE_HI};
 use super::coprocessor::{Attempt, Coprocessor, named, of_thread};
 use crate::{Cycle, Fault, NEVER};
 use tilework_abi::stream;
+use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::{self, Insn};
 
 /// A latched wait instruction.
@@ -66,9 +66,10 @@ impl Coprocessor {
             }
             insn::WaitOp::Streamwait(wait) => {
                 let index = wait.condition_index() as usize;
-                let high = [STREAMWAIT_PHASE_HI, STREAMWAIT_MSGS_HI][index];
-                let target = self.config.field(at.thread, high) << 10 | wait.target_value_lo();
-                let stream = self.config.field(at.thread, (STREAM_ID_SYNC + wait.stream_select(), 0, 6));
+                let high = [cfg::STREAMWAIT_PHASE_HI_VAL, cfg::STREAMWAIT_NUM_MSGS_HI_VAL][index];
+                let target = self.config.read(at.thread, high) << 10 | wait.target_value_lo();
+                let stream =
+                    self.config.read(at.thread, cfg::STREAM_ID_SYNC_SEC_BANKSEL.copy(wait.stream_select() as usize));
                 let addr = stream::reg_addr(stream, STREAM_REGS[index]);
                 (wait.block_mask(), Condition::Stream { addr, target })
             }
@@ -114,13 +115,13 @@ impl Coprocessor {
     /// and what a core stores has happened when it continues.
     pub(super) fn busy_until(&self, thread: usize, bit: u32) -> Cycle {
         let busy = &self.threads[thread].busy;
-        let banks = &self.matrix.banks;
+        let src = |bit: u32| &self.src.0[(bit as usize - 5) & 1];
         let until = |met: bool| if met { 0 } else { NEVER };
         match bit {
             0 => busy.memory,
             4 => busy.matrix,
-            5 | 6 => until(banks.unpacker_may_write(bit as usize - 5)),
-            7 | 8 => until(banks.matrix_may_read(bit as usize - 7)),
+            5 | 6 => until(src(bit).unpacker_may_write()),
+            7 | 8 => until(src(bit).matrix_may_read()),
             9 => until(!self.mover.is_busy()),
             11 => busy.vector,
             12 => self.units.config_busy,

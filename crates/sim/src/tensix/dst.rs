@@ -1,0 +1,179 @@
+//! Dst: 1024 rows of 16 columns of 16 bits, or 512 of 32 bits, which lie in the same storage.
+//!
+//! Follows BlackholeA0/TensixTile/TensixCoprocessor/Dst.md. A datum is kept in the layout of the
+//! hardware (`number.rs` converts). A row that `ZEROACC` has cleared reads as zeros, until something
+//! is written to it: packers and the matrix unit see that (WormholeB0/.../ZEROACC.md).
+
+use super::config::Config;
+use tilework_abi::tensix::cfg;
+
+/// Rows of 16-bit data.
+pub(super) const ROWS: usize = 1024;
+/// Columns.
+pub(super) const COLUMNS: usize = 16;
+/// From the high to the low half of a 32-bit row.
+const LOW_HALF: usize = 8;
+
+/// A row of 16-bit data.
+pub(super) type Row16 = [u16; COLUMNS];
+/// A row of 32-bit data.
+pub(super) type Row32 = [u32; COLUMNS];
+
+/// Where rows lie, as `DEST_ACCESS_CFG` says. Units read it once for an instruction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowMap {
+    remap: bool,
+    swizzle: bool,
+}
+
+impl RowMap {
+    pub(super) fn of(config: &Config) -> Self {
+        Self {
+            remap: config.global(cfg::DEST_ACCESS_CFG_REMAP_ADDRS) != 0,
+            swizzle: config.global(cfg::DEST_ACCESS_CFG_SWIZZLE_32B) != 0,
+        }
+    }
+
+    /// `Adj16`: where a row of 16-bit data lies.
+    #[inline]
+    pub(super) fn row16(self, row: usize) -> usize {
+        let r = row % ROWS;
+        if self.remap { (r & 0x3C7) ^ ((r & 0x030) >> 1) ^ ((r & 0x008) << 2) } else { r }
+    }
+
+    /// `Adj32`: where the high half of a row of 32-bit data lies; the low half is eight rows
+    /// further.
+    #[inline]
+    pub(super) fn row32(self, row: usize) -> usize {
+        let mut r = self.row16(row);
+        if self.swizzle {
+            r = (r & 0x3F3) ^ ((r & 0x018) >> 1) ^ ((r & 0x004) << 1);
+        }
+        ((r & 0x1F8) << 1) | (r & 0x207)
+    }
+}
+
+/// Dst.
+#[derive(Debug)]
+pub(super) struct Dst {
+    bits: Box<[Row16]>,
+    /// By row of the storage: it holds something.
+    valid: [u64; ROWS / 64],
+}
+
+impl Default for Dst {
+    fn default() -> Self {
+        Self { bits: vec![[0; COLUMNS]; ROWS].into_boxed_slice(), valid: [u64::MAX; ROWS / 64] }
+    }
+}
+
+impl Dst {
+    /// Whether row `at` of the storage holds something.
+    #[inline]
+    pub(super) fn is_valid(&self, at: usize) -> bool {
+        self.valid[at / 64] >> (at % 64) & 1 != 0
+    }
+
+    /// Clears row `at` of the storage.
+    pub(super) fn clear(&mut self, at: usize) {
+        self.valid[at / 64] &= !(1 << (at % 64));
+    }
+
+    /// Clears the low (0) or high (1) half of all rows.
+    pub(super) fn clear_half(&mut self, half: usize) {
+        let words = ROWS / 64 / 2;
+        self.valid[half * words..][..words].fill(0);
+    }
+
+    /// What was cleared holds again what it held.
+    pub(super) fn revert_clear(&mut self) {
+        self.valid = [u64::MAX; ROWS / 64];
+    }
+
+    /// Row `at` of the storage, or zeros if it was cleared.
+    #[inline]
+    pub(super) fn read_at(&self, at: usize) -> Row16 {
+        if self.is_valid(at) { self.bits[at] } else { [0; COLUMNS] }
+    }
+
+    /// Writes row `at` of the storage.
+    #[inline]
+    pub(super) fn write_at(&mut self, at: usize, row: Row16) {
+        self.bits[at] = row;
+        self.valid[at / 64] |= 1 << (at % 64);
+    }
+
+    /// `Dst16b[row]`.
+    #[inline]
+    pub(super) fn read16(&self, map: RowMap, row: usize) -> Row16 {
+        self.read_at(map.row16(row))
+    }
+
+    /// Writes `Dst16b[row]`.
+    #[inline]
+    pub(super) fn write16(&mut self, map: RowMap, row: usize, data: Row16) {
+        self.write_at(map.row16(row), data);
+    }
+
+    /// `Dst32b[row]`.
+    #[inline]
+    pub(super) fn read32(&self, map: RowMap, row: usize) -> Row32 {
+        let at = map.row32(row);
+        if !self.is_valid(at) {
+            return [0; COLUMNS];
+        }
+        let (high, low) = (&self.bits[at], &self.bits[at + LOW_HALF]);
+        std::array::from_fn(|i| u32::from(high[i]) << 16 | u32::from(low[i]))
+    }
+
+    /// Writes `Dst32b[row]`.
+    #[inline]
+    pub(super) fn write32(&mut self, map: RowMap, row: usize, data: Row32) {
+        let at = map.row32(row);
+        self.bits[at] = data.map(|datum| (datum >> 16) as u16);
+        self.bits[at + LOW_HALF] = data.map(|datum| datum as u16);
+        self.valid[at / 64] |= 1 << (at % 64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: RowMap = RowMap { remap: false, swizzle: false };
+
+    #[test]
+    fn a_wide_row_is_two_rows_eight_apart() {
+        let mut d = Dst::default();
+        d.write32(PLAIN, 9, [0x1234_5678; 16]);
+        assert_eq!((d.read16(PLAIN, 17)[0], d.read16(PLAIN, 25)[0]), (0x1234, 0x5678));
+        assert_eq!(d.read32(PLAIN, 9), [0x1234_5678; 16]);
+    }
+
+    #[test]
+    fn cleared_rows_read_as_zero_until_written() {
+        let mut d = Dst::default();
+        d.write16(PLAIN, 700, [7; 16]);
+        d.clear_half(1);
+        assert_eq!((d.read16(PLAIN, 700), d.is_valid(511)), ([0; 16], true));
+        d.write16(PLAIN, 700, [8; 16]);
+        assert_eq!(d.read16(PLAIN, 700), [8; 16]);
+        d.clear(700);
+        d.revert_clear();
+        assert_eq!(d.read16(PLAIN, 700), [8; 16]);
+    }
+
+    #[test]
+    fn every_mapping_is_one_to_one() {
+        for (remap, swizzle) in [(false, false), (false, true), (true, false), (true, true)] {
+            let map = RowMap { remap, swizzle };
+            let mut narrow: Vec<_> = (0..1024).map(|r| map.row16(r)).collect();
+            narrow.sort_unstable();
+            assert!(narrow.into_iter().eq(0..1024));
+            let wide = (0..512).map(|r| map.row32(r));
+            let mut halves: Vec<_> = wide.flat_map(|at| [at, at + LOW_HALF]).collect();
+            halves.sort_unstable();
+            assert!(halves.into_iter().eq(0..1024));
+        }
+    }
+}
