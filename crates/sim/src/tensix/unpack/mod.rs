@@ -9,8 +9,11 @@
 //! it occupies the unpacker for as long as fetching them takes. When that is over the bank changes
 //! hands. Nobody else looks at the bank before.
 
+mod fields;
 mod format;
 mod moves;
+#[cfg(test)]
+mod moves_tests;
 mod plan;
 mod rows;
 #[cfg(test)]
@@ -221,7 +224,12 @@ impl Coprocessor {
 
     /// The context counter behind `context`.
     fn count_context(&mut self, thread: usize, unit: usize, context: u32) {
-        let contexts = 1 << self.config.read(thread, cfg::THCON_SEC_REG2_CONTEXT_COUNT.copy(unit));
+        let read = |field: cfg::Field| self.config.read(thread, field.copy(unit));
+        // The second form is Blackhole's (tt-llk's hal/cfg/thcon.h).
+        let contexts = match read(cfg::THCON_SEC_REG2_CONTEXT_COUNT_NON_LOG2_EN) {
+            0 => 1 << read(cfg::THCON_SEC_REG2_CONTEXT_COUNT),
+            _ => read(cfg::THCON_SEC_REG2_CONTEXT_COUNT_NON_LOG2),
+        };
         let next = (context + 1) & 7;
         self.unpackers.units[unit].counters[thread] = if next >= contexts { 0 } else { next };
     }
