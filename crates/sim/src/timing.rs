@@ -57,6 +57,8 @@ pub(crate) const TENSIX_UNIT: u64 = 1;
 /// `UNPACR` wait (WormholeB0/TensixTile/TensixCoprocessor/UNPACR_Regular.md, "Performance": two
 /// for uncompressed data; compressed data need more, which has no document).
 pub(crate) const UNPACR_ADDRESS: u64 = 2;
+/// Instructions that an unpacker has in flight: one that moves data and one that waits (estimate).
+pub(crate) const UNPACKER_IN_FLIGHT: usize = 2;
 /// Cycles of `ADDDMAREG` and its like; one more when both operands are registers of different
 /// groups of four (ADDDMAREG.md).
 pub(crate) const TENSIX_ARITHMETIC: u64 = 3;

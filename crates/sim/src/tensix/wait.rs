@@ -129,10 +129,14 @@ impl Coprocessor {
         }
     }
 
-    /// What a thread stands at its wait gate for, in words; `None` when it does not stand there.
+    /// What a thread stands at its wait gate for, or what its instruction in an unpacker waits for, in
+    /// words; `None` when there is neither.
     pub(super) fn explain(&self, thread: usize) -> Option<String> {
         let t = &self.threads[thread];
-        let insn = t.front.head()?;
+        let Some(insn) = t.front.head() else {
+            let (unit, insn) = self.unpackers.stuck(thread)?;
+            return Some(format!("Tensix thread T{thread}: {} waits for {}", named(insn), bank_of(unit)));
+        };
         let why = match t.latched {
             Some(latched) if insn.is_blocked_by(latched.block) => self.describe(thread, &latched),
             _ => match (t.mutex, t.retry) {
@@ -141,7 +145,10 @@ impl Coprocessor {
                     None => format!("mutex {index}"),
                 },
                 (None, Some(_)) => "its atomic on L1 to succeed".into(),
-                (None, None) => "its unit".into(),
+                (None, None) => match (insn, self.unpackers.stuck(thread)) {
+                    (Insn::Unpacker(_), Some((unit, _))) => bank_of(unit),
+                    _ => "its unit".into(),
+                },
             },
         };
         Some(format!("Tensix thread T{thread}: {} waits for {why}", named(insn)))
@@ -168,4 +175,9 @@ impl Coprocessor {
             }
         }
     }
+}
+
+/// What an instruction waits for in unpacker `unit`.
+fn bank_of(unit: usize) -> String {
+    format!("the matrix unit to give a bank of Src{} back to unpacker {unit}", ["A", "B"][unit])
 }

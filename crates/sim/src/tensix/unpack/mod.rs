@@ -29,12 +29,10 @@ use moves::Registers;
 use plan::{At, Context, Plan};
 use std::collections::VecDeque;
 use tilework_abi::tensix::cfg;
-use tilework_abi::tensix::insn::{UnpackerOp, Unpacr, UnpacrNop};
+use tilework_abi::tensix::insn::{Insn, UnpackerOp, Unpacr, UnpacrNop};
 
 /// Unpackers.
 pub(super) const UNPACKERS: usize = 2;
-/// Instructions that an unpacker has in flight (estimate: one that moves data and one that waits).
-const IN_FLIGHT: usize = 2;
 /// Bits of `SrcRow`.
 const SRC_ROW: u32 = 0x3F;
 /// All bits of a datum of SrcA or SrcB: what stands for minus infinity (UNPACR_NOP_ZEROSRC.md).
@@ -117,6 +115,14 @@ impl Unpackers {
         unit.until.is_none() && !unit.jobs.is_empty()
     }
 
+    /// The unpacker in which the first instruction of `thread` waits for its bank, with the
+    /// instruction.
+    pub(super) fn stuck(&self, thread: usize) -> Option<(usize, Insn)> {
+        let first = |unit: usize| self.units[unit].jobs.iter().find(|job| job.at.thread == thread);
+        let mut waiting = (0..UNPACKERS).filter(|&unit| self.waits(unit));
+        waiting.find_map(|unit| Some((unit, first(unit)?.at.insn)))
+    }
+
     /// `SETC16` has written `UNPACK_MISC_CFG` of `thread` (BackendConfiguration.md, "Special
     /// cases").
     pub(super) fn reset_counters(&mut self, thread: usize) {
@@ -156,7 +162,7 @@ impl Coprocessor {
             UnpackerOp::Unpacr(insn) => self.issue_unpacr(at, insn, outside),
             UnpackerOp::UnpacrNop(insn) => {
                 let unit = insn.which_unpacker() as usize;
-                if self.unpackers.units[unit].jobs.len() >= IN_FLIGHT {
+                if self.unpackers.units[unit].jobs.len() >= timing::UNPACKER_IN_FLIGHT {
                     return Ok(Issue::NotBefore(NEVER));
                 }
                 let (work, gives) = self.nop(at, insn).map_err(|refusal| at.refused(refusal))?;
@@ -190,7 +196,7 @@ impl Coprocessor {
         if self.unpackers.next > at.now {
             return Ok(Issue::NotBefore(self.unpackers.next));
         }
-        if self.unpackers.units[unit].jobs.len() >= IN_FLIGHT {
+        if self.unpackers.units[unit].jobs.len() >= timing::UNPACKER_IN_FLIGHT {
             return Ok(Issue::NotBefore(NEVER));
         }
         let state = &self.unpackers.units[unit];

@@ -150,6 +150,8 @@ pub(super) struct Context {
 /// The configuration as one unpacker sees it.
 struct Reader<'a> {
     at: &'a At<'a>,
+    /// The bank that the thread uses.
+    words: &'a [u32],
     unit: usize,
 }
 
@@ -236,7 +238,7 @@ impl Plan {
     /// # Errors
     /// What the page calls undefined, and what is not built.
     pub(super) fn new(insn: Unpacr, context: Context, at: &At<'_>) -> Result<Self, Refusal> {
-        let reader = Reader { at, unit: insn.which_unpacker() as usize };
+        let reader = Reader { at, words: at.config.bank(at.thread), unit: insn.which_unpacker() as usize };
         reader.refuse_what_is_not_built(insn)?;
         let descriptor = reader.descriptor();
         let [from, to] = reader.formats(context, &descriptor);
@@ -287,14 +289,17 @@ impl Plan {
 impl Reader<'_> {
     /// A field of `THCON_SEC0` or `THCON_SEC1`.
     fn thcon(&self, field: Field) -> u32 {
-        self.at.config.read(self.at.thread, field.copy(self.unit))
+        self.bank(field.copy(self.unit))
     }
     fn is_set(&self, field: Field) -> bool {
         self.thcon(field) != 0
     }
     /// A field that each unpacker has.
     fn unp(&self, fields: [Field; 2]) -> u32 {
-        self.at.config.read(self.at.thread, fields[self.unit])
+        self.bank(fields[self.unit])
+    }
+    fn bank(&self, field: Field) -> u32 {
+        field.of(self.words[usize::from(field.word)])
     }
 
     fn refuse_what_is_not_built(&self, insn: Unpacr) -> Result<(), Refusal> {
@@ -309,8 +314,7 @@ impl Reader<'_> {
 
     fn descriptor(&self) -> Descriptor {
         let first = cfg::THCON_SEC_REG0_TILEDESCRIPTOR.copy(self.unit).word;
-        let words = self.at.config.bank(self.at.thread);
-        Descriptor(std::array::from_fn(|i| words[usize::from(first) + i]))
+        Descriptor(std::array::from_fn(|i| self.words[usize::from(first) + i]))
     }
 
     fn formats(&self, context: Context, descriptor: &Descriptor) -> [u32; 2] {
@@ -406,7 +410,7 @@ impl Reader<'_> {
         } else if shape.blobs != 0 {
             let starts = if context.multi && self.unit == 0 {
                 let field = BLOBS_Y_START[(context.index as usize & 2) >> 1];
-                self.at.config.read(self.at.thread, field)
+                self.bank(field)
             } else {
                 descriptor.blobs_y_start()
             };
@@ -464,7 +468,7 @@ impl Reader<'_> {
         let at = self.at;
         let index = context.index as usize;
         let counters = at.adcs.get(at.thread, self.unit, 1);
-        let strides = OUT_STRIDES[self.unit].map(|field| at.config.read(at.thread, field));
+        let strides = OUT_STRIDES[self.unit].map(|field| self.bank(field));
         let steps = [counters.y, counters.z, counters.w].into_iter().zip(strides);
         let mut addr = steps.fold(self.unp(OUT_BASE), |addr, (n, stride)| addr.wrapping_add(n * stride));
         if !addr.is_multiple_of(1 << out.address_shift()) {
