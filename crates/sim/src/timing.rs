@@ -53,12 +53,6 @@ pub(crate) const RESET_RELEASE: u64 = 10;
 /// (WormholeB0/TensixTile/TensixCoprocessor/MatrixUnit.md and MiscellaneousUnit.md, latencies of
 /// those that are built: 1).
 pub(crate) const TENSIX_UNIT: u64 = 1;
-/// Cycles that an `UNPACR` spends on its first input address, in which its thread and other
-/// `UNPACR` wait (WormholeB0/TensixTile/TensixCoprocessor/UNPACR_Regular.md, "Performance": two
-/// for uncompressed data; compressed data need more, which has no document).
-pub(crate) const UNPACR_ADDRESS: u64 = 2;
-/// Instructions that an unpacker has in flight: one that moves data and one that waits (estimate).
-pub(crate) const UNPACKER_IN_FLIGHT: usize = 2;
 /// Cycles of `ADDDMAREG` and its like; one more when both operands are registers of different
 /// groups of four (ADDDMAREG.md).
 pub(crate) const TENSIX_ARITHMETIC: u64 = 3;
@@ -79,6 +73,12 @@ pub(crate) const TENSIX_ATOMIC_INTERVAL: u64 = 12;
 /// Cycles of `ATCAS` and `ATINCGETPTR`, and from one of their attempts to the next (ATCAS.md: 15 or
 /// more).
 pub(crate) const TENSIX_ATOMIC_RETRY: u64 = 15;
+/// Cycles that an `UNPACR` spends on its first input address, in which its thread and other
+/// `UNPACR` wait (WormholeB0/TensixTile/TensixCoprocessor/UNPACR_Regular.md, "Performance": two
+/// for uncompressed data; compressed data need more, which has no document).
+pub(crate) const UNPACR_ADDRESS: u64 = 2;
+/// Instructions that an unpacker has in flight: one that moves data and one that waits (estimate).
+pub(crate) const UNPACKER_IN_FLIGHT: usize = 2;
 /// From a mover command to its first block (estimate: one read of L1, as [`LOAD_L1`]).
 pub(crate) const MOVER_START: u64 = 8;
 /// The mover copies eight blocks of 16 bytes in eleven cycles (Mover.md, ideal conditions): "bytes"

@@ -353,7 +353,9 @@ impl Coprocessor {
         unpacker.until = None;
         let Some(job) = unpacker.jobs.pop_front() else { return };
         if let Some(format) = job.gives {
-            self.src.0[unit].give_filled(format);
+            let bank = &mut self.src.0[unit];
+            bank.imply_format(format);
+            bank.give_to_matrix();
         }
         self.notify_of_unpacker(now);
         // A core may wait until nothing of the thread is in flight.
