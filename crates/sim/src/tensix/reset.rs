@@ -74,7 +74,7 @@ impl Coprocessor {
         let zero_acc = matches!(insn, Insn::Matrix(insn::MatrixOp::Zeroacc(_)));
         match insn.unit()? {
             Unit::Mover if held(MOVER) => Some(InReset::Discards),
-            Unit::Unpacker if held(UNPACKERS) => Some(InReset::Waits),
+            Unit::Unpacker if held(UNPACKERS | TDMA) => Some(InReset::Waits),
             Unit::Mover if held(TDMA) => Some(InReset::Waits),
             Unit::Scalar if held(TDMA | THCON) && !plain => Some(InReset::Waits),
             Unit::Matrix | Unit::Vector if held(MATH) => Some(InReset::Waits),

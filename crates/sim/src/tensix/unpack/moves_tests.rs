@@ -170,6 +170,8 @@ fn addresses_behind_the_limit_go_back() {
     rig.set(cfg::THCON_SEC_REG2_UNPACK_FIFO_SIZE, 0x10);
     rig.run(plain()).unwrap();
     assert_eq!([0, 1, 2, 3].map(|i| rig.row(i)[0]), [128, 144, 32, 48]);
+    rig.set(cfg::THCON_SEC_REG2_UNPACK_FIFO_SIZE, 0x1FFF);
+    assert!(rig.run(plain()).unwrap_err().1.contains("L1"), "before L1");
 }
 
 #[test]
@@ -190,6 +192,32 @@ fn upsampling_leaves_or_clears_what_is_between() {
         assert_eq!(rig.row(0)[..8], expected, "{rate} {skip}");
         assert_eq!(rig.row(2 << rate)[0], 9, "behind the last");
     }
+}
+
+#[test]
+fn fetching_takes_as_long_as_its_bytes_and_its_mode() {
+    let wants = |change: &dyn Fn(&mut Rig), from: u32| {
+        let mut rig = Rig::new(A, from, from);
+        rig.set(cfg::THCON_SEC_REG2_THROTTLE_MODE, 2);
+        rig.set(cfg::THCON_SEC_REG3_BASE_ADDRESS, 0xFF);
+        change(&mut rig);
+        let plan = rig.plan(plain()).unwrap();
+        (plan.wants, plan.duration(plan.wants))
+    };
+    assert_eq!(wants(&|_| (), BF16), (4, 8));
+    assert_eq!(wants(&|rig| rig.set(cfg::THCON_SEC_REG2_THROTTLE_MODE, 1), BF16), (2, 16));
+    assert_eq!(wants(&|rig| rig.x(0, 15), BF16), (4, 1));
+    assert_eq!(wants(&|_| (), 15), (1, 4), "BFP2 is slow");
+    assert_eq!(wants(&|_| (), 7), (4, 2));
+    assert_eq!(wants(&|rig| rig.set(cfg::THCON_SEC_REG2_UPSAMPLE_RATE, 1), BF16), (2, 16));
+    assert_eq!(wants(&|rig| rig.set(cfg::THCON_SEC_REG2_UPSAMPLE_RATE, 2), BF16), (1, 32));
+    // Strided: a fetch for each half row of 64 bytes, whatever the throttle.
+    let strided = |rig: &mut Rig| {
+        rig.set(cfg::THCON_SEC_REG2_TILEIZE_MODE, 1);
+        rig.set(cfg::THCON_SEC_REG2_SHIFT_AMOUNT_CNTX1, 1);
+        rig.set(cfg::THCON_SEC_REG2_THROTTLE_MODE, 0);
+    };
+    assert_eq!((wants(&strided, BF16), wants(&strided, 14)), ((4, 8), (4, 16)));
 }
 
 /// A compressed tile of `rows` rows in BF16: row starts, then groups of 32 data with counters.
@@ -242,6 +270,8 @@ fn compressed_rows_are_found_and_filled_up_with_zeros() {
     rig.x(2, 9);
     rig.run(plain()).unwrap();
     assert_eq!(rig.row(0)[..8], expected(3)[2..10]);
+    let plan = rig.plan(plain()).unwrap();
+    assert_eq!(plan.duration(1), 2, "ten data of 20 bits at most are 25 bytes");
     // Several rows by their numbers.
     rig.yzw(1, 0, 0);
     rig.x(4, 0);

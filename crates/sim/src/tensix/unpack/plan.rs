@@ -23,6 +23,8 @@ pub(super) const ROW: u32 = 16;
 const BLOCK_BITS: u64 = 16 * 8;
 /// Compressed data come in groups of this many, followed by as many counters of four bits.
 pub(super) const GROUP: u32 = 32;
+/// An address that is nowhere, from which one can still go on.
+const NOWHERE: u64 = 1 << 60;
 /// Rows of SrcA that are written at a time.
 const BURST: u32 = 8;
 /// Rows of data addresses that lie before row 0 of SrcA and Dst.
@@ -55,9 +57,15 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// `WrapAddr`, for an address that counts in `per_byte` to a byte.
+    /// `WrapAddr`, for an address that counts in `per_byte` to a byte. What would lie before L1 lies
+    /// behind it: either faults when it is read.
     pub(super) fn wrap(&self, addr: u64, per_byte: u64) -> u64 {
-        if addr > self.limit * per_byte { addr.wrapping_sub(self.fifo * per_byte) } else { addr }
+        if addr > self.limit * per_byte { addr.checked_sub(self.fifo * per_byte).unwrap_or(NOWHERE) } else { addr }
+    }
+
+    /// Data to fetch, or of part of a compressed row at most so many.
+    fn data_count(&self) -> u32 {
+        self.count.min(self.drop.saturating_add(self.most))
     }
 }
 
@@ -272,7 +280,8 @@ impl Plan {
     /// Cycles that fetching takes at `speed` blocks of 16 bytes a cycle: a cycle at least, and for
     /// strided input one for each 64 bytes of a run.
     pub(super) fn duration(&self, speed: u32) -> Cycle {
-        let Input { bits, count, run, stride, zeros, .. } = self.input;
+        let Input { bits, run, stride, zeros, .. } = self.input;
+        let count = self.input.data_count();
         let blocks = |data: u32| {
             let with_zeros = if zeros.is_some() { bits + 4 } else { bits };
             (u64::from(data) * u64::from(with_zeros)).div_ceil(BLOCK_BITS)
@@ -498,6 +507,7 @@ impl Reader<'_> {
             whole_bank,
             transpose: self.unit == 0 && self.is_set(cfg::THCON_SEC_REG2_HALOIZE_MODE),
             shift: if shifts { self.thcon(SHIFT[index & 3]) } else { 0 },
+            // As the model has it: 1, 3 and 7, where Unpackers/README.md has 1, 2 and 4.
             upsample: (1 << self.thcon(cfg::THCON_SEC_REG2_UPSAMPLE_RATE)) - 1,
             skip: self.is_set(cfg::THCON_SEC_REG2_UPSAMPLE_AND_INTERLEAVE),
         })
