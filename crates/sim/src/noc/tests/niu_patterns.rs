@@ -1,4 +1,4 @@
-//! Multicasts to less than a rectangle, and counters that return to zero.
+//! Multicasts to part of a rectangle, and counters that return to zero.
 
 use super::Ram;
 use super::niu_counters::{Bench, xy};
