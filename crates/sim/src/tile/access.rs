@@ -46,7 +46,7 @@ impl<T> Unit<'_, T> {
     }
 }
 
-/// The parts of a tile that an access can reach, from the point of view of whoever makes it.
+/// The parts of a tile that an access can reach, as seen by the agent that makes it.
 pub(super) struct Reach<'a> {
     pub(super) fabric: &'a mut Fabric,
     pub(super) nius: [Unit<'a, Niu>; 2],
@@ -84,8 +84,8 @@ impl Shared {
         self.nius[noc].read_word(offset)
     }
 
-    /// Writes a field of an NIU's initiator if nobody sleeps on it and it has no side effect; false
-    /// when it is anything else.
+    /// Writes a field of an NIU's initiator if nothing sleeps on it and it has no side effect;
+    /// false for anything else.
     #[inline(always)]
     pub(super) fn niu_field(&mut self, addr: u32, value: u32) -> bool {
         match niu_register(addr) {

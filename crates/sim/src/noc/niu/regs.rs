@@ -140,8 +140,7 @@ impl Niu {
         match off {
             noc::CLEAR_OUTSTANDING => self.clear_outstanding(new),
             noc::RTZ_CLR => self.returned_to_zero &= !new,
-            // Only the router's flit counters, which nobody can read, and the FIFOs' overflow
-            // flags.
+            // Only the router's flit counters, which cannot be read, and the FIFOs' overflow flags.
             noc::DEBUG_COUNTER_RESET => {}
             _ if in_config => self.write_config(off, new)?,
             _ => {} // no errors to clear, nothing to fence off
