@@ -53,6 +53,10 @@ pub(crate) const RESET_RELEASE: u64 = 10;
 /// (WormholeB0/TensixTile/TensixCoprocessor/MatrixUnit.md and MiscellaneousUnit.md, latencies of
 /// those that are built: 1).
 pub(crate) const TENSIX_UNIT: u64 = 1;
+/// Cycles that an `UNPACR` spends on its first input address, in which its thread and other
+/// `UNPACR` wait (WormholeB0/TensixTile/TensixCoprocessor/UNPACR_Regular.md, "Performance": two
+/// for uncompressed data; compressed data need more, which has no document).
+pub(crate) const UNPACR_ADDRESS: u64 = 2;
 /// Cycles of `ADDDMAREG` and its like; one more when both operands are registers of different
 /// groups of four (ADDDMAREG.md).
 pub(crate) const TENSIX_ARITHMETIC: u64 = 3;

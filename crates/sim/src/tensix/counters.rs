@@ -65,10 +65,34 @@ struct Owners {
     mask: u32,
 }
 
+/// The values of one channel's counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Xyzw {
+    pub(super) x: u32,
+    pub(super) y: u32,
+    pub(super) z: u32,
+    pub(super) w: u32,
+}
+
 /// What an instruction does to a counter.
 type Change = fn(&mut Channel, dim: usize, operand: u32);
 
 impl Adcs {
+    /// The counters of `thread` for `owner` (unpacker 0, unpacker 1, packers).
+    #[inline]
+    pub(super) fn get(&self, thread: usize, owner: usize, channel: usize) -> Xyzw {
+        let [x, y, z, w] = self.0[thread][owner][channel].0.map(|pair| pair[0]);
+        Xyzw { x, y, z, w }
+    }
+
+    /// Increments counters Y and Z, as instructions of packers and unpackers do.
+    #[inline]
+    pub(super) fn increment_yz(&mut self, thread: usize, owner: usize, channel: usize, [y, z]: [u32; 2]) {
+        let counters = &mut self.0[thread][owner][channel];
+        counters.increment(X + 1, y);
+        counters.increment(Z, z);
+    }
+
     /// The counters of `owners`.
     fn of(&mut self, owners: Owners) -> impl Iterator<Item = &mut [Channel; 2]> {
         let thread = match owners.thread_override {

@@ -20,7 +20,7 @@ pub(super) type Row16 = [u16; COLUMNS];
 pub(super) type Row32 = [u32; COLUMNS];
 
 /// Where rows lie, as `DEST_ACCESS_CFG` says. Units read it once for an instruction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RowMap {
     remap: bool,
     swizzle: bool,

@@ -1,5 +1,5 @@
 //! Issue: instructions enter the sync, configuration, miscellaneous, matrix and vector units and
-//! the mover. The scalar unit is in `scalar.rs`.
+//! the mover. The scalar unit is in `scalar.rs`, the unpackers are in `unpack`.
 //!
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/{SyncUnit,ConfigurationUnit}.md,
 //! WormholeB0/TensixTile/TensixCoprocessor/MiscellaneousUnit.md and the instructions' pages.
@@ -36,7 +36,7 @@ impl Coprocessor {
             Insn::Matrix(insn) => self.issue_matrix(at, insn),
             Insn::Vector(insn) => self.issue_vector(at, insn),
             Insn::Packer(insn) => match insn {},
-            Insn::Unpacker(insn) => match insn {},
+            Insn::Unpacker(insn) => self.issue_unpacker(at, insn, outside),
             Insn::NotBuilt(_) => match self.free_at(at.insn) {
                 free if free > at.now => Ok(Issue::NotBefore(free)),
                 _ => Err(at.not_built()),
@@ -191,6 +191,9 @@ impl Coprocessor {
                 (value.map(|value| self.gprs[gpr(insn.result_reg())] = value), 2, 1)
             }
             insn::ConfigOp::Setc16(insn) => {
+                if insn.cfg_index() == u32::from(cfg::UNPACK_MISC_CFG_CFGCONTEXTCNTRESET_0.word) {
+                    self.unpackers.reset_counters(thread);
+                }
                 (config.set_thread(thread, insn.cfg_index(), insn.new_value() as u16), 1, 0)
             }
             insn::ConfigOp::Rmwcib0(insn) => rmw(config, 0, insn.index4(), insn.mask(), insn.new_value()),
@@ -235,6 +238,7 @@ impl Coprocessor {
             && let MiscOp::Setdvalid(insn) = insn
         {
             self.src.set_valid(insn.set_valid());
+            self.start_src_rows(at.thread, insn.set_valid());
             self.notify_others(1 + at.thread, at.now);
         }
         self.passed(at, timing::TENSIX_UNIT)

@@ -9,6 +9,8 @@ use super::vector::Vector;
 use crate::Cycle;
 use tilework_abi::tensix::insn::{self, Insn, Unit};
 
+/// The unpackers; software sets all three bits.
+const UNPACKERS: u32 = 1 << 0 | 1 << 1 | 1 << 7;
 /// The mover.
 pub(super) const MOVER: u32 = 1 << 6;
 /// TDMA-RISC, and the glue between threads and units that access L1.
@@ -38,6 +40,9 @@ impl Coprocessor {
         if entered & MOVER != 0 {
             self.mover.abort();
             self.schedule_mover(at);
+        }
+        if entered & UNPACKERS != 0 {
+            self.unpackers.abort();
         }
         if entered & TDMA != 0 {
             self.mover.clear_queue();
@@ -69,6 +74,7 @@ impl Coprocessor {
         let zero_acc = matches!(insn, Insn::Matrix(insn::MatrixOp::Zeroacc(_)));
         match insn.unit()? {
             Unit::Mover if held(MOVER) => Some(InReset::Discards),
+            Unit::Unpacker if held(UNPACKERS) => Some(InReset::Waits),
             Unit::Mover if held(TDMA) => Some(InReset::Waits),
             Unit::Scalar if held(TDMA | THCON) && !plain => Some(InReset::Waits),
             Unit::Matrix | Unit::Vector if held(MATH) => Some(InReset::Waits),
