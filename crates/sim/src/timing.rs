@@ -57,6 +57,20 @@ pub(crate) const TENSIX_UNIT: u64 = 1;
 /// `UNPACR` wait (WormholeB0/TensixTile/TensixCoprocessor/UNPACR_Regular.md, "Performance": two
 /// for uncompressed data; compressed data need more, which has no document).
 pub(crate) const UNPACR_ADDRESS: u64 = 2;
+/// From an arithmetic instruction of the matrix unit to its results (MatrixUnit.md: 5).
+pub(crate) const MATRIX_ARITHMETIC: u64 = 5;
+/// Latency of `MOVA2D`, `MOVB2D` and `MOVB2A` (MatrixUnit.md: 4), and how long what must not follow
+/// `MOVA2D`, `MOVB2D` or `MOVD2B` waits (their pages: not in the next three cycles). The latency of
+/// `MOVD2B` is not stated: as long (estimate).
+pub(crate) const MATRIX_MOVE: u64 = 4;
+/// Latency of `MOVD2A` (MatrixUnit.md: 2), and how long what must not follow it or `MOVB2A` waits
+/// (MOVD2A.md and MOVB2A.md: not in the next cycle).
+pub(crate) const MATRIX_MOVE_TO_A: u64 = 2;
+/// Cycles of `SHIFTXB` (MatrixUnit.md: latency 2, one in two cycles).
+pub(crate) const MATRIX_SHIFT: u64 = 2;
+/// From an instruction that writes to an aligned block of eight rows of Dst to the first one that
+/// can read it (BlackholeA0/TensixTile/TensixCoprocessor/Dst.md: not in the next four cycles).
+pub(crate) const DST_READABLE: u64 = 5;
 /// Cycles of `ADDDMAREG` and its like; one more when both operands are registers of different
 /// groups of four (ADDDMAREG.md).
 pub(crate) const TENSIX_ARITHMETIC: u64 = 3;

@@ -213,6 +213,19 @@ impl Rwc {
         self.dst[0]
     }
 
+    /// The SrcA counter.
+    pub(super) fn src_a(&self) -> u32 {
+        self.src_a[0]
+    }
+    /// The SrcB counter.
+    pub(super) fn src_b(&self) -> u32 {
+        self.src_b[0]
+    }
+    /// The fidelity phase.
+    pub(super) fn fidelity(&self) -> u32 {
+        self.fidelity
+    }
+
     /// `SETRWC`, without what it does to SrcA and SrcB.
     pub(super) fn set(&mut self, insn: Setrwc) {
         if insn.src_a() {

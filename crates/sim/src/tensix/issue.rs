@@ -71,13 +71,23 @@ impl Coprocessor {
         if free > at.now {
             return Ok(Issue::NotBefore(free));
         }
-        let Self { config, src, dst, .. } = self;
-        let mut on = Operands { config, thread: at.thread, src, dst };
-        self.matrix.execute(&mut on, insn).map_err(|refusal| at.refused(refusal))?;
-        self.units.matrix = at.now + 1;
-        self.threads[at.thread].busy.matrix = at.now + timing::TENSIX_UNIT;
-        self.notify_others(1 + at.thread, at.now);
-        Ok(self.passed(at, timing::TENSIX_UNIT))
+        let Self { config, src, dst, matrix, vector, .. } = self;
+        let blocked = vector.blocked_columns();
+        let mut on = Operands { config, thread: at.thread, src, dst, blocked };
+        let needs = matrix.needs(&on, insn);
+        let start = matrix.start(&needs, on.src);
+        if start > at.now {
+            return Ok(Issue::NotBefore(start));
+        }
+        let handed_over = matrix.execute(&mut on, insn).map_err(|refusal| at.refused(refusal))?;
+        matrix.started(&needs, at.now);
+        self.units.matrix = at.now + needs.interval;
+        let busy = &mut self.threads[at.thread].busy.matrix;
+        *busy = (*busy).max(at.now + needs.latency);
+        if handed_over {
+            self.notify_others(1 + at.thread, at.now);
+        }
+        Ok(self.passed(at, needs.latency))
     }
 
     fn issue_vector(&mut self, at: Attempt, insn: insn::VectorOp) -> Result<Issue, Hold> {
