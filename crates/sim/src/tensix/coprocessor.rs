@@ -20,6 +20,7 @@ use super::expand::MopCfg;
 use super::frontend::FrontEnd;
 use super::matrix::Matrix;
 use super::mover::Mover;
+use super::pack::Packer;
 use super::src::Sources;
 use super::sync::{Mutexes, SEMAPHORES, Semaphore};
 use super::vector::Vector;
@@ -62,6 +63,7 @@ pub(super) struct Busy {
     pub(super) memory: Cycle,
     pub(super) matrix: Cycle,
     pub(super) vector: Cycle,
+    pub(super) packer: Cycle,
     /// Anything.
     pub(super) any: Cycle,
 }
@@ -89,6 +91,7 @@ pub(super) struct Units {
     pub(super) atomic: Cycle,
     pub(super) matrix: Cycle,
     pub(super) vector: Cycle,
+    pub(super) packer: Cycle,
 }
 
 /// What became of the instruction at a wait gate.
@@ -114,6 +117,7 @@ pub(super) struct Coprocessor {
     pub(super) dst: Dst,
     pub(super) matrix: Matrix,
     pub(super) vector: Box<Vector>,
+    pub(super) packer: Packer,
     pub(super) mover: Mover,
     /// The next cycle of each agent.
     next: [Cycle; AGENTS],
@@ -144,6 +148,7 @@ impl Default for Coprocessor {
             dst: Dst::default(),
             matrix: Matrix::default(),
             vector: Box::default(),
+            packer: Packer::default(),
             mover: Mover::default(),
             next: [NEVER; AGENTS],
             first: NEVER,

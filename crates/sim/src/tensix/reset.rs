@@ -9,6 +9,8 @@ use super::vector::Vector;
 use crate::Cycle;
 use tilework_abi::tensix::insn::{self, Insn, Unit};
 
+/// The packer; the bits behind it are those of packers that only Wormhole has.
+const PACKER: u32 = 1 << 2;
 /// The mover.
 pub(super) const MOVER: u32 = 1 << 6;
 /// TDMA-RISC, and the glue between threads and units that access L1.
@@ -19,7 +21,7 @@ const THCON: u32 = 1 << 9;
 const MATH: u32 = 1 << 10;
 /// Whose turn the banks of SrcA are; the next bit is SrcB's.
 const SRC_A_BANKS: u32 = 1 << 15;
-/// `ZEROACC`.
+/// `ZEROACC`, and what the packer reads of Dst.
 const ZEROACC: u32 = 1 << 17;
 
 /// What an instruction for a unit in reset does.
@@ -35,6 +37,12 @@ impl Coprocessor {
         let entered = bits & !self.held;
         let left = self.held & !bits;
         self.held = bits;
+        if entered & PACKER != 0 {
+            self.packer.abort();
+        }
+        if left & PACKER != 0 {
+            self.packer.l1_dest_addr_offset = 0;
+        }
         if entered & MOVER != 0 {
             self.mover.abort();
             self.schedule_mover(at);
@@ -50,6 +58,7 @@ impl Coprocessor {
         }
         if entered & ZEROACC != 0 {
             self.dst.revert_clear();
+            self.packer.clear_histogram();
         }
         if left & MATH != 0 {
             *self.vector = Vector::default();
@@ -68,6 +77,7 @@ impl Coprocessor {
         let plain = matches!(insn, Insn::Scalar(insn::ScalarOp::Setdmareg(_) | insn::ScalarOp::Dmanop(_)));
         let zero_acc = matches!(insn, Insn::Matrix(insn::MatrixOp::Zeroacc(_)));
         match insn.unit()? {
+            Unit::Packer if held(PACKER) => Some(InReset::Waits),
             Unit::Mover if held(MOVER) => Some(InReset::Discards),
             Unit::Mover if held(TDMA) => Some(InReset::Waits),
             Unit::Scalar if held(TDMA | THCON) && !plain => Some(InReset::Waits),
