@@ -140,7 +140,7 @@ pub fn start_queue_core<C: HostLink>(
     semaphores: &[u32; SemaphoreId::COUNT as usize],
     kernels: &[(Processor, &KernelImage)],
 ) -> Result<(), Waited> {
-    let base = L1Addr::new(map.kernel_config);
+    let base = map.kernel_config;
     let target = Target::tile(core);
     let mut image = vec![0u8; KERNEL_TEXT_OFFSET as usize];
     let peers = board.prefetch_core().encode() | board.dispatch_core().encode() << 16;

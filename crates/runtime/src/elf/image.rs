@@ -74,7 +74,7 @@ pub(crate) fn symbol_size(elf: &[u8], name: &str) -> Option<u32> {
 pub struct FirmwareImage {
     name: String,
     processor: Processor,
-    segments: Vec<(u32, Vec<u8>)>,
+    segments: Vec<(L1Addr, Vec<u8>)>,
     text: Range<u32>,
     elf: Arc<[u8]>,
 }
@@ -95,8 +95,9 @@ impl FirmwareImage {
         let data = data.into();
         let elf = Elf::parse(name, &data, processor)?;
         let i = processor.index();
-        let space = map.firmware_text[i]..map.firmware_end[i];
-        let staging = map.local_init[i]..map.local_init[i] + processor.local_size();
+        let space = map.firmware_text[i].get()..map.firmware_end[i].get();
+        let staged_at = map.local_init[i].get();
+        let staging = staged_at..staged_at + processor.local_size();
         let mut segments = Vec::new();
         let mut text = space.start..space.start;
         for s in &elf.segments {
@@ -111,7 +112,7 @@ impl FirmwareImage {
             if s.executable {
                 text = address..end;
             }
-            segments.push((address, padded(s)));
+            segments.push((L1Addr::new(address), padded(s)));
         }
         if elf.entry() != space.start {
             let expected = format!("{:#x}, where {processor} starts", space.start);
@@ -129,7 +130,7 @@ impl FirmwareImage {
         self.processor
     }
     /// L1 addresses and bytes.
-    pub fn segments(&self) -> impl Iterator<Item = (u32, &[u8])> {
+    pub fn segments(&self) -> impl Iterator<Item = (L1Addr, &[u8])> {
         self.segments.iter().map(|(address, bytes)| (*address, bytes.as_slice()))
     }
     /// Where the code starts.

@@ -206,7 +206,8 @@ fn the_loader_tells_a_kernel_where_the_mailbox_is_and_which_core_it_runs_on() {
     // The addresses of the original's `hw.py`.
     let binding = [0x6C, 0x70, 0x370, 0x112B0, 8, 0];
     let at = words(&linked).windows(6).position(|w| w == binding).unwrap();
-    let other = MemoryMap { mailbox: 0x80, launch: 0x90, go: 0x400, bank_table: 0x12000, cb_stream: 0, ..WORKER };
+    let [mailbox, launch, go, bank_table] = [0x80, 0x90, 0x400, 0x12000].map(L1Addr::new);
+    let other = MemoryMap { mailbox, launch, go, bank_table, cb_stream: 0, ..WORKER };
     let moved = words(&image(&other, Processor::Trisc1));
     assert_eq!(moved[at..at + 6], [0x8C, 0x90, 0x400, 0x12000, 0, 3]);
     let mut expected = words(&linked);
@@ -379,11 +380,11 @@ fn overlapping_segments_are_refused() {
 #[test]
 fn firmware_goes_to_its_place_and_its_data_to_the_staging_area() {
     let i = Processor::Ncrisc.index();
-    let mut made = Made::firmware(WORKER.firmware_text[i]);
+    let mut made = Made::firmware(WORKER.firmware_text[i].get());
     made.loads.push((LOCAL_BASE, LOCAL_BASE, vec![7], 4, 6));
     let load = |made: &Made, p| FirmwareImage::load("f.elf", made.bytes(), p, &WORKER);
     let firmware = load(&made, Processor::Ncrisc).unwrap();
-    let segments: Vec<_> = firmware.segments().collect();
+    let segments: Vec<_> = firmware.segments().map(|(at, bytes)| (at.get(), bytes)).collect();
     assert_eq!(segments, [(0x5440, &[0x13, 0, 0, 0][..]), (0xA2B0, &[7, 0, 0, 0][..])]);
     let error = load(&made, Processor::Brisc).unwrap_err().to_string();
     assert_eq!(error, "f.elf: segment 0: found 0x5440..0x5444, expected 0x3840..0x5440, the space of BRISC");
@@ -393,7 +394,7 @@ fn firmware_goes_to_its_place_and_its_data_to_the_staging_area() {
 fn the_prebuilt_images_load_and_know_their_names() {
     let firmware = crate::prebuilt::worker_firmware(&WORKER).unwrap();
     for (f, p) in firmware.iter().zip(Processor::ALL) {
-        assert_eq!((f.processor(), f.entry()), (p, WORKER.firmware_text[p.index()]));
+        assert_eq!((f.processor(), f.entry()), (p, WORKER.firmware_text[p.index()].get()));
         assert!(!f.locate(f.entry()).unwrap().frames.is_empty(), "{}", f.name());
     }
     for (name, elf) in crate::prebuilt::KERNELS {

@@ -209,7 +209,7 @@ impl Program {
         }
         let semaphores = u32_of(self.semaphores.len());
         let cbs = self.place_cbs(l1)?;
-        let base = L1Addr::new(map.kernel_config);
+        let base = map.kernel_config;
         Ok(Layout { cores, base, args, sem_offset, semaphores, cb_offset, cb_bytes, cbs, roles })
     }
 
