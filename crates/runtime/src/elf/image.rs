@@ -12,6 +12,7 @@ use tilework_abi::convert::u32_of;
 use tilework_abi::kernel::{BINDING_SYMBOL, BINDING_WORDS, Binding, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, STACK_BYTES};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
+use tilework_riscv::{Insn, Op, encode};
 
 /// The places that a firmware file names for its parts.
 #[derive(Clone, Debug)]
@@ -118,7 +119,24 @@ impl FirmwareImage {
             let expected = format!("{:#x}, where {processor} starts", space.start);
             return Err(ElfError::new(name, "entry point", format!("{:#x}", elf.entry()), expected));
         }
-        Ok(Self { name: name.to_owned(), processor, segments, text, elf: data })
+        let image = Self { name: name.to_owned(), processor, segments, text, elf: data };
+        if processor == Processor::Brisc {
+            image.boot_jump()?;
+        }
+        Ok(image)
+    }
+
+    /// The instruction at address 0, where BRISC leaves reset, that leads to the firmware:
+    /// `jal x0, entry`.
+    ///
+    /// # Errors
+    /// An entry point out of its reach.
+    pub(crate) fn boot_jump(&self) -> Result<u32, ElfError> {
+        let entry = self.entry();
+        encode(Insn { op: Op::Jal, rd: 0, rs1: 0, rs2: 0, imm: entry.cast_signed() }).ok_or_else(|| {
+            let expected = "an even address below 1 MiB, in reach of the `jal` at address 0";
+            ElfError::new(&self.name, "entry point", format!("{entry:#x}"), expected)
+        })
     }
 
     /// The file's name.

@@ -391,6 +391,26 @@ fn firmware_goes_to_its_place_and_its_data_to_the_staging_area() {
 }
 
 #[test]
+fn the_reset_vector_leads_to_the_firmware_of_brisc() {
+    let [brisc, ..] = crate::prebuilt::worker_firmware(&WORKER).unwrap();
+    // By hand: imm 10..1 = 0x20 at bit 21, imm 11 = 1 at bit 20, imm 19..12 = 3 at bit 12.
+    assert_eq!((brisc.entry(), brisc.boot_jump().unwrap()), (0x3840, 0x0410_306F));
+    let text = [(0x0F_FFFC, true), (0x10_0000, false)];
+    for (at, fits) in text {
+        let mut map = WORKER;
+        (map.firmware_text[0], map.firmware_end[0]) = (L1Addr::new(at), L1Addr::new(at + 0x100));
+        let load = |p| FirmwareImage::load("f.elf", Made::firmware(at).bytes(), p, &map);
+        let loaded = load(Processor::Brisc);
+        assert_eq!(loaded.is_ok(), fits);
+        if let Err(error) = loaded {
+            let expected = "f.elf: entry point: found 0x100000, expected an even address below 1 MiB, in reach of the \
+                            `jal` at address 0";
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}
+
+#[test]
 fn the_prebuilt_images_load_and_know_their_names() {
     let firmware = crate::prebuilt::worker_firmware(&WORKER).unwrap();
     for (f, p) in firmware.iter().zip(Processor::ALL) {
