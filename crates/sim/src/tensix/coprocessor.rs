@@ -20,6 +20,7 @@ use super::expand::MopCfg;
 use super::frontend::FrontEnd;
 use super::matrix::Matrix;
 use super::mover::Mover;
+use super::pack::Packer;
 use super::src::Sources;
 use super::sync::{Mutexes, SEMAPHORES, Semaphore};
 use super::unpack::{UNPACKERS, Unpackers};
@@ -64,6 +65,7 @@ pub(super) struct Busy {
     pub(super) memory: Cycle,
     pub(super) matrix: Cycle,
     pub(super) vector: Cycle,
+    pub(super) packer: Cycle,
     /// Anything.
     pub(super) any: Cycle,
 }
@@ -91,6 +93,7 @@ pub(super) struct Units {
     pub(super) atomic: Cycle,
     pub(super) matrix: Cycle,
     pub(super) vector: Cycle,
+    pub(super) packer: Cycle,
 }
 
 /// What became of the instruction at a wait gate.
@@ -116,6 +119,7 @@ pub(super) struct Coprocessor {
     pub(super) dst: Dst,
     pub(super) matrix: Matrix,
     pub(super) vector: Box<Vector>,
+    pub(super) packer: Packer,
     pub(super) mover: Mover,
     pub(super) unpackers: Unpackers,
     /// The next cycle of each agent.
@@ -147,6 +151,7 @@ impl Default for Coprocessor {
             dst: Dst::default(),
             matrix: Matrix::default(),
             vector: Box::default(),
+            packer: Packer::default(),
             mover: Mover::default(),
             unpackers: Unpackers::default(),
             next: [NEVER; AGENTS],

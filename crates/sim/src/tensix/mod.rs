@@ -21,6 +21,7 @@ mod mailbox;
 mod matrix;
 mod mover;
 mod number;
+mod pack;
 mod pcbuf;
 mod reset;
 mod scalar;

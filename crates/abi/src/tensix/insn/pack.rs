@@ -15,13 +15,14 @@ instructions! {
 instructions! {
     /// Instructions of the packers.
     PackerOp of Packer {
-        built {}
-        not_built {
+        built {
             Pacr 0x41 "PACR" B Pack {
                 cfg_context[22:21] Uint, row_pad_zero[20:18] Uint, dst_access_mode[17:17] Flag, addr_mod[16:15] Uint,
                 addr_cnt_context[14:13] Uint, zero_write[12:12] Flag, read_intf_sel[11:8] Hex,
                 ovrd_thread_id[7:7] Flag, concat[4:4] Flag, ctxt_ctrl[3:2] Uint, flush[1:1] Flag, last[0:0] Flag
             }
+        }
+        not_built {
             PacrSetreg 0x4A "PACR_SETREG" W Other {
                 push[23:23] Flag, mode_sel[22:22] Flag, value10[21:12] Hex if [22:22] == 0,
                 wrdata[18:3] Hex if [22:22] == 1, wrdata_half[2:2] Uint if [22:22] == 1,
