@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::FaultClass;
-use tilework_abi::tensix::insn::{Setrwc, Zeroacc};
+use tilework_abi::tensix::insn::{Elwadd, Elwmul, Gmpool, Mova2d, Mvmul, Setrwc, Zeroacc};
 
 /// A matrix unit with what it works on, on thread 0.
 #[derive(Default)]
@@ -76,4 +76,52 @@ fn one_row_is_relative_to_the_counters() {
     b.matrix.rwcs[0].set(Setrwc::decode(Setrwc::build().dst(true).dst_val(7).word()).unwrap());
     b.execute(zero_acc(0, false, 5)).unwrap();
     assert_eq!(b.cleared(), [(5 + 100 + 7 + 1000) % 1024]);
+}
+
+impl Bench {
+    /// The matrix unit's banks hold `a` and `b`, of `format`.
+    fn with(a: &[src::Row], b: &[src::Row], format: u32) -> Self {
+        let mut bench = Self::default();
+        for (which, rows) in [(A, a), (B, b)] {
+            let src = &mut bench.src.0[which];
+            src.unpacked_mut()[..rows.len()].copy_from_slice(rows);
+            src.imply_format(format);
+            src.give_to_matrix();
+        }
+        bench
+    }
+}
+
+#[test]
+#[ignore = "measures; meaningful in release builds"]
+fn how_long_an_instruction_takes() {
+    let mut seed = 1u32;
+    let mut random = || {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        super::super::number::src_of_bf16((seed >> 16 & 0x83FF | 0x3E00) as u16)
+    };
+    let mut rows = || -> [src::Row; 64] { std::array::from_fn(|_| std::array::from_fn(|_| random())) };
+    let (a, b) = (rows(), rows());
+    for (name, word) in [
+        ("MVMUL", Mvmul::build().word()),
+        ("ELWADD", Elwadd::build().word()),
+        ("ELWMUL", Elwmul::build().word()),
+        ("MOVA2D", Mova2d::build().move_8_rows(true).word()),
+        ("GMPOOL", Gmpool::build().instr_mod19(1).word()),
+    ] {
+        for wide in [0, 1] {
+            let mut bench = Bench::with(&a, &b, 5);
+            bench.config.set(0, 1, wide << 29).unwrap();
+            // As in a matrix product of tiles: 16 instructions, four for each face of SrcA.
+            let advance = |i: u32| Setrwc::build().src_a(true).src_a_val(i / 4 % 4).src_b(true).src_b_val(i % 4);
+            let count = 40_000;
+            let start = std::time::Instant::now();
+            for i in 0..count {
+                let at = Setrwc::decode(advance(i).word()).unwrap();
+                bench.matrix.rwcs[0].set(at);
+                bench.execute(word | i % 16 * 8).unwrap();
+            }
+            println!("{name}, 32 bits {wide}: {:?}", start.elapsed() / count);
+        }
+    }
 }

@@ -1,0 +1,233 @@
+//! How the matrix unit adds up floating-point numbers.
+//!
+//! The documents call their model a rough guide (MVMUL.md). What is here was found on ttsim,
+//! another simulator, by running instructions on chosen and on random data; it is not documented,
+//! and within what the documents allow:
+//! - Products are exact: five by seven bits, with ten bits behind the point. Terms (products, and
+//!   both operands of `ELWADD` and `ELWSUB`) are added up in groups of at most eight: columns 0 to 7
+//!   and 8 to 15 of a row of SrcB. Each is shifted to the largest exponent of its group, rounded
+//!   there to ten bits behind the point, ties away from zero; the sum is exact. Exponents count as
+//!   they are in the operands, also when the bits that a fidelity phase takes are zero, but not for
+//!   operands that are zero.
+//! - The groups and what Dst holds are shifted to the largest exponent of these, rounded to 23 bits
+//!   behind the point for Dst with 32 bits and ten for Dst with 16 bits, and added up exactly.
+//!   Groups round ties up, Dst rounds ties away from zero.
+//! - The result is rounded to what Dst holds, ties away from zero. Without an exponent it is zero,
+//!   without a sign; too large it is infinity (FloatBitPatterns.md says that too).
+
+use super::format::{Ints, NO_EXPONENT, Numbers};
+use crate::tensix::dst::{COLUMNS, Row32};
+
+/// Bits behind the point of the terms of a group.
+const POINT: i32 = 10;
+/// Terms of a group.
+const TERMS: usize = 8;
+/// The bias of exponents.
+const BIAS: i32 = 127;
+
+/// Sums of a group for each column: `ints * 2^(exps - 10)`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Group {
+    pub(super) ints: Ints,
+    /// [`NO_EXPONENT`] or less: all terms are zero.
+    pub(super) exps: Ints,
+}
+
+/// `x / 2^shift`, rounded to the nearest, ties away from zero.
+#[inline]
+fn shifted(x: i32, shift: i32) -> i32 {
+    let shift = shift.min(30);
+    let half = if shift == 0 { 0 } else { 1 << (shift - 1) };
+    let magnitude = (x.abs() + half) >> shift;
+    if x < 0 { -magnitude } else { magnitude }
+}
+
+impl Group {
+    /// The sums of `a` and `b`; their exponents are `less` smaller.
+    pub(super) fn of_two((a, a_exps): (&Ints, &Ints), (b, b_exps): (&Ints, &Ints), less: i32) -> Self {
+        let largest: Ints = std::array::from_fn(|j| a_exps[j].max(b_exps[j]));
+        let ints =
+            std::array::from_fn(|j| shifted(a[j], largest[j] - a_exps[j]) + shifted(b[j], largest[j] - b_exps[j]));
+        Self { ints, exps: largest.map(|e| e - BIAS - less) }
+    }
+
+    /// Products, which are groups by themselves.
+    pub(super) fn of_products((a, a_exps): (&Ints, &Ints), (b, b_exps): (&Ints, &Ints), less: i32) -> Self {
+        Self {
+            ints: std::array::from_fn(|j| a[j] * b[j]),
+            exps: std::array::from_fn(|j| a_exps[j] + b_exps[j] - 2 * BIAS - less),
+        }
+    }
+
+    /// The sums of eight products, of `b` and of rows of `a` from `first` on.
+    pub(super) fn of_eight(a: &Numbers<16>, (b, b_exps): (&Ints, &Ints), first: usize, less: i32) -> Self {
+        let terms = first..first + TERMS;
+        let mut largest = [2 * NO_EXPONENT; COLUMNS];
+        for k in terms.clone() {
+            for j in 0..COLUMNS {
+                largest[j] = largest[j].max(a.exps[k][j] + b_exps[k]);
+            }
+        }
+        let mut ints = [0; COLUMNS];
+        for k in terms {
+            for j in 0..COLUMNS {
+                ints[j] += shifted(a.ints[k][j] * b[k], largest[j] - a.exps[k][j] - b_exps[k]);
+            }
+        }
+        Self { ints, exps: largest.map(|e| e - 2 * BIAS - less) }
+    }
+}
+
+/// Factors of SrcA as [`Factors::sum_eight`] takes them.
+#[derive(Clone, Debug)]
+pub(super) struct Factors {
+    /// Integers times two to the power of their exponents, a little too large (see there).
+    values: [[f32; COLUMNS]; 2 * TERMS],
+    exps: [[i16; COLUMNS]; 2 * TERMS],
+    /// No exponent is larger than [`LARGEST`].
+    tame: bool,
+}
+
+/// The largest exponent of an operand whose value is a number of f32.
+const LARGEST: i32 = 248;
+/// Sums of two exponents between which f32 can round terms: in its numbers, `1.5 * 2^23` of the
+/// last place of the sum exists, and terms that it cannot hold exactly round to zero.
+const ROUNDABLE: std::ops::RangeInclusive<i16> = 160..=358;
+/// The exponent of f32 of `2^23` of the last place, less the sum of two exponents.
+const MAGIC: i32 = BIAS + 23 - 2 * BIAS;
+
+/// The numbers of f32 for integers with exponents that are at most [`LARGEST`].
+#[inline]
+fn values(ints: &Ints, exps: &Ints, factor: f32) -> [f32; COLUMNS] {
+    std::array::from_fn(|j| {
+        let power = f32::from_bits((exps[j].clamp(0, 254).cast_unsigned()) << 23);
+        ints[j] as f32 * factor * power
+    })
+}
+
+/// Exponents as small integers.
+#[inline]
+fn small(exps: &Ints) -> [i16; COLUMNS] {
+    exps.map(|e| e as i16)
+}
+
+#[inline]
+fn is_tame(exps: &Ints) -> bool {
+    exps.iter().fold(true, |tame, &e| tame & (e <= LARGEST))
+}
+
+impl Factors {
+    pub(super) fn of(a: &Numbers<16>) -> Self {
+        // Terms have at most twelve bits. The excess is less than half a place before a term is
+        // shifted, and never reaches the next tie afterwards, so that rounding to the nearest
+        // rounds ties, and only these, away from zero.
+        let factor = 1.0 + 1.0 / 8192.0;
+        Self {
+            values: std::array::from_fn(|k| values(&a.ints[k], &a.exps[k], factor)),
+            exps: std::array::from_fn(|k| small(&a.exps[k])),
+            tame: a.exps.iter().all(is_tame),
+        }
+    }
+
+    /// The two groups of a row; `None`: not with numbers of f32.
+    #[inline]
+    pub(super) fn groups(&self, (b, b_exps): (&Ints, &Ints), less: i32) -> Option<[Group; 2]> {
+        if !self.tame || !is_tame(b_exps) {
+            return None;
+        }
+        let (values, exps) = (values(b, b_exps, 1.0), small(b_exps));
+        let (first, second) = (self.sum_eight(&values, &exps, 0), self.sum_eight(&values, &exps, TERMS));
+        let roundable = |largest: &[i16; COLUMNS]| {
+            largest.iter().fold(true, |all, e| all & (ROUNDABLE.contains(e) | (*e < NO_EXPONENT as i16 / 2)))
+        };
+        if !roundable(&first.1) || !roundable(&second.1) {
+            return None;
+        }
+        let group = |(ints, largest): (Ints, [i16; COLUMNS])| Group {
+            ints,
+            exps: largest.map(|e| i32::from(e) - 2 * BIAS - less),
+        };
+        Some([group(first), group(second)])
+    }
+
+    /// Eight products of each column, added up, and their largest exponents: as
+    /// [`Group::of_eight`], eight or more columns at a time. Adding `1.5 * 2^23` of a place rounds
+    /// to that place, and the integer is in the low bits.
+    #[inline]
+    fn sum_eight(&self, b: &[f32; COLUMNS], b_exps: &[i16; COLUMNS], first: usize) -> (Ints, [i16; COLUMNS]) {
+        let mut largest = [2 * NO_EXPONENT as i16; COLUMNS];
+        for k in first..first + TERMS {
+            for j in 0..COLUMNS {
+                largest[j] = largest[j].max(self.exps[k][j] + b_exps[k]);
+            }
+        }
+        let magic: Ints = largest.map(|e| (i32::from(e.max(*ROUNDABLE.start())) + MAGIC) << 23 | 0x40_0000);
+        let mut ints = magic.map(|m| m.wrapping_mul(-(TERMS as i32)));
+        for k in first..first + TERMS {
+            for j in 0..COLUMNS {
+                let sum = self.values[k][j] * b[k] + f32::from_bits(magic[j].cast_unsigned());
+                ints[j] = ints[j].wrapping_add(sum.to_bits().cast_signed());
+            }
+        }
+        (ints, largest)
+    }
+}
+
+/// Two to the power of `exp`.
+#[inline]
+fn power(exp: i32) -> f64 {
+    f64::from_bits(u64::from((exp + 1023).cast_unsigned()) << 52)
+}
+
+/// Adds `groups` up with `old`, bits of f32, with `PLACES` bits behind the point of the largest
+/// exponent, and rounds to `BITS` bits; bits of f32.
+///
+/// All is done in f64, which holds every intermediate result: adding `1.5 * 2^52` of a place rounds
+/// to that place, and an excess that is less than any distance from a tie decides ties.
+#[inline]
+pub(super) fn combine<const PLACES: i32, const BITS: u32>(groups: &[Group], old: &Row32) -> Row32 {
+    // Far below what an exponent can be, and in the range of f64.
+    const LEAST: i32 = -700;
+    let old_exps: Ints = std::array::from_fn(|j| match (old[j] >> 23 & 0xFF).cast_signed() {
+        0 => LEAST,
+        e => e - BIAS,
+    });
+    let largest = groups.iter().fold(old_exps, |largest, group| std::array::from_fn(|j| largest[j].max(group.exps[j])));
+    let mut totals = [0i32; COLUMNS];
+    for group in groups {
+        for j in 0..COLUMNS {
+            let place = largest[j] - PLACES;
+            let value = f64::from(group.ints[j]) * power(group.exps[j].max(LEAST) - POINT);
+            totals[j] += rounded(value + power(place - 20), place);
+        }
+    }
+    for j in 0..COLUMNS {
+        let magnitude = f64::from((old[j] & 0x7F_FFFF | 0x80_0000).cast_signed());
+        let value = magnitude * power(old_exps[j] - 23) * (1.0 + 1.0 / f64::from(1 << 26));
+        let total = rounded(value, largest[j] - PLACES);
+        let total = if old_exps[j] == LEAST { 0 } else { total };
+        totals[j] += if old[j] >> 31 != 0 { -total } else { total };
+    }
+    std::array::from_fn(|j| round_to::<BITS>(totals[j], largest[j] - PLACES))
+}
+
+/// `value / 2^place`, to the nearest integer; less than `2^31`.
+#[inline]
+fn rounded(value: f64, place: i32) -> i32 {
+    let magic = power(place + 52) * 1.5;
+    ((value + magic).to_bits().wrapping_sub(magic.to_bits())) as i32
+}
+
+/// `total * 2^place` with `BITS` bits, ties away from zero; bits of f32.
+#[inline]
+fn round_to<const BITS: u32>(total: i32, place: i32) -> u32 {
+    let drop = 53 - BITS;
+    let bits = f64::from(total).to_bits() + (1 << (drop - 1));
+    let value = f64::from_bits(bits >> drop << drop) * power(place);
+    let bits = (value as f32).to_bits();
+    if value.abs() < f64::from(f32::MIN_POSITIVE) { 0 } else { bits }
+}
+
+#[cfg(test)]
+#[path = "sum_tests.rs"]
+mod tests;
