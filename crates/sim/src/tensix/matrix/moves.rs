@@ -232,3 +232,7 @@ impl Operands<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "move_tests.rs"]
+mod tests;
