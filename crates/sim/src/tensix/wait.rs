@@ -4,6 +4,7 @@
 
 use super::border::{Hold, Outside};
 use super::coprocessor::{Attempt, Coprocessor, named, of_thread};
+use super::matrix::Needs;
 use crate::{Cycle, Fault, NEVER};
 use tilework_abi::stream;
 use tilework_abi::tensix::cfg;
@@ -141,7 +142,10 @@ impl Coprocessor {
                     None => format!("mutex {index}"),
                 },
                 (None, Some(_)) => "its atomic on L1 to succeed".into(),
-                (None, None) => "its unit".into(),
+                (None, None) => match insn {
+                    Insn::Matrix(insn) => Needs::of(insn, 0).missing(&self.src).unwrap_or("its unit").into(),
+                    _ => "its unit".into(),
+                },
             },
         };
         Some(format!("Tensix thread T{thread}: {} waits for {why}", named(insn)))

@@ -78,42 +78,41 @@ impl Group {
     }
 }
 
-/// Factors of SrcA as [`Factors::sum_eight`] takes them.
+/// Factors of SrcA as [`Factors::groups`] takes them, for each group.
 #[derive(Clone, Debug)]
 pub(super) struct Factors {
     /// Integers times two to the power of their exponents, a little too large (see there).
-    values: [[f32; COLUMNS]; 2 * TERMS],
-    exps: [[i16; COLUMNS]; 2 * TERMS],
+    values: [[[f32; COLUMNS]; TERMS]; 2],
+    /// Two to the power of their exponents; zero for zero.
+    powers: [[[f32; COLUMNS]; TERMS]; 2],
+    /// By column: all factors are zero.
+    empty: [[bool; COLUMNS]; 2],
     /// No exponent is larger than [`LARGEST`].
     tame: bool,
 }
 
 /// The largest exponent of an operand whose value is a number of f32.
 const LARGEST: i32 = 248;
-/// Sums of two exponents between which f32 can round terms: in its numbers, `1.5 * 2^23` of the
-/// last place of the sum exists, and terms that it cannot hold exactly round to zero.
-const ROUNDABLE: std::ops::RangeInclusive<i16> = 160..=358;
-/// The exponent of f32 of `2^23` of the last place, less the sum of two exponents.
-const MAGIC: i32 = BIAS + 23 - 2 * BIAS;
+/// Bits of the powers of two that are the largest of a group, between which f32 can round terms: in
+/// its numbers, `1.5 * 2^23` of the last place of the sum exists, and terms that it cannot hold
+/// exactly round to zero.
+const ROUNDABLE: [u32; 2] = [33 << 23, 231 << 23];
 
-/// The numbers of f32 for integers with exponents that are at most [`LARGEST`].
+/// Exponents as powers of two.
 #[inline]
-fn values(ints: &Ints, exps: &Ints, factor: f32) -> [f32; COLUMNS] {
-    std::array::from_fn(|j| {
-        let power = f32::from_bits((exps[j].clamp(0, 254).cast_unsigned()) << 23);
-        ints[j] as f32 * factor * power
-    })
-}
-
-/// Exponents as small integers.
-#[inline]
-fn small(exps: &Ints) -> [i16; COLUMNS] {
-    exps.map(|e| e as i16)
+fn powers(exps: &Ints) -> [f32; COLUMNS] {
+    exps.map(|e| f32::from_bits(e.clamp(0, 254).cast_unsigned() << 23))
 }
 
 #[inline]
 fn is_tame(exps: &Ints) -> bool {
     exps.iter().fold(true, |tame, &e| tame & (e <= LARGEST))
+}
+
+/// The halves of a row, one for each group.
+#[inline]
+fn halves(row: &[f32; COLUMNS]) -> [[f32; TERMS]; 2] {
+    [0, TERMS].map(|first| std::array::from_fn(|k| row[first + k]))
 }
 
 impl Factors {
@@ -122,11 +121,13 @@ impl Factors {
         // shifted, and never reaches the next tie afterwards, so that rounding to the nearest
         // rounds ties, and only these, away from zero.
         let factor = 1.0 + 1.0 / 8192.0;
-        Self {
-            values: std::array::from_fn(|k| values(&a.ints[k], &a.exps[k], factor)),
-            exps: std::array::from_fn(|k| small(&a.exps[k])),
-            tame: a.exps.iter().all(is_tame),
-        }
+        let powers = [0, TERMS].map(|first| std::array::from_fn(|k| powers(&a.exps[first + k])));
+        let values = std::array::from_fn(|half| {
+            let half: (usize, &[[f32; COLUMNS]; TERMS]) = (half * TERMS, &powers[half]);
+            std::array::from_fn(|k| std::array::from_fn(|j| a.ints[half.0 + k][j] as f32 * factor * half.1[k][j]))
+        });
+        let empty = powers.map(|half| std::array::from_fn(|j| half.iter().all(|powers| powers[j] == 0.0)));
+        Self { values, powers, empty, tame: a.exps.iter().all(is_tame) }
     }
 
     /// The two groups of a row; `None`: not with numbers of f32.
@@ -135,42 +136,57 @@ impl Factors {
         if !self.tame || !is_tame(b_exps) {
             return None;
         }
-        let (values, exps) = (values(b, b_exps, 1.0), small(b_exps));
-        let (first, second) = (self.sum_eight(&values, &exps, 0), self.sum_eight(&values, &exps, TERMS));
-        let roundable = |largest: &[i16; COLUMNS]| {
-            largest.iter().fold(true, |all, e| all & (ROUNDABLE.contains(e) | (*e < NO_EXPONENT as i16 / 2)))
-        };
-        if !roundable(&first.1) || !roundable(&second.1) {
-            return None;
+        let b_powers = powers(b_exps);
+        let values = halves(&std::array::from_fn(|k| b[k] as f32 * b_powers[k]));
+        let b_powers = halves(&b_powers);
+        let mut out = [Group { ints: [0; COLUMNS], exps: [NO_EXPONENT; COLUMNS] }; 2];
+        for (half, out) in out.iter_mut().enumerate() {
+            let largest = largest(&self.powers[half], &b_powers[half]);
+            let in_range = largest.map(|bits| (bits >= ROUNDABLE[0]) & (bits <= ROUNDABLE[1]));
+            if !in_range.iter().all(|&is| is) {
+                // Whatever is not in range must be without any term.
+                let nothing = b_powers[half] == [0.0; TERMS];
+                if !nothing && (0..COLUMNS).any(|j| !in_range[j] && !self.empty[half][j]) {
+                    return None;
+                }
+            }
+            let exp = |bits: u32| (bits >> 23).cast_signed() - BIAS - less;
+            *out = Group {
+                ints: sum_eight(&self.values[half], &values[half], &largest),
+                exps: std::array::from_fn(|j| if in_range[j] { exp(largest[j]) } else { NO_EXPONENT }),
+            };
         }
-        let group = |(ints, largest): (Ints, [i16; COLUMNS])| Group {
-            ints,
-            exps: largest.map(|e| i32::from(e) - 2 * BIAS - less),
-        };
-        Some([group(first), group(second)])
+        Some(out)
     }
+}
 
-    /// Eight products of each column, added up, and their largest exponents: as
-    /// [`Group::of_eight`], eight or more columns at a time. Adding `1.5 * 2^23` of a place rounds
-    /// to that place, and the integer is in the low bits.
-    #[inline]
-    fn sum_eight(&self, b: &[f32; COLUMNS], b_exps: &[i16; COLUMNS], first: usize) -> (Ints, [i16; COLUMNS]) {
-        let mut largest = [2 * NO_EXPONENT as i16; COLUMNS];
-        for k in first..first + TERMS {
-            for j in 0..COLUMNS {
-                largest[j] = largest[j].max(self.exps[k][j] + b_exps[k]);
-            }
+/// The bits of the largest products of powers of two.
+#[inline]
+fn largest(a: &[[f32; COLUMNS]; TERMS], b: &[f32; TERMS]) -> Row32 {
+    let mut largest = [0.0; COLUMNS];
+    for (a, b) in a.iter().zip(b) {
+        for (largest, a) in largest.iter_mut().zip(a) {
+            let power = a * b;
+            *largest = if power > *largest { power } else { *largest };
         }
-        let magic: Ints = largest.map(|e| (i32::from(e.max(*ROUNDABLE.start())) + MAGIC) << 23 | 0x40_0000);
-        let mut ints = magic.map(|m| m.wrapping_mul(-(TERMS as i32)));
-        for k in first..first + TERMS {
-            for j in 0..COLUMNS {
-                let sum = self.values[k][j] * b[k] + f32::from_bits(magic[j].cast_unsigned());
-                ints[j] = ints[j].wrapping_add(sum.to_bits().cast_signed());
-            }
-        }
-        (ints, largest)
     }
+    largest.map(f32::to_bits)
+}
+
+/// Eight products of each column, added up: as [`Group::of_eight`], several columns at a time.
+/// Adding `1.5 * 2^23` of a place rounds to that place; sums of what is rounded are exact. The
+/// integer is in the low bits of a number with `1.5 * 2^23` of the place.
+#[inline]
+fn sum_eight(a: &[[f32; COLUMNS]; TERMS], b: &[f32; TERMS], largest: &Row32) -> Ints {
+    let magic = largest.map(|bits| f32::from_bits(bits.max(ROUNDABLE[0]) + (23 << 23) + 0x40_0000));
+    let mut sums = [0.0f32; COLUMNS];
+    for (a, b) in a.iter().zip(b) {
+        for ((sum, a), magic) in sums.iter_mut().zip(a).zip(&magic) {
+            *sum += (a * b + magic) - magic;
+        }
+    }
+    let int = |j: usize| (sums[j] + magic[j]).to_bits().wrapping_sub(magic[j].to_bits()).cast_signed();
+    std::array::from_fn(int)
 }
 
 /// Two to the power of `exp`.
