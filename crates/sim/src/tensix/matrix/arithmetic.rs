@@ -7,6 +7,7 @@
 use super::format::{Acc, Ints, Numbers, Part, Style, WHOLE, decode, decode_int, part_a, part_b, phase_exponent};
 use super::sum::{Factors, Group};
 use super::{Matrix, Operands};
+use crate::FaultClass;
 use crate::tensix::config::Refusal;
 use crate::tensix::dst::{COLUMNS, RowMap};
 use crate::tensix::src::{A, B, ROWS, Row};
@@ -114,6 +115,13 @@ impl Matrix {
     pub(super) fn product(&mut self, on: &mut Operands<'_>, at: Place, shape: Product) -> Result<(), Refusal> {
         let (style, acc) = on.arithmetic()?;
         let map = RowMap::of(on.config);
+        if style != Style::Int8 && !on.flushes() {
+            // The documents do not say what the chip does with them then (MVMUL.md).
+            let rows: [Row; BLOCK] = take(on.src.0[B].rows(), at.b);
+            if rows.iter().flatten().any(|x| x & 0xFF == 0 && x & 0x3_FF00 != 0) {
+                return Err((FaultClass::MissingSpecification, "denormals of SrcB that are not flushed"));
+            }
+        }
         match shape {
             Product::Eight => self.product_of::<8>(on, (map, at), style, acc, 1),
             Product::Four => self.product_of::<4>(on, (map, at), style, acc, 1),

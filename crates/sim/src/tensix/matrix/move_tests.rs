@@ -15,7 +15,7 @@ const FP32_ENABLED: u32 = 1 << 29;
 
 /// Data that are all different.
 fn rows(first: u32) -> [Row; 64] {
-    std::array::from_fn(|i| std::array::from_fn(|j| (first + i as u32 * 16 + j as u32) * 0x51 & 0x7_FFFF | 1))
+    std::array::from_fn(|i| std::array::from_fn(|j| ((first + i as u32 * 16 + j as u32) * 0x51) & 0x7_FFFF | 1))
 }
 
 /// Word 1 of the configuration, with the source format `format` and not the implied one.

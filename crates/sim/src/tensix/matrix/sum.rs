@@ -61,18 +61,14 @@ impl Group {
 
     /// The sums of eight products, of `b` and of rows of `a` from `first` on.
     pub(super) fn of_eight(a: &Numbers<16>, (b, b_exps): (&Ints, &Ints), first: usize, less: i32) -> Self {
-        let terms = first..first + TERMS;
         let mut largest = [2 * NO_EXPONENT; COLUMNS];
-        for k in terms.clone() {
-            for j in 0..COLUMNS {
-                largest[j] = largest[j].max(a.exps[k][j] + b_exps[k]);
-            }
+        for k in first..first + TERMS {
+            largest = std::array::from_fn(|j| largest[j].max(a.exps[k][j] + b_exps[k]));
         }
         let mut ints = [0; COLUMNS];
-        for k in terms {
-            for j in 0..COLUMNS {
-                ints[j] += shifted(a.ints[k][j] * b[k], largest[j] - a.exps[k][j] - b_exps[k]);
-            }
+        for k in first..first + TERMS {
+            let term = |j: usize| shifted(a.ints[k][j] * b[k], largest[j] - a.exps[k][j] - b_exps[k]);
+            ints = std::array::from_fn(|j| ints[j] + term(j));
         }
         Self { ints, exps: largest.map(|e| e - 2 * BIAS - less) }
     }

@@ -169,6 +169,22 @@ fn matrix_products_have_eight_four_or_every_other_row() {
 }
 
 #[test]
+fn denormals_that_are_not_flushed_are_refused_where_they_matter() {
+    let mut b = face(1);
+    b[7][15] = 1 << 10;
+    let mut bench = Bench::with(&b, &b, BF16);
+    assert_eq!(bench.execute(Mvmul::build().word()), Ok(false));
+    bench.config.set(0, cfg::ALU_ACC_CTRL_ZERO_FLAG_DISABLED_SRC.word.into(), 1).unwrap();
+    assert_eq!(bench.execute(Mvmul::build().word()).unwrap_err().0, FaultClass::MissingSpecification);
+    // Element-wise instructions flush them in any case, as was found on ttsim.
+    let row = bench.dst.read_at(7);
+    assert_eq!(bench.execute(Elwmul::build().word()), Ok(false));
+    assert_eq!(bench.dst.read_at(7)[15], row[15]);
+    bench.src.0[B].rows_mut()[7][15] = 1 << 18;
+    assert_eq!(bench.execute(Mvmul::build().word()), Ok(false));
+}
+
+#[test]
 fn integers_are_multiplied_in_parts_and_saturate() {
     let int = |x: i32| (u32::from(x < 0) << 18 | x.unsigned_abs() << 8 | if x == 0 { 0 } else { 16 }) & 0x7_FFFF;
     let row = |x| [[int(x); 16]; 16];
@@ -257,7 +273,7 @@ fn how_long_an_instruction_takes() {
             for i in 0..count {
                 let at = Setrwc::decode(advance(i).word()).unwrap();
                 bench.matrix.rwcs[0].set(at);
-                bench.execute(word | i % 16 * 8).unwrap();
+                bench.execute(word | (i % 16 * 8)).unwrap();
             }
             println!("{name}, 32 bits {wide}: {:?}", start.elapsed() / count);
         }
