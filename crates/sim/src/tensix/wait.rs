@@ -4,6 +4,7 @@
 
 use super::border::{Hold, Outside};
 use super::coprocessor::{Attempt, Coprocessor, named, of_thread};
+use super::matrix::Needs;
 use crate::{Cycle, Fault, NEVER};
 use tilework_abi::stream;
 use tilework_abi::tensix::cfg;
@@ -148,6 +149,7 @@ impl Coprocessor {
                 (None, Some(_)) => "its atomic on L1 to succeed".into(),
                 (None, None) => match (insn, self.unpackers.stuck(thread)) {
                     (Insn::Unpacker(_), Some((unit, _))) => bank_of(unit),
+                    (Insn::Matrix(insn), _) => Needs::of(insn, 0).missing(&self.src).unwrap_or("its unit").into(),
                     _ => "its unit".into(),
                 },
             },

@@ -9,6 +9,7 @@ mod format;
 mod moves;
 mod pool;
 mod schedule;
+mod sum;
 #[cfg(test)]
 mod tests;
 
