@@ -7,6 +7,8 @@
 //! is in [`cycles`].
 
 mod convert;
+#[cfg(test)]
+mod convert_tests;
 mod output;
 mod plan;
 #[cfg(test)]
@@ -273,7 +275,7 @@ fn input(plan: &Plan, insn: Pacr, counters: PackerCounters) -> Result<Input, Ref
     let x = counters.src[0];
     let bytes = plan.src.address(counters.src).wrapping_add(x.wrapping_mul(plan.x_stride));
     let fine = [0xF, 0xF, 0x7, 0, 0x3][plan.datum_bytes as usize];
-    let at = (bytes / plan.datum_bytes & !fine).wrapping_add(x & fine).wrapping_add(plan.src_offset);
+    let at = ((bytes / plan.datum_bytes) & !fine).wrapping_add(x & fine).wrapping_add(plan.src_offset);
     let (first, column) = (at as usize >> 4 & 0x3FF, at as usize & 0xF);
     let width = (counters.dst[0] + 1).checked_sub(x).filter(|&width| width != 0 && column + width as usize <= COLUMNS);
     let Some(width) = width else {
@@ -299,7 +301,7 @@ fn input(plan: &Plan, insn: Pacr, counters: PackerCounters) -> Result<Input, Ref
 
 /// How many data of each row are packed.
 fn packed(plan: &Plan, input: &Input) -> Result<usize, Refusal> {
-    let mask = (1u32 << input.width) - 1 & u32::from(plan.downsample);
+    let mask = ((1u32 << input.width) - 1) & u32::from(plan.downsample);
     let packed = mask.count_ones() as usize;
     if plan.downsample != 0xFFFF && input.width != COLUMNS && input.count > 1 {
         return Err((UnimplementedFunctionality, "downsampling of parts of rows, which is not documented"));

@@ -335,3 +335,18 @@ fn reset_drops_what_is_held() {
     assert_eq!(b.run(at + 200).unwrap().len(), 1);
     assert_eq!(l1(&b, 16), [0; 16]);
 }
+
+#[test]
+fn the_short_way_of_bf16_is_the_same_as_the_stages() {
+    let run = |counts: u16| {
+        let mut b = set_up(BF16, BF16, BF16, false);
+        for row in 0..64 {
+            write_bf16(&mut b, row, std::array::from_fn(|c| (row as u16 * 16 + c as u16).wrapping_mul(0x9E37)));
+        }
+        // A packer that counts exponents goes through all stages.
+        b.t.coprocessor.config.set_thread(0, cfg::ENABLE_ACC_STATS_ENABLE.word.into(), counts).unwrap();
+        b.execute(T2, &tile());
+        (l1(&b, 2048).to_vec(), b.t.coprocessor.packer.largest_exponent())
+    };
+    assert_eq!(run(0), run(1));
+}
