@@ -8,6 +8,7 @@
 //! Accesses are words: a load answers with the word shifted so that the addressed byte comes first,
 //! and the tile cuts it to the width. Stores are words only.
 
+mod dst_window;
 mod outside;
 mod target;
 
@@ -105,7 +106,6 @@ impl Tensix {
                 let what = "a load from an instruction buffer";
                 Err(fault(FaultClass::MissingSpecification, what, read, core, addr).at_cycle(at))
             }
-            Target::Dst => Err(dst(core, addr).at_cycle(at)),
             _ => {
                 let (value, more) = self.load_when_ready(me, target, at).ok_or(Refuse::Block)?;
                 Ok(word(value, timing::LOAD_MAILBOX + more, Access::Volatile))
@@ -210,7 +210,6 @@ impl Tensix {
             // Discarded; the store only orders earlier stores before a later load
             // (ManualTTSync.md, PCBufs.md).
             Target::PcBufT(_) | Target::CoprocessorDone(_) | Target::MopDone(_) => {}
-            Target::Dst => return Err(dst(core, addr).at_cycle(at)),
         }
         Ok(())
     }
@@ -279,11 +278,6 @@ pub(crate) fn thread_of(core: Processor) -> Option<usize> {
 fn cycles_until(until: Cycle, at: Cycle) -> u32 {
     // A unit is busy for no longer than the mover, whose jobs are bounded.
     u32::try_from(until.saturating_sub(at)).unwrap_or(0)
-}
-
-fn dst(core: Processor, addr: u32) -> Refuse<Fault> {
-    let read = "BlackholeA0/TensixTile/TensixCoprocessor/Dst.md";
-    fault(FaultClass::UnimplementedFunctionality, "an access to Dst, which is not built yet", read, core, addr)
 }
 
 /// Puts the cycle into a refusal that is a fault.
