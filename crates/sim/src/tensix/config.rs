@@ -96,6 +96,12 @@ impl Config {
         self.read(thread, cfg::CFG_STATE_ID_STATEID) as usize
     }
 
+    /// The words of the bank that `thread` uses.
+    #[inline]
+    pub(super) fn bank(&self, thread: usize) -> &[u32; BANK as usize] {
+        &self.banks[self.bank_of(thread)]
+    }
+
     /// A field, as instructions of `thread` see it.
     #[inline]
     pub(super) fn read(&self, thread: usize, field: Field) -> u32 {

@@ -68,10 +68,34 @@ struct Owners {
     mask: u32,
 }
 
+/// The values of one channel's counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Xyzw {
+    pub(super) x: u32,
+    pub(super) y: u32,
+    pub(super) z: u32,
+    pub(super) w: u32,
+}
+
 /// What an instruction does to a counter.
 type Change = fn(&mut Channel, dim: usize, operand: u32);
 
 impl Adcs {
+    /// The counters of `thread` for `owner` (unpacker 0, unpacker 1, packers).
+    #[inline]
+    pub(super) fn get(&self, thread: usize, owner: usize, channel: usize) -> Xyzw {
+        let [x, y, z, w] = self.0[thread][owner][channel].0.map(|pair| pair[0]);
+        Xyzw { x, y, z, w }
+    }
+
+    /// Increments counters Y and Z, as instructions of packers and unpackers do.
+    #[inline]
+    pub(super) fn increment_yz(&mut self, thread: usize, owner: usize, channel: usize, [y, z]: [u32; 2]) {
+        let counters = &mut self.0[thread][owner][channel];
+        counters.increment(X + 1, y);
+        counters.increment(Z, z);
+    }
+
     /// The counters of `owners`.
     fn of(&mut self, owners: Owners) -> impl Iterator<Item = &mut [Channel; 2]> {
         let thread = match owners.thread_override {
@@ -227,6 +251,19 @@ impl Rwc {
     /// The Dst counter.
     pub(super) fn dst(&self) -> u32 {
         self.dst[0]
+    }
+
+    /// The SrcA counter.
+    pub(super) fn src_a(&self) -> u32 {
+        self.src_a[0]
+    }
+    /// The SrcB counter.
+    pub(super) fn src_b(&self) -> u32 {
+        self.src_b[0]
+    }
+    /// The fidelity phase.
+    pub(super) fn fidelity(&self) -> u32 {
+        self.fidelity
     }
 
     /// `SETRWC`, without what it does to SrcA and SrcB.

@@ -35,6 +35,7 @@ mod tests;
 #[cfg(test)]
 mod thread_tests;
 mod ttsync;
+mod unpack;
 mod vector;
 mod wait;
 

@@ -9,6 +9,8 @@ use super::vector::Vector;
 use crate::Cycle;
 use tilework_abi::tensix::insn::{self, Insn, Unit};
 
+/// The unpackers; software sets all three bits.
+const UNPACKERS: u32 = 1 << 0 | 1 << 1 | 1 << 7;
 /// The packer; the bits behind it are those of packers that only Wormhole has.
 const PACKER: u32 = 1 << 2;
 /// The mover.
@@ -47,6 +49,9 @@ impl Coprocessor {
             self.mover.abort();
             self.schedule_mover(at);
         }
+        if entered & UNPACKERS != 0 {
+            self.unpackers.abort();
+        }
         if entered & TDMA != 0 {
             self.mover.clear_queue();
         }
@@ -79,6 +84,7 @@ impl Coprocessor {
         match insn.unit()? {
             Unit::Packer if held(PACKER) => Some(InReset::Waits),
             Unit::Mover if held(MOVER) => Some(InReset::Discards),
+            Unit::Unpacker if held(UNPACKERS) => Some(InReset::Waits),
             Unit::Mover if held(TDMA) => Some(InReset::Waits),
             Unit::Scalar if held(TDMA | THCON) && !plain => Some(InReset::Waits),
             Unit::Matrix | Unit::Vector if held(MATH) => Some(InReset::Waits),

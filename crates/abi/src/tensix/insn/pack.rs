@@ -37,8 +37,7 @@ instructions! {
 instructions! {
     /// Instructions of the unpackers.
     UnpackerOp of Unpacker {
-        built {}
-        not_built {
+        built {
             Unpacr 0x42 "UNPACR" W Unpack {
                 which_unpacker[23:23] Uint, ch1_y_inc[22:21] Uint, ch1_z_inc[20:19] Uint, ch0_y_inc[18:17] Uint,
                 ch0_z_inc[16:15] Uint, cfg_context_cnt_inc[14:13] Uint, context_number[12:10] Uint,
@@ -56,5 +55,6 @@ instructions! {
                 enhanced[2:2] Flag if [1:0] == 3, unpack_pop[1:0] Uint
             }
         }
+        not_built {}
     }
 }
