@@ -39,6 +39,7 @@ impl Tensix {
         let client = Client::of(core)?;
         let cop = &self.coprocessor;
         let word = match decode(core, addr).ok()? {
+            Target::Tdma(reg) if self.is_of_packer(reg & !3) => return None,
             Target::Tdma(reg) => self.tdma.load(client.index(), reg & !3, &cop.mover).ok()?,
             Target::Gpr(word) => cop.gprs[word as usize],
             Target::Semaphore(i) => cop.semaphores[i].value(),
@@ -47,6 +48,12 @@ impl Tensix {
             _ => return None,
         };
         Some(word >> (8 * (addr & 3)))
+    }
+
+    /// Whether the register says what the packer does or has done, and it has done something.
+    fn is_of_packer(&self, reg: u32) -> bool {
+        let scalers = reg & 0x3C == map::tdma::SCALERS & 0x3C;
+        (scalers || tdma::reports_size(reg)) && self.coprocessor.packer.has_packed()
     }
 
     /// True when Auto TTSync holds the access of `core` until instructions that it pushed before
@@ -80,6 +87,17 @@ impl Tensix {
         let refused_by_tdma = |(class, what): tdma::Refusal| fault(class, what, MAP, core, addr).at_cycle(at);
         let word = |value: u32, latency, access| Load { value: value >> (8 * (addr & 3)), latency, access };
         match target {
+            Target::Tdma(reg) if self.is_of_packer(reg & !3) => {
+                if tdma::reports_size(reg) {
+                    let what = "the size of what the packer has packed, which is not built yet";
+                    let class = FaultClass::UnimplementedFunctionality;
+                    return Err(fault(class, what, MAP, core, addr).at_cycle(at));
+                }
+                let cop = &self.coprocessor;
+                let value = self.tdma.load(me, reg & !3, &cop.mover).map_err(refused_by_tdma)?;
+                let busy = if cop.threads[2].busy.packer > at { tdma::PACKER_IS_BUSY } else { 0 };
+                Ok(word(value | busy, timing::LOAD_CONFIG, Access::Volatile))
+            }
             Target::Tdma(reg) => {
                 let value = self.tdma.load(me, reg & !3, &self.coprocessor.mover).map_err(refused_by_tdma)?;
                 Ok(word(value, timing::LOAD_CONFIG, Access::Watched))
@@ -180,6 +198,7 @@ impl Tensix {
             Target::Tdma(_) if cop.held & reset::TDMA != 0 => {}
             Target::Tdma(reg) => {
                 full(self.tdma.store(me, reg, value, &mut cop.mover).map_err(refused_by_tdma)?)?;
+                cop.packer.l1_dest_addr_offset = tdma::offset_of(reg, value).unwrap_or(cop.packer.l1_dest_addr_offset);
                 if reg == map::tdma::COMMAND_ADDR {
                     cop.schedule_mover(at);
                 }

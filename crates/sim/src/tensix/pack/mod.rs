@@ -18,6 +18,7 @@ use super::border::Outside;
 use super::config::{Config, Refusal};
 use super::counters::{Adcs, PackerCounters};
 use super::dst::{COLUMNS, Dst};
+use super::matrix::Matrix;
 use super::number::bf16_of_dst;
 use crate::FaultClass::{UndefinedBehavior, UnimplementedFunctionality};
 use crate::{Cycle, timing};
@@ -45,6 +46,8 @@ pub(super) struct Packer {
     largest: u8,
     /// What TDMA-RISC adds to addresses.
     pub(super) l1_dest_addr_offset: u32,
+    /// It has ended a tile.
+    has_packed: bool,
     /// What the configuration says, of which generation, to which thread.
     plan: Option<(u64, usize, Plan)>,
 }
@@ -55,12 +58,17 @@ pub(super) struct Work<'a> {
     pub(super) thread: usize,
     pub(super) adcs: &'a mut Adcs,
     pub(super) dst: &'a Dst,
+    /// Knows when rows of Dst can be read.
+    pub(super) matrix: &'a Matrix,
+    pub(super) now: Cycle,
 }
 
 /// Why a `PACR` did not take effect.
 pub(super) enum Stop {
     /// Cores sleep on what it would write.
     Wake,
+    /// What it reads of Dst can be read from this cycle on.
+    NotBefore(Cycle),
     Refused(Refusal),
 }
 
@@ -88,6 +96,10 @@ impl Packer {
         let plan = self.plan(on.config, on.thread)?;
         let counters = on.adcs.packer(on.thread);
         let input = input(&plan, insn, counters)?;
+        let rows = input.rows.iter().flatten();
+        if let Some(ready) = rows.map(|row| on.matrix.readable(*row)).max().filter(|ready| *ready > on.now) {
+            return Err(Stop::NotBefore(ready));
+        }
         let close = insn.last() || insn.flush();
         let packed = packed(&plan, &input)?;
         let [exponents_at, data_at] = self.addresses(&plan, counters);
@@ -113,6 +125,7 @@ impl Packer {
         if plan.exponent_section.is_some() || close {
             self.exponents.advance(exponents, &staged_exponents, close);
         }
+        self.has_packed |= insn.last();
         self.advance_position(&plan, input.count);
         let word = u32::from(cfg::ADDR_MOD_PACK_SEC_YSRCINCR.word) + insn.addr_mod();
         on.adcs.advance_packer(on.thread, on.config.thread_word(on.thread, word));
@@ -138,9 +151,15 @@ impl Packer {
         self.largest.into()
     }
 
+    /// Whether it has ended a tile.
+    pub(super) fn has_packed(&self) -> bool {
+        self.has_packed
+    }
+
     /// Drops what has not been written (BlackholeA0/TensixTile/SoftReset.md, "Packer soft reset").
     pub(super) fn abort(&mut self) {
         (self.data, self.exponents) = Default::default();
+        self.has_packed = false;
     }
 
     fn plan(&mut self, config: &Config, thread: usize) -> Result<Plan, Refusal> {
