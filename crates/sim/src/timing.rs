@@ -33,6 +33,8 @@ pub(crate) const LOAD_MAILBOX: u32 = 3;
 /// Load latency of Tensix GPRs, backend configuration and TDMA registers (BabyRISCV/README.md: at
 /// least 4).
 pub(crate) const LOAD_CONFIG: u32 = 4;
+/// Load latency of Dst by way of its window (estimate: as [`LOAD_CONFIG`]).
+pub(crate) const LOAD_DST: u32 = LOAD_CONFIG;
 /// Load latency of tile control, NIU and overlay registers (BabyRISCV/README.md: at least 7).
 pub(crate) const LOAD_TILE_REG: u32 = 7;
 /// Load latency of L1 on an L0 miss and of local RAM by the slow path (BabyRISCV/README.md: at

@@ -98,12 +98,14 @@ impl Coprocessor {
         if self.units.packer > at.now {
             return Ok(Issue::NotBefore(self.units.packer));
         }
-        let Self { config, adcs, dst, packer, .. } = self;
-        let mut on = pack::Work { config, thread: at.thread, adcs, dst };
-        let cycles = packer.pack(&mut on, insn, outside).map_err(|stop| match stop {
-            pack::Stop::Wake => Hold::Wake,
-            pack::Stop::Refused(refusal) => at.refused(refusal),
-        })?;
+        let Self { config, adcs, dst, packer, matrix, .. } = self;
+        let mut on = pack::Work { config, thread: at.thread, adcs, dst, matrix, now: at.now };
+        let cycles = match packer.pack(&mut on, insn, outside) {
+            Ok(cycles) => cycles,
+            Err(pack::Stop::NotBefore(ready)) => return Ok(Issue::NotBefore(ready)),
+            Err(pack::Stop::Wake) => return Err(Hold::Wake),
+            Err(pack::Stop::Refused(refusal)) => return Err(at.refused(refusal)),
+        };
         self.units.packer = at.now + cycles;
         let latency = cycles + timing::TENSIX_PACK;
         self.threads[at.thread].busy.packer = at.now + latency;

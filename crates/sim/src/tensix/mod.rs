@@ -28,6 +28,7 @@ mod scalar;
 #[cfg(test)]
 mod scalar_tests;
 mod src;
+mod status;
 mod sync;
 mod tdma;
 #[cfg(test)]

@@ -116,6 +116,11 @@ impl Matrix {
         self.schedule.started(needs, now);
     }
 
+    /// When row `row` of Dst can be read.
+    pub(super) fn readable(&self, row: usize) -> Cycle {
+        self.schedule.readable(row)
+    }
+
     /// Executes one instruction; returns whether banks may have changed hands.
     pub(super) fn execute(&mut self, on: &mut Operands<'_>, insn: MatrixOp) -> Result<bool, Refusal> {
         if on.config.global(cfg::SRC_ACCESS_CFG_MATH_VIEW_SRCA_AS_ONE_BANK) != 0

@@ -168,7 +168,7 @@ impl Reader<'_> {
 }
 
 /// Features of the packer that the documents do not describe, or that are not built.
-const NOT_BUILT: [(Field, u32, &'static str); 12] = [
+const NOT_BUILT: [(Field, u32, &str); 12] = [
     (cfg::THCON_SEC_REG1_DISABLE_ZERO_COMPRESS, 1, "compression by the packer is not built yet"),
     (cfg::THCON_SEC_REG1_SOURCE_INTERFACE_SELECTION, 0, "a packer that reads L1 is not built yet"),
     (cfg::THCON_SEC_REG1_DIS_SHARED_EXP_ASSEMBLER, 0, "Dis_shared_exp_assembler, which is not documented"),

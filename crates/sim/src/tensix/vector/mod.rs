@@ -73,6 +73,11 @@ impl Vector {
         lanes.fold(0, |all, (lane, config)| all | ((config >> BLOCK_DEST_MOV & 3) as u16) << (2 * lane))
     }
 
+    /// Whether any lane executes instructions.
+    pub(super) fn is_any_lane_enabled(&self) -> bool {
+        (0..LANES).any(|lane| self.is_lane_enabled(lane))
+    }
+
     fn is_lane_enabled(&self, lane: usize) -> bool {
         let masked = self.lane_config[lane % COLUMNS] >> ROW_MASK >> (lane / COLUMNS) & 1 != 0;
         !masked && (self.use_flags >> lane & 1 == 0 || self.flags >> lane & 1 != 0)
