@@ -53,6 +53,9 @@ pub(crate) const RESET_RELEASE: u64 = 10;
 /// (WormholeB0/TensixTile/TensixCoprocessor/MatrixUnit.md and MiscellaneousUnit.md, latencies of
 /// those that are built: 1).
 pub(crate) const TENSIX_UNIT: u64 = 1;
+/// Cycles to the result of an instruction of the vector unit's MAD sub-unit, and of `SFPSWAP` and the
+/// shuffles of lanes (BlackholeA0/TensixTile/TensixCoprocessor/VectorUnit.md, "Instructions").
+pub(crate) const TENSIX_VECTOR_MAD: u64 = 2;
 /// Cycles of `ADDDMAREG` and its like; one more when both operands are registers of different
 /// groups of four (ADDDMAREG.md).
 pub(crate) const TENSIX_ARITHMETIC: u64 = 3;

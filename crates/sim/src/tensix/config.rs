@@ -42,11 +42,13 @@ pub(super) type Refusal = (FaultClass, &'static str);
 pub(super) struct Config {
     banks: [[u32; BANK as usize]; 2],
     threads: [[u16; THREAD as usize]; 3],
+    /// What was written to the seed of random numbers and not yet taken over.
+    seed: Option<u32>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { banks: [[0; BANK as usize]; 2], threads: [[0; THREAD as usize]; 3] }
+        Self { banks: [[0; BANK as usize]; 2], threads: [[0; THREAD as usize]; 3], seed: None }
     }
 }
 
@@ -199,8 +201,17 @@ impl Config {
         }
     }
 
+    /// A seed that was written since the last call. It acts at once, but only the vector unit sees
+    /// that.
+    pub(super) fn take_seed(&mut self) -> Option<u32> {
+        self.seed.take()
+    }
+
     fn put(&mut self, bank: usize, index: u32, value: u32) {
         self.banks[bank][index as usize] = value;
+        if index == u32::from(cfg::PRNG_SEED_SEED_VAL.word) {
+            self.seed = Some(value);
+        }
         if index >= GLOBAL {
             self.banks[1 - bank][index as usize] = value;
         }

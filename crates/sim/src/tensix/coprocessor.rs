@@ -2,8 +2,8 @@
 //!
 //! Follows WormholeB0/TensixTile/TensixCoprocessor/README.md and
 //! BlackholeA0/TensixTile/TensixCoprocessor/{SyncUnit,ConfigurationUnit,STALLWAIT}.md. Within a
-//! tile the coprocessor comes last in each cycle: first the mover with TDMA-RISC's command
-//! processor, then the threads in order. An agent is stepped only in cycles in which something can
+//! tile the coprocessor comes last in each cycle: first what `SFPLOADMACRO` has scheduled, then the
+//! mover with TDMA-RISC's command processor, then the threads in order. An agent is stepped only in cycles in which something can
 //! happen; a step in any other cycle would change nothing, so the result does not depend on who
 //! steps when. Where several threads want one unit in a cycle, the first one gets it (the documents
 //! do not say).
@@ -35,7 +35,9 @@ pub(super) const GPRS: usize = 64;
 pub(super) const THREADS: usize = 3;
 /// The mover's place among the agents; the threads follow.
 const MOVER: usize = 0;
-const AGENTS: usize = 1 + THREADS;
+/// The vector unit's place; it comes first in a cycle.
+const VECTOR: usize = 1 + THREADS;
+const AGENTS: usize = 2 + THREADS;
 
 /// One thread.
 #[derive(Debug, Default)]
@@ -164,8 +166,8 @@ impl Coprocessor {
 
     fn set_next(&mut self, agent: usize, at: Cycle) {
         self.next[agent] = at;
-        let [a, b, c, d] = self.next;
-        self.first = a.min(b).min(c.min(d));
+        let [a, b, c, d, e] = self.next;
+        self.first = a.min(b).min(c.min(d)).min(e);
     }
 
     /// The cycle of the last step.
@@ -181,6 +183,13 @@ impl Coprocessor {
     /// The mover and its command queue must look again at cycle `at`.
     pub(super) fn schedule_mover(&mut self, at: Cycle) {
         self.set_next(MOVER, at.min(self.next[MOVER]));
+    }
+
+    /// The vector unit's scheduled instructions are next due at cycle `at`.
+    pub(super) fn schedule_vector(&mut self, at: Cycle) {
+        if self.next[VECTOR] != at {
+            self.set_next(VECTOR, at);
+        }
     }
 
     /// A core changed something at cycle `at` for which a wait gate may wait.
@@ -242,8 +251,16 @@ impl Coprocessor {
     /// [`Hold`]; nothing has changed.
     pub(super) fn step(&mut self, outside: &mut impl Outside) -> Result<(), Hold> {
         let now = self.next();
-        let Some(agent) = self.next.iter().position(|&at| at == now && at != NEVER) else { return Ok(()) };
+        if now == NEVER {
+            return Ok(());
+        }
         self.last = now;
+        if self.next[VECTOR] == now {
+            let next = self.step_vector(now)?;
+            self.set_next(VECTOR, next);
+            return Ok(());
+        }
+        let Some(agent) = self.next.iter().position(|&at| at == now) else { return Ok(()) };
         if agent == MOVER {
             let next = self.step_mover(now, outside)?;
             self.set_next(MOVER, next);
