@@ -76,6 +76,9 @@ pub(crate) const TENSIX_PACK: u64 = 12;
 /// How often longer 16 bytes take when they are added to L1 (L1.md: five cycles for an atomic
 /// accumulation, where a write takes one).
 pub(crate) const PACK_ACCUMULATE: u64 = 5;
+/// Cycles to the result of an instruction of the vector unit's MAD sub-unit, and of `SFPSWAP` and the
+/// shuffles of lanes (BlackholeA0/TensixTile/TensixCoprocessor/VectorUnit.md, "Instructions").
+pub(crate) const TENSIX_VECTOR_MAD: u64 = 2;
 /// Cycles of `ADDDMAREG` and its like; one more when both operands are registers of different
 /// groups of four (ADDDMAREG.md).
 pub(crate) const TENSIX_ARITHMETIC: u64 = 3;
