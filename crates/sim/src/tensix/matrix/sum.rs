@@ -62,8 +62,8 @@ impl Group {
     /// The sums of eight products, of `b` and of rows of `a` from `first` on.
     pub(super) fn of_eight(a: &Numbers<16>, (b, b_exps): (&Ints, &Ints), first: usize, less: i32) -> Self {
         let mut largest = [2 * NO_EXPONENT; COLUMNS];
-        for k in first..first + TERMS {
-            largest = std::array::from_fn(|j| largest[j].max(a.exps[k][j] + b_exps[k]));
+        for (a_exps, b_exp) in a.exps.iter().zip(b_exps).skip(first).take(TERMS) {
+            largest = std::array::from_fn(|j| largest[j].max(a_exps[j] + b_exp));
         }
         let mut ints = [0; COLUMNS];
         for k in first..first + TERMS {

@@ -129,15 +129,26 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
     #[test]
     fn products_are_what_the_description_says(
-        a in any_row(), b in any_row(), phase in 0u32..4, old in any::<u32>(), near in any_number(20), wide in any::<bool>(),
+        a in any_row(),
+        b in any_row(),
+        phase in 0u32..4,
+        old in any::<u32>(),
+        near in any_number(20),
+        wide in any::<bool>(),
     ) {
-        let old = if old & 3 != 0 { u32::from(near) << 16 | if wide { old >> 16 } else { 0 } } else { old & 0xFFFF_0000 };
+        let low = if wide { old >> 16 } else { 0 };
+        let old = if old & 3 != 0 { u32::from(near) << 16 | low } else { old & 0xFFFF_0000 };
         let want = product(&a, &b, phase, old, if wide { (23, 24) } else { (10, 8) });
         prop_assert_eq!(computed(&a, &b, phase, old, wide), [want; 2]);
     }
 
     #[test]
-    fn sums_are_what_the_description_says(a in any_number(40), b in any_number(40), old in any_number(40), phase in 0u32..4) {
+    fn sums_are_what_the_description_says(
+        a in any_number(40),
+        b in any_number(40),
+        old in any_number(40),
+        phase in 0u32..4,
+    ) {
         let whole = |x: u16, part: Part| decode(&[[src_of_bf16(x); COLUMNS]], Style::Bf16, part);
         let (x, y, less) = (whole(a, WHOLE), whole(b, WHOLE), phase_exponent(phase));
         let sum = Group::of_two((&x.ints[0], &x.exps[0]), (&y.ints[0], &y.exps[0]), less);
