@@ -131,8 +131,8 @@ impl Coprocessor {
         }
     }
 
-    /// What a thread stands at its wait gate for, or what its instruction in an unpacker waits for, in
-    /// words; `None` when there is neither.
+    /// What a thread stands at its wait gate for, or what its instruction in an unpacker waits for,
+    /// in words; `None` when there is neither.
     pub(super) fn explain(&self, thread: usize) -> Option<String> {
         let t = &self.threads[thread];
         let Some(insn) = t.front.head() else {

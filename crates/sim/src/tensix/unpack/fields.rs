@@ -1,4 +1,5 @@
-//! Configuration fields that there is one of for each context or each unpacker, in their order.
+//! Configuration fields that there is one of for each context or each unpacker, in their order, and
+//! the tile descriptor.
 //!
 //! Names are those of the public `cfg_defines.h`; which context uses which is in
 //! WormholeB0/TensixTile/TensixCoprocessor/UNPACR_Regular.md.
@@ -89,3 +90,39 @@ pub(super) const UNSIGNED: [Field; 2] =
     [cfg::ALU_FORMAT_SPEC_REG0_SRCAUNSIGNED, cfg::ALU_FORMAT_SPEC_REG0_SRCBUNSIGNED];
 pub(super) const BLOBS_Y_START: [Field; 2] =
     [cfg::UNP0_BLOBS_Y_START_CNTX_01_BLOBS_Y_START, cfg::UNP0_BLOBS_Y_START_CNTX_23_BLOBS_Y_START];
+
+/// `TileDescriptor`, whose fields are in UNPACR_Regular.md, "Configuration".
+pub(super) struct Descriptor(pub(super) [u32; 4]);
+
+impl Descriptor {
+    pub(super) fn format(&self) -> u32 {
+        self.0[0] & 0xF
+    }
+    pub(super) fn is_uncompressed(&self) -> bool {
+        self.0[0] & 0x10 != 0
+    }
+    pub(super) fn has_no_small_exponents(&self) -> bool {
+        self.0[0] & 0x20 != 0
+    }
+    pub(super) fn blobs(&self) -> u32 {
+        self.0[0] >> 8 & 7
+    }
+    pub(super) fn x_dim(&self) -> u32 {
+        self.0[0] >> 16
+    }
+    pub(super) fn y_dim(&self) -> u32 {
+        self.0[1] & 0xFF
+    }
+    pub(super) fn z_dim(&self) -> u32 {
+        (self.0[1] >> 16 & 0xFF).max(1)
+    }
+    pub(super) fn w_dim(&self) -> u32 {
+        (self.0[2] & 0xFF).max(1)
+    }
+    pub(super) fn blobs_y_start(&self) -> u32 {
+        self.0[2] >> 16 | self.0[3] << 16
+    }
+    pub(super) fn digest_size(&self) -> u32 {
+        self.0[3] >> 24
+    }
+}

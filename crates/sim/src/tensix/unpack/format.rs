@@ -131,7 +131,8 @@ pub(super) enum Conversion {
 const UNDEFINED_PAIR: Refusal = (FaultClass::UndefinedBehavior, "formats of input and output that do not go together");
 
 impl Conversion {
-    /// The conversion from `from` to `to`. 8-bit integers are `unsigned`, FP8 has `narrow` exponents.
+    /// The conversion from `from` to `to`. 8-bit integers are `unsigned`, FP8 has `narrow`
+    /// exponents.
     pub(super) fn of(from: Format, to: Format, to_dst: bool, unsigned: bool, narrow: bool) -> Result<Self, Refusal> {
         use Format::{Bf16, Bfp2, Bfp2a, Bfp4, Bfp4a, Bfp8, Bfp8a, Fp8, Fp16, Fp32, Int8, Int16, Int32, Tf32};
         Ok(match (from, to) {

@@ -1,5 +1,5 @@
-//! Rows against data, and what only goes datum by datum: compressed, upsampled, shifted and wrapping
-//! input, worked out from UNPACR_Regular.md and Packers/Compression.md.
+//! Rows against data, and what only goes datum by datum: compressed, upsampled, shifted and
+//! wrapping input, worked out from UNPACR_Regular.md and Packers/Compression.md.
 
 use super::super::config::Config;
 use super::super::counters::Adcs;

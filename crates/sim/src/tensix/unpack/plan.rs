@@ -9,8 +9,8 @@ use super::super::config::{Config, Refusal};
 use super::super::counters::{Adcs, Xyzw};
 use super::super::dst::RowMap;
 use super::fields::{
-    ADD_DEST, BASE, BLOBS_Y_START, DEST, FORCED_EXPONENT, FORMATS, OFFSET, OUT_BASE, OUT_STRIDES, SHIFT, TO_DST,
-    UNCOMPRESSED, UNSIGNED, X_DIM,
+    ADD_DEST, BASE, BLOBS_Y_START, DEST, Descriptor, FORCED_EXPONENT, FORMATS, OFFSET, OUT_BASE, OUT_STRIDES, SHIFT,
+    TO_DST, UNCOMPRESSED, UNSIGNED, X_DIM,
 };
 use super::format::{Conversion, Format};
 use crate::{Cycle, FaultClass};
@@ -57,8 +57,8 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// `WrapAddr`, for an address that counts in `per_byte` to a byte. What would lie before L1 lies
-    /// behind it: either faults when it is read.
+    /// `WrapAddr`, for an address that counts in `per_byte` to a byte. What would lie before L1
+    /// lies behind it: either faults when it is read.
     pub(super) fn wrap(&self, addr: u64, per_byte: u64) -> u64 {
         if addr > self.limit * per_byte { addr.checked_sub(self.fifo * per_byte).unwrap_or(NOWHERE) } else { addr }
     }
@@ -161,42 +161,6 @@ struct Reader<'a> {
     /// The bank that the thread uses.
     words: &'a [u32],
     unit: usize,
-}
-
-/// `TileDescriptor`.
-struct Descriptor([u32; 4]);
-
-impl Descriptor {
-    fn format(&self) -> u32 {
-        self.0[0] & 0xF
-    }
-    fn is_uncompressed(&self) -> bool {
-        self.0[0] & 0x10 != 0
-    }
-    fn has_no_small_exponents(&self) -> bool {
-        self.0[0] & 0x20 != 0
-    }
-    fn blobs(&self) -> u32 {
-        self.0[0] >> 8 & 7
-    }
-    fn x_dim(&self) -> u32 {
-        self.0[0] >> 16
-    }
-    fn y_dim(&self) -> u32 {
-        self.0[1] & 0xFF
-    }
-    fn z_dim(&self) -> u32 {
-        (self.0[1] >> 16 & 0xFF).max(1)
-    }
-    fn w_dim(&self) -> u32 {
-        (self.0[2] & 0xFF).max(1)
-    }
-    fn blobs_y_start(&self) -> u32 {
-        self.0[2] >> 16 | self.0[3] << 16
-    }
-    fn digest_size(&self) -> u32 {
-        self.0[3] >> 24
-    }
 }
 
 /// The extent of the input, as far as it is not the data themselves.
@@ -538,8 +502,8 @@ impl Reader<'_> {
 /// An address behind the end of L1.
 pub(super) const OUTSIDE: Refusal = (FaultClass::UndefinedBehavior, "an address behind the end of L1");
 
-/// How many data of strided input lie side by side. WormholeB0's page says 16. Blackhole takes 32 of
-/// formats that have more than 8 bits: as found on ttsim, another simulator, not documented. So
+/// How many data of strided input lie side by side. WormholeB0's page says 16. Blackhole takes 32
+/// of formats that have more than 8 bits: as found on ttsim, another simulator, not documented. So
 /// tt-llk uses it: `_llk_unpack_tilize_` unpacks 64 half rows in one go and `_llk_pack_` with
 /// `tilize` sorts them into faces, while 8-bit formats go the way that they go on Wormhole.
 fn tilize_run(from: Format) -> u32 {
