@@ -5,6 +5,7 @@
 
 use crate::answer::{ReportArgs, ReportOrJsonArgs};
 use crate::board_file;
+use crate::disasm::DisasmArgs;
 use crate::kinds::{Focus, KindRow, Verb, add_options, focus, help_after};
 use crate::pto::args::PtoCommand;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
@@ -60,6 +61,8 @@ pub enum Command {
     Board(BoardArgs),
     /// Make the folder that tt-metal, ttnn, tt-umd and tt-exalens take for a card
     Simdir(SimdirArgs),
+    /// List the instructions of a kernel: RISC-V and Tensix, with operands and source lines
+    Disasm(DisasmArgs),
     /// Look into command queues
     #[command(subcommand)]
     Cq(CqCommand),

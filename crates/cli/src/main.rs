@@ -14,6 +14,7 @@ mod board_report;
 mod chip;
 mod comparison;
 mod cq;
+mod disasm;
 mod failure;
 mod files;
 mod inputs;
@@ -67,6 +68,7 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
         Command::Cq(CqCommand::Decode(args)) => {
             answer::finish(of("command-queue", "cq decode", args.report.report), cq::decode(&args.file))
         }
+        Command::Disasm(args) => answer::finish(of("elf", "disasm", args.report.report), disasm::list(&args)),
         Command::Pto(command) => pto::run(&command),
     }
 }

@@ -48,8 +48,7 @@ fn all_examples_give_the_same_outputs_on_a_librarys_chip_with_both_dispatches() 
 }
 
 /// Another library with the interface, for example ttsim's, when `TILEWORK_LIBTTSIM` names one. Its
-/// chip is taken for a p150's, because ttsim's telemetry names no board. By slow dispatch alone:
-/// docs/card.md says what ttsim refuses of fast dispatch.
+/// chip is taken for a p150's, because ttsim's telemetry names no board.
 #[test]
 fn all_examples_give_the_same_outputs_on_the_library_that_the_environment_names() {
     let Some(library) = std::env::var_os("TILEWORK_LIBTTSIM") else {
@@ -58,16 +57,19 @@ fn all_examples_give_the_same_outputs_on_the_library_that_the_environment_names(
     };
     let library = library.to_str().expect("TILEWORK_LIBTTSIM is UTF-8");
     for name in ["increment", "pipeline", "ring"] {
-        let slow = ["--dispatch", "slow", "--board", "p150"];
-        let own = report(name, &slow);
-        let out = folder();
-        let other = [&slow[..], &["--report", "json", "--chip", library]].concat();
-        let ended = run(name, out.path(), &other).code(0);
-        // The library may print lines of its own after the report.
-        let mut values = serde_json::Deserializer::from_str(&ended.stdout).into_iter();
-        let other: Value = values.next().expect("a report").expect("the report is JSON");
-        assert_eq!(hashes(&own), hashes(&other), "{name}");
-        assert!(!hashes(&own).is_empty());
+        for dispatch in ["fast", "slow"] {
+            let board = ["--dispatch", dispatch, "--board", "p150"];
+            let own = report(name, &board);
+            let out = folder();
+            let other = [&board[..], &["--report", "json", "--chip", library]].concat();
+            let ended = run(name, out.path(), &other).code(0);
+            // The library may print lines of its own after the report.
+            let mut values = serde_json::Deserializer::from_str(&ended.stdout).into_iter();
+            let other: Value = values.next().expect("a report").expect("the report is JSON");
+            assert_eq!(hashes(&own), hashes(&other), "{name}, {dispatch}");
+            assert!(!hashes(&own).is_empty());
+            assert_eq!((&other["dispatch"], &other["commands"]), (&own["dispatch"], &own["commands"]), "{name}");
+        }
     }
 }
 

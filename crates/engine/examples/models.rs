@@ -10,7 +10,7 @@ use tilework_engine::{Engine, Options, Value};
 use tilework_model::Model;
 use tilework_ops::{Shape, Tensor};
 
-/// Measurements, of which the median counts.
+/// Number of measurements; the median is reported.
 const RUNS: usize = 51;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -23,7 +23,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let inputs: Vec<Value> = (0..session.inputs(0)?.len())
             .map(|i| array(&folder.join(format!("in{i}.npy"))).map(Value::from))
             .collect::<Result<_, _>>()?;
-        // The caller's arrays are in the program's types, as they are for whom it is compared with.
+        // The caller's arrays are in the program's types, as for the implementation that it is
+        // compared with.
         let inputs = converted(&mut session, inputs)?;
         let run = median(|| session.run(0, inputs.clone(), &mut ()).map(drop).map_err(Into::into))?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy();

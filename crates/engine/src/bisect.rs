@@ -1,7 +1,7 @@
 //! Bisection: the first operation whose result departs from a reference.
 //!
-//! All results are compared as they come, so what is found is the first in the order of execution;
-//! the results before it are within the tolerance wherever the reference has them.
+//! All results are compared as they are computed, so the one found is the first in the order of
+//! execution; the results before it are within the tolerance wherever the reference has a value.
 
 use tilework_ops::Tensor;
 
@@ -16,7 +16,7 @@ pub struct Departure {
     pub place: OperationPlace,
     /// Which of its results, counted from 0.
     pub output: usize,
-    /// How far it is, or what shapes the two have.
+    /// The comparison, or the two shapes if they differ.
     pub what: Result<Comparison, String>,
 }
 
@@ -36,13 +36,14 @@ pub struct Bisect<R> {
     reference: R,
     /// Results that were compared.
     pub compared: usize,
-    /// What was found; the run ends with [`Reason::Stopped`](crate::Reason::Stopped) then.
+    /// The result that was found; the run then ends with
+    /// [`Reason::Stopped`](crate::Reason::Stopped).
     pub found: Option<Departure>,
 }
 
 impl<R: FnMut(&Event<'_>, Candidate<'_>) -> Option<(Tensor, Tolerance)>> Bisect<R> {
-    /// Compares with what `reference` gives for a result of an operation, within the tolerance that
-    /// it gives; results for which it gives nothing are not compared.
+    /// Compares each result with the value that `reference` returns for it, within the tolerance
+    /// that it returns; results for which it returns nothing are not compared.
     pub fn new(reference: R) -> Self {
         Self { reference, compared: 0, found: None }
     }

@@ -1,7 +1,7 @@
 //! Results of programs that depend on constants and weights only: computed once, then kept.
 //!
 //! A result belongs to a program and to the identity of its input tensors: another tensor with the
-//! same values computes it again, as another version does in the runtime. Inputs are held by weak
+//! same values is a cache miss, as another version is in the runtime. Inputs are held by weak
 //! references; when one is gone, its results are dropped at the next lookup. A program has the
 //! results of one set of inputs at a time.
 
@@ -62,7 +62,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// What the program gave for these inputs.
+    /// The results that are kept for these inputs.
     pub(crate) fn find(&mut self, program: usize, hash: &str, inputs: &[Value]) -> Option<Vec<Value>> {
         self.entries.retain(|_, entry| !entry.inputs.iter().flatten().any(Identity::gone));
         let entry = self.entries.get(&(program, hash.to_owned()))?;
@@ -73,7 +73,7 @@ impl Cache {
         all.then(|| entry.outputs.clone())
     }
 
-    /// Keeps what the program gave for these inputs.
+    /// Keeps the results of the program for these inputs.
     pub(crate) fn keep(&mut self, program: usize, hash: &str, inputs: &[Value], outputs: Vec<Value>) {
         let inputs = inputs.iter().map(|value| value.tensors().map(Identity::of).collect()).collect();
         self.entries.insert((program, hash.to_owned()), Entry { inputs, outputs });

@@ -16,9 +16,10 @@ pub struct Tolerance {
     pub atol: f64,
     /// Mismatches are an error.
     pub all_close: bool,
-    /// The smallest correlation.
+    /// The smallest correlation that is allowed.
     pub pcc: Option<f64>,
-    /// The largest absolute error as a part of the range of what is expected.
+    /// The largest absolute error that is allowed, as a fraction of the range of the
+    /// expected values.
     pub of_range: Option<f64>,
 }
 
@@ -68,12 +69,12 @@ pub struct Comparison {
     pub elements: usize,
     /// Pearson's correlation; 1 if all elements are the same, 0 if only one side is constant.
     pub pcc: f64,
-    /// Largest absolute error; infinite if one side is not a number, or infinite, where the other
-    /// is something else.
+    /// Largest absolute error; infinite if one side is NaN or infinite where the other is
+    /// not the same.
     pub max_abs: f64,
-    /// Largest error as a part of the expected element, of elements that are not 0.
+    /// Largest error relative to the expected element, over elements that are not 0.
     pub max_rel: f64,
-    /// Largest minus smallest finite element that is expected; where all are the same, that
+    /// Largest minus smallest finite expected element; if all are the same, that
     /// element's magnitude.
     pub range: f64,
     /// Elements beyond `atol + rtol * |expected|`.
@@ -95,10 +96,10 @@ pub struct ShapeMismatch {
 }
 
 impl Comparison {
-    /// Compares element by element. A scalar may be compared with a vector of one element.
-    /// Not-a-number is equal to itself, an infinity to one of its sign. Where truth values are
-    /// expected, whatever is not 0 is true: devices have no such type, and programs give counts and
-    /// sums for them.
+    /// Compares element by element. A scalar may be compared with a vector of one element. NaN
+    /// is equal to itself, an infinity to one of the same sign. Where truth values are
+    /// expected, any value but 0 is true: devices have no such type, and programs return counts
+    /// and sums for them.
     pub fn of(found: &Tensor, expected: &Tensor, tolerance: Tolerance) -> Result<Self, ShapeMismatch> {
         let one = found.elements() == 1 && expected.elements() == 1;
         if found.shape() != expected.shape() && !one {
@@ -133,7 +134,7 @@ impl Comparison {
         Ok(comparison)
     }
 
-    /// The largest absolute error as a part of the range; 0 without an error, infinite if
+    /// The largest absolute error as a fraction of the range; 0 without an error, infinite if
     /// everything expected is 0.
     pub fn of_range(&self) -> f64 {
         if self.max_abs == 0.0 { 0.0 } else { self.max_abs / self.range }

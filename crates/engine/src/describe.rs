@@ -23,7 +23,7 @@ impl Stated {
         Ok(Self { dtype, shape: shape(desc.shape.iter().map(|&n| i64::from(n)))? })
     }
 
-    /// What a tensor of it is while the program runs.
+    /// The type and shape of such a tensor while the program runs.
     pub(crate) fn under(self, rounding: Rounding) -> Self {
         match rounding {
             Rounding::Ends if self.dtype.is_float() => Self { dtype: DType::F32, ..self },
@@ -31,7 +31,7 @@ impl Stated {
         }
     }
 
-    /// Bytes of host memory that a tensor of it takes. Block types are kept as float32.
+    /// Bytes of host memory that such a tensor takes. Block types are held as float32.
     pub(crate) fn bytes(&self) -> usize {
         self.shape.elements().saturating_mul(self.dtype.bytes().unwrap_or(4))
     }

@@ -139,14 +139,14 @@ pub enum Reason {
         role: String,
         /// Stated shape.
         expected: String,
-        /// Shape that came out.
+        /// Shape of the computed result.
         found: String,
     },
-    /// A value that came up while running cannot be used so.
+    /// A value that was computed during the run cannot be used in this way.
     #[error("{0}")]
     Value(String),
     /// A limit of [`crate::Options`] was reached.
-    #[error("more {what} than the {limit} that are allowed")]
+    #[error("more {what} than the allowed {limit}")]
     Budget {
         /// What ran out.
         what: &'static str,
@@ -166,7 +166,7 @@ impl RunError {
         Self(Box::new(Inner { file: None, subject, callers: Vec::new(), others: 0, reason }))
     }
 
-    /// The same error, of that file.
+    /// The same error, with its file.
     pub(crate) fn of_file(mut self, file: Option<&Path>) -> Self {
         if self.0.file.is_none() {
             self.0.file = file.map(Path::to_owned);

@@ -1,8 +1,8 @@
-//! Inputs of a program: their names and types, and the conversion of what is given to the types
-//! that the program states.
+//! Inputs of a program: their names and types, and the conversion of given values to the types that
+//! the program states.
 //!
-//! Conversions keep values or say which one they cannot keep. Floats are rounded to narrower
-//! floats, as the caller of the runtime does it; everything else must be exact: integers to other
+//! Conversions preserve values, or report the one that they cannot preserve. Floats are rounded to
+//! narrower floats, as callers of the runtime do; everything else must be exact: integers to other
 //! integers in range, integers to floats and back only without a fraction.
 
 use tilework_model::Model;
@@ -26,7 +26,7 @@ pub struct InputInfo {
     pub name: Option<String>,
     /// Its element type.
     pub dtype: DataType,
-    /// Its shape; on a mesh that of one device's part.
+    /// Its shape; on a mesh, that of one device's shard.
     pub shape: Vec<i32>,
 }
 
@@ -39,7 +39,7 @@ pub enum Key {
     Name(String),
 }
 
-/// An input that is given.
+/// A given input.
 #[derive(Clone, Debug)]
 pub struct Given {
     /// Which input it is for.
@@ -169,8 +169,8 @@ fn cast(tensor: &Tensor, to: DType) -> Result<Tensor, String> {
         Err(format!("element {index} is {value}, which {to} cannot hold; its type is {from}"))
     };
     if from.is_float() {
-        // Integers that float32 holds exactly lie within 2^24; beyond it a float that has no
-        // fraction is what it says.
+        // Integers that float32 holds exactly lie within 2^24; a larger float without a fraction is
+        // an exact integer as well.
         let values = tensor.to_f32();
         let fits = |value: f32| value == value.trunc() && range(to).contains(&(f64::from(value)));
         return match values.iter().position(|&value| !fits(value)) {
@@ -189,8 +189,8 @@ fn cast(tensor: &Tensor, to: DType) -> Result<Tensor, String> {
     }
 }
 
-/// The integers that a type holds. All types here have at most 32 bits, so a float of 64 bits
-/// tells them apart.
+/// The integers that a type holds. All types here have at most 32 bits, so float64 represents
+/// them exactly.
 fn range(dtype: DType) -> std::ops::RangeInclusive<f64> {
     match dtype {
         DType::I32 => f64::from(i32::MIN)..=f64::from(i32::MAX),
@@ -201,8 +201,8 @@ fn range(dtype: DType) -> std::ops::RangeInclusive<f64> {
     }
 }
 
-/// Whether a float type holds an integer exactly: it has no more bits than the type's mantissa.
-/// Blocks are asked for the bits of one element.
+/// Whether a float type holds an integer exactly: the integer has no more bits than the type's
+/// mantissa. For block types the bits of one element count.
 fn exact(value: i64, dtype: DType) -> bool {
     let bits = match dtype {
         DType::F16 => 11,

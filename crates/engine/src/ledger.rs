@@ -56,8 +56,8 @@ impl Ledger {
     }
 }
 
-/// Where a tensor's values lie: the same for all that share them, and for no other as long
-/// as they live.
+/// The address of a tensor's values: the same for all tensors that share them, and unique while
+/// they are alive.
 pub(crate) fn address(tensor: &Tensor) -> usize {
     match tensor.storage() {
         Storage::F32(values) => Arc::as_ptr(values).addr(),

@@ -5,23 +5,24 @@
 //! # How a program runs
 //!
 //! [`Session::run`] first makes a plan of the program and of all that it calls (`plan`): each
-//! operation is lowered to a function of tensors (`lower`), and what cannot be done is an error
-//! with its place before anything runs. The plan also proves that no operation uses a tensor that
-//! does not exist, or no longer, and that programs do not call themselves. Then the operations run
-//! in order (`run`); tensors are named by their global ids and live until they are deallocated. An
-//! operation spreads over the cores by itself, with the same bits for any number of threads.
+//! operation is lowered to a function of tensors (`lower`), and an operation that is not
+//! supported is an error with its place before anything runs. The plan also proves that no
+//! operation uses a tensor that does not exist or was deallocated, and that programs do not call
+//! themselves. Then the operations run in order (`run`); tensors are named by their global ids
+//! and live until they are deallocated. Each operation is parallel over the cores, with the same
+//! bits for any number of threads.
 //!
 //! # What is promised
 //!
 //! - A program's inputs belong to the caller: deallocating one ends its name in the program, not
-//!   the caller's tensor. What a program changes in place (key and value caches) comes back as
+//!   the caller's tensor. What a program changes in place (key and value caches) is returned in
 //!   [`RunResult::changed`].
-//! - Results have the element type and shape that the program states; a shape that comes out
-//!   differently is an error.
-//! - Programs are not trusted: operations, call depth and bytes have limits ([`Options`]). One
-//!   operation's time has none but those that its tensors' sizes set. Native libraries in a file
-//!   are never executed; [`Options::allow_native_code`] does not change that yet, because there is
-//!   no loader for them. Files that a program names are neither read nor written.
+//! - Results have the element type and shape that the program states; a result of another shape
+//!   is an error.
+//! - Programs are not trusted: operations, call depth and bytes have limits ([`Options`]). The time
+//!   of one operation is limited only by the sizes of its tensors. Native libraries in a file are
+//!   never executed; [`Options::allow_native_code`] does not change that yet, because there is no
+//!   loader for them. Files that a program names are neither read nor written.
 //!
 //! Source: the runtime of tt-mlir at commit 19c86fca45 (`runtime/lib/ttnn`).
 #![warn(missing_docs)]

@@ -2,7 +2,7 @@
 //! representation does, in the signature of each function: as an attribute `ttir.name = "x"`
 //! (PyTorch) or as the argument's location `loc("x")` (JAX), which can be an alias `loc(#loc3)`.
 //!
-//! The text is only a help: where it is not as expected, an argument has no name.
+//! The text is optional: where it is not as expected, an argument has no name.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ fn signature<'t>(text: &'t str, function: &str) -> Option<&'t str> {
 }
 
 /// The arguments before the parenthesis that closes them. Brackets nest, text in quotes does not
-/// count, and an arrow is no bracket.
+/// count, and an arrow is not a bracket.
 fn arguments_of(signature: &str) -> Vec<&str> {
     let mut arguments = Vec::new();
     let (mut depth, mut start) = (0_usize, 0);

@@ -21,7 +21,7 @@ pub struct Event<'a> {
     pub index: usize,
     /// The operation.
     pub operation: &'a Operation,
-    /// How many calls deep its program runs; 0 is the program that was asked for.
+    /// The call depth of its program; 0 for the requested program.
     pub depth: usize,
     /// How many operations and loop iterations began before this one in the run, those of called
     /// programs included.
@@ -36,8 +36,8 @@ impl Event<'_> {
         self.operation.kind()
     }
 
-    /// A name for files of its results: `p0-op12`. Operations that run more than once, in loops,
-    /// have the same.
+    /// A name for files of its results: `p0-op12`. Executions of the same operation in a
+    /// loop share it.
     pub fn label(&self) -> String {
         format!("p{}-op{}", self.program, self.index)
     }
@@ -60,7 +60,7 @@ impl Event<'_> {
 pub struct Output<'a> {
     /// Its name and description in the program.
     pub tensor: &'a TensorRef,
-    /// What it is now.
+    /// Its value now.
     pub value: &'a Value,
 }
 
@@ -82,7 +82,7 @@ pub trait Observer {
         let _ = event;
     }
 
-    /// An operation has run. A call comes after the operations of the program that it called.
+    /// An operation has run. A call is reported after the operations of the program that it called.
     fn after(&mut self, event: &Event<'_>, outputs: &[Output<'_>]) -> Flow {
         let _ = (event, outputs);
         Flow::Continue

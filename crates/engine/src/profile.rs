@@ -12,9 +12,9 @@ use crate::observe::{Event, Flow, Observer, Output};
 /// An operation that ran.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// Which one.
+    /// Where it is.
     pub place: OperationPlace,
-    /// How many calls deep.
+    /// Its call depth.
     pub depth: usize,
     /// Self time: without the operations of programs that it called.
     pub own: Duration,

@@ -19,12 +19,12 @@ use crate::value::Value;
 /// Each operation computes in float32 either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rounding {
-    /// After each operation, as a device that keeps its tensors in these types does. This is what
-    /// the program means.
+    /// After each operation, as a device does that holds its tensors in these types. This is the
+    /// meaning of the program.
     #[default]
     Operations,
     /// At the inputs and outputs of the program only; everything between is float32. This is what a
-    /// reference that was widened to float32 computes, and tells errors of rounding from others.
+    /// reference that was widened to float32 computes, and separates rounding errors from others.
     Ends,
 }
 
@@ -36,15 +36,15 @@ pub struct Options {
     pub allow_native_code: bool,
     /// Where results are rounded.
     pub rounding: Rounding,
-    /// Most operations and loop iterations of one run, those of called programs included; 100
-    /// million unless stated otherwise. The smallest operations take about 0.2 microseconds each,
+    /// Maximum number of operations and loop iterations of one run, those of called programs
+    /// included; 100 million by default. The smallest operations take about 0.2 microseconds each,
     /// so that this many take about half a minute.
     pub max_operations: u64,
-    /// Most calls within calls, 64 unless stated otherwise; more than [`Options::DEEPEST`] are not
-    /// possible, because each takes its part of the thread's stack.
+    /// Maximum depth of nested calls, 64 by default; at most [`Options::DEEPEST`], because each
+    /// call uses part of the thread's stack.
     pub max_call_depth: usize,
-    /// Most bytes of tensors that are alive at once, as [`RunResult::peak_bytes`] counts them; 16
-    /// GiB unless stated otherwise. Operations use some more while they compute.
+    /// Maximum bytes of tensors that are alive at once, as [`RunResult::peak_bytes`] counts them;
+    /// 16 GiB by default. Operations use some more while they compute.
     pub max_bytes: usize,
 }
 
@@ -153,7 +153,7 @@ impl<'m> Session<'m> {
         self.model.programs().iter().enumerate().map(of).collect()
     }
 
-    /// Everything that keeps a program from running; nothing runs.
+    /// Checks a program without running it; the errors are all that keep it from running.
     pub fn check(&mut self, program: usize) -> Result<(), Vec<RunError>> {
         self.plan(program).map(|_| ())
     }
@@ -174,7 +174,7 @@ impl<'m> Session<'m> {
         self.in_program(program, |of, _| inputs::bind(self.model, of, given))
     }
 
-    /// What the inputs of a program are.
+    /// The inputs of a program.
     pub fn inputs(&self, program: usize) -> Result<Vec<InputInfo>, RunError> {
         self.in_program(program, |of, _| Ok(inputs::describe(self.model, of)))
     }

@@ -2,8 +2,8 @@
 
 use tilework_ops::Tensor;
 
-/// A tensor that all devices of a mesh have alike, or the devices' shards in the order of the mesh,
-/// row by row. A mesh of one device has one tensor either way.
+/// A tensor that is the same on all devices of a mesh, or one shard per device, in the order of the
+/// mesh, row by row. A mesh of one device has one tensor in either case.
 #[derive(Clone, Debug)]
 pub struct Value {
     first: Tensor,
@@ -16,7 +16,7 @@ impl Value {
         Self { first: tensor, rest: Vec::new() }
     }
 
-    /// A tensor for each device; nothing if there are none.
+    /// A tensor for each device; `None` if there are none.
     pub fn shards(tensors: Vec<Tensor>) -> Option<Self> {
         let mut tensors = tensors.into_iter();
         let first = tensors.next()?;
@@ -43,12 +43,12 @@ impl Value {
         self.rest.is_empty().then_some(&self.first)
     }
 
-    /// The same, with each tensor changed.
+    /// Applies `f` to each tensor.
     pub(crate) fn map(&self, mut f: impl FnMut(&Tensor) -> Tensor) -> Self {
         Self { first: f(&self.first), rest: self.rest.iter().map(f).collect() }
     }
 
-    /// The same, with each tensor changed, if that can be done.
+    /// Applies `f`, which can fail, to each tensor.
     pub(crate) fn try_map<E>(&self, mut f: impl FnMut(&Tensor) -> Result<Tensor, E>) -> Result<Self, E> {
         Ok(Self { first: f(&self.first)?, rest: self.rest.iter().map(f).collect::<Result<_, _>>()? })
     }

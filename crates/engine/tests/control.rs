@@ -90,7 +90,7 @@ fn results_of_constants_are_kept_while_the_same_tensors_come() {
     assert_eq!(times(1.0, &second).0, 0);
     // One set of inputs is kept at a time.
     assert_eq!(times(1.0, &first).0, 1);
-    // A tensor that is gone cannot be mistaken for one that lies where it lay.
+    // A tensor that was dropped cannot be mistaken for a later one at the same address.
     drop(first);
     for number in 0..100 {
         let weight = values(&[2], &[number as f32; 2]);
@@ -309,6 +309,6 @@ fn memory_is_counted_once_for_each_tensor_and_as_long_as_it_has_a_name() {
     let same = program("same", &[&a], &[&a], Vec::new());
     let model = model(vec![program("main", &[&a], &[&out], operations), same]);
     let result = run(&model, &[&values(&[KIB as usize], &[1.0; KIB as usize])]);
-    // At each operation two are alive: an operand and its result. The call only gives another name.
+    // At each operation two are alive: an operand and its result. The call only adds another name.
     assert_eq!((result.peak_bytes, result.operations), (2 << 10, 6));
 }

@@ -67,8 +67,8 @@ fn a_tensor_that_was_deallocated_cannot_be_used_or_deallocated_again() {
     assert_eq!(*error.reason(), Reason::Freed { id: 9, role: "outputs[0]".into(), by: 1 });
 }
 
-/// Operations take their result's type from the file: one that tensors do not have must be refused
-/// before it reaches arithmetic.
+/// Operations take the type of their result from the file: a type that tensors do not have must be
+/// refused before it reaches arithmetic.
 #[test]
 fn element_types_that_tensors_do_not_have_are_refused() {
     use DataType::{BFP_BFloat2, BFP_Float2, BFP_Float4, BFP_Float8, Float64, Int8, Int16, Int64, UInt64};
@@ -188,10 +188,10 @@ fn calls_are_no_deeper_than_allowed() {
     let model = chain(11);
     assert!(Engine::native(options(10)).session(&model).unwrap().check(0).is_ok());
     let errors = refused(&model, options(9));
-    assert_eq!(*errors[0].reason(), Reason::Budget { what: "calls within calls", limit: 9 });
+    assert_eq!(*errors[0].reason(), Reason::Budget { what: "nested calls", limit: 9 });
     // However many are allowed, a chain that would overflow the stack is refused.
     let errors = refused(&chain(10_000), options(usize::MAX));
-    assert_eq!(*errors[0].reason(), Reason::Budget { what: "calls within calls", limit: Options::DEEPEST as u64 });
+    assert_eq!(*errors[0].reason(), Reason::Budget { what: "nested calls", limit: Options::DEEPEST as u64 });
 }
 
 #[test]

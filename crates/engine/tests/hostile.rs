@@ -1,4 +1,4 @@
-//! Files that were changed at random: what can be read is run within limits, and ends in a result
+//! Randomly corrupted files: those that can be read are run within limits, and end in a result
 //! or an error.
 
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use tilework_model::common::{DataType, MLIR};
 use tilework_model::{Contents, Model};
 use tilework_ops::{DType, Shape, Tensor};
 
-/// A program that gives back its input of that type and shape.
+/// A program that returns its input, of that type and shape.
 fn same(data_type: DataType, shape: &[i32]) -> Model {
     let input = tensor(0, data_type, shape);
     model(vec![program("main", &[&input], &[&input], Vec::new())])

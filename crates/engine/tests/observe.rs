@@ -30,7 +30,7 @@ fn run(observer: &mut dyn Observer) -> Result<Vec<f32>, Reason> {
     result.map(|result| result.outputs[0].on(0).to_f32()).map_err(|error| error.reason().clone())
 }
 
-/// Writes down everything.
+/// Records all callbacks.
 #[derive(Default)]
 struct Log(Vec<String>);
 

@@ -1,5 +1,5 @@
 //! Compiled programs of the project's own, with inputs and expected outputs that JAX made
-//! (`data/expected.py`): these need nothing beside the checkout.
+//! (`data/expected.py`): these need nothing besides the checkout.
 
 mod common;
 

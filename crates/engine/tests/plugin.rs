@@ -1,5 +1,5 @@
-//! Operations of the compiler in `jax-tt-plugin`, against plain loops over what StableHLO's gather,
-//! scatter and running reductions are.
+//! Operations of the compiler in `jax-tt-plugin`, against plain loops that follow the definitions
+//! of StableHLO's gather, scatter and running reductions.
 
 mod common;
 

@@ -24,7 +24,7 @@ fn run(model: &Model, folder: &Path, rounding: Rounding) -> RunResult {
     result
 }
 
-/// What differs more than the data's README says.
+/// The results that differ by more than the data's README allows.
 fn wrong(folder: &Path, rounding: Rounding) -> Vec<String> {
     let model = Model::open(folder.join("program.ttnn")).unwrap_or_else(|error| panic!("{error}"));
     let result = run(&model, folder, rounding);
@@ -43,8 +43,8 @@ fn wrong(folder: &Path, rounding: Rounding) -> Vec<String> {
 }
 
 /// The README's tolerance is met by every program but one: `unary_chain` has a range of 0.36 around
-/// 1.2, where the three roundings to bfloat16 that it asks for are up to 2.1 % of the range. That
-/// these roundings are all that it differs by is the next test.
+/// 1.2, where the three roundings to bfloat16 that it asks for are up to 2.1 % of the range. The
+/// next test shows that these roundings are the only difference.
 #[test]
 fn programs_give_what_jax_gives() {
     let programs = common::shared::real_programs();

@@ -1,4 +1,4 @@
-//! The list of supported kinds, as the documentation has it, and a file with every kind.
+//! The list of supported kinds in the documentation, and a file with every kind.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,8 +45,8 @@ fn of_every_kind_that_the_schema_has_most_are_supported() {
     assert_eq!((yes, OpKind::ALL.len()), (116, 137));
 }
 
-/// The files that the public flatc made of the public schema have every kind, with arguments at
-/// random: each is looked at, none is run, and those that are not supported are among the errors.
+/// The files that the public flatc made of the public schema have every kind, with random
+/// arguments: each is checked, none is run, and those that are not supported are among the errors.
 #[test]
 fn a_program_with_every_kind_and_senseless_arguments_is_refused_in_full() {
     for name in ["all_ttnn.ttnn", "half_ttnn.ttnn"] {

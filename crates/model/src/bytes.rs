@@ -1,10 +1,9 @@
 //! Bytes of a file, used in place without a copy.
 //!
-//! A model's constants can be most of its file. [`Bytes`] is a range of the file together with a
-//! share of it: cloning one copies no data, and it lives as long as anyone needs it, without a
-//! lifetime that every operation type would carry. The file is read into memory once and is not
-//! mapped: a mapped file can be cut short by someone else while a reference into it exists, which
-//! no check can prevent.
+//! A model's constants can be most of its file. [`Bytes`] is a range of the file together with
+//! shared ownership of it: cloning one copies no data, and operation types need no lifetime
+//! parameter. The file is read into memory once and is not mapped: a mapped file can be truncated
+//! by another process while a reference into it exists, which no check can prevent.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -20,7 +19,7 @@ pub struct Bytes {
 }
 
 impl Bytes {
-    /// A range of the file. Only ranges within it are made.
+    /// A range of the file, which must lie within it.
     pub(crate) fn new(file: &Arc<Vec<u8>>, range: Range<usize>) -> Self {
         debug_assert!(range.start <= range.end && range.end <= file.len());
         Self { file: Arc::clone(file), range }

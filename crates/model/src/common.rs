@@ -21,19 +21,19 @@ enums! {
     /// Row by row, or in tiles of 32 by 32.
     TensorLayout: u16 { RowMajor, Tile, Invalid }
 
-    /// The memory that a buffer lies in.
+    /// The memory that a buffer is in.
     BufferType: u16 { DRAM, L1, SystemMemory, L1Small, Trace }
 
-    /// How many of a multiplication's passes over the mantissas are made.
+    /// The number of passes over the mantissas in a multiplication.
     MathFidelity: u8 { LoFi = 0, HiFi2 = 2, HiFi3 = 3, HiFi4 = 4 }
 
     /// Whether unpacking goes to the destination registers in 32 bits.
     UnpackToDestMode: u8 { Fp32, Default }
 
-    /// Whether a tensor is cut or put together.
+    /// Whether a tensor is sharded or composed.
     MeshShardDirection: u32 { FullToShardShape, ShardToFullShape }
 
-    /// How a tensor is cut over a mesh.
+    /// How a tensor is sharded over a mesh.
     MeshShardType: u32 { Replicate, Maximal, Devices }
 
     /// How devices are connected for a collective operation.
@@ -53,8 +53,8 @@ enums! {
 }
 
 impl From<DataType> for DType {
-    /// The format that a file's code means. The compiler's `BFP_BFloat` types share an exponent of
-    /// 8 bits, its `BFP_Float` types one of 5.
+    /// The format for a file's code. The compiler's `BFP_BFloat` types share an exponent of 8 bits,
+    /// its `BFP_Float` types one of 5.
     fn from(data_type: DataType) -> DType {
         match data_type {
             DataType::Float32 => DType::F32,
@@ -92,10 +92,10 @@ structs! {
 }
 
 tables! {
-    /// Names the devices that an operation runs on.
+    /// A reference to the devices that an operation runs on.
     DeviceRef { global_id: u32 }
 
-    /// Names an event.
+    /// A reference to an event.
     EventRef { global_id: u32 }
 
     /// A native library (ELF). Its bytes are never executed here.

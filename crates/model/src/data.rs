@@ -29,11 +29,11 @@ const ELEMENT_TYPES: [(&str, &str); 19] = [
     ("Bool", "bool"),
 ];
 
-/// Words with capitals inside.
+/// Words with inner capitals.
 const WORDS: [(&str, &str); 5] =
     [("HiFi", "Hifi"), ("LoFi", "Lofi"), ("MoE", "Moe"), ("SwiGLU", "Swiglu"), ("AdamW", "Adamw")];
 
-/// The name in data of an enumeration's value or a union's member that the schema names so.
+/// The name in data of an enumeration's value or a union's member, from its name in the schema.
 pub fn name(of_schema: &str) -> String {
     if let Some((_, name)) = ELEMENT_TYPES.iter().find(|(schema, _)| *schema == of_schema) {
         return (*name).to_owned();

@@ -16,7 +16,7 @@ tables! {
     /// The expected tensors of one place in the program.
     GoldenKV { key: String, value: Vec<GoldenDeviceTensor> }
 
-    /// Expected tensors by place, where the compiler was given them.
+    /// Expected tensors by place, if they were given to the compiler.
     GoldenInfo { golden_map: Vec<GoldenKV> }
 
     /// Debug information of a program.

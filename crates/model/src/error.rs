@@ -1,8 +1,8 @@
 //! Errors of reading a compiled model: file, path of fields, byte offset, what was expected and
 //! what was found.
 //!
-//! A path is collected while the error travels up, one step per table, so that reading without
-//! errors pays nothing for it.
+//! A path is collected while the error is returned, one step per table, so that it costs nothing
+//! without an error.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -40,15 +40,15 @@ pub enum Reason {
     /// The bytes contradict the format.
     #[error("expected {expected}, found {found}")]
     Format {
-        /// What the format wants there.
+        /// What the format requires there.
         expected: Cow<'static, str>,
         /// What is there.
         found: String,
     },
-    /// The bytes are well formed, but hold more than their size explains: tables that share others,
+    /// The bytes are well formed, but hold more than their size allows: tables that share others,
     /// which share others.
     #[error(
-        "more {what} than the {limit} that a file of {size} bytes is given: it refers to the same parts over and over"
+        "more {what} than the {limit} allowed for a file of {size} bytes: it refers to the same parts over and over"
     )]
     Budget {
         /// What ran out.
@@ -60,8 +60,8 @@ pub enum Reason {
     },
     /// The file follows a schema that this reader does not know.
     #[error(
-        "schema {hash} of a {identifier} file is not a known one ({known}); its layouts and ordinals may differ, so it is read, \
-         by the names of its operations, only if asked for"
+        "schema {hash} of a {identifier} file is unknown (known: {known}); its layouts and ordinals may differ, so it is read, \
+         by the names of its operations, only on request"
     )]
     UnknownSchema {
         /// Hash as the file states it.
@@ -71,8 +71,8 @@ pub enum Reason {
         /// Names of those that are known.
         known: String,
     },
-    /// An operation of which neither the schema's ordinal nor the name says what it is.
-    #[error("operation {name} (ordinal {ordinal}) is not one of schema {hash} that is known here")]
+    /// An operation whose kind follows neither from the schema's ordinal nor from its name.
+    #[error("operation {name} (ordinal {ordinal}) of schema {hash} is unknown")]
     UnknownOperation {
         /// Its MLIR name, as its debug text states it.
         name: String,
@@ -88,7 +88,7 @@ pub enum Reason {
         ordinal: u8,
         /// Kind that it had so far.
         first: &'static str,
-        /// Why it had that.
+        /// The source of that kind.
         because: String,
         /// Name of this operation.
         name: String,
@@ -123,20 +123,20 @@ impl ReadError {
         Self::at(offset, Reason::Format { expected: expected.into(), found: found.into() })
     }
 
-    /// The same error, seen from the table or vector that holds its place.
+    /// The same error, with a path from the table or vector that holds its place.
     #[cold]
     pub(crate) fn within(mut self, step: Step) -> Self {
         self.0.steps.push(step);
         self
     }
 
-    /// The same error, seen from the field of that name.
+    /// The same error, with a path from the field of that name.
     #[cold]
     pub(crate) fn in_field(self, name: &'static str) -> Self {
         self.within(Step::Name(name))
     }
 
-    /// The same error, of that file.
+    /// The same error, with its file.
     pub(crate) fn of_file(mut self, file: &Path) -> Self {
         self.0.file = Some(file.to_owned());
         self
@@ -147,7 +147,7 @@ impl ReadError {
         &self.0.reason
     }
 
-    /// Offset of the byte at which it shows, from the start of the file.
+    /// Offset of the byte at which it was found, from the start of the file.
     pub fn offset(&self) -> Option<usize> {
         self.0.offset
     }

@@ -1,7 +1,7 @@
 //! Compiled models: `.ttnn`, `.ttm` and `.ttsys` files, as types.
 //!
-//! The tt-mlir compiler writes three kinds of files. All are flatbuffers with a size before them;
-//! the identifier at byte 8 tells them apart:
+//! The tt-mlir compiler writes three kinds of files. All are size-prefixed flatbuffers; the
+//! identifier at byte 8 distinguishes them:
 //!
 //! | identifier | file | holds |
 //! |---|---|---|
@@ -13,10 +13,10 @@
 //! with, and the compiler's commit. The first two kinds hold the machine that they were compiled
 //! for and the program as text of the compiler's intermediate representation.
 //!
-//! [`Model::open`] reads a file as a whole, checks all of it, and gives owned types: what it
-//! returns needs no further checks of form, and no lifetime. The bytes of tensors and libraries
-//! stay where they are in the file's memory ([`bytes::Bytes`]). Numbers are as the file has them:
-//! whether an index names an existing program, or a shape makes sense, is for those who execute it.
+//! [`Model::open`] reads a file as a whole, checks all of it, and returns owned types that need no
+//! further checks of form, and no lifetime. The bytes of tensors and libraries are used in place in
+//! the file's memory ([`bytes::Bytes`]). Numbers are as in the file: whether an index refers to an
+//! existing program, or a shape is valid, is for the caller to check.
 //!
 //! ```no_run
 //! let model = tilework_model::Model::open("program.ttnn")?;
@@ -32,7 +32,7 @@
 //! # Ok::<(), tilework_model::ReadError>(())
 //! ```
 //!
-//! # Where this comes from
+//! # Sources
 //!
 //! The schema is public: `include/ttmlir/Target/**.fbs` of tt-mlir
 //! (<https://github.com/tenstorrent/tt-mlir>), here as of commit 19c86fca45 (2026-08-21); each
@@ -44,7 +44,7 @@
 //!
 //! The kinds of operations that the compiler inside `jax-tt-plugin` adds to the public ones
 //! (`CaseOp`, `WhileLoopOp`, `CumulativeOp`, `RowsGatherOp`, `RowsScatterOp`, and the angle apart)
-//! were learned from its files.
+//! were inferred from its files.
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 

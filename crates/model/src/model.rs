@@ -17,7 +17,7 @@ use crate::schema::{Edition, Schema};
 use crate::system::{SystemDesc, SystemDescRoot};
 use crate::ttnn::{Program, TTNNBinary};
 
-/// How to read.
+/// Options of reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Read a file of a schema that is not known, its operations by their names and its tables by
@@ -32,17 +32,17 @@ pub struct Model {
     /// Where it was opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub size: usize,
     /// The compiler whose schema it follows, if that is known.
     pub schema_name: Option<&'static str>,
     /// The layouts by which it was read.
     pub edition: Edition,
-    /// What it holds.
+    /// The contents.
     pub contents: Contents,
 }
 
-/// What a file holds, by its identifier.
+/// The contents of a file, by its identifier.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Contents {
@@ -75,14 +75,14 @@ impl Model {
         }
     }
 
-    /// Reads the bytes of a file, which it keeps: tensors are used where they lie.
+    /// Reads the bytes of a file, which the model keeps: tensors are used in place.
     pub fn from_bytes(bytes: Vec<u8>, options: Options) -> Result<Self> {
         let file = Arc::new(bytes);
         let [first, others @ ..] = Edition::ALL;
         let mut model = Self::read(&file, first, options);
         if options.accept_unknown_schema && model.is_err() {
             let mut unknown = others.into_iter().map(|edition| Self::read(&file, edition, options));
-            // If no edition fits, the error is that of the first.
+            // If no edition fits, the error of the first is returned.
             if let Some(read) = unknown.find_map(Result::ok) {
                 model = Ok(read);
             }
@@ -103,7 +103,7 @@ impl Model {
         Ok(Self { file: None, size: file.len(), schema_name, edition, contents })
     }
 
-    /// The version that the compiler gives itself; real ones have 0.0.0.
+    /// The version that the compiler states; real compilers state 0.0.0.
     pub fn version(&self) -> Option<Version> {
         match &self.contents {
             Contents::Ttnn(root) => root.version,
@@ -181,7 +181,7 @@ impl Model {
     }
 }
 
-/// The bytes of a file; of one that is too large, or has no end, one more than are allowed.
+/// The bytes of a file; of a file that is too large or endless, one more than are allowed.
 fn read_file(file: &Path) -> std::io::Result<Vec<u8>> {
     let file = File::open(file)?;
     let size = file.metadata()?.len().min(MAX_FILE as u64 + 1);
@@ -190,7 +190,7 @@ fn read_file(file: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the hash, which stands at the same place in all three kinds of files, before anything that
+/// Reads the hash, which is at the same place in all three kinds of files, before anything that
 /// depends on it.
 fn choose_schema(
     reader: &mut FlatReader,

@@ -12,13 +12,13 @@ use crate::ttnn::TensorRef;
 pub enum Direction {
     /// It is read.
     In,
-    /// It is made, or what is there is overwritten as a whole.
+    /// It is created, or overwritten as a whole.
     Out,
     /// It is read and written in place.
     InOut,
 }
 
-/// The name under which an operation has a tensor: the path of fields from the operation to it, as
+/// The role of a tensor in an operation: the path of fields from the operation to it, such as
 /// `weight`, `inputs[2]` or `params.begins`.
 #[derive(Clone, Copy)]
 pub struct Role<'p> {
@@ -59,10 +59,10 @@ impl fmt::Display for Role<'_> {
     }
 }
 
-/// Is shown each tensor reference of an operation in the order of the fields.
+/// Called with each tensor reference of an operation, in the order of the fields.
 pub type Visitor<'v, 'a> = dyn FnMut(&Role<'_>, Direction, &'a TensorRef) + 'v;
 
-/// A tensor that an operation has.
+/// A tensor of an operation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Operand<'a> {
     /// Name of the role: `in`, `weight`, `inputs[2]`, `params.begins`.

@@ -13,7 +13,7 @@ use crate::flat::field::Inline;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct ChipCapability(pub u32);
 
-/// Any bits are accepted: those without a name here are a later compiler's.
+/// All bits are accepted: those without a name here are of later compilers.
 impl Inline for ChipCapability {
     const NAME: &'static str = "ChipCapability";
     const SIZE: usize = 4;

@@ -1,5 +1,5 @@
 //! Files with every kind of operation and command, written by the public `flatc` from the public
-//! schema (`data/flatc/generate.py`): an independent reading of that schema, of fields, their
+//! schema (`data/flatc/generate.py`): an independent implementation of that schema: fields, their
 //! order, types and defaults.
 
 mod common;
@@ -40,7 +40,7 @@ fn ours(value: Value) -> Value {
     }
 }
 
-/// Compares what was read with what was written, and gives the number of values compared.
+/// Compares what was read with what was written, and returns the number of values compared.
 fn compare(found: &Value, expected: &Value, file: &[u8], at: &str) -> usize {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) if expected.contains_key("bytes") => {
@@ -124,7 +124,7 @@ fn native_libraries_are_listed_by_program_and_size() {
 
 /// Operands that `TTNNOps.td` (tt-mlir at commit 19c86fca45) marks as written by their operation;
 /// those of `CopyOp`, `WriteTensorOp` and `PointToPointOp` are overwritten as a whole. Custom
-/// kernels may do what they like.
+/// kernels may write any operand.
 const WRITTEN: &[(&str, &[&str])] = &[
     ("AdamWOp", &["param", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"]),
     ("BatchNormTrainingOp", &["running_mean", "running_var"]),

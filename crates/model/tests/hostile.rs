@@ -2,7 +2,7 @@
 //! budget allows.
 //!
 //! `TILEWORK_FUZZ_CASES` sets how many changed files are read (release builds have more by
-//! default). Every case follows from its number alone and is named when it fails.
+//! default). Every case is determined by its number alone, which is printed when it fails.
 
 mod common;
 
@@ -14,7 +14,7 @@ use tilework_model::{Model, Options};
 thread_local! {
     static NOW: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
-    /// The most bytes taken for each 1000 of a file of at least as many.
+    /// The most bytes taken for each 1000 bytes of a file, over files of at least 1000 bytes.
     static MOST: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -34,13 +34,13 @@ fn count(change: isize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller's guarantee is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller's guarantee is passed on.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -49,12 +49,12 @@ unsafe impl GlobalAlloc for Counting {
 static COUNTING: Counting = Counting;
 
 /// The reader's stated budget, 32 bytes of decoded values for each of the file and 4 KiB, and a
-/// quarter more for what holds them together.
+/// quarter more for the structures that hold them.
 fn budget(size: usize) -> isize {
     (40 * size + 16 * 1024) as isize
 }
 
-/// Reads a file in both ways and checks the memory that this took beside the file.
+/// Reads a file in both ways and checks the memory that this took besides the file.
 fn survive(bytes: &[u8], case: &dyn Fn() -> String) -> bool {
     let mut read = false;
     for accept_unknown_schema in [false, true] {

@@ -3,7 +3,7 @@
 //!
 //! The text of the files that are committed is the one inside them. The text is the compiler's own
 //! rendering of what it serialized: names, shapes, element types and layouts of every operand, and
-//! the arguments. Nothing here is compared with what the reader itself says elsewhere.
+//! the arguments. Nothing here is compared with other output of the reader itself.
 
 mod common;
 
@@ -49,7 +49,7 @@ fn sorted(mut texts: Vec<String>) -> Vec<String> {
     texts
 }
 
-/// Operands of one direction, with those that are changed in place among what is read.
+/// Operands of one direction, with those that are changed in place among the inputs.
 fn operands(operation: &Operation, out: bool) -> Vec<String> {
     let operands = operation.operands();
     let wanted = operands.iter().filter(|operand| (operand.direction == Direction::Out) == out);
@@ -101,7 +101,7 @@ fn compare(program: &Program, function: &Function, at: &str) -> usize {
         let (inputs, outputs) = (operands(operation, false), operands(operation, true));
         let expected = (sorted(expected.inputs.clone()), sorted(expected.outputs.clone()));
         if expected.1.is_empty() {
-            // What writes into a tensor that exists has it among its inputs in the text.
+            // An operation that writes into an existing tensor has it among its inputs in the text.
             assert_eq!(sorted([inputs, outputs].concat()), expected.0, "{at}");
         } else {
             assert_eq!((inputs, outputs), expected, "{at}");
@@ -169,8 +169,8 @@ fn inputs_and_outputs_are_those_of_the_case() {
                     described["shape"].as_array().unwrap().iter().map(|size| size.as_i64().unwrap()).collect();
                 let found: Vec<_> = tensor.desc.shape.iter().map(|size| i64::from(*size)).collect();
                 assert_eq!(found, shape, "{}", folder.display());
-                // The expected outputs are stored as float32 whatever the program gives, and wider
-                // whole numbers than it has.
+                // The expected outputs are stored as float32 whatever the program returns, and as
+                // wider integers than it has.
                 let kind = mlir::element_type(tensor.desc.layout.memory_desc.data_type);
                 let dtype = described["dtype"].as_str().unwrap();
                 assert!(!exact || mlir::numpy_type(kind) == dtype, "{}: {kind} and {dtype}", folder.display());

@@ -1,4 +1,4 @@
-//! Each rule of the reader, on a buffer made by hand that keeps or breaks just this one.
+//! Each rule of the reader, on a hand-made buffer that keeps or breaks just this one.
 
 mod common;
 
@@ -47,13 +47,13 @@ fn a_whole_file_is_read() {
 fn every_truncation_is_refused() {
     let whole = program(&[DEALLOCATE]);
     for size in 0..whole.len() {
-        // As it is, and with a prefix that agrees with what is left.
+        // As it is, and with a prefix that matches the remaining size.
         assert!(read(whole[..size].to_vec()).is_err(), "{size}");
         let mut shorter = whole[..size].to_vec();
         if size >= 4 {
             shorter[..4].copy_from_slice(&(size as u32 - 4).to_le_bytes());
         }
-        // What the last bytes are is padding: the file is whole without them.
+        // The last bytes are padding: the file is complete without them.
         if whole[size..].iter().any(|byte| *byte != 0) {
             assert!(read(shorter).is_err(), "{size} with its prefix");
         }
@@ -199,8 +199,7 @@ fn a_function_that_the_name_contradicts_is_refused() {
     let error = refusal(named("%2 = \"ttnn.add\"(%0, %1)"));
     assert_eq!(error.path(), "programs[0].operations[0].type.EltwiseBinaryOp.type");
     assert!(error.to_string().ends_with("expected type Add, as ttnn.add says, found Multiply"), "{error}");
-    // A name that is not known may be a function that is not known, whose ordinal is
-    // another's here.
+    // An unknown name may be an unknown function, whose ordinal belongs to another function here.
     let error = refusal(named("%2 = \"ttnn.unheard_of\"(%0, %1)"));
     assert!(matches!(error.reason(), Reason::UnknownOperation { ordinal: 37, .. }), "{error}");
     assert!(read(named("")).is_ok());
@@ -215,7 +214,7 @@ fn a_field_beyond_the_schema_is_refused() {
         error.to_string().ends_with("expected a table with the 2 fields of the schema, found a value for field 2"),
         "{error}"
     );
-    // A vtable that is merely longer is what later builders of the same schema may write.
+    // Later builders of the same schema may write a vtable that is merely longer.
     let fields = [Field::Offset, Field::Absent, Field::Absent];
     let table = |builder: &mut Builder| with_tensors(builder, &fields, &[0]);
     assert!(read(program(&[Operation { table: &table, ..DEALLOCATE }])).is_ok());

@@ -3,12 +3,12 @@
 //! Each head computes softmax(query * key^T * scale + mask) * value in float32 and rounds once; a
 //! device that works in blocks (flash attention) rounds in between. With fewer key than query
 //! heads, each key head serves a run of query heads. A query that sees no key at all gives NaNs, as
-//! the definition has it; only a decode position below zero, which marks an unused slot of the
-//! batch, gives zeros.
+//! in the definition; only a decode position below zero, which marks an unused slot of the batch,
+//! gives zeros.
 //!
-//! An attention sink is one more logit per head that takes part in the sum but brings no value.
-//! The device's kernel multiplies it by `scale` like the scores, and compilers divide it
-//! beforehand: so here.
+//! An attention sink is one more logit per head that contributes to the sum but has no value. The
+//! device's kernel multiplies it by `scale` like the scores, and compilers divide it beforehand; it
+//! is multiplied here, too.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -220,7 +220,7 @@ impl Work<'_> {
         gemm::multiply(count, keys, s.value_depth, Matrix::row_major(&logits, keys), values, results, s.value_depth);
     }
 
-    /// Makes the weights of a query's keys from its row of products with them, in place.
+    /// Computes the weights of a query's keys from its row of products with them, in place.
     fn weights(&self, row: &mut [f32], seen: Range<usize>, query: usize, sink: Option<f32>, line: &mut [f32]) {
         row[..seen.start].fill(0.0);
         row[seen.end..].fill(0.0);
@@ -258,7 +258,7 @@ pub fn attention(
 }
 
 /// Attention of one query per batch entry: `[1, batch, heads, size]`. `positions`, one per entry,
-/// is the last key that a causal query sees; without it that is the last key there is.
+/// is the last key that a causal query sees; without it, that is the last key.
 pub fn attention_decode(
     query: &Tensor,
     key: &Tensor,
@@ -279,8 +279,8 @@ pub fn attention_decode(
         Some(t) => return Err(Reason::shape(t.shape(), format!("{batch} positions")).of(OP, &[query, key, value, t])),
         None => Positions::Last,
     };
-    // One query per head lies in memory as the heads do; so does the mask, whose unused
-    // dimension moves.
+    // With one query per head, the order in memory is that of the heads; likewise for the mask,
+    // whose unused dimension moves.
     let rows = Shape::new([batch, heads, 1, depth]).within(OP, &operands)?;
     let mask = match by.mask {
         Some(m) => match *m.shape().dims() {
@@ -295,7 +295,7 @@ pub fn attention_decode(
     Ok(result.reshaped(Shape::new([1, batch, heads, size]).within(OP, &operands)?))
 }
 
-/// The cache of each sequence in one piece: pages `[pages, heads, page length, size]` by a table of
+/// The contiguous cache of each sequence: pages `[pages, heads, page length, size]` by a table of
 /// page numbers `[sequences, pages of each]` become `[sequences, heads, length, size]`.
 fn unpaged(op: &'static str, cache: &Tensor, table: &Tensor) -> Result<Tensor, OpError> {
     let operands = [cache, table];
@@ -324,8 +324,8 @@ pub fn paged_attention_decode(
     attention_decode(query, &unpaged(OP, key, page_table)?, &unpaged(OP, value, page_table)?, positions, by, out)
 }
 
-/// Causal attention of a part of a prompt that begins at `start`, with keys and values of all
-/// before in pages.
+/// Causal attention of a part of a prompt that begins at `start`, with the keys and values of
+/// everything before it in pages.
 pub fn chunked_attention(
     query: &Tensor,
     key: &Tensor,

@@ -3,9 +3,10 @@
 //! `where`, and the backward pass of gelu.
 //!
 //! Two integer operands are computed as integers: sums and products keep the low bits, quotients
-//! are cut towards zero (saturating when the divisor is zero), comparisons are exact. Otherwise
-//! everything is float32. Comparisons and logical functions give 1 or 0 in the type `out`. A NaN
-//! wins `maximum` and `minimum`, is unequal to all and counts as true.
+//! are truncated (saturating when the divisor is zero), comparisons are exact. Otherwise
+//! everything is float32. Comparisons and logical functions give 1 or 0 in the type `out`.
+//! `maximum` and `minimum` return a NaN if either operand is one; a NaN is unequal to all values
+//! and counts as true.
 
 use crate::error::{OpError, Reason, Within};
 use crate::produce;
@@ -20,8 +21,8 @@ use crate::{DType, math};
 pub enum Binary {
     Add,
     Multiply,
-    /// The bits of the left operand moved down, zeros moved in; a distance outside of 0..32
-    /// leaves nothing.
+    /// The bits of the left operand shifted right, with zeros shifted in; zero for a distance
+    /// outside of 0..32.
     LogicalRightShift,
     Subtract,
     Equal,
@@ -36,14 +37,14 @@ pub enum Binary {
     LogicalXor,
     Maximum,
     Minimum,
-    /// With the sign of the divisor, as in Python. Of integers by zero: zero.
+    /// With the sign of the divisor, as in Python; zero for an integer divided by zero.
     Remainder,
     Pow,
     Atan2,
     BitwiseAnd,
     BitwiseOr,
     BitwiseXor,
-    /// The bits of the left operand moved up; a distance outside of 0..32 leaves nothing.
+    /// The bits of the left operand shifted left; zero for a distance outside of 0..32.
     LogicalLeftShift,
 }
 
@@ -77,7 +78,7 @@ impl Binary {
         }
     }
 
-    /// Whether the function is one of bits, for integers only.
+    /// Whether the function is bitwise, for integers only.
     fn of_bits(self) -> bool {
         matches!(
             self,
@@ -117,7 +118,7 @@ impl Binary {
             Binary::Remainder => each(a, b, remainder),
             Binary::Pow => each(a, b, libm::powf),
             Binary::Atan2 => each(a, b, libm::atan2f),
-            // Refused for floats before it comes here.
+            // Refused for floats before this point.
             Binary::LogicalRightShift
             | Binary::LogicalLeftShift
             | Binary::BitwiseAnd
@@ -126,7 +127,7 @@ impl Binary {
         }
     }
 
-    /// The function on integers; `None` for those that are only of floats.
+    /// The function on integers; `None` for functions of floats only.
     fn integer(self) -> Option<fn(i64, i64) -> i64> {
         Some(match self {
             Binary::Add => |x, y| x.wrapping_add(y),

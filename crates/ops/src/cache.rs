@@ -1,5 +1,5 @@
 //! Writing to key-value caches (tt-mlir `kv_cache.fbs`). The device writes in place; here the new
-//! cache is the result, and whoever keeps tensors by name puts it in the place of the old one.
+//! cache is the result, and the caller, which keeps tensors by name, replaces the old one.
 
 use crate::error::{OpError, Reason};
 use crate::tensor::{Native, Tensor, with_storage};
@@ -21,8 +21,8 @@ fn written(cache: &Tensor, input: &Tensor, lines: &[(usize, usize)]) -> Tensor {
     Tensor::wrap(cache.dtype(), cache.shape().clone(), storage)
 }
 
-/// The four dimensions of a cache and of what goes into it; heads and sizes agree where `heads`
-/// says the input has them.
+/// The four dimensions of a cache and of its input. The sizes must agree, and dimension `heads` of
+/// the input must hold at least the cache's heads.
 fn dims(op: &'static str, cache: &Tensor, input: &Tensor, heads: usize) -> Result<([usize; 4], [usize; 4]), OpError> {
     let (c, i) = match (<[usize; 4]>::try_from(cache.shape().dims()), <[usize; 4]>::try_from(input.shape().dims())) {
         (Ok(c), Ok(i)) => (c, i),
@@ -125,7 +125,7 @@ impl Pages {
 
 /// Writes `[1, users, heads, size]` (heads may be padded) to position `update_index[user]` of each
 /// user's sequence. With a page table the cache is `[pages, heads, page length, size]`, without one
-/// `[users, heads, length, size]`. A negative index leaves a user's sequence alone.
+/// `[users, heads, length, size]`. A negative index leaves a user's sequence unchanged.
 pub fn paged_update_cache(
     cache: &Tensor,
     input: &Tensor,

@@ -1,13 +1,13 @@
 //! Convolutions (tt-mlir `conv.fbs`): conv2d, conv1d, conv3d and transposed conv2d as
 //! matrix products.
 //!
-//! Images have channels last; `ttnn` passes them flat as `(1, 1, n * h * w, c)` and gives results
-//! so. For a block of result positions the elements under the kernel are laid side by side (zeros
-//! for padding) and multiplied by the weights as a matrix of `kernel * channels` rows. A transposed
-//! convolution is the same with another rule for which element a tap brings. Products and sums are
-//! float32 and rounded once, after bias and activation.
+//! Images have channels last; `ttnn` passes them flat as `(1, 1, n * h * w, c)`, and results
+//! likewise. For a block of result positions the elements under the kernel are gathered into rows
+//! (zeros for padding) and multiplied by the weights as a matrix of `kernel * channels` rows. A
+//! transposed convolution is the same with another rule for which element a tap reads. Products and
+//! sums are float32 and rounded once, after bias and activation.
 //!
-//! Weights come as frameworks have them (`[out, in / groups, kh, kw]`, transposed:
+//! Weights are in the frameworks' layout (`[out, in / groups, kh, kw]`, transposed:
 //! `[in, out / groups, kh, kw]`) or prepared by [`prepare_weights`]:
 //! `[1, 1, kh * kw * in / groups, out]`, rows in the order of taps, then channels.
 
@@ -33,9 +33,9 @@ pub struct Conv2d {
     pub in_channels: usize,
     /// Channels of the result.
     pub out_channels: usize,
-    /// The kernel and its movement.
+    /// Kernel, stride, padding and dilation.
     pub window: Window,
-    /// Number of groups that the channels are divided into; each is convolved by itself.
+    /// Number of groups that the channels are divided into; each is convolved independently.
     pub groups: usize,
     /// Applied to the sums.
     pub activation: Option<Unary>,
@@ -58,7 +58,7 @@ pub struct Conv3d {
     pub stride: [usize; 3],
     /// Elements on both sides of each axis.
     pub padding: [usize; 3],
-    /// Number of groups that the channels are divided into; each is convolved by itself.
+    /// Number of groups that the channels are divided into; each is convolved independently.
     pub groups: usize,
     /// Elements beyond the edge repeat it instead of being zero.
     pub replicate: bool,
@@ -87,7 +87,7 @@ impl Plan {
         self.axes.iter().map(|a| a.kernel).product::<usize>() * (self.channels[0] / self.groups)
     }
 
-    /// The input element that a tap brings to a result position.
+    /// The input element that a tap reads for a result position.
     fn from(&self, axis: usize, position: usize, tap: usize) -> Option<usize> {
         let (a, length) = (&self.axes[axis], self.input[axis]);
         if self.transposed {
@@ -119,7 +119,7 @@ impl Plan {
         Shape::new([size]).within(self.op, operands).map(|_| ())
     }
 
-    /// Makes the output as long along these axes as windows fit into the input.
+    /// Sets the output's length along these axes to the number of windows that fit into the input.
     fn slide(&mut self, axes: Range<usize>, operands: &[&Tensor]) -> Result<(), OpError> {
         for i in axes {
             self.output[i] = self.axes[i].windows(self.input[i], false).within(self.op, operands)?;
@@ -369,8 +369,8 @@ pub fn conv3d(
 }
 
 /// Weights in the order that convolutions use, `[1, 1, kh * kw * in / groups, out]`
-/// (`ttnn.prepare_conv2d_weights`; what the device adds for alignment is left out). `transposed`
-/// weights come as `[in, out / groups, kh, kw]`.
+/// (`ttnn.prepare_conv2d_weights`; without the device's padding for alignment). `transposed`
+/// weights are `[in, out / groups, kh, kw]`.
 pub fn prepare_weights(weight: &Tensor, groups: usize, transposed: bool) -> Result<Tensor, OpError> {
     const OP: &str = "prepare_conv2d_weights";
     let [first, second, kh, kw] = *weight.shape().dims() else {

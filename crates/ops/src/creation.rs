@@ -19,7 +19,7 @@ pub enum Fill {
     Int(i32),
 }
 
-/// `start`, `start + step`, ... up to but without `end`, as a vector. Each value is computed from
+/// `start`, `start + step`, ... up to but excluding `end`, as a vector. Each value is computed from
 /// its index in double precision and rounded once.
 pub fn arange(start: f64, end: f64, step: f64, dtype: DType) -> Result<Tensor, OpError> {
     let fail = |name, why: String| OpError {
@@ -28,7 +28,7 @@ pub fn arange(start: f64, end: f64, step: f64, dtype: DType) -> Result<Tensor, O
         reason: Reason::attribute(name, why),
     };
     if step == 0.0 || !step.is_finite() {
-        return Err(fail("step", format!("{step} is no distance")));
+        return Err(fail("step", format!("{step} is not a valid step")));
     }
     let count = ((end - start) / step).ceil();
     if count.is_nan() || count > MAX_ELEMENTS as f64 {
@@ -51,7 +51,7 @@ pub fn arange(start: f64, end: f64, step: f64, dtype: DType) -> Result<Tensor, O
     })
 }
 
-/// A tensor of one value throughout.
+/// A tensor filled with one value.
 pub fn full(shape: Shape, dtype: DType, value: Fill) -> Tensor {
     match value {
         Fill::Float(v) => produce::floats(shape, dtype, 1, |_, out| out.fill(v)),
@@ -59,7 +59,7 @@ pub fn full(shape: Shape, dtype: DType, value: Fill) -> Tensor {
     }
 }
 
-/// A tensor of zeros. `ttnn.empty` promises no values; this is what it gives here.
+/// A tensor of zeros. This is also the result of `ttnn.empty`, which promises no values.
 pub fn zeros(shape: Shape, dtype: DType) -> Tensor {
     full(shape, dtype, Fill::Int(0))
 }
@@ -78,7 +78,7 @@ pub(crate) fn uniform(seed: u32, index: u64) -> f32 {
 
 /// Uniform random values from `low` to `high`, without `high` unless rounding reaches it. The
 /// device draws from the generators of its vector units, whose sequence depends on how work is
-/// spread; only the distribution is the same.
+/// distributed; only the distribution is the same.
 pub fn rand(shape: Shape, dtype: DType, low: f32, high: f32, seed: u32) -> Tensor {
     produce::floats(shape, dtype, 1, |start, out| {
         for (i, v) in out.iter_mut().enumerate() {

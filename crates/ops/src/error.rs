@@ -1,16 +1,16 @@
 //! Errors of operations: the operation, its operands' types and shapes, and the reason.
 //!
-//! Operations come from files, so a bad shape, axis or attribute is an answer, never a panic. The
-//! text of a reason is complete without the operand list; the list is there so that the reader sees
-//! at once what was passed.
+//! Operations come from files, so a bad shape, axis or attribute is an error value, never a
+//! panic. The text of a reason is complete without the operand list; the list shows at once
+//! what was passed.
 
 use std::fmt;
 
 use crate::{DType, Shape, Tensor};
 
-/// Most elements that one tensor may have. A file can ask for any shape in a few bytes; what
-/// exceeds this is refused before memory is asked for. So many elements of float32 fill 16 GiB,
-/// half the DRAM of the larger Blackhole board.
+/// Maximum number of elements of one tensor. A file can ask for any shape in a few bytes; a larger
+/// one is refused before memory is allocated. This many elements of float32 take 16 GiB, half the
+/// DRAM of the larger Blackhole board.
 pub const MAX_ELEMENTS: usize = u32::MAX as usize;
 
 /// An operation that cannot be computed as asked.
@@ -32,11 +32,11 @@ pub enum Reason {
     #[error("shapes {0} and {1} do not broadcast")]
     Broadcast(Shape, Shape),
     /// The shape does not fit the operation.
-    #[error("shape {found} where {wanted} is wanted")]
+    #[error("shape {found} where {wanted} is expected")]
     Shape {
         /// The shape that was passed.
         found: Shape,
-        /// The shapes that would do.
+        /// The shapes that are accepted.
         wanted: String,
     },
     /// An axis that the tensor does not have.

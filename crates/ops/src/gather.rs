@@ -2,7 +2,7 @@
 //! `data_movement.fbs`, `embedding.fbs`; semantics of `torch.gather` and `torch.scatter`, which
 //! `ttnn` documents as its own).
 //!
-//! Indices may have any element type. One that points outside is an error here; the device would
+//! Indices may have any element type. An index out of bounds is an error here; the device would
 //! read or write elsewhere.
 
 use crate::error::{OpError, Reason, Within};
@@ -15,7 +15,7 @@ use tilework_dtype::convert::Element;
 /// What `scatter` does with an element that is already there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScatterReduce {
-    /// Replace it; the last of several sources stays.
+    /// Replace it; of several sources, the last one is kept.
     Replace,
     /// Add to it.
     Sum,
@@ -145,7 +145,7 @@ impl Places {
         });
     }
 
-    /// The values, with those of `source` in place of the ones that it reaches.
+    /// The values, with those at the indexed places replaced by values of `source`.
     fn replaced<T: Native>(&self, values: &[T], source: &Tensor) -> Vec<T> {
         let mut values = values.to_vec();
         self.put(&mut values, source.values::<T>().unwrap_or_default(), |_, new| new);
@@ -161,7 +161,7 @@ fn table(op: &'static str, weight: &Tensor, operands: &[&Tensor]) -> Result<(usi
     }
 }
 
-/// The rows of `weight` that `input` names: shape of `input` with the row length appended.
+/// The rows of `weight` that `input` indexes: shape of `input` with the row length appended.
 pub fn embedding(input: &Tensor, weight: &Tensor) -> Result<Tensor, OpError> {
     const OP: &str = "embedding";
     let operands = [input, weight];
@@ -178,7 +178,7 @@ pub fn embedding(input: &Tensor, weight: &Tensor) -> Result<Tensor, OpError> {
 }
 
 /// Gradient of the table: each row of `grad` added to the row of `weight`'s shape that
-/// `input` names.
+/// `input` indexes.
 pub fn embedding_backward(input: &Tensor, weight: &Tensor, grad: &Tensor, out: DType) -> Result<Tensor, OpError> {
     const OP: &str = "embedding_bw";
     let operands = [input, weight, grad];

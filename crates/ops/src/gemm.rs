@@ -2,9 +2,9 @@
 //!
 //! Of the kernels in the registry it was the fastest here (512x512x512 on one core of an AVX-512
 //! machine: 1.7 ms, the `gemm` crate 2.2 ms), takes any strides, so that transposes need no copy,
-//! and brings no other crates. It is called on one thread per block of the result; which blocks
-//! there are depends on the sizes alone, and each element sums over `k` in one order, so the bits
-//! do not depend on the number of threads.
+//! and adds no other crates. It is called on one thread per block of the result; the blocks depend
+//! on the sizes alone, and each element sums over `k` in one order, so the bits do not depend on
+//! the number of threads.
 
 use rayon::prelude::*;
 
@@ -47,7 +47,7 @@ pub(crate) fn multiply(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_
     block(Sizes { m, k, n }, a, b, Target { start: c.as_mut_ptr(), stride }, false);
 }
 
-/// One block of a product, added to what is there or in its place.
+/// One block of a product, added to the values that are there or replacing them.
 fn block(sizes: Sizes, a: Matrix<'_>, b: Matrix<'_>, c: Target, add: bool) {
     let Sizes { m, k, n } = sizes;
     assert!(a.holds(m, k) && b.holds(k, n), "operands are as large as the caller says");
@@ -136,7 +136,7 @@ pub(crate) fn products<B: Element>(
         }
     };
     let units = pairs.len() * down * across;
-    // Below about two million products a second thread costs more than it brings.
+    // Below about two million products a second thread costs more than it saves.
     if units <= 1 || pairs.len() * m * k * n < 1 << 21 {
         (0..units).for_each(unit);
     } else {

@@ -1,5 +1,5 @@
 //! Splitting projections into attention heads and joining them again (tt-mlir `transformer.fbs`).
-//! Values only move.
+//! Values are only moved.
 
 use crate::error::{OpError, Reason};
 use crate::movement::{permute, reshape, slice, transpose};
@@ -16,7 +16,7 @@ pub struct Heads {
     pub value: Tensor,
 }
 
-/// A length as the attributes of other operations are given.
+/// A length in the type of attributes.
 fn int(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
@@ -47,8 +47,8 @@ pub fn nlp_concat_heads(input: &Tensor) -> Result<Tensor, OpError> {
     reshape(&joined, &[d[0] as i64, 1, d[1] as i64, d[2] as i64])
 }
 
-/// `[1, batch, padded heads, size]` to `[1, 1, batch, heads * size]`: only the first
-/// `heads` are heads.
+/// `[1, batch, padded heads, size]` to `[1, 1, batch, heads * size]`: heads after the first `heads`
+/// are padding.
 pub fn nlp_concat_heads_decode(input: &Tensor, heads: usize) -> Result<Tensor, OpError> {
     const OP: &str = "nlp_concat_heads_decode";
     match *input.shape().dims() {

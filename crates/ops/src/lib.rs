@@ -2,15 +2,15 @@
 //! host arithmetic.
 //!
 //! This is the native engine's arithmetic and the golden model for the device engine: pure
-//! functions from tensors to tensors. It knows nothing of program files (`tilework-model` reads
-//! those) and nothing of a chip. One module is one family of operations; the names are those of
-//! `ttnn`, the attributes those of tt-mlir's `Target/TTNN` schema.
+//! functions from tensors to tensors. It depends neither on program files (`tilework-model` reads
+//! those) nor on a chip. One module is one family of operations; the names are those of `ttnn`, the
+//! attributes those of tt-mlir's `Target/TTNN` schema.
 //!
 //! # Numerics
 //!
 //! Values enter in the element type that the program gives them. Floats are computed and
 //! accumulated in float32, integers in wide integers, and the result is rounded once per operation
-//! to its element type, passed as `out`. So bfloat16 results agree with a device that computes in
+//! to its element type, passed as `out`. Thus bfloat16 results agree with a device that computes in
 //! bfloat16 with float32 accumulation. The device's matrix engine reads float32 operands as TF32;
 //! that loss is not reproduced: a float32 program gives float32 results.
 //!

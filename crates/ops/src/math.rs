@@ -31,8 +31,8 @@ pub(crate) fn exp(x: f32) -> f32 {
     p = p * r + 1.666_666_5e-1;
     p = p * r + 5e-1;
     let y = p * r * r + r + 1.0;
-    // In two steps, so that neither power overflows or becomes subnormal. For a NaN `k` is
-    // anything: keep it in range.
+    // In two steps, so that neither power overflows or becomes subnormal. For a NaN, `k` is
+    // arbitrary: keep it in range.
     let k = k.clamp(-160, 140);
     let half = k >> 1;
     y * power_of_two(half) * power_of_two(k - half)
@@ -118,13 +118,13 @@ pub(crate) fn gelu_tanh_derivative(x: f32) -> f32 {
     0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * K * (1.0 + 3.0 * 0.044_715 * x * x)
 }
 
-/// The larger of two values; a NaN wins.
+/// The larger of two values; NaN if either is NaN.
 #[inline]
 pub(crate) fn maximum(a: f32, b: f32) -> f32 {
     if a > b || a.is_nan() { a } else { b }
 }
 
-/// The smaller of two values; a NaN wins.
+/// The smaller of two values; NaN if either is NaN.
 #[inline]
 pub(crate) fn minimum(a: f32, b: f32) -> f32 {
     if a < b || a.is_nan() { a } else { b }

@@ -19,9 +19,9 @@ use tilework_dtype::convert::Element;
 /// Attributes of a product.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MatmulOptions<'a> {
-    /// Take the left operand's last two dimensions exchanged.
+    /// Transpose the left operand's last two dimensions.
     pub transpose_a: bool,
-    /// Take the right operand's last two dimensions exchanged.
+    /// Transpose the right operand's last two dimensions.
     pub transpose_b: bool,
     /// Added to the product; broadcasts to it.
     pub bias: Option<&'a Tensor>,
@@ -33,7 +33,7 @@ pub struct MatmulOptions<'a> {
     pub swiglu: bool,
 }
 
-/// An operand: its matrix and what is before it.
+/// An operand: its matrices and the dimensions before them.
 struct Operand {
     batch: Shape,
     rows: usize,
@@ -127,7 +127,7 @@ struct Work<'a> {
     change: &'a (dyn Fn(usize, &mut [f32]) + Sync),
 }
 
-/// A vector that several threads fill, each its own elements.
+/// A vector that several threads fill, each thread its own elements.
 struct Filled<T>(*mut T);
 
 // SAFETY: `Work::product` writes every element from one thread only.
@@ -140,7 +140,7 @@ impl<T: Element> Filled<T> {
     ///
     /// The places must lie in the vector, and no other thread may touch them.
     unsafe fn put(&self, at: usize, values: &[f32]) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         let places = unsafe { std::slice::from_raw_parts_mut(self.0.add(at), values.len()) };
         places.iter_mut().zip(values).for_each(|(p, &v)| *p = T::from_f32(v));
     }
@@ -163,7 +163,7 @@ impl Work<'_> {
     fn product<T: Native>(&self, count: usize) -> Vec<T> {
         let Sizes { m, k, n } = self.sizes;
         let plain = self.left.strides == (k, 1) && self.right.batch.elements() == 1;
-        // Matrices that all meet the same right operand are one tall matrix.
+        // Matrices that are all multiplied by the same right operand are one tall matrix.
         let (sizes, starts) = if plain {
             (Sizes { m: m * self.batch.elements(), k, n }, vec![(0, 0)])
         } else {
@@ -203,7 +203,7 @@ impl Work<'_> {
 /// packing would cost more than the product.
 const THIN: usize = 4;
 
-/// Products with few rows on the left, as decoding one token has.
+/// Products with few rows on the left, as in decoding one token.
 fn thin(
     sizes: Sizes,
     a: &[f32],

@@ -32,7 +32,7 @@ pub enum BufferType {
     Trace,
 }
 
-/// How pages are spread over banks or cores.
+/// How pages are distributed over banks or cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TensorMemoryLayout {
     /// Page by page over all banks.
@@ -58,7 +58,7 @@ pub enum ShardOrientation {
     ColMajor,
 }
 
-/// A rectangle of logical worker cores, both corners inside.
+/// A rectangle of logical worker cores, both corners included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CoreRange {
     /// First column and row.
@@ -78,13 +78,13 @@ pub struct ShardSpec {
     pub orientation: ShardOrientation,
 }
 
-/// Memory, spread and shards of a tensor. The default is the file format's: interleaved over DRAM.
+/// Memory, layout and shards of a tensor. The default is the file format's: interleaved over DRAM.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct MemoryConfig {
-    /// How pages are spread.
+    /// How pages are distributed.
     pub layout: TensorMemoryLayout,
     /// The memory.
     pub buffer: BufferType,
-    /// The shards, when the spread has some.
+    /// The shards, if the layout is sharded.
     pub shard: Option<ShardSpec>,
 }

@@ -41,7 +41,7 @@ impl Mesh {
     fn checked(&self, op: &'static str, shards: &[Tensor], axis: usize) -> Result<Vec<Vec<usize>>, OpError> {
         let operands: Vec<&Tensor> = shards.iter().collect();
         if axis > 1 {
-            return Err(Reason::attribute("cluster_axis", format!("{axis} of a mesh of two")).of(op, &operands));
+            return Err(Reason::attribute("cluster_axis", format!("{axis}, but a mesh has two axes")).of(op, &operands));
         }
         if shards.len() != self.devices() || shards.is_empty() {
             let why = format!("{}x{} devices and {} tensors", self.rows, self.columns, shards.len());
@@ -69,11 +69,11 @@ fn part(op: &'static str, input: &Tensor, dim: i64, index: usize, count: usize) 
     slice(input, &begins, &ends, &vec![1; begins.len()])
 }
 
-/// Placement of a tensor along each axis of the mesh: cut in a dimension, or repeated.
+/// Placement of a tensor along each axis of the mesh: sharded in a dimension, or replicated.
 pub type Placements = [Option<i64>; 2];
 
-/// Splits a tensor over a mesh: along each axis of the mesh it is cut in the given dimension, or
-/// repeated without one.
+/// Splits a tensor over a mesh: along each axis of the mesh it is sharded in the given dimension,
+/// or replicated without one.
 pub fn distribute(input: &Tensor, mesh: Mesh, placements: Placements) -> Result<Vec<Tensor>, OpError> {
     const OP: &str = "distribute_tensor";
     let mut shards = Vec::new();
@@ -92,8 +92,8 @@ pub fn distribute(input: &Tensor, mesh: Mesh, placements: Placements) -> Result<
     Ok(shards)
 }
 
-/// Joins the tensors of a mesh: along each axis of the mesh they follow one another in the given
-/// dimension; without one they are copies, and the first is taken.
+/// Joins the tensors of a mesh: along each axis of the mesh they are concatenated in the given
+/// dimension; without one they are replicas, and the first is taken.
 pub fn aggregate(shards: &[Tensor], mesh: Mesh, placements: Placements) -> Result<Tensor, OpError> {
     let groups = mesh.checked("aggregate_tensor", shards, 1)?;
     let join = |parts: Vec<Tensor>, dim: Option<i64>| match dim {
@@ -104,7 +104,7 @@ pub fn aggregate(shards: &[Tensor], mesh: Mesh, placements: Placements) -> Resul
     join(rows.collect::<Result<_, _>>()?, placements[0])
 }
 
-/// Every device gets the tensors of its group one after another.
+/// Every device gets the concatenated tensors of its group.
 pub fn all_gather(shards: &[Tensor], mesh: Mesh, axis: usize, dim: i64) -> Result<Vec<Tensor>, OpError> {
     let groups = mesh.checked("all_gather", shards, axis)?;
     let mut results = shards.to_vec();
@@ -161,7 +161,8 @@ pub fn all_reduce(
     Ok(results)
 }
 
-/// Every device gets its part, by its place in the group, of the reduction of its group's tensors.
+/// Every device gets its shard of the reduction of its group's tensors, by its position
+/// in the group.
 pub fn reduce_scatter(
     shards: &[Tensor],
     mesh: Mesh,
@@ -182,7 +183,7 @@ pub fn reduce_scatter(
     Ok(results)
 }
 
-/// Every device keeps its part of its own tensor, by its place in its group
+/// Every device keeps its shard of its own tensor, by its position in its group
 /// (`ttnn.mesh_partition`).
 pub fn mesh_partition(shards: &[Tensor], mesh: Mesh, axis: usize, dim: i64) -> Result<Vec<Tensor>, OpError> {
     const OP: &str = "mesh_partition";

@@ -1,6 +1,6 @@
 //! Moving values without computing: reshape, permute, transpose, slice, pad, concat, repeat
-//! (tt-mlir `data_movement.fbs`). Values keep their stored type; only blocks of block types are
-//! formed anew.
+//! (tt-mlir `data_movement.fbs`). Values keep their stored type; only the blocks of block types are
+//! encoded again.
 
 use crate::Shape;
 use crate::error::{OpError, Reason, Within};
@@ -22,13 +22,14 @@ fn strided(shape: &Shape) -> Vec<(usize, isize)> {
     shape.iter().copied().zip(shape.strides().into_iter().map(|s| s as isize)).collect()
 }
 
-/// The same elements in order under another shape. One length may be -1: what the others leave.
+/// The same elements in order under another shape. One length may be -1; it follows
+/// from the others.
 pub fn reshape(input: &Tensor, dims: &[i64]) -> Result<Tensor, OpError> {
     const OP: &str = "reshape";
     let bad = |why: String| Reason::attribute("shape", why).of(OP, &[input]);
     let known = dims.iter().filter(|&&d| d != -1).try_fold(1usize, |n, &d| n.checked_mul(usize::try_from(d).ok()?));
     let unknown = dims.iter().filter(|&&d| d == -1).count();
-    let known = known.filter(|_| unknown <= 1).ok_or_else(|| bad(format!("{dims:?} is no shape")))?;
+    let known = known.filter(|_| unknown <= 1).ok_or_else(|| bad(format!("{dims:?} is not a valid shape")))?;
     let rest = if unknown == 0 { 1 } else { input.elements().checked_div(known).unwrap_or(0) };
     if known.checked_mul(rest) != Some(input.elements()) {
         return Err(bad(format!("{dims:?} does not have {} elements", input.elements())));
@@ -51,7 +52,7 @@ pub fn permute(input: &Tensor, permutation: &[i64]) -> Result<Tensor, OpError> {
         }
     }
     if order.len() != dims.len() || permutation.len() != dims.len() {
-        let why = format!("{permutation:?} is no order of {} dimensions", dims.len());
+        let why = format!("{permutation:?} is not a permutation of {} dimensions", dims.len());
         return Err(Reason::attribute("permutation", why).of(OP, &[input]));
     }
     let shape = Shape::new(order.iter().map(|&a| dims[a].0).collect::<Vec<_>>()).within(OP, &[input])?;
@@ -71,7 +72,7 @@ pub fn transpose(input: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor, OpError
 }
 
 /// The elements from `begins` to `ends` (without it) in steps of `steps`, per dimension. Negative
-/// bounds count from the end; bounds beyond a dimension are brought to it.
+/// bounds count from the end; bounds beyond a dimension are clamped to it.
 pub fn slice(input: &Tensor, begins: &[i64], ends: &[i64], steps: &[i64]) -> Result<Tensor, OpError> {
     const OP: &str = "slice";
     let dims = strided(input.shape());
@@ -144,8 +145,7 @@ pub fn pad(input: &Tensor, padding: &[usize], value: f32) -> Result<Tensor, OpEr
     Ok(Tensor::wrap(input.dtype(), shape, storage))
 }
 
-/// Tensors one after another along a dimension; all other dimensions and the element
-/// types are equal.
+/// Tensors concatenated along a dimension; all other dimensions and the element types are equal.
 pub fn concat(inputs: &[&Tensor], dim: i64) -> Result<Tensor, OpError> {
     const OP: &str = "concat";
     let Some(&first) = inputs.first() else {
@@ -167,7 +167,7 @@ pub fn concat(inputs: &[&Tensor], dim: i64) -> Result<Tensor, OpError> {
     let shape = first.shape().with(axis, length).within(OP, inputs)?;
     let (outer, _, inner) = shape.around(axis);
     fn join<T: Native>(first: &[T], inputs: &[&Tensor], outer: usize, lengths: &[usize], count: usize) -> Vec<T> {
-        // `first` gives the type; all operands have it.
+        // `first` selects the type, which all operands share.
         let _ = first;
         let parts: Vec<&[T]> = inputs.iter().map(|t| t.values::<T>().unwrap_or_default()).collect();
         let mut out = Vec::with_capacity(count);

@@ -1,9 +1,9 @@
 //! Pooling and upsampling of images with channels last (tt-mlir `pool.fbs`).
 //!
-//! Images come flat, `(1, 1, n * h * w, c)`, and results go so. Padding is minus infinity for a
-//! maximum and zero for an average. The divisor of an average counts the padding around the image
-//! when asked, but never what a last incomplete window (`ceil`) covers beyond it (PyTorch's rule).
-//! A NaN wins a maximum; of equal elements the first one gives its index.
+//! Images and results are flat, `(1, 1, n * h * w, c)`. Padding is minus infinity for a maximum and
+//! zero for an average. The divisor of an average counts the padding around the image on request,
+//! but never what a last incomplete window (`ceil`) covers beyond it (PyTorch's rule). The maximum
+//! is a NaN if there is one; of equal elements, the index is that of the first.
 
 use crate::error::{OpError, Reason, Within};
 use crate::produce::{self, as_f32};
@@ -22,7 +22,7 @@ pub struct Pool2d {
     pub input: [usize; 2],
     /// Channels.
     pub channels: usize,
-    /// The window and its movement.
+    /// Kernel, stride, padding and dilation.
     pub window: Window,
     /// Count a last window that begins inside the image but does not fit.
     pub ceil: bool,

@@ -1,8 +1,8 @@
-//! Making results: in pieces, in parallel, with the same bits for any number of threads.
+//! Computation of results in pieces, in parallel, with the same bits for any number of threads.
 //!
-//! An operation says how to compute any piece of its result; the pieces depend on the shape alone,
-//! so how many threads share them changes nothing. Values are computed in float32 (or `i64`) and
-//! rounded to the result's type once, as they are written.
+//! An operation defines how any piece of its result is computed; the pieces depend on the shape
+//! alone, so the number of threads does not affect the result. Values are computed in float32 (or
+//! `i64`) and rounded to the result's type once, as they are written.
 
 use rayon::prelude::*;
 
@@ -11,10 +11,10 @@ use crate::view::{Lane, View};
 use crate::{DType, Shape};
 
 /// Elements of one piece, rounded up to whole grains. Small enough for L1 cache, large enough to
-/// hide the bookkeeping.
+/// amortise the overhead.
 const PIECE: usize = 2048;
 
-/// Elements from which on pieces are given to several threads.
+/// Number of elements from which pieces are distributed over threads.
 const PARALLEL: usize = 8 * PIECE;
 
 /// A tensor whose pieces `f(start, piece)` computes in float32. A piece begins and ends at
@@ -23,8 +23,8 @@ pub(crate) fn floats(shape: Shape, dtype: DType, grain: usize, f: impl Fn(usize,
     lanes(shape, dtype, grain, f)
 }
 
-/// The same for results that are expensive by element: pieces are of one grain each and always
-/// shared among threads.
+/// The same for results whose elements are expensive to compute: pieces are of one grain each and
+/// always shared among threads.
 pub(crate) fn heavy(shape: Shape, dtype: DType, grain: usize, f: impl Fn(usize, &mut [f32]) + Sync) -> Tensor {
     let count = shape.elements();
     let mut values = vec![0f32; count];
@@ -75,7 +75,7 @@ pub(crate) fn lanes<L: Lane>(shape: Shape, dtype: DType, grain: usize, f: impl F
         DType::U16 => fill::<L, u16>(n, grain, f, L::into_element),
         DType::U8 => fill::<L, u8>(n, grain, f, L::into_element),
         DType::Bool => fill::<L, u8>(n, grain, f, |v| u8::from(v.truth())),
-        // Block types keep float32 values; what tensors do not have, `wrap` refuses.
+        // Block types keep float32 values; `wrap` refuses types that tensors do not have.
         _ => f32::store(L::as_f32(n, grain, f)),
     };
     Tensor::wrap(dtype, shape, storage)

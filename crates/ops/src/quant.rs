@@ -3,7 +3,7 @@
 //! The device's kernels (public LLK, `ckernel_sfpu_quant`) multiply by the reciprocal of the scale,
 //! add the zero point, round to nearest with ties away from zero and clamp to -127..=127, or
 //! 0..=255 for an unsigned byte: `SFPSTOCHRND` in mode FP32_TO_INT8 or FP32_TO_UINT8 (ISA
-//! documentation, SFPSTOCHRND_FloatInt). So do these. -128 never results.
+//! documentation, SFPSTOCHRND_FloatInt). These functions do the same. The result is never -128.
 
 use crate::error::{OpError, Reason, Within};
 use crate::produce;

@@ -2,7 +2,8 @@
 //!
 //! Floats accumulate in float32 and are rounded once. The order of a sum is fixed: along the last
 //! dimension in 16 lanes, along others index by index. Integers are exact (sums and products keep
-//! the low bits). A NaN wins `max`, `min` and `argmax`; the first of equal elements wins `argmax`.
+//! the low bits). `max`, `min` and `argmax` select a NaN if there is one; of equal elements,
+//! `argmax` selects the first.
 
 use crate::error::{OpError, Reason, Within};
 use crate::produce;
@@ -131,9 +132,9 @@ fn remaining(shape: &Shape, mask: &[bool], keep: bool) -> Result<Shape, Reason> 
     Shape::new(dims.collect::<Vec<_>>())
 }
 
-/// Reduces the dimensions `dims` (all when there are none); they stay as 1 with `keep_dim`.
-/// The mean of integers is a float before it becomes `out`. The largest and smallest of
-/// nothing are an error.
+/// Reduces the dimensions `dims` (all when there are none); they stay as 1 with `keep_dim`. The
+/// mean of integers is a float before it becomes `out`. The maximum and minimum of no elements
+/// are an error.
 pub fn reduce(kind: Reduction, input: &Tensor, dims: &[i64], keep_dim: bool, out: DType) -> Result<Tensor, OpError> {
     let op = kind.name();
     let mask = reduced(op, input, dims)?;
@@ -234,7 +235,7 @@ pub fn argmax(input: &Tensor, dim: Option<i64>, keep_dim: bool, out: DType) -> R
             L::load(input, &view, 0, &mut line);
             let mut best = 0;
             for (k, v) in line.iter().enumerate() {
-                // A value that does not equal itself is a NaN; the first one wins.
+                // A value that does not equal itself is a NaN; the first one is selected.
                 let (nan, best_nan) = (v.partial_cmp(v).is_none(), line[best].partial_cmp(&line[best]).is_none());
                 if (nan && !best_nan) || *v > line[best] {
                     best = k;

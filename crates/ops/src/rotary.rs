@@ -1,7 +1,7 @@
 //! Rotary position embedding in its two forms (tt-mlir `transformer.fbs`, `RotaryEmbeddingOp` and
 //! `RotaryEmbeddingLlamaOp`).
 //!
-//! Both give `x * cos + turn(x) * sin`, in float32, rounded once. In the first, `turn` moves the
+//! Both compute `x * cos + turn(x) * sin`, in float32, rounded once. In the first, `turn` moves the
 //! second half of a head, negated, before the first half. In the second it is a product with a
 //! matrix that the program passes, tile by tile of 32 columns; the usual one swaps neighbours and
 //! negates one of them.
@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 use crate::view::{Lane, View};
 use crate::{DType, Shape};
 
-/// Cosines and sines as the input needs them: a view of each that broadcasts to it.
+/// The cosines and sines, each with a view that broadcasts to the input.
 fn caches(
     op: &'static str,
     input: &Tensor,
@@ -33,7 +33,7 @@ fn caches(
                 begins[axis] = row as i64;
                 ends[axis] = row as i64 + 1;
             } else if input.shape().rank() >= 2 {
-                // A cache may hold more positions than the input has; the first ones count.
+                // A cache may hold more positions than the input has; the first ones are used.
                 let wanted = input.shape()[input.shape().rank() - 2];
                 if rows > wanted {
                     ends[axis] = wanted as i64;
@@ -61,8 +61,8 @@ fn combine(values: &mut [f32], turned: &[f32], caches: &[(Tensor, View); 2], sta
     }
 }
 
-/// Rotates halves. Row `token_index` of the caches counts for all positions when it is given, else
-/// each position's own.
+/// Rotates halves. If `token_index` is given, that row of the caches applies to all positions;
+/// otherwise each position has its own.
 pub fn rotary_embedding(
     input: &Tensor,
     cos: &Tensor,
@@ -110,7 +110,8 @@ pub fn rotary_embedding_llama(
     // Several copies of the matrix (one per core) are all the same.
     let turn = as_f32(matrix)[..width * width].to_vec();
     let caches = if decode {
-        // Their dimension before the last is 1, or padding of 1 to a tile: heads all turn alike.
+        // Their dimension before the last is 1, or padding of 1 to a tile: all heads are
+        // rotated alike.
         let first = |t: &Tensor| match t.shape().rank() {
             4 => {
                 let d = t.shape().dims().iter().map(|&d| d as i64).collect::<Vec<_>>();

@@ -12,8 +12,8 @@ use crate::error::{MAX_ELEMENTS, Reason};
 pub struct Shape(Vec<usize>);
 
 impl Shape {
-    /// A shape of these dimensions, unless it has too many elements. A zero among the dimensions
-    /// does not excuse the others: their product without it must fit as well.
+    /// A shape of these dimensions, unless it has too many elements. If a dimension is zero, the
+    /// product of the others must fit as well.
     pub fn new(dims: impl Into<Vec<usize>>) -> Result<Shape, Reason> {
         let dims = dims.into();
         let product = dims.iter().filter(|&&d| d != 0).try_fold(1usize, |n, &d| n.checked_mul(d));

@@ -53,7 +53,7 @@ fn select(
     if k > length {
         return Err(Reason::attribute("k", format!("{k} of {length} elements")).of(op, &[input]));
     }
-    // A scalar stays one: it is its own only element.
+    // A scalar stays a scalar.
     let shape = if input.shape().rank() == 0 {
         input.shape().clone()
     } else {
@@ -74,13 +74,13 @@ fn select(
     Ok((Tensor::wrap(input.dtype(), shape, storage), indices))
 }
 
-/// The elements of each line along `dim` in order, and where they were, in type `index`.
+/// The elements of each line along `dim` in order, and their indices in type `index`.
 pub fn sort(input: &Tensor, dim: i64, descending: bool, index: DType) -> Result<(Tensor, Tensor), OpError> {
     select("sort", input, dim, descending, None, index)
 }
 
-/// The `k` largest (or smallest) elements of each line along `dim`, in order, and where they were,
-/// in type `index`.
+/// The `k` largest (or smallest) elements of each line along `dim`, in order, and their indices in
+/// type `index`.
 pub fn topk(input: &Tensor, k: usize, dim: i64, largest: bool, index: DType) -> Result<(Tensor, Tensor), OpError> {
     select("topk", input, dim, largest, Some(k), index)
 }

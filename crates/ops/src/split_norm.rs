@@ -2,10 +2,10 @@
 //! `ttnn`'s `layer_norm_pre_all_gather`, `layer_norm_post_all_gather` and `rms_norm_pre_all_gather`
 //! (tt-mlir `normalization.fbs`).
 //!
-//! The first step gives each row's statistics in tiles of 32 columns, of which the first holds a
+//! The first step computes each row's statistics in tiles of 32 columns, of which the first holds a
 //! value and the others are zero: the sum of squares and then the sum for a layer norm (raw sums,
 //! not means), the mean of squares for an RMS norm. Gathered along the last dimension, the tiles of
-//! all devices stand side by side.
+//! all devices are side by side.
 
 use crate::error::{OpError, Reason, Within};
 use crate::layout::TILE;

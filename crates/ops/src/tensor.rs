@@ -1,6 +1,6 @@
 //! Tensors: logical values in row-major order behind a shared pointer.
 //!
-//! A tensor here has no tiles, padding or banks: those are the device's business ([`crate::layout`]
+//! A tensor here has no tiles, padding or banks: those belong to the device ([`crate::layout`]
 //! converts). Values are kept in their own element type, so that bfloat16 arithmetic rounds where
 //! the device rounds. Block types keep float32 values that are all representable in their blocks
 //! ([`tilework_dtype::block`]). Cloning is cheap; nothing is changed in place.
@@ -15,8 +15,8 @@ use crate::error::{OpError, Operands, Reason};
 use crate::{DType, Shape};
 
 /// The element types of tensors, those of device programs and truth values. A file may state
-/// others: who reads it, and every constructor that can fail, refuses them. Passed to an operation
-/// as its result's type they are a defect of the caller, and the operation panics.
+/// others: its reader, and every constructor that can fail, refuses them. Passing one as the result
+/// type of an operation is a defect of the caller, and the operation panics.
 pub const ELEMENT_TYPES: [DType; 10] = [
     DType::F32,
     DType::F16,
@@ -30,7 +30,7 @@ pub const ELEMENT_TYPES: [DType; 10] = [
     DType::Bool,
 ];
 
-/// Refuses what is not among the [`ELEMENT_TYPES`].
+/// Refuses types that are not among the [`ELEMENT_TYPES`].
 fn supported(dtype: DType) -> Result<(), OpError> {
     match ELEMENT_TYPES.contains(&dtype) {
         true => Ok(()),
@@ -142,8 +142,8 @@ impl Tensor {
         }))
     }
 
-    /// A tensor from its little-endian bytes in row-major order. Block types are not bytes of
-    /// values: see [`crate::layout::untilize`].
+    /// A tensor from its little-endian bytes in row-major order. Block types have no bytes per
+    /// value: see [`crate::layout::untilize`].
     pub fn from_le_bytes(dtype: DType, shape: Shape, bytes: &[u8]) -> Result<Tensor, OpError> {
         let fail = |reason| OpError { op: "tensor", operands: Operands::default(), reason };
         let size = dtype.bytes().ok_or_else(|| fail(Reason::Type(dtype)))?;
@@ -180,7 +180,7 @@ impl Tensor {
         }
     }
 
-    /// A tensor of storage whose length is known to fit; block types are brought to their blocks.
+    /// A tensor of storage whose length is known to fit; block types are rounded to their blocks.
     pub(crate) fn wrap(dtype: DType, shape: Shape, mut storage: Storage) -> Tensor {
         assert!(ELEMENT_TYPES.contains(&dtype), "tensors have no elements of type {}", dtype.name());
         if let (Some(block), Storage::F32(values)) = (BlockFormat::of(dtype), &mut storage) {
@@ -220,7 +220,7 @@ impl Tensor {
         with_storage!(&self.storage, |v| v.iter().map(|x| x.to_f32()).collect())
     }
 
-    /// All values as integers; floats are cut towards zero and saturate at 32 bits.
+    /// All values as integers; floats are truncated and saturate at 32 bits.
     pub fn to_i64(&self) -> Vec<i64> {
         with_storage!(&self.storage, |v| v.iter().map(|x| x.to_i64()).collect())
     }
@@ -230,8 +230,8 @@ impl Tensor {
         with_storage!(&self.storage, |v| std::mem::size_of_val(v.as_slice()))
     }
 
-    /// The same values under another shape of as many elements, without a copy (block types may
-    /// round again).
+    /// The same values under another shape with the same number of elements, without a copy (block
+    /// types may round again).
     pub(crate) fn reshaped(&self, shape: Shape) -> Tensor {
         debug_assert_eq!(shape.elements(), self.elements());
         Tensor::wrap(self.dtype, shape, self.storage.clone())

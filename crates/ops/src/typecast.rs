@@ -30,7 +30,7 @@ pub fn typecast(input: &Tensor, dtype: DType) -> Tensor {
 pub fn bitcast_convert(input: &Tensor, dtype: DType) -> Result<Tensor, OpError> {
     const OP: &str = "bitcast_convert";
     if input.dtype().bytes().is_none() || input.dtype().bytes() != dtype.bytes() {
-        let why = format!("{} has another size than {}", dtype.mlir_name(), input.dtype().mlir_name());
+        let why = format!("{} differs in size from {}", dtype.mlir_name(), input.dtype().mlir_name());
         return Err(Reason::attribute("dtype", why).of(OP, &[input]));
     }
     if dtype == input.dtype() || matches!(input.storage(), Storage::U8(_)) {

@@ -52,7 +52,7 @@ pub enum Unary {
     Asinh,
     Cbrt,
     Log1p,
-    /// Brought between two bounds; the upper one wins when they cross.
+    /// Clamped to two bounds; the upper one applies when they cross.
     Clamp {
         /// Lower bound; doubles hold both floats and 32-bit integers.
         min: f64,
@@ -77,7 +77,7 @@ pub enum Unary {
 }
 
 impl Unary {
-    /// The activation of that name as matmul, linear and convolution carry it. `_approx` only asks
+    /// The activation of that name, as matmul, linear and convolution state it. `_approx` only asks
     /// for less precision.
     pub fn activation(name: &str) -> Option<Unary> {
         Some(match name.strip_suffix("_approx").unwrap_or(name) {
@@ -130,7 +130,7 @@ impl Unary {
             Unary::Log => each(values, libm::logf),
             Unary::Expm1 => each(values, libm::expm1f),
             Unary::LeakyRelu(slope) => each(values, |x| if x < 0.0 { x * slope } else { x }),
-            // Bits of a float have no complement: refused before it comes here.
+            // There is no complement of a float: refused before this point.
             Unary::BitwiseNot | Unary::Identity => {}
             Unary::Relu6 => each(values, |x| x.clamp(0.0, 6.0)),
             Unary::Silu => each(values, |x| x * math::sigmoid(x)),
@@ -176,7 +176,7 @@ impl Unary {
     }
 }
 
-/// Between two bounds; a NaN stays, the upper bound wins when they cross.
+/// Clamps to two bounds; a NaN stays, and the upper bound applies when they cross.
 #[inline]
 fn clamp(x: f32, min: f32, max: f32) -> f32 {
     let x = if x < min { min } else { x };
@@ -189,8 +189,8 @@ pub fn unary(kind: Unary, input: &Tensor, out: DType) -> Result<Tensor, OpError>
     let shape = input.shape().clone();
     if !input.dtype().is_float() {
         if let Unary::Clamp { min, max } = kind {
-            // Bounds beyond the integers are no bounds; fractional ones are those of the integers
-            // between them.
+            // Bounds beyond the integers have no effect; fractional ones are rounded inwards
+            // to integers.
             let (low, high) = (libm::ceil(min) as i64, libm::floor(max) as i64);
             return Ok(produce::integers(shape, out, 1, |start, values| {
                 i64::load(input, &view, start, values);
@@ -212,7 +212,7 @@ pub fn unary(kind: Unary, input: &Tensor, out: DType) -> Result<Tensor, OpError>
     }))
 }
 
-/// Every element brought between those of two tensors that broadcast to it; the upper bound wins
+/// Every element clamped to those of two tensors that broadcast to it; the upper bound applies
 /// when they cross.
 pub fn clamp_tensor(input: &Tensor, min: &Tensor, max: &Tensor, out: DType) -> Result<Tensor, OpError> {
     const OP: &str = "clamp_tensor";
@@ -238,7 +238,7 @@ pub fn clamp_tensor(input: &Tensor, min: &Tensor, max: &Tensor, out: DType) -> R
 }
 
 /// Zeroes elements with probability `prob` and multiplies the others by `scale` (`ttnn.dropout`).
-/// Which ones is decided by the generator of [`crate::rand`]; the device's own differs.
+/// The generator of [`crate::rand`] selects the elements; the device's own differs.
 pub fn dropout(input: &Tensor, prob: f32, scale: f32, seed: u32, out: DType) -> Tensor {
     let view = View::contiguous(input.shape());
     produce::floats(input.shape().clone(), out, 1, |start, values| {

@@ -2,7 +2,7 @@
 //!
 //! Operations produce their result in row-major order in pieces. For each piece a [`View`] says
 //! where its elements lie in an operand: runs of equal stride along the innermost dimension, after
-//! neighbouring dimensions that lie together have been merged. A contiguous operand is one run, a
+//! neighbouring dimensions that are contiguous have been merged. A contiguous operand is one run, a
 //! broadcast scalar a run of stride 0.
 
 use crate::Shape;

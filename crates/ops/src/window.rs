@@ -16,7 +16,7 @@ pub struct Padding {
 }
 
 impl Padding {
-    /// Padding as compiled programs carry it: two numbers (rows, columns) for both sides, or four
+    /// Padding as compiled programs state it: two numbers (rows, columns) for both sides, or four
     /// (top, bottom, left, right).
     pub fn from_list(list: &[i32]) -> Result<Padding, Reason> {
         let n = |v: i32| usize::try_from(v).map_err(|_| Reason::attribute("padding", format!("{v} is negative")));
@@ -115,13 +115,13 @@ impl Axis {
             .ok_or_else(|| Reason::attribute("padding", format!("leaves nothing of {length} elements")))
     }
 
-    /// Where a tap of a window falls, unless on padding.
+    /// The element that a tap of a window reads, unless it is padding.
     #[inline]
     pub(crate) fn tap(&self, window: usize, tap: usize, length: usize) -> Option<usize> {
         (window * self.stride + tap * self.dilation).checked_sub(self.before).filter(|&i| i < length)
     }
 
-    /// Which element a tap brings to an element of a transposed convolution's result, if any.
+    /// The element that a tap reads for an element of a transposed convolution's result, if any.
     #[inline]
     pub(crate) fn source(&self, result: usize, tap: usize, length: usize) -> Option<usize> {
         let at = (result + self.before).checked_sub(tap * self.dilation)?;

@@ -18,14 +18,14 @@ use tilework_abi::grid;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 
-/// What to build.
+/// The configuration of a chip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChipConfig {
     /// The board.
     pub board: Board,
-    /// What of its chip is fused off.
+    /// What is fused off on its chip.
     pub harvesting: Harvesting,
-    /// Whether the NIUs translate coordinates, as on every card as it is sold.
+    /// Whether the NIUs translate coordinates, as on every card as shipped.
     pub translation: bool,
     /// Whether polling cores sleep. It changes nothing but the time that a run takes; tests switch
     /// it off to show that.
@@ -45,12 +45,12 @@ pub enum ChipError {
     /// A fault of a program. The chip is stopped for good.
     #[error("{0}")]
     Fault(Fault),
-    /// The host waits, no core can run and nothing is in flight: nothing will ever change.
+    /// The host waits, no core can run and nothing is in flight, so nothing will ever change.
     #[error("deadlock at cycle {cycle}: {} cores wait and nothing is in flight", waiting.len())]
     Deadlock {
         /// When the last thing happened.
         cycle: Cycle,
-        /// Who waits, and for what.
+        /// The cores that wait, and what for.
         waiting: Vec<Waiting>,
     },
     /// The cycle budget that the host allowed is used up.
@@ -214,7 +214,7 @@ impl Chip {
     pub fn waiting(&self) -> Vec<Waiting> {
         self.tensix_tiles().flat_map(Tile::waiting).collect()
     }
-    /// True when nothing will happen by itself any more.
+    /// True when the chip is quiescent: nothing will happen by itself any more.
     pub fn is_quiet(&self) -> bool {
         self.scheduler.is_quiet()
     }
@@ -242,9 +242,9 @@ impl Chip {
         ChipError::Fault(fault)
     }
 
-    /// Writes to a BAR. The write is posted: it costs the host `timing::HOST_WRITE` cycles and
-    /// reaches the chip later, in order. With `timing::PCIE_POSTED` writes in flight the host is
-    /// held.
+    /// Writes to a BAR. The write is posted: it costs the host `timing::HOST_WRITE` cycles
+    /// and reaches the chip later, in order. With `timing::PCIE_POSTED` writes in flight the
+    /// host stalls.
     ///
     /// # Errors
     /// A fault now or earlier; a deadlock when there is no room and never will be.
@@ -255,8 +255,8 @@ impl Chip {
         self.pcie_touched();
         self.host = at + timing::HOST_WRITE;
         result.map_err(ChipError::Fault)?;
-        // The host is held while more writes are in flight than there is room for. Writes whose
-        // acknowledgement never comes hold it for ever.
+        // The host stalls while more writes are in flight than there is room for. Writes whose
+        // acknowledgement never arrives stall it forever.
         loop {
             if let Some(room) = self.pcie().room() {
                 self.host = self.host.max(room);
@@ -302,7 +302,8 @@ impl Chip {
     pub fn pin(&mut self, noc: u64, len: usize) -> Result<(), ChipError> {
         self.pcie_mut().pin(noc, len).map_err(ChipError::Fault)
     }
-    /// Lets the device reach a host's memory outside: all bus addresses that are not pinned.
+    /// Gives the device access to the memory of an external host: all bus addresses that
+    /// are not pinned.
     pub fn attach_host_bus(&mut self, bus: Box<dyn HostBus>) {
         self.pcie_mut().host_memory_mut().attach(bus);
     }
@@ -372,7 +373,7 @@ impl Chip {
         }
     }
 
-    /// Lets `cycles` pass.
+    /// Simulates `cycles` cycles.
     ///
     /// # Errors
     /// A fault.

@@ -1,7 +1,8 @@
 //! Nodes that only answer: ARC, DRAM banks and inert tiles.
 //!
-//! Nothing computes in them. They have a queue of events, which are packets that have arrived and
-//! what they have set themselves; being a [`Node`] follows from handling one event.
+//! Nothing computes in them. They have a queue of events: packets that have arrived, and events
+//! that they have scheduled themselves. [`Node`] is implemented for all of them in terms of
+//! handling one event.
 
 use crate::event_queue::EventQueue;
 use crate::noc::{Outbox, Packet};
@@ -12,7 +13,7 @@ pub(crate) trait Endpoint: Send {
     /// What can happen in it.
     type Event: From<Packet>;
 
-    /// What is still to happen.
+    /// The pending events.
     fn events(&self) -> &EventQueue<Self::Event>;
     /// As [`Endpoint::events`].
     fn events_mut(&mut self) -> &mut EventQueue<Self::Event>;

@@ -1,18 +1,18 @@
 //! The event queue of a node.
 //!
-//! Within one cycle arrivals come before the node's own events, and both in the order in which they
-//! were added. So the order of events does not depend on how the scheduler divides time into
-//! windows.
+//! Within one cycle arrivals come before the node's own events, and both in the order in which
+//! they were added. The order of events therefore does not depend on how the scheduler divides
+//! time into windows.
 
 use std::collections::VecDeque;
 use tilework_riscv::Cycle;
 
 use crate::NEVER;
 
-/// Events in the order of (cycle, arrivals first, order of adding).
+/// Events in the order of (cycle, arrivals first, order of insertion).
 ///
-/// Arrivals and own events have a sorted queue each, because a new event is mostly the last of its
-/// kind.
+/// Arrivals and own events have a sorted queue each, because a new event is usually the last
+/// of its kind.
 #[derive(Debug)]
 pub(crate) struct EventQueue<T> {
     arrivals: Line<T>,
@@ -49,7 +49,7 @@ impl<T> EventQueue<T> {
     }
 }
 
-/// Events in the order of (cycle, order of adding).
+/// Events in the order of (cycle, order of insertion).
 #[derive(Debug)]
 struct Line<T> {
     events: VecDeque<(Cycle, T)>,

@@ -15,9 +15,9 @@ use tilework_riscv::Cycle;
 pub enum FaultClass {
     /// The documents say that anything may happen.
     UndefinedBehavior,
-    /// A value was used that the documents leave open.
+    /// A value was used that the documents leave undefined.
     UnpredictableValueUsed,
-    /// It works on this chip but is promised nowhere.
+    /// It works on this chip, but no document promises it.
     NonContractualBehavior,
     /// The chip does not have this.
     UnsupportedFunctionality,
@@ -53,12 +53,12 @@ pub struct FaultSite {
     pub addr: Option<u64>,
     /// The cycle.
     pub cycle: Option<Cycle>,
-    /// Who sent the packet that did it: the physical NoC 0 coordinates of its NIU, which for a
-    /// Tensix tile are its translated ones too.
+    /// The sender of the packet that caused it: the physical NoC 0 coordinates of its NIU, which
+    /// for a Tensix tile are also its translated ones.
     pub sender: Option<NocXy>,
 }
 
-/// A fault, as small as a pointer: a `Result` with it costs little when there is none.
+/// A fault. It is as small as a pointer, so that a `Result` with it costs little on success.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault(Box<FaultReport>);
 

@@ -1,4 +1,4 @@
-//! The simulated chip behind the driver's border ([`HostLink`]), and what only a simulator can tell
+//! The simulated chip as the driver's [`HostLink`], and what only a simulator can report
 //! ([`Inspect`]).
 
 use crate::{Chip, ChipError, Fault};
@@ -8,7 +8,7 @@ use tilework_abi::tlb::Bar;
 use tilework_driver::{ChipCounts, ChipFault, HostLink, Inspect, LinkError, RunningCore, WaitingCore, WatchedWord};
 
 impl From<ChipError> for LinkError {
-    /// Who waits or runs is left out: [`Inspect`] tells that of a chip that stands still.
+    /// Leaves out which cores wait or run: [`Inspect`] reports that for a stopped chip.
     fn from(error: ChipError) -> Self {
         match error {
             ChipError::Fault(fault) => Self::from(ChipFault::from(&fault)),

@@ -4,7 +4,7 @@ use crate::Fault;
 use crate::noc::{Outbox, Packet};
 use tilework_riscv::Cycle;
 
-/// The cycle of what will not happen by itself.
+/// The cycle of an event that will not happen by itself.
 pub(crate) const NEVER: Cycle = Cycle::MAX;
 
 /// A tile (or a group of tiles with one memory) that runs by itself between packets.

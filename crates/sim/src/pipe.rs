@@ -19,8 +19,8 @@ impl Pipe {
     pub(crate) const fn new(rate: Rate) -> Self {
         Self { rate, free: 0, units: 0 }
     }
-    /// Serves `bytes` bytes that come at cycle `at`, and returns the cycle at which the last byte
-    /// has passed.
+    /// Serves `bytes` bytes that arrive at cycle `at`, and returns the cycle at which the last
+    /// byte has passed.
     pub(crate) fn serve(&mut self, at: Cycle, bytes: u64) -> Cycle {
         let (start, before) = if self.free < at { (at, 0) } else { (self.free, self.units) };
         let work = bytes.checked_mul(self.rate.cycles).and_then(|work| work.checked_add(before));
@@ -30,7 +30,7 @@ impl Pipe {
         };
         self.whole()
     }
-    /// The first whole cycle at which a request that comes at `at` is taken.
+    /// The first whole cycle at which a request that arrives at `at` is accepted.
     pub(crate) fn start(&self, at: Cycle) -> Cycle {
         self.whole().max(at)
     }

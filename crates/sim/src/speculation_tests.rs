@@ -1,4 +1,4 @@
-//! Tiles that speculate end in the same state as those that go window by window.
+//! Tiles that speculate end in the same state as those that run window by window.
 
 use crate::pcie::Bar;
 use crate::{Chip, ChipConfig};
@@ -8,7 +8,8 @@ use tilework_abi::tensix::{self as map, Processor};
 use tilework_abi::tlb::{self, Window, WindowSize};
 use tilework_riscv::{Insn, Op, encode};
 
-/// Where B, T0 and T1 start; what the tile sends, receives, and is told: seed and whom to send to.
+/// Where B, T0 and T1 start; what the tile sends and receives, and its parameters: seed and
+/// target tile.
 const CODE: [u32; 3] = [0, 0x400, 0x500];
 const OUT: i32 = 0x100;
 const INBOX: i32 = 0x700;
@@ -142,7 +143,7 @@ fn tiles_that_speculate_end_in_the_same_state_as_those_that_do_not() {
         for _ in 0..60_000 / slice {
             chip.run(slice).expect("no fault");
         }
-        // One more, so that all come to the same cycle.
+        // One more, so that all reach the same cycle.
         chip.run(60_000 % slice).expect("no fault");
         let end = |xy: NocXy| {
             let tile = chip.tile(xy).expect("a worker");

@@ -53,6 +53,31 @@ pub(crate) const RESET_RELEASE: u64 = 10;
 /// (WormholeB0/TensixTile/TensixCoprocessor/MatrixUnit.md and MiscellaneousUnit.md, latencies of
 /// those that are built: 1).
 pub(crate) const TENSIX_UNIT: u64 = 1;
+/// Cycles that an `UNPACR` spends on its first input address, in which its thread and other
+/// `UNPACR` wait (WormholeB0/TensixTile/TensixCoprocessor/UNPACR_Regular.md, "Performance": two
+/// for uncompressed data; compressed data need more, which has no document).
+pub(crate) const UNPACR_ADDRESS: u64 = 2;
+/// From an arithmetic instruction of the matrix unit to its results (MatrixUnit.md: 5).
+pub(crate) const MATRIX_ARITHMETIC: u64 = 5;
+/// Latency of `MOVA2D`, `MOVB2D` and `MOVB2A` (MatrixUnit.md: 4), and how long what must not follow
+/// `MOVA2D`, `MOVB2D` or `MOVD2B` waits (their pages: not in the next three cycles). The latency of
+/// `MOVD2B` is not stated: as long (estimate).
+pub(crate) const MATRIX_MOVE: u64 = 4;
+/// Latency of `MOVD2A` (MatrixUnit.md: 2), and how long what must not follow it or `MOVB2A` waits
+/// (MOVD2A.md and MOVB2A.md: not in the next cycle).
+pub(crate) const MATRIX_MOVE_TO_A: u64 = 2;
+/// Cycles of `SHIFTXB` (MatrixUnit.md: latency 2, one in two cycles).
+pub(crate) const MATRIX_SHIFT: u64 = 2;
+/// From an instruction that writes to an aligned block of eight rows of Dst to the first one that
+/// can read it (BlackholeA0/TensixTile/TensixCoprocessor/Dst.md: not in the next four cycles).
+pub(crate) const DST_READABLE: u64 = 5;
+/// From the cycle in which the packer takes no more of a `PACR` to the end of its pipeline
+/// (estimate: a read of Dst, as the matrix unit's four cycles of Dst.md, two conversions, a write of
+/// L1, as [`STORE_L1_INTERVAL`]).
+pub(crate) const TENSIX_PACK: u64 = 12;
+/// How often longer 16 bytes take when they are added to L1 (L1.md: five cycles for an atomic
+/// accumulation, where a write takes one).
+pub(crate) const PACK_ACCUMULATE: u64 = 5;
 /// Cycles of `ADDDMAREG` and its like; one more when both operands are registers of different
 /// groups of four (ADDDMAREG.md).
 pub(crate) const TENSIX_ARITHMETIC: u64 = 3;

@@ -288,11 +288,17 @@ impl Initiator {
 
     /// Writes one word to the register at `lo` of `xy` (never to L1: inline writes to L1 are unsafe
     /// on Blackhole). The initiator is ready.
+    ///
+    /// Hardware does not use the return address of such a request, but not every chip behind the
+    /// libttsim interface takes another tile in it than the sender, `my_xy`. The public firmware
+    /// names the sender too: its `noc_init` does so for the initiator of atomics, which also sends
+    /// these requests (tt-metal, noc_nonblocking_api.h).
     #[inline(always)]
-    pub(crate) fn write_register(self, control: u32, xy: u32, lo: u32, value: u32) {
+    pub(crate) fn write_register(self, control: u32, my_xy: u32, xy: u32, lo: u32, value: u32) {
         self.set(init::CTRL, control);
         self.set(init::TARG_ADDR_MID, 0);
         self.set(init::TARG_ADDR_HI, xy);
+        self.set(init::RET_ADDR_HI, my_xy);
         self.set(init::TARG_ADDR_LO, lo);
         self.set(init::PACKET_TAG, 0);
         self.set(init::AT_LEN_BE, ALL_BYTES);

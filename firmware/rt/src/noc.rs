@@ -68,10 +68,12 @@ fn wait_ready(through: Initiator) {
 /// counted: for firmware, which takes no part in the kernels' counting.
 #[inline(always)]
 pub fn post_register(noc: u32, xy: u32, lo: u32, value: u32) {
-    let through = Niu::new(noc).initiator(initiator::REGISTER);
+    let niu = Niu::new(noc);
+    let my_xy = niu.my_xy();
+    let through = niu.initiator(initiator::REGISTER);
     wait_ready(through);
     compiler_fence();
-    through.write_register(INLINE_POSTED, xy, lo, value);
+    through.write_register(INLINE_POSTED, my_xy, xy, lo, value);
 }
 
 /// One core's use of one NoC.

@@ -27,7 +27,7 @@ impl Attributes {
     }
 }
 
-/// The attributes that the operations over keys of their own state under the same names.
+/// The attributes that attention, decode attention and paged decode attention have in common.
 macro_rules! attributes {
     ($op:expr, $lowering:expr) => {
         Attributes {
@@ -81,8 +81,7 @@ pub(super) fn chunked<'m>(op: &'m ChunkedScaledDotProductAttentionOp, lowering: 
     let (pages, start) = (lowering.read(&op.page_table), lowering.read(&op.chunk_start_idx));
     let out = lowering.make(&op.out)?;
     Ok(one(move |args| {
-        // A position beyond what an address can say is beyond the cache, too: the
-        // operation refuses it.
+        // A position that does not fit `usize` is beyond the cache, too: the operation refuses it.
         let first = args[start].to_i64().first().map_or(usize::MAX, |&n| usize::try_from(n).unwrap_or(usize::MAX));
         ops::chunked_attention(&args[query], &args[key], &args[value], &args[pages], first, op.scale, out)
     }))
@@ -162,7 +161,7 @@ pub(super) fn nlp_concat_heads_decode<'m>(op: &'m NLPConcatHeadsDecodeOp, loweri
     joined(&op.input, &op.out, lowering, move |input| ops::nlp_concat_heads_decode(input, heads))
 }
 
-/// Three results from heads.
+/// Splits into heads, with three results.
 fn of_heads<'m>(f: impl Fn(&Args<'_>) -> Result<Heads, OpError> + 'm) -> Action<'m> {
     many(move |args| f(args).map(|Heads { query, key, value }| vec![query, key, value]))
 }

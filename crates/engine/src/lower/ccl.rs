@@ -1,4 +1,4 @@
-//! Collective operations, and tensors spread over a mesh: on one host they rearrange lists of
+//! Collective operations, and tensors distributed over a mesh: on one host they rearrange lists of
 //! tensors ([`tilework_ops::mesh`]).
 
 use tilework_model::ttnn::ops::ccl::{
@@ -24,11 +24,11 @@ fn reduction(number: u32) -> Result<Reduction, Refusal> {
     })
 }
 
-/// An axis of the mesh along which devices work together.
+/// An axis of the mesh along which devices communicate.
 fn axis(number: u32) -> Result<usize, Refusal> {
     match number {
         0 | 1 => Ok(number as usize),
-        _ => Err(Refusal::malformed(format!("cluster_axis {number} of a mesh of two"))),
+        _ => Err(Refusal::malformed(format!("cluster_axis {number}, but a mesh has two axes"))),
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn reduce_scatter<'m>(op: &'m ReduceScatterOp, lowering: &mut Lowerin
     Ok(collective(mesh, move |shards| mesh::reduce_scatter(shards, mesh, axis, op.scatter_dim.into(), by, out)))
 }
 
-/// Without an axis all devices share in the order of their numbers, as those of one row.
+/// Without an axis, all devices get a shard in the order of their numbers, as if they were one row.
 pub(super) fn mesh_partition<'m>(op: &'m MeshPartitionOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(&op.input);
     lowering.make(&op.out)?;
@@ -111,9 +111,9 @@ pub(super) fn point_to_point<'m>(op: &'m PointToPointOp, lowering: &mut Lowering
     })))
 }
 
-/// The devices that a tensor is spread over or put together from: the first of those that there
-/// are, in rows and columns of their own if the file says so. What becomes of the tensor along one
-/// axis only is along columns.
+/// The devices that a tensor is distributed over or composed from: the first devices of the mesh,
+/// in rows and columns of their own if the file gives them. A placement for only one axis is
+/// along columns.
 fn spread(name: &str, of: Mesh, shape: &[u32], placements: &[Option<i64>]) -> Result<(Mesh, Placements), Refusal> {
     let (mesh, placements) = match (shape, placements) {
         ([], [one]) => (Mesh { rows: 1, columns: of.devices() }, [None, *one]),

@@ -1,5 +1,5 @@
 //! Calls of other programs, branches, loops and traces. Which programs exist and whether they fit
-//! is checked by the plan; this module only says which are called, and how.
+//! is checked by the plan; this module only determines which are called, and how.
 
 use tilework_model::ttnn::ops::control::{CaseOp, FuncCallOp, LoadCachedOp, LoopBound, WhileLoopOp};
 use tilework_model::ttnn::ops::trace::{
@@ -10,8 +10,8 @@ use tilework_ops as ops;
 
 use super::*;
 
-/// How other programs run. Unless it says otherwise they take what the operation reads and give
-/// what it makes.
+/// How other programs run. Unless stated otherwise, they take the operands of the operation and
+/// return its results.
 #[derive(Clone, Debug)]
 pub(crate) enum Call<'m> {
     /// One program, once.
@@ -26,7 +26,7 @@ pub(crate) enum Call<'m> {
         /// Hash of the program by which the compiler names the results.
         hash: &'m str,
     },
-    /// One of several. The first tensor that is read chooses; the others are the inputs.
+    /// One of several. The first operand selects it; the others are its inputs.
     Case {
         /// Their indices.
         branches: Vec<usize>,
@@ -40,7 +40,7 @@ pub(crate) enum Call<'m> {
 /// A loop: the first `state` inputs change from one iteration to the next.
 #[derive(Clone, Debug)]
 pub(crate) struct Loop {
-    /// Takes all inputs, gives the next state.
+    /// Takes all inputs, returns the next state.
     pub(crate) body: usize,
     /// When it ends.
     pub(crate) count: LoopCount,
@@ -53,7 +53,7 @@ pub(crate) struct Loop {
 /// When a loop ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LoopCount {
-    /// It runs while a program that takes all inputs gives something other than 0.
+    /// It runs while a program that takes all inputs returns something other than 0.
     While(usize),
     /// It runs once for each number from the first below the second in steps of the third.
     For([Bound; 3]),
@@ -66,17 +66,17 @@ pub(crate) enum Bound {
     Input(usize),
 }
 
-/// A traced call. On a device its commands are recorded at the first time and replayed later;
-/// without one, the program that records also computes, so that one runs each time.
+/// A traced call. On a device, its commands are recorded in the first run and replayed later.
+/// Without a device, the recording program runs each time, as it also computes.
 #[derive(Clone, Debug)]
 pub(crate) struct TracedCall {
-    /// Makes the tensors that the trace works on: takes the inputs that lie on the device, gives
+    /// Makes the tensors that the trace works on: takes the inputs that are on the device, returns
     /// slots for all inputs, then for all results.
     pub(crate) allocate: usize,
-    /// Runs and records: takes the inputs that lie on the host, then all slots. It gives the
+    /// Runs and records: takes the inputs that are on the host, then all slots. It returns the
     /// trace's id; results are in the slots.
     pub(crate) capture: usize,
-    /// Which inputs lie on the device.
+    /// Which inputs are on the device.
     pub(crate) on_device: Vec<bool>,
 }
 
@@ -93,7 +93,7 @@ impl Call<'_> {
     }
 }
 
-/// Takes inputs and gives outputs.
+/// Adds the inputs and outputs of a call.
 fn called<'m>(
     inputs: &'m [TensorRef],
     outputs: &'m [TensorRef],
@@ -155,7 +155,7 @@ pub(super) fn while_loop<'m>(op: &'m WhileLoopOp, lowering: &mut Lowering<'m>) -
 
 pub(super) fn traced<'m>(op: &'m CaptureOrExecuteTraceOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     // Since jax-tt-plugin 0.1.3 the file says how many of the first inputs are slots themselves;
-    // before, those are that lie on the device.
+    // before, the inputs on the device are.
     let counted = count("device_resident_input_count", op.device_resident_input_count)?;
     let on_device = |(position, input): (usize, &TensorRef)| match lowering.edition >= Edition::Plugin013 {
         true => position < counted,
@@ -169,8 +169,8 @@ pub(super) fn traced<'m>(op: &'m CaptureOrExecuteTraceOp, lowering: &mut Lowerin
     called(&op.inputs, &op.outputs, Call::Traced(call), lowering)
 }
 
-/// Operations between begin and end are computed where they stand, which is what the replay that
-/// follows would do. On a device they are only recorded. A trace's id is 0.
+/// Operations between begin and end are computed in place, as the replay that follows would compute
+/// them; on a device they are only recorded. The id of a trace is 0.
 pub(super) fn begin_trace<'m>(op: &'m BeginTraceCaptureOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let stated = lowering.make_whole(&op.trace_id)?;
     Ok(one(move |_| Ok(ops::zeros(stated.shape.clone(), stated.dtype))))
@@ -181,8 +181,7 @@ pub(super) fn end_trace<'m>(op: &'m EndTraceCaptureOp, lowering: &mut Lowering<'
     Ok(Action::Nothing)
 }
 
-/// The plan allows this only for a trace that the same program recorded: then it is
-/// computed already.
+/// The plan allows this only for a trace that the same program recorded, which is computed already.
 pub(super) fn execute_trace<'m>(op: &'m ExecuteTraceOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(&op.trace_id);
     Ok(Action::Nothing)

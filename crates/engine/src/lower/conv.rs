@@ -1,7 +1,7 @@
 //! Convolutions.
 //!
-//! Preparing weights for the device is passing them on: the operation library takes them as
-//! frameworks have them, and the shape that the compiler states for prepared ones is that of the
+//! Preparing weights for the device only passes them on: the operation library takes them in the
+//! frameworks' layout, and the shape that the compiler states for prepared weights is that of the
 //! device's blocks.
 
 use tilework_model::common::DataType;
@@ -65,7 +65,7 @@ fn padding(list: &[i32]) -> Result<Padding, Refusal> {
 /// Two numbers are rows and columns, four are top, left, bottom and right: the order of pools and
 /// of transposed convolutions, in the compiler's own operations before these. The public runtime
 /// takes only two here; the compiler in `jax-tt-plugin` 0.1.0 writes four, and the results' shapes
-/// say which they are.
+/// show their order.
 pub(super) fn around(list: &[i32]) -> Result<Padding, Refusal> {
     let [top, left, bottom, right] = match *list {
         [rows, columns] => counts("padding", &[rows, columns, rows, columns])?,
@@ -74,8 +74,7 @@ pub(super) fn around(list: &[i32]) -> Result<Padding, Refusal> {
     Ok(Padding { top, bottom, left, right })
 }
 
-/// The attributes that a convolution over two dimensions and a transposed one state under the same
-/// names.
+/// The attributes that a convolution over two dimensions and a transposed one have in common.
 macro_rules! attributes {
     ($op:expr, $padding:expr) => {
         Conv2d {

@@ -9,8 +9,8 @@ use tilework_ops::{self as ops, DType, Fill, OpError, Tensor};
 use super::*;
 use crate::describe::{self, Stated};
 
-/// A shape that the operation states beside its result's must be the same; a file cannot ask for
-/// more memory than it describes.
+/// Checks that the shape that the operation states is that of its result, so that a file cannot ask
+/// for more memory than it describes.
 fn same_shape(stated: &Stated, dims: &[i64]) -> Result<(), Refusal> {
     let shape = describe::shape(dims.iter().copied())?;
     if stated.fits(&shape) {
@@ -42,8 +42,8 @@ pub(super) fn constant<'m>(op: &'m ConstantOp, lowering: &mut Lowering<'m>) -> L
     Ok(one(move |_| Ok(ops::typecast(&from_file(op, &stated)?, stated.dtype))))
 }
 
-/// The elements of a constant. Types that host arithmetic lacks become the nearest that it has, as
-/// the runtime converts them when it makes the tensor.
+/// The elements of a constant. Types that host arithmetic lacks are converted to the nearest that
+/// it has, as the runtime does when it creates the tensor.
 fn from_file(op: &ConstantOp, stated: &Stated) -> Result<Tensor, OpError> {
     let shape = stated.shape.clone();
     let integers = |values: Vec<i64>| Tensor::from_i64(stated.dtype, shape.clone(), &values);

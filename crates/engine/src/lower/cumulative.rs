@@ -1,8 +1,8 @@
 //! Running maximum, minimum or logarithm of a sum of exponentials: an operation of the compiler in
 //! `jax-tt-plugin` since 0.1.2.
 //!
-//! Each step combines every element with the one so far before it as the step before it reached, so
-//! that the reach doubles: the number of steps is the logarithm of the length. Sums are float32 and
+//! Each step combines every element with one before it, at a distance that doubles from step to
+//! step: the number of steps is the logarithm of the length. Sums are computed in float32 and
 //! rounded at the end.
 
 use tilework_model::ttnn::ops::reduction::{CumulativeOp, CumulativeReduceType};
@@ -58,8 +58,8 @@ fn scan(
     Ok(so_far)
 }
 
-/// `log(e^a + e^b)` without overflow: the larger and what the smaller adds to it. Equal infinities
-/// have no distance.
+/// `log(e^a + e^b)` without overflow: the larger one and what the smaller one adds to it. Equal
+/// infinities have no difference.
 fn log_add(a: &Tensor, b: &Tensor) -> Result<Tensor, OpError> {
     let larger = ops::binary(Binary::Maximum, a, b, DType::F32)?;
     let same = ops::binary(Binary::Equal, a, b, DType::F32)?;

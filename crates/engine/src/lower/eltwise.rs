@@ -122,8 +122,8 @@ pub(super) fn binary_composite<'m>(op: &'m EltwiseBinaryCompositeOp, lowering: &
     of_two(function, [&op.lhs, &op.rhs], &op.out, activations, lowering)
 }
 
-/// Arithmetic right shift by a logical one: of a negative number the complement is shifted and
-/// complemented again.
+/// Arithmetic right shift by means of a logical one: for a negative number, the complement is
+/// shifted and complemented again.
 fn shift_right(value: &Tensor, distance: &Tensor, out: DType) -> Result<Tensor, OpError> {
     let dtype = value.dtype();
     let negative = ops::binary(Binary::LessThan, value, &scalar(dtype, 0)?, dtype)?;
@@ -196,7 +196,7 @@ pub(super) fn dropout<'m>(op: &'m DropoutOp, lowering: &mut Lowering<'m>) -> Low
     Ok(if devices == 1 {
         one(move |args| Ok(ops::dropout(&args[input], op.prob, op.scale, op.seed, out)))
     } else {
-        // Devices differ even where their inputs are the same.
+        // Results differ between devices even for identical inputs.
         Action::Collective(Box::new(move |values| {
             let drop = |device: usize| {
                 let args = Args::of(values, device);

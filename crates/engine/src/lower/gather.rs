@@ -32,7 +32,7 @@ pub(super) fn embedding_backward<'m>(op: &'m EmbeddingBackwardOp, lowering: &mut
     Ok(one(move |args| ops::embedding_backward(&args[input], &args[weight], &args[grad], out)))
 }
 
-/// How scattered values meet what is there.
+/// How scattered values are combined with the existing ones.
 pub(super) fn reduction(of: ScatterReduceType) -> ScatterReduce {
     match of {
         ScatterReduceType::Sum => ScatterReduce::Sum,

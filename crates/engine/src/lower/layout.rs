@@ -1,5 +1,5 @@
-//! Layout, type and place of a tensor. Host arithmetic has one layout and one place, so most of
-//! these only pass the tensor on, in the element type of the result.
+//! Operations on the layout, type and location of a tensor. Host arithmetic has one layout and one
+//! location, so most of them only pass the tensor on, in the element type of the result.
 
 use tilework_model::ttnn::ops::creation::{AssignOp, CopyOp};
 use tilework_model::ttnn::ops::layout::{
@@ -46,13 +46,13 @@ passes! {
 pub(super) fn bitcast_convert<'m>(op: &'m BitcastConvertOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     lowering.make(&op.out)?;
-    // Bits are those of the stated types, whatever the values are kept in.
+    // The bits are those of the stated types, whatever type holds the values.
     let (from, to) = (Stated::of(&op.input.desc)?.dtype, Stated::of(&op.out.desc)?.dtype);
     Ok(one(move |args| ops::bitcast_convert(&ops::typecast(&args[input], from), to)))
 }
 
-/// `force` frees a buffer that others share, which no two names here do: whoever holds the
-/// tensor keeps it.
+/// `force` frees a buffer even if it is shared. It has no effect here: every other holder
+/// keeps the tensor.
 pub(super) fn deallocate<'m>(op: &'m DeallocateOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(&op.input);
     Ok(Action::Free)

@@ -1,9 +1,9 @@
 //! From the operations of a file to functions of tensors: a module for each family.
 //!
 //! Lowering an operation checks everything about it that does not depend on its tensors' values, so
-//! that what a plan accepts can only fail for its values. The table [`table`] decides which kinds
-//! are supported; each entry is a function that says which tensors the operation reads and makes
-//! ([`Lowering`]) and what it does ([`Action`]).
+//! that an operation that a plan accepts can only fail for its values. The table [`table`] decides
+//! which kinds are supported; each entry is a function that says which tensors the operation reads
+//! and makes ([`Lowering`]) and what it does ([`Action`]).
 
 mod attention;
 mod ccl;
@@ -45,7 +45,7 @@ pub(crate) use table::support;
 /// Why an operation cannot be lowered.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Refusal {
-    /// The engine has nothing for this.
+    /// The engine does not implement this.
     Unsupported(String),
     /// It calls native code.
     NativeCode,
@@ -137,11 +137,11 @@ pub(crate) enum Action<'m> {
     Pass {
         /// The element type.
         dtype: DType,
-        /// Whether the stated shape of the result is another one, of a layout that only
+        /// Whether the stated shape of the result differs, because of a layout that only
         /// a device has.
         reshaped: bool,
     },
-    /// Ends the name of the tensor that it reads.
+    /// Removes the name of the tensor that it reads.
     Free,
     /// Reports a message to the observer; what it writes is what it reads.
     Say(&'m str),
@@ -177,35 +177,35 @@ impl<'m> Lowering<'m> {
         Ok((lowering, action))
     }
 
-    /// A tensor that is read.
+    /// Adds a tensor that is read.
     fn read(&mut self, tensor: &'m TensorRef) -> Slot {
         self.reads.push(tensor);
         Slot(self.reads.len() - 1)
     }
 
-    /// A tensor that is read if it is there.
+    /// Adds a tensor that is read, if it is there.
     fn read_if(&mut self, tensor: &'m Option<TensorRef>) -> Option<Slot> {
         tensor.as_ref().map(|tensor| self.read(tensor))
     }
 
-    /// A tensor that is made; its element type.
+    /// Adds a tensor that is made; returns its element type.
     fn make(&mut self, tensor: &'m TensorRef) -> Result<DType, Refusal> {
         Ok(self.make_whole(tensor)?.dtype)
     }
 
-    /// A tensor that is made; its element type and shape.
+    /// Adds a tensor that is made; returns its element type and shape.
     fn make_whole(&mut self, tensor: &'m TensorRef) -> Result<Stated, Refusal> {
         self.writes.push((tensor, Write::New));
         Ok(Stated::of(&tensor.desc)?.under(self.rounding))
     }
 
-    /// A tensor that is read and changed in place.
+    /// Adds a tensor that is read and changed in place.
     fn change(&mut self, tensor: &'m TensorRef) -> Slot {
         self.writes.push((tensor, Write::Change));
         self.read(tensor)
     }
 
-    /// A tensor that is overwritten; its element type.
+    /// Adds a tensor that is overwritten; returns its element type.
     fn overwrite(&mut self, tensor: &'m TensorRef) -> Result<DType, Refusal> {
         self.writes.push((tensor, Write::Change));
         Ok(Stated::of(&tensor.desc)?.under(self.rounding).dtype)
@@ -222,13 +222,13 @@ fn many<'m>(f: impl Fn(&Args<'_>) -> Result<Vec<Tensor>, OpError> + 'm) -> Actio
     Action::Compute(Box::new(f))
 }
 
-/// A number that counts something.
+/// A number that is a count: not negative.
 fn count(name: &str, number: impl Into<i64>) -> Result<usize, Refusal> {
     let number = number.into();
     usize::try_from(number).map_err(|_| Refusal::malformed(format!("{name} is {number}")))
 }
 
-/// `N` numbers that count something.
+/// `N` numbers that are counts.
 fn counts<const N: usize>(name: &str, numbers: &[i32]) -> Result<[usize; N], Refusal> {
     let list: Vec<usize> = numbers.iter().map(|&number| count(name, number)).collect::<Result<_, _>>()?;
     list.try_into().map_err(|_| Refusal::malformed(format!("{name} has {} numbers instead of {N}", numbers.len())))

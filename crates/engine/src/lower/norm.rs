@@ -59,7 +59,7 @@ pub(super) fn dit_rms_norm<'m>(op: &'m DitRMSNormUnaryFusedOp, lowering: &mut Lo
 
 pub(super) fn group_norm<'m>(op: &'m GroupNormOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
-    // The mask only tells the device's tiles which channels are a group's.
+    // The mask only tells the device which channels of a tile belong to a group.
     lowering.read_if(&op.input_mask);
     let scaling = Scaling::of(&op.weight, &op.bias, lowering);
     let out = lowering.make(&op.out)?;
@@ -97,8 +97,7 @@ pub(super) fn batch_norm_training<'m>(op: &'m BatchNormTrainingOp, lowering: &mu
     }))
 }
 
-/// The blocks that a reciprocal table is for are the device's; the statistics are the
-/// same without it.
+/// The reciprocal table serves the device's blocks; the statistics are the same without it.
 pub(super) fn layer_norm_before<'m>(op: &'m LayerNormPreAllGatherOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let (input, residual) = (lowering.read(&op.input), lowering.read_if(&op.residual_input));
     lowering.read_if(&op.recip);

@@ -14,7 +14,7 @@ fn window(kernel: &[i32], stride: &[i32], padding: &[i32], dilation: &[i32]) -> 
     Ok(Window { kernel, stride, padding: conv::around(padding)?, dilation })
 }
 
-/// The attributes that pools with and without indices state under the same names.
+/// The attributes that pools with and without indices have in common.
 macro_rules! attributes {
     ($op:expr) => {
         Pool2d {

@@ -73,6 +73,6 @@ pub(super) fn quantization<'m>(op: &'m EltwiseQuantizationOp, lowering: &mut Low
             let to = Steps::of(&by.out_scale, &by.out_zero_point, lowering);
             one(move |args| ops::requantize(&args[input], axis, from.resolve(args), to.resolve(args), out))
         }
-        _ => return Err(Refusal::malformed(format!("a {} has the numbers of another function", op.kind))),
+        _ => return Err(Refusal::malformed(format!("a {} has the parameters of another function", op.kind))),
     })
 }

@@ -44,7 +44,7 @@ pub(super) fn cumprod<'m>(op: &'m CumProdOp, lowering: &mut Lowering<'m>) -> Low
     Ok(one(move |args| ops::cumprod(&args[input], op.dim.into(), out)))
 }
 
-/// The two results of an operation that chooses: values and their indices; the type of the indices.
+/// Adds the two results of a selection, values and their indices; returns the type of the indices.
 fn chosen<'m>(outputs: &'m [TensorRef], lowering: &mut Lowering<'m>) -> Result<DType, Refusal> {
     let [values, indices] = outputs else {
         return Err(Refusal::malformed(format!("{} results instead of values and indices", outputs.len())));

@@ -1,12 +1,13 @@
 //! Rows by index of several dimensions: operations of the compiler in `jax-tt-plugin` since 0.1.2,
 //! of which no source is public.
 //!
-//! What they do was learned from files for JAX's `gather` and `scatter` and their results. The
-//! input is batches of rows, `[batch, rows.., columns..]`; an index
-//! `[batch or 1, dimensions, places]` names places among the rows, whose own shape is `sizes`; with
-//! `column` a row has one element and the dimension of the columns is left out. From each place on
-//! a window of `windows` rows is taken, one place after the other. As in StableHLO a gathered
-//! window is moved to where it fits, and a scattered one that does not fit is left out.
+//! Their behaviour was inferred from files compiled from JAX's `gather` and `scatter`, and their
+//! results. The input is batches of rows, `[batch, rows.., columns..]`; an index
+//! `[batch or 1, dimensions, places]` names places among the rows, whose own shape is `sizes`;
+//! with `column` a row has one element and the dimension of the columns is left out. At each
+//! place begins a window of `windows` rows; places are handled in order. As in StableHLO, the
+//! start of a gathered window is clamped so that it fits, and a scattered window that does not
+//! fit is left out.
 
 use tilework_model::ttnn::ops::data_movement::{RowsGatherOp, RowsScatterOp};
 use tilework_ops as ops;
@@ -45,8 +46,8 @@ impl Windows {
         Ok((ops::reshape(input, &[lines as i64, columns as i64])?, batches))
     }
 
-    /// For each batch, place and row of the window the line of the matrix, or nothing if the window
-    /// does not fit and is not to be moved.
+    /// For each batch, place and row of the window, the line of the matrix, or nothing if the
+    /// window does not fit and is not clamped.
     fn lines(
         &self,
         op: &'static str,

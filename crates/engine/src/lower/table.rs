@@ -5,8 +5,8 @@ use tilework_model::ttnn::{Op, OpKind};
 use super::*;
 use crate::support::Support;
 
-/// Makes both the answer to whether a kind is supported and the lowering from one list, without a
-/// wildcard: a kind that is missing here does not compile.
+/// Generates both [`support`] and [`lower`] from one list, without a wildcard: a kind that is
+/// missing here does not compile.
 macro_rules! kinds {
     ({ $($kind:ident => $function:path),* $(,)? } $({ $because:literal: $($refused:ident),* $(,)? })*) => {
         /// Whether a kind is supported.
@@ -150,15 +150,15 @@ kinds! {
         RegionEnd => debug::region_end,
         RegionStart => debug::region_start,
     }
-    { "native code of the file is not executed": Cpu }
-    { "kernels of the program's own need an engine with a chip": Generic }
+    { "native code in the file is not executed": Cpu }
+    { "the program's own kernels need an engine with a chip": Generic }
     { "files that a program names are not read": LoadTensor }
-    { "operations of training": AdamW, SDPABackward, SDPAForward }
+    { "training operations": AdamW, SDPABackward, SDPAForward }
     { "mixtures of experts":
         AllToAllCombine, AllToAllDispatch, AllToAllDispatchMetadata, AllocateMoeComputeSemaphore, MoeCompute,
         MoeExpertTokenRemap, MoeGpt, PrepareMoEComputeW0W1Weights, PrepareMoEComputeW2Weights, SelectiveReduceCombine,
         SparseMatmul, TopKRouterGpt }
-    { "a normalisation together with its exchange between devices": DistributedRMSNorm }
-    { "scores of sparse attention": IndexerScoreDsa }
-    { "random choices: the device's generator is not known": Sampling }
+    { "normalisation fused with communication between devices": DistributedRMSNorm }
+    { "sparse attention scores": IndexerScoreDsa }
+    { "random sampling: the device's generator is not known": Sampling }
 }

@@ -1,5 +1,5 @@
-//! The call graph: programs that are called exist and fit their callers, there is no recursion, and
-//! calls are no deeper than allowed.
+//! The call graph: called programs exist and match their callers, there is no recursion, and calls
+//! are no deeper than allowed.
 
 use std::collections::HashMap;
 
@@ -37,8 +37,8 @@ struct Depths<'p, 'm> {
 }
 
 impl Depths<'_, '_> {
-    /// The depth of the calls that begin with this program. It is found by recursion, which
-    /// the limit ends.
+    /// The depth of the calls that begin with this program. Found by recursion, which the
+    /// limit bounds.
     fn of(&mut self, program: usize) -> Result<usize, RunError> {
         if let Some(&depth) = self.known.get(&program) {
             return Ok(depth);
@@ -55,12 +55,12 @@ impl Depths<'_, '_> {
                 }
                 if self.path.len() > self.limit {
                     let limit = self.limit as u64;
-                    return Err(failed(Reason::Budget { what: "calls within calls", limit }));
+                    return Err(failed(Reason::Budget { what: "nested calls", limit }));
                 }
                 deepest = deepest.max(1 + self.of(target)?);
                 if self.path.len() + deepest > self.limit + 1 {
                     let limit = self.limit as u64;
-                    return Err(failed(Reason::Budget { what: "calls within calls", limit }));
+                    return Err(failed(Reason::Budget { what: "nested calls", limit }));
                 }
             }
         }
@@ -70,8 +70,8 @@ impl Depths<'_, '_> {
     }
 }
 
-/// Whether what an operation passes is what the called programs take, and what they give
-/// what it makes.
+/// Checks that the operands of an operation match the inputs of the called programs, and its
+/// results their outputs.
 fn fits(plan: &Plan<'_>, step: &Step<'_>, call: &Call<'_>) -> Result<(), String> {
     let program =
         |index: usize| plan.get(index).ok_or_else(|| format!("it calls program {index}, which does not exist"));
@@ -92,7 +92,7 @@ fn fits(plan: &Plan<'_>, step: &Step<'_>, call: &Call<'_>) -> Result<(), String>
                 let condition = program(condition)?;
                 same(condition, "inputs", reads, &condition.program.inputs)?;
                 if condition.program.outputs.len() != 1 {
-                    return Err(format!("{} gives {} results", name(condition), condition.program.outputs.len()));
+                    return Err(format!("{} returns {} results", name(condition), condition.program.outputs.len()));
                 }
             }
             let results: Vec<&TensorRef> = by.outputs.iter().map(|&index| state[index]).collect();
@@ -106,7 +106,7 @@ fn fits(plan: &Plan<'_>, step: &Step<'_>, call: &Call<'_>) -> Result<(), String>
             let slots: Vec<&TensorRef> = reads.iter().chain(&made).copied().collect();
             let taken: Vec<&TensorRef> = of(false).chain(slots.iter().copied()).collect();
             same(allocate, "inputs", &of(true).collect::<Vec<_>>(), &allocate.program.inputs)?;
-            // Slots can have another element type than what is written into them.
+            // The element type of a slot can differ from that of the values written into it.
             alike(allocate, "results", &slots, &allocate.program.outputs)?;
             alike(capture, "inputs", &taken, &capture.program.inputs)
         }
@@ -122,7 +122,7 @@ fn whole(target: &Planned<'_>, inputs: &[&TensorRef], outputs: &[&TensorRef]) ->
     same(target, "results", outputs, &target.program.outputs)
 }
 
-/// Two lists of tensors have the same shapes.
+/// Checks that two lists of tensors have the same shapes.
 fn alike(target: &Planned<'_>, what: &str, here: &[&TensorRef], there: &[TensorRef]) -> Result<(), String> {
     let same = here.len() == there.len() && here.iter().zip(there).all(|(a, b)| a.desc.shape == b.desc.shape);
     if same { Ok(()) } else { Err(format!("{what} of {} have other shapes here", name(target))) }
@@ -132,7 +132,7 @@ fn same(target: &Planned<'_>, what: &str, here: &[&TensorRef], there: &[TensorRe
     agree(&format!("{what} of {}", name(target)), here, &there.iter().collect::<Vec<_>>())
 }
 
-/// Two lists of tensors have the same element types and shapes.
+/// Checks that two lists of tensors have the same element types and shapes.
 fn agree(what: &str, here: &[&TensorRef], there: &[&TensorRef]) -> Result<(), String> {
     if here.len() != there.len() {
         return Err(format!("{what}: {} here, {} there", here.len(), there.len()));

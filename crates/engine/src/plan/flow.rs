@@ -1,5 +1,5 @@
-//! Liveness of tensors at each operation of a program: made once, used before they are deallocated,
-//! described alike wherever they are named.
+//! Checks the liveness of a program's tensors: each is created once, used only until it is
+//! deallocated, and described identically wherever it is named.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::session::Options;
 
 /// State of a tensor.
 struct Known {
-    /// The operation that made it; none made an input.
+    /// The operation that made it; `None` for an input.
     by: Option<(usize, OpKind)>,
     /// The operation that deallocated it.
     freed: Option<usize>,
@@ -28,7 +28,7 @@ struct Known {
 struct Tensors(HashMap<u32, Known>);
 
 impl Tensors {
-    /// A tensor that is used here must exist and be what it was.
+    /// Checks a tensor that is used here: it must exist and have its type and shape.
     fn used(&mut self, operation: &Operation, tensor: &TensorRef) -> Result<&mut Known, Reason> {
         let id = tensor.global_id;
         let role = || role(operation, tensor);
@@ -45,7 +45,7 @@ impl Tensors {
         Ok(known)
     }
 
-    /// A tensor that is made here must not exist.
+    /// Checks a tensor that is made here: it must not exist yet.
     fn made(&mut self, at: usize, operation: &Operation, tensor: &TensorRef) -> Result<(), Reason> {
         let id = tensor.global_id;
         let stated = Stated::of(&tensor.desc).ok();
@@ -119,7 +119,8 @@ fn step<'m>(
     let (lowering, action) = match Lowering::of(&operation.op, mesh, options.rounding, edition) {
         Ok(lowered) => lowered,
         Err(refusal) => {
-            // What it would have made exists for those after it, which are not wrong.
+            // Its results count as existing, so that later operations that use them are
+            // not reported.
             for operand in operation.operands().iter().filter(|operand| operand.direction == Direction::Out) {
                 _ = tensors.made(at, operation, operand.tensor);
             }

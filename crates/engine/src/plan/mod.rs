@@ -1,7 +1,7 @@
 //! A plan: a program and all programs that it may call, lowered and checked before anything runs.
 //!
-//! Programs are straight lines of operations, so the tensors that exist at each of them ([`flow`])
-//! and the call graph ([`calls`]) are known beforehand. Errors are collected: the first is reported
+//! Programs are straight-line code, so the tensors that exist at each operation ([`flow`]) and the
+//! call graph ([`calls`]) are known before the run. Errors are collected: a run reports the first
 //! with the number of the others, and a check can show all.
 
 mod calls;
@@ -62,7 +62,7 @@ impl<'m> Plan<'m> {
                 continue;
             }
             let Some(program) = programs.get(index) else {
-                // Calls of what does not exist are found where they are made.
+                // Calls of programs that do not exist are reported at the call.
                 let reason = Reason::NoProgram { index, count: programs.len() };
                 errors.push(RunError::new(Subject::Model, reason));
                 continue;
@@ -115,7 +115,7 @@ fn place(program: usize, of: &Program, index: usize, operation: &Operation) -> O
     }
 }
 
-/// The name under which an operation has a tensor.
+/// The role of a tensor in an operation.
 pub(crate) fn role(operation: &Operation, tensor: &TensorRef) -> String {
     let operands = operation.operands();
     let found = operands.into_iter().find(|operand| std::ptr::eq(operand.tensor, tensor));

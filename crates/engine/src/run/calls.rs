@@ -41,7 +41,7 @@ impl<'m> Runner<'_, 'm> {
     }
 }
 
-/// An operation that calls.
+/// An operation that calls other programs.
 struct Caller<'c, 'r, 'm> {
     runner: &'c mut Runner<'r, 'm>,
     planned: &'c Planned<'m>,
@@ -95,7 +95,7 @@ impl Caller<'_, '_, '_> {
         let chosen = usize::try_from(index).ok().and_then(|index| branches.get(index)).or(branches.last());
         let Some(&program) = chosen else { return Err(self.failed(Reason::Value("no branches".into()))) };
         let mut finished = self.run(program, inputs)?;
-        // The first operand is the index, which no branch has.
+        // The first operand is the index, which is not an input of the branches.
         finished.changed = finished.changed.into_iter().map(|(position, value)| (position + 1, value)).collect();
         Ok(finished)
     }
@@ -124,8 +124,8 @@ impl Caller<'_, '_, '_> {
             }
             self.runner.spend().map_err(|reason| self.failed(reason))?;
             let finished = self.run(by.body, inputs.clone())?;
-            // What is not state but changes in place changes for the next iteration, and
-            // for the caller.
+            // An input that is not state but changes in place is changed for the next iteration,
+            // and for the caller.
             for (position, value) in finished.changed.into_iter().filter(|(position, _)| *position >= by.state) {
                 inputs[position] = value.clone();
                 changed.insert(position, value);
@@ -156,7 +156,7 @@ impl Caller<'_, '_, '_> {
         let of = |device: bool| given.iter().zip(&by.on_device).enumerate().filter(move |(_, (_, on))| **on == device);
         let resident = of(true).map(|(_, (value, _))| value.clone()).collect();
         let mut slots = self.run(by.allocate, resident)?.outputs;
-        // Inputs that lie on the device are their own slots.
+        // Inputs that are on the device are their own slots.
         for (position, (value, _)) in of(true) {
             slots[position] = value.clone();
         }

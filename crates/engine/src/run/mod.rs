@@ -35,7 +35,7 @@ pub(crate) struct Runner<'r, 'm> {
     pub(crate) cache: &'r mut Cache,
     pub(crate) observer: &'r mut dyn Observer,
     pub(crate) ledger: Ledger,
-    /// Operations and loop iterations that began.
+    /// Number of operations and loop iterations that began.
     pub(crate) operations: u64,
     /// Kept results that were used, by address: they count as alive until the end of the run.
     pub(crate) kept: HashMap<usize, Value>,
@@ -133,7 +133,7 @@ impl<'m> Runner<'_, 'm> {
         }
     }
 
-    /// Checks the memory limit for what an operation makes.
+    /// Checks the memory limit for the results of an operation.
     fn room(&self, step: &Step<'m>, devices: usize) -> Result<(), Reason> {
         let made = step.writes.iter().fold(0_usize, |sum, write| sum.saturating_add(write.stated.bytes()));
         let needed = made.saturating_mul(devices).saturating_add(self.ledger.live());

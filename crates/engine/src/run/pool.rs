@@ -29,7 +29,7 @@ impl<'m> Pool<'m> {
         self.values.get(&id)
     }
 
-    /// A tensor that is made.
+    /// Adds a tensor that was made.
     pub(super) fn insert(&mut self, id: u32, value: Value, ledger: &mut Ledger) {
         ledger.add(&value);
         if let Some(before) = self.values.insert(id, value) {
@@ -37,7 +37,8 @@ impl<'m> Pool<'m> {
         }
     }
 
-    /// A tensor that changes in place. If it is an input, the caller is told at the end.
+    /// Changes a tensor in place. If it is an input, the change is reported to the
+    /// caller at the end.
     pub(super) fn change(&mut self, id: u32, value: Value, ledger: &mut Ledger) {
         if let Some(position) = self.program.inputs.iter().position(|input| input.global_id == id) {
             self.changed.insert(position, value.clone());
@@ -45,14 +46,14 @@ impl<'m> Pool<'m> {
         self.insert(id, value, ledger);
     }
 
-    /// Ends the name of a tensor.
+    /// Removes the name of a tensor.
     pub(super) fn free(&mut self, id: u32, ledger: &mut Ledger) {
         if let Some(value) = self.values.remove(&id) {
             ledger.remove(&value);
         }
     }
 
-    /// Ends all names; gives the inputs that changed, by position.
+    /// Removes all names; returns the inputs that changed, by position.
     pub(super) fn close(self, ledger: &mut Ledger) -> BTreeMap<usize, Value> {
         self.values.values().for_each(|value| ledger.remove(value));
         self.changed

@@ -132,7 +132,7 @@ pub(crate) fn values(shape: &[usize], values: &[f32]) -> Tensor {
     Tensor::new(Shape::new(shape).unwrap(), values.to_vec()).unwrap()
 }
 
-/// No bytes: the types do not let others make some.
+/// Empty bytes: other crates cannot construct any others.
 pub(crate) fn no_bytes() -> Bytes {
     Bytes::default()
 }

@@ -1,4 +1,4 @@
-//! What the tests have in common: where real programs are, and arrays from files.
+//! Helpers of the tests: the folders of real programs, and arrays from files.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub(crate) mod build;

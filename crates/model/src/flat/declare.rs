@@ -1,20 +1,20 @@
-//! The schema, declared: each macro turns a list of names and types into types and their
-//! checked reading.
+//! The schema, declared: each macro turns a list of names and types into types and code that reads
+//! and checks them.
 //!
 //! - `enums!` declares enumerations: `DataType: u16 { Float32, Float16 }`, ordinals as in Rust.
-//! - `structs!` declares what lies in tables as a whole: `Dim2d { y: i32, x: i32 }`.
+//! - `structs!` declares structs, which are stored inline in tables: `Dim2d { y: i32, x: i32 }`.
 //! - `tables!` declares tables: the order of the fields is that of the schema and decides their
-//!   places in the vtable. A field is `name: Type`; the type says what absence means: `Option<T>`
-//!   is `None`; scalars are 0 or the default that `= value` states; strings and vectors are empty;
-//!   tables, structs and unions must be there. `input("in")` gives a field a name of ours beside
-//!   the schema's, where that is a word of Rust. `as out` and `as inout` mark tensors that an
-//!   operation makes or changes. `[if feature]` marks fields that only files of some schemas have:
-//!   those of editions for which [`Edition::feature`](crate::schema::Edition) is true.
+//!   places in the vtable. A field is `name: Type`; the type determines what absence means:
+//!   `Option<T>` is `None`; scalars are 0 or the default that `= value` states; strings and vectors
+//!   are empty; tables, structs and unions must be there. `input("in")` gives a field another name
+//!   than the schema's, where that is a keyword of Rust. `as out` and `as inout` mark tensors that
+//!   an operation makes or changes. `[if feature]` marks fields that only files of some schemas
+//!   have: those of editions for which [`Edition::feature`](crate::schema::Edition) is true.
 //! - `unions!` declares unions by their members, the first of which has ordinal 1.
 //!
 //! Each type can be written as data (serde): [`crate::data`].
 
-/// An enumeration without its reading, for those whose ordinals depend on the edition.
+/// An enumeration without code that reads it, for those whose ordinals depend on the edition.
 macro_rules! named {
     ($(#[$meta:meta])* $name:ident: $repr:ident { $($variant:ident $(= $value:literal)?),* $(,)? }) => {
         $(#[$meta])*
@@ -124,7 +124,7 @@ macro_rules! wire_name {
     };
 }
 
-/// What a mark behind a field's type says of its tensors.
+/// The direction of a field's tensors, by the mark after its type.
 macro_rules! direction {
     () => {
         crate::operand::Direction::In
@@ -137,9 +137,9 @@ macro_rules! direction {
     };
 }
 
-/// A type of tables or unions as what a field and an element can be: it takes so many slots of a
-/// table, one function of [`crate::flat::field`] reads one value there and another a vector of
-/// them, and it is visited in this manner.
+/// Implements fields and elements for a type of tables or unions: the number of slots that it takes
+/// in a table, the functions of [`crate::flat::field`] that read one value and a vector of them,
+/// and how it is visited.
 macro_rules! element {
     ($name:ident, $slots:literal, $one:ident, $many:ident, |$this:ident, $role:ident, $direction:ident, $visitor:ident| $visit:block) => {
         impl crate::flat::Element for $name {
@@ -178,7 +178,7 @@ macro_rules! element {
     };
 }
 
-/// A table's type as what a field and an element can be.
+/// Implements fields and elements for the type of a table.
 macro_rules! table_element {
     ($name:ident) => {
         crate::flat::declare::element!($name, 1, table_in, tables_in, |table, role, direction, visitor| {

@@ -5,9 +5,9 @@ use crate::bytes::Bytes;
 use crate::error::{ReadError, Reason, Result, Step};
 use crate::operand::{Direction, Role, Visitor};
 
-/// A value that lies in a table or vector itself: scalar, enumeration, struct.
+/// A value that is stored in a table or vector itself: scalar, enumeration, struct.
 pub(crate) trait Inline: Copy {
-    /// What messages call it.
+    /// Its name in messages.
     const NAME: &'static str;
     /// Bytes.
     const SIZE: usize;
@@ -15,7 +15,7 @@ pub(crate) trait Inline: Copy {
     const ALIGN: usize;
     /// The value of an absent field, for those types that have one.
     const ABSENT: Option<Self>;
-    /// The value of `SIZE` bytes; or where in them something is wrong.
+    /// The value of `SIZE` bytes, or the position in them and the reason of an error.
     fn parse(bytes: &[u8]) -> Result<Self, (usize, Reason)>;
 }
 
@@ -29,7 +29,7 @@ pub(crate) trait Element: Sized {
     fn vector(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Vec<Self>>>;
     /// The value that an absent field has, for those types that have one.
     fn absent() -> Option<Self>;
-    /// Shows the tensor references within.
+    /// Visits the tensor references within.
     fn visit<'a>(&'a self, _role: &Role<'_>, _direction: Direction, _visitor: &mut Visitor<'_, 'a>) {}
 }
 
@@ -39,7 +39,7 @@ pub(crate) trait Field: Sized {
     const SLOTS: u16;
     /// Reads it; `default` is the schema's, if it states one.
     fn read(reader: &mut FlatReader, table: &Table, slot: u16, default: Option<Self>) -> Result<Self>;
-    /// Shows the tensor references within.
+    /// Visits the tensor references within.
     fn visit<'a>(&'a self, role: &Role<'_>, direction: Direction, visitor: &mut Visitor<'_, 'a>);
 }
 
@@ -104,8 +104,8 @@ impl<T: Inline> Element for T {
 
     fn vector(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Vec<Self>>> {
         let Some(at) = reader.reference(table, slot)? else { return Ok(None) };
-        // The builder does not align an empty vector's missing elements, and the C++ verifier asks
-        // no alignment of others either.
+        // The builder does not align the elements of an empty vector, and the C++ verifier does not
+        // require alignment of others either.
         reader.elements(at, T::SIZE, |reader, at| reader.unaligned(at)).map(Some)
     }
 
@@ -140,7 +140,7 @@ impl Inline for bool {
     const ABSENT: Option<Self> = Some(false);
 
     fn parse(bytes: &[u8]) -> Result<Self, (usize, Reason)> {
-        // As in the C++ accessors: whatever is not 0 is true.
+        // As in the C++ accessors, any value but 0 is true.
         Ok(bytes != [0])
     }
 }
@@ -161,7 +161,7 @@ impl Element for String {
     }
 }
 
-/// Bytes stay where they are. A vector of them does not occur.
+/// Bytes are used in place. A vector of them does not occur.
 impl Field for Bytes {
     const SLOTS: u16 = 1;
 
@@ -178,11 +178,11 @@ impl Field for Bytes {
 pub(crate) trait Tabular: Sized {
     /// Reads the table's fields.
     fn read(reader: &mut FlatReader, table: &Table) -> Result<Self>;
-    /// Shows the tensor references within.
+    /// Visits the tensor references within.
     fn visit_fields<'a>(&'a self, role: Option<&Role<'_>>, direction: Direction, visitor: &mut Visitor<'_, 'a>);
 }
 
-/// The table at `at`, one deeper.
+/// The table at `at`, one nesting level deeper.
 pub(crate) fn table_at<T: Tabular>(reader: &mut FlatReader, at: usize) -> Result<T> {
     reader.deeper(at, |reader| {
         let table = reader.table(at)?;
@@ -195,9 +195,9 @@ pub(crate) trait Union: Sized {
     /// The member of that ordinal, which is not 0, from its table at `at`; `None` if there is no
     /// such member.
     fn member(reader: &mut FlatReader, ordinal: u8, at: usize) -> Result<Option<Self>>;
-    /// What messages call it.
+    /// Its name in messages.
     const NAME: &'static str;
-    /// Shows the tensor references within.
+    /// Visits the tensor references within.
     fn visit_member<'a>(&'a self, role: &Role<'_>, direction: Direction, visitor: &mut Visitor<'_, 'a>);
 }
 
@@ -233,7 +233,7 @@ pub(crate) fn unions_in<T: Union>(reader: &mut FlatReader, table: &Table, slot: 
     let (first, count) = reader.vector(ordinals, 1)?;
     let (_, found) = reader.vector(values, 4)?;
     if count != found {
-        return Err(ReadError::format(values, format!("{count} values, as there are ordinals"), format!("{found}")));
+        return Err(ReadError::format(values, format!("{count} values, one per ordinal"), format!("{found}")));
     }
     let mut place = first;
     let read = reader.elements(values, 4, |reader, at| {

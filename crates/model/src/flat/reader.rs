@@ -14,20 +14,20 @@ use crate::ttnn::TensorDesc;
 const PREFIX: usize = 4;
 /// An offset is an i32 for the C++ library, so that no genuine file is larger.
 pub(crate) const MAX_FILE: usize = i32::MAX as usize;
-/// Tables within tables; the C++ verifier's default. No table of the schema contains its like, and
-/// they nest 11 deep.
+/// Nesting depth of tables; the C++ verifier's default. No table of the schema contains tables of
+/// its own type, and they nest 11 deep.
 const MAX_DEPTH: u32 = 64;
-/// Bytes of the file for each table that is read. A table of its own takes at least 4; the compiler
-/// shares only tensor references and what is below them. Genuine files have one table read for each
-/// 100 bytes, and would have one for each 7 without the operations' texts.
+/// Bytes of the file for each table that is read. A table that is not shared takes at least 4; the
+/// compiler shares only tensor references and what is below them. Genuine files have one table read
+/// for each 100 bytes, and would have one for each 7 without the operations' texts.
 const BYTES_PER_TABLE: u64 = 4;
 /// Decoded bytes on the heap (elements, strings) for each byte of the file. Genuine files have up
 /// to 3, and would have up to 20 without the operations' texts.
 const DECODED_PER_BYTE: u64 = 32;
-/// What even the smallest file may use of either, so that the rules above need no exceptions.
+/// The minimum of either budget, so that small files need no exceptions.
 const SMALL_FILE: u64 = 4096;
 
-/// What one file may still cost.
+/// The remaining budgets of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     tables: u64,
@@ -57,7 +57,7 @@ pub(crate) struct FlatReader<'a> {
     budget: Budget,
     /// The schema that the file follows.
     pub(crate) schema: Schema,
-    /// Tensor descriptions by position: the compiler lets all references to a tensor share one.
+    /// Tensor descriptions by position: all references to a tensor share one.
     pub(crate) descriptions: HashMap<usize, Arc<TensorDesc>>,
 }
 
@@ -78,7 +78,7 @@ impl Table {
 }
 
 impl<'a> FlatReader<'a> {
-    /// Checks size and identifier, and gives the root table.
+    /// Checks size and identifier, and returns the root table.
     pub(crate) fn open(file: &'a Arc<Vec<u8>>, identifiers: &[&'static str]) -> Result<(Self, Table, &'static str)> {
         let size = file.len();
         let budget = Budget::of(size);
@@ -88,7 +88,7 @@ impl<'a> FlatReader<'a> {
         }
         let stated = reader.scalar::<u32>(0)? as usize;
         if stated != size - PREFIX {
-            let expected = format!("a size prefix of {}, as so many bytes follow it", size - PREFIX);
+            let expected = format!("a size prefix of {}, the number of bytes that follow it", size - PREFIX);
             return Err(ReadError::format(0, expected, format!("{stated}")));
         }
         let found = reader.bytes(PREFIX + 4, 4, "an identifier")?;
@@ -112,7 +112,7 @@ impl<'a> FlatReader<'a> {
         ReadError::format(at, format!("{what} of {size} bytes"), format!("the file's end at {:#x}", self.data.len()))
     }
 
-    /// A value that lies at `at`, where its type's alignment is asked for.
+    /// The value at `at`, which must have its type's alignment.
     pub(crate) fn inline<T: Inline>(&self, at: usize) -> Result<T> {
         if !at.is_multiple_of(T::ALIGN) {
             let expected = format!("{} at a multiple of {} bytes", T::NAME, T::ALIGN);
@@ -121,7 +121,7 @@ impl<'a> FlatReader<'a> {
         self.unaligned(at)
     }
 
-    /// A value that lies at `at`, wherever that is.
+    /// The value at `at`, whatever its alignment.
     pub(crate) fn unaligned<T: Inline>(&self, at: usize) -> Result<T> {
         T::parse(self.bytes(at, T::SIZE, T::NAME)?).map_err(|(inside, reason)| ReadError::at(at + inside, reason))
     }
@@ -134,7 +134,7 @@ impl<'a> FlatReader<'a> {
     pub(crate) fn follow(&self, at: usize) -> Result<usize> {
         let offset = self.scalar::<u32>(at)? as usize;
         if offset == 0 || offset > MAX_FILE {
-            return Err(ReadError::format(at, "an offset to what comes later", format!("{offset:#x}")));
+            return Err(ReadError::format(at, "an offset that points forward", format!("{offset:#x}")));
         }
         let target = at + offset;
         if target >= self.data.len() {
@@ -168,7 +168,7 @@ impl<'a> FlatReader<'a> {
         Ok(Table { position, vtable, fields: bytes / 2 - 2 })
     }
 
-    /// Where the field lies, or `None` if it is absent.
+    /// The position of the field, or `None` if it is absent.
     pub(crate) fn field(&self, table: &Table, slot: u16) -> Result<Option<usize>> {
         if slot >= table.fields {
             return Ok(None);
@@ -189,11 +189,11 @@ impl<'a> FlatReader<'a> {
         Ok(())
     }
 
-    /// Runs `read` one table deeper.
+    /// Runs `read` one nesting level deeper.
     pub(crate) fn deeper<T>(&mut self, at: usize, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.budget.depth == MAX_DEPTH {
             let (limit, size) = (u64::from(MAX_DEPTH), self.data.len());
-            return Err(ReadError::at(at, Reason::Budget { what: "tables within tables", limit, size }));
+            return Err(ReadError::at(at, Reason::Budget { what: "nested tables", limit, size }));
         }
         self.budget.depth += 1;
         let result = read(self);
@@ -201,7 +201,7 @@ impl<'a> FlatReader<'a> {
         result
     }
 
-    /// Charges values that are about to be made.
+    /// Charges values that are about to be decoded.
     pub(crate) fn charge(&mut self, at: usize, count: usize, size_of_one: usize) -> Result<()> {
         let size = self.data.len();
         let cost = (count as u64).saturating_mul(size_of_one as u64);

@@ -28,7 +28,7 @@ tables! {
     /// A number.
     Leaf { value: i16 = -3 }
 
-    /// A table that holds its like.
+    /// A table that holds tables of its own type.
     Tree { children: Vec<Tree> }
 
     /// One of each.
@@ -153,7 +153,7 @@ fn offsets_stay_in_the_file_and_point_forward() {
 fn scalars_and_offsets_are_aligned() {
     let mut builder = Builder::new("TEST");
     let root = builder.table(&[F::Absent, F::Inline(vec![0; 8])]);
-    // One byte further than the field was laid down.
+    // One byte further than the field's place.
     builder.bytes[root.vtable + 6] += 1;
     let error = read::<Everything>(builder, &root).unwrap_err();
     assert!(error.to_string().contains("expected f64 at a multiple of 8 bytes"), "{error}");
@@ -281,10 +281,7 @@ fn tables_nest_to_the_limit_and_no_deeper() {
         let result = read::<Tree>(builder, &root);
         assert_eq!(result.is_ok(), fits, "{length}");
         if let Err(error) = result {
-            assert!(
-                matches!(error.reason(), Reason::Budget { what: "tables within tables", limit: 64, .. }),
-                "{error}"
-            );
+            assert!(matches!(error.reason(), Reason::Budget { what: "nested tables", limit: 64, .. }), "{error}");
             assert!(error.path().starts_with("children[0].children[0]."), "{}", error.path());
         }
     }
@@ -297,7 +294,7 @@ fn a_table_that_holds_itself_is_refused() {
     let (root, last) = chain(&mut builder, 3);
     builder.patch(last + 4, (root.at as u32).wrapping_sub(last as u32 + 4));
     let error = read::<Tree>(builder, &root).unwrap_err();
-    assert!(error.to_string().contains("expected an offset to what comes later"), "{error}");
+    assert!(error.to_string().contains("expected an offset that points forward"), "{error}");
 }
 
 #[test]

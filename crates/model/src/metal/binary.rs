@@ -19,7 +19,7 @@ tables! {
     /// A tensor's shape and type.
     TensorDesc { shape: Vec<i32>, mesh_shape: Vec<i32>, layout: LayoutDesc }
 
-    /// A tensor that a program takes or gives.
+    /// A tensor that a program takes or returns.
     TensorRef { size: u64, desc: TensorDesc }
 
     /// What one mesh of devices does.

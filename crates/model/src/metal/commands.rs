@@ -26,7 +26,7 @@ unions! {
 }
 
 tables! {
-    /// Makes a host buffer, of zeros or of the given bytes.
+    /// Creates a host buffer, of zeros or of the given bytes.
     HostAllocCommand { dst: BufferRef, data: Bytes }
 
     /// The results.
@@ -38,7 +38,7 @@ tables! {
         fabric_connection_configs: Vec<FabricConnectionConfig>,
     }
 
-    /// Makes a global semaphore.
+    /// Creates a global semaphore.
     CreateGlobalSemaphoreCommand {
         reference("ref"): GlobalSemaphoreRef, initial_value: Option<u32>, core_range_set: Vec<Dim2dRange>,
     }
@@ -46,7 +46,7 @@ tables! {
     /// Sets a global semaphore.
     ResetGlobalSemaphoreCommand { reference("ref"): GlobalSemaphoreRef, value: u32 }
 
-    /// Makes a semaphore for the next program.
+    /// Creates a semaphore for the next program.
     CreateLocalSemaphoreCommand { reference("ref"): LocalSemaphoreRef }
 
     /// Copies a host buffer to the device.
@@ -55,7 +55,7 @@ tables! {
     /// Copies a buffer from the device.
     EnqueueReadBufferCommand { src: BufferRef, dst: BufferRef }
 
-    /// Makes a buffer at its address.
+    /// Creates a buffer at its address.
     CreateBufferCommand { reference("ref"): BufferRef }
 
     /// Frees a buffer.
@@ -79,7 +79,7 @@ tables! {
     /// The host waits for the queue.
     FinishCommand {}
 
-    /// Cuts a host buffer for the devices of a mesh, or puts theirs together.
+    /// Shards a host buffer over the devices of a mesh, or composes it from their shards.
     MeshShardCommand {
         src: BufferRef, dst: BufferRef, shard_type: MeshShardType, shard_direction: MeshShardDirection,
         shard_shape: Vec<i64>, shard_dims: Vec<i64>,

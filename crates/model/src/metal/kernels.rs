@@ -58,10 +58,10 @@ tables! {
     /// The address of a buffer.
     KernelArgBufferAddress { operand_idx: u32 }
 
-    /// A semaphore that is made when the program starts.
+    /// A semaphore that is created when the program starts.
     KernelArgLocalSemaphore { operand_idx: u32 }
 
-    /// A number with a name.
+    /// A named number.
     KernelArgNamedArgument { name: String, value: u32 }
 
     /// The address of a global semaphore.
@@ -70,7 +70,7 @@ tables! {
     /// A number that is computed on the host.
     KernelArgScalar { operand_idx: u32 }
 
-    /// How a buffer is laid out: several words.
+    /// The layout of a buffer: several words.
     KernelArgTensorAccessorArgs { operand_idx: u32 }
 
     /// An argument of a kernel.

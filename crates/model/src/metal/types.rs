@@ -1,4 +1,4 @@
-//! Buffers and semaphores, as TTMetal programs name them.
+//! References to buffers and semaphores in TTMetal programs.
 //!
 //! Source: `TTMetal/types.fbs` of the schema ([`crate::schema`]).
 
@@ -12,12 +12,12 @@ unions! {
     /// Where a buffer is.
     BufferDetail { SystemBuffer(SystemBuffer), MetalBuffer(MetalBuffer) }
 
-    /// What a program's kernels can be given.
+    /// What can be passed to a program's kernels.
     ArgRef { BufferRef(BufferRef), GlobalSemaphoreRef(GlobalSemaphoreRef), LocalSemaphoreRef(LocalSemaphoreRef) }
 }
 
 tables! {
-    /// Which cores have shards of which shape.
+    /// The cores that have shards, and the shape of these.
     ShardSpec { core_range_set: Vec<Dim2dRange>, shard_shape: Option<Dim2d> }
 
     /// A [`ShardSpec`] and the pages that the shards consist of.
@@ -25,15 +25,15 @@ tables! {
         shard_spec: Option<ShardSpec>, page_shape: Option<Dim2d>, tensor_shape_in_pages: Option<Dim2d>,
     }
 
-    /// Where the pages of a buffer go.
+    /// How the pages of a buffer are distributed.
     BufferDistributionSpec {
         tensor_shape_in_pages: Vec<u32>, shard_shape_in_pages: Vec<u32>, cores: Vec<Dim2d>,
     }
 
-    /// A buffer whose pages go round the banks.
+    /// A buffer whose pages are distributed over the banks in turn.
     InterleavedBufferConfig { size: u64, page_size: u64 }
 
-    /// A buffer whose shards lie on cores.
+    /// A buffer with shards on cores.
     ShardedBufferConfig {
         size: u64, page_size: u64, shard_spec_buffer: Option<ShardSpecBuffer>,
         buffer_distribution_spec: Option<BufferDistributionSpec>,
@@ -53,19 +53,19 @@ tables! {
         circular_buffer_config: Option<CircularBufferConfig>,
     }
 
-    /// A buffer's shape, type and place.
+    /// A buffer's shape, type and location.
     BufferDesc {
         shape: Vec<i32>, host_strides: Vec<i32>, host_volume: u64, data_type: DataType, element_shape: Dim2d,
         buffer_detail: BufferDetail, mesh: String,
     }
 
-    /// Names a buffer.
+    /// A reference to a buffer.
     BufferRef { global_id: u32, address: u64, desc: BufferDesc }
 
-    /// Names a global semaphore.
+    /// A reference to a global semaphore.
     GlobalSemaphoreRef { global_id: u32, address: u64 }
 
-    /// Names a semaphore of one program.
+    /// A reference to a semaphore of one program.
     LocalSemaphoreRef { global_id: u32, initial_value: u32 }
 
     /// A buffer as a kernel's circular buffer.

@@ -80,8 +80,8 @@ pub(super) const KNOWN: &[Known] = &[
 ];
 
 /// The ordinals of an operation in `union OpType` of `TTNN/program.fbs`, one column for each
-/// edition in the order of [`Edition`]; 0 where none is known. That of the public schema is whole,
-/// the others hold what was seen in files of `jax-tt-plugin` 0.1.0 to 0.1.3.
+/// edition in the order of [`Edition`]; 0 where none is known. That of the public schema is
+/// complete, the others hold what was seen in files of `jax-tt-plugin` 0.1.0 to 0.1.3.
 #[rustfmt::skip]
 const ORDINALS: &[(OpKind, [u8; 5])] = &[
     (K::AdamW,                                [  1,   0,   0,   0,   0]),

@@ -1,17 +1,17 @@
 //! The known schemas and their differences.
 //!
-//! A file states the hash of the schema that its compiler was built with; nothing in the format
-//! itself says how tables are laid out, and version numbers are always 0.0.0. A file of an unknown
+//! A file states the hash of the schema that its compiler was built with; the format itself does
+//! not describe the layout of tables, and version numbers are always 0.0.0. A file of an unknown
 //! schema is therefore refused, unless the caller asks to read it by the names of its operations
 //! ([`crate::Options`]). Then each edition's layouts are tried, and the file must be readable as a
 //! whole by one of them.
 //!
 //! The kind of an operation is resolved by its ordinal in the list of a known schema, and by its
-//! name; where there are both they must agree. No list is complete but the public schema's: those
-//! of the plugin hold what was seen in their files.
+//! name; where both exist they must agree. Only the list of the public schema is complete: those of
+//! the plugin hold what was seen in their files.
 //!
 //! The layouts are those of the public schema, `include/ttmlir/Target/**.fbs` of tt-mlir at commit
-//! 19c86fca45 (2026-08-21). What later compilers changed was learned from files that the PyPI
+//! 19c86fca45 (2026-08-21). The changes of later compilers were inferred from files that the PyPI
 //! package `jax-tt-plugin` 0.1.0 to 0.1.3 wrote.
 
 mod known;
@@ -19,7 +19,7 @@ mod known;
 use crate::error::Reason;
 use crate::ttnn::{OpKind, names};
 
-/// Layouts that differ, in the order in which they came.
+/// The editions of the layouts, in chronological order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub enum Edition {
     /// The public schema of August 2026.
@@ -34,7 +34,7 @@ pub enum Edition {
     #[serde(rename = "plugin_0_1_1")]
     Plugin011,
     /// `jax-tt-plugin` 0.1.2: functions of two tensors have activations before and after, the angle
-    /// (`atan2`) is a kind of its own, and three-dimensional convolutions have a dilation.
+    /// (`atan2`) is a separate kind, and three-dimensional convolutions have a dilation.
     #[serde(rename = "plugin_0_1_2")]
     Plugin012,
     /// `jax-tt-plugin` 0.1.3: average pooling can be given its divisor; traces are no longer chosen
@@ -43,7 +43,7 @@ pub enum Edition {
     Plugin013,
 }
 
-/// What an edition has. The declarations of tables name these.
+/// The features of an edition, to which the declarations of tables refer.
 impl Edition {
     /// All editions, the most likely layouts of an unknown schema first.
     pub(crate) const ALL: [Self; 5] =
@@ -100,7 +100,7 @@ pub(crate) struct Schema {
     pub(crate) known: Option<&'static Known>,
     /// Its hash, as the file states it.
     pub(crate) hash: String,
-    /// Kinds of the ordinals that were resolved by name, in the order in which they were met.
+    /// Kinds of the ordinals that were resolved by name, in the order in which they occurred.
     pub(crate) resolved: Vec<(u8, OpKind)>,
 }
 
@@ -139,8 +139,8 @@ impl Schema {
                 let because = format!("by the schema of {}", self.known.map_or("", |known| known.name));
                 return Err(conflict(first, because, second));
             }
-            // An operation without a name is what others of its ordinal are; one whose name means
-            // nothing could be anything.
+            // An operation without a name is of the kind of others with its ordinal; one with an
+            // unknown name could be of any kind.
             (None, None) => {
                 let earlier = find(self.resolved(), ordinal).filter(|_| names::name_of(debug_info).is_none());
                 let unknown = || Reason::UnknownOperation { name: name(), ordinal, hash: self.hash.clone() };

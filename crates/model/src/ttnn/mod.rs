@@ -3,8 +3,8 @@
 //! A file holds the description of the machine it was compiled for, the intermediate representation
 //! as text, and programs. Those to be called by the user come first; private ones (constants to be
 //! evaluated once, bodies of loops, traces) follow and are called by operations of others. A
-//! program is a list of operations in the order of execution. Tensors are named by a global id,
-//! which each operation repeats together with the tensor's description.
+//! program is a list of operations in the order of execution. Tensors are identified by a global
+//! id, which each operation repeats together with the tensor's description.
 //!
 //! Source: `TTNN/program.fbs` and `TTNN/binary.fbs` of the schema ([`crate::schema`]).
 
@@ -114,7 +114,7 @@ fn read_op(reader: &mut FlatReader, table: &Table, debug_info: &str) -> Result<O
         return Err(ReadError::format(table.position(), format!("the table of a {}", kind.name()), "none"));
     };
     let op = Op::read(reader, kind, at).map_err(|error| error.in_field(kind.name()))?;
-    // Ordinals of functions shift as those of operations do, so the name must know the
+    // Ordinals of functions change as those of operations do, so the name must determine the
     // function too.
     let Some(found) = op.function() else { return Ok(op) };
     let name = names::name_of(debug_info);

@@ -1,10 +1,10 @@
 //! From the compiler's names of operations to their kinds in the file.
 //!
 //! Ordinals of the union of operations change from one compiler commit to the next; the names of
-//! the operations, which stand in each operation's debug text, hardly ever do. Several names can be
-//! one kind, with a function in its `type` field: `ttnn.add` is an `EltwiseBinaryOp` of type `Add`.
-//! Source: `TTNNOps.td` and the serializer `TTNNToFlatbuffer.cpp` of tt-mlir (commit 19c86fca45);
-//! names beyond it are those of the compiler in `jax-tt-plugin`, seen in its files.
+//! the operations, which are in each operation's debug text, hardly ever do. Several names can mean
+//! the same kind, with a function in its `type` field: `ttnn.add` is an `EltwiseBinaryOp` of type
+//! `Add`. Source: `TTNNOps.td` and the serializer `TTNNToFlatbuffer.cpp` of tt-mlir (commit
+//! 19c86fca45); names beyond it are those of the compiler in `jax-tt-plugin`, seen in its files.
 
 use super::OpKind;
 use crate::schema::Edition;
@@ -42,7 +42,8 @@ pub fn meaning_of(debug_info: &str, edition: Edition) -> Option<Meaning> {
     if name == "ttnn.atan2" && edition.atan2_apart() {
         return Some(Meaning { kind: OpKind::EltwiseBinaryAtan2, function: Some("Atan2") });
     }
-    // A call is either of another program of the file or of native code; only its attribute tells.
+    // A call is either of another program of the file or of native code; only its attribute
+    // distinguishes them.
     if matches!(name, "func.call" | "call") {
         let kind = if debug_info.contains(HOISTED) { OpKind::Cpu } else { OpKind::FuncCall };
         return Some(Meaning { kind, function: None });

@@ -1,4 +1,4 @@
-//! Tensors, memory and places in a mesh, as TTNN programs name them.
+//! Tensors, memory and mesh coordinates in TTNN programs.
 //!
 //! Source: `TTNN/types.fbs` of the schema ([`crate::schema`]).
 
@@ -14,22 +14,22 @@ use crate::flat::{Element, FlatReader, Table};
 use crate::operand::{Direction, Role, Visitor};
 
 enums! {
-    /// How a tensor is spread over banks or cores.
+    /// How a tensor is distributed over banks or cores.
     TensorMemoryLayout: u16 { Interleaved, HeightSharded, WidthSharded, BlockSharded, NDSharded }
 
     /// Where a tensor is.
     StorageType: u16 { Host, Device }
 
-    /// The order in which shards go to cores.
+    /// The order in which shards are assigned to cores.
     ShardOrientation: u32 { RowMajor, ColMajor }
 
-    /// How shards go to cores when there are more of them.
+    /// How shards are assigned to cores when there are more shards than cores.
     ShardDistributionStrategy: u32 { RoundRobin1D, Grid2D }
 
-    /// Whether a tensor is one device's part of a larger one.
+    /// Whether a tensor is one device's shard of a larger one.
     ShardStatus: u32 { Presharded, Unsharded }
 
-    /// Whether an axis of the mesh has copies or parts.
+    /// Whether a tensor is replicated or sharded along an axis of the mesh.
     PlacementType: u16 { Replicate, Shard }
 }
 
@@ -37,7 +37,7 @@ structs! {
     /// A core, by column and row.
     CoreCoord { x: u64, y: u64 }
 
-    /// From one core to another, both included.
+    /// A rectangle of cores, from one corner to the other, both included.
     CoreRange { start_coord: CoreCoord, end_coord: CoreCoord }
 
     /// Placement along one axis of the mesh.
@@ -53,7 +53,7 @@ tables! {
     /// A set of cores.
     CoreRangeSet { core_ranges: Vec<CoreRange> }
 
-    /// Which cores have shards of which shape.
+    /// The cores that have shards, and the shape of these.
     ShardSpec { core_range_set: Option<CoreRangeSet>, shape: Vec<i32>, orientation: ShardOrientation }
 
     /// As [`ShardSpec`], for shards of any number of dimensions.
@@ -62,7 +62,7 @@ tables! {
         distribution_strategy: ShardDistributionStrategy,
     }
 
-    /// Which memory a tensor lies in, and how.
+    /// The memory that a tensor is in, and its layout there.
     MemoryConfig {
         tensor_memory_layout: TensorMemoryLayout, buffer_type: BufferType, shard_spec: Option<ShardSpec>,
         nd_shard_spec: Option<NDShardSpec>,
@@ -82,25 +82,25 @@ tables! {
         local_shape: Vec<i32>,
     }
 
-    /// Names a global semaphore.
+    /// A reference to a global semaphore.
     GlobalSemaphoreRef { global_id: u32 }
 
-    /// A number with a fraction.
+    /// A floating-point number.
     FloatingPointType { value: f32 }
 
-    /// A whole number.
+    /// An integer.
     IntegralType { value: i32 }
 
-    /// How a tensor goes to the devices of a mesh.
+    /// How a tensor is distributed over the devices of a mesh.
     MeshMapperConfig { placements: Vec<Placement>, mesh_shape_override: Vec<u32> }
 
-    /// How tensors of the devices become one.
+    /// How the tensors of the devices are composed into one.
     MeshComposerConfig { dims: Vec<i32>, mesh_shape_override: Vec<u32> }
 
-    /// A place in a mesh.
+    /// Coordinates in a mesh.
     MeshCoord { coords: Vec<u32> }
 
-    /// From one place in a mesh to another, both included.
+    /// A range of a mesh, both ends included.
     MeshCoordRange { start: MeshCoord, end: MeshCoord }
 }
 
@@ -120,7 +120,7 @@ impl TensorDesc {
         self.layout.memory_desc.storage_type
     }
 
-    /// Where in the device's memory it lies; `None` on the host.
+    /// Its place in the device's memory; `None` on the host.
     pub fn memory_config(&self) -> Option<&MemoryConfig> {
         self.layout.memory_desc.memory_config.as_ref()
     }
@@ -141,12 +141,12 @@ impl NumberType {
     }
 }
 
-/// Names a tensor of a program.
+/// A reference to a tensor of a program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TensorRef {
     /// The same in all operations of a program that use the tensor.
     pub global_id: u32,
-    /// What it looks like. Operations share the description as they do in the file.
+    /// Its description, which operations share as in the file.
     pub desc: Arc<TensorDesc>,
 }
 

@@ -1,7 +1,7 @@
-//! Flatbuffers by hand, wrong ones included.
+//! Hand-made flatbuffers, including malformed ones.
 //!
-//! Written forwards: each table is laid down with its vtable before it, and offsets are patched
-//! once their targets are known.
+//! Written forwards: each table is appended after its vtable, and offsets are patched once their
+//! targets are known.
 
 /// The hash of a schema that the reader knows (`jax-tt-plugin` 0.1.0).
 pub(crate) const KNOWN_HASH: &str = "4044bd09e5ea5fdb7c8ed4b4177dc4fac7bb90827063da7288effd3ec7c7ac9d";
@@ -16,7 +16,7 @@ pub(crate) struct Builder {
 pub(crate) enum Field {
     /// Nothing.
     Absent,
-    /// Bytes that lie in the table, aligned as their number asks.
+    /// Bytes in the table, aligned to their number.
     Inline(Vec<u8>),
     /// Bytes of a struct, aligned to 4.
     Struct(Vec<u8>),
@@ -24,7 +24,7 @@ pub(crate) enum Field {
     Offset,
 }
 
-/// A table that was laid down.
+/// A table that was written.
 pub(crate) struct Table {
     /// Offset of the table.
     pub(crate) at: usize,
@@ -110,13 +110,13 @@ impl Builder {
         at
     }
 
-    /// Lays a string down and links a field to it.
+    /// Writes a string and links a field to it.
     pub(crate) fn text(&mut self, field: usize, text: &str) {
         let at = self.string(text);
         self.link(field, at);
     }
 
-    /// Sets the prefix and the root, and gives the file.
+    /// Sets the prefix and the root, and returns the file.
     pub(crate) fn finish(mut self, root: &Table) -> Vec<u8> {
         self.align(4);
         self.link(4, root.at);
@@ -126,8 +126,8 @@ impl Builder {
     }
 }
 
-/// An operation to put into a file: ordinal, text, and a function that lays down its table and
-/// gives its place.
+/// An operation to put into a file: ordinal, text, and a function that writes its table and returns
+/// its position.
 #[derive(Clone, Copy)]
 pub(crate) struct Operation<'a> {
     pub(crate) ordinal: u8,
@@ -164,7 +164,7 @@ pub(crate) fn program_of(hash: &str, operations: &[Operation]) -> Vec<u8> {
     builder.finish(&root)
 }
 
-/// Lays a tensor reference down and gives its place.
+/// Writes a tensor reference and returns its position.
 pub(crate) fn tensor(builder: &mut Builder, global_id: u32, shape: &[i32]) -> usize {
     use Field::{Absent, Inline, Offset, Struct};
     let reference = builder.table(&[Inline(global_id.to_le_bytes().to_vec()), Offset]);

@@ -1,4 +1,4 @@
-//! As much of the compiler's text as the tests compare.
+//! The parts of the compiler's text that the tests compare.
 //!
 //! Lines like `%2 = "ttnn.add"(%0, %1) <{activation = "relu"}> : (tensor<32x64xbf16, #layout>,
 //! ...) -> tensor<...> loc(...)`, in functions, with the layouts defined at the beginning.
@@ -66,7 +66,7 @@ fn tensors(types: &str, layouts: &HashMap<&str, &str>) -> Vec<String> {
         if shape.contains('>') {
             continue;
         }
-        // Whole numbers without a sign, which were booleans, are stored as those with one.
+        // Signless integers, which were booleans, are stored as signed ones.
         let signless = shape.ends_with("xi32") || shape == "i32";
         let shape = if signless { format!("{}si32", shape.trim_end_matches("i32")) } else { shape.to_owned() };
         if rest.starts_with("ttnn.trace_id") {
@@ -82,7 +82,7 @@ fn tensors(types: &str, layouts: &HashMap<&str, &str>) -> Vec<String> {
         let memory = layout.split(", #").nth(1).unwrap().split('>').next().unwrap();
         let place = match memory {
             "system_memory" => memory.to_owned(),
-            // What follows the memory is how the tensor is spread: `, <interleaved>>` or
+            // After the memory comes how the tensor is distributed: `, <interleaved>>` or
             // `, <width_sharded>, core_ranges = ...`.
             device => {
                 let (_, spread) = layout.rsplit_once(">, <").unwrap();

@@ -1,4 +1,4 @@
-//! What the tests have in common: the real files, and buffers made by hand.
+//! Helpers of the tests: the real files, and hand-made buffers.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub(crate) mod builder;

@@ -1,4 +1,4 @@
-//! Where the real programs are that the project does not keep; the engine's tests use
+//! The location of real programs that are not part of the project; the engine's tests use
 //! this file, too.
 
 use std::path::{Path, PathBuf};

@@ -86,7 +86,7 @@ proptest! {
         }
     }
 
-    /// Each input element spreads over the outputs that a convolution would have taken it for.
+    /// Each input element contributes to the outputs for which a convolution would have read it.
     #[test]
     fn transposed((conv, [_, co]) in sizes(), extra in (0usize..2, 0usize..2), seed in seeds()) {
         let w = conv.window;

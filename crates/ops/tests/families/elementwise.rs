@@ -233,7 +233,7 @@ fn nan_and_division_by_zero() {
     assert_eq!(binary(Binary::Divide, &a, &b, DType::I32).unwrap().to_i64(), [max, -max, 0]);
     assert_eq!(binary(Binary::Divide, &a, &b, DType::F32).unwrap().to_f32()[..2], [f32::INFINITY, f32::NEG_INFINITY]);
     let (a, b) = (ints(DType::I32, &[4], &[17, -17, 17, -17]), ints(DType::I32, &[4], &[3, 3, -3, -3]));
-    // The compiler's documentation of ttnn.remainder has these very numbers.
+    // The compiler's documentation of ttnn.remainder has exactly these numbers.
     assert_eq!(binary(Binary::Remainder, &a, &b, DType::I32).unwrap().to_i64(), [2, 1, -1, -2]);
     let (a, b) = (ints(DType::I32, &[5], &[3, 2, -1, 5, 0]), ints(DType::I32, &[5], &[4, -1, -3, 0, 0]));
     assert_eq!(binary(Binary::Pow, &a, &b, DType::I32).unwrap().to_i64(), [81, 0, -1, 1, 1]);

@@ -1,13 +1,12 @@
-//! Whatever shapes and attributes a file asks for, the answer is a tensor or an error:
-//! nothing panics.
+//! For any shapes and attributes in a file, the result is a tensor or an error: nothing panics.
 
 use proptest::prelude::*;
 use tilework_ops::*;
 
 use crate::common::{Nd, dims};
 
-/// Numbers that files get wrong: small ones, zeros, negatives, the ends of the range. None asks for
-/// a tensor that is merely large: that would be made.
+/// Numbers that a bad file may hold: small ones, zeros, negatives, the ends of the range. None
+/// leads to a tensor that is merely large, which would be allocated.
 fn number() -> impl Strategy<Value = i64> {
     prop_oneof![
         8 => -5i64..6,

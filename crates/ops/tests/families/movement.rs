@@ -5,7 +5,7 @@ use tilework_ops::{DType, concat, pad, permute, repeat, repeat_interleave, resha
 
 use crate::common::{Nd, dims, floats, ints, same, seeds};
 
-/// Numbers to choose by: the tests take what they need of them.
+/// Random numbers, of which the tests take as many as they need.
 fn numbers() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(0usize..100, 12)
 }
@@ -133,6 +133,6 @@ fn impossible_moves_are_refused() {
     assert!(concat(&[&x, &ints(DType::I32, &[2, 3], &[0; 6])], 0).is_err());
     assert!(repeat(&x, &[usize::MAX, 2]).is_err());
     assert!(repeat_interleave(&x, usize::MAX, 0).is_err());
-    // Bounds beyond the tensor are brought to it, as in Python.
+    // Bounds beyond the tensor are clamped to it, as in Python.
     assert_eq!(slice(&x, &[-9, 1], &[i64::MAX, i64::MIN], &[1, 1]).unwrap().shape().dims(), [2, 0]);
 }

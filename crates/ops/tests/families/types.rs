@@ -17,7 +17,7 @@ proptest! {
         if value.is_nan() {
             prop_assert!(rounded.is_nan());
         } else {
-            // The `half` crate's conversion is another author's.
+            // The conversion of the `half` crate is an independent reference.
             prop_assert_eq!(rounded.to_bits(), bf16::from_f32(value).to_bits());
         }
     }

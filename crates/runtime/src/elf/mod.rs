@@ -9,6 +9,7 @@
 //! budgets, and an error names the file, the field, what was found and what was expected.
 
 mod image;
+mod listing;
 mod read;
 mod reloc;
 mod symbols;
@@ -17,6 +18,7 @@ pub(crate) mod tests;
 
 pub use image::{FirmwareImage, KernelImage};
 pub(crate) use image::{Outline, symbol_size};
+pub use listing::{ListedFunction, ListedWord, list};
 pub use symbols::{SourceFrame, SourceLocation};
 
 /// Budget of an ELF file in bytes: debug information included, far more than any kernel has.

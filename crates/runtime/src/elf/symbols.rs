@@ -98,16 +98,32 @@ fn symbol_of(file: &object::File, pc: u32) -> Option<String> {
     Some(demangle(symbol.name().ok()?))
 }
 
-fn demangle(name: &str) -> String {
+pub(super) fn demangle(name: &str) -> String {
     format!("{:#}", rustc_demangle::demangle(name))
 }
 
-fn dwarf_frames(file: &object::File, pc: u32) -> Option<Vec<SourceFrame>> {
-    let sections = gimli::DwarfSections::load(|id| {
+/// Calls `then` with a look-up from an address to its source file and line; it finds nothing where
+/// the debug information is missing or cannot be read.
+pub(super) fn with_lines(file: &object::File, then: impl FnOnce(&dyn Fn(u32) -> Option<(String, u32)>)) {
+    let Ok(sections) = dwarf_sections(file) else { return then(&|_| None) };
+    let dwarf = sections.borrow(|data| EndianSlice::new(data, RunTimeEndian::Little));
+    let Ok(context) = Context::from_dwarf(dwarf) else { return then(&|_| None) };
+    then(&|address| {
+        let location = context.find_location(u64::from(address)).ok()??;
+        Some((location.file?.to_owned(), location.line?))
+    });
+}
+
+/// The debug sections of a file; those that it lacks are empty.
+fn dwarf_sections<'a>(file: &object::File<'a>) -> gimli::Result<gimli::DwarfSections<Cow<'a, [u8]>>> {
+    gimli::DwarfSections::load(|id| {
         let data = file.section_by_name(id.name()).and_then(|s| s.uncompressed_data().ok());
-        Ok::<_, gimli::Error>(data.unwrap_or(Cow::Borrowed(&[])))
+        Ok(data.unwrap_or(Cow::Borrowed(&[])))
     })
-    .ok()?;
+}
+
+fn dwarf_frames(file: &object::File, pc: u32) -> Option<Vec<SourceFrame>> {
+    let sections = dwarf_sections(file).ok()?;
     let dwarf = sections.borrow(|data| EndianSlice::new(data, RunTimeEndian::Little));
     let context = Context::from_dwarf(dwarf).ok()?;
     let mut frames = Vec::new();

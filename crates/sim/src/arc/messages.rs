@@ -1,18 +1,18 @@
-//! The message queues: how a driver asks the ARC's firmware for something.
+//! The message queues, through which a driver sends requests to the ARC's firmware.
 //!
 //! Four queues of four entries (tt-umd: for the kernel driver, monitoring, tools and applications)
 //! lie one after the other in shared memory. Each has a header of eight words, four requests and
 //! four answers of eight words. Pointers count modulo twice the size, so that equal means empty. A
-//! driver writes a request, advances the write pointer and rings; the firmware answers every
-//! request of every queue for which there is room. Follows tt-zephyr-platforms `msgqueue.c`,
-//! `aiclk_ppm.c`, `bh_power.c` and `asic_state.c`.
+//! driver writes a request, advances the write pointer and writes the doorbell; the firmware
+//! answers every request of every queue for which there is room. Follows tt-zephyr-platforms
+//! `msgqueue.c`, `aiclk_ppm.c`, `bh_power.c` and `asic_state.c`.
 
 use super::Registers;
 use tilework_abi::arc::QUEUE_CONTROL;
 use tilework_abi::board::AICLK_MHZ;
 
-/// The first queue, behind the control block: its address, then entries and (from bit 8) number of
-/// queues.
+/// The first queue, after the control block: its address, then entries and (from bit 8)
+/// number of queues.
 const QUEUES: u64 = QUEUE_CONTROL + 0x10;
 const QUEUE_COUNT: u64 = 4;
 const ENTRIES: u32 = 4;
@@ -45,25 +45,26 @@ pub(super) mod code {
 
 /// The first word of the answer to a message that the firmware does not know.
 pub(super) const UNKNOWN: u32 = 0xFF;
-/// Likewise, to a message that has to go another way.
+/// Likewise, to a message that must be sent through the scratch registers.
 const SCRATCH_ONLY: u32 = 0xFE;
 /// Exit code of a message whose arguments are refused.
 const REFUSED: u32 = 1;
-/// AI clock of a chip that nobody has told to be busy, in MHz (tt-umd `AICLK_IDLE_VAL`).
+/// AI clock of an idle chip, in MHz (tt-umd `AICLK_IDLE_VAL`).
 pub(super) const AICLK_IDLE_MHZ: u32 = 800;
 /// AI clocks that may be forced, in MHz (`aiclk_ppm.c`).
 const AICLK_FORCED: core::ops::RangeInclusive<u32> = 200..=1400;
-/// How the AI clock is ruled, as `GET_AICLK` answers (`aiclk_ppm.c`, `ClockControlMode`).
+/// Control mode of a forced AI clock, in the answer to `GET_AICLK` (`aiclk_ppm.c`,
+/// `ClockControlMode`).
 const CLOCK_FORCED: u32 = 2;
 const CLOCK_UNFORCED: u32 = 3;
 
-/// What messages have asked for. Only telemetry shows it: simulated time always runs at the busy
-/// clock, and nothing is switched off.
+/// Power state that messages have requested. Only telemetry shows it: simulated time always runs at
+/// the busy clock, and nothing is switched off.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Power {
-    /// The last of the two messages about the AI clock said busy.
+    /// The last of the two AI clock messages was the one for a busy chip.
     busy_message: bool,
-    /// The last power setting said so.
+    /// The last power setting asked for the busy clock.
     busy_setting: bool,
     forced: Option<u32>,
 }
@@ -72,7 +73,7 @@ impl Power {
     pub(super) fn new() -> Self {
         Self { busy_message: false, busy_setting: false, forced: None }
     }
-    /// True when the AI clock is wanted at its highest.
+    /// True when the highest AI clock is requested.
     pub(super) fn busy(&self) -> bool {
         self.busy_message || self.busy_setting
     }
@@ -118,7 +119,7 @@ pub(super) fn control() -> [u32; 4] {
     [QUEUES as u32, ENTRIES | (QUEUE_COUNT as u32) << 8, 0, 0]
 }
 
-/// Answers what is in the queues.
+/// Answers the requests in the queues.
 pub(super) fn process(registers: &mut Registers) {
     for queue in (0..QUEUE_COUNT).map(|i| QUEUES + i * QUEUE_BYTES) {
         while answer_next(registers, queue) {}
@@ -126,7 +127,7 @@ pub(super) fn process(registers: &mut Registers) {
 }
 
 /// Answers the next request of `queue`. False when there is none, no room for an answer, or
-/// pointers that make no sense.
+/// inconsistent pointers.
 fn answer_next(registers: &mut Registers, queue: u64) -> bool {
     const WRAP: u32 = 2 * ENTRIES;
     let header = |registers: &Registers, word: u64| registers.csm(queue + 4 * word);

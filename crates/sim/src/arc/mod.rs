@@ -1,12 +1,12 @@
 //! The ARC tile as drivers use it: boot status, telemetry, message queues.
 //!
-//! The ARC's firmware does not run here; what it shows to a driver and how it answers messages
-//! does, after its public source (tenstorrent/tt-zephyr-platforms, `lib/tenstorrent/bh_arc`) and
+//! The ARC's firmware is not executed. What it shows to a driver and how it answers messages are
+//! modelled after its public source (tenstorrent/tt-zephyr-platforms, `lib/tenstorrent/bh_arc`) and
 //! the drivers on the other side (tt-umd, tt-kmd). Telemetry (`telemetry.rs`) and message queues
-//! (`messages.rs`) lie in the ARC's shared memory (CSM), which is storage for everybody; scratch
-//! RAM words 11..13 point to them. Of the peripherals there are the rows of [`regs::RESET_UNIT`]
-//! and [`regs::MSI_CATCHER`] and the identification of the tile's NIUs. The rest of the address
-//! space (PLLs, I2C, eFuses, SPI) is a fault, with the address.
+//! (`messages.rs`) lie in the ARC's shared memory (CSM), which is plain storage; scratch RAM words
+//! 11..13 point to them. Of the peripherals, the rows of [`regs::RESET_UNIT`] and
+//! [`regs::MSI_CATCHER`] and the identification of the tile's NIUs are modelled. An access to the
+//! rest of the address space (PLLs, I2C, eFuses, SPI) is a fault that names the address.
 
 mod messages;
 mod telemetry;
@@ -50,9 +50,9 @@ pub(crate) struct ArcTile {
 /// What can happen in the tile.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A packet came from the NoC.
+    /// A packet arrived from the NoC.
     Arrive(Packet),
-    /// The firmware looks at its queues.
+    /// The firmware checks its queues.
     Messages,
 }
 
@@ -66,7 +66,7 @@ struct Registers {
     csm: SparseMemory,
     telemetry: Telemetry,
     power: Power,
-    /// A doorbell was written since the last look at the queues was planned.
+    /// A doorbell was written since the last check of the queues was scheduled.
     rung: bool,
 }
 
@@ -125,7 +125,7 @@ fn unknown(addr: u64) -> Fault {
         .at_addr(addr)
 }
 
-/// An access that a register does not take.
+/// An access that a register does not allow.
 fn refused(access: &str, slot: Slot, addr: u64) -> Fault {
     let what = format!("{access} of {slot} of the ARC tile, which is {}", slot.reg.access.refusal());
     Fault::new(FaultClass::UnimplementedFunctionality, what, slot.reg.page).at_addr(addr)
@@ -147,12 +147,12 @@ impl Registers {
     /// The word of the shared memory at `addr`, a multiple of four within it.
     fn csm(&self, addr: u64) -> u32 {
         let mut word = [0; 4];
-        // Nothing outside the memory is asked for; it would read as zero.
+        // No caller passes an address outside the memory; it would read as zero.
         let _ = self.csm.read(addr.wrapping_sub(abi::CSM_BASE), &mut word);
         u32::from_le_bytes(word)
     }
     fn set_csm(&mut self, addr: u64, value: u32) {
-        // As for reads: nothing outside is written.
+        // As for reads, no caller passes an address outside.
         let _ = self.csm.write(addr.wrapping_sub(abi::CSM_BASE), &value.to_le_bytes());
     }
 

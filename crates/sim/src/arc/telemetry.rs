@@ -1,9 +1,9 @@
 //! The telemetry table: what the card's firmware says about the card.
 //!
 //! Layout and tags: [`tilework_abi::telemetry`]; which tags there are and what their values look
-//! like follows tt-zephyr-platforms `telemetry.c`. What the simulator has is true (enabled units,
-//! translation, clocks, heartbeat); what it has not (temperatures, power, fans, versions) has plain
-//! constants of the size that a card at rest shows.
+//! like follows tt-zephyr-platforms `telemetry.c`. Values that the simulator models are true
+//! (enabled units, translation, clocks, heartbeat); the others (temperatures, power, fans,
+//! versions) are constants such as an idle card shows.
 
 use super::messages::{AICLK_IDLE_MHZ, Power};
 use crate::Cycle;
@@ -12,8 +12,8 @@ use tilework_abi::board::{AICLK_MHZ, Board, Harvesting, PCIE_PHYSICAL};
 use tilework_abi::grid::{self, DRAM_BANKS, L2CPU_TILES};
 use tilework_abi::telemetry::{self as abi, tag};
 
-/// Version of the table's layout: major in bits 23..16, which tt-kmd (`telemetry_probe`) wants to
-/// be at most 1.
+/// Version of the table's layout: major in bits 23..16, which tt-kmd (`telemetry_probe`) requires
+/// to be at most 1.
 const TABLE_VERSION: u32 = 0x0001_0000;
 /// Time between two updates of a real table, in ms and in cycles (`telemetry.c`,
 /// `telem_update_interval`).
@@ -68,7 +68,7 @@ impl Telemetry {
         words
     }
 
-    /// Addresses and values of what changes, as they are at cycle `at`.
+    /// Addresses and values of the entries that change, as they are at cycle `at`.
     pub(super) fn changing(&self, at: Cycle, power: &Power) -> Vec<(u64, u32)> {
         let lowest = if power.busy() { AICLK_MHZ } else { AICLK_IDLE_MHZ };
         [
@@ -86,7 +86,7 @@ impl Telemetry {
     }
 }
 
-/// What kind of card it is.
+/// Entries that identify the card.
 fn identity(board: Board) -> Vec<(u16, u32)> {
     let product = board.product();
     vec![
@@ -99,7 +99,7 @@ fn identity(board: Board) -> Vec<(u16, u32)> {
     ]
 }
 
-/// Which units work.
+/// Entries that say which units work.
 fn units(gone: Harvesting, translated: bool) -> Vec<(u16, u32)> {
     let banks = (0..DRAM_BANKS).filter(|&bank| gone.dram & 1 << bank == 0);
     let (trained, temperatures) = banks.fold((0, [0; DRAM_BANKS / 2]), |(trained, mut temperatures), bank| {
@@ -136,8 +136,8 @@ fn units(gone: Harvesting, translated: bool) -> Vec<(u16, u32)> {
 /// Clock of idle L2CPU tiles in MHz (estimate).
 const L2CPU_MHZ: u32 = 200;
 
-/// What a card measures and what limits it has: estimates, round, except where a line says
-/// otherwise. Nothing here depends on them.
+/// Measurements and limits of a card: round estimates, except where a line says otherwise. Nothing
+/// in the simulator depends on them.
 const SENSORS: [(u16, u32); 31] = [
     (tag::UPDATE_TELEM_SPEED, UPDATE_MS),
     (tag::VCORE, 800),
@@ -170,7 +170,7 @@ const SENSORS: [(u16, u32); 31] = [
     (tag::AICLK_LIMIT_MAX, AICLK_MHZ),
     (tag::TDP_LIMIT_MAX, 160),
     (tag::AICLK_ARB_MAX, AICLK_MHZ),
-    // All of the firmware's arbiters take part (their number is an estimate).
+    // All of the firmware's arbiters are enabled (their number is an estimate).
     (tag::ENABLED_MIN_ARB, 0b11),
     (tag::ENABLED_MAX_ARB, 0x7F),
 ];

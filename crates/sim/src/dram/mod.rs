@@ -3,10 +3,10 @@
 //! A bank holds 4 GiB and is reached through three ports on each NoC, so several [`Place`]s share
 //! one [`DramBank`]. The chip promises little about order between ports
 //! (WormholeB0/DRAMTile/README.md, "Ordering"); here each request takes effect in the cycle in
-//! which it arrives, whatever its port, which is one of the permitted orders. Time has three parts,
-//! stated in [`crate::timing`]: a port takes one read per 16.4 cycles, the bank moves 47.4 bytes a
-//! cycle for all ports together, and the access itself takes [`timing::DRAM_ACCESS`]. Atomics do
-//! not exist here (WormholeB0/NoC/Atomics.md: L1 only).
+//! which it arrives, whatever its port, which is one of the permitted orders. Timing has three
+//! parts, given in [`crate::timing`]: a port takes one read per 16.4 cycles, the bank moves 47.4
+//! bytes a cycle for all ports together, and the access itself takes [`timing::DRAM_ACCESS`].
+//! Atomics do not exist here (WormholeB0/NoC/Atomics.md: L1 only).
 
 mod store;
 #[cfg(test)]
@@ -34,12 +34,12 @@ const READ: &str = "WormholeB0/DRAMTile/README.md";
 pub(crate) struct DramBank {
     content: Content,
     events: EventQueue<Event>,
-    /// What the memory itself can move.
+    /// The bandwidth of the memory itself.
     channel: Pipe,
     /// The ports that have been used.
     ports: Vec<Port>,
-    /// What the NIUs of the ports say of themselves; without it, the place of their registers is
-    /// memory as the rest.
+    /// The source of the ports' NIU registers; without it, their addresses are memory
+    /// like the rest.
     grid: Option<Arc<Grid>>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct DramBank {
 #[derive(Debug)]
 struct Port {
     place: Place,
-    /// What it takes.
+    /// What it accepts over each NoC.
     pipes: [Pipe; 2],
     nius: Option<Box<[Niu; 2]>>,
 }
@@ -55,9 +55,9 @@ struct Port {
 /// What can happen in a bank.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A packet came from the NoC.
+    /// A packet arrived from the NoC.
     Arrive(Packet),
-    /// A port has taken a read, whose answer is this.
+    /// A port has accepted a read; this is its answer.
     Fetch(Packet),
 }
 
@@ -113,7 +113,7 @@ impl DramBank {
         self
     }
 
-    /// Serves a request that arrives at `at`; what it answers leaves later.
+    /// Serves a request that arrives at `at`; its answer leaves later.
     fn serve(&mut self, at: Cycle, packet: &Packet, out: &mut Outbox) -> Result<(), Fault> {
         let Dest::Unicast(here) = packet.to else {
             let what = "a multicast; only Tensix tiles receive them";
@@ -184,7 +184,7 @@ impl DramBank {
         }
     }
 
-    /// The memory moves the data of a read that a port took at `at`.
+    /// Fetches the data of a read that a port accepted at `at`.
     fn fetch(&mut self, at: Cycle, answer: Packet, out: &mut Outbox) {
         let bytes = if let Body::ReadResponse { data, .. } = &answer.body { data.len() as u64 } else { 0 };
         // The packet leaves flit by flit; its last flit must not overtake the memory.

@@ -1,4 +1,4 @@
-//! Memory that costs host memory only where it was written.
+//! Sparse memory: host memory is allocated only for pages that were written.
 //!
 //! A board has 28 or 32 GiB of DRAM and a program touches little of it. Untouched memory reads as
 //! zero (the chip's content after power-on is undefined; zero makes runs repeatable).
@@ -8,12 +8,12 @@ const PAGE: usize = 64 << 10;
 
 type Page = Box<[u8; PAGE]>;
 
-/// What a page holds that has not been written.
+/// The content of a page that has not been written.
 static UNTOUCHED: [u8; PAGE] = [0; PAGE];
 
 /// An access beyond the end of a memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{len} bytes at {addr:#x} leave the memory of {size:#x} bytes")]
+#[error("{len} bytes at {addr:#x} exceed the memory of {size:#x} bytes")]
 pub(crate) struct OutOfRange {
     /// First byte of the access.
     pub addr: u64,
@@ -57,7 +57,7 @@ impl SparseMemory {
     /// Reads `out.len()` bytes at `addr`.
     ///
     /// # Errors
-    /// Some of the bytes lie behind the end.
+    /// Some of the bytes lie past the end.
     pub(crate) fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
         self.check(addr, out.len())?;
         let mut rest = out;
@@ -88,7 +88,7 @@ impl SparseMemory {
     /// Writes `data` at `addr`. Zeros written to untouched pages allocate nothing.
     ///
     /// # Errors
-    /// Some of the bytes lie behind the end; nothing is written.
+    /// Some of the bytes lie past the end; nothing is written.
     pub(crate) fn write(&mut self, addr: u64, data: &[u8]) -> Result<(), OutOfRange> {
         self.check(addr, data.len())?;
         let mut rest = data;

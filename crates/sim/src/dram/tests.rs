@@ -186,7 +186,7 @@ fn a_ports_nius_say_where_it_is() {
         let left = run(&mut b).unwrap();
         assert_eq!(left[0].1.body, Body::ReadResponse { reply: REPLY, data: Arc::from(u32::to_le_bytes(value)) });
     }
-    // A write to general-use bits of NOC_ID_LOGICAL, and what the counters say of all this.
+    // A write to general-use bits of NOC_ID_LOGICAL, and what the counters show of all this.
     b.deliver(0, packet(port, write(0xFFB2_014A & !3, &[1, 2, 3, 4], None, None)));
     assert!(run(&mut b).unwrap().is_empty(), "posted");
     b.deliver(0, packet(port, write(0x1000, &[7; 100], None, Some(REPLY))));

@@ -15,9 +15,10 @@ const FUSED_PAGE: &str = "BlackholeA0/NoC/MemoryMap.md, NIU_CFG_0";
 /// Reset bits of the two cores of an Ethernet tile (tt-umd: ERISC0 is BRISC's bit 11, ERISC1 is
 /// TRISC0's bit 12).
 const ETHERNET_CORES: u32 = 1 << 11 | 1 << 12;
-/// What the base firmware of an Ethernet tile leaves in L1 where no cable is: that it is done, and
-/// that the port is unused (tt-umd `blackhole_eth.hpp`: `POSTCODE_ETH_INIT_SKIP`, `PORT_UNUSED`,
-/// `LINK_TRAIN_SKIP`), and its version, which is that of the telemetry.
+/// What the base firmware of an Ethernet tile leaves in L1 when no cable is connected:
+/// that initialisation is done and the port is unused (tt-umd `blackhole_eth.hpp`:
+/// `POSTCODE_ETH_INIT_SKIP`, `PORT_UNUSED`, `LINK_TRAIN_SKIP`), and its version, as in
+/// the telemetry.
 const ETHERNET_STATE: [(u64, u32); 4] = [
     (ETHERNET_STATUS, 0xC0DE_0000),
     (ETHERNET_STATUS + 4, 3),
@@ -53,7 +54,7 @@ impl Content {
         }
     }
 
-    /// The registers that `addr` is one of, or why there is none.
+    /// The registers that `addr` belongs to, or a fault that says why there is none.
     fn registers(&mut self, addr: u64) -> Result<&mut BTreeMap<u64, u32>, Fault> {
         let unknown = |what: &str, page| Fault::new(FaultClass::UnimplementedFunctionality, what, page).at_addr(addr);
         match self {

@@ -1,11 +1,11 @@
 //! Tiles whose cores do not run: Ethernet, L2CPU, the security tile, the idle PCIe tile, empty
 //! tiles and everything that is fused off.
 //!
-//! They are part of the torus: packets pass their routers, and their NIUs answer, so that a driver
-//! finds on every position of the grid what it expects there. Behind the NIUs, Ethernet tiles have
-//! their L1 and L2CPU tiles their registers, both as plain storage; releasing an Ethernet core is a
-//! fault, because nothing would run. One node serves all these tiles: they have nothing to do by
-//! themselves.
+//! They are part of the torus: packets pass their routers, and their NIUs answer, so that a
+//! driver finds what it expects at every position of the grid. Behind the NIUs, Ethernet tiles
+//! have their L1 and L2CPU tiles their registers, both as plain storage; releasing an Ethernet
+//! core is a fault, because nothing would run. One node serves all these tiles: they do nothing
+//! by themselves.
 //!
 //! Follows BlackholeA0/NoC/MemoryMap.md (where NIUs are visible), BlackholeA0/EthernetTile and
 //! BlackholeA0/L2CPUTile.
@@ -41,7 +41,7 @@ struct Tile {
 }
 
 impl InertTiles {
-    /// The tiles that stand where `grid` leads to `node`.
+    /// The tiles that `grid` assigns to `node`.
     pub(crate) fn new(node: NodeId, grid: &Arc<Grid>) -> Self {
         let tile = |place: Place| {
             let site = Site::at(place.x, place.y)?;
@@ -111,7 +111,8 @@ impl Tile {
 /// tile.
 ///
 /// # Errors
-/// What the NIU refuses, and a request that it is to send: nothing of the tile runs that could.
+/// An access that the NIU refuses, or one that would make it send a request: no core of
+/// the tile runs.
 pub(crate) fn serve_register(
     nius: &mut [Niu; 2],
     (which, off): (u8, u32),

@@ -79,7 +79,8 @@ fn an_ethernet_tile_has_l1_registers_and_cores_that_stay_held() {
     // 1.8.0, a byte per part.
     assert_eq!(word(&mut tiles, 0, tile, 0x7_CC04).unwrap(), 3);
     assert_eq!(read(&mut tiles, 0, tile, 0x7_CFBC, 3).unwrap(), [0, 8, 1]);
-    // Both cores held (bits 11 and 12); holding them again is no news, releasing one is.
+    // Both cores held (bits 11 and 12); holding them again changes nothing, releasing
+    // one is a fault.
     assert_eq!(word(&mut tiles, 0, tile, 0xFFB1_21B0).unwrap() & 0x1800, 0x1800);
     write(&mut tiles, tile, 0xFFB1_21B0, &0x4_7800u32.to_le_bytes()).unwrap();
     assert_eq!(word(&mut tiles, 0, tile, 0xFFB1_21B0).unwrap(), 0x4_7800);
@@ -175,7 +176,7 @@ fn bodies() -> impl Strategy<Value = Body> {
 }
 
 proptest! {
-    /// Whatever comes, it is answered or it is a fault with the cycle of its arrival.
+    /// Every packet is answered or causes a fault with the cycle of its arrival.
     #[test]
     fn any_packet_is_answered_or_a_fault(x in 0u8..17, y in 0u8..12, noc in 0u8..2, bodies in prop::collection::vec(bodies(), 1..8)) {
         let mut tiles = tiles(Board::P150);

@@ -2,7 +2,7 @@
 //!
 //! Follows WormholeB0/NoC/Atomics.md (Blackhole links to the same page): opcode in bits 12..15 of
 //! `NOC_AT_LEN_BE`, operands below. An operation works within the aligned 16 bytes around its
-//! address; the word at the address itself is what is returned.
+//! address and returns the word at the address itself.
 
 use super::Touch;
 use crate::{Cycle, Fault, FaultClass, Memory};
@@ -113,7 +113,7 @@ pub(super) fn perform(
 /// Checks that an atomic on `addr` is on a word of L1.
 ///
 /// # Errors
-/// `NOC_CMD_AT` outside L1 (NoC/MemoryMap.md, `NOC_CTRL`), or an address between words.
+/// `NOC_CMD_AT` outside L1 (NoC/MemoryMap.md, `NOC_CTRL`), or an unaligned address.
 pub(super) fn check_address(addr: u64, is_l1: bool) -> Result<(), Fault> {
     if !is_l1 {
         return Err(Fault::new(

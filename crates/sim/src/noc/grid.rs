@@ -1,11 +1,12 @@
-//! Which tile a pair of coordinates means, and what each NIU's registers say of it.
+//! The grid of a chip: which tile a pair of coordinates means, and what each NIU's registers
+//! hold about it.
 //!
 //! The torus is the same on every card ([`tilework_abi::grid`]); what is fused off and whether
 //! software's coordinates are translated differ. With translation (the `translate` module beside
 //! this one has the tables), Tensix tiles, DRAM ports and the PCIe tile have the same coordinates
 //! on both NoCs; without, each NoC has its own, NoC 1 counting from the opposite corner
 //! (WormholeB0/NoC/Coordinates.md). These are the tables as the card's firmware leaves them; an NIU
-//! with tables of its own looks after itself.
+//! with tables of its own does not use them.
 
 use super::translate::{MOST_HARVESTED_COLUMNS, Translation, opt_out, preferred};
 use super::{NodeId, Place};
@@ -24,12 +25,12 @@ pub(super) const ROUTERS: usize = (GRID_X * GRID_Y) as usize;
 const AXIS: usize = 64;
 /// The bits of a coordinate word that hardware looks at (NoC/MemoryMap.md).
 const RECT_BITS: u32 = 0xFF_FFFF;
-/// Rectangles that the cache keeps; more are worked out each time. A program uses a handful.
+/// Rectangles that the cache keeps; others are computed each time. A program uses a handful.
 const CACHED_RECTS: usize = 1024;
 /// Configuration registers of an NIU.
 pub(super) const CONFIG_WORDS: usize = ((noc::CFG_END - noc::CFG_BASE) / 4) as usize;
 
-/// What sits behind an NIU; decides which requests it can take.
+/// The kind of tile behind an NIU, which decides which requests it accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TileKind {
     /// A Tensix tile: L1 and memory-mapped registers.
@@ -47,8 +48,8 @@ pub(crate) enum TileKind {
 }
 
 impl TileKind {
-    /// Bytes of L1 of the kinds of tile that have one, and with it memory-mapped registers that
-    /// NIUs write word by word.
+    /// Bytes of L1, for the kinds of tile that have one; these also have memory-mapped registers,
+    /// which NIUs write word by word.
     pub(crate) fn l1_bytes(self) -> Option<u64> {
         match self {
             Self::Tensix => Some(L1_SIZE.into()),
@@ -79,7 +80,7 @@ pub enum GridError {
     Outside {
         /// The tile's place.
         place: Place,
-        /// What software should call it.
+        /// Software's coordinates for it.
         xy: NocXy,
     },
     /// Two tiles in one place.
@@ -93,7 +94,7 @@ pub enum GridError {
     Elsewhere {
         /// The tile's place.
         place: Place,
-        /// What software should call it.
+        /// Software's coordinates for it.
         xy: NocXy,
     },
     /// Harvesting that the card's firmware has no coordinates for.
@@ -148,7 +149,7 @@ impl GridBuilder {
         }
     }
 
-    /// Lets every place that is still free lead to `node`.
+    /// Assigns every place that is still free to `node`.
     #[must_use]
     pub(crate) fn fill(mut self, node: NodeId) -> Self {
         for (i, slot) in self.tiles.iter_mut().enumerate() {
@@ -161,7 +162,7 @@ impl GridBuilder {
     /// The finished grid.
     ///
     /// # Errors
-    /// The first thing that did not fit.
+    /// The first tile that does not fit.
     pub(crate) fn build(self) -> Result<Grid, GridError> {
         if let Some(error) = self.error {
             return Err(error);
@@ -190,11 +191,11 @@ pub(crate) struct Grid {
     tables: Option<[Translation; 2]>,
     /// By NoC 0 coordinates.
     tiles: [Option<Place>; ROUTERS],
-    /// What stands there.
+    /// The kind of tile there.
     kinds: [Option<TileKind>; ROUTERS],
-    /// What software's coordinates mean on NoC 0 and NoC 1: `tables` and `tiles` worked out.
+    /// What software's coordinates mean on NoC 0 and NoC 1, computed from `tables` and `tiles`.
     lookup: [Box<[Option<Place>]>; 2],
-    /// Rectangles seen so far. Only a cache: what it answers does not depend on what is in it.
+    /// Rectangles computed so far. Only a cache: its content does not affect results.
     rects: RwLock<HashMap<RectKey, Arc<[Place]>>>,
 }
 
@@ -232,12 +233,12 @@ impl Grid {
         }
     }
 
-    /// True when what stands at `place` is not fused off.
+    /// True when the tile at `place` is not fused off.
     pub(crate) fn works(&self, place: Place) -> bool {
         Site::at(place.x, place.y).is_none_or(|site| self.harvesting.has(place.x, site))
     }
 
-    /// Every place that leads to `node`, row by row.
+    /// Every place assigned to `node`, row by row.
     pub(crate) fn places_of(&self, node: NodeId) -> impl Iterator<Item = Place> {
         self.tiles.iter().flatten().copied().filter(move |place| place.node == node)
     }
@@ -252,12 +253,12 @@ impl Grid {
         self.tables.is_some()
     }
 
-    /// What sits at `place`.
+    /// The kind of tile at `place`.
     pub(crate) fn kind(&self, place: Place) -> Option<TileKind> {
         self.kinds[router_index(place.x, place.y)?]
     }
 
-    /// What software calls the tile at `place` on NoC `noc` (`NOC_ID_LOGICAL`).
+    /// Software's coordinates for the tile at `place` on NoC `noc` (`NOC_ID_LOGICAL`).
     pub(crate) fn logical(&self, noc: u8, place: Place) -> NocXy {
         let at = NocXy::new(place.x, place.y);
         match (&self.tables, Site::at(place.x, place.y)) {
@@ -315,7 +316,7 @@ impl Grid {
     }
 
     /// An identification or configuration register of the NIU at `place` on NoC `noc`, as firmware
-    /// leaves it; `None` for other registers. For tiles whose NIUs cannot be told to do anything.
+    /// leaves it; `None` for other registers. For tiles whose NIUs start no requests.
     pub(crate) fn niu_register(&self, noc: u8, place: Place, off: u32) -> Option<u32> {
         match off {
             noc::NODE_ID => Some(node_id(noc, place)),
@@ -332,7 +333,7 @@ impl Grid {
     /// (WormholeB0/NoC/Coordinates.md).
     ///
     /// # Errors
-    /// A corner that is nowhere on the torus, or a rectangle without a receiver.
+    /// A corner outside the torus, or a rectangle without a receiver.
     pub(crate) fn rectangle(&self, noc: u8, word: u32, except: Option<Place>) -> Result<Arc<[Place]>, Fault> {
         let key = RectKey { noc, word: word & RECT_BITS, except: except.map(|p| (p.x, p.y)) };
         if let Some(found) = self.rects.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
@@ -354,10 +355,11 @@ impl Grid {
         })
     }
 
-    /// As [`Grid::rectangle`] with raw corners of NoC `noc`, `None` for one that means nothing.
+    /// As [`Grid::rectangle`] with raw corners of NoC `noc`; `None` for a corner without a
+    /// translation.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Grid::rectangle`].
     pub(super) fn raw_rectangle(
         &self,
         noc: u8,
@@ -379,7 +381,7 @@ impl Grid {
     ) -> Result<Arc<[Place]>, &'static str> {
         let on_torus = |xy: NocXy| mirror(noc, xy).filter(|at| router_index(at.x, at.y).is_some());
         let [Some(mut first), Some(mut last)] = corners.map(|corner| corner.and_then(on_torus)) else {
-            return Err("a corner is nowhere on the torus");
+            return Err("a corner lies outside the torus");
         };
         if noc != 0 {
             core::mem::swap(&mut first, &mut last);
@@ -396,7 +398,8 @@ impl Grid {
         if tiles.is_empty() { Err("it holds no receiving tile") } else { Ok(tiles) }
     }
 
-    /// True when the tile at `place` receives broadcasts as the card's firmware has set things up.
+    /// True when the tile at `place` receives broadcasts in the configuration that the card's
+    /// firmware leaves.
     pub(super) fn receives(&self, place: &Place) -> bool {
         Site::at(place.x, place.y) == Some(Site::Tensix) && self.harvesting.has_column(place.x)
     }
@@ -407,7 +410,7 @@ pub(super) fn router_index(x: u8, y: u8) -> Option<usize> {
     (u32::from(x) < GRID_X && u32::from(y) < GRID_Y).then(|| usize::from(y) * GRID_X as usize + usize::from(x))
 }
 
-/// The NoC 0 coordinates of what software calls `xy` on NoC `noc`.
+/// The NoC 0 coordinates that software's `xy` mean on NoC `noc`.
 fn physical(tables: &Option<[Translation; 2]>, noc: u8, xy: NocXy) -> Option<(u8, u8)> {
     let xy = match tables {
         Some(tables) => tables[usize::from(noc & 1)].apply(xy)?,
@@ -417,8 +420,8 @@ fn physical(tables: &Option<[Translation; 2]>, noc: u8, xy: NocXy) -> Option<(u8
     router_index(at.x, at.y).map(|_| (at.x, at.y))
 }
 
-/// Between the coordinates of NoC 0 and those of `noc`: NoC 1 counts from the opposite corner
-/// (WormholeB0/NoC/Coordinates.md).
+/// Converts between the coordinates of NoC 0 and those of `noc`: NoC 1 counts from the opposite
+/// corner (WormholeB0/NoC/Coordinates.md).
 fn mirror(noc: u8, xy: NocXy) -> Option<NocXy> {
     if noc == 0 {
         return Some(xy);
@@ -427,7 +430,7 @@ fn mirror(noc: u8, xy: NocXy) -> Option<NocXy> {
 }
 
 /// `NOC_NODE_ID` of the NIU at `place` on NoC `noc`: coordinates on this NoC, size, and whether X
-/// comes before Y. The dateline bits are left zero: they only matter for virtual channels
+/// comes before Y. The dateline bits stay zero, as they only matter for virtual channels
 /// (NoC/MemoryMap.md).
 pub(super) fn node_id(noc: u8, place: Place) -> u32 {
     const X_FIRST: u32 = 1 << 28;

@@ -1,14 +1,13 @@
-//! The routers and links of both NoCs: when does a packet arrive.
+//! The routers and links of both NoCs: when a packet arrives.
 //!
 //! A NoC is a torus of 17 x 12 routers. Coordinates here are those of NoC 0. NoC 0 moves data
 //! right, then down; NoC 1 up, then left (WormholeB0/NoC/RoutingPaths.md; `NOC_NODE_ID` bit 28 of
-//! BlackholeA0/NoC/MemoryMap.md). A packet's head takes a fixed time per hop and waits at each
-//! link until the packets before it have passed; its tail follows one flit a cycle behind. Packets
-//! are handled in the order of departure, so those between the same two NIUs never overtake each
-//! other. Virtual channels are not modelled: where hardware interleaves two packets on a link,
-//! here the second waits for the first, which takes both the same time to be through; and a packet
-//! that waits does not hold up the links behind it. A path reservation (`NOC_CMD_PATH_RESERVE`)
-//! takes no time.
+//! BlackholeA0/NoC/MemoryMap.md). A packet's head takes a fixed time per hop and waits at each link
+//! until the packets before it have passed; its tail follows one flit a cycle behind. Packets are
+//! handled in the order of departure, so those between the same two NIUs never overtake each other.
+//! Virtual channels are not modelled: where hardware interleaves two packets on a link, here the
+//! second waits for the first, and both are through after the same time; and a waiting packet does
+//! not block the links behind it. A path reservation (`NOC_CMD_PATH_RESERVE`) takes no time.
 
 use super::grid::ROUTERS;
 use super::packet::NodeId;
@@ -20,7 +19,7 @@ const NOCS: usize = 2;
 const WIDTH: u8 = GRID_X as u8;
 const HEIGHT: u8 = GRID_Y as u8;
 
-/// From when on each link of one NoC is free.
+/// When each link of one NoC becomes free.
 #[derive(Clone, Debug)]
 struct Links {
     /// NIU to router.
@@ -118,9 +117,10 @@ impl Network {
         self.stats
     }
 
-    /// Carries a packet. Packets come in the order of (cycle, sender, order of leaving). `deliver`
-    /// gets the cycle at which the last flit is there, the receiving node and the packet, addressed
-    /// to the receiving NIU alone. A cycle is at least [`timing::LOOKAHEAD`] after the departure.
+    /// Carries a packet. The caller passes packets in the order of (cycle, sender, order of
+    /// departure). `deliver` gets the cycle at which the last flit arrives, the receiving node and
+    /// the packet, addressed to the receiving NIU alone. That cycle is at least
+    /// [`timing::LOOKAHEAD`] after the departure.
     pub(crate) fn carry(&mut self, departure: Departure, mut deliver: impl FnMut(Cycle, NodeId, Packet)) {
         let Departure { at, packet } = departure;
         self.stats.count(&packet);
@@ -163,8 +163,8 @@ impl Network {
     }
 
     /// Carries a copy to each of `tiles` along one tree (RoutingPaths.md, "Broadcast routes", and
-    /// its drawing): along the major axis to the first wanted line, then along the minor axis, and
-    /// from there on the major axis through every wanted line. Each link is used once.
+    /// its drawing): along the major axis to the first line with a receiver, then along the minor
+    /// axis, with branches along the major axis where there are receivers. Each link is used once.
     fn multicast(
         &mut self,
         at: Cycle,
@@ -227,7 +227,7 @@ impl Network {
     }
 }
 
-/// Which routers a multicast wants.
+/// The routers that a multicast has to reach.
 struct Tree {
     majors: u32,
     minors: u32,
@@ -248,8 +248,8 @@ impl Tree {
     }
 }
 
-/// Coordinates of a place. Those of a grid always lie on the torus; any other would be a mistake of
-/// the caller and is taken as its edge.
+/// Coordinates of a place, clamped to the torus. Those of a grid always lie on it; any others would
+/// be a mistake of the caller.
 #[inline]
 fn inside(place: Place) -> (u8, u8) {
     (place.x.min(WIDTH - 1), place.y.min(HEIGHT - 1))

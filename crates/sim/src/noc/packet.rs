@@ -34,7 +34,7 @@ pub(crate) enum Dest {
     MulticastY(Arc<[Place]>),
 }
 
-/// Whom to answer.
+/// Where the answer to a request goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reply {
     /// The NIU that counts the answer.
@@ -48,7 +48,7 @@ pub(crate) struct Reply {
 /// Payload bytes, shared by the copies of a multicast.
 pub(crate) type Data = Arc<[u8]>;
 
-/// What a packet says.
+/// The content of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Body {
     /// Read `len` bytes at `addr`.
@@ -68,7 +68,7 @@ pub(crate) enum Body {
         data: Data,
         /// Byte enables over the first 64 bytes, when not all are written.
         mask: Option<u64>,
-        /// Who wants an acknowledgement; `None` when posted.
+        /// Where the acknowledgement goes; `None` when posted.
         reply: Option<Reply>,
     },
     /// An atomic on the L1 word at `addr`.
@@ -79,7 +79,7 @@ pub(crate) enum Body {
         len_be: u32,
         /// `NOC_AT_DATA`.
         data: u32,
-        /// Who wants the old value; `None` when posted.
+        /// Where the old value goes; `None` when posted.
         reply: Option<Reply>,
     },
     /// The data of a read.
@@ -89,12 +89,12 @@ pub(crate) enum Body {
         /// The bytes.
         data: Data,
     },
-    /// A write was done.
+    /// The acknowledgement of a write.
     WriteAck {
-        /// Who counts it.
+        /// Where it goes.
         reply: Reply,
     },
-    /// An atomic was done.
+    /// The answer to an atomic.
     AtomicResponse {
         /// Where the old value goes.
         reply: Reply,
@@ -114,7 +114,7 @@ impl Body {
     pub(crate) fn flits(&self) -> u64 {
         1 + self.data_flits()
     }
-    /// True for what another NIU asks of the receiver, false for an answer.
+    /// True for a request, false for an answer.
     pub(crate) fn is_request(&self) -> bool {
         matches!(self, Body::ReadRequest { .. } | Body::WriteRequest { .. } | Body::AtomicRequest { .. })
     }
@@ -125,9 +125,8 @@ impl Body {
             _ => 0,
         }
     }
-    /// The range of the receiver's address space that the packet changes, `None` when it
-    /// changes counters only. Whoever sleeps on a word of that range must be woken before the
-    /// packet is applied.
+    /// The range of the receiver's address space that the packet changes, `None` when it changes
+    /// counters only. Sleepers on a word of that range must be woken before the packet is applied.
     pub(crate) fn touches(&self) -> Option<Touch> {
         match self {
             Body::WriteRequest { addr, data, .. } => Some(Touch { addr: *addr, len: data.len() as u64 }),
@@ -148,7 +147,7 @@ pub(crate) struct Packet {
     pub from: Place,
     /// The receiving NIU or NIUs.
     pub to: Dest,
-    /// What it says.
+    /// Its content.
     pub body: Body,
 }
 
@@ -161,7 +160,7 @@ pub(crate) struct Touch {
     pub len: u64,
 }
 
-/// A packet on its way out.
+/// A departing packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Departure {
     /// The cycle at which its first flit leaves the NIU.
@@ -171,7 +170,7 @@ pub(crate) struct Departure {
 }
 
 impl Departure {
-    /// What departures are ordered by: (cycle, sender).
+    /// The sort key of departures: (cycle, sender).
     #[inline]
     fn key(&self) -> (Cycle, u32) {
         let Place { node, x, y } = self.packet.from;
@@ -179,12 +178,12 @@ impl Departure {
     }
 }
 
-/// What left the nodes. The network takes it at a window's end, ordered by (cycle, sender, order
-/// of leaving).
+/// Packets that have left the nodes. The network takes them at the end of a window, in the order of
+/// (cycle, sender, order of departure).
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    /// In that order. A busy DRAM bank knows far ahead when its answers leave, and so there
-    /// may be many.
+    /// In that order. There may be many, as a busy DRAM bank knows far ahead when its
+    /// answers leave.
     departures: VecDeque<Departure>,
     /// When the first leaves, or [`NEVER`].
     earliest: Cycle,
@@ -204,8 +203,8 @@ impl Outbox {
         let departure = Departure { at, packet };
         let key = departure.key();
         self.earliest = self.earliest.min(at);
-        // Behind its equals: departures of one node and cycle keep their order. Most leave after or
-        // before all that is known.
+        // After its equals: departures of one node and cycle keep their order. Most leave after all
+        // the others, or before them.
         if self.departures.back().is_none_or(|last| last.key() <= key) {
             self.departures.push_back(departure);
         } else if self.departures.front().is_some_and(|first| key < first.key()) {
@@ -215,13 +214,13 @@ impl Outbox {
             self.departures.insert(place, departure);
         }
     }
-    /// Says that the host can see something since cycle `at`: nobody runs further than
+    /// Notes that the host can see something from cycle `at` on: no node runs further than
     /// [`crate::timing::HOST_NOTICE`] past it, so that the host can react in time.
     pub(crate) fn notice(&mut self, at: Cycle) {
         self.limit = self.limit.min(at + crate::timing::HOST_NOTICE);
     }
-    /// How far a node that is alone may run when it wanted to run until `until`: an answer to its
-    /// own packets may come after the look-ahead.
+    /// How far a node that runs alone may go towards `until`: an answer to its own packets may
+    /// arrive as soon as the look-ahead has passed.
     #[inline]
     pub(crate) fn horizon(&self, until: Cycle) -> Cycle {
         until.min(self.earliest.saturating_add(crate::timing::LOOKAHEAD)).min(self.limit)
@@ -231,8 +230,8 @@ impl Outbox {
     pub(crate) fn earliest(&self) -> Option<Cycle> {
         (self.earliest != NEVER).then_some(self.earliest)
     }
-    /// Takes out the first departure, if it is before `end`: they come in the order in which the
-    /// network handles them.
+    /// Takes out the first departure, if it is before `end`, in the order in which the network
+    /// handles them.
     pub(crate) fn pop_before(&mut self, end: Cycle) -> Option<Departure> {
         if self.earliest >= end {
             return None;
@@ -241,7 +240,7 @@ impl Outbox {
         self.earliest = self.departures.front().map_or(NEVER, |d| d.at);
         first
     }
-    /// The host has had its chance.
+    /// Clears the limit after the host has had its chance to react.
     pub(crate) fn noticed(&mut self) {
         self.limit = NEVER;
     }

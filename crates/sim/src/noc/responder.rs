@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 const READ: &str = "BlackholeA0/NoC/MemoryMap.md, NOC_CTRL";
 
-/// Serves a read or write request that arrives at `me` at cycle `at`, and returns the answer,
-/// if one is wanted. When it leaves is the caller's affair, who knows the memory's latency
-/// and bandwidth.
+/// Serves a read or write request that arrives at `me` at cycle `at`, and returns the
+/// answer, if one is wanted. The caller decides when it leaves, as it knows the memory's
+/// latency and bandwidth.
 ///
 /// # Errors
-/// An atomic (they need the L1 of a Tensix or Ethernet tile) or an answer to a request that was
-/// never made here; a fault of the memory.
+/// An atomic (which needs the L1 of a Tensix or Ethernet tile), an answer to a request that was
+/// never made here, or a fault of the memory.
 pub(crate) fn serve(
     at: Cycle,
     me: Place,

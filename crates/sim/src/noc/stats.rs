@@ -2,7 +2,7 @@
 
 use super::Packet;
 
-/// What was put on a NoC.
+/// Traffic that was put on a NoC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct NocStats {
     /// Packets; a multicast counts once.

@@ -2,10 +2,10 @@
 //!
 //! Each NIU has one table for X and one for Y with 32 entries each, which software's coordinates go
 //! through before a packet leaves, and two masks: a row whose bit is set keeps X as it is, a column
-//! whose bit is set keeps Y. The tables' aims and format are in WormholeB0/NoC/Coordinates.md and
-//! BlackholeA0/NoC/MemoryMap.md; their content on a Blackhole is that of the card's public firmware
-//! (tenstorrent/tt-zephyr-platforms, `noc_init.c`), of which tt-umd's coordinate managers are the
-//! other side:
+//! whose bit is set keeps Y. The purpose and format of the tables are in
+//! WormholeB0/NoC/Coordinates.md and BlackholeA0/NoC/MemoryMap.md; their content on a Blackhole is
+//! that of the card's public firmware (tenstorrent/tt-zephyr-platforms, `noc_init.c`), to which
+//! tt-umd's coordinate managers are the counterpart:
 //!
 //! | X, Y | means |
 //! |---|---|
@@ -31,12 +31,12 @@ const ENTRIES_PER_WORD: usize = 6;
 pub(super) const TABLE_WORDS: usize = 6;
 /// Rows in which X is not translated: those of PCIe and Ethernet.
 const KEEP_X_ROWS: u32 = 0b11;
-/// First rows of what lies outside the torus.
+/// First translated rows of the tiles that are given rows outside the torus.
 const DRAM_Y: usize = 12;
 const ETHERNET_Y: usize = 25;
 const L2CPU_Y: usize = 26;
 const SECURITY_Y: usize = 30;
-/// Columns of what lies outside the torus, and how many Ethernet channels there are.
+/// Likewise for columns, and the number of Ethernet channels.
 const DRAM_X: usize = 17;
 const ETHERNET_X: usize = 20;
 const ETHERNET_COUNT: usize = ENTRIES - ETHERNET_X;
@@ -105,7 +105,7 @@ impl Translation {
         ))
     }
 
-    /// True for the offset of a register that a translation is made of.
+    /// True for the offset of a register that holds part of a translation.
     pub(super) fn is_made_of(off: u32) -> bool {
         (noc::X_TABLE..noc::ID_LOGICAL).contains(&off)
             || [noc::TRANSLATE_COL_MASK, noc::TRANSLATE_ROW_MASK].contains(&off)
@@ -140,8 +140,8 @@ impl Translation {
     }
 }
 
-/// The columns of the channels that get a place: all but the last harvested one of channels 4..6
-/// and of channels 7..9.
+/// The columns of the channels that get coordinates: all but the last harvested one of channels
+/// 4..6 and of channels 7..9.
 fn ethernet_columns(gone: u16) -> impl Iterator<Item = u8> {
     let last_of = |channels: core::ops::RangeInclusive<usize>| channels.rev().find(|&i| gone & 1 << i != 0);
     let skipped = [last_of(4..=6), last_of(7..=9)];
@@ -149,8 +149,8 @@ fn ethernet_columns(gone: u16) -> impl Iterator<Item = u8> {
     channels.take(ETHERNET_COUNT).map(|i| DIE_COLUMNS[i])
 }
 
-/// The coordinates in translated space that firmware prefers for the tile at NoC 0 coordinates
-/// `at`, where it has other ones than these.
+/// The translated coordinates that firmware prefers for the tile at NoC 0 coordinates `at`; `at`
+/// itself where there are none.
 pub(super) fn preferred(noc0: &Translation, at: NocXy, site: Site) -> NocXy {
     let entry = |table: &[u8], range: core::ops::Range<usize>, value: u8| {
         let found = table.get(range.clone()).and_then(|part| part.iter().position(|&v| v == value));

@@ -1,9 +1,9 @@
-//! Where a device's access to the host's address space goes: the outbound regions of the
-//! controller's address translation.
+//! Outbound address translation of the PCIe controller: where a device's access to the host's
+//! address space goes.
 //!
-//! Layout and sources are in [`tilework_abi::pci::iatu`]. An address that no enabled region holds
-//! passes unchanged; of several regions that hold it the lowest counts (DesignWare PCIe controller;
-//! Linux' `pcie-designware.c` programs it so).
+//! Layout and sources are in [`tilework_abi::pci::iatu`]. An address outside all enabled regions
+//! passes unchanged; where regions overlap, the lowest-numbered one applies (DesignWare PCIe
+//! controller; Linux' `pcie-designware.c` programs it so).
 
 use super::windows::READ;
 use crate::{Fault, FaultClass};
@@ -11,7 +11,7 @@ use tilework_abi::pci::iatu as regs;
 
 const WORDS: usize = regs::OUTBOUND_BYTES as usize / 4;
 
-/// The outbound regions' registers.
+/// The registers of the outbound regions.
 #[derive(Debug)]
 pub(super) struct Iatu {
     words: Box<[[u32; WORDS]; regs::REGIONS]>,
@@ -37,7 +37,7 @@ impl Iatu {
     /// Writes the word at byte offset `reg` of the block.
     ///
     /// # Errors
-    /// An inbound region, or a region that is switched on with its end before its start.
+    /// A write to an inbound region, or one that enables a region whose end is before its start.
     pub(super) fn write(&mut self, reg: u32, value: u32) -> Result<(), Fault> {
         let refuse = |class, what: &str| {
             Err(Fault::new(class, format!("host access to BAR2: {what}"), READ).at_addr(regs::BASE + u64::from(reg)))
@@ -59,7 +59,7 @@ impl Iatu {
     fn word(&self, region: usize, at: u64) -> u32 {
         self.words[region][at as usize / 4]
     }
-    /// First and last address of an enabled region, and where the first goes.
+    /// First and last address of an enabled region, and the target of the first.
     fn span(&self, region: usize) -> Option<(u64, u64, u64)> {
         let long = |low, high| u64::from(self.word(region, low)) | u64::from(self.word(region, high)) << 32;
         if self.word(region, regs::CONTROL_2) & regs::REGION_ENABLE == 0 {
@@ -77,7 +77,8 @@ impl Iatu {
     /// The host's bus address of `len` bytes that the device accesses at `addr`.
     ///
     /// # Errors
-    /// The bytes leave their region, or the target lies past the end of the address space.
+    /// The access crosses the end of its region, or the target lies past the end of the
+    /// address space.
     pub(super) fn translate(&self, addr: u64, len: usize) -> Result<u64, Fault> {
         for region in 0..regs::REGIONS {
             let Some((first, last, target)) = self.span(region) else { continue };
@@ -89,8 +90,9 @@ impl Iatu {
             return match (end, start) {
                 (Some(_), Some(start)) => Ok(start),
                 _ => {
-                    let what =
-                        format!("{len} bytes that leave outbound region {region} of the PCIe address translation");
+                    let what = format!(
+                        "an access of {len} bytes crosses the end of outbound region {region} of the address translation"
+                    );
                     Err(Fault::new(FaultClass::UndefinedBehavior, what, READ).at_addr(addr))
                 }
             };

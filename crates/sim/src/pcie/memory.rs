@@ -2,16 +2,16 @@
 //!
 //! A driver pins pages and gets a NoC address for them; that address has bit 60 set (tt-kmd
 //! `ioctl.h`). Here an address is always the part below bit 60, after the controller's address
-//! translation. Accesses outside the pinned regions are faults: on a real host an IOMMU stops them
-//! at best. Where the host is another program with memory of its own, it gives a [`HostBus`], and
-//! all addresses outside the pinned regions are the bus's.
+//! translation. Accesses outside the pinned regions are faults: on a real host, an IOMMU would stop
+//! them at best. A host that is another program with memory of its own provides a [`HostBus`],
+//! which then serves all addresses outside the pinned regions.
 
 use crate::{Fault, FaultClass};
 use tilework_abi::noc::PCIE_HOST_BIT;
 
 const READ: &str = "tenstorrent/tt-kmd, ioctl.h";
 
-/// The memory of a host outside: what the device's direct memory accesses reach.
+/// The memory of an external host, as the device reaches it by DMA.
 pub trait HostBus: Send {
     /// Reads `out.len()` bytes at bus address `addr`.
     fn read(&self, addr: u64, out: &mut [u8]);
@@ -45,7 +45,7 @@ impl std::fmt::Debug for HostMemory {
 }
 
 impl HostMemory {
-    /// Pins `len` bytes, all zero, at `base`. The host's memory is taken up as it is touched.
+    /// Pins `len` bytes, all zero, at `base`. Memory is committed as it is touched.
     ///
     /// # Errors
     /// An empty region, one that reaches bit 60, or one that overlaps another.
@@ -68,7 +68,7 @@ impl HostMemory {
         Ok(())
     }
 
-    /// Gives all addresses that are not pinned to `bus`.
+    /// Routes all addresses that are not pinned to `bus`.
     pub(crate) fn attach(&mut self, bus: Box<dyn HostBus>) {
         self.bus = Some(bus);
     }
@@ -93,10 +93,10 @@ impl HostMemory {
             .at_addr(addr))
     }
 
-    /// Checks that `len` bytes at `addr` are pinned, in one region, or the bus's.
+    /// Checks that `len` bytes at `addr` lie in one pinned region or belong to the bus.
     ///
     /// # Errors
-    /// They are not.
+    /// They do neither.
     pub(crate) fn check(&self, addr: u64, len: usize) -> Result<(), Fault> {
         if self.bus.is_some() { Ok(()) } else { self.find(addr, len).map(|_| ()) }
     }

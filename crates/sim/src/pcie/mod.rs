@@ -1,15 +1,15 @@
-//! The PCIe tile: the host's way to the chip and the chip's way to host memory.
+//! The PCIe tile: host access to the chip, and device access to host memory.
 //!
-//! Three things meet here. The **host's accesses** to a BAR become NoC packets through the TLB
+//! It handles three kinds of traffic. **Host accesses** to a BAR become NoC packets through the TLB
 //! ([`windows`]). **Device accesses** to NoC addresses with bit 60 set reach [`HostMemory`] through
-//! the address translation (`iatu.rs`). And the **answers** to host reads come back. The page for
-//! Blackhole is missing; WormholeB0/PCIExpressTile holds for everything but sizes and addresses
-//! (see [`tilework_abi::tlb`]).
+//! the address translation (`iatu.rs`). **Answers** to host reads return to the host. Blackhole has
+//! no page for this tile; WormholeB0/PCIExpressTile applies except for sizes and addresses (see
+//! [`tilework_abi::tlb`]).
 //!
-//! TLB registers take effect in the order of the host's accesses: they change at the call, and an
-//! access is resolved at its call. What remains for later is only when its packet leaves. Order is
-//! that of TLBs.md: a read waits for the acknowledgement of every earlier write that wants one, a
-//! write in strict mode likewise, and packets leave in the host's order.
+//! TLB registers take effect in the order of the host's accesses: a register changes at the call,
+//! and an access is resolved at its call. Only the departure of its packet is left for later.
+//! Ordering follows TLBs.md: a read, or a write in strict mode, waits for the acknowledgements of
+//! all earlier writes that request one, and packets leave in the host's order.
 
 mod iatu;
 mod memory;
@@ -36,14 +36,15 @@ use tilework_abi::tlb;
 use tilework_abi::tlb::Ordering;
 use windows::{NocTarget, READ, Target, Tiles, Windows};
 
-/// Device writes that are remembered for [`Pcie::last_write_to`].
+/// Number of device writes kept for [`Pcie::last_write_to`].
 const REMEMBERED: usize = 64;
 
 /// A read that the host has started.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ReadTicket(u64);
 
-/// As many orders as may have left since the one whose leaving gives the host room, and that one.
+/// Departures to remember: the last [`timing::PCIE_POSTED`], and the one before them, which gave
+/// the host room.
 const LEFT: usize = timing::PCIE_POSTED + 1;
 
 /// The PCIe tile with the host's memory behind it.
@@ -57,17 +58,17 @@ pub(crate) struct Pcie {
     events: EventQueue<Event>,
     /// Host accesses whose packets have not left yet, in the host's order.
     orders: VecDeque<Order>,
-    /// Acknowledgements of host writes that have not come yet.
+    /// Acknowledgements of host writes still outstanding.
     unacked: u64,
-    /// When the last of them came.
+    /// When the last of them arrived.
     acked_at: Cycle,
     /// When the last order left; a later one that waited behind it cannot leave sooner.
     left_at: Cycle,
     /// How many orders have left.
     left: usize,
-    /// When the latest of them did, by number modulo the length.
+    /// When each of the latest left, by order number modulo the length.
     left_at_last: [Cycle; LEFT],
-    /// Parts of host reads on the way: where their data goes.
+    /// Parts of host reads in flight: where their data goes.
     parts: BTreeMap<u64, ReadPiece>,
     next_part: u64,
     reads: BTreeMap<ReadTicket, PendingRead>,
@@ -86,7 +87,7 @@ pub(crate) struct Pcie {
 
 #[derive(Debug)]
 enum Event {
-    /// A packet came from the NoC.
+    /// A packet arrived from the NoC.
     Arrive(Packet),
     /// A device read reaches host memory.
     Sample { noc: u8, addr: u64, len: u32, reply: Reply },
@@ -98,9 +99,9 @@ enum Event {
 struct Order {
     ready: Cycle,
     packet: Packet,
-    /// Acknowledgements that will come.
+    /// Acknowledgements to expect.
     acks: u64,
-    /// It leaves only when no acknowledgement is missing.
+    /// It leaves only when no acknowledgement is outstanding.
     waits: bool,
 }
 
@@ -149,7 +150,7 @@ impl Pcie {
         }
     }
 
-    /// Makes `len` bytes of host memory, all zero, visible at NoC address `base` (bit 60 left out).
+    /// Makes `len` bytes of host memory, all zero, visible at NoC address `base` (without bit 60).
     ///
     /// # Errors
     /// An empty region, one that reaches bit 60, or one that overlaps another.
@@ -164,8 +165,8 @@ impl Pcie {
     pub(crate) fn host_memory_mut(&mut self) -> &mut HostMemory {
         &mut self.memory
     }
-    /// Counts the device writes that host memory has seen: while it stays the same, host memory did
-    /// not change by itself.
+    /// Number of device writes to host memory so far; while it is unchanged, the device has not
+    /// changed host memory.
     pub(crate) fn device_writes(&self) -> u64 {
         self.device_writes
     }
@@ -193,8 +194,8 @@ impl Pcie {
     /// effect in order, later.
     ///
     /// # Errors
-    /// Nothing is there, the window is not configured or points at nothing, or the registers do not
-    /// take such an access. Nothing happens then.
+    /// An offset with nothing behind it, a window that is not configured or points at no tile, or
+    /// an access that the registers do not accept. It then has no effect.
     pub(crate) fn host_write(&mut self, at: Cycle, bar: Bar, offset: u64, data: &[u8]) -> Result<(), Fault> {
         if let (Ok((target @ (Target::TlbRegister(_) | Target::Iatu(_)), room)), false) =
             (self.windows.locate(bar, offset), data.is_empty())
@@ -226,7 +227,7 @@ impl Pcie {
         Ok(())
     }
 
-    /// The cycle since which the host has room for another access: when it learns that all but the
+    /// The cycle from which the host has room for another access: when it learns that all but the
     /// last [`timing::PCIE_POSTED`] have left for the NoC. `None` while they have not.
     pub(crate) fn room(&self) -> Option<Cycle> {
         let accepted = self.left + self.orders.len();
@@ -239,7 +240,7 @@ impl Pcie {
 
     fn write_registers(&mut self, offset: u64, target: Target, room: u64, data: &[u8]) -> Result<(), Fault> {
         if !offset.is_multiple_of(4) || !data.len().is_multiple_of(4) || data.len() as u64 > room {
-            let what = format!("a store of {} bytes to registers, which are words", data.len());
+            let what = format!("a store of {} bytes to registers, which take whole words", data.len());
             return Err(Fault::new(FaultClass::UnsupportedFunctionality, what, READ).at_addr(offset));
         }
         for (word, at) in data.chunks_exact(4).zip((0..).step_by(4)) {
@@ -315,7 +316,7 @@ impl Pcie {
         Ok(ticket)
     }
 
-    /// The host, at cycle `at`, orders one packet of a read.
+    /// Queues one packet of a read that the host starts at cycle `at`.
     fn order_read(&mut self, at: Cycle, piece: ReadPiece, to: Dest, target: &NocTarget) {
         let part = self.next_part;
         self.next_part += 1;
@@ -328,8 +329,8 @@ impl Pcie {
         self.orders.push_back(Order { ready, packet, acks: 0, waits });
     }
 
-    /// The data of a finished read and the cycle at which the host has it; `None` while it is on
-    /// its way. A ticket gives its data once.
+    /// The data of a finished read and the cycle at which the host has it; `None` while it is in
+    /// flight. A ticket gives its data once.
     pub(crate) fn take_read(&mut self, ticket: ReadTicket) -> Option<(Cycle, Vec<u8>)> {
         let done = self.reads.get(&ticket)?.done?;
         self.reads.remove(&ticket).map(|read| (done, read.data))
@@ -361,7 +362,7 @@ impl Pcie {
                 Some(place) => Ok((Dest::Unicast(place), 1)),
                 None => Err(Fault::new(
                     FaultClass::UndefinedBehavior,
-                    format!("a TLB window points at {xy} of NoC {}, where no tile is", target.noc),
+                    format!("a TLB window points at {xy} of NoC {}, where there is no tile", target.noc),
                     READ,
                 )
                 .at_addr(target.address)),
@@ -397,7 +398,7 @@ impl Pcie {
         }
     }
 
-    /// A packet that arrives from the NoC.
+    /// Handles a packet that arrives from the NoC.
     fn arrive(&mut self, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {
         match packet.body {
             Body::ReadRequest { addr, len, reply } => {
@@ -442,7 +443,7 @@ impl Pcie {
         Ok(())
     }
 
-    /// The data of a part of a host read.
+    /// Takes the data of one part of a host read.
     fn answer(&mut self, at: Cycle, part: u64, data: &[u8]) -> Result<(), Fault> {
         let Some(part) = self.parts.remove(&part) else { return Err(unasked()) };
         let Some(read) = self.reads.get_mut(&part.ticket) else { return Err(unasked()) };
@@ -460,7 +461,7 @@ impl Pcie {
         Ok(())
     }
 
-    /// A device read reaches host memory at `at`.
+    /// Serves a device read that reaches host memory at `at`.
     fn sample(&mut self, at: Cycle, noc: u8, addr: u64, len: u32, reply: Reply, out: &mut Outbox) -> Result<(), Fault> {
         let mut data = vec![0; len as usize];
         self.memory.read(addr, &mut data)?;
@@ -496,9 +497,9 @@ impl Pcie {
     }
 }
 
-/// The part below bit 60 of a NoC address that means host memory.
+/// The part below bit 60 of a NoC address of host memory.
 fn host_address(addr: u64) -> Result<u64, Fault> {
-    const WHAT: &str = "a NoC address of the PCIe tile that does not mean host memory (bits 63..60 must be 1)";
+    const WHAT: &str = "a NoC address of the PCIe tile outside host memory (bits 63..60 must be 1)";
     match addr ^ PCIE_HOST_BIT {
         low if low < PCIE_HOST_BIT => Ok(low),
         _ => Err(Fault::new(FaultClass::MissingSpecification, WHAT, READ).at_addr(addr)),
@@ -512,7 +513,7 @@ fn wire_bytes(len: usize) -> u64 {
 }
 
 fn unasked() -> Fault {
-    Fault::new(FaultClass::UndefinedBehavior, "the PCIe tile got an answer that nobody asked for", READ)
+    Fault::new(FaultClass::UndefinedBehavior, "the PCIe tile received an answer without a request", READ)
 }
 
 impl Node for Pcie {

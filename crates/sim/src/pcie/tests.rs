@@ -249,7 +249,7 @@ fn bad_host_accesses_are_faults_and_do_nothing() {
         (Bar::Bar0, 0, FaultClass::UndefinedBehavior), // window 0 was never configured
         (Bar::Bar0, 512 << 20, FaultClass::UndefinedBehavior), // outside
         (Bar::Bar4, 32 << 30, FaultClass::UndefinedBehavior), // outside
-        (Bar::Bar0, 0x1940_0000, FaultClass::MissingSpecification), // behind the windows
+        (Bar::Bar0, 0x1940_0000, FaultClass::MissingSpecification), // past the windows
         (Bar::Bar0, 0x1FC0_0002, FaultClass::UnsupportedFunctionality), // part of a register
         (Bar::Bar0, 0x1FC0_09D8, FaultClass::UnimplementedFunctionality), // strided multicast
         (Bar::Bar0, 0x1FD0_4044, FaultClass::UnsupportedFunctionality), // read only
@@ -264,7 +264,7 @@ fn bad_host_accesses_are_faults_and_do_nothing() {
     // A window onto (0,0), where this grid has no tile.
     p.host_write(0, Bar::Bar0, 0x1FC0_0000, &[0; 12]).unwrap();
     assert!(p.host_write(0, Bar::Bar0, 0, &[1]).unwrap_err().what.contains("(0,0)"));
-    // The second half of the store would leave the configured window: nothing of it happens.
+    // The second half of the store would leave the configured window: none of it takes effect.
     aim(&mut p, 0, 0, 0);
     assert!(p.host_write(0, Bar::Bar0, 0x20_0000 - 4, &[1; 8]).is_err());
     assert!(run(&mut p).unwrap().is_empty());

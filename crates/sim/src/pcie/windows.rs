@@ -1,4 +1,4 @@
-//! What a BAR access means: TLB windows, their registers, the PCIe tile's own NIUs, the ARC.
+//! Decoding of BAR accesses: TLB windows, their registers, the PCIe tile's own NIUs, the ARC.
 //!
 //! Layout and sources are in [`tilework_abi::tlb`]; the meaning of the fields is that of
 //! WormholeB0/PCIExpressTile/TLBs.md.
@@ -38,7 +38,7 @@ pub(crate) struct NocTarget {
     pub to: Tiles,
     /// Address in the target's space.
     pub address: u64,
-    /// Which orders are kept.
+    /// How the accesses are ordered.
     pub ordering: Ordering,
 }
 
@@ -74,14 +74,14 @@ impl Windows {
     /// target.
     ///
     /// # Errors
-    /// Nothing is there, or the window is not configured or configured with what the documents
-    /// forbid.
+    /// An offset with nothing behind it, or a window that is not configured or has a configuration
+    /// that the documents forbid.
     pub(crate) fn locate(&self, bar: Bar, offset: u64) -> Result<(Target, u64), Fault> {
         const WINDOWS_END: u64 = tlb::COUNT_2M as u64 * tlb::SIZE_2M;
         const NIU1: u64 = tlb::NIU + tlb::NIU_STRIDE;
         const NIU_BYTES: u64 = noc::COUNTERS_END as u64;
         if offset >= bar.size() {
-            let what = format!("outside; it has {:#x} bytes", bar.size());
+            let what = format!("past its end; it has {:#x} bytes", bar.size());
             return Err(fault(FaultClass::UndefinedBehavior, bar, offset, what));
         }
         match (bar, offset) {

@@ -42,11 +42,13 @@ pub(super) type Refusal = (FaultClass, &'static str);
 pub(super) struct Config {
     banks: [[u32; BANK as usize]; 2],
     threads: [[u16; THREAD as usize]; 3],
+    /// Counts writes, so that units can keep what they have decoded.
+    generation: u64,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { banks: [[0; BANK as usize]; 2], threads: [[0; THREAD as usize]; 3] }
+        Self { banks: [[0; BANK as usize]; 2], threads: [[0; THREAD as usize]; 3], generation: 0 }
     }
 }
 
@@ -83,9 +85,21 @@ impl Config {
         Ok(())
     }
 
+    /// Another number after every write.
+    #[inline]
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// The bank that `thread` uses.
     pub(super) fn bank_of(&self, thread: usize) -> usize {
         self.read(thread, cfg::CFG_STATE_ID_STATEID) as usize
+    }
+
+    /// The words of the bank that `thread` uses.
+    #[inline]
+    pub(super) fn bank(&self, thread: usize) -> &[u32; BANK as usize] {
+        &self.banks[self.bank_of(thread)]
     }
 
     /// A field, as instructions of `thread` see it.
@@ -144,6 +158,7 @@ impl Config {
     pub(super) fn set_thread(&mut self, thread: usize, index: u32, value: u16) -> Result<(), Refusal> {
         let slot = self.threads[thread].get_mut(index as usize).ok_or(OUTSIDE)?;
         *slot = value;
+        self.generation += 1;
         Ok(())
     }
 
@@ -187,6 +202,7 @@ impl Config {
 
     /// THCON configuration is reset.
     pub(super) fn reset_thcon(&mut self) {
+        self.generation += 1;
         for bank in &mut self.banks {
             bank[THCON as usize..GLOBAL as usize].fill(0);
         }
@@ -200,6 +216,7 @@ impl Config {
     }
 
     fn put(&mut self, bank: usize, index: u32, value: u32) {
+        self.generation += 1;
         self.banks[bank][index as usize] = value;
         if index >= GLOBAL {
             self.banks[1 - bank][index as usize] = value;

@@ -3,14 +3,14 @@
 //! Follows WormholeB0/TensixTile/TensixCoprocessor/README.md and
 //! BlackholeA0/TensixTile/TensixCoprocessor/{SyncUnit,ConfigurationUnit,STALLWAIT}.md. Within a
 //! tile the coprocessor comes last in each cycle: first the mover with TDMA-RISC's command
-//! processor, then the threads in order. An agent is stepped only in cycles in which something can
+//! processor, then the threads in order, then the unpackers. An agent is stepped only in cycles in which something can
 //! happen; a step in any other cycle would change nothing, so the result does not depend on who
 //! steps when. Where several threads want one unit in a cycle, the first one gets it (the documents
 //! do not say).
 //!
 //! An instruction takes effect in the cycle in which it passes the wait gate; how long its unit is
 //! busy with it decides when waits and later instructions continue. The mover's copies take effect
-//! when they are done.
+//! when they are done, and instructions of the unpackers when their turn comes there.
 
 use super::border::{Hold, Outside};
 use super::config::{Config, Refusal};
@@ -20,8 +20,10 @@ use super::expand::MopCfg;
 use super::frontend::FrontEnd;
 use super::matrix::Matrix;
 use super::mover::Mover;
+use super::pack::Packer;
 use super::src::Sources;
 use super::sync::{Mutexes, SEMAPHORES, Semaphore};
+use super::unpack::{UNPACKERS, Unpackers};
 use super::vector::Vector;
 use super::wait::{Latched, Verdict};
 use crate::{Cycle, Fault, FaultClass, NEVER, timing};
@@ -33,9 +35,10 @@ use tilework_abi::tensix::insn::Insn;
 pub(super) const GPRS: usize = 64;
 /// Threads.
 pub(super) const THREADS: usize = 3;
-/// The mover's place among the agents; the threads follow.
+/// The mover's place among the agents; the threads follow, then the unpackers.
 const MOVER: usize = 0;
-const AGENTS: usize = 1 + THREADS;
+const FIRST_UNPACKER: usize = 1 + THREADS;
+const AGENTS: usize = FIRST_UNPACKER + UNPACKERS;
 
 /// One thread.
 #[derive(Debug, Default)]
@@ -62,6 +65,7 @@ pub(super) struct Busy {
     pub(super) memory: Cycle,
     pub(super) matrix: Cycle,
     pub(super) vector: Cycle,
+    pub(super) packer: Cycle,
     /// Anything.
     pub(super) any: Cycle,
 }
@@ -89,6 +93,7 @@ pub(super) struct Units {
     pub(super) atomic: Cycle,
     pub(super) matrix: Cycle,
     pub(super) vector: Cycle,
+    pub(super) packer: Cycle,
 }
 
 /// What became of the instruction at a wait gate.
@@ -114,7 +119,9 @@ pub(super) struct Coprocessor {
     pub(super) dst: Dst,
     pub(super) matrix: Matrix,
     pub(super) vector: Box<Vector>,
+    pub(super) packer: Packer,
     pub(super) mover: Mover,
+    pub(super) unpackers: Unpackers,
     /// The next cycle of each agent.
     next: [Cycle; AGENTS],
     /// The first of these.
@@ -144,7 +151,9 @@ impl Default for Coprocessor {
             dst: Dst::default(),
             matrix: Matrix::default(),
             vector: Box::default(),
+            packer: Packer::default(),
             mover: Mover::default(),
+            unpackers: Unpackers::default(),
             next: [NEVER; AGENTS],
             first: NEVER,
             last: 0,
@@ -164,8 +173,7 @@ impl Coprocessor {
 
     fn set_next(&mut self, agent: usize, at: Cycle) {
         self.next[agent] = at;
-        let [a, b, c, d] = self.next;
-        self.first = a.min(b).min(c.min(d));
+        self.first = self.next.iter().fold(NEVER, |first, &at| first.min(at));
     }
 
     /// The cycle of the last step.
@@ -183,15 +191,37 @@ impl Coprocessor {
         self.set_next(MOVER, at.min(self.next[MOVER]));
     }
 
-    /// A core changed something at cycle `at` for which a wait gate may wait.
+    /// Unpacker `unit` must look again at cycle `at`.
+    pub(super) fn schedule_unpacker(&mut self, unit: usize, at: Cycle) {
+        let agent = FIRST_UNPACKER + unit;
+        self.set_next(agent, at.min(self.next[agent]));
+    }
+
+    /// A core changed something at cycle `at` for which a wait gate or an unpacker may wait.
     pub(super) fn notify_all(&mut self, at: Cycle) {
         (0..THREADS).for_each(|thread| self.notify(thread, at));
+        self.notify_unpackers(at);
     }
 
     /// Agent `agent` (threads count from 1) changed something at cycle `at`: those behind it see it
     /// in that cycle, the others in the next.
     pub(super) fn notify_others(&mut self, agent: usize, at: Cycle) {
         (0..THREADS).for_each(|thread| self.notify(thread, at + Cycle::from(thread < agent)));
+        self.notify_unpackers(at);
+    }
+
+    /// An unpacker changed something at cycle `at`; the threads' turn in that cycle is over.
+    pub(super) fn notify_of_unpacker(&mut self, at: Cycle) {
+        (0..THREADS).for_each(|thread| self.notify(thread, at + 1));
+    }
+
+    /// An unpacker waits for its bank only.
+    fn notify_unpackers(&mut self, at: Cycle) {
+        for unit in 0..UNPACKERS {
+            if self.unpackers.waits(unit) {
+                self.schedule_unpacker(unit, at);
+            }
+        }
     }
 
     /// A thread that has nothing at its gate and waits for nothing need not look.
@@ -233,7 +263,8 @@ impl Coprocessor {
     /// True when the thread has nothing in flight but what its units still finish.
     pub(super) fn is_drained(&self, thread: usize) -> bool {
         let t = &self.threads[thread];
-        t.front.is_empty() && t.retry.is_none()
+        let unpacks = (0..UNPACKERS).any(|unit| self.unpackers.holds(unit, thread));
+        t.front.is_empty() && t.retry.is_none() && !unpacks
     }
 
     /// Steps the first agent of the next cycle.
@@ -247,6 +278,9 @@ impl Coprocessor {
         if agent == MOVER {
             let next = self.step_mover(now, outside)?;
             self.set_next(MOVER, next);
+        } else if agent >= FIRST_UNPACKER {
+            let next = self.step_unpacker(agent - FIRST_UNPACKER, now, outside)?;
+            self.set_next(agent, next);
         } else {
             self.step_thread(agent - 1, now, outside)?;
         }
@@ -321,7 +355,7 @@ impl Coprocessor {
 }
 
 /// An instruction of `thread` that stands at the wait gate in cycle `now`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Attempt {
     pub(super) thread: usize,
     pub(super) now: Cycle,

@@ -13,8 +13,11 @@ use tilework_abi::tensix::insn::{Incrwc, MiscOp, Reg2flop, Setadc, Setadcxx, Set
 const WIDTHS: [u32; 4] = [18, 13, 8, 8];
 /// The dimensions of `SETADCXY` and its like start here.
 const X: usize = 0;
+const Y: usize = 1;
 /// The dimensions of `SETADCZW` and its like start here.
 const Z: usize = 2;
+/// The packers' place among the owners of ADCs.
+const PACKERS: usize = 2;
 /// All of an instruction's operands.
 const ALL: u32 = 0xF;
 
@@ -65,10 +68,34 @@ struct Owners {
     mask: u32,
 }
 
+/// The values of one channel's counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Xyzw {
+    pub(super) x: u32,
+    pub(super) y: u32,
+    pub(super) z: u32,
+    pub(super) w: u32,
+}
+
 /// What an instruction does to a counter.
 type Change = fn(&mut Channel, dim: usize, operand: u32);
 
 impl Adcs {
+    /// The counters of `thread` for `owner` (unpacker 0, unpacker 1, packers).
+    #[inline]
+    pub(super) fn get(&self, thread: usize, owner: usize, channel: usize) -> Xyzw {
+        let [x, y, z, w] = self.0[thread][owner][channel].0.map(|pair| pair[0]);
+        Xyzw { x, y, z, w }
+    }
+
+    /// Increments counters Y and Z, as instructions of packers and unpackers do.
+    #[inline]
+    pub(super) fn increment_yz(&mut self, thread: usize, owner: usize, channel: usize, [y, z]: [u32; 2]) {
+        let counters = &mut self.0[thread][owner][channel];
+        counters.increment(X + 1, y);
+        counters.increment(Z, z);
+    }
+
     /// The counters of `owners`.
     fn of(&mut self, owners: Owners) -> impl Iterator<Item = &mut [Channel; 2]> {
         let thread = match owners.thread_override {
@@ -161,6 +188,43 @@ impl Adcs {
     }
 }
 
+/// What a `PACR` reads of the packers' counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PackerCounters {
+    /// Channel 0, for Dst: X, Y, Z, W.
+    pub(super) src: [u32; 4],
+    /// Channel 1, for L1.
+    pub(super) dst: [u32; 4],
+}
+
+impl Adcs {
+    /// The packers' counters of `thread`.
+    #[inline]
+    pub(super) fn packer(&self, thread: usize) -> PackerCounters {
+        let [src, dst] = self.0[thread][PACKERS].map(|channel| channel.0.map(|pair| pair[0]));
+        PackerCounters { src, dst }
+    }
+
+    /// Changes the packers' counters of `thread` as a word of `ADDR_MOD_PACK` says
+    /// (WormholeB0/.../Packers/{Input,Output}AddressGenerator.md).
+    #[inline]
+    pub(super) fn advance_packer(&mut self, thread: usize, word: u32) {
+        // By channel: where the bits for Y and Z start.
+        for (channel, (y, z)) in self.0[thread][PACKERS].iter_mut().zip([(0, 12), (6, 14)]) {
+            let (by, cr, clear) = (word >> y & 0xF, word >> y & 0x10 != 0, word >> y & 0x20 != 0);
+            match (clear, cr) {
+                (true, _) => channel.set(Y, 0),
+                (false, true) => channel.increment_cr(Y, by),
+                (false, false) => channel.increment(Y, by),
+            }
+            match word >> z & 2 != 0 {
+                true => channel.set(Z, 0),
+                false => channel.increment(Z, word >> z & 1),
+            }
+        }
+    }
+}
+
 /// One thread's RWCs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rwc {
@@ -187,6 +251,19 @@ impl Rwc {
     /// The Dst counter.
     pub(super) fn dst(&self) -> u32 {
         self.dst[0]
+    }
+
+    /// The SrcA counter.
+    pub(super) fn src_a(&self) -> u32 {
+        self.src_a[0]
+    }
+    /// The SrcB counter.
+    pub(super) fn src_b(&self) -> u32 {
+        self.src_b[0]
+    }
+    /// The fidelity phase.
+    pub(super) fn fidelity(&self) -> u32 {
+        self.fidelity
     }
 
     /// `SETRWC`, without what it does to SrcA and SrcB.
@@ -299,6 +376,21 @@ mod tests {
         assert!(execute(&mut a, 1, insn.word()));
         assert_eq!((pair(&a, 1, 0, 0, 0), pair(&a, 1, 0, 1, 0)), ([0x2AA; 2], [0x155; 2]));
         assert!(!execute(&mut a, 0, Setdvalid::build().set_valid(1).word()));
+    }
+
+    #[test]
+    fn a_pack_moves_y_and_z_of_both_channels() {
+        let mut a = Adcs::default();
+        // Y of Dst += 4 and its Z += 1; Y of L1 by way of CR += 3, its Z stays.
+        for _ in 0..2 {
+            a.advance_packer(1, 4 | 1 << 12 | 3 << 6 | 1 << 10);
+        }
+        assert_eq!(a.packer(1), PackerCounters { src: [0, 8, 2, 0], dst: [0, 6, 0, 0] });
+        assert_eq!((pair(&a, 1, 2, 0, 1), pair(&a, 1, 2, 1, 1)), ([8, 0], [6, 6]));
+        // Clearing comes first.
+        a.advance_packer(1, 0xF | 0x20 | 3 << 12 | 0xF << 6 | 1 << 11 | 3 << 14);
+        assert_eq!(a.packer(1), PackerCounters { src: [0; 4], dst: [0; 4] });
+        assert_eq!(a.packer(0), a.packer(2));
     }
 
     #[test]

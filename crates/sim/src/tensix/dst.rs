@@ -20,7 +20,7 @@ pub(super) type Row16 = [u16; COLUMNS];
 pub(super) type Row32 = [u32; COLUMNS];
 
 /// Where rows lie, as `DEST_ACCESS_CFG` says. Units read it once for an instruction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RowMap {
     remap: bool,
     swizzle: bool,
@@ -79,10 +79,9 @@ impl Dst {
         self.valid[at / 64] &= !(1 << (at % 64));
     }
 
-    /// Clears the low (0) or high (1) half of all rows.
-    pub(super) fn clear_half(&mut self, half: usize) {
-        let words = ROWS / 64 / 2;
-        self.valid[half * words..][..words].fill(0);
+    /// Row `at` of the storage holds again what it held.
+    pub(super) fn revert_clear_of(&mut self, at: usize) {
+        self.valid[at / 64] |= 1 << (at % 64);
     }
 
     /// What was cleared holds again what it held.
@@ -154,13 +153,15 @@ mod tests {
     fn cleared_rows_read_as_zero_until_written() {
         let mut d = Dst::default();
         d.write16(PLAIN, 700, [7; 16]);
-        d.clear_half(1);
-        assert_eq!((d.read16(PLAIN, 700), d.is_valid(511)), ([0; 16], true));
+        d.clear(700);
+        assert_eq!((d.read16(PLAIN, 700), d.is_valid(701)), ([0; 16], true));
         d.write16(PLAIN, 700, [8; 16]);
         assert_eq!(d.read16(PLAIN, 700), [8; 16]);
-        d.clear(700);
-        d.revert_clear();
-        assert_eq!(d.read16(PLAIN, 700), [8; 16]);
+        for revert in [Dst::revert_clear, |d: &mut Dst| d.revert_clear_of(700)] {
+            d.clear(700);
+            revert(&mut d);
+            assert_eq!(d.read16(PLAIN, 700), [8; 16]);
+        }
     }
 
     #[test]

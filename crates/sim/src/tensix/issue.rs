@@ -1,5 +1,5 @@
 //! Issue: instructions enter the sync, configuration, miscellaneous, matrix and vector units and
-//! the mover. The scalar unit is in `scalar.rs`.
+//! the mover. The scalar unit is in `scalar.rs`, the unpackers are in `unpack`.
 //!
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/{SyncUnit,ConfigurationUnit}.md,
 //! WormholeB0/TensixTile/TensixCoprocessor/MiscellaneousUnit.md and the instructions' pages.
@@ -8,6 +8,7 @@ use super::border::{Hold, Outside};
 use super::config::{Config, Refusal, XMOV};
 use super::coprocessor::{Attempt, Coprocessor, GPRS, Issue, of_thread};
 use super::matrix::Operands;
+use super::pack;
 use super::reset::InReset;
 use super::sync;
 use crate::{Cycle, NEVER, timing};
@@ -35,8 +36,8 @@ impl Coprocessor {
             Insn::Mover(insn::MoverOp::Xmov(_)) => self.issue_mover(at),
             Insn::Matrix(insn) => self.issue_matrix(at, insn),
             Insn::Vector(insn) => self.issue_vector(at, insn),
-            Insn::Packer(insn) => match insn {},
-            Insn::Unpacker(insn) => match insn {},
+            Insn::Packer(insn::PackerOp::Pacr(insn)) => self.issue_pack(at, insn, outside),
+            Insn::Unpacker(insn) => self.issue_unpacker(at, insn, outside),
             Insn::NotBuilt(_) => match self.free_at(at.insn) {
                 free if free > at.now => Ok(Issue::NotBefore(free)),
                 _ => Err(at.not_built()),
@@ -71,13 +72,45 @@ impl Coprocessor {
         if free > at.now {
             return Ok(Issue::NotBefore(free));
         }
-        let Self { config, src, dst, .. } = self;
-        let mut on = Operands { config, thread: at.thread, src, dst };
-        self.matrix.execute(&mut on, insn).map_err(|refusal| at.refused(refusal))?;
-        self.units.matrix = at.now + 1;
-        self.threads[at.thread].busy.matrix = at.now + timing::TENSIX_UNIT;
-        self.notify_others(1 + at.thread, at.now);
-        Ok(self.passed(at, timing::TENSIX_UNIT))
+        let Self { config, src, dst, matrix, vector, .. } = self;
+        let blocked = vector.blocked_columns();
+        let mut on = Operands { config, thread: at.thread, src, dst, blocked };
+        let needs = matrix.needs(&on, insn);
+        let start = matrix.start(&needs, on.src);
+        if start > at.now {
+            return Ok(Issue::NotBefore(start));
+        }
+        let handed_over = matrix.execute(&mut on, insn).map_err(|refusal| at.refused(refusal))?;
+        if let insn::MatrixOp::Clrexphist(_) = insn {
+            self.packer.clear_histogram();
+        }
+        self.matrix.started(&needs, at.now);
+        self.units.matrix = at.now + needs.interval;
+        let busy = &mut self.threads[at.thread].busy.matrix;
+        *busy = (*busy).max(at.now + needs.latency);
+        if handed_over {
+            self.notify_others(1 + at.thread, at.now);
+        }
+        Ok(self.passed(at, needs.latency))
+    }
+
+    fn issue_pack(&mut self, at: Attempt, insn: insn::Pacr, outside: &mut impl Outside) -> Result<Issue, Hold> {
+        if self.units.packer > at.now {
+            return Ok(Issue::NotBefore(self.units.packer));
+        }
+        let Self { config, adcs, dst, packer, .. } = self;
+        let mut on = pack::Work { config, thread: at.thread, adcs, dst };
+        let cycles = packer.pack(&mut on, insn, outside).map_err(|stop| match stop {
+            pack::Stop::Wake => Hold::Wake,
+            pack::Stop::Refused(refusal) => at.refused(refusal),
+        })?;
+        self.units.packer = at.now + cycles;
+        let latency = cycles + timing::TENSIX_PACK;
+        self.threads[at.thread].busy.packer = at.now + latency;
+        for other in (0..self.threads.len()).filter(|&thread| thread != at.thread) {
+            self.wake_retry(other, at.now + 1);
+        }
+        Ok(self.passed(at, latency))
     }
 
     fn issue_vector(&mut self, at: Attempt, insn: insn::VectorOp) -> Result<Issue, Hold> {
@@ -191,6 +224,9 @@ impl Coprocessor {
                 (value.map(|value| self.gprs[gpr(insn.result_reg())] = value), 2, 1)
             }
             insn::ConfigOp::Setc16(insn) => {
+                if insn.cfg_index() == u32::from(cfg::UNPACK_MISC_CFG_CFGCONTEXTCNTRESET_0.word) {
+                    self.unpackers.reset_counters(thread);
+                }
                 (config.set_thread(thread, insn.cfg_index(), insn.new_value() as u16), 1, 0)
             }
             insn::ConfigOp::Rmwcib0(insn) => rmw(config, 0, insn.index4(), insn.mask(), insn.new_value()),
@@ -235,6 +271,7 @@ impl Coprocessor {
             && let MiscOp::Setdvalid(insn) = insn
         {
             self.src.set_valid(insn.set_valid());
+            self.start_src_rows(at.thread, insn.set_valid());
             self.notify_others(1 + at.thread, at.now);
         }
         self.passed(at, timing::TENSIX_UNIT)

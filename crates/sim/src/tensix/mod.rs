@@ -21,6 +21,7 @@ mod mailbox;
 mod matrix;
 mod mover;
 mod number;
+mod pack;
 mod pcbuf;
 mod reset;
 mod scalar;
@@ -34,6 +35,7 @@ mod tests;
 #[cfg(test)]
 mod thread_tests;
 mod ttsync;
+mod unpack;
 mod vector;
 mod wait;
 

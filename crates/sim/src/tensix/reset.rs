@@ -9,6 +9,10 @@ use super::vector::Vector;
 use crate::Cycle;
 use tilework_abi::tensix::insn::{self, Insn, Unit};
 
+/// The unpackers; software sets all three bits.
+const UNPACKERS: u32 = 1 << 0 | 1 << 1 | 1 << 7;
+/// The packer; the bits behind it are those of packers that only Wormhole has.
+const PACKER: u32 = 1 << 2;
 /// The mover.
 pub(super) const MOVER: u32 = 1 << 6;
 /// TDMA-RISC, and the glue between threads and units that access L1.
@@ -19,7 +23,7 @@ const THCON: u32 = 1 << 9;
 const MATH: u32 = 1 << 10;
 /// Whose turn the banks of SrcA are; the next bit is SrcB's.
 const SRC_A_BANKS: u32 = 1 << 15;
-/// `ZEROACC`.
+/// `ZEROACC`, and what the packer reads of Dst.
 const ZEROACC: u32 = 1 << 17;
 
 /// What an instruction for a unit in reset does.
@@ -35,9 +39,18 @@ impl Coprocessor {
         let entered = bits & !self.held;
         let left = self.held & !bits;
         self.held = bits;
+        if entered & PACKER != 0 {
+            self.packer.abort();
+        }
+        if left & PACKER != 0 {
+            self.packer.l1_dest_addr_offset = 0;
+        }
         if entered & MOVER != 0 {
             self.mover.abort();
             self.schedule_mover(at);
+        }
+        if entered & UNPACKERS != 0 {
+            self.unpackers.abort();
         }
         if entered & TDMA != 0 {
             self.mover.clear_queue();
@@ -50,6 +63,7 @@ impl Coprocessor {
         }
         if entered & ZEROACC != 0 {
             self.dst.revert_clear();
+            self.packer.clear_histogram();
         }
         if left & MATH != 0 {
             *self.vector = Vector::default();
@@ -68,7 +82,9 @@ impl Coprocessor {
         let plain = matches!(insn, Insn::Scalar(insn::ScalarOp::Setdmareg(_) | insn::ScalarOp::Dmanop(_)));
         let zero_acc = matches!(insn, Insn::Matrix(insn::MatrixOp::Zeroacc(_)));
         match insn.unit()? {
+            Unit::Packer if held(PACKER) => Some(InReset::Waits),
             Unit::Mover if held(MOVER) => Some(InReset::Discards),
+            Unit::Unpacker if held(UNPACKERS) => Some(InReset::Waits),
             Unit::Mover if held(TDMA) => Some(InReset::Waits),
             Unit::Scalar if held(TDMA | THCON) && !plain => Some(InReset::Waits),
             Unit::Matrix | Unit::Vector if held(MATH) => Some(InReset::Waits),

@@ -213,14 +213,18 @@ impl Coprocessor {
             self.set_half(thread, half, insn.new_value());
             return takes(1);
         }
-        // Packers' state, of which none is built, except for the sources that give zero.
-        if insn.input_source() < 10 {
-            return Err(at.not_built());
-        }
+        // Of the packer's state sizes and zero flags are not built.
+        let values = match insn.input_source() {
+            source @ 6..=7 if insn.which_packers() & 3 == 0 => self.packer.histogram(source as usize - 6),
+            9 => [self.packer.largest_exponent(), 0, 0, 0],
+            10.. => [0; 4],
+            _ => return Err(at.not_built()),
+        };
+        let input = insn.input_half_reg();
         match insn.result_size() {
-            0 => self.set_half(thread, half, 0),
-            1 => *self.gpr(thread, half >> 1) = 0,
-            2 => (0..4).for_each(|i| *self.gpr(thread, (half >> 1 & 0x3C) + i) = 0),
+            0 => self.set_half(thread, half, values[input as usize >> 1] >> (16 * (input & 1))),
+            1 => *self.gpr(thread, half >> 1) = values[input as usize >> 1],
+            2 => (0..4).for_each(|i| *self.gpr(thread, (half >> 1 & 0x3C) + i) = values[i as usize]),
             _ => return Err(at.not_built()),
         }
         takes(1)

@@ -28,12 +28,14 @@ pub(super) struct Src {
     unpack: usize,
     /// By bank: the matrix unit's turn.
     for_matrix: [bool; BANKS],
+    /// By bank: the format that its data imply (Blackhole only), as configuration fields encode it.
+    formats: [u32; BANKS],
 }
 
 impl Default for Src {
     fn default() -> Self {
         let rows = vec![[0; 16]; BANKS * ROWS].into_boxed_slice();
-        Self { rows, matrix: 0, unpack: 0, for_matrix: [false; BANKS] }
+        Self { rows, matrix: 0, unpack: 0, for_matrix: [false; BANKS], formats: [0; BANKS] }
     }
 }
 
@@ -67,6 +69,11 @@ impl Src {
     pub(super) fn matrix_may_read(&self) -> bool {
         self.for_matrix[self.matrix]
     }
+    /// The format that the data of the matrix unit's bank imply.
+    #[inline]
+    pub(super) fn implied_format(&self) -> u32 {
+        self.formats[self.matrix]
+    }
     /// Its banks' turns are as at the beginning; what they hold stays.
     pub(super) fn reset_turns(&mut self) {
         (self.matrix, self.unpack, self.for_matrix) = (0, 0, [false; BANKS]);
@@ -75,6 +82,11 @@ impl Src {
     pub(super) fn give_to_matrix(&mut self) {
         self.for_matrix[self.unpack] = true;
         self.unpack ^= 1;
+    }
+    /// The unpacker has filled its bank with data that imply `format`, and turns to the other one.
+    pub(super) fn give_filled(&mut self, format: u32) {
+        self.formats[self.unpack] = format;
+        self.give_to_matrix();
     }
     /// The matrix unit gives its bank back, unless it is `kept`, and turns to the other one if
     /// `flip`.
@@ -98,7 +110,10 @@ impl Sources {
     /// `CLEARDVALID`.
     pub(super) fn clear_valid(&mut self, insn: Cleardvalid) {
         if insn.reset() {
-            self.0.iter_mut().for_each(Src::reset_turns);
+            for src in &mut self.0 {
+                src.reset_turns();
+                src.formats = [0; BANKS];
+            }
             return;
         }
         self.release(insn.clear_dvalid(), 0, !insn.keep_reading_same_src());

@@ -298,15 +298,15 @@ fn auto_ttsync_holds_a_core_s_access_until_its_push_has_passed() {
 #[test]
 fn what_is_not_built_is_a_fault_that_names_the_instruction_when_it_reaches_its_unit() {
     let mut b = Bench::new();
-    let mvmul = insn::Mvmul::build().clear_dvalid(1).addr_mod(3).dst_row(5);
-    b.push(2, 40, &[semwait(BLOCK_ALL, 1, 1), mvmul.word()]);
+    let conv = insn::Conv3s1::build().clear_dvalid(1).addr_mod(3).dst(5);
+    b.push(2, 40, &[semwait(BLOCK_ALL, 1, 1), conv.word()]);
     b.run(100).unwrap();
     b.t.store(Trisc1, map::PC_BUF_BASE + 0x20, 0, 100).unwrap();
     let fault = b.run(200).unwrap_err();
     assert_eq!(fault.class, FaultClass::UnimplementedFunctionality);
-    let said = "MVMUL clear_dvalid=0x1, addr_mod=3, dst_row=5 (0x2640c005) of Tensix thread T2: ";
+    let said = "CONV3S1 clear_dvalid=0x1, rotate_weights=0, addr_mod=3, dst=5 (0x2240c005) of Tensix thread T2: ";
     assert!(fault.what.starts_with(said), "{}", fault.what);
-    assert!(fault.read.ends_with("/MVMUL.md"), "{}", fault.read);
+    assert!(fault.read.ends_with(", CONV3S1"), "{}", fault.read);
     assert_eq!((fault.site.core, fault.site.cycle), (Some(Trisc2), Some(101)));
     // BRISC's pushes do not pass the MOP expander.
     let mut b = Bench::new();

@@ -111,14 +111,15 @@ impl Coprocessor {
     }
 
     /// The cycle from which condition bit `bit` of `STALLWAIT` no longer holds a thread; [`NEVER`]:
-    /// not by itself. Unpackers and packers are not built, so nothing of theirs is ever in flight,
-    /// and what a core stores has happened when it continues.
+    /// not by itself. What a core stores has happened when it continues.
     pub(super) fn busy_until(&self, thread: usize, bit: u32) -> Cycle {
         let busy = &self.threads[thread].busy;
         let src = |bit: u32| &self.src.0[(bit as usize - 5) & 1];
         let until = |met: bool| if met { 0 } else { NEVER };
         match bit {
             0 => busy.memory,
+            1 | 2 => until(!self.unpackers.holds(bit as usize - 1, thread)),
+            3 => busy.packer,
             4 => busy.matrix,
             5 | 6 => until(src(bit).unpacker_may_write()),
             7 | 8 => until(src(bit).matrix_may_read()),

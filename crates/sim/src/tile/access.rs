@@ -2,8 +2,8 @@
 //!
 //! Cores, NIUs, the coprocessor and the debug interface access the same registers. Each of them
 //! borrows the parts of the tile that are not itself as a [`Reach`]. What an NIU or the coprocessor
-//! does to its own registers through its tile is not modelled: it is a fault with a name here,
-//! except where [`super::memory`] says otherwise, and except the override of the PC buffers, which
+//! does to its own registers through its tile is not modelled: it is a named fault here, except
+//! where [`super::memory`] says otherwise, and except the override of the PC buffers, which
 //! start-up code of the coprocessor writes: it takes effect after the coprocessor's step.
 
 use super::fabric::Fabric;
@@ -24,8 +24,7 @@ const PAGE: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
 pub(super) struct Shared {
     pub(super) fabric: Fabric,
     pub(super) nius: [Niu; 2],
-    /// In a box of its own: the tile is moved when a chip is built, and most of its
-    /// bytes are these.
+    /// Boxed, because the tile is moved when a chip is built and these are most of its bytes.
     pub(super) tensix: Box<Tensix>,
 }
 
@@ -47,7 +46,7 @@ impl<T> Unit<'_, T> {
     }
 }
 
-/// The parts of a tile that an access can reach, from the point of view of whoever makes it.
+/// The parts of a tile that an access can reach, as seen by the agent that makes it.
 pub(super) struct Reach<'a> {
     pub(super) fabric: &'a mut Fabric,
     pub(super) nius: [Unit<'a, Niu>; 2],
@@ -78,15 +77,15 @@ impl Shared {
         (&mut self.tensix, Reach { fabric: &mut self.fabric, nius, tensix: Unit::Own, ports })
     }
 
-    /// A word of an NIU that reading does not change; `None` for everything else.
+    /// A word of an NIU whose read has no side effect; `None` for everything else.
     #[inline(always)]
     pub(super) fn niu_word(&self, addr: u32) -> Option<u32> {
         let (noc, offset) = niu_register(addr)?;
         self.nius[noc].read_word(offset)
     }
 
-    /// Writes a field of an NIU's initiator if nobody sleeps on it and it has no side effect; false
-    /// when it is anything else.
+    /// Writes a field of an NIU's initiator if nothing sleeps on it and it has no side effect;
+    /// false for anything else.
     #[inline(always)]
     pub(super) fn niu_field(&mut self, addr: u32, value: u32) -> bool {
         match niu_register(addr) {
@@ -97,7 +96,7 @@ impl Shared {
 }
 
 impl Reach<'_> {
-    /// Reads a register on behalf of `core`, or of an agent that is no core.
+    /// Reads a register on behalf of `core`, or of an agent that is not a core.
     pub(super) fn load(
         &mut self,
         core: Option<Processor>,
@@ -137,8 +136,8 @@ impl Reach<'_> {
         Ok(Load { value, latency: timing::LOAD_TILE_REG, access })
     }
 
-    /// Writes a register on behalf of `core`, or of an agent that is no core. Sleepers have been
-    /// woken.
+    /// Writes a register on behalf of `core`, or of an agent that is not a core. Sleepers
+    /// have been woken.
     pub(super) fn store(
         &mut self,
         core: Option<Processor>,

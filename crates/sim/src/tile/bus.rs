@@ -29,16 +29,16 @@ pub(super) struct TileBus<'a> {
     pub(super) horizon: Cycle,
     /// What leaves the tile; `None` during speculation, when nothing does.
     pub(super) out: Option<&'a mut Outbox>,
-    /// The cycle at which the only started request leaves, when nobody else can notice that: it
-    /// does so before the first access to a register from then on. Most requests are reads that the
-    /// core then waits for.
+    /// The cycle at which the only started request leaves, when no other agent can observe that: it
+    /// is then sent before the first register access from that cycle on. Most requests are reads
+    /// that the core then waits for.
     pub(super) due: Cycle,
 }
 
 type Refused = Refuse<Fault>;
 
 impl TileBus<'_> {
-    /// Lets the sleepers wake before a write; true when there are any.
+    /// Asks for the sleepers to be woken before a write; true when there are any.
     fn must_wake(&mut self, sleepers: CoreSet) -> bool {
         let sleepers = sleepers & !(1 << self.core.index());
         if self.shared.fabric.log.on && sleepers & !self.shared.fabric.log.running != 0 {
@@ -55,7 +55,7 @@ impl TileBus<'_> {
         self.shared.fabric.log.on
     }
 
-    /// The request that is due leaves.
+    /// Sends the request that is due.
     #[inline(never)]
     fn settle(&mut self) -> Result<(), Refused> {
         self.due = NEVER;
@@ -67,7 +67,7 @@ impl TileBus<'_> {
         }
     }
 
-    /// The core has started a request: others may see it leave, so the turn ends there.
+    /// Ends the turn where a request that the core has started leaves, because others may see that.
     fn limit_by_started(&mut self) {
         self.due = NEVER;
         let [(noc, start)] = &self.shared.fabric.started[..] else {
@@ -77,7 +77,7 @@ impl TileBus<'_> {
         };
         if start.is_plain_read() && self.shared.fabric.sleepers_on_class(wake::NIU << noc) == 0 {
             self.due = start.at;
-            // Its answer may come so soon.
+            // The earliest cycle of its answer.
             self.horizon = self.horizon.min(start.at + timing::LOOKAHEAD);
         } else {
             self.horizon = self.horizon.min(start.at);
@@ -120,8 +120,8 @@ impl TileBus<'_> {
         Ok(Store { hold: 0, effect: Effect::Visible })
     }
 
-    /// An access may have given the coprocessor work, which comes after the cores in each cycle, or
-    /// ended what another core is blocked by.
+    /// Ends the turn after an access that may have given the coprocessor work, which comes after
+    /// the cores in each cycle, or unblocked another core.
     fn limit_by_coprocessor(&mut self) {
         self.horizon = match self.shared.tensix.has_changed() {
             true => 0,
@@ -147,14 +147,15 @@ impl TileBus<'_> {
     fn local_offset(&self, addr: u32, width: Width) -> Option<usize> {
         let offset = addr.wrapping_sub(map::LOCAL_BASE) as usize;
         if offset >= map::LOCAL_SIZE_DM as usize {
-            return None; // without a look at the port
+            return None; // without touching the port
         }
         (offset < self.ports.own.local.len() && offset + width.bytes() as usize <= self.ports.own.local.len())
             .then_some(offset)
     }
 
-    /// The wall clock, which a core may read whatever the others do, when the latched half already
-    /// holds what the read would latch: reads of the others until then latch the same.
+    /// The wall clock. A core may read it without regard to the others when the latched
+    /// half already holds what the read would latch: reads of the others until then latch
+    /// the same value.
     #[inline(always)]
     fn steady_clock(&self, at: Cycle, addr: u32, width: Width) -> Result<u32, NotQuick> {
         let clock = matches!(addr, map::WALL_CLOCK_L | map::WALL_CLOCK_H_LATCHED) && width == Width::Word;
@@ -212,7 +213,7 @@ impl Bus for TileBus<'_> {
         if addr < map::L1_SIZE {
             if let Some((word, stays)) = self.ports.own.l0.hit(addr) {
                 // Watched, although the copy is private: when the loop flushes the cache, the next
-                // iteration reads L1 again. Tile::park knows the lines that stay.
+                // iteration reads L1 again. Tile::park handles the lines that stay.
                 let access = if stays { Access::Watched } else { Access::Volatile };
                 let value = (word >> (8 * (addr & 3))) & width.mask();
                 return Ok(Load { value, latency: timing::LOAD_LOCAL, access });
@@ -286,7 +287,7 @@ impl Bus for TileBus<'_> {
         }
         if at >= self.due && !self.shared.fabric.log.on {
             self.settle()?;
-            // Mostly an NIU's counter, which has waited for that alone.
+            // Mostly an NIU's counter, whose read waited only for the request to leave.
             if let Ok(load) = self.quick_register(at, addr, width) {
                 return Ok(load);
             }
@@ -297,11 +298,11 @@ impl Bus for TileBus<'_> {
     fn store(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
         self.shared.fabric.log.make_room();
         if addr < map::L1_SIZE && at < self.horizon && self.shared.fabric.l1_load(addr, width) == value & width.mask() {
-            // Nobody has to wake, and code stays as it is.
+            // The value does not change: no sleeper has to wake, and decoded code stays valid.
             self.ports.own.l0.drop_line(addr);
             return Ok(Store { hold: self.ports.own.stores.push(at, addr), effect: Effect::Same });
         }
-        // The run loop has tried the quick way, unless it records.
+        // The run loop has tried the quick path already, unless it records.
         if niu_register(addr).is_none()
             && let Ok(store) = self.quick_store(at, addr, width, value)
         {

@@ -1,8 +1,8 @@
-//! Caches of decoded code: one of each tile, and one that all tiles of a chip share.
+//! Caches of decoded code: one per tile, and one that all tiles of a chip share.
 //!
 //! Firmware and kernels are the same in most tiles, so a page that one tile has decoded serves all
-//! others with the same bytes. Which pages are cached decides only what is decoded again; when a
-//! tile's own code changes, it drops its own pages and no others.
+//! others with the same bytes. Which pages are cached affects only what has to be decoded again;
+//! when a tile's own code changes, it drops its own pages and no others.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use tilework_riscv::{CODE_PAGE_BYTES, CodePage};
@@ -33,7 +33,7 @@ impl CodeBook {
 
     /// The page that these bytes decode to.
     fn page(&self, bytes: &[u8; BYTES]) -> Arc<CodePage> {
-        // A panic cannot have happened in the middle of a change.
+        // A poisoned lock is safe to use: no panic happens in the middle of a change.
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = &mut entries[place(bytes)];
         match entry {
@@ -47,8 +47,8 @@ impl CodeBook {
     }
 }
 
-/// The entry of a page with these bytes: any function that spreads well. The multiplier is that of
-/// Knuth's multiplicative hashing for 64 bits.
+/// The entry of a page with these bytes; any function that distributes well would do. The
+/// multiplier is that of Knuth's multiplicative hashing for 64 bits.
 fn place(bytes: &[u8; BYTES]) -> usize {
     const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
     let mix = |sum: u64, word: u64| {
@@ -97,7 +97,7 @@ impl TileCode {
         page
     }
 
-    /// Forgets the page with this number.
+    /// Drops the page with this number.
     pub(super) fn drop_page(&mut self, number: usize) {
         if let Ok(place) = self.place(number) {
             self.held.remove(place);
@@ -149,7 +149,7 @@ mod tests {
         tiles[0].drop_page(0);
         tiles[0].drop_page(0);
         assert!(tiles[0].get(0).is_none());
-        assert!(tiles[0].get(16).is_none(), "behind L1");
+        assert!(tiles[0].get(16).is_none(), "past L1");
         tiles[0].decode(2, &adds(3));
         tiles[0].decode(0, &adds(4));
         let seen = |tile: &TileCode| [0, 1, 2].map(|i| tile.get(i).map(|page| page.insns[0].imm));

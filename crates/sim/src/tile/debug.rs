@@ -1,15 +1,16 @@
 //! Tile control, debug and status registers, the interrupt controller's registers and the program
 //! counter snapshots.
 //!
-//! The registers are rows of [`tensix::DEBUG`] and [`tensix::PIC`], which name their pages. Those
-//! that only hold what was written (clock gating, reset PCs, rounding masks and the like) are
-//! storage, and so are words without a row. What hardware writes and nothing here causes reads as
-//! zero: performance counters, ECC errors, the watchdog. Of the debug daisychain's signals the
-//! execution state of the cores is there; every other signal reads as zero.
+//! The registers are rows of [`tensix::DEBUG`] and [`tensix::PIC`], which name their pages.
+//! Those that only hold what was written (clock gating, reset PCs, rounding masks and the like)
+//! are storage, and so are words without a row. Registers that hardware updates for reasons
+//! that are not modelled read as zero: performance counters, ECC errors, the watchdog. Of the
+//! debug daisychain's signals, only the execution state of the cores is modelled; the others
+//! read as zero.
 //!
-//! A core's program counter is known when a packet takes effect, because then all cores have come
-//! to the packet's cycle. It is not known in the middle of another core's run, which may be ahead
-//! or behind, so a core that reads it is told so by a fault.
+//! A core's program counter is known when a packet takes effect, because all cores have then
+//! reached the packet's cycle. It is not known in the middle of another core's run, which may be
+//! ahead or behind, so a core that reads it gets a fault.
 
 use super::debugger::DebugPort;
 use crate::{Fault, FaultClass};
@@ -17,7 +18,7 @@ use tilework_abi::reg::{Access as Kind, Slot};
 use tilework_abi::tensix::{self, PC_SNAPSHOT, Processor, RISC_DBG_CNTL_0, RISC_DBG_STATUS_1};
 use tilework_riscv::{Access, Cycle};
 
-/// First byte behind the registers of this file: the snapshots are the last.
+/// First byte past the registers of this file, of which the snapshots are the last.
 const END: u32 = PC_SNAPSHOT + 4 * Processor::ALL.len() as u32;
 const WORDS: usize = ((PC_SNAPSHOT - tensix::DEBUG_BASE) / 4) as usize;
 const CORES: usize = Processor::ALL.len();
@@ -33,7 +34,7 @@ fn register(addr: u32) -> Option<Slot> {
     })
 }
 
-/// What the outside sees of a core at the cycle of a packet.
+/// A core as seen from outside at the cycle of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct CoreView {
     /// The next instruction.
@@ -101,22 +102,22 @@ impl DebugRegs {
                 (self.core_view(core)?.pc, Access::Volatile)
             }
             addr => match register(addr) {
-                // Hardware would change it, but nothing here makes it.
+                // Hardware would update it, but nothing modelled here causes that.
                 Some(slot) if slot.reg.access != Kind::Rw => (slot.reg.reset, Access::Watched),
                 _ => (self.word(addr), Access::Watched),
             },
         })
     }
-    /// Stores a word. The caller looks after [`tensix::SOFT_RESET_0`] and the PC buffers' override.
+    /// Stores a word. The caller handles [`tensix::SOFT_RESET_0`] and the PC buffers' override.
     ///
     /// # Errors
-    /// What the simulator does not have, as the rows say it, and a core (`by_core`) that debugs
-    /// another.
+    /// A value that the simulator does not model, as the register's row says, or a core (`by_core`)
+    /// that debugs another.
     pub(super) fn write(&mut self, addr: u32, value: u32, by_core: bool) -> Result<(), Fault> {
         let addr = addr & !3;
         if (RISC_DBG_CNTL_0..=RISC_DBG_STATUS_1).contains(&addr) {
             if self.port.write((addr - RISC_DBG_CNTL_0) / 4, value) && by_core {
-                let what = "a core uses the debug interface of its tile, which is there for packets only";
+                let what = "a core uses the debug interface of its tile, which is modelled for packets only";
                 return Err(missing(what, DEBUG_INTERFACE, addr));
             }
             return Ok(());
@@ -131,7 +132,7 @@ impl DebugRegs {
     }
     fn core_view(&self, core: usize) -> Result<CoreView, Fault> {
         self.cores.and_then(|cores| cores.get(core).copied()).ok_or_else(|| {
-            let what = "a core reads a program counter of its tile, which is known to packets only";
+            let what = "a core reads a program counter of its tile, which is modelled for packets only";
             Fault::new(FaultClass::UnimplementedFunctionality, what, DAISYCHAIN)
         })
     }
@@ -202,7 +203,7 @@ pub(super) fn commands_cores(addr: u64) -> bool {
     addr == u64::from(RISC_DBG_CNTL_0)
 }
 
-/// Registers whose value depends on where the cores are.
+/// Registers whose value depends on the state of the cores.
 pub(super) fn shows_cores(addr: u64) -> bool {
     addr == u64::from(tensix::DBG_RD_DATA) || (u64::from(PC_SNAPSHOT)..u64::from(END)).contains(&addr)
 }

@@ -1,10 +1,10 @@
-//! The debug interface of B, T0, T1 and T2: pausing a core, looking at it, resuming it.
+//! The debug interface of B, T0, T1 and T2: pausing, inspecting and resuming a core.
 //!
 //! Follows WormholeB0/TensixTile/BabyRISCV/DebugInterface.md, with the registers at the addresses
-//! of Blackhole's `tensix.h`; the public debugger tt-exalens uses it so. A debugger is outside the
-//! tile: its commands come as packets, and take effect in the packet's cycle. There is no pipeline
-//! here, so that a core pauses between two instructions at once, or, when it is blocked in an
-//! access, when that ends.
+//! of Blackhole's `tensix.h`; the public debugger tt-exalens uses it in this way. A debugger is
+//! outside the tile: its commands arrive as packets and take effect in the packet's cycle. No
+//! pipeline is modelled, so a core pauses at once between two instructions, or, if it is blocked in
+//! an access, when that access ends.
 //!
 //! Not modelled, each a fault when used: breakpoints and watchpoints, single steps (the page and
 //! the public debugger disagree on how many commands one takes), writing the program counter, and a
@@ -41,9 +41,9 @@ mod command {
     pub(super) const READ_MEMORY: u32 = 1 << 5;
     pub(super) const WRITE_MEMORY: u32 = 1 << 6;
     pub(super) const CLEAR_GPRS: u32 = 1 << 7;
-    /// Single step and write of the program counter.
+    /// Single step and write of the program counter, which are not modelled.
     pub(super) const NOT_THERE: u32 = 1 << 1 | 1 << 8;
-    /// Needs a core that is paused.
+    /// Commands that need a paused core.
     pub(super) const ON_A_PAUSED_CORE: u32 = READ_GPR | WRITE_GPR | READ_MEMORY | WRITE_MEMORY | CLEAR_GPRS;
 }
 
@@ -63,7 +63,7 @@ pub(super) struct DebugPort {
     data_out: u32,
     read_valid: bool,
     registers: [[u32; REGISTERS]; CORES.len()],
-    /// Cores that are to pause when they are no longer blocked.
+    /// Cores that will pause as soon as they are no longer blocked.
     pause_wanted: [bool; CORES.len()],
     pending: Option<Access>,
 }
@@ -108,7 +108,7 @@ impl DebugPort {
         }
     }
 
-    /// `core` was reset.
+    /// Clears the registers of `core`, which was reset.
     pub(super) fn reset(&mut self, core: Processor) {
         if let Some(i) = CORES.iter().position(|&c| c == core) {
             self.registers[i] = [0; REGISTERS];
@@ -116,7 +116,7 @@ impl DebugPort {
         }
     }
 
-    /// True, once, for a core that was to pause when it is no longer blocked.
+    /// Takes the pending pause of a core; true if there is one.
     pub(super) fn take_pause(&mut self, core: Processor) -> bool {
         CORES.iter().position(|&c| c == core).is_some_and(|i| std::mem::take(&mut self.pause_wanted[i]))
     }
@@ -132,7 +132,7 @@ fn missing(what: impl Into<String>) -> Fault {
 }
 
 impl Tile {
-    /// Carries out what a packet at cycle `at` has triggered.
+    /// Carries out the debug access that a packet at cycle `at` has triggered.
     pub(super) fn debug_access(&mut self, at: Cycle) -> Result<(), Fault> {
         let Some(Access { core, register, write }) = self.shared.fabric.debug.port.pending.take() else {
             return Ok(());
@@ -160,7 +160,7 @@ impl Tile {
         if register == dr::BREAKPOINTS && enables_breakpoint(value) {
             return Err(missing(format!("a breakpoint or watchpoint of {}", CORES[core])));
         }
-        // DR(0) and DR(4) are hardware's; there is nothing at 6 to 9 and from 18.
+        // Hardware writes DR(0) and DR(4); 6 to 9, and 18 onwards, do not exist.
         if register != dr::STATUS
             && register != dr::RESULT
             && let Some(slot) = self.shared.fabric.debug.port.registers[core].get_mut(register)

@@ -1,11 +1,11 @@
-//! What happens in a tile at known cycles: packets that arrive and requests that leave.
+//! Events of a tile at known cycles: packets that arrive and requests that leave.
 
 use crate::noc::{Packet, Start};
 
-/// Something that happens.
+/// An event of a tile.
 pub(super) enum Event {
     /// A packet's last flit arrives.
     Packet(Packet),
-    /// A request of the tile's own leaves the NIU.
+    /// A request of the tile leaves its NIU.
     Depart(u8, Start),
 }

@@ -1,5 +1,5 @@
-//! The fabric of a tile: L1 with the code decoded from it, streams, debug registers, and who sleeps
-//! on what.
+//! The fabric of a tile: L1 with the code decoded from it, streams, debug registers, and the
+//! sleepers with what they watch.
 //!
 //! The fabric starts nothing by itself. Side effects of a register access that concern the rest of
 //! the tile are kept here until [`super::Tile`] handles them, at the end of the turn or event.
@@ -29,7 +29,7 @@ const PAGE: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
 pub(super) type CoreSet = u8;
 /// The coprocessor among the sleepers.
 pub(super) const COPROCESSOR: usize = 5;
-/// Everyone who can sleep.
+/// Number of agents that can sleep.
 const SLEEPERS: usize = 6;
 
 /// The set without this member.
@@ -53,7 +53,7 @@ pub(super) struct Fabric {
     watched_classes: [wake::Set; SLEEPERS],
     /// Union of the classes.
     any_class: wake::Set,
-    /// Who sleeps on anything.
+    /// The agents that sleep.
     sleepers: CoreSet,
     /// Cores that must wake before the access that was just refused.
     pub(super) wake: CoreSet,
@@ -116,7 +116,7 @@ impl Fabric {
         self.flags[lines].iter().fold(0, |all, flags| all | flags)
     }
 
-    /// Writes L1 without asking who sleeps on it.
+    /// Writes L1 without checking for sleepers.
     #[inline(always)]
     pub(super) fn l1_store(&mut self, addr: u32, width: Width, value: u32) {
         put(&mut self.l1[..], addr as usize, width, value);
@@ -125,7 +125,7 @@ impl Fabric {
         }
     }
 
-    /// Writes a span of L1, which the caller has checked, without asking who sleeps on it.
+    /// Writes a span of L1, which the caller has checked, without checking for sleepers.
     pub(super) fn l1_write(&mut self, addr: u32, data: &[u8]) {
         self.l1[addr as usize..addr as usize + data.len()].copy_from_slice(data);
         if self.flags_of(addr, data.len() as u32) & CODE != 0 {
@@ -170,7 +170,7 @@ impl Fabric {
 
     // Sleepers
 
-    /// `core` goes to sleep on these addresses.
+    /// Puts `core` to sleep on these addresses.
     pub(super) fn watch(&mut self, core: Processor, addrs: impl Iterator<Item = u32>) {
         let i = core.index();
         for addr in addrs {
@@ -190,7 +190,7 @@ impl Fabric {
         self.watched_lines[core.index()].contains(&(addr / LINE))
     }
 
-    /// The coprocessor goes to sleep on one more word.
+    /// Puts the coprocessor to sleep on one more word.
     pub(super) fn watch_for_coprocessor(&mut self, addr: u32) {
         self.sleepers |= 1 << COPROCESSOR;
         if addr < map::L1_SIZE {
@@ -206,12 +206,12 @@ impl Fabric {
         }
     }
 
-    /// `core` no longer sleeps.
+    /// Ends the sleep of `core`.
     pub(super) fn unwatch(&mut self, core: Processor) {
         self.forget_sleeper(core.index());
     }
 
-    /// The coprocessor no longer sleeps on anything.
+    /// Ends the sleep of the coprocessor.
     pub(super) fn unwatch_coprocessor(&mut self) {
         self.forget_sleeper(COPROCESSOR);
     }
@@ -284,8 +284,8 @@ impl Fabric {
     }
 }
 
-/// An array of zeros that was never on the stack. The compiler knows its length, so that most
-/// accesses need no other check.
+/// An array of zeros, allocated without passing through the stack. The compiler knows its length,
+/// so that most accesses need no further bounds check.
 fn zeros<const N: usize>() -> Box<[u8; N]> {
     vec![0; N].into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("the vector has N elements"))
 }

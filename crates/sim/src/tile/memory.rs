@@ -78,7 +78,7 @@ impl Memory for Reach<'_> {
 }
 
 impl Shared {
-    /// A request leaves NIU `noc`.
+    /// Sends a request of NIU `noc`.
     pub(super) fn depart(&mut self, ports: Ports<'_>, noc: u8, start: Start, out: &mut Outbox) -> Result<(), Fault> {
         let (niu, mut memory) = self.niu(usize::from(noc), ports);
         let next = niu.depart(start, &mut memory, out)?;
@@ -87,12 +87,12 @@ impl Shared {
         Ok(())
     }
 
-    /// A packet arrives.
+    /// Receives a packet.
     ///
     /// A word of an NIU's own registers can be read and written over the same NIU: drivers read
-    /// `NODE_ID` so. The NIU is not its own memory, so the value is looked up before the read is
-    /// served, and a write is done after it was received. Any other access of an NIU to itself is a
-    /// fault.
+    /// `NODE_ID` in this way. The NIU is not its own memory, so the value is looked up before the
+    /// read is served, and a write is carried out after it was received. Any other access of an NIU
+    /// to itself is a fault.
     pub(super) fn receive(
         &mut self,
         ports: Ports<'_>,
@@ -123,7 +123,7 @@ impl Shared {
     }
 }
 
-/// A memory of one word, in place of an NIU's own register.
+/// A memory of one word that stands in for an NIU's own register.
 struct OneWord {
     value: u32,
 }

@@ -2,11 +2,11 @@
 //!
 //! Within a tile everything happens in the order of (cycle, agent): first what arrives or leaves on
 //! the NoC, then the cores in the order of [`Processor`], then the coprocessor. A parked core costs
-//! nothing; whoever is about to change a word that it sleeps on wakes it first, so that it sees the
-//! change exactly as if it had polled all the time.
+//! nothing; an agent that is about to change a word that it sleeps on wakes it first, so that it
+//! sees the change exactly as if it had polled all the time.
 //!
 //! The tile owns its parts side by side: the cores, what belongs to one core alone ([`Port`]), and
-//! what all share ([`Shared`]). An agent that works borrows its own part and, as a [`Reach`], those
+//! what all share ([`Shared`]). A running agent borrows its own part and, as a [`Reach`], those
 //! that it can access.
 
 mod access;
@@ -50,7 +50,8 @@ use tilework_riscv::{Core, CoreFault, Cycle, HartKind, Watch};
 
 pub(crate) use code::CodeBook;
 
-// The core names a blocked push by this address; it knows nothing of the tile's map.
+// The core reports a blocked push with this address, although it does not know the
+// tile's memory map.
 const _: () = assert!(tilework_riscv::INSTRN_BUF_BASE == map::INSTRN_BUF_BASE);
 
 /// What a core is doing.
@@ -85,14 +86,14 @@ pub struct Waiting {
     pub core: Processor,
     /// The instruction at the head of its poll loop, or the blocked one.
     pub pc: u32,
-    /// The words it waits for. Empty: it loops without looking at anything.
+    /// The words it waits for; empty for a loop that reads nothing.
     pub watched: Vec<WaitWord>,
     /// Its registers, for a backtrace.
     pub regs: [u32; 32],
     /// The address of a blocked access.
     pub blocked_on: Option<u32>,
-    /// The Tensix threads whose wait gates block something that the core may be waiting for, in
-    /// words.
+    /// The Tensix threads whose wait gates block something that the core may be waiting
+    /// for, as text.
     pub coprocessor: Vec<String>,
 }
 
@@ -105,7 +106,7 @@ pub struct WaitWord {
     pub stale: bool,
 }
 
-/// Counts of what a tile did.
+/// Activity counts of a tile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct TileStats {
     /// Instructions executed.
@@ -169,7 +170,8 @@ impl Tile {
     pub(crate) fn l1(&self) -> &[u8] {
         &self.shared.fabric.l1[..]
     }
-    /// Switches parking and speculation on or off, for tests that show that they change nothing.
+    /// Switches parking and speculation on or off, for tests that show that results do not
+    /// depend on them.
     pub(crate) fn set_parking(&mut self, on: bool) {
         self.speculation.enabled = on;
         for slot in &mut self.slots {
@@ -192,7 +194,7 @@ impl Tile {
             let (watched, blocked_on, pc) = match slot.activity {
                 Activity::Parked => match slot.core.parked() {
                     Some(poll) => {
-                        // Nobody waits for what it stores.
+                        // A core does not wait for its own stores.
                         let watched = poll
                             .watched
                             .iter()
@@ -280,7 +282,7 @@ impl Tile {
         let last_iteration = poll.start - poll.period;
         let l0 = &self.ports[i].l0;
         // A line that the cache has held since before the last iteration is not read from L1 by the
-        // next one either: nobody's store can be seen through it (a loop without a fence).
+        // next one either: no store becomes visible through it (a loop without a fence).
         let is_stale = |watch: &Watch| {
             let since = if watch.addr < map::L1_SIZE { l0.held_since(watch.addr) } else { None };
             since.is_some_and(|since| since < last_iteration)
@@ -297,8 +299,8 @@ impl Tile {
         }
     }
 
-    /// Handles the side effects of register accesses, each at its own cycle: in what is private to
-    /// it, a core may have gone on since.
+    /// Handles the side effects of register accesses, each at its own cycle: a core may have
+    /// continued since with private accesses.
     #[inline]
     fn handle_side_effects(&mut self) {
         if self.has_side_effects() {
@@ -383,7 +385,8 @@ impl Tile {
         parked.fold(0, |set, (i, _)| set | 1 << i)
     }
 
-    /// The cores as a packet sees them, whose cycle none has passed and none sleeps through.
+    /// The cores as a packet sees them. None has passed the packet's cycle, and none
+    /// sleeps through it.
     fn core_views(&self) -> [CoreView; 5] {
         self.slots.each_ref().map(|slot| CoreView { pc: slot.core.pc, running: slot.activity == Activity::Running })
     }
@@ -423,7 +426,7 @@ fn members(mut set: CoreSet) -> impl Iterator<Item = usize> {
     })
 }
 
-/// True for a packet that asks where the cores are.
+/// True for a packet that reads the state of the cores.
 fn shows_cores(packet: &Packet) -> bool {
     matches!(packet.body, Body::ReadRequest { addr, .. } if debug::shows_cores(addr))
 }

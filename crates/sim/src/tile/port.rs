@@ -2,7 +2,7 @@
 //!
 //! Follows BabyRISCV/README.md ("L0 Data Cache", "Local Data RAM", "Load/Store Unit") and
 //! BabyRISCV/MemoryOrdering.md. The cache is not coherent: it holds copies, and a NoC write to L1
-//! does not touch them. That is the point of modelling it.
+//! does not touch them. Software can depend on that, so it is modelled.
 
 use super::fabric::{get, put};
 use crate::timing;
@@ -46,7 +46,7 @@ impl L0 {
         self.enabled = !csr.cfg0_dis_low_cache();
         self.flush_by_itself = !csr.cfg0_dis_low_cache_periodic_flush();
     }
-    /// Since when the line around `addr` is held.
+    /// The cycle since which the line around `addr` is held.
     pub(super) fn held_since(&self, addr: u32) -> Option<Cycle> {
         let line = (addr / LINE) as usize % LINES;
         (self.tags[line] == addr / LINE).then_some(self.filled[line])
@@ -69,7 +69,7 @@ impl L0 {
         }
         Some((word, !self.flush_by_itself))
     }
-    /// Takes the line around `addr` in.
+    /// Fills the line around `addr`.
     #[inline(always)]
     pub(super) fn fill(&mut self, at: Cycle, addr: u32, l1: &[u8]) {
         if !self.enabled {
@@ -81,7 +81,7 @@ impl L0 {
         self.filled[line] = at;
         self.data[line].copy_from_slice(&l1[start..start + LINE as usize]);
     }
-    /// A store of this core drops the line.
+    /// Drops the line around `addr`, as a store of this core does.
     #[inline(always)]
     pub(super) fn drop_line(&mut self, addr: u32) {
         let line = (addr / LINE) as usize % LINES;
@@ -99,15 +99,14 @@ impl L0 {
     }
 }
 
-/// The store queue, as far as it takes time: stores to L1 leave one per five cycles unless they
-/// coalesce.
+/// The timing of the store queue: one store to L1 leaves per five cycles, unless stores coalesce.
 ///
-/// The data itself is written at once: nothing in the simulated tile can see a store late. (What a
-/// real core may reorder is MemoryOrdering.md's subject; this model keeps program order.)
+/// The data itself is written at once: nothing in the simulated tile can see a store late. (A real
+/// core may reorder accesses, see MemoryOrdering.md; this model keeps program order.)
 #[derive(Clone, Debug, Default)]
 pub(super) struct StoreQueue {
     drained: Cycle,
-    /// The last store's address. At first 0, which does not count: nothing is draining then.
+    /// The last store's address. Initially 0, without effect, as nothing is draining then.
     last: u32,
 }
 
@@ -125,13 +124,13 @@ impl StoreQueue {
         let room = timing::STORE_QUEUE * timing::STORE_L1_INTERVAL;
         (self.drained - at).saturating_sub(room) as u32
     }
-    /// What was in flight at cycle `at` is `skipped` cycles later.
+    /// Delays what was in flight at cycle `at` by `skipped` cycles.
     pub(super) fn skip(&mut self, at: Cycle, skipped: Cycle) {
         if self.drained > at {
             self.drained += skipped;
         }
     }
-    /// Cycles until everything has left.
+    /// Cycles until the queue is empty.
     #[inline]
     pub(super) fn drain(&self, at: Cycle) -> u64 {
         self.drained.saturating_sub(at)
@@ -177,7 +176,7 @@ impl Port {
         }
         fits
     }
-    /// What leaving soft reset does.
+    /// Applies the effects of leaving soft reset.
     pub(super) fn reset(&mut self, keep_local: bool) {
         if self.used && !keep_local {
             self.local.fill(0);
@@ -205,7 +204,7 @@ impl<'a> Ports<'a> {
         Self { before, own: &mut own[0], after }
     }
 
-    /// For an agent that is no core; which port is [`Ports::own`] does not matter to it.
+    /// For an agent that is not a core; which port is [`Ports::own`] does not matter to it.
     pub(super) fn all(ports: &'a mut [Port; 5]) -> Self {
         Self::of(ports, Processor::Brisc)
     }

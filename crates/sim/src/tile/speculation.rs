@@ -1,17 +1,18 @@
 //! Speculation and rollback: a tile whose cores only compute runs past the window, and rolls back
-//! if a packet arrives in what it has already simulated.
+//! if a packet arrives at a cycle that it has already simulated.
 //!
 //! No packet arrives sooner than [`crate::timing::LOOKAHEAD`] after it left, and a window is no
 //! longer than that, because any core may send at any time. Most do not. So after its part of a
 //! window a tile may take a checkpoint and execute speculatively, as long as its cores neither
-//! touch a register nor wake each other: nothing of that can be seen outside. If no packet arrives
-//! before the cycle that it has reached, its state is what it would have been window by window. If
-//! one does, the tile goes back to the checkpoint and runs again up to the cycle of the packet.
-//! Both give the same state, because where a run is cut does not matter (crates/riscv, `exec.rs`).
+//! touch a register nor wake each other: nothing of that is visible outside. If no packet
+//! arrives before the cycle that it has reached, its state is what it would have been window by
+//! window. If one does, the tile returns to the checkpoint and runs again up to the cycle of the
+//! packet. Both give the same state, because it does not depend on where a run is divided
+//! (crates/riscv, `exec.rs`).
 //!
 //! A rollback restores registers and times of the cores that ran, their caches and store queues,
-//! and each word that they stored. Decoded code is only a cache of L1. Which poll loops a core has
-//! recognized is forgotten; that decides how much of its polling is executed, not what comes of it.
+//! and each word that they stored. Decoded code is only a cache of L1. Recognized poll loops are
+//! forgotten; that affects how much of the polling is executed, not its result.
 
 use super::fabric::CoreSet;
 use super::port::{L0, StoreQueue};
@@ -20,14 +21,15 @@ use crate::NEVER;
 use tilework_abi::tensix::Processor;
 use tilework_riscv::{CoreState, Cycle, Width};
 
-/// Shorter than this is not worth a checkpoint: about what taking one costs.
+/// Shortest speculation that is worth a checkpoint: about the cost of taking one.
 const LEAST: Cycle = 48;
 /// How many cycles a tile speculates at first, and again after a rollback.
 const FIRST: Cycle = 96;
 /// How many cycles it speculates at most: enough that the cost of a checkpoint does not matter.
 const MOST: Cycle = 8192;
-/// How many windows a tile waits after a rollback, or after speculation that did not get far: twice
-/// as many each time, from the first to the second of these, until it has got as far as it wanted.
+/// How many windows a tile waits after a rollback, or after speculation that stopped early:
+/// the number doubles each time, from the first to the second of these, until speculation
+/// reaches its goal.
 const PAUSE: (u32, u32) = (16, 128);
 
 /// The stores since the checkpoint, and whether stores are logged.
@@ -35,7 +37,7 @@ const PAUSE: (u32, u32) = (16, 128);
 pub(super) struct StoreLog {
     /// The tile speculates.
     pub(super) on: bool,
-    /// A core has come to a side effect that others could see, and has not done it.
+    /// A core has stopped before a side effect that others could see.
     pub(super) stopped: bool,
     /// The cores that were running at the checkpoint. The others stay asleep.
     pub(super) running: CoreSet,
@@ -122,7 +124,7 @@ impl Speculation {
         self.enabled && !pauses
     }
 
-    /// The attempt was not worth its checkpoint.
+    /// Backs off after an attempt that was not worth its checkpoint.
     fn give_up(&mut self) {
         self.pause = self.patience;
         self.patience = (2 * self.patience).min(PAUSE.1);
@@ -142,7 +144,7 @@ impl Tile {
         }
     }
 
-    /// What the tile did speculatively is final now.
+    /// Commits what the tile did speculatively.
     #[inline]
     pub(super) fn confirm(&mut self) {
         if self.speculation.until != 0 {
@@ -152,8 +154,8 @@ impl Tile {
         }
     }
 
-    /// Runs past the window, which ends at `end`, not further than `limit`, as long as nobody
-    /// outside could tell.
+    /// Runs past the window, which ends at `end`, not further than `limit`, as long as that is not
+    /// visible outside.
     pub(super) fn run_speculatively(&mut self, end: Cycle, limit: Cycle) {
         let Some(now) = self.first_core() else { return };
         let until =
@@ -172,7 +174,7 @@ impl Tile {
             if self.speculation.saved.len() == 1 {
                 break;
             }
-            // Cores may pass each other in what is private to them: all must stop at the cycle at
+            // Private accesses let cores run ahead of each other: all must stop at the cycle at
             // which the first one did.
             self.restore();
         }
@@ -247,7 +249,7 @@ impl Tile {
         while let Some(turn) = self.turn()
             && turn.now < until
         {
-            // A fault counts only when the tile comes to it without speculation.
+            // A fault counts only when the tile reaches it without speculation.
             if self.run_core(&turn, until, None).is_err() {
                 self.shared.fabric.log.stopped = true;
             }
@@ -264,8 +266,8 @@ impl Tile {
     pub(super) fn next_of_cores(&self) -> Cycle {
         match self.first_core() {
             Some(now) => now,
-            // All sleep, but a packet may still undo that: the clock must come so far before the
-            // tile can be quiet.
+            // All sleep, but a packet may still undo that: the clock must get that far before the
+            // tile is quiescent.
             None if self.speculation.until != 0 => self.speculation.until - 1,
             None => NEVER,
         }

@@ -3,9 +3,9 @@
 //! Dispatch and circular buffers use idle streams as counters that every core and every other tile
 //! can reach (WormholeB0/NoC/Overlay/AsGeneralUse.md). Only that use is modelled: the registers are
 //! rows of [`reg::STREAM`], hold values and have the side effects that the page lists, and the
-//! read-only ones say what an idle stream says. Whatever would start a stream, and every other
-//! register, is a fault that names it. Most streams of most tiles are never touched, so a stream
-//! gets its registers on the first write.
+//! read-only ones read as those of an idle stream. A write that would start a stream, and any
+//! access to another register, is a fault that names the register. Most streams of most tiles are
+//! never touched, so a stream gets its registers on the first write.
 
 use crate::{Fault, FaultClass};
 use tilework_abi::reg::{Access, Slot};
@@ -146,8 +146,8 @@ impl Streams {
     }
 }
 
-/// What a read-only register says while its stream is idle: it has received nothing and waits for
-/// nothing.
+/// The value of a read-only register of an idle stream, which has received nothing and waits
+/// for nothing.
 fn idle_status(id: usize, slot: Slot, stream: &Stream) -> u32 {
     match slot.reg.offset / 4 {
         stream::SPACE_AVAILABLE => stream.space_available[slot.index as usize],
@@ -162,7 +162,7 @@ fn idle_status(id: usize, slot: Slot, stream: &Stream) -> u32 {
     }
 }
 
-/// What is at a byte offset.
+/// The register at a byte offset.
 struct Located {
     /// The stream.
     id: usize,
@@ -178,11 +178,11 @@ fn locate(off: u32) -> Result<Located, Fault> {
     if id < stream::COUNT && index < stream::REGS && off.is_multiple_of(4) {
         return Ok(Located { id: id as usize, index, slot: reg::STREAM.at(at) });
     }
-    let what = format!("an access at offset {off:#x} of the overlay streams, where no register is");
+    let what = format!("an access at offset {off:#x} of the overlay streams, where there is no register");
     Err(Fault::new(FaultClass::UndefinedBehavior, what, READ))
 }
 
-/// The bits that a register of a stream that has it keeps.
+/// The bits that a register keeps, in a stream that has it.
 const fn width(slot: Slot) -> u32 {
     slot.reg.mask | slot.reg.fixed
 }
@@ -203,7 +203,7 @@ fn counter(id: usize, receiver: u32) -> Option<usize> {
     (i == 0 || i < RECEIVERS && multicasts(id)).then_some(i)
 }
 
-/// The word that stores a register that keeps what is written.
+/// The storage word of a register that keeps what is written.
 const fn stored(index: u32) -> usize {
     match index {
         reg::LOCAL_SRC_MASK..=reg::LOCAL_SRC_MASK_2 => LOW + (index - reg::LOCAL_SRC_MASK) as usize,
@@ -227,13 +227,13 @@ fn base_of(index: u32) -> Option<u32> {
     }
 }
 
-/// An access where no register is.
+/// An access to an index without a register.
 fn unknown(access: &str, id: usize, index: u32) -> Fault {
     let what = format!("{access} of register {index} of overlay stream {id}");
     Fault::new(FaultClass::UnimplementedFunctionality, what, READ)
 }
 
-/// An access that the register does not take.
+/// An access that the register does not allow.
 fn refused(access: &str, id: usize, index: u32, slot: Slot) -> Fault {
     let why = match slot.reg.access {
         Access::Ro if access == "read" => "which the stream does not have",

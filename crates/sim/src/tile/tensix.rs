@@ -1,6 +1,6 @@
-//! When the coprocessor takes its steps, and the tile as its [`Outside`].
+//! Steps of a tile's coprocessor, and the tile as its [`Outside`].
 //!
-//! It is the last agent of each cycle.
+//! The coprocessor is the last agent of each cycle.
 
 use super::Tile;
 use super::access::Reach;
@@ -30,7 +30,7 @@ impl Tile {
         match result {
             Ok(()) => self.handle_side_effects(),
             Err(Hold::Wake) => {
-                // What the cores do in this cycle comes before what the coprocessor does.
+                // In each cycle the cores act before the coprocessor.
                 let set = std::mem::take(&mut self.shared.fabric.wake);
                 self.wake(set, at + 1);
             }

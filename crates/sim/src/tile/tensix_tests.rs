@@ -68,8 +68,8 @@ enum Act {
     Delay(u8),
 }
 
-/// The program: the acts, each but pushes followed by the wall clock in the log, and a loop without
-/// end.
+/// The program: the acts, each but pushes followed by the wall clock in the log, and an
+/// endless loop.
 fn program(core: Processor, acts: &[Act]) -> Vec<u32> {
     let mut p = Vec::new();
     p.extend(li(8, map::WALL_CLOCK_L.cast_signed()));
@@ -142,7 +142,7 @@ fn code(p: &mut Vec<u32>, act: &Act) {
     }
 }
 
-/// What one run came to: L1 (with the cores' logs), the semaphores, the coprocessor's count.
+/// The result of one run: L1 (with the cores' logs), the semaphores, the coprocessor's count.
 #[derive(PartialEq)]
 struct Outcome {
     l1: Vec<u8>,

@@ -362,7 +362,7 @@ fn a_core_that_asks_for_a_program_counter_is_told_that_it_cannot() {
     words.push(insn(Op::Lw, 13, 10, 0, 4));
     load_program(&mut tile, 0, &words);
     release(&mut tile, &[Processor::Brisc], 0);
-    let fault = tile.run(1000, &mut Outbox::default()).expect_err("known to packets only");
+    let fault = tile.run(1000, &mut Outbox::default()).expect_err("modelled for packets only");
     assert_eq!(fault.class, FaultClass::UnimplementedFunctionality);
     assert_eq!(fault.site.addr, Some(u64::from(map::PC_SNAPSHOT) + 4));
 }

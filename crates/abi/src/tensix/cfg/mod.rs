@@ -76,6 +76,19 @@ impl Field {
     }
 }
 
+/// The fields of a word, with the number of the copy that lies there.
+pub fn fields_of(space: Space, word: u32) -> impl Iterator<Item = (&'static Field, u32)> {
+    let tables = match space {
+        Space::Thread => [THREAD, &[], &[]],
+        Space::Bank => [DATA, THCON, GLOBAL],
+    };
+    tables.into_iter().flatten().filter_map(move |field| {
+        let (first, stride) = (u32::from(field.word), u32::from(field.stride));
+        let copy = (0..u32::from(field.copies)).find(|copy| first + copy * stride == word)?;
+        Some((field, copy))
+    })
+}
+
 /// A table of fields: constant, name, word, bits, and how often and how far apart it repeats.
 macro_rules! fields {
     ($(#[$doc:meta])* $table:ident of $space:ident {

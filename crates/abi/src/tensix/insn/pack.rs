@@ -15,13 +15,14 @@ instructions! {
 instructions! {
     /// Instructions of the packers.
     PackerOp of Packer {
-        built {}
-        not_built {
+        built {
             Pacr 0x41 "PACR" B Pack {
                 cfg_context[22:21] Uint, row_pad_zero[20:18] Uint, dst_access_mode[17:17] Flag, addr_mod[16:15] Uint,
                 addr_cnt_context[14:13] Uint, zero_write[12:12] Flag, read_intf_sel[11:8] Hex,
                 ovrd_thread_id[7:7] Flag, concat[4:4] Flag, ctxt_ctrl[3:2] Uint, flush[1:1] Flag, last[0:0] Flag
             }
+        }
+        not_built {
             PacrSetreg 0x4A "PACR_SETREG" W Other {
                 push[23:23] Flag, mode_sel[22:22] Flag, value10[21:12] Hex if [22:22] == 0,
                 wrdata[18:3] Hex if [22:22] == 1, wrdata_half[2:2] Uint if [22:22] == 1,
@@ -36,8 +37,7 @@ instructions! {
 instructions! {
     /// Instructions of the unpackers.
     UnpackerOp of Unpacker {
-        built {}
-        not_built {
+        built {
             Unpacr 0x42 "UNPACR" W Unpack {
                 which_unpacker[23:23] Uint, ch1_y_inc[22:21] Uint, ch1_z_inc[20:19] Uint, ch0_y_inc[18:17] Uint,
                 ch0_z_inc[16:15] Uint, cfg_context_cnt_inc[14:13] Uint, context_number[12:10] Uint,
@@ -55,5 +55,6 @@ instructions! {
                 enhanced[2:2] Flag if [1:0] == 3, unpack_pop[1:0] Uint
             }
         }
+        not_built {}
     }
 }

@@ -60,27 +60,27 @@ tables! {
         memcfg: Option<MemoryConfig>,
     }
 
-    /// Scores by which sparse attention chooses the positions it attends to.
+    /// Scores by which sparse attention selects positions.
     IndexerScoreDsaOp {
         query: TensorRef, key: TensorRef, weights: TensorRef, chunk_start_idx: u32, out: TensorRef as out,
         cluster_axis: Option<u32>,
     }
 
-    /// Cuts a fused projection of one position into query, key and value heads.
+    /// Splits a fused projection of one position into query, key and value heads.
     NLPCreateQKVHeadsDecodeOp {
         input: TensorRef, q_out: TensorRef as out, k_out: TensorRef as out, v_out: TensorRef as out,
         num_heads: u32, num_kv_heads: Option<u32>, overlap_qk_coregrid: Option<bool>,
         batch_offset: Option<TensorRef>, slice_size: Option<u32>, memcfg: Option<MemoryConfig>,
     }
 
-    /// Cuts a fused projection of a sequence into query, key and value heads.
+    /// Splits a fused projection of a sequence into query, key and value heads.
     SplitQueryKeyValueAndSplitHeadsOp {
         input("in"): TensorRef, kv_input: Option<TensorRef>, q_out: TensorRef as out, k_out: TensorRef as out,
         v_out: TensorRef as out, num_heads: u32, num_kv_heads: Option<u32>, transpose_key: bool,
         memcfg: Option<MemoryConfig>,
     }
 
-    /// Attention of one new position to a cache that lies in pages.
+    /// Attention of one new position to a paged cache.
     PagedScaledDotProductAttentionDecodeOp {
         query: TensorRef, key: TensorRef, value: TensorRef, page_table: TensorRef, is_causal: bool,
         attention_mask: Option<TensorRef>, cur_pos_tensor: Option<TensorRef>, attention_sink: Option<TensorRef>,
@@ -88,14 +88,14 @@ tables! {
         memcfg: Option<MemoryConfig>, program_config: Option<SDPAConfig>,
     }
 
-    /// Attention of a chunk of a sequence to a cache that lies in pages.
+    /// Attention of a chunk of a sequence to a paged cache.
     ChunkedScaledDotProductAttentionOp {
         query: TensorRef, key: TensorRef, value: TensorRef, page_table: TensorRef, chunk_start_idx: TensorRef,
         scale: Option<f32>, out: TensorRef as out, memcfg: Option<MemoryConfig>,
         program_config: Option<SDPAConfig>,
     }
 
-    /// Multi-head latent attention of one new position to a cache that lies in pages.
+    /// Multi-head latent attention of one new position to a paged cache.
     PagedFlashMultiLatentAttentionDecodeOp {
         query: TensorRef, key: TensorRef, value: Option<TensorRef>, head_dim_v: u32, page_table: TensorRef,
         is_causal: bool, attention_mask: Option<TensorRef>, cur_pos_tensor: Option<TensorRef>,

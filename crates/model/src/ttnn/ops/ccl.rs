@@ -1,4 +1,4 @@
-//! Collective operations, and tensors spread over a mesh.
+//! Collective operations, and tensors distributed over a mesh.
 //!
 //! Source: `TTNN/operations/ccl.fbs` of the schema ([`crate::schema`]).
 
@@ -15,7 +15,7 @@ tables! {
         topology: Option<Topology>,
     }
 
-    /// Reduces over the devices along a mesh axis; each has the result.
+    /// Reduces over the devices along a mesh axis; each gets the result.
     AllReduceOp {
         input("in"): TensorRef, out: TensorRef as out, reduce_type: u32, cluster_axis: u32,
         sub_device_id: Option<u8>, memory_config: Option<MemoryConfig>, num_links: Option<u32>,
@@ -29,7 +29,7 @@ tables! {
         topology: Option<Topology>,
     }
 
-    /// Reduces over the devices along a mesh axis; each keeps its part of the result.
+    /// Reduces over the devices along a mesh axis; each gets its shard of the result.
     ReduceScatterOp {
         input("in"): TensorRef, out: TensorRef as out, scatter_dim: i32, reduce_type: u32, cluster_axis: u32,
         sub_device_id: Option<u8>, memory_config: Option<MemoryConfig>, num_links: Option<u32>,
@@ -42,19 +42,19 @@ tables! {
         optional_output_tensor: Option<TensorRef> as out,
     }
 
-    /// Spreads a host tensor over the devices of the mesh.
+    /// Distributes a host tensor over the devices of the mesh.
     DistributeTensorOp {
         input("in"): TensorRef, out: TensorRef as out, mapper_config: Option<MeshMapperConfig>,
         device: Option<DeviceRef>, cq_id: Option<u32>,
     }
 
-    /// Puts the devices' shards together to one host tensor.
+    /// Composes one host tensor from the devices' shards.
     AggregateTensorOp {
         input("in"): TensorRef, out: TensorRef as out, composer_config: Option<MeshComposerConfig>,
         device: Option<DeviceRef>,
     }
 
-    /// Each device keeps its part of a tensor that all of them have.
+    /// Each device keeps its shard of a tensor that all of them have.
     MeshPartitionOp {
         input("in"): TensorRef, out: TensorRef as out, dim: i32, cluster_axis: Option<u32>,
         memory_config: Option<MemoryConfig>,
@@ -76,7 +76,7 @@ tables! {
         cross_device_semaphore: Option<GlobalSemaphoreRef>,
     }
 
-    /// Brings the experts' results back to the tokens' devices.
+    /// Returns the experts' results to the tokens' devices.
     AllToAllCombineOp {
         input_tensor: TensorRef, expert_metadata: TensorRef, expert_mapping: TensorRef, out: TensorRef as out,
         num_devices: u32, cluster_axis: u32, num_experts_per_tok: u32, output_shard_dim: u32 = 2,

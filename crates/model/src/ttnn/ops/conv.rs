@@ -8,7 +8,7 @@ use crate::ttnn::ops::fused::{DeviceComputeKernelConfig, UnaryWithParam};
 use crate::ttnn::types::{CoreCoord, CoreRangeSet, MemoryConfig, TensorMemoryLayout, TensorRef};
 
 enums! {
-    /// Along what a convolution is cut when it does not fit into L1.
+    /// The dimension along which a convolution is sliced when it does not fit into L1.
     Conv2dSliceType: u16 { DramHeight, DramWidth, L1Full }
 }
 
@@ -24,7 +24,7 @@ tables! {
         enable_kernel_stride_folding: Option<bool>, config_tensors_in_dram: Option<bool>,
     }
 
-    /// How a convolution is cut when it does not fit into L1.
+    /// How a convolution is sliced when it does not fit into L1.
     Conv2dSliceConfig { slice_type: Conv2dSliceType, num_slices: u32 }
 
     /// Blocking of a three-dimensional convolution.
@@ -34,7 +34,7 @@ tables! {
         compute_with_storage_grid_size: Option<CoreCoord>,
     }
 
-    /// Lays the weights of a [`Conv2dOp`] out as its kernels want them.
+    /// Converts the weights of a [`Conv2dOp`] to the layout of its kernels.
     PrepareConv2dWeightsOp {
         weight_tensor: TensorRef, out: TensorRef as out, input_memory_config: Option<MemoryConfig>,
         input_tensor_layout: TensorLayout, weights_format: String, in_channels: u32, out_channels: u32,
@@ -44,7 +44,7 @@ tables! {
         compute_config: Option<DeviceComputeKernelConfig>, conv2d_slice_config: Option<Conv2dSliceConfig>,
     }
 
-    /// Lays the bias of a [`Conv2dOp`] out as its kernels want it.
+    /// Converts the bias of a [`Conv2dOp`] to the layout of its kernels.
     PrepareConv2dBiasOp {
         bias_tensor: TensorRef, out: TensorRef as out, input_memory_config: Option<MemoryConfig>,
         input_tensor_layout: TensorLayout, in_channels: u32, out_channels: u32, batch_size: u32,
@@ -54,13 +54,13 @@ tables! {
         compute_config: Option<DeviceComputeKernelConfig>, conv2d_slice_config: Option<Conv2dSliceConfig>,
     }
 
-    /// Lays the weights of a [`Conv3dOp`] out as its kernels want them.
+    /// Converts the weights of a [`Conv3dOp`] to the layout of its kernels.
     PrepareConv3dWeightsOp {
         weight_tensor: TensorRef, out: TensorRef as out, groups: u32, c_in_block: u32, alignment: u32,
         device: Option<DeviceRef>,
     }
 
-    /// Lays the weights of a [`ConvTranspose2dOp`] out as its kernels want them.
+    /// Converts the weights of a [`ConvTranspose2dOp`] to the layout of its kernels.
     PrepareConvTranspose2dWeightsOp {
         weight_tensor: TensorRef, out: TensorRef as out, input_memory_config: Option<MemoryConfig>,
         input_tensor_layout: TensorLayout, weights_format: String, in_channels: u32, out_channels: u32,
@@ -71,7 +71,7 @@ tables! {
         conv2d_slice_config: Option<Conv2dSliceConfig>, mirror_kernel: bool = true,
     }
 
-    /// Lays the bias of a [`ConvTranspose2dOp`] out as its kernels want it.
+    /// Converts the bias of a [`ConvTranspose2dOp`] to the layout of its kernels.
     PrepareConvTranspose2dBiasOp {
         bias_tensor: TensorRef, out: TensorRef as out, input_memory_config: Option<MemoryConfig>,
         input_tensor_layout: TensorLayout, in_channels: u32, out_channels: u32, batch_size: u32,

@@ -9,7 +9,7 @@ use crate::flat::declare::{enums, tables};
 use crate::ttnn::types::{MemoryConfig, NumberType, TensorRef};
 
 enums! {
-    /// The values that [`NamedFullOp`] knows.
+    /// The values of [`NamedFullOp`].
     NamedFullOpType: u32 { Zeros, Ones }
 }
 
@@ -32,7 +32,7 @@ tables! {
         memcfg: Option<MemoryConfig>, out: TensorRef as out,
     }
 
-    /// A tensor of one value.
+    /// A tensor filled with one value.
     FullOp {
         device: Option<DeviceRef>, shape: Vec<i64>, fill_value: NumberType, dtype: Option<DataType>,
         layout: Option<TensorLayout>, memcfg: Option<MemoryConfig>, out: TensorRef as out,

@@ -6,7 +6,7 @@ use crate::flat::declare::{enums, tables, unions};
 use crate::ttnn::types::{MemoryConfig, TensorRef};
 
 enums! {
-    /// How scattered values meet what is there; `Invalid` overwrites.
+    /// How scattered values are combined with the existing ones; `Invalid` overwrites.
     ScatterReduceType: u8 { Sum = 0, Max = 2, Min = 3, Prod = 6, Invalid = 7 }
 
     /// Where a slice's bounds come from.
@@ -19,7 +19,7 @@ unions! {
 }
 
 tables! {
-    /// Tensors one after another along a dimension.
+    /// Concatenates tensors along a dimension.
     ConcatOp { inputs: Vec<TensorRef>, out: TensorRef as out, dim: i32, memory_config: Option<MemoryConfig> }
 
     /// Writes `source` into `input` at `index` along a dimension.
@@ -61,7 +61,7 @@ tables! {
         input("in"): TensorRef, out: TensorRef as out, shape: Vec<i32>, memory_config: Option<MemoryConfig>,
     }
 
-    /// Bounds that are in the file.
+    /// Bounds that are constants in the file.
     SliceStaticOpParams { begins: Vec<i64>, ends: Vec<i64> }
 
     /// Bounds that are tensors.
@@ -76,18 +76,18 @@ tables! {
     /// Exchanges two dimensions.
     TransposeOp { input("in"): TensorRef, out: TensorRef as out, dim0: i32, dim1: i32 }
 
-    /// Takes slices at the places that `index` names. `sizes` are those of the dimensions that the
-    /// index counts in, `windows` how much of each is taken; `column` and `fill_out_of_bounds` are
-    /// the arguments of these names in the text. One of the compiler in `jax-tt-plugin` since
-    /// 0.1.2, of which no source is public; no file with `fill_out_of_bounds` was seen, its place
-    /// follows from the order of the text's arguments.
+    /// Takes slices at the places in `index`. `sizes` are the lengths of the indexed dimensions,
+    /// `windows` the length taken of each; `column` and `fill_out_of_bounds` are the arguments of
+    /// these names in the text. Only in the compiler of `jax-tt-plugin`, since 0.1.2, of which no
+    /// source is public; no file with `fill_out_of_bounds` was seen, its place follows from the
+    /// order of the text's arguments.
     RowsGatherOp {
         input: TensorRef, index: TensorRef, out: TensorRef as out, sizes: Vec<i32>, windows: Vec<i32>, column: bool,
         fill_out_of_bounds: bool,
     }
 
-    /// Writes slices of `source` where [`RowsGatherOp`] would take them, and reduces them with what
-    /// is there unless `reduce` is `Invalid`.
+    /// Writes slices of `source` where [`RowsGatherOp`] would take them, and reduces them with the
+    /// existing values unless `reduce` is `Invalid`.
     RowsScatterOp {
         input: TensorRef, index: TensorRef, source: TensorRef, out: TensorRef as out, sizes: Vec<i32>, windows: Vec<i32>,
         column: bool, reduce: ScatterReduceType,

@@ -10,15 +10,15 @@ use crate::ttnn::ops::fused::UnaryWithParam;
 use crate::ttnn::types::{MemoryConfig, NumberType, TensorRef};
 
 named! {
-    /// The functions of [`EltwiseBinaryCompositeOp`]. `BitwiseRightShift` is the one of the
-    /// compiler in `jax-tt-plugin`.
+    /// The functions of [`EltwiseBinaryCompositeOp`]. `BitwiseRightShift` is only in the compiler
+    /// of `jax-tt-plugin`.
     EltwiseBinaryCompositeOpType: u32 {
         Maximum, Minimum, Remainder, Pow, Atan2, BitwiseAnd, BitwiseOr, BitwiseXor, LogicalLeftShift, BitwiseRightShift,
     }
 }
 
-/// Where [`EltwiseBinaryAtan2Op`] is an operation of its own, `Atan2` is none of these functions
-/// and those after it have moved up.
+/// Where [`EltwiseBinaryAtan2Op`] is a separate operation, `Atan2` is not one of these functions,
+/// and the ordinals after it are lower by one.
 impl Element for EltwiseBinaryCompositeOpType {
     fn present(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Self>> {
         let Some(at) = reader.field(table, slot)? else { return Ok(None) };
@@ -67,7 +67,7 @@ enums! {
 }
 
 unions! {
-    /// What a function takes beside the tensor.
+    /// Parameters of a function besides the tensor.
     EltwiseUnaryOpParams { EltwiseOpWithFloatParams(EltwiseOpWithFloatParams) }
 
     /// The bounds of a clamp.
@@ -75,7 +75,7 @@ unions! {
 }
 
 tables! {
-    /// The one number that an operation like leaky ReLU takes.
+    /// The one parameter of an operation like leaky ReLU.
     EltwiseOpWithFloatParams { parameter: f32 }
 
     /// A function of two tensors, element by element, with broadcasting.
@@ -94,8 +94,8 @@ tables! {
         input_tensor_b_activations: Vec<UnaryWithParam> [if activations], out: TensorRef as out,
     }
 
-    /// The angle of a point: a kind of its own since `jax-tt-plugin` 0.1.2. The schema's name for
-    /// it is not known.
+    /// The angle of a point (`atan2`): a separate kind since `jax-tt-plugin` 0.1.2. The schema's
+    /// name for it is not known.
     EltwiseBinaryAtan2Op {
         kind("type"): EltwiseBinaryAtan2OpType, lhs: TensorRef, rhs: TensorRef, memory_config: Option<MemoryConfig>,
         out: TensorRef as out,

@@ -7,7 +7,7 @@ use crate::flat::declare::{enums, tables};
 
 enums! {
     /// Functions that can be fused into the end, or the beginning, of another operation. `Log1p` is
-    /// one of the compiler in `jax-tt-plugin` since 0.1.2.
+    /// only in the compiler of `jax-tt-plugin`, since 0.1.2.
     UnaryOpType: u32 {
         Exp, Recip, Gelu, Relu, Sqrt, Sigmoid, Log, Tanh, Log2, Log10, Sin, Cos, Abs, AbsInt32, Sign, Square, Eqz,
         Nez, Gtz, Ltz, Gez, Lez, ReluMax, ReluMin, Power, LeakyRelu, Elu, Exp2, Heaviside, Expm1, Signbit, Asin,
@@ -20,10 +20,10 @@ enums! {
 }
 
 tables! {
-    /// A fused function and its numbers.
+    /// A fused function and its parameters.
     UnaryWithParam { op_type: UnaryOpType, params: Vec<f64> }
 
-    /// How a kernel computes: fidelity, precision of accumulation. What is absent is the
+    /// How a kernel computes: fidelity, precision of accumulation. An absent value is the
     /// operation's default.
     DeviceComputeKernelConfig {
         math_fidelity: Option<MathFidelity>, math_approx_mode: Option<bool>, fp32_dest_acc_en: Option<bool>,

@@ -7,7 +7,7 @@ use crate::flat::declare::{enums, tables, unions};
 use crate::ttnn::types::{CoreCoord, CoreRangeSet, GlobalSemaphoreRef, MeshCoordRange, TensorRef};
 
 enums! {
-    /// Who chooses the NoC of a transfer.
+    /// What determines the NoC of a transfer.
     NocMode: u8 { DM_DEDICATED_NOC, DM_DYNAMIC_NOC }
 
     /// The core that a data-movement kernel runs on.
@@ -21,7 +21,7 @@ enums! {
 }
 
 unions! {
-    /// What kind of kernel, on what kind of core.
+    /// The kind of a kernel and of its core.
     KernelConfig {
         ComputeKernelConfig(ComputeKernelConfig), DataMovementKernelConfig(DataMovementKernelConfig),
         ReaderKernelConfig(ReaderKernelConfig), WriterKernelConfig(WriterKernelConfig),
@@ -38,7 +38,7 @@ unions! {
     /// A program for all devices, or one for each.
     ProgramType { ProgramDescriptor(ProgramDescriptor), MeshProgramDescriptor(MeshProgramDescriptor) }
 
-    /// What a custom operation takes beside its tensors.
+    /// Arguments of a custom operation besides its tensors.
     ArgRef { TensorRef(TensorRef), GlobalSemaphoreRef(GlobalSemaphoreRef) }
 }
 
@@ -61,7 +61,7 @@ tables! {
         unpack_to_dest_modes: Vec<UnpackToDestMode>, bfp8_pack_precise: bool, math_approx_mode: bool,
     }
 
-    /// A kernel for a data-movement core, which is named.
+    /// A kernel for a stated data-movement core.
     DataMovementKernelConfig { processor: DataMovementType, noc: NocIndex, noc_mode: NocMode }
 
     /// A kernel for the data-movement core that usually reads.
@@ -82,7 +82,7 @@ tables! {
     /// The address of a semaphore of the program.
     KernelArgSemaphoreAt { semaphore_index: u32 }
 
-    /// A number with a name.
+    /// A named number.
     KernelArgNamedArgument { name: String, value: u32 }
 
     /// The address of a global semaphore of the operation.
@@ -91,7 +91,7 @@ tables! {
     /// A number that is computed on the host.
     KernelArgScalar { operand_index: u32 }
 
-    /// How a tensor of the operation is laid out: several words.
+    /// The layout of a tensor of the operation: several words.
     KernelArgTensorAccessorArgs { operand_index: u32 }
 
     /// An argument of a kernel.
@@ -128,6 +128,6 @@ tables! {
         mesh_programs: Vec<MeshProgram>, fabric_connection_config: Option<FabricConnectionConfig>,
     }
 
-    /// Kernels of the user's own.
+    /// An operation with the user's own kernels.
     GenericOp { io_tensors: Vec<TensorRef> as inout, additional_args: Vec<ArgRef>, program: ProgramType }
 }

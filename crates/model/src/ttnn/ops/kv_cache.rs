@@ -12,13 +12,13 @@ tables! {
     /// Writes one position of a key or value cache.
     UpdateCacheOp { cache: TensorRef as inout, input: TensorRef, update_index: TensorRef, batch_offset: u32 }
 
-    /// Writes one position for each user of a cache that may lie in pages.
+    /// Writes one position for each user of a cache, which may be paged.
     PagedUpdateCacheOp {
         cache: TensorRef as inout, input: TensorRef, update_index: TensorRef, share_cache: bool,
         page_table: Option<TensorRef>,
     }
 
-    /// Writes a whole sequence into a cache that lies in pages.
+    /// Writes a whole sequence into a paged cache.
     PagedFillCacheOp {
         cache: TensorRef as inout, input: TensorRef, page_table: TensorRef, batch_idx_tensor: Option<TensorRef>,
     }

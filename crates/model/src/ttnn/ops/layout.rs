@@ -1,4 +1,4 @@
-//! Layout, type and place of a tensor, and the device itself.
+//! Layout, type and location of a tensor, and the device itself.
 //!
 //! Source: `TTNN/operations/layout.fbs`, `deallocate.fbs`, `get_device.fbs`, `data_movement.fbs` of
 //! the schema ([`crate::schema`]).
@@ -38,7 +38,7 @@ tables! {
     /// Frees a tensor's memory.
     DeallocateOp { input("in"): TensorRef, force: bool }
 
-    /// Copies a host tensor into one that lies on the device.
+    /// Copies a host tensor into one on the device.
     WriteTensorOp { host_tensor: TensorRef, device_tensor: TensorRef as out, blocking: bool, cq_id: u32 }
 
     /// The devices that the program runs on.

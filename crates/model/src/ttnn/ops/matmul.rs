@@ -39,15 +39,15 @@ tables! {
         hop_cores: Option<CoreRangeSet>, num_global_cb_receivers: u64, untilize_out: bool,
     }
 
-    /// Blocking of a product whose weights lie sharded in DRAM.
+    /// Blocking of a product whose weights are sharded in DRAM.
     MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig {
         in0_block_w: u64, per_core_m: u64, per_core_n: u64, fused_activation: Option<UnaryWithParam>,
     }
 
     /// Product of two matrices, or of batches of them. With `fused_swiglu`, which only the compiler
     /// in `jax-tt-plugin` 0.1.0 writes, the columns of the product are two halves, up and gate in
-    /// that order, and the result has half as many: `up * silu(gate)`. No document says so; it
-    /// follows from programs and the order in which their weights are put together.
+    /// that order, and the result has half as many: `up * silu(gate)`. This is not documented; it
+    /// follows from programs and the order in which their weights are concatenated.
     MatmulOp {
         a: TensorRef, b: TensorRef, out: TensorRef as out, transpose_a: bool, transpose_b: bool,
         matmul_program_config: Option<MatmulProgramConfig>, activation: Option<String>,
@@ -62,7 +62,7 @@ tables! {
         compute_config: Option<DeviceComputeKernelConfig>,
     }
 
-    /// Products of those batches only that `sparsity` names.
+    /// Products of only those batches that `sparsity` selects.
     SparseMatmulOp {
         a: TensorRef, b: TensorRef, sparsity: TensorRef, out: TensorRef as out, is_input_a_sparse: bool,
         is_input_b_sparse: bool, nnz: Option<i64>,

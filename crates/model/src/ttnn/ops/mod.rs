@@ -1,7 +1,7 @@
 //! The kinds of operations, a module for each family.
 //!
 //! [`Op`] is an operation with its arguments, [`OpKind`] its kind alone. Fields have the schema's
-//! names; `in` and `type`, which are words of Rust, are `input` and `kind`.
+//! names; `in` and `type`, which are keywords of Rust, are `input` and `kind`.
 
 pub mod attention;
 pub mod ccl;
@@ -97,7 +97,7 @@ macro_rules! operations {
                 }
             }
 
-            /// Shows each tensor of the operation, in the order of the schema's fields.
+            /// Visits each tensor of the operation, in the order of the schema's fields.
             pub fn visit_tensors<'a>(&'a self, visitor: &mut Visitor<'_, 'a>) {
                 match self {
                     $($(Self::$kind(table) => {
@@ -181,8 +181,8 @@ impl Op {
         operands
     }
 
-    /// Indices of the programs that it calls, as the file has them: nobody has checked that they
-    /// exist, or that no program calls itself.
+    /// Indices of the programs that it calls, as in the file: it is not checked that they exist, or
+    /// that no program calls itself.
     pub fn callees(&self) -> Vec<u32> {
         match self {
             Self::LoadCached(op) => vec![op.program_idx],

@@ -7,7 +7,7 @@ use crate::flat::declare::tables;
 use crate::ttnn::types::{CoreRangeSet, GlobalSemaphoreRef, MemoryConfig, TensorRef};
 
 tables! {
-    /// Sums the results of the chosen experts of each token and brings them back.
+    /// Sums the results of the chosen experts of each token and returns them to the token's device.
     SelectiveReduceCombineOp {
         dense_input_tensor: TensorRef, dense_activations_tensor: TensorRef, dense_token_maps_tensor: TensorRef,
         dense_token_counts_tensor: TensorRef, out: TensorRef as out, hidden_size: u32, batch_size: u32,
@@ -30,13 +30,13 @@ tables! {
         tilize_out: TensorRef as out, tilize_out_rm: TensorRef as out,
     }
 
-    /// Lays the weights of the experts' first two products out for [`MoeComputeOp`].
+    /// Converts the weights of the experts' first two products to the layout of [`MoeComputeOp`].
     PrepareMoEComputeW0W1WeightsOp {
         w0: TensorRef, w1: TensorRef, bias_0: Option<TensorRef>, bias_1: Option<TensorRef>,
         device: Option<DeviceRef>, hidden_size: u32, intermediate_size: u32, out: TensorRef as out,
     }
 
-    /// Lays the weights of the experts' last product out for [`MoeComputeOp`].
+    /// Converts the weights of the experts' last product to the layout of [`MoeComputeOp`].
     PrepareMoEComputeW2WeightsOp {
         w2: TensorRef, bias_2: Option<TensorRef>, device: Option<DeviceRef>, hidden_size: u32,
         intermediate_size: u32, out: TensorRef as out,
@@ -54,7 +54,7 @@ tables! {
         combine_output: TensorRef as out,
     }
 
-    /// Makes a semaphore that outlives the program, on a set of cores.
+    /// Creates a semaphore that outlives the program, on a set of cores.
     CreateGlobalSemaphoreOp {
         core_range_set: Option<CoreRangeSet>, initial_value: Option<u32>, out: GlobalSemaphoreRef,
     }
@@ -62,7 +62,7 @@ tables! {
     /// Sets a global semaphore.
     ResetGlobalSemaphoreOp { semaphore: GlobalSemaphoreRef, value: u32 }
 
-    /// Makes the semaphores that [`MoeComputeOp`] uses.
+    /// Creates the semaphores that [`MoeComputeOp`] uses.
     AllocateMoeComputeSemaphoreOp {
         core_range_set: Option<CoreRangeSet>, output_height_shard_dim: u32, hidden_size: u32,
         initial_value: Option<u32>, out: GlobalSemaphoreRef,

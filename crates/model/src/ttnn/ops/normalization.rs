@@ -49,7 +49,7 @@ tables! {
         inplace: bool,
     }
 
-    /// [`RMSNormOp`] over a dimension that is spread over devices.
+    /// [`RMSNormOp`] over a dimension that is sharded over devices.
     DistributedRMSNormOp {
         input: TensorRef, weight: Option<TensorRef>, residual: Option<TensorRef>, cluster_axis: u32,
         epsilon: f32, sub_device_id: Option<u8>, memory_config: Option<MemoryConfig>, num_links: Option<u32>,

@@ -54,7 +54,7 @@ tables! {
         out: TensorRef as out,
     }
 
-    /// Maximum of windows, and where it was.
+    /// Maximum of windows, and its index.
     MaxPool2dWithIndicesOp {
         input("in"): TensorRef, result: TensorRef as out, result_indices: TensorRef as out, batch_size: u32,
         input_height: u32, input_width: u32, channels: u32, kernel_size: Vec<i32>, stride: Vec<i32>,

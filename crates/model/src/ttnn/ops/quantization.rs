@@ -46,7 +46,7 @@ tables! {
         out_zero_point: QuantizationZeroPoint,
     }
 
-    /// Quantises, dequantises, or both in one.
+    /// Quantises, dequantises, or requantises.
     EltwiseQuantizationOp {
         kind("type"): EltwiseQuantizationOpType, input("in"): TensorRef, axis: Option<i32>,
         output_dtype: Option<DataType>, memory_config: Option<MemoryConfig>, out: TensorRef as out,

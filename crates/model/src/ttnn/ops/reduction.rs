@@ -65,14 +65,14 @@ tables! {
         memcfg: Option<MemoryConfig>,
     }
 
-    /// Sorts along a dimension; gives values and indices.
+    /// Sorts along a dimension; returns values and indices.
     SortOp {
         input("in"): TensorRef, dim: i8, descending: bool, stable: bool, memcfg: Option<MemoryConfig>,
         outputs: Vec<TensorRef> as out,
     }
 
-    /// Running maximum, minimum or sum of exponentials along a dimension. One of the compiler in
-    /// `jax-tt-plugin` since 0.1.2.
+    /// Running maximum, minimum or sum of exponentials along a dimension. Only in the compiler of
+    /// `jax-tt-plugin`, since 0.1.2.
     CumulativeOp {
         input("in"): TensorRef, out: TensorRef as out, dim: i32, reduction: CumulativeReduceType, reverse: bool,
         dtype: Option<DataType>, memcfg: Option<MemoryConfig>,

@@ -16,8 +16,8 @@ tables! {
     /// Replays a trace.
     ExecuteTraceOp { device: Option<DeviceRef>, trace_id: TensorRef, cq_id: u32, blocking: bool }
 
-    /// Runs a program by its trace, which is recorded at the first time; once for each value of the
-    /// inputs that `trace_key_input_indices` names.
+    /// Runs a program by its trace, which is recorded in the first run, once for each value of the
+    /// inputs in `trace_key_input_indices`.
     CaptureOrExecuteTraceOp {
         device: Option<DeviceRef>, capture_program_id: u32, execute_program_id: u32,
         allocate_slots_program_id: u32, inputs: Vec<TensorRef>, outputs: Vec<TensorRef> as out,

@@ -13,7 +13,7 @@ tables! {
         beta2_pow: f32, epsilon: f32, weight_decay: f32, stochastic_rounding: bool,
     }
 
-    /// Attention for training: the result, and what its gradient needs.
+    /// Attention for training: the result, and the values that its gradient needs.
     SDPAForwardOp {
         query: TensorRef, key: TensorRef, value: TensorRef, attention_mask: Option<TensorRef>, mask_type: u32,
         dropout_probability: f32, return_intermediates: bool, out: TensorRef as out,

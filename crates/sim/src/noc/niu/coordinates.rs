@@ -1,10 +1,10 @@
-//! What software's coordinates mean to an NIU, as its configuration registers have it now.
+//! How an NIU interprets software's coordinates, by its configuration registers as they are now.
 //!
 //! The card's firmware leaves every NIU of a NoC with the same tables (the `translate` module
-//! beside the grid), which [`crate::noc::Grid`] has worked out. Software may switch translation off
-//! or write other tables; then this NIU alone takes coordinates so, from the next request on
-//! (BlackholeA0/NoC/MemoryMap.md, `NIU_CFG_0` and `NOC_CMD_CTRL`). Broadcasts that an NIU is opted
-//! out of pass it by (`ROUTER_CFG_1` and `_3`).
+//! beside the grid), which [`crate::noc::Grid`] holds. Software may switch translation off or write
+//! other tables; this affects that NIU alone, from its next request on
+//! (BlackholeA0/NoC/MemoryMap.md, `NIU_CFG_0` and `NOC_CMD_CTRL`). An NIU that is opted out of
+//! broadcasts ignores its copies (`ROUTER_CFG_1` and `_3`).
 
 use super::{MAP_PAGE, Niu};
 use crate::noc::translate::Translation;
@@ -13,7 +13,7 @@ use crate::{Fault, FaultClass};
 use std::sync::Arc;
 use tilework_abi::noc::{self, GRID_X, GRID_Y, NocXy};
 
-/// How an NIU takes coordinates.
+/// How an NIU interprets coordinates.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Coordinates {
     /// As the grid does.
@@ -25,14 +25,14 @@ pub(super) enum Coordinates {
 }
 
 impl Coordinates {
-    /// True for registers whose change may change this.
+    /// True for the registers that this depends on.
     pub(super) fn depend_on(off: u32) -> bool {
         off == noc::NIU_CFG_0 || Translation::is_made_of(off)
     }
 }
 
 impl Niu {
-    /// A register on which coordinates depend was written.
+    /// Applies a write to a register on which coordinates depend.
     pub(super) fn take_over_coordinates(&mut self) {
         let shipped = self.grid.niu_config(self.noc, self.place);
         let translates = |config: &[u32]| config[0] & noc::NIU_CFG_0_TRANSLATE != 0;
@@ -48,7 +48,7 @@ impl Niu {
         };
     }
 
-    /// The NIU that coordinate word `word` in `register` means.
+    /// The NIU that coordinate word `word` in `register` addresses.
     pub(super) fn place_of(&self, word: u32, register: &str) -> Result<Place, Fault> {
         let place = match &self.coordinates {
             Coordinates::AsShipped => self.grid.resolve(self.noc, word),
@@ -78,8 +78,7 @@ impl Niu {
         }
     }
 
-    /// The raw coordinates on this NoC that a coordinate word of software means; `None` beyond the
-    /// tables.
+    /// The raw coordinates on this NoC of a coordinate word of software; `None` beyond the tables.
     pub(super) fn raw_of(&self, word: u32) -> Option<NocXy> {
         let xy = NocXy::decode(word);
         match &self.coordinates {
@@ -94,7 +93,7 @@ impl Niu {
         matches!(to, Dest::Copy(_)) && self.is_opted_out(&self.config)
     }
 
-    /// One bit of each mask is this NIU's own: that of its raw coordinates.
+    /// Whether `config` opts this NIU out: in each mask, the bit of its raw coordinates is its own.
     pub(super) fn is_opted_out(&self, config: &[u32]) -> bool {
         let at = self.raw(self.place);
         let word = |off: u32| config[((off - noc::CFG_BASE) / 4) as usize];

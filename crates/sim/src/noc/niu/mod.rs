@@ -2,18 +2,18 @@
 //! every transaction.
 //!
 //! Follows BlackholeA0/NoC/MemoryMap.md and Counters.md. A request passes three points: software
-//! writes `NOC_CMD_CTRL` ([`Niu::write`]), the packet leaves ([`Niu::depart`]), the answer comes
-//! back ([`Niu::receive`]). The page's "virtual channel number is assigned" and "packet leaves" are
-//! one point here, and requests leave in the order in which software started them, one after the
-//! other: a stricter order than hardware promises, and a legal one (WormholeB0/NoC/Ordering.md).
+//! writes `NOC_CMD_CTRL` ([`Niu::write`]), the packet leaves ([`Niu::depart`]), the answer arrives
+//! ([`Niu::receive`]). The page's "virtual channel number is assigned" and "packet leaves" are one
+//! point here, and requests leave in the order in which software started them, one after the other:
+//! a stricter order than hardware promises, and a legal one (WormholeB0/NoC/Ordering.md).
 //!
 //! Not modelled, each a fault when used: coordinate translation of DRAM columns by tables of its
 //! own, request FIFOs, delivery to the overlay, header store, accumulating writes, security fences,
-//! counts of a router's flits. An interrupt is raised as far as the interrupt controller, which
-//! refuses to be enabled. Starting a request does not write translated coordinates back to the
-//! initiator: software that sets its own coordinates once and starts many requests on NoC 1, as the
-//! public firmware does, would have them translated twice. An arbitration priority decides who goes
-//! first where packets meet, which is one of the orders that the network keeps anyway.
+//! router flit counters. An interrupt gets as far as the interrupt controller, which cannot be
+//! enabled. Starting a request does not write translated coordinates back to the initiator:
+//! software that sets its own coordinates once and starts many requests on NoC 1, as the public
+//! firmware does, would have them translated twice. An arbitration priority is accepted and has no
+//! effect: packets that meet go in the network's own order.
 
 mod coordinates;
 mod pattern;
@@ -55,7 +55,7 @@ pub(crate) struct Niu {
     config: [u32; regs::CONFIG_WORDS],
     coordinates: Coordinates,
     counters: [u32; counter::COUNT],
-    /// `NIU_TRANS_COUNT_RTZ_SOURCE`: counts of outstanding requests that have gone back to zero,
+    /// `NIU_TRANS_COUNT_RTZ_SOURCE`: counts of outstanding requests that have returned to zero,
     /// one bit each.
     returned_to_zero: u32,
     /// The cycle at which the last request's last flit has left.
@@ -102,7 +102,7 @@ impl Niu {
         self.count_id(first, trid, ID_COUNTER_MASK); // minus 1 modulo 256
     }
 
-    /// An answer to a request of this id has come.
+    /// Counts an answer to a request with this transaction id.
     fn answered(&mut self, trid: u8) {
         self.uncount_id(counter::MST_REQS_OUTSTANDING_ID, trid);
         let id = usize::from(trid & 0xF);
@@ -110,8 +110,7 @@ impl Niu {
     }
 
     fn kind_of(&self, place: Place) -> TileKind {
-        // Places come from the grid; a tile that the grid does not know is this NIU's own in a
-        // test.
+        // Places come from the grid; only in tests is this NIU's own tile missing there.
         self.grid.kind(place).unwrap_or(TileKind::Tensix)
     }
 

@@ -1,4 +1,4 @@
-//! Multicasts to less than a rectangle: `NOC_BRCST_EXCLUDE`.
+//! Multicasts to part of a rectangle: `NOC_BRCST_EXCLUDE`.
 //!
 //! A pattern keeps and skips columns and rows in turn and leaves a quadrant out. What it does is
 //! described for the host's windows (BlackholeA0/PCIExpressTile/TLBs.md, `strided`); where its
@@ -25,9 +25,9 @@ impl Stride {
         (stride.keep != 0 && stride.skip != 0).then_some(stride)
     }
     fn keeps(self, start: u8, v: u8) -> bool {
-        // In a rectangle that wraps around the edge the period is a power of two: the distance is
-        // taken in as many low bits, which is the reading under which the page's condition makes
-        // sense.
+        // In a rectangle that wraps around the edge the period is a power of two, so that the
+        // wrapping distance can be taken modulo it: only under this reading does the page's
+        // condition make sense.
         v.wrapping_sub(start) % (self.keep + self.skip) < self.keep
     }
 }
@@ -58,8 +58,8 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Decodes `NOC_BRCST_EXCLUDE`. Bit 23 asks the routers for another path, which receives the
-    /// same.
+    /// Decodes `NOC_BRCST_EXCLUDE`. Bit 23 asks the routers for another path, which has the
+    /// same receivers.
     pub(super) fn decode(word: u32) -> Self {
         let corner = NocXy::new((word >> 8 & 0x3F) as u8, (word >> 14 & 0x3F) as u8);
         let quadrant = Quadrant { corner, x_up: word >> 20 & 1 != 0, y_up: word >> 21 & 1 != 0 };

@@ -1,4 +1,4 @@
-//! The receiving end: requests of others are served, answers to own requests are taken in.
+//! The receiving end of an NIU: it serves the requests of others and takes the answers to its own.
 //!
 //! Each counter moves as BlackholeA0/NoC/Counters.md says, all at the cycle at which the packet's
 //! last flit arrives; memory changes at that cycle too. Only the answer takes time: see
@@ -11,7 +11,7 @@ use crate::{Cycle, Fault, Memory, timing};
 use tilework_abi::noc::{FLIT_BYTES, counter as c};
 
 impl Niu {
-    /// Takes in a packet whose last flit arrives at cycle `at`.
+    /// Receives a packet whose last flit arrives at cycle `at`.
     ///
     /// # Errors
     /// An access that the memory refuses, an atomic outside L1.

@@ -8,7 +8,7 @@ use tilework_abi::noc::{self, counter, init};
 use tilework_abi::reg::{Access as Kind, Slot};
 use tilework_riscv::Access;
 
-/// Words of one request initiator before `NOC_CMD_CTRL` that exist.
+/// Words of one request initiator, up to the last field before `NOC_CMD_CTRL`.
 const INITIATOR_WORDS: usize = (init::SEC_CTRL / 4 + 1) as usize;
 /// Words of configuration.
 pub(super) const CONFIG_WORDS: usize = crate::noc::grid::CONFIG_WORDS;
@@ -57,17 +57,17 @@ impl Initiator {
 
 impl Niu {
     /// Reads the register at `off` from the NIU's base. A busy `NOC_CMD_CTRL` is volatile, and so
-    /// is `NIU_TRANS_COUNT_RTZ_NUM`, whose read has an effect; everything else changes only when
-    /// the tile knows about it.
+    /// is `NIU_TRANS_COUNT_RTZ_NUM`, whose read has a side effect; everything else changes only
+    /// when the tile knows about it.
     ///
     /// # Errors
-    /// A register that does not exist, or one that the simulator does not have.
+    /// A register that does not exist or is not modelled.
     pub(crate) fn read(&mut self, off: u32, at: Cycle) -> Result<(u32, Access), Fault> {
         self.read_reg(off).map_err(|fault| self.named(fault, at))
     }
 
     /// Reads what cores poll most: a counter, or `NOC_CMD_CTRL` of an initiator that is free.
-    /// `None` when it is anything else; [`Niu::read`] knows what then.
+    /// `None` for anything else, which [`Niu::read`] handles.
     #[inline(always)]
     pub(crate) fn read_word(&self, off: u32) -> Option<u32> {
         if in_counters(off) {
@@ -87,7 +87,7 @@ impl Niu {
                 init::CMD_CTRL if self.initiators[buf as usize].busy => return Ok((1, Access::Volatile)),
                 noc::NODE_ID => node_id(self.noc, self.place),
                 noc::ENDPOINT_ID => self.endpoint_id,
-                // Zero behind the fields: nothing is busy, and the request FIFOs are off.
+                // Zero after the fields: nothing is busy, and the request FIFOs are off.
                 field => self.initiators[buf as usize].get(field),
             },
             (_, None) => match off {
@@ -95,7 +95,7 @@ impl Niu {
                 noc::RTZ_NUM => return Ok((self.take_returned_to_zero(), Access::Volatile)),
                 noc::CFG_BASE..noc::CFG_END => self.config[config_word(off)],
                 noc::COUNTERS..noc::COUNTERS_END => self.counter(((off - noc::COUNTERS) / 4) as usize),
-                // Status that is zero while nothing is wrong and nobody looks at routers.
+                // Error and router status, which is zero as neither is modelled.
                 _ => slot.reg.reset,
             },
         };
@@ -103,7 +103,7 @@ impl Niu {
     }
 
     /// A read of `NIU_TRANS_COUNT_RTZ_NUM`: the lowest of the enabled bits of `RTZ_SOURCE`, which
-    /// it clears unless told not to; the page lets hardware choose any.
+    /// it clears unless `RTZ_CFG_RC_DISABLE` is set; the page lets hardware choose any.
     fn take_returned_to_zero(&mut self) -> u32 {
         let config = self.config[config_word(noc::RTZ_CFG)];
         let pending = self.returned_to_zero & config & noc::RTZ_CFG_ENABLE;
@@ -120,9 +120,8 @@ impl Niu {
     /// request: the caller hands the returned [`Start`] to [`Niu::depart`] when its cycle comes.
     ///
     /// # Errors
-    /// A register that does not exist, is read only or that the simulator does not have; a field of
-    /// an initiator whose request has not left; every request that hardware would not carry out as
-    /// described.
+    /// A register that does not exist, is read only or is not modelled; a field of an initiator
+    /// whose request has not left; any request that hardware would not carry out as described.
     pub(crate) fn write(&mut self, off: u32, value: u32, at: Cycle) -> Result<Option<Start>, Fault> {
         self.write_reg(off, value, at).map_err(|fault| self.named(fault, at))
     }
@@ -141,8 +140,7 @@ impl Niu {
         match off {
             noc::CLEAR_OUTSTANDING => self.clear_outstanding(new),
             noc::RTZ_CLR => self.returned_to_zero &= !new,
-            // Only the router's flit counters, which nobody can read, and the FIFOs' overflow
-            // flags.
+            // Only the router's flit counters, which cannot be read, and the FIFOs' overflow flags.
             noc::DEBUG_COUNTER_RESET => {}
             _ if in_config => self.write_config(off, new)?,
             _ => {} // no errors to clear, nothing to fence off
@@ -150,7 +148,7 @@ impl Niu {
         Ok(None)
     }
 
-    /// The counts of outstanding requests of the transaction ids in `ids` go back to zero.
+    /// Resets the counts of outstanding requests of the transaction ids in `ids`.
     fn clear_outstanding(&mut self, ids: u32) {
         for i in (0..16).filter(|i| ids & 1 << i != 0) {
             let outstanding = &mut self.counters[counter::MST_REQS_OUTSTANDING_ID + i];
@@ -159,9 +157,9 @@ impl Niu {
         }
     }
 
-    /// Writes one of the fields that only wait for `NOC_CMD_CTRL`: most of what a core does to
-    /// start a request. False, and nothing is done, when it is anything else or must not be written
-    /// now; [`Niu::write`] knows what then.
+    /// Writes a field that takes effect only with `NOC_CMD_CTRL`, as most writes that prepare a
+    /// request do. Returns false, without effect, for any other register and for a field that must
+    /// not be written now; [`Niu::write`] handles these.
     #[inline(always)]
     pub(crate) fn write_field(&mut self, off: u32, value: u32) -> bool {
         let (buf, field) = ((off / noc::CMD_BUF_STRIDE) as usize, off % noc::CMD_BUF_STRIDE);
@@ -216,7 +214,7 @@ impl Niu {
 
 const CONFIG_PAGE: &str = "BlackholeA0/NoC/MemoryMap.md, NIU and NoC router configuration";
 
-/// Position of the configuration register at `off`, which is one.
+/// Position of the configuration register at `off`, which must be one.
 const fn config_word(off: u32) -> usize {
     ((off - noc::CFG_BASE) / 4) as usize
 }
@@ -226,19 +224,19 @@ fn in_counters(off: u32) -> bool {
     (noc::COUNTERS..noc::COUNTERS_END).contains(&off) && off.is_multiple_of(4)
 }
 
-/// An access where no register is.
+/// An access to an offset without a register.
 fn unknown(off: u32, access: &str) -> Fault {
     Fault::new(FaultClass::UnimplementedFunctionality, format!("{access} of NIU register {off:#x}"), MAP_PAGE)
 }
 
-/// An access that the register does not take.
+/// An access that the register does not allow.
 fn refused(off: u32, slot: Slot, access: &str) -> Fault {
     let why = slot.reg.access.refusal();
     let what = format!("{access} of {slot} (NIU register {off:#x}), which is {why}");
     Fault::new(FaultClass::UnimplementedFunctionality, what, slot.reg.page)
 }
 
-/// A write that changes bits whose meaning the simulator does not have.
+/// A write that changes bits whose effect is not modelled.
 fn not_changed(slot: Slot, old: u32, value: u32) -> Fault {
     let what = match slot.reg.refused {
         "" => format!("{slot} changes from {old:#x} to {value:#x}, which is not built"),

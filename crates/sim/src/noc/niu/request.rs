@@ -1,9 +1,9 @@
 //! Starting a request: from the fields of an initiator to a checked [`Request`], and from there to
 //! packets.
 //!
-//! Everything that can be judged when software writes `NOC_CMD_CTRL` is judged then, so that a
-//! fault names the instruction. What a request may be is in BlackholeA0/NoC/MemoryMap.md; which
-//! counter moves when is in BlackholeA0/NoC/Counters.md.
+//! Everything that can be checked when software writes `NOC_CMD_CTRL` is checked then, so that a
+//! fault names the instruction. The rules for requests are in BlackholeA0/NoC/MemoryMap.md, those
+//! for counters in BlackholeA0/NoC/Counters.md.
 
 use super::pattern::Pattern;
 use super::{COUNTERS_PAGE, Link, MAP_PAGE, Niu};
@@ -35,8 +35,7 @@ const L1_ACC_AT_EN: u32 = 1 << 31;
 /// (NoC/MemoryMap.md).
 const VC_CLASS_SHIFT: u32 = ctrl::STATIC_VC_SHIFT + 1;
 const VC_CLASS_MULTICAST: u32 = 2;
-/// First and last byte beyond of a Tensix tile's registers and local RAMs (BabyRISCV/README.md,
-/// "Memory map").
+/// Address range of a Tensix tile's registers and local RAMs (BabyRISCV/README.md, "Memory map").
 const MMIO: core::ops::Range<u64> = tensix::LOCAL_BASE as u64..1 << 32;
 
 /// A request whose packet leaves at a known cycle.
@@ -50,8 +49,7 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// True when nothing but the NIU's own registers changes as the request leaves, and nothing
-    /// else is looked at.
+    /// True when the departure reads and changes nothing but the NIU's own registers.
     pub(crate) fn is_plain_read(&self) -> bool {
         matches!(self.request.action, Action::Read { len, .. } if len <= u64::from(MAX_PACKET_BYTES))
     }
@@ -92,7 +90,7 @@ impl Action {
     }
 }
 
-/// Where an address of a tile lies.
+/// The kind of memory at an address of a tile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Space {
     L1,
@@ -106,7 +104,7 @@ fn bad(what: impl Into<String>, page: &'static str) -> Fault {
 }
 
 impl Niu {
-    /// Software wrote 1 to `NOC_CMD_CTRL` of an initiator at cycle `at`.
+    /// Starts the request of initiator `buf`, whose `NOC_CMD_CTRL` software set to 1 at cycle `at`.
     pub(super) fn start(&mut self, buf: usize, at: Cycle) -> Result<Start, Fault> {
         if self.initiators.iter().any(|i| i.splitting) {
             return Err(bad("a request starts while another one is being split", SPLIT_PAGE));
@@ -141,8 +139,9 @@ impl Niu {
         Start { at, request }
     }
 
-    /// A request's cycle has come: its packet leaves and its counters move. Returns the next piece
-    /// of a request that hardware splits, to be handed back to this function at its own cycle.
+    /// Sends the packet of a request whose cycle has come, and updates the counters. Returns
+    /// the next piece of a request that hardware splits, to be passed to this function at
+    /// its own cycle.
     ///
     /// # Errors
     /// A fault of the memory that the data is read from.
@@ -346,7 +345,7 @@ impl Niu {
         let mut tiles = self.rectangle(word, except)?;
         let exclude = fields.get(init::BRCST_EXCLUDE);
         if exclude != 0 {
-            // The corners mean something: the rectangle is there.
+            // The corners have a translation, since the rectangle was found.
             let corner = |word| self.raw_of(word).unwrap_or(NocXy::decode(word));
             let (start, end) = (corner(word >> 12), corner(word));
             let pattern = Pattern::decode(exclude);
@@ -375,7 +374,7 @@ impl Niu {
         self.kind_of(place).l1_bytes().is_some_and(|bytes| addr < bytes)
     }
 
-    /// Where `len` bytes at `addr` of a tile lie.
+    /// The kind of memory that `len` bytes at `addr` of a tile lie in.
     fn space(kind: TileKind, addr: u64, len: u64, what: &str) -> Result<Space, Fault> {
         let Some(l1) = kind.l1_bytes() else { return Ok(Space::Device) };
         match addr.checked_add(len) {
@@ -391,7 +390,7 @@ impl Niu {
 }
 
 impl Request {
-    /// What is left of a long request after its first `piece` bytes, which are not all.
+    /// The rest of a long request after its first `piece` bytes.
     #[cold]
     fn rest(&self, piece: u64) -> Option<Self> {
         let mut rest = self.clone();
@@ -452,7 +451,7 @@ fn check_flags(control: u32, tag: u32) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks the length of a read or write and what its two addresses demand of it.
+/// Checks the length of a read or write, and its alignment for the two addresses.
 fn check_length(len: u64, targ: u64, ret: u64, a: Space, b: Space, align: u64) -> Result<(), Fault> {
     if len == 0 {
         return Err(bad("a request of 0 bytes", LEN_PAGE).at_addr(targ));

@@ -84,7 +84,7 @@ fn other_opcodes_and_addresses_are_faults() {
 }
 
 proptest! {
-    /// Whatever an atomic changes lies in the range that it announces.
+    /// All that an atomic changes lies in the range that it announces.
     #[test]
     fn an_atomic_changes_only_what_it_touches(word in 0..4u64, len_be: u32, data: u32) {
         let mut ram = ram();

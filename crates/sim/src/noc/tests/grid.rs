@@ -262,7 +262,7 @@ fn rectangles_without_receivers_or_beyond_the_torus_are_faults() {
     let grid = board_grid(Board::P100);
     assert!(grid.rectangle(0, rect(15, 2, 16, 11).encode(), None).is_err(), "harvested columns only");
     assert!(grid.rectangle(0, rect(0, 2, 40, 3).encode(), None).is_err(), "a corner beyond the tables");
-    // Everything takes part whose NIU is not opted out; corners may lie anywhere on the torus
+    // Every tile takes part whose NIU is not opted out; corners may lie anywhere on the torus
     // (NoC/MemoryMap.md).
     let tiles = grid.rectangle(0, rect(0, 1, 3, 3).encode(), None).expect("tiles");
     assert_eq!(xys(&tiles), [(1, 2), (2, 2), (3, 2), (1, 3), (2, 3), (3, 3)]);

@@ -156,8 +156,8 @@ fn multicast_times_follow_the_tree() {
         assert_eq!(at[&(3, 9)], hops(1 + 7));
         assert_eq!(at[&(7, 9)], hops(5 + 7));
     }
-    // From a column of the rectangle the walk along the row starts there and comes to column 3
-    // last: 16 further on.
+    // From a column of the rectangle the path along the row starts there and reaches column 3 last,
+    // 16 hops later.
     let at = multicast(&grid, 0, tile(&grid, 4, 2), true);
     assert_eq!((at[&(4, 5)], at[&(7, 5)], at[&(3, 5)]), (hops(3), hops(3 + 3), hops(3 + 16)));
     // NoC 1 from (10, 11): left 3 to column 7, up 2 to row 9, and so on to (3, 5).
@@ -245,7 +245,7 @@ proptest! {
             prop_assert!(previous.is_none_or(|p| p < *at), "overtaken: {:?} then {}", previous, at);
         }
         prop_assert_eq!(&arrivals, &run(&mut Network::new(), packets()));
-        // Handing the departures over in two portions changes nothing.
+        // Handing over the departures in two batches changes nothing.
         let mut network = Network::new();
         let mut all = packets();
         let tail = all.split_off(all.len() / 2);

@@ -172,7 +172,7 @@ fn non_posted_write_request() {
 fn posted_write_request() {
     let mut bench = Bench::new(&[(1, 2), (3, 4)]);
     let mut fields = write(0x1000, 0x2000, 129, 0);
-    fields.push((init::TARG_ADDR_HI, xy(0x3F, 0x3F))); // unused: nobody answers
+    fields.push((init::TARG_ADDR_HI, xy(0x3F, 0x3F))); // unused: there is no answer
     let start = bench.start(0, &fields);
     assert_eq!(bench.counters(1, 2), [(c::MST_WRITE_REQS_OUTGOING_ID + 5, 1)]);
     bench.depart(start);

@@ -1,4 +1,4 @@
-//! Multicasts to less than a rectangle, and counters that return to zero.
+//! Multicasts to part of a rectangle, and counters that return to zero.
 
 use super::Ram;
 use super::niu_counters::{Bench, xy};
@@ -70,8 +70,8 @@ fn columns_and_rows_are_kept_and_skipped_in_turn() {
         x
     };
     let row = rect(1, 2, 16, 2).encode();
-    // keep 1, skip 1; keep 2, skip 1; keep 1, skip 3: columns 8 and 9 are counted though nobody
-    // receives there.
+    // keep 1, skip 1; keep 2, skip 1; keep 1, skip 3: columns 8 and 9 are counted although no tile
+    // there receives.
     for (keep, skip, expected) in [
         (1, 1, &[1, 3, 5, 7, 11, 13, 15][..]),
         (2, 1, &[1, 2, 4, 5, 7, 10, 11, 13, 14, 16][..]),

@@ -264,7 +264,7 @@ fn every_wrong_multicast_has_its_own_fault() {
         (
             &[(init::CTRL, wr | ctrl::BRCST), (init::RET_ADDR_HI, rect(40))],
             Undefined,
-            "a corner is nowhere on the torus",
+            "a corner lies outside the torus",
         ),
         (
             &[(init::CTRL, wr | ctrl::BRCST), (init::RET_ADDR_HI, 8 << 18 | 8 << 12 | 8 << 6 | 8)],

@@ -1,19 +1,37 @@
 //! The matrix unit (FPU): what it does to SrcA, SrcB, Dst and its counters.
 //!
 //! Follows WormholeB0/TensixTile/TensixCoprocessor/MatrixUnit.md and the pages of its instructions.
+//! What differs on Blackhole is marked in them as such.
+
+mod arithmetic;
+mod clear;
+mod format;
+mod moves;
+mod pool;
+mod schedule;
+#[cfg(test)]
+mod tests;
 
 use super::config::{Config, Refusal};
 use super::counters::Rwc;
-use super::dst::{Dst, ROWS, RowMap};
-use super::src::Sources;
-use crate::FaultClass;
+use super::dst::{Dst, ROWS};
+use super::src::{self, A, B, Sources};
+use crate::Cycle;
+use arithmetic::{Element, ElementModes, Faces, Place, Product};
+use moves::{FromDst, ToDst};
+pub(super) use schedule::Needs;
+use schedule::Schedule;
 use tilework_abi::tensix::cfg;
-use tilework_abi::tensix::insn::{self, Zeroacc};
+use tilework_abi::tensix::insn::MatrixOp;
 
 /// The matrix unit's state.
 #[derive(Debug, Default)]
 pub(super) struct Matrix {
     pub(super) rwcs: [Rwc; 3],
+    schedule: Schedule,
+    faces: Box<Faces>,
+    /// The row of SrcA that the last instruction which has one named; `SHIFTXA` takes it.
+    last_a: usize,
 }
 
 /// What an instruction of `thread` works on.
@@ -22,51 +40,195 @@ pub(super) struct Operands<'a> {
     pub(super) thread: usize,
     pub(super) src: &'a mut Sources,
     pub(super) dst: &'a mut Dst,
+    /// By column: moves leave it alone (`LaneConfig.BLOCK_DEST_MOV` of the vector unit).
+    pub(super) blocked: u16,
+}
+
+/// What an instruction names, before counters are added to it.
+struct Named {
+    dst: u32,
+    /// Bits of the row of Dst that count.
+    dst_mask: u32,
+    addr_mod: u32,
+    /// The banks of SrcA and SrcB that it gives back.
+    flips: u32,
+}
+
+impl Named {
+    fn of(insn: MatrixOp) -> Self {
+        let named = |dst, dst_mask, addr_mod, flips| Self { dst, dst_mask, addr_mod, flips };
+        let four = |is_four: bool| if is_four { 0x3FC } else { 0x3FF };
+        match insn {
+            // 0x400 less the number of rows, of which there are seven with broadcasting (MVMUL.md).
+            MatrixOp::Mvmul(i) => {
+                let mask = if i.broadcast_src_b_row() { 0x3F9 } else { 0x3F8 };
+                named(i.dst_row(), mask, i.addr_mod(), i.clear_dvalid())
+            }
+            MatrixOp::Dotpv(i) => named(i.dst_row(), 0x3F8, i.addr_mod(), i.clear_dvalid()),
+            MatrixOp::Gapool(i) => named(i.dst_row(), 0x3FC, i.addr_mod(), i.clear_dvalid()),
+            MatrixOp::Gmpool(i) => named(i.dst_row(), 0x3FC, i.addr_mod(), i.clear_dvalid()),
+            MatrixOp::Elwmul(i) => named(i.dst_row(), 0x3F8, i.addr_mod(), i.clear_dvalid()),
+            MatrixOp::Elwadd(i) => named(i.dst_row(), 0x3F8, i.addr_mod(), i.clear_dvalid()),
+            MatrixOp::Elwsub(i) => named(i.dst_row(), 0x3F8, i.addr_mod(), i.clear_dvalid()),
+            MatrixOp::Mova2d(i) => named(i.dst_row(), if i.move_8_rows() { 0x3F8 } else { 0x3FF }, i.addr_mod(), 0),
+            MatrixOp::Movdbga2d(i) => named(i.dst_row(), if i.move_8_rows() { 0x3F8 } else { 0x3FF }, i.addr_mod(), 0),
+            MatrixOp::Movb2d(i) => {
+                let mask = if i.broadcast_1_row_to_8() { 0x3F8 } else { four(i.move_4_rows()) };
+                named(i.dst_row(), mask, i.addr_mod(), 0)
+            }
+            MatrixOp::Movdbgb2d(i) => {
+                let mask = if i.movb2d_instr_mod() & 2 != 0 { 0x3F8 } else { four(i.movb2d_instr_mod() & 4 != 0) };
+                named(i.dst(), mask, i.addr_mod(), 0)
+            }
+            MatrixOp::Movd2a(i) => named(i.dst_row(), four(i.move_4_rows()), i.addr_mod(), 0),
+            MatrixOp::Movd2b(i) => named(i.dst_row(), four(i.move_4_rows()), i.addr_mod(), 0),
+            MatrixOp::Movb2a(i) => named(0, 0x3FF, i.addr_mod(), 0),
+            MatrixOp::Shiftxb(i) => named(0, 0x3FF, i.addr_mod(), 0),
+            MatrixOp::Setrwc(i) => named(0, 0x3FF, 0, i.clear_dvalid()),
+            MatrixOp::Trnspsrcb(_)
+            | MatrixOp::Shiftxa(_)
+            | MatrixOp::Zeroacc(_)
+            | MatrixOp::Zerosrc(_)
+            | MatrixOp::Clrexphist(_)
+            | MatrixOp::Gatesrcrst(_)
+            | MatrixOp::Cleardvalid(_)
+            | MatrixOp::Incrwc(_) => named(0, 0x3FF, 0, 0),
+        }
+    }
 }
 
 impl Matrix {
-    /// Executes one instruction.
-    pub(super) fn execute(&mut self, on: &mut Operands<'_>, insn: insn::MatrixOp) -> Result<(), Refusal> {
-        let rwc = &mut self.rwcs[on.thread];
-        match insn {
-            insn::MatrixOp::Zeroacc(insn) => self.zero_acc(on, insn)?,
-            insn::MatrixOp::Zerosrc(_) | insn::MatrixOp::Clrexphist(_) | insn::MatrixOp::Gatesrcrst(_) => {}
-            insn::MatrixOp::Cleardvalid(insn) => on.src.clear_valid(insn),
-            insn::MatrixOp::Setrwc(insn) => {
-                rwc.set(insn);
-                on.release(insn.clear_dvalid());
-            }
-            insn::MatrixOp::Incrwc(insn) => rwc.increment(insn),
-        }
-        Ok(())
+    /// What an instruction needs.
+    pub(super) fn needs(&self, on: &Operands<'_>, insn: MatrixOp) -> Needs {
+        let named = Named::of(insn);
+        Needs::of(insn, self.dst_row(on, named.dst) & named.dst_mask as usize)
     }
 
-    fn zero_acc(&mut self, on: &mut Operands<'_>, insn: Zeroacc) -> Result<(), Refusal> {
-        let (mode, use_32) = (insn.mode(), insn.use_dst32b());
-        let (addr_mod, at) = (insn.addr_mod(), insn.imm10() as usize);
-        let map = RowMap::of(on.config);
-        if insn.revert() {
-            return Err((FaultClass::UndefinedBehavior, "ZEROACC that reverts"));
+    /// The first cycle in which an instruction can start; [`crate::NEVER`]: when a bank changes
+    /// hands.
+    pub(super) fn start(&self, needs: &Needs, src: &Sources) -> Cycle {
+        self.schedule.start(needs, src)
+    }
+
+    /// An instruction starts at cycle `now`.
+    pub(super) fn started(&mut self, needs: &Needs, now: Cycle) {
+        self.schedule.started(needs, now);
+    }
+
+    /// Executes one instruction; returns whether banks may have changed hands.
+    pub(super) fn execute(&mut self, on: &mut Operands<'_>, insn: MatrixOp) -> Result<bool, Refusal> {
+        if on.config.global(cfg::SRC_ACCESS_CFG_MATH_VIEW_SRCA_AS_ONE_BANK) != 0
+            || on.config.global(cfg::SRC_ACCESS_CFG_MATH_VIEW_SRCB_AS_ONE_BANK) != 0
+        {
+            return Err((crate::FaultClass::UnimplementedFunctionality, "SrcA or SrcB viewed as one bank"));
         }
-        match mode {
-            0 => {
-                let wide = on.is_set(cfg::ALU_ACC_CTRL_FP32_ENABLED) || on.is_set(cfg::ALU_ACC_CTRL_INT8_MATH_ENABLED);
-                let row = self.dst_row(on, at as u32);
-                on.dst.clear(if wide { map.row32(row) } else { map.row16(row) });
+        let named = Named::of(insn);
+        let dst = self.dst_row(on, named.dst) & named.dst_mask as usize;
+        let rwc = &mut self.rwcs[on.thread];
+        match insn {
+            MatrixOp::Zeroacc(insn) => return self.zero_acc(on, insn).map(|()| false),
+            MatrixOp::Zerosrc(insn) => on.zero_src(insn),
+            // Packers' histograms are not built; the simulated unit has no cache that could be stale.
+            MatrixOp::Clrexphist(_) | MatrixOp::Gatesrcrst(_) => {}
+            MatrixOp::Cleardvalid(insn) => on.src.clear_valid(insn),
+            MatrixOp::Setrwc(insn) => rwc.set(insn),
+            MatrixOp::Incrwc(insn) => rwc.increment(insn),
+            MatrixOp::Trnspsrcb(_) => on.transpose_b(),
+            MatrixOp::Shiftxa(insn) => on.shift_a(self.last_a & 0x30, insn.direction())?,
+            MatrixOp::Shiftxb(insn) => {
+                let at = (insn.src_row() + rwc.src_b()) as usize % src::ROWS;
+                on.shift_b(at, insn.shift_in_zero());
+                rwc.apply(on.config, on.thread, named.addr_mod);
             }
-            1 => {
-                // Only the low eight bits count, and blocks past the end do nothing (ZEROACC.md).
-                let block = at & 0xFF;
-                for i in (0..16).filter(|_| block < if use_32 { 32 } else { 64 }) {
-                    let row = block * 16 + i;
-                    on.dst.clear(if use_32 { map.row32(row) } else { map.row16(row) });
-                }
+            _ => {
+                let (a, b) = (rwc.src_a() as usize, rwc.src_b() as usize);
+                self.compute_or_move(on, insn, (a, b, dst))?;
+                self.rwcs[on.thread].apply(on.config, on.thread, named.addr_mod);
             }
-            2 => on.dst.clear_half(at & 1),
-            _ => [0, 1].into_iter().for_each(|half| on.dst.clear_half(half)),
         }
-        if mode < 2 {
-            self.rwcs[on.thread].apply(on.config, on.thread, addr_mod);
+        on.release(named.flips);
+        Ok(named.flips != 0 || matches!(insn, MatrixOp::Cleardvalid(_)))
+    }
+
+    /// Instructions that work on Dst, and `MOVB2A`; `a`, `b`: counters of SrcA and SrcB.
+    fn compute_or_move(
+        &mut self,
+        on: &mut Operands<'_>,
+        insn: MatrixOp,
+        (a, b, dst): (usize, usize, usize),
+    ) -> Result<(), Refusal> {
+        let base_phase = on.read(cfg::FIDELITY_BASE_PHASE);
+        let phase = (self.rwcs[on.thread].fidelity() + base_phase) & 3;
+        let mut at = Place { a: a & 0x38, b: b & 0x38, dst, phase };
+        let modes = |broadcast_row, broadcast_column, add| ElementModes { broadcast_row, broadcast_column, add };
+        let row = |base: usize, offset: u32, mask: usize| (base + offset as usize) & mask & (src::ROWS - 1);
+        let many = |is_many: bool, rows: usize| if is_many { (rows, !(rows - 1)) } else { (1, usize::MAX) };
+        self.last_a = at.a;
+        match insn {
+            MatrixOp::Mvmul(i) if i.broadcast_src_b_row() => {
+                at.b = b;
+                self.product(on, at, Product::Broadcast)?;
+            }
+            MatrixOp::Mvmul(_) | MatrixOp::Dotpv(_) => self.product(on, at, Product::Eight)?,
+            MatrixOp::Gapool(_) => self.product(on, at, Product::Four)?,
+            MatrixOp::Gmpool(i) => {
+                at.a = a & 0x30;
+                self.last_a = at.a;
+                on.max_pool(at, i.arg_max(), i.instr_mod19())?;
+            }
+            MatrixOp::Elwmul(i) => {
+                at.b = b & broadcast_mask(i.broadcast_src_b_row());
+                on.element_wise(at, Element::Multiply, modes(i.broadcast_src_b_row(), i.broadcast_src_b_col0(), true))?;
+            }
+            MatrixOp::Elwadd(i) => {
+                at.b = b & broadcast_mask(i.broadcast_src_b_row());
+                let modes = modes(i.broadcast_src_b_row(), i.broadcast_src_b_col0(), i.add_dst());
+                on.element_wise(at, Element::Add, modes)?;
+            }
+            MatrixOp::Elwsub(i) => {
+                at.b = b & broadcast_mask(i.broadcast_src_b_row());
+                let modes = modes(i.broadcast_src_b_row(), i.broadcast_src_b_col0(), i.add_dst());
+                on.element_wise(at, Element::Subtract, modes)?;
+            }
+            MatrixOp::Mova2d(i) => {
+                let (rows, mask) = many(i.move_8_rows(), 8);
+                self.last_a = row(a, i.src_row(), mask);
+                on.move_to_dst(&to_dst(A, self.last_a, dst, rows, i.use_dst32b_lo()))?;
+            }
+            MatrixOp::Movdbga2d(i) => {
+                let (rows, mask) = many(i.move_8_rows(), 8);
+                on.move_to_dst(&to_dst(A, row(a, i.src_row(), mask), dst, rows, i.use_dst32b_lo()))?;
+            }
+            MatrixOp::Movb2d(i) => {
+                let mode = Movb2dMode::new(i.move_4_rows(), i.broadcast_1_row_to_8(), i.broadcast_col0());
+                on.move_to_dst(&mode.of((b, i.src_row()), dst, i.use_dst32b_lo()))?;
+            }
+            MatrixOp::Movdbgb2d(i) => {
+                let bits = i.movb2d_instr_mod();
+                let mode = Movb2dMode::new(bits & 4 != 0, bits & 2 != 0, bits & 1 != 0);
+                on.move_to_dst(&mode.of((b, i.src()), dst, i.dest_32b_lo()))?;
+            }
+            MatrixOp::Movd2a(i) => {
+                let (rows, mask) = many(i.move_4_rows(), 4);
+                self.last_a = row(a, i.src_row(), mask);
+                on.move_from_dst(&FromDst { to: A, src: self.last_a, dst, rows, low: i.use_dst32b_lo() })?;
+            }
+            MatrixOp::Movd2b(i) => {
+                let (rows, mask) = many(i.move_4_rows(), 4);
+                on.move_from_dst(&FromDst {
+                    to: B,
+                    src: row(b, i.src_row(), mask),
+                    dst,
+                    rows,
+                    low: i.use_dst32b_lo(),
+                })?;
+            }
+            MatrixOp::Movb2a(i) => {
+                let (rows, mask) = many(i.move_4_rows(), 4);
+                self.last_a = row(a, i.src_a_row(), mask);
+                on.move_b_to_a(row(b, i.src_b_row(), mask), self.last_a, rows);
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -75,6 +237,39 @@ impl Matrix {
     fn dst_row(&self, on: &Operands<'_>, offset: u32) -> usize {
         let base = on.read(cfg::DEST_TARGET_REG_CFG_MATH_OFFSET) + on.read(cfg::DEST_REGW_BASE_BASE);
         (offset + base + self.rwcs[on.thread].dst()) as usize % ROWS
+    }
+}
+
+/// Which bits of SrcB's counter an element-wise instruction takes.
+fn broadcast_mask(broadcast_row: bool) -> usize {
+    if broadcast_row { 0x3F } else { 0x38 }
+}
+
+fn to_dst(from: usize, src: usize, dst: usize, rows: usize, low: bool) -> ToDst {
+    ToDst { from, src, dst, rows, broadcast_row: false, broadcast_column: false, low }
+}
+
+/// What `MOVB2D` moves.
+struct Movb2dMode {
+    four_rows: bool,
+    broadcast_row: bool,
+    broadcast_column: bool,
+}
+
+impl Movb2dMode {
+    fn new(four_rows: bool, broadcast_row: bool, broadcast_column: bool) -> Self {
+        Self { four_rows, broadcast_row, broadcast_column }
+    }
+
+    fn of(&self, (base, offset): (usize, u32), dst: usize, low: bool) -> ToDst {
+        let src = (base + offset as usize) & (src::ROWS - 1);
+        let (rows, src) = match (self.broadcast_row, self.four_rows) {
+            (true, _) => (8, src),
+            (false, true) => (4, src & !3),
+            (false, false) => (1, src),
+        };
+        let Self { broadcast_row, broadcast_column, .. } = *self;
+        ToDst { broadcast_row, broadcast_column, ..to_dst(B, src, dst, rows, low) }
     }
 }
 
@@ -90,66 +285,5 @@ impl Operands<'_> {
     fn release(&mut self, flips: u32) {
         let kept = self.read(cfg::CLR_DVALID_SRCA_DISABLE) | self.read(cfg::CLR_DVALID_SRCB_DISABLE) << 1;
         self.src.release(flips, kept, true);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use insn::Setrwc;
-
-    /// A matrix unit with what it works on, on thread 0.
-    #[derive(Default)]
-    struct Bench {
-        matrix: Matrix,
-        config: Config,
-        src: Sources,
-        dst: Dst,
-    }
-
-    impl Bench {
-        fn execute(&mut self, word: u32) -> Result<(), Refusal> {
-            let Self { matrix, config, src, dst } = self;
-            let insn = insn::MatrixOp::decode(word).expect("a built instruction");
-            matrix.execute(&mut Operands { config, thread: 0, src, dst }, insn)
-        }
-        fn cleared(&self) -> Vec<usize> {
-            (0..ROWS).filter(|&row| !self.dst.is_valid(row)).collect()
-        }
-    }
-
-    fn cleared(words: &[u32]) -> Vec<usize> {
-        let mut b = Bench::default();
-        for &word in words {
-            assert_eq!(b.execute(word), Ok(()));
-        }
-        b.cleared()
-    }
-
-    fn zero_acc(mode: u32, use_32: bool, at: u32) -> u32 {
-        Zeroacc::build().mode(mode).use_dst32b(use_32).imm10(at).word()
-    }
-
-    #[test]
-    fn zeroacc_clears_rows_blocks_halves_or_everything() {
-        assert_eq!(cleared(&[zero_acc(0, false, 1023)]), [1023]);
-        assert_eq!(cleared(&[zero_acc(1, false, 3)]), (48..64).collect::<Vec<_>>());
-        // Block 1 of 32-bit rows: physical rows 32..40 and 48..56.
-        assert_eq!(cleared(&[zero_acc(1, true, 1)]), (32..40).chain(48..56).collect::<Vec<_>>());
-        assert_eq!(cleared(&[zero_acc(1, false, 64), zero_acc(1, true, 32)]), [0; 0]);
-        assert_eq!(cleared(&[zero_acc(2, false, 1)]), (512..1024).collect::<Vec<_>>());
-        assert_eq!(cleared(&[zero_acc(3, false, 0)]).len(), 1024, "the word that BRISC's start-up pushes");
-    }
-
-    #[test]
-    fn one_row_is_relative_to_the_counters() {
-        let mut b = Bench::default();
-        b.config.set_thread(0, cfg::DEST_TARGET_REG_CFG_MATH_OFFSET.word.into(), 100).unwrap();
-        b.config.set(0, cfg::DEST_REGW_BASE_BASE.word.into(), 1000).unwrap();
-        b.matrix.rwcs[0].set(Setrwc::decode(Setrwc::build().dst(true).dst_val(7).word()).unwrap());
-        b.execute(zero_acc(0, false, 5)).unwrap();
-        assert_eq!(b.cleared(), [(5 + 100 + 7 + 1000) % 1024]);
-        let reverts = Zeroacc::build().mode(3).revert(true).word();
-        assert_eq!(b.execute(reverts).unwrap_err().0, FaultClass::UndefinedBehavior);
     }
 }

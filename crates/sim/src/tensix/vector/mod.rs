@@ -13,6 +13,8 @@ const LANES: usize = 32;
 const COLUMNS: usize = 8;
 /// `LaneConfig.DISABLE_BACKDOOR_LOAD`.
 const DISABLE_BACKDOOR_LOAD: u32 = 1 << 1;
+/// First bit of `LaneConfig.BLOCK_DEST_MOV`.
+const BLOCK_DEST_MOV: u32 = 9;
 /// First bit of `LaneConfig.ROW_MASK`.
 const ROW_MASK: u32 = 12;
 /// Bits of `LaneConfig`.
@@ -63,6 +65,12 @@ impl Vector {
             insn::VectorOp::Sfpconfig(insn) => self.configure(insn),
         }
         Ok(())
+    }
+
+    /// By column of Dst: moves of the matrix unit leave it alone (`BLOCK_DEST_MOV`, SFPCONFIG.md).
+    pub(super) fn blocked_columns(&self) -> u16 {
+        let lanes = self.lane_config[..COLUMNS].iter().enumerate();
+        lanes.fold(0, |all, (lane, config)| all | ((config >> BLOCK_DEST_MOV & 3) as u16) << (2 * lane))
     }
 
     fn is_lane_enabled(&self, lane: usize) -> bool {
