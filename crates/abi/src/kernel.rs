@@ -45,10 +45,10 @@ impl Binding {
     /// What a kernel of `processor` must know about firmware with this map.
     pub const fn new(map: &MemoryMap, processor: Processor) -> Self {
         Self {
-            launch_rd_ptr: map.launch_rd_ptr(),
-            launch: map.launch,
-            go: map.go,
-            bank_table: map.bank_table,
+            launch_rd_ptr: map.launch_rd_ptr().get(),
+            launch: map.launch.get(),
+            go: map.go.get(),
+            bank_table: map.bank_table.get(),
             cb_stream: map.cb_stream,
             processor: u32_of(processor.index()),
         }

@@ -3,40 +3,41 @@
 //! Follows the original's `hw.py`. Other firmware generations use other maps, so the map is a
 //! value: [`MemoryMap`].
 
+use crate::addr::L1Addr;
 use crate::convert::u32_of;
 use crate::kernel::{KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC};
 use crate::tensix::{L1_SIZE, Processor};
 
-/// Where a firmware generation keeps its things in L1. All values are byte addresses.
+/// Where a firmware generation keeps its things in L1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoryMap {
     /// Start of the mailbox structure.
-    pub mailbox: u32,
+    pub mailbox: L1Addr,
     /// First of the eight launch messages.
-    pub launch: u32,
+    pub launch: L1Addr,
     /// First of the go messages.
-    pub go: u32,
+    pub go: L1Addr,
     /// Index of the go message in use.
-    pub go_index: u32,
+    pub go_index: L1Addr,
     /// Profiler control block, 32 words.
-    pub profiler_control: u32,
+    pub profiler_control: L1Addr,
     /// Firmware text, in the order of [`Processor`].
-    pub firmware_text: [u32; 5],
+    pub firmware_text: [L1Addr; 5],
     /// End of each firmware's text space, in the order of [`Processor`].
-    pub firmware_end: [u32; 5],
+    pub firmware_end: [L1Addr; 5],
     /// Where each firmware's local-RAM initialisers are staged, in the order of [`Processor`].
-    pub local_init: [u32; 5],
+    pub local_init: [L1Addr; 5],
     /// Run-time arguments, semaphores, circular-buffer configuration and kernel text.
-    pub kernel_config: u32,
+    pub kernel_config: L1Addr,
     /// Bytes of the kernel configuration space.
     pub kernel_config_size: u32,
     /// Bank-to-NoC table: dram xy `[2][7]`, l1 xy `[2][110]` as u16, then i32 offsets;
     /// [`bank_table::BYTES`] in all.
-    pub bank_table: u32,
+    pub bank_table: L1Addr,
     /// First byte for data buffers.
-    pub data: u32,
+    pub data: L1Addr,
     /// One past the last byte for data buffers.
-    pub data_end: u32,
+    pub data_end: L1Addr,
     /// First byte of local RAM behind the firmware's own data, in the order of [`Processor`] and in
     /// each core's own addresses.
     pub kernel_local: [u32; 5],
@@ -46,36 +47,41 @@ pub struct MemoryMap {
 
 impl MemoryMap {
     /// Index of the launch message that the firmware reads next.
-    pub const fn launch_rd_ptr(&self) -> u32 {
-        self.mailbox + mailbox::LAUNCH_RD_PTR
+    pub const fn launch_rd_ptr(&self) -> L1Addr {
+        self.mailbox.offset(mailbox::LAUNCH_RD_PTR)
     }
     /// One byte per subordinate core.
-    pub const fn subordinate_sync(&self) -> u32 {
-        self.mailbox + mailbox::SUBORDINATE_SYNC
+    pub const fn subordinate_sync(&self) -> L1Addr {
+        self.mailbox.offset(mailbox::SUBORDINATE_SYNC)
     }
 }
 
 /// The map of the seed's firmware, which ours uses too (the original's `hw.py`).
 pub const WORKER: MemoryMap = MemoryMap {
-    mailbox: 0x60,
-    launch: 0x70,
-    go: 0x370,
-    go_index: 0x3A0,
-    profiler_control: 0x9C0,
-    firmware_text: [0x3840, 0x5440, 0x5A40, 0x6040, 0x6640],
-    firmware_end: [0x5440, 0x5A40, 0x6040, 0x6640, 0x82B0],
-    local_init: [0x82B0, 0xA2B0, 0xC2B0, 0xD2B0, 0xE2B0],
-    kernel_config: 0x82B0,
+    mailbox: L1Addr::new(0x60),
+    launch: L1Addr::new(0x70),
+    go: L1Addr::new(0x370),
+    go_index: L1Addr::new(0x3A0),
+    profiler_control: L1Addr::new(0x9C0),
+    firmware_text: addresses([0x3840, 0x5440, 0x5A40, 0x6040, 0x6640]),
+    firmware_end: addresses([0x5440, 0x5A40, 0x6040, 0x6640, 0x82B0]),
+    local_init: addresses([0x82B0, 0xA2B0, 0xC2B0, 0xD2B0, 0xE2B0]),
+    kernel_config: L1Addr::new(0x82B0),
     kernel_config_size: 0x112B0 - 0x82B0,
-    bank_table: 0x112B0,
-    data: 0x37000,
-    data_end: L1_SIZE,
+    bank_table: L1Addr::new(0x112B0),
+    data: L1Addr::new(0x37000),
+    data_end: L1Addr::new(L1_SIZE),
     kernel_local: [KERNEL_LOCAL_DM, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, KERNEL_LOCAL_TRISC, KERNEL_LOCAL_TRISC],
     // Public sources of blackhole-py, `device.py`, "Operand->stream_id: 8 + operand"; its prebuilt
     // TRISC0 clears streams 8 to 39. Today's tt-metal begins at 0 (`stream_io_map.h`,
     // `OPERAND_START_STREAM`).
     cb_stream: 8,
 };
+
+const fn addresses(values: [u32; 5]) -> [L1Addr; 5] {
+    let [brisc, ncrisc, trisc0, trisc1, trisc2] = values;
+    [L1Addr::new(brisc), L1Addr::new(ncrisc), L1Addr::new(trisc0), L1Addr::new(trisc1), L1Addr::new(trisc2)]
+}
 
 /// The mailbox structure's words in front of the launch messages, relative to
 /// [`MemoryMap::mailbox`].
@@ -149,22 +155,22 @@ pub mod sync {
 
 const _: () = {
     let m = WORKER;
-    assert!(m.mailbox + 0x10 == m.launch);
-    assert!(m.launch + LAUNCH_ENTRIES * u32_of(crate::msg::LAUNCH_MSG_BYTES) == m.go);
-    assert!(m.go + GO_ENTRIES * 4 <= m.go_index);
-    assert!(LOW_END <= m.mailbox);
+    assert!(m.mailbox.get() + 0x10 == m.launch.get());
+    assert!(m.launch.get() + LAUNCH_ENTRIES * u32_of(crate::msg::LAUNCH_MSG_BYTES) == m.go.get());
+    assert!(m.go.get() + GO_ENTRIES * 4 <= m.go_index.get());
+    assert!(LOW_END <= m.mailbox.get());
     assert!(m.cb_stream + crate::cb::COUNT <= crate::cq::layout::DONE_STREAM);
     let mut i = 0;
     while i < 5 {
-        assert!(m.firmware_text[i] < m.firmware_end[i]);
-        assert!(m.firmware_end[i] <= m.kernel_config);
+        assert!(m.firmware_text[i].get() < m.firmware_end[i].get());
+        assert!(m.firmware_end[i].get() <= m.kernel_config.get());
         if i < 4 {
-            assert!(m.firmware_end[i] == m.firmware_text[i + 1]);
-            assert!(m.local_init[i + 1] - m.local_init[i] == Processor::ALL[i].local_size());
+            assert!(m.firmware_end[i].get() == m.firmware_text[i + 1].get());
+            assert!(m.local_init[i + 1].get() - m.local_init[i].get() == Processor::ALL[i].local_size());
         }
         i += 1;
     }
-    assert!(m.local_init[4] + Processor::Trisc2.local_size() <= m.bank_table);
-    assert!(m.kernel_config + m.kernel_config_size <= m.bank_table);
-    assert!(m.bank_table + bank_table::BYTES <= m.data);
+    assert!(m.local_init[4].get() + Processor::Trisc2.local_size() <= m.bank_table.get());
+    assert!(m.kernel_config.get() + m.kernel_config_size <= m.bank_table.get());
+    assert!(m.bank_table.get() + bank_table::BYTES <= m.data.get());
 };

@@ -3,6 +3,8 @@
 use crate::answer::Answer;
 use crate::board_report::BoardReport;
 use std::io::Write;
+use std::ops::Range;
+use tilework_abi::addr::L1Addr;
 use tilework_abi::board::{self, AICLK_MHZ, Board, ChipSpec, DRAM_BANK_BYTES};
 use tilework_abi::cq::layout::{
     HOST_REGION_NOC_BASE, KERNEL_TEXT_OFFSET, L1Region, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host,
@@ -13,7 +15,7 @@ use tilework_abi::grid::{self, ETHERNET_TILES, Site};
 use tilework_abi::l1::{GO_ENTRIES, LAUNCH_ENTRIES, WORKER};
 use tilework_abi::msg::LAUNCH_MSG_BYTES;
 use tilework_abi::noc::{GRID_X, GRID_Y, NocXy};
-use tilework_abi::tensix::{L1_SIZE, Processor};
+use tilework_abi::tensix::Processor;
 
 /// Everything about a board.
 pub fn show(board: Board) -> Answer {
@@ -144,27 +146,32 @@ pub fn worker_map() -> Vec<Row> {
     let launch_bytes = LAUNCH_ENTRIES * u32::try_from(LAUNCH_MSG_BYTES).expect("a launch message has 96 bytes");
     let mut rows = vec![
         (0, 4, "reset vector: a jump to the BRISC firmware".into()),
-        (m.mailbox, m.launch, "mailbox: subordinate states, launch read pointer".into()),
-        (m.launch, m.launch + launch_bytes, format!("{LAUNCH_ENTRIES} launch messages")),
-        (m.go, m.go + GO_ENTRIES * 4, format!("{GO_ENTRIES} go messages")),
-        (m.go_index, m.go_index + 4, "index of the go message in use".into()),
-        (m.profiler_control, m.profiler_control + 32 * 4, "profiler control".into()),
+        row(m.mailbox..m.launch, "mailbox: subordinate states, launch read pointer"),
+        row(m.launch..m.launch.offset(launch_bytes), format!("{LAUNCH_ENTRIES} launch messages")),
+        row(m.go..m.go.offset(GO_ENTRIES * 4), format!("{GO_ENTRIES} go messages")),
+        row(m.go_index..m.go_index.offset(4), "index of the go message in use"),
+        row(m.profiler_control..m.profiler_control.offset(32 * 4), "profiler control"),
     ];
     for processor in Processor::ALL {
         let i = processor.index();
-        rows.push((m.firmware_text[i], m.firmware_end[i], format!("firmware of {}", processor.name())));
+        rows.push(row(m.firmware_text[i]..m.firmware_end[i], format!("firmware of {}", processor.name())));
     }
-    let config = (m.kernel_config, m.kernel_config + m.kernel_config_size);
+    let config = m.kernel_config..m.kernel_config.offset(m.kernel_config_size);
     rows.extend([
-        (config.0, config.1, "kernel configuration: arguments, semaphores, circular buffers, kernel text".into()),
-        (m.bank_table, m.data, "bank table; the rest is free".into()),
-        (m.data, m.data_end, "data: circular buffers and L1 buffers".into()),
+        row(config, "kernel configuration: arguments, semaphores, circular buffers, kernel text"),
+        row(m.bank_table..m.data, "bank table; the rest is free"),
+        row(m.data..m.data_end, "data: circular buffers and L1 buffers"),
     ]);
     rows
 }
 
+/// A range of L1.
+fn row(range: Range<L1Addr>, what: impl Into<String>) -> Row {
+    (range.start.get(), range.end.get(), what.into())
+}
+
 fn region(region: L1Region, what: &str) -> Row {
-    (region.base(), region.end(), what.into())
+    row(region.base()..region.end(), what)
 }
 
 /// A word of L1.
@@ -176,19 +183,20 @@ fn word(address: u32, what: &str) -> Row {
 /// configuration space.
 fn kernel_rows() -> [Row; 3] {
     let m = WORKER;
-    let (semaphores, text) = (m.kernel_config + SEMAPHORE_OFFSET, m.kernel_config + KERNEL_TEXT_OFFSET);
+    let [semaphores, text, end] =
+        [SEMAPHORE_OFFSET, KERNEL_TEXT_OFFSET, m.kernel_config_size].map(|offset| m.kernel_config.offset(offset));
     let what =
         format!("kernel configuration: {} semaphores, 16 bytes each, behind empty arguments", SemaphoreId::COUNT);
     [
-        (0, m.kernel_config, "as on a worker".into()),
-        (m.kernel_config, text, format!("{what} (from {semaphores:#x})")),
-        (text, m.kernel_config + m.kernel_config_size, "kernel configuration: kernel text".into()),
+        row(L1Addr::default()..m.kernel_config, "as on a worker"),
+        row(m.kernel_config..text, format!("{what} (from {semaphores})")),
+        row(text..end, "kernel configuration: kernel text"),
     ]
 }
 
 fn status_row(kernel: Kernel) -> Row {
     let what = format!("status of {}: error, detail, address, commands", kernel.name());
-    (kernel.status(), kernel.status() + STATUS_BYTES, what)
+    row(kernel.status()..kernel.status().offset(STATUS_BYTES), what)
 }
 
 pub fn prefetch_map() -> Vec<Row> {
@@ -202,7 +210,7 @@ pub fn prefetch_map() -> Vec<Row> {
         region(p::PREFETCH_Q, "prefetch queue: record sizes, 2 bytes each"),
         region(p::CMDDAT_Q.region(), &format!("command data queue: {pages} pages")),
         region(p::SCRATCH_DB, "scratch, double-buffered"),
-        (p::SCRATCH_DB.end(), L1_SIZE, "free".into()),
+        row(p::SCRATCH_DB.end()..WORKER.data_end, "free"),
     ]);
     rows
 }
@@ -221,7 +229,7 @@ pub fn dispatch_map() -> Vec<Row> {
         status_row(Kernel::DispatchS),
         region(d::DISPATCH_CB.region(), &format!("dispatch buffer: {pages} pages in 4 blocks")),
         region(d::DISPATCH_S_CB.region(), "subordinate's buffer"),
-        (d::DISPATCH_S_CB.end(), L1_SIZE, "free".into()),
+        row(d::DISPATCH_S_CB.end()..WORKER.data_end, "free"),
     ]);
     rows
 }
@@ -281,7 +289,7 @@ mod tests {
     }
 
     fn at_region(name: &'static str, region: L1Region) -> (&'static str, u32, u32) {
-        (name, region.base(), region.end())
+        (name, region.base().get(), region.end().get())
     }
 
     fn at_word(name: &'static str, address: u32) -> (&'static str, u32, u32) {
@@ -340,14 +348,14 @@ mod tests {
 
     #[test]
     fn the_dispatch_cores_show_their_kernels_and_status_blocks() {
-        let config = WORKER.kernel_config;
+        let config = WORKER.kernel_config.get();
         for rows in [prefetch_map(), dispatch_map()] {
             assert!(rows.iter().any(|r| (r.0, r.1) == (config, config + KERNEL_TEXT_OFFSET)));
             assert!(
                 rows.iter().any(|r| (r.0, r.1) == (config + KERNEL_TEXT_OFFSET, config + WORKER.kernel_config_size))
             );
-            assert!(rows.iter().any(|r| r.0 == status::STATUS.base() && r.1 - r.0 == STATUS_BYTES));
+            assert!(rows.iter().any(|r| r.0 == status::STATUS.base().get() && r.1 - r.0 == STATUS_BYTES));
         }
-        assert!(dispatch_map().iter().any(|r| r.1 == status::STATUS.end()));
+        assert!(dispatch_map().iter().any(|r| r.1 == status::STATUS.end().get()));
     }
 }

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::program::BUILT_IN;
 use std::path::Path;
-use tilework_abi::addr::PcieAddr;
+use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::tlb::Bar;
 use tilework_driver::{Card, HostLink, Inspect, LinkError};
@@ -102,13 +102,13 @@ impl HostLink for AnyChip {
     fn pinned_write(&mut self, address: PcieAddr, data: &[u8]) -> Result<(), LinkError> {
         each!(self, chip => HostLink::pinned_write(chip, address, data))
     }
-    fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: u64) -> Result<u32, LinkError> {
+    fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: Cycle) -> Result<u32, LinkError> {
         each!(self, chip => HostLink::wait_word(chip, address, seen, budget))
     }
-    fn idle(&mut self, cycles: u64) -> Result<(), LinkError> {
+    fn idle(&mut self, cycles: Cycle) -> Result<(), LinkError> {
         each!(self, chip => HostLink::idle(chip, cycles))
     }
-    fn cycles(&self) -> u64 {
+    fn cycles(&self) -> Cycle {
         each!(self, chip => HostLink::cycles(chip))
     }
     fn inspect(&self) -> Option<&dyn Inspect> {

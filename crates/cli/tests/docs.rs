@@ -201,14 +201,14 @@ fn the_memory_map_in_the_documents_has_every_key_and_the_usual_values() {
     }
     let m = WORKER;
     for default in [
-        format!("| {:#x} |", m.mailbox),
-        format!("| `mailbox` + {:#x} |", m.launch - m.mailbox),
-        format!("| `mailbox` + {:#x} |", m.go - m.mailbox),
-        format!("| `mailbox` + {:#x} |", m.go_index - m.mailbox),
-        format!("| `mailbox` + {:#x} |", m.profiler_control - m.mailbox),
-        format!("| 0x{:X} |", m.kernel_config),
-        format!("| `kernel_config` + {:#x} |", m.bank_table - m.kernel_config),
-        format!("| {:#x} |", m.data),
+        format!("| {} |", m.mailbox),
+        format!("| `mailbox` + {:#x} |", m.launch.get() - m.mailbox.get()),
+        format!("| `mailbox` + {:#x} |", m.go.get() - m.mailbox.get()),
+        format!("| `mailbox` + {:#x} |", m.go_index.get() - m.mailbox.get()),
+        format!("| `mailbox` + {:#x} |", m.profiler_control.get() - m.mailbox.get()),
+        format!("| 0x{:X} |", m.kernel_config.get()),
+        format!("| `kernel_config` + {:#x} |", m.bank_table.get() - m.kernel_config.get()),
+        format!("| {} |", m.data),
         format!("| {} |", m.cb_stream),
     ] {
         assert!(page.contains(&default), "docs/program.md does not have {default}");

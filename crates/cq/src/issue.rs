@@ -19,9 +19,36 @@
 use crate::record::Record;
 use crate::ring::{PrefetchPort, PrefetchRing, RingError};
 use std::collections::VecDeque;
+use std::fmt;
 use tilework_abi::PCIE_ALIGN;
 use tilework_abi::cq::layout::host;
 use tilework_abi::cq::layout::prefetch_core::MAX_RECORD_BYTES;
+
+/// Where something lies in the issue region, in bytes from the start of that region. The host region
+/// that holds it has offsets of its own.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct IssueOffset(u32);
+
+impl IssueOffset {
+    /// The offset as a number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+    /// Bytes from the start of the host region, where the issue region lies at [`host::ISSUE`].
+    pub fn in_host_region(self) -> u64 {
+        u64::from(host::ISSUE.offset()) + u64::from(self.0)
+    }
+    /// First offset behind `size` bytes that start here: inside the region by the caller's check.
+    const fn end(self, size: u32) -> Self {
+        Self(self.0 + size)
+    }
+}
+
+impl fmt::Display for IssueOffset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
 
 /// Why a record cannot be placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,30 +73,30 @@ pub enum IssueError {
     },
     /// The place is still occupied.
     #[error(
-        "issue region is full: a record of {size} bytes at offset {offset:#x} would overwrite one at {blocker:#x} that has not been read"
+        "issue region is full: a record of {size} bytes at offset {offset} would overwrite one at {blocker} that has not been read"
     )]
     Full {
         /// The record's size.
         size: u32,
         /// Where it would have to go.
-        offset: u32,
+        offset: IssueOffset,
         /// The oldest record that is not known to be read.
-        blocker: u32,
+        blocker: IssueOffset,
     },
 }
 
 /// Where a record goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Bytes from the start of the issue region.
-    pub offset: u32,
+    /// Its first byte.
+    pub offset: IssueOffset,
     /// Whether the region was started again for it.
     pub wrapped: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Span {
-    start: u32,
+    start: IssueOffset,
     size: u32,
 }
 
@@ -78,7 +105,7 @@ struct Span {
 pub struct IssueRegion {
     size: u32,
     max_record: u32,
-    write: u32,
+    write: IssueOffset,
     /// Records whose bytes may still be needed, oldest first.
     spans: VecDeque<Span>,
     /// How many of `spans`, from the front, have a free ring entry; at most one after each step.
@@ -108,7 +135,7 @@ impl IssueRegion {
     }
 
     fn empty(size: u32, max_record: u32) -> Self {
-        Self { size, max_record, write: 0, spans: VecDeque::new(), taken: 0 }
+        Self { size, max_record, write: IssueOffset::default(), spans: VecDeque::new(), taken: 0 }
     }
 
     /// Bytes of the region.
@@ -131,8 +158,8 @@ impl IssueRegion {
         }
         // The prefetcher's own rule: start again when the record would pass the end, not when it
         // would end there. (`write <= self.size`, both below 4 GiB: no overflow in u64.)
-        let wrapped = u64::from(self.write) + u64::from(size) > u64::from(self.size);
-        let offset = if wrapped { 0 } else { self.write };
+        let wrapped = u64::from(self.write.0) + u64::from(size) > u64::from(self.size);
+        let offset = if wrapped { IssueOffset::default() } else { self.write };
         let Some(tail) = self.spans.front().map(|span| span.start) else {
             return Ok(Placement { offset, wrapped });
         };
@@ -140,7 +167,7 @@ impl IssueRegion {
         let split = self.write <= tail;
         let free = match (split, wrapped) {
             (false, false) => true,
-            (false, true) | (true, false) => offset + size <= tail,
+            (false, true) | (true, false) => offset.end(size) <= tail,
             (true, true) => false,
         };
         if free { Ok(Placement { offset, wrapped }) } else { Err(IssueError::Full { size, offset, blocker: tail }) }
@@ -153,7 +180,7 @@ impl IssueRegion {
     pub fn place(&mut self, size: u32) -> Result<Placement, IssueError> {
         let placement = self.find(size)?;
         self.spans.push_back(Span { start: placement.offset, size });
-        self.write = placement.offset + size;
+        self.write = placement.offset.end(size);
         Ok(placement)
     }
 
@@ -190,13 +217,13 @@ pub enum QueueError<E> {
     Issue(IssueError),
     /// Another record was published after this one was prepared.
     #[error(
-        "record prepared for offset {prepared:#x}, but the next record goes to {current:#x}: records must be published in the order they were prepared"
+        "record prepared for offset {prepared}, but the next record goes to {current}: records must be published in the order they were prepared"
     )]
     Stale {
         /// Where its bytes were put.
-        prepared: u32,
+        prepared: IssueOffset,
         /// Where the prefetcher will look.
-        current: u32,
+        current: IssueOffset,
     },
     /// The ring's port failed.
     #[error(transparent)]

@@ -1,7 +1,7 @@
 //! A pinned region of host memory.
 
 use crate::{DriverError, HostLink};
-use tilework_abi::addr::PcieAddr;
+use tilework_abi::addr::{Cycle, PcieAddr};
 
 /// A region of host memory that the device reaches through the PCIe tile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,7 +73,7 @@ impl Pinned {
         link: &mut impl HostLink,
         offset: u64,
         seen: u32,
-        budget: u64,
+        budget: Cycle,
     ) -> Result<u32, DriverError> {
         Ok(link.wait_word(self.at(offset, 4)?, seen, budget)?)
     }

@@ -1,7 +1,6 @@
 //! The driver over a simulated chip, and over a link that writes down what it is asked.
 
-use tilework_abi::addr::PcieAddr;
-use tilework_abi::addr::{DramAddr, L1Addr};
+use tilework_abi::addr::{Cycle, DramAddr, L1Addr, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::noc::{NocRect, NocXy, PCIE_HOST_BIT};
 use tilework_abi::tensix::Processor;
@@ -41,13 +40,13 @@ impl HostLink for Recorder {
     fn pinned_write(&mut self, _address: PcieAddr, _data: &[u8]) -> Result<(), LinkError> {
         Ok(())
     }
-    fn wait_word(&mut self, _address: PcieAddr, seen: u32, _budget: u64) -> Result<u32, LinkError> {
+    fn wait_word(&mut self, _address: PcieAddr, seen: u32, _budget: Cycle) -> Result<u32, LinkError> {
         Ok(!seen)
     }
-    fn idle(&mut self, _cycles: u64) -> Result<(), LinkError> {
+    fn idle(&mut self, _cycles: Cycle) -> Result<(), LinkError> {
         Ok(())
     }
-    fn cycles(&self) -> u64 {
+    fn cycles(&self) -> Cycle {
         0
     }
 }

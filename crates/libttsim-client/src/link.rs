@@ -10,7 +10,7 @@
 
 use crate::{Client, OpenError};
 use std::ffi::OsStr;
-use tilework_abi::addr::PcieAddr;
+use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::convert::{high32, low32};
 use tilework_abi::pci::iatu;
 use tilework_abi::tlb::{self, Bar};
@@ -18,7 +18,7 @@ use tilework_driver::{HostLink, LinkError};
 
 /// Cycles between two looks at a word of pinned memory: about the time in which a host notices a
 /// change on a real card (estimate). A constant, so that a run is the same every time.
-const POLL: u64 = 500;
+const POLL: Cycle = 500;
 /// Pinned regions start at multiples of this: a host's page.
 const PAGE: usize = 4096;
 /// What a bus answers for a device that is gone or stopped.
@@ -42,7 +42,7 @@ pub struct LibraryChip {
     client: Client,
     regions: Vec<Region>,
     /// Cycles that were given to the chip.
-    given: u64,
+    given: Cycle,
 }
 
 impl std::fmt::Debug for LibraryChip {
@@ -109,7 +109,7 @@ impl LibraryChip {
     }
 
     /// Lets `cycles` pass.
-    fn clock(&mut self, cycles: u64) {
+    fn clock(&mut self, cycles: Cycle) {
         let mut left = cycles;
         while left > 0 {
             let now = u32::try_from(left).unwrap_or(u32::MAX);
@@ -161,7 +161,7 @@ impl HostLink for LibraryChip {
         Client::host_write(self.pinned(address, data.len())?, data);
         Ok(())
     }
-    fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: u64) -> Result<u32, LinkError> {
+    fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: Cycle) -> Result<u32, LinkError> {
         let at = self.pinned(address, 4)?;
         let mut left = budget;
         loop {
@@ -180,11 +180,11 @@ impl HostLink for LibraryChip {
             left -= step;
         }
     }
-    fn idle(&mut self, cycles: u64) -> Result<(), LinkError> {
+    fn idle(&mut self, cycles: Cycle) -> Result<(), LinkError> {
         self.clock(cycles);
         Ok(())
     }
-    fn cycles(&self) -> u64 {
+    fn cycles(&self) -> Cycle {
         self.given
     }
 }

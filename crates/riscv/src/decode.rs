@@ -89,13 +89,20 @@ fn jal_offset(word: u32) -> i32 {
         | (word & 0xf_f000 | (word >> 20 & 1) << 11 | (word >> 21 & 0x3ff) << 1).cast_signed()
 }
 
+/// Whether `imm` is a signed number of `width` bits.
+const fn fits(imm: i32, width: u32) -> bool {
+    let rest = imm >> (width - 1);
+    rest == 0 || rest == -1
+}
+
 /// The word of an instruction, or `None` when an operand does not fit its format. `None` too for a
 /// `.ttinsn` whose Tensix word is 0xC000_0000 or more, which has no encoding.
-pub fn encode(insn: Insn) -> Option<u32> {
+pub const fn encode(insn: Insn) -> Option<u32> {
     let Insn { op, rd, rs1, rs2, imm } = insn;
     let bits = imm.cast_unsigned();
     match op {
-        Op::Ttinsn => return (bits < 0xc000_0000).then(|| bits.rotate_left(2)),
+        Op::Ttinsn if bits < 0xc000_0000 => return Some(bits.rotate_left(2)),
+        Op::Ttinsn => return None,
         Op::Illegal => return Some(bits),
         _ => {}
     }
@@ -103,16 +110,15 @@ pub fn encode(insn: Insn) -> Option<u32> {
         return None;
     }
     let row = &crate::table::TABLE[op as usize];
-    let [rd, rs1, rs2] = [u32::from(rd) << 7, u32::from(rs1) << 15, u32::from(rs2) << 20];
-    let fits = |width: u32| imm >> (width - 1) == 0 || imm >> (width - 1) == -1;
+    let [rd, rs1, rs2] = [(rd as u32) << 7, (rs1 as u32) << 15, (rs2 as u32) << 20];
     let (ok, operands) = match row.format {
         Format::R => (imm == 0, rd | rs1 | rs2),
         Format::Unary => (imm == 0 && rs2 == 0, rd | rs1),
-        Format::I | Format::Load | Format::Jalr => (fits(12) && rs2 == 0, rd | rs1 | bits << 20),
+        Format::I | Format::Load | Format::Jalr => (fits(imm, 12) && rs2 == 0, rd | rs1 | bits << 20),
         Format::Shift => (bits < 32 && rs2 == 0, rd | rs1 | bits << 20),
-        Format::Store => (fits(12) && rd == 0, rs1 | rs2 | (bits & 31) << 7 | bits >> 5 << 25),
+        Format::Store => (fits(imm, 12) && rd == 0, rs1 | rs2 | (bits & 31) << 7 | bits >> 5 << 25),
         Format::Branch => (
-            fits(13) && bits & 1 == 0 && rd == 0,
+            fits(imm, 13) && bits & 1 == 0 && rd == 0,
             rs1 | rs2
                 | (bits >> 12 & 1) << 31
                 | (bits >> 5 & 0x3f) << 25
@@ -121,7 +127,7 @@ pub fn encode(insn: Insn) -> Option<u32> {
         ),
         Format::U => (bits & 0xfff == 0 && rs1 | rs2 == 0, rd | bits),
         Format::Jal => (
-            fits(21) && bits & 1 == 0 && rs1 | rs2 == 0,
+            fits(imm, 21) && bits & 1 == 0 && rs1 | rs2 == 0,
             rd | (bits >> 20 & 1) << 31 | (bits >> 1 & 0x3ff) << 21 | (bits >> 11 & 1) << 20 | bits & 0xf_f000,
         ),
         Format::Csr => (bits < 0x1000 && rs2 == 0, rd | rs1 | bits << 20),
@@ -131,5 +137,5 @@ pub fn encode(insn: Insn) -> Option<u32> {
         Format::Fixed => (bits == 0 && rd | rs1 | rs2 == 0, 0),
         Format::Ttinsn | Format::Illegal => (false, 0),
     };
-    ok.then_some(row.matches | operands)
+    if ok { Some(row.matches | operands) } else { None }
 }

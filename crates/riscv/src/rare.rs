@@ -94,13 +94,7 @@ impl Core {
                 then = if store.effect == Effect::Code { Then::NewCode } else { Then::Next };
                 now + timing::ISSUE + Cycle::from(store.hold)
             }
-            Op::Fence | Op::FenceI => {
-                let now = now.max(self.score.outstanding);
-                if now >= issue.limit {
-                    return Err((now, Stop::Limit));
-                }
-                now + Cycle::from(bus.fence(now)) + timing::FENCE
-            }
+            Op::Fence | Op::FenceI => self.fence(bus, issue)?,
             Op::Ttinsn => {
                 let hold = self.ttinsn(bus, issue, insn.imm.cast_unsigned()).map_err(&mut stop)?;
                 now + timing::ISSUE + hold
@@ -129,6 +123,15 @@ impl Core {
             then = Then::NewCode;
         }
         Ok((next, then))
+    }
+
+    /// As [`Core::rare`], without the fault that a fence cannot have.
+    fn fence<B: Bus>(&self, bus: &mut B, issue: &Issue) -> Result<Cycle, (Cycle, Stop)> {
+        let now = issue.now.max(self.score.outstanding);
+        if now >= issue.limit {
+            return Err((now, Stop::Limit));
+        }
+        Ok(now + Cycle::from(bus.fence(now)) + timing::FENCE)
     }
 
     fn load<B: Bus>(&mut self, bus: &mut B, issue: &Issue, base: u32, insn: Insn) -> Result<(), Exit<B::Fault>> {

@@ -73,12 +73,12 @@ fn uniform(cores: &[NocXy], addr: L1Addr, bytes: &[u8]) -> Ir {
 pub fn build_ir(program: &Program, layout: &Layout, map: &MemoryMap, mode: u8) -> Result<Vec<Ir>, ProgramError> {
     let cores = &layout.cores;
     let reset = GoMsg::signal(RUN_RESET_READ_PTR_FROM_HOST).word().to_le_bytes();
-    let mut ir = vec![uniform(cores, L1Addr::new(map.go), &reset), uniform(cores, L1Addr::new(map.go_index), &[0; 4])];
+    let mut ir = vec![uniform(cores, map.go, &reset), uniform(cores, map.go_index, &[0; 4])];
     ir.extend(arguments(program, layout));
     for (number, role) in layout.roles.iter().enumerate() {
         let shared = program.shared_bytes(layout, number, map)?;
         let launch = launch_msg(program, layout, number, mode);
-        ir.push(uniform(&role.cores, L1Addr::new(map.launch), launch.as_bytes()));
+        ir.push(uniform(&role.cores, map.launch, launch.as_bytes()));
         if !shared.is_empty() {
             ir.push(uniform(&role.cores, layout.base.offset(layout.cb_offset), &shared));
         }

@@ -108,7 +108,7 @@ struct Entries<'a, C> {
 
 /// Where entry `index` of the prefetch queue lies in the prefetch core's L1.
 fn entry_address(index: u32) -> L1Addr {
-    L1Addr::new(PREFETCH_Q.base()).offset(index * PREFETCH_Q_ENTRY_SIZE)
+    PREFETCH_Q.base().offset(index * PREFETCH_Q_ENTRY_SIZE)
 }
 
 impl<C: HostLink> PrefetchPort for Entries<'_, C> {
@@ -186,7 +186,7 @@ impl CommandQueue {
         }
         let prefetch = Target::tile(self.board.prefetch_core());
         // The prefetcher increments the pointer before it uses it: it starts at the end.
-        card.write32(&prefetch, prefetch_core::PREFETCH_Q_RD_PTR, PREFETCH_Q.end())?;
+        card.write32(&prefetch, prefetch_core::PREFETCH_Q_RD_PTR, PREFETCH_Q.end().get())?;
         card.write32(&prefetch, prefetch_core::PREFETCH_Q_PCIE_RD_PTR, host::ISSUE.noc_addr())?;
         card.write(&prefetch, PREFETCH_Q.base(), &vec![0; PREFETCH_Q.size() as usize])?;
         let dispatch = Target::tile(self.board.dispatch_core());
@@ -253,7 +253,7 @@ impl CommandQueue {
                 Err(error) => return Err(protocol(error)),
             }
         };
-        let offset = u64::from(host::ISSUE.offset() + prepared.placement.offset);
+        let offset = prepared.placement.offset.in_host_region();
         self.region.write(card.link_mut(), offset, record.bytes())?;
         match self.issue.publish(&mut Entries { card, core }, prepared) {
             Ok(_) => {}

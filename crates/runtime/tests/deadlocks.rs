@@ -88,7 +88,7 @@ fn a_lost_credit_is_a_circle_of_prefetcher_and_dispatcher() {
     let mut device = open(Dispatch::Fast);
     let prefetch = device.board().prefetch_core();
     // Credits vanish: the prefetcher believes that the dispatcher has no pages left.
-    let semaphores = device.memory_map().kernel_config + SEMAPHORE_OFFSET;
+    let semaphores = device.memory_map().kernel_config.get() + SEMAPHORE_OFFSET;
     let credits = prefetch_core::SEM_DISPATCH_PAGES.addr(semaphores);
     device.write_l1(prefetch, L1Addr::new(credits), &0u32.to_le_bytes()).unwrap();
     let report = deadlock(&mut device, &[empty(Cores::All)]);

@@ -3,7 +3,6 @@
 mod common;
 
 use common::{empty, open};
-use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
 use tilework_abi::cq::layout::{host, prefetch_core};
 use tilework_runtime::{ArgSet, Cores, DeviceConfig, UniqueArgs};
@@ -65,7 +64,7 @@ fn ten_thousand_empty_programs_on_all_workers() {
     assert_eq!(workers.len(), 118);
     for (core, &worker) in (0..).zip(&workers) {
         let mut word = [0; 4];
-        device.read_l1(worker, L1Addr::new(base + 4 * 249), &mut word).unwrap();
+        device.read_l1(worker, base.offset(4 * 249), &mut word).unwrap();
         assert_eq!(u32::from_le_bytes(word), core << 16 | 249, "worker {worker}");
     }
 }

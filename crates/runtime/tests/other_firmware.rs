@@ -187,6 +187,6 @@ fn sleeping_cores_change_neither_bytes_nor_cycles() {
 fn the_map_of_the_firmware_is_the_devices() {
     let device = open(&moved_firmware(), Dispatch::Fast);
     let map: &MemoryMap = device.memory_map();
-    assert_eq!((map.kernel_config, map.bank_table, map.data), (0x9000, 0x1_4000, 0x4_0000));
+    assert_eq!([map.kernel_config, map.bank_table, map.data], [0x9000, 0x1_4000, 0x4_0000].map(L1Addr::new));
     assert_eq!(device.l1().range(), L1Addr::new(0x4_0000)..L1Addr::new(0x18_0000));
 }

@@ -2,7 +2,7 @@
 //! ([`Inspect`]).
 
 use crate::{Chip, ChipError, Fault};
-use tilework_abi::addr::PcieAddr;
+use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tlb::Bar;
 use tilework_driver::{ChipCounts, ChipFault, HostLink, Inspect, LinkError, RunningCore, WaitingCore, WatchedWord};
@@ -51,13 +51,13 @@ impl HostLink for Chip {
     fn pinned_write(&mut self, address: PcieAddr, data: &[u8]) -> Result<(), LinkError> {
         Ok(Self::pinned_write(self, address.get(), data)?)
     }
-    fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: u64) -> Result<u32, LinkError> {
+    fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: Cycle) -> Result<u32, LinkError> {
         Ok(Self::wait_word(self, address.get(), seen, budget)?)
     }
-    fn idle(&mut self, cycles: u64) -> Result<(), LinkError> {
+    fn idle(&mut self, cycles: Cycle) -> Result<(), LinkError> {
         Ok(self.run(cycles)?)
     }
-    fn cycles(&self) -> u64 {
+    fn cycles(&self) -> Cycle {
         self.now()
     }
     #[inline]
@@ -70,7 +70,7 @@ impl Inspect for Chip {
     fn is_quiet(&self) -> bool {
         Self::is_quiet(self)
     }
-    fn cycles(&self) -> u64 {
+    fn cycles(&self) -> Cycle {
         self.now()
     }
     fn counts(&self) -> ChipCounts {

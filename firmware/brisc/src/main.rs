@@ -10,6 +10,7 @@
 #![no_std]
 #![no_main]
 
+use tilework_abi::addr::L1Addr;
 use tilework_abi::cq::layout::DONE_STREAM;
 use tilework_abi::kernel::{IC_ALL, IC_INVALIDATE};
 use tilework_abi::l1::{LAUNCH_ENTRIES, WORKER, core_timing, sync};
@@ -34,7 +35,7 @@ fn main() -> ! {
     clear_cb_counters(ALL_CBS);
     start_subordinates();
     // The host waits for this in the first go message, before it chooses another.
-    write8(WORKER.go + SIGNAL, RUN_DONE);
+    write8(WORKER.go.get() + SIGNAL, RUN_DONE);
     loop {
         let go = wait_for_go();
         run_program(&go);
@@ -43,7 +44,7 @@ fn main() -> ! {
 
 /// Releases the four other cores from reset at their firmware and waits until all are up.
 fn start_subordinates() {
-    let text = WORKER.firmware_text;
+    let text = WORKER.firmware_text.map(L1Addr::get);
     write(NCRISC_RESET_PC, text[Processor::Ncrisc.index()]);
     write(TRISC0_RESET_PC, text[Processor::Trisc0.index()]);
     write(TRISC1_RESET_PC, text[Processor::Trisc1.index()]);
@@ -71,8 +72,8 @@ struct Go {
 fn wait_for_go() -> Go {
     loop {
         fence();
-        let index = read(WORKER.go_index);
-        let addr = WORKER.go + 4 * index;
+        let index = read(WORKER.go_index.get());
+        let addr = WORKER.go.get() + 4 * index;
         let word = read(addr);
         let signal = (word >> (8 * SIGNAL)) as u8;
         if signal == RUN_GO {
@@ -82,7 +83,7 @@ fn wait_for_go() -> Go {
             write(LAUNCH_RD_PTR, 0);
             loop {
                 fence();
-                if read(addr) != word || read(WORKER.go_index) != index {
+                if read(addr) != word || read(WORKER.go_index.get()) != index {
                     break;
                 }
             }
@@ -140,7 +141,7 @@ fn report(noc: u32, go: u32) {
 }
 
 const fn profiler(word: u32) -> u32 {
-    WORKER.profiler_control + 4 * word
+    WORKER.profiler_control.get() + 4 * word
 }
 
 /// Writes the kernel's start and end to the host's slots. Both after the kernel, so that it is not

@@ -19,7 +19,7 @@ impl Status {
     /// Clears the block of `kernel`.
     pub fn new(kernel: Kernel) -> Self {
         for field in [word::ERROR, word::DETAIL, word::ADDRESS, word::COMMANDS] {
-            write(kernel.status() + field, 0);
+            write(kernel.status().get() + field, 0);
         }
         Self { kernel, commands: 0 }
     }
@@ -28,19 +28,19 @@ impl Status {
     #[inline(always)]
     pub fn count(&mut self) {
         self.commands = self.commands.wrapping_add(1);
-        write(self.kernel.status() + word::COMMANDS, self.commands);
+        write(self.kernel.status().get() + word::COMMANDS, self.commands);
     }
 
     /// Records a waypoint (DEBUG commands).
     pub fn waypoint(&self, key: u32) {
-        write(self.kernel.status() + word::DETAIL, key);
+        write(self.kernel.status().get() + word::DETAIL, key);
     }
 
     /// Stops at the command at `address` because of `fault`; `detail` is the value that was wrong.
     #[cold]
     #[inline(never)]
     pub fn halt(&self, fault: Fault, detail: u32, address: u32) {
-        let block = self.kernel.status();
+        let block = self.kernel.status().get();
         write(block + word::DETAIL, detail);
         write(block + word::ADDRESS, address);
         write(block + word::ERROR, self.kernel.error_word(fault));

@@ -114,7 +114,7 @@ impl Subordinate {
         let message = cmd.go_signal.get();
         let multicast = cmd.multicast_go_offset;
         let before = *sent;
-        wait(dispatch_core::sync_sem(index), |allowed| WrapCount(allowed).wrap_gt(before));
+        wait(dispatch_core::sync_sem(index).get(), |allowed| WrapCount(allowed).wrap_gt(before));
         *sent = before.plus(1);
         go::wait_stream(stream_id, cmd.wait_count.get());
         if multicast != GO_NO_MULTICAST {

@@ -19,7 +19,7 @@ pub struct Ring {
 impl Ring {
     /// At the ring's base; `filled` is the address of the semaphore.
     pub const fn new(filled: u32) -> Self {
-        Self { filled, taken: WrapCount(0), next: DISPATCH_S_CB.base(), pages: 0 }
+        Self { filled, taken: WrapCount(0), next: DISPATCH_S_CB.base().get(), pages: 0 }
     }
 
     /// Waits for the next page of the present command and returns its address.
@@ -28,8 +28,8 @@ impl Ring {
         wait(self.filled, |count| WrapCount(count).wrap_gt(taken));
         self.taken = taken.plus(1);
         self.pages += 1;
-        if self.next == DISPATCH_S_CB.end() {
-            self.next = DISPATCH_S_CB.base();
+        if self.next == DISPATCH_S_CB.end().get() {
+            self.next = DISPATCH_S_CB.base().get();
         }
         let page = self.next;
         self.next += DISPATCH_S_CB.page_size();

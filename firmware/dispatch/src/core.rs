@@ -18,9 +18,9 @@ use tilework_rt::{KernelContext, rta};
 use crate::host::Completion;
 
 type Ring = PageReader<
-    { DISPATCH_CB.base() },
+    { DISPATCH_CB.base().get() },
     { DISPATCH_CB.log_page_size() },
-    { DISPATCH_CB.pages() },
+    { DISPATCH_CB.pages().get() },
     { DISPATCH_CB.blocks() },
 >;
 

@@ -121,7 +121,7 @@ impl Core {
             self.barrier();
         }
         while mask != 0 {
-            let sem = dispatch_core::sync_sem(mask.trailing_zeros());
+            let sem = dispatch_core::sync_sem(mask.trailing_zeros()).get();
             write(sem, read(sem).wrapping_add(1));
             mask &= mask - 1;
         }

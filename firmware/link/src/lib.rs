@@ -28,11 +28,11 @@ pub fn firmware(bin: &str, core: Processor) {
         bin,
         include_str!("../firmware.ld"),
         &[
-            ("TEXT", WORKER.firmware_text[i]),
-            ("TEXT_END", WORKER.firmware_end[i]),
+            ("TEXT", WORKER.firmware_text[i].get()),
+            ("TEXT_END", WORKER.firmware_end[i].get()),
             ("LOCAL", LOCAL_BASE),
             ("LOCAL_END", kernel_local(core)),
-            ("INIT", WORKER.local_init[i]),
+            ("INIT", WORKER.local_init[i].get()),
             ("STACK_TOP", LOCAL_BASE + core.local_size()),
         ],
     );

@@ -45,9 +45,9 @@ impl Fetcher {
             my_xy,
             pcie,
             issue: None,
-            queue: FetchQueue::new(CMDDAT_Q.base(), CMDDAT_Q.end()),
-            entry: PREFETCH_Q.base(),
-            arriving: PREFETCH_Q.base(),
+            queue: FetchQueue::new(CMDDAT_Q.base().get(), CMDDAT_Q.end().get()),
+            entry: PREFETCH_Q.base().get(),
+            arriving: PREFETCH_Q.base().get(),
             at: 0,
             end: 0,
             open: false,
@@ -157,7 +157,8 @@ impl Fetcher {
 #[inline(always)]
 fn next_entry(entry: u32) -> u32 {
     let next = entry + PREFETCH_Q_ENTRY_SIZE;
-    if next == PREFETCH_Q.end() { PREFETCH_Q.base() } else { next }
+    if next == PREFETCH_Q.end().get() { PREFETCH_Q.base().get() } else { next }
 }
 
-const _: () = assert!(CMDDAT_Q.base().is_multiple_of(PCIE_ALIGN) && host::ISSUE.offset().is_multiple_of(PCIE_ALIGN));
+const _: () =
+    assert!(CMDDAT_Q.base().get().is_multiple_of(PCIE_ALIGN) && host::ISSUE.offset().is_multiple_of(PCIE_ALIGN));

@@ -17,15 +17,16 @@ use tilework_cq_core::writer::PageWriter;
 use tilework_rt::niu::{ATOMIC, Initiator, WRITE};
 use tilework_rt::reg::wait;
 
-type DispatchRing = PageWriter<{ DISPATCH_CB.base() }, { DISPATCH_CB.log_page_size() }, { DISPATCH_CB.pages() }>;
+type DispatchRing =
+    PageWriter<{ DISPATCH_CB.base().get() }, { DISPATCH_CB.log_page_size() }, { DISPATCH_CB.pages().get() }>;
 type SubordinateRing =
-    PageWriter<{ DISPATCH_S_CB.base() }, { DISPATCH_S_CB.log_page_size() }, { DISPATCH_S_CB.pages() }>;
+    PageWriter<{ DISPATCH_S_CB.base().get() }, { DISPATCH_S_CB.log_page_size() }, { DISPATCH_S_CB.pages().get() }>;
 
 /// Pages that a relay to the dispatcher may hold at once: see `PageReader::MAX_COMMAND_PAGES`.
-const MAX_DISPATCH_PAGES: u32 = DISPATCH_CB.pages() - 2 * DISPATCH_CB.pages_per_block() + 1;
+const MAX_DISPATCH_PAGES: u32 = DISPATCH_CB.pages().get() - 2 * DISPATCH_CB.pages_per_block().get() + 1;
 /// Pages that a relay to the subordinate may hold at once: it gives all of them back after each
 /// command.
-const MAX_SUBORDINATE_PAGES: u32 = DISPATCH_S_CB.pages();
+const MAX_SUBORDINATE_PAGES: u32 = DISPATCH_S_CB.pages().get();
 
 /// The prefetcher's ends of both rings.
 pub struct Relay {
@@ -164,7 +165,7 @@ fn append<const BASE: u32, const LOG: u32, const PAGES: u32>(
 
 const _: () = {
     const fn fits(ring: PageRing) -> bool {
-        ring.base().is_multiple_of(ring.page_size())
+        ring.base().get().is_multiple_of(ring.page_size())
     }
     assert!(fits(DISPATCH_CB) && fits(DISPATCH_S_CB));
 };

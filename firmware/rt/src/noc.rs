@@ -14,7 +14,7 @@ use tilework_abi::noc::{MAX_PACKET_BYTES, counter};
 use tilework_abi::{L1_ALIGN, l1};
 
 use crate::KernelContext;
-use crate::niu::{ATOMIC, INLINE_POSTED, Initiator, Niu, WRITE, WRITE_POSTED};
+use crate::niu::{ATOMIC, INLINE_POSTED, Initiator, Niu, WRITE};
 use crate::reg::{compiler_fence, publish, write};
 
 /// The request initiators of a core that has the NIU for itself.
@@ -180,25 +180,12 @@ impl Noc {
     /// Starts writing at most 16 KiB; acknowledged.
     #[inline(always)]
     fn write_packet(&mut self, src: u32, dst: NocAddr, len: u32) {
-        self.start_write(WRITE, src, dst, len);
-        self.writes = self.writes.plus(1);
-        self.acks = self.acks.plus(1);
-    }
-
-    /// Starts writing at most 16 KiB; not acknowledged, so only [`Noc::posted_flushed`] waits for
-    /// it.
-    #[inline(always)]
-    pub fn write_posted(&mut self, src: u32, dst: NocAddr, len: u32) {
-        self.start_write(WRITE_POSTED, src, dst, len);
-        self.posted = self.posted.plus(1);
-    }
-
-    #[inline(always)]
-    fn start_write(&self, control: u32, src: u32, dst: NocAddr, len: u32) {
         let through = self.ready(initiator::WRITE);
-        through.write_state(control, 0, dst.mid);
+        through.write_state(WRITE, 0, dst.mid);
         compiler_fence();
         through.write_packet(self.my_xy, src, dst.xy, dst.lo, len);
+        self.writes = self.writes.plus(1);
+        self.acks = self.acks.plus(1);
     }
 
     /// Writes one word to the L1, DRAM or host memory at `dst` (a multiple of 4), through this
@@ -268,9 +255,11 @@ impl Noc {
         self.wait_counter(counter::MST_NONPOSTED_WR_REQ_SENT, self.writes);
     }
 
-    /// Waits until the data of all unacknowledged writes has left L1.
+    /// Waits until the data of all unacknowledged writes has left L1. This driver starts none; a
+    /// kernel's end looks at their counter all the same, as `noc_async_full_barrier` of public
+    /// kernels does, so that it costs as much.
     #[inline(always)]
-    pub fn posted_flushed(&self) {
+    fn posted_flushed(&self) {
         self.wait_counter(counter::MST_POSTED_WR_REQ_SENT, self.posted);
     }
 

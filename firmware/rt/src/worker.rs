@@ -14,9 +14,9 @@ use tilework_abi::tensix::Processor;
 use crate::reg::{read, read8, wait8, write, write8};
 
 /// L1 address of the index of the next launch message.
-pub const LAUNCH_RD_PTR: u32 = WORKER.launch_rd_ptr();
+pub const LAUNCH_RD_PTR: u32 = WORKER.launch_rd_ptr().get();
 /// L1 address of the four subordinates' synchronisation bytes, which are also one word.
-pub const SUBORDINATE_SYNC: u32 = WORKER.subordinate_sync();
+pub const SUBORDINATE_SYNC: u32 = WORKER.subordinate_sync().get();
 
 /// L1 address of the synchronisation byte of a subordinate core.
 #[inline(always)]
@@ -40,7 +40,7 @@ impl Launch {
     /// Message `index` of the ring.
     #[inline(always)]
     pub fn at(index: u32) -> Self {
-        let addr = WORKER.launch + index * LAUNCH_MSG_BYTES as u32;
+        let addr = WORKER.launch.get() + index * LAUNCH_MSG_BYTES as u32;
         Self { addr, base: read(addr + offset_of!(LaunchMsg, kernel_config_base) as u32) }
     }
     #[inline(always)]

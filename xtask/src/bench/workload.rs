@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
-use tilework_abi::l1::{WORKER, mailbox, sync};
+use tilework_abi::l1::{WORKER, sync};
 use tilework_abi::noc::{self, NocXy, counter, ctrl, init};
 use tilework_abi::tensix::{self, Processor};
 use tilework_libttsim_client::{Client, WINDOW, strict};
@@ -219,14 +219,14 @@ fn load_firmware(client: &mut Client, tiles: &[NocXy], folder: &Path) -> Result<
         let segments = segments(&bytes).with_context(|| format!("{} is no 32-bit ELF file", path.display()))?;
         for (addr, data) in segments {
             // Initial contents of local RAM are staged in L1; the core's start-up code copies them.
-            let staged = WORKER.local_init[core.index()];
+            let staged = WORKER.local_init[core.index()].get();
             image.push((if addr >= tensix::LOCAL_BASE { staged + (addr - tensix::LOCAL_BASE) } else { addr }, data));
         }
     }
-    let jump = Insn { op: Op::Jal, rd: 0, rs1: 0, rs2: 0, imm: WORKER.firmware_text[0].cast_signed() };
+    let jump = Insn { op: Op::Jal, rd: 0, rs1: 0, rs2: 0, imm: WORKER.firmware_text[0].get().cast_signed() };
     let jump = encode(jump).context("the firmware is too far away for a jump")?;
     image.push((0, jump.to_le_bytes().to_vec()));
-    image.push((WORKER.go, vec![0, 0, 0, sync::INIT]));
+    image.push((WORKER.go.get(), vec![0, 0, 0, sync::INIT]));
     let starts = [tensix::TRISC0_RESET_PC, tensix::TRISC1_RESET_PC, tensix::TRISC2_RESET_PC];
     for &tile in tiles {
         client.write_word(tile, tensix::SOFT_RESET_0, tensix::SOFT_RESET_ALL_CORES);
@@ -234,9 +234,9 @@ fn load_firmware(client: &mut Client, tiles: &[NocXy], folder: &Path) -> Result<
             client.write(WINDOW, strict(tile), (*addr).into(), data);
         }
         for (reg, text) in starts.into_iter().zip(&WORKER.firmware_text[2..]) {
-            client.write_word(tile, reg, *text);
+            client.write_word(tile, reg, text.get());
         }
-        client.write_word(tile, tensix::NCRISC_RESET_PC, WORKER.firmware_text[1]);
+        client.write_word(tile, tensix::NCRISC_RESET_PC, WORKER.firmware_text[1].get());
     }
     Ok(())
 }
@@ -269,8 +269,8 @@ fn segments(elf: &[u8]) -> Option<Vec<(u32, Vec<u8>)>> {
 /// Whether the firmware of a tile waits for work, by its go message and the bytes of its
 /// subordinate cores. NCRISC may still be loading.
 fn is_booted(client: &mut Client, tile: NocXy) -> bool {
-    let go = client.read_word(tile, WORKER.go) >> 24;
-    let [nc, t0, t1, t2] = client.read_word(tile, WORKER.mailbox + mailbox::SUBORDINATE_SYNC).to_le_bytes();
+    let go = client.read_word(tile, WORKER.go.get()) >> 24;
+    let [nc, t0, t1, t2] = client.read_word(tile, WORKER.subordinate_sync().get()).to_le_bytes();
     go == u32::from(sync::DONE)
         && [t0, t1, t2] == [sync::DONE; 3]
         && (nc == sync::DONE || nc == sync::INIT_SYNC_REGISTERS)

@@ -7,6 +7,7 @@
 //! Sources: seed 001 section 1 and figure 2; the original's `device.py`.
 
 use crate::L1_ALIGN;
+use crate::addr::{L1Addr, PageCount};
 use crate::noc::PCIE_HOST_BIT;
 use crate::tensix::L1_SIZE;
 
@@ -16,7 +17,7 @@ pub const PAGE_SIZE: u32 = 4096;
 /// A range of addresses in the L1 of one core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct L1Region {
-    base: u32,
+    base: L1Addr,
     size: u32,
 }
 
@@ -25,11 +26,11 @@ impl L1Region {
     /// it is empty or leaves L1.
     pub const fn new(base: u32, size: u32) -> Self {
         assert!(size > 0 && base < L1_SIZE && size <= L1_SIZE - base);
-        Self { base, size }
+        Self { base: L1Addr::new(base), size }
     }
 
     /// First address.
-    pub const fn base(self) -> u32 {
+    pub const fn base(self) -> L1Addr {
         self.base
     }
 
@@ -39,18 +40,27 @@ impl L1Region {
     }
 
     /// First address behind the region.
-    pub const fn end(self) -> u32 {
-        self.base + self.size
+    pub const fn end(self) -> L1Addr {
+        // Inside L1: `new` has checked it.
+        L1Addr::new(self.base.get() + self.size)
+    }
+
+    /// Bytes from the region's start to `addr`; `None` outside.
+    pub const fn offset_of(self, addr: L1Addr) -> Option<u32> {
+        match addr.offset_from(self.base) {
+            Some(offset) if offset < self.size => Some(offset),
+            _ => None,
+        }
     }
 
     /// Whether `addr` lies inside.
-    pub const fn contains(self, addr: u32) -> bool {
-        addr >= self.base && addr - self.base < self.size
+    pub const fn contains(self, addr: L1Addr) -> bool {
+        self.offset_of(addr).is_some()
     }
 
     /// Whether the two regions share a byte.
     pub const fn overlaps(self, other: Self) -> bool {
-        self.base < other.end() && other.base < self.end()
+        self.contains(other.base) || other.contains(self.base)
     }
 }
 
@@ -77,12 +87,12 @@ impl PageRing {
     }
 
     /// First address.
-    pub const fn base(self) -> u32 {
+    pub const fn base(self) -> L1Addr {
         self.region.base
     }
 
     /// First address behind the ring.
-    pub const fn end(self) -> u32 {
+    pub const fn end(self) -> L1Addr {
         self.region.end()
     }
 
@@ -97,8 +107,8 @@ impl PageRing {
     }
 
     /// Pages of the ring.
-    pub const fn pages(self) -> u32 {
-        self.region.size >> self.log_page_size
+    pub const fn pages(self) -> PageCount {
+        PageCount::new(self.region.size >> self.log_page_size)
     }
 
     /// Blocks in which pages are given back.
@@ -107,20 +117,13 @@ impl PageRing {
     }
 
     /// Pages of a block.
-    pub const fn pages_per_block(self) -> u32 {
-        self.pages() / self.blocks
+    pub const fn pages_per_block(self) -> PageCount {
+        PageCount::new(self.pages().get() / self.blocks)
     }
 
     /// Pages that `bytes` bytes need.
-    pub const fn pages_for(self, bytes: u32) -> u32 {
-        bytes.div_ceil(self.page_size())
-    }
-
-    /// `addr` rounded up to the start of a page (the end of the ring stays the end).
-    pub const fn next_page(self, addr: u32) -> u32 {
-        let into = addr.wrapping_sub(self.region.base);
-        let mask = self.page_size() - 1;
-        self.region.base.wrapping_add(into.wrapping_add(mask) & !mask)
+    pub const fn pages_for(self, bytes: u32) -> PageCount {
+        PageCount::new(bytes.div_ceil(self.page_size()))
     }
 }
 
@@ -192,9 +195,9 @@ pub mod prefetch_core {
     pub const SEM_SYNC: SemaphoreId = SemaphoreId(2);
     /// What the host stores in the semaphores before it starts the core, by id.
     pub const SEM_INIT: [u32; SemaphoreId::COUNT as usize] =
-        [dispatch_core::DISPATCH_CB.pages(), dispatch_core::DISPATCH_S_CB.pages(), 0, 0];
+        [dispatch_core::DISPATCH_CB.pages().get(), dispatch_core::DISPATCH_S_CB.pages().get(), 0, 0];
 
-    const _: () = assert!(CMDDAT_Q.page_size() == PAGE_SIZE && CMDDAT_Q.pages() == 64);
+    const _: () = assert!(CMDDAT_Q.page_size() == PAGE_SIZE && CMDDAT_Q.pages().get() == 64);
 }
 
 /// Rings and words in the L1 of the dispatch core, which the dispatcher (BRISC) shares with its
@@ -202,6 +205,7 @@ pub mod prefetch_core {
 pub mod dispatch_core {
     use super::{L1Region, PageRing, SemaphoreId, WORKER_SEMS};
     use crate::L1_ALIGN;
+    use crate::addr::L1Addr;
 
     /// Word: the dispatcher's completion write pointer, a
     /// [`CompletionPtr`](crate::cq::completion::CompletionPtr).
@@ -229,13 +233,13 @@ pub mod dispatch_core {
     pub const SEM_INIT: [u32; SemaphoreId::COUNT as usize] = [0; SemaphoreId::COUNT as usize];
 
     /// Address of sync semaphore `index`, below [`WORKER_SEMS`].
-    pub const fn sync_sem(index: u32) -> u32 {
-        SYNC_SEMS.base() + index * L1_ALIGN
+    pub const fn sync_sem(index: u32) -> L1Addr {
+        L1Addr::new(SYNC_SEMS.base().get() + index * L1_ALIGN)
     }
 
-    const _: () = assert!(DISPATCH_CB.pages() == 128 && DISPATCH_CB.pages_per_block() == 32);
-    const _: () = assert!(DISPATCH_S_CB.pages() == 128);
-    const _: () = assert!(DISPATCH_CB.base().is_multiple_of(DISPATCH_CB.page_size()));
+    const _: () = assert!(DISPATCH_CB.pages().get() == 128 && DISPATCH_CB.pages_per_block().get() == 32);
+    const _: () = assert!(DISPATCH_S_CB.pages().get() == 128);
+    const _: () = assert!(DISPATCH_CB.base().get().is_multiple_of(DISPATCH_CB.page_size()));
 }
 
 /// Low 32 bits at which the device sees the host region. A real driver may place it anywhere; the
@@ -313,23 +317,23 @@ pub mod host {
 const _: () = {
     use dispatch_core as d;
     use prefetch_core as p;
-    assert!(p::PREFETCH_Q.size() == 0xbfc && p::PREFETCH_Q.end() == 0x1a43c);
-    assert!(p::PREFETCH_Q_PCIE_RD_PTR + 4 <= p::PREFETCH_Q.base());
-    assert!(p::PREFETCH_Q.end() <= p::CMDDAT_Q.base());
-    assert!(p::CMDDAT_Q.end() == p::SCRATCH_DB.base());
+    assert!(p::PREFETCH_Q.size() == 0xbfc && p::PREFETCH_Q.end().get() == 0x1a43c);
+    assert!(p::PREFETCH_Q_PCIE_RD_PTR + 4 <= p::PREFETCH_Q.base().get());
+    assert!(p::PREFETCH_Q.end().get() <= p::CMDDAT_Q.base().get());
+    assert!(p::CMDDAT_Q.end().get() == p::SCRATCH_DB.base().get());
     assert!(!p::PREFETCH_Q.overlaps(p::CMDDAT_Q.region()));
     assert!(!p::PREFETCH_Q.overlaps(p::SCRATCH_DB));
     assert!(!p::CMDDAT_Q.region().overlaps(p::SCRATCH_DB));
-    assert!(p::SCRATCH_DB.end() <= L1_SIZE);
+    assert!(p::SCRATCH_DB.end().get() <= L1_SIZE);
 
     assert!(d::COMPLETION_Q_WR_PTR + L1_ALIGN == d::COMPLETION_Q_RD_PTR);
     assert!(d::COMPLETION_Q_RD_PTR + L1_ALIGN == d::COMPLETION_Q0_EVENT);
     assert!(d::COMPLETION_Q0_EVENT + L1_ALIGN == d::COMPLETION_Q1_EVENT);
-    assert!(d::COMPLETION_Q1_EVENT + L1_ALIGN == d::SYNC_SEMS.base());
-    assert!(d::SYNC_SEMS.end() <= d::DISPATCH_CB.base());
-    assert!(d::DISPATCH_CB.end() == d::DISPATCH_S_CB.base());
+    assert!(d::COMPLETION_Q1_EVENT + L1_ALIGN == d::SYNC_SEMS.base().get());
+    assert!(d::SYNC_SEMS.end().get() <= d::DISPATCH_CB.base().get());
+    assert!(d::DISPATCH_CB.end().get() == d::DISPATCH_S_CB.base().get());
     assert!(!d::DISPATCH_CB.region().overlaps(d::DISPATCH_S_CB.region()));
-    assert!(d::DISPATCH_S_CB.end() <= L1_SIZE);
+    assert!(d::DISPATCH_S_CB.end().get() <= L1_SIZE);
 
     assert!(host::CQ_WR.offset() == 128 && host::CQ_RD.offset() == 192);
     assert!(host::CQ_WR.end() <= host::CQ_RD.offset() && host::CQ_RD.end() <= host::ISSUE.offset());

@@ -8,6 +8,7 @@
 
 use super::layout::{L1Region, dispatch_core, prefetch_core};
 use crate::L1_ALIGN;
+use crate::addr::L1Addr;
 
 /// Byte offsets of the words of a status block.
 pub mod word {
@@ -56,10 +57,11 @@ impl Kernel {
     }
 
     /// Address of the kernel's status block in the L1 of its core.
-    pub const fn status(self) -> u32 {
+    pub const fn status(self) -> L1Addr {
+        const SECOND: L1Addr = STATUS.base().offset(STATUS_BYTES);
         match self {
             Self::Prefetch | Self::Dispatch => STATUS.base(),
-            Self::DispatchS => STATUS.base() + STATUS_BYTES,
+            Self::DispatchS => SECOND,
         }
     }
 
@@ -115,10 +117,10 @@ pub fn decode_error(word: u32) -> Option<(Kernel, Fault)> {
 }
 
 const _: () = {
-    assert!(dispatch_core::SYNC_SEMS.end() <= STATUS.base());
-    assert!(STATUS.end() <= dispatch_core::DISPATCH_CB.base());
-    assert!(prefetch_core::PREFETCH_Q_PCIE_RD_PTR + 4 <= STATUS.base());
-    assert!(STATUS.end() <= prefetch_core::PREFETCH_Q.base());
+    assert!(dispatch_core::SYNC_SEMS.end().get() <= STATUS.base().get());
+    assert!(STATUS.end().get() <= dispatch_core::DISPATCH_CB.base().get());
+    assert!(prefetch_core::PREFETCH_Q_PCIE_RD_PTR + 4 <= STATUS.base().get());
+    assert!(STATUS.end().get() <= prefetch_core::PREFETCH_Q.base().get());
 };
 
 #[cfg(test)]

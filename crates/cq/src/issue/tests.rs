@@ -61,7 +61,7 @@ impl World {
             Err(QueueError::Blocked { slot }) => return Err(slot),
             Err(error) => panic!("{error}"),
         };
-        let first = prepared.placement.offset / UNIT;
+        let first = prepared.placement.offset.get() / UNIT;
         for unit in first..first + size {
             self.units[unit as usize] = Some(self.pending);
         }
@@ -168,7 +168,7 @@ fn the_real_region_and_ring_wrap_together() {
             let mut port = Slots(&mut slots);
             match queue.prepare_sized(&mut port, size, entry) {
                 Ok(prepared) => {
-                    sizes.push_back((prepared.placement.offset, size));
+                    sizes.push_back((prepared.placement.offset.get(), size));
                     wraps += u32::from(prepared.placement.wrapped);
                     queue.publish(&mut port, prepared).unwrap();
                     break;
@@ -222,7 +222,7 @@ fn bad_sizes_and_stale_places_are_errors() {
     let second = queue.prepare_sized(&mut port, 64, 4).unwrap();
     queue.publish(&mut port, first).unwrap();
     let error = queue.publish(&mut port, second).unwrap_err();
-    assert_eq!(error, QueueError::Stale { prepared: 0, current: 128 });
+    assert_eq!(error, QueueError::Stale { prepared: IssueOffset::default(), current: IssueOffset(128) });
     let error = IssueRegion::new(191, 64).unwrap_err();
     assert_eq!(error, IssueError::RegionSize { size: 191, min: 192 });
 }

@@ -178,7 +178,7 @@ impl<C: HostLink> Device<C> {
             Allocator::new("DRAM (each bank)", DramAddr::new(0x40)..DramAddr::new(DRAM_BANK_BYTES), DRAM_ALIGN.into());
         // 64 rather than 16: data often goes straight to and from DRAM.
         let align = u64::from(L1_ALIGN.max(DRAM_ALIGN));
-        let l1 = Allocator::new("L1", L1Addr::new(map.data)..L1Addr::new(map.data_end), align);
+        let l1 = Allocator::new("L1", map.data..map.data_end, align);
         let mut device = Self {
             config,
             card,

@@ -190,7 +190,7 @@ impl<C: HostLink> Device<C> {
         let mut ir = Vec::new();
         // Under slow dispatch there is no host region to write times to.
         if self.config.core_timing && mode == MODE_DEV {
-            ir.push(arm(running, L1Addr::new(self.map.profiler_control)));
+            ir.push(arm(running, self.map.profiler_control));
         }
         let steps = lower::build_ir(running.program, &running.layout, &self.map, mode);
         ir.extend(steps.map_err(|e| Waited::Other(e.into()))?);

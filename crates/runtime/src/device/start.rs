@@ -15,16 +15,11 @@ use tilework_abi::msg::{GoMsg, LaunchMsg, MODE_HOST, RUN_DONE, RUN_GO, RUN_INIT,
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_abi::{L1_ALIGN, board, cb};
-use tilework_driver::{Card, DriverError, HostLink, Target};
+use tilework_driver::{Card, HostLink, Target};
 use zerocopy::IntoBytes;
 
 /// Cycles that firmware may take to start: a thousand times what ours takes.
 const START_CYCLES: Cycle = 20_000_000;
-
-/// The instruction at address 0: `jal x0, to`.
-fn jump(to: u32) -> u32 {
-    (to & 0x10_0000) << 11 | (to & 0x7FE) << 20 | (to & 0x800) << 9 | (to & 0xF_F000) | 0x6F
-}
 
 impl<C: HostLink> Device<C> {
     /// Firmware on all tiles, then the command queue's two cores.
@@ -102,13 +97,14 @@ impl<C: HostLink> Device<C> {
 /// starts the others. The caller waits for the go messages to say DONE.
 ///
 /// # Errors
-/// The link failed.
+/// The link failed, or the firmware of BRISC starts out of reach of the jump at address 0.
 pub fn load_tiles<C: HostLink>(
     card: &mut Card<C>,
     board: Board,
     map: &MemoryMap,
     firmware: &[FirmwareImage; 5],
-) -> Result<(), DriverError> {
+) -> Result<(), Waited> {
+    let boot_jump = firmware[Processor::Brisc.index()].boot_jump().map_err(|e| Waited::Other(e.into()))?;
     let tiles: Vec<NocXy> = board.tensix_tiles().collect();
     card.hold(&tiles)?;
     for image in firmware {
@@ -116,14 +112,13 @@ pub fn load_tiles<C: HostLink>(
             card.write_all(&tiles, address, bytes)?;
         }
     }
-    let entry = firmware[Processor::Brisc.index()].entry();
-    card.write_all(&tiles, L1Addr::default(), &jump(entry).to_le_bytes())?;
+    card.write_all(&tiles, L1Addr::default(), &boot_jump.to_le_bytes())?;
     let init = GoMsg::signal(RUN_INIT).word();
     card.write_all(&tiles, map.go, &init.to_le_bytes())?;
     card.write_all(&tiles, map.bank_table, &bank_table(&board.dram(), board.worker_columns()))?;
     let pcs = [Processor::Ncrisc, Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
     card.reset_pcs(&tiles, &pcs.map(|p| (p, firmware[p.index()].entry())))?;
-    card.release_brisc(&tiles)
+    Ok(card.release_brisc(&tiles)?)
 }
 
 /// Writes the image of one of the queue's cores and lets it go. The first 16 bytes are the run-time
@@ -140,7 +135,7 @@ pub fn start_queue_core<C: HostLink>(
     semaphores: &[u32; SemaphoreId::COUNT as usize],
     kernels: &[(Processor, &KernelImage)],
 ) -> Result<(), Waited> {
-    let base = L1Addr::new(map.kernel_config);
+    let base = map.kernel_config;
     let target = Target::tile(core);
     let mut image = vec![0u8; KERNEL_TEXT_OFFSET as usize];
     let peers = board.prefetch_core().encode() | board.dispatch_core().encode() << 16;
@@ -180,18 +175,4 @@ pub(crate) fn queue_kernels_at<'a>(kernels: &[(Processor, &'a KernelImage)]) -> 
         (offset, processor, kernel)
     };
     kernels.iter().map(place).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::jump;
-    use tilework_riscv::disassemble;
-
-    #[test]
-    fn the_bootstrap_jumps_to_the_firmware() {
-        // By hand: imm 10..1 = 0x20 at bit 21, imm 11 = 1 at bit 20, imm 19..12 = 3 at bit 12.
-        assert_eq!(jump(0x3840), 0x0410_306F);
-        assert_eq!(disassemble(jump(0x3840), 0), disassemble(0x0410_306F, 0));
-        assert!(disassemble(jump(0x3840), 0).contains("0x3840"), "{}", disassemble(jump(0x3840), 0));
-    }
 }

@@ -12,6 +12,7 @@ use tilework_abi::convert::u32_of;
 use tilework_abi::kernel::{BINDING_SYMBOL, BINDING_WORDS, Binding, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, STACK_BYTES};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
+use tilework_riscv::{Insn, Op, encode};
 
 /// The places that a firmware file names for its parts.
 #[derive(Clone, Debug)]
@@ -74,7 +75,7 @@ pub(crate) fn symbol_size(elf: &[u8], name: &str) -> Option<u32> {
 pub struct FirmwareImage {
     name: String,
     processor: Processor,
-    segments: Vec<(u32, Vec<u8>)>,
+    segments: Vec<(L1Addr, Vec<u8>)>,
     text: Range<u32>,
     elf: Arc<[u8]>,
 }
@@ -95,8 +96,9 @@ impl FirmwareImage {
         let data = data.into();
         let elf = Elf::parse(name, &data, processor)?;
         let i = processor.index();
-        let space = map.firmware_text[i]..map.firmware_end[i];
-        let staging = map.local_init[i]..map.local_init[i] + processor.local_size();
+        let space = map.firmware_text[i].get()..map.firmware_end[i].get();
+        let staged_at = map.local_init[i].get();
+        let staging = staged_at..staged_at + processor.local_size();
         let mut segments = Vec::new();
         let mut text = space.start..space.start;
         for s in &elf.segments {
@@ -111,13 +113,30 @@ impl FirmwareImage {
             if s.executable {
                 text = address..end;
             }
-            segments.push((address, padded(s)));
+            segments.push((L1Addr::new(address), padded(s)));
         }
         if elf.entry() != space.start {
             let expected = format!("{:#x}, where {processor} starts", space.start);
             return Err(ElfError::new(name, "entry point", format!("{:#x}", elf.entry()), expected));
         }
-        Ok(Self { name: name.to_owned(), processor, segments, text, elf: data })
+        let image = Self { name: name.to_owned(), processor, segments, text, elf: data };
+        if processor == Processor::Brisc {
+            image.boot_jump()?;
+        }
+        Ok(image)
+    }
+
+    /// The instruction at address 0, where BRISC leaves reset, that leads to the firmware:
+    /// `jal x0, entry`.
+    ///
+    /// # Errors
+    /// An entry point out of its reach.
+    pub(crate) fn boot_jump(&self) -> Result<u32, ElfError> {
+        let entry = self.entry();
+        encode(Insn { op: Op::Jal, rd: 0, rs1: 0, rs2: 0, imm: entry.cast_signed() }).ok_or_else(|| {
+            let expected = "an even address below 1 MiB, in reach of the `jal` at address 0";
+            ElfError::new(&self.name, "entry point", format!("{entry:#x}"), expected)
+        })
     }
 
     /// The file's name.
@@ -129,7 +148,7 @@ impl FirmwareImage {
         self.processor
     }
     /// L1 addresses and bytes.
-    pub fn segments(&self) -> impl Iterator<Item = (u32, &[u8])> {
+    pub fn segments(&self) -> impl Iterator<Item = (L1Addr, &[u8])> {
         self.segments.iter().map(|(address, bytes)| (*address, bytes.as_slice()))
     }
     /// Where the code starts.

@@ -207,6 +207,22 @@ struct Reloc {
     moves: Slope,
 }
 
+impl Reloc {
+    /// The field that errors name.
+    fn field(&self) -> String {
+        format!("relocation {} at {:#x}", name(self.r_type), self.at)
+    }
+
+    /// The factor of its label in the sum at its place; `None` for what is no term of a sum.
+    fn term(&self) -> Option<i32> {
+        match self.r_type {
+            R_RISCV_ADD32 => Some(1),
+            R_RISCV_SUB32 => Some(-1),
+            _ => None,
+        }
+    }
+}
+
 /// The ranges of a kernel that move, by link addresses, ends included: linkers place labels there.
 pub(super) struct Movable {
     /// Text, constants and initialisers.
@@ -238,47 +254,18 @@ pub(super) fn collect(
     // subtracted ones.
     let mut sums: BTreeMap<u32, Slope> = BTreeMap::new();
     for r in &relocs {
-        let field = || format!("relocation {} at {:#x}", name(r.r_type), r.at);
-        let (absolute, relative) = (r.moves, r.moves.relative());
-        let pc_relative = r.target.wrapping_sub(r.at);
-        let (form, value, slope) = match r.r_type {
-            R_RISCV_NONE | R_RISCV_RELAX | R_RISCV_ALIGN => continue,
-            R_RISCV_32 => (Form::Word, r.target, absolute),
-            R_RISCV_HI20 => (Form::Hi20, r.target, absolute),
-            R_RISCV_LO12_I => (Form::LoI, r.target, absolute),
-            R_RISCV_LO12_S => (Form::LoS, r.target, absolute),
-            R_RISCV_BRANCH => (Form::Branch, pc_relative, relative),
-            R_RISCV_JAL => (Form::Jal, pc_relative, relative),
-            R_RISCV_CALL | R_RISCV_CALL_PLT => (Form::Call, pc_relative, relative),
-            R_RISCV_PCREL_HI20 => (Form::Hi20, pc_relative, relative),
-            R_RISCV_PCREL_LO12_I | R_RISCV_PCREL_LO12_S => {
-                // The symbol is the label of the auipc whose relocation has the target.
-                let Some(high) = highs.get(&r.symbol) else {
-                    let expected = "R_RISCV_PCREL_HI20 at its symbol";
-                    return Err(ElfError::new(elf.file, field(), format!("none at {:#x}", r.symbol), expected));
-                };
-                let store = r.r_type == R_RISCV_PCREL_LO12_S;
-                let form = if store { Form::LoS } else { Form::LoI };
-                (form, high.target.wrapping_sub(high.at), high.moves.relative())
-            }
-            R_RISCV_ADD32 => {
-                let sum = sums.entry(r.at).or_default();
-                *sum = sum.plus(absolute, 1);
-                continue;
-            }
-            R_RISCV_SUB32 => {
-                let sum = sums.entry(r.at).or_default();
-                *sum = sum.plus(absolute, -1);
-                continue;
-            }
-            _ => return Err(ElfError::new(elf.file, field(), name(r.r_type), ACCEPTED)),
-        };
+        if let Some(times) = r.term() {
+            let sum = sums.entry(r.at).or_default();
+            *sum = sum.plus(r.moves, times);
+            continue;
+        }
+        let Some((form, value, slope)) = reference(elf, r, &highs)? else { continue };
         let Some(at) = offset_of(r.at, form.bytes()) else {
-            return Err(ElfError::new(elf.file, field(), "a place outside the image", "a place inside a segment"));
+            return Err(ElfError::new(elf.file, r.field(), "a place outside the image", "a place inside a segment"));
         };
         if !form.holds(image, at, value) {
             let found = format!("{:#010x}, which does not refer to {value:#x}", word(image, at));
-            return Err(ElfError::new(elf.file, field(), found, "what the relocation says (link with --no-relax)"));
+            return Err(ElfError::new(elf.file, r.field(), found, "what the relocation says (link with --no-relax)"));
         }
         if slope != Slope::default() {
             fixes.push(Fix { at, form, value, slope });
@@ -286,6 +273,35 @@ pub(super) fn collect(
     }
     fix_sums(elf, image, sums, offset_of, &mut fixes)?;
     Ok(fixes)
+}
+
+/// What the place of `r` holds, at its link address, and how the value moves; `None` for a marker.
+/// `highs` are the relocations `PCREL_HI20` by place.
+fn reference(elf: &Elf, r: &Reloc, highs: &HashMap<u32, &Reloc>) -> Result<Option<(Form, u32, Slope)>, ElfError> {
+    let (absolute, relative) = (r.moves, r.moves.relative());
+    let pc_relative = r.target.wrapping_sub(r.at);
+    Ok(Some(match r.r_type {
+        R_RISCV_NONE | R_RISCV_RELAX | R_RISCV_ALIGN => return Ok(None),
+        R_RISCV_32 => (Form::Word, r.target, absolute),
+        R_RISCV_HI20 => (Form::Hi20, r.target, absolute),
+        R_RISCV_LO12_I => (Form::LoI, r.target, absolute),
+        R_RISCV_LO12_S => (Form::LoS, r.target, absolute),
+        R_RISCV_BRANCH => (Form::Branch, pc_relative, relative),
+        R_RISCV_JAL => (Form::Jal, pc_relative, relative),
+        R_RISCV_CALL | R_RISCV_CALL_PLT => (Form::Call, pc_relative, relative),
+        R_RISCV_PCREL_HI20 => (Form::Hi20, pc_relative, relative),
+        R_RISCV_PCREL_LO12_I | R_RISCV_PCREL_LO12_S => {
+            // The symbol is the label of the auipc whose relocation has the target.
+            let Some(high) = highs.get(&r.symbol) else {
+                let expected = "R_RISCV_PCREL_HI20 at its symbol";
+                return Err(ElfError::new(elf.file, r.field(), format!("none at {:#x}", r.symbol), expected));
+            };
+            let store = r.r_type == R_RISCV_PCREL_LO12_S;
+            let form = if store { Form::LoS } else { Form::LoI };
+            (form, high.target.wrapping_sub(high.at), high.moves.relative())
+        }
+        _ => return Err(ElfError::new(elf.file, r.field(), name(r.r_type), ACCEPTED)),
+    }))
 }
 
 /// Adds the sums of labels that depend on the kernel's place.

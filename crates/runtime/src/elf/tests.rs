@@ -206,7 +206,8 @@ fn the_loader_tells_a_kernel_where_the_mailbox_is_and_which_core_it_runs_on() {
     // The addresses of the original's `hw.py`.
     let binding = [0x6C, 0x70, 0x370, 0x112B0, 8, 0];
     let at = words(&linked).windows(6).position(|w| w == binding).unwrap();
-    let other = MemoryMap { mailbox: 0x80, launch: 0x90, go: 0x400, bank_table: 0x12000, cb_stream: 0, ..WORKER };
+    let [mailbox, launch, go, bank_table] = [0x80, 0x90, 0x400, 0x12000].map(L1Addr::new);
+    let other = MemoryMap { mailbox, launch, go, bank_table, cb_stream: 0, ..WORKER };
     let moved = words(&image(&other, Processor::Trisc1));
     assert_eq!(moved[at..at + 6], [0x8C, 0x90, 0x400, 0x12000, 0, 3]);
     let mut expected = words(&linked);
@@ -379,21 +380,41 @@ fn overlapping_segments_are_refused() {
 #[test]
 fn firmware_goes_to_its_place_and_its_data_to_the_staging_area() {
     let i = Processor::Ncrisc.index();
-    let mut made = Made::firmware(WORKER.firmware_text[i]);
+    let mut made = Made::firmware(WORKER.firmware_text[i].get());
     made.loads.push((LOCAL_BASE, LOCAL_BASE, vec![7], 4, 6));
     let load = |made: &Made, p| FirmwareImage::load("f.elf", made.bytes(), p, &WORKER);
     let firmware = load(&made, Processor::Ncrisc).unwrap();
-    let segments: Vec<_> = firmware.segments().collect();
+    let segments: Vec<_> = firmware.segments().map(|(at, bytes)| (at.get(), bytes)).collect();
     assert_eq!(segments, [(0x5440, &[0x13, 0, 0, 0][..]), (0xA2B0, &[7, 0, 0, 0][..])]);
     let error = load(&made, Processor::Brisc).unwrap_err().to_string();
     assert_eq!(error, "f.elf: segment 0: found 0x5440..0x5444, expected 0x3840..0x5440, the space of BRISC");
 }
 
 #[test]
+fn the_reset_vector_leads_to_the_firmware_of_brisc() {
+    let [brisc, ..] = crate::prebuilt::worker_firmware(&WORKER).unwrap();
+    // By hand: imm 10..1 = 0x20 at bit 21, imm 11 = 1 at bit 20, imm 19..12 = 3 at bit 12.
+    assert_eq!((brisc.entry(), brisc.boot_jump().unwrap()), (0x3840, 0x0410_306F));
+    let text = [(0x0F_FFFC, true), (0x10_0000, false)];
+    for (at, fits) in text {
+        let mut map = WORKER;
+        (map.firmware_text[0], map.firmware_end[0]) = (L1Addr::new(at), L1Addr::new(at + 0x100));
+        let load = |p| FirmwareImage::load("f.elf", Made::firmware(at).bytes(), p, &map);
+        let loaded = load(Processor::Brisc);
+        assert_eq!(loaded.is_ok(), fits);
+        if let Err(error) = loaded {
+            let expected = "f.elf: entry point: found 0x100000, expected an even address below 1 MiB, in reach of the \
+                            `jal` at address 0";
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}
+
+#[test]
 fn the_prebuilt_images_load_and_know_their_names() {
     let firmware = crate::prebuilt::worker_firmware(&WORKER).unwrap();
     for (f, p) in firmware.iter().zip(Processor::ALL) {
-        assert_eq!((f.processor(), f.entry()), (p, WORKER.firmware_text[p.index()]));
+        assert_eq!((f.processor(), f.entry()), (p, WORKER.firmware_text[p.index()].get()));
         assert!(!f.locate(f.entry()).unwrap().frames.is_empty(), "{}", f.name());
     }
     for (name, elf) in crate::prebuilt::KERNELS {

@@ -69,10 +69,10 @@ impl Scene<'_> {
     }
 
     /// A word of a tile's L1 as it is now.
-    fn peek(&self, tile: NocXy, address: u32) -> Option<u32> {
+    fn peek(&self, tile: NocXy, address: L1Addr) -> Option<u32> {
         let l1 = self.chip?.l1(tile)?;
-        let bytes = l1.get(address as usize..address as usize + 4)?;
-        Some(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+        let bytes = l1.get(address.get() as usize..)?.first_chunk()?;
+        Some(u32::from_le_bytes(*bytes))
     }
     /// The signal of a tile's go message.
     pub(super) fn go_signal(&self, tile: NocXy) -> Option<u8> {
@@ -88,7 +88,7 @@ impl Scene<'_> {
     /// that does not count.
     fn executed(&self) -> Option<u64> {
         let queue = self.queue?;
-        let count = self.peek(self.board.dispatch_core(), Kernel::Dispatch.status() + word::COMMANDS)?;
+        let count = self.peek(self.board.dispatch_core(), Kernel::Dispatch.status().offset(word::COMMANDS))?;
         // The device counts modulo 2^32.
         let executed = u64::from(count.wrapping_sub(low32(queue.completed())));
         (executed <= queue.sent().len() as u64).then_some(executed)
@@ -147,7 +147,7 @@ impl Scene<'_> {
         if let Some(location) = self.firmware[core.index()].locate(pc) {
             return (format!("firmware {}", self.firmware[core.index()].name()), Some(location));
         }
-        let base = L1Addr::new(self.map.kernel_config);
+        let base = self.map.kernel_config;
         let k = self.cq_kernels;
         let both = [(Processor::Brisc, &*k.dispatch), (Processor::Ncrisc, &*k.dispatch_s)];
         let queue_kernels: &[(Processor, &KernelImage)] = match self.kind(tile) {
@@ -267,7 +267,8 @@ impl Scene<'_> {
 
     /// The whole word when a core looks at a byte of its go message or of the subordinates' states.
     fn whole_word(&self, tile: NocXy, address: u32, value: u32) -> u32 {
-        let whole = [self.map.go, self.map.subordinate_sync()].into_iter().find(|w| (*w..w + 4).contains(&address));
+        let mut words = [self.map.go, self.map.subordinate_sync()].into_iter();
+        let whole = words.find(|word| L1Addr::new(address).offset_from(*word).is_some_and(|byte| byte < 4));
         whole.and_then(|word| self.peek(tile, word)).unwrap_or(value)
     }
 

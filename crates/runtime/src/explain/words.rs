@@ -59,7 +59,7 @@ impl Scene<'_> {
     /// `value` there.
     pub(super) fn meaning(&self, tile: NocXy, core: Processor, address: u32, value: u32) -> Meaning {
         match Region::decode(address) {
-            Region::L1 { .. } => self.l1_word(tile, core, address, value),
+            Region::L1 { .. } => self.l1_word(tile, core, L1Addr::new(address), value),
             Region::Local { offset } if offset < core.local_size() => {
                 Meaning::of("its own local RAM").by("nobody but the core itself", [])
             }
@@ -71,7 +71,7 @@ impl Scene<'_> {
         }
     }
 
-    fn l1_word(&self, tile: NocXy, core: Processor, address: u32, value: u32) -> Meaning {
+    fn l1_word(&self, tile: NocXy, core: Processor, address: L1Addr, value: u32) -> Meaning {
         if let Some(meaning) = self.mailbox_word(tile, core, address, value) {
             return meaning;
         }
@@ -83,11 +83,11 @@ impl Scene<'_> {
     }
 
     /// The words by which host, dispatcher and the cores of a tile start kernels.
-    fn mailbox_word(&self, tile: NocXy, core: Processor, address: u32, value: u32) -> Option<Meaning> {
+    fn mailbox_word(&self, tile: NocXy, core: Processor, address: L1Addr, value: u32) -> Option<Meaning> {
         let map = self.map;
         let sync = map.subordinate_sync();
         // Firmware that looks for work may look at these as well.
-        let launches = map.launch..map.launch + l1::LAUNCH_ENTRIES * u32_of(LAUNCH_MSG_BYTES);
+        let launches = map.launch..map.launch.offset(l1::LAUNCH_ENTRIES * u32_of(LAUNCH_MSG_BYTES));
         let polled = match address {
             a if a == map.go_index => Some("go message index"),
             a if a == map.launch_rd_ptr() => Some("index of the next launch message"),
@@ -97,7 +97,7 @@ impl Scene<'_> {
         if let Some(what) = polled {
             return Some(Meaning::of(what).idle(true));
         }
-        if (map.go..map.go + 4 * l1::GO_ENTRIES).contains(&address) {
+        if (map.go..map.go.offset(4 * l1::GO_ENTRIES)).contains(&address) {
             let signal = value.to_le_bytes()[3];
             let what = format!("go message (signal {signal:#04x}, GO is {RUN_GO:#04x})");
             let starter = match self.dispatcher() {
@@ -106,7 +106,7 @@ impl Scene<'_> {
             };
             return Some(Meaning::of(what).by(starter.0, [starter.1]).idle(true));
         }
-        if !(sync..sync + 4).contains(&address) {
+        if !(sync..sync.offset(4)).contains(&address) {
             return None;
         }
         if core == Processor::Brisc {
@@ -127,10 +127,10 @@ impl Scene<'_> {
         Some(Meaning::of(what).by("BRISC of the same tile", [Actor::Core(tile, Processor::Brisc)]).idle(true))
     }
 
-    fn prefetch_word(&self, address: u32, value: u32) -> Meaning {
+    fn prefetch_word(&self, address: L1Addr, value: u32) -> Meaning {
         use prefetch_core::{PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE, SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES, SEM_SYNC};
-        if PREFETCH_Q.contains(address) {
-            let slot = (address - PREFETCH_Q.base()) / PREFETCH_Q_ENTRY_SIZE;
+        if let Some(offset) = PREFETCH_Q.offset_of(address) {
+            let slot = offset / PREFETCH_Q_ENTRY_SIZE;
             return Meaning::of(format!("prefetch queue entry {slot} (the next record)")).by("the host", [Actor::Host]);
         }
         let ring = dispatch_core::DISPATCH_CB;
@@ -155,13 +155,13 @@ impl Scene<'_> {
         }
     }
 
-    fn dispatch_word(&self, address: u32, value: u32) -> Meaning {
+    fn dispatch_word(&self, address: L1Addr, value: u32) -> Meaning {
         use dispatch_core::{COMPLETION_Q_RD_PTR, SEM_CB_PAGES, SEM_S_CB_PAGES, SYNC_SEMS};
-        if address == COMPLETION_Q_RD_PTR {
+        if address.get() == COMPLETION_Q_RD_PTR {
             return Meaning::of("the completion FIFO's read pointer").by("the host", [Actor::Host]);
         }
-        if SYNC_SEMS.contains(address) {
-            let index = (address - SYNC_SEMS.base()) / L1_ALIGN;
+        if let Some(offset) = SYNC_SEMS.offset_of(address) {
+            let index = offset / L1_ALIGN;
             return Meaning::of(format!("sync semaphore {index} from the dispatcher"))
                 .by("the dispatcher", self.dispatcher());
         }
@@ -180,17 +180,17 @@ impl Scene<'_> {
     }
 
     /// The semaphore of one of the queue's cores at `address`.
-    fn queue_semaphore(&self, address: u32) -> Option<SemaphoreId> {
-        let base = self.map.kernel_config + SEMAPHORE_OFFSET;
-        let id = SemaphoreId(address.checked_sub(base)? / L1_ALIGN);
-        (id.0 < SemaphoreId::COUNT && id.addr(base) == address).then_some(id)
+    fn queue_semaphore(&self, address: L1Addr) -> Option<SemaphoreId> {
+        let offset = address.offset_from(self.map.kernel_config.offset(SEMAPHORE_OFFSET))?;
+        let id = SemaphoreId(offset / L1_ALIGN);
+        (id.0 < SemaphoreId::COUNT && id.addr(0) == offset).then_some(id)
     }
 
     /// A word in what a program or an allocation owns.
-    fn program_word(&self, tile: NocXy, address: u32) -> Meaning {
+    fn program_word(&self, tile: NocXy, address: L1Addr) -> Meaning {
         if let Some(running) = self.program_of(tile) {
             let layout = &running.layout;
-            let at = address.wrapping_sub(layout.base.get());
+            let at = address.get().wrapping_sub(layout.base.get());
             let sems = layout.sem_offset..layout.sem_offset + layout.semaphores * L1_ALIGN;
             if sems.contains(&at) {
                 let id = (at - layout.sem_offset) / L1_ALIGN;
@@ -202,13 +202,11 @@ impl Scene<'_> {
             if at < layout.sem_offset {
                 return Meaning::of("run-time arguments").by("nobody while the program runs", []);
             }
-            if let Some(b) =
-                layout.cbs.iter().find(|b| (b.address..b.address.offset(b.size())).contains(&L1Addr::new(address)))
-            {
+            if let Some(b) = layout.cbs.iter().find(|b| (b.address..b.address.offset(b.size())).contains(&address)) {
                 return Meaning::of(format!("a word in circular buffer {}", b.index)).by("its producer", []);
             }
         }
-        match self.l1.owner_of(L1Addr::new(address)) {
+        match self.l1.owner_of(address) {
             Some(owned) => Meaning::of(format!("a word in L1 buffer {}", owned.owner)),
             None => Meaning::of("a word of L1 that nothing owns").by("nobody that is known", []),
         }
@@ -268,7 +266,7 @@ impl Scene<'_> {
 }
 
 /// The error word of a command-queue kernel that has stopped.
-fn status_word(address: u32, value: u32) -> Option<Meaning> {
+fn status_word(address: L1Addr, value: u32) -> Option<Meaning> {
     status::STATUS.contains(address).then_some(())?;
     let (kernel, fault) = decode_error(value)?;
     let what = format!("someone to look at it: {} stopped, {}", kernel.name(), fault.message());

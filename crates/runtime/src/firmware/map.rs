@@ -7,6 +7,7 @@
 use super::FirmwareError;
 use crate::elf::Outline;
 use std::ops::Range;
+use tilework_abi::addr::L1Addr;
 use tilework_abi::cb;
 use tilework_abi::convert::u32_of;
 use tilework_abi::cq::layout::DONE_STREAM;
@@ -75,7 +76,7 @@ impl LocalInit {
 
 /// Bytes of the mailbox's words in front of the messages (the original's `hw.py`: launch messages
 /// begin 0x10 behind the mailbox base).
-const MAILBOX_BYTES: u32 = WORKER.launch - WORKER.mailbox;
+const MAILBOX_BYTES: u32 = WORKER.launch.get() - WORKER.mailbox.get();
 const LAUNCH_BYTES: u32 = LAUNCH_ENTRIES * u32_of(LAUNCH_MSG_BYTES);
 /// The largest kernel configuration space: offsets into it are 16 bits wide (launch message).
 const MAX_CONFIG: u32 = 1 << 16;
@@ -93,15 +94,17 @@ pub(super) fn derive(outlines: &[Outline], file: &str, values: &MapValues) -> Re
             ));
         }
     }
-    let mailbox = values.mailbox.unwrap_or(WORKER.mailbox);
-    let behind_mailbox = |given: Option<u32>, usual: u32| given.unwrap_or(mailbox + (usual - WORKER.mailbox));
-    let kernel_config = values.kernel_config.unwrap_or(WORKER.kernel_config);
-    let behind_config =
-        |given: Option<u32>, usual: u32| given.unwrap_or(kernel_config + (usual - WORKER.kernel_config));
-    let data = values.data.unwrap_or(WORKER.data);
+    let or = |given: Option<u32>, usual| given.map_or(usual, L1Addr::new);
+    // As far behind `base` as in the original's map.
+    let behind = |base: L1Addr, usual: L1Addr, usual_base: L1Addr| base.offset(usual.get() - usual_base.get());
+    let mailbox = or(values.mailbox, WORKER.mailbox);
+    let behind_mailbox = |given, usual| or(given, behind(mailbox, usual, WORKER.mailbox));
+    let kernel_config = or(values.kernel_config, WORKER.kernel_config);
+    let behind_config = |given, usual| or(given, behind(kernel_config, usual, WORKER.kernel_config));
+    let data = or(values.data, WORKER.data);
     let bank_table = behind_config(values.bank_table, WORKER.bank_table);
     let next = if bank_table > kernel_config { bank_table } else { data };
-    let room = next.saturating_sub(kernel_config).min(MAX_CONFIG);
+    let room = next.offset_from(kernel_config).unwrap_or(0).min(MAX_CONFIG);
     let mut map = MemoryMap {
         mailbox,
         launch: behind_mailbox(values.launch, WORKER.launch),
@@ -117,17 +120,16 @@ pub(super) fn derive(outlines: &[Outline], file: &str, values: &MapValues) -> Re
     };
     for (outline, processor) in outlines.iter().zip(Processor::ALL) {
         let i = processor.index();
-        map.firmware_text[i] = outline.entry;
+        map.firmware_text[i] = L1Addr::new(outline.entry);
         // The linker of the files may already say where the initialisers are; otherwise the user,
         // otherwise the original's map.
-        let usual = kernel_config + (WORKER.local_init[i] - WORKER.kernel_config);
-        map.local_init[i] = values.local_init.of(processor).or(outline.staged_at).unwrap_or(usual);
+        map.local_init[i] = behind_config(values.local_init.of(processor).or(outline.staged_at), WORKER.local_init[i]);
         map.kernel_local[i] = outline.local.end;
     }
     for i in 0..map.firmware_end.len() {
         let start = map.firmware_text[i];
         let others = map.firmware_text.into_iter().chain([mailbox, kernel_config, bank_table, data]);
-        map.firmware_end[i] = others.filter(|&other| other > start).min().unwrap_or(L1_SIZE);
+        map.firmware_end[i] = others.filter(|&other| other > start).min().unwrap_or(WORKER.data_end);
     }
     Ok(map)
 }
@@ -198,7 +200,7 @@ pub(super) fn check(
     let mut staged = areas;
     staged.retain(|area| !area.field.starts_with("kernel_config"));
     for (outline, processor) in outlines.iter().zip(Processor::ALL) {
-        let start = map.local_init[processor.index()];
+        let start = map.local_init[processor.index()].get();
         let given = values.local_init.of(processor).is_some();
         let range = u64::from(start)..u64::from(start) + u64::from(outline.local.end - outline.local.start);
         let area = Area { file: file.to_owned(), field: named(staging_field(processor), given), range };
@@ -237,9 +239,11 @@ fn areas(outlines: &[Outline], map: &MemoryMap, file: &str, values: &MapValues) 
         ("profiler_control", values.profiler_control, map.profiler_control, 4 * core_timing::WORDS),
         ("kernel_config", values.kernel_config, map.kernel_config, map.kernel_config_size),
         ("bank_table", values.bank_table, map.bank_table, bank_table::BYTES),
-        ("data", values.data, map.data, L1_SIZE - map.data),
+        ("data", values.data, map.data, L1_SIZE - map.data.get()),
     ];
-    areas.extend(of_map.map(|(field, given, start, bytes)| area(file, named(field, given.is_some()), start, bytes)));
+    areas.extend(
+        of_map.map(|(field, given, start, bytes)| area(file, named(field, given.is_some()), start.get(), bytes)),
+    );
     areas
 }
 

@@ -13,8 +13,8 @@ pub use map::{LocalInit, MapValues};
 
 use crate::elf::{ElfError, FirmwareImage, Outline, symbol_size};
 use crate::prebuilt::{self, CqKernels};
-use std::ops::Range;
 use std::sync::Arc;
+use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
 use tilework_abi::convert::u32_of;
 use tilework_abi::cq::layout::{KERNEL_TEXT_OFFSET, dispatch_core, prefetch_core};
@@ -135,19 +135,21 @@ impl FirmwareSet {
         let text = u64::from(kernels.prefetch.size())
             .max(u64::from(kernels.dispatch.size()) + 16 + u64::from(kernels.dispatch_s.size()));
         let text = u32::try_from(text).unwrap_or(u32::MAX);
-        let own = |field: &'static str, start: u32, bytes: u32| (field, start..start.saturating_add(bytes));
+        let own = |field: &'static str, start: L1Addr, bytes: u32| {
+            (field, start..start.checked_add(bytes).unwrap_or(L1Addr::new(u32::MAX)))
+        };
         let mut areas = vec![
-            own("mailbox", m.mailbox, m.profiler_control.saturating_sub(m.mailbox)),
+            own("mailbox", m.mailbox, m.profiler_control.offset_from(m.mailbox).unwrap_or(0)),
             own("kernel_config", m.kernel_config, KERNEL_TEXT_OFFSET.saturating_add(text)),
             own("bank_table", m.bank_table, bank_table::BYTES),
         ];
         areas.extend(Processor::ALL.map(|p| ("firmware text", m.firmware_text[p.index()]..m.firmware_end[p.index()])));
-        let queues: Range<u32> = prefetch_core::PREFETCH_Q_RD_PTR..dispatch_core::DISPATCH_S_CB.end();
+        let queues = L1Addr::new(prefetch_core::PREFETCH_Q_RD_PTR)..dispatch_core::DISPATCH_S_CB.end();
         for (field, area) in areas {
             if area.start < queues.end && queues.start < area.end {
-                let found = format!("{:#x}..{:#x} on a dispatch core", area.start, area.end);
+                let found = format!("{}..{} on a dispatch core", area.start, area.end);
                 let expected = format!(
-                    "no overlap with the command queue at {:#x}..{:#x}; slow dispatch needs none",
+                    "no overlap with the command queue at {}..{}; slow dispatch needs none",
                     queues.start, queues.end
                 );
                 return Err(FirmwareError::map("memory map", field, found, expected));

@@ -62,11 +62,11 @@ fn the_files_say_where_text_and_local_data_are() {
     local(&mut files[1], 0xB000, 4, 0x20);
     let set = load(&files, &MapValues::default()).unwrap();
     let m = set.map;
-    assert_eq!(m.firmware_text, [0x4000, 0x6000, 0x5000, 0x7000, 0x8000]);
-    assert_eq!(m.firmware_end, [0x5000, 0x7000, 0x6000, 0x8000, 0x82B0]);
-    assert_eq!(m.local_init, [0x82B0, 0xB000, 0xC2B0, 0xD2B0, 0xE2B0]);
+    assert_eq!(m.firmware_text, [0x4000, 0x6000, 0x5000, 0x7000, 0x8000].map(L1Addr::new));
+    assert_eq!(m.firmware_end, [0x5000, 0x7000, 0x6000, 0x8000, 0x82B0].map(L1Addr::new));
+    assert_eq!(m.local_init, [0x82B0, 0xB000, 0xC2B0, 0xD2B0, 0xE2B0].map(L1Addr::new));
     assert_eq!(m.kernel_local[..3], [LOCAL_BASE + 0x828, LOCAL_BASE + 0x20, LOCAL_BASE]);
-    let segments: Vec<_> = set.images[0].segments().map(|(at, bytes)| (at, bytes.len())).collect();
+    let segments: Vec<_> = set.images[0].segments().map(|(at, bytes)| (at.get(), bytes.len())).collect();
     assert_eq!(segments, [(0x4000, 4), (0x82B0, 0x828)], "with zeros for what is only cleared");
 }
 
@@ -74,14 +74,14 @@ fn the_files_say_where_text_and_local_data_are() {
 fn what_is_not_given_follows_what_is() {
     let given = MapValues { mailbox: Some(0x80), kernel_config: Some(0x9000), ..MapValues::default() };
     let m = load(&made(BASES), &given).unwrap().map;
-    assert_eq!((m.launch, m.go, m.go_index, m.profiler_control), (0x90, 0x390, 0x3C0, 0x9E0));
-    assert_eq!((m.launch_rd_ptr(), m.subordinate_sync()), (0x8C, 0x88));
-    assert_eq!(m.local_init, [0x9000, 0xB000, 0xD000, 0xE000, 0xF000]);
-    assert_eq!((m.bank_table, m.kernel_config_size, m.data), (0x12000, 0x9000, 0x37000));
+    assert_eq!([m.launch, m.go, m.go_index, m.profiler_control], [0x90, 0x390, 0x3C0, 0x9E0].map(L1Addr::new));
+    assert_eq!([m.launch_rd_ptr(), m.subordinate_sync()], [0x8C, 0x88].map(L1Addr::new));
+    assert_eq!(m.local_init, [0x9000, 0xB000, 0xD000, 0xE000, 0xF000].map(L1Addr::new));
+    assert_eq!((m.bank_table.get(), m.kernel_config_size, m.data.get()), (0x12000, 0x9000, 0x37000));
     let local_init = LocalInit { trisc2: Some(0x3_0000), ..LocalInit::default() };
     let given = MapValues { local_init, data: Some(0x4_0000), cb_stream: Some(0), ..given };
     let m = load(&made(BASES), &given).unwrap().map;
-    assert_eq!((m.local_init[4], m.data, m.cb_stream), (0x3_0000, 0x4_0000, 0));
+    assert_eq!((m.local_init[4].get(), m.data.get(), m.cb_stream), (0x3_0000, 0x4_0000, 0));
 }
 
 #[test]

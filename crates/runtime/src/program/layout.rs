@@ -21,6 +21,7 @@ use tilework_abi::l1::MemoryMap;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_abi::{L1_ALIGN, cb};
+use tilework_riscv::{Insn, Op, encode};
 use zerocopy::IntoBytes;
 
 /// Where the arguments of one set lie, from the kernel configuration base.
@@ -91,7 +92,10 @@ impl RoleLayout {
 const TRISCS: [Processor; 3] = [Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
 const TRISC_BITS: u32 = 0b11100;
 /// The instruction `ret`, that is `jalr x0, 0(ra)`.
-const RETURN: u32 = 0x0000_8067;
+const RETURN: u32 = match encode(Insn { op: Op::Jalr, rd: 0, rs1: 1, rs2: 0, imm: 0 }) {
+    Some(word) => word,
+    None => unreachable!(),
+};
 
 /// A program with all its places decided.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -209,7 +213,7 @@ impl Program {
         }
         let semaphores = u32_of(self.semaphores.len());
         let cbs = self.place_cbs(l1)?;
-        let base = L1Addr::new(map.kernel_config);
+        let base = map.kernel_config;
         Ok(Layout { cores, base, args, sem_offset, semaphores, cb_offset, cb_bytes, cbs, roles })
     }
 

@@ -23,7 +23,7 @@ fn check_stopped(rig: &mut Rig, kernel: Kernel, fault: Fault, detail: u32, addre
     let error = rig.region.wait_change(rig.card.link_mut(), at, seen, 1_000_000_000).unwrap_err();
     let DriverError::Link(LinkError::Deadlock { .. }) = error else { panic!("{error}") };
     let waiting = rig.card.link().waiting();
-    let (core, error_word) = (rig.core_of(kernel), kernel.status() + word::ERROR);
+    let (core, error_word) = (rig.core_of(kernel), kernel.status().get() + word::ERROR);
     let mut watched = waiting.iter().filter(|w| w.tile == core).flat_map(|w| &w.watched);
     let stopped = watched.any(|w| w.watch.addr == error_word && !w.stale);
     assert!(stopped, "{} does not wait on its error word", kernel.name());
@@ -35,7 +35,7 @@ fn check_stopped(rig: &mut Rig, kernel: Kernel, fault: Fault, detail: u32, addre
 
 /// Lets a stopped kernel go on behind the command.
 fn let_go(rig: &mut Rig, kernel: Kernel) {
-    rig.poke(rig.core_of(kernel), kernel.status() + word::ERROR, 0);
+    rig.poke(rig.core_of(kernel), kernel.status().get() + word::ERROR, 0);
     rig.event();
     rig.settle();
 }
@@ -211,7 +211,7 @@ fn every_record_that_the_prefetcher_cannot_obey_stops_it() {
     let not_built = not_built.map(|id| (bare(id as u8), Fault::UnknownCommand, u32::from(id as u8)));
     let mut rig = Rig::boot(Board::P100);
     for (record, fault, detail) in cases.into_iter().chain(not_built) {
-        let address = CMDDAT_Q.base() + rig.cmddat_place(64);
+        let address = CMDDAT_Q.base().get() + rig.cmddat_place(64);
         rig.raw_prefetch(&record);
         check_stopped(&mut rig, Kernel::Prefetch, fault, detail, address);
         let_go(&mut rig, Kernel::Prefetch);
@@ -225,7 +225,7 @@ fn every_record_that_the_prefetcher_cannot_obey_stops_it() {
 fn a_command_longer_than_the_ring_stops_the_prefetcher() {
     let mut rig = Rig::boot(Board::P100);
     rig.raw_open(&vec![1; 40 * 4096]);
-    let address = CMDDAT_Q.base() + rig.cmddat_place(26 * 4096 + 64) + 16;
+    let address = CMDDAT_Q.base().get() + rig.cmddat_place(26 * 4096 + 64) + 16;
     rig.raw_open(&vec![1; 26 * 4096]);
     check_stopped(&mut rig, Kernel::Prefetch, Fault::RelayTooLong, 26 * 4096, address);
 }
@@ -236,7 +236,7 @@ fn entries_that_name_no_record_stop_the_prefetcher() {
     for (entry, fault) in [(0x4001, Fault::RecordTooLong), (PREFETCH_Q_STALL_BIT | 4, Fault::StallEntry)] {
         let mut rig = Rig::boot(Board::P100);
         rig.record(&[0; 64], Some(entry));
-        check_stopped(&mut rig, Kernel::Prefetch, fault, entry.into(), PREFETCH_Q.base());
+        check_stopped(&mut rig, Kernel::Prefetch, fault, entry.into(), PREFETCH_Q.base().get());
     }
 }
 
@@ -251,7 +251,7 @@ fn a_lost_credit_is_found() {
     rig.event();
     rig.settle();
     let core = rig.board.prefetch_core();
-    let at = SEM_DISPATCH_PAGES.addr(WORKER.kernel_config + SEMAPHORE_OFFSET);
+    let at = SEM_DISPATCH_PAGES.addr(WORKER.kernel_config.get() + SEMAPHORE_OFFSET);
     let credits = rig.l1(core, at);
     rig.poke(core, at, credits - 1);
     rig.finish();

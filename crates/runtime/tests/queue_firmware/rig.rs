@@ -66,7 +66,7 @@ impl PrefetchPort for Entries<'_> {
 
 /// Address of entry `index` of the prefetch queue.
 fn entry_address(index: u32) -> u32 {
-    PREFETCH_Q.base() + index * PREFETCH_Q_ENTRY_SIZE
+    PREFETCH_Q.base().get() + index * PREFETCH_Q_ENTRY_SIZE
 }
 
 /// What one ring of the dispatch core has been sent.
@@ -84,7 +84,7 @@ impl Sent {
     fn append(&mut self, ring: PageRing, bytes: u32, flush: bool) {
         self.open += bytes;
         if flush {
-            self.pages += ring.pages_for(self.open);
+            self.pages += ring.pages_for(self.open).get();
             self.open = 0;
             self.commands += 1;
         }
@@ -142,7 +142,7 @@ impl Rig {
             subordinate: Sent::default(),
             prefetch_commands: 0,
             cmddat: 0,
-            last: (PREFETCH_Q.end(), host::ISSUE.noc_addr()),
+            last: (PREFETCH_Q.end().get(), host::ISSUE.noc_addr()),
             issue_wraps: 0,
         }
     }
@@ -161,7 +161,7 @@ impl Rig {
     }
     /// A word of the dispatch core that nothing uses.
     pub(crate) fn spare_word(&self) -> u32 {
-        dispatch_core::DISPATCH_S_CB.end() + 0x40
+        dispatch_core::DISPATCH_S_CB.end().get() + 0x40
     }
     /// Lets cycles pass until nothing moves any more.
     pub(crate) fn settle(&mut self) {
@@ -177,11 +177,11 @@ impl Rig {
     }
     /// Semaphore `id` of `core`.
     pub(crate) fn semaphore(&self, core: NocXy, id: SemaphoreId) -> u32 {
-        self.l1(core, id.addr(WORKER.kernel_config + SEMAPHORE_OFFSET))
+        self.l1(core, id.addr(WORKER.kernel_config.get() + SEMAPHORE_OFFSET))
     }
     /// The word `field` of a kernel's status block.
     pub(crate) fn status(&self, kernel: Kernel, field: u32) -> u32 {
-        self.l1(self.core_of(kernel), kernel.status() + field)
+        self.l1(self.core_of(kernel), kernel.status().get() + field)
     }
     /// The core that runs `kernel`.
     pub(crate) fn core_of(&self, kernel: Kernel) -> NocXy {
@@ -214,12 +214,12 @@ impl Rig {
     /// L1 address of the dispatcher's next command.
     pub(crate) fn dispatch_address(&self) -> u32 {
         let ring = dispatch_core::DISPATCH_CB;
-        ring.base() + self.dispatch.pages % ring.pages() * ring.page_size()
+        ring.base().get() + self.dispatch.pages % ring.pages().get() * ring.page_size()
     }
     /// L1 address of the subordinate's next command.
     pub(crate) fn subordinate_address(&self) -> u32 {
         let ring = dispatch_core::DISPATCH_S_CB;
-        ring.base() + self.subordinate.pages % ring.pages() * ring.page_size()
+        ring.base().get() + self.subordinate.pages % ring.pages().get() * ring.page_size()
     }
 
     /// Puts a record of any bytes into the queue if there is room; `instead` replaces its entry.
@@ -235,10 +235,10 @@ impl Rig {
         };
         let offset = prepared.placement.offset;
         self.issue_wraps += u32::from(prepared.placement.wrapped);
-        self.region.write(entries.card.link_mut(), (host::ISSUE.offset() + offset).into(), bytes).unwrap();
+        self.region.write(entries.card.link_mut(), offset.in_host_region(), bytes).unwrap();
         let index = self.issue.publish(&mut entries, prepared).unwrap();
         self.cmddat = self.cmddat_place(record.size()) + record.size();
-        self.last = (entry_address(index), host::ISSUE.noc_addr() + offset + record.size());
+        self.last = (entry_address(index), host::ISSUE.noc_addr() + offset.get() + record.size());
         true
     }
 

@@ -6,7 +6,7 @@ use tilework_abi::board::{self, Board};
 use tilework_abi::cq::dispatch::WaitFlags;
 use tilework_abi::cq::layout::{DONE_STREAM, PCIE_NOC_XY_MARK, WORKER_SEMS, dispatch_core, host};
 use tilework_abi::cq::status::{Kernel, word};
-use tilework_abi::l1::{LAUNCH_ENTRIES, WORKER, mailbox};
+use tilework_abi::l1::{LAUNCH_ENTRIES, WORKER};
 use tilework_abi::msg::{GoMsg, LAUNCH_MSG_BYTES, LaunchMsg, MODE_DEV, RUN_DONE, RUN_GO};
 use tilework_abi::noc::NocXy;
 use tilework_abi::stream;
@@ -254,7 +254,11 @@ impl Launches {
         let launch = LaunchMsg { mode: MODE_DEV, ..LaunchMsg::default() };
         for &i in numbers {
             let entry = self.count[i] % LAUNCH_ENTRIES;
-            rig.raw(&packed(WORKER.launch + entry * LAUNCH_MSG_BYTES as u32, &[self.workers[i]], launch.as_bytes()));
+            rig.raw(&packed(
+                WORKER.launch.get() + entry * LAUNCH_MSG_BYTES as u32,
+                &[self.workers[i]],
+                launch.as_bytes(),
+            ));
             self.count[i] += 1;
         }
     }
@@ -263,16 +267,16 @@ impl Launches {
         let launch = LaunchMsg { mode: MODE_DEV, ..LaunchMsg::default() };
         let entry = self.count[0] % LAUNCH_ENTRIES;
         for workers in self.workers.chunks(118) {
-            rig.raw(&packed(WORKER.launch + entry * LAUNCH_MSG_BYTES as u32, workers, launch.as_bytes()));
+            rig.raw(&packed(WORKER.launch.get() + entry * LAUNCH_MSG_BYTES as u32, workers, launch.as_bytes()));
         }
         self.count.iter_mut().for_each(|n| *n += 1);
     }
     /// Every worker has obeyed as many go messages as it was sent.
     fn check(&self, rig: &Rig) {
         for (&worker, &count) in self.workers.iter().zip(&self.count) {
-            let obeyed = rig.l1(worker, WORKER.mailbox + mailbox::LAUNCH_RD_PTR);
+            let obeyed = rig.l1(worker, WORKER.launch_rd_ptr().get());
             assert_eq!(obeyed, count % LAUNCH_ENTRIES, "launches of {worker}");
-            assert_eq!(rig.l1(worker, WORKER.go).to_le_bytes()[3], RUN_DONE, "go message of {worker}");
+            assert_eq!(rig.l1(worker, WORKER.go.get()).to_le_bytes()[3], RUN_DONE, "go message of {worker}");
         }
     }
 }
@@ -343,10 +347,10 @@ fn go_signals_start_exactly_the_workers_they_name() {
         rig.send(&go_signal(go, Some(5), 0, 0));
         rig.finish();
         for &worker in &launches.workers {
-            assert_eq!(rig.l1(worker, WORKER.go + 20), launches.go.word(), "{worker}");
+            assert_eq!(rig.l1(worker, WORKER.go.get() + 20), launches.go.word(), "{worker}");
         }
         for core in [board.prefetch_core(), board.dispatch_core()] {
-            assert_eq!(rig.l1(core, WORKER.go + 20), 0, "{core} is no worker");
+            assert_eq!(rig.l1(core, WORKER.go.get() + 20), 0, "{core} is no worker");
         }
         rig.terminate();
     }

@@ -18,7 +18,7 @@ use tilework_cq::dispatch::{LargeSub, PackedLargeWrite};
 fn issue_9459_every_form_begins_at_every_page_of_the_dispatch_ring() {
     let mut rig = Rig::boot(Board::P100);
     let mut random = Random::new(Board::P100, 9459);
-    let pages = dispatch_core::DISPATCH_CB.pages();
+    let pages = dispatch_core::DISPATCH_CB.pages().get();
     for form in Form::ALL {
         let mut seen = vec![false; pages as usize];
         while seen.iter().any(|s| !s) {

@@ -26,15 +26,19 @@ impl Rig {
         let ring = dispatch_core::DISPATCH_CB;
         let filled = self.semaphore(dispatch, dispatch_core::SEM_CB_PAGES);
         assert_eq!(filled, self.dispatch.pages, "pages released to the dispatcher");
-        let given_back = self.semaphore(prefetch, SEM_DISPATCH_PAGES).wrapping_sub(ring.pages());
-        let block = ring.pages_per_block();
+        let given_back = self.semaphore(prefetch, SEM_DISPATCH_PAGES).wrapping_sub(ring.pages().get());
+        let block = ring.pages_per_block().get();
         assert!(given_back.is_multiple_of(block), "{given_back} pages given back");
         let held = filled.wrapping_sub(given_back);
         assert!(held <= 2 * block, "{held} of {filled} pages held by the dispatcher");
         let filled = self.semaphore(dispatch, dispatch_core::SEM_S_CB_PAGES);
         assert_eq!(filled, self.subordinate.pages, "pages released to the subordinate");
         let credits = self.semaphore(prefetch, SEM_DISPATCH_S_PAGES);
-        assert_eq!(credits, filled.wrapping_add(dispatch_core::DISPATCH_S_CB.pages()), "the subordinate's credits");
+        assert_eq!(
+            credits,
+            filled.wrapping_add(dispatch_core::DISPATCH_S_CB.pages().get()),
+            "the subordinate's credits"
+        );
     }
 
     /// Every command was executed once, none failed, and the prefetcher says where it is.
@@ -52,11 +56,11 @@ impl Rig {
             "the end of the record last read"
         );
         let l1 = self.card.link().l1(prefetch).unwrap();
-        let entries = &l1[PREFETCH_Q.base() as usize..PREFETCH_Q.end() as usize];
+        let entries = &l1[PREFETCH_Q.base().get() as usize..PREFETCH_Q.end().get() as usize];
         assert!(entries.iter().all(|&b| b == 0), "entries are left in the prefetch queue");
         // This variant has no use for the scratch buffer, so a record that passed the end of the
         // command data queue shows there.
-        let scratch = &l1[SCRATCH_DB.base() as usize..SCRATCH_DB.end() as usize];
+        let scratch = &l1[SCRATCH_DB.base().get() as usize..SCRATCH_DB.end().get() as usize];
         assert!(scratch.iter().all(|&b| b == 0), "a record was read over the end of the command data queue");
     }
 
@@ -70,13 +74,13 @@ impl Rig {
         let credits = self.semaphore(prefetch, SEM_DISPATCH_PAGES);
         assert_eq!(
             credits,
-            self.dispatch.pages.wrapping_add(dispatch_core::DISPATCH_CB.pages()),
+            self.dispatch.pages.wrapping_add(dispatch_core::DISPATCH_CB.pages().get()),
             "all credits are back"
         );
         let credits = self.semaphore(prefetch, SEM_DISPATCH_S_PAGES);
-        assert_eq!(credits, self.subordinate.pages.wrapping_add(dispatch_core::DISPATCH_S_CB.pages()));
+        assert_eq!(credits, self.subordinate.pages.wrapping_add(dispatch_core::DISPATCH_S_CB.pages().get()));
         for core in [prefetch, dispatch] {
-            let signal = self.l1(core, WORKER.go).to_le_bytes()[3];
+            let signal = self.l1(core, WORKER.go.get()).to_le_bytes()[3];
             assert_eq!(signal, RUN_DONE, "the kernels of {core} have not returned");
         }
         self.check_progress();
