@@ -38,12 +38,11 @@ const fn style(a: (Format, Format), b: (Format, Format), can: Can) -> Style {
     Style { a, b, int8: false, can }
 }
 
-const STYLES: [Style; 11] = [
+const STYLES: [Style; 10] = [
     style((BF16, BF16), (BF16, BF16), Can::All),
     style((FP16, FP16), (FP16, FP16), Can::All),
     style((FP32, TF32), (FP32, TF32), Can::All),
     style((FP32, BF16), (FP32, BF16), Can::All),
-    style((FP32, FP16), (FP32, FP16), Can::All),
     style((BFP8, BFP8), (BFP8, BFP8), Can::All),
     style((BFP8, BFP8), (BF16, BF16), Can::All),
     style((BFP4, BFP4), (BF16, BF16), Can::All),
@@ -138,8 +137,8 @@ pub(super) fn groups(rng: &mut Rng) -> (Group, Vec<Group>, Dumps) {
     let wide = rng.one_in(3);
     let fits = |style: &&Style| match (dst32, wide) {
         (true, _) => style.can != Can::Move,
-        (false, true) => style.a.1.code & 3 == 1 && style.a.1.code < 4 || style.a.1.code == FP8.code,
-        (false, false) => !matches!(style.a.1.code, c if c == FP16.code || c == FP8.code) && !style.int8,
+        (false, true) => [FP16, FP8].contains(&style.a.1),
+        (false, false) => ![FP16, FP8, TF32].contains(&style.a.1) && !style.int8,
     };
     let styles: Vec<&Style> = STYLES.iter().filter(fits).collect();
     // Integers stay among themselves: their bits in Dst mean something else.
@@ -183,12 +182,11 @@ fn group(rng: &mut Rng, index: u32, style: &Style, mode: Mode) -> Group {
     let products = rng.one_in(2);
     let matrices = rng.one_in(2);
     steps.extend(modes(rng, products, matrices));
-    for _ in 0..rng.within(1..8) {
-        steps.extend(instruction(rng, style, mode, Kinds { products, matrices }));
-    }
-    steps.push(reset_counters(true));
-    let faces = vec![(a_at, style.a.0.face(rng, data)), (b_at, style.b.0.face(rng, data))];
-    Group { steps, data: faces, outputs: Vec::new() }
+    let kinds = Kinds { products, matrices };
+    let each = (0..rng.within(1..8)).filter_map(|_| instruction(rng, style, mode, kinds)).map(|step| vec![step]);
+    let each = each.collect();
+    let data = vec![(a_at, style.a.0.face(rng, data)), (b_at, style.b.0.face(rng, data))];
+    Group { steps, each, end: vec![reset_counters(true)], data, outputs: Vec::new() }
 }
 
 /// Modes of addressing 0 to 3, in whole operands; with `phases` they also change the phase of

@@ -44,7 +44,12 @@ const GROUPS: u32 = (OUTPUT - INPUT) / INPUT_BYTES;
 /// A few steps that belong together.
 #[derive(Default)]
 struct Group {
+    /// What the rest needs.
     steps: Vec<Step>,
+    /// Steps each of which can be left out.
+    each: Vec<Vec<Step>>,
+    /// What ends the group.
+    end: Vec<Step>,
     /// L1 before the start.
     data: Vec<(u32, Vec<u8>)>,
     /// L1 to compare.
@@ -65,7 +70,9 @@ pub(crate) struct Case {
 impl Case {
     /// A case of a unit.
     pub(crate) fn new(rng: &mut Rng, kind: Kind) -> Self {
-        let (tile, core) = (tile(rng), rng.pick(&[Processor::Trisc0, Processor::Trisc1, Processor::Trisc2]));
+        // Unpackers take their counters of x and y from thread 0 (`AddrCntContextId` of UNPACR).
+        let cores = [Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
+        let (tile, core) = (tile(rng), if kind == Kind::Scalar { rng.pick(&cores) } else { Processor::Trisc0 });
         let (start, groups, dumps) = match kind {
             Kind::Matrix => matrix::groups(rng),
             Kind::Unpack => unpack::groups(rng),
@@ -76,15 +83,27 @@ impl Case {
         Self { tile, core, start, groups, dumps }
     }
 
-    /// How many groups.
+    /// How many parts: the groups, and in each what can be left out.
     pub(crate) fn parts(&self) -> usize {
-        self.groups.len()
+        self.groups.iter().map(Group::parts).sum()
+    }
+
+    /// The steps of the kept parts, by group.
+    fn kept<'a>(&'a self, mut keep: &'a [bool]) -> impl Iterator<Item = (&'a Group, Vec<Step>)> {
+        std::iter::once(&self.start).map(|start| (start, start.steps.clone())).chain(self.groups.iter().filter_map(
+            move |group| {
+                let (own, rest) = keep.split_at(group.parts().min(keep.len()));
+                keep = rest;
+                let (whole, each) = own.split_first()?;
+                whole.then(|| (group, group.kept(each)))
+            },
+        ))
     }
 
     /// Loads table and data, runs it, and reads what is to be compared.
     pub(crate) fn script(&self, keep: &[bool]) -> Vec<Op> {
-        let groups = || std::iter::once(&self.start).chain(kept(&self.groups, keep));
-        let steps = groups().flat_map(|group| group.steps.iter().copied()).chain(self.dumps.steps());
+        let groups = || self.kept(keep).map(|(group, _)| group);
+        let steps = self.kept(keep).flat_map(|(_, steps)| steps).chain(self.dumps.steps());
         let mut ops = hold(self.tile);
         ops.push(fill(self.tile, code(self.core), step::program(self.core).bytes()));
         ops.push(fill(self.tile, TABLE, step::table(steps)));
@@ -98,13 +117,24 @@ impl Case {
 
     /// The kept steps.
     pub(crate) fn listing(&self, keep: &[bool]) -> Vec<String> {
-        let mut out = vec![format!("{} of tile {:?}; before all:", self.core, self.tile)];
-        out.extend(self.start.steps.iter().map(|step| step.text()));
-        for group in kept(&self.groups, keep) {
+        let mut out = vec![format!("{} of tile {:?}", self.core, self.tile)];
+        for (_, steps) in self.kept(keep) {
             out.push("group:".to_owned());
-            out.extend(group.steps.iter().map(|step| step.text()));
+            out.extend(steps.into_iter().map(Step::text));
         }
         out
+    }
+}
+
+impl Group {
+    fn parts(&self) -> usize {
+        1 + self.each.len()
+    }
+
+    /// All steps, of which some are left out.
+    fn kept(&self, each: &[bool]) -> Vec<Step> {
+        let each = kept(&self.each, each).flatten();
+        self.steps.iter().chain(each).chain(&self.end).copied().collect()
     }
 }
 

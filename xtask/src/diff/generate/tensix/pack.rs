@@ -103,7 +103,7 @@ fn start(rng: &mut Rng, filling: &Filling, data: Data) -> Group {
     }
     steps.push(Step::Sync);
     let words = (0..FACES).flat_map(|_| from.face(rng, data)).collect();
-    Group { steps, data: vec![(at, words)], outputs: Vec::new() }
+    Group { steps, data: vec![(at, words)], ..Group::default() }
 }
 
 fn group(rng: &mut Rng, index: u32, filling: &Filling, data: Data, broad: bool) -> Group {
@@ -118,8 +118,8 @@ fn group(rng: &mut Rng, index: u32, filling: &Filling, data: Data, broad: bool) 
         pack.mask = rng.word() & 0xFFFF;
     }
     let faces = rng.within(1..FACES + 1);
-    // Accumulation is for formats of which L1 holds whole numbers.
-    pack.accumulate = rng.one_in(6) && [FP32, BF16, FP16].contains(&to);
+    // No document gives the rounding of accumulation in other formats.
+    pack.accumulate = rng.one_in(6) && [FP32, BF16].contains(&to);
     let before = if pack.accumulate {
         (0..faces).flat_map(|_| to.face(rng, data)).collect()
     } else {
@@ -128,5 +128,5 @@ fn group(rng: &mut Rng, index: u32, filling: &Filling, data: Data, broad: bool) 
     let mut steps = pack.steps();
     steps.extend(pack.faces(faces));
     steps.push(Step::Sync);
-    Group { steps, data: vec![(at, before)], outputs: vec![(at, faces * to.face_bytes() + 64)] }
+    Group { steps, data: vec![(at, before)], outputs: vec![(at, faces * to.face_bytes() + 64)], ..Group::default() }
 }

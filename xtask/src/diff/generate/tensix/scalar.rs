@@ -70,7 +70,8 @@ pub(super) fn groups(rng: &mut Rng) -> (Group, Vec<Group>, Dumps) {
     steps.extend((FREE..64).map(|reg| Step::Write(GPR_BASE + 4 * reg, 0)));
     steps.push(Step::Write(GPR_BASE + 4 * ADDRESS, at / 16));
     steps.push(Step::Copy(GPR_BASE, super::SCRATCH));
-    let start = Group { steps, data: vec![(at, rng.bytes(DATA_BYTES as usize))], outputs: vec![(at, DATA_BYTES)] };
+    let data = vec![(at, rng.bytes(DATA_BYTES as usize))];
+    let start = Group { steps, data, outputs: vec![(at, DATA_BYTES)], ..Group::default() };
     let groups = (0..rng.within(1..80)).map(|_| group(rng, broad)).collect();
     (start, groups, Dumps { gprs: true, config: WORDS.to_vec(), ..Dumps::default() })
 }

@@ -36,7 +36,9 @@ fn group(rng: &mut Rng, index: u32, dst32: bool, data: Data, broad: bool) -> Gro
     let a = match (to_dst, only_a) {
         (true, _) => rng.pick(&TO_DST),
         (_, true) => rng.pick(&TO_SRC_A),
-        _ if broad && rng.one_in(4) => (BFP8A, BFP8A),
+        _ if broad && rng.one_in(4) => rng.pick(&[(BFP8A, BFP8A), (FP32, FP16)]),
+        // TF32 only fills 32-bit rows.
+        _ if dst32 && rng.one_in(2) => (FP32, TF32),
         _ => rng.pick(&TO_SRC),
     };
     let b = a;
@@ -58,7 +60,7 @@ fn group(rng: &mut Rng, index: u32, dst32: bool, data: Data, broad: bool) -> Gro
     }
     let face = |rng: &mut Rng, format: Format| (0..2).flat_map(|_| format.face(rng, data)).collect::<Vec<u8>>();
     let faces = vec![(a_at, face(rng, a.0)), (b_at, face(rng, b.0))];
-    Group { steps, data: faces, outputs: Vec::new() }
+    Group { steps, data: faces, ..Group::default() }
 }
 
 /// Which rows of a face are read, for both unpackers: whole rows, from any row on.

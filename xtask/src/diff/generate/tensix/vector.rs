@@ -126,29 +126,28 @@ fn start(rng: &mut Rng, data: Data) -> Group {
         steps.push(nop());
     }
     let words = (0..FACES).flat_map(|_| if rng.one_in(4) { INT32.face(rng, data) } else { FP32.face(rng, data) });
-    Group { steps, data: vec![(at, words.collect())], outputs: Vec::new() }
+    Group { steps, data: vec![(at, words.collect())], ..Group::default() }
 }
 
 /// One instruction, or a few under lane flags.
 fn group(rng: &mut Rng, broad: bool) -> Group {
-    let mut steps = Vec::new();
-    if rng.one_in(4) {
-        steps.extend([Step::Push(Sfppushc::build().word()), nop()]);
-        for _ in 0..rng.within(1..4) {
-            steps.extend(one(rng, &FLAGS));
-            for _ in 0..rng.within(0..3) {
-                steps.extend(one(rng, &PICKS));
-            }
-        }
-        steps.extend([Step::Push(Sfppopc::build().word()), nop()]);
-    } else if rng.one_in(24) {
-        steps.extend(constant(rng));
-    } else if broad && rng.one_in(8) {
-        steps.extend(one(rng, &BROAD));
-    } else {
-        steps.extend(one(rng, &PICKS));
+    if rng.one_in(24) {
+        return Group { steps: constant(rng), ..Group::default() };
     }
-    Group { steps, ..Group::default() }
+    if !rng.one_in(4) {
+        let table: &[Pick] = if broad && rng.one_in(8) { &BROAD } else { &PICKS };
+        return Group { steps: one(rng, table), ..Group::default() };
+    }
+    let mut each = Vec::new();
+    for _ in 0..rng.within(1..4) {
+        each.push(one(rng, &FLAGS));
+        for _ in 0..rng.within(0..3) {
+            each.push(one(rng, &PICKS));
+        }
+    }
+    let steps = vec![Step::Push(Sfppushc::build().word()), nop()];
+    let end = vec![Step::Push(Sfppopc::build().word()), nop()];
+    Group { steps, each, end, ..Group::default() }
 }
 
 /// A random instruction and the pause that some instructions need after them.
