@@ -126,9 +126,12 @@ pub(crate) fn watch(library: &Path, ops: &[Op], dir: &Path) -> Result<Played> {
     Ok(Played { replies, ended })
 }
 
-/// The last line of the child's output, if any.
+/// Our library's line after that of a fault.
+const ABORTS: &str = "TILEWORK_ON_FAULT=abort";
+
+/// The last line of the child's output that tells why it ended, if any.
 fn last_words(path: &Path) -> Option<String> {
     let said = std::fs::read(path).ok()?;
     let said = String::from_utf8_lossy(&said);
-    said.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+    said.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.contains(ABORTS)).map(str::to_owned)
 }

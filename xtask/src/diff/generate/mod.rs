@@ -10,9 +10,10 @@ mod host;
 mod niu;
 mod noc;
 mod program;
+mod tensix;
 
 use clap::ValueEnum;
-use tilework_abi::tensix::{self, Processor};
+use tilework_abi::tensix::{self as map, Processor};
 
 use super::rng::Rng;
 use super::script::{Op, Place};
@@ -31,11 +32,32 @@ pub enum Kind {
     Programs,
     /// Atomics of several tiles and cores on the same words.
     Atomics,
+    /// The matrix unit of the coprocessor.
+    Matrix,
+    /// The vector unit.
+    Vector,
+    /// The unpackers.
+    Unpack,
+    /// The packer.
+    Pack,
+    /// Scalar unit and configuration unit.
+    Scalar,
 }
 
 impl Kind {
     /// All kinds, in the order of the table.
-    pub const ALL: [Self; 5] = [Self::Registers, Self::Memory, Self::Noc, Self::Programs, Self::Atomics];
+    pub const ALL: [Self; 10] = [
+        Self::Registers,
+        Self::Memory,
+        Self::Noc,
+        Self::Programs,
+        Self::Atomics,
+        Self::Matrix,
+        Self::Vector,
+        Self::Unpack,
+        Self::Pack,
+        Self::Scalar,
+    ];
 
     /// The name in commands and tables.
     pub const fn name(self) -> &'static str {
@@ -45,6 +67,11 @@ impl Kind {
             Self::Noc => "noc",
             Self::Programs => "programs",
             Self::Atomics => "atomics",
+            Self::Matrix => "matrix",
+            Self::Vector => "vector",
+            Self::Unpack => "unpack",
+            Self::Pack => "pack",
+            Self::Scalar => "scalar",
         }
     }
 }
@@ -59,6 +86,8 @@ pub(crate) enum Case {
     Program(program::Case),
     /// Several cores run atomics.
     Atomics(atomics::Case),
+    /// A core drives the coprocessor.
+    Tensix(tensix::Case),
 }
 
 impl Case {
@@ -71,6 +100,9 @@ impl Case {
             Kind::Noc => Self::Noc(noc::Case::new(&mut rng)),
             Kind::Programs => Self::Program(program::Case::new(&mut rng)),
             Kind::Atomics => Self::Atomics(atomics::Case::new(&mut rng)),
+            Kind::Matrix | Kind::Vector | Kind::Unpack | Kind::Pack | Kind::Scalar => {
+                Self::Tensix(tensix::Case::new(&mut rng, kind))
+            }
         }
     }
 
@@ -81,6 +113,7 @@ impl Case {
             Self::Noc(case) => case.parts(),
             Self::Program(case) => case.parts(),
             Self::Atomics(case) => case.parts(),
+            Self::Tensix(case) => case.parts(),
         }
     }
 
@@ -91,6 +124,7 @@ impl Case {
             Self::Noc(case) => case.script(keep),
             Self::Program(case) => case.script(keep),
             Self::Atomics(case) => case.script(keep),
+            Self::Tensix(case) => case.script(keep),
         }
     }
 
@@ -101,6 +135,7 @@ impl Case {
             Self::Noc(case) => case.listing(keep),
             Self::Program(case) => case.listing(keep),
             Self::Atomics(case) => case.listing(keep),
+            Self::Tensix(case) => case.listing(keep),
         }
     }
 }
@@ -169,21 +204,21 @@ fn write_word(tile: (u8, u8), addr: u32, value: u32) -> Op {
 fn hold(tile: (u8, u8)) -> Vec<Op> {
     use Processor::{Ncrisc, Trisc0, Trisc1, Trisc2};
     vec![
-        write_word(tile, tensix::SOFT_RESET_0, tensix::SOFT_RESET_ALL_CORES),
+        write_word(tile, map::SOFT_RESET_0, map::SOFT_RESET_ALL_CORES),
         Op::Write(Place::new(tile, u64::from(DONE)), vec![0; 4 * Processor::ALL.len()]),
-        write_word(tile, tensix::TRISC0_RESET_PC, code(Trisc0)),
-        write_word(tile, tensix::TRISC1_RESET_PC, code(Trisc1)),
-        write_word(tile, tensix::TRISC2_RESET_PC, code(Trisc2)),
-        write_word(tile, tensix::NCRISC_RESET_PC, code(Ncrisc)),
-        write_word(tile, tensix::TRISC_RESET_PC_OVERRIDE, 7),
-        write_word(tile, tensix::NCRISC_RESET_PC_OVERRIDE, 1),
+        write_word(tile, map::TRISC0_RESET_PC, code(Trisc0)),
+        write_word(tile, map::TRISC1_RESET_PC, code(Trisc1)),
+        write_word(tile, map::TRISC2_RESET_PC, code(Trisc2)),
+        write_word(tile, map::NCRISC_RESET_PC, code(Ncrisc)),
+        write_word(tile, map::TRISC_RESET_PC_OVERRIDE, 7),
+        write_word(tile, map::NCRISC_RESET_PC_OVERRIDE, 1),
     ]
 }
 
 /// Releases `cores` of `tile` from reset.
 fn release(tile: (u8, u8), cores: &[Processor]) -> Op {
     let running = cores.iter().fold(0, |bits, core| bits | core.soft_reset_bit());
-    write_word(tile, tensix::SOFT_RESET_0, tensix::SOFT_RESET_ALL_CORES & !running)
+    write_word(tile, map::SOFT_RESET_0, map::SOFT_RESET_ALL_CORES & !running)
 }
 
 /// Waits for the done word of a core.
