@@ -77,7 +77,7 @@ pub(crate) const DST_READABLE: u64 = 5;
 /// (estimate: a read of Dst, as the matrix unit's four cycles of Dst.md, two conversions, a write of
 /// L1, as [`STORE_L1_INTERVAL`]).
 pub(crate) const TENSIX_PACK: u64 = 12;
-/// How often longer 16 bytes take when they are added to L1 (L1.md: five cycles for an atomic
+/// How many times as long 16 bytes take when they are added to L1 (L1.md: five cycles for an atomic
 /// accumulation, where a write takes one).
 pub(crate) const PACK_ACCUMULATE: u64 = 5;
 /// Cycles of `ADDDMAREG` and its like; one more when both operands are registers of different
