@@ -73,7 +73,7 @@ pub(crate) const DST_READABLE: u64 = 5;
 /// (estimate: a read of Dst, as the matrix unit's four cycles of Dst.md, two conversions, a write of
 /// L1, as [`STORE_L1_INTERVAL`]).
 pub(crate) const TENSIX_PACK: u64 = 12;
-/// How often longer 16 bytes take when they are added to L1 (L1.md: five cycles for an atomic
+/// How many times as long 16 bytes take when they are added to L1 (L1.md: five cycles for an atomic
 /// accumulation, where a write takes one).
 pub(crate) const PACK_ACCUMULATE: u64 = 5;
 /// Cycles to the result of an instruction of the vector unit's MAD sub-unit, and of `SFPSWAP` and the

@@ -82,6 +82,8 @@ fn early_rounding_takes_the_nearest_and_ties_away_from_zero() {
         assert_eq!(y, rounded(x, 7), "{x:#010x}");
     }
     for (x, y) in sixteen(Early::E8m6) {
+        // Here denormals are gone before.
+        let x = if x & 0x7F80_0000 == 0 { 0 } else { x };
         assert_eq!(y, rounded(x, 6), "{x:#010x}");
     }
 }
@@ -198,9 +200,11 @@ fn late_conversions_to_bf16_cut() {
     assert_eq!(late(Late::Keep, &inputs), inputs);
 }
 
-/// A row as another simulator packs it: BF16 pairs, and the exponent, first and second datum of BFP8,
-/// BFP4 and BFP2.
-const FOUND: [(u32, u32, u8, [u32; 3], [u32; 3]); 14] = [
+/// A row of two BF16 in turn, its exponent, and the first and second datum as BFP8, BFP4 and BFP2.
+type Packed = (u32, u32, u8, [u32; 3], [u32; 3]);
+
+/// Rows as another simulator packs them.
+const FOUND: [Packed; 14] = [
     (0x3F80, 0x3F81, 0x7F, [0x40, 0x4, 1], [0x41, 0x4, 1]),
     (0x3FFF, 0x3F80, 0x7F, [0x7F, 0x7, 1], [0x40, 0x4, 1]),
     (0x3FFF, 0xBFFF, 0x7F, [0x7F, 0x7, 1], [0xFF, 0xF, 3]),
