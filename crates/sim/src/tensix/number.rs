@@ -14,6 +14,12 @@ pub(super) fn src_of_tf32(x: u32) -> u32 {
     x & SRC_SIGN | (x & 0x3FF) << 8 | x >> 10 & 0xFF
 }
 
+/// TF32 from a datum of Src.
+#[cfg(test)]
+pub(super) fn tf32_of_src(x: u32) -> u32 {
+    x & SRC_SIGN | (x & 0xFF) << 10 | x >> 8 & 0x3FF
+}
+
 /// A datum of Src from BF16.
 #[inline]
 pub(super) fn src_of_bf16(x: u16) -> u32 {
@@ -97,7 +103,6 @@ mod tests {
             assert_eq!(dst_of_src_5_bit_exponent(src_of_fp16(x)), dst_of_fp16(x));
             assert_eq!(dst_of_src_8_bit_exponent(src_of_int16(x)), x);
         }
-        let tf32_of_src = |x: u32| x & SRC_SIGN | (x & 0xFF) << 10 | x >> 8 & 0x3FF;
         for x in 0..1 << 19 {
             assert_eq!(tf32_of_src(src_of_tf32(x)), x);
         }
