@@ -240,7 +240,7 @@ fn typed_instructions_read_their_operands() {
     let word = Sfpiadd::build().imm12(-2).vc(1).vd(2).mod1(5).word();
     let insn = Sfpiadd::decode(word).expect("it is one");
     assert_eq!((insn.imm12(), insn.vc(), insn.vd(), insn.mod1()), (-2, 1, 2, 5));
-    assert!(Sfpmad::decode(word).is_none() && VectorOp::decode(word).is_none());
+    assert!(Sfpmad::decode(word).is_none() && MatrixOp::decode(word).is_none());
     let word = Semwait::build().block_mask(0x140).semaphore_mask(0x81).condition_mask(2).word();
     let Insn::Wait(WaitOp::Semwait(insn)) = Insn::decode(word) else { panic!("{}", text(word)) };
     assert_eq!((insn.block_mask(), insn.semaphore_mask(), insn.condition_mask()), (0x140, 0x81, 2));

@@ -248,9 +248,12 @@ pub trait Bus {
 
     /// Reads a CSR that is not in [`crate::CsrFile`] (`tt_cfg_*status*` on a T core).
     /// `None`: unknown.
-    fn csr_read(&mut self, at: Cycle, csr: u16) -> Option<u32> {
+    ///
+    /// # Errors
+    /// As for a load.
+    fn csr_read(&mut self, at: Cycle, csr: u16) -> Result<Option<u32>, Refuse<Self::Fault>> {
         let _ = (at, csr);
-        None
+        Ok(None)
     }
 
     /// Writes a CSR that is not in [`crate::CsrFile`]. `false`: unknown.

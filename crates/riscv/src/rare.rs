@@ -225,7 +225,7 @@ impl Core {
             }
             CsrRead::Foreign => {
                 self.polls.note_effect();
-                match bus.csr_read(now, csr) {
+                match bus.csr_read(now, csr).map_err(|refuse| refused(refuse, pc, csr.into()))? {
                     Some(value) => value,
                     None => return Err(unknown),
                 }

@@ -33,6 +33,8 @@ pub(crate) const LOAD_MAILBOX: u32 = 3;
 /// Load latency of Tensix GPRs, backend configuration and TDMA registers (BabyRISCV/README.md: at
 /// least 4).
 pub(crate) const LOAD_CONFIG: u32 = 4;
+/// Load latency of Dst by way of its window (estimate: as [`LOAD_CONFIG`]).
+pub(crate) const LOAD_DST: u32 = LOAD_CONFIG;
 /// Load latency of tile control, NIU and overlay registers (BabyRISCV/README.md: at least 7).
 pub(crate) const LOAD_TILE_REG: u32 = 7;
 /// Load latency of L1 on an L0 miss and of local RAM by the slow path (BabyRISCV/README.md: at
@@ -53,10 +55,6 @@ pub(crate) const RESET_RELEASE: u64 = 10;
 /// (WormholeB0/TensixTile/TensixCoprocessor/MatrixUnit.md and MiscellaneousUnit.md, latencies of
 /// those that are built: 1).
 pub(crate) const TENSIX_UNIT: u64 = 1;
-/// Cycles that an `UNPACR` spends on its first input address, in which its thread and other
-/// `UNPACR` wait (WormholeB0/TensixTile/TensixCoprocessor/UNPACR_Regular.md, "Performance": two
-/// for uncompressed data; compressed data need more, which has no document).
-pub(crate) const UNPACR_ADDRESS: u64 = 2;
 /// From an arithmetic instruction of the matrix unit to its results (MatrixUnit.md: 5).
 pub(crate) const MATRIX_ARITHMETIC: u64 = 5;
 /// Latency of `MOVA2D`, `MOVB2D` and `MOVB2A` (MatrixUnit.md: 4), and how long what must not follow
@@ -75,9 +73,12 @@ pub(crate) const DST_READABLE: u64 = 5;
 /// (estimate: a read of Dst, as the matrix unit's four cycles of Dst.md, two conversions, a write of
 /// L1, as [`STORE_L1_INTERVAL`]).
 pub(crate) const TENSIX_PACK: u64 = 12;
-/// How often longer 16 bytes take when they are added to L1 (L1.md: five cycles for an atomic
+/// How many times as long 16 bytes take when they are added to L1 (L1.md: five cycles for an atomic
 /// accumulation, where a write takes one).
 pub(crate) const PACK_ACCUMULATE: u64 = 5;
+/// Cycles to the result of an instruction of the vector unit's MAD sub-unit, and of `SFPSWAP` and the
+/// shuffles of lanes (BlackholeA0/TensixTile/TensixCoprocessor/VectorUnit.md, "Instructions").
+pub(crate) const TENSIX_VECTOR_MAD: u64 = 2;
 /// Cycles of `ADDDMAREG` and its like; one more when both operands are registers of different
 /// groups of four (ADDDMAREG.md).
 pub(crate) const TENSIX_ARITHMETIC: u64 = 3;
@@ -98,6 +99,12 @@ pub(crate) const TENSIX_ATOMIC_INTERVAL: u64 = 12;
 /// Cycles of `ATCAS` and `ATINCGETPTR`, and from one of their attempts to the next (ATCAS.md: 15 or
 /// more).
 pub(crate) const TENSIX_ATOMIC_RETRY: u64 = 15;
+/// Cycles that an `UNPACR` spends on its first input address, in which its thread and other
+/// `UNPACR` wait (WormholeB0/TensixTile/TensixCoprocessor/UNPACR_Regular.md, "Performance": two
+/// for uncompressed data; compressed data need more, which has no document).
+pub(crate) const UNPACR_ADDRESS: u64 = 2;
+/// Instructions that an unpacker has in flight: one that moves data and one that waits (estimate).
+pub(crate) const UNPACKER_IN_FLIGHT: usize = 2;
 /// From a mover command to its first block (estimate: one read of L1, as [`LOAD_L1`]).
 pub(crate) const MOVER_START: u64 = 8;
 /// The mover copies eight blocks of 16 bytes in eleven cycles (Mover.md, ideal conditions): "bytes"

@@ -44,11 +44,14 @@ pub(super) struct Config {
     threads: [[u16; THREAD as usize]; 3],
     /// Counts writes, so that units can keep what they have decoded.
     generation: u64,
+    /// What was written to the seed of random numbers and not yet taken over.
+    seed: Option<u32>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { banks: [[0; BANK as usize]; 2], threads: [[0; THREAD as usize]; 3], generation: 0 }
+        let (banks, threads) = ([[0; BANK as usize]; 2], [[0; THREAD as usize]; 3]);
+        Self { banks, threads, generation: 0, seed: None }
     }
 }
 
@@ -215,9 +218,18 @@ impl Config {
         }
     }
 
+    /// A seed that was written since the last call. It acts at once, but only the vector unit sees
+    /// that.
+    pub(super) fn take_seed(&mut self) -> Option<u32> {
+        self.seed.take()
+    }
+
     fn put(&mut self, bank: usize, index: u32, value: u32) {
         self.generation += 1;
         self.banks[bank][index as usize] = value;
+        if index == u32::from(cfg::PRNG_SEED_SEED_VAL.word) {
+            self.seed = Some(value);
+        }
         if index >= GLOBAL {
             self.banks[1 - bank][index as usize] = value;
         }

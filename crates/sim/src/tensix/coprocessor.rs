@@ -2,8 +2,9 @@
 //!
 //! Follows WormholeB0/TensixTile/TensixCoprocessor/README.md and
 //! BlackholeA0/TensixTile/TensixCoprocessor/{SyncUnit,ConfigurationUnit,STALLWAIT}.md. Within a
-//! tile the coprocessor comes last in each cycle: first the mover with TDMA-RISC's command
-//! processor, then the threads in order, then the unpackers. An agent is stepped only in cycles in which something can
+//! tile the coprocessor comes last in each cycle: first what `SFPLOADMACRO` has scheduled, then the
+//! mover with TDMA-RISC's command processor, then the threads in order, then the unpackers. An
+//! agent is stepped only in cycles in which something can
 //! happen; a step in any other cycle would change nothing, so the result does not depend on who
 //! steps when. Where several threads want one unit in a cycle, the first one gets it (the documents
 //! do not say).
@@ -38,7 +39,9 @@ pub(super) const THREADS: usize = 3;
 /// The mover's place among the agents; the threads follow, then the unpackers.
 const MOVER: usize = 0;
 const FIRST_UNPACKER: usize = 1 + THREADS;
-const AGENTS: usize = FIRST_UNPACKER + UNPACKERS;
+/// The vector unit's place; it comes first in a cycle.
+const VECTOR: usize = FIRST_UNPACKER + UNPACKERS;
+const AGENTS: usize = VECTOR + 1;
 
 /// One thread.
 #[derive(Debug, Default)]
@@ -191,6 +194,13 @@ impl Coprocessor {
         self.set_next(MOVER, at.min(self.next[MOVER]));
     }
 
+    /// The vector unit's scheduled instructions are next due at cycle `at`.
+    pub(super) fn schedule_vector(&mut self, at: Cycle) {
+        if self.next[VECTOR] != at {
+            self.set_next(VECTOR, at);
+        }
+    }
+
     /// Unpacker `unit` must look again at cycle `at`.
     pub(super) fn schedule_unpacker(&mut self, unit: usize, at: Cycle) {
         let agent = FIRST_UNPACKER + unit;
@@ -273,8 +283,16 @@ impl Coprocessor {
     /// [`Hold`]; nothing has changed.
     pub(super) fn step(&mut self, outside: &mut impl Outside) -> Result<(), Hold> {
         let now = self.next();
-        let Some(agent) = self.next.iter().position(|&at| at == now && at != NEVER) else { return Ok(()) };
+        if now == NEVER {
+            return Ok(());
+        }
         self.last = now;
+        if self.next[VECTOR] == now {
+            let next = self.step_vector(now)?;
+            self.set_next(VECTOR, next);
+            return Ok(());
+        }
+        let Some(agent) = self.next.iter().position(|&at| at == now) else { return Ok(()) };
         if agent == MOVER {
             let next = self.step_mover(now, outside)?;
             self.set_next(MOVER, next);

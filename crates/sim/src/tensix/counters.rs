@@ -296,6 +296,13 @@ impl Rwc {
         step(&mut self.dst, insn.dst_inc(), insn.dst_cr(), DST);
     }
 
+    /// `ApplyPartialAddrMod`: as [`Self::apply`], but the fidelity phase stays.
+    pub(super) fn apply_partial(&mut self, config: &Config, thread: usize, addr_mod: u32) {
+        let fidelity = self.fidelity;
+        self.apply(config, thread, addr_mod);
+        self.fidelity = fidelity;
+    }
+
     /// `ApplyAddrMod`: the increments that the instruction of `thread` names.
     pub(super) fn apply(&mut self, config: &Config, thread: usize, addr_mod: u32) {
         let index = if self.extra_addr_mod { addr_mod | 4 } else { addr_mod };
@@ -428,5 +435,7 @@ mod tests {
         let mut r = Rwc { src_b: [4; 2], dst: [1, 2], fidelity: 3, ..Rwc::default() };
         r.apply(&c, 2, 5);
         assert_eq!(r, Rwc { src_a: [3, 0], src_b: [0; 2], dst: [11; 2], fidelity: 0, extra_addr_mod: false });
+        r.apply_partial(&c, 2, 5);
+        assert_eq!((r.src_a, r.dst, r.fidelity), ([6, 0], [20; 2], 0), "the phase stays");
     }
 }

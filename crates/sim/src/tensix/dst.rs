@@ -114,6 +114,15 @@ impl Dst {
         self.write_at(map.row16(row), data);
     }
 
+    /// Changes a part of `Dst16b[row]`; the rest of a cleared row becomes zeros.
+    #[inline]
+    pub(super) fn update16(&mut self, map: RowMap, row: usize, change: impl FnOnce(&mut Row16)) {
+        let at = map.row16(row);
+        let mut data = self.read_at(at);
+        change(&mut data);
+        self.write_at(at, data);
+    }
+
     /// `Dst32b[row]`.
     #[inline]
     pub(super) fn read32(&self, map: RowMap, row: usize) -> Row32 {
@@ -132,6 +141,18 @@ impl Dst {
         self.bits[at] = data.map(|datum| (datum >> 16) as u16);
         self.bits[at + LOW_HALF] = data.map(|datum| datum as u16);
         self.valid[at / 64] |= 1 << (at % 64);
+    }
+
+    /// Changes a part of `Dst32b[row]`, high and low halves; the rest of a cleared row becomes
+    /// zeros.
+    #[inline]
+    pub(super) fn update32(&mut self, map: RowMap, row: usize, change: impl FnOnce(&mut Row16, &mut Row16)) {
+        let at = map.row32(row);
+        let is_valid = self.is_valid(at);
+        let [mut high, mut low] = [at, at + LOW_HALF].map(|at| if is_valid { self.bits[at] } else { [0; COLUMNS] });
+        change(&mut high, &mut low);
+        self.write_at(at, high);
+        self.bits[at + LOW_HALF] = low;
     }
 }
 
@@ -157,6 +178,16 @@ mod tests {
         assert_eq!((d.read16(PLAIN, 700), d.is_valid(701)), ([0; 16], true));
         d.write16(PLAIN, 700, [8; 16]);
         assert_eq!(d.read16(PLAIN, 700), [8; 16]);
+        d.clear(700);
+        d.update16(PLAIN, 700, |row| row[3] = 9);
+        assert_eq!((d.read16(PLAIN, 700)[2..5].to_vec(), d.is_valid(700)), (vec![0, 9, 0], true));
+        d.write32(PLAIN, 9, [0x1234_5678; 16]);
+        d.update32(PLAIN, 9, |high, low| (high[1], low[2]) = (0xABCD, 0xEF01));
+        assert_eq!(d.read32(PLAIN, 9)[..4], [0x1234_5678, 0xABCD_5678, 0x1234_EF01, 0x1234_5678]);
+        d.clear(PLAIN.row32(9));
+        d.update32(PLAIN, 9, |_, low| low[0] = 5);
+        assert_eq!(d.read32(PLAIN, 9)[..2], [5, 0]);
+        d.write16(PLAIN, 700, [8; 16]);
         for revert in [Dst::revert_clear, |d: &mut Dst| d.revert_clear_of(700)] {
             d.clear(700);
             revert(&mut d);

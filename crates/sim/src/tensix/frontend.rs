@@ -52,6 +52,15 @@ enum Replaying {
     },
 }
 
+/// What a front end holds.
+pub(super) struct Queued<I> {
+    pub(super) insns: I,
+    /// A `MOP` is being expanded.
+    pub(super) expands: bool,
+    /// A `REPLAY` repeats what is stored.
+    pub(super) replays: bool,
+}
+
 /// One thread's front end.
 #[derive(Debug)]
 pub(super) struct FrontEnd {
@@ -171,6 +180,15 @@ impl FrontEnd {
         let derived = self.middle.iter().chain(&self.last).any(|e| !e.counted);
         let pushed = self.first.iter().chain(&self.middle).chain(&self.last).filter(|e| e.counted);
         (pushed.map(|e| e.insn), expanding || derived)
+    }
+
+    /// What the front end holds, whoever pushed or expanded it.
+    pub(super) fn queued(&self) -> Queued<impl Iterator<Item = Insn>> {
+        Queued {
+            insns: self.first.iter().chain(&self.middle).chain(&self.last).map(|e| e.insn),
+            expands: self.expansion.is_some(),
+            replays: matches!(self.replay, Replaying::Play { .. }),
+        }
     }
 
     fn advance_mop(&mut self, now: Cycle, cfg: &MopCfg) -> bool {

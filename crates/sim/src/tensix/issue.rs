@@ -11,7 +11,8 @@ use super::matrix::Operands;
 use super::pack;
 use super::reset::InReset;
 use super::sync;
-use crate::{Cycle, NEVER, timing};
+use super::vector;
+use crate::{Cycle, Fault, NEVER, timing};
 use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::{self, Insn, MiscOp, Streamwrcfg, Unit};
 use tilework_abi::{stream, tensix as map};
@@ -98,12 +99,14 @@ impl Coprocessor {
         if self.units.packer > at.now {
             return Ok(Issue::NotBefore(self.units.packer));
         }
-        let Self { config, adcs, dst, packer, .. } = self;
-        let mut on = pack::Work { config, thread: at.thread, adcs, dst };
-        let cycles = packer.pack(&mut on, insn, outside).map_err(|stop| match stop {
-            pack::Stop::Wake => Hold::Wake,
-            pack::Stop::Refused(refusal) => at.refused(refusal),
-        })?;
+        let Self { config, adcs, dst, packer, matrix, .. } = self;
+        let mut on = pack::Work { config, thread: at.thread, adcs, dst, matrix, now: at.now };
+        let cycles = match packer.pack(&mut on, insn, outside) {
+            Ok(cycles) => cycles,
+            Err(pack::Stop::NotBefore(ready)) => return Ok(Issue::NotBefore(ready)),
+            Err(pack::Stop::Wake) => return Err(Hold::Wake),
+            Err(pack::Stop::Refused(refusal)) => return Err(at.refused(refusal)),
+        };
         self.units.packer = at.now + cycles;
         let latency = cycles + timing::TENSIX_PACK;
         self.threads[at.thread].busy.packer = at.now + latency;
@@ -114,14 +117,37 @@ impl Coprocessor {
     }
 
     fn issue_vector(&mut self, at: Attempt, insn: insn::VectorOp) -> Result<Issue, Hold> {
-        let free = self.free_at(at.insn);
+        let free = self.free_at(at.insn).max(self.vector.accepts(insn, at.now, &self.config));
         if free > at.now {
             return Ok(Issue::NotBefore(free));
         }
-        self.vector.execute(insn).map_err(|refusal| at.refused(refusal))?;
+        if let Some(seed) = self.config.take_seed() {
+            self.vector.seed(seed);
+        }
+        let Self { config, dst, matrix, vector, .. } = self;
+        let mut on = vector::Operands { config, thread: at.thread, dst, rwc: &mut matrix.rwcs[at.thread] };
+        let latency = vector.issue(&mut on, insn, at.now).map_err(|refusal| at.refused(refusal))?;
         self.units.vector = at.now + 1;
-        self.threads[at.thread].busy.vector = at.now + timing::TENSIX_UNIT;
-        Ok(self.passed(at, timing::TENSIX_UNIT))
+        let until = self.vector.scheduled_until(at.now).max(at.now + latency);
+        self.threads[at.thread].busy.vector = until;
+        self.schedule_vector(self.vector.next_scheduled(at.now));
+        Ok(self.passed(at, until - at.now))
+    }
+
+    /// Executes what `SFPLOADMACRO` has scheduled for cycle `now`. Returns when more is due.
+    pub(super) fn step_vector(&mut self, now: Cycle) -> Result<Cycle, Hold> {
+        let thread = self.vector.scheduling_thread();
+        let Self { config, dst, matrix, vector, .. } = self;
+        let mut on = vector::Operands { config, thread, dst, rwc: &mut matrix.rwcs[thread] };
+        vector.step_scheduled(&mut on, now).map_err(|(class, what)| {
+            let page = "BlackholeA0/TensixTile/TensixCoprocessor/SFPLOADMACRO.md";
+            of_thread(Fault::new(class, what, page), thread, now)
+        })?;
+        let until = self.vector.scheduled_until(now).max(now + timing::TENSIX_VECTOR_MAD);
+        let busy = &mut self.threads[thread].busy.vector;
+        *busy = until.max(*busy);
+        self.occupy(thread, until);
+        Ok(self.vector.next_scheduled(now))
     }
 
     fn issue_wait(&mut self, at: Attempt, insn: insn::WaitOp) -> Result<Issue, Hold> {

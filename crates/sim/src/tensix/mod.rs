@@ -1,8 +1,7 @@
 //! The Tensix coprocessor, and what the cores of a tile see of it and of each other.
 //!
-//! Built are the front ends of the three threads, the sync, configuration, scalar, miscellaneous
-//! unit and the mover, and of the matrix and vector units what start-up code uses; every other
-//! instruction is a fault that names it when it reaches its unit.
+//! An instruction that the table marks as not built, or a mode of one that has no meaning here, is a
+//! fault that names it when it reaches its unit.
 //!
 //! What of it its tile sees, and what it sees of its tile, is in [`border`].
 
@@ -28,6 +27,7 @@ mod scalar;
 #[cfg(test)]
 mod scalar_tests;
 mod src;
+mod status;
 mod sync;
 mod tdma;
 #[cfg(test)]

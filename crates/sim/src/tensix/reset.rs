@@ -84,7 +84,7 @@ impl Coprocessor {
         match insn.unit()? {
             Unit::Packer if held(PACKER) => Some(InReset::Waits),
             Unit::Mover if held(MOVER) => Some(InReset::Discards),
-            Unit::Unpacker if held(UNPACKERS) => Some(InReset::Waits),
+            Unit::Unpacker if held(UNPACKERS | TDMA) => Some(InReset::Waits),
             Unit::Mover if held(TDMA) => Some(InReset::Waits),
             Unit::Scalar if held(TDMA | THCON) && !plain => Some(InReset::Waits),
             Unit::Matrix | Unit::Vector if held(MATH) => Some(InReset::Waits),

@@ -28,14 +28,14 @@ pub(super) struct Src {
     unpack: usize,
     /// By bank: the matrix unit's turn.
     for_matrix: [bool; BANKS],
-    /// By bank: the format that its data imply (Blackhole only), as configuration fields encode it.
-    formats: [u32; BANKS],
+    /// By bank: the format that its unpacker wrote it in.
+    implied: [u8; BANKS],
 }
 
 impl Default for Src {
     fn default() -> Self {
         let rows = vec![[0; 16]; BANKS * ROWS].into_boxed_slice();
-        Self { rows, matrix: 0, unpack: 0, for_matrix: [false; BANKS], formats: [0; BANKS] }
+        Self { rows, matrix: 0, unpack: 0, for_matrix: [false; BANKS], implied: [0; BANKS] }
     }
 }
 
@@ -55,6 +55,15 @@ impl Src {
     pub(super) fn unpacked_mut(&mut self) -> &mut [Row] {
         &mut self.rows[self.unpack * ROWS..][..ROWS]
     }
+    /// The format that the matrix unit's bank implies (SrcASrcB.md, "Implied data format").
+    #[inline]
+    pub(super) fn implied_format(&self) -> u32 {
+        self.implied[self.matrix].into()
+    }
+    /// The unpacker's bank implies `format`, a number of four bits.
+    pub(super) fn imply_format(&mut self, format: u32) {
+        self.implied[self.unpack] = (format & 0xF) as u8;
+    }
     /// All rows, bank after bank.
     pub(super) fn all_mut(&mut self) -> &mut [Row] {
         &mut self.rows
@@ -69,24 +78,14 @@ impl Src {
     pub(super) fn matrix_may_read(&self) -> bool {
         self.for_matrix[self.matrix]
     }
-    /// The format that the data of the matrix unit's bank imply.
-    #[inline]
-    pub(super) fn implied_format(&self) -> u32 {
-        self.formats[self.matrix]
-    }
     /// Its banks' turns are as at the beginning; what they hold stays.
     pub(super) fn reset_turns(&mut self) {
-        (self.matrix, self.unpack, self.for_matrix) = (0, 0, [false; BANKS]);
+        (self.matrix, self.unpack, self.for_matrix, self.implied) = (0, 0, [false; BANKS], [0; BANKS]);
     }
     /// The unpacker is done with its bank and turns to the other one.
     pub(super) fn give_to_matrix(&mut self) {
         self.for_matrix[self.unpack] = true;
         self.unpack ^= 1;
-    }
-    /// The unpacker has filled its bank with data that imply `format`, and turns to the other one.
-    pub(super) fn give_filled(&mut self, format: u32) {
-        self.formats[self.unpack] = format;
-        self.give_to_matrix();
     }
     /// The matrix unit gives its bank back, unless it is `kept`, and turns to the other one if
     /// `flip`.
@@ -110,10 +109,7 @@ impl Sources {
     /// `CLEARDVALID`.
     pub(super) fn clear_valid(&mut self, insn: Cleardvalid) {
         if insn.reset() {
-            for src in &mut self.0 {
-                src.reset_turns();
-                src.formats = [0; BANKS];
-            }
+            self.0.iter_mut().for_each(Src::reset_turns);
             return;
         }
         self.release(insn.clear_dvalid(), 0, !insn.keep_reading_same_src());

@@ -2,9 +2,9 @@
 //! what packers report.
 //!
 //! The registers are rows of [`map::TDMA`]; what they do is in WormholeB0/TensixTile/TDMA-RISC.md
-//! (Blackhole has no page of its own in the public tree). Packers and unpackers are not built:
-//! their configuration here is storage, and what they report is what units report that have never
-//! run. Metadata that only a packer can produce is refused.
+//! (Blackhole has no page of its own in the public tree). What they configure for `PACR_SETREG` is
+//! storage. The sizes of what the packer has packed are not built: once it has ended a tile, they
+//! are refused ([`reports_size`]), as metadata is that only a packer can produce.
 
 use super::mover::Mover;
 use crate::FaultClass;
@@ -15,6 +15,13 @@ use tilework_abi::tensix::tdma as map;
 const FIFOS_EMPTY: u32 = 0x55;
 /// The bits that one of the scalers has.
 const SCALER: u32 = 0x1FF;
+
+/// Bytes of registers for each of the packers that Wormhole has.
+const PACKER_SPAN: u32 = 0x100;
+/// The store resets the sums of packer 0.
+const RESETS_PACKER: u32 = 1 << 16;
+/// `ScalarsAndStatus`: the packer is busy for thread 2.
+pub(super) const PACKER_IS_BUSY: u32 = 1 << 27;
 
 /// Why an access is refused.
 pub(super) type Refusal = (FaultClass, String);
@@ -31,6 +38,16 @@ pub(super) struct Tdma {
     pack_reg_addr: u32,
     /// `Packers.SetRegHiScaler`, nine bits each.
     scalers: [u32; 4],
+}
+
+/// Whether a register reports sizes of the one packer that Blackhole has.
+pub(super) fn reports_size(reg: u32) -> bool {
+    [map::PACKED_SIZE, map::ACC_PACKED_SIZE].contains(&(reg & 0x3C)) && reg < PACKER_SPAN
+}
+
+/// What a store of `value` makes `l1_dest_addr_offset` of the packer (`ResetPackerAccTileSize`).
+pub(super) fn offset_of(reg: u32, value: u32) -> Option<u32> {
+    (reg & 0x3C == map::ACC_PACKED_SIZE && value & RESETS_PACKER != 0).then_some(value & 0xFFFF)
 }
 
 /// An access that no register takes.

@@ -296,6 +296,37 @@ fn auto_ttsync_holds_a_core_s_access_until_its_push_has_passed() {
 }
 
 #[test]
+fn the_matrix_unit_waits_for_banks_blocks_and_moves() {
+    let mvmul = |row| insn::Mvmul::build().dst_row(row).word();
+    let nop = insn::Setrwc::build().word();
+    // Both banks are empty: the thread waits until another one gives them over.
+    let mut b = Bench::new();
+    b.push(1, 10, &[mvmul(0)]);
+    assert_eq!(b.run(1000).unwrap(), [0; 0]);
+    b.push(0, 1000, &[insn::Setdvalid::build().set_valid(1).word()]);
+    assert_eq!(b.run(2000).unwrap().len(), 1, "SrcB is still empty");
+    let why = b.t.explain(Trisc1);
+    assert!(why.iter().any(|why| why.ends_with("waits for SrcB")), "{why:?}");
+    b.push(0, 2000, &[insn::Setdvalid::build().set_valid(2).word()]);
+    let passed = b.run(3000).unwrap();
+    assert_eq!(passed[0], passed[1], "a later thread sees it in the same cycle");
+    // Distances from one instruction to the next.
+    let mut distances = |words: &[u32]| {
+        let passed = b.execute(1, words);
+        passed.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>()
+    };
+    assert_eq!(distances(&[mvmul(0), mvmul(0), mvmul(8), mvmul(16), mvmul(0)]), [5, 1, 1, 3]);
+    let (to_dst, add) = (insn::Mova2d::build().dst_row(64).word(), insn::Elwadd::build().dst_row(64).word());
+    assert_eq!(distances(&[to_dst, add, nop, mvmul(80)]), [1, 1, 2]);
+    let (to_a, to_b) = (insn::Movd2a::build().dst_row(200).word(), insn::Movd2b::build().dst_row(200).word());
+    assert_eq!(distances(&[to_a, to_a, nop]), [1, 2]);
+    assert_eq!(distances(&[to_b, to_b, nop]), [1, 4]);
+    assert_eq!(distances(&[insn::Shiftxb::build().word(), nop]), [2]);
+    // STALLWAIT waits for results.
+    assert_eq!(distances(&[mvmul(256), stallwait(BLOCK_ALL, 1 << 4), nop]), [1, 5]);
+}
+
+#[test]
 fn what_is_not_built_is_a_fault_that_names_the_instruction_when_it_reaches_its_unit() {
     let mut b = Bench::new();
     let conv = insn::Conv3s1::build().clear_dvalid(1).addr_mod(3).dst(5);

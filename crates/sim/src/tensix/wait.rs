@@ -4,6 +4,7 @@
 
 use super::border::{Hold, Outside};
 use super::coprocessor::{Attempt, Coprocessor, named, of_thread};
+use super::matrix::Needs;
 use crate::{Cycle, Fault, NEVER};
 use tilework_abi::stream;
 use tilework_abi::tensix::cfg;
@@ -130,10 +131,14 @@ impl Coprocessor {
         }
     }
 
-    /// What a thread stands at its wait gate for, in words; `None` when it does not stand there.
+    /// What a thread stands at its wait gate for, or what its instruction in an unpacker waits for,
+    /// in words; `None` when there is neither.
     pub(super) fn explain(&self, thread: usize) -> Option<String> {
         let t = &self.threads[thread];
-        let insn = t.front.head()?;
+        let Some(insn) = t.front.head() else {
+            let (unit, insn) = self.unpackers.stuck(thread)?;
+            return Some(format!("Tensix thread T{thread}: {} waits for {}", named(insn), bank_of(unit)));
+        };
         let why = match t.latched {
             Some(latched) if insn.is_blocked_by(latched.block) => self.describe(thread, &latched),
             _ => match (t.mutex, t.retry) {
@@ -142,7 +147,11 @@ impl Coprocessor {
                     None => format!("mutex {index}"),
                 },
                 (None, Some(_)) => "its atomic on L1 to succeed".into(),
-                (None, None) => "its unit".into(),
+                (None, None) => match (insn, self.unpackers.stuck(thread)) {
+                    (Insn::Unpacker(_), Some((unit, _))) => bank_of(unit),
+                    (Insn::Matrix(insn), _) => Needs::of(insn, 0).missing(&self.src).unwrap_or("its unit").into(),
+                    _ => "its unit".into(),
+                },
             },
         };
         Some(format!("Tensix thread T{thread}: {} waits for {why}", named(insn)))
@@ -169,4 +178,9 @@ impl Coprocessor {
             }
         }
     }
+}
+
+/// What an instruction waits for in unpacker `unit`.
+fn bank_of(unit: usize) -> String {
+    format!("the matrix unit to give a bank of Src{} back to unpacker {unit}", ["A", "B"][unit])
 }

@@ -120,6 +120,10 @@ impl Reach<'_> {
             Region::Stream { offset } => {
                 (self.fabric.streams.read(offset & !3).map_err(Refuse::Fault)?, Access::Watched)
             }
+            Region::Dst { .. } => {
+                let core = core.ok_or_else(|| Refuse::Fault(unmapped(addr)))?;
+                return self.tensix.or_fault(|| unmapped(addr))?.load_dst(core, addr, width);
+            }
             region => {
                 if let Region::LocalOf { core, offset } = region
                     && let Some(value) = self.ports.get(core).peek(offset as usize, width)
@@ -151,6 +155,10 @@ impl Reach<'_> {
             && self.ports.get(core).poke(offset as usize, width, value)
         {
             return Ok(());
+        }
+        if let Region::Dst { .. } = region {
+            let core = core.ok_or_else(|| Refuse::Fault(unmapped(addr)))?;
+            return self.tensix.or_fault(|| unmapped(addr))?.store_dst(core, addr, width, value);
         }
         if width != Width::Word {
             let what = format!("a {}-byte store to a register", width.bytes());

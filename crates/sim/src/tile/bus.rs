@@ -372,6 +372,13 @@ impl Bus for TileBus<'_> {
         changed
     }
 
+    fn csr_read(&mut self, at: Cycle, csr: u16) -> Result<Option<u32>, Refused> {
+        if at >= self.horizon || self.stops_here() {
+            return Err(Refuse::Sync);
+        }
+        Ok(self.shared.tensix.status_csr(self.core, csr, at))
+    }
+
     fn csr_changed(&mut self, _at: Cycle, csr: &CsrFile) {
         self.ports.own.l0.configure(csr);
     }

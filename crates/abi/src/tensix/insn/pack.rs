@@ -38,14 +38,14 @@ instructions! {
     /// Instructions of the unpackers.
     UnpackerOp of Unpacker {
         built {
-            Unpacr 0x42 "UNPACR" W Unpack {
+            Unpacr 0x42 "UNPACR" W "UNPACR_Regular" Unpack {
                 which_unpacker[23:23] Uint, ch1_y_inc[22:21] Uint, ch1_z_inc[20:19] Uint, ch0_y_inc[18:17] Uint,
                 ch0_z_inc[16:15] Uint, cfg_context_cnt_inc[14:13] Uint, context_number[12:10] Uint,
                 context_adc[9:8] Uint, multi_context_mode[7:7] Flag, flip_src[6:6] Flag, srcb_bcast[5:5] Flag,
                 all_datums_are_zero[4:4] Flag, use_context_counter[3:3] Flag, row_search[2:2] Flag,
                 search_cache_flush[1:1] Flag, last[0:0] Flag
             }
-            UnpacrNop 0x43 "UNPACR_NOP" W Unpack {
+            UnpacrNop 0x43 "UNPACR_NOP" W "UNPACR_NOP_ZEROSRC" Unpack {
                 which_unpacker[23:23] Uint, reg_addr_sel_hi[22:22] Uint if [2:0] == 7,
                 stream_id[21:16] Uint if [1:0] == 3, reg_addr_sel_lo[15:15] Uint if [2:0] == 7,
                 msg_clr_cnt[14:12] Uint if [2:0] == 3, msg_clr_cnt11[14:4] Uint if [2:0] == 7,

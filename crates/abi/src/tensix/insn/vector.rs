@@ -10,8 +10,6 @@ instructions! {
             Sfpencc 0x8A "SFPENCC" B Other { imm2[13:12] Hex, vd[7:4] LReg, mod1[3:0] Hex }
             Sfpnop 0x8F "SFPNOP" B Other {}
             Sfpconfig 0x91 "SFPCONFIG" B Other { imm16[23:8] Hex, vd[7:4] LReg, mod1[3:0] Hex }
-        }
-        not_built {
             Sfpload 0x70 "SFPLOAD" B Other {
                 vd[23:20] LReg, mod0[19:16] Hex, addr_mod[15:13] Uint, imm10[9:0] Uint
             }
@@ -72,5 +70,6 @@ instructions! {
             }
             Sfparecip 0x99 "SFPARECIP" B Other { vb[15:12] LReg, vc[11:8] LReg, vd[7:4] LReg, mod1[3:0] Hex }
         }
+        not_built {}
     }
 }

@@ -8,6 +8,7 @@
 //! Accesses are words: a load answers with the word shifted so that the addressed byte comes first,
 //! and the tile cuts it to the width. Stores are words only.
 
+mod dst_window;
 mod outside;
 mod target;
 
@@ -38,6 +39,7 @@ impl Tensix {
         let client = Client::of(core)?;
         let cop = &self.coprocessor;
         let word = match decode(core, addr).ok()? {
+            Target::Tdma(reg) if self.is_of_packer(reg & !3) => return None,
             Target::Tdma(reg) => self.tdma.load(client.index(), reg & !3, &cop.mover).ok()?,
             Target::Gpr(word) => cop.gprs[word as usize],
             Target::Semaphore(i) => cop.semaphores[i].value(),
@@ -46,6 +48,12 @@ impl Tensix {
             _ => return None,
         };
         Some(word >> (8 * (addr & 3)))
+    }
+
+    /// Whether the register says what the packer does or has done, and it has done something.
+    fn is_of_packer(&self, reg: u32) -> bool {
+        let scalers = reg & 0x3C == map::tdma::SCALERS & 0x3C;
+        (scalers || tdma::reports_size(reg)) && self.coprocessor.packer.has_packed()
     }
 
     /// True when Auto TTSync holds the access of `core` until instructions that it pushed before
@@ -79,6 +87,17 @@ impl Tensix {
         let refused_by_tdma = |(class, what): tdma::Refusal| fault(class, what, MAP, core, addr).at_cycle(at);
         let word = |value: u32, latency, access| Load { value: value >> (8 * (addr & 3)), latency, access };
         match target {
+            Target::Tdma(reg) if self.is_of_packer(reg & !3) => {
+                if tdma::reports_size(reg) {
+                    let what = "the size of what the packer has packed, which is not built yet";
+                    let class = FaultClass::UnimplementedFunctionality;
+                    return Err(fault(class, what, MAP, core, addr).at_cycle(at));
+                }
+                let cop = &self.coprocessor;
+                let value = self.tdma.load(me, reg & !3, &cop.mover).map_err(refused_by_tdma)?;
+                let busy = if cop.threads[2].busy.packer > at { tdma::PACKER_IS_BUSY } else { 0 };
+                Ok(word(value | busy, timing::LOAD_CONFIG, Access::Volatile))
+            }
             Target::Tdma(reg) => {
                 let value = self.tdma.load(me, reg & !3, &self.coprocessor.mover).map_err(refused_by_tdma)?;
                 Ok(word(value, timing::LOAD_CONFIG, Access::Watched))
@@ -105,7 +124,6 @@ impl Tensix {
                 let what = "a load from an instruction buffer";
                 Err(fault(FaultClass::MissingSpecification, what, read, core, addr).at_cycle(at))
             }
-            Target::Dst => Err(dst(core, addr).at_cycle(at)),
             _ => {
                 let (value, more) = self.load_when_ready(me, target, at).ok_or(Refuse::Block)?;
                 Ok(word(value, timing::LOAD_MAILBOX + more, Access::Volatile))
@@ -180,6 +198,7 @@ impl Tensix {
             Target::Tdma(_) if cop.held & reset::TDMA != 0 => {}
             Target::Tdma(reg) => {
                 full(self.tdma.store(me, reg, value, &mut cop.mover).map_err(refused_by_tdma)?)?;
+                cop.packer.l1_dest_addr_offset = tdma::offset_of(reg, value).unwrap_or(cop.packer.l1_dest_addr_offset);
                 if reg == map::tdma::COMMAND_ADDR {
                     cop.schedule_mover(at);
                 }
@@ -210,7 +229,6 @@ impl Tensix {
             // Discarded; the store only orders earlier stores before a later load
             // (ManualTTSync.md, PCBufs.md).
             Target::PcBufT(_) | Target::CoprocessorDone(_) | Target::MopDone(_) => {}
-            Target::Dst => return Err(dst(core, addr).at_cycle(at)),
         }
         Ok(())
     }
@@ -279,11 +297,6 @@ pub(crate) fn thread_of(core: Processor) -> Option<usize> {
 fn cycles_until(until: Cycle, at: Cycle) -> u32 {
     // A unit is busy for no longer than the mover, whose jobs are bounded.
     u32::try_from(until.saturating_sub(at)).unwrap_or(0)
-}
-
-fn dst(core: Processor, addr: u32) -> Refuse<Fault> {
-    let read = "BlackholeA0/TensixTile/TensixCoprocessor/Dst.md";
-    fault(FaultClass::UnimplementedFunctionality, "an access to Dst, which is not built yet", read, core, addr)
 }
 
 /// Puts the cycle into a refusal that is a fault.

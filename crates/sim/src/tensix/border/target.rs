@@ -43,7 +43,6 @@ impl Client {
 pub(super) enum Target {
     Tdma(u32),
     Mop { thread: usize, word: u32 },
-    Dst,
     Gpr(u32),
     Push { thread: usize },
     PcBufB(usize),
@@ -70,8 +69,6 @@ pub(super) fn decode(core: Processor, addr: u32) -> Result<Target, Refuse<Fault>
         (Region::Tdma { offset }, _) => Target::Tdma(offset),
         (Region::Mop { word }, Client::T(thread)) => Target::Mop { thread, word },
         (Region::Mop { .. }, Client::B) => return Err(unmapped(core, addr, "MOP configuration is for the TRISCs")),
-        (Region::Dst { .. }, Client::T(_)) => Target::Dst,
-        (Region::Dst { .. }, Client::B) => return Err(unmapped(core, addr, "Dst is for the TRISCs")),
         (Region::Gpr { word }, _) => decode_gpr(core, client, addr, word)?,
         (Region::InstructionBuffer { index }, Client::B) => Target::Push { thread: index },
         (Region::InstructionBuffer { index: 0 }, Client::T(thread)) => Target::Push { thread },

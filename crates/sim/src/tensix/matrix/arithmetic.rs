@@ -1,11 +1,13 @@
 //! Matrix products and element-wise arithmetic: `MVMUL`, `DOTPV`, `GAPOOL`, `ELWMUL`, `ELWADD`,
 //! `ELWSUB`.
 //!
-//! Follows the instructions' pages in WormholeB0/TensixTile/TensixCoprocessor, which call their
-//! models of floating-point arithmetic rough guides.
+//! Follows the instructions' pages in WormholeB0/TensixTile/TensixCoprocessor; how numbers are added
+//! up is in `sum.rs`.
 
-use super::format::{Acc, Floats, Ints, Part, Style, Wides, decode, decode_int, decode_wide, part_a, part_b};
+use super::format::{Acc, Ints, Numbers, Part, Style, WHOLE, decode, decode_int, part_a, part_b, phase_exponent};
+use super::sum::{Factors, Group};
 use super::{Matrix, Operands};
+use crate::FaultClass;
 use crate::tensix::config::Refusal;
 use crate::tensix::dst::{COLUMNS, RowMap};
 use crate::tensix::src::{A, B, ROWS, Row};
@@ -62,25 +64,26 @@ struct Face {
     rows: [Row; FACE],
     style: Style,
     part: Part,
-    values: [Floats; FACE],
+    factors: Factors,
 }
 
 impl Default for Faces {
     fn default() -> Self {
-        let (rows, values) = ([[0; COLUMNS]; FACE], [[0.0; COLUMNS]; FACE]);
-        Self(std::array::from_fn(|_| Face { rows, style: Style::Bf16, part: Part::All, values }))
+        let (rows, style, part) = ([[0; COLUMNS]; FACE], Style::Bf16, WHOLE);
+        let factors = Factors::of(&decode(&rows, style, part));
+        Self(std::array::from_fn(|_| Face { rows, style, part, factors: factors.clone() }))
     }
 }
 
 impl Faces {
     /// The decoded rows of SrcA from `row` on.
     #[inline]
-    fn get(&mut self, row: usize, rows: &[Row; FACE], style: Style, part: Part) -> &[Floats; FACE] {
+    fn get(&mut self, row: usize, rows: &[Row; FACE], style: Style, part: Part) -> &Factors {
         let face = &mut self.0[row / FACE];
         if face.style != style || face.part != part || face.rows.as_flattened() != rows.as_flattened() {
-            *face = Face { rows: *rows, style, part, values: decode(rows, style, part) };
+            *face = Face { rows: *rows, style, part, factors: Factors::of(&decode(rows, style, part)) };
         }
-        &face.values
+        &face.factors
     }
 }
 
@@ -93,38 +96,11 @@ fn take<const N: usize>(rows: &[Row], first: usize) -> [Row; N] {
     }
 }
 
-/// The product of `b` and `a`. Products are exact, and added up from first to last.
-#[inline]
-fn multiply<const N: usize>(b: &[Floats; N], a: &[Floats; FACE]) -> [Floats; N] {
-    let mut out = [[0.0; COLUMNS]; N];
-    // Two rows at a time fit into the registers of the machine.
-    for (out, b) in out.chunks_mut(2).zip(b.chunks(2)) {
-        let (first, last) = (0, b.len() - 1);
-        let mut sums = [[0.0; COLUMNS]; 2];
-        for (k, a) in a.iter().enumerate() {
-            let (x, y) = (b[first][k], b[last][k]);
-            for (j, a) in a.iter().enumerate() {
-                sums[0][j] += x * a;
-                sums[1][j] += y * a;
-            }
-        }
-        for (out, sums) in out.iter_mut().zip(sums) {
-            *out = sums;
-        }
-    }
-    out
-}
-
-/// One row of a product, where f32 does not suffice.
+/// The groups of row `i` of a product, where f32 does not suffice.
 #[cold]
-fn multiply_wide(b: &Row, a: &[Row; FACE], style: Style, phase: u32) -> Wides {
-    let b = decode_wide(b, style, part_b(phase));
-    let mut sums = [0.0; COLUMNS];
-    for (b, a) in b.into_iter().zip(a) {
-        let a = decode_wide(a, style, part_a(phase));
-        sums.iter_mut().zip(a).for_each(|(sum, a)| *sum += b * a);
-    }
-    sums
+fn exact_groups<const N: usize>(a: &[Row; FACE], b: &Numbers<N>, i: usize, (style, phase): (Style, u32)) -> [Group; 2] {
+    let a = decode(a, style, part_a(phase));
+    [0, FACE / 2].map(|first| Group::of_eight(&a, (&b.ints[i], &b.exps[i]), first, phase_exponent(phase)))
 }
 
 /// What of integer "8" is multiplied in a fidelity phase (MVMUL.md).
@@ -139,6 +115,13 @@ impl Matrix {
     pub(super) fn product(&mut self, on: &mut Operands<'_>, at: Place, shape: Product) -> Result<(), Refusal> {
         let (style, acc) = on.arithmetic()?;
         let map = RowMap::of(on.config);
+        if style != Style::Int8 && !on.flushes() {
+            // The documents do not say what the chip does with them then (MVMUL.md).
+            let rows: [Row; BLOCK] = take(on.src.0[B].rows(), at.b);
+            if rows.iter().flatten().any(|x| x & 0xFF == 0 && x & 0x3_FF00 != 0) {
+                return Err((FaultClass::MissingSpecification, "denormals of SrcB that are not flushed"));
+            }
+        }
         match shape {
             Product::Eight => self.product_of::<8>(on, (map, at), style, acc, 1),
             Product::Four => self.product_of::<4>(on, (map, at), style, acc, 1),
@@ -166,13 +149,12 @@ impl Matrix {
             }
             return;
         }
-        let a_values = self.faces.get(at.a, &a, style, part_a(at.phase));
-        let sums = multiply(&decode(&b, style, part_b(at.phase)), a_values);
-        for (i, sum) in sums.iter().enumerate() {
-            for copy in 0..copies {
-                let exact = || multiply_wide(&b[i], &a, style, at.phase);
-                on.accumulate(row_of(i, copy), acc, true, sum, exact);
-            }
+        let factors = self.faces.get(at.a, &a, style, part_a(at.phase));
+        let b = decode(&b, style, part_b(at.phase));
+        for i in 0..N {
+            let groups = factors.groups((&b.ints[i], &b.exps[i]), phase_exponent(at.phase));
+            let groups = groups.unwrap_or_else(|| exact_groups(&a, &b, i, (style, at.phase)));
+            (0..copies).for_each(|copy| on.accumulate(row_of(i, copy), acc, true, &groups));
         }
     }
 }
@@ -213,16 +195,18 @@ impl Operands<'_> {
         }
         let parts = match what {
             Element::Multiply => (part_a(at.phase), part_b(at.phase)),
-            _ => (Part::All, Part::All),
+            _ => (WHOLE, WHOLE),
         };
         let (a, b) = (decode(&rows, style, parts.0), decode(&others, style, parts.1));
+        let less = phase_exponent(at.phase);
         for i in 0..BLOCK {
-            let result = what.of_rows(&a[i], &b[i], at.phase);
-            let exact = || {
-                let (a, b) = (decode_wide(&rows[i], style, parts.0), decode_wide(&others[i], style, parts.1));
-                std::array::from_fn(|j| what.of_wides(a[j], b[j]) * f64::from(what.scale(at.phase)))
+            let (a, b) = ((&a.ints[i], &a.exps[i]), (&b.ints[i], &b.exps[i]));
+            let group = match what {
+                Element::Multiply => Group::of_products(a, b, less),
+                Element::Add => Group::of_two(a, b, less),
+                Element::Subtract => Group::of_two(a, (&b.0.map(|x| -x), b.1), less),
             };
-            self.accumulate((map, at.dst + i), acc, modes.add, &result, exact);
+            self.accumulate((map, at.dst + i), acc, modes.add, &[group]);
         }
         Ok(())
     }
@@ -239,33 +223,6 @@ impl Operands<'_> {
 }
 
 impl Element {
-    /// What sums and differences are multiplied by in a fidelity phase (ELWADD.md).
-    fn scale(self, phase: u32) -> f32 {
-        match (self, phase) {
-            (Self::Multiply, _) | (_, 0) => 1.0,
-            (_, 1) => 1.0 / 32.0,
-            (_, 2) => 1.0 / 128.0,
-            _ => 1.0 / 4096.0,
-        }
-    }
-
-    #[inline]
-    fn of_rows(self, a: &Floats, b: &Floats, phase: u32) -> Floats {
-        match self {
-            Self::Multiply => std::array::from_fn(|j| a[j] * b[j]),
-            Self::Add => std::array::from_fn(|j| (a[j] + b[j]) * self.scale(phase)),
-            Self::Subtract => std::array::from_fn(|j| (a[j] - b[j]) * self.scale(phase)),
-        }
-    }
-
-    fn of_wides(self, a: f64, b: f64) -> f64 {
-        match self {
-            Self::Multiply => a * b,
-            Self::Add => a + b,
-            Self::Subtract => a - b,
-        }
-    }
-
     fn of_ints(self, a: i32, b: i32) -> i32 {
         match self {
             Self::Multiply => a * b,

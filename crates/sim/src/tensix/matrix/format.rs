@@ -3,23 +3,19 @@
 //!
 //! Follows WormholeB0/TensixTile/TensixCoprocessor/{MatrixUnit,SrcASrcB,FloatBitPatterns}.md; on
 //! Blackhole each bank of SrcA and SrcB implies a format (SrcASrcB.md, "Implied data format").
-//! Numbers that are no ordinary numbers of f32 (an exponent of 255, which the matrix unit takes for
-//! a number like any other) are in [`wide`].
+//! How numbers are added up is in `sum.rs`.
 
 use super::Operands;
+use super::sum::{Group, combine};
 use crate::FaultClass;
 use crate::tensix::config::Refusal;
 use crate::tensix::dst::{COLUMNS, Row32, RowMap};
 use crate::tensix::number::{
-    bf16_of_dst, dst_of_bf16, dst_of_fp16, dst_of_fp32, fp16_of_dst, fp32_of_dst, src_of_bf16, tf32_of_src,
+    bf16_of_dst, dst_of_bf16, dst_of_fp16, dst_of_fp32, fp16_of_dst, fp32_of_dst, src_of_bf16, src_of_fp16,
 };
 use crate::tensix::src::{A, Row};
 use tilework_abi::tensix::cfg;
 
-/// A row of numbers.
-pub(super) type Floats = [f32; COLUMNS];
-/// A row of numbers that f32 may not hold.
-pub(super) type Wides = [f64; COLUMNS];
 /// A row of integers.
 pub(super) type Ints = [i32; COLUMNS];
 
@@ -101,96 +97,64 @@ impl Operands<'_> {
     }
 }
 
-/// The bits of f32 of a datum of Src that holds TF32.
-#[inline]
-fn tf32(x: u32) -> u32 {
-    let x = tf32_of_src(x);
-    if x & 0x3_FC00 == 0 { 0 } else { x << 13 }
-}
-
-/// The bits of f32 of a datum of Src that holds BF16.
-#[inline]
-fn bf16(x: u32) -> u32 {
-    tf32(x & 0x7_F8FF)
-}
-
-/// The bits of f32 of a datum of Src that holds FP16.
-#[inline]
-fn fp16(x: u32) -> u32 {
-    let (sign, man, exp) = (x >> 18 << 31, x >> 8 & 0x3FF, x & 0x1F);
-    if exp == 0 { 0 } else { sign | (exp + 112) << 23 | man << 13 }
-}
-
-/// Which bits of a mantissa an instruction multiplies.
+/// Which bits of a mantissa of eleven bits an instruction takes (SrcASrcB.md, "Fidelity phases").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// All: it does not multiply.
-    All,
-    /// Those that are set, with sign and exponent.
-    High(u32),
-    /// Those that are not set.
-    Low(u32),
+pub(super) struct Part {
+    shift: u32,
+    mask: u32,
+    /// Where the bits lie in a factor of SrcB.
+    up: u32,
 }
 
-/// What is multiplied of SrcA in fidelity phase `phase`: the high five bits of the mantissa or the
-/// five after them (`SrcAFidelityBits`).
+/// All of them, as sums take them.
+pub(super) const WHOLE: Part = Part { shift: 0, mask: 0x7FF, up: 0 };
+
+/// What is multiplied of SrcA in fidelity phase `phase`: the high five bits or the five after them.
 pub(super) fn part_a(phase: u32) -> Part {
-    if phase & 1 == 0 { Part::High(0xFFF8_0000) } else { Part::Low(0xFFF8_3FFF) }
+    Part { shift: if phase & 1 == 0 { 6 } else { 1 }, mask: 0x1F, up: 0 }
 }
 
-/// What is multiplied of SrcB: the high seven bits of the mantissa or the four after them
-/// (`SrcBFidelityBits`).
+/// What is multiplied of SrcB: the high seven bits or the four after them.
 pub(super) fn part_b(phase: u32) -> Part {
-    if phase & 2 == 0 { Part::High(0xFFFE_0000) } else { Part::Low(0xFFFE_1FFF) }
+    if phase & 2 == 0 { Part { shift: 4, mask: 0x7F, up: 0 } } else { Part { shift: 0, mask: 0xF, up: 3 } }
 }
 
-/// Decodes rows of Src.
-pub(super) fn decode<const N: usize>(rows: &[Row; N], style: Style, part: Part) -> [Floats; N] {
+/// How much less the exponent of a product or sum is in a fidelity phase.
+pub(super) fn phase_exponent(phase: u32) -> i32 {
+    (if phase & 1 != 0 { 5 } else { 0 }) + (if phase & 2 != 0 { 7 } else { 0 })
+}
+
+/// The exponent of zero, far below all others.
+pub(super) const NO_EXPONENT: i32 = -2000;
+
+/// `N` rows of numbers: integers with a sign, and exponents with a bias of 127.
+#[derive(Clone, Debug)]
+pub(super) struct Numbers<const N: usize> {
+    pub(super) ints: [Ints; N],
+    pub(super) exps: [Ints; N],
+}
+
+/// Decodes rows of Src that hold floating-point numbers. What has no exponent is zero, and an
+/// exponent of all ones is like any other (FloatBitPatterns.md).
+pub(super) fn decode<const N: usize>(rows: &[Row; N], style: Style, part: Part) -> Numbers<N> {
     match style {
-        Style::Bf16 => decode_as(rows, part, bf16),
-        Style::Tf32 => decode_as(rows, part, tf32),
-        Style::Fp16 | Style::Int8 => decode_as(rows, part, fp16),
+        Style::Bf16 => decode_as(rows, part, 0x3F8, (0xFF, 0)),
+        Style::Tf32 => decode_as(rows, part, 0x3FF, (0xFF, 0)),
+        // From a bias of 15.
+        Style::Fp16 | Style::Int8 => decode_as(rows, part, 0x3FF, (0x1F, 112)),
     }
 }
 
-#[inline]
-fn decode_as<const N: usize>(rows: &[Row; N], part: Part, bits: impl Fn(u32) -> u32) -> [Floats; N] {
-    match part {
-        Part::All => rows.map(|row| row.map(|x| f32::from_bits(bits(x)))),
-        Part::High(mask) => rows.map(|row| row.map(|x| f32::from_bits(bits(x) & mask))),
-        Part::Low(mask) => rows.map(|row| {
-            row.map(|x| {
-                let x = bits(x);
-                f32::from_bits(x) - f32::from_bits(x & mask)
-            })
-        }),
-    }
-}
-
-/// Decodes a row of Src, with an exponent of 255 as a number.
-pub(super) fn decode_wide(row: &Row, style: Style, part: Part) -> Wides {
-    row.map(|x| {
-        let bits = match style {
-            Style::Bf16 => bf16(x),
-            Style::Tf32 => tf32(x),
-            Style::Fp16 | Style::Int8 => fp16(x),
-        };
-        match part {
-            Part::All => wide(bits),
-            Part::High(mask) => wide(bits & mask),
-            Part::Low(mask) => wide(bits) - wide(bits & mask),
-        }
-    })
-}
-
-/// The number that the matrix unit takes 32 bits for: an exponent of 255 is no exception.
-pub(super) fn wide(bits: u32) -> f64 {
-    if bits & 0x7F80_0000 == 0x7F80_0000 {
-        // Half of it is an ordinary number.
-        2.0 * f64::from(f32::from_bits(bits - 0x0080_0000))
-    } else {
-        f64::from(f32::from_bits(bits))
-    }
+#[inline(always)]
+fn decode_as<const N: usize>(rows: &[Row; N], part: Part, man: u32, (exp, bias): (u32, i32)) -> Numbers<N> {
+    let int = |x: u32| {
+        let mantissa = 1 << 10 | x >> 8 & man;
+        let int = ((mantissa >> part.shift & part.mask) << part.up).cast_signed();
+        let int = if x & exp == 0 { 0 } else { int };
+        if x >> 18 & 1 != 0 { -int } else { int }
+    };
+    let exponent = |x: u32| if x & exp == 0 { NO_EXPONENT } else { (x & exp).cast_signed() + bias };
+    Numbers { ints: rows.map(|row| row.map(int)), exps: rows.map(|row| row.map(exponent)) }
 }
 
 /// Decodes a row of Src that holds integer "8", of whose bits the instruction takes those of
@@ -203,40 +167,24 @@ pub(super) fn decode_int(row: &Row, mask: u32, flush: bool) -> Ints {
     })
 }
 
-/// Whether a number is none of f32's ordinary ones.
+/// FP16 of a result that has no more than eleven bits. What is too large has all bits set but the
+/// sign, and what is too small is zero (FloatBitPatterns.md).
 #[inline]
-pub(super) fn is_odd(row: &Floats) -> bool {
-    // An exponent of 255 carries into the sign.
-    row.iter().fold(0, |any, x| any | ((x.to_bits() & 0x7F80_0000) + 0x0080_0000)) >> 31 != 0
-}
-
-/// A result as the matrix unit gives it: no denormals and no negative zero
-/// (FloatBitPatterns.md).
-#[inline]
-fn flushed(x: f32) -> u32 {
-    let bits = x.to_bits();
-    if bits & 0x7F80_0000 == 0 { 0 } else { bits }
-}
-
-/// BF16 of a result, to the nearest, even on ties.
-#[inline]
-fn round_to_bf16(bits: u32) -> u16 {
-    ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16) as u16
-}
-
-/// FP16 of a result, to the nearest, even on ties. What is too large has all bits set but the
-/// sign, and what is too small is zero.
-#[inline]
-fn round_to_fp16(bits: u32) -> u16 {
-    let (sign, magnitude) = ((bits >> 16 & 0x8000) as u16, bits & 0x7FFF_FFFF);
-    let rounded = (magnitude + 0xFFF + (magnitude >> 13 & 1)) >> 13;
+fn fp16_of_bits(bits: u32) -> u16 {
+    let (sign, magnitude) = ((bits >> 16 & 0x8000) as u16, bits >> 13 & 0x3_FFFF);
     // The exponent's bias goes from 127 to 15.
-    let moved = rounded.wrapping_sub(112 << 10);
-    match rounded {
+    match magnitude {
         0..0x1_C400 => 0,
-        0x1_C400..0x2_3FFF => sign | moved as u16,
+        0x1_C400..0x2_4000 => sign | (magnitude - (112 << 10)) as u16,
         _ => sign | 0x7FFF,
     }
+}
+
+/// The bits of f32 of FP16, of which an exponent of 31 is no exception.
+#[inline]
+fn bits_of_fp16(x: u16) -> u32 {
+    let x = u32::from(x);
+    if x & 0x7C00 == 0 { 0 } else { (x & 0x8000) << 16 | ((x & 0x7FFF) + (112 << 10)) << 13 }
 }
 
 impl Operands<'_> {
@@ -245,37 +193,29 @@ impl Operands<'_> {
     pub(super) fn dst_bits(&self, map: RowMap, row: usize, acc: Acc) -> Row32 {
         match acc {
             Acc::Bf16 => self.dst.read16(map, row).map(|x| u32::from(bf16_of_dst(x)) << 16),
-            Acc::Fp16 => self.dst.read16(map, row).map(|x| fp16(src_bits_of_fp16(x))),
+            Acc::Fp16 => self.dst.read16(map, row).map(|x| bits_of_fp16(fp16_of_dst(x))),
             Acc::Fp32 | Acc::Int32 => self.dst.read32(map, row).map(fp32_of_dst),
         }
     }
 
-    /// Adds `sum` to row `row` of Dst if `add`, and otherwise replaces it. `exact` computes the sum
-    /// again where f32 does not suffice.
+    /// Adds the sums of `groups` to row `row` of Dst if `add`, and otherwise replaces it.
     #[inline]
-    pub(super) fn accumulate(
-        &mut self,
-        (map, row): (RowMap, usize),
-        acc: Acc,
-        add: bool,
-        sum: &Floats,
-        exact: impl FnOnce() -> Wides,
-    ) {
+    pub(super) fn accumulate(&mut self, (map, row): (RowMap, usize), acc: Acc, add: bool, groups: &[Group]) {
         let old = if add { self.dst_bits(map, row, acc) } else { [0; COLUMNS] };
-        let mut total: Floats = std::array::from_fn(|i| sum[i] + f32::from_bits(flush_bits(old[i])));
-        if is_odd(&total) {
-            let sum = exact();
-            total = std::array::from_fn(|i| (sum[i] + wide(flush_bits(old[i]))) as f32);
-        }
-        self.store(map, row, acc, &total.map(flushed));
+        let total = match acc {
+            Acc::Fp32 | Acc::Int32 => combine::<23, 24>(groups, &old),
+            Acc::Bf16 => combine::<10, 8>(groups, &old),
+            Acc::Fp16 => combine::<10, 11>(groups, &old),
+        };
+        self.store(map, row, acc, &total);
     }
 
     /// Writes bits of f32 to row `row` of Dst.
     #[inline]
     fn store(&mut self, map: RowMap, row: usize, acc: Acc, bits: &Row32) {
         match acc {
-            Acc::Bf16 => self.dst.write16(map, row, bits.map(|x| dst_of_bf16(round_to_bf16(x)))),
-            Acc::Fp16 => self.dst.write16(map, row, bits.map(|x| dst_of_fp16(round_to_fp16(x)))),
+            Acc::Bf16 => self.dst.write16(map, row, bits.map(|x| dst_of_bf16((x >> 16) as u16))),
+            Acc::Fp16 => self.dst.write16(map, row, bits.map(|x| dst_of_fp16(fp16_of_bits(x)))),
             Acc::Fp32 | Acc::Int32 => self.dst.write32(map, row, bits.map(dst_of_fp32)),
         }
     }
@@ -293,18 +233,6 @@ impl Operands<'_> {
     }
 }
 
-/// Zero for what has no exponent.
-#[inline]
-fn flush_bits(bits: u32) -> u32 {
-    if bits & 0x7F80_0000 == 0 { 0 } else { bits }
-}
-
-/// A datum of Src from a datum of Dst that holds FP16.
-#[inline]
-fn src_bits_of_fp16(x: u16) -> u32 {
-    crate::tensix::number::src_of_fp16(fp16_of_dst(x))
-}
-
 /// `ShuffleBF16`: a datum of Src from a datum of Dst.
 #[inline]
 pub(super) fn src_of_dst_bf16(x: u16) -> u32 {
@@ -314,5 +242,5 @@ pub(super) fn src_of_dst_bf16(x: u16) -> u32 {
 /// `ShuffleFP16`: a datum of Src from a datum of Dst.
 #[inline]
 pub(super) fn src_of_dst_fp16(x: u16) -> u32 {
-    src_bits_of_fp16(x)
+    src_of_fp16(fp16_of_dst(x))
 }

@@ -9,6 +9,7 @@ mod format;
 mod moves;
 mod pool;
 mod schedule;
+mod sum;
 #[cfg(test)]
 mod tests;
 
@@ -113,6 +114,11 @@ impl Matrix {
     /// An instruction starts at cycle `now`.
     pub(super) fn started(&mut self, needs: &Needs, now: Cycle) {
         self.schedule.started(needs, now);
+    }
+
+    /// When row `row` of Dst can be read.
+    pub(super) fn readable(&self, row: usize) -> Cycle {
+        self.schedule.readable(row)
     }
 
     /// Executes one instruction; returns whether banks may have changed hands.

@@ -186,11 +186,9 @@ impl Operands<'_> {
     /// `TRNSPSRCB`: rows 16 to 31.
     pub(super) fn transpose_b(&mut self) {
         let face = &mut self.src.0[B].rows_mut()[FACE..2 * FACE];
-        for i in 0..FACE {
-            for j in 0..i {
-                let (x, y) = (face[i][j], face[j][i]);
-                (face[i][j], face[j][i]) = (y, x);
-            }
+        let old: [Row; FACE] = std::array::from_fn(|i| face[i]);
+        for (j, row) in face.iter_mut().enumerate() {
+            *row = old.map(|row| row[j]);
         }
     }
 
@@ -232,3 +230,7 @@ impl Operands<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "move_tests.rs"]
+mod tests;

@@ -147,7 +147,7 @@ impl Operands<'_> {
                 if comparable(row[j]) >= comparable(max[j]) {
                     max[j] = row[j];
                     if let Some(row) = INDICES.get(i) {
-                        index[j] = (phase[j] >> 4) + row & 0xFF;
+                        index[j] = ((phase[j] >> 4) + row) & 0xFF;
                     }
                 }
             }

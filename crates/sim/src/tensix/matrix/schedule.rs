@@ -63,8 +63,19 @@ impl Default for Schedule {
 }
 
 impl Needs {
+    /// Which bank it waits for.
+    pub(in crate::tensix) fn missing(&self, src: &Sources) -> Option<&'static str> {
+        let missing = [A, B].map(|i| self.sources[i] && !src.0[i].matrix_may_read());
+        match missing {
+            [false, false] => None,
+            [true, false] => Some("SrcA"),
+            [false, true] => Some("SrcB"),
+            [true, true] => Some("SrcA and SrcB"),
+        }
+    }
+
     /// `row`: the row of Dst that the instruction names.
-    pub(super) fn of(insn: MatrixOp, row: usize) -> Self {
+    pub(in crate::tensix) fn of(insn: MatrixOp, row: usize) -> Self {
         let (both, a, b, none) = ([true; 2], [true, false], [false, true], [false; 2]);
         let (dst, arithmetic, to_dst) = (Some(row), timing::MATRIX_ARITHMETIC, timing::MATRIX_MOVE);
         let needs =
@@ -102,7 +113,7 @@ impl Needs {
 impl Schedule {
     /// The first cycle in which an instruction can start; [`NEVER`]: when a bank changes hands.
     pub(super) fn start(&self, needs: &Needs, src: &Sources) -> Cycle {
-        if (needs.sources[A] && !src.0[A].matrix_may_read()) || (needs.sources[B] && !src.0[B].matrix_may_read()) {
+        if needs.missing(src).is_some() {
             return NEVER;
         }
         let dst = needs.reads.map_or(0, |row| self.readable(row));

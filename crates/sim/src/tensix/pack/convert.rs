@@ -164,7 +164,7 @@ impl Early {
             Self::HighOf32 => dst.read32(map, row).map(|x| x >> 16),
             Self::Bf16 => of_bf16(dst, map, row, |x| x),
             Self::Bf16Rounded => of_bf16(dst, map, row, tidy),
-            Self::E8m6 => of_bf16(dst, map, row, round::<TO_E8M6>),
+            Self::E8m6 => of_bf16(dst, map, row, |x| round::<TO_E8M6>(tidy(x))),
             Self::Fp16 => of_fp16(dst, map, row, |x| x),
             Self::Fp16Rounded => of_fp16(dst, map, row, |x| if x & 0x7FFF < NORMAL_16 { 0 } else { x }),
             Self::E5m7 => of_fp16(dst, map, row, |x| x & 0xFFF8),
@@ -192,8 +192,8 @@ fn of_fp16(dst: &Dst, map: RowMap, row: usize, f: impl Fn(u32) -> u32) -> Row {
 }
 
 /// Rounds an FP32 to the nearest, ties away from zero: NaN becomes infinity, denormals and minus
-/// zero become zero. A denormal that rounds to a normal number stays (the page does not say what
-/// comes first; as found on another simulator).
+/// zero become zero. A denormal that rounds to a normal number stays, of 32 bits, but not of 16 (the
+/// page does not say what comes first; as found on another simulator).
 #[inline]
 fn round<const DROPPED: u32>(x: u32) -> u32 {
     let magnitude = (x & 0x7FFF_FFFF).min(INFINITY);

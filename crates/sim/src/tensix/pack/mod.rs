@@ -7,6 +7,8 @@
 //! is in [`cycles`].
 
 mod convert;
+#[cfg(test)]
+mod convert_tests;
 mod output;
 mod plan;
 #[cfg(test)]
@@ -16,6 +18,7 @@ use super::border::Outside;
 use super::config::{Config, Refusal};
 use super::counters::{Adcs, PackerCounters};
 use super::dst::{COLUMNS, Dst};
+use super::matrix::Matrix;
 use super::number::bf16_of_dst;
 use crate::FaultClass::{UndefinedBehavior, UnimplementedFunctionality};
 use crate::{Cycle, timing};
@@ -43,6 +46,8 @@ pub(super) struct Packer {
     largest: u8,
     /// What TDMA-RISC adds to addresses.
     pub(super) l1_dest_addr_offset: u32,
+    /// It has ended a tile.
+    has_packed: bool,
     /// What the configuration says, of which generation, to which thread.
     plan: Option<(u64, usize, Plan)>,
 }
@@ -53,12 +58,17 @@ pub(super) struct Work<'a> {
     pub(super) thread: usize,
     pub(super) adcs: &'a mut Adcs,
     pub(super) dst: &'a Dst,
+    /// Knows when rows of Dst can be read.
+    pub(super) matrix: &'a Matrix,
+    pub(super) now: Cycle,
 }
 
 /// Why a `PACR` did not take effect.
 pub(super) enum Stop {
     /// Cores sleep on what it would write.
     Wake,
+    /// What it reads of Dst can be read from this cycle on.
+    NotBefore(Cycle),
     Refused(Refusal),
 }
 
@@ -86,6 +96,10 @@ impl Packer {
         let plan = self.plan(on.config, on.thread)?;
         let counters = on.adcs.packer(on.thread);
         let input = input(&plan, insn, counters)?;
+        let rows = input.rows.iter().flatten();
+        if let Some(ready) = rows.map(|row| on.matrix.readable(*row)).max().filter(|ready| *ready > on.now) {
+            return Err(Stop::NotBefore(ready));
+        }
         let close = insn.last() || insn.flush();
         let packed = packed(&plan, &input)?;
         let [exponents_at, data_at] = self.addresses(&plan, counters);
@@ -111,6 +125,7 @@ impl Packer {
         if plan.exponent_section.is_some() || close {
             self.exponents.advance(exponents, &staged_exponents, close);
         }
+        self.has_packed |= insn.last();
         self.advance_position(&plan, input.count);
         let word = u32::from(cfg::ADDR_MOD_PACK_SEC_YSRCINCR.word) + insn.addr_mod();
         on.adcs.advance_packer(on.thread, on.config.thread_word(on.thread, word));
@@ -136,9 +151,15 @@ impl Packer {
         self.largest.into()
     }
 
+    /// Whether it has ended a tile.
+    pub(super) fn has_packed(&self) -> bool {
+        self.has_packed
+    }
+
     /// Drops what has not been written (BlackholeA0/TensixTile/SoftReset.md, "Packer soft reset").
     pub(super) fn abort(&mut self) {
         (self.data, self.exponents) = Default::default();
+        self.has_packed = false;
     }
 
     fn plan(&mut self, config: &Config, thread: usize) -> Result<Plan, Refusal> {
@@ -273,7 +294,7 @@ fn input(plan: &Plan, insn: Pacr, counters: PackerCounters) -> Result<Input, Ref
     let x = counters.src[0];
     let bytes = plan.src.address(counters.src).wrapping_add(x.wrapping_mul(plan.x_stride));
     let fine = [0xF, 0xF, 0x7, 0, 0x3][plan.datum_bytes as usize];
-    let at = (bytes / plan.datum_bytes & !fine).wrapping_add(x & fine).wrapping_add(plan.src_offset);
+    let at = ((bytes / plan.datum_bytes) & !fine).wrapping_add(x & fine).wrapping_add(plan.src_offset);
     let (first, column) = (at as usize >> 4 & 0x3FF, at as usize & 0xF);
     let width = (counters.dst[0] + 1).checked_sub(x).filter(|&width| width != 0 && column + width as usize <= COLUMNS);
     let Some(width) = width else {
@@ -299,7 +320,7 @@ fn input(plan: &Plan, insn: Pacr, counters: PackerCounters) -> Result<Input, Ref
 
 /// How many data of each row are packed.
 fn packed(plan: &Plan, input: &Input) -> Result<usize, Refusal> {
-    let mask = (1u32 << input.width) - 1 & u32::from(plan.downsample);
+    let mask = ((1u32 << input.width) - 1) & u32::from(plan.downsample);
     let packed = mask.count_ones() as usize;
     if plan.downsample != 0xFFFF && input.width != COLUMNS && input.count > 1 {
         return Err((UnimplementedFunctionality, "downsampling of parts of rows, which is not documented"));

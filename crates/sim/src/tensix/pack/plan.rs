@@ -105,7 +105,7 @@ impl Strides {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) map: RowMap,
-    /// Both `remap_addrs` and `swizzle_32b`.
+    /// `swizzle_32b`, without which the strided mode is not understood.
     pub(super) can_stride: bool,
     pub(super) early: Early,
     /// What passes between the conversions.
@@ -168,7 +168,7 @@ impl Reader<'_> {
 }
 
 /// Features of the packer that the documents do not describe, or that are not built.
-const NOT_BUILT: [(Field, u32, &'static str); 12] = [
+const NOT_BUILT: [(Field, u32, &str); 12] = [
     (cfg::THCON_SEC_REG1_DISABLE_ZERO_COMPRESS, 1, "compression by the packer is not built yet"),
     (cfg::THCON_SEC_REG1_SOURCE_INTERFACE_SELECTION, 0, "a packer that reads L1 is not built yet"),
     (cfg::THCON_SEC_REG1_DIS_SHARED_EXP_ASSEMBLER, 0, "Dis_shared_exp_assembler, which is not documented"),
@@ -187,17 +187,10 @@ impl Plan {
     /// Decodes the configuration as `thread` sees it.
     pub(super) fn of(config: &Config, thread: usize) -> Result<Self, Refusal> {
         let r = Reader { config, thread };
-        let early = early(&r)?;
-        let (kind, in_mantissa) = input(&r, early)?;
         if let Some((_, _, what)) = NOT_BUILT.iter().find(|&&(field, value, _)| r.get(field) != value) {
             return Err((UnimplementedFunctionality, what));
         }
-        let (late, layout) = late(&r, kind, in_mantissa)?;
-        let random_early = early.rounds() && r.has(cfg::ALU_ROUNDING_MODE_GASKET_SRND_EN);
-        let random_late = layout.is_block() && r.has(cfg::ALU_ROUNDING_MODE_PACKER_SRND_EN);
-        if random_early || random_late {
-            return Err((UnimplementedFunctionality, "stochastic rounding by the packer is not built yet"));
-        }
+        let (early, kind, late, layout) = formats(&r)?;
         let (edge, relu, threshold) = (edge(&r, kind)?, relu(&r, kind)?, threshold(&r)?);
         let downsample = match r.get(cfg::THCON_SEC_REG1_DOWNSAMPLE_MASK) as u16 {
             0 => 0xFFFF,
@@ -248,6 +241,19 @@ impl Plan {
             reads_per_plane: r.get(cfg::PACK_COUNTERS_SEC_PACK_READS_PER_XY_PLANE),
         })
     }
+}
+
+/// Both conversions.
+fn formats(r: &Reader<'_>) -> Result<(Early, Kind, Late, Layout), Refusal> {
+    let early = early(r)?;
+    let (kind, mantissa) = input(r, early)?;
+    let (late, layout) = late(r, kind, mantissa)?;
+    let random_early = early.rounds() && r.has(cfg::ALU_ROUNDING_MODE_GASKET_SRND_EN);
+    let random_late = layout.is_block() && r.has(cfg::ALU_ROUNDING_MODE_PACKER_SRND_EN);
+    if random_early || random_late {
+        return Err((UnimplementedFunctionality, "stochastic rounding by the packer is not built yet"));
+    }
+    Ok((early, kind, late, layout))
 }
 
 /// The early conversion ("Configuring the conversions").

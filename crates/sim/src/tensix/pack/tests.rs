@@ -335,3 +335,49 @@ fn reset_drops_what_is_held() {
     assert_eq!(b.run(at + 200).unwrap().len(), 1);
     assert_eq!(l1(&b, 16), [0; 16]);
 }
+
+#[test]
+fn the_short_way_of_bf16_is_the_same_as_the_stages() {
+    let run = |counts: u16| {
+        let mut b = set_up(BF16, BF16, BF16, false);
+        for row in 0..64 {
+            write_bf16(&mut b, row, std::array::from_fn(|c| (row as u16 * 16 + c as u16).wrapping_mul(0x9E37)));
+        }
+        // A packer that counts exponents goes through all stages.
+        b.t.coprocessor.config.set_thread(0, cfg::ENABLE_ACC_STATS_ENABLE.word.into(), counts).unwrap();
+        b.execute(T2, &tile());
+        (l1(&b, 2048).to_vec(), b.t.coprocessor.packer.largest_exponent())
+    };
+    assert_eq!(run(0), run(1));
+}
+
+#[test]
+fn a_pack_waits_for_what_the_matrix_unit_writes() {
+    let mut b = set_up(BF16, BF16, BF16, false);
+    let pass = |b: &mut Bench, row: u32| {
+        let mova2d = insn::Movdbga2d::build().dst_row(row).word();
+        let y = Setadcxy::build().cnt_set_mask(4).ch0_y(4).bit_mask(0b10).word();
+        let passed = b.execute(T2, &[mova2d, y, Pacr::build().last(true).addr_mod(1).word()]);
+        passed[2] - passed[0]
+    };
+    assert_eq!(pass(&mut b, 0), timing::DST_READABLE);
+    assert_eq!(pass(&mut b, 8), 2, "another block");
+}
+
+#[test]
+fn tdma_registers_see_the_packer() {
+    use crate::tensix::bench::CORES;
+    use tilework_abi::tensix::{TDMA_BASE, tdma};
+    let mut b = set_up(BF16, BF16, BF16, false);
+    write_bf16(&mut b, 0, [0x4000; 16]);
+    let load = |b: &mut Bench, reg, at| b.t.load(CORES[2], TDMA_BASE + reg, at).map(|load| load.value);
+    assert_eq!(load(&mut b, tdma::PACKED_SIZE, 0), Ok(0));
+    // An offset of two units, which the configuration adds.
+    b.t.store(CORES[2], TDMA_BASE + tdma::ACC_PACKED_SIZE, 1 << 16 | 2, 0).unwrap();
+    set(&mut b, cfg::THCON_SEC_REG1_ADD_L1_DEST_ADDR_OFFSET, 1);
+    let passed = b.execute(T2, &[Pacr::build().read_intf_sel(1).last(true).word()])[0];
+    assert_eq!((b.word(OUT as usize), b.word(OUT as usize + 32)), (0, 0x4000_4000));
+    assert_eq!(load(&mut b, tdma::SCALERS, passed + 1), Ok(1 << 27));
+    assert_eq!(load(&mut b, tdma::SCALERS, passed + 100), Ok(0));
+    assert!(load(&mut b, tdma::PACKED_SIZE, passed + 100).is_err(), "not zero any more");
+}

@@ -9,8 +9,11 @@
 //! it occupies the unpacker for as long as fetching them takes. When that is over the bank changes
 //! hands. Nobody else looks at the bank before.
 
+mod fields;
 mod format;
 mod moves;
+#[cfg(test)]
+mod moves_tests;
 mod plan;
 mod rows;
 #[cfg(test)]
@@ -26,12 +29,10 @@ use moves::Registers;
 use plan::{At, Context, Plan};
 use std::collections::VecDeque;
 use tilework_abi::tensix::cfg;
-use tilework_abi::tensix::insn::{UnpackerOp, Unpacr, UnpacrNop};
+use tilework_abi::tensix::insn::{Insn, UnpackerOp, Unpacr, UnpacrNop};
 
 /// Unpackers.
 pub(super) const UNPACKERS: usize = 2;
-/// Instructions that an unpacker has in flight (estimate: one that moves data and one that waits).
-const IN_FLIGHT: usize = 2;
 /// Bits of `SrcRow`.
 const SRC_ROW: u32 = 0x3F;
 /// All bits of a datum of SrcA or SrcB: what stands for minus infinity (UNPACR_NOP_ZEROSRC.md).
@@ -114,6 +115,14 @@ impl Unpackers {
         unit.until.is_none() && !unit.jobs.is_empty()
     }
 
+    /// The unpacker in which the first instruction of `thread` waits for its bank, with the
+    /// instruction.
+    pub(super) fn stuck(&self, thread: usize) -> Option<(usize, Insn)> {
+        let first = |unit: usize| self.units[unit].jobs.iter().find(|job| job.at.thread == thread);
+        let mut waiting = (0..UNPACKERS).filter(|&unit| self.waits(unit));
+        waiting.find_map(|unit| Some((unit, first(unit)?.at.insn)))
+    }
+
     /// `SETC16` has written `UNPACK_MISC_CFG` of `thread` (BackendConfiguration.md, "Special
     /// cases").
     pub(super) fn reset_counters(&mut self, thread: usize) {
@@ -153,7 +162,7 @@ impl Coprocessor {
             UnpackerOp::Unpacr(insn) => self.issue_unpacr(at, insn, outside),
             UnpackerOp::UnpacrNop(insn) => {
                 let unit = insn.which_unpacker() as usize;
-                if self.unpackers.units[unit].jobs.len() >= IN_FLIGHT {
+                if self.unpackers.units[unit].jobs.len() >= timing::UNPACKER_IN_FLIGHT {
                     return Ok(Issue::NotBefore(NEVER));
                 }
                 let (work, gives) = self.nop(at, insn).map_err(|refusal| at.refused(refusal))?;
@@ -187,7 +196,7 @@ impl Coprocessor {
         if self.unpackers.next > at.now {
             return Ok(Issue::NotBefore(self.unpackers.next));
         }
-        if self.unpackers.units[unit].jobs.len() >= IN_FLIGHT {
+        if self.unpackers.units[unit].jobs.len() >= timing::UNPACKER_IN_FLIGHT {
             return Ok(Issue::NotBefore(NEVER));
         }
         let state = &self.unpackers.units[unit];
@@ -221,7 +230,12 @@ impl Coprocessor {
 
     /// The context counter behind `context`.
     fn count_context(&mut self, thread: usize, unit: usize, context: u32) {
-        let contexts = 1 << self.config.read(thread, cfg::THCON_SEC_REG2_CONTEXT_COUNT.copy(unit));
+        let read = |field: cfg::Field| self.config.read(thread, field.copy(unit));
+        // The second form is Blackhole's (tt-llk's hal/cfg/thcon.h).
+        let contexts = match read(cfg::THCON_SEC_REG2_CONTEXT_COUNT_NON_LOG2_EN) {
+            0 => 1 << read(cfg::THCON_SEC_REG2_CONTEXT_COUNT),
+            _ => read(cfg::THCON_SEC_REG2_CONTEXT_COUNT_NON_LOG2),
+        };
         let next = (context + 1) & 7;
         self.unpackers.units[unit].counters[thread] = if next >= contexts { 0 } else { next };
     }
@@ -339,7 +353,9 @@ impl Coprocessor {
         unpacker.until = None;
         let Some(job) = unpacker.jobs.pop_front() else { return };
         if let Some(format) = job.gives {
-            self.src.0[unit].give_filled(format);
+            let bank = &mut self.src.0[unit];
+            bank.imply_format(format);
+            bank.give_to_matrix();
         }
         self.notify_of_unpacker(now);
         // A core may wait until nothing of the thread is in flight.

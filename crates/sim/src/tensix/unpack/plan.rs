@@ -8,6 +8,10 @@
 use super::super::config::{Config, Refusal};
 use super::super::counters::{Adcs, Xyzw};
 use super::super::dst::RowMap;
+use super::fields::{
+    ADD_DEST, BASE, BLOBS_Y_START, DEST, Descriptor, FORCED_EXPONENT, FORMATS, OFFSET, OUT_BASE, OUT_STRIDES, SHIFT,
+    TO_DST, UNCOMPRESSED, UNSIGNED, X_DIM,
+};
 use super::format::{Conversion, Format};
 use crate::{Cycle, FaultClass};
 use tilework_abi::tensix::cfg::{self, Field};
@@ -19,91 +23,12 @@ pub(super) const ROW: u32 = 16;
 const BLOCK_BITS: u64 = 16 * 8;
 /// Compressed data come in groups of this many, followed by as many counters of four bits.
 pub(super) const GROUP: u32 = 32;
+/// An address that is nowhere, from which one can still go on.
+const NOWHERE: u64 = 1 << 60;
+/// Rows of SrcA that are written at a time.
+const BURST: u32 = 8;
 /// Rows of data addresses that lie before row 0 of SrcA and Dst.
 const FIRST_ROW: u32 = 4;
-
-/// By context: the address of the data, and what is added to it.
-const BASE: [Field; 8] = [
-    cfg::THCON_SEC_REG3_BASE_ADDRESS,
-    cfg::THCON_SEC_REG3_BASE_CNTX1_ADDRESS,
-    cfg::THCON_SEC_REG3_BASE_CNTX2_ADDRESS,
-    cfg::THCON_SEC_REG3_BASE_CNTX3_ADDRESS,
-    cfg::THCON_SEC_REG4_BASE_CNTX4_ADDRESS,
-    cfg::THCON_SEC_REG4_BASE_CNTX5_ADDRESS,
-    cfg::THCON_SEC_REG4_BASE_CNTX6_ADDRESS,
-    cfg::THCON_SEC_REG4_BASE_CNTX7_ADDRESS,
-];
-const OFFSET: [Field; 4] = [
-    cfg::THCON_SEC_REG7_OFFSET_ADDRESS,
-    cfg::THCON_SEC_REG7_OFFSET_CNTX1_ADDRESS,
-    cfg::THCON_SEC_REG7_OFFSET_CNTX2_ADDRESS,
-    cfg::THCON_SEC_REG7_OFFSET_CNTX3_ADDRESS,
-];
-/// By context: the formats of input and output.
-const FORMATS: [[Field; 2]; 8] = [
-    [cfg::THCON_SEC_REG7_UNPACK_DATA_FORMAT_CNTX0, cfg::THCON_SEC_REG7_UNPACK_OUT_DATA_FORMAT_CNTX0],
-    [cfg::THCON_SEC_REG7_UNPACK_DATA_FORMAT_CNTX1, cfg::THCON_SEC_REG7_UNPACK_OUT_DATA_FORMAT_CNTX1],
-    [cfg::THCON_SEC_REG7_UNPACK_DATA_FORMAT_CNTX2, cfg::THCON_SEC_REG7_UNPACK_OUT_DATA_FORMAT_CNTX2],
-    [cfg::THCON_SEC_REG7_UNPACK_DATA_FORMAT_CNTX3, cfg::THCON_SEC_REG7_UNPACK_OUT_DATA_FORMAT_CNTX3],
-    [cfg::THCON_SEC_REG7_UNPACK_DATA_FORMAT_CNTX4, cfg::THCON_SEC_REG7_UNPACK_OUT_DATA_FORMAT_CNTX4],
-    [cfg::THCON_SEC_REG7_UNPACK_DATA_FORMAT_CNTX5, cfg::THCON_SEC_REG7_UNPACK_OUT_DATA_FORMAT_CNTX5],
-    [cfg::THCON_SEC_REG7_UNPACK_DATA_FORMAT_CNTX6, cfg::THCON_SEC_REG7_UNPACK_OUT_DATA_FORMAT_CNTX6],
-    [cfg::THCON_SEC_REG7_UNPACK_DATA_FORMAT_CNTX7, cfg::THCON_SEC_REG7_UNPACK_OUT_DATA_FORMAT_CNTX7],
-];
-/// By context: the data are not compressed.
-const UNCOMPRESSED: [Field; 8] = [
-    cfg::THCON_SEC_REG2_DISABLE_ZERO_COMPRESS_CNTX0,
-    cfg::THCON_SEC_REG2_DISABLE_ZERO_COMPRESS_CNTX1,
-    cfg::THCON_SEC_REG2_DISABLE_ZERO_COMPRESS_CNTX2,
-    cfg::THCON_SEC_REG2_DISABLE_ZERO_COMPRESS_CNTX3,
-    cfg::THCON_SEC_REG2_DISABLE_ZERO_COMPRESS_CNTX4,
-    cfg::THCON_SEC_REG2_DISABLE_ZERO_COMPRESS_CNTX5,
-    cfg::THCON_SEC_REG2_DISABLE_ZERO_COMPRESS_CNTX6,
-    cfg::THCON_SEC_REG2_DISABLE_ZERO_COMPRESS_CNTX7,
-];
-/// By context: the data go to Dst.
-const TO_DST: [Field; 8] = [
-    cfg::THCON_SEC_REG2_UNPACK_IF_SEL_CNTX0,
-    cfg::THCON_SEC_REG2_UNPACK_IF_SEL_CNTX1,
-    cfg::THCON_SEC_REG2_UNPACK_IF_SEL_CNTX2,
-    cfg::THCON_SEC_REG2_UNPACK_IF_SEL_CNTX3,
-    cfg::THCON_SEC_REG2_UNPACK_IF_SEL_CNTX4,
-    cfg::THCON_SEC_REG2_UNPACK_IF_SEL_CNTX5,
-    cfg::THCON_SEC_REG2_UNPACK_IF_SEL_CNTX6,
-    cfg::THCON_SEC_REG2_UNPACK_IF_SEL_CNTX7,
-];
-/// By context: the width of a row of unpacker 0's input, where its output begins, and by how many
-/// columns it is shifted.
-const X_DIM: [Field; 4] = [
-    cfg::THCON_SEC_REG5_TILE_X_DIM_CNTX0,
-    cfg::THCON_SEC_REG5_TILE_X_DIM_CNTX1,
-    cfg::THCON_SEC_REG5_TILE_X_DIM_CNTX2,
-    cfg::THCON_SEC_REG5_TILE_X_DIM_CNTX3,
-];
-const DEST: [Field; 4] = [
-    cfg::THCON_SEC_REG5_DEST_CNTX0_ADDRESS,
-    cfg::THCON_SEC_REG5_DEST_CNTX1_ADDRESS,
-    cfg::THCON_SEC_REG5_DEST_CNTX2_ADDRESS,
-    cfg::THCON_SEC_REG5_DEST_CNTX3_ADDRESS,
-];
-const SHIFT: [Field; 4] = [
-    cfg::THCON_SEC_REG2_SHIFT_AMOUNT_CNTX0,
-    cfg::THCON_SEC_REG2_SHIFT_AMOUNT_CNTX1,
-    cfg::THCON_SEC_REG2_SHIFT_AMOUNT_CNTX2,
-    cfg::THCON_SEC_REG2_SHIFT_AMOUNT_CNTX3,
-];
-/// By unpacker.
-const OUT_BASE: [Field; 2] = [cfg::UNP0_ADDR_BASE_REG_1_BASE, cfg::UNP1_ADDR_BASE_REG_1_BASE];
-const OUT_STRIDES: [[Field; 3]; 2] = [
-    [cfg::UNP0_ADDR_CTRL_XY_REG_1_YSTRIDE, cfg::UNP0_ADDR_CTRL_ZW_REG_1_ZSTRIDE, cfg::UNP0_ADDR_CTRL_ZW_REG_1_WSTRIDE],
-    [cfg::UNP1_ADDR_CTRL_XY_REG_1_YSTRIDE, cfg::UNP1_ADDR_CTRL_ZW_REG_1_ZSTRIDE, cfg::UNP1_ADDR_CTRL_ZW_REG_1_WSTRIDE],
-];
-const FORCED_EXPONENT: [Field; 2] = [cfg::UNP0_FORCED_SHARED_EXP_SHARED_EXP, cfg::UNP1_FORCED_SHARED_EXP_SHARED_EXP];
-const ADD_DEST: [Field; 2] =
-    [cfg::UNP0_ADD_DEST_ADDR_CNTR_ADD_DEST_ADDR_CNTR, cfg::UNP1_ADD_DEST_ADDR_CNTR_ADD_DEST_ADDR_CNTR];
-const UNSIGNED: [Field; 2] = [cfg::ALU_FORMAT_SPEC_REG0_SRCAUNSIGNED, cfg::ALU_FORMAT_SPEC_REG0_SRCBUNSIGNED];
-const BLOBS_Y_START: [Field; 2] =
-    [cfg::UNP0_BLOBS_Y_START_CNTX_01_BLOBS_Y_START, cfg::UNP0_BLOBS_Y_START_CNTX_23_BLOBS_Y_START];
 
 /// Where the data come from.
 #[derive(Clone, Debug)]
@@ -132,9 +57,15 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// `WrapAddr`, for an address that counts in `per_byte` to a byte.
+    /// `WrapAddr`, for an address that counts in `per_byte` to a byte. What would lie before L1
+    /// lies behind it: either faults when it is read.
     pub(super) fn wrap(&self, addr: u64, per_byte: u64) -> u64 {
-        if addr > self.limit * per_byte { addr.wrapping_sub(self.fifo * per_byte) } else { addr }
+        if addr > self.limit * per_byte { addr.checked_sub(self.fifo * per_byte).unwrap_or(NOWHERE) } else { addr }
+    }
+
+    /// Data to fetch, or of part of a compressed row at most so many.
+    fn data_count(&self) -> u32 {
+        self.count.min(self.drop.saturating_add(self.most))
     }
 }
 
@@ -173,10 +104,14 @@ impl Output {
             Target::SrcA if row < FIRST_ROW || column < self.shift => None,
             Target::SrcA => {
                 let row = row - FIRST_ROW;
-                // The newest page lets rows past the end wrap, or be lost in the middle of a burst;
-                // an older one calls them undefined.
-                if row >= if self.whole_bank { 64 - self.src_row } else { 16 } {
-                    return Err((FaultClass::UndefinedBehavior, "data for rows behind the end of SrcA"));
+                if !self.whole_bank && row >= 16 {
+                    return Err((FaultClass::UndefinedBehavior, "data for rows behind the first 16 of SrcA"));
+                }
+                // Rows behind the end wrap, but those of the burst of eight that crosses it are
+                // lost, and the page does not say where bursts begin.
+                let begin = (self.addr / ROW).wrapping_sub(FIRST_ROW).wrapping_add(self.src_row);
+                if row + self.src_row >= 64 && !begin.is_multiple_of(BURST) {
+                    return Err((FaultClass::UndefinedBehavior, "a burst of rows across the end of SrcA"));
                 }
                 Some(((row + self.src_row) & 0x3F, column - self.shift))
             }
@@ -223,43 +158,9 @@ pub(super) struct Context {
 /// The configuration as one unpacker sees it.
 struct Reader<'a> {
     at: &'a At<'a>,
+    /// The bank that the thread uses.
+    words: &'a [u32],
     unit: usize,
-}
-
-/// `TileDescriptor`.
-struct Descriptor([u32; 4]);
-
-impl Descriptor {
-    fn format(&self) -> u32 {
-        self.0[0] & 0xF
-    }
-    fn is_uncompressed(&self) -> bool {
-        self.0[0] & 0x10 != 0
-    }
-    fn has_no_small_exponents(&self) -> bool {
-        self.0[0] & 0x20 != 0
-    }
-    fn blobs(&self) -> u32 {
-        self.0[0] >> 8 & 7
-    }
-    fn x_dim(&self) -> u32 {
-        self.0[0] >> 16
-    }
-    fn y_dim(&self) -> u32 {
-        self.0[1] & 0xFF
-    }
-    fn z_dim(&self) -> u32 {
-        (self.0[1] >> 16 & 0xFF).max(1)
-    }
-    fn w_dim(&self) -> u32 {
-        (self.0[2] & 0xFF).max(1)
-    }
-    fn blobs_y_start(&self) -> u32 {
-        self.0[2] >> 16 | self.0[3] << 16
-    }
-    fn digest_size(&self) -> u32 {
-        self.0[3] >> 24
-    }
 }
 
 /// The extent of the input, as far as it is not the data themselves.
@@ -309,7 +210,7 @@ impl Plan {
     /// # Errors
     /// What the page calls undefined, and what is not built.
     pub(super) fn new(insn: Unpacr, context: Context, at: &At<'_>) -> Result<Self, Refusal> {
-        let reader = Reader { at, unit: insn.which_unpacker() as usize };
+        let reader = Reader { at, words: at.config.bank(at.thread), unit: insn.which_unpacker() as usize };
         reader.refuse_what_is_not_built(insn)?;
         let descriptor = reader.descriptor();
         let [from, to] = reader.formats(context, &descriptor);
@@ -322,10 +223,8 @@ impl Plan {
             } else {
                 cfg::THCON_SEC_REG2_UNPACK_IF_SEL
             });
-        let conversion = Conversion::of(from, out, to_dst, reader.unp(UNSIGNED) != 0)?;
-        if from == Format::Fp8 && reader.is_set(cfg::THCON_SEC_REG1_UNP_LF8_4B_EXP) {
-            return Err(not_built("FP8 with exponents of four bits"));
-        }
+        let (unsigned, narrow) = (reader.unp(UNSIGNED) != 0, reader.is_set(cfg::THCON_SEC_REG1_UNP_LF8_4B_EXP));
+        let conversion = Conversion::of(from, out, to_dst, unsigned, narrow)?;
         let input = reader.input(insn, context, from, &descriptor)?;
         let output = reader.output(context, out, to_dst)?;
         let strided = reader.is_set(cfg::THCON_SEC_REG2_TILEIZE_MODE);
@@ -345,7 +244,8 @@ impl Plan {
     /// Cycles that fetching takes at `speed` blocks of 16 bytes a cycle: a cycle at least, and for
     /// strided input one for each 64 bytes of a run.
     pub(super) fn duration(&self, speed: u32) -> Cycle {
-        let Input { bits, count, run, stride, zeros, .. } = self.input;
+        let Input { bits, run, stride, zeros, .. } = self.input;
+        let count = self.input.data_count();
         let blocks = |data: u32| {
             let with_zeros = if zeros.is_some() { bits + 4 } else { bits };
             (u64::from(data) * u64::from(with_zeros)).div_ceil(BLOCK_BITS)
@@ -362,14 +262,17 @@ impl Plan {
 impl Reader<'_> {
     /// A field of `THCON_SEC0` or `THCON_SEC1`.
     fn thcon(&self, field: Field) -> u32 {
-        self.at.config.read(self.at.thread, field.copy(self.unit))
+        self.bank(field.copy(self.unit))
     }
     fn is_set(&self, field: Field) -> bool {
         self.thcon(field) != 0
     }
     /// A field that each unpacker has.
     fn unp(&self, fields: [Field; 2]) -> u32 {
-        self.at.config.read(self.at.thread, fields[self.unit])
+        self.bank(fields[self.unit])
+    }
+    fn bank(&self, field: Field) -> u32 {
+        field.of(self.words[usize::from(field.word)])
     }
 
     fn refuse_what_is_not_built(&self, insn: Unpacr) -> Result<(), Refusal> {
@@ -379,19 +282,12 @@ impl Reader<'_> {
         if self.is_set(cfg::THCON_SEC_REG2_METADATA_X_END) {
             return Err(not_built("unpacking of metadata"));
         }
-        if self.is_set(cfg::THCON_SEC_REG10_UNPACK_LIMIT_ADDRESS_EN) {
-            return Err(not_built("the second limit of unpackers' addresses"));
-        }
-        if insn.use_context_counter() && self.is_set(cfg::THCON_SEC_REG2_CONTEXT_COUNT_NON_LOG2_EN) {
-            return Err(not_built("numbers of contexts that are no powers of two"));
-        }
         Ok(())
     }
 
     fn descriptor(&self) -> Descriptor {
         let first = cfg::THCON_SEC_REG0_TILEDESCRIPTOR.copy(self.unit).word;
-        let words = self.at.config.bank(self.at.thread);
-        Descriptor(std::array::from_fn(|i| words[usize::from(first) + i]))
+        Descriptor(std::array::from_fn(|i| self.words[usize::from(first) + i]))
     }
 
     fn formats(&self, context: Context, descriptor: &Descriptor) -> [u32; 2] {
@@ -433,6 +329,12 @@ impl Reader<'_> {
         } else {
             self.compressed_span(insn, context, row_starts, &shape)?
         };
+        // Context 1 has its own limit if that is enabled (tt-llk's hal/cfg/thcon.h).
+        let [limit, fifo] = if index == 1 && self.is_set(cfg::THCON_SEC_REG10_UNPACK_LIMIT_ADDRESS_EN) {
+            [cfg::THCON_SEC_REG10_UNPACK_LIMIT_ADDRESS, cfg::THCON_SEC_REG10_UNPACK_FIFO_SIZE]
+        } else {
+            [cfg::THCON_SEC_REG2_UNPACK_LIMIT_ADDRESS, cfg::THCON_SEC_REG2_UNPACK_FIFO_SIZE]
+        };
         let bits = from.bits();
         let (first, width) = (u64::from(first), u64::from(bits));
         let mut input = Input {
@@ -446,8 +348,8 @@ impl Reader<'_> {
             run: ROW,
             stride: u64::from(ROW * bits),
             forced_exponent,
-            limit: u64::from(self.thcon(cfg::THCON_SEC_REG2_UNPACK_LIMIT_ADDRESS)) * 16,
-            fifo: u64::from(self.thcon(cfg::THCON_SEC_REG2_UNPACK_FIFO_SIZE)) * 16,
+            limit: u64::from(self.thcon(limit)) * 16,
+            fifo: u64::from(self.thcon(fifo)) * 16,
         };
         if !uncompressed {
             let (group, within) = (first / u64::from(GROUP), first % u64::from(GROUP));
@@ -481,7 +383,7 @@ impl Reader<'_> {
         } else if shape.blobs != 0 {
             let starts = if context.multi && self.unit == 0 {
                 let field = BLOBS_Y_START[(context.index as usize & 2) >> 1];
-                self.at.config.read(self.at.thread, field)
+                self.bank(field)
             } else {
                 descriptor.blobs_y_start()
             };
@@ -539,7 +441,7 @@ impl Reader<'_> {
         let at = self.at;
         let index = context.index as usize;
         let counters = at.adcs.get(at.thread, self.unit, 1);
-        let strides = OUT_STRIDES[self.unit].map(|field| at.config.read(at.thread, field));
+        let strides = OUT_STRIDES[self.unit].map(|field| self.bank(field));
         let steps = [counters.y, counters.z, counters.w].into_iter().zip(strides);
         let mut addr = steps.fold(self.unp(OUT_BASE), |addr, (n, stride)| addr.wrapping_add(n * stride));
         if !addr.is_multiple_of(1 << out.address_shift()) {
@@ -569,6 +471,7 @@ impl Reader<'_> {
             whole_bank,
             transpose: self.unit == 0 && self.is_set(cfg::THCON_SEC_REG2_HALOIZE_MODE),
             shift: if shifts { self.thcon(SHIFT[index & 3]) } else { 0 },
+            // As the model has it: 1, 3 and 7, where Unpackers/README.md has 1, 2 and 4.
             upsample: (1 << self.thcon(cfg::THCON_SEC_REG2_UPSAMPLE_RATE)) - 1,
             skip: self.is_set(cfg::THCON_SEC_REG2_UPSAMPLE_AND_INTERLEAVE),
         })
@@ -578,7 +481,7 @@ impl Reader<'_> {
     fn speed(&self, from: Format, strided: bool, input: &Input, output: &Output, to_dst: bool) -> Result<u32, Refusal> {
         let throttle = self.thcon(cfg::THCON_SEC_REG2_THROTTLE_MODE);
         if throttle == 3 {
-            return Err(undefined("a Throttle_mode of 3"));
+            return Err((FaultClass::MissingSpecification, "a Throttle_mode of 3"));
         }
         if strided {
             return Ok(4);
@@ -599,10 +502,10 @@ impl Reader<'_> {
 /// An address behind the end of L1.
 pub(super) const OUTSIDE: Refusal = (FaultClass::UndefinedBehavior, "an address behind the end of L1");
 
-/// How many data of strided input lie side by side. WormholeB0's page says 16. Blackhole takes 32 of
-/// formats that have more than 8 bits: that is how tt-llk uses it (`_llk_unpack_tilize_` unpacks 64
-/// half rows in one go and `_llk_pack_` with `tilize` sorts them into faces; 8-bit formats go the
-/// way that they go on Wormhole).
+/// How many data of strided input lie side by side. WormholeB0's page says 16. Blackhole takes 32
+/// of formats that have more than 8 bits: as found on ttsim, another simulator, not documented. So
+/// tt-llk uses it: `_llk_unpack_tilize_` unpacks 64 half rows in one go and `_llk_pack_` with
+/// `tilize` sorts them into faces, while 8-bit formats go the way that they go on Wormhole.
 fn tilize_run(from: Format) -> u32 {
     if from.bits() > 8 { 2 * ROW } else { ROW }
 }

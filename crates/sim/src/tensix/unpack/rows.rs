@@ -8,7 +8,7 @@ use super::super::config::Refusal;
 use super::super::number::{
     dst_of_bf16, dst_of_fp16, dst_of_fp32, src_of_bf16, src_of_fp16, src_of_int16, src_of_tf32,
 };
-use super::format::{BLOCK_EXPONENT, Conversion, Family, int8};
+use super::format::{BLOCK_EXPONENT, Conversion, Family, fp8_of_4_bit_exponent, fp32_to_bf16, fp32_to_fp16, int8};
 use super::moves::Registers;
 use super::plan::{OUTSIDE, Plan, ROW, Target};
 
@@ -73,7 +73,13 @@ pub(super) fn execute(plan: &Plan, l1: &[u8], to: &mut Registers<'_>) -> Result<
         Conversion::Fp32ToTf32 => mover.words(to, |bytes, _| words(bytes).map(|word| src_of_tf32(word >> 13))),
         Conversion::Fp32ToBf16 => mover.halves(to, Family::Bf16, |bytes, _| words(bytes).map(fp32_to_bf16)),
         Conversion::Half(family) => mover.halves(to, family, |bytes, _| halves(bytes)),
-        Conversion::Fp8 => mover.halves(to, Family::Fp16, |bytes, _| octets(bytes).map(|datum| u16::from(datum) << 8)),
+        Conversion::Fp32ToFp16 => mover.halves(to, Family::Fp16, |bytes, _| words(bytes).map(fp32_to_fp16)),
+        Conversion::Fp8 { narrow: false } => {
+            mover.halves(to, Family::Fp16, |bytes, _| octets(bytes).map(|datum| u16::from(datum) << 8))
+        }
+        Conversion::Fp8 { narrow: true } => {
+            mover.halves(to, Family::Fp16, |bytes, _| octets(bytes).map(fp8_of_4_bit_exponent))
+        }
         Conversion::Int8 { unsigned: true } => {
             mover.halves(to, Family::Fp16, |bytes, _| octets(bytes).map(|datum| int8(datum, true)))
         }
@@ -98,11 +104,6 @@ pub(super) fn execute(plan: &Plan, l1: &[u8], to: &mut Registers<'_>) -> Result<
             if bad & 0xE0 != 0 { Err(BLOCK_EXPONENT) } else { done }
         }
     }
-}
-
-fn fp32_to_bf16(word: u32) -> u16 {
-    let kept = if word & 0x7F80_0000 == 0 { word & 0x8000_0000 } else { word };
-    (kept >> 16) as u16
 }
 
 #[inline]

@@ -1,250 +1,328 @@
-//! The vector unit, as far as start-up code sets it up: constants, lane flags and configuration.
+//! The vector unit (SFPU): 32 lanes of 32 bits.
 //!
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/VectorUnit.md, the pages of its instructions
-//! and WormholeB0/TensixTile/TensixCoprocessor/LReg.md (the same on Blackhole). Every other vector
-//! instruction is a fault that names it.
+//! and WormholeB0/TensixTile/TensixCoprocessor/LReg.md (the same on Blackhole). Each file has one
+//! class of instructions; an instruction works on whole registers with a mask of lanes.
+//!
+//! An instruction takes effect in the cycle in which it issues, and the unit stalls what would read
+//! a result of two cycles too early (`hazard.rs`). While `SFPLOADMACRO` has instructions in flight,
+//! several execute in one cycle: they all read what the cycle began with, and their results arrive
+//! one or two cycles later (`load_macro.rs`).
 
-use super::config::Refusal;
-use crate::FaultClass;
-use tilework_abi::tensix::insn::{self, Sfpconfig, Sfpencc, Sfploadi};
+mod bits;
+mod configure;
+mod cross_lane;
+mod float;
+mod fma;
+mod hazard;
+mod integer;
+mod load_macro;
+mod load_store;
+mod lut;
+mod predicate;
+mod random;
+mod recip;
+mod regs;
+#[cfg(test)]
+mod tests;
 
+use super::config::{Config, Refusal};
+use super::counters::Rwc;
+use super::dst::Dst;
+use crate::{Cycle, FaultClass};
+use hazard::Hazards;
+use load_macro::Macros;
+use regs::Regs;
+use tilework_abi::tensix::insn::VectorOp;
+
+/// Lanes; four rows of [`COLUMNS`].
 const LANES: usize = 32;
-/// Lanes from which `SFPCONFIG` takes its input.
+/// Columns of the lanes: what `SFPCONFIG` sets has one value for each.
 const COLUMNS: usize = 8;
-/// `LaneConfig.DISABLE_BACKDOOR_LOAD`.
-const DISABLE_BACKDOOR_LOAD: u32 = 1 << 1;
-/// First bit of `LaneConfig.BLOCK_DEST_MOV`.
-const BLOCK_DEST_MOV: u32 = 9;
-/// First bit of `LaneConfig.ROW_MASK`.
-const ROW_MASK: u32 = 12;
-/// Bits of `LaneConfig`.
-const LANE_CONFIG: u32 = 0x3_FFFF;
 /// From this `VD` on, an instruction is stored as a template instead of being executed.
 const TEMPLATES: usize = 12;
+/// The sign of FP32 and of a sign-magnitude integer.
+const SIGN: u32 = 1 << 31;
+/// 1.0.
+const ONE: u32 = 0x3F80_0000;
+/// The register that only instructions of a macro write, and only their stores read.
+const MACRO_LREG: usize = 16;
+/// Registers that instructions write.
+const WRITABLE: usize = 8;
 
+/// A register: a datum for each lane.
 type LReg = [u32; LANES];
-
-/// The vector unit's state.
-#[derive(Debug)]
-pub(super) struct Vector {
-    /// `LReg[0..8]`, and in 11..15 the constants that `SFPCONFIG` sets.
-    lregs: [LReg; 15],
-    lane_config: LReg,
-    /// `LaneFlags`, by lane.
-    flags: u32,
-    /// `UseLaneFlagsForLaneEnable`, by lane.
-    use_flags: u32,
-    /// `LoadMacroConfig`: four templates, four sequences, `Misc`.
-    macros: [LReg; 9],
-}
 
 /// What `LReg[11..15]` hold after reset, and what `SFPCONFIG` without a value puts there: -1,
 /// 1/65536, -0.67487759, -0.34484843.
 const DEFAULTS: [u32; 4] =
     [(-1.0f32).to_bits(), (1.0f32 / 65536.0).to_bits(), (-0.674_877_6f32).to_bits(), (-0.344_848_43f32).to_bits()];
 
+/// The vector unit's state.
+#[derive(Debug)]
+pub(super) struct Vector {
+    lregs: [LReg; MACRO_LREG + 1],
+    /// `LaneConfig`, by column: nothing writes it in other units.
+    lane_config: [u32; COLUMNS],
+    modes: configure::Modes,
+    /// `LaneFlags`, by lane.
+    flags: u32,
+    /// `UseLaneFlagsForLaneEnable`, by lane.
+    use_flags: u32,
+    stack: predicate::Stack,
+    /// `LoadMacroConfig`, by column: four templates, four sequences, `Misc`.
+    macro_config: [[u32; COLUMNS]; 9],
+    prng: LReg,
+    /// `RWCs[thread].Sp` of SFPLOAD.md.
+    sp: [u32; 3],
+    hazards: Hazards,
+    macros: Macros,
+}
+
 impl Default for Vector {
     fn default() -> Self {
-        let mut lregs = [[0; LANES]; 15];
+        let mut lregs = [[0; LANES]; MACRO_LREG + 1];
         lregs[8] = [0.8373f32.to_bits(); LANES];
-        lregs[10] = [1.0f32.to_bits(); LANES];
+        lregs[10] = [ONE; LANES];
         for (lreg, value) in lregs[11..].iter_mut().zip(DEFAULTS) {
             *lreg = [value; LANES];
         }
-        Self { lregs, lane_config: [0; LANES], flags: 0, use_flags: 0, macros: [[0; LANES]; 9] }
+        lregs[15] = std::array::from_fn(|lane| lane as u32 * 2);
+        Self {
+            lregs,
+            lane_config: [0; COLUMNS],
+            modes: configure::Modes::default(),
+            flags: 0,
+            use_flags: 0,
+            stack: predicate::Stack::default(),
+            macro_config: [[0; COLUMNS]; 9],
+            prng: random::RESET,
+            sp: [0; 3],
+            hazards: Hazards::default(),
+            macros: Macros::default(),
+        }
     }
+}
+
+/// What an instruction of `thread` works on besides the vector unit.
+pub(super) struct Operands<'a> {
+    pub(super) config: &'a Config,
+    pub(super) thread: usize,
+    pub(super) dst: &'a mut Dst,
+    pub(super) rwc: &'a mut Rwc,
+}
+
+/// The lanes of an instruction, a bit each.
+#[derive(Clone, Copy, Debug)]
+struct Lanes {
+    /// Those that execute it; the others store it as a template or belong to another instruction.
+    all: u32,
+    /// Of those, the ones that are enabled.
+    enabled: u32,
+}
+
+/// The mask of the lanes for which `f` holds.
+#[inline]
+fn lanes_where(f: impl Fn(usize) -> bool) -> u32 {
+    let mut mask = 0;
+    for lane in 0..LANES {
+        mask |= u32::from(f(lane)) << lane;
+    }
+    mask
+}
+
+/// `new` in the lanes of `mask`, `old` in the others.
+#[inline]
+fn blend(old: u32, new: u32, mask: u32) -> u32 {
+    old & !mask | new & mask
 }
 
 impl Vector {
-    /// Executes one instruction.
-    pub(super) fn execute(&mut self, insn: insn::VectorOp) -> Result<(), Refusal> {
-        match insn {
-            insn::VectorOp::Sfploadi(insn) => self.load_immediate(insn)?,
-            insn::VectorOp::Sfpencc(insn) => self.enable_flags(insn),
-            insn::VectorOp::Sfpnop(_) => {}
-            insn::VectorOp::Sfpconfig(insn) => self.configure(insn),
-        }
-        Ok(())
-    }
-
     /// By column of Dst: moves of the matrix unit leave it alone (`BLOCK_DEST_MOV`, SFPCONFIG.md).
     pub(super) fn blocked_columns(&self) -> u16 {
-        let lanes = self.lane_config[..COLUMNS].iter().enumerate();
-        lanes.fold(0, |all, (lane, config)| all | ((config >> BLOCK_DEST_MOV & 3) as u16) << (2 * lane))
+        self.modes.block_move
     }
 
-    fn is_lane_enabled(&self, lane: usize) -> bool {
-        let masked = self.lane_config[lane % COLUMNS] >> ROW_MASK >> (lane / COLUMNS) & 1 != 0;
-        !masked && (self.use_flags >> lane & 1 == 0 || self.flags >> lane & 1 != 0)
+    /// Whether any lane executes instructions.
+    pub(super) fn is_any_lane_enabled(&self) -> bool {
+        self.enabled() != 0
     }
 
-    /// Whether the lane executes an instruction whose destination is `vd`; if not, it stores it as
-    /// a template.
-    fn executes(&self, lane: usize, vd: usize) -> bool {
-        vd < TEMPLATES || self.lane_config[lane] & DISABLE_BACKDOOR_LOAD != 0
+    /// When the unit takes `insn` that stands before it in cycle `now`.
+    pub(super) fn accepts(&self, insn: VectorOp, now: Cycle, config: &Config) -> Cycle {
+        self.hazards.accepts(insn, Regs::of(insn), now, config)
     }
 
-    fn load_immediate(&mut self, insn: Sfploadi) -> Result<(), Refusal> {
-        let (vd, mode, imm) = (insn.vd() as usize, insn.mod0(), insn.imm16());
-        if !matches!(mode, 0 | 1 | 2 | 4 | 8 | 10) {
-            return Err((FaultClass::UndefinedBehavior, "SFPLOADI in a mode that does not exist"));
+    /// Executes one instruction in cycle `now`. Returns for how many cycles it is in the pipeline.
+    pub(super) fn issue(&mut self, on: &mut Operands<'_>, insn: VectorOp, now: Cycle) -> Result<Cycle, Refusal> {
+        let regs = Regs::of(insn);
+        let stale = self.hazards.check(insn, regs, now, on.config);
+        let enabled = self.begin(now);
+        let unit = regs::SubUnit::of(insn);
+        if self.macros.count_instruction(now, unit) {
+            // A scheduled instruction has the sub-unit in this cycle; this one is discarded.
+            return Ok(1);
         }
-        for lane in 0..LANES {
-            if !self.executes(lane, vd) {
-                self.macros[vd - TEMPLATES][lane] = insn.word();
-            } else if vd < 8 && self.is_lane_enabled(lane) {
-                let slot = &mut self.lregs[vd][lane];
-                *slot = match mode {
-                    0 => imm << 16,
-                    1 => (imm >> 15) << 31 | ((imm >> 10 & 0x1F) + 112) << 23 | (imm & 0x3FF) << 13,
-                    2 => imm,
-                    4 => i32::from(imm as u16 as i16).cast_unsigned(),
-                    8 => imm << 16 | *slot & 0xFFFF,
-                    _ => *slot & 0xFFFF_0000 | imm,
-                };
+        if self.macros.clashes(now, unit) {
+            return undefined("an SFPLOADMACRO sequence writes from the simple or round sub-unit in the same cycle");
+        }
+        let all = match regs::template(insn) {
+            Some(vd) if vd >= TEMPLATES && self.modes.backdoor != 0 => {
+                self.store_template(vd, insn.word());
+                !self.modes.backdoor
             }
+            _ => u32::MAX,
+        };
+        if all == 0 && !matches!(insn, VectorOp::Sfpload(_) | VectorOp::Sfpstore(_)) {
+            return Ok(1);
+        }
+        stale?;
+        let latency = regs::latency(insn);
+        self.macros.set_arrival(now + latency);
+        let lanes = Lanes { all, enabled: enabled & all };
+        match insn {
+            VectorOp::Sfpload(insn) => {
+                self.load(on, load_store::Load::of(insn), lanes);
+            }
+            VectorOp::Sfpstore(insn) => self.store_from(on, insn, lanes),
+            VectorOp::Sfploadmacro(insn) => self.load_macro(on, insn, lanes)?,
+            _ => self.run(insn, regs, lanes)?,
+        }
+        self.hazards.issued(insn, regs, now);
+        Ok(latency)
+    }
+
+    /// Executes an instruction that needs nothing outside the unit.
+    fn run(&mut self, insn: VectorOp, r: Regs, lanes: Lanes) -> Result<(), Refusal> {
+        match insn {
+            VectorOp::Sfpload(_) | VectorOp::Sfpstore(_) | VectorOp::Sfploadmacro(_) | VectorOp::Sfpnop(_) => {}
+            VectorOp::Sfploadi(i) => self.load_immediate(i, r, lanes)?,
+            VectorOp::Sfpconfig(i) => self.configure(i, r.d),
+            VectorOp::Sfpmad(i) => self.mad(r, i.mod1(), lanes),
+            VectorOp::Sfpadd(i) => self.mad(r, i.mod1(), lanes),
+            VectorOp::Sfpmul(i) => self.mad(r, i.mod1(), lanes),
+            VectorOp::Sfpaddi(i) => self.add_immediate(i, r, lanes),
+            VectorOp::Sfpmuli(i) => self.multiply_immediate(i, r, lanes),
+            VectorOp::Sfpmul24(i) => self.multiply_24(i, r, lanes),
+            VectorOp::Sfplut(i) => self.lut(i, r, lanes),
+            VectorOp::Sfplutfp32(i) => self.lut_fp32(i, r, lanes),
+            VectorOp::Sfparecip(i) => self.approximate(i, r, lanes),
+            VectorOp::Sfpdivp2(i) => self.div_p2(i, r, lanes),
+            VectorOp::Sfpexexp(i) => self.extract_exponent(i, r, lanes),
+            VectorOp::Sfpexman(i) => self.extract_mantissa(i, r, lanes),
+            VectorOp::Sfpsetexp(i) => self.set_exponent(i, r, lanes),
+            VectorOp::Sfpsetman(i) => self.set_mantissa(i, r, lanes),
+            VectorOp::Sfpsetsgn(i) => self.set_sign(i, r, lanes),
+            VectorOp::Sfpabs(i) => self.absolute(i, r, lanes),
+            VectorOp::Sfpand(_) => self.binary(r, lanes, |b, c| b & c),
+            VectorOp::Sfpor(_) => self.binary(r, lanes, |b, c| b | c),
+            VectorOp::Sfpxor(_) => self.binary(r, lanes, |b, c| b ^ c),
+            VectorOp::Sfpnot(_) => self.unary(r, lanes, |c| !c),
+            VectorOp::Sfpiadd(i) => self.add_integer(i, r, lanes),
+            VectorOp::Sfpshft(i) => self.shift(i, r, lanes),
+            VectorOp::Sfplz(i) => self.leading_zeros(i, r, lanes),
+            VectorOp::Sfpcast(i) => self.cast(i, r, lanes),
+            VectorOp::SfpStochRnd(i) => self.round(i, r, lanes),
+            VectorOp::Sfpmov(i) => self.move_lreg(i, r, lanes),
+            VectorOp::Sfpsetcc(i) => self.set_flags(i, r, lanes),
+            VectorOp::Sfpencc(i) => self.enable_flags(i, lanes),
+            VectorOp::Sfpcompc(_) => self.complement_flags(lanes),
+            VectorOp::Sfppushc(i) => self.push_flags(i, lanes)?,
+            VectorOp::Sfppopc(i) => self.pop_flags(i, lanes)?,
+            VectorOp::Sfpgt(i) => self.compare(r, i.mod1(), lanes, true),
+            VectorOp::Sfple(i) => self.compare(r, i.mod1(), lanes, false),
+            VectorOp::Sfpswap(i) => self.swap(i, r, lanes),
+            VectorOp::Sfpshft2(i) => self.shift_2(i, r, lanes)?,
+            VectorOp::Sfptransp(_) => self.transpose(lanes),
         }
         Ok(())
     }
 
-    fn enable_flags(&mut self, insn: Sfpencc) {
-        let (imm, vd, mode) = (insn.imm2(), insn.vd() as usize, insn.mod1());
-        for lane in 0..LANES {
-            if !self.executes(lane, vd) {
-                self.macros[vd - TEMPLATES][lane] = insn.word();
-                continue;
-            }
-            let bit = 1 << lane;
-            match mode & 3 {
-                2 | 3 if imm & 1 != 0 => self.use_flags |= bit,
-                2 | 3 => self.use_flags &= !bit,
-                1 => self.use_flags ^= bit,
-                _ => {}
-            }
-            if mode & 8 != 0 && imm & 2 == 0 {
-                self.flags &= !bit;
+    /// `LaneEnabled`.
+    #[inline]
+    fn enabled(&self) -> u32 {
+        !self.modes.masked & (!self.use_flags | self.flags)
+    }
+
+    /// Writes `values` to register `d` in the lanes of `mask`; the other registers are read-only.
+    #[inline]
+    fn write(&mut self, d: usize, values: &LReg, mask: u32) {
+        if d < WRITABLE || d == MACRO_LREG {
+            if self.macros.delays_writes() {
+                self.macros.write_later(d, values, mask);
             } else {
-                self.flags |= bit;
+                put(&mut self.lregs[d], values, mask);
             }
         }
     }
 
-    fn configure(&mut self, insn: Sfpconfig) {
-        let (imm, vd, mode) = (insn.imm16(), insn.vd() as usize, insn.mod1());
-        let is_value = mode & 1 != 0;
-        let combine = |old: u32, value: u32| match mode & 6 {
-            0 => value,
-            2 => old | value,
-            4 => old & value,
-            _ => old ^ value,
-        };
-        // The first eight lanes decide, as they were before.
-        let (flags, use_flags) = (self.flags, self.use_flags);
-        for lane in 0..LANES {
-            let column = lane % COLUMNS;
-            let masked = mode & 8 != 0 && imm >> (2 * column) & 1 == 0;
-            if masked || (use_flags >> column & 1 != 0 && flags >> column & 1 == 0) {
-                continue;
+    /// Writes to the registers that the low four bits of `LReg[7]` name, or to register `d`.
+    fn write_indirect(&mut self, d: usize, indirect: bool, values: &LReg, mask: u32) {
+        if !indirect || d == MACRO_LREG {
+            self.write(d, values, mask);
+            return;
+        }
+        let index = self.lregs[7];
+        for d in 0..WRITABLE {
+            let named = mask & lanes_where(|lane| index[lane] & 15 == d as u32);
+            if named != 0 {
+                self.write(d, values, named);
             }
-            let from_lreg = self.lregs[0][column];
-            let value = if is_value { imm } else { from_lreg };
-            match vd {
-                0..=3 => self.macros[vd][lane] = from_lreg,
-                4..=7 => self.macros[vd][lane] = value,
-                8 => self.macros[8][lane] = combine(self.macros[8][lane], value & 0xFFF),
-                11..=14 => self.lregs[vd][lane] = if is_value { DEFAULTS[vd - 11] } else { from_lreg },
-                15 => {
-                    let old = self.lane_config[lane];
-                    let high = if is_value { old & LANE_CONFIG & !0xFFFF } else { 0 };
-                    self.lane_config[lane] = combine(old, value) & LANE_CONFIG | high;
-                }
-                // 9 and 10 do nothing.
-                _ => {}
+        }
+    }
+
+    /// `VD = f(VC)`.
+    #[inline]
+    fn unary(&mut self, r: Regs, lanes: Lanes, f: impl Fn(u32) -> u32) {
+        let c = &self.lregs[r.c];
+        let mut out = [0; LANES];
+        for lane in 0..LANES {
+            out[lane] = f(c[lane]);
+        }
+        self.write(r.d, &out, lanes.enabled);
+    }
+
+    /// `VD = f(VB, VC)`.
+    #[inline]
+    fn binary(&mut self, r: Regs, lanes: Lanes, f: impl Fn(u32, u32) -> u32) {
+        let (b, c) = (&self.lregs[r.b], &self.lregs[r.c]);
+        let mut out = [0; LANES];
+        for lane in 0..LANES {
+            out[lane] = f(b[lane], c[lane]);
+        }
+        self.write(r.d, &out, lanes.enabled);
+    }
+
+    /// Sets `LaneFlags` in the lanes of `mask`.
+    #[inline]
+    fn put_flags(&mut self, flags: u32, mask: u32) {
+        self.flags = blend(self.flags, flags, mask);
+    }
+
+    /// Stores an instruction as template `vd - 12` in the columns whose back door is open.
+    fn store_template(&mut self, vd: usize, word: u32) {
+        for (column, slot) in self.macro_config[vd - TEMPLATES].iter_mut().enumerate() {
+            if self.modes.backdoor >> column & 1 != 0 {
+                *slot = word;
             }
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Puts `values` into the lanes of `mask`.
+#[inline]
+fn put(lreg: &mut LReg, values: &LReg, mask: u32) {
+    if mask == u32::MAX {
+        *lreg = *values;
+        return;
+    }
+    for lane in 0..LANES {
+        let chosen = 0u32.wrapping_sub(mask >> lane & 1);
+        lreg[lane] = blend(lreg[lane], values[lane], chosen);
+    }
+}
 
-    fn execute(v: &mut Vector, word: u32) -> Result<(), Refusal> {
-        v.execute(insn::VectorOp::decode(word).expect("a built instruction"))
-    }
-
-    fn run(words: &[u32]) -> Vector {
-        let mut v = Vector::default();
-        for &word in words {
-            assert_eq!(execute(&mut v, word), Ok(()), "{word:#x}");
-        }
-        v
-    }
-
-    fn loadi(vd: u32, mode: u32, imm: u32) -> u32 {
-        Sfploadi::build().vd(vd).mod0(mode).imm16(imm).word()
-    }
-    fn encc(imm: u32, mode: u32) -> u32 {
-        Sfpencc::build().imm2(imm).mod1(mode).word()
-    }
-    fn config(vd: u32, mode: u32, imm: u32) -> u32 {
-        Sfpconfig::build().imm16(imm).vd(vd).mod1(mode).word()
-    }
-
-    #[test]
-    fn start_up_turns_flags_on_and_puts_minus_one_into_lreg_11() {
-        // What BRISC's start-up pushes.
-        let mut v = Vector::default();
-        v.lregs[11] = [0; LANES];
-        for word in [encc(3, 10), loadi(0, 0, 0xBF80), config(11, 0, 0)] {
-            execute(&mut v, word).unwrap();
-        }
-        assert_eq!((v.flags, v.use_flags), (u32::MAX, u32::MAX));
-        assert_eq!(v.lregs[11].map(f32::from_bits), [-1.0; LANES]);
-    }
-
-    #[test]
-    fn immediates_are_converted() {
-        let v = run(&[
-            loadi(0, 1, 0x3C00),
-            loadi(1, 2, 0xFFFF),
-            loadi(2, 4, 0x8000),
-            loadi(3, 8, 0x1234),
-            loadi(3, 10, 0x5678),
-        ]);
-        assert_eq!(f32::from_bits(v.lregs[0][7]), 1.0);
-        assert_eq!((v.lregs[1][0], v.lregs[2][0], v.lregs[3][31]), (0xFFFF, 0xFFFF_8000, 0x1234_5678));
-        assert!(execute(&mut Vector::default(), loadi(0, 3, 0)).is_err());
-        assert_eq!(insn::VectorOp::decode(insn::Sfpmad::build().word()), None, "not built");
-    }
-
-    #[test]
-    fn disabled_lanes_keep_their_values() {
-        // Flags on, all lanes off (E = 1, R = 0); then every lane counts again.
-        let off = run(&[loadi(1, 2, 5), encc(1, 10), loadi(1, 2, 6)]);
-        assert_eq!(off.lregs[1], [5; LANES]);
-        let on = run(&[loadi(1, 2, 5), encc(1, 10), encc(0, 2), loadi(1, 2, 6)]);
-        assert_eq!(on.lregs[1], [6; LANES]);
-        // ROW_MASK bit 1 of all lanes: row 1 (lanes 8..16) is off.
-        let rows = run(&[config(15, 1, 0x2000), loadi(1, 2, 6)]);
-        assert_eq!((rows.lregs[1][7], rows.lregs[1][8], rows.lregs[1][15], rows.lregs[1][16]), (6, 0, 0, 6));
-    }
-
-    #[test]
-    fn sfpconfig_combines_and_masks_lanes() {
-        let or = |imm: u32| config(15, 1 | 2, imm);
-        let v = run(&[or(0x10), or(0x20), loadi(0, 2, 7), config(12, 8, 4)]);
-        assert_eq!(v.lane_config[5], 0x30);
-        let changed: Vec<usize> = (0..LANES).filter(|&l| v.lregs[12][l] == 7).collect();
-        assert_eq!(changed, [1, 9, 17, 25], "lane mask bit 2 is column 1");
-        assert_eq!(run(&[loadi(0, 2, 7), config(12, 1, 0)]).lregs[12][0], (1.0f32 / 65536.0).to_bits());
-    }
-
-    #[test]
-    fn high_destinations_store_the_instruction_as_a_template() {
-        let v = run(&[loadi(13, 2, 9)]);
-        assert_eq!(v.macros[1], [loadi(13, 2, 9); LANES]);
-        let v = run(&[config(15, 1, 2), loadi(13, 2, 9)]);
-        assert_eq!(v.macros[1], [0; LANES], "the back door is off");
-    }
+/// What the documents leave undefined.
+fn undefined<T>(what: &'static str) -> Result<T, Refusal> {
+    Err((FaultClass::UndefinedBehavior, what))
 }

@@ -1,0 +1,182 @@
+//! Sums against the module's description in wide integers, and against what was found.
+
+use super::super::format::{Part, Style, WHOLE, decode, part_a, part_b, phase_exponent};
+use super::*;
+use crate::tensix::number::src_of_bf16;
+use proptest::prelude::*;
+
+/// `mantissa * 2^exp`, or zero.
+#[derive(Clone, Copy, Debug)]
+struct Exact(i128, i32);
+
+/// `x / 2^places`, to the nearest; `ties` are decided by the sign of the result.
+fn divide(x: i128, places: i32, ties: impl Fn(i128) -> bool) -> i128 {
+    if places <= 0 {
+        return x << -places;
+    }
+    if places > 100 {
+        return 0;
+    }
+    let unit = 1i128 << places;
+    let (floor, rest) = (x.div_euclid(unit), x.rem_euclid(unit));
+    floor + i128::from(2 * rest > unit || (2 * rest == unit && ties(x)))
+}
+
+fn away(x: i128, places: i32) -> i128 {
+    divide(x, places, |x| x > 0)
+}
+
+fn up(x: i128, places: i32) -> i128 {
+    divide(x, places, |_| true)
+}
+
+/// A datum of BF16: its sign and mantissa of eleven bits, and its exponent, if it is not zero.
+fn number(x: u16) -> Option<(i128, i32)> {
+    let exp = i32::from(x >> 7 & 0xFF);
+    let mantissa = i128::from((x & 0x7F) << 3 | 0x400);
+    (exp != 0).then_some((if x >> 15 != 0 { -mantissa } else { mantissa }, exp))
+}
+
+fn part(x: i128, high: bool, bits: u32, all: u32) -> i128 {
+    let magnitude = x.abs();
+    let taken = if high { magnitude >> (11 - all) } else { magnitude >> (11 - all - bits) & ((1 << bits) - 1) };
+    taken * x.signum()
+}
+
+/// The sum of a group of terms `(mantissa, exponent)` with ten bits behind the point.
+fn group(terms: &[(i128, i32)]) -> Option<Exact> {
+    let largest = terms.iter().map(|t| t.1).max()?;
+    Some(Exact(terms.iter().map(|t| away(t.0, largest - t.1)).sum(), largest))
+}
+
+/// Bits of f32 for `groups` and `old`.
+fn total(groups: &[Option<Exact>], old: u32, places: i32, bits: u32) -> u32 {
+    let exp = (old >> 23 & 0xFF).cast_signed();
+    let magnitude = i128::from(old & 0x7F_FFFF | 0x80_0000);
+    let dst = (exp != 0).then_some(Exact(if old >> 31 != 0 { -magnitude } else { magnitude }, exp - 127));
+    let Some(largest) = groups.iter().flatten().map(|g| g.1).chain(dst.map(|d| d.1)).max() else { return 0 };
+    let sum: i128 = groups.iter().flatten().map(|g| up(g.0, largest - g.1 + 10 - places)).sum::<i128>()
+        + dst.map_or(0, |d| away(d.0, largest - d.1 + 23 - places));
+    let width = (128 - sum.unsigned_abs().leading_zeros()).cast_signed();
+    let drop = (width - bits.cast_signed()).max(0);
+    let rounded = away(sum, drop);
+    if rounded == 0 {
+        return 0;
+    }
+    // The value is rounded * 2^(drop + largest - places).
+    let top = 127 - rounded.unsigned_abs().leading_zeros().cast_signed();
+    let exp = top + drop + largest - places + 127;
+    let sign = u32::from(rounded < 0) << 31;
+    match exp {
+        ..1 => 0,
+        1..255 => {
+            let mantissa = (rounded.unsigned_abs() << 40 >> top) << 23 >> 40;
+            sign | exp.cast_unsigned() << 23 | (mantissa as u32) & 0x7F_FFFF
+        }
+        _ => sign | 0x7F80_0000,
+    }
+}
+
+/// What a product of a row of SrcB and a column of SrcA gives.
+fn product(a: &[u16; 16], b: &[u16; 16], phase: u32, old: u32, (places, bits): (i32, u32)) -> u32 {
+    let groups: Vec<_> = [0..8, 8..16]
+        .map(|columns| {
+            let terms: Vec<_> = columns
+                .filter_map(|k| {
+                    let ((a, a_exp), (b, b_exp)) = (number(a[k])?, number(b[k])?);
+                    let a = part(a, phase & 1 == 0, 5, 5);
+                    let b = if phase & 2 == 0 { part(b, true, 7, 7) } else { part(b, false, 4, 7) << 3 };
+                    let less = [0, 5, 7, 12][phase as usize];
+                    Some((a * b, a_exp + b_exp - 254 - less))
+                })
+                .collect();
+            group(&terms)
+        })
+        .into();
+    total(&groups, old, places, bits)
+}
+
+fn rows(columns: &[u16; 16]) -> [[u32; COLUMNS]; 16] {
+    columns.map(|x| [src_of_bf16(x); COLUMNS])
+}
+
+/// The same by the two ways of the implementation.
+fn computed(a: &[u16; 16], b: &[u16; 16], phase: u32, old: u32, wide: bool) -> [u32; 2] {
+    let a = decode(&rows(a), Style::Bf16, part_a(phase));
+    let b = decode(&[b.map(src_of_bf16)], Style::Bf16, part_b(phase));
+    let (b, less) = ((&b.ints[0], &b.exps[0]), phase_exponent(phase));
+    let slow = [0, TERMS].map(|first| Group::of_eight(&a, b, first, less));
+    let fast = Factors::of(&a).groups(b, less).unwrap_or(slow);
+    [slow, fast].map(|groups| match wide {
+        true => combine::<23, 24>(&groups, &[old; COLUMNS])[3],
+        false => combine::<10, 8>(&groups, &[old; COLUMNS])[12],
+    })
+}
+
+fn any_number(spread: u16) -> impl Strategy<Value = u16> {
+    prop_oneof![
+        8 => (any::<bool>(), 0x3F80 - 64 * spread..0x3F80 + 64 * spread).prop_map(|(s, x)| u16::from(s) << 15 | x),
+        1 => any::<u16>(),
+        1 => Just(0u16),
+    ]
+}
+
+fn any_row() -> impl Strategy<Value = [u16; 16]> {
+    prop_oneof![1u16..4, 4u16..40, Just(200)].prop_flat_map(|spread| prop::array::uniform16(any_number(spread)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #[test]
+    fn products_are_what_the_description_says(
+        a in any_row(),
+        b in any_row(),
+        phase in 0u32..4,
+        old in any::<u32>(),
+        near in any_number(20),
+        wide in any::<bool>(),
+    ) {
+        let low = if wide { old >> 16 } else { 0 };
+        let old = if old & 3 != 0 { u32::from(near) << 16 | low } else { old & 0xFFFF_0000 };
+        let want = product(&a, &b, phase, old, if wide { (23, 24) } else { (10, 8) });
+        prop_assert_eq!(computed(&a, &b, phase, old, wide), [want; 2]);
+    }
+
+    #[test]
+    fn sums_are_what_the_description_says(
+        a in any_number(40),
+        b in any_number(40),
+        old in any_number(40),
+        phase in 0u32..4,
+    ) {
+        let whole = |x: u16, part: Part| decode(&[[src_of_bf16(x); COLUMNS]], Style::Bf16, part);
+        let (x, y, less) = (whole(a, WHOLE), whole(b, WHOLE), phase_exponent(phase));
+        let sum = Group::of_two((&x.ints[0], &x.exps[0]), (&y.ints[0], &y.exps[0]), less);
+        let terms: Vec<_> = [number(a), number(b)].into_iter().flatten().map(|(m, e)| (m, e - 127 - less)).collect();
+        let old = u32::from(old) << 16;
+        prop_assert_eq!(combine::<10, 8>(&[sum], &[old; COLUMNS])[0], total(&[group(&terms)], old, 10, 8));
+        prop_assert_eq!(combine::<23, 24>(&[sum], &[old; COLUMNS])[0], total(&[group(&terms)], old, 23, 24));
+    }
+}
+
+/// Products of a column of SrcA and a row of SrcB, added twice to zero in Dst, as ttsim has them:
+/// fidelity phase, whether Dst holds 32 bits, column, row (BF16), result (f32).
+const FOUND: &str = include_str!("found.txt");
+
+#[test]
+fn products_are_what_was_found() {
+    let sixteen = |hex: &str| -> [u16; 16] {
+        std::array::from_fn(|i| u16::from_str_radix(&hex[4 * i..4 * i + 4], 16).expect("a number"))
+    };
+    for line in FOUND.lines() {
+        let [phase, wide, a, b, result] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let (phase, wide) = (phase.parse().expect("a phase"), wide == "1");
+        let (a, b) = (sixteen(a), sixteen(b));
+        let twice = [0, 1].map(|way| {
+            let once = computed(&a, &b, phase, 0, wide)[way];
+            computed(&a, &b, phase, once, wide)[way]
+        });
+        assert_eq!(twice, [u32::from_str_radix(result, 16).expect("a number"); 2], "{line}");
+    }
+    assert_eq!(FOUND.lines().count(), 32);
+}
