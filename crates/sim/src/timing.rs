@@ -70,11 +70,11 @@ pub(crate) const MATRIX_SHIFT: u64 = 2;
 /// can read it (BlackholeA0/TensixTile/TensixCoprocessor/Dst.md: not in the next four cycles).
 pub(crate) const DST_READABLE: u64 = 5;
 /// From the cycle in which the packer takes no more of a `PACR` to the end of its pipeline
-/// (estimate: a read of Dst, as the matrix unit's four cycles of Dst.md, two conversions, a write of
-/// L1, as [`STORE_L1_INTERVAL`]).
+/// (estimate: a read of Dst, as the four cycles of Dst.md, two conversions, a write of L1, as
+/// [`STORE_L1_INTERVAL`]).
 pub(crate) const TENSIX_PACK: u64 = 12;
-/// How many times as long 16 bytes take when they are added to L1 (L1.md: five cycles for an atomic
-/// accumulation, where a write takes one).
+/// How many times as long 16 bytes take when they are added to L1 (L1.md: five cycles for an
+/// atomic accumulation, where a write takes one).
 pub(crate) const PACK_ACCUMULATE: u64 = 5;
 /// Cycles to the result of an instruction of the vector unit's MAD sub-unit, and of `SFPSWAP` and the
 /// shuffles of lanes (BlackholeA0/TensixTile/TensixCoprocessor/VectorUnit.md, "Instructions").

@@ -141,6 +141,7 @@ impl Coprocessor {
         let mut on = vector::Operands { config, thread, dst, rwc: &mut matrix.rwcs[thread] };
         vector.step_scheduled(&mut on, now).map_err(|(class, what)| {
             let page = "BlackholeA0/TensixTile/TensixCoprocessor/SFPLOADMACRO.md";
+            let what = format!("SFPLOADMACRO of Tensix thread T{thread}: {what}");
             of_thread(Fault::new(class, what, page), thread, now)
         })?;
         let until = self.vector.scheduled_until(now).max(now + timing::TENSIX_VECTOR_MAD);

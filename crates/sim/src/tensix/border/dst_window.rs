@@ -1,8 +1,8 @@
 //! Dst as the TRISCs load and store it.
 //!
-//! Follows BlackholeA0/TensixTile/TensixCoprocessor/Dst.md, "RISCV access to `Dst`": the window is an
-//! array whose elements `RISC_DEST_ACCESS_CTRL` of the core's thread chooses. T0 and T1 access one
-//! element at a time; T2 may access several, as many as its access is wide.
+//! Follows BlackholeA0/TensixTile/TensixCoprocessor/Dst.md, "RISCV access to `Dst`": the window is
+//! an array whose elements `RISC_DEST_ACCESS_CTRL` of the core's thread chooses. T0 and T1 access
+//! one element at a time; T2 may access several, as many as its access is wide.
 
 use super::super::dst::{COLUMNS, RowMap};
 use super::super::number::{bf16_of_dst, dst_of_bf16, dst_of_fp16, dst_of_fp32, fp16_of_dst, fp32_of_dst};

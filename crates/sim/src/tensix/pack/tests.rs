@@ -31,8 +31,8 @@ fn set(b: &mut Bench, field: Field, value: u32) {
     }
 }
 
-/// A bench as `configure_pack`, `_llk_pack_init_` and `_llk_pack_dest_init_` of the public LLK leave
-/// the coprocessor (`cpack_common.h`, `llk_pack.h`, `llk_pack_common.h` for Blackhole).
+/// A bench as `configure_pack`, `_llk_pack_init_` and `_llk_pack_dest_init_` of the public LLK
+/// leave the coprocessor (`cpack_common.h`, `llk_pack.h`, `llk_pack_common.h` for Blackhole).
 pub(super) fn set_up(intermediate: u32, from: u32, to: u32, read_32: bool) -> Bench {
     let mut b = Bench::new();
     let x_stride = [4, 2, 1, 1][(from & 3) as usize];

@@ -1,7 +1,7 @@
 //! Sign, exponent and mantissa of FP32: taken apart, put together.
 //!
-//! Follows WormholeB0/TensixTile/TensixCoprocessor/{SFPDIVP2,SFPEXEXP,SFPEXMAN,SFPSETEXP,SFPSETMAN,
-//! SFPSETSGN,SFPABS}.md, which Blackhole shares.
+//! Follows BlackholeA0/TensixTile/TensixCoprocessor/SFPABS.md and, shared with Wormhole,
+//! {SFPDIVP2,SFPEXEXP,SFPEXMAN,SFPSETEXP,SFPSETMAN,SFPSETSGN}.md.
 
 use super::regs::Regs;
 use super::{Lanes, SIGN, Vector, WRITABLE, lanes_where};
@@ -95,8 +95,8 @@ impl Vector {
 
     pub(super) fn absolute(&mut self, insn: Sfpabs, r: Regs, lanes: Lanes) {
         if insn.mod1() & FLOAT != 0 {
-            // A negative NaN stays, and so does what the page puts with it: negative infinity.
-            self.unary(r, lanes, |c| if c >= SIGN | EXPONENT { c } else { c & !SIGN });
+            // A negative NaN stays.
+            self.unary(r, lanes, |c| if c > SIGN | EXPONENT { c } else { c & !SIGN });
         } else {
             self.unary(r, lanes, |c| if c & SIGN != 0 { c.wrapping_neg() } else { c });
         }
@@ -155,9 +155,9 @@ mod tests {
     #[test]
     fn absolute_values_of_floats_and_integers() {
         let mut b = Bench::default();
-        b.set(0, lane_values(&[0x8000_0000, 0xFFFF_FFFF, 5, 0xBF80_0000, 0xFF80_0000, 0xFF7F_FFFF]));
+        b.set(0, lane_values(&[0x8000_0000, 0xFFFF_FFFF, 5, 0xBF80_0000, 0xFF80_0000, 0xFF80_0001]));
         b.run(&[Sfpabs::build().vc(0).vd(1).word(), Sfpabs::build().vc(0).vd(2).mod1(1).word()]);
         assert_eq!(b.lreg(1)[..4], [0x8000_0000, 1, 5, 0x4080_0000]);
-        assert_eq!(b.lreg(2)[..6], [0, 0xFFFF_FFFF, 5, 0x3F80_0000, 0xFF80_0000, 0x7F7F_FFFF]);
+        assert_eq!(b.lreg(2)[..6], [0, 0xFFFF_FFFF, 5, 0x3F80_0000, 0x7F80_0000, 0xFF80_0001]);
     }
 }

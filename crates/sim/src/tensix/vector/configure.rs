@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(b.lreg(1)[5], 0x30);
         let changed: Vec<usize> = (0..LANES).filter(|&lane| b.lreg(12)[lane] == 7).collect();
         assert_eq!(changed, [1, 9, 17, 25], "lane mask bit 2 is column 1");
-        assert_eq!(run(&[loadi(0, 2, 7), config(12, 1, 0)]).lreg(12)[0], (1.0f32 / 65536.0).to_bits());
+        assert_eq!(run(&[loadi(0, 2, 7), config(12, 1, 0)]).lreg(12)[0], (1.0f32 / 512.0).to_bits());
         // The high bits of LaneConfig survive an immediate.
         let high = [loadi(0, 8, 3), config(15, 0, 0), config(15, 1, 4), special(15, 1), config(15, 0, 0)];
         assert_eq!(run(&high).lreg(1)[0], 0x3_0004);

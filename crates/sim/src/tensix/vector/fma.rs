@@ -2,8 +2,8 @@
 //!
 //! Follows SFPMAD.md and Miscellaneous/FMA/README.md of the ISA documentation. Denormals are zero.
 //! The product is cut to 28 bits, the last of which says whether anything was lost ("sticky"), and
-//! added to the addend with three more bits than FP32 has; the sum is rounded once, to nearest even.
-//! A product that overflows by itself is infinite, one that underflows is zero. Every NaN is
+//! added to the addend with three more bits than FP32 has; the sum is rounded once, to nearest
+//! even. A product that overflows by itself is infinite, one that underflows is zero. Every NaN is
 //! 0x7FC00000.
 
 use super::{LANES, LReg, SIGN};
@@ -189,9 +189,13 @@ mod tests {
         if total == 0 {
             return zeros;
         }
+        rounded(total, e)
+    }
+
+    /// The sum `total`, whose unit is 2^-26 of the exponent `e`, as FP32.
+    fn rounded(total: i128, mut e: i32) -> u32 {
         let s = if total < 0 { SIGN } else { 0 };
         let mut magnitude = total.abs();
-        let mut e = e;
         while magnitude >= 1 << 27 {
             magnitude = magnitude >> 1 | magnitude & 1;
             e += 1;

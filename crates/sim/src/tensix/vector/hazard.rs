@@ -110,6 +110,19 @@ fn is_indirect(insn: VectorOp, indirect: u32) -> bool {
     mode & indirect != 0
 }
 
+/// What `SFPSHFT2` reads in a mode, for which it names `b`, `c` and `d`.
+fn shuffle_reads(mode: u32, [b, c, d]: [u8; 3]) -> Reads {
+    let moved = FIRST_FOUR & !1;
+    match mode {
+        0 => Reads { seen: moved, real: moved },
+        1 => Reads { seen: FIRST_FOUR, real: FIRST_FOUR },
+        2 => Reads { seen: 0, real: moved | c },
+        3 | 4 => Reads { seen: 0, real: c },
+        5 => Reads { seen: c | d, real: b | c },
+        _ => Reads { seen: d, real: b },
+    }
+}
+
 /// What an instruction reads.
 fn reads(insn: VectorOp, r: Regs) -> Reads {
     let [a, b, c, d] = [r.a, r.b, r.c, r.d].map(bit);
@@ -143,14 +156,7 @@ fn reads(insn: VectorOp, r: Regs) -> Reads {
         VectorOp::Sfpconfig(i) => Reads { seen: 0, real: if i.mod1() & 1 == 0 || r.d < 4 { bit(0) } else { 0 } },
         // A plain swap reads in its second cycle only.
         VectorOp::Sfpswap(i) => Reads { seen: 0, real: if i.mod1() == 0 { 0 } else { c | d } },
-        VectorOp::Sfpshft2(i) => match i.mod1() {
-            0 => both(FIRST_FOUR & !1),
-            1 => both(FIRST_FOUR),
-            2 => Reads { seen: 0, real: FIRST_FOUR & !1 | c },
-            3 | 4 => Reads { seen: 0, real: c },
-            5 => Reads { seen: c | d, real: b | c },
-            _ => Reads { seen: d, real: b },
-        },
+        VectorOp::Sfpshft2(i) => shuffle_reads(i.mod1(), [b, c, d]),
         VectorOp::SfpStochRnd(i) => {
             let by_register = matches!(i.mod1(), 4 | 5) && !i.use_imm5();
             Reads { seen: b | c, real: if by_register { b | c } else { c } }
@@ -171,14 +177,7 @@ fn reads(insn: VectorOp, r: Regs) -> Reads {
         | VectorOp::Sfpcompc(_)
         | VectorOp::Sfppushc(_)
         | VectorOp::Sfppopc(_) => Reads::default(),
-        VectorOp::Sfpdivp2(_)
-        | VectorOp::Sfpexexp(_)
-        | VectorOp::Sfpexman(_)
-        | VectorOp::Sfpsetcc(_)
-        | VectorOp::Sfpmov(_)
-        | VectorOp::Sfpabs(_)
-        | VectorOp::Sfpnot(_)
-        | VectorOp::Sfplz(_)
-        | VectorOp::Sfpcast(_) => both(c),
+        // The others have VC only.
+        _ => both(c),
     }
 }

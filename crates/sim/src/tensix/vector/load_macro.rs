@@ -341,3 +341,7 @@ impl Vector {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "load_macro_tests.rs"]
+mod tests;

@@ -1,11 +1,10 @@
 //! Moves between Dst and the registers.
 //!
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/{SFPLOAD,SFPSTORE}.md. A row of Dst that
-//! `ZEROACC` has cleared loads as zeros, and a store into a part of it leaves zeros in the rest;
-//! the documents leave both undefined.
+//! `ZEROACC` has cleared loads as zeros, and once a part of it is stored to, the rest holds what it
+//! held before: so found on another simulator, not documented.
 
-use super::regs::Regs;
-use super::{COLUMNS, LANES, LReg, Lanes, Operands, SIGN, Vector};
+use super::{COLUMNS, LANES, LReg, Lanes, Operands, SIGN, Vector, WRITABLE};
 use crate::tensix::config::Config;
 use crate::tensix::dst::{self, RowMap};
 use crate::tensix::number::{bf16_of_dst, dst_of_bf16, dst_of_fp16, dst_of_fp32, fp32_of_dst};
@@ -98,9 +97,9 @@ impl Load {
     }
 
     pub(super) fn of_macro(insn: Sfploadmacro) -> Self {
-        let r = Regs { a: 0, b: 0, c: 0, d: (insn.vd_hi() << 2 | insn.vd_lo()) as usize };
+        let vd = (insn.vd_hi() << 2 | insn.vd_lo()) as usize;
         let imm10 = insn.imm9() << 1 | insn.vd_hi();
-        Self { vd: r.d, mod0: insn.mod0(), addr_mod: insn.addr_mod(), imm10 }
+        Self { vd, mod0: insn.mod0(), addr_mod: insn.addr_mod(), imm10 }
     }
 }
 
@@ -142,7 +141,7 @@ fn flushed(x: u32) -> u32 {
 }
 
 impl Vector {
-    /// The address in Dst, before `sp` changes if the access is a push.
+    /// The address in Dst.
     fn address(&self, on: &Operands<'_>, imm10: u32, format: Format) -> u32 {
         let read = |field| on.config.read(on.thread, field);
         let dst = on.rwc.dst() + read(cfg::DEST_REGW_BASE_BASE);
@@ -160,7 +159,7 @@ impl Vector {
             self.sp[on.thread] = sp.wrapping_sub(on.config.read(on.thread, cfg::SFPU_STACK_INCR)) & ADDR;
         }
         let addr = self.address(on, imm10, format);
-        if vd < super::WRITABLE {
+        if vd < WRITABLE {
             let enabled = if format == Format::Stack { lanes.all } else { lanes.enabled };
             let mask = enabled & !self.modes.block_load;
             let values = self.loaded(on, vd, addr, format);
@@ -315,3 +314,7 @@ impl Place {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "load_store_tests.rs"]
+mod tests;

@@ -98,7 +98,7 @@ mod tests {
         assert_eq!((value(0), value(0x0F), value(0x80), value(0x1F)), (1.0, 1.9375, -1.0, 0.968_75));
         assert_eq!(
             (value(0x70), value(0x7F), value(0xFE), value(0xFF)),
-            (0.007_812_5, 0.015_136_719, -0.014_648_4375, 0.0)
+            (0.007_812_5, 0.015_136_719, -0.014_648_437_5, 0.0)
         );
         for x in 0..0xFF {
             let exact = (1.0 + (x & 15) as f32 / 16.0) * (0.5f32).powi((x >> 4 & 7) as i32);

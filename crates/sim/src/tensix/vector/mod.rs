@@ -54,9 +54,9 @@ const WRITABLE: usize = 8;
 type LReg = [u32; LANES];
 
 /// What `LReg[11..15]` hold after reset, and what `SFPCONFIG` without a value puts there: -1,
-/// 1/65536, -0.67487759, -0.34484843.
+/// 1/512, -0.67487759, -0.34484843.
 const DEFAULTS: [u32; 4] =
-    [(-1.0f32).to_bits(), (1.0f32 / 65536.0).to_bits(), (-0.674_877_6f32).to_bits(), (-0.344_848_43f32).to_bits()];
+    [(-1.0f32).to_bits(), (1.0f32 / 512.0).to_bits(), (-0.674_877_6f32).to_bits(), (-0.344_848_43f32).to_bits()];
 
 /// The vector unit's state.
 #[derive(Debug)]

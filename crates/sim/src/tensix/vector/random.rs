@@ -19,19 +19,33 @@ const NEAREST: u32 = 0x40_0000;
 /// What they are instead, to round to zero.
 const TO_ZERO: u32 = 0x7F_FFFF;
 
+/// Numbers that are drawn from a seed before it is used.
+const SEED_STEPS: u32 = 34;
+
+/// The state after `state`.
+#[inline]
+fn next(state: u32) -> u32 {
+    ((state & TAPS).count_ones() + 1) << 31 | state >> 1
+}
+
 impl Vector {
-    /// Seeds all generators (`PRNG_SEED_Seed_Val`).
+    /// Seeds all generators (`PRNG_SEED_Seed_Val`). What each of them gets is not documented; as
+    /// found on another simulator, the seed goes through the generator for [`SEED_STEPS`] numbers,
+    /// and then every second number is the state of a lane, from the last one down.
     pub(in crate::tensix) fn seed(&mut self, seed: u32) {
-        self.prng = [seed; LANES];
+        let mut state = seed;
+        (0..SEED_STEPS).for_each(|_| state = next(state));
+        for lane in self.prng.iter_mut().rev() {
+            *lane = state;
+            state = next(next(state));
+        }
     }
 
     /// `AdvancePRNG` in the lanes of `mask`.
     pub(super) fn random(&mut self, mask: u32) -> LReg {
         let result = self.prng;
-        for lane in 0..LANES {
-            let old = result[lane];
-            let next = ((old & TAPS).count_ones() + 1) << 31 | old >> 1;
-            self.prng[lane] = blend(old, next, 0u32.wrapping_sub(mask >> lane & 1));
+        for (lane, state) in self.prng.iter_mut().enumerate() {
+            *state = blend(*state, next(*state), 0u32.wrapping_sub(mask >> lane & 1));
         }
         result
     }
@@ -190,6 +204,16 @@ mod tests {
     }
 
     #[test]
+    fn a_seed_gives_each_lane_another_state() {
+        let mut b = Bench::default();
+        b.v.seed(5);
+        b.run(&[Sfpmov::build().vc(9).vd(1).mod1(8).word()]);
+        let state = |steps: u32| (0..steps).fold(5, |state, _| next(state));
+        assert_eq!((b.lreg(1)[31], b.lreg(1)[30], b.lreg(1)[0]), (state(34), state(36), state(96)));
+        assert_eq!(b.lreg(1)[0], 0x2E79_84F4);
+    }
+
+    #[test]
     fn mantissas_are_shortened_away_from_zero_on_ties() {
         assert_eq!(rounded(0x3F80_8000, 1, 0), 0x3F81_0000);
         assert_eq!(rounded(0xBF80_7FFF, 1, 0), 0xBF80_0000);
@@ -252,7 +276,7 @@ mod tests {
 
     #[test]
     fn casts_round_to_nearest_even() {
-        for magnitude in (0..64).map(|i| 1u32 << (i % 31) | i * 0x0101_0101 & 0x7FFF_FFFF) {
+        for magnitude in (0..64).map(|i| 1u32 << (i % 31) | (i * 0x0101_0101) & 0x7FFF_FFFF) {
             for low in 0..300u32 {
                 let x = magnitude.wrapping_add(low) & !SIGN;
                 assert_eq!(int_to_float_nearest(x), (x as f32).to_bits(), "{x:#x}");

@@ -10,8 +10,7 @@ use tilework_abi::tensix::insn::VectorOp;
 const USE_VB: u32 = 1;
 
 /// The registers that an instruction names. Where the instruction has no `VB` or no `VC`, it is
-/// `VD`: so the pages say for what an instruction executes by itself, and SFPLOADMACRO.md for what a
-/// macro executes.
+/// `VD`: so say the pages of the instructions, and SFPLOADMACRO.md for what a macro executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Regs {
     pub(super) a: usize,
