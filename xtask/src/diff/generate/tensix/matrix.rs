@@ -243,7 +243,7 @@ fn instruction(rng: &mut Rng, style: &Style, mode: Mode, kinds: Kinds) -> Option
         let of_elements = sum || is(pick, &[Elwmul::ROW]);
         let of_matrices = is(pick, &[Mvmul::ROW, Gapool::ROW, Gmpool::ROW]);
         let other_kind = if kinds.matrices { of_elements } else { of_matrices };
-        !other_kind && !(kinds.products && sum)
+        !(other_kind || kinds.products && sum)
     };
     let pick = pick(rng, table, fits)?;
     Some(pick.word(rng, |rng, name| {
