@@ -3,11 +3,20 @@
 //! Time advances in windows. No packet arrives sooner than [`timing::LOOKAHEAD`] after it left, so
 //! within a window of that length every node can run alone, in any order; at its end the network
 //! takes what left and delivers the arrivals. When only one node has work, the window extends to
-//! the cycle at which another could affect it. When none has, time jumps. All of this only batches
-//! the same events differently: results and cycles do not depend on it.
+//! the cycle at which another could affect it. When none has, time jumps. When many have, several
+//! threads share the window ([`crate::crew`]). All of this only batches the same events differently:
+//! results and cycles do not depend on it.
 
+use crate::crew::{Crew, Span, Worked};
 use crate::noc::{Network, NocStats, Outbox};
 use crate::{Cycle, Fault, NEVER, Node, timing};
+use std::time::{Duration, Instant};
+
+/// With fewer busy nodes a window is not divided among threads.
+const LEAST_BUSY: usize = 8;
+/// Nor with less work than this: handing over and waiting cost some two microseconds when nothing
+/// else uses the processors.
+const LEAST_WORK: Duration = Duration::from_micros(6);
 
 /// What a step did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +30,7 @@ pub(crate) enum Step {
 }
 
 /// The clock, the network and the packets that wait for it.
-pub(crate) struct Scheduler {
+pub(crate) struct Scheduler<N> {
     /// Everything before this cycle has happened.
     pub(crate) now: Cycle,
     network: Network,
@@ -32,6 +41,12 @@ pub(crate) struct Scheduler {
     /// The earliest fault so far. It counts when all others have come to its cycle.
     fault: Option<Faulted>,
     active: ActiveNodes,
+    /// The threads, if there are several.
+    crew: Option<Crew<N>>,
+    /// What a busy node mostly needs for a window of this kind.
+    work: Duration,
+    /// With less work a window is not divided.
+    least_work: Duration,
 }
 
 /// A fault of a node.
@@ -117,13 +132,36 @@ impl ActiveNodes {
     }
 }
 
-impl Scheduler {
-    pub(crate) fn new(network: Network, nodes: usize) -> Self {
-        Self { now: 0, network, out: Outbox::default(), routed: 0, fault: None, active: ActiveNodes::new(nodes) }
+impl<N: Worked> Scheduler<N> {
+    /// A clock at zero for so many nodes, which run on `threads` threads.
+    pub(crate) fn new(network: Network, nodes: usize, threads: usize) -> Self {
+        Self {
+            now: 0,
+            network,
+            out: Outbox::default(),
+            routed: 0,
+            fault: None,
+            active: ActiveNodes::new(nodes),
+            crew: (threads > 1).then(|| Crew::new(threads)),
+            work: Duration::ZERO,
+            least_work: LEAST_WORK,
+        }
+    }
+
+    /// Divides windows however little work they are, for tests.
+    #[cfg(test)]
+    pub(crate) fn share_every_window(&mut self) {
+        self.least_work = Duration::ZERO;
+    }
+
+    /// Whether several threads have run nodes, for tests.
+    #[cfg(test)]
+    pub(crate) fn has_shared_windows(&self) -> bool {
+        self.crew.as_ref().is_some_and(Crew::has_started)
     }
 
     /// Asks a node that was changed from outside for its next cycle.
-    pub(crate) fn touched(&mut self, index: usize, node: &impl Node) {
+    pub(crate) fn touched(&mut self, index: usize, node: &N) {
         self.active.set(index, node.next());
     }
 
@@ -152,7 +190,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// A fault of a node. The clock does not move any more then.
-    pub(crate) fn step<N: Node>(&mut self, nodes: &mut [N], stop: Cycle, notice: Cycle) -> Result<Step, Fault> {
+    pub(crate) fn step(&mut self, nodes: &mut [N], stop: Cycle, notice: Cycle) -> Result<Step, Fault> {
         let (first, who, second) = self.active.first_two();
         let waiting = self.out.earliest().unwrap_or(NEVER);
         let start = first.min(waiting);
@@ -183,7 +221,7 @@ impl Scheduler {
     /// Not inlined: most calls of [`Scheduler::step`] on an idle chip end before it, and need few
     /// registers.
     #[inline(never)]
-    fn run_window<N: Node>(&mut self, nodes: &mut [N], first: Option<usize>, others: Cycle, window: Window) {
+    fn run_window(&mut self, nodes: &mut [N], first: Option<usize>, others: Cycle, window: Window) {
         let end = window.start.saturating_add(timing::LOOKAHEAD).min(window.stop);
         let alone = first.filter(|&who| others >= end && nodes[who].rested().is_some());
         let end = match alone {
@@ -199,7 +237,7 @@ impl Scheduler {
 
     /// Runs node `who`, which alone has work, until another, whose work begins at `others`, could
     /// affect it. Returns the window's end, or `None` after a fault.
-    fn run_alone<N: Node>(&mut self, nodes: &mut [N], who: usize, others: Cycle, window: Window) -> Option<Cycle> {
+    fn run_alone(&mut self, nodes: &mut [N], who: usize, others: Cycle, window: Window) -> Option<Cycle> {
         let until = others.saturating_add(timing::LOOKAHEAD).min(window.stop);
         if let Err(fault) = nodes[who].run(until, &mut self.out) {
             self.faulted(who, window.start, fault);
@@ -218,7 +256,24 @@ impl Scheduler {
     }
 
     /// Runs all nodes up to `end`. Returns the window's end.
-    fn run_all<N: Node>(&mut self, nodes: &mut [N], end: Cycle, window: Window) -> Cycle {
+    fn run_all(&mut self, nodes: &mut [N], end: Cycle, window: Window) -> Cycle {
+        if self.crew.is_some() && self.active.list.len() >= LEAST_BUSY {
+            self.run_many(nodes, end, window);
+        } else {
+            self.run_in_turn(nodes, end, window);
+        }
+        self.active.forget_sleepers();
+        // What is to leave before anybody does anything else needs no window of its own, unless a
+        // fault ends time here.
+        if self.fault.is_none() && self.out.earliest().is_some_and(|at| at >= end) {
+            let (next, ..) = self.active.first_two();
+            return end.max(self.out.horizon(window.stop).min(next));
+        }
+        end
+    }
+
+    /// Runs the busy nodes up to `end`, one after the other.
+    fn run_in_turn(&mut self, nodes: &mut [N], end: Cycle, window: Window) {
         // Who runs first does not matter: what leaves is put in order by `route`.
         for k in 0..self.active.list.len() {
             let Active { node: i, next } = self.active.list[k];
@@ -232,18 +287,49 @@ impl Scheduler {
                 self.active.list[k].next = node.next();
             }
         }
-        self.active.forget_sleepers();
-        // What is to leave before anybody does anything else needs no window of its own, unless a
-        // fault ends time here.
-        if self.fault.is_none() && self.out.earliest().is_some_and(|at| at >= end) {
-            let (next, ..) = self.active.first_two();
-            return end.max(self.out.horizon(window.stop).min(next));
+    }
+
+    /// Runs the busy nodes up to `end`, on several threads if the last windows say that it pays.
+    #[inline(never)]
+    fn run_many(&mut self, nodes: &mut [N], end: Cycle, window: Window) {
+        let busy = self.active.list.iter().filter(|active| active.next < end).count();
+        if busy < LEAST_BUSY {
+            return self.run_in_turn(nodes, end, window);
         }
-        end
+        let share = |spent: Duration| spent / u32::try_from(busy).unwrap_or(u32::MAX);
+        let work = match self.crew.take() {
+            Some(mut crew) if self.work * busy as u32 >= self.least_work => {
+                let work = share(self.run_together(&mut crew, nodes, end, window));
+                self.crew = Some(crew);
+                work
+            }
+            crew => {
+                self.crew = crew;
+                let started = Instant::now();
+                self.run_in_turn(nodes, end, window);
+                share(started.elapsed())
+            }
+        };
+        self.work = (3 * self.work + work) / 4;
+    }
+
+    /// Runs the busy nodes up to `end` on the threads of the crew. None of them looks at what the
+    /// others send: that is not earlier than `window.start`, and so limits nobody.
+    fn run_together(&mut self, crew: &mut Crew<N>, nodes: &mut [N], end: Cycle, window: Window) -> Duration {
+        let busy = self.active.list.iter().filter(|active| active.next < end).map(|active| active.node);
+        let span = Span { end, limit: window.limit };
+        let (spent, finished) = crew.run(nodes, busy, span, &mut self.out);
+        for (node, outcome) in finished {
+            match outcome {
+                Ok(next) => self.active.set(node, next),
+                Err(fault) => self.faulted(node, window.start, fault),
+            }
+        }
+        spent
     }
 
     /// Hands what left before `end` to the network, in the order of time, and delivers it.
-    fn route<N: Node>(&mut self, nodes: &mut [N], end: Cycle) {
+    fn route(&mut self, nodes: &mut [N], end: Cycle) {
         self.out.noticed();
         let stopped = self.fault.as_ref().map(|f| f.node);
         while let Some(departure) = self.out.pop_before(end) {
