@@ -9,6 +9,7 @@ use crate::crew::Worked;
 use crate::dram::DramBank;
 use crate::inert::InertTiles;
 use crate::noc::{Grid, GridBuilder, GridError, Network, NodeId, Outbox, Packet, Place};
+use crate::node::Outlook;
 use crate::pcie::{Bar, HostBus, Pcie};
 use crate::sched::{Scheduler, Step};
 use crate::tile::{Activity, CodeBook, Tile, Waiting};
@@ -139,6 +140,9 @@ macro_rules! each {
 impl Node for AnyNode {
     fn next(&self) -> Cycle {
         each!(self, node => node.next())
+    }
+    fn outlook(&self) -> Outlook {
+        each!(self, node => node.outlook())
     }
     fn rested(&self) -> Option<Cycle> {
         each!(self, node => node.rested())

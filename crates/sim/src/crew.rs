@@ -20,6 +20,10 @@ use std::vec::Drain;
 
 /// Portions for each thread: more than one, because some nodes have more work than others.
 const PORTIONS: usize = 4;
+/// Portions at most: a chip has some 150 nodes.
+const MOST_PORTIONS: usize = 64;
+/// A worker is woken for so many busy nodes.
+const WAKE_FOR: usize = 4;
 /// How often an idle worker looks for work without giving up its processor: about a microsecond.
 const SPINS: u32 = 300;
 /// How long an idle worker looks for work before it sleeps. Waking it costs several microseconds.
@@ -34,29 +38,29 @@ pub(crate) trait Worked: Node + 'static {
     fn away() -> Self;
 }
 
-/// How far the nodes of a window run.
-#[derive(Clone, Copy, Debug, Default)]
+/// How far a node runs.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
-    /// The window's end.
+    /// The end of its part of the window.
     pub(crate) end: Cycle,
     /// The end of speculation.
     pub(crate) limit: Cycle,
 }
 
-/// A node with its number, and its next cycle or its fault once it has run.
+/// A node with its number, and what came of its run.
 struct Task<N> {
     number: usize,
     node: N,
-    outcome: Result<Cycle, Fault>,
+    span: Span,
+    outcome: Result<(), Fault>,
 }
 
-/// The number of a node with its next cycle or its fault.
-pub(crate) type Finished = (usize, Result<Cycle, Fault>);
+/// The number of a node that has run, and its fault.
+pub(crate) type Finished = (usize, Result<(), Fault>);
 
 /// The nodes that one thread runs in a row, and what left them.
 struct Portion<N> {
     tasks: Vec<Task<N>>,
-    span: Span,
     out: Outbox,
     /// The time that it took.
     spent: Duration,
@@ -65,12 +69,11 @@ struct Portion<N> {
 impl<N: Worked> Portion<N> {
     fn run(&mut self) {
         let started = Instant::now();
-        for task in &mut self.tasks {
-            let ran = task.node.run(self.span.end, &mut self.out);
-            task.outcome = ran.map(|()| {
-                task.node.speculate(self.span.end, self.span.limit);
-                task.node.next()
-            });
+        for Task { node, span, outcome, .. } in &mut self.tasks {
+            *outcome = node.run(span.end, &mut self.out);
+            if outcome.is_ok() {
+                node.speculate(self.out.horizon(span.end), span.limit);
+            }
         }
         self.spent = started.elapsed();
     }
@@ -102,9 +105,8 @@ impl Drop for Finish<'_> {
 impl<N: Worked> Desk<N> {
     /// An empty desk for so many threads.
     fn new(threads: usize) -> Arc<Self> {
-        let count = threads * PORTIONS;
-        let portion =
-            || Portion { tasks: Vec::new(), span: Span::default(), out: Outbox::default(), spent: Duration::ZERO };
+        let count = (threads * PORTIONS).min(MOST_PORTIONS);
+        let portion = || Portion { tasks: Vec::new(), out: Outbox::default(), spent: Duration::ZERO };
         Arc::new(Self {
             portions: (0..count).map(|_| Mutex::new(portion())).collect(),
             open: (0..count).map(|_| AtomicBool::new(false)).collect(),
@@ -174,6 +176,8 @@ pub(crate) struct Crew<N> {
     threads: usize,
     /// The process that has the workers.
     process: u32,
+    /// The portions of a window that have nodes.
+    dealt: Vec<usize>,
     /// What became of the nodes of the last window.
     finished: Vec<Finished>,
 }
@@ -181,7 +185,8 @@ pub(crate) struct Crew<N> {
 impl<N: Worked> Crew<N> {
     /// A crew of `threads`, the caller's included. The others start with the first window.
     pub(crate) fn new(threads: usize) -> Self {
-        Self { desk: Desk::new(threads), workers: Vec::new(), threads, process: 0, finished: Vec::new() }
+        let (dealt, finished) = (Vec::new(), Vec::new());
+        Self { desk: Desk::new(threads), workers: Vec::new(), threads, process: 0, dealt, finished }
     }
 
     /// Whether there was a window to share.
@@ -199,7 +204,8 @@ impl<N: Worked> Crew<N> {
         for number in 0..self.threads - 1 {
             let desk = self.desk.clone();
             let name = format!("tilework-{number}");
-            let worker = thread::Builder::new().name(name).spawn(move || desk.attend(number, (number + 1) * PORTIONS));
+            let first = (number + 1) * PORTIONS % desk.portions.len();
+            let worker = thread::Builder::new().name(name).spawn(move || desk.attend(number, first));
             match worker {
                 Ok(worker) => self.workers.push(worker),
                 Err(_) => break,
@@ -208,19 +214,18 @@ impl<N: Worked> Crew<N> {
     }
 
     /// Runs nodes to the end of a window; `out` gets what left them. Returns the time that it took,
-    /// of all threads together, and each node's number with its next cycle or its fault.
+    /// of all threads together, and what came of each node.
     pub(crate) fn run(
         &mut self,
         nodes: &mut [N],
-        numbers: impl Iterator<Item = usize>,
-        span: Span,
+        spans: impl Iterator<Item = (usize, Span)>,
         out: &mut Outbox,
     ) -> (Duration, Drain<'_, Finished>) {
         if self.process != std::process::id() {
             self.start();
         }
-        self.put_out(nodes, numbers, span);
-        self.wake();
+        let busy = self.put_out(nodes, spans);
+        self.wake(busy / WAKE_FOR);
         self.desk.work(0);
         let mut waits = 0;
         while self.desk.unfinished.load(Ordering::Acquire) > 0 {
@@ -232,11 +237,11 @@ impl<N: Worked> Crew<N> {
             }
         }
         let mut spent = Duration::ZERO;
-        for number in 0..self.desk.portions.len() {
+        for number in self.dealt.drain(..) {
             let portion = &mut *self.desk.portion(number);
             spent += portion.spent;
             out.append(&mut portion.out);
-            for Task { number, node, outcome } in portion.tasks.drain(..) {
+            for Task { number, node, outcome, .. } in portion.tasks.drain(..) {
                 nodes[number] = node;
                 self.finished.push((number, outcome));
             }
@@ -244,22 +249,29 @@ impl<N: Worked> Crew<N> {
         (spent, self.finished.drain(..))
     }
 
-    /// Deals out the nodes.
-    fn put_out(&self, nodes: &mut [N], numbers: impl Iterator<Item = usize>, span: Span) {
-        let count = self.desk.portions.len();
-        for number in numbers {
+    /// Deals out the nodes; returns how many there are.
+    fn put_out(&mut self, nodes: &mut [N], spans: impl Iterator<Item = (usize, Span)>) -> usize {
+        let mut busy = 0;
+        for (number, span) in spans {
             let node = std::mem::replace(&mut nodes[number], N::away());
-            self.desk.portion(number % count).tasks.push(Task { number, node, outcome: Ok(0) });
+            let place = number % self.desk.portions.len();
+            let tasks = &mut self.desk.portion(place).tasks;
+            if tasks.is_empty() {
+                self.dealt.push(place);
+            }
+            tasks.push(Task { number, node, span, outcome: Ok(()) });
+            busy += 1;
         }
-        (0..count).for_each(|number| self.desk.portion(number).span = span);
         // In this order: who takes a portion counts it as taken.
-        self.desk.unfinished.store(count, Ordering::Relaxed);
-        self.desk.waiting.store(count, Ordering::SeqCst);
-        self.desk.open.iter().for_each(|open| open.store(true, Ordering::Release));
+        self.desk.unfinished.store(self.dealt.len(), Ordering::Relaxed);
+        self.desk.waiting.store(self.dealt.len(), Ordering::SeqCst);
+        self.dealt.iter().for_each(|&place| self.desk.open[place].store(true, Ordering::Release));
+        busy
     }
 
-    fn wake(&self) {
-        for (asleep, worker) in self.desk.asleep.iter().zip(&self.workers) {
+    /// Wakes those of the first workers that sleep.
+    fn wake(&self, workers: usize) {
+        for (asleep, worker) in self.desk.asleep.iter().zip(&self.workers).take(workers) {
             if asleep.load(Ordering::SeqCst) {
                 worker.thread().unpark();
             }
