@@ -218,7 +218,7 @@ fn wrong_use_of_the_command_line() {
     tilework(&["run", ring]).code(2).says("--out <DIR>");
     tilework(&["run", ring, "--out", "out", "--dispatch", "medium"]).code(2).says("[possible values: fast, slow]");
     tilework(&["run", ring, "--out", "out", "--max-cycles", "0"]).code(2).says("--max-cycles");
-    for threads in ["0", "-1", "many"] {
+    for threads in ["0", "2.5", "many"] {
         tilework(&["run", ring, "--out", "out", "--threads", threads]).code(2).says("--threads");
     }
     let (library, threads) = (["--chip", "no.so"], ["--threads", "2"]);
