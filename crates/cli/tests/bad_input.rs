@@ -218,6 +218,12 @@ fn wrong_use_of_the_command_line() {
     tilework(&["run", ring]).code(2).says("--out <DIR>");
     tilework(&["run", ring, "--out", "out", "--dispatch", "medium"]).code(2).says("[possible values: fast, slow]");
     tilework(&["run", ring, "--out", "out", "--max-cycles", "0"]).code(2).says("--max-cycles");
+    for threads in ["0", "2.5", "many"] {
+        tilework(&["run", ring, "--out", "out", "--threads", threads]).code(2).says("--threads");
+    }
+    let (library, threads) = (["--chip", "no.so"], ["--threads", "2"]);
+    let both = [&["run", ring, "--out", "out"][..], &library, &threads].concat();
+    tilework(&both).code(2).says("--threads is for the built-in chip: leave out --chip");
     let folder = folder();
     let capture = folder.path().join("c.cq");
     let out = folder.path().join("out");

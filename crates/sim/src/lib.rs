@@ -13,6 +13,7 @@ mod arc;
 mod chip;
 #[cfg(test)]
 mod chip_tests;
+mod crew;
 mod dram;
 mod endpoint;
 mod event_queue;
@@ -27,6 +28,8 @@ mod sched;
 #[cfg(test)]
 mod speculation_tests;
 mod tensix;
+#[cfg(test)]
+mod thread_tests;
 mod tile;
 mod timing;
 

@@ -71,6 +71,9 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
     if let Some((_, option)) = needs_fast.into_iter().find(|(given, _)| slow && *given) {
         return Err(Failure::option(option, " needs --dispatch fast"));
     }
+    if own.chip.library.is_some() && own.threads.is_some() {
+        return Err(Failure::option("--threads", " is for the built-in chip: leave out --chip"));
+    }
     if own.firmware.is_some() && own.core_timing {
         return Err(Failure::option("--core-timing", " needs our own worker firmware: leave out --firmware"));
     }
@@ -91,7 +94,7 @@ impl Prepared {
         let inputs = inputs::by_name(&args.input, NO_RANDOM_INPUTS)?;
         let source = Source::read(&args.program, "a program file")?;
         let file = ProgramFile::parse(&source)?;
-        let (chip, board) = AnyChip::power_on(own.chip.library.as_deref(), own.board.given)?;
+        let (chip, board) = AnyChip::power_on(own.chip.library.as_deref(), own.board.given, own.threads)?;
         let plan = Plan::new(source, file, board, &inputs)?;
         let firmware = own.firmware.as_deref().map(super::firmware::load).transpose()?;
         files::make_folder(&args.out)?;
