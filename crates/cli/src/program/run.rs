@@ -7,6 +7,7 @@ use super::plan::Plan;
 use super::report::{CoreTime, KernelReport, LIBRARY_TIMING, SessionCounts, TIMING_MODEL};
 use super::schema::{ProgramFile, Use};
 use super::source::Source;
+use super::storage;
 use crate::answer::Answer;
 use crate::args::{ArraySource, EngineName, RunArgs};
 use crate::array::Array;
@@ -145,7 +146,7 @@ fn upload(
 ) -> Result<(), RuntimeError> {
     for (i, buffer) in plan.buffers_for(Use::Input) {
         if let (Some(dram), Some(array)) = (&placed.dram[i], inputs.get(&buffer.name)) {
-            device.upload(dram, &array.data)?;
+            device.upload(dram, &storage::on_chip(buffer, array))?;
         }
     }
     Ok(())
