@@ -103,10 +103,11 @@ impl Drop for Finish<'_> {
 }
 
 impl<N: Worked> Desk<N> {
-    /// An empty desk for so many threads.
-    fn new(threads: usize) -> Arc<Self> {
+    /// An empty desk for so many threads and nodes.
+    fn new(threads: usize, nodes: usize) -> Arc<Self> {
         let count = (threads * PORTIONS).min(MOST_PORTIONS);
-        let portion = || Portion { tasks: Vec::new(), out: Outbox::default(), spent: Duration::ZERO };
+        let tasks = || Vec::with_capacity(nodes.div_ceil(count));
+        let portion = || Portion { tasks: tasks(), out: Outbox::default(), spent: Duration::ZERO };
         Arc::new(Self {
             portions: (0..count).map(|_| Mutex::new(portion())).collect(),
             open: (0..count).map(|_| AtomicBool::new(false)).collect(),
@@ -174,7 +175,9 @@ pub(crate) struct Crew<N> {
     workers: Vec<JoinHandle<()>>,
     /// Threads with the caller's own.
     threads: usize,
-    /// The process that has the workers.
+    /// Of the chip.
+    nodes: usize,
+    /// The process that has the workers; zero before they start.
     process: u32,
     /// The portions of a window that have nodes.
     dealt: Vec<usize>,
@@ -183,23 +186,30 @@ pub(crate) struct Crew<N> {
 }
 
 impl<N: Worked> Crew<N> {
-    /// A crew of `threads`, the caller's included. The others start with the first window.
-    pub(crate) fn new(threads: usize) -> Self {
-        let (dealt, finished) = (Vec::new(), Vec::new());
-        Self { desk: Desk::new(threads), workers: Vec::new(), threads, process: 0, dealt, finished }
+    /// A crew of `threads`, the caller's included, for so many nodes.
+    pub(crate) fn new(threads: usize, nodes: usize) -> Self {
+        let threads = threads.min(nodes.div_ceil(WAKE_FOR)).max(1);
+        Self {
+            desk: Desk::new(threads, nodes),
+            workers: Vec::new(),
+            threads,
+            nodes,
+            process: 0,
+            dealt: Vec::with_capacity(MOST_PORTIONS),
+            finished: Vec::with_capacity(nodes),
+        }
     }
 
-    /// Whether there was a window to share.
-    #[cfg(test)]
+    /// Whether the workers were started.
     pub(crate) fn has_started(&self) -> bool {
-        !self.workers.is_empty()
+        self.process != 0
     }
 
     /// Starts the workers. The machine may refuse some: the others do their work.
-    fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         // The workers of a process that has forked are not in the new one.
         self.workers.drain(..).for_each(std::mem::forget);
-        self.desk = Desk::new(self.threads);
+        self.desk = Desk::new(self.threads, self.nodes);
         self.process = std::process::id();
         for number in 0..self.threads - 1 {
             let desk = self.desk.clone();

@@ -182,7 +182,7 @@ impl<N: Worked> Scheduler<N> {
             fault: None,
             ahead: VecDeque::new(),
             active: ActiveNodes::new(nodes),
-            crew: (threads > 1).then(|| Crew::new(threads)),
+            crew: (threads > 1).then(|| Crew::new(threads, nodes)),
             work: Duration::ZERO,
             unmeasured: 0,
             least_work: LEAST_WORK,
@@ -315,6 +315,10 @@ impl<N: Worked> Scheduler<N> {
     /// As [`Scheduler::run_in_turn`], on several threads if the last windows say that it pays.
     #[inline(never)]
     fn run_many(&mut self, nodes: &mut [N], window: Window) -> Cycle {
+        // At once, and not when it first pays: when that is depends on the machine.
+        if let Some(crew) = self.crew.as_mut().filter(|crew| !crew.has_started()) {
+            crew.start();
+        }
         let busy = self.active.list.iter().filter(|active| active.outlook.next < window.end).count();
         if busy < LEAST_BUSY {
             return self.run_in_turn(nodes, window);

@@ -65,7 +65,7 @@ fn request(random: &mut Random, own: NocXy, tiles: &[NocXy], banks: &[NocXy]) ->
         4 => {
             let end = NocXy::new(own.x.max(2), own.y.max(4));
             let rect = NocRect { start: NocXy::new(1, 2), end }.encode();
-            let control = ctrl::CMD_WR | ctrl::BRCST | ctrl::BRCST_SRC_INCLUDE | ctrl::BRCST_XY * random.below(2);
+            let control = ctrl::CMD_WR | ctrl::BRCST | ctrl::BRCST_SRC_INCLUDE | (ctrl::BRCST_XY * random.below(2));
             ((me, source + here), (rect, written + there), control, bytes)
         }
         _ => ((me, source + here), (peer, written + there), ctrl::CMD_WR | acknowledged, bytes),
