@@ -105,11 +105,15 @@ impl Mover {
 }
 
 /// Cycles that a copy of `len` bytes takes: eight 16-byte blocks every eleven cycles when it reads
-/// L1, else one a cycle.
-fn duration(len: u32, mode: u32) -> Cycle {
+/// L1, else one a cycle; more when another client uses the ports.
+fn duration(len: u32, mode: u32, is_contended: bool) -> Cycle {
     let blocks = Cycle::from(len / 16);
-    let reads = mode & 1 != 0;
-    let busy = if reads { (blocks * timing::MOVER_COPY.cycles).div_ceil(timing::MOVER_COPY.bytes) } else { blocks };
+    let busy = match (mode, is_contended) {
+        (1 | 3, false) => (blocks * timing::MOVER_COPY.cycles).div_ceil(timing::MOVER_COPY.bytes),
+        (1 | 3, true) => blocks * timing::MOVER_COPY_CONTENDED,
+        (0, true) => blocks * timing::MOVER_CLEAR_CONTENDED,
+        _ => blocks,
+    };
     timing::MOVER_START + busy
 }
 
@@ -119,7 +123,7 @@ impl Coprocessor {
         if self.held & reset::MOVER != 0 {
             return;
         }
-        let done = now + duration(len, mode);
+        let done = now + duration(len, mode, self.units.packer > now);
         self.mover.job = Some(Job { dst, src, len, mode, done, thread });
         self.schedule_mover(done);
     }

@@ -263,6 +263,22 @@ fn the_mover_copies_and_clears_l1() {
 }
 
 #[test]
+fn the_mover_is_slower_beside_the_packer() {
+    // Four blocks copied, cleared in L1, and written outside L1: with the ports to itself, and not.
+    for (mode, alone, contended) in [(3, 6, 16), (0, 4, 12), (2, 4, 4)] {
+        for (packs, cycles) in [(0, alone), (1000, contended)] {
+            let mut b = Bench::new();
+            b.t.coprocessor.units.packer = packs;
+            move_by_tdma(&mut b, 100, 0x1000, 0x2_0000, 0x40, mode);
+            b.run(108 + cycles).unwrap();
+            assert_eq!(status(&b) & 1, 1, "mode {mode}");
+            b.run(109 + cycles).unwrap();
+            assert_eq!(status(&b) & 1, 0, "mode {mode}");
+        }
+    }
+}
+
+#[test]
 fn the_mover_writes_configuration_and_nowhere() {
     let mut b = Bench::new();
     b.out.l1[0x1000..0x1010].copy_from_slice(&[1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0]);

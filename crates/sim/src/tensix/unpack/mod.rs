@@ -79,7 +79,7 @@ struct Unpacker {
     jobs: VecDeque<Job>,
     /// The first job is moving data until then.
     until: Option<Cycle>,
-    /// How many blocks of 16 bytes a cycle that job wants; 0: it fetches nothing.
+    /// How many words of L1 a cycle that job wants; 0: it fetches nothing.
     wants: u32,
 }
 
@@ -91,7 +91,7 @@ pub(super) struct Unpackers {
     next: Cycle,
 }
 
-/// How many blocks of 16 bytes a cycle unpackers 0 and 1 get, if both want some: the table in
+/// How many words of L1 a cycle unpackers 0 and 1 get, if both want some: the table in
 /// UNPACR_Regular.md, "Performance".
 fn speeds(wants: [u32; 2]) -> [u32; 2] {
     match wants {
@@ -329,9 +329,11 @@ impl Coprocessor {
                 if plan.input.count > 0 && !bank.unpacker_may_write() {
                     return Ok(false);
                 }
-                let moved = moves::execute(plan, outside.l1(), &mut Registers { src, dst });
+                let busy = unpackers.duration(unit, plan);
+                let mut registers = Registers { src, dst, last: now + busy - 1 };
+                let moved = moves::execute(plan, outside.l1(), &mut registers);
                 moved.map_err(|refusal| job.at.refused(refusal))?;
-                (unpackers.duration(unit, plan), plan.wants)
+                (busy, plan.wants)
             }
             Work::Fill { datum, own } => {
                 if !may_fill(bank, *own) {

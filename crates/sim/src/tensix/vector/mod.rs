@@ -110,6 +110,7 @@ pub(super) struct Operands<'a> {
     pub(super) thread: usize,
     pub(super) dst: &'a mut Dst,
     pub(super) rwc: &'a mut Rwc,
+    pub(super) now: Cycle,
 }
 
 /// The lanes of an instruction, a bit each.
@@ -153,8 +154,9 @@ impl Vector {
         self.hazards.accepts(insn, Regs::of(insn), now, config)
     }
 
-    /// Executes one instruction in cycle `now`. Returns for how many cycles it is in the pipeline.
-    pub(super) fn issue(&mut self, on: &mut Operands<'_>, insn: VectorOp, now: Cycle) -> Result<Cycle, Refusal> {
+    /// Executes one instruction. Returns for how many cycles it is in the pipeline.
+    pub(super) fn issue(&mut self, on: &mut Operands<'_>, insn: VectorOp) -> Result<Cycle, Refusal> {
+        let now = on.now;
         let regs = Regs::of(insn);
         let stale = self.hazards.check(insn, regs, now, on.config);
         let enabled = self.begin(now);
@@ -182,7 +184,7 @@ impl Vector {
         let lanes = Lanes { all, enabled: enabled & all };
         match insn {
             VectorOp::Sfpload(insn) => {
-                self.load(on, load_store::Load::of(insn), lanes);
+                self.load(on, load_store::Load::of(insn), lanes)?;
             }
             VectorOp::Sfpstore(insn) => self.store_from(on, insn, lanes),
             VectorOp::Sfploadmacro(insn) => self.load_macro(on, insn, lanes)?,

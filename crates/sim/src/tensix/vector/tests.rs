@@ -27,16 +27,17 @@ impl Bench {
     pub(super) fn try_run(&mut self, word: u32) -> Result<(), Refusal> {
         let insn = VectorOp::decode(word).expect("a vector instruction");
         let Self { v, config, dst, rwc, now } = self;
-        let mut on = Operands { config, thread: 0, dst, rwc };
-        *now += 1;
+        let mut on = Operands { config, thread: 0, dst, rwc, now: *now };
         loop {
+            on.now += 1;
+            *now = on.now;
             // Scheduled instructions come first in a cycle.
-            if v.next_scheduled(*now - 1) == *now {
-                v.step_scheduled(&mut on, *now)?;
+            if v.next_scheduled(on.now - 1) == on.now {
+                v.step_scheduled(&mut on)?;
             }
-            match v.accepts(insn, *now, on.config) {
-                at if at > *now => *now += 1,
-                _ => return v.issue(&mut on, insn, *now).map(drop),
+            match v.accepts(insn, on.now, on.config) {
+                at if at > on.now => {}
+                _ => return v.issue(&mut on, insn).map(drop),
             }
         }
     }
@@ -51,10 +52,10 @@ impl Bench {
     pub(super) fn idle(&mut self, cycles: u32) {
         for _ in 0..cycles {
             let Self { v, config, dst, rwc, now } = self;
-            let mut on = Operands { config, thread: 0, dst, rwc };
             *now += 1;
-            if v.next_scheduled(*now - 1) == *now {
-                v.step_scheduled(&mut on, *now).expect("no fault");
+            let mut on = Operands { config, thread: 0, dst, rwc, now: *now };
+            if v.next_scheduled(on.now - 1) == on.now {
+                v.step_scheduled(&mut on).expect("no fault");
             }
         }
     }
