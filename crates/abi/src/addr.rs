@@ -1,8 +1,8 @@
 //! Addresses and counts that must not be mixed, each with a type of its own, and the type of time.
 //!
-//! Memory maps and regions hold these types. Register rows, single words of a region and the layouts
-//! of messages hold plain words: they are what goes over the wire, and what the firmware, which
-//! computes with words, loads and stores.
+//! Memory maps and regions hold these types. Register rows, single words of a region and the
+//! layouts of messages hold plain words: they are what goes over the wire, and what the firmware,
+//! which computes with words, loads and stores.
 
 use crate::convert::addr32_of;
 use crate::noc::PCIE_HOST_BIT;

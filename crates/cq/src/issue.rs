@@ -24,8 +24,8 @@ use tilework_abi::PCIE_ALIGN;
 use tilework_abi::cq::layout::host;
 use tilework_abi::cq::layout::prefetch_core::MAX_RECORD_BYTES;
 
-/// Where something lies in the issue region, in bytes from the start of that region. The host region
-/// that holds it has offsets of its own.
+/// Where something lies in the issue region, in bytes from the start of that region. The host
+/// region that holds it has offsets of its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct IssueOffset(u32);
 

@@ -62,9 +62,9 @@ impl Core {
     /// The run loop, in one function although it is long: an arm for each instruction, most of one
     /// line. Arms leave or repeat the inner loop and change `now`, `index` and `count`, which must
     /// stay in registers. Divided into inlined functions that take these by reference, a class of
-    /// instructions each, it was measured at 0.4 to 0.7 of its speed (`examples/mips.rs`): the
-    /// compiler keeps some of them on the stack, and a second `match` for the instructions that only
-    /// compute is a second indirect jump.
+    /// instructions each, it ran at half to two thirds of its speed (`examples/mips.rs`): the
+    /// compiler kept some of them on the stack, and a second `match` for the instructions that
+    /// only compute is a second indirect jump.
     ///
     /// The count of instructions is kept as what must be added to `index` to get it: most
     /// instructions only move `index`.

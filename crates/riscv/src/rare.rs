@@ -94,7 +94,13 @@ impl Core {
                 then = if store.effect == Effect::Code { Then::NewCode } else { Then::Next };
                 now + timing::ISSUE + Cycle::from(store.hold)
             }
-            Op::Fence | Op::FenceI => self.fence(bus, issue)?,
+            Op::Fence | Op::FenceI => {
+                let now = now.max(self.score.outstanding);
+                if now >= issue.limit {
+                    return Err((now, Stop::Limit));
+                }
+                now + Cycle::from(bus.fence(now)) + timing::FENCE
+            }
             Op::Ttinsn => {
                 let hold = self.ttinsn(bus, issue, insn.imm.cast_unsigned()).map_err(&mut stop)?;
                 now + timing::ISSUE + hold
@@ -119,19 +125,7 @@ impl Core {
                 None => return Err(stop(Exit::Fault(CoreFault::Illegal { pc, word: offset }))),
             },
         };
-        if bus.take_code_changed() {
-            then = Then::NewCode;
-        }
-        Ok((next, then))
-    }
-
-    /// As [`Core::rare`], without the fault that a fence cannot have.
-    fn fence<B: Bus>(&self, bus: &mut B, issue: &Issue) -> Result<Cycle, (Cycle, Stop)> {
-        let now = issue.now.max(self.score.outstanding);
-        if now >= issue.limit {
-            return Err((now, Stop::Limit));
-        }
-        Ok(now + Cycle::from(bus.fence(now)) + timing::FENCE)
+        Ok((next, if bus.take_code_changed() { Then::NewCode } else { then }))
     }
 
     fn load<B: Bus>(&mut self, bus: &mut B, issue: &Issue, base: u32, insn: Insn) -> Result<(), Exit<B::Fault>> {

@@ -33,7 +33,7 @@ pub enum RuntimeError {
     /// The host could not reach the chip.
     #[error(transparent)]
     Driver(DriverError),
-    /// The chip is another than the configuration says.
+    /// The chip is not that of the configuration.
     #[error("the chip is that of a {found} which lacks {lacks}, expected a {expected} which lacks {expected_lacks}")]
     Board {
         /// The kind of card that the chip says it is on.
@@ -45,7 +45,7 @@ pub enum RuntimeError {
         /// What that lacks.
         expected_lacks: Harvesting,
     },
-    /// A program did what the chip does not promise to survive.
+    /// The chip stopped at a fault: a program did what the hardware leaves undefined.
     #[error("{fault}{}", .place.as_ref().map(|place| format!("\n{place}")).unwrap_or_default())]
     Fault {
         /// The fault.
@@ -53,16 +53,16 @@ pub enum RuntimeError {
         /// Which core did it and what it was running; absent when no core is to blame.
         place: Option<FaultPlace>,
     },
-    /// Nothing can move any more.
+    /// A deadlock: no core can run and nothing is in flight.
     #[error("{0}")]
     Deadlock(Box<DeadlockReport>),
-    /// The cycles that were allowed are used up.
+    /// The budget of cycles is exhausted.
     #[error("{0}")]
     Budget(Box<BudgetReport>),
-    /// The device answered what no correct firmware answers.
+    /// The firmware broke the protocol of the command queue.
     #[error("command queue: {0}")]
     Protocol(String),
-    /// Commands for a device without a command queue.
+    /// The device has no command queue to take commands.
     #[error("slow dispatch has no command queue; open the device with fast dispatch")]
     NoQueue,
     /// The device stopped in an earlier call.

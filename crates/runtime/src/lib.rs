@@ -6,8 +6,8 @@
 //! places into a worker's kernel configuration space; worker firmware is ours or another set with
 //! its memory map ([`firmware`]). A [`Program`] says which kernels run where with which arguments,
 //! circular buffers and semaphores ([`program`]); [`lower`] turns it into writes and launches, and
-//! these into the commands of fast dispatch or into plain window accesses ([`queue`]). When nothing
-//! can move any more, [`explain`] says who waits for whom.
+//! these into the commands of fast dispatch or into plain window accesses ([`queue`]). After a
+//! deadlock, [`explain`] reports who waits for whom.
 //!
 //! Follows seeds 000/001 (sections 1, 2, 6, 7, 8) and the original's `device.py` and `hw.py`.
 

@@ -8,8 +8,8 @@
 //!
 //! Where seed and original differ, the seed decides: a uniform write goes out in chunks of 1 KiB,
 //! each followed by a barrier (the original sends one command of any length and no barrier).
-//! Without the barrier only luck would order multicasts before the unicast go signals, which travel
-//! on another virtual channel. Per-core writes follow the original: one packet per core, each at a
+//! Without the barrier nothing orders the multicasts before the unicast go signals, which travel on
+//! another virtual channel. Per-core writes follow the original: one packet per core, each at a
 //! multiple of 16 bytes; they too are cut at 1 KiB, so that a record of 118 packets stays below the
 //! prefetcher's 256 KiB.
 
@@ -39,7 +39,7 @@ pub const CHUNK: usize = 1024;
 pub enum Data {
     /// The same bytes to every core.
     Uniform(Vec<u8>),
-    /// To each core its own, all of one length.
+    /// Different bytes for each core, all of one length.
     PerCore(Vec<Vec<u8>>),
 }
 

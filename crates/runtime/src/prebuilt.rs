@@ -52,7 +52,7 @@ pub struct CqKernels {
 /// Our kernels of the command queue.
 ///
 /// # Errors
-/// Never with images that the tests have passed on.
+/// None with images that pass the tests.
 pub fn cq_kernels() -> Result<CqKernels, ElfError> {
     let load = |(name, data): (&str, &[u8]), p| KernelImage::load(name, data, p).map(Arc::new);
     Ok(CqKernels {

@@ -1,8 +1,8 @@
 //! The fast-dispatch command queue: records out, completion events in.
 //!
 //! The rules of issue region, prefetch ring and completion FIFO are `tilework-cq`'s; this module
-//! owns the memory behind them and the waiting. The device is asked over PCIe only when the host's
-//! own account says that there is no room; a completion event proves that everything before it has
+//! owns the memory behind them and the waiting. The host reads the device over PCIe only when
+//! its own account shows no room; a completion event proves that everything before it has
 //! been taken, so nothing is read back then.
 //!
 //! Source: seeds 000/001, sections 2.4, 7 and 8.
@@ -23,7 +23,7 @@ use tilework_driver::{Card, DriverError, HostLink, LinkError, Pinned, Target};
 
 /// Cycles between two looks at a word of the device, and between two calls of a progress function.
 pub const LOOK_AGAIN: u64 = 2_000;
-/// Cycles after which a waiting host tells its progress.
+/// Cycles between two reports of progress of a waiting host.
 const PROGRESS: u64 = 4_000_000;
 
 /// A command in the queue and the program it belongs to.
@@ -41,7 +41,7 @@ pub struct Patience<'a> {
     pub until: u64,
     /// Cycles that were allowed, for the message.
     pub budget: u64,
-    /// Called now and then with the device's time.
+    /// Called at intervals with the device's time.
     pub progress: &'a mut dyn FnMut(u64),
 }
 
@@ -51,8 +51,8 @@ impl Patience<'_> {
         Waited::Link(LinkError::Budget { cycles: self.budget })
     }
 
-    /// Lets some cycles pass on a device whose word has not changed yet. `quiet` says that nothing
-    /// was under way before the host looked.
+    /// Lets some cycles pass on a device whose word has not changed yet. `quiet` says that the
+    /// chip was quiescent before the host looked.
     pub fn look_again<C: HostLink>(&mut self, card: &mut Card<C>, quiet: bool) -> Result<(), Waited> {
         let link = card.link_mut();
         if quiet {
@@ -66,18 +66,17 @@ impl Patience<'_> {
     }
 }
 
-/// Whether the chip is known to stand still: no core can run and nothing is in flight.
+/// Whether the chip is known to be quiescent: no core can run and nothing is in flight.
 pub(crate) fn is_quiet<C: HostLink>(card: &Card<C>) -> bool {
     card.link().inspect().is_some_and(tilework_driver::Inspect::is_quiet)
 }
 
-/// Why a wait failed; the device turns this into a [`RuntimeError`]
-/// with names.
+/// Why a wait failed; the device turns this into a [`RuntimeError`] with names.
 #[derive(Debug)]
 pub enum Waited {
     /// The chip stopped, or the link to it failed.
     Link(LinkError),
-    /// The host made or met a mistake.
+    /// Anything else.
     Other(RuntimeError),
 }
 
@@ -152,7 +151,7 @@ pub struct CommandQueue {
     completed: u64,
     /// Bytes of all records since the start.
     record_bytes: u64,
-    /// Commands behind the last completion event.
+    /// Commands since the last completion event.
     sent: VecDeque<Sent>,
     capture: Option<Vec<u8>>,
 }
@@ -214,7 +213,7 @@ impl CommandQueue {
     pub fn record_bytes(&self) -> u64 {
         self.record_bytes
     }
-    /// Commands behind the last completion event, oldest first.
+    /// Commands since the last completion event, oldest first.
     pub fn sent(&self) -> &VecDeque<Sent> {
         &self.sent
     }

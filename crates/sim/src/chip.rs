@@ -110,6 +110,7 @@ macro_rules! each {
 }
 
 impl Node for AnyNode {
+    #[inline(always)]
     fn next(&self) -> Cycle {
         each!(self, node => node.next())
     }
@@ -119,6 +120,7 @@ impl Node for AnyNode {
     fn deliver(&mut self, at: Cycle, packet: Packet) {
         each!(self, node => node.deliver(at, packet));
     }
+    #[inline(always)]
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         each!(self, node => node.run(until, out))
     }

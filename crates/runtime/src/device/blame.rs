@@ -1,4 +1,4 @@
-//! From what stopped the device to the error that a person reads.
+//! Turns what stopped the device into the error that a user reads.
 
 use super::{Device, Running};
 use crate::RuntimeError;

@@ -58,7 +58,7 @@ pub struct DeviceConfig {
     /// How programs reach the workers.
     pub dispatch: Dispatch,
     /// Cycles that one [`Device::run`] may take. A deadlock is found at once, whatever this is; the
-    /// budget ends programs that run for ever.
+    /// budget ends programs that never end.
     pub max_cycles: Cycle,
     /// Whether the dispatcher writes its clock before and after each program.
     pub timestamps: bool,
@@ -157,7 +157,7 @@ impl<C: HostLink> Device<C> {
     /// times ([`DeviceConfig::core_timing`]) are taken by our own worker firmware only.
     ///
     /// # Errors
-    /// As [`Device::open`]; firmware that does not serve the board.
+    /// As [`Device::open`]; firmware that does not fit the board.
     pub fn open_with(
         chip: C,
         config: DeviceConfig,
@@ -218,11 +218,11 @@ impl<C: HostLink> Device<C> {
     pub fn memory_map(&self) -> &MemoryMap {
         &self.map
     }
-    /// The account of the workers' data space.
+    /// The allocator of the workers' data space.
     pub fn l1(&self) -> &Allocator<L1Addr> {
         &self.l1
     }
-    /// The account of each DRAM bank.
+    /// The allocator of the DRAM banks, all of which are allocated alike.
     pub fn dram(&self) -> &Allocator<DramAddr> {
         &self.dram
     }
@@ -238,7 +238,7 @@ impl<C: HostLink> Device<C> {
     pub fn captured(&self) -> Option<&[u8]> {
         self.queue.as_ref()?.captured()
     }
-    /// Calls `f` now and then while a run waits.
+    /// Calls `f` at intervals while a run waits.
     pub fn on_progress(&mut self, f: impl FnMut(Progress) + 'static) {
         self.progress = Some(Box::new(f));
     }

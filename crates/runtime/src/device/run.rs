@@ -44,9 +44,9 @@ pub struct ProgramReport {
     pub end: Option<Cycle>,
     /// Times of all its cores, in the order of the program's cores, if
     /// [`DeviceConfig::core_timing`](super::DeviceConfig::core_timing) asked for them and there
-    /// were slots; else empty. Each [`Device::run`] deals out [`host::SLOTS`] slots, one a core, in
-    /// the order of the programs, and anew for every [`BATCH_PROGRAMS`] programs. A program for
-    /// whose cores too few are left gets none; a smaller one behind it may.
+    /// were slots; else empty. Each [`Device::run`] assigns [`host::SLOTS`] slots, one per core, in
+    /// the order of the programs, and again for every [`BATCH_PROGRAMS`] programs. A program with
+    /// more cores than slots are left gets none; a smaller one after it may.
     pub core_times: Vec<CoreTime>,
 }
 
@@ -97,8 +97,8 @@ impl<C: HostLink> Device<C> {
         Ok(RunReport { cycles, programs: reports, statistics })
     }
 
-    /// Puts dispatch commands of the caller's own into the queue and waits for an event behind
-    /// them; returns the cycles that took. For measurements and for tests of the dispatcher:
+    /// Puts the caller's own dispatch commands into the queue and waits for an event after them;
+    /// returns the cycles that took. For measurements and for tests of the dispatcher:
     /// nothing checks what the commands do.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl<C: HostLink> Device<C> {
         Ok(self.card.link().cycles() - start)
     }
 
-    /// Where everything of a program would lie, without running it.
+    /// The layout of a program, without running it.
     ///
     /// # Errors
     /// A program that cannot run.
@@ -170,7 +170,7 @@ impl<C: HostLink> Device<C> {
         Ok(reports)
     }
 
-    /// Deals out the core timing slots of a batch, as [`ProgramReport::core_times`] says.
+    /// Assigns the core timing slots of a batch, as [`ProgramReport::core_times`] says.
     fn plan_core_timing(&self, batch: &mut [Running]) {
         if !self.config.core_timing {
             return;
@@ -185,7 +185,7 @@ impl<C: HostLink> Device<C> {
         }
     }
 
-    /// The steps of a program, behind the one that arms or disarms the timing of its cores.
+    /// The steps of a program, after the one that arms or disarms the timing of its cores.
     fn steps(&self, running: &Running, mode: u8) -> Result<Vec<Ir>, Waited> {
         let mut ir = Vec::new();
         // Under slow dispatch there is no host region to write times to.

@@ -31,7 +31,7 @@ impl<C: HostLink> Device<C> {
         result.map_err(|e| self.explain(e, &[]))
     }
 
-    /// Steps 1 and 2: all tiles held, firmware written, BRISC released, everyone up.
+    /// Steps 1 and 2: all tiles held, firmware written, BRISC released, all cores up.
     fn boot_tiles(&mut self) -> Result<(), Waited> {
         self.check_board()?;
         load_tiles(&mut self.card, self.config.board, &self.map, &self.firmware)?;
@@ -39,7 +39,7 @@ impl<C: HostLink> Device<C> {
         self.wait_done(&tiles, START_CYCLES)
     }
 
-    /// Refuses a chip that says that it is another than the configuration's: coordinates, banks and
+    /// Refuses a chip that reports another board than the configuration's: coordinates, banks and
     /// dispatch cores would be wrong.
     fn check_board(&mut self) -> Result<(), Waited> {
         let expected = self.config.board;
@@ -121,7 +121,7 @@ pub fn load_tiles<C: HostLink>(
     Ok(card.release_brisc(&tiles)?)
 }
 
-/// Writes the image of one of the queue's cores and lets it go. The first 16 bytes are the run-time
+/// Writes the image of one of the queue's cores and starts it. The first 16 bytes are the run-time
 /// arguments: where the two cores and the PCIe tile are (our kernels serve every board; the
 /// original's have it compiled in). Then the semaphores, then the kernels.
 ///

@@ -20,11 +20,11 @@ impl<C: HostLink> Device<C> {
         result.map_err(|e| self.explain(Waited::Link(e), &[]))
     }
 
-    /// Takes DRAM for an array, interleaved over the banks in pages of `page_size` bytes (a
+    /// Allocates DRAM for an array, interleaved over the banks in pages of `page_size` bytes (a
     /// multiple of 64). Its content is what was there before.
     ///
     /// # Errors
-    /// No room, a page size or shape that cannot be.
+    /// No room; an invalid page size or shape.
     pub fn alloc_dram(
         &mut self,
         name: &str,
@@ -39,12 +39,12 @@ impl<C: HostLink> Device<C> {
         Ok(buffer)
     }
 
-    /// Gives the memory of a buffer back.
+    /// Frees the memory of a buffer.
     pub fn free_dram(&mut self, buffer: &Buffer) {
         self.dram.free_at(buffer.address);
     }
 
-    /// Takes `bytes` bytes of every worker's L1, at the same address on all.
+    /// Allocates `bytes` bytes of every worker's L1, at the same address on all.
     ///
     /// # Errors
     /// No room; the message lists the owners.
@@ -54,7 +54,7 @@ impl<C: HostLink> Device<C> {
         Ok(L1Buffer { name: name.to_owned(), address, bytes })
     }
 
-    /// Gives the memory of an L1 buffer back.
+    /// Frees the memory of an L1 buffer.
     pub fn free_l1(&mut self, buffer: &L1Buffer) {
         self.l1.free_at(buffer.address);
     }

@@ -33,7 +33,7 @@ impl Outline {
     /// Reads the file called `name` as firmware of `processor`, whatever its map.
     ///
     /// # Errors
-    /// A file that is no firmware.
+    /// A file that is not firmware.
     pub(crate) fn read(name: &str, data: &[u8], processor: Processor) -> Result<Self, ElfError> {
         let elf = Elf::parse(name, data, processor)?;
         let mut outline = Self {
@@ -86,7 +86,7 @@ impl FirmwareImage {
     /// (the original's `hw.py`).
     ///
     /// # Errors
-    /// A file that is no such firmware.
+    /// A file that is not such firmware.
     pub fn load(
         name: &str,
         data: impl Into<Arc<[u8]>>,
@@ -197,7 +197,7 @@ impl KernelImage {
     /// Checks `data`, the file called `name`, as a kernel of `processor`.
     ///
     /// # Errors
-    /// A file that is no such kernel, or that cannot be moved.
+    /// A file that is not such a kernel, or that cannot be moved.
     pub fn load(name: &str, data: impl Into<Arc<[u8]>>, processor: Processor) -> Result<Self, ElfError> {
         let data = data.into();
         let elf = Elf::parse(name, &data, processor)?;

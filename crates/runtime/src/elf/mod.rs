@@ -1,4 +1,4 @@
-//! ELF files of firmware and kernels: checked, loaded, placed, and asked for names.
+//! ELF files of firmware and kernels: checks, loading, relocation and symbols.
 //!
 //! Firmware is linked for its final place and copied there ([`FirmwareImage`]). A kernel runs
 //! wherever the kernel configuration puts it, so it is one run of bytes with a list of the places

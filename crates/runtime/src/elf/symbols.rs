@@ -36,8 +36,8 @@ impl fmt::Display for SourceFrame {
 const SHOWN: usize = 4;
 
 impl SourceLocation {
-    /// The frames that say something about the program: those of the Rust core library are left out
-    /// where others exist.
+    /// The frames of the program's own code: those of the Rust core library are left out where
+    /// others exist.
     pub fn telling(&self) -> impl Iterator<Item = &SourceFrame> {
         let core = |f: &&SourceFrame| f.line.as_ref().is_some_and(|(file, _)| file.contains("/library/core/src/"));
         let only_core = self.frames.iter().all(|f| core(&f));
@@ -84,7 +84,7 @@ pub(super) fn address_of(elf: &[u8], name: &str) -> Option<u32> {
     find(elf, name).map(|(address, _)| address)
 }
 
-/// The size of a symbol, if the file tells.
+/// The size of a symbol, if the file has it.
 pub(super) fn size_of(elf: &[u8], name: &str) -> Option<u32> {
     find(elf, name).map(|(_, bytes)| bytes).filter(|&bytes| bytes > 0)
 }

@@ -80,7 +80,7 @@ pub struct ChainLink {
     pub what: String,
 }
 
-/// Nothing can move any more: who waits, for what, and for whom.
+/// A deadlock: who waits, for what, and for whom.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeadlockReport {
     /// When the last thing happened.
@@ -112,7 +112,7 @@ pub struct BusyCore {
     pub location: Option<SourceLocation>,
 }
 
-/// The cycles that a run was allowed are used up.
+/// The budget of a run is exhausted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BudgetReport {
     /// How many there were.

@@ -19,7 +19,7 @@ use tilework_abi::tensix::{self, Processor};
 use tilework_cq::DispatchCommand;
 use tilework_driver::{Inspect, RunningCore, WaitingCore};
 
-/// Commands before and behind the current one that a report shows.
+/// Commands before and after the current one that a report shows.
 const AROUND: u64 = 6;
 
 /// What a tile is for.
@@ -201,7 +201,7 @@ impl Scene<'_> {
         })
     }
 
-    /// The report about a chip on which nothing can move.
+    /// The report about a deadlock.
     pub(crate) fn deadlock(&self, cycle: u64) -> DeadlockReport {
         let mut idle = 0;
         let mut groups: BTreeMap<_, Waiter> = BTreeMap::new();
@@ -218,7 +218,7 @@ impl Scene<'_> {
             let actors = words.iter().flat_map(|(_, m)| m.actors.iter().copied()).collect();
             edges.insert(Actor::Core(w.tile, w.core), (what, actors));
             let words: Vec<Word> = words.into_iter().map(|(word, _)| word).collect();
-            // Tiles in the same place that wait for the same are told together.
+            // Tiles in the same place that wait for the same words are one entry.
             let seen: Vec<(u32, u32, String)> = words.iter().map(|w| (w.address, w.value, w.writers.clone())).collect();
             let program = self.program_of(w.tile).map(|r| r.program.name.clone());
             let kind = self.kind(w.tile) as u8;
@@ -248,8 +248,8 @@ impl Scene<'_> {
         DeadlockReport { cycle, programs, chain, circle, waiters, idle, queue: self.queue_view() }
     }
 
-    /// The words that a core waits for, with their meanings. An access that does not come back
-    /// counts as a word of value 0.
+    /// The words that a core waits for, with their meanings. A blocked access counts as a
+    /// word of value 0.
     fn words(&self, w: &WaitingCore) -> Vec<(Word, Meaning)> {
         let watched = w.watched.iter().map(|word| (word.address, word.value, word.stale));
         let blocked = w.blocked_on.map(|addr| (addr, 0, false));
@@ -305,7 +305,7 @@ impl Scene<'_> {
         }
     }
 
-    /// The report about a run whose cycles are used up.
+    /// The report about a run whose budget is exhausted.
     pub(crate) fn budget(&self, cycles: u64) -> BudgetReport {
         let busy = self.chip.map(|chip| self.busy(&chip.busy()));
         BudgetReport { cycles, busy, queue: self.queue_view() }

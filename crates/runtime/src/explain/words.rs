@@ -14,7 +14,7 @@ use tilework_abi::reg::TileRegister;
 use tilework_abi::tensix::Processor;
 use tilework_abi::{L1_ALIGN, cb, stream};
 
-/// Someone in the graph of who waits for whom.
+/// A node of the graph of who waits for whom.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Actor {
     /// The host.
@@ -33,7 +33,7 @@ pub(super) struct Meaning {
     pub what: String,
     /// Who could write it, in words.
     pub writers: String,
-    /// Who could write it, as far as it is known exactly.
+    /// Who could write it, where that is known exactly.
     pub actors: Vec<Actor>,
     /// Firmware that waits for work.
     pub idle: bool,

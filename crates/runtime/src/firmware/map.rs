@@ -16,7 +16,7 @@ use tilework_abi::msg::LAUNCH_MSG_BYTES;
 use tilework_abi::tensix::{L1_SIZE, Processor};
 use tilework_abi::{DRAM_ALIGN, L1_ALIGN};
 
-/// The values of a memory map that its user gives; the others follow from the files and from the
+/// The values of a memory map that the user gives; the others follow from the files and from the
 /// original's map.
 #[derive(serde::Deserialize, Clone, PartialEq, Eq, Default, Debug)]
 #[serde(deny_unknown_fields)]
@@ -121,8 +121,7 @@ pub(super) fn derive(outlines: &[Outline], file: &str, values: &MapValues) -> Re
     for (outline, processor) in outlines.iter().zip(Processor::ALL) {
         let i = processor.index();
         map.firmware_text[i] = L1Addr::new(outline.entry);
-        // The linker of the files may already say where the initialisers are; otherwise the user,
-        // otherwise the original's map.
+        // What the user gives; otherwise what the files' linker says; otherwise the original's map.
         map.local_init[i] = behind_config(values.local_init.of(processor).or(outline.staged_at), WORKER.local_init[i]);
         map.kernel_local[i] = outline.local.end;
     }
@@ -163,7 +162,7 @@ struct Area {
     range: Range<u64>,
 }
 
-/// Checks values and that nothing lies on anything else.
+/// Checks the values, and that no two areas overlap.
 pub(super) fn check(
     outlines: &[Outline],
     map: &MemoryMap,
@@ -219,7 +218,7 @@ fn named(field: impl Into<String>, given: bool) -> String {
     if given { field } else { format!("{field} (not given)") }
 }
 
-/// Everything that must stay whole.
+/// The areas that must not overlap.
 fn areas(outlines: &[Outline], map: &MemoryMap, file: &str, values: &MapValues) -> Vec<Area> {
     let area = |file: &str, field: String, start: u32, bytes: u32| {
         let start = u64::from(start);

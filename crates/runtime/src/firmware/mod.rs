@@ -1,9 +1,9 @@
-//! Worker firmware: five images of one make, and where they keep their things.
+//! Worker firmware: five images built together, and their memory map.
 //!
 //! Ours is built in. Another set is five ELF files ([`FILES`]) whose memory map ([`MemoryMap`])
 //! comes from three places: what the files say (text, local data), what its user says
-//! ([`MapValues`]), and for the rest the original's map (`map`). Whatever of it cannot
-//! be is an error with file and field, before anything runs.
+//! ([`MapValues`]), and for the rest the original's map (`map`). What is
+//! impossible in it is an error with file and field, before anything runs.
 
 mod map;
 #[cfg(test)]
@@ -27,10 +27,10 @@ pub const FILES: [&str; 5] = ["brisc.elf", "ncrisc.elf", "trisc0.elf", "trisc1.e
 /// What is wrong with a set of firmware.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FirmwareError {
-    /// A file that is no firmware of its core.
+    /// A file that is not firmware of its core.
     #[error(transparent)]
     Elf(#[from] ElfError),
-    /// A value of the memory map, given or not, that cannot be.
+    /// An impossible value of the memory map, given or derived.
     #[error("{file}: {field}: found {found}, expected {expected}")]
     Map {
         /// The map's file, or the ELF file that shows it.
@@ -73,7 +73,7 @@ impl FirmwareSet {
     /// Our own.
     ///
     /// # Errors
-    /// Never with images that the tests have passed on.
+    /// None with images that pass the tests.
     pub fn prebuilt() -> Result<Self, FirmwareError> {
         Ok(Self { images: prebuilt::worker_firmware(&WORKER)?, map: WORKER, dram_banks: None })
     }
@@ -82,7 +82,7 @@ impl FirmwareSet {
     /// in messages.
     ///
     /// # Errors
-    /// A file that is no firmware of its core; a map that cannot be.
+    /// A file that is not firmware of its core; an impossible map.
     pub fn load(files: &[FirmwareFile; 5], map_name: &str, values: &MapValues) -> Result<Self, FirmwareError> {
         let mut outlines = Vec::with_capacity(files.len());
         for (file, processor) in files.iter().zip(Processor::ALL) {
@@ -105,8 +105,8 @@ impl FirmwareSet {
         &self.map
     }
 
-    /// Checks that it serves a board, and, with kernels of the command queue, that their queues
-    /// leave it alone.
+    /// Checks that it fits a board and, where there is a command queue, that the queue's memory and
+    /// its own do not overlap.
     ///
     /// # Errors
     /// Bank tables of another size; a map that reaches into the queues.
@@ -129,7 +129,7 @@ impl FirmwareSet {
         }
     }
 
-    /// What the dispatch cores hold beside a worker's firmware must lie elsewhere.
+    /// Checks that the command queue's memory on the dispatch cores does not overlap this set's.
     fn check_queue(&self, kernels: &CqKernels) -> Result<(), FirmwareError> {
         let m = &self.map;
         let text = u64::from(kernels.prefetch.size())
@@ -169,7 +169,7 @@ const TABLE_BYTES: u32 = 4;
 const L1_BANKS: u32 = 110;
 
 /// Firmware that copies the bank table is compiled for its size: the numbers of banks, if the
-/// symbols tell. Checks that of the L1 banks.
+/// symbols have sizes. Checks that of the L1 banks.
 fn bank_tables(files: &[FirmwareFile; 5]) -> Result<Option<(String, u32)>, FirmwareError> {
     let mut dram = None;
     for file in files {

@@ -1,7 +1,7 @@
 //! A first-fit allocator over one address range whose ranges have named owners.
 //!
 //! Buffers that live across programs come from the top, what belongs to one program from the
-//! bottom, so that the two meet only when the memory is really full.
+//! bottom, so that the two meet only when the memory is full.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::ops::Range;
 use tilework_abi::addr::{DramAddr, L1Addr};
 use tilework_abi::convert::addr32_of;
 
-/// An address of a memory that is allocated.
+/// The address type of an allocator.
 pub trait Address: Copy + Into<u64> {
     /// The address `value`, which lies in the range of an allocator of such addresses.
     fn of(value: u64) -> Self;
@@ -28,7 +28,7 @@ impl Address for DramAddr {
     }
 }
 
-/// A range and who has it.
+/// An allocated range and its owner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Owned {
     /// The owner's name.
@@ -95,7 +95,7 @@ pub enum MemoryError {
 pub struct Overflow {
     /// The memory's name.
     pub memory: String,
-    /// The owner that asked.
+    /// Who asked.
     pub owner: String,
     /// Bytes asked for.
     pub bytes: u64,
@@ -125,7 +125,7 @@ fn overflow(o: &Overflow) -> String {
     text
 }
 
-/// An account of one address range of a memory whose addresses are `A`.
+/// An allocator over one address range of a memory whose addresses are `A`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Allocator<A> {
     memory: String,
@@ -137,8 +137,8 @@ pub struct Allocator<A> {
 }
 
 impl<A: Address> Allocator<A> {
-    /// An empty account of `range` of the memory called `memory`; every range starts at a multiple
-    /// of `align`.
+    /// An allocator over `range` of the memory called `memory`, all free; every range starts at a
+    /// multiple of `align`.
     ///
     /// # Panics
     /// When `align` is not a power of two.
@@ -177,7 +177,7 @@ impl<A: Address> Allocator<A> {
         holes
     }
 
-    /// Gives `bytes` at the lowest address that has room.
+    /// Allocates `bytes` at the lowest address with room.
     ///
     /// # Errors
     /// [`MemoryError::Overflow`].
@@ -187,7 +187,7 @@ impl<A: Address> Allocator<A> {
         Ok(self.take(owner, hole.start, bytes))
     }
 
-    /// Gives `bytes` at the highest address that has room.
+    /// Allocates `bytes` at the highest address with room.
     ///
     /// # Errors
     /// [`MemoryError::Overflow`].
@@ -200,7 +200,7 @@ impl<A: Address> Allocator<A> {
         Ok(self.take(owner, start, bytes))
     }
 
-    /// Gives back the range that starts at `start`; false when nobody has it.
+    /// Frees the range that starts at `start`; false when none does.
     pub fn free_at(&mut self, start: A) -> bool {
         self.taken.remove(&start.into()).is_some()
     }

@@ -1,4 +1,4 @@
-//! Buffers: arrays in DRAM whose pages are dealt out over the banks, and ranges of every
+//! Buffers: arrays in DRAM whose pages are interleaved over the banks, and ranges of every
 //! worker's L1.
 //!
 //! Page `p` is in logical bank `p % banks`, at the buffer's address plus `p / banks` pages (seed's
@@ -13,7 +13,7 @@ use tilework_abi::convert::u32_of;
 
 pub use tilework_dtype::DType;
 
-/// An array in DRAM, its pages dealt out over the banks.
+/// An array in DRAM, its pages interleaved over the banks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Buffer {
     /// Its name in messages.

@@ -7,9 +7,9 @@
 //! Up to the semaphores the bytes may differ from core to core; from the configurations on they are
 //! the same for all cores of a role.
 //!
-//! Two differences from the original. It packs argument lists of different length one behind the
-//! other while it announces the offsets of the longest; here every list is padded to the longest.
-//! And it has no common arguments.
+//! Two differences from the original. It packs argument lists of different length one after the
+//! other, while its launch message has the offsets of the longest; here every list is padded to the
+//! longest. And it has no common arguments.
 
 use super::check::{self, ProgramErrorKind};
 use super::{ArgSet, Program, ProgramError, UniqueArgs};
@@ -97,7 +97,7 @@ const RETURN: u32 = match encode(Insn { op: Op::Jalr, rd: 0, rs1: 1, rs2: 0, imm
     None => unreachable!(),
 };
 
-/// A program with all its places decided.
+/// The layout of a program: its cores, and where everything lies on them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
     /// The program's cores.
@@ -155,8 +155,8 @@ fn words(n: usize) -> u64 {
 
 impl Program {
     /// Checks the program and decides where everything lies. `workers` are the cores that programs
-    /// may use, `map` their memory map, `l1` the account of the data space; circular buffers go to
-    /// its free low end, in their order.
+    /// may use, `map` their memory map, `l1` the allocator of the data space; circular buffers go
+    /// to its free low end, in their order.
     ///
     /// # Errors
     /// Whatever is wrong with the program.

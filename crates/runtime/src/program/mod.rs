@@ -35,7 +35,7 @@ pub enum Cores {
 }
 
 impl Cores {
-    /// The cores among `workers`, in the program's order.
+    /// The cores, which must be among `workers`, in the program's order.
     ///
     /// # Errors
     /// More cores than there are workers, none at all, one that is no worker, one named twice.

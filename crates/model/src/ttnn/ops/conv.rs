@@ -1,6 +1,7 @@
 //! Convolutions, and the preparation of their weights.
 //!
 //! Source: `TTNN/operations/conv.fbs` of the schema ([`crate::schema`]).
+//! Tables repeat each other's fields as they do there: the order of a table's fields is its layout.
 
 use crate::common::{DataType, DeviceRef, TensorLayout};
 use crate::flat::declare::{enums, tables};

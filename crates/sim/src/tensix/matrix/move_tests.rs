@@ -3,6 +3,7 @@
 use super::super::tests::{Bench, run};
 use super::*;
 use crate::tensix::dst::RowMap;
+use crate::tensix::number::src_of_int16;
 use tilework_abi::tensix::insn::{
     Mova2d, Movb2a, Movb2d, Movd2a, Movd2b, Setrwc, Shiftxa, Shiftxb, Trnspsrcb, Zerosrc,
 };
@@ -11,6 +12,7 @@ use tilework_abi::tensix::insn::{
 const FP32: u32 = 0;
 const FP16: u32 = 1;
 const BF16: u32 = 5;
+const INT16: u32 = 9;
 const FP32_ENABLED: u32 = 1 << 29;
 
 /// Data that are all different.
@@ -102,6 +104,18 @@ fn thirty_two_bits_are_moved_in_two_halves() {
 }
 
 #[test]
+fn sixteen_bits_go_to_the_low_half_of_data_of_32_bits() {
+    let data = [std::array::from_fn(|i| src_of_int16(0x1234 + i as u16))];
+    let mut bench = Bench::with(&data, &[], BF16);
+    keep_denormals(&mut bench);
+    configure(&mut bench, INT16, FP32_ENABLED);
+    let map = RowMap::of(&bench.config);
+    bench.dst.write32(map, 0, [0xABCD_5555; 16]);
+    run(&mut bench, &[Mova2d::build().use_dst32b_lo(true).word()]);
+    assert_eq!(bench.dst.read32(map, 0), std::array::from_fn(|i| 0xABCD_1234 + i as u32));
+}
+
+#[test]
 fn moves_of_a_width_that_dst_does_not_have_are_undefined() {
     let fault = |format, bits, word| {
         let mut bench = Bench::with(&[], &[], BF16);
@@ -110,7 +124,7 @@ fn moves_of_a_width_that_dst_does_not_have_are_undefined() {
     };
     let undefined = Err(FaultClass::UndefinedBehavior);
     assert_eq!(fault(TF32, 0, Mova2d::build().word()), undefined);
-    assert_eq!(fault(BF16, FP32_ENABLED, Mova2d::build().use_dst32b_lo(true).word()), undefined);
+    assert_eq!(fault(TF32, FP32_ENABLED, Mova2d::build().use_dst32b_lo(true).word()), undefined);
     assert_eq!(fault(BF16, 1 << 31, Movb2d::build().word()), undefined);
     assert_eq!(fault(BF16, FP32_ENABLED, Mova2d::build().word()), Ok(false), "counts as TF32");
     assert_eq!(fault(TF32, 0, Movd2a::build().word()), undefined);

@@ -3,6 +3,7 @@
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/{SFPSWAP,SFPSHFT2}.md and, shared with
 //! Wormhole, SFPTRANSP.md.
 
+use super::hazard;
 use super::integer::shift;
 use super::predicate::is_smaller;
 use super::regs::Regs;
@@ -52,7 +53,11 @@ impl Vector {
         if mode == SWAP {
             return lanes.enabled;
         }
-        let (c, d) = (&self.lregs[r.c], &self.lregs[r.d]);
+        self.out_of_order(mode, &self.lregs[r.c], &self.lregs[r.d], lanes)
+    }
+
+    /// In which of the lanes the values of VC and VD are to be exchanged.
+    fn out_of_order(&self, mode: u32, c: &LReg, d: &LReg, lanes: Lanes) -> u32 {
         let c_is_smaller = lanes_where(|lane| is_smaller(c[lane], d[lane]));
         let minima = MINIMA[mode as usize & 15];
         lanes.enabled & (blend(!c_is_smaller, c_is_smaller, minima) ^ self.modes.exchange)
@@ -61,6 +66,19 @@ impl Vector {
     pub(super) fn swap(&mut self, insn: Sfpswap, r: Regs, lanes: Lanes) {
         let mask = self.swaps(insn.mod1(), r, lanes);
         self.exchange(r, mask);
+    }
+
+    /// `SFPSWAP` that compares a register before the result that is on its way arrives.
+    pub(super) fn swap_early(&mut self, insn: Sfpswap, r: Regs, lanes: Lanes) -> Result<(), Refusal> {
+        let (old_c, old_d) = (self.hazards.before(r.c), self.hazards.before(r.d));
+        if old_c.or(old_d).is_none() {
+            // Any register may be the one that is written.
+            return hazard::refuse();
+        }
+        let (c, d) = (old_c.unwrap_or(&self.lregs[r.c]), old_d.unwrap_or(&self.lregs[r.d]));
+        let mask = self.out_of_order(insn.mod1(), c, d, lanes);
+        self.exchange(r, mask);
+        Ok(())
     }
 
     /// Exchanges VC and VD in the lanes of `mask`, and what belongs to them.

@@ -5,11 +5,13 @@
 //! there after two cycles. In the cycle after such an instruction, the unit stalls an instruction
 //! that reads the result, so far as its logic sees that it does. Software must keep a gap in the
 //! cases that the logic does not see; without it the instruction is a fault here, because what it
-//! reads is not documented. Where the pages do not say what the logic sees, it sees what the
+//! reads is not documented. The exception is `SFPSWAP`, which real kernels send without a gap
+//! (tt-metal's reciprocal): its comparison is in its first cycle and so sees what the register held
+//! before, the exchange is in its second and moves the new value. Where the pages do not say what the logic sees, it sees what the
 //! instruction reads.
 
 use super::regs::{Regs, is_mad, is_two_cycles};
-use super::{WRITABLE, undefined};
+use super::{LReg, WRITABLE, undefined};
 use crate::Cycle;
 use crate::tensix::config::{Config, Refusal};
 use tilework_abi::tensix::cfg;
@@ -26,9 +28,19 @@ const INDEX: u8 = 1 << 7;
 /// Registers of a block of four.
 const FIRST_FOUR: u8 = 0x0F;
 
+/// Refuses a read that comes too early.
+pub(super) fn refuse() -> Result<(), Refusal> {
+    undefined(
+        "a register is read one cycle after an instruction of two cycles that writes it, which the stalling logic \
+         does not see (SFPMAD.md): software must leave a gap",
+    )
+}
+
 /// The last instructions that hold up others.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Hazards {
+    /// What the destination of the last instruction of the MAD sub-unit held before.
+    before: LReg,
     /// Registers that the last instruction of the MAD sub-unit writes, and the cycle behind it.
     written: u8,
     written_after: Cycle,
@@ -53,20 +65,28 @@ impl Hazards {
         now + Cycle::from(too_early || self.only_nop == now && now != 0 && !nop)
     }
 
-    /// Refuses an instruction that reads too early what the logic does not see.
-    pub(super) fn check(&self, insn: VectorOp, r: Regs, now: Cycle, config: &Config) -> Result<(), Refusal> {
+    /// Whether an instruction reads too early what the logic does not see.
+    pub(super) fn is_too_early(&self, insn: VectorOp, r: Regs, now: Cycle, config: &Config) -> bool {
         if !self.is_after_mad(now) {
-            return Ok(());
+            return false;
         }
         let reads = reads(insn, r);
         let seen = if stalls(config) { reads.seen } else { 0 };
-        if reads.real & !seen & self.written != 0 {
-            return undefined(
-                "a register is read one cycle after an instruction of two cycles that writes it, which the \
-                 stalling logic does not see (SFPMAD.md): software must leave a gap",
-            );
+        reads.real & !seen & self.written != 0
+    }
+
+    /// What register `r` held when an instruction that reads it too early looked at it; `None`: as
+    /// now, or this is not known.
+    pub(super) fn before(&self, r: usize) -> Option<&LReg> {
+        (self.written == bit(r) && self.written != 0).then_some(&self.before)
+    }
+
+    /// An instruction is about to issue that changes the register which is now `old`.
+    #[inline]
+    pub(super) fn keep(&mut self, insn: VectorOp, old: &LReg) {
+        if is_mad(insn) {
+            self.before = *old;
         }
-        Ok(())
     }
 
     /// The instruction has issued in cycle `now`.

@@ -158,7 +158,7 @@ impl Vector {
     pub(super) fn issue(&mut self, on: &mut Operands<'_>, insn: VectorOp) -> Result<Cycle, Refusal> {
         let now = on.now;
         let regs = Regs::of(insn);
-        let stale = self.hazards.check(insn, regs, now, on.config);
+        let too_early = self.hazards.is_too_early(insn, regs, now, on.config);
         let enabled = self.begin(now);
         let unit = regs::SubUnit::of(insn);
         if self.macros.count_instruction(now, unit) {
@@ -178,7 +178,12 @@ impl Vector {
         if all == 0 && !matches!(insn, VectorOp::Sfpload(_) | VectorOp::Sfpstore(_)) {
             return Ok(1);
         }
-        stale?;
+        if too_early && !matches!(insn, VectorOp::Sfpswap(_)) {
+            hazard::refuse()?;
+        }
+        if regs.d < WRITABLE {
+            self.hazards.keep(insn, &self.lregs[regs.d]);
+        }
         let latency = regs::latency(insn);
         self.macros.set_arrival(now + latency);
         let lanes = Lanes { all, enabled: enabled & all };
@@ -188,6 +193,7 @@ impl Vector {
             }
             VectorOp::Sfpstore(insn) => self.store_from(on, insn, lanes),
             VectorOp::Sfploadmacro(insn) => self.load_macro(on, insn, lanes)?,
+            VectorOp::Sfpswap(insn) if too_early => self.swap_early(insn, regs, lanes)?,
             _ => self.run(insn, regs, lanes)?,
         }
         self.hazards.issued(insn, regs, now);

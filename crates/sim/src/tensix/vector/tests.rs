@@ -111,7 +111,6 @@ fn reads_that_the_stalling_logic_misses_are_faults() {
         insn::Sfpor::build().vb(1).vc(2).vd(3).mod1(1).word(),
         insn::Sfpiadd::build().vc(2).vd(1).word(),
         insn::Sfpshft::build().imm12(1).vc(2).vd(1).mod1(1).word(),
-        insn::Sfpswap::build().vc(1).vd(2).mod1(1).word(),
         insn::Sfpshft2::build().vc(1).vd(2).mod1(3).word(),
         insn::Sfpshft2::build().vb(1).vc(2).vd(3).mod1(5).word(),
     ];
@@ -132,6 +131,21 @@ fn reads_that_the_stalling_logic_misses_are_faults() {
     b.config.set(0, tilework_abi::tensix::cfg::CHICKEN_BITS_SFPU_SCBD_DISABLE.word.into(), 1).unwrap();
     b.run(&[insn::Sfpmad::build().va(10).vb(10).vc(9).vd(1).word()]);
     assert!(b.try_run(insn::Sfpmov::build().vc(1).vd(2).word()).is_err());
+}
+
+#[test]
+fn a_swap_right_behind_a_product_compares_what_was_there_before() {
+    // l1 is 0, becomes 1 (1 * 1 + 0) and is compared with l2, which is 0.5: 0 < 0.5, so nothing is
+    // exchanged, although 1 > 0.5.
+    let half = insn::Sfploadi::build().vd(2).imm16(0x3F00).word();
+    let mad = insn::Sfpmad::build().va(10).vb(10).vc(9).vd(1).word();
+    let minimum = insn::Sfpswap::build().vc(2).vd(1).mod1(1).word();
+    let mut b = Bench::default();
+    b.run(&[half, mad, minimum]);
+    assert_eq!([b.v.lregs[1][0], b.v.lregs[2][0]], [1.0f32, 0.5].map(f32::to_bits));
+    let mut b = Bench::default();
+    b.run(&[half, mad, insn::Sfpnop::build().word(), minimum]);
+    assert_eq!([b.v.lregs[1][0], b.v.lregs[2][0]], [0.5f32, 1.0].map(f32::to_bits));
 }
 
 /// The coprocessor, with `f(row)` in each row of Dst.

@@ -239,9 +239,11 @@ fn instruction(rng: &mut Rng, style: &Style, mode: Mode, kinds: Kinds) -> Option
     };
     let is = |pick: &Pick, rows: &[Row]| rows.iter().any(|row| pick.is(row));
     let fits = |pick: &Pick| {
-        !(kinds.products && is(pick, &[Elwadd::ROW, Elwsub::ROW]))
-            && !(kinds.matrices && is(pick, &[Elwadd::ROW, Elwsub::ROW, Elwmul::ROW]))
-            && !(!kinds.matrices && is(pick, &[Mvmul::ROW, Gapool::ROW, Gmpool::ROW]))
+        let sum = is(pick, &[Elwadd::ROW, Elwsub::ROW]);
+        let of_elements = sum || is(pick, &[Elwmul::ROW]);
+        let of_matrices = is(pick, &[Mvmul::ROW, Gapool::ROW, Gmpool::ROW]);
+        let other_kind = if kinds.matrices { of_elements } else { of_matrices };
+        !other_kind && !(kinds.products && sum)
     };
     let pick = pick(rng, table, fits)?;
     Some(pick.word(rng, |rng, name| {

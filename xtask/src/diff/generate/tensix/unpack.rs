@@ -10,8 +10,8 @@ use super::step::Step;
 use super::{Group, input, is_broad};
 
 /// Conversions on the way to SrcA and SrcB, of which the other library has built the moves to Dst.
-const TO_SRC: [(Format, Format); 8] =
-    [(BF16, BF16), (FP16, FP16), (FP32, TF32), (FP32, BF16), (FP32, FP16), (BFP8, BFP8), (BFP4, BFP4), (INT16, INT16)];
+const TO_SRC: [(Format, Format); 6] =
+    [(BF16, BF16), (FP16, FP16), (FP32, BF16), (BFP8, BFP8), (BFP4, BFP4), (INT16, INT16)];
 /// Conversions of one that moves from SrcA only.
 const TO_SRC_A: [(Format, Format); 2] = [(BFP2, BFP2), (FP8, FP8)];
 /// Conversions on the way to Dst.
