@@ -10,6 +10,7 @@
 //! of hardware, so that `as` is the operation itself.
 
 mod arc;
+mod bugs;
 mod chip;
 #[cfg(test)]
 mod chip_tests;
@@ -30,6 +31,7 @@ mod tensix;
 mod tile;
 mod timing;
 
+pub use bugs::{Bug, Bugs};
 pub use chip::{Chip, ChipConfig, ChipError, ChipStats};
 pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
 pub use noc::GridError;

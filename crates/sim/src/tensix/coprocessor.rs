@@ -27,7 +27,7 @@ use super::sync::{Mutexes, SEMAPHORES, Semaphore};
 use super::unpack::{UNPACKERS, Unpackers};
 use super::vector::Vector;
 use super::wait::{Latched, Verdict};
-use crate::{Cycle, Fault, FaultClass, NEVER, timing};
+use crate::{Bugs, Cycle, Fault, FaultClass, NEVER, timing};
 use tilework_abi::tensix::Processor;
 use tilework_abi::tensix::insn::Insn;
 
@@ -131,6 +131,8 @@ pub(super) struct Coprocessor {
     first: Cycle,
     /// The last step.
     last: Cycle,
+    /// The documented bugs that it has.
+    pub(super) bugs: Bugs,
     /// The soft reset bits of the units.
     pub(super) held: u32,
     /// Instructions that have passed the wait gates.
@@ -160,6 +162,7 @@ impl Default for Coprocessor {
             next: [NEVER; AGENTS],
             first: NEVER,
             last: 0,
+            bugs: Bugs::AS_CHIP,
             held: 0,
             passed: 0,
             changed: None,

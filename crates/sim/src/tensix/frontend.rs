@@ -11,7 +11,7 @@
 //! latter; here both stay, in the order of arrival.
 
 use super::expand::{Expansion, MopCfg};
-use crate::{Cycle, Fault, FaultClass};
+use crate::{Bugs, Cycle, Fault, FaultClass};
 use std::collections::VecDeque;
 use tilework_abi::tensix::insn::{self, Insn};
 
@@ -73,6 +73,7 @@ pub(super) struct FrontEnd {
     last: VecDeque<Entry>,
     /// Instructions behind the first FIFO that occupy a place of it.
     passed: usize,
+    bugs: Bugs,
 }
 
 impl Default for FrontEnd {
@@ -86,11 +87,17 @@ impl Default for FrontEnd {
             buffer: [Insn::Undefined(0); REPLAY],
             last: VecDeque::with_capacity(LAST),
             passed: 0,
+            bugs: Bugs::AS_CHIP,
         }
     }
 }
 
 impl FrontEnd {
+    /// Which documented bugs the MOP expander has.
+    pub(super) fn set_bugs(&mut self, bugs: Bugs) {
+        self.bugs = bugs;
+    }
+
     /// The thread's own core pushes. `false`: no room.
     pub(super) fn push(&mut self, insn: Insn, at: Cycle) -> bool {
         if !self.has_room() {
@@ -209,7 +216,7 @@ impl FrontEnd {
         match entry.insn {
             Insn::FrontEnd(insn::FrontEndOp::Mop(mop)) => {
                 self.first.pop_front();
-                let mut expansion = Expansion::start(mop, self.mask_hi, cfg);
+                let mut expansion = Expansion::start(mop, self.mask_hi, cfg, self.bugs);
                 if let Some(word) = expansion.next() {
                     self.middle.push_back(expanded(word));
                     self.expansion = Some(expansion);

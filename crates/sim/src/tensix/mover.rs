@@ -7,7 +7,7 @@ use super::border::{Hold, Outside};
 use super::config::Refusal;
 use super::coprocessor::{Coprocessor, THREADS, of_thread};
 use super::reset;
-use crate::{Cycle, Fault, FaultClass, NEVER, timing};
+use crate::{Bug, Bugs, Cycle, Fault, FaultClass, NEVER, timing};
 use std::collections::VecDeque;
 use tilework_abi::tensix as map;
 
@@ -57,9 +57,15 @@ pub(super) struct Mover {
     queue: VecDeque<Command>,
     /// Commands with parameters that have not been taken from the queue.
     with_params: usize,
+    bugs: Bugs,
 }
 
 impl Mover {
+    /// Which documented bugs TDMA-RISC has.
+    pub(super) fn set_bugs(&mut self, bugs: Bugs) {
+        self.bugs = bugs;
+    }
+
     /// Something is being copied.
     pub(super) fn is_busy(&self) -> bool {
         self.job.is_some()
@@ -93,6 +99,9 @@ impl Mover {
             return Ok(false);
         }
         if word >> 31 == 0 {
+            if self.with_params >= CREDITS && !self.bugs.has(Bug::TdmaParameters) {
+                return Ok(false);
+            }
             if self.with_params >= CREDITS {
                 let what = "a third TDMA command with parameters while two are queued";
                 return Err((FaultClass::UndefinedBehavior, what));

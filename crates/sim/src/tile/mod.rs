@@ -36,7 +36,7 @@ mod wake;
 
 use crate::event_queue::EventQueue;
 use crate::noc::{Body, Grid, Niu, Outbox, Packet, Place};
-use crate::{Fault, FaultClass, NEVER, Node, timing};
+use crate::{Bugs, Fault, FaultClass, NEVER, Node, timing};
 use access::{Reach, Shared};
 use debug::CoreView;
 use events::Event;
@@ -177,6 +177,10 @@ impl Tile {
         for slot in &mut self.slots {
             slot.core.set_parking(on);
         }
+    }
+    /// Which documented bugs the tile has.
+    pub(crate) fn set_bugs(&mut self, bugs: Bugs) {
+        self.shared.tensix.set_bugs(bugs);
     }
     /// Counts so far.
     pub(crate) fn stats(&self) -> TileStats {

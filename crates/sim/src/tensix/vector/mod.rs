@@ -29,7 +29,7 @@ mod tests;
 use super::config::{Config, Refusal};
 use super::counters::Rwc;
 use super::dst::Dst;
-use crate::{Cycle, FaultClass};
+use crate::{Bugs, Cycle, FaultClass};
 use hazard::Hazards;
 use load_macro::Macros;
 use regs::Regs;
@@ -77,6 +77,7 @@ pub(super) struct Vector {
     sp: [u32; 3],
     hazards: Hazards,
     macros: Macros,
+    bugs: Bugs,
 }
 
 impl Default for Vector {
@@ -100,6 +101,7 @@ impl Default for Vector {
             sp: [0; 3],
             hazards: Hazards::default(),
             macros: Macros::default(),
+            bugs: Bugs::AS_CHIP,
         }
     }
 }
@@ -139,6 +141,12 @@ fn blend(old: u32, new: u32, mask: u32) -> u32 {
 }
 
 impl Vector {
+    /// Which documented bugs the unit has.
+    pub(super) fn set_bugs(&mut self, bugs: Bugs) {
+        self.bugs = bugs;
+        self.hazards.set_bugs(bugs);
+    }
+
     /// By column of Dst: moves of the matrix unit leave it alone (`BLOCK_DEST_MOV`, SFPCONFIG.md).
     pub(super) fn blocked_columns(&self) -> u16 {
         self.modes.block_move

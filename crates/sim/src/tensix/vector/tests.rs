@@ -98,14 +98,17 @@ fn results_of_two_cycles_hold_up_what_reads_them() {
 
 #[test]
 fn reads_that_the_stalling_logic_misses_are_faults() {
-    let after_mad = |word: u32, gap: bool| {
+    let after_mad = |word: u32, gap: bool, bugs: Bugs| {
         let mut b = Bench::default();
+        b.v.set_bugs(bugs);
         b.run(&[insn::Sfpmad::build().va(10).vb(10).vc(9).vd(1).word()]);
         if gap {
             b.run(&[insn::Sfpnop::build().word()]);
         }
-        b.try_run(word).is_err()
+        let refused = b.try_run(word).is_err();
+        (refused, b.now)
     };
+    let chip = Bugs::AS_CHIP;
     let missed = [
         insn::Sfpand::build().vb(1).vc(2).vd(3).mod1(1).word(),
         insn::Sfpor::build().vb(1).vc(2).vd(3).mod1(1).word(),
@@ -116,7 +119,9 @@ fn reads_that_the_stalling_logic_misses_are_faults() {
     ];
     for word in missed {
         let insn = insn::Insn::decode(word);
-        assert!(after_mad(word, false) && !after_mad(word, true), "{insn}");
+        assert!(after_mad(word, false, chip).0 && !after_mad(word, true, chip).0, "{insn}");
+        let stalled = after_mad(word, false, chip.without(crate::Bug::VectorStalls));
+        assert_eq!(stalled, (false, 3), "{insn} without the bug");
     }
     // These are seen, or read nothing in their first cycle.
     let seen = [
@@ -125,7 +130,7 @@ fn reads_that_the_stalling_logic_misses_are_faults() {
         insn::Sfpiadd::build().imm12(1).vc(2).vd(1).mod1(1).word(),
         insn::Sfpgt::build().vc(2).vd(1).mod1(1).word(),
     ];
-    seen.into_iter().for_each(|word| assert!(!after_mad(word, false), "{}", insn::Insn::decode(word)));
+    seen.into_iter().for_each(|word| assert!(!after_mad(word, false, chip).0, "{}", insn::Insn::decode(word)));
     // With the logic off, everything is missed.
     let mut b = Bench::default();
     b.config.set(0, tilework_abi::tensix::cfg::CHICKEN_BITS_SFPU_SCBD_DISABLE.word.into(), 1).unwrap();
