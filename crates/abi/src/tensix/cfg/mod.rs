@@ -53,7 +53,8 @@ impl Field {
     #[must_use]
     pub const fn copy(self, n: usize) -> Self {
         debug_assert!(n < self.copies as usize);
-        Self { word: self.word + n as u16 * self.stride as u16, ..self }
+        let words = (n & 0xFF) as u16 * self.stride as u16;
+        Self { word: self.word + words, ..self }
     }
 
     /// The field's bits, not shifted.

@@ -233,7 +233,8 @@ fn instruction(rng: &mut Rng, style: &Style, mode: Mode, kinds: Kinds) -> Option
         0 if mode.broad && style.can != Can::Move => &BROAD,
         0 => &CLEAR,
         1..4 if back && style.can == Can::All => &BACK,
-        1..7 if style.can != Can::Compute => &MOVES,
+        // Moves of data without TF32 to 32-bit rows differ (docs/differences.md).
+        1..7 if style.can != Can::Compute && (!dst32 || style.a.1.code == TF32.code) => &MOVES,
         _ if style.can == Can::Move => &MOVES,
         _ => &COMPUTE,
     };
@@ -243,7 +244,7 @@ fn instruction(rng: &mut Rng, style: &Style, mode: Mode, kinds: Kinds) -> Option
         let of_elements = sum || is(pick, &[Elwmul::ROW]);
         let of_matrices = is(pick, &[Mvmul::ROW, Gapool::ROW, Gmpool::ROW]);
         let other_kind = if kinds.matrices { of_elements } else { of_matrices };
-        !other_kind && !(kinds.products && sum)
+        !(other_kind || kinds.products && sum)
     };
     let pick = pick(rng, table, fits)?;
     Some(pick.word(rng, |rng, name| {
