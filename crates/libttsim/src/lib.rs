@@ -9,7 +9,8 @@
 //!
 //! - `TILEWORK_ON_FAULT=abort` ends the process at the first fault;
 //! - `TILEWORK_BOARD=p100|p150|p300` chooses the card, instead of the one that the file was made
-//!   for ([`board`]).
+//!   for ([`board`]);
+//! - `TILEWORK_WITHOUT_BUGS=NAME,...` leaves out documented bugs of the chip.
 //!
 //! Nothing else of the process is touched: no threads, no files, no signals. The chip's memories
 //! are taken up as they are used. A process that forks between calls has two independent cards.
