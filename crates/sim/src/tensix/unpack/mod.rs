@@ -123,6 +123,11 @@ impl Unpackers {
         waiting.find_map(|unit| Some((unit, first(unit)?.at.insn)))
     }
 
+    /// `SrcRow` of unpacker `unit` for `thread`.
+    pub(super) fn src_row(&self, unit: usize, thread: usize) -> u32 {
+        self.units[unit].src_rows[thread]
+    }
+
     /// `SETC16` has written `UNPACK_MISC_CFG` of `thread` (BackendConfiguration.md, "Special
     /// cases").
     pub(super) fn reset_counters(&mut self, thread: usize) {

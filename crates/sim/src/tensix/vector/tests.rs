@@ -221,3 +221,25 @@ fn a_fault_of_a_scheduled_instruction_names_the_thread() {
     let text = fault.to_string();
     assert!(text.contains("SFPPOPC") && text.contains("T2"), "{text}");
 }
+
+/// Cycles for a tile, 32 registers, of the loops in docs/timing.md, "Compared with cards".
+#[test]
+fn loops_that_were_measured_on_cards_take_what_the_page_says() {
+    let load = insn::Sfpload::build().vd(3).word();
+    let lut = |vd: u32| insn::Sfplutfp32::build().vd(vd).mod1(2).word();
+    let store = |vd: u32| insn::Sfpstore::build().vd(vd).word();
+    let tile = |words: &[u32], counts_rows: bool| {
+        let mut b = Bench::default();
+        for _ in 0..32 {
+            b.run(words);
+            // INCRWC is the matrix unit's.
+            b.idle(counts_rows.into());
+        }
+        b.now
+    };
+    assert_eq!(tile(&[load, lut(3), store(3)], true), 160);
+    assert_eq!(tile(&[load, lut(3), store(3)], false), 128);
+    // The store is that of the loop before.
+    assert_eq!(tile(&[load, store(6), lut(6)], false), 96);
+    assert_eq!(tile(&[load, store(3)], true), 96);
+}
