@@ -16,8 +16,21 @@ fn main() -> Result<()> {
     write(&examples.join("increment/x.npy"), &[300, 128], x)?;
     let mut random = Generator(2);
     let x = std::iter::repeat_with(|| (random.next() >> 16) as u16 as i16);
-    write(&examples.join("pipeline/x.npy"), &[37, 32, 32], x)
+    write(&examples.join("pipeline/x.npy"), &[37, 32, 32], x)?;
+    for (file, shape, seed) in FLOATS {
+        let mut random = Generator(seed);
+        write(&examples.join(file), &shape, std::iter::repeat_with(|| random.float()))?;
+    }
+    Ok(())
 }
+
+/// Arrays of floats: file, shape, seed.
+const FLOATS: [(&str, [u64; 2], u32); 4] = [
+    ("eltwise/a.npy", [128, 160], 3),
+    ("eltwise/b.npy", [128, 160], 4),
+    ("matmul/a.npy", [128, 128], 5),
+    ("matmul/b.npy", [128, 128], 6),
+];
 
 fn write<T: npyz::AutoSerialize>(path: &Path, shape: &[u64], values: impl Iterator<Item = T>) -> Result<()> {
     let elements = usize::try_from(shape.iter().product::<u64>()).expect("the examples are small");
@@ -34,5 +47,10 @@ impl Generator {
     fn next(&mut self) -> u32 {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         self.0
+    }
+
+    /// From -2 to 2, in steps of 2^-22.
+    fn float(&mut self) -> f32 {
+        (self.next() >> 8) as f32 / (1 << 22) as f32 - 2.0
     }
 }

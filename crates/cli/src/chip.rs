@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::program::BUILT_IN;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::board::Board;
@@ -23,17 +24,22 @@ pub enum AnyChip {
 
 impl AnyChip {
     /// Powers on the chip behind `library`, or the built-in one of `board` (p100 unless given) with
-    /// `bugs`; also says which board it is.
+    /// `bugs`, whose tiles run on so many threads; also says which board it is.
     ///
     /// # Errors
     /// A file that is no such library; a chip that is not a Blackhole, of an unknown board, or of
     /// another board than `board`.
-    pub fn power_on(library: Option<&Path>, board: Option<Board>, bugs: Bugs) -> Outcome<(Self, Board)> {
+    pub fn power_on(
+        library: Option<&Path>,
+        board: Option<Board>,
+        threads: Option<NonZeroUsize>,
+        bugs: Bugs,
+    ) -> Outcome<(Self, Board)> {
         match library {
             Some(library) => open_library(library, board),
             None => {
                 let board = board.unwrap_or(Board::P100);
-                let chip = Chip::new(ChipConfig { bugs, ..ChipConfig::new(board) });
+                let chip = Chip::new(ChipConfig { threads, bugs, ..ChipConfig::new(board) });
                 let chip = chip.map_err(not_built)?;
                 Ok((Self::BuiltIn(chip), board))
             }

@@ -222,6 +222,12 @@ fn wrong_use_of_the_command_line() {
     bug.says("\"shiftxa\" is no bug; expected one of mop-count, stochastic-rounding");
     let bug = ["run", ring, "--out", "out", "--without-bug", "mop-count", "--chip", "lib.so"];
     tilework(&bug).code(2).says("cannot be used with");
+    for threads in ["0", "2.5", "many"] {
+        tilework(&["run", ring, "--out", "out", "--threads", threads]).code(2).says("--threads");
+    }
+    let (library, threads) = (["--chip", "no.so"], ["--threads", "2"]);
+    let both = [&["run", ring, "--out", "out"][..], &library, &threads].concat();
+    tilework(&both).code(2).says("--threads is for the built-in chip: leave out --chip");
     let folder = folder();
     let capture = folder.path().join("c.cq");
     let out = folder.path().join("out");

@@ -30,6 +30,7 @@ fn help_explains_every_command_with_examples() {
         "--core-timing",
         "--firmware <DIR>",
         "--max-cycles <N>",
+        "--threads <N>",
         "p100 unless given",
         "tilework run examples/increment/program.toml --input x=examples/increment/x.npy --out out",
         "docs/program.md",

@@ -114,6 +114,26 @@ fn two_runs_of_each_example_give_the_same_cycles_and_bytes() {
 }
 
 #[test]
+fn each_example_gives_the_same_cycles_and_bytes_on_any_number_of_threads() {
+    for name in ["increment", "pipeline", "ring"] {
+        let [one, two, three, five] = ["1", "2", "3", "5"].map(|threads| {
+            let out = folder();
+            let mut report = report(name, out.path(), &["--threads", threads]);
+            for key in ["host_seconds", "mips"] {
+                report.as_object_mut().unwrap().remove(key).expect("the report has it");
+            }
+            report["session"].as_object_mut().unwrap().remove("host_seconds").expect("the session has it");
+            for output in report["outputs"].as_object_mut().unwrap().values_mut() {
+                output.as_object_mut().unwrap().remove("file");
+            }
+            report
+        });
+        assert!(one["cycles"].as_u64().is_some_and(|cycles| cycles > 0), "{one}");
+        assert_eq!([&two, &three, &five], [&one; 3], "{name}");
+    }
+}
+
+#[test]
 fn the_json_report_is_the_only_thing_on_standard_output_and_has_every_key() {
     let out = folder();
     let report = report("increment", out.path(), &[]);

@@ -6,6 +6,7 @@
 
 use crate::config::ConfigSpace;
 use std::io::Write;
+use std::num::NonZeroUsize;
 use tilework_abi::board::Board;
 use tilework_abi::pci::config;
 use tilework_sim::{Bug, Bugs, Chip, ChipConfig, ChipError, HostBus};
@@ -31,6 +32,16 @@ fn bugs() -> Bugs {
     })
 }
 
+/// The number of threads that the environment asks for.
+fn threads() -> Option<NonZeroUsize> {
+    let text = std::env::var("TILEWORK_THREADS").ok()?;
+    let threads = text.parse().ok();
+    if threads.is_none() {
+        say(&format!("TILEWORK_THREADS is {text:?}; a number from 1 was expected. All processors are used"));
+    }
+    threads
+}
+
 /// The card.
 pub(crate) struct Card {
     chip: Chip,
@@ -48,7 +59,7 @@ impl Card {
     /// # Errors
     /// A board that cannot be built, as text.
     pub(crate) fn new(board: Board, bus: Option<Box<dyn HostBus>>) -> Result<Self, String> {
-        let config = ChipConfig { bugs: bugs(), ..ChipConfig::new(board) };
+        let config = ChipConfig { threads: threads(), bugs: bugs(), ..ChipConfig::new(board) };
         let mut chip = Chip::new(config).map_err(|error| format!("the chip cannot be built: {error}"))?;
         if let Some(bus) = bus {
             chip.attach_host_bus(bus);

@@ -10,10 +10,12 @@
 //! - `TILEWORK_ON_FAULT=abort` ends the process at the first fault;
 //! - `TILEWORK_BOARD=p100|p150|p300` chooses the card, instead of the one that the file was made
 //!   for ([`board`]);
-//! - `TILEWORK_WITHOUT_BUGS=NAME,...` leaves out documented bugs of the chip.
+//! - `TILEWORK_WITHOUT_BUGS=NAME,...` leaves out documented bugs of the chip;
+//! - `TILEWORK_THREADS=N` limits the threads that run the tiles when many are busy.
 //!
-//! Nothing else of the process is touched: no threads, no files, no signals. The chip's memories
-//! are taken up as they are used. A process that forks between calls has two independent cards.
+//! Nothing else of the process is touched: no files, no signals, no threads but these, which work
+//! during a call only. The chip's memories are taken up as they are used. A process that forks
+//! between calls has two independent cards.
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 

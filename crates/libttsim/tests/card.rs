@@ -260,6 +260,21 @@ fn a_bug_that_does_not_exist_is_told() {
 }
 
 #[test]
+fn a_number_of_threads_that_is_none_is_told() {
+    let name = "a_number_of_threads_that_is_none_is_told";
+    for (threads, told) in [("0", true), ("many", true), ("3", false)] {
+        let output = alone(name, &[("TILEWORK_THREADS", threads)], || {
+            let mut client = open();
+            client.write(WINDOW, strict(TILE), 0x100, &[7; 4]);
+            assert_eq!(read(&mut client, WINDOW, TILE, 0x100, 4), [7; 4]);
+        });
+        let said = text(&output.stderr);
+        assert!(output.status.success(), "{threads}: {said}");
+        assert_eq!(said.contains(&format!("TILEWORK_THREADS is {threads:?}; a number from 1")), told, "{said}");
+    }
+}
+
+#[test]
 fn wrong_accesses_are_told_and_answered_with_ones_and_the_card_goes_on() {
     let name = "wrong_accesses_are_told_and_answered_with_ones_and_the_card_goes_on";
     let output = alone_and_well(name, || {

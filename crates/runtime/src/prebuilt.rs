@@ -64,12 +64,20 @@ pub fn cq_kernels() -> Result<CqKernels, ElfError> {
 
 /// The kernels of the examples and tests, by name. Their sources and arguments are in
 /// `firmware/kernels`.
-pub const KERNELS: [(&str, &[u8]); 7] = [
+pub const KERNELS: &[(&str, &[u8])] = &[
     ("busy", prebuilt!("busy.elf").1),
+    ("eltwise-math", prebuilt!("eltwise-math.elf").1),
+    ("eltwise-pack", prebuilt!("eltwise-pack.elf").1),
+    ("eltwise-unpack", prebuilt!("eltwise-unpack.elf").1),
     ("empty", prebuilt!("empty.elf").1),
+    ("feed", prebuilt!("feed.elf").1),
     ("increment", prebuilt!("increment.elf").1),
+    ("matmul-math", prebuilt!("matmul-math.elf").1),
+    ("matmul-pack", prebuilt!("matmul-pack.elf").1),
+    ("matmul-unpack", prebuilt!("matmul-unpack.elf").1),
     ("reader", prebuilt!("reader.elf").1),
     ("ring", prebuilt!("ring.elf").1),
+    ("share", prebuilt!("share.elf").1),
     ("spin", prebuilt!("spin.elf").1),
     ("writer", prebuilt!("writer.elf").1),
 ];

@@ -6,13 +6,16 @@
 
 use crate::arc::ArcTile;
 use crate::bugs::Bugs;
+use crate::crew::Worked;
 use crate::dram::DramBank;
 use crate::inert::InertTiles;
 use crate::noc::{Grid, GridBuilder, GridError, Network, NodeId, Outbox, Packet, Place};
+use crate::node::Outlook;
 use crate::pcie::{Bar, HostBus, Pcie};
 use crate::sched::{Scheduler, Step};
 use crate::tile::{Activity, CodeBook, Tile, Waiting};
 use crate::{Cycle, Fault, NEVER, Node, timing};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tilework_abi::board::{self, Board, DramMap, Harvesting};
 use tilework_abi::grid;
@@ -33,12 +36,22 @@ pub struct ChipConfig {
     pub parking: bool,
     /// The documented bugs that it has.
     pub bugs: Bugs,
+    /// How many threads run the tiles when many of them are busy; all of the machine's unless
+    /// given. It changes nothing but the time that a run takes.
+    pub threads: Option<NonZeroUsize>,
 }
 
 impl ChipConfig {
     /// The usual configuration of a board.
     pub const fn new(board: Board) -> Self {
-        Self { board, harvesting: board.harvesting(), translation: true, parking: true, bugs: Bugs::AS_CHIP }
+        Self {
+            board,
+            harvesting: board.harvesting(),
+            translation: true,
+            parking: true,
+            bugs: Bugs::AS_CHIP,
+            threads: None,
+        }
     }
 }
 
@@ -98,6 +111,27 @@ enum AnyNode {
     Pcie(Box<Pcie>),
     Arc(Box<ArcTile>),
     Inert(Box<InertTiles>),
+    /// Another thread runs it.
+    Away(Away),
+}
+
+/// In the place of a node that another thread runs. Nothing happens here, and nothing comes here.
+struct Away;
+
+impl Node for Away {
+    fn next(&self) -> Cycle {
+        NEVER
+    }
+    fn deliver(&mut self, _at: Cycle, _packet: Packet) {}
+    fn run(&mut self, _until: Cycle, _out: &mut Outbox) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+impl Worked for AnyNode {
+    fn away() -> Self {
+        Self::Away(Away)
+    }
 }
 
 macro_rules! each {
@@ -108,6 +142,7 @@ macro_rules! each {
             AnyNode::Pcie($node) => $body,
             AnyNode::Arc($node) => $body,
             AnyNode::Inert($node) => $body,
+            AnyNode::Away($node) => $body,
         }
     };
 }
@@ -116,6 +151,9 @@ impl Node for AnyNode {
     #[inline(always)]
     fn next(&self) -> Cycle {
         each!(self, node => node.next())
+    }
+    fn outlook(&self) -> Outlook {
+        each!(self, node => node.outlook())
     }
     fn rested(&self) -> Option<Cycle> {
         each!(self, node => node.rested())
@@ -137,7 +175,7 @@ pub struct Chip {
     config: ChipConfig,
     nodes: Vec<AnyNode>,
     pcie: usize,
-    scheduler: Scheduler,
+    scheduler: Scheduler<AnyNode>,
     /// The host's own time; never behind the scheduler's when the host acts.
     host: Cycle,
     fault: Option<Fault>,
@@ -166,8 +204,22 @@ impl Chip {
         nodes.push(AnyNode::Pcie(Box::new(Pcie::new(layout.pcie.0, grid.clone()))));
         nodes.push(AnyNode::Arc(Box::new(ArcTile::new(config.board, layout.arc.0, grid.clone()))));
         nodes.push(AnyNode::Inert(Box::new(InertTiles::new(layout.inert, &grid))));
-        let scheduler = Scheduler::new(Network::new(), nodes.len());
+        let machine = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let threads = config.threads.unwrap_or_else(machine).get();
+        let scheduler = Scheduler::new(Network::new(), nodes.len(), threads);
         Ok(Self { config, nodes, pcie, scheduler, host: 0, fault: None })
+    }
+
+    /// Shares windows among the threads however little work they are.
+    #[cfg(test)]
+    pub(crate) fn share_every_window(&mut self) {
+        self.scheduler.share_every_window();
+    }
+
+    /// Whether several threads have run tiles.
+    #[cfg(test)]
+    pub(crate) fn has_shared_windows(&self) -> bool {
+        self.scheduler.has_shared_windows()
     }
 
     /// The board.

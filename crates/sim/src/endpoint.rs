@@ -6,6 +6,7 @@
 
 use crate::event_queue::EventQueue;
 use crate::noc::{Outbox, Packet};
+use crate::node::Outlook;
 use crate::{Cycle, Fault, Node};
 
 /// A node that only handles events.
@@ -17,6 +18,14 @@ pub(crate) trait Endpoint: Send {
     fn events(&self) -> &EventQueue<Self::Event>;
     /// As [`Endpoint::events`].
     fn events_mut(&mut self) -> &mut EventQueue<Self::Event>;
+    /// No answer leaves sooner than this after the event that it answers.
+    fn answers_after(&self) -> Cycle {
+        0
+    }
+    /// Takes in a packet that arrives at cycle `at`.
+    fn accept(&mut self, at: Cycle, packet: Packet) {
+        self.events_mut().arrive(at, packet.into());
+    }
     /// Handles an event at its cycle.
     ///
     /// # Errors
@@ -28,8 +37,12 @@ impl<T: Endpoint> Node for T {
     fn next(&self) -> Cycle {
         self.events().next()
     }
+    fn outlook(&self) -> Outlook {
+        let next = self.events().next();
+        Outlook { next, sends: next.saturating_add(self.answers_after()) }
+    }
     fn deliver(&mut self, at: Cycle, packet: Packet) {
-        self.events_mut().arrive(at, packet.into());
+        self.accept(at, packet);
     }
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         while let Some((at, event)) = self.events_mut().pop_before(out.horizon(until)) {

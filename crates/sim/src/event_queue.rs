@@ -41,6 +41,11 @@ impl<T> EventQueue<T> {
     pub(crate) fn next(&self) -> Cycle {
         self.arrivals.next.min(self.own.next)
     }
+    /// The cycles of the first arrival and of the first event of the node itself, or [`NEVER`].
+    #[inline]
+    pub(crate) fn firsts(&self) -> (Cycle, Cycle) {
+        (self.arrivals.next, self.own.next)
+    }
     /// The first event, if it comes before `until`.
     #[inline]
     pub(crate) fn pop_before(&mut self, until: Cycle) -> Option<(Cycle, T)> {

@@ -14,6 +14,7 @@ mod bugs;
 mod chip;
 #[cfg(test)]
 mod chip_tests;
+mod crew;
 mod dram;
 mod endpoint;
 mod event_queue;
@@ -28,6 +29,8 @@ mod sched;
 #[cfg(test)]
 mod speculation_tests;
 mod tensix;
+#[cfg(test)]
+mod thread_tests;
 mod tile;
 mod timing;
 

@@ -7,13 +7,32 @@ use tilework_riscv::Cycle;
 /// The cycle of an event that will not happen by itself.
 pub(crate) const NEVER: Cycle = Cycle::MAX;
 
+/// What a node does next, if no packet comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Outlook {
+    /// The earliest cycle at which something happens, or [`NEVER`].
+    pub(crate) next: Cycle,
+    /// A cycle before which nothing leaves: not earlier than the next one.
+    pub(crate) sends: Cycle,
+}
+
+impl Outlook {
+    /// Nothing happens.
+    pub(crate) const ASLEEP: Self = Self { next: NEVER, sends: NEVER };
+}
+
 /// A tile (or a group of tiles with one memory) that runs by itself between packets.
 pub(crate) trait Node: Send {
     /// The earliest cycle at which something happens here, or [`NEVER`].
     fn next(&self) -> Cycle;
-    /// The cycle of the last event, for a node that computes. The scheduler lets such a node run
-    /// past the window when it alone has work, and must know where it stopped. Other nodes only
-    /// answer packets and advance window by window.
+    /// What happens here next, and when something may leave.
+    fn outlook(&self) -> Outlook {
+        let next = self.next();
+        Outlook { next, sends: next }
+    }
+    /// The cycle of the last event, for a node that computes. The scheduler lets such a node run past
+    /// the window when it is the first that can send, and must know where it stopped. Other nodes
+    /// only answer packets and advance window by window.
     fn rested(&self) -> Option<Cycle> {
         None
     }

@@ -1,13 +1,27 @@
 //! The scheduler: one virtual clock over nodes that only affect each other by packets.
 //!
-//! Time advances in windows. No packet arrives sooner than [`timing::LOOKAHEAD`] after it left, so
-//! within a window of that length every node can run alone, in any order; at its end the network
-//! takes what left and delivers the arrivals. When only one node has work, the window extends to
-//! the cycle at which another could affect it. When none has, time jumps. All of this only batches
-//! the same events differently: results and cycles do not depend on it.
+//! Time advances in windows. No packet arrives sooner than [`timing::LOOKAHEAD`] after it left, and
+//! each node knows a cycle before which nothing can leave it ([`Node::sends`]). So within a window
+//! that ends the look-ahead after the first of these cycles, every node can run alone, in any order;
+//! at its end the network takes what left and delivers the arrivals. The node that can send first
+//! is not limited by itself: it runs until the others could affect it. When no node has work, time
+//! jumps. When many have, several threads share the window ([`crate::crew`]). All of this only
+//! batches the same events differently: results and cycles do not depend on it.
 
+use crate::crew::{Crew, Span, Worked};
 use crate::noc::{Network, NocStats, Outbox};
-use crate::{Cycle, Fault, NEVER, Node, timing};
+use crate::node::Outlook;
+use crate::{Cycle, Fault, NEVER, timing};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// With fewer busy nodes a window is not divided among threads.
+const LEAST_BUSY: usize = 8;
+/// Nor with less work than this: handing over and waiting cost some two microseconds when nothing
+/// else uses the processors.
+const LEAST_WORK: Duration = Duration::from_micros(6);
+/// Of the windows that are not divided, one of so many is measured.
+const MEASURE: u32 = 4;
 
 /// What a step did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +35,7 @@ pub(crate) enum Step {
 }
 
 /// The clock, the network and the packets that wait for it.
-pub(crate) struct Scheduler {
+pub(crate) struct Scheduler<N> {
     /// Everything before this cycle has happened.
     pub(crate) now: Cycle,
     network: Network,
@@ -31,7 +45,18 @@ pub(crate) struct Scheduler {
     routed: Cycle,
     /// The earliest fault so far. It counts when all others have come to its cycle.
     fault: Option<Faulted>,
+    /// The packets that the network has taken but that leave after all that has happened, with
+    /// their cycles.
+    ahead: VecDeque<(Cycle, NocStats)>,
     active: ActiveNodes,
+    /// The threads, if there are several.
+    crew: Option<Crew<N>>,
+    /// What a busy node mostly needs for a window of this kind.
+    work: Duration,
+    /// The windows since one was measured.
+    unmeasured: u32,
+    /// With less work a window is not divided.
+    least_work: Duration,
 }
 
 /// A fault of a node.
@@ -49,21 +74,48 @@ struct ActiveNodes {
     positions: Vec<Option<usize>>,
 }
 
-/// A node and its next cycle.
+/// A node and what it does next.
 #[derive(Clone, Copy)]
 struct Active {
     node: usize,
+    outlook: Outlook,
+}
+
+/// What the nodes with work do next.
+#[derive(Clone, Copy)]
+struct Front {
+    /// The first of their next cycles.
     next: Cycle,
+    /// The node that can send first.
+    node: usize,
+    /// When it can.
+    sends: Cycle,
+    /// When another can.
+    others_send: Cycle,
 }
 
 /// A window of time.
 #[derive(Clone, Copy)]
 struct Window {
+    /// The first event.
     start: Cycle,
     /// No node may pass this cycle.
     stop: Cycle,
+    /// How far the nodes run.
+    end: Cycle,
+    /// The node that runs further, and how far.
+    front: usize,
+    front_end: Cycle,
     /// Speculative execution ends here: the host may act from then on.
     limit: Cycle,
+}
+
+impl Window {
+    /// How far a node runs.
+    #[inline]
+    fn end_of(&self, node: usize) -> Cycle {
+        if node == self.front { self.front_end } else { self.end }
+    }
 }
 
 impl ActiveNodes {
@@ -71,76 +123,104 @@ impl ActiveNodes {
         Self { list: Vec::with_capacity(nodes), positions: vec![None; nodes] }
     }
 
-    fn set(&mut self, node: usize, next: Cycle) {
+    fn set(&mut self, node: usize, outlook: Outlook) {
         match self.positions[node] {
-            Some(position) => self.list[position].next = next,
-            None if next == NEVER => {}
+            Some(position) => self.list[position].outlook = outlook,
+            None if outlook.next == NEVER => {}
             None => {
                 self.positions[node] = Some(self.list.len());
-                self.list.push(Active { node, next });
+                self.list.push(Active { node, outlook });
             }
         }
     }
 
-    fn next(&self, node: usize) -> Cycle {
-        self.positions[node].map_or(NEVER, |position| self.list[position].next)
+    /// Takes the node at `position` of the list off it.
+    fn remove(&mut self, position: usize) {
+        let Active { node, .. } = self.list.swap_remove(position);
+        self.positions[node] = None;
+        if let Some(moved) = self.list.get(position) {
+            self.positions[moved.node] = Some(position);
+        }
     }
 
-    fn forget_sleepers(&mut self) {
-        let mut position = 0;
-        while let Some(&Active { node, next }) = self.list.get(position) {
-            if next != NEVER {
+    /// Forgets the nodes that sleep; returns the first cycle at which another can send.
+    fn forget_sleepers(&mut self) -> Cycle {
+        let (mut position, mut first) = (0, NEVER);
+        while let Some(&Active { outlook, .. }) = self.list.get(position) {
+            if outlook.next == NEVER {
+                self.remove(position);
+            } else {
+                first = first.min(outlook.sends);
                 position += 1;
-                continue;
-            }
-            self.list.swap_remove(position);
-            self.positions[node] = None;
-            if let Some(moved) = self.list.get(position) {
-                self.positions[moved.node] = Some(position);
             }
         }
+        first
     }
 
-    /// The first two of the nodes' next cycles, and the node of the first.
-    fn first_two(&self) -> (Cycle, usize, Cycle) {
-        let (mut first, mut who, mut second) = (NEVER, 0, NEVER);
-        for &Active { node, next } in &self.list {
-            if next < second {
-                if next < first {
-                    (second, first, who) = (first, next, node);
-                } else {
-                    second = next;
-                }
+    fn front(&self) -> Front {
+        let mut front = Front { next: NEVER, node: 0, sends: NEVER, others_send: NEVER };
+        for &Active { node, outlook: Outlook { next, sends } } in &self.list {
+            front.next = front.next.min(next);
+            if sends < front.sends {
+                (front.others_send, front.sends, front.node) = (front.sends, sends, node);
+            } else {
+                front.others_send = front.others_send.min(sends);
             }
         }
-        (first, who, second)
+        front
     }
 }
 
-impl Scheduler {
-    pub(crate) fn new(network: Network, nodes: usize) -> Self {
-        Self { now: 0, network, out: Outbox::default(), routed: 0, fault: None, active: ActiveNodes::new(nodes) }
+impl<N: Worked> Scheduler<N> {
+    /// A clock at zero for so many nodes, which run on `threads` threads.
+    pub(crate) fn new(network: Network, nodes: usize, threads: usize) -> Self {
+        Self {
+            now: 0,
+            network,
+            out: Outbox::default(),
+            routed: 0,
+            fault: None,
+            ahead: VecDeque::new(),
+            active: ActiveNodes::new(nodes),
+            crew: (threads > 1).then(|| Crew::new(threads, nodes)),
+            work: Duration::ZERO,
+            unmeasured: 0,
+            least_work: LEAST_WORK,
+        }
+    }
+
+    /// Divides windows however little work they are, for tests.
+    #[cfg(test)]
+    pub(crate) fn share_every_window(&mut self) {
+        self.least_work = Duration::ZERO;
+    }
+
+    /// Whether several threads have run nodes, for tests.
+    #[cfg(test)]
+    pub(crate) fn has_shared_windows(&self) -> bool {
+        self.crew.as_ref().is_some_and(Crew::has_started)
     }
 
     /// Asks a node that was changed from outside for its next cycle.
-    pub(crate) fn touched(&mut self, index: usize, node: &impl Node) {
-        self.active.set(index, node.next());
+    pub(crate) fn touched(&mut self, index: usize, node: &N) {
+        self.active.set(index, node.outlook());
     }
 
-    /// What the NoCs have carried.
+    /// What has been put on the NoCs.
     pub(crate) fn noc_stats(&self) -> NocStats {
-        self.network.stats()
+        let ahead = self.ahead.iter().filter(|&&(at, _)| at >= self.now);
+        ahead.fold(self.network.stats(), |all, &(_, one)| all - one)
     }
 
     /// True when nothing will happen by itself.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.out.earliest().is_none() && self.active.list.iter().all(|active| active.next == NEVER)
+        self.out.earliest().is_none() && self.active.list.iter().all(|active| active.outlook.next == NEVER)
     }
 
     /// A node cannot continue. Others may have faulted before it in simulated time: they are run up
     /// to the same cycle, and then the earliest counts.
     fn faulted(&mut self, node: usize, start: Cycle, fault: Fault) {
-        self.active.set(node, NEVER);
+        self.active.set(node, Outlook::ASLEEP);
         let at = fault.site.cycle.unwrap_or(start);
         if self.fault.as_ref().is_none_or(|other| (at, node) < (other.at, other.node)) {
             self.fault = Some(Faulted { at, node, fault });
@@ -152,10 +232,10 @@ impl Scheduler {
     ///
     /// # Errors
     /// A fault of a node. The clock does not move any more then.
-    pub(crate) fn step<N: Node>(&mut self, nodes: &mut [N], stop: Cycle, notice: Cycle) -> Result<Step, Fault> {
-        let (first, who, second) = self.active.first_two();
+    pub(crate) fn step(&mut self, nodes: &mut [N], stop: Cycle, notice: Cycle) -> Result<Step, Fault> {
+        let front = self.active.front();
         let waiting = self.out.earliest().unwrap_or(NEVER);
-        let start = first.min(waiting);
+        let start = front.next.min(waiting);
         let stop = match &self.fault {
             Some(Faulted { at, fault, .. }) if start > *at => {
                 self.now = self.now.max(*at);
@@ -171,91 +251,136 @@ impl Scheduler {
             self.now = self.now.max(stop);
             return Ok(Step::Reached);
         }
-        let window = Window { start, stop, limit: start.saturating_add(notice).min(stop) };
-        let alone = (first != NEVER).then_some(who);
-        self.run_window(nodes, alone, second.min(waiting), window);
+        let end_after = |sends: Cycle| sends.min(waiting).saturating_add(timing::LOOKAHEAD).min(stop);
+        let limit = start.saturating_add(notice).min(stop);
+        let end = end_after(front.sends);
+        let mut window = Window { start, stop, end, front: front.node, front_end: end, limit };
+        if front.sends != NEVER && nodes[front.node].rested().is_some() {
+            window.front_end = end_after(front.others_send);
+        }
+        self.run_window(nodes, window);
         Ok(Step::Ran)
     }
 
-    /// Runs the nodes over one window and routes what leaves in it. `first` is the node with the
-    /// first event, `others` the first cycle at which anything else happens.
+    /// Runs the nodes over one window and routes what leaves in it.
     ///
     /// Not inlined: most calls of [`Scheduler::step`] on an idle chip end before it, and need few
     /// registers.
     #[inline(never)]
-    fn run_window<N: Node>(&mut self, nodes: &mut [N], first: Option<usize>, others: Cycle, window: Window) {
-        let end = window.start.saturating_add(timing::LOOKAHEAD).min(window.stop);
-        let alone = first.filter(|&who| others >= end && nodes[who].rested().is_some());
-        let end = match alone {
-            Some(who) => match self.run_alone(nodes, who, others, window) {
-                Some(end) => end,
-                None => return, // a fault
-            },
-            None => self.run_all(nodes, end, window),
+    fn run_window(&mut self, nodes: &mut [N], window: Window) {
+        let sends = match self.crew {
+            Some(_) if self.active.list.len() >= LEAST_BUSY => self.run_many(nodes, window),
+            _ => self.run_in_turn(nodes, window),
         };
-        self.route(nodes, end);
-        self.now = self.now.max(end);
+        self.now = self.now.max(window.end);
+        self.route(nodes, sends.min(window.stop));
+        if self.active.list.is_empty() && self.out.earliest().is_none() {
+            // All sleep: time has come as far as the last of them.
+            let rested = nodes[window.front].rested().unwrap_or(0);
+            self.now = self.now.max(rested.min(window.front_end));
+        }
     }
 
-    /// Runs node `who`, which alone has work, until another, whose work begins at `others`, could
-    /// affect it. Returns the window's end, or `None` after a fault.
-    fn run_alone<N: Node>(&mut self, nodes: &mut [N], who: usize, others: Cycle, window: Window) -> Option<Cycle> {
-        let until = others.saturating_add(timing::LOOKAHEAD).min(window.stop);
-        if let Err(fault) = nodes[who].run(until, &mut self.out) {
-            self.faulted(who, window.start, fault);
-            return None;
-        }
-        nodes[who].speculate(self.out.horizon(until), window.limit);
-        self.active.set(who, nodes[who].next());
-        // The others stand where they were: what leaves at or after their next cycle waits for what
-        // they may send before it.
-        let end = self.out.horizon(until).min(others);
-        if self.active.next(who) != NEVER {
-            return Some(end);
-        }
-        // It went to sleep on the way: time has come as far as it did.
-        Some(end.min(nodes[who].rested().unwrap_or(end).max(window.start + 1)))
-    }
-
-    /// Runs all nodes up to `end`. Returns the window's end.
-    fn run_all<N: Node>(&mut self, nodes: &mut [N], end: Cycle, window: Window) -> Cycle {
-        // Who runs first does not matter: what leaves is put in order by `route`.
-        for k in 0..self.active.list.len() {
-            let Active { node: i, next } = self.active.list[k];
-            if next < end {
+    /// Runs the busy nodes, one after the other; returns the first cycle at which one can send.
+    fn run_in_turn(&mut self, nodes: &mut [N], window: Window) -> Cycle {
+        let (mut position, mut first) = (0, NEVER);
+        // Who runs first does not matter: what leaves is put in order by `route`, and is not early
+        // enough to limit another node.
+        while let Some(&Active { node: i, mut outlook }) = self.active.list.get(position) {
+            let end = window.end_of(i);
+            if outlook.next < end {
                 let node = &mut nodes[i];
-                if let Err(fault) = node.run(end, &mut self.out) {
-                    self.faulted(i, window.start, fault);
-                    continue;
-                }
-                node.speculate(end, window.limit);
-                self.active.list[k].next = node.next();
+                outlook = match node.run(end, &mut self.out) {
+                    Ok(()) => {
+                        node.speculate(self.out.horizon(end), window.limit);
+                        node.outlook()
+                    }
+                    Err(fault) => {
+                        self.faulted(i, window.start, fault);
+                        Outlook::ASLEEP
+                    }
+                };
+                self.active.list[position].outlook = outlook;
+            }
+            if outlook.next == NEVER {
+                self.active.remove(position);
+            } else {
+                first = first.min(outlook.sends);
+                position += 1;
             }
         }
-        self.active.forget_sleepers();
-        // What is to leave before anybody does anything else needs no window of its own, unless a
-        // fault ends time here.
-        if self.fault.is_none() && self.out.earliest().is_some_and(|at| at >= end) {
-            let (next, ..) = self.active.first_two();
-            return end.max(self.out.horizon(window.stop).min(next));
-        }
-        end
+        first
     }
 
-    /// Hands what left before `end` to the network, in the order of time, and delivers it.
-    fn route<N: Node>(&mut self, nodes: &mut [N], end: Cycle) {
+    /// As [`Scheduler::run_in_turn`], on several threads if the last windows say that it pays.
+    #[inline(never)]
+    fn run_many(&mut self, nodes: &mut [N], window: Window) -> Cycle {
+        // At once, and not when it first pays: when that is depends on the machine.
+        if let Some(crew) = self.crew.as_mut().filter(|crew| !crew.has_started()) {
+            crew.start();
+        }
+        let busy = self.active.list.iter().filter(|active| active.outlook.next < window.end).count();
+        if busy < LEAST_BUSY {
+            return self.run_in_turn(nodes, window);
+        }
+        let (spent, sends) = match self.crew.take() {
+            Some(mut crew) if self.work * busy as u32 >= self.least_work => {
+                let spent = self.run_together(&mut crew, nodes, window);
+                self.crew = Some(crew);
+                (spent, self.active.forget_sleepers())
+            }
+            crew => {
+                self.crew = crew;
+                self.unmeasured = (self.unmeasured + 1) % MEASURE;
+                if self.unmeasured != 0 {
+                    return self.run_in_turn(nodes, window);
+                }
+                let started = Instant::now();
+                let sends = self.run_in_turn(nodes, window);
+                (started.elapsed(), sends)
+            }
+        };
+        self.work = (3 * self.work + spent / busy as u32) / 4;
+        sends
+    }
+
+    /// Runs the busy nodes on the threads of the crew.
+    fn run_together(&mut self, crew: &mut Crew<N>, nodes: &mut [N], window: Window) -> Duration {
+        let busy = self.active.list.iter().filter(|active| active.outlook.next < window.end_of(active.node));
+        let spans = busy.map(|active| (active.node, Span { end: window.end_of(active.node), limit: window.limit }));
+        let (spent, finished) = crew.run(nodes, spans, &mut self.out);
+        for (node, outcome) in finished {
+            match outcome {
+                Ok(()) => self.active.set(node, nodes[node].outlook()),
+                Err(fault) => self.faulted(node, window.start, fault),
+            }
+        }
+        spent
+    }
+
+    /// Hands to the network, in the order of time, what left before anything else can, which is not
+    /// before `end`, and delivers it.
+    fn route(&mut self, nodes: &mut [N], mut end: Cycle) {
         self.out.noticed();
         let stopped = self.fault.as_ref().map(|f| f.node);
+        while self.ahead.front().is_some_and(|&(at, _)| at < self.now) {
+            self.ahead.pop_front();
+        }
         while let Some(departure) = self.out.pop_before(end) {
             let at = departure.at;
             debug_assert!(self.routed <= at, "a packet of cycle {at} leaves after one of {}", self.routed);
             self.routed = at;
+            if at >= self.now {
+                self.ahead.push_back((at, NocStats::of(&departure.packet)));
+            }
             let active = &mut self.active;
             self.network.carry(departure, |at, node, packet| {
                 let node = usize::from(node);
                 nodes[node].deliver(at, packet);
                 if stopped != Some(node) {
-                    active.set(node, nodes[node].next());
+                    let outlook = nodes[node].outlook();
+                    active.set(node, outlook);
+                    end = end.min(outlook.sends);
                 }
             });
         }

@@ -28,6 +28,9 @@ pub(crate) const SERVE_READ: u64 = 8;
 pub(crate) const SERVE_WRITE: u64 = 5;
 /// From an atomic request to its answer (estimate: one atomic on L1, as [`ATOMIC_L1`]).
 pub(crate) const SERVE_ATOMIC: u64 = 12;
+/// No Tensix tile answers a packet sooner, or starts a request because of one.
+pub(crate) const SERVE_FIRST: u64 = SERVE_WRITE;
+const _: () = assert!(SERVE_FIRST <= SERVE_READ && SERVE_FIRST <= SERVE_ATOMIC && SERVE_FIRST <= NIU_ISSUE);
 /// Load latency of mailboxes, PC buffers and Tensix semaphores (BabyRISCV/README.md: at least 3).
 pub(crate) const LOAD_MAILBOX: u32 = 3;
 /// Load latency of Tensix GPRs, backend configuration and TDMA registers (BabyRISCV/README.md: at

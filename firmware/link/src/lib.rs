@@ -52,6 +52,14 @@ pub fn kernel(bin: &str, core: Processor) {
     );
 }
 
+/// Lays out the three images of compute kernel `name`: `name-unpack`, `name-math` and `name-pack`.
+pub fn compute_kernel(name: &str) {
+    let threads = [("unpack", Processor::Trisc0), ("math", Processor::Trisc1), ("pack", Processor::Trisc2)];
+    for (thread, core) in threads {
+        kernel(&format!("{name}-{thread}"), core);
+    }
+}
+
 /// Fills in a template and tells cargo to link `bin` with it.
 fn link(bin: &str, template: &str, values: &[(&str, u32)]) {
     let script = values

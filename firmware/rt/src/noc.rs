@@ -10,11 +10,11 @@
 //! ([`Noc::write_word`]).
 
 use tilework_abi::cq::count::WrapCount;
-use tilework_abi::noc::{MAX_PACKET_BYTES, counter};
+use tilework_abi::noc::{MAX_PACKET_BYTES, NocRect, NocXy, counter};
 use tilework_abi::{L1_ALIGN, l1};
 
 use crate::KernelContext;
-use crate::niu::{ATOMIC, INLINE_POSTED, Initiator, Niu, WRITE};
+use crate::niu::{ATOMIC, INLINE_POSTED, Initiator, MULTICAST, Niu, WRITE};
 use crate::reg::{compiler_fence, publish, write};
 
 /// The request initiators of a core that has the NIU for itself.
@@ -28,6 +28,9 @@ mod initiator {
     /// Atomics.
     pub(super) const ATOMIC: u32 = 3;
 }
+
+/// Transaction id of multicasts, whose several answers make its count wrong: no read has it.
+const MULTICAST_TAG: u32 = 15;
 
 /// An address in some tile's memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -86,6 +89,8 @@ pub struct Noc {
     acks: WrapCount,
     posted: WrapCount,
     atomics: WrapCount,
+    /// Which NoC it is.
+    index: u32,
 }
 
 impl Noc {
@@ -109,6 +114,7 @@ impl Noc {
             acks: count(counter::MST_WR_ACK_RECEIVED),
             posted: count(counter::MST_POSTED_WR_REQ_SENT),
             atomics: count(counter::MST_ATOMIC_RESP_RECEIVED),
+            index,
         }
     }
 
@@ -139,7 +145,7 @@ impl Noc {
         self.read_tagged(0, src, dst, len);
     }
 
-    /// Starts reading `len` bytes (any number) under transaction id `tag` (0..15), for
+    /// Starts reading `len` bytes (any number) under transaction id `tag` (0 to 14), for
     /// [`Noc::wait_tag`].
     #[inline(always)]
     pub fn read_tagged(&mut self, tag: u32, src: NocAddr, dst: u32, len: u32) {
@@ -214,6 +220,36 @@ impl Noc {
     #[inline(always)]
     const fn scratch_for(&self, dst: NocAddr, bytes: u32) -> u32 {
         self.scratch + (dst.lo % L1_ALIGN & !(bytes - 1))
+    }
+
+    // ---- multicasts ----
+
+    /// The rectangle of tiles between two encoded corners, of which `start` has the smaller
+    /// coordinates, for [`Noc::multicast`].
+    #[inline(always)]
+    pub fn rectangle(&self, start: u32, end: u32) -> u32 {
+        let rect = NocRect { start: NocXy::decode(start), end: NocXy::decode(end) };
+        if self.index == 0 { rect.encode() } else { rect.encode_noc1() }
+    }
+
+    /// Writes `len` bytes (any number) from L1 address `src` to L1 address `dst` of the `recipients`
+    /// workers of a rectangle; this tile is none, even when it lies inside. Returns when the last
+    /// packet has started. Waits for all earlier writes, because nothing of this tile may be in
+    /// flight when a multicast reserves its path.
+    #[inline(always)]
+    pub fn multicast(&mut self, src: u32, rect: u32, dst: u32, len: u32, recipients: u32) {
+        let mut done = 0;
+        while done < len {
+            let bytes = (len - done).min(MAX_PACKET_BYTES);
+            self.write_barrier();
+            let through = self.ready(initiator::WRITE);
+            through.write_state(MULTICAST, MULTICAST_TAG, 0);
+            compiler_fence();
+            through.write_packet(self.my_xy, src + done, rect, dst + done, bytes);
+            self.writes = self.writes.plus(1);
+            self.acks = self.acks.plus(recipients);
+            done += bytes;
+        }
     }
 
     // ---- atomics ----

@@ -30,10 +30,21 @@ pub fn images(root: &Path) -> Result<Vec<String>> {
     for entry in std::fs::read_dir(&kernels).with_context(|| kernels.display().to_string())? {
         let entry = entry?;
         if entry.path().join("Cargo.toml").is_file() {
-            names.push(entry.file_name().to_string_lossy().into_owned());
+            names.extend(binaries(&entry.path().join("Cargo.toml"))?);
         }
     }
     names.sort();
+    Ok(names)
+}
+
+/// Names of the binaries of a kernel's package: one, or one for each thread of a compute kernel.
+fn binaries(manifest: &Path) -> Result<Vec<String>> {
+    let at = || manifest.display().to_string();
+    let table: toml::Table = std::fs::read_to_string(manifest).with_context(at)?.parse().with_context(at)?;
+    let bins = table.get("bin").and_then(toml::Value::as_array).map_or(&[][..], Vec::as_slice);
+    let name = |bin: &toml::Value| bin.get("name").and_then(toml::Value::as_str).map(str::to_owned);
+    let names: Vec<String> = bins.iter().filter_map(name).collect();
+    ensure!(!names.is_empty(), "{}: no [[bin]] with a name", at());
     Ok(names)
 }
 

@@ -1,21 +1,24 @@
-//! Element types in program files: the names of [`DTYPES`], read like the variants of an enum, so
-//! that the reader's messages list them.
+//! Element types in program files: the names of [`DTYPES`] and of what only the chip has, read like
+//! the variants of an enum, so that the reader's messages list them.
 
 use super::DTYPES;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error, VariantAccess, Visitor};
 use std::fmt;
 use tilework_dtype::DType;
 
-/// An element type of an array, as a program file names it.
+/// Types that a buffer can have and an array cannot: their arrays are float32.
+pub const CHIP_DTYPES: [DType; 2] = [DType::BF16, DType::Bfp8B];
+
+/// An element type of a buffer, as a program file names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ElementType(pub DType);
 
 /// The names that a program file can give.
 const NAMES: &[&str] = &{
-    let mut names = [""; DTYPES.len()];
+    let mut names = [""; DTYPES.len() + CHIP_DTYPES.len()];
     let mut i = 0;
     while i < names.len() {
-        names[i] = DTYPES[i].name();
+        names[i] = if i < DTYPES.len() { DTYPES[i].name() } else { CHIP_DTYPES[i - DTYPES.len()].name() };
         i += 1;
     }
     names
@@ -42,7 +45,7 @@ impl<'de> Visitor<'de> for Named {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<ElementType, E> {
-        let found = DTYPES.into_iter().find(|dtype| dtype.name() == name);
+        let found = DTYPES.into_iter().chain(CHIP_DTYPES).find(|dtype| dtype.name() == name);
         found.map(ElementType).ok_or_else(|| E::unknown_variant(name, NAMES))
     }
 }

@@ -6,7 +6,7 @@ mod npy;
 mod npz;
 mod safetensors;
 
-pub use deserialize::ElementType;
+pub use deserialize::{CHIP_DTYPES, ElementType};
 
 use crate::failure::{Failure, Outcome};
 use std::path::Path;

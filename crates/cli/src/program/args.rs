@@ -4,6 +4,7 @@ use crate::args::{Input, parse_input};
 use crate::board_option::{BoardOption, ChipOption};
 use crate::kinds::Verb;
 use clap::ValueEnum;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// How a kernel program is run.
@@ -32,6 +33,10 @@ pub struct KernelRunArgs {
     /// firmware.
     #[arg(long)]
     pub core_timing: bool,
+    /// Threads that run the tiles when many of them are busy; one for each processor of the machine
+    /// unless given. Results and cycles do not depend on it.
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
     /// Give up when the program has run for this many cycles; 20 billion unless given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_cycles: Option<u64>,

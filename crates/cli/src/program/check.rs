@@ -5,9 +5,10 @@ use super::cores::{self, Choice};
 use super::expr::{Expr, ExprError};
 use super::kernels;
 use super::plan::{Arg, Plan, PlannedBuffer, PlannedCb, PlannedKernel, PlannedRole};
-use super::schema::{BufferDecl, KernelDecl, Location, ProgramFile, Use, Value};
+use super::schema::{BufferDecl, KernelDecl, Layout, Location, ProgramFile, Use, Value};
 use super::scope::Globals;
 use super::source::Source;
+use super::storage;
 use crate::array::{self, Array, shape_text};
 use crate::failure::{Failure, Outcome};
 use std::collections::BTreeMap;
@@ -162,14 +163,7 @@ impl Planner<'_> {
                 return self.fail(name.span(), format!("more than {MAX_BUFFERS} buffers"));
             }
             let buffer = self.buffer(name, decl, &planned, inputs.get(name.get_ref()))?;
-            let element = u64::from(buffer.dtype.bits() / 8);
-            for (field, value) in [
-                ("pages", u64::from(buffer.pages)),
-                ("page_size", u64::from(buffer.page_size)),
-                ("bytes", buffer.bytes),
-                ("elements", buffer.bytes / element),
-                ("element_size", element),
-            ] {
+            for (field, value) in storage::numbers(&buffer) {
                 self.globals.set(format!("{}.{field}", buffer.name), value);
             }
             planned.push(buffer);
@@ -193,7 +187,8 @@ impl Planner<'_> {
             );
         }
         let (dtype, shape) = self.geometry(label, span.clone(), decl, earlier, input)?;
-        let bytes = array::array_bytes(dtype, &shape);
+        let layout = self.layout(label, decl, earlier, dtype, &shape)?;
+        let bytes = storage::bytes(dtype, layout, &shape);
         let Some(bytes) = bytes.filter(|&n| n <= array::MAX_FILE_BYTES) else {
             let message = format!(
                 "buffer \"{label}\" of shape {} is larger than {} bytes",
@@ -202,16 +197,49 @@ impl Planner<'_> {
             );
             return self.fail(span, message);
         };
-        let page_size = self.number("page_size", &decl.page_size, 1..=MAX_PAGE_SIZE)?;
+        let tile = dtype.tile_bytes() as u64;
+        let (page_size, page_span) = match (&decl.page_size, layout) {
+            (Some(own), _) => (self.number("page_size", own, 1..=MAX_PAGE_SIZE)?, own.span()),
+            (None, Layout::Tile) => (tile, span.clone()),
+            (None, Layout::Row) => {
+                return self.fail(span, format!("buffer \"{label}\" has no page_size; only tiles have a usual one"));
+            }
+        };
+        if layout == Layout::Tile && page_size != tile {
+            let message = format!("buffer \"{label}\": page_size is {page_size}; a page of tiles is a tile, {tile}");
+            return self.fail(page_span, message);
+        }
         let align = u64::from(if decl.location == Location::Dram { DRAM_ALIGN } else { L1_ALIGN });
         if !page_size.is_multiple_of(align) {
             let message = format!("buffer \"{label}\": page_size is {page_size}; expected a multiple of {align}");
-            return self.fail(decl.page_size.span(), message);
+            return self.fail(page_span, message);
         }
         let (Ok(pages), Ok(page_size)) = (u32::try_from(bytes.div_ceil(page_size)), u32::try_from(page_size)) else {
-            return self.fail(decl.page_size.span(), format!("buffer \"{label}\" has more than 2^32 pages"));
+            return self.fail(page_span, format!("buffer \"{label}\" has more than 2^32 pages"));
         };
-        Ok(PlannedBuffer { name: label.clone(), usage, dtype, shape, bytes, page_size, pages, location: decl.location })
+        let (name, location) = (label.clone(), decl.location);
+        Ok(PlannedBuffer { name, usage, dtype, layout, shape, bytes, page_size, pages, location })
+    }
+
+    /// The order of a buffer's elements: its own, or that of the buffer it is like.
+    fn layout(
+        &self,
+        label: &str,
+        decl: &BufferDecl,
+        earlier: &[PlannedBuffer],
+        dtype: DType,
+        shape: &[u64],
+    ) -> Outcome<Layout> {
+        let model = decl.like.as_ref().and_then(|like| earlier.iter().find(|b| b.name == *like.get_ref()));
+        let (layout, span) = match (&decl.layout, &decl.like) {
+            (Some(own), _) => (*own.get_ref(), own.span()),
+            (None, Some(like)) => (model.map_or(Layout::Row, |model| model.layout), like.span()),
+            (None, None) => (Layout::Row, decl.usage.span()),
+        };
+        match storage::refuse(dtype, layout, shape) {
+            Some(why) => self.fail(span, format!("buffer \"{label}\": {why}")),
+            None => Ok(layout),
+        }
     }
 
     /// The element type and shape of a buffer: its own, those of the buffer it is like, or those of
@@ -252,8 +280,8 @@ impl Planner<'_> {
                 .fail(span, format!("buffer \"{label}\" has no dtype; give dtype, or like = an earlier buffer"));
         };
         if let Some(array) = input {
-            if array.dtype != dtype {
-                let (found, wanted) = (array.dtype.name(), dtype.name());
+            if array.dtype != storage::array_dtype(dtype) {
+                let (found, wanted) = (array.dtype.name(), storage::array_dtype(dtype).name());
                 let message = format!("input \"{label}\": the array has dtype {found}, the program expects {wanted}");
                 return self.fail(span, message);
             }

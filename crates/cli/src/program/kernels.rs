@@ -22,7 +22,7 @@ fn prebuilt(name: &str) -> Outcome<Vec<u8>> {
     match kernel_elf(name) {
         Some(elf) => Ok(elf.to_vec()),
         None => {
-            let names = KERNELS.map(|(known, _)| known).join(", ");
+            let names = KERNELS.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
             Err(Failure::usage(format!("no prebuilt kernel is named \"{name}\"; there are {names}")))
         }
     }

@@ -2,6 +2,7 @@
 
 use super::plan::{Plan, PlannedBuffer};
 use super::schema::{Location, Use};
+use super::storage;
 use crate::array::Array;
 use crate::chip::Device;
 use crate::failure::{Failure, Outcome};
@@ -43,10 +44,8 @@ pub fn place(device: &mut Device, plan: &Plan) -> Result<Placed, RuntimeError> {
 
 fn alloc_dram(device: &mut Device, buffer: &PlannedBuffer) -> Result<Buffer, RuntimeError> {
     // The runtime has no empty buffers; a byte does as well.
-    let bytes = buffer.bytes.max(1);
-    let dtype = if buffer.bytes > 0 { buffer.dtype } else { DType::U8 };
-    let elements = usize::try_from(bytes).unwrap_or(usize::MAX) / (dtype.bits() as usize / 8);
-    device.alloc_dram(&buffer.name, &[elements], dtype, buffer.page_size)
+    let bytes = usize::try_from(buffer.bytes.max(1)).unwrap_or(usize::MAX);
+    device.alloc_dram(&buffer.name, &[bytes], DType::U8, buffer.page_size)
 }
 
 /// The program for the device.
@@ -99,7 +98,7 @@ pub fn download(device: &mut Device, plan: &Plan, placed: &Placed) -> Result<Vec
             Some(dram) => device.download(dram)?,
             None => Vec::new(),
         };
-        Ok((buffer.name.clone(), Array { dtype: buffer.dtype, shape: buffer.shape.clone(), data }))
+        Ok((buffer.name.clone(), storage::array(buffer, data)))
     };
     plan.buffers_for(Use::Output).map(array).collect()
 }

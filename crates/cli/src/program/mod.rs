@@ -21,6 +21,7 @@ mod run;
 mod schema;
 mod scope;
 pub mod source;
+mod storage;
 
 pub use report::BUILT_IN;
 

@@ -1,7 +1,7 @@
 //! A program checked against a board and its input arrays.
 
 use super::expr::{Expr, Scope};
-use super::schema::{Location, Use};
+use super::schema::{Layout, Location, Use};
 use super::scope::{CoreScope, Globals};
 use super::source::Source;
 use crate::failure::Outcome;
@@ -38,11 +38,13 @@ pub struct PlannedBuffer {
     pub name: String,
     /// Input, output or scratch.
     pub usage: Use,
-    /// Element type.
+    /// Element type on the chip.
     pub dtype: DType,
+    /// Order of the elements.
+    pub layout: Layout,
     /// Shape.
     pub shape: Vec<u64>,
-    /// Bytes of all elements.
+    /// Bytes of all elements on the chip.
     pub bytes: u64,
     /// Bytes of a page.
     pub page_size: u32,

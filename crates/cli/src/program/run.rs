@@ -7,6 +7,7 @@ use super::plan::Plan;
 use super::report::{CoreTime, KernelReport, LIBRARY_TIMING, SessionCounts, TIMING_MODEL};
 use super::schema::{ProgramFile, Use};
 use super::source::Source;
+use super::storage;
 use crate::answer::Answer;
 use crate::args::{ArraySource, EngineName, RunArgs};
 use crate::array::Array;
@@ -71,6 +72,9 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
     if let Some((_, option)) = needs_fast.into_iter().find(|(given, _)| slow && *given) {
         return Err(Failure::option(option, " needs --dispatch fast"));
     }
+    if own.chip.library.is_some() && own.threads.is_some() {
+        return Err(Failure::option("--threads", " is for the built-in chip: leave out --chip"));
+    }
     if own.firmware.is_some() && own.core_timing {
         return Err(Failure::option("--core-timing", " needs our own worker firmware: leave out --firmware"));
     }
@@ -91,7 +95,8 @@ impl Prepared {
         let inputs = inputs::by_name(&args.input, NO_RANDOM_INPUTS)?;
         let source = Source::read(&args.program, "a program file")?;
         let file = ProgramFile::parse(&source)?;
-        let (chip, board) = AnyChip::power_on(own.chip.library.as_deref(), own.board.given, own.chip.bugs())?;
+        let (library, bugs) = (own.chip.library.as_deref(), own.chip.bugs());
+        let (chip, board) = AnyChip::power_on(library, own.board.given, own.threads, bugs)?;
         let plan = Plan::new(source, file, board, &inputs)?;
         let firmware = own.firmware.as_deref().map(super::firmware::load).transpose()?;
         files::make_folder(&args.out)?;
@@ -142,7 +147,7 @@ fn upload(
 ) -> Result<(), RuntimeError> {
     for (i, buffer) in plan.buffers_for(Use::Input) {
         if let (Some(dram), Some(array)) = (&placed.dram[i], inputs.get(&buffer.name)) {
-            device.upload(dram, &array.data)?;
+            device.upload(dram, &storage::on_chip(buffer, array))?;
         }
     }
     Ok(())

@@ -71,6 +71,17 @@ pub enum Location {
     L1,
 }
 
+/// In which order the elements of a buffer lie.
+#[derive(serde::Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Layout {
+    /// Row by row.
+    #[default]
+    Row,
+    /// Tiles of 32 x 32.
+    Tile,
+}
+
 /// A buffer.
 #[derive(serde::Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
@@ -84,8 +95,10 @@ pub struct BufferDecl {
     pub shape: Option<Spanned<Vec<Spanned<Value>>>>,
     /// Takes dtype and shape from an earlier buffer.
     pub like: Option<Spanned<String>>,
-    /// Bytes of a page.
-    pub page_size: Spanned<Value>,
+    /// In which order its elements lie; that of `like` unless given.
+    pub layout: Option<Spanned<Layout>>,
+    /// Bytes of a page; those of a tile unless given.
+    pub page_size: Option<Spanned<Value>>,
     /// Where it lives.
     #[serde(default)]
     pub location: Location,

@@ -7,6 +7,7 @@
 
 mod allocator;
 mod buffer;
+pub mod tile;
 
 pub use allocator::{Address, Allocator, MemoryError, Owned};
 pub use buffer::{Buffer, DType, L1Buffer};

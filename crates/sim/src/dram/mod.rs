@@ -38,8 +38,9 @@ pub(crate) struct DramBank {
     channel: Pipe,
     /// The ports that have been used.
     ports: Vec<Port>,
-    /// The source of the ports' NIU registers; without it, their addresses are memory
-    /// like the rest.
+    /// Waiting requests for registers of the NIUs, which are answered sooner than memory.
+    register_requests: usize,
+    /// The source of the ports' NIU registers; without it, their addresses are memory like the rest.
     grid: Option<Arc<Grid>>,
 }
 
@@ -100,6 +101,7 @@ impl DramBank {
             events: EventQueue::new(),
             channel: Pipe::new(timing::DRAM_BANK),
             ports: Vec::new(),
+            register_requests: 0,
             grid: None,
         }
     }
@@ -115,11 +117,12 @@ impl DramBank {
 
     /// Serves a request that arrives at `at`; its answer leaves later.
     fn serve(&mut self, at: Cycle, packet: &Packet, out: &mut Outbox) -> Result<(), Fault> {
+        let register = self.niu_register(packet);
+        self.register_requests -= usize::from(register.is_some());
         let Dest::Unicast(here) = packet.to else {
             let what = "a multicast; only Tensix tiles receive them";
             return Err(self.content.fault(FaultClass::UnsupportedFunctionality, what, 0));
         };
-        let register = self.niu_register(packet);
         let (port, noc) = (self.port_at(here), usize::from(packet.noc & 1));
         if let Some(nius) = &mut self.ports[port].nius {
             match register {
@@ -207,6 +210,13 @@ impl Endpoint for DramBank {
     }
     fn events_mut(&mut self) -> &mut EventQueue<Event> {
         &mut self.events
+    }
+    fn answers_after(&self) -> Cycle {
+        if self.register_requests == 0 { timing::DRAM_ACCESS } else { 0 }
+    }
+    fn accept(&mut self, at: Cycle, packet: Packet) {
+        self.register_requests += usize::from(self.niu_register(&packet).is_some());
+        self.events.arrive(at, Event::Arrive(packet));
     }
     fn handle(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
         match event {

@@ -240,6 +240,14 @@ impl Outbox {
         self.earliest = self.departures.front().map_or(NEVER, |d| d.at);
         first
     }
+    /// Takes over everything of another outbox. No node may have put departures into both.
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        while let Some(Departure { at, packet }) = other.pop_before(NEVER) {
+            self.push(at, packet);
+        }
+        self.limit = self.limit.min(other.limit);
+        other.limit = NEVER;
+    }
     /// Clears the limit after the host has had its chance to react.
     pub(crate) fn noticed(&mut self) {
         self.limit = NEVER;

@@ -14,11 +14,13 @@ pub(crate) struct NocStats {
 }
 
 impl NocStats {
+    /// One packet.
+    pub(crate) fn of(packet: &Packet) -> Self {
+        Self { packets: 1, flits: packet.body.flits(), bytes: packet.body.payload_bytes() }
+    }
     /// Counts one packet.
     pub(crate) fn count(&mut self, packet: &Packet) {
-        self.packets += 1;
-        self.flits += packet.body.flits();
-        self.bytes += packet.body.payload_bytes();
+        *self += Self::of(packet);
     }
 }
 
@@ -27,5 +29,12 @@ impl core::ops::AddAssign for NocStats {
         self.packets += other.packets;
         self.flits += other.flits;
         self.bytes += other.bytes;
+    }
+}
+
+impl core::ops::Sub for NocStats {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self { packets: self.packets - other.packets, flits: self.flits - other.flits, bytes: self.bytes - other.bytes }
     }
 }

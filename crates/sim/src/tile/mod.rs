@@ -36,6 +36,7 @@ mod wake;
 
 use crate::event_queue::EventQueue;
 use crate::noc::{Body, Grid, Niu, Outbox, Packet, Place};
+use crate::node::Outlook;
 use crate::{Bugs, Fault, FaultClass, NEVER, Node, timing};
 use access::{Reach, Shared};
 use debug::CoreView;
@@ -443,6 +444,19 @@ fn commands_cores(packet: &Packet) -> bool {
 impl Node for Tile {
     fn next(&self) -> Cycle {
         self.next_of_cores().min(self.queue.next()).min(self.shared.tensix.next())
+    }
+
+    #[inline]
+    fn outlook(&self) -> Outlook {
+        // A request of its own has its cycle; a packet is answered, a core or the coprocessor may
+        // start a request.
+        let (arrival, departure) = self.queue.firsts();
+        let agents = self.next_of_cores().min(self.shared.tensix.next());
+        let answer = arrival.saturating_add(timing::SERVE_FIRST);
+        Outlook {
+            next: arrival.min(departure).min(agents),
+            sends: departure.min(answer).min(agents.saturating_add(timing::NIU_ISSUE)),
+        }
     }
 
     fn rested(&self) -> Option<Cycle> {

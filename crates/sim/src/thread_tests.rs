@@ -1,0 +1,234 @@
+//! Random traffic ends in the same state, at the same cycle and with the same fault on any number
+//! of threads.
+
+use crate::pcie::Bar;
+use crate::{Chip, ChipConfig, ChipError, ChipStats};
+use proptest::prelude::*;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::num::NonZeroUsize;
+use tilework_abi::board::Board;
+use tilework_abi::noc::{self, NocRect, NocXy, atomic, ctrl, init};
+use tilework_abi::tensix as map;
+use tilework_abi::tlb::{self, Window, WindowSize};
+use tilework_riscv::{Insn, Op, encode};
+
+type Code = Vec<(Op, u8, u8, u8, i32)>;
+
+/// Where a program notes the cycles at which it started requests.
+const LOG: u32 = 0x9000;
+/// What tiles send and what they receive by writes, reads and atomics: of any tile, this much.
+const SPACES: [u32; 4] = [0x1_0000, 0x2_0000, 0x3_0000, 0x4_0000];
+const SPACE: u32 = 0x8000;
+/// No memory is here.
+const NOWHERE: u32 = 0x00F0_0000;
+
+/// Marsaglia's xorshift.
+struct Random(u32);
+
+impl Random {
+    fn below(&mut self, bound: u32) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 17;
+        self.0 ^= self.0 << 5;
+        self.0 % bound
+    }
+    fn one_of(&mut self, places: &[NocXy]) -> NocXy {
+        places[self.below(places.len() as u32) as usize]
+    }
+    /// A multiple of 64 in a space, with room for a packet of 2 KiB.
+    fn line(&mut self) -> u32 {
+        64 * self.below((SPACE - 0x800) / 64)
+    }
+}
+
+fn li(rd: u8, value: u32) -> Code {
+    let low = value.cast_signed() << 20 >> 20;
+    let high = value.wrapping_sub(low.cast_unsigned());
+    vec![(Op::Lui, rd, 0, 0, high.cast_signed()), (Op::Addi, rd, rd, 0, low)]
+}
+
+/// The fields of a random request of the tile at `own`.
+fn request(random: &mut Random, own: NocXy, tiles: &[NocXy], banks: &[NocXy]) -> Vec<(u32, u32)> {
+    let (here, there) = (random.line(), random.line());
+    let (me, peer) = (own.encode(), random.one_of(tiles).encode());
+    let bytes = 16 * (1 + random.below(128));
+    let [source, written, read, counted] = SPACES;
+    let acknowledged = ctrl::RESP_MARKED * random.below(2);
+    let (from, to, control, len) = match random.below(6) {
+        0 => ((random.one_of(banks).encode(), there), (me, read + here), ctrl::CMD_RD | ctrl::RESP_MARKED, bytes),
+        1 => ((peer, written + there), (me, read + here), ctrl::CMD_RD | ctrl::RESP_MARKED, bytes),
+        2 => ((me, source + here), (random.one_of(banks).encode(), there), ctrl::CMD_WR | acknowledged, bytes),
+        3 => {
+            let count = counted + 16 * random.below(8);
+            ((peer, count), (me, read + here), ctrl::CMD_AT | acknowledged, atomic::incr32(0))
+        }
+        4 => {
+            let end = NocXy::new(own.x.max(2), own.y.max(4));
+            let rect = NocRect { start: NocXy::new(1, 2), end }.encode();
+            let control = ctrl::CMD_WR | ctrl::BRCST | ctrl::BRCST_SRC_INCLUDE | (ctrl::BRCST_XY * random.below(2));
+            ((me, source + here), (rect, written + there), control, bytes)
+        }
+        _ => ((me, source + here), (peer, written + there), ctrl::CMD_WR | acknowledged, bytes),
+    };
+    vec![
+        (init::TARG_ADDR_LO, from.1),
+        (init::TARG_ADDR_MID, 0),
+        (init::TARG_ADDR_HI, from.0),
+        (init::RET_ADDR_LO, to.1),
+        (init::RET_ADDR_MID, 0),
+        (init::RET_ADDR_HI, to.0),
+        (init::CTRL, control),
+        (init::AT_LEN_BE, len),
+        (init::AT_DATA, random.0),
+    ]
+}
+
+/// Starts `requests` random requests, after random times and some of them after all reads have come
+/// back, and faults then if it is told to.
+fn program(random: &mut Random, own: NocXy, tiles: &[NocXy], banks: &[NocXy], requests: u32, faults: bool) -> Code {
+    let mut code = li(10, LOG);
+    code.push((Op::Addi, 12, 0, 0, 1));
+    for _ in 0..requests {
+        // Multicasts go the other way round on NoC 1.
+        let fields = request(random, own, tiles, banks);
+        let multicast = fields.iter().any(|&(field, value)| field == init::CTRL && value & ctrl::BRCST != 0);
+        let noc = if multicast { 0 } else { random.below(2) };
+        code.extend(li(8, noc::NIU0_BASE + noc * (noc::NIU1_BASE - noc::NIU0_BASE)));
+        code.extend(li(13, random.below(60)));
+        code.extend([(Op::Addi, 13, 13, 0, -1), (Op::Blt, 0, 0, 13, -4)]);
+        code.extend([(Op::Lw, 11, 8, 0, 0x40), (Op::Bne, 0, 11, 0, -4)]);
+        for (field, value) in fields {
+            code.extend(li(11, value));
+            code.push((Op::Sw, 0, 8, 11, field.cast_signed()));
+        }
+        code.push((Op::Sw, 0, 8, 12, init::CMD_CTRL.cast_signed()));
+        code.extend([(Op::Csrrs, 14, 0, 0, 0xc00), (Op::Sw, 0, 10, 14, 0), (Op::Addi, 10, 10, 0, 4)]);
+        if random.below(4) == 0 {
+            // Transaction id 0: none outstanding.
+            let outstanding = noc::COUNTERS + 4 * noc::counter::MST_REQS_OUTSTANDING_ID as u32;
+            code.extend([(Op::Lw, 11, 8, 0, outstanding.cast_signed()), (Op::Bne, 0, 11, 0, -4)]);
+        }
+    }
+    if faults {
+        code.extend(li(11, NOWHERE));
+        code.push((Op::Lw, 11, 11, 0, 0));
+    }
+    code.push((Op::Jal, 0, 0, 0, 0));
+    code
+}
+
+fn write(chip: &mut Chip, xy: NocXy, addr: u32, data: &[u8]) {
+    let base = u64::from(addr) & !(tlb::SIZE_2M - 1);
+    for (i, word) in Window::unicast(xy, base).encode(WindowSize::Small).into_iter().enumerate() {
+        chip.bar_write(Bar::Bar0, tlb::REGS + 4 * i as u64, &word.to_le_bytes()).expect("a register of window 0");
+    }
+    chip.bar_write(Bar::Bar0, u64::from(addr) - base, data).expect("window 0 shows the tile");
+}
+
+/// A run: on how many tiles, of which so many fault, with how many requests each, in slices of how
+/// many cycles.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    seed: u32,
+    tiles: usize,
+    faulty: usize,
+    requests: u32,
+    slice: u64,
+}
+
+/// What came of it: the memories of all tiles, the fault, and the counts.
+#[derive(PartialEq, Eq, Debug)]
+struct Outcome {
+    memories: Vec<u64>,
+    /// How many tiles have started their last request.
+    finished: usize,
+    fault: Option<String>,
+    stats: ChipStats,
+}
+
+/// Also says whether several threads shared a window.
+fn outcome(run: Run, threads: usize) -> (Outcome, bool) {
+    let config = ChipConfig { threads: NonZeroUsize::new(threads), ..ChipConfig::new(Board::P100) };
+    let mut chip = Chip::new(config).expect("the board tables fit");
+    chip.share_every_window();
+    let tiles: Vec<NocXy> = Board::P100.workers().take(run.tiles).collect();
+    let banks: Vec<NocXy> = Board::P100.dram().banks().iter().map(|bank| bank.first_port).collect();
+    let mut random = Random(run.seed | 1);
+    for (i, &xy) in tiles.iter().enumerate() {
+        let code = program(&mut random, xy, &tiles, &banks, run.requests, i < run.faulty);
+        let words = code.iter().map(|&(op, rd, rs1, rs2, imm)| encode(Insn { op, rd, rs1, rs2, imm }));
+        let bytes: Vec<u8> = words.flat_map(|word| word.expect("operands fit").to_le_bytes()).collect();
+        write(&mut chip, xy, 0, &bytes);
+        let data: Vec<u8> = (0..0x200).flat_map(|_| random.below(u32::MAX).to_le_bytes()).collect();
+        write(&mut chip, xy, SPACES[0], &data);
+    }
+    for &xy in &tiles {
+        write(&mut chip, xy, map::SOFT_RESET_0, &map::SOFT_RESET_BRISC_RUNS.to_le_bytes());
+    }
+    let mut fault = None;
+    for _ in 0..(40_000 + u64::from(run.requests) * 2000) / run.slice {
+        if let Err(ChipError::Fault(found)) = chip.run(run.slice) {
+            fault = Some(found.to_string());
+            break;
+        }
+    }
+    let memory = |&xy: &NocXy| {
+        let mut hasher = DefaultHasher::new();
+        chip.l1(xy).expect("a worker").hash(&mut hasher);
+        hasher.finish()
+    };
+    let last = LOG as usize + 4 * (run.requests as usize - 1);
+    let has_finished = |&&xy: &&NocXy| chip.l1(xy).expect("a worker")[last..last + 4] != [0; 4];
+    let outcome = Outcome {
+        memories: tiles.iter().map(memory).collect(),
+        finished: tiles.iter().filter(has_finished).count(),
+        fault,
+        stats: chip.stats(),
+    };
+    (outcome, chip.has_shared_windows())
+}
+
+/// Compares a run on one thread with the same on others; also says whether these shared windows.
+fn is_the_same_on_any_number_of_threads(run: Run) -> (Outcome, bool) {
+    let (one, shared) = outcome(run, 1);
+    assert!(!shared);
+    let mut all_shared = true;
+    for threads in [2, 3, 5] {
+        let (other, shared) = outcome(run, threads);
+        assert_eq!(other, one, "{run:?} on {threads} threads");
+        all_shared &= shared;
+    }
+    (one, all_shared)
+}
+
+#[test]
+fn traffic_of_many_tiles_is_the_same_on_any_number_of_threads() {
+    let run = Run { seed: 0x9E37_79B9, tiles: 40, faulty: 0, requests: 24, slice: 6000 };
+    let (outcome, shared) = is_the_same_on_any_number_of_threads(run);
+    assert!(shared);
+    assert_eq!(outcome.fault, None);
+    assert_eq!(outcome.finished, 40);
+}
+
+#[test]
+fn the_first_fault_counts_on_any_number_of_threads() {
+    // Twenty-four tiles without a request fault in the order in which they were released; with
+    // some requests, in any order.
+    for requests in [0, 3] {
+        let run = Run { seed: 0x1234_5677, tiles: 24, faulty: 24, requests: requests + 1, slice: 1500 };
+        let (Outcome { fault, .. }, _) = is_the_same_on_any_number_of_threads(run);
+        let fault = fault.expect("a fault");
+        assert!(fault.contains("0xf00000"), "{fault}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    #[test]
+    fn random_traffic_is_the_same_on_any_number_of_threads(
+        seed: u32, tiles in 9_usize..30, faulty in 0_usize..3, requests in 1_u32..10, slice in 50_u64..3000
+    ) {
+        is_the_same_on_any_number_of_threads(Run { seed, tiles, faulty, requests, slice });
+    }
+}

@@ -1,0 +1,344 @@
+//! Library of compute kernels: what runs on the three TRISCs of a tile.
+//!
+//! A compute kernel is one function that is built three times, for the [`Unpack`], the [`Math`] and
+//! the [`Pack`] thread. Each image contains only its thread's part of every call: `binary_tiles`
+//! unpacks on TRISC0, adds on TRISC1 and is nothing on TRISC2. The names are those of the field's
+//! compute interface; `docs/kernels.md` explains them with an example each.
+//!
+//! Every word for the coprocessor is built by the builders of `tilework_abi::tensix::insn`, every
+//! field of its configuration is a row of `tilework_abi::tensix::cfg`. Tiles are 32 x 32, four faces
+//! of 16 x 16.
+#![no_std]
+
+pub mod addr_mod;
+pub mod cb;
+pub mod format;
+mod math;
+pub mod mop;
+mod pack;
+pub mod push;
+pub mod sfpu;
+pub mod sync;
+pub mod thread;
+mod unpack;
+
+pub use cb::Cb;
+pub use format::Format;
+pub use sfpu::Unary;
+pub use thread::{Math, Pack, Thread, Unpack};
+pub use tilework_rt as rt;
+
+use core::marker::PhantomData;
+use math::MathUnit;
+use pack::Packer;
+use tilework_rt::KernelContext;
+use unpack::Unpacker;
+
+/// Defines an image of a compute kernel: `compute_kernel!(Unpack, my_kernel::main)`.
+#[macro_export]
+macro_rules! compute_kernel {
+    ($thread:ident, $main:path) => {
+        $crate::rt::kernel!(start);
+
+        fn start(ctx: &$crate::rt::KernelContext) {
+            let mut kernel = $crate::Compute::<$crate::$thread>::new(ctx);
+            $main(&mut kernel);
+            // The kernel has ended when its instructions have.
+            $crate::push::sync();
+        }
+    };
+}
+
+/// What an element-wise instruction computes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Binary {
+    /// A + B.
+    Add,
+    /// A - B.
+    Subtract,
+    /// A x B.
+    Multiply,
+}
+
+/// How B is spread over the tile of A.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Broadcast {
+    /// Not at all.
+    #[default]
+    None,
+    /// Column 0 of B for every column.
+    Column,
+    /// Row 0 of B for every row.
+    Row,
+    /// Element 0 of B for every element.
+    Scalar,
+}
+
+/// How much of the mantissas a product uses: the matrix unit multiplies parts of them in as many
+/// phases (MatrixUnit.md, fidelity).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fidelity {
+    /// One phase.
+    LoFi,
+    /// Two phases.
+    HiFi2,
+    /// Three phases.
+    HiFi3,
+    /// Four phases: all bits.
+    HiFi4,
+}
+
+impl Fidelity {
+    /// Its phases.
+    #[inline(always)]
+    pub const fn phases(self) -> u32 {
+        match self {
+            Self::LoFi => 1,
+            Self::HiFi2 => 2,
+            Self::HiFi3 => 3,
+            Self::HiFi4 => 4,
+        }
+    }
+    /// The fidelity with so many phases; 4 if there is none.
+    #[inline(always)]
+    pub const fn of_phases(phases: u32) -> Self {
+        match phases {
+            1 => Self::LoFi,
+            2 => Self::HiFi2,
+            3 => Self::HiFi3,
+            _ => Self::HiFi4,
+        }
+    }
+}
+
+/// What becomes of the elements that are reduced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pool {
+    /// The largest. Scaled by the exponent alone of the scaler.
+    Max,
+    /// The sum of the products with the scaler.
+    Sum,
+}
+
+/// A compute kernel on one of its threads.
+pub struct Compute<T> {
+    ctx: KernelContext,
+    unpacker: Unpacker,
+    math: MathUnit,
+    packer: Packer,
+    thread: PhantomData<T>,
+}
+
+impl<T: Thread> Compute<T> {
+    /// The kernel that `ctx` describes.
+    #[inline(always)]
+    pub fn new(ctx: &KernelContext) -> Self {
+        let (unpacker, math, packer) = Default::default();
+        Self { ctx: *ctx, unpacker, math, packer, thread: PhantomData }
+    }
+
+    /// Run-time argument `i`, the same on the three threads.
+    #[inline(always)]
+    pub fn arg(&self, i: u32) -> u32 {
+        tilework_rt::rta(&self.ctx, i)
+    }
+
+    /// Circular buffer `id` with tiles of `format`.
+    #[inline(always)]
+    pub fn cb(&self, id: u32, format: Format) -> Cb<T> {
+        Cb::new(&self.ctx, id, format)
+    }
+
+    /// Configures unpackers, matrix unit and packer: every kernel's first call. `a` and `b` are the
+    /// formats of SrcA's and SrcB's tiles, `out` is the packer's. `wide`: Dst has elements of 32
+    /// bits, and half as many tiles.
+    #[inline(always)]
+    pub fn hw_configure(&mut self, a: Format, b: Format, out: Format, wide: bool) {
+        if T::UNPACK {
+            self.unpacker.configure(a, b);
+        }
+        if T::MATH {
+            self.math.configure(wide);
+        }
+        if T::PACK {
+            self.packer.configure(out, wide);
+        }
+    }
+
+    /// Changes the formats of the inputs.
+    #[inline(always)]
+    pub fn reconfig_data_format(&mut self, a: Format, b: Format) {
+        if T::UNPACK {
+            self.unpacker.reconfigure(a, b);
+        }
+    }
+
+    /// Changes the format of the output.
+    #[inline(always)]
+    pub fn pack_reconfig_data_format(&mut self, out: Format) {
+        if T::PACK {
+            self.packer.reconfigure(out);
+        }
+    }
+
+    /// Math waits for a free half of Dst, whose tiles are zero.
+    #[inline(always)]
+    pub fn tile_regs_acquire(&mut self) {
+        if T::MATH {
+            self.math.acquire();
+        }
+    }
+
+    /// Math hands its half of Dst over.
+    #[inline(always)]
+    pub fn tile_regs_commit(&mut self) {
+        if T::MATH {
+            self.math.commit();
+        }
+    }
+
+    /// Pack waits for a half of Dst.
+    #[inline(always)]
+    pub fn tile_regs_wait(&mut self) {
+        if T::PACK {
+            self.packer.wait();
+        }
+    }
+
+    /// Pack gives its half of Dst back.
+    #[inline(always)]
+    pub fn tile_regs_release(&mut self) {
+        if T::PACK {
+            self.packer.release();
+        }
+    }
+
+    /// Packs tile `tile` of Dst to the buffer's free page `page`.
+    #[inline(always)]
+    pub fn pack_tile(&mut self, tile: u32, out: &Cb<T>, page: u32) {
+        if T::PACK {
+            self.packer.tile(tile, out.page(page));
+        }
+    }
+
+    /// Prepares [`Compute::binary_tiles`].
+    #[inline(always)]
+    pub fn binary_init(&mut self, op: Binary, broadcast: Broadcast, fidelity: Fidelity) {
+        if T::UNPACK {
+            self.unpacker.init_two(broadcast);
+        }
+        if T::MATH {
+            self.math.init_binary(op, broadcast, fidelity);
+        }
+    }
+
+    /// Tile `tile` of Dst is page `i` of `a` op page `j` of `b`. A product is added to it.
+    #[inline(always)]
+    pub fn binary_tiles(&mut self, a: &Cb<T>, b: &Cb<T>, i: u32, j: u32, tile: u32) {
+        if T::UNPACK {
+            self.unpacker.run(a.page(i), b.page(j));
+        }
+        if T::MATH {
+            self.math.binary(tile);
+        }
+    }
+
+    /// Prepares [`Compute::copy_tile`].
+    #[inline(always)]
+    pub fn copy_tile_init(&mut self) {
+        if T::UNPACK {
+            self.unpacker.init_one();
+        }
+        if T::MATH {
+            self.math.init_copy();
+        }
+    }
+
+    /// Tile `tile` of Dst is page `i` of `a`.
+    #[inline(always)]
+    pub fn copy_tile(&mut self, a: &Cb<T>, i: u32, tile: u32) {
+        if T::UNPACK {
+            self.unpacker.run_one(a.page(i));
+        }
+        if T::MATH {
+            self.math.copy(tile);
+        }
+    }
+
+    /// Prepares [`Compute::matmul_block`]. `transpose`: the second operand is transposed.
+    #[inline(always)]
+    pub fn matmul_init(&mut self, fidelity: Fidelity, transpose: bool) {
+        if T::UNPACK {
+            self.unpacker.init_matmul(transpose);
+        }
+        if T::MATH {
+            self.math.init_matmul(fidelity, transpose);
+        }
+    }
+
+    /// Adds the product of a column of `rows` tiles of `a` and a row of `columns` tiles of `b` to
+    /// the tiles of Dst, row by row. The column begins at page `i`, with `stride` pages from one
+    /// tile to the next; the row begins at page `j`.
+    #[inline(always)]
+    pub fn matmul_block(&mut self, a: &Cb<T>, b: &Cb<T>, (i, stride): (u32, u32), j: u32, [rows, columns]: [u32; 2]) {
+        for row in 0..rows {
+            for column in 0..columns {
+                if T::UNPACK {
+                    // A tile of the first operand stays in SrcB for a row of the second.
+                    let second = b.page(j + column);
+                    if column == 0 {
+                        self.unpacker.tiles(second, a.page(i + row * stride));
+                    } else {
+                        self.unpacker.tile_a(second);
+                    }
+                }
+                if T::MATH {
+                    self.math.matmul(row * columns + column);
+                }
+            }
+            if T::MATH {
+                self.math.free_b();
+            }
+        }
+    }
+
+    /// Prepares [`Compute::reduce_tile`].
+    #[inline(always)]
+    pub fn reduce_init(&mut self) {
+        if T::UNPACK {
+            self.unpacker.init_reduce();
+        }
+        if T::MATH {
+            self.math.init_reduce();
+        }
+    }
+
+    /// Reduces the rows of page `i` of `a` into column 0 of tile `tile` of Dst, together with what
+    /// was reduced there since the half was acquired. Row 0 of each face of page `j` of `scaler` has
+    /// what elements are multiplied by. Other columns of the tile have no meaning.
+    #[inline(always)]
+    pub fn reduce_tile(&mut self, pool: Pool, a: &Cb<T>, scaler: &Cb<T>, i: u32, j: u32, tile: u32) {
+        if T::UNPACK {
+            self.unpacker.run(a.page(i), scaler.page(j));
+        }
+        if T::MATH {
+            self.math.reduce_rows(pool, tile);
+        }
+    }
+
+    /// Prepares [`Compute::unary_tile`].
+    #[inline(always)]
+    pub fn unary_init(&mut self, function: Unary) {
+        if T::MATH {
+            self.math.init_unary(function);
+        }
+    }
+
+    /// Computes the function of every element of tile `tile` of Dst.
+    #[inline(always)]
+    pub fn unary_tile(&mut self, tile: u32) {
+        if T::MATH {
+            self.math.unary(tile);
+        }
+    }
+}
