@@ -3,6 +3,7 @@
 use crate::board_file;
 use std::path::PathBuf;
 use tilework_abi::board::Board;
+use tilework_sim::{Bug, Bugs};
 
 /// The board.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -27,4 +28,14 @@ pub struct ChipOption {
     /// one. The board is the library's; --board must agree with it.
     #[arg(long = "chip", value_name = "LIB.so")]
     pub library: Option<PathBuf>,
+    /// Leave out a documented bug of the built-in chip; once for each. docs/card.md lists them.
+    #[arg(long = "without-bug", value_name = "BUG", value_parser = Bug::named, conflicts_with = "library")]
+    pub without_bugs: Vec<Bug>,
+}
+
+impl ChipOption {
+    /// The bugs that the chip has.
+    pub fn bugs(&self) -> Bugs {
+        self.without_bugs.iter().fold(Bugs::AS_CHIP, |bugs, &bug| bugs.without(bug))
+    }
 }

@@ -9,7 +9,7 @@ use tilework_abi::board::Board;
 use tilework_abi::tlb::Bar;
 use tilework_driver::{Card, HostLink, Inspect, LinkError};
 use tilework_libttsim_client::LibraryChip;
-use tilework_sim::{Chip, ChipConfig};
+use tilework_sim::{Bugs, Chip, ChipConfig};
 
 /// A device on any chip.
 pub type Device = tilework_runtime::Device<AnyChip>;
@@ -23,8 +23,8 @@ pub enum AnyChip {
 }
 
 impl AnyChip {
-    /// Powers on the chip behind `library`, or the built-in one of `board` (p100 unless given),
-    /// whose tiles run on so many threads; also says which board it is.
+    /// Powers on the chip behind `library`, or the built-in one of `board` (p100 unless given) with
+    /// `bugs`, whose tiles run on so many threads; also says which board it is.
     ///
     /// # Errors
     /// A file that is no such library; a chip that is not a Blackhole, of an unknown board, or of
@@ -33,12 +33,13 @@ impl AnyChip {
         library: Option<&Path>,
         board: Option<Board>,
         threads: Option<NonZeroUsize>,
+        bugs: Bugs,
     ) -> Outcome<(Self, Board)> {
         match library {
             Some(library) => open_library(library, board),
             None => {
                 let board = board.unwrap_or(Board::P100);
-                let chip = Chip::new(ChipConfig { threads, ..ChipConfig::new(board) });
+                let chip = Chip::new(ChipConfig { threads, bugs, ..ChipConfig::new(board) });
                 let chip = chip.map_err(not_built)?;
                 Ok((Self::BuiltIn(chip), board))
             }

@@ -218,6 +218,10 @@ fn wrong_use_of_the_command_line() {
     tilework(&["run", ring]).code(2).says("--out <DIR>");
     tilework(&["run", ring, "--out", "out", "--dispatch", "medium"]).code(2).says("[possible values: fast, slow]");
     tilework(&["run", ring, "--out", "out", "--max-cycles", "0"]).code(2).says("--max-cycles");
+    let bug = tilework(&["run", ring, "--out", "out", "--without-bug", "shiftxa"]).code(2);
+    bug.says("\"shiftxa\" is no bug; expected one of mop-count, stochastic-rounding");
+    let bug = ["run", ring, "--out", "out", "--without-bug", "mop-count", "--chip", "lib.so"];
+    tilework(&bug).code(2).says("cannot be used with");
     for threads in ["0", "2.5", "many"] {
         tilework(&["run", ring, "--out", "out", "--threads", threads]).code(2).says("--threads");
     }

@@ -23,6 +23,7 @@ fn help_explains_every_command_with_examples() {
         "--engine <ENGINE>",
         "--out <DIR>",
         "--board <BOARD>",
+        "--without-bug <BUG>",
         "--dispatch <DISPATCH>",
         "--report <FORM>",
         "--capture <FILE>",

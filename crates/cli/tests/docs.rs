@@ -71,6 +71,27 @@ fn every_constant_of_the_timing_models_is_in_its_page() {
     }
 }
 
+/// As above, for the list of documented bugs.
+#[test]
+fn every_documented_bug_is_in_its_page() {
+    let path = repository().join("docs/card.md");
+    let found = std::fs::read_to_string(&path).unwrap();
+    let mut table = String::from("| name | what the chip does | page |\n|---|---|---|\n");
+    for bug in tilework_sim::Bug::ALL {
+        writeln!(table, "| `{bug}` | {} | {} |", bug.what(), bug.page()).unwrap();
+    }
+    let (begin, end) = ("<!-- begin bugs -->\n", "<!-- end bugs -->");
+    let start = found.find(begin).expect("the page has the table's start") + begin.len();
+    let stop = found.find(end).expect("the page has the table's end");
+    let mut expected = found.clone();
+    expected.replace_range(start..stop, &table);
+    if std::env::var_os("TILEWORK_BLESS").is_some() {
+        std::fs::write(&path, expected).unwrap();
+    } else {
+        assert!(found == expected, "docs/card.md is stale: TILEWORK_BLESS=1 cargo test -p tilework-cli --test docs");
+    }
+}
+
 #[test]
 fn the_documents_link_only_to_files_that_exist() {
     let root = repository();

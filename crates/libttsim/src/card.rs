@@ -9,7 +9,7 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use tilework_abi::board::Board;
 use tilework_abi::pci::config;
-use tilework_sim::{Chip, ChipConfig, ChipError, HostBus};
+use tilework_sim::{Bug, Bugs, Chip, ChipConfig, ChipError, HostBus};
 
 /// Messages about the host's own accesses that are printed; a driver that polls a wrong address
 /// must not fill a disk.
@@ -18,6 +18,18 @@ const MESSAGES: u32 = 100;
 /// Prints a diagnostic. Standard error may be closed.
 pub(crate) fn say(what: &str) {
     let _ = writeln!(std::io::stderr(), "tilework: {what}");
+}
+
+/// The documented bugs of the chip, less those that the environment leaves out.
+fn bugs() -> Bugs {
+    let text = std::env::var("TILEWORK_WITHOUT_BUGS").unwrap_or_default();
+    text.split(',').filter(|name| !name.is_empty()).fold(Bugs::AS_CHIP, |bugs, name| match Bug::named(name) {
+        Ok(bug) => bugs.without(bug),
+        Err(error) => {
+            say(&format!("TILEWORK_WITHOUT_BUGS: {error}. The chip has all bugs but the others that are named"));
+            bugs
+        }
+    })
 }
 
 /// The number of threads that the environment asks for.
@@ -47,7 +59,7 @@ impl Card {
     /// # Errors
     /// A board that cannot be built, as text.
     pub(crate) fn new(board: Board, bus: Option<Box<dyn HostBus>>) -> Result<Self, String> {
-        let config = ChipConfig { threads: threads(), ..ChipConfig::new(board) };
+        let config = ChipConfig { threads: threads(), bugs: bugs(), ..ChipConfig::new(board) };
         let mut chip = Chip::new(config).map_err(|error| format!("the chip cannot be built: {error}"))?;
         if let Some(bus) = bus {
             chip.attach_host_bus(bus);

@@ -10,6 +10,7 @@
 //! - `TILEWORK_ON_FAULT=abort` ends the process at the first fault;
 //! - `TILEWORK_BOARD=p100|p150|p300` chooses the card, instead of the one that the file was made
 //!   for ([`board`]);
+//! - `TILEWORK_WITHOUT_BUGS=NAME,...` leaves out documented bugs of the chip;
 //! - `TILEWORK_THREADS=N` limits the threads that run the tiles when many are busy.
 //!
 //! Nothing else of the process is touched: no files, no signals, no threads but these, which work

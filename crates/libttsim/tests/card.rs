@@ -246,6 +246,20 @@ fn a_fault_ends_the_process_where_that_is_wanted() {
 }
 
 #[test]
+fn a_bug_that_does_not_exist_is_told() {
+    let name = "a_bug_that_does_not_exist_is_told";
+    let names = |names| {
+        let output = alone(name, &[("TILEWORK_WITHOUT_BUGS", names)], || drop(open()));
+        assert!(output.status.success());
+        text(&output.stderr)
+    };
+    let said = names("mop-count,shiftxa");
+    assert!(said.contains("\"shiftxa\" is no bug") && said.contains("tdma-parameters"), "{said}");
+    let said = names("mop-count,vector-stalls");
+    assert!(!said.contains("tilework:"), "{said}");
+}
+
+#[test]
 fn a_number_of_threads_that_is_none_is_told() {
     let name = "a_number_of_threads_that_is_none_is_told";
     for (threads, told) in [("0", true), ("many", true), ("3", false)] {

@@ -5,6 +5,7 @@
 //! the chip continues; a wait for a word of pinned memory is an event, not a poll.
 
 use crate::arc::ArcTile;
+use crate::bugs::Bugs;
 use crate::crew::Worked;
 use crate::dram::DramBank;
 use crate::inert::InertTiles;
@@ -33,6 +34,8 @@ pub struct ChipConfig {
     /// Whether polling cores sleep. It changes nothing but the time that a run takes; tests switch
     /// it off to show that.
     pub parking: bool,
+    /// The documented bugs that it has.
+    pub bugs: Bugs,
     /// How many threads run the tiles when many of them are busy; all of the machine's unless
     /// given. It changes nothing but the time that a run takes.
     pub threads: Option<NonZeroUsize>,
@@ -41,7 +44,14 @@ pub struct ChipConfig {
 impl ChipConfig {
     /// The usual configuration of a board.
     pub const fn new(board: Board) -> Self {
-        Self { board, harvesting: board.harvesting(), translation: true, parking: true, threads: None }
+        Self {
+            board,
+            harvesting: board.harvesting(),
+            translation: true,
+            parking: true,
+            bugs: Bugs::AS_CHIP,
+            threads: None,
+        }
     }
 }
 
@@ -184,6 +194,7 @@ impl Chip {
         for (i, &(place, xy)) in layout.tensix.iter().enumerate() {
             let mut tile = Box::new(Tile::new(place, xy, i as u8, &grid, &book));
             tile.set_parking(config.parking);
+            tile.set_bugs(config.bugs);
             nodes.push(AnyNode::Tensix(tile));
         }
         for bank in 0..board::DRAM_BANKS {

@@ -10,6 +10,7 @@
 //! of hardware, so that `as` is the operation itself.
 
 mod arc;
+mod bugs;
 mod chip;
 #[cfg(test)]
 mod chip_tests;
@@ -33,6 +34,7 @@ mod thread_tests;
 mod tile;
 mod timing;
 
+pub use bugs::{Bug, Bugs};
 pub use chip::{Chip, ChipConfig, ChipError, ChipStats};
 pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
 pub use noc::GridError;

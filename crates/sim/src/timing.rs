@@ -72,13 +72,24 @@ pub(crate) const MATRIX_SHIFT: u64 = 2;
 /// From an instruction that writes to an aligned block of eight rows of Dst to the first one that
 /// can read it (BlackholeA0/TensixTile/TensixCoprocessor/Dst.md: not in the next four cycles).
 pub(crate) const DST_READABLE: u64 = 5;
+/// From an instruction of the matrix unit that writes to Dst to the first `SFPLOAD` that may read the
+/// same block (BlackholeA0/TensixTile/TensixCoprocessor/SFPLOAD.md: three other instructions
+/// between). Hardware does not wait for it.
+pub(crate) const DST_LOADABLE: u64 = 4;
 /// From the cycle in which the packer takes no more of a `PACR` to the end of its pipeline
 /// (estimate: a read of Dst, as the four cycles of Dst.md, two conversions, a write of L1, as
 /// [`STORE_L1_INTERVAL`]).
 pub(crate) const TENSIX_PACK: u64 = 12;
-/// How many times as long 16 bytes take when they are added to L1 (L1.md: five cycles for an
-/// atomic accumulation, where a write takes one).
-pub(crate) const PACK_ACCUMULATE: u64 = 5;
+/// Bytes that one of an unpacker's four connections to L1 reads in a cycle, and that one of the
+/// packer's four read interfaces writes: twice Wormhole's 16 (L1.md, UNPACR_Regular.md). tt-llk#916
+/// says 32 for the packer of Blackhole, and tt-llk#130 that 25 cycles for an unpacked tile of 2048
+/// bytes are 63 % of what is possible there, which is 128 bytes a cycle. The documents of Blackhole
+/// do not say (estimate for both).
+pub(crate) const L1_WORD: u64 = 32;
+/// How many times as long the packer takes when it adds to L1: an accumulation takes a bank of L1
+/// twice, for its read and for its write (tt-metal#51901; L1.md: two cycles of one that is not
+/// atomic, five of one that is).
+pub(crate) const PACK_ACCUMULATE: u64 = 2;
 /// Cycles to the result of an instruction of the vector unit's MAD sub-unit, and of `SFPSWAP` and the
 /// shuffles of lanes (BlackholeA0/TensixTile/TensixCoprocessor/VectorUnit.md, "Instructions").
 pub(crate) const TENSIX_VECTOR_MAD: u64 = 2;
@@ -113,6 +124,12 @@ pub(crate) const MOVER_START: u64 = 8;
 /// The mover copies eight blocks of 16 bytes in eleven cycles (Mover.md, ideal conditions): "bytes"
 /// counts blocks. It clears one a cycle.
 pub(crate) const MOVER_COPY: Rate = Rate { cycles: 11, bytes: 8 };
+/// Cycles for a block that the mover copies or clears while another client uses its ports of L1
+/// (Mover.md, with some contention). That is so here if the packer is busy when the mover starts
+/// (estimate; the packer and the mover share ports, L1.md).
+pub(crate) const MOVER_COPY_CONTENDED: u64 = 4;
+/// The same for a block that it clears in L1 (Mover.md).
+pub(crate) const MOVER_CLEAR_CONTENDED: u64 = 3;
 /// From a write of the device to host memory until a polling host acts on it: about 100 ns
 /// (estimate).
 pub(crate) const HOST_NOTICE: u64 = 135;

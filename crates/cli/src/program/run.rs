@@ -95,7 +95,8 @@ impl Prepared {
         let inputs = inputs::by_name(&args.input, NO_RANDOM_INPUTS)?;
         let source = Source::read(&args.program, "a program file")?;
         let file = ProgramFile::parse(&source)?;
-        let (chip, board) = AnyChip::power_on(own.chip.library.as_deref(), own.board.given, own.threads)?;
+        let (library, bugs) = (own.chip.library.as_deref(), own.chip.bugs());
+        let (chip, board) = AnyChip::power_on(library, own.board.given, own.threads, bugs)?;
         let plan = Plan::new(source, file, board, &inputs)?;
         let firmware = own.firmware.as_deref().map(super::firmware::load).transpose()?;
         files::make_folder(&args.out)?;

@@ -28,7 +28,7 @@ use super::sync::{Mutexes, SEMAPHORES, Semaphore};
 use super::unpack::{UNPACKERS, Unpackers};
 use super::vector::Vector;
 use super::wait::{Latched, Verdict};
-use crate::{Cycle, Fault, FaultClass, NEVER, timing};
+use crate::{Bugs, Cycle, Fault, FaultClass, NEVER, timing};
 use tilework_abi::tensix::Processor;
 use tilework_abi::tensix::insn::Insn;
 
@@ -134,6 +134,8 @@ pub(super) struct Coprocessor {
     first: Cycle,
     /// The last step.
     last: Cycle,
+    /// The documented bugs that it has.
+    pub(super) bugs: Bugs,
     /// The soft reset bits of the units.
     pub(super) held: u32,
     /// Instructions that have passed the wait gates.
@@ -164,6 +166,7 @@ impl Default for Coprocessor {
             next: [NEVER; AGENTS],
             first: NEVER,
             last: 0,
+            bugs: Bugs::AS_CHIP,
             held: 0,
             passed: 0,
             changed: None,

@@ -3,14 +3,22 @@
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/Dst.md. A datum is kept in the layout of the
 //! hardware (`number.rs` converts). A row that `ZEROACC` has cleared reads as zeros, until something
 //! is written to it: packers and the matrix unit see that (WormholeB0/.../ZEROACC.md).
+//!
+//! Units note what they write in blocks of eight rows, so that hardware's stalls and the gaps that
+//! software must leave are the same whoever wrote ("Instruction scheduling" of Dst.md and
+//! SFPLOAD.md). Blocks count in the rows that instructions name, before `DEST_ACCESS_CFG` moves
+//! them; software uses one view of Dst at a time.
 
 use super::config::Config;
+use crate::{Cycle, timing};
 use tilework_abi::tensix::cfg;
 
 /// Rows of 16-bit data.
 pub(super) const ROWS: usize = 1024;
 /// Columns.
 pub(super) const COLUMNS: usize = 16;
+/// Rows of a block: what is written together can be read together.
+const BLOCK: usize = 8;
 /// From the high to the low half of a 32-bit row.
 const LOW_HALF: usize = 8;
 
@@ -53,21 +61,60 @@ impl RowMap {
     }
 }
 
+/// Which unit has written a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Writer {
+    Matrix,
+    Vector,
+    Unpacker,
+}
+
 /// Dst.
 #[derive(Debug)]
 pub(super) struct Dst {
     bits: Box<[Row16]>,
     /// By row of the storage: it holds something.
     valid: [u64; ROWS / 64],
+    /// By block: when the matrix unit and the packer can read it.
+    readable: [Cycle; ROWS / BLOCK],
+    /// By block: the matrix unit was the last to write it.
+    computed: u128,
 }
 
 impl Default for Dst {
     fn default() -> Self {
-        Self { bits: vec![[0; COLUMNS]; ROWS].into_boxed_slice(), valid: [u64::MAX; ROWS / 64] }
+        Self {
+            bits: vec![[0; COLUMNS]; ROWS].into_boxed_slice(),
+            valid: [u64::MAX; ROWS / 64],
+            readable: [0; ROWS / BLOCK],
+            computed: 0,
+        }
     }
 }
 
 impl Dst {
+    /// An instruction that issues in cycle `at` writes to the block of row `row`.
+    #[inline]
+    pub(super) fn note_write(&mut self, row: usize, writer: Writer, at: Cycle) {
+        let block = row % ROWS / BLOCK;
+        self.readable[block] = at + timing::DST_READABLE;
+        self.computed = self.computed & !(1 << block) | u128::from(writer == Writer::Matrix) << block;
+    }
+
+    /// When the matrix unit and the packer can read row `row`.
+    #[inline]
+    pub(super) fn readable(&self, row: usize) -> Cycle {
+        self.readable[row % ROWS / BLOCK]
+    }
+
+    /// When `SFPLOAD` can read row `row`: only what the matrix unit writes is late for it.
+    #[inline]
+    pub(super) fn loadable(&self, row: usize) -> Cycle {
+        let block = row % ROWS / BLOCK;
+        let late = timing::DST_READABLE - timing::DST_LOADABLE;
+        if self.computed >> block & 1 != 0 { self.readable[block].saturating_sub(late) } else { 0 }
+    }
+
     /// Whether row `at` of the storage holds something.
     #[inline]
     pub(super) fn is_valid(&self, at: usize) -> bool {
@@ -190,6 +237,19 @@ mod tests {
             d.clear(700);
             revert(&mut d);
             assert_eq!(d.read16(PLAIN, 700), [8; 16]);
+        }
+    }
+
+    #[test]
+    fn blocks_can_be_read_when_whoever_wrote_them_is_done() {
+        let mut d = Dst::default();
+        assert_eq!((d.readable(15), d.loadable(15)), (0, 0));
+        d.note_write(9, Writer::Matrix, 100);
+        assert_eq!([7, 8, 15, 16].map(|row| d.readable(row)), [0, 105, 105, 0]);
+        assert_eq!([7, 8, 15, 1032].map(|row| d.loadable(row)), [0, 104, 104, 104]);
+        for writer in [Writer::Vector, Writer::Unpacker] {
+            d.note_write(12, writer, 200);
+            assert_eq!((d.readable(8), d.loadable(8)), (205, 0));
         }
     }
 

@@ -6,6 +6,7 @@
 //! ones. `MopCfg` is sampled when an expansion starts; software waits for its end before it writes
 //! the next one.
 
+use crate::{Bug, Bugs};
 use tilework_abi::tensix::insn::{Mop, Nop};
 
 /// Words of one thread's MOP configuration.
@@ -59,7 +60,7 @@ enum LoopPhase {
 
 impl Expansion {
     /// Starts to expand `mop`; `mask_hi` is what `MOP_CFG` set.
-    pub(super) fn start(mop: Mop, mask_hi: u32, cfg: &MopCfg) -> Self {
+    pub(super) fn start(mop: Mop, mask_hi: u32, cfg: &MopCfg, bugs: Bugs) -> Self {
         if mop.template() == 0 {
             let mask = mask_hi << 16 | mop.mask_lo();
             return Self::Masked(Masked { cfg: *cfg, mask, left: mop.count1() + 1, part: 0 });
@@ -70,8 +71,8 @@ impl Expansion {
         if !Nop::is(cfg[6]) {
             inner *= 2;
         }
-        if outer == 1 && Nop::is(cfg[2]) && inner == 0 && !Nop::is(cfg[3]) {
-            // The page calls it a hardware bug.
+        let is_empty = outer == 1 && Nop::is(cfg[2]) && inner == 0 && !Nop::is(cfg[3]);
+        if is_empty && bugs.has(Bug::MopCount) {
             outer += 128;
         }
         Self::Loops(Loops { cfg: *cfg, outer, inner, j: 0, i: 0, phase: LoopPhase::Start, alternate: false })
@@ -168,7 +169,7 @@ mod tests {
     const NOP: u32 = Nop::build().word();
 
     fn expanded(mop: u32, mask_hi: u32, cfg: &MopCfg) -> Vec<u32> {
-        Expansion::start(Mop::decode(mop).expect("a MOP"), mask_hi, cfg).collect()
+        Expansion::start(Mop::decode(mop).expect("a MOP"), mask_hi, cfg, Bugs::AS_CHIP).collect()
     }
 
     fn mop1() -> u32 {
@@ -246,6 +247,9 @@ mod tests {
     fn a_zero_inner_count_with_one_end_runs_129_times() {
         let cfg = [1, 0, NOP, 7, NOP, 5, NOP, 0, 0];
         assert_eq!(expanded(mop1(), 0, &cfg), vec![7; 129]);
+        let mop = Mop::decode(mop1()).expect("a MOP");
+        let meant = Expansion::start(mop, 0, &cfg, Bugs::AS_CHIP.without(Bug::MopCount));
+        assert_eq!(meant.collect::<Vec<_>>(), [7], "without the bug");
     }
 
     #[test]

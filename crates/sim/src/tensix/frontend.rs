@@ -12,7 +12,7 @@
 
 use super::expand::{Expansion, MopCfg};
 use super::origin::{Issuer, Origin};
-use crate::{Cycle, Fault, FaultClass};
+use crate::{Bugs, Cycle, Fault, FaultClass};
 use std::collections::VecDeque;
 use tilework_abi::tensix::insn::{self, Insn};
 
@@ -82,6 +82,7 @@ pub(super) struct FrontEnd {
     last: VecDeque<Entry>,
     /// Instructions behind the first FIFO that occupy a place of it.
     passed: usize,
+    bugs: Bugs,
 }
 
 impl Default for FrontEnd {
@@ -95,11 +96,17 @@ impl Default for FrontEnd {
             buffer: [(Insn::Undefined(0), Origin::DEBUG_BUS); REPLAY],
             last: VecDeque::with_capacity(LAST),
             passed: 0,
+            bugs: Bugs::AS_CHIP,
         }
     }
 }
 
 impl FrontEnd {
+    /// Which documented bugs the MOP expander has.
+    pub(super) fn set_bugs(&mut self, bugs: Bugs) {
+        self.bugs = bugs;
+    }
+
     /// The thread's own core pushes. `false`: no room.
     pub(super) fn push(&mut self, insn: Insn, by: Issuer, at: Cycle) -> bool {
         if !self.has_room() {
@@ -218,7 +225,7 @@ impl FrontEnd {
         match entry.insn {
             Insn::FrontEnd(insn::FrontEndOp::Mop(mop)) => {
                 self.first.pop_front();
-                let mut expansion = Expansion::start(mop, self.mask_hi, cfg);
+                let mut expansion = Expansion::start(mop, self.mask_hi, cfg, self.bugs);
                 if let Some(word) = expansion.next() {
                     let origin = entry.origin.of_expanded();
                     self.middle.push_back(expanded(word, origin));

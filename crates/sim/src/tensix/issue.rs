@@ -77,15 +77,15 @@ impl Coprocessor {
         let blocked = vector.blocked_columns();
         let mut on = Operands { config, thread: at.thread, src, dst, blocked };
         let needs = matrix.needs(&on, insn);
-        let start = matrix.start(&needs, on.src);
+        let start = matrix.start(&needs, &on);
         if start > at.now {
             return Ok(Issue::NotBefore(start));
         }
         let handed_over = matrix.execute(&mut on, insn).map_err(|refusal| at.refused(refusal))?;
+        matrix.started(&needs, &mut on, at.now);
         if let insn::MatrixOp::Clrexphist(_) = insn {
             self.packer.clear_histogram();
         }
-        self.matrix.started(&needs, at.now);
         self.units.matrix = at.now + needs.interval;
         let busy = &mut self.threads[at.thread].busy.matrix;
         *busy = (*busy).max(at.now + needs.latency);
@@ -99,8 +99,8 @@ impl Coprocessor {
         if self.units.packer > at.now {
             return Ok(Issue::NotBefore(self.units.packer));
         }
-        let Self { config, adcs, dst, packer, matrix, .. } = self;
-        let mut on = pack::Work { config, thread: at.thread, adcs, dst, matrix, now: at.now };
+        let Self { config, adcs, dst, packer, .. } = self;
+        let mut on = pack::Work { config, thread: at.thread, adcs, dst, now: at.now };
         let cycles = match packer.pack(&mut on, insn, outside) {
             Ok(cycles) => cycles,
             Err(pack::Stop::NotBefore(ready)) => return Ok(Issue::NotBefore(ready)),
@@ -125,8 +125,9 @@ impl Coprocessor {
             self.vector.seed(seed);
         }
         let Self { config, dst, matrix, vector, .. } = self;
-        let mut on = vector::Operands { config, thread: at.thread, dst, rwc: &mut matrix.rwcs[at.thread] };
-        let latency = vector.issue(&mut on, insn, at.now).map_err(|refusal| at.refused(refusal))?;
+        let rwc = &mut matrix.rwcs[at.thread];
+        let mut on = vector::Operands { config, thread: at.thread, dst, rwc, now: at.now };
+        let latency = vector.issue(&mut on, insn).map_err(|refusal| at.refused(refusal))?;
         if let insn::VectorOp::Sfploadmacro(_) = insn {
             self.macro_origin = at.origin;
         }
@@ -141,8 +142,8 @@ impl Coprocessor {
     pub(super) fn step_vector(&mut self, now: Cycle) -> Result<Cycle, Hold> {
         let (thread, origin) = (self.vector.scheduling_thread(), self.macro_origin);
         let Self { config, dst, matrix, vector, .. } = self;
-        let mut on = vector::Operands { config, thread, dst, rwc: &mut matrix.rwcs[thread] };
-        vector.step_scheduled(&mut on, now).map_err(|(class, what)| {
+        let mut on = vector::Operands { config, thread, dst, rwc: &mut matrix.rwcs[thread], now };
+        vector.step_scheduled(&mut on).map_err(|(class, what)| {
             let page = "BlackholeA0/TensixTile/TensixCoprocessor/SFPLOADMACRO.md";
             let what = format!("SFPLOADMACRO of Tensix thread T{thread}, {}: {what}", Unit::Vector.name());
             of_thread(Fault::new(class, what, page).of_push(origin), thread, now)

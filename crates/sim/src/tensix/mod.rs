@@ -40,9 +40,9 @@ mod unpack;
 mod vector;
 mod wait;
 
-use crate::Cycle;
 #[cfg(doc)]
 use crate::NEVER;
+use crate::{Bugs, Cycle};
 use border::Client;
 pub(crate) use border::{Hold, Outside, thread_of};
 use coprocessor::Coprocessor;
@@ -70,6 +70,14 @@ pub(crate) struct Tensix {
 }
 
 impl Tensix {
+    /// Which documented bugs the coprocessor has; all unless this is called.
+    pub(crate) fn set_bugs(&mut self, bugs: Bugs) {
+        self.coprocessor.bugs = bugs;
+        self.coprocessor.vector.set_bugs(bugs);
+        self.coprocessor.mover.set_bugs(bugs);
+        self.coprocessor.threads.iter_mut().for_each(|thread| thread.front.set_bugs(bugs));
+    }
+
     /// The next cycle in which the coprocessor does something; [`NEVER`]: not by itself.
     #[inline]
     pub(crate) fn next(&self) -> Cycle {

@@ -7,7 +7,7 @@ use super::border::{Hold, Outside};
 use super::config::Refusal;
 use super::coprocessor::{Attempt, Coprocessor, THREADS};
 use super::reset;
-use crate::{Cycle, Fault, FaultClass, NEVER, timing};
+use crate::{Bug, Bugs, Cycle, Fault, FaultClass, NEVER, timing};
 use std::collections::VecDeque;
 use tilework_abi::tensix as map;
 
@@ -57,9 +57,15 @@ pub(super) struct Mover {
     queue: VecDeque<Command>,
     /// Commands with parameters that have not been taken from the queue.
     with_params: usize,
+    bugs: Bugs,
 }
 
 impl Mover {
+    /// Which documented bugs TDMA-RISC has.
+    pub(super) fn set_bugs(&mut self, bugs: Bugs) {
+        self.bugs = bugs;
+    }
+
     /// Something is being copied.
     pub(super) fn is_busy(&self) -> bool {
         self.job.is_some()
@@ -93,6 +99,9 @@ impl Mover {
             return Ok(false);
         }
         if word >> 31 == 0 {
+            if self.with_params >= CREDITS && !self.bugs.has(Bug::TdmaParameters) {
+                return Ok(false);
+            }
             if self.with_params >= CREDITS {
                 let what = "a third TDMA command with parameters while two are queued";
                 return Err((FaultClass::UndefinedBehavior, what));
@@ -105,11 +114,15 @@ impl Mover {
 }
 
 /// Cycles that a copy of `len` bytes takes: eight 16-byte blocks every eleven cycles when it reads
-/// L1, else one a cycle.
-fn duration(len: u32, mode: u32) -> Cycle {
+/// L1, else one a cycle; more when another client uses the ports.
+fn duration(len: u32, mode: u32, is_contended: bool) -> Cycle {
     let blocks = Cycle::from(len / 16);
-    let reads = mode & 1 != 0;
-    let busy = if reads { (blocks * timing::MOVER_COPY.cycles).div_ceil(timing::MOVER_COPY.bytes) } else { blocks };
+    let busy = match (mode, is_contended) {
+        (1 | 3, false) => (blocks * timing::MOVER_COPY.cycles).div_ceil(timing::MOVER_COPY.bytes),
+        (1 | 3, true) => blocks * timing::MOVER_COPY_CONTENDED,
+        (0, true) => blocks * timing::MOVER_CLEAR_CONTENDED,
+        _ => blocks,
+    };
     timing::MOVER_START + busy
 }
 
@@ -119,7 +132,7 @@ impl Coprocessor {
         if self.held & reset::MOVER != 0 {
             return;
         }
-        let done = now + duration(len, mode);
+        let done = now + duration(len, mode, self.units.packer > now);
         self.mover.job = Some(Job { dst, src, len, mode, done, by });
         self.schedule_mover(done);
     }

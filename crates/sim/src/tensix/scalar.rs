@@ -9,9 +9,11 @@
 use super::border::{Hold, Outside};
 use super::config::Config;
 use super::coprocessor::{Attempt, Coprocessor, GPRS, Issue, Retry};
+use super::number::src_of_bf16;
+use super::src;
 use crate::{Cycle, NEVER, timing};
-use tilework_abi::tensix as map;
 use tilework_abi::tensix::insn::{self, Atcas, Atincget, Atincgetptr, Atswap, Loadind, Reg2flop, Setdmareg, Storeind};
+use tilework_abi::tensix::{self as map, cfg};
 
 /// Base of the registers that `LOADREG`, `STOREREG` and `STOREIND` reach: the map from local RAM
 /// on.
@@ -323,14 +325,45 @@ impl Coprocessor {
             return requests(timing::TENSIX_STORE);
         }
         if !insn.to_mmio() {
-            // SrcA and SrcB are not built.
-            return Err(at.not_built());
+            return self.store_to_source(at, access, usize::from(insn.to_src_b()));
         }
         let offset = self.half(thread, access.offset_half_reg);
         let addr = MMIO_BASE + (self.gpr(thread, access.addr_reg).wrapping_add(offset >> 4) & 0xF_FFFC);
         let done = self.store_register(at, addr, value, outside)?;
         self.advance_offset(thread, access);
         Ok(done)
+    }
+
+    /// `STOREIND` to SrcA or SrcB (STOREIND_Src.md). While it waits for its bank, other threads may
+    /// use the unit.
+    fn store_to_source(&mut self, at: Attempt, access: Indirect, unit: usize) -> Result<Done, Hold> {
+        if !self.src.0[unit].unpacker_may_write() {
+            return Ok(Done::NotBefore(NEVER));
+        }
+        let thread = at.thread;
+        let offset = self.half(thread, access.offset_half_reg);
+        let addr = self.gpr(thread, access.addr_reg).wrapping_add(offset >> 4) & 0xF_FFFF;
+        if addr & 0xF_0000 != 0 {
+            return Err(at.undefined("an address behind SrcA or SrcB"));
+        }
+        let [low, high, ..] = self.four(thread, access.data_reg);
+        let data = [low, high].map(|pair| [bf16_of_low_half(pair), src_of_bf16((pair >> 16) as u16)]);
+        let (row, column) = ((addr >> 2) as usize, (addr & 3) as usize * 4);
+        // The first four rows lie before SrcA.
+        let before = if unit == src::A { 4 } else { 0 };
+        self.advance_offset(thread, access);
+        let Some(row) = row.checked_sub(before) else { return takes(timing::TENSIX_REQUEST) };
+        let absolute = unit == src::A && self.config.is_set(thread, cfg::SRCA_SET_SETOVRDWITHADDR);
+        let (rows, first) = match absolute {
+            true => (src::ROWS, 0),
+            false => (16, self.unpackers.src_row(unit, thread) as usize),
+        };
+        if row >= rows {
+            return Err(at.undefined("a row behind those of SrcA or SrcB"));
+        }
+        let row = &mut self.src.0[unit].unpacked_mut()[(first + row) % src::ROWS];
+        row[column..column + 4].copy_from_slice(data.as_flattened());
+        takes(timing::TENSIX_REQUEST)
     }
 
     fn store_register(&mut self, at: Attempt, addr: u32, value: u32, outside: &mut impl Outside) -> Result<Done, Hold> {
@@ -443,6 +476,11 @@ fn mmio(at: Attempt, addr: u32) -> Result<u32, Hold> {
         return Err(at.undefined("an address in a core's local RAM"));
     }
     Ok(addr)
+}
+
+/// A datum of SrcA or SrcB from the low half of a GPR, which has the mantissa before the exponent.
+fn bf16_of_low_half(pair: u32) -> u32 {
+    (pair & 0xFF00) << 3 | pair & 0xFF
 }
 
 fn little_endian(bytes: &[u8]) -> u32 {

@@ -263,6 +263,22 @@ fn the_mover_copies_and_clears_l1() {
 }
 
 #[test]
+fn the_mover_is_slower_beside_the_packer() {
+    // Four blocks copied, cleared in L1, and written outside L1: with the ports to itself, and not.
+    for (mode, alone, contended) in [(3, 6, 16), (0, 4, 12), (2, 4, 4)] {
+        for (packs, cycles) in [(0, alone), (1000, contended)] {
+            let mut b = Bench::new();
+            b.t.coprocessor.units.packer = packs;
+            move_by_tdma(&mut b, 100, 0x1000, 0x2_0000, 0x40, mode);
+            b.run(108 + cycles).unwrap();
+            assert_eq!(status(&b) & 1, 1, "mode {mode}");
+            b.run(109 + cycles).unwrap();
+            assert_eq!(status(&b) & 1, 0, "mode {mode}");
+        }
+    }
+}
+
+#[test]
 fn the_mover_writes_configuration_and_nowhere() {
     let mut b = Bench::new();
     b.out.l1[0x1000..0x1010].copy_from_slice(&[1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0]);
@@ -316,4 +332,47 @@ fn xmov_takes_its_operands_from_configuration_and_stallwait_waits_for_it() {
     // Ten cycles a block of one; the second waits for the first.
     assert_eq!(b.run(100).unwrap(), [3, 13, 14, 24]);
     assert_eq!(b.word(0x2000), 7);
+}
+
+#[test]
+fn storeind_writes_four_data_of_src_a_or_src_b() {
+    use crate::tensix::number::src_of_bf16;
+    let stored = |to_b: bool, addr: u32| {
+        let mut b = Bench::new();
+        // 1.0 and 2.0 with the mantissa first, -3.5 and 4.0 as BF16 is.
+        for (gpr, value) in [(0, 0x4000_007F), (1, 0x4080_E080), (4, addr), (5, 0x20)] {
+            b.set_gpr(0, gpr, value);
+        }
+        let word = insn::Storeind::build().to_src_b(to_b).addr_reg(4).offset_half_reg(10).offset_increment(2);
+        let passed = b.execute(0, &[word.word(), NOP]);
+        assert_eq!((b.gpr(0, 5), passed[1] - passed[0]), (0x24, 3));
+        let rows = b.t.coprocessor.src.0[usize::from(to_b)].unpacked_mut();
+        rows.iter().enumerate().find_map(|(i, row)| Some((i, row.iter().position(|&x| x != 0)?, *row)))
+    };
+    let data = [0x3F80, 0x4000, 0xC060, 0x4080].map(src_of_bf16);
+    for (to_b, addr, place) in [(true, 0, (0, 8)), (true, 61, (15, 12)), (false, 21, (1, 12)), (false, 16, (0, 8))] {
+        // The offset of 0x20 is two groups of four data.
+        let (row, column, found) = stored(to_b, addr).expect("it stores");
+        assert_eq!((row, column), place, "{addr}");
+        assert_eq!(found[column..column + 4], data);
+    }
+    assert_eq!(stored(false, 13), None, "before SrcA");
+}
+
+#[test]
+fn storeind_waits_for_a_bank_and_refuses_what_lies_behind_it() {
+    let word = insn::Storeind::build().to_src_b(true).addr_reg(4).offset_half_reg(10).word();
+    let mut b = Bench::new();
+    b.execute(1, &[insn::Setdvalid::build().set_valid(2).word(); 2]);
+    b.push(0, 1000, &[word, NOP]);
+    assert_eq!(b.run(2000).unwrap(), [0; 0]);
+    b.push(1, 2000, &[insn::Cleardvalid::build().clear_dvalid(2).word()]);
+    assert_eq!(b.run(3000).unwrap(), [2003, 2004, 2007]);
+    for addr in [64, 1 << 16] {
+        b.set_gpr(0, 4, addr);
+        b.push(0, 4000, &[word]);
+        let fault = b.run(5000).unwrap_err();
+        assert_eq!((fault.class, fault.site.core), (FaultClass::UndefinedBehavior, Some(Trisc0)));
+        b = Bench::new();
+    }
 }

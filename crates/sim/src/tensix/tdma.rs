@@ -132,6 +132,8 @@ mod tests {
         assert_eq!([0, 1].map(|_| t.store(0, map::COMMAND_ADDR, 0x40, &mut m)), [Ok(true), Ok(true)]);
         assert_eq!(t.load(0, map::STATUS, &m), Ok(0x210), "two places left, no parameters left");
         assert_eq!(t.store(0, map::COMMAND_ADDR, 0x40, &mut m).unwrap_err().0, FaultClass::UndefinedBehavior);
+        m.set_bugs(crate::Bugs::AS_CHIP.without(crate::Bug::TdmaParameters));
+        assert_eq!(t.store(0, map::COMMAND_ADDR, 0x40, &mut m), Ok(false), "without the bug it waits");
         assert_eq!(
             [0, 1, 2].map(|_| t.store(0, map::COMMAND_ADDR, 0x8000_0089, &mut m)),
             [Ok(true), Ok(true), Ok(false)]

@@ -115,6 +115,54 @@ fn stallwait_on_the_configuration_unit_counts_every_thread() {
     assert_eq!(b.run(100).unwrap(), [3, 3, 6], "latched at 3, met at 5, gone at 6");
 }
 
+/// C5 to C8: a bank of SrcA or SrcB is not the unpackers', or not the matrix unit's. Each
+/// `SETDVALID` gives a bank to the matrix unit.
+#[test]
+fn stallwait_src_bank_truth_table() {
+    let cases: [(&[u32], &[u32]); 7] =
+        [(&[], &[7, 8]), (&[1], &[8]), (&[2], &[7]), (&[3], &[]), (&[3, 1], &[5]), (&[3, 2], &[6]), (&[3, 3], &[5, 6])];
+    for (given, unmet) in cases {
+        for condition in 5..=8 {
+            let mut b = Bench::new();
+            b.execute(2, &given.iter().map(|&src| setdvalid(src)).collect::<Vec<_>>());
+            b.execute(1, &[stallwait(BLOCK_ALL, 1 << condition)]);
+            assert_eq!(b.execute(1, &[NOP]).is_empty(), unmet.contains(&condition), "C{condition} after {given:?}");
+        }
+    }
+}
+
+/// Each unit holds up the waits that name it, of its own thread or of all, and no other.
+#[test]
+fn stallwait_conditions_of_units_see_their_unit_only() {
+    let loadind = insn::Loadind::build().size(1).offset_half_reg(10).result_reg(2).addr_reg(1).word();
+    let moves = insn::Movdbga2d::build().word();
+    let xmov = insn::Xmov::build().word();
+    for (word, condition, of_all_threads) in [(loadind, 0, false), (moves, 4, false), (xmov, 9, true)] {
+        for wait in [0, 1, 2, 3, 4, 9, 10, 11, 12] {
+            for thread in 0..2 {
+                let mut b = Bench::new();
+                b.push(0, 0, &[word]);
+                b.push(thread, 0, &[stallwait(BLOCK_ALL, 1 << wait), NOP]);
+                let passed = b.run(1000).unwrap();
+                let waits = wait == condition && (thread == 0 || of_all_threads);
+                let [.., latched, nop] = passed[..] else { panic!("three instructions") };
+                assert_eq!(nop - latched > 2, waits, "C{wait} of thread {thread} beside {word:#x}");
+            }
+        }
+    }
+}
+
+/// C10: requests of the thread's core. They are processed in the cycle in which they are emitted,
+/// so nothing is left to wait for, and what is blocked sees them.
+#[test]
+fn stallwait_on_the_core_s_requests_finds_them_processed() {
+    let mut b = Bench::new();
+    b.set_gpr(0, 1, 7);
+    b.push(0, 0, &[stallwait(BLOCK_ALL, 1 << 10), wrcfg(1, false, 88)]);
+    assert_eq!(b.run(100).unwrap(), [3, 5]);
+    assert_eq!(b.t.peek(Brisc, map::CFG_BASE + 4 * 88), Some(7));
+}
+
 /// SEMWAIT's conditions: C0 while any chosen semaphore is zero, C1 while any has reached its
 /// maximum.
 #[test]
@@ -251,6 +299,15 @@ fn streamwait_waits_until_a_stream_has_come_so_far() {
     b.out.registers.insert(messages, 1029);
     b.t.wake(3000);
     assert_eq!(b.run(4000).unwrap(), [3001]);
+    // Condition 0 is about the phase, whose high bits are another field; a block mask of zero is B6.
+    b.execute(0, &[setc16(57, 2)]);
+    let phase = tilework_abi::stream::reg_addr(6, tilework_abi::stream::reg::CURR_PHASE);
+    let wait = insn::Streamwait::build().target_value_lo(7).stream_select(1).word();
+    b.push(0, 5000, &[wait, NOP, INCRWC]);
+    assert_eq!(b.run(6000).unwrap(), [5003, 5004]);
+    b.out.registers.insert(phase, 2 << 10 | 7);
+    b.t.wake(6000);
+    assert_eq!(b.run(7000).unwrap(), [6001]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ use crate::event_queue::EventQueue;
 use crate::noc::{Body, Grid, Niu, Outbox, Packet, Place};
 use crate::node::Outlook;
 use crate::tensix::Origin;
-use crate::{Fault, FaultClass, NEVER, Node, timing};
+use crate::{Bugs, Fault, FaultClass, NEVER, Node, timing};
 use access::{Reach, Shared};
 use debug::CoreView;
 use events::Event;
@@ -179,6 +179,10 @@ impl Tile {
         for slot in &mut self.slots {
             slot.core.set_parking(on);
         }
+    }
+    /// Which documented bugs the tile has.
+    pub(crate) fn set_bugs(&mut self, bugs: Bugs) {
+        self.shared.tensix.set_bugs(bugs);
     }
     /// Counts so far.
     pub(crate) fn stats(&self) -> TileStats {

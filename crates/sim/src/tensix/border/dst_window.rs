@@ -8,7 +8,7 @@ use super::super::dst::{COLUMNS, RowMap};
 use super::super::number::{bf16_of_dst, dst_of_bf16, dst_of_fp16, dst_of_fp32, fp16_of_dst, fp32_of_dst};
 use super::target::Client;
 use super::{Tensix, fault};
-use crate::{Fault, FaultClass, timing};
+use crate::{Bug, Fault, FaultClass, timing};
 use tilework_abi::tensix::cfg::{self, Field};
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Access, Load, Refuse, Width};
@@ -55,6 +55,8 @@ struct View {
     format: Format,
     no_swizzle: bool,
     unsigned: bool,
+    /// [`Bug::DstWindowInt8`].
+    is_wrong: bool,
 }
 
 impl View {
@@ -113,7 +115,8 @@ impl View {
             Format::Int8 if self.is_plain() || x < 0x80 => x << 5 | if x == 0 { 0 } else { INT8_EXPONENT },
             Format::Int8 => {
                 // The page: meant to be sign and magnitude, but is not.
-                let magnitude = (0x180 - x - u16::from(x == 0x80)) & 0xFF;
+                let zero = if self.is_wrong { 0x180 } else { 0x100 };
+                let magnitude = (zero - x - u16::from(x == 0x80)) & 0xFF;
                 1 << 15 | magnitude << 5 | INT8_EXPONENT
             }
             _ => x,
@@ -186,7 +189,8 @@ impl Tensix {
             5 => Format::Int8,
             _ => return Err(refused("RISC_DEST_ACCESS_CTRL names no format")),
         };
-        let view = View { format, no_swizzle: no_swizzle != 0, unsigned: unsigned != 0 };
+        let is_wrong = self.coprocessor.bugs.has(Bug::DstWindowInt8);
+        let view = View { format, no_swizzle: no_swizzle != 0, unsigned: unsigned != 0, is_wrong };
         let several = thread == 2 && width.bytes() > view.bytes();
         if width.bytes() != view.bytes() && !several {
             return Err(refused("an access to Dst that is not as wide as the elements of the view"));
@@ -269,6 +273,12 @@ mod tests {
             assert_eq!(t.coprocessor.dst.read16(rows, 0)[1], lies, "{x:#x}");
         }
         assert_eq!(load(&t, Trisc0, 1, Width::Byte), 0xFF, "seven bits of the magnitude 0x81 count");
+        t.set_bugs(crate::Bugs::AS_CHIP.without(Bug::DstWindowInt8));
+        for (x, magnitude) in [(0x80, 0x7F), (0x81, 0x7F), (0xFE, 2), (0xFF, 1)] {
+            store(&mut t, Trisc0, 1, Width::Byte, x);
+            let lies = 0x8000 | magnitude << 5 | 16;
+            assert_eq!(t.coprocessor.dst.read16(rows, 0)[1], lies, "{x:#x} without the bug");
+        }
     }
 
     #[test]

@@ -107,18 +107,13 @@ impl Matrix {
 
     /// The first cycle in which an instruction can start; [`crate::NEVER`]: when a bank changes
     /// hands.
-    pub(super) fn start(&self, needs: &Needs, src: &Sources) -> Cycle {
-        self.schedule.start(needs, src)
+    pub(super) fn start(&self, needs: &Needs, on: &Operands<'_>) -> Cycle {
+        self.schedule.start(needs, on.src, on.dst)
     }
 
     /// An instruction starts at cycle `now`.
-    pub(super) fn started(&mut self, needs: &Needs, now: Cycle) {
-        self.schedule.started(needs, now);
-    }
-
-    /// When row `row` of Dst can be read.
-    pub(super) fn readable(&self, row: usize) -> Cycle {
-        self.schedule.readable(row)
+    pub(super) fn started(&mut self, needs: &Needs, on: &mut Operands<'_>, now: Cycle) {
+        self.schedule.started(needs, on.dst, now);
     }
 
     /// Executes one instruction; returns whether banks may have changed hands.

@@ -4,13 +4,10 @@
 //! throughput"), BlackholeA0/TensixTile/TensixCoprocessor/Dst.md ("Instruction scheduling") and the
 //! same sections of the pages of the moves.
 
-use crate::tensix::dst::ROWS;
+use crate::tensix::dst::{Dst, Writer};
 use crate::tensix::src::{A, B, Sources};
 use crate::{Cycle, NEVER, timing};
 use tilework_abi::tensix::insn::MatrixOp;
-
-/// Rows of Dst that are ready together.
-const BLOCK: usize = 8;
 
 /// What an instruction needs and how long it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,22 +41,14 @@ enum After {
 }
 
 /// Until when what goes on keeps instructions from starting.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Schedule {
-    /// By block of Dst: when it can be read.
-    readable: [Cycle; ROWS / BLOCK],
     /// After a move to Dst: instructions that combine SrcA, SrcB and Dst.
     moved_to_dst: Cycle,
     /// After a move to SrcA: all but such moves.
     moved_to_a: Cycle,
     /// After a move to SrcB: all but such moves.
     moved_to_b: Cycle,
-}
-
-impl Default for Schedule {
-    fn default() -> Self {
-        Self { readable: [0; ROWS / BLOCK], moved_to_dst: 0, moved_to_a: 0, moved_to_b: 0 }
-    }
 }
 
 impl Needs {
@@ -112,11 +101,11 @@ impl Needs {
 
 impl Schedule {
     /// The first cycle in which an instruction can start; [`NEVER`]: when a bank changes hands.
-    pub(super) fn start(&self, needs: &Needs, src: &Sources) -> Cycle {
+    pub(super) fn start(&self, needs: &Needs, src: &Sources, dst: &Dst) -> Cycle {
         if needs.missing(src).is_some() {
             return NEVER;
         }
-        let dst = needs.reads.map_or(0, |row| self.readable(row));
+        let dst = needs.reads.map_or(0, |row| dst.readable(row));
         let moves = match needs.after {
             After::FromDst => self.moved_to_a.max(self.moved_to_b),
             After::ToDst => self.moved_to_a.max(self.moved_to_b).max(self.moved_to_dst),
@@ -127,15 +116,10 @@ impl Schedule {
         dst.max(moves)
     }
 
-    /// When row `row` of Dst can be read.
-    pub(super) fn readable(&self, row: usize) -> Cycle {
-        self.readable[row % ROWS / BLOCK]
-    }
-
     /// An instruction starts.
-    pub(super) fn started(&mut self, needs: &Needs, now: Cycle) {
+    pub(super) fn started(&mut self, needs: &Needs, dst: &mut Dst, now: Cycle) {
         if let Some(row) = needs.writes {
-            self.readable[row % ROWS / BLOCK] = now + timing::DST_READABLE;
+            dst.note_write(row, Writer::Matrix, now);
         }
         match needs.after {
             After::DstToA | After::BToA => self.moved_to_a = now + timing::MATRIX_MOVE_TO_A,

@@ -18,12 +18,11 @@ use super::border::Outside;
 use super::config::{Config, Refusal};
 use super::counters::{Adcs, PackerCounters};
 use super::dst::{COLUMNS, Dst};
-use super::matrix::Matrix;
 use super::number::bf16_of_dst;
 use crate::FaultClass::{UndefinedBehavior, UnimplementedFunctionality};
 use crate::{Cycle, timing};
 use convert::{Kind, Row};
-use output::{Staged, Stream, UNIT};
+use output::{Staged, Stream};
 use plan::{Layout, Plan, Relu};
 use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::Pacr;
@@ -58,8 +57,6 @@ pub(super) struct Work<'a> {
     pub(super) thread: usize,
     pub(super) adcs: &'a mut Adcs,
     pub(super) dst: &'a Dst,
-    /// Knows when rows of Dst can be read.
-    pub(super) matrix: &'a Matrix,
     pub(super) now: Cycle,
 }
 
@@ -97,7 +94,7 @@ impl Packer {
         let counters = on.adcs.packer(on.thread);
         let input = input(&plan, insn, counters)?;
         let rows = input.rows.iter().flatten();
-        if let Some(ready) = rows.map(|row| on.matrix.readable(*row)).max().filter(|ready| *ready > on.now) {
+        if let Some(ready) = rows.map(|row| on.dst.readable(*row)).max().filter(|ready| *ready > on.now) {
             return Err(Stop::NotBefore(ready));
         }
         let close = insn.last() || insn.flush();
@@ -367,9 +364,8 @@ fn finish(plan: &Plan, row: &Row, packed: usize) -> (u8, Row) {
 
 /// For how long the packer is busy with an instruction's rows before it takes another one.
 ///
-/// Each read interface is taken for a packer of Wormhole, which writes 16 bytes to L1 in a cycle
-/// (WormholeB0/TensixTile/L1.md; for Blackhole an estimate).
+/// All read interfaces work at the same time, each on its row.
 fn cycles(plan: &Plan, packed: usize) -> Cycle {
-    let units = (packed * plan.layout.bits() as usize).div_ceil(8 * UNIT).max(1) as Cycle;
-    if plan.accumulate.is_some() { units * timing::PACK_ACCUMULATE } else { units }
+    let words = (packed as u64 * u64::from(plan.layout.bits())).div_ceil(8 * timing::L1_WORD).max(1);
+    if plan.accumulate.is_some() { words * timing::PACK_ACCUMULATE } else { words }
 }

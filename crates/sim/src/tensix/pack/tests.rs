@@ -108,8 +108,8 @@ fn a_tile_of_bf16_goes_from_dst_to_l1() {
     let expected: Vec<u8> = (0..1024).flat_map(|i| value(i).to_le_bytes()).collect();
     assert_eq!(l1(&b, 2048), expected);
     assert_eq!(l1(&b, 2064)[2048..], [0; 16], "and not more");
-    // Each row of 32 bytes takes its interface two cycles.
-    assert_eq!(passed[15] - passed[0], 30);
+    // Each row of 32 bytes takes its interface one cycle.
+    assert_eq!(passed[15] - passed[0], 15);
     let counters = b.t.coprocessor.adcs.packer(T2);
     assert_eq!((counters.src, counters.dst[0]), ([0, 0, 0, 1], 15), "ready for the next tile");
     assert_eq!(b.t.coprocessor.packer.largest_exponent(), 127 + 0x27);
@@ -121,7 +121,7 @@ fn a_wait_for_the_packer_ends_with_its_pipeline() {
     let wait = insn::Stallwait::build().block_mask(1 << 1).condition_mask(1 << 3);
     let post = insn::Sempost::build().semaphore_mask(2);
     let passed = b.execute(T2, &[tile()[15], wait.word(), post.word()]);
-    assert_eq!(passed[2] - passed[0], 2 + timing::TENSIX_PACK + 1);
+    assert_eq!(passed[2] - passed[0], 1 + timing::TENSIX_PACK + 1);
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn l1_accumulates() {
     let one = Pacr::build().read_intf_sel(1).last(true).addr_mod(1).word();
     let passed = b.execute(T2, &[one, one]);
     assert_eq!(l1(&b, 4), [0x80, 0x40, 0x00, 0x40], "2 + 1 + 1, 0 + 1 + 1");
-    assert_eq!(passed[1] - passed[0], 2 * timing::PACK_ACCUMULATE);
+    assert_eq!(passed[1] - passed[0], timing::PACK_ACCUMULATE);
     set(&mut b, cfg::THCON_SEC_REG1_OUT_DATA_FORMAT, BFP8);
     assert!(refusal(&mut b, one).contains("cannot add"));
 }
@@ -362,6 +362,19 @@ fn a_pack_waits_for_what_the_matrix_unit_writes() {
     };
     assert_eq!(pass(&mut b, 0), timing::DST_READABLE);
     assert_eq!(pass(&mut b, 8), 2, "another block");
+}
+
+#[test]
+fn packs_and_the_matrix_unit_wait_for_what_the_vector_unit_stores() {
+    let mut b = set_up(BF16, BF16, BF16, false);
+    let store = insn::Sfpstore::build().mod0(6).word();
+    let one_row = Pacr::build().read_intf_sel(1).last(true).word();
+    let passed = b.execute(T2, &[store, one_row]);
+    assert_eq!(passed[1] - passed[0], timing::DST_READABLE);
+    for (row, gap) in [(0, timing::DST_READABLE), (8, 1)] {
+        let passed = b.execute(T2, &[store, insn::Movd2b::build().dst_row(row).word()]);
+        assert_eq!(passed[1] - passed[0], gap, "row {row}");
+    }
 }
 
 #[test]

@@ -79,7 +79,7 @@ struct Unpacker {
     jobs: VecDeque<Job>,
     /// The first job is moving data until then.
     until: Option<Cycle>,
-    /// How many blocks of 16 bytes a cycle that job wants; 0: it fetches nothing.
+    /// How many words of L1 a cycle that job wants; 0: it fetches nothing.
     wants: u32,
 }
 
@@ -91,7 +91,7 @@ pub(super) struct Unpackers {
     next: Cycle,
 }
 
-/// How many blocks of 16 bytes a cycle unpackers 0 and 1 get, if both want some: the table in
+/// How many words of L1 a cycle unpackers 0 and 1 get, if both want some: the table in
 /// UNPACR_Regular.md, "Performance".
 fn speeds(wants: [u32; 2]) -> [u32; 2] {
     match wants {
@@ -121,6 +121,11 @@ impl Unpackers {
         let first = |unit: usize| self.units[unit].jobs.iter().find(|job| job.at.thread == thread);
         let mut waiting = (0..UNPACKERS).filter(|&unit| self.waits(unit));
         waiting.find_map(|unit| Some((unit, first(unit)?.at)))
+    }
+
+    /// `SrcRow` of unpacker `unit` for `thread`.
+    pub(super) fn src_row(&self, unit: usize, thread: usize) -> u32 {
+        self.units[unit].src_rows[thread]
     }
 
     /// `SETC16` has written `UNPACK_MISC_CFG` of `thread` (BackendConfiguration.md, "Special
@@ -329,9 +334,11 @@ impl Coprocessor {
                 if plan.input.count > 0 && !bank.unpacker_may_write() {
                     return Ok(false);
                 }
-                let moved = moves::execute(plan, outside.l1(), &mut Registers { src, dst });
+                let busy = unpackers.duration(unit, plan);
+                let mut registers = Registers { src, dst, last: now + busy - 1 };
+                let moved = moves::execute(plan, outside.l1(), &mut registers);
                 moved.map_err(|refusal| job.at.refused(refusal))?;
-                (unpackers.duration(unit, plan), plan.wants)
+                (busy, plan.wants)
             }
             Work::Fill { datum, own } => {
                 if !may_fill(bank, *own) {

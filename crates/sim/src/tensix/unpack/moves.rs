@@ -2,15 +2,18 @@
 //! by datum. Whatever `rows.rs` can do in whole rows gives the same result there.
 
 use super::super::config::Refusal;
-use super::super::dst::{Dst, RowMap};
+use super::super::dst::{Dst, RowMap, Writer};
 use super::super::src::{A, B, Row, Sources};
 use super::plan::{GROUP, Input, OUTSIDE, Plan, ROW, Target};
 use super::rows;
+use crate::Cycle;
 
 /// What an unpacker writes.
 pub(super) struct Registers<'a> {
     pub(super) src: &'a mut Sources,
     pub(super) dst: &'a mut Dst,
+    /// The last cycle in which it writes.
+    pub(super) last: Cycle,
 }
 
 impl Registers<'_> {
@@ -22,6 +25,7 @@ impl Registers<'_> {
     /// Writes one datum of Dst.
     fn write_dst(&mut self, wide: bool, map: RowMap, row: u32, column: u32, datum: u32) {
         let (row, column) = (row as usize, column as usize);
+        self.dst.note_write(row, Writer::Unpacker, self.last);
         if wide {
             let mut data = self.dst.read32(map, row);
             data[column] = datum;

@@ -13,7 +13,7 @@ use super::fields::{
     TO_DST, UNCOMPRESSED, UNSIGNED, X_DIM,
 };
 use super::format::{Conversion, Format};
-use crate::{Cycle, FaultClass};
+use crate::{Cycle, FaultClass, timing};
 use tilework_abi::tensix::cfg::{self, Field};
 use tilework_abi::tensix::insn::Unpacr;
 
@@ -241,21 +241,18 @@ impl Plan {
         Ok(Self { input, output, conversion, zero: insn.all_datums_are_zero(), format: to, wants })
     }
 
-    /// Cycles that fetching takes at `speed` blocks of 16 bytes a cycle: a cycle at least, and for
-    /// strided input one for each 64 bytes of a run.
+    /// Cycles that fetching takes at `speed` words of L1 a cycle: one at least. Runs of strided input
+    /// that lie apart do not share words.
     pub(super) fn duration(&self, speed: u32) -> Cycle {
         let Input { bits, run, stride, zeros, .. } = self.input;
         let count = self.input.data_count();
-        let blocks = |data: u32| {
+        let words = |data: u32| {
             let with_zeros = if zeros.is_some() { bits + 4 } else { bits };
-            (u64::from(data) * u64::from(with_zeros)).div_ceil(BLOCK_BITS)
+            (u64::from(data) * u64::from(with_zeros)).div_ceil(8 * timing::L1_WORD)
         };
-        let cycles = if stride == u64::from(run * bits) {
-            blocks(count).div_ceil(speed.into())
-        } else {
-            u64::from(count.div_ceil(run)) * blocks(run).div_ceil(speed.into())
-        };
-        cycles.max(1)
+        let fetched =
+            if stride == u64::from(run * bits) { words(count) } else { u64::from(count.div_ceil(run)) * words(run) };
+        fetched.div_ceil(speed.into()).max(1)
     }
 }
 

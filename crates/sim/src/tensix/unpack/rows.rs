@@ -5,6 +5,7 @@
 //! Follows WormholeB0/TensixTile/TensixCoprocessor/UNPACR_Regular.md, as `moves.rs` does.
 
 use super::super::config::Refusal;
+use super::super::dst::Writer;
 use super::super::number::{
     dst_of_bf16, dst_of_fp16, dst_of_fp32, src_of_bf16, src_of_fp16, src_of_int16, src_of_tf32,
 };
@@ -221,8 +222,13 @@ fn put_row(plan: &Plan, to: &mut Registers<'_>, addr: u32, data: Words) -> Resul
     let Some((row, _)) = output.place(addr)? else { return Ok(()) };
     let row = row as usize;
     match output.target {
-        Target::Dst { wide: true, map } => to.dst.write32(map, row, data),
-        Target::Dst { wide: false, map } => to.dst.write16(map, row, data.map(|datum| datum as u16)),
+        Target::Dst { wide, map } => {
+            to.dst.note_write(row, Writer::Unpacker, to.last);
+            match wide {
+                true => to.dst.write32(map, row, data),
+                false => to.dst.write16(map, row, data.map(|datum| datum as u16)),
+            }
+        }
         target if output.transpose => {
             let face = &mut to.bank(target)[row / 16 * 16..][..16];
             for (line, datum) in face.iter_mut().zip(data) {

@@ -208,15 +208,15 @@ fn an_unpacker_waits_for_its_bank_without_blocking_its_thread() {
     let at = b.t.last_step() + 10;
     // Two faces fill both banks; the third waits with the unpacker, the fourth behind it.
     b.push(0, at, &[UNPACK_FACE, UNPACK_FACE, UNPACK_FACE, UNPACK_FACE, NOP, UNPACK_FACE]);
-    // 512 bytes at 64 a cycle are 8 cycles: faces start at 5 and 13, and threads see a cycle later
+    // 512 bytes at 128 a cycle are 4 cycles: faces start at 5 and 9, and threads see a cycle later
     // that one is done.
-    assert_eq!(b.run(at + 100).unwrap(), [3, 5, 14, 22, 24].map(|i| at + i));
+    assert_eq!(b.run(at + 100).unwrap(), [3, 5, 10, 14, 16].map(|i| at + i));
     assert!(b.unpackers().holds(0, 0) && !b.unpackers().holds(0, 1) && !b.unpackers().holds(1, 0));
     let why = b.t.explain(CORES[0])[0].0.clone();
     assert!(why.contains("UNPACR") && why.contains("a bank of SrcA back to unpacker 0"), "{why}");
     b.push(1, at + 200, &[cleardvalid(1)]);
-    // The bank comes back at 203, the third face is done at 211, and the fifth passes.
-    assert_eq!(b.run(at + 400).unwrap(), [203, 212].map(|i| at + i));
+    // The bank comes back at 203, the third face is done at 207, and the fifth passes.
+    assert_eq!(b.run(at + 400).unwrap(), [203, 208].map(|i| at + i));
 }
 
 #[test]
@@ -225,14 +225,14 @@ fn stallwait_waits_for_what_is_in_an_unpacker() {
     b.like_llk(BF16, BF16);
     let at = b.t.last_step() + 10;
     b.push(0, at, &[UNPACK_FACE, stallwait(0x1FF, 1 << 1), NOP]);
-    // Passed at 3, latched at 5, done at 13; the threads see it at 14, and the block goes at 15.
-    assert_eq!(b.run(at + 100).unwrap(), [3, 5, 15].map(|i| at + i));
+    // Passed at 3, latched at 5, done at 9; the threads see it at 10, and the block goes at 11.
+    assert_eq!(b.run(at + 100).unwrap(), [3, 5, 11].map(|i| at + i));
     // The matrix unit waits for the flip by C7; unpacker 1 is idle for C2, and so is thread 1.
     b.execute(1, &[cleardvalid(1)]);
     let at = b.t.last_step() + 100;
     b.push(0, at, &[UNPACK_FACE, stallwait(0x1FF, 1 << 2), NOP]);
     b.push(1, at, &[stallwait(0x1FF, 1 << 7), NOP]);
-    assert_eq!(b.run(at + 100).unwrap(), [3, 3, 5, 7, 15].map(|i| at + i));
+    assert_eq!(b.run(at + 100).unwrap(), [3, 3, 5, 7, 11].map(|i| at + i));
 }
 
 #[test]
@@ -248,8 +248,8 @@ fn two_unpackers_share_l1() {
         let passed = b.run(at + 1000).unwrap();
         passed[3] - passed[0] - 6
     };
-    // 512 bytes: at 16 a cycle, and at 32 or 16 beside the other unpacker's as many.
-    assert_eq!([0, 1, 2].map(durations), [32, 32, 16]);
+    // 512 bytes: at 32 a cycle, and at 64 or 32 beside the other unpacker's as many.
+    assert_eq!([0, 1, 2].map(durations), [16, 16, 8]);
     assert_eq!(
         [[1, 1], [4, 1], [2, 2], [4, 2], [2, 4], [4, 4]].map(speeds),
         [[1, 1], [4, 1], [1, 1], [2, 1], [1, 2], [2, 2]]

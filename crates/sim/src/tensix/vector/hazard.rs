@@ -7,13 +7,13 @@
 //! cases that the logic does not see; without it the instruction is a fault here, because what it
 //! reads is not documented. The exception is `SFPSWAP`, which real kernels send without a gap
 //! (tt-metal's reciprocal): its comparison is in its first cycle and so sees what the register held
-//! before, the exchange is in its second and moves the new value. Where the pages do not say what the logic sees, it sees what the
-//! instruction reads.
+//! before, the exchange is in its second and moves the new value. Where the pages do not say what
+//! the logic sees, it sees what the instruction reads. Without [`Bug::VectorStalls`] it always does.
 
 use super::regs::{Regs, is_mad, is_two_cycles};
 use super::{LReg, WRITABLE, undefined};
-use crate::Cycle;
 use crate::tensix::config::{Config, Refusal};
+use crate::{Bug, Bugs, Cycle};
 use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::VectorOp;
 
@@ -46,6 +46,7 @@ pub(super) struct Hazards {
     written_after: Cycle,
     /// In this cycle the unit accepts `SFPNOP` only.
     only_nop: Cycle,
+    bugs: Bugs,
 }
 
 /// The registers that an instruction reads.
@@ -58,10 +59,22 @@ struct Reads {
 }
 
 impl Hazards {
+    /// Which documented bugs the logic has.
+    pub(super) fn set_bugs(&mut self, bugs: Bugs) {
+        self.bugs = bugs;
+    }
+
+    /// What an instruction reads, with all of it seen if the logic has no bugs.
+    fn reads(&self, insn: VectorOp, r: Regs) -> Reads {
+        let reads = reads(insn, r);
+        let seen = if self.bugs.has(Bug::VectorStalls) { reads.seen } else { reads.real };
+        Reads { seen, ..reads }
+    }
+
     /// When the unit takes the instruction that stands before it in cycle `now`.
     pub(super) fn accepts(&self, insn: VectorOp, r: Regs, now: Cycle, config: &Config) -> Cycle {
         let nop = matches!(insn, VectorOp::Sfpnop(_));
-        let too_early = self.is_after_mad(now) && stalls(config) && reads(insn, r).seen & self.written != 0;
+        let too_early = self.is_after_mad(now) && stalls(config) && self.reads(insn, r).seen & self.written != 0;
         now + Cycle::from(too_early || self.only_nop == now && now != 0 && !nop)
     }
 
@@ -70,7 +83,7 @@ impl Hazards {
         if !self.is_after_mad(now) {
             return false;
         }
-        let reads = reads(insn, r);
+        let reads = self.reads(insn, r);
         let seen = if stalls(config) { reads.seen } else { 0 };
         reads.real & !seen & self.written != 0
     }

@@ -184,7 +184,7 @@ impl Vector {
         lanes: Lanes,
     ) -> Result<(), Refusal> {
         let load = Load::of_macro(insn);
-        let from = Start { load, addr: self.load(on, load, lanes), index: insn.macro_index() as usize };
+        let from = Start { load, addr: self.load(on, load, lanes)?, index: insn.macro_index() as usize };
         self.macros.thread = on.thread;
         let mut left = 0xFFu32;
         while left != 0 {
@@ -270,8 +270,9 @@ impl Vector {
         self.macros.thread
     }
 
-    /// Executes what is due in cycle `now`.
-    pub(in crate::tensix) fn step_scheduled(&mut self, on: &mut Operands<'_>, now: Cycle) -> Result<(), Refusal> {
+    /// Executes what is due.
+    pub(in crate::tensix) fn step_scheduled(&mut self, on: &mut Operands<'_>) -> Result<(), Refusal> {
+        let now = on.now;
         self.settle(now);
         let enabled = self.enabled();
         self.macros.cycle = now;
@@ -287,7 +288,7 @@ impl Vector {
             let scheduled = self.macros.scheduled.remove(i);
             self.take_sub_unit(scheduled, second.is_some())?;
             let lanes = Lanes { all: scheduled.lanes, enabled: enabled & scheduled.lanes };
-            self.execute_scheduled(on, scheduled.work, lanes, now)?;
+            self.execute_scheduled(on, scheduled.work, lanes)?;
         }
         if let Some(swap) = second {
             self.macros.arrival = Some(now + 1);
@@ -319,13 +320,7 @@ impl Vector {
         Ok(())
     }
 
-    fn execute_scheduled(
-        &mut self,
-        on: &mut Operands<'_>,
-        work: Work,
-        lanes: Lanes,
-        now: Cycle,
-    ) -> Result<(), Refusal> {
+    fn execute_scheduled(&mut self, on: &mut Operands<'_>, work: Work, lanes: Lanes) -> Result<(), Refusal> {
         match work {
             Work::Nothing => {}
             Work::Store { vd, format, addr } => self.store(on, vd, addr, format, lanes),
@@ -334,7 +329,7 @@ impl Vector {
                 self.macros.swap = Some(Swap { regs, mask });
             }
             Work::Op(insn, regs) => {
-                self.macros.arrival = Some(now + latency(insn));
+                self.macros.arrival = Some(on.now + latency(insn));
                 self.run(insn, regs, lanes)?;
             }
         }

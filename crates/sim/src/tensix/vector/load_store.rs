@@ -2,11 +2,13 @@
 //!
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/{SFPLOAD,SFPSTORE}.md. A row of Dst that
 //! `ZEROACC` has cleared loads as zeros, and once a part of it is stored to, the rest holds what it
-//! held before: so found on another simulator, not documented.
+//! held before: so found on another simulator, not documented. A load that comes too soon after the
+//! matrix unit has written its rows is a fault: hardware does not wait, and what it would find is
+//! not documented.
 
-use super::{COLUMNS, LANES, LReg, Lanes, Operands, SIGN, Vector, WRITABLE};
-use crate::tensix::config::Config;
-use crate::tensix::dst::{self, RowMap};
+use super::{COLUMNS, LANES, LReg, Lanes, Operands, SIGN, Vector, WRITABLE, undefined};
+use crate::tensix::config::{Config, Refusal};
+use crate::tensix::dst::{self, RowMap, Writer};
 use crate::tensix::number::{bf16_of_dst, dst_of_bf16, dst_of_fp16, dst_of_fp32, fp32_of_dst};
 use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::{Sfpload, Sfploadmacro, Sfpstore};
@@ -151,7 +153,7 @@ impl Vector {
     }
 
     /// `SFPLOAD`, and what `SFPLOADMACRO` does first; returns the address.
-    pub(super) fn load(&mut self, on: &mut Operands<'_>, load: Load, lanes: Lanes) -> u32 {
+    pub(super) fn load(&mut self, on: &mut Operands<'_>, load: Load, lanes: Lanes) -> Result<u32, Refusal> {
         let Load { vd, mod0, addr_mod, imm10 } = load;
         let format = Format::of(mod0, on.config, on.thread);
         let sp = self.sp[on.thread];
@@ -162,6 +164,12 @@ impl Vector {
         if vd < WRITABLE {
             let enabled = if format == Format::Stack { lanes.all } else { lanes.enabled };
             let mask = enabled & !self.modes.block_load;
+            if mask != 0 && format != Format::Zero && on.dst.loadable(addr as usize) > on.now {
+                return undefined(
+                    "it reads rows of Dst that the matrix unit has begun to write in one of the three cycles \
+                     before (SFPLOAD.md): software must leave a gap",
+                );
+            }
             let values = self.loaded(on, vd, addr, format);
             self.write(vd, &values, mask);
             let capture = mask & self.modes.capture_index;
@@ -175,7 +183,7 @@ impl Vector {
             }
         }
         on.rwc.apply_partial(on.config, on.thread, addr_mod);
-        addr
+        Ok(addr)
     }
 
     /// The lanes that access odd columns.
@@ -237,6 +245,9 @@ impl Vector {
             odd: self.odd_columns(addr, self.modes.store_odd),
             mask: enabled & !self.modes.block_store,
         };
+        if at.mask != 0 {
+            on.dst.note_write(at.row, Writer::Vector, on.now);
+        }
         let from = &self.lregs[vd];
         let narrow = |f: fn(u32) -> u16| from.map(f);
         let data = match format {

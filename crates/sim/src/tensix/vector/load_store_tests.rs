@@ -2,6 +2,7 @@
 
 use super::super::tests::{Bench, lane_values};
 use super::*;
+use crate::Cycle;
 use tilework_abi::tensix::insn::{Sfpconfig, Sfpencc};
 
 fn load(vd: u32, mod0: u32, imm10: u32) -> u32 {
@@ -194,4 +195,28 @@ fn loads_capture_where_they_load_from() {
     assert_eq!((b.lreg(5)[0], b.lreg(5)[9], b.lreg(5)[31]), (16 << 4 | 1, 17 << 4 | 3, 19 << 4 | 15));
     b.run(&[load(4, 6, 0)]);
     assert_eq!(b.lreg(4), [0; LANES]);
+}
+
+#[test]
+fn a_load_right_behind_the_matrix_unit_is_a_fault() {
+    let after = |gap: Cycle, word: u32| {
+        let mut b = Bench::default();
+        b.dst.note_write(8, Writer::Matrix, 1);
+        b.now = gap;
+        b.try_run(word).is_ok()
+    };
+    // The matrix unit's instruction is in cycle 1; three others stand between it and cycle 5.
+    assert_eq!([1, 2, 3, 4].map(|gap| after(gap, load(0, 6, 12))), [false, false, false, true]);
+    // Another block, and what reads nothing.
+    assert!(
+        after(1, load(0, 6, 16)) && after(1, load(0, 11, 8)) && after(1, store(0, 6, 8)) && after(1, load(9, 6, 8))
+    );
+}
+
+#[test]
+fn what_is_stored_can_be_loaded_at_once_and_read_by_others_after_four_cycles() {
+    let mut b = Bench::default();
+    b.set(0, [7; LANES]);
+    b.run(&[store(0, 6, 0), load(1, 6, 0)]);
+    assert_eq!((b.lreg(1)[0], b.dst.readable(7), b.dst.readable(8)), (7, 6, 0));
 }

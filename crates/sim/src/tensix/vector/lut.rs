@@ -5,6 +5,7 @@
 use super::fma::fma_lanes;
 use super::regs::Regs;
 use super::{LANES, LReg, Lanes, SIGN, Vector, blend};
+use crate::Bug;
 use tilework_abi::tensix::insn::{Sfplut, Sfplutfp32};
 
 /// `SGN_RETAIN` of both instructions: the result has the sign of `LReg[3]`.
@@ -56,7 +57,8 @@ impl Vector {
         if mode & HALVES == 0 {
             self.evaluate(r, mode, lanes, |lregs, lane, b| (lregs[entry(b)][lane], lregs[4 + entry(b)][lane]));
         } else if mode & THREE_ENTRIES == THREE_ENTRIES {
-            self.evaluate(r, mode, lanes, |lregs, lane, b| {
+            let target = if self.bugs.has(Bug::LutTarget) { mode } else { mode & !INDIRECT_VD };
+            self.evaluate(r, target, lanes, |lregs, lane, b| {
                 let both = lregs[entry(b)][lane];
                 (from_16_bits(both >> 16), from_16_bits(both))
             });
@@ -157,6 +159,10 @@ mod tests {
         b.set(7, [5; LANES]);
         b.run(&[Sfplutfp32::build().vd(6).mod1(10).word()]);
         assert_eq!((f32::from_bits(b.lreg(5)[0]), b.lreg(6)[0]), (1.0, 0));
+        b.v.set_bugs(crate::Bugs::AS_CHIP.without(Bug::LutTarget));
+        b.set(5, [0; LANES]);
+        b.run(&[Sfplutfp32::build().vd(6).mod1(10).word()]);
+        assert_eq!((b.lreg(5)[0], f32::from_bits(b.lreg(6)[0])), (0, 1.0), "without the bug");
         // SFPLUT: 1.5 * x + 1.25, with the sign.
         b.set(0, [0x0804; LANES]);
         b.run(&[Sfplut::build().vd(6).mod0(4).word()]);

@@ -29,7 +29,7 @@ mod tests;
 use super::config::{Config, Refusal};
 use super::counters::Rwc;
 use super::dst::Dst;
-use crate::{Cycle, FaultClass};
+use crate::{Bugs, Cycle, FaultClass};
 use hazard::Hazards;
 use load_macro::Macros;
 use regs::Regs;
@@ -77,6 +77,7 @@ pub(super) struct Vector {
     sp: [u32; 3],
     hazards: Hazards,
     macros: Macros,
+    bugs: Bugs,
 }
 
 impl Default for Vector {
@@ -100,6 +101,7 @@ impl Default for Vector {
             sp: [0; 3],
             hazards: Hazards::default(),
             macros: Macros::default(),
+            bugs: Bugs::AS_CHIP,
         }
     }
 }
@@ -110,6 +112,7 @@ pub(super) struct Operands<'a> {
     pub(super) thread: usize,
     pub(super) dst: &'a mut Dst,
     pub(super) rwc: &'a mut Rwc,
+    pub(super) now: Cycle,
 }
 
 /// The lanes of an instruction, a bit each.
@@ -138,6 +141,12 @@ fn blend(old: u32, new: u32, mask: u32) -> u32 {
 }
 
 impl Vector {
+    /// Which documented bugs the unit has.
+    pub(super) fn set_bugs(&mut self, bugs: Bugs) {
+        self.bugs = bugs;
+        self.hazards.set_bugs(bugs);
+    }
+
     /// By column of Dst: moves of the matrix unit leave it alone (`BLOCK_DEST_MOV`, SFPCONFIG.md).
     pub(super) fn blocked_columns(&self) -> u16 {
         self.modes.block_move
@@ -153,8 +162,9 @@ impl Vector {
         self.hazards.accepts(insn, Regs::of(insn), now, config)
     }
 
-    /// Executes one instruction in cycle `now`. Returns for how many cycles it is in the pipeline.
-    pub(super) fn issue(&mut self, on: &mut Operands<'_>, insn: VectorOp, now: Cycle) -> Result<Cycle, Refusal> {
+    /// Executes one instruction. Returns for how many cycles it is in the pipeline.
+    pub(super) fn issue(&mut self, on: &mut Operands<'_>, insn: VectorOp) -> Result<Cycle, Refusal> {
+        let now = on.now;
         let regs = Regs::of(insn);
         let too_early = self.hazards.is_too_early(insn, regs, now, on.config);
         let enabled = self.begin(now);
@@ -187,7 +197,7 @@ impl Vector {
         let lanes = Lanes { all, enabled: enabled & all };
         match insn {
             VectorOp::Sfpload(insn) => {
-                self.load(on, load_store::Load::of(insn), lanes);
+                self.load(on, load_store::Load::of(insn), lanes)?;
             }
             VectorOp::Sfpstore(insn) => self.store_from(on, insn, lanes),
             VectorOp::Sfploadmacro(insn) => self.load_macro(on, insn, lanes)?,

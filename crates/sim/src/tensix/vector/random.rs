@@ -2,10 +2,11 @@
 //!
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/{VectorUnit,SFPSTOCHRND_FloatFloat,
 //! SFPSTOCHRND_FloatInt,SFPSTOCHRND_IntInt,SFPCAST_IntFloat,SFPCAST_IntInt,SFPCAST_IntAbs}.md.
-//! The bugs of rounding that they describe are part of it.
+//! The bugs of rounding that they describe are part of it, unless the chip is without them.
 
 use super::regs::Regs;
 use super::{LANES, LReg, Lanes, SIGN, Vector, blend};
+use crate::Bug;
 use tilework_abi::tensix::insn::{SfpStochRnd, Sfpcast};
 
 /// The generators' states after reset; not documented, zero is assumed.
@@ -21,6 +22,15 @@ const TO_ZERO: u32 = 0x7F_FFFF;
 
 /// Numbers that are drawn from a seed before it is used.
 const SEED_STEPS: u32 = 34;
+
+/// How `SFP_STOCH_RND` rounds.
+#[derive(Clone, Copy)]
+struct Rounding {
+    /// By how much what is cut off must be more than the random bits: 0 or, as was meant, 1.
+    more: u32,
+    /// Numbers below one half are rounded, too.
+    small: bool,
+}
 
 /// The state after `state`.
 #[inline]
@@ -52,8 +62,11 @@ impl Vector {
 
     pub(super) fn round(&mut self, insn: SfpStochRnd, r: Regs, lanes: Lanes) {
         let bits = self.random(lanes.enabled);
+        let biased = self.bugs.has(Bug::StochasticRounding);
+        let how = Rounding { more: u32::from(!biased), small: !self.bugs.has(Bug::RoundingBelowHalf) };
         let bits = match insn.rounding_mode() {
-            0 => [NEAREST; LANES],
+            0 if biased => [NEAREST; LANES],
+            0 => [NEAREST - 1; LANES],
             2 => [TO_ZERO; LANES],
             _ => bits.map(|bits| bits & RANDOM_BITS),
         };
@@ -61,12 +74,12 @@ impl Vector {
         let mut out = [0; LANES];
         let to_int = |keep_sign: bool, limit: u32, out: &mut LReg| {
             for lane in 0..LANES {
-                out[lane] = float_to_int(c[lane], bits[lane], keep_sign, limit);
+                out[lane] = float_to_int(c[lane], bits[lane], keep_sign, limit, how);
             }
         };
         match insn.mod1() {
-            0 => (0..LANES).for_each(|lane| out[lane] = shorten(c[lane], bits[lane], 13)),
-            1 => (0..LANES).for_each(|lane| out[lane] = shorten(c[lane], bits[lane], 16)),
+            0 => (0..LANES).for_each(|lane| out[lane] = shorten(c[lane], bits[lane], 13, how)),
+            1 => (0..LANES).for_each(|lane| out[lane] = shorten(c[lane], bits[lane], 16, how)),
             2 => to_int(false, 255, &mut out),
             3 => to_int(true, 127, &mut out),
             6 => to_int(false, 65_535, &mut out),
@@ -74,7 +87,7 @@ impl Vector {
             mode => {
                 for lane in 0..LANES {
                     let by = if insn.use_imm5() { insn.imm5() } else { b[lane] & 31 };
-                    out[lane] = descale(c[lane], by, bits[lane], mode == 5);
+                    out[lane] = descale(c[lane], by, bits[lane], mode == 5, how);
                 }
             }
         }
@@ -99,10 +112,10 @@ impl Vector {
 
 /// FP32 with `discarded` bits less of mantissa.
 #[inline]
-fn shorten(x: u32, random: u32, discarded: u32) -> u32 {
+fn shorten(x: u32, random: u32, discarded: u32, how: Rounding) -> u32 {
     let unit = 1 << discarded;
     let rest = x & (unit - 1);
-    let up = if rest >= random >> (23 - discarded) { unit } else { 0 };
+    let up = if rest >= (random >> (23 - discarded)) + how.more { unit } else { 0 };
     match x >> 23 & 0xFF {
         0 => 0,
         255 => x & 0xFF80_0000,
@@ -112,35 +125,35 @@ fn shorten(x: u32, random: u32, discarded: u32) -> u32 {
 
 /// A sign-magnitude integer from FP32, at most `limit`; with the sign, or the magnitude only.
 #[inline]
-fn float_to_int(x: u32, random: u32, keep_sign: bool, limit: u32) -> u32 {
+fn float_to_int(x: u32, random: u32, keep_sign: bool, limit: u32, how: Rounding) -> u32 {
     let exponent = (x >> 23 & 0xFF).cast_signed() - 127;
     let sign = if keep_sign { x & SIGN } else { 0 };
-    if exponent < -1 {
+    if exponent < -1 && !how.small {
         return 0;
     }
     let magnitude = if exponent >= 16 {
         limit
     } else {
         let mantissa = u64::from(x & 0x7F_FFFF | 0x80_0000);
-        let fixed = if exponent >= 0 { mantissa << exponent } else { mantissa >> 1 };
-        round_fixed(fixed, random).min(limit)
+        let fixed = if exponent >= 0 { mantissa << exponent } else { mantissa >> (-exponent).min(63) };
+        round_fixed(fixed, random, how).min(limit)
     };
     if magnitude == 0 { 0 } else { sign | magnitude }
 }
 
 /// A sign-magnitude integer shifted right and clamped to 8 bits.
 #[inline]
-fn descale(x: u32, by: u32, random: u32, keep_sign: bool) -> u32 {
+fn descale(x: u32, by: u32, random: u32, keep_sign: bool, how: Rounding) -> u32 {
     let fixed = u64::from(x & !SIGN) << 23 >> by;
-    let magnitude = round_fixed(fixed, random);
+    let magnitude = round_fixed(fixed, random, how);
     let (magnitude, sign) = if keep_sign { (magnitude.min(127), x & SIGN) } else { (magnitude.min(255), 0) };
     if magnitude == 0 { 0 } else { sign | magnitude }
 }
 
 /// Rounds a number with 23 bits behind the point.
 #[inline]
-fn round_fixed(fixed: u64, random: u32) -> u32 {
-    (fixed >> 23) as u32 + u32::from(fixed as u32 & 0x7F_FFFF >= random)
+fn round_fixed(fixed: u64, random: u32, how: Rounding) -> u32 {
+    (fixed >> 23) as u32 + u32::from(fixed as u32 & 0x7F_FFFF >= random + how.more)
 }
 
 /// FP32 from a sign-magnitude integer: the number cut to 24 bits, and what is cut off.
@@ -173,10 +186,15 @@ fn int_to_float_random(x: u32, random: u32) -> u32 {
 mod tests {
     use super::super::tests::{Bench, lane_values};
     use super::*;
+    use crate::Bugs;
     use tilework_abi::tensix::insn::{Sfpconfig, Sfpmov};
 
     fn rounded(c: u32, mode: u32, rounding: u32) -> u32 {
+        rounded_with(Bugs::AS_CHIP, c, mode, rounding)
+    }
+    fn rounded_with(bugs: Bugs, c: u32, mode: u32, rounding: u32) -> u32 {
         let mut b = Bench::default();
+        b.v.set_bugs(bugs);
         b.set(0, [c; LANES]);
         b.run(&[SfpStochRnd::build().rounding_mode(rounding).vb(0).vc(0).vd(1).mod1(mode).word()]);
         b.lreg(1)[3]
@@ -234,7 +252,7 @@ mod tests {
                 255 => x & 0xFF80_0000,
                 _ => x,
             };
-            assert_eq!(shorten(x, NEAREST, 16), expected);
+            assert_eq!(shorten(x, NEAREST, 16, Rounding { more: 0, small: false }), expected);
         }
     }
 
@@ -253,6 +271,27 @@ mod tests {
         let wrong = [0x3F7F_FFFE, 0x3F7F_FFFF, 0x3FFF_FFFF].map(|x| rounded(x, 3, 2));
         assert_eq!(wrong, [1, 1, 2]);
         assert_eq!([0x3F7F_FFFD, 0x3FFF_FFFE].map(|x| rounded(x, 3, 2)), [0, 1]);
+    }
+
+    #[test]
+    fn without_its_bugs_rounding_is_what_the_pages_say_was_meant() {
+        let biased = Bugs::AS_CHIP.without(Bug::StochasticRounding);
+        // To nearest as before; to zero always.
+        for (x, mode) in [(0x3F80_8000, 1), (0xBF80_7FFF, 1), (0x3F80_1000, 0), (0x3F80_0FFF, 0), (0x3FC0_0000, 3)] {
+            assert_eq!(rounded_with(biased, x, mode, 0), rounded(x, mode, 0), "{x:#x}");
+        }
+        let to_zero = [(0x3F80_FFFF, 1), (0x3F80_1FFF, 0), (0x3F7F_FFFF, 3), (0x3FFF_FFFF, 3)];
+        let got = to_zero.map(|(x, mode)| rounded_with(biased, x, mode, 2));
+        assert_eq!(got, [0x3F80_0000, 0x3F80_0000, 0, 1]);
+        // By chance: the first random number is zero, so that with the bug nothing is cut off.
+        assert_eq!((rounded(0x3F80_0000, 1, 1), rounded_with(biased, 0x3F80_0000, 1, 1)), (0x3F81_0000, 0x3F80_0000));
+        assert_eq!(rounded_with(biased, 0x3F80_0001, 1, 1), 0x3F81_0000);
+        // A quarter becomes one by chance; zero and what is nearly zero do not.
+        let quarter = 0.25f32.to_bits();
+        let small = biased.without(Bug::RoundingBelowHalf);
+        assert_eq!((rounded(quarter, 3, 1), rounded_with(small, quarter, 3, 1)), (0, 1));
+        assert_eq!([0, 1, 0x3300_0000].map(|x| rounded_with(small, x, 3, 1)), [0, 0, 0]);
+        assert_eq!(rounded_with(small, 0.49f32.to_bits(), 3, 0), 0);
     }
 
     #[test]

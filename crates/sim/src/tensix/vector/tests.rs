@@ -27,16 +27,17 @@ impl Bench {
     pub(super) fn try_run(&mut self, word: u32) -> Result<(), Refusal> {
         let insn = VectorOp::decode(word).expect("a vector instruction");
         let Self { v, config, dst, rwc, now } = self;
-        let mut on = Operands { config, thread: 0, dst, rwc };
-        *now += 1;
+        let mut on = Operands { config, thread: 0, dst, rwc, now: *now };
         loop {
+            on.now += 1;
+            *now = on.now;
             // Scheduled instructions come first in a cycle.
-            if v.next_scheduled(*now - 1) == *now {
-                v.step_scheduled(&mut on, *now)?;
+            if v.next_scheduled(on.now - 1) == on.now {
+                v.step_scheduled(&mut on)?;
             }
-            match v.accepts(insn, *now, on.config) {
-                at if at > *now => *now += 1,
-                _ => return v.issue(&mut on, insn, *now).map(drop),
+            match v.accepts(insn, on.now, on.config) {
+                at if at > on.now => {}
+                _ => return v.issue(&mut on, insn).map(drop),
             }
         }
     }
@@ -51,10 +52,10 @@ impl Bench {
     pub(super) fn idle(&mut self, cycles: u32) {
         for _ in 0..cycles {
             let Self { v, config, dst, rwc, now } = self;
-            let mut on = Operands { config, thread: 0, dst, rwc };
             *now += 1;
-            if v.next_scheduled(*now - 1) == *now {
-                v.step_scheduled(&mut on, *now).expect("no fault");
+            let mut on = Operands { config, thread: 0, dst, rwc, now: *now };
+            if v.next_scheduled(on.now - 1) == on.now {
+                v.step_scheduled(&mut on).expect("no fault");
             }
         }
     }
@@ -97,14 +98,17 @@ fn results_of_two_cycles_hold_up_what_reads_them() {
 
 #[test]
 fn reads_that_the_stalling_logic_misses_are_faults() {
-    let after_mad = |word: u32, gap: bool| {
+    let after_mad = |word: u32, gap: bool, bugs: Bugs| {
         let mut b = Bench::default();
+        b.v.set_bugs(bugs);
         b.run(&[insn::Sfpmad::build().va(10).vb(10).vc(9).vd(1).word()]);
         if gap {
             b.run(&[insn::Sfpnop::build().word()]);
         }
-        b.try_run(word).is_err()
+        let refused = b.try_run(word).is_err();
+        (refused, b.now)
     };
+    let chip = Bugs::AS_CHIP;
     let missed = [
         insn::Sfpand::build().vb(1).vc(2).vd(3).mod1(1).word(),
         insn::Sfpor::build().vb(1).vc(2).vd(3).mod1(1).word(),
@@ -115,7 +119,9 @@ fn reads_that_the_stalling_logic_misses_are_faults() {
     ];
     for word in missed {
         let insn = insn::Insn::decode(word);
-        assert!(after_mad(word, false) && !after_mad(word, true), "{insn}");
+        assert!(after_mad(word, false, chip).0 && !after_mad(word, true, chip).0, "{insn}");
+        let stalled = after_mad(word, false, chip.without(crate::Bug::VectorStalls));
+        assert_eq!(stalled, (false, 3), "{insn} without the bug");
     }
     // These are seen, or read nothing in their first cycle.
     let seen = [
@@ -124,7 +130,7 @@ fn reads_that_the_stalling_logic_misses_are_faults() {
         insn::Sfpiadd::build().imm12(1).vc(2).vd(1).mod1(1).word(),
         insn::Sfpgt::build().vc(2).vd(1).mod1(1).word(),
     ];
-    seen.into_iter().for_each(|word| assert!(!after_mad(word, false), "{}", insn::Insn::decode(word)));
+    seen.into_iter().for_each(|word| assert!(!after_mad(word, false, chip).0, "{}", insn::Insn::decode(word)));
     // With the logic off, everything is missed.
     let mut b = Bench::default();
     b.config.set(0, tilework_abi::tensix::cfg::CHICKEN_BITS_SFPU_SCBD_DISABLE.word.into(), 1).unwrap();
@@ -214,4 +220,26 @@ fn a_fault_of_a_scheduled_instruction_names_the_thread() {
     let fault = b.run(10_000).expect_err("an empty stack");
     let text = fault.to_string();
     assert!(text.contains("SFPPOPC") && text.contains("T2"), "{text}");
+}
+
+/// Cycles for a tile, 32 registers, of the loops in docs/timing.md, "Compared with cards".
+#[test]
+fn loops_that_were_measured_on_cards_take_what_the_page_says() {
+    let load = insn::Sfpload::build().vd(3).word();
+    let lut = |vd: u32| insn::Sfplutfp32::build().vd(vd).mod1(2).word();
+    let store = |vd: u32| insn::Sfpstore::build().vd(vd).word();
+    let tile = |words: &[u32], counts_rows: bool| {
+        let mut b = Bench::default();
+        for _ in 0..32 {
+            b.run(words);
+            // INCRWC is the matrix unit's.
+            b.idle(counts_rows.into());
+        }
+        b.now
+    };
+    assert_eq!(tile(&[load, lut(3), store(3)], true), 160);
+    assert_eq!(tile(&[load, lut(3), store(3)], false), 128);
+    // The store is that of the loop before.
+    assert_eq!(tile(&[load, store(6), lut(6)], false), 96);
+    assert_eq!(tile(&[load, store(3)], true), 96);
 }
