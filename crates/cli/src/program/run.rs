@@ -135,7 +135,7 @@ fn config(own: &KernelRunArgs, board: Board) -> DeviceConfig {
     config
 }
 
-fn upload(
+pub(super) fn upload(
     device: &mut Device,
     plan: &Plan,
     placed: &Placed,
