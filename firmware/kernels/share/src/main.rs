@@ -82,9 +82,13 @@ fn bring(ctx: &KernelContext, noc: &mut Noc) {
         matrix.tiles(first, at, |tile, to| noc.read(tile, to, matrix.page_size));
         first += arg(3);
     };
-    if is_sender && blocks != 0 {
+    if blocks != 0 {
         cb.reserve_back(tiles);
-        read(noc, cb.write_ptr());
+        if is_sender {
+            read(noc, cb.write_ptr());
+        } else {
+            noc.semaphore_inc(NocAddr::new(sender, room.addr()), 1);
+        }
     }
     for block in 1..=blocks {
         let at = cb.write_ptr();
@@ -97,14 +101,18 @@ fn bring(ctx: &KernelContext, noc: &mut Noc) {
             }
             if receivers != 0 {
                 room.wait_min(block * receivers);
-                noc.multicast(at, rect, at, tiles * cb.page_size(), receivers);
+                // The last block's number has left before it is replaced.
+                noc.writes_flushed();
                 write(sent.addr(), block);
                 publish(sent.addr());
-                noc.multicast(sent.addr(), rect, sent.addr(), size_of::<u32>() as u32, receivers);
+                noc.multicast(at, rect, at, tiles * cb.page_size(), sent.addr(), receivers);
             }
         } else {
-            cb.reserve_back(tiles);
-            noc.semaphore_inc(NocAddr::new(sender, room.addr()), 1);
+            // There is room for the next block before this one has come.
+            if block != blocks {
+                cb.reserve_back(2 * tiles);
+                noc.semaphore_inc(NocAddr::new(sender, room.addr()), 1);
+            }
             sent.wait_min(block);
         }
         cb.push_back(tiles);
