@@ -19,18 +19,33 @@ fn main() -> Result<()> {
     write(&examples.join("pipeline/x.npy"), &[37, 32, 32], x)?;
     for (file, shape, seed) in FLOATS {
         let mut random = Generator(seed);
-        write(&examples.join(file), &shape, std::iter::repeat_with(|| random.float()))?;
+        write(&examples.join(file), shape, std::iter::repeat_with(|| random.float()))?;
+    }
+    for (file, value) in CONSTANTS {
+        write(&examples.join(file), &[32, 32], std::iter::repeat(value))?;
     }
     Ok(())
 }
 
-/// Arrays of floats: file, shape, seed.
-const FLOATS: [(&str, [u64; 2], u32); 4] = [
-    ("eltwise/a.npy", [128, 160], 3),
-    ("eltwise/b.npy", [128, 160], 4),
-    ("matmul/a.npy", [128, 128], 5),
-    ("matmul/b.npy", [128, 128], 6),
+/// Arrays of random floats: file, shape, seed.
+const FLOATS: [(&str, &[u64], u32); 12] = [
+    ("eltwise/a.npy", &[128, 160], 3),
+    ("eltwise/b.npy", &[128, 160], 4),
+    ("matmul/a.npy", &[128, 128], 5),
+    ("matmul/b.npy", &[128, 128], 6),
+    ("softmax/x.npy", &[128, 96], 7),
+    ("layernorm/x.npy", &[96, 128], 8),
+    ("layernorm/gamma.npy", &[32, 128], 9),
+    ("layernorm/beta.npy", &[32, 128], 10),
+    ("attention/q.npy", &[3, 64, 64], 11),
+    ("attention/k.npy", &[3, 64, 64], 12),
+    ("attention/v.npy", &[3, 64, 64], 13),
+    ("tilize/x.npy", &[96, 128], 14),
 ];
+
+/// A tile of one value each.
+const CONSTANTS: [(&str, f32); 3] =
+    [("softmax/ones.npy", 1.0), ("layernorm/scaler.npy", 1.0 / 128.0), ("attention/ones.npy", 1.0)];
 
 fn write<T: npyz::AutoSerialize>(path: &Path, shape: &[u64], values: impl Iterator<Item = T>) -> Result<()> {
     let elements = usize::try_from(shape.iter().product::<u64>()).expect("the examples are small");

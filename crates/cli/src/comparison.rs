@@ -1,6 +1,71 @@
-//! How exactly outputs are compared with expected ones, as `check` is told.
+//! How exactly outputs are compared with expected ones, as `check` is told, and what came of it.
 
-use tilework_engine::Tolerance;
+use crate::array::Array;
+use crate::failure::{Failure, Outcome};
+use crate::model::tensors::tensor;
+use serde::Serialize;
+use std::fmt;
+use tilework_engine::{Comparison, Tolerance};
+
+/// One output beside what was expected.
+#[derive(Serialize, Default, Debug)]
+pub struct OutputRow {
+    pub name: String,
+    pub dtype: &'static str,
+    pub passed: bool,
+    elements: usize,
+    pcc: f64,
+    max_abs: f64,
+    max_abs_of_range: f64,
+    max_rel: f64,
+    mismatches: usize,
+    first_difference: Option<Vec<usize>>,
+    pub verdict: String,
+}
+
+impl OutputRow {
+    /// Compares output `name` of type `dtype` with what was expected.
+    ///
+    /// # Errors
+    /// Arrays of types that cannot be compared.
+    pub fn compare(
+        name: String,
+        dtype: &'static str,
+        found: &Array,
+        expected: &Array,
+        tolerance: Tolerance,
+    ) -> Outcome<Self> {
+        let expected = tensor(expected).map_err(|e| Failure::usage(format!("{name}.npy: {e}")))?;
+        let found = tensor(found).map_err(|e| Failure::failed("output", e))?;
+        Ok(match Comparison::of(&found, &expected, tolerance) {
+            Ok(comparison) => Self::of(name, dtype, &comparison),
+            Err(mismatch) => Self { name, dtype, passed: false, verdict: mismatch.to_string(), ..Self::default() },
+        })
+    }
+
+    fn of(name: String, dtype: &'static str, comparison: &Comparison) -> Self {
+        Self {
+            name,
+            dtype,
+            passed: comparison.passes(),
+            elements: comparison.elements,
+            pcc: comparison.pcc,
+            max_abs: comparison.max_abs,
+            max_abs_of_range: comparison.of_range(),
+            max_rel: comparison.max_rel,
+            mismatches: comparison.mismatches,
+            first_difference: comparison.first.as_ref().map(|first| first.index.clone()),
+            verdict: comparison.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for OutputRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = if self.passed { "ok  " } else { "FAIL" };
+        write!(f, "{verdict} {} {}: {}", self.name, self.dtype, self.verdict)
+    }
+}
 
 /// The options of a tolerance.
 #[derive(clap::Args, Clone, Copy, Debug)]

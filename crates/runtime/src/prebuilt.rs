@@ -65,6 +65,9 @@ pub fn cq_kernels() -> Result<CqKernels, ElfError> {
 /// The kernels of the examples and tests, by name. Their sources and arguments are in
 /// `firmware/kernels`.
 pub const KERNELS: &[(&str, &[u8])] = &[
+    ("attention-math", prebuilt!("attention-math.elf").1),
+    ("attention-pack", prebuilt!("attention-pack.elf").1),
+    ("attention-unpack", prebuilt!("attention-unpack.elf").1),
     ("busy", prebuilt!("busy.elf").1),
     ("eltwise-math", prebuilt!("eltwise-math.elf").1),
     ("eltwise-pack", prebuilt!("eltwise-pack.elf").1),
@@ -72,13 +75,22 @@ pub const KERNELS: &[(&str, &[u8])] = &[
     ("empty", prebuilt!("empty.elf").1),
     ("feed", prebuilt!("feed.elf").1),
     ("increment", prebuilt!("increment.elf").1),
+    ("layernorm-math", prebuilt!("layernorm-math.elf").1),
+    ("layernorm-pack", prebuilt!("layernorm-pack.elf").1),
+    ("layernorm-unpack", prebuilt!("layernorm-unpack.elf").1),
     ("matmul-math", prebuilt!("matmul-math.elf").1),
     ("matmul-pack", prebuilt!("matmul-pack.elf").1),
     ("matmul-unpack", prebuilt!("matmul-unpack.elf").1),
     ("reader", prebuilt!("reader.elf").1),
     ("ring", prebuilt!("ring.elf").1),
     ("share", prebuilt!("share.elf").1),
+    ("softmax-math", prebuilt!("softmax-math.elf").1),
+    ("softmax-pack", prebuilt!("softmax-pack.elf").1),
+    ("softmax-unpack", prebuilt!("softmax-unpack.elf").1),
     ("spin", prebuilt!("spin.elf").1),
+    ("tilize-math", prebuilt!("tilize-math.elf").1),
+    ("tilize-pack", prebuilt!("tilize-pack.elf").1),
+    ("tilize-unpack", prebuilt!("tilize-unpack.elf").1),
     ("writer", prebuilt!("writer.elf").1),
 ];
 

@@ -3,7 +3,8 @@
 //! The protocol is that of [`tilework_rt::cb`]: the counts of pages pushed and popped are registers
 //! of an overlay stream. The unpack thread empties buffers, the pack thread fills them; the math
 //! thread has nothing to do with them. A thread's core runs ahead of its unit, so it does not store
-//! its own count itself: the scalar unit stores it when unpackers or packer are done with the pages.
+//! its own count itself: the scalar unit stores it when unpackers or packer are done with the
+//! pages.
 
 use crate::format::Format;
 use crate::push::{block, push, set_gpr, stall, until};

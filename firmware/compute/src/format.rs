@@ -40,6 +40,11 @@ impl Format {
             _ => self.code(),
         }
     }
+    /// Bytes of 32 elements side by side that are not in a tile.
+    #[inline(always)]
+    pub const fn row_bytes(self) -> u32 {
+        self.tile_bytes() / 32
+    }
     /// Bytes of a tile in L1.
     #[inline(always)]
     pub const fn tile_bytes(self) -> u32 {

@@ -6,8 +6,8 @@
 //! compute interface; `docs/kernels.md` explains them with an example each.
 //!
 //! Every word for the coprocessor is built by the builders of `tilework_abi::tensix::insn`, every
-//! field of its configuration is a row of `tilework_abi::tensix::cfg`. Tiles are 32 x 32, four faces
-//! of 16 x 16.
+//! field of its configuration is a row of `tilework_abi::tensix::cfg`. Tiles are 32 x 32, four
+//! faces of 16 x 16.
 #![no_std]
 
 pub mod addr_mod;
@@ -18,6 +18,7 @@ pub mod mop;
 mod pack;
 pub mod push;
 pub mod sfpu;
+pub mod softmax;
 pub mod sync;
 pub mod thread;
 mod unpack;
@@ -25,6 +26,7 @@ mod unpack;
 pub use cb::Cb;
 pub use format::Format;
 pub use sfpu::Unary;
+pub use softmax::Softmax;
 pub use thread::{Math, Pack, Thread, Unpack};
 pub use tilework_rt as rt;
 
@@ -221,6 +223,20 @@ impl<T: Thread> Compute<T> {
         }
     }
 
+    /// Makes one page of `out` of tile 0 of Dst, which `compute` computes: acquires and hands over
+    /// half of Dst, packs, and pushes.
+    #[inline(always)]
+    pub fn tile_to(&mut self, out: &mut Cb<T>, compute: impl FnOnce(&mut Self)) {
+        self.tile_regs_acquire();
+        compute(self);
+        self.tile_regs_commit();
+        out.reserve_back(1);
+        self.tile_regs_wait();
+        self.pack_tile(0, out, 0);
+        self.tile_regs_release();
+        out.push_back(1);
+    }
+
     /// Prepares [`Compute::binary_tiles`].
     #[inline(always)]
     pub fn binary_init(&mut self, op: Binary, broadcast: Broadcast, fidelity: Fidelity) {
@@ -247,10 +263,21 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn copy_tile_init(&mut self) {
         if T::UNPACK {
-            self.unpacker.init_one();
+            self.unpacker.init_one(false);
         }
         if T::MATH {
-            self.math.init_copy();
+            self.math.init_copy(false);
+        }
+    }
+
+    /// Prepares [`Compute::copy_tile`] so that it transposes the tile.
+    #[inline(always)]
+    pub fn transpose_tile_init(&mut self) {
+        if T::UNPACK {
+            self.unpacker.init_one(true);
+        }
+        if T::MATH {
+            self.math.init_copy(false);
         }
     }
 
@@ -262,6 +289,81 @@ impl<T: Thread> Compute<T> {
         }
         if T::MATH {
             self.math.copy(tile);
+        }
+    }
+
+    /// Prepares copies of rows as tiles: [`Compute::tilize_tile`], then [`Compute::pack_tile`]. Rows
+    /// are `row_bytes` apart. The format of the tiles is `out`.
+    #[inline(always)]
+    pub fn tilize_init(&mut self, row_bytes: u32, out: Format) {
+        if T::UNPACK {
+            self.unpacker.init_tilize(row_bytes);
+        }
+        if T::MATH {
+            self.math.init_copy(true);
+        }
+        if T::PACK {
+            self.packer.init_tile(true);
+            self.packer.set_faces(out, 2);
+        }
+    }
+
+    /// Goes back to tiles.
+    #[inline(always)]
+    pub fn tilize_uninit(&mut self, out: Format) {
+        if T::UNPACK {
+            self.unpacker.end_tilize();
+        }
+        if T::PACK {
+            self.packer.init_tile(false);
+            self.packer.set_faces(out, 1);
+        }
+    }
+
+    /// Tile `tile` of Dst is the 32 columns from `32 i` on of the 32 rows that begin at the first
+    /// page of `a`, whose elements have 16 bits.
+    #[inline(always)]
+    pub fn tilize_tile(&mut self, a: &Cb<T>, i: u32, tile: u32) {
+        if T::UNPACK {
+            self.unpacker.run_one(a.page(0) + i * Format::Bf16.row_bytes());
+        }
+        if T::MATH {
+            self.math.copy(tile);
+        }
+    }
+
+    /// Lets the packer untilize in this kernel; the first call behind [`Compute::hw_configure`].
+    #[inline(always)]
+    pub fn untilize_configure(&mut self) {
+        if T::MATH {
+            self.math.strided_dst();
+        }
+    }
+
+    /// Prepares [`Compute::pack_untilize_block`] with elements of format `out`.
+    #[inline(always)]
+    pub fn pack_untilize_init(&mut self, out: Format) {
+        if T::PACK {
+            self.packer.set_faces(out, 2);
+            self.packer.init_untilize();
+        }
+    }
+
+    /// Goes back to tiles.
+    #[inline(always)]
+    pub fn pack_untilize_uninit(&mut self, out: Format) {
+        if T::PACK {
+            self.packer.init_tile(false);
+            self.packer.set_faces(out, 1);
+        }
+    }
+
+    /// Packs the first `columns` tiles of Dst side by side, as 32 rows that are `row_bytes` apart and
+    /// begin at free page `page`.
+    #[inline(always)]
+    pub fn pack_untilize_block(&mut self, columns: u32, out: &Cb<T>, page: u32, row_bytes: u32) {
+        if T::PACK {
+            self.packer.untilize(columns, out.page(page), row_bytes);
         }
     }
 

@@ -84,8 +84,10 @@ impl MathUnit {
     pub(crate) fn configure(&mut self, wide: bool) {
         Word::of(cfg::CFG_STATE_ID_STATEID, 0).write();
         ttinsn!(MATH_PACK.init(0, HALVES));
-        set(cfg::DEST_ACCESS_CFG_ZEROACC_ABSOLUTE_TILE_MODE, 0);
         ttinsn!(stall(block::CFG, until::MATH | until::SFPU));
+        set(cfg::DEST_ACCESS_CFG_ZEROACC_ABSOLUTE_TILE_MODE, 0);
+        set(cfg::DEST_ACCESS_CFG_REMAP_ADDRS, 0);
+        set(cfg::DEST_ACCESS_CFG_SWIZZLE_32B, 0);
         // What one instruction sets of a word of flags that others share.
         set(cfg::ALU_ACC_CTRL_FP32_ENABLED, wide.into());
         set(cfg::ALU_ACC_CTRL_SFPU_FP32_ENABLED, wide.into());
@@ -175,8 +177,8 @@ impl MathUnit {
         ttinsn!(RESET_DST);
     }
 
-    /// Prepares copies of SrcA to Dst.
-    pub(crate) fn init_copy(&mut self) {
+    /// Prepares copies of SrcA to Dst. `at_once`: the unpacker brings a tile in one go.
+    pub(crate) fn init_copy(&mut self, at_once: bool) {
         AddrMod { a: Step::by(ROWS), b: Step::default(), dst: Step::by(ROWS), ..AddrMod::default() }.set(2);
         // A move would cut what is wider than Dst's 16 bits; a sum with zero keeps it.
         let insn = if self.wide {
@@ -184,8 +186,19 @@ impl MathUnit {
         } else {
             Mova2d::build().addr_mod(2).move_8_rows(true).word()
         };
-        Mop::new(FACES, PASSES, insn).end(free_both_sources()).program();
+        // Faces come one by one, or all in one bank of SrcA.
+        let (faces, passes) = if at_once { (1, FACES * PASSES) } else { (FACES, PASSES) };
+        Mop::new(faces, passes, insn).end(free_both_sources()).program();
         ttinsn!(RESET);
+    }
+
+    /// Lets the packer read rows of Dst that are 16 apart, which changes where they lie: nothing may
+    /// be in Dst.
+    pub(crate) fn strided_dst(&self) {
+        ttinsn!(stall(block::CFG, until::MATH | until::SFPU));
+        set(cfg::DEST_ACCESS_CFG_REMAP_ADDRS, 1);
+        set(cfg::DEST_ACCESS_CFG_SWIZZLE_32B, 1);
+        ttinsn!(stall(block::MATH, until::CFG));
     }
 
     /// Copies a tile.
@@ -258,6 +271,7 @@ impl MathUnit {
     pub(crate) fn init_reduce(&mut self) {
         AddrMod { fidelity: Step::clear(), ..AddrMod::default() }.set(0);
         AddrMod { b: Step::by(ROWS), dst: Step::by(ROWS), ..AddrMod::default() }.set(2);
+        AddrMod { fidelity: Step::by(1), ..AddrMod::default() }.set(3);
         ttinsn!(RESET);
     }
 
@@ -298,15 +312,26 @@ const STEP_B: u32 = Setrwc::build().src_b_cr(true).src_b_val(ROWS).src_b(true).w
 /// Rows of SrcB that `TRNSPSRCB` transposes.
 const TRANSPOSED: u32 = 16;
 
-/// Pools the face of SrcA into row 0; `free`: both sources go back.
+/// Pools the face of SrcA into row 0; `free`: both sources go back. Sums take all four phases.
 #[inline(always)]
 fn pool_face(pool: Pool, free: bool) {
-    const BOTH: u32 = FREE_A | FREE_B;
+    const PHASE: u32 = Gapool::build().instr_mod19(1).addr_mod(3).word();
+    const fn max(banks: u32) -> u32 {
+        Gmpool::build().clear_dvalid(banks).instr_mod19(1).word()
+    }
+    const fn sum(banks: u32) -> u32 {
+        Gapool::build().clear_dvalid(banks).instr_mod19(1).word()
+    }
+    if pool == Pool::Sum {
+        ttinsn!(PHASE);
+        ttinsn!(PHASE);
+        ttinsn!(PHASE);
+    }
     match (pool, free) {
-        (Pool::Max, true) => ttinsn!(Gmpool::build().clear_dvalid(BOTH).instr_mod19(1).word()),
-        (Pool::Max, false) => ttinsn!(Gmpool::build().instr_mod19(1).word()),
-        (Pool::Sum, true) => ttinsn!(Gapool::build().clear_dvalid(BOTH).instr_mod19(1).word()),
-        (Pool::Sum, false) => ttinsn!(Gapool::build().instr_mod19(1).word()),
+        (Pool::Max, true) => ttinsn!(max(FREE_A | FREE_B)),
+        (Pool::Max, false) => ttinsn!(max(0)),
+        (Pool::Sum, true) => ttinsn!(sum(FREE_A | FREE_B)),
+        (Pool::Sum, false) => ttinsn!(sum(0)),
     }
 }
 

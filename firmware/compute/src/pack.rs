@@ -19,11 +19,14 @@ const FACE_ROWS: u32 = 16;
 const ROWS: u32 = 4;
 /// Columns of a face.
 const COLUMNS: u32 = 16;
-/// Bytes of the unit of addresses. A unit is skipped for a tile header, which our tiles do not have.
+/// Bytes of the unit of addresses. A unit is skipped for a tile header, which our tiles do not
+/// have.
 const UNIT: u32 = 16;
 const HEADER: u32 = 1;
 /// `SETADC...`: the packer's counters; W.
 const PACKER: u32 = 1 << 2;
+const Y: u32 = 1;
+const Z: u32 = 2;
 const W: u32 = 3;
 /// `ZEROACC`: a half of Dst.
 const HALF_OF_DST: u32 = 2;
@@ -34,17 +37,39 @@ const NEW_ADDRESS: u32 = 1 << 31;
 /// All data of a row stay.
 const WHOLE_ROW: u32 = 0xFFFF;
 
+const RESET_ROWS: u32 = Setadcxy::build().cnt_set_mask(PACKER).bit_mask(0b1010).word();
 const RESET_FACES: u32 = Setadczw::build().cnt_set_mask(PACKER).bit_mask(0b0101).word();
 
 const fn pack(addr_mod: u32, last: bool) -> u32 {
     Pacr::build().addr_mod(addr_mod).last(last).word()
 }
+/// Packs only what some of the four interfaces read.
+const fn pack_of(interfaces: u32, addr_mod: u32, last: bool) -> u32 {
+    Pacr::build().read_intf_sel(interfaces).addr_mod(addr_mod).last(last).word()
+}
+/// Packs a row of two faces: rows of Dst that are 16 apart.
+const fn pack_row(last: bool) -> u32 {
+    Pacr::build().read_intf_sel(FIRST_TWO).dst_access_mode(true).addr_mod(STAY).last(last).word()
+}
+/// Interfaces: the two with even rows, the two with odd rows, the first two.
+const EVEN: u32 = 0b0101;
+const ODD: u32 = 0b1010;
+const FIRST_TWO: u32 = 0b0011;
+/// Address modifiers: four rows further; everything from the start; the next face; the row from the
+/// start. Rows of Dst stay where software counts them itself.
+const DOWN: u32 = 0;
+const START: u32 = 1;
+const NEXT_FACE: u32 = 2;
+const FIRST_ROW: u32 = 3;
+const STAY: u32 = 3;
 
 /// The packer's state.
 #[derive(Default)]
 pub(crate) struct Packer {
     half: u32,
     wide: bool,
+    /// Tiles lie in Dst as half rows, left and right by turns.
+    tilizes: bool,
 }
 
 impl Packer {
@@ -52,7 +77,7 @@ impl Packer {
     /// has elements of 32 bits.
     pub(crate) fn configure(&mut self, out: Format, wide: bool) {
         Word::of(cfg::CFG_STATE_ID_STATEID, 0).write();
-        *self = Self { half: 0, wide };
+        *self = Self { half: 0, wide, tilizes: false };
         self.formats(out);
         Word::of(cfg::DEST_TARGET_REG_CFG_PACK_SEC_OFFSET, 0).write();
         write_word(cfg::PCK0_ADDR_BASE_REG_0_BASE, 0);
@@ -70,19 +95,22 @@ impl Packer {
         ttinsn!(Setadcxy::build().cnt_set_mask(PACKER).bit_mask(0b1111).word());
         ttinsn!(Setadczw::build().cnt_set_mask(PACKER).bit_mask(0b1111).word());
         ttinsn!(Setadcxx::build().cnt_set_mask(PACKER).x1_val(COLUMNS - 1).word());
-        self.init_tile();
+        self.init_tile(false);
         ttinsn!(stall(block::PACK, until::CFG));
+    }
+
+    /// What passes between the two conversions: Dst's own type, unless it only becomes narrower.
+    fn between(&self, out: Format) -> Format {
+        match (self.wide, out) {
+            (true, Format::Float32) => Format::Float32,
+            _ => Format::Bf16,
+        }
     }
 
     /// Sets what the packer reads and writes; it must be idle.
     fn formats(&self, out: Format) {
-        // What passes between the two conversions: Dst's own type, unless it only becomes narrower.
-        let between = match (self.wide, out) {
-            (true, Format::Float32) => Format::Float32,
-            _ => Format::Bf16,
-        };
-        let bytes = if between == Format::Float32 { 4 } else { 2 };
-        let (row, face) = (COLUMNS * bytes, FACE_ROWS * COLUMNS * bytes);
+        let between = self.between(out);
+        let (row, face) = (COLUMNS * bytes_of(between), FACE_ROWS * COLUMNS * bytes_of(between));
         Word::of(cfg::PCK0_ADDR_CTRL_XY_REG_0_YSTRIDE, row).write();
         Word::of(cfg::PCK0_ADDR_CTRL_ZW_REG_0_ZSTRIDE, face)
             .with(cfg::PCK0_ADDR_CTRL_ZW_REG_0_WSTRIDE, FACES * face)
@@ -104,15 +132,57 @@ impl Packer {
         ttinsn!(stall(block::PACK, until::CFG));
     }
 
-    /// Prepares the packing of tiles.
-    fn init_tile(&self) {
-        PackMod { src_y: Step::by(ROWS), dst_y: Step::by(ROWS), src_z: Step::by(0) }.set(0);
-        PackMod { src_y: Step::clear(), dst_y: Step::clear(), src_z: Step::clear() }.set(1);
-        PackMod { src_y: Step::clear(), dst_y: Step::by(ROWS), src_z: Step::by(1) }.set(2);
-        Mop::new(FACES, FACE_ROWS / ROWS, pack(0, false))
-            .last_inner(pack(2, false))
-            .last_outer(pack(1, true))
-            .program();
+    /// Prepares the packing of tiles; `tilizes`: of tiles that lie in Dst as half rows.
+    pub(crate) fn init_tile(&mut self, tilizes: bool) {
+        self.tilizes = tilizes;
+        let clear = Step::clear();
+        PackMod { src_y: Step::by(ROWS), dst_y: Step::by(ROWS), src_z: Step::by(0) }.set(DOWN as usize);
+        PackMod { src_y: clear, dst_y: clear, src_z: clear }.set(START as usize);
+        PackMod { src_y: clear, dst_y: Step::by(ROWS), src_z: Step::by(1) }.set(NEXT_FACE as usize);
+        PackMod { src_y: clear, dst_y: Step::by(ROWS), src_z: Step::by(0) }.set(FIRST_ROW as usize);
+        let down = pack(DOWN, false);
+        let program = Mop::new(FACES, FACE_ROWS / ROWS, down);
+        program.last_inner(pack(NEXT_FACE, false)).last_outer(pack(START, true)).program();
+    }
+
+    /// Sets the distance of Z of Dst's addresses: a face, or the two faces of half a tile.
+    pub(crate) fn set_faces(&self, out: Format, faces: u32) {
+        ttinsn!(stall(block::CFG, until::PACK));
+        let face = FACE_ROWS * COLUMNS * bytes_of(self.between(out));
+        set(cfg::PCK0_ADDR_CTRL_ZW_REG_0_ZSTRIDE, faces * face);
+        ttinsn!(stall(block::PACK, until::CFG));
+    }
+
+    /// Prepares [`Packer::untilize`].
+    pub(crate) fn init_untilize(&self) {
+        PackMod::default().set(STAY as usize);
+    }
+
+    /// Packs the first `columns` tiles of the half as 32 rows that are `row_bytes` apart.
+    pub(crate) fn untilize(&self, columns: u32, addr: u32, row_bytes: u32) {
+        let mut addr = addr;
+        for half in 0..2 {
+            push(Setadc::build().cnt_set_mask(PACKER).xyzw(Z).new_value(half).word());
+            for row in 0..FACE_ROWS {
+                push(Setadc::build().cnt_set_mask(PACKER).xyzw(Y).new_value(row).word());
+                self.address(addr);
+                for column in 0..columns {
+                    push(Setadc::build().cnt_set_mask(PACKER).xyzw(W).new_value(column).word());
+                    push(pack_row(column + 1 == columns));
+                }
+                addr += row_bytes;
+            }
+        }
+        ttinsn!(RESET_ROWS);
+        ttinsn!(RESET_FACES);
+    }
+
+    /// The packer's next output goes to this address.
+    #[inline(always)]
+    fn address(&self, addr: u32) {
+        set_gpr(ADDRESS_GPR, NEW_ADDRESS | (addr / UNIT - HEADER));
+        gpr_to_word(ADDRESS_GPR, cfg::THCON_SEC_REG1_L1_DEST_ADDR);
+        ttinsn!(stall(block::PACK, until::CFG));
     }
 
     /// Waits for a half of Dst that math has handed over.
@@ -125,10 +195,12 @@ impl Packer {
     #[inline(always)]
     pub(crate) fn tile(&self, tile: u32, addr: u32) {
         push(Setadc::build().cnt_set_mask(PACKER).xyzw(W).new_value(tile).word());
-        set_gpr(ADDRESS_GPR, NEW_ADDRESS | (addr / UNIT - HEADER));
-        gpr_to_word(ADDRESS_GPR, cfg::THCON_SEC_REG1_L1_DEST_ADDR);
-        ttinsn!(stall(block::PACK, until::CFG));
-        mop::run();
+        self.address(addr);
+        if self.tilizes {
+            pack_half_rows();
+        } else {
+            mop::run();
+        }
         ttinsn!(RESET_FACES);
     }
 
@@ -142,5 +214,26 @@ impl Packer {
         self.half = HALF - self.half;
         set(cfg::DEST_TARGET_REG_CFG_PACK_SEC_OFFSET, self.half);
         ttinsn!(stall(block::PACK, until::CFG));
+    }
+}
+
+/// Bytes of an element as the packer counts them.
+const fn bytes_of(between: Format) -> u32 {
+    if matches!(between, Format::Float32) { 4 } else { 2 }
+}
+
+/// Packs a tile whose half rows lie in Dst left and right by turns: the even rows of its upper half
+/// are a face, then the odd ones; Z steps by two faces.
+#[inline(always)]
+fn pack_half_rows() {
+    const PAIRS: u32 = FACE_ROWS / 2;
+    for half in 0..2 {
+        for (interfaces, end) in [(EVEN, FIRST_ROW), (ODD, NEXT_FACE)] {
+            for _ in 1..PAIRS {
+                push(pack_of(interfaces, DOWN, false));
+            }
+            let last = half == 1 && interfaces == ODD;
+            push(pack_of(interfaces, if last { START } else { end }, last));
+        }
     }
 }

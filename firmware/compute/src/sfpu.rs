@@ -1,8 +1,8 @@
 //! Functions of the vector unit: element by element on a tile of Dst.
 //!
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/VectorUnit.md and the pages of its instructions.
-//! An instruction works on 32 elements, so a tile takes 32 rounds of one body: load, compute, store.
-//! The body is recorded in the replay buffer once; constants stay in registers.
+//! An instruction works on 32 elements, so a tile takes 32 rounds of one body: load, compute,
+//! store. The body is recorded in the replay buffer once; constants stay in registers.
 
 use crate::addr_mod::{AddrMod, Step};
 use crate::push::{block, push, stall, until};
@@ -14,8 +14,8 @@ use tilework_abi::tensix::insn::{
 /// A function of one argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unary {
-    /// The exponential; infinite from 128 ln 2 on, zero below -126 ln 2, to 2^-17 of the value. A NaN
-    /// gives some number.
+    /// The exponential, to 2^-17 of the value; infinite from 128 ln 2 on, and below -126 ln 2 at most
+    /// the smallest normal number. A NaN gives a number that means nothing.
     Exp,
     /// The reciprocal, to 2^-22 of the value. Zero and infinity give NaN.
     Reciprocal,
@@ -57,8 +57,8 @@ const SUBTRACT: u32 = 2;
 const MANTISSA: i32 = 23;
 /// 1.5 x 2^23: a sum with it has the other operand, rounded, in its low bits.
 const ROUNDER: f32 = 12_582_912.0;
-/// 2^f on [-0.5, 0.5], from f^1 on; minimax in the relative error.
-const EXP2: [f32; 4] = [0.693_147_2, 0.240_226_5, 0.055_504_1, 0.009_618_1];
+/// 2^f on [-0.5, 0.5], from f^1 on: the least relative error, 2.8e-6, with 1 for f^0.
+const EXP2: [f32; 4] = [0.693_124_2, 0.240_241, 0.055_906_47, 0.009_582_87];
 /// Bits of the first approximation of 1 / sqrt(1), from which half of the argument's are taken
 /// (public folklore: C. Lomont, "Fast inverse square root", 2003).
 const RSQRT: u32 = 0x5F37_59DF;

@@ -1,7 +1,7 @@
 //! The unpack thread: L1 to SrcA and SrcB.
 //!
-//! Follows WormholeB0/TensixTile/TensixCoprocessor/UNPACR_Regular.md. There are two contexts with an
-//! address each: while the unpackers work with one, the core writes the other.
+//! Follows WormholeB0/TensixTile/TensixCoprocessor/UNPACR_Regular.md. There are two contexts with
+//! an address each: while the unpackers work with one, the core writes the other.
 
 use crate::Broadcast;
 use crate::format::Format;
@@ -19,7 +19,8 @@ const FACE: u32 = 256;
 const FACES: u32 = 4;
 /// Columns of a face.
 const COLUMNS: u32 = 16;
-/// Bytes of the unit of addresses. A unit is skipped for a tile header, which our tiles do not have.
+/// Bytes of the unit of addresses. A unit is skipped for a tile header, which our tiles do not
+/// have.
 const UNIT: u32 = 16;
 const HEADER: u32 = 1;
 /// `SETADC...`: the counters of unpacker 0 and 1.
@@ -36,6 +37,14 @@ const Z_DIM: u32 = 16;
 const BEFORE_SRC_A: u32 = 4 * 16;
 /// Throttle mode of the field's kernels; the pages do not describe it.
 const THROTTLE: u32 = 2;
+
+/// With tilize mode: the distance of rows, in units, four bits each.
+const SHIFTS: [Field; 4] = [
+    cfg::THCON_SEC_REG2_SHIFT_AMOUNT_CNTX0,
+    cfg::THCON_SEC_REG2_SHIFT_AMOUNT_CNTX1,
+    cfg::THCON_SEC_REG2_SHIFT_AMOUNT_CNTX2,
+    cfg::THCON_SEC_REG2_SHIFT_AMOUNT_CNTX3,
+];
 
 /// By unpacker: the addresses of the two contexts.
 const BASES: [[Field; 2]; 2] = [
@@ -128,11 +137,16 @@ impl Unpacker {
         .program();
     }
 
-    /// One tile face by face; SrcB is zero.
-    pub(crate) fn init_one(&self) {
-        transpose_faces(false);
+    /// One tile face by face, or its transpose; SrcB is zero.
+    pub(crate) fn init_one(&self, transpose: bool) {
+        transpose_faces(transpose);
         ttinsn!(count(A, FACE));
-        Mop::new(FACES, 1, ZERO_B).start(NEXT_A).program();
+        if transpose {
+            // Faces 0 and 2, then 1 and 3.
+            Mop::of_two(2, 2, ZERO_B, const { unpack(0, 2) }).end(face(A, 1)).program();
+        } else {
+            Mop::new(FACES, 1, ZERO_B).start(NEXT_A).program();
+        }
     }
 
     /// A tile with transposed faces, and row 0 of each face of B.
@@ -147,6 +161,37 @@ impl Unpacker {
     pub(crate) fn init_matmul(&self, transpose: bool) {
         transpose_faces(transpose);
         ttinsn!(count(A | B, FACES * FACE));
+    }
+
+    /// A tile of rows that are `row_bytes` apart, a multiple of 16: 64 half rows of 16 elements, left
+    /// and right by turns (see the packer's part). SrcB is zero.
+    pub(crate) fn init_tilize(&self, row_bytes: u32) {
+        transpose_faces(false);
+        set(cfg::THCON_SEC_REG2_TILEIZE_MODE, 1);
+        let units = row_bytes / UNIT;
+        for (i, shift) in SHIFTS.into_iter().enumerate() {
+            set(shift, units >> (4 * i) & 0xF);
+        }
+        self.x_dim(FACES * FACE);
+        ttinsn!(count(A, FACES * FACE));
+        Mop::new(1, 1, ZERO_B).start(NEXT_A).program();
+    }
+
+    /// Goes back to tiles.
+    pub(crate) fn end_tilize(&self) {
+        ttinsn!(stall(block::CFG, until::UNPACK));
+        set(cfg::THCON_SEC_REG2_TILEIZE_MODE, 0);
+        for shift in SHIFTS {
+            set(shift, 0);
+        }
+        self.x_dim(FACE);
+    }
+
+    /// Sets the size in X of unpacker 0's input.
+    fn x_dim(&self, elements: u32) {
+        set(cfg::THCON_SEC_REG5_TILE_X_DIM_CNTX0, elements);
+        set(cfg::THCON_SEC_REG5_TILE_X_DIM_CNTX1, elements);
+        ttinsn!(stall(block::UNPACK, until::CFG));
     }
 
     /// Runs the program with A and B at these addresses.

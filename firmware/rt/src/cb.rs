@@ -92,6 +92,13 @@ impl Producer {
         self.at
     }
 
+    /// L1 address of the page that follows `pages` others, which with them are within the buffer.
+    #[inline(always)]
+    pub fn write_ptr_after(&self, pages: u32) -> u32 {
+        let at = self.at + pages * self.page_size;
+        if at >= self.end { at - (self.end - self.start) } else { at }
+    }
+
     /// Hands `pages` pages over. What a core stored into them itself must be published first
     /// ([`crate::reg::publish`]).
     #[inline(always)]

@@ -14,7 +14,7 @@ use tilework_abi::noc::{MAX_PACKET_BYTES, NocRect, NocXy, counter};
 use tilework_abi::{L1_ALIGN, l1};
 
 use crate::KernelContext;
-use crate::niu::{ATOMIC, INLINE_POSTED, Initiator, MULTICAST, Niu, WRITE};
+use crate::niu::{ATOMIC, INLINE_POSTED, Initiator, MULTICAST, MULTICAST_LINKED, Niu, WRITE};
 use crate::reg::{compiler_fence, publish, write};
 
 /// The request initiators of a core that has the NIU for itself.
@@ -233,23 +233,31 @@ impl Noc {
     }
 
     /// Writes `len` bytes (any number) from L1 address `src` to L1 address `dst` of the `recipients`
-    /// workers of a rectangle; this tile is none, even when it lies inside. Returns when the last
-    /// packet has started. Waits for all earlier writes, because nothing of this tile may be in
-    /// flight when a multicast reserves its path.
+    /// workers of a rectangle, and then the word at L1 address `flag` to the same address there; this
+    /// tile is none of them, even when it lies inside. The flag arrives after the data. Returns when
+    /// all have started. Waits for all earlier writes, because nothing of this tile may be in flight
+    /// when a multicast reserves its path.
     #[inline(always)]
-    pub fn multicast(&mut self, src: u32, rect: u32, dst: u32, len: u32, recipients: u32) {
+    pub fn multicast(&mut self, src: u32, rect: u32, dst: u32, len: u32, flag: u32, recipients: u32) {
+        self.write_barrier();
         let mut done = 0;
         while done < len {
             let bytes = (len - done).min(MAX_PACKET_BYTES);
-            self.write_barrier();
-            let through = self.ready(initiator::WRITE);
-            through.write_state(MULTICAST, MULTICAST_TAG, 0);
-            compiler_fence();
-            through.write_packet(self.my_xy, src + done, rect, dst + done, bytes);
-            self.writes = self.writes.plus(1);
-            self.acks = self.acks.plus(recipients);
+            // A link: the path stays reserved for what follows.
+            self.multicast_packet(MULTICAST_LINKED, src + done, rect, dst + done, bytes, recipients);
             done += bytes;
         }
+        self.multicast_packet(MULTICAST, flag, rect, flag, size_of::<u32>() as u32, recipients);
+    }
+
+    #[inline(always)]
+    fn multicast_packet(&mut self, control: u32, src: u32, rect: u32, dst: u32, len: u32, recipients: u32) {
+        let through = self.ready(initiator::WRITE);
+        through.write_state(control, MULTICAST_TAG, 0);
+        compiler_fence();
+        through.write_packet(self.my_xy, src, rect, dst, len);
+        self.writes = self.writes.plus(1);
+        self.acks = self.acks.plus(recipients);
     }
 
     // ---- atomics ----

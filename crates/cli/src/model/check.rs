@@ -5,11 +5,12 @@ use super::{bisect, choose, inputs, open, run, session, supported, tensors};
 use crate::answer::Answer;
 use crate::args::{ArraySource, Input};
 use crate::array::Array;
+use crate::comparison::OutputRow;
 use crate::failure::{Failure, Outcome};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
-use tilework_engine::{Comparison, Session, Tolerance, Value};
+use tilework_engine::{Session, Tolerance, Value};
 use tilework_model::Model;
 
 /// Runs a program and compares; a mismatch is a failed run.
@@ -93,49 +94,7 @@ fn row(index: usize, found: &Value, expected: &Array, tolerance: Tolerance) -> O
         let why = "has a part for each device; only whole outputs can be compared";
         return Err(Failure::usage(format!("{name} {why}")));
     };
-    let expected = tensors::tensor(expected).map_err(|e| Failure::usage(format!("{name}.npy: {e}")))?;
-    let dtype = found.dtype().mlir_name();
-    let found = tensors::tensor(&tensors::array(found)).map_err(|e| Failure::failed("output", e))?;
-    Ok(match Comparison::of(&found, &expected, tolerance) {
-        Ok(comparison) => OutputRow::of(name, dtype, &comparison),
-        Err(mismatch) => {
-            OutputRow { name, dtype, passed: false, verdict: mismatch.to_string(), ..OutputRow::default() }
-        }
-    })
-}
-
-/// One output beside what was expected.
-#[derive(Serialize, Default, Debug)]
-struct OutputRow {
-    name: String,
-    dtype: &'static str,
-    passed: bool,
-    elements: usize,
-    pcc: f64,
-    max_abs: f64,
-    max_abs_of_range: f64,
-    max_rel: f64,
-    mismatches: usize,
-    first_difference: Option<Vec<usize>>,
-    verdict: String,
-}
-
-impl OutputRow {
-    fn of(name: String, dtype: &'static str, comparison: &Comparison) -> Self {
-        Self {
-            name,
-            dtype,
-            passed: comparison.passes(),
-            elements: comparison.elements,
-            pcc: comparison.pcc,
-            max_abs: comparison.max_abs,
-            max_abs_of_range: comparison.of_range(),
-            max_rel: comparison.max_rel,
-            mismatches: comparison.mismatches,
-            first_difference: comparison.first.as_ref().map(|first| first.index.clone()),
-            verdict: comparison.to_string(),
-        }
-    }
+    OutputRow::compare(name, found.dtype().mlir_name(), &tensors::array(found), expected, tolerance)
 }
 
 #[derive(Serialize, Debug)]
@@ -154,8 +113,7 @@ struct ModelCheck {
 impl ModelCheck {
     fn text(&self, out: &mut dyn Write) -> std::io::Result<()> {
         for row in &self.outputs {
-            let verdict = if row.passed { "ok  " } else { "FAIL" };
-            writeln!(out, "{verdict} {} {}: {}", row.name, row.dtype, row.verdict)?;
+            writeln!(out, "{row}")?;
         }
         for row in self.rounded_after_operations.iter().flatten().filter(|row| !row.passed) {
             writeln!(

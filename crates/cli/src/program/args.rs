@@ -2,6 +2,7 @@
 
 use crate::args::{Input, parse_input};
 use crate::board_option::{BoardOption, ChipOption};
+use crate::comparison::ToleranceArgs;
 use crate::kinds::Verb;
 use clap::ValueEnum;
 use std::num::NonZeroUsize;
@@ -40,6 +41,20 @@ pub struct KernelRunArgs {
     /// Give up when the program has run for this many cycles; 20 billion unless given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_cycles: Option<u64>,
+}
+
+/// For which board a kernel program is checked, and what its outputs are compared with.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Options of kernel programs")]
+pub struct KernelCheckArgs {
+    #[command(flatten)]
+    pub plan: KernelPlanArgs,
+    /// Also run the program with the arrays of --input, and compare each output with NAME.npy of this
+    /// folder.
+    #[arg(long, value_name = "DIR")]
+    pub expect: Option<PathBuf>,
+    #[command(flatten)]
+    pub tolerance: ToleranceArgs,
 }
 
 /// For which board and arrays a kernel program is checked or shown.
@@ -87,11 +102,13 @@ docs/program.md describes program files and firmware folders, docs/report.md the
         }
         Verb::Check => {
             "\
-A kernel program is checked against a board, without running it: form, buffers, cores, kernels.
+A kernel program is checked against a board, without running it: form, buffers, cores, kernels. With
+--expect it also runs, and its outputs are compared with arrays.
 
 Examples:
   tilework check examples/ring/program.toml --board p150
-  tilework check examples/increment/program.toml --input x=examples/increment/x.npy"
+  tilework check examples/increment/program.toml --input x=examples/increment/x.npy
+  tilework check program.toml --input a=a.npy --expect expected --atol 0.01 --rtol 0.01"
         }
         Verb::Show => {
             "\

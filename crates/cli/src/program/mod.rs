@@ -8,6 +8,7 @@
 
 mod args;
 mod check;
+mod compare;
 mod cores;
 mod expr;
 mod failure;
@@ -29,7 +30,7 @@ use crate::answer::Answer;
 use crate::args::{CheckArgs, RunArgs, ShowArgs};
 use crate::failure::Outcome;
 use crate::kinds::{About, Kind, Request};
-use args::{KernelPlanArgs, KernelRunArgs};
+use args::{KernelCheckArgs, KernelPlanArgs, KernelRunArgs};
 
 /// The kind of kernel programs.
 pub struct KernelProgram;
@@ -44,15 +45,18 @@ impl Kind for KernelProgram {
         examples: args::examples,
     };
     type Run = KernelRunArgs;
-    type Check = KernelPlanArgs;
+    type Check = KernelCheckArgs;
     type Show = KernelPlanArgs;
 
     fn run(request: &Request<'_, RunArgs, KernelRunArgs>) -> Outcome<Answer> {
         run::run(request.common, &request.own)
     }
 
-    fn check(request: &Request<'_, CheckArgs, KernelPlanArgs>) -> Outcome<Answer> {
-        overview::check(&request.common.file, &request.own)
+    fn check(request: &Request<'_, CheckArgs, KernelCheckArgs>) -> Outcome<Answer> {
+        match &request.own.expect {
+            Some(folder) => compare::check(&request.common.file, &request.own, folder),
+            None => overview::check(&request.common.file, &request.own.plan),
+        }
     }
 
     fn show(request: &Request<'_, ShowArgs, KernelPlanArgs>) -> Outcome<Answer> {

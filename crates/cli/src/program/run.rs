@@ -139,7 +139,7 @@ fn config(own: &KernelRunArgs, board: Board) -> DeviceConfig {
     config
 }
 
-fn upload(
+pub(super) fn upload(
     device: &mut Device,
     plan: &Plan,
     placed: &Placed,

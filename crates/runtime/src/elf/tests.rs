@@ -417,7 +417,7 @@ fn the_prebuilt_images_load_and_know_their_names() {
         assert_eq!((f.processor(), f.entry()), (p, WORKER.firmware_text[p.index()].get()));
         assert!(!f.locate(f.entry()).unwrap().frames.is_empty(), "{}", f.name());
     }
-    for (name, elf) in crate::prebuilt::KERNELS {
+    for &(name, elf) in crate::prebuilt::KERNELS {
         let kernel = KernelImage::load(name, elf, Processor::Brisc).unwrap();
         assert_eq!(
             kernel.relocate(L1Addr::new(kernel.link_base()), &WORKER).unwrap().len() as u32,

@@ -1,8 +1,9 @@
 //! Elements as the coprocessor has them in DRAM and L1: row by row, or as tiles.
 //!
 //! A tile is 32 x 32 elements: four faces of 16 x 16, upper left, upper right, lower left, lower
-//! right, each row by row (ISA documentation, Tiles). In a block format the 64 exponents of a tile's
-//! rows of 16 come before its elements. Tiles follow one another row of tiles by row of tiles.
+//! right, each row by row (ISA documentation, Tiles). In a block format the 64 exponents of a
+//! tile's rows of 16 come before its elements. Tiles follow one another row of tiles by row of
+//! tiles.
 
 use super::DType;
 use tilework_dtype::block::{BLOCK, BlockFormat};

@@ -6,7 +6,7 @@
 //! 1. number of buffers, 1 to 4; then for each of them
 //! 2. address in each DRAM bank;
 //! 3. first page;
-//! 4. pages from one page to the next: 0 for the same page again and again;
+//! 4. pages of this buffer at most; 0: as many as of the others;
 //! 5. page size in bytes: a multiple of 64, the circular buffer's page size;
 //! 6. number of the circular buffer, whose address is a multiple of 64.
 #![no_std]
@@ -28,7 +28,7 @@ const EACH: u32 = 5;
 struct Stream {
     source: Interleaved,
     page: u32,
-    step: u32,
+    left: u32,
     page_size: u32,
     cb: Producer,
 }
@@ -38,7 +38,8 @@ impl Stream {
         let arg = |n| rta(ctx, FIRST + i * EACH + n);
         let page_size = arg(3);
         let source = Interleaved::new(ctx, arg(0), page_size);
-        Self { source, page: arg(1), step: arg(2), page_size, cb: Producer::new(ctx, arg(4)) }
+        let left = if arg(2) == 0 { u32::MAX } else { arg(2) };
+        Self { source, page: arg(1), left, page_size, cb: Producer::new(ctx, arg(4)) }
     }
 }
 
@@ -50,14 +51,15 @@ fn main(ctx: &KernelContext) {
     }
     let mut noc = Noc::of(ctx);
     for _ in 0..pages {
-        for stream in streams.iter().flatten() {
+        for stream in streams.iter().flatten().filter(|s| s.left != 0) {
             stream.cb.reserve_back(1);
             noc.read(stream.source.page(stream.page), stream.cb.write_ptr(), stream.page_size);
         }
         noc.read_barrier();
-        for stream in streams.iter_mut().flatten() {
+        for stream in streams.iter_mut().flatten().filter(|s| s.left != 0) {
             stream.cb.push_back(1);
-            stream.page += stream.step;
+            stream.page += 1;
+            stream.left -= 1;
         }
     }
 }

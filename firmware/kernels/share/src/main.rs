@@ -13,7 +13,7 @@
 //! 3. tiles from one block to the next;
 //! 4. tiles from one row of tiles to the next;
 //! 5. rows and 6. columns of a block, in tiles; a block is written row by row to
-//! 7. the number of the circular buffer, whose size is a multiple of a block's;
+//! 7. the number of the circular buffer, which has room for a whole number of blocks, at least two;
 //! 8. this core's and 9. the sender's coordinates (`y << 6 | x`);
 //! 10. the last receiver's coordinates, and 11. the number of receivers (may be 0);
 //! 12. ids of the semaphores for room, 13. and for blocks;
@@ -76,23 +76,43 @@ fn bring(ctx: &KernelContext, noc: &mut Noc) {
     let matrix = Matrix::new(ctx, arg(1), cb.page_size(), arg(4), [arg(5), arg(6)]);
     let tiles = matrix.rows * matrix.columns;
     let rect = noc.rectangle(sender, arg(10));
-    let mut first = arg(2);
-    for block in 1..=arg(0) {
+    let (blocks, mut first) = (arg(0), arg(2));
+    let is_sender = me == sender;
+    let mut read = |noc: &mut Noc, at| {
+        matrix.tiles(first, at, |tile, to| noc.read(tile, to, matrix.page_size));
+        first += arg(3);
+    };
+    if blocks != 0 {
         cb.reserve_back(tiles);
-        let at = cb.write_ptr();
-        if me == sender {
-            matrix.tiles(first, at, |tile, to| noc.read(tile, to, cb.page_size()));
-            noc.read_barrier();
-            if receivers != 0 {
-                room.wait_min(block * receivers);
-                noc.multicast(at, rect, at, tiles * cb.page_size(), receivers);
-                write(sent.addr(), block);
-                publish(sent.addr());
-                noc.multicast(sent.addr(), rect, sent.addr(), size_of::<u32>() as u32, receivers);
-            }
-            first += arg(3);
+        if is_sender {
+            read(noc, cb.write_ptr());
         } else {
             noc.semaphore_inc(NocAddr::new(sender, room.addr()), 1);
+        }
+    }
+    for block in 1..=blocks {
+        let at = cb.write_ptr();
+        if is_sender {
+            noc.read_barrier();
+            // The next block comes while this one leaves.
+            if block != blocks {
+                cb.reserve_back(2 * tiles);
+                read(noc, cb.write_ptr_after(tiles));
+            }
+            if receivers != 0 {
+                room.wait_min(block * receivers);
+                // The last block's number has left before it is replaced.
+                noc.writes_flushed();
+                write(sent.addr(), block);
+                publish(sent.addr());
+                noc.multicast(at, rect, at, tiles * cb.page_size(), sent.addr(), receivers);
+            }
+        } else {
+            // There is room for the next block before this one has come.
+            if block != blocks {
+                cb.reserve_back(2 * tiles);
+                noc.semaphore_inc(NocAddr::new(sender, room.addr()), 1);
+            }
             sent.wait_min(block);
         }
         cb.push_back(tiles);

@@ -1,0 +1,82 @@
+//! `tilework check --expect` of a kernel program: runs it and compares its outputs with arrays.
+
+use super::args::KernelCheckArgs;
+use super::failure::failure;
+use super::lower::{download, place, program};
+use super::plan::Plan;
+use super::run::{NO_RANDOM_INPUTS, upload};
+use super::schema::{ProgramFile, Use};
+use super::source::Source;
+use crate::answer::Answer;
+use crate::array::Array;
+use crate::chip::{AnyChip, Device};
+use crate::comparison::OutputRow;
+use crate::failure::{Failure, Outcome};
+use crate::inputs;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::{Result, Write};
+use std::path::Path;
+use tilework_dtype::DType;
+use tilework_engine::Tolerance;
+use tilework_runtime::DeviceConfig;
+
+/// What came of a program. The fields are those of the JSON form, in their order.
+#[derive(Serialize)]
+struct ProgramCheck {
+    file: String,
+    program: String,
+    board: &'static str,
+    passed: bool,
+    outputs: Vec<OutputRow>,
+}
+
+/// Runs a program and compares; a mismatch is a failed run. `folder` has the expected outputs.
+pub fn check(file: &Path, own: &KernelCheckArgs, folder: &Path) -> Outcome<Answer> {
+    let inputs = inputs::by_name(&own.plan.input, NO_RANDOM_INPUTS)?;
+    let source = Source::read(file, "a program file")?;
+    let parsed = ProgramFile::parse(&source)?;
+    let (chip, board) = AnyChip::power_on(None, own.plan.board.given)?;
+    let plan = Plan::new(source, parsed, board, &inputs)?;
+    let expected: Vec<Array> = plan
+        .buffers_for(Use::Output)
+        .map(|(_, buffer)| inputs::open(&folder.join(format!("{}.npy", buffer.name)), None))
+        .collect::<Outcome<_>>()?;
+    let found = run(file, chip, &plan, &inputs)?;
+    let mut outputs = Vec::new();
+    for (((_, buffer), (name, found)), expected) in plan.buffers_for(Use::Output).zip(found).zip(&expected) {
+        let tolerance = own.tolerance.or(usual(buffer.dtype));
+        outputs.push(OutputRow::compare(name, buffer.dtype.name(), &found, expected, tolerance)?);
+    }
+    let passed = outputs.iter().all(|row| row.passed);
+    let (file, program) = (file.display().to_string(), plan.name.clone());
+    let report = ProgramCheck { file, program, board: plan.board.name(), passed, outputs };
+    let failure = (!passed).then(|| Failure::failed("mismatch", "the outputs are not as expected"));
+    Ok(Answer::new(report, ProgramCheck::text).failing(failure))
+}
+
+/// Runs a program on a chip; its outputs.
+fn run(file: &Path, chip: AnyChip, plan: &Plan, inputs: &BTreeMap<String, Array>) -> Outcome<Vec<(String, Array)>> {
+    let failed = |error| failure(file, error);
+    let mut device = Device::open(chip, DeviceConfig::new(plan.board)).map_err(failed)?;
+    let placed = place(&mut device, plan).map_err(failed)?;
+    upload(&mut device, plan, &placed, inputs).map_err(failed)?;
+    let program = program(plan, &placed)?;
+    device.run(std::slice::from_ref(&program)).map_err(failed)?;
+    download(&mut device, plan, &placed).map_err(failed)
+}
+
+/// The customary tolerance for an output: exact for integers, as wide as the type for floats.
+fn usual(dtype: DType) -> Tolerance {
+    match dtype {
+        DType::F32 | DType::F64 => Tolerance::FLOAT32,
+        dtype if dtype.is_float() => Tolerance::BFLOAT16,
+        _ => Tolerance::EXACT,
+    }
+}
+
+impl ProgramCheck {
+    fn text(&self, out: &mut dyn Write) -> Result<()> {
+        self.outputs.iter().try_for_each(|row| writeln!(out, "{row}"))
+    }
+}
