@@ -8,7 +8,7 @@ use tilework_abi::board::Board;
 use tilework_abi::tlb::Bar;
 use tilework_driver::{Card, HostLink, Inspect, LinkError};
 use tilework_libttsim_client::LibraryChip;
-use tilework_sim::{Chip, ChipConfig};
+use tilework_sim::{Chip, ChipConfig, Coverage};
 
 /// A device on any chip.
 pub type Device = tilework_runtime::Device<AnyChip>;
@@ -23,20 +23,29 @@ pub enum AnyChip {
 
 impl AnyChip {
     /// Powers on the chip behind `library`, or the built-in one of `board` (p100 unless given);
-    /// also says which board it is.
+    /// also says which board it is. With `coverage` the built-in one counts what its coprocessors
+    /// execute.
     ///
     /// # Errors
     /// A file that is no such library; a chip that is not a Blackhole, of an unknown board, or of
     /// another board than `board`.
-    pub fn power_on(library: Option<&Path>, board: Option<Board>) -> Outcome<(Self, Board)> {
+    pub fn power_on(library: Option<&Path>, board: Option<Board>, coverage: bool) -> Outcome<(Self, Board)> {
         match library {
             Some(library) => open_library(library, board),
             None => {
                 let board = board.unwrap_or(Board::P100);
-                let chip = Chip::new(ChipConfig::new(board));
+                let chip = Chip::new(ChipConfig { coverage, ..ChipConfig::new(board) });
                 let chip = chip.map_err(not_built)?;
                 Ok((Self::BuiltIn(chip), board))
             }
+        }
+    }
+
+    /// What the coprocessors executed, of a chip that counts it.
+    pub fn coverage(&self) -> Option<Coverage> {
+        match self {
+            Self::BuiltIn(chip) => Some(chip.coverage()),
+            Self::Library(_) => None,
         }
     }
 

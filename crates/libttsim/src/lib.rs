@@ -9,9 +9,11 @@
 //!
 //! - `TILEWORK_ON_FAULT=abort` ends the process at the first fault;
 //! - `TILEWORK_BOARD=p100|p150|p300` chooses the card, instead of the one that the file was made
-//!   for ([`board`]).
+//!   for ([`board`]);
+//! - `TILEWORK_COVERAGE=FILE` writes which Tensix instructions were executed, in which modes, when
+//!   the card is powered off: text, or JSON if FILE ends in .json.
 //!
-//! Nothing else of the process is touched: no threads, no files, no signals. The chip's memories
+//! Nothing else of the process is touched: no threads, no other files, no signals. The chip's memories
 //! are taken up as they are used. A process that forks between calls has two independent cards.
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
@@ -119,7 +121,11 @@ pub extern "C" fn libttsim_init() {
 #[unsafe(no_mangle)]
 pub extern "C" fn libttsim_exit() {
     on_card("libttsim_exit", (), |_| ());
-    with("libttsim_exit", (), |library| library.card = None);
+    with("libttsim_exit", (), |library| {
+        if let Some(card) = library.card.take() {
+            card.exit();
+        }
+    });
 }
 
 /// Tells how the device reaches host memory. Counts from the next [`libttsim_init`] on.

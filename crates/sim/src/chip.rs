@@ -5,6 +5,7 @@
 //! the chip continues; a wait for a word of pinned memory is an event, not a poll.
 
 use crate::arc::ArcTile;
+use crate::coverage::Coverage;
 use crate::dram::DramBank;
 use crate::inert::InertTiles;
 use crate::noc::{Grid, GridBuilder, GridError, Network, NodeId, Outbox, Packet, Place};
@@ -30,12 +31,15 @@ pub struct ChipConfig {
     /// Whether polling cores sleep. It changes nothing but the time that a run takes; tests switch
     /// it off to show that.
     pub parking: bool,
+    /// Whether the coprocessors count which instructions they execute, in which modes
+    /// ([`Chip::coverage`]).
+    pub coverage: bool,
 }
 
 impl ChipConfig {
     /// The usual configuration of a board.
     pub const fn new(board: Board) -> Self {
-        Self { board, harvesting: board.harvesting(), translation: true, parking: true }
+        Self { board, harvesting: board.harvesting(), translation: true, parking: true, coverage: false }
     }
 }
 
@@ -151,6 +155,9 @@ impl Chip {
         for (i, &(place, xy)) in layout.tensix.iter().enumerate() {
             let mut tile = Box::new(Tile::new(place, xy, i as u8, &grid, &book));
             tile.set_parking(config.parking);
+            if config.coverage {
+                tile.count_modes();
+            }
             nodes.push(AnyNode::Tensix(tile));
         }
         for bank in 0..board::DRAM_BANKS {
@@ -209,6 +216,13 @@ impl Chip {
         stats.pcie_to_device = pcie.bytes_to_device();
         stats.pcie_to_host = pcie.bytes_to_host();
         stats
+    }
+    /// What the coprocessors have executed since the start; nothing unless the configuration says
+    /// that they count.
+    pub fn coverage(&self) -> Coverage {
+        let mut coverage = Coverage::default();
+        self.tensix_tiles().filter_map(Tile::counted_modes).for_each(|counts| coverage.add(counts));
+        coverage
     }
     /// Every core that waits.
     pub fn waiting(&self) -> Vec<Waiting> {

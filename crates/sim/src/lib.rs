@@ -13,6 +13,7 @@ mod arc;
 mod chip;
 #[cfg(test)]
 mod chip_tests;
+mod coverage;
 mod dram;
 mod endpoint;
 mod event_queue;
@@ -31,6 +32,7 @@ mod tile;
 mod timing;
 
 pub use chip::{Chip, ChipConfig, ChipError, ChipStats};
+pub use coverage::Coverage;
 pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
 pub use noc::GridError;
 pub use pcie::HostBus;

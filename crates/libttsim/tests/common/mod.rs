@@ -27,6 +27,7 @@ pub(crate) fn alone(name: &str, environment: &[(&str, &str)], body: impl FnOnce(
         .args(["--exact", name, "--nocapture"])
         .env_remove("TILEWORK_ON_FAULT")
         .env_remove("TILEWORK_BOARD")
+        .env_remove("TILEWORK_COVERAGE")
         .env(ALONE, name)
         .envs(environment.iter().copied())
         .output()
