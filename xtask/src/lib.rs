@@ -2,6 +2,7 @@
 
 mod asm;
 pub mod bench;
+pub mod coverage;
 pub mod diff;
 pub mod firmware;
 pub mod own_library;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
-use xtask::{bench, diff, firmware, ttnn};
+use xtask::{bench, coverage, diff, firmware, ttnn};
 
 /// Development tasks of Tilework.
 #[derive(Parser)]
@@ -31,6 +31,10 @@ enum Task {
     /// Run the same random host scripts on our chip and on another library with the libttsim
     /// interface, and compare.
     Diff(diff::DiffArgs),
+    /// List the documented modes of Tensix instructions that no test reaches.
+    ///
+    /// Runs the tests and compares what they execute with the instruction table.
+    Coverage(coverage::CoverageArgs),
     /// Run the real ttnn on our shared library, in fast and in slow dispatch.
     Ttnn(ttnn::TtnnArgs),
     /// Run one script; started by `diff`.
@@ -68,6 +72,7 @@ fn task(task: Task) -> Result<()> {
         Task::Bench(args) => bench::run(&root, &args),
         Task::BenchChild(args) => args.run(),
         Task::Diff(args) => diff::run(&root, &args),
+        Task::Coverage(args) => coverage::run(&root, &args),
         Task::Ttnn(args) => ttnn::run(&root, &args),
         Task::DiffChild(args) => args.run(),
     }

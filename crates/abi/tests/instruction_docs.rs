@@ -33,7 +33,7 @@ fn bits(hi: u32, lo: u32) -> String {
 
 fn operand(field: &Field) -> String {
     let kind = match field.kind {
-        Kind::Flag | Kind::Uint | Kind::Hex => "",
+        Kind::Flag | Kind::Uint | Kind::Hex | Kind::Format => "",
         Kind::Signed => " signed",
         Kind::Gpr => " rN",
         Kind::GprHalf => " rN.lo/hi",

@@ -127,6 +127,7 @@ fn value(field: &Field, text: &str) -> u32 {
         Kind::Signed => text.parse::<i32>().expect("a number").cast_unsigned(),
         Kind::Hex => u32::from_str_radix(text.strip_prefix("0x").expect("a hexadecimal number"), 16).unwrap(),
         Kind::Gpr | Kind::LReg => number(&text[1..]),
+        Kind::Format => unreachable!("no operand is a format"),
         Kind::GprHalf => {
             let (gpr, half) = text[1..].split_once('.').expect("a half");
             number(gpr) << 1 | u32::from(half == "hi")
@@ -272,4 +273,34 @@ fn block_bits_are_those_of_the_page_s_table() {
     }
     let nop = Insn::decode(Nop::build().word());
     assert!(nop.is_blocked_by(BLOCK_ALL) && (0..9).all(|bit| !nop.is_blocked_by(BLOCK_ALL & !(1 << bit))));
+}
+
+#[test]
+fn a_mode_is_what_the_marked_operands_and_the_unit_s_settings_say() {
+    use tilework_abi::tensix::insn::{Mode, Unpacr, settings};
+    let mvmul = |word| Mode::of(Insn::decode(word), Some(settings::SRC_FORMAT.put(settings::FIDELITY.put(0, 2), 5)));
+    let word = Mvmul::build().clear_dvalid(3).addr_mod(5).dst_row(64).word();
+    let mode = mvmul(word).unwrap();
+    assert_eq!(mode.to_string(), "MVMUL clear_dvalid=0x3, src_format=bf16, fidelity=2");
+    assert_eq!(mvmul(Mvmul::build().clear_dvalid(3).word()), Some(mode), "places are no part of it");
+    assert_ne!(mvmul(Mvmul::build().word()), Some(mode));
+    assert_eq!(Mode::from_numbers(mode.numbers()), Some(mode));
+    assert_eq!(Mode::from_numbers([word, 0]), None, "an operand that is no part of a mode");
+    // Settings are of those instructions that the unit says them for.
+    let nop = Insn::decode(Nop::build().word());
+    assert_eq!(Mode::of(nop, Some(5)), Mode::of(nop, None));
+    let unpacr = Insn::decode(Unpacr::build().which_unpacker(1).ch0_y_inc(2).word());
+    assert_eq!(Mode::of(unpacr, None).unwrap().to_string(), "UNPACR which_unpacker=1, cfg_context_cnt_inc=0");
+    assert_eq!(Mode::of(Insn::decode(0xFF00_0000), None), None);
+}
+
+#[test]
+fn documented_values_fit_their_operands() {
+    for row in Unit::ALL.iter().flat_map(|unit| unit.rows()) {
+        for field in row.fields.iter().chain(row.settings()).filter(|field| field.modes != 0) {
+            let bits = field.hi - field.lo + 1;
+            assert!(bits <= 4 && u32::from(field.modes) >> (1u32 << bits) == 0, "{} {}", row.mnemonic, field.name);
+            assert!(field.modes.count_ones() > 1 || field.modes == 1, "{} {}", row.mnemonic, field.name);
+        }
+    }
 }

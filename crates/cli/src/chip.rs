@@ -9,7 +9,7 @@ use tilework_abi::board::Board;
 use tilework_abi::tlb::Bar;
 use tilework_driver::{Card, HostLink, Inspect, LinkError};
 use tilework_libttsim_client::LibraryChip;
-use tilework_sim::{Bugs, Chip, ChipConfig};
+use tilework_sim::{Bugs, Chip, ChipConfig, Coverage};
 
 /// A device on any chip.
 pub type Device = tilework_runtime::Device<AnyChip>;
@@ -22,27 +22,42 @@ pub enum AnyChip {
     Library(LibraryChip),
 }
 
+/// What may be chosen of the built-in chip.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    /// How many threads run its tiles; all of the machine's unless given.
+    pub threads: Option<NonZeroUsize>,
+    /// The documented bugs that it has.
+    pub bugs: Bugs,
+    /// Its coprocessors count what they execute.
+    pub coverage: bool,
+}
+
 impl AnyChip {
     /// Powers on the chip behind `library`, or the built-in one of `board` (p100 unless given) with
-    /// `bugs`, whose tiles run on so many threads; also says which board it is.
+    /// `settings`; also says which board it is.
     ///
     /// # Errors
     /// A file that is no such library; a chip that is not a Blackhole, of an unknown board, or of
     /// another board than `board`.
-    pub fn power_on(
-        library: Option<&Path>,
-        board: Option<Board>,
-        threads: Option<NonZeroUsize>,
-        bugs: Bugs,
-    ) -> Outcome<(Self, Board)> {
+    pub fn power_on(library: Option<&Path>, board: Option<Board>, settings: Settings) -> Outcome<(Self, Board)> {
         match library {
             Some(library) => open_library(library, board),
             None => {
                 let board = board.unwrap_or(Board::P100);
-                let chip = Chip::new(ChipConfig { threads, bugs, ..ChipConfig::new(board) });
+                let Settings { threads, bugs, coverage } = settings;
+                let chip = Chip::new(ChipConfig { threads, bugs, coverage, ..ChipConfig::new(board) });
                 let chip = chip.map_err(not_built)?;
                 Ok((Self::BuiltIn(chip), board))
             }
+        }
+    }
+
+    /// What the coprocessors executed, of a chip that counts it.
+    pub fn coverage(&self) -> Option<Coverage> {
+        match self {
+            Self::BuiltIn(chip) => Some(chip.coverage()),
+            Self::Library(_) => None,
         }
     }
 

@@ -7,13 +7,18 @@
 use crate::config::ConfigSpace;
 use std::io::Write;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use tilework_abi::board::Board;
 use tilework_abi::pci::config;
-use tilework_sim::{Bug, Bugs, Chip, ChipConfig, ChipError, HostBus};
+use tilework_sim::{Bug, Bugs, Chip, ChipConfig, ChipError, Coverage, HostBus};
 
 /// Messages about the host's own accesses that are printed; a driver that polls a wrong address
 /// must not fill a disk.
 const MESSAGES: u32 = 100;
+
+/// What the coprocessors of the process's cards have executed, for [`Card::exit`].
+static EXECUTED: Mutex<Coverage> = Mutex::new(Coverage::new());
 
 /// Prints a diagnostic. Standard error may be closed.
 pub(crate) fn say(what: &str) {
@@ -47,6 +52,8 @@ pub(crate) struct Card {
     chip: Chip,
     config: ConfigSpace,
     abort: bool,
+    /// Where to write what the coprocessors executed.
+    coverage: Option<PathBuf>,
     /// The chip's fault was told; and that it stays stopped.
     told_fault: bool,
     told_stopped: bool,
@@ -59,14 +66,29 @@ impl Card {
     /// # Errors
     /// A board that cannot be built, as text.
     pub(crate) fn new(board: Board, bus: Option<Box<dyn HostBus>>) -> Result<Self, String> {
-        let config = ChipConfig { threads: threads(), bugs: bugs(), ..ChipConfig::new(board) };
+        let coverage = std::env::var_os("TILEWORK_COVERAGE").map(PathBuf::from);
+        let counts = coverage.is_some();
+        let config = ChipConfig { threads: threads(), bugs: bugs(), coverage: counts, ..ChipConfig::new(board) };
         let mut chip = Chip::new(config).map_err(|error| format!("the chip cannot be built: {error}"))?;
         if let Some(bus) = bus {
             chip.attach_host_bus(bus);
         }
         let abort = std::env::var_os("TILEWORK_ON_FAULT").is_some_and(|value| value == "abort");
         let config = ConfigSpace::new(board);
-        Ok(Self { chip, config, abort, told_fault: false, told_stopped: false, messages: 0 })
+        Ok(Self { chip, config, abort, coverage, told_fault: false, told_stopped: false, messages: 0 })
+    }
+
+    /// Powers off: writes what the coprocessors of this card and those before executed, if that is
+    /// wanted.
+    pub(crate) fn exit(self) {
+        let Some(path) = &self.coverage else { return };
+        let mut coverage = EXECUTED.lock().unwrap_or_else(PoisonError::into_inner);
+        coverage.merge(&self.chip.coverage());
+        let is_json = path.extension().is_some_and(|ending| ending == "json");
+        let text = if is_json { coverage.json() } else { coverage.text() };
+        if let Err(error) = std::fs::write(path, text) {
+            say(&format!("TILEWORK_COVERAGE: cannot write {}: {error}", path.display()));
+        }
     }
 
     /// True when the chip still runs; says otherwise, once.

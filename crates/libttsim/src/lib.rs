@@ -11,10 +11,12 @@
 //! - `TILEWORK_BOARD=p100|p150|p300` chooses the card, instead of the one that the file was made
 //!   for ([`board`]);
 //! - `TILEWORK_WITHOUT_BUGS=NAME,...` leaves out documented bugs of the chip;
-//! - `TILEWORK_THREADS=N` limits the threads that run the tiles when many are busy.
+//! - `TILEWORK_THREADS=N` limits the threads that run the tiles when many are busy;
+//! - `TILEWORK_COVERAGE=FILE` writes which Tensix instructions were executed, in which modes, when
+//!   the card is powered off: text, or JSON if FILE ends in .json.
 //!
-//! Nothing else of the process is touched: no files, no signals, no threads but these, which work
-//! during a call only. The chip's memories are taken up as they are used. A process that forks
+//! Nothing else of the process is touched: no other files, no signals, no threads but these, which
+//! work during a call only. The chip's memories are taken up as they are used. A process that forks
 //! between calls has two independent cards.
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
@@ -122,7 +124,11 @@ pub extern "C" fn libttsim_init() {
 #[unsafe(no_mangle)]
 pub extern "C" fn libttsim_exit() {
     on_card("libttsim_exit", (), |_| ());
-    with("libttsim_exit", (), |library| library.card = None);
+    with("libttsim_exit", (), |library| {
+        if let Some(card) = library.card.take() {
+            card.exit();
+        }
+    });
 }
 
 /// Tells how the device reaches host memory. Counts from the next [`libttsim_init`] on.

@@ -6,6 +6,7 @@
 
 use crate::arc::ArcTile;
 use crate::bugs::Bugs;
+use crate::coverage::Coverage;
 use crate::crew::Worked;
 use crate::dram::DramBank;
 use crate::inert::InertTiles;
@@ -39,6 +40,9 @@ pub struct ChipConfig {
     /// How many threads run the tiles when many of them are busy; all of the machine's unless
     /// given. It changes nothing but the time that a run takes.
     pub threads: Option<NonZeroUsize>,
+    /// Whether the coprocessors count which instructions they execute, in which modes
+    /// ([`Chip::coverage`]).
+    pub coverage: bool,
 }
 
 impl ChipConfig {
@@ -51,6 +55,7 @@ impl ChipConfig {
             parking: true,
             bugs: Bugs::AS_CHIP,
             threads: None,
+            coverage: false,
         }
     }
 }
@@ -195,6 +200,9 @@ impl Chip {
             let mut tile = Box::new(Tile::new(place, xy, i as u8, &grid, &book));
             tile.set_parking(config.parking);
             tile.set_bugs(config.bugs);
+            if config.coverage {
+                tile.count_modes();
+            }
             nodes.push(AnyNode::Tensix(tile));
         }
         for bank in 0..board::DRAM_BANKS {
@@ -267,6 +275,13 @@ impl Chip {
         stats.pcie_to_device = pcie.bytes_to_device();
         stats.pcie_to_host = pcie.bytes_to_host();
         stats
+    }
+    /// What the coprocessors have executed since the start; nothing unless the configuration says
+    /// that they count.
+    pub fn coverage(&self) -> Coverage {
+        let mut coverage = Coverage::default();
+        self.tensix_tiles().filter_map(Tile::counted_modes).for_each(|counts| coverage.add(counts));
+        coverage
     }
     /// Every core that waits.
     pub fn waiting(&self) -> Vec<Waiting> {

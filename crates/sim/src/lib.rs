@@ -14,6 +14,7 @@ mod bugs;
 mod chip;
 #[cfg(test)]
 mod chip_tests;
+mod coverage;
 mod crew;
 mod dram;
 mod endpoint;
@@ -36,6 +37,7 @@ mod timing;
 
 pub use bugs::{Bug, Bugs};
 pub use chip::{Chip, ChipConfig, ChipError, ChipStats};
+pub use coverage::Coverage;
 pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
 pub use noc::GridError;
 pub use pcie::HostBus;

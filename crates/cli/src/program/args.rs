@@ -30,6 +30,10 @@ pub struct KernelRunArgs {
     /// dispatch.
     #[arg(long, value_name = "FILE")]
     pub capture: Option<PathBuf>,
+    /// Also write which instructions the Tensix coprocessors executed, in which modes and how often:
+    /// text, or JSON if FILE ends in .json. Needs the built-in chip.
+    #[arg(long, value_name = "FILE")]
+    pub coverage: Option<PathBuf>,
     /// Measure each core's kernel from start to end. Needs fast dispatch and the prebuilt worker
     /// firmware.
     #[arg(long)]

@@ -9,7 +9,7 @@ use super::schema::{ProgramFile, Use};
 use super::source::Source;
 use crate::answer::Answer;
 use crate::array::Array;
-use crate::chip::{AnyChip, Device};
+use crate::chip::{AnyChip, Device, Settings};
 use crate::comparison::OutputRow;
 use crate::failure::{Failure, Outcome};
 use crate::inputs;
@@ -36,7 +36,7 @@ pub fn check(file: &Path, own: &KernelCheckArgs, folder: &Path) -> Outcome<Answe
     let inputs = inputs::by_name(&own.plan.input, NO_RANDOM_INPUTS)?;
     let source = Source::read(file, "a program file")?;
     let parsed = ProgramFile::parse(&source)?;
-    let (chip, board) = AnyChip::power_on(None, own.plan.board.given)?;
+    let (chip, board) = AnyChip::power_on(None, own.plan.board.given, Settings::default())?;
     let plan = Plan::new(source, parsed, board, &inputs)?;
     let expected: Vec<Array> = plan
         .buffers_for(Use::Output)

@@ -11,13 +11,13 @@ use super::storage;
 use crate::answer::Answer;
 use crate::args::{ArraySource, EngineName, RunArgs};
 use crate::array::Array;
-use crate::chip::{AnyChip, Device};
+use crate::chip::{AnyChip, Device, Settings};
 use crate::failure::{Failure, Outcome};
 use crate::output::OutputFile;
 use crate::progress::Progress;
 use crate::{files, inputs};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tilework_abi::board::Board;
 use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, RunReport, RuntimeError, prebuilt};
@@ -42,7 +42,7 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     let program = program(&plan, &placed)?;
     progress.next();
     let (ran, host_seconds) = execute(&mut device, &program, &progress);
-    let captured = write_capture(own, &device);
+    let captured = both(write_capture(own, &device), write_coverage(own, &device));
     let finished = ran.map_err(failed).and_then(|ran| {
         progress.next();
         let arrays = download(&mut device, &plan, &placed).map_err(failed)?;
@@ -75,6 +75,9 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
     if own.chip.library.is_some() && own.threads.is_some() {
         return Err(Failure::option("--threads", " is for the built-in chip: leave out --chip"));
     }
+    if own.coverage.is_some() && own.chip.library.is_some() {
+        return Err(Failure::option("--coverage", " needs the built-in chip: leave out --chip"));
+    }
     if own.firmware.is_some() && own.core_timing {
         return Err(Failure::option("--core-timing", " needs our own worker firmware: leave out --firmware"));
     }
@@ -95,29 +98,34 @@ impl Prepared {
         let inputs = inputs::by_name(&args.input, NO_RANDOM_INPUTS)?;
         let source = Source::read(&args.program, "a program file")?;
         let file = ProgramFile::parse(&source)?;
-        let (library, bugs) = (own.chip.library.as_deref(), own.chip.bugs());
-        let (chip, board) = AnyChip::power_on(library, own.board.given, own.threads, bugs)?;
+        let (library, coverage) = (own.chip.library.as_deref(), own.coverage.is_some());
+        let settings = Settings { threads: own.threads, bugs: own.chip.bugs(), coverage };
+        let (chip, board) = AnyChip::power_on(library, own.board.given, settings)?;
         let plan = Plan::new(source, file, board, &inputs)?;
         let firmware = own.firmware.as_deref().map(super::firmware::load).transpose()?;
         files::make_folder(&args.out)?;
-        check_capture(args, own, &plan)?;
+        check_records(args, own, &plan)?;
         Ok(Self { inputs, chip, plan, firmware })
     }
 }
 
-/// Refuses a capture that would replace the program, an array or an output of the same run.
-fn check_capture(args: &RunArgs, own: &KernelRunArgs, plan: &Plan) -> Outcome<()> {
-    let Some(capture) = &own.capture else { return Ok(()) };
+/// Refuses a capture or a coverage file that would replace the program, an array or an output of the
+/// same run, or the other one.
+fn check_records(args: &RunArgs, own: &KernelRunArgs, plan: &Plan) -> Outcome<()> {
+    let given = [("--capture", &own.capture), ("--coverage", &own.coverage)];
     let outputs = plan.buffers_for(Use::Output).map(|(_, buffer)| args.out.join(format!("{}.npy", buffer.name)));
     let inputs = args.input.iter().filter_map(|input| match &input.source {
         ArraySource::File { path, .. } => Some(path.clone()),
         ArraySource::Random(_) => None,
     });
-    let taken = inputs.chain(outputs).chain([args.program.clone()]);
-    match taken.into_iter().find(|path| files::same_place(path, capture)) {
-        Some(path) => Err(Failure::option("--capture", format_args!(" would replace {}", path.display()))),
-        None => Ok(()),
+    let mut taken: Vec<PathBuf> = inputs.chain(outputs).chain([args.program.clone()]).collect();
+    for (option, file) in given.into_iter().filter_map(|(option, file)| Some((option, file.as_ref()?))) {
+        if let Some(path) = taken.iter().find(|path| files::same_place(path, file)) {
+            return Err(Failure::option(option, format_args!(" would replace {}", path.display())));
+        }
+        taken.push(file.clone());
     }
+    Ok(())
 }
 
 fn open(chip: AnyChip, config: DeviceConfig, firmware: Option<FirmwareSet>) -> Result<Device, RuntimeError> {
@@ -167,6 +175,22 @@ fn write_capture(own: &KernelRunArgs, device: &Device) -> Outcome<()> {
     match (&own.capture, device.captured()) {
         (Some(path), Some(records)) => files::write_whole(path, &[records]),
         _ => Ok(()),
+    }
+}
+
+/// Writes what the coprocessors executed, also of a run that has failed.
+fn write_coverage(own: &KernelRunArgs, device: &Device) -> Outcome<()> {
+    let (Some(path), Some(coverage)) = (&own.coverage, device.chip().coverage()) else { return Ok(()) };
+    let is_json = path.extension().is_some_and(|ending| ending == "json");
+    let text = if is_json { coverage.json() } else { coverage.text() };
+    files::write_whole(path, &[text.as_bytes()])
+}
+
+/// Both outcomes in one: of two failures the first one, with the second one behind it.
+fn both(first: Outcome<()>, second: Outcome<()>) -> Outcome<()> {
+    match (first, second) {
+        (Err(first), Err(second)) => Err(first.and(&second)),
+        (first, second) => first.and(second),
     }
 }
 

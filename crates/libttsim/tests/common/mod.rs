@@ -29,6 +29,7 @@ pub(crate) fn alone(name: &str, environment: &[(&str, &str)], body: impl FnOnce(
         .env_remove("TILEWORK_BOARD")
         .env_remove("TILEWORK_WITHOUT_BUGS")
         .env_remove("TILEWORK_THREADS")
+        .env_remove("TILEWORK_COVERAGE")
         .env(ALONE, name)
         .envs(environment.iter().copied())
         .output()

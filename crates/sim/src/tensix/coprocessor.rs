@@ -16,6 +16,7 @@
 use super::border::{Hold, Outside};
 use super::config::{Config, Refusal};
 use super::counters::Adcs;
+use super::coverage::Executed;
 use super::dst::Dst;
 use super::expand::MopCfg;
 use super::frontend::{Entry, FrontEnd};
@@ -140,13 +141,15 @@ pub(super) struct Coprocessor {
     pub(super) held: u32,
     /// Instructions that have passed the wait gates.
     pub(super) passed: u64,
+    /// What it has executed, if someone asks.
+    pub(super) executed: Option<Box<Executed>>,
     /// The first cycle at which a blocked core should try again.
     pub(super) changed: Option<Cycle>,
 }
 
 impl Default for Coprocessor {
     fn default() -> Self {
-        Self {
+        let mut cop = Self {
             threads: Default::default(),
             units: Units::default(),
             semaphores: Default::default(),
@@ -169,8 +172,13 @@ impl Default for Coprocessor {
             bugs: Bugs::AS_CHIP,
             held: 0,
             passed: 0,
+            executed: None,
             changed: None,
+        };
+        if Executed::is_of_tests() {
+            cop.count_modes();
         }
+        cop
     }
 }
 
@@ -189,6 +197,12 @@ impl Coprocessor {
     /// The cycle of the last step.
     pub(super) fn last(&self) -> Cycle {
         self.last
+    }
+
+    /// From now on counts what it executes.
+    pub(super) fn count_modes(&mut self) {
+        self.executed.get_or_insert_default();
+        self.threads.iter_mut().for_each(|t| t.front.executed = Some(Vec::new()));
     }
 
     /// Thread `thread` must look again at cycle `at`.
@@ -317,6 +331,9 @@ impl Coprocessor {
         let (passed, later) = self.gate(thread, now, outside)?;
         let t = &mut self.threads[thread];
         let advanced = t.front.advance(now, &self.mop[thread]).map_err(|fault| of_thread(fault, thread, now))?;
+        if let (Some(executed), Some(done)) = (&mut self.executed, &mut t.front.executed) {
+            done.drain(..).for_each(|insn| executed.count(insn));
+        }
         let next = if passed || advanced { now + 1 } else { later };
         let next = next.min(t.front.next_arrival(now).unwrap_or(NEVER));
         self.set_next(1 + thread, next);
@@ -372,6 +389,9 @@ impl Coprocessor {
             Issue::Passed => {
                 self.threads[thread].front.pass();
                 self.passed += 1;
+                if let Some(executed) = &mut self.executed {
+                    executed.count(insn);
+                }
                 Ok((true, later))
             }
             Issue::NotBefore(at) => Ok((false, later.min(at))),

@@ -83,6 +83,8 @@ pub(super) struct FrontEnd {
     /// Instructions behind the first FIFO that occupy a place of it.
     passed: usize,
     bugs: Bugs,
+    /// What the expanders have executed themselves, if someone asks.
+    pub(super) executed: Option<Vec<Insn>>,
 }
 
 impl Default for FrontEnd {
@@ -97,6 +99,7 @@ impl Default for FrontEnd {
             last: VecDeque::with_capacity(LAST),
             passed: 0,
             bugs: Bugs::AS_CHIP,
+            executed: None,
         }
     }
 }
@@ -225,6 +228,7 @@ impl FrontEnd {
         match entry.insn {
             Insn::FrontEnd(insn::FrontEndOp::Mop(mop)) => {
                 self.first.pop_front();
+                self.note(entry);
                 let mut expansion = Expansion::start(mop, self.mask_hi, cfg, self.bugs);
                 if let Some(word) = expansion.next() {
                     let origin = entry.origin.of_expanded();
@@ -237,6 +241,7 @@ impl FrontEnd {
             _ if ended => {}
             Insn::FrontEnd(insn::FrontEndOp::MopCfg(mop_cfg)) => {
                 self.first.pop_front();
+                self.note(entry);
                 self.mask_hi = mop_cfg.mask_hi();
             }
             _ => {
@@ -246,6 +251,13 @@ impl FrontEnd {
             }
         }
         true
+    }
+
+    /// An expander has executed this instruction.
+    fn note(&mut self, entry: Entry) {
+        if let Some(executed) = &mut self.executed {
+            executed.push(entry.insn);
+        }
     }
 
     fn advance_replay(&mut self, now: Cycle) -> Result<bool, Fault> {
@@ -281,6 +293,7 @@ impl FrontEnd {
                     return Ok(false);
                 }
                 self.middle.pop_front();
+                self.note(entry);
                 self.passed -= usize::from(entry.is_counted());
                 if load {
                     self.replay = Replaying::Load { index, left, exec: replay.exec() };

@@ -73,13 +73,16 @@ impl Coprocessor {
         if free > at.now {
             return Ok(Issue::NotBefore(free));
         }
-        let Self { config, src, dst, matrix, vector, .. } = self;
+        let Self { config, src, dst, matrix, vector, executed, .. } = self;
         let blocked = vector.blocked_columns();
         let mut on = Operands { config, thread: at.thread, src, dst, blocked };
         let needs = matrix.needs(&on, insn);
         let start = matrix.start(&needs, &on);
         if start > at.now {
             return Ok(Issue::NotBefore(start));
+        }
+        if let Some(executed) = executed {
+            executed.settings = Some(matrix.settings(&on));
         }
         let handed_over = matrix.execute(&mut on, insn).map_err(|refusal| at.refused(refusal))?;
         matrix.started(&needs, &mut on, at.now);
@@ -107,6 +110,9 @@ impl Coprocessor {
             Err(pack::Stop::Wake) => return Err(Hold::Wake),
             Err(pack::Stop::Refused(refusal)) => return Err(at.refused(refusal)),
         };
+        if let Some(executed) = &mut self.executed {
+            executed.settings = Some(pack::settings(&self.config, at.thread));
+        }
         self.units.packer = at.now + cycles;
         let latency = cycles + timing::TENSIX_PACK;
         self.threads[at.thread].busy.packer = at.now + latency;

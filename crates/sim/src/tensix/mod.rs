@@ -11,6 +11,7 @@ mod border;
 mod config;
 mod coprocessor;
 mod counters;
+mod coverage;
 mod debug;
 mod dst;
 mod expand;
@@ -50,9 +51,11 @@ use mailbox::Mailboxes;
 pub(crate) use origin::Issuer;
 pub use origin::Origin;
 use pcbuf::PcBuf;
+use std::collections::BTreeMap;
 use tdma::Tdma;
 use tilework_abi::address_map::MOP_WORDS;
 use tilework_abi::tensix::Processor;
+use tilework_abi::tensix::insn::Mode;
 
 /// Words of one thread's general-purpose registers.
 const GPRS: u32 = coprocessor::GPRS as u32;
@@ -92,6 +95,16 @@ impl Tensix {
     /// Instructions that have passed the wait gates.
     pub(crate) fn instructions(&self) -> u64 {
         self.coprocessor.passed
+    }
+
+    /// From now on counts what it executes.
+    pub(crate) fn count_modes(&mut self) {
+        self.coprocessor.count_modes();
+    }
+
+    /// How often it executed which mode, if it counts.
+    pub(crate) fn counted_modes(&self) -> Option<&BTreeMap<Mode, u64>> {
+        Some(self.coprocessor.executed.as_ref()?.counts())
     }
 
     /// Does one step of cycle [`Tensix::next`]. Several may be due in one cycle; all cores have

@@ -45,8 +45,10 @@ use events::Event;
 use fabric::{COPROCESSOR, CoreSet, Fabric};
 use port::{Port, Ports};
 use speculation::Speculation;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilework_abi::noc::NocXy;
+use tilework_abi::tensix::insn::Mode;
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Core, CoreFault, Cycle, HartKind, Watch};
 
@@ -171,6 +173,14 @@ impl Tile {
     /// L1 as it is now.
     pub(crate) fn l1(&self) -> &[u8] {
         &self.shared.fabric.l1[..]
+    }
+    /// The coprocessor counts from now on what it executes.
+    pub(crate) fn count_modes(&mut self) {
+        self.shared.tensix.count_modes();
+    }
+    /// How often the coprocessor executed which mode, if it counts.
+    pub(crate) fn counted_modes(&self) -> Option<&BTreeMap<Mode, u64>> {
+        self.shared.tensix.counted_modes()
     }
     /// Switches parking and speculation on or off, for tests that show that results do not
     /// depend on them.

@@ -17,7 +17,7 @@ instructions! {
                 stream_select[22:21] Uint, reg_index[20:11] Uint, cfg_index[10:0] Uint
             }
             Cfgshiftmask 0xB8 "CFGSHIFTMASK" B ModifyConfig {
-                mask_mode[23:23] Flag, alu_mode[22:20] Uint, mask_width[19:15] Uint, rotate_amt[14:10] Uint,
+                mask_mode[23:23] Flag, alu_mode[22:20] Uint in all, mask_width[19:15] Uint, rotate_amt[14:10] Uint,
                 scratch_index[9:8] Uint, cfg_index[7:0] Uint
             }
         }

@@ -22,16 +22,16 @@ instructions! {
                 src_a_row[22:17] Uint, addr_mod[16:14] Uint, move_4_rows[13:13] Flag, src_b_row[5:0] Uint
             }
             Movdbgb2d 0x0C "MOVDBGB2D" L Other {
-                dest_32b_lo[23:23] Flag, src[22:17] Uint, addr_mod[16:14] Uint, movb2d_instr_mod[13:11] Uint,
+                dest_32b_lo[23:23] Flag, src[22:17] Uint, addr_mod[16:14] Uint, movb2d_instr_mod[13:11] Uint in all,
                 dst[10:0] Uint
             }
             Zeroacc 0x10 "ZEROACC" W Other {
-                mode[20:19] Uint, use_dst32b[18:18] Flag, revert[17:17] Flag, addr_mod[16:14] Uint,
+                mode[20:19] Uint in all, use_dst32b[18:18] Flag, revert[17:17] Flag, addr_mod[16:14] Uint,
                 imm10[9:0] Uint
             }
             Zerosrc 0x11 "ZEROSRC" W Other {
                 negative_inf_src_a[4:4] Flag, single_bank_matrix_unit[3:3] Flag, both_banks[2:2] Flag,
-                src_mask[1:0] Hex
+                src_mask[1:0] Hex in all
             }
             Mova2d 0x12 "MOVA2D" W Other {
                 use_dst32b_lo[23:23] Flag, src_row[22:17] Uint, addr_mod[16:14] Uint, move_8_rows[13:13] Flag,
@@ -42,47 +42,48 @@ instructions! {
                 broadcast_1_row_to_8[12:12] Flag, broadcast_col0[11:11] Flag, dst_row[9:0] Uint
             }
             Trnspsrcb 0x16 "TRNSPSRCB" W Other {}
-            Shiftxa 0x17 "SHIFTXA" W Other { log2_amount2[23:2] Uint, direction[1:0] Uint }
+            Shiftxa 0x17 "SHIFTXA" W Other { log2_amount2[23:2] Uint, direction[1:0] Uint in [2, 3] }
             Shiftxb 0x18 "SHIFTXB" W Other {
                 addr_mod[16:14] Uint, shift_in_zero[10:10] Flag, src_row[5:0] Uint
             }
             Clrexphist 0x21 "CLREXPHIST" W Other {}
             Mvmul 0x26 "MVMUL" W Other {
-                clear_dvalid[23:22] Hex, broadcast_src_b_row[19:19] Flag, addr_mod[16:14] Uint,
+                clear_dvalid[23:22] Hex in all, broadcast_src_b_row[19:19] Flag, addr_mod[16:14] Uint,
                 dst_row[9:0] Uint
             }
             Elwmul 0x27 "ELWMUL" W Other {
-                clear_dvalid[23:22] Hex, add_dst[21:21] Flag, broadcast_src_b_row[20:20] Flag,
+                clear_dvalid[23:22] Hex in all, add_dst[21:21] Flag, broadcast_src_b_row[20:20] Flag,
                 broadcast_src_b_col0[19:19] Flag, addr_mod[16:14] Uint, dst_row[9:0] Uint
             }
             Elwadd 0x28 "ELWADD" W Other {
-                clear_dvalid[23:22] Hex, add_dst[21:21] Flag, broadcast_src_b_row[20:20] Flag,
+                clear_dvalid[23:22] Hex in all, add_dst[21:21] Flag, broadcast_src_b_row[20:20] Flag,
                 broadcast_src_b_col0[19:19] Flag, addr_mod[16:14] Uint, dst_row[9:0] Uint
             }
             Dotpv 0x29 "DOTPV" W Other {
-                clear_dvalid[23:22] Hex, dest_accum_en[21:21] Flag, instr_mod19[20:19] Uint,
+                clear_dvalid[23:22] Hex in all, dest_accum_en[21:21] Flag, instr_mod19[20:19] Uint,
                 addr_mod[16:14] Uint, dst_row[9:0] Uint
             }
             Elwsub 0x30 "ELWSUB" W Other {
-                clear_dvalid[23:22] Hex, add_dst[21:21] Flag, broadcast_src_b_row[20:20] Flag,
+                clear_dvalid[23:22] Hex in all, add_dst[21:21] Flag, broadcast_src_b_row[20:20] Flag,
                 broadcast_src_b_col0[19:19] Flag, addr_mod[16:14] Uint, dst_row[9:0] Uint
             }
             Gmpool 0x33 "GMPOOL" W Other {
-                clear_dvalid[23:22] Hex, instr_mod19[19:19] Uint, addr_mod[17:15] Uint, arg_max[14:14] Flag,
+                clear_dvalid[23:22] Hex in all, instr_mod19[19:19] Uint in all, addr_mod[17:15] Uint,
+                arg_max[14:14] Flag,
                 dst_row[9:0] Uint
             }
             Gapool 0x34 "GAPOOL" W Other {
-                clear_dvalid[23:22] Hex, instr_mod19[19:19] Uint, addr_mod[17:15] Uint, arg_max[14:14] Flag,
+                clear_dvalid[23:22] Hex in all, instr_mod19[19:19] Uint, addr_mod[17:15] Uint, arg_max[14:14] Flag,
                 dst_row[9:0] Uint
             }
             Gatesrcrst 0x35 "GATESRCRST" W Other {
                 invalidate_src_b_cache[1:1] Flag, reset_src_a_gate_control[0:0] Flag
             }
             Cleardvalid 0x36 "CLEARDVALID" W Other {
-                clear_dvalid[23:22] Hex, keep_reading_same_src[1:1] Flag, reset[0:0] Flag
+                clear_dvalid[23:22] Hex in all, keep_reading_same_src[1:1] Flag, reset[0:0] Flag
             }
             Setrwc 0x37 "SETRWC" W Other {
-                clear_dvalid[23:22] Hex, dst_c_to_cr[21:21] Flag, dst_cr[20:20] Flag, src_b_cr[19:19] Flag,
+                clear_dvalid[23:22] Hex in all, dst_c_to_cr[21:21] Flag, dst_cr[20:20] Flag, src_b_cr[19:19] Flag,
                 src_a_cr[18:18] Flag, dst_val[17:14] Uint, src_b_val[13:10] Uint, src_a_val[9:6] Uint,
                 fidelity[3:3] Flag, dst[2:2] Flag, src_b[1:1] Flag, src_a[0:0] Flag
             }

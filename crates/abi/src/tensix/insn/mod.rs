@@ -19,6 +19,7 @@ mod config;
 mod front;
 mod matrix;
 mod misc;
+mod mode;
 mod pack;
 mod row;
 mod scalar;
@@ -30,6 +31,7 @@ pub use config::*;
 pub use front::*;
 pub use matrix::*;
 pub use misc::*;
+pub use mode::{Mode, format_name, settings};
 pub use pack::*;
 pub use row::{BLOCK_ALL, Class, Field, Kind, Row, Unit, When};
 pub use scalar::*;
@@ -200,8 +202,9 @@ impl<T> Build<T> {
 ///
 /// A row: name of the type, opcode, mnemonic, where its page is (`B` for BlackholeA0, `W` for
 /// WormholeB0, `L` for the public list of tt-llk; the page's name if it is not the mnemonic),
-/// class, operands. An operand: name, bits, kind, and the form of the instruction that has it,
-/// unless all have it.
+/// class, operands. An operand: name, bits, kind, which of its values are documented if it chooses
+/// what the instruction does (`in`; of a flag: both), and the form of the instruction that has it, unless
+/// all have it.
 macro_rules! instructions {
     (@type Flag) => { bool };
     (@type Signed) => { i32 };
@@ -216,12 +219,17 @@ macro_rules! instructions {
     (@page W $page:literal) => { concat!("WormholeB0/TensixTile/TensixCoprocessor/", $page, ".md") };
     (@page L $page:literal) => { concat!("tt_llk_blackhole/instructions/assembly.yaml, ", $page) };
     (@page $folder:ident $page:literal $mnemonic:literal) => { instructions!(@page $folder $page) };
+    (@modes Flag $bits:expr) => { 0b11 };
+    (@modes $kind:ident $bits:expr) => { 0 };
+    (@modes $kind:ident $bits:expr, all) => { u16::MAX >> (16 - (1u32 << $bits)) };
+    (@modes $kind:ident $bits:expr, [$($value:literal),*]) => { 0 $(| 1 << $value)* };
     (@when) => { None };
     (@when $hi:literal $lo:literal $value:literal) => {
         Some(When { mask: (u32::MAX >> (31 - $hi + $lo)) << $lo, value: $value << $lo })
     };
     (@insn $built:literal $unit:ident $op:ident $opcode:literal $mnemonic:literal $page:expr, $class:ident {
-        $($field:ident[$hi:literal:$lo:literal] $kind:ident $(if [$whi:literal:$wlo:literal] == $value:literal)?),*
+        $($field:ident[$hi:literal:$lo:literal] $kind:ident $(in $modes:tt)?
+            $(if [$whi:literal:$wlo:literal] == $value:literal)?),*
     }) => {
         #[doc = concat!("`", $mnemonic, "`")]
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -242,6 +250,7 @@ macro_rules! instructions {
                     lo: $lo,
                     kind: Kind::$kind,
                     when: instructions!(@when $($whi $wlo $value)?),
+                    modes: instructions!(@modes $kind ($hi - $lo + 1) $(, $modes)?),
                 }),*],
             };
             /// Builds a word.
@@ -284,7 +293,7 @@ macro_rules! instructions {
         }
     };
     (@field $field:ident $hi:literal $lo:literal $kind:ident) => {
-        Field { name: stringify!($field), hi: $hi, lo: $lo, kind: Kind::$kind, when: None }
+        Field { name: stringify!($field), hi: $hi, lo: $lo, kind: Kind::$kind, when: None, modes: 0 }
     };
     ($(#[$doc:meta])* $ops:ident of $unit:ident {
         built { $(

@@ -17,9 +17,10 @@ instructions! {
     PackerOp of Packer {
         built {
             Pacr 0x41 "PACR" B Pack {
-                cfg_context[22:21] Uint, row_pad_zero[20:18] Uint, dst_access_mode[17:17] Flag, addr_mod[16:15] Uint,
-                addr_cnt_context[14:13] Uint, zero_write[12:12] Flag, read_intf_sel[11:8] Hex,
-                ovrd_thread_id[7:7] Flag, concat[4:4] Flag, ctxt_ctrl[3:2] Uint, flush[1:1] Flag, last[0:0] Flag
+                cfg_context[22:21] Uint in [0], row_pad_zero[20:18] Uint in [0], dst_access_mode[17:17] Flag,
+                addr_mod[16:15] Uint,
+                addr_cnt_context[14:13] Uint in [0], zero_write[12:12] Flag, read_intf_sel[11:8] Hex in all,
+                ovrd_thread_id[7:7] Flag, concat[4:4] Flag, ctxt_ctrl[3:2] Uint in [0], flush[1:1] Flag, last[0:0] Flag
             }
         }
         not_built {
@@ -39,20 +40,20 @@ instructions! {
     UnpackerOp of Unpacker {
         built {
             Unpacr 0x42 "UNPACR" W "UNPACR_Regular" Unpack {
-                which_unpacker[23:23] Uint, ch1_y_inc[22:21] Uint, ch1_z_inc[20:19] Uint, ch0_y_inc[18:17] Uint,
-                ch0_z_inc[16:15] Uint, cfg_context_cnt_inc[14:13] Uint, context_number[12:10] Uint,
+                which_unpacker[23:23] Uint in all, ch1_y_inc[22:21] Uint, ch1_z_inc[20:19] Uint, ch0_y_inc[18:17] Uint,
+                ch0_z_inc[16:15] Uint, cfg_context_cnt_inc[14:13] Uint in [0, 1], context_number[12:10] Uint,
                 context_adc[9:8] Uint, multi_context_mode[7:7] Flag, flip_src[6:6] Flag, srcb_bcast[5:5] Flag,
                 all_datums_are_zero[4:4] Flag, use_context_counter[3:3] Flag, row_search[2:2] Flag,
                 search_cache_flush[1:1] Flag, last[0:0] Flag
             }
             UnpacrNop 0x43 "UNPACR_NOP" W "UNPACR_NOP_ZEROSRC" Unpack {
-                which_unpacker[23:23] Uint, reg_addr_sel_hi[22:22] Uint if [2:0] == 7,
+                which_unpacker[23:23] Uint in all, reg_addr_sel_hi[22:22] Uint if [2:0] == 7,
                 stream_id[21:16] Uint if [1:0] == 3, reg_addr_sel_lo[15:15] Uint if [2:0] == 7,
                 msg_clr_cnt[14:12] Uint if [2:0] == 3, msg_clr_cnt11[14:4] Uint if [2:0] == 7,
                 accumulate[3:3] Flag if [2:0] == 7, set_dvalid[8:8] Flag if [1:0] == 1,
-                clr_to1_fmt_ctrl[7:6] Uint if [1:0] == 1, stall_clr_cntrl[5:5] Flag if [1:0] == 1,
-                bank_clr_ctrl[4:4] Flag if [1:0] == 1, src_clr_val_ctrl[3:2] Uint if [1:0] == 1,
-                enhanced[2:2] Flag if [1:0] == 3, unpack_pop[1:0] Uint
+                clr_to1_fmt_ctrl[7:6] Uint in all if [1:0] == 1, stall_clr_cntrl[5:5] Flag if [1:0] == 1,
+                bank_clr_ctrl[4:4] Flag if [1:0] == 1, src_clr_val_ctrl[3:2] Uint in [0, 1, 2] if [1:0] == 1,
+                enhanced[2:2] Flag if [1:0] == 3, unpack_pop[1:0] Uint in all
             }
         }
         not_built {}

@@ -175,6 +175,8 @@ pub enum Kind {
     GprHalf,
     /// A register of the vector unit.
     LReg,
+    /// A data format, by its number in the configuration.
+    Format,
 }
 
 /// Bits of a word that have one value.
@@ -199,6 +201,8 @@ pub struct Field {
     pub kind: Kind,
     /// The forms of the instruction that have it; `None`: all.
     pub when: Option<When>,
+    /// Its documented values, a bit each, if it chooses what the instruction does; else none.
+    pub modes: u16,
 }
 
 impl Field {

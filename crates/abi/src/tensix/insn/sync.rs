@@ -22,10 +22,11 @@ instructions! {
         built {
             Stallwait 0xA2 "STALLWAIT" B Other { block_mask[23:15] Hex, condition_mask[12:0] Hex }
             Semwait 0xA6 "SEMWAIT" B Other {
-                block_mask[23:15] Hex, semaphore_mask[9:2] Hex, condition_mask[1:0] Hex
+                block_mask[23:15] Hex, semaphore_mask[9:2] Hex, condition_mask[1:0] Hex in [1, 2, 3]
             }
             Streamwait 0xA7 "STREAMWAIT" B Other {
-                block_mask[23:15] Hex, target_value_lo[13:4] Uint, condition_index[3:3] Uint, stream_select[1:0] Uint
+                block_mask[23:15] Hex, target_value_lo[13:4] Uint, condition_index[3:3] Uint in all,
+                stream_select[1:0] Uint
             }
         }
         not_built {}

@@ -3,7 +3,7 @@
 //! Flags are named when they are set. Operands that the word's form does not have are left out;
 //! bits that mean nothing are shown when they are set.
 
-use super::{Field, Insn, Kind};
+use super::{Field, Insn, Kind, mode};
 use core::fmt;
 
 impl fmt::Display for Insn {
@@ -31,7 +31,7 @@ impl fmt::Debug for Insn {
     }
 }
 
-fn write_operand(f: &mut fmt::Formatter<'_>, field: &Field, word: u32) -> fmt::Result {
+pub(super) fn write_operand(f: &mut fmt::Formatter<'_>, field: &Field, word: u32) -> fmt::Result {
     let (name, value) = (field.name, field.get(word));
     match field.kind {
         Kind::Flag => f.write_str(name),
@@ -41,5 +41,9 @@ fn write_operand(f: &mut fmt::Formatter<'_>, field: &Field, word: u32) -> fmt::R
         Kind::Gpr => write!(f, "{name}=r{value}"),
         Kind::GprHalf => write!(f, "{name}=r{}.{}", value >> 1, if value & 1 == 0 { "lo" } else { "hi" }),
         Kind::LReg => write!(f, "{name}=l{value}"),
+        Kind::Format => match mode::format_name(value) {
+            Some(format) => write!(f, "{name}={format}"),
+            None => write!(f, "{name}={value}"),
+        },
     }
 }

@@ -277,6 +277,9 @@ impl Tensix {
         let cop = &mut self.coprocessor;
         let t = &mut cop.threads[thread];
         if t.tracking.declare(insn) {
+            if let Some(executed) = &mut cop.executed {
+                executed.count(insn);
+            }
             return Ok(true);
         }
         let pushed = t.front.push(insn, by, at);

@@ -23,7 +23,7 @@ use moves::{FromDst, ToDst};
 pub(super) use schedule::Needs;
 use schedule::Schedule;
 use tilework_abi::tensix::cfg;
-use tilework_abi::tensix::insn::MatrixOp;
+use tilework_abi::tensix::insn::{MatrixOp, settings};
 
 /// The matrix unit's state.
 #[derive(Debug, Default)]
@@ -105,6 +105,22 @@ impl Matrix {
         Needs::of(insn, self.dst_row(on, named.dst) & named.dst_mask as usize)
     }
 
+    /// What the configuration adds to the mode of an instruction that works in formats.
+    pub(super) fn settings(&self, on: &Operands<'_>) -> u32 {
+        let with = [
+            (settings::SRC_FORMAT, on.source_format(A)),
+            (settings::DST_FP32, on.read(cfg::ALU_ACC_CTRL_FP32_ENABLED)),
+            (settings::INT8_MATH, on.read(cfg::ALU_ACC_CTRL_INT8_MATH_ENABLED)),
+            (settings::FIDELITY, self.phase(on)),
+        ];
+        with.into_iter().fold(0, |word, (field, value)| field.put(word, value))
+    }
+
+    /// The fidelity phase of the next instruction.
+    fn phase(&self, on: &Operands<'_>) -> u32 {
+        (self.rwcs[on.thread].fidelity() + on.read(cfg::FIDELITY_BASE_PHASE)) & 3
+    }
+
     /// The first cycle in which an instruction can start; [`crate::NEVER`]: when a bank changes
     /// hands.
     pub(super) fn start(&self, needs: &Needs, on: &Operands<'_>) -> Cycle {
@@ -158,8 +174,7 @@ impl Matrix {
         insn: MatrixOp,
         (a, b, dst): (usize, usize, usize),
     ) -> Result<(), Refusal> {
-        let base_phase = on.read(cfg::FIDELITY_BASE_PHASE);
-        let phase = (self.rwcs[on.thread].fidelity() + base_phase) & 3;
+        let phase = self.phase(on);
         let mut at = Place { a: a & 0x38, b: b & 0x38, dst, phase };
         let modes = |broadcast_row, broadcast_column, add| ElementModes { broadcast_row, broadcast_column, add };
         let row = |base: usize, offset: u32, mask: usize| (base + offset as usize) & mask & (src::ROWS - 1);

@@ -25,7 +25,7 @@ use convert::{Kind, Row};
 use output::{Staged, Stream};
 use plan::{Layout, Plan, Relu};
 use tilework_abi::tensix::cfg;
-use tilework_abi::tensix::insn::Pacr;
+use tilework_abi::tensix::insn::{Pacr, settings};
 
 /// Read interfaces of Dst.
 const INTERFACES: usize = 4;
@@ -84,6 +84,13 @@ struct Input {
     /// The first column, and how many.
     column: usize,
     width: usize,
+}
+
+/// What the configuration adds to the mode of a `PACR`.
+pub(super) fn settings(config: &Config, thread: usize) -> u32 {
+    let from = config.read(thread, cfg::THCON_SEC_REG1_IN_DATA_FORMAT);
+    let to = config.read(thread, cfg::THCON_SEC_REG1_OUT_DATA_FORMAT);
+    settings::OUT_FORMAT.put(settings::IN_FORMAT.put(0, from), to)
 }
 
 impl Packer {

@@ -222,6 +222,9 @@ impl Coprocessor {
             self.adcs.increment_yz(thread, unit, 0, [insn.ch0_y_inc(), insn.ch0_z_inc()]);
             self.adcs.increment_yz(thread, unit, 1, [insn.ch1_y_inc(), insn.ch1_z_inc()]);
         }
+        if let Some(executed) = &mut self.executed {
+            executed.settings = Some(plan.settings());
+        }
         let gives = insn.flip_src().then_some(plan.format);
         self.advance_src_row(at.thread, unit, insn.flip_src());
         // The address generator is both unpackers'; the thread waits for it, too.

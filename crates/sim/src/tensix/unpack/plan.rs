@@ -15,7 +15,7 @@ use super::fields::{
 use super::format::{Conversion, Format};
 use crate::{Cycle, FaultClass, timing};
 use tilework_abi::tensix::cfg::{self, Field};
-use tilework_abi::tensix::insn::Unpacr;
+use tilework_abi::tensix::insn::{Unpacr, settings};
 
 /// Data that share an exponent, and columns of a row.
 pub(super) const ROW: u32 = 16;
@@ -130,6 +130,8 @@ pub(super) struct Plan {
     pub(super) zero: bool,
     /// The encoding of the output format, for the matrix unit.
     pub(super) format: u32,
+    /// The encoding of the input format.
+    in_format: u32,
     /// How many blocks of 16 bytes a cycle it would fetch.
     pub(super) wants: u32,
 }
@@ -205,6 +207,11 @@ impl Context {
 }
 
 impl Plan {
+    /// What it adds to the mode of its instruction.
+    pub(super) fn settings(&self) -> u32 {
+        settings::OUT_FORMAT.put(settings::IN_FORMAT.put(0, self.in_format), self.format)
+    }
+
     /// Works out what `insn` does.
     ///
     /// # Errors
@@ -214,6 +221,7 @@ impl Plan {
         reader.refuse_what_is_not_built(insn)?;
         let descriptor = reader.descriptor();
         let [from, to] = reader.formats(context, &descriptor);
+        let in_format = from;
         let (Some(from), Some(out)) = (Format::of(from), Format::of(to)) else {
             return Err(undefined("a data format that does not exist"));
         };
@@ -238,7 +246,7 @@ impl Plan {
             return Err(undefined("data for Dst that are shifted or transposed"));
         }
         let wants = reader.speed(from, strided, &input, &output, to_dst)?;
-        Ok(Self { input, output, conversion, zero: insn.all_datums_are_zero(), format: to, wants })
+        Ok(Self { input, output, conversion, zero: insn.all_datums_are_zero(), format: to, in_format, wants })
     }
 
     /// Cycles that fetching takes at `speed` words of L1 a cycle: one at least. Runs of strided input
