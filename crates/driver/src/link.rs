@@ -147,9 +147,21 @@ pub struct WaitingCore {
     pub watched: Vec<WatchedWord>,
     /// The address of a blocked access.
     pub blocked_on: Option<u32>,
-    /// The Tensix threads at whose wait gates something stands that the core may be waiting for,
-    /// in words.
-    pub coprocessor: Vec<String>,
+    /// The Tensix threads at whose wait gates something stands that the core may be waiting for.
+    pub coprocessor: Vec<WaitingThread>,
+}
+
+/// A Tensix thread at whose wait gate an instruction stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WaitingThread {
+    /// The thread, the instruction and what it waits for, in words.
+    pub what: String,
+    /// How the instruction came there, in words.
+    pub pushed: String,
+    /// The core that pushed it.
+    pub core: Option<Processor>,
+    /// The address of the instruction with which the core did.
+    pub pc: Option<u32>,
 }
 
 /// A word that a sleeping core waits for.

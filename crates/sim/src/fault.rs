@@ -4,6 +4,7 @@
 //! it never ends the process.
 
 use crate::noc::Place;
+use crate::tensix::Origin;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use tilework_abi::noc::NocXy;
@@ -49,6 +50,8 @@ pub struct FaultSite {
     pub core: Option<Processor>,
     /// The instruction.
     pub pc: Option<u32>,
+    /// Of a coprocessor's instruction: where `core` pushed it, at `pc`.
+    pub pushed: Option<Origin>,
     /// The accessed address.
     pub addr: Option<u64>,
     /// The cycle.
@@ -112,6 +115,15 @@ impl Fault {
         self.site.pc.get_or_insert(pc);
         self
     }
+    /// Names who pushed the coprocessor's instruction, unless that is named already.
+    #[must_use]
+    pub(crate) fn of_push(mut self, origin: Origin) -> Self {
+        let site = &mut self.site;
+        if site.pushed.is_none() {
+            (site.core, site.pc, site.pushed) = (origin.core(), origin.pc(), Some(origin));
+        }
+        self
+    }
     /// Names the NIU that sent the packet, unless it is named already.
     #[must_use]
     pub fn sent_by(mut self, from: Place) -> Self {
@@ -133,11 +145,12 @@ impl fmt::Display for Fault {
         if let Some(tile) = site.tile {
             write!(f, ", tile {tile}")?;
         }
-        if let Some(core) = site.core {
-            write!(f, ", {core}")?;
-        }
-        if let Some(pc) = site.pc {
-            write!(f, ", pc {pc:#x}")?;
+        match (site.pushed, site.core, site.pc) {
+            (Some(origin), ..) => write!(f, ", {origin}")?,
+            (None, Some(core), Some(pc)) => write!(f, ", {core}, pc {pc:#x}")?,
+            (None, Some(core), None) => write!(f, ", {core}")?,
+            (None, None, Some(pc)) => write!(f, ", pc {pc:#x}")?,
+            (None, None, None) => {}
         }
         if let Some(addr) = site.addr {
             write!(f, ", address {addr:#x}")?;

@@ -39,6 +39,7 @@ pub use chip::{Chip, ChipConfig, ChipError, ChipStats};
 pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
 pub use noc::GridError;
 pub use pcie::HostBus;
+pub use tensix::Origin;
 pub use tile::{WaitWord, Waiting};
 pub use tilework_abi::addr::Cycle;
 

@@ -1,11 +1,13 @@
 //! The simulated chip as the driver's [`HostLink`], and what only a simulator can report
 //! ([`Inspect`]).
 
-use crate::{Chip, ChipError, Fault};
+use crate::{Chip, ChipError, Fault, Origin};
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tlb::Bar;
-use tilework_driver::{ChipCounts, ChipFault, HostLink, Inspect, LinkError, RunningCore, WaitingCore, WatchedWord};
+use tilework_driver::{
+    ChipCounts, ChipFault, HostLink, Inspect, LinkError, RunningCore, WaitingCore, WaitingThread, WatchedWord,
+};
 
 impl From<ChipError> for LinkError {
     /// Leaves out which cores wait or run: [`Inspect`] reports that for a stopped chip.
@@ -16,6 +18,10 @@ impl From<ChipError> for LinkError {
             ChipError::Budget { cycles, .. } => Self::Budget { cycles },
         }
     }
+}
+
+fn waiting_thread((what, origin): (String, Origin)) -> WaitingThread {
+    WaitingThread { what, pushed: origin.to_string(), core: origin.core(), pc: origin.pc() }
 }
 
 impl From<&Fault> for ChipFault {
@@ -90,7 +96,7 @@ impl Inspect for Chip {
             pc: waiting.pc,
             watched: waiting.watched.iter().map(watched).collect(),
             blocked_on: waiting.blocked_on,
-            coprocessor: waiting.coprocessor,
+            coprocessor: waiting.coprocessor.into_iter().map(waiting_thread).collect(),
         };
         Self::waiting(self).into_iter().map(core).collect()
     }

@@ -17,7 +17,7 @@ use tilework_abi::msg::RUN_DONE;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{self, Processor};
 use tilework_cq::DispatchCommand;
-use tilework_driver::{Inspect, RunningCore, WaitingCore};
+use tilework_driver::{Inspect, RunningCore, WaitingCore, WaitingThread};
 
 /// Commands before and after the current one that a report shows.
 const AROUND: u64 = 6;
@@ -258,11 +258,21 @@ impl Scene<'_> {
             let (mut what, writers) = (meaning.what.clone(), meaning.writers.clone());
             // Pushes, Manual TTSync, PC buffers and semaphores end with what a Tensix thread does.
             if (tensix::INSTRN_BUF_BASE..tensix::MAILBOX_BASE).contains(&address) {
-                w.coprocessor.iter().for_each(|thread| what = format!("{what}; {thread}"));
+                w.coprocessor.iter().for_each(|t| what = format!("{what}; {}", self.thread(w.tile, t)));
             }
             (Word { address, value, what, writers, stale }, meaning)
         };
         watched.chain(blocked).map(name).collect()
+    }
+
+    /// What a Tensix thread waits for, and the line that pushed what stands at its wait gate.
+    fn thread(&self, tile: NocXy, thread: &WaitingThread) -> String {
+        let WaitingThread { what, pushed, .. } = thread;
+        let location = thread.core.zip(thread.pc).and_then(|(core, pc)| self.locate(tile, core, pc).1);
+        match location {
+            Some(location) => format!("{what}; {pushed}, {location}"),
+            None => format!("{what}; {pushed}"),
+        }
     }
 
     /// The whole word when a core looks at a byte of its go message or of the subordinates' states.

@@ -47,6 +47,13 @@ pub(super) struct Bench {
     pub(super) out: Surroundings,
 }
 
+/// For tests that do not look at who pushed.
+impl From<Processor> for Issuer {
+    fn from(core: Processor) -> Self {
+        Self { core, pc: core.default_reset_pc() }
+    }
+}
+
 pub(super) const CORES: [Processor; 3] = [Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
 
 impl Bench {

@@ -18,9 +18,10 @@ use super::config::{Config, Refusal};
 use super::counters::Adcs;
 use super::dst::Dst;
 use super::expand::MopCfg;
-use super::frontend::FrontEnd;
+use super::frontend::{Entry, FrontEnd};
 use super::matrix::Matrix;
 use super::mover::Mover;
+use super::origin::Origin;
 use super::pack::Packer;
 use super::src::Sources;
 use super::sync::{Mutexes, SEMAPHORES, Semaphore};
@@ -122,6 +123,8 @@ pub(super) struct Coprocessor {
     pub(super) dst: Dst,
     pub(super) matrix: Matrix,
     pub(super) vector: Box<Vector>,
+    /// Of the last `SFPLOADMACRO`.
+    pub(super) macro_origin: Origin,
     pub(super) packer: Packer,
     pub(super) mover: Mover,
     pub(super) unpackers: Unpackers,
@@ -156,6 +159,7 @@ impl Default for Coprocessor {
             dst: Dst::default(),
             matrix: Matrix::default(),
             vector: Box::default(),
+            macro_origin: Origin::DEBUG_BUS,
             packer: Packer::default(),
             mover: Mover::default(),
             unpackers: Unpackers::default(),
@@ -354,7 +358,7 @@ impl Coprocessor {
             self.threads[thread].latched = None;
         }
         let t = &self.threads[thread];
-        let Some(insn) = t.front.head() else { return Ok((false, later)) };
+        let Some(&Entry { insn, origin, .. }) = t.front.head() else { return Ok((false, later)) };
         let not_before = t.retry.map_or(t.ready, |retry| retry.due);
         if not_before > now {
             return Ok((false, later.min(not_before)));
@@ -364,7 +368,7 @@ impl Coprocessor {
         {
             return Ok((false, later));
         }
-        match self.issue(Attempt { thread, now, insn }, outside)? {
+        match self.issue(Attempt { thread, now, insn, origin }, outside)? {
             Issue::Passed => {
                 self.threads[thread].front.pass();
                 self.passed += 1;
@@ -381,14 +385,21 @@ pub(super) struct Attempt {
     pub(super) thread: usize,
     pub(super) now: Cycle,
     pub(super) insn: Insn,
+    pub(super) origin: Origin,
 }
 
 impl Attempt {
+    /// The instruction has caused `fault`: names the thread's core, and who pushed the instruction.
+    pub(super) fn caused(self, fault: Fault) -> Fault {
+        of_thread(fault.of_push(self.origin), self.thread, self.now)
+    }
+
     /// A fault of the instruction.
     pub(super) fn refused(self, (class, what): Refusal) -> Hold {
-        let Self { thread, now, insn } = self;
-        let what = format!("{} of Tensix thread T{thread}: {what}", named(insn));
-        of_thread(Fault::new(class, what, page(insn)), thread, now).into()
+        let Self { thread, insn, .. } = self;
+        let unit = insn.unit().map_or("", |unit| unit.name());
+        let what = format!("{} of Tensix thread T{thread}, {unit}: {what}", named(insn));
+        self.caused(Fault::new(class, what, page(insn))).into()
     }
 
     /// The documents say that anything may happen.
@@ -403,12 +414,12 @@ impl Attempt {
 
     /// The instruction does not belong at the wait gate.
     pub(super) fn no_instruction(self) -> Hold {
-        let Self { thread, now, insn } = self;
+        let Self { thread, insn, .. } = self;
         let what = match insn {
             Insn::Undefined(word) => format!("{word:#010x} pushed to Tensix thread T{thread} is no instruction"),
             _ => format!("{} at the wait gate of Tensix thread T{thread}, where it means nothing", named(insn)),
         };
-        of_thread(Fault::new(FaultClass::UndefinedBehavior, what, page(insn)), thread, now).into()
+        self.caused(Fault::new(FaultClass::UndefinedBehavior, what, page(insn))).into()
     }
 }
 

@@ -3,6 +3,7 @@
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/BackendConfiguration.md and
 //! BlackholeA0/TensixTile/BabyRISCV/PushTensixInstruction.md ("Debug registers" of both).
 
+use super::origin::Origin;
 use super::{Tensix, config};
 use crate::{Cycle, Fault, FaultClass};
 use tilework_abi::tensix::insn::Insn;
@@ -30,7 +31,7 @@ impl Tensix {
             let read = "BlackholeA0/TensixTile/BabyRISCV/PushTensixInstruction.md, Debug registers";
             return Err(Refuse::Fault(Fault::new(FaultClass::UndefinedBehavior, what, read).at_cycle(at)));
         }
-        if self.coprocessor.threads[thread].front.push_behind_mop(insn, at) {
+        if self.coprocessor.threads[thread].front.push_behind_mop(insn, Origin::DEBUG_BUS, at) {
             self.coprocessor.schedule(thread, at + 1);
         }
         Ok(())

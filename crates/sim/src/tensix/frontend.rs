@@ -11,6 +11,7 @@
 //! latter; here both stay, in the order of arrival.
 
 use super::expand::{Expansion, MopCfg};
+use super::origin::{Issuer, Origin};
 use crate::{Bugs, Cycle, Fault, FaultClass};
 use std::collections::VecDeque;
 use tilework_abi::tensix::insn::{self, Insn};
@@ -27,12 +28,18 @@ const REPLAY: usize = 32;
 
 /// An instruction in a FIFO.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    insn: Insn,
+pub(super) struct Entry {
+    pub(super) insn: Insn,
+    pub(super) origin: Origin,
     /// When it came; the next stage sees it a cycle later.
     at: Cycle,
+}
+
+impl Entry {
     /// It occupies a place of the first FIFO.
-    counted: bool,
+    fn is_counted(&self) -> bool {
+        self.origin.is_own()
+    }
 }
 
 /// What the replay expander does.
@@ -45,10 +52,11 @@ enum Replaying {
         left: usize,
         exec: bool,
     },
-    /// Repeats what is stored.
+    /// Repeats what is stored, for the `REPLAY` that came from `origin`.
     Play {
         index: usize,
         left: usize,
+        origin: Origin,
     },
 }
 
@@ -66,10 +74,11 @@ pub(super) struct Queued<I> {
 pub(super) struct FrontEnd {
     first: VecDeque<Entry>,
     mask_hi: u32,
-    expansion: Option<Expansion>,
+    /// What is being expanded, and what it is expanded to comes from.
+    expansion: Option<(Expansion, Origin)>,
     middle: VecDeque<Entry>,
     replay: Replaying,
-    buffer: [Insn; REPLAY],
+    buffer: [(Insn, Origin); REPLAY],
     last: VecDeque<Entry>,
     /// Instructions behind the first FIFO that occupy a place of it.
     passed: usize,
@@ -84,7 +93,7 @@ impl Default for FrontEnd {
             expansion: None,
             middle: VecDeque::with_capacity(MIDDLE),
             replay: Replaying::Pass,
-            buffer: [Insn::Undefined(0); REPLAY],
+            buffer: [(Insn::Undefined(0), Origin::DEBUG_BUS); REPLAY],
             last: VecDeque::with_capacity(LAST),
             passed: 0,
             bugs: Bugs::AS_CHIP,
@@ -99,11 +108,11 @@ impl FrontEnd {
     }
 
     /// The thread's own core pushes. `false`: no room.
-    pub(super) fn push(&mut self, insn: Insn, at: Cycle) -> bool {
+    pub(super) fn push(&mut self, insn: Insn, by: Issuer, at: Cycle) -> bool {
         if !self.has_room() {
             return false;
         }
-        self.first.push_back(Entry { insn, at, counted: true });
+        self.first.push_back(Entry { insn, origin: Origin::own(by), at });
         true
     }
 
@@ -112,12 +121,12 @@ impl FrontEnd {
         self.first.len() + self.passed <= FIRST_ACCEPTS
     }
 
-    /// BRISC pushes. `false`: no room.
-    pub(super) fn push_behind_mop(&mut self, insn: Insn, at: Cycle) -> bool {
+    /// BRISC or the debug bus pushes. `false`: no room.
+    pub(super) fn push_behind_mop(&mut self, insn: Insn, origin: Origin, at: Cycle) -> bool {
         if !self.has_room_behind_mop() {
             return false;
         }
-        self.middle.push_back(Entry { insn, at, counted: false });
+        self.middle.push_back(Entry { insn, origin, at });
         true
     }
 
@@ -154,14 +163,14 @@ impl FrontEnd {
     }
 
     /// The instruction at the wait gate.
-    pub(super) fn head(&self) -> Option<Insn> {
-        self.last.front().map(|e| e.insn)
+    pub(super) fn head(&self) -> Option<&Entry> {
+        self.last.front()
     }
 
     /// The instruction at the wait gate has passed.
     pub(super) fn pass(&mut self) {
         if let Some(entry) = self.last.pop_front() {
-            self.passed -= usize::from(entry.counted);
+            self.passed -= usize::from(entry.is_counted());
         }
     }
 
@@ -184,8 +193,8 @@ impl FrontEnd {
     /// themselves, and whether an expansion is in flight.
     pub(super) fn pending(&self) -> (impl Iterator<Item = Insn>, bool) {
         let expanding = self.expansion.is_some() || matches!(self.replay, Replaying::Play { .. });
-        let derived = self.middle.iter().chain(&self.last).any(|e| !e.counted);
-        let pushed = self.first.iter().chain(&self.middle).chain(&self.last).filter(|e| e.counted);
+        let derived = self.middle.iter().chain(&self.last).any(|e| !e.is_counted());
+        let pushed = self.first.iter().chain(&self.middle).chain(&self.last).filter(|e| e.is_counted());
         (pushed.map(|e| e.insn), expanding || derived)
     }
 
@@ -202,11 +211,11 @@ impl FrontEnd {
         if self.middle.len() >= MIDDLE {
             return false;
         }
-        let expanded = |word| Entry { insn: Insn::decode(word), at: now, counted: false };
+        let expanded = |word, origin| Entry { insn: Insn::decode(word), origin, at: now };
         let mut ended = false;
-        if let Some(expansion) = &mut self.expansion {
+        if let Some((expansion, origin)) = &mut self.expansion {
             if let Some(word) = expansion.next() {
-                self.middle.push_back(expanded(word));
+                self.middle.push_back(expanded(word, *origin));
                 return true;
             }
             self.expansion = None;
@@ -218,8 +227,9 @@ impl FrontEnd {
                 self.first.pop_front();
                 let mut expansion = Expansion::start(mop, self.mask_hi, cfg, self.bugs);
                 if let Some(word) = expansion.next() {
-                    self.middle.push_back(expanded(word));
-                    self.expansion = Some(expansion);
+                    let origin = entry.origin.of_expanded();
+                    self.middle.push_back(expanded(word, origin));
+                    self.expansion = Some((expansion, origin));
                 }
             }
             // One cycle passes between an expansion and an instruction that is none
@@ -240,9 +250,9 @@ impl FrontEnd {
 
     fn advance_replay(&mut self, now: Cycle) -> Result<bool, Fault> {
         let room = self.last.len() < LAST;
-        if let Replaying::Play { index, left } = self.replay {
+        if let Replaying::Play { index, left, origin } = self.replay {
             if room {
-                self.play(now, index, left);
+                self.play(now, index, left, origin);
             }
             return Ok(room);
         }
@@ -253,11 +263,11 @@ impl FrontEnd {
                     return Ok(false);
                 }
                 self.middle.pop_front();
-                self.buffer[index % REPLAY] = entry.insn;
+                self.buffer[index % REPLAY] = (entry.insn, entry.origin);
                 if exec {
                     self.last.push_back(entry);
                 } else {
-                    self.passed -= usize::from(entry.counted);
+                    self.passed -= usize::from(entry.is_counted());
                 }
                 self.replay = match left {
                     1 => Replaying::Pass,
@@ -265,17 +275,17 @@ impl FrontEnd {
                 };
             }
             (_, Insn::FrontEnd(insn::FrontEndOp::Replay(replay))) => {
-                let (index, left) = replay_span(replay)?;
+                let (index, left) = replay_span(replay).map_err(|fault| fault.of_push(entry.origin))?;
                 let load = replay.load();
                 if !load && !room {
                     return Ok(false);
                 }
                 self.middle.pop_front();
-                self.passed -= usize::from(entry.counted);
+                self.passed -= usize::from(entry.is_counted());
                 if load {
                     self.replay = Replaying::Load { index, left, exec: replay.exec() };
                 } else {
-                    self.play(now, index, left);
+                    self.play(now, index, left, entry.origin);
                 }
             }
             _ if room => {
@@ -287,11 +297,12 @@ impl FrontEnd {
         Ok(true)
     }
 
-    fn play(&mut self, now: Cycle, index: usize, left: usize) {
-        self.last.push_back(Entry { insn: self.buffer[index % REPLAY], at: now, counted: false });
+    fn play(&mut self, now: Cycle, index: usize, left: usize, origin: Origin) {
+        let (insn, recorded) = self.buffer[index % REPLAY];
+        self.last.push_back(Entry { insn, origin: origin.of_replayed(recorded), at: now });
         self.replay = match left {
             1 => Replaying::Pass,
-            _ => Replaying::Play { index: index + 1, left: left - 1 },
+            _ => Replaying::Play { index: index + 1, left: left - 1, origin },
         };
     }
 }
@@ -312,9 +323,11 @@ fn replay_span(replay: insn::Replay) -> Result<(usize, usize), Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilework_abi::tensix::Processor;
 
     /// `NOP`; its other bits mean nothing and number the instructions.
     const NOP: u32 = insn::Nop::build().word();
+    const BY: Issuer = Issuer { core: Processor::Trisc0, pc: 0x6000 };
     /// A `MOP` of template 1 with the configured counts.
     const MOP1: u32 = insn::Mop::build().template(1).word();
 
@@ -330,12 +343,12 @@ mod tests {
         let mut out = Vec::new();
         for now in 0..4000 {
             while let Some(&word) = waiting
-                && f.push(Insn::decode(word), now)
+                && f.push(Insn::decode(word), BY, now)
             {
                 waiting = words.next();
             }
-            if let Some(insn) = f.head() {
-                out.push((now, insn.word()));
+            if let Some(head) = f.head() {
+                out.push((now, head.insn.word()));
                 f.pass();
             }
             f.advance(now, cfg).unwrap();
@@ -360,12 +373,12 @@ mod tests {
         let mut f = FrontEnd::default();
         let (mut pushed, nop) = (0, Insn::decode(NOP));
         for now in 0..200 {
-            pushed += usize::from(f.push(nop, now));
+            pushed += usize::from(f.push(nop, BY, now));
             f.advance(now, &[0; 9]).unwrap();
         }
         assert_eq!(pushed, 29);
         f.pass();
-        assert!(f.push(nop, 200) && !f.push(nop, 200));
+        assert!(f.push(nop, BY, 200) && !f.push(nop, BY, 200));
     }
 
     #[test]
@@ -385,7 +398,7 @@ mod tests {
             [replay(0, 0, true, true)].into_iter().chain(body.clone()).chain([replay(0, 0, false, false)]).collect();
         assert_eq!(words(&flow(&program, &[0; 9])), [body.clone(), body].concat());
         let mut f = FrontEnd::default();
-        f.push(Insn::decode(replay(0, 33, false, false)), 0);
+        f.push(Insn::decode(replay(0, 33, false, false)), BY, 0);
         let fault = (0..9).find_map(|now| f.advance(now, &[0; 9]).err()).unwrap();
         assert_eq!(fault.class, FaultClass::UnsupportedFunctionality);
     }
@@ -403,6 +416,38 @@ mod tests {
     }
 
     #[test]
+    fn an_instruction_remembers_who_pushed_it_and_what_it_was_expanded_from() {
+        let cfg = [1, 2, NOP, NOP, NOP, NOP | 8, NOP, replay(0, 1, false, false), 0];
+        let mut f = FrontEnd::default();
+        // The word of each push is at 0x6000 and following.
+        let pushes = [replay(0, 1, true, true), NOP | 1, MOP1, replay(0, 1, false, false)];
+        for (pc, word) in (0x6000..).step_by(4).zip(pushes) {
+            f.push(Insn::decode(word), Issuer { core: Processor::Trisc0, pc }, 0);
+        }
+        let mut seen = Vec::new();
+        for now in 1..40 {
+            if now == 30 {
+                let by = Issuer { core: Processor::Brisc, pc: 0x100 };
+                f.push_behind_mop(Insn::decode(NOP), Origin::behind_mop(by), now);
+                f.push_behind_mop(Insn::decode(NOP), Origin::DEBUG_BUS, now);
+            }
+            seen.extend(f.head().map(|head| (head.insn.word() & 0xFF, head.origin.to_string())));
+            f.pass();
+            f.advance(now, &cfg).unwrap();
+        }
+        let recorded = "and recorded when pushed by TRISC0 at pc 0x6004";
+        let want = [
+            (1, "pushed by TRISC0 at pc 0x6004".to_owned()),
+            (8, "expanded from the MOP pushed by TRISC0 at pc 0x6008".to_owned()),
+            (1, format!("repeated by a REPLAY of the MOP pushed by TRISC0 at pc 0x6008 {recorded}")),
+            (1, format!("repeated by the REPLAY pushed by TRISC0 at pc 0x600c {recorded}")),
+            (0, "pushed by BRISC at pc 0x100".to_owned()),
+            (0, "pushed over the debug bus".to_owned()),
+        ];
+        assert_eq!(seen, want);
+    }
+
+    #[test]
     fn mop_cfg_gives_the_high_half_of_the_mask() {
         let cfg = [0, 0, 0, NOP | 1, 0, 0, 0, NOP | 2, 0];
         // Iterations 0..17 with bit 16 set in the mask.
@@ -415,14 +460,14 @@ mod tests {
     fn a_reset_forgets_what_has_not_left_the_mop_expander() {
         let mut f = FrontEnd::default();
         for word in [NOP, MOP1] {
-            f.push(Insn::decode(word), 0);
+            f.push(Insn::decode(word), BY, 0);
         }
         f.advance(1, &[9, 9, NOP, NOP, NOP, NOP, NOP, NOP, NOP]).unwrap();
         assert!(!f.mop_done());
         f.reset();
         assert!(f.mop_done() && !f.is_empty());
         (2..9).for_each(|now| drop(f.advance(now, &[0; 9])));
-        assert_eq!(f.head(), Some(Insn::decode(NOP)));
+        assert_eq!(f.head().map(|head| head.insn), Some(Insn::decode(NOP)));
         f.pass();
         assert!(f.is_empty() && f.has_room());
     }

@@ -128,6 +128,9 @@ impl Coprocessor {
         let rwc = &mut matrix.rwcs[at.thread];
         let mut on = vector::Operands { config, thread: at.thread, dst, rwc, now: at.now };
         let latency = vector.issue(&mut on, insn).map_err(|refusal| at.refused(refusal))?;
+        if let insn::VectorOp::Sfploadmacro(_) = insn {
+            self.macro_origin = at.origin;
+        }
         self.units.vector = at.now + 1;
         let until = self.vector.scheduled_until(at.now).max(at.now + latency);
         self.threads[at.thread].busy.vector = until;
@@ -137,13 +140,13 @@ impl Coprocessor {
 
     /// Executes what `SFPLOADMACRO` has scheduled for cycle `now`. Returns when more is due.
     pub(super) fn step_vector(&mut self, now: Cycle) -> Result<Cycle, Hold> {
-        let thread = self.vector.scheduling_thread();
+        let (thread, origin) = (self.vector.scheduling_thread(), self.macro_origin);
         let Self { config, dst, matrix, vector, .. } = self;
         let mut on = vector::Operands { config, thread, dst, rwc: &mut matrix.rwcs[thread], now };
         vector.step_scheduled(&mut on).map_err(|(class, what)| {
             let page = "BlackholeA0/TensixTile/TensixCoprocessor/SFPLOADMACRO.md";
-            let what = format!("SFPLOADMACRO of Tensix thread T{thread}: {what}");
-            of_thread(Fault::new(class, what, page), thread, now)
+            let what = format!("SFPLOADMACRO of Tensix thread T{thread}, {}: {what}", Unit::Vector.name());
+            of_thread(Fault::new(class, what, page).of_push(origin), thread, now)
         })?;
         let until = self.vector.scheduled_until(now).max(now + timing::TENSIX_VECTOR_MAD);
         let busy = &mut self.threads[thread].busy.vector;
@@ -279,7 +282,7 @@ impl Coprocessor {
     ) -> Result<Result<(), Refusal>, Hold> {
         let stream = self.config.read(at.thread, cfg::STREAM_ID_SYNC_SEC_BANKSEL.copy(insn.stream_select() as usize));
         let addr = stream::reg_addr(stream, insn.reg_index() % stream::REGS);
-        let value = outside.load(at.now, addr).map_err(|fault| of_thread(fault, at.thread, at.now))?;
+        let value = outside.load(at.now, addr).map_err(|fault| at.caused(fault))?;
         Ok(self.config.set(at.thread, insn.cfg_index(), value))
     }
 
@@ -290,7 +293,7 @@ impl Coprocessor {
         }
         let read = |i: u32| self.config.get(at.thread, XMOV + i).map_err(|refusal| at.refused(refusal));
         let [src, dst, size] = [read(0)?, read(1)?, read(2)?];
-        self.start_move(at.now, dst << 4, src << 4, (size & 0xFFFF) << 4, size >> 30, Some(at.thread));
+        self.start_move(at.now, dst << 4, src << 4, (size & 0xFFFF) << 4, size >> 30, Some(at));
         Ok(self.passed(at, timing::TENSIX_UNIT))
     }
 

@@ -20,6 +20,7 @@ mod mailbox;
 mod matrix;
 mod mover;
 mod number;
+mod origin;
 mod pack;
 mod pcbuf;
 mod reset;
@@ -46,6 +47,8 @@ use border::Client;
 pub(crate) use border::{Hold, Outside, thread_of};
 use coprocessor::Coprocessor;
 use mailbox::Mailboxes;
+pub(crate) use origin::Issuer;
+pub use origin::Origin;
 use pcbuf::PcBuf;
 use tdma::Tdma;
 use tilework_abi::address_map::MOP_WORDS;
@@ -117,8 +120,9 @@ impl Tensix {
         self.coprocessor.changed.is_some()
     }
 
-    /// The threads that stand at their wait gates, and what for, if `core` may be waiting for them.
-    pub(crate) fn explain(&self, core: Processor) -> Vec<String> {
+    /// The threads that stand at their wait gates, what for and with whose instruction, if `core` may
+    /// be waiting for them.
+    pub(crate) fn explain(&self, core: Processor) -> Vec<(String, Origin)> {
         let threads = match Client::of(core) {
             None => return Vec::new(),
             Some(Client::B) => 0..coprocessor::THREADS,

@@ -5,7 +5,7 @@
 
 use super::border::{Hold, Outside};
 use super::config::Refusal;
-use super::coprocessor::{Coprocessor, THREADS, of_thread};
+use super::coprocessor::{Attempt, Coprocessor, THREADS};
 use super::reset;
 use crate::{Bug, Bugs, Cycle, Fault, FaultClass, NEVER, timing};
 use std::collections::VecDeque;
@@ -46,8 +46,8 @@ struct Job {
     len: u32,
     mode: u32,
     done: Cycle,
-    /// Who asked for it: a thread, or the command queue.
-    thread: Option<usize>,
+    /// Who asked for it: an instruction, or the command queue.
+    by: Option<Attempt>,
 }
 
 /// The mover.
@@ -128,12 +128,12 @@ fn duration(len: u32, mode: u32, is_contended: bool) -> Cycle {
 
 impl Coprocessor {
     /// Starts a copy; the mover is free. In soft reset it discards it.
-    pub(super) fn start_move(&mut self, now: Cycle, dst: u32, src: u32, len: u32, mode: u32, thread: Option<usize>) {
+    pub(super) fn start_move(&mut self, now: Cycle, dst: u32, src: u32, len: u32, mode: u32, by: Option<Attempt>) {
         if self.held & reset::MOVER != 0 {
             return;
         }
         let done = now + duration(len, mode, self.units.packer > now);
-        self.mover.job = Some(Job { dst, src, len, mode, done, thread });
+        self.mover.job = Some(Job { dst, src, len, mode, done, by });
         self.schedule_mover(done);
     }
 
@@ -153,8 +153,8 @@ impl Coprocessor {
     }
 
     fn finish(&mut self, now: Cycle, job: Job, outside: &mut impl Outside) -> Result<(), Hold> {
-        let blame = |fault: Fault| match job.thread {
-            Some(thread) => Hold::Fault(of_thread(fault, thread, now)),
+        let blame = |fault: Fault| match job.by {
+            Some(by) => Hold::Fault(by.caused(fault.at_cycle(now))),
             None => Hold::Fault(fault.at_cycle(now)),
         };
         let undefined = |what| blame(Fault::new(FaultClass::UndefinedBehavior, what, READ));

@@ -8,7 +8,7 @@
 
 use super::border::{Hold, Outside};
 use super::config::Config;
-use super::coprocessor::{Attempt, Coprocessor, GPRS, Issue, Retry, of_thread};
+use super::coprocessor::{Attempt, Coprocessor, GPRS, Issue, Retry};
 use super::number::src_of_bf16;
 use super::src;
 use crate::{Cycle, NEVER, timing};
@@ -182,7 +182,7 @@ impl Coprocessor {
             }
             ScalarOp::Loadreg(insn) => {
                 let addr = mmio(at, MMIO_BASE + (insn.addr_lo() << 2))?;
-                let value = outside.load(at.now, addr).map_err(|fault| of_thread(fault, at.thread, at.now))?;
+                let value = outside.load(at.now, addr).map_err(|fault| at.caused(fault))?;
                 *self.gpr(at.thread, insn.result_reg()) = value;
                 requests(timing::TENSIX_LOAD)
             }
@@ -372,7 +372,7 @@ impl Coprocessor {
         if outside.must_wake(addr, 4) {
             return Err(Hold::Wake);
         }
-        outside.store(now, addr, value).map_err(|fault| of_thread(fault, thread, now))?;
+        outside.store(now, addr, value).map_err(|fault| at.caused(fault))?;
         // A wait gate may look at what was written.
         self.notify_others(1 + thread, now);
         requests(timing::TENSIX_STORE)

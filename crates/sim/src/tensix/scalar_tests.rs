@@ -184,7 +184,7 @@ fn atcas_tries_every_fifteen_cycles_until_the_word_is_right() {
     b.push(1, 100, &[insn::Dmanop::build().word()]);
     assert_eq!(b.run(1000).unwrap(), [0; 0], "the unit is held, for the other thread too");
     assert_eq!((b.t.next(), b.out.asleep_on.as_slice()), (NEVER, &[0x104][..]));
-    assert!(b.t.explain(Trisc0)[0].contains("atomic on L1"));
+    assert!(b.t.explain(Trisc0)[0].0.contains("atomic on L1"));
     // First tried at 103; somebody writes at cycle 1000, seen by the attempt at 1003.
     b.t.wake(1000);
     b.out.l1[0x104] = 5;

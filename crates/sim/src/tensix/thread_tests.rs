@@ -69,10 +69,10 @@ fn a_second_wait_stays_at_the_gate_until_the_first_is_forgotten() {
     let mut b = Bench::new();
     b.push(0, 0, &[semwait(1 << 6, 1, 1), semwait(1 << 6, 2, 1), NOP]);
     assert_eq!(b.run(50).unwrap(), [3]);
-    assert!(b.t.explain(Trisc0)[0].contains("semaphore 0"), "{:?}", b.t.explain(Trisc0));
+    assert!(b.t.explain(Trisc0)[0].0.contains("semaphore 0"), "{:?}", b.t.explain(Trisc0));
     b.t.store(Trisc1, map::PC_BUF_BASE + 0x20, 0, 60).unwrap();
     assert_eq!(b.run(100).unwrap(), [61, 62], "the second one goes to wait, and NOP is not what it blocks");
-    assert_eq!(b.t.explain(Trisc0), [""; 0]);
+    assert_eq!(b.t.explain(Trisc0), []);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn stallwait_on_src_banks_waits_for_whoever_hands_them_over() {
     // C7: SrcA of the matrix unit; thread 2 gives it at cycle 203.
     b.push(1, 100, &[stallwait(BLOCK_ALL, 1 << 7), NOP]);
     assert_eq!(b.run(200).unwrap(), [103]);
-    assert!(b.t.explain(Trisc1)[0].contains("C7"));
+    assert!(b.t.explain(Trisc1)[0].0.contains("C7"));
     b.push(2, 200, &[setdvalid(1)]);
     assert_eq!(b.run(1000).unwrap(), [203, 205]);
     // C5: the unpacker's other bank is still its own; after a second SETDVALID it is not.
@@ -238,7 +238,7 @@ fn mutexes_hold_threads_at_the_gate_and_go_round() {
     b.push(0, 1000, &[get, sempost(1)]);
     b.push(2, 1000, &[get, sempost(2)]);
     assert_eq!(b.run(2000).unwrap(), [0; 0]);
-    assert!(b.t.explain(Trisc2)[0].contains("mutex 2, which T1 holds"), "{:?}", b.t.explain(Trisc2));
+    assert!(b.t.explain(Trisc2)[0].0.contains("mutex 2, which T1 holds"), "{:?}", b.t.explain(Trisc2));
     // Both wait: thread (1 + 1) % 3 gets it.
     b.push(1, 2000, &[release]);
     assert_eq!(b.run(3000).unwrap(), [2003, 2003, 2004]);
@@ -363,7 +363,7 @@ fn the_matrix_unit_waits_for_banks_blocks_and_moves() {
     b.push(0, 1000, &[insn::Setdvalid::build().set_valid(1).word()]);
     assert_eq!(b.run(2000).unwrap().len(), 1, "SrcB is still empty");
     let why = b.t.explain(Trisc1);
-    assert!(why.iter().any(|why| why.ends_with("waits for SrcB")), "{why:?}");
+    assert!(why.iter().any(|(why, _)| why.ends_with("waits for SrcB")), "{why:?}");
     b.push(0, 2000, &[insn::Setdvalid::build().set_valid(2).word()]);
     let passed = b.run(3000).unwrap();
     assert_eq!(passed[0], passed[1], "a later thread sees it in the same cycle");
@@ -392,14 +392,19 @@ fn what_is_not_built_is_a_fault_that_names_the_instruction_when_it_reaches_its_u
     b.t.store(Trisc1, map::PC_BUF_BASE + 0x20, 0, 100).unwrap();
     let fault = b.run(200).unwrap_err();
     assert_eq!(fault.class, FaultClass::UnimplementedFunctionality);
-    let said = "CONV3S1 clear_dvalid=0x1, rotate_weights=0, addr_mod=3, dst=5 (0x2240c005) of Tensix thread T2: ";
-    assert!(fault.what.starts_with(said), "{}", fault.what);
+    let said = "CONV3S1 clear_dvalid=0x1, rotate_weights=0, addr_mod=3, dst=5 (0x2240c005) of Tensix thread T2, matrix unit (FPU): \
+                coprocessor instruction not built yet";
+    assert_eq!(fault.what, said);
+    assert_eq!(fault.site.pc, Some(Trisc2.default_reset_pc()));
+    assert!(fault.to_string().contains(", pushed by TRISC2 at pc 0xe000, cycle 101"), "{fault}");
     assert!(fault.read.ends_with(", CONV3S1"), "{}", fault.read);
     assert_eq!((fault.site.core, fault.site.cycle), (Some(Trisc2), Some(101)));
     // BRISC's pushes do not pass the MOP expander.
     let mut b = Bench::new();
     b.t.store(Brisc, map::INSTRN_BUF_BASE + THREAD_STRIDE, MOP1, 0).unwrap();
-    assert_eq!(b.run(100).unwrap_err().class, FaultClass::UndefinedBehavior);
+    let fault = b.run(100).unwrap_err();
+    assert_eq!((fault.class, fault.site.core), (FaultClass::UndefinedBehavior, Some(Brisc)));
+    assert!(fault.to_string().contains(", pushed by BRISC at pc 0x0"), "{fault}");
 }
 
 fn any_word() -> impl Strategy<Value = u32> {

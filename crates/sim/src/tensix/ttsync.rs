@@ -115,14 +115,16 @@ impl Tracking {
 
 #[cfg(test)]
 mod tests {
+    use super::super::origin::Issuer;
     use super::*;
     use insn::{Flushdma, Loadreg, Mop, Nop, Rdcfg, Resourcedecl, Sempost, Setdmareg, Storereg, Wrcfg};
+    use tilework_abi::tensix::Processor;
 
     /// Whether loads and stores of (GPRs, configuration, TDMA) wait while `word` is pending.
     fn waits(word: u32, enable: u16) -> [[bool; 2]; 3] {
         let (mut front, mut config, mut tracking) = (FrontEnd::default(), Config::default(), Tracking::default());
         config.set_thread(0, 56, enable).unwrap();
-        front.push(Insn::decode(word), 0);
+        front.push(Insn::decode(word), Issuer { core: Processor::Trisc0, pc: 0 }, 0);
         [Resource::Gpr, Resource::Config, Resource::Tdma]
             .map(|r| [false, true].map(|store| tracking.must_wait(&front, &config, 0, r, store)))
     }

@@ -4,7 +4,9 @@
 
 use super::border::{Hold, Outside};
 use super::coprocessor::{Attempt, Coprocessor, named, of_thread};
+use super::frontend::Entry;
 use super::matrix::Needs;
+use super::origin::Origin;
 use crate::{Cycle, Fault, NEVER};
 use tilework_abi::stream;
 use tilework_abi::tensix::cfg;
@@ -132,12 +134,15 @@ impl Coprocessor {
     }
 
     /// What a thread stands at its wait gate for, or what its instruction in an unpacker waits for,
-    /// in words; `None` when there is neither.
-    pub(super) fn explain(&self, thread: usize) -> Option<String> {
+    /// in words, and where the instruction was pushed; `None` when there is neither.
+    pub(super) fn explain(&self, thread: usize) -> Option<(String, Origin)> {
         let t = &self.threads[thread];
-        let Some(insn) = t.front.head() else {
-            let (unit, insn) = self.unpackers.stuck(thread)?;
-            return Some(format!("Tensix thread T{thread}: {} waits for {}", named(insn), bank_of(unit)));
+        let told = |insn, why: String, origin: Origin| {
+            Some((format!("Tensix thread T{thread}: {} waits for {why}", named(insn)), origin))
+        };
+        let Some(&Entry { insn, origin, .. }) = t.front.head() else {
+            let (unit, at) = self.unpackers.stuck(thread)?;
+            return told(at.insn, bank_of(unit), at.origin);
         };
         let why = match t.latched {
             Some(latched) if insn.is_blocked_by(latched.block) => self.describe(thread, &latched),
@@ -154,7 +159,7 @@ impl Coprocessor {
                 },
             },
         };
-        Some(format!("Tensix thread T{thread}: {} waits for {why}", named(insn)))
+        told(insn, why, origin)
     }
 
     fn describe(&self, thread: usize, latched: &Latched) -> String {

@@ -10,7 +10,7 @@ use super::fabric::Fabric;
 use super::port::Ports;
 use super::wake;
 use crate::noc::Niu;
-use crate::tensix::Tensix;
+use crate::tensix::{Issuer, Tensix};
 use crate::{Fault, FaultClass, timing};
 use tilework_abi::address_map::{Region, niu_register};
 use tilework_abi::tensix::{
@@ -140,11 +140,11 @@ impl Reach<'_> {
         Ok(Load { value, latency: timing::LOAD_TILE_REG, access })
     }
 
-    /// Writes a register on behalf of `core`, or of an agent that is not a core. Sleepers
-    /// have been woken.
+    /// Writes a register on behalf of a core's instruction, or of an agent that is not a core.
+    /// Sleepers have been woken.
     pub(super) fn store(
         &mut self,
-        core: Option<Processor>,
+        by: Option<Issuer>,
         at: Cycle,
         addr: u32,
         width: Width,
@@ -157,8 +157,8 @@ impl Reach<'_> {
             return Ok(());
         }
         if let Region::Dst { .. } = region {
-            let core = core.ok_or_else(|| Refuse::Fault(unmapped(addr)))?;
-            return self.tensix.or_fault(|| unmapped(addr))?.store_dst(core, addr, width, value);
+            let by = by.ok_or_else(|| Refuse::Fault(unmapped(addr)))?;
+            return self.tensix.or_fault(|| unmapped(addr))?.store_dst(by.core, addr, width, value);
         }
         if width != Width::Word {
             let what = format!("a {}-byte store to a register", width.bytes());
@@ -166,7 +166,7 @@ impl Reach<'_> {
             return Err(Refuse::Fault(fault.at_addr(u64::from(addr))));
         }
         match region {
-            Region::Debug { .. } => self.store_debug(core.is_some(), at, addr, value),
+            Region::Debug { .. } => self.store_debug(by.is_some(), at, addr, value),
             Region::Niu { noc, offset } => {
                 let niu = self.nius[noc].or_fault(|| own_niu(addr))?;
                 let start = niu.write(offset, value, at).map_err(Refuse::Fault)?;
@@ -175,8 +175,8 @@ impl Reach<'_> {
             }
             Region::Stream { offset } => self.fabric.streams.write(offset, value).map_err(Refuse::Fault),
             _ => {
-                let core = core.ok_or_else(|| Refuse::Fault(unmapped(addr)))?;
-                self.tensix.or_fault(|| unmapped(addr))?.store(core, addr, value, at)
+                let by = by.ok_or_else(|| Refuse::Fault(unmapped(addr)))?;
+                self.tensix.or_fault(|| unmapped(addr))?.store(by, addr, value, at)
             }
         }
     }

@@ -10,6 +10,7 @@ use super::fabric::{CoreSet, get, put};
 use super::port::Ports;
 use super::wake;
 use crate::noc::Outbox;
+use crate::tensix::Issuer;
 use crate::{Fault, FaultClass, NEVER, tensix, timing};
 use std::sync::Arc;
 use tilework_abi::address_map::niu_register;
@@ -97,7 +98,7 @@ impl TileBus<'_> {
 
     #[cold]
     #[inline(never)]
-    fn store_register(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
+    fn store_register(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
         if self.stops_here() {
             return Err(Refuse::Sync);
         }
@@ -108,7 +109,8 @@ impl TileBus<'_> {
         if self.must_wake(sleepers) {
             return Err(Refuse::Sync);
         }
-        self.shared.reach(self.ports.reborrow()).store(Some(self.core), at, addr, width, value)?;
+        let by = Issuer { core: self.core, pc };
+        self.shared.reach(self.ports.reborrow()).store(Some(by), at, addr, width, value)?;
         // A reset takes effect before the core continues.
         if self.shared.fabric.reset_changed.is_some() {
             self.horizon = 0;
@@ -131,11 +133,11 @@ impl TileBus<'_> {
 
     /// Pushes an instruction into the core's own Tensix thread, which needs no order with other
     /// agents as long as there is room.
-    fn push(&mut self, thread: usize, at: Cycle, word: u32) -> Result<(), Refused> {
+    fn push(&mut self, thread: usize, at: Cycle, pc: u32, word: u32) -> Result<(), Refused> {
         if self.stops_here() {
             return Err(Refuse::Sync);
         }
-        if self.shared.tensix.push(self.core, thread, word, at)? {
+        if self.shared.tensix.push(Issuer { core: self.core, pc }, thread, word, at)? {
             self.horizon = self.horizon.min(self.shared.tensix.next().saturating_add(1));
             return Ok(());
         }
@@ -295,7 +297,7 @@ impl Bus for TileBus<'_> {
         self.load_register(at, addr, width)
     }
 
-    fn store(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
+    fn store(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
         self.shared.fabric.log.make_room();
         if addr < map::L1_SIZE && at < self.horizon && self.shared.fabric.l1_load(addr, width) == value & width.mask() {
             // The value does not change: no sleeper has to wake, and decoded code stays valid.
@@ -315,12 +317,12 @@ impl Bus for TileBus<'_> {
             && width == Width::Word
             && let Some(thread) = tensix::thread_of(self.core)
         {
-            return self.push(thread, at, value).map(|()| Store { hold: 0, effect: Effect::Visible });
+            return self.push(thread, at, pc, value).map(|()| Store { hold: 0, effect: Effect::Visible });
         }
         if at >= self.horizon {
             return Err(Refuse::Sync);
         }
-        self.store_register(at, addr, width, value)
+        self.store_register(at, pc, addr, width, value)
     }
 
     fn amo(&mut self, at: Cycle, _pc: u32, op: Amo, addr: u32, value: u32) -> Result<Load, Refused> {
@@ -354,12 +356,12 @@ impl Bus for TileBus<'_> {
         u32::try_from(self.ports.own.stores.drain(at)).unwrap_or(u32::MAX)
     }
 
-    fn ttinsn(&mut self, at: Cycle, _pc: u32, word: u32) -> Result<u32, Refused> {
+    fn ttinsn(&mut self, at: Cycle, pc: u32, word: u32) -> Result<u32, Refused> {
         match tensix::thread_of(self.core) {
-            Some(thread) => self.push(thread, at, word).map(|()| 0),
+            Some(thread) => self.push(thread, at, pc, word).map(|()| 0),
             None if at >= self.horizon => Err(Refuse::Sync),
             // As a store (PushTensixInstruction.md): to thread 0 for BRISC, nowhere for NCRISC.
-            None => self.store_register(at, map::INSTRN_BUF_BASE, Width::Word, word).map(|store| store.hold),
+            None => self.store_register(at, pc, map::INSTRN_BUF_BASE, Width::Word, word).map(|store| store.hold),
         }
     }
 

@@ -11,6 +11,7 @@
 //! core that debugs another core.
 
 use super::{Activity, Tile};
+use crate::tensix::Issuer;
 use crate::{Fault, FaultClass};
 use tilework_abi::address_map::Region;
 use tilework_abi::tensix::Processor;
@@ -257,7 +258,8 @@ impl Tile {
             Region::Local { offset } if port.poke(offset as usize, Width::Word, value) => return Ok(()),
             _ => {}
         }
-        let stored = self.reach().store(Some(processor), at, addr, Width::Word, value);
+        let by = Issuer { core: processor, pc: self.pc(processor) };
+        let stored = self.reach().store(Some(by), at, addr, Width::Word, value);
         stored.map_err(|refusal| refused(refusal, processor, addr))
     }
 

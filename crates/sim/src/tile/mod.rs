@@ -37,6 +37,7 @@ mod wake;
 use crate::event_queue::EventQueue;
 use crate::noc::{Body, Grid, Niu, Outbox, Packet, Place};
 use crate::node::Outlook;
+use crate::tensix::Origin;
 use crate::{Bugs, Fault, FaultClass, NEVER, Node, timing};
 use access::{Reach, Shared};
 use debug::CoreView;
@@ -94,8 +95,8 @@ pub struct Waiting {
     /// The address of a blocked access.
     pub blocked_on: Option<u32>,
     /// The Tensix threads whose wait gates block something that the core may be waiting
-    /// for, as text.
-    pub coprocessor: Vec<String>,
+    /// for, as text, and where what stands there was pushed.
+    pub coprocessor: Vec<(String, Origin)>,
 }
 
 /// A word that a sleeping core waits for.

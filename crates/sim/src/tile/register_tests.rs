@@ -8,6 +8,7 @@
 //! public debugger tt-exalens add. Registers of the coprocessor have tests of their own.
 
 use super::*;
+use crate::tensix::Issuer;
 use tilework_riscv::Width;
 
 fn tile() -> Tile {
@@ -25,7 +26,7 @@ fn load(tile: &mut Tile, core: Option<Processor>, addr: u32) -> u32 {
 }
 
 fn store(tile: &mut Tile, core: Option<Processor>, addr: u32, value: u32) {
-    if let Err(refusal) = tile.reach().store(core, 7, addr, Width::Word, value) {
+    if let Err(refusal) = tile.reach().store(core.map(Issuer::from), 7, addr, Width::Word, value) {
         panic!("store of {value:#x} to {addr:#x} by {core:?}: {refusal:?}");
     }
 }
@@ -159,7 +160,7 @@ fn tile_registers_that_firmware_and_debuggers_touch() {
         }
         for offset in [0x00, 0x04, 0x0C, 0x10] {
             store(&mut tile, client, 0xFFB1_3000 + offset, 0);
-            assert!(tile.reach().store(client, 7, 0xFFB1_3000 + offset, Width::Word, 1).is_err());
+            assert!(tile.reach().store(client.map(Issuer::from), 7, 0xFFB1_3000 + offset, Width::Word, 1).is_err());
         }
     }
 }

@@ -340,10 +340,10 @@ fn reports_say_what_a_thread_waits_for() {
     run(&mut t, 3000);
     let waiting = t.waiting();
     assert_eq!(waiting[0].blocked_on, Some(map::PC_BUF_BASE + 4));
-    assert_eq!(
-        waiting[0].coprocessor,
-        ["Tensix thread T1: NOP (0x02000000) waits for semaphore 3 (SEMWAIT 0xa6ff8021)"]
-    );
+    let [(why, origin)] = &waiting[0].coprocessor[..] else { panic!("{:?}", waiting[0].coprocessor) };
+    assert_eq!(why, "Tensix thread T1: NOP (0x02000000) waits for semaphore 3 (SEMWAIT 0xa6ff8021)");
+    let (start, end) = (PROGRAMS[3], waiting[0].pc);
+    assert!(origin.core() == Some(Processor::Trisc1) && (start..end).contains(&origin.pc().unwrap()), "{origin}");
 }
 
 /// A packet of NoC 0 that writes (some) or reads one register.

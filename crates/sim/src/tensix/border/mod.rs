@@ -16,6 +16,7 @@ pub(crate) use outside::{Hold, Outside};
 pub(super) use target::Client;
 
 use super::config::Refusal;
+use super::origin::{Issuer, Origin};
 use super::ttsync::Resource;
 use super::{GPRS, Tensix, coprocessor, reset, tdma};
 use crate::{Cycle, Fault, FaultClass, timing};
@@ -174,12 +175,20 @@ impl Tensix {
         cop.is_drained(thread).then_some(cop.threads[thread].busy.any)
     }
 
-    /// `core` stores the word `value` at `addr` at cycle `at`.
+    /// A core stores the word `value` at `addr` at cycle `at`.
     ///
     /// # Errors
     /// `Block` on a full queue or for instructions in flight; a fault for what is not there, not
     /// built, read-only or not a word.
-    pub(crate) fn store(&mut self, core: Processor, addr: u32, value: u32, at: Cycle) -> Result<(), Refuse<Fault>> {
+    pub(crate) fn store(
+        &mut self,
+        by: impl Into<Issuer>,
+        addr: u32,
+        value: u32,
+        at: Cycle,
+    ) -> Result<(), Refuse<Fault>> {
+        let by = by.into();
+        let core = by.core;
         let target = decode(core, addr)?;
         let me = Client::of(core).map_or(0, Client::index);
         if addr & 3 != 0 {
@@ -207,11 +216,11 @@ impl Tensix {
             Target::Gpr(i) => cop.gprs[i as usize] = value,
             Target::Config(i) => cop.config.store(i, value).map_err(refused)?,
             Target::Push { thread } if me == 0 => {
-                let insn = instruction(core, thread, value, at)?;
-                full(cop.threads[thread].front.push_behind_mop(insn, at))?;
+                let insn = instruction(by, thread, value, at)?;
+                full(cop.threads[thread].front.push_behind_mop(insn, Origin::behind_mop(by), at))?;
                 cop.schedule(thread, at + 1);
             }
-            Target::Push { thread } => full(self.push(core, thread, value, at)?)?,
+            Target::Push { thread } => full(self.push(by, thread, value, at)?)?,
             Target::PcBufB(i) => {
                 full(self.pc_bufs[i].push(value))?;
                 cop.unblock(at);
@@ -256,14 +265,21 @@ impl Tensix {
     ///
     /// # Errors
     /// A word that is no instruction.
-    pub(crate) fn push(&mut self, core: Processor, thread: usize, word: u32, at: Cycle) -> Result<bool, Refuse<Fault>> {
-        let insn = instruction(core, thread, word, at)?;
+    pub(crate) fn push(
+        &mut self,
+        by: impl Into<Issuer>,
+        thread: usize,
+        word: u32,
+        at: Cycle,
+    ) -> Result<bool, Refuse<Fault>> {
+        let by = by.into();
+        let insn = instruction(by, thread, word, at)?;
         let cop = &mut self.coprocessor;
         let t = &mut cop.threads[thread];
         if t.tracking.declare(insn) {
             return Ok(true);
         }
-        let pushed = t.front.push(insn, at);
+        let pushed = t.front.push(insn, by, at);
         if pushed {
             cop.schedule(thread, at + 1);
         }
@@ -271,18 +287,16 @@ impl Tensix {
     }
 }
 
-/// Decodes what `core` pushes. A core that runs into data pushes what is no instruction; it is told
+/// Decodes what a core pushes. A core that runs into data pushes what is no instruction; it is told
 /// where.
-fn instruction(core: Processor, thread: usize, word: u32, at: Cycle) -> Result<Insn, Refuse<Fault>> {
+fn instruction(by: Issuer, thread: usize, word: u32, at: Cycle) -> Result<Insn, Refuse<Fault>> {
     let insn = Insn::decode(word);
     if !matches!(insn, Insn::Undefined(_)) {
         return Ok(insn);
     }
     let what = format!("{word:#010x} pushed to Tensix thread T{thread} is no instruction");
     let read = "WormholeB0/TensixTile/TensixCoprocessor/README.md";
-    let mut fault = Fault::new(FaultClass::UndefinedBehavior, what, read).at_cycle(at);
-    fault.site.core = Some(core);
-    Err(Refuse::Fault(fault))
+    Err(Refuse::Fault(Fault::new(FaultClass::UndefinedBehavior, what, read).at_cycle(at).at_core(by.core, by.pc)))
 }
 
 /// The Tensix thread into which `core` pushes by `.ttinsn` or a store to `INSTRN_BUF_BASE` and what

@@ -29,7 +29,7 @@ use moves::Registers;
 use plan::{At, Context, Plan};
 use std::collections::VecDeque;
 use tilework_abi::tensix::cfg;
-use tilework_abi::tensix::insn::{Insn, UnpackerOp, Unpacr, UnpacrNop};
+use tilework_abi::tensix::insn::{UnpackerOp, Unpacr, UnpacrNop};
 
 /// Unpackers.
 pub(super) const UNPACKERS: usize = 2;
@@ -117,10 +117,10 @@ impl Unpackers {
 
     /// The unpacker in which the first instruction of `thread` waits for its bank, with the
     /// instruction.
-    pub(super) fn stuck(&self, thread: usize) -> Option<(usize, Insn)> {
+    pub(super) fn stuck(&self, thread: usize) -> Option<(usize, Attempt)> {
         let first = |unit: usize| self.units[unit].jobs.iter().find(|job| job.at.thread == thread);
         let mut waiting = (0..UNPACKERS).filter(|&unit| self.waits(unit));
-        waiting.find_map(|unit| Some((unit, first(unit)?.at.insn)))
+        waiting.find_map(|unit| Some((unit, first(unit)?.at)))
     }
 
     /// `SrcRow` of unpacker `unit` for `thread`.

@@ -212,7 +212,7 @@ fn an_unpacker_waits_for_its_bank_without_blocking_its_thread() {
     // that one is done.
     assert_eq!(b.run(at + 100).unwrap(), [3, 5, 10, 14, 16].map(|i| at + i));
     assert!(b.unpackers().holds(0, 0) && !b.unpackers().holds(0, 1) && !b.unpackers().holds(1, 0));
-    let why = b.t.explain(CORES[0]).concat();
+    let why = b.t.explain(CORES[0])[0].0.clone();
     assert!(why.contains("UNPACR") && why.contains("a bank of SrcA back to unpacker 0"), "{why}");
     b.push(1, at + 200, &[cleardvalid(1)]);
     // The bank comes back at 203, the third face is done at 207, and the fifth passes.
@@ -338,7 +338,7 @@ fn soft_reset_aborts_what_is_in_flight() {
     b.like_llk(BF16, BF16);
     b.execute(0, &[UNPACK_FACE, UNPACK_FACE, UNPACK_FACE]);
     assert!(b.unpackers().holds(0, 0));
-    assert!(b.t.explain(CORES[0])[0].contains("back to unpacker 0"), "nothing is at the gate");
+    assert!(b.t.explain(CORES[0])[0].0.contains("back to unpacker 0"), "nothing is at the gate");
     let at = b.t.last_step() + 10;
     b.t.soft_reset(0x83, at);
     assert!(!b.unpackers().holds(0, 0));
