@@ -65,6 +65,8 @@ pub(super) struct Queued<I> {
 #[derive(Debug)]
 pub(super) struct FrontEnd {
     first: VecDeque<Entry>,
+    /// How many `MOP`s are in it.
+    mops: usize,
     mask_hi: u32,
     expansion: Option<Expansion>,
     middle: VecDeque<Entry>,
@@ -79,6 +81,7 @@ impl Default for FrontEnd {
     fn default() -> Self {
         Self {
             first: VecDeque::with_capacity(FIRST_ACCEPTS + 1),
+            mops: 0,
             mask_hi: 0,
             expansion: None,
             middle: VecDeque::with_capacity(MIDDLE),
@@ -96,11 +99,13 @@ impl FrontEnd {
         if !self.has_room() {
             return false;
         }
+        self.mops += usize::from(matches!(insn, Insn::FrontEnd(insn::FrontEndOp::Mop(_))));
         self.first.push_back(Entry { insn, at, counted: true });
         true
     }
 
     /// Whether the core's next push finds room.
+    #[inline]
     pub(super) fn has_room(&self) -> bool {
         self.first.len() + self.passed <= FIRST_ACCEPTS
     }
@@ -115,6 +120,7 @@ impl FrontEnd {
     }
 
     /// Whether BRISC's next push finds room.
+    #[inline]
     pub(super) fn has_room_behind_mop(&self) -> bool {
         self.middle.len() < MIDDLE
     }
@@ -128,16 +134,17 @@ impl FrontEnd {
     /// (BlackholeA0/TensixTile/SoftReset.md, "RISCV soft reset").
     pub(super) fn reset(&mut self) {
         self.first.clear();
-        self.expansion = None;
+        (self.mops, self.expansion) = (0, None);
     }
 
     /// No `MOP` is queued or being expanded (ManualTTSync.md, `MOPExpanderDoneCheck`).
+    #[inline]
     pub(super) fn mop_done(&self) -> bool {
-        let is_mop = |insn| matches!(insn, Insn::FrontEnd(insn::FrontEndOp::Mop(_)));
-        self.expansion.is_none() && !self.first.iter().any(|e| is_mop(e.insn))
+        self.expansion.is_none() && self.mops == 0
     }
 
     /// No instruction is in flight to the wait gate.
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.first.is_empty()
             && self.middle.is_empty()
@@ -147,11 +154,13 @@ impl FrontEnd {
     }
 
     /// The instruction at the wait gate.
+    #[inline]
     pub(super) fn head(&self) -> Option<Insn> {
         self.last.front().map(|e| e.insn)
     }
 
     /// The instruction at the wait gate has passed.
+    #[inline]
     pub(super) fn pass(&mut self) {
         if let Some(entry) = self.last.pop_front() {
             self.passed -= usize::from(entry.counted);
@@ -209,6 +218,7 @@ impl FrontEnd {
         match entry.insn {
             Insn::FrontEnd(insn::FrontEndOp::Mop(mop)) => {
                 self.first.pop_front();
+                self.mops -= 1;
                 let mut expansion = Expansion::start(mop, self.mask_hi, cfg);
                 if let Some(word) = expansion.next() {
                     self.middle.push_back(expanded(word));

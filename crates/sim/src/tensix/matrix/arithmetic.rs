@@ -49,15 +49,15 @@ pub(super) struct ElementModes {
 
 /// Decoded faces of SrcA and blocks of SrcB. Instructions that follow each other multiply by the
 /// same ones; what was decoded is kept with what it was decoded from.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Faces {
     a: [Decoded<Factors>; ROWS / FACE],
     b: [Decoded<Multipliers>; ROWS / BLOCK],
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Default)]
 struct Decoded<T> {
-    from: From,
+    from: Option<From>,
     to: T,
 }
 
@@ -70,24 +70,14 @@ struct From {
     part: Part,
 }
 
-impl Default for Faces {
-    fn default() -> Self {
-        // Row 1 is in none of these places.
-        let from = From { version: 0, row: 1, style: Style::Bf16, part: WHOLE };
-        let (a, b) = ([[0; COLUMNS]; FACE], [[0; COLUMNS]; BLOCK]);
-        let a = Decoded { from, to: Factors::of(&decode(&a, from.style, WHOLE)) };
-        let b = Decoded { from, to: Multipliers::of(&decode(&b, from.style, WHOLE)) };
-        Self { a: std::array::from_fn(|_| a.clone()), b: std::array::from_fn(|_| b.clone()) }
-    }
-}
-
 impl<T> Decoded<T> {
-    /// What was decoded from `N` rows of `src`.
+    /// `N` rows of `src`, decoded.
     #[inline]
-    fn of<const N: usize>(&mut self, src: &Src, from: From, decoded: impl FnOnce(&Numbers<N>) -> T) -> &T {
-        if self.from != from {
+    fn of<const N: usize>(&mut self, src: &Src, from: From, set: impl FnOnce(&mut T, &Numbers<N>)) -> &T {
+        if self.from != Some(from) {
             let rows = take(src.rows(), from.row);
-            *self = Self { from, to: decoded(&decode(&rows, from.style, from.part)) };
+            set(&mut self.to, &decode(&rows, from.style, from.part));
+            self.from = Some(from);
         }
         &self.to
     }
@@ -140,8 +130,8 @@ impl Matrix {
         }
         let [a, b] = &on.src.0;
         let from = |src: &Src, row, part| From { version: src.version(), row, style, part };
-        let factors = self.faces.a[at.a / FACE].of(a, from(a, at.a, part_a(at.phase)), Factors::of);
-        let b = self.faces.b[at.b / BLOCK].of(b, from(b, at.b, part_b(at.phase)), Multipliers::of);
+        let factors = self.faces.a[at.a / FACE].of(a, from(a, at.a, part_a(at.phase)), Factors::set);
+        let b = self.faces.b[at.b / BLOCK].of(b, from(b, at.b, part_b(at.phase)), Multipliers::set);
         let mut dst = [[0; COLUMNS]; BLOCK];
         let dst = &mut dst[..rows.count];
         for (i, row) in dst.iter_mut().enumerate() {

@@ -90,7 +90,7 @@ impl Group {
 }
 
 /// SrcA's factors as [`multiply`] takes them, for each group.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Factors {
     /// Integers times two to the power of their exponents, a little too large (see there).
     values: [[[f32; COLUMNS]; TERMS]; 2],
@@ -102,7 +102,7 @@ pub(super) struct Factors {
 }
 
 /// Rows of SrcB as [`multiply`] takes them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Multipliers {
     /// Integers times two to the power of their exponents.
     values: [[f32; COLUMNS]; ROWS],
@@ -142,52 +142,48 @@ fn is_zero(exps: &[i32]) -> bool {
 }
 
 impl Factors {
-    pub(super) fn of(a: &Numbers<16>) -> Self {
-        let (mut values, mut exps) = ([[[0.0; COLUMNS]; TERMS]; 2], [[[0; COLUMNS]; TERMS]; 2]);
-        fill_factors(a, &mut values, &mut exps);
-        let zero = [0, TERMS].map(|first| is_zero(a.exps[first..first + TERMS].as_flattened()));
-        Self { values, exps, zero, tame: is_tame(&a.exps) }
+    /// The factors of `a`. They are large, so they are written where they stay.
+    pub(super) fn set(&mut self, a: &Numbers<16>) {
+        fill_factors(a, self);
     }
 }
 
 #[multiversion(targets("x86_64+avx2"))]
-fn fill_factors(a: &Numbers<16>, values: &mut [[[f32; COLUMNS]; TERMS]; 2], exps: &mut [[[i16; COLUMNS]; TERMS]; 2]) {
+fn fill_factors(a: &Numbers<16>, to: &mut Factors) {
     // Terms have at most twelve bits. The excess is less than half a place before a term is
     // shifted, and never reaches the next tie afterwards, so that rounding to the nearest rounds
     // ties, and only these, away from zero.
     const FACTOR: f32 = 1.0 + 1.0 / 8192.0;
     for k in 0..2 * TERMS {
-        let (values, exps) = (&mut values[k / TERMS][k % TERMS], &mut exps[k / TERMS][k % TERMS]);
+        let (values, exps) = (&mut to.values[k / TERMS][k % TERMS], &mut to.exps[k / TERMS][k % TERMS]);
         for j in 0..COLUMNS {
             values[j] = a.ints[k][j] as f32 * FACTOR * power(a.exps[k][j]);
             exps[j] = a.exps[k][j] as i16;
         }
     }
+    to.zero = [is_zero(a.exps[..TERMS].as_flattened()), is_zero(a.exps[TERMS..].as_flattened())];
+    to.tame = is_tame(&a.exps);
 }
 
 impl Multipliers {
-    pub(super) fn of(b: &Numbers<ROWS>) -> Self {
-        let (mut values, mut exps) = ([[0.0; COLUMNS]; ROWS], [[[0; COLUMNS]; COLUMNS]; ROWS]);
-        fill_multipliers(b, &mut values, &mut exps);
-        let zero = b.exps.map(|exps| [is_zero(&exps[..TERMS]), is_zero(&exps[TERMS..])]);
-        Self { values, exps, zero, tame: is_tame(&b.exps) }
+    /// The multipliers of `b`. They are large, so they are written where they stay.
+    pub(super) fn set(&mut self, b: &Numbers<ROWS>) {
+        fill_multipliers(b, self);
     }
 }
 
 #[multiversion(targets("x86_64+avx2"))]
-fn fill_multipliers(
-    b: &Numbers<ROWS>,
-    values: &mut [[f32; COLUMNS]; ROWS],
-    exps: &mut [[[i16; COLUMNS]; COLUMNS]; ROWS],
-) {
+fn fill_multipliers(b: &Numbers<ROWS>, to: &mut Multipliers) {
     for i in 0..ROWS {
         for k in 0..COLUMNS {
-            values[i][k] = b.ints[i][k] as f32 * power(b.exps[i][k]);
+            to.values[i][k] = b.ints[i][k] as f32 * power(b.exps[i][k]);
         }
         for k in 0..COLUMNS {
-            exps[i][k] = [b.exps[i][k] as i16; COLUMNS];
+            to.exps[i][k] = [b.exps[i][k] as i16; COLUMNS];
         }
+        to.zero[i] = [is_zero(&b.exps[i][..TERMS]), is_zero(&b.exps[i][TERMS..])];
     }
+    to.tame = is_tame(&b.exps);
 }
 
 /// Adds the products of SrcA and rows of SrcB, of which `step` says how far they are apart, to rows

@@ -111,7 +111,10 @@ fn computed(a: &[u16; 16], b: &[u16; 16], phase: u32, old: u32, wide: bool) -> [
     add_up(&[slow], acc, &mut rows[..1]);
     // The other rows of SrcB mean nothing here.
     let b = Numbers { ints: [b.ints[0]; ROWS], exps: [b.exps[0]; ROWS] };
-    if multiply(&Factors::of(&a), &Multipliers::of(&b), 1, less, acc, &mut rows[1..]) != 0 {
+    let (mut factors, mut multipliers) = (Factors::default(), Multipliers::default());
+    factors.set(&a);
+    multipliers.set(&b);
+    if multiply(&factors, &multipliers, 1, less, acc, &mut rows[1..]) != 0 {
         add_up(&[slow], acc, &mut rows[1..]);
     }
     rows.map(|row| row[if wide { 3 } else { 12 }])
