@@ -95,6 +95,7 @@ impl Config {
     }
 
     /// The bank that `thread` uses.
+    #[inline]
     pub(super) fn bank_of(&self, thread: usize) -> usize {
         self.read(thread, cfg::CFG_STATE_ID_STATEID) as usize
     }
@@ -105,8 +106,9 @@ impl Config {
         &self.banks[self.bank_of(thread)]
     }
 
-    /// A field, as instructions of `thread` see it.
-    #[inline]
+    /// A field, as instructions of `thread` see it. Inlined, because nearly always the compiler knows
+    /// the field.
+    #[inline(always)]
     pub(super) fn read(&self, thread: usize, field: Field) -> u32 {
         field.of(match field.space {
             Space::Thread => self.thread_word(thread, field.word.into()),
@@ -115,13 +117,13 @@ impl Config {
     }
 
     /// A field of one bit, as instructions of `thread` see it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_set(&self, thread: usize, field: Field) -> bool {
         self.read(thread, field) != 0
     }
 
     /// A field that exists once, whatever bank a thread uses.
-    #[inline]
+    #[inline(always)]
     pub(super) fn global(&self, field: Field) -> u32 {
         debug_assert!(u32::from(field.word) >= GLOBAL);
         field.of(self.banks[0][usize::from(field.word)])

@@ -189,9 +189,14 @@ impl Coprocessor {
         self.first
     }
 
+    #[inline]
     fn set_next(&mut self, agent: usize, at: Cycle) {
-        self.next[agent] = at;
-        self.first = self.next.iter().fold(NEVER, |first, &at| first.min(at));
+        let before = std::mem::replace(&mut self.next[agent], at);
+        if at <= self.first {
+            self.first = at;
+        } else if before == self.first {
+            self.first = self.next.iter().fold(NEVER, |first, &at| first.min(at));
+        }
     }
 
     /// The cycle of the last step.
@@ -292,10 +297,11 @@ impl Coprocessor {
     }
 
     /// True when the thread has nothing in flight but what its units still finish.
+    #[inline]
     pub(super) fn is_drained(&self, thread: usize) -> bool {
         let t = &self.threads[thread];
-        let unpacks = (0..UNPACKERS).any(|unit| self.unpackers.holds(unit, thread));
-        t.front.is_empty() && t.retry.is_none() && !unpacks
+        let unpacks = || (0..UNPACKERS).any(|unit| self.unpackers.holds(unit, thread));
+        t.front.is_empty() && t.retry.is_none() && !unpacks()
     }
 
     /// Steps the first agent of the next cycle.
@@ -345,6 +351,7 @@ impl Coprocessor {
     }
 
     /// What a blocked core may wait for.
+    #[inline]
     fn observe(&self, thread: usize) -> (bool, bool, bool, bool) {
         let front = &self.threads[thread].front;
         (front.has_room(), front.has_room_behind_mop(), front.mop_done(), self.is_drained(thread))

@@ -73,6 +73,8 @@ pub(super) struct Queued<I> {
 #[derive(Debug)]
 pub(super) struct FrontEnd {
     first: VecDeque<Entry>,
+    /// How many `MOP`s are in it.
+    mops: usize,
     mask_hi: u32,
     /// What is being expanded, and what it is expanded to comes from.
     expansion: Option<(Expansion, Origin)>,
@@ -91,6 +93,7 @@ impl Default for FrontEnd {
     fn default() -> Self {
         Self {
             first: VecDeque::with_capacity(FIRST_ACCEPTS + 1),
+            mops: 0,
             mask_hi: 0,
             expansion: None,
             middle: VecDeque::with_capacity(MIDDLE),
@@ -115,11 +118,13 @@ impl FrontEnd {
         if !self.has_room() {
             return false;
         }
+        self.mops += usize::from(matches!(insn, Insn::FrontEnd(insn::FrontEndOp::Mop(_))));
         self.first.push_back(Entry { insn, origin: Origin::own(by), at });
         true
     }
 
     /// Whether the core's next push finds room.
+    #[inline]
     pub(super) fn has_room(&self) -> bool {
         self.first.len() + self.passed <= FIRST_ACCEPTS
     }
@@ -134,6 +139,7 @@ impl FrontEnd {
     }
 
     /// Whether BRISC's next push finds room.
+    #[inline]
     pub(super) fn has_room_behind_mop(&self) -> bool {
         self.middle.len() < MIDDLE
     }
@@ -147,16 +153,17 @@ impl FrontEnd {
     /// (BlackholeA0/TensixTile/SoftReset.md, "RISCV soft reset").
     pub(super) fn reset(&mut self) {
         self.first.clear();
-        self.expansion = None;
+        (self.mops, self.expansion) = (0, None);
     }
 
     /// No `MOP` is queued or being expanded (ManualTTSync.md, `MOPExpanderDoneCheck`).
+    #[inline]
     pub(super) fn mop_done(&self) -> bool {
-        let is_mop = |insn| matches!(insn, Insn::FrontEnd(insn::FrontEndOp::Mop(_)));
-        self.expansion.is_none() && !self.first.iter().any(|e| is_mop(e.insn))
+        self.expansion.is_none() && self.mops == 0
     }
 
     /// No instruction is in flight to the wait gate.
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.first.is_empty()
             && self.middle.is_empty()
@@ -166,11 +173,13 @@ impl FrontEnd {
     }
 
     /// The instruction at the wait gate.
+    #[inline]
     pub(super) fn head(&self) -> Option<&Entry> {
         self.last.front()
     }
 
     /// The instruction at the wait gate has passed.
+    #[inline]
     pub(super) fn pass(&mut self) {
         if let Some(entry) = self.last.pop_front() {
             self.passed -= usize::from(entry.is_counted());
@@ -228,6 +237,7 @@ impl FrontEnd {
         match entry.insn {
             Insn::FrontEnd(insn::FrontEndOp::Mop(mop)) => {
                 self.first.pop_front();
+                self.mops -= 1;
                 self.note(entry);
                 let mut expansion = Expansion::start(mop, self.mask_hi, cfg, self.bugs);
                 if let Some(word) = expansion.next() {

@@ -76,7 +76,12 @@ impl Coprocessor {
     }
 
     /// What becomes of an instruction whose unit is in reset; `None`: it is not.
+    #[inline]
     pub(super) fn in_reset(&self, insn: Insn) -> Option<InReset> {
+        if self.held == 0 { None } else { self.held_back(insn) }
+    }
+
+    fn held_back(&self, insn: Insn) -> Option<InReset> {
         let held = |bits: u32| self.held & bits != 0;
         // SETDMAREG and DMANOP execute all the same.
         let plain = matches!(insn, Insn::Scalar(insn::ScalarOp::Setdmareg(_) | insn::ScalarOp::Dmanop(_)));

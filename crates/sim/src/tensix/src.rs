@@ -30,12 +30,14 @@ pub(super) struct Src {
     for_matrix: [bool; BANKS],
     /// By bank: the format that its unpacker wrote it in.
     implied: [u8; BANKS],
+    /// By bank: another number, that neither bank had before, whenever rows may be written.
+    versions: [u64; BANKS],
 }
 
 impl Default for Src {
     fn default() -> Self {
         let rows = vec![[0; 16]; BANKS * ROWS].into_boxed_slice();
-        Self { rows, matrix: 0, unpack: 0, for_matrix: [false; BANKS], implied: [0; BANKS] }
+        Self { rows, matrix: 0, unpack: 0, for_matrix: [false; BANKS], implied: [0; BANKS], versions: [0; BANKS] }
     }
 }
 
@@ -45,14 +47,25 @@ impl Src {
     pub(super) fn rows(&self) -> &[Row] {
         &self.rows[self.matrix * ROWS..][..ROWS]
     }
+    /// Another number whenever the matrix unit's bank, or which bank that is, may have changed.
+    #[inline]
+    pub(super) fn version(&self) -> u64 {
+        self.versions[self.matrix]
+    }
+    #[inline]
+    fn new_version(&self) -> u64 {
+        self.versions[0].max(self.versions[1]) + 1
+    }
     /// The rows of the matrix unit's bank.
     #[inline]
     pub(super) fn rows_mut(&mut self) -> &mut [Row] {
+        self.versions[self.matrix] = self.new_version();
         &mut self.rows[self.matrix * ROWS..][..ROWS]
     }
     /// The rows of the unpacker's bank.
     #[inline]
     pub(super) fn unpacked_mut(&mut self) -> &mut [Row] {
+        self.versions[self.unpack] = self.new_version();
         &mut self.rows[self.unpack * ROWS..][..ROWS]
     }
     /// The format that the matrix unit's bank implies (SrcASrcB.md, "Implied data format").
@@ -66,6 +79,8 @@ impl Src {
     }
     /// All rows, bank after bank.
     pub(super) fn all_mut(&mut self) -> &mut [Row] {
+        let version = self.new_version();
+        self.versions = [version, version + 1];
         &mut self.rows
     }
     /// The unpacker's bank is the unpacker's.

@@ -207,6 +207,7 @@ pub struct Field {
 
 impl Field {
     /// The bits of the field.
+    #[inline]
     pub const fn mask(&self) -> u32 {
         (u32::MAX >> (31 - self.hi + self.lo)) << self.lo
     }

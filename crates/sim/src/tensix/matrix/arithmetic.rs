@@ -5,12 +5,13 @@
 //! up is in `sum.rs`.
 
 use super::format::{Acc, Ints, Numbers, Part, Style, WHOLE, decode, decode_int, part_a, part_b, phase_exponent};
-use super::sum::{Factors, Group};
+pub(super) use super::sum::Element;
+use super::sum::{Factors, Group, Multipliers, add_up, by_element, multiply};
 use super::{Matrix, Operands};
 use crate::FaultClass;
 use crate::tensix::config::Refusal;
-use crate::tensix::dst::{COLUMNS, RowMap};
-use crate::tensix::src::{A, B, ROWS, Row};
+use crate::tensix::dst::{COLUMNS, Row32, RowMap};
+use crate::tensix::src::{A, B, ROWS, Row, Src};
 use tilework_abi::tensix::cfg;
 
 /// Rows of SrcA that a matrix product takes.
@@ -38,14 +39,6 @@ pub(super) enum Product {
     Broadcast,
 }
 
-/// An element-wise instruction.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Element {
-    Multiply,
-    Add,
-    Subtract,
-}
-
 /// How an element-wise instruction takes SrcB, and whether it adds to Dst.
 #[derive(Clone, Copy)]
 pub(super) struct ElementModes {
@@ -54,36 +47,39 @@ pub(super) struct ElementModes {
     pub(super) add: bool,
 }
 
-/// Decoded faces of SrcA. Instructions that follow each other multiply by the same ones; what was
-/// decoded is kept with what it was decoded from.
-#[derive(Debug)]
-pub(super) struct Faces([Face; ROWS / FACE]);
+/// Decoded faces of SrcA and blocks of SrcB. Instructions that follow each other multiply by the
+/// same ones; what was decoded is kept with what it was decoded from.
+#[derive(Debug, Default)]
+pub(super) struct Faces {
+    a: [Decoded<Factors>; ROWS / FACE],
+    b: [Decoded<Multipliers>; ROWS / BLOCK],
+}
 
-#[derive(Debug, Clone)]
-struct Face {
-    rows: [Row; FACE],
+#[derive(Debug, Default)]
+struct Decoded<T> {
+    from: Option<From>,
+    to: T,
+}
+
+/// Rows of a bank from `row` on, as they were at `version` of Src.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct From {
+    version: u64,
+    row: usize,
     style: Style,
     part: Part,
-    factors: Factors,
 }
 
-impl Default for Faces {
-    fn default() -> Self {
-        let (rows, style, part) = ([[0; COLUMNS]; FACE], Style::Bf16, WHOLE);
-        let factors = Factors::of(&decode(&rows, style, part));
-        Self(std::array::from_fn(|_| Face { rows, style, part, factors: factors.clone() }))
-    }
-}
-
-impl Faces {
-    /// The decoded rows of SrcA from `row` on.
+impl<T> Decoded<T> {
+    /// `N` rows of `src`, decoded.
     #[inline]
-    fn get(&mut self, row: usize, rows: &[Row; FACE], style: Style, part: Part) -> &Factors {
-        let face = &mut self.0[row / FACE];
-        if face.style != style || face.part != part || face.rows.as_flattened() != rows.as_flattened() {
-            *face = Face { rows: *rows, style, part, factors: Factors::of(&decode(rows, style, part)) };
+    fn of<const N: usize>(&mut self, src: &Src, from: From, set: impl FnOnce(&mut T, &Numbers<N>)) -> &T {
+        if self.from != Some(from) {
+            let rows = take(src.rows(), from.row);
+            set(&mut self.to, &decode(&rows, from.style, from.part));
+            self.from = Some(from);
         }
-        &face.factors
+        &self.to
     }
 }
 
@@ -94,13 +90,6 @@ fn take<const N: usize>(rows: &[Row], first: usize) -> [Row; N] {
         Some(taken) => *taken,
         None => std::array::from_fn(|i| rows[(first + i) % ROWS]),
     }
-}
-
-/// The groups of row `i` of a product, where f32 does not suffice.
-#[cold]
-fn exact_groups<const N: usize>(a: &[Row; FACE], b: &Numbers<N>, i: usize, (style, phase): (Style, u32)) -> [Group; 2] {
-    let a = decode(a, style, part_a(phase));
-    [0, FACE / 2].map(|first| Group::of_eight(&a, (&b.ints[i], &b.exps[i]), first, phase_exponent(phase)))
 }
 
 /// What of integer "8" is multiplied in a fidelity phase (MVMUL.md).
@@ -122,45 +111,76 @@ impl Matrix {
                 return Err((FaultClass::MissingSpecification, "denormals of SrcB that are not flushed"));
             }
         }
-        match shape {
-            Product::Eight => self.product_of::<8>(on, (map, at), style, acc, 1),
-            Product::Four => self.product_of::<4>(on, (map, at), style, acc, 1),
-            Product::Broadcast => self.product_of::<1>(on, (map, at), style, acc, 4),
-        }
+        let rows = match shape {
+            Product::Eight => Rows { count: 8, step: 1, stride: 1 },
+            Product::Four => Rows { count: 4, step: 1, stride: 1 },
+            Product::Broadcast => Rows { count: 4, step: 0, stride: 2 },
+        };
+        self.product_of(on, (map, at), style, acc, rows);
         Ok(())
     }
 
-    /// Each of `N` rows goes to `copies` rows of Dst; copies lie two rows apart.
-    fn product_of<const N: usize>(
-        &mut self,
-        on: &mut Operands<'_>,
-        (map, at): (RowMap, Place),
-        style: Style,
-        acc: Acc,
-        copies: usize,
-    ) {
-        let a: [Row; FACE] = take(on.src.0[A].rows(), at.a);
-        let b: [Row; N] = take(on.src.0[B].rows(), at.b);
-        let row_of = |i: usize, copy: usize| (map, at.dst + i + 2 * copy);
+    fn product_of(&mut self, on: &mut Operands<'_>, (map, at): (RowMap, Place), style: Style, acc: Acc, rows: Rows) {
         if style == Style::Int8 {
-            let sums = multiply_ints(&b, &a, at.phase, on.flushes());
-            for (i, sum) in sums.iter().enumerate() {
-                (0..copies).for_each(|copy| on.accumulate_ints(row_of(i, copy), true, sum));
+            let sums = multiply_ints(on, at);
+            for i in 0..rows.count {
+                on.accumulate_ints((map, at.dst + i * rows.stride), true, &sums[i * rows.step]);
             }
             return;
         }
-        let factors = self.faces.get(at.a, &a, style, part_a(at.phase));
-        let b = decode(&b, style, part_b(at.phase));
-        for i in 0..N {
-            let groups = factors.groups((&b.ints[i], &b.exps[i]), phase_exponent(at.phase));
-            let groups = groups.unwrap_or_else(|| exact_groups(&a, &b, i, (style, at.phase)));
-            (0..copies).for_each(|copy| on.accumulate(row_of(i, copy), acc, true, &groups));
+        let [a, b] = &on.src.0;
+        let from = |src: &Src, row, part| From { version: src.version(), row, style, part };
+        let factors = self.faces.a[at.a / FACE].of(a, from(a, at.a, part_a(at.phase)), Factors::set);
+        let b = self.faces.b[at.b / BLOCK].of(b, from(b, at.b, part_b(at.phase)), Multipliers::set);
+        let mut dst = [[0; COLUMNS]; BLOCK];
+        let dst = &mut dst[..rows.count];
+        for (i, row) in dst.iter_mut().enumerate() {
+            *row = on.dst_bits(map, at.dst + i * rows.stride, acc);
+        }
+        let left = multiply(factors, b, rows.step, phase_exponent(at.phase), acc, dst);
+        if left != 0 {
+            multiply_exactly(on, at, (style, acc), rows.step, left, dst);
+        }
+        for (i, row) in dst.iter().enumerate() {
+            on.store(map, at.dst + i * rows.stride, acc, row);
         }
     }
 }
 
-fn multiply_ints<const N: usize>(b: &[Row; N], a: &[Row; FACE], phase: u32, flush: bool) -> [Ints; N] {
-    let [mask_a, mask_b] = int_masks(phase);
+/// Which rows a product has.
+#[derive(Clone, Copy)]
+struct Rows {
+    /// Of the result.
+    count: usize,
+    /// How far apart rows of SrcB are.
+    step: usize,
+    /// How far apart rows of Dst are.
+    stride: usize,
+}
+
+/// The rows `left` of a product, where f32 does not suffice.
+#[cold]
+fn multiply_exactly(
+    on: &Operands<'_>,
+    at: Place,
+    (style, acc): (Style, Acc),
+    step: usize,
+    left: u8,
+    dst: &mut [Row32],
+) {
+    let a = decode::<FACE>(&take(on.src.0[A].rows(), at.a), style, part_a(at.phase));
+    let b = decode::<BLOCK>(&take(on.src.0[B].rows(), at.b), style, part_b(at.phase));
+    for (i, dst) in dst.iter_mut().enumerate().filter(|(i, _)| left >> i & 1 != 0) {
+        let b = (&b.ints[i * step], &b.exps[i * step]);
+        let groups = [0, FACE / 2].map(|first| Group::of_eight(&a, b, first, phase_exponent(at.phase)));
+        add_up(&[groups], acc, std::slice::from_mut(dst));
+    }
+}
+
+fn multiply_ints(on: &Operands<'_>, at: Place) -> [Ints; BLOCK] {
+    let a: [Row; FACE] = take(on.src.0[A].rows(), at.a);
+    let b: [Row; BLOCK] = take(on.src.0[B].rows(), at.b);
+    let ([mask_a, mask_b], flush) = (int_masks(at.phase), on.flushes());
     let a = a.map(|row| decode_int(&row, mask_a, true));
     b.map(|row| {
         let mut sums = [0; COLUMNS];
@@ -199,14 +219,13 @@ impl Operands<'_> {
         };
         let (a, b) = (decode(&rows, style, parts.0), decode(&others, style, parts.1));
         let less = phase_exponent(at.phase);
-        for i in 0..BLOCK {
-            let (a, b) = ((&a.ints[i], &a.exps[i]), (&b.ints[i], &b.exps[i]));
-            let group = match what {
-                Element::Multiply => Group::of_products(a, b, less),
-                Element::Add => Group::of_two(a, b, less),
-                Element::Subtract => Group::of_two(a, (&b.0.map(|x| -x), b.1), less),
-            };
-            self.accumulate((map, at.dst + i), acc, modes.add, &[group]);
+        let mut dst = [[0; COLUMNS]; BLOCK];
+        if modes.add {
+            dst = std::array::from_fn(|i| self.dst_bits(map, at.dst + i, acc));
+        }
+        by_element(what, (&a, &b), less, acc, &mut dst);
+        for (i, row) in dst.iter().enumerate() {
+            self.store(map, at.dst + i, acc, row);
         }
         Ok(())
     }

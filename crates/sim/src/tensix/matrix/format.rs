@@ -6,7 +6,6 @@
 //! How numbers are added up is in `sum.rs`.
 
 use super::Operands;
-use super::sum::{Group, combine};
 use crate::FaultClass;
 use crate::tensix::config::Refusal;
 use crate::tensix::dst::{COLUMNS, Row32, RowMap};
@@ -14,6 +13,7 @@ use crate::tensix::number::{
     bf16_of_dst, dst_of_bf16, dst_of_fp16, dst_of_fp32, fp16_of_dst, fp32_of_dst, src_of_bf16, src_of_fp16,
 };
 use crate::tensix::src::{A, Row};
+use multiversion::multiversion;
 use tilework_abi::tensix::cfg;
 
 /// A row of integers.
@@ -137,24 +137,28 @@ pub(super) struct Numbers<const N: usize> {
 /// Decodes rows of Src that hold floating-point numbers. What has no exponent is zero, and an
 /// exponent of all ones is like any other (FloatBitPatterns.md).
 pub(super) fn decode<const N: usize>(rows: &[Row; N], style: Style, part: Part) -> Numbers<N> {
-    match style {
-        Style::Bf16 => decode_as(rows, part, 0x3F8, (0xFF, 0)),
-        Style::Tf32 => decode_as(rows, part, 0x3FF, (0xFF, 0)),
-        // From a bias of 15.
-        Style::Fp16 | Style::Int8 => decode_as(rows, part, 0x3FF, (0x1F, 112)),
-    }
+    let mut numbers = Numbers { ints: [[0; COLUMNS]; N], exps: [[0; COLUMNS]; N] };
+    decode_rows(rows, style, part, &mut numbers.ints, &mut numbers.exps);
+    numbers
 }
 
-#[inline(always)]
-fn decode_as<const N: usize>(rows: &[Row; N], part: Part, man: u32, (exp, bias): (u32, i32)) -> Numbers<N> {
-    let int = |x: u32| {
-        let mantissa = 1 << 10 | x >> 8 & man;
-        let int = ((mantissa >> part.shift & part.mask) << part.up).cast_signed();
-        let int = if x & exp == 0 { 0 } else { int };
-        if x >> 18 & 1 != 0 { -int } else { int }
+#[multiversion(targets("x86_64+avx2"))]
+fn decode_rows(rows: &[Row], style: Style, part: Part, ints: &mut [Ints], exps: &mut [Ints]) {
+    let (man, exp_mask, bias) = match style {
+        Style::Bf16 => (0x3F8, 0xFF, 0),
+        Style::Tf32 => (0x3FF, 0xFF, 0),
+        // From a bias of 15.
+        Style::Fp16 | Style::Int8 => (0x3FF, 0x1F, 112),
     };
-    let exponent = |x: u32| if x & exp == 0 { NO_EXPONENT } else { (x & exp).cast_signed() + bias };
-    Numbers { ints: rows.map(|row| row.map(int)), exps: rows.map(|row| row.map(exponent)) }
+    for ((row, ints), exps) in rows.iter().zip(ints).zip(exps) {
+        for j in 0..COLUMNS {
+            let x = row[j];
+            let int = (((1 << 10 | x >> 8 & man) >> part.shift & part.mask) << part.up).cast_signed();
+            let int = if x & exp_mask == 0 { 0 } else { int };
+            ints[j] = if x >> 18 & 1 != 0 { -int } else { int };
+            exps[j] = if x & exp_mask == 0 { NO_EXPONENT } else { (x & exp_mask).cast_signed() + bias };
+        }
+    }
 }
 
 /// Decodes a row of Src that holds integer "8", of whose bits the instruction takes those of
@@ -198,21 +202,9 @@ impl Operands<'_> {
         }
     }
 
-    /// Adds the sums of `groups` to row `row` of Dst if `add`, and otherwise replaces it.
-    #[inline]
-    pub(super) fn accumulate(&mut self, (map, row): (RowMap, usize), acc: Acc, add: bool, groups: &[Group]) {
-        let old = if add { self.dst_bits(map, row, acc) } else { [0; COLUMNS] };
-        let total = match acc {
-            Acc::Fp32 | Acc::Int32 => combine::<23, 24>(groups, &old),
-            Acc::Bf16 => combine::<10, 8>(groups, &old),
-            Acc::Fp16 => combine::<10, 11>(groups, &old),
-        };
-        self.store(map, row, acc, &total);
-    }
-
     /// Writes bits of f32 to row `row` of Dst.
     #[inline]
-    fn store(&mut self, map: RowMap, row: usize, acc: Acc, bits: &Row32) {
+    pub(super) fn store(&mut self, map: RowMap, row: usize, acc: Acc, bits: &Row32) {
         match acc {
             Acc::Bf16 => self.dst.write16(map, row, bits.map(|x| dst_of_bf16((x >> 16) as u16))),
             Acc::Fp16 => self.dst.write16(map, row, bits.map(|x| dst_of_fp16(fp16_of_bits(x)))),

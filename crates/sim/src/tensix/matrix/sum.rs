@@ -15,8 +15,9 @@
 //! - The result is rounded to what Dst holds, ties away from zero. Without an exponent it is zero,
 //!   without a sign; too large it is infinity (FloatBitPatterns.md says that too).
 
-use super::format::{Ints, NO_EXPONENT, Numbers};
+use super::format::{Acc, Ints, NO_EXPONENT, Numbers};
 use crate::tensix::dst::{COLUMNS, Row32};
+use multiversion::multiversion;
 
 /// Bits behind the point of the terms of a group.
 const POINT: i32 = 10;
@@ -24,6 +25,12 @@ const POINT: i32 = 10;
 const TERMS: usize = 8;
 /// The bias of exponents.
 const BIAS: i32 = 127;
+
+// Whole rows at a time: what is marked `multiversion` is compiled for wider registers, too, and
+// chosen when it runs; what it calls is inlined into each version. Loops over columns with few
+// operations are vectorised as written; others are one loop over the columns with a body without
+// branches. All versions give the same bits: only exact operations and roundings of one operation
+// are used.
 
 /// Sums of a group for each column: `ints * 2^(exps - 10)`.
 #[derive(Clone, Copy, Debug)]
@@ -34,29 +41,37 @@ pub(super) struct Group {
 }
 
 /// `x / 2^shift`, rounded to the nearest, ties away from zero.
-#[inline]
+#[inline(always)]
 fn shifted(x: i32, shift: i32) -> i32 {
-    let shift = shift.min(30);
-    let half = if shift == 0 { 0 } else { 1 << (shift - 1) };
-    let magnitude = (x.abs() + half) >> shift;
+    let magnitude = rounded(x.abs(), shift);
     if x < 0 { -magnitude } else { magnitude }
 }
 
 impl Group {
-    /// The sums of `a` and `b`; their exponents are `less` smaller.
-    pub(super) fn of_two((a, a_exps): (&Ints, &Ints), (b, b_exps): (&Ints, &Ints), less: i32) -> Self {
-        let largest: Ints = std::array::from_fn(|j| a_exps[j].max(b_exps[j]));
-        let ints =
-            std::array::from_fn(|j| shifted(a[j], largest[j] - a_exps[j]) + shifted(b[j], largest[j] - b_exps[j]));
-        Self { ints, exps: largest.map(|e| e - BIAS - less) }
+    /// All terms are zero.
+    const NOTHING: Self = Self { ints: [0; COLUMNS], exps: [NO_EXPONENT; COLUMNS] };
+
+    /// The sums of `a` and `b` times `sign`; their exponents are `less` smaller.
+    #[inline(always)]
+    fn of_two((a, a_exps): (&Ints, &Ints), (b, b_exps): (&Ints, &Ints), less: i32, sign: i32) -> Self {
+        let mut group = Self::NOTHING;
+        for j in 0..COLUMNS {
+            let largest = a_exps[j].max(b_exps[j]);
+            group.ints[j] = shifted(a[j], largest - a_exps[j]) + sign * shifted(b[j], largest - b_exps[j]);
+            group.exps[j] = largest - BIAS - less;
+        }
+        group
     }
 
     /// Products, which are groups by themselves.
-    pub(super) fn of_products((a, a_exps): (&Ints, &Ints), (b, b_exps): (&Ints, &Ints), less: i32) -> Self {
-        Self {
-            ints: std::array::from_fn(|j| a[j] * b[j]),
-            exps: std::array::from_fn(|j| a_exps[j] + b_exps[j] - 2 * BIAS - less),
+    #[inline(always)]
+    fn of_products((a, a_exps): (&Ints, &Ints), (b, b_exps): (&Ints, &Ints), less: i32) -> Self {
+        let mut group = Self::NOTHING;
+        for j in 0..COLUMNS {
+            group.ints[j] = a[j] * b[j];
+            group.exps[j] = a_exps[j] + b_exps[j] - 2 * BIAS - less;
         }
+        group
     }
 
     /// The sums of eight products, of `b` and of rows of `a` from `first` on.
@@ -74,170 +89,278 @@ impl Group {
     }
 }
 
-/// Factors of SrcA as [`Factors::groups`] takes them, for each group.
-#[derive(Clone, Debug)]
+/// SrcA's factors as [`multiply`] takes them, for each group.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Factors {
     /// Integers times two to the power of their exponents, a little too large (see there).
     values: [[[f32; COLUMNS]; TERMS]; 2],
-    /// Two to the power of their exponents; zero for zero.
-    powers: [[[f32; COLUMNS]; TERMS]; 2],
-    /// By column: all factors are zero.
-    empty: [[bool; COLUMNS]; 2],
+    exps: [[[i16; COLUMNS]; TERMS]; 2],
+    /// By group: all factors are zero.
+    zero: [bool; 2],
     /// No exponent is larger than [`LARGEST`].
     tame: bool,
 }
 
+/// Rows of SrcB as [`multiply`] takes them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Multipliers {
+    /// Integers times two to the power of their exponents.
+    values: [[f32; COLUMNS]; ROWS],
+    /// Each exponent is there for all columns of a result.
+    exps: [[[i16; COLUMNS]; COLUMNS]; ROWS],
+    /// By row and group: all are zero.
+    zero: [[bool; 2]; ROWS],
+    /// No exponent is larger than [`LARGEST`].
+    tame: bool,
+}
+
+/// Rows of SrcB of an instruction.
+const ROWS: usize = 8;
 /// The largest exponent of an operand whose value is a number of f32.
 const LARGEST: i32 = 248;
-/// Bits of the powers of two that are the largest of a group, between which f32 can round terms: in
-/// its numbers, `1.5 * 2^23` of the last place of the sum exists, and terms that it cannot hold
-/// exactly round to zero.
-const ROUNDABLE: [u32; 2] = [33 << 23, 231 << 23];
+/// Exponents of products are below this if a factor is zero.
+const NOTHING: i16 = -1000;
+/// The largest exponents of a group, with a bias of 127, between which f32 can round terms: in its
+/// numbers, `1.5 * 2^23` of the last place of the sum exists, and terms that it cannot hold exactly
+/// round to zero.
+const ROUNDABLE: [i16; 2] = [33, 231];
 
-/// Exponents as powers of two.
-#[inline]
-fn powers(exps: &Ints) -> [f32; COLUMNS] {
-    exps.map(|e| f32::from_bits(e.clamp(0, 254).cast_unsigned() << 23))
+/// Two to the power of an exponent; a number without one is zero in any case.
+#[inline(always)]
+fn power(exp: i32) -> f32 {
+    f32::from_bits(exp.clamp(0, 254).cast_unsigned() << 23)
 }
 
-#[inline]
-fn is_tame(exps: &Ints) -> bool {
-    exps.iter().fold(true, |tame, &e| tame & (e <= LARGEST))
+#[inline(always)]
+fn is_tame(exps: &[Ints]) -> bool {
+    exps.as_flattened().iter().fold(true, |tame, &e| tame & (e <= LARGEST))
 }
 
-/// The halves of a row, one for each group.
-#[inline]
-fn halves(row: &[f32; COLUMNS]) -> [[f32; TERMS]; 2] {
-    [0, TERMS].map(|first| std::array::from_fn(|k| row[first + k]))
+#[inline(always)]
+fn is_zero(exps: &[i32]) -> bool {
+    exps.iter().fold(true, |zero, &e| zero & (e == NO_EXPONENT))
 }
 
 impl Factors {
-    pub(super) fn of(a: &Numbers<16>) -> Self {
-        // Terms have at most twelve bits. The excess is less than half a place before a term is
-        // shifted, and never reaches the next tie afterwards, so that rounding to the nearest
-        // rounds ties, and only these, away from zero.
-        let factor = 1.0 + 1.0 / 8192.0;
-        let powers = [0, TERMS].map(|first| std::array::from_fn(|k| powers(&a.exps[first + k])));
-        let values = std::array::from_fn(|half| {
-            let half: (usize, &[[f32; COLUMNS]; TERMS]) = (half * TERMS, &powers[half]);
-            std::array::from_fn(|k| std::array::from_fn(|j| a.ints[half.0 + k][j] as f32 * factor * half.1[k][j]))
-        });
-        let empty = powers.map(|half| std::array::from_fn(|j| half.iter().all(|powers| powers[j] == 0.0)));
-        Self { values, powers, empty, tame: a.exps.iter().all(is_tame) }
-    }
-
-    /// The two groups of a row; `None`: not with numbers of f32.
-    #[inline]
-    pub(super) fn groups(&self, (b, b_exps): (&Ints, &Ints), less: i32) -> Option<[Group; 2]> {
-        if !self.tame || !is_tame(b_exps) {
-            return None;
-        }
-        let b_powers = powers(b_exps);
-        let values = halves(&std::array::from_fn(|k| b[k] as f32 * b_powers[k]));
-        let b_powers = halves(&b_powers);
-        let mut out = [Group { ints: [0; COLUMNS], exps: [NO_EXPONENT; COLUMNS] }; 2];
-        for (half, out) in out.iter_mut().enumerate() {
-            let largest = largest(&self.powers[half], &b_powers[half]);
-            let in_range = largest.map(|bits| (bits >= ROUNDABLE[0]) & (bits <= ROUNDABLE[1]));
-            if !in_range.iter().all(|&is| is) {
-                // Whatever is not in range must be without any term.
-                let nothing = b_powers[half] == [0.0; TERMS];
-                if !nothing && (0..COLUMNS).any(|j| !in_range[j] && !self.empty[half][j]) {
-                    return None;
-                }
-            }
-            let exp = |bits: u32| (bits >> 23).cast_signed() - BIAS - less;
-            *out = Group {
-                ints: sum_eight(&self.values[half], &values[half], &largest),
-                exps: std::array::from_fn(|j| if in_range[j] { exp(largest[j]) } else { NO_EXPONENT }),
-            };
-        }
-        Some(out)
+    /// The factors of `a`. They are large, so they are written where they stay.
+    pub(super) fn set(&mut self, a: &Numbers<16>) {
+        fill_factors(a, self);
     }
 }
 
-/// The bits of the largest products of powers of two.
-#[inline]
-fn largest(a: &[[f32; COLUMNS]; TERMS], b: &[f32; TERMS]) -> Row32 {
-    let mut largest = [0.0; COLUMNS];
-    for (a, b) in a.iter().zip(b) {
-        for (largest, a) in largest.iter_mut().zip(a) {
-            let power = a * b;
-            *largest = if power > *largest { power } else { *largest };
-        }
-    }
-    largest.map(f32::to_bits)
-}
-
-/// Eight products of each column, added up: as [`Group::of_eight`], several columns at a time.
-/// Adding `1.5 * 2^23` of a place rounds to that place; sums of what is rounded are exact. The
-/// integer is in the low bits of a number with `1.5 * 2^23` of the place.
-#[inline]
-fn sum_eight(a: &[[f32; COLUMNS]; TERMS], b: &[f32; TERMS], largest: &Row32) -> Ints {
-    let magic = largest.map(|bits| f32::from_bits(bits.max(ROUNDABLE[0]) + (23 << 23) + 0x40_0000));
-    let mut sums = [0.0f32; COLUMNS];
-    for (a, b) in a.iter().zip(b) {
-        for ((sum, a), magic) in sums.iter_mut().zip(a).zip(&magic) {
-            *sum += (a * b + magic) - magic;
-        }
-    }
-    let int = |j: usize| (sums[j] + magic[j]).to_bits().wrapping_sub(magic[j].to_bits()).cast_signed();
-    std::array::from_fn(int)
-}
-
-/// Two to the power of `exp`.
-#[inline]
-fn power(exp: i32) -> f64 {
-    f64::from_bits(u64::from((exp + 1023).cast_unsigned()) << 52)
-}
-
-/// Adds `groups` up with `old`, bits of f32, with `PLACES` bits behind the point of the largest
-/// exponent, and rounds to `BITS` bits; bits of f32.
-///
-/// All is done in f64, which holds every intermediate result: adding `1.5 * 2^52` of a place rounds
-/// to that place, and an excess that is less than any distance from a tie decides ties.
-#[inline]
-pub(super) fn combine<const PLACES: i32, const BITS: u32>(groups: &[Group], old: &Row32) -> Row32 {
-    // Far below what an exponent can be, and in the range of f64.
-    const LEAST: i32 = -700;
-    let old_exps: Ints = std::array::from_fn(|j| match (old[j] >> 23 & 0xFF).cast_signed() {
-        0 => LEAST,
-        e => e - BIAS,
-    });
-    let largest = groups.iter().fold(old_exps, |largest, group| std::array::from_fn(|j| largest[j].max(group.exps[j])));
-    let mut totals = [0i32; COLUMNS];
-    for group in groups {
+#[multiversion(targets("x86_64+avx2"))]
+fn fill_factors(a: &Numbers<16>, to: &mut Factors) {
+    // Terms have at most twelve bits. The excess is less than half a place before a term is
+    // shifted, and never reaches the next tie afterwards, so that rounding to the nearest rounds
+    // ties, and only these, away from zero.
+    const FACTOR: f32 = 1.0 + 1.0 / 8192.0;
+    for k in 0..2 * TERMS {
+        let (values, exps) = (&mut to.values[k / TERMS][k % TERMS], &mut to.exps[k / TERMS][k % TERMS]);
         for j in 0..COLUMNS {
-            let place = largest[j] - PLACES;
-            let value = f64::from(group.ints[j]) * power(group.exps[j].max(LEAST) - POINT);
-            totals[j] += rounded(value + power(place - 20), place);
+            values[j] = a.ints[k][j] as f32 * FACTOR * power(a.exps[k][j]);
+            exps[j] = a.exps[k][j] as i16;
+        }
+    }
+    to.zero = [is_zero(a.exps[..TERMS].as_flattened()), is_zero(a.exps[TERMS..].as_flattened())];
+    to.tame = is_tame(&a.exps);
+}
+
+impl Multipliers {
+    /// The multipliers of `b`. They are large, so they are written where they stay.
+    pub(super) fn set(&mut self, b: &Numbers<ROWS>) {
+        fill_multipliers(b, self);
+    }
+}
+
+#[multiversion(targets("x86_64+avx2"))]
+fn fill_multipliers(b: &Numbers<ROWS>, to: &mut Multipliers) {
+    for i in 0..ROWS {
+        for k in 0..COLUMNS {
+            to.values[i][k] = b.ints[i][k] as f32 * power(b.exps[i][k]);
+        }
+        for k in 0..COLUMNS {
+            to.exps[i][k] = [b.exps[i][k] as i16; COLUMNS];
+        }
+        to.zero[i] = [is_zero(&b.exps[i][..TERMS]), is_zero(&b.exps[i][TERMS..])];
+    }
+    to.tame = is_tame(&b.exps);
+}
+
+/// Adds the products of SrcA and rows of SrcB, of which `step` says how far they are apart, to rows
+/// `dst`, bits of f32 that fit what Dst holds. Returns the rows, one bit for each, that are left as
+/// they are because numbers of f32 do not suffice.
+#[multiversion(targets("x86_64+avx2"))]
+pub(super) fn multiply(a: &Factors, b: &Multipliers, step: usize, less: i32, acc: Acc, dst: &mut [Row32]) -> u8 {
+    if !a.tame || !b.tame {
+        return u8::MAX;
+    }
+    match acc {
+        Acc::Fp32 | Acc::Int32 => multiply_rows::<23, 24>(a, b, step, less, dst),
+        Acc::Bf16 => multiply_rows::<10, 8>(a, b, step, less, dst),
+        Acc::Fp16 => multiply_rows::<10, 11>(a, b, step, less, dst),
+    }
+}
+
+#[inline(always)]
+fn multiply_rows<const PLACES: i32, const BITS: u32>(
+    a: &Factors,
+    b: &Multipliers,
+    step: usize,
+    less: i32,
+    dst: &mut [Row32],
+) -> u8 {
+    let mut left = 0;
+    for (i, dst) in dst.iter_mut().enumerate() {
+        let row = i * step % ROWS;
+        let mut groups = [Group::NOTHING; 2];
+        let is_done = [
+            a.zero[0] || b.zero[row][0] || sum_eight::<0>(a, b, row, less, &mut groups),
+            a.zero[1] || b.zero[row][1] || sum_eight::<1>(a, b, row, less, &mut groups),
+        ];
+        if is_done == [true; 2] {
+            *dst = combine::<PLACES, BITS, 2>(&groups, dst);
+        } else {
+            left |= 1 << i;
+        }
+    }
+    left
+}
+
+/// The sums of eight products for each column: as [`Group::of_eight`]. Adding `1.5 * 2^23` of a
+/// place rounds to that place; sums of what is rounded are exact. The integer is in the low bits of
+/// a number with `1.5 * 2^23` of the place. `false`: numbers of f32 do not suffice.
+#[inline(always)]
+fn sum_eight<const HALF: usize>(a: &Factors, b: &Multipliers, row: usize, less: i32, groups: &mut [Group; 2]) -> bool {
+    let mut largest = [NO_EXPONENT as i16; COLUMNS];
+    for k in 0..TERMS {
+        for j in 0..COLUMNS {
+            largest[j] = largest[j].max(a.exps[HALF][k][j] + b.exps[row][HALF * TERMS + k][j]);
+        }
+    }
+    let mut magic = [0.0f32; COLUMNS];
+    let mut outside = false;
+    let group = &mut groups[HALF];
+    for j in 0..COLUMNS {
+        let (exp, nothing) = (largest[j] - BIAS as i16, largest[j] < NOTHING);
+        outside |= !nothing & ((exp < ROUNDABLE[0]) | (exp > ROUNDABLE[1]));
+        let exp = i32::from(if nothing { ROUNDABLE[0] } else { exp });
+        magic[j] = f32::from_bits(((exp + 23) << 23 | 0x40_0000).cast_unsigned());
+        group.exps[j] = if nothing { NO_EXPONENT } else { exp - BIAS - less };
+    }
+    if outside {
+        return false;
+    }
+    let mut sums = [0.0f32; COLUMNS];
+    for k in 0..TERMS {
+        for j in 0..COLUMNS {
+            sums[j] += (a.values[HALF][k][j] * b.values[row][HALF * TERMS + k] + magic[j]) - magic[j];
         }
     }
     for j in 0..COLUMNS {
-        let magnitude = f64::from((old[j] & 0x7F_FFFF | 0x80_0000).cast_signed());
-        let value = magnitude * power(old_exps[j] - 23) * (1.0 + 1.0 / f64::from(1 << 26));
-        let total = rounded(value, largest[j] - PLACES);
-        let total = if old_exps[j] == LEAST { 0 } else { total };
-        totals[j] += if old[j] >> 31 != 0 { -total } else { total };
+        group.ints[j] = (sums[j] + magic[j]).to_bits().wrapping_sub(magic[j].to_bits()).cast_signed();
     }
-    std::array::from_fn(|j| round_to::<BITS>(totals[j], largest[j] - PLACES))
+    true
 }
 
-/// `value / 2^place`, to the nearest integer; less than `2^31`.
-#[inline]
-fn rounded(value: f64, place: i32) -> i32 {
-    let magic = power(place + 52) * 1.5;
-    ((value + magic).to_bits().wrapping_sub(magic.to_bits())) as i32
+/// Adds `groups` to each row of `dst`, bits of f32 that fit what Dst holds.
+#[multiversion(targets("x86_64+avx2"))]
+pub(super) fn add_up(groups: &[[Group; 2]], acc: Acc, dst: &mut [Row32]) {
+    for (groups, dst) in groups.iter().zip(dst) {
+        *dst = add_groups(groups, acc, dst);
+    }
 }
 
-/// `total * 2^place` with `BITS` bits, ties away from zero; bits of f32.
-#[inline]
-fn round_to<const BITS: u32>(total: i32, place: i32) -> u32 {
-    let drop = 53 - BITS;
-    let bits = f64::from(total).to_bits() + (1 << (drop - 1));
-    let value = f64::from_bits(bits >> drop << drop) * power(place);
-    let bits = (value as f32).to_bits();
-    if value.abs() < f64::from(f32::MIN_POSITIVE) { 0 } else { bits }
+/// What an element-wise instruction does with two numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Element {
+    Multiply,
+    Add,
+    Subtract,
+}
+
+/// Adds the results of an element-wise instruction to rows `dst`, bits of f32 that fit what Dst
+/// holds.
+#[multiversion(targets("x86_64+avx2"))]
+pub(super) fn by_element(
+    what: Element,
+    (a, b): (&Numbers<ROWS>, &Numbers<ROWS>),
+    less: i32,
+    acc: Acc,
+    dst: &mut [Row32; ROWS],
+) {
+    for i in 0..ROWS {
+        let (a, b) = ((&a.ints[i], &a.exps[i]), (&b.ints[i], &b.exps[i]));
+        let group = match what {
+            Element::Multiply => Group::of_products(a, b, less),
+            Element::Add => Group::of_two(a, b, less, 1),
+            Element::Subtract => Group::of_two(a, b, less, -1),
+        };
+        dst[i] = add_groups(&[group], acc, &dst[i]);
+    }
+}
+
+#[inline(always)]
+fn add_groups<const N: usize>(groups: &[Group; N], acc: Acc, old: &Row32) -> Row32 {
+    match acc {
+        Acc::Fp32 | Acc::Int32 => combine::<23, 24, N>(groups, old),
+        Acc::Bf16 => combine::<10, 8, N>(groups, old),
+        Acc::Fp16 => combine::<10, 11, N>(groups, old),
+    }
+}
+
+/// Adds `groups` up with `old`, bits of f32, with `PLACES` bits behind the point of the largest
+/// exponent, and rounds to `BITS` bits; bits of f32. A sum has less than 31 bits.
+#[inline(always)]
+fn combine<const PLACES: i32, const BITS: u32, const N: usize>(groups: &[Group; N], old: &Row32) -> Row32 {
+    let mut out = [0; COLUMNS];
+    for j in 0..COLUMNS {
+        let exp = (old[j] >> 23 & 0xFF).cast_signed();
+        let old_exp = if exp == 0 { NO_EXPONENT } else { exp - BIAS };
+        let mut largest = old_exp;
+        for group in groups {
+            largest = largest.max(group.exps[j]);
+        }
+        // Of a magnitude, ties up are ties away from zero.
+        let magnitude = (old[j] & 0x7F_FFFF | 0x80_0000).cast_signed();
+        let magnitude = rounded(magnitude, largest - old_exp + 23 - PLACES);
+        let magnitude = if exp == 0 { 0 } else { magnitude };
+        let mut total = if old[j] >> 31 != 0 { -magnitude } else { magnitude };
+        for group in groups {
+            total += rounded(group.ints[j] << (PLACES - POINT), largest - group.exps[j]);
+        }
+        out[j] = number::<BITS>(total, largest - PLACES);
+    }
+    out
+}
+
+/// `x / 2^shift`, to the nearest integer, ties up.
+#[inline(always)]
+fn rounded(x: i32, shift: i32) -> i32 {
+    let shift = shift.min(31);
+    (x + (1u32.wrapping_shl(shift.cast_unsigned()) >> 1).cast_signed()).wrapping_shr(shift.cast_unsigned())
+}
+
+/// `total * 2^place` with `BITS` bits, ties away from zero; bits of f32. Of less than 24 bits,
+/// `total` has no more than 24.
+#[inline(always)]
+fn number<const BITS: u32>(total: i32, place: i32) -> u32 {
+    let magnitude = total.unsigned_abs();
+    let bits = (magnitude.cast_signed() as f32).to_bits();
+    let bits = if BITS < 24 {
+        let drop = 24 - BITS;
+        (bits + (1 << drop >> 1)) >> drop << drop
+    } else {
+        // The conversion rounds ties to even ones: of those that it rounded down, half a place is
+        // missing.
+        let drop = ((bits >> 23).cast_signed() - (BIAS + 23)).max(0).cast_unsigned();
+        let held = (bits & 0x7F_FFFF | 0x80_0000).wrapping_shl(drop);
+        let is_half = magnitude.wrapping_sub(held).wrapping_mul(2) == 1u32.wrapping_shl(drop);
+        bits + u32::from((drop != 0) & is_half)
+    };
+    let exp = (bits >> 23).cast_signed() + place;
+    let value = bits.wrapping_add(place.cast_unsigned() << 23);
+    let value = if exp >= 255 { 0x7F80_0000 } else { value };
+    if (magnitude == 0) | (exp <= 0) { 0 } else { value | total.cast_unsigned() & 0x8000_0000 }
 }
 
 #[cfg(test)]

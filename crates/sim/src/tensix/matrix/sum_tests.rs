@@ -1,6 +1,6 @@
 //! Sums against the module's description in wide integers, and against what was found.
 
-use super::super::format::{Part, Style, WHOLE, decode, part_a, part_b, phase_exponent};
+use super::super::format::{Style, WHOLE, decode, part_a, part_b, phase_exponent};
 use super::*;
 use crate::tensix::number::src_of_bf16;
 use proptest::prelude::*;
@@ -104,13 +104,20 @@ fn rows(columns: &[u16; 16]) -> [[u32; COLUMNS]; 16] {
 fn computed(a: &[u16; 16], b: &[u16; 16], phase: u32, old: u32, wide: bool) -> [u32; 2] {
     let a = decode(&rows(a), Style::Bf16, part_a(phase));
     let b = decode(&[b.map(src_of_bf16)], Style::Bf16, part_b(phase));
-    let (b, less) = ((&b.ints[0], &b.exps[0]), phase_exponent(phase));
-    let slow = [0, TERMS].map(|first| Group::of_eight(&a, b, first, less));
-    let fast = Factors::of(&a).groups(b, less).unwrap_or(slow);
-    [slow, fast].map(|groups| match wide {
-        true => combine::<23, 24>(&groups, &[old; COLUMNS])[3],
-        false => combine::<10, 8>(&groups, &[old; COLUMNS])[12],
-    })
+    let less = phase_exponent(phase);
+    let slow = [0, TERMS].map(|first| Group::of_eight(&a, (&b.ints[0], &b.exps[0]), first, less));
+    let acc = if wide { Acc::Fp32 } else { Acc::Bf16 };
+    let mut rows = [[old; COLUMNS]; 2];
+    add_up(&[slow], acc, &mut rows[..1]);
+    // The other rows of SrcB mean nothing here.
+    let b = Numbers { ints: [b.ints[0]; ROWS], exps: [b.exps[0]; ROWS] };
+    let (mut factors, mut multipliers) = (Factors::default(), Multipliers::default());
+    factors.set(&a);
+    multipliers.set(&b);
+    if multiply(&factors, &multipliers, 1, less, acc, &mut rows[1..]) != 0 {
+        add_up(&[slow], acc, &mut rows[1..]);
+    }
+    rows.map(|row| row[if wide { 3 } else { 12 }])
 }
 
 fn any_number(spread: u16) -> impl Strategy<Value = u16> {
@@ -149,13 +156,19 @@ proptest! {
         old in any_number(40),
         phase in 0u32..4,
     ) {
-        let whole = |x: u16, part: Part| decode(&[[src_of_bf16(x); COLUMNS]], Style::Bf16, part);
-        let (x, y, less) = (whole(a, WHOLE), whole(b, WHOLE), phase_exponent(phase));
-        let sum = Group::of_two((&x.ints[0], &x.exps[0]), (&y.ints[0], &y.exps[0]), less);
+        let whole = |x: u16| decode(&[[src_of_bf16(x); COLUMNS]; ROWS], Style::Bf16, WHOLE);
+        let (x, y, less) = (whole(a), whole(b), phase_exponent(phase));
         let terms: Vec<_> = [number(a), number(b)].into_iter().flatten().map(|(m, e)| (m, e - 127 - less)).collect();
         let old = u32::from(old) << 16;
-        prop_assert_eq!(combine::<10, 8>(&[sum], &[old; COLUMNS])[0], total(&[group(&terms)], old, 10, 8));
-        prop_assert_eq!(combine::<23, 24>(&[sum], &[old; COLUMNS])[0], total(&[group(&terms)], old, 23, 24));
+        for (acc, places, bits) in [(Acc::Bf16, 10, 8), (Acc::Fp32, 23, 24)] {
+            let mut rows = [[old; COLUMNS]; ROWS];
+            by_element(Element::Add, (&x, &y), less, acc, &mut rows);
+            prop_assert_eq!(rows[5], [total(&[group(&terms)], old, places, bits); COLUMNS]);
+            let negated = whole(b ^ 0x8000);
+            let mut differences = [[old; COLUMNS]; ROWS];
+            by_element(Element::Subtract, (&x, &negated), less, acc, &mut differences);
+            prop_assert_eq!(differences, rows);
+        }
     }
 }
 
