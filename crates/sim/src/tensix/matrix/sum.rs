@@ -8,7 +8,8 @@
 //!   and 8 to 15 of a row of SrcB. Each is shifted to the largest exponent of its group, rounded
 //!   there to ten bits behind the point, ties away from zero; the sum is exact. Exponents count as
 //!   they are in the operands, also when the bits that a fidelity phase takes are zero, but not for
-//!   operands that are zero.
+//!   operands that are zero. A group whose largest exponent is below those of Dst's format is zero,
+//!   even where its sum would not be.
 //! - The groups and what Dst holds are shifted to the largest exponent of these, rounded to 23 bits
 //!   behind the point for Dst with 32 bits and ten for Dst with 16 bits, and added up exactly.
 //!   Groups round ties up, Dst rounds ties away from zero.
@@ -308,6 +309,11 @@ fn add_groups<const N: usize>(groups: &[Group; N], acc: Acc, old: &Row32) -> Row
     }
 }
 
+/// The least exponent of a format with `bits` bits: FP16, or else BF16 or FP32.
+const fn least_exponent(bits: u32) -> i32 {
+    if bits == 11 { -14 } else { -126 }
+}
+
 /// Adds `groups` up with `old`, bits of f32, with `PLACES` bits behind the point of the largest
 /// exponent, and rounds to `BITS` bits; bits of f32. A sum has less than 31 bits.
 #[inline(always)]
@@ -317,16 +323,19 @@ fn combine<const PLACES: i32, const BITS: u32, const N: usize>(groups: &[Group; 
         let exp = (old[j] >> 23 & 0xFF).cast_signed();
         let old_exp = if exp == 0 { NO_EXPONENT } else { exp - BIAS };
         let mut largest = old_exp;
-        for group in groups {
-            largest = largest.max(group.exps[j]);
+        // A group below the format's exponents counts as nothing.
+        let exps = groups.map(|group| if group.exps[j] < least_exponent(BITS) { NO_EXPONENT } else { group.exps[j] });
+        for exp in exps {
+            largest = largest.max(exp);
         }
         // Of a magnitude, ties up are ties away from zero.
         let magnitude = (old[j] & 0x7F_FFFF | 0x80_0000).cast_signed();
         let magnitude = rounded(magnitude, largest - old_exp + 23 - PLACES);
         let magnitude = if exp == 0 { 0 } else { magnitude };
         let mut total = if old[j] >> 31 != 0 { -magnitude } else { magnitude };
-        for group in groups {
-            total += rounded(group.ints[j] << (PLACES - POINT), largest - group.exps[j]);
+        for (group, exp) in groups.iter().zip(exps) {
+            let int = if exp == NO_EXPONENT { 0 } else { group.ints[j] };
+            total += rounded(int << (PLACES - POINT), largest - exp);
         }
         out[j] = number::<BITS>(total, largest - PLACES);
     }

@@ -49,8 +49,9 @@ fn group(terms: &[(i128, i32)]) -> Option<Exact> {
     Some(Exact(terms.iter().map(|t| away(t.0, largest - t.1)).sum(), largest))
 }
 
-/// Bits of f32 for `groups` and `old`.
+/// Bits of f32 for `groups` and `old`; all formats here have exponents from -126 on.
 fn total(groups: &[Option<Exact>], old: u32, places: i32, bits: u32) -> u32 {
+    let groups: Vec<_> = groups.iter().map(|group| group.filter(|g| g.1 >= -126)).collect();
     let exp = (old >> 23 & 0xFF).cast_signed();
     let magnitude = i128::from(old & 0x7F_FFFF | 0x80_0000);
     let dst = (exp != 0).then_some(Exact(if old >> 31 != 0 { -magnitude } else { magnitude }, exp - 127));
@@ -173,7 +174,8 @@ proptest! {
 }
 
 /// Products of a column of SrcA and a row of SrcB, added twice to zero in Dst, as ttsim has them:
-/// fidelity phase, whether Dst holds 32 bits, column, row (BF16), result (f32).
+/// fidelity phase, whether Dst holds 32 bits, column, row (BF16), result (f32). In the last 16, a
+/// group of some has no exponent.
 const FOUND: &str = include_str!("found.txt");
 
 #[test]
@@ -191,5 +193,24 @@ fn products_are_what_was_found() {
         });
         assert_eq!(twice, [u32::from_str_radix(result, 16).expect("a number"); 2], "{line}");
     }
-    assert_eq!(FOUND.lines().count(), 32);
+    assert_eq!(FOUND.lines().count(), 48);
+}
+
+/// The same with FP16 in Dst, whose exponents start at -14: 1.0 times that exponent stays.
+#[test]
+fn groups_below_the_exponents_of_dst_are_zero() {
+    let group = |int: i32, exp: i32| Group { ints: [int; COLUMNS], exps: [exp; COLUMNS] };
+    let bits = |x: f32| [x.to_bits(); COLUMNS];
+    let least = 2f32.powi(-14);
+    for (group, old, sum) in [
+        (group(1 << POINT, -14), 0.0, least),
+        (group(3 << POINT, -15), 0.0, 0.0),
+        (group(3 << POINT, -15), least, least),
+        (group(3 << POINT, -14), -least, 2.0 * least),
+    ] {
+        assert_eq!(combine::<10, 11, 1>(&[group], &bits(old)), bits(sum), "{group:?} and {old}");
+    }
+    // BF16 and FP32 still have it.
+    assert_eq!(combine::<10, 8, 1>(&[group(3 << POINT, -15)], &bits(0.0)), bits(1.5 * least));
+    assert_eq!(combine::<23, 24, 1>(&[group(3 << POINT, -15)], &bits(0.0)), bits(1.5 * least));
 }
