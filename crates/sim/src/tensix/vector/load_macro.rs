@@ -167,6 +167,8 @@ impl Vector {
     /// Registers get what has arrived by cycle `now`.
     fn settle(&mut self, now: Cycle) {
         let lregs = &mut self.lregs;
+        // In the order in which they arrive, as nothing may have looked in between.
+        self.macros.writes.sort_by_key(|write| write.at);
         self.macros.writes.retain(|write| {
             let arrived = write.at <= now;
             if arrived {
@@ -196,10 +198,13 @@ impl Vector {
                 let bits = self.macro_config[SEQUENCES + from.index][column] >> (SEQUENCE_BITS * i);
                 let delay = bits >> 3 & LONGEST;
                 let mask = same * 0x0101_0101;
-                if delay != LONGEST {
+                let work = self.work(on, unit, bits, column, from)?;
+                // The page's model forgets for a sub-unit without bits as well. The public kernel library's
+                // `mul_int32` would lose stores by that, its reciprocal of FP32 a store and a product.
+                if delay != LONGEST && bits as u8 != 0 {
                     self.macros.forget(unit, delay, mask);
                 }
-                let Some(work) = self.work(on, unit, bits, column, from)? else { continue };
+                let Some(work) = work else { continue };
                 let counts_instructions = self.macro_config[MISC][column] >> (8 + i) & 1 != 0;
                 self.macros.scheduled.push(Scheduled { work, unit, delay, counts_instructions, lanes: mask });
             }
