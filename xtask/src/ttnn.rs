@@ -1,9 +1,11 @@
 //! `cargo xtask ttnn`: runs the real ttnn with its dispatch kernels on our library, in fast and in
-//! slow dispatch, and optionally on another library.
+//! slow dispatch, and optionally on another library. With `--ops` it compares operations instead.
 //!
 //! Needs a folder with ttnn, its compiler and an `env.sh` that takes the library's path and sets
 //! `TTNN_PYTHON` and `TTNN_SOC` (docs/ttnn.md says how to make one). The script is
 //! `tests/python/ttnn_dm.py`, or one that prints its times in the same form.
+
+mod ops;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,6 +36,12 @@ pub struct TtnnArgs {
     /// Script to run instead of the project's own; it prints lines like `read: 0.12 s`.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
+    /// Script that runs operations of ttnn (docs/ttnn.md): prints the seconds of each one.
+    #[arg(long, value_name = "FILE", conflicts_with = "script")]
+    ops: Option<PathBuf>,
+    /// Which operations: names or prefixes that end in `*`, with commas between them.
+    #[arg(long, value_name = "NAMES", requires = "ops")]
+    only: Option<String>,
     /// Board of our library.
     #[arg(long, default_value = "p150")]
     board: String,
@@ -43,19 +51,27 @@ pub struct TtnnArgs {
     runs: usize,
 }
 
-/// Runs the script in fast and slow dispatch and prints a table of seconds.
+/// Runs the script in fast and slow dispatch, or the operations, and prints a table of seconds.
 ///
 /// # Errors
 /// If the set-up is missing or a run fails.
 pub fn run(root: &Path, args: &TtnnArgs) -> Result<()> {
     let setup = args.setup.canonicalize().with_context(|| format!("{} is not there", args.setup.display()))?;
     ensure!(setup.join("env.sh").is_file(), "{} has no env.sh", setup.display());
-    let script = args.script.clone().unwrap_or_else(|| root.join(SCRIPT));
+    let script = args.ops.clone().or_else(|| args.script.clone()).unwrap_or_else(|| root.join(SCRIPT));
     let script = script.canonicalize().with_context(|| script.display().to_string())?;
     let folder = tempfile::tempdir()?;
     let mut libraries = vec![("ours", own_folder(root, args, &folder.path().join("own"))?)];
     if let Some(other) = &args.compare {
         libraries.push(("theirs", other_folder(&setup, other, &folder.path().join("other"))?));
+    }
+    if args.ops.is_some() {
+        let run = |(_, library): &(_, PathBuf)| ops::run(&setup, library, &script, args.only.as_deref(), folder.path());
+        let reports: Vec<_> = libraries.iter().map(run).collect::<Result<_>>()?;
+        if let [ours, others @ ..] = &reports[..] {
+            print!("{}", ops::table(ours, others.first()));
+        }
+        return Ok(());
     }
     let mut columns = Vec::new();
     for (name, library) in &libraries {

@@ -3,8 +3,9 @@
 //! While several cores work on shared data, a turn is a few instructions long. So side effects of a
 //! turn are looked for only when there are any.
 
+use super::access::Shared;
 use super::bus::TileBus;
-use super::port::Ports;
+use super::port::{Port, Ports};
 use super::{Activity, Tile, members};
 use crate::noc::Outbox;
 use crate::{Fault, NEVER};
@@ -80,15 +81,8 @@ impl Tile {
     pub(super) fn run_core(&mut self, turn: &Turn, limit: Cycle, out: Option<&mut Outbox>) -> Result<bool, Fault> {
         let i = turn.core;
         let core = Processor::ALL[i];
-        let bus = TileBus {
-            shared: &mut self.shared,
-            core,
-            ports: Ports::of(&mut self.ports, core),
-            horizon: turn.horizon.min(limit),
-            out,
-            due: NEVER,
-        };
-        let (exit, horizon) = interpret(&mut self.slots[i].core, bus, limit);
+        let (slot, horizon) = (&mut self.slots[i].core, turn.horizon.min(limit));
+        let (exit, horizon) = interpret(slot, core, &mut self.shared, &mut self.ports, horizon, out, limit);
         if matches!(exit, Exit::Limit | Exit::Sync) && self.shared.fabric.wake == 0 && !self.has_side_effects() {
             return Ok(true);
         }
@@ -130,10 +124,19 @@ impl Tile {
 ///
 /// A function of its own: inlined, the compiler would address the core relative to its tile and
 /// have fewer registers for what every instruction needs (4 % of the instructions of a busy loop).
+/// It makes the bus in its own frame, where its fields need no pointer; a copy of a bus that was
+/// made just before would wait for the stores of its parts, and most turns are short.
 #[inline(never)]
-fn interpret(core: &mut Core, bus: TileBus<'_>, limit: Cycle) -> (Exit<Fault>, Cycle) {
-    // In this frame its fields need no pointer.
-    let mut bus = bus;
+fn interpret(
+    core: &mut Core,
+    who: Processor,
+    shared: &mut Shared,
+    ports: &mut [Port; 5],
+    horizon: Cycle,
+    out: Option<&mut Outbox>,
+    limit: Cycle,
+) -> (Exit<Fault>, Cycle) {
+    let mut bus = TileBus { shared, core: who, ports: Ports::of(ports, who), horizon, out, due: NEVER };
     let exit = core.run(&mut bus, limit);
     (exit, bus.horizon)
 }
