@@ -15,6 +15,7 @@ use tilework_sim::{Bugs, Chip, ChipConfig, Coverage};
 pub type Device = tilework_runtime::Device<AnyChip>;
 
 /// A chip that this command can run programs on.
+#[expect(clippy::large_enum_variant, reason = "a process has one")]
 pub enum AnyChip {
     /// The built-in simulator.
     BuiltIn(Chip),

@@ -51,9 +51,10 @@ impl Field {
     /// In debug builds, if there is no such copy.
     #[inline]
     #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "no field has more copies than fit a byte")]
     pub const fn copy(self, n: usize) -> Self {
         debug_assert!(n < self.copies as usize);
-        let words = (n & 0xFF) as u16 * self.stride as u16;
+        let words = n as u16 * self.stride as u16;
         Self { word: self.word + words, ..self }
     }
 

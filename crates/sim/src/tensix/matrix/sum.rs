@@ -16,6 +16,9 @@
 //! - The result is rounded to what Dst holds, ties away from zero. Without an exponent it is zero,
 //!   without a sign; too large it is infinity (FloatBitPatterns.md says that too).
 
+// Loops over columns of several arrays vectorise only with a counter.
+#![expect(clippy::needless_range_loop)]
+
 use super::format::{Acc, Ints, NO_EXPONENT, Numbers};
 use crate::tensix::dst::{COLUMNS, Row32};
 use multiversion::multiversion;
