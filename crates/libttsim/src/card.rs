@@ -17,7 +17,7 @@ use tilework_sim::{Bug, Bugs, Chip, ChipConfig, ChipError, Coverage, HostBus};
 /// must not fill a disk.
 const MESSAGES: u32 = 100;
 
-/// What the coprocessors of the process's cards have executed, for [`Card::exit`].
+/// What the coprocessors of all cards since the library was loaded have executed, for [`Card::exit`].
 static EXECUTED: Mutex<Coverage> = Mutex::new(Coverage::new());
 
 /// Prints a diagnostic. Standard error may be closed.

@@ -326,16 +326,15 @@ fn load_immediate(rd: u8, word: u32) -> [Insn; 2] {
     [insn(Op::Lui, rd, 0, 0, high), insn(Op::Addi, rd, rd, 0, low)]
 }
 
-/// BRISC pushes `words` to Tensix thread 1, and the card is powered off.
-fn pushing_run(words: &[u32]) {
-    let mut client = open();
+/// BRISC pushes `words` to Tensix thread 1.
+fn push(client: &mut Client, words: &[u32]) {
     let mut program = load_immediate(1, tensix::INSTRN_BUF_BASE + 0x1_0000).to_vec();
     for &word in words {
         program.extend(load_immediate(2, word));
         program.push(insn(Op::Sw, 0, 1, 2, 0));
     }
     program.push(insn(Op::Jal, 0, 0, 0, 0));
-    start(&mut client, TILE, &program);
+    start(client, TILE, &program);
     client.clock(1000);
 }
 
@@ -343,7 +342,7 @@ fn pushing_run(words: &[u32]) {
 fn a_fault_of_the_coprocessor_says_who_pushed_and_where() {
     let name = "a_fault_of_the_coprocessor_says_who_pushed_and_where";
     let conv = tensix::insn::Conv3s1::build().addr_mod(1).word();
-    let said = text(&alone_and_well(name, || pushing_run(&[tensix::insn::Incrwc::build().word(), conv])).stderr);
+    let said = text(&alone_and_well(name, || push(&mut open(), &[tensix::insn::Incrwc::build().word(), conv])).stderr);
     let want = format!("({conv:#010x}) of Tensix thread T1, matrix unit (FPU): coprocessor instruction not built yet");
     assert!(said.contains(&want) && said.contains(", pushed by BRISC at pc 0x1c, cycle"), "{said}");
 }
@@ -356,9 +355,11 @@ fn what_was_executed_is_written_when_the_card_is_powered_off() {
     let increment = tensix::insn::Incrwc::build();
     let words = [increment.dst_inc(3).word(), increment.dst_inc(4).word(), increment.dst_cr(true).word()];
     let output = alone(name, &[("TILEWORK_COVERAGE", file.to_str().unwrap())], || {
-        pushing_run(&words);
+        let mut client = open();
+        push(&mut client, &words);
         // A second card adds to it.
-        pushing_run(&words[..1]);
+        client.restart();
+        push(&mut client, &words[..1]);
     });
     assert!(output.status.success(), "{}", text(&output.stderr));
     let want = "matrix unit (FPU):\n           3  INCRWC\n           1  INCRWC dst_cr\n";
