@@ -70,7 +70,7 @@ fn a_run_that_faults_names_thread_unit_and_the_line_that_pushed_and_writes_the_f
     let mnemonic = insn.row().unwrap().mnemonic;
     let ended =
         ended.says(mnemonic).says("of Tensix thread T1, matrix unit (FPU): ").says(", pushed by BRISC at pc 0x");
-    assert!(ended.says("kernel busy of program t").stderr.contains("busy/src/main.rs:"));
+    assert!(ended.says("kernel prebuilt:busy of program t").stderr.contains("busy/src/main.rs:"));
     assert_eq!(std::fs::read_to_string(file).unwrap(), "", "the instruction has not executed");
 }
 
