@@ -1,5 +1,5 @@
 //! The address space of a Tensix tile outside L1, and the instructions of its
-//! coprocessor ([`insn`]) and its configuration ([`cfg`]).
+//! coprocessor ([`insn`]) and its configuration ([`mod@cfg`]).
 //!
 //! Follows BlackholeA0/TensixTile/BabyRISCV/README.md (memory map) and
 //! BlackholeA0/TensixTile/SoftReset.md. The registers of tile control and their addresses are rows

@@ -47,7 +47,7 @@ bugs! {
         "SFP_STOCH_RND makes integers of numbers below one half without chance: always zero"
         "BlackholeA0/TensixTile/TensixCoprocessor/SFPSTOCHRND_FloatInt.md",
     LutTarget "lut-target"
-        "SFPLUTFP32 with three entries of 16 bits writes to the register that LReg[7] names"
+        "SFPLUTFP32 with three entries of 16 bits writes to the register that register 7 names"
         "BlackholeA0/TensixTile/TensixCoprocessor/SFPLUTFP32.md",
     VectorStalls "vector-stalls"
         "The vector unit does not stall some instructions that read a result one cycle too early"
