@@ -4,8 +4,8 @@
 //! another simulator, by running instructions on chosen and on random data; it is not documented,
 //! and within what the documents allow:
 //! - Products are exact: five by seven bits, with ten bits behind the point. Terms (products, and
-//!   both operands of `ELWADD` and `ELWSUB`) are added up in groups of at most eight: columns 0 to 7
-//!   and 8 to 15 of a row of SrcB. Each is shifted to the largest exponent of its group, rounded
+//!   both operands of `ELWADD` and `ELWSUB`) are added up in groups of at most eight: columns 0 to
+//!   7 and 8 to 15 of a row of SrcB. Each is shifted to the largest exponent of its group, rounded
 //!   there to ten bits behind the point, ties away from zero; the sum is exact. Exponents count as
 //!   they are in the operands, also when the bits that a fidelity phase takes are zero, but not for
 //!   operands that are zero. A group whose largest exponent is below those of Dst's format is zero,
@@ -22,11 +22,14 @@
 use super::format::{Acc, Ints, NO_EXPONENT, Numbers};
 use crate::tensix::dst::{COLUMNS, Row32};
 use multiversion::multiversion;
+use multiversion::target::target_cfg_f;
 
 /// Bits behind the point of the terms of a group.
 const POINT: i32 = 10;
 /// Terms of a group.
 const TERMS: usize = 8;
+/// Columns that are added up side by side.
+const WIDTH: usize = 8;
 /// The bias of exponents.
 const BIAS: i32 = 127;
 
@@ -193,24 +196,40 @@ fn fill_multipliers(b: &Numbers<ROWS>, to: &mut Multipliers) {
 /// Adds the products of SrcA and rows of SrcB, of which `step` says how far they are apart, to rows
 /// `dst`, bits of f32 that fit what Dst holds. Returns the rows, one bit for each, that are left as
 /// they are because numbers of f32 do not suffice.
-#[multiversion(targets("x86_64+avx2"))]
+#[multiversion(targets("x86_64+avx2+fma"))]
 pub(super) fn multiply(a: &Factors, b: &Multipliers, step: usize, less: i32, acc: Acc, dst: &mut [Row32]) -> u8 {
+    if target_cfg_f!(target_feature = "fma") {
+        multiply_into::<true>(a, b, (step, less), acc, dst)
+    } else {
+        multiply_into::<false>(a, b, (step, less), acc, dst)
+    }
+}
+
+/// [`multiply`], if `FMA` with instructions that multiply and add with one rounding: the product is
+/// then exact, and without them it is rounded to a number that is rounded in the same way.
+#[inline(always)]
+fn multiply_into<const FMA: bool>(
+    a: &Factors,
+    b: &Multipliers,
+    modes: (usize, i32),
+    acc: Acc,
+    dst: &mut [Row32],
+) -> u8 {
     if !a.tame || !b.tame {
         return u8::MAX;
     }
     match acc {
-        Acc::Fp32 | Acc::Int32 => multiply_rows::<23, 24>(a, b, step, less, dst),
-        Acc::Bf16 => multiply_rows::<10, 8>(a, b, step, less, dst),
-        Acc::Fp16 => multiply_rows::<10, 11>(a, b, step, less, dst),
+        Acc::Fp32 | Acc::Int32 => multiply_rows::<FMA, 23, 24>(a, b, modes, dst),
+        Acc::Bf16 => multiply_rows::<FMA, 10, 8>(a, b, modes, dst),
+        Acc::Fp16 => multiply_rows::<FMA, 10, 11>(a, b, modes, dst),
     }
 }
 
 #[inline(always)]
-fn multiply_rows<const PLACES: i32, const BITS: u32>(
+fn multiply_rows<const FMA: bool, const PLACES: i32, const BITS: u32>(
     a: &Factors,
     b: &Multipliers,
-    step: usize,
-    less: i32,
+    (step, less): (usize, i32),
     dst: &mut [Row32],
 ) -> u8 {
     let mut left = 0;
@@ -218,8 +237,8 @@ fn multiply_rows<const PLACES: i32, const BITS: u32>(
         let row = i * step % ROWS;
         let mut groups = [Group::NOTHING; 2];
         let is_done = [
-            a.zero[0] || b.zero[row][0] || sum_eight::<0>(a, b, row, less, &mut groups),
-            a.zero[1] || b.zero[row][1] || sum_eight::<1>(a, b, row, less, &mut groups),
+            a.zero[0] || b.zero[row][0] || sum_eight::<FMA, 0>(a, b, row, less, &mut groups),
+            a.zero[1] || b.zero[row][1] || sum_eight::<FMA, 1>(a, b, row, less, &mut groups),
         ];
         if is_done == [true; 2] {
             *dst = combine::<PLACES, BITS, 2>(&groups, dst);
@@ -231,10 +250,16 @@ fn multiply_rows<const PLACES: i32, const BITS: u32>(
 }
 
 /// The sums of eight products for each column: as [`Group::of_eight`]. Adding `1.5 * 2^23` of a
-/// place rounds to that place; sums of what is rounded are exact. The integer is in the low bits of
-/// a number with `1.5 * 2^23` of the place. `false`: numbers of f32 do not suffice.
+/// place rounds to that place, and what was added is then in the low bits, as an integer. `false`:
+/// numbers of f32 do not suffice.
 #[inline(always)]
-fn sum_eight<const HALF: usize>(a: &Factors, b: &Multipliers, row: usize, less: i32, groups: &mut [Group; 2]) -> bool {
+fn sum_eight<const FMA: bool, const HALF: usize>(
+    a: &Factors,
+    b: &Multipliers,
+    row: usize,
+    less: i32,
+    groups: &mut [Group; 2],
+) -> bool {
     let mut largest = [NO_EXPONENT as i16; COLUMNS];
     for k in 0..TERMS {
         for j in 0..COLUMNS {
@@ -254,14 +279,18 @@ fn sum_eight<const HALF: usize>(a: &Factors, b: &Multipliers, row: usize, less: 
     if outside {
         return false;
     }
-    let mut sums = [0.0f32; COLUMNS];
-    for k in 0..TERMS {
-        for j in 0..COLUMNS {
-            sums[j] += (a.values[HALF][k][j] * b.values[row][HALF * TERMS + k] + magic[j]) - magic[j];
+    // A register of the compiled code at a time.
+    let magics = magic.as_chunks::<WIDTH>().0;
+    for (part, (ints, magic)) in group.ints.as_chunks_mut::<WIDTH>().0.iter_mut().zip(magics).enumerate() {
+        let mut sums = [0u32; WIDTH];
+        for (a, &b) in a.values[HALF].iter().zip(&b.values[row][HALF * TERMS..]) {
+            let a = &a.as_chunks::<WIDTH>().0[part];
+            let rounded: [f32; WIDTH] =
+                std::array::from_fn(|j| if FMA { a[j].mul_add(b, magic[j]) } else { a[j] * b + magic[j] });
+            sums = std::array::from_fn(|j| sums[j].wrapping_add(rounded[j].to_bits()));
         }
-    }
-    for j in 0..COLUMNS {
-        group.ints[j] = (sums[j] + magic[j]).to_bits().wrapping_sub(magic[j].to_bits()).cast_signed();
+        *ints =
+            std::array::from_fn(|j| sums[j].wrapping_sub(magic[j].to_bits().wrapping_mul(TERMS as u32)).cast_signed());
     }
     true
 }
@@ -319,28 +348,43 @@ const fn least_exponent(bits: u32) -> i32 {
 
 /// Adds `groups` up with `old`, bits of f32, with `PLACES` bits behind the point of the largest
 /// exponent, and rounds to `BITS` bits; bits of f32. A sum has less than 31 bits.
+///
+/// Several loops: as one, with two groups, it is compiled to code for single columns, which takes
+/// four times as long.
 #[inline(always)]
 fn combine<const PLACES: i32, const BITS: u32, const N: usize>(groups: &[Group; N], old: &Row32) -> Row32 {
-    let mut out = [0; COLUMNS];
+    let mut old_exps = [0; COLUMNS];
+    let mut largest = [0; COLUMNS];
     for j in 0..COLUMNS {
         let exp = (old[j] >> 23 & 0xFF).cast_signed();
-        let old_exp = if exp == 0 { NO_EXPONENT } else { exp - BIAS };
-        let mut largest = old_exp;
-        // A group below the format's exponents counts as nothing.
-        let exps = groups.map(|group| if group.exps[j] < least_exponent(BITS) { NO_EXPONENT } else { group.exps[j] });
-        for exp in exps {
-            largest = largest.max(exp);
+        old_exps[j] = if exp == 0 { NO_EXPONENT } else { exp - BIAS };
+        largest[j] = old_exps[j];
+    }
+    // A group below the format's exponents counts as nothing.
+    let mut exps = [[0; COLUMNS]; N];
+    for (group, exps) in groups.iter().zip(&mut exps) {
+        for j in 0..COLUMNS {
+            exps[j] = if group.exps[j] < least_exponent(BITS) { NO_EXPONENT } else { group.exps[j] };
+            largest[j] = largest[j].max(exps[j]);
         }
+    }
+    let mut totals = [0; COLUMNS];
+    for j in 0..COLUMNS {
         // Of a magnitude, ties up are ties away from zero.
         let magnitude = (old[j] & 0x7F_FFFF | 0x80_0000).cast_signed();
-        let magnitude = rounded(magnitude, largest - old_exp + 23 - PLACES);
-        let magnitude = if exp == 0 { 0 } else { magnitude };
-        let mut total = if old[j] >> 31 != 0 { -magnitude } else { magnitude };
-        for (group, exp) in groups.iter().zip(exps) {
-            let int = if exp == NO_EXPONENT { 0 } else { group.ints[j] };
-            total += rounded(int << (PLACES - POINT), largest - exp);
+        let magnitude = rounded(magnitude, largest[j] - old_exps[j] + 23 - PLACES);
+        let magnitude = if old_exps[j] == NO_EXPONENT { 0 } else { magnitude };
+        totals[j] = if old[j] >> 31 != 0 { -magnitude } else { magnitude };
+    }
+    for (group, exps) in groups.iter().zip(&exps) {
+        for j in 0..COLUMNS {
+            let int = if exps[j] == NO_EXPONENT { 0 } else { group.ints[j] };
+            totals[j] += rounded(int << (PLACES - POINT), largest[j] - exps[j]);
         }
-        out[j] = number::<BITS>(total, largest - PLACES);
+    }
+    let mut out = [0; COLUMNS];
+    for j in 0..COLUMNS {
+        out[j] = number::<BITS>(totals[j], largest[j] - PLACES);
     }
     out
 }

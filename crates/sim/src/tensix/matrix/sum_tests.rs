@@ -101,22 +101,28 @@ fn rows(columns: &[u16; 16]) -> [[u32; COLUMNS]; 16] {
     columns.map(|x| [src_of_bf16(x); COLUMNS])
 }
 
-/// The same by the two ways of the implementation.
-fn computed(a: &[u16; 16], b: &[u16; 16], phase: u32, old: u32, wide: bool) -> [u32; 2] {
+/// The same by the ways of the implementation: exactly, as chosen for this machine, and with and
+/// without fused multiplication.
+fn computed(a: &[u16; 16], b: &[u16; 16], phase: u32, old: u32, wide: bool) -> [u32; 4] {
     let a = decode(&rows(a), Style::Bf16, part_a(phase));
     let b = decode(&[b.map(src_of_bf16)], Style::Bf16, part_b(phase));
     let less = phase_exponent(phase);
     let slow = [0, TERMS].map(|first| Group::of_eight(&a, (&b.ints[0], &b.exps[0]), first, less));
     let acc = if wide { Acc::Fp32 } else { Acc::Bf16 };
-    let mut rows = [[old; COLUMNS]; 2];
+    let mut rows = [[old; COLUMNS]; 4];
     add_up(&[slow], acc, &mut rows[..1]);
     // The other rows of SrcB mean nothing here.
     let b = Numbers { ints: [b.ints[0]; ROWS], exps: [b.exps[0]; ROWS] };
     let (mut factors, mut multipliers) = (Factors::default(), Multipliers::default());
     factors.set(&a);
     multipliers.set(&b);
-    if multiply(&factors, &multipliers, 1, less, acc, &mut rows[1..]) != 0 {
-        add_up(&[slow], acc, &mut rows[1..]);
+    let left = [
+        multiply(&factors, &multipliers, 1, less, acc, &mut rows[1..2]),
+        multiply_into::<true>(&factors, &multipliers, (1, less), acc, &mut rows[2..3]),
+        multiply_into::<false>(&factors, &multipliers, (1, less), acc, &mut rows[3..]),
+    ];
+    for (row, _) in rows[1..].iter_mut().zip(left).filter(|&(_, left)| left != 0) {
+        add_up(&[slow], acc, std::slice::from_mut(row));
     }
     rows.map(|row| row[if wide { 3 } else { 12 }])
 }
@@ -147,7 +153,7 @@ proptest! {
         let low = if wide { old >> 16 } else { 0 };
         let old = if old & 3 != 0 { u32::from(near) << 16 | low } else { old & 0xFFFF_0000 };
         let want = product(&a, &b, phase, old, if wide { (23, 24) } else { (10, 8) });
-        prop_assert_eq!(computed(&a, &b, phase, old, wide), [want; 2]);
+        prop_assert_eq!(computed(&a, &b, phase, old, wide), [want; 4]);
     }
 
     #[test]
