@@ -17,7 +17,8 @@ use tilework_sim::{Bug, Bugs, Chip, ChipConfig, ChipError, Coverage, HostBus};
 /// must not fill a disk.
 const MESSAGES: u32 = 100;
 
-/// What the coprocessors of all cards since the library was loaded have executed, for [`Card::exit`].
+/// What the coprocessors of all cards since the library was loaded have executed, for
+/// [`Card::exit`].
 static EXECUTED: Mutex<Coverage> = Mutex::new(Coverage::new());
 
 /// Prints a diagnostic. Standard error may be closed.
@@ -191,7 +192,7 @@ impl Card {
         if !self.alive() {
             return;
         }
-        if let Err(error) = self.chip.run(u64::from(cycles)) {
+        if let Err(error) = self.chip.clock(u64::from(cycles)) {
             self.failed("libttsim_clock", &error);
         }
     }

@@ -13,7 +13,7 @@ use crate::inert::InertTiles;
 use crate::noc::{Grid, GridBuilder, GridError, Network, NodeId, Outbox, Packet, Place};
 use crate::node::Outlook;
 use crate::pcie::{Bar, HostBus, Pcie};
-use crate::sched::{Scheduler, Step};
+use crate::sched::{Scheduler, Step, Until};
 use crate::tile::{Activity, CodeBook, Tile, Waiting};
 use crate::{Cycle, Fault, NEVER, Node, timing};
 use std::num::NonZeroUsize;
@@ -169,6 +169,10 @@ impl Node for AnyNode {
     #[inline(always)]
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         each!(self, node => node.run(until, out))
+    }
+    #[inline]
+    fn faces_host(&self) -> bool {
+        matches!(self, Self::Pcie(_))
     }
     fn speculate(&mut self, end: Cycle, limit: Cycle) {
         each!(self, node => node.speculate(end, limit));
@@ -341,7 +345,8 @@ impl Chip {
 
     /// Simulates one window while the host waits for something that reaches it over PCIe.
     fn step_for_host(&mut self) -> Result<(), ChipError> {
-        match self.scheduler.step(&mut self.nodes, NEVER, timing::PCIE_HOST_ONE_WAY) {
+        let until = Until { stop: NEVER, ahead: 0, notice: timing::PCIE_HOST_ONE_WAY };
+        match self.scheduler.step(&mut self.nodes, until) {
             Ok(Step::Ran | Step::Reached) => Ok(()),
             Ok(Step::Quiet) => Err(self.deadlock()),
             Err(fault) => Err(self.failed(fault)),
@@ -435,7 +440,8 @@ impl Chip {
                     return Ok(value);
                 }
             }
-            match self.scheduler.step(&mut self.nodes, stop, timing::HOST_NOTICE) {
+            let until = Until { stop, ahead: 0, notice: timing::HOST_NOTICE };
+            match self.scheduler.step(&mut self.nodes, until) {
                 Ok(Step::Ran) => {}
                 Ok(Step::Reached) => {
                     return Err(ChipError::Budget { cycles: budget, busy: self.busy() });
@@ -451,10 +457,27 @@ impl Chip {
     /// # Errors
     /// A fault.
     pub fn run(&mut self, cycles: Cycle) -> Result<(), ChipError> {
+        self.pass(cycles, 0)
+    }
+
+    /// As [`Chip::run`], for a host that lets time pass in small steps, often of one cycle, and sees
+    /// the chip only through its BARs and through host memory: for it nothing differs. What only a
+    /// simulator can report (counts, L1, the state of cores) may be that of a few hundred cycles
+    /// later, because a window is not cut where a step ends.
+    ///
+    /// # Errors
+    /// A fault.
+    pub fn clock(&mut self, cycles: Cycle) -> Result<(), ChipError> {
+        // What the host does next leaves the PCIe tile that much later.
+        self.pass(cycles, timing::PCIE_HOST_ONE_WAY)
+    }
+
+    fn pass(&mut self, cycles: Cycle, ahead: Cycle) -> Result<(), ChipError> {
         self.alive()?;
         let stop = self.now().saturating_add(cycles);
+        let until = Until { stop, ahead, notice: NEVER };
         loop {
-            match self.scheduler.step(&mut self.nodes, stop, NEVER) {
+            match self.scheduler.step(&mut self.nodes, until) {
                 Ok(Step::Ran) if self.scheduler.now < stop => {}
                 Ok(Step::Ran | Step::Reached | Step::Quiet) => break,
                 Err(fault) => return Err(self.failed(fault)),

@@ -190,7 +190,7 @@ fn random_host_accesses_never_panic() {
 
 #[test]
 fn neither_parking_nor_the_cutting_of_time_changes_cycles_or_results() {
-    let outcome = |parking, slice: u64| {
+    let outcome = |parking, slice: u64, pass: fn(&mut Chip, u64) -> Result<(), ChipError>| {
         let mut chip = Chip::new(ChipConfig { parking, ..ChipConfig::new(Board::P100) }).expect("fits");
         chip.pin(HOST, 0x1000).expect("a free region");
         // A token goes from tile to tile by host hands; each tile polls for it with a fence.
@@ -211,17 +211,40 @@ fn neither_parking_nor_the_cutting_of_time_changes_cycles_or_results() {
         for &xy in &tiles {
             write(&mut chip, xy, 0x700, &1u32.to_le_bytes());
             for _ in 0..777 / slice {
-                chip.run(slice).expect("no fault");
+                pass(&mut chip, slice).expect("no fault");
             }
             seen.push(read32(&mut chip, xy, 0x704));
         }
         (seen, chip.now())
     };
-    let asleep = outcome(true, 777);
+    let asleep = outcome(true, 777, Chip::run);
     assert!(asleep.0.iter().all(|&clock| clock != 0));
     for slice in [777, 37, 21, 7, 1] {
-        assert_eq!(asleep, outcome(true, slice), "slices of {slice}");
-        assert_eq!(asleep, outcome(false, slice), "slices of {slice}, no parking");
+        assert_eq!(asleep, outcome(true, slice, Chip::run), "slices of {slice}");
+        assert_eq!(asleep, outcome(false, slice, Chip::run), "slices of {slice}, no parking");
+        assert_eq!(asleep, outcome(true, slice, Chip::clock), "steps of {slice}");
+        assert_eq!(asleep, outcome(false, slice, Chip::clock), "steps of {slice}, no parking");
+    }
+}
+
+/// A core counts. The only tile that has work runs furthest ahead of the host.
+#[test]
+fn a_host_that_clocks_reads_what_is_there_when_its_read_arrives() {
+    let count = code(&[(Op::Addi, 5, 5, 0, 1), (Op::Sw, 0, 0, 5, 0x400), (Op::Jal, 0, 0, 0, -8)]);
+    let counts = |slice: u64, pass: fn(&mut Chip, u64) -> Result<(), ChipError>| {
+        let mut chip = chip(Board::P150);
+        start(&mut chip, WORKER, &count);
+        let counts = [3000, 0, 70, 501, 1].map(|cycles| {
+            (0..cycles / slice).for_each(|_| pass(&mut chip, slice).expect("no fault"));
+            pass(&mut chip, cycles % slice).expect("no fault");
+            (read32(&mut chip, WORKER, 0x400), chip.now())
+        });
+        assert!(counts.is_sorted_by(|a, b| a.0 < b.0), "{counts:?}");
+        counts
+    };
+    let whole = counts(1 << 20, Chip::run);
+    for slice in [1, 3, 70, 1 << 20] {
+        assert_eq!(counts(slice, Chip::clock), whole, "steps of {slice}");
     }
 }
 

@@ -30,11 +30,15 @@ pub(crate) trait Node: Send {
         let next = self.next();
         Outlook { next, sends: next }
     }
-    /// The cycle of the last event, for a node that computes. The scheduler lets such a node run past
-    /// the window when it is the first that can send, and must know where it stopped. Other nodes
-    /// only answer packets and advance window by window.
+    /// The cycle of the last event, for a node that computes. The scheduler lets such a node run
+    /// past the window when it is the first that can send, and must know where it stopped. Other
+    /// nodes only answer packets and advance window by window.
     fn rested(&self) -> Option<Cycle> {
         None
+    }
+    /// Whether the host can see at once what happens here. Such a node does not run ahead of it.
+    fn faces_host(&self) -> bool {
+        false
     }
     /// Executes speculatively past the window's end `end`, but not up to `limit`, if it can roll
     /// back when a packet arrives earlier.

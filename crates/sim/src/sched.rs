@@ -2,16 +2,16 @@
 //!
 //! Time advances in windows. No packet arrives sooner than [`timing::LOOKAHEAD`] after it left, and
 //! each node knows a cycle before which nothing can leave it ([`Node::sends`]). So within a window
-//! that ends the look-ahead after the first of these cycles, every node can run alone, in any order;
-//! at its end the network takes what left and delivers the arrivals. The node that can send first
-//! is not limited by itself: it runs until the others could affect it. When no node has work, time
-//! jumps. When many have, several threads share the window ([`crate::crew`]). All of this only
+//! that ends the look-ahead after the first of these cycles, every node can run alone, in any
+//! order; at its end the network takes what left and delivers the arrivals. The node that can send
+//! first is not limited by itself: it runs until the others could affect it. When no node has work,
+//! time jumps. When many have, several threads share the window ([`crate::crew`]). All of this only
 //! batches the same events differently: results and cycles do not depend on it.
 
 use crate::crew::{Crew, Span, Worked};
 use crate::noc::{Network, NocStats, Outbox};
 use crate::node::Outlook;
-use crate::{Cycle, Fault, NEVER, timing};
+use crate::{Cycle, Fault, NEVER, Node, timing};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -34,10 +34,33 @@ pub(crate) enum Step {
     Quiet,
 }
 
+/// How far a step may go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Until {
+    /// The clock does not pass this cycle, and no node at which the host could see it
+    /// ([`Node::faces_host`]).
+    pub(crate) stop: Cycle,
+    /// The other nodes may run so many cycles past it. What the host does from then on must not
+    /// leave the node that faces it earlier.
+    pub(crate) ahead: Cycle,
+    /// Nodes execute speculatively for less than this after the window's start, which is the
+    /// earliest cycle at which the host acts.
+    pub(crate) notice: Cycle,
+}
+
+impl Until {
+    /// The cycle that no node may pass.
+    fn last(self) -> Cycle {
+        self.stop.saturating_add(self.ahead)
+    }
+}
+
 /// The clock, the network and the packets that wait for it.
 pub(crate) struct Scheduler<N> {
     /// Everything before this cycle has happened.
     pub(crate) now: Cycle,
+    /// Nothing happens before this cycle, unless a node is touched.
+    next: Cycle,
     network: Network,
     out: Outbox,
     /// The last departure that was routed: the network sees departures in the order of time,
@@ -57,6 +80,8 @@ pub(crate) struct Scheduler<N> {
     unmeasured: u32,
     /// With less work a window is not divided.
     least_work: Duration,
+    /// The busy nodes of a window that is divided.
+    spans: Vec<(usize, Span)>,
 }
 
 /// A fault of a node.
@@ -99,8 +124,10 @@ struct Front {
 struct Window {
     /// The first event.
     start: Cycle,
-    /// No node may pass this cycle.
+    /// The clock and the nodes that face the host do not pass this cycle.
     stop: Cycle,
+    /// No node may pass this cycle.
+    last: Cycle,
     /// How far the nodes run.
     end: Cycle,
     /// The node that runs further, and how far.
@@ -113,8 +140,9 @@ struct Window {
 impl Window {
     /// How far a node runs.
     #[inline]
-    fn end_of(&self, node: usize) -> Cycle {
-        if node == self.front { self.front_end } else { self.end }
+    fn end_of(&self, number: usize, node: &impl Node) -> Cycle {
+        let end = if number == self.front { self.front_end } else { self.end };
+        if node.faces_host() { end.min(self.stop) } else { end }
     }
 }
 
@@ -176,6 +204,7 @@ impl<N: Worked> Scheduler<N> {
     pub(crate) fn new(network: Network, nodes: usize, threads: usize) -> Self {
         Self {
             now: 0,
+            next: 0,
             network,
             out: Outbox::default(),
             routed: 0,
@@ -186,6 +215,7 @@ impl<N: Worked> Scheduler<N> {
             work: Duration::ZERO,
             unmeasured: 0,
             least_work: LEAST_WORK,
+            spans: Vec::with_capacity(nodes),
         }
     }
 
@@ -203,7 +233,9 @@ impl<N: Worked> Scheduler<N> {
 
     /// Asks a node that was changed from outside for its next cycle.
     pub(crate) fn touched(&mut self, index: usize, node: &N) {
-        self.active.set(index, node.outlook());
+        let outlook = node.outlook();
+        self.next = self.next.min(outlook.next);
+        self.active.set(index, outlook);
     }
 
     /// What has been put on the NoCs.
@@ -227,37 +259,41 @@ impl<N: Worked> Scheduler<N> {
         }
     }
 
-    /// Simulates one window, without passing `stop`. Nodes execute speculatively for less than
-    /// `notice` after the window's start, which is the earliest cycle at which the host acts.
+    /// Simulates one window.
     ///
     /// # Errors
     /// A fault of a node. The clock does not move any more then.
-    pub(crate) fn step(&mut self, nodes: &mut [N], stop: Cycle, notice: Cycle) -> Result<Step, Fault> {
+    pub(crate) fn step(&mut self, nodes: &mut [N], until: Until) -> Result<Step, Fault> {
+        if self.next >= until.stop && self.next != NEVER {
+            self.now = self.now.max(until.stop);
+            return Ok(Step::Reached);
+        }
         let front = self.active.front();
         let waiting = self.out.earliest().unwrap_or(NEVER);
         let start = front.next.min(waiting);
-        let stop = match &self.fault {
-            Some(Faulted { at, fault, .. }) if start > *at => {
+        let (stop, last) = match &self.fault {
+            Some(Faulted { at, fault, .. }) if start > *at && *at < until.stop => {
                 self.now = self.now.max(*at);
                 return Err(fault.clone());
             }
-            Some(Faulted { at, .. }) => stop.min(at + 1),
-            None => stop,
+            Some(Faulted { at, .. }) if start > *at => (until.stop, until.stop),
+            Some(Faulted { at, .. }) => (until.stop.min(at + 1), until.last().min(at + 1)),
+            None if start == NEVER => return Ok(Step::Quiet),
+            None => (until.stop, until.last()),
         };
-        if start == NEVER {
-            return Ok(Step::Quiet);
-        }
         if start >= stop {
+            self.next = if self.fault.is_some() { 0 } else { start };
             self.now = self.now.max(stop);
             return Ok(Step::Reached);
         }
-        let end_after = |sends: Cycle| sends.min(waiting).saturating_add(timing::LOOKAHEAD).min(stop);
-        let limit = start.saturating_add(notice).min(stop);
+        let end_after = |sends: Cycle| sends.min(waiting).saturating_add(timing::LOOKAHEAD).min(last);
+        let limit = start.saturating_add(until.notice).min(last);
         let end = end_after(front.sends);
-        let mut window = Window { start, stop, end, front: front.node, front_end: end, limit };
+        let mut window = Window { start, stop, last, end, front: front.node, front_end: end, limit };
         if front.sends != NEVER && nodes[front.node].rested().is_some() {
             window.front_end = end_after(front.others_send);
         }
+        self.next = 0;
         self.run_window(nodes, window);
         Ok(Step::Ran)
     }
@@ -272,12 +308,12 @@ impl<N: Worked> Scheduler<N> {
             Some(_) if self.active.list.len() >= LEAST_BUSY => self.run_many(nodes, window),
             _ => self.run_in_turn(nodes, window),
         };
-        self.now = self.now.max(window.end);
-        self.route(nodes, sends.min(window.stop));
+        self.now = self.now.max(window.end.min(window.stop));
+        self.route(nodes, sends.min(window.last));
         if self.active.list.is_empty() && self.out.earliest().is_none() {
             // All sleep: time has come as far as the last of them.
             let rested = nodes[window.front].rested().unwrap_or(0);
-            self.now = self.now.max(rested.min(window.front_end));
+            self.now = self.now.max(rested.min(window.front_end).min(window.stop));
         }
     }
 
@@ -287,9 +323,9 @@ impl<N: Worked> Scheduler<N> {
         // Who runs first does not matter: what leaves is put in order by `route`, and is not early
         // enough to limit another node.
         while let Some(&Active { node: i, mut outlook }) = self.active.list.get(position) {
-            let end = window.end_of(i);
+            let node = &mut nodes[i];
+            let end = window.end_of(i, node);
             if outlook.next < end {
-                let node = &mut nodes[i];
                 outlook = match node.run(end, &mut self.out) {
                     Ok(()) => {
                         node.speculate(self.out.horizon(end), window.limit);
@@ -346,9 +382,12 @@ impl<N: Worked> Scheduler<N> {
 
     /// Runs the busy nodes on the threads of the crew.
     fn run_together(&mut self, crew: &mut Crew<N>, nodes: &mut [N], window: Window) -> Duration {
-        let busy = self.active.list.iter().filter(|active| active.outlook.next < window.end_of(active.node));
-        let spans = busy.map(|active| (active.node, Span { end: window.end_of(active.node), limit: window.limit }));
-        let (spent, finished) = crew.run(nodes, spans, &mut self.out);
+        let span = |active: &Active| {
+            let end = window.end_of(active.node, &nodes[active.node]);
+            (active.outlook.next < end).then_some((active.node, Span { end, limit: window.limit }))
+        };
+        self.spans.extend(self.active.list.iter().filter_map(span));
+        let (spent, finished) = crew.run(nodes, self.spans.drain(..), &mut self.out);
         for (node, outcome) in finished {
             match outcome {
                 Ok(()) => self.active.set(node, nodes[node].outlook()),

@@ -1,12 +1,12 @@
 //! Random traffic ends in the same state, at the same cycle and with the same fault on any number
-//! of threads.
+//! of threads, and a host sees the same of it whether nodes run ahead of it or not.
 
 use crate::pcie::Bar;
 use crate::{Chip, ChipConfig, ChipError, ChipStats};
 use proptest::prelude::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
-use tilework_abi::board::Board;
+use tilework_abi::board::{Board, PCIE};
 use tilework_abi::noc::{self, NocRect, NocXy, atomic, ctrl, init};
 use tilework_abi::tensix as map;
 use tilework_abi::tlb::{self, Window, WindowSize};
@@ -19,6 +19,8 @@ const LOG: u32 = 0x9000;
 /// What tiles send and what they receive by writes, reads and atomics: of any tile, this much.
 const SPACES: [u32; 4] = [0x1_0000, 0x2_0000, 0x3_0000, 0x4_0000];
 const SPACE: u32 = 0x8000;
+/// Host memory that tiles write and read, as large as a space.
+const HOST: u64 = 0x100_0000;
 /// No memory is here.
 const NOWHERE: u32 = 0x00F0_0000;
 
@@ -54,7 +56,8 @@ fn request(random: &mut Random, own: NocXy, tiles: &[NocXy], banks: &[NocXy]) ->
     let bytes = 16 * (1 + random.below(128));
     let [source, written, read, counted] = SPACES;
     let acknowledged = ctrl::RESP_MARKED * random.below(2);
-    let (from, to, control, len) = match random.below(6) {
+    let mut middle = [0, 0];
+    let (from, to, control, len) = match random.below(8) {
         0 => ((random.one_of(banks).encode(), there), (me, read + here), ctrl::CMD_RD | ctrl::RESP_MARKED, bytes),
         1 => ((peer, written + there), (me, read + here), ctrl::CMD_RD | ctrl::RESP_MARKED, bytes),
         2 => ((me, source + here), (random.one_of(banks).encode(), there), ctrl::CMD_WR | acknowledged, bytes),
@@ -68,14 +71,22 @@ fn request(random: &mut Random, own: NocXy, tiles: &[NocXy], banks: &[NocXy]) ->
             let control = ctrl::CMD_WR | ctrl::BRCST | ctrl::BRCST_SRC_INCLUDE | (ctrl::BRCST_XY * random.below(2));
             ((me, source + here), (rect, written + there), control, bytes)
         }
+        5 => {
+            middle = [0, noc::PCIE_HOST_MID];
+            ((me, source + here), (PCIE.encode(), HOST as u32 + there), ctrl::CMD_WR | acknowledged, bytes)
+        }
+        6 => {
+            middle = [noc::PCIE_HOST_MID, 0];
+            ((PCIE.encode(), HOST as u32 + there), (me, read + here), ctrl::CMD_RD | ctrl::RESP_MARKED, bytes)
+        }
         _ => ((me, source + here), (peer, written + there), ctrl::CMD_WR | acknowledged, bytes),
     };
     vec![
         (init::TARG_ADDR_LO, from.1),
-        (init::TARG_ADDR_MID, 0),
+        (init::TARG_ADDR_MID, middle[0]),
         (init::TARG_ADDR_HI, from.0),
         (init::RET_ADDR_LO, to.1),
-        (init::RET_ADDR_MID, 0),
+        (init::RET_ADDR_MID, middle[1]),
         (init::RET_ADDR_HI, to.0),
         (init::CTRL, control),
         (init::AT_LEN_BE, len),
@@ -117,11 +128,15 @@ fn program(random: &mut Random, own: NocXy, tiles: &[NocXy], banks: &[NocXy], re
     code
 }
 
+/// Points window 0 at a tile.
+fn aim(chip: &mut Chip, xy: NocXy, base: u64) -> Result<(), ChipError> {
+    let words = Window::unicast(xy, base).encode(WindowSize::Small);
+    (0..).step_by(4).zip(words).try_for_each(|(i, word)| chip.bar_write(Bar::Bar0, tlb::REGS + i, &word.to_le_bytes()))
+}
+
 fn write(chip: &mut Chip, xy: NocXy, addr: u32, data: &[u8]) {
     let base = u64::from(addr) & !(tlb::SIZE_2M - 1);
-    for (i, word) in Window::unicast(xy, base).encode(WindowSize::Small).into_iter().enumerate() {
-        chip.bar_write(Bar::Bar0, tlb::REGS + 4 * i as u64, &word.to_le_bytes()).expect("a register of window 0");
-    }
+    aim(chip, xy, base).expect("registers of window 0");
     chip.bar_write(Bar::Bar0, u64::from(addr) - base, data).expect("window 0 shows the tile");
 }
 
@@ -134,11 +149,15 @@ struct Run {
     faulty: usize,
     requests: u32,
     slice: u64,
+    /// Nodes may run ahead of the host.
+    ahead: bool,
 }
 
-/// What came of it: the memories of all tiles, the fault, and the counts.
+/// What came of it: what the host saw, the memories of all tiles, the fault, and the counts.
 #[derive(PartialEq, Eq, Debug)]
 struct Outcome {
+    /// After each slice: the time, a word of a tile, and a digest of host memory.
+    seen: Vec<(u64, u32, u64)>,
     memories: Vec<u64>,
     /// How many tiles have started their last request.
     finished: usize,
@@ -146,11 +165,27 @@ struct Outcome {
     stats: ChipStats,
 }
 
+/// The host looks at the chip in between, often or seldom, and changes a word of its own memory.
+fn look(chip: &mut Chip, xy: NocXy, turn: u64) -> Result<(u64, u32, u64), ChipError> {
+    let mut memory = vec![0; SPACE as usize];
+    chip.pinned_read(HOST, &mut memory)?;
+    chip.pinned_write(HOST + 16 * (turn % 512), &(turn as u32).to_le_bytes())?;
+    let mut word = [0; 4];
+    if turn % 3 == 0 {
+        aim(chip, xy, 0)?;
+        chip.bar_read(Bar::Bar0, u64::from(SPACES[3]) + 4, &mut word)?;
+    }
+    let mut hasher = DefaultHasher::new();
+    memory.hash(&mut hasher);
+    Ok((chip.now(), u32::from_le_bytes(word), hasher.finish()))
+}
+
 /// Also says whether several threads shared a window.
 fn outcome(run: Run, threads: usize) -> (Outcome, bool) {
     let config = ChipConfig { threads: NonZeroUsize::new(threads), ..ChipConfig::new(Board::P100) };
     let mut chip = Chip::new(config).expect("the board tables fit");
     chip.share_every_window();
+    chip.pin(HOST, SPACE as usize).expect("a free region");
     let tiles: Vec<NocXy> = Board::P100.workers().take(run.tiles).collect();
     let banks: Vec<NocXy> = Board::P100.dram().banks().iter().map(|bank| bank.first_port).collect();
     let mut random = Random(run.seed | 1);
@@ -165,12 +200,20 @@ fn outcome(run: Run, threads: usize) -> (Outcome, bool) {
     for &xy in &tiles {
         write(&mut chip, xy, map::SOFT_RESET_0, &map::SOFT_RESET_BRISC_RUNS.to_le_bytes());
     }
-    let mut fault = None;
-    for _ in 0..(40_000 + u64::from(run.requests) * 2000) / run.slice {
-        if let Err(ChipError::Fault(found)) = chip.run(run.slice) {
-            fault = Some(found.to_string());
-            break;
+    let (mut fault, mut seen) = (None, Vec::new());
+    for turn in 0..(40_000 + u64::from(run.requests) * 2000) / run.slice {
+        let passed = if run.ahead { chip.clock(run.slice) } else { chip.run(run.slice) };
+        let looked = passed.and_then(|()| look(&mut chip, tiles[turn as usize % tiles.len()], turn));
+        match looked {
+            Ok(what) => seen.push(what),
+            Err(error) => {
+                fault = Some(error.to_string());
+                break;
+            }
         }
+    }
+    if fault.is_none() {
+        fault = chip.run(400_000).err().map(|error| error.to_string());
     }
     let memory = |&xy: &NocXy| {
         let mut hasher = DefaultHasher::new();
@@ -180,6 +223,7 @@ fn outcome(run: Run, threads: usize) -> (Outcome, bool) {
     let last = LOG as usize + 4 * (run.requests as usize - 1);
     let has_finished = |&&xy: &&NocXy| chip.l1(xy).expect("a worker")[last..last + 4] != [0; 4];
     let outcome = Outcome {
+        seen,
         memories: tiles.iter().map(memory).collect(),
         finished: tiles.iter().filter(has_finished).count(),
         fault,
@@ -203,7 +247,7 @@ fn is_the_same_on_any_number_of_threads(run: Run) -> (Outcome, bool) {
 
 #[test]
 fn traffic_of_many_tiles_is_the_same_on_any_number_of_threads() {
-    let run = Run { seed: 0x9E37_79B9, tiles: 40, faulty: 0, requests: 24, slice: 6000 };
+    let run = Run { seed: 0x9E37_79B9, tiles: 40, faulty: 0, requests: 24, slice: 6000, ahead: false };
     let (outcome, shared) = is_the_same_on_any_number_of_threads(run);
     assert!(shared);
     assert_eq!(outcome.fault, None);
@@ -215,7 +259,7 @@ fn the_first_fault_counts_on_any_number_of_threads() {
     // Twenty-four tiles without a request fault in the order in which they were released; with
     // some requests, in any order.
     for requests in [0, 3] {
-        let run = Run { seed: 0x1234_5677, tiles: 24, faulty: 24, requests: requests + 1, slice: 1500 };
+        let run = Run { seed: 0x1234_5677, tiles: 24, faulty: 24, requests: requests + 1, slice: 1500, ahead: false };
         let (Outcome { fault, .. }, _) = is_the_same_on_any_number_of_threads(run);
         let fault = fault.expect("a fault");
         assert!(fault.contains("0xf00000"), "{fault}");
@@ -229,6 +273,21 @@ proptest! {
     fn random_traffic_is_the_same_on_any_number_of_threads(
         seed: u32, tiles in 9_usize..30, faulty in 0_usize..3, requests in 1_u32..10, slice in 50_u64..3000
     ) {
-        is_the_same_on_any_number_of_threads(Run { seed, tiles, faulty, requests, slice });
+        is_the_same_on_any_number_of_threads(Run { seed, tiles, faulty, requests, slice, ahead: slice % 2 == 0 });
+    }
+
+    #[test]
+    fn a_host_sees_the_same_whether_nodes_run_ahead_of_it_or_not(
+        seed: u32, tiles in prop_oneof![Just(1_usize), 2_usize..20], faulty in 0_usize..3, requests in 1_u32..10, slice in 1_u64..90
+    ) {
+        let run = Run { seed, tiles, faulty, requests, slice, ahead: false };
+        let ahead = Run { ahead: true, ..run };
+        let (with, without) = (outcome(ahead, 1).0, outcome(run, 1).0);
+        prop_assert_eq!(&with.seen, &without.seen);
+        prop_assert_eq!(&with.fault, &without.fault);
+        if without.fault.is_none() {
+            // Tiles that ran ahead of a fault have done more.
+            prop_assert_eq!(with, without);
+        }
     }
 }

@@ -27,6 +27,7 @@ pub(crate) use tilework_abi::tlb::Bar;
 use crate::event_queue::EventQueue;
 use crate::inert::niu_register;
 use crate::noc::{self, Body, Data, Dest, Grid, Outbox, Packet, Place, Reply};
+use crate::node::Outlook;
 use crate::pipe::Pipe;
 use crate::{Cycle, Fault, FaultClass, NEVER, Node, timing};
 use iatu::Iatu;
@@ -46,6 +47,13 @@ pub(crate) struct ReadTicket(u64);
 /// Departures to remember: the last [`timing::PCIE_POSTED`], and the one before them, which gave
 /// the host room.
 const LEFT: usize = timing::PCIE_POSTED + 1;
+
+/// A packet is not answered sooner than this.
+const ANSWER: Cycle = {
+    let times = [timing::ARC_ACCESS, timing::PCIE_WRITE_ACK, timing::PCIE_MEMORY_ONE_WAY];
+    assert!(times[0] <= times[1] && times[0] <= times[2], "the first is the shortest");
+    times[0]
+};
 
 /// The PCIe tile with the host's memory behind it.
 #[derive(Debug)]
@@ -519,6 +527,15 @@ fn unasked() -> Fault {
 impl Node for Pcie {
     fn next(&self) -> Cycle {
         self.events.next().min(self.next_order())
+    }
+    fn outlook(&self) -> Outlook {
+        // An acknowledgement may let an order leave at once. Everything else takes its time.
+        let (events, order) = (self.events.next(), self.next_order());
+        let answer = if self.orders.is_empty() { ANSWER } else { 0 };
+        Outlook { next: events.min(order), sends: order.min(events.saturating_add(answer)) }
+    }
+    fn faces_host(&self) -> bool {
+        true
     }
     fn deliver(&mut self, at: Cycle, packet: Packet) {
         self.events.arrive(at, Event::Arrive(packet));
