@@ -202,14 +202,17 @@ impl Stage {
     }
 }
 
-/// Removes what `inputs` does not have under `dir`, which is `prefix` from the root; empty
-/// directories stay.
+/// Removes what `inputs` does not have under `dir`, which is `prefix` from the root. Directories
+/// that are empty then go, too: a workspace's members are all directories of a name.
 fn prune(dir: &Path, prefix: &str, inputs: &Inputs) -> Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
         if entry.file_type()?.is_dir() {
             prune(&entry.path(), &format!("{path}/"), inputs)?;
+            if fs::read_dir(entry.path())?.next().is_none() {
+                fs::remove_dir(entry.path())?;
+            }
         } else if !inputs.0.contains_key(&path) && path != "Cargo.lock" {
             fs::remove_file(entry.path())?;
         }
@@ -224,8 +227,9 @@ mod tests {
     #[test]
     fn prune_removes_only_strangers() {
         let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("b/c")).unwrap();
         fs::create_dir(dir.path().join("a")).unwrap();
-        for name in ["a/kept.rs", "a/gone.rs", "gone.toml"] {
+        for name in ["a/kept.rs", "a/gone.rs", "b/c/gone.rs", "gone.toml"] {
             fs::write(dir.path().join(name), "x").unwrap();
         }
         let inputs = Inputs([("a/kept.rs".to_owned(), b"x".to_vec())].into());
@@ -233,5 +237,6 @@ mod tests {
         assert!(dir.path().join("a/kept.rs").exists());
         assert!(!dir.path().join("a/gone.rs").exists());
         assert!(!dir.path().join("gone.toml").exists());
+        assert!(!dir.path().join("b").exists());
     }
 }
