@@ -72,8 +72,8 @@ pub(crate) const MATRIX_SHIFT: u64 = 2;
 /// From an instruction that writes to an aligned block of eight rows of Dst to the first one that
 /// can read it (BlackholeA0/TensixTile/TensixCoprocessor/Dst.md: not in the next four cycles).
 pub(crate) const DST_READABLE: u64 = 5;
-/// From an instruction of the matrix unit that writes to Dst to the first `SFPLOAD` that may read the
-/// same block (BlackholeA0/TensixTile/TensixCoprocessor/SFPLOAD.md: three other instructions
+/// From an instruction of the matrix unit that writes to Dst to the first `SFPLOAD` that may read
+/// the same block (BlackholeA0/TensixTile/TensixCoprocessor/SFPLOAD.md: three other instructions
 /// between). Hardware does not wait for it.
 pub(crate) const DST_LOADABLE: u64 = 4;
 /// From the cycle in which the packer takes no more of a `PACR` to the end of its pipeline
@@ -90,8 +90,8 @@ pub(crate) const L1_WORD: u64 = 32;
 /// twice, for its read and for its write (tt-metal#51901; L1.md: two cycles of one that is not
 /// atomic, five of one that is).
 pub(crate) const PACK_ACCUMULATE: u64 = 2;
-/// Cycles to the result of an instruction of the vector unit's MAD sub-unit, and of `SFPSWAP` and the
-/// shuffles of lanes (BlackholeA0/TensixTile/TensixCoprocessor/VectorUnit.md, "Instructions").
+/// Cycles to the result of an instruction of the vector unit's MAD sub-unit, and of `SFPSWAP` and
+/// the shuffles of lanes (BlackholeA0/TensixTile/TensixCoprocessor/VectorUnit.md, "Instructions").
 pub(crate) const TENSIX_VECTOR_MAD: u64 = 2;
 /// Cycles of `ADDDMAREG` and its like; one more when both operands are registers of different
 /// groups of four (ADDDMAREG.md).

@@ -292,8 +292,8 @@ impl<T: Thread> Compute<T> {
         }
     }
 
-    /// Prepares copies of rows as tiles: [`Compute::tilize_tile`], then [`Compute::pack_tile`]. Rows
-    /// are `row_bytes` apart. The format of the tiles is `out`.
+    /// Prepares copies of rows as tiles: [`Compute::tilize_tile`], then [`Compute::pack_tile`].
+    /// Rows are `row_bytes` apart. The format of the tiles is `out`.
     #[inline(always)]
     pub fn tilize_init(&mut self, row_bytes: u32, out: Format) {
         if T::UNPACK {
@@ -358,8 +358,8 @@ impl<T: Thread> Compute<T> {
         }
     }
 
-    /// Packs the first `columns` tiles of Dst side by side, as 32 rows that are `row_bytes` apart and
-    /// begin at free page `page`.
+    /// Packs the first `columns` tiles of Dst side by side, as 32 rows that are `row_bytes` apart
+    /// and begin at free page `page`.
     #[inline(always)]
     pub fn pack_untilize_block(&mut self, columns: u32, out: &Cb<T>, page: u32, row_bytes: u32) {
         if T::PACK {
@@ -416,8 +416,8 @@ impl<T: Thread> Compute<T> {
     }
 
     /// Reduces the rows of page `i` of `a` into column 0 of tile `tile` of Dst, together with what
-    /// was reduced there since the half was acquired. Row 0 of each face of page `j` of `scaler` has
-    /// what elements are multiplied by. Other columns of the tile have no meaning.
+    /// was reduced there since the half was acquired. Row 0 of each face of page `j` of `scaler`
+    /// has what elements are multiplied by. Other columns of the tile have no meaning.
     #[inline(always)]
     pub fn reduce_tile(&mut self, pool: Pool, a: &Cb<T>, scaler: &Cb<T>, i: u32, j: u32, tile: u32) {
         if T::UNPACK {

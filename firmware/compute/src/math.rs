@@ -192,8 +192,8 @@ impl MathUnit {
         ttinsn!(RESET);
     }
 
-    /// Lets the packer read rows of Dst that are 16 apart, which changes where they lie: nothing may
-    /// be in Dst.
+    /// Lets the packer read rows of Dst that are 16 apart, which changes where they lie: nothing
+    /// may be in Dst.
     pub(crate) fn strided_dst(&self) {
         ttinsn!(stall(block::CFG, until::MATH | until::SFPU));
         set(cfg::DEST_ACCESS_CFG_REMAP_ADDRS, 1);

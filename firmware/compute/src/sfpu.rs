@@ -1,8 +1,8 @@
 //! Functions of the vector unit: element by element on a tile of Dst.
 //!
-//! Follows BlackholeA0/TensixTile/TensixCoprocessor/VectorUnit.md and the pages of its instructions.
-//! An instruction works on 32 elements, so a tile takes 32 rounds of one body: load, compute,
-//! store. The body is recorded in the replay buffer once; constants stay in registers.
+//! Follows BlackholeA0/TensixTile/TensixCoprocessor/VectorUnit.md and the pages of its
+//! instructions. An instruction works on 32 elements, so a tile takes 32 rounds of one body: load,
+//! compute, store. The body is recorded in the replay buffer once; constants stay in registers.
 
 use crate::addr_mod::{AddrMod, Step};
 use crate::push::{block, push, stall, until};
@@ -14,14 +14,14 @@ use tilework_abi::tensix::insn::{
 /// A function of one argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unary {
-    /// The exponential, to 2^-17 of the value; infinite from 128 ln 2 on, and below -126 ln 2 at most
-    /// the smallest normal number. A NaN gives a number that means nothing.
+    /// The exponential, to 2^-17 of the value; infinite from 128 ln 2 on, and below -126 ln 2 at
+    /// most the smallest normal number. A NaN gives a number that means nothing.
     Exp,
     /// The reciprocal, to 2^-22 of the value. Zero and infinity give NaN.
     Reciprocal,
     /// The reciprocal of the square root of the sum of the argument and a number, given as the bits
-    /// of an f32; to 2^-20 of the value. Zero gives a huge number, and negative sums none that means
-    /// anything.
+    /// of an f32; to 2^-20 of the value. Zero gives a huge number, and negative sums none that
+    /// means anything.
     Rsqrt(u32),
     /// The larger of the argument and zero.
     Relu,

@@ -163,8 +163,8 @@ impl Unpacker {
         ttinsn!(count(A | B, FACES * FACE));
     }
 
-    /// A tile of rows that are `row_bytes` apart, a multiple of 16: 64 half rows of 16 elements, left
-    /// and right by turns (see the packer's part). SrcB is zero.
+    /// A tile of rows that are `row_bytes` apart, a multiple of 16: 64 half rows of 16 elements,
+    /// left and right by turns (see the packer's part). SrcB is zero.
     pub(crate) fn init_tilize(&self, row_bytes: u32) {
         transpose_faces(false);
         set(cfg::THCON_SEC_REG2_TILEIZE_MODE, 1);

@@ -232,11 +232,11 @@ impl Noc {
         if self.index == 0 { rect.encode() } else { rect.encode_noc1() }
     }
 
-    /// Writes `len` bytes (any number) from L1 address `src` to L1 address `dst` of the `recipients`
-    /// workers of a rectangle, and then the word at L1 address `flag` to the same address there; this
-    /// tile is none of them, even when it lies inside. The flag arrives after the data. Returns when
-    /// all have started. Waits for all earlier writes, because nothing of this tile may be in flight
-    /// when a multicast reserves its path.
+    /// Writes `len` bytes (any number) from L1 address `src` to L1 address `dst` of the
+    /// `recipients` workers of a rectangle, and then the word at L1 address `flag` to the same
+    /// address there; this tile is none of them, even when it lies inside. The flag arrives after
+    /// the data. Returns when all have started. Waits for all earlier writes, because nothing of
+    /// this tile may be in flight when a multicast reserves its path.
     #[inline(always)]
     pub fn multicast(&mut self, src: u32, rect: u32, dst: u32, len: u32, flag: u32, recipients: u32) {
         self.write_barrier();

@@ -53,8 +53,8 @@ pub(super) fn run(setup: &Path, library: &Path, script: &Path, only: Option<&str
     serde_json::from_str(&text).with_context(|| file.display().to_string())
 }
 
-/// A table of our report and, if there is one, another; the sums count the operations that are right
-/// on both.
+/// A table of our report and, if there is one, another; the sums count the operations that are
+/// right on both.
 pub(super) fn table(ours: &Report, theirs: Option<&Report>) -> String {
     let mut out = String::from("| operation | ours | theirs | ours / theirs |\n|---|---:|---:|---:|\n");
     let (mut sums, mut count) = ([0.0; 2], 0);

@@ -30,8 +30,8 @@ pub struct KernelRunArgs {
     /// dispatch.
     #[arg(long, value_name = "FILE")]
     pub capture: Option<PathBuf>,
-    /// Also write which instructions the Tensix coprocessors executed, in which modes and how often:
-    /// text, or JSON if FILE ends in .json. Needs the built-in chip.
+    /// Also write which instructions the Tensix coprocessors executed, in which modes and how
+    /// often: text, or JSON if FILE ends in .json. Needs the built-in chip.
     #[arg(long, value_name = "FILE")]
     pub coverage: Option<PathBuf>,
     /// Measure each core's kernel from start to end. Needs fast dispatch and the prebuilt worker
@@ -53,8 +53,8 @@ pub struct KernelRunArgs {
 pub struct KernelCheckArgs {
     #[command(flatten)]
     pub plan: KernelPlanArgs,
-    /// Also run the program with the arrays of --input, and compare each output with NAME.npy of this
-    /// folder.
+    /// Also run the program with the arrays of --input, and compare each output with NAME.npy of
+    /// this folder.
     #[arg(long, value_name = "DIR")]
     pub expect: Option<PathBuf>,
     #[command(flatten)]

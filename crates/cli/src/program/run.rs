@@ -109,8 +109,8 @@ impl Prepared {
     }
 }
 
-/// Refuses a capture or a coverage file that would replace the program, an array or an output of the
-/// same run, or the other one.
+/// Refuses a capture or a coverage file that would replace the program, an array or an output of
+/// the same run, or the other one.
 fn check_records(args: &RunArgs, own: &KernelRunArgs, plan: &Plan) -> Outcome<()> {
     let given = [("--capture", &own.capture), ("--coverage", &own.coverage)];
     let outputs = plan.buffers_for(Use::Output).map(|(_, buffer)| args.out.join(format!("{}.npy", buffer.name)));

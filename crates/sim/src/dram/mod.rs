@@ -40,7 +40,8 @@ pub(crate) struct DramBank {
     ports: Vec<Port>,
     /// Waiting requests for registers of the NIUs, which are answered sooner than memory.
     register_requests: usize,
-    /// The source of the ports' NIU registers; without it, their addresses are memory like the rest.
+    /// The source of the ports' NIU registers; without it, their addresses are memory
+    /// like the rest.
     grid: Option<Arc<Grid>>,
 }
 

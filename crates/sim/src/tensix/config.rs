@@ -106,8 +106,8 @@ impl Config {
         &self.banks[self.bank_of(thread)]
     }
 
-    /// A field, as instructions of `thread` see it. Inlined, because nearly always the compiler knows
-    /// the field.
+    /// A field, as instructions of `thread` see it. Inlined, because nearly always the compiler
+    /// knows the field.
     #[inline(always)]
     pub(super) fn read(&self, thread: usize, field: Field) -> u32 {
         field.of(match field.space {

@@ -1,8 +1,8 @@
 //! Dst: 1024 rows of 16 columns of 16 bits, or 512 of 32 bits, which lie in the same storage.
 //!
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/Dst.md. A datum is kept in the layout of the
-//! hardware (`number.rs` converts). A row that `ZEROACC` has cleared reads as zeros, until something
-//! is written to it: packers and the matrix unit see that (WormholeB0/.../ZEROACC.md).
+//! hardware (`number.rs` converts). A row that `ZEROACC` has cleared reads as zeros, until
+//! something is written to it: packers and the matrix unit see that (WormholeB0/.../ZEROACC.md).
 //!
 //! Units note what they write in blocks of eight rows, so that hardware's stalls and the gaps that
 //! software must leave are the same whoever wrote ("Instruction scheduling" of Dst.md and

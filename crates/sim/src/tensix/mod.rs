@@ -1,7 +1,7 @@
 //! The Tensix coprocessor, and what the cores of a tile see of it and of each other.
 //!
-//! An instruction that the table marks as not built, or a mode of one that has no meaning here, is a
-//! fault that names it when it reaches its unit.
+//! An instruction that the table marks as not built, or a mode of one that has no meaning here, is
+//! a fault that names it when it reaches its unit.
 //!
 //! What of it its tile sees, and what it sees of its tile, is in [`border`].
 
@@ -133,8 +133,8 @@ impl Tensix {
         self.coprocessor.changed.is_some()
     }
 
-    /// The threads that stand at their wait gates, what for and with whose instruction, if `core` may
-    /// be waiting for them.
+    /// The threads that stand at their wait gates, what for and with whose instruction, if `core`
+    /// may be waiting for them.
     pub(crate) fn explain(&self, core: Processor) -> Vec<(String, Origin)> {
         let threads = match Client::of(core) {
             None => return Vec::new(),

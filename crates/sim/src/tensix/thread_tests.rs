@@ -299,7 +299,8 @@ fn streamwait_waits_until_a_stream_has_come_so_far() {
     b.out.registers.insert(messages, 1029);
     b.t.wake(3000);
     assert_eq!(b.run(4000).unwrap(), [3001]);
-    // Condition 0 is about the phase, whose high bits are another field; a block mask of zero is B6.
+    // Condition 0 is about the phase, whose high bits are another field; a block mask
+    // of zero is B6.
     b.execute(0, &[setc16(57, 2)]);
     let phase = tilework_abi::stream::reg_addr(6, tilework_abi::stream::reg::CURR_PHASE);
     let wait = insn::Streamwait::build().target_value_lo(7).stream_select(1).word();

@@ -45,8 +45,8 @@ impl Matrix {
         Self { pages: Interleaved::new(ctx, addr, page_size), page_size, stride, rows, columns }
     }
 
-    /// Calls `f` for every tile of the block whose upper left tile is `first`, with the tile's address
-    /// in DRAM and that in L1, where the block begins at `at`.
+    /// Calls `f` for every tile of the block whose upper left tile is `first`, with the tile's
+    /// address in DRAM and that in L1, where the block begins at `at`.
     fn tiles(&self, first: u32, at: u32, mut f: impl FnMut(NocAddr, u32)) {
         let mut at = at;
         for row in 0..self.rows {

@@ -3,7 +3,8 @@
 use super::{Field, Space, fields};
 
 fields! {
-    /// The fields of the arithmetic units, the packer and the unpackers' addresses, in the order of the public header.
+    /// The fields of the arithmetic units, the packer and the unpackers' addresses, in the order of
+    /// the public header.
     DATA of Bank {
         ALU_FORMAT_SPEC_REG_SRCA_VAL "ALU_FORMAT_SPEC_REG_SrcA_val" 0 [3:0],
         ALU_FORMAT_SPEC_REG_SRCA_OVERRIDE "ALU_FORMAT_SPEC_REG_SrcA_override" 0 [4:4],

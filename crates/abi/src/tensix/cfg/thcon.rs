@@ -3,7 +3,8 @@
 use super::{Field, Space, fields};
 
 fields! {
-    /// The fields of packer and unpackers (`THCON_SEC0` and `THCON_SEC1`), in the order of the public header.
+    /// The fields of packer and unpackers (`THCON_SEC0` and `THCON_SEC1`), in the order of the
+    /// public header.
     THCON of Bank {
         THCON_SEC_REG0_TILEDESCRIPTOR "THCON_SEC_REG0_TileDescriptor" 64 [127:0] x 2 by 48,
         THCON_SEC_REG1_ROW_START_SECTION_SIZE "THCON_SEC_REG1_Row_start_section_size" 68 [15:0] x 2 by 48,

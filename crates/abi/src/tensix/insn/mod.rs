@@ -203,8 +203,8 @@ impl<T> Build<T> {
 /// A row: name of the type, opcode, mnemonic, where its page is (`B` for BlackholeA0, `W` for
 /// WormholeB0, `L` for the public list of tt-llk; the page's name if it is not the mnemonic),
 /// class, operands. An operand: name, bits, kind, which of its values are documented if it chooses
-/// what the instruction does (`in`; of a flag: both), and the form of the instruction that has it, unless
-/// all have it.
+/// what the instruction does (`in`; of a flag: both), and the form of the instruction that has it,
+/// unless all have it.
 macro_rules! instructions {
     (@type Flag) => { bool };
     (@type Signed) => { i32 };

@@ -1,8 +1,8 @@
 //! Matrix products and element-wise arithmetic: `MVMUL`, `DOTPV`, `GAPOOL`, `ELWMUL`, `ELWADD`,
 //! `ELWSUB`.
 //!
-//! Follows the instructions' pages in WormholeB0/TensixTile/TensixCoprocessor; how numbers are added
-//! up is in `sum.rs`.
+//! Follows the instructions' pages in WormholeB0/TensixTile/TensixCoprocessor; how numbers are
+//! added up is in `sum.rs`.
 
 use super::format::{Acc, Ints, Numbers, Part, Style, WHOLE, decode, decode_int, part_a, part_b, phase_exponent};
 pub(super) use super::sum::Element;

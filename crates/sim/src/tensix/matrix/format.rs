@@ -37,7 +37,8 @@ pub(super) enum Acc {
     Int32,
 }
 
-/// Formats by their numbers (`DataFormat` of tt-llk, `tensix_types.h`), and how their data are read.
+/// Formats by their numbers (`DataFormat` of tt-llk, `tensix_types.h`), and how their
+/// data are read.
 pub(super) fn style_of(format: u32) -> Result<Style, Refusal> {
     match format {
         // FP32, BF16, BFP8, BFP4, INT32, INT16, BFP2.

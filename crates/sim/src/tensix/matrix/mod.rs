@@ -145,7 +145,8 @@ impl Matrix {
         match insn {
             MatrixOp::Zeroacc(insn) => return self.zero_acc(on, insn).map(|()| false),
             MatrixOp::Zerosrc(insn) => on.zero_src(insn),
-            // Packers' histograms are not built; the simulated unit has no cache that could be stale.
+            // The histogram is the packer's, which is told by the caller; the simulated unit has no
+            // cache that could be stale.
             MatrixOp::Clrexphist(_) | MatrixOp::Gatesrcrst(_) => {}
             MatrixOp::Cleardvalid(insn) => on.src.clear_valid(insn),
             MatrixOp::Setrwc(insn) => rwc.set(insn),

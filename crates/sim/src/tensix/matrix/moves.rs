@@ -72,8 +72,9 @@ impl Operands<'_> {
         self.no_forced_fp16()?;
         let fp32 = self.is_set(cfg::ALU_ACC_CTRL_FP32_ENABLED);
         let wide = fp32 || self.is_set(cfg::ALU_ACC_CTRL_INT8_MATH_ENABLED);
-        // On Blackhole, SrcA counts as TF32 whenever Dst holds FP32; but low halves are written as they
-        // are, which tt-metal's kernels that widen UINT16 rely on (found on another simulator).
+        // On Blackhole, SrcA counts as TF32 whenever Dst holds FP32; but low halves are
+        // written as they are, which tt-metal's kernels that widen UINT16 rely on (found on
+        // another simulator).
         let own = self.source_format(from);
         let format = if fp32 && !low { TF32 } else { own };
         let wide_exponent = wide || style_of(format)? != Style::Fp16;

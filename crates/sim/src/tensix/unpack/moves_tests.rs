@@ -211,8 +211,8 @@ fn fetching_takes_as_long_as_its_bytes_and_its_mode() {
     assert_eq!(wants(&|_| (), 7), (4, 1));
     assert_eq!(wants(&|rig| rig.set(cfg::THCON_SEC_REG2_UPSAMPLE_RATE, 1), BF16), (2, 8));
     assert_eq!(wants(&|rig| rig.set(cfg::THCON_SEC_REG2_UPSAMPLE_RATE, 2), BF16), (1, 16));
-    // Strided: two words for each of eight half rows of 64 bytes, one for each of sixteen rows of 16
-    // bytes, four a cycle whatever the throttle.
+    // Strided: two words for each of eight half rows of 64 bytes, one for each of sixteen rows of
+    // 16 bytes, four a cycle whatever the throttle.
     let strided = |rig: &mut Rig| {
         rig.set(cfg::THCON_SEC_REG2_TILEIZE_MODE, 1);
         rig.set(cfg::THCON_SEC_REG2_SHIFT_AMOUNT_CNTX1, 1);

@@ -249,8 +249,8 @@ impl Plan {
         Ok(Self { input, output, conversion, zero: insn.all_datums_are_zero(), format: to, in_format, wants })
     }
 
-    /// Cycles that fetching takes at `speed` words of L1 a cycle: one at least. Runs of strided input
-    /// that lie apart do not share words.
+    /// Cycles that fetching takes at `speed` words of L1 a cycle: one at least. Runs of strided
+    /// input that lie apart do not share words.
     pub(super) fn duration(&self, speed: u32) -> Cycle {
         let Input { bits, run, stride, zeros, .. } = self.input;
         let count = self.input.data_count();

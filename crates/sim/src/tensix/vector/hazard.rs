@@ -6,9 +6,10 @@
 //! that reads the result, so far as its logic sees that it does. Software must keep a gap in the
 //! cases that the logic does not see; without it the instruction is a fault here, because what it
 //! reads is not documented. The exception is `SFPSWAP`, which real kernels send without a gap
-//! (tt-metal's reciprocal): its comparison is in its first cycle and so sees what the register held
-//! before, the exchange is in its second and moves the new value. Where the pages do not say what
-//! the logic sees, it sees what the instruction reads. Without [`Bug::VectorStalls`] it always does.
+//! (tt-metal's reciprocal): its comparison is in its first cycle and so sees what the register
+//! held before, the exchange is in its second and moves the new value. Where the pages do not say
+//! what the logic sees, it sees what the instruction reads. Without [`Bug::VectorStalls`] it
+//! always does.
 
 use super::regs::{Regs, is_mad, is_two_cycles};
 use super::{LReg, WRITABLE, undefined};

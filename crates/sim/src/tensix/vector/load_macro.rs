@@ -199,8 +199,9 @@ impl Vector {
                 let delay = bits >> 3 & LONGEST;
                 let mask = same * 0x0101_0101;
                 let work = self.work(on, unit, bits, column, from)?;
-                // The page's model forgets for a sub-unit without bits as well. The public kernel library's
-                // `mul_int32` would lose stores by that, its reciprocal of FP32 a store and a product.
+                // The page's model forgets for a sub-unit without bits as well. The public kernel
+                // library's `mul_int32` would lose stores by that, its reciprocal of FP32 a store
+                // and a product.
                 if delay != LONGEST && bits as u8 != 0 {
                     self.macros.forget(unit, delay, mask);
                 }

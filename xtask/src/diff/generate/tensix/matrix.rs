@@ -1,5 +1,5 @@
-//! The matrix unit: faces are unpacked to SrcA and SrcB, a few instructions follow, and the banks go
-//! back to the unpackers.
+//! The matrix unit: faces are unpacked to SrcA and SrcB, a few instructions follow, and the banks
+//! go back to the unpackers.
 //!
 //! A case has one format of Dst, because 16-bit and 32-bit rows share their storage.
 

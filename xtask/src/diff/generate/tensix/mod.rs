@@ -1,8 +1,8 @@
 //! Random programs for the coprocessor: a TRISC pushes instructions and writes configuration; L1,
 //! Dst, the registers of the vector unit and the general-purpose registers are compared.
 //!
-//! A case belongs to one unit (`matrix.rs`, `vector.rs`, `unpack.rs`, `pack.rs`, `scalar.rs`), which
-//! makes its groups of steps. Each group sets up what it needs and leaves nothing behind that
+//! A case belongs to one unit (`matrix.rs`, `vector.rs`, `unpack.rs`, `pack.rs`, `scalar.rs`),
+//! which makes its groups of steps. Each group sets up what it needs and leaves nothing behind that
 //! another group relies on, so that any group can be left out. One thread does everything, and
 //! waits for the coprocessor before it changes configuration: streams of several threads would
 //! depend on time.

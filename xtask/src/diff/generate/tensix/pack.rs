@@ -112,7 +112,8 @@ fn group(rng: &mut Rng, index: u32, filling: &Filling, data: Data, broad: bool) 
     let mut pack = Pack { from, to, read, ..Pack::new(at) };
     let floats = ![INT32, INT16, INT8].contains(&to);
     if floats && rng.one_in(3) {
-        // Thresholds for FP16 and FP32 out of 32-bit rows are known differences (docs/differences.md).
+        // Thresholds for FP16 and FP32 out of 32-bit rows are known differences
+        // (docs/differences.md).
         let modes = if read & READ_32 != 0 && [FP16, FP32].contains(&from) { 1..2 } else { 1..4 };
         pack.relu = (rng.within(modes), number(rng, 8, 7, Data::Tame) & 0x7FFF);
     }

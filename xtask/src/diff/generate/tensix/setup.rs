@@ -90,7 +90,8 @@ impl Format {
                 (0..FACE).flat_map(|_| datum(rng).to_le_bytes().into_iter().take(bytes)).collect()
             }
             Shape::Block(exponent) => {
-                // Nothing smaller: a mantissa with leading zeros lowers the exponent by up to seven.
+                // Nothing smaller: a mantissa with leading zeros lowers the exponent by
+                // up to seven.
                 let low = if data == Data::Wild { 8 } else { (1 << (exponent - 1)) - 4 };
                 let high = if data == Data::Wild { 1 << exponent } else { low + 8 };
                 let mut out: Vec<u8> = (0..16).map(|_| rng.within(low..high) as u8).collect();

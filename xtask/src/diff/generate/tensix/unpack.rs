@@ -45,7 +45,8 @@ fn group(rng: &mut Rng, index: u32, dst32: bool, data: Data, broad: bool) -> Gro
     let mut set_up = Unpack::new((a.0, a.1, a_at), (b.0, b.1, b_at));
     set_up.to_dst = to_dst;
     set_up.transpose = !to_dst && rng.one_in(3);
-    // Moves of data without TF32 to 32-bit rows differ (docs/differences.md): these go to 16-bit rows.
+    // Moves of data without TF32 to 32-bit rows differ (docs/differences.md): these go to
+    // 16-bit rows.
     let dst32 = to_dst || a.1.code == TF32.code;
     let mut steps = Alu { a: a.1, b: b.1, dst32, int8: false }.steps();
     steps.extend(set_up.steps());

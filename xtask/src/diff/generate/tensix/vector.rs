@@ -12,7 +12,8 @@ use super::{Group, input, is_broad};
 
 /// Writable registers.
 const REGISTERS: u32 = 8;
-/// Sources: these, eight constants of which four are programmed. The lane number (15) is an integer.
+/// Sources: these, eight constants of which four are programmed. The lane number (15)
+/// is an integer.
 const SOURCES: u32 = 16;
 /// Faces of Dst that are filled.
 const FACES: u32 = 4;
