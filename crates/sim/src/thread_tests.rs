@@ -171,7 +171,7 @@ fn look(chip: &mut Chip, xy: NocXy, turn: u64) -> Result<(u64, u32, u64), ChipEr
     chip.pinned_read(HOST, &mut memory)?;
     chip.pinned_write(HOST + 16 * (turn % 512), &(turn as u32).to_le_bytes())?;
     let mut word = [0; 4];
-    if turn % 3 == 0 {
+    if turn.is_multiple_of(3) {
         aim(chip, xy, 0)?;
         chip.bar_read(Bar::Bar0, u64::from(SPACES[3]) + 4, &mut word)?;
     }
@@ -273,7 +273,7 @@ proptest! {
     fn random_traffic_is_the_same_on_any_number_of_threads(
         seed: u32, tiles in 9_usize..30, faulty in 0_usize..3, requests in 1_u32..10, slice in 50_u64..3000
     ) {
-        is_the_same_on_any_number_of_threads(Run { seed, tiles, faulty, requests, slice, ahead: slice % 2 == 0 });
+        is_the_same_on_any_number_of_threads(Run { seed, tiles, faulty, requests, slice, ahead: slice.is_multiple_of(2) });
     }
 
     #[test]
