@@ -143,6 +143,8 @@ pub(super) struct Coprocessor {
     pub(super) passed: u64,
     /// What it has executed, if someone asks.
     pub(super) executed: Option<Box<Executed>>,
+    /// A core is blocked: it waits for a change here.
+    pub(super) awaited: bool,
     /// The first cycle at which a blocked core should try again.
     pub(super) changed: Option<Cycle>,
 }
@@ -173,6 +175,7 @@ impl Default for Coprocessor {
             held: 0,
             passed: 0,
             executed: None,
+            awaited: false,
             changed: None,
         };
         if Executed::is_of_tests() {
@@ -270,7 +273,9 @@ impl Coprocessor {
 
     /// Blocked cores should try again at cycle `at`.
     pub(super) fn unblock(&mut self, at: Cycle) {
-        self.changed = Some(self.changed.map_or(at, |c| c.min(at)));
+        if self.awaited {
+            self.changed = Some(self.changed.map_or(at, |c| c.min(at)));
+        }
     }
 
     /// Something on which the coprocessor sleeps is about to change, at cycle `at`.
@@ -333,7 +338,7 @@ impl Coprocessor {
     }
 
     fn step_thread(&mut self, thread: usize, now: Cycle, outside: &mut impl Outside) -> Result<(), Hold> {
-        let before = self.observe(thread);
+        let before = self.awaited.then(|| self.observe(thread));
         let (passed, later) = self.gate(thread, now, outside)?;
         let t = &mut self.threads[thread];
         let advanced = t.front.advance(now, &self.mop[thread]).map_err(|fault| of_thread(fault, thread, now))?;
@@ -343,8 +348,9 @@ impl Coprocessor {
         let next = if passed || advanced { now + 1 } else { later };
         let next = next.min(t.front.next_arrival(now).unwrap_or(NEVER));
         self.set_next(1 + thread, next);
-        let after = self.observe(thread);
-        if after != before || (passed && self.threads[thread].tracking.take_waiting()) {
+        if let Some(before) = before
+            && (self.observe(thread) != before || (passed && self.threads[thread].tracking.take_waiting()))
+        {
             self.unblock(now + 1);
         }
         Ok(())

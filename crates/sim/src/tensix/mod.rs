@@ -121,9 +121,17 @@ impl Tensix {
         self.coprocessor.wake(at);
     }
 
-    /// The cycle, once, at which something changed for which a blocked core may be waiting.
+    /// A core is blocked from now on, until [`Tensix::take_changed`].
+    pub(crate) fn core_blocks(&mut self) {
+        self.coprocessor.awaited = true;
+    }
+
+    /// The cycle, once, at which something changed for which a blocked core may be waiting: all of
+    /// them try again.
     pub(crate) fn take_changed(&mut self) -> Option<Cycle> {
-        self.coprocessor.changed.take()
+        let changed = self.coprocessor.changed.take();
+        self.coprocessor.awaited &= changed.is_none();
+        changed
     }
 
     /// True until [`Tensix::take_changed`] when something changed for which a blocked core

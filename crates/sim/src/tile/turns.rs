@@ -105,6 +105,7 @@ impl Tile {
             Exit::Parked => self.park(i),
             Exit::Blocked { addr } => {
                 self.set_activity(i, Activity::Blocked { addr });
+                self.shared.tensix.core_blocks();
             }
             // In what is private to it the core has passed the others, which may fault before it
             // does: it comes to its fault again.
