@@ -61,6 +61,17 @@ impl RowMap {
     }
 }
 
+/// Applies `f` to each column of a row. A loop: `array::map` of so many is compiled to code for
+/// single columns.
+#[inline(always)]
+pub(super) fn each<A: Copy, B: Copy + Default>(row: [A; COLUMNS], mut f: impl FnMut(A) -> B) -> [B; COLUMNS] {
+    let mut out = [B::default(); COLUMNS];
+    for (to, from) in out.iter_mut().zip(row) {
+        *to = f(from);
+    }
+    out
+}
+
 /// Which unit has written a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Writer {
@@ -178,15 +189,19 @@ impl Dst {
             return [0; COLUMNS];
         }
         let (high, low) = (&self.bits[at], &self.bits[at + LOW_HALF]);
-        std::array::from_fn(|i| u32::from(high[i]) << 16 | u32::from(low[i]))
+        let mut row = [0; COLUMNS];
+        for ((to, &high), &low) in row.iter_mut().zip(high).zip(low) {
+            *to = u32::from(high) << 16 | u32::from(low);
+        }
+        row
     }
 
     /// Writes `Dst32b[row]`.
     #[inline]
     pub(super) fn write32(&mut self, map: RowMap, row: usize, data: Row32) {
         let at = map.row32(row);
-        self.bits[at] = data.map(|datum| (datum >> 16) as u16);
-        self.bits[at + LOW_HALF] = data.map(|datum| datum as u16);
+        self.bits[at] = each(data, |datum| (datum >> 16) as u16);
+        self.bits[at + LOW_HALF] = each(data, |datum| datum as u16);
         self.valid[at / 64] |= 1 << (at % 64);
     }
 

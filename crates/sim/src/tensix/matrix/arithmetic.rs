@@ -59,6 +59,8 @@ pub(super) struct Faces {
 struct Decoded<T> {
     from: Option<From>,
     to: T,
+    /// There are data with a mantissa and no exponent.
+    denormals: bool,
 }
 
 /// Rows of a bank from `row` on, as they were at `version` of Src.
@@ -73,13 +75,15 @@ struct From {
 impl<T> Decoded<T> {
     /// `N` rows of `src`, decoded.
     #[inline]
-    fn of<const N: usize>(&mut self, src: &Src, from: From, set: impl FnOnce(&mut T, &Numbers<N>)) -> &T {
+    fn of<const N: usize>(&mut self, src: &Src, from: From, set: impl FnOnce(&mut T, &Numbers<N>)) -> &Self {
         if self.from != Some(from) {
-            let rows = take(src.rows(), from.row);
+            let rows: [Row; N] = take(src.rows(), from.row);
             set(&mut self.to, &decode(&rows, from.style, from.part));
+            let is_denormal = |x: &u32| (x & 0xFF == 0) & (x & 0x3_FF00 != 0);
+            self.denormals = rows.as_flattened().iter().fold(false, |any, x| any | is_denormal(x));
             self.from = Some(from);
         }
-        &self.to
+        self
     }
 }
 
@@ -104,46 +108,53 @@ impl Matrix {
     pub(super) fn product(&mut self, on: &mut Operands<'_>, at: Place, shape: Product) -> Result<(), Refusal> {
         let (style, acc) = on.arithmetic()?;
         let map = RowMap::of(on.config);
-        if style != Style::Int8 && !on.flushes() {
-            // The documents do not say what the chip does with them then (MVMUL.md).
-            let rows: [Row; BLOCK] = take(on.src.0[B].rows(), at.b);
-            if rows.iter().flatten().any(|x| x & 0xFF == 0 && x & 0x3_FF00 != 0) {
-                return Err((FaultClass::MissingSpecification, "denormals of SrcB that are not flushed"));
-            }
-        }
         let rows = match shape {
             Product::Eight => Rows { count: 8, step: 1, stride: 1 },
             Product::Four => Rows { count: 4, step: 1, stride: 1 },
             Product::Broadcast => Rows { count: 4, step: 0, stride: 2 },
         };
-        self.product_of(on, (map, at), style, acc, rows);
-        Ok(())
+        self.product_of(on, (map, at), style, acc, rows)
     }
 
-    fn product_of(&mut self, on: &mut Operands<'_>, (map, at): (RowMap, Place), style: Style, acc: Acc, rows: Rows) {
+    fn product_of(
+        &mut self,
+        on: &mut Operands<'_>,
+        (map, at): (RowMap, Place),
+        style: Style,
+        acc: Acc,
+        rows: Rows,
+    ) -> Result<(), Refusal> {
         if style == Style::Int8 {
             let sums = multiply_ints(on, at);
             for i in 0..rows.count {
                 on.accumulate_ints((map, at.dst + i * rows.stride), true, &sums[i * rows.step]);
             }
-            return;
+            return Ok(());
         }
+        let flushes = on.flushes();
         let [a, b] = &on.src.0;
         let from = |src: &Src, row, part| From { version: src.version(), row, style, part };
         let factors = self.faces.a[at.a / FACE].of(a, from(a, at.a, part_a(at.phase)), Factors::set);
-        let b = self.faces.b[at.b / BLOCK].of(b, from(b, at.b, part_b(at.phase)), Multipliers::set);
+        let decoded = &mut self.faces.b[at.b / BLOCK];
+        let b = decoded.of(b, from(b, at.b, part_b(at.phase)), Multipliers::set);
+        if !flushes && b.denormals {
+            // The documents do not say what the chip does with them then (MVMUL.md).
+            return Err((FaultClass::MissingSpecification, "denormals of SrcB that are not flushed"));
+        }
+        let b = &b.to;
         let mut dst = [[0; COLUMNS]; BLOCK];
         let dst = &mut dst[..rows.count];
         for (i, row) in dst.iter_mut().enumerate() {
             *row = on.dst_bits(map, at.dst + i * rows.stride, acc);
         }
-        let left = multiply(factors, b, rows.step, phase_exponent(at.phase), acc, dst);
+        let left = multiply(&factors.to, b, rows.step, phase_exponent(at.phase), acc, dst);
         if left != 0 {
             multiply_exactly(on, at, (style, acc), rows.step, left, dst);
         }
         for (i, row) in dst.iter().enumerate() {
             on.store(map, at.dst + i * rows.stride, acc, row);
         }
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@
 use super::Operands;
 use crate::FaultClass;
 use crate::tensix::config::Refusal;
-use crate::tensix::dst::{COLUMNS, Row32, RowMap};
+use crate::tensix::dst::{COLUMNS, Row32, RowMap, each};
 use crate::tensix::number::{
     bf16_of_dst, dst_of_bf16, dst_of_fp16, dst_of_fp32, fp16_of_dst, fp32_of_dst, src_of_bf16, src_of_fp16,
 };
@@ -197,9 +197,9 @@ impl Operands<'_> {
     #[inline]
     pub(super) fn dst_bits(&self, map: RowMap, row: usize, acc: Acc) -> Row32 {
         match acc {
-            Acc::Bf16 => self.dst.read16(map, row).map(|x| u32::from(bf16_of_dst(x)) << 16),
-            Acc::Fp16 => self.dst.read16(map, row).map(|x| bits_of_fp16(fp16_of_dst(x))),
-            Acc::Fp32 | Acc::Int32 => self.dst.read32(map, row).map(fp32_of_dst),
+            Acc::Bf16 => each(self.dst.read16(map, row), |x| u32::from(bf16_of_dst(x)) << 16),
+            Acc::Fp16 => each(self.dst.read16(map, row), |x| bits_of_fp16(fp16_of_dst(x))),
+            Acc::Fp32 | Acc::Int32 => each(self.dst.read32(map, row), fp32_of_dst),
         }
     }
 
@@ -207,9 +207,9 @@ impl Operands<'_> {
     #[inline]
     pub(super) fn store(&mut self, map: RowMap, row: usize, acc: Acc, bits: &Row32) {
         match acc {
-            Acc::Bf16 => self.dst.write16(map, row, bits.map(|x| dst_of_bf16((x >> 16) as u16))),
-            Acc::Fp16 => self.dst.write16(map, row, bits.map(|x| dst_of_fp16(fp16_of_bits(x)))),
-            Acc::Fp32 | Acc::Int32 => self.dst.write32(map, row, bits.map(dst_of_fp32)),
+            Acc::Bf16 => self.dst.write16(map, row, each(*bits, |x| dst_of_bf16((x >> 16) as u16))),
+            Acc::Fp16 => self.dst.write16(map, row, each(*bits, |x| dst_of_fp16(fp16_of_bits(x)))),
+            Acc::Fp32 | Acc::Int32 => self.dst.write32(map, row, each(*bits, dst_of_fp32)),
         }
     }
 

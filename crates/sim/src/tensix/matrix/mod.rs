@@ -294,6 +294,7 @@ impl Operands<'_> {
     fn read(&self, field: cfg::Field) -> u32 {
         self.config.read(self.thread, field)
     }
+    #[inline]
     fn is_set(&self, field: cfg::Field) -> bool {
         self.config.is_set(self.thread, field)
     }

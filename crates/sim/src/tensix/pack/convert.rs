@@ -6,7 +6,7 @@
 //! FP16, an integer as L1 has it. What the page leaves open, and how another simulator (not
 //! documentation) decides it, is said where it is decided.
 
-use crate::tensix::dst::{COLUMNS, Dst, RowMap};
+use crate::tensix::dst::{COLUMNS, Dst, RowMap, each};
 use crate::tensix::number::{bf16_of_dst, fp16_of_dst, fp32_of_dst};
 
 /// A row between two stages.
@@ -161,7 +161,7 @@ impl Early {
             Self::Int8 { unsigned, shift } => of_32(dst, map, row, |x| integer8(x, unsigned, shift)),
             Self::Int8Cut { unsigned: true } => of_32(dst, map, row, |x| x & 0xFF),
             Self::Int8Cut { unsigned: false } => of_32(dst, map, row, |x| x >> 24 & 0x80 | x & 0x7F),
-            Self::HighOf32 => dst.read32(map, row).map(|x| x >> 16),
+            Self::HighOf32 => each(dst.read32(map, row), |x| x >> 16),
             Self::Bf16 => of_bf16(dst, map, row, |x| x),
             Self::Bf16Rounded => of_bf16(dst, map, row, tidy),
             Self::E8m6 => of_bf16(dst, map, row, |x| round::<TO_E8M6>(tidy(x))),
@@ -170,25 +170,25 @@ impl Early {
             Self::E5m7 => of_fp16(dst, map, row, |x| x & 0xFFF8),
             Self::E5m6 => of_fp16(dst, map, row, round_e5m6),
             Self::E5m2 => of_fp16(dst, map, row, |x| x & 0xFF00),
-            Self::SignOf16 => dst.read16(map, row).map(|x| u32::from(x >> 8 & 0x80)),
-            Self::Int16 => dst.read16(map, row).map(u32::from),
+            Self::SignOf16 => each(dst.read16(map, row), |x| u32::from(x >> 8 & 0x80)),
+            Self::Int16 => each(dst.read16(map, row), u32::from),
         }
     }
 }
 
 #[inline(always)]
 fn of_32(dst: &Dst, map: RowMap, row: usize, f: impl Fn(u32) -> u32) -> Row {
-    dst.read32(map, row).map(|x| f(fp32_of_dst(x)))
+    each(dst.read32(map, row), |x| f(fp32_of_dst(x)))
 }
 
 #[inline(always)]
 fn of_bf16(dst: &Dst, map: RowMap, row: usize, f: impl Fn(u32) -> u32) -> Row {
-    dst.read16(map, row).map(|x| f(u32::from(bf16_of_dst(x)) << 16))
+    each(dst.read16(map, row), |x| f(u32::from(bf16_of_dst(x)) << 16))
 }
 
 #[inline(always)]
 fn of_fp16(dst: &Dst, map: RowMap, row: usize, f: impl Fn(u32) -> u32) -> Row {
-    dst.read16(map, row).map(|x| f(fp16_of_dst(x).into()))
+    each(dst.read16(map, row), |x| f(fp16_of_dst(x).into()))
 }
 
 /// Rounds an FP32 to the nearest, ties away from zero: NaN becomes infinity, denormals and minus
@@ -293,15 +293,15 @@ impl Late {
     pub(super) fn convert(self, row: Row) -> Row {
         match self {
             Self::Keep => row,
-            Self::High { flush: false } => row.map(|x| x >> 16),
-            Self::High { flush: true } => row.map(|x| if x & INFINITY == 0 { x >> 16 & 0x8000 } else { x >> 16 }),
-            Self::Narrow { dropped } => row.map(|x| narrow(x) >> dropped << dropped),
-            Self::Widen => row.map(widen),
-            Self::WidenHigh { flush: false } => row.map(|x| widen(x) >> 16),
-            Self::WidenHigh { flush: true } => row.map(|x| if x & 0x7C00 == 0 { x & 0x8000 } else { widen(x) >> 16 }),
-            Self::NarrowFp8 => row.map(|x| narrow(x) >> 8),
-            Self::Cut { dropped, flush } => row.map(|x| cut(x, dropped, flush)),
-            Self::CutFp8 { flush } => row.map(|x| cut(x, 8, flush) >> 8),
+            Self::High { flush: false } => each(row, |x| x >> 16),
+            Self::High { flush: true } => each(row, |x| if x & INFINITY == 0 { x >> 16 & 0x8000 } else { x >> 16 }),
+            Self::Narrow { dropped } => each(row, |x| narrow(x) >> dropped << dropped),
+            Self::Widen => each(row, widen),
+            Self::WidenHigh { flush: false } => each(row, |x| widen(x) >> 16),
+            Self::WidenHigh { flush: true } => each(row, |x| if x & 0x7C00 == 0 { x & 0x8000 } else { widen(x) >> 16 }),
+            Self::NarrowFp8 => each(row, |x| narrow(x) >> 8),
+            Self::Cut { dropped, flush } => each(row, |x| cut(x, dropped, flush)),
+            Self::CutFp8 { flush } => each(row, |x| cut(x, 8, flush) >> 8),
         }
     }
 }
@@ -325,7 +325,7 @@ pub(super) fn block(row: Row, small: bool, bits: u32) -> (u8, Row) {
 #[inline]
 fn block_of(row: Row, bits: u32, exponent: impl Fn(u32) -> u32, mantissa: impl Fn(u32) -> u32) -> (u8, Row) {
     let shared = row.iter().fold(0, |all, &x| exponent(x).max(all));
-    let data = row.map(|x| {
+    let data = each(row, |x| {
         // The significand has eight bits: what moves by 15 or more is gone.
         let distance = (shared - exponent(x)).min(15);
         let rounded = ((0x80 | mantissa(x)) + (1 << distance)) >> (distance + 1);

@@ -17,7 +17,7 @@ mod tests;
 use super::border::Outside;
 use super::config::{Config, Refusal};
 use super::counters::{Adcs, PackerCounters};
-use super::dst::{COLUMNS, Dst};
+use super::dst::{COLUMNS, Dst, each};
 use super::number::bf16_of_dst;
 use crate::FaultClass::{UndefinedBehavior, UnimplementedFunctionality};
 use crate::{Cycle, timing};
@@ -217,7 +217,7 @@ impl Packer {
     /// A whole row of BF16 that becomes BF16, with nothing in between: the same as the stages do.
     #[inline]
     fn plain_bf16(&mut self, plan: &Plan, dst: &Dst, row: usize, data: &mut Staged) {
-        let row = dst.read16(plan.map, row).map(|x| {
+        let row = each(dst.read16(plan.map, row), |x| {
             let x = bf16_of_dst(x);
             let magnitude = (x & 0x7FFF).min(0x7F80);
             if magnitude < 0x80 { 0 } else { x & 0x8000 | magnitude }
@@ -248,7 +248,7 @@ impl Packer {
         relu(&mut row, plan.kind, plan.relu);
         self.count_exponents(plan, &row[..input.width]);
         if plan.threshold != 0 {
-            row = row.map(|x| if plan.kind.exponent(x) < plan.threshold { 0 } else { x });
+            row = each(row, |x| if plan.kind.exponent(x) < plan.threshold { 0 } else { x });
         }
         if plan.downsample != 0xFFFF {
             downsample(&mut row, input.width, plan.downsample);

@@ -96,6 +96,8 @@ impl Staged {
     }
 }
 
+// Sums are worked out without branches, so that the loops over them vectorise.
+
 /// Adds what L1 holds to `units`.
 pub(super) fn accumulate(units: &mut [u8], l1: &[u8], how: Accumulate) {
     match how {
@@ -127,19 +129,18 @@ fn flushed(x: u32) -> u32 {
 /// The sum of two FP32: to the nearest, ties to even, no denormals in or out, one NaN. (Not
 /// documented; as found on another simulator.)
 fn add_fp32(a: u32, b: u32) -> u32 {
-    let sum = f32::from_bits(flushed(a)) + f32::from_bits(flushed(b));
-    if sum.is_nan() { 0x7FC0_0000 } else { flushed(sum.to_bits()) }
+    let sum = (f32::from_bits(flushed(a)) + f32::from_bits(flushed(b))).to_bits();
+    if sum & 0x7FFF_FFFF > 0x7F80_0000 { 0x7FC0_0000 } else { flushed(sum) }
 }
 
 /// The sum of two BF16: as of FP32, rounded once more in the same way. NaN in L1 counts as
 /// infinity, unless the other one is infinite. (Not documented; as found on another simulator.)
 fn add_bf16(l1: u16, x: u16) -> u16 {
     let magnitude = |x: u16| x & 0x7FFF;
-    if magnitude(l1) > 0x7F80 {
-        return if magnitude(x) == 0x7F80 { x } else { l1 & 0x8000 | 0x7F80 };
-    }
+    let of_nan = if magnitude(x) == 0x7F80 { x } else { l1 & 0x8000 | 0x7F80 };
     let sum = add_fp32(u32::from(l1) << 16, u32::from(x) << 16);
-    ((sum + 0x7FFF + (sum >> 16 & 1)) >> 16) as u16
+    let sum = ((sum + 0x7FFF + (sum >> 16 & 1)) >> 16) as u16;
+    if magnitude(l1) > 0x7F80 { of_nan } else { sum }
 }
 
 /// The sum of two integers in sign and magnitude, saturated.

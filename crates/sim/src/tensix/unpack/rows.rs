@@ -5,7 +5,7 @@
 //! Follows WormholeB0/TensixTile/TensixCoprocessor/UNPACR_Regular.md, as `moves.rs` does.
 
 use super::super::config::Refusal;
-use super::super::dst::Writer;
+use super::super::dst::{Writer, each};
 use super::super::number::{
     dst_of_bf16, dst_of_fp16, dst_of_fp32, src_of_bf16, src_of_fp16, src_of_int16, src_of_tf32,
 };
@@ -70,22 +70,22 @@ pub(super) fn execute(plan: &Plan, l1: &[u8], to: &mut Registers<'_>) -> Result<
         return mover.halves(to, Family::Opaque, |_, _| [0; 16]);
     }
     match plan.conversion {
-        Conversion::Wide => mover.words(to, |bytes, _| words(bytes).map(dst_of_fp32)),
-        Conversion::Fp32ToTf32 => mover.words(to, |bytes, _| words(bytes).map(|word| src_of_tf32(word >> 13))),
-        Conversion::Fp32ToBf16 => mover.halves(to, Family::Bf16, |bytes, _| words(bytes).map(fp32_to_bf16)),
+        Conversion::Wide => mover.words(to, |bytes, _| each(words(bytes), dst_of_fp32)),
+        Conversion::Fp32ToTf32 => mover.words(to, |bytes, _| each(words(bytes), |word| src_of_tf32(word >> 13))),
+        Conversion::Fp32ToBf16 => mover.halves(to, Family::Bf16, |bytes, _| each(words(bytes), fp32_to_bf16)),
         Conversion::Half(family) => mover.halves(to, family, |bytes, _| halves(bytes)),
-        Conversion::Fp32ToFp16 => mover.halves(to, Family::Fp16, |bytes, _| words(bytes).map(fp32_to_fp16)),
+        Conversion::Fp32ToFp16 => mover.halves(to, Family::Fp16, |bytes, _| each(words(bytes), fp32_to_fp16)),
         Conversion::Fp8 { narrow: false } => {
-            mover.halves(to, Family::Fp16, |bytes, _| octets(bytes).map(|datum| u16::from(datum) << 8))
+            mover.halves(to, Family::Fp16, |bytes, _| each(octets(bytes), |datum| u16::from(datum) << 8))
         }
         Conversion::Fp8 { narrow: true } => {
-            mover.halves(to, Family::Fp16, |bytes, _| octets(bytes).map(fp8_of_4_bit_exponent))
+            mover.halves(to, Family::Fp16, |bytes, _| each(octets(bytes), fp8_of_4_bit_exponent))
         }
         Conversion::Int8 { unsigned: true } => {
-            mover.halves(to, Family::Fp16, |bytes, _| octets(bytes).map(|datum| int8(datum, true)))
+            mover.halves(to, Family::Fp16, |bytes, _| each(octets(bytes), |datum| int8(datum, true)))
         }
         Conversion::Int8 { unsigned: false } => {
-            mover.halves(to, Family::Fp16, |bytes, _| octets(bytes).map(|datum| int8(datum, false)))
+            mover.halves(to, Family::Fp16, |bytes, _| each(octets(bytes), |datum| int8(datum, false)))
         }
         Conversion::Block { bits, family: Family::Bf16 } => match bits {
             8 => mover.halves(to, Family::Bf16, |bytes, exponent| to_bf16(octets(bytes), exponent)),
@@ -109,7 +109,7 @@ pub(super) fn execute(plan: &Plan, l1: &[u8], to: &mut Registers<'_>) -> Result<
 
 #[inline]
 fn to_bf16(data: [u8; 16], exponent: u8) -> Halves {
-    data.map(|datum| {
+    each(data, |datum| {
         let Mantissa { bits, zeros, exponent: counts } = BF16[usize::from(datum)];
         bits | u16::from(exponent.wrapping_sub(zeros) & counts) << 7
     })
@@ -118,7 +118,7 @@ fn to_bf16(data: [u8; 16], exponent: u8) -> Halves {
 /// `bad` collects the exponents' bits.
 #[inline]
 fn to_fp16(data: [u8; 16], exponent: u8, bad: &mut u8) -> Halves {
-    data.map(|datum| {
+    each(data, |datum| {
         let Mantissa { bits, zeros, exponent: counts } = FP16[usize::from(datum)];
         let exponent = exponent.wrapping_sub(zeros) & counts;
         *bad |= exponent;
@@ -168,16 +168,16 @@ impl Mover<'_> {
     ) -> Result<(), Refusal> {
         let src = !matches!(self.plan.output.target, Target::Dst { .. });
         match (src, family) {
-            (true, Family::Bf16) => self.words(to, |bytes, exponent| load(bytes, exponent).map(src_of_bf16)),
-            (true, Family::Fp16) => self.words(to, |bytes, exponent| load(bytes, exponent).map(src_of_fp16)),
-            (true, Family::Opaque) => self.words(to, |bytes, exponent| load(bytes, exponent).map(src_of_int16)),
+            (true, Family::Bf16) => self.words(to, |bytes, exponent| each(load(bytes, exponent), src_of_bf16)),
+            (true, Family::Fp16) => self.words(to, |bytes, exponent| each(load(bytes, exponent), src_of_fp16)),
+            (true, Family::Opaque) => self.words(to, |bytes, exponent| each(load(bytes, exponent), src_of_int16)),
             (false, Family::Bf16) => {
-                self.words(to, |bytes, exponent| load(bytes, exponent).map(|x| dst_of_bf16(x).into()))
+                self.words(to, |bytes, exponent| each(load(bytes, exponent), |x| dst_of_bf16(x).into()))
             }
             (false, Family::Fp16) => {
-                self.words(to, |bytes, exponent| load(bytes, exponent).map(|x| dst_of_fp16(x).into()))
+                self.words(to, |bytes, exponent| each(load(bytes, exponent), |x| dst_of_fp16(x).into()))
             }
-            (false, Family::Opaque) => self.words(to, |bytes, exponent| load(bytes, exponent).map(u32::from)),
+            (false, Family::Opaque) => self.words(to, |bytes, exponent| each(load(bytes, exponent), u32::from)),
         }
     }
 
@@ -226,7 +226,7 @@ fn put_row(plan: &Plan, to: &mut Registers<'_>, addr: u32, data: Words) -> Resul
             to.dst.note_write(row, Writer::Unpacker, to.last);
             match wide {
                 true => to.dst.write32(map, row, data),
-                false => to.dst.write16(map, row, data.map(|datum| datum as u16)),
+                false => to.dst.write16(map, row, each(data, |datum| datum as u16)),
             }
         }
         target if output.transpose => {
