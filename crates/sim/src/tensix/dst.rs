@@ -181,16 +181,28 @@ impl Dst {
         self.valid[at / 64] |= 1 << (at % 64);
     }
 
+    /// The high and the low halves of `Dst32b[row]`.
+    #[inline]
+    pub(super) fn read_halves(&self, map: RowMap, row: usize) -> [Row16; 2] {
+        let at = map.row32(row);
+        if self.is_valid(at) { [self.bits[at], self.bits[at + LOW_HALF]] } else { [[0; COLUMNS]; 2] }
+    }
+
+    /// Writes the high and the low halves of `Dst32b[row]`.
+    #[inline]
+    pub(super) fn write_halves(&mut self, map: RowMap, row: usize, [high, low]: [Row16; 2]) {
+        let at = map.row32(row);
+        self.bits[at] = high;
+        self.bits[at + LOW_HALF] = low;
+        self.valid[at / 64] |= 1 << (at % 64);
+    }
+
     /// `Dst32b[row]`.
     #[inline]
     pub(super) fn read32(&self, map: RowMap, row: usize) -> Row32 {
-        let at = map.row32(row);
-        if !self.is_valid(at) {
-            return [0; COLUMNS];
-        }
-        let (high, low) = (&self.bits[at], &self.bits[at + LOW_HALF]);
+        let [high, low] = self.read_halves(map, row);
         let mut row = [0; COLUMNS];
-        for ((to, &high), &low) in row.iter_mut().zip(high).zip(low) {
+        for ((to, high), low) in row.iter_mut().zip(high).zip(low) {
             *to = u32::from(high) << 16 | u32::from(low);
         }
         row
@@ -199,10 +211,7 @@ impl Dst {
     /// Writes `Dst32b[row]`.
     #[inline]
     pub(super) fn write32(&mut self, map: RowMap, row: usize, data: Row32) {
-        let at = map.row32(row);
-        self.bits[at] = each(data, |datum| (datum >> 16) as u16);
-        self.bits[at + LOW_HALF] = each(data, |datum| datum as u16);
-        self.valid[at / 64] |= 1 << (at % 64);
+        self.write_halves(map, row, [each(data, |datum| (datum >> 16) as u16), each(data, |datum| datum as u16)]);
     }
 
     /// Changes a part of `Dst32b[row]`, high and low halves; as [`Self::update16`].

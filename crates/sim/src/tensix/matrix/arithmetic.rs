@@ -4,7 +4,9 @@
 //! Follows the instructions' pages in WormholeB0/TensixTile/TensixCoprocessor; how numbers are
 //! added up is in `sum.rs`.
 
-use super::format::{Acc, Ints, Numbers, Part, Style, WHOLE, decode, decode_int, part_a, part_b, phase_exponent};
+use super::format::{
+    Acc, DstRows, Ints, Numbers, Part, Style, WHOLE, decode, decode_int, part_a, part_b, phase_exponent,
+};
 pub(super) use super::sum::Element;
 use super::sum::{Factors, Group, Multipliers, add_up, by_element, multiply};
 use super::{Matrix, Operands};
@@ -144,16 +146,13 @@ impl Matrix {
         let b = &b.to;
         let mut dst = [[0; COLUMNS]; BLOCK];
         let dst = &mut dst[..rows.count];
-        for (i, row) in dst.iter_mut().enumerate() {
-            *row = on.dst_bits(map, at.dst + i * rows.stride, acc);
-        }
+        let of_dst = DstRows { map, first: at.dst, stride: rows.stride };
+        on.dst_bits(of_dst, acc, dst);
         let left = multiply(&factors.to, b, rows.step, phase_exponent(at.phase), acc, dst);
         if left != 0 {
             multiply_exactly(on, at, (style, acc), rows.step, left, dst);
         }
-        for (i, row) in dst.iter().enumerate() {
-            on.store(map, at.dst + i * rows.stride, acc, row);
-        }
+        on.store(of_dst, acc, dst);
         Ok(())
     }
 }
@@ -230,14 +229,13 @@ impl Operands<'_> {
         };
         let (a, b) = (decode(&rows, style, parts.0), decode(&others, style, parts.1));
         let less = phase_exponent(at.phase);
+        let of_dst = DstRows { map, first: at.dst, stride: 1 };
         let mut dst = [[0; COLUMNS]; BLOCK];
         if modes.add {
-            dst = std::array::from_fn(|i| self.dst_bits(map, at.dst + i, acc));
+            self.dst_bits(of_dst, acc, &mut dst);
         }
         by_element(what, (&a, &b), less, acc, &mut dst);
-        for (i, row) in dst.iter().enumerate() {
-            self.store(map, at.dst + i, acc, row);
-        }
+        self.store(of_dst, acc, &dst);
         Ok(())
     }
 

@@ -8,10 +8,8 @@
 use super::Operands;
 use crate::FaultClass;
 use crate::tensix::config::Refusal;
-use crate::tensix::dst::{COLUMNS, Row32, RowMap, each};
-use crate::tensix::number::{
-    bf16_of_dst, dst_of_bf16, dst_of_fp16, dst_of_fp32, fp16_of_dst, fp32_of_dst, src_of_bf16, src_of_fp16,
-};
+use crate::tensix::dst::{COLUMNS, Row16, Row32, RowMap, each};
+use crate::tensix::number::{bf16_of_dst, dst_of_bf16, dst_of_fp16, fp16_of_dst, src_of_bf16, src_of_fp16};
 use crate::tensix::src::{A, Row};
 use multiversion::multiversion;
 use tilework_abi::tensix::cfg;
@@ -192,37 +190,89 @@ fn bits_of_fp16(x: u16) -> u32 {
     if x & 0x7C00 == 0 { 0 } else { (x & 0x8000) << 16 | ((x & 0x7FFF) + (112 << 10)) << 13 }
 }
 
+/// Bits of f32 of data of Dst, whose low halves count if it holds 32 bits.
+#[multiversion(targets("x86_64+avx2"))]
+fn bits_of_rows(acc: Acc, halves: &[[Row16; 2]], bits: &mut [Row32]) {
+    for ([high, low], bits) in halves.iter().zip(bits) {
+        *bits = match acc {
+            Acc::Bf16 => each(*high, |x| u32::from(bf16_of_dst(x)) << 16),
+            Acc::Fp16 => each(*high, |x| bits_of_fp16(fp16_of_dst(x))),
+            Acc::Fp32 | Acc::Int32 => {
+                let mut row = each(*high, |x| u32::from(bf16_of_dst(x)) << 16);
+                row.iter_mut().zip(low).for_each(|(to, &low)| *to |= u32::from(low));
+                row
+            }
+        };
+    }
+}
+
+/// Data of Dst of bits of f32.
+#[multiversion(targets("x86_64+avx2"))]
+fn rows_of_bits(acc: Acc, bits: &[Row32], halves: &mut [[Row16; 2]]) {
+    for (bits, halves) in bits.iter().zip(halves) {
+        *halves = match acc {
+            Acc::Bf16 => [each(*bits, |x| dst_of_bf16((x >> 16) as u16)), [0; COLUMNS]],
+            Acc::Fp16 => [each(*bits, |x| dst_of_fp16(fp16_of_bits(x))), [0; COLUMNS]],
+            Acc::Fp32 | Acc::Int32 => [each(*bits, |x| dst_of_bf16((x >> 16) as u16)), each(*bits, |x| x as u16)],
+        };
+    }
+}
+
+/// Rows of Dst: the first, and how far apart they are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DstRows {
+    pub(super) map: RowMap,
+    pub(super) first: usize,
+    pub(super) stride: usize,
+}
+
+/// The most rows that are read or written at once.
+const BLOCK: usize = 8;
+
 impl Operands<'_> {
-    /// Row `row` of Dst as bits of f32.
-    #[inline]
-    pub(super) fn dst_bits(&self, map: RowMap, row: usize, acc: Acc) -> Row32 {
-        match acc {
-            Acc::Bf16 => each(self.dst.read16(map, row), |x| u32::from(bf16_of_dst(x)) << 16),
-            Acc::Fp16 => each(self.dst.read16(map, row), |x| bits_of_fp16(fp16_of_dst(x))),
-            Acc::Fp32 | Acc::Int32 => each(self.dst.read32(map, row), fp32_of_dst),
+    /// Rows of Dst as bits of f32, as many as `bits` has, at most eight.
+    pub(super) fn dst_bits(&self, rows: DstRows, acc: Acc, bits: &mut [Row32]) {
+        let mut halves = [[[0; COLUMNS]; 2]; BLOCK];
+        let halves = &mut halves[..bits.len()];
+        for (i, halves) in halves.iter_mut().enumerate() {
+            let row = rows.first + i * rows.stride;
+            match acc {
+                Acc::Bf16 | Acc::Fp16 => halves[0] = self.dst.read16(rows.map, row),
+                Acc::Fp32 | Acc::Int32 => *halves = self.dst.read_halves(rows.map, row),
+            }
         }
+        bits_of_rows(acc, halves, bits);
     }
 
-    /// Writes bits of f32 to row `row` of Dst.
-    #[inline]
-    pub(super) fn store(&mut self, map: RowMap, row: usize, acc: Acc, bits: &Row32) {
-        match acc {
-            Acc::Bf16 => self.dst.write16(map, row, each(*bits, |x| dst_of_bf16((x >> 16) as u16))),
-            Acc::Fp16 => self.dst.write16(map, row, each(*bits, |x| dst_of_fp16(fp16_of_bits(x)))),
-            Acc::Fp32 | Acc::Int32 => self.dst.write32(map, row, each(*bits, dst_of_fp32)),
+    /// Writes bits of f32, at most eight rows, to rows of Dst.
+    pub(super) fn store(&mut self, rows: DstRows, acc: Acc, bits: &[Row32]) {
+        let mut halves = [[[0; COLUMNS]; 2]; BLOCK];
+        let halves = &mut halves[..bits.len()];
+        rows_of_bits(acc, bits, halves);
+        for (i, halves) in halves.iter().enumerate() {
+            let row = rows.first + i * rows.stride;
+            match acc {
+                Acc::Bf16 | Acc::Fp16 => self.dst.write16(rows.map, row, halves[0]),
+                Acc::Fp32 | Acc::Int32 => self.dst.write_halves(rows.map, row, *halves),
+            }
         }
     }
 
     /// Adds integers to row `row` of Dst if `add`, and otherwise replaces it (`SaturateAddInt32`).
     pub(super) fn accumulate_ints(&mut self, (map, row): (RowMap, usize), add: bool, sum: &Ints) {
-        let old = if add { self.dst_bits(map, row, Acc::Int32) } else { [0; COLUMNS] };
+        let rows = DstRows { map, first: row, stride: 1 };
+        let mut old = [[0; COLUMNS]];
+        if add {
+            self.dst_bits(rows, Acc::Int32, &mut old);
+        }
+        let [old] = old;
         let total: Row32 = std::array::from_fn(|i| {
             let magnitude = (old[i] & 0x7FFF_FFFF).cast_signed();
             let old = if old[i] >> 31 != 0 { -magnitude } else { magnitude };
             let total = old.saturating_add(sum[i]).max(-i32::MAX);
             total.unsigned_abs() | total.cast_unsigned() & 0x8000_0000
         });
-        self.store(map, row, Acc::Int32, &total);
+        self.store(rows, Acc::Int32, &[total]);
     }
 }
 
