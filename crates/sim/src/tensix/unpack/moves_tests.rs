@@ -439,3 +439,27 @@ fn the_map_of_dst_is_that_of_the_configuration() {
     assert_eq!(rig.dst.read32(map, 15), [super::super::number::dst_of_fp32(0x1111_1111); 16]);
     assert_eq!(rig.dst.read32(map, 16), [0; 16]);
 }
+
+#[test]
+fn a_row_is_broadcast_to_eight_rows_of_src_b() {
+    let mut rig = Rig::new(B, BF16, BF16);
+    let all: Vec<u16> = (1..257).collect();
+    rig.halves(0x1000, &all);
+    rig.src_row = 8;
+    rig.x(32, 47);
+    let broadcast = Unpacr::build().srcb_bcast(true).word();
+    rig.run(broadcast).unwrap();
+    for row in 0..64 {
+        let expected = if (8..16).contains(&row) { std::array::from_fn(|i| 33 + i as u32) } else { [0; 16] };
+        assert_eq!(rig.row(row), expected, "row {row}");
+    }
+    // Part of a row.
+    rig.x(0, 4);
+    rig.run(broadcast).unwrap();
+    assert_eq!([8, 15].map(|row| rig.row(row)[..6].to_vec()), [vec![1, 2, 3, 4, 5, 38], vec![1, 2, 3, 4, 5, 38]]);
+    rig.x(0, 16);
+    assert!(rig.run(broadcast).is_err(), "two rows");
+    rig.x(0, 15);
+    rig.src_row = 12;
+    assert!(rig.run(broadcast).is_err(), "rows that are no block of eight");
+}
