@@ -2,9 +2,9 @@
 //! what packers report.
 //!
 //! The registers are rows of [`map::TDMA`]; what they do is in WormholeB0/TensixTile/TDMA-RISC.md
-//! (Blackhole has no page of its own in the public tree). What they configure for `PACR_SETREG` is
-//! storage. The sizes of what the packer has packed are not built: once it has ended a tile, they
-//! are refused ([`reports_size`]), as metadata is that only a packer can produce.
+//! (Blackhole has no page of its own in the public tree). The scalers are storage: only Wormhole's
+//! `PACR_SETREG` uses them. The sizes of what the packer has packed are not built: once it has ended
+//! a tile, they are refused ([`reports_size`]), as metadata is that only a packer can produce.
 
 use super::mover::Mover;
 use crate::FaultClass;
@@ -63,6 +63,11 @@ impl Tdma {
     /// The parameters of the next command are lost.
     pub(super) fn clear_params(&mut self) {
         self.params = [0; 4];
+    }
+
+    /// `PackRegAddrRaw`, the addresses of `PACR_SETREG`.
+    pub(super) fn pack_reg_addr(&self) -> u32 {
+        self.pack_reg_addr
     }
 
     /// Loads the register at byte offset `reg` on behalf of core `core` (B, T0, T1, T2).

@@ -208,6 +208,7 @@ impl Tensix {
             Target::Tdma(reg) => {
                 full(self.tdma.store(me, reg, value, &mut cop.mover).map_err(refused_by_tdma)?)?;
                 cop.packer.l1_dest_addr_offset = tdma::offset_of(reg, value).unwrap_or(cop.packer.l1_dest_addr_offset);
+                cop.packer.set_register_addresses(self.tdma.pack_reg_addr());
                 if reg == map::tdma::COMMAND_ADDR {
                     cop.schedule_mover(at);
                 }

@@ -6,11 +6,12 @@
 
 use super::format::{Acc, Ints, Numbers, Part, Style, WHOLE, decode, decode_int, part_a, part_b, phase_exponent};
 pub(super) use super::sum::Element;
-use super::sum::{Factors, Group, Multipliers, add_up, by_element, multiply};
+use super::sum::{Factors, Group, Multipliers, add_by_chance, add_up, by_element, by_element_and_chance, multiply};
 use super::{Matrix, Operands};
 use crate::FaultClass;
 use crate::tensix::config::Refusal;
 use crate::tensix::dst::{COLUMNS, Row32, RowMap};
+use crate::tensix::random::Generators;
 use crate::tensix::src::{A, B, ROWS, Row, Src};
 use tilework_abi::tensix::cfg;
 
@@ -137,9 +138,18 @@ impl Matrix {
         for (i, row) in dst.iter_mut().enumerate() {
             *row = on.dst_bits(map, at.dst + i * rows.stride, acc);
         }
-        let left = multiply(factors, b, rows.step, phase_exponent(at.phase), acc, dst);
-        if left != 0 {
-            multiply_exactly(on, at, (style, acc), rows.step, left, dst);
+        if on.rounds_by_chance(acc) {
+            let generators = &mut self.generators;
+            multiply_exactly(on, at, style, rows.step, u8::MAX, dst, |groups, dst| {
+                add_by_chance(groups, acc, dst, &generators.draw());
+            });
+        } else {
+            let left = multiply(factors, b, rows.step, phase_exponent(at.phase), acc, dst);
+            if left != 0 {
+                multiply_exactly(on, at, style, rows.step, left, dst, |groups, dst| {
+                    add_up(std::slice::from_ref(groups), acc, std::slice::from_mut(dst));
+                });
+            }
         }
         for (i, row) in dst.iter().enumerate() {
             on.store(map, at.dst + i * rows.stride, acc, row);
@@ -158,22 +168,24 @@ struct Rows {
     stride: usize,
 }
 
-/// The rows `left` of a product, where f32 does not suffice.
+/// The rows `left` of a product, where f32 does not suffice or sums are rounded by chance; `add`
+/// adds a row's groups.
 #[cold]
 fn multiply_exactly(
     on: &Operands<'_>,
     at: Place,
-    (style, acc): (Style, Acc),
+    style: Style,
     step: usize,
     left: u8,
     dst: &mut [Row32],
+    mut add: impl FnMut(&[Group; 2], &mut Row32),
 ) {
     let a = decode::<FACE>(&take(on.src.0[A].rows(), at.a), style, part_a(at.phase));
     let b = decode::<BLOCK>(&take(on.src.0[B].rows(), at.b), style, part_b(at.phase));
     for (i, dst) in dst.iter_mut().enumerate().filter(|(i, _)| left >> i & 1 != 0) {
         let b = (&b.ints[i * step], &b.exps[i * step]);
         let groups = [0, FACE / 2].map(|first| Group::of_eight(&a, b, first, phase_exponent(at.phase)));
-        add_up(&[groups], acc, std::slice::from_mut(dst));
+        add(&groups, dst);
     }
 }
 
@@ -198,7 +210,13 @@ impl Operands<'_> {
     }
 
     /// `ELWMUL`, `ELWADD`, `ELWSUB`.
-    pub(super) fn element_wise(&mut self, at: Place, what: Element, modes: ElementModes) -> Result<(), Refusal> {
+    pub(super) fn element_wise(
+        &mut self,
+        at: Place,
+        what: Element,
+        modes: ElementModes,
+        generators: &mut Generators,
+    ) -> Result<(), Refusal> {
         let (style, acc) = self.arithmetic()?;
         let map = RowMap::of(self.config);
         let rows: [Row; BLOCK] = take(self.src.0[A].rows(), at.a);
@@ -223,7 +241,11 @@ impl Operands<'_> {
         if modes.add {
             dst = std::array::from_fn(|i| self.dst_bits(map, at.dst + i, acc));
         }
-        by_element(what, (&a, &b), less, acc, &mut dst);
+        if self.rounds_by_chance(acc) {
+            by_element_and_chance(what, (&a, &b), less, acc, &mut dst, generators);
+        } else {
+            by_element(what, (&a, &b), less, acc, &mut dst);
+        }
         for (i, row) in dst.iter().enumerate() {
             self.store(map, at.dst + i, acc, row);
         }
