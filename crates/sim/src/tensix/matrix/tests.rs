@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::FaultClass;
-use tilework_abi::tensix::insn::{Dotpv, Elwadd, Elwmul, Elwsub, Gapool, Gmpool, Mova2d, Mvmul, Setrwc, Zeroacc};
+use crate::tensix::coverage::Executed;
+use tilework_abi::tensix::insn::{self, Dotpv, Elwadd, Elwmul, Elwsub, Gapool, Gmpool, Mova2d, Mvmul, Setrwc, Zeroacc};
 
 /// A matrix unit with what it works on, on thread 0.
 #[derive(Default)]
@@ -12,13 +13,21 @@ pub(super) struct Bench {
     pub(super) src: Sources,
     pub(super) dst: Dst,
     pub(super) blocked: u16,
+    /// For `cargo xtask coverage`.
+    executed: Executed,
 }
 
 impl Bench {
     pub(super) fn execute(&mut self, word: u32) -> Result<bool, Refusal> {
-        let Self { matrix, config, src, dst, blocked } = self;
+        let Self { matrix, config, src, dst, blocked, executed } = self;
         let insn = MatrixOp::decode(word).expect("a built instruction");
-        matrix.execute(&mut Operands { config, thread: 0, src, dst, blocked: *blocked }, insn)
+        let mut on = Operands { config, thread: 0, src, dst, blocked: *blocked };
+        executed.settings = Some(matrix.settings(&on));
+        let result = matrix.execute(&mut on, insn);
+        if result.is_ok() {
+            executed.count(insn::Insn::decode(word));
+        }
+        result
     }
     fn cleared(&self) -> Vec<usize> {
         (0..ROWS).filter(|&row| !self.dst.is_valid(row)).collect()

@@ -9,9 +9,10 @@ use super::format::Format;
 use super::plan::{At, Context, Plan};
 use super::{Registers, cfg, moves, rows};
 use crate::tensix::config::Refusal;
+use crate::tensix::coverage::Executed;
 use proptest::prelude::*;
 use tilework_abi::tensix::cfg::Field;
-use tilework_abi::tensix::insn::{MiscOp, Setadc, Setadcxx, Setadczw, Unpacr};
+use tilework_abi::tensix::insn::{Insn, MiscOp, Setadc, Setadcxx, Setadczw, Unpacr};
 
 const BF16: u32 = 5;
 const L1: usize = 0x1_0000;
@@ -25,6 +26,8 @@ struct Rig {
     dst: Dst,
     src_row: u32,
     unit: usize,
+    /// For `cargo xtask coverage`.
+    executed: Executed,
 }
 
 impl Rig {
@@ -37,6 +40,7 @@ impl Rig {
             dst: Dst::default(),
             src_row: 0,
             unit,
+            executed: Executed::default(),
         };
         rig.describe(from, true, [256, 1, 4]);
         rig.set(cfg::THCON_SEC_REG2_OUT_DATA_FORMAT, to);
@@ -89,6 +93,8 @@ impl Rig {
 
     fn run(&mut self, insn: u32) -> Result<(), Refusal> {
         let plan = self.plan(insn)?;
+        self.executed.settings = Some(plan.settings());
+        self.executed.count(Insn::decode(insn | (self.unit as u32) << 23));
         moves::execute(&plan, &self.l1, &mut Registers { src: &mut self.src, dst: &mut self.dst, last: 0 })
     }
 
