@@ -6,6 +6,8 @@
 mod arithmetic;
 mod clear;
 mod format;
+#[cfg(test)]
+mod format_tests;
 mod moves;
 mod pool;
 mod schedule;

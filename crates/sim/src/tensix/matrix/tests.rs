@@ -42,7 +42,7 @@ fn cleared(words: &[u32]) -> Vec<usize> {
     b.cleared()
 }
 
-fn zero_acc(mode: u32, use_32: bool, at: u32) -> u32 {
+pub(super) fn zero_acc(mode: u32, use_32: bool, at: u32) -> u32 {
     Zeroacc::build().mode(mode).use_dst32b(use_32).imm10(at).word()
 }
 

@@ -290,3 +290,109 @@ fn pacr_setreg_goes_on_behind_what_it_flushed() {
     b.execute(T2, &[one_row().word(), PacrSetreg::build().flush(true).word(), one_row().last(true).word()]);
     assert_eq!(halves(&b, 11), [0x4000, 0x4001, 0x4002, 0, 0, 0, 0, 0, 0x4040, 0x4041, 0x4042]);
 }
+
+#[test]
+fn any_read_interfaces_contribute_their_rows_in_order() {
+    for mask in 1..16u32 {
+        let mut b = set_up(BF16, BF16, BF16, false);
+        rows_of_numbers(&mut b);
+        b.execute(T2, &[Pacr::build().read_intf_sel(mask).last(true).word()]);
+        let expected: Vec<u16> = (0..4).filter(|i| mask >> i & 1 != 0).map(|i| 0x4000 + 16 * i).collect();
+        let found: Vec<u16> = halves(&b, 64).chunks(16).map(|row| row[0]).take_while(|x| *x != 0).collect();
+        assert_eq!(found, expected, "{mask:#b}");
+    }
+}
+
+/// What of Dst holds `1.5`, `-2` and `0.375` by turns, as the format has them.
+fn fill_with_numbers(b: &mut Bench, wide: bool, five_bits: bool) {
+    let map = crate::tensix::dst::RowMap::of(&b.t.coprocessor.config);
+    let dst = &mut b.t.coprocessor.dst;
+    match (wide, five_bits) {
+        (true, _) => {
+            let row = [0x3FC0_0000, 0xC000_0000, 0x3EC0_0000u32];
+            dst.write32(map, 0, std::array::from_fn(|i| crate::tensix::number::dst_of_fp32(row[i % 3])));
+        }
+        (false, false) => {
+            let row = [0x3FC0, 0xC000, 0x3EC0];
+            dst.write16(map, 0, std::array::from_fn(|i| crate::tensix::number::dst_of_bf16(row[i % 3])));
+        }
+        _ => {
+            let row = [0x3E00, 0xC000, 0x3600];
+            dst.write16(map, 0, std::array::from_fn(|i| crate::tensix::number::dst_of_fp16(row[i % 3])));
+        }
+    }
+}
+
+/// The first three data in L1 of a format, for formats without exponents of their own.
+fn plain(format: u32) -> &'static [u8] {
+    match format {
+        // FP32 and TF32, FP16, BF16, FP8.
+        0 | 4 => &[0, 0, 0xC0, 0x3F, 0, 0, 0, 0xC0, 0, 0, 0xC0, 0x3E],
+        1 => &[0x00, 0x3E, 0x00, 0xC0, 0x00, 0x36],
+        5 => &[0xC0, 0x3F, 0x00, 0xC0, 0xC0, 0x3E],
+        _ => &[0x3E, 0xC0, 0x36],
+    }
+}
+
+/// The exponent, and the first four data, of a format with one exponent: the largest is that of -2.
+fn block(format: u32) -> (u8, &'static [u8]) {
+    let exponent = if format & 4 == 0 { 16 } else { 128 };
+    match format {
+        // Of eight bits: 1.5 is 0x30, -2 is 0xC0, and 0.375 is 0x0C.
+        2 | 6 => (exponent, &[0x30, 0xC0, 0x0C, 0x30]),
+        // Of four: cut to 3, 0xC and nothing.
+        3 | 7 => (exponent, &[0xC3, 0x30]),
+        // Of two: nothing, 3, nothing, nothing.
+        _ => (exponent, &[0b0000_1100]),
+    }
+}
+
+#[test]
+fn every_documented_conversion_keeps_numbers_that_fit() {
+    // As what Dst holds: 32 bits, or 16 of BF16, or 16 of FP16; and what passes between the
+    // conversions (FormatConversion.md, "Configuring the conversions").
+    let passing = [(true, [0, 4, 5, 6].as_slice()), (false, &[5, 6, 4]), (false, &[1, 2])];
+    for (case, (wide, between)) in passing.into_iter().enumerate() {
+        for &from in between {
+            for to in [0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 15] {
+                if (from, to) == (0, 4) {
+                    continue; // FP32 becomes TF32 by the early conversion only.
+                }
+                let mut b = set_up(from, from, to, wide);
+                fill_with_numbers(&mut b, wide, case == 2);
+                set(&mut b, cfg::THCON_SEC_REG1_EXP_SECTION_SIZE, 1);
+                b.execute(T2, &[one_row().last(true).word()]);
+                let out = l1(&b, 64);
+                let is_block = [2, 3, 6, 7, 11, 15].contains(&to);
+                if is_block {
+                    let (exponent, data) = block(to);
+                    assert_eq!((out[0], &out[16..16 + data.len()]), (exponent, data), "{from} to {to}, 32 bits {wide}");
+                } else {
+                    let (at, data) = (if to == 10 { 16 } else { 0 }, plain(to));
+                    assert_eq!(&out[at..at + data.len()], data, "{from} to {to}, 32 bits {wide}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn integers_are_packed_in_each_width() {
+    let integer = |format: u32, wide: bool, values: [u32; 2]| {
+        let mut b = set_up(format, format, format, wide);
+        set(&mut b, cfg::THCON_SEC_REG1_EXP_SECTION_SIZE, 0);
+        let map = crate::tensix::dst::RowMap::of(&b.t.coprocessor.config);
+        let dst = &mut b.t.coprocessor.dst;
+        match wide {
+            true => dst.write32(map, 0, std::array::from_fn(|i| crate::tensix::number::dst_of_fp32(values[i % 2]))),
+            false => dst.write16(map, 0, std::array::from_fn(|i| values[i % 2] as u16)),
+        }
+        b.execute(T2, &[one_row().last(true).word()]);
+        l1(&b, 8).to_vec()
+    };
+    // Sign and magnitude: 300 and -5.
+    let values = [300, 1 << 31 | 5];
+    assert_eq!(integer(8, true, values), [44, 1, 0, 0, 5, 0, 0, 0x80]);
+    assert_eq!(integer(14, true, values), [127, 0x85, 127, 0x85, 127, 0x85, 127, 0x85], "saturated");
+    assert_eq!(integer(9, false, [0x1234, 0x8765]), [0x34, 0x12, 0x65, 0x87, 0x34, 0x12, 0x65, 0x87]);
+}
