@@ -199,7 +199,8 @@ fn add_fp16(a: u16, b: u16) -> u16 {
         let (exponent, mantissa) = (x >> 10 & 0x1F, x & 0x3FF);
         let magnitude = f64::from(0x400 | mantissa) * f64::from(1u32 << exponent) / f64::from(1 << 25);
         match (exponent, x >> 15) {
-            (0, _) => 0.0,
+            (0, 0) => 0.0,
+            (0, _) => -0.0,
             (_, 0) => magnitude,
             _ => -magnitude,
         }
@@ -266,6 +267,8 @@ mod tests {
             (0x0400, 0x0001, 0x0400),
             (0x8400, 0x8400, 0x8800),
             (0x03FF, 0x83FF, 0),
+            (0x8000, 0x8000, 0x8000),
+            (0x8000, 0x0000, 0),
             (0x0401, 0x8400, 0),
             (0x7BFF, 0x7C00, 0x7FFF),
             (0x7BFF, 0xFFFF, 0xFBFF),
