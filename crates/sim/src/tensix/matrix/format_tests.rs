@@ -179,7 +179,7 @@ fn integers_add_up_multiply_and_pool() {
     let mut bench = integer_bench(&a, &ones);
     run(&mut bench, &[zero_acc(3, false, 0), Gmpool::build().instr_mod19(1).word()]);
     for j in 0..16 {
-        let largest = (0..15).map(|i| a[i][j]).max();
+        let largest = a[..15].iter().map(|row| row[j]).max();
         assert_eq!(Some(integer32(&bench, 0, j)), largest, "column {j}");
         assert_eq!([1, 2, 3].map(|i| integer32(&bench, i, j)), [0; 3]);
     }
@@ -196,7 +196,8 @@ fn gmpool_scales_by_powers_of_two_in_every_format() {
             let mut bench = bench(&a, &b, format, wide);
             run(&mut bench, &[zero_acc(3, false, 0), Gmpool::build().instr_mod19(1).word()]);
             for j in 0..16 {
-                let largest = (0..16).map(|i| a[i][j] << b[0][i].ilog2()).max().unwrap_or(0) as f32;
+                let scaled = a.iter().zip(&b[0]).map(|(row, scale)| row[j] << scale.ilog2());
+                let largest = scaled.max().unwrap_or(0) as f32;
                 // The page's model gives TF32 the exponents of FP16, with the bias of neither.
                 let shift = if wide && bias(format) == 15 { 32 } else { 0 };
                 let found = number(&bench, format, wide, (0, j));

@@ -53,6 +53,7 @@ pub(super) struct Packer {
     within_block: usize,
     generators: Generators,
     register: register::Register,
+    sizes: Sizes,
     /// The tile position: row, and plane.
     y: u8,
     z: u32,
@@ -65,6 +66,31 @@ pub(super) struct Packer {
     has_packed: bool,
     /// What the configuration says, of which generation, to which thread.
     plan: Option<(u64, usize, Plan)>,
+}
+
+/// How much it has packed, in units of 16 bytes (WormholeB0/TensixTile/TDMA-RISC.md). That a size
+/// counts whatever the tile's streams write is not documented.
+#[derive(Debug, Default)]
+struct Sizes {
+    /// Of the tile that has not ended.
+    open: u16,
+    /// Of the last one, and its thread.
+    last: u16,
+    thread: usize,
+    /// Of all tiles of each thread.
+    accumulated: [u16; 3],
+}
+
+impl Sizes {
+    fn add(&mut self, write: Write) {
+        self.open = self.open.wrapping_add((write.len / output::UNIT as u32) as u16);
+    }
+
+    fn end_tile(&mut self, thread: usize, header: bool) {
+        (self.last, self.thread, self.open) = (self.open, thread, 0);
+        let all = &mut self.accumulated[thread];
+        *all = all.wrapping_add(self.last).wrapping_add(header.into());
+    }
 }
 
 /// What a `PACR` works on.
@@ -152,7 +178,10 @@ impl Packer {
             self.write(&output, outside)?;
         }
         self.within_block = if close { 0 } else { (self.within_block + input.count * stored + behind) % COLUMNS };
-        self.has_packed |= insn.last();
+        if insn.last() {
+            self.has_packed = true;
+            self.sizes.end_tile(on.thread, plan.counts_header);
+        }
         self.advance_position(&plan, input.count);
         let word = u32::from(cfg::ADDR_MOD_PACK_SEC_YSRCINCR.word) + insn.addr_mod();
         on.adcs.advance_packer(adc, on.config.thread_word(on.thread, word));
@@ -202,6 +231,8 @@ impl Packer {
         if exponents.len != 0 {
             outside.write_l1(exponents.addr, staged_exponents.units(exponents.len));
         }
+        self.sizes.add(data);
+        self.sizes.add(exponents);
         self.data.advance(data, &staged, close);
         if plan.exponent_section.is_some() || close {
             self.exponents.advance(exponents, &staged_exponents, close);
@@ -247,6 +278,7 @@ impl Packer {
         outside.write_l1(writes[0].addr, row_starts.units(writes[0].len));
         outside.write_l1(writes[1].addr, exponents.units(writes[1].len));
         outside.write_l1(writes[2].addr, data.units(writes[2].len));
+        writes.into_iter().for_each(|write| self.sizes.add(write));
         self.row_starts.advance(writes[0], &row_starts, close);
         self.exponents.advance(writes[1], &exponents, close);
         self.data.advance(writes[2], &data, close);
@@ -272,6 +304,18 @@ impl Packer {
         self.largest.into()
     }
 
+    /// The size of the last tile, if it was of `thread`, and of all tiles of the thread, in units of
+    /// 16 bytes.
+    pub(super) fn sizes(&self, thread: usize) -> [u32; 2] {
+        let last = if self.sizes.thread == thread { self.sizes.last } else { 0 };
+        [last.into(), self.sizes.accumulated.get(thread).copied().unwrap_or(0).into()]
+    }
+
+    /// Resets the sums of sizes.
+    pub(super) fn reset_sizes(&mut self) {
+        self.sizes.accumulated = [0; 3];
+    }
+
     /// Whether it has ended a tile.
     pub(super) fn has_packed(&self) -> bool {
         self.has_packed
@@ -281,7 +325,7 @@ impl Packer {
     pub(super) fn abort(&mut self) {
         (self.data, self.exponents, self.row_starts) = Default::default();
         (self.compressor, self.within_block) = Default::default();
-        self.has_packed = false;
+        (self.has_packed, self.sizes) = Default::default();
     }
 
     /// The connection to Dst has left reset (WormholeB0/TensixTile/SoftReset.md).

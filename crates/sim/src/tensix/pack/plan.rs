@@ -142,6 +142,8 @@ pub(super) struct Plan {
     pub(super) reads_per_plane: u32,
     /// The last instruction of a plane reads no more than what is left of it.
     pub(super) limits_last: bool,
+    /// A tile's size counts its header.
+    pub(super) counts_header: bool,
     /// Conversions round stochastically.
     pub(super) early_by_chance: bool,
     pub(super) late_by_chance: bool,
@@ -258,6 +260,7 @@ impl Plan {
             fifo: r.get(cfg::THCON_SEC_REG9_PACK_0_2_FIFO_SIZE) * 2,
             reads_per_plane: r.get(cfg::PACK_COUNTERS_SEC_PACK_READS_PER_XY_PLANE),
             limits_last: r.has(cfg::THCON_SEC_REG1_AUTO_SET_LAST_PACR_INTF_SEL),
+            counts_header: r.has(cfg::THCON_SEC_REG1_ADD_TILE_HEADER_SIZE),
             early_by_chance,
             late_by_chance: layout.is_block() && r.has(cfg::ALU_ROUNDING_MODE_PACKER_SRND_EN),
         })

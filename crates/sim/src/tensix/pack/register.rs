@@ -92,6 +92,7 @@ impl Packer {
                 let mut staged: Staged = stream.stage();
                 outside.write_l1(held.addr, staged.units(held.len));
                 stream.advance(held, &staged, false);
+                self.sizes.add(held);
             }
         }
         Ok(())

@@ -392,5 +392,22 @@ fn tdma_registers_see_the_packer() {
     assert_eq!((b.word(OUT as usize), b.word(OUT as usize + 32)), (0, 0x4000_4000));
     assert_eq!(load(&mut b, tdma::SCALERS, passed + 1), Ok(1 << 27));
     assert_eq!(load(&mut b, tdma::SCALERS, passed + 100), Ok(0));
-    assert!(load(&mut b, tdma::PACKED_SIZE, passed + 100).is_err(), "not zero any more");
+    // A row of 32 bytes, for thread 2; the next one, of three rows, has a header.
+    let sizes = |b: &mut Bench, at| {
+        [0, 0x40, 0x80].map(|thread| [tdma::PACKED_SIZE, tdma::ACC_PACKED_SIZE].map(|reg| load(b, reg + thread, at)))
+    };
+    assert_eq!(sizes(&mut b, passed + 100), [[Ok(0), Ok(0)], [Ok(0), Ok(0)], [Ok(2), Ok(2)]]);
+    set(&mut b, cfg::THCON_SEC_REG1_ADD_TILE_HEADER_SIZE, 1);
+    let one = Pacr::build().read_intf_sel(1);
+    b.execute(T2, &[one.word(), one.word(), one.last(true).addr_mod(1).word()]);
+    assert_eq!(sizes(&mut b, 10_000)[2], [Ok(6), Ok(2 + 6 + 1)]);
+    // The same by SETDMAREG: sizes, and a header's size with itself, format and flag.
+    let special = insn::Setdmareg::build().set_signals_mode(true).result_size(2);
+    b.execute(T2, &[special.word(), special.input_source(2).result_half_reg(8).word()]);
+    let gprs = [0, 1, 2, 3, 4, 5, 6, 7].map(|i| b.gpr(T2, i));
+    assert_eq!(gprs, [9 << 16 | 6, 0, 0, 0, 7, BF16 << 16 | 1 << 20, 0, 0]);
+    b.t.store(CORES[2], TDMA_BASE + tdma::ACC_PACKED_SIZE, 1 << 16, 20_000).unwrap();
+    assert_eq!(sizes(&mut b, 20_000)[2], [Ok(6), Ok(0)]);
+    b.t.soft_reset(1 << 2, 30_000);
+    assert_eq!(sizes(&mut b, 30_000)[2], [Ok(0), Ok(0)]);
 }

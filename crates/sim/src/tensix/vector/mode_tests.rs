@@ -16,7 +16,7 @@ const INDIRECT_VD: u32 = 8;
 fn filled(number: fn(usize, usize) -> u32) -> Bench {
     let mut b = Bench::default();
     (0..7).for_each(|reg| b.set(reg, std::array::from_fn(|lane| number(reg, lane))));
-    b.set(7, std::array::from_fn(|lane| (lane as u32 * 5) % 7 | 0x30));
+    b.set(7, std::array::from_fn(|lane| ((lane as u32 * 5) % 7) | 0x30));
     b
 }
 
@@ -90,8 +90,8 @@ fn comparisons_write_what_their_bits_say() {
         b.run(&[on, zero, Sfppushc::build().word(), on, word]);
         let holds = if is_greater { greater } else { !greater & 0x3F };
         assert_eq!(b.flags() & 0x3F, if mode & 1 != 0 { holds } else { 0x3F }, "flags of {mode} {is_greater}");
-        for lane in 0..6 {
-            let value = if mode & 8 != 0 { 0u32.wrapping_sub(holds >> lane & 1) } else { d[lane] };
+        for (lane, before) in d.into_iter().enumerate() {
+            let value = if mode & 8 != 0 { 0u32.wrapping_sub(holds >> lane & 1) } else { before };
             assert_eq!(b.lreg(1)[lane], value, "VD of {mode} {is_greater}");
         }
         b.run(&[Sfppopc::build().word()]);
