@@ -19,8 +19,8 @@ Every opcode of the public Blackhole list, by the unit that executes it. The tab
 - *page*: the page of `tenstorrent/tt-isa-documentation` that the row follows, in
   `BlackholeA0/TensixTile/TensixCoprocessor` (B) or `WormholeB0/TensixTile/TensixCoprocessor` (W); *list*: only the
   public list, `tt_llk_blackhole/instructions/assembly.yaml` of `tenstorrent/tt-llk`, has it.
-- *built*: whether the simulator executes it. What is not built is a fault that names the instruction when it reaches
-  its unit.
+- *built*: whether the simulator executes it, or what the documents lack so that it could. What is not built is a
+  fault that names the instruction, and what is missing, when it reaches its unit.
 
 To build an instruction: move its row from `not_built` to `built` in the file of its unit, give it a meaning in the
 unit (`crates/sim/src/tensix`; it does not compile before), test that meaning, and rewrite this page.
@@ -54,7 +54,7 @@ fn line(row: &Row) -> String {
         Some(("WormholeB0/TensixTile/TensixCoprocessor", page)) => format!("W {page}"),
         _ => "list".into(),
     };
-    let built = if row.built { "yes" } else { "no" };
+    let built = row.missing.map_or("yes".into(), |missing| format!("no: {missing}"));
     let (opcode, name) = (row.opcode, row.mnemonic);
     format!("| {opcode:#04x} | `{name}` | {} | {class} | {page} | {built} |\n", operands.join(", "))
 }
@@ -62,7 +62,7 @@ fn line(row: &Row) -> String {
 fn page() -> String {
     let mut page = HEAD.to_owned();
     let rows = || Unit::ALL.into_iter().flat_map(Unit::rows);
-    let built = rows().filter(|row| row.built).count();
+    let built = rows().filter(|row| row.is_built()).count();
     write!(page, "\n{} of {} instructions are built.\n", built, rows().count()).unwrap();
     for unit in Unit::ALL {
         let mut name = unit.name().to_owned();

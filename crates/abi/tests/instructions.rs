@@ -111,7 +111,7 @@ fn decoding_keeps_the_word_and_operands_give_it_back() {
             continue;
         };
         assert_eq!(insn.unit(), Some(row.unit));
-        assert_eq!(matches!(insn, Insn::NotBuilt(_)), !row.built, "{}", row.mnemonic);
+        assert_eq!(matches!(insn, Insn::NotBuilt(_)), !row.is_built(), "{}", row.mnemonic);
         let opcode = u32::from(row.opcode) << 24;
         let assembled = row.operands(word).fold(opcode, |built, field| field.put(built, field.get(word)));
         assert_eq!(assembled, word & row.defined_bits(word), "{insn}");

@@ -7,6 +7,7 @@
 //! built are storage; invalidating the instruction caches has no effect, because the simulated
 //! cores never execute stale code.
 
+use super::random::{OWNERS, Owner};
 use crate::FaultClass;
 use tilework_abi::tensix::cfg::{self, Field, Space};
 use tilework_abi::tensix::insn::Cfgshiftmask;
@@ -44,14 +45,14 @@ pub(super) struct Config {
     threads: [[u16; THREAD as usize]; 3],
     /// Counts writes, so that units can keep what they have decoded.
     generation: u64,
-    /// What was written to the seed of random numbers and not yet taken over.
-    seed: Option<u32>,
+    /// By owner of generators: what was written to the seed of random numbers and not yet taken over.
+    seeds: [Option<u32>; OWNERS],
 }
 
 impl Default for Config {
     fn default() -> Self {
         let (banks, threads) = ([[0; BANK as usize]; 2], [[0; THREAD as usize]; 3]);
-        Self { banks, threads, generation: 0, seed: None }
+        Self { banks, threads, generation: 0, seeds: [None; OWNERS] }
     }
 }
 
@@ -220,17 +221,18 @@ impl Config {
         }
     }
 
-    /// A seed that was written since the last call. It acts at once, but only the vector unit sees
-    /// that.
-    pub(super) fn take_seed(&mut self) -> Option<u32> {
-        self.seed.take()
+    /// A seed that was written since the last call for `owner`. It acts at once, but only those that
+    /// draw numbers see that.
+    #[inline]
+    pub(super) fn take_seed(&mut self, owner: Owner) -> Option<u32> {
+        self.seeds[owner as usize].take()
     }
 
     fn put(&mut self, bank: usize, index: u32, value: u32) {
         self.generation += 1;
         self.banks[bank][index as usize] = value;
         if index == u32::from(cfg::PRNG_SEED_SEED_VAL.word) {
-            self.seed = Some(value);
+            self.seeds = [Some(value); OWNERS];
         }
         if index >= GLOBAL {
             self.banks[1 - bank][index as usize] = value;

@@ -14,7 +14,7 @@
 //! when they are done, and instructions of the unpackers when their turn comes there.
 
 use super::border::{Hold, Outside};
-use super::config::{Config, Refusal};
+use super::config::Config;
 use super::counters::Adcs;
 use super::coverage::Executed;
 use super::dst::Dst;
@@ -30,6 +30,7 @@ use super::unpack::{UNPACKERS, Unpackers};
 use super::vector::Vector;
 use super::wait::{Latched, Verdict};
 use crate::{Bugs, Cycle, Fault, FaultClass, NEVER, timing};
+use std::fmt;
 use tilework_abi::tensix::Processor;
 use tilework_abi::tensix::insn::Insn;
 
@@ -428,7 +429,7 @@ impl Attempt {
     }
 
     /// A fault of the instruction.
-    pub(super) fn refused(self, (class, what): Refusal) -> Hold {
+    pub(super) fn refused(self, (class, what): (FaultClass, impl fmt::Display)) -> Hold {
         let Self { thread, insn, .. } = self;
         let unit = insn.unit().map_or("", |unit| unit.name());
         let what = format!("{} of Tensix thread T{thread}, {unit}: {what}", named(insn));
@@ -442,7 +443,8 @@ impl Attempt {
 
     /// The instruction, or a form of it, exists but is not built.
     pub(super) fn not_built(self) -> Hold {
-        self.refused((FaultClass::UnimplementedFunctionality, "coprocessor instruction not built yet"))
+        let missing = self.insn.row().and_then(|row| row.missing).unwrap_or("this form of the instruction");
+        self.refused((FaultClass::UnimplementedFunctionality, format_args!("not built: {missing}")))
     }
 
     /// The instruction does not belong at the wait gate.

@@ -9,6 +9,7 @@ use super::config::{Config, Refusal, XMOV};
 use super::coprocessor::{Attempt, Coprocessor, GPRS, Issue, of_thread};
 use super::matrix::Operands;
 use super::pack;
+use super::random::Owner;
 use super::reset::InReset;
 use super::sync;
 use super::vector;
@@ -38,6 +39,7 @@ impl Coprocessor {
             Insn::Matrix(insn) => self.issue_matrix(at, insn),
             Insn::Vector(insn) => self.issue_vector(at, insn),
             Insn::Packer(insn::PackerOp::Pacr(insn)) => self.issue_pack(at, insn, outside),
+            Insn::Packer(insn::PackerOp::PacrSetreg(insn)) => self.issue_set_register(at, insn, outside),
             Insn::Unpacker(insn) => self.issue_unpacker(at, insn, outside),
             Insn::NotBuilt(_) => match self.free_at(at.insn) {
                 free if free > at.now => Ok(Issue::NotBefore(free)),
@@ -73,6 +75,9 @@ impl Coprocessor {
         if free > at.now {
             return Ok(Issue::NotBefore(free));
         }
+        if let Some(seed) = self.config.take_seed(Owner::Matrix) {
+            self.matrix.seed(seed);
+        }
         let Self { config, src, dst, matrix, vector, executed, .. } = self;
         let blocked = vector.blocked_columns();
         let mut on = Operands { config, thread: at.thread, src, dst, blocked };
@@ -102,6 +107,9 @@ impl Coprocessor {
         if self.units.packer > at.now {
             return Ok(Issue::NotBefore(self.units.packer));
         }
+        if let Some(seed) = self.config.take_seed(Owner::Packer) {
+            self.packer.seed(seed);
+        }
         let Self { config, adcs, dst, packer, .. } = self;
         let mut on = pack::Work { config, thread: at.thread, adcs, dst, now: at.now };
         let cycles = match packer.pack(&mut on, insn, outside) {
@@ -122,12 +130,33 @@ impl Coprocessor {
         Ok(self.passed(at, latency))
     }
 
+    /// All `PACR`s before have taken effect when the packer is free.
+    fn issue_set_register(
+        &mut self,
+        at: Attempt,
+        insn: insn::PacrSetreg,
+        outside: &mut impl Outside,
+    ) -> Result<Issue, Hold> {
+        if self.units.packer > at.now {
+            return Ok(Issue::NotBefore(self.units.packer));
+        }
+        self.packer.set_register(at, insn, outside)?;
+        self.units.packer = at.now + timing::TENSIX_UNIT;
+        self.threads[at.thread].busy.packer = at.now + timing::TENSIX_PACK;
+        // A wait gate may look at what was written, and an atomic at L1.
+        self.notify_others(1 + at.thread, at.now);
+        for other in (0..self.threads.len()).filter(|&thread| thread != at.thread) {
+            self.wake_retry(other, at.now + 1);
+        }
+        Ok(self.passed(at, timing::TENSIX_PACK))
+    }
+
     fn issue_vector(&mut self, at: Attempt, insn: insn::VectorOp) -> Result<Issue, Hold> {
         let free = self.free_at(at.insn).max(self.vector.accepts(insn, at.now, &self.config));
         if free > at.now {
             return Ok(Issue::NotBefore(free));
         }
-        if let Some(seed) = self.config.take_seed() {
+        if let Some(seed) = self.config.take_seed(Owner::Vector) {
             self.vector.seed(seed);
         }
         let Self { config, dst, matrix, vector, .. } = self;

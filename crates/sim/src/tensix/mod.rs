@@ -24,6 +24,7 @@ mod number;
 mod origin;
 mod pack;
 mod pcbuf;
+mod random;
 mod reset;
 mod scalar;
 #[cfg(test)]

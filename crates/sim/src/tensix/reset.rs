@@ -65,8 +65,12 @@ impl Coprocessor {
             self.dst.revert_clear();
             self.packer.clear_histogram();
         }
+        if left & ZEROACC != 0 {
+            self.packer.reset_generators();
+        }
         if left & MATH != 0 {
             *self.vector = Vector::default();
+            self.matrix.reset_generators();
         }
         if entered | left != 0 {
             self.notify_all(at);

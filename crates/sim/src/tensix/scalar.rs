@@ -215,8 +215,17 @@ impl Coprocessor {
             self.set_half(thread, half, insn.new_value());
             return takes(1);
         }
-        // Of the packer's state sizes and zero flags are not built.
+        // Of the packer's state zero flags are not built: what they are of data that are not compressed
+        // is not documented. Blackhole has the first of Wormhole's packers.
         let values = match insn.input_source() {
+            0 => {
+                let [last, all] = self.packer.sizes(thread);
+                [all << 16 | last, 0, 0, 0]
+            }
+            2 if self.config.is_set(thread, cfg::THCON_SEC_REG1_DISABLE_ZERO_COMPRESS) => {
+                let format = self.config.read(thread, cfg::THCON_SEC_REG1_OUT_DATA_FORMAT);
+                [(self.packer.sizes(thread)[0] + 1) & 0xFFFF, format << 16 | 1 << 20, 0, 0]
+            }
             source @ 6..=7 if insn.which_packers() & 3 == 0 => self.packer.histogram(source as usize - 6),
             9 => [self.packer.largest_exponent(), 0, 0, 0],
             10.. => [0; 4],

@@ -84,8 +84,8 @@ fn setdmareg_writes_halves_and_reads_zero_where_there_is_nothing() {
     let special = insn::Setdmareg::build().set_signals_mode(true);
     b.execute(1, &[special.result_size(2).input_source(10).result_half_reg(9).word()]);
     assert_eq!([4, 5, 6, 7].map(|i| b.gpr(1, i)), [0; 4]);
-    b.push(1, 9_999_999, &[special.word()]);
-    assert_eq!(b.run(NEVER).unwrap_err().class, FaultClass::UnimplementedFunctionality, "packers' sizes");
+    b.push(1, 9_999_999, &[special.input_source(1).word()]);
+    assert_eq!(b.run(NEVER).unwrap_err().class, FaultClass::UnimplementedFunctionality, "packers' zero flags");
 }
 
 #[test]

@@ -2,9 +2,9 @@
 //! what packers report.
 //!
 //! The registers are rows of [`map::TDMA`]; what they do is in WormholeB0/TensixTile/TDMA-RISC.md
-//! (Blackhole has no page of its own in the public tree). What they configure for `PACR_SETREG` is
-//! storage. The sizes of what the packer has packed are not built: once it has ended a tile, they
-//! are refused ([`reports_size`]), as metadata is that only a packer can produce.
+//! (Blackhole has no page of its own in the public tree). The scalers are storage: only Wormhole's
+//! `PACR_SETREG` uses them. Sizes of what the packer has packed are the packer's ([`size_of`]); metadata
+//! that only a packer can produce is refused.
 
 use super::mover::Mover;
 use crate::FaultClass;
@@ -40,9 +40,14 @@ pub(super) struct Tdma {
     scalers: [u32; 4],
 }
 
-/// Whether a register reports sizes of the one packer that Blackhole has.
-pub(super) fn reports_size(reg: u32) -> bool {
-    [map::PACKED_SIZE, map::ACC_PACKED_SIZE].contains(&(reg & 0x3C)) && reg < PACKER_SPAN
+/// Bytes of registers for each thread among them.
+const THREAD_SPAN: u32 = 0x40;
+
+/// Which size of the one packer that Blackhole has a register reports, of which thread: of the last
+/// tile (0), or of all (1).
+pub(super) fn size_of(reg: u32) -> Option<(usize, usize)> {
+    let which = [map::PACKED_SIZE, map::ACC_PACKED_SIZE].iter().position(|offset| *offset == reg & 0x3C)?;
+    (reg < PACKER_SPAN).then_some(((reg / THREAD_SPAN) as usize, which))
 }
 
 /// What a store of `value` makes `l1_dest_addr_offset` of the packer (`ResetPackerAccTileSize`).
@@ -63,6 +68,11 @@ impl Tdma {
     /// The parameters of the next command are lost.
     pub(super) fn clear_params(&mut self) {
         self.params = [0; 4];
+    }
+
+    /// `PackRegAddrRaw`, the addresses of `PACR_SETREG`.
+    pub(super) fn pack_reg_addr(&self) -> u32 {
+        self.pack_reg_addr
     }
 
     /// Loads the register at byte offset `reg` on behalf of core `core` (B, T0, T1, T2).

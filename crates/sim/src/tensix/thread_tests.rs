@@ -395,7 +395,7 @@ fn what_is_not_built_is_a_fault_that_names_the_instruction_when_it_reaches_its_u
     let fault = b.run(200).unwrap_err();
     assert_eq!(fault.class, FaultClass::UnimplementedFunctionality);
     let said = "CONV3S1 clear_dvalid=0x1, rotate_weights=0, addr_mod=3, dst=5 (0x2240c005) of Tensix thread T2, matrix unit (FPU): \
-                coprocessor instruction not built yet";
+                not built: a relic that computes Dst += 0 (MatrixUnit.md), which does not say for which rows";
     assert_eq!(fault.what, said);
     assert_eq!(fault.site.pc, Some(Trisc2.default_reset_pc()));
     assert!(fault.to_string().contains(", pushed by TRISC2 at pc 0xe000, cycle 101"), "{fault}");

@@ -42,11 +42,13 @@ pub enum Kind {
     Pack,
     /// Scalar unit and configuration unit.
     Scalar,
+    /// All three threads of the coprocessor.
+    Threads,
 }
 
 impl Kind {
     /// All kinds, in the order of the table.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Registers,
         Self::Memory,
         Self::Noc,
@@ -57,6 +59,7 @@ impl Kind {
         Self::Unpack,
         Self::Pack,
         Self::Scalar,
+        Self::Threads,
     ];
 
     /// The name in commands and tables.
@@ -72,6 +75,7 @@ impl Kind {
             Self::Unpack => "unpack",
             Self::Pack => "pack",
             Self::Scalar => "scalar",
+            Self::Threads => "threads",
         }
     }
 }
@@ -100,7 +104,7 @@ impl Case {
             Kind::Noc => Self::Noc(noc::Case::new(&mut rng)),
             Kind::Programs => Self::Program(program::Case::new(&mut rng)),
             Kind::Atomics => Self::Atomics(atomics::Case::new(&mut rng)),
-            Kind::Matrix | Kind::Vector | Kind::Unpack | Kind::Pack | Kind::Scalar => {
+            Kind::Matrix | Kind::Vector | Kind::Unpack | Kind::Pack | Kind::Scalar | Kind::Threads => {
                 Self::Tensix(tensix::Case::new(&mut rng, kind))
             }
         }

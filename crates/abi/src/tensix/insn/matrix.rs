@@ -94,36 +94,51 @@ instructions! {
         }
         not_built {
             Trnspsrca 0x14 "TRNSPSRCA" L Other {}
+                "the public list says that it transposes rows of SrcA, and not which ones or how"
             Rareb 0x15 "RAREB" L Other {}
+                "the public list says that it rarefies SrcB, and not how"
             Setashrmh0 0x1A "SETASHRMH0" L Other { reg_mask[23:1] Hex, halo_mask[0:0] Uint }
+                "a mask of shifts of SrcA, of which no document says what uses it"
             Setashrmh1 0x1B "SETASHRMH1" L Other { reg_mask[23:1] Hex, halo_mask[0:0] Uint }
+                "a mask of shifts of SrcA, of which no document says what uses it"
             Setashrmv 0x1C "SETASHRMV" L Other { reg_mask2[23:0] Hex }
+                "a mask of shifts of SrcA, of which no document says what uses it"
             Setpkedgof 0x1D "SETPKEDGOF" L Other {
                 y_end[23:12] Uint, y_start[11:8] Uint, x_end[7:4] Uint, x_start[3:0] Uint
             }
+                "offsets that no document says the packer of Blackhole to use"
             Setashrmh 0x1E "SETASHRMH" L Other { reg_mask[23:1] Hex, halo_mask[0:0] Uint }
+                "a mask of shifts of SrcA, of which no document says what uses it"
             Conv3s1 0x22 "CONV3S1" L Other {
                 clear_dvalid[23:22] Hex, rotate_weights[21:17] Uint, addr_mod[16:14] Uint, dst[13:0] Uint
             }
+                "a relic that computes Dst += 0 (MatrixUnit.md), which does not say for which rows"
             Conv3s2 0x23 "CONV3S2" L Other {
                 clear_dvalid[23:22] Hex, rotate_weights[21:17] Uint, addr_mod[16:14] Uint, dst[13:0] Uint
             }
+                "a relic that computes Dst += 0 (MatrixUnit.md), which does not say for which rows"
             Mpool3s1 0x24 "MPOOL3S1" L Other {
                 clear_dvalid[23:22] Hex, pool_addr_mode[17:15] Uint, index_en[14:14] Flag, dst[13:0] Uint
             }
+                "a relic that does something similar to GMPOOL of zeros (MatrixUnit.md), which does not say what"
             Apool3s1 0x25 "APOOL3S1" L Other {
                 clear_dvalid[23:22] Hex, pool_addr_mode[17:15] Uint, index_en[14:14] Flag, dst[13:0] Uint
             }
+                "a relic that computes Dst += 0 (MatrixUnit.md), which does not say for which rows"
             Mpool3s2 0x31 "MPOOL3S2" L Other {
                 clear_dvalid[23:22] Hex, pool_addr_mode[17:15] Uint, index_en[14:14] Flag, dst[13:0] Uint
             }
+                "a relic that does something similar to GMPOOL of zeros (MatrixUnit.md), which does not say what"
             Apool3s2 0x32 "APOOL3S2" L Other {
                 clear_dvalid[23:22] Hex, pool_addr_mode[17:15] Uint, index_en[14:14] Flag, dst[13:0] Uint
             }
+                "a relic that computes Dst += 0 (MatrixUnit.md), which does not say for which rows"
             Setibrwc 0x39 "SETIBRWC" L Other { rwc_cr[23:18] Hex, rwc_bias[17:6] Uint, set_inc_ctrl[5:0] Hex }
+                "it sets a counter of a bias, of which no document says what uses it"
             Mfconv3s1 0x3A "MFCONV3S1" L Other {
                 clear_dvalid[23:22] Hex, rotate_weights[21:17] Uint, addr_mod[16:14] Uint, dst[13:0] Uint
             }
+                "a relic that computes Dst += 0 (MatrixUnit.md), which does not say for which rows"
         }
     }
 }

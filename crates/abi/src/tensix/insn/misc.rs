@@ -42,7 +42,7 @@ instructions! {
             }
         }
         not_built {
-            Rstdma 0x44 "RSTDMA" L Other {}
+            Rstdma 0x44 "RSTDMA" L Other {} "the public list has its name, and no document says what it resets"
         }
     }
 }

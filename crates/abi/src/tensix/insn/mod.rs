@@ -204,7 +204,7 @@ impl<T> Build<T> {
 /// WormholeB0, `L` for the public list of tt-llk; the page's name if it is not the mnemonic),
 /// class, operands. An operand: name, bits, kind, which of its values are documented if it chooses
 /// what the instruction does (`in`; of a flag: both), and the form of the instruction that has it,
-/// unless all have it.
+/// unless all have it. A row that is not built ends with what the documents lack.
 macro_rules! instructions {
     (@type Flag) => { bool };
     (@type Signed) => { i32 };
@@ -227,7 +227,7 @@ macro_rules! instructions {
     (@when $hi:literal $lo:literal $value:literal) => {
         Some(When { mask: (u32::MAX >> (31 - $hi + $lo)) << $lo, value: $value << $lo })
     };
-    (@insn $built:literal $unit:ident $op:ident $opcode:literal $mnemonic:literal $page:expr, $class:ident {
+    (@insn $missing:expr, $unit:ident $op:ident $opcode:literal $mnemonic:literal $page:expr, $class:ident {
         $($field:ident[$hi:literal:$lo:literal] $kind:ident $(in $modes:tt)?
             $(if [$whi:literal:$wlo:literal] == $value:literal)?),*
     }) => {
@@ -243,7 +243,7 @@ macro_rules! instructions {
                 unit: Unit::$unit,
                 class: Class::$class,
                 page: $page,
-                built: $built,
+                missing: $missing,
                 fields: &[$(Field {
                     name: stringify!($field),
                     hi: $hi,
@@ -301,11 +301,12 @@ macro_rules! instructions {
         )* }
         not_built { $(
             $no:ident $nopcode:literal $nmnemonic:literal $nfolder:ident $($npage:literal)? $nclass:ident $nfields:tt
+            $missing:literal
         )* }
     }) => {
-        $(instructions! { @insn true $unit $op $opcode $mnemonic
+        $(instructions! { @insn None, $unit $op $opcode $mnemonic
             instructions!(@page $folder $($page)? $mnemonic), $class $fields })*
-        $(instructions! { @insn false $unit $no $nopcode $nmnemonic
+        $(instructions! { @insn Some($missing), $unit $no $nopcode $nmnemonic
             instructions!(@page $nfolder $($npage)? $nmnemonic), $nclass $nfields })*
 
         $(#[$doc])*

@@ -17,20 +17,20 @@ instructions! {
     PackerOp of Packer {
         built {
             Pacr 0x41 "PACR" B Pack {
-                cfg_context[22:21] Uint in [0], row_pad_zero[20:18] Uint in [0], dst_access_mode[17:17] Flag,
-                addr_mod[16:15] Uint,
-                addr_cnt_context[14:13] Uint in [0], zero_write[12:12] Flag, read_intf_sel[11:8] Hex in all,
-                ovrd_thread_id[7:7] Flag, concat[4:4] Flag, ctxt_ctrl[3:2] Uint in [0], flush[1:1] Flag, last[0:0] Flag
+                cfg_context[22:21] Uint in [0], row_pad_zero[20:18] Uint in [0, 1, 2, 3, 5, 6, 7],
+                dst_access_mode[17:17] Flag, addr_mod[16:15] Uint, addr_cnt_context[14:13] Uint,
+                zero_write[12:12] Flag, read_intf_sel[11:8] Hex in all, ovrd_thread_id[7:7] Flag, concat[4:4] Flag,
+                ctxt_ctrl[3:2] Uint in [0, 2], flush[1:1] Flag, last[0:0] Flag
+            }
+            PacrSetreg 0x4A "PACR_SETREG" W Other {
+                push[23:23] Flag, mode_sel[22:22] Flag, unused[21:12] Hex if [22:22] == 0,
+                wrdata[18:3] Hex if [22:22] == 1, wrdata_half[2:2] Uint in all if [22:22] == 1,
+                disable_stall[11:10] Uint if [22:22] == 0, addr_sel[9:8] Uint in [0, 1] if [22:22] == 0,
+                stream_id[7:2] Uint if [22:22] == 0, flush[1:1] Flag, last[0:0] Flag
             }
         }
         not_built {
-            PacrSetreg 0x4A "PACR_SETREG" W Other {
-                push[23:23] Flag, mode_sel[22:22] Flag, value10[21:12] Hex if [22:22] == 0,
-                wrdata[18:3] Hex if [22:22] == 1, wrdata_half[2:2] Uint if [22:22] == 1,
-                disable_stall[11:10] Uint if [22:22] == 0, addr_sel[9:8] Uint if [22:22] == 0,
-                stream_id[7:2] Uint if [22:22] == 0, flush[1:1] Flag, last[0:0] Flag
-            }
-            Tbufcmd 0x4B "TBUFCMD" L Other {}
+            Tbufcmd 0x4B "TBUFCMD" L Other {} "the public list reserves it for later"
         }
     }
 }

@@ -247,13 +247,17 @@ pub struct Row {
     pub class: Class,
     /// The document that it follows.
     pub page: &'static str,
-    /// Whether the simulator executes it.
-    pub built: bool,
+    /// What the documents lack so that the simulator could execute it; `None`: it does.
+    pub missing: Option<&'static str>,
     /// Its operands, as the public list orders them: from the highest bit down.
     pub fields: &'static [Field],
 }
 
 impl Row {
+    /// Whether the simulator executes it.
+    pub const fn is_built(&self) -> bool {
+        self.missing.is_none()
+    }
     /// The operands that the form of `word` has.
     pub fn operands(&self, word: u32) -> impl Iterator<Item = &'static Field> {
         self.fields.iter().filter(move |field| field.applies(word))

@@ -54,7 +54,7 @@ impl Tensix {
     /// Whether the register says what the packer does or has done, and it has done something.
     fn is_of_packer(&self, reg: u32) -> bool {
         let scalers = reg & 0x3C == map::tdma::SCALERS & 0x3C;
-        (scalers || tdma::reports_size(reg)) && self.coprocessor.packer.has_packed()
+        (scalers || tdma::size_of(reg).is_some()) && self.coprocessor.packer.has_packed()
     }
 
     /// True when Auto TTSync holds the access of `core` until instructions that it pushed before
@@ -89,10 +89,9 @@ impl Tensix {
         let word = |value: u32, latency, access| Load { value: value >> (8 * (addr & 3)), latency, access };
         match target {
             Target::Tdma(reg) if self.is_of_packer(reg & !3) => {
-                if tdma::reports_size(reg) {
-                    let what = "the size of what the packer has packed, which is not built yet";
-                    let class = FaultClass::UnimplementedFunctionality;
-                    return Err(fault(class, what, MAP, core, addr).at_cycle(at));
+                if let Some((thread, which)) = tdma::size_of(reg & !3) {
+                    let size = self.coprocessor.packer.sizes(thread)[which];
+                    return Ok(word(size, timing::LOAD_CONFIG, Access::Volatile));
                 }
                 let cop = &self.coprocessor;
                 let value = self.tdma.load(me, reg & !3, &cop.mover).map_err(refused_by_tdma)?;
@@ -207,7 +206,11 @@ impl Tensix {
             Target::Tdma(_) if cop.held & reset::TDMA != 0 => {}
             Target::Tdma(reg) => {
                 full(self.tdma.store(me, reg, value, &mut cop.mover).map_err(refused_by_tdma)?)?;
-                cop.packer.l1_dest_addr_offset = tdma::offset_of(reg, value).unwrap_or(cop.packer.l1_dest_addr_offset);
+                if let Some(offset) = tdma::offset_of(reg, value) {
+                    cop.packer.l1_dest_addr_offset = offset;
+                    cop.packer.reset_sizes();
+                }
+                cop.packer.set_register_addresses(self.tdma.pack_reg_addr());
                 if reg == map::tdma::COMMAND_ADDR {
                     cop.schedule_mover(at);
                 }

@@ -8,11 +8,12 @@ use super::format::{
     Acc, DstRows, Ints, Numbers, Part, Style, WHOLE, decode, decode_int, part_a, part_b, phase_exponent,
 };
 pub(super) use super::sum::Element;
-use super::sum::{Factors, Group, Multipliers, add_up, by_element, multiply};
+use super::sum::{Factors, Group, Multipliers, add_by_chance, add_up, by_element, by_element_and_chance, multiply};
 use super::{Matrix, Operands};
 use crate::FaultClass;
 use crate::tensix::config::Refusal;
 use crate::tensix::dst::{COLUMNS, Row32, RowMap};
+use crate::tensix::random::Generators;
 use crate::tensix::src::{A, B, ROWS, Row, Src};
 use tilework_abi::tensix::cfg;
 
@@ -148,9 +149,18 @@ impl Matrix {
         let dst = &mut dst[..rows.count];
         let of_dst = DstRows { map, first: at.dst, stride: rows.stride };
         on.dst_bits(of_dst, acc, dst);
-        let left = multiply(&factors.to, b, rows.step, phase_exponent(at.phase), acc, dst);
-        if left != 0 {
-            multiply_exactly(on, at, (style, acc), rows.step, left, dst);
+        if on.rounds_by_chance(acc) {
+            let generators = &mut self.generators;
+            multiply_exactly(on, at, style, rows.step, u8::MAX, dst, |groups, dst| {
+                add_by_chance(groups, acc, dst, &generators.draw());
+            });
+        } else {
+            let left = multiply(&factors.to, b, rows.step, phase_exponent(at.phase), acc, dst);
+            if left != 0 {
+                multiply_exactly(on, at, style, rows.step, left, dst, |groups, dst| {
+                    add_up(std::slice::from_ref(groups), acc, std::slice::from_mut(dst));
+                });
+            }
         }
         on.store(of_dst, acc, dst);
         Ok(())
@@ -168,22 +178,24 @@ struct Rows {
     stride: usize,
 }
 
-/// The rows `left` of a product, where f32 does not suffice.
+/// The rows `left` of a product, where f32 does not suffice or sums are rounded by chance; `add`
+/// adds a row's groups.
 #[cold]
 fn multiply_exactly(
     on: &Operands<'_>,
     at: Place,
-    (style, acc): (Style, Acc),
+    style: Style,
     step: usize,
     left: u8,
     dst: &mut [Row32],
+    mut add: impl FnMut(&[Group; 2], &mut Row32),
 ) {
     let a = decode::<FACE>(&take(on.src.0[A].rows(), at.a), style, part_a(at.phase));
     let b = decode::<BLOCK>(&take(on.src.0[B].rows(), at.b), style, part_b(at.phase));
     for (i, dst) in dst.iter_mut().enumerate().filter(|(i, _)| left >> i & 1 != 0) {
         let b = (&b.ints[i * step], &b.exps[i * step]);
         let groups = [0, FACE / 2].map(|first| Group::of_eight(&a, b, first, phase_exponent(at.phase)));
-        add_up(&[groups], acc, std::slice::from_mut(dst));
+        add(&groups, dst);
     }
 }
 
@@ -208,7 +220,13 @@ impl Operands<'_> {
     }
 
     /// `ELWMUL`, `ELWADD`, `ELWSUB`.
-    pub(super) fn element_wise(&mut self, at: Place, what: Element, modes: ElementModes) -> Result<(), Refusal> {
+    pub(super) fn element_wise(
+        &mut self,
+        at: Place,
+        what: Element,
+        modes: ElementModes,
+        generators: &mut Generators,
+    ) -> Result<(), Refusal> {
         let (style, acc) = self.arithmetic()?;
         let map = RowMap::of(self.config);
         let rows: [Row; BLOCK] = take(self.src.0[A].rows(), at.a);
@@ -234,7 +252,11 @@ impl Operands<'_> {
         if modes.add {
             self.dst_bits(of_dst, acc, &mut dst);
         }
-        by_element(what, (&a, &b), less, acc, &mut dst);
+        if self.rounds_by_chance(acc) {
+            by_element_and_chance(what, (&a, &b), less, acc, &mut dst, generators);
+        } else {
+            by_element(what, (&a, &b), less, acc, &mut dst);
+        }
         self.store(of_dst, acc, &dst);
         Ok(())
     }

@@ -81,10 +81,12 @@ impl Operands<'_> {
             Style::Fp16 => Acc::Fp16,
             _ => Acc::Bf16,
         };
-        if matches!(acc, Acc::Bf16 | Acc::Fp16) && self.is_set(cfg::ALU_ROUNDING_MODE_FPU_SRND_EN) {
-            return Err((FaultClass::UnimplementedFunctionality, "stochastic rounding of the matrix unit"));
-        }
         Ok((style, acc))
+    }
+
+    /// Whether sums are rounded by chance, which those of 32 bits never are.
+    pub(super) fn rounds_by_chance(&self, acc: Acc) -> bool {
+        matches!(acc, Acc::Bf16 | Acc::Fp16) && self.is_set(cfg::ALU_ROUNDING_MODE_FPU_SRND_EN)
     }
 
     /// Refuses `FP16A_FORCE_Enable`, which the documents do not promise for most instructions.

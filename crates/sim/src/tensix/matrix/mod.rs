@@ -6,6 +6,8 @@
 mod arithmetic;
 mod clear;
 mod format;
+#[cfg(test)]
+mod format_tests;
 mod moves;
 mod pool;
 mod schedule;
@@ -16,6 +18,7 @@ mod tests;
 use super::config::{Config, Refusal};
 use super::counters::Rwc;
 use super::dst::{Dst, ROWS};
+use super::random::Generators;
 use super::src::{self, A, B, Sources};
 use crate::Cycle;
 use arithmetic::{Element, ElementModes, Faces, Place, Product};
@@ -33,6 +36,8 @@ pub(super) struct Matrix {
     faces: Box<Faces>,
     /// The row of SrcA that the last instruction which has one named; `SHIFTXA` takes it.
     last_a: usize,
+    /// Of stochastic rounding.
+    generators: Generators,
 }
 
 /// What an instruction of `thread` works on.
@@ -99,6 +104,16 @@ impl Named {
 }
 
 impl Matrix {
+    /// The unit has left reset (SoftReset.md).
+    pub(super) fn reset_generators(&mut self) {
+        self.generators = Generators::default();
+    }
+
+    /// Seeds the generators of random numbers.
+    pub(super) fn seed(&mut self, seed: u32) {
+        self.generators.seed(seed);
+    }
+
     /// What an instruction needs.
     pub(super) fn needs(&self, on: &Operands<'_>, insn: MatrixOp) -> Needs {
         let named = Named::of(insn);
@@ -195,17 +210,18 @@ impl Matrix {
             }
             MatrixOp::Elwmul(i) => {
                 at.b = b & broadcast_mask(i.broadcast_src_b_row());
-                on.element_wise(at, Element::Multiply, modes(i.broadcast_src_b_row(), i.broadcast_src_b_col0(), true))?;
+                let modes = modes(i.broadcast_src_b_row(), i.broadcast_src_b_col0(), true);
+                on.element_wise(at, Element::Multiply, modes, &mut self.generators)?;
             }
             MatrixOp::Elwadd(i) => {
                 at.b = b & broadcast_mask(i.broadcast_src_b_row());
                 let modes = modes(i.broadcast_src_b_row(), i.broadcast_src_b_col0(), i.add_dst());
-                on.element_wise(at, Element::Add, modes)?;
+                on.element_wise(at, Element::Add, modes, &mut self.generators)?;
             }
             MatrixOp::Elwsub(i) => {
                 at.b = b & broadcast_mask(i.broadcast_src_b_row());
                 let modes = modes(i.broadcast_src_b_row(), i.broadcast_src_b_col0(), i.add_dst());
-                on.element_wise(at, Element::Subtract, modes)?;
+                on.element_wise(at, Element::Subtract, modes, &mut self.generators)?;
             }
             MatrixOp::Mova2d(i) => {
                 let (rows, mask) = many(i.move_8_rows(), 8);

@@ -153,3 +153,77 @@ fn rows_are_transposed_shifted_and_cleared() {
     assert!(bench.src.0[B].rows().iter().flatten().all(|&x| x == 0));
     assert!(bench.src.0[A].unpacked_mut().iter().flatten().all(|&x| x == 0), "the other bank");
 }
+
+#[test]
+fn four_rows_move_from_aligned_ones_to_aligned_ones() {
+    let b = rows(3);
+    let mut bench = Bench::with(&rows(0), &b, BF16);
+    // Both rows lose their low two bits (MOVB2A.md, MOVD2A.md).
+    run(&mut bench, &[Movb2a::build().src_a_row(18).src_b_row(7).move_4_rows(true).word()]);
+    let now = bench.src.0[A].rows();
+    assert_eq!((now[15], &now[16..20], now[20]), (rows(0)[15], &b[4..8], rows(0)[20]));
+    let data = |i: usize| std::array::from_fn(|j| (i * 16 + j) as u16 | 0x4000);
+    (0..16).for_each(|i| bench.dst.write_at(i, data(i)));
+    run(&mut bench, &[Movd2a::build().src_row(33).dst_row(6).move_4_rows(true).word()]);
+    let now = bench.src.0[A].rows();
+    assert_eq!((now[31], now[36]), (rows(0)[31], rows(0)[36]));
+    assert!((0..4).all(|i| now[32 + i] == data(4 + i).map(src_of_dst_bf16)));
+}
+
+#[test]
+fn low_halves_come_from_and_go_to_data_of_32_bits() {
+    let map = RowMap::of(&crate::tensix::config::Config::default());
+    let data: Row = std::array::from_fn(|i| 0x8123_4567u32.wrapping_mul(2 * i as u32 + 1));
+    for (format, expected) in [
+        (BF16, data.map(|x| src_of_dst_bf16(x as u16))),
+        (FP16, data.map(|x| src_of_dst_fp16(x as u16))),
+        (TF32, data.map(|x| x & 0x1FFF)),
+    ] {
+        let mut bench = Bench::with(&[], &[], BF16);
+        configure(&mut bench, format, FP32_ENABLED);
+        bench.dst.write32(map, 0, data);
+        run(&mut bench, &[Movd2a::build().use_dst32b_lo(true).word(), Movd2b::build().use_dst32b_lo(true).word()]);
+        assert_eq!([A, B].map(|which| bench.src.0[which].rows()[0]), [expected; 2], "format {format}");
+    }
+    // And back, from SrcB: the high halves stay.
+    let b = [[src_of_int16(0x5678); 16]];
+    let mut bench = Bench::with(&[], &b, BF16);
+    keep_denormals(&mut bench);
+    configure(&mut bench, INT16, FP32_ENABLED);
+    bench.dst.write32(map, 8, data);
+    run(&mut bench, &[Movb2d::build().use_dst32b_lo(true).dst_row(8).word()]);
+    assert_eq!(bench.dst.read32(map, 8), data.map(|x| x & 0xFFFF_0000 | 0x5678));
+}
+
+#[test]
+fn srca_shifts_to_both_sides_and_both_banks_are_cleared() {
+    let a = rows(5);
+    let mut bench = Bench::with(&a, &rows(1), BF16);
+    // Rows 16 to 31, which the last instruction with a row of SrcA named.
+    run(&mut bench, &[Mova2d::build().src_row(30).word(), Shiftxa::build().direction(3).word()]);
+    let now = bench.src.0[A].rows();
+    assert!((0..16).all(|i| now[i][..15] == a[16 + i][1..] && now[i][15] == 0));
+    assert_eq!(now[16..], a[16..]);
+    bench.src.0[A].unpacked_mut().fill([7; 16]);
+    run(&mut bench, &[Zerosrc::build().src_mask(1).both_banks(true).word()]);
+    assert!(bench.src.0[A].all_mut().iter().flatten().all(|&x| x == 0));
+    assert!(bench.src.0[B].rows().iter().flatten().any(|&x| x != 0), "SrcB stays");
+}
+
+#[test]
+fn movdbgb2d_moves_as_movb2d_does() {
+    use tilework_abi::tensix::insn::Movdbgb2d;
+    for (bits, four, row, column) in (0..8)
+        .map(|bits| (bits, bits & 4 != 0, bits & 2 != 0, bits & 1 != 0))
+        .filter(|(_, four, row, _)| !(*four && *row))
+    {
+        let moved = |word: u32| {
+            let mut bench = Bench::with(&[], &rows(11), BF16);
+            run(&mut bench, &[word]);
+            (0..16).map(|row| bench.dst.read_at(row)).collect::<Vec<_>>()
+        };
+        let usual = Movb2d::build().src_row(6).dst_row(9).move_4_rows(four).broadcast_1_row_to_8(row);
+        let debug = Movdbgb2d::build().src(6).dst(9).movb2d_instr_mod(bits);
+        assert_eq!(moved(usual.broadcast_col0(column).word()), moved(debug.word()), "{bits:#b}");
+    }
+}

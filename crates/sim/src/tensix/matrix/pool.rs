@@ -93,7 +93,7 @@ impl Operands<'_> {
     /// `GMPOOL`.
     pub(super) fn max_pool(&mut self, at: Place, arg_max: bool, mode: u32) -> Result<(), Refusal> {
         if mode == 0 {
-            return Err((FaultClass::MissingSpecification, "GMPOOL of one row"));
+            return Err((FaultClass::MissingSpecification, "GMPOOL of one row, which no document describes"));
         }
         let (style, acc) = self.arithmetic()?;
         let wide = matches!(acc, Acc::Fp32 | Acc::Int32);

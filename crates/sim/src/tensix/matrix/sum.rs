@@ -21,6 +21,7 @@
 
 use super::format::{Acc, Ints, NO_EXPONENT, Numbers};
 use crate::tensix::dst::{COLUMNS, Row32};
+use crate::tensix::random::{self, Generators};
 use multiversion::multiversion;
 use multiversion::target::target_cfg_f;
 
@@ -322,14 +323,50 @@ pub(super) fn by_element(
     dst: &mut [Row32; ROWS],
 ) {
     for i in 0..ROWS {
-        let (a, b) = ((&a.ints[i], &a.exps[i]), (&b.ints[i], &b.exps[i]));
-        let group = match what {
-            Element::Multiply => Group::of_products(a, b, less),
-            Element::Add => Group::of_two(a, b, less, 1),
-            Element::Subtract => Group::of_two(a, b, less, -1),
-        };
-        dst[i] = add_groups(&[group], acc, &dst[i]);
+        dst[i] = add_groups(&[of_element(what, (a, b), less, i)], acc, &dst[i]);
     }
+}
+
+/// As [`by_element`], rounded by chance.
+pub(super) fn by_element_and_chance(
+    what: Element,
+    operands: (&Numbers<ROWS>, &Numbers<ROWS>),
+    less: i32,
+    acc: Acc,
+    dst: &mut [Row32; ROWS],
+    generators: &mut Generators,
+) {
+    for (i, dst) in dst.iter_mut().enumerate() {
+        add_by_chance(&[of_element(what, operands, less, i)], acc, dst, &generators.draw());
+    }
+}
+
+/// The results of row `i`.
+#[inline(always)]
+fn of_element(what: Element, (a, b): (&Numbers<ROWS>, &Numbers<ROWS>), less: i32, i: usize) -> Group {
+    let (a, b) = ((&a.ints[i], &a.exps[i]), (&b.ints[i], &b.exps[i]));
+    match what {
+        Element::Multiply => Group::of_products(a, b, less),
+        Element::Add => Group::of_two(a, b, less, 1),
+        Element::Subtract => Group::of_two(a, b, less, -1),
+    }
+}
+
+/// Adds `groups` to a row of Dst of 16 bits as [`add_up`] does, but rounds by chance. How the matrix
+/// unit does that is not documented: as SFPSTOCHRND_FloatFloat.md describes for the vector unit.
+pub(super) fn add_by_chance<const N: usize>(groups: &[Group; N], acc: Acc, dst: &mut Row32, random: &Row32) {
+    *dst = match acc {
+        Acc::Fp16 => combine_with::<10, 11, N>(groups, dst, |j, total, place| by_chance::<11>(total, place, random[j])),
+        _ => combine_with::<10, 8, N>(groups, dst, |j, total, place| by_chance::<8>(total, place, random[j])),
+    };
+}
+
+/// As [`number`], rounded by chance.
+fn by_chance<const BITS: u32>(total: i32, place: i32, random: u32) -> u32 {
+    let magnitude = total.unsigned_abs();
+    let drop = (u32::BITS - magnitude.leading_zeros()).saturating_sub(BITS);
+    let kept = if drop == 0 { magnitude } else { random::rounded(magnitude, drop, random) << drop };
+    number::<24>(if total < 0 { -kept.cast_signed() } else { kept.cast_signed() }, place)
 }
 
 #[inline(always)]
@@ -353,6 +390,16 @@ const fn least_exponent(bits: u32) -> i32 {
 /// four times as long.
 #[inline(always)]
 fn combine<const PLACES: i32, const BITS: u32, const N: usize>(groups: &[Group; N], old: &Row32) -> Row32 {
+    combine_with::<PLACES, BITS, N>(groups, old, |_, total, place| number::<BITS>(total, place))
+}
+
+/// As [`combine`], where `round` makes a number of a column's sum and its place.
+#[inline(always)]
+fn combine_with<const PLACES: i32, const BITS: u32, const N: usize>(
+    groups: &[Group; N],
+    old: &Row32,
+    round: impl Fn(usize, i32, i32) -> u32,
+) -> Row32 {
     let mut old_exps = [0; COLUMNS];
     let mut largest = [0; COLUMNS];
     for j in 0..COLUMNS {
@@ -384,7 +431,7 @@ fn combine<const PLACES: i32, const BITS: u32, const N: usize>(groups: &[Group; 
     }
     let mut out = [0; COLUMNS];
     for j in 0..COLUMNS {
-        out[j] = number::<BITS>(totals[j], largest[j] - PLACES);
+        out[j] = round(j, totals[j], largest[j] - PLACES);
     }
     out
 }

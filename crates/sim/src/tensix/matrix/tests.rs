@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::FaultClass;
-use tilework_abi::tensix::insn::{Dotpv, Elwadd, Elwmul, Elwsub, Gapool, Gmpool, Mova2d, Mvmul, Setrwc, Zeroacc};
+use crate::tensix::coverage::Executed;
+use tilework_abi::tensix::insn::{self, Dotpv, Elwadd, Elwmul, Elwsub, Gapool, Gmpool, Mova2d, Mvmul, Setrwc, Zeroacc};
 
 /// A matrix unit with what it works on, on thread 0.
 #[derive(Default)]
@@ -12,13 +13,21 @@ pub(super) struct Bench {
     pub(super) src: Sources,
     pub(super) dst: Dst,
     pub(super) blocked: u16,
+    /// For `cargo xtask coverage`.
+    executed: Executed,
 }
 
 impl Bench {
     pub(super) fn execute(&mut self, word: u32) -> Result<bool, Refusal> {
-        let Self { matrix, config, src, dst, blocked } = self;
+        let Self { matrix, config, src, dst, blocked, executed } = self;
         let insn = MatrixOp::decode(word).expect("a built instruction");
-        matrix.execute(&mut Operands { config, thread: 0, src, dst, blocked: *blocked }, insn)
+        let mut on = Operands { config, thread: 0, src, dst, blocked: *blocked };
+        executed.settings = Some(matrix.settings(&on));
+        let result = matrix.execute(&mut on, insn);
+        if result.is_ok() {
+            executed.count(insn::Insn::decode(word));
+        }
+        result
     }
     fn cleared(&self) -> Vec<usize> {
         (0..ROWS).filter(|&row| !self.dst.is_valid(row)).collect()
@@ -33,7 +42,7 @@ fn cleared(words: &[u32]) -> Vec<usize> {
     b.cleared()
 }
 
-fn zero_acc(mode: u32, use_32: bool, at: u32) -> u32 {
+pub(super) fn zero_acc(mode: u32, use_32: bool, at: u32) -> u32 {
     Zeroacc::build().mode(mode).use_dst32b(use_32).imm10(at).word()
 }
 
@@ -278,4 +287,48 @@ fn how_long_an_instruction_takes() {
             println!("{name}, 32 bits {wide}: {:?}", start.elapsed() / count);
         }
     }
+}
+
+/// How many of 128 results of an instruction are one place above `cut`, of 16 bits.
+fn rounded_up(b: &mut Bench, word: u32, cut: u16) -> usize {
+    b.execute(word).unwrap();
+    let data: Vec<u16> = (0..8).flat_map(|row| b.dst.read_at(row).map(super::super::number::bf16_of_dst)).collect();
+    assert!(data.iter().all(|x| [cut, cut + 1].contains(x)), "{data:x?}");
+    data.iter().filter(|x| **x == cut + 1).count()
+}
+
+#[test]
+fn sums_of_16_bits_can_round_stochastically() {
+    // One and a quarter of the last place of BF16, by a sum and by a product.
+    let bench = |row: [f32; 16], srnd: u32| {
+        let mut b = Bench::with(&[row.map(src); 16], &[[src(1.0); 16]; 16], BF16);
+        b.config.set(0, cfg::ALU_ROUNDING_MODE_FPU_SRND_EN.word.into(), srnd).unwrap();
+        b
+    };
+    let quarter = 1.0 / 512.0;
+    let elwadd = Elwadd::build().word();
+    let mut b = bench([quarter; 16], 1);
+    let up = (0..8).map(|_| rounded_up(&mut b, elwadd, 0x3F80)).sum::<usize>();
+    assert!((180..330).contains(&up), "{up} of 1024");
+    assert_eq!(rounded_up(&mut bench([quarter; 16], 0), elwadd, 0x3F80), 0, "else to the nearest");
+    let mut rows = [[src(0.0); 16]; 16];
+    (rows[0], rows[9]) = ([src(1.0); 16], [src(quarter); 16]);
+    let mut up = 0;
+    for seed in 0..8 {
+        let mut b = bench([1.0; 16], 1);
+        b.src.0[A].rows_mut()[..16].copy_from_slice(&rows);
+        b.matrix.seed(seed);
+        up += rounded_up(&mut b, Mvmul::build().word(), 0x3F80);
+    }
+    assert!((180..330).contains(&up), "{up} of 1024");
+}
+
+#[test]
+fn what_fits_does_not_round_stochastically() {
+    let mut b = Bench::with(&face(-60), &face(30), BF16);
+    b.config.set(0, cfg::ALU_ROUNDING_MODE_FPU_SRND_EN.word.into(), 1).unwrap();
+    b.execute(Elwadd::build().word()).unwrap();
+    let expected: Vec<Vec<i32>> =
+        (0..8).map(|i| (0..16).map(|j| number(-60, i, j) + number(30, i, j)).collect()).collect();
+    assert_eq!(numbers(&b, 8), expected);
 }

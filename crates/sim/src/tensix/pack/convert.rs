@@ -8,14 +8,15 @@
 
 use crate::tensix::dst::{COLUMNS, Dst, RowMap, each};
 use crate::tensix::number::{bf16_of_dst, fp16_of_dst, fp32_of_dst};
+use crate::tensix::random;
 
 /// A row between two stages.
 pub(super) type Row = [u32; COLUMNS];
 
 /// Bits that rounding to TF32, BF16 and E8M6 drops of an FP32.
-const TO_TF32: u32 = 13;
-const TO_BF16: u32 = 16;
-const TO_E8M6: u32 = 17;
+pub(super) const TO_TF32: u32 = 13;
+pub(super) const TO_BF16: u32 = 16;
+pub(super) const TO_E8M6: u32 = 17;
 /// Infinity as FP32.
 const INFINITY: u32 = 0x7F80_0000;
 /// The smallest normal FP32 and FP16.
@@ -131,23 +132,6 @@ impl Early {
         }
     }
 
-    /// Whether it rounds, which `ALU_ROUNDING_MODE_Gasket_srnd_en` makes stochastic.
-    pub(super) const fn rounds(self) -> bool {
-        !matches!(
-            self,
-            Self::Bits32
-                | Self::Bf16Cut32
-                | Self::Int8Cut { .. }
-                | Self::HighOf32
-                | Self::Bf16
-                | Self::Fp16
-                | Self::E5m7
-                | Self::E5m2
-                | Self::SignOf16
-                | Self::Int16
-        )
-    }
-
     /// Reads row `row` of Dst.
     #[inline]
     pub(super) fn read(self, dst: &Dst, map: RowMap, row: usize) -> Row {
@@ -166,7 +150,7 @@ impl Early {
             Self::Bf16Rounded => of_bf16(dst, map, row, tidy),
             Self::E8m6 => of_bf16(dst, map, row, |x| round::<TO_E8M6>(tidy(x))),
             Self::Fp16 => of_fp16(dst, map, row, |x| x),
-            Self::Fp16Rounded => of_fp16(dst, map, row, |x| if x & 0x7FFF < NORMAL_16 { 0 } else { x }),
+            Self::Fp16Rounded => of_fp16(dst, map, row, flushed_16),
             Self::E5m7 => of_fp16(dst, map, row, |x| x & 0xFFF8),
             Self::E5m6 => of_fp16(dst, map, row, round_e5m6),
             Self::E5m2 => of_fp16(dst, map, row, |x| x & 0xFF00),
@@ -198,14 +182,25 @@ fn of_fp16(dst: &Dst, map: RowMap, row: usize, f: impl Fn(u32) -> u32) -> Row {
 fn round<const DROPPED: u32>(x: u32) -> u32 {
     let magnitude = (x & 0x7FFF_FFFF).min(INFINITY);
     let rounded = (magnitude + (1 << (DROPPED - 1))) >> DROPPED << DROPPED;
-    if rounded < NORMAL { 0 } else { x & 1 << 31 | rounded }
+    flushed(x & 1 << 31 | rounded)
+}
+
+/// An FP32 without denormals and minus zero.
+#[inline]
+pub(super) fn flushed(x: u32) -> u32 {
+    if x & 0x7FFF_FFFF < NORMAL { 0 } else { x }
+}
+
+/// An FP16 without denormals and minus zero.
+#[inline]
+pub(super) fn flushed_16(x: u32) -> u32 {
+    if x & 0x7FFF < NORMAL_16 { 0 } else { x }
 }
 
 /// A rounding that drops nothing.
 #[inline]
 fn tidy(x: u32) -> u32 {
-    let magnitude = (x & 0x7FFF_FFFF).min(INFINITY);
-    if magnitude < NORMAL { 0 } else { x & 1 << 31 | magnitude }
+    flushed(x & 1 << 31 | (x & 0x7FFF_FFFF).min(INFINITY))
 }
 
 /// Rounds an FP16 to six bits of mantissa. Beyond the largest exponent the largest magnitude
@@ -213,7 +208,7 @@ fn tidy(x: u32) -> u32 {
 #[inline]
 fn round_e5m6(x: u32) -> u32 {
     let rounded = ((x & 0x7FFF) + 8).min(LARGEST_16) & 0x7FF0;
-    if rounded < NORMAL_16 { 0 } else { x & 0x8000 | rounded }
+    flushed_16(x & 0x8000 | rounded)
 }
 
 /// A 32-bit integer in sign and magnitude as eight bits. Below zero is zero for an unsigned one (as
@@ -233,7 +228,7 @@ fn integer8(x: u32, unsigned: bool, shift: u32) -> u32 {
 /// give zero; the one just below the smallest normal keeps its mantissa, which makes a denormal
 /// ("some inputs are mishandled").
 #[inline]
-fn narrow(x: u32) -> u32 {
+pub(super) fn narrow(x: u32) -> u32 {
     let (sign, exponent) = (x >> 16 & 0x8000, x >> 23 & 0xFF);
     let normal = exponent.wrapping_sub(BIAS) << 10 | x >> 13 & 0x3FF;
     let magnitude = if exponent < BIAS { 0 } else { normal };
@@ -315,24 +310,41 @@ impl Late {
 /// as host software packs).
 #[inline]
 pub(super) fn block(row: Row, small: bool, bits: u32) -> (u8, Row) {
+    block_of(row, small, bits, |_, significand, drop| (significand + (1 << (drop - 1))) >> drop)
+}
+
+/// As [`block`], with a random number for each column that decides how it is rounded.
+pub(super) fn block_by_chance(row: Row, small: bool, bits: u32, numbers: &Row) -> (u8, Row) {
+    block_of(row, small, bits, |i, significand, drop| random::rounded(significand, drop, numbers[i]))
+}
+
+#[inline(always)]
+fn block_of(row: Row, small: bool, bits: u32, round: impl Fn(usize, u32, u32) -> u32) -> (u8, Row) {
     if small {
-        block_of(row, bits, |x| x >> 10 & 0x1F, |x| x >> 3 & 0x7F)
+        with_exponent(row, bits, |x| x >> 10 & 0x1F, |x| x >> 3 & 0x7F, round)
     } else {
-        block_of(row, bits, |x| x >> 7 & 0xFF, |x| x & 0x7F)
+        with_exponent(row, bits, |x| x >> 7 & 0xFF, |x| x & 0x7F, round)
     }
 }
 
-#[inline]
-fn block_of(row: Row, bits: u32, exponent: impl Fn(u32) -> u32, mantissa: impl Fn(u32) -> u32) -> (u8, Row) {
+#[inline(always)]
+fn with_exponent(
+    row: Row,
+    bits: u32,
+    exponent: impl Fn(u32) -> u32,
+    mantissa: impl Fn(u32) -> u32,
+    round: impl Fn(usize, u32, u32) -> u32,
+) -> (u8, Row) {
     let shared = row.iter().fold(0, |all, &x| exponent(x).max(all));
-    let data = each(row, |x| {
+    let mut data = [0; COLUMNS];
+    for (i, (to, x)) in data.iter_mut().zip(row).enumerate() {
         // The significand has eight bits: what moves by 15 or more is gone.
         let distance = (shared - exponent(x)).min(15);
-        let rounded = ((0x80 | mantissa(x)) + (1 << distance)) >> (distance + 1);
+        let rounded = round(i, 0x80 | mantissa(x), distance + 1);
         let magnitude = rounded.min(0x7F) >> (8 - bits);
         let sign = (x >> 15 & 1) << (bits - 1);
-        if x & 0x7FFF == 0 || magnitude == 0 { 0 } else { sign | magnitude }
-    });
+        *to = if x & 0x7FFF == 0 || magnitude == 0 { 0 } else { sign | magnitude };
+    }
     (shared as u8, data)
 }
 

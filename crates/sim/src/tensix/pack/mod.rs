@@ -4,13 +4,20 @@
 //! Wormhole's, WormholeB0/TensixTile/TensixCoprocessor/Packers/*.md. Blackhole's one packer has the
 //! configuration of Wormhole's packer 0. A `PACR` takes effect at once: it reads Dst and writes all
 //! whole units of 16 bytes to L1 in the cycle in which it passes the wait gate; how long it takes
-//! is in [`cycles`].
+//! is in [`cycles`]. What `RowPadZero`, `OvrdThreadId` and `CtxtCtrl` do is in the public list
+//! (`assembly.yaml` of tt-llk, PACR).
 
+mod compress;
 mod convert;
 #[cfg(test)]
 mod convert_tests;
+mod input;
+#[cfg(test)]
+mod mode_tests;
 mod output;
 mod plan;
+mod random;
+mod register;
 #[cfg(test)]
 mod tests;
 
@@ -19,24 +26,34 @@ use super::config::{Config, Refusal};
 use super::counters::{Adcs, PackerCounters};
 use super::dst::{COLUMNS, Dst, each};
 use super::number::bf16_of_dst;
-use crate::FaultClass::{UndefinedBehavior, UnimplementedFunctionality};
+use super::random::Generators;
+use crate::FaultClass::UnimplementedFunctionality;
 use crate::{Cycle, timing};
+use compress::{Compressor, Streams};
 use convert::{Kind, Row};
-use output::{Staged, Stream};
+use input::{INTERFACES, Input};
+use output::{Staged, Stream, Write};
 use plan::{Layout, Plan, Relu};
 use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::{Pacr, settings};
 
-/// Read interfaces of Dst.
-const INTERFACES: usize = 4;
-/// From a row to the one that the next interface reads in the strided mode.
-const STRIDE: usize = 16;
+/// `CtxtCtrl`: resets the tracked context, which is always the first one here, and does nothing
+/// else.
+const RESETS_CONTEXT: u32 = 2;
 
 /// The packer's state.
 #[derive(Debug, Default)]
 pub(super) struct Packer {
     data: Stream,
     exponents: Stream,
+    /// Where rows of compressed output start, and what is not written of them.
+    row_starts: Stream,
+    compressor: Compressor,
+    /// Data of the open streams, without whole blocks of 16.
+    within_block: usize,
+    generators: Generators,
+    register: register::Register,
+    sizes: Sizes,
     /// The tile position: row, and plane.
     y: u8,
     z: u32,
@@ -49,6 +66,31 @@ pub(super) struct Packer {
     has_packed: bool,
     /// What the configuration says, of which generation, to which thread.
     plan: Option<(u64, usize, Plan)>,
+}
+
+/// How much it has packed, in units of 16 bytes (WormholeB0/TensixTile/TDMA-RISC.md). That a size
+/// counts whatever the tile's streams write is not documented.
+#[derive(Debug, Default)]
+struct Sizes {
+    /// Of the tile that has not ended.
+    open: u16,
+    /// Of the last one, and its thread.
+    last: u16,
+    thread: usize,
+    /// Of all tiles of each thread.
+    accumulated: [u16; 3],
+}
+
+impl Sizes {
+    fn add(&mut self, write: Write) {
+        self.open = self.open.wrapping_add((write.len / output::UNIT as u32) as u16);
+    }
+
+    fn end_tile(&mut self, thread: usize, header: bool) {
+        (self.last, self.thread, self.open) = (self.open, thread, 0);
+        let all = &mut self.accumulated[thread];
+        *all = all.wrapping_add(self.last).wrapping_add(header.into());
+    }
 }
 
 /// What a `PACR` works on.
@@ -75,15 +117,30 @@ impl From<Refusal> for Stop {
     }
 }
 
-/// What a `PACR` reads.
-struct Input {
-    /// Rows of Dst, by read interface; `None`: zeros.
-    rows: [Option<usize>; INTERFACES],
-    /// How many of these.
-    count: usize,
-    /// The first column, and how many.
-    column: usize,
-    width: usize,
+/// What a `PACR` writes, and where.
+struct Output<'a> {
+    plan: &'a Plan,
+    input: &'a Input,
+    dst: &'a Dst,
+    /// Data of each row, and how many are written: zeros follow.
+    packed: usize,
+    stored: usize,
+    /// Zeros behind all of them.
+    behind: usize,
+    /// Where exponents, data and starts of rows go if their streams need an address, in units of 16
+    /// bytes.
+    at: Addresses,
+    /// The row of compressed output goes on with the next instruction.
+    concat: bool,
+    /// The streams are closed.
+    close: bool,
+}
+
+/// Addresses in units of 16 bytes.
+struct Addresses {
+    row_starts: u32,
+    exponents: u32,
+    data: u32,
 }
 
 /// What the configuration adds to the mode of a `PACR`.
@@ -96,25 +153,74 @@ pub(super) fn settings(config: &Config, thread: usize) -> u32 {
 impl Packer {
     /// Executes a `PACR`; returns for how many cycles the packer takes no other one.
     pub(super) fn pack(&mut self, on: &mut Work<'_>, insn: Pacr, outside: &mut impl Outside) -> Result<Cycle, Stop> {
+        if insn.ctxt_ctrl() == RESETS_CONTEXT {
+            return Ok(timing::TENSIX_UNIT);
+        }
         built(insn)?;
         let plan = self.plan(on.config, on.thread)?;
-        let counters = on.adcs.packer(on.thread);
-        let input = input(&plan, insn, counters)?;
+        // A fourth one is the first one (InputAddressGenerator.md).
+        let adc = if insn.ovrd_thread_id() { insn.addr_cnt_context() as usize % 3 } else { on.thread };
+        let counters = on.adcs.packer(adc);
+        let input = Input::of(&plan, insn, counters, self.y)?;
         let rows = input.rows.iter().flatten();
         if let Some(ready) = rows.map(|row| on.dst.readable(*row)).max().filter(|ready| *ready > on.now) {
             return Err(Stop::NotBefore(ready));
         }
+        let packed = input.packed(&plan)?;
+        let (stored, behind) = self.padding(insn, &input, packed);
         let close = insn.last() || insn.flush();
-        let packed = packed(&plan, &input)?;
-        let [exponents_at, data_at] = self.addresses(&plan, counters);
-        let data = self.data.plan(data_at, input.count * packed * plan.layout.bits() as usize / 8, close)?;
+        let at = self.addresses(&plan, counters);
+        let (concat, dst, input) = (insn.concat(), on.dst, &input);
+        let output = Output { plan: &plan, input, dst, packed, stored, behind, at, concat, close };
+        if plan.row_starts.is_some() {
+            self.write_compressed(&output, outside)?;
+        } else {
+            self.write(&output, outside)?;
+        }
+        self.within_block = if close { 0 } else { (self.within_block + input.count * stored + behind) % COLUMNS };
+        if insn.last() {
+            self.has_packed = true;
+            self.sizes.end_tile(on.thread, plan.counts_header);
+        }
+        self.advance_position(&plan, input.count);
+        let word = u32::from(cfg::ADDR_MOD_PACK_SEC_YSRCINCR.word) + insn.addr_mod();
+        on.adcs.advance_packer(adc, on.config.thread_word(on.thread, word));
+        Ok(cycles(&plan, stored))
+    }
+
+    /// How many data of each row are written with `RowPadZero`, and how many zeros follow all rows.
+    fn padding(&self, insn: Pacr, input: &Input, packed: usize) -> (usize, usize) {
+        let pads = match insn.row_pad_zero() & 3 {
+            0 => false,
+            1 => true,
+            2 => !insn.concat(),
+            _ => insn.last(),
+        };
+        if !pads || insn.flush() {
+            return (packed, 0);
+        }
+        if insn.row_pad_zero() & 4 == 0 {
+            return (COLUMNS, 0);
+        }
+        let total = self.within_block + input.count * packed;
+        (packed, total.next_multiple_of(COLUMNS) - total)
+    }
+
+    /// Writes what is not compressed.
+    fn write(&mut self, output: &Output<'_>, outside: &mut impl Outside) -> Result<(), Stop> {
+        let &Output { plan, input, stored, behind, ref at, close, .. } = output;
+        let bits = (input.count * stored + behind) * plan.layout.bits() as usize;
+        let data = self.data.plan(at.data, bits, close)?;
         let rows = if plan.layout.is_block() { input.count } else { 0 };
-        let exponents = self.exponents.plan(exponents_at, rows, close)?;
+        let exponents = self.exponents.plan(at.exponents, 8 * rows, close)?;
         if [data, exponents].iter().any(|write| write.len != 0 && outside.must_wake(write.addr, write.len)) {
             return Err(Stop::Wake);
         }
-        let (mut staged, mut staged_exponents) = (self.data.stage(), self.exponents.stage());
-        self.rows(&plan, &input, on.dst, packed, [&mut staged, &mut staged_exponents]);
+        let (mut staged, mut staged_exponents): (Staged, Staged) = (self.data.stage(), self.exponents.stage());
+        self.rows(output, [&mut staged, &mut staged_exponents]);
+        if behind != 0 {
+            staged.store(&[0; COLUMNS], behind, plan.layout.bits());
+        }
         if data.len != 0 {
             let units = staged.units(data.len);
             if let Some(how) = plan.accumulate {
@@ -125,15 +231,58 @@ impl Packer {
         if exponents.len != 0 {
             outside.write_l1(exponents.addr, staged_exponents.units(exponents.len));
         }
+        self.sizes.add(data);
+        self.sizes.add(exponents);
         self.data.advance(data, &staged, close);
         if plan.exponent_section.is_some() || close {
             self.exponents.advance(exponents, &staged_exponents, close);
         }
-        self.has_packed |= insn.last();
-        self.advance_position(&plan, input.count);
-        let word = u32::from(cfg::ADDR_MOD_PACK_SEC_YSRCINCR.word) + insn.addr_mod();
-        on.adcs.advance_packer(on.thread, on.config.thread_word(on.thread, word));
-        Ok(cycles(&plan, packed))
+        Ok(())
+    }
+
+    /// Writes compressed output.
+    fn write_compressed(&mut self, output: &Output<'_>, outside: &mut impl Outside) -> Result<(), Stop> {
+        let &Output { plan, input, ref at, close, .. } = output;
+        // How much is written follows from the data: first the most of it.
+        let most = |stream: &Stream, addr: u32, bytes: usize| stream.plan(addr, 8 * bytes, true);
+        let longest = [
+            most(&self.row_starts, at.row_starts, 2 * size_of::<u16>())?,
+            most(&self.exponents, at.exponents, 2 * INTERFACES)?,
+            most(&self.data, at.data, compress::STAGED - 16)?,
+        ];
+        if longest.iter().any(|write| outside.must_wake(write.addr, write.len)) {
+            return Err(Stop::Wake);
+        }
+        let (mut row_starts, mut exponents) = (self.row_starts.stage(), self.exponents.stage());
+        let mut data = self.data.stage();
+        let mut to =
+            Streams { row_starts: &mut row_starts, exponents: &mut exponents, data: &mut data, layout: plan.layout };
+        let mut compressor = self.compressor;
+        for k in 0..input.count {
+            let row = plan.late.convert(self.row(output, k));
+            row[..output.stored].iter().for_each(|&x| compressor.push(x, &mut to));
+        }
+        (0..output.behind).for_each(|_| compressor.push(0, &mut to));
+        if close {
+            compressor.end_tile(&mut to);
+        } else if !output.concat {
+            compressor.end_row(&mut to);
+        }
+        self.compressor = compressor;
+        let written = |stream: &Stream, addr, added: usize| stream.plan(addr, added - stream.len(), close);
+        let writes: [Write; 3] = [
+            written(&self.row_starts, at.row_starts, row_starts.len())?,
+            written(&self.exponents, at.exponents, exponents.len())?,
+            written(&self.data, at.data, data.len())?,
+        ];
+        outside.write_l1(writes[0].addr, row_starts.units(writes[0].len));
+        outside.write_l1(writes[1].addr, exponents.units(writes[1].len));
+        outside.write_l1(writes[2].addr, data.units(writes[2].len));
+        writes.into_iter().for_each(|write| self.sizes.add(write));
+        self.row_starts.advance(writes[0], &row_starts, close);
+        self.exponents.advance(writes[1], &exponents, close);
+        self.data.advance(writes[2], &data, close);
+        Ok(())
     }
 
     /// Resets what counts exponents: `CLREXPHIST`.
@@ -155,6 +304,18 @@ impl Packer {
         self.largest.into()
     }
 
+    /// The size of the last tile, if it was of `thread`, and of all tiles of the thread, in units of
+    /// 16 bytes.
+    pub(super) fn sizes(&self, thread: usize) -> [u32; 2] {
+        let last = if self.sizes.thread == thread { self.sizes.last } else { 0 };
+        [last.into(), self.sizes.accumulated.get(thread).copied().unwrap_or(0).into()]
+    }
+
+    /// Resets the sums of sizes.
+    pub(super) fn reset_sizes(&mut self) {
+        self.sizes.accumulated = [0; 3];
+    }
+
     /// Whether it has ended a tile.
     pub(super) fn has_packed(&self) -> bool {
         self.has_packed
@@ -162,8 +323,19 @@ impl Packer {
 
     /// Drops what has not been written (BlackholeA0/TensixTile/SoftReset.md, "Packer soft reset").
     pub(super) fn abort(&mut self) {
-        (self.data, self.exponents) = Default::default();
-        self.has_packed = false;
+        (self.data, self.exponents, self.row_starts) = Default::default();
+        (self.compressor, self.within_block) = Default::default();
+        (self.has_packed, self.sizes) = Default::default();
+    }
+
+    /// The connection to Dst has left reset (WormholeB0/TensixTile/SoftReset.md).
+    pub(super) fn reset_generators(&mut self) {
+        self.generators = Generators::default();
+    }
+
+    /// Seeds the generators of random numbers.
+    pub(super) fn seed(&mut self, seed: u32) {
+        self.generators.seed(seed);
     }
 
     fn plan(&mut self, config: &Config, thread: usize) -> Result<Plan, Refusal> {
@@ -177,8 +349,8 @@ impl Packer {
         }
     }
 
-    /// Where exponents and data go if their streams need an address, in units of 16 bytes.
-    fn addresses(&self, plan: &Plan, counters: PackerCounters) -> [u32; 2] {
+    /// Where a tile goes if its streams need addresses.
+    fn addresses(&self, plan: &Plan, counters: PackerCounters) -> Addresses {
         let mut addr = plan.l1_dest.wrapping_add(plan.dst.address(counters.dst) & !0xF);
         if plan.adds_offset {
             addr = addr.wrapping_add(self.l1_dest_addr_offset);
@@ -186,31 +358,54 @@ impl Packer {
         if addr > plan.limit {
             addr = addr.wrapping_sub(plan.fifo);
         }
-        [addr, addr.wrapping_add(plan.exponent_section.unwrap_or(0))]
+        let exponents = addr.wrapping_add(plan.row_starts.unwrap_or(0));
+        let data = exponents.wrapping_add(plan.exponent_section.unwrap_or(0));
+        Addresses { row_starts: addr, exponents, data }
     }
 
     /// Packs all rows into `[data, exponents]`.
-    fn rows(&mut self, plan: &Plan, input: &Input, dst: &Dst, packed: usize, staged: [&mut Staged; 2]) {
+    fn rows(&mut self, output: &Output<'_>, staged: [&mut Staged; 2]) {
+        let &Output { plan, input, dst, packed, stored, .. } = output;
         let [data, exponents] = staged;
         for (k, row) in input.rows[..input.count].iter().enumerate() {
             if plan.is_plain_bf16
                 && input.width == COLUMNS
+                && data.is_aligned()
                 && let Some(row) = *row
             {
                 self.plain_bf16(plan, dst, row, data);
                 continue;
             }
-            let mut values = [0; COLUMNS];
-            if let Some(row) = *row {
-                values = self.fetch(plan, input, dst, row, k);
-            }
-            let (exponent, values) = finish(plan, &values, packed);
+            let values = self.row(output, k);
+            let (exponent, values) = self.finish(plan, &values, packed);
             if plan.layout.is_block() {
                 exponents.room()[0] = exponent;
                 exponents.add(1);
             }
-            let bytes = convert::store(&values, packed, plan.layout.bits(), data.room());
-            data.add(bytes);
+            data.store(&values, stored, plan.layout.bits());
+        }
+    }
+
+    /// The columns of row `k` as they are before the late conversion; zeros behind them.
+    fn row(&mut self, output: &Output<'_>, k: usize) -> Row {
+        match output.input.rows[k] {
+            Some(row) => self.fetch(output.plan, output.input, output.dst, row, k),
+            None => [0; COLUMNS],
+        }
+    }
+
+    /// The late conversion: the row's exponent, if it has one, and its data.
+    fn finish(&mut self, plan: &Plan, row: &Row, packed: usize) -> (u8, Row) {
+        let mut row = plan.late.convert(*row);
+        match plan.layout {
+            Layout::Plain { .. } => (0, row),
+            Layout::Block { bits, small } => {
+                row[packed..].fill(0);
+                match plan.late_by_chance {
+                    true => convert::block_by_chance(row, small, bits, &self.generators.draw()),
+                    false => convert::block(row, small, bits),
+                }
+            }
         }
     }
 
@@ -233,7 +428,10 @@ impl Packer {
     /// The columns of a row as they are after everything up to the exponent threshold; zeros behind
     /// them.
     fn fetch(&mut self, plan: &Plan, input: &Input, dst: &Dst, row: usize, k: usize) -> Row {
-        let mut row = plan.early.read(dst, plan.map, row);
+        let mut row = match plan.early_by_chance {
+            true => plan.early.read_by_chance(dst, plan.map, row, &self.generators.draw()),
+            false => plan.early.read(dst, plan.map, row),
+        };
         if let Some(edge) = &plan.edge {
             let mask = edge.mask(u32::from(self.y.wrapping_add(k as u8)), self.z);
             for (i, x) in row.iter_mut().enumerate().filter(|(i, _)| mask >> i & 1 == 0) {
@@ -276,63 +474,16 @@ impl Packer {
     }
 }
 
-/// Refuses what the page calls not yet documented.
+/// Refuses what the page calls not yet documented, and of which the public list does not say which
+/// configuration it chooses.
 fn built(insn: Pacr) -> Result<(), Refusal> {
     let what = match () {
-        () if insn.row_pad_zero() != 0 => "RowPadZero, which is not documented",
-        () if insn.cfg_context() != 0 => "CfgContext, which is not documented",
-        () if insn.ctxt_ctrl() != 0 => "CtxtCtrl, which is not documented",
-        () if insn.addr_cnt_context() != 0 => "AddrCntContext, which is not documented",
-        () if insn.ovrd_thread_id() => "OvrdThreadId, which is not documented for one packer",
+        () if insn.cfg_context() != 0 => "CfgContext, of which no document says what it chooses",
+        () if insn.ctxt_ctrl() != 0 => "CtxtCtrl, of which no document says what its contexts choose",
+        () if insn.row_pad_zero() == 4 => "a RowPadZero of 4, which is no value of the public list",
         () => return Ok(()),
     };
     Err((UnimplementedFunctionality, what))
-}
-
-/// What the instruction reads (PACR.md, "Dst read interfaces", and InputAddressGenerator.md).
-fn input(plan: &Plan, insn: Pacr, counters: PackerCounters) -> Result<Input, Refusal> {
-    let mut input = Input { rows: [None; INTERFACES], count: 0, column: 0, width: 0 };
-    if insn.flush() {
-        return Ok(input);
-    }
-    let x = counters.src[0];
-    let bytes = plan.src.address(counters.src).wrapping_add(x.wrapping_mul(plan.x_stride));
-    let fine = [0xF, 0xF, 0x7, 0, 0x3][plan.datum_bytes as usize];
-    let at = ((bytes / plan.datum_bytes) & !fine).wrapping_add(x & fine).wrapping_add(plan.src_offset);
-    let (first, column) = (at as usize >> 4 & 0x3FF, at as usize & 0xF);
-    let width = (counters.dst[0] + 1).checked_sub(x).filter(|&width| width != 0 && column + width as usize <= COLUMNS);
-    let Some(width) = width else {
-        return Err((UndefinedBehavior, "X counters that do not name columns of one row"));
-    };
-    (input.column, input.width) = (column, width as usize);
-    let mask = if insn.read_intf_sel() == 0 { 0xF } else { insn.read_intf_sel() };
-    let step = if insn.dst_access_mode() { STRIDE } else { 1 };
-    if insn.dst_access_mode() && !plan.can_stride {
-        return Err((UnimplementedFunctionality, "the strided mode without swizzle_32b, which is not documented"));
-    }
-    if !insn.dst_access_mode() && mask << (first & 3) > 0xF {
-        return Err((UndefinedBehavior, "read interfaces outside a group of four rows of Dst"));
-    }
-    // The page writes rows of the group, and that the mask is relative to the first row; kernels
-    // that pack one row after the other with one interface need the latter.
-    for i in (0..INTERFACES).filter(|i| mask >> i & 1 != 0) {
-        input.rows[input.count] = (!insn.zero_write()).then_some(first + i * step);
-        input.count += 1;
-    }
-    Ok(input)
-}
-
-/// How many data of each row are packed.
-fn packed(plan: &Plan, input: &Input) -> Result<usize, Refusal> {
-    let mask = ((1u32 << input.width) - 1) & u32::from(plan.downsample);
-    let packed = mask.count_ones() as usize;
-    if plan.downsample != 0xFFFF && input.width != COLUMNS && input.count > 1 {
-        return Err((UnimplementedFunctionality, "downsampling of parts of rows, which is not documented"));
-    }
-    if !(packed * plan.layout.bits() as usize).is_multiple_of(8) {
-        return Err((UnimplementedFunctionality, "a row that ends within a byte is not built yet"));
-    }
-    Ok(packed)
 }
 
 /// Keeps the data that the mask names (Downsampling.md).
@@ -353,19 +504,6 @@ fn relu(row: &mut Row, kind: Kind, relu: Relu) {
         Relu::Zero => row.iter_mut().for_each(|x| *x = if *x & sign != 0 { 0 } else { *x }),
         Relu::Above(least) => row.iter_mut().for_each(|x| *x = if *x & sign != 0 || *x <= least { 0 } else { *x }),
         Relu::UpTo(most) => row.iter_mut().for_each(|x| *x = if *x & sign != 0 { 0 } else { (*x).min(most) }),
-    }
-}
-
-/// The late conversion: the row's exponent, if it has one, and its data.
-fn finish(plan: &Plan, row: &Row, packed: usize) -> (u8, Row) {
-    let row = plan.late.convert(*row);
-    match plan.layout {
-        Layout::Plain { .. } => (0, row),
-        Layout::Block { bits, small } => {
-            let mut row = row;
-            row[packed..].fill(0);
-            convert::block(row, small, bits)
-        }
     }
 }
 

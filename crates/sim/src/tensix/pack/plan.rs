@@ -84,6 +84,7 @@ impl Layout {
 pub(super) enum Accumulate {
     Fp32,
     Bf16,
+    Fp16,
     Int32,
 }
 
@@ -130,13 +131,22 @@ pub(super) struct Plan {
     // Output addresses, in units of 16 bytes.
     pub(super) dst: Strides,
     pub(super) l1_dest: u32,
-    /// What comes first has an address of its own, and is this long.
+    /// The output is compressed; starts of rows come first, and are this long.
+    pub(super) row_starts: Option<u32>,
+    /// Exponents come before data and have an address of their own, and are this long.
     pub(super) exponent_section: Option<u32>,
     pub(super) adds_offset: bool,
     pub(super) limit: u32,
     pub(super) fifo: u32,
     // The tile position.
     pub(super) reads_per_plane: u32,
+    /// The last instruction of a plane reads no more than what is left of it.
+    pub(super) limits_last: bool,
+    /// A tile's size counts its header.
+    pub(super) counts_header: bool,
+    /// Conversions round stochastically.
+    pub(super) early_by_chance: bool,
+    pub(super) late_by_chance: bool,
 }
 
 /// The configuration as one thread sees it.
@@ -167,14 +177,20 @@ impl Reader<'_> {
     }
 }
 
-/// Features of the packer that the documents do not describe, or that are not built.
-const NOT_BUILT: [(Field, u32, &str); 12] = [
-    (cfg::THCON_SEC_REG1_DISABLE_ZERO_COMPRESS, 1, "compression by the packer is not built yet"),
-    (cfg::THCON_SEC_REG1_SOURCE_INTERFACE_SELECTION, 0, "a packer that reads L1 is not built yet"),
+/// Features of the packer that the documents do not describe.
+const NOT_BUILT: [(Field, u32, &str); 10] = [
+    (
+        cfg::THCON_SEC_REG1_SOURCE_INTERFACE_SELECTION,
+        0,
+        "a packer that reads L1, which is not documented for four read interfaces",
+    ),
     (cfg::THCON_SEC_REG1_DIS_SHARED_EXP_ASSEMBLER, 0, "Dis_shared_exp_assembler, which is not documented"),
-    (cfg::THCON_SEC_REG1_AUTO_SET_LAST_PACR_INTF_SEL, 0, "Auto_set_last_pacr_intf_sel is not built yet"),
     (cfg::THCON_SEC_REG1_PACK_START_INTF_POS, 0, "pack_start_intf_pos, which is not documented"),
-    (cfg::THCON_SEC_REG1_ALL_PACK_DISABLE_ZERO_COMPRESS_OVRD, 0, "All_pack_disable_zero_compress is not built yet"),
+    (
+        cfg::THCON_SEC_REG1_ALL_PACK_DISABLE_ZERO_COMPRESS_OVRD,
+        0,
+        "All_pack_disable_zero_compress_ovrd, for whose values Blackhole has no field",
+    ),
     (cfg::THCON_SEC_REG1_PACK_DIS_Y_POS_START_OFFSET, 0, "pack_dis_y_pos_start_offset, which is not documented"),
     (cfg::THCON_SEC_REG1_DOWNSAMPLE_RATE, 0, "Downsample_rate, which is not documented"),
     (cfg::PACK_COUNTERS_SEC_PACK_PER_XY_PLANE, 0, "pack_per_xy_plane, which is not documented"),
@@ -205,6 +221,9 @@ impl Plan {
             by: [r.get(xy), r.get(zw[0]), r.get(zw[1])],
         };
         let map = RowMap::of(config);
+        let early_by_chance = r.has(cfg::ALU_ROUNDING_MODE_GASKET_SRND_EN);
+        let accumulate = accumulate(&r)?;
+        let row_starts = row_starts(&r, layout, accumulate)?;
         Ok(Self {
             map,
             can_stride: config.global(cfg::DEST_ACCESS_CFG_SWIZZLE_32B) != 0,
@@ -216,7 +235,7 @@ impl Plan {
             downsample,
             late,
             layout,
-            accumulate: accumulate(&r)?,
+            accumulate,
             is_plain_bf16: plain && untouched && !counts,
             counts,
             src: strides(
@@ -233,12 +252,17 @@ impl Plan {
                 [cfg::PCK0_ADDR_CTRL_ZW_REG_1_ZSTRIDE, cfg::PCK0_ADDR_CTRL_ZW_REG_1_WSTRIDE],
             ),
             l1_dest: r.get(cfg::THCON_SEC_REG1_L1_DEST_ADDR).wrapping_add(header),
+            row_starts,
             // FP8 and INT8, too, which have no exponents of their own.
             exponent_section: (r.out_format() & 2 != 0).then(|| r.get(cfg::THCON_SEC_REG1_EXP_SECTION_SIZE)),
             adds_offset: r.has(cfg::THCON_SEC_REG1_ADD_L1_DEST_ADDR_OFFSET),
             limit: r.get(cfg::THCON_SEC_REG9_PACK_0_2_LIMIT_ADDRESS) * 2 + 1,
             fifo: r.get(cfg::THCON_SEC_REG9_PACK_0_2_FIFO_SIZE) * 2,
             reads_per_plane: r.get(cfg::PACK_COUNTERS_SEC_PACK_READS_PER_XY_PLANE),
+            limits_last: r.has(cfg::THCON_SEC_REG1_AUTO_SET_LAST_PACR_INTF_SEL),
+            counts_header: r.has(cfg::THCON_SEC_REG1_ADD_TILE_HEADER_SIZE),
+            early_by_chance,
+            late_by_chance: layout.is_block() && r.has(cfg::ALU_ROUNDING_MODE_PACKER_SRND_EN),
         })
     }
 }
@@ -248,11 +272,6 @@ fn formats(r: &Reader<'_>) -> Result<(Early, Kind, Late, Layout), Refusal> {
     let early = early(r)?;
     let (kind, mantissa) = input(r, early)?;
     let (late, layout) = late(r, kind, mantissa)?;
-    let random_early = early.rounds() && r.has(cfg::ALU_ROUNDING_MODE_GASKET_SRND_EN);
-    let random_late = layout.is_block() && r.has(cfg::ALU_ROUNDING_MODE_PACKER_SRND_EN);
-    if random_early || random_late {
-        return Err((UnimplementedFunctionality, "stochastic rounding by the packer is not built yet"));
-    }
     Ok((early, kind, late, layout))
 }
 
@@ -437,7 +456,23 @@ fn accumulate(r: &Reader<'_>) -> Result<Option<Accumulate>, Refusal> {
         code::FP32 => Ok(Some(Accumulate::Fp32)),
         code::BF16 => Ok(Some(Accumulate::Bf16)),
         code::INT32 => Ok(Some(Accumulate::Int32)),
-        code::FP16 => Err((UnimplementedFunctionality, "accumulation of FP16 in L1, whose rounding is not documented")),
+        code::FP16 => Ok(Some(Accumulate::Fp16)),
         _ => Err((UndefinedBehavior, "accumulation in L1 of a format that L1 cannot add")),
     }
+}
+
+/// `Row_start_section_size`, if the output is compressed (OutputAddressGenerator.md).
+fn row_starts(r: &Reader<'_>, layout: Layout, accumulate: Option<Accumulate>) -> Result<Option<u32>, Refusal> {
+    if r.has(cfg::THCON_SEC_REG1_DISABLE_ZERO_COMPRESS) {
+        return Ok(None);
+    }
+    let what = match () {
+        () if accumulate.is_some() => "accumulation of compressed output, which is not documented",
+        () if layout.bits() == 2 => "compression of data of two bits, which has no documented format",
+        () if layout.is_block() && r.has(cfg::ALU_ROUNDING_MODE_PACKER_SRND_EN) => {
+            "stochastic rounding of compressed blocks, which is not built"
+        }
+        () => return Ok(Some(r.get(cfg::THCON_SEC_REG1_ROW_START_SECTION_SIZE))),
+    };
+    Err((UnimplementedFunctionality, what))
 }

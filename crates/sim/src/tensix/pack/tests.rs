@@ -8,15 +8,15 @@ use tilework_abi::tensix::cfg::{Field, Space};
 use tilework_abi::tensix::insn::{self, Setadcxx, Setadcxy, Setadczw, Setc16};
 
 /// The pack thread.
-const T2: usize = 2;
+pub(super) const T2: usize = 2;
 /// Where the packer writes.
-const OUT: u32 = 0x4_0000;
+pub(super) const OUT: u32 = 0x4_0000;
 const FP32: u32 = 0;
-const BF16: u32 = 5;
-const BFP8: u32 = 6;
+pub(super) const BF16: u32 = 5;
+pub(super) const BFP8: u32 = 6;
 
 /// Sets a field as the pack thread sees it.
-fn set(b: &mut Bench, field: Field, value: u32) {
+pub(super) fn set(b: &mut Bench, field: Field, value: u32) {
     let config = &mut b.t.coprocessor.config;
     let index = u32::from(field.word);
     match field.space {
@@ -72,22 +72,22 @@ pub(super) fn tile() -> Vec<u32> {
     (0..16).map(|i| pacr(i).word()).collect()
 }
 
-fn l1(b: &Bench, len: usize) -> &[u8] {
+pub(super) fn l1(b: &Bench, len: usize) -> &[u8] {
     &b.out.l1[OUT as usize..][..len]
 }
 
-fn write_bf16(b: &mut Bench, row: usize, values: [u16; 16]) {
+pub(super) fn write_bf16(b: &mut Bench, row: usize, values: [u16; 16]) {
     let map = RowMap::of(&b.t.coprocessor.config);
     b.t.coprocessor.dst.write16(map, row, values.map(dst_of_bf16));
 }
 
-fn write_fp32(b: &mut Bench, row: usize, values: [u32; 16]) {
+pub(super) fn write_fp32(b: &mut Bench, row: usize, values: [u32; 16]) {
     let map = RowMap::of(&b.t.coprocessor.config);
     b.t.coprocessor.dst.write32(map, row, values.map(dst_of_fp32));
 }
 
 /// What a fault says.
-fn refusal(b: &mut Bench, word: u32) -> String {
+pub(super) fn refusal(b: &mut Bench, word: u32) -> String {
     let at = b.t.last_step() + 1;
     b.push(T2, at, &[word]);
     b.run(at + 1000).unwrap_err().to_string()
@@ -273,18 +273,18 @@ fn a_flush_writes_what_is_held_and_the_next_tile_starts_afresh() {
 fn what_is_not_documented_is_refused_by_name() {
     let one = || Pacr::build().last(true);
     for (insn, what) in [
-        (one().row_pad_zero(1), "RowPadZero"),
+        (one().row_pad_zero(4), "RowPadZero of 4"),
         (one().cfg_context(1), "CfgContext"),
         (one().ctxt_ctrl(1), "CtxtCtrl"),
-        (one().addr_cnt_context(1), "AddrCntContext"),
-        (one().ovrd_thread_id(true), "OvrdThreadId"),
+        (one().ctxt_ctrl(3), "CtxtCtrl"),
     ] {
         let mut b = set_up(BF16, BF16, BF16, false);
         assert!(refusal(&mut b, insn.word()).contains(what));
     }
     for (field, value, what) in [
-        (cfg::THCON_SEC_REG1_DISABLE_ZERO_COMPRESS, 0, "compression"),
-        (cfg::ALU_ROUNDING_MODE_GASKET_SRND_EN, 1, "stochastic"),
+        (cfg::THCON_SEC_REG1_SOURCE_INTERFACE_SELECTION, 1, "reads L1"),
+        (cfg::THCON_SEC_REG1_ALL_PACK_DISABLE_ZERO_COMPRESS_OVRD, 1, "All_pack_disable_zero_compress"),
+        (cfg::PACK_COUNTERS_SEC_PACK_XYS_PER_TILE, 1, "pack_xys_per_tile"),
         (cfg::THCON_SEC_REG1_OUT_DATA_FORMAT, 8, "late format conversion"),
         (cfg::THCON_SEC_REG1_IN_DATA_FORMAT, 7, "only L1 has"),
         (cfg::THCON_SEC_REG1_IN_DATA_FORMAT, 9, "not what the early"),
@@ -392,5 +392,22 @@ fn tdma_registers_see_the_packer() {
     assert_eq!((b.word(OUT as usize), b.word(OUT as usize + 32)), (0, 0x4000_4000));
     assert_eq!(load(&mut b, tdma::SCALERS, passed + 1), Ok(1 << 27));
     assert_eq!(load(&mut b, tdma::SCALERS, passed + 100), Ok(0));
-    assert!(load(&mut b, tdma::PACKED_SIZE, passed + 100).is_err(), "not zero any more");
+    // A row of 32 bytes, for thread 2; the next one, of three rows, has a header.
+    let sizes = |b: &mut Bench, at| {
+        [0, 0x40, 0x80].map(|thread| [tdma::PACKED_SIZE, tdma::ACC_PACKED_SIZE].map(|reg| load(b, reg + thread, at)))
+    };
+    assert_eq!(sizes(&mut b, passed + 100), [[Ok(0), Ok(0)], [Ok(0), Ok(0)], [Ok(2), Ok(2)]]);
+    set(&mut b, cfg::THCON_SEC_REG1_ADD_TILE_HEADER_SIZE, 1);
+    let one = Pacr::build().read_intf_sel(1);
+    b.execute(T2, &[one.word(), one.word(), one.last(true).addr_mod(1).word()]);
+    assert_eq!(sizes(&mut b, 10_000)[2], [Ok(6), Ok(2 + 6 + 1)]);
+    // The same by SETDMAREG: sizes, and a header's size with itself, format and flag.
+    let special = insn::Setdmareg::build().set_signals_mode(true).result_size(2);
+    b.execute(T2, &[special.word(), special.input_source(2).result_half_reg(8).word()]);
+    let gprs = [0, 1, 2, 3, 4, 5, 6, 7].map(|i| b.gpr(T2, i));
+    assert_eq!(gprs, [9 << 16 | 6, 0, 0, 0, 7, BF16 << 16 | 1 << 20, 0, 0]);
+    b.t.store(CORES[2], TDMA_BASE + tdma::ACC_PACKED_SIZE, 1 << 16, 20_000).unwrap();
+    assert_eq!(sizes(&mut b, 20_000)[2], [Ok(6), Ok(0)]);
+    b.t.soft_reset(1 << 2, 30_000);
+    assert_eq!(sizes(&mut b, 30_000)[2], [Ok(0), Ok(0)]);
 }

@@ -140,7 +140,9 @@ fn put(plan: &Plan, to: &mut Registers<'_>, addr: u32, datum: u32) -> Result<(),
         target => {
             let (row, column) =
                 if plan.output.transpose { (row / ROW * ROW + column, row % ROW) } else { (row, column) };
-            to.bank(target)[row as usize][column as usize] = datum;
+            for row in to.bank(target)[row as usize..].iter_mut().take(plan.output.copies as usize) {
+                row[column as usize] = datum;
+            }
         }
     }
     Ok(())

@@ -9,9 +9,10 @@ use super::format::Format;
 use super::plan::{At, Context, Plan};
 use super::{Registers, cfg, moves, rows};
 use crate::tensix::config::Refusal;
+use crate::tensix::coverage::Executed;
 use proptest::prelude::*;
 use tilework_abi::tensix::cfg::Field;
-use tilework_abi::tensix::insn::{MiscOp, Setadc, Setadcxx, Setadczw, Unpacr};
+use tilework_abi::tensix::insn::{Insn, MiscOp, Setadc, Setadcxx, Setadczw, Unpacr};
 
 const BF16: u32 = 5;
 const L1: usize = 0x1_0000;
@@ -25,6 +26,8 @@ struct Rig {
     dst: Dst,
     src_row: u32,
     unit: usize,
+    /// For `cargo xtask coverage`.
+    executed: Executed,
 }
 
 impl Rig {
@@ -37,6 +40,7 @@ impl Rig {
             dst: Dst::default(),
             src_row: 0,
             unit,
+            executed: Executed::default(),
         };
         rig.describe(from, true, [256, 1, 4]);
         rig.set(cfg::THCON_SEC_REG2_OUT_DATA_FORMAT, to);
@@ -89,6 +93,8 @@ impl Rig {
 
     fn run(&mut self, insn: u32) -> Result<(), Refusal> {
         let plan = self.plan(insn)?;
+        self.executed.settings = Some(plan.settings());
+        self.executed.count(Insn::decode(insn | (self.unit as u32) << 23));
         moves::execute(&plan, &self.l1, &mut Registers { src: &mut self.src, dst: &mut self.dst, last: 0 })
     }
 
@@ -438,4 +444,117 @@ fn the_map_of_dst_is_that_of_the_configuration() {
     let map = RowMap::of(&rig.config);
     assert_eq!(rig.dst.read32(map, 15), [super::super::number::dst_of_fp32(0x1111_1111); 16]);
     assert_eq!(rig.dst.read32(map, 16), [0; 16]);
+}
+
+#[test]
+fn a_row_is_broadcast_to_eight_rows_of_src_b() {
+    let mut rig = Rig::new(B, BF16, BF16);
+    let all: Vec<u16> = (1..257).collect();
+    rig.halves(0x1000, &all);
+    rig.src_row = 8;
+    rig.x(32, 47);
+    let broadcast = Unpacr::build().srcb_bcast(true).word();
+    rig.run(broadcast).unwrap();
+    for row in 0..64 {
+        let expected = if (8..16).contains(&row) { std::array::from_fn(|i| 33 + i as u32) } else { [0; 16] };
+        assert_eq!(rig.row(row), expected, "row {row}");
+    }
+    // Part of a row.
+    rig.x(0, 4);
+    rig.run(broadcast).unwrap();
+    assert_eq!([8, 15].map(|row| rig.row(row)[..6].to_vec()), [vec![1, 2, 3, 4, 5, 38], vec![1, 2, 3, 4, 5, 38]]);
+    rig.x(0, 16);
+    assert!(rig.run(broadcast).is_err(), "two rows");
+    rig.x(0, 15);
+    rig.src_row = 12;
+    assert!(rig.run(broadcast).is_err(), "rows that are no block of eight");
+}
+
+/// A row of sixteen `1.5` in L1, and the bytes of its exponent, if it has one.
+fn ones_and_a_half(format: u32) -> (Vec<u8>, Option<u8>) {
+    let exponent = match format {
+        2 | 3 | 11 => Some(15),
+        6 | 7 | 15 => Some(127),
+        _ => None,
+    };
+    let datum: &[u8] = match format {
+        0 | 4 => &[0, 0, 0xC0, 0x3F],
+        1 => &[0x00, 0x3E],
+        5 => &[0xC0, 0x3F],
+        10 => &[0x3E],
+        2 | 6 => &[0x60],
+        // Two of four bits; four of two bits are ones: a half does not fit.
+        3 | 7 => &[0x66],
+        _ => &[0x55],
+    };
+    let bytes = match format {
+        3 | 7 => 8,
+        11 | 15 => 4,
+        _ => 16 * datum.len(),
+    };
+    (datum.iter().copied().cycle().take(bytes).collect(), exponent)
+}
+
+#[test]
+fn every_format_arrives_as_its_number() {
+    use crate::tensix::number::{bf16_of_dst, fp16_of_dst, fp32_of_dst};
+    // From, to; FormatConversion of the page. With sixteen bits of Dst, FP32 becomes BF16 or FP16.
+    let pairs =
+        [(0, 4), (0, 5), (0, 1), (0, 0), (1, 1), (5, 5), (10, 10), (6, 6), (7, 7), (15, 15), (2, 2), (3, 3), (11, 11)];
+    for (from, to) in pairs {
+        for to_dst in [false, true] {
+            if (to, to_dst) == (0, false) {
+                continue; // FP32 does not fit SrcA.
+            }
+            let mut rig = Rig::new(A, from, to);
+            rig.describe(from, true, [16, 1, 1]);
+            rig.x(0, 15);
+            rig.whole_bank(!to_dst);
+            rig.set(cfg::THCON_SEC_REG2_UNPACK_IF_SEL, to_dst.into());
+            let (row, exponent) = ones_and_a_half(from);
+            let at = if exponent.is_some() { 0x1010 } else { 0x1000 };
+            rig.l1[at..at + row.len()].copy_from_slice(&row);
+            rig.l1[0x1000] = exponent.unwrap_or(rig.l1[0x1000]);
+            rig.run(plain()).unwrap();
+            let five_bits = [1, 2, 3, 10, 11].contains(&to);
+            let number = if [11, 15].contains(&from) { 1.0 } else { 1.5f32 };
+            let map = RowMap::of(&rig.config);
+            let fp16 = |x: u16| f32::from_bits(((u32::from(x) & 0x7FFF) << 13) + (112 << 23));
+            let found = match (to_dst, to, five_bits) {
+                (true, 0 | 4, _) => f32::from_bits(fp32_of_dst(rig.dst.read32(map, 0)[9])),
+                (true, _, true) => fp16(fp16_of_dst(rig.dst.read16(map, 0)[9])),
+                (true, _, false) => f32::from_bits(u32::from(bf16_of_dst(rig.dst.read16(map, 0)[9])) << 16),
+                (false, ..) => {
+                    let tf32 = super::super::number::tf32_of_src(rig.src.0[A].unpacked_mut()[0][9]);
+                    let bias = if five_bits { 112 << 23 } else { 0 };
+                    f32::from_bits((tf32 << 13) + bias)
+                }
+            };
+            assert_eq!(found, number, "{from} to {to}, Dst {to_dst}");
+        }
+    }
+}
+
+#[test]
+fn integers_arrive_in_each_width() {
+    let bytes = [0x83, 0x7F, 0x00, 0x01];
+    let unpacked = |format: u32, to_dst: bool| {
+        let mut rig = Rig::new(A, format, format);
+        rig.describe(format, true, [16, 1, 1]);
+        rig.x(0, 15);
+        rig.whole_bank(!to_dst);
+        rig.set(cfg::THCON_SEC_REG2_UNPACK_IF_SEL, to_dst.into());
+        rig.l1[0x1000..0x1004].copy_from_slice(&bytes);
+        rig.run(plain()).unwrap();
+        rig
+    };
+    // Eight bits: -3, 127, 0 and 1 in the mantissa, with an exponent of 16 if not zero.
+    let mut rig = unpacked(14, false);
+    assert_eq!(rig.src.0[A].unpacked_mut()[0][..4], [1 << 18 | 3 << 8 | 16, 127 << 8 | 16, 0, 1 << 8 | 16]);
+    // Sixteen bits as they are, and 32 bits, whose high half Dst has in its own layout.
+    let rig = unpacked(9, true);
+    let map = RowMap::of(&rig.config);
+    assert_eq!(rig.dst.read16(map, 0)[..2], [0x7F83, 0x0100]);
+    let rig = unpacked(8, true);
+    assert_eq!(super::super::number::fp32_of_dst(rig.dst.read32(map, 0)[0]), 0x0100_7F83);
 }

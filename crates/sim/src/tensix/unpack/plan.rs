@@ -90,12 +90,28 @@ pub(super) struct Output {
     pub(super) transpose: bool,
     /// Columns by which SrcA's data are shifted to the left.
     pub(super) shift: u32,
+    /// Rows of SrcB that get the data of each row.
+    pub(super) copies: u32,
     /// Positions that follow each datum, and whether they are skipped or get zeros.
     pub(super) upsample: u32,
     pub(super) skip: bool,
 }
 
 impl Output {
+    /// The first row goes to eight rows of SrcB (`srcb_bcast` of the public list, `assembly.yaml` of
+    /// tt-llk). The list does not say what becomes of other rows, or which rows these eight are if
+    /// they do not begin at a multiple of eight.
+    fn broadcast(&mut self, input: &Input) -> Result<(), Refusal> {
+        let one_row = input.zeros.is_none() && self.upsample == 0 && self.addr % ROW + input.count <= ROW;
+        if !one_row || !(self.addr / ROW + self.src_row).is_multiple_of(BURST) {
+            return Err(not_built(
+                "a broadcast of other than one row to eight aligned rows of SrcB, which no document describes",
+            ));
+        }
+        self.copies = BURST;
+        Ok(())
+    }
+
     /// The row and the column of the datum at `addr`, before transposition; `None`: it is dropped.
     pub(super) fn place(&self, addr: u32) -> Result<Option<(u32, u32)>, Refusal> {
         let (row, column) = (addr / ROW, addr % ROW);
@@ -234,7 +250,7 @@ impl Plan {
         let (unsigned, narrow) = (reader.unp(UNSIGNED) != 0, reader.is_set(cfg::THCON_SEC_REG1_UNP_LF8_4B_EXP));
         let conversion = Conversion::of(from, out, to_dst, unsigned, narrow)?;
         let input = reader.input(insn, context, from, &descriptor)?;
-        let output = reader.output(context, out, to_dst)?;
+        let mut output = reader.output(context, out, to_dst)?;
         let strided = reader.is_set(cfg::THCON_SEC_REG2_TILEIZE_MODE);
         if (output.transpose || strided) && !input.data.is_multiple_of(BLOCK_BITS) {
             return Err(undefined("transposed or strided input that does not begin at a multiple of 16 bytes"));
@@ -244,6 +260,9 @@ impl Plan {
         }
         if to_dst && (output.shift != 0 || output.transpose) {
             return Err(undefined("data for Dst that are shifted or transposed"));
+        }
+        if insn.srcb_bcast() {
+            output.broadcast(&input)?;
         }
         let wants = reader.speed(from, strided, &input, &output, to_dst)?;
         Ok(Self { input, output, conversion, zero: insn.all_datums_are_zero(), format: to, in_format, wants })
@@ -281,11 +300,11 @@ impl Reader<'_> {
     }
 
     fn refuse_what_is_not_built(&self, insn: Unpacr) -> Result<(), Refusal> {
-        if insn.srcb_bcast() {
-            return Err(not_built("a row that is broadcast to eight rows of SrcB"));
+        if insn.srcb_bcast() && self.unit == 0 {
+            return Err(not_built("a row that is broadcast to rows of SrcA, which no document describes"));
         }
         if self.is_set(cfg::THCON_SEC_REG2_METADATA_X_END) {
-            return Err(not_built("unpacking of metadata"));
+            return Err(not_built("unpacking of metadata, which no document describes"));
         }
         Ok(())
     }
@@ -476,6 +495,7 @@ impl Reader<'_> {
             whole_bank,
             transpose: self.unit == 0 && self.is_set(cfg::THCON_SEC_REG2_HALOIZE_MODE),
             shift: if shifts { self.thcon(SHIFT[index & 3]) } else { 0 },
+            copies: 1,
             // As the model has it: 1, 3 and 7, where Unpackers/README.md has 1, 2 and 4.
             upsample: (1 << self.thcon(cfg::THCON_SEC_REG2_UPSAMPLE_RATE)) - 1,
             skip: self.is_set(cfg::THCON_SEC_REG2_UPSAMPLE_AND_INTERLEAVE),

@@ -61,6 +61,7 @@ pub(super) fn can_move(plan: &Plan) -> bool {
         && output.addr.is_multiple_of(ROW)
         && output.upsample == 0
         && output.shift == 0
+        && output.copies == 1
 }
 
 /// Moves all data of `plan`, for which [`can_move`] holds.

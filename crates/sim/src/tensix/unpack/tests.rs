@@ -359,14 +359,21 @@ fn what_lies_behind_l1_or_is_not_built_faults_by_name() {
         (fault.class, fault.to_string())
     };
     type Change = fn(&mut Bench);
-    let cases: [(Change, u32, FaultClass, &str); 5] = [
+    let cases: [(Change, u32, FaultClass, &str); 7] = [
         (
             |b| b.configure(cfg::THCON_SEC_REG3_BASE_ADDRESS, 0x1_7FF0),
             UNPACK_FACE,
             FaultClass::UndefinedBehavior,
             "end of L1",
         ),
-        (|_| (), UNPACK_FACE | 1 << 5, FaultClass::UnimplementedFunctionality, "broadcast"),
+        (|_| (), UNPACK_FACE | 1 << 5, FaultClass::UnimplementedFunctionality, "rows of SrcA"),
+        (|_| (), UNPACK_FACE_B | 1 << 5, FaultClass::UnimplementedFunctionality, "other than one row"),
+        (
+            |b| b.configure(cfg::THCON_SEC_REG2_METADATA_X_END, 1),
+            UNPACK_FACE,
+            FaultClass::UnimplementedFunctionality,
+            "metadata",
+        ),
         (|_| (), UNPACK_FACE | 3 << 8, FaultClass::UndefinedBehavior, "fourth thread"),
         (|_| (), UNPACK_FACE_B | 2 << 10, FaultClass::UndefinedBehavior, "context"),
         (

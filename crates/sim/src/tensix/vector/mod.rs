@@ -19,6 +19,8 @@ mod integer;
 mod load_macro;
 mod load_store;
 mod lut;
+#[cfg(test)]
+mod mode_tests;
 mod predicate;
 mod random;
 mod recip;

@@ -7,21 +7,17 @@
 use super::regs::Regs;
 use super::{LANES, LReg, Lanes, SIGN, Vector, blend};
 use crate::Bug;
+use crate::tensix::random;
 use tilework_abi::tensix::insn::{SfpStochRnd, Sfpcast};
 
 /// The generators' states after reset; not documented, zero is assumed.
 pub(super) const RESET: LReg = [0; LANES];
-/// The bits of a state whose parity comes in at the top.
-const TAPS: u32 = 0x8020_0003;
 /// The random bits that rounding takes.
 const RANDOM_BITS: u32 = 0x7F_FFFF;
 /// What they are instead, to round to nearest.
 const NEAREST: u32 = 0x40_0000;
 /// What they are instead, to round to zero.
 const TO_ZERO: u32 = 0x7F_FFFF;
-
-/// Numbers that are drawn from a seed before it is used.
-const SEED_STEPS: u32 = 34;
 
 /// How `SFP_STOCH_RND` rounds.
 #[derive(Clone, Copy)]
@@ -32,30 +28,17 @@ struct Rounding {
     small: bool,
 }
 
-/// The state after `state`.
-#[inline]
-fn next(state: u32) -> u32 {
-    ((state & TAPS).count_ones() + 1) << 31 | state >> 1
-}
-
 impl Vector {
-    /// Seeds all generators (`PRNG_SEED_Seed_Val`). What each of them gets is not documented; as
-    /// found on another simulator, the seed goes through the generator for [`SEED_STEPS`] numbers,
-    /// and then every second number is the state of a lane, from the last one down.
+    /// Seeds all generators (`PRNG_SEED_Seed_Val`).
     pub(in crate::tensix) fn seed(&mut self, seed: u32) {
-        let mut state = seed;
-        (0..SEED_STEPS).for_each(|_| state = next(state));
-        for lane in self.prng.iter_mut().rev() {
-            *lane = state;
-            state = next(next(state));
-        }
+        self.prng = random::seeded(seed);
     }
 
     /// `AdvancePRNG` in the lanes of `mask`.
     pub(super) fn random(&mut self, mask: u32) -> LReg {
         let result = self.prng;
         for (lane, state) in self.prng.iter_mut().enumerate() {
-            *state = blend(*state, next(*state), 0u32.wrapping_sub(mask >> lane & 1));
+            *state = blend(*state, random::next(*state), 0u32.wrapping_sub(mask >> lane & 1));
         }
         result
     }
@@ -226,7 +209,7 @@ mod tests {
         let mut b = Bench::default();
         b.v.seed(5);
         b.run(&[Sfpmov::build().vc(9).vd(1).mod1(8).word()]);
-        let state = |steps: u32| (0..steps).fold(5, |state, _| next(state));
+        let state = |steps: u32| (0..steps).fold(5, |state, _| random::next(state));
         assert_eq!((b.lreg(1)[31], b.lreg(1)[30], b.lreg(1)[0]), (state(34), state(36), state(96)));
         assert_eq!(b.lreg(1)[0], 0x2E79_84F4);
     }

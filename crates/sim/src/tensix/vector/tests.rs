@@ -4,6 +4,7 @@ use super::*;
 use crate::tensix::bench::{Bench as Chip, CORES};
 use crate::tensix::config::Config;
 use crate::tensix::counters::Rwc;
+use crate::tensix::coverage::Executed;
 use crate::tensix::dst::Dst;
 use tilework_abi::tensix::insn;
 
@@ -16,6 +17,8 @@ pub(super) struct Bench {
     pub(super) dst: Dst,
     pub(super) rwc: Rwc,
     pub(super) now: Cycle,
+    /// For `cargo xtask coverage`.
+    executed: Executed,
 }
 
 /// The first lanes' values; the others are zero.
@@ -26,7 +29,7 @@ pub(super) fn lane_values(first: &[u32]) -> LReg {
 impl Bench {
     pub(super) fn try_run(&mut self, word: u32) -> Result<(), Refusal> {
         let insn = VectorOp::decode(word).expect("a vector instruction");
-        let Self { v, config, dst, rwc, now } = self;
+        let Self { v, config, dst, rwc, now, executed } = self;
         let mut on = Operands { config, thread: 0, dst, rwc, now: *now };
         loop {
             on.now += 1;
@@ -37,7 +40,10 @@ impl Bench {
             }
             match v.accepts(insn, on.now, on.config) {
                 at if at > on.now => {}
-                _ => return v.issue(&mut on, insn).map(drop),
+                _ => {
+                    executed.count(insn::Insn::decode(word));
+                    return v.issue(&mut on, insn).map(drop);
+                }
             }
         }
     }
@@ -51,7 +57,7 @@ impl Bench {
     /// Cycles in which no instruction issues.
     pub(super) fn idle(&mut self, cycles: u32) {
         for _ in 0..cycles {
-            let Self { v, config, dst, rwc, now } = self;
+            let Self { v, config, dst, rwc, now, .. } = self;
             *now += 1;
             let mut on = Operands { config, thread: 0, dst, rwc, now: *now };
             if v.next_scheduled(on.now - 1) == on.now {

@@ -11,7 +11,7 @@ use super::dump::Dumps;
 use super::operands::{Pick, pick};
 use super::setup::*;
 use super::step::Step;
-use super::{GROUPS, Group, input, is_broad};
+use super::{GROUPS, Group, expand, input, is_broad};
 
 /// Formats that go together.
 struct Style {
@@ -186,7 +186,11 @@ fn group(rng: &mut Rng, index: u32, style: &Style, mode: Mode) -> Group {
     steps.extend(modes(rng, products, matrices));
     let kinds = Kinds { products, matrices };
     let each = (0..rng.within(1..8)).filter_map(|_| instruction(rng, style, mode, kinds)).map(|step| vec![step]);
-    let each = each.collect();
+    let mut each: Vec<Vec<Step>> = each.collect();
+    if rng.one_in(5) {
+        let words: Vec<u32> = each.drain(..).flatten().filter_map(Step::pushed).collect();
+        steps.extend(expand::replayed(rng, &words));
+    }
     let data = vec![(a_at, style.a.0.face(rng, data)), (b_at, style.b.0.face(rng, data))];
     Group { steps, each, end: vec![reset_counters(true)], data, outputs: Vec::new() }
 }

@@ -5,19 +5,21 @@
 //! which makes its groups of steps. Each group sets up what it needs and leaves nothing behind that
 //! another group relies on, so that any group can be left out. One thread does everything, and
 //! waits for the coprocessor before it changes configuration: streams of several threads would
-//! depend on time.
+//! depend on time, unless semaphores order them (`threads.rs`).
 //!
 //! Nothing is generated that the documents call undefined. What they define but ttsim refuses would
 //! end the comparison, so only a few cases, the broad ones, have it: they show that ours does not
 //! refuse it.
 
 mod dump;
+mod expand;
 mod matrix;
 mod operands;
 mod pack;
 mod scalar;
 mod setup;
 mod step;
+mod threads;
 mod unpack;
 mod vector;
 
@@ -30,8 +32,9 @@ use step::Step;
 
 /// Where nobody looks.
 const SCRATCH: u32 = 0x1_E000;
-/// The table of steps.
+/// The tables of steps: a part for each thread, of which the first does the most.
 const TABLE: u32 = 0x2_0000;
+const TABLES: [u32; 3] = [TABLE, 0x6_0000, 0x7_0000];
 /// Input of the unpackers: a part for each group.
 const INPUT: u32 = 0x8_0000;
 const INPUT_BYTES: u32 = 0x4000;
@@ -60,6 +63,8 @@ struct Group {
 pub(crate) struct Case {
     tile: (u8, u8),
     core: Processor,
+    /// What other TRISCs do meanwhile.
+    others: Vec<(Processor, Vec<Step>)>,
     /// What comes before all groups.
     start: Group,
     groups: Vec<Group>,
@@ -73,14 +78,20 @@ impl Case {
         // Unpackers take their counters of x and y from thread 0 (`AddrCntContextId` of UNPACR).
         let cores = [Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
         let (tile, core) = (tile(rng), if kind == Kind::Scalar { rng.pick(&cores) } else { Processor::Trisc0 });
+        let mut others = Vec::new();
         let (start, groups, dumps) = match kind {
+            Kind::Threads => {
+                let (start, steps) = threads::group(rng);
+                others.extend(cores[1..].iter().copied().zip(steps));
+                (start, Vec::new(), dump::Dumps::default())
+            }
             Kind::Matrix => matrix::groups(rng),
             Kind::Unpack => unpack::groups(rng),
             Kind::Pack => pack::groups(rng),
             Kind::Vector => vector::groups(rng),
             _ => scalar::groups(rng),
         };
-        Self { tile, core, start, groups, dumps }
+        Self { tile, core, others, start, groups, dumps }
     }
 
     /// How many parts: the groups, and in each what can be left out.
@@ -105,11 +116,18 @@ impl Case {
         let groups = || self.kept(keep).map(|(group, _)| group);
         let steps = self.kept(keep).flat_map(|(_, steps)| steps).chain(self.dumps.steps());
         let mut ops = hold(self.tile);
-        ops.push(fill(self.tile, code(self.core), step::program(self.core).bytes()));
-        ops.push(fill(self.tile, TABLE, step::table(steps)));
+        let mut table = |core, at, steps: &mut dyn Iterator<Item = Step>| {
+            ops.push(fill(self.tile, code(core), step::program(core, at).bytes()));
+            ops.push(fill(self.tile, at, step::table(steps)));
+        };
+        table(self.core, TABLE, &mut { steps });
+        for ((core, steps), at) in self.others.iter().zip(&TABLES[1..]) {
+            table(*core, *at, &mut steps.iter().copied());
+        }
         ops.extend(groups().flat_map(|group| &group.data).map(|(at, data)| fill(self.tile, *at, data.clone())));
-        ops.push(release(self.tile, &[self.core]));
-        ops.push(wait(self.tile, self.core));
+        let cores: Vec<Processor> = std::iter::once(self.core).chain(self.others.iter().map(|other| other.0)).collect();
+        ops.push(release(self.tile, &cores));
+        ops.extend(cores.iter().map(|core| wait(self.tile, *core)));
         ops.extend(groups().flat_map(|group| &group.outputs).map(|&(at, len)| look(self.tile, at, len)));
         ops.extend(self.dumps.looks().map(|(at, len)| look(self.tile, at, len)));
         ops
@@ -121,6 +139,10 @@ impl Case {
         for (_, steps) in self.kept(keep) {
             out.push("group:".to_owned());
             out.extend(steps.into_iter().map(Step::text));
+        }
+        for (core, steps) in &self.others {
+            out.push(format!("{core}:"));
+            out.extend(steps.iter().map(|step| step.text()));
         }
         out
     }

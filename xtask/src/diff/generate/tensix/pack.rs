@@ -1,7 +1,8 @@
 //! The packer: Dst is filled once, and each group packs faces of it in another format, with ReLU,
 //! masks of columns and accumulation in L1.
 
-use tilework_abi::tensix::insn::Mova2d;
+use tilework_abi::tensix::cfg;
+use tilework_abi::tensix::insn::{Addrcrxy, Incadcxy, Mova2d, Setadc, Setadcxy};
 
 use super::super::super::rng::Rng;
 use super::dump::Dumps;
@@ -74,20 +75,37 @@ const FACES: u32 = 4;
 pub(super) fn groups(rng: &mut Rng) -> (Group, Vec<Group>, Dumps) {
     let (data, broad) = (Data::any(rng), is_broad(rng));
     let filling = &FILLINGS[rng.within(0..FILLINGS.len() as u32) as usize];
-    let start = start(rng, filling, data);
+    let mapped = rng.one_in(4);
+    let start = start(rng, filling, data, mapped);
     let count = rng.within(1..16);
-    let groups = (0..count).map(|index| group(rng, index, filling, data, broad)).collect();
-    (start, groups, Dumps { dst: true, ..Dumps::default() })
+    let groups = (0..count).map(|index| group(rng, index, filling, data, Mode { broad, mapped })).collect();
+    // Mapped rows of 32 bits lie elsewhere in those of 16 bits (docs/differences.md).
+    let dst = !(mapped && filling.dst32);
+    (start, groups, Dumps { dst, ..Dumps::default() })
+}
+
+/// What a case has throughout.
+#[derive(Clone, Copy)]
+struct Mode {
+    broad: bool,
+    /// Rows of Dst lie where `DEST_ACCESS_CFG` puts them.
+    mapped: bool,
 }
 
 /// Fills the first faces of Dst.
-fn start(rng: &mut Rng, filling: &Filling, data: Data) -> Group {
+fn start(rng: &mut Rng, filling: &Filling, data: Data, mapped: bool) -> Group {
     // Behind the inputs of all groups.
     let at = input(super::GROUPS - 1);
     let (from, to) = filling.fill;
     let mut set_up = Unpack::new((from, to, at), (from, to, at));
     set_up.to_dst = filling.dst32;
     let mut steps = Alu { a: to, b: to, dst32: filling.dst32, int8: false }.steps();
+    let map = |field| (field, u32::from(mapped));
+    let mut settings = Settings::default();
+    for (field, on) in [map(cfg::DEST_ACCESS_CFG_REMAP_ADDRS), map(cfg::DEST_ACCESS_CFG_SWIZZLE_32B)] {
+        settings.set(field, on);
+    }
+    steps.extend(settings.steps());
     steps.extend(set_up.steps());
     for face in 0..FACES {
         if filling.dst32 {
@@ -106,7 +124,7 @@ fn start(rng: &mut Rng, filling: &Filling, data: Data) -> Group {
     Group { steps, data: vec![(at, words)], ..Group::default() }
 }
 
-fn group(rng: &mut Rng, index: u32, filling: &Filling, data: Data, broad: bool) -> Group {
+fn group(rng: &mut Rng, index: u32, filling: &Filling, data: Data, mode: Mode) -> Group {
     let at = output(index);
     let (from, to, read) = rng.pick(filling.conversions);
     let mut pack = Pack { from, to, read, ..Pack::new(at) };
@@ -117,19 +135,39 @@ fn group(rng: &mut Rng, index: u32, filling: &Filling, data: Data, broad: bool) 
         let modes = if read & READ_32 != 0 && [FP16, FP32].contains(&from) { 1..2 } else { 1..4 };
         pack.relu = (rng.within(modes), number(rng, 8, 7, Data::Tame) & 0x7FFF);
     }
-    if broad && rng.one_in(4) {
+    if mode.broad && rng.one_in(4) {
         pack.mask = rng.word() & 0xFFFF;
     }
-    let faces = rng.within(1..FACES + 1);
-    // No document gives the rounding of accumulation in other formats.
-    pack.accumulate = rng.one_in(6) && [FP32, BF16].contains(&to);
+    pack.strided = mode.mapped && rng.one_in(2);
+    if !pack.strided && rng.one_in(3) {
+        pack.interfaces = rng.pick(&[1, 3, 5, 10]);
+    }
+    let faces = if pack.strided { FACES } else { rng.within(1..FACES + 1) };
+    // No document gives the rounding of accumulation: these formats were compared. Sums of FP16 that are
+    // denormal differ (docs/differences.md); numbers near one have none.
+    let adds = [FP32, BF16].contains(&to) || to == FP16 && data == Data::Tame;
+    pack.accumulate = rng.one_in(6) && adds;
     let before = if pack.accumulate {
         (0..faces).flat_map(|_| to.face(rng, data)).collect()
     } else {
         vec![0xA5; OUTPUT_BYTES as usize]
     };
     let mut steps = pack.steps();
+    if !pack.strided && faces < FACES && rng.one_in(3) {
+        steps.push(later_row(rng));
+    }
     steps.extend(pack.faces(faces));
     steps.push(Step::Sync);
     Group { steps, data: vec![(at, before)], outputs: vec![(at, faces * to.face_bytes() + 64)], ..Group::default() }
+}
+
+/// The first face starts with the fifth row, by one of the ways to change the counter.
+fn later_row(rng: &mut Rng) -> Step {
+    let words = [
+        Setadc::build().cnt_set_mask(4).xyzw(1).new_value(4).word(),
+        Setadcxy::build().cnt_set_mask(4).ch0_y(4).bit_mask(0b10).word(),
+        Incadcxy::build().cnt_set_mask(4).ch0_y(4).word(),
+        Addrcrxy::build().cnt_set_mask(4).ch0_y(4).bit_mask(0b10).word(),
+    ];
+    Step::Push(rng.pick(&words))
 }

@@ -71,6 +71,11 @@ impl Format {
         }
     }
 
+    /// Whether data have their exponents for themselves.
+    pub(super) const fn is_plain(self) -> bool {
+        !matches!(self.shape, Shape::Block(_))
+    }
+
     /// Bytes of a face in L1, with its exponents.
     pub(super) const fn face_bytes(self) -> u32 {
         self.bits * FACE as u32 / 8 + if matches!(self.shape, Shape::Block(_)) { 16 } else { 0 }
@@ -217,6 +222,8 @@ pub(super) struct Unpack {
     pub(super) to_dst: bool,
     /// Unpacker 0 transposes.
     pub(super) transpose: bool,
+    /// Bytes from one part of a row to the next for unpacker 0 (`Tileize_mode`), a multiple of 16.
+    pub(super) stride: Option<u32>,
     /// Data of an instruction.
     pub(super) data: u32,
 }
@@ -224,7 +231,7 @@ pub(super) struct Unpack {
 impl Unpack {
     /// Whole faces of both operands.
     pub(super) const fn new(a: (Format, Format, u32), b: (Format, Format, u32)) -> Self {
-        Self { a, b, to_dst: false, transpose: false, data: FACE as u32 }
+        Self { a, b, to_dst: false, transpose: false, stride: None, data: FACE as u32 }
     }
 
     /// The steps.
@@ -258,6 +265,13 @@ impl Unpack {
             .word(cfg::THCON_SEC_REG5_TILE_X_DIM_CNTX0.word, FACE as u32 | (FACE as u32) << 16)
             .set(cfg::SRCA_SET_SETOVRDWITHADDR, u32::from(!self.to_dst))
             .set(cfg::UNPACK_MISC_CFG_CFGCONTEXTOFFSET_0, 0);
+        if let Some(stride) = self.stride {
+            settings
+                .set(cfg::THCON_SEC_REG2_TILEIZE_MODE, 1)
+                .set(cfg::THCON_SEC_REG2_SHIFT_AMOUNT_CNTX0, stride >> 4 & 0xF)
+                .set(cfg::THCON_SEC_REG2_SHIFT_AMOUNT_CNTX1, stride >> 8 & 0xF)
+                .set(cfg::THCON_SEC_REG2_SHIFT_AMOUNT_CNTX2, stride >> 12);
+        }
         let mut out = settings.steps();
         out.extend(
             [
@@ -303,12 +317,26 @@ pub(super) struct Pack {
     pub(super) mask: u32,
     /// Adds to what L1 holds.
     pub(super) accumulate: bool,
+    /// Read interfaces.
+    pub(super) interfaces: u32,
+    /// Rows of four faces by turns, which takes both kinds of other addresses of Dst.
+    pub(super) strided: bool,
 }
 
 impl Pack {
     /// 16-bit floats as they are.
     pub(super) const fn new(at: u32) -> Self {
-        Self { from: BF16, to: BF16, at, read: 0, relu: (0, 0), mask: 0xFFFF, accumulate: false }
+        Self {
+            from: BF16,
+            to: BF16,
+            at,
+            read: 0,
+            relu: (0, 0),
+            mask: 0xFFFF,
+            accumulate: false,
+            interfaces: 0,
+            strided: false,
+        }
     }
 
     /// The steps.
@@ -344,7 +372,9 @@ impl Pack {
             .set(cfg::ADDR_MOD_PACK_SEC_ZSRCCLEAR.copy(1), 1)
             .set(cfg::ADDR_MOD_PACK_SEC_YSRCCLEAR.copy(2), 1)
             .set(cfg::ADDR_MOD_PACK_SEC_YDSTCLEAR.copy(2), 1)
-            .set(cfg::ADDR_MOD_PACK_SEC_ZSRCINCR.copy(2), 1);
+            .set(cfg::ADDR_MOD_PACK_SEC_ZSRCINCR.copy(2), 1)
+            // The next row.
+            .set(cfg::ADDR_MOD_PACK_SEC_YSRCINCR.copy(3), 1);
         let mut out = settings.steps();
         out.extend(
             [
@@ -357,9 +387,13 @@ impl Pack {
         out
     }
 
-    /// Packs the first `n` faces of Dst.
+    /// Packs the first `n` faces of Dst, or, row by row, the first four.
     pub(super) fn faces(&self, n: u32) -> Vec<Step> {
         let mut out = Vec::new();
+        if self.strided {
+            let row = |last: bool| Pacr::build().dst_access_mode(true).addr_mod(if last { 1 } else { 3 }).last(last);
+            return (0..16).map(|i| Step::Push(row(i == 15).word())).collect();
+        }
         for face in 0..n {
             if face % 4 == 0 {
                 let tile = Setadc::build().cnt_set_mask(4).xyzw(3).new_value(face / 4);
@@ -369,7 +403,7 @@ impl Pack {
                 let (face_end, end) = (part == 3, part == 3 && face + 1 == n);
                 // After a tile, the counter of faces starts again.
                 let addr_mod = if end || face_end && face % 4 == 3 { 1 } else { u32::from(face_end) * 2 };
-                out.push(Step::Push(Pacr::build().addr_mod(addr_mod).last(end).word()));
+                out.push(Step::Push(Pacr::build().addr_mod(addr_mod).read_intf_sel(self.interfaces).last(end).word()));
             }
         }
         out

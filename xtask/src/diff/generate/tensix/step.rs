@@ -41,6 +41,14 @@ impl Step {
         }
     }
 
+    /// The instruction, if it pushes one.
+    pub(super) const fn pushed(self) -> Option<u32> {
+        match self {
+            Self::Push(word) => Some(word),
+            _ => None,
+        }
+    }
+
     /// The line of a listing.
     pub(super) fn text(self) -> String {
         match self {
@@ -58,15 +66,15 @@ pub(super) fn table(steps: impl Iterator<Item = Step>) -> Vec<u8> {
     steps.flat_map(Step::entry).chain([0]).flat_map(u32::to_le_bytes).collect()
 }
 
-/// The program that works off the table; an address of zero ends it.
-pub(super) fn program(core: Processor) -> Asm {
+/// The program that works off the table at `table`; an address of zero ends it.
+pub(super) fn program(core: Processor, table: u32) -> Asm {
     const AT: Reg = 5;
     const ADDR: Reg = 6;
     const VALUE: Reg = 7;
     const FROM: Reg = 8;
     const TO: Reg = 9;
     let mut asm = Asm::default();
-    asm.li(AT, TABLE);
+    asm.li(AT, table);
     asm.lw(ADDR, AT, 0);
     let again = asm.here();
     asm.lw(VALUE, AT, 4);

@@ -1,7 +1,7 @@
 //! The unpackers: faces of all formats go to SrcA, SrcB and Dst; the matrix unit moves what is in
 //! SrcA and SrcB on to Dst.
 
-use tilework_abi::tensix::insn::{Mova2d, Movb2d, Setadcxx, Setadcxy};
+use tilework_abi::tensix::insn::{Addrcrzw, Incadczw, Mova2d, Movb2d, Setadc, Setadcxx, Setadcxy, Setadczw};
 
 use super::super::super::rng::Rng;
 use super::dump::Dumps;
@@ -16,6 +16,9 @@ const TO_SRC: [(Format, Format); 6] =
 const TO_SRC_A: [(Format, Format); 2] = [(BFP2, BFP2), (FP8, FP8)];
 /// Conversions on the way to Dst.
 const TO_DST: [(Format, Format); 3] = [(FP32, FP32), (FP32, TF32), (INT32, INT32)];
+
+/// Parts of rows of tilized input are less than this many bytes apart: sixteen of them fit the input.
+const TILIZED_STRIDE: u32 = 0x200;
 
 /// 32-bit rows of Dst that belong to a group: a face for each unpacker.
 const ROWS: u32 = 32;
@@ -45,6 +48,9 @@ fn group(rng: &mut Rng, index: u32, dst32: bool, data: Data, broad: bool) -> Gro
     let mut set_up = Unpack::new((a.0, a.1, a_at), (b.0, b.1, b_at));
     set_up.to_dst = to_dst;
     set_up.transpose = !to_dst && rng.one_in(3);
+    if !to_dst && !set_up.transpose && a.0.is_plain() && rng.one_in(4) {
+        set_up.stride = Some(rng.within(8..TILIZED_STRIDE / 16) * 16);
+    }
     // Moves of data without TF32 to 32-bit rows differ (docs/differences.md): these go to
     // 16-bit rows.
     let dst32 = to_dst || a.1.code == TF32.code;
@@ -54,7 +60,9 @@ fn group(rng: &mut Rng, index: u32, dst32: bool, data: Data, broad: bool) -> Gro
         steps.extend(part(rng, index));
         steps.extend([unpack_to_dst(), Step::Sync]);
     } else {
-        if !set_up.transpose {
+        if set_up.stride.is_none() && a.0.is_plain() && rng.one_in(3) {
+            steps.push(second_face(rng));
+        } else if !set_up.transpose && set_up.stride.is_none() {
             steps.extend(rows(rng));
         }
         steps.extend([unpack(0), unpack(1), reset_counters(false)]);
@@ -62,9 +70,22 @@ fn group(rng: &mut Rng, index: u32, dst32: bool, data: Data, broad: bool) -> Gro
         steps.extend(moves(index * if dst32 { ROWS } else { 2 * ROWS }, only_a));
         steps.push(reset_counters(true));
     }
-    let face = |rng: &mut Rng, format: Format| (0..2).flat_map(|_| format.face(rng, data)).collect::<Vec<u8>>();
+    // Parts of rows lie apart if they are tilized.
+    let faces = if set_up.stride.is_some() { TILIZED_STRIDE * 16 / a.0.face_bytes() } else { 2 };
+    let face = |rng: &mut Rng, format: Format| (0..faces).flat_map(|_| format.face(rng, data)).collect::<Vec<u8>>();
     let faces = vec![(a_at, face(rng, a.0)), (b_at, face(rng, b.0))];
     Group { steps, data: faces, ..Group::default() }
+}
+
+/// Both unpackers start at the second face, by one of the ways to change their counters.
+fn second_face(rng: &mut Rng) -> Step {
+    let words = [
+        Setadc::build().cnt_set_mask(3).xyzw(2).new_value(1).word(),
+        Setadczw::build().cnt_set_mask(3).ch0_z(1).bit_mask(1).word(),
+        Incadczw::build().cnt_set_mask(3).ch0_z(1).word(),
+        Addrcrzw::build().cnt_set_mask(3).ch0_z(1).bit_mask(1).word(),
+    ];
+    Step::Push(rng.pick(&words))
 }
 
 /// Which rows of a face are read, for both unpackers: whole rows, from any row on.
@@ -78,7 +99,7 @@ fn rows(rng: &mut Rng) -> Option<Step> {
 /// The face of Dst that the group writes, by the counters of its output.
 fn part(rng: &mut Rng, index: u32) -> Vec<Step> {
     let y = rng.within(0..8);
-    let z = tilework_abi::tensix::insn::Setadc::build().cnt_set_mask(1).channel(1).xyzw(2).new_value(index);
+    let z = Setadc::build().cnt_set_mask(1).channel(1).xyzw(2).new_value(index);
     let zero = Setadcxy::build().cnt_set_mask(1).ch1_y(y).bit_mask(0b1000).word();
     vec![Step::Push(z.word()), Step::Push(zero)]
 }

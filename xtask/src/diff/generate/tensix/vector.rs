@@ -8,7 +8,7 @@ use super::dump::Dumps;
 use super::operands::{Pick, pick};
 use super::setup::*;
 use super::step::Step;
-use super::{Group, input, is_broad};
+use super::{Group, expand, input, is_broad};
 
 /// Writable registers.
 const REGISTERS: u32 = 8;
@@ -135,6 +135,9 @@ fn group(rng: &mut Rng, broad: bool) -> Group {
     if rng.one_in(24) {
         return Group { steps: constant(rng), ..Group::default() };
     }
+    if rng.one_in(12) {
+        return Group { steps: expanded(rng), ..Group::default() };
+    }
     if !rng.one_in(4) {
         let table: &[Pick] = if broad && rng.one_in(8) { &BROAD } else { &PICKS };
         return Group { steps: one(rng, table), ..Group::default() };
@@ -149,6 +152,25 @@ fn group(rng: &mut Rng, broad: bool) -> Group {
     let steps = vec![Step::Push(Sfppushc::build().word()), nop()];
     let end = vec![Step::Push(Sfppopc::build().word()), nop()];
     Group { steps, each, end, ..Group::default() }
+}
+
+/// Instructions that are replayed, or come out of the MOP expander.
+fn expanded(rng: &mut Rng) -> Vec<Step> {
+    let word = |rng: &mut Rng| one(rng, &PICKS).first().and_then(|step| step.pushed()).unwrap_or(PAUSE);
+    match rng.within(0..3) {
+        0 => {
+            let words: Vec<u32> = (0..rng.within(1..16)).flat_map(|_| [word(rng), PAUSE]).collect();
+            expand::replayed(rng, &words)
+        }
+        1 => {
+            let pair = [word(rng), word(rng)];
+            expand::loops(rng, pair, PAUSE)
+        }
+        _ => {
+            let pair = [word(rng), word(rng)];
+            expand::masked(rng, pair, PAUSE)
+        }
+    }
 }
 
 /// A random instruction and the pause that some instructions need after them.
@@ -174,6 +196,9 @@ fn constant(rng: &mut Rng) -> Vec<Step> {
     vec![Step::Push(value), nop(), Step::Push(constant), nop()]
 }
 
+/// What some instructions need after them.
+const PAUSE: u32 = Sfpnop::build().word();
+
 fn nop() -> Step {
-    Step::Push(Sfpnop::build().word())
+    Step::Push(PAUSE)
 }
