@@ -92,7 +92,7 @@ pub fn session(
         levels: args.mode == ModeName::Sequential,
         ..BackendOptions::default()
     };
-    let backend = Backend::new(netlist, Golden { rounding }, options);
+    let backend = Backend::new(netlist, Golden { rounding, ..Golden::default() }, options);
     backend.initialize().map_err(failure)?;
     let popping = if args.pop_outputs { Popping::WhenFull } else { Popping::Never };
     let driven = match args.mode {
