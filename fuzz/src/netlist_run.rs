@@ -153,6 +153,7 @@ fn options(input: &mut Input<'_>) -> BackendOptions {
         limits: Limits { instructions: STEPS, depth: 4 },
         engine: EngineOptions {
             timeout: None,
+            deadline: None,
             uninitialised: if choice & 2 == 0 { Uninitialised::Zeros } else { Uninitialised::Fault },
             operations: STEPS,
             result_bytes: BYTES,

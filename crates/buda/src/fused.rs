@@ -7,15 +7,20 @@
 //! section Fused OPs). `pop` and `pop_last` both end a buffer's life with the step: they differ in
 //! the ublock after which the hardware frees it.
 //!
+//! Buffers of integers round and clamp what is written to them; what a step quantises is Int8 in
+//! whatever buffer (tt-budabackend, `ops/fused_op.cpp`).
+//!
 //! A core has only its own part of a tensor, so broadcasts and reductions act within the part of
 //! each row or column of cores.
 
+use tilework_dtype::DType;
 use tilework_netlist::types::{
-    Blocks, Dim, FusedOp, FusedSource, FusedStep, FusedTarget, OpKind, Order, ReduceDim, Size, Tm,
+    Blocks, Dim, FusedOp, FusedSource, FusedStep, FusedTarget, OpKind, Order, QuantKind, ReduceDim, Size, Tm,
 };
 
+use crate::format;
 use crate::golden;
-use crate::op::{Notes, Reason};
+use crate::op::{Context, Reason};
 use crate::tensor::Tensor;
 use crate::tm;
 
@@ -28,14 +33,16 @@ struct Buffers<'a> {
 }
 
 /// Runs a fused operation; `blocks` are those of the operation in its graph.
-pub fn fused(op: &FusedOp, inputs: &[&Tensor], blocks: &Blocks, notes: &mut Notes) -> Result<Tensor, Reason> {
+pub fn fused(op: &FusedOp, inputs: &[&Tensor], blocks: &Blocks, context: &mut Context) -> Result<Tensor, Reason> {
     if inputs.len() != op.inputs as usize {
         return Err(Reason::Operands { found: inputs.len(), wanted: format!("{} by fused_ops", op.inputs) });
     }
+    let formats = context.inputs.clone();
     let mut buffers = Buffers { inputs, intermediates: Vec::new(), dest: None, output: None };
     for step in op.schedules.iter().flatten() {
+        context.inputs = step.inputs.iter().map(|(source, _)| source_format(*source, &formats, context)).collect();
         buffers
-            .run(op, step, blocks, notes)
+            .run(op, step, blocks, context)
             .map_err(|reason| Reason::Step { step: step.name.clone(), reason: Box::new(reason) })?;
     }
     buffers.output.ok_or(Reason::Buffer { buffer: "output".into(), why: "is written by no step" })
@@ -50,9 +57,33 @@ fn name(source: FusedSource) -> String {
     }
 }
 
+/// The format of a source; `inputs` are those of the operation.
+fn source_format(source: FusedSource, inputs: &[DType], context: &Context) -> DType {
+    match source {
+        FusedSource::Input(i) => inputs.get(i as usize).copied().unwrap_or(DType::F32),
+        FusedSource::Intermed(_) => context.intermed,
+        FusedSource::Dest => context.acc,
+    }
+}
+
+/// What a buffer holds of a step's result.
+fn held(step: &FusedStep, result: Tensor, context: &Context) -> Tensor {
+    let format = match (&step.kind, step.output) {
+        (OpKind::Quant { kind: QuantKind::Quantize | QuantKind::Requantize, .. }, _) => DType::I8,
+        (_, FusedTarget::Intermed(_)) => context.intermed,
+        (_, FusedTarget::Dest) => context.acc,
+        (_, FusedTarget::Output) => context.out,
+    };
+    match (format, step.output) {
+        (DType::I8 | DType::I32, _) => format::quantise(format, &result, format::Options::default()),
+        (_, FusedTarget::Intermed(_)) => context.intermediate(result),
+        _ => result,
+    }
+}
+
 impl Buffers<'_> {
     /// Runs one step.
-    fn run(&mut self, op: &FusedOp, step: &FusedStep, blocks: &Blocks, notes: &mut Notes) -> Result<(), Reason> {
+    fn run(&mut self, op: &FusedOp, step: &FusedStep, blocks: &Blocks, context: &mut Context) -> Result<(), Reason> {
         let grid = blocks.grid;
         let blocks = Blocks { mblock: step.mblock, ublock: step.ublock, order: Order::Row, ..*blocks };
         let operands = step
@@ -65,7 +96,11 @@ impl Buffers<'_> {
             .collect::<Result<Vec<_>, _>>()?;
         // The destination registers live for one step, read or not.
         self.dest = None;
-        let result = golden::fit(compute(step, &operands.iter().collect::<Vec<_>>(), &blocks, notes)?, &blocks)?;
+        let mut operands: Vec<&Tensor> = operands.iter().collect();
+        if is_scaled_dest(step) {
+            operands.reverse();
+        }
+        let result = held(step, golden::fit(compute(step, &operands, &blocks, context)?, &blocks)?, context);
         for source in step.pop.iter().chain(&step.pop_last) {
             if let FusedSource::Intermed(i) = source {
                 self.take(*i);
@@ -122,10 +157,16 @@ impl Buffers<'_> {
     }
 }
 
+/// Whether the step scales what the destination registers hold: then its first source has the
+/// scales, though otherwise the second one has them.
+fn is_scaled_dest(step: &FusedStep) -> bool {
+    matches!(step.kind, OpKind::Quant { .. }) && matches!(step.inputs[..], [_, (FusedSource::Dest, _)])
+}
+
 /// Computes a step.
-fn compute(step: &FusedStep, operands: &[&Tensor], blocks: &Blocks, notes: &mut Notes) -> Result<Tensor, Reason> {
+fn compute(step: &FusedStep, operands: &[&Tensor], blocks: &Blocks, context: &mut Context) -> Result<Tensor, Reason> {
     let mut apply = |operands: &[&Tensor]| -> Result<Tensor, Reason> {
-        golden::simple(&step.kind, step.post, operands, blocks, notes).map(|x| golden::relu(step.post, x))
+        golden::simple(&step.kind, step.post, operands, blocks, context).map(|x| golden::relu(step.post, x))
     };
     let OpKind::Reduce { dim, .. } = step.kind else { return apply(operands) };
     let [x] = operands else { return apply(operands) };

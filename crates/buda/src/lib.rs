@@ -13,6 +13,7 @@
 //! truncate by definition.
 
 pub mod backend;
+pub mod costed;
 pub mod epoch;
 pub mod format;
 pub mod fused;

@@ -7,8 +7,9 @@ use common::{fails, load, memory, pointers, push, ready, run};
 use std::time::Duration;
 use tilework_buda::Tensor;
 use tilework_buda::backend::{BackendError, BackendOptions, Status};
-use tilework_buda::epoch::{EngineOptions, EpochError, Uninitialised};
+use tilework_buda::epoch::{Deadline, EngineOptions, EpochError, Uninitialised};
 use tilework_buda::loader::{Command, LoaderConfig, LoaderStats, StallReason, Unrolled};
+use tilework_buda::program::Limits;
 use tilework_buda::queue::Fullness;
 use tilework_netlist::types::{Shape, Size};
 
@@ -139,6 +140,27 @@ fn unwritten_rams_are_zeros_with_a_warning_or_an_error() {
     let backend = ready(&netlist, BackendOptions { engine, ..BackendOptions::default() });
     let said = fails(&backend, "look", &[]);
     assert!(said.contains("queue view: entry 0 of the ram was never written"), "{said}");
+}
+
+/// Between instructions, and between operations; a wait does not outlast it either.
+#[test]
+fn a_run_ends_when_its_time_is_over() {
+    let limits = Limits { instructions: u64::MAX, ..Limits::default() };
+    let ready = |name: &str, limit: u64| {
+        let deadline = Deadline::after(Duration::from_millis(limit));
+        let engine = EngineOptions { deadline, ..EngineOptions::default() };
+        ready(&load(name), BackendOptions { engine, limits, ..BackendOptions::default() })
+    };
+    let backend = ready("control.yaml", 50);
+    let error = run(&backend, "for_ever", &[]).unwrap_err();
+    assert_eq!(error.to_string(), "the run has not ended within 0.05 s, the time that it was given");
+    assert_eq!(error.status(), Status::TimeoutError);
+    let backend = ready("turns.yaml", 0);
+    push(&backend, "in", &[1.0, 2.0, 3.0, 4.0]);
+    assert!(fails(&backend, "run", &[]).contains("within 0 s"));
+    let backend = ready("turns.yaml", 3_600_000);
+    push(&backend, "in", &[1.0, 2.0, 3.0, 4.0]);
+    run(&backend, "run", &[]).unwrap();
 }
 
 #[test]
@@ -436,7 +458,7 @@ fn integer_sums_beyond_what_float32_holds_are_a_warning_for_each_operation() {
     for large in [127.0, -127.0] {
         let warnings = warned(&[1.0, large, large]);
         assert_eq!(warnings.len(), 2, "{warnings:?}");
-        assert!(warnings[0].starts_with("op plain, input 1: sums of its integer product exceed 2^24"), "{warnings:?}");
+        assert!(warnings[0].starts_with("op plain, input 1: its integers exceed 2^24"), "{warnings:?}");
         assert!(warnings[1].starts_with("op scaled, input 1: "), "{warnings:?}");
     }
 }

@@ -113,6 +113,77 @@ fn a_run_that_cannot_go_on_says_why() {
     assert_eq!(report["outputs"]["out"]["shape"][0], 2, "the third has overwritten the first");
 }
 
+/// By instructions and operations of a call, or by the clock, with one thread or three.
+#[test]
+fn a_run_without_end_is_ended() {
+    let dir = folder();
+    write_entries(dir.path(), "in", &[1.0; 4]);
+    let given = input(dir.path(), "in");
+    let ended = |more: &[&str]| {
+        let started = std::time::Instant::now();
+        let run = run(dir.path(), "control.yaml", &[&["--input", &given], more].concat()).code(1);
+        assert!(started.elapsed().as_secs() < 60, "{more:?}");
+        let report: Value = serde_json::from_str(&run.stdout).unwrap();
+        (report["error"].clone(), run)
+    };
+    for mode in ["sequential", "concurrent"] {
+        let (error, run) = ended(&["--program", "for_ever", "--max-steps", "1000", "--mode", mode]);
+        assert_eq!((&error["class"], &error["instructions"]), (&json!("budget"), &json!(1000)), "{mode}");
+        run.says("--max-steps sets the limit");
+        let (error, run) =
+            ended(&["--program", "for_ever", "--max-steps", "1000000000000", "--timeout", "1", "--mode", mode]);
+        assert_eq!((&error["class"], &error["code"], &error["seconds"]), (&json!("timeout"), &json!(2), &json!(1.0)));
+        run.says("the run has not ended within 1 s");
+    }
+    // There is a default, too.
+    let help = tilework(&["run", &netlist("control.yaml"), "--help"]).code(0).stdout;
+    let option = help.split("--max-steps").nth(1).expect("the option is in the help");
+    assert!(option.split("\n      --").next().unwrap().contains("[default: 10000000]"), "{option}");
+    let (error, _) = ended(&["--program", "nested:n=3", "--max-steps", "11"]);
+    assert_eq!(error["class"], "budget");
+}
+
+#[test]
+fn formats_count_unless_arithmetic_is_exact() {
+    let dir = folder();
+    write_entries(dir.path(), "in", &[257.0, 1.0]);
+    let text = std::fs::read_to_string(netlist("full.yaml")).unwrap().replace("acc_df: Float32", "acc_df: Float16_b");
+    let file = dir.path().join("narrow.yaml");
+    let run_with = |text: &str, more: &[&str]| {
+        std::fs::write(&file, text).unwrap();
+        let out = dir.path().join("out").display().to_string();
+        let given = input(dir.path(), "in");
+        let file = file.display().to_string();
+        let arguments = ["run", &file, "--input", &given, "--param", "n=2", "--out", &out, "--report", "json"];
+        let ended = tilework(&[&arguments[..], more].concat()).code(0);
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        (read_entries(&dir.path().join("out/out.npy")), report)
+    };
+    let (device, report) = run_with(&text, &[]);
+    assert_eq!((device, &report["precision"]), (vec![258.0, 1.0], &json!("device")));
+    assert_eq!(report["only_costed"], Value::Null);
+    let (exact, report) = run_with(&text, &["--exact"]);
+    assert_eq!((exact, &report["precision"]), (vec![257.0, 1.0], &json!("exact")));
+    let function = text.replace("type: nop", "type: exp").replace(
+        "mblock: [1, 1], ublock: [1, 1]}\n\nprograms",
+        "mblock: [1, 1], ublock: [1, 1], attributes: {approximate_mode: true}}\n\nprograms",
+    );
+    let (_, report) = run_with(&function, &[]);
+    assert_eq!(report["only_costed"], json!({"copy": ["approximate_mode"]}));
+    // As check --expect does.
+    write_entries(dir.path(), "out", &[257.0, 1.0]);
+    let expect = dir.path().display().to_string();
+    std::fs::write(&file, &text).unwrap();
+    let check = |more: &[&str]| {
+        let file = file.display().to_string();
+        let arguments = ["check", &file, "--expect", &expect, "--param", "n=2", "--max-error", "0"];
+        tilework(&[&arguments[..], more].concat())
+    };
+    check(&["--exact"]).code(0);
+    check(&[]).code(1);
+    tilework(&["check", &file.display().to_string(), "--exact"]).code(2).says("--exact needs --expect DIR");
+}
+
 #[test]
 fn wrong_use_is_refused_before_anything_runs() {
     let dir = folder();
@@ -173,8 +244,8 @@ fn a_timeline_shows_epochs_caches_and_queues() {
     assert_eq!(first, std::fs::read_to_string(&trace).unwrap());
 }
 
-/// The example against sums in double precision. Whole numbers that every format holds, so
-/// nothing is rounded.
+/// The example against sums in double precision. Whole numbers, so in exact arithmetic nothing is
+/// rounded; a device's registers of 16 bits would not hold the sums.
 #[test]
 fn the_perceptron_is_two_layers() {
     let dir = folder();
@@ -190,7 +261,7 @@ fn the_perceptron_is_two_layers() {
     let example = repository().join("examples/perceptron/netlist.yaml").display().to_string();
     let out = dir.path().join("out").display().to_string();
     let inputs: Vec<String> = ["x", "w1", "b1", "w2"].map(|queue| input(dir.path(), queue)).to_vec();
-    let mut arguments = vec!["run", &example, "--out", &out];
+    let mut arguments = vec!["run", &example, "--out", &out, "--exact"];
     arguments.extend(inputs.iter().flat_map(|given| ["--input", given]));
     tilework(&arguments).code(0);
     let (shape, y) = read_npy::<f32>(&dir.path().join("out/y.npy"));

@@ -91,6 +91,7 @@ codes! {
     VECTOR_THREAD 223 "vector-thread" "The architecture runs the vector unit on the math thread only.";
     RELU_RANGE 224 "relu-range" "The ReLU does not fit the output format.";
     TINY_TILE 225 "tiny-tile" "Small tiles are not possible here.";
+    INPUT_ROOM 226 "input-room" "A graph takes more inputs than a queue holds that nothing frees meanwhile.";
     ACCUMULATOR 301 "accumulator" "The architecture or the operation cannot accumulate in this format.";
     EXPONENT_MIX 302 "exponent-mix" "Formats with exponents of different widths meet.";
     INTERMEDIATE 303 "intermediate" "The format cannot hold intermediate results.";
@@ -146,6 +147,8 @@ codes! {
     CONSTANT 616 "constant" "A variable that its name calls constant is changed.";
     UNEXECUTED 617 "unexecuted" "No program executes a graph.";
     AFTER_END 618 "after-end" "Instructions behind the end of a program.";
+    WRAP_ENTRIES 619 "wrap-entries" "A pointer wraps at the entries of a queue, not at twice as many.";
+    POINTER_FIXED 620 "pointer-fixed" "No program moves the global read pointer of a queue whose local one goes on.";
     ALIGNMENT 701 "alignment" "A buffer's address is not aligned.";
     DRAM_CHANNEL 702 "dram-channel" "The architecture has no such DRAM channel.";
     DRAM_RANGE 703 "dram-range" "A buffer ends beyond its DRAM channel.";

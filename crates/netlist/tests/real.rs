@@ -17,6 +17,16 @@ fn every_valid_netlist_is_read() {
     }
 }
 
+/// Pointers that wrap too early, more inputs than a queue holds, pointers that stay: none of these.
+#[test]
+fn no_valid_netlist_is_warned_of_its_pointers() {
+    for (name, text) in real_netlists("") {
+        let found = check(&name, &text, &Options::default()).diagnostics;
+        let codes: Vec<u16> = found.list().iter().map(|d| d.code.number).collect();
+        assert!(!codes.iter().any(|code| [226, 619, 620].contains(code)), "{name}:\n{found}");
+    }
+}
+
 /// The codes of each netlist that must be refused, according to its comment or its name.
 const INVALID: [(&str, &[u16]); 9] = [
     ("default_invalid_netlist.yaml", &[6]),

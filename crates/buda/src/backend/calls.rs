@@ -2,7 +2,7 @@
 
 use super::error::BackendError;
 use crate::epoch::plan::Plan;
-use crate::epoch::{Arithmetic, Engine, EngineOptions, Golden, Host, Warning, Warnings};
+use crate::epoch::{Arithmetic, Deadline, Engine, EngineOptions, Golden, Host, Warning, Warnings};
 use crate::loader::{Loader, LoaderConfig};
 use crate::program::{Interpreter, Limits, Parameters, Statics, Step};
 use crate::queue::error::QueueProblem;
@@ -308,6 +308,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Backend<A, M> {
         record: &mut RunRecord,
     ) -> Result<(), BackendError> {
         while let Some(step) = interpreter.step()? {
+            self.options.engine.deadline.map_or(Ok(()), Deadline::check)?;
             match step {
                 Step::Changed { effects, .. } => {
                     loader.changed(&effects);

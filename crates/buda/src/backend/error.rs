@@ -69,7 +69,8 @@ impl BackendError {
             false => Status::TimeoutError,
         };
         match self {
-            BackendError::TimedOut(_) | BackendError::Epoch(EpochError::TimedOut(_)) => Status::TimeoutError,
+            BackendError::TimedOut(_) => Status::TimeoutError,
+            BackendError::Epoch(EpochError::TimedOut(_) | EpochError::OutOfTime(_)) => Status::TimeoutError,
             BackendError::Stuck(waits) | BackendError::Epoch(EpochError::Stuck(waits)) => stuck(waits),
             _ => Status::RuntimeError,
         }

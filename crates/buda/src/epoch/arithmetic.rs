@@ -5,7 +5,7 @@
 
 use crate::format;
 use crate::golden;
-use crate::op::{Notes, OpError, Reason};
+use crate::op::{Notes, OpError, Precision, Reason};
 use crate::queue::Entry;
 use crate::tensor::{Tensor, TensorError, shape_of};
 use crate::tm;
@@ -78,6 +78,8 @@ pub enum Rounding {
 pub struct Golden {
     /// Where values are rounded.
     pub rounding: Rounding,
+    /// In which precision operations compute.
+    pub precision: Precision,
 }
 
 impl Golden {
@@ -119,7 +121,8 @@ impl Arithmetic for Golden {
         previous: Option<&Tensor>,
     ) -> Result<(Tensor, Notes), ArithmeticError> {
         let inputs: Vec<&Tensor> = inputs.iter().collect();
-        golden::execute_with(netlist, netlist.op(op), &inputs, previous, golden::Options::default())
+        let options = golden::Options { precision: self.precision, ..golden::Options::default() };
+        golden::execute_with(netlist, netlist.op(op), &inputs, previous, options)
             .map_err(|error| ArithmeticError::Op(Box::new(error)))
     }
 

@@ -1,5 +1,6 @@
 //! Executes the graphs of a program; those of one temporal epoch together.
 
+use super::deadline::Deadline;
 use super::error::EpochError;
 use super::launch::Prepared;
 use super::plan::Plan;
@@ -30,6 +31,8 @@ pub struct EngineOptions {
     /// How long the run thread waits for another thread. Default: without limit, since a deadlock
     /// is detected without a clock.
     pub timeout: Option<Duration>,
+    /// When the run ends, whatever it does. Default: without limit.
+    pub deadline: Option<Deadline>,
     /// How a read of an unwritten ram behaves.
     pub uninitialised: Uninitialised,
     /// The most operations of a run.
@@ -41,7 +44,8 @@ pub struct EngineOptions {
 impl Default for EngineOptions {
     /// A hundred million operations and 16 GiB of results.
     fn default() -> Self {
-        Self { timeout: None, uninitialised: Uninitialised::default(), operations: 100_000_000, result_bytes: 16 << 30 }
+        let (uninitialised, operations, result_bytes) = (Uninitialised::default(), 100_000_000, 16 << 30);
+        Self { timeout: None, deadline: None, uninitialised, operations, result_bytes }
     }
 }
 
@@ -56,8 +60,8 @@ pub enum Warning {
     #[error("the read pointer of queue {queue} was set past its write pointer")]
     PassesWrite { queue: String },
     #[error(
-        "op {op}, input {input}: sums of its integer product exceed 2^24, beyond which this arithmetic rounds them; \
-         compare its results with a tolerance, or use smaller values"
+        "op {op}, input {input}: its integers exceed 2^24, beyond which this arithmetic rounds them; compare its \
+         results with a tolerance, or use smaller values"
     )]
     Inexact { op: String, input: u32 },
 }
@@ -226,7 +230,15 @@ impl<'a, A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'a, A, M> {
         self.warnings.add(warning);
     }
 
+    /// How long the run thread waits for another one.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        let EngineOptions { timeout, deadline, .. } = self.options;
+        timeout.into_iter().chain(deadline.map(Deadline::left)).min()
+    }
+
+    /// Counts an operation.
     pub(super) fn spend(&mut self) -> Result<(), EpochError> {
+        self.options.deadline.map_or(Ok(()), Deadline::check)?;
         self.spent += 1;
         match self.spent > self.options.operations {
             true => Err(EpochError::Budget(self.options.operations)),

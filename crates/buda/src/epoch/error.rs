@@ -40,4 +40,6 @@ pub enum EpochError {
     ResultMemory { epoch: String, most: u64 },
     #[error("more than {0} operations have run; raise the limit if the program is meant to be that long")]
     Budget(u64),
+    #[error("the run has not ended within {} s, the time that it was given", .0.as_secs_f64())]
+    OutOfTime(std::time::Duration),
 }

@@ -103,7 +103,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
     fn next_job(&mut self, running: &mut Running<A::Entry>) -> Result<Option<Job<A::Entry>>, EpochError> {
         loop {
             let netlist = &self.netlist;
-            let outcome = self.shared.wait(Role::Run, self.options.timeout, |queues| running.find(netlist, queues));
+            let outcome = self.shared.wait(Role::Run, self.patience(), |queues| running.find(netlist, queues));
             match outcome {
                 WaitOutcome::Done(found) => return found,
                 WaitOutcome::Stuck(_) if self.host_helps() => {}

@@ -132,7 +132,7 @@ impl<A: Arithmetic, M: Monitor<Guarded<A::Entry>>> Engine<'_, A, M> {
         let pointer = self.pointer(epoch, queue, value)?;
         let name = self.netlist.queue(queue).name.clone();
         loop {
-            let outcome = self.shared.wait(Role::Run, self.options.timeout, |queues| {
+            let outcome = self.shared.wait(Role::Run, self.patience(), |queues| {
                 let now = queues.pointers(queue);
                 let passes = now.distance(pointer, now.wr()) > now.entries();
                 if passes && now.occupancy() <= now.entries() {

@@ -12,6 +12,7 @@
 //! is decided by the loader ([`crate::loader`]); it changes no result.
 
 mod arithmetic;
+mod deadline;
 mod engine;
 mod error;
 mod fire;
@@ -20,5 +21,6 @@ mod node;
 pub mod plan;
 
 pub use arithmetic::{Arithmetic, ArithmeticError, Golden, Rounding};
+pub use deadline::Deadline;
 pub use engine::{Engine, EngineOptions, EpochRecord, Host, Uninitialised, Warning, Warnings};
 pub use error::EpochError;

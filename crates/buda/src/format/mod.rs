@@ -70,6 +70,20 @@ pub struct Options {
     pub truncate: bool,
 }
 
+/// Rounds values of whole rows of tiles to a format that has no words.
+pub(crate) fn round_values(format: DType, tile: Size, values: &mut [f32]) {
+    match BlockFormat::of(format) {
+        _ if format == DType::F32 => {}
+        None => round_elements(format, values),
+        Some(block) => values.chunks_mut((tile.c as usize).max(1)).for_each(|row| block.round(row, false)),
+    }
+}
+
+/// Rounds single values to a format without blocks.
+fn round_elements(format: DType, values: &mut [f32]) {
+    values.iter_mut().for_each(|v| *v = element::decode(format, element::encode(format, *v)));
+}
+
 /// The tensor after a round trip through a queue of a format.
 pub fn quantise(format: DType, x: &Tensor, options: Options) -> Tensor {
     if format == DType::F32 || format == DType::RawU32 && x.words().is_some() {
@@ -81,9 +95,7 @@ pub fn quantise(format: DType, x: &Tensor, options: Options) -> Tensor {
     }
     let mut values = x.values().to_vec();
     match BlockFormat::of(format) {
-        None => values.par_chunks_mut(PIECE).for_each(|piece| {
-            piece.iter_mut().for_each(|v| *v = element::decode(format, element::encode(format, *v)));
-        }),
+        None => values.par_chunks_mut(PIECE).for_each(|piece| round_elements(format, piece)),
         // Tiles begin at multiples of their width, faces at multiples of 16 within a tile.
         Some(block) => values.par_chunks_mut((x.tile().c as usize).max(1)).with_min_len(512).for_each(|row| {
             block.round(row, options.truncate);

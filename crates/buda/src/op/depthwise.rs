@@ -3,16 +3,18 @@
 //! The left operand is m_k groups of as many columns of tiles as the result has, the right one m_k
 //! rows of tiles; tile (r, c) of the result is the sum over b of tile (r, b * n + c) on the left
 //! times tile (b, c) on the right, where n is the columns of tiles of the result (tt-budabackend,
-//! `hlks/`, depthwise kernel). Bias and scales follow as in a matrix product.
+//! `hlks/`, depthwise kernel). Bias and scales follow as in a matrix product, but row 0 of each tile
+//! of the bias counts whatever the formats (`ops/depthwise_op.cpp`).
 
 use tilework_netlist::types::{Matmul, Shape, Tm};
 
-use super::{Notes, Reason, matmul};
+use super::matmul::{self, Bias};
+use super::{Context, Reason};
 use crate::tensor::Tensor;
 use crate::tm;
 
 /// Computes a depthwise product: left, right, then bias and scales if the attributes say so.
-pub fn depthwise(attributes: &Matmul, inputs: &[&Tensor], notes: &mut Notes) -> Result<Tensor, Reason> {
+pub fn depthwise(attributes: &Matmul, inputs: &[&Tensor], context: &mut Context) -> Result<Tensor, Reason> {
     let scaled = attributes.requant || attributes.dequant;
     let wanted = 2 + usize::from(attributes.bias) + usize::from(scaled);
     if inputs.len() != wanted {
@@ -34,9 +36,12 @@ pub fn depthwise(attributes: &Matmul, inputs: &[&Tensor], notes: &mut Notes) -> 
     }
     let strips = strips(left, blocks, n)?;
     let factors = tm::apply(1, &[Tm::HSlice(n as u32)], right)?;
-    let products = matmul::product(&strips, &factors)?;
+    let products = match context.is_device() {
+        true => context.sums(&context.source(0, &strips), &context.source(1, &factors), 1, left.tile().c as usize)?,
+        false => matmul::product(&strips, &factors)?,
+    };
     let sums = tm::apply(0, &[Tm::HStack(n as u32)], &products)?;
-    matmul::finish(attributes, sums, &inputs[2..], notes)
+    matmul::finish(attributes, sums, &inputs[2..], Bias::Rows, context)
 }
 
 /// For each matrix and each of `n` columns of tiles, the `blocks` tiles of every row that

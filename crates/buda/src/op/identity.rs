@@ -25,10 +25,12 @@
 use tilework_dtype::DType;
 use tilework_netlist::types::{Arch, Blocks, Identity, Matmul, Size};
 
-use super::{Notes, Reason, matmul};
+use super::matmul::{self, Bias};
+use super::{Context, Reason};
 use crate::format::tile::TileLayout;
 use crate::tensor::{Tensor, shape_of};
 use crate::tm;
+use std::collections::BTreeSet;
 
 /// One tile of a strip that is not zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +49,15 @@ struct Strip {
     index: usize,
     places: Vec<SparseTile>,
     last_in_row: bool,
+}
+
+impl Strip {
+    /// The rows of a core's part to which it adds; `size` is the values of a row of tiles.
+    fn rows<'a>(&self, part: &'a mut [f32], size: usize) -> impl Iterator<Item = &'a mut [f32]> {
+        let touched: BTreeSet<usize> = self.places.iter().map(|place| place.row).collect();
+        let rows = part.chunks_mut(size.max(1)).enumerate();
+        rows.filter(move |(row, _)| touched.contains(row)).map(|(_, row)| row)
+    }
 }
 
 /// Widths of the fields of index words.
@@ -69,7 +80,7 @@ pub fn identity(
     inputs: &[&Tensor],
     blocks: &Blocks,
     how: &Identity,
-    notes: &mut Notes,
+    context: &mut Context,
 ) -> Result<Tensor, Reason> {
     let wanted = 3 + usize::from(attributes.bias) + usize::from(attributes.requant || attributes.dequant);
     if inputs.len() != wanted {
@@ -89,6 +100,7 @@ pub fn identity(
         let wanted = crate::tensor::shape(right.shape().t, rows, shape.columns);
         return Err(Reason::Shape { operand: 1, found: right.shape(), wanted, why });
     }
+    let factors = context.factors(&context.source(1, right), &context.source(0, sparse));
     let mut values = vec![0f32; shape.t * shape.rows * shape.columns];
     // Nothing is computed for a result without elements, however many cores it has.
     let cores = if values.is_empty() { 0 } else { blocks.grid.r as usize };
@@ -100,14 +112,20 @@ pub fn identity(
             let part = &mut values[from..][..shape.rows / cores * shape.columns];
             loop {
                 let strip = reader.strip(widths)?;
-                add(attributes, sparse, &tiles, right, &strip, part)?;
+                for (right, sparse) in &factors {
+                    add(attributes, sparse, &tiles, right, &strip, part)?;
+                }
+                for rows in strip.rows(part, sparse.tile().r as usize * shape.columns) {
+                    context.round_sums(rows, Size { r: sparse.tile().r, c: right.tile().c }, !strip.last_in_row);
+                }
                 if strip.last_in_row {
                     break;
                 }
             }
         }
     }
-    matmul::finish(attributes, Tensor::new(shape, blocks.tile, values)?, &inputs[3..], notes)
+    let sums = Tensor::new(shape, blocks.tile, values)?;
+    matmul::finish(attributes, sums, &inputs[3..], Bias::of(context), context)
 }
 
 /// Field widths from the attributes.
@@ -117,7 +135,7 @@ fn widths(attributes: &Matmul, blocks: &Blocks, how: &Identity) -> Result<Widths
                    in strips, and give it with an m_k that counts strips";
         return Err(Reason::attribute("sparse_tile_ptr_bits", why));
     }
-    let column = attributes.u_kt.next_power_of_two().trailing_zeros();
+    let column = attributes.u_kt.checked_next_power_of_two().map_or(u32::BITS, u32::trailing_zeros);
     let place = 16u32.saturating_sub(how.sparse_tile_ptr_bits);
     if how.sparse_tile_ptr_bits >= 16 || column > place {
         let why = format!("{} leave no room for u_kt {} in 16 bits", how.sparse_tile_ptr_bits, attributes.u_kt);

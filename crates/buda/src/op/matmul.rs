@@ -1,20 +1,22 @@
 //! Matrix products, with accumulation, bias, gelu and requantisation.
 //!
 //! In this order (tt-budabackend, `ops/mm_bare.cpp`): products with float32 sums, sums over groups
-//! of z matrices (`accumulate`), the bias, whose row 0 of each tile counts for all rows of the
-//! tile, gelu, requantisation or dequantisation by the last operand.
+//! of z matrices (`accumulate`), the bias, requantisation or dequantisation by the last operand,
+//! gelu. Of a bias row 0 of each tile counts for all rows of the tile; a product of integers adds
+//! its bias element by element. On a device sums wait in the intermediate buffer for what follows
+//! them ([`super::unit`]).
 
 use tilework_netlist::types::{Matmul, QuantKind, Shape, Size, UnaryKind};
 use tilework_ops::{self as ops, DType, MatmulOptions};
 
 use super::unary::{unary, with};
-use super::{Notes, Reason, binary};
+use super::{Context, Reason, binary};
 use crate::tensor::{Tensor, check};
 use crate::tm;
 
 /// Computes a product of dense operands: left, right, then the bias and the scales if the
 /// attributes say so.
-pub fn matmul(attributes: &Matmul, inputs: &[&Tensor], notes: &mut Notes) -> Result<Tensor, Reason> {
+pub fn matmul(attributes: &Matmul, inputs: &[&Tensor], context: &mut Context) -> Result<Tensor, Reason> {
     let scaled = attributes.requant || attributes.dequant;
     let wanted = 2 + usize::from(attributes.bias) + usize::from(scaled);
     if inputs.len() != wanted {
@@ -27,12 +29,16 @@ pub fn matmul(attributes: &Matmul, inputs: &[&Tensor], notes: &mut Notes) -> Res
         let why = "it has as many matrices as operand 0, and as many rows as that has columns";
         return Err(Reason::Shape { operand: 1, found: right.shape(), wanted, why });
     }
-    let product = product(left, right)?;
     let sums = match attributes.accumulate {
-        Some(z) => accumulate(&product, z)?,
-        None => product,
+        _ if context.is_device() => {
+            let z = attributes.accumulate.map_or(Ok(1), |z| groups(left.shape(), z))?;
+            let block = left.tile().c as usize * attributes.u_kt as usize;
+            context.sums(&context.source(0, left), &context.source(1, right), z, block)?
+        }
+        Some(z) => accumulate(&product(left, right)?, z)?,
+        None => product(left, right)?,
     };
-    finish(attributes, sums, &inputs[2..], notes)
+    finish(attributes, sums, &inputs[2..], Bias::of(context), context)
 }
 
 /// Length of the sums, which `m_k` and `u_kt` must give.
@@ -65,12 +71,18 @@ pub(crate) fn product(left: &Tensor, right: &Tensor) -> Result<Tensor, Reason> {
     Ok(Tensor::of_library(product.expect("the caller compared the shapes, the result is within bounds"), shape, tile))
 }
 
-/// Sums of groups of `z` matrices, one after another.
-fn accumulate(x: &Tensor, z: u32) -> Result<Tensor, Reason> {
-    let (shape, z) = (x.shape(), z as usize);
+/// The matrices of a group, if there are whole groups of them.
+fn groups(shape: Shape, z: u32) -> Result<usize, Reason> {
+    let z = z as usize;
     if z == 0 || !shape.t.is_multiple_of(z) {
         return Err(Reason::attribute("z", format!("{} matrices are no whole groups of {z}", shape.t)));
     }
+    Ok(z)
+}
+
+/// Sums of groups of `z` matrices, one after another.
+fn accumulate(x: &Tensor, z: u32) -> Result<Tensor, Reason> {
+    let (shape, z) = (x.shape(), groups(x.shape(), z)?);
     let size = shape.rows * shape.columns;
     let mut values = Vec::with_capacity(x.elements() / z);
     for group in x.values().chunks((size * z).max(1)) {
@@ -83,16 +95,44 @@ fn accumulate(x: &Tensor, z: u32) -> Result<Tensor, Reason> {
     Ok(Tensor::new(Shape { t: shape.t / z, ..shape }, x.tile(), values)?)
 }
 
-/// Applies everything after the products. `rest` are the operands after the first two, as many as
-/// the attributes require.
-pub(crate) fn finish(attributes: &Matmul, sums: Tensor, rest: &[&Tensor], notes: &mut Notes) -> Result<Tensor, Reason> {
-    notes.sums(&sums);
+/// How a bias is added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bias {
+    /// Row 0 of each tile to all rows of the tile.
+    Rows,
+    /// Element by element.
+    Elements,
+}
+
+impl Bias {
+    /// How a matrix product adds it.
+    pub(crate) fn of(context: &Context) -> Self {
+        if context.has_integers() { Bias::Elements } else { Bias::Rows }
+    }
+}
+
+/// Applies everything after the products. `rest` are the operands after the products' own, as many
+/// as the attributes require.
+pub(crate) fn finish(
+    attributes: &Matmul,
+    sums: Tensor,
+    rest: &[&Tensor],
+    how: Bias,
+    context: &mut Context,
+) -> Result<Tensor, Reason> {
+    context.notes.sums(&sums);
     let mut result = sums;
     if let (true, Some(bias)) = (attributes.bias, rest.first()) {
-        result = add_bias(&result, bias)?;
+        result = match how {
+            Bias::Rows => {
+                let bias = context.source(context.inputs.len().saturating_sub(rest.len()), bias);
+                context.destination(add_bias(&context.intermediate(result), &bias)?)
+            }
+            Bias::Elements => add_elements(&result, bias)?,
+        };
     }
-    if attributes.gelu {
-        result = unary(UnaryKind::Gelu, &result)?;
+    if attributes.requant || attributes.dequant {
+        result = context.intermediate(result);
     }
     if let (true, Some(scales)) = (attributes.requant || attributes.dequant, rest.last()) {
         let kind = if attributes.dequant { QuantKind::Dequantize } else { QuantKind::Requantize };
@@ -104,7 +144,20 @@ pub(crate) fn finish(attributes: &Matmul, sums: Tensor, rest: &[&Tensor], notes:
             other => other,
         })?;
     }
+    if attributes.gelu {
+        result = context.destination(unary(UnaryKind::Gelu, &result)?);
+    }
     Ok(result)
+}
+
+/// Adds a bias element by element.
+fn add_elements(sums: &Tensor, bias: &Tensor) -> Result<Tensor, Reason> {
+    binary::zip(sums, bias, |sum, bias| sum + bias).map_err(|reason| match reason {
+        Reason::Shape { found, wanted, .. } => {
+            Reason::Shape { operand: 2, found, wanted, why: "the bias of an integer product has its shape" }
+        }
+        other => other,
+    })
 }
 
 /// Adds row 0 of each tile of the bias to all rows of the tile of the sums. Its tiles may be of

@@ -3,6 +3,7 @@
 //! follows an operation (gradient, ReLU, clamping).
 
 pub mod binary;
+mod context;
 pub mod data;
 pub mod depthwise;
 mod error;
@@ -12,6 +13,8 @@ mod notes;
 pub mod reduce;
 pub mod splice;
 pub mod unary;
+pub mod unit;
 
+pub use context::{Context, Precision};
 pub use error::{OpError, Reason};
 pub use notes::Notes;

@@ -10,13 +10,21 @@ const EXACT: f32 = (1u32 << 24) as f32;
 pub struct Notes {
     /// Whether the operation adds integer products.
     pub(crate) integer: bool,
-    /// Whether a sum of integer products is beyond 2^24, where float32 arithmetic rounds.
+    /// Whether an integer is beyond 2^24, where float32 arithmetic rounds: a sum of products, or
+    /// a result in Int32.
     pub inexact: bool,
 }
 
 impl Notes {
     /// Checks sums of products.
     pub(crate) fn sums(&mut self, x: &Tensor) {
-        self.inexact |= self.integer && x.values().iter().any(|v| v.abs() > EXACT);
+        if self.integer {
+            self.integers(x);
+        }
+    }
+
+    /// Checks integers.
+    pub(crate) fn integers(&mut self, x: &Tensor) {
+        self.inexact |= x.values().iter().any(|v| v.abs() > EXACT);
     }
 }

@@ -115,7 +115,7 @@ fn integer_outputs_are_rounded_and_clamped_and_others_only_on_demand() {
     for format in [DType::Bfp4B, DType::Bfp2, DType::Bfp8, DType::F16, DType::F32] {
         assert_eq!(with(format, plain), some, "{format:?}");
     }
-    let asked = Options { quantise: true, tf32: true };
+    let asked = Options { quantise: true, tf32: true, ..plain };
     let rounded = |format| format::quantise(format, &x, format::Options::default()).values()[..7].to_vec();
     assert_eq!(with(DType::Bfp4B, asked), rounded(DType::Bfp4B));
     assert_eq!(with(DType::F32, asked), rounded(DType::Tf32));

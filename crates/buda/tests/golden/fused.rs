@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tilework_buda::Tensor;
-use tilework_buda::op::{Notes, Reason, binary, matmul, reduce, unary};
+use tilework_buda::op::{Context, Reason, binary, matmul, reduce, unary};
 use tilework_buda::tm;
 use tilework_netlist::types::{
     BinaryKind, Blocks, Dim, FusedOp, FusedSource, FusedStep, FusedTarget, Matmul, OpKind, Position, Post, ReduceDim,
@@ -14,7 +14,7 @@ use crate::common::{SMALL, at, blocks, shape};
 use FusedSource::{Dest, Input, Intermed};
 
 fn fused(op: &FusedOp, inputs: &[&Tensor], blocks: &Blocks) -> Result<Tensor, Reason> {
-    tilework_buda::fused::fused(op, inputs, blocks, &mut Notes::default())
+    tilework_buda::fused::fused(op, inputs, blocks, &mut Context::default())
 }
 
 /// A step of these sources and TMs; blocks are an mblock of this size.
@@ -87,7 +87,8 @@ proptest! {
 
         let max = reduce::reduce(ReduceDim::C, None, 1, &x).unwrap();
         let max = tm::apply(0, &spread, &max).unwrap();
-        let exp = unary::unary(UnaryKind::Exp, &binary::binary(BinaryKind::Subtract, &x, &max).unwrap()).unwrap();
+        let less = binary::binary(BinaryKind::Subtract, &x, &max, &Context::default()).unwrap();
+        let exp = unary::unary(UnaryKind::Exp, &less).unwrap();
         let expected = Tensor::from_fn(x.shape(), SMALL, |z, r, c| at(&exp, z, r, c) * at(&y, z, r / 4 * 4, c));
         prop_assert!(got == expected.unwrap());
     }
@@ -174,7 +175,8 @@ fn products_within_a_schedule() {
     ];
     let got = fused(&op(2, 1, schedule), &[&a, &b], &blocks((1, 1), 2, (2, 2), (1, 1))).unwrap();
     let expected =
-        matmul::matmul(&attributes, &[&unary::unary(UnaryKind::Exp, &a).unwrap(), &b], &mut Notes::default()).unwrap();
+        matmul::matmul(&attributes, &[&unary::unary(UnaryKind::Exp, &a).unwrap(), &b], &mut Context::default())
+            .unwrap();
     assert_eq!(got, expected);
 }
 

@@ -2,7 +2,8 @@
 //! memory beyond bounds.
 
 use proptest::prelude::*;
-use tilework_buda::{Tensor, golden};
+use tilework_buda::golden::{self, Options};
+use tilework_buda::{Tensor, op::Precision};
 use tilework_dtype::DType;
 use tilework_netlist::types::{
     BinaryKind, Blocks, Dim, FusedId, FusedOp, FusedSource, FusedStep, FusedTarget, Granularity, Identity, Matmul,
@@ -11,6 +12,12 @@ use tilework_netlist::types::{
 };
 
 use crate::common::netlist;
+
+/// Formats of accumulators and intermediate buffers.
+fn format() -> impl Strategy<Value = DType> {
+    use DType::{BF16, Bfp2, Bfp8B, F16, F32, I8, I32};
+    prop::sample::select(vec![F16, BF16, F32, I8, I32, Bfp8B, Bfp2])
+}
 
 /// Counts as a file may give them: mostly small, some absurd.
 fn count() -> impl Strategy<Value = u32> {
@@ -194,6 +201,7 @@ proptest! {
         inputs in prop::collection::vec(tensor(), 0..5),
         tms in prop::collection::vec((prop::collection::vec(tm(), 0..3), any::<bool>(), pad()), 5),
         previous in prop::option::of(tensor()),
+        formats in [format(), format()],
         tame: bool,
     ) {
         // One operation, to put others in its place.
@@ -217,16 +225,19 @@ proptest! {
             })
             .collect();
         (op.kind, op.post, op.blocks, op.gradient_op) = (kind, post, blocks, !tame);
-        op.out_format = DType::I8;
+        (op.acc_format, op.intermed_format, op.out_format) = (formats[0], formats[1], DType::I8);
         let op = &netlist.graphs[0].ops[0];
         let inputs: Vec<&Tensor> = inputs.iter().collect();
-        match golden::execute(&netlist, op, &inputs, previous.as_ref()) {
-            Ok(result) => {
-                prop_assert_eq!(result.shape(), tilework_buda::tensor::shape_of(&blocks).unwrap());
-                prop_assert_eq!(result.values().len(), result.elements());
-                prop_assert!(result.values().iter().all(|v| v.abs() <= 127.0));
+        for precision in [Precision::Exact, Precision::Device] {
+            let options = Options { precision, ..Options::default() };
+            match golden::execute_with(&netlist, op, &inputs, previous.as_ref(), options) {
+                Ok((result, _)) => {
+                    prop_assert_eq!(result.shape(), tilework_buda::tensor::shape_of(&blocks).unwrap());
+                    prop_assert_eq!(result.values().len(), result.elements());
+                    prop_assert!(result.values().iter().all(|v| v.abs() <= 127.0));
+                }
+                Err(error) => prop_assert!(error.to_string().starts_with("operation op0 (line ")),
             }
-            Err(error) => prop_assert!(error.to_string().starts_with("operation op0 (line ")),
         }
     }
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tilework_buda::Tensor;
 use tilework_buda::op::data::{TopK, embedding, topk};
-use tilework_buda::op::{Reason, binary, reduce, splice, unary};
+use tilework_buda::op::{Context, Reason, binary, reduce, splice, unary};
 use tilework_netlist::types::{
     BinaryKind, Blocks, Granularity, Order, Piece, QuantKind, ReduceDim, Size, TopKOutput, UnaryKind, VectorMode,
 };
@@ -162,7 +162,7 @@ fn the_vector_unit_writes_four_rows_or_sixteen_columns_of_each_tile() {
 fn pairs() {
     let a = row(&[1.0, -2.0, 0.0, f32::INFINITY, -0.0, f32::NAN]);
     let b = row(&[3.0, 5.0, f32::NAN, 0.0, f32::INFINITY, 1.0]);
-    let run = |kind| binary::binary(kind, &a, &b).unwrap().values().to_vec();
+    let run = |kind| binary::binary(kind, &a, &b, &Context::default()).unwrap().values().to_vec();
     assert_eq!(run(BinaryKind::Add)[..2], [4.0, 3.0]);
     assert_eq!(run(BinaryKind::Subtract)[..2], [-2.0, -7.0]);
     // Zero times anything is zero.
@@ -171,14 +171,14 @@ fn pairs() {
     assert_eq!(run(BinaryKind::Maximum)[..2], [3.0, 5.0]);
     assert!(run(BinaryKind::Maximum)[2].is_nan() && run(BinaryKind::Maximum)[5].is_nan());
     let c = row(&[1.0; 3]);
-    let error = binary::binary(BinaryKind::Add, &a, &c).unwrap_err();
+    let error = binary::binary(BinaryKind::Add, &a, &c, &Context::default()).unwrap_err();
     let wanted = Reason::Shape { operand: 1, found: c.shape(), wanted: a.shape(), why: "both operands have one shape" };
     assert_eq!(error, wanted);
     let (x, s) = (row(&[10.0, -4.0]), row(&[0.5, 0.25]));
     let quant = |kind| binary::quantise(kind, 3.0, &x, &s).unwrap().values().to_vec();
     assert_eq!(quant(QuantKind::Quantize), [8.0, 2.0]);
     assert_eq!(quant(QuantKind::Requantize), [8.0, 2.0]);
-    assert_eq!(quant(QuantKind::Dequantize), [6.5, -0.25]);
+    assert_eq!(quant(QuantKind::Dequantize), [3.5, -1.75]);
 }
 
 proptest! {

@@ -1,7 +1,7 @@
 //! Products against naive loops, sparse ones against dense ones; operands that do not fit.
 
 use proptest::prelude::*;
-use tilework_buda::op::{Notes, Reason, depthwise, identity, matmul, reduce, splice, unary};
+use tilework_buda::op::{Context, Reason, depthwise, identity, matmul, reduce, splice, unary};
 use tilework_buda::{Tensor, tensor};
 use tilework_netlist::types::{Blocks, Granularity, Identity, Matmul, Piece, ReduceDim, Size, UnaryKind};
 
@@ -24,15 +24,15 @@ fn dense(m_k: u32, u_kt: u32) -> Matmul {
 }
 
 fn multiply(attributes: &Matmul, inputs: &[&Tensor]) -> Result<Tensor, Reason> {
-    matmul::matmul(attributes, inputs, &mut Notes::default())
+    matmul::matmul(attributes, inputs, &mut Context::default())
 }
 
 fn depth(attributes: &Matmul, inputs: &[&Tensor]) -> Result<Tensor, Reason> {
-    depthwise::depthwise(attributes, inputs, &mut Notes::default())
+    depthwise::depthwise(attributes, inputs, &mut Context::default())
 }
 
 fn sparse(attributes: &Matmul, inputs: &[&Tensor], out: &Blocks, how: &Identity) -> Result<Tensor, Reason> {
-    identity::identity(attributes, inputs, out, how, &mut Notes::default())
+    identity::identity(attributes, inputs, out, how, &mut Context::default())
 }
 
 /// Sum of products, element by element.
@@ -65,7 +65,7 @@ proptest! {
                 let sum = (0..z).map(|j| at(&expected, i * z + j, r, c)).sum::<f32>() + at(&bias, i, r / 4 * 4, c);
                 match (requant, dequant) {
                     (true, _) => sum * at(&scales, i, r, c) + 2.0,
-                    (_, true) => (sum + 2.0) * at(&scales, i, r, c),
+                    (_, true) => (sum - 2.0) * at(&scales, i, r, c),
                     _ => sum,
                 }
             });
@@ -263,6 +263,9 @@ fn index_tiles_of_an_older_form_are_refused_whatever_the_shapes() {
     for bits in [16, u32::MAX] {
         assert!(matches!(run(bits, 1), Reason::Attribute { name: "sparse_tile_ptr_bits", .. }));
     }
+    let how = Sparse::random(1, 1, 1, 1, 1, 1, 1).attributes();
+    let refused = sparse(&dense(1, u32::MAX), &[&tiles, &right, &index], &out, &how).unwrap_err();
+    assert!(matches!(refused, Reason::Attribute { name: "sparse_tile_ptr_bits", .. }), "{refused}");
     // With them, m_k counts strips of the right operand.
     let refused = run(5, 115);
     assert!(matches!(refused, Reason::Shape { operand: 1, wanted, .. } if wanted == shape(1, 460, 4)), "{refused}");

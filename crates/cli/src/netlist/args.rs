@@ -5,7 +5,8 @@ use crate::kinds::Verb;
 use crate::model::RoundingName;
 use clap::ValueEnum;
 use std::path::PathBuf;
-use tilework_buda::epoch::Rounding;
+use tilework_buda::epoch::{Golden, Rounding};
+use tilework_buda::op::Precision;
 use tilework_netlist::Arch;
 
 /// How a netlist is run.
@@ -60,9 +61,13 @@ pub struct NetlistShowArgs {
     pub ops: bool,
 }
 
-/// Where values are rounded.
+/// In which precision values are computed, and where they are rounded.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct RoundingArgs {
+    /// Compute in float32, as the golden model of tt-budabackend, whatever acc_df, intermed_df and
+    /// math_fidelity say.
+    #[arg(long)]
+    exact: bool,
     /// Where values are rounded to the netlist's formats: at the ends, where the host writes and
     /// reads queues, unless given; operations: at every queue.
     #[arg(long, value_enum)]
@@ -71,13 +76,18 @@ pub struct RoundingArgs {
 
 impl RoundingArgs {
     /// The same, as the backend has it.
-    pub fn rounding(self) -> Rounding {
-        match self.rounding {
+    pub fn golden(self) -> Golden {
+        let rounding = match self.rounding {
             None | Some(RoundingName::Ends) => Rounding::Host,
             Some(RoundingName::Operations) => Rounding::Queues,
-        }
+        };
+        Golden { rounding, precision: if self.exact { Precision::Exact } else { Precision::Device } }
     }
 }
+
+/// Instructions and operations of a call unless `--max-steps` says otherwise: a loop of instructions
+/// alone ends there within seconds.
+const DEFAULT_STEPS: u64 = 10_000_000;
 
 /// Which programs of a netlist run, with what, and how.
 #[derive(clap::Args, Debug)]
@@ -115,7 +125,10 @@ pub struct DriveArgs {
     /// always does.
     #[arg(long)]
     pub pop_outputs: bool,
-    /// How long a thread waits for another one; a deadlock is found without it.
+    /// The most instructions, and the most operations, of each call of a program.
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_STEPS)]
+    pub max_steps: u64,
+    /// End the run after this time, whatever it does; a deadlock is found without it.
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u32>,
     /// The loader's optimisation level.

@@ -5,7 +5,11 @@ use crate::failure::Failure;
 use serde::Serialize;
 use tilework_buda::backend::{BackendError, Status};
 use tilework_buda::epoch::EpochError;
+use tilework_buda::program::{ProgramError, ProgramProblem};
 use tilework_buda::queue::Wait;
+
+/// How to raise the limit of a run.
+const RAISE: &str = "--max-steps sets the limit";
 
 /// A failed call of the backend, with the code that the call would return in tt-budabackend.
 pub fn failure(error: BackendError) -> Failure {
@@ -22,8 +26,14 @@ pub fn failure(error: BackendError) -> Failure {
         BackendError::TimedOut(wait) | BackendError::Epoch(EpochError::TimedOut(wait)) => {
             Failure::failed("timeout", message).with("waiting", [WaitData::of(wait)])
         }
+        BackendError::Epoch(EpochError::OutOfTime(limit)) => {
+            Failure::failed("timeout", message).with("seconds", limit.as_secs_f64())
+        }
         BackendError::Epoch(EpochError::Budget(operations)) => {
-            Failure::failed("budget", message).with("operations", operations)
+            Failure::failed("budget", format!("{message}; {RAISE}")).with("operations", operations)
+        }
+        BackendError::Program(ProgramError { problem: ProgramProblem::Budget(instructions), .. }) => {
+            Failure::failed("budget", format!("{message}; {RAISE}")).with("instructions", instructions)
         }
         _ => Failure::failed("program", message),
     };

@@ -14,7 +14,7 @@ use crate::args::{CheckArgs, RunArgs, ShowArgs};
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::kinds::{About, Kind, Request};
-use args::{ArchName, DriveArgs, NetlistCheckArgs, NetlistRunArgs, NetlistShowArgs};
+use args::{ArchName, DriveArgs, NetlistCheckArgs, NetlistRunArgs, NetlistShowArgs, RoundingArgs};
 use std::path::Path;
 use tilework_netlist::{Checked, Diagnostics, Options};
 
@@ -41,7 +41,8 @@ impl Kind for BudaNetlist {
     /// Without expected arrays nothing runs.
     fn check(request: &Request<'_, CheckArgs, NetlistCheckArgs>) -> Outcome<Answer> {
         let (file, own) = (&request.common.file, &request.own);
-        match (&own.expect, request.first_given::<DriveArgs>()) {
+        let given = request.first_given::<DriveArgs>().or_else(|| request.first_given::<RoundingArgs>());
+        match (&own.expect, given) {
             (Some(expect), _) => compare::check(file, own, expect),
             (None, None) => check::check(file, own),
             (None, Some(option)) => {

@@ -17,9 +17,12 @@ use std::time::{Duration, Instant};
 use tilework_buda::Tensor;
 use tilework_buda::backend::drive::{self, Outcome as Driven, Popping};
 use tilework_buda::backend::{Backend, BackendOptions};
-use tilework_buda::epoch::{EngineOptions, Golden, Rounding, Uninitialised};
+use tilework_buda::costed::costed;
+use tilework_buda::epoch::{Deadline, EngineOptions, Golden, Uninitialised};
 use tilework_buda::loader::LoaderConfig;
 use tilework_buda::loader::trace::CLOCK;
+use tilework_buda::op::Precision;
+use tilework_buda::program::Limits;
 use tilework_buda::queue::Fullness;
 use tilework_netlist::types::{Arch, Netlist, Producer, QueueId};
 use tilework_timeline::Timeline;
@@ -33,7 +36,7 @@ pub fn run(args: &RunArgs, own: &NetlistRunArgs) -> Outcome<Answer> {
     let started = Instant::now();
     let netlist = run_inputs::read(&args.program)?;
     let arch = own.arch.map(Into::into);
-    let done = session(netlist, &own.drive, arch, own.rounding.rounding(), &args.input)?;
+    let done = session(netlist, &own.drive, arch, own.rounding.golden(), &args.input)?;
     files::make_folder(&args.out)?;
     let outputs = write_outputs(&done, &args.out)?;
     if let Some(file) = trace_file {
@@ -75,16 +78,18 @@ pub fn session(
     netlist: Netlist,
     args: &DriveArgs,
     arch: Option<Arch>,
-    rounding: Rounding,
+    golden: Golden,
     given: &[Input],
 ) -> Outcome<Done> {
     let calls = run_inputs::calls(&netlist, args)?;
+    let deadline = args.timeout.and_then(|seconds| Deadline::after(Duration::from_secs(seconds.into())));
     let inputs = run_inputs::inputs(&netlist, args, given)?;
-    let timeout = args.timeout.map(|seconds| Duration::from_secs(seconds.into()));
     let options = BackendOptions {
         fullness: if args.golden_compat { Fullness::GoldenCompat } else { Fullness::Strict },
+        limits: Limits { instructions: args.max_steps, ..Limits::default() },
         engine: EngineOptions {
-            timeout: timeout.filter(|_| args.mode == ModeName::Concurrent),
+            deadline,
+            operations: args.max_steps,
             uninitialised: if args.deny_uninitialised { Uninitialised::Fault } else { Uninitialised::Zeros },
             ..EngineOptions::default()
         },
@@ -92,12 +97,12 @@ pub fn session(
         levels: args.mode == ModeName::Sequential,
         ..BackendOptions::default()
     };
-    let backend = Backend::new(netlist, Golden { rounding }, options);
+    let backend = Backend::new(netlist, golden, options);
     backend.initialize().map_err(failure)?;
     let popping = if args.pop_outputs { Popping::WhenFull } else { Popping::Never };
     let driven = match args.mode {
         ModeName::Sequential => drive::sequential(&backend, inputs, &calls, popping),
-        ModeName::Concurrent => drive::concurrent(&backend, inputs, &calls, timeout),
+        ModeName::Concurrent => drive::concurrent(&backend, inputs, &calls, None),
     };
     let driven = driven.map_err(failure)?;
     backend.wait_for_idle().and_then(|()| backend.finish()).map_err(failure)?;
@@ -128,6 +133,14 @@ fn trace(backend: &Backend) -> Timeline {
     timeline
 }
 
+/// A precision's name in reports.
+fn precision_name(precision: Precision) -> &'static str {
+    match precision {
+        Precision::Exact => "exact",
+        Precision::Device => "device",
+    }
+}
+
 fn report(
     args: &RunArgs,
     own: &NetlistRunArgs,
@@ -148,6 +161,11 @@ fn report(
         executes: done.backend.executes(),
         programs: done.driven.records.iter().map(|record| CallReport::new(netlist, record)).collect(),
         queues: queues.collect(),
+        precision: precision_name(own.rounding.golden().precision),
+        only_costed: costed(netlist, own.rounding.golden().precision)
+            .into_iter()
+            .map(|costed| (costed.op, costed.settings))
+            .collect(),
         loader: LoaderReport::new(own.drive.opt_level, done.backend.loader(|loader| loader.stats())),
         warnings: done.backend.warnings().iter().map(ToString::to_string).collect(),
         unpushed: unpushed.iter().map(|(queue, count)| (netlist.queue(*queue).name.clone(), *count)).collect(),

@@ -9,8 +9,7 @@ use tilework_buda::loader::{LoaderStats, Stalls};
 use tilework_netlist::types::{Netlist, Queue, QueueKind};
 
 /// What the loader's cycles are worth.
-pub const TIMING_MODEL: &str =
-    "modelled: the loader's clock is made of estimates (docs/buda.md); pointers and values are exact";
+pub const TIMING_MODEL: &str = "modelled: the loader's clock is made of estimates (docs/buda.md); pointers are exact";
 
 /// The report of a run. The fields are those of the JSON form, in their order.
 #[derive(Serialize, Debug)]
@@ -27,6 +26,11 @@ pub struct NetlistReport {
     pub programs: Vec<CallReport>,
     /// Queues at the end.
     pub queues: BTreeMap<String, QueueReport>,
+    /// In which precision values were computed: device or exact.
+    pub precision: &'static str,
+    /// Settings that no value depends on, by operation.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub only_costed: BTreeMap<String, Vec<&'static str>>,
     /// What the loader has counted.
     pub loader: LoaderReport,
     /// What may be meant otherwise.
@@ -137,7 +141,23 @@ impl LoaderReport {
     }
 }
 
+/// Operations that the form for people names of those with the same settings.
+const NAMED: usize = 4;
+
 impl NetlistReport {
+    /// Settings that only cost time, with the operations that have them.
+    fn costed(&self) -> BTreeMap<String, String> {
+        let mut by_settings: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for (operation, settings) in &self.only_costed {
+            by_settings.entry(settings.join(", ")).or_default().push(operation);
+        }
+        let names = |operations: Vec<&str>| match operations.len().checked_sub(NAMED) {
+            None | Some(0) => operations.join(", "),
+            Some(more) => format!("{} and {more} more", operations[..NAMED].join(", ")),
+        };
+        by_settings.into_iter().map(|(settings, operations)| (settings, names(operations))).collect()
+    }
+
     /// The form for people.
     pub fn text(&self, out: &mut dyn Write) -> std::io::Result<()> {
         writeln!(out, "{} ({}, {}): {} executes", self.netlist, self.arch, self.mode, self.executes)?;
@@ -146,6 +166,9 @@ impl NetlistReport {
         }
         for (name, QueueReport { r#type, rd, wr }) in &self.queues {
             writeln!(out, "  {type} {name}: rd {rd}, wr {wr}")?;
+        }
+        for (settings, operations) in self.costed() {
+            writeln!(out, "only costed: {settings} of {operations}")?;
         }
         let LoaderReport { opt_level, preloads, hits, misses, evictions, device_cycles, .. } = &self.loader;
         writeln!(

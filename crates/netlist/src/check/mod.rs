@@ -12,6 +12,7 @@ mod fused;
 mod memory;
 mod op;
 mod place;
+mod pointers;
 mod program;
 mod queue;
 mod shape;

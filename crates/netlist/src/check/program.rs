@@ -4,6 +4,7 @@
 //! Variables are evaluated in one pass over the instructions, as in the first run of a program.
 
 use super::Check;
+use super::pointers::{self, Trace, Use};
 use crate::code;
 use crate::diagnostic::Diagnostic;
 use crate::read::fields::suggest;
@@ -29,11 +30,17 @@ struct Io {
 pub(crate) fn check(check: &mut Check<'_, '_>) {
     let ios = ios(check);
     let mut executed: HashSet<GraphId> = HashSet::new();
+    let mut traces = Vec::new();
     for (index, program) in check.net.programs.iter().enumerate() {
-        let mut pass = Pass { check, program, index, ios: &ios, values: HashMap::new(), loops: Vec::new() };
+        let (values, loops, trace) = (HashMap::new(), Vec::new(), Trace::default());
+        let mut pass = Pass { check, program, index, ios: &ios, values, loops, trace };
         pass.run(&mut executed);
+        traces.push(pass.trace);
     }
     let whole = check.src.broken.instructions.is_empty() && !check.net.programs.is_empty();
+    if whole {
+        pointers::check(check, &traces);
+    }
     for (id, graph) in check.graphs().filter(|(id, _)| whole && !executed.contains(id)) {
         let at = check.src.graphs[id.0].at;
         check.warn(code::UNEXECUTED, at, format!("no program executes graph `{}`", graph.name), "");
@@ -71,8 +78,9 @@ struct Pass<'c, 'a, 't> {
     ios: &'c [Io],
     /// Variables and, if known, their values in the first run.
     values: HashMap<&'a str, Option<i64>>,
-    /// Positions of the open loops.
-    loops: Vec<Span>,
+    /// Positions of the open loops, and whether they run more than once, as far as is known.
+    loops: Vec<(Span, bool)>,
+    trace: Trace<'a>,
 }
 
 impl<'a> Pass<'_, 'a, '_> {
@@ -105,7 +113,7 @@ impl<'a> Pass<'_, 'a, '_> {
                 InstructionKind::EndProgram => ended = true,
             }
         }
-        for at in std::mem::take(&mut self.loops) {
+        for (at, _) in std::mem::take(&mut self.loops) {
             self.check.error(code::LOOP_BALANCE, at, "this loop has no end", "add `endloop`");
         }
     }
@@ -137,7 +145,7 @@ impl<'a> Pass<'_, 'a, '_> {
                 self.values.extend(list.iter().map(|(name, _)| (name.as_str(), None)));
             }
             InstructionKind::VarInst { out, .. } => drop(self.values.insert(out, None)),
-            InstructionKind::Loop(_) => self.loops.push(Span::default()),
+            InstructionKind::Loop(_) => self.loops.push((Span::default(), true)),
             InstructionKind::EndLoop => drop(self.loops.pop()),
             _ => {}
         }
@@ -169,6 +177,7 @@ impl<'a> Pass<'_, 'a, '_> {
                 let at = self.item_at(place, index);
                 self.check.error(code::SHADOW, at, format!("`{name}` is declared already"), "");
             }
+            self.trace.given.insert(name);
         }
     }
 
@@ -196,6 +205,11 @@ impl<'a> Pass<'_, 'a, '_> {
         let values: Vec<Option<i64>> =
             args.iter().enumerate().map(|(index, arg)| self.value(arg, self.item_at(place, index + 2))).collect();
         let at = self.item_at(place, 0);
+        self.trace.moving.insert(out);
+        if let (VarOp::IncWrap, Some(wrap)) = (op, values.get(1).copied().flatten()) {
+            let at = self.item_at(place, 3);
+            self.trace.wraps.entry(out).or_default().entry(wrap).or_insert(at);
+        }
         let old = match op {
             VarOp::Inc | VarOp::IncWrap => self.read_out(out, at),
             VarOp::Set | VarOp::Add | VarOp::Mul => None,
@@ -253,10 +267,11 @@ impl<'a> Pass<'_, 'a, '_> {
     }
 
     fn open_loop(&mut self, place: usize, count: &'a Value) {
-        let at = self.at(place);
-        self.loops.push(at);
-        let at = self.argument(place).map_or(at, |node| node.span);
-        if let Some(count) = self.value(count, at).filter(|count| *count < 1) {
+        let loop_at = self.at(place);
+        let at = self.argument(place).map_or(loop_at, |node| node.span);
+        let count = self.value(count, at);
+        self.loops.push((loop_at, count != Some(1)));
+        if let Some(count) = count.filter(|count| *count < 1) {
             let message = format!("this loop runs {count} times");
             self.check.error(code::LOOP_COUNT, at, message, "a loop runs at least once");
         }
@@ -272,6 +287,7 @@ impl<'a> Pass<'_, 'a, '_> {
     fn execute(&mut self, place: usize, graph: GraphId, settings: &'a [QueueSettings]) {
         let io = &self.ios[graph.0];
         let at = self.at(place);
+        self.trace.graphs.insert(graph);
         let mut set: HashSet<QueueId> = HashSet::new();
         let written = self.argument(place).and_then(|node| node.get("queue_settings")?.map()).unwrap_or_default();
         let written: HashMap<&str, &'a Entry<'a>> = written.iter().map(|entry| (&*entry.key, entry)).collect();
@@ -290,6 +306,13 @@ impl<'a> Pass<'_, 'a, '_> {
                 );
                 self.check.error(code::SETTINGS_STRANGER, at.0, message, "remove these settings");
             }
+            let pointer = at.1.and_then(|map| map.get("rd_ptr_global")).map_or(at.0, |node| node.span);
+            self.trace.uses.push(Use {
+                graph,
+                settings: one,
+                again: self.loops.iter().any(|(_, again)| *again),
+                at: pointer,
+            });
             self.settings(one, queue, at);
         }
         for queue in io.needed.iter().filter(|queue| !set.contains(queue)) {

@@ -142,7 +142,7 @@ fn operation(check: &mut Check<'_, '_>, id: OpId, op: &Op, inputs: &[Option<Tile
     match &op.kind {
         OpKind::Unary(_) | OpKind::Binary(_) | OpKind::Quant { .. } | OpKind::EthernetDatacopy => {
             for (index, tiles) in inputs.iter().enumerate() {
-                expect(check, id, op, index, *tiles, out);
+                expect(check, id, op, index, *tiles, out, "");
             }
         }
         OpKind::Matmul(matmul) if matmul.identity.is_none() => product(check, id, op, matmul, inputs),
@@ -164,15 +164,19 @@ fn operation(check: &mut Check<'_, '_>, id: OpId, op: &Op, inputs: &[Option<Tile
     }
 }
 
-/// Reports an input whose shape is not the expected one.
-fn expect(check: &mut Check<'_, '_>, id: OpId, op: &Op, index: usize, found: Option<Tiles>, wanted: Tiles) {
-    let Some(found) = found.filter(|found| *found != wanted) else { return };
-    // Operations that move small tiles count them in elements.
+/// Whether an input has tiles of the operation's size; others are counted in elements.
+fn has_same_tiles(check: &Check<'_, '_>, op: &Op, index: usize) -> bool {
     let tile = match op.inputs[index].source {
         Source::Queue(queue) => check.queue(queue).map(|queue| queue.blocks.tile),
         Source::Op(op) => check.op(op).map(|op| op.blocks.tile),
     };
-    if tile != Some(op.blocks.tile) {
+    tile == Some(op.blocks.tile)
+}
+
+/// Reports an input whose shape is not the expected one.
+fn expect(check: &mut Check<'_, '_>, id: OpId, op: &Op, index: usize, found: Option<Tiles>, wanted: Tiles, help: &str) {
+    let Some(found) = found.filter(|found| *found != wanted) else { return };
+    if !has_same_tiles(check, op, index) {
         return;
     }
     let message = format!(
@@ -185,22 +189,54 @@ fn expect(check: &mut Check<'_, '_>, id: OpId, op: &Op, index: usize, found: Opt
     let finding = crate::diagnostic::Diagnostic::new(code::INPUT_SHAPE, at, message);
     let tms = check.op_at(id, &format!("input_{index}_tms"));
     let own = check.src.ops[id.graph.0][id.op].at;
-    check.sink.push(finding.context((tms != own).then_some(tms), "its TMs"));
+    let finding = finding.context((tms != own).then_some(tms), "its TMs");
+    check.sink.push(if help.is_empty() { finding } else { finding.help(help) });
+}
+
+/// Reports an `m_k` that does not fit the tiles that all inputs have along the dimension over
+/// which it counts.
+fn wrong_m_k(check: &mut Check<'_, '_>, id: OpId, op: &Op, (m_k, u_kt): (u32, u32), tiles: u64) {
+    let product = u64::from(m_k) * u64::from(u_kt);
+    let message = format!(
+        "m_k {m_k} times u_kt {u_kt} of `{}` is {product}, but its inputs have {tiles} tiles in that direction",
+        op.name
+    );
+    let help = match tiles.checked_rem(u_kt.into()) {
+        Some(0) => format!("write m_k: {}", tiles / u64::from(u_kt)),
+        _ => format!("m_k * u_kt must be {tiles}"),
+    };
+    check.error(code::INPUT_SHAPE, check.attribute_at(id, "m_k"), message, &help);
+}
+
+/// What to say of an input whose size follows from `m_k`.
+fn by_m_k((m_k, u_kt): (u32, u32)) -> String {
+    format!("m_k {m_k} times u_kt {u_kt} is {}", u64::from(m_k) * u64::from(u_kt))
 }
 
 fn product(check: &mut Check<'_, '_>, id: OpId, op: &Op, matmul: &Matmul, inputs: &[Option<Tiles>]) {
     let out = Tiles::of(&op.blocks);
-    let k = u64::from(matmul.m_k) * u64::from(matmul.u_kt);
+    let counts = (matmul.m_k, matmul.u_kt);
+    let mut k = u64::from(matmul.m_k) * u64::from(matmul.u_kt);
     let of = |index: usize| inputs.get(index).copied().flatten();
+    if let (Some(left), Some(right)) = (of(0), of(1))
+        && left.c == right.r
+        && left.c != k
+        && (0..2).all(|index| has_same_tiles(check, op, index))
+    {
+        wrong_m_k(check, id, op, counts, left.c);
+        k = left.c;
+    }
     let t = match matmul.accumulate {
         // An accumulation takes its number of matrices from the inputs.
         Some(_) => of(0).map_or(out.t, |tiles| tiles.t),
         None => out.t,
     };
-    expect(check, id, op, 0, of(0), Tiles { t, r: out.r, c: k });
-    expect(check, id, op, 1, of(1), Tiles { t, r: k, c: out.c });
+    let help = |wrong: bool| if wrong { by_m_k(counts) } else { String::new() };
+    let (left, right) = (of(0).is_some_and(|tiles| tiles.c != k), of(1).is_some_and(|tiles| tiles.r != k));
+    expect(check, id, op, 0, of(0), Tiles { t, r: out.r, c: k }, &help(left));
+    expect(check, id, op, 1, of(1), Tiles { t, r: k, c: out.c }, &help(right));
     if matmul.bias {
-        expect(check, id, op, 2, of(2), out);
+        expect(check, id, op, 2, of(2), out, "");
     }
 }
 
@@ -213,7 +249,19 @@ fn reduce(
 ) {
     let Some(found) = inputs.first().copied().flatten() else { return };
     let out = Tiles::of(&op.blocks);
+    let along = match dim {
+        ReduceDim::R => Some(found.r),
+        ReduceDim::C => Some(found.c),
+        ReduceDim::Rc | ReduceDim::Z => None,
+    };
+    let counts = k.filter(|(m_k, u_kt)| along.is_some_and(|along| along != u64::from(*m_k) * u64::from(*u_kt)));
     let k = k.map(|(m_k, u_kt)| u64::from(m_k) * u64::from(u_kt));
+    if let (Some(counts), Some(along)) = (counts, along)
+        && has_same_tiles(check, op, 0)
+    {
+        wrong_m_k(check, id, op, counts, along);
+        return;
+    }
     let (wanted, rest) = match dim {
         ReduceDim::R => (Tiles { r: k.unwrap_or(found.r), ..out }, out.r == 1),
         ReduceDim::C => (Tiles { c: k.unwrap_or(found.c), ..out }, out.c == 1),
@@ -223,7 +271,7 @@ fn reduce(
             (Tiles { t: groups, ..out }, true)
         }
     };
-    expect(check, id, op, 0, Some(found), wanted);
+    expect(check, id, op, 0, Some(found), wanted, "");
     if !rest {
         let message =
             format!("`{}` reduces to one row or column of tiles, but its blocks make {}", op.name, out.text());

@@ -54,6 +54,11 @@ impl<'t> Fields<'t> {
         Some(Self { what, at, node, meant })
     }
 
+    /// Takes a misspelt field for the one of `known` that it probably means.
+    pub(crate) fn means(&mut self, wrong: &str, known: &[&str]) {
+        self.meant.extend(nearest(wrong, known).map(str::to_owned));
+    }
+
     /// All keys and values.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'t str, Span, &'t Node<'t>)> + use<'t> {
         self.node.map().unwrap_or_default().iter().map(|entry| (&*entry.key, entry.at, &entry.value))

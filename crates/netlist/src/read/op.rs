@@ -1,7 +1,7 @@
 //! Reads graphs and their operations (tt-budabackend, `docs/public/netlist.md`, section Graphs).
 
 use super::attributes::{Attributes, type_name};
-use super::fields::{Fields, MOST, integer, list, naturals, short, suggest, text};
+use super::fields::{Fields, MOST, integer, list, naturals, nearest, short, suggest, text};
 use super::names::{GraphName, Names, OpName, target_device};
 use super::queue::{blocks, data_format};
 use super::{Broken, tm};
@@ -12,6 +12,9 @@ use crate::types::{
     Blocks, Fidelity, Graph, GraphId, Hints, Op, OpId, OpKind, Operand, Order, Post, Shape, Size, Source, UnaryKind,
 };
 use tilework_dtype::DType;
+
+/// Fields of a graph; all others are operations.
+const GRAPH_FIELDS: [&str; 2] = ["target_device", "input_count"];
 
 /// Fields of an operation, besides those of single operands.
 const FIELDS: [&str; 24] = [
@@ -66,7 +69,11 @@ fn graph(id: GraphId, name: &GraphName<'_>, names: &Names<'_>, broken: &mut Brok
     let what = format!("graph `{}`", short(&name.name));
     // Every other key is an operation; one that resembles a field's name has an error
     // code of its own.
-    let fields = Fields::of(what, name.entry.at, &name.entry.value, &[], |_| true, sink);
+    let mut fields = Fields::of(what, name.entry.at, &name.entry.value, &[], |_| true, sink);
+    if let Some(fields) = &mut fields {
+        let no_ops = name.ops.iter().filter(|op| op.entry.value.map().is_none());
+        no_ops.for_each(|op| fields.means(&op.entry.key, &GRAPH_FIELDS));
+    }
     let mut device = name.device;
     let mut input_count = None;
     if let Some(fields) = &fields {
@@ -122,12 +129,14 @@ fn placeholder(name: &OpName<'_>) -> Op {
 
 fn op(name: &OpName<'_>, device: Option<u32>, names: &Names<'_>, sink: &mut Diagnostics) -> Option<Op> {
     if name.entry.value.map().is_none() {
-        let finding = Diagnostic::new(
-            code::UNKNOWN_FIELD,
-            name.entry.at,
-            format!("a graph has no field `{}`, and an operation is a map", short(&name.entry.key)),
-        );
-        sink.push(suggest(finding, &name.entry.key, &["target_device", "input_count"]));
+        let key = &*name.entry.key;
+        let message = format!("a graph has no field `{}`, and an operation is a map", short(key));
+        let finding = Diagnostic::new(code::UNKNOWN_FIELD, name.entry.at, message);
+        sink.push(match nearest(key, &GRAPH_FIELDS).or_else(|| nearest(key, &FIELDS)) {
+            Some(field) if !GRAPH_FIELDS.contains(&field) => finding
+                .help(format!("did you mean `{field}`? it is a field of an operation, to be indented like its others")),
+            _ => suggest(finding, key, &GRAPH_FIELDS),
+        });
         return None;
     }
     let what = format!("operation `{}`", short(&name.name));

@@ -122,7 +122,7 @@ pub enum QuantKind {
     Quantize,
     /// Integer to int8: a * s + zp.
     Requantize,
-    /// Integer to float: (a + zp) * s.
+    /// Integer to float: (a - zp) * s.
     Dequantize,
 }
 

@@ -368,7 +368,12 @@ fn dims(check: &mut Check<'_, '_>, place: StepAt<'_>, state: &State) {
                 step.ublock.r,
                 step.ublock.c
             );
-            check.step_error(code::FUSED_DIMS, place, "ublock", message, "");
+            let help = match &step.kind {
+                OpKind::Matmul(matmul) => inner_blocks(matmul.m_k, matmul.u_kt),
+                OpKind::Reduce { k: Some((m_k, u_kt)), .. } => inner_blocks(*m_k, *u_kt),
+                _ => String::new(),
+            };
+            check.step_error(code::FUSED_DIMS, place, "ublock", message, &help);
         }
     }
     if let OpKind::Reduce { dim, .. } = step.kind {
@@ -382,6 +387,11 @@ fn dims(check: &mut Check<'_, '_>, place: StepAt<'_>, state: &State) {
             check.step_error(code::FUSED_DIMS, place, "ublock", message, "fused reductions have dim r or c");
         }
     }
+}
+
+/// Says which blocks a step adds up.
+fn inner_blocks(m_k: u32, u_kt: u32) -> String {
+    format!("m_k {m_k} and u_kt {u_kt} are the mblock and the ublock of its operands in the direction of the sums")
 }
 
 fn elementwise(step: &FusedStep, (mblock, ublock): Dims, rows: u64, columns: u64) -> bool {
