@@ -42,7 +42,7 @@ instructions! {
                 right_imm6[11:6] Uint if [23:23] == 1, left_reg[5:0] Gpr
             }
             Shiftdmareg 0x5C "SHIFTDMAREG" W Gpr {
-                right_is_imm[23:23] Flag, mode[20:18] Uint in [0, 1, 2], result_reg[17:12] Gpr,
+                right_is_imm[23:23] Flag, mode[20:18] Uint in [0, 1], result_reg[17:12] Gpr,
                 right_reg[11:6] Gpr if [23:23] == 0,
                 right_imm6[11:6] Uint if [23:23] == 1, left_reg[5:0] Gpr
             }

@@ -227,3 +227,12 @@ fn movdbgb2d_moves_as_movb2d_does() {
         assert_eq!(moved(usual.broadcast_col0(column).word()), moved(debug.word()), "{bits:#b}");
     }
 }
+
+#[test]
+fn mova2d_moves_eight_rows_from_aligned_ones_to_aligned_ones() {
+    let a = rows(2);
+    let mut bench = Bench::with(&a, &[], BF16);
+    run(&mut bench, &[Mova2d::build().src_row(19).dst_row(13).move_8_rows(true).word()]);
+    assert_eq!((bench.dst.read_at(7), bench.dst.read_at(16)), ([0; 16], [0; 16]));
+    assert!((0..8).all(|i| bench.dst.read_at(8 + i) == a[16 + i].map(dst_of_src_8_bit_exponent)));
+}

@@ -4,7 +4,8 @@
 use super::tests::{Bench, lane_values};
 use super::*;
 use tilework_abi::tensix::insn::{
-    Sfpadd, Sfpencc, Sfpgt, Sfple, Sfpload, Sfploadmacro, Sfpmad, Sfpmul, Sfpmul24, Sfppopc, Sfppushc, Sfpsetcc,
+    Sfpadd, Sfpencc, Sfpexexp, Sfpgt, Sfple, Sfpload, Sfploadmacro, Sfplz, Sfpmad, Sfpmul, Sfpmul24, Sfppopc, Sfppushc,
+    Sfpsetcc,
 };
 
 /// Bits of `mod1`.
@@ -137,5 +138,35 @@ fn loads_of_macros_are_loads() {
         let load = loaded(Sfpload::build().vd(2).mod0(mode).addr_mod(7).imm10(4).word());
         let by_macro = loaded(Sfploadmacro::build().vd_lo(2).mod0(mode).addr_mod(7).imm9(2).word());
         assert_eq!(load, by_macro, "format {mode}");
+    }
+}
+
+#[test]
+fn leading_zeros_and_exponents_change_flags_as_their_bits_say() {
+    let values = [0, SIGN, 1, SIGN | 1, 0x00FF_0000, 0x7F80_0000, 0x3F00_0000, 0xC000_0000];
+    // All lanes are enabled, and all flags set.
+    let run = |word: u32| {
+        let mut b = Bench::default();
+        b.set(0, lane_values(&values));
+        b.run(&[Sfpencc::build().imm2(3).mod1(10).word(), word]);
+        b
+    };
+    for mode in [0, 2, 4, 6, 8, 10, 12, 14] {
+        let b = run(Sfplz::build().vc(0).vd(1).mod1(mode).word());
+        for (lane, x) in values.into_iter().enumerate() {
+            let x = if mode & 4 != 0 { x & !SIGN } else { x };
+            assert_eq!(b.lreg(1)[lane], x.leading_zeros(), "mode {mode}, lane {lane}");
+            let flag = if mode & 2 != 0 { x != 0 } else { true };
+            assert_eq!(b.flags() >> lane & 1 != 0, flag != (mode & 8 != 0), "flag of mode {mode}, lane {lane}");
+        }
+    }
+    for mode in [0, 1, 2, 3, 8, 9, 10, 11] {
+        let b = run(Sfpexexp::build().vc(0).vd(1).mod1(mode).word());
+        for (lane, x) in values.into_iter().enumerate() {
+            let exponent = (x >> 23 & 0xFF).cast_signed() - if mode & 1 != 0 { 0 } else { 127 };
+            assert_eq!(b.lreg(1)[lane].cast_signed(), exponent, "mode {mode}, lane {lane}");
+            let flag = if mode & 2 != 0 { exponent < 0 } else { true };
+            assert_eq!(b.flags() >> lane & 1 != 0, flag != (mode & 8 != 0), "flag of mode {mode}, lane {lane}");
+        }
     }
 }
