@@ -17,6 +17,7 @@ mod math;
 pub mod mop;
 mod pack;
 pub mod push;
+pub mod rotary;
 pub mod sfpu;
 pub mod softmax;
 pub mod sync;

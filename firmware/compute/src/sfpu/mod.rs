@@ -22,8 +22,8 @@ use tilework_abi::tensix::insn::{Sfpload, Sfpstore};
 use words::*;
 
 /// A function of one argument. Numbers are given as the bits of an f32. Errors are the largest ones
-/// over all bfloat16 arguments in the range, with a Dst of 32 bits. A Dst of 16 bits gets the result
-/// rounded to the nearest bfloat16, ties away from zero.
+/// over all bfloat16 arguments in the range, with a Dst of 32 bits; results below 2^-124 may be zero. A
+/// Dst of 16 bits gets the result rounded to the nearest bfloat16, ties away from zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unary {
     /// e^x, to 2^-19 of the value. Zero below -87.3, infinite from 88.8 on and for NaN.
@@ -32,7 +32,7 @@ pub enum Unary {
     Exp2,
     /// e^x - 1, to 2^-19 also next to zero. -1 below -87, infinite from 88.8 on and for NaN.
     Expm1,
-    /// 1 / (1 + e^-x), to 2^-19 from -72 on, to 2^-8 down to -87, and zero below -88. 1 for NaN.
+    /// 1 / (1 + e^-x), to 2^-19 from -72 on, to 2^-7 down to -87, and zero below -88. 1 for NaN.
     Sigmoid,
     /// x / (1 + e^-x), as [`Unary::Sigmoid`]. Minus infinity gives NaN.
     Silu,
