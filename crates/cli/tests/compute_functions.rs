@@ -198,6 +198,9 @@ fn functions_of_zero_infinity_and_what_is_outside() {
     }
 }
 
+/// A function of two operands.
+type OfTwo<T> = fn(T, T) -> T;
+
 /// Numbers of f32 of many sizes, some equal, some zero.
 fn operands() -> [Vec<f32>; 2] {
     let mut state = 1u32;
@@ -222,7 +225,7 @@ fn operands() -> [Vec<f32>; 2] {
 #[test]
 fn functions_of_two_operands_take_all_bits_of_f32() {
     let [a, b] = operands();
-    let exact: [(u32, fn(f32, f32) -> f32); 11] = [
+    let exact: [(u32, OfTwo<f32>); 11] = [
         (64, |a, b| a + b),
         (65, |a, b| a - b),
         (66, |a, b| a * b),
@@ -259,8 +262,7 @@ fn integers_of_32_bits_are_added_multiplied_and_converted() {
     let [a, b] = operands().map(|x| x.iter().map(|x| x.to_bits().cast_signed()).collect::<Vec<i32>>());
     let mut a = a;
     a[..6].copy_from_slice(&[0, -1, 1, i32::MIN, i32::MAX, 16_777_217]);
-    let plain: [(u32, fn(i32, i32) -> i32); 3] =
-        [(76, i32::wrapping_add), (77, i32::wrapping_sub), (78, i32::wrapping_mul)];
+    let plain: [(u32, OfTwo<i32>); 3] = [(76, i32::wrapping_add), (77, i32::wrapping_sub), (78, i32::wrapping_mul)];
     for (function, plain) in plain {
         let found: Vec<i32> = run(&program(function, [0; 2], ["i32", "i32"], 2, 128), &[128, 128], &[&a, &b]);
         for i in 0..a.len() {

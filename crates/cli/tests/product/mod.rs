@@ -42,7 +42,7 @@ fn part(mantissa: i64, low: u32, count: u32) -> i64 {
 fn group(first: &[f32], second: &[f32], phase: usize) -> Option<Number> {
     let terms = first.iter().zip(second).filter_map(|(&b, &a)| {
         let ((a, a_exponent), (b, b_exponent)) = (parts(a)?, parts(b)?);
-        let a = if phase % 2 == 0 { part(a, 6, 5) } else { part(a, 1, 5) };
+        let a = if phase.is_multiple_of(2) { part(a, 6, 5) } else { part(a, 1, 5) };
         let b = if phase < 2 { part(b, 4, 7) } else { part(b, 0, 4) << 3 };
         Some((a * b, a_exponent + b_exponent - 254 - [0, 5, 7, 12][phase]))
     });
