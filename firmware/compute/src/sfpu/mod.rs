@@ -22,8 +22,8 @@ use tilework_abi::tensix::insn::{Sfpload, Sfpstore};
 use words::*;
 
 /// A function of one argument. Numbers are given as the bits of an f32. Errors are the largest ones
-/// over all bfloat16 arguments in the range, with a Dst of 32 bits; results below 2^-124 may be zero. A
-/// Dst of 16 bits gets the result rounded to the nearest bfloat16, ties away from zero.
+/// over all bfloat16 arguments in the range, with a Dst of 32 bits; results below 2^-124 may be
+/// zero. A Dst of 16 bits gets the result rounded to the nearest bfloat16, ties away from zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unary {
     /// e^x, to 2^-19 of the value. Zero below -87.3, infinite from 88.8 on and for NaN.

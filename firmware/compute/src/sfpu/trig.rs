@@ -7,7 +7,8 @@ use core::f32::consts::FRAC_1_PI;
 const ROUNDER: f32 = 12_582_912.0;
 /// Three parts of pi; the products of the first two with k are exact up to k = 2^12.
 const PI: [f32; 3] = [3.140_625, 9.675_026e-4, 1.509_958e-7];
-/// (sin f - f) / f^3 by f^2 on [-pi/2, pi/2], from f^0 on: the least relative error of the sine, 9e-9.
+/// (sin f - f) / f^3 by f^2 on [-pi/2, pi/2], from f^0 on: the least relative error of the sine,
+/// 9e-9.
 const SIN: [f32; 4] = [-0.166_666_58, 0.008_333_013, -1.980_552_4e-4, 2.596_496_3e-6];
 /// Bits of an integer above the lowest.
 const LOWEST_TO_SIGN: i32 = 31;

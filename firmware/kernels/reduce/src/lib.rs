@@ -6,8 +6,9 @@
 //! 2. 0: sums, 1: largest, 2: smallest elements;
 //! 3. 0: of rows, to column 0; 1: of columns, to row 0; 2: of all elements, to element 0;
 //! 4. to 7. numbers of the circular buffers of tiles, scaler, negated tiles (for the smallest
-//!    elements), and results. All of them but the last have room for the tiles of a result. The scaler is one page whose row 0 of each face
-//!    elements are multiplied by, twice if all of a tile are reduced; it stays.
+//!    elements), and results. All of them but the last have room for the tiles of a result. The
+//!    scaler is one page whose row 0 of each face elements are multiplied by, twice if all of a
+//!    tile are reduced; it stays.
 //!
 //! All tiles are bfloat16.
 #![no_std]

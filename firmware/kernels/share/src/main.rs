@@ -2,12 +2,12 @@
 //! block and multicasts it to the others. Afterwards it can write a block of results to DRAM. Runs
 //! on both data-movement cores; feeds `matmul`.
 //!
-//! A tile has at most 16 KiB. All cores have the circular buffers at the same addresses. Blocks go in turns: as many as half of
-//! a circular buffer has room for, or all of them if the whole of it has. A receiver adds one to the
-//! sender's semaphore when it has room for a turn. It does not do so for the turn after next before
-//! the first block of the next one is there: so when the sender finds as many as there are receivers
-//! for a turn, each of them has room. The sender multicasts the number of blocks that it has sent.
-//! Neither number is ever set back.
+//! A tile has at most 16 KiB. All cores have the circular buffers at the same addresses. Blocks
+//! go in turns: as many as half of a circular buffer has room for, or all of them if the whole
+//! of it has. A receiver adds one to the sender's semaphore when it has room for a turn. It
+//! does not do so for the turn after next before the first block of the next one is there: so
+//! when the sender finds as many as there are receivers for a turn, each of them has room. The
+//! sender multicasts the number of blocks that it has sent. Neither number is ever set back.
 //!
 //! Arguments:
 //! 0. number of blocks;
