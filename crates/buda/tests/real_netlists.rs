@@ -145,9 +145,9 @@ fn without_rounding_they_give_it_to_five_digits() {
     }
 }
 
-/// With the formats that the netlists ask for (HiFi3, 16-bit registers, once Bfp8 buffers) values are
-/// near those of float32, and not the same. Each rounding of a BF16 sum loses up to 2^-9 of it, the
-/// longest sums of these netlists have 32, and one ends in an exponential.
+/// With the formats that the netlists ask for (HiFi3, 16-bit registers, once Bfp8 buffers) values
+/// are near those of float32, and not the same. Each rounding of a BF16 sum loses up to 2^-9 of it,
+/// the longest sums of these netlists have 32, and one ends in an exponential.
 #[test]
 fn in_the_precision_of_a_device_they_are_near_what_numpy_gives() {
     let mut changed = 0;

@@ -21,6 +21,9 @@ fn main() -> Result<()> {
         let mut random = Generator(seed);
         write(&examples.join(file), shape, std::iter::repeat_with(|| random.float()))?;
     }
+    for (file, of) in [("rotary/cos.npy", cosine as fn(u32) -> f32), ("rotary/sin.npy", sine)] {
+        write(&examples.join(file), &[96, 128], (0..96 * 128).map(of))?;
+    }
     for (file, value) in CONSTANTS {
         write(&examples.join(file), &[32, 32], std::iter::repeat(value))?;
     }
@@ -28,7 +31,7 @@ fn main() -> Result<()> {
 }
 
 /// Arrays of random floats: file, shape, seed.
-const FLOATS: [(&str, &[u64], u32); 12] = [
+const FLOATS: [(&str, &[u64], u32); 15] = [
     ("eltwise/a.npy", &[128, 160], 3),
     ("eltwise/b.npy", &[128, 160], 4),
     ("matmul/a.npy", &[128, 128], 5),
@@ -41,11 +44,30 @@ const FLOATS: [(&str, &[u64], u32); 12] = [
     ("attention/k.npy", &[3, 64, 64], 12),
     ("attention/v.npy", &[3, 64, 64], 13),
     ("tilize/x.npy", &[96, 128], 14),
+    ("functions/x.npy", &[256, 256], 15),
+    ("reduce/x.npy", &[3, 128, 32], 16),
+    ("rotary/x.npy", &[96, 128], 17),
 ];
 
+/// The angle of element `i` of rows of 128: it falls from element to element of a half.
+fn angle(i: u32) -> f32 {
+    (i / 128) as f32 / (1 + i % 64) as f32
+}
+fn cosine(i: u32) -> f32 {
+    angle(i).cos()
+}
+/// With the other sign in the first half of a row.
+fn sine(i: u32) -> f32 {
+    if i % 128 < 64 { -angle(i).sin() } else { angle(i).sin() }
+}
+
 /// A tile of one value each.
-const CONSTANTS: [(&str, f32); 3] =
-    [("softmax/ones.npy", 1.0), ("layernorm/scaler.npy", 1.0 / 128.0), ("attention/ones.npy", 1.0)];
+const CONSTANTS: [(&str, f32); 4] = [
+    ("softmax/ones.npy", 1.0),
+    ("layernorm/scaler.npy", 1.0 / 128.0),
+    ("attention/ones.npy", 1.0),
+    ("reduce/ones.npy", 1.0),
+];
 
 fn write<T: npyz::AutoSerialize>(path: &Path, shape: &[u64], values: impl Iterator<Item = T>) -> Result<()> {
     let elements = usize::try_from(shape.iter().product::<u64>()).expect("the examples are small");

@@ -460,10 +460,10 @@ impl Chip {
         self.pass(cycles, 0)
     }
 
-    /// As [`Chip::run`], for a host that lets time pass in small steps, often of one cycle, and sees
-    /// the chip only through its BARs and through host memory: for it nothing differs. What only a
-    /// simulator can report (counts, L1, the state of cores) may be that of a few hundred cycles
-    /// later, because a window is not cut where a step ends.
+    /// As [`Chip::run`], for a host that lets time pass in small steps, often of one cycle, and
+    /// sees the chip only through its BARs and through host memory: for it nothing differs. What
+    /// only a simulator can report (counts, L1, the state of cores) may be that of a few hundred
+    /// cycles later, because a window is not cut where a step ends.
     ///
     /// # Errors
     /// A fault.

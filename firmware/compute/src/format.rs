@@ -8,6 +8,8 @@ pub enum Format {
     Float32 = 0,
     /// bfloat16.
     Bf16 = 5,
+    /// 32-bit integer, in two's complement for the vector unit's functions.
+    Int32 = 8,
     /// Eight bits for an element, and an exponent for sixteen of them.
     Bfp8 = 6,
 }
@@ -24,6 +26,7 @@ impl Format {
         match code {
             0 => Self::Float32,
             6 => Self::Bfp8,
+            8 => Self::Int32,
             _ => Self::Bf16,
         }
     }
@@ -40,6 +43,11 @@ impl Format {
             _ => self.code(),
         }
     }
+    /// Whether copies go to Dst past SrcA, which has fewer bits.
+    #[inline(always)]
+    pub(crate) const fn goes_to_dst(self, wide: bool) -> bool {
+        wide && matches!(self, Self::Float32 | Self::Int32)
+    }
     /// Bytes of 32 elements side by side that are not in a tile.
     #[inline(always)]
     pub const fn row_bytes(self) -> u32 {
@@ -49,7 +57,7 @@ impl Format {
     #[inline(always)]
     pub const fn tile_bytes(self) -> u32 {
         match self {
-            Self::Float32 => 4 * TILE,
+            Self::Float32 | Self::Int32 => 4 * TILE,
             Self::Bf16 => 2 * TILE,
             Self::Bfp8 => TILE + TILE / 16,
         }

@@ -17,6 +17,7 @@ mod math;
 pub mod mop;
 mod pack;
 pub mod push;
+pub mod rotary;
 pub mod sfpu;
 pub mod softmax;
 pub mod sync;
@@ -25,7 +26,7 @@ mod unpack;
 
 pub use cb::Cb;
 pub use format::Format;
-pub use sfpu::Unary;
+pub use sfpu::{SfpuBinary, Test, Unary};
 pub use softmax::Softmax;
 pub use thread::{Math, Pack, Thread, Unpack};
 pub use tilework_rt as rt;
@@ -122,6 +123,18 @@ pub enum Pool {
     Sum,
 }
 
+/// What is reduced, and where the result goes. Other elements of the tile have no meaning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reduce {
+    /// Each row, to column 0.
+    Rows,
+    /// Each column, to row 0.
+    Columns,
+    /// The whole tile, to element 0: its columns, then what they were reduced to, cut to SrcA's
+    /// type. Both take the scaler.
+    All,
+}
+
 /// A compute kernel on one of its threads.
 pub struct Compute<T> {
     ctx: KernelContext,
@@ -157,7 +170,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn hw_configure(&mut self, a: Format, b: Format, out: Format, wide: bool) {
         if T::UNPACK {
-            self.unpacker.configure(a, b);
+            self.unpacker.configure(a, b, wide);
         }
         if T::MATH {
             self.math.configure(wide);
@@ -191,9 +204,12 @@ impl<T: Thread> Compute<T> {
         }
     }
 
-    /// Math hands its half of Dst over.
+    /// Math hands its half of Dst over, and goes to the other.
     #[inline(always)]
     pub fn tile_regs_commit(&mut self) {
+        if T::UNPACK {
+            self.unpacker.commit();
+        }
         if T::MATH {
             self.math.commit();
         }
@@ -259,14 +275,15 @@ impl<T: Thread> Compute<T> {
         }
     }
 
-    /// Prepares [`Compute::copy_tile`].
+    /// Prepares [`Compute::copy_tile`] of tiles of `format`. A wide Dst gets all 32 bits of formats
+    /// that have so many.
     #[inline(always)]
-    pub fn copy_tile_init(&mut self) {
+    pub fn copy_tile_init(&mut self, format: Format) {
         if T::UNPACK {
-            self.unpacker.init_one(false);
+            self.unpacker.init_copy(format);
         }
         if T::MATH {
-            self.math.init_copy(false);
+            self.math.init_copy_of(format);
         }
     }
 
@@ -285,7 +302,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn copy_tile(&mut self, a: &Cb<T>, i: u32, tile: u32) {
         if T::UNPACK {
-            self.unpacker.run_one(a.page(i));
+            self.unpacker.copy(a.page(i), tile);
         }
         if T::MATH {
             self.math.copy(tile);
@@ -384,21 +401,11 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn matmul_block(&mut self, a: &Cb<T>, b: &Cb<T>, (i, stride): (u32, u32), j: u32, [rows, columns]: [u32; 2]) {
         for row in 0..rows {
-            for column in 0..columns {
-                if T::UNPACK {
-                    // A tile of the first operand stays in SrcB for a row of the second.
-                    let second = b.page(j + column);
-                    if column == 0 {
-                        self.unpacker.tiles(second, a.page(i + row * stride));
-                    } else {
-                        self.unpacker.tile_a(second);
-                    }
-                }
-                if T::MATH {
-                    self.math.matmul(row * columns + column);
-                }
+            if T::UNPACK {
+                self.unpacker.products(b, j, columns, a.page(i + row * stride));
             }
             if T::MATH {
+                (0..columns).for_each(|column| self.math.matmul(row * columns + column));
                 self.math.free_b();
             }
         }
@@ -406,41 +413,65 @@ impl<T: Thread> Compute<T> {
 
     /// Prepares [`Compute::reduce_tile`].
     #[inline(always)]
-    pub fn reduce_init(&mut self) {
+    pub fn reduce_init(&mut self, dim: Reduce) {
         if T::UNPACK {
-            self.unpacker.init_reduce();
+            self.unpacker.init_reduce(dim);
         }
         if T::MATH {
             self.math.init_reduce();
         }
     }
 
-    /// Reduces the rows of page `i` of `a` into column 0 of tile `tile` of Dst, together with what
-    /// was reduced there since the half was acquired. Row 0 of each face of page `j` of `scaler`
-    /// has what elements are multiplied by. Other columns of the tile have no meaning.
+    /// Reduces page `i` of `a` into tile `tile` of Dst, together with what was reduced there since
+    /// the half was acquired. Row 0 of each face of page `j` of `scaler` has what elements are
+    /// multiplied by.
     #[inline(always)]
-    pub fn reduce_tile(&mut self, pool: Pool, a: &Cb<T>, scaler: &Cb<T>, i: u32, j: u32, tile: u32) {
+    pub fn reduce_tile(&mut self, how: (Pool, Reduce), a: &Cb<T>, scaler: &Cb<T>, [i, j]: [u32; 2], tile: u32) {
         if T::UNPACK {
             self.unpacker.run(a.page(i), scaler.page(j));
         }
         if T::MATH {
-            self.math.reduce_rows(pool, tile);
+            self.math.reduce(how.0, how.1, tile);
         }
     }
 
-    /// Prepares [`Compute::unary_tile`].
+    /// Prepares [`Compute::unary_tile`] with the same function.
     #[inline(always)]
     pub fn unary_init(&mut self, function: Unary) {
         if T::MATH {
-            self.math.init_unary(function);
+            function.init();
         }
     }
 
     /// Computes the function of every element of tile `tile` of Dst.
     #[inline(always)]
-    pub fn unary_tile(&mut self, tile: u32) {
+    pub fn unary_tile(&mut self, function: Unary, tile: u32) {
         if T::MATH {
-            self.math.unary(tile);
+            self.math.unary(function, tile);
+        }
+    }
+
+    /// Prepares [`Compute::sfpu_binary_tiles`] and [`Compute::where_tiles`].
+    #[inline(always)]
+    pub fn sfpu_binary_init(&mut self) {
+        if T::MATH {
+            sfpu::init();
+        }
+    }
+
+    /// Tile `out` of Dst becomes the function of its tiles `a` and `b`.
+    #[inline(always)]
+    pub fn sfpu_binary_tiles(&mut self, op: SfpuBinary, a: u32, b: u32, out: u32) {
+        if T::MATH {
+            self.math.sfpu_binary(op, [a, b, out]);
+        }
+    }
+
+    /// Tile `out` of Dst becomes its tile `a` where tile `condition` is not zero, elsewhere `b`.
+    #[inline(always)]
+    pub fn where_tiles(&mut self, condition: u32, [a, b]: [u32; 2], out: u32) {
+        if T::MATH {
+            self.math.select([condition, a, b, out]);
         }
     }
 }

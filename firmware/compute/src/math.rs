@@ -3,21 +3,22 @@
 //! Follows WormholeB0/TensixTile/TensixCoprocessor/MatrixUnit.md and the pages of its instructions.
 
 use crate::addr_mod::{AddrMod, Step};
+use crate::format::Format;
 use crate::mop::{self, Mop};
-use crate::push::{Word, block, set, stall, until};
-use crate::sfpu::Unary;
-use crate::sync::{MATH_PACK, While};
-use crate::{Binary, Broadcast, Fidelity, Pool, ttinsn};
+use crate::push::{Word, block, push, set, stall, until};
+use crate::sfpu::{self, SfpuBinary, Unary};
+use crate::sync::{DST_FREE, DST_TAKEN, MATH_PACK, While};
+use crate::{Binary, Broadcast, Fidelity, Pool, Reduce, ttinsn};
 use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::{
-    Elwadd, Elwmul, Elwsub, Gapool, Gmpool, Mova2d, Movd2b, Mvmul, Replay, Setrwc, Trnspsrcb, Zeroacc, Zerosrc,
+    Elwadd, Elwmul, Elwsub, Gapool, Gmpool, Mova2d, Movb2a, Movd2b, Mvmul, Replay, Setrwc, Trnspsrcb, Zeroacc, Zerosrc,
 };
 
 /// Halves of Dst, and rows of one.
 const HALVES: u32 = 2;
 pub(crate) const HALF: u32 = 512;
 /// Rows of Dst that a tile takes, also with elements of 32 bits (Dst.md).
-const TILE_ROWS: u32 = 64;
+pub(crate) const TILE_ROWS: u32 = 64;
 /// Rows that an instruction of the matrix unit works on.
 const ROWS: u32 = 8;
 /// Passes of eight rows over a face; faces of a tile.
@@ -26,7 +27,8 @@ const FACES: u32 = 4;
 /// `clear_dvalid`: the banks that go back to the unpackers.
 const FREE_A: u32 = 1;
 const FREE_B: u32 = 2;
-/// `ZEROACC`: all of Dst.
+/// `ZEROACC`: a row, all of Dst.
+const ONE_ROW: u32 = 0;
 const ALL_OF_DST: u32 = 3;
 
 const ZERO_DST: u32 = Zeroacc::build().mode(ALL_OF_DST).word();
@@ -74,9 +76,9 @@ pub(crate) struct MathUnit {
     wide: bool,
     /// How often the program runs for a tile.
     runs: u32,
-    /// Words of the body of the vector unit's function.
-    unary_words: u32,
     broadcast: Broadcast,
+    /// Copies come from the unpacker.
+    from_unpacker: bool,
 }
 
 impl MathUnit {
@@ -84,6 +86,7 @@ impl MathUnit {
     pub(crate) fn configure(&mut self, wide: bool) {
         Word::of(cfg::CFG_STATE_ID_STATEID, 0).write();
         ttinsn!(MATH_PACK.init(0, HALVES));
+        ttinsn!(DST_FREE.init(0, 1));
         ttinsn!(stall(block::CFG, until::MATH | until::SFPU));
         set(cfg::DEST_ACCESS_CFG_ZEROACC_ABSOLUTE_TILE_MODE, 0);
         set(cfg::DEST_ACCESS_CFG_REMAP_ADDRS, 0);
@@ -177,9 +180,18 @@ impl MathUnit {
         ttinsn!(RESET_DST);
     }
 
+    /// Prepares copies of tiles of this format.
+    pub(crate) fn init_copy_of(&mut self, format: Format) {
+        self.from_unpacker = format.goes_to_dst(self.wide);
+        if !self.from_unpacker {
+            self.init_copy(false);
+        }
+    }
+
     /// Prepares copies of SrcA to Dst. `at_once`: the unpacker brings a tile in one go.
     pub(crate) fn init_copy(&mut self, at_once: bool) {
         AddrMod { a: Step::by(ROWS), b: Step::default(), dst: Step::by(ROWS), ..AddrMod::default() }.set(2);
+        self.from_unpacker = false;
         // A move would cut what is wider than Dst's 16 bits; a sum with zero keeps it.
         let insn = if self.wide {
             Elwadd::build().addr_mod(2).word()
@@ -204,6 +216,13 @@ impl MathUnit {
     /// Copies a tile.
     #[inline(always)]
     pub(crate) fn copy(&self, tile: u32) {
+        if self.from_unpacker {
+            ttinsn!(stall(block::SYNC, until::MATH | until::SFPU));
+            ttinsn!(DST_FREE.post());
+            ttinsn!(DST_TAKEN.wait(block::MATH | block::SFPU | block::SYNC, While::Zero));
+            ttinsn!(DST_TAKEN.get());
+            return;
+        }
         self.at_tile(tile);
         mop::run();
         ttinsn!(RESET_DST);
@@ -253,35 +272,55 @@ impl MathUnit {
 }
 
 impl MathUnit {
-    /// Prepares a function of the vector unit.
+    /// Computes a function of a tile, which [`Unary::init`] has prepared.
     #[inline(always)]
-    pub(crate) fn init_unary(&mut self, function: Unary) {
-        self.unary_words = function.init(self.wide);
+    pub(crate) fn unary(&self, function: Unary, tile: u32) {
+        self.at_tile(tile);
+        function.tile(self.wide);
+        ttinsn!(RESET_DST);
     }
 
-    /// Computes the function of a tile.
+    /// Computes a function of two tiles, to a third.
     #[inline(always)]
-    pub(crate) fn unary(&self, tile: u32) {
-        self.at_tile(tile);
-        Unary::run(self.unary_words);
+    pub(crate) fn sfpu_binary(&self, op: SfpuBinary, tiles: [u32; 3]) {
+        self.at_tile(0);
+        sfpu::binary_tiles(op, self.wide, tiles);
+        ttinsn!(RESET_DST);
+    }
+
+    /// Chooses between two tiles, to a fourth.
+    #[inline(always)]
+    pub(crate) fn select(&self, tiles: [u32; 4]) {
+        self.at_tile(0);
+        sfpu::where_tiles(self.wide, tiles);
         ttinsn!(RESET_DST);
     }
 
     /// Prepares reductions.
-    pub(crate) fn init_reduce(&mut self) {
+    pub(crate) fn init_reduce(&self) {
         AddrMod { fidelity: Step::clear(), ..AddrMod::default() }.set(0);
         AddrMod { b: Step::by(ROWS), dst: Step::by(ROWS), ..AddrMod::default() }.set(2);
         AddrMod { fidelity: Step::by(1), ..AddrMod::default() }.set(3);
         ttinsn!(RESET);
     }
 
+    /// Reduces a tile as [`Reduce`] says.
+    #[inline(always)]
+    pub(crate) fn reduce(&self, pool: Pool, dim: Reduce, tile: u32) {
+        match dim {
+            Reduce::Rows => self.reduce_rows(pool, tile),
+            Reduce::Columns => self.reduce_columns(pool, tile),
+            Reduce::All => self.reduce_all(pool, tile),
+        }
+    }
+
     /// Reduces every row of a tile; the faces in SrcA are transposed, so their columns are pooled.
     #[inline(always)]
-    pub(crate) fn reduce_rows(&self, pool: Pool, tile: u32) {
+    fn reduce_rows(&self, pool: Pool, tile: u32) {
         self.at_tile(tile);
         for lower in [false, true] {
-            pool_face(pool, true);
-            pool_face(pool, false);
+            pool_face(pool, 0, true);
+            pool_face(pool, 0, false);
             transpose_pooled();
             if lower {
                 ttinsn!(Setrwc::build().clear_dvalid(FREE_A | FREE_B).dst(true).src_b(true).word());
@@ -303,6 +342,34 @@ impl MathUnit {
         }
         ttinsn!(RESET);
     }
+
+    /// Reduces every column of a tile into its row 0.
+    #[inline(always)]
+    fn reduce_columns(&self, pool: Pool, tile: u32) {
+        self.at_tile(tile);
+        for _ in 0..FACES / PASSES {
+            // The left face goes to row 0, the right one to row 16.
+            pool_face(pool, 0, false);
+            ttinsn!(STEP_DST);
+            ttinsn!(free_and_step(FREE_A | FREE_B));
+            pool_face(pool, 0, false);
+            ttinsn!(free_and_reset(FREE_A | FREE_B));
+        }
+    }
+
+    /// Reduces a tile into its element 0. Row 4 has what each column is reduced to, and becomes a
+    /// column of SrcA, which is pooled once more.
+    #[inline(always)]
+    fn reduce_all(&self, pool: Pool, tile: u32) {
+        self.at_tile(tile);
+        for _ in 1..FACES {
+            pool_face(pool, COLUMNS_ROW, true);
+        }
+        pool_face(pool, COLUMNS_ROW, false);
+        row_to_a();
+        pool_face(pool, 0, true);
+        ttinsn!(RESET);
+    }
 }
 
 /// Eight rows of Dst further, of the copy, too.
@@ -312,27 +379,42 @@ const STEP_B: u32 = Setrwc::build().src_b_cr(true).src_b_val(ROWS).src_b(true).w
 /// Rows of SrcB that `TRNSPSRCB` transposes.
 const TRANSPOSED: u32 = 16;
 
-/// Pools the face of SrcA into row 0; `free`: both sources go back. Sums take all four phases.
+/// Gives banks back, and goes on eight rows of Dst.
+const fn free_and_step(banks: u32) -> u32 {
+    Setrwc::build().clear_dvalid(banks).dst_cr(true).dst_val(ROWS).dst(true).word()
+}
+
+/// The row of Dst into which a reduction of a whole tile pools columns, while row 0 waits for the
+/// result.
+const COLUMNS_ROW: u32 = 4;
+
+/// Pools the columns of SrcA's face into row `row` behind Dst's counter; `free`: both sources go
+/// back. Sums take all four phases.
 #[inline(always)]
-fn pool_face(pool: Pool, free: bool) {
-    const PHASE: u32 = Gapool::build().instr_mod19(1).addr_mod(3).word();
-    const fn max(banks: u32) -> u32 {
-        Gmpool::build().clear_dvalid(banks).instr_mod19(1).word()
-    }
-    const fn sum(banks: u32) -> u32 {
-        Gapool::build().clear_dvalid(banks).instr_mod19(1).word()
-    }
+fn pool_face(pool: Pool, row: u32, free: bool) {
+    let banks = if free { FREE_A | FREE_B } else { 0 };
+    let sum =
+        |banks, addr_mod| Gapool::build().clear_dvalid(banks).instr_mod19(1).addr_mod(addr_mod).dst_row(row).word();
     if pool == Pool::Sum {
-        ttinsn!(PHASE);
-        ttinsn!(PHASE);
-        ttinsn!(PHASE);
+        for _ in 1..Fidelity::HiFi4.phases() {
+            push(sum(0, 3));
+        }
+        push(sum(banks, 0));
+    } else {
+        push(Gmpool::build().clear_dvalid(banks).instr_mod19(1).dst_row(row).word());
     }
-    match (pool, free) {
-        (Pool::Max, true) => ttinsn!(max(FREE_A | FREE_B)),
-        (Pool::Max, false) => ttinsn!(max(0)),
-        (Pool::Sum, true) => ttinsn!(sum(FREE_A | FREE_B)),
-        (Pool::Sum, false) => ttinsn!(sum(0)),
+}
+
+/// Row [`COLUMNS_ROW`] of Dst becomes column 0 of SrcA, by way of a transposition in SrcB, and then
+/// is cleared.
+#[inline(always)]
+fn row_to_a() {
+    ttinsn!(Movd2b::build().src_row(TRANSPOSED).dst_row(COLUMNS_ROW).word());
+    ttinsn!(Trnspsrcb::build().word());
+    for row in (0..TRANSPOSED).step_by(4) {
+        push(Movb2a::build().src_a_row(row).move_4_rows(true).src_b_row(TRANSPOSED + row).word());
     }
+    ttinsn!(Zeroacc::build().mode(ONE_ROW).imm10(COLUMNS_ROW).word());
 }
 
 /// Row 0 of Dst becomes column 0 of its 16 rows. Row 0 itself stays, so that more can be pooled

@@ -102,7 +102,7 @@ impl Packer {
     /// What passes between the two conversions: Dst's own type, unless it only becomes narrower.
     fn between(&self, out: Format) -> Format {
         match (self.wide, out) {
-            (true, Format::Float32) => Format::Float32,
+            (true, Format::Float32 | Format::Int32) => out,
             _ => Format::Bf16,
         }
     }
@@ -219,7 +219,7 @@ impl Packer {
 
 /// Bytes of an element as the packer counts them.
 const fn bytes_of(between: Format) -> u32 {
-    if matches!(between, Format::Float32) { 4 } else { 2 }
+    if matches!(between, Format::Float32 | Format::Int32) { 4 } else { 2 }
 }
 
 /// Packs a tile whose half rows lie in Dst left and right by turns: the even rows of its upper half

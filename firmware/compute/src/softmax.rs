@@ -1,6 +1,6 @@
 //! Softmax of rows of tiles, put together from the calls of the library.
 
-use crate::{Binary, Broadcast, Cb, Compute, Fidelity, Pool, Thread, Unary};
+use crate::{Binary, Broadcast, Cb, Compute, Fidelity, Pool, Reduce, Thread, Unary};
 
 /// The circular buffers that a softmax needs for itself.
 pub struct Softmax<T> {
@@ -21,8 +21,8 @@ impl<T: Thread> Softmax<T> {
         let Self { ones, max, exp, sum } = self;
         ones.wait_front(1);
         x.wait_front(columns);
-        k.reduce_init();
-        k.tile_to(max, |k| (0..columns).for_each(|c| k.reduce_tile(Pool::Max, x, ones, c, 0, 0)));
+        k.reduce_init(Reduce::Rows);
+        k.tile_to(max, |k| (0..columns).for_each(|c| k.reduce_tile((Pool::Max, Reduce::Rows), x, ones, [c, 0], 0)));
 
         max.wait_front(1);
         k.binary_init(Binary::Subtract, Broadcast::Column, Fidelity::LoFi);
@@ -30,18 +30,18 @@ impl<T: Thread> Softmax<T> {
         for c in 0..columns {
             k.tile_to(exp, |k| {
                 k.binary_tiles(x, max, c, 0, 0);
-                k.unary_tile(0);
+                k.unary_tile(Unary::Exp, 0);
             });
         }
         max.pop_front(1);
         x.pop_front(columns);
 
         exp.wait_front(columns);
-        k.reduce_init();
+        k.reduce_init(Reduce::Rows);
         k.unary_init(Unary::Reciprocal);
         k.tile_to(sum, |k| {
-            (0..columns).for_each(|c| k.reduce_tile(Pool::Sum, exp, ones, c, 0, 0));
-            k.unary_tile(0);
+            (0..columns).for_each(|c| k.reduce_tile((Pool::Sum, Reduce::Rows), exp, ones, [c, 0], 0));
+            k.unary_tile(Unary::Reciprocal, 0);
         });
 
         sum.wait_front(1);

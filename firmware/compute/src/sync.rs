@@ -12,6 +12,11 @@ use tilework_rt::reg::{wait_reg, write};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Semaphore(u32);
 
+/// Tiles of Dst that math has set free for the unpacker, and that the unpacker has written:
+/// one at a time.
+pub const DST_FREE: Semaphore = Semaphore(7);
+/// See [`DST_FREE`].
+pub const DST_TAKEN: Semaphore = Semaphore(2);
 /// Halves of Dst that math has filled and pack has not emptied.
 pub const MATH_PACK: Semaphore = Semaphore(1);
 /// Contexts of the unpackers in use.

@@ -3,14 +3,19 @@
 //! Follows WormholeB0/TensixTile/TensixCoprocessor/UNPACR_Regular.md. There are two contexts with
 //! an address each: while the unpackers work with one, the core writes the other.
 
-use crate::Broadcast;
+use crate::cb::Cb;
 use crate::format::Format;
+use crate::math::{HALF, TILE_ROWS};
 use crate::mop::{self, Mop};
 use crate::push::{Word, block, set, stall, sync, until, write_word};
-use crate::sync::UNPACK_SYNC;
+use crate::sync::{DST_FREE, DST_TAKEN, UNPACK_SYNC, While};
+use crate::thread::Thread;
 use crate::ttinsn;
+use crate::{Broadcast, Reduce};
+use tilework_abi::tensix::CFG_BASE;
 use tilework_abi::tensix::cfg::{self, Field};
-use tilework_abi::tensix::insn::{Setadcxx, Setadcxy, Setadczw, Unpacr, UnpacrNop};
+use tilework_abi::tensix::insn::{Incadczw, Setadcxx, Setadcxy, Setadczw, Unpacr, UnpacrNop};
+use tilework_rt::reg::write;
 
 /// Contexts in use.
 const CONTEXTS: u32 = 2;
@@ -33,8 +38,8 @@ const CLEAR: u32 = 1;
 const UNCOMPRESSED: u32 = 1 << 4;
 const X_DIM: u32 = 16;
 const Z_DIM: u32 = 16;
-/// Rows before the first of SrcA (UNPACR_Regular.md), in elements.
-const BEFORE_SRC_A: u32 = 4 * 16;
+/// Rows before the first of SrcA and of Dst (UNPACR_Regular.md), in elements.
+const BEFORE_FIRST_ROW: u32 = 4 * 16;
 /// Throttle mode of the field's kernels; the pages do not describe it.
 const THROTTLE: u32 = 2;
 
@@ -46,11 +51,41 @@ const SHIFTS: [Field; 4] = [
     cfg::THCON_SEC_REG2_SHIFT_AMOUNT_CNTX3,
 ];
 
-/// By unpacker: the addresses of the two contexts.
-const BASES: [[Field; 2]; 2] = [
-    [cfg::THCON_SEC_REG3_BASE_ADDRESS, cfg::THCON_SEC_REG3_BASE_CNTX1_ADDRESS],
-    [cfg::THCON_SEC_REG3_BASE_ADDRESS.copy(1), cfg::THCON_SEC_REG3_BASE_CNTX1_ADDRESS.copy(1)],
-];
+/// By context: whether unpacker 0 writes to Dst, and where.
+const TO_DST: [Field; 2] = [cfg::THCON_SEC_REG2_UNPACK_IF_SEL_CNTX0, cfg::THCON_SEC_REG2_UNPACK_IF_SEL_CNTX1];
+const DESTINATIONS: [Field; 2] = [cfg::THCON_SEC_REG5_DEST_CNTX0_ADDRESS, cfg::THCON_SEC_REG5_DEST_CNTX1_ADDRESS];
+
+/// The address of unpacker 0 in the first context; bytes from there to the second, and
+/// to unpacker 1.
+const BASE: Field = cfg::THCON_SEC_REG3_BASE_ADDRESS;
+const TO_SECOND: u32 = 4 * (cfg::THCON_SEC_REG3_BASE_CNTX1_ADDRESS.word - BASE.word) as u32;
+const TO_B: u32 = 4 * (BASE.copy(1).word - BASE.word) as u32;
+
+/// The word that makes both unpackers use a context.
+const fn context_offset(context: u32) -> Word {
+    Word::of(cfg::UNPACK_MISC_CFG_CFGCONTEXTOFFSET_0, context).with(cfg::UNPACK_MISC_CFG_CFGCONTEXTOFFSET_1, context)
+}
+
+/// The context that comes next: bytes from the first one's address to its own. A switch is one
+/// subtraction, because it is made for each tile.
+#[derive(Clone, Copy, Default)]
+struct Context(u32);
+
+impl Context {
+    fn index(self) -> usize {
+        (self.0 / TO_SECOND) as usize
+    }
+    /// Where the address of unpacker 0 is.
+    #[inline(always)]
+    fn base(self) -> u32 {
+        CFG_BASE + 4 * BASE.word as u32 + self.0
+    }
+    #[inline(always)]
+    fn switch(&mut self) {
+        self.0 = TO_SECOND - self.0;
+        if self.0 == 0 { context_offset(0).write() } else { context_offset(1).write() }
+    }
+}
 
 /// The word that unpacks from the current address and gives the bank to the matrix unit; then the
 /// address goes on by `faces`.
@@ -63,6 +98,11 @@ pub(crate) const NEXT_B: u32 = unpack(1, 1);
 /// All of a tile to SrcA, to SrcB.
 const TILE_A: u32 = unpack(0, 0);
 const TILE_B: u32 = unpack(1, 0);
+/// Unpacker 0 goes on to the tile behind its address, and back.
+const NEXT_TILE_OF_A: u32 = Incadczw::build().cnt_set_mask(A).ch0_w(1).word();
+const FIRST_TILE_OF_A: u32 = Setadczw::build().cnt_set_mask(A).bit_mask(0b0010).word();
+/// All of a tile to Dst.
+const TILE_TO_DST: u32 = Unpacr::build().multi_context_mode(true).last(true).word();
 /// The matrix unit gets SrcB as zeros.
 const ZERO_B: u32 = UnpacrNop::build().which_unpacker(1).set_dvalid(true).unpack_pop(CLEAR).word();
 
@@ -79,25 +119,28 @@ const fn count(units: u32, elements: u32) -> u32 {
 /// The unpackers' state.
 #[derive(Default)]
 pub(crate) struct Unpacker {
-    context: usize,
+    context: Context,
+    /// Dst has elements of 32 bits.
+    wide: bool,
+    /// Unpacker 0 writes to Dst, and the half of it that math works on.
+    to_dst: bool,
+    half: u32,
 }
 
 impl Unpacker {
     /// Formats of both inputs, and everything that does not depend on the operation.
-    pub(crate) fn configure(&mut self, a: Format, b: Format) {
+    pub(crate) fn configure(&mut self, a: Format, b: Format, wide: bool) {
         Word::of(cfg::CFG_STATE_ID_STATEID, 0).write();
         ttinsn!(UNPACK_SYNC.init(0, CONTEXTS));
+        ttinsn!(DST_TAKEN.init(0, 1));
         ttinsn!(Setadcxy::build().cnt_set_mask(A | B).bit_mask(0b1011).word());
         ttinsn!(ALL_FACES_0);
-        Word::of(cfg::SRCA_SET_BASE, 0).with(cfg::SRCA_SET_SETOVRDWITHADDR, 1).write();
         Word::of(cfg::SRCB_SET_BASE, 0).write();
-        Self::context_offset(0);
+        context_offset(0).write();
         sync();
         formats(0, a);
         formats(1, b);
         Word::of(cfg::UNP0_ADD_DEST_ADDR_CNTR_ADD_DEST_ADDR_CNTR, 1).write();
-        let to = Word::of(cfg::THCON_SEC_REG5_DEST_CNTX0_ADDRESS, BEFORE_SRC_A);
-        to.with(cfg::THCON_SEC_REG5_DEST_CNTX1_ADDRESS, BEFORE_SRC_A).write();
         let x = Word::of(cfg::THCON_SEC_REG5_TILE_X_DIM_CNTX0, FACE);
         x.with(cfg::THCON_SEC_REG5_TILE_X_DIM_CNTX1, FACE).write();
         for unit in 0..2 {
@@ -105,14 +148,8 @@ impl Unpacker {
                 write_word(offset.copy(unit), 0);
             }
         }
-        self.context = 0;
-    }
-
-    #[inline(always)]
-    fn context_offset(context: u32) {
-        Word::of(cfg::UNPACK_MISC_CFG_CFGCONTEXTOFFSET_0, context)
-            .with(cfg::UNPACK_MISC_CFG_CFGCONTEXTOFFSET_1, context)
-            .write();
+        *self = Self { wide, ..Self::default() };
+        self.source(false);
     }
 
     /// Changes the formats of both inputs when the unpackers are done.
@@ -122,9 +159,34 @@ impl Unpacker {
         formats(1, b);
     }
 
+    /// Unpacker 0 writes to SrcA, with each face `transposed`.
+    #[inline(always)]
+    fn source(&mut self, transposed: bool) {
+        self.target(false);
+        set(cfg::THCON_SEC_REG2_HALOIZE_MODE, transposed.into());
+    }
+
+    /// Unpacker 0 writes to Dst, or to SrcA.
+    #[inline(always)]
+    fn target(&mut self, dst: bool) {
+        ttinsn!(stall(block::CFG, until::UNPACK));
+        Word::of(cfg::SRCA_SET_BASE, 0).with(cfg::SRCA_SET_SETOVRDWITHADDR, (!dst).into()).write();
+        for (to_dst, address) in TO_DST.into_iter().zip(DESTINATIONS) {
+            set(to_dst, dst.into());
+            set(address, BEFORE_FIRST_ROW);
+        }
+        self.to_dst = dst;
+    }
+
+    /// Goes to the other half of Dst.
+    #[inline(always)]
+    pub(crate) fn commit(&mut self) {
+        self.half = HALF - self.half;
+    }
+
     /// Two tiles face by face, and how B is spread over A.
-    pub(crate) fn init_two(&self, broadcast: Broadcast) {
-        transpose_faces(false);
+    pub(crate) fn init_two(&mut self, broadcast: Broadcast) {
+        self.source(false);
         ttinsn!(count(A | B, FACE));
         match broadcast {
             Broadcast::None => Mop::of_two(2, 2, NEXT_A, NEXT_B),
@@ -138,8 +200,8 @@ impl Unpacker {
     }
 
     /// One tile face by face, or its transpose; SrcB is zero.
-    pub(crate) fn init_one(&self, transpose: bool) {
-        transpose_faces(transpose);
+    pub(crate) fn init_one(&mut self, transpose: bool) {
+        self.source(transpose);
         ttinsn!(count(A, FACE));
         if transpose {
             // Faces 0 and 2, then 1 and 3.
@@ -149,24 +211,53 @@ impl Unpacker {
         }
     }
 
-    /// A tile with transposed faces, and row 0 of each face of B.
-    pub(crate) fn init_reduce(&self) {
-        transpose_faces(true);
+    /// Copies of tiles of this format: whole tiles to Dst if it takes all of their bits.
+    pub(crate) fn init_copy(&mut self, format: Format) {
+        if format.goes_to_dst(self.wide) {
+            self.target(true);
+            set(cfg::THCON_SEC_REG2_HALOIZE_MODE, 0);
+            ttinsn!(count(A, FACES * FACE));
+        } else {
+            self.init_one(false);
+        }
+    }
+
+    /// Copies a tile to tile `tile` of Dst, which math gives when it is free.
+    #[inline(always)]
+    pub(crate) fn copy(&mut self, a: u32, tile: u32) {
+        if !self.to_dst {
+            return self.run_one(a);
+        }
+        ttinsn!(ALL_FACES_0);
+        let row = self.half + tile * TILE_ROWS;
+        set(DESTINATIONS[self.context.index()], BEFORE_FIRST_ROW + row * COLUMNS);
+        ttinsn!(DST_FREE.wait(block::UNPACK | block::SYNC, While::Zero));
+        ttinsn!(DST_FREE.get());
+        ttinsn!(stall(block::UNPACK, until::CFG));
+        self.with_addresses([Some(a), None], || ttinsn!(TILE_TO_DST));
+        ttinsn!(stall(block::SYNC, until::UNPACK));
+        ttinsn!(DST_TAKEN.post());
+    }
+
+    /// A tile face by face, transposed if rows are reduced, and row 0 of each face of B.
+    pub(crate) fn init_reduce(&mut self, dim: Reduce) {
+        self.source(dim == Reduce::Rows);
         ttinsn!(count(A, FACE));
         ttinsn!(count(B, COLUMNS));
         Mop::of_two(1, FACES, NEXT_A, NEXT_B).program();
     }
 
     /// Whole tiles; `transpose`: each face of A is transposed.
-    pub(crate) fn init_matmul(&self, transpose: bool) {
-        transpose_faces(transpose);
+    pub(crate) fn init_matmul(&mut self, transpose: bool) {
+        self.source(transpose);
+        ttinsn!(ALL_FACES_0);
         ttinsn!(count(A | B, FACES * FACE));
     }
 
     /// A tile of rows that are `row_bytes` apart, a multiple of 16: 64 half rows of 16 elements,
     /// left and right by turns (see the packer's part). SrcB is zero.
-    pub(crate) fn init_tilize(&self, row_bytes: u32) {
-        transpose_faces(false);
+    pub(crate) fn init_tilize(&mut self, row_bytes: u32) {
+        self.source(false);
         set(cfg::THCON_SEC_REG2_TILEIZE_MODE, 1);
         let units = row_bytes / UNIT;
         for (i, shift) in SHIFTS.into_iter().enumerate() {
@@ -208,52 +299,53 @@ impl Unpacker {
         self.with_addresses([Some(a), None], mop::run);
     }
 
-    /// A whole tile to SrcB and one to SrcA.
+    /// The tile at `first` to SrcB, where it stays, and one after the other `count` pages of
+    /// `second` from page `j` on to SrcA.
     #[inline(always)]
-    pub(crate) fn tiles(&mut self, a: u32, b: u32) {
-        ttinsn!(ALL_FACES_0);
-        self.with_addresses([Some(a), Some(b)], || {
+    pub(crate) fn products<T: Thread>(&mut self, second: &Cb<T>, j: u32, count: u32, first: u32) {
+        let of_blocks = second.format() == Format::Bfp8;
+        self.with_addresses([Some(second.page(j)), Some(first)], || {
             ttinsn!(TILE_B);
             ttinsn!(TILE_A);
-        });
-    }
-
-    /// A whole tile to SrcA.
-    #[inline(always)]
-    pub(crate) fn tile_a(&mut self, a: u32) {
-        ttinsn!(ALL_FACES_0);
-        self.with_addresses([Some(a), None], || ttinsn!(TILE_A));
-    }
-
-    #[inline(always)]
-    pub(crate) fn with_addresses(&mut self, addresses: [Option<u32>; 2], f: impl FnOnce()) {
-        UNPACK_SYNC.wait_below(CONTEXTS);
-        for (bases, addr) in BASES.iter().zip(addresses) {
-            if let Some(addr) = addr {
-                write_word(bases[self.context], addr / UNIT - HEADER);
+            if !of_blocks {
+                for _ in 1..count {
+                    ttinsn!(NEXT_TILE_OF_A);
+                    ttinsn!(TILE_A);
+                }
+                ttinsn!(FIRST_TILE_OF_A);
             }
+        });
+        if of_blocks {
+            // Exponents lie before each tile, so the next one has an address of its own.
+            for column in 1..count {
+                self.with_addresses([Some(second.page(j + column)), None], || ttinsn!(TILE_A));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn with_addresses(&mut self, [a, b]: [Option<u32>; 2], f: impl FnOnce()) {
+        UNPACK_SYNC.wait_below(CONTEXTS);
+        let base = self.context.base();
+        if let Some(a) = a {
+            write(base, a / UNIT - HEADER);
+        }
+        if let Some(b) = b {
+            write(base + TO_B, b / UNIT - HEADER);
         }
         UNPACK_SYNC.post_now();
         ttinsn!(stall(block::UNPACK, until::TRISC_CFG));
         f();
         ttinsn!(UNPACK_SYNC.get());
-        self.context = 1 - self.context;
-        Self::context_offset(self.context as u32);
+        self.context.switch();
     }
-}
-
-/// The unpacker transposes each face of SrcA.
-#[inline(always)]
-fn transpose_faces(on: bool) {
-    ttinsn!(stall(block::CFG, until::UNPACK));
-    set(cfg::THCON_SEC_REG2_HALOIZE_MODE, on.into());
 }
 
 /// Sets what an unpacker reads and writes.
 fn formats(unit: usize, format: Format) {
     let strides = [cfg::UNP0_ADDR_CTRL_ZW_REG_1_ZSTRIDE, cfg::UNP1_ADDR_CTRL_ZW_REG_1_ZSTRIDE][unit];
     let bytes = match format {
-        Format::Float32 => 4,
+        Format::Float32 | Format::Int32 => 4,
         Format::Bf16 => 2,
         Format::Bfp8 => 1,
     };

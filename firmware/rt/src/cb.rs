@@ -85,6 +85,12 @@ impl Producer {
         });
     }
 
+    /// Whether `pages` pages are free.
+    #[inline(always)]
+    pub fn has_room(&self, pages: u32) -> bool {
+        self.pages - (self.count.wrapping_sub(read(self.theirs)) & COUNTER_MASK) >= pages
+    }
+
     /// L1 address of the next page to fill. Pages that are reserved together are contiguous when
     /// the buffer's size is a multiple of theirs.
     #[inline(always)]

@@ -29,12 +29,25 @@ impl Interleaved {
     pub fn page(&self, page: u32) -> NocAddr {
         self.cursor(page).here()
     }
+    /// The distance of `pages` pages. It takes a division, steps by it take none.
+    #[inline(always)]
+    pub fn distance(&self, pages: u32) -> Distance {
+        let rows = pages / self.banks;
+        Distance { banks: pages - rows * self.banks, bytes: rows * self.page_size }
+    }
     /// A walk over the pages from `page` on, without a division for each.
     #[inline(always)]
     pub fn cursor(&self, page: u32) -> Cursor {
         let row = page / self.banks;
         Cursor { buffer: *self, bank: page - row * self.banks, lo: self.base + row * self.page_size }
     }
+}
+
+/// A distance between pages of an [`Interleaved`] buffer, for [`Cursor::plus`].
+#[derive(Clone, Copy)]
+pub struct Distance {
+    banks: u32,
+    bytes: u32,
 }
 
 /// A walk over the pages of an [`Interleaved`] buffer.
@@ -61,5 +74,16 @@ impl Cursor {
             self.lo += self.buffer.page_size;
         }
         here
+    }
+    /// The walk from `distance` further on.
+    #[inline(always)]
+    #[must_use]
+    pub fn plus(self, distance: Distance) -> Self {
+        let (bank, lo) = (self.bank + distance.banks, self.lo + distance.bytes);
+        if bank < self.buffer.banks {
+            Self { bank, lo, ..self }
+        } else {
+            Self { bank: bank - self.buffer.banks, lo: lo + self.buffer.page_size, ..self }
+        }
     }
 }

@@ -243,6 +243,26 @@ impl Initiator {
         self.read_packet(my_xy, id, xy, from, to, len);
     }
 
+    /// Programs what reads of `len` bytes as transaction `id` have in common, besides
+    /// [`setup_reads`](Self::setup_reads). The initiator is ready.
+    #[inline(always)]
+    pub(crate) fn same_reads(self, id: u32, len: u32) {
+        self.set(init::PACKET_TAG, id << noc::TAG_TRID_SHIFT);
+        self.set(init::AT_LEN_BE, len);
+    }
+
+    /// Waits until ready and reads from address `from` of `xy` into this tile's L1 at `to`; length
+    /// and transaction are those of [`same_reads`](Self::same_reads).
+    #[inline(always)]
+    pub(crate) fn read_same(self, my_xy: u32, xy: u32, from: u32, to: u32) {
+        self.wait_ready();
+        self.set(init::RET_ADDR_HI, my_xy);
+        self.set(init::TARG_ADDR_HI, xy);
+        self.set(init::TARG_ADDR_LO, from);
+        self.set(init::RET_ADDR_LO, to);
+        self.start();
+    }
+
     // ---- atomics ----
 
     /// State of a series of increments of the L1 word `addr`, on whichever tile; answers go to a

@@ -3,8 +3,8 @@
 //! The left operand is m_k groups of as many columns of tiles as the result has, the right one m_k
 //! rows of tiles; tile (r, c) of the result is the sum over b of tile (r, b * n + c) on the left
 //! times tile (b, c) on the right, where n is the columns of tiles of the result (tt-budabackend,
-//! `hlks/`, depthwise kernel). Bias and scales follow as in a matrix product, but row 0 of each tile
-//! of the bias counts whatever the formats (`ops/depthwise_op.cpp`).
+//! `hlks/`, depthwise kernel). Bias and scales follow as in a matrix product, but row 0 of each
+//! tile of the bias counts whatever the formats (`ops/depthwise_op.cpp`).
 
 use tilework_netlist::types::{Matmul, Shape, Tm};
 

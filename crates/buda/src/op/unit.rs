@@ -4,14 +4,14 @@
 //! formats of an operation count, as in a core's matrix and vector unit:
 //!
 //! - An operand goes through a source register: BF16 for `Float16_b` and the B block formats, FP16
-//!   for `Float16` and all with exponents of 5 bits, TF32 for Float32, whose low 13 bits are cut off
-//!   (ISA documentation, WormholeB0/TensixTile/TensixCoprocessor/SrcASrcB.md, "Data types").
+//!   for `Float16` and all with exponents of 5 bits, TF32 for Float32, whose low 13 bits are cut
+//!   off (ISA documentation, WormholeB0/TensixTile/TensixCoprocessor/SrcASrcB.md, "Data types").
 //! - `math_fidelity` says which bits of the factors a product takes ("Fidelity phases"; LoFi phase
 //!   0, HiFi2 and HiFi2_A 0 and 1, HiFi2_B 0 and 2, HiFi3 0 to 2, HiFi4 all). A matrix product has
 //!   its left operand in SrcB, others have their first in SrcA.
 //! - `acc_df` is what the destination registers hold: results and sums of 16 products are rounded
-//!   to nearest, ties away from zero. FP16 has no infinity: it ends at 131008 (FloatBitPatterns.md).
-//!   Denormals are zero.
+//!   to nearest, ties away from zero. FP16 has no infinity: it ends at 131008
+//!   (FloatBitPatterns.md). Denormals are zero.
 //! - `intermed_df` is what a partial sum, or the buffer between two steps, is rounded to
 //!   (tt-budabackend, `hlks/matmul/matmul_u.cpp`).
 //!

@@ -14,8 +14,8 @@ use crate::common::{netlist, shape};
 
 const TILE: Size = Size { r: 32, c: 32 };
 
-/// A netlist of one operation on single tiles: formats of its inputs and of its result. It takes the
-/// place of a copy.
+/// A netlist of one operation on single tiles: formats of its inputs and of its result. It takes
+/// the place of a copy.
 pub(crate) fn single(kind: OpKind, inputs: &[DType], out: DType) -> Netlist {
     let mut netlist = netlist(&[(1, 1, 1)], (1, 1, 1), "Float32", "type: nop");
     let op = &mut netlist.graphs[0].ops[0];

@@ -78,7 +78,8 @@ fn math_fidelity_says_which_bits_are_multiplied() {
     for (fidelity, wanted) in FIDELITIES.into_iter().zip(products) {
         let formats = Formats { input: BF16, fidelity, ..WIDE };
         assert_eq!(both(&MULTIPLY, &[x, x], formats), [wanted, x * x], "{fidelity:?}");
-        // Which of two different factors is SrcA: the first of a pair, the second of a matrix product.
+        // Which of two different factors is SrcA: the first of a pair, the second of a
+        // matrix product.
         let netlist = netlist(OpKind::Matmul(product()), 2, formats);
         let corner =
             |v: f32| Tensor::from_fn(shape(1, 32, 32), TILE, |_, r, c| if r + c == 0 { v } else { 0.0 }).unwrap();
@@ -140,8 +141,8 @@ fn operands_are_what_a_source_register_holds() {
     assert_eq!(both(&scaled, &[fine * 100.0, 1.0], int), [100.0 * fine; 2]);
 }
 
-/// Sixteen products at a time: of 300 groups with a sum of 1 each the last 44 count 2 in BF16, which
-/// has no odd numbers there.
+/// Sixteen products at a time: of 300 groups with a sum of 1 each the last 44 count 2 in BF16,
+/// which has no odd numbers there.
 #[test]
 fn acc_df_is_what_sums_are_rounded_to_on_the_way() {
     let k = 300 * 16 / 32;

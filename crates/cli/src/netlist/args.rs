@@ -85,8 +85,8 @@ impl RoundingArgs {
     }
 }
 
-/// Instructions and operations of a call unless `--max-steps` says otherwise: a loop of instructions
-/// alone ends there within seconds.
+/// Instructions and operations of a call unless `--max-steps` says otherwise: a loop of
+/// instructions alone ends there within seconds.
 const DEFAULT_STEPS: u64 = 10_000_000;
 
 /// Which programs of a netlist run, with what, and how.

@@ -45,7 +45,8 @@ pub(super) struct Config {
     threads: [[u16; THREAD as usize]; 3],
     /// Counts writes, so that units can keep what they have decoded.
     generation: u64,
-    /// By owner of generators: what was written to the seed of random numbers and not yet taken over.
+    /// By owner of generators: what was written to the seed of random numbers and not
+    /// yet taken over.
     seeds: [Option<u32>; OWNERS],
 }
 
@@ -221,8 +222,8 @@ impl Config {
         }
     }
 
-    /// A seed that was written since the last call for `owner`. It acts at once, but only those that
-    /// draw numbers see that.
+    /// A seed that was written since the last call for `owner`. It acts at once, but only those
+    /// that draw numbers see that.
     #[inline]
     pub(super) fn take_seed(&mut self, owner: Owner) -> Option<u32> {
         self.seeds[owner as usize].take()

@@ -5,8 +5,8 @@
 //! That the packer and the matrix unit have generators, that reset resets them and that
 //! `PRNG_SEED_Seed_Val` seeds them is in WormholeB0/TensixTile/SoftReset.md and
 //! BackendConfiguration.md; how many they are, which number rounds which datum, and what they hold
-//! after reset is not documented. Here each column has one, of the vector unit's kind, which draws a
-//! number for every row that is rounded; after reset they are as if the seed were zero.
+//! after reset is not documented. Here each column has one, of the vector unit's kind, which draws
+//! a number for every row that is rounded; after reset they are as if the seed were zero.
 
 use super::dst::COLUMNS;
 

@@ -215,8 +215,8 @@ impl Coprocessor {
             self.set_half(thread, half, insn.new_value());
             return takes(1);
         }
-        // Of the packer's state zero flags are not built: what they are of data that are not compressed
-        // is not documented. Blackhole has the first of Wormhole's packers.
+        // Of the packer's state zero flags are not built: what they are of data that are not
+        // compressed is not documented. Blackhole has the first of Wormhole's packers.
         let values = match insn.input_source() {
             0 => {
                 let [last, all] = self.packer.sizes(thread);

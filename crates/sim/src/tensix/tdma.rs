@@ -3,8 +3,8 @@
 //!
 //! The registers are rows of [`map::TDMA`]; what they do is in WormholeB0/TensixTile/TDMA-RISC.md
 //! (Blackhole has no page of its own in the public tree). The scalers are storage: only Wormhole's
-//! `PACR_SETREG` uses them. Sizes of what the packer has packed are the packer's ([`size_of`]); metadata
-//! that only a packer can produce is refused.
+//! `PACR_SETREG` uses them. Sizes of what the packer has packed are the packer's ([`size_of`]);
+//! metadata that only a packer can produce is refused.
 
 use super::mover::Mover;
 use crate::FaultClass;

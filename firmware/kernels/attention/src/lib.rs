@@ -37,7 +37,7 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
                 for d in 0..depth {
                     k.matmul_block(&q, &key, (row * depth + d, 0), column * depth + d, [1, 1]);
                 }
-                k.unary_tile(0);
+                k.unary_tile(Unary::Scale(scale), 0);
             });
         }
         softmax.rows(k, &mut scores, &mut weights, keys);

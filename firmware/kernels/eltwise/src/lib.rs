@@ -42,7 +42,7 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
     k.hw_configure(first, second, result, formats.contains(&Format::Float32));
     match op {
         Some(op) => k.binary_init(op, broadcast, Fidelity::of_phases(k.arg(3))),
-        None if k.arg(1) == 3 => k.copy_tile_init(),
+        None if k.arg(1) == 3 => k.copy_tile_init(first),
         None => k.transpose_tile_init(),
     }
     if let Some(function) = function {
@@ -58,8 +58,8 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
                 Some(_) => k.binary_tiles(&a, &b, 0, 0, 0),
                 None => k.copy_tile(&a, 0, 0),
             }
-            if function.is_some() {
-                k.unary_tile(0);
+            if let Some(function) = function {
+                k.unary_tile(function, 0);
             }
         });
         a.pop_front(1);

@@ -15,7 +15,9 @@
 //! tiles.
 #![no_std]
 
-use tilework_compute::{Binary, Broadcast, Compute, Fidelity, Format, Pool, Thread, Unary};
+use tilework_compute::{Binary, Broadcast, Compute, Fidelity, Format, Pool, Reduce, Thread, Unary};
+
+const SUM_OF_ROWS: (Pool, Reduce) = (Pool::Sum, Reduce::Rows);
 
 /// The kernel.
 pub fn main<T: Thread>(k: &mut Compute<T>) {
@@ -31,8 +33,8 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
     }
     for _ in 0..rows {
         x.wait_front(columns);
-        k.reduce_init();
-        k.tile_to(&mut mean, |k| (0..columns).for_each(|c| k.reduce_tile(Pool::Sum, &x, &scaler, c, 0, 0)));
+        k.reduce_init(Reduce::Rows);
+        k.tile_to(&mut mean, |k| (0..columns).for_each(|c| k.reduce_tile(SUM_OF_ROWS, &x, &scaler, [c, 0], 0)));
 
         mean.wait_front(1);
         k.binary_init(Binary::Subtract, Broadcast::Column, Fidelity::LoFi);
@@ -49,11 +51,11 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
         }
 
         square.wait_front(columns);
-        k.reduce_init();
+        k.reduce_init(Reduce::Rows);
         k.unary_init(Unary::Rsqrt(epsilon));
         k.tile_to(&mut factor, |k| {
-            (0..columns).for_each(|c| k.reduce_tile(Pool::Sum, &square, &scaler, c, 0, 0));
-            k.unary_tile(0);
+            (0..columns).for_each(|c| k.reduce_tile(SUM_OF_ROWS, &square, &scaler, [c, 0], 0));
+            k.unary_tile(Unary::Rsqrt(epsilon), 0);
         });
         square.pop_front(columns);
 

@@ -43,7 +43,7 @@ fn to_tiles<T: Thread>(k: &mut Compute<T>, x: &mut Cb<T>, tiles: &mut Cb<T>, col
 
 fn to_rows<T: Thread>(k: &mut Compute<T>, tiles: &mut Cb<T>, y: &mut Cb<T>, columns: u32) {
     tiles.wait_front(columns);
-    k.copy_tile_init();
+    k.copy_tile_init(FORMAT);
     k.pack_untilize_init(FORMAT);
     k.tile_regs_acquire();
     for c in 0..columns {

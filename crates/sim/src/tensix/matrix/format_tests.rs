@@ -1,6 +1,7 @@
-//! Arithmetic in all source formats, with both widths of Dst, in all phases of fidelity, on integers
-//! and with all ways to give banks back: numbers that are small enough to be exact, worked out with
-//! integers (MVMUL.md, DOTPV.md, GAPOOL.md, GMPOOL.md, ELWMUL.md, ELWADD.md, ELWSUB.md, SrcASrcB.md).
+//! Arithmetic in all source formats, with both widths of Dst, in all phases of fidelity, on
+//! integers and with all ways to give banks back: numbers that are small enough to be exact, worked
+//! out with integers (MVMUL.md, DOTPV.md, GAPOOL.md, GMPOOL.md, ELWMUL.md, ELWADD.md, ELWSUB.md,
+//! SrcASrcB.md).
 
 use super::format::TF32;
 use super::tests::{Bench, run, zero_acc};

@@ -352,8 +352,9 @@ fn of_element(what: Element, (a, b): (&Numbers<ROWS>, &Numbers<ROWS>), less: i32
     }
 }
 
-/// Adds `groups` to a row of Dst of 16 bits as [`add_up`] does, but rounds by chance. How the matrix
-/// unit does that is not documented: as SFPSTOCHRND_FloatFloat.md describes for the vector unit.
+/// Adds `groups` to a row of Dst of 16 bits as [`add_up`] does, but rounds by chance. How the
+/// matrix unit does that is not documented: as SFPSTOCHRND_FloatFloat.md describes for the
+/// vector unit.
 pub(super) fn add_by_chance<const N: usize>(groups: &[Group; N], acc: Acc, dst: &mut Row32, random: &Row32) {
     *dst = match acc {
         Acc::Fp16 => combine_with::<10, 11, N>(groups, dst, |j, total, place| by_chance::<11>(total, place, random[j])),

@@ -2,8 +2,8 @@
 //!
 //! Follows WormholeB0/TensixTile/TensixCoprocessor/Packers/Compression.md, which specifies the
 //! format and leaves open which of its forms the packer writes. Here a datum is left out if it is
-//! plus zero before it gets its block's exponent, neither the first nor the last one of its row, and
-//! no more than the fifteenth one in a row of zeros; the others are written.
+//! plus zero before it gets its block's exponent, neither the first nor the last one of its row,
+//! and no more than the fifteenth one in a row of zeros; the others are written.
 
 use super::convert::{self, Row};
 use super::output::Staged;

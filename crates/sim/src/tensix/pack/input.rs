@@ -63,8 +63,8 @@ impl Input {
         if !insn.dst_access_mode() && mask << (first & 3) > ALL {
             return Err((UndefinedBehavior, "read interfaces outside a group of four rows of Dst"));
         }
-        // The page writes rows of the group, and that the mask is relative to the first row; kernels
-        // that pack one row after the other with one interface need the latter.
+        // The page writes rows of the group, and that the mask is relative to the first row;
+        // kernels that pack one row after the other with one interface need the latter.
         for i in (0..INTERFACES).filter(|i| mask >> i & 1 != 0) {
             input.rows[input.count] = (!insn.zero_write()).then_some(first + i * step);
             input.count += 1;

@@ -304,8 +304,8 @@ impl Packer {
         self.largest.into()
     }
 
-    /// The size of the last tile, if it was of `thread`, and of all tiles of the thread, in units of
-    /// 16 bytes.
+    /// The size of the last tile, if it was of `thread`, and of all tiles of the thread, in units
+    /// of 16 bytes.
     pub(super) fn sizes(&self, thread: usize) -> [u32; 2] {
         let last = if self.sizes.thread == thread { self.sizes.last } else { 0 };
         [last.into(), self.sizes.accumulated.get(thread).copied().unwrap_or(0).into()]

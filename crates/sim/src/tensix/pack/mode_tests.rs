@@ -261,7 +261,8 @@ fn pacr_setreg_writes_what_it_was_given_behind_the_data() {
     let mut b = set_up(BF16, BF16, BF16, false);
     rows_of_numbers(&mut b);
     narrow(&mut b, 3);
-    // The addresses 0xFFB4_0000 + 4 * 5 and 0xFFB0_0000 + 4 * 9, with the instruction's bits between.
+    // The addresses 0xFFB4_0000 + 4 * 5 and 0xFFB0_0000 + 4 * 9, with the instruction's
+    // bits between.
     b.t.store(CORES[2], TDMA_BASE + tdma::FIFO_PACKED_TILE_STATUS, 1 << 20 | 9 << 10 | 5, 0).unwrap();
     let half = |half: u32, value: u32| PacrSetreg::build().mode_sel(true).wrdata_half(half).wrdata(value).word();
     let write = PacrSetreg::build().push(true).flush(true);

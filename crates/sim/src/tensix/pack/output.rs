@@ -191,10 +191,10 @@ fn add_bf16(l1: u16, x: u16) -> u16 {
 /// The largest magnitude of FP16, which is infinity, too (FloatBitPatterns.md).
 const LARGEST_16: u16 = 0x7FFF;
 
-/// The sum of two FP16: to the nearest, ties to even, no denormals in or out; infinity counts as the
-/// number that it also is, but for two of other signs, which make a positive one. (Not documented;
-/// as found on another simulator, which makes infinity of denormal sums: here they become zero, as
-/// those of FP32.)
+/// The sum of two FP16: to the nearest, ties to even, no denormals in or out; infinity counts as
+/// the number that it also is, but for two of other signs, which make a positive one. (Not
+/// documented; as found on another simulator, which makes infinity of denormal sums: here they
+/// become zero, as those of FP32.)
 fn add_fp16(a: u16, b: u16) -> u16 {
     let value = |x: u16| {
         let (exponent, mantissa) = (x >> 10 & 0x1F, x & 0x3FF);

@@ -98,9 +98,9 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// The first row goes to eight rows of SrcB (`srcb_bcast` of the public list, `assembly.yaml` of
-    /// tt-llk). The list does not say what becomes of other rows, or which rows these eight are if
-    /// they do not begin at a multiple of eight.
+    /// The first row goes to eight rows of SrcB (`srcb_bcast` of the public list, `assembly.yaml`
+    /// of tt-llk). The list does not say what becomes of other rows, or which rows these eight are
+    /// if they do not begin at a multiple of eight.
     fn broadcast(&mut self, input: &Input) -> Result<(), Refusal> {
         let one_row = input.zeros.is_none() && self.upsample == 0 && self.addr % ROW + input.count <= ROW;
         if !one_row || !(self.addr / ROW + self.src_row).is_multiple_of(BURST) {

@@ -12,8 +12,8 @@ const SLOTS: u32 = 32;
 /// Words of the expander's configuration.
 const WORDS: u32 = 9;
 
-/// Records `words`, which execute in the course of that or not, and replays all or some of them once
-/// or twice. More than [`SLOTS`] are not recorded.
+/// Records `words`, which execute in the course of that or not, and replays all or some of them
+/// once or twice. More than [`SLOTS`] are not recorded.
 pub(super) fn replayed(rng: &mut Rng, words: &[u32]) -> Vec<Step> {
     let words = &words[..words.len().min(SLOTS as usize)];
     let count = words.len() as u32;
@@ -32,8 +32,8 @@ pub(super) fn replayed(rng: &mut Rng, words: &[u32]) -> Vec<Step> {
     out
 }
 
-/// Two nested loops (template 1): an instruction in the inner one, and one that ends each turn of the
-/// outer one. A `pause` follows each instruction.
+/// Two nested loops (template 1): an instruction in the inner one, and one that ends each turn of
+/// the outer one. A `pause` follows each instruction.
 pub(super) fn loops(rng: &mut Rng, [body, end]: [u32; 2], pause: u32) -> Vec<Step> {
     let (outer, inner) = (rng.within(1..4), rng.within(1..5));
     let words = [outer, inner, Nop::build().word(), end, pause, body, pause, pause, pause];

@@ -143,8 +143,8 @@ fn group(rng: &mut Rng, index: u32, filling: &Filling, data: Data, mode: Mode) -
         pack.interfaces = rng.pick(&[1, 3, 5, 10]);
     }
     let faces = if pack.strided { FACES } else { rng.within(1..FACES + 1) };
-    // No document gives the rounding of accumulation: these formats were compared. Sums of FP16 that are
-    // denormal differ (docs/differences.md); numbers near one have none.
+    // No document gives the rounding of accumulation: these formats were compared. Sums of FP16
+    // that are denormal differ (docs/differences.md); numbers near one have none.
     let adds = [FP32, BF16].contains(&to) || to == FP16 && data == Data::Tame;
     pack.accumulate = rng.one_in(6) && adds;
     let before = if pack.accumulate {

@@ -17,7 +17,8 @@ const TO_SRC_A: [(Format, Format); 2] = [(BFP2, BFP2), (FP8, FP8)];
 /// Conversions on the way to Dst.
 const TO_DST: [(Format, Format); 3] = [(FP32, FP32), (FP32, TF32), (INT32, INT32)];
 
-/// Parts of rows of tilized input are less than this many bytes apart: sixteen of them fit the input.
+/// Parts of rows of tilized input are less than this many bytes apart: sixteen of them
+/// fit the input.
 const TILIZED_STRIDE: u32 = 0x200;
 
 /// 32-bit rows of Dst that belong to a group: a face for each unpacker.
