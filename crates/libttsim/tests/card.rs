@@ -343,7 +343,7 @@ fn a_fault_of_the_coprocessor_says_who_pushed_and_where() {
     let name = "a_fault_of_the_coprocessor_says_who_pushed_and_where";
     let conv = tensix::insn::Conv3s1::build().addr_mod(1).word();
     let said = text(&alone_and_well(name, || push(&mut open(), &[tensix::insn::Incrwc::build().word(), conv])).stderr);
-    let want = format!("({conv:#010x}) of Tensix thread T1, matrix unit (FPU): coprocessor instruction not built yet");
+    let want = format!("({conv:#010x}) of Tensix thread T1, matrix unit (FPU): not built: ");
     assert!(said.contains(&want) && said.contains(", pushed by BRISC at pc 0x1c, cycle"), "{said}");
 }
 
