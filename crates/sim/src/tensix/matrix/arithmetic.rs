@@ -137,8 +137,9 @@ impl Matrix {
         let flushes = on.flushes();
         let [a, b] = &on.src.0;
         let from = |src: &Src, row, part| From { version: src.version(), row, style, part };
-        let factors = self.faces.a[at.a / FACE].of(a, from(a, at.a, part_a(at.phase)), Factors::set);
-        let decoded = &mut self.faces.b[at.b / BLOCK];
+        let faces = self.faces.get_or_insert_default();
+        let factors = faces.a[at.a / FACE].of(a, from(a, at.a, part_a(at.phase)), Factors::set);
+        let decoded = &mut faces.b[at.b / BLOCK];
         let b = decoded.of(b, from(b, at.b, part_b(at.phase)), Multipliers::set);
         if !flushes && b.denormals {
             // The documents do not say what the chip does with them then (MVMUL.md).

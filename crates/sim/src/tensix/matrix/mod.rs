@@ -33,7 +33,9 @@ use tilework_abi::tensix::insn::{MatrixOp, settings};
 pub(super) struct Matrix {
     pub(super) rwcs: [Rwc; 3],
     schedule: Schedule,
-    faces: Box<Faces>,
+    /// There are none before the first product: most tiles of most chips never have one, and the
+    /// memory is large.
+    faces: Option<Box<Faces>>,
     /// The row of SrcA that the last instruction which has one named; `SHIFTXA` takes it.
     last_a: usize,
     /// Of stochastic rounding.
