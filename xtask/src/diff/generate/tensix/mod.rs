@@ -63,8 +63,8 @@ struct Group {
 pub(crate) struct Case {
     tile: (u8, u8),
     core: Processor,
-    /// What other TRISCs do meanwhile.
-    others: Vec<(Processor, Vec<Step>)>,
+    /// What other TRISCs do meanwhile, and whether a step can be left out.
+    others: Vec<(Processor, Vec<(Step, bool)>)>,
     /// What comes before all groups.
     start: Group,
     groups: Vec<Group>,
@@ -94,9 +94,24 @@ impl Case {
         Self { tile, core, others, start, groups, dumps }
     }
 
-    /// How many parts: the groups, and in each what can be left out.
+    /// How many parts: the groups, in each what can be left out, and steps of other TRISCs.
     pub(crate) fn parts(&self) -> usize {
+        let others = self.others.iter().flat_map(|(_, steps)| steps);
+        self.parts_of_groups() + others.filter(|(_, can_go)| *can_go).count()
+    }
+
+    fn parts_of_groups(&self) -> usize {
         self.groups.iter().map(Group::parts).sum()
+    }
+
+    /// The kept steps of other TRISCs.
+    fn kept_of_others(&self, keep: &[bool]) -> Vec<(Processor, Vec<Step>)> {
+        let mut keep = keep.iter().skip(self.parts_of_groups());
+        let mut stays = |can_go: bool| !can_go || keep.next().is_some_and(|keep| *keep);
+        let steps = |steps: &[(Step, bool)], stays: &mut dyn FnMut(bool) -> bool| {
+            steps.iter().filter(|(_, can_go)| stays(*can_go)).map(|(step, _)| *step).collect()
+        };
+        self.others.iter().map(|(core, all)| (*core, steps(all, &mut stays))).collect()
     }
 
     /// The steps of the kept parts, by group.
@@ -121,8 +136,8 @@ impl Case {
             ops.push(fill(self.tile, at, step::table(steps)));
         };
         table(self.core, TABLE, &mut { steps });
-        for ((core, steps), at) in self.others.iter().zip(&TABLES[1..]) {
-            table(*core, *at, &mut steps.iter().copied());
+        for ((core, steps), at) in self.kept_of_others(keep).into_iter().zip(&TABLES[1..]) {
+            table(core, *at, &mut steps.into_iter());
         }
         ops.extend(groups().flat_map(|group| &group.data).map(|(at, data)| fill(self.tile, *at, data.clone())));
         let cores: Vec<Processor> = std::iter::once(self.core).chain(self.others.iter().map(|other| other.0)).collect();
@@ -140,9 +155,9 @@ impl Case {
             out.push("group:".to_owned());
             out.extend(steps.into_iter().map(Step::text));
         }
-        for (core, steps) in &self.others {
+        for (core, steps) in self.kept_of_others(keep) {
             out.push(format!("{core}:"));
-            out.extend(steps.iter().map(|step| step.text()));
+            out.extend(steps.into_iter().map(Step::text));
         }
         out
     }

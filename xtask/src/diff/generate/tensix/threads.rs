@@ -23,8 +23,9 @@ const MATRIX_IS_BUSY: u32 = 1 << 4;
 const PACKER_IS_BUSY: u32 = 1 << 3;
 const IS_ZERO: u32 = 1;
 
-/// What the threads do, and what is compared.
-pub(super) fn group(rng: &mut Rng) -> (Group, [Vec<Step>; 2]) {
+/// What the threads do, and what is compared; of the math and the pack thread, which steps can be
+/// left out.
+pub(super) fn group(rng: &mut Rng) -> (Group, [Vec<(Step, bool)>; 2]) {
     let data = Data::any(rng);
     let tiles = rng.within(1..5);
     let format = rng.pick(&[(BF16, BF16), (FP16, FP16), (BFP8, BFP8), (FP32, BF16)]);
@@ -46,8 +47,9 @@ pub(super) fn group(rng: &mut Rng) -> (Group, [Vec<Step>; 2]) {
     (group, [computes(rng, tiles), packs(&pack, tiles)])
 }
 
-/// Each face is computed in two halves; the second one gives both banks back.
-fn computes(rng: &mut Rng, tiles: u32) -> Vec<Step> {
+/// Each face is computed in two halves; the second one gives both banks back, so that only the
+/// first can be left out.
+fn computes(rng: &mut Rng, tiles: u32) -> Vec<(Step, bool)> {
     let mut settings = Settings::default();
     // Of elements, of the end of a face, and of matrices, which take all of SrcA each time.
     for (slot, a, b) in [(0, 8, 8), (1, 0, 0), (2, 0, 8)] {
@@ -60,8 +62,8 @@ fn computes(rng: &mut Rng, tiles: u32) -> Vec<Step> {
             .set(cfg::ADDR_MOD_DST_SEC_DESTINCR.copy(slot), 0)
             .set(cfg::ADDR_MOD_BIAS_SEC_BIASINCR.copy(slot), 0);
     }
-    let mut out = settings.steps();
-    out.push(reset_counters(false));
+    let mut out: Vec<_> = settings.steps().into_iter().map(|step| (step, false)).collect();
+    out.push((reset_counters(false), false));
     let post = Sempost::build().semaphore_mask(COMPUTED).word();
     let done = Stallwait::build().block_mask(SYNC).condition_mask(MATRIX_IS_BUSY).word();
     for tile in 0..tiles {
@@ -70,20 +72,21 @@ fn computes(rng: &mut Rng, tiles: u32) -> Vec<Step> {
             let end = half % 2 != 0;
             let (dst, flips) = (ROWS * tile + 8 * half, if end { 3 } else { 0 });
             let slot = u32::from(end);
-            out.push(Step::Push(match what {
+            let insn = match what {
                 0 => Elwadd::build().addr_mod(slot).dst_row(dst).clear_dvalid(flips).word(),
                 1 => Elwsub::build().addr_mod(slot).dst_row(dst).clear_dvalid(flips).word(),
                 2 => Elwmul::build().addr_mod(slot).dst_row(dst).clear_dvalid(flips).word(),
                 _ => Mvmul::build().addr_mod(2 - slot).dst_row(dst).clear_dvalid(flips).word(),
-            }));
+            };
+            out.push((Step::Push(insn), !end));
         }
-        out.extend([Step::Push(done), Step::Push(post)]);
+        out.extend([(Step::Push(done), false), (Step::Push(post), false)]);
     }
     out
 }
 
 /// Each tile goes to L1 behind the one before.
-fn packs(pack: &Pack, tiles: u32) -> Vec<Step> {
+fn packs(pack: &Pack, tiles: u32) -> Vec<(Step, bool)> {
     let mut out: Vec<Step> = [CONFIGURE, COMPUTED]
         .map(|semaphore| Step::Push(Seminit::build().semaphore_mask(semaphore).new_max(15).word()))
         .into();
@@ -106,5 +109,5 @@ fn packs(pack: &Pack, tiles: u32) -> Vec<Step> {
         }
         out.extend([Step::Push(done), Step::Push(Semget::build().semaphore_mask(COMPUTED).word())]);
     }
-    out
+    out.into_iter().map(|step| (step, false)).collect()
 }
