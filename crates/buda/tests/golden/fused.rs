@@ -10,6 +10,7 @@ use tilework_netlist::types::{
 };
 
 use crate::common::{SMALL, at, blocks, shape};
+use crate::integers::product;
 
 use FusedSource::{Dest, Input, Intermed};
 
@@ -148,18 +149,7 @@ fn steps_have_their_own_relu_and_vector() {
 #[test]
 fn products_within_a_schedule() {
     let (a, b) = (random(2, 2, 3, 1), random(2, 3, 2, 2));
-    let attributes = Matmul {
-        m_k: 3,
-        u_kt: 1,
-        bias: false,
-        accumulate: None,
-        l1_acc: false,
-        gelu: false,
-        requant: false,
-        dequant: false,
-        zero_point: 0.0,
-        identity: None,
-    };
+    let attributes = Matmul { m_k: 3, ..product() };
     let schedule = vec![
         step("exp", EXP, &[(Input(0), &[])], FusedTarget::Intermed(0), (2, 3)),
         popping(

@@ -62,6 +62,22 @@ pub(crate) const fn product() -> Matmul {
     }
 }
 
+/// An identity product of one index tile and one sparse tile.
+pub(crate) const fn one_index_tile() -> Identity {
+    Identity {
+        num_index_tiles: 1,
+        num_sparse_tiles: 1,
+        num_columns: 1,
+        sparse_tile_ptr_bits: 5,
+        sparse_ublock_idx_bits: 4,
+        indices_len: 0,
+        fracture_factor: 1,
+        starting_row: 0,
+        act_t: 1,
+        num_nz_strips: Vec::new(),
+    }
+}
+
 /// The unit matrix, so that a product is its other operand.
 fn unit() -> Tensor {
     Tensor::from_fn(shape(1, 32, 32), TILE, |_, r, c| if r == c { 1.0 } else { 0.0 }).unwrap()
@@ -145,18 +161,7 @@ fn a_product_of_integers_adds_its_bias_element_by_element() {
     let deep = single(OpKind::Depthwise(biased.clone()), &[I8, I8, I32], I32);
     assert_eq!(column(&run(&deep, &[&x, &unit(), &bias])), [11.0, 12.0, 10.0]);
     // An identity product: one strip with one tile, at row and column 0 of its ublock.
-    let how = Identity {
-        num_index_tiles: 1,
-        num_sparse_tiles: 1,
-        num_columns: 1,
-        sparse_tile_ptr_bits: 5,
-        sparse_ublock_idx_bits: 4,
-        indices_len: 0,
-        fracture_factor: 1,
-        starting_row: 0,
-        act_t: 1,
-        num_nz_strips: Vec::new(),
-    };
+    let how = one_index_tile();
     let mut words = vec![0; 1024];
     words[..2].copy_from_slice(&[0xc000 << 16, 1 << 4 << 16 | 1]);
     let index = Tensor::from_words(shape(1, 32, 32), TILE, words).unwrap();

@@ -7,12 +7,12 @@ use tilework_buda::golden::{self, Options};
 use tilework_buda::op::Precision;
 use tilework_dtype::DType;
 use tilework_netlist::types::{
-    BinaryKind, Fidelity, FusedSource, FusedTarget, Granularity, Identity, Matmul, Netlist, OpKind, Piece, ReduceDim,
-    Size, TopKOutput, UnaryKind,
+    BinaryKind, Fidelity, FusedSource, FusedTarget, Granularity, Matmul, Netlist, OpKind, Piece, ReduceDim, Size,
+    TopKOutput, UnaryKind,
 };
 
 use crate::common::shape;
-use crate::integers::{fused, product, single, step};
+use crate::integers::{fused, one_index_tile, product, single, step};
 
 use DType::{BF16, Bfp8B, F16, F32, I8, I32, U8};
 
@@ -211,18 +211,7 @@ fn buffers_between_fused_steps_have_their_formats() {
 /// One tile in each of two strips; the sum waits in the intermediate buffer between them.
 #[test]
 fn identity_products_have_formats_too() {
-    let how = Identity {
-        num_index_tiles: 1,
-        num_sparse_tiles: 1,
-        num_columns: 1,
-        sparse_tile_ptr_bits: 5,
-        sparse_ublock_idx_bits: 4,
-        indices_len: 0,
-        fracture_factor: 1,
-        starting_row: 0,
-        act_t: 1,
-        num_nz_strips: Vec::new(),
-    };
+    let how = one_index_tile();
     // Strip 0 with one ublock of one tile; then strip 1, the last of its row and of the index tile.
     let halves = [0, 0, 1, 1 << 4, 0, 1, 0xc000, 1, 1 << 4, 0u32];
     let mut words = vec![0; 1024];

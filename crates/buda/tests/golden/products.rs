@@ -6,21 +6,11 @@ use tilework_buda::{Tensor, tensor};
 use tilework_netlist::types::{Blocks, Granularity, Identity, Matmul, Piece, ReduceDim, Size, UnaryKind};
 
 use crate::common::{SMALL, at, blocks, shape, whole};
+use crate::integers::product;
 
 /// A dense product of these sizes.
 fn dense(m_k: u32, u_kt: u32) -> Matmul {
-    Matmul {
-        m_k,
-        u_kt,
-        bias: false,
-        accumulate: None,
-        l1_acc: false,
-        gelu: false,
-        requant: false,
-        dequant: false,
-        zero_point: 0.0,
-        identity: None,
-    }
+    Matmul { m_k, u_kt, ..product() }
 }
 
 fn multiply(attributes: &Matmul, inputs: &[&Tensor]) -> Result<Tensor, Reason> {
