@@ -18,7 +18,7 @@ pub(super) const ROWS: usize = 1024;
 /// Columns.
 pub(super) const COLUMNS: usize = 16;
 /// Rows of a block: what is written together can be read together.
-const BLOCK: usize = 8;
+pub(super) const BLOCK: usize = 8;
 /// From the high to the low half of a 32-bit row.
 const LOW_HALF: usize = 8;
 
@@ -158,6 +158,20 @@ impl Dst {
     pub(super) fn write_at(&mut self, at: usize, row: Row16) {
         self.bits[at] = row;
         self.valid[at / 64] |= 1 << (at % 64);
+    }
+
+    /// `Dst16b[row]` and the seven rows after it, if `row` is the first of a block, which may hold
+    /// anything that was cleared, and a bit for each row that was not. They all hold something then.
+    #[inline]
+    pub(super) fn block16(&mut self, map: RowMap, row: usize) -> Option<(&mut [Row16; BLOCK], u8)> {
+        if !row.is_multiple_of(BLOCK) {
+            return None;
+        }
+        // Mappings do not touch rows within a block.
+        let at = map.row16(row);
+        let valid = (self.valid[at / 64] >> (at % 64)) as u8;
+        self.valid[at / 64] |= 0xFF << (at % 64);
+        self.bits[at..].first_chunk_mut().map(|block| (block, valid))
     }
 
     /// `Dst16b[row]`.

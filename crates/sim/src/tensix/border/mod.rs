@@ -21,7 +21,7 @@ use super::ttsync::Resource;
 use super::{GPRS, Tensix, coprocessor, reset, tdma};
 use crate::{Cycle, Fault, FaultClass, timing};
 use target::{Target, decode};
-use tilework_abi::tensix::insn::Insn;
+use tilework_abi::tensix::insn::{self, Insn};
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Access, Load, Refuse};
 
@@ -258,6 +258,27 @@ impl Tensix {
             cop.gprs[thread * coprocessor::GPRS + (offset / 4) as usize] = value;
         }
         quick
+    }
+
+    /// As [`Tensix::push`], if the core has a thread of its own, there is room, and the word is an
+    /// instruction for its FIFO. False, and nothing is done: [`Tensix::push`] is the way.
+    #[inline(never)]
+    pub(crate) fn quick_push(&mut self, by: Issuer, word: u32, at: Cycle) -> bool {
+        let Some(thread) = thread_of(by.core) else { return false };
+        let cop = &mut self.coprocessor;
+        let front = &mut cop.threads[thread].front;
+        if !front.has_room() {
+            return false;
+        }
+        let insn = Insn::decode(word);
+        if let Insn::Undefined(_) | Insn::FrontEnd(insn::FrontEndOp::Resourcedecl(_)) = insn {
+            return false;
+        }
+        let pushed = front.push(insn, by, at);
+        if pushed {
+            cop.schedule(thread, at + 1);
+        }
+        pushed
     }
 
     /// The core of Tensix thread `thread` pushes an instruction at cycle `at`. `false`: no room.

@@ -8,6 +8,7 @@ use super::format::{
     Acc, DstRows, Ints, Numbers, Part, Style, WHOLE, decode, decode_int, part_a, part_b, phase_exponent,
 };
 pub(super) use super::sum::Element;
+use super::narrow::multiply_bf16;
 use super::sum::{Factors, Group, Multipliers, add_by_chance, add_up, by_element, by_element_and_chance, multiply};
 use super::{Matrix, Operands};
 use crate::FaultClass;
@@ -146,17 +147,25 @@ impl Matrix {
             return Err((FaultClass::MissingSpecification, "denormals of SrcB that are not flushed"));
         }
         let b = &b.to;
+        let by_chance = on.rounds_by_chance(acc);
+        let is_plain = acc == Acc::Bf16 && (rows.count, rows.stride) == (BLOCK, 1) && !by_chance;
+        let block = if is_plain { on.dst.block16(map, at.dst) } else { None };
+        let less = phase_exponent(at.phase);
+        let left = block.map(|(dst, valid)| multiply_bf16(&factors.to, b, less, valid, dst));
+        if left == Some(0) {
+            return Ok(());
+        }
         let mut dst = [[0; COLUMNS]; BLOCK];
         let dst = &mut dst[..rows.count];
         let of_dst = DstRows { map, first: at.dst, stride: rows.stride };
         on.dst_bits(of_dst, acc, dst);
-        if on.rounds_by_chance(acc) {
+        if by_chance {
             let generators = &mut self.generators;
             multiply_exactly(on, at, style, rows.step, u8::MAX, dst, |groups, dst| {
                 add_by_chance(groups, acc, dst, &generators.draw());
             });
         } else {
-            let left = multiply(&factors.to, b, rows.step, phase_exponent(at.phase), acc, dst);
+            let left = left.unwrap_or_else(|| multiply(&factors.to, b, rows.step, less, acc, dst));
             if left != 0 {
                 multiply_exactly(on, at, style, rows.step, left, dst, |groups, dst| {
                     add_up(std::slice::from_ref(groups), acc, std::slice::from_mut(dst));

@@ -9,6 +9,7 @@ mod format;
 #[cfg(test)]
 mod format_tests;
 mod moves;
+mod narrow;
 mod pool;
 mod schedule;
 mod sum;

@@ -26,13 +26,13 @@ use multiversion::multiversion;
 use multiversion::target::target_cfg_f;
 
 /// Bits behind the point of the terms of a group.
-const POINT: i32 = 10;
+pub(super) const POINT: i32 = 10;
 /// Terms of a group.
 const TERMS: usize = 8;
 /// Columns that are added up side by side.
 const WIDTH: usize = 8;
 /// The bias of exponents.
-const BIAS: i32 = 127;
+pub(super) const BIAS: i32 = 127;
 
 // Whole rows at a time: what is marked `multiversion` is compiled for wider registers, too, and
 // chosen when it runs; what it calls is inlined into each version. Loops over columns with few
@@ -104,9 +104,9 @@ pub(super) struct Factors {
     values: [[[f32; COLUMNS]; TERMS]; 2],
     exps: [[[i16; COLUMNS]; TERMS]; 2],
     /// By group: all factors are zero.
-    zero: [bool; 2],
+    pub(super) zero: [bool; 2],
     /// No exponent is larger than [`LARGEST`].
-    tame: bool,
+    pub(super) tame: bool,
 }
 
 /// Rows of SrcB as [`multiply`] takes them.
@@ -117,17 +117,17 @@ pub(super) struct Multipliers {
     /// Each exponent is there for all columns of a result.
     exps: [[[i16; COLUMNS]; COLUMNS]; ROWS],
     /// By row and group: all are zero.
-    zero: [[bool; 2]; ROWS],
+    pub(super) zero: [[bool; 2]; ROWS],
     /// No exponent is larger than [`LARGEST`].
-    tame: bool,
+    pub(super) tame: bool,
 }
 
 /// Rows of SrcB of an instruction.
-const ROWS: usize = 8;
+pub(super) const ROWS: usize = 8;
 /// The largest exponent of an operand whose value is a number of f32.
 const LARGEST: i32 = 248;
 /// Exponents of products are below this if a factor is zero.
-const NOTHING: i16 = -1000;
+pub(super) const NOTHING: i16 = -1000;
 /// The largest exponents of a group, with a bias of 127, between which f32 can round terms: in its
 /// numbers, `1.5 * 2^23` of the last place of the sum exists, and terms that it cannot hold exactly
 /// round to zero.
@@ -250,9 +250,8 @@ fn multiply_rows<const FMA: bool, const PLACES: i32, const BITS: u32>(
     left
 }
 
-/// The sums of eight products for each column: as [`Group::of_eight`]. Adding `1.5 * 2^23` of a
-/// place rounds to that place, and what was added is then in the low bits, as an integer. `false`:
-/// numbers of f32 do not suffice.
+/// The sums of eight products for each column: as [`Group::of_eight`]. `false`: numbers of f32 do
+/// not suffice.
 #[inline(always)]
 fn sum_eight<const FMA: bool, const HALF: usize>(
     a: &Factors,
@@ -261,28 +260,53 @@ fn sum_eight<const FMA: bool, const HALF: usize>(
     less: i32,
     groups: &mut [Group; 2],
 ) -> bool {
-    let mut largest = [NO_EXPONENT as i16; COLUMNS];
+    let largest = largest_of_eight::<HALF>(a, b, row);
+    let group = &mut groups[HALF];
+    for j in 0..COLUMNS {
+        let (exp, nothing) = (largest[j] - BIAS as i16, largest[j] < NOTHING);
+        group.exps[j] = if nothing { NO_EXPONENT } else { i32::from(exp) - BIAS - less };
+    }
+    ints_of_eight::<FMA, HALF>(a, b, row, &largest, &mut group.ints)
+}
+
+/// The largest exponents of eight products for each column, with twice the bias; without a product
+/// they are below [`NOTHING`].
+#[inline(always)]
+pub(super) fn largest_of_eight<const HALF: usize>(a: &Factors, b: &Multipliers, row: usize) -> [i16; COLUMNS] {
+    let mut largest = [2 * NO_EXPONENT as i16; COLUMNS];
     for k in 0..TERMS {
         for j in 0..COLUMNS {
             largest[j] = largest[j].max(a.exps[HALF][k][j] + b.exps[row][HALF * TERMS + k][j]);
         }
     }
+    largest
+}
+
+/// The sums of eight products for each column, with ten bits behind the point of the `largest`
+/// exponents. Adding `1.5 * 2^23` of a place rounds to that place, and what was added is then in
+/// the low bits, as an integer. `false`: numbers of f32 do not suffice.
+#[inline(always)]
+pub(super) fn ints_of_eight<const FMA: bool, const HALF: usize>(
+    a: &Factors,
+    b: &Multipliers,
+    row: usize,
+    largest: &[i16; COLUMNS],
+    ints: &mut Ints,
+) -> bool {
     let mut magic = [0.0f32; COLUMNS];
     let mut outside = false;
-    let group = &mut groups[HALF];
     for j in 0..COLUMNS {
         let (exp, nothing) = (largest[j] - BIAS as i16, largest[j] < NOTHING);
         outside |= !nothing & ((exp < ROUNDABLE[0]) | (exp > ROUNDABLE[1]));
         let exp = i32::from(if nothing { ROUNDABLE[0] } else { exp });
         magic[j] = f32::from_bits(((exp + 23) << 23 | 0x40_0000).cast_unsigned());
-        group.exps[j] = if nothing { NO_EXPONENT } else { exp - BIAS - less };
     }
     if outside {
         return false;
     }
     // A register of the compiled code at a time.
     let magics = magic.as_chunks::<WIDTH>().0;
-    for (part, (ints, magic)) in group.ints.as_chunks_mut::<WIDTH>().0.iter_mut().zip(magics).enumerate() {
+    for (part, (ints, magic)) in ints.as_chunks_mut::<WIDTH>().0.iter_mut().zip(magics).enumerate() {
         let mut sums = [0u32; WIDTH];
         for (a, &b) in a.values[HALF].iter().zip(&b.values[row][HALF * TERMS..]) {
             let a = &a.as_chunks::<WIDTH>().0[part];
@@ -380,7 +404,7 @@ fn add_groups<const N: usize>(groups: &[Group; N], acc: Acc, old: &Row32) -> Row
 }
 
 /// The least exponent of a format with `bits` bits: FP16, or else BF16 or FP32.
-const fn least_exponent(bits: u32) -> i32 {
+pub(super) const fn least_exponent(bits: u32) -> i32 {
     if bits == 11 { -14 } else { -126 }
 }
 

@@ -1,8 +1,9 @@
 //! Sums against the module's description in wide integers, and against what was found.
 
 use super::super::format::{Style, WHOLE, decode, part_a, part_b, phase_exponent};
+use super::super::narrow::{self, multiply_bf16};
 use super::*;
-use crate::tensix::number::src_of_bf16;
+use crate::tensix::number::{bf16_of_dst, dst_of_bf16, src_of_bf16};
 use proptest::prelude::*;
 
 /// `mantissa * 2^exp`, or zero.
@@ -102,8 +103,8 @@ fn rows(columns: &[u16; 16]) -> [[u32; COLUMNS]; 16] {
 }
 
 /// The same by the ways of the implementation: exactly, as chosen for this machine, and with and
-/// without fused multiplication.
-fn computed(a: &[u16; 16], b: &[u16; 16], phase: u32, old: u32, wide: bool) -> [u32; 4] {
+/// without fused multiplication; rows of 16 bits in their own way, too.
+fn computed(a: &[u16; 16], b: &[u16; 16], phase: u32, old: u32, wide: bool) -> Vec<u32> {
     let a = decode(&rows(a), Style::Bf16, part_a(phase));
     let b = decode(&[b.map(src_of_bf16)], Style::Bf16, part_b(phase));
     let less = phase_exponent(phase);
@@ -124,7 +125,30 @@ fn computed(a: &[u16; 16], b: &[u16; 16], phase: u32, old: u32, wide: bool) -> [
     for (row, _) in rows[1..].iter_mut().zip(left).filter(|&(_, left)| left != 0) {
         add_up(&[slow], acc, std::slice::from_mut(row));
     }
-    rows.map(|row| row[if wide { 3 } else { 12 }])
+    let mut results = rows.map(|row| row[if wide { 3 } else { 12 }]).to_vec();
+    if !wide {
+        let before = [[dst_of_bf16((old >> 16) as u16); COLUMNS]; ROWS];
+        let mut narrow = [before; 3];
+        let [chosen, fused, plain] = &mut narrow;
+        let left = [
+            multiply_bf16(&factors, &multipliers, less, u8::MAX, chosen),
+            narrow::multiply::<true>(&factors, &multipliers, less, u8::MAX, fused),
+            narrow::multiply::<false>(&factors, &multipliers, less, u8::MAX, plain),
+        ];
+        for (rows, left) in narrow.iter().zip(left) {
+            match left {
+                0 => results.push(u32::from(bf16_of_dst(rows[5][11])) << 16),
+                left => assert_eq!((left, rows), (u8::MAX, &before), "left as they are"),
+            }
+        }
+        let mut cleared = before;
+        let zero = multiply_bf16(&factors, &multipliers, less, 0b1101_1111, &mut cleared) == 0;
+        let mut zeros = [[0; COLUMNS]; ROWS];
+        if zero && multiply_bf16(&factors, &multipliers, less, u8::MAX, &mut zeros) == 0 {
+            assert_eq!((cleared[5], cleared[4]), (zeros[5], narrow[0][4]), "row 5 was cleared");
+        }
+    }
+    results
 }
 
 fn any_number(spread: u16) -> impl Strategy<Value = u16> {
@@ -153,7 +177,8 @@ proptest! {
         let low = if wide { old >> 16 } else { 0 };
         let old = if old & 3 != 0 { u32::from(near) << 16 | low } else { old & 0xFFFF_0000 };
         let want = product(&a, &b, phase, old, if wide { (23, 24) } else { (10, 8) });
-        prop_assert_eq!(computed(&a, &b, phase, old, wide), [want; 4]);
+        let results = computed(&a, &b, phase, old, wide);
+        prop_assert_eq!(&results, &vec![want; results.len()]);
     }
 
     #[test]
@@ -193,11 +218,10 @@ fn products_are_what_was_found() {
         let [phase, wide, a, b, result] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
         let (phase, wide) = (phase.parse().expect("a phase"), wide == "1");
         let (a, b) = (sixteen(a), sixteen(b));
-        let twice = [0, 1].map(|way| {
-            let once = computed(&a, &b, phase, 0, wide)[way];
-            computed(&a, &b, phase, once, wide)[way]
-        });
-        assert_eq!(twice, [u32::from_str_radix(result, 16).expect("a number"); 2], "{line}");
+        let once = computed(&a, &b, phase, 0, wide);
+        let twice = computed(&a, &b, phase, once[0], wide);
+        let result = u32::from_str_radix(result, 16).expect("a number");
+        assert_eq!((&once, &twice), (&vec![once[0]; once.len()], &vec![result; twice.len()]), "{line}");
     }
     assert_eq!(FOUND.lines().count(), 48);
 }
