@@ -218,8 +218,8 @@ pub trait Bus {
     /// # Errors
     /// [`NotQuick`], without a side effect.
     #[inline(always)]
-    fn quick_store(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Result<Store, NotQuick> {
-        let _ = (at, addr, width, value);
+    fn quick_store(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, NotQuick> {
+        let _ = (at, pc, addr, width, value);
         Err(NotQuick::Ask)
     }
 
@@ -229,6 +229,15 @@ pub trait Bus {
     /// `fence` and `fence.i`: flushes the L0 cache and returns the cycles until the store queue
     /// has drained.
     fn fence(&mut self, at: Cycle) -> u32;
+
+    /// [`Bus::ttinsn`] of a core whose own FIFO has room, which holds it for no cycle.
+    ///
+    /// # Errors
+    /// As [`Bus::quick_load`]; nothing has been done.
+    #[inline(always)]
+    fn quick_ttinsn(&mut self, _at: Cycle, _pc: u32, _word: u32) -> Result<(), NotQuick> {
+        Err(NotQuick::Ask)
+    }
 
     /// `.ttinsn`: pushes one Tensix instruction word (already rotated back); returns the cycles for
     /// which the core is held. [`Refuse::Block`] when the FIFO is full.

@@ -175,7 +175,7 @@ impl Core {
                             if !may_access!(addr, $width) || self.polls.records() {
                                 rare!()
                             }
-                            let store = quick!(bus.quick_store(now, addr, $width, b));
+                            let store = quick!(bus.quick_store(now, here!(), addr, $width, b));
                             next!(Cycle::from(store.hold))
                         }};
                     }
@@ -305,6 +305,14 @@ impl Core {
                             pc = target;
                             continue 'page;
                         }
+                        Op::Ttinsn => {
+                            if now >= limit {
+                                rare!()
+                            }
+                            quick!(bus.quick_ttinsn(now, here!(), i));
+                            self.polls.note_effect();
+                            next!(0)
+                        }
                         Op::AmoSwap
                         | Op::AmoAdd
                         | Op::AmoXor
@@ -322,7 +330,6 @@ impl Core {
                         | Op::Csrrwi
                         | Op::Csrrsi
                         | Op::Csrrci
-                        | Op::Ttinsn
                         | Op::Ecall
                         | Op::Ebreak
                         | Op::Illegal => rare!(),

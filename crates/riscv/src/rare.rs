@@ -103,6 +103,7 @@ impl Core {
             }
             Op::Ttinsn => {
                 let hold = self.ttinsn(bus, issue, insn.imm.cast_unsigned()).map_err(&mut stop)?;
+                then = Then::Next;
                 now + timing::ISSUE + hold
             }
             Op::Csrrw | Op::Csrrs | Op::Csrrc | Op::Csrrwi | Op::Csrrsi | Op::Csrrci => {

@@ -230,7 +230,7 @@ impl Bus for Toy {
     }
 
     #[inline(always)]
-    fn quick_store(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Result<Store, NotQuick> {
+    fn quick_store(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, NotQuick> {
         let in_l1 = addr < L1_BYTES;
         let code = in_l1 && self.pages[(addr / CODE_PAGE_BYTES) as usize].is_some();
         if addr & 4 == 0 || code || self.code_changed || !in_l1 && addr.wrapping_sub(LOCAL_BASE) >= LOCAL_BYTES {

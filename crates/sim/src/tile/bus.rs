@@ -141,7 +141,9 @@ impl TileBus<'_> {
             self.horizon = self.horizon.min(self.shared.tensix.next().saturating_add(1));
             return Ok(());
         }
-        Err(if at >= self.horizon { Refuse::Sync } else { Refuse::Block })
+        // Of the instructions before, the coprocessor may still take some before `at`: the core tries
+        // again then, as if it had come here only now.
+        Err(Refuse::Block)
     }
 
     /// The offset of an address in the core's local RAM, if it is there.
@@ -235,7 +237,7 @@ impl Bus for TileBus<'_> {
     }
 
     #[inline(always)]
-    fn quick_store(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Result<Store, NotQuick> {
+    fn quick_store(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, NotQuick> {
         if addr < map::L1_SIZE {
             if at >= self.horizon {
                 return Err(NotQuick::Sync);
@@ -255,8 +257,15 @@ impl Bus for TileBus<'_> {
             return Ok(Store { hold: self.ports.own.stores.push(at, addr), effect: Effect::Visible });
         }
         let Some(offset) = self.local_offset(addr, width) else {
+            if addr == map::INSTRN_BUF_BASE {
+                if width != Width::Word {
+                    return Err(NotQuick::Ask);
+                }
+                self.quick_ttinsn(at, pc, value)?;
+                return Ok(Store { hold: 0, effect: Effect::Visible });
+            }
             if at >= self.horizon {
-                return Err(if addr == map::INSTRN_BUF_BASE { NotQuick::Ask } else { NotQuick::Sync });
+                return Err(NotQuick::Sync);
             }
             let plain = width == Width::Word && !self.shared.fabric.log.on;
             if plain && at < self.due && self.shared.niu_field(addr, value) {
@@ -306,7 +315,7 @@ impl Bus for TileBus<'_> {
         }
         // The run loop has tried the quick path already, unless it records.
         if niu_register(addr).is_none()
-            && let Ok(store) = self.quick_store(at, addr, width, value)
+            && let Ok(store) = self.quick_store(at, pc, addr, width, value)
         {
             return Ok(store);
         }
@@ -354,6 +363,16 @@ impl Bus for TileBus<'_> {
     fn fence(&mut self, at: Cycle) -> u32 {
         self.ports.own.l0.flush();
         u32::try_from(self.ports.own.stores.drain(at)).unwrap_or(u32::MAX)
+    }
+
+    #[inline(always)]
+    fn quick_ttinsn(&mut self, at: Cycle, pc: u32, word: u32) -> Result<(), NotQuick> {
+        let by = Issuer { core: self.core, pc };
+        if self.shared.fabric.log.on || !self.shared.tensix.quick_push(by, word, at) {
+            return Err(NotQuick::Ask);
+        }
+        self.horizon = self.horizon.min(self.shared.tensix.next().saturating_add(1));
+        Ok(())
     }
 
     fn ttinsn(&mut self, at: Cycle, pc: u32, word: u32) -> Result<u32, Refused> {

@@ -290,6 +290,17 @@ impl Tile {
         }
     }
 
+    /// A core can be blocked in a push of a later cycle than the others have come to. At cycle `at`
+    /// it has not come to that push: it is running.
+    fn resume_early_blocked(&mut self, at: Cycle) {
+        for i in 0..self.slots.len() {
+            let slot = &self.slots[i];
+            if matches!(slot.activity, Activity::Blocked { .. }) && slot.core.now > at {
+                self.set_activity(i, Activity::Running);
+            }
+        }
+    }
+
     /// Puts core `i` to sleep, unless what it polls has changed since it looked.
     fn park(&mut self, i: usize) {
         let processor = Processor::ALL[i];
@@ -413,6 +424,9 @@ impl Tile {
             Event::Packet(packet) => {
                 let from = packet.from;
                 let (asks, commands) = (shows_cores(&packet), commands_cores(&packet));
+                if asks || commands {
+                    self.resume_early_blocked(at);
+                }
                 if asks {
                     let views = self.core_views();
                     self.shared.fabric.debug.show_cores(Some(views));
