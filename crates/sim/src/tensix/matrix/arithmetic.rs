@@ -7,8 +7,8 @@
 use super::format::{
     Acc, DstRows, Ints, Numbers, Part, Style, WHOLE, decode, decode_int, part_a, part_b, phase_exponent,
 };
-pub(super) use super::sum::Element;
 use super::narrow::multiply_bf16;
+pub(super) use super::sum::Element;
 use super::sum::{Factors, Group, Multipliers, add_by_chance, add_up, by_element, by_element_and_chance, multiply};
 use super::{Matrix, Operands};
 use crate::FaultClass;

@@ -145,16 +145,17 @@ pub(super) fn decode<const N: usize>(rows: &[Row; N], style: Style, part: Part) 
 
 #[multiversion(targets("x86_64+avx2"))]
 fn decode_rows(rows: &[Row], style: Style, part: Part, ints: &mut [Ints], exps: &mut [Ints]) {
-    let (man, exp_mask, bias) = match style {
-        Style::Bf16 => (0x3F8, 0xFF, 0),
-        Style::Tf32 => (0x3FF, 0xFF, 0),
+    let (exp_mask, bias) = match style {
+        // Data of BF16 have zeros where those of TF32 have their last three bits. An operand of TF32
+        // counts in full beside one of BF16: as found on ttsim, another simulator, not documented.
+        Style::Bf16 | Style::Tf32 => (0xFF, 0),
         // From a bias of 15.
-        Style::Fp16 | Style::Int8 => (0x3FF, 0x1F, 112),
+        Style::Fp16 | Style::Int8 => (0x1F, 112),
     };
     for ((row, ints), exps) in rows.iter().zip(ints).zip(exps) {
         for j in 0..COLUMNS {
             let x = row[j];
-            let int = (((1 << 10 | x >> 8 & man) >> part.shift & part.mask) << part.up).cast_signed();
+            let int = (((1 << 10 | x >> 8 & 0x3FF) >> part.shift & part.mask) << part.up).cast_signed();
             let int = if x & exp_mask == 0 { 0 } else { int };
             ints[j] = if x >> 18 & 1 != 0 { -int } else { int };
             exps[j] = if x & exp_mask == 0 { NO_EXPONENT } else { (x & exp_mask).cast_signed() + bias };

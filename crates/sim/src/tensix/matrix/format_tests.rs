@@ -16,6 +16,7 @@ type Face = [[i32; 16]; 16];
 /// TF32 (the table of MVMUL.md, `SrcAStyle`).
 const EIGHT_BITS: [u32; 7] = [0, 5, 6, 7, 8, 9, 15];
 const FIVE_BITS: [u32; 5] = [1, 2, 3, 10, 11];
+const BF16: u32 = 5;
 
 /// A number of SrcA or SrcB: sign, ten bits of mantissa, exponent.
 fn datum(x: i32, bias: u32) -> u32 {
@@ -107,13 +108,21 @@ fn every_source_format_computes_in_its_style() {
 
 #[test]
 fn four_phases_make_the_whole_product() {
+    // An operand counts in full if SrcA has another format: a bank of SrcB can hold TF32 beside one
+    // of SrcA that holds BF16.
+    for format in [TF32, BF16] {
+        four_phases_of(format);
+    }
+}
+
+fn four_phases_of(format: u32) {
     // Ten bits of SrcA and eleven of SrcB count (SrcASrcB.md, "Fidelity phases"); the lowest bit of
     // SrcA does not.
     let a: Face = std::array::from_fn(|i| std::array::from_fn(|j| if i == j { 1025 + 62 * i as i32 } else { 0 }));
     let b: Face = std::array::from_fn(|i| std::array::from_fn(|j| (2047 - 97 * i as i32 - j as i32) * [1, -1][j % 2]));
     let elements: Face = std::array::from_fn(|i| std::array::from_fn(|j| -(1024 + 31 * i as i32 + 2 * j as i32)));
     let phases = |a: &Face, word: u32, count: u16| {
-        let mut bench = bench(a, &b, TF32, true);
+        let mut bench = bench(a, &b, format, true);
         for phase in 0..count {
             bench.config.set_thread(0, cfg::FIDELITY_BASE_PHASE.word.into(), phase).unwrap();
             run(&mut bench, &[word]);
@@ -124,16 +133,16 @@ fn four_phases_make_the_whole_product() {
     for (word, rows) in [(Mvmul::build().word(), 8), (Dotpv::build().word(), 8), (Gapool::build().word(), 4)] {
         let bench = phases(&a, word, 4);
         for (i, j) in (0..rows).flat_map(|i| (0..16).map(move |j| (i, j))) {
-            assert_eq!(integer(&bench, TF32, true, (i, j)), even(a[j][j]) * b[i][j], "{word:#x} {i} {j}");
+            assert_eq!(integer(&bench, format, true, (i, j)), even(a[j][j]) * b[i][j], "{word:#x} {i} {j}");
         }
     }
     let bench = phases(&elements, Elwmul::build().word(), 4);
     for (i, j) in (0..8).flat_map(|i| (0..16).map(move |j| (i, j))) {
-        assert_eq!(integer(&bench, TF32, true, (i, j)), -even(-elements[i][j]) * b[i][j], "{i} {j}");
+        assert_eq!(integer(&bench, format, true, (i, j)), -even(-elements[i][j]) * b[i][j], "{i} {j}");
     }
     // The first phase takes the five high bits of SrcA and the seven high bits of SrcB.
     let bench = phases(&a, Mvmul::build().word(), 1);
-    assert_eq!(integer(&bench, TF32, true, (3, 2)), (a[2][2] & !0x3F) * (b[3][2] & !0xF));
+    assert_eq!(integer(&bench, format, true, (3, 2)), (a[2][2] & !0x3F) * (b[3][2] & !0xF));
 }
 
 /// Integer "8": magnitude in the mantissa, with an exponent that only says that it is not zero.

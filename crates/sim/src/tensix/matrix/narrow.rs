@@ -34,7 +34,13 @@ pub(super) fn multiply_bf16(a: &Factors, b: &Multipliers, less: i32, valid: u8, 
 }
 
 #[inline(always)]
-pub(super) fn multiply<const FMA: bool>(a: &Factors, b: &Multipliers, less: i32, valid: u8, dst: &mut [Row16; ROWS]) -> u8 {
+pub(super) fn multiply<const FMA: bool>(
+    a: &Factors,
+    b: &Multipliers,
+    less: i32,
+    valid: u8,
+    dst: &mut [Row16; ROWS],
+) -> u8 {
     let mut left = 0;
     for (row, dst) in dst.iter_mut().enumerate() {
         if valid >> row & 1 == 0 {

@@ -38,11 +38,14 @@ const fn style(a: (Format, Format), b: (Format, Format), can: Can) -> Style {
     Style { a, b, int8: false, can }
 }
 
-const STYLES: [Style; 10] = [
+const STYLES: [Style; 12] = [
     style((BF16, BF16), (BF16, BF16), Can::All),
     style((FP16, FP16), (FP16, FP16), Can::All),
     style((FP32, TF32), (FP32, TF32), Can::All),
     style((FP32, BF16), (FP32, BF16), Can::All),
+    // Banks of different formats, whose data have different lengths.
+    style((BF16, BF16), (FP32, TF32), Can::Compute),
+    style((FP32, TF32), (BF16, BF16), Can::Compute),
     style((BFP8, BFP8), (BFP8, BFP8), Can::All),
     style((BFP8, BFP8), (BF16, BF16), Can::All),
     style((BFP4, BFP4), (BF16, BF16), Can::All),
