@@ -116,6 +116,8 @@ pub enum NotQuick {
     Ask,
     /// Those would return [`Refuse::Sync`].
     Sync,
+    /// [`Bus::ttinsn`], or the store to [`crate::INSTRN_BUF_BASE`], would return [`Refuse::Block`].
+    Full,
 }
 
 /// The nine read-modify-write operations of Zaamo.

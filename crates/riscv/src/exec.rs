@@ -12,7 +12,7 @@
 
 use crate::pages::Pages;
 use crate::poll::Visit;
-use crate::rare::{Issue, Stop, Then};
+use crate::rare::{INSTRN_BUF_BASE, Issue, Stop, Then};
 use crate::{Access, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Exit, Insn, NotQuick, Op, Width, alu, timing};
 
 /// `ra`, the link register of returns.
@@ -24,6 +24,8 @@ enum Pause {
     Page,
     /// This instruction's access must wait for another agent.
     Sync,
+    /// This push waits for room.
+    Full,
     /// This instruction is executed outside the loop.
     Rare,
     /// A backward jump leads to a loop head that has to be examined.
@@ -150,6 +152,7 @@ impl Core {
                                 Ok(done) => done,
                                 Err(NotQuick::Ask) => rare!(),
                                 Err(NotQuick::Sync) => break Pause::Sync,
+                                Err(NotQuick::Full) => break Pause::Full,
                             }
                         };
                     }
@@ -344,6 +347,10 @@ impl Core {
                     Pause::Sync => {
                         (self.now, self.retired, self.pc) = (now, retired, pc);
                         return Stop::Sync;
+                    }
+                    Pause::Full => {
+                        (self.now, self.retired, self.pc) = (now, retired, pc);
+                        return Stop::Blocked { addr: INSTRN_BUF_BASE };
                     }
                     Pause::Rare => {
                         let insn = page.insns[index % page.insns.len()];

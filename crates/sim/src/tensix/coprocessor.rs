@@ -13,6 +13,7 @@
 //! busy with it decides when waits and later instructions continue. The mover's copies take effect
 //! when they are done, and instructions of the unpackers when their turn comes there.
 
+use super::awaits::{Awaits, Changed};
 use super::border::{Hold, Outside};
 use super::config::Config;
 use super::counters::Adcs;
@@ -144,10 +145,10 @@ pub(super) struct Coprocessor {
     pub(super) passed: u64,
     /// What it has executed, if someone asks.
     pub(super) executed: Option<Box<Executed>>,
-    /// A core is blocked: it waits for a change here.
-    pub(super) awaited: bool,
-    /// The first cycle at which a blocked core should try again.
-    pub(super) changed: Option<Cycle>,
+    /// What blocked cores wait for.
+    pub(super) awaited: Awaits,
+    /// What has changed for them.
+    pub(super) changed: Option<Changed>,
 }
 
 impl Default for Coprocessor {
@@ -176,7 +177,7 @@ impl Default for Coprocessor {
             held: 0,
             passed: 0,
             executed: None,
-            awaited: false,
+            awaited: Awaits::NOTHING,
             changed: None,
         };
         if Executed::is_of_tests() {
@@ -274,8 +275,13 @@ impl Coprocessor {
 
     /// Blocked cores should try again at cycle `at`.
     pub(super) fn unblock(&mut self, at: Cycle) {
-        if self.awaited {
-            self.changed = Some(self.changed.map_or(at, |c| c.min(at)));
+        self.unblock_for(Awaits::ANYTHING, at);
+    }
+
+    /// Cores that wait for `what` should try again at cycle `at`.
+    fn unblock_for(&mut self, what: Awaits, at: Cycle) {
+        if self.awaited.meets(what) {
+            self.changed = Some(Changed { at, what }.with(self.changed));
         }
     }
 
@@ -339,7 +345,7 @@ impl Coprocessor {
     }
 
     fn step_thread(&mut self, thread: usize, now: Cycle, outside: &mut impl Outside) -> Result<(), Hold> {
-        let before = self.awaited.then(|| self.observe(thread));
+        let before = self.observe(thread);
         let (passed, later) = self.gate(thread, now, outside)?;
         let t = &mut self.threads[thread];
         let advanced = t.front.advance(now, &self.mop[thread]).map_err(|fault| of_thread(fault, thread, now))?;
@@ -349,19 +355,19 @@ impl Coprocessor {
         let next = if passed || advanced { now + 1 } else { later };
         let next = next.min(t.front.next_arrival(now).unwrap_or(NEVER));
         self.set_next(1 + thread, next);
-        if let Some(before) = before
-            && (self.observe(thread) != before || (passed && self.threads[thread].tracking.take_waiting()))
-        {
-            self.unblock(now + 1);
+        if !self.awaited.is_empty() {
+            self.unblock_for(self.observe(thread).difference(before), now + 1);
+            if passed && self.threads[thread].tracking.take_waiting() {
+                self.unblock(now + 1);
+            }
         }
         Ok(())
     }
 
-    /// What a blocked core may wait for.
+    /// What blocked cores wait for and thread `thread` now has.
     #[inline]
-    fn observe(&self, thread: usize) -> (bool, bool, bool, bool) {
-        let front = &self.threads[thread].front;
-        (front.has_room(), front.has_room_behind_mop(), front.mop_done(), self.is_drained(thread))
+    fn observe(&self, thread: usize) -> Awaits {
+        self.awaited.seen(thread, &self.threads[thread].front, || self.is_drained(thread))
     }
 
     /// Does what the wait gate does in one cycle: whether an instruction passed, and when to look

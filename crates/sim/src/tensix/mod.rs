@@ -5,6 +5,7 @@
 //!
 //! What of it its tile sees, and what it sees of its tile, is in [`border`].
 
+mod awaits;
 #[cfg(test)]
 mod bench;
 mod border;
@@ -45,6 +46,7 @@ mod wait;
 #[cfg(doc)]
 use crate::NEVER;
 use crate::{Bugs, Cycle};
+pub(crate) use awaits::{Awaits, Changed};
 use border::Client;
 pub(crate) use border::{Hold, Outside, thread_of};
 use coprocessor::Coprocessor;
@@ -122,17 +124,17 @@ impl Tensix {
         self.coprocessor.wake(at);
     }
 
-    /// A core is blocked from now on, until [`Tensix::take_changed`].
-    pub(crate) fn core_blocks(&mut self) {
-        self.coprocessor.awaited = true;
+    /// A core is blocked and waits for `what`, until [`Tensix::take_changed`].
+    pub(crate) fn core_blocks(&mut self, what: Awaits) {
+        self.coprocessor.awaited = self.coprocessor.awaited.with(what);
     }
 
-    /// The cycle, once, at which something changed for which a blocked core may be waiting: all of
-    /// them try again.
-    pub(crate) fn take_changed(&mut self) -> Option<Cycle> {
-        let changed = self.coprocessor.changed.take();
-        self.coprocessor.awaited &= changed.is_none();
-        changed
+    /// What changed, once, for which a blocked core may be waiting. Those that do try again, and the
+    /// others are still blocked ([`Tensix::core_blocks`]).
+    pub(crate) fn take_changed(&mut self) -> Option<Changed> {
+        let changed = self.coprocessor.changed.take()?;
+        self.coprocessor.awaited = Awaits::NOTHING;
+        Some(changed)
     }
 
     /// True until [`Tensix::take_changed`] when something changed for which a blocked core

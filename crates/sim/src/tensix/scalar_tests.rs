@@ -313,7 +313,7 @@ fn commands_wait_for_the_mover_and_for_room() {
     assert_eq!(status(&b), 0x111, "one place left, both for parameters are taken");
     b.t.store(Brisc, map::TDMA_BASE + 16, 0x8000_0089, 2).unwrap();
     assert_eq!(b.t.store(Brisc, map::TDMA_BASE + 16, 0x8000_0089, 2), Err(Refuse::Block));
-    b.t.core_blocks();
+    b.t.core_blocks(Awaits::ANYTHING);
     b.run(100).unwrap();
     assert!(b.t.has_changed(), "who waits for room looks again");
     assert_eq!([0x2000, 0x3000, 0x4000, 0x4004].map(|a| b.word(a)), [7, 7, 0x55, 0x66]);

@@ -25,15 +25,15 @@ fn refused<T: std::fmt::Debug>(result: Result<T, Refuse<Fault>>) -> Fault {
 fn a_mailbox_goes_from_the_storing_core_to_the_numbered_one() {
     let mut t = Tensix::default();
     // B writes to T1's number; T1 reads it under B's number.
-    t.core_blocks();
+    t.core_blocks(Awaits::ANYTHING);
     t.store(Brisc, map::MAILBOX_BASE + 0x2000, 77, 0).unwrap();
-    assert_eq!(t.take_changed(), Some(0));
+    assert_eq!(t.take_changed().map(|changed| changed.at), Some(0));
     assert_eq!(t.take_changed(), None);
-    t.core_blocks();
+    t.core_blocks(Awaits::ANYTHING);
     assert_eq!(value(&mut t, Trisc1, map::MAILBOX_BASE + 4), 1);
     assert_eq!(value(&mut t, Trisc0, map::MAILBOX_BASE + 4), 0);
     assert_eq!(value(&mut t, Trisc1, map::MAILBOX_BASE), 77);
-    assert_eq!(t.take_changed(), Some(5), "a sender that waits for room must look again");
+    assert_eq!(t.take_changed().map(|changed| changed.at), Some(5), "a sender that waits for room must look again");
     assert_eq!(t.load(Trisc1, map::MAILBOX_BASE, 0), Err(Refuse::Block));
     for v in 0..4 {
         t.store(Trisc2, map::MAILBOX_BASE, v, 0).unwrap();
@@ -64,11 +64,11 @@ fn b_waits_at_a_pc_buffer_until_its_reader_waits_too() {
     assert_eq!(t.load(Brisc, map::PC_BUF_BASE + THREAD_STRIDE, 0), Err(Refuse::Block));
     assert_eq!(value(&mut t, Trisc1, map::PC_BUF_BASE), 5);
     assert_eq!(t.load(Brisc, map::PC_BUF_BASE + THREAD_STRIDE, 0), Err(Refuse::Block));
-    t.core_blocks();
+    t.core_blocks(Awaits::ANYTHING);
     assert_eq!(t.load(Trisc1, map::PC_BUF_BASE, 0), Err(Refuse::Block));
     assert!(t.has_changed(), "B must look again");
     t.take_changed();
-    t.core_blocks();
+    t.core_blocks(Awaits::ANYTHING);
     assert_eq!(t.load(Trisc1, map::PC_BUF_BASE, 0), Err(Refuse::Block));
     assert!(!t.has_changed(), "a second try is nothing new");
     assert_eq!(value(&mut t, Brisc, map::PC_BUF_BASE + THREAD_STRIDE), 0);

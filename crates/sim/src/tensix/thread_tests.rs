@@ -222,10 +222,14 @@ fn a_core_s_post_lets_a_thread_go_on() {
     assert_eq!(b.run(500).unwrap(), [3]);
     assert_eq!(b.t.next(), NEVER, "waiting costs nothing");
     assert_eq!(b.t.load(Trisc2, map::PC_BUF_BASE + 0x4, 500), Err(Refuse::Block), "Manual TTSync waits for it");
-    b.t.core_blocks();
+    b.t.core_blocks(Awaits::ANYTHING);
     b.t.store(Trisc0, map::PC_BUF_BASE + 0x2C, 0, 600).unwrap();
     assert_eq!(b.run(1000).unwrap(), [601, 602]);
-    assert_eq!(b.t.take_changed(), Some(603), "who waits for the thread to drain looks again");
+    assert_eq!(
+        b.t.take_changed().map(|changed| changed.at),
+        Some(603),
+        "who waits for the thread to drain looks again"
+    );
     assert_eq!(b.t.load(Trisc2, map::PC_BUF_BASE + 0x4, 604).unwrap().latency, 3);
     assert_eq!(b.semaphore(3), 0);
 }
@@ -347,7 +351,7 @@ fn auto_ttsync_holds_a_core_s_access_until_its_push_has_passed() {
     b.run(1100).unwrap();
     assert_eq!(b.t.load(Trisc0, map::GPR_BASE + 4, 1100), Err(Refuse::Block));
     assert!(b.t.load(Trisc0, map::CFG_BASE, 1100).is_ok(), "configuration is not tracked");
-    b.t.core_blocks();
+    b.t.core_blocks(Awaits::ANYTHING);
     b.t.store(Trisc1, map::PC_BUF_BASE + 0x20, 0, 1200).unwrap();
     b.run(2000).unwrap();
     assert!(b.t.has_changed());

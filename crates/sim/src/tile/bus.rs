@@ -368,9 +368,10 @@ impl Bus for TileBus<'_> {
     #[inline(always)]
     fn quick_ttinsn(&mut self, at: Cycle, pc: u32, word: u32) -> Result<(), NotQuick> {
         let by = Issuer { core: self.core, pc };
-        if self.shared.fabric.log.on || !self.shared.tensix.quick_push(by, word, at) {
+        if self.shared.fabric.log.on {
             return Err(NotQuick::Ask);
         }
+        self.shared.tensix.quick_push(by, word, at)?;
         self.horizon = self.horizon.min(self.shared.tensix.next().saturating_add(1));
         Ok(())
     }

@@ -37,7 +37,7 @@ mod wake;
 use crate::event_queue::EventQueue;
 use crate::noc::{Body, Grid, Niu, Outbox, Packet, Place};
 use crate::node::Outlook;
-use crate::tensix::Origin;
+use crate::tensix::{Awaits, Changed, Origin};
 use crate::{Bugs, Fault, FaultClass, NEVER, Node, timing};
 use access::{Reach, Shared};
 use debug::CoreView;
@@ -280,12 +280,17 @@ impl Tile {
         }
     }
 
-    fn wake_blocked(&mut self, at: Cycle) {
+    /// Those that wait for `what` try again.
+    fn wake_blocked(&mut self, at: Cycle, what: Awaits) {
         for (i, core) in Processor::ALL.into_iter().enumerate() {
-            if matches!(self.slots[i].activity, Activity::Blocked { .. }) {
+            let Activity::Blocked { addr } = self.slots[i].activity else { continue };
+            let awaits = Awaits::of(core, addr);
+            if what.meets(awaits) {
                 self.slots[i].core.wake(at);
                 let paused = self.shared.fabric.debug.port.take_pause(core);
                 self.set_activity(i, if paused { Activity::Paused } else { Activity::Running });
+            } else {
+                self.shared.tensix.core_blocks(awaits);
             }
         }
     }
@@ -342,8 +347,8 @@ impl Tile {
         if let Some(at) = self.shared.fabric.reset_changed.take() {
             self.apply_soft_reset(at);
         }
-        if let Some(at) = self.shared.tensix.take_changed() {
-            self.wake_blocked(at);
+        if let Some(Changed { at, what }) = self.shared.tensix.take_changed() {
+            self.wake_blocked(at, what);
         }
     }
 

@@ -8,6 +8,7 @@ use super::bus::TileBus;
 use super::port::{Port, Ports};
 use super::{Activity, Tile, members};
 use crate::noc::Outbox;
+use crate::tensix::Awaits;
 use crate::{Fault, NEVER};
 use tilework_abi::tensix::Processor;
 use tilework_riscv::{Core, Cycle, Exit};
@@ -105,7 +106,7 @@ impl Tile {
             Exit::Parked => self.park(i),
             Exit::Blocked { addr } => {
                 self.set_activity(i, Activity::Blocked { addr });
-                self.shared.tensix.core_blocks();
+                self.shared.tensix.core_blocks(Awaits::of(Processor::ALL[i], addr));
             }
             // In what is private to it the core has passed the others, which may fault before it
             // does: it comes to its fault again.

@@ -23,7 +23,7 @@ use crate::{Cycle, Fault, FaultClass, timing};
 use target::{Target, decode};
 use tilework_abi::tensix::insn::{self, Insn};
 use tilework_abi::tensix::{self as map, Processor};
-use tilework_riscv::{Access, Load, Refuse};
+use tilework_riscv::{Access, Load, NotQuick, Refuse};
 
 const MAP: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
 
@@ -260,25 +260,25 @@ impl Tensix {
         quick
     }
 
-    /// As [`Tensix::push`], if the core has a thread of its own, there is room, and the word is an
-    /// instruction for its FIFO. False, and nothing is done: [`Tensix::push`] is the way.
+    /// As [`Tensix::push`], if the core has a thread of its own and the word is an instruction for
+    /// its FIFO.
+    ///
+    /// # Errors
+    /// [`NotQuick`]; nothing has been done.
     #[inline(never)]
-    pub(crate) fn quick_push(&mut self, by: Issuer, word: u32, at: Cycle) -> bool {
-        let Some(thread) = thread_of(by.core) else { return false };
+    pub(crate) fn quick_push(&mut self, by: Issuer, word: u32, at: Cycle) -> Result<(), NotQuick> {
+        let Some(thread) = thread_of(by.core) else { return Err(NotQuick::Ask) };
         let cop = &mut self.coprocessor;
         let front = &mut cop.threads[thread].front;
-        if !front.has_room() {
-            return false;
-        }
         let insn = Insn::decode(word);
         if let Insn::Undefined(_) | Insn::FrontEnd(insn::FrontEndOp::Resourcedecl(_)) = insn {
-            return false;
+            return Err(NotQuick::Ask);
         }
-        let pushed = front.push(insn, by, at);
-        if pushed {
-            cop.schedule(thread, at + 1);
+        if !front.push(insn, by, at) {
+            return Err(NotQuick::Full);
         }
-        pushed
+        cop.schedule(thread, at + 1);
+        Ok(())
     }
 
     /// The core of Tensix thread `thread` pushes an instruction at cycle `at`. `false`: no room.

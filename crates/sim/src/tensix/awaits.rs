@@ -1,0 +1,91 @@
+//! What blocked cores wait for in the coprocessor, so that only those try again for which something
+//! has changed: while a core pushes faster than its thread takes, that is in most cycles.
+
+use super::border::thread_of;
+use crate::Cycle;
+use tilework_abi::tensix::{self as map, Processor};
+
+/// A set of conditions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Awaits(u16);
+
+/// Conditions of a thread.
+const OF_THREAD: u32 = 4;
+/// The core's next push finds room.
+const ROOM: u16 = 1;
+/// BRISC's next push finds room.
+const ROOM_BEHIND_MOP: u16 = 1 << 1;
+/// No `MOP` is queued or being expanded.
+const MOP_DONE: u16 = 1 << 2;
+/// Nothing of the thread is in flight.
+const DRAINED: u16 = 1 << 3;
+
+impl Awaits {
+    /// Nobody waits.
+    pub(crate) const NOTHING: Self = Self(0);
+    /// Whatever it is.
+    pub(crate) const ANYTHING: Self = Self(u16::MAX);
+
+    /// What `core` waits for that is blocked in an access to `addr`.
+    pub(crate) fn of(core: Processor, addr: u32) -> Self {
+        match thread_of(core) {
+            Some(thread) if addr == map::INSTRN_BUF_BASE => Self(ROOM << (OF_THREAD * thread as u32)),
+            _ => Self::ANYTHING,
+        }
+    }
+
+    /// Conditions of `thread` in front end `front`; `drained` says whether nothing is in flight.
+    /// Those that nobody waits for are not looked at.
+    #[inline]
+    pub(super) fn seen(self, thread: usize, front: &super::frontend::FrontEnd, drained: impl FnOnce() -> bool) -> Self {
+        let shift = OF_THREAD * thread as u32;
+        let wanted = self.0 >> shift;
+        let mut seen = 0;
+        if wanted & ROOM != 0 && front.has_room() {
+            seen |= ROOM;
+        }
+        if wanted & ROOM_BEHIND_MOP != 0 && front.has_room_behind_mop() {
+            seen |= ROOM_BEHIND_MOP;
+        }
+        if wanted & MOP_DONE != 0 && front.mop_done() {
+            seen |= MOP_DONE;
+        }
+        if wanted & DRAINED != 0 && drained() {
+            seen |= DRAINED;
+        }
+        Self(seen << shift)
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+    pub(crate) fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+    pub(super) fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+    /// What is in one of them only.
+    pub(super) fn difference(self, other: Self) -> Self {
+        Self(self.0 ^ other.0)
+    }
+}
+
+/// Something has changed for which blocked cores may be waiting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Changed {
+    /// The first cycle at which they should try again.
+    pub(crate) at: Cycle,
+    /// What.
+    pub(crate) what: Awaits,
+}
+
+impl Changed {
+    /// Both.
+    pub(super) fn with(self, other: Option<Self>) -> Self {
+        match other {
+            Some(other) => Self { at: self.at.min(other.at), what: self.what.with(other.what) },
+            None => self,
+        }
+    }
+}
