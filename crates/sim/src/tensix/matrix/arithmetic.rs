@@ -81,8 +81,12 @@ impl<T> Decoded<T> {
     #[inline]
     fn of<const N: usize>(&mut self, src: &Src, from: From, set: impl FnOnce(&mut T, &Numbers<N>)) -> &Self {
         if self.from != Some(from) {
-            let rows: [Row; N] = take(src.rows(), from.row);
-            set(&mut self.to, &decode(&rows, from.style, from.part));
+            let (rows, mut copy) = (src.rows(), [[0; COLUMNS]; N]);
+            let rows = rows[from.row..].first_chunk().unwrap_or_else(|| {
+                copy = take(rows, from.row);
+                &copy
+            });
+            set(&mut self.to, &decode(rows, from.style, from.part));
             let is_denormal = |x: &u32| (x & 0xFF == 0) & (x & 0x3_FF00 != 0);
             self.denormals = rows.as_flattened().iter().fold(false, |any, x| any | is_denormal(x));
             self.from = Some(from);
