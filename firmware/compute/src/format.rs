@@ -1,17 +1,29 @@
 //! Element types of tiles, as the coprocessor knows them.
 
-/// Type of the elements of a tile in L1 (FormatConversion.md: the codes of unpackers and packer).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Type of the elements of a tile in L1 (`DataFormat` of the public tt-llk). The low four bits of
+/// its number are the code of unpackers and packer (FormatConversion.md).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u32)]
 pub enum Format {
     /// 32-bit floating point.
     Float32 = 0,
     /// bfloat16.
+    #[default]
     Bf16 = 5,
-    /// 32-bit integer, in two's complement for the vector unit's functions.
-    Int32 = 8,
     /// Eight bits for an element, and an exponent for sixteen of them.
     Bfp8 = 6,
+    /// 32-bit integer, in two's complement for the vector unit's functions. Dst must be wide.
+    Int32 = 8,
+    /// 16-bit integer without sign: opaque to all units but the vector unit. In a wide Dst it is
+    /// the upper half of an element.
+    UInt16 = 9,
+    /// Eight bits: sign and magnitude, so from -127 to 127. Dst must be wide: it has integers of 32
+    /// bits with sign and magnitude, which the packer saturates.
+    Int8 = 14,
+    /// 32-bit integer without sign. Dst must be wide.
+    UInt32 = 24,
+    /// 8-bit integer without sign, otherwise as [`Format::Int8`].
+    UInt8 = 30,
 }
 
 /// Elements of a tile.
@@ -20,20 +32,24 @@ const TILE: u32 = 1024;
 const TF32: u32 = 4;
 
 impl Format {
-    /// The format of a code, which an argument carries; what has none is bfloat16.
+    /// The format of a number, which an argument carries; what has none is bfloat16.
     #[inline(always)]
     pub const fn of(code: u32) -> Self {
         match code {
             0 => Self::Float32,
             6 => Self::Bfp8,
             8 => Self::Int32,
+            9 => Self::UInt16,
+            14 => Self::Int8,
+            24 => Self::UInt32,
+            30 => Self::UInt8,
             _ => Self::Bf16,
         }
     }
     /// Its code.
     #[inline(always)]
     pub const fn code(self) -> u32 {
-        self as u32
+        self as u32 & 0xF
     }
     /// The code of what unpackers make of it.
     #[inline(always)]
@@ -43,10 +59,29 @@ impl Format {
             _ => self.code(),
         }
     }
+    /// Whether it is an integer of eight bits, with which the matrix unit can calculate.
+    #[inline(always)]
+    pub const fn is_int8(self) -> bool {
+        matches!(self, Self::Int8 | Self::UInt8)
+    }
+    /// Whether Dst must have elements of 32 bits for all of it.
+    #[inline(always)]
+    pub const fn is_wide(self) -> bool {
+        self.is_int8() || self.element_bytes() == 4
+    }
     /// Whether copies go to Dst past SrcA, which has fewer bits.
     #[inline(always)]
     pub(crate) const fn goes_to_dst(self, wide: bool) -> bool {
-        wide && matches!(self, Self::Float32 | Self::Int32)
+        wide && self.element_bytes() == 4
+    }
+    /// Bytes of an element; of a block format, without the exponents.
+    #[inline(always)]
+    pub(crate) const fn element_bytes(self) -> u32 {
+        match self {
+            Self::Float32 | Self::Int32 | Self::UInt32 => 4,
+            Self::Bf16 | Self::UInt16 => 2,
+            Self::Bfp8 | Self::Int8 | Self::UInt8 => 1,
+        }
     }
     /// Bytes of 32 elements side by side that are not in a tile.
     #[inline(always)]
@@ -56,10 +91,7 @@ impl Format {
     /// Bytes of a tile in L1.
     #[inline(always)]
     pub const fn tile_bytes(self) -> u32 {
-        match self {
-            Self::Float32 | Self::Int32 => 4 * TILE,
-            Self::Bf16 => 2 * TILE,
-            Self::Bfp8 => TILE + TILE / 16,
-        }
+        let exponents = if matches!(self, Self::Bfp8) { TILE / 16 } else { 0 };
+        exponents + TILE * self.element_bytes()
     }
 }
