@@ -53,8 +53,11 @@ const FLOATS: [(&str, &[u64], u32); 18] = [
     ("accumulate/x.npy", &[4, 128, 32], 20),
 ];
 
+/// An element by its number.
+type Element = fn(u32) -> f32;
+
 /// Arrays of the cosines and sines of angles.
-const ANGLES: [(&str, fn(u32) -> f32); 4] = [
+const ANGLES: [(&str, Element); 4] = [
     ("rotary/cos.npy", cosine),
     ("rotary/sin.npy", sine),
     ("rotary/pairs-cos.npy", |i| angle_of_pair(i).cos()),

@@ -42,6 +42,9 @@ const CORNERS: [u32; 14] =
 /// value.
 type Binary = (u32, fn(i64, i64) -> i64);
 
+/// A function of one.
+type Unary = (u32, fn(i32) -> i32);
+
 const BINARY: [Binary; 16] = [
     (76, |a, b| a + b),
     (77, |a, b| a - b),
@@ -73,7 +76,7 @@ fn integers_with_a_sign() {
     }
     let found: Vec<i32> = run(&program(91, [0; 2], ["i32", "i32"], 2, 128), &SHAPE, &[&a, &b]);
     (0..ELEMENTS).for_each(|i| assert_eq!(found[i], ((a[i] as u32) >> (b[i] & 31)) as i32, "{} >> {}", a[i], b[i]));
-    let unary: [(u32, fn(i32) -> i32); 3] = [(48, i32::wrapping_neg), (49, i32::wrapping_abs), (50, |x| !x)];
+    let unary: [Unary; 3] = [(48, i32::wrapping_neg), (49, i32::wrapping_abs), (50, |x| !x)];
     for (function, plain) in unary {
         let found: Vec<i32> = run(&program(function, [0; 2], ["i32", "i32"], 1, 128), &SHAPE, &[&a]);
         (0..ELEMENTS).for_each(|i| assert_eq!(found[i], plain(a[i]), "{function} of {}", a[i]));

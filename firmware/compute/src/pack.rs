@@ -113,19 +113,9 @@ impl Packer {
         ttinsn!(stall(block::PACK, until::CFG));
     }
 
-    /// What passes between the two conversions: Dst's own type, unless it only becomes narrower.
-    /// Integers of 32 bits become narrower in the first one, which saturates.
-    fn between(&self, out: Format) -> Format {
-        match (self.wide, out) {
-            (true, Format::Float32 | Format::Int32 | Format::UInt32) => out,
-            (_, Format::UInt16 | Format::Int8 | Format::UInt8) => out,
-            _ => Format::Bf16,
-        }
-    }
-
     /// Sets what the packer reads and writes; it must be idle.
     fn formats(&self, out: Format) {
-        let between = self.between(out);
+        let between = out.between(self.wide);
         let row = COLUMNS * between.element_bytes();
         let face = FACE_ROWS * row;
         Word::of(cfg::PCK0_ADDR_CTRL_XY_REG_0_YSTRIDE, row).write();
@@ -191,7 +181,7 @@ impl Packer {
     /// Sets the distance of Z of Dst's addresses: a face, or the two faces of half a tile.
     pub(crate) fn set_faces(&self, out: Format, faces: u32) {
         ttinsn!(stall(block::CFG, until::PACK));
-        let face = FACE_ROWS * COLUMNS * self.between(out).element_bytes();
+        let face = FACE_ROWS * COLUMNS * out.between(self.wide).element_bytes();
         set(cfg::PCK0_ADDR_CTRL_ZW_REG_0_ZSTRIDE, faces * face);
         ttinsn!(stall(block::PACK, until::CFG));
     }

@@ -36,7 +36,7 @@ impl Kind {
         match format {
             Format::Float32 | Format::Bf16 | Format::Bfp8 => Self::Number,
             Format::Int32 | Format::Int8 | Format::UInt8 => Self::Signed,
-            Format::UInt16 | Format::UInt32 => Self::Unsigned,
+            _ => Self::Unsigned,
         }
     }
 }
