@@ -81,6 +81,8 @@ fn integers_with_a_sign() {
         let found: Vec<i32> = run(&program(function, [0; 2], ["i32", "i32"], 1, 128), &SHAPE, &[&a]);
         (0..ELEMENTS).for_each(|i| assert_eq!(found[i], plain(a[i]), "{function} of {}", a[i]));
     }
+    let found: Vec<i32> = run(&program(51, [77, 0], ["i32", "i32"], 1, 128), &SHAPE, &[&a]);
+    assert!(found.iter().all(|&y| y == 77));
 }
 
 #[test]

@@ -35,7 +35,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn sfpu_binary_tiles(&mut self, op: SfpuBinary, a: u32, b: u32, out: u32) {
         if T::MATH {
-            self.math.sfpu_binary(op, [a, b, out]);
+            self.math.on_tiles(|wide| sfpu::binary_tiles(op, wide, [a, b, out]));
         }
     }
 
@@ -51,7 +51,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn integer_tiles(&mut self, op: IntegerBinary, integer: Integer, a: u32, b: u32, out: u32) {
         if T::MATH {
-            self.math.integer_binary(op, integer, [a, b, out]);
+            self.math.on_tiles(|wide| sfpu::integer_tiles(op, integer, wide, [a, b, out]));
         }
     }
 
@@ -59,7 +59,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn integer_tile(&mut self, op: IntegerUnary, integer: Integer, tile: u32) {
         if T::MATH {
-            self.math.integer_unary(op, integer, tile);
+            self.math.on_tiles(|wide| sfpu::integer_tile(op, integer, wide, tile));
         }
     }
 
@@ -79,7 +79,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn typecast_tile(&mut self, from: Format, to: Format, tile: u32) {
         if T::MATH {
-            self.math.typecast(from, to, tile);
+            self.math.on_tiles(|wide| sfpu::typecast(from, to, wide, tile));
         }
     }
 
@@ -95,7 +95,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn ternary_tiles(&mut self, op: Ternary, [a, b, c]: [u32; 3], out: u32) {
         if T::MATH {
-            self.math.ternary(op, [a, b, c, out]);
+            self.math.on_tiles(|wide| sfpu::ternary_tiles(op, wide, [a, b, c, out]));
         }
     }
 
@@ -112,7 +112,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn copy_dest_values(&mut self, from: u32, to: u32) {
         if T::MATH {
-            self.math.copy_dst([from, to]);
+            self.math.on_tiles(|wide| sfpu::copy_tile(wide, [from, to]));
         }
     }
 
@@ -130,7 +130,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn cumulative_tile(&mut self, op: Cumulative, tile: u32, first: bool) {
         if T::MATH {
-            self.math.down_rows(|wide| sfpu::cumulative(op, wide, tile, first));
+            self.math.on_tiles(|wide| sfpu::cumulative(op, wide, tile, first));
         }
     }
 
@@ -147,7 +147,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn sfpu_reduce_tile(&mut self, op: Reduction, integer: Option<Integer>, tile: u32) {
         if T::MATH {
-            self.math.down_rows(|wide| sfpu::reduce_columns(op, integer, wide, tile));
+            self.math.on_tiles(|wide| sfpu::reduce_columns(op, integer, wide, tile));
         }
     }
 
@@ -165,7 +165,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn welford_tile(&mut self, tile: u32, before: u32) {
         if T::MATH {
-            self.math.down_rows(|wide| sfpu::welford(wide, tile, before));
+            self.math.on_tiles(|wide| sfpu::welford(wide, tile, before));
         }
     }
 
@@ -174,7 +174,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn welford_results(&mut self, [mean, variance]: [u32; 2], rows: u32) {
         if T::MATH {
-            self.math.down_rows(|wide| sfpu::welford_results(wide, [mean, variance], rows));
+            self.math.on_tiles(|wide| sfpu::welford_results(wide, [mean, variance], rows));
         }
     }
 
@@ -190,8 +190,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn topk_indices(&mut self, tile: u32, first: u32) {
         if T::MATH {
-            self.math.at_tile(0);
-            sfpu::indices(tile, first);
+            self.math.on_tiles(|_| sfpu::indices(tile, first));
         }
     }
 
@@ -199,8 +198,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn topk_local_sort(&mut self, sequences: Sequences, order: Order, reversed: bool) {
         if T::MATH {
-            self.math.at_tile(0);
-            sfpu::local_sort(sequences, order, reversed);
+            self.math.on_tiles(|_| sfpu::local_sort(sequences, order, reversed));
         }
     }
 
@@ -210,8 +208,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn topk_merge(&mut self, a: Sequences, b: Sequences, order: Order) {
         if T::MATH {
-            self.math.at_tile(0);
-            sfpu::merge(a, b, order);
+            self.math.on_tiles(|_| sfpu::merge(a, b, order));
         }
     }
 
@@ -219,8 +216,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn topk_rebuild(&mut self, sequences: Sequences, order: Order) {
         if T::MATH {
-            self.math.at_tile(0);
-            sfpu::rebuild(sequences, order);
+            self.math.on_tiles(|_| sfpu::rebuild(sequences, order));
         }
     }
 
@@ -228,7 +224,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn where_tiles(&mut self, condition: u32, [a, b]: [u32; 2], out: u32) {
         if T::MATH {
-            self.math.select([condition, a, b, out]);
+            self.math.on_tiles(|wide| sfpu::where_tiles(wide, [condition, a, b, out]));
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::addr_mod::{AddrMod, Step};
 use crate::format::Format;
 use crate::mop::{self, Mop};
 use crate::push::{Word, block, push, set, stall, until};
-use crate::sfpu::{self, Integer, IntegerBinary, IntegerUnary, SfpuBinary, Ternary, Unary};
+use crate::sfpu::Unary;
 use crate::sync::{DST_FREE, DST_TAKEN, MATH_PACK, While};
 use crate::{Binary, Broadcast, Fidelity, Pool, Reduce, ttinsn};
 use tilework_abi::tensix::cfg;
@@ -295,68 +295,13 @@ impl MathUnit {
         ttinsn!(RESET_DST);
     }
 
-    /// Computes a function of two tiles, to a third.
+    /// Runs a function of the vector unit on Dst from its first tile on; it gets whether Dst is
+    /// wide.
     #[inline(always)]
-    pub(crate) fn sfpu_binary(&self, op: SfpuBinary, tiles: [u32; 3]) {
+    pub(crate) fn on_tiles(&self, function: impl FnOnce(bool)) {
         self.at_tile(0);
-        sfpu::binary_tiles(op, self.wide, tiles);
+        function(self.wide);
         ttinsn!(RESET_DST);
-    }
-
-    /// Chooses between two tiles, to a fourth.
-    #[inline(always)]
-    pub(crate) fn select(&self, tiles: [u32; 4]) {
-        self.at_tile(0);
-        sfpu::where_tiles(self.wide, tiles);
-        ttinsn!(RESET_DST);
-    }
-
-    /// Computes a function of two tiles of integers, to a third.
-    #[inline(always)]
-    pub(crate) fn integer_binary(&self, op: IntegerBinary, integer: Integer, tiles: [u32; 3]) {
-        self.at_tile(0);
-        sfpu::integer_tiles(op, integer, self.wide, tiles);
-        ttinsn!(RESET_DST);
-    }
-
-    /// Computes a function of a tile of integers.
-    #[inline(always)]
-    pub(crate) fn integer_unary(&self, op: IntegerUnary, integer: Integer, tile: u32) {
-        self.at_tile(0);
-        sfpu::integer_tile(op, integer, self.wide, tile);
-        ttinsn!(RESET_DST);
-    }
-
-    /// Computes a function of three tiles, to a fourth.
-    #[inline(always)]
-    pub(crate) fn ternary(&self, op: Ternary, tiles: [u32; 4]) {
-        self.at_tile(0);
-        sfpu::ternary_tiles(op, self.wide, tiles);
-        ttinsn!(RESET_DST);
-    }
-
-    /// Makes a tile of another format of a tile.
-    #[inline(always)]
-    pub(crate) fn typecast(&self, from: Format, to: Format, tile: u32) {
-        self.at_tile(0);
-        sfpu::typecast(from, to, self.wide, tile);
-        ttinsn!(RESET_DST);
-    }
-
-    /// Copies a tile of Dst to another.
-    #[inline(always)]
-    pub(crate) fn copy_dst(&self, tiles: [u32; 2]) {
-        self.at_tile(0);
-        sfpu::copy_tile(self.wide, tiles);
-        ttinsn!(RESET_DST);
-    }
-
-    /// Runs a function of the vector unit that goes down rows; Dst's first tile, and whether Dst
-    /// is wide.
-    #[inline(always)]
-    pub(crate) fn down_rows(&self, f: impl FnOnce(bool)) {
-        self.at_tile(0);
-        f(self.wide);
     }
 
     /// Prepares reductions.

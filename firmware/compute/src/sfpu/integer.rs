@@ -101,6 +101,8 @@ pub enum IntegerUnary {
     Abs,
     /// All bits inverted.
     Not,
+    /// The integer, whatever was there.
+    Fill(u32),
 }
 
 /// Registers for comparisons: all bits but the sign, and the sign.
@@ -156,6 +158,7 @@ impl IntegerUnary {
                 END_IF;
             },
             Self::Not => vector! { not(0, 0); },
+            Self::Fill(integer) => constant(0, integer),
         }
     }
 }

@@ -305,7 +305,8 @@ const fn store_tile(format: u32, tile: u32) -> u32 {
 ///
 /// Integers of 16 bits are the upper halves of a wide Dst's elements. They are read through the
 /// view of Dst as rows of 16 bits, in which eight rows of upper halves and eight of lower halves
-/// follow one another (Dst.md).
+/// follow one another (Dst.md). That moves from SrcA and the packer have them there is not
+/// documented; the field's kernels rely on it.
 #[derive(Clone, Copy)]
 struct Element {
     load: u32,

@@ -82,11 +82,12 @@ fn unary(function: u32, x: u32, y: u32) -> Unary {
 
 /// A function of an integer.
 #[inline(always)]
-fn integer_unary(function: u32) -> IntegerUnary {
+fn integer_unary(function: u32, x: u32) -> IntegerUnary {
     match function - INTEGER_UNARY {
         0 => IntegerUnary::Negative,
         1 => IntegerUnary::Abs,
-        _ => IntegerUnary::Not,
+        2 => IntegerUnary::Not,
+        _ => IntegerUnary::Fill(x),
     }
 }
 
@@ -146,11 +147,11 @@ fn ternary(function: u32, x: u32) -> Ternary {
 
 /// A function of integers in the first tiles of Dst, to the first.
 #[inline(always)]
-fn integers<T: Thread>(k: &mut Compute<T>, function: u32, operands: u32, format: Format, result: Format) {
+fn integers<T: Thread>(k: &mut Compute<T>, [function, x, operands]: [u32; 3], format: Format, result: Format) {
     let integer = Integer::of(format);
     (0..operands).filter(|_| format.is_int8()).for_each(|i| k.typecast_tile(format, Format::Int32, i));
     match operands {
-        1 => k.integer_tile(integer_unary(function), integer, 0),
+        1 => k.integer_tile(integer_unary(function, x), integer, 0),
         _ => k.integer_tiles(integer_binary(function), integer, 0, 1, 0),
     }
     if integer.format() != result {
@@ -192,7 +193,7 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
             match function {
                 TYPECAST => k.typecast_tile(format, result, 0),
                 ..INTEGER_UNARY => k.unary_tile(unary(function, x, y), 0),
-                INTEGER_UNARY..BINARY | INTEGER_BINARY..WHERE => integers(k, function, operands, format, result),
+                INTEGER_UNARY..BINARY | INTEGER_BINARY..WHERE => integers(k, [function, x, operands], format, result),
                 BINARY..INTEGER_BINARY => k.sfpu_binary_tiles(binary(function), 0, 1, 0),
                 WHERE => k.where_tiles(0, [1, 2], 0),
                 TERNARY.. => k.ternary_tiles(ternary(function, x), [0, 1, 2], 0),
