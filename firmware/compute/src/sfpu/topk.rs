@@ -48,17 +48,32 @@ pub(super) const COLUMNS: [u32; 4] = [0, 2, BLOCK_ROWS, BLOCK_ROWS + 2];
 /// Rows of lanes where what comes first goes to the first register: a bit each.
 const ALL: u32 = 0b1111;
 const ROWS_0_1: u32 = 0b0011;
+const ROWS_2_3: u32 = 0b1100;
 const ROWS_0_2: u32 = 0b0101;
+const ROWS_1_3: u32 = 0b1010;
+
+/// Compares registers `A` and `B`; in the rows of lanes of `FORWARD` what comes first goes to `A`,
+/// in the others to `B`.
+#[inline(always)]
+fn compare<const A: u32, const B: u32, const FORWARD: u32, const LARGEST: bool>() {
+    vector! {
+        order(A, B, if LARGEST { FORWARD ^ ALL } else { FORWARD });
+        // Equal values.
+        if_at_most(A, B);
+        if_at_most(B, A);
+        order(A + REGISTERS, B + REGISTERS, FORWARD);
+        END_IF;
+    }
+}
 
 /// Sorts what is in one group of columns.
 #[derive(Clone, Copy)]
-struct Sorter {
+struct Sorter<const LARGEST: bool> {
     sequences: Sequences,
     columns: u32,
-    largest: bool,
 }
 
-impl Sorter {
+impl<const LARGEST: bool> Sorter<LARGEST> {
     /// Loads or stores register `r` and its index: four rows of block `block`.
     #[inline(always)]
     fn transfer(self, store: bool, r: u32, block: u32, quarter: u32) {
@@ -76,74 +91,78 @@ impl Sorter {
         }
     }
 
-    /// Compares registers `a` and `b`; in the rows of lanes of `forward` what comes first goes to
-    /// `a`, in the others to `b`.
-    #[inline(always)]
-    fn compare(self, a: u32, b: u32, forward: u32) {
-        let smaller_to_a = if self.largest { forward ^ ALL } else { forward };
-        push(order(a, b, smaller_to_a));
-        // Equal values.
-        push(if_at_most(a, b));
-        push(if_at_most(b, a));
-        push(order(a + REGISTERS, b + REGISTERS, forward));
-        ttinsn!(END_IF);
-    }
-
     /// Compares rows that are eight, then rows that are four apart.
     #[inline(always)]
-    fn registers(self, forward: u32) {
-        self.compare(0, 2, forward);
-        self.compare(1, 3, forward);
-        self.compare(0, 1, forward);
-        self.compare(2, 3, forward);
+    fn registers<const FORWARD: u32>() {
+        compare::<0, 2, FORWARD, LARGEST>();
+        compare::<1, 3, FORWARD, LARGEST>();
+        compare::<0, 1, FORWARD, LARGEST>();
+        compare::<2, 3, FORWARD, LARGEST>();
     }
 
     /// The same for rows that are two apart and next to one another.
     #[inline(always)]
-    fn neighbours(self, forward: u32) {
+    fn neighbours<const FORWARD: u32>() {
         ttinsn!(TRANSPOSE);
-        self.registers(forward);
+        Self::registers::<FORWARD>();
         ttinsn!(TRANSPOSE);
     }
 
-    /// Sorts the sixteen rows of a block.
-    #[inline(always)]
-    fn sort_block(self, block: u32, forward: u32) {
+    /// Sorts the sixteen rows of a block: all of them forward, or backward.
+    fn sort_block(self, block: u32, forward: bool) {
         (0..REGISTERS).for_each(|i| self.transfer(false, i, block, i));
-        let turned = |rows: u32| if forward == ALL { rows } else { rows ^ ALL };
-        ttinsn!(TRANSPOSE);
-        self.compare(0, 1, turned(ALL));
-        self.compare(2, 3, turned(0));
-        self.registers(turned(ROWS_0_2));
-        ttinsn!(TRANSPOSE);
-        self.compare(0, 1, turned(ALL));
-        self.compare(2, 3, turned(0));
-        self.neighbours(turned(ROWS_0_1));
-        self.registers(forward);
-        self.neighbours(forward);
+        if forward {
+            Self::sort_registers::<ALL, 0, ROWS_0_2, ROWS_0_1>();
+        } else {
+            Self::sort_registers::<0, ALL, ROWS_1_3, ROWS_2_3>();
+        }
         (0..REGISTERS).for_each(|i| self.transfer(true, i, block, i));
     }
 
-    /// Sorts a block whose rows first rise, then fall, or the other way round.
+    /// Sorts sixteen rows; the other way round, and by turns of four and of eight rows.
     #[inline(always)]
-    fn merge_block(self, block: u32, forward: u32) {
+    fn sort_registers<const FORWARD: u32, const BACKWARD: u32, const FOURS: u32, const EIGHTS: u32>() {
+        ttinsn!(TRANSPOSE);
+        compare::<0, 1, FORWARD, LARGEST>();
+        compare::<2, 3, BACKWARD, LARGEST>();
+        Self::registers::<FOURS>();
+        ttinsn!(TRANSPOSE);
+        compare::<0, 1, FORWARD, LARGEST>();
+        compare::<2, 3, BACKWARD, LARGEST>();
+        Self::neighbours::<EIGHTS>();
+        Self::registers::<FORWARD>();
+        Self::neighbours::<FORWARD>();
+    }
+
+    /// Sorts a block whose rows first rise, then fall, or the other way round.
+    fn merge_block(self, block: u32, forward: bool) {
         (0..REGISTERS).for_each(|i| self.transfer(false, i, block, i));
-        self.registers(forward);
-        self.neighbours(forward);
+        if forward {
+            Self::registers::<ALL>();
+            Self::neighbours::<ALL>();
+        } else {
+            Self::registers::<0>();
+            Self::neighbours::<0>();
+        }
         (0..REGISTERS).for_each(|i| self.transfer(true, i, block, i));
     }
 
     /// Compares the rows of block `a` with those of block `b` of `other`; what comes first stays
     /// in `a` if `forward`.
     #[inline(always)]
-    fn cross(self, other: Self, a: u32, b: u32, forward: u32) {
+    fn cross(self, other: Self, a: u32, b: u32, forward: bool) {
         for quarter in (0..REGISTERS).step_by(2) {
             for i in 0..2 {
                 self.transfer(false, i, a, quarter + i);
                 other.transfer(false, 2 + i, b, quarter + i);
             }
-            self.compare(0, 2, forward);
-            self.compare(1, 3, forward);
+            if forward {
+                compare::<0, 2, ALL, LARGEST>();
+                compare::<1, 3, ALL, LARGEST>();
+            } else {
+                compare::<0, 2, 0, LARGEST>();
+                compare::<1, 3, 0, LARGEST>();
+            }
             for i in 0..2 {
                 self.transfer(true, i, a, quarter + i);
                 other.transfer(true, 2 + i, b, quarter + i);
@@ -153,7 +172,7 @@ impl Sorter {
 
     /// Sorts `blocks` blocks, a power of two, whose rows first rise, then fall, or the other way
     /// round.
-    fn merge_blocks(self, first: u32, blocks: u32, forward: u32) {
+    fn merge_blocks(self, first: u32, blocks: u32, forward: bool) {
         let mut run = blocks;
         while run > 1 {
             for start in (first..first + blocks).step_by(run as usize) {
@@ -165,10 +184,10 @@ impl Sorter {
     }
 
     /// Sorts all rows.
-    fn sort(self, forward: u32) {
+    fn sort(self, forward: bool) {
         let blocks = self.sequences.tiles * BLOCKS_OF_TILE;
         // Runs of `run` blocks go the way of the whole and the other way by turns.
-        let turned = |block: u32, run: u32| if block & run == 0 { forward } else { forward ^ ALL };
+        let turned = |block: u32, run: u32| if block & run == 0 { forward } else { !forward };
         (0..blocks).for_each(|block| self.sort_block(block, turned(block, 1)));
         let mut run = 2;
         while run <= blocks {
@@ -180,39 +199,60 @@ impl Sorter {
     }
 }
 
-/// Runs `body` for each group of columns, with indices tracked.
-#[inline(always)]
-fn with_indices(sequences: Sequences, order: Order, body: impl Fn(Sorter)) {
-    ttinsn!(stall(block::SFPU, until::MATH));
-    ttinsn!(lane_config(ENABLE_DEST_INDEX));
-    for columns in COLUMNS {
-        body(Sorter { sequences, columns, largest: order == Order::Largest });
+/// What is done with each group of columns.
+#[derive(Clone, Copy)]
+enum Step {
+    /// Sorts, or sorts reversed.
+    Sort { reversed: bool },
+    /// Keeps what comes first of these and of others.
+    Merge(Sequences),
+    /// Sorts what [`Step::Merge`] left.
+    Rebuild,
+}
+
+impl<const LARGEST: bool> Sorter<LARGEST> {
+    /// Runs a step for all groups of columns, with indices tracked.
+    fn run(sequences: Sequences, step: Step) {
+        ttinsn!(stall(block::SFPU, until::MATH));
+        ttinsn!(lane_config(ENABLE_DEST_INDEX));
+        let blocks = sequences.tiles * BLOCKS_OF_TILE;
+        for columns in COLUMNS {
+            let sorter = Self { sequences, columns };
+            match step {
+                Step::Sort { reversed } => sorter.sort(!reversed),
+                Step::Merge(others) => {
+                    let (other, of_others) = (Self { sequences: others, columns }, others.tiles * BLOCKS_OF_TILE);
+                    (0..of_others).for_each(|block| sorter.cross(other, blocks - of_others + block, block, true));
+                }
+                Step::Rebuild => sorter.merge_blocks(0, blocks, true),
+            }
+        }
+        ttinsn!(lane_config(0));
+        ttinsn!(stall(block::MATH | block::CFG, until::SFPU));
     }
-    ttinsn!(lane_config(0));
-    ttinsn!(stall(block::MATH | block::CFG, until::SFPU));
+}
+
+fn run(sequences: Sequences, order: Order, step: Step) {
+    match order {
+        Order::Largest => Sorter::<true>::run(sequences, step),
+        Order::Smallest => Sorter::<false>::run(sequences, step),
+    }
 }
 
 /// Sorts each sequence; `reversed`: what comes first is last.
 pub(crate) fn local_sort(sequences: Sequences, order: Order, reversed: bool) {
-    let forward = if reversed { 0 } else { ALL };
-    with_indices(sequences, order, |sorter| sorter.sort(forward));
+    run(sequences, order, Step::Sort { reversed });
 }
 
 /// Leaves in `a` what comes first of `a`, sorted, and `b`, sorted and reversed, but not sorted. If
 /// `b` has fewer tiles, it is as if what comes last stood in front of it.
 pub(crate) fn merge(a: Sequences, b: Sequences, order: Order) {
-    let behind = (a.tiles - b.tiles) * BLOCKS_OF_TILE;
-    with_indices(a, order, |sorter| {
-        let other = Sorter { sequences: b, ..sorter };
-        for block in 0..b.tiles * BLOCKS_OF_TILE {
-            sorter.cross(other, behind + block, block, ALL);
-        }
-    });
+    run(a, order, Step::Merge(b));
 }
 
 /// Sorts what [`merge`] left.
 pub(crate) fn rebuild(sequences: Sequences, order: Order) {
-    with_indices(sequences, order, |sorter| sorter.merge_blocks(0, sequences.tiles * BLOCKS_OF_TILE, ALL));
+    run(sequences, order, Step::Rebuild);
 }
 
 /// Every row of tile `tile` becomes its number plus `first`.
