@@ -21,9 +21,10 @@ fn main() -> Result<()> {
         let mut random = Generator(seed);
         write(&examples.join(file), shape, std::iter::repeat_with(|| random.float()))?;
     }
-    for (file, of) in [("rotary/cos.npy", cosine as fn(u32) -> f32), ("rotary/sin.npy", sine)] {
+    for (file, of) in ANGLES {
         write(&examples.join(file), &[96, 128], (0..96 * 128).map(of))?;
     }
+    write(&examples.join("rotary/matrix.npy"), &[32, 32], (0..32 * 32).map(|i| exchange(i / 32, i % 32)))?;
     for (file, value) in CONSTANTS {
         write(&examples.join(file), &[32, 32], std::iter::repeat(value))?;
     }
@@ -31,7 +32,7 @@ fn main() -> Result<()> {
 }
 
 /// Arrays of random floats: file, shape, seed.
-const FLOATS: [(&str, &[u64], u32); 15] = [
+const FLOATS: [(&str, &[u64], u32); 18] = [
     ("eltwise/a.npy", &[128, 160], 3),
     ("eltwise/b.npy", &[128, 160], 4),
     ("matmul/a.npy", &[128, 128], 5),
@@ -47,7 +48,34 @@ const FLOATS: [(&str, &[u64], u32); 15] = [
     ("functions/x.npy", &[256, 256], 15),
     ("reduce/x.npy", &[3, 128, 32], 16),
     ("rotary/x.npy", &[96, 128], 17),
+    ("topk/x.npy", &[96, 256], 18),
+    ("columns/x.npy", &[3, 96, 32], 19),
+    ("accumulate/x.npy", &[4, 128, 32], 20),
 ];
+
+/// An element by its number.
+type Element = fn(u32) -> f32;
+
+/// Arrays of the cosines and sines of angles.
+const ANGLES: [(&str, Element); 4] = [
+    ("rotary/cos.npy", cosine),
+    ("rotary/sin.npy", sine),
+    ("rotary/pairs-cos.npy", |i| angle_of_pair(i).cos()),
+    ("rotary/pairs-sin.npy", |i| angle_of_pair(i).sin()),
+];
+
+/// The same for pairs of neighbours.
+fn angle_of_pair(i: u32) -> f32 {
+    (i / 128) as f32 / (1 + i % 128 / 2) as f32
+}
+/// Element (i, j) of the matrix that exchanges neighbours; the first one gets the other sign.
+fn exchange(i: u32, j: u32) -> f32 {
+    match (j % 2, i == j ^ 1) {
+        (0, true) => -1.0,
+        (_, true) => 1.0,
+        _ => 0.0,
+    }
+}
 
 /// The angle of element `i` of rows of 128: it falls from element to element of a half.
 fn angle(i: u32) -> f32 {

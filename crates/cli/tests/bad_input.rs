@@ -159,7 +159,7 @@ fn elf_refused(bytes: &[u8]) -> Ended {
 fn a_kernel_that_is_no_elf_file_for_this_core() {
     refused(&kernel("missing.elf", "")).says("program.toml:5:17: BRISC: cannot read").says("missing.elf");
     refused(&kernel("prebuilt:missing", ""))
-        .says("no prebuilt kernel is named \"missing\"; there are attention-math, attention-pack");
+        .says("no prebuilt kernel is named \"missing\"; there are accumulate-math, accumulate-pack");
     elf_refused(b"not an ELF file at all").says("expected");
     elf_refused(&elf(62, &[(0x1_0000, 16)])).says("expected").says("machine");
     elf_refused(&elf(243, &[(0x1_0000, 64), (0x1_0020, 64)])).says("overlap");

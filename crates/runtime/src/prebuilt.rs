@@ -65,10 +65,17 @@ pub fn cq_kernels() -> Result<CqKernels, ElfError> {
 /// The kernels of the examples and tests, by name. Their sources and arguments are in
 /// `firmware/kernels`.
 pub const KERNELS: &[(&str, &[u8])] = &[
+    ("accumulate-math", prebuilt!("accumulate-math.elf").1),
+    ("accumulate-pack", prebuilt!("accumulate-pack.elf").1),
+    ("accumulate-unpack", prebuilt!("accumulate-unpack.elf").1),
     ("attention-math", prebuilt!("attention-math.elf").1),
     ("attention-pack", prebuilt!("attention-pack.elf").1),
     ("attention-unpack", prebuilt!("attention-unpack.elf").1),
     ("busy", prebuilt!("busy.elf").1),
+    ("columns-math", prebuilt!("columns-math.elf").1),
+    ("columns-pack", prebuilt!("columns-pack.elf").1),
+    ("columns-unpack", prebuilt!("columns-unpack.elf").1),
+    ("drain", prebuilt!("drain.elf").1),
     ("eltwise-math", prebuilt!("eltwise-math.elf").1),
     ("eltwise-pack", prebuilt!("eltwise-pack.elf").1),
     ("eltwise-unpack", prebuilt!("eltwise-unpack.elf").1),
@@ -100,6 +107,9 @@ pub const KERNELS: &[(&str, &[u8])] = &[
     ("tilize-math", prebuilt!("tilize-math.elf").1),
     ("tilize-pack", prebuilt!("tilize-pack.elf").1),
     ("tilize-unpack", prebuilt!("tilize-unpack.elf").1),
+    ("topk-math", prebuilt!("topk-math.elf").1),
+    ("topk-pack", prebuilt!("topk-pack.elf").1),
+    ("topk-unpack", prebuilt!("topk-unpack.elf").1),
     ("writer", prebuilt!("writer.elf").1),
 ];
 

@@ -13,6 +13,7 @@
 pub mod addr_mod;
 pub mod cb;
 pub mod format;
+mod functions;
 mod math;
 pub mod mop;
 mod pack;
@@ -22,14 +23,19 @@ pub mod sfpu;
 pub mod softmax;
 pub mod sync;
 pub mod thread;
+pub mod topk;
 mod unpack;
 
 pub use cb::Cb;
 pub use format::Format;
-pub use sfpu::{SfpuBinary, Test, Unary};
+pub use pack::PackRelu;
+pub use sfpu::{
+    Cumulative, Integer, IntegerBinary, IntegerUnary, Order, Reduction, Sequences, SfpuBinary, Ternary, Test, Unary,
+};
 pub use softmax::Softmax;
 pub use thread::{Math, Pack, Thread, Unpack};
 pub use tilework_rt as rt;
+pub use topk::TopK;
 
 use core::marker::PhantomData;
 use math::MathUnit;
@@ -173,7 +179,7 @@ impl<T: Thread> Compute<T> {
             self.unpacker.configure(a, b, wide);
         }
         if T::MATH {
-            self.math.configure(wide);
+            self.math.configure(a, b, wide);
         }
         if T::PACK {
             self.packer.configure(out, wide);
@@ -185,6 +191,9 @@ impl<T: Thread> Compute<T> {
     pub fn reconfig_data_format(&mut self, a: Format, b: Format) {
         if T::UNPACK {
             self.unpacker.reconfigure(a, b);
+        }
+        if T::MATH {
+            self.math.reconfigure(a, b);
         }
     }
 
@@ -236,6 +245,24 @@ impl<T: Thread> Compute<T> {
     pub fn pack_tile(&mut self, tile: u32, out: &Cb<T>, page: u32) {
         if T::PACK {
             self.packer.tile(tile, out.page(page));
+        }
+    }
+
+    /// What the packer makes of numbers from now on.
+    #[inline(always)]
+    pub fn pack_relu_config(&mut self, relu: PackRelu) {
+        if T::PACK {
+            self.packer.relu(relu);
+        }
+    }
+
+    /// Whether what is packed is added to what is there: to `Float32` and `Bf16`, each sum rounded.
+    /// Pages keep what they had until they are pushed, so a kernel packs the first summand without,
+    /// the others with it to the same page, and then pushes.
+    #[inline(always)]
+    pub fn pack_reconfig_l1_acc(&mut self, on: bool) {
+        if T::PACK {
+            self.packer.accumulate(on);
         }
     }
 
@@ -432,46 +459,6 @@ impl<T: Thread> Compute<T> {
         }
         if T::MATH {
             self.math.reduce(how.0, how.1, tile);
-        }
-    }
-
-    /// Prepares [`Compute::unary_tile`] with the same function.
-    #[inline(always)]
-    pub fn unary_init(&mut self, function: Unary) {
-        if T::MATH {
-            function.init();
-        }
-    }
-
-    /// Computes the function of every element of tile `tile` of Dst.
-    #[inline(always)]
-    pub fn unary_tile(&mut self, function: Unary, tile: u32) {
-        if T::MATH {
-            self.math.unary(function, tile);
-        }
-    }
-
-    /// Prepares [`Compute::sfpu_binary_tiles`] and [`Compute::where_tiles`].
-    #[inline(always)]
-    pub fn sfpu_binary_init(&mut self) {
-        if T::MATH {
-            sfpu::init();
-        }
-    }
-
-    /// Tile `out` of Dst becomes the function of its tiles `a` and `b`.
-    #[inline(always)]
-    pub fn sfpu_binary_tiles(&mut self, op: SfpuBinary, a: u32, b: u32, out: u32) {
-        if T::MATH {
-            self.math.sfpu_binary(op, [a, b, out]);
-        }
-    }
-
-    /// Tile `out` of Dst becomes its tile `a` where tile `condition` is not zero, elsewhere `b`.
-    #[inline(always)]
-    pub fn where_tiles(&mut self, condition: u32, [a, b]: [u32; 2], out: u32) {
-        if T::MATH {
-            self.math.select([condition, a, b, out]);
         }
     }
 }

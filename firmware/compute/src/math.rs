@@ -6,7 +6,7 @@ use crate::addr_mod::{AddrMod, Step};
 use crate::format::Format;
 use crate::mop::{self, Mop};
 use crate::push::{Word, block, push, set, stall, until};
-use crate::sfpu::{self, SfpuBinary, Unary};
+use crate::sfpu::Unary;
 use crate::sync::{DST_FREE, DST_TAKEN, MATH_PACK, While};
 use crate::{Binary, Broadcast, Fidelity, Pool, Reduce, ttinsn};
 use tilework_abi::tensix::cfg;
@@ -74,6 +74,8 @@ const fn element_wise(op: Binary, broadcast: Broadcast, banks: u32, addr_mod: u3
 pub(crate) struct MathUnit {
     half: u32,
     wide: bool,
+    /// Type of what comes in SrcA.
+    a: Format,
     /// How often the program runs for a tile.
     runs: u32,
     broadcast: Broadcast,
@@ -83,7 +85,7 @@ pub(crate) struct MathUnit {
 
 impl MathUnit {
     /// Everything that does not depend on the operation. `wide`: Dst has elements of 32 bits.
-    pub(crate) fn configure(&mut self, wide: bool) {
+    pub(crate) fn configure(&mut self, a: Format, b: Format, wide: bool) {
         Word::of(cfg::CFG_STATE_ID_STATEID, 0).write();
         ttinsn!(MATH_PACK.init(0, HALVES));
         ttinsn!(DST_FREE.init(0, 1));
@@ -94,24 +96,36 @@ impl MathUnit {
         // What one instruction sets of a word of flags that others share.
         set(cfg::ALU_ACC_CTRL_FP32_ENABLED, wide.into());
         set(cfg::ALU_ACC_CTRL_SFPU_FP32_ENABLED, wide.into());
-        set(cfg::ALU_ACC_CTRL_INT8_MATH_ENABLED, 0);
         set(cfg::ALU_FORMAT_SPEC_REG_SRCA_OVERRIDE, 0);
         set(cfg::ALU_FORMAT_SPEC_REG_SRCB_OVERRIDE, 0);
         set(cfg::ALU_FORMAT_SPEC_REG_DSTACC_OVERRIDE, 0);
-        set(cfg::ALU_FORMAT_SPEC_REG0_SRCAUNSIGNED, 0);
-        set(cfg::ALU_FORMAT_SPEC_REG0_SRCBUNSIGNED, 0);
         set(cfg::ALU_ROUNDING_MODE_FPU_SRND_EN, 0);
         set(cfg::ALU_ROUNDING_MODE_GASKET_SRND_EN, 0);
         set(cfg::ALU_ROUNDING_MODE_PACKER_SRND_EN, 0);
-        set(cfg::ALU_ACC_CTRL_ZERO_FLAG_DISABLED_SRC, 0);
         set(cfg::ALU_ACC_CTRL_ZERO_FLAG_DISABLED_DST, 0);
+        *self = Self { wide, runs: 1, ..Self::default() };
+        self.formats(a, b);
         Word::of(cfg::CLR_DVALID_SRCA_DISABLE, 0).write();
         Word::of(cfg::DEST_TARGET_REG_CFG_MATH_OFFSET, 0).write();
         Word::of(cfg::FIDELITY_BASE_PHASE, 0).write();
         ttinsn!(stall(block::MATH, until::CFG));
         ttinsn!(RESET);
         ttinsn!(ZERO_DST);
-        *self = Self { wide, runs: 1, ..Self::default() };
+    }
+
+    /// What depends on the types of SrcA and SrcB: whether the matrix unit calculates with
+    /// integers of eight bits, and whether a move keeps all of 16 opaque bits (SrcASrcB.md).
+    fn formats(&mut self, a: Format, b: Format) {
+        set(cfg::ALU_ACC_CTRL_INT8_MATH_ENABLED, (a.is_int8() || b.is_int8()).into());
+        set(cfg::ALU_ACC_CTRL_ZERO_FLAG_DISABLED_SRC, (a == Format::UInt16).into());
+        self.a = a;
+    }
+
+    /// Changes the types of SrcA and SrcB when the units are done.
+    pub(crate) fn reconfigure(&mut self, a: Format, b: Format) {
+        ttinsn!(stall(block::CFG, until::MATH | until::SFPU));
+        self.formats(a, b);
+        ttinsn!(stall(block::MATH | block::SFPU, until::CFG));
     }
 
     /// Waits for a free half of Dst.
@@ -192,8 +206,9 @@ impl MathUnit {
     pub(crate) fn init_copy(&mut self, at_once: bool) {
         AddrMod { a: Step::by(ROWS), b: Step::default(), dst: Step::by(ROWS), ..AddrMod::default() }.set(2);
         self.from_unpacker = false;
-        // A move would cut what is wider than Dst's 16 bits; a sum with zero keeps it.
-        let insn = if self.wide {
+        // A move would cut what is wider than Dst's 16 bits; a sum with zero keeps it. Opaque bits
+        // are moved only, to the upper halves of a wide Dst.
+        let insn = if self.wide && self.a != Format::UInt16 {
             Elwadd::build().addr_mod(2).word()
         } else {
             Mova2d::build().addr_mod(2).move_8_rows(true).word()
@@ -280,19 +295,12 @@ impl MathUnit {
         ttinsn!(RESET_DST);
     }
 
-    /// Computes a function of two tiles, to a third.
+    /// Runs a function of the vector unit on Dst from its first tile on; it gets whether Dst is
+    /// wide.
     #[inline(always)]
-    pub(crate) fn sfpu_binary(&self, op: SfpuBinary, tiles: [u32; 3]) {
+    pub(crate) fn on_tiles(&self, function: impl FnOnce(bool)) {
         self.at_tile(0);
-        sfpu::binary_tiles(op, self.wide, tiles);
-        ttinsn!(RESET_DST);
-    }
-
-    /// Chooses between two tiles, to a fourth.
-    #[inline(always)]
-    pub(crate) fn select(&self, tiles: [u32; 4]) {
-        self.at_tile(0);
-        sfpu::where_tiles(self.wide, tiles);
+        function(self.wide);
         ttinsn!(RESET_DST);
     }
 

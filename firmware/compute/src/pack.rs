@@ -63,6 +63,20 @@ const NEXT_FACE: u32 = 2;
 const FIRST_ROW: u32 = 3;
 const STAY: u32 = 3;
 
+/// What the packer makes of numbers (Packers/ReLU.md). Thresholds are the bits of an f32, of which
+/// the upper half counts; they are not negative.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PackRelu {
+    /// Themselves.
+    None,
+    /// Zero of what is negative.
+    Zero,
+    /// Zero of what is not above the threshold.
+    Above(u32),
+    /// Zero of what is negative, and the threshold of what is above it.
+    UpTo(u32),
+}
+
 /// The packer's state.
 #[derive(Default)]
 pub(crate) struct Packer {
@@ -99,36 +113,55 @@ impl Packer {
         ttinsn!(stall(block::PACK, until::CFG));
     }
 
-    /// What passes between the two conversions: Dst's own type, unless it only becomes narrower.
-    fn between(&self, out: Format) -> Format {
-        match (self.wide, out) {
-            (true, Format::Float32 | Format::Int32) => out,
-            _ => Format::Bf16,
-        }
-    }
-
     /// Sets what the packer reads and writes; it must be idle.
     fn formats(&self, out: Format) {
-        let between = self.between(out);
-        let (row, face) = (COLUMNS * bytes_of(between), FACE_ROWS * COLUMNS * bytes_of(between));
+        let between = out.between(self.wide);
+        let row = COLUMNS * between.element_bytes();
+        let face = FACE_ROWS * row;
         Word::of(cfg::PCK0_ADDR_CTRL_XY_REG_0_YSTRIDE, row).write();
         Word::of(cfg::PCK0_ADDR_CTRL_ZW_REG_0_ZSTRIDE, face)
             .with(cfg::PCK0_ADDR_CTRL_ZW_REG_0_WSTRIDE, FACES * face)
             .write();
         set(cfg::ALU_FORMAT_SPEC_REG2_DSTACC, between.code());
-        // Exponents take one byte for sixteen elements: a unit for each face.
-        Word::of(cfg::THCON_SEC_REG1_EXP_SECTION_SIZE, FACES).write();
+        // Exponents take one byte for sixteen elements: a unit for each face. Integers of eight
+        // bits would get such a section, too.
+        let exponents = if out.is_int8() { 0 } else { FACES };
+        Word::of(cfg::THCON_SEC_REG1_EXP_SECTION_SIZE, exponents).write();
         Word::of(cfg::THCON_SEC_REG1_DISABLE_ZERO_COMPRESS, 1)
             .with(cfg::THCON_SEC_REG1_OUT_DATA_FORMAT, out.code())
             .with(cfg::THCON_SEC_REG1_IN_DATA_FORMAT, between.code())
             .write();
-        Word::of(cfg::PCK_DEST_RD_CTRL_READ_32B_DATA, self.wide.into()).write();
+        Word::of(cfg::PCK_DEST_RD_CTRL_READ_32B_DATA, self.wide.into())
+            .with(cfg::PCK_DEST_RD_CTRL_READ_UNSIGNED, (out == Format::UInt8).into())
+            .write();
     }
 
     /// Changes the format of the output when the packer is done.
     pub(crate) fn reconfigure(&mut self, out: Format) {
         sync();
         self.formats(out);
+        ttinsn!(stall(block::PACK, until::CFG));
+    }
+
+    /// What becomes of numbers on their way to L1.
+    pub(crate) fn relu(&self, relu: PackRelu) {
+        let (mode, threshold) = match relu {
+            PackRelu::None => (0, 0),
+            PackRelu::Zero => (1, 0),
+            PackRelu::Above(threshold) => (2, threshold >> 16),
+            PackRelu::UpTo(threshold) => (3, threshold >> 16),
+        };
+        ttinsn!(stall(block::CFG, until::PACK));
+        set(cfg::STACC_RELU_APPLYRELU, mode);
+        set(cfg::STACC_RELU_RELUTHRESHOLD, threshold);
+        ttinsn!(stall(block::PACK, until::CFG));
+    }
+
+    /// Whether L1 adds what it has to what is packed.
+    pub(crate) fn accumulate(&self, on: bool) {
+        ttinsn!(stall(block::CFG, until::PACK));
+        set(cfg::THCON_SEC_REG1_DISABLE_PACK_ZERO_FLAGS, on.into());
+        set(cfg::THCON_SEC_REG1_PACK_L1_ACC, on.into());
         ttinsn!(stall(block::PACK, until::CFG));
     }
 
@@ -148,7 +181,7 @@ impl Packer {
     /// Sets the distance of Z of Dst's addresses: a face, or the two faces of half a tile.
     pub(crate) fn set_faces(&self, out: Format, faces: u32) {
         ttinsn!(stall(block::CFG, until::PACK));
-        let face = FACE_ROWS * COLUMNS * bytes_of(self.between(out));
+        let face = FACE_ROWS * COLUMNS * out.between(self.wide).element_bytes();
         set(cfg::PCK0_ADDR_CTRL_ZW_REG_0_ZSTRIDE, faces * face);
         ttinsn!(stall(block::PACK, until::CFG));
     }
@@ -215,11 +248,6 @@ impl Packer {
         set(cfg::DEST_TARGET_REG_CFG_PACK_SEC_OFFSET, self.half);
         ttinsn!(stall(block::PACK, until::CFG));
     }
-}
-
-/// Bytes of an element as the packer counts them.
-const fn bytes_of(between: Format) -> u32 {
-    if matches!(between, Format::Float32 | Format::Int32) { 4 } else { 2 }
 }
 
 /// Packs a tile whose half rows lie in Dst left and right by turns: the even rows of its upper half

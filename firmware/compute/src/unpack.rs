@@ -51,6 +51,9 @@ const SHIFTS: [Field; 4] = [
     cfg::THCON_SEC_REG2_SHIFT_AMOUNT_CNTX3,
 ];
 
+/// By unpacker: whether integers of eight bits have no sign.
+const UNSIGNED: [Field; 2] = [cfg::ALU_FORMAT_SPEC_REG0_SRCAUNSIGNED, cfg::ALU_FORMAT_SPEC_REG0_SRCBUNSIGNED];
+
 /// By context: whether unpacker 0 writes to Dst, and where.
 const TO_DST: [Field; 2] = [cfg::THCON_SEC_REG2_UNPACK_IF_SEL_CNTX0, cfg::THCON_SEC_REG2_UNPACK_IF_SEL_CNTX1];
 const DESTINATIONS: [Field; 2] = [cfg::THCON_SEC_REG5_DEST_CNTX0_ADDRESS, cfg::THCON_SEC_REG5_DEST_CNTX1_ADDRESS];
@@ -344,12 +347,7 @@ impl Unpacker {
 /// Sets what an unpacker reads and writes.
 fn formats(unit: usize, format: Format) {
     let strides = [cfg::UNP0_ADDR_CTRL_ZW_REG_1_ZSTRIDE, cfg::UNP1_ADDR_CTRL_ZW_REG_1_ZSTRIDE][unit];
-    let bytes = match format {
-        Format::Float32 | Format::Int32 => 4,
-        Format::Bf16 => 2,
-        Format::Bfp8 => 1,
-    };
-    Word::of(strides, FACE * bytes).write();
+    Word::of(strides, FACE * format.element_bytes()).write();
     // Unpacker 0 has the size in X by context.
     let x = if unit == 0 { 0 } else { FACE };
     let descriptor = cfg::THCON_SEC_REG0_TILEDESCRIPTOR.copy(unit);
@@ -361,4 +359,6 @@ fn formats(unit: usize, format: Format) {
     Word::of(cfg::THCON_SEC_REG2_DISABLE_ZERO_COMPRESS_CNTX0.copy(unit), 1)
         .with(cfg::THCON_SEC_REG2_DISABLE_ZERO_COMPRESS_CNTX1.copy(unit), 1)
         .write();
+    set(UNSIGNED[unit], (format == Format::UInt8).into());
+    ttinsn!(stall(block::UNPACK, until::CFG));
 }

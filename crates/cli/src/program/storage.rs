@@ -12,6 +12,12 @@ use std::borrow::Cow;
 use tilework_dtype::DType;
 use tilework_runtime::memory::tile;
 
+/// The types of tiles, as a message names them.
+const TILE_TYPES: &str = "f32, bf16, bfp8_b, i32, u32, u16, i8 or u8";
+/// The chip's code of integers of 32 bits without sign (`DataFormat` of tt-llk), which netlists do
+/// not have.
+const UINT32: u64 = 24;
+
 /// The element type of a buffer's array.
 pub fn array_dtype(dtype: DType) -> DType {
     if CHIP_DTYPES.contains(&dtype) { DType::F32 } else { dtype }
@@ -25,7 +31,7 @@ pub fn refuse(dtype: DType, layout: Layout, shape: &[u64]) -> Option<String> {
         }
         Layout::Row => None,
         Layout::Tile if !tile::has_tiles(dtype) => {
-            Some(format!("there are no tiles of type {}; expected f32, bf16 or bfp8_b", dtype.name()))
+            Some(format!("there are no tiles of type {}; expected {TILE_TYPES}", dtype.name()))
         }
         Layout::Tile if tile::tiles_of(shape).is_none() => {
             let shape = shape_text(shape);
@@ -53,9 +59,11 @@ pub fn numbers(buffer: &PlannedBuffer) -> Vec<(&'static str, u64)> {
         ("elements", elements),
         ("element_size", u64::from(buffer.dtype.bits() / 8)),
     ];
-    if let Some(code) = buffer.dtype.buda_code() {
-        // The chip's code of a format, of which the netlists' is an extension.
-        numbers.push(("format", code.into()));
+    // The chip's code of a format, of which the netlists' is an extension.
+    match buffer.dtype.buda_code() {
+        Some(code) => numbers.push(("format", code.into())),
+        None if buffer.dtype == DType::U32 => numbers.push(("format", UINT32)),
+        None => {}
     }
     if let (Layout::Tile, Some((tiles, columns))) = (buffer.layout, tile::tiles_of(&buffer.shape)) {
         numbers.push(("tile_columns", columns));
@@ -74,6 +82,9 @@ pub fn on_chip<'a>(buffer: &PlannedBuffer, array: &'a Array) -> Cow<'a, [u8]> {
     if row && same {
         return Cow::Borrowed(&array.data);
     }
+    if tile::has_integer_tiles(buffer.dtype) {
+        return Cow::Owned(tile::store_integer_tiles(buffer.dtype, &array.data, columns(buffer)));
+    }
     let values = tile::load_rows(DType::F32, &array.data);
     Cow::Owned(match row {
         true => tile::store_rows(buffer.dtype, &values),
@@ -87,6 +98,7 @@ pub fn array(buffer: &PlannedBuffer, data: Vec<u8>) -> Array {
     let data = match buffer.layout {
         Layout::Row if dtype == buffer.dtype => data,
         Layout::Row => tile::store_rows(DType::F32, &tile::load_rows(buffer.dtype, &data)),
+        Layout::Tile if tile::has_integer_tiles(dtype) => tile::load_integer_tiles(dtype, &data, columns(buffer)),
         Layout::Tile => tile::store_rows(DType::F32, &tile::load_tiles(buffer.dtype, &data, columns(buffer))),
     };
     Array { dtype, shape, data }

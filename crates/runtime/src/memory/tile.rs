@@ -4,6 +4,9 @@
 //! right, each row by row (ISA documentation, Tiles). In a block format the 64 exponents of a
 //! tile's rows of 16 come before its elements. Tiles follow one another row of tiles by row of
 //! tiles.
+//!
+//! Integers of tiles are those of arrays, but signed ones of eight bits: the coprocessor has them
+//! with sign and magnitude (SrcASrcB.md), so that -128 becomes -127.
 
 use super::DType;
 use tilework_dtype::block::{BLOCK, BlockFormat};
@@ -17,7 +20,53 @@ const BLOCKS: usize = TILE * TILE / BLOCK;
 
 /// Whether tiles of a type can be stored and loaded here.
 pub fn has_tiles(dtype: DType) -> bool {
-    matches!(dtype, DType::F32 | DType::BF16 | DType::Bfp8B)
+    matches!(dtype, DType::F32 | DType::BF16 | DType::Bfp8B) || has_integer_tiles(dtype)
+}
+
+/// Whether these are tiles of integers.
+pub fn has_integer_tiles(dtype: DType) -> bool {
+    matches!(dtype, DType::I32 | DType::U32 | DType::U16 | DType::I8 | DType::U8)
+}
+
+/// Tiles of an array of integers, given as its bytes; both numbers of rows and columns are
+/// multiples of 32.
+pub fn store_integer_tiles(dtype: DType, array: &[u8], columns: usize) -> Vec<u8> {
+    let size = dtype.bits() as usize / 8;
+    let mut out = Vec::with_capacity(array.len());
+    for tile in 0..array.len() / dtype.tile_bytes() {
+        for block in 0..BLOCKS {
+            out.extend_from_slice(&array[place(tile, block, columns) * size..][..BLOCK * size]);
+        }
+    }
+    if dtype == DType::I8 {
+        out.iter_mut().for_each(|byte| *byte = with_magnitude(*byte));
+    }
+    out
+}
+
+/// The array of tiles of integers: the inverse of [`store_integer_tiles`].
+pub fn load_integer_tiles(dtype: DType, tiles: &[u8], columns: usize) -> Vec<u8> {
+    let size = dtype.bits() as usize / 8;
+    let mut array = vec![0; tiles.len()];
+    for (tile, bytes) in tiles.chunks_exact(dtype.tile_bytes()).enumerate() {
+        for (block, row) in bytes.chunks_exact(BLOCK * size).enumerate() {
+            array[place(tile, block, columns) * size..][..BLOCK * size].copy_from_slice(row);
+        }
+    }
+    if dtype == DType::I8 {
+        array.iter_mut().for_each(|byte| *byte = with_complement(*byte));
+    }
+    array
+}
+
+/// Sign and magnitude of an integer in two's complement.
+fn with_magnitude(byte: u8) -> u8 {
+    if byte >> 7 == 0 { byte } else { 0x80 | byte.wrapping_neg().min(0x7F) }
+}
+
+/// The inverse of [`with_magnitude`].
+fn with_complement(byte: u8) -> u8 {
+    if byte >> 7 == 0 { byte } else { (byte & 0x7F).wrapping_neg() }
 }
 
 /// Tiles of an array, and tiles side by side; `None`: its last two dimensions are not multiples of
@@ -141,6 +190,31 @@ mod tests {
             assert_eq!(bytes.len(), 6 * dtype.tile_bytes());
             assert_eq!(load_tiles(dtype, &bytes, 64), values, "{}", dtype.name());
         }
+    }
+
+    #[test]
+    fn integers_are_read_back_and_lie_as_numbers_do() {
+        for dtype in [DType::I32, DType::U32, DType::U16, DType::I8, DType::U8] {
+            let size = dtype.bits() as usize / 8;
+            let array: Vec<u8> = (0..96 * 64 * size).map(|i| (i % 251) as u8).collect();
+            let array: Vec<u8> = array.into_iter().map(|b| if b == 128 { 0 } else { b }).collect();
+            let tiles = store_integer_tiles(dtype, &array, 64);
+            assert_eq!(tiles.len(), 6 * dtype.tile_bytes());
+            assert_eq!(load_integer_tiles(dtype, &tiles, 64), array, "{}", dtype.name());
+        }
+        let words: Vec<u8> = (0..64 * 64u32).flat_map(|i| (i as f32).to_le_bytes()).collect();
+        assert_eq!(store_integer_tiles(DType::U32, &words, 64), store_tiles(DType::F32, &numbers(64 * 64), 64));
+    }
+
+    #[test]
+    fn signed_integers_of_eight_bits_have_sign_and_magnitude() {
+        let mut array = [0; 1024];
+        array[..6].copy_from_slice(&[1, 127, 0xFF, 0x81, 0x80, 0]);
+        let tiles = store_integer_tiles(DType::I8, &array, 32);
+        assert_eq!(tiles[..6], [1, 127, 0x81, 0xFF, 0xFF, 0]);
+        assert_eq!(load_integer_tiles(DType::I8, &tiles, 32)[..6], [1, 127, 0xFF, 0x81, 0x81, 0]);
+        // A zero with a sign is a zero.
+        assert_eq!(load_integer_tiles(DType::I8, &[0x80; 1024], 32), [0; 1024]);
     }
 
     #[test]

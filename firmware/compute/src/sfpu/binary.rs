@@ -31,21 +31,9 @@ pub enum SfpuBinary {
     Greater,
     /// a >= b.
     AtLeast,
-    /// The sum of integers of 32 bits, modulo 2^32. Dst must be wide.
-    AddInt32,
-    /// Their difference.
-    SubtractInt32,
-    /// Their product.
-    MultiplyInt32,
 }
 
 impl SfpuBinary {
-    /// Whether the tiles have integers.
-    #[inline(always)]
-    pub(super) const fn is_integer(self) -> bool {
-        matches!(self, Self::AddInt32 | Self::SubtractInt32 | Self::MultiplyInt32)
-    }
-
     /// Register 0 becomes the function of registers 0 and 1.
     #[inline(always)]
     pub(super) fn body(self) {
@@ -62,12 +50,6 @@ impl SfpuBinary {
             Self::AtMost => greater(false, false),
             Self::Greater => greater(false, true),
             Self::AtLeast => greater(true, false),
-            Self::AddInt32 => vector! { add_integer(1, 0); },
-            Self::SubtractInt32 => vector! {
-                sub_integer(0, 1);
-                mov(1, 0);
-            },
-            Self::MultiplyInt32 => multiply_integers(),
         }
     }
 }
@@ -119,33 +101,6 @@ fn greater(swapped: bool, holds: bool) {
         mov(ONE, 2);
         END_IF;
         mov(2, 0);
-    }
-}
-
-/// By halves: l l + (h l + l h) 2^16.
-#[inline(always)]
-fn multiply_integers() {
-    const HALF: i32 = 16;
-    vector! {
-        mov(0, 2);
-        shift(2, -HALF);
-        mov(1, 3);
-        shift(3, -HALF);
-        mov(0, 4);
-        shift(4, HALF);
-        shift(4, -HALF);
-        mov(1, 5);
-        shift(5, HALF);
-        shift(5, -HALF);
-        mul_23(2, 5, 6, false);
-        mul_23(3, 4, 7, false);
-        mul_23(4, 5, 1, true);
-        mul_23(4, 5, 0, false);
-        add_integer(7, 6);
-        shift(6, HALF);
-        shift(1, 23);
-        add_integer(1, 0);
-        add_integer(6, 0);
     }
 }
 

@@ -6,13 +6,28 @@
 
 mod binary;
 mod exponential;
+mod integer;
 mod power;
+mod random;
 mod round;
+mod rows;
+mod ternary;
+mod topk;
 mod trig;
+mod typecast;
 mod words;
 
 pub use binary::SfpuBinary;
+pub(crate) use integer::init as integer_init;
+pub use integer::{Integer, IntegerBinary, IntegerUnary};
+pub(crate) use random::seed;
 pub use round::Test;
+pub use rows::{Cumulative, Reduction};
+pub(crate) use rows::{cumulative, reduce_columns, start_welford, welford, welford_results};
+pub use ternary::Ternary;
+pub use topk::{Order, Sequences};
+pub(crate) use topk::{indices, local_sort, merge, rebuild};
+pub(crate) use typecast::typecast;
 
 use crate::addr_mod::{AddrMod, Step};
 use crate::push::{block, push, stall, until};
@@ -90,11 +105,19 @@ pub enum Unary {
     Trunc,
     /// 1 where the test holds, else 0.
     Test(Test),
-    /// The integer of 32 bits, in two's complement, next to x towards zero; the smallest or largest
-    /// one where x is beyond. Dst must be wide, and hold numbers.
-    ToInt32,
-    /// The number next to an integer of 32 bits; exact to the last bit. Dst must be wide.
-    FromInt32,
+    /// x / 6 + 1/2, kept between 0 and 1.
+    HardSigmoid,
+    /// x times [`Unary::HardSigmoid`].
+    HardSwish,
+    /// The number, whatever was there.
+    Fill(u32),
+    /// A random number from the first number on, in a range as wide as the second: 2^23 values,
+    /// equally likely. `Compute::rand_tile_init` chooses the sequence, which goes on from tile to
+    /// tile.
+    Uniform(u32, u32),
+    /// 0 with a probability in units of 2^-31, else the product with the number. Random as
+    /// [`Unary::Uniform`].
+    Dropout(u32, u32),
 }
 
 /// Rounds over a tile, and words of Dst's address from one to the next.
@@ -109,6 +132,9 @@ const NEXT: u32 = 6;
 const AS_BF16: u32 = 2;
 const AS_F32: u32 = 3;
 const AS_INT32: u32 = 4;
+/// The same: 16 bits without sign; as the upper half of 32 bits (`SFPSTORE` only).
+const AS_UINT16: u32 = 6;
+const AS_UPPER: u32 = 9;
 
 /// Half a unit in the last place of bf16, as it lies in an f32.
 const HALF_OF_BF16: u32 = 1 << 15;
@@ -133,7 +159,8 @@ impl Round {
     }
 }
 
-/// Address modifiers, flags and the constant -1, which other software may have changed.
+/// Address modifiers, flags, modes of the lanes and the constant -1, which other software may have
+/// changed.
 #[inline(always)]
 pub(crate) fn init() {
     AddrMod::default().set(STAY as usize);
@@ -141,6 +168,7 @@ pub(crate) fn init() {
     vector! {
         END_IF;
         SET_MINUS_ONE;
+        lane_config(0);
     }
 }
 
@@ -156,13 +184,13 @@ fn rounds(body: impl Fn()) {
 
 /// Loads register 0, runs `body` and stores register 0, for each round over a tile.
 #[inline(always)]
-fn map(from: u32, to: u32, body: impl Fn(Round)) {
-    let round = Round { format: from };
-    let store = Sfpstore::build().mod0(to).addr_mod(NEXT).word();
+fn map(format: u32, body: impl Fn(Round)) {
+    let round = Round { format };
+    let store = Sfpstore::build().mod0(format).addr_mod(NEXT).word();
     rounds(|| {
         round.load(0);
         body(round);
-        round_to(to);
+        round_to(format);
         push(store);
     });
 }
@@ -177,6 +205,13 @@ fn round_to(format: u32) {
             add_integer(1, 0);
         }
     }
+}
+
+/// Sets registers 12 and 13.
+#[inline(always)]
+fn two_constants(first: u32, second: u32) {
+    kept_constant(C12, first);
+    kept_constant(C13, second);
 }
 
 impl Unary {
@@ -194,7 +229,8 @@ impl Unary {
             Self::Log => power::init_log(),
             Self::Sin | Self::Cos => trig::init(),
             Self::LeakyRelu(number) | Self::Scale(number) | Self::Shift(number) => kept_constant(C12, number),
-            Self::Clamp(low, high) => round::init_clamp(low, high),
+            Self::Clamp(low, high) | Self::Uniform(low, high) | Self::Dropout(low, high) => two_constants(low, high),
+            Self::HardSigmoid | Self::HardSwish => kept_constant(C12, (1.0f32 / 6.0).to_bits()),
             Self::Round | Self::Floor | Self::Ceil | Self::Trunc => round::init(),
             _ => {}
         }
@@ -203,15 +239,10 @@ impl Unary {
     /// Computes the function of the tile that Dst's counter points at.
     #[inline(always)]
     pub(crate) fn tile(self, wide: bool) {
-        let number = number(wide);
-        let (from, to) = match self {
-            Self::ToInt32 => (number, AS_INT32),
-            Self::FromInt32 => (AS_INT32, number),
-            _ => (number, number),
-        };
+        let format = number(wide);
         macro_rules! with {
             ($body:expr) => {
-                map(from, to, |_| $body)
+                map(format, |_| $body)
             };
         }
         match self {
@@ -219,11 +250,11 @@ impl Unary {
             Self::Exp2 => with!(exponential::any_power(false)),
             Self::Expm1 => with!(exponential::expm1()),
             Self::Sigmoid => with!(exponential::sigmoid()),
-            Self::Silu => map(from, to, exponential::silu),
-            Self::Gelu => map(from, to, exponential::gelu),
-            Self::GeluTanh => map(from, to, exponential::gelu_tanh),
-            Self::Tanh => map(from, to, exponential::tanh),
-            Self::Elu(alpha) => map(from, to, |round| exponential::elu(round, alpha)),
+            Self::Silu => map(format, exponential::silu),
+            Self::Gelu => map(format, exponential::gelu),
+            Self::GeluTanh => map(format, exponential::gelu_tanh),
+            Self::Tanh => map(format, exponential::tanh),
+            Self::Elu(alpha) => map(format, |round| exponential::elu(round, alpha)),
             Self::Reciprocal => with!(power::reciprocal()),
             Self::Rsqrt(_) => with!(power::rsqrt()),
             Self::Sqrt => with!(power::sqrt()),
@@ -245,8 +276,15 @@ impl Unary {
             Self::Ceil => with!(round::round(To::Up)),
             Self::Trunc => with!(round::round(To::Zero)),
             Self::Test(test) => with!(round::test(test)),
-            Self::ToInt32 => with!(round::to_integer()),
-            Self::FromInt32 => with!(round::from_integer()),
+            Self::HardSigmoid => with!(round::hard_sigmoid()),
+            Self::HardSwish => with!({
+                vector! { mov(0, 3); }
+                round::hard_sigmoid();
+                vector! { mul(0, 3, 0); }
+            }),
+            Self::Fill(number) => with!(constant(0, number)),
+            Self::Uniform(..) => with!(random::uniform()),
+            Self::Dropout(..) => with!(random::dropout()),
         }
     }
 }
@@ -263,14 +301,121 @@ const fn store_tile(format: u32, tile: u32) -> u32 {
     Sfpstore::build().mod0(format).addr_mod(NEXT).imm10(tile * TILE_ROWS).word()
 }
 
+/// How elements of tiles lie in Dst. Tiles are counted from Dst's first one that math may use.
+///
+/// Integers of 16 bits are the upper halves of a wide Dst's elements. They are read through the
+/// view of Dst as rows of 16 bits, in which eight rows of upper halves and eight of lower halves
+/// follow one another (Dst.md). That moves from SrcA and the packer have them there is not
+/// documented; the field's kernels rely on it.
+#[derive(Clone, Copy)]
+struct Element {
+    load: u32,
+    store: u32,
+    upper: bool,
+}
+
+/// Rows that follow one another in both views of Dst.
+const GROUP: u32 = 8;
+const GROUPS: u32 = TILE_ROWS / GROUP;
+
+impl Element {
+    const INT32: Self = Self { load: AS_INT32, store: AS_INT32, upper: false };
+
+    #[inline(always)]
+    const fn number(wide: bool) -> Self {
+        let format = number(wide);
+        Self { load: format, store: format, upper: false }
+    }
+    #[inline(always)]
+    const fn uint16(wide: bool) -> Self {
+        Self { load: AS_UINT16, store: if wide { AS_UPPER } else { AS_UINT16 }, upper: wide }
+    }
+    /// The word that loads register `vd` from tile `tile`, in group `group` of its rows.
+    #[inline(always)]
+    const fn load(self, vd: u32, tile: u32, group: u32) -> u32 {
+        let row = if self.upper { 2 * tile * TILE_ROWS + group * GROUP } else { tile * TILE_ROWS };
+        // Dst's counter is at the row within the tile.
+        Sfpload::build().vd(vd).mod0(self.load).addr_mod(STAY).imm10(row).word()
+    }
+    /// Where row `row` of tile `tile` is loaded from.
+    #[inline(always)]
+    const fn row(self, tile: u32, row: u32) -> u32 {
+        if self.upper { 2 * tile * TILE_ROWS + row + row / GROUP * GROUP } else { tile * TILE_ROWS + row }
+    }
+    /// The word that stores register 0 to tile `tile`, and goes to the next round.
+    #[inline(always)]
+    const fn store(self, tile: u32) -> u32 {
+        store_tile(self.store, tile)
+    }
+}
+
+/// Runs `body` for each round over a tile, with the group of rows.
+#[inline(always)]
+fn rounds_by_group(body: impl Fn(u32)) {
+    ttinsn!(stall(block::SFPU, until::MATH));
+    for group in 0..GROUPS {
+        for _ in 0..ROUNDS / GROUPS {
+            body(group);
+        }
+    }
+    ttinsn!(stall(block::MATH | block::CFG, until::SFPU));
+}
+
 /// Tile `out` becomes the function of tiles `a` and `b`, all counted from Dst's counter.
 #[inline(always)]
 pub(crate) fn binary_tiles(op: SfpuBinary, wide: bool, [a, b, out]: [u32; 3]) {
-    let format = if op.is_integer() { AS_INT32 } else { number(wide) };
+    let format = number(wide);
     let (a, b, out) = (load_tile(0, format, a), load_tile(1, format, b), store_tile(format, out));
     rounds(|| {
         push(a);
         push(b);
+        op.body();
+        round_to(format);
+        push(out);
+    });
+}
+
+/// Tile `to` becomes tile `from`, bit by bit.
+#[inline(always)]
+pub(crate) fn copy_tile(wide: bool, [from, to]: [u32; 2]) {
+    let element = if wide { Element::INT32 } else { Element::uint16(false) };
+    rounds(|| {
+        push(element.load(0, from, 0));
+        push(element.store(to));
+    });
+}
+
+/// Tile `out` becomes the function of integer tiles `a` and `b`.
+#[inline(always)]
+pub(crate) fn integer_tiles(op: IntegerBinary, integer: Integer, wide: bool, [a, b, out]: [u32; 3]) {
+    let element = integer.element(wide);
+    rounds_by_group(|group| {
+        push(element.load(0, a, group));
+        push(element.load(1, b, group));
+        op.body(integer);
+        push(element.store(out));
+    });
+}
+
+/// Tile `tile` of integers becomes a function of itself.
+#[inline(always)]
+pub(crate) fn integer_tile(op: IntegerUnary, integer: Integer, wide: bool, tile: u32) {
+    let element = integer.element(wide);
+    rounds_by_group(|group| {
+        push(element.load(0, tile, group));
+        op.body();
+        push(element.store(tile));
+    });
+}
+
+/// Tile `out` becomes the function of tiles `a`, `b` and `c`, all counted from Dst's counter.
+#[inline(always)]
+pub(crate) fn ternary_tiles(op: Ternary, wide: bool, [a, b, c, out]: [u32; 4]) {
+    let format = number(wide);
+    let words = [load_tile(0, format, a), load_tile(1, format, b), load_tile(2, format, c)];
+    let out = store_tile(format, out);
+    rounds(|| {
+        words.into_iter().for_each(push);
         op.body();
         round_to(format);
         push(out);

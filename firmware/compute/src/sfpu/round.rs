@@ -1,4 +1,4 @@
-//! Functions that look at sign and exponent: rounding, bounds, signs, conversions of integers.
+//! Functions that look at sign and exponent: rounding, bounds, signs.
 
 use super::words::*;
 use crate::push::push;
@@ -6,13 +6,6 @@ use crate::push::push;
 /// Bits of a mantissa: from 2^23 on, all numbers are integers.
 const MANTISSA: i32 = 23;
 const FIRST_INTEGER: f32 = 8_388_608.0;
-/// Bits of an integer without its sign.
-const INTEGER: i32 = 31;
-/// The largest and the smallest one, and this as a number.
-const MAX_INTEGER: u32 = 0x7FFF_FFFF;
-const MIN_INTEGER: u32 = 0x8000_0000;
-const MIN_AS_FLOAT: f32 = -2_147_483_648.0;
-
 /// How a number becomes an integer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum To {
@@ -67,13 +60,6 @@ pub(super) fn round(to: To) {
     vector! { mov(2, 0); }
 }
 
-/// Registers for [`clamp`].
-#[inline(always)]
-pub(super) fn init_clamp(low: u32, high: u32) {
-    kept_constant(C12, low);
-    kept_constant(C13, high);
-}
-
 /// The larger of x and 12, then the smaller of that and 13.
 #[inline(always)]
 pub(super) fn clamp() {
@@ -113,18 +99,27 @@ pub enum Test {
     NotPositive,
     /// x >= 0.
     NotNegative,
+    /// x is no number.
+    Nan,
+    /// x is infinite.
+    Infinite,
+    /// x is neither.
+    Finite,
 }
 
 /// 1 where the test holds for register 0, else 0. -0 is 0.
 #[inline(always)]
 pub(super) fn test(test: Test) {
+    if matches!(test, Test::Nan | Test::Infinite | Test::Finite) {
+        return test_size(test);
+    }
     let (zero, positive, negative) = match test {
         Test::Zero => (ONE, ZERO, ZERO),
         Test::NotZero => (ZERO, ONE, ONE),
         Test::Negative => (ZERO, ZERO, ONE),
         Test::Positive => (ZERO, ONE, ZERO),
         Test::NotPositive => (ONE, ZERO, ONE),
-        Test::NotNegative => (ONE, ONE, ZERO),
+        _ => (ONE, ONE, ZERO),
     };
     vector! { magnitude(0, 1); }
     push(mov(zero, 2));
@@ -138,43 +133,34 @@ pub(super) fn test(test: Test) {
     }
 }
 
-/// A number without its fraction as an integer in two's complement; the integer next to it where it
-/// is beyond all of them.
+/// Compares the magnitude of register 0 with infinity.
 #[inline(always)]
-pub(super) fn to_integer() {
+fn test_size(test: Test) {
     vector! {
-        mov(ZERO, 3);
-        exponent(0, 1);
-        if_not_negative(1);
-        mantissa(0, 3);
-        add_integer_number(1, -MANTISSA, 2);
-        shift_by(2, 3);
-        add_integer_number(1, -INTEGER, 2);
-        if_not_negative(2);
-        low_half(3, MAX_INTEGER);
-        high_half(3, MAX_INTEGER);
-        if_negative(0);
-        high_bits(3, MIN_INTEGER >> 16);
+        magnitude(0, 1);
+        high(2, f32::INFINITY);
+        mov(ZERO, 0);
+    }
+    match test {
+        Test::Nan => vector! { if_greater(1, 2); },
+        Test::Infinite => vector! { if_at_most(1, 2); if_at_most(2, 1); },
+        _ => vector! { if_greater(2, 1); },
+    }
+    vector! {
+        mov(ONE, 0);
         END_IF;
-        if_negative(0);
-        sub_integer(ZERO, 3);
-        END_IF;
-        mov(3, 0);
     }
 }
 
-/// An integer in two's complement as the number next to it. -2^31 has no form with sign and
-/// magnitude: it comes out as a zero with a sign.
+/// x times 12 + 1/2, between 0 and 1.
 #[inline(always)]
-pub(super) fn from_integer() {
+pub(super) fn hard_sigmoid() {
     vector! {
-        sign_magnitude(0, 1);
-        to_float(1, 2);
-        shift(1, 1);
-        if_zero(1);
-        if_negative(0);
-        high(2, MIN_AS_FLOAT);
-        END_IF;
-        mov(2, 0);
+        high(1, 0.5);
+        mad(0, C12, 1, 0);
+        mov(ZERO, 1);
+        min_max(1, 0);
+        mov(ONE, 1);
+        min_max(0, 1);
     }
 }

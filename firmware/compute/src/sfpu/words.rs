@@ -6,8 +6,8 @@
 
 use crate::push::push;
 use tilework_abi::tensix::insn::{
-    Sfpaddi, Sfparecip, Sfpcast, Sfpconfig, Sfpencc, Sfpexexp, Sfpexman, Sfpgt, Sfpiadd, Sfple, Sfploadi, Sfpmad,
-    Sfpmov, Sfpmul24, Sfpsetcc, Sfpsetexp, Sfpsetsgn, Sfpshft, Sfpswap, Sfpxor,
+    Sfpaddi, Sfpand, Sfparecip, Sfpcast, Sfpconfig, Sfpencc, Sfpexexp, Sfpexman, Sfpgt, Sfpiadd, Sfple, Sfploadi,
+    Sfpmad, Sfpmov, Sfpmul24, Sfpnot, Sfpor, Sfpsetcc, Sfpsetexp, Sfpsetsgn, Sfpshft, Sfpswap, Sfptransp, Sfpxor,
 };
 
 /// Pushes constant words, one after the other.
@@ -23,6 +23,8 @@ pub(super) const MINUS_ONE: u32 = 11;
 pub(super) const C12: u32 = 12;
 pub(super) const C13: u32 = 13;
 pub(super) const C14: u32 = 14;
+/// The register that has twice the number of its lane (LReg.md).
+pub(super) const TWICE_LANE: u32 = 15;
 
 /// `SFPLOADI`: the high half and zeros, an integer, both halves one by one.
 const HIGH_OF_ZERO: u32 = 0;
@@ -36,8 +38,14 @@ const NEGATE_VC: u32 = 2;
 const NEGATE: u32 = 1;
 /// `SFPSWAP`: the smaller to VD.
 const MIN_TO_VD: u32 = 1;
-/// `SFPSHFT`: by the immediate.
+const MIN_TO_VD_IN_ROWS_0_1: u32 = 2;
+const MIN_TO_VD_IN_ROWS_0_2: u32 = 3;
+/// `SFPSHFT`: by the immediate; with the sign.
 const BY_IMMEDIATE: u32 = 1;
+const SIGNED: u32 = 2;
+/// `SFPCONFIG`: the modes of the lanes; the immediate is the value.
+const LANE_CONFIG: u32 = 15;
+const IMMEDIATE_VALUE: u32 = 1;
 /// `SFPIADD`: the immediate; VC - VD; flags stay.
 const IMMEDIATE: u32 = 1;
 const SUBTRACT: u32 = 2;
@@ -114,6 +122,21 @@ pub(super) const fn mov(vc: u32, vd: u32) -> u32 {
 pub(super) const fn negative(vc: u32, vd: u32) -> u32 {
     Sfpmov::build().vc(vc).vd(vd).mod1(NEGATE).word()
 }
+/// Of rows of lanes (four, a bit each) of `rows`, the smaller goes to `a`, the larger to `b`; the
+/// other way round in the other rows. None, all, or two rows.
+pub(super) const fn order(a: u32, b: u32, rows: u32) -> u32 {
+    let (vd, vc, mode) = match rows {
+        0b1111 => (a, b, MIN_TO_VD),
+        0b0000 => (b, a, MIN_TO_VD),
+        0b0011 => (a, b, MIN_TO_VD_IN_ROWS_0_1),
+        0b1100 => (b, a, MIN_TO_VD_IN_ROWS_0_1),
+        0b0101 => (a, b, MIN_TO_VD_IN_ROWS_0_2),
+        _ => (b, a, MIN_TO_VD_IN_ROWS_0_2),
+    };
+    Sfpswap::build().vd(vd).vc(vc).mod1(mode).word()
+}
+/// Registers 0 to 3, and 4 to 7: four rows of four become columns.
+pub(super) const TRANSPOSE: u32 = Sfptransp::build().word();
 /// The smaller of both goes to VD, the larger to VC.
 pub(super) const fn min_max(vd: u32, vc: u32) -> u32 {
     Sfpswap::build().vd(vd).vc(vc).mod1(MIN_TO_VD).word()
@@ -121,6 +144,18 @@ pub(super) const fn min_max(vd: u32, vc: u32) -> u32 {
 /// VD = VD xor VC.
 pub(super) const fn xor(vc: u32, vd: u32) -> u32 {
     Sfpxor::build().vc(vc).vd(vd).word()
+}
+/// VD = VD and VC, bit by bit.
+pub(super) const fn and(vc: u32, vd: u32) -> u32 {
+    Sfpand::build().vc(vc).vd(vd).word()
+}
+/// VD = VD or VC, bit by bit.
+pub(super) const fn or(vc: u32, vd: u32) -> u32 {
+    Sfpor::build().vc(vc).vd(vd).word()
+}
+/// VD = VC with all bits inverted.
+pub(super) const fn not(vc: u32, vd: u32) -> u32 {
+    Sfpnot::build().vc(vc).vd(vd).word()
 }
 /// VD = the low, or the `upper`, 23 bits of the product of the low 23 bits of VA and VB.
 pub(super) const fn mul_23(va: u32, vb: u32, vd: u32, upper: bool) -> u32 {
@@ -133,6 +168,10 @@ pub(super) const fn shift(vd: u32, by: i32) -> u32 {
 /// VD, shifted left by VC, or right with zeros if that is negative.
 pub(super) const fn shift_by(vc: u32, vd: u32) -> u32 {
     Sfpshft::build().vc(vc).vd(vd).word()
+}
+/// VD, shifted left by VC, or right with its sign if that is negative.
+pub(super) const fn shift_signed_by(vc: u32, vd: u32) -> u32 {
+    Sfpshft::build().vc(vc).vd(vd).mod1(SIGNED).word()
 }
 /// VD = VC + VD, of integers.
 pub(super) const fn add_integer(vc: u32, vd: u32) -> u32 {
@@ -212,6 +251,12 @@ pub(super) const fn if_at_most(a: u32, b: u32) -> u32 {
 }
 /// All lanes go on.
 pub(super) const END_IF: u32 = Sfpencc::build().imm2(ON).mod1(SET_BOTH).word();
+/// Modes of all lanes.
+pub(super) const fn lane_config(modes: u32) -> u32 {
+    Sfpconfig::build().vd(LANE_CONFIG).imm16(modes).mod1(IMMEDIATE_VALUE).word()
+}
+/// `SFPSWAP` also exchanges the registers that are four further (SFPCONFIG.md).
+pub(super) const ENABLE_DEST_INDEX: u32 = 1 << 2;
 /// The register of minus one gets its value.
 pub(super) const SET_MINUS_ONE: u32 = Sfpconfig::build().vd(MINUS_ONE).mod1(1).word();
 

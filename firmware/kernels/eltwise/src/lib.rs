@@ -12,7 +12,8 @@
 //! 6. to 8. formats of first operand, second operand, result (`Format`);
 //! 9. to 11. numbers of their circular buffers. A copy has no second operand.
 //!
-//! Dst has elements of 32 bits when a format has.
+//! Dst has elements of 32 bits when a format has. So it does with integers of eight bits; `Int32`
+//! as their result has the exact sum, difference or product, others the nearest value.
 #![no_std]
 
 use tilework_compute::{Binary, Broadcast, Compute, Fidelity, Format, Thread, Unary};
@@ -39,7 +40,7 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
     let [first, second, result] = formats;
     let (mut a, mut b, mut out) = (k.cb(k.arg(9), first), k.cb(k.arg(10), second), k.cb(k.arg(11), result));
 
-    k.hw_configure(first, second, result, formats.contains(&Format::Float32));
+    k.hw_configure(first, second, result, formats.iter().any(|format| format.is_wide()));
     match op {
         Some(op) => k.binary_init(op, broadcast, Fidelity::of_phases(k.arg(3))),
         None if k.arg(1) == 3 => k.copy_tile_init(first),
@@ -47,6 +48,10 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
     }
     if let Some(function) = function {
         k.unary_init(function);
+    }
+    let casts = first.is_int8() && !result.is_int8();
+    if casts {
+        k.typecast_init();
     }
     for _ in 0..tiles {
         a.wait_front(1);
@@ -60,6 +65,9 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
             }
             if let Some(function) = function {
                 k.unary_tile(function, 0);
+            }
+            if casts {
+                k.typecast_tile(first, result, 0);
             }
         });
         a.pop_front(1);

@@ -6,9 +6,10 @@
 //! 0. number of blocks along the inner dimension;
 //! 1. rows of a block of the first operand, 2. columns of one of the second, in tiles;
 //! 3. tiles of a block along the inner dimension;
-//! 4. phases of a product, 1 to 4;
+//! 4. phases of a product, 1 to 4; integers take all four;
 //! 5. whether Dst has elements of 32 bits;
-//! 6. to 8. formats of first operand, second operand, result (`Format`);
+//! 6. to 8. formats of first operand, second operand, result (`Format`). Products of integers of
+//!    eight bits are added up exactly, to 32 bits;
 //! 9. to 11. numbers of their circular buffers. Those of operands have room for all blocks if there
 //!     are several parts;
 //! 12. rows and 13. columns of a part, by which those of the blocks can be divided: together at
@@ -29,6 +30,9 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
     // The second operand goes through SrcA.
     k.hw_configure(second, first, result, k.arg(5) != 0);
     k.matmul_init(Fidelity::of_phases(k.arg(4)), false);
+    if first.is_int8() {
+        k.typecast_init();
+    }
     for top in (0..rows).step_by(part[0] as usize) {
         for left in (0..columns).step_by(part[1] as usize) {
             k.tile_regs_acquire();
@@ -45,9 +49,12 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
                     b.pop_front(b_block);
                 }
             }
+            let tiles = part[0] * part[1];
+            if first.is_int8() && result != first {
+                (0..tiles).for_each(|tile| k.typecast_tile(first, result, tile));
+            }
             k.tile_regs_commit();
 
-            let tiles = part[0] * part[1];
             out.reserve_back(tiles);
             k.tile_regs_wait();
             for tile in 0..tiles {

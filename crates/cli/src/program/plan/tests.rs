@@ -146,7 +146,7 @@ fn what_does_not_fit_is_refused_with_its_place() {
     refused(&format!("name = \"t\"\n{}", role.repeat(5)), "5 roles; a program has at most 4");
     refused(
         "name = \"t\"\n[[roles]]\ncores = 1\nbrisc = { elf = \"prebuilt:nothing\" }\n",
-        "there are attention-math, attention-pack, attention-unpack, busy",
+        "there are accumulate-math, accumulate-pack, accumulate-unpack, attention-math",
     );
     let cb = |index: &str, n: usize| {
         let one = format!("[[cb]]\nindex = {index}\npages = 1\npage_size = 16\n");
