@@ -1,7 +1,7 @@
 //! Nodes: what the scheduler and the NoC see of a tile.
 
 use crate::Fault;
-use crate::noc::{Outbox, Packet};
+use crate::noc::{Data, Outbox, Packet};
 use tilework_riscv::Cycle;
 
 /// The cycle of an event that will not happen by itself.
@@ -71,6 +71,12 @@ pub(crate) trait Memory {
     /// The `len` bytes at `addr`, if they are contiguous in memory without read side effects; saves
     /// the caller a copy.
     fn span(&self, addr: u64, len: usize) -> Option<&[u8]> {
+        let _ = (addr, len);
+        None
+    }
+    /// The same bytes as they are now, without a copy; `None` where the memory has no pages that a
+    /// packet can hold on to.
+    fn share(&mut self, addr: u64, len: usize) -> Option<Data> {
         let _ = (addr, len);
         None
     }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tilework_riscv::Cycle;
 
+use super::Data;
 use crate::NEVER;
 
 /// Index of a node of the chip.
@@ -44,9 +45,6 @@ pub(crate) struct Reply {
     /// The memory address that the answer's data goes to (reads and atomics).
     pub addr: u64,
 }
-
-/// Payload bytes, shared by the copies of a multicast.
-pub(crate) type Data = Arc<[u8]>;
 
 /// The content of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -10,7 +10,6 @@ use super::{COUNTERS_PAGE, Link, MAP_PAGE, Niu};
 use crate::noc::responder::read_data;
 use crate::noc::{Body, Dest, Outbox, Packet, Place, Reply, TileKind, atomics};
 use crate::{Cycle, Fault, FaultClass, Memory, timing};
-use std::sync::Arc;
 use tilework_abi::noc::{MAX_PACKET_BYTES, NocXy, TAG_TRID_SHIFT, counter, ctrl, init};
 use tilework_abi::tensix;
 
@@ -185,7 +184,7 @@ impl Niu {
                 let (started, sent, _) = write_sent_counters(reply.is_some());
                 self.count(started, 1);
                 self.count(sent, 1);
-                let data = Arc::from(data.to_le_bytes());
+                let data = data.to_le_bytes().into();
                 (to, Body::WriteRequest { addr, data, mask: None, reply })
             }
             Action::Atomic { to, addr, len_be, data, reply } => {
