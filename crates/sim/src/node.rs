@@ -30,11 +30,14 @@ pub(crate) trait Node: Send {
         let next = self.next();
         Outlook { next, sends: next }
     }
-    /// The cycle of the last event, for a node that computes. The scheduler lets such a node run
-    /// past the window when it is the first that can send, and must know where it stopped. Other
-    /// nodes only answer packets and advance window by window.
-    fn rested(&self) -> Option<Cycle> {
-        None
+    /// Whether cores run here. The scheduler lets such a node run until another can affect it. The
+    /// others only answer packets and advance window by window.
+    fn computes(&self) -> bool {
+        false
+    }
+    /// The cycle of the last event of a node that computes and now sleeps.
+    fn rested(&self) -> Cycle {
+        0
     }
     /// Whether the host can see at once what happens here. Such a node does not run ahead of it.
     fn faces_host(&self) -> bool {

@@ -286,7 +286,8 @@ impl Tile {
         let looks = |packet: &Packet| shows_cores(packet) || commands_cores(packet);
         let is_seen = matches!(self.queue.peek(), Some(Event::Packet(packet)) if looks(packet));
         let one = if set & (set - 1) == 0 { set.trailing_zeros() as usize } else { COPROCESSOR };
-        let polls_registers = one != COPROCESSOR && !is_seen && self.shared.fabric.watches_registers_only(one);
+        let is_parked = self.slots.get(one).is_some_and(|slot| slot.activity == Activity::Parked);
+        let polls_registers = is_parked && !is_seen && self.shared.fabric.watches_registers_only(one);
         self.wake_members(set, at);
         if polls_registers {
             self.slots[one].core.finish_iteration(at);
@@ -483,8 +484,13 @@ impl Node for Tile {
         }
     }
 
-    fn rested(&self) -> Option<Cycle> {
-        Some(self.last_rest())
+    #[inline]
+    fn computes(&self) -> bool {
+        true
+    }
+
+    fn rested(&self) -> Cycle {
+        self.last_rest()
     }
 
     #[inline]
