@@ -240,17 +240,23 @@ impl Core {
         let &PollLoop { start, period, insns_per_iteration, .. } = poll;
         let iterations = at.saturating_sub(start) / period;
         let cycles = iterations * period;
-        self.now = start + cycles;
+        self.now = start;
         self.skipped += iterations * insns_per_iteration;
-        if self.score.outstanding > start {
+        self.repeat(cycles);
+        self.polls.resume(self.now);
+        cycles
+    }
+
+    /// Advances by whole iterations of the poll loop at whose head the core is.
+    fn repeat(&mut self, cycles: Cycle) {
+        if self.score.outstanding > self.now {
             for ready in self.score.ready.iter_mut().chain([&mut self.score.outstanding]) {
-                if *ready > start {
+                if *ready > self.now {
                     *ready += cycles;
                 }
             }
         }
-        self.polls.resume(self.now);
-        cycles
+        self.now += cycles;
     }
 
     /// [`Core::wake`] of a parked core by an agent that is about to change one of its watched
@@ -260,5 +266,18 @@ impl Core {
         let skipped = self.wake(at);
         self.polls.expect_change();
         skipped
+    }
+
+    /// After [`Core::wake_for_change`] at `at`: an iteration of few instructions that has loaded
+    /// its words before `at` is as all others were, and is executed in one step.
+    ///
+    /// Only for a loop that loads nothing through a cache, whose lines would be as old as the last
+    /// iteration that was executed one by one, and if nobody looks at the core at `at`.
+    pub fn finish_iteration(&mut self, at: Cycle) {
+        if let Some((period, insns)) = self.polls.has_loaded(at.saturating_sub(self.now)) {
+            self.repeat(period);
+            self.retired += insns;
+            self.polls.count_visit();
+        }
     }
 }

@@ -25,6 +25,8 @@ const HEADS: usize = 4;
 const MAX_BACKOFF: u32 = 16;
 /// The longest back-off of a head whose loop has changed memory.
 const MAX_BUSY_BACKOFF: u32 = 128;
+/// A loop of at most so many instructions has no other loops in it.
+const SHORT: u64 = 3;
 /// Immediate examinations of a loop that has parked before: of the iteration in which it is entered
 /// again, of the one that shows that it repeats itself, and two more.
 const TRUST: u32 = 4;
@@ -77,6 +79,9 @@ pub struct PollLoop {
     pub period: Cycle,
     /// Instructions per iteration.
     pub insns_per_iteration: u64,
+    /// When an iteration accesses a watched word for the last time, in cycles after its start.
+    /// `None` for a loop that stores.
+    pub last_load: Option<Cycle>,
     /// The words that can end the loop; empty for `j .`.
     pub watched: WatchList,
 }
@@ -130,6 +135,8 @@ struct Head {
     effects: u64,
     snapshot: Snapshot,
     watched: WatchList,
+    /// When the recorded iteration last accessed one of them.
+    last_access: Cycle,
     /// Time of the last visit, for LRU replacement.
     used: u64,
 }
@@ -145,6 +152,7 @@ impl Head {
         effects: 0,
         snapshot: Snapshot { regs: [0; 32], outstanding_in: 0, ready_in: [0; 32], cache: [0; 4], draining: 0 },
         watched: Vec::new(),
+        last_access: 0,
         used: 0,
     };
 
@@ -276,6 +284,7 @@ impl Polls {
             let index = recording.trailing_zeros() as usize;
             recording &= recording - 1;
             let head = &mut self.heads[index];
+            head.last_access = watch.at;
             let known = head.watched.iter_mut().find(|w| w.addr == watch.addr && w.width == watch.width);
             let fits = match known {
                 // Changed within one iteration: which loads of the next one see which value
@@ -386,7 +395,9 @@ impl Polls {
             let watched = std::mem::replace(&mut head.watched, std::mem::take(&mut self.sleep.watched));
             head.watched.clear();
             let (head_pc, start) = (visit.head_pc, visit.now);
-            self.sleep = PollLoop { head_pc, start, period, insns_per_iteration: insns, watched };
+            let stores = watched.iter().any(|watch| watch.stored);
+            let last_load = (!stores).then(|| head.last_access.saturating_sub(start.wrapping_sub(period)));
+            self.sleep = PollLoop { head_pc, start, period, insns_per_iteration: insns, last_load, watched };
             self.asleep = true;
             return true;
         }
@@ -432,5 +443,19 @@ impl Polls {
     /// likely to end or to see another value.
     pub(crate) fn expect_change(&mut self) {
         self.heads[self.recent].next_examination = 2;
+    }
+
+    /// The period and the instructions of the loop in which the core was last parked, if it is
+    /// short and an iteration has loaded all watched words when it is `cycles` old.
+    pub(crate) fn has_loaded(&self, cycles: Cycle) -> Option<(Cycle, u64)> {
+        let PollLoop { period, insns_per_iteration, last_load, .. } = self.sleep;
+        (self.enabled && insns_per_iteration <= SHORT && last_load? < cycles).then_some((period, insns_per_iteration))
+    }
+
+    /// Counts the visit at the end of an iteration that was not executed one by one.
+    pub(crate) fn count_visit(&mut self) {
+        let head = &mut self.heads[self.recent];
+        head.visits += 1;
+        head.effects = self.effects;
     }
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{CLOCK, LOCAL_BASE, SLOW, Toy, li, word};
+use common::{CLOCK, LOCAL_BASE, REGISTER, SLOW, Toy, li, word};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tilework_abi::tensix::insn::Nop;
@@ -442,4 +442,59 @@ fn more_than_sixteen_words_do_not_park() {
     };
     assert_eq!(spread(16), Exit::Parked);
     assert_eq!(spread(17), Exit::Limit);
+}
+
+/// Counts the values of a register, with `pause` instructions after each change. The wait is a loop
+/// of two or of three instructions. The register changes after each of `gaps` cycles. Returns the
+/// core and how often it parked.
+fn count_changes(pause: u8, jumps_back: bool, gaps: &[Cycle], parking: bool, finish: bool) -> (Core, u32) {
+    let mut code = li(18, REGISTER).to_vec();
+    let wait = [word(Op::Lw, 5, 18, 0, 0), word(Op::Beq, 0, 5, 7, -4)];
+    let wait_and_jump = [word(Op::Lw, 5, 18, 0, 0), word(Op::Bne, 0, 5, 7, 8), word(Op::Jal, 0, 0, 0, -8)];
+    code.extend_from_slice(if jumps_back { &wait_and_jump } else { &wait });
+    code.extend([word(Op::Addi, 7, 5, 0, 0), word(Op::Addi, 6, 6, 0, 1)]);
+    code.extend((0..pause).map(|_| word(Op::Addi, 8, 8, 0, 1)));
+    code.push(word(Op::Jal, 0, 0, 0, 4 * (2 - code.len() as i32)));
+    let mut bus = Toy::with_code(0, &code);
+    let mut core = Core::new(HartKind::B);
+    core.set_parking(parking);
+    let (mut at, mut parked) = (0, 0);
+    // The last wait is executed as far as it goes, for the comparison.
+    for (n, gap) in gaps.iter().chain([&997]).enumerate() {
+        at += gap;
+        while core.now < at {
+            match core.run(&mut bus, at) {
+                // The register has changed since the last iteration loaded it.
+                Exit::Parked if core.parked().is_some_and(|poll| poll.watched[0].value != bus.register) => {
+                    core.wake(core.now);
+                }
+                Exit::Parked => {
+                    parked += 1;
+                    core.wake_for_change(at);
+                    if finish && n < gaps.len() {
+                        core.finish_iteration(at);
+                    }
+                }
+                exit => assert_eq!(exit, Exit::Limit),
+            }
+        }
+        bus.register += 1;
+    }
+    (core, parked)
+}
+
+proptest! {
+    #[test]
+    fn an_iteration_in_one_step_is_as_one_that_is_executed(
+        pause in 0..9u8, jumps_back: bool, gaps in vec(prop_oneof![1..40u64, 100..400u64], 1..60)
+    ) {
+        let (polling, _) = count_changes(pause, jumps_back, &gaps, false, false);
+        let (stepping, parked) = count_changes(pause, jumps_back, &gaps, true, false);
+        let (finishing, also_parked) = count_changes(pause, jumps_back, &gaps, true, true);
+        prop_assert_eq!((finishing.now, finishing.pc, finishing.regs), (polling.now, polling.pc, polling.regs));
+        prop_assert_eq!(finishing.retired + finishing.skipped, polling.retired);
+        // Not only the sum: a report has both.
+        prop_assert_eq!((finishing.retired, finishing.skipped), (stepping.retired, stepping.skipped));
+        prop_assert_eq!(also_parked, parked);
+    }
 }

@@ -8,6 +8,7 @@ use crate::arc::ArcTile;
 use crate::bugs::Bugs;
 use crate::coverage::Coverage;
 use crate::crew::Worked;
+use crate::distance::Distances;
 use crate::dram::DramBank;
 use crate::inert::InertTiles;
 use crate::noc::{Grid, GridBuilder, GridError, Network, NodeId, Outbox, Packet, Place};
@@ -160,7 +161,11 @@ impl Node for AnyNode {
     fn outlook(&self) -> Outlook {
         each!(self, node => node.outlook())
     }
-    fn rested(&self) -> Option<Cycle> {
+    #[inline]
+    fn computes(&self) -> bool {
+        matches!(self, Self::Tensix(_))
+    }
+    fn rested(&self) -> Cycle {
         each!(self, node => node.rested())
     }
     fn deliver(&mut self, at: Cycle, packet: Packet) {
@@ -218,7 +223,7 @@ impl Chip {
         nodes.push(AnyNode::Inert(Box::new(InertTiles::new(layout.inert, &grid))));
         let machine = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let threads = config.threads.unwrap_or_else(machine).get();
-        let scheduler = Scheduler::new(Network::new(), nodes.len(), threads);
+        let scheduler = Scheduler::new(Network::new(), Distances::new(&layout.places(nodes.len())), threads);
         Ok(Self { config, nodes, pcie, scheduler, host: 0, fault: None })
     }
 
@@ -531,6 +536,13 @@ impl Layout {
             arc: (at(pcie + 1, board::ARC), board::ARC),
             inert: (pcie + 2) as NodeId,
         }
+    }
+    /// The places of the NIUs of each node that packets reach often. The others have many, or, as
+    /// the PCIe tile, are near the host, where no node is to run far ahead of the rest.
+    fn places(&self, nodes: usize) -> Vec<Vec<Place>> {
+        let mut places = vec![Vec::new(); nodes];
+        self.tensix.iter().chain(&self.dram).for_each(|&(place, _)| places[usize::from(place.node)].push(place));
+        places
     }
     fn grid(&self, harvesting: Harvesting, translation: bool) -> Result<Grid, GridError> {
         let tiles = self.tensix.iter().chain(&self.dram).chain([&self.pcie, &self.arc]);

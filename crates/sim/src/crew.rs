@@ -70,6 +70,7 @@ impl<N: Worked> Portion<N> {
     fn run(&mut self) {
         let started = Instant::now();
         for Task { node, span, outcome, .. } in &mut self.tasks {
+            self.out.begin();
             *outcome = node.run(span.end, &mut self.out);
             if outcome.is_ok() {
                 node.speculate(self.out.horizon(span.end), span.limit);

@@ -9,6 +9,7 @@
 //! Clippy's cast lints stay off here: registers are fields cut out of words, and arithmetic is that
 //! of hardware, so that `as` is the operation itself.
 
+mod active;
 mod arc;
 mod bugs;
 mod chip;
@@ -16,6 +17,7 @@ mod chip;
 mod chip_tests;
 mod coverage;
 mod crew;
+mod distance;
 mod dram;
 mod endpoint;
 mod event_queue;

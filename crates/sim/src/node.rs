@@ -1,7 +1,7 @@
 //! Nodes: what the scheduler and the NoC see of a tile.
 
 use crate::Fault;
-use crate::noc::{Outbox, Packet};
+use crate::noc::{Data, Outbox, Packet};
 use tilework_riscv::Cycle;
 
 /// The cycle of an event that will not happen by itself.
@@ -30,11 +30,14 @@ pub(crate) trait Node: Send {
         let next = self.next();
         Outlook { next, sends: next }
     }
-    /// The cycle of the last event, for a node that computes. The scheduler lets such a node run
-    /// past the window when it is the first that can send, and must know where it stopped. Other
-    /// nodes only answer packets and advance window by window.
-    fn rested(&self) -> Option<Cycle> {
-        None
+    /// Whether cores run here. The scheduler lets such a node run until another can affect it. The
+    /// others only answer packets and advance window by window.
+    fn computes(&self) -> bool {
+        false
+    }
+    /// The cycle of the last event of a node that computes and now sleeps.
+    fn rested(&self) -> Cycle {
+        0
     }
     /// Whether the host can see at once what happens here. Such a node does not run ahead of it.
     fn faces_host(&self) -> bool {
@@ -71,6 +74,12 @@ pub(crate) trait Memory {
     /// The `len` bytes at `addr`, if they are contiguous in memory without read side effects; saves
     /// the caller a copy.
     fn span(&self, addr: u64, len: usize) -> Option<&[u8]> {
+        let _ = (addr, len);
+        None
+    }
+    /// The same bytes as they are now, without a copy; `None` where the memory has no pages that a
+    /// packet can hold on to.
+    fn share(&mut self, addr: u64, len: usize) -> Option<Data> {
         let _ = (addr, len);
         None
     }

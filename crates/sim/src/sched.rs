@@ -1,14 +1,17 @@
 //! The scheduler: one virtual clock over nodes that only affect each other by packets.
 //!
 //! Time advances in windows. No packet arrives sooner than [`timing::LOOKAHEAD`] after it left, and
-//! each node knows a cycle before which nothing can leave it ([`Node::sends`]). So within a window
+//! each node knows a cycle before which nothing can leave it ([`Outlook::sends`]). So within a window
 //! that ends the look-ahead after the first of these cycles, every node can run alone, in any
 //! order; at its end the network takes what left and delivers the arrivals. The node that can send
-//! first is not limited by itself: it runs until the others could affect it. When no node has work,
-//! time jumps. When many have, several threads share the window ([`crate::crew`]). All of this only
+//! first is not limited by itself: it runs until the others could affect it. While only a few nodes
+//! have work, the first one runs alone until the others could affect it, so that it does mostly in
+//! one piece what it does between two packets. When no node has work, time jumps. When many have, several threads share the window ([`crate::crew`]). All of this only
 //! batches the same events differently: results and cycles do not depend on it.
 
+use crate::active::{Active, ActiveNodes, FEW};
 use crate::crew::{Crew, Span, Worked};
+use crate::distance::Distances;
 use crate::noc::{Network, NocStats, Outbox};
 use crate::node::Outlook;
 use crate::{Cycle, Fault, NEVER, Node, timing};
@@ -16,7 +19,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// With fewer busy nodes a window is not divided among threads.
-const LEAST_BUSY: usize = 8;
+const LEAST_BUSY: usize = FEW + 1;
 /// Nor with less work than this: handing over and waiting cost some two microseconds when nothing
 /// else uses the processors.
 const LEAST_WORK: Duration = Duration::from_micros(6);
@@ -72,6 +75,9 @@ pub(crate) struct Scheduler<N> {
     /// their cycles.
     ahead: VecDeque<(Cycle, NocStats)>,
     active: ActiveNodes,
+    distances: Distances,
+    /// When the last of the nodes that ran beyond their window fell asleep.
+    rested: Cycle,
     /// The threads, if there are several.
     crew: Option<Crew<N>>,
     /// What a busy node mostly needs for a window of this kind.
@@ -89,34 +95,6 @@ struct Faulted {
     at: Cycle,
     node: usize,
     fault: Fault,
-}
-
-/// The nodes that have work, with their next cycles. Most of a chip sleeps most of the time.
-struct ActiveNodes {
-    /// The nodes that have work, and perhaps a few others, in no order.
-    list: Vec<Active>,
-    /// Per node: its position in `list`, if it is there.
-    positions: Vec<Option<usize>>,
-}
-
-/// A node and what it does next.
-#[derive(Clone, Copy)]
-struct Active {
-    node: usize,
-    outlook: Outlook,
-}
-
-/// What the nodes with work do next.
-#[derive(Clone, Copy)]
-struct Front {
-    /// The first of their next cycles.
-    next: Cycle,
-    /// The node that can send first.
-    node: usize,
-    /// When it can.
-    sends: Cycle,
-    /// When another can.
-    others_send: Cycle,
 }
 
 /// A window of time.
@@ -146,62 +124,10 @@ impl Window {
     }
 }
 
-impl ActiveNodes {
-    fn new(nodes: usize) -> Self {
-        Self { list: Vec::with_capacity(nodes), positions: vec![None; nodes] }
-    }
-
-    fn set(&mut self, node: usize, outlook: Outlook) {
-        match self.positions[node] {
-            Some(position) => self.list[position].outlook = outlook,
-            None if outlook.next == NEVER => {}
-            None => {
-                self.positions[node] = Some(self.list.len());
-                self.list.push(Active { node, outlook });
-            }
-        }
-    }
-
-    /// Takes the node at `position` of the list off it.
-    fn remove(&mut self, position: usize) {
-        let Active { node, .. } = self.list.swap_remove(position);
-        self.positions[node] = None;
-        if let Some(moved) = self.list.get(position) {
-            self.positions[moved.node] = Some(position);
-        }
-    }
-
-    /// Forgets the nodes that sleep; returns the first cycle at which another can send.
-    fn forget_sleepers(&mut self) -> Cycle {
-        let (mut position, mut first) = (0, NEVER);
-        while let Some(&Active { outlook, .. }) = self.list.get(position) {
-            if outlook.next == NEVER {
-                self.remove(position);
-            } else {
-                first = first.min(outlook.sends);
-                position += 1;
-            }
-        }
-        first
-    }
-
-    fn front(&self) -> Front {
-        let mut front = Front { next: NEVER, node: 0, sends: NEVER, others_send: NEVER };
-        for &Active { node, outlook: Outlook { next, sends } } in &self.list {
-            front.next = front.next.min(next);
-            if sends < front.sends {
-                (front.others_send, front.sends, front.node) = (front.sends, sends, node);
-            } else {
-                front.others_send = front.others_send.min(sends);
-            }
-        }
-        front
-    }
-}
-
 impl<N: Worked> Scheduler<N> {
-    /// A clock at zero for so many nodes, which run on `threads` threads.
-    pub(crate) fn new(network: Network, nodes: usize, threads: usize) -> Self {
+    /// A clock at zero for nodes at these distances, which run on `threads` threads.
+    pub(crate) fn new(network: Network, distances: Distances, threads: usize) -> Self {
+        let nodes = distances.nodes();
         Self {
             now: 0,
             next: 0,
@@ -211,6 +137,8 @@ impl<N: Worked> Scheduler<N> {
             fault: None,
             ahead: VecDeque::new(),
             active: ActiveNodes::new(nodes),
+            distances,
+            rested: 0,
             crew: (threads > 1).then(|| Crew::new(threads, nodes)),
             work: Duration::ZERO,
             unmeasured: 0,
@@ -246,7 +174,7 @@ impl<N: Worked> Scheduler<N> {
 
     /// True when nothing will happen by itself.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.out.earliest().is_none() && self.active.list.iter().all(|active| active.outlook.next == NEVER)
+        self.out.earliest().is_none() && self.active.is_asleep()
     }
 
     /// A node cannot continue. Others may have faulted before it in simulated time: they are run up
@@ -268,6 +196,16 @@ impl<N: Worked> Scheduler<N> {
             self.now = self.now.max(until.stop);
             return Ok(Step::Reached);
         }
+        if self.active.is_empty() && self.out.earliest().is_none() && self.fault.is_none() {
+            return Ok(Step::Quiet);
+        }
+        self.step_on(nodes, until)
+    }
+
+    /// As [`Scheduler::step`], when something may happen. Not inlined: most steps of an idle chip
+    /// end before it, and need few registers.
+    #[inline(never)]
+    fn step_on(&mut self, nodes: &mut [N], until: Until) -> Result<Step, Fault> {
         let front = self.active.front();
         let waiting = self.out.earliest().unwrap_or(NEVER);
         let start = front.next.min(waiting);
@@ -287,34 +225,89 @@ impl<N: Worked> Scheduler<N> {
             return Ok(Step::Reached);
         }
         let end_after = |sends: Cycle| sends.min(waiting).saturating_add(timing::LOOKAHEAD).min(last);
+        let first = self.active.list().get(front.position).map_or(usize::MAX, |active| active.node);
         let limit = start.saturating_add(until.notice).min(last);
         let end = end_after(front.sends);
         let mut window = Window { start, stop, last, end, front: front.node, front_end: end, limit };
-        if front.sends != NEVER && nodes[front.node].rested().is_some() {
+        self.next = 0;
+        // Where the host could see it, time passes window by window.
+        if self.active.list().len() <= FEW && first != usize::MAX && !nodes[first].faces_host() {
+            let others_send = if front.node == first { front.others_send } else { front.sends };
+            let end = self.active.reaches(front.position, &self.distances).min(last);
+            window.front_end = self.out.affects(first, end, &self.distances);
+            self.run_first(nodes, window, front.position, others_send);
+            return Ok(Step::Ran);
+        }
+        if front.sends != NEVER && front.node != usize::MAX && nodes[front.node].computes() {
             window.front_end = end_after(front.others_send);
         }
-        self.next = 0;
+        window.end = window.end.min(self.active.later_sends());
         self.run_window(nodes, window);
         Ok(Step::Ran)
     }
 
     /// Runs the nodes over one window and routes what leaves in it.
-    ///
-    /// Not inlined: most calls of [`Scheduler::step`] on an idle chip end before it, and need few
-    /// registers.
     #[inline(never)]
     fn run_window(&mut self, nodes: &mut [N], window: Window) {
         let sends = match self.crew {
-            Some(_) if self.active.list.len() >= LEAST_BUSY => self.run_many(nodes, window),
+            Some(_) if self.active.list().len() >= LEAST_BUSY => self.run_many(nodes, window),
             _ => self.run_in_turn(nodes, window),
         };
         self.now = self.now.max(window.end.min(window.stop));
         self.route(nodes, sends.min(window.last));
-        if self.active.list.is_empty() && self.out.earliest().is_none() {
-            // All sleep: time has come as far as the last of them.
-            let rested = nodes[window.front].rested().unwrap_or(0);
-            self.now = self.now.max(rested.min(window.front_end).min(window.stop));
+        self.end_window(&window);
+    }
+
+    /// Runs the node at `position` of the list, which has the first event, and routes what leaves
+    /// before the others can send.
+    #[inline(never)]
+    fn run_first(&mut self, nodes: &mut [N], window: Window, position: usize, others_send: Cycle) {
+        let Active { node: i, mut outlook } = self.active.list()[position];
+        let node = &mut nodes[i];
+        let end = if node.computes() { window.front_end } else { window.end };
+        if outlook.next < end {
+            outlook = self.run_node(nodes, i, end, &window);
+            self.active.update(position, outlook);
         }
+        // The others have come as far as the first one.
+        self.now = self.now.max(window.start.min(window.stop));
+        self.route(nodes, others_send.min(outlook.sends).min(window.last));
+        self.end_window(&window);
+    }
+
+    /// Advances the clock if all sleep: as far as the last of them has come.
+    #[inline]
+    fn end_window(&mut self, window: &Window) {
+        if self.active.is_empty() && self.out.earliest().is_none() {
+            self.now = self.now.max(self.rested.max(window.end).min(window.stop));
+        }
+    }
+
+    /// Runs a node up to `end`; returns what it does next.
+    #[inline]
+    fn run_node(&mut self, nodes: &mut [N], number: usize, end: Cycle, window: &Window) -> Outlook {
+        let node = &mut nodes[number];
+        self.out.begin();
+        match node.run(end, &mut self.out) {
+            Ok(()) => {
+                node.speculate(self.out.horizon(end), window.limit);
+                self.has_run(node, end, window)
+            }
+            Err(fault) => {
+                self.faulted(number, window.start, fault);
+                Outlook::ASLEEP
+            }
+        }
+    }
+
+    /// What a node does next that has run up to `end`.
+    #[inline]
+    fn has_run(&mut self, node: &N, end: Cycle, window: &Window) -> Outlook {
+        let outlook = node.outlook();
+        if outlook.next == NEVER && end > window.end {
+            self.rested = self.rested.max(node.rested().min(end));
+        }
+        outlook
     }
 
     /// Runs the busy nodes, one after the other; returns the first cycle at which one can send.
@@ -322,30 +315,17 @@ impl<N: Worked> Scheduler<N> {
         let (mut position, mut first) = (0, NEVER);
         // Who runs first does not matter: what leaves is put in order by `route`, and is not early
         // enough to limit another node.
-        while let Some(&Active { node: i, mut outlook }) = self.active.list.get(position) {
-            let node = &mut nodes[i];
-            let end = window.end_of(i, node);
+        while let Some(&Active { node: i, mut outlook }) = self.active.list().get(position) {
+            let end = window.end_of(i, &nodes[i]);
             if outlook.next < end {
-                outlook = match node.run(end, &mut self.out) {
-                    Ok(()) => {
-                        node.speculate(self.out.horizon(end), window.limit);
-                        node.outlook()
-                    }
-                    Err(fault) => {
-                        self.faulted(i, window.start, fault);
-                        Outlook::ASLEEP
-                    }
-                };
-                self.active.list[position].outlook = outlook;
+                outlook = self.run_node(nodes, i, end, &window);
             }
-            if outlook.next == NEVER {
-                self.active.remove(position);
-            } else {
+            if self.active.update(position, outlook) {
                 first = first.min(outlook.sends);
                 position += 1;
             }
         }
-        first
+        first.min(self.active.later_sends())
     }
 
     /// As [`Scheduler::run_in_turn`], on several threads if the last windows say that it pays.
@@ -355,7 +335,7 @@ impl<N: Worked> Scheduler<N> {
         if let Some(crew) = self.crew.as_mut().filter(|crew| !crew.has_started()) {
             crew.start();
         }
-        let busy = self.active.list.iter().filter(|active| active.outlook.next < window.end).count();
+        let busy = self.active.list().iter().filter(|active| active.outlook.next < window.end).count();
         if busy < LEAST_BUSY {
             return self.run_in_turn(nodes, window);
         }
@@ -363,7 +343,7 @@ impl<N: Worked> Scheduler<N> {
             Some(mut crew) if self.work * busy as u32 >= self.least_work => {
                 let spent = self.run_together(&mut crew, nodes, window);
                 self.crew = Some(crew);
-                (spent, self.active.forget_sleepers())
+                (spent, self.active.tidy())
             }
             crew => {
                 self.crew = crew;
@@ -386,11 +366,14 @@ impl<N: Worked> Scheduler<N> {
             let end = window.end_of(active.node, &nodes[active.node]);
             (active.outlook.next < end).then_some((active.node, Span { end, limit: window.limit }))
         };
-        self.spans.extend(self.active.list.iter().filter_map(span));
+        self.spans.extend(self.active.list().iter().filter_map(span));
         let (spent, finished) = crew.run(nodes, self.spans.drain(..), &mut self.out);
         for (node, outcome) in finished {
             match outcome {
-                Ok(()) => self.active.set(node, nodes[node].outlook()),
+                Ok(()) => {
+                    let outlook = self.has_run(&nodes[node], window.end_of(node, &nodes[node]), &window);
+                    self.active.set(node, outlook);
+                }
                 Err(fault) => self.faulted(node, window.start, fault),
             }
         }
@@ -409,11 +392,8 @@ impl<N: Worked> Scheduler<N> {
             let at = departure.at;
             debug_assert!(self.routed <= at, "a packet of cycle {at} leaves after one of {}", self.routed);
             self.routed = at;
-            if at >= self.now {
-                self.ahead.push_back((at, NocStats::of(&departure.packet)));
-            }
             let active = &mut self.active;
-            self.network.carry(departure, |at, node, packet| {
+            let carried = self.network.carry(departure, |at, node, packet| {
                 let node = usize::from(node);
                 nodes[node].deliver(at, packet);
                 if stopped != Some(node) {
@@ -422,6 +402,9 @@ impl<N: Worked> Scheduler<N> {
                     end = end.min(outlook.sends);
                 }
             });
+            if at >= self.now {
+                self.ahead.push_back((at, carried));
+            }
         }
     }
 }

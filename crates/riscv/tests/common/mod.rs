@@ -19,6 +19,8 @@ pub(crate) const LOCAL_BYTES: u32 = 0x2000;
 pub(crate) const CLOCK: u32 = 0xffb1_21f0;
 /// Reads as 3, with a latency of 90 cycles.
 pub(crate) const SLOW: u32 = CLOCK + 4;
+/// Reads as [`Toy::register`], with a latency of 7 cycles and not through the L0.
+pub(crate) const REGISTER: u32 = CLOCK + 12;
 /// Blocks until there is [`Toy::mail`], and takes it.
 pub(crate) const MAILBOX: u32 = CLOCK + 8;
 const NO_LINE: u32 = u32::MAX;
@@ -40,6 +42,8 @@ pub(crate) struct Toy {
     pub pushed: Vec<u32>,
     /// What [`MAILBOX`] holds.
     pub mail: Option<u32>,
+    /// What [`REGISTER`] reads as.
+    pub register: u32,
     /// Every L1 load that misses the L0 first asks for a sync.
     pub sync_loads: bool,
     synced: bool,
@@ -60,6 +64,7 @@ impl Toy {
             drained_at: 0,
             pushed: Vec::new(),
             mail: None,
+            register: 0,
             sync_loads: false,
             synced: false,
             loads: 0,
@@ -118,6 +123,9 @@ impl Toy {
         if addr == MAILBOX && width == Width::Word {
             let value = self.mail.take().ok_or(Refuse::Block)?;
             return Ok(Load { value, latency: 3, access: Access::Volatile });
+        }
+        if addr == REGISTER && width == Width::Word {
+            return Ok(Load { value: self.register, latency: 7, access: Access::Watched });
         }
         if addr == SLOW && width == Width::Word {
             return Ok(Load { value: 3, latency: 90, access: Access::Private });

@@ -4,7 +4,7 @@ use super::messages::code;
 use super::*;
 use crate::Node;
 use crate::noc::GridBuilder;
-use crate::noc::{Body, Place, Reply};
+use crate::noc::{Body, Data, Place, Reply};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ fn firmware_has_started_and_coordinates_are_translated() {
 #[test]
 fn scratch_words_are_storage_and_the_rest_is_a_fault() {
     let mut arc = arc(Board::P100);
-    let write = |addr| Body::WriteRequest { addr, data: Arc::from([1, 2, 3, 4]), mask: None, reply: None };
+    let write = |addr| Body::WriteRequest { addr, data: Data::from([1, 2, 3, 4]), mask: None, reply: None };
     assert_eq!(send(&mut arc, write(0x8003_0400)).unwrap(), None);
     assert_eq!(word(&mut arc, 0x8003_0400).unwrap(), 0x0403_0201);
     assert_eq!(word(&mut arc, 0x8003_0060).unwrap(), 0);
@@ -102,7 +102,7 @@ fn scratch_words_are_storage_and_the_rest_is_a_fault() {
 }
 
 fn write(arc: &mut ArcTile, addr: u64, value: u32) {
-    let data = Arc::from(value.to_le_bytes());
+    let data = Data::from(value.to_le_bytes());
     assert_eq!(send(arc, Body::WriteRequest { addr, data, mask: None, reply: None }).unwrap(), None);
 }
 
@@ -263,7 +263,7 @@ fn registers_take_the_accesses_of_their_rows_and_faults_name_them() {
         let mut arc = arc(Board::P150);
         let addr = block.base + u64::from(reg.offset);
         let read = word(&mut arc, addr);
-        let data = Arc::from([0xFF; 4]);
+        let data = Data::from([0xFF; 4]);
         let written = send(&mut arc, Body::WriteRequest { addr, data, mask: None, reply: None });
         match reg.access {
             Kind::Rw => assert_eq!(word(&mut arc, addr), Ok(reg.mask), "{}", reg.name),

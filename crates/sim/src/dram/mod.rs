@@ -19,7 +19,7 @@ pub(crate) use store::{OutOfRange, SparseMemory};
 use crate::endpoint::Endpoint;
 use crate::event_queue::EventQueue;
 use crate::inert::{niu_register, serve_register};
-use crate::noc::{self, Body, Dest, Grid, Niu, Outbox, Packet, Place};
+use crate::noc::{self, Body, Data, Dest, Grid, Niu, Outbox, Packet, Place};
 use crate::pipe::Pipe;
 use crate::{Cycle, Fault, FaultClass, Memory, timing};
 use tilework_abi::board::DRAM_BANK_BYTES;
@@ -88,6 +88,10 @@ impl Memory for Content {
     }
     fn span(&self, addr: u64, len: usize) -> Option<&[u8]> {
         self.memory.span(addr, len)
+    }
+    #[inline]
+    fn share(&mut self, addr: u64, len: usize) -> Option<Data> {
+        self.memory.share(addr, len)
     }
     fn is_l1(&self, _addr: u64) -> bool {
         false

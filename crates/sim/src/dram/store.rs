@@ -3,13 +3,16 @@
 //! A board has 28 or 32 GiB of DRAM and a program touches little of it. Untouched memory reads as
 //! zero (the chip's content after power-on is undefined; zero makes runs repeatable).
 
-/// Bytes of a page.
-const PAGE: usize = 64 << 10;
+use crate::noc::{Data, PAGE, Page};
+use std::sync::{Arc, LazyLock};
 
-type Page = Box<[u8; PAGE]>;
+/// A page that a packet held on to when it was written: so many reads of it are copied before
+/// packets may hold on to it again. So a program that reads and writes a page in turn pays for a
+/// copy of the page only rarely.
+const COPIED_READS: u8 = 64;
 
 /// The content of a page that has not been written.
-static UNTOUCHED: [u8; PAGE] = [0; PAGE];
+static UNTOUCHED: LazyLock<Page> = LazyLock::new(new_page);
 
 /// An access beyond the end of a memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -25,8 +28,30 @@ pub(crate) struct OutOfRange {
 
 /// A memory of fixed size, allocated page by page on the first write.
 pub(crate) struct SparseMemory {
-    pages: Vec<Option<Page>>,
+    pages: Vec<Option<Held>>,
     size: u64,
+}
+
+/// A page that has been written.
+struct Held {
+    page: Page,
+    /// How many of the next reads are copied.
+    copied: u8,
+}
+
+impl Held {
+    fn new() -> Self {
+        Self { page: new_page(), copied: 0 }
+    }
+
+    /// The bytes, to be changed. What packets hold on to stays as it is.
+    #[inline]
+    fn bytes_mut(&mut self) -> &mut [u8; PAGE] {
+        if Arc::get_mut(&mut self.page).is_none() {
+            self.copied = COPIED_READS;
+        }
+        Arc::make_mut(&mut self.page).as_mut()
+    }
 }
 
 impl std::fmt::Debug for SparseMemory {
@@ -67,7 +92,7 @@ impl SparseMemory {
             let n = rest.len().min(PAGE - at);
             let (now, later) = rest.split_at_mut(n);
             match &self.pages[page] {
-                Some(p) => now.copy_from_slice(&p[at..at + n]),
+                Some(held) => now.copy_from_slice(&held.page[at..at + n]),
                 None => now.fill(0),
             }
             rest = later;
@@ -82,7 +107,26 @@ impl SparseMemory {
         let end = at.checked_add(len)?;
         // The last page may reach beyond the memory.
         self.check(addr, len).ok()?;
-        self.pages.get(page)?.as_deref().unwrap_or(&UNTOUCHED).get(at..end)
+        self.page(page)?.get(at..end)
+    }
+
+    /// The `len` bytes at `addr` as they are now, without a copy; `None` when they do not lie in
+    /// one page, or when a copy costs less.
+    #[inline]
+    pub(crate) fn share(&mut self, addr: u64, len: usize) -> Option<Data> {
+        let (number, at) = split(addr);
+        self.check(addr, len).ok()?;
+        if let Some(Some(held)) = self.pages.get_mut(number)
+            && held.copied > 0
+        {
+            held.copied -= 1;
+            return None;
+        }
+        Data::of_page(self.page(number)?, at, len)
+    }
+
+    fn page(&self, number: usize) -> Option<&Page> {
+        Some(self.pages.get(number)?.as_ref().map_or(&*UNTOUCHED, |held| &held.page))
     }
 
     /// Writes `data` at `addr`. Zeros written to untouched pages allocate nothing.
@@ -99,7 +143,7 @@ impl SparseMemory {
             let (now, later) = rest.split_at(n);
             let slot = &mut self.pages[page];
             if slot.is_some() || now.iter().any(|&b| b != 0) {
-                slot.get_or_insert_with(new_page)[at..at + n].copy_from_slice(now);
+                slot.get_or_insert_with(Held::new).bytes_mut()[at..at + n].copy_from_slice(now);
             }
             rest = later;
             addr += n as u64;
@@ -121,5 +165,5 @@ fn split(addr: u64) -> (usize, usize) {
 }
 
 fn new_page() -> Page {
-    vec![0u8; PAGE].into_boxed_slice().try_into().expect("the slice has the length of a page")
+    Arc::new(vec![0u8; PAGE].into_boxed_slice().try_into().expect("the slice has the length of a page"))
 }

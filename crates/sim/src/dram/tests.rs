@@ -24,7 +24,7 @@ fn read(addr: u64, len: u32) -> Body {
 }
 
 fn write(addr: u64, data: &[u8], mask: Option<u64>, reply: Option<Reply>) -> Body {
-    Body::WriteRequest { addr, data: Arc::from(data), mask, reply }
+    Body::WriteRequest { addr, data: Data::from(data), mask, reply }
 }
 
 fn run(bank: &mut DramBank) -> Result<Vec<(Cycle, Packet)>, Fault> {
@@ -45,7 +45,7 @@ fn a_write_through_one_port_is_read_through_another() {
     assert_eq!(left.len(), 2);
     assert_eq!(left[0].1.body, Body::WriteAck { reply: REPLY });
     assert_eq!(left[0].1.from, PORT0);
-    assert_eq!(left[1].1.body, Body::ReadResponse { reply: REPLY, data: Arc::from([0, 0, 1, 2, 3, 4, 0, 0]) });
+    assert_eq!(left[1].1.body, Body::ReadResponse { reply: REPLY, data: Data::from([0, 0, 1, 2, 3, 4, 0, 0]) });
     assert_eq!(left[1].1.from, PORT1);
     assert_eq!(left[1].1.to, Dest::Unicast(CORE));
     // The memory has moved the four bytes written and the eight bytes read, and nothing else.
@@ -54,6 +54,35 @@ fn a_write_through_one_port_is_read_through_another() {
     channel.serve(11, 8);
     assert_eq!(b.channel, channel);
     assert_eq!(left.iter().map(|(_, packet)| packet.body.payload_bytes()).sum::<u64>(), 8);
+}
+
+#[test]
+fn an_answer_keeps_the_bytes_of_the_cycle_at_which_they_were_read() {
+    let mut b = bank();
+    let mut answers = Vec::new();
+    // So often that reads of the page are copied for a while and then shared again.
+    for turn in 0..100_u8 {
+        let at = 1000 * u64::from(turn);
+        b.deliver(at, packet(PORT0, write(0x1_0000, &[turn; 32], None, None)));
+        b.deliver(at + 1, packet(PORT0, read(0x1_0010, 64)));
+        b.deliver(at + 2, packet(PORT0, write(0x1_0018, &[0xFF; 8], None, None)));
+        if turn % 3 != 0 {
+            b.deliver(at + 3, packet(PORT0, read(0x1_0010, 64)));
+        }
+        answers.extend(run(&mut b).unwrap().into_iter().map(|(_, packet)| (turn, packet.body)));
+    }
+    let mut second = false;
+    let mut last = u8::MAX;
+    for (turn, answer) in answers {
+        second = turn == last && !second;
+        last = turn;
+        let mut expected = [0; 64];
+        expected[..16].fill(turn);
+        if second {
+            expected[8..16].fill(0xFF);
+        }
+        assert_eq!(answer, Body::ReadResponse { reply: REPLY, data: Data::from(expected) }, "turn {turn}");
+    }
 }
 
 #[test]
@@ -184,7 +213,7 @@ fn a_ports_nius_say_where_it_is() {
     for (addr, value) in expected {
         b.deliver(0, packet(port, read(addr, 4)));
         let left = run(&mut b).unwrap();
-        assert_eq!(left[0].1.body, Body::ReadResponse { reply: REPLY, data: Arc::from(u32::to_le_bytes(value)) });
+        assert_eq!(left[0].1.body, Body::ReadResponse { reply: REPLY, data: Data::from(u32::to_le_bytes(value)) });
     }
     // A write to general-use bits of NOC_ID_LOGICAL, and what the counters show of all this.
     b.deliver(0, packet(port, write(0xFFB2_014A & !3, &[1, 2, 3, 4], None, None)));

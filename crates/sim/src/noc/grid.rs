@@ -214,6 +214,7 @@ impl Grid {
     }
 
     /// The NIU that coordinate word `word` (y << 6 | x, higher bits ignored) means on NoC `noc`.
+    #[inline]
     pub(crate) fn resolve(&self, noc: u8, word: u32) -> Option<Place> {
         let xy = NocXy::decode(word);
         self.lookup[usize::from(noc & 1)][usize::from(xy.y) * AXIS + usize::from(xy.x)]

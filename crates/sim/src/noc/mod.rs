@@ -10,6 +10,7 @@ mod grid;
 mod network;
 mod niu;
 mod packet;
+mod payload;
 mod responder;
 mod stats;
 #[cfg(test)]
@@ -20,6 +21,7 @@ pub use grid::GridError;
 pub(crate) use grid::{Grid, GridBuilder, TileKind};
 pub(crate) use network::Network;
 pub(crate) use niu::{Niu, Start};
-pub(crate) use packet::{Body, Data, Departure, Dest, NodeId, Outbox, Packet, Place, Reply, Touch};
+pub(crate) use packet::{Body, Departure, Dest, NodeId, Outbox, Packet, Place, Reply, Touch};
+pub(crate) use payload::{Data, PAGE, Page};
 pub(crate) use responder::{read_response, serve, write_ack};
 pub(crate) use stats::NocStats;

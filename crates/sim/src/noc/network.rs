@@ -120,10 +120,11 @@ impl Network {
     /// Carries a packet. The caller passes packets in the order of (cycle, sender, order of
     /// departure). `deliver` gets the cycle at which the last flit arrives, the receiving node and
     /// the packet, addressed to the receiving NIU alone. That cycle is at least
-    /// [`timing::LOOKAHEAD`] after the departure.
-    pub(crate) fn carry(&mut self, departure: Departure, mut deliver: impl FnMut(Cycle, NodeId, Packet)) {
+    /// [`timing::LOOKAHEAD`] after the departure. Returns what the packet counts for.
+    pub(crate) fn carry(&mut self, departure: Departure, mut deliver: impl FnMut(Cycle, NodeId, Packet)) -> NocStats {
         let Departure { at, packet } = departure;
-        self.stats.count(&packet);
+        let counted = NocStats::of(&packet);
+        self.stats += counted;
         match &packet.to {
             &(Dest::Unicast(to) | Dest::Copy(to)) => {
                 let arrival = self.unicast(at, &packet, to);
@@ -138,6 +139,7 @@ impl Network {
                 self.multicast(at, &packet, &tiles, false, &mut deliver);
             }
         }
+        counted
     }
 
     fn unicast(&mut self, at: Cycle, packet: &Packet, to: Place) -> Cycle {

@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tilework_riscv::Cycle;
 
+use super::Data;
 use crate::NEVER;
+use crate::distance::Distances;
+use crate::timing::LOOKAHEAD;
 
 /// Index of a node of the chip.
 pub(crate) type NodeId = u16;
@@ -44,9 +47,6 @@ pub(crate) struct Reply {
     /// The memory address that the answer's data goes to (reads and atomics).
     pub addr: u64,
 }
-
-/// Payload bytes, shared by the copies of a multicast.
-pub(crate) type Data = Arc<[u8]>;
 
 /// The content of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -187,13 +187,15 @@ pub(crate) struct Outbox {
     departures: VecDeque<Departure>,
     /// When the first leaves, or [`NEVER`].
     earliest: Cycle,
+    /// When the first leaves of those that the running node has added, or [`NEVER`].
+    own: Cycle,
     /// The first cycle past which the host must have had a chance to react, or [`NEVER`].
     limit: Cycle,
 }
 
 impl Default for Outbox {
     fn default() -> Self {
-        Self { departures: VecDeque::new(), earliest: NEVER, limit: NEVER }
+        Self { departures: VecDeque::new(), earliest: NEVER, own: NEVER, limit: NEVER }
     }
 }
 
@@ -203,6 +205,7 @@ impl Outbox {
         let departure = Departure { at, packet };
         let key = departure.key();
         self.earliest = self.earliest.min(at);
+        self.own = self.own.min(at);
         // After its equals: departures of one node and cycle keep their order. Most leave after all
         // the others, or before them.
         if self.departures.back().is_none_or(|last| last.key() <= key) {
@@ -219,16 +222,39 @@ impl Outbox {
     pub(crate) fn notice(&mut self, at: Cycle) {
         self.limit = self.limit.min(at + crate::timing::HOST_NOTICE);
     }
-    /// How far a node that runs alone may go towards `until`: an answer to its own packets may
-    /// arrive as soon as the look-ahead has passed.
+    /// Another node runs from now on.
+    pub(crate) fn begin(&mut self) {
+        self.own = NEVER;
+    }
+    /// How far the running node may go towards `until`: an answer to the packets that it has added
+    /// may arrive as soon as the look-ahead has passed.
     #[inline]
     pub(crate) fn horizon(&self, until: Cycle) -> Cycle {
-        until.min(self.earliest.saturating_add(crate::timing::LOOKAHEAD)).min(self.limit)
+        until.min(self.own.saturating_add(LOOKAHEAD)).min(self.limit)
     }
     /// The first departure that has not been taken.
     #[inline]
     pub(crate) fn earliest(&self) -> Option<Cycle> {
         (self.earliest != NEVER).then_some(self.earliest)
+    }
+    /// The first cycle, at most `bound`, at which one of the packets that wait may affect `node`:
+    /// when it arrives there, or when another node has received it and sends something.
+    pub(crate) fn affects(&self, node: usize, mut bound: Cycle, distances: &Distances) -> Cycle {
+        for departure in &self.departures {
+            if departure.at.saturating_add(LOOKAHEAD) >= bound {
+                break;
+            }
+            let from = usize::from(departure.packet.from.node);
+            let way = match departure.packet.to {
+                Dest::Unicast(to) | Dest::Copy(to) if usize::from(to.node) != node => {
+                    distances.between(from, to.node.into()) + distances.between(to.node.into(), node)
+                }
+                Dest::Unicast(_) | Dest::Copy(_) => distances.between(from, node),
+                Dest::Multicast(_) | Dest::MulticastY(_) => LOOKAHEAD,
+            };
+            bound = bound.min(departure.at.saturating_add(way));
+        }
+        bound
     }
     /// Takes out the first departure, if it is before `end`, in the order in which the network
     /// handles them.
@@ -237,6 +263,7 @@ impl Outbox {
             return None;
         }
         let first = self.departures.pop_front();
+        self.own = NEVER;
         self.earliest = self.departures.front().map_or(NEVER, |d| d.at);
         first
     }

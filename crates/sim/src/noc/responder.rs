@@ -2,7 +2,6 @@
 
 use super::{Body, Data, Dest, Packet, Place, Reply};
 use crate::{Cycle, Fault, FaultClass, Memory};
-use std::sync::Arc;
 
 const READ: &str = "BlackholeA0/NoC/MemoryMap.md, NOC_CTRL";
 
@@ -51,14 +50,15 @@ pub(crate) fn write_ack(noc: u8, from: Place, reply: Reply) -> Packet {
 
 /// Reads `len` bytes straight into a packet's payload.
 pub(super) fn read_data(at: Cycle, addr: u64, len: u32, mem: &mut (impl Memory + ?Sized)) -> Result<Data, Fault> {
+    if let Some(data) = mem.share(addr, len as usize) {
+        return Ok(data);
+    }
     if let Some(bytes) = mem.span(addr, len as usize) {
         return Ok(Data::from(bytes));
     }
-    let mut data: Data = core::iter::repeat_n(0, len as usize).collect();
-    if let Some(bytes) = Arc::get_mut(&mut data) {
-        mem.read(at, addr, bytes)?;
-    }
-    Ok(data)
+    let mut data = vec![0; len as usize];
+    mem.read(at, addr, &mut data)?;
+    Ok(data.into())
 }
 
 /// Writes a payload: all of it, or the runs of bytes that the mask enables.

@@ -15,12 +15,9 @@ pub(crate) struct NocStats {
 
 impl NocStats {
     /// One packet.
+    #[inline]
     pub(crate) fn of(packet: &Packet) -> Self {
         Self { packets: 1, flits: packet.body.flits(), bytes: packet.body.payload_bytes() }
-    }
-    /// Counts one packet.
-    pub(crate) fn count(&mut self, packet: &Packet) {
-        *self += Self::of(packet);
     }
 }
 

@@ -216,7 +216,7 @@ impl Pcie {
                 let (to, acks) = this.resolve(&target)?;
                 let acks = if target.ordering == Ordering::Posted { 0 } else { acks };
                 let reply = (acks > 0).then_some(Reply { to: this.place, trid: 0, addr: 0 });
-                let data = Arc::from(&data[at..at + len]);
+                let data = data[at..at + len].into();
                 let body = Body::WriteRequest { addr: target.address, data, mask: None, reply };
                 let packet = Packet { noc: target.noc, from: this.place, to, body };
                 packets.push((len, packet, acks, target.ordering == Ordering::Strict));

@@ -161,7 +161,7 @@ fn a_load_waits_for_acknowledgements_and_takes_a_round_trip() {
         panic!("{left:?}")
     };
     assert_eq!(p.take_read(ticket), None);
-    p.deliver(6000, from_core(Body::ReadResponse { reply, data: Arc::from([1, 2, 3, 4]) }));
+    p.deliver(6000, from_core(Body::ReadResponse { reply, data: Data::from([1, 2, 3, 4]) }));
     assert!(run(&mut p).unwrap().is_empty());
     assert_eq!(p.take_read(ticket), Some((6000 + timing::PCIE_HOST_ONE_WAY, vec![1, 2, 3, 4])));
 }
@@ -197,7 +197,7 @@ fn the_device_reads_and_writes_pinned_memory_up_to_its_edges() {
     assert_eq!(data[1].1, [5, 6, 7, 8]);
     assert_eq!(data[0].0, 100 + 2 * timing::PCIE_MEMORY_ONE_WAY);
 
-    let write = |addr, mask| from_core(Body::WriteRequest { addr, data: Arc::from([9; 4]), mask, reply: Some(REPLY) });
+    let write = |addr, mask| from_core(Body::WriteRequest { addr, data: Data::from([9; 4]), mask, reply: Some(REPLY) });
     p.deliver(2000, write((BASE + 0xFFC) | HOST, Some(0b0101)));
     let left = run(&mut p).unwrap();
     assert_eq!(left[0].1.body, Body::WriteAck { reply: REPLY });
@@ -308,7 +308,7 @@ fn regions_are_pinned_once() {
 fn answers_that_nobody_asked_for_are_faults() {
     for body in [
         Body::WriteAck { reply: REPLY },
-        Body::ReadResponse { reply: REPLY, data: Arc::from([0; 4]) },
+        Body::ReadResponse { reply: REPLY, data: Data::from([0; 4]) },
         Body::AtomicResponse { reply: REPLY, value: 0 },
         Body::AtomicRequest { addr: HOST, len_be: 0, data: 0, reply: None },
     ] {

@@ -190,6 +190,11 @@ impl Fabric {
         self.watched_lines[core.index()].contains(&(addr / LINE))
     }
 
+    /// Whether core number `core` sleeps on registers, and on nothing in L1.
+    pub(super) fn watches_registers_only(&self, core: usize) -> bool {
+        self.watched_classes[core] != 0 && self.watched_lines[core].is_empty()
+    }
+
     /// Puts the coprocessor to sleep on one more word.
     pub(super) fn watch_for_coprocessor(&mut self, addr: u32) {
         self.sleepers |= 1 << COPROCESSOR;

@@ -268,8 +268,9 @@ impl Tile {
     fn wake_members(&mut self, set: CoreSet, at: Cycle) {
         for i in members(set & !(1 << COPROCESSOR)) {
             if self.slots[i].activity == Activity::Parked {
-                let skipped = self.slots[i].core.wake_for_change(at);
-                self.ports[i].stores.skip(self.slots[i].core.now - skipped, skipped);
+                let core = &mut self.slots[i].core;
+                let skipped = core.wake_for_change(at);
+                self.ports[i].stores.skip(core.now - skipped, skipped);
                 self.set_activity(i, Activity::Running);
                 self.shared.fabric.unwatch(Processor::ALL[i]);
             }
@@ -277,6 +278,19 @@ impl Tile {
         if set >> COPROCESSOR & 1 != 0 {
             self.shared.fabric.unwatch_coprocessor();
             self.shared.tensix.wake(at);
+        }
+    }
+
+    /// Wakes cores before the first event, at cycle `at`, is applied.
+    fn wake_for_event(&mut self, set: CoreSet, at: Cycle) {
+        let looks = |packet: &Packet| shows_cores(packet) || commands_cores(packet);
+        let is_seen = matches!(self.queue.peek(), Some(Event::Packet(packet)) if looks(packet));
+        let one = if set & (set - 1) == 0 { set.trailing_zeros() as usize } else { COPROCESSOR };
+        let is_parked = self.slots.get(one).is_some_and(|slot| slot.activity == Activity::Parked);
+        let polls_registers = is_parked && !is_seen && self.shared.fabric.watches_registers_only(one);
+        self.wake_members(set, at);
+        if polls_registers {
+            self.slots[one].core.finish_iteration(at);
         }
     }
 
@@ -489,8 +503,13 @@ impl Node for Tile {
         }
     }
 
-    fn rested(&self) -> Option<Cycle> {
-        Some(self.last_rest())
+    #[inline]
+    fn computes(&self) -> bool {
+        true
+    }
+
+    fn rested(&self) -> Cycle {
+        self.last_rest()
     }
 
     #[inline]
@@ -517,7 +536,7 @@ impl Node for Tile {
                 let Some(waiting) = self.queue.peek() else { return Ok(()) };
                 let sleepers = self.sleepers_on_event(waiting);
                 if sleepers != 0 {
-                    self.wake(sleepers, event);
+                    self.wake_for_event(sleepers, event);
                     continue;
                 }
                 if let Some((at, due)) = self.queue.pop_before(until) {

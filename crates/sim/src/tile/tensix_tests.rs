@@ -348,7 +348,7 @@ fn reports_say_what_a_thread_waits_for() {
 
 /// A packet of NoC 0 that writes (some) or reads one register.
 fn register(tile: &mut Tile, at: Cycle, addr: u32, value: u32) {
-    let data = Arc::from(value.to_le_bytes());
+    let data = value.to_le_bytes().into();
     let body = Body::WriteRequest { addr: addr.into(), data, mask: None, reply: None };
     let place = Place { node: 0, x: 1, y: 2 };
     tile.deliver(at, Packet { noc: 0, from: place, to: Dest::Unicast(place), body });

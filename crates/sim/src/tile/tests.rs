@@ -2,7 +2,7 @@
 //! resets.
 
 use super::*;
-use crate::noc::{Body, Dest};
+use crate::noc::{Body, Data, Dest};
 use tilework_abi::stream;
 use tilework_riscv::{Insn, Op, encode};
 
@@ -206,7 +206,7 @@ fn a_packet_wakes_a_sleeper_as_if_it_had_polled() {
             load_program(&mut tile, 0, &poller(true));
             release(&mut tile, &[Processor::Brisc], 5);
             let body =
-                Body::WriteRequest { addr: FLAG as u64, data: Arc::from([1u8, 0, 0, 0]), mask: None, reply: None };
+                Body::WriteRequest { addr: FLAG as u64, data: Data::from([1u8, 0, 0, 0]), mask: None, reply: None };
             let packet = Packet { noc: 0, from: place(), to: Dest::Unicast(place()), body };
             tile.deliver(at, packet);
             run(&mut tile, 400);
@@ -256,7 +256,7 @@ fn a_core_sleeps_on_a_stream_register() {
     assert_eq!(tile.activity(Processor::Brisc), Activity::Parked);
     let body = Body::WriteRequest {
         addr: u64::from(stream::reg_addr(48, stream::SPACE_AVAILABLE_UPDATE)),
-        data: Arc::from((3u32 << stream::UPDATE_INC_SHIFT).to_le_bytes()),
+        data: Data::from((3u32 << stream::UPDATE_INC_SHIFT).to_le_bytes()),
         mask: None,
         reply: None,
     };
@@ -282,7 +282,7 @@ fn to_self(body: Body) -> Packet {
 }
 
 pub(super) fn write_word(addr: u32, value: u32) -> Packet {
-    let data = Arc::from(value.to_le_bytes());
+    let data = Data::from(value.to_le_bytes());
     to_self(Body::WriteRequest { addr: addr.into(), data, mask: None, reply: None })
 }
 

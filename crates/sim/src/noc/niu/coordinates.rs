@@ -49,16 +49,20 @@ impl Niu {
     }
 
     /// The NIU that coordinate word `word` in `register` addresses.
+    #[inline]
     pub(super) fn place_of(&self, word: u32, register: &str) -> Result<Place, Fault> {
         let place = match &self.coordinates {
             Coordinates::AsShipped => self.grid.resolve(self.noc, word),
             _ => self.raw_of(word).and_then(|raw| self.grid.place_at(self.noc, raw)),
         };
-        place.ok_or_else(|| {
-            let xy = NocXy::decode(word);
-            let what = format!("no tile has the coordinates {xy} of {register} on NoC {}", self.noc);
-            Fault::new(FaultClass::UndefinedBehavior, what, MAP_PAGE)
-        })
+        place.ok_or_else(|| self.nowhere(word, register))
+    }
+
+    #[cold]
+    fn nowhere(&self, word: u32, register: &str) -> Fault {
+        let xy = NocXy::decode(word);
+        let what = format!("no tile has the coordinates {xy} of {register} on NoC {}", self.noc);
+        Fault::new(FaultClass::UndefinedBehavior, what, MAP_PAGE)
     }
 
     /// The tiles of the rectangle `word` that receive broadcasts, without `except`.

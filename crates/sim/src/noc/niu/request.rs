@@ -10,7 +10,6 @@ use super::{COUNTERS_PAGE, Link, MAP_PAGE, Niu};
 use crate::noc::responder::read_data;
 use crate::noc::{Body, Dest, Outbox, Packet, Place, Reply, TileKind, atomics};
 use crate::{Cycle, Fault, FaultClass, Memory, timing};
-use std::sync::Arc;
 use tilework_abi::noc::{MAX_PACKET_BYTES, NocXy, TAG_TRID_SHIFT, counter, ctrl, init};
 use tilework_abi::tensix;
 
@@ -185,7 +184,7 @@ impl Niu {
                 let (started, sent, _) = write_sent_counters(reply.is_some());
                 self.count(started, 1);
                 self.count(sent, 1);
-                let data = Arc::from(data.to_le_bytes());
+                let data = data.to_le_bytes().into();
                 (to, Body::WriteRequest { addr, data, mask: None, reply })
             }
             Action::Atomic { to, addr, len_be, data, reply } => {
@@ -360,6 +359,7 @@ impl Niu {
         Ok((if y_major { Dest::MulticastY(tiles) } else { Dest::Multicast(tiles) }, any))
     }
 
+    #[inline]
     fn reply(&self, buf: usize, field: u32, name: &str, addr: u64) -> Result<Reply, Fault> {
         let fields = &self.initiators[buf];
         let to = self.place_of(fields.get(field), name)?;
@@ -375,18 +375,21 @@ impl Niu {
     }
 
     /// The kind of memory that `len` bytes at `addr` of a tile lie in.
+    #[inline]
     fn space(kind: TileKind, addr: u64, len: u64, what: &str) -> Result<Space, Fault> {
         let Some(l1) = kind.l1_bytes() else { return Ok(Space::Device) };
         match addr.checked_add(len) {
             Some(end) if end <= l1 => Ok(Space::L1),
             Some(end) if addr >= MMIO.start && end <= MMIO.end => Ok(Space::Mmio),
-            _ => Err(bad(
-                format!("{what}: {len} bytes at {addr:#x} are neither in L1 nor in the registers of a Tensix or Ethernet tile"),
-                LEN_PAGE,
-            )
-            .at_addr(addr)),
+            _ => Err(in_no_space(addr, len, what)),
         }
     }
+}
+
+#[cold]
+fn in_no_space(addr: u64, len: u64, what: &str) -> Fault {
+    let why = "are neither in L1 nor in the registers of a Tensix or Ethernet tile";
+    bad(format!("{what}: {len} bytes at {addr:#x} {why}"), LEN_PAGE).at_addr(addr)
 }
 
 impl Request {
@@ -452,7 +455,18 @@ fn check_flags(control: u32, tag: u32) -> Result<(), Fault> {
 }
 
 /// Checks the length of a read or write, and its alignment for the two addresses.
+#[inline]
 fn check_length(len: u64, targ: u64, ret: u64, a: Space, b: Space, align: u64) -> Result<(), Fault> {
+    let in_memory = a != Space::Mmio && b != Space::Mmio;
+    // Of one packet between memories, as most are.
+    if in_memory && (1..=u64::from(MAX_PACKET_BYTES)).contains(&len) && (targ ^ ret) & (align - 1) == 0 {
+        return Ok(());
+    }
+    check_rare_length(len, targ, ret, a, b, align)
+}
+
+#[inline(never)]
+fn check_rare_length(len: u64, targ: u64, ret: u64, a: Space, b: Space, align: u64) -> Result<(), Fault> {
     if len == 0 {
         return Err(bad("a request of 0 bytes", LEN_PAGE).at_addr(targ));
     }

@@ -65,7 +65,7 @@ impl Bench {
         let mut times = Vec::new();
         while let Some(departure) = self.out.pop_before(Cycle::MAX) {
             let (nius, out) = (&mut self.nius, &mut self.out);
-            self.sent.entry(departure.packet.from.node).or_default().count(&departure.packet);
+            *self.sent.entry(departure.packet.from.node).or_default() += NocStats::of(&departure.packet);
             self.network.carry(departure, |at, node, packet| {
                 times.push(at);
                 let (niu, ram) = nius.get_mut(&node).expect("a tile of the bench");
