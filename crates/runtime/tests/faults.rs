@@ -30,7 +30,7 @@ fn a_kernel_that_writes_to_an_address_that_does_not_exist_is_named() {
         assert_eq!(lines[0], fault.to_string());
         assert_eq!(lines[1], format!("  BRISC of {core}, kernel busy of program lost"));
         assert!(lines[2].starts_with("    at ") && lines[2].contains("busy/src/main.rs:"), "{text}");
-        assert!(lines[2].ends_with(&format!(", pc {:#x}", place.pc)), "{text}");
+        assert_eq!(text.matches("pc 0x").count(), 1, "{text}");
         assert_eq!(lines.len(), 3, "{text}");
         // The device is lost, and says so.
         let again = device.run(&[]).unwrap_err().to_string();
@@ -65,4 +65,5 @@ fn a_fault_of_the_coprocessor_names_thread_unit_and_the_line_that_pushed() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[1], format!("  BRISC of {core}, kernel busy of program pushes"));
     assert!(lines[2].contains("busy/src/main.rs:"), "{text}");
+    assert_eq!(text.matches("pc 0x").count(), 1, "{text}");
 }
