@@ -65,6 +65,22 @@ impl Failure {
         Self::new(Status::Failed, class, message)
     }
 
+    /// Several wrong uses as one, in the order of their places: a line each, or more, and as data
+    /// in `findings`. One of them stays as it is.
+    pub fn all(mut failures: Vec<Self>) -> Self {
+        let place = |failure: &Self| {
+            let number = |key: &str| failure.details.get(key).and_then(Value::as_u64).unwrap_or(0);
+            (number("line"), number("column"))
+        };
+        failures.sort_by_key(place);
+        let message = failures.iter().map(Self::to_string).collect::<Vec<_>>().join("\n");
+        let findings: Vec<Value> = failures.iter().filter_map(|failure| serde_json::to_value(failure).ok()).collect();
+        match (failures.len(), failures.into_iter().next()) {
+            (1, Some(only)) => only,
+            (_, first) => first.unwrap_or_else(|| Self::usage("")).map(|_| message).with("findings", findings),
+        }
+    }
+
     /// The same with one more value of the JSON form.
     #[must_use]
     pub fn with(mut self, key: &'static str, value: impl Serialize) -> Self {

@@ -18,6 +18,7 @@ mod disasm;
 mod failure;
 mod files;
 mod inputs;
+mod interrupt;
 mod kinds;
 mod model;
 mod netlist;

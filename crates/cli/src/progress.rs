@@ -1,8 +1,9 @@
-//! The progress bar: on standard error, and only when that is a terminal.
+//! Progress, on standard error: a bar when that is a terminal. Elsewhere a run that goes on for
+//! long says so now and then, with its rate.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::IsTerminal;
-use std::time::Duration;
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
 
 /// The steps of a run.
 const STEPS: [&str; 5] = ["reading", "starting the board", "uploading", "running", "downloading"];
@@ -53,6 +54,50 @@ fn target() -> ProgressDrawTarget {
 #[derive(Clone)]
 pub struct Progress {
     bar: ProgressBar,
+    pace: Pace,
+}
+
+/// After so long a run tells its rate for the first time; then after twice the time, and so on.
+const FIRST_WORD: Duration = Duration::from_secs(5);
+
+/// How fast the chip's time passes.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// When the first cycle was told, and which.
+    start: Option<(Instant, u64)>,
+    /// When to say something next, from the start.
+    next_word: Duration,
+}
+
+impl Pace {
+    /// Cycles a second at this point of a run, once they can be told.
+    fn rate(&mut self, now: Instant, cycles: u64) -> Option<(Duration, f64)> {
+        let (start, first) = *self.start.get_or_insert((now, cycles));
+        let passed = now.saturating_duration_since(start);
+        let rate = cycles.saturating_sub(first) as f64 / passed.as_secs_f64();
+        rate.is_finite().then_some((passed, rate))
+    }
+
+    /// Whether it is time to say something.
+    fn speaks(&mut self, passed: Duration) -> bool {
+        let due = passed >= self.next_word;
+        if due {
+            self.next_word = passed * 2;
+        }
+        due
+    }
+}
+
+/// How far a run has come, how fast it goes, and when it ends at the latest.
+fn rate_text(cycles: u64, until: u64, rate: f64) -> String {
+    let left = until.saturating_sub(cycles) as f64 / rate;
+    let limit = match left {
+        left if !left.is_finite() => String::new(),
+        left if left < 120.0 => format!(", at the limit in {left:.0} s"),
+        left if left < 7200.0 => format!(", at the limit in {:.0} minutes", left / 60.0),
+        left => format!(", at the limit in {:.0} hours", left / 3600.0),
+    };
+    format!("running, cycle {cycles}, {:.2} million cycles a second{limit}", rate / 1e6)
 }
 
 impl Progress {
@@ -64,7 +109,7 @@ impl Progress {
         }
         bar.set_message(STEPS[0]);
         bar.enable_steady_tick(Duration::from_millis(100));
-        Self { bar }
+        Self { bar, pace: Pace { start: None, next_word: FIRST_WORD } }
     }
 
     /// Goes on to the next step.
@@ -74,14 +119,47 @@ impl Progress {
         self.bar.set_message(STEPS.get(step).copied().unwrap_or("writing"));
     }
 
-    /// Shows how far the chip's time has come.
-    pub fn cycles(&self, cycles: u64) {
-        self.bar.set_message(format!("running, cycle {cycles}"));
+    /// Shows how far the chip's time has come, and how fast; `until` is the limit of the run.
+    pub fn cycles(&mut self, cycles: u64, until: u64) {
+        let Some((passed, rate)) = self.pace.rate(Instant::now(), cycles) else { return };
+        if !self.bar.is_hidden() {
+            self.bar.set_message(rate_text(cycles, until, rate));
+        } else if self.pace.speaks(passed) {
+            let text = rate_text(cycles, until, rate);
+            // Standard error may be closed; then nobody wants to know.
+            let _ = writeln!(std::io::stderr(), "{text} (--max-cycles); an interrupt ends the run with a report");
+        }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_goes_on_tells_its_rate_and_when_it_ends() {
+        assert_eq!(
+            rate_text(3_000_000, 63_000_000, 2e6),
+            "running, cycle 3000000, 2.00 million cycles a second, at the limit in 30 s"
+        );
+        assert!(rate_text(0, 12_000_000_000, 12e6).ends_with("at the limit in 17 minutes"));
+        assert!(rate_text(0, u64::MAX, 12e6).ends_with(" hours"));
+        assert!(rate_text(5, 9, 0.0).ends_with("0.00 million cycles a second"));
+    }
+
+    #[test]
+    fn it_speaks_at_longer_and_longer_intervals() {
+        let mut pace = Pace { start: None, next_word: FIRST_WORD };
+        let spoken: Vec<u64> = (0..60).filter(|&s| pace.speaks(Duration::from_secs(s))).collect();
+        assert_eq!(spoken, [5, 10, 20, 40]);
+        let start = Instant::now();
+        assert_eq!(pace.rate(start, 1000), None);
+        assert_eq!(pace.rate(start + Duration::from_secs(2), 5000), Some((Duration::from_secs(2), 2000.0)));
     }
 }

@@ -96,7 +96,7 @@ fn every_documented_bug_is_in_its_page() {
 fn the_documents_link_only_to_files_that_exist() {
     let root = repository();
     let mut pages = vec![root.join("README.md"), root.join("CONTRIBUTING.md"), root.join("CHANGELOG.md")];
-    for folder in ["docs", "examples/increment", "examples/pipeline", "examples/ring"] {
+    for folder in ["docs", "examples/increment", "examples/pipeline", "examples/ring", "examples/rings"] {
         for entry in std::fs::read_dir(root.join(folder)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|e| e == "md") {
@@ -150,10 +150,13 @@ fn the_linker_script_in_the_documents_has_the_addresses_of_the_kernels() {
 #[test]
 fn the_budget_of_cycles_in_the_documents_is_the_one_of_the_device() {
     let config = tilework_runtime::DeviceConfig::new(tilework_abi::board::Board::P100);
-    assert_eq!(config.max_cycles, 20_000_000_000);
+    assert_eq!(config.max_cycles, None);
+    let usual = [tilework_runtime::default_cycles([1]), tilework_runtime::default_cycles([1 << 20])];
+    assert_eq!(usual, [12_000_000_000, 100_000_000]);
     for file in ["README.md", "docs/report.md", "crates/cli/src/program/args.rs"] {
         let text = std::fs::read_to_string(repository().join(file)).unwrap();
-        assert!(text.contains("20 billion"), "{file} does not name the budget");
+        let named = text.contains("12 billion") && text.contains("100 million");
+        assert!(named, "{file} does not name the budget");
     }
 }
 
@@ -234,4 +237,18 @@ fn the_memory_map_in_the_documents_has_every_key_and_the_usual_values() {
     ] {
         assert!(page.contains(&default), "docs/program.md does not have {default}");
     }
+}
+
+#[test]
+fn the_program_of_the_readme_is_that_of_the_runtime_s_page_which_is_tested() {
+    let readme = std::fs::read_to_string(repository().join("README.md")).unwrap();
+    let shown = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program");
+    let page = std::fs::read_to_string(repository().join("crates/runtime/src/lib.rs")).unwrap();
+    let tested = page.split("//! ```\n").nth(1).expect("a program on the crate's page");
+    let lines: Vec<&str> = tested
+        .lines()
+        .map(|line| line.strip_prefix("//! ").unwrap_or_default())
+        .filter(|line| !line.starts_with("# "))
+        .collect();
+    assert_eq!(shown.trim_end(), lines.join("\n").trim_end());
 }

@@ -171,7 +171,9 @@ fn kernel_programs_are_run_checked_and_shown_in_one_form() {
     let checked = report(&tilework(&["check", &program, "--board", "p150", "--report", "json"]), kind, "check", "ok");
     assert_eq!((&checked["board"], &checked["cores"]), (&json!("p150"), &json!(138)));
     let shown = report(&tilework(&["show", &program, "--json"]), kind, "show", "ok");
-    assert_eq!(shown["roles"][0]["kernels"], json!([{"core": "brisc", "elf": "prebuilt:ring"}]));
+    let [kernel] = shown["roles"][0]["kernels"].as_array().unwrap().as_slice() else { panic!("{shown}") };
+    assert_eq!((&kernel["core"], &kernel["elf"]), (&json!("brisc"), &json!("prebuilt:ring")));
+    assert_eq!(kernel["arguments"].as_array().map(Vec::len), Some(118), "a list for each core");
     let text = tilework(&["check", &program]).code(0).stdout;
     assert_eq!(text, format!("ok   {program}: fits a p100: 1 role on 118 cores, 2 buffers\n"));
     let text = tilework(&["show", &program]).code(0).stdout;
@@ -230,8 +232,8 @@ fn netlists_are_run_checked_and_shown_in_one_form() {
     let text = std::fs::read_to_string(netlist()).unwrap().replace("type: exp", "type: expp");
     std::fs::write(&broken, text).unwrap();
     let broken = broken.display().to_string();
-    let found = report(&tilework(&["check", &broken, "--report", "json"]), kind, "check", "failed");
-    assert_eq!((&found["error"]["class"], &found["findings"][0]["code"]), (&json!("findings"), &json!("N0015")));
+    let found = report(&tilework(&["check", &broken, "--report", "json"]), kind, "check", "refused");
+    assert_eq!((&found["error"]["class"], &found["findings"][0]["code"]), (&json!("refused"), &json!("N0015")));
     for refused in [tilework(&["show", &broken, "--report", "json"]), run(&broken, &[])] {
         let report = report(&refused, kind, refused.json()["command"].as_str().unwrap(), "refused");
         let finding = &report["error"]["findings"][0];

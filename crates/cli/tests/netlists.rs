@@ -25,7 +25,7 @@ fn broken(dir: &std::path::Path) -> String {
 fn a_right_netlist_passes_and_says_for_which_architectures() {
     let good = tilework(&["check", &netlist("base.yaml")]).code(0);
     assert!(good.stdout.ends_with("base.yaml: right for wormhole_b0, grayskull\n"), "{}", good.stdout);
-    let one = tilework(&["check", &netlist("base.yaml"), "--arch", "blackhole"]).code(1);
+    let one = tilework(&["check", &netlist("base.yaml"), "--arch", "blackhole"]).code(2);
     assert!(one.stdout.contains("error[N0113]: the netlist is not written for blackhole"), "{}", one.stdout);
 }
 
@@ -33,7 +33,7 @@ fn a_right_netlist_passes_and_says_for_which_architectures() {
 fn every_mistake_is_reported_at_once_with_its_line() {
     let dir = folder();
     let file = broken(dir.path());
-    let text = tilework(&["check", &file]).code(1);
+    let text = tilework(&["check", &file]).code(2);
     for part in [
         "error[N0015]: `type` cannot be `expp`",
         "did you mean `exp`?",
@@ -44,7 +44,7 @@ fn every_mistake_is_reported_at_once_with_its_line() {
         assert!(text.stdout.contains(part), "{part} is not in:\n{}", text.stdout);
     }
     assert!(text.stderr.contains("broken.yaml: 3 errors, 0 warnings"), "{}", text.stderr);
-    let json = tilework(&["check", &file, "--json"]).code(1);
+    let json = tilework(&["check", &file, "--json"]).code(2);
     let report: Value = serde_json::from_str(&json.stdout).expect("one JSON object");
     assert_eq!((report["accepted"].clone(), report["errors"].clone()), (false.into(), 3.into()));
     let codes: Vec<&str> = report["findings"].as_array().unwrap().iter().map(|f| f["code"].as_str().unwrap()).collect();
@@ -98,4 +98,65 @@ fn options_of_other_files_and_missing_files_are_refused() {
     let model = repository().join("crates/model/tests/data/0.1.0/atan2.ttnn").display().to_string();
     let no = tilework(&["check", &model]).code(2);
     assert!(no.stderr.contains("--expect DIR"), "{}", no.stderr);
+}
+
+/// A wrong netlist is a malformed file, whatever the command.
+#[test]
+fn a_wrong_netlist_has_one_exit_code() {
+    let dir = folder();
+    let (file, out) = (broken(dir.path()), dir.path().join("out").display().to_string());
+    std::fs::write(dir.path().join("empty.yaml"), "").unwrap();
+    std::fs::write(dir.path().join("syntax.yaml"), "a: [").unwrap();
+    let other = |name: &str| dir.path().join(name).display().to_string();
+    for file in [file, other("empty.yaml"), other("syntax.yaml")] {
+        let expect = ["check", &file, "--expect", &out];
+        for args in [&["check", &file][..], &["show", &file], &["run", &file, "--out", &out], &expect] {
+            let report = tilework(&[args, &["--report", "json"]].concat()).code(2).json();
+            assert_eq!(
+                (&report["status"], &report["error"]["class"]),
+                (&"refused".into(), &"refused".into()),
+                "{args:?}"
+            );
+        }
+    }
+    assert!(!dir.path().join("out").exists());
+}
+
+#[test]
+fn check_and_run_judge_an_architecture_alike() {
+    let dir = folder();
+    let out = dir.path().join("out").display().to_string();
+    let ring = repository().join("crates/buda/tests/data/ring.yaml").display().to_string();
+    let run = ["run", &ring, "--out", &out, "--stimulus", "index", "--program", "once"];
+    for arch in ["grayskull", "wormhole", "wormhole_b0", "blackhole"] {
+        let checked = tilework(&["check", &ring, "--arch", arch]);
+        let ran = tilework(&[&run[..], &["--arch", arch]].concat());
+        let shown = tilework(&["show", &ring, "--arch", arch]);
+        let expected = if arch == "blackhole" { 0 } else { 2 };
+        assert_eq!((checked.code, ran.code, shown.code), (expected, expected, expected), "{arch}: {}", ran.stderr);
+        if arch != "blackhole" {
+            ran.says(&format!("error[N0113]: the netlist is not written for {arch}"));
+        }
+    }
+}
+
+#[test]
+fn options_that_others_make_idle_are_refused() {
+    let (file, out) = (netlist("base.yaml"), folder());
+    let out = out.path().display().to_string();
+    let run = |more: &[&str]| tilework(&[&["run", &file, "--out", &out], more].concat()).code(2);
+    run(&["--seed", "3", "--stimulus", "index"]).says("--seed is for random numbers; --stimulus index has none");
+    for option in ["--atol", "--rtol", "--pcc", "--max-error"] {
+        let needs = format!("{option} needs --expect DIR: without it a");
+        tilework(&["check", &file, option, "0.1"]).code(2).says(&needs);
+        let ring = common::example("ring").display().to_string();
+        tilework(&["check", &ring, option, "0.1"]).code(2).says(&needs);
+    }
+    let model = |name: &str| repository().join("crates/model/tests/data").join(name).display().to_string();
+    for file in [file.clone(), model("0.1.0/atan2.ttnn")] {
+        tilework(&["show", &file, "--ops", "--report", "json"]).code(2).says("--ops is for people");
+    }
+    for file in [model("0.1.0/system.ttsys"), model("flatc/all_ttm.ttm")] {
+        tilework(&["show", &file, "--ops"]).code(2).says("--ops is for TTNN programs (.ttnn)");
+    }
 }

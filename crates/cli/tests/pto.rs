@@ -191,12 +191,17 @@ fn help_has_examples_that_run() {
         let folder = folder();
         for line in help.lines().filter_map(|line| line.trim().strip_prefix("tilework pto ")) {
             let trace = folder.path().join("flash.pftrace").display().to_string();
-            let ended = pto(&line.replace("flash.pftrace", &trace));
+            let ended = pto(&of_repository(line).replace("flash.pftrace", &trace));
             assert_ne!(ended.code, 2, "{line}: {}", ended.stderr);
             ran += 1;
         }
     }
     assert!(ran >= 8, "{ran} examples");
+}
+
+/// A command with the examples of the repository, wherever the test runs.
+fn of_repository(command: &str) -> String {
+    command.replace("examples/", &format!("{}/", common::repository().join("examples").display()))
 }
 
 /// The commands of a page: those in back quotes, and those of indented lines up to their
@@ -213,12 +218,15 @@ fn the_commands_of_the_page_do_what_it_says() {
     let (before, defects) = page.split_once("## What is wrong in the headers").unwrap();
     let folder = folder();
     let trace = folder.path().join("flash.pftrace").display().to_string();
-    let ended: Vec<_> = commands(before).iter().map(|c| pto(&c.replace("flash.pftrace", &trace))).collect();
+    let ended: Vec<_> = commands(before)
+        .iter()
+        .map(|c| pto(&of_repository(c).replace("flash.pftrace", &trace).replace("rings.pftrace", &trace)))
+        .collect();
     let codes: Vec<_> = ended.iter().map(|ended| ended.code).collect();
-    assert_eq!(codes, [0, 0, 0, 2, 0, 1], "{:?}", commands(before));
+    assert_eq!(codes, [0, 0, 0, 2, 0, 1, 0, 1], "{:?}", commands(before));
     let quotes = before.split("\n\n").filter_map(|part| part.strip_prefix("> "));
     let quotes: Vec<_> = quotes.map(|quote| quote.trim().replace("\n> ", " ")).collect();
-    assert_eq!(quotes.len(), 2);
+    assert_eq!(quotes.len(), 3);
     for quote in quotes {
         assert!(ended.iter().any(|e| e.stdout.contains(&quote) || e.stderr.contains(&quote)), "{quote}");
     }

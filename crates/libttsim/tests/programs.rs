@@ -15,7 +15,8 @@ const BOTH: [Dispatch; 2] = [Dispatch::Fast, Dispatch::Slow];
 
 fn open(dispatch: Dispatch, max_cycles: u64) -> Device<LibraryChip> {
     let chip = LibraryChip::open(library().as_os_str()).unwrap();
-    Device::open(chip, DeviceConfig { dispatch, max_cycles, ..DeviceConfig::new(Board::P150) }).unwrap()
+    Device::open(chip, DeviceConfig { dispatch, max_cycles: Some(max_cycles), ..DeviceConfig::new(Board::P150) })
+        .unwrap()
 }
 
 fn program(kernel: &str, args: Vec<u32>) -> Program {

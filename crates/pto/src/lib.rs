@@ -40,6 +40,9 @@
 //! # Ok::<(), tilework_pto::Fault>(())
 //! ```
 //!
+//! Kernels without arithmetic of their own, in which only the rings matter, are lists of
+//! operations: a [`schedule::Schedule`], which runs and whose interleavings can be explored.
+//!
 //! Clippy's cast lints stay off here: tile arithmetic converts between element types, which round
 //! and truncate by definition.
 
@@ -57,6 +60,7 @@ pub mod machine;
 pub mod memory;
 pub mod protocol;
 pub mod ring;
+pub mod schedule;
 pub mod sim;
 pub mod split;
 pub mod tile;
@@ -74,6 +78,7 @@ pub use fault::{Access, Fault, Race, When};
 pub use launch::{Binding, Handshake, LaunchError, Scheduler};
 pub use protocol::Profile;
 pub use ring::{Base, Direction, RingError, RingSpec};
+pub use schedule::{Action, Schedule};
 pub use sim::{Cluster, ClusterReport, Config, Core, Output, Popped, RacePolicy, Ring, RingEnd, Slot};
 pub use split::Split;
 pub use tile::{DType, Shape, Tile};

@@ -10,8 +10,9 @@ use tilework_cq::EncodeError;
 use tilework_driver::{ChipFault, DriverError};
 
 /// Why the runtime could not do what was asked. After [`RuntimeError::Fault`],
-/// [`RuntimeError::Deadlock`], [`RuntimeError::Budget`] and [`RuntimeError::Protocol`] the device
-/// is unusable: every further call answers [`RuntimeError::Lost`].
+/// [`RuntimeError::Deadlock`], [`RuntimeError::Budget`], [`RuntimeError::Interrupted`] and
+/// [`RuntimeError::Protocol`] the device is unusable: every further call answers
+/// [`RuntimeError::Lost`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuntimeError {
@@ -59,6 +60,9 @@ pub enum RuntimeError {
     /// The budget of cycles is exhausted.
     #[error("{0}")]
     Budget(Box<BudgetReport>),
+    /// The caller ended the run ([`Device::on_progress`](crate::Device::on_progress)).
+    #[error("{0}")]
+    Interrupted(Box<BudgetReport>),
     /// The firmware broke the protocol of the command queue.
     #[error("command queue: {0}")]
     Protocol(String),
@@ -73,6 +77,14 @@ pub enum RuntimeError {
 impl RuntimeError {
     /// Whether the device is unusable afterwards.
     pub(crate) fn is_fatal(&self) -> bool {
-        matches!(self, Self::Fault { .. } | Self::Deadlock(_) | Self::Budget(_) | Self::Protocol(_) | Self::Driver(_))
+        matches!(
+            self,
+            Self::Fault { .. }
+                | Self::Deadlock(_)
+                | Self::Budget(_)
+                | Self::Interrupted(_)
+                | Self::Protocol(_)
+                | Self::Driver(_)
+        )
     }
 }

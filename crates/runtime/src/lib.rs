@@ -9,6 +9,45 @@
 //! these into the commands of fast dispatch or into plain window accesses ([`queue`]). After a
 //! deadlock, [`explain`] reports who waits for whom.
 //!
+//! A program on a simulated chip, from the start of the chip to the result:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use tilework_abi::board::Board;
+//! use tilework_abi::tensix::Processor;
+//! use tilework_runtime::{
+//!     ArgSet, Cores, DType, Device, DeviceConfig, KernelImage, Program, Role, UniqueArgs,
+//!     prebuilt,
+//! };
+//! use tilework_sim::{Chip, ChipConfig};
+//!
+//! // A chip with firmware on its tiles and a command queue.
+//! let board = Board::P100;
+//! let mut device = Device::open(Chip::new(ChipConfig::new(board))?, DeviceConfig::new(board))?;
+//!
+//! // 256 numbers in four pages of DRAM, as many for the result, three pages in every L1.
+//! let x = device.alloc_dram("x", &[256], DType::U32, 256)?;
+//! let y = device.alloc_dram("y", &[256], DType::U32, 256)?;
+//! let slots = device.alloc_l1("slots", 3 * 256)?;
+//! let numbers: Vec<u8> = (0..256u32).flat_map(u32::to_le_bytes).collect();
+//! device.upload(&x, &numbers)?;
+//!
+//! // The kernel `increment` on four workers, each with arguments for one page.
+//! let elf = prebuilt::kernel_elf("increment").ok_or("no such kernel")?;
+//! let kernel = Arc::new(KernelImage::load("increment", elf, Processor::Brisc)?);
+//! let (from, to, slot) = (x.address.word(), y.address.word(), slots.address.get());
+//! let args = (0..4).map(|page| vec![from, to, page, 1, 256, 1, slot, 3]).collect();
+//! let program = Program::new("increment", Cores::Count(4))
+//!     .role(Role::all().named("workers").kernel(Processor::Brisc, kernel))
+//!     .unique_args(ArgSet::Brisc, UniqueArgs::PerCore(args));
+//!
+//! let report = device.run(&[program])?;
+//! let found = device.download(&y)?;
+//! assert!(found.chunks_exact(4).zip(1u32..).all(|(word, n)| word == n.to_le_bytes()));
+//! println!("{:?} cycles", report.cycles);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Follows seeds 000/001 (sections 1, 2, 6, 7, 8) and the original's `device.py` and `hw.py`.
 
 // The tests of this crate make their data by truncation.
@@ -28,11 +67,12 @@ mod error;
 
 pub use device::{
     BATCH_PROGRAMS, CoreTime, Device, DeviceConfig, Dispatch, ProgramReport, Progress, RunReport, Statistics,
+    default_cycles,
 };
 pub use elf::{ElfError, FirmwareImage, KernelImage, SourceLocation};
 pub use error::RuntimeError;
 pub use explain::{BudgetReport, DeadlockReport, FaultPlace};
 pub use firmware::{FirmwareError, FirmwareFile, FirmwareSet, MapValues};
-pub use memory::{Address, Allocator, Buffer, DType, L1Buffer, MemoryError};
-pub use program::{ArgSet, CircularBuffer, Cores, Program, ProgramError, Role, UniqueArgs};
+pub use memory::{Address, Allocator, Buffer, DType, L1Buffer, MemoryError, MemorySpace};
+pub use program::{ArgSet, CircularBuffer, Cores, Names, Program, ProgramError, Role, UniqueArgs};
 pub use tilework_driver::ChipCounts;

@@ -10,6 +10,7 @@
 use crate::RuntimeError;
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 use tilework_abi::addr::{L1Addr, PageCount};
 use tilework_abi::board::Board;
 use tilework_abi::cq::layout::prefetch_core::{PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE};
@@ -23,8 +24,9 @@ use tilework_driver::{Card, DriverError, HostLink, LinkError, Pinned, Target};
 
 /// Cycles between two looks at a word of the device, and between two calls of a progress function.
 pub const LOOK_AGAIN: u64 = 2_000;
-/// Cycles between two reports of progress of a waiting host.
-const PROGRESS: u64 = 4_000_000;
+/// Cycles between two reports of progress of a waiting host: a quarter of a second of a machine on
+/// which all cores of a board are busy.
+const PROGRESS: u64 = 200_000;
 
 /// A command in the queue and the program it belongs to.
 #[derive(Clone, Debug)]
@@ -41,8 +43,8 @@ pub struct Patience<'a> {
     pub until: u64,
     /// Cycles that were allowed, for the message.
     pub budget: u64,
-    /// Called at intervals with the device's time.
-    pub progress: &'a mut dyn FnMut(u64),
+    /// Called at intervals with the device's time; says whether to go on.
+    pub progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
 }
 
 impl Patience<'_> {
@@ -54,15 +56,25 @@ impl Patience<'_> {
     /// Lets some cycles pass on a device whose word has not changed yet. `quiet` says that the
     /// chip was quiescent before the host looked.
     pub fn look_again<C: HostLink>(&mut self, card: &mut Card<C>, quiet: bool) -> Result<(), Waited> {
-        let link = card.link_mut();
+        let now = card.link().cycles();
         if quiet {
-            return Err(Waited::Link(LinkError::Deadlock { cycle: link.cycles() }));
+            return Err(Waited::Link(LinkError::Deadlock { cycle: now }));
         }
-        if link.cycles() >= self.until {
+        if now >= self.until {
             return Err(self.spent());
         }
-        (self.progress)(link.cycles());
-        Ok(link.idle(LOOK_AGAIN)?)
+        self.tell(now)?;
+        Ok(card.link_mut().idle(LOOK_AGAIN)?)
+    }
+
+    /// Reports progress; an error when the host does not want to go on.
+    fn tell(&mut self, now: u64) -> Result<(), Waited> {
+        match (self.progress)(now) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => {
+                Err(Waited::Interrupted { cycles: self.budget.saturating_sub(self.until.saturating_sub(now)) })
+            }
+        }
     }
 }
 
@@ -76,6 +88,11 @@ pub(crate) fn is_quiet<C: HostLink>(card: &Card<C>) -> bool {
 pub enum Waited {
     /// The chip stopped, or the link to it failed.
     Link(LinkError),
+    /// The caller ended the run, after so many cycles of it.
+    Interrupted {
+        /// Cycles since the start of the run.
+        cycles: u64,
+    },
     /// Anything else.
     Other(RuntimeError),
 }
@@ -305,7 +322,7 @@ impl CommandQueue {
             match self.region.wait_change(card.link_mut(), offset, word, left.min(PROGRESS)).map_err(Waited::from) {
                 Ok(changed) => word = changed,
                 Err(Waited::Link(LinkError::Budget { .. })) => {
-                    (patience.progress)(card.link().cycles());
+                    patience.tell(card.link().cycles())?;
                 }
                 Err(error) => return Err(error),
             }

@@ -3,7 +3,8 @@
 //!
 //! What a file needs for that is what `firmware/link` does for ours: text at a nominal address,
 //! initialisers behind it, no relaxation, and relocations kept. The last is the one that is easily
-//! forgotten, and a file without them must be refused instead of run.
+//! forgotten, and a file without them must be refused instead of run; so must one of which the
+//! linker has changed what its relocations say.
 
 mod common;
 
@@ -75,6 +76,13 @@ fn compile(name: &str, more: &[&str]) -> Option<PathBuf> {
     Some(elf)
 }
 
+#[test]
+fn a_c_kernel_with_compressed_instructions_is_told_the_flag() {
+    let Some(elf) = compile("compressed.elf", &["-Wl,--emit-relocs", "-march=rv32imc"]) else { return };
+    let error = KernelImage::load("compressed.elf", std::fs::read(elf).unwrap(), Processor::Brisc).unwrap_err();
+    assert!(error.to_string().contains("the extension C") && error.to_string().contains("-march=rv32im "), "{error}");
+}
+
 /// What the kernel writes for `n`, except where it is.
 fn expected(n: u32) -> [u32; RESULTS - 1] {
     let digits = [3, 1, 4, 1, 5, 9, 2, 6];
@@ -99,8 +107,31 @@ fn expected(n: u32) -> [u32; RESULTS - 1] {
 #[test]
 fn a_c_kernel_computes_the_same_wherever_it_is_put() {
     let Some(elf) = compile("kernel.elf", &["-Wl,--emit-relocs"]) else { return };
+    computes_the_same(&std::fs::read(elf).unwrap());
+}
+
+/// The linker shortens calls, and says so in the relocations that it keeps.
+#[test]
+fn a_c_kernel_linked_with_relaxation_computes_the_same() {
+    let relaxed = ["-Wl,--emit-relocs", "-Wl,--relax"];
+    let Some(elf) = compile("relaxed.elf", &relaxed) else { return };
     let elf = std::fs::read(elf).unwrap();
-    let image = |processor| Arc::new(KernelImage::load("kernel.elf", elf.as_slice(), processor).unwrap());
+    assert_ne!(elf.len(), std::fs::metadata(compile("kernel-2.elf", &relaxed[..1]).unwrap()).unwrap().len() as usize);
+    computes_the_same(&elf);
+}
+
+/// With a global pointer the linker makes references to local data relative to it.
+#[test]
+fn a_c_kernel_with_references_relative_to_the_global_pointer_is_told_how_to_link() {
+    let pointer = ["-Wl,--emit-relocs", "-Wl,--relax", "-Wl,--defsym=__global_pointer$=0xFFB00600"];
+    let Some(elf) = compile("global-pointer.elf", &pointer) else { return };
+    let error = KernelImage::load("g.elf", std::fs::read(elf).unwrap(), Processor::Brisc).unwrap_err().to_string();
+    assert!(error.contains("made by relaxation, expected references as compiled (link with --no-relax)"), "{error}");
+}
+
+/// Runs a kernel at several places under several firmwares.
+fn computes_the_same(elf: &[u8]) {
+    let image = |processor| Arc::new(KernelImage::load("kernel.elf", elf, processor).unwrap());
     let mut sets = other_firmware();
     sets.push(("ours", FirmwareSet::prebuilt().unwrap()));
     for (name, set, dispatch) in sets.iter().flat_map(|(n, s)| [(n, s, Dispatch::Fast), (n, s, Dispatch::Slow)]) {

@@ -6,7 +6,8 @@ use common::{empty, kernel, open};
 use tilework_abi::address_map::THREAD_STRIDE;
 use tilework_abi::board::Board;
 use tilework_abi::tensix::insn::{Insn, Unit};
-use tilework_abi::tensix::{INSTRN_BUF_BASE, Processor};
+use tilework_abi::tensix::tdma::COMMAND_ADDR;
+use tilework_abi::tensix::{INSTRN_BUF_BASE, Processor, TDMA_BASE};
 use tilework_runtime::{ArgSet, Cores, DeviceConfig, Dispatch, Program, Role, RuntimeError, UniqueArgs};
 
 /// An address that no tile has.
@@ -30,7 +31,7 @@ fn a_kernel_that_writes_to_an_address_that_does_not_exist_is_named() {
         assert_eq!(lines[0], fault.to_string());
         assert_eq!(lines[1], format!("  BRISC of {core}, kernel busy of program lost"));
         assert!(lines[2].starts_with("    at ") && lines[2].contains("busy/src/main.rs:"), "{text}");
-        assert!(lines[2].ends_with(&format!(", pc {:#x}", place.pc)), "{text}");
+        assert_eq!(text.matches("pc 0x").count(), 1, "{text}");
         assert_eq!(lines.len(), 3, "{text}");
         // The device is lost, and says so.
         let again = device.run(&[]).unwrap_err().to_string();
@@ -65,4 +66,19 @@ fn a_fault_of_the_coprocessor_names_thread_unit_and_the_line_that_pushed() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[1], format!("  BRISC of {core}, kernel busy of program pushes"));
     assert!(lines[2].contains("busy/src/main.rs:"), "{text}");
+    assert_eq!(text.matches("pc 0x").count(), 1, "{text}");
+}
+
+#[test]
+fn a_fault_of_the_mover_names_the_line_that_queued_its_command() {
+    let mut device = open(DeviceConfig::new(Board::P100));
+    let core = device.workers()[3];
+    let program = Program::new("commands", Cores::List(vec![core]))
+        .role(Role::all().kernel(Processor::Brisc, kernel("busy", Processor::Brisc)))
+        // The kernel's number after one step is no command.
+        .unique_args(ArgSet::Brisc, UniqueArgs::Uniform(vec![1, TDMA_BASE + COMMAND_ADDR]));
+    let text = device.run(&[program]).unwrap_err().to_string();
+    assert!(text.contains("the TDMA command 0x") && text.contains(", BRISC, pc 0x"), "{text}");
+    assert!(text.contains(&format!("\n  BRISC of {core}, kernel busy of program commands\n    at ")), "{text}");
+    assert!(text.contains("busy/src/main.rs:") && text.matches("pc 0x").count() == 1, "{text}");
 }

@@ -7,6 +7,7 @@
 
 mod help;
 mod options;
+mod unknown;
 
 pub use help::{Focus, after as help_after, focus};
 pub use options::{add_options, first_given};
@@ -17,8 +18,7 @@ use crate::failure::{Failure, Outcome};
 use clap::{ArgMatches, Args, Command};
 use std::path::Path;
 
-/// All kinds. Help shows the options of the first unless another is asked for. A file whose
-/// ending belongs to no kind is read as one of the first.
+/// All kinds. Help shows the options of the first unless another is asked for.
 pub static KINDS: [KindRow; 3] = [
     KindRow::of::<crate::program::KernelProgram>(),
     KindRow::of::<crate::model::CompiledModel>(),
@@ -94,8 +94,12 @@ pub struct About {
 impl About {
     /// `kernel programs (.toml)`.
     pub fn many_with_endings(&self) -> String {
-        let endings: Vec<String> = self.endings.iter().map(|ending| format!(".{ending}")).collect();
-        format!("{} ({})", self.many, endings.join(", "))
+        format!("{} ({})", self.many, self.dotted_endings())
+    }
+
+    /// `.yaml, .yml`.
+    pub fn dotted_endings(&self) -> String {
+        self.endings.iter().map(|ending| format!(".{ending}")).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -158,12 +162,13 @@ impl FileCommand {
 
     /// What its report is about.
     pub fn subject(&self) -> Subject {
-        Subject { kind: KindRow::of_file(self.file()).about.name, command: self.verb().name(), form: self.form() }
+        let kind = KindRow::with_ending(self.file()).map_or(unknown::KIND, |row| row.about.name);
+        Subject { kind, command: self.verb().name(), form: self.form() }
     }
 
     /// Executes the command, unless an option was given that the file's kind does not have.
     pub fn execute(&self, given: &ArgMatches) -> Outcome<Answer> {
-        let row = KindRow::of_file(self.file());
+        let row = KindRow::with_ending(self.file()).ok_or_else(|| unknown::refuse(self.file()))?;
         options::refuse_others(self.verb(), row, self.file(), given)?;
         (row.execute)(self, given)
     }
@@ -182,15 +187,10 @@ impl KindRow {
         Self { about: K::ABOUT, options: options_of::<K>, execute: execute::<K> }
     }
 
-    /// The kind of a file, by its ending.
-    pub fn of_file(file: &Path) -> &'static Self {
-        Self::with_ending(file).unwrap_or(&KINDS[0])
-    }
-
     /// The kind to which a file's ending belongs.
     fn with_ending(file: &Path) -> Option<&'static Self> {
         let ending = file.extension()?.to_str()?;
-        KINDS.iter().find(|row| row.about.endings.contains(&ending))
+        KINDS.iter().find(|row| row.about.endings.iter().any(|known| ending.eq_ignore_ascii_case(known)))
     }
 
     /// The kind that a word names.

@@ -25,6 +25,13 @@ pub fn show(args: &ShowArgs, own: &ModelShowArgs) -> Outcome<Answer> {
             " prints the compiler's text, and --report json a JSON object; choose one",
         ));
     }
+    if own.ops && args.report.form() == ReportForm::Json {
+        return Err(Failure::option("--ops", " is for people: a JSON report has all operations"));
+    }
+    if own.ops && !matches!(model.contents, Contents::Ttnn(_)) {
+        let is = format_args!(" is for TTNN programs (.ttnn); {} has none", args.file.display());
+        return Err(Failure::option("--ops", is));
+    }
     if own.mlir && model.mlir().is_none() {
         return Err(Failure::file(&args.file, "there is no text of the compiler in it"));
     }

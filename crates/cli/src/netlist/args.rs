@@ -1,6 +1,7 @@
 //! Options that only netlists have.
 
 use crate::comparison::ToleranceArgs;
+use crate::failure::{Failure, Outcome};
 use crate::kinds::Verb;
 use crate::model::RoundingName;
 use clap::ValueEnum;
@@ -105,9 +106,9 @@ pub struct DriveArgs {
     /// How queues without an array are filled; as the netlist's test-config says unless given.
     #[arg(long, value_enum)]
     pub stimulus: Option<StimulusName>,
-    /// The seed of a test-config's random numbers.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub seed: u64,
+    /// The seed of a test-config's random numbers; 0 unless given.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
     /// Entries that a stimulus puts into each queue, at most; as many as it holds unless given.
     #[arg(long, value_name = "N")]
     pub entries: Option<u32>,
@@ -135,6 +136,16 @@ pub struct DriveArgs {
     #[arg(long, value_name = "0-4", default_value_t = 4)]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=4))]
     pub opt_level: u8,
+}
+
+impl DriveArgs {
+    /// Refuses options that others make idle.
+    pub fn refuse_idle(&self) -> Outcome<()> {
+        if self.seed.is_some() && self.stimulus == Some(StimulusName::Index) {
+            return Err(Failure::option("--seed", " is for random numbers; --stimulus index has none"));
+        }
+        Ok(())
+    }
 }
 
 /// A program and parameters of its own.

@@ -23,7 +23,7 @@ struct NetlistFindings {
     left_out: usize,
 }
 
-/// Reports the findings. Errors in a netlist are a failed check.
+/// Reports the findings. A netlist with errors is a malformed file, whatever the command.
 pub fn check(file: &Path, own: &NetlistCheckArgs) -> Outcome<Answer> {
     let checked = checked(file, own.arch)?;
     let (found, name) = (checked.diagnostics, file.display().to_string());
@@ -39,7 +39,7 @@ pub fn check(file: &Path, own: &NetlistCheckArgs) -> Outcome<Answer> {
     };
     let plural = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let counts = format!("{name}: {}, {}", plural(report.errors, "error"), plural(warnings, "warning"));
-    let failure = (!report.accepted).then(|| Failure::failed("findings", counts).of_file(file));
+    let failure = (!report.accepted).then(|| Failure::usage(counts).of_file(file));
     let answer = Answer::new(report, move |report, out| {
         write!(out, "{}", found.render(std::io::stdout().is_terminal()))?;
         if report.accepted {

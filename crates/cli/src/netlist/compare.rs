@@ -20,7 +20,8 @@ use tilework_netlist::types::{Netlist, QueueId};
 
 /// Runs a netlist and compares its queues; a mismatch is a failed run.
 pub fn check(file: &Path, own: &NetlistCheckArgs, expect: &Path) -> Outcome<Answer> {
-    let netlist = run_inputs::read(file)?;
+    own.drive.refuse_idle()?;
+    let netlist = run_inputs::read(file, own.arch)?;
     let mut given = Vec::new();
     for queue in host_queues(&netlist) {
         let name = netlist.queue(queue).name.clone();

@@ -11,6 +11,7 @@ mod show;
 
 use crate::answer::Answer;
 use crate::args::{CheckArgs, RunArgs, ShowArgs};
+use crate::comparison::ToleranceArgs;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::kinds::{About, Kind, Request};
@@ -42,6 +43,7 @@ impl Kind for BudaNetlist {
     fn check(request: &Request<'_, CheckArgs, NetlistCheckArgs>) -> Outcome<Answer> {
         let (file, own) = (&request.common.file, &request.own);
         let given = request.first_given::<DriveArgs>().or_else(|| request.first_given::<RoundingArgs>());
+        let given = given.or_else(|| request.first_given::<ToleranceArgs>());
         match (&own.expect, given) {
             (Some(expect), _) => compare::check(file, own, expect),
             (None, None) => check::check(file, own),

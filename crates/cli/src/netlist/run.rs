@@ -32,9 +32,10 @@ pub fn run(args: &RunArgs, own: &NetlistRunArgs) -> Outcome<Answer> {
     if args.engine == Some(EngineName::Device) {
         return Err(Failure::option("--engine", " device: netlists run in host arithmetic (native) only"));
     }
+    own.drive.refuse_idle()?;
     let trace_file = own.trace.as_deref().map(TraceFile::at).transpose()?;
     let started = Instant::now();
-    let netlist = run_inputs::read(&args.program)?;
+    let netlist = run_inputs::read(&args.program, own.arch)?;
     let arch = own.arch.map(Into::into);
     let done = session(netlist, &own.drive, arch, own.rounding.golden(), &args.input)?;
     files::make_folder(&args.out)?;

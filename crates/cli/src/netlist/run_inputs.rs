@@ -1,6 +1,6 @@
 //! What a netlist is run with: the netlist, its programs, the entries of its queues.
 
-use super::args::{DriveArgs, StimulusName};
+use super::args::{ArchName, DriveArgs, StimulusName};
 use crate::args::Input;
 use crate::array::{Array, shape_text};
 use crate::failure::{Failure, Outcome};
@@ -12,16 +12,16 @@ use tilework_buda::Tensor;
 use tilework_buda::backend::drive::Inputs;
 use tilework_buda::backend::stimulus::{self, StimulusChoice};
 use tilework_buda::backend::{Call, parameters};
+use tilework_netlist::Checked;
 use tilework_netlist::types::{Netlist, QueueId, Shape};
 
 /// Budget of all inputs that a stimulus makes, in bytes.
 const MAX_STIMULUS_BYTES: u64 = 8 << 30;
 
-/// Reads a netlist that has no mistakes.
-pub fn read(path: &Path) -> Outcome<Netlist> {
-    let text = super::read_text(path)?;
-    let read = tilework_netlist::read(&path.display().to_string(), &text);
-    read.map_err(|found| super::refused(path, found.to_string(), &found))
+/// Reads a netlist that has no mistakes, for the architecture that is given or any that it names.
+pub fn read(path: &Path, arch: Option<ArchName>) -> Outcome<Netlist> {
+    let Checked { netlist, diagnostics, .. } = super::checked(path, arch)?;
+    netlist.ok_or_else(|| super::refused(path, diagnostics.to_string(), &diagnostics))
 }
 
 /// The calls of programs that were asked for, each with its parameters.
@@ -79,7 +79,7 @@ pub fn inputs(netlist: &Netlist, args: &DriveArgs, given: &[Input]) -> Outcome<I
     }
     let choice = match args.stimulus {
         Some(StimulusName::Index) => StimulusChoice::Index,
-        Some(StimulusName::TestConfig) | None => StimulusChoice::TestConfig { seed: args.seed },
+        Some(StimulusName::TestConfig) | None => StimulusChoice::TestConfig { seed: args.seed.unwrap_or(0) },
     };
     let left: Vec<QueueId> =
         stimulus::host_queues(netlist).into_iter().filter(|queue| !inputs.contains_key(queue)).collect();

@@ -2,9 +2,9 @@
 
 use super::args::NetlistShowArgs;
 use super::{checked, refused};
-use crate::answer::Answer;
+use crate::answer::{Answer, ReportForm};
 use crate::args::ShowArgs;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use serde::Serialize;
 use std::io::{Result, Write};
 use tilework_netlist::memory::{Memory, queue_buffer_bytes};
@@ -71,6 +71,9 @@ struct ProgramView {
 
 /// Shows what is asked for. A netlist with errors is a malformed file; `tilework check` says more.
 pub fn show(args: &ShowArgs, own: &NetlistShowArgs) -> Outcome<Answer> {
+    if own.ops && args.report.form() == ReportForm::Json {
+        return Err(Failure::option("--ops", " is for people: a JSON report has all operations"));
+    }
     let Checked { netlist, archs, diagnostics } = checked(&args.file, own.arch)?;
     let (Some(netlist), Some(arch)) = (netlist, archs.last().copied()) else {
         let message = format!("{diagnostics}{}: not a right netlist", args.file.display());

@@ -42,7 +42,9 @@ pub struct KernelRunArgs {
     /// unless given. Results and cycles do not depend on it.
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
-    /// Give up when the program has run for this many cycles; 20 billion unless given.
+    /// Give up when the program has run for this many cycles. Unless given 12 billion shared among
+    /// the kernels of all cores, at least 100 million: a minute or two. Ctrl-C ends a run, too,
+    /// with the same report.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_cycles: Option<u64>,
 }
@@ -106,8 +108,9 @@ docs/program.md describes program files and firmware folders, docs/report.md the
         }
         Verb::Check => {
             "\
-A kernel program is checked against a board, without running it: form, buffers, cores, kernels. With
---expect it also runs, and its outputs are compared with arrays.
+A kernel program is checked against a board, without running it: form, buffers, cores, kernels, arguments, and whether
+all of it fits L1 and DRAM. Everything that is wrong is told at once. With --expect it also runs, and its outputs are
+compared with arrays.
 
 Examples:
   tilework check examples/ring/program.toml --board p150

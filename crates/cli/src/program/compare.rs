@@ -4,7 +4,7 @@ use super::args::KernelCheckArgs;
 use super::failure::failure;
 use super::lower::{download, place, program};
 use super::plan::Plan;
-use super::run::{NO_RANDOM_INPUTS, upload};
+use super::run::{NO_RANDOM_INPUTS, upload, watch};
 use super::schema::{ProgramFile, Use};
 use super::source::Source;
 use crate::answer::Answer;
@@ -13,6 +13,7 @@ use crate::chip::{AnyChip, Device, Settings};
 use crate::comparison::OutputRow;
 use crate::failure::{Failure, Outcome};
 use crate::inputs;
+use crate::progress::Progress;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{Result, Write};
@@ -59,9 +60,12 @@ pub fn check(file: &Path, own: &KernelCheckArgs, folder: &Path) -> Outcome<Answe
 fn run(file: &Path, chip: AnyChip, plan: &Plan, inputs: &BTreeMap<String, Array>) -> Outcome<Vec<(String, Array)>> {
     let failed = |error| failure(file, error);
     let mut device = Device::open(chip, DeviceConfig::new(plan.board)).map_err(failed)?;
-    let placed = place(&mut device, plan).map_err(failed)?;
+    let placed = place(device.memory().map_err(failed)?, plan)?;
     upload(&mut device, plan, &placed, inputs).map_err(failed)?;
     let program = program(plan, &placed)?;
+    device.layout(&program).map_err(|error| plan.misfit(&error))?;
+    let progress = Progress::new();
+    watch(&mut device, &progress);
     device.run(std::slice::from_ref(&program)).map_err(failed)?;
     download(&mut device, plan, &placed).map_err(failed)
 }

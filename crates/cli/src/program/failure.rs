@@ -10,6 +10,9 @@ use tilework_runtime::elf::SourceFrame;
 use tilework_runtime::explain::{BudgetReport, BusyCore, DeadlockReport, FaultPlace, QueueView, Waiter, Word};
 use tilework_runtime::{RuntimeError, SourceLocation};
 
+/// How to raise the limit of a run.
+const RAISE: &str = "--max-cycles allows more, or fewer";
+
 /// A failure of the runtime. What it refuses before anything runs is wrong use of the program file;
 /// what happens on the device is a failed run.
 pub fn failure(program: &Path, error: RuntimeError) -> Failure {
@@ -33,7 +36,10 @@ pub fn failure(program: &Path, error: RuntimeError) -> Failure {
             Failure::failed("fault", message).with_all(data)
         }
         RuntimeError::Deadlock(report) => Failure::failed("deadlock", message).with_all(deadlock(&report)),
-        RuntimeError::Budget(report) => Failure::failed("budget", message).with_all(budget(&report)),
+        RuntimeError::Budget(report) => {
+            Failure::failed("budget", format!("{message}\n{RAISE}")).with_all(budget(&report))
+        }
+        RuntimeError::Interrupted(report) => Failure::failed("interrupted", message).with_all(budget(&report)),
         RuntimeError::Protocol(_) => Failure::failed("protocol", message),
         _ => Failure::failed("device", message),
     }
@@ -220,6 +226,7 @@ struct BudgetData<'a> {
 struct BusyData<'a> {
     tiles: Vec<TileData>,
     core: String,
+    runs: &'a str,
     pc: u32,
     source: Option<Vec<FrameData<'a>>>,
 }
@@ -236,6 +243,7 @@ fn busy_core(core: &BusyCore) -> BusyData<'_> {
     BusyData {
         tiles: TileData::all(&core.tiles),
         core: core_name(core.processor),
+        runs: &core.runs,
         pc: core.pc,
         source: core.location.as_ref().map(frames),
     }

@@ -1,64 +1,77 @@
 //! From a plan to a device: buffers placed, the program built, outputs fetched.
 
-use super::plan::{Plan, PlannedBuffer};
+use super::plan::{Arguments, Plan, PlannedBuffer};
 use super::schema::{Location, Use};
 use super::storage;
+use super::wrong::Wrong;
 use crate::array::Array;
 use crate::chip::Device;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use std::sync::Arc;
 use tilework_abi::addr::PageCount;
-use tilework_abi::tensix::Processor;
 use tilework_runtime::{
-    ArgSet, Buffer, CircularBuffer, Cores, DType, ElfError, KernelImage, Program, Role, RuntimeError, UniqueArgs,
+    ArgSet, Buffer, CircularBuffer, Cores, DType, MemoryError, MemorySpace, Program, Role, RuntimeError, UniqueArgs,
 };
 
 /// Where the buffers of a plan are, in its order.
 pub struct Placed {
     /// The address of each.
-    addresses: Vec<u64>,
+    pub addresses: Vec<u64>,
     /// The buffers in DRAM that are not empty.
     pub dram: Vec<Option<Buffer>>,
 }
 
 /// Places all buffers.
-pub fn place(device: &mut Device, plan: &Plan) -> Result<Placed, RuntimeError> {
+pub fn place(memory: &mut MemorySpace, plan: &Plan) -> Outcome<Placed> {
+    let mut wrong = Wrong::default();
+    let placed = place_or(memory, plan, &mut wrong);
+    wrong.outcome().map(|()| placed)
+}
+
+/// The same; a buffer for which there is no room is kept as wrong, and has address 0.
+pub fn place_or(memory: &mut MemorySpace, plan: &Plan, wrong: &mut Wrong) -> Placed {
     let mut placed = Placed { addresses: Vec::new(), dram: Vec::new() };
     for buffer in &plan.buffers {
-        let (address, dram) = match buffer.location {
-            Location::L1 => {
-                let bytes = PageCount::new(buffer.pages).bytes(buffer.page_size);
-                let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-                (device.alloc_l1(&buffer.name, bytes)?.address.into(), None)
-            }
-            Location::Dram => {
-                let dram = alloc_dram(device, buffer)?;
-                (dram.address.get(), (buffer.pages > 0).then_some(dram))
-            }
-        };
+        let one = place_one(memory, buffer).map_err(|error| plan.source.error(buffer.span.clone(), error));
+        let (address, dram) = wrong.keep(one).unwrap_or((0, None));
         placed.addresses.push(address);
         placed.dram.push(dram);
     }
-    Ok(placed)
+    placed
 }
 
-fn alloc_dram(device: &mut Device, buffer: &PlannedBuffer) -> Result<Buffer, RuntimeError> {
-    // The runtime has no empty buffers; a byte does as well.
-    let bytes = usize::try_from(buffer.bytes.max(1)).unwrap_or(usize::MAX);
-    device.alloc_dram(&buffer.name, &[bytes], DType::U8, buffer.page_size)
+/// The address of a buffer, and the buffer in DRAM if it is one that is not empty.
+fn place_one(memory: &mut MemorySpace, buffer: &PlannedBuffer) -> Result<(u64, Option<Buffer>), MemoryError> {
+    match buffer.location {
+        Location::L1 => {
+            let bytes = PageCount::new(buffer.pages).bytes(buffer.page_size);
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            Ok((memory.alloc_l1(&buffer.name, bytes)?.address.into(), None))
+        }
+        Location::Dram => {
+            // The runtime has no empty buffers; a byte does as well.
+            let bytes = usize::try_from(buffer.bytes.max(1)).unwrap_or(usize::MAX);
+            let dram = memory.alloc_dram(&buffer.name, &[bytes], DType::U8, buffer.page_size)?;
+            Ok((dram.address.get(), (buffer.pages > 0).then_some(dram)))
+        }
+    }
 }
 
 /// The program for the device.
 pub fn program(plan: &Plan, placed: &Placed) -> Outcome<Program> {
-    let arguments = plan.arguments(&placed.addresses)?;
+    Ok(build(plan, plan.arguments(&placed.addresses)?))
+}
+
+/// The program with these arguments.
+pub fn build(plan: &Plan, arguments: Arguments) -> Program {
     let cores = plan.roles.iter().flat_map(|r| r.cores.iter().copied()).collect();
-    let mut program = Program::new(&plan.name, Cores::List(cores));
+    let mut program = Program::new(&plan.name, Cores::List(cores)).names(plan.names());
     for planned in &plan.roles {
-        let mut role = Role::on(planned.cores.clone());
+        let mut role = Role::on(planned.cores.clone()).named(&planned.name);
         for kernel in &planned.kernels {
-            let image = KernelImage::load(&kernel.label, kernel.elf.clone(), kernel.processor)
-                .map_err(|e| kernel_failure(&planned.name, kernel.processor, &e))?;
-            role = role.kernel(kernel.processor, Arc::new(image));
+            if let Some(image) = &kernel.image {
+                role = role.kernel(kernel.processor, Arc::clone(image));
+            }
         }
         program = program.role(role);
     }
@@ -66,16 +79,12 @@ pub fn program(plan: &Plan, placed: &Placed) -> Outcome<Program> {
         let (index, page_size, pages) = (cb.index.into(), cb.page_size, PageCount::new(cb.pages));
         program = program.circular_buffer(CircularBuffer { index, page_size, pages });
     }
-    program.semaphores = plan.semaphores.clone();
+    program.semaphores = plan.semaphores.iter().map(|semaphore| semaphore.initial).collect();
     let sets = [ArgSet::Brisc, ArgSet::Ncrisc, ArgSet::Compute];
     for ((set, lists), common) in sets.into_iter().zip(arguments.per_core).zip(arguments.common) {
         program = program.unique_args(set, even(lists)).common_args(set, common);
     }
-    Ok(program)
-}
-
-fn kernel_failure(role: &str, core: Processor, error: &ElfError) -> Failure {
-    Failure::usage(format!("role \"{role}\", {}: {error}", core.name())).with("role", role)
+    program
 }
 
 /// The lists of all cores in one length: a role without a kernel, or with fewer arguments, gets

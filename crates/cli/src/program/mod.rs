@@ -7,6 +7,7 @@
 //! of side effects but for reading files, and every refusal points at its place in the file.
 
 mod args;
+mod buffers;
 mod check;
 mod compare;
 mod cores;
@@ -16,19 +17,23 @@ mod firmware;
 mod kernels;
 mod lower;
 mod overview;
+mod overview_text;
 mod plan;
 mod report;
 mod run;
 mod schema;
 mod scope;
+mod sections;
 pub mod source;
 mod storage;
+pub mod wrong;
 
 pub use report::BUILT_IN;
 
 use crate::answer::Answer;
 use crate::args::{CheckArgs, RunArgs, ShowArgs};
-use crate::failure::Outcome;
+use crate::comparison::ToleranceArgs;
+use crate::failure::{Failure, Outcome};
 use crate::kinds::{About, Kind, Request};
 use args::{KernelCheckArgs, KernelPlanArgs, KernelRunArgs};
 
@@ -53,9 +58,13 @@ impl Kind for KernelProgram {
     }
 
     fn check(request: &Request<'_, CheckArgs, KernelCheckArgs>) -> Outcome<Answer> {
-        match &request.own.expect {
-            Some(folder) => compare::check(&request.common.file, &request.own, folder),
-            None => overview::check(&request.common.file, &request.own.plan),
+        match (&request.own.expect, request.first_given::<ToleranceArgs>()) {
+            (Some(folder), _) => compare::check(&request.common.file, &request.own, folder),
+            (None, None) => overview::check(&request.common.file, &request.own.plan),
+            (None, Some(option)) => {
+                let why = " needs --expect DIR: without it a kernel program is not run";
+                Err(Failure::option(&option, why))
+            }
         }
     }
 

@@ -1,72 +1,115 @@
-//! `tilework check` and `tilework show` of a kernel program: its buffers, cores and kernels on a
-//! board. Nothing runs.
+//! `tilework check` and `tilework show` of a kernel program: what it has, and where everything of
+//! it lies on a board. Nothing runs.
 
 use super::args::KernelPlanArgs;
-use super::plan::{Plan, PlannedBuffer, PlannedCb, PlannedRole};
+use super::lower::{build, place_or};
+use super::plan::{Arguments, Plan, PlannedBuffer, PlannedRole, SETS};
 use super::run::NO_RANDOM_INPUTS;
-use super::schema::{Location, ProgramFile, Use};
+use super::schema::{BufferDecl, Location, ProgramFile, Use};
 use super::source::Source;
+use super::wrong::{Wrong, consequence};
 use crate::answer::Answer;
-use crate::array::shape_text;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::inputs;
 use serde::Serialize;
-use std::io::{Result, Write};
 use std::path::Path;
-
-/// An address that a buffer could have, with which arguments are checked when nothing is placed.
-const ANY_ADDRESS: u64 = 0x10_0000;
+use tilework_abi::board::Board;
+use tilework_abi::l1::WORKER;
+use tilework_abi::msg::MODE_DEV;
+use tilework_abi::noc::NocXy;
+use tilework_abi::{L1_ALIGN, tensix::Processor};
+use tilework_runtime::program::Layout;
+use tilework_runtime::{MemorySpace, lower};
 
 /// What a program is on a board. The fields are those of the JSON form, in their order.
 #[derive(Serialize)]
-struct ProgramOverview {
-    file: String,
-    program: String,
-    board: &'static str,
+pub struct ProgramOverview {
+    pub file: String,
+    pub program: String,
+    pub board: &'static str,
     /// Workers that run kernels.
-    cores: usize,
-    buffers: Vec<BufferView>,
-    circular_buffers: Vec<CircularBufferView>,
-    semaphores: usize,
-    roles: Vec<RoleView>,
+    pub cores: usize,
+    pub buffers: Vec<BufferView>,
+    pub circular_buffers: Vec<CircularBufferView>,
+    pub semaphores: usize,
+    pub roles: Vec<RoleView>,
+    /// The arguments that all cores share, by set.
+    pub common_arguments: Vec<ArgumentsView>,
+    /// What lies where in the L1 of each core.
+    pub l1: Vec<RangeView>,
+    /// What lies where in each DRAM bank.
+    pub dram: Vec<RangeView>,
 }
 
 #[derive(Serialize)]
-struct BufferView {
-    name: String,
-    r#use: &'static str,
-    dtype: &'static str,
-    shape: Vec<u64>,
-    location: &'static str,
-    pages: u32,
-    page_size: u32,
+pub struct BufferView {
+    pub name: String,
+    pub r#use: &'static str,
+    pub dtype: &'static str,
+    pub shape: Vec<u64>,
+    pub location: &'static str,
+    pub pages: u32,
+    pub page_size: u32,
+    /// In L1, or in each DRAM bank.
+    pub address: u64,
 }
 
 #[derive(Serialize)]
-struct CircularBufferView {
-    index: u8,
-    pages: u32,
-    page_size: u32,
+pub struct CircularBufferView {
+    pub index: u8,
+    pub name: Option<String>,
+    pub pages: u32,
+    pub page_size: u32,
+    pub address: u32,
 }
 
 #[derive(Serialize)]
-struct RoleView {
-    name: String,
-    cores: Vec<CoreView>,
-    kernels: Vec<KernelView>,
+pub struct RoleView {
+    pub name: String,
+    pub cores: Vec<CoreView>,
+    pub kernels: Vec<KernelView>,
 }
 
 #[derive(Serialize)]
-struct CoreView {
-    x: u8,
-    y: u8,
+pub struct CoreView {
+    pub x: u8,
+    pub y: u8,
 }
 
 #[derive(Serialize)]
-struct KernelView {
+pub struct KernelView {
     /// The core of the tile, as the program file names it.
-    core: String,
-    elf: String,
+    pub core: String,
+    pub elf: String,
+    /// Bytes in L1, and where.
+    pub bytes: u32,
+    pub address: u32,
+    /// Its arguments on each core of the role, in their order; those of one TRISC are the others',
+    /// too.
+    pub arguments: Vec<Vec<u32>>,
+}
+
+#[derive(Serialize)]
+pub struct ArgumentsView {
+    /// brisc, ncrisc or trisc.
+    pub set: &'static str,
+    pub arguments: Vec<u32>,
+}
+
+/// A range of a memory.
+#[derive(Serialize)]
+pub struct RangeView {
+    pub start: u64,
+    /// One past the last byte.
+    pub end: u64,
+    pub what: String,
+}
+
+impl RangeView {
+    fn new(start: impl Into<u64>, bytes: impl Into<u64>, what: String) -> Option<Self> {
+        let (start, bytes) = (start.into(), bytes.into());
+        (bytes > 0).then_some(Self { start, end: start + bytes, what })
+    }
 }
 
 /// Checks a program against a board. A mistake is a malformed file.
@@ -76,32 +119,81 @@ pub fn check(file: &Path, own: &KernelPlanArgs) -> Outcome<Answer> {
     }))
 }
 
-/// Shows what a program has on a board.
+/// Shows what a program has on a board, and where.
 pub fn show(file: &Path, own: &KernelPlanArgs) -> Outcome<Answer> {
     Ok(Answer::new(overview(file, own)?, ProgramOverview::text))
 }
 
+/// Everything of a program, or everything that is wrong with it.
 fn overview(file: &Path, own: &KernelPlanArgs) -> Outcome<ProgramOverview> {
     let inputs = inputs::by_name(&own.input, NO_RANDOM_INPUTS)?;
     let source = Source::read(file, "a program file")?;
-    let parsed = ProgramFile::parse(&source)?;
-    let plan = Plan::without_arrays(source, parsed, own.board.board(), &inputs)?;
-    plan.arguments(&vec![ANY_ADDRESS; plan.buffers.len()])?;
-    let circular_buffer =
-        |cb: &PlannedCb| CircularBufferView { index: cb.index, pages: cb.pages, page_size: cb.page_size };
-    Ok(ProgramOverview {
+    let mut wrong = Wrong::default();
+    let Some(parsed) = ProgramFile::parse_or(&source, &mut wrong) else {
+        return Err(wrong.outcome().err().unwrap_or_else(consequence));
+    };
+    let needs_array = |decl: &BufferDecl| decl.shape.is_none() && decl.like.is_none();
+    let (plan, more) = Plan::examine(source, &parsed, own.board.board(), &inputs, needs_array);
+    wrong.join(more);
+    let mut memory = MemorySpace::new(plan.board, &WORKER);
+    let placed = place_or(&mut memory, &plan, &mut wrong);
+    let arguments = plan.arguments_or(&placed.addresses, &mut wrong);
+    // A program of which parts are missing has no layout.
+    let layout = if wrong.is_empty() { lay_out(&plan, &arguments, &memory).map(Some) } else { Ok(None) };
+    match wrong.keep(layout).flatten() {
+        Some(layout) => Ok(view(file, &plan, &arguments, &memory, &placed.addresses, &layout)),
+        None => Err(wrong.outcome().err().unwrap_or_else(consequence)),
+    }
+}
+
+/// Where everything of a program lies, after the checks that a device makes.
+fn lay_out(plan: &Plan, arguments: &Arguments, memory: &MemorySpace) -> Result<Layout, Failure> {
+    let program = build(plan, arguments.clone());
+    let workers: Vec<NocXy> = plan.board.workers().collect();
+    let layout = program.layout(&workers, &WORKER, memory.l1()).map_err(|error| plan.misfit(&error))?;
+    // Kernels are moved to their places.
+    lower::build_ir(&program, &layout, &WORKER, MODE_DEV).map_err(|error| plan.misfit(&error))?;
+    Ok(layout)
+}
+
+fn view(
+    file: &Path,
+    plan: &Plan,
+    arguments: &Arguments,
+    memory: &MemorySpace,
+    addresses: &[u64],
+    layout: &Layout,
+) -> ProgramOverview {
+    let mut first = 0;
+    let mut roles = Vec::new();
+    for (number, role) in plan.roles.iter().enumerate() {
+        roles.push(role_view(role, arguments, first, layout, number));
+        first += role.cores.len();
+    }
+    let cb = |(cb, placed): (&super::plan::PlannedCb, &tilework_runtime::program::CbLayout)| CircularBufferView {
+        index: cb.index,
+        name: cb.name.clone(),
+        pages: cb.pages,
+        page_size: cb.page_size,
+        address: placed.address.get(),
+    };
+    let common = SETS.iter().zip(&arguments.common).filter(|(_, list)| !list.is_empty());
+    ProgramOverview {
         file: file.display().to_string(),
         program: plan.name.clone(),
         board: plan.board.name(),
         cores: plan.roles.iter().map(|role| role.cores.len()).sum(),
-        buffers: plan.buffers.iter().map(buffer).collect(),
-        circular_buffers: plan.cbs.iter().map(circular_buffer).collect(),
+        buffers: plan.buffers.iter().zip(addresses).map(|(one, &address)| buffer(one, address)).collect(),
+        circular_buffers: plan.cbs.iter().zip(&layout.cbs).map(cb).collect(),
         semaphores: plan.semaphores.len(),
-        roles: plan.roles.iter().map(role).collect(),
-    })
+        roles,
+        common_arguments: common.map(|(&set, list)| ArgumentsView { set, arguments: list.clone() }).collect(),
+        l1: l1(plan, memory, layout),
+        dram: dram(plan.board, memory),
+    }
 }
 
-fn buffer(buffer: &PlannedBuffer) -> BufferView {
+fn buffer(buffer: &PlannedBuffer, address: u64) -> BufferView {
     BufferView {
         name: buffer.name.clone(),
         r#use: match buffer.usage {
@@ -117,44 +209,80 @@ fn buffer(buffer: &PlannedBuffer) -> BufferView {
         },
         pages: buffer.pages,
         page_size: buffer.page_size,
+        address,
     }
 }
 
-fn role(role: &PlannedRole) -> RoleView {
-    let kernels = role.kernels.iter();
+/// A role whose first core is number `first` of the program.
+fn role_view(role: &PlannedRole, arguments: &Arguments, first: usize, layout: &Layout, number: usize) -> RoleView {
+    let placed = layout.roles.get(number);
+    let kernels = role.kernels.iter().map(|kernel| {
+        let index = kernel.processor.index();
+        let lists = &arguments.per_core[kernel.set()];
+        KernelView {
+            core: kernel.processor.name().to_lowercase(),
+            elf: kernel.label.clone(),
+            bytes: placed.map_or(0, |placed| placed.text_bytes[index]),
+            address: placed.map_or(0, |placed| layout.base.get() + placed.text[index]),
+            arguments: lists.iter().skip(first).take(role.cores.len()).cloned().collect(),
+        }
+    });
     RoleView {
         name: role.name.clone(),
         cores: role.cores.iter().map(|core| CoreView { x: core.x, y: core.y }).collect(),
-        kernels: kernels
-            .map(|kernel| KernelView { core: kernel.processor.name().to_lowercase(), elf: kernel.label.clone() })
-            .collect(),
+        kernels: kernels.collect(),
     }
 }
 
+/// What a program has in the L1 of its cores, by address.
+fn l1(plan: &Plan, memory: &MemorySpace, layout: &Layout) -> Vec<RangeView> {
+    let base = layout.base.get();
+    let (names, mut rows) = (plan.names(), Vec::new());
+    for (set, span) in SETS.iter().zip(&layout.args) {
+        rows.push(RangeView::new(base + span.unique, span.unique_bytes, format!("arguments of {set}")));
+    }
+    for id in 0..layout.semaphores {
+        let what = format!("semaphore {}", names.semaphore(id));
+        rows.push(RangeView::new(base + layout.sem_offset + id * L1_ALIGN, L1_ALIGN, what));
+    }
+    rows.push(RangeView::new(base + layout.cb_offset, layout.cb_bytes, "configurations of circular buffers".into()));
+    for (role, placed) in plan.roles.iter().zip(&layout.roles) {
+        for kernel in &role.kernels {
+            let index = kernel.processor.index();
+            let what = format!("kernel {} of {}, role {}", kernel.label, name(kernel.processor), role.name);
+            rows.push(RangeView::new(base + placed.text[index], placed.text_bytes[index], what));
+        }
+    }
+    for cb in &layout.cbs {
+        let what = format!("circular buffer {}", names.circular_buffer(cb.index));
+        rows.push(RangeView::new(cb.address.get(), cb.size(), what));
+    }
+    for owned in memory.l1().owners() {
+        let bytes = owned.range.end - owned.range.start;
+        rows.push(RangeView::new(owned.range.start, bytes, format!("buffer {}", owned.owner)));
+    }
+    let mut rows: Vec<RangeView> = rows.into_iter().flatten().collect();
+    rows.sort_by_key(|row| row.start);
+    rows
+}
+
+fn dram(board: Board, memory: &MemorySpace) -> Vec<RangeView> {
+    let banks = board.dram().banks().len();
+    let range = |owned: &tilework_runtime::memory::Owned| {
+        let bytes = owned.range.end - owned.range.start;
+        RangeView::new(owned.range.start, bytes, format!("buffer {}, its share of each of {banks} banks", owned.owner))
+    };
+    memory.dram().owners().filter_map(range).collect()
+}
+
+fn name(processor: Processor) -> String {
+    processor.name().to_lowercase()
+}
+
 impl ProgramOverview {
-    fn counts(&self) -> String {
+    pub fn counts(&self) -> String {
         let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         let (roles, buffers) = (count(self.roles.len(), "role"), count(self.buffers.len(), "buffer"));
         format!("{roles} on {}, {buffers}", count(self.cores, "core"))
-    }
-
-    fn text(&self, out: &mut dyn Write) -> Result<()> {
-        writeln!(out, "{} on a {}: {}", self.program, self.board, self.counts())?;
-        for b in &self.buffers {
-            let (shape, memory) = (shape_text(&b.shape), if b.location == "l1" { "L1" } else { "DRAM" });
-            let (name, pages, page_size) = (&b.name, b.pages, b.page_size);
-            writeln!(out, "  {} {name} {} {shape}: {pages} x {page_size} bytes in {memory}", b.r#use, b.dtype)?;
-        }
-        for CircularBufferView { index, pages, page_size } in &self.circular_buffers {
-            writeln!(out, "  circular buffer {index}: {pages} x {page_size} bytes")?;
-        }
-        if self.semaphores > 0 {
-            writeln!(out, "  {} semaphores", self.semaphores)?;
-        }
-        for role in &self.roles {
-            let kernels: Vec<String> = role.kernels.iter().map(|k| format!("{} {}", k.core, k.elf)).collect();
-            writeln!(out, "  role {} on {} cores: {}", role.name, role.cores.len(), kernels.join(", "))?;
-        }
-        Ok(())
     }
 }

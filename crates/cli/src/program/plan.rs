@@ -4,12 +4,17 @@ use super::expr::{Expr, Scope};
 use super::schema::{Layout, Location, Use};
 use super::scope::{CoreScope, Globals};
 use super::source::Source;
-use crate::failure::Outcome;
+use super::wrong::{Wrong, consequence};
+use crate::failure::{Failure, Outcome};
+use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 use tilework_abi::board::Board;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_dtype::DType;
+use tilework_runtime::program::ProgramErrorKind;
+use tilework_runtime::{KernelImage, Names, ProgramError};
 
 /// A program that can be put on a device.
 #[derive(Debug)]
@@ -22,10 +27,11 @@ pub struct Plan {
     pub buffers: Vec<PlannedBuffer>,
     /// Circular buffers.
     pub cbs: Vec<PlannedCb>,
-    /// Initial values of the semaphores.
-    pub semaphores: Vec<u32>,
+    /// Semaphores; their ids are their positions.
+    pub semaphores: Vec<PlannedSemaphore>,
     /// Roles.
     pub roles: Vec<PlannedRole>,
+    pub(super) name_span: Range<usize>,
     pub(super) common_args: [Vec<Arg>; 3],
     pub(super) source: Source,
     pub(super) globals: Globals,
@@ -52,17 +58,30 @@ pub struct PlannedBuffer {
     pub pages: u32,
     /// Where it lives.
     pub location: Location,
+    pub(super) span: Range<usize>,
+}
+
+/// A semaphore.
+#[derive(Debug)]
+pub struct PlannedSemaphore {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// Its value at the start.
+    pub initial: u32,
 }
 
 /// A circular buffer.
 #[derive(Debug)]
 pub struct PlannedCb {
+    /// Its name, if it has one.
+    pub name: Option<String>,
     /// Index.
     pub index: u8,
     /// Pages.
     pub pages: u32,
     /// Bytes of a page.
     pub page_size: u32,
+    pub(super) span: Range<usize>,
 }
 
 /// A role with its cores.
@@ -83,8 +102,8 @@ pub struct PlannedKernel {
     pub processor: Processor,
     /// What the file calls it.
     pub label: String,
-    /// The ELF file.
-    pub elf: Vec<u8>,
+    /// The image of its ELF file; absent when something is wrong with that.
+    pub image: Option<Arc<KernelImage>>,
     pub(super) args: Vec<Arg>,
 }
 
@@ -99,7 +118,7 @@ impl PlannedKernel {
 pub const SETS: [&str; 3] = ["brisc", "ncrisc", "trisc"];
 
 /// The argument words of a program, by argument set: BRISC, NCRISC, TRISC.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arguments {
     /// One list per core, role after role, each in the order of its cores.
     pub per_core: [Vec<Vec<u32>>; 3],
@@ -118,13 +137,21 @@ pub(super) struct Arg {
 impl Plan {
     /// The argument words of every core, once each buffer (in order) has its address.
     pub fn arguments(&self, addresses: &[u64]) -> Outcome<Arguments> {
+        let mut wrong = Wrong::default();
+        let arguments = self.arguments_or(addresses, &mut wrong);
+        wrong.outcome().map(|()| arguments)
+    }
+
+    /// The same; an argument that has no value is kept as wrong, and zero.
+    pub fn arguments_or(&self, addresses: &[u64], wrong: &mut Wrong) -> Arguments {
+        let mut words = Words { source: &self.source, wrong, failed: BTreeSet::new() };
         let mut globals = self.globals.clone();
         for (buffer, &address) in self.buffers.iter().zip(addresses) {
             globals.set(format!("{}.addr", buffer.name), address);
         }
         let mut out = Arguments::default();
         for (set, list) in self.common_args.iter().enumerate() {
-            out.common[set] = self.words(list, &globals, &format!("common_args.{}", SETS[set]))?;
+            out.common[set] = words.of(list, &globals, &format!("common_args.{}", SETS[set]));
         }
         for role in &self.roles {
             for index in 0..role.cores.len() {
@@ -132,36 +159,79 @@ impl Plan {
                 let mut lists: [Vec<u32>; 3] = Default::default();
                 for kernel in role.kernels.iter().filter(|k| !k.args.is_empty()) {
                     let place = format!("role \"{}\", {}, args", role.name, kernel.processor.name());
-                    lists[kernel.set()] = self.words(&kernel.args, &scope, &place)?;
+                    lists[kernel.set()] = words.of(&kernel.args, &scope, &place);
                 }
                 for (all, list) in out.per_core.iter_mut().zip(lists) {
                     all.push(list);
                 }
             }
         }
-        Ok(out)
+        out
     }
 
-    fn words(&self, list: &[Arg], scope: &dyn Scope, place: &str) -> Outcome<Vec<u32>> {
-        let word = |(i, arg): (usize, &Arg)| {
-            let value = arg.expr.value(scope).map_err(|e| {
-                let span = self.source.inside(&arg.span, &arg.text, e.at.clone());
-                self.source.error(span, format!("{place}[{i}]: {e}"))
-            })?;
-            // Negative values are passed as the two's complement that a kernel reads as i32.
-            let word = u32::try_from(value).ok().or_else(|| i32::try_from(value).ok().map(i32::cast_unsigned));
-            word.ok_or_else(|| {
-                let message = format!("{place}[{i}]: {value} does not fit the 32 bits of an argument word");
-                self.source.error(arg.span.clone(), message)
-            })
+    /// A layout that does not come about, at its place in the file: that of a circular buffer, or
+    /// of the program.
+    pub fn misfit(&self, error: &ProgramError) -> Failure {
+        let span = match &error.kind {
+            ProgramErrorKind::CircularBuffer { index, .. } => {
+                self.cbs.iter().find(|cb| u32::from(cb.index) == *index).map(|cb| cb.span.clone())
+            }
+            _ => None,
         };
-        list.iter().enumerate().map(word).collect()
+        self.source.error(span.unwrap_or_else(|| self.name_span.clone()), &error.kind)
+    }
+
+    /// Names for the reports of the runtime.
+    pub fn names(&self) -> Names {
+        let circular_buffers = self.cbs.iter().filter_map(|cb| Some((cb.index.into(), cb.name.clone()?)));
+        let semaphores = (0..).zip(&self.semaphores).filter_map(|(id, semaphore)| Some((id, semaphore.name.clone()?)));
+        Names { circular_buffers: circular_buffers.collect(), semaphores: semaphores.collect() }
     }
 
     /// The inputs and outputs of a kind.
     pub fn buffers_for(&self, usage: Use) -> impl Iterator<Item = (usize, &PlannedBuffer)> {
         self.buffers.iter().enumerate().filter(move |(_, b)| b.usage == usage)
     }
+}
+
+/// Turns lists of arguments into words.
+struct Words<'a> {
+    source: &'a Source,
+    wrong: &'a mut Wrong,
+    /// Arguments that have failed for some core, by their places: the next core's value would be as
+    /// wrong.
+    failed: BTreeSet<usize>,
+}
+
+impl Words<'_> {
+    fn of(&mut self, list: &[Arg], scope: &dyn Scope, place: &str) -> Vec<u32> {
+        let mut words = Vec::with_capacity(list.len());
+        for (i, arg) in list.iter().enumerate() {
+            let known = self.failed.contains(&arg.span.start);
+            let word = if known { None } else { self.wrong.keep(word(self.source, arg, scope, place, i)) };
+            if word.is_none() {
+                self.failed.insert(arg.span.start);
+            }
+            words.push(word.unwrap_or(0));
+        }
+        words
+    }
+}
+
+fn word(source: &Source, arg: &Arg, scope: &dyn Scope, place: &str, index: usize) -> Outcome<u32> {
+    let value = arg.expr.value(scope).map_err(|e| match e.message.as_str() {
+        "" => consequence(),
+        _ => {
+            let span = source.inside(&arg.span, &arg.text, e.at.clone());
+            source.error(span, format!("{place}[{index}]: {e}"))
+        }
+    })?;
+    // Negative values are passed as the two's complement that a kernel reads as i32.
+    let word = u32::try_from(value).ok().or_else(|| i32::try_from(value).ok().map(i32::cast_unsigned));
+    word.ok_or_else(|| {
+        let message = format!("{place}[{index}]: {value} does not fit the 32 bits of an argument word");
+        source.error(arg.span.clone(), message)
+    })
 }
 
 #[cfg(test)]

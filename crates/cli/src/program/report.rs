@@ -92,6 +92,8 @@ pub struct CoreTime {
     pub start: u64,
     /// Last cycle.
     pub end: u64,
+    /// The core's role.
+    pub role: String,
 }
 
 impl KernelReport {
@@ -185,7 +187,7 @@ fn core_timing_text(times: &[CoreTime]) -> String {
     let mut out = format!("  BRISC kernels: shortest {}, longest {}\n", one(shortest), one(longest));
     for t in times {
         let (start, end) = (t.start.saturating_sub(first), t.end.saturating_sub(first));
-        out += &format!("    ({:>2}, {:>2})  {:>12} .. {:>12}\n", t.x, t.y, grouped(start), grouped(end));
+        out += &format!("    ({:>2}, {:>2})  {:>12} .. {:>12}  {}\n", t.x, t.y, grouped(start), grouped(end), t.role);
     }
     out
 }

@@ -15,9 +15,11 @@ use crate::chip::{AnyChip, Device, Settings};
 use crate::failure::{Failure, Outcome};
 use crate::output::OutputFile;
 use crate::progress::Progress;
-use crate::{files, inputs};
+use crate::{files, inputs, interrupt};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tilework_abi::board::Board;
 use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, RunReport, RuntimeError, prebuilt};
@@ -28,6 +30,8 @@ pub(super) const NO_RANDOM_INPUTS: &str = "random numbers are for the inputs of 
 /// Runs a program and reports.
 pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     refuse_combinations(args, own)?;
+    // From here on an interrupt ends the run with its report.
+    interrupt::flag();
     let progress = Progress::new();
     let started = Instant::now();
     let prepared = Prepared::read(args, own)?;
@@ -37,9 +41,10 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     let mut device = opened.map_err(|error| not_started(failure(&args.program, error), own.firmware.as_deref()))?;
     progress.next();
     let (plan, failed) = (prepared.plan, |error| failure(&args.program, error));
-    let placed = place(&mut device, &plan).map_err(failed)?;
+    let placed = place(device.memory().map_err(failed)?, &plan)?;
     upload(&mut device, &plan, &placed, &prepared.inputs).map_err(failed)?;
     let program = program(&plan, &placed)?;
+    device.layout(&program).map_err(|error| plan.misfit(&error))?;
     progress.next();
     let (ran, host_seconds) = execute(&mut device, &program, &progress);
     let captured = both(write_capture(own, &device), write_coverage(own, &device));
@@ -143,7 +148,7 @@ fn config(own: &KernelRunArgs, board: Board) -> DeviceConfig {
     };
     config.core_timing = own.core_timing;
     config.capture = own.capture.is_some();
-    config.max_cycles = own.max_cycles.unwrap_or(config.max_cycles);
+    config.max_cycles = own.max_cycles;
     config
 }
 
@@ -161,10 +166,21 @@ pub(super) fn upload(
     Ok(())
 }
 
+/// Shows how far the runs of a device have come, and ends them when the user interrupts.
+pub(super) fn watch(device: &mut Device, progress: &Progress) {
+    let (mut bar, interrupted) = (progress.clone(), interrupt::flag());
+    device.on_progress(move |now| {
+        bar.cycles(now.cycles, now.until);
+        match interrupted.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+}
+
 /// Runs the program; also the seconds that it took on this machine.
 fn execute(device: &mut Device, program: &Program, progress: &Progress) -> (Result<RunReport, RuntimeError>, f64) {
-    let bar = progress.clone();
-    device.on_progress(move |p| bar.cycles(p.cycles));
+    watch(device, progress);
     let started = Instant::now();
     let ran = device.run(std::slice::from_ref(program));
     (ran, started.elapsed().as_secs_f64())
@@ -224,7 +240,11 @@ fn report(
 ) -> KernelReport {
     let counts = ran.statistics.chip;
     let times = ran.programs.iter().flat_map(|p| &p.core_times);
-    let times = times.map(|t| CoreTime { x: t.core.x, y: t.core.y, start: t.start, end: t.end });
+    let role = |core| plan.roles.iter().find(|role| role.cores.contains(&core)).map(|role| role.name.clone());
+    let times = times.map(|t| {
+        let role = role(t.core).unwrap_or_default();
+        CoreTime { x: t.core.x, y: t.core.y, start: t.start, end: t.end, role }
+    });
     KernelReport {
         program: plan.name.clone(),
         board: plan.board.name(),

@@ -4,7 +4,9 @@
 //! Unknown fields are refused. What can be wrong beyond the form keeps its byte range
 //! ([`Spanned`]), so that the checks of [`super::plan`] can point at it.
 
+use super::sections;
 use super::source::Source;
+use super::wrong::{Wrong, consequence};
 use crate::failure::Outcome;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -30,6 +32,22 @@ pub struct ProgramFile {
     /// Run-time arguments that all cores share.
     #[serde(default)]
     pub common_args: CommonArgs,
+    /// What is missing because its form is wrong.
+    #[serde(skip)]
+    pub broken: Broken,
+}
+
+/// Parts of a program file that cannot be read.
+#[derive(Debug, Default)]
+pub struct Broken {
+    /// The names of such buffers.
+    pub buffers: Vec<String>,
+    /// Whether there is such a circular buffer.
+    pub cb: bool,
+    /// Whether there is such a semaphore.
+    pub semaphores: bool,
+    /// Whether there is such a role.
+    pub roles: bool,
 }
 
 /// The arguments that all cores share: one list for each of the three argument sets of a
@@ -164,7 +182,26 @@ pub struct KernelDecl {
 impl ProgramFile {
     /// Reads the form of a program file.
     pub fn parse(source: &Source) -> Outcome<Self> {
-        source.toml()
+        let mut wrong = Wrong::default();
+        let file = Self::parse_or(source, &mut wrong);
+        wrong.outcome()?;
+        // Without a file something is wrong.
+        file.ok_or_else(consequence)
+    }
+
+    /// The same; what cannot be read is kept as wrong, and missing. `None`: nothing can be read.
+    pub fn parse_or(source: &Source, wrong: &mut Wrong) -> Option<Self> {
+        match source.toml() {
+            Ok(file) => Some(file),
+            Err(whole) => {
+                let file = sections::read(source, wrong);
+                // The error of the whole is the first of its parts.
+                if wrong.is_empty() {
+                    wrong.add(whole);
+                }
+                file
+            }
+        }
     }
 }
 

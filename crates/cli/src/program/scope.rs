@@ -1,7 +1,7 @@
 //! What the names in expressions mean.
 
 use super::expr::{Scope, common_function};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tilework_abi::board::Board;
 use tilework_abi::noc::NocXy;
 
@@ -9,12 +9,14 @@ use tilework_abi::noc::NocXy;
 #[derive(Clone, Debug)]
 pub struct Globals {
     values: BTreeMap<String, i64>,
+    /// Names of which something is wrong that is told already, or what stands before their dot.
+    broken: BTreeSet<String>,
 }
 
 impl Globals {
     /// What is known before anything of the program: the board.
     pub fn new(board: Board) -> Self {
-        let mut globals = Self { values: BTreeMap::new() };
+        let mut globals = Self { values: BTreeMap::new(), broken: BTreeSet::new() };
         globals.set("board.workers", board.workers().count());
         globals.set("dram.banks", board.dram().banks().len());
         globals
@@ -24,6 +26,17 @@ impl Globals {
     /// them overflows.
     pub fn set(&mut self, name: impl Into<String>, value: impl TryInto<i64>) {
         self.values.insert(name.into(), value.try_into().unwrap_or(i64::MAX));
+    }
+
+    /// Takes note that something is wrong with what `name` means: a name, or the part of names
+    /// before their dot. Its use is an error without a message.
+    pub fn set_broken(&mut self, name: impl Into<String>) {
+        self.broken.insert(name.into());
+    }
+
+    /// Whether something is wrong with what a name means.
+    pub fn is_broken(&self, name: &str) -> bool {
+        self.broken.contains(name) || name.split_once('.').is_some_and(|(thing, _)| self.broken.contains(thing))
     }
 
     fn known(&self) -> String {
@@ -52,7 +65,9 @@ const PER_CORE: [&str; 14] = [
 impl Scope for Globals {
     fn name(&self, name: &str) -> Result<i64, String> {
         self.values.get(name).copied().ok_or_else(|| {
-            if PER_CORE.contains(&name) {
+            if self.is_broken(name) {
+                String::new()
+            } else if PER_CORE.contains(&name) {
                 format!("\"{name}\" differs from core to core; it can be used in args only")
             } else if name.ends_with(".addr") {
                 format!("\"{name}\" is no buffer's address here; addresses can be used in args and common_args")

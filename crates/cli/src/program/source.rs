@@ -31,12 +31,20 @@ impl Source {
         Self { path: "program.toml".into(), text: text.into() }
     }
 
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// What the text says, as TOML.
     pub fn toml<T: serde::de::DeserializeOwned>(&self) -> Outcome<T> {
-        toml::from_str(&self.text).map_err(|e| {
-            let message = e.message().trim_end().replace('\n', "; ");
-            self.error(e.span().unwrap_or(0..0), message)
-        })
+        toml::from_str(&self.text).map_err(|e| self.toml_error(&e))
+    }
+
+    /// An error of TOML at its place.
+    pub fn toml_error(&self, error: &toml::de::Error) -> Failure {
+        let message = error.message().trim_end().replace('\n', "; ");
+        self.error(error.span().unwrap_or(0..0), message)
     }
 
     /// The folder that relative paths start from.

@@ -2,6 +2,7 @@
 
 pub mod args;
 mod explore;
+mod file;
 mod ids;
 mod run;
 

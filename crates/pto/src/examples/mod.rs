@@ -24,7 +24,8 @@ pub use round_trip::RoundTrip;
 
 use crate::protocol::Profile;
 use crate::random::Random;
-use crate::{Cluster, ClusterReport, Config, Core, CoreId, Event, Fault, Lane, Output, Pipe, RingSpec, Shape, Split};
+use crate::schedule::corner;
+use crate::{Cluster, ClusterReport, Config, Core, CoreId, Event, Fault, Lane, Output, Pipe, RingSpec, Split};
 
 /// The examples.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -179,16 +180,6 @@ fn require(fits: bool, what: &str) -> Result<(), Fault> {
 /// A run that could not start.
 fn refused(fault: impl Into<Fault>) -> Ran {
     Ran { events: Vec::new(), outcome: Err(fault.into()) }
-}
-
-/// Row and column of a Vector's share in a whole tile.
-fn corner(split: Split, whole: Shape, lane: Lane) -> (usize, usize) {
-    let first = split.share(whole, Lane::L0).unwrap_or(whole);
-    match (split, lane) {
-        (_, Lane::L0) | (Split::None, _) => (0, 0),
-        (Split::UpDown | Split::UpDownOdd, Lane::L1) => (first.rows, 0),
-        (Split::LeftRight | Split::LeftRightOdd, Lane::L1) => (0, first.cols),
-    }
 }
 
 /// Results of a Vector, with their positions.

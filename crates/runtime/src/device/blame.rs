@@ -11,23 +11,16 @@ impl<C: HostLink> Device<C> {
     pub(super) fn explain(&mut self, stopped: Waited, batch: &[Running]) -> RuntimeError {
         let error = match stopped {
             Waited::Other(error) => error,
+            Waited::Interrupted { cycles } => {
+                RuntimeError::Interrupted(Box::new(self.scene(batch).budget(cycles, true)))
+            }
             Waited::Link(error) => self.explain_link(error, batch),
         };
         self.note(error)
     }
 
     fn explain_link(&self, error: LinkError, batch: &[Running]) -> RuntimeError {
-        let mut scene = Scene {
-            board: self.config.board,
-            map: &self.map,
-            chip: self.card.link().inspect(),
-            l1: &self.l1,
-            firmware: &self.firmware,
-            cq_kernels: &self.cq_kernels,
-            queue: self.queue.as_ref(),
-            batch,
-            waiting: Vec::new(),
-        };
+        let mut scene = self.scene(batch);
         match error {
             LinkError::Fault(fault) => {
                 let place = fault.tile.zip(fault.core).zip(fault.pc);
@@ -38,8 +31,23 @@ impl<C: HostLink> Device<C> {
                 scene.waiting = scene.chip.map(Inspect::waiting).unwrap_or_default();
                 RuntimeError::Deadlock(Box::new(scene.deadlock(cycle)))
             }
-            LinkError::Budget { cycles } => RuntimeError::Budget(Box::new(scene.budget(cycles))),
+            LinkError::Budget { cycles } => RuntimeError::Budget(Box::new(scene.budget(cycles, false))),
             other => RuntimeError::Driver(DriverError::Link(other)),
+        }
+    }
+
+    /// Everything that a report needs.
+    fn scene<'a>(&'a self, batch: &'a [Running<'a>]) -> Scene<'a> {
+        Scene {
+            board: self.config.board,
+            map: &self.map,
+            chip: self.card.link().inspect(),
+            l1: self.memory.l1(),
+            firmware: &self.firmware,
+            cq_kernels: &self.cq_kernels,
+            queue: self.queue.as_ref(),
+            batch,
+            waiting: Vec::new(),
         }
     }
 }

@@ -20,14 +20,14 @@ pub use start::{load_tiles, start_queue_core};
 use crate::RuntimeError;
 use crate::elf::FirmwareImage;
 use crate::firmware::FirmwareSet;
-use crate::memory::Allocator;
+use crate::memory::{Allocator, MemorySpace};
 use crate::prebuilt::{self, CqKernels};
 use crate::queue::CommandQueue;
+use std::ops::ControlFlow;
 use tilework_abi::addr::{Cycle, DramAddr, L1Addr};
-use tilework_abi::board::{Board, DRAM_BANK_BYTES, DramMap};
+use tilework_abi::board::{Board, DramMap};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::noc::NocXy;
-use tilework_abi::{DRAM_ALIGN, L1_ALIGN};
 use tilework_driver::{Card, ChipCounts, HostLink, Inspect};
 
 /// How programs reach the workers.
@@ -57,9 +57,9 @@ pub struct DeviceConfig {
     pub board: Board,
     /// How programs reach the workers.
     pub dispatch: Dispatch,
-    /// Cycles that one [`Device::run`] may take. A deadlock is found at once, whatever this is; the
-    /// budget ends programs that never end.
-    pub max_cycles: Cycle,
+    /// Cycles that one [`Device::run`] may take; [`default_cycles`] of its programs unless given. A
+    /// deadlock is found at once, whatever this is; the budget ends programs that never end.
+    pub max_cycles: Option<Cycle>,
     /// Whether the dispatcher writes its clock before and after each program.
     pub timestamps: bool,
     /// Whether each worker writes the start and end of its kernel; under fast dispatch only, and
@@ -70,17 +70,9 @@ pub struct DeviceConfig {
 }
 
 impl DeviceConfig {
-    /// The usual configuration: fast dispatch, timestamps, 20 billion cycles (15 seconds of the
-    /// chip's time).
+    /// The usual configuration: fast dispatch, timestamps.
     pub const fn new(board: Board) -> Self {
-        Self {
-            board,
-            dispatch: Dispatch::Fast,
-            max_cycles: 20_000_000_000,
-            timestamps: true,
-            core_timing: false,
-            capture: false,
-        }
+        Self { board, dispatch: Dispatch::Fast, max_cycles: None, timestamps: true, core_timing: false, capture: false }
     }
 }
 
@@ -107,16 +99,35 @@ impl Statistics {
     }
 }
 
+/// Cycles of one kernel that the usual budget of a run is made of: a program with so many kernels
+/// on so many cores gets them in equal parts. The simulator executes some 250 million instructions
+/// a second and a busy kernel one in two cycles (docs/benchmarks.md), so that an endless loop ends
+/// within a minute or two, on one core or on all.
+pub const KERNEL_CYCLES: Cycle = 12_000_000_000;
+/// The least usual budget of a program.
+pub const LEAST_CYCLES: Cycle = 100_000_000;
+
+/// The usual budget of a run of programs that have so many kernels each, all cores counted.
+pub fn default_cycles(kernels: impl IntoIterator<Item = usize>) -> Cycle {
+    let of_one = |kernels: usize| (KERNEL_CYCLES / (kernels.max(1) as Cycle)).max(LEAST_CYCLES);
+    kernels.into_iter().map(of_one).fold(0, Cycle::saturating_add).max(LEAST_CYCLES)
+}
+
 /// The progress of a run, for the callback.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
     /// The device's time in cycles since power-on.
     pub cycles: Cycle,
+    /// The device's time at which the budget of the run is used up.
+    pub until: Cycle,
     /// Programs of this run that are known to be done.
     pub done: usize,
     /// Programs of this run.
     pub programs: usize,
 }
+
+/// What a run calls at intervals; [`ControlFlow::Break`] ends the run.
+type ProgressCall = Box<dyn FnMut(Progress) -> ControlFlow<()>>;
 
 /// An open device on a chip behind the link `C`.
 pub struct Device<C> {
@@ -125,14 +136,13 @@ pub struct Device<C> {
     map: MemoryMap,
     dram_map: DramMap,
     workers: Vec<NocXy>,
-    l1: Allocator<L1Addr>,
-    dram: Allocator<DramAddr>,
+    memory: MemorySpace,
     firmware: [FirmwareImage; 5],
     cq_kernels: CqKernels,
     queue: Option<CommandQueue>,
     /// Programs run to their end.
     programs: u64,
-    progress: Option<Box<dyn FnMut(Progress)>>,
+    progress: Option<ProgressCall>,
     /// Why the device is unusable.
     lost: Option<String>,
 }
@@ -172,21 +182,13 @@ impl<C: HostLink> Device<C> {
             Dispatch::Fast => board.workers().collect(),
             Dispatch::Slow => board.tensix_tiles().collect(),
         };
-        // The first bytes of each bank hold the flags that a host's barrier uses (seed's system,
-        // `Dram.WRITE_OFFSET`).
-        let dram =
-            Allocator::new("DRAM (each bank)", DramAddr::new(0x40)..DramAddr::new(DRAM_BANK_BYTES), DRAM_ALIGN.into());
-        // 64 rather than 16: data often goes straight to and from DRAM.
-        let align = u64::from(L1_ALIGN.max(DRAM_ALIGN));
-        let l1 = Allocator::new("L1", map.data..map.data_end, align);
         let mut device = Self {
             config,
             card,
+            memory: MemorySpace::new(board, &map),
             map,
             dram_map: board.dram(),
             workers,
-            l1,
-            dram,
             firmware,
             cq_kernels,
             queue: None,
@@ -220,11 +222,19 @@ impl<C: HostLink> Device<C> {
     }
     /// The allocator of the workers' data space.
     pub fn l1(&self) -> &Allocator<L1Addr> {
-        &self.l1
+        self.memory.l1()
     }
     /// The allocator of the DRAM banks, all of which are allocated alike.
     pub fn dram(&self) -> &Allocator<DramAddr> {
-        &self.dram
+        self.memory.dram()
+    }
+    /// The memory of the board, to allocate in.
+    ///
+    /// # Errors
+    /// A device that stopped earlier.
+    pub fn memory(&mut self) -> Result<&mut MemorySpace, RuntimeError> {
+        self.alive()?;
+        Ok(&mut self.memory)
     }
     /// The link to the chip.
     pub fn chip(&self) -> &C {
@@ -238,8 +248,9 @@ impl<C: HostLink> Device<C> {
     pub fn captured(&self) -> Option<&[u8]> {
         self.queue.as_ref()?.captured()
     }
-    /// Calls `f` at intervals while a run waits.
-    pub fn on_progress(&mut self, f: impl FnMut(Progress) + 'static) {
+    /// Calls `f` at intervals while a run waits. [`ControlFlow::Break`] ends the run with
+    /// [`RuntimeError::Interrupted`].
+    pub fn on_progress(&mut self, f: impl FnMut(Progress) -> ControlFlow<()> + 'static) {
         self.progress = Some(Box::new(f));
     }
     /// Counts since the device was opened.

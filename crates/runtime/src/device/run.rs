@@ -1,10 +1,11 @@
 //! Running programs, by fast or slow dispatch.
 
-use super::{Device, Progress, Statistics};
+use super::{Device, Progress, ProgressCall, Statistics, default_cycles};
 use crate::RuntimeError;
 use crate::lower::{self, Data, Ir};
 use crate::program::{Layout, Program, ProgramError};
 use crate::queue::{CommandQueue, Patience, Waited};
+use std::ops::ControlFlow;
 use tilework_abi::addr::{Cycle, L1Addr};
 use tilework_abi::board;
 use tilework_abi::convert::u32_of;
@@ -77,6 +78,13 @@ pub(crate) struct Running<'a> {
     timing: Option<u32>,
 }
 
+impl Running<'_> {
+    /// The number of the role that a tile has.
+    pub(crate) fn role_of(&self, tile: NocXy) -> Option<usize> {
+        self.layout.roles.iter().position(|role| role.cores.contains(&tile))
+    }
+}
+
 impl<C: HostLink> Device<C> {
     /// Runs programs one after the other and waits for the last.
     ///
@@ -106,8 +114,9 @@ impl<C: HostLink> Device<C> {
     pub fn run_commands(&mut self, commands: &[DispatchCommand]) -> Result<Cycle, RuntimeError> {
         self.alive()?;
         let Some(mut queue) = self.queue.take() else { return Err(RuntimeError::NoQueue) };
-        let (start, budget) = (self.card.link().cycles(), self.config.max_cycles);
-        let mut ignore = |_| {};
+        let budget = self.config.max_cycles.unwrap_or_else(|| default_cycles([1]));
+        let start = self.card.link().cycles();
+        let mut ignore = |_| ControlFlow::Continue(());
         let mut patience = Patience { until: start.saturating_add(budget), budget, progress: &mut ignore };
         let mut push = |command: &DispatchCommand| queue.push(&mut self.card, None, command.clone(), &mut patience);
         let pushed = commands.iter().try_for_each(&mut push);
@@ -122,7 +131,7 @@ impl<C: HostLink> Device<C> {
     /// # Errors
     /// A program that cannot run.
     pub fn layout(&self, program: &Program) -> Result<Layout, ProgramError> {
-        program.layout(&self.workers, &self.map, &self.l1)
+        program.layout(&self.workers, &self.map, self.memory.l1())
     }
 
     fn lay_out<'a>(&self, programs: &'a [Program]) -> Result<Vec<Running<'a>>, ProgramError> {
@@ -136,9 +145,10 @@ impl<C: HostLink> Device<C> {
     fn run_batches(
         &mut self,
         running: &[Running],
-        progress: &mut Option<Box<dyn FnMut(Progress)>>,
+        progress: &mut Option<ProgressCall>,
     ) -> Result<Vec<ProgramReport>, RuntimeError> {
-        let budget = self.config.max_cycles;
+        let kernels = running.iter().map(|running| running.layout.kernels());
+        let budget = self.config.max_cycles.unwrap_or_else(|| default_cycles(kernels));
         let until = self.card.link().cycles().saturating_add(budget);
         let mut reports = Vec::with_capacity(running.len());
         // Slow dispatch waits for every program by itself, so what stops is the one program of its
@@ -146,10 +156,9 @@ impl<C: HostLink> Device<C> {
         let programs = if self.queue.is_some() { BATCH_PROGRAMS } else { 1 };
         for batch in running.chunks(programs) {
             let done = reports.len();
-            let mut tell = |cycles| {
-                if let Some(f) = progress {
-                    f(Progress { cycles, done, programs: running.len() });
-                }
+            let mut tell = |cycles| match progress {
+                Some(f) => f(Progress { cycles, until, done, programs: running.len() }),
+                None => ControlFlow::Continue(()),
             };
             let mut patience = Patience { until, budget, progress: &mut tell };
             let mut batch = batch.to_vec();

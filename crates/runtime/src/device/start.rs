@@ -4,6 +4,7 @@ use super::{Device, Dispatch, bank_table};
 use crate::RuntimeError;
 use crate::elf::{FirmwareImage, KernelImage};
 use crate::queue::{CommandQueue, Patience, Waited, is_quiet};
+use std::ops::ControlFlow;
 use tilework_abi::addr::{Cycle, L1Addr, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::convert::{u8_of, u16_of};
@@ -57,7 +58,7 @@ impl<C: HostLink> Device<C> {
     /// Waits until the go messages of `tiles` say DONE.
     fn wait_done(&mut self, tiles: &[NocXy], budget: Cycle) -> Result<(), Waited> {
         let until = self.card.link().cycles().saturating_add(budget);
-        let mut ignore = |_| {};
+        let mut ignore = |_| ControlFlow::Continue(());
         self.wait_done_patiently(tiles, &mut Patience { until, budget, progress: &mut ignore })
     }
 

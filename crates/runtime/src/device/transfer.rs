@@ -5,7 +5,6 @@ use crate::RuntimeError;
 use crate::memory::{Buffer, DType, L1Buffer, MemoryError};
 use crate::queue::Waited;
 use tilework_abi::addr::{Cycle, L1Addr};
-use tilework_abi::convert::u32_of;
 use tilework_abi::noc::NocXy;
 use tilework_driver::{HostLink, Ordering, Target};
 
@@ -33,15 +32,12 @@ impl<C: HostLink> Device<C> {
         page_size: u32,
     ) -> Result<Buffer, RuntimeError> {
         self.alive()?;
-        let banks = u32_of(self.dram_banks());
-        let mut buffer = Buffer::layout(name, shape, dtype, page_size, banks)?;
-        buffer.address = self.dram.low(name, buffer.bytes_per_bank())?;
-        Ok(buffer)
+        Ok(self.memory.alloc_dram(name, shape, dtype, page_size)?)
     }
 
     /// Frees the memory of a buffer.
     pub fn free_dram(&mut self, buffer: &Buffer) {
-        self.dram.free_at(buffer.address);
+        self.memory.free_dram(buffer);
     }
 
     /// Allocates `bytes` bytes of every worker's L1, at the same address on all.
@@ -50,13 +46,12 @@ impl<C: HostLink> Device<C> {
     /// No room; the message lists the owners.
     pub fn alloc_l1(&mut self, name: &str, bytes: u32) -> Result<L1Buffer, RuntimeError> {
         self.alive()?;
-        let address = self.l1.high(name, bytes.into())?;
-        Ok(L1Buffer { name: name.to_owned(), address, bytes })
+        Ok(self.memory.alloc_l1(name, bytes)?)
     }
 
     /// Frees the memory of an L1 buffer.
     pub fn free_l1(&mut self, buffer: &L1Buffer) {
-        self.l1.free_at(buffer.address);
+        self.memory.free_l1(buffer);
     }
 
     /// Writes an array to its buffer.

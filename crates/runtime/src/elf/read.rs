@@ -83,6 +83,7 @@ impl<'a> Elf<'a> {
                 return fail(field, found.to_string(), expected);
             }
         }
+        check_flags(file, header.e_flags(LE))?;
         let headers = header
             .program_headers(LE, data)
             .map_err(|e| ElfError::new(file, "program headers", e, "a table inside the file"))?;
@@ -118,6 +119,22 @@ impl<'a> Elf<'a> {
     pub(super) fn entry(&self) -> u32 {
         self.header.e_entry.get(LE)
     }
+}
+
+/// Refuses code for extensions that the cores do not have, by the flags of the RISC-V ELF psABI,
+/// "File Header".
+fn check_flags(file: &str, flags: elf::FileFlags) -> Result<(), ElfError> {
+    let expected = "none: the cores have no such registers or instructions; compile with -march=rv32im -mabi=ilp32";
+    for (flag, found) in [
+        (elf::EF_RISCV_RVC.0, "compressed instructions (the extension C)"),
+        (elf::EF_RISCV_FLOAT_ABI, "arguments in registers for floats (another ABI than ilp32)"),
+        (elf::EF_RISCV_RVE.0, "the base of 16 registers (RV32E)"),
+    ] {
+        if flags.0 & flag != 0 {
+            return Err(ElfError::new(file, "flags", format!("{found}, flags {:#x}", flags.0), expected));
+        }
+    }
+    Ok(())
 }
 
 fn segment<'a>(

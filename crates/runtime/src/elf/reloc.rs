@@ -138,10 +138,35 @@ impl Form {
         })
     }
 
-    /// Whether the bytes at `at` hold `value`.
+    /// The major opcodes of the instructions that the (first) word can be (RISC-V unprivileged
+    /// specification, "RV32/64G Instruction Set Listings"); empty for what is no instruction.
+    fn opcodes(self) -> &'static [u32] {
+        match self {
+            Self::Word => &[],
+            // lui, auipc
+            Self::Hi20 => &[0x37, 0x17],
+            // loads, operations with an immediate, jalr
+            Self::LoI => &[0x03, 0x13, 0x67],
+            // stores
+            Self::LoS => &[0x23],
+            // branches, jal
+            Self::Branch => &[0x63],
+            Self::Jal => &[0x6F],
+            // auipc, before a jalr
+            Self::Call => &[0x17],
+        }
+    }
+
+    /// Whether the bytes at `at` are such an instruction, or a word, that holds `value`.
     fn holds(self, bytes: &[u8], at: usize, value: u32) -> bool {
-        let first = self.bits(value).is_some_and(|bits| word(bytes, at) & self.mask() == bits);
-        first && (self != Self::Call || word(bytes, at + 4) & 0xFFF0_0000 == value << 20)
+        let is = |word: u32, opcodes: &[u32]| opcodes.is_empty() || opcodes.contains(&(word & 0x7F));
+        let first = word(bytes, at);
+        is(first, self.opcodes())
+            && self.bits(value).is_some_and(|bits| first & self.mask() == bits)
+            && (self != Self::Call || {
+                let second = word(bytes, at + 4);
+                is(second, Self::LoI.opcodes()) && second & 0xFFF0_0000 == value << 20
+            })
     }
 
     /// Stores `value` in the bytes at `at`; false when it does not fit.
@@ -299,6 +324,12 @@ fn reference(elf: &Elf, r: &Reloc, highs: &HashMap<u32, &Reloc>) -> Result<Optio
             let store = r.r_type == R_RISCV_PCREL_LO12_S;
             let form = if store { Form::LoS } else { Form::LoI };
             (form, high.target.wrapping_sub(high.at), high.moves.relative())
+        }
+        // Types that only a linker makes, when it shortens what refers to data near the global
+        // pointer.
+        R_RISCV_GPREL_I | R_RISCV_GPREL_S => {
+            let found = format!("{}, made by relaxation", name(r.r_type));
+            return Err(ElfError::new(elf.file, r.field(), found, "references as compiled (link with --no-relax)"));
         }
         _ => return Err(ElfError::new(elf.file, r.field(), name(r.r_type), ACCEPTED)),
     }))

@@ -430,3 +430,21 @@ fn the_prebuilt_images_load_and_know_their_names() {
     assert_eq!(at.frames[0].function, "_start");
     assert_eq!(kernels.dispatch.locate(0x9000 + kernels.dispatch.size(), L1Addr::new(0x9000)), None);
 }
+
+/// Offset of `e_flags` in the header of a 32-bit file.
+const FLAGS: usize = 36;
+
+#[test]
+fn code_for_other_extensions_is_told_what_to_compile_with() {
+    for (flags, what) in [
+        (1, "flags: found compressed instructions (the extension C), flags 0x1"),
+        (5, "compressed instructions"),
+        (2, "arguments in registers for floats"),
+        (8, "16 registers (RV32E)"),
+    ] {
+        let mut bytes = Made::text(&[0x13]).bytes();
+        bytes[FLAGS] = flags;
+        let error = KernelImage::load("k.elf", bytes, Processor::Brisc).unwrap_err().to_string();
+        assert!(error.contains(what) && error.contains("-march=rv32im -mabi=ilp32"), "{error}");
+    }
+}

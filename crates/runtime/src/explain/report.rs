@@ -106,17 +106,21 @@ pub struct BusyCore {
     pub tiles: Vec<NocXy>,
     /// The core of each tile.
     pub processor: Processor,
+    /// What it runs: the firmware, a kernel of the command queue, or a program's kernel.
+    pub runs: String,
     /// The instruction.
     pub pc: u32,
     /// Its function and line.
     pub location: Option<SourceLocation>,
 }
 
-/// The budget of a run is exhausted.
+/// A run that was ended while it went on: its budget is exhausted, or the caller ended it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BudgetReport {
-    /// How many there were.
+    /// Cycles of the run; those of the budget, when it is exhausted.
     pub cycles: u64,
+    /// Whether the caller ended it.
+    pub interrupted: bool,
     /// The cores that still execute; absent for a chip that cannot be looked into. A deadlock of
     /// such a chip ends here, too, because nobody can tell it from a long run.
     pub busy: Option<Vec<BusyCore>>,
@@ -153,8 +157,12 @@ fn write_code(f: &mut Formatter<'_>, runs: &str, location: Option<&SourceLocatio
 
 impl Display for FaultPlace {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "  {} of {}", self.processor, self.tile)?;
-        write_code(f, &self.runs, self.location.as_ref(), self.pc)
+        // The message of the fault, which stands before this, has the program counter.
+        write!(f, "  {} of {}, {}", self.processor, self.tile, self.runs)?;
+        match &self.location {
+            Some(location) => write!(f, "\n    at {location}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -217,7 +225,8 @@ impl Display for DeadlockReport {
 
 impl Display for BudgetReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "still running after {} cycles; ", self.cycles)?;
+        let how = if self.interrupted { "interrupted" } else { "still running" };
+        write!(f, "{how} after {} cycles; ", self.cycles)?;
         match &self.busy {
             Some(_) => f.write_str("busy:")?,
             None => f.write_str(
@@ -225,11 +234,8 @@ impl Display for BudgetReport {
             )?,
         }
         for core in self.busy.iter().flatten() {
-            write!(f, "\n  {} of {} at ", core.processor, tiles(&core.tiles))?;
-            match &core.location {
-                Some(location) => write!(f, "{location}, pc {:#x}", core.pc)?,
-                None => write!(f, "pc {:#x}", core.pc)?,
-            }
+            write!(f, "\n  {} of {}", core.processor, tiles(&core.tiles))?;
+            write_code(f, &core.runs, core.location.as_ref(), core.pc)?;
         }
         match &self.queue {
             Some(queue) => write!(f, "\n{queue}"),

@@ -12,7 +12,7 @@ use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
 use tilework_abi::convert::{low32, usize_of};
 use tilework_abi::cq::status::{Kernel, word};
-use tilework_abi::l1::MemoryMap;
+use tilework_abi::l1::{MemoryMap, sync};
 use tilework_abi::msg::RUN_DONE;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{self, Processor};
@@ -137,9 +137,34 @@ impl Scene<'_> {
     }
     /// The processors of a tile that run kernels.
     pub(super) fn kernels_of(&self, tile: NocXy) -> Vec<Processor> {
-        let role = self.program_of(tile).and_then(|r| r.layout.roles.iter().find(|role| role.cores.contains(&tile)));
+        let role = self.program_of(tile).and_then(|r| Some(&r.layout.roles[r.role_of(tile)?]));
         let enables = role.map_or(0, |role| role.enables);
         Processor::ALL.into_iter().filter(|p| enables >> p.index() & 1 != 0).collect()
+    }
+
+    /// Whether the kernel of a waiting core has returned: the state of a subordinate says so, and
+    /// BRISC waits in its firmware, for words by which kernels are started and end.
+    pub(super) fn has_returned(&self, tile: NocXy, core: Processor) -> bool {
+        match core.index().checked_sub(1) {
+            Some(subordinate) => {
+                let states = self.peek(tile, self.map.subordinate_sync()).map(u32::to_le_bytes);
+                states.is_some_and(|states| states[subordinate] == sync::DONE)
+            }
+            None => {
+                let of_core = |w: &&WaitingCore| (w.tile, w.core) == (tile, core);
+                let watched = self.waiting.iter().filter(of_core).flat_map(|w| &w.watched);
+                let mut started_by =
+                    watched.map(|word| self.mailbox_word(tile, core, L1Addr::new(word.address), word.value).is_some());
+                started_by.next().is_some_and(|first| first && started_by.all(|is| is))
+            }
+        }
+    }
+    /// Kernels of the program of `tile` that have not returned, that of `core` of `tile` left out.
+    pub(super) fn others_left(&self, tile: NocXy, core: Processor) -> usize {
+        let Some(running) = self.program_of(tile) else { return 0 };
+        let all =
+            running.layout.cores.iter().flat_map(|&tile| self.kernels_of(tile).into_iter().map(move |p| (tile, p)));
+        all.filter(|&(t, p)| (t, p) != (tile, core) && !self.has_returned(t, p)).count()
     }
 
     /// What a core runs at `pc`, and the source of it.
@@ -168,11 +193,15 @@ impl Scene<'_> {
 
     fn locate_in_program(&self, tile: NocXy, core: Processor, pc: u32) -> Option<(String, Option<SourceLocation>)> {
         let running = self.program_of(tile)?;
-        let number = running.layout.roles.iter().position(|role| role.cores.contains(&tile))?;
+        let number = running.role_of(tile)?;
         let kernel = running.program.roles.get(number)?.kernels[core.index()].as_ref()?;
         let at = running.layout.base.offset(running.layout.roles[number].text[core.index()]);
         let location = kernel.locate(pc, at)?;
-        Some((format!("kernel {} of program {}", kernel.name(), running.program.name), Some(location)))
+        let mut runs = format!("kernel {} of program {}", kernel.name(), running.program.name);
+        if let Some(role) = &running.program.roles[number].name {
+            runs += &format!(", role {role}");
+        }
+        Some((runs, Some(location)))
     }
 
     /// What a core that faulted at `pc` was running.
@@ -315,21 +344,22 @@ impl Scene<'_> {
         }
     }
 
-    /// The report about a run whose budget is exhausted.
-    pub(crate) fn budget(&self, cycles: u64) -> BudgetReport {
+    /// The report about a run that was ended while it went on.
+    pub(crate) fn budget(&self, cycles: u64, interrupted: bool) -> BudgetReport {
         let busy = self.chip.map(|chip| self.busy(&chip.busy()));
-        BudgetReport { cycles, busy, queue: self.queue_view() }
+        BudgetReport { cycles, interrupted, busy, queue: self.queue_view() }
     }
 
-    /// The cores that execute, those with the same instruction together.
+    /// The cores that execute, those with the same instruction of the same kernel together.
     fn busy(&self, running: &[RunningCore]) -> Vec<BusyCore> {
-        let mut cores: BTreeMap<(Processor, u32), Vec<NocXy>> = BTreeMap::new();
+        let mut cores: BTreeMap<(Processor, u32, u8, Option<usize>), Vec<NocXy>> = BTreeMap::new();
         for &RunningCore { tile, core, pc } in running {
-            cores.entry((core, pc)).or_default().push(tile);
+            let role = self.program_of(tile).and_then(|running| running.role_of(tile));
+            cores.entry((core, pc, self.kind(tile) as u8, role)).or_default().push(tile);
         }
-        let core = |((processor, pc), tiles): ((Processor, u32), Vec<NocXy>)| {
-            let location = self.locate(tiles[0], processor, pc).1;
-            BusyCore { tiles, processor, pc, location }
+        let core = |((processor, pc, ..), tiles): ((Processor, u32, u8, Option<usize>), Vec<NocXy>)| {
+            let (runs, location) = self.locate(tiles[0], processor, pc);
+            BusyCore { tiles, processor, runs, pc, location }
         };
         cores.into_iter().map(core).collect()
     }

@@ -24,7 +24,7 @@ pub(super) enum Actor {
 }
 
 /// Who could write a word that belongs to nobody in particular.
-const ANYBODY: &str = "any core of the tile, any other core over the NoC, or the host";
+const ANYBODY: &str = "nobody that is known: any core of the tile, any other over the NoC, or the host could";
 
 /// A word with its meaning.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -78,12 +78,12 @@ impl Scene<'_> {
         match self.kind(tile) {
             TileKind::Prefetch => self.prefetch_word(address, value),
             TileKind::Dispatch => self.dispatch_word(address, value),
-            TileKind::Worker => self.program_word(tile, address),
+            TileKind::Worker => self.program_word(tile, core, address),
         }
     }
 
     /// The words by which host, dispatcher and the cores of a tile start kernels.
-    fn mailbox_word(&self, tile: NocXy, core: Processor, address: L1Addr, value: u32) -> Option<Meaning> {
+    pub(super) fn mailbox_word(&self, tile: NocXy, core: Processor, address: L1Addr, value: u32) -> Option<Meaning> {
         let map = self.map;
         let sync = map.subordinate_sync();
         // Firmware that looks for work may look at these as well.
@@ -187,23 +187,24 @@ impl Scene<'_> {
     }
 
     /// A word in what a program or an allocation owns.
-    fn program_word(&self, tile: NocXy, address: L1Addr) -> Meaning {
+    fn program_word(&self, tile: NocXy, core: Processor, address: L1Addr) -> Meaning {
         if let Some(running) = self.program_of(tile) {
-            let layout = &running.layout;
+            let (layout, program) = (&running.layout, running.program);
             let at = address.get().wrapping_sub(layout.base.get());
             let sems = layout.sem_offset..layout.sem_offset + layout.semaphores * L1_ALIGN;
             if sems.contains(&at) {
                 let id = (at - layout.sem_offset) / L1_ALIGN;
-                let others = layout.cores.len().saturating_sub(1);
-                let what = format!("semaphore {id}");
-                return Meaning::of(what)
-                    .by(format!("any core of program {} ({others} others)", running.program.name), []);
+                let who = match self.others_left(tile, core) {
+                    0 => format!("nobody: no other kernel of program {} runs any more", program.name),
+                    n => format!("one of the {n} other kernels of program {} that still run, if by any", program.name),
+                };
+                return Meaning::of(format!("semaphore {}", program.names.semaphore(id))).by(who, []);
             }
             if at < layout.sem_offset {
                 return Meaning::of("run-time arguments").by("nobody while the program runs", []);
             }
             if let Some(b) = layout.cbs.iter().find(|b| (b.address..b.address.offset(b.size())).contains(&address)) {
-                return Meaning::of(format!("a word in circular buffer {}", b.index)).by("its producer", []);
+                return Meaning::of(format!("a word in circular buffer {}", program.names.circular_buffer(b.index)));
             }
         }
         match self.l1.owner_of(address) {
@@ -230,21 +231,44 @@ impl Scene<'_> {
             return register_word(address);
         };
         let role = if what == "pages received" { "producer" } else { "consumer" };
-        let what = format!("CB {buffer} {what} ({})", value & cb::COUNTER_MASK);
-        // The partner is the core of the tile that waits for the other counter; failing that, any
-        // other that runs a kernel.
+        let name = match self.program_of(tile) {
+            Some(running) => running.program.names.circular_buffer(buffer),
+            None => buffer.to_string(),
+        };
+        let count = value & cb::COUNTER_MASK;
+        let mut what = format!("CB {name} {what} ({count})");
+        // The counters are cleared when a program starts.
+        if count == 0 {
+            what += "; nobody has written it so far";
+        }
+        let (who, partner) = self.partner(tile, core, role, partner);
+        Meaning::of(what).by(who, partner.map(|p| Actor::Core(tile, p)))
+    }
+
+    /// Who moves a counter of a circular buffer that `core` waits for, in words and as a core where
+    /// that is known: the core of the tile that waits for the other counter, `partner`. Which
+    /// kernel uses which buffer is decided while it runs, so of others it is only known whether
+    /// they have ended.
+    fn partner(&self, tile: NocXy, core: Processor, role: &str, partner: u32) -> (String, Option<Processor>) {
         let others: Vec<Processor> = self.kernels_of(tile).into_iter().filter(|&p| p != core).collect();
-        let watches = |p: &&Processor| self.watches(tile, **p, partner);
-        let partners: Vec<Processor> = match others.iter().find(watches) {
-            Some(&p) => vec![p],
-            None => others,
+        if let Some(&p) = others.iter().find(|&&p| self.watches(tile, p, partner)) {
+            return (format!("its {role}, {p} of the same tile, which waits for the other counter of it"), Some(p));
+        }
+        let names = |list: &[Processor]| list.iter().map(|p| p.name()).collect::<Vec<_>>().join(", ");
+        let left: Vec<Processor> = others.iter().copied().filter(|&p| !self.has_returned(tile, p)).collect();
+        let who = match (others.as_slice(), left.as_slice()) {
+            ([], _) => "nobody: no kernel of this program writes it".to_owned(),
+            (ended, []) => format!(
+                "nobody: no kernel of this program writes it any more; on the same tile {} ended",
+                match ended {
+                    [one] => format!("that of {one} has"),
+                    several => format!("those of {} have", names(several)),
+                }
+            ),
+            (_, [one]) => format!("{one} of the same tile, if by any: no other kernel still runs there"),
+            (_, several) => format!("one of {} of the same tile, if by any: these still run", names(several)),
         };
-        let names: Vec<&str> = partners.iter().map(|p| p.name()).collect();
-        let who = match names.is_empty() {
-            true => format!("its {role}, but no other core of the tile runs a kernel"),
-            false => format!("its {role}: {} of the same tile", names.join(" or ")),
-        };
-        Meaning::of(what).by(who, partners.into_iter().map(|p| Actor::Core(tile, p)))
+        (who, left.first().copied().filter(|_| left.len() == 1))
     }
 
     /// The dispatcher's count of workers that are done.

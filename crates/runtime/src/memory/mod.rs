@@ -7,7 +7,9 @@
 
 mod allocator;
 mod buffer;
+mod space;
 pub mod tile;
 
 pub use allocator::{Address, Allocator, MemoryError, Owned};
 pub use buffer::{Buffer, DType, L1Buffer};
+pub use space::MemorySpace;

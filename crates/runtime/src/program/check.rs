@@ -128,8 +128,13 @@ pub enum ProgramErrorKind {
         contents: String,
     },
     /// No room for a circular buffer.
-    #[error(transparent)]
-    Memory(MemoryError),
+    #[error("{error}")]
+    CircularBuffer {
+        /// Its index.
+        index: u32,
+        /// What was asked for, and who has the space.
+        error: MemoryError,
+    },
     /// A kernel that cannot be placed.
     #[error("{0}")]
     Kernel(String),

@@ -120,6 +120,13 @@ pub struct Layout {
     pub roles: Vec<RoleLayout>,
 }
 
+impl Layout {
+    /// Kernels of all cores together.
+    pub fn kernels(&self) -> usize {
+        self.roles.iter().map(|role| role.cores.len() * role.enables.count_ones() as usize).sum()
+    }
+}
+
 /// Takes consecutive ranges of the configuration space, noting what is in it.
 struct Cursor<'a> {
     map: &'a MemoryMap,
@@ -198,7 +205,8 @@ impl Program {
             let mut placed = RoleLayout { cores, text: [0; 5], text_bytes: [0; 5], enables: 0, returns: None, end: 0 };
             for (i, kernel) in role.kernels.iter().enumerate() {
                 let Some(kernel) = kernel else { continue };
-                let what = || format!("{} kernel {} of role {number}", Processor::ALL[i], kernel.name());
+                let role = || self.role_name(number);
+                let what = || format!("{} kernel {} of role {}", Processor::ALL[i], kernel.name(), role());
                 placed.text[i] = cursor.take(what, u64::from(kernel.size()))?;
                 placed.text_bytes[i] = kernel.size();
                 placed.enables |= 1 << i;
@@ -243,8 +251,9 @@ impl Program {
                 Some(address) => address,
                 None => {
                     let room = other.map_or(0, bytes).max(bytes(b));
-                    let owner = format!("circular buffer {} of {}", b.index, self.name);
-                    l1.low(&owner, room).map_err(ProgramErrorKind::Memory)?
+                    let owner = format!("circular buffer {} of {}", self.names.circular_buffer(b.index), self.name);
+                    let failed = |error| ProgramErrorKind::CircularBuffer { index: b.index, error };
+                    l1.low(&owner, room).map_err(failed)?
                 }
             };
             let &super::CircularBuffer { index, page_size, pages } = b;

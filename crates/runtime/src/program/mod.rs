@@ -14,6 +14,7 @@ pub use check::{ProgramError, ProgramErrorKind};
 pub use layout::{ArgSpan, CbLayout, Layout, RoleLayout};
 
 use crate::elf::KernelImage;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilework_abi::addr::PageCount;
 use tilework_abi::noc::NocXy;
@@ -109,9 +110,36 @@ pub struct CircularBuffer {
     pub pages: PageCount,
 }
 
+/// Names of a program's circular buffers and semaphores in reports. One without a name is called by
+/// its number.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Names {
+    /// Of circular buffers, by index.
+    pub circular_buffers: BTreeMap<u32, String>,
+    /// Of semaphores, by id.
+    pub semaphores: BTreeMap<u32, String>,
+}
+
+impl Names {
+    /// A circular buffer in reports: `5 "tiles"`.
+    pub fn circular_buffer(&self, index: u32) -> String {
+        numbered(index, self.circular_buffers.get(&index))
+    }
+    /// A semaphore in reports: `0 "ready"`.
+    pub fn semaphore(&self, id: u32) -> String {
+        numbered(id, self.semaphores.get(&id))
+    }
+}
+
+fn numbered(number: u32, name: Option<&String>) -> String {
+    name.map_or_else(|| number.to_string(), |name| format!("{number} \"{name}\""))
+}
+
 /// A set of cores with the kernels they run.
 #[derive(Clone, Debug, Default)]
 pub struct Role {
+    /// Its name in reports.
+    pub name: Option<String>,
     /// The cores; `None` means all of the program.
     pub cores: Option<Vec<NocXy>>,
     /// Kernels in the order of [`Processor::ALL`].
@@ -126,6 +154,11 @@ impl Role {
     /// A role for some of the program's cores, without kernels.
     pub fn on(cores: Vec<NocXy>) -> Self {
         Self { cores: Some(cores), ..Self::default() }
+    }
+    /// The role with a name for reports.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), ..self }
     }
     /// The role with a kernel for `processor`.
     #[must_use]
@@ -153,6 +186,8 @@ pub struct Program {
     pub args: [UniqueArgs; 3],
     /// Common run-time arguments, in the order of [`ArgSet::ALL`].
     pub common_args: [Vec<u32>; 3],
+    /// Names of its parts in reports.
+    pub names: Names,
     /// A number for profilers, handed to the kernels.
     pub host_assigned_id: u32,
 }
@@ -168,6 +203,7 @@ impl Program {
             semaphores: Vec::new(),
             args: Default::default(),
             common_args: Default::default(),
+            names: Names::default(),
             host_assigned_id: 0,
         }
     }
@@ -194,6 +230,17 @@ impl Program {
     pub fn unique_args(mut self, set: ArgSet, args: UniqueArgs) -> Self {
         self.args[set.index()] = args;
         self
+    }
+    /// Sets the names of its parts in reports.
+    #[must_use]
+    pub fn names(mut self, names: Names) -> Self {
+        self.names = names;
+        self
+    }
+    /// Role number `number` in reports: its name in quotes, or the number.
+    pub(crate) fn role_name(&self, number: usize) -> String {
+        let name = self.roles.get(number).and_then(|role| role.name.as_ref());
+        name.map_or_else(|| number.to_string(), |name| format!("\"{name}\""))
     }
     /// Sets the common arguments of a set.
     #[must_use]

@@ -8,6 +8,7 @@ use super::border::{Hold, Outside};
 use super::config::{Config, Refusal, XMOV};
 use super::coprocessor::{Attempt, Coprocessor, GPRS, Issue, of_thread};
 use super::matrix::Operands;
+use super::mover::Asker;
 use super::pack;
 use super::random::Owner;
 use super::reset::InReset;
@@ -328,7 +329,7 @@ impl Coprocessor {
         }
         let read = |i: u32| self.config.get(at.thread, XMOV + i).map_err(|refusal| at.refused(refusal));
         let [src, dst, size] = [read(0)?, read(1)?, read(2)?];
-        self.start_move(at.now, dst << 4, src << 4, (size & 0xFFFF) << 4, size >> 30, Some(at));
+        self.start_move(at.now, dst << 4, src << 4, (size & 0xFFFF) << 4, size >> 30, Asker::Insn(at));
         Ok(self.passed(at, timing::TENSIX_UNIT))
     }
 

@@ -6,6 +6,7 @@
 use super::border::{Hold, Outside};
 use super::config::Refusal;
 use super::coprocessor::{Attempt, Coprocessor, THREADS};
+use super::origin::Issuer;
 use super::reset;
 use crate::{Bug, Bugs, Cycle, Fault, FaultClass, NEVER, timing};
 use std::collections::VecDeque;
@@ -36,6 +37,28 @@ struct Command {
     params: [u32; 4],
     /// Where compact commands count from: the queueing core's `XMOV_L1_BASE_ADDR`.
     base: u32,
+    /// The core's instruction that has queued it.
+    by: Option<Issuer>,
+}
+
+/// Who asked for a copy.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Asker {
+    /// An instruction of the coprocessor.
+    Insn(Attempt),
+    /// A command, queued by a core.
+    Command(Option<Issuer>),
+}
+
+impl Asker {
+    /// A fault of the copy, with the core and the instruction that it goes back to.
+    fn caused(self, fault: Fault) -> Fault {
+        match self {
+            Self::Insn(at) => at.caused(fault),
+            Self::Command(Some(by)) => fault.at_core(by.core, by.pc),
+            Self::Command(None) => fault,
+        }
+    }
 }
 
 /// A copy in flight.
@@ -46,8 +69,7 @@ struct Job {
     len: u32,
     mode: u32,
     done: Cycle,
-    /// Who asked for it: an instruction, or the command queue.
-    by: Option<Attempt>,
+    by: Asker,
 }
 
 /// The mover.
@@ -108,8 +130,15 @@ impl Mover {
             }
             self.with_params += 1;
         }
-        self.queue.push_back(Command { word, params, base });
+        self.queue.push_back(Command { word, params, base, by: None });
         Ok(true)
+    }
+
+    /// Names the core's instruction that has queued the last command.
+    pub(super) fn queued_by(&mut self, by: Issuer) {
+        if let Some(command) = self.queue.back_mut() {
+            command.by = Some(by);
+        }
     }
 }
 
@@ -128,7 +157,7 @@ fn duration(len: u32, mode: u32, is_contended: bool) -> Cycle {
 
 impl Coprocessor {
     /// Starts a copy; the mover is free. In soft reset it discards it.
-    pub(super) fn start_move(&mut self, now: Cycle, dst: u32, src: u32, len: u32, mode: u32, by: Option<Attempt>) {
+    pub(super) fn start_move(&mut self, now: Cycle, dst: u32, src: u32, len: u32, mode: u32, by: Asker) {
         if self.held & reset::MOVER != 0 {
             return;
         }
@@ -153,10 +182,7 @@ impl Coprocessor {
     }
 
     fn finish(&mut self, now: Cycle, job: Job, outside: &mut impl Outside) -> Result<(), Hold> {
-        let blame = |fault: Fault| match job.by {
-            Some(by) => Hold::Fault(by.caused(fault.at_cycle(now))),
-            None => Hold::Fault(fault.at_cycle(now)),
-        };
+        let blame = |fault: Fault| Hold::Fault(job.by.caused(fault.at_cycle(now)));
         let undefined = |what| blame(Fault::new(FaultClass::UndefinedBehavior, what, READ));
         let Job { dst, src, len, mode, .. } = job;
         let in_l1 = |addr: u32| u64::from(addr) + u64::from(len) <= u64::from(map::L1_SIZE);
@@ -208,12 +234,12 @@ impl Coprocessor {
 
     /// Executes the first command of the queue. Whether it was taken.
     fn take_command(&mut self, now: Cycle, outside: &mut impl Outside) -> Result<bool, Hold> {
-        let Some(&Command { word, params, base }) = self.mover.queue.front() else { return Ok(false) };
+        let Some(&Command { word, params, base, by }) = self.mover.queue.front() else { return Ok(false) };
         let compact = word >> 31 != 0;
         let undefined = |what: String| {
             let read = "WormholeB0/TensixTile/TDMA-RISC.md";
             let fault = Fault::new(FaultClass::UndefinedBehavior, what, read).at_addr(u64::from(map::TDMA_BASE + 0x10));
-            Hold::Fault(fault.at_cycle(now))
+            Hold::Fault(Asker::Command(by).caused(fault.at_cycle(now)))
         };
         match word & 0xFF {
             COPY | WAIT if self.mover.is_busy() => return Ok(false),
@@ -250,7 +276,7 @@ impl Coprocessor {
                 ],
                 false => [params[0], params[1], params[2] & 0xFFFF, params[3] & 3],
             };
-            self.start_move(now, dst << 4, src << 4, count << 4, mode, None);
+            self.start_move(now, dst << 4, src << 4, count << 4, mode, Asker::Command(by));
         }
         self.mover.queue.pop_front();
         self.mover.with_params -= usize::from(!compact);

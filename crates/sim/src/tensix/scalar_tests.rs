@@ -4,7 +4,7 @@ use super::bench::Bench;
 use super::thread_tests::{NOP, setdmareg};
 use super::*;
 use crate::{FaultClass, NEVER};
-use Processor::{Brisc, Trisc0};
+use Processor::{Brisc, Trisc0, Trisc1};
 use tilework_abi::tensix as map;
 use tilework_abi::tensix::insn::{self, Insn};
 use tilework_riscv::Refuse;
@@ -295,7 +295,24 @@ fn the_mover_writes_configuration_and_nowhere() {
     let mut b = Bench::new();
     move_by_tdma(&mut b, 0, map::L1_SIZE - 16, 0, 0x20, 3);
     let fault = b.run(100).unwrap_err();
-    assert_eq!((fault.class, fault.site.core), (FaultClass::UndefinedBehavior, None));
+    let queued = (Some(Brisc), Some(Brisc.default_reset_pc()));
+    assert_eq!((fault.class, (fault.site.core, fault.site.pc)), (FaultClass::UndefinedBehavior, queued));
+}
+
+/// What the mover does is found out later; the core's instruction that queued the command is named.
+#[test]
+fn a_wrong_command_names_the_instruction_that_queued_it() {
+    for word in [0x33, 0x8000_0066] {
+        let mut b = Bench::new();
+        b.t.store(Issuer { core: Trisc1, pc: 0x6010 }, map::TDMA_BASE + 16, 0x8000_0089, 0).unwrap();
+        b.t.store(Issuer { core: Trisc1, pc: 0x6014 }, map::TDMA_BASE + 16, word, 0).unwrap();
+        let fault = b.run(100).unwrap_err();
+        assert_eq!((fault.site.core, fault.site.pc), (Some(Trisc1), Some(0x6014)), "{fault}");
+        assert!(
+            fault.what.contains("the TDMA command") && fault.to_string().contains(", TRISC1, pc 0x6014"),
+            "{fault}"
+        );
+    }
 }
 
 #[test]

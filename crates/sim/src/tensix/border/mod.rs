@@ -212,6 +212,7 @@ impl Tensix {
                 }
                 cop.packer.set_register_addresses(self.tdma.pack_reg_addr());
                 if reg == map::tdma::COMMAND_ADDR {
+                    cop.mover.queued_by(by);
                     cop.schedule_mover(at);
                 }
             }
