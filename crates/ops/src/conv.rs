@@ -275,7 +275,7 @@ impl Plan {
         let [rows, columns] = last_two(dims).filter(|_| dims.len() >= 2)?;
         let depth = self.depth();
         if let Some(block) = self.block {
-            return self.from_blocks(values, [rows, columns], block);
+            return self.out_of_blocks(values, [rows, columns], block);
         }
         if rows < depth || columns < outputs {
             return None;
@@ -289,7 +289,7 @@ impl Plan {
     }
 
     /// The matrix within the prepared weights of a volume, whose channels are in blocks.
-    fn from_blocks(&self, values: &[f32], [rows, columns]: [usize; 2], block: usize) -> Option<Vec<f32>> {
+    fn out_of_blocks(&self, values: &[f32], [rows, columns]: [usize; 2], block: usize) -> Option<Vec<f32>> {
         let [inputs, outputs] = self.channels;
         let (group_in, group_out) = (inputs / self.groups, (outputs / self.groups).max(1));
         let taps: usize = self.axes.iter().map(|a| a.kernel).product();
