@@ -125,6 +125,22 @@ fn what_is_not_a_part_of_each_device_is_refused() {
     tilework(&[&args[..], &["--shard", "0=0"]].concat()).code(2).says("--shard 0: all devices get the whole");
 }
 
+#[test]
+fn show_tells_which_inputs_are_parts() {
+    let shown = tilework(&["show", &model("mesh_batch.ttnn")]).code(0).stdout;
+    assert!(shown.contains("mesh 1x2"), "{shown}");
+    assert_eq!(shown.matches(", each device its own").count(), 2, "{shown}");
+    let plain = repository().join("crates/model/tests/data/0.1.0/atan2.ttnn").display().to_string();
+    assert!(!tilework(&["show", &plain]).code(0).stdout.contains("each device"));
+}
+
+#[test]
+fn random_numbers_of_devices_differ() {
+    let case = Case::new([64, 32], [32, 32]);
+    case.run("mesh_batch.ttnn", &["1_all=w.npy"], &["--input", "0=random:7"]).code(0);
+    assert_ne!(case.out("out0_dev0.npy").1, case.out("out0_dev1.npy").1);
+}
+
 /// `check` of a model with the files of a folder.
 fn check(name: &str, folder: &Path, more: &[&str]) -> Ended {
     let folder = folder.display().to_string();
