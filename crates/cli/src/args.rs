@@ -69,7 +69,14 @@ pub enum Command {
     /// Simulate the Ascend cluster: cluster ids, rings of tiles between Cube and Vectors
     #[command(subcommand)]
     Pto(PtoCommand),
+    /// Execute one call of native code, which comes on the standard input: `--allow-native-code`
+    /// starts this command for each call
+    #[command(name = NATIVE_CALL, hide = true)]
+    NativeCall,
 }
+
+/// The command that executes native code of a compiled model in a process of its own.
+pub const NATIVE_CALL: &str = "native-call";
 
 /// Arguments of `tilework board`.
 #[derive(clap::Args, Debug)]
@@ -137,8 +144,9 @@ pub struct RunArgs {
     pub program: PathBuf,
     /// The array for an input; once for each input.
     ///
-    /// NAME is the input's name, for a compiled model also its position, for a netlist the name of
-    /// a queue, whose array has the shape (entries, t, rows, columns). FILE is a .npy file, or an
+    /// NAME is the input's name, for a compiled model also its position, for one of several devices
+    /// also the part of one or the same for all (0_dev1, 0_all); for a netlist the name of a queue,
+    /// whose array has the shape (entries, t, rows, columns). FILE is a .npy file, or an
     /// array of a .npz or .safetensors file (FILE:ARRAY when it has several). random:SEED draws
     /// numbers for an input of a model.
     #[arg(long, value_name = "NAME=FILE", value_parser = parse_input)]

@@ -71,6 +71,7 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
         }
         Command::Disasm(args) => answer::finish(of("elf", "disasm", args.report.report), disasm::list(&args)),
         Command::Pto(command) => pto::run(&command),
+        Command::NativeCall => tilework_native::serve(),
     }
 }
 

@@ -80,12 +80,12 @@ pub enum Reason {
     /// The native engine cannot do this.
     #[error("not supported by the native engine: {0}")]
     Unsupported(String),
-    /// The operation is a call into a native library of the file.
-    #[error("it executes native code of the file, {}", if *allowed { "for which this engine has no loader" } else { "which is not allowed" })]
-    NativeCode {
-        /// Whether the options allow it.
-        allowed: bool,
-    },
+    /// The operation is a call into a native library of the file, and the options do not allow it.
+    #[error("it executes native code of the file, which is not allowed")]
+    NativeCode,
+    /// A call into a native library failed.
+    #[error("{0}")]
+    NativeFailed(String),
     /// The operation contradicts itself or the program.
     #[error("malformed: {0}")]
     Malformed(String),

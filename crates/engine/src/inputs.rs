@@ -8,12 +8,14 @@
 use tilework_model::Model;
 use tilework_model::common::DataType;
 use tilework_model::ttnn::{Program, TensorRef};
+use tilework_ops::mesh::Mesh;
 use tilework_ops::{self as ops, DType, Tensor};
 
 use crate::describe::Stated;
 use crate::lower::Refusal;
 use crate::names;
 use crate::session::Rounding;
+use crate::sharding;
 use crate::value::Value;
 
 /// An input or output of a program.
@@ -28,6 +30,8 @@ pub struct InputInfo {
     pub dtype: DataType,
     /// Its shape; on a mesh, that of one device's shard.
     pub shape: Vec<i32>,
+    /// Whether each of several devices has its own shard.
+    pub sharded: bool,
 }
 
 /// How an input is selected.
@@ -51,18 +55,31 @@ pub struct Given {
 /// The inputs of a program.
 pub(crate) fn describe(model: &Model, program: &Program) -> Vec<InputInfo> {
     let names = model.mlir().map(|mlir| names::arguments(&mlir.source, &program.name)).unwrap_or_default();
-    let named = |(position, input): (usize, &TensorRef)| info(position, names.get(position).cloned().flatten(), input);
+    let mesh = mesh_of(program);
+    let named =
+        |(position, input): (usize, &TensorRef)| info(position, names.get(position).cloned().flatten(), input, mesh);
     program.inputs.iter().enumerate().map(named).collect()
 }
 
 /// The outputs of a program, which have no names.
 pub(crate) fn describe_outputs(program: &Program) -> Vec<InputInfo> {
-    program.outputs.iter().enumerate().map(|(position, output)| info(position, None, output)).collect()
+    let mesh = mesh_of(program);
+    program.outputs.iter().enumerate().map(|(position, output)| info(position, None, output, mesh)).collect()
 }
 
-fn info(position: usize, name: Option<String>, tensor: &TensorRef) -> InputInfo {
+fn info(position: usize, name: Option<String>, tensor: &TensorRef, mesh: Mesh) -> InputInfo {
     let desc = &tensor.desc;
-    InputInfo { position, name, dtype: desc.layout.memory_desc.data_type, shape: desc.shape.clone() }
+    let sharded = sharding::sharded(tensor, mesh);
+    InputInfo { position, name, dtype: desc.layout.memory_desc.data_type, shape: desc.shape.clone(), sharded }
+}
+
+/// The devices of a program. A file that states others than there can be is refused when the
+/// program is planned.
+pub(crate) fn mesh_of(program: &Program) -> Mesh {
+    let count = |number: i32| usize::try_from(number).unwrap_or(1).max(1);
+    program
+        .mesh_shape
+        .map_or(Mesh { rows: 1, columns: 1 }, |shape| Mesh { rows: count(shape.y), columns: count(shape.x) })
 }
 
 /// The inputs in the order of the program.
@@ -105,15 +122,12 @@ fn show(info: &InputInfo) -> String {
 }
 
 /// The inputs in the types and shapes that the program states.
-pub(crate) fn convert(
-    program: &Program,
-    devices: usize,
-    inputs: Vec<Value>,
-    rounding: Rounding,
-) -> Result<Vec<Value>, String> {
+pub(crate) fn convert(program: &Program, inputs: Vec<Value>, rounding: Rounding) -> Result<Vec<Value>, String> {
+    let mesh = mesh_of(program);
+    let devices = mesh.devices();
     if inputs.len() != program.inputs.len() {
         let infos: Vec<InputInfo> =
-            program.inputs.iter().enumerate().map(|(position, input)| info(position, None, input)).collect();
+            program.inputs.iter().enumerate().map(|(position, input)| info(position, None, input, mesh)).collect();
         return Err(format!("{} inputs are given; {}", inputs.len(), list(&infos)));
     }
     let all = inputs.iter().zip(&program.inputs).enumerate();
@@ -123,10 +137,23 @@ pub(crate) fn convert(
         if value.count() != 1 && value.count() != devices {
             return Err(failed(format!("{} shards for {devices} devices", value.count())));
         }
+        let value = match value.single() {
+            Some(whole) if sharding::sharded(input, mesh) => {
+                sharding::split_to(whole, &stated.shape, mesh).map_err(failed)?
+            }
+            _ => value.clone(),
+        };
         let kept = stated.clone().under(rounding).dtype;
         value.try_map(|tensor| Ok(ops::typecast(&one(tensor, &stated)?, kept))).map_err(failed)
     })
     .collect()
+}
+
+/// A whole array as the parts of one input.
+pub(crate) fn split(program: &Program, position: usize, whole: &Tensor) -> Result<Value, String> {
+    let input = program.inputs.get(position).ok_or_else(|| format!("no input {position}"))?;
+    let stated = Stated::of(&input.desc).map_err(describe_refusal)?;
+    sharding::split_to(whole, &stated.shape, mesh_of(program))
 }
 
 /// A value in the element type that the program states for it.
@@ -143,7 +170,7 @@ pub(crate) fn kept(value: &Value, tensor: &TensorRef, rounding: Rounding) -> Val
 }
 
 fn describe_refusal(refusal: Refusal) -> String {
-    refusal.reason(false).to_string()
+    refusal.reason().to_string()
 }
 
 fn one(tensor: &Tensor, stated: &Stated) -> Result<Tensor, String> {

@@ -21,8 +21,8 @@
 //!   is an error.
 //! - Programs are not trusted: operations, call depth and bytes have limits ([`Options`]). The time
 //!   of one operation is limited only by the sizes of its tensors. Native libraries in a file are
-//!   never executed; [`Options::allow_native_code`] does not change that yet, because there is no
-//!   loader for them. Files that a program names are neither read nor written.
+//!   executed only if [`Options::native_code`] says where, and in processes of their own. Files
+//!   that a program names are neither read nor written.
 //!
 //! Source: the runtime of tt-mlir at commit 19c86fca45 (`runtime/lib/ttnn`).
 #![warn(missing_docs)]
@@ -35,6 +35,7 @@ pub mod error;
 pub mod inputs;
 pub mod observe;
 pub mod profile;
+pub mod sharding;
 pub mod support;
 pub mod value;
 
@@ -55,4 +56,5 @@ pub use observe::{Event, Flow, Observer, Output};
 pub use profile::Profile;
 pub use session::{Engine, Options, ProgramInfo, Rounding, RunResult, Session};
 pub use support::{Support, support};
+pub use tilework_native::NativeHost;
 pub use value::Value;

@@ -5,6 +5,9 @@ use std::rc::Rc;
 
 use tilework_model::Model;
 use tilework_model::ttnn::Program;
+use tilework_native::NativeHost;
+use tilework_ops::mesh::{Mesh, Placements};
+use tilework_ops::{Shape, Tensor};
 
 use crate::cache::Cache;
 use crate::error::{Reason, RunError, Subject};
@@ -13,6 +16,7 @@ use crate::ledger::Ledger;
 use crate::observe::Observer;
 use crate::plan::Plan;
 use crate::run::Runner;
+use crate::sharding;
 use crate::value::Value;
 
 /// Where results of floating-point operations are rounded to the types that the program states.
@@ -31,9 +35,9 @@ pub enum Rounding {
 /// Limits, permissions and rounding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whether native libraries in the file may be executed. There is no loader for them yet: such
-    /// programs are refused either way, and the message says why.
-    pub allow_native_code: bool,
+    /// What runs functions of native libraries in the file, if they may run. They have all rights
+    /// of the user.
+    pub native_code: Option<NativeHost>,
     /// Where results are rounded.
     pub rounding: Rounding,
     /// Maximum number of operations and loop iterations of one run, those of called programs
@@ -60,7 +64,7 @@ impl Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            allow_native_code: false,
+            native_code: None,
             rounding: Rounding::Operations,
             max_operations: 100_000_000,
             max_call_depth: 64,
@@ -171,12 +175,38 @@ impl<'m> Session<'m> {
 
     /// Puts inputs that are given by position or name into the order of the program.
     pub fn bind(&self, program: usize, given: Vec<Given>) -> Result<Vec<Value>, RunError> {
-        self.in_program(program, |of, _| inputs::bind(self.model, of, given))
+        self.in_program(program, |of| inputs::bind(self.model, of, given))
     }
 
     /// The inputs of a program.
     pub fn inputs(&self, program: usize) -> Result<Vec<InputInfo>, RunError> {
-        self.in_program(program, |of, _| Ok(inputs::describe(self.model, of)))
+        self.in_program(program, |of| Ok(inputs::describe(self.model, of)))
+    }
+
+    /// The devices of a program.
+    pub fn mesh(&self, program: usize) -> Result<Mesh, RunError> {
+        self.in_program(program, |of| Ok(inputs::mesh_of(of)))
+    }
+
+    /// The parts of a whole array for an input of a program for several devices, if their shape
+    /// leaves no choice how it is split.
+    pub fn split_input(&self, program: usize, position: usize, whole: &Tensor) -> Result<Value, RunError> {
+        self.in_program(program, |of| inputs::split(of, position, whole))
+    }
+
+    /// The parts of a whole array for the devices of a program.
+    pub fn split(&self, program: usize, whole: &Tensor, placements: Placements) -> Result<Value, RunError> {
+        self.in_program(program, |of| sharding::split(whole, placements, inputs::mesh_of(of)))
+    }
+
+    /// The whole that the parts of the devices make up; replicas must be equal.
+    pub fn join(&self, program: usize, value: &Value, placements: Placements) -> Result<Tensor, RunError> {
+        self.in_program(program, |of| sharding::join(value, placements, inputs::mesh_of(of)))
+    }
+
+    /// The same for a whole of that shape, if it leaves no choice how.
+    pub fn join_to(&self, program: usize, value: &Value, whole: &Shape) -> Result<Tensor, RunError> {
+        self.in_program(program, |of| sharding::join_to(value, whole, inputs::mesh_of(of)))
     }
 
     /// Runs a program. Inputs are in its order; they are converted to the types that it states.
@@ -190,8 +220,7 @@ impl<'m> Session<'m> {
             let others = errors.len() - 1;
             errors.swap_remove(0).with_others(others)
         })?;
-        let inputs =
-            self.in_program(program, |of, devices| inputs::convert(of, devices, inputs, self.options.rounding))?;
+        let inputs = self.in_program(program, |of| inputs::convert(of, inputs, self.options.rounding))?;
         let mut runner = Runner {
             plan: &plan,
             options: &self.options,
@@ -213,15 +242,13 @@ impl<'m> Session<'m> {
         })
     }
 
-    fn in_program<T>(&self, index: usize, f: impl FnOnce(&Program, usize) -> Result<T, String>) -> Result<T, RunError> {
+    fn in_program<T>(&self, index: usize, f: impl FnOnce(&Program) -> Result<T, String>) -> Result<T, RunError> {
         let programs = self.model.programs();
         let result = match programs.get(index) {
             None => Err(RunError::new(Subject::Model, Reason::NoProgram { index, count: programs.len() })),
             Some(program) => {
-                let devices = program.mesh_shape.map_or(1, |shape| shape.y.saturating_mul(shape.x));
                 let subject = || Subject::Program(index, program.name.clone());
-                f(program, usize::try_from(devices).unwrap_or(1))
-                    .map_err(|what| RunError::new(subject(), Reason::Input(what)))
+                f(program).map_err(|what| RunError::new(subject(), Reason::Input(what)))
             }
         };
         result.map_err(|error| error.of_file(self.model.file.as_deref()))

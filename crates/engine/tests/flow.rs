@@ -3,8 +3,11 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::build::{add, call, deallocate, f32, full, model, operation, program, tensor, values};
-use tilework_engine::{Engine, Event, Observer, Options, Reason, RunError, Value};
+
+use tilework_engine::{Engine, Event, NativeHost, Observer, Options, Reason, RunError, Value};
 use tilework_model::Model;
 use tilework_model::common::DataType;
 use tilework_model::ttnn::ops::control::CpuOp;
@@ -114,14 +117,16 @@ fn the_caller_keeps_an_input_that_the_program_deallocates() {
 }
 
 #[test]
-fn native_code_is_refused_and_the_message_says_whether_it_is_allowed() {
+fn native_code_is_refused_unless_it_is_allowed_and_there() {
     let [a, out] = tensors([0, 9]);
     let op = CpuOp { ins: vec![a.clone()], outs: vec![out.clone()], func_name: "f".into(), dylib_id: 0 };
     let model = model(vec![program("main", &[&a], &[&out], vec![operation(Op::Cpu(op))])]);
-    for allowed in [false, true] {
-        let errors = refused(&model, Options { allow_native_code: allowed, ..Options::default() });
+    let host = NativeHost { program: "/nowhere".into(), arguments: Vec::new(), time: Duration::from_secs(1) };
+    let missing = Reason::Malformed("no native library 0".into());
+    for (native_code, reason) in [(None, Reason::NativeCode), (Some(host), missing)] {
+        let errors = refused(&model, Options { native_code, ..Options::default() });
         assert_eq!(errors.len(), 1, "what follows an operation that is not supported is not wrong: {errors:?}");
-        assert_eq!(*errors[0].reason(), Reason::NativeCode { allowed });
+        assert_eq!(*errors[0].reason(), reason);
         assert_eq!(errors[0].place().map(|place| place.kind), Some(OpKind::Cpu));
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tilework_engine::{Engine, Options, Value};
 use tilework_model::Model;
+use tilework_model::common::DataType;
 use tilework_ops::{DType, Shape, Tensor};
 
 /// The files of real compilers that the reader is tested with.
@@ -30,7 +31,8 @@ impl Dice {
     }
 }
 
-/// Whether the first program ran to its end, with small integers for inputs.
+/// Whether the first program ran to its end, with integers from 1 to 3 for inputs, on each device
+/// the same: these are experts and numbers of candidates, too.
 fn run(model: &Model) -> Option<bool> {
     let options = Options { max_bytes: 16 << 20, max_operations: 2000, ..Options::default() };
     let mut session = Engine::native(options).session(model).ok()?;
@@ -38,8 +40,11 @@ fn run(model: &Model) -> Option<bool> {
     for info in session.inputs(0).ok()? {
         let dims: Option<Vec<usize>> = info.shape.iter().map(|&n| usize::try_from(n).ok()).collect();
         let shape = Shape::new(dims?).ok().filter(|shape| shape.elements() <= 1 << 18)?;
-        let numbers: Vec<i64> = (0..shape.elements() as i64).map(|n| n % 5).collect();
-        inputs.push(Value::from(Tensor::from_i64(DType::I32, shape, &numbers).unwrap()));
+        let most = if info.dtype == DataType::Bool { 1 } else { 3 };
+        let numbers: Vec<i64> = (0..shape.elements() as i64).map(|n| 1 + n % most).collect();
+        let tensor = Tensor::from_i64(DType::I32, shape, &numbers).unwrap();
+        let devices = session.mesh(0).ok()?.devices().min(256);
+        inputs.push(Value::shards(vec![tensor; devices])?);
     }
     Some(session.run(0, inputs, &mut ()).is_ok())
 }

@@ -2,13 +2,15 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::build::{add, f32, list, model, on_host, operation, program, values};
 use tilework_engine::{Engine, Options, RunResult, Value};
 use tilework_model::common::Dim2d;
 use tilework_model::ttnn::ops::ccl::{
     AggregateTensorOp, AllGatherOp, AllReduceOp, DistributeTensorOp, MeshPartitionOp, PointToPointOp, ReduceScatterOp,
 };
-use tilework_model::ttnn::types::{MeshComposerConfig, MeshMapperConfig, Placement, PlacementType};
+use tilework_model::ttnn::types::{MeshComposerConfig, MeshMapperConfig, Placement, PlacementType, ShardStatus};
 use tilework_model::ttnn::{Op, Operation, TensorRef};
 use tilework_ops::Tensor;
 
@@ -55,7 +57,8 @@ fn reduced(reduce_type: u32, cluster_axis: u32) -> Vec<Vec<f32>> {
 #[test]
 fn a_tensor_is_spread_computed_on_and_put_together() {
     // 4 rows go to 2 rows of devices, 3 columns to 3 columns of devices.
-    let (whole, result) = (on_host(f32(0, &[4, 3])), on_host(f32(9, &[4, 3])));
+    let (mut whole, result) = (on_host(f32(0, &[4, 3])), on_host(f32(9, &[4, 3])));
+    Arc::make_mut(&mut whole.desc).shard_status = ShardStatus::Unsharded;
     let [part, sum] = [1, 2].map(|id| f32(id, &[2, 1]));
     let shard = |dim| Placement { kind: PlacementType::Shard, dim };
     let spread = DistributeTensorOp {
@@ -155,4 +158,37 @@ fn a_tensor_of_other_devices_is_refused() {
     let error = session.run(0, vec![numbered()], &mut ()).unwrap_err();
     assert!(error.to_string().ends_with("input 0: 6 shards for 1 devices"), "{error}");
     assert_eq!(list(&[&input]).len(), 1);
+}
+
+/// What a program on a mesh of `rows` by `columns`, whose input is cut by the caller, makes of it.
+fn doubled(rows: i32, columns: i32, given: Value) -> Result<Vec<Vec<f32>>, String> {
+    let (input, out) = (f32(0, &[2, 2]), f32(9, &[2, 2]));
+    let mut of = program("main", &[&input], &[&out], vec![add(&input, &input, &out)]);
+    of.mesh_shape = Some(Dim2d { y: rows, x: columns });
+    let model = model(vec![of]);
+    let mut session = Engine::native(Options::default()).session(&model).unwrap();
+    assert!(session.inputs(0).unwrap()[0].sharded);
+    session.run(0, vec![given], &mut ()).map(|ran| each(&ran.outputs[0])).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_whole_input_is_split_if_its_shape_leaves_no_choice() {
+    let numbers: Vec<f32> = (0..8).map(|n| n as f32).collect();
+    let rows = doubled(1, 2, values(&[4, 2], &numbers).into()).unwrap();
+    assert_eq!(rows, [[0.0, 2.0, 4.0, 6.0], [8.0, 10.0, 12.0, 14.0]]);
+    let columns = doubled(2, 1, values(&[2, 4], &numbers).into()).unwrap();
+    assert_eq!(columns, [[0.0, 2.0, 8.0, 10.0], [4.0, 6.0, 12.0, 14.0]]);
+    let several = doubled(2, 2, values(&[4, 2], &numbers).into()).unwrap_err();
+    assert!(several.contains("input 0: shape [4x2] gives parts of shape [2x2] in several ways"), "{several}");
+    let none = doubled(1, 2, values(&[3, 2], &numbers[..6]).into()).unwrap_err();
+    assert!(none.contains("input 0: no split of shape [3x2] over 1 by 2 devices gives parts of shape [2x2]"), "{none}");
+}
+
+#[test]
+fn a_part_is_given_to_all_devices_only_if_the_caller_says_so() {
+    let part = values(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+    let error = doubled(1, 2, part.clone().into()).unwrap_err();
+    assert!(error.contains("input 0: shape [2x2] is that of one device's part, and there are 2 devices"), "{error}");
+    let same = doubled(1, 2, Value::shards(vec![part.clone(), part]).unwrap()).unwrap();
+    assert_eq!(same, vec![vec![2.0, 4.0, 6.0, 8.0]; 2]);
 }

@@ -98,7 +98,7 @@ tables! {
     /// A reference to an event.
     EventRef { global_id: u32 }
 
-    /// A native library (ELF). Its bytes are never executed here.
+    /// A native library (ELF). Its bytes are only held here.
     DynamicLib { dylib_id: u32, raw_file: Bytes }
 
     /// The program's source as text of the compiler's intermediate representation.

@@ -9,12 +9,14 @@
 //!
 //! Weights are in the frameworks' layout (`[out, in / groups, kh, kw]`, transposed:
 //! `[in, out / groups, kh, kw]`) or prepared by [`prepare_weights`]:
-//! `[1, 1, kh * kw * in / groups, out]`, rows in the order of taps, then channels.
+//! `[1, 1, kh * kw * in / groups, out]`, rows in the order of taps, then channels, and possibly
+//! padded with zeros ([`crate::prepare`]); a bias may be padded likewise.
 
 use std::ops::Range;
 
 use crate::error::{OpError, Reason, Within};
 use crate::gemm::{self, Matrix};
+use crate::prepare::last_two;
 use crate::produce::{self, as_f32};
 use crate::tensor::Tensor;
 use crate::unary::Unary;
@@ -58,10 +60,14 @@ pub struct Conv3d {
     pub stride: [usize; 3],
     /// Elements on both sides of each axis.
     pub padding: [usize; 3],
+    /// Distance between neighbouring taps.
+    pub dilation: [usize; 3],
     /// Number of groups that the channels are divided into; each is convolved independently.
     pub groups: usize,
     /// Elements beyond the edge repeat it instead of being zero.
     pub replicate: bool,
+    /// Channels of a block of prepared weights; 0 for one block of all.
+    pub block: usize,
 }
 
 /// A convolution over three axes, the first of length one for images.
@@ -76,6 +82,8 @@ struct Plan {
     transposed: bool,
     replicate: bool,
     activation: Option<Unary>,
+    /// Channels of a block of a volume's prepared weights, as [`Conv3d::block`]; `None` for images.
+    block: Option<usize>,
 }
 
 /// Result positions that are computed together.
@@ -112,9 +120,6 @@ impl Plan {
                 format!("{} positions of {inputs} channels", wanted.elements().checked_div(inputs).unwrap_or(0));
             return Err(Reason::shape(operands[0].shape(), wanted).of(self.op, operands));
         }
-        if let Some(bias) = operands.get(2).filter(|b| b.elements() != outputs) {
-            return Err(Reason::shape(bias.shape(), format!("{outputs} elements")).of(self.op, operands));
-        }
         let size = self.depth().saturating_mul(outputs);
         Shape::new([size]).within(self.op, operands).map(|_| ())
     }
@@ -131,7 +136,7 @@ impl Plan {
         let operands: Vec<&Tensor> = [input, weight].into_iter().chain(bias).collect();
         self.check(&operands)?;
         let weights = self.weights(weight).within(self.op, &operands)?;
-        let bias = bias.map(Tensor::to_f32);
+        let bias = bias.map(|bias| self.bias(bias).within(self.op, &operands)).transpose()?;
         let image = as_f32(input);
         let outputs = self.channels[1];
         let positions = Shape::new([self.batch, self.output[0], self.output[1], self.output[2]]);
@@ -238,14 +243,11 @@ impl Plan {
         // conv1d has no second kernel axis: `[out, in / groups, k]`.
         let conv1d = dims.len() == 3 && kernel[2] == 1 && dims == &framework[..3];
         if dims != framework && !conv1d {
-            let prepared = dims.len() >= 2
-                && dims[..dims.len() - 2].iter().all(|&d| d == 1)
-                && dims[dims.len() - 2..] == [taps * group_in, outputs];
-            if prepared {
-                return Ok(values.into_owned());
-            }
-            let wanted = format!("{framework:?} or [1x1x{}x{outputs}]", taps * group_in);
-            return Err(Reason::shape(weight.shape(), wanted));
+            let wanted = || format!("{framework:?} or [1x1x{}x{outputs}]", taps * group_in);
+            return match self.prepared(&values, dims).or_else(|| self.narrow(&values, dims, taps)) {
+                Some(matrix) => Ok(matrix),
+                None => Err(Reason::shape(weight.shape(), wanted())),
+            };
         }
         // From the framework's order to [tap, channel of the group, out].
         let view = if self.transposed {
@@ -265,6 +267,77 @@ impl Plan {
         };
         Ok(produce::natives(values.len(), 1, |start, out: &mut [f32]| view.copy(&values, start, out)))
     }
+
+    /// The matrix within prepared weights. What lies around it must be zeros: these are no other
+    /// weights of the wrong size.
+    fn prepared(&self, values: &[f32], dims: &[usize]) -> Option<Vec<f32>> {
+        let outputs = self.channels[1];
+        let [rows, columns] = last_two(dims).filter(|_| dims.len() >= 2)?;
+        let depth = self.depth();
+        if let Some(block) = self.block {
+            return self.out_of_blocks(values, [rows, columns], block);
+        }
+        if rows < depth || columns < outputs {
+            return None;
+        }
+        let empty = |part: &[f32]| part.iter().all(|&v| v == 0.0);
+        let around = values.chunks(columns.max(1)).take(depth).all(|row| empty(&row[outputs..]));
+        if !around || !empty(&values[depth * columns..]) {
+            return None;
+        }
+        Some(values.chunks(columns.max(1)).take(depth).flat_map(|row| &row[..outputs]).copied().collect())
+    }
+
+    /// The matrix within the prepared weights of a volume, whose channels are in blocks.
+    fn out_of_blocks(&self, values: &[f32], [rows, columns]: [usize; 2], block: usize) -> Option<Vec<f32>> {
+        let [inputs, outputs] = self.channels;
+        let (group_in, group_out) = (inputs / self.groups, (outputs / self.groups).max(1));
+        let taps: usize = self.axes.iter().map(|a| a.kernel).product();
+        let aligned = rows.checked_div(taps)?;
+        let block = if block == 0 { aligned } else { block };
+        if columns != outputs || aligned * taps != rows || aligned < inputs || block == 0 || aligned % block != 0 {
+            return None;
+        }
+        let mut matrix = vec![0f32; taps * group_in * outputs];
+        for (row, line) in matrix.chunks_mut(outputs.max(1)).enumerate() {
+            let (tap, c) = (row / group_in, row % group_in);
+            for (o, value) in line.iter_mut().enumerate() {
+                let channel = o / group_out * group_in + c;
+                *value = values[((channel / block * taps + tap) * block + channel % block) * outputs + o];
+            }
+        }
+        Some(matrix)
+    }
+
+    /// The matrix of a volume's weights `[out, fewer channels, kd, kh, kw]`: compilers pad the
+    /// input to 32 channels with zeros, for which the weights have none.
+    fn narrow(&self, values: &[f32], dims: &[usize], taps: usize) -> Option<Vec<f32>> {
+        let ([inputs, outputs], [out, channels, kernel @ ..]) = (self.channels, dims) else { return None };
+        let fits = self.block.is_some() && self.groups == 1 && *out == outputs && *channels < inputs;
+        if !fits || *kernel != self.axes.map(|a| a.kernel) {
+            return None;
+        }
+        let mut matrix = vec![0f32; taps * inputs * outputs];
+        for (at, &value) in values.iter().enumerate() {
+            let (o, c, tap) = (at / (channels * taps), at / taps % channels, at % taps);
+            matrix[(tap * inputs + c) * outputs + o] = value;
+        }
+        Some(matrix)
+    }
+
+    /// The bias of each output, from a vector or a padded row.
+    fn bias(&self, bias: &Tensor) -> Result<Vec<f32>, Reason> {
+        let (outputs, mut values) = (self.channels[1], bias.to_f32());
+        let padded = values.len() > outputs
+            && bias.shape().last() >= outputs
+            && last_two(bias.shape().dims()).is_some()
+            && values[outputs..].iter().all(|&v| v == 0.0);
+        if values.len() != outputs && !padded {
+            return Err(Reason::shape(bias.shape(), format!("{outputs} elements")));
+        }
+        values.truncate(outputs);
+        Ok(values)
+    }
 }
 
 impl Conv2d {
@@ -281,6 +354,7 @@ impl Conv2d {
             transposed: false,
             replicate: false,
             activation: self.activation,
+            block: None,
         }
     }
 }
@@ -345,7 +419,7 @@ pub fn conv3d(
     let axis = |i: usize| Axis {
         kernel: conv.kernel[i],
         stride: conv.stride[i],
-        dilation: 1,
+        dilation: conv.dilation[i],
         before: conv.padding[i],
         after: conv.padding[i],
     };
@@ -360,6 +434,7 @@ pub fn conv3d(
         transposed: false,
         replicate: conv.replicate,
         activation: None,
+        block: Some(conv.block),
     };
     plan.slide(0..3, &[input, weight])?;
     let [d, h, w] = plan.output;
@@ -393,6 +468,7 @@ pub fn prepare_weights(weight: &Tensor, groups: usize, transposed: bool) -> Resu
         transposed,
         replicate: false,
         activation: None,
+        block: None,
     };
     let values = plan.weights(weight).within(OP, &[weight])?;
     let shape = Shape::new([1, 1, plan.depth(), channels[1]]).within(OP, &[weight])?;

@@ -13,6 +13,11 @@ use crate::reduce::Reduction;
 use crate::tensor::Tensor;
 use crate::{DType, typecast};
 
+pub use crate::dispatch::{
+    Dispatched, all_to_all_combine, all_to_all_dispatch, all_to_all_dispatch_metadata, expert_token_remap,
+};
+pub use crate::split_norm::{Parts, distributed_rms_norm};
+
 /// Rows and columns of a mesh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mesh {
@@ -38,7 +43,7 @@ impl Mesh {
     }
 
     /// Groups of a collective whose operands are one tensor per device, all of one shape.
-    fn checked(&self, op: &'static str, shards: &[Tensor], axis: usize) -> Result<Vec<Vec<usize>>, OpError> {
+    pub(crate) fn checked(&self, op: &'static str, shards: &[Tensor], axis: usize) -> Result<Vec<Vec<usize>>, OpError> {
         let operands: Vec<&Tensor> = shards.iter().collect();
         if axis > 1 {
             return Err(Reason::attribute("cluster_axis", format!("{axis}, but a mesh has two axes")).of(op, &operands));

@@ -1,6 +1,6 @@
 //! Normalisations of rows that lie on several devices, in two steps with a gather between them:
-//! `ttnn`'s `layer_norm_pre_all_gather`, `layer_norm_post_all_gather` and `rms_norm_pre_all_gather`
-//! (tt-mlir `normalization.fbs`).
+//! `ttnn`'s `layer_norm_pre_all_gather`, `layer_norm_post_all_gather`, `rms_norm_pre_all_gather`,
+//! and `distributed_rms_norm`, which is all of it in one (tt-mlir `normalization.fbs`).
 //!
 //! The first step computes each row's statistics in tiles of 32 columns, of which the first holds a
 //! value and the others are zero: the sum of squares and then the sum for a layer norm (raw sums,
@@ -9,6 +9,7 @@
 
 use crate::error::{OpError, Reason, Within};
 use crate::layout::TILE;
+use crate::mesh::Mesh;
 use crate::norm::Affine;
 use crate::produce;
 use crate::tensor::Tensor;
@@ -95,4 +96,58 @@ pub fn layer_norm_post_all_gather(
             }
         }
     }))
+}
+
+/// Parts of rows on each device, with their weights and what is added before.
+#[derive(Debug, Clone, Copy)]
+pub struct Parts<'a> {
+    /// The parts, one for each device.
+    pub input: &'a [Tensor],
+    /// Factors of each device's columns, in any shape with as many elements.
+    pub weight: Option<&'a [Tensor]>,
+    /// Added to the input before.
+    pub residual: Option<&'a [Tensor]>,
+}
+
+/// Divides rows, of which each device along an axis of the mesh has a part, by the root of their
+/// mean square. All parts are equally long.
+pub fn distributed_rms_norm(
+    parts: Parts<'_>,
+    (mesh, axis): (Mesh, usize),
+    epsilon: f32,
+    out: DType,
+) -> Result<Vec<Tensor>, OpError> {
+    const OP: &str = "distributed_rms_norm";
+    let Parts { input, weight, residual } = parts;
+    let of = |list: Option<&'_ [Tensor]>, device: usize| list.and_then(|list| list.get(device)).cloned();
+    let mut results = input.to_vec();
+    for group in mesh.checked(OP, input, axis)? {
+        let squares: Vec<Tensor> = group
+            .iter()
+            .map(|&d| rms_norm_pre_all_gather(&input[d], of(residual, d).as_ref(), DType::F32))
+            .collect::<Result<_, _>>()?;
+        let squares: Vec<Vec<f32>> = squares.iter().map(|t| t.to_f32().into_iter().step_by(TILE).collect()).collect();
+        let rows = squares.first().map_or(0, Vec::len);
+        let mean = |row: usize| squares.iter().map(|of| of[row]).sum::<f32>() / group.len() as f32;
+        let scale: Vec<f32> = (0..rows).map(|row| 1.0 / (mean(row) + epsilon).sqrt()).collect();
+        for &device in &group {
+            let (input, residual) = (&input[device], of(residual, device));
+            let length = input.shape().last();
+            let (weight, _) = Affine { weight: of(weight, device).as_ref(), bias: None }.vectors(OP, input, length)?;
+            let view = View::contiguous(input.shape());
+            results[device] = produce::floats(input.shape().clone(), out, length, |start, values| {
+                f32::load(input, &view, start, values);
+                let mut addend = vec![0f32; values.len()];
+                if let Some(residual) = &residual {
+                    f32::load(residual, &view, start, &mut addend);
+                }
+                for (i, (row, addend)) in values.chunks_mut(length.max(1)).zip(addend.chunks(length.max(1))).enumerate()
+                {
+                    let scale = scale[start / length + i];
+                    row.iter_mut().zip(addend).zip(&weight).for_each(|((v, a), w)| *v = (*v + a) * scale * w);
+                }
+            });
+        }
+    }
+    Ok(results)
 }

@@ -18,10 +18,28 @@ pub struct ModelArgs {
     /// and says so.
     #[arg(long, value_enum)]
     pub rounding: Option<RoundingName>,
-    /// Let native libraries in the file run on this machine. There is no loader for them yet: such
-    /// programs are refused with or without it.
+    /// Let functions in native libraries of the file run on this machine: each call in a process of
+    /// its own, but with all your rights. Programs that call such functions are refused without it.
     #[arg(long)]
     pub allow_native_code: bool,
+    /// How an input that is given whole is split over the devices of a program for several: for
+    /// each axis of the mesh a dimension, or - where devices get the same. Needed where its shape
+    /// allows several ways.
+    #[arg(long, value_name = "INPUT=AXES", value_parser = parse_axes, allow_hyphen_values = true)]
+    pub shard: Vec<Axes>,
+    /// Join the devices' parts of an output: for each axis of the mesh a dimension, or - where
+    /// devices have the same. `check` needs it where the expected shape allows several ways.
+    #[arg(long, value_name = "OUTPUT=AXES", value_parser = parse_axes, allow_hyphen_values = true)]
+    pub join: Vec<Axes>,
+}
+
+/// The dimensions of an input or output along the axes of a mesh, as they are given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Axes {
+    /// The input's name or position, or the output's position.
+    pub name: String,
+    /// A dimension or `-` for each axis.
+    pub axes: String,
 }
 
 /// Which files are read.
@@ -107,6 +125,16 @@ impl RoundingName {
     }
 }
 
+/// Reads `0=1,-`.
+fn parse_axes(text: &str) -> Result<Axes, String> {
+    match text.split_once('=') {
+        Some((name, axes)) if !name.is_empty() && !axes.is_empty() => {
+            Ok(Axes { name: name.to_owned(), axes: axes.to_owned() })
+        }
+        _ => Err("expected a name or position, =, and for each axis a dimension or -, such as 0=1,-".to_owned()),
+    }
+}
+
 fn parse_dump(text: &str) -> Result<DumpOp, String> {
     match text {
         "all" => Ok(DumpOp::All),
@@ -122,6 +150,7 @@ pub fn examples(verb: Verb) -> &'static str {
 Examples:
   tilework run model.ttnn --input 0=x.npy --input 1=weights.safetensors:w --input 2=random:7 --out out --profile
   tilework run model.ttnn --input 0=x.npy --out out --dump-op all --report json
+  tilework run mesh.ttnn --input 0=x.npy --input 1_dev0=a.npy --input 1_dev1=b.npy --input 2_all=w.npy --join 0=0 --out out
 
 docs/models.md describes compiled models, docs/report.md the report."
         }

@@ -10,8 +10,10 @@ use crate::failure::{Failure, Outcome};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
-use tilework_engine::{Session, Tolerance, Value};
+use tilework_engine::{RunError, Session, Tolerance, Value};
 use tilework_model::Model;
+use tilework_ops::Tensor;
+use tilework_ops::mesh::Placements;
 
 /// Runs a program and compares; a mismatch is a failed run.
 ///
@@ -40,14 +42,25 @@ fn compare(file: &Path, own: &ModelCheckArgs, model: &Model, rounding: RoundingN
     let expect = expected(own)?;
     let (mut session, program, inputs) = ready(own, model, rounding)?;
     let info = session.programs().swap_remove(program);
-    let expected: Vec<Array> = (0..info.outputs.len())
-        .map(|i| crate::inputs::open(&expect.join(format!("out{i}.npy")), None))
-        .collect::<Outcome<_>>()?;
+    let mesh = session.mesh(program).map_err(run::refusal)?;
+    let expected: Vec<Expected> =
+        (0..info.outputs.len()).map(|i| Expected::read(expect, i, mesh.devices())).collect::<Outcome<_>>()?;
+    let joins = run::joins(&session, program, &own.model.join)?;
     let ran = session.run(program, inputs, &mut ()).map_err(run::failure)?;
     let mut outputs = Vec::new();
     for (i, (found, expected)) in ran.outputs.iter().zip(&expected).enumerate() {
         let tolerance = own.tolerance.or(Tolerance::of(&model.programs()[program], i));
-        outputs.push(row(i, found, expected, tolerance)?);
+        match expected {
+            Expected::Whole(array) => {
+                let whole = whole(&session, program, (i, joins.get(&i)), found, array)?;
+                outputs.push(row(format!("out{i}"), &whole, array, tolerance)?);
+            }
+            Expected::Parts(arrays) => {
+                for (device, array) in arrays.iter().enumerate() {
+                    outputs.push(row(format!("out{i}_dev{device}"), found.on(device), array, tolerance)?);
+                }
+            }
+        }
     }
     let passed = outputs.iter().all(|row| row.passed);
     let file = file.display().to_string();
@@ -72,13 +85,9 @@ pub(super) fn ready<'m>(
     let program = choose(&session, own.model.entry.as_deref())?;
     supported(&mut session, program)?;
     let count = session.inputs(program).map_err(run::failure)?.len();
-    let given: Vec<Input> = (0..count)
-        .map(|i| Input {
-            name: i.to_string(),
-            source: ArraySource::File { path: expect.join(format!("in{i}.npy")), key: None },
-        })
-        .collect();
-    let inputs = inputs::read(&session, program, &given)?;
+    let devices = session.mesh(program).map_err(run::failure)?.devices();
+    let given: Vec<Input> = (0..count).flat_map(|i| given(expect, i, devices)).collect();
+    let inputs = inputs::read(&session, program, &given, &own.model.shard)?;
     Ok((session, program, inputs))
 }
 
@@ -88,12 +97,64 @@ fn expected(own: &ModelCheckArgs) -> Outcome<&Path> {
     own.expect.as_deref().ok_or_else(missing)
 }
 
-fn row(index: usize, found: &Value, expected: &Array, tolerance: Tolerance) -> Outcome<OutputRow> {
-    let name = format!("out{index}");
-    let Some(found) = found.single() else {
-        let why = "has a part for each device; only whole outputs can be compared";
-        return Err(Failure::usage(format!("{name} {why}")));
+/// The files of an input: `in0.npy`, `in0_dev0.npy`... for each device, or `in0_all.npy` for all.
+fn given(folder: &Path, index: usize, devices: usize) -> Vec<Input> {
+    let input = |part: &str| {
+        let path = folder.join(format!("in{index}{part}.npy"));
+        Input { name: format!("{index}{part}"), source: ArraySource::File { path, key: None } }
     };
+    let there = |part: &str| folder.join(format!("in{index}{part}.npy")).exists();
+    match () {
+        () if devices > 1 && there("_dev0") => (0..devices).map(|device| input(&format!("_dev{device}"))).collect(),
+        () if devices > 1 && there("_all") => vec![input("_all")],
+        () => vec![input("")],
+    }
+}
+
+/// What is expected of an output.
+enum Expected {
+    /// One array.
+    Whole(Array),
+    /// One for each device.
+    Parts(Vec<Array>),
+}
+
+impl Expected {
+    /// Reads `out0.npy`, or `out0_dev0.npy`... for each device.
+    fn read(folder: &Path, index: usize, devices: usize) -> Outcome<Self> {
+        let open = |part: String| crate::inputs::open(&folder.join(format!("out{index}{part}.npy")), None);
+        let first = folder.join(format!("out{index}_dev0.npy"));
+        match devices > 1 && first.exists() {
+            true => Ok(Self::Parts((0..devices).map(|device| open(format!("_dev{device}"))).collect::<Outcome<_>>()?)),
+            false => open(String::new()).map(Self::Whole),
+        }
+    }
+}
+
+/// An output as one tensor: as `--join` says, or in the only way that gives the expected shape.
+fn whole(
+    session: &Session<'_>,
+    program: usize,
+    (index, join): (usize, Option<&Placements>),
+    found: &Value,
+    expected: &Array,
+) -> Outcome<Tensor> {
+    let wrong = |help: &str| {
+        let help = help.to_owned();
+        move |error: RunError| Failure::usage(format!("out{index}: {error}{help}"))
+    };
+    match (found.single(), join) {
+        (Some(whole), _) => Ok(whole.clone()),
+        (None, Some(&placements)) => session.join(program, found, placements).map_err(wrong("")),
+        (None, None) => {
+            let shape = tensors::shape(&expected.shape).map_err(Failure::usage)?;
+            let help = format!("; --join {index}=AXES says how its parts are joined");
+            session.join_to(program, found, &shape).map_err(wrong(&help))
+        }
+    }
+}
+
+fn row(name: String, found: &Tensor, expected: &Array, tolerance: Tolerance) -> Outcome<OutputRow> {
     OutputRow::compare(name, found.dtype().mlir_name(), &tensors::array(found), expected, tolerance)
 }
 

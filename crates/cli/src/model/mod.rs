@@ -4,6 +4,7 @@ mod args;
 mod bisect;
 mod check;
 mod inputs;
+mod native;
 mod run;
 mod show;
 pub mod tensors;
@@ -17,7 +18,7 @@ use crate::failure::{Failure, Outcome};
 use crate::kinds::{About, Kind, Request};
 use args::{ModelArgs, ModelCheckArgs, ModelRunArgs, ModelShowArgs, SchemaArgs};
 use std::path::Path;
-use tilework_engine::{Engine, Options as EngineOptions, Rounding, RunError, Session};
+use tilework_engine::{Engine, Options as EngineOptions, Reason, Rounding, RunError, Session};
 use tilework_model::{Model, Options};
 
 /// The kind of compiled models.
@@ -61,7 +62,8 @@ fn session<'m>(model: &'m Model, args: &ModelArgs, rounding: RoundingName) -> Ou
         RoundingName::Operations => Rounding::Operations,
         RoundingName::Ends => Rounding::Ends,
     };
-    let options = EngineOptions { allow_native_code: args.allow_native_code, rounding, ..EngineOptions::default() };
+    let native_code = if args.allow_native_code { Some(native::host(model)?) } else { None };
+    let options = EngineOptions { native_code, rounding, ..EngineOptions::default() };
     Engine::native(options).session(model).map_err(run::refusal)
 }
 
@@ -82,7 +84,10 @@ fn choose(session: &Session<'_>, entry: Option<&str>) -> Outcome<usize> {
 /// Everything that keeps a program from running, before anything runs.
 fn supported(session: &mut Session<'_>, program: usize) -> Outcome<()> {
     session.check(program).map_err(|errors| {
-        let all: Vec<String> = errors.iter().map(RunError::to_string).collect();
+        let mut all: Vec<String> = errors.iter().map(RunError::to_string).collect();
+        if errors.iter().any(|error| *error.reason() == Reason::NativeCode) {
+            all.push("--allow-native-code lets native code of the file run on this machine".to_owned());
+        }
         let findings: Vec<_> = errors.iter().map(run::place).collect();
         Failure::usage(all.join("\n")).with("findings", findings)
     })

@@ -1,6 +1,6 @@
 //! `tilework run` of a compiled model.
 
-use super::args::{DumpOp, ModelRunArgs, RoundingName};
+use super::args::{Axes, DumpOp, ModelRunArgs, RoundingName};
 use super::watch::{Dump, Watch};
 use super::{choose, inputs, open, session, supported, tensors};
 use crate::answer::Answer;
@@ -13,8 +13,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
-use tilework_engine::{Profile, Reason, RunError, RunResult, Value};
+use tilework_engine::sharding::placements;
+use tilework_engine::{Profile, Reason, RunError, RunResult, Session, Value};
 use tilework_model::ttnn::OpKind;
+use tilework_ops::mesh::Placements;
 
 /// Runs a program of a model and reports.
 pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
@@ -27,7 +29,8 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
     let mut session = session(&model, &own.model, own.model.rounding.unwrap_or(RoundingName::Operations))?;
     let program = choose(&session, own.model.entry.as_deref())?;
     supported(&mut session, program)?;
-    let inputs = inputs::read(&session, program, &args.input)?;
+    let inputs = inputs::read(&session, program, &args.input, &own.model.shard)?;
+    let joins = joins(&session, program, &own.model.join)?;
     files::make_folder(&args.out)?;
     let info = session.programs().swap_remove(program);
     if let Some(DumpOp::One(index)) = own.dump_op
@@ -44,7 +47,8 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
     if let Some(failure) = watch.inner.failure.take() {
         return Err(failure);
     }
-    let ran = ran.map_err(failure)?;
+    let mut ran = ran.map_err(failure)?;
+    join(&session, program, &mut ran, &joins)?;
     let outputs = write_all(&ran, &args.out)?;
     let report = ModelReport {
         program: info.name,
@@ -58,6 +62,36 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
         profile: own.profile.then(|| times(&watch)),
     };
     Ok(Answer::new(report, ModelReport::text))
+}
+
+/// How outputs of a program are joined, by position, as `--join` says.
+pub(super) fn joins(session: &Session<'_>, program: usize, given: &[Axes]) -> Outcome<BTreeMap<usize, Placements>> {
+    let mesh = session.mesh(program).map_err(refusal)?;
+    let outputs = session.programs().swap_remove(program).outputs.len();
+    let one = |axes: &Axes| {
+        let wrong = |why: String| Failure::option("--join", format_args!(" {}: {why}", axes.name));
+        match axes.name.parse::<usize>() {
+            _ if mesh.devices() == 1 => Err(wrong("the program is for one device".to_owned())),
+            Ok(output) if output < outputs => Ok((output, placements(&axes.axes, mesh).map_err(wrong)?)),
+            _ => Err(wrong(format!("the program has outputs 0 to {}", outputs.saturating_sub(1)))),
+        }
+    };
+    given.iter().map(one).collect()
+}
+
+/// Joins the devices' parts of outputs.
+fn join(
+    session: &Session<'_>,
+    program: usize,
+    ran: &mut RunResult,
+    joins: &BTreeMap<usize, Placements>,
+) -> Outcome<()> {
+    for (&output, &placements) in joins {
+        let joined = session.join(program, &ran.outputs[output], placements);
+        let failed = |error: RunError| Failure::failed("output", format!("--join {output}: {error}"));
+        ran.outputs[output] = Value::same(joined.map_err(failed)?);
+    }
+    Ok(())
 }
 
 /// A failure of the engine. What it refuses is a wrong use; what goes wrong on the way is a failed

@@ -57,7 +57,12 @@ fn describe(model: &Model, ops: bool, out: &mut dyn Write) -> Result<()> {
     }
     for (program, library) in model.dylibs() {
         let whose = program.map(|name| format!(" of program {name}")).unwrap_or_default();
-        writeln!(out, "native library {}{whose}: {} bytes, never executed", library.dylib_id, library.raw_file.len())?;
+        writeln!(
+            out,
+            "native library {}{whose}: {} bytes, executed only with --allow-native-code",
+            library.dylib_id,
+            library.raw_file.len()
+        )?;
     }
     match model.system() {
         Some(system) => show_system(system, out),
@@ -91,13 +96,12 @@ fn show_program(
     let private = if program.private { ", private" } else { "" };
     let mesh = program.mesh_shape.map(|shape| format!(", mesh {}x{}", shape.y, shape.x)).unwrap_or_default();
     writeln!(out, "\nprogram {index} {}{private}{mesh}: {} operations", program.name, program.operations.len())?;
-    let names: Vec<Option<String>> = session
-        .and_then(|session| session.inputs(index).ok())
-        .map(|infos: Vec<InputInfo>| infos.into_iter().map(|info| info.name).collect())
-        .unwrap_or_default();
+    let infos: Vec<InputInfo> = session.and_then(|session| session.inputs(index).ok()).unwrap_or_default();
     for (i, input) in program.inputs.iter().enumerate() {
-        let name = names.get(i).cloned().flatten().map(|name| format!(" {name}")).unwrap_or_default();
-        writeln!(out, "  in{i:<3} {}{name}", tensor(input))?;
+        let name = infos.get(i).and_then(|info| info.name.as_ref());
+        let name = name.map(|name| format!(" {name}")).unwrap_or_default();
+        let part = if infos.get(i).is_some_and(|info| info.sharded) { ", each device its own" } else { "" };
+        writeln!(out, "  in{i:<3} {}{name}{part}", tensor(input))?;
     }
     for (i, output) in program.outputs.iter().enumerate() {
         writeln!(out, "  out{i:<2} {}", tensor(output))?;

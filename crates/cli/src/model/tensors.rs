@@ -6,8 +6,7 @@ use tilework_ops::{DType, OpError, Shape, Tensor, typecast};
 /// The tensor of an array. What the engine has no type for becomes the next that holds it: small
 /// integers 32 bits, 64-bit ones 32 bits if all fit, float64 the nearest float32.
 pub fn tensor(array: &Array) -> Result<Tensor, String> {
-    let dims: Vec<usize> = array.shape.iter().map(|&n| usize::try_from(n).unwrap_or(usize::MAX)).collect();
-    let shape = Shape::new(dims).map_err(|reason| reason.to_string())?;
+    let shape = shape(&array.shape)?;
     let fail = |error: OpError| error.to_string();
     let same = |dtype| Tensor::from_le_bytes(dtype, shape.clone(), &array.data).map_err(fail);
     let integers = |values: Vec<i64>| {
@@ -36,6 +35,12 @@ pub fn tensor(array: &Array) -> Result<Tensor, String> {
         }
         dtype => same(dtype),
     }
+}
+
+/// The shape of an array.
+pub fn shape(dims: &[u64]) -> Result<Shape, String> {
+    let dims: Vec<usize> = dims.iter().map(|&n| usize::try_from(n).unwrap_or(usize::MAX)).collect();
+    Shape::new(dims).map_err(|reason| reason.to_string())
 }
 
 /// The nearest float32; beyond its range, infinity.

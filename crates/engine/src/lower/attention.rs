@@ -1,8 +1,8 @@
 //! Attention, its heads and rotary position embedding.
 
 use tilework_model::ttnn::ops::attention::{
-    ChunkedScaledDotProductAttentionOp, ConcatenateHeadsOp, FlashMlaPrefillOp, NLPConcatHeadsDecodeOp,
-    NLPConcatHeadsOp, NLPCreateQKVHeadsDecodeOp, PagedFlashMultiLatentAttentionDecodeOp,
+    ChunkedScaledDotProductAttentionOp, ConcatenateHeadsOp, FlashMlaPrefillOp, IndexerScoreDsaOp,
+    NLPConcatHeadsDecodeOp, NLPConcatHeadsOp, NLPCreateQKVHeadsDecodeOp, PagedFlashMultiLatentAttentionDecodeOp,
     PagedScaledDotProductAttentionDecodeOp, RotaryEmbeddingLlamaOp, RotaryEmbeddingOp,
     ScaledDotProductAttentionDecodeOp, ScaledDotProductAttentionOp, SplitQueryKeyValueAndSplitHeadsOp,
 };
@@ -203,4 +203,31 @@ pub(super) fn rotary_llama<'m>(op: &'m RotaryEmbeddingLlamaOp, lowering: &mut Lo
     Ok(one(move |args| {
         ops::rotary_embedding_llama(&args[input], &args[cos], &args[sin], &args[matrix], op.is_decode_mode, out)
     }))
+}
+
+/// On a mesh each device has a run of the queries, in the order of the axis that the operation
+/// names or, without one, of all devices.
+pub(super) fn indexer_scores<'m>(op: &'m IndexerScoreDsaOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
+    let mesh = lowering.mesh;
+    let axis = op.cluster_axis.map(super::ccl::axis).transpose()?;
+    for operand in [&op.query, &op.key, &op.weights] {
+        lowering.read(operand);
+    }
+    let out = lowering.make(&op.out)?;
+    let first = count("chunk_start_idx", op.chunk_start_idx)?;
+    Ok(Action::Collective(Box::new(move |values| {
+        let [query, key, weights] = values else { return Ok(Vec::new()) };
+        let scores = (0..mesh.devices()).map(|device| {
+            let rank = match axis {
+                Some(0) => device / mesh.columns,
+                Some(_) => device % mesh.columns,
+                None => device,
+            };
+            let query = query.on(device);
+            let before = query.shape().dims().get(2).map_or(0, |queries| rank * queries);
+            ops::indexer_scores(query, key.on(device), weights.on(device), first.saturating_add(before), out)
+        });
+        let scores: Vec<Tensor> = scores.collect::<Result<_, _>>()?;
+        Ok(Value::shards(scores).into_iter().collect())
+    })))
 }

@@ -5,8 +5,9 @@ use tilework_model::ttnn::ops::ccl::{
     AggregateTensorOp, AllGatherOp, AllReduceAsyncOp, AllReduceOp, DistributeTensorOp, MeshPartitionOp, PointToPointOp,
     ReduceScatterOp,
 };
+use tilework_model::ttnn::ops::normalization::DistributedRMSNormOp;
 use tilework_model::ttnn::types::PlacementType;
-use tilework_ops::mesh::{self, Placements};
+use tilework_ops::mesh::{self, Parts, Placements};
 use tilework_ops::{OpError, Reduction};
 
 use super::*;
@@ -25,7 +26,7 @@ fn reduction(number: u32) -> Result<Reduction, Refusal> {
 }
 
 /// An axis of the mesh along which devices communicate.
-fn axis(number: u32) -> Result<usize, Refusal> {
+pub(super) fn axis(number: u32) -> Result<usize, Refusal> {
     match number {
         0 | 1 => Ok(number as usize),
         _ => Err(Refusal::malformed(format!("cluster_axis {number}, but a mesh has two axes"))),
@@ -162,5 +163,21 @@ pub(super) fn aggregate<'m>(op: &'m AggregateTensorOp, lowering: &mut Lowering<'
         let [value, ..] = values else { return Ok(Vec::new()) };
         let shards: Vec<Tensor> = (0..mesh.devices()).map(|device| value.on(device).clone()).collect();
         Ok(vec![Value::same(mesh::aggregate(&shards, mesh, placements)?)])
+    })))
+}
+
+/// The tensor for statistics is scratch memory of the exchange, which nothing reads afterwards.
+pub(super) fn distributed_rms_norm<'m>(op: &'m DistributedRMSNormOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
+    let (mesh, axis) = (lowering.mesh, axis(op.cluster_axis)?);
+    lowering.read(&op.input);
+    let (weight, residual) = (lowering.read_if(&op.weight), lowering.read_if(&op.residual));
+    lowering.read_if(&op.stats);
+    let out = lowering.make(&op.out)?;
+    Ok(Action::Collective(Box::new(move |values| {
+        let on_each = |at: usize| (0..mesh.devices()).map(|device| values[at].on(device).clone()).collect::<Vec<_>>();
+        let (input, weight, residual) = (on_each(0), weight.map(|s| on_each(s.0)), residual.map(|s| on_each(s.0)));
+        let parts = Parts { input: &input, weight: weight.as_deref(), residual: residual.as_deref() };
+        let results = mesh::distributed_rms_norm(parts, (mesh, axis), op.epsilon, out)?;
+        Ok(Value::shards(results).into_iter().collect())
     })))
 }

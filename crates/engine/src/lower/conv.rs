@@ -1,8 +1,7 @@
 //! Convolutions.
 //!
-//! Preparing weights for the device only passes them on: the operation library takes them in the
-//! frameworks' layout, and the shape that the compiler states for prepared weights is that of the
-//! device's blocks.
+//! Weights and biases that are prepared for the device have the shapes that the program states,
+//! with the padding of the device's blocks; the operation library defines their order.
 
 use tilework_model::common::DataType;
 use tilework_model::ttnn::ops::conv::{
@@ -148,14 +147,7 @@ pub(super) fn conv3d<'m>(op: &'m Conv3dOp, lowering: &mut Lowering<'m>) -> Lower
     let out = lowering.make(&op.out)?;
     let dilation: [usize; 3] = if op.dilation.is_empty() { [1; 3] } else { counts("dilation", &op.dilation)? };
     let kernel: [usize; 3] = counts("kernel_size", &op.kernel_size)?;
-    let mut spread = [0; 3];
-    for axis in 0..3 {
-        // The same limit as that of the operation library: no image has such windows.
-        spread[axis] = match (kernel[axis].checked_sub(1), dilation[axis]) {
-            (Some(gaps), 1..=DILATION) => gaps.saturating_mul(dilation[axis]).saturating_add(1),
-            _ => return Err(Refusal::malformed(format!("a kernel of {kernel:?} with dilation {dilation:?}"))),
-        };
-    }
+    let block = op.conv3d_config.as_ref().and_then(|config| config.c_in_block).unwrap_or(0);
     let conv = Conv3d {
         batch: count("batch_size", op.batch_size)?,
         input: [
@@ -165,76 +157,77 @@ pub(super) fn conv3d<'m>(op: &'m Conv3dOp, lowering: &mut Lowering<'m>) -> Lower
         ],
         in_channels: count("in_channels", op.in_channels)?,
         out_channels: count("out_channels", op.out_channels)?,
-        kernel: spread,
+        kernel,
         stride: counts("stride", &op.stride)?,
         padding: counts("padding", &op.padding)?,
+        dilation,
         groups: count("groups", op.groups)?,
         replicate: match op.padding_mode.as_str() {
             "zeros" | "" => false,
             "replicate" => true,
             other => return Err(Refusal::unsupported(format!("padding_mode {other:?}"))),
         },
+        block: count("c_in_block", block)?,
     };
     Ok(one(move |args| {
-        let (mut weight, bias) = weights.resolve(args);
-        for axis in 0..3 {
-            weight = dilated(&weight, 2 + axis, kernel[axis], dilation[axis])?;
-        }
+        let (weight, bias) = weights.resolve(args);
         ops::conv3d(&args[input], &weight, bias.as_ref(), &conv, out)
     }))
 }
 
-/// Largest distance between taps.
-const DILATION: usize = 1 << 12;
-
-/// A weight with zeros between its taps along an axis: the same convolution without dilation.
-fn dilated(weight: &Tensor, axis: usize, taps: usize, dilation: usize) -> Result<Tensor, OpError> {
-    let dims = weight.shape().dims();
-    if dilation == 1 || dims.get(axis) != Some(&taps) {
-        return Ok(weight.clone());
-    }
-    let inner: usize = dims[axis + 1..].iter().product();
-    let outer: usize = dims[..axis].iter().product();
-    let (length, whole) = ((taps - 1) * dilation + 1, taps * dilation);
-    let apart = ops::reshape(weight, &[(outer * taps) as i64, inner as i64])?;
-    let filled = ops::pad(&apart, &[0, 0, 0, (dilation - 1) * inner], 0.0)?;
-    let lines = ops::reshape(&filled, &[outer as i64, whole as i64, inner as i64])?;
-    let cut = ops::slice(&lines, &[0; 3], &[outer as i64, length as i64, inner as i64], &[1; 3])?;
-    let mut shape: Vec<i64> = dims.iter().map(|&n| n as i64).collect();
-    shape[axis] = length as i64;
-    ops::reshape(&cut, &shape)
-}
-
-fn prepared<'m>(from: &'m TensorRef, out: &'m TensorRef, lowering: &mut Lowering<'m>) -> Lowered<'m> {
-    lowering.read(from);
-    Ok(Action::Pass { dtype: lowering.make(out)?, reshaped: true })
+/// Adds an operand and its prepared form.
+fn prepared<'m>(
+    from: &'m TensorRef,
+    out: &'m TensorRef,
+    lowering: &mut Lowering<'m>,
+    prepare: impl Fn(&Tensor, &Shape) -> Result<Tensor, OpError> + 'm,
+) -> Lowered<'m> {
+    let from = lowering.read(from);
+    let stated = lowering.make_whole(out)?;
+    Ok(one(move |args| match args[from].shape() == &stated.shape {
+        // What has the stated shape already is not padded.
+        true => Ok(args[from].clone()),
+        false => prepare(&args[from], &stated.shape),
+    }))
 }
 
 pub(super) fn prepare_weights<'m>(op: &'m PrepareConv2dWeightsOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
-    prepared(&op.weight_tensor, &op.out, lowering)
+    let groups = count("groups", op.groups)?;
+    prepared(&op.weight_tensor, &op.out, lowering, move |weight, shape| {
+        ops::pad_prepared(&ops::prepare_weights(weight, groups, false)?, shape)
+    })
 }
 
 pub(super) fn prepare_bias<'m>(op: &'m PrepareConv2dBiasOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
-    prepared(&op.bias_tensor, &op.out, lowering)
+    prepared(&op.bias_tensor, &op.out, lowering, ops::prepare_bias)
 }
 
 pub(super) fn prepare_weights3d<'m>(op: &'m PrepareConv3dWeightsOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
-    prepared(&op.weight_tensor, &op.out, lowering)
+    let groups = count("groups", op.groups)?;
+    let (block, alignment) = (count("c_in_block", op.c_in_block)?, count("alignment", op.alignment)?);
+    prepared(&op.weight_tensor, &op.out, lowering, move |weight, _| {
+        ops::prepare_weights3d(weight, groups, block, alignment)
+    })
 }
 
+/// The device computes a transposed convolution as a plain one with the taps in reverse order.
+/// Weights that are in that order already are not reversed again.
 pub(super) fn prepare_weights_transposed<'m>(
     op: &'m PrepareConvTranspose2dWeightsOp,
     lowering: &mut Lowering<'m>,
 ) -> Lowered<'m> {
-    if !op.mirror_kernel {
-        return Err(Refusal::unsupported("weights that are mirrored already"));
-    }
-    prepared(&op.weight_tensor, &op.out, lowering)
+    let (groups, mirror) = (count("groups", op.groups)?, op.mirror_kernel);
+    let from = lowering.read(&op.weight_tensor);
+    let stated = lowering.make_whole(&op.out)?;
+    Ok(one(move |args| {
+        let weight = if mirror { args[from].clone() } else { ops::mirrored(&args[from])? };
+        ops::pad_prepared(&ops::prepare_weights(&weight, groups, true)?, &stated.shape)
+    }))
 }
 
 pub(super) fn prepare_bias_transposed<'m>(
     op: &'m PrepareConvTranspose2dBiasOp,
     lowering: &mut Lowering<'m>,
 ) -> Lowered<'m> {
-    prepared(&op.bias_tensor, &op.out, lowering)
+    prepared(&op.bias_tensor, &op.out, lowering, ops::prepare_bias)
 }

@@ -14,13 +14,13 @@ use super::*;
 /// The same values in the element type of the result.
 fn passed<'m>(input: &'m TensorRef, out: &'m TensorRef, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(input);
-    Ok(Action::Pass { dtype: lowering.make(out)?, reshaped: false })
+    Ok(Action::Pass { dtype: lowering.make(out)? })
 }
 
 /// The same values in the element type of a tensor that exists.
 fn written<'m>(from: &'m TensorRef, to: &'m TensorRef, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     lowering.read(from);
-    Ok(Action::Pass { dtype: lowering.overwrite(to)?, reshaped: false })
+    Ok(Action::Pass { dtype: lowering.overwrite(to)? })
 }
 
 /// Operations that pass their operand on: function, operation, operand and result.

@@ -18,19 +18,24 @@ mod gather;
 mod kv_cache;
 mod layout;
 mod matmul;
+mod moe;
 mod movement;
+mod native;
 mod norm;
 mod pool;
 mod quant;
 mod reduction;
 mod rows;
 mod table;
+mod training;
 
 use std::ops::Index;
+use std::sync::Arc;
 
-use tilework_model::common::DataType;
+use tilework_model::common::{DataType, DynamicLib};
 use tilework_model::schema::Edition;
 use tilework_model::ttnn::{Op, TensorRef};
+use tilework_native::NativeHost;
 use tilework_ops::mesh::Mesh;
 use tilework_ops::{DType, OpError, Shape, Tensor};
 
@@ -47,7 +52,7 @@ pub(crate) use table::support;
 pub(crate) enum Refusal {
     /// The engine does not implement this.
     Unsupported(String),
-    /// It calls native code.
+    /// It calls native code, which is not allowed.
     NativeCode,
     /// The operation contradicts itself.
     Malformed(String),
@@ -66,10 +71,10 @@ impl Refusal {
         Self::Malformed(why.into())
     }
 
-    pub(crate) fn reason(self, native_code_allowed: bool) -> Reason {
+    pub(crate) fn reason(self) -> Reason {
         match self {
             Self::Unsupported(why) => Reason::Unsupported(why),
-            Self::NativeCode => Reason::NativeCode { allowed: native_code_allowed },
+            Self::NativeCode => Reason::NativeCode,
             Self::Malformed(why) => Reason::Malformed(why),
             Self::Type(data_type) => Reason::Unsupported(format!("tensors of {data_type}")),
             Self::Shape(why) => Reason::Malformed(why),
@@ -137,9 +142,6 @@ pub(crate) enum Action<'m> {
     Pass {
         /// The element type.
         dtype: DType,
-        /// Whether the stated shape of the result differs, because of a layout that only
-        /// a device has.
-        reshaped: bool,
     },
     /// Removes the name of the tensor that it reads.
     Free,
@@ -162,17 +164,32 @@ pub(crate) struct Lowering<'m> {
     mesh: Mesh,
     rounding: Rounding,
     edition: Edition,
+    native: NativeCode<'m>,
+}
+
+/// The native libraries of a program, and what runs them if they may run.
+#[derive(Clone)]
+pub(crate) struct NativeCode<'m> {
+    pub(crate) libraries: &'m [DynamicLib],
+    pub(crate) host: Option<Arc<NativeHost>>,
+}
+
+/// Where an operation stands.
+#[derive(Clone)]
+pub(crate) struct Setting<'m> {
+    /// The devices that its program runs on.
+    pub(crate) mesh: Mesh,
+    pub(crate) rounding: Rounding,
+    /// The file's edition.
+    pub(crate) edition: Edition,
+    pub(crate) native: NativeCode<'m>,
 }
 
 impl<'m> Lowering<'m> {
-    /// Lowers an operation of a program that runs on `mesh`, in a file of that edition.
-    pub(crate) fn of(
-        op: &'m Op,
-        mesh: Mesh,
-        rounding: Rounding,
-        edition: Edition,
-    ) -> Result<(Self, Action<'m>), Refusal> {
-        let mut lowering = Self { reads: Vec::new(), writes: Vec::new(), mesh, rounding, edition };
+    /// Lowers an operation.
+    pub(crate) fn of(op: &'m Op, setting: &Setting<'m>) -> Result<(Self, Action<'m>), Refusal> {
+        let Setting { mesh, rounding, edition, native } = setting.clone();
+        let mut lowering = Self { reads: Vec::new(), writes: Vec::new(), mesh, rounding, edition, native };
         let action = table::lower(op, &mut lowering)?;
         Ok((lowering, action))
     }

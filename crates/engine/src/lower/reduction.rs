@@ -1,9 +1,9 @@
-//! Reductions, scans, sorting and top-k.
+//! Reductions, scans, sorting, top-k and sampling.
 
 use tilework_model::ttnn::ops::reduction::{
-    CumProdOp, CumSumOp, ReductionArgMaxOp, ReductionOp, ReductionOpType, ReductionProdOp, SortOp, TopKOp,
+    CumProdOp, CumSumOp, ReductionArgMaxOp, ReductionOp, ReductionOpType, ReductionProdOp, SamplingOp, SortOp, TopKOp,
 };
-use tilework_ops::{self as ops, Reduction};
+use tilework_ops::{self as ops, Reduction, Sampling};
 
 use super::*;
 
@@ -69,5 +69,17 @@ pub(super) fn topk<'m>(op: &'m TopKOp, lowering: &mut Lowering<'m>) -> Lowered<'
     Ok(many(move |args| {
         let (values, indices) = ops::topk(&args[input], k, op.dim.into(), op.largest, index)?;
         Ok(vec![values, indices])
+    }))
+}
+
+/// Without a seed it is 0, so that the same inputs give the same outputs.
+pub(super) fn sampling<'m>(op: &'m SamplingOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
+    let (values, indices) = (lowering.read(&op.input_values), lowering.read(&op.input_indices));
+    let [k, p, temperature] = [&op.k, &op.p, &op.temp].map(|operand| lowering.read(operand));
+    let stated = lowering.make_whole(&op.out)?;
+    let seed = op.seed.unwrap_or(0);
+    Ok(one(move |args| {
+        let by = Sampling { k: &args[k], p: &args[p], temperature: &args[temperature], seed };
+        ops::sampling(&args[values], &args[indices], by, stated.shape.clone(), stated.dtype)
     }))
 }

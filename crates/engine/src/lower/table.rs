@@ -21,14 +21,10 @@ macro_rules! kinds {
         pub(super) fn lower<'m>(op: &'m Op, lowering: &mut Lowering<'m>) -> Lowered<'m> {
             match op {
                 $(Op::$kind(op) => $function(op, lowering),)*
-                $($(Op::$refused(_) => Err(refuse(OpKind::$refused, $because)),)*)*
+                $($(Op::$refused(_) => Err(Refusal::unsupported($because)),)*)*
             }
         }
     };
-}
-
-fn refuse(kind: OpKind, because: &str) -> Refusal {
-    if kind == OpKind::Cpu { Refusal::NativeCode } else { Refusal::unsupported(because) }
 }
 
 kinds! {
@@ -58,6 +54,7 @@ kinds! {
         ReductionArgMax => reduction::argmax,
         ReductionProd => reduction::prod,
         Sort => reduction::sort,
+        Sampling => reduction::sampling,
         TopK => reduction::topk,
         Conv1d => conv::conv1d,
         Conv2d => conv::conv2d,
@@ -74,6 +71,15 @@ kinds! {
         Upsample => pool::upsample,
         Linear => matmul::linear,
         Matmul => matmul::matmul,
+        AllToAllCombine => moe::combine,
+        AllToAllDispatch => moe::dispatch,
+        AllToAllDispatchMetadata => moe::dispatch_metadata,
+        MoeExpertTokenRemap => moe::remap,
+        SparseMatmul => moe::sparse_matmul,
+        TopKRouterGpt => moe::router,
+        AdamW => training::adamw,
+        SDPABackward => training::sdpa_backward,
+        SDPAForward => training::sdpa_forward,
         Concat => movement::concat,
         Pad => movement::pad,
         Permute => movement::permute,
@@ -101,6 +107,7 @@ kinds! {
         ChunkedScaledDotProductAttention => attention::chunked,
         ConcatenateHeads => attention::concatenate_heads,
         FlashMlaPrefill => attention::latent,
+        IndexerScoreDsa => attention::indexer_scores,
         NLPConcatHeads => attention::nlp_concat_heads,
         NLPConcatHeadsDecode => attention::nlp_concat_heads_decode,
         NLPCreateQKVHeadsDecode => attention::create_heads_decode,
@@ -120,6 +127,7 @@ kinds! {
         AllReduce => ccl::all_reduce,
         AllReduceAsync => ccl::all_reduce_async,
         DistributeTensor => ccl::distribute,
+        DistributedRMSNorm => ccl::distributed_rms_norm,
         MeshPartition => ccl::mesh_partition,
         PointToPoint => ccl::point_to_point,
         ReduceScatter => ccl::reduce_scatter,
@@ -141,6 +149,7 @@ kinds! {
         FuncCall => control::call,
         LoadCached => control::load_cached,
         Case => control::case,
+        Cpu => native::cpu,
         WhileLoop => control::while_loop,
         Annotate => debug::annotate,
         Breakpoint => debug::breakpoint,
@@ -150,15 +159,10 @@ kinds! {
         RegionEnd => debug::region_end,
         RegionStart => debug::region_start,
     }
-    { "native code in the file is not executed": Cpu }
     { "the program's own kernels need an engine with a chip": Generic }
     { "files that a program names are not read": LoadTensor }
-    { "training operations": AdamW, SDPABackward, SDPAForward }
-    { "mixtures of experts":
-        AllToAllCombine, AllToAllDispatch, AllToAllDispatchMetadata, AllocateMoeComputeSemaphore, MoeCompute,
-        MoeExpertTokenRemap, MoeGpt, PrepareMoEComputeW0W1Weights, PrepareMoEComputeW2Weights, SelectiveReduceCombine,
-        SparseMatmul, TopKRouterGpt }
-    { "normalisation fused with communication between devices": DistributedRMSNorm }
-    { "sparse attention scores": IndexerScoreDsa }
-    { "random sampling: the device's generator is not known": Sampling }
+    { "one fused kernel for machines of 32 chips, whose weights are packed in a layout of its own":
+        MoeCompute, MoeGpt, PrepareMoEComputeW0W1Weights, PrepareMoEComputeW2Weights }
+    { "it only serves MoeComputeOp": AllocateMoeComputeSemaphore }
+    { "it reads the private buffers of MoeGptOp": SelectiveReduceCombine }
 }

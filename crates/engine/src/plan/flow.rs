@@ -2,6 +2,7 @@
 //! deallocated, and described identically wherever it is named.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use tilework_model::Direction;
 use tilework_model::schema::Edition;
@@ -10,7 +11,7 @@ use tilework_model::ttnn::{OpKind, Operation, Program, TensorRef};
 use super::{Mesh, Planned, Step, Written, mesh, place, role};
 use crate::describe::Stated;
 use crate::error::{Reason, RunError, Subject};
-use crate::lower::{Action, Lowering, Refusal, Write};
+use crate::lower::{Action, Lowering, NativeCode, Setting, Write};
 use crate::session::Options;
 
 /// State of a tensor.
@@ -69,16 +70,18 @@ pub(super) fn plan<'m>(
     errors: &mut Vec<RunError>,
 ) -> Planned<'m> {
     let subject = || Subject::Program(index, program.name.clone());
-    let refused = |refusal: Refusal| refusal.reason(options.allow_native_code);
     let mesh = mesh(program).unwrap_or_else(|refusal| {
-        errors.push(RunError::new(subject(), refused(refusal)));
+        errors.push(RunError::new(subject(), refusal.reason()));
         Mesh { rows: 1, columns: 1 }
     });
+    let host = options.native_code.clone().map(Arc::new);
+    let native = NativeCode { libraries: &program.dylibs, host };
+    let setting = Setting { mesh, rounding: options.rounding, edition, native };
     let mut tensors = Tensors::default();
     for (position, input) in program.inputs.iter().enumerate() {
         let role = || format!("inputs[{position}]");
         let stated = Stated::of(&input.desc).map_err(|refusal| {
-            let why = Reason::Input(format!("input {position}: {}", refused(refusal)));
+            let why = Reason::Input(format!("input {position}: {}", refusal.reason()));
             errors.push(RunError::new(subject(), why));
         });
         let known = Known { by: None, freed: None, stated: stated.ok() };
@@ -90,7 +93,7 @@ pub(super) fn plan<'m>(
     let mut steps = Vec::with_capacity(program.operations.len());
     for (at, operation) in program.operations.iter().enumerate() {
         let failed = |reason| RunError::new(Subject::Operation(place(index, program, at, operation)), reason);
-        match step(at, operation, (mesh, edition), &mut tensors, options) {
+        match step(at, operation, &setting, &mut tensors) {
             Ok(step) => steps.push(step),
             Err(reasons) => errors.extend(reasons.into_iter().map(failed)),
         }
@@ -112,11 +115,10 @@ pub(super) fn plan<'m>(
 fn step<'m>(
     at: usize,
     operation: &'m Operation,
-    (mesh, edition): (Mesh, Edition),
+    setting: &Setting<'m>,
     tensors: &mut Tensors,
-    options: &Options,
 ) -> Result<Step<'m>, Vec<Reason>> {
-    let (lowering, action) = match Lowering::of(&operation.op, mesh, options.rounding, edition) {
+    let (lowering, action) = match Lowering::of(&operation.op, setting) {
         Ok(lowered) => lowered,
         Err(refusal) => {
             // Its results count as existing, so that later operations that use them are
@@ -124,7 +126,7 @@ fn step<'m>(
             for operand in operation.operands().iter().filter(|operand| operand.direction == Direction::Out) {
                 _ = tensors.made(at, operation, operand.tensor);
             }
-            return Err(vec![refusal.reason(options.allow_native_code)]);
+            return Err(vec![refusal.reason()]);
         }
     };
     let mut reasons = Vec::new();
@@ -148,11 +150,11 @@ fn step<'m>(
         };
         reasons.extend(known.err());
         match Stated::of(&tensor.desc) {
-            Ok(stated) => writes.push(Written { tensor, how, stated: stated.under(options.rounding) }),
-            Err(refusal) => reasons.push(refusal.reason(options.allow_native_code)),
+            Ok(stated) => writes.push(Written { tensor, how, stated: stated.under(setting.rounding) }),
+            Err(refusal) => reasons.push(refusal.reason()),
         }
     }
-    if let (Action::Pass { reshaped: false, .. }, [from], [to]) = (&action, &lowering.reads[..], &writes[..])
+    if let (Action::Pass { .. }, [from], [to]) = (&action, &lowering.reads[..], &writes[..])
         && let Ok(from) = Stated::of(&from.desc)
         && !to.stated.fits(&from.shape)
     {

@@ -125,7 +125,7 @@ impl<'m> Runner<'_, 'm> {
                     |(value, write): (&Value, _)| value.try_map(|tensor| finish(tensor.clone(), step, write));
                 results.iter().zip(0..step.writes.len()).map(finished).collect()
             }
-            Action::Pass { dtype, .. } => {
+            Action::Pass { dtype } => {
                 let cast = |value: &&Value| value.try_map(|tensor| Ok(ops::typecast(tensor, *dtype)));
                 values.iter().map(cast).collect()
             }

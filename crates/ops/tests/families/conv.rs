@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 use tilework_ops::{
-    Conv2d, Conv3d, DType, Padding, Unary, Window, conv_transpose2d, conv1d, conv2d, conv3d, prepare_weights,
+    Conv2d, Conv3d, DType, Padding, Unary, Window, conv_transpose2d, conv1d, conv2d, conv3d, mirrored, pad_prepared,
+    prepare_bias, prepare_weights, prepare_weights3d,
 };
 
-use crate::common::{Nd, close, floats, seeds};
+use crate::common::{Nd, close, floats, same, seeds, shape};
 
 /// Sizes of a test: small numbers of everything.
 fn sizes() -> impl Strategy<Value = (Conv2d, [usize; 2])> {
@@ -82,6 +83,12 @@ proptest! {
                 let prepared = prepare_weights(&w.f32(), conv.groups, false).unwrap();
                 let again = conv2d(&x.f32(), &prepared, Some(&bias.f32()), &conv, DType::F32).unwrap();
                 close(&again, &flat(&wanted), 1e-5);
+                // Padded as for the device, weights and bias.
+                let [rows, columns] = [2, 3].map(|i| prepared.shape().dims()[i]);
+                let padded = pad_prepared(&prepared, &shape(&[1, 1, rows.next_multiple_of(32) + 32, columns + 5])).unwrap();
+                let row = prepare_bias(&bias.f32(), &shape(&[1, 1, 32, columns + 5])).unwrap();
+                let again = conv2d(&x.f32(), &padded, Some(&row), &conv, DType::F32).unwrap();
+                close(&again, &flat(&wanted), 1e-5);
             }
         }
     }
@@ -146,7 +153,7 @@ proptest! {
     #[test]
     fn volumes(input in (2usize..5, 2usize..5, 2usize..5), kernel in (1usize..3, 1usize..3, 1usize..3), pad in 0usize..2, replicate in any::<bool>(), seed in seeds()) {
         let (input, kernel) = ([input.0, input.1, input.2], [kernel.0, kernel.1, kernel.2]);
-        let conv = Conv3d { batch: 1, input, in_channels: 2, out_channels: 3, kernel, stride: [1, 2, 1], padding: [pad; 3], groups: 1, replicate };
+        let conv = Conv3d { batch: 1, input, in_channels: 2, out_channels: 3, kernel, stride: [1, 2, 1], padding: [pad; 3], dilation: [1; 3], groups: 1, replicate, block: 0 };
         let x = Nd::random(&[1, input[0], input[1], input[2], 2], seed);
         let w = Nd::random(&[3, 2, kernel[0], kernel[1], kernel[2]], seed + 1);
         let out: Vec<usize> = (0..3).map(|i| (input[i] + 2 * pad - kernel[i]) / conv.stride[i] + 1).collect();
@@ -210,4 +217,62 @@ fn impossible_convolutions_are_refused() {
     assert!(run(Conv2d { window: Window { kernel: [2, 1], ..window }, ..good }).contains("[4, 2, 2, 1]"));
     assert!(run(Conv2d { window: Window { kernel: [4, 4], ..window }, ..good }).contains("a window covers 4"));
     assert!(conv2d(&x, &w, Some(&floats(&[3], &[0.0; 3])), &good, DType::F32).is_err());
+}
+
+#[test]
+fn weights_and_biases_of_the_wrong_size_are_not_taken_for_padded_ones() {
+    let window = Window { kernel: [1, 1], stride: [1, 1], padding: Padding::default(), dilation: [1, 1] };
+    let conv = Conv2d { batch: 1, input: [2, 2], in_channels: 2, out_channels: 2, window, groups: 1, activation: None };
+    let x = Nd::random(&[1, 2, 2, 2], 1).f32();
+    let weight = floats(&[2, 2, 1, 1], &[1.0, 2.0, 3.0, 4.0]);
+    let bias = floats(&[1, 1, 1, 4], &[1.0, 2.0, 0.0, 5.0]);
+    assert!(conv2d(&x, &weight, Some(&bias), &conv, DType::F32).is_err());
+    let wide = floats(&[1, 1, 2, 3], &[1.0, 2.0, 0.0, 3.0, 4.0, 5.0]);
+    assert!(conv2d(&x, &wide, None, &conv, DType::F32).is_err());
+}
+
+#[test]
+fn taps_are_mirrored() {
+    let weight = Nd::random(&[2, 3, 2, 4], 5);
+    let wanted = Nd::by(&weight.dims, |i| weight.at(&[i[0], i[1], 1 - i[2], 3 - i[3]]));
+    same(&mirrored(&weight.f32()).unwrap(), &wanted);
+}
+
+/// Rows are blocks of channels, taps, channels of a block; each output has rows of its group only.
+#[test]
+fn weights_of_volumes_are_prepared_in_blocks_and_by_groups() {
+    for (groups, block, alignment) in [(1, 8, 8), (1, 0, 32), (2, 4, 16), (2, 8, 8), (3, 0, 1)] {
+        let (each, taps) = (2, [2, 1, 3]);
+        let weight = Nd::random(&[6, each, 2, 1, 3], groups as u64);
+        let aligned = (each * groups).next_multiple_of(alignment);
+        let channels = if block == 0 { aligned } else { block };
+        let wanted = Nd::by(&[6 * aligned, 6], |i| {
+            let (blocks, within) = (i[0] / (6 * channels), i[0] % (6 * channels));
+            let (tap, channel) = (within / channels, blocks * channels + within % channels);
+            let (group, c) = (channel / each, channel % each);
+            if group != i[1] / (6 / groups) || group >= groups {
+                return 0.0;
+            }
+            weight.at(&[i[1], c, tap / 3, 0, tap % 3])
+        });
+        let prepared = prepare_weights3d(&weight.f32(), groups, block, alignment).unwrap();
+        same(&prepared, &wanted);
+        let conv = Conv3d {
+            batch: 1,
+            input: [3, 2, 5],
+            in_channels: each * groups,
+            out_channels: 6,
+            kernel: taps,
+            stride: [1; 3],
+            padding: [1, 0, 1],
+            dilation: [1, 1, 2],
+            groups,
+            replicate: false,
+            block,
+        };
+        let x = Nd::random(&[1, 3, 2, 5, each * groups], 9);
+        let plain = conv3d(&x.f32(), &weight.f32(), None, &conv, DType::F32).unwrap();
+        let found = conv3d(&x.f32(), &prepared, None, &conv, DType::F32).unwrap();
+        assert_eq!((found.shape(), found.to_f32()), (plain.shape(), plain.to_f32()));
+    }
 }

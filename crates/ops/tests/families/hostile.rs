@@ -106,7 +106,7 @@ proptest! {
                 let _ = conv2d(x, &weight, None, &fitting, out);
             }
         }
-        let volume = Conv3d { batch: n[0], input: [n[1], n[2], n[3]], in_channels: n[4], out_channels: n[5], kernel: [n[0], n[1], n[2]], stride: [n[3], n[4], n[5]], padding: [n[0], n[1], n[2]], groups: n[3], replicate: true };
+        let volume = Conv3d { batch: n[0], input: [n[1], n[2], n[3]], in_channels: n[4], out_channels: n[5], kernel: [n[0], n[1], n[2]], stride: [n[3], n[4], n[5]], padding: [n[0], n[1], n[2]], dilation: [n[4], n[5], 1], groups: n[3], replicate: true, block: n[1] };
         let _ = (conv3d(x, y, None, &volume, out), prepare_weights(x, n[0], false), prepare_weights(x, n[1], true));
         let pool = Pool2d { batch: n[0], input: [n[1], n[2]], channels: n[3], window, ceil: n[4].is_multiple_of(2) };
         let _ = (max_pool2d_with_indices(x, &pool, out, DType::U16), avg_pool2d(x, &pool, true, out));

@@ -8,6 +8,7 @@ mod attention;
 mod conv;
 mod creation;
 mod elementwise;
+mod experts;
 mod hostile;
 mod indexing;
 mod layouts;

@@ -80,3 +80,75 @@ with np.errstate(all="ignore"):
     wide = (rng.standard_normal(40) * np.logspace(-9, 6, 40)).astype(np.float32)
     line("to_f16", [], [wide], wide.astype(np.float16).astype(np.float32))
     line("arange", [0.5, 9.75, 0.25], [], np.arange(0.5, 9.75, 0.25, dtype=np.float32))
+
+# Training steps, experts and what runs on several devices: results of several parts are a line each.
+f64 = np.float64
+
+
+def result(name, attributes, inputs, value):
+    line(name, attributes, inputs, np.asarray(value, f64).astype(np.float32))
+
+
+rate, b1, b2, eps, decay, steps = 0.01, 0.9, 0.98, 1e-6, 0.1, 3
+w, g, m, v, most = floats(9), floats(9), floats(9), np.abs(floats(9)), np.abs(floats(9))
+for amsgrad in (0, 1):
+    m1, v1 = b1 * m.astype(f64) + (1 - b1) * g, b2 * v.astype(f64) + (1 - b2) * g.astype(f64) ** 2
+    top = np.maximum(v1, most) if amsgrad else v1
+    w1 = w * (1 - rate * decay) - rate * (m1 / (1 - b1**steps)) / (np.sqrt(top / (1 - b2**steps)) + eps)
+    for part, value in enumerate([w1, m1, v1, top][: 3 + amsgrad]):
+        numbers = [part, rate, b1, b2, b1**steps, b2**steps, eps, decay]
+        result("adamw", numbers, [w, g, m, v] + [most] * amsgrad, value)
+
+q, k, val, grad = floats(1, 4, 3, 4), floats(1, 2, 3, 4), floats(1, 2, 3, 2), floats(1, 4, 3, 2)
+added = np.where(rng.random((1, 1, 3, 3)) < 0.3, -np.inf, rng.standard_normal((1, 1, 3, 3)))
+added[..., 0] = 0.25
+added = added.astype(np.float32)
+for kind in range(3):
+    full_k, full_v = (np.repeat(x.astype(f64), 2, axis=1) for x in (k, val))
+    scores = q.astype(f64) @ full_k.transpose(0, 1, 3, 2) / np.sqrt(4)
+    if kind == 1:
+        scores = np.where(np.tri(3, dtype=bool), scores, -np.inf)
+    if kind == 2:
+        scores = scores + added
+    sums = np.log(np.exp(scores).sum(-1, keepdims=True))
+    p = np.exp(scores - sums)
+    out = p @ full_v
+    ds = p * (grad @ full_v.transpose(0, 1, 3, 2) - (grad * out).sum(-1, keepdims=True)) / np.sqrt(4)
+    pairs = lambda x: x.reshape(1, 2, 2, *x.shape[2:]).sum(2)
+    parts = [ds @ full_k, pairs(ds.transpose(0, 1, 3, 2) @ q), pairs(p.transpose(0, 1, 3, 2) @ grad)]
+    for part, value in enumerate([out, sums]):
+        result("sdpa_fw", [part, kind], [q, k, val, added], value)
+    for part, value in enumerate(parts):
+        given = [q, k, val, added, grad, out.astype(np.float32), sums.astype(np.float32)]
+        result("sdpa_bw", [part, kind], given, value)
+
+x, add, weight = floats(6, 2, 3), floats(6, 2, 3), floats(6, 3)
+for axis in range(2):
+    # Six devices in two rows of three; along an axis, the last dimension is cut.
+    grid, plus = x.reshape(2, 3, 2, 3).astype(f64), add.reshape(2, 3, 2, 3)
+    mean = ((grid + plus) ** 2).mean(axis=(axis, 3), keepdims=True)
+    normal = (grid + plus) / np.sqrt(mean + 1e-5) * weight.reshape(2, 3, 1, 3)
+    result("distributed_rms_norm", [axis], [x, add, weight], normal.reshape(6, 2, 3))
+
+a, b = floats(2, 2, 2, 3), floats(1, 4, 3, 2)
+flags = (rng.random((2, 2, 1, 4)) < 0.5).astype(np.float32)
+result("sparse_matmul", [0], [a, b, flags], np.einsum("abmk,ekn,abe->abemn", a.astype(f64), b[0], flags[:, :, 0])[:, :, None])
+a, flags = floats(2, 4, 2, 3), (rng.random((1, 1, 2, 4)) < 0.5).astype(np.float32)
+result("sparse_matmul", [1], [a, b, flags], np.einsum("aemk,ekn,ae->aemn", a.astype(f64), b[0], flags[0, 0]))
+
+x, weight, bias = floats(5, 4), floats(4, 6), floats(5, 6)
+logits = x.astype(f64) @ weight + bias
+best = np.argsort(-logits, axis=1)[:, :3]
+line("router", [0], [x, weight, bias], best)
+top = np.take_along_axis(logits, best, 1)
+result("router", [1], [x, weight, bias], np.exp(top - top[:, :1]) / np.exp(top - top[:, :1]).sum(1, keepdims=True))
+
+q, k, weight = floats(2, 3, 2, 3), floats(2, 1, 5, 3), floats(2, 3, 2, 1)
+scores = (np.maximum(q.astype(f64) @ k.transpose(0, 1, 3, 2), 0) * weight).sum(1, keepdims=True)
+seen = np.arange(5)[None, :] <= 2 + np.arange(2)[:, None]
+result("indexer", [2], [q, k, weight], np.where(seen, scores, -np.inf))
+
+# Volumes of 3 channels, which the compiler pads to 32, by weights of 3; plain loops over the taps.
+x, weight = floats(1, 3, 3, 3, 3), floats(2, 3, 2, 3, 2)
+windows = np.lib.stride_tricks.sliding_window_view(x[0].astype(f64), (2, 3, 2), axis=(0, 1, 2))
+result("conv3d", [], [x, weight], np.einsum("dhwcijk,ocijk->dhwo", windows, weight)[None])
