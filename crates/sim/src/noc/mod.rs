@@ -10,6 +10,7 @@ mod grid;
 mod network;
 mod niu;
 mod packet;
+mod refusal;
 mod responder;
 mod stats;
 #[cfg(test)]
@@ -21,5 +22,6 @@ pub(crate) use grid::{Grid, GridBuilder, TileKind};
 pub(crate) use network::Network;
 pub(crate) use niu::{Niu, Start};
 pub(crate) use packet::{Body, Data, Departure, Dest, NodeId, Outbox, Packet, Place, Reply, Touch};
+pub(crate) use refusal::{HostRequest, serve_or_refuse};
 pub(crate) use responder::{read_response, serve, write_ack};
 pub(crate) use stats::NocStats;
