@@ -34,6 +34,7 @@ pub fn failure(program: &Path, error: RuntimeError) -> Failure {
         }
         RuntimeError::Deadlock(report) => Failure::failed("deadlock", message).with_all(deadlock(&report)),
         RuntimeError::Budget(report) => Failure::failed("budget", message).with_all(budget(&report)),
+        RuntimeError::HostMemory { .. } => Failure::failed("memory", message),
         RuntimeError::Protocol(_) => Failure::failed("protocol", message),
         _ => Failure::failed("device", message),
     }

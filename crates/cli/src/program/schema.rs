@@ -8,6 +8,7 @@ use super::source::Source;
 use crate::failure::Outcome;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
+use tilework_text::is_hidden;
 use toml::Spanned;
 
 /// A program file.
@@ -164,7 +165,18 @@ pub struct KernelDecl {
 impl ProgramFile {
     /// Reads the form of a program file.
     pub fn parse(source: &Source) -> Outcome<Self> {
-        source.toml()
+        let file: Self = source.toml()?;
+        let roles = file.roles.iter().map(Spanned::get_ref);
+        let kernels = |role: &'_ RoleDecl| {
+            let all = [&role.brisc, &role.ncrisc, &role.trisc0, &role.trisc1, &role.trisc2];
+            all.into_iter().flatten().map(|kernel| kernel.get_ref().elf.clone()).collect::<Vec<_>>()
+        };
+        let names = roles.flat_map(|role| role.name.iter().cloned().chain(kernels(role)));
+        // They stand in messages and tables.
+        match names.chain([file.name.clone()]).find(|name| name.get_ref().contains(is_hidden)) {
+            Some(name) => Err(source.error(name.span(), format!("{:?} has a control character", name.get_ref()))),
+            None => Ok(file),
+        }
     }
 }
 

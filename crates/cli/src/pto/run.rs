@@ -3,6 +3,7 @@
 use super::args::RingRunArgs;
 use crate::answer::Answer;
 use crate::failure::{Failure, Outcome};
+use crate::targets::Targets;
 use crate::trace::TraceFile;
 use serde::Serialize;
 use std::io::Write;
@@ -63,6 +64,8 @@ struct Leftover {
 /// Runs an example.
 pub fn run(args: &RingRunArgs) -> Outcome<Answer> {
     let trace = args.trace.as_deref().map(TraceFile::at).transpose()?;
+    let targets = Targets::new().option("--trace", args.trace.as_deref());
+    targets.prepare(&[])?;
     let mut config = Config::new(args.arch.value, args.seed);
     config.jitter_percent = args.jitter;
     config.races = args.races.value;
