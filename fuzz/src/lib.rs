@@ -8,6 +8,8 @@
 //! `cargo test -p tilework-fuzz` runs a few seconds of random inputs and every input that
 //! ever failed.
 
+#![forbid(unsafe_code)]
+
 pub mod bar;
 pub mod firmware;
 mod input;

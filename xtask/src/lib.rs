@@ -1,5 +1,7 @@
 //! Development tasks, as a library so that tests can use the same checks as the commands.
 
+#![forbid(unsafe_code)]
+
 mod asm;
 pub mod bench;
 pub mod coverage;

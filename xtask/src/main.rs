@@ -1,5 +1,7 @@
 //! `cargo xtask`: development tasks.
 
+#![forbid(unsafe_code)]
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 

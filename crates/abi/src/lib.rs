@@ -4,6 +4,7 @@
 //! crate is `no_std` and has no behaviour beyond arithmetic on its own constants, because the same
 //! source is compiled into the RISC-V firmware, the host library and the simulated chip. Every
 //! constant names the document it comes from; `docs/sources.md` says what the names mean.
+#![forbid(unsafe_code)]
 #![no_std]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 

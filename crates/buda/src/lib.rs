@@ -12,6 +12,8 @@
 //! Clippy's cast lints stay off here: golden arithmetic converts between formats, which round and
 //! truncate by definition.
 
+#![forbid(unsafe_code)]
+
 pub mod backend;
 pub mod costed;
 pub mod epoch;

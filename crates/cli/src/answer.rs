@@ -4,11 +4,12 @@
 //! of the command and kind, last what went wrong.
 
 use crate::failure::{Failure, Outcome};
-use crate::print;
+use crate::print::{self, Escaped};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::io::{Result, Write};
 use std::process::ExitCode;
+use tilework_text::lines;
 
 /// Version of the reports' form. It changes when a key changes its meaning or goes away.
 pub const SCHEMA: u32 = 1;
@@ -105,6 +106,7 @@ impl<T: Serialize, F: Fn(&T, &mut dyn Write) -> Result<()>> Body for Pair<T, F> 
 pub struct Answer {
     body: Box<dyn Body>,
     failure: Option<Failure>,
+    styled: bool,
 }
 
 impl Answer {
@@ -115,7 +117,13 @@ impl Answer {
         T: Serialize + 'static,
         F: Fn(&T, &mut dyn Write) -> Result<()> + 'static,
     {
-        Self { body: Box::new(Pair { own, text }), failure: None }
+        Self { body: Box::new(Pair { own, text }), failure: None, styled: false }
+    }
+
+    /// The same when the form for people has colours of its own.
+    #[must_use]
+    pub fn styled(self, styled: bool) -> Self {
+        Self { styled, ..self }
     }
 
     /// The same when the report shows that something has failed.
@@ -128,13 +136,13 @@ impl Answer {
 /// Prints the end of a command: its report on standard output, a failure on standard error. In
 /// JSON form there is a report of every failure.
 pub fn finish(subject: Subject, outcome: Outcome<Answer>) -> ExitCode {
-    let (body, failure) = match outcome {
-        Ok(Answer { body, failure }) => (Some(body), failure),
-        Err(failure) => (None, Some(failure)),
+    let (body, failure, styled) = match outcome {
+        Ok(Answer { body, failure, styled }) => (Some(body), failure, styled),
+        Err(failure) => (None, Some(failure), false),
     };
     let printed = match (subject.form, body) {
         (ReportForm::Text, None) => Ok(()),
-        (ReportForm::Text, Some(body)) => print::to_stdout(|out| body.text(out)),
+        (ReportForm::Text, Some(body)) => print::to_stdout(|out| body.text(&mut Escaped::new(out, styled))),
         (ReportForm::Json, body) => {
             let nothing = || Answer::new(Nothing {}, |_, _| Ok(())).body;
             let body = body.unwrap_or_else(nothing);
@@ -145,7 +153,7 @@ pub fn finish(subject: Subject, outcome: Outcome<Answer>) -> ExitCode {
         None => ExitCode::SUCCESS,
         Some(failure) => {
             // Standard error may be closed or full; the exit code says it all the same.
-            let _ = writeln!(std::io::stderr(), "error: {failure}");
+            let _ = writeln!(std::io::stderr(), "error: {}", lines(&failure.to_string()));
             ExitCode::from(failure.exit_code())
         }
     }

@@ -1,7 +1,9 @@
 //! Which chip runs a kernel program: the built-in one, or one behind the libttsim interface.
 
 use crate::failure::{Failure, Outcome};
+use crate::files;
 use crate::program::BUILT_IN;
+use crate::simdir::LIBRARY_BUDGET;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use tilework_abi::addr::{Cycle, PcieAddr};
@@ -73,6 +75,8 @@ fn open_library(library: &Path, wanted: Option<Board>) -> Outcome<(AnyChip, Boar
         |what: String| Failure::option("--chip", format_args!(" {}: {what}", library.display())).of_file(library);
     // A name without a slash would be searched for in the system's folders.
     let file = library.canonicalize().map_err(|e| refused(e.to_string()))?;
+    // The loader would wait at a pipe.
+    files::open_within(&file, LIBRARY_BUDGET, "a shared library").map_err(|failure| refused(failure.to_string()))?;
     let chip = LibraryChip::open(file.as_os_str()).map_err(|e| refused(with_cause(&e)))?;
     let mut card = Card::open(chip).map_err(|e| refused(e.to_string()))?;
     let found = card.telemetry().and_then(|telemetry| telemetry.board()).map_err(|e| refused(e.to_string()))?;

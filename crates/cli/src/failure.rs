@@ -1,5 +1,6 @@
 //! How a command ends when it does not end well: an exit code, a message, and the same as data.
 
+use crate::files::shown;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -52,7 +53,7 @@ impl Failure {
 
     /// A wrong use of a file: a message that begins with its path.
     pub fn file(path: &Path, message: impl fmt::Display) -> Self {
-        Self::usage(format!("{}: {message}", path.display())).of_file(path)
+        Self::usage(format!("{}: {message}", shown(path))).of_file(path)
     }
 
     /// A wrong use of an option: a message that begins with it.

@@ -4,11 +4,19 @@ use crate::args::{ArraySource, Input};
 use crate::array::Array;
 use crate::failure::{Failure, Outcome};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Opens an array of a file; a failure names the file in its JSON form, too.
 pub fn open(path: &Path, key: Option<&str>) -> Outcome<Array> {
     Array::open(path, key).map_err(|failure| failure.of_file(path))
+}
+
+/// The files that inputs come from.
+pub fn files(given: &[Input]) -> impl Iterator<Item = PathBuf> {
+    given.iter().filter_map(|input| match &input.source {
+        ArraySource::File { path, .. } => Some(path.clone()),
+        ArraySource::Random(_) => None,
+    })
 }
 
 /// The array of an input that has to come from a file; `instead` says where random numbers come

@@ -1,4 +1,5 @@
 //! The `tilework` command: arguments, progress, printing. What it runs is in the crates below.
+#![forbid(unsafe_code)]
 // A command has no public face: `pub` says that other modules use an item.
 #![allow(unreachable_pub)]
 // The unit tests of this crate make their data by truncation.
@@ -20,6 +21,7 @@ mod files;
 mod inputs;
 mod interrupt;
 mod kinds;
+mod limits;
 mod model;
 mod netlist;
 mod output;
@@ -28,6 +30,7 @@ mod program;
 mod progress;
 mod pto;
 mod simdir;
+mod targets;
 mod trace;
 
 use answer::{ReportForm, Subject};
@@ -39,6 +42,11 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    limits::run_whole(command_line)
+}
+
+/// Reads the command line and does what it says.
+fn command_line() -> ExitCode {
     let (command, words) = Cli::reading(std::env::args_os().collect());
     match command.try_get_matches_from(&words) {
         Ok(matches) => match Cli::from_arg_matches(&matches) {

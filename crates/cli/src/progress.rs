@@ -31,7 +31,7 @@ impl OperationBar {
 
     /// A line for the user, above the bar; on standard error, as the bar.
     pub fn say(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
+        self.bar.suspend(|| eprintln!("{}", tilework_text::lines(line)));
     }
 }
 
@@ -108,7 +108,10 @@ impl Progress {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_message(STEPS[0]);
-        bar.enable_steady_tick(Duration::from_millis(100));
+        // Nobody sees a hidden bar, and one without a thread of its own stands still.
+        if !bar.is_hidden() && std::thread::Builder::new().spawn(|| ()).is_ok() {
+            bar.enable_steady_tick(Duration::from_millis(100));
+        }
         Self { bar, pace: Pace { start: None, next_word: FIRST_WORD } }
     }
 

@@ -14,8 +14,8 @@ use tilework_driver::soc_descriptor;
 
 /// The library's file, here and where the workspace builds it.
 const LIBRARY: &str = "libtilework.so";
-/// Far above the size of the library with debug information.
-const LIBRARY_BUDGET: u64 = 1 << 30;
+/// Budget of a shared library in bytes, far above the size of ours with debug information.
+pub const LIBRARY_BUDGET: u64 = 1 << 30;
 
 /// The folder that was made. The fields are those of the JSON form, in their order.
 #[derive(Serialize)]

@@ -3,6 +3,8 @@
 
 mod common;
 
+#[cfg(unix)]
+use common::limited;
 use common::{Ended, example, files, folder, repository, run_text, tilework, write_npy};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -279,11 +281,6 @@ fn files_larger_than_their_budget_are_refused_unread() {
     run_text(folder.path(), &program(), &["--input", &array(4 << 30)]).code(2).says("x.npy: not a .npy file");
 }
 
-/// A place where no capture can be written.
-fn no_place(folder: &Path) -> String {
-    folder.join("missing/c.cq").to_str().unwrap().to_owned()
-}
-
 #[test]
 fn a_capture_replaces_neither_the_program_nor_an_array_nor_a_device() {
     let folder = tempfile::tempdir().unwrap();
@@ -305,28 +302,31 @@ fn a_capture_replaces_neither_the_program_nor_an_array_nor_a_device() {
     run(&path("c.cq")).code(0);
 }
 
+#[cfg(unix)]
 #[test]
 fn a_capture_that_cannot_be_written_does_not_hide_why_the_run_failed() {
     let folder = folder();
     let word = "[buffers.word]\nuse = \"scratch\"\ndtype = \"u32\"\nshape = [4]\npage_size = 16\nlocation = \"l1\"\n";
     let text = format!("name = \"t\"\n{word}{}", kernel("prebuilt:spin", ", args = [\"word.addr\"]"));
-    let ended = run_text(folder.path(), &text, &["--capture", &no_place(folder.path())])
-        .code(1)
-        .says("deadlock")
-        .says("spin")
-        .says("cannot write")
-        .says("c.cq");
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(at("program.toml"), text).unwrap();
+    // The capture is longer than files may be.
+    let args = ["run", &at("program.toml"), "--out", &at("out"), "--capture", &at("c.cq")];
+    let ended =
+        limited("ulimit -f 1", &[], &args).code(1).says("deadlock").says("spin").says("cannot write").says("c.cq");
     assert!(ended.stderr.find("deadlock") < ended.stderr.find("cannot write"), "{}", ended.stderr);
     assert_eq!(ended.stdout, "");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_capture_that_cannot_be_written_does_not_lose_the_outputs() {
     let folder = folder();
     let out = folder.path().join("out");
-    let (ring, capture) = (example("ring"), no_place(folder.path()));
-    let ended =
-        tilework(&["run", ring.to_str().unwrap(), "--out", out.to_str().unwrap(), "--capture", &capture]).code(1);
+    let (ring, capture) = (example("ring"), folder.path().join("c.cq"));
+    let args = ["run", ring.to_str().unwrap(), "--out", out.to_str().unwrap(), "--capture", capture.to_str().unwrap()];
+    // The capture is longer than files may be, the output is not.
+    let ended = limited("ulimit -f 2", &[], &args).code(1);
     assert_eq!(ended.stdout, "", "no report of a failed run");
     ended.says("cannot write").says("c.cq");
     assert_eq!(files(&out), ["total.npy"]);

@@ -9,6 +9,7 @@
 //! chip.
 //!
 //! The layouts come from [`tilework_abi::cq`]; the procedures from seed 001 sections 2 and 7.
+#![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 pub mod completion;

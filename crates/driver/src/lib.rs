@@ -8,6 +8,7 @@
 //! Sources: tt-kmd `ioctl.h`, the original's `device.py`; layouts are in
 //! [`tilework_abi::tlb`] and [`tilework_abi::telemetry`].
 
+#![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod card;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tilework_model::ttnn::OpKind;
 use tilework_ops::OpError;
+use tilework_text::plain;
 
 /// An operation of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,11 +28,11 @@ pub struct OperationPlace {
 impl fmt::Display for OperationPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { program, program_name, operation, kind, name, loc } = self;
-        write!(f, "program {program} ({program_name}), operation {operation}, {}", kind.name())?;
+        write!(f, "program {program} ({}), operation {operation}, {}", plain(program_name), kind.name())?;
         if let Some(name) = name {
-            write!(f, " {name}")?;
+            write!(f, " {}", plain(name))?;
         }
-        if loc.is_empty() { Ok(()) } else { write!(f, ", {loc}") }
+        if loc.is_empty() { Ok(()) } else { write!(f, ", {}", plain(loc)) }
     }
 }
 
@@ -218,20 +219,29 @@ impl RunError {
 }
 
 impl fmt::Display for RunError {
+    /// One line, whatever the names of the file are.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(file) = &self.0.file {
+        let mut line = String::new();
+        self.0.line(&mut line)?;
+        f.write_str(&plain(&line))
+    }
+}
+
+impl Inner {
+    fn line(&self, f: &mut impl fmt::Write) -> fmt::Result {
+        if let Some(file) = &self.file {
             write!(f, "{}: ", file.display())?;
         }
-        match &self.0.subject {
+        match &self.subject {
             Subject::Model => {}
             Subject::Program(index, name) => write!(f, "program {index} ({name}): ")?,
             Subject::Operation(place) => write!(f, "{place}: ")?,
         }
-        write!(f, "{}", self.0.reason)?;
-        if let Some(caller) = self.0.callers.first() {
+        write!(f, "{}", self.reason)?;
+        if let Some(caller) = self.callers.first() {
             write!(f, " (called by {caller})")?;
         }
-        match self.0.others {
+        match self.others {
             0 => Ok(()),
             1 => f.write_str("; and 1 more error"),
             n => write!(f, "; and {n} more errors"),

@@ -25,6 +25,7 @@
 //!   that a program names are neither read nor written.
 //!
 //! Source: the runtime of tt-mlir at commit 19c86fca45 (`runtime/lib/ttnn`).
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 // The clippy lints on casts stay off: lengths are bounded by `tilework_ops::MAX_ELEMENTS`, and
 // numbers of a file go through `count`.

@@ -64,20 +64,22 @@ fn host_range(at: u64, len: u32, size: usize) -> Option<std::ops::Range<usize>> 
 
 extern "C" fn dma_read(at: u64, out: *mut c_void, len: u32) {
     let host = host();
-    // SAFETY: the library passes a buffer of `len` bytes, as its interface says.
-    let out = unsafe { std::slice::from_raw_parts_mut(out.cast::<u8>(), len as usize) };
+    let out = out.cast::<u8>();
     match host_range(at, len, host.len()) {
-        Some(range) => out.copy_from_slice(&host[range]),
-        None => out.fill(0xFF), // what a root complex answers for an address that nobody has
+        // SAFETY: the library passes a buffer of `len` bytes, as its interface says, perhaps an
+        // uninitialised one; the range has as many, which are this process's own.
+        Some(range) => unsafe { out.copy_from_nonoverlapping(host[range].as_ptr(), len as usize) },
+        // What a root complex answers for an address that nobody has.
+        // SAFETY: as above.
+        None => unsafe { out.write_bytes(0xFF, len as usize) },
     }
 }
 
 extern "C" fn dma_write(at: u64, data: *const c_void, len: u32) {
     let mut host = host();
-    // SAFETY: as above.
-    let data = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), len as usize) };
     if let Some(range) = host_range(at, len, host.len()) {
-        host[range].copy_from_slice(data);
+        // SAFETY: the library passes `len` bytes, as its interface says; the range has as many.
+        unsafe { host[range].as_mut_ptr().copy_from_nonoverlapping(data.cast::<u8>(), len as usize) };
     }
 }
 
@@ -89,7 +91,7 @@ struct Lease;
 
 impl Lease {
     fn take() -> Option<Self> {
-        (!IN_USE.swap(true, Ordering::AcqRel)).then_some(Self)
+        (!IN_USE.swap(true, Ordering::AcqRel)).then(|| Self)
     }
 }
 

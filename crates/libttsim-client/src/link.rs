@@ -19,6 +19,9 @@ use tilework_driver::{HostLink, LinkError};
 /// Cycles between two looks at a word of pinned memory: about the time in which a host notices a
 /// change on a real card (estimate). A constant, so that a run is the same every time.
 const POLL: Cycle = 500;
+/// Polls after which [`HostLink::wait_word`] looks whether the chip still runs: a look takes time
+/// of the chip, and a library may end a process that polls a stopped one for seconds.
+const LOOK: u64 = 1 << 16;
 /// Pinned regions start at multiples of this: a host's page.
 const PAGE: usize = 4096;
 /// What a bus answers for a device that is gone or stopped.
@@ -164,7 +167,7 @@ impl HostLink for LibraryChip {
     fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: Cycle) -> Result<u32, LinkError> {
         let at = self.pinned(address, 4)?;
         let mut left = budget;
-        loop {
+        for poll in 1_u64.. {
             let mut word = [0; 4];
             Client::host_read(at, &mut word);
             let value = u32::from_le_bytes(word);
@@ -178,7 +181,11 @@ impl HostLink for LibraryChip {
             let step = left.min(POLL);
             self.clock(step);
             left -= step;
+            if poll.is_multiple_of(LOOK) {
+                self.check_alive()?;
+            }
         }
+        Err(LinkError::Budget { cycles: budget })
     }
     fn idle(&mut self, cycles: Cycle) -> Result<(), LinkError> {
         self.clock(cycles);

@@ -4,6 +4,7 @@
 //! a part of the file: `tilework simdir --board` writes it into the copy that it makes.
 //! `TILEWORK_BOARD` overrules it.
 
+use crate::messages::{Kind, say};
 use std::hint::black_box;
 use tilework_abi::board::{Board, BoardSpec};
 use tilework_abi::simlib::{DEFAULT, MARK, TEXT_BYTES, board_of};
@@ -25,7 +26,8 @@ pub(crate) fn chosen() -> Board {
             Some(spec) => return spec.board(),
             None => {
                 let known = Board::ALL.map(Board::name).join(" or ");
-                crate::say(&format!("TILEWORK_BOARD is {name:?}; {known} was expected. The file's own board is used"));
+                let what = format!("TILEWORK_BOARD is {name:?}; {known} was expected. The file's own board is used");
+                say(Kind::Environment, &what);
             }
         }
     }

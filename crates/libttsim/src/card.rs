@@ -1,30 +1,24 @@
 //! The card behind the entry points: configuration space, BARs, time, and what becomes of faults.
 //!
-//! A host's wrong access (no BAR there, a window that points nowhere) changes nothing; it is told
-//! and answered with ones. A fault of a program stops the chip: it is told once with its class,
-//! core, pc, address and cycle, and from then on reads answer with ones and the rest does nothing.
+//! A host's wrong access (no BAR there, a window that points nowhere, an address that its tile does
+//! not have) changes nothing; it is told and answered with ones, and the chip continues. A fault of
+//! a program stops the chip: it is told once with its class, core, pc, address and cycle, and from
+//! then on reads answer with ones and the rest does nothing. A host that polls on is ended after
+//! some seconds, with the fault as its last words.
 
 use crate::config::ConfigSpace;
-use std::io::Write;
+use crate::messages::{Kind, say, say_last};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tilework_abi::board::Board;
 use tilework_abi::pci::config;
 use tilework_sim::{Bug, Bugs, Chip, ChipConfig, ChipError, Coverage, HostBus};
 
-/// Messages about the host's own accesses that are printed; a driver that polls a wrong address
-/// must not fill a disk.
-const MESSAGES: u32 = 100;
-
 /// What the coprocessors of all cards since the library was loaded have executed, for
 /// [`Card::exit`].
 static EXECUTED: Mutex<Coverage> = Mutex::new(Coverage::new());
-
-/// Prints a diagnostic. Standard error may be closed.
-pub(crate) fn say(what: &str) {
-    let _ = writeln!(std::io::stderr(), "tilework: {what}");
-}
 
 /// The documented bugs of the chip, less those that the environment leaves out.
 fn bugs() -> Bugs {
@@ -32,7 +26,8 @@ fn bugs() -> Bugs {
     text.split(',').filter(|name| !name.is_empty()).fold(Bugs::AS_CHIP, |bugs, name| match Bug::named(name) {
         Ok(bug) => bugs.without(bug),
         Err(error) => {
-            say(&format!("TILEWORK_WITHOUT_BUGS: {error}. The chip has all bugs but the others that are named"));
+            let what = format!("TILEWORK_WITHOUT_BUGS: {error}. The chip has all bugs but the others that are named");
+            say(Kind::Environment, &what);
             bugs
         }
     })
@@ -43,22 +38,82 @@ fn threads() -> Option<NonZeroUsize> {
     let text = std::env::var("TILEWORK_THREADS").ok()?;
     let threads = text.parse().ok();
     if threads.is_none() {
-        say(&format!("TILEWORK_THREADS is {text:?}; a number from 1 was expected. All processors are used"));
+        let what = format!("TILEWORK_THREADS is {text:?}; a number from 1 was expected. All processors are used");
+        say(Kind::Environment, &what);
     }
     threads
+}
+
+/// What becomes of a host that goes on after a fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum OnFault {
+    /// It gets ones; if it polls for [`PATIENCE`], the process ends.
+    Patience,
+    /// The process ends at the first fault or wrong access.
+    Abort,
+    /// It gets ones for ever.
+    Ones,
+}
+
+impl OnFault {
+    /// What the environment asks for.
+    fn chosen() -> Self {
+        let Some(word) = std::env::var_os("TILEWORK_ON_FAULT") else { return Self::Patience };
+        match word.to_str() {
+            Some("abort") => Self::Abort,
+            Some("ones") => Self::Ones,
+            _ => {
+                say(Kind::Environment, &format!("TILEWORK_ON_FAULT is {word:?}; abort or ones was expected"));
+                Self::Patience
+            }
+        }
+    }
+}
+
+/// How long a host may poll a stopped chip: long enough to see the ones and end by itself, short
+/// for somebody who waits for a program that never will.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A host that has not called for so long does not poll: somebody looks at the chip by hand.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The calls of a host on a stopped chip.
+struct Polling {
+    /// The first of them since a pause.
+    since: Instant,
+    last: Instant,
+}
+
+/// Bytes of the largest access whose buffer is kept for the next one.
+const KEPT: usize = 1 << 16;
+
+/// The file that the environment wants coverage in, if it can be written.
+fn coverage_file() -> Option<PathBuf> {
+    let path = PathBuf::from(std::env::var_os("TILEWORK_COVERAGE")?);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let why = if folder.is_some_and(|folder| !folder.is_dir()) {
+        "its folder does not exist"
+    } else if path.exists() && !path.is_file() {
+        "it is no regular file"
+    } else {
+        return Some(path);
+    };
+    say(Kind::Environment, &format!("TILEWORK_COVERAGE: {}: {why}; nothing will be written", path.display()));
+    None
 }
 
 /// The card.
 pub(crate) struct Card {
     chip: Chip,
     config: ConfigSpace,
-    abort: bool,
+    on_fault: OnFault,
     /// Where to write what the coprocessors executed.
     coverage: Option<PathBuf>,
     /// The chip's fault was told; and that it stays stopped.
     told_fault: bool,
     told_stopped: bool,
-    messages: u32,
+    polling: Option<Polling>,
+    /// What was read last.
+    buffer: Vec<u8>,
 }
 
 impl Card {
@@ -67,16 +122,29 @@ impl Card {
     /// # Errors
     /// A board that cannot be built, as text.
     pub(crate) fn new(board: Board, bus: Option<Box<dyn HostBus>>) -> Result<Self, String> {
-        let coverage = std::env::var_os("TILEWORK_COVERAGE").map(PathBuf::from);
+        let coverage = coverage_file();
         let counts = coverage.is_some();
-        let config = ChipConfig { threads: threads(), bugs: bugs(), coverage: counts, ..ChipConfig::new(board) };
+        let config = ChipConfig {
+            threads: threads(),
+            bugs: bugs(),
+            coverage: counts,
+            answers_host_errors: true,
+            ..ChipConfig::new(board)
+        };
         let mut chip = Chip::new(config).map_err(|error| format!("the chip cannot be built: {error}"))?;
         if let Some(bus) = bus {
             chip.attach_host_bus(bus);
         }
-        let abort = std::env::var_os("TILEWORK_ON_FAULT").is_some_and(|value| value == "abort");
-        let config = ConfigSpace::new(board);
-        Ok(Self { chip, config, abort, coverage, told_fault: false, told_stopped: false, messages: 0 })
+        Ok(Self {
+            chip,
+            config: ConfigSpace::new(board),
+            on_fault: OnFault::chosen(),
+            coverage,
+            told_fault: false,
+            told_stopped: false,
+            polling: None,
+            buffer: Vec::new(),
+        })
     }
 
     /// Powers off: writes what the coprocessors of this card and those before executed, if that is
@@ -88,48 +156,80 @@ impl Card {
         let is_json = path.extension().is_some_and(|ending| ending == "json");
         let text = if is_json { coverage.json() } else { coverage.text() };
         if let Err(error) = std::fs::write(path, text) {
-            say(&format!("TILEWORK_COVERAGE: cannot write {}: {error}", path.display()));
+            let what = format!("TILEWORK_COVERAGE: cannot write {}: {error}", path.display());
+            say(Kind::Environment, &what);
         }
     }
 
     /// True when the chip still runs; says otherwise, once.
     fn alive(&mut self) -> bool {
-        if self.chip.fault().is_some() && !self.told_stopped {
-            self.told_stopped = true;
-            say(
-                "the chip is stopped by the fault above; reads answer with ones, writes and clocks do nothing. libttsim_exit and libttsim_init start anew",
-            );
+        if self.chip.fault().is_none() {
+            return true;
         }
-        self.chip.fault().is_none()
+        if !self.told_stopped {
+            self.told_stopped = true;
+            let what = "the chip is stopped by the fault above; reads answer with ones, writes and clocks do nothing. \
+                        libttsim_exit and libttsim_init start anew";
+            say(Kind::Fault, what);
+        }
+        self.called_again();
+        false
+    }
+
+    /// Ends the process if the host polls the stopped chip: it waits for something that will never
+    /// be, and whoever started it does not see why.
+    fn called_again(&mut self) {
+        if self.on_fault == OnFault::Ones {
+            return;
+        }
+        let now = Instant::now();
+        let polling = self.polling.get_or_insert(Polling { since: now, last: now });
+        if now.duration_since(polling.last) > PAUSE {
+            polling.since = now;
+        }
+        polling.last = now;
+        let polled = now.duration_since(polling.since);
+        if polled >= PATIENCE {
+            let fault = self.chip.fault().map(ToString::to_string).unwrap_or_default();
+            let seconds = polled.as_secs();
+            say_last(&format!("fault: {fault}"));
+            say_last(&format!(
+                "the host has polled the stopped chip for {seconds} s; the process ends (TILEWORK_ON_FAULT=ones lets \
+                 it go on)"
+            ));
+            std::process::abort();
+        }
     }
 
     /// Tells what went wrong.
     fn failed(&mut self, call: &str, error: &ChipError) {
         if self.chip.fault().is_some() && !self.told_fault {
             self.told_fault = true;
-            say(&format!("fault: {error}"));
+            say(Kind::Fault, &format!("fault: {error}"));
         } else {
-            self.complain(&format!("{call}: {error}"));
+            say(Kind::Memory, &format!("{call}: {error}"));
         }
-        if self.abort {
-            say("TILEWORK_ON_FAULT=abort: the process ends");
+        self.end_if_wanted();
+    }
+
+    fn end_if_wanted(&self) {
+        if self.on_fault == OnFault::Abort {
+            say_last("TILEWORK_ON_FAULT=abort: the process ends");
             std::process::abort();
         }
     }
 
-    /// Tells about a wrong call, unless that was done too often.
-    fn complain(&mut self, what: &str) {
-        self.messages = self.messages.saturating_add(1);
-        match self.messages {
-            0..MESSAGES => say(what),
-            MESSAGES => say(&format!("{what} (further messages of this kind are left out)")),
-            _ => {}
+    /// Tells about writes that tiles have refused meanwhile.
+    #[inline]
+    fn tell_refused(&mut self) {
+        while let Some(fault) = self.chip.take_refused() {
+            self.failed("libttsim_pci_mem_wr_bytes", &ChipError::Fault(fault));
         }
     }
 
     /// The word of configuration space; ones where no device is.
-    pub(crate) fn config_read(&mut self, bus_device_function: u32, offset: u32) -> u32 {
-        if bus_device_function != 0 || !self.config_place("libttsim_pci_config_rd32", offset) {
+    pub(crate) fn config_read(&self, bus_device_function: u32, offset: u32) -> u32 {
+        if bus_device_function != 0 || !Self::config_place("libttsim_pci_config_rd32", offset) {
             return u32::MAX;
         }
         self.config.read(offset)
@@ -137,50 +237,66 @@ impl Card {
 
     /// Writes a word of configuration space; nothing happens where no device is.
     pub(crate) fn config_write(&mut self, bus_device_function: u32, offset: u32, value: u32) {
-        if bus_device_function == 0 && self.config_place("libttsim_pci_config_wr32", offset) {
+        if bus_device_function == 0 && Self::config_place("libttsim_pci_config_wr32", offset) {
             self.config.write(offset, value);
         }
     }
 
-    fn config_place(&mut self, call: &str, offset: u32) -> bool {
+    fn config_place(call: &str, offset: u32) -> bool {
         let good = offset.is_multiple_of(4) && offset < config::SIZE;
         if !good {
-            self.complain(&format!(
-                "{call}: offset {offset:#x}; a multiple of 4 below {:#x} was expected",
-                config::SIZE
-            ));
+            let size = config::SIZE;
+            let what = format!("{call}: offset {offset:#x}; a multiple of 4 below {size:#x} was expected");
+            say(Kind::Configuration, &what);
         }
         good
     }
 
-    /// Reads the card's memory; `out` stays as it is when that is not possible.
-    pub(crate) fn read(&mut self, paddr: u64, out: &mut [u8]) {
+    /// Reads `len` bytes of the card's memory; `None` when that is not possible.
+    pub(crate) fn read(&mut self, paddr: u64, len: usize) -> Option<&[u8]> {
+        const CALL: &str = "libttsim_pci_mem_rd_bytes";
         if !self.alive() {
-            return;
+            return None;
         }
-        let Some((bar, offset)) = self.locate("libttsim_pci_mem_rd_bytes", paddr, out.len()) else { return };
-        if let Err(error) = self.chip.bar_read(bar, offset, out) {
-            out.fill(0xFF);
-            self.failed("libttsim_pci_mem_rd_bytes", &error);
+        let (bar, offset) = self.locate(CALL, paddr, len)?;
+        self.buffer.clear();
+        self.buffer.shrink_to(KEPT);
+        if self.buffer.try_reserve_exact(len).is_err() {
+            say(Kind::Memory, &format!("{CALL}: not enough memory for {len} bytes"));
+            return None;
+        }
+        self.buffer.resize(len, 0);
+        let result = self.chip.bar_read(bar, offset, &mut self.buffer);
+        self.tell_refused();
+        match result {
+            Ok(()) => Some(&self.buffer),
+            Err(error) => {
+                self.failed(CALL, &error);
+                None
+            }
         }
     }
 
     /// Writes the card's memory.
     pub(crate) fn write(&mut self, paddr: u64, data: &[u8]) {
+        const CALL: &str = "libttsim_pci_mem_wr_bytes";
         if !self.alive() {
             return;
         }
-        let Some((bar, offset)) = self.locate("libttsim_pci_mem_wr_bytes", paddr, data.len()) else { return };
-        if let Err(error) = self.chip.bar_write(bar, offset, data) {
-            self.failed("libttsim_pci_mem_wr_bytes", &error);
+        let Some((bar, offset)) = self.locate(CALL, paddr, data.len()) else { return };
+        let result = self.chip.bar_write(bar, offset, data);
+        self.tell_refused();
+        if let Err(error) = result {
+            self.failed(CALL, &error);
         }
     }
 
-    fn locate(&mut self, call: &str, paddr: u64, len: usize) -> Option<(tilework_abi::tlb::Bar, u64)> {
+    fn locate(&self, call: &str, paddr: u64, len: usize) -> Option<(tilework_abi::tlb::Bar, u64)> {
         match self.config.locate(paddr) {
             Some((bar, offset, room)) if len as u64 <= room => Some((bar, offset)),
             _ => {
-                self.complain(&format!("{call}: {len} bytes at {paddr:#x} lie in none of the card's BARs"));
+                say(Kind::Memory, &format!("{call}: {len} bytes at {paddr:#x} lie in none of the card's BARs"));
+                self.end_if_wanted();
                 None
             }
         }
@@ -192,15 +308,16 @@ impl Card {
         if !self.alive() {
             return;
         }
-        if let Err(error) = self.chip.clock(u64::from(cycles)) {
+        let result = self.chip.clock(u64::from(cycles));
+        self.tell_refused();
+        if let Err(error) = result {
             self.failed("libttsim_clock", &error);
         }
     }
 
     /// Tells that tiles are reached through the BARs.
-    pub(crate) fn no_tile_access(&mut self, call: &str, x: u32, y: u32, addr: u64) {
-        self.complain(&format!(
-            "{call} at ({x}, {y}), address {addr:#x}: unsupported functionality on Blackhole, whose tiles are reached through the BARs"
-        ));
+    pub(crate) fn no_tile_access(&self, call: &str, x: u32, y: u32, addr: u64) {
+        let what = "unsupported functionality on Blackhole, whose tiles are reached through the BARs";
+        say(Kind::Tile, &format!("{call} at ({x}, {y}), address {addr:#x}: {what}"));
     }
 }

@@ -2,12 +2,13 @@
 //! tt-metal, ttnn and tt-exalens load.
 //!
 //! Follows the public interface description `docs/libttsim_api.md` of `tenstorrent/ttsim`. A
-//! process has one card; calls come one at a time. Where that interface ends the process, this
-//! library does not: what the host asks wrongly, and what a program on the chip does wrongly, is
-//! told on standard error and answered with ones, as a PCI bus answers for a device that is gone
-//! (see [`card`]). The environment variables that count:
+//! process has one card; calls of several threads wait for each other, and one from a call-back is
+//! refused. Where that interface ends the process, this library does not: what the host asks
+//! wrongly, and what a program on the chip does wrongly, is told on standard error and answered
+//! with ones, as a PCI bus answers for a device that is gone (see [`card`]). Only a host that polls
+//! a stopped chip on and on is ended. The environment variables that count:
 //!
-//! - `TILEWORK_ON_FAULT=abort` ends the process at the first fault;
+//! - `TILEWORK_ON_FAULT=abort` ends the process at the first fault or wrong access, `ones` never;
 //! - `TILEWORK_BOARD=p100|p150|p300` chooses the card, instead of the one that the file was made
 //!   for ([`board`]);
 //! - `TILEWORK_WITHOUT_BUGS=NAME,...` leaves out documented bugs of the chip;
@@ -24,11 +25,14 @@
 mod board;
 mod card;
 mod config;
+mod messages;
 
 use card::Card;
+use messages::{Kind, say};
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tilework_sim::HostBus;
 
 /// Reads host memory for the device: bus address, destination, bytes.
@@ -39,83 +43,120 @@ pub type DmaWrite = unsafe extern "C" fn(u64, *const c_void, u32);
 struct Library {
     card: Option<Card>,
     dma: Option<(DmaRead, DmaWrite)>,
+    /// A call has failed inside the simulator: the card is in no state that anybody knows.
+    broken: bool,
 }
 
-static LIBRARY: Mutex<Library> = Mutex::new(Library { card: None, dma: None });
+/// One call at a time: others wait.
+static LIBRARY: Mutex<Library> = Mutex::new(Library { card: None, dma: None, broken: false });
+
+thread_local! {
+    /// Whether this thread is inside of a call, or of a call-back that a call makes on it.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Marks this thread as being inside of a call, for as long as it lives.
+struct Inside;
+
+impl Inside {
+    /// `None` if it is already.
+    fn enter() -> Option<Self> {
+        (!INSIDE.replace(true)).then(|| Self)
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(false);
+    }
+}
 
 /// The host's memory behind the call-backs of [`libttsim_set_pci_dma_mem_callbacks`].
 struct CallBacks(DmaRead, DmaWrite);
 
 impl HostBus for CallBacks {
     fn read(&self, addr: u64, out: &mut [u8]) {
+        // The chip's own threads call back, too, while the caller's waits for them.
+        let _inside = Inside::enter();
         // A packet of the NoC carries 16 KiB at most.
         let size = u32::try_from(out.len()).unwrap_or(u32::MAX);
         // SAFETY: the host gave the function for this purpose; `out` has `size` writable bytes or
-        // more.
+        // more, which are the simulator's own.
         unsafe { self.0(addr, out.as_mut_ptr().cast(), size) }
     }
     fn write(&self, addr: u64, data: &[u8]) {
+        let _inside = Inside::enter();
         let size = u32::try_from(data.len()).unwrap_or(u32::MAX);
         // SAFETY: the host gave the function for this purpose; `data` has `size` readable bytes or
-        // more.
+        // more, which are the simulator's own.
         unsafe { self.1(addr, data.as_ptr().cast(), size) }
     }
 }
 
-fn say(what: &str) {
-    card::say(what);
+/// The library for one call; waits while another thread has it. `None` in a call-back, which would
+/// wait for itself.
+fn locked(name: &str) -> Option<(Inside, MutexGuard<'static, Library>)> {
+    let Some(inside) = Inside::enter() else {
+        say(Kind::Nested, &format!("{name} was called from a call-back of another call; nothing was done"));
+        return None;
+    };
+    // No panic leaves a call with the lock held; a poisoned lock would tell nothing but that.
+    Some((inside, LIBRARY.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
-/// Runs `what` on the library, unless a call is under way already.
+/// Runs `what` on the library.
 fn with<R>(name: &str, otherwise: R, what: impl FnOnce(&mut Library) -> R) -> R {
-    // A panic is a defect of the simulator. It must not unwind into the caller, which is not Rust.
-    let run = AssertUnwindSafe(|| match LIBRARY.try_lock() {
-        Ok(mut library) => Some(what(&mut library)),
-        Err(_) => None,
-    });
-    match catch_unwind(run) {
-        Ok(Some(result)) => result,
-        Ok(None) => {
-            say(&format!(
-                "{name} was called while another call was under way, or after a failure inside one; nothing was done"
-            ));
-            otherwise
-        }
-        Err(_) => {
-            say(&format!(
-                "{name} failed inside the simulator; this is a defect of it. Every later call answers with ones"
-            ));
-            otherwise
-        }
+    let Some((_inside, mut library)) = locked(name) else { return otherwise };
+    if library.broken {
+        let what = "after a failure inside the simulator; nothing was done. libttsim_init starts anew";
+        say(Kind::Defect, &format!("{name} was called {what}"));
+        return otherwise;
     }
+    // A panic is a defect of the simulator. It must not unwind into the caller, which is not Rust.
+    if let Ok(result) = catch_unwind(AssertUnwindSafe(|| what(&mut library))) {
+        return result;
+    }
+    library.broken = true;
+    let what = "this is a defect of it. Every later call answers with ones, until libttsim_init";
+    say(Kind::Defect, &format!("{name} failed inside the simulator; {what}"));
+    otherwise
 }
 
 /// Runs `what` on the card, if there is one.
-fn on_card<R>(name: &str, otherwise: R, what: impl FnOnce(&mut Card) -> R) -> R
-where
-    R: Copy,
-{
+fn on_card<R: Copy>(name: &str, otherwise: R, what: impl FnOnce(&mut Card) -> R) -> R {
     with(name, otherwise, |library| match &mut library.card {
         Some(card) => what(card),
         None => {
-            say(&format!("{name} was called before libttsim_init or after libttsim_exit; nothing was done"));
+            let what = "before libttsim_init or after libttsim_exit; nothing was done";
+            say(Kind::Power, &format!("{name} was called {what}"));
             otherwise
         }
     })
 }
 
+/// Gives up a card that failed, so that there can be a new one.
+fn recover() {
+    let Some((_inside, mut library)) = locked("libttsim_init") else { return };
+    if std::mem::take(&mut library.broken) {
+        let card = library.card.take();
+        // What is left of it may fail once more.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(card)));
+    }
+}
+
 /// Powers the card on.
 #[unsafe(no_mangle)]
 pub extern "C" fn libttsim_init() {
+    recover();
     with("libttsim_init", (), |library| {
         if library.card.is_some() {
-            say("libttsim_init was called twice without libttsim_exit; the card that runs stays");
+            say(Kind::Power, "libttsim_init was called twice without libttsim_exit; the card that runs stays");
             return;
         }
         let bus = library.dma.map(|(read, write)| -> Box<dyn HostBus> { Box::new(CallBacks(read, write)) });
         match Card::new(board::chosen(), bus) {
             Ok(card) => library.card = Some(card),
-            Err(error) => say(&error),
+            Err(error) => say(Kind::Power, &error),
         }
     });
 }
@@ -136,7 +177,8 @@ pub extern "C" fn libttsim_exit() {
 pub extern "C" fn libttsim_set_pci_dma_mem_callbacks(read: Option<DmaRead>, write: Option<DmaWrite>) {
     with("libttsim_set_pci_dma_mem_callbacks", (), |library| {
         if library.card.is_some() {
-            say("libttsim_set_pci_dma_mem_callbacks was called after libttsim_init; it counts from the next one on");
+            let what = "was called after libttsim_init; it counts from the next one on";
+            say(Kind::Power, &format!("libttsim_set_pci_dma_mem_callbacks {what}"));
         }
         library.dma = read.zip(write);
     });
@@ -154,16 +196,23 @@ pub extern "C" fn libttsim_pci_config_wr32(bus_device_function: u32, offset: u32
     on_card("libttsim_pci_config_wr32", (), |card| card.config_write(bus_device_function, offset, data));
 }
 
-/// Reads the card's memory at bus address `paddr`.
+/// Reads the card's memory at bus address `paddr`. Call-backs may write `dst` meanwhile.
 ///
 /// # Safety
 /// `dst` must have room for `size` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn libttsim_pci_mem_rd_bytes(paddr: u64, dst: *mut c_void, size: u32) {
     // SAFETY: the caller's promise.
-    let Some(out) = (unsafe { bytes_mut(dst, size) }) else { return };
-    out.fill(0xFF);
-    on_card("libttsim_pci_mem_rd_bytes", (), |card| card.read(paddr, out));
+    unsafe { fill_with_ones(dst, size) };
+    if dst.is_null() || size == 0 {
+        return;
+    }
+    on_card("libttsim_pci_mem_rd_bytes", (), |card| {
+        if let Some(data) = card.read(paddr, size as usize) {
+            // SAFETY: the caller's promise; not null. `data` has `size` bytes of the library's own.
+            unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), dst.cast::<u8>(), data.len()) };
+        }
+    });
 }
 
 /// Writes the card's memory at bus address `paddr`.
@@ -172,13 +221,30 @@ pub unsafe extern "C" fn libttsim_pci_mem_rd_bytes(paddr: u64, dst: *mut c_void,
 /// `src` must have `size` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn libttsim_pci_mem_wr_bytes(paddr: u64, src: *const c_void, size: u32) {
+    const CALL: &str = "libttsim_pci_mem_wr_bytes";
     if src.is_null() || size == 0 {
         return;
     }
-    // SAFETY: the caller's promise; not null.
-    let data = unsafe { std::slice::from_raw_parts(src.cast::<u8>(), size as usize) };
-    on_card("libttsim_pci_mem_wr_bytes", (), |card| card.write(paddr, data));
+    let len = size as usize;
+    on_card(CALL, (), |card| {
+        let (mut word, mut long) = ([0; WORD], Vec::new());
+        let copy = if len <= WORD {
+            &mut word[..len]
+        } else if long.try_reserve_exact(len).is_ok() {
+            long.resize(len, 0);
+            &mut long[..]
+        } else {
+            return say(Kind::Memory, &format!("{CALL}: not enough memory for {len} bytes"));
+        };
+        // A copy, because call-backs may write the caller's bytes meanwhile.
+        // SAFETY: the caller's promise; not null. `copy` has `len` bytes of the library's own.
+        unsafe { std::ptr::copy_nonoverlapping(src.cast::<u8>(), copy.as_mut_ptr(), len) };
+        card.write(paddr, copy);
+    });
 }
+
+/// Bytes of a write that needs no memory for its copy: most write a word.
+const WORD: usize = 64;
 
 /// Lets `n_clocks` cycles of the AI clock pass.
 #[unsafe(no_mangle)]
@@ -193,9 +259,7 @@ pub extern "C" fn libttsim_clock(n_clocks: u32) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn libttsim_tile_rd_bytes(x: u32, y: u32, addr: u64, dst: *mut c_void, size: u32) {
     // SAFETY: the caller's promise.
-    if let Some(out) = unsafe { bytes_mut(dst, size) } {
-        out.fill(0xFF);
-    }
+    unsafe { fill_with_ones(dst, size) };
     on_card("libttsim_tile_rd_bytes", (), |card| card.no_tile_access("libttsim_tile_rd_bytes", x, y, addr));
 }
 
@@ -208,14 +272,42 @@ pub unsafe extern "C" fn libttsim_tile_wr_bytes(x: u32, y: u32, addr: u64, _src:
     on_card("libttsim_tile_wr_bytes", (), |card| card.no_tile_access("libttsim_tile_wr_bytes", x, y, addr));
 }
 
-/// The caller's buffer; `None` for nothing.
+/// What the caller has when a read does nothing.
 ///
 /// # Safety
 /// `dst` must have room for `size` bytes, or be null.
-unsafe fn bytes_mut<'a>(dst: *mut c_void, size: u32) -> Option<&'a mut [u8]> {
-    if dst.is_null() || size == 0 {
-        return None;
+unsafe fn fill_with_ones(dst: *mut c_void, size: u32) {
+    if !dst.is_null() {
+        // SAFETY: the caller's promise; not null. The bytes may be uninitialised: they are written
+        // only.
+        unsafe { dst.cast::<u8>().write_bytes(0xFF, size as usize) };
     }
-    // SAFETY: the caller's promise; not null. The bytes may be uninitialised, and are only written.
-    Some(unsafe { std::slice::from_raw_parts_mut(dst.cast::<u8>(), size as usize) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One test, because a process has one library.
+    #[test]
+    fn a_defect_is_told_answered_with_ones_and_gone_after_init() {
+        let read = || libttsim_pci_config_rd32(0, 0);
+        libttsim_init();
+        assert_eq!(read(), 0xB140_1E52);
+        with("test", (), |_| panic!("a defect"));
+        assert_eq!(read(), u32::MAX);
+        libttsim_init();
+        assert_eq!(read(), 0xB140_1E52);
+        // Also when the lock itself was poisoned.
+        let holder = std::thread::spawn(|| {
+            let _held = LIBRARY.lock();
+            panic!("while the lock is held");
+        });
+        assert!(holder.join().is_err() && LIBRARY.is_poisoned());
+        libttsim_exit();
+        libttsim_init();
+        assert_eq!(read(), 0xB140_1E52);
+        libttsim_exit();
+        assert_eq!(read(), u32::MAX);
+    }
 }

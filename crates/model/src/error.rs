@@ -177,7 +177,16 @@ impl ReadError {
 }
 
 impl fmt::Display for ReadError {
+    /// One line, whatever the names of the file are.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = String::new();
+        self.line(&mut line)?;
+        f.write_str(&tilework_text::plain(&line))
+    }
+}
+
+impl ReadError {
+    fn line(&self, f: &mut impl fmt::Write) -> fmt::Result {
         if let Some(file) = &self.0.file {
             write!(f, "{}: ", file.display())?;
         }

@@ -45,6 +45,7 @@
 //! The kinds of operations that the compiler inside `jax-tt-plugin` adds to the public ones
 //! (`CaseOp`, `WhileLoopOp`, `CumulativeOp`, `RowsGatherOp`, `RowsScatterOp`, and the angle apart)
 //! were inferred from its files.
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
@@ -63,5 +64,5 @@ pub mod ttnn;
 mod flat;
 
 pub use error::{ReadError, Reason};
-pub use model::{Contents, Model, Options};
+pub use model::{Contents, MAX_FILE_BYTES, Model, Options};
 pub use operand::{Direction, Operand};

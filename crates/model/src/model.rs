@@ -17,6 +17,9 @@ use crate::schema::{Edition, Schema};
 use crate::system::{SystemDesc, SystemDescRoot};
 use crate::ttnn::{Program, TTNNBinary};
 
+/// Bytes that a file may have: offsets in it have 31 bits.
+pub const MAX_FILE_BYTES: u64 = MAX_FILE as u64;
+
 /// Options of reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -67,9 +70,15 @@ impl Model {
     /// Opens a file.
     pub fn open_with(file: impl AsRef<Path>, options: Options) -> Result<Self> {
         let file = file.as_ref();
-        let bytes = read_file(file).map_err(|error| ReadError::whole(Reason::Io(error.to_string())));
-        let model = bytes.and_then(|bytes| Self::from_bytes(bytes, options));
-        match model {
+        match read_file(file) {
+            Ok(bytes) => Self::of_file(file, bytes, options),
+            Err(error) => Err(ReadError::whole(Reason::Io(error.to_string())).of_file(file)),
+        }
+    }
+
+    /// Reads the bytes of a file that was read already, for messages with its name.
+    pub fn of_file(file: &Path, bytes: Vec<u8>, options: Options) -> Result<Self> {
+        match Self::from_bytes(bytes, options) {
             Ok(model) => Ok(Self { file: Some(file.to_owned()), ..model }),
             Err(error) => Err(error.of_file(file)),
         }
@@ -181,12 +190,16 @@ impl Model {
     }
 }
 
-/// The bytes of a file; of a file that is too large or endless, one more than are allowed.
+/// The bytes of a file; of a file that is too large, one more than are allowed. Only of a regular
+/// file: to open a pipe may take for ever.
 fn read_file(file: &Path) -> std::io::Result<Vec<u8>> {
+    if !std::fs::metadata(file)?.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
+    }
     let file = File::open(file)?;
-    let size = file.metadata()?.len().min(MAX_FILE as u64 + 1);
+    let size = file.metadata()?.len().min(MAX_FILE_BYTES + 1);
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-    file.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes)?;
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -53,6 +53,7 @@ codes! {
     UNUSED_FIELD 20 "unused-field" "A field has no meaning beside the others.";
     OPERAND_INDEX 21 "operand-index" "A field speaks of an input that is not there.";
     BAD_EXPRESSION 22 "bad-expression" "Not a regular expression, or one too large.";
+    CONTROL_CHARACTER 23 "control-character" "A name or value has a character that a terminal obeys or hides.";
     BUFFER_COUNT 101 "buffer-count" "A queue has not one buffer for each place of its grid.";
     TILE_SHAPE 102 "tile-shape" "There are no tiles of this shape, or not on this architecture.";
     PORTS 103 "ports" "The NoC ports of a queue are wrong.";

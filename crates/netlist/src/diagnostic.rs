@@ -2,12 +2,19 @@
 
 use crate::code::Code;
 use crate::tree::Span;
-use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
+use crate::types::Position;
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
+use tilework_text::plain;
 
 /// The most findings of one file that are kept; further ones are only counted.
 const KEPT: usize = 500;
+
+/// Bytes of the longest line that is shown. Nobody could read it, and the renderer looks through
+/// all of it for each finding.
+const LONG: usize = 10_000;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -68,7 +75,8 @@ pub struct Diagnostics {
     file: String,
     text: String,
     list: Vec<Diagnostic>,
-    left_out: usize,
+    /// How many of each kind are not in the list.
+    left_out: BTreeMap<(Severity, Code), usize>,
     errors: usize,
 }
 
@@ -98,31 +106,40 @@ pub struct Record {
 impl Diagnostics {
     /// None yet.
     pub(crate) fn new(file: &str) -> Self {
-        Self { file: file.into(), text: String::new(), list: Vec::new(), left_out: 0, errors: 0 }
+        Self { file: file.into(), text: String::new(), list: Vec::new(), left_out: BTreeMap::new(), errors: 0 }
     }
 
     /// An empty list for the same file, to be put back by [`Self::append`].
     pub(crate) fn fork(&self) -> Self {
-        Self { file: String::new(), text: String::new(), list: Vec::new(), left_out: 0, errors: 0 }
+        Self { file: String::new(), text: String::new(), list: Vec::new(), left_out: BTreeMap::new(), errors: 0 }
     }
 
     /// Takes all findings of another list.
     pub(crate) fn append(&mut self, other: Self) {
-        self.left_out += other.left_out;
+        for (kind, count) in other.left_out {
+            *self.left_out.entry(kind).or_default() += count;
+            self.errors += if kind.0 == Severity::Error { count } else { 0 };
+        }
         other.list.into_iter().for_each(|finding| self.push(finding));
     }
 
     /// One more. The same finding at the same place counts once.
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
-        if self.list.contains(&diagnostic) {
+        // Their places are compared first: of many findings few stand in the same one.
+        if self.list.iter().any(|other| other.span == diagnostic.span && *other == diagnostic) {
             return;
         }
         self.errors += usize::from(diagnostic.severity == Severity::Error);
-        if self.list.len() < KEPT {
+        if !self.is_full() {
             self.list.push(diagnostic);
         } else {
-            self.left_out += 1;
+            *self.left_out.entry((diagnostic.severity, diagnostic.code)).or_default() += 1;
         }
+    }
+
+    /// Whether further findings are only counted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.list.len() >= KEPT
     }
 
     /// Puts them in the file's order. Its text is kept when there is something to show in it.
@@ -145,7 +162,7 @@ impl Diagnostics {
 
     /// How many are not in the list because there are too many.
     pub fn left_out(&self) -> usize {
-        self.left_out
+        self.left_out.values().sum()
     }
 
     /// As records for JSON.
@@ -173,8 +190,11 @@ impl Diagnostics {
             text.push_str(&renderer.render(&[self.group(diagnostic, &lines)]));
             text.push_str("\n\n");
         }
-        if self.left_out > 0 {
-            text.push_str(&format!("and {} more\n", self.left_out));
+        if !self.left_out.is_empty() {
+            text.push_str(&format!("and {} more:\n", self.left_out()));
+        }
+        for ((_, code), count) in &self.left_out {
+            text.push_str(&format!("  {count} x {code} {}\n", code.name));
         }
         text
     }
@@ -184,24 +204,32 @@ impl Diagnostics {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
         };
-        let title = level.primary_title(&diagnostic.message).id(diagnostic.code.to_string());
+        let title = level.primary_title(plain(&diagnostic.message)).id(diagnostic.code.to_string());
         let mut spans = vec![diagnostic.span];
         spans.extend(diagnostic.context.iter().map(|(span, _)| *span));
         let (first, last) = (spans.iter().map(|s| s.start.line).min(), spans.iter().map(|s| s.end.line).max());
         let (first, last) = (first.unwrap_or(1), last.unwrap_or(1));
+        if spans.iter().any(|span| lines.end(span.start.line) - lines.start(span.start.line) > LONG) {
+            let Position { line, column } = diagnostic.span.start;
+            let place = Origin::path(plain(&self.file)).line(line as usize).char_column(column as usize);
+            return with_help(title.element(place), diagnostic);
+        }
         let base = lines.start(first);
         let mut snippet: Snippet<'a, Annotation<'a>> = Snippet::source(&self.text[base..lines.end(last)])
             .line_start(first.max(1) as usize)
-            .path(&self.file)
+            .path(plain(&self.file))
             .annotation(AnnotationKind::Primary.span(lines.range(diagnostic.span, base)).label(diagnostic.code.name));
         for (span, what) in &diagnostic.context {
-            snippet = snippet.annotation(AnnotationKind::Context.span(lines.range(*span, base)).label(what));
+            snippet = snippet.annotation(AnnotationKind::Context.span(lines.range(*span, base)).label(plain(what)));
         }
-        let mut group = title.element(snippet);
-        if let Some(help) = &diagnostic.help {
-            group = group.element(Level::HELP.message(help));
-        }
-        group
+        with_help(title.element(snippet), diagnostic)
+    }
+}
+
+fn with_help<'a>(group: Group<'a>, diagnostic: &'a Diagnostic) -> Group<'a> {
+    match &diagnostic.help {
+        Some(help) => group.element(Level::HELP.message(plain(help))),
+        None => group,
     }
 }
 

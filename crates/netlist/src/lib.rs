@@ -4,6 +4,7 @@
 //! [`types`] describes a checked netlist, in which every reference is resolved. Nothing here
 //! runs a netlist.
 
+#![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod check;

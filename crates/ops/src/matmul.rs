@@ -6,6 +6,7 @@
 //! on the right, and its dimension is dropped from the result.
 
 use half::{bf16, f16};
+use std::marker::PhantomData;
 
 use crate::error::{OpError, Reason, Within};
 use crate::gemm::{self, Finish, Matrix, Right, Sizes};
@@ -128,20 +129,32 @@ struct Work<'a> {
 }
 
 /// A vector that several threads fill, each thread its own elements.
-struct Filled<T>(*mut T);
+struct Filled<'v, T> {
+    start: *mut T,
+    len: usize,
+    vector: PhantomData<&'v mut [T]>,
+}
 
 // SAFETY: `Work::product` writes every element from one thread only.
-unsafe impl<T: Send> Sync for Filled<T> {}
+unsafe impl<T: Send> Sync for Filled<'_, T> {}
 
-impl<T: Element> Filled<T> {
+impl<'v, T: Element> Filled<'v, T> {
+    fn new(vector: &'v mut [T]) -> Self {
+        Self { start: vector.as_mut_ptr(), len: vector.len(), vector: PhantomData }
+    }
+
     /// Stores values from position `at` on.
     ///
-    /// # Safety
+    /// # Panics
+    /// If the places are not all in the vector: a defect, which must not become a write elsewhere.
     ///
-    /// The places must lie in the vector, and no other thread may touch them.
+    /// # Safety
+    /// No other thread may touch the places.
     unsafe fn put(&self, at: usize, values: &[f32]) {
-        // SAFETY: the caller guarantees it.
-        let places = unsafe { std::slice::from_raw_parts_mut(self.0.add(at), values.len()) };
+        assert!(at <= self.len && values.len() <= self.len - at, "a result is stored in its vector");
+        // SAFETY: the places lie in the vector (asserted), which stays borrowed, and the caller
+        // guarantees that nobody else touches them.
+        let places = unsafe { std::slice::from_raw_parts_mut(self.start.add(at), values.len()) };
         places.iter_mut().zip(values).for_each(|(p, &v)| *p = T::from_f32(v));
     }
 }
@@ -186,9 +199,8 @@ impl Work<'_> {
         }
         let a = Matrix { values: &a, rows: left.0, columns: left.1 };
         let mut values = vec![T::default(); count];
-        let filled = Filled(values.as_mut_ptr());
-        // SAFETY: `products` stores every element of the result once, and the result has
-        // `count` elements.
+        let filled = Filled::new(&mut values);
+        // SAFETY: `products` stores every element of the result once.
         let store = |at: usize, sums: &[f32]| unsafe { filled.put(at, sums) };
         let finish = Finish { change: self.change, store: &store };
         let direct = self.b.values::<f32>();
@@ -267,4 +279,23 @@ fn by_columns<T: Element>(rows: &[Vec<f32>], b: &[T], step: usize, (k, width): (
         }
     }
     sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn nothing_is_stored_beside_a_result() {
+        let mut values = vec![0_f32; 8];
+        let filled = Filled::new(&mut values[..4]);
+        // SAFETY: there is one thread.
+        let put = |at, values: &[f32]| catch_unwind(AssertUnwindSafe(|| unsafe { filled.put(at, values) })).is_ok();
+        assert!(put(1, &[1.0, 2.0, 3.0]) && put(4, &[]));
+        for (at, count) in [(2, 3), (4, 1), (5, 0), (usize::MAX, 2)] {
+            assert!(!put(at, &vec![9.0; count]), "{count} values at {at}");
+        }
+        assert_eq!(values, [0.0, 1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 0.0]);
+    }
 }

@@ -46,6 +46,8 @@
 //! Clippy's cast lints stay off here: tile arithmetic converts between element types, which round
 //! and truncate by definition.
 
+#![forbid(unsafe_code)]
+
 pub mod arch;
 pub mod core_id;
 pub mod deadlock;

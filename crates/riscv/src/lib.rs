@@ -17,6 +17,8 @@
 //! Clippy's cast lints stay off here: instructions are defined on words that are truncated,
 //! extended and read as signed or unsigned, so that `as` is the operation itself.
 
+#![forbid(unsafe_code)]
+
 mod alu;
 mod bus;
 mod core;

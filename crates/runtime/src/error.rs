@@ -28,6 +28,14 @@ pub enum RuntimeError {
     /// No memory, or data that does not fit a buffer.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    /// The host has not the memory for the elements of a buffer.
+    #[error("buffer {name}: not enough memory of the host for its {bytes} bytes")]
+    HostMemory {
+        /// The buffer.
+        name: String,
+        /// How much was asked for.
+        bytes: usize,
+    },
     /// A command that cannot be written.
     #[error("cannot lower program to commands: {0}")]
     Encode(#[from] EncodeError),

@@ -50,6 +50,7 @@
 //!
 //! Follows seeds 000/001 (sections 1, 2, 6, 7, 8) and the original's `device.py` and `hw.py`.
 
+#![forbid(unsafe_code)]
 // The tests of this crate make their data by truncation.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 

@@ -41,6 +41,10 @@ pub struct ChipConfig {
     /// How many threads run the tiles when many of them are busy; all of the machine's unless
     /// given. It changes nothing but the time that a run takes.
     pub threads: Option<NonZeroUsize>,
+    /// Whether a wrong access of the host is answered with ones and told by [`Chip::bar_read`] and
+    /// [`Chip::take_refused`], as the card of another program is to do it. Without this it is a
+    /// fault like a program's, which no host can miss.
+    pub answers_host_errors: bool,
     /// Whether the coprocessors count which instructions they execute, in which modes
     /// ([`Chip::coverage`]).
     pub coverage: bool,
@@ -56,6 +60,7 @@ impl ChipConfig {
             parking: true,
             bugs: Bugs::AS_CHIP,
             threads: None,
+            answers_host_errors: false,
             coverage: false,
         }
     }
@@ -218,7 +223,11 @@ impl Chip {
             nodes.push(AnyNode::Dram(Box::new(DramBank::new(bank as u8).with_nius(grid.clone()))));
         }
         let pcie = nodes.len();
-        nodes.push(AnyNode::Pcie(Box::new(Pcie::new(layout.pcie.0, grid.clone()))));
+        let mut host = Pcie::new(layout.pcie.0, grid.clone());
+        if config.answers_host_errors {
+            host.answer_errors();
+        }
+        nodes.push(AnyNode::Pcie(Box::new(host)));
         nodes.push(AnyNode::Arc(Box::new(ArcTile::new(config.board, layout.arc.0, grid.clone()))));
         nodes.push(AnyNode::Inert(Box::new(InertTiles::new(layout.inert, &grid))));
         let machine = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
@@ -358,11 +367,17 @@ impl Chip {
         }
     }
 
+    /// What was wrong with a posted write that a tile has refused since the last call, if the chip
+    /// answers errors of the host.
+    pub fn take_refused(&mut self) -> Option<Fault> {
+        self.pcie_mut().take_refused()
+    }
+
     /// Reads from a BAR, 64 bytes a transaction, one after the other. The chip continues until the
     /// data has arrived.
     ///
     /// # Errors
-    /// A fault now or earlier; a deadlock when no answer can come.
+    /// A fault now or earlier; a wrong access; a deadlock when no answer can come.
     pub fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), ChipError> {
         self.alive()?;
         let at = self.now();
@@ -370,8 +385,8 @@ impl Chip {
         self.pcie_touched();
         loop {
             if let Some((when, data)) = self.pcie_mut().take_read(ticket) {
-                out.copy_from_slice(&data);
                 self.host = when.max(self.scheduler.now);
+                out.copy_from_slice(&data.map_err(ChipError::Fault)?);
                 return Ok(());
             }
             self.step_for_host()?;

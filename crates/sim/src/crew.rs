@@ -22,6 +22,8 @@ use std::vec::Drain;
 const PORTIONS: usize = 4;
 /// Portions at most: a chip has some 150 nodes.
 const MOST_PORTIONS: usize = 64;
+/// Stack of a worker, whatever the environment says.
+const STACK_BYTES: usize = 2 << 20;
 /// A worker is woken for so many busy nodes.
 const WAKE_FOR: usize = 4;
 /// How often an idle worker looks for work without giving up its processor: about a microsecond.
@@ -216,7 +218,8 @@ impl<N: Worked> Crew<N> {
             let desk = self.desk.clone();
             let name = format!("tilework-{number}");
             let first = (number + 1) * PORTIONS % desk.portions.len();
-            let worker = thread::Builder::new().name(name).spawn(move || desk.attend(number, first));
+            let worker =
+                thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || desk.attend(number, first));
             match worker {
                 Ok(worker) => self.workers.push(worker),
                 Err(_) => break,

@@ -9,6 +9,8 @@
 //! Clippy's cast lints stay off here: registers are fields cut out of words, and arithmetic is that
 //! of hardware, so that `as` is the operation itself.
 
+#![forbid(unsafe_code)]
+
 mod active;
 mod arc;
 mod bugs;

@@ -33,6 +33,7 @@
 //! # Ok::<(), tilework_timeline::TimelineError>(())
 //! ```
 
+#![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod clock;

@@ -125,6 +125,9 @@ pub fn sequential<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     Ok(outcome)
 }
 
+/// Stack of each thread, whatever the environment says.
+const STACK_BYTES: usize = 2 << 20;
+
 /// Runs a session with three threads.
 pub fn concurrent<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     backend: &Backend<A, M>,
@@ -133,11 +136,16 @@ pub fn concurrent<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     timeout: Option<Duration>,
 ) -> Result<Outcome<A::Entry>, BackendError> {
     let left = begin_concurrent(backend, inputs)?;
+    let thread = || std::thread::Builder::new().stack_size(STACK_BYTES);
+    let refused = |error: std::io::Error| {
+        backend.shared().give_up();
+        BackendError::Thread(error.to_string())
+    };
     let (unpushed, records, popped) = std::thread::scope(|scope| {
-        let push = scope.spawn(|| push_all(backend, left, timeout));
-        let pop = scope.spawn(|| pop_all(backend, timeout));
-        let records = run_all(backend, calls);
-        (join(push), records, join(pop))
+        let push = thread().spawn_scoped(scope, || push_all(backend, left, timeout)).map_err(refused);
+        let pop = thread().spawn_scoped(scope, || pop_all(backend, timeout)).map_err(refused);
+        let records = if push.is_ok() && pop.is_ok() { run_all(backend, calls) } else { Err(BackendError::GivenUp) };
+        (push.and_then(join), records, pop.and_then(join))
     });
     // Prefer the run thread's error, unless it ended only because another thread failed.
     let records = match records {

@@ -55,6 +55,8 @@ pub enum BackendError {
     TimedOut(Wait),
     #[error("deadlock: {0}")]
     Stuck(Stuck),
+    #[error("a thread of the session cannot be started: {0}")]
+    Thread(String),
     #[error("another thread has failed")]
     GivenUp,
 }

@@ -68,7 +68,7 @@ impl Array {
     /// Reads an array of a `.npy` file, or the one named `key` of an `.npz` or `.safetensors` file;
     /// without a key their only one.
     pub fn open(path: &Path, key: Option<&str>) -> Outcome<Self> {
-        let named = |error: String| Failure::usage(format!("{}: {error}", path.display()));
+        let named = |error: String| Failure::file(path, tilework_text::plain(&error));
         match (path.extension().and_then(|e| e.to_str()), key) {
             (Some("npz"), _) => npz::read(path, key),
             (Some("safetensors"), _) => safetensors::read(path, key),

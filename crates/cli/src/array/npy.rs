@@ -17,7 +17,7 @@ impl Array {
         let (mut file, length) = files::open_within(path, MAX_FILE_BYTES, "a .npy file")?;
         let mut head = Vec::new();
         files::read_exactly(path, &mut file, length.min(MAX_HEADER_BYTES), &mut head)?;
-        let header = Header::parse(&head, length).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+        let header = Header::parse(&head, length).map_err(|e| Failure::file(path, tilework_text::plain(&e)))?;
         let mut data = head.split_off(header.data_offset);
         files::read_exactly(path, file, length.saturating_sub(MAX_HEADER_BYTES), &mut data)?;
         Ok(Self { dtype: header.dtype, shape: header.shape, data })

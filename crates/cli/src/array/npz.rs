@@ -12,7 +12,7 @@ const SUFFIX: &str = ".npy";
 
 /// Reads the array named `key`, or the only one.
 pub(super) fn read(path: &Path, key: Option<&str>) -> Outcome<Array> {
-    let fail = |error: String| Failure::usage(format!("{}: {error}", path.display()));
+    let fail = |error: String| Failure::file(path, tilework_text::plain(&error));
     let (file, _) = files::open_within(path, MAX_FILE_BYTES, "an .npz file")?;
     let mut archive =
         ZipArchive::new(std::io::BufReader::new(file)).map_err(|e| fail(format!("not an .npz file: {e}")))?;

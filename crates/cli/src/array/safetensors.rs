@@ -9,7 +9,7 @@ use tilework_dtype::DType;
 
 /// Reads the array named `key`, or the only one.
 pub(super) fn read(path: &Path, key: Option<&str>) -> Outcome<Array> {
-    let fail = |error: String| Failure::usage(format!("{}: {error}", path.display()));
+    let fail = |error: String| Failure::file(path, tilework_text::plain(&error));
     let bytes = files::read_within(path, MAX_FILE_BYTES, "a .safetensors file")?;
     let file = SafeTensors::deserialize(&bytes).map_err(|e| fail(format!("not a .safetensors file: {e}")))?;
     let names: Vec<String> = file.names().into_iter().map(|name| (*name).to_owned()).collect();

@@ -1,22 +1,23 @@
 //! `tilework run` of a compiled model.
 
 use super::args::{Axes, DumpOp, ModelRunArgs, RoundingName};
-use super::watch::{Dump, Watch};
+use super::watch::{Dump, Watch, is_dump};
 use super::{choose, inputs, open, session, supported, tensors};
 use crate::answer::Answer;
 use crate::args::{EngineName, RunArgs};
 use crate::failure::{Failure, Outcome};
-use crate::files;
 use crate::output::OutputFile;
+use crate::targets::Targets;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tilework_engine::sharding::placements;
 use tilework_engine::{Profile, Reason, RunError, RunResult, Session, Value};
 use tilework_model::ttnn::OpKind;
 use tilework_ops::mesh::Placements;
+use tilework_text::plain;
 
 /// Runs a program of a model and reports.
 pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
@@ -31,7 +32,6 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
     supported(&mut session, program)?;
     let inputs = inputs::read(&session, program, &args.input, &own.model.shard)?;
     let joins = joins(&session, program, &own.model.join)?;
-    files::make_folder(&args.out)?;
     let info = session.programs().swap_remove(program);
     if let Some(DumpOp::One(index)) = own.dump_op
         && index >= info.operations
@@ -39,6 +39,11 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
         let has = format_args!(" {index}: the program has {} operations", info.operations);
         return Err(Failure::option("--dump-op", has));
     }
+    let names = (0..info.outputs.len()).map(|i| format!("out{i}.npy"));
+    let old = if own.dump_op.is_some() { is_result_or_dump } else { is_result };
+    let targets = Targets::new().outputs(&args.out, names).and_old(old);
+    let read: Vec<PathBuf> = crate::inputs::files(&args.input).chain([args.program.clone()]).collect();
+    targets.prepare(&read)?;
     let dump = own.dump_op.map(|which| Dump { which, folder: args.out.clone() });
     let mut watch = Profile::new(Watch::new(program, info.operations, dump));
     let run_started = Instant::now();
@@ -141,6 +146,22 @@ pub(super) fn place(error: &RunError) -> ModelPlace {
     }
 }
 
+/// Whether a run of a model writes results into files of this name: `out0.npy`, `out0_dev1.npy`,
+/// `changed_in0.npy`.
+fn is_result(name: &str) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let Some(rest) = name.strip_suffix(".npy") else { return false };
+    let rest = rest.strip_prefix("out").or_else(|| rest.strip_prefix("changed_in"));
+    rest.is_some_and(|rest| match rest.split_once("_dev") {
+        Some((index, device)) => number(index) && number(device),
+        None => number(rest),
+    })
+}
+
+fn is_result_or_dump(name: &str) -> bool {
+    is_result(name) || is_dump(name)
+}
+
 /// Writes outputs, and inputs that the program has changed.
 fn write_all(ran: &RunResult, folder: &Path) -> Outcome<BTreeMap<String, OutputFile>> {
     let mut outputs = BTreeMap::new();
@@ -232,7 +253,7 @@ where
 
 impl ModelReport {
     fn text(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        writeln!(out, "{} on the native engine", self.program)?;
+        writeln!(out, "{} on the native engine", plain(&self.program))?;
         writeln!(out, "  operations       {}", self.operations)?;
         writeln!(out, "  peak memory      {:.1} MiB of tensors", self.peak_bytes as f64 / f64::from(1 << 20))?;
         writeln!(out, "  host time        {:.3} s, {:.3} s with files", self.run_seconds, self.host_seconds)?;

@@ -15,6 +15,7 @@ use tilework_model::metal::TTMetalBinary;
 use tilework_model::system::SystemDesc;
 use tilework_model::ttnn::{Program, TensorRef};
 use tilework_model::{Contents, Direction, Model};
+use tilework_text::plain;
 
 /// Shows what is asked for.
 pub fn show(args: &ShowArgs, own: &ModelShowArgs) -> Outcome<Answer> {
@@ -56,7 +57,7 @@ fn describe(model: &Model, ops: bool, out: &mut dyn Write) -> Result<()> {
         Contents::System(_) => {}
     }
     for (program, library) in model.dylibs() {
-        let whose = program.map(|name| format!(" of program {name}")).unwrap_or_default();
+        let whose = program.map(|name| format!(" of program {}", plain(name))).unwrap_or_default();
         writeln!(
             out,
             "native library {}{whose}: {} bytes, executed only with --allow-native-code",
@@ -77,11 +78,13 @@ fn head(model: &Model, out: &mut dyn Write) -> Result<()> {
         Contents::System(_) => "system description",
     };
     writeln!(out, "{kind}, {} bytes", model.size)?;
-    writeln!(out, "  schema   {} ({})", model.schema_hash(), model.schema_name.unwrap_or("unknown"))?;
+    writeln!(out, "  schema   {} ({})", plain(model.schema_hash()), model.schema_name.unwrap_or("unknown"))?;
     let version = model.version().map(|v| format!("{}.{}.{}", v.major, v.minor, v.patch)).unwrap_or_default();
-    writeln!(out, "  compiler {version}, commit {}", model.compiler_git_hash())?;
+    writeln!(out, "  compiler {version}, commit {}", plain(model.compiler_git_hash()))?;
     match model.mlir() {
-        Some(mlir) => writeln!(out, "  text     {} of {} bytes (--mlir prints it)", mlir.name, mlir.source.len()),
+        Some(mlir) => {
+            writeln!(out, "  text     {} of {} bytes (--mlir prints it)", plain(&mlir.name), mlir.source.len())
+        }
         None => Ok(()),
     }
 }
@@ -95,11 +98,16 @@ fn show_program(
 ) -> Result<()> {
     let private = if program.private { ", private" } else { "" };
     let mesh = program.mesh_shape.map(|shape| format!(", mesh {}x{}", shape.y, shape.x)).unwrap_or_default();
-    writeln!(out, "\nprogram {index} {}{private}{mesh}: {} operations", program.name, program.operations.len())?;
+    writeln!(
+        out,
+        "\nprogram {index} {}{private}{mesh}: {} operations",
+        plain(&program.name),
+        program.operations.len()
+    )?;
     let infos: Vec<InputInfo> = session.and_then(|session| session.inputs(index).ok()).unwrap_or_default();
     for (i, input) in program.inputs.iter().enumerate() {
         let name = infos.get(i).and_then(|info| info.name.as_ref());
-        let name = name.map(|name| format!(" {name}")).unwrap_or_default();
+        let name = name.map(|name| format!(" {}", plain(name))).unwrap_or_default();
         let part = if infos.get(i).is_some_and(|info| info.sharded) { ", each device its own" } else { "" };
         writeln!(out, "  in{i:<3} {}{name}{part}", tensor(input))?;
     }
@@ -167,11 +175,11 @@ fn bits(dtype: DataType) -> f64 {
 
 fn show_metal(root: &TTMetalBinary, out: &mut dyn Write) -> Result<()> {
     for (index, program) in root.programs.iter().enumerate() {
-        writeln!(out, "\nprogram {index} {}: {} device programs", program.name, program.device_programs.len())?;
+        writeln!(out, "\nprogram {index} {}: {} device programs", plain(&program.name), program.device_programs.len())?;
         writeln!(out, "  {} inputs, {} outputs", program.inputs.len(), program.outputs.len())?;
         for (k, device) in program.device_programs.iter().enumerate() {
             for queue in &device.command_queues {
-                writeln!(out, "  device program {k}, queue {}: {} commands", queue.name, queue.commands.len())?;
+                writeln!(out, "  device program {k}, queue {}: {} commands", plain(&queue.name), queue.commands.len())?;
                 for (i, command) in queue.commands.iter().enumerate() {
                     // Commands have few fields, most of them numbers: as data they fit a line.
                     let mut fields = serde_json::to_value(&command.kind)?;

@@ -47,6 +47,15 @@ pub fn dump_name(event: &Event<'_>, output: usize, device: Option<usize>) -> Str
     format!("p{}_op{:04}_{}_{output}{device}.npy", event.program, event.index, event.kind().name())
 }
 
+/// Whether [`dump_name`] makes such names.
+pub fn is_dump(name: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let parts = name.strip_prefix('p').filter(|rest| rest.ends_with(".npy")).and_then(|rest| rest.split_once("_op"));
+    parts
+        .and_then(|(program, rest)| Some((program, rest.split_once('_')?.0)))
+        .is_some_and(|(program, index)| digits(program) && digits(index))
+}
+
 impl Observer for Watch {
     fn before(&mut self, event: &Event<'_>) {
         if event.depth == 0 {

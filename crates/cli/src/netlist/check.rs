@@ -40,12 +40,13 @@ pub fn check(file: &Path, own: &NetlistCheckArgs) -> Outcome<Answer> {
     let plural = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let counts = format!("{name}: {}, {}", plural(report.errors, "error"), plural(warnings, "warning"));
     let failure = (!report.accepted).then(|| Failure::usage(counts).of_file(file));
+    let styled = std::io::stdout().is_terminal();
     let answer = Answer::new(report, move |report, out| {
-        write!(out, "{}", found.render(std::io::stdout().is_terminal()))?;
+        write!(out, "{}", found.render(styled))?;
         if report.accepted {
             writeln!(out, "ok   {}: right for {}", report.file, report.archs.join(", "))?;
         }
         Ok(())
     });
-    Ok(answer.failing(failure))
+    Ok(answer.failing(failure).styled(styled))
 }

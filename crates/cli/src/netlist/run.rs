@@ -8,11 +8,12 @@ use crate::answer::Answer;
 use crate::args::{EngineName, Input, RunArgs};
 use crate::array::Array;
 use crate::failure::{Failure, Outcome};
-use crate::files;
 use crate::output::OutputFile;
+use crate::targets::Targets;
 use crate::trace::TraceFile;
+use crate::{inputs, limits};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tilework_buda::Tensor;
 use tilework_buda::backend::drive::{self, Outcome as Driven, Popping};
@@ -37,8 +38,10 @@ pub fn run(args: &RunArgs, own: &NetlistRunArgs) -> Outcome<Answer> {
     let started = Instant::now();
     let netlist = run_inputs::read(&args.program, own.arch)?;
     let arch = own.arch.map(Into::into);
-    let done = session(netlist, &own.drive, arch, own.rounding.golden(), &args.input)?;
-    files::make_folder(&args.out)?;
+    let names = outputs_of(&netlist).map(|queue| file_name(&netlist.queue(queue).name)).collect::<Outcome<Vec<_>>>()?;
+    let targets = Targets::new().outputs(&args.out, names).option("--trace", own.trace.as_deref());
+    let read: Vec<PathBuf> = inputs::files(&args.input).chain([args.program.clone()]).collect();
+    let done = session(netlist, &own.drive, arch, own.rounding.golden(), &args.input, || targets.prepare(&read))?;
     let outputs = write_outputs(&done, &args.out)?;
     if let Some(file) = trace_file {
         file.write(&trace(&done.backend))?;
@@ -63,8 +66,7 @@ impl Done {
 
     /// Queues that operations fill.
     pub fn outputs(&self) -> impl Iterator<Item = QueueId> {
-        let queues = self.netlist().queues.iter().enumerate();
-        queues.filter(|(_, queue)| matches!(queue.producer, Producer::Op(_))).map(|(i, _)| QueueId(i))
+        outputs_of(self.netlist())
     }
 
     /// All that a queue was given.
@@ -74,14 +76,22 @@ impl Done {
     }
 }
 
-/// Runs the programs that were asked for.
+/// Queues that operations fill.
+fn outputs_of(netlist: &Netlist) -> impl Iterator<Item = QueueId> {
+    let queues = netlist.queues.iter().enumerate();
+    queues.filter(|(_, queue)| matches!(queue.producer, Producer::Op(_))).map(|(i, _)| QueueId(i))
+}
+
+/// Runs the programs that were asked for; `begin` is called when nothing was refused.
 pub fn session(
     netlist: Netlist,
     args: &DriveArgs,
     arch: Option<Arch>,
     golden: Golden,
     given: &[Input],
+    begin: impl FnOnce() -> Outcome<()>,
 ) -> Outcome<Done> {
+    limits::start_threads()?;
     let calls = run_inputs::calls(&netlist, args)?;
     let deadline = args.timeout.and_then(|seconds| Deadline::after(Duration::from_secs(seconds.into())));
     let inputs = run_inputs::inputs(&netlist, args, given)?;
@@ -98,6 +108,7 @@ pub fn session(
         levels: args.mode == ModeName::Sequential,
         ..BackendOptions::default()
     };
+    begin()?;
     let backend = Backend::new(netlist, golden, options);
     backend.initialize().map_err(failure)?;
     let popping = if args.pop_outputs { Popping::WhenFull } else { Popping::Never };

@@ -40,6 +40,7 @@ pub fn failure(program: &Path, error: RuntimeError) -> Failure {
             Failure::failed("budget", format!("{message}\n{RAISE}")).with_all(budget(&report))
         }
         RuntimeError::Interrupted(report) => Failure::failed("interrupted", message).with_all(budget(&report)),
+        RuntimeError::HostMemory { .. } => Failure::failed("memory", message),
         RuntimeError::Protocol(_) => Failure::failed("protocol", message),
         _ => Failure::failed("device", message),
     }

@@ -9,12 +9,13 @@ use super::schema::{ProgramFile, Use};
 use super::source::Source;
 use super::storage;
 use crate::answer::Answer;
-use crate::args::{ArraySource, EngineName, RunArgs};
+use crate::args::{EngineName, RunArgs};
 use crate::array::Array;
 use crate::chip::{AnyChip, Device, Settings};
 use crate::failure::{Failure, Outcome};
 use crate::output::OutputFile;
 use crate::progress::Progress;
+use crate::targets::Targets;
 use crate::{files, inputs, interrupt};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -98,7 +99,7 @@ struct Prepared {
 }
 
 impl Prepared {
-    /// Reads everything, and makes the output folder when nothing was refused.
+    /// Reads everything, and prepares what will be written when nothing was refused.
     fn read(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Self> {
         let inputs = inputs::by_name(&args.input, NO_RANDOM_INPUTS)?;
         let source = Source::read(&args.program, "a program file")?;
@@ -108,29 +109,15 @@ impl Prepared {
         let (chip, board) = AnyChip::power_on(library, own.board.given, settings)?;
         let plan = Plan::new(source, file, board, &inputs)?;
         let firmware = own.firmware.as_deref().map(super::firmware::load).transpose()?;
-        files::make_folder(&args.out)?;
-        check_records(args, own, &plan)?;
+        let read: Vec<PathBuf> = inputs::files(&args.input).chain([args.program.clone()]).collect();
+        let names = plan.buffers_for(Use::Output).map(|(_, buffer)| format!("{}.npy", buffer.name));
+        let targets = Targets::new()
+            .outputs(&args.out, names)
+            .option("--capture", own.capture.as_deref())
+            .option("--coverage", own.coverage.as_deref());
+        targets.prepare(&read)?;
         Ok(Self { inputs, chip, plan, firmware })
     }
-}
-
-/// Refuses a capture or a coverage file that would replace the program, an array or an output of
-/// the same run, or the other one.
-fn check_records(args: &RunArgs, own: &KernelRunArgs, plan: &Plan) -> Outcome<()> {
-    let given = [("--capture", &own.capture), ("--coverage", &own.coverage)];
-    let outputs = plan.buffers_for(Use::Output).map(|(_, buffer)| args.out.join(format!("{}.npy", buffer.name)));
-    let inputs = args.input.iter().filter_map(|input| match &input.source {
-        ArraySource::File { path, .. } => Some(path.clone()),
-        ArraySource::Random(_) => None,
-    });
-    let mut taken: Vec<PathBuf> = inputs.chain(outputs).chain([args.program.clone()]).collect();
-    for (option, file) in given.into_iter().filter_map(|(option, file)| Some((option, file.as_ref()?))) {
-        if let Some(path) = taken.iter().find(|path| files::same_place(path, file)) {
-            return Err(Failure::option(option, format_args!(" would replace {}", path.display())));
-        }
-        taken.push(file.clone());
-    }
-    Ok(())
 }
 
 fn open(chip: AnyChip, config: DeviceConfig, firmware: Option<FirmwareSet>) -> Result<Device, RuntimeError> {

@@ -10,6 +10,7 @@ use super::wrong::{Wrong, consequence};
 use crate::failure::Outcome;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
+use tilework_text::is_hidden;
 use toml::Spanned;
 
 /// A program file.
@@ -191,7 +192,7 @@ impl ProgramFile {
 
     /// The same; what cannot be read is kept as wrong, and missing. `None`: nothing can be read.
     pub fn parse_or(source: &Source, wrong: &mut Wrong) -> Option<Self> {
-        match source.toml() {
+        let file = match source.toml() {
             Ok(file) => Some(file),
             Err(whole) => {
                 let file = sections::read(source, wrong);
@@ -201,7 +202,21 @@ impl ProgramFile {
                 }
                 file
             }
+        };
+        for name in file.iter().flat_map(Self::shown_names).filter(|name| name.get_ref().contains(is_hidden)) {
+            wrong.add(source.error(name.span(), format!("{:?} has a control character", name.get_ref())));
         }
+        file
+    }
+
+    /// The names that stand in messages and tables.
+    fn shown_names(&self) -> impl Iterator<Item = Spanned<String>> {
+        let kernels = |role: &RoleDecl| {
+            let all = [&role.brisc, &role.ncrisc, &role.trisc0, &role.trisc1, &role.trisc2];
+            all.into_iter().flatten().map(|kernel| kernel.get_ref().elf.clone()).collect::<Vec<_>>()
+        };
+        let roles = self.roles.iter().map(Spanned::get_ref);
+        roles.flat_map(move |role| role.name.iter().cloned().chain(kernels(role))).chain([self.name.clone()])
     }
 }
 

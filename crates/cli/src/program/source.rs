@@ -1,8 +1,10 @@
 //! The text of a program file or memory map, for messages that point at a place in it.
 
 use crate::failure::{Failure, Outcome};
+use crate::files::shown;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use tilework_text::plain;
 
 /// Budget of such a file in bytes.
 pub const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -43,7 +45,7 @@ impl Source {
 
     /// An error of TOML at its place.
     pub fn toml_error(&self, error: &toml::de::Error) -> Failure {
-        let message = error.message().trim_end().replace('\n', "; ");
+        let message = plain(&error.message().trim_end().replace('\n', "; ")).into_owned();
         self.error(error.span().unwrap_or(0..0), message)
     }
 
@@ -67,7 +69,7 @@ impl Source {
         let line = self.text[line_start..].lines().next().unwrap_or("");
         let number = before.matches('\n').count() + 1;
         let column = before[line_start..].chars().count() + 1;
-        let mut out = format!("{}:{number}:{column}: {message}", self.path.display());
+        let mut out = format!("{}:{number}:{column}: {message}", shown(&self.path));
         if !line.trim().is_empty() && line.len() <= 200 {
             let rest = line.get(start - line_start..).unwrap_or("");
             let marked = rest.get(..span.len().min(rest.len())).unwrap_or(rest).chars().count().max(1);

@@ -5,6 +5,7 @@ use super::explore::RingData;
 use super::file;
 use crate::answer::Answer;
 use crate::failure::{Failure, Outcome};
+use crate::targets::Targets;
 use crate::trace::TraceFile;
 use serde::Serialize;
 use std::io::Write;
@@ -108,6 +109,8 @@ struct Ran {
 /// Runs an example, or the schedules of a file.
 pub fn run(args: &RingRunArgs) -> Outcome<Answer> {
     let trace = args.trace.as_deref().map(TraceFile::at).transpose()?;
+    let targets = Targets::new().option("--trace", args.trace.as_deref());
+    targets.prepare(&[])?;
     let ran = match &args.example {
         NamedOrFile::Named(example) => run_example(args, *example),
         NamedOrFile::File(path) => run_file(args, path)?,

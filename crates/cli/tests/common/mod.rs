@@ -43,6 +43,23 @@ pub(crate) fn tilework<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Ended {
     }
 }
 
+/// Runs `tilework` under limits of the shell (`ulimit`), with more in its environment. A limit ends
+/// it with an error: not by a signal, not by a panic.
+#[cfg(unix)]
+#[track_caller]
+pub(crate) fn limited(limits: &str, environment: &[(&str, &str)], args: &[&str]) -> Ended {
+    let output = Command::new("sh")
+        .args(["-c", &format!("{limits}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_tilework")])
+        .args(args)
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap();
+    let (stdout, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    let code = output.status.code().unwrap_or_else(|| panic!("ended by a signal: {}\n{stderr}", output.status));
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    Ended { code, stdout, stderr }
+}
+
 /// The repository.
 pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

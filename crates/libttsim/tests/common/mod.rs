@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 const ALONE: &str = "TILEWORK_TEST_ALONE";
 
 /// The shared library, which cargo puts beside or above the tests.
+#[allow(dead_code, reason = "not every test file opens it")]
 pub(crate) fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let folders = test.ancestors().skip(1).take(2);

@@ -20,6 +20,7 @@ use flow::{Lines, closed, on_one_line};
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use tilework_text::{is_hidden, plain};
 
 /// Reads a file as one tree. `None` if it is empty or too broken for a tree; errors are in `sink`.
 pub(crate) fn load<'t>(text: &'t str, budget: Budget, sink: &mut Diagnostics) -> Option<Node<'t>> {
@@ -190,6 +191,12 @@ impl<'t> Builder<'t> {
             let message = format!("more than {} values", self.budget.nodes);
             sink.push(Diagnostic::new(code::YAML_BUDGET, node.span, message));
             return None;
+        }
+        if let Value::Scalar(scalar) = &node.value
+            && scalar.text.contains(is_hidden)
+        {
+            let message = format!("`{}` has a control character", plain(&scalar.text));
+            sink.push(Diagnostic::new(code::CONTROL_CHARACTER, node.span, message));
         }
         match self.stack.last_mut() {
             None => self.root = Some(node),

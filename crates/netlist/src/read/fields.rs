@@ -47,6 +47,11 @@ impl<'t> Fields<'t> {
             if !known.contains(&&*entry.key) && !also(&entry.key) {
                 let finding =
                     Diagnostic::new(code::UNKNOWN_FIELD, entry.at, format!("{what} has no field `{}`", entry.key));
+                if sink.is_full() {
+                    // It is counted only, and a correction would cost more than all else.
+                    sink.push(finding);
+                    continue;
+                }
                 meant.extend(nearest(&entry.key, known).map(str::to_owned));
                 sink.push(suggest(finding, &entry.key, known));
             }

@@ -44,6 +44,7 @@ pub(crate) const CASES: &[Case] = &[
     case(20, BASE, &[("loc: host, host: [0x0]", "loc: host, host: [0x0], dram: [[0, 0]]")]),
     case(21, BASE, &[("input_2_tms", "input_3_tms")]),
     case(22, BASE, &[("overrides: {weights:", "overrides: {'weights(':")]),
+    case(23, BASE, &[("uniform_lower_bound: -1.0", "\"uniform\\e[2J_lower_bound\": -1.0")]),
     case(101, BASE, &[("dram: [[0, 0x10000000], [1, 0x10000000]]", "dram: [[0, 0x10000000]]")]),
     case(102, BASE, &[("df: Float16_b, target_device: 0, loc: dram, dram: [[2,", "df: Float16_b, tile_dim: [16, 16], target_device: 0, loc: dram, dram: [[2,")]),
     case(103, DEVICES, &[("dram: [[0, 0x12000000]]", "dram: [[0, 0x12000000]], read_ports: [3]")]),

@@ -94,10 +94,10 @@ impl<C: HostLink> Device<C> {
     }
 
     fn download_pages(&mut self, buffer: &Buffer) -> Result<Vec<u8>, Waited> {
-        let mut data = vec![0; buffer.bytes()];
+        let mut data = host_memory(buffer, buffer.bytes())?;
         for bank in 0..buffer.banks.min(buffer.pages().get()) {
             let rows = (buffer.pages().get() - bank).div_ceil(buffer.banks);
-            let mut bytes = vec![0; rows as usize * buffer.page_size as usize];
+            let mut bytes = host_memory(buffer, rows as usize * buffer.page_size as usize)?;
             let port = Target::tile(self.dram_map.port(bank as usize, 0)).ordered(Ordering::Relaxed);
             self.card.read(&port, buffer.address, &mut bytes)?;
             buffer.scatter(&bytes, bank, &mut data);
@@ -125,4 +125,15 @@ impl<C: HostLink> Device<C> {
         let result = self.card.write(&Target::tile(tile), address, data);
         result.map_err(|e| self.explain(e.into(), &[]))
     }
+}
+
+/// Zeros for so many bytes of a buffer. They are asked for before they are needed, so that too
+/// little memory is an error and not an abort.
+fn host_memory(buffer: &Buffer, bytes: usize) -> Result<Vec<u8>, Waited> {
+    let mut memory = Vec::new();
+    if memory.try_reserve_exact(bytes).is_err() {
+        return Err(Waited::Other(RuntimeError::HostMemory { name: buffer.name.clone(), bytes }));
+    }
+    memory.resize(bytes, 0);
+    Ok(memory)
 }

@@ -45,7 +45,7 @@ pub fn list(name: &str, data: &[u8]) -> Result<Vec<ListedFunction>, ElfError> {
     }
     let mut functions = Vec::new();
     for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
-        let section_name = section.name().unwrap_or("?").to_owned();
+        let section_name = tilework_text::plain(section.name().unwrap_or("?")).into_owned();
         let bytes = match section.uncompressed_data() {
             Ok(bytes) => bytes,
             Err(error) => return fail(&section_name, error.to_string(), "bytes inside the file"),

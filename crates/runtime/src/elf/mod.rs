@@ -41,6 +41,8 @@ pub struct ElfError {
 impl ElfError {
     pub(crate) fn new(file: &str, field: impl Into<String>, found: impl ToString, expected: impl Into<String>) -> Self {
         let (field, found, expected) = (field.into(), found.to_string(), expected.into());
-        Self { file: file.to_owned(), field, found, expected }
+        // Some of it are names of the file.
+        let shown = |text: &str| tilework_text::plain(text).into_owned();
+        Self { file: shown(file), field: shown(&field), found: shown(&found), expected }
     }
 }

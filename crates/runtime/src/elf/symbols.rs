@@ -5,6 +5,7 @@ use gimli::{EndianSlice, RunTimeEndian};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use std::borrow::Cow;
 use std::fmt;
+use tilework_text::plain;
 
 /// A function, and where in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -98,8 +99,9 @@ fn symbol_of(file: &object::File, pc: u32) -> Option<String> {
     Some(demangle(symbol.name().ok()?))
 }
 
+/// A symbol's name as people know it, without what a terminal obeys.
 pub(super) fn demangle(name: &str) -> String {
-    format!("{:#}", rustc_demangle::demangle(name))
+    plain(&format!("{:#}", rustc_demangle::demangle(name))).into_owned()
 }
 
 /// Calls `then` with a look-up from an address to its source file and line; it finds nothing where
@@ -110,7 +112,7 @@ pub(super) fn with_lines(file: &object::File, then: impl FnOnce(&dyn Fn(u32) -> 
     let Ok(context) = Context::from_dwarf(dwarf) else { return then(&|_| None) };
     then(&|address| {
         let location = context.find_location(u64::from(address)).ok()??;
-        Some((location.file?.to_owned(), location.line?))
+        Some((plain(location.file?).into_owned(), location.line?))
     });
 }
 
@@ -133,7 +135,7 @@ fn dwarf_frames(file: &object::File, pc: u32) -> Option<Vec<SourceFrame>> {
             Some(name) => demangle(&name),
             None => symbol_of(file, pc)?,
         };
-        let line = frame.location.and_then(|l| Some((l.file?.to_owned(), l.line?)));
+        let line = frame.location.and_then(|l| Some((plain(l.file?).into_owned(), l.line?)));
         frames.push(SourceFrame { function, line });
     }
     Some(frames)

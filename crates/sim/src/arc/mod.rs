@@ -19,7 +19,7 @@ use crate::dram::SparseMemory;
 use crate::endpoint::Endpoint;
 use crate::event_queue::EventQueue;
 use crate::inert::niu_register;
-use crate::noc::{self, Body, Dest, Grid, Outbox, Packet, Place};
+use crate::noc::{self, Body, Dest, Grid, HostRequest, Outbox, Packet, Place, serve_or_refuse};
 use crate::{Cycle, Fault, FaultClass, Memory, timing};
 use std::sync::Arc;
 use tilework_abi::arc as regs;
@@ -257,7 +257,9 @@ impl Endpoint for ArcTile {
     }
     fn handle(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
         match event {
-            Event::Arrive(packet) => self.serve(at, &packet, out).map_err(|fault| fault.sent_by(packet.from)),
+            Event::Arrive(packet) => serve_or_refuse(HostRequest::of(&packet), at + timing::ARC_ACCESS, out, |out| {
+                self.serve(at, &packet, out).map_err(|fault| fault.sent_by(packet.from))
+            }),
             Event::Messages => {
                 messages::process(&mut self.registers);
                 Ok(())

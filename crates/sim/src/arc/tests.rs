@@ -21,7 +21,11 @@ fn send(arc: &mut ArcTile, body: Body) -> Result<Option<Body>, Fault> {
     arc.deliver(100, Packet { noc: 0, from: HOST, to: Dest::Unicast(ARC), body });
     let mut out = Outbox::default();
     arc.run(crate::NEVER, &mut out)?;
-    Ok(out.take_all().pop().map(|d| d.packet.body))
+    match out.take_all().pop().map(|d| d.packet.body) {
+        // What the host asks wrongly is no fault of a program.
+        Some(Body::Refused { fault, .. }) => Err(fault),
+        answer => Ok(answer),
+    }
 }
 
 fn word(arc: &mut ArcTile, addr: u64) -> Result<u32, Fault> {

@@ -19,7 +19,7 @@ pub(crate) use store::{OutOfRange, SparseMemory};
 use crate::endpoint::Endpoint;
 use crate::event_queue::EventQueue;
 use crate::inert::{niu_register, serve_register};
-use crate::noc::{self, Body, Data, Dest, Grid, Niu, Outbox, Packet, Place};
+use crate::noc::{self, Body, Data, Dest, Grid, HostRequest, Niu, Outbox, Packet, Place, serve_or_refuse};
 use crate::pipe::Pipe;
 use crate::{Cycle, Fault, FaultClass, Memory, timing};
 use tilework_abi::board::DRAM_BANK_BYTES;
@@ -225,7 +225,9 @@ impl Endpoint for DramBank {
     }
     fn handle(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
         match event {
-            Event::Arrive(packet) => self.serve(at, &packet, out).map_err(|fault| fault.sent_by(packet.from)),
+            Event::Arrive(packet) => serve_or_refuse(HostRequest::of(&packet), at + timing::DRAM_ACCESS, out, |out| {
+                self.serve(at, &packet, out).map_err(|fault| fault.sent_by(packet.from))
+            }),
             Event::Fetch(answer) => {
                 self.fetch(at, answer, out);
                 Ok(())

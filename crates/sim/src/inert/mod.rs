@@ -16,8 +16,8 @@ mod tests;
 
 use crate::endpoint::Endpoint;
 use crate::event_queue::EventQueue;
-use crate::noc::{Body, Dest, Grid, Niu, NodeId, Outbox, Packet, Place};
-use crate::{Cycle, Fault, FaultClass, Memory};
+use crate::noc::{Body, Dest, Grid, HostRequest, Niu, NodeId, Outbox, Packet, Place, serve_or_refuse};
+use crate::{Cycle, Fault, FaultClass, Memory, timing};
 use content::Content;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -171,7 +171,9 @@ impl Endpoint for InertTiles {
         &mut self.arrivals
     }
     fn handle(&mut self, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {
-        let from = packet.from;
-        self.serve(at, packet, out).map_err(|fault| fault.sent_by(from))
+        let (from, host) = (packet.from, HostRequest::of(&packet));
+        serve_or_refuse(host, at + timing::SERVE_FIRST, out, |out| {
+            self.serve(at, packet, out).map_err(|fault| fault.sent_by(from))
+        })
     }
 }

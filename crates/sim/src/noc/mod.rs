@@ -11,6 +11,7 @@ mod network;
 mod niu;
 mod packet;
 mod payload;
+mod refusal;
 mod responder;
 mod stats;
 #[cfg(test)]
@@ -23,5 +24,6 @@ pub(crate) use network::Network;
 pub(crate) use niu::{Niu, Start};
 pub(crate) use packet::{Body, Departure, Dest, NodeId, Outbox, Packet, Place, Reply, Touch};
 pub(crate) use payload::{Data, PAGE, Page};
+pub(crate) use refusal::{HostRequest, serve_or_refuse};
 pub(crate) use responder::{read_response, serve, write_ack};
 pub(crate) use stats::NocStats;

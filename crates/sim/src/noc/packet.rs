@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tilework_riscv::Cycle;
 
 use super::Data;
-use crate::NEVER;
 use crate::distance::Distances;
 use crate::timing::LOOKAHEAD;
+use crate::{Fault, NEVER};
 
 /// Index of a node of the chip.
 pub(crate) type NodeId = u16;
@@ -101,6 +101,15 @@ pub(crate) enum Body {
         /// The old value.
         value: u32,
     },
+    /// A request of the host was wrong ([`super::refusal`]).
+    Refused {
+        /// Whether it was a read.
+        read: bool,
+        /// Where its answer would have gone.
+        reply: Option<Reply>,
+        /// What is wrong.
+        fault: Fault,
+    },
 }
 
 impl Body {
@@ -133,7 +142,7 @@ impl Body {
             Body::ReadResponse { reply, data } => Some(Touch { addr: reply.addr, len: data.len() as u64 }),
             Body::AtomicRequest { addr, len_be, .. } => Some(super::atomics::touched(*addr, *len_be)),
             Body::AtomicResponse { reply, .. } => Some(Touch { addr: reply.addr, len: 4 }),
-            Body::ReadRequest { .. } | Body::WriteAck { .. } => None,
+            Body::ReadRequest { .. } | Body::WriteAck { .. } | Body::Refused { .. } => None,
         }
     }
 }

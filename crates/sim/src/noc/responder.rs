@@ -31,7 +31,7 @@ pub(crate) fn serve(
             let what = "an atomic request to a tile without L1";
             Err(Fault::new(FaultClass::UndefinedBehavior, what, READ).at_addr(*addr))
         }
-        Body::ReadResponse { .. } | Body::WriteAck { .. } | Body::AtomicResponse { .. } => {
+        Body::ReadResponse { .. } | Body::WriteAck { .. } | Body::AtomicResponse { .. } | Body::Refused { .. } => {
             let what = "an answer arrives at a tile that sends no requests";
             Err(Fault::new(FaultClass::UndefinedBehavior, what, READ))
         }

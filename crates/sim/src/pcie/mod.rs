@@ -26,7 +26,7 @@ pub(crate) use tilework_abi::tlb::Bar;
 
 use crate::event_queue::EventQueue;
 use crate::inert::niu_register;
-use crate::noc::{self, Body, Data, Dest, Grid, Outbox, Packet, Place, Reply};
+use crate::noc::{self, Body, Data, Dest, Grid, HostRequest, Outbox, Packet, Place, Reply, serve_or_refuse};
 use crate::node::Outlook;
 use crate::pipe::Pipe;
 use crate::{Cycle, Fault, FaultClass, NEVER, Node, timing};
@@ -37,7 +37,7 @@ use tilework_abi::tlb;
 use tilework_abi::tlb::Ordering;
 use windows::{NocTarget, READ, Target, Tiles, Windows};
 
-/// Number of device writes kept for [`Pcie::last_write_to`].
+/// Number of device writes kept for [`Pcie::last_write_to`], and of refused writes.
 const REMEMBERED: usize = 64;
 
 /// A read that the host has started.
@@ -87,6 +87,10 @@ pub(crate) struct Pcie {
     to_device: Pipe,
     to_host: Pipe,
     device_writes: u64,
+    /// Whether wrong accesses of the host are answered, instead of being faults that stop the chip.
+    answers_errors: bool,
+    /// What was wrong with posted writes of the host that were refused, the first [`REMEMBERED`].
+    refused: VecDeque<Fault>,
     /// The last device writes: cycle, address, length.
     log: VecDeque<(Cycle, u64, usize)>,
     bytes_to_device: u64,
@@ -126,6 +130,8 @@ struct PendingRead {
     parts: usize,
     /// Set when all parts are there: the cycle at which the host has them.
     done: Option<Cycle>,
+    /// What was wrong with a part that was refused.
+    fault: Option<Fault>,
 }
 
 impl Pcie {
@@ -152,10 +158,22 @@ impl Pcie {
             to_device: Pipe::new(timing::PCIE_LINK),
             to_host: Pipe::new(timing::PCIE_LINK),
             device_writes: 0,
+            answers_errors: false,
+            refused: VecDeque::new(),
             log: VecDeque::new(),
             bytes_to_device: 0,
             bytes_to_host: 0,
         }
+    }
+
+    /// Answers wrong accesses of the host from now on: a read by ones and [`PendingRead::fault`], a
+    /// write by [`Pcie::take_refused`].
+    pub(crate) fn answer_errors(&mut self) {
+        self.answers_errors = true;
+    }
+    /// What was wrong with the first refused write that was not asked for yet.
+    pub(crate) fn take_refused(&mut self) -> Option<Fault> {
+        self.refused.pop_front()
     }
 
     /// Makes `len` bytes of host memory, all zero, visible at NoC address `base` (without bit 60).
@@ -310,7 +328,7 @@ impl Pcie {
             Ok(())
         })?;
         self.next_ticket += 1;
-        let mut read = PendingRead { data: vec![0; len], parts: packets.len(), done: None };
+        let mut read = PendingRead { data: vec![0; len], parts: packets.len(), done: None, fault: None };
         for (at, value) in values {
             read.data[at..at + 4].copy_from_slice(&value.to_le_bytes());
         }
@@ -337,11 +355,11 @@ impl Pcie {
         self.orders.push_back(Order { ready, packet, acks: 0, waits });
     }
 
-    /// The data of a finished read and the cycle at which the host has it; `None` while it is in
-    /// flight. A ticket gives its data once.
-    pub(crate) fn take_read(&mut self, ticket: ReadTicket) -> Option<(Cycle, Vec<u8>)> {
+    /// The data of a finished read, or what was wrong with it, and the cycle at which the host has
+    /// it; `None` while it is in flight. A ticket gives its data once.
+    pub(crate) fn take_read(&mut self, ticket: ReadTicket) -> Option<(Cycle, Result<Vec<u8>, Fault>)> {
         let done = self.reads.get(&ticket)?.done?;
-        self.reads.remove(&ticket).map(|read| (done, read.data))
+        self.reads.remove(&ticket).map(|read| (done, read.fault.map_or(Ok(read.data), Err)))
     }
 
     /// Splits a host access where its target changes and where a packet is full.
@@ -447,6 +465,36 @@ impl Pcie {
                 out.notice(at);
             }
             Body::AtomicResponse { .. } => return Err(unasked()),
+            Body::Refused { fault, .. } if !self.answers_errors => return Err(fault),
+            Body::Refused { read, reply, fault } => {
+                self.refused(at, read, reply, fault)?;
+                out.notice(at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a refusal in the place of an answer.
+    fn refused(&mut self, at: Cycle, read: bool, reply: Option<Reply>, fault: Fault) -> Result<(), Fault> {
+        let fault = fault.at_cycle(at);
+        match reply {
+            Some(Reply { addr: part, .. }) if read => {
+                let Some(piece) = self.parts.get(&part) else { return Err(unasked()) };
+                let (len, ticket) = (piece.len, piece.ticket);
+                if let Some(read) = self.reads.get_mut(&ticket) {
+                    read.fault.get_or_insert(fault);
+                }
+                return self.answer(at, part, &vec![u8::MAX; len]);
+            }
+            Some(_) => {
+                let Some(left) = self.unacked.checked_sub(1) else { return Err(unasked()) };
+                self.unacked = left;
+                self.acked_at = at;
+            }
+            None => {}
+        }
+        if self.refused.len() < REMEMBERED {
+            self.refused.push_back(fault);
         }
         Ok(())
     }
@@ -485,8 +533,12 @@ impl Pcie {
     fn handle(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
         match event {
             Event::Arrive(packet) => {
-                let from = packet.from;
-                self.arrive(at, packet, out).map_err(|fault| fault.sent_by(from))
+                let (from, host) = (packet.from, HostRequest::of(&packet));
+                let refusal = matches!(packet.body, Body::Refused { .. });
+                serve_or_refuse(host, at + ANSWER, out, |out| {
+                    let arrived = self.arrive(at, packet, out);
+                    arrived.map_err(|fault| if refusal { fault } else { fault.sent_by(from) })
+                })
             }
             Event::Sample { noc, addr, len, reply } => {
                 self.sample(at, noc, addr, len, reply, out).map_err(|fault| fault.sent_by(reply.to))

@@ -88,6 +88,7 @@ fn registers_read_back_and_take_effect_in_order() {
     assert_eq!(addrs, [0x100, 0x20_0100]);
     let ticket = p.host_read(50, Bar::Bar0, 0x1FC0_0000, 8).unwrap();
     let (at, data) = p.take_read(ticket).unwrap();
+    let data = data.unwrap();
     assert_eq!(at, 50 + 2 * timing::PCIE_HOST_ONE_WAY);
     assert_eq!(data, [1, 0, 0, 0, 0, 0x08, 0x04, 0]);
     assert_eq!(p.take_read(ticket), None, "a ticket gives its data once");
@@ -163,7 +164,7 @@ fn a_load_waits_for_acknowledgements_and_takes_a_round_trip() {
     assert_eq!(p.take_read(ticket), None);
     p.deliver(6000, from_core(Body::ReadResponse { reply, data: Data::from([1, 2, 3, 4]) }));
     assert!(run(&mut p).unwrap().is_empty());
-    assert_eq!(p.take_read(ticket), Some((6000 + timing::PCIE_HOST_ONE_WAY, vec![1, 2, 3, 4])));
+    assert_eq!(p.take_read(ticket), Some((6000 + timing::PCIE_HOST_ONE_WAY, Ok(vec![1, 2, 3, 4]))));
 }
 
 #[test]
@@ -275,6 +276,7 @@ fn a_driver_finds_the_tile_and_the_arc_in_bar0() {
     let mut p = tile();
     let ticket = p.host_read(0, Bar::Bar0, 0x1FD0_4044, 4).unwrap();
     let (_, data) = p.take_read(ticket).unwrap();
+    let data = data.unwrap();
     let id = u32::from_le_bytes(data.try_into().unwrap());
     assert_eq!((id & 63, id >> 6 & 63, id >> 12 & 127, id >> 19 & 127), (2, 0, 17, 12));
     // NIU_CFG_0 says that coordinates are translated, NOC_ID_LOGICAL where the tile is then (tt-umd
@@ -284,6 +286,7 @@ fn a_driver_finds_the_tile_and_the_arc_in_bar0() {
     {
         let ticket = p.host_read(0, Bar::Bar0, offset, 4).unwrap();
         let (_, data) = p.take_read(ticket).unwrap();
+        let data = data.unwrap();
         assert_eq!(u32::from_le_bytes(data.try_into().unwrap()) & mask, value, "{offset:#x}");
     }
     p.host_read(0, Bar::Bar0, 0x1FF3_0434, 4).unwrap();

@@ -35,7 +35,7 @@ mod turns;
 mod wake;
 
 use crate::event_queue::EventQueue;
-use crate::noc::{Body, Grid, Niu, Outbox, Packet, Place};
+use crate::noc::{Body, Grid, HostRequest, Niu, Outbox, Packet, Place, serve_or_refuse};
 use crate::node::Outlook;
 use crate::tensix::{Awaits, Changed, Origin};
 use crate::{Bugs, Fault, FaultClass, NEVER, Node, timing};
@@ -441,26 +441,32 @@ impl Tile {
         let result = match event {
             Event::Depart(noc, start) => self.shared.depart(Ports::all(&mut self.ports), noc, start, out),
             Event::Packet(packet) => {
-                let from = packet.from;
-                let (asks, commands) = (shows_cores(&packet), commands_cores(&packet));
-                if asks || commands {
-                    self.resume_early_blocked(at);
-                }
-                if asks {
-                    let views = self.core_views();
-                    self.shared.fabric.debug.show_cores(Some(views));
-                }
-                let result = self.shared.receive(Ports::all(&mut self.ports), at, packet, out);
-                if asks {
-                    self.shared.fabric.debug.show_cores(None);
-                }
-                let result = if commands { result.and_then(|()| self.debug_access(at)) } else { result };
-                result.map_err(|fault| fault.sent_by(from))
+                let (from, host) = (packet.from, HostRequest::of(&packet));
+                serve_or_refuse(host, at + timing::SERVE_FIRST, out, |out| {
+                    let served = self.serve(at, packet, out);
+                    served.map_err(|fault| fault.sent_by(from).at_tile(self.xy))
+                })
             }
         };
         self.last_event = at;
         self.handle_side_effects();
         result.map_err(|fault| fault.at_tile(self.xy).at_cycle(at))
+    }
+
+    fn serve(&mut self, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {
+        let (asks, commands) = (shows_cores(&packet), commands_cores(&packet));
+        if asks || commands {
+            self.resume_early_blocked(at);
+        }
+        if asks {
+            let views = self.core_views();
+            self.shared.fabric.debug.show_cores(Some(views));
+        }
+        let result = self.shared.receive(Ports::all(&mut self.ports), at, packet, out);
+        if asks {
+            self.shared.fabric.debug.show_cores(None);
+        }
+        if commands { result.and_then(|()| self.debug_access(at)) } else { result }
     }
 }
 

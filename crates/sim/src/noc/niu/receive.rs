@@ -76,6 +76,8 @@ impl Niu {
                 self.count(c::MST_ATOMIC_RESP_RECEIVED, 1);
                 self.answered(reply.trid);
             }
+            // Only the PCIe tile gets these.
+            Body::Refused { fault, .. } => return Err(fault),
         }
         Ok(())
     }
