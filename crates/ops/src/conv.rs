@@ -2,7 +2,8 @@
 //! matrix products.
 //!
 //! Images have channels last; `ttnn` passes them flat as `(1, 1, n * h * w, c)`, and results
-//! likewise. For a block of result positions the elements under the kernel are gathered into rows
+//! likewise. Sums are computed where the elements lie (`direct.rs`); where the edges of an image would
+//! take much more memory than it does, the elements under the kernel are gathered into rows
 //! (zeros for padding) and multiplied by the weights as a matrix of `kernel * channels` rows. A
 //! transposed convolution is the same with another rule for which element a tap reads. Products and
 //! sums are float32 and rounded once, after bias and activation.
@@ -14,6 +15,7 @@
 
 use std::ops::Range;
 
+use crate::direct::{self, Direct, Geometry};
 use crate::error::{OpError, Reason, Within};
 use crate::gemm::{self, Matrix};
 use crate::prepare::last_two;
@@ -86,8 +88,10 @@ struct Plan {
     block: Option<usize>,
 }
 
-/// Result positions that are computed together.
-const BLOCK: usize = 256;
+/// The most result positions that are computed together; a multiple of what the kernel takes.
+const BLOCK: usize = 252;
+/// Pieces into which the positions are divided at least, for the threads.
+const PIECES: usize = 16;
 
 impl Plan {
     /// Rows of the weight matrix: taps times channels of a group.
@@ -142,10 +146,16 @@ impl Plan {
         let positions = Shape::new([self.batch, self.output[0], self.output[1], self.output[2]]);
         let positions = positions.within(self.op, &operands)?.elements();
         let shape = Shape::new([1, 1, positions, outputs]).within(self.op, &operands)?;
-        Ok(produce::heavy(shape, out, BLOCK * outputs, |start, values| {
+        let direct = self.direct(&image, &weights);
+        let block = positions.div_ceil(PIECES).next_multiple_of(direct::ROWS).clamp(direct::ROWS, BLOCK);
+        Ok(produce::heavy(shape, out, block * outputs, |start, values| {
             let mut patch = Vec::new();
-            for (i, block) in values.chunks_mut((BLOCK * outputs).max(1)).enumerate() {
-                self.block(&image, &weights, start / outputs + i * BLOCK, block, &mut patch);
+            for (i, results) in values.chunks_mut((block * outputs).max(1)).enumerate() {
+                let first = start / outputs + i * block;
+                match &direct {
+                    Some(direct) => direct.compute(first, results),
+                    None => self.block(&image, &weights, first, results, &mut patch),
+                }
             }
             if let Some(bias) = &bias {
                 for row in values.chunks_mut(outputs) {
@@ -158,41 +168,41 @@ impl Plan {
         }))
     }
 
-    /// Results of the positions from `first` on.
+    /// The fast way, if there is anything to compute.
+    fn direct<'a>(&self, image: &'a [f32], weights: &[f32]) -> Option<Direct<'a>> {
+        let geometry = Geometry {
+            batch: self.batch,
+            input: self.input,
+            output: self.output,
+            axes: &self.axes,
+            channels: self.channels,
+            groups: self.groups,
+            transposed: self.transposed,
+            replicate: self.replicate,
+        };
+        let is_empty = self.depth() == 0 || self.channels[1] == 0 || image.is_empty();
+        if is_empty { None } else { Direct::new(&geometry, image, weights) }
+    }
+
+    /// Results of the positions from `first` on, of an image whose edges would take much more memory
+    /// than it does.
     fn block(&self, image: &[f32], weights: &[f32], first: usize, results: &mut [f32], patch: &mut Vec<f32>) {
-        let [inputs, outputs] = self.channels;
-        let (group_in, group_out, depth) = (inputs / self.groups, outputs / self.groups, self.depth());
+        let outputs = self.channels[1];
+        let (group_out, depth) = (outputs / self.groups, self.depth());
         if depth == 0 {
             // No channels: nothing to add to the zeros that are there.
             return;
         }
         let rows = results.len() / outputs;
-        let direct =
-            !self.transposed && self.axes.iter().all(|a| (a.kernel, a.stride, a.before, a.after) == (1, 1, 0, 0));
-        if !direct {
-            patch.clear();
-            patch.resize(rows * depth * self.groups, 0.0);
-            for (r, row) in patch.chunks_mut(depth * self.groups).enumerate() {
-                self.gather(image, first + r, row);
-            }
+        patch.clear();
+        patch.resize(rows * depth * self.groups, 0.0);
+        for (r, row) in patch.chunks_mut(depth * self.groups).enumerate() {
+            self.gather(image, first + r, row);
         }
         for g in 0..self.groups {
-            let a = if direct {
-                Matrix::row_major(&image[first * inputs + g * group_in..], inputs)
-            } else {
-                Matrix::row_major(&patch[g * depth..], depth * self.groups)
-            };
+            let a = Matrix::row_major(&patch[g * depth..], depth * self.groups);
             let b = Matrix::row_major(&weights[g * group_out..], outputs);
-            if group_out == 1 && depth <= 64 {
-                // Depthwise: one column is not worth packing.
-                for r in 0..rows {
-                    let row = &a.values[r * a.rows..r * a.rows + depth];
-                    results[r * outputs + g] =
-                        row.iter().zip(b.values.iter().step_by(outputs)).map(|(x, w)| x * w).sum();
-                }
-            } else {
-                gemm::multiply(rows, depth, group_out, a, b, &mut results[g * group_out..], outputs);
-            }
+            gemm::multiply(rows, depth, group_out, a, b, &mut results[g * group_out..], outputs);
         }
     }
 

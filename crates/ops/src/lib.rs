@@ -30,6 +30,7 @@ mod binary;
 mod cache;
 mod conv;
 mod creation;
+mod direct;
 mod dispatch;
 mod error;
 mod experts;

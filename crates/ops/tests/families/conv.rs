@@ -13,7 +13,7 @@ fn sizes() -> impl Strategy<Value = (Conv2d, [usize; 2])> {
     let small = || (1usize..4, 1usize..4);
     let pads = (0usize..3, 0usize..3, 0usize..3, 0usize..3);
     (
-        (1usize..3, 1usize..4, 1usize..4, 1usize..3),
+        (1usize..3, 1usize..4, prop_oneof![1usize..4, 5usize..37], 1usize..3),
         (3usize..8, 3usize..8),
         small(),
         small(),
@@ -67,6 +67,27 @@ fn reference(x: &Nd, w: &Nd, bias: &Nd, c: &Conv2d) -> Option<Nd> {
         }
         sum
     }))
+}
+
+/// More positions than are computed together; edges so large that they are not stored.
+#[test]
+fn images_of_many_positions_and_large_edges() {
+    let padded = |top, left| Padding { top, bottom: 1, left, right: 2 };
+    for (input, channels, groups, stride, padding) in [
+        ([29, 31], [6, 40], 1, [1, 1], padded(1, 0)),
+        ([40, 33], [24, 24], 24, [1, 1], padded(0, 2)),
+        ([40, 33], [34, 51], 17, [2, 1], padded(1, 1)),
+        ([5, 4], [3, 18], 1, [700, 600], padded(4000, 3000)),
+    ] {
+        let window = Window { kernel: [3, 2], stride, padding, dilation: [1, 2] };
+        let [in_channels, out_channels] = channels;
+        let conv = Conv2d { batch: 2, input, in_channels, out_channels, window, groups, activation: None };
+        let x = Nd::random(&[2, input[0], input[1], in_channels], 3);
+        let w = Nd::random(&[out_channels, in_channels / groups, 3, 2], 4);
+        let bias = Nd::random(&[out_channels], 5);
+        let found = conv2d(&flat(&x).f32(), &w.f32(), Some(&bias.f32()), &conv, DType::F32).unwrap();
+        close(&found, &flat(&reference(&x, &w, &bias, &conv).unwrap()), 1e-5);
+    }
 }
 
 proptest! {
