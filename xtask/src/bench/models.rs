@@ -2,7 +2,8 @@
 //! run on one machine.
 //!
 //! The programs are compiled from the JAX functions in `tests/python/jax_models.py`; the printed
-//! largest error against the expected outputs shows that they are the same.
+//! largest error against the expected outputs shows that they are the same. A second table has
+//! single operations of the library.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +13,8 @@ use serde::Deserialize;
 
 /// The programs, with the largest allowed ratio to JAX's time.
 const PROGRAMS: [(&str, f64); 3] = [("matmul_512", 1.5), ("llama_layer", 2.0), ("resblock", 2.0)];
+/// The largest allowed ratio of a single operation.
+const MOST: f64 = 1.5;
 /// The release of JAX whose functions were compiled.
 const JAX: &str = "jax==0.7.1";
 /// Alternating rounds of both sides; the median ratio counts.
@@ -21,6 +24,12 @@ const ROUNDS: usize = 5;
 struct Ours {
     name: String,
     open_seconds: f64,
+    seconds: f64,
+}
+
+#[derive(Deserialize)]
+struct Timed {
+    name: String,
     seconds: f64,
 }
 
@@ -67,23 +76,44 @@ pub(crate) fn run(root: &Path, data: Option<&Path>, python: Option<&Path>) -> Re
         let [ratio, ours, theirs, open] = rows[ROUNDS / 2];
         println!("| {name} | {:.3} | {:.3} | {ratio:.2} | {most} | {:.2} |", ours * 1e3, theirs * 1e3, open * 1e3);
     }
+    operations(root, &python)
+}
+
+/// Prints the table of single operations.
+fn operations(root: &Path, python: &Path) -> Result<()> {
+    let mut rounds: Vec<(Vec<Timed>, Vec<Timed>)> = Vec::new();
+    for _ in 0..ROUNDS {
+        let ours = rows(&mut example(root, "tilework-ops", "operations"))?;
+        let script = root.join("tests/python/jax_operations.py");
+        rounds.push((ours, rows(Command::new(python).arg(script).env("JAX_PLATFORMS", "cpu"))?));
+    }
+    println!("\n| operation | ours, ms | JAX, ms | times JAX | at most |\n|---|---:|---:|---:|---:|");
+    let names: Vec<&String> = rounds.iter().take(1).flat_map(|(ours, _)| ours).map(|row| &row.name).collect();
+    for name in names {
+        let of = |rows: &[Timed]| rows.iter().find(|row| row.name == *name).map(|row| row.seconds);
+        let of_round = |(ours, theirs): &(Vec<Timed>, Vec<Timed>)| -> Result<[f64; 3]> {
+            let (ours, theirs) = (of(ours).context("a row is missing")?, of(theirs).context("a row is missing")?);
+            Ok([ours / theirs, ours, theirs])
+        };
+        let mut all = rounds.iter().map(of_round).collect::<Result<Vec<_>>>()?;
+        all.sort_by(|a, b| a[0].total_cmp(&b[0]));
+        let [ratio, ours, theirs] = all[ROUNDS / 2];
+        println!("| {name} | {:.3} | {:.3} | {ratio:.2} | {MOST} |", ours * 1e3, theirs * 1e3);
+    }
     Ok(())
 }
 
-fn ours(root: &Path, data: &Path) -> Result<Vec<Ours>> {
+/// An example of a crate, built for release.
+fn example(root: &Path, package: &str, example: &str) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.current_dir(root).args([
-        "run",
-        "--quiet",
-        "--release",
-        "--package",
-        "tilework-engine",
-        "--example",
-        "models",
-        "--",
-    ]);
-    rows(command.args(PROGRAMS.map(|(name, _)| data.join(name))))
+    command.current_dir(root);
+    command.args(["run", "--quiet", "--release", "--package", package, "--example", example, "--"]);
+    command
+}
+
+fn ours(root: &Path, data: &Path) -> Result<Vec<Ours>> {
+    rows(example(root, "tilework-engine", "models").args(PROGRAMS.map(|(name, _)| data.join(name))))
 }
 
 fn theirs(root: &Path, data: &Path, python: &Path) -> Result<Vec<Theirs>> {
