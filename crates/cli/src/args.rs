@@ -8,6 +8,7 @@ use crate::board_file;
 use crate::disasm::DisasmArgs;
 use crate::kinds::{Focus, KindRow, Verb, add_options, focus, help_after};
 use crate::pto::args::PtoCommand;
+use crate::sdk::SdkArgs;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -61,6 +62,8 @@ pub enum Command {
     Board(BoardArgs),
     /// Make the folder that tt-metal, ttnn, tt-umd and tt-exalens take for a card
     Simdir(SimdirArgs),
+    /// Write out what a kernel of one's own needs: C header, linker scripts, templates in C and Rust
+    Sdk(SdkArgs),
     /// List the instructions of a kernel: RISC-V and Tensix, with operands and source lines
     Disasm(DisasmArgs),
     /// Look into command queues

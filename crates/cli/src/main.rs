@@ -26,6 +26,7 @@ mod print;
 mod program;
 mod progress;
 mod pto;
+mod sdk;
 mod simdir;
 mod trace;
 
@@ -65,6 +66,7 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
             let made = simdir::make(&args.dir, args.board, args.library.as_deref());
             answer::finish(of("simulator-folder", "simdir", args.report.report), made)
         }
+        Command::Sdk(args) => answer::finish(of("sdk", "sdk", args.report.report), sdk::make(&args)),
         Command::Cq(CqCommand::Decode(args)) => {
             answer::finish(of("command-queue", "cq decode", args.report.report), cq::decode(&args.file))
         }

@@ -235,3 +235,49 @@ fn the_memory_map_in_the_documents_has_every_key_and_the_usual_values() {
         assert!(page.contains(&default), "docs/program.md does not have {default}");
     }
 }
+
+#[test]
+fn the_requests_in_the_documents_are_those_of_the_registers() {
+    use tilework_abi::noc::{self, atomic, counter, ctrl, init, vc};
+    use tilework_abi::{cb, l1, stream};
+    let page = std::fs::read_to_string(repository().join("docs/program.md")).unwrap();
+    let channel = ctrl::VC_STATIC | vc::UNICAST << ctrl::STATIC_VC_SHIFT;
+    let answered = ctrl::RESP_MARKED | channel;
+    let at = |index: usize| noc::COUNTERS + 4 * u32::try_from(index).unwrap();
+    for part in [
+        format!("0x{:X} for NoC 0 and at 0x{:X} for NoC 1", noc::niu_base(0), noc::niu_base(1)),
+        format!("initiators, 0x{:X} bytes apart", noc::CMD_BUF_STRIDE),
+        format!(
+            "| 0x{:02X}, 0x{:02X}, 0x{:02X} | `NOC_TARG_ADDR_LO`",
+            init::TARG_ADDR_LO,
+            init::TARG_ADDR_MID,
+            init::TARG_ADDR_HI
+        ),
+        format!(
+            "| 0x{:02X}, 0x{:02X}, 0x{:02X} | `NOC_RET_ADDR_LO`",
+            init::RET_ADDR_LO,
+            init::RET_ADDR_MID,
+            init::RET_ADDR_HI
+        ),
+        format!("| 0x{:X} | `NOC_PACKET_TAG` | transaction id (0 to 15) << {}", init::PACKET_TAG, noc::TAG_TRID_SHIFT),
+        format!("| 0x{:X} | `NOC_CTRL` | 0x{:X} |", init::CTRL, ctrl::CMD_RD | answered),
+        format!("0x{:X}; without an answer (\"posted\") 0x{:X}", ctrl::CMD_WR | answered, ctrl::CMD_WR | channel),
+        format!("| 0x{:X} | `NOC_AT_LEN_BE` | bytes, 1 to {} |", init::AT_LEN_BE, noc::MAX_PACKET_BYTES),
+        format!("| 0x{:X} | `NOC_AT_DATA`", init::AT_DATA),
+        format!("| 0x{:X} | `NOC_CMD_CTRL`", init::CMD_CTRL),
+        format!("`NOC_ID_LOGICAL` (0x{:X})", noc::ID_LOGICAL),
+        format!("| 0x{:X} | `NIU_MST_ATOMIC_RESP_RECEIVED`", at(counter::MST_ATOMIC_RESP_RECEIVED)),
+        format!("| 0x{:X} | `NIU_MST_WR_ACK_RECEIVED`", at(counter::MST_WR_ACK_RECEIVED)),
+        format!("| 0x{:X} | `NIU_MST_RD_RESP_RECEIVED`", at(counter::MST_RD_RESP_RECEIVED)),
+        format!("| 0x{:X} | `NIU_MST_NONPOSTED_WR_REQ_SENT`", at(counter::MST_NONPOSTED_WR_REQ_SENT)),
+        format!("| 0x{:X} | `NIU_MST_POSTED_WR_REQ_SENT`", at(counter::MST_POSTED_WR_REQ_SENT)),
+        format!("| 0x{:X} + 4 i | `NIU_MST_REQS_OUTSTANDING_ID`", at(counter::MST_REQS_OUTSTANDING_ID)),
+        format!("pages received at 0x{:X} + 0x{:X} s", cb::received_addr(0, 0), stream::STRIDE),
+        format!("pages acknowledged at 0x{:X} + 0x{:X} s", cb::acked_addr(0, 0), stream::STRIDE),
+        format!("`NOC_CTRL`\n0x{:X}, target", ctrl::CMD_AT | answered),
+        format!("`NOC_AT_LEN_BE` 0x{:X} +", atomic::incr32(0)),
+        format!("return address {} (a word", l1::ATOMIC_RETURN),
+    ] {
+        assert!(page.contains(&part), "docs/program.md does not have {part}");
+    }
+}
