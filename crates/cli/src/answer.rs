@@ -4,6 +4,7 @@
 //! of the command and kind, last what went wrong.
 
 use crate::failure::{Failure, Outcome};
+use crate::loudness::{self, Loudness};
 use crate::print;
 use clap::ValueEnum;
 use serde::Serialize;
@@ -125,6 +126,9 @@ impl Answer {
     }
 }
 
+/// The commands whose work is files and not what they print: `--quiet` keeps their reports back.
+const MAKERS: [&str; 3] = ["run", "simdir", "sdk"];
+
 /// Prints the end of a command: its report on standard output, a failure on standard error. In
 /// JSON form there is a report of every failure.
 pub fn finish(subject: Subject, outcome: Outcome<Answer>) -> ExitCode {
@@ -132,8 +136,10 @@ pub fn finish(subject: Subject, outcome: Outcome<Answer>) -> ExitCode {
         Ok(Answer { body, failure }) => (Some(body), failure),
         Err(failure) => (None, Some(failure)),
     };
+    let kept = loudness::chosen() == Loudness::Quiet && failure.is_none() && MAKERS.contains(&subject.command);
     let printed = match (subject.form, body) {
         (ReportForm::Text, None) => Ok(()),
+        (ReportForm::Text, Some(_)) if kept => Ok(()),
         (ReportForm::Text, Some(body)) => print::to_stdout(|out| body.text(out)),
         (ReportForm::Json, body) => {
             let nothing = || Answer::new(Nothing {}, |_, _| Ok(())).body;
@@ -141,11 +147,15 @@ pub fn finish(subject: Subject, outcome: Outcome<Answer>) -> ExitCode {
             print::to_stdout(|out| body.json(subject, failure.as_ref(), out))
         }
     };
-    match failure.or(printed.err()) {
-        None => ExitCode::SUCCESS,
-        Some(failure) => {
-            // Standard error may be closed or full; the exit code says it all the same.
-            let _ = writeln!(std::io::stderr(), "error: {failure}");
+    end(failure.or(printed.err()).map_or(Ok(()), Err))
+}
+
+/// Ends a command that has printed what it was asked for.
+pub fn end(outcome: Outcome<()>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            loudness::error(&failure);
             ExitCode::from(failure.exit_code())
         }
     }

@@ -19,6 +19,8 @@ mod failure;
 mod files;
 mod inputs;
 mod kinds;
+mod loudness;
+mod manual;
 mod model;
 mod netlist;
 mod output;
@@ -42,7 +44,10 @@ fn main() -> ExitCode {
     let (command, words) = Cli::reading(std::env::args_os().collect());
     match command.try_get_matches_from(&words) {
         Ok(matches) => match Cli::from_arg_matches(&matches) {
-            Ok(cli) => run(cli.command, &matches),
+            Ok(cli) => {
+                cli.loudness.choose();
+                run(cli.command, &matches)
+            }
             Err(error) => refused(&error, &words),
         },
         Err(error) => refused(&error, &words),
@@ -67,6 +72,8 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
             answer::finish(of("simulator-folder", "simdir", args.report.report), made)
         }
         Command::Sdk(args) => answer::finish(of("sdk", "sdk", args.report.report), sdk::make(&args)),
+        Command::Completions(args) => answer::end(manual::completions(&args)),
+        Command::Man(args) => answer::end(manual::man(&args)),
         Command::Cq(CqCommand::Decode(args)) => {
             answer::finish(of("command-queue", "cq decode", args.report.report), cq::decode(&args.file))
         }
@@ -78,7 +85,7 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
 /// Prints the error of a command line that cannot be read, or the help that was asked for.
 fn refused(error: &clap::Error, words: &[OsString]) -> ExitCode {
     if error.use_stderr() && asks_for_json(words) {
-        let command = words.get(1).and_then(|word| word.to_str()).and_then(Verb::named);
+        let command = words.get(kinds::command_at(words)).and_then(|word| word.to_str()).and_then(Verb::named);
         let command = command.map_or("tilework", Verb::name);
         let text = error.to_string();
         let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end();

@@ -1,5 +1,6 @@
 //! The progress bar: on standard error, and only when that is a terminal.
 
+use crate::loudness::{self, Loudness};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -26,6 +27,7 @@ impl OperationBar {
     pub fn at(&self, index: usize, kind: &'static str) {
         self.bar.set_position(index as u64);
         self.bar.set_message(kind);
+        loudness::step(&format!("operation {index}: {kind}"));
     }
 
     /// A line for the user, above the bar; on standard error, as the bar.
@@ -40,9 +42,9 @@ impl Drop for OperationBar {
     }
 }
 
-/// Standard error, when somebody looks at it.
+/// Standard error, when somebody looks at it and wants a bar, not lines or nothing.
 fn target() -> ProgressDrawTarget {
-    match std::io::stderr().is_terminal() {
+    match loudness::chosen() == Loudness::Usual && std::io::stderr().is_terminal() {
         true => ProgressDrawTarget::stderr(),
         false => ProgressDrawTarget::hidden(),
     }
@@ -63,6 +65,7 @@ impl Progress {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_message(STEPS[0]);
+        loudness::step(STEPS[0]);
         bar.enable_steady_tick(Duration::from_millis(100));
         Self { bar }
     }
@@ -71,7 +74,9 @@ impl Progress {
     pub fn next(&self) {
         self.bar.inc(1);
         let step = usize::try_from(self.bar.position()).unwrap_or(0);
-        self.bar.set_message(STEPS.get(step).copied().unwrap_or("writing"));
+        let step = STEPS.get(step).copied().unwrap_or("writing");
+        self.bar.set_message(step);
+        loudness::step(step);
     }
 
     /// Shows how far the chip's time has come.

@@ -8,7 +8,7 @@
 mod help;
 mod options;
 
-pub use help::{Focus, after as help_after, focus};
+pub use help::{Focus, after as help_after, command_at, focus};
 pub use options::{add_options, first_given};
 
 use crate::answer::{Answer, ReportForm, Subject};

@@ -16,7 +16,7 @@ use tilework_abi::tensix::{DEBUG, LOCAL_BASE, PIC, Processor, pc_buf::PC_BUF, td
 /// The registers that a kernel sees.
 const TILE_BLOCKS: [&Block; 8] = [&INITIATOR, &NIU, &COUNTERS_BLOCK, &STREAM, &DEBUG, &PIC, &TDMA, &PC_BUF];
 
-/// The template of our own kernels' script.
+/// The template of our own kernels' script. Its first comment is about the template.
 const SCRIPT: &str = include_str!("../../../../firmware/link/kernel.ld");
 
 /// The header `tilework_registers.h`.
@@ -66,6 +66,14 @@ fn line(out: &mut String, name: &str, value: u32, what: &str) {
     let _ = writeln!(out, "#define {name} {value:#x} /* {} */", what.trim());
 }
 
+/// The template, for a core.
+fn script_of(core: Processor) -> String {
+    let about = "text at a nominal place (the loader moves it), data and bss in local RAM, their initialisers behind\n   \
+                 the text. Made by `tilework sdk`.";
+    let script = SCRIPT.split_once("*/").map_or(SCRIPT, |(_, script)| script);
+    format!("/* A kernel of {core}: {about} */{script}")
+}
+
 /// The linker script for kernels of a core.
 pub fn script(core: Processor) -> String {
     let i = core.index();
@@ -76,7 +84,7 @@ pub fn script(core: Processor) -> String {
         ("LOCAL_END", LOCAL_BASE + core.local_size() - STACK_BYTES),
     ]
     .into_iter()
-    .fold(SCRIPT.to_owned(), |script, (name, value)| script.replace(&format!("@{name}@"), &format!("{value:#x}")))
+    .fold(script_of(core), |script, (name, value)| script.replace(&format!("@{name}@"), &format!("{value:#x}")))
 }
 
 #[cfg(test)]
