@@ -152,6 +152,7 @@ pub fn finish(subject: Subject, outcome: Outcome<Answer>) -> ExitCode {
 
 /// Ends a command that has printed what it was asked for.
 pub fn end(outcome: Outcome<()>) -> ExitCode {
+    loudness::step(if outcome.is_ok() { "done" } else { "failed" });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

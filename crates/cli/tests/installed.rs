@@ -4,28 +4,24 @@
 mod common;
 
 use common::{example_input, files, folder, repository, run_example, tilework};
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Output};
 
-/// Runs a copy of the command that lies alone in a folder, as an installed one does.
-fn alone(args: &[&str], environment: &[(&str, &str)]) -> (std::process::Output, tempfile::TempDir) {
-    let folder = folder();
-    let command = folder.path().join("tilework");
-    std::fs::copy(env!("CARGO_BIN_EXE_tilework"), &command).unwrap();
-    let output = Command::new(command)
-        .args(args)
-        .current_dir(folder.path())
-        .env_remove("NO_COLOR")
-        .env_remove("CLICOLOR_FORCE")
-        .envs(environment.iter().copied())
-        .output()
-        .unwrap();
-    (output, folder)
+/// Runs the command in a folder, with this in its environment.
+fn run_in(folder: &Path, command: &Path, args: &[&str], environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(command);
+    command.args(args).current_dir(folder).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+    command.envs(environment.iter().copied()).output().unwrap()
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn a_command_without_other_files_makes_a_card_that_runs_programs() {
-    let (output, folder) = alone(&["simdir", "sim", "--board", "p100"], &[]);
+    // A link, no copy: a file that a process of another test has open for writing does not start.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let command = folder.path().join("tilework");
+    std::fs::hard_link(env!("CARGO_BIN_EXE_tilework"), &command).unwrap();
+    let output = run_in(folder.path(), &command, &["simdir", "sim", "--board", "p100"], &[]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let sim = folder.path().join("sim");
     assert_eq!(files(&sim), ["libtilework.so", "soc_descriptor.yaml"]);
@@ -103,9 +99,10 @@ fn quiet_says_nothing_but_errors_and_verbose_tells_the_steps() {
     let usual = run_example("increment", &out, &[]).code(0);
     assert!(!usual.stderr.contains("uploading"));
     let verbose = run_example("increment", &out, &["-v"]).code(0);
-    for step in ["reading", "starting the board", "uploading", "running", "downloading"] {
+    for step in ["reading", "starting the board", "uploading", "running", "downloading", "done"] {
         assert!(verbose.stderr.contains(step), "{step}: {}", verbose.stderr);
     }
+    assert!(tilework(&["board", "-v"]).code(0).stderr.ends_with("done\n"));
     assert!(tilework(&["--help"]).code(0).stdout.contains("-q, --quiet"));
     tilework(&["board", "-q", "-v"]).code(2).says("cannot be used with");
     // In front of the command they count as well, with the options of any kind of file.
@@ -117,8 +114,10 @@ fn quiet_says_nothing_but_errors_and_verbose_tells_the_steps() {
 
 #[test]
 fn colours_are_for_terminals_and_as_the_environment_says() {
+    let folder = folder();
     let coloured = |environment: &[(&str, &str)]| {
-        let (output, _folder) = alone(&["run", "missing.toml", "--out", "out"], environment);
+        let command = Path::new(env!("CARGO_BIN_EXE_tilework"));
+        let output = run_in(folder.path(), command, &["run", "missing.toml", "--out", "out"], environment);
         assert_eq!(output.status.code(), Some(2));
         output.stderr.contains(&b'\x1b')
     };

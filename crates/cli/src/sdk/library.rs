@@ -1,4 +1,4 @@
-//! The sources of the Rust library for kernels, which the folder gets as they are in the repository.
+//! The sources of the Rust library for kernels, which the folder gets as they are here.
 
 /// A file: its path in the repository and its text.
 pub type Source = (&'static str, &'static str);
