@@ -4,12 +4,12 @@
 //! of the command and kind, last what went wrong.
 
 use crate::failure::{Failure, Outcome};
+use crate::loudness::{self, Loudness};
 use crate::print::{self, Escaped};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::io::{Result, Write};
 use std::process::ExitCode;
-use tilework_text::lines;
 
 /// Version of the reports' form. It changes when a key changes its meaning or goes away.
 pub const SCHEMA: u32 = 1;
@@ -133,6 +133,9 @@ impl Answer {
     }
 }
 
+/// The commands whose work is files and not what they print: `--quiet` keeps their reports back.
+const MAKERS: [&str; 3] = ["run", "simdir", "sdk"];
+
 /// Prints the end of a command: its report on standard output, a failure on standard error. In
 /// JSON form there is a report of every failure.
 pub fn finish(subject: Subject, outcome: Outcome<Answer>) -> ExitCode {
@@ -140,8 +143,10 @@ pub fn finish(subject: Subject, outcome: Outcome<Answer>) -> ExitCode {
         Ok(Answer { body, failure, styled }) => (Some(body), failure, styled),
         Err(failure) => (None, Some(failure), false),
     };
+    let kept = loudness::chosen() == Loudness::Quiet && failure.is_none() && MAKERS.contains(&subject.command);
     let printed = match (subject.form, body) {
         (ReportForm::Text, None) => Ok(()),
+        (ReportForm::Text, Some(_)) if kept => Ok(()),
         (ReportForm::Text, Some(body)) => print::to_stdout(|out| body.text(&mut Escaped::new(out, styled))),
         (ReportForm::Json, body) => {
             let nothing = || Answer::new(Nothing {}, |_, _| Ok(())).body;
@@ -149,11 +154,16 @@ pub fn finish(subject: Subject, outcome: Outcome<Answer>) -> ExitCode {
             print::to_stdout(|out| body.json(subject, failure.as_ref(), out))
         }
     };
-    match failure.or(printed.err()) {
-        None => ExitCode::SUCCESS,
-        Some(failure) => {
-            // Standard error may be closed or full; the exit code says it all the same.
-            let _ = writeln!(std::io::stderr(), "error: {}", lines(&failure.to_string()));
+    end(failure.or(printed.err()).map_or(Ok(()), Err))
+}
+
+/// Ends a command that has printed what it was asked for.
+pub fn end(outcome: Outcome<()>) -> ExitCode {
+    loudness::step(if outcome.is_ok() { "done" } else { "failed" });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            loudness::error(&failure);
             ExitCode::from(failure.exit_code())
         }
     }

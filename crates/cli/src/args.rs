@@ -7,7 +7,10 @@ use crate::answer::{ReportArgs, ReportOrJsonArgs};
 use crate::board_file;
 use crate::disasm::DisasmArgs;
 use crate::kinds::{Focus, KindRow, Verb, add_options, focus, help_after};
+use crate::loudness::LoudnessArgs;
+use crate::manual::{CompletionsArgs, ManArgs};
 use crate::pto::args::PtoCommand;
+use crate::sdk::SdkArgs;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,17 +21,22 @@ Runs programs for the Tenstorrent Blackhole chip on a simulated one: its command
 instruction by instruction. Runs compiled models (.ttnn) and Buda netlists (.yaml) in host arithmetic, and the Ascend \
 cluster with its rings of tiles.";
 
-const EXIT_CODES: &str = "\
+const AFTER_HELP: &str = "\
+Every command takes -q, --quiet, to say nothing but errors, and -v, --verbose, to tell each step on standard error. \
+Colours are for terminals; NO_COLOR and CLICOLOR_FORCE are obeyed.
+
 Exit codes: 0 done; 1 the program failed (fault, deadlock, broken capture, unwritable output); 2 wrong use (arguments, \
 missing or malformed files, a program that does not fit the board).";
 
 /// The `tilework` command.
 #[derive(Parser, Debug)]
-#[command(name = "tilework", version, about = ABOUT, after_help = EXIT_CODES)]
+#[command(name = "tilework", version, about = ABOUT, after_help = AFTER_HELP)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+    #[command(flatten)]
+    pub loudness: LoudnessArgs,
 }
 
 impl Cli {
@@ -61,8 +69,14 @@ pub enum Command {
     Board(BoardArgs),
     /// Make the folder that tt-metal, ttnn, tt-umd and tt-exalens take for a card
     Simdir(SimdirArgs),
+    /// Write out what a kernel of one's own needs: C header, linker scripts, templates in C and Rust
+    Sdk(SdkArgs),
     /// List the instructions of a kernel: RISC-V and Tensix, with operands and source lines
     Disasm(DisasmArgs),
+    /// Print the completions of a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write those of all commands
+    Man(ManArgs),
     /// Look into command queues
     #[command(subcommand)]
     Cq(CqCommand),
@@ -95,7 +109,6 @@ DIR gets libtilework.so, the simulated card with the interface of libttsim, and 
 tiles are.
 
 Example:
-  cargo build --release -p tilework-libttsim
   tilework simdir sim --board p150
   TT_METAL_SIMULATOR=$PWD/sim/libtilework.so python3 model.py
 
@@ -107,7 +120,7 @@ pub struct SimdirArgs {
     /// (docs/card.md).
     #[arg(long, default_value = "p150", value_parser = board_file::parse)]
     pub board: Board,
-    /// The built library, when it does not lie beside this command.
+    /// Another build of the library than the one that this command has built in.
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,
     #[command(flatten)]

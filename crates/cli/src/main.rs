@@ -22,6 +22,8 @@ mod inputs;
 mod interrupt;
 mod kinds;
 mod limits;
+mod loudness;
+mod manual;
 mod model;
 mod netlist;
 mod output;
@@ -29,6 +31,7 @@ mod print;
 mod program;
 mod progress;
 mod pto;
+mod sdk;
 mod simdir;
 mod targets;
 mod trace;
@@ -50,7 +53,10 @@ fn command_line() -> ExitCode {
     let (command, words) = Cli::reading(std::env::args_os().collect());
     match command.try_get_matches_from(&words) {
         Ok(matches) => match Cli::from_arg_matches(&matches) {
-            Ok(cli) => run(cli.command, &matches),
+            Ok(cli) => {
+                cli.loudness.choose();
+                run(cli.command, &matches)
+            }
             Err(error) => refused(&error, &words),
         },
         Err(error) => refused(&error, &words),
@@ -74,6 +80,9 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
             let made = simdir::make(&args.dir, args.board, args.library.as_deref());
             answer::finish(of("simulator-folder", "simdir", args.report.report), made)
         }
+        Command::Sdk(args) => answer::finish(of("sdk", "sdk", args.report.report), sdk::make(&args)),
+        Command::Completions(args) => answer::end(manual::completions(&args)),
+        Command::Man(args) => answer::end(manual::man(&args)),
         Command::Cq(CqCommand::Decode(args)) => {
             answer::finish(of("command-queue", "cq decode", args.report.report), cq::decode(&args.file))
         }
@@ -86,7 +95,7 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
 /// Prints the error of a command line that cannot be read, or the help that was asked for.
 fn refused(error: &clap::Error, words: &[OsString]) -> ExitCode {
     if error.use_stderr() && asks_for_json(words) {
-        let command = words.get(1).and_then(|word| word.to_str()).and_then(Verb::named);
+        let command = words.get(kinds::command_at(words)).and_then(|word| word.to_str()).and_then(Verb::named);
         let command = command.map_or("tilework", Verb::name);
         let text = error.to_string();
         let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end();

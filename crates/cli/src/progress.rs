@@ -1,6 +1,7 @@
 //! Progress, on standard error: a bar when that is a terminal. Elsewhere a run that goes on for
 //! long says so now and then, with its rate.
 
+use crate::loudness::{self, Loudness};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ impl OperationBar {
     pub fn at(&self, index: usize, kind: &'static str) {
         self.bar.set_position(index as u64);
         self.bar.set_message(kind);
+        loudness::step(&format!("operation {index}: {kind}"));
     }
 
     /// A line for the user, above the bar; on standard error, as the bar.
@@ -41,9 +43,9 @@ impl Drop for OperationBar {
     }
 }
 
-/// Standard error, when somebody looks at it.
+/// Standard error, when somebody looks at it and wants a bar, not lines or nothing.
 fn target() -> ProgressDrawTarget {
-    match std::io::stderr().is_terminal() {
+    match loudness::chosen() == Loudness::Usual && std::io::stderr().is_terminal() {
         true => ProgressDrawTarget::stderr(),
         false => ProgressDrawTarget::hidden(),
     }
@@ -108,6 +110,7 @@ impl Progress {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_message(STEPS[0]);
+        loudness::step(STEPS[0]);
         // Nobody sees a hidden bar, and one without a thread of its own stands still.
         if !bar.is_hidden() && std::thread::Builder::new().spawn(|| ()).is_ok() {
             bar.enable_steady_tick(Duration::from_millis(100));
@@ -119,7 +122,9 @@ impl Progress {
     pub fn next(&self) {
         self.bar.inc(1);
         let step = usize::try_from(self.bar.position()).unwrap_or(0);
-        self.bar.set_message(STEPS.get(step).copied().unwrap_or("writing"));
+        let step = STEPS.get(step).copied().unwrap_or("writing");
+        self.bar.set_message(step);
+        loudness::step(step);
     }
 
     /// Shows how far the chip's time has come, and how fast; `until` is the limit of the run.
@@ -127,7 +132,7 @@ impl Progress {
         let Some((passed, rate)) = self.pace.rate(Instant::now(), cycles) else { return };
         if !self.bar.is_hidden() {
             self.bar.set_message(rate_text(cycles, until, rate));
-        } else if self.pace.speaks(passed) {
+        } else if self.pace.speaks(passed) && loudness::chosen() != Loudness::Quiet {
             let text = rate_text(cycles, until, rate);
             // Standard error may be closed; then nobody wants to know.
             let _ = writeln!(std::io::stderr(), "{text} (--max-cycles); an interrupt ends the run with a report");

@@ -7,7 +7,7 @@ use crate::answer::Answer;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tilework_abi::board::Board;
 use tilework_abi::simlib::{MARK, TEXT_BYTES, board_of, text_of};
 use tilework_driver::soc_descriptor;
@@ -25,17 +25,20 @@ struct SimulatorFolder {
     library: String,
 }
 
-/// Makes the folder for `board`, with a copy of `library`, or of the one beside this command.
+/// Makes the folder for `board`, with a copy of `library`, or of the one that is built in.
 pub fn make(dir: &Path, board: Board, library: Option<&Path>) -> Outcome<Answer> {
-    let source = library.map_or_else(beside_the_command, |path| Ok(path.to_path_buf()))?;
-    let mut bytes = files::read_within(&source, LIBRARY_BUDGET, "the simulator's shared library")?;
+    let mut bytes = match library {
+        Some(path) => files::read_within(path, LIBRARY_BUDGET, "the simulator's shared library")?,
+        None => built_in()?,
+    };
     choose(&mut bytes, board).map_err(|NotThisLibrary| {
+        let shown = library.unwrap_or(Path::new("the library that is built in"));
         let what = "is not the simulator's shared library (cargo build --release -p tilework-libttsim makes it)";
-        Failure::usage(format!("{} {what}", source.display())).of_file(&source)
+        Failure::usage(format!("{} {what}", shown.display())).of_file(shown)
     })?;
     files::make_folder(dir)?;
     let copy = dir.join(LIBRARY);
-    if files::same_place(&source, &copy) {
+    if library.is_some_and(|source| files::same_place(source, &copy)) {
         return Err(Failure::usage(format!("{} is the library itself; choose another folder", copy.display())));
     }
     files::write_whole(&dir.join("soc_descriptor.yaml"), &[soc_descriptor(board).as_bytes()])?;
@@ -51,15 +54,12 @@ pub fn make(dir: &Path, board: Board, library: Option<&Path>) -> Outcome<Answer>
     }))
 }
 
-fn beside_the_command() -> Outcome<PathBuf> {
-    let command = std::env::current_exe()
-        .map_err(|e| Failure::failed("host", format!("cannot find this command's own file: {e}")))?;
-    let found = command.with_file_name(LIBRARY);
-    if found.is_file() {
-        return Ok(found);
-    }
-    let what = "build it with cargo build --release -p tilework-libttsim, or name it with --library";
-    Err(Failure::usage(format!("{} is not there; {what}", found.display())))
+fn built_in() -> Outcome<Vec<u8>> {
+    tilework_card::library().map(<[u8]>::to_vec).ok_or_else(|| {
+        let what = "this command was built without the card's library";
+        let todo = "build it with cargo build --release -p tilework-libttsim, and name it with --library";
+        Failure::usage(format!("{what}; {todo}"))
+    })
 }
 
 struct NotThisLibrary;

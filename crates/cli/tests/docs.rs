@@ -96,7 +96,8 @@ fn every_documented_bug_is_in_its_page() {
 fn the_documents_link_only_to_files_that_exist() {
     let root = repository();
     let mut pages = vec![root.join("README.md"), root.join("CONTRIBUTING.md"), root.join("CHANGELOG.md")];
-    for folder in ["docs", "examples/increment", "examples/pipeline", "examples/ring", "examples/rings"] {
+    for folder in ["docs", "examples/increment", "examples/mlp", "examples/pipeline", "examples/ring", "examples/rings"]
+    {
         for entry in std::fs::read_dir(root.join(folder)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|e| e == "md") {
@@ -251,4 +252,50 @@ fn the_program_of_the_readme_is_that_of_the_runtime_s_page_which_is_tested() {
         .filter(|line| !line.starts_with("# "))
         .collect();
     assert_eq!(shown.trim_end(), lines.join("\n").trim_end());
+}
+
+#[test]
+fn the_requests_in_the_documents_are_those_of_the_registers() {
+    use tilework_abi::noc::{self, atomic, counter, ctrl, init, vc};
+    use tilework_abi::{cb, l1, stream};
+    let page = std::fs::read_to_string(repository().join("docs/program.md")).unwrap();
+    let channel = ctrl::VC_STATIC | vc::UNICAST << ctrl::STATIC_VC_SHIFT;
+    let answered = ctrl::RESP_MARKED | channel;
+    let at = |index: usize| noc::COUNTERS + 4 * u32::try_from(index).unwrap();
+    for part in [
+        format!("0x{:X} for NoC 0 and at 0x{:X} for NoC 1", noc::niu_base(0), noc::niu_base(1)),
+        format!("initiators, 0x{:X} bytes apart", noc::CMD_BUF_STRIDE),
+        format!(
+            "| 0x{:02X}, 0x{:02X}, 0x{:02X} | `NOC_TARG_ADDR_LO`",
+            init::TARG_ADDR_LO,
+            init::TARG_ADDR_MID,
+            init::TARG_ADDR_HI
+        ),
+        format!(
+            "| 0x{:02X}, 0x{:02X}, 0x{:02X} | `NOC_RET_ADDR_LO`",
+            init::RET_ADDR_LO,
+            init::RET_ADDR_MID,
+            init::RET_ADDR_HI
+        ),
+        format!("| 0x{:X} | `NOC_PACKET_TAG` | transaction id (0 to 15) << {}", init::PACKET_TAG, noc::TAG_TRID_SHIFT),
+        format!("| 0x{:X} | `NOC_CTRL` | 0x{:X} |", init::CTRL, ctrl::CMD_RD | answered),
+        format!("0x{:X}; without an answer (\"posted\") 0x{:X}", ctrl::CMD_WR | answered, ctrl::CMD_WR | channel),
+        format!("| 0x{:X} | `NOC_AT_LEN_BE` | bytes, 1 to {} |", init::AT_LEN_BE, noc::MAX_PACKET_BYTES),
+        format!("| 0x{:X} | `NOC_AT_DATA`", init::AT_DATA),
+        format!("| 0x{:X} | `NOC_CMD_CTRL`", init::CMD_CTRL),
+        format!("`NOC_ID_LOGICAL` (0x{:X})", noc::ID_LOGICAL),
+        format!("| 0x{:X} | `NIU_MST_ATOMIC_RESP_RECEIVED`", at(counter::MST_ATOMIC_RESP_RECEIVED)),
+        format!("| 0x{:X} | `NIU_MST_WR_ACK_RECEIVED`", at(counter::MST_WR_ACK_RECEIVED)),
+        format!("| 0x{:X} | `NIU_MST_RD_RESP_RECEIVED`", at(counter::MST_RD_RESP_RECEIVED)),
+        format!("| 0x{:X} | `NIU_MST_NONPOSTED_WR_REQ_SENT`", at(counter::MST_NONPOSTED_WR_REQ_SENT)),
+        format!("| 0x{:X} | `NIU_MST_POSTED_WR_REQ_SENT`", at(counter::MST_POSTED_WR_REQ_SENT)),
+        format!("| 0x{:X} + 4 i | `NIU_MST_REQS_OUTSTANDING_ID`", at(counter::MST_REQS_OUTSTANDING_ID)),
+        format!("pages received at 0x{:X} + 0x{:X} s", cb::received_addr(0, 0), stream::STRIDE),
+        format!("pages acknowledged at 0x{:X} + 0x{:X} s", cb::acked_addr(0, 0), stream::STRIDE),
+        format!("`NOC_CTRL`\n0x{:X}, target", ctrl::CMD_AT | answered),
+        format!("`NOC_AT_LEN_BE` 0x{:X} +", atomic::incr32(0)),
+        format!("return address {} (a word", l1::ATOMIC_RETURN),
+    ] {
+        assert!(page.contains(&part), "docs/program.md does not have {part}");
+    }
 }

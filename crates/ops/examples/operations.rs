@@ -13,9 +13,11 @@ use tilework_ops::{
 const RUNS: usize = 21;
 
 type Made = Result<Tensor, OpError>;
+/// An operation with its operands.
+type Work = Box<dyn FnMut() -> Made>;
 
 fn main() {
-    let rows: [(&str, &dyn Fn() -> Box<dyn FnMut() -> Made>); 15] = [
+    let rows: [(&str, &dyn Fn() -> Work); 15] = [
         ("conv 1x1", &|| image(56, [256, 64], 1, 1, 1)),
         ("conv 3x3", &|| image(56, [128, 128], 3, 1, 1)),
         ("conv 3x3, 112 x 112", &|| image(112, [64, 64], 3, 1, 1)),
@@ -77,7 +79,7 @@ fn window(kernel: usize, stride: usize, pad: usize) -> Window {
     }
 }
 
-fn image(side: usize, [i, o]: [usize; 2], kernel: usize, stride: usize, groups: usize) -> Box<dyn FnMut() -> Made> {
+fn image(side: usize, [i, o]: [usize; 2], kernel: usize, stride: usize, groups: usize) -> Work {
     let (x, w) = (tensor(&[1, 1, side * side, i]), tensor(&[o, i / groups, kernel, kernel]));
     let conv = Conv2d {
         batch: 1,
@@ -91,7 +93,7 @@ fn image(side: usize, [i, o]: [usize; 2], kernel: usize, stride: usize, groups: 
     Box::new(move || conv2d(&x, &w, None, &conv, DType::F32))
 }
 
-fn transposed() -> Box<dyn FnMut() -> Made> {
+fn transposed() -> Work {
     let (x, w) = (tensor(&[1, 1, 28 * 28, 256]), tensor(&[256, 128, 2, 2]));
     let conv = Conv2d {
         batch: 1,
@@ -105,7 +107,7 @@ fn transposed() -> Box<dyn FnMut() -> Made> {
     Box::new(move || conv_transpose2d(&x, &w, None, &conv, [0; 2], DType::F32))
 }
 
-fn volume() -> Box<dyn FnMut() -> Made> {
+fn volume() -> Work {
     let (x, w) = (tensor(&[1, 16, 28, 28, 32]), tensor(&[64, 32, 3, 3, 3]));
     let conv = Conv3d {
         batch: 1,
@@ -123,7 +125,7 @@ fn volume() -> Box<dyn FnMut() -> Made> {
     Box::new(move || conv3d(&x, &w, None, &conv, DType::F32))
 }
 
-fn pool(largest: bool) -> Box<dyn FnMut() -> Made> {
+fn pool(largest: bool) -> Work {
     let x = tensor(&[1, 1, 112 * 112, 64]);
     let pool = Pool2d { batch: 1, input: [112; 2], channels: 64, window: window(3, 2, 1), ceil: false };
     Box::new(move || match largest {
@@ -132,12 +134,12 @@ fn pool(largest: bool) -> Box<dyn FnMut() -> Made> {
     })
 }
 
-fn of_rows(f: impl Fn(&Tensor) -> Made + 'static) -> Box<dyn FnMut() -> Made> {
+fn of_rows(f: impl Fn(&Tensor) -> Made + 'static) -> Work {
     let x = tensor(&[1024, 1024]);
     Box::new(move || f(&x))
 }
 
-fn attended() -> Box<dyn FnMut() -> Made> {
+fn attended() -> Work {
     let [q, k, v] = [tensor(&[1, 8, 512, 64]), tensor(&[1, 8, 512, 64]), tensor(&[1, 8, 512, 64])];
     Box::new(move || attention(&q, &k, &v, Attention { causal: true, ..Attention::default() }, DType::F32))
 }

@@ -59,7 +59,7 @@ impl Toolchain {
         Self::all()?.into_iter().next().with_context(|| {
             format!(
                 "no toolchain for {TARGET}: either `rustup target add {TARGET}`, or on Debian \
-                 `apt-get install rustc-web rust-web-src cargo-web lld`"
+                 `apt-get update && apt-get install rustc-web rust-web-src cargo-web lld`"
             )
         })
     }

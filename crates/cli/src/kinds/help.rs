@@ -16,14 +16,22 @@ pub struct Focus {
     pub kind: &'static KindRow,
 }
 
+/// Where the command stands in a command line: behind the options that every command has, which
+/// take no values.
+pub fn command_at(words: &[OsString]) -> usize {
+    let option = |word: &OsString| word.to_str().is_some_and(|word| word.starts_with('-'));
+    1 + words.iter().skip(1).take_while(|word| option(word)).count()
+}
+
 /// Finds the kind whose options help is to show. `words` begins with the name of the program.
 pub fn focus(words: Vec<OsString>) -> Focus {
     let usual = &KINDS[0];
     let asks = |word: &OsString| word == "-h" || word == "--help";
     let text = |at: usize| words.get(at).and_then(|word| word.to_str());
-    let (verb, help) = match (text(1).and_then(Verb::named), text(1)) {
-        (Some(_), _) => (1, words.iter().any(asks)),
-        (None, Some("help")) if text(2).and_then(Verb::named).is_some() => (2, true),
+    let first = command_at(&words);
+    let (verb, help) = match (text(first).and_then(Verb::named), text(first)) {
+        (Some(_), _) => (first, words.iter().any(asks)),
+        (None, Some("help")) if text(first + 1).and_then(Verb::named).is_some() => (first + 1, true),
         _ => return Focus { words, kind: usual },
     };
     let rest = || words.iter().enumerate().skip(verb + 1);

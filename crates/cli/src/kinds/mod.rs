@@ -9,7 +9,7 @@ mod help;
 mod options;
 mod unknown;
 
-pub use help::{Focus, after as help_after, focus};
+pub use help::{Focus, after as help_after, command_at, focus};
 pub use options::{add_options, first_given};
 
 use crate::answer::{Answer, ReportForm, Subject};

@@ -113,8 +113,8 @@ impl Prepared {
         let names = plan.buffers_for(Use::Output).map(|(_, buffer)| format!("{}.npy", buffer.name));
         let targets = Targets::new()
             .outputs(&args.out, names)
-            .option("--capture", own.capture.as_deref())
-            .option("--coverage", own.coverage.as_deref());
+            .option("--coverage", own.coverage.as_deref())
+            .option("--capture", own.capture.as_deref());
         targets.prepare(&read)?;
         Ok(Self { inputs, chip, plan, firmware })
     }

@@ -1,0 +1,71 @@
+//! The sources of the Rust library for kernels, which the folder gets as they are here.
+
+/// A file: its path in the repository and its text.
+pub type Source = (&'static str, &'static str);
+
+macro_rules! sources {
+    ($($folder:literal: $($file:literal)+;)*) => {
+        /// Every file of the library.
+        pub const LIBRARY: &[Source] = &[$($(
+            (concat!($folder, "/", $file), include_str!(concat!("../../../../", $folder, "/", $file)))
+        ),+),*];
+    };
+}
+
+sources! {
+    "crates/abi":
+        "Cargo.toml" "src/addr.rs" "src/address_map.rs" "src/arc.rs" "src/board.rs" "src/cb.rs"
+        "src/convert.rs" "src/cq/completion.rs" "src/cq/count.rs" "src/cq/dispatch.rs" "src/cq/layout.rs"
+        "src/cq/mod.rs" "src/cq/prefetch.rs" "src/cq/status.rs" "src/cq/wire.rs" "src/grid.rs"
+        "src/kernel.rs" "src/l1.rs" "src/lib.rs" "src/msg.rs" "src/noc.rs" "src/pci.rs" "src/reg.rs"
+        "src/reg_tile.rs" "src/simlib.rs" "src/stream.rs" "src/telemetry.rs" "src/tensix.rs"
+        "src/tensix/cfg/data.rs" "src/tensix/cfg/global.rs" "src/tensix/cfg/mod.rs"
+        "src/tensix/cfg/thcon.rs" "src/tensix/cfg/thread.rs" "src/tensix/insn/config.rs"
+        "src/tensix/insn/front.rs" "src/tensix/insn/matrix.rs" "src/tensix/insn/misc.rs"
+        "src/tensix/insn/mod.rs" "src/tensix/insn/mode.rs" "src/tensix/insn/pack.rs"
+        "src/tensix/insn/row.rs" "src/tensix/insn/scalar.rs" "src/tensix/insn/sync.rs"
+        "src/tensix/insn/text.rs" "src/tensix/insn/vector.rs" "src/tlb.rs";
+    "firmware/rt":
+        "Cargo.toml" "src/cb.rs" "src/context.rs" "src/dram.rs" "src/lib.rs" "src/niu.rs" "src/noc.rs"
+        "src/reg.rs" "src/sem.rs" "src/start.rs" "src/worker.rs";
+    "firmware/link":
+        "Cargo.toml" "firmware.ld" "kernel.ld" "src/lib.rs";
+    "firmware/compute":
+        "Cargo.toml" "src/addr_mod.rs" "src/cb.rs" "src/format.rs" "src/functions.rs" "src/lib.rs"
+        "src/math.rs" "src/mop.rs" "src/pack.rs" "src/push.rs" "src/rotary.rs" "src/sfpu/binary.rs"
+        "src/sfpu/exponential.rs" "src/sfpu/integer.rs" "src/sfpu/mod.rs" "src/sfpu/power.rs"
+        "src/sfpu/random.rs" "src/sfpu/round.rs" "src/sfpu/rows.rs" "src/sfpu/ternary.rs"
+        "src/sfpu/topk.rs" "src/sfpu/trig.rs" "src/sfpu/typecast.rs" "src/sfpu/words.rs" "src/softmax.rs"
+        "src/sync.rs" "src/thread.rs" "src/topk.rs" "src/unpack.rs";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn files(folder: &Path, found: &mut Vec<String>, root: &Path) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                files(&path, found, root);
+            } else {
+                found.push(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+
+    #[test]
+    fn the_library_is_whole() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut found = Vec::new();
+        for package in ["crates/abi", "firmware/rt", "firmware/link", "firmware/compute"] {
+            files(&root.join(package), &mut found, &root);
+        }
+        found.retain(|file| !file.starts_with("crates/abi/tests/"));
+        found.sort();
+        let mut listed: Vec<_> = LIBRARY.iter().map(|(path, _)| (*path).to_owned()).collect();
+        listed.sort();
+        assert_eq!(listed, found);
+    }
+}
