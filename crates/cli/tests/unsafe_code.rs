@@ -5,8 +5,9 @@ mod common;
 use common::repository;
 use std::path::{Path, PathBuf};
 
-/// Crates with unsafe code, and what for: matrix kernels, and the interface of shared libraries.
-const NEED_IT: [&str; 3] = ["libttsim", "libttsim-client", "ops"];
+/// Crates with unsafe code, and what for: matrix kernels, the interface of shared libraries, one of
+/// them as bytes, and native code of model files.
+const NEED_IT: [&str; 5] = ["card", "libttsim", "libttsim-client", "native", "ops"];
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
