@@ -13,12 +13,16 @@ use std::borrow::Cow;
 
 use multiversion::multiversion;
 use multiversion::target::target_cfg_f;
+use rayon::prelude::*;
 
 use crate::window::Axis;
 
 /// Positions that are computed together: with sixteen columns each, their sums fill twelve of the
 /// sixteen vector registers of AVX2.
 pub(crate) const ROWS: usize = 6;
+
+/// Lines of an image that a thread copies at least.
+const LINES: usize = 32;
 
 /// Neighbouring elements of the image and the rows of weights that belong to them.
 #[derive(Debug, Clone, Copy)]
@@ -260,21 +264,21 @@ fn with_edges(of: &Geometry<'_>, along: &[Along; 3], image: &[f32]) -> Vec<f32> 
         }
     };
     let (row, whole) = (width * channels, of.input[2] * channels);
-    for (i, padded) in padded.chunks_exact_mut(row.max(1)).enumerate() {
+    padded.par_chunks_exact_mut(row.max(1)).with_min_len(LINES).enumerate().for_each(|(i, padded)| {
         let (n, d, h) = (i / height / depth, i / height % depth, i % height);
-        let (Some(d), Some(h)) = (source(0, d), source(1, h)) else { continue };
+        let (Some(d), Some(h)) = (source(0, d), source(1, h)) else { return };
         let line = &image[((n * of.input[0] + d) * of.input[1] + h) * whole..][..whole];
         let before = along[2].before;
         if !of.replicate {
             padded[before * channels..][..whole].copy_from_slice(line);
-            continue;
+            return;
         }
         for (w, pixel) in padded.chunks_exact_mut(channels).enumerate() {
             if let Some(w) = source(2, w) {
                 pixel.copy_from_slice(&line[w * channels..][..channels]);
             }
         }
-    }
+    });
     padded
 }
 
