@@ -69,7 +69,8 @@ pub enum Command {
     Board(BoardArgs),
     /// Make the folder that tt-metal, ttnn, tt-umd and tt-exalens take for a card
     Simdir(SimdirArgs),
-    /// Write out what a kernel of one's own needs: C header, linker scripts, templates in C and Rust
+    /// Write out what a kernel of one's own needs: C header, linker scripts, templates
+    /// in C and Rust
     Sdk(SdkArgs),
     /// List the instructions of a kernel: RISC-V and Tensix, with operands and source lines
     Disasm(DisasmArgs),

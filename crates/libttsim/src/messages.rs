@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) enum Kind {
     /// A variable of the environment.
     Environment,
-    /// The power of the card: a call before `libttsim_init`, a second one, a card that is not built.
+    /// The power of the card: a call before `libttsim_init`, a second one, a card that
+    /// is not built.
     Power,
     /// A call from a call-back.
     Nested,

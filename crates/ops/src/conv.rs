@@ -2,8 +2,8 @@
 //! matrix products.
 //!
 //! Images have channels last; `ttnn` passes them flat as `(1, 1, n * h * w, c)`, and results
-//! likewise. Sums are computed where the elements lie (`direct.rs`); where the edges of an image would
-//! take much more memory than it does, the elements under the kernel are gathered into rows
+//! likewise. Sums are computed where the elements lie (`direct.rs`); where the edges of an image
+//! would take much more memory than it does, the elements under the kernel are gathered into rows
 //! (zeros for padding) and multiplied by the weights as a matrix of `kernel * channels` rows. A
 //! transposed convolution is the same with another rule for which element a tap reads. Products and
 //! sums are float32 and rounded once, after bias and activation.
@@ -184,8 +184,8 @@ impl Plan {
         if is_empty { None } else { Direct::new(&geometry, image, weights) }
     }
 
-    /// Results of the positions from `first` on, of an image whose edges would take much more memory
-    /// than it does.
+    /// Results of the positions from `first` on, of an image whose edges would take much more
+    /// memory than it does.
     fn block(&self, image: &[f32], weights: &[f32], first: usize, results: &mut [f32], patch: &mut Vec<f32>) {
         let outputs = self.channels[1];
         let (group_out, depth) = (outputs / self.groups, self.depth());

@@ -113,7 +113,8 @@ enum Weights {
     Depthwise(Vec<f32>),
 }
 
-/// The columns of each group of a matrix of row length `stride`, in panels; zeros fill the last one.
+/// The columns of each group of a matrix of row length `stride`, in panels; zeros fill
+/// the last one.
 fn panels<const N: usize>(weights: &[f32], stride: usize, groups: usize) -> Vec<Vec<[f32; N]>> {
     let columns = stride / groups;
     let count = groups * columns.div_ceil(N);
@@ -130,8 +131,8 @@ fn panels<const N: usize>(weights: &[f32], stride: usize, groups: usize) -> Vec<
 }
 
 impl<'a> Direct<'a> {
-    /// A convolution of `image` with weights `[tap, channel of a group, out]`. `None`: its edges are
-    /// so large that they should not be stored.
+    /// A convolution of `image` with weights `[tap, channel of a group, out]`. `None`: its edges
+    /// are so large that they should not be stored.
     pub(crate) fn new(of: &Geometry<'_>, image: &'a [f32], weights: &[f32]) -> Option<Self> {
         let along = [0, 1, 2].map(|i| match of.transposed {
             true => Along::transposed(&of.axes[i], of.input[i], of.output[i]),

@@ -149,8 +149,8 @@ impl ActiveNodes {
         self.later.front().map_or(NEVER, |active| active.outlook.next)
     }
 
-    /// The first cycle at which something that another node sends may reach the one at `position` of
-    /// the list.
+    /// The first cycle at which something that another node sends may reach the one at `position`
+    /// of the list.
     #[inline]
     pub(crate) fn reaches(&self, position: usize, distances: &Distances) -> Cycle {
         let to = distances.to(self.list[position].node);

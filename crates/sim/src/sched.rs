@@ -1,13 +1,14 @@
 //! The scheduler: one virtual clock over nodes that only affect each other by packets.
 //!
 //! Time advances in windows. No packet arrives sooner than [`timing::LOOKAHEAD`] after it left, and
-//! each node knows a cycle before which nothing can leave it ([`Outlook::sends`]). So within a window
-//! that ends the look-ahead after the first of these cycles, every node can run alone, in any
-//! order; at its end the network takes what left and delivers the arrivals. The node that can send
-//! first is not limited by itself: it runs until the others could affect it. While only a few nodes
-//! have work, the first one runs alone until the others could affect it, so that it does mostly in
-//! one piece what it does between two packets. When no node has work, time jumps. When many have, several threads share the window ([`crate::crew`]). All of this only
-//! batches the same events differently: results and cycles do not depend on it.
+//! each node knows a cycle before which nothing can leave it ([`Outlook::sends`]). So within a
+//! window that ends the look-ahead after the first of these cycles, every node can run alone, in
+//! any order; at its end the network takes what left and delivers the arrivals. The node that can
+//! send first is not limited by itself: it runs until the others could affect it. While only a few
+//! nodes have work, the first one runs alone until the others could affect it, so that it does
+//! mostly in one piece what it does between two packets. When no node has work, time jumps. When
+//! many have, several threads share the window ([`crate::crew`]). All of this only batches the same
+//! events differently: results and cycles do not depend on it.
 
 use crate::active::{Active, ActiveNodes, FEW};
 use crate::crew::{Crew, Span, Worked};

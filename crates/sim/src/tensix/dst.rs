@@ -160,8 +160,9 @@ impl Dst {
         self.valid[at / 64] |= 1 << (at % 64);
     }
 
-    /// `Dst16b[row]` and the seven rows after it, if `row` is the first of a block, which may hold
-    /// anything that was cleared, and a bit for each row that was not. They all hold something then.
+    /// `Dst16b[row]` and the seven rows after it, if `row` is the first of a block, which may
+    /// hold anything that was cleared, and a bit for each row that was not. They all hold
+    /// something then.
     #[inline]
     pub(super) fn block16(&mut self, map: RowMap, row: usize) -> Option<(&mut [Row16; BLOCK], u8)> {
         if !row.is_multiple_of(BLOCK) {

@@ -129,8 +129,8 @@ impl Tensix {
         self.coprocessor.awaited = self.coprocessor.awaited.with(what);
     }
 
-    /// What changed, once, for which a blocked core may be waiting. Those that do try again, and the
-    /// others are still blocked ([`Tensix::core_blocks`]).
+    /// What changed, once, for which a blocked core may be waiting. Those that do try again, and
+    /// the others are still blocked ([`Tensix::core_blocks`]).
     pub(crate) fn take_changed(&mut self) -> Option<Changed> {
         let changed = self.coprocessor.changed.take()?;
         self.coprocessor.awaited = Awaits::NOTHING;

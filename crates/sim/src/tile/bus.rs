@@ -141,8 +141,8 @@ impl TileBus<'_> {
             self.horizon = self.horizon.min(self.shared.tensix.next().saturating_add(1));
             return Ok(());
         }
-        // Of the instructions before, the coprocessor may still take some before `at`: the core tries
-        // again then, as if it had come here only now.
+        // Of the instructions before, the coprocessor may still take some before `at`: the core
+        // tries again then, as if it had come here only now.
         Err(Refuse::Block)
     }
 

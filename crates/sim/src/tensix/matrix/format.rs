@@ -146,8 +146,9 @@ pub(super) fn decode<const N: usize>(rows: &[Row; N], style: Style, part: Part) 
 #[multiversion(targets("x86_64+avx2"))]
 fn decode_rows(rows: &[Row], style: Style, part: Part, ints: &mut [Ints], exps: &mut [Ints]) {
     let (exp_mask, bias) = match style {
-        // Data of BF16 have zeros where those of TF32 have their last three bits. An operand of TF32
-        // counts in full beside one of BF16: as found on ttsim, another simulator, not documented.
+        // Data of BF16 have zeros where those of TF32 have their last three bits. An operand
+        // of TF32 counts in full beside one of BF16: as found on ttsim, another simulator,
+        // not documented.
         Style::Bf16 | Style::Tf32 => (0xFF, 0),
         // From a bias of 15.
         Style::Fp16 | Style::Int8 => (0x1F, 112),
