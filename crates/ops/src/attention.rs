@@ -39,14 +39,14 @@ pub struct Attention<'a> {
 
 /// Sizes of an attention.
 #[derive(Clone, Copy)]
-struct Sizes {
-    batch: usize,
-    heads: usize,
-    key_heads: usize,
-    queries: usize,
-    keys: usize,
-    depth: usize,
-    value_depth: usize,
+pub(crate) struct Sizes {
+    pub(crate) batch: usize,
+    pub(crate) heads: usize,
+    pub(crate) key_heads: usize,
+    pub(crate) queries: usize,
+    pub(crate) keys: usize,
+    pub(crate) depth: usize,
+    pub(crate) value_depth: usize,
 }
 
 /// Positions of the queries.
@@ -59,7 +59,8 @@ enum Positions {
     Last,
 }
 
-fn sizes(op: &'static str, operands: [&Tensor; 3]) -> Result<Sizes, OpError> {
+/// The sizes of queries, keys and values that fit each other.
+pub(crate) fn sizes(op: &'static str, operands: [&Tensor; 3]) -> Result<Sizes, OpError> {
     let [query, key, value] = operands;
     let four = |t: &Tensor| match *t.shape().dims() {
         [a, b, c, d] => Ok([a, b, c, d]),

@@ -3,12 +3,13 @@
 
 use rayon::prelude::*;
 
+use crate::attention::{Sizes, attention, sizes};
 use crate::error::{OpError, Reason, Within};
 use crate::gemm::{self, Matrix};
 use crate::produce::{self, as_f32};
 use crate::tensor::Tensor;
 use crate::view::{Lane, View};
-use crate::{Attention, DType, Shape, attention, math, typecast};
+use crate::{Attention, DType, Shape, math, typecast};
 
 /// Numbers of a step of AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization").
 #[derive(Debug, Clone, Copy)]
@@ -110,12 +111,13 @@ pub fn sdpa_forward(
     let result = attention(query, key, value, by, out[0])?;
     let heads = Heads::of("sdpa_fw", [query, key, value], mask)?;
     let (q, k) = (as_f32(query), as_f32(key));
-    let shape = Shape::new([heads.batch, heads.heads, heads.queries, COLUMNS]).within("sdpa_fw", &[query])?;
-    let grain = heads.queries * COLUMNS;
+    let shape =
+        Shape::new([heads.sizes.batch, heads.sizes.heads, heads.sizes.queries, COLUMNS]).within("sdpa_fw", &[query])?;
+    let grain = heads.sizes.queries * COLUMNS;
     let sums = produce::heavy(shape, out[1], grain, |start, values| {
         for (i, rows) in values.chunks_mut(grain.max(1)).enumerate() {
             let scores = heads.scores(start / grain + i, &q, &k);
-            for (row, result) in scores.chunks(heads.keys.max(1)).zip(rows.chunks_mut(COLUMNS)) {
+            for (row, result) in scores.chunks(heads.sizes.keys.max(1)).zip(rows.chunks_mut(COLUMNS)) {
                 let largest = row.iter().copied().fold(f32::NEG_INFINITY, math::maximum);
                 let sum: f32 = row.iter().map(|v| math::exp(v - largest)).sum();
                 result.fill(largest + libm::logf(sum));
@@ -145,13 +147,13 @@ pub fn sdpa_backward(
 ) -> Result<[Tensor; 3], OpError> {
     const OP: &str = "sdpa_bw";
     let heads = Heads::of(OP, [query, key, value], mask)?;
-    let Heads { batch, key_heads, queries, keys, depth, value_depth, .. } = heads;
+    let Sizes { batch, key_heads, queries, keys, depth, value_depth, .. } = heads.sizes;
     let operands = [query, key, value, of.gradient, of.result, of.sums];
-    let wanted = [batch, heads.heads, queries, value_depth];
+    let wanted = [batch, heads.sizes.heads, queries, value_depth];
     if let Some(odd) = [of.gradient, of.result].into_iter().find(|t| *t.shape().dims() != wanted) {
         return Err(Reason::shape(odd.shape(), format!("{wanted:?}")).of(OP, &operands));
     }
-    let rows = batch * heads.heads * queries;
+    let rows = batch * heads.sizes.heads * queries;
     let width = of.sums.elements().checked_div(rows).unwrap_or(0);
     if rows > 0 && (width == 0 || of.sums.elements() != rows * width) {
         return Err(Reason::shape(of.sums.shape(), format!("{rows} rows")).of(OP, &operands));
@@ -180,49 +182,36 @@ pub fn sdpa_backward(
 /// Sizes and mask of an attention.
 #[derive(Clone, Copy)]
 struct Heads<'a> {
-    batch: usize,
-    heads: usize,
-    key_heads: usize,
-    queries: usize,
-    keys: usize,
-    depth: usize,
-    value_depth: usize,
+    sizes: Sizes,
     mask: Mask<'a>,
 }
 
 impl<'a> Heads<'a> {
     fn of(op: &'static str, operands: [&Tensor; 3], mask: Mask<'a>) -> Result<Self, OpError> {
-        let dims = operands.map(|t| <[usize; 4]>::try_from(t.shape().dims()));
-        let [Ok([batch, heads, queries, depth]), Ok([kb, key_heads, keys, kd]), Ok([vb, vh, vk, value_depth])] = dims
-        else {
-            return Err(Reason::shape(operands[0].shape(), "[batch x heads x positions x size]").of(op, &operands));
-        };
-        let fits = (kb, kd) == (batch, depth) && (vb, vh, vk) == (batch, key_heads, keys);
-        if !fits || key_heads == 0 || !heads.is_multiple_of(key_heads) {
-            let wanted = format!("[{batch} x a divisor of {heads} x keys x {depth}]");
-            return Err(Reason::shape(operands[1].shape(), wanted).of(op, &operands));
-        }
+        let sizes = sizes(op, operands)?;
+        let Sizes { batch, heads, queries, keys, .. } = sizes;
         if let Mask::Added(mask) = mask {
             let scores = Shape::new([batch, heads, queries, keys]).within(op, &operands)?;
             if mask.shape().broadcast(&scores).as_ref() != Ok(&scores) {
                 return Err(Reason::Broadcast(mask.shape().clone(), scores).of(op, &operands));
             }
         }
-        Ok(Self { batch, heads, key_heads, queries, keys, depth, value_depth, mask })
+        Ok(Self { sizes, mask })
     }
 
     fn scale(&self) -> f32 {
-        1.0 / (self.depth as f32).sqrt()
+        1.0 / (self.sizes.depth as f32).sqrt()
     }
 
     /// The key head of a query head, both counted over the batch.
     fn key_head(&self, head: usize) -> usize {
-        head / self.heads * self.key_heads + head % self.heads / (self.heads / self.key_heads)
+        let Sizes { heads, key_heads, .. } = self.sizes;
+        head / heads * key_heads + head % heads / (heads / key_heads)
     }
 
     /// The scores of a query head, masked: `[queries, keys]`.
     fn scores(&self, head: usize, query: &[f32], key: &[f32]) -> Vec<f32> {
-        let Self { queries, keys, depth, .. } = *self;
+        let Sizes { batch, heads, queries, keys, depth, .. } = self.sizes;
         let a = Matrix::row_major(&query[head * queries * depth..], depth);
         let b = Matrix { values: &key[self.key_head(head) * keys * depth..], rows: 1, columns: depth };
         let mut scores = vec![0f32; queries * keys];
@@ -238,7 +227,7 @@ impl<'a> Heads<'a> {
             }
             Mask::Added(mask) => {
                 // The shape was checked, so that the view has all scores.
-                if let Ok(all) = Shape::new([self.batch, self.heads, queries, keys]) {
+                if let Ok(all) = Shape::new([batch, heads, queries, keys]) {
                     let mut line = vec![0f32; scores.len()];
                     f32::load(mask, &View::broadcast(mask.shape(), &all), head * queries * keys, &mut line);
                     scores.iter_mut().zip(&line).for_each(|(v, m)| *v += m);
@@ -265,7 +254,7 @@ struct Gradients<'a> {
 impl Gradients<'_> {
     /// Gradients of one key head's queries, keys and values.
     fn of_key_head(&self, at: usize) -> [Vec<f32>; 3] {
-        let Heads { heads, key_heads, queries, keys, depth, value_depth, .. } = self.heads;
+        let Sizes { heads, key_heads, queries, keys, depth, value_depth, .. } = self.heads.sizes;
         let each = heads / key_heads;
         let first = at / key_heads * heads + at % key_heads * each;
         let mut results =
@@ -289,7 +278,7 @@ impl Gradients<'_> {
 
     /// The weights of a query head's keys, and the gradients of its scores, scaled.
     fn of_scores(&self, head: usize, key_head: usize) -> [Vec<f32>; 2] {
-        let Heads { queries, keys, value_depth, .. } = self.heads;
+        let Sizes { queries, keys, value_depth, .. } = self.heads.sizes;
         let mut weights = self.heads.scores(head, &self.query, &self.key);
         let rows = head * queries;
         for (row, sum) in weights.chunks_mut(keys.max(1)).zip(&self.sums[rows..]) {

@@ -268,7 +268,14 @@ impl Tensix {
     /// [`NotQuick`]; nothing has been done.
     #[inline(never)]
     pub(crate) fn quick_push(&mut self, by: Issuer, word: u32, at: Cycle) -> Result<(), NotQuick> {
-        let Some(thread) = thread_of(by.core) else { return Err(NotQuick::Ask) };
+        match thread_of(by.core) {
+            Some(thread) => self.push_to_fifo(by, thread, word, at),
+            None => Err(NotQuick::Ask),
+        }
+    }
+
+    #[inline]
+    fn push_to_fifo(&mut self, by: Issuer, thread: usize, word: u32, at: Cycle) -> Result<(), NotQuick> {
         let cop = &mut self.coprocessor;
         let front = &mut cop.threads[thread].front;
         let insn = Insn::decode(word);
@@ -298,20 +305,20 @@ impl Tensix {
         at: Cycle,
     ) -> Result<bool, Refuse<Fault>> {
         let by = by.into();
+        match self.push_to_fifo(by, thread, word, at) {
+            Ok(()) => return Ok(true),
+            Err(NotQuick::Full) => return Ok(false),
+            Err(NotQuick::Ask | NotQuick::Sync) => {}
+        }
+        // What is not for the FIFO: a declaration, or no instruction at all.
         let insn = instruction(by, thread, word, at)?;
         let cop = &mut self.coprocessor;
-        let t = &mut cop.threads[thread];
-        if t.tracking.declare(insn) {
-            if let Some(executed) = &mut cop.executed {
-                executed.count(insn);
-            }
-            return Ok(true);
+        if cop.threads[thread].tracking.declare(insn)
+            && let Some(executed) = &mut cop.executed
+        {
+            executed.count(insn);
         }
-        let pushed = t.front.push(insn, by, at);
-        if pushed {
-            cop.schedule(thread, at + 1);
-        }
-        Ok(pushed)
+        Ok(true)
     }
 }
 
