@@ -22,6 +22,7 @@ mod inputs;
 mod interrupt;
 mod kinds;
 mod limits;
+mod log;
 mod loudness;
 mod manual;
 mod model;
@@ -60,7 +61,10 @@ fn command_line() -> ExitCode {
         Ok(matches) => match Cli::from_arg_matches(&matches) {
             Ok(cli) => {
                 cli.loudness.choose();
-                run(cli.command, &matches)
+                match log::start() {
+                    Ok(()) => run(cli.command, &matches),
+                    Err(failure) => answer::finish(unreadable(&words), Err(failure)),
+                }
             }
             Err(error) => refused(&error, &words),
         },
@@ -100,16 +104,20 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
 /// Prints the error of a command line that cannot be read, or the help that was asked for.
 fn refused(error: &clap::Error, words: &[OsString]) -> ExitCode {
     if error.use_stderr() && asks_for_json(words) {
-        let command = words.get(kinds::command_at(words)).and_then(|word| word.to_str()).and_then(Verb::named);
-        let command = command.map_or("tilework", Verb::name);
         let text = error.to_string();
         let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
-        let subject = Subject { kind: "command-line", command, form: ReportForm::Json };
-        return answer::finish(subject, Err(Failure::usage(message)));
+        return answer::finish(unreadable(words), Err(Failure::usage(message)));
     }
     // Standard output and standard error may be closed; the exit code says it all the same.
     let _ = error.print();
     u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+/// What the report of a command that cannot begin is about.
+fn unreadable(words: &[OsString]) -> Subject {
+    let command = words.get(kinds::command_at(words)).and_then(|word| word.to_str()).and_then(Verb::named);
+    let form = if asks_for_json(words) { ReportForm::Json } else { ReportForm::Text };
+    Subject { kind: "command-line", command: command.map_or("tilework", Verb::name), form }
 }
 
 /// Whether a command line, which need not be readable otherwise, asks for a JSON report.

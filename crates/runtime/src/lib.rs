@@ -58,6 +58,7 @@ pub mod device;
 pub mod elf;
 pub mod explain;
 pub mod firmware;
+pub mod log;
 pub mod lower;
 pub mod memory;
 pub mod prebuilt;
