@@ -68,7 +68,10 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         let message = |value| targets(value).unwrap_err().to_string();
-        assert_eq!(message("loud"), "TILEWORK_LOG has the level \"loud\"; levels are off, error, warn, info, debug, trace");
+        assert_eq!(
+            message("loud"),
+            "TILEWORK_LOG has the level \"loud\"; levels are off, error, warn, info, debug, trace"
+        );
         assert_eq!(
             message("noc=debug"),
             "TILEWORK_LOG has the target \"noc\"; targets are device, memory, program, queue"
