@@ -102,7 +102,7 @@ impl Scene<'_> {
     }
     /// The count that the dispatcher waits for.
     pub(super) fn wanted_count(&self) -> Option<u32> {
-        match &self.queue?.sent().get(usize_of(self.executed()?))?.command {
+        match self.queue?.sent().get(usize_of(self.executed()?))?.what.command()? {
             DispatchCommand::Wait(wait) => Some(wait.count),
             _ => None,
         }
@@ -112,8 +112,8 @@ impl Scene<'_> {
         let sent = self.queue.map(|q| q.sent());
         let before = usize_of(self.executed().unwrap_or(0));
         let words = sent.and_then(|sent| {
-            sent.iter().take(before).rev().find_map(|s| match &s.command {
-                DispatchCommand::SetGoSignalNocData(words) => Some(words),
+            sent.iter().take(before).rev().find_map(|s| match s.what.command() {
+                Some(DispatchCommand::SetGoSignalNocData(words)) => Some(words),
                 _ => None,
             })
         });
@@ -218,7 +218,7 @@ impl Scene<'_> {
         let at = executed.unwrap_or(sent.len() as u64);
         let line = |i: u64| {
             let s = sent.get(usize_of(i))?;
-            Some((i, s.command.to_string(), Some(i) == executed))
+            Some((i, s.what.to_string(), Some(i) == executed))
         };
         let program = self.current_program().and_then(|i| self.batch.get(i)).map(|r| r.program.name.clone());
         Some(QueueView {

@@ -7,152 +7,26 @@
 //!
 //! Source: seeds 000/001, sections 2.4, 7 and 8.
 
-use crate::RuntimeError;
+mod port;
+mod sent;
+mod wait;
+
+pub use sent::{Sent, Transfer, What};
+pub(crate) use wait::is_quiet;
+pub use wait::{LOOK_AGAIN, Patience, Waited};
+
+use port::{AllTaken, Entries};
 use std::collections::VecDeque;
-use std::convert::Infallible;
-use std::ops::ControlFlow;
-use tilework_abi::addr::{L1Addr, PageCount};
+use tilework_abi::addr::PageCount;
 use tilework_abi::board::Board;
-use tilework_abi::cq::layout::prefetch_core::{PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE};
+use tilework_abi::cq::layout::prefetch_core::PREFETCH_Q;
 use tilework_abi::cq::layout::{PAGE_SIZE, dispatch_core, host, prefetch_core};
-use tilework_abi::noc::NocXy;
 use tilework_cq::completion::{self, CompletionFifo};
 use tilework_cq::issue::QueueError;
 use tilework_cq::ring::RingError;
-use tilework_cq::{DispatchCommand, IssueQueue, PrefetchPort, Record};
+use tilework_cq::{DispatchCommand, IssueQueue, Record};
 use tilework_driver::{Card, DriverError, HostLink, LinkError, Pinned, Target};
-
-/// Cycles between two looks at a word of the device, and between two calls of a progress function.
-pub const LOOK_AGAIN: u64 = 2_000;
-/// Cycles between two reports of progress of a waiting host: a quarter of a second of a machine on
-/// which all cores of a board are busy.
-const PROGRESS: u64 = 200_000;
-
-/// A command in the queue and the program it belongs to.
-#[derive(Clone, Debug)]
-pub struct Sent {
-    /// Position of the program in the run; `None` for the queue's own commands.
-    pub program: Option<usize>,
-    /// The command.
-    pub command: DispatchCommand,
-}
-
-/// How long the host may wait: the cycles of a run, and the callback for its progress.
-pub struct Patience<'a> {
-    /// The device's time at which the host gives up.
-    pub until: u64,
-    /// Cycles that were allowed, for the message.
-    pub budget: u64,
-    /// Called at intervals with the device's time; says whether to go on.
-    pub progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
-}
-
-impl Patience<'_> {
-    /// The error for a run whose cycles are used up.
-    fn spent(&self) -> Waited {
-        Waited::Link(LinkError::Budget { cycles: self.budget })
-    }
-
-    /// Lets some cycles pass on a device whose word has not changed yet. `quiet` says that the
-    /// chip was quiescent before the host looked.
-    pub fn look_again<C: HostLink>(&mut self, card: &mut Card<C>, quiet: bool) -> Result<(), Waited> {
-        let now = card.link().cycles();
-        if quiet {
-            return Err(Waited::Link(LinkError::Deadlock { cycle: now }));
-        }
-        if now >= self.until {
-            return Err(self.spent());
-        }
-        self.tell(now)?;
-        Ok(card.link_mut().idle(LOOK_AGAIN)?)
-    }
-
-    /// Reports progress; an error when the host does not want to go on.
-    fn tell(&mut self, now: u64) -> Result<(), Waited> {
-        match (self.progress)(now) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => {
-                Err(Waited::Interrupted { cycles: self.budget.saturating_sub(self.until.saturating_sub(now)) })
-            }
-        }
-    }
-}
-
-/// Whether the chip is known to be quiescent: no core can run and nothing is in flight.
-pub(crate) fn is_quiet<C: HostLink>(card: &Card<C>) -> bool {
-    card.link().inspect().is_some_and(tilework_driver::Inspect::is_quiet)
-}
-
-/// Why a wait failed; the device turns this into a [`RuntimeError`] with names.
-#[derive(Debug)]
-pub enum Waited {
-    /// The chip stopped, or the link to it failed.
-    Link(LinkError),
-    /// The caller ended the run, after so many cycles of it.
-    Interrupted {
-        /// Cycles since the start of the run.
-        cycles: u64,
-    },
-    /// Anything else.
-    Other(RuntimeError),
-}
-
-impl From<LinkError> for Waited {
-    fn from(error: LinkError) -> Self {
-        Self::Link(error)
-    }
-}
-
-impl From<DriverError> for Waited {
-    fn from(error: DriverError) -> Self {
-        match error {
-            DriverError::Link(error) => error.into(),
-            other => Self::Other(RuntimeError::Driver(other)),
-        }
-    }
-}
-
-fn protocol(error: impl ToString) -> Waited {
-    Waited::Other(RuntimeError::Protocol(error.to_string()))
-}
-
-/// The ring's entries through a window onto the prefetch core.
-struct Entries<'a, C> {
-    card: &'a mut Card<C>,
-    core: NocXy,
-}
-
-/// Where entry `index` of the prefetch queue lies in the prefetch core's L1.
-fn entry_address(index: u32) -> L1Addr {
-    PREFETCH_Q.base().offset(index * PREFETCH_Q_ENTRY_SIZE)
-}
-
-impl<C: HostLink> PrefetchPort for Entries<'_, C> {
-    type Error = DriverError;
-
-    fn read_slot(&mut self, index: u32) -> Result<u16, DriverError> {
-        let mut entry = [0; 2];
-        self.card.read(&Target::tile(self.core), entry_address(index), &mut entry)?;
-        Ok(u16::from_le_bytes(entry))
-    }
-    fn write_slot(&mut self, index: u32, entry: u16) -> Result<(), DriverError> {
-        self.card.write(&Target::tile(self.core), entry_address(index), &entry.to_le_bytes())
-    }
-}
-
-/// The entries after a completion event: all taken, because the event's own record was the last.
-struct AllTaken;
-
-impl PrefetchPort for AllTaken {
-    type Error = Infallible;
-
-    fn read_slot(&mut self, _: u32) -> Result<u16, Infallible> {
-        Ok(0)
-    }
-    fn write_slot(&mut self, _: u32, _: u16) -> Result<(), Infallible> {
-        Ok(())
-    }
-}
+use wait::{PROGRESS, protocol};
 
 /// A command queue: one prefetch core, one dispatch core, one host region.
 #[derive(Debug)]
@@ -259,10 +133,25 @@ impl CommandQueue {
         patience: &mut Patience,
     ) -> Result<(), Waited> {
         let record = Record::dispatch(&command).map_err(|e| Waited::Other(e.into()))?;
+        self.push_record(card, &record, [Sent::command(program, command)], patience)
+    }
+
+    /// Puts an encoded record into the queue, waiting for room if there is none. `sent` are the
+    /// dispatch commands that it completes, in their order.
+    ///
+    /// # Errors
+    /// A device that stopped.
+    pub fn push_record<C: HostLink>(
+        &mut self,
+        card: &mut Card<C>,
+        record: &Record,
+        sent: impl IntoIterator<Item = Sent>,
+        patience: &mut Patience,
+    ) -> Result<(), Waited> {
         let core = self.board.prefetch_core();
         let prepared = loop {
             let quiet = is_quiet(card);
-            match self.issue.prepare(&mut Entries { card, core }, &record) {
+            match self.issue.prepare(&mut Entries::new(card, core), record) {
                 Ok(prepared) => break prepared,
                 Err(QueueError::Blocked { .. }) => patience.look_again(card, quiet)?,
                 Err(QueueError::Ring(RingError::Port { source, .. })) => return Err(source.into()),
@@ -271,7 +160,7 @@ impl CommandQueue {
         };
         let offset = prepared.placement.offset.in_host_region();
         self.region.write(card.link_mut(), offset, record.bytes())?;
-        match self.issue.publish(&mut Entries { card, core }, prepared) {
+        match self.issue.publish(&mut Entries::new(card, core), prepared) {
             Ok(_) => {}
             Err(QueueError::Ring(RingError::Port { source, .. })) => return Err(source.into()),
             Err(error) => return Err(protocol(error)),
@@ -279,9 +168,10 @@ impl CommandQueue {
         if let Some(capture) = &mut self.capture {
             capture.extend_from_slice(record.bytes());
         }
-        self.commands += 1;
         self.record_bytes += u64::from(record.size());
-        self.sent.push_back(Sent { program, command });
+        let before = self.sent.len();
+        self.sent.extend(sent);
+        self.commands += (self.sent.len() - before) as u64;
         Ok(())
     }
 
