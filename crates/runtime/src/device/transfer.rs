@@ -1,22 +1,27 @@
-//! Memory for programs, and data in and out, by window accesses.
+//! Memory for programs, and data in and out: through the command queue, or by window accesses.
 
-use super::Device;
+use super::{Device, Transfers};
 use crate::RuntimeError;
-use crate::memory::{Buffer, DType, L1Buffer, MemoryError};
+use crate::event::Blocking;
+use crate::memory::{Buffer, DType, L1Buffer};
 use crate::queue::Waited;
 use tilework_abi::addr::{Cycle, L1Addr};
 use tilework_abi::noc::NocXy;
 use tilework_driver::{HostLink, Ordering, Target};
 
 impl<C: HostLink> Device<C> {
-    /// Lets `cycles` of the chip's time pass.
+    /// Lets `cycles` of the chip's time pass. Completions are noticed as they come.
     ///
     /// # Errors
     /// A fault; then the device is lost.
     pub fn idle(&mut self, cycles: Cycle) -> Result<(), RuntimeError> {
         self.alive()?;
-        let result = self.card.link_mut().idle(cycles);
-        result.map_err(|e| self.explain(Waited::Link(e), &[]))
+        self.pass(cycles)
+    }
+
+    /// Whether buffers move through the queue.
+    pub(super) fn transfers_queue(&self) -> bool {
+        self.queue.is_some() && self.config.transfers == Transfers::Queue
     }
 
     /// Allocates DRAM for an array, interleaved over the banks in pages of `page_size` bytes (a
@@ -54,21 +59,26 @@ impl<C: HostLink> Device<C> {
         self.memory.free_l1(buffer);
     }
 
-    /// Writes an array to its buffer.
+    /// Writes an array to its buffer, behind everything that was enqueued before, and waits until it
+    /// has landed: a blocking [`Device::enqueue_write_buffer`].
     ///
     /// # Errors
     /// Data of another size than the buffer's; a device that stopped.
     pub fn upload(&mut self, buffer: &Buffer, data: &[u8]) -> Result<(), RuntimeError> {
-        self.alive()?;
-        if data.len() != buffer.bytes() {
-            let (found, expected) = (data.len(), buffer.bytes());
-            return Err(MemoryError::DataSize { name: buffer.name.clone(), found, expected }.into());
-        }
-        let result = self.upload_pages(buffer, data);
-        result.map_err(|e| self.explain(e, &[]))
+        self.enqueue_write_buffer(buffer, data, Blocking::Yes)
     }
 
-    fn upload_pages(&mut self, buffer: &Buffer, data: &[u8]) -> Result<(), Waited> {
+    /// Reads an array from its buffer: a blocking [`Device::enqueue_read_buffer`].
+    ///
+    /// # Errors
+    /// A device that stopped.
+    pub fn download(&mut self, buffer: &Buffer) -> Result<Vec<u8>, RuntimeError> {
+        let read = self.enqueue_read_buffer(buffer, Blocking::Yes)?;
+        self.wait_for_read(read)
+    }
+
+    /// Writes an array bank by bank through windows, when nothing is in the queue.
+    pub(super) fn write_by_windows(&mut self, buffer: &Buffer, data: &[u8]) -> Result<(), Waited> {
         let mut written = Vec::new();
         for bank in 0..buffer.banks.min(buffer.pages().get()) {
             let bytes = buffer.gather(data, bank);
@@ -83,21 +93,12 @@ impl<C: HostLink> Device<C> {
         Ok(())
     }
 
-    /// Reads an array from its buffer.
-    ///
-    /// # Errors
-    /// A device that stopped.
-    pub fn download(&mut self, buffer: &Buffer) -> Result<Vec<u8>, RuntimeError> {
-        self.alive()?;
-        let result = self.download_pages(buffer);
-        result.map_err(|e| self.explain(e, &[]))
-    }
-
-    fn download_pages(&mut self, buffer: &Buffer) -> Result<Vec<u8>, Waited> {
-        let mut data = host_memory(buffer, buffer.bytes())?;
+    /// The inverse of [`Device::write_by_windows`].
+    pub(super) fn read_by_windows(&mut self, buffer: &Buffer) -> Result<Vec<u8>, Waited> {
+        let mut data = host_memory(buffer, buffer.bytes()).map_err(Waited::Other)?;
         for bank in 0..buffer.banks.min(buffer.pages().get()) {
             let rows = (buffer.pages().get() - bank).div_ceil(buffer.banks);
-            let mut bytes = host_memory(buffer, rows as usize * buffer.page_size as usize)?;
+            let mut bytes = host_memory(buffer, rows as usize * buffer.page_size as usize).map_err(Waited::Other)?;
             let port = Target::tile(self.dram_map.port(bank as usize, 0)).ordered(Ordering::Relaxed);
             self.card.read(&port, buffer.address, &mut bytes)?;
             buffer.scatter(&bytes, bank, &mut data);
@@ -129,10 +130,10 @@ impl<C: HostLink> Device<C> {
 
 /// Zeros for so many bytes of a buffer. They are asked for before they are needed, so that too
 /// little memory is an error and not an abort.
-fn host_memory(buffer: &Buffer, bytes: usize) -> Result<Vec<u8>, Waited> {
+pub(super) fn host_memory(buffer: &Buffer, bytes: usize) -> Result<Vec<u8>, RuntimeError> {
     let mut memory = Vec::new();
     if memory.try_reserve_exact(bytes).is_err() {
-        return Err(Waited::Other(RuntimeError::HostMemory { name: buffer.name.clone(), bytes }));
+        return Err(RuntimeError::HostMemory { name: buffer.name.clone(), bytes });
     }
     memory.resize(bytes, 0);
     Ok(memory)

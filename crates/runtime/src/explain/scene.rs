@@ -44,6 +44,8 @@ pub(crate) struct Scene<'a> {
     pub cq_kernels: &'a CqKernels,
     /// The command queue, under fast dispatch.
     pub queue: Option<&'a CommandQueue>,
+    /// The number in the queue of the first of the programs.
+    pub first: usize,
     /// The programs that were being run.
     pub batch: &'a [Running<'a>],
     /// The waiting cores; empty unless a deadlock is explained.
@@ -96,7 +98,7 @@ impl Scene<'_> {
     /// The position of the program that the dispatcher is at.
     fn current_program(&self) -> Option<usize> {
         match self.queue {
-            Some(queue) => queue.sent().get(usize_of(self.executed()?))?.program,
+            Some(queue) => queue.sent().get(usize_of(self.executed()?))?.program?.checked_sub(self.first),
             None => None,
         }
     }
