@@ -49,7 +49,7 @@ impl<C: HostLink> Device<C> {
             return Err(MemoryError::DataSize { name: buffer.name.clone(), found, expected }.into());
         }
         self.begin()?;
-        if !self.transfers_queue() {
+        if !self.transfers_queue(buffer) {
             self.finish()?;
             let result = self.write_by_windows(buffer, data);
             return result.map_err(|e| self.explain(e, &[]));
@@ -68,7 +68,7 @@ impl<C: HostLink> Device<C> {
     /// No memory for the array; a device that stopped.
     pub fn enqueue_read_buffer(&mut self, buffer: &Buffer, blocking: Blocking) -> Result<BufferRead, RuntimeError> {
         self.begin()?;
-        if !self.transfers_queue() {
+        if !self.transfers_queue(buffer) {
             self.finish()?;
             let data = self.read_by_windows(buffer).map_err(|e| self.explain(e, &[]))?;
             return Ok(self.read_done(data));
@@ -81,7 +81,7 @@ impl<C: HostLink> Device<C> {
         let read = BufferRead { event: Event::pending(self.number), data: Rc::new(RefCell::new(data)) };
         let name = buffer.name.as_str().into();
         self.transfer_bytes += buffer.bytes();
-        self.with_queue(|queue, card, patience| queue.read_runs(card, &name, runs, &read, patience))?;
+        self.with_queue(|queue, card, patience| queue.read_runs(card, &name, &runs, &read, patience))?;
         if blocking == Blocking::Yes {
             self.synchronize(&read.event)?;
         }

@@ -1,26 +1,37 @@
-//! Where the pages of a buffer lie, as runs that one command can carry or that one walk covers.
+//! Where the pages of a buffer lie, as runs that one command can carry.
 
 use super::stream::{Pages, Stream};
 use super::transfer::{Place, Run, is_paged};
-use crate::memory::Buffer;
+use crate::memory::{Bank, Buffer, BufferType, TensorMemoryLayout};
 use tilework_abi::board::DramMap;
+use tilework_abi::convert::u32_of;
 
-/// The runs of `buffer`, which lies in the DRAM of `map`; none for an empty one.
+/// The runs of `buffer` on a device whose DRAM is `map`; none for an empty buffer, nor for one in
+/// host memory. Interleaved pages are one run through all banks, unless they are too long for the
+/// commands that count pages; others are the buffer's own runs.
 pub(crate) fn runs(buffer: &Buffer, map: &DramMap) -> Vec<Run> {
-    let (pages, banks, stride) = (buffer.pages().get(), buffer.banks, buffer.page_size);
-    let base = buffer.address.get();
-    let stream = |pages| Stream::new(pages, stride, stride, buffer.bytes());
-    if pages == 0 {
-        return Vec::new();
+    let stride = buffer.aligned_page_size();
+    let stream = |pages| Stream::new(pages, stride, buffer.page_size, buffer.bytes());
+    let pages = buffer.pages().get();
+    let interleaved = buffer.memory_layout == TensorMemoryLayout::Interleaved;
+    if interleaved && is_paged(stride) && pages > 0 {
+        let place = Place::Banks {
+            dram: matches!(buffer.buffer_type, BufferType::Dram | BufferType::Trace),
+            start: buffer.first_page(),
+            banks: u32_of(buffer.banks().len()),
+            base: buffer.address.get(),
+        };
+        return vec![Run::new(stream(Pages { first: 0, step: 1, count: pages }), place)];
     }
-    if is_paged(stride) {
-        let all = stream(Pages::Every { first: 0, step: 1, count: pages });
-        return vec![Run::new(all, Place::Banks { dram: true, start: 0, banks, base })];
-    }
-    let bank = |bank: u32| {
-        let count = (pages - bank).div_ceil(banks);
-        let (write, read) = (map.port(bank as usize, 1).encode(), map.port(bank as usize, 0).encode());
-        Run::new(stream(Pages::Every { first: bank, step: banks, count }), Place::Tile { write, read, address: base })
+    let at_bank = |run: crate::memory::Run| {
+        let tiles = match run.place.bank {
+            Bank::Dram(bank) => (map.port(bank as usize, 1), map.port(bank as usize, 0)),
+            Bank::Core(tile) => (tile, tile),
+            Bank::Host => return None,
+        };
+        let (write, read) = (tiles.0.encode(), tiles.1.encode());
+        let pages = Pages { first: run.first_page, step: run.stride, count: run.pages };
+        Some(Run::new(stream(pages), Place::Tile { write, read, address: run.place.address.get() }))
     };
-    (0..banks.min(pages)).map(bank).collect()
+    buffer.runs().filter_map(at_bank).collect()
 }

@@ -6,34 +6,25 @@
 //! and dropped when it is read.
 
 use std::ops::Range;
-use tilework_abi::convert::{u32_of, usize_of};
+use tilework_abi::convert::usize_of;
 
-/// Which pages, in the order of their bytes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Pages {
-    /// `count` pages from `first` on, each `step` behind the one before.
-    Every { first: u32, step: u32, count: u32 },
-    /// These.
-    Listed(Vec<u32>),
+/// Which pages, in the order of their bytes: `count` pages from `first` on, each `step` behind the
+/// one before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Pages {
+    pub(super) first: u32,
+    pub(super) step: u32,
+    pub(super) count: u32,
 }
 
 impl Pages {
-    fn count(&self) -> u32 {
-        match self {
-            Self::Every { count, .. } => *count,
-            Self::Listed(pages) => u32_of(pages.len()),
-        }
-    }
-    fn get(&self, index: usize) -> u32 {
-        match self {
-            Self::Every { first, step, .. } => first + step * u32_of(index),
-            Self::Listed(pages) => pages.get(index).copied().unwrap_or(u32::MAX),
-        }
+    fn get(self, index: u64) -> u64 {
+        u64::from(self.first) + u64::from(self.step) * index
     }
 }
 
 /// Pages of a buffer as a run of bytes.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stream {
     pages: Pages,
     /// Bytes of a page on the device.
@@ -57,30 +48,27 @@ impl Stream {
 
     /// Number of pages.
     pub(super) fn pages(&self) -> u32 {
-        self.pages.count()
+        self.pages.count
     }
 
     /// Bytes on the device.
     pub(super) fn bytes(&self) -> u64 {
-        u64::from(self.pages.count()) * u64::from(self.stride)
+        u64::from(self.pages.count) * u64::from(self.stride)
     }
 
     /// The first byte of the array that is meant.
     pub(super) fn first(&self) -> u64 {
-        u64::from(self.pages.get(0)) * u64::from(self.page)
+        self.pages.get(0) * u64::from(self.page)
     }
 
     /// The pieces of bytes `range` that lie in one piece in the array as well: offset in the range,
     /// and place in the array.
     fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = (usize, Range<usize>)> {
-        let whole = match self.pages {
-            Pages::Every { first, step: 1, .. } if self.page == self.stride => {
-                let start = usize_of(u64::from(first) * u64::from(self.page) + range.start);
-                let end = start.saturating_add(usize_of(range.end - range.start));
-                Some((0, start.min(self.array)..end.min(self.array)))
-            }
-            _ => None,
-        };
+        let whole = (self.pages.step == 1 && self.page == self.stride).then(|| {
+            let start = usize_of(self.first() + range.start);
+            let end = start.saturating_add(usize_of(range.end - range.start));
+            (0, start.min(self.array)..end.min(self.array))
+        });
         let stride = u64::from(self.stride);
         let pages = match whole {
             Some(_) => 0..0,
@@ -90,7 +78,7 @@ impl Stream {
             let begin = index * stride;
             let from = range.start.max(begin);
             let (from_page, to_page) = (from - begin, (range.end - begin).min(self.page.into()));
-            let page = u64::from(self.pages.get(usize_of(index))) * u64::from(self.page);
+            let page = self.pages.get(index) * u64::from(self.page);
             let end = usize_of((page + to_page).max(page + from_page)).min(self.array);
             (usize_of(from - range.start), usize_of(page + from_page).min(end)..end)
         };
@@ -129,15 +117,7 @@ mod tests {
     use std::convert::Infallible;
 
     fn streams() -> impl Strategy<Value = Stream> {
-        let pages = prop_oneof![
-            (0u32..5, 1u32..4, 1u32..12).prop_map(|(first, step, count)| Pages::Every { first, step, count }),
-            prop::collection::vec(0u32..30, 1..12).prop_map(|mut pages| {
-                pages.sort_unstable();
-                pages.dedup();
-                pages.reverse();
-                Pages::Listed(pages)
-            }),
-        ];
+        let pages = (0u32..5, 1u32..4, 1u32..12).prop_map(|(first, step, count)| Pages { first, step, count });
         (pages, 1u32..9, 0u32..3, 0usize..200)
             .prop_map(|(pages, page, pad, array)| Stream::new(pages, page + pad, page, array))
     }
@@ -148,8 +128,8 @@ mod tests {
         fn a_stream_is_its_pages(stream in streams(), cuts in prop::collection::vec(1u64..20, 1..10)) {
             let array: Vec<u8> = (0..stream.array).map(|i| (i % 250) as u8 + 1).collect();
             let expected: Vec<u8> = (0..stream.bytes()).map(|i| {
-                let (page, at) = (stream.pages.get((i / u64::from(stream.stride)) as usize), i % u64::from(stream.stride));
-                let host = u64::from(page) * u64::from(stream.page) + at;
+                let (page, at) = (stream.pages.get(i / u64::from(stream.stride)), i % u64::from(stream.stride));
+                let host = page * u64::from(stream.page) + at;
                 if at < u64::from(stream.page) { array.get(host as usize).copied().unwrap_or(0) } else { 0 }
             }).collect();
             let (mut found, mut back, mut at) = (Vec::new(), vec![0; array.len()], 0);
@@ -168,8 +148,8 @@ mod tests {
             }
             prop_assert_eq!(&found, &expected);
             for (i, (&was, &is)) in array.iter().zip(&back).enumerate() {
-                let in_stream = (0..stream.pages.count()).any(|p| {
-                    let start = stream.pages.get(p as usize) as usize * stream.page as usize;
+                let in_stream = (0..stream.pages()).any(|p| {
+                    let start = stream.pages.get(p.into()) as usize * stream.page as usize;
                     (start..start + stream.page as usize).contains(&i)
                 });
                 prop_assert_eq!(is, if in_stream { was } else { 0 }, "byte {}", i);

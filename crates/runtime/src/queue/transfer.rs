@@ -39,7 +39,7 @@ pub(crate) enum Place {
 }
 
 /// A run of pages of a buffer and where it lies.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Run {
     pub(super) stream: Stream,
     pub(super) place: Place,
@@ -104,7 +104,7 @@ impl CommandQueue {
         &mut self,
         card: &mut Card<C>,
         buffer: &Arc<str>,
-        runs: Vec<Run>,
+        runs: &[Run],
         read: &BufferRead,
         patience: &mut Patience,
     ) -> Result<(), Waited> {
@@ -114,8 +114,8 @@ impl CommandQueue {
         let record = Record::sequence(&[relay, PrefetchCommand::Stall]).map_err(encode)?;
         self.push_record(card, &record, [Sent::command(None, settled)], patience)?;
         let last = runs.len().saturating_sub(1);
-        for (i, run) in runs.into_iter().enumerate() {
-            let record = read_record(&run).map_err(encode)?;
+        for (i, run) in runs.iter().enumerate() {
+            let record = read_record(run).map_err(encode)?;
             let what = Transfer {
                 command: DispatchCmdId::WriteLinearHHost.name(),
                 bytes: run.stream.bytes(),
