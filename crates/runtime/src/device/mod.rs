@@ -10,6 +10,7 @@ mod bank_table;
 mod blame;
 mod enqueue;
 mod run;
+mod semaphore;
 mod start;
 mod transfer;
 

@@ -290,12 +290,16 @@ fn views_are_whole_pages_of_their_buffer() {
 }
 
 #[test]
-fn a_circular_buffer_lies_over_a_shard() {
-    let x = memory().alloc(&tiles(HeightSharded, [4, 1], [2, 1], grid(0, 0, 1, 0), RowMajor)).unwrap();
-    assert_eq!(x.shard_on(NocXy::new(1, 2)), Some((L1Addr::new(x.address.word()), 4096)));
-    assert_eq!(x.shard_on(NocXy::new(3, 2)), None);
-    let y = memory().alloc(&BufferConfig::interleaved("y", BufferType::L1, 4096, 64)).unwrap();
-    assert_eq!(y.shard_on(NocXy::new(1, 2)), None);
+fn each_core_of_an_l1_buffer_has_a_range() {
+    let mut memory = memory();
+    let x = memory.alloc(&tiles(HeightSharded, [4, 1], [2, 1], grid(0, 0, 1, 0), RowMajor)).unwrap();
+    let local = x.local().unwrap();
+    assert_eq!((local.address.get(), local.bytes), (x.address.word(), 4096));
+    assert!(local.is_on(NocXy::new(1, 2)) && !local.is_on(NocXy::new(3, 2)));
+    let y = memory.alloc(&BufferConfig::interleaved("y", BufferType::L1, 4096, 64)).unwrap();
+    assert!(y.local().unwrap().is_on(NocXy::new(3, 2)));
+    assert_eq!(y.view(BufferRegion { offset: 0, size: 64 }).unwrap().local(), None);
+    assert_eq!(memory.alloc_dram("z", &[64], DType::U8, 64).unwrap().local(), None);
 }
 
 fn any_buffer() -> impl Strategy<Value = BufferConfig> {
