@@ -31,8 +31,8 @@ type DispatchRing =
 type SubordinateRing =
     PageWriter<{ DISPATCH_S_CB.base().get() }, { DISPATCH_S_CB.log_page_size() }, { DISPATCH_S_CB.pages().get() }>;
 
-/// Bytes that are written and announced at once.
-const PORTION: u32 = MAX_PACKET_BYTES;
+/// Bytes that are written and announced at once. Only the newest portion is ever unacknowledged.
+pub const PORTION: u32 = MAX_PACKET_BYTES;
 /// Pages that a portion may begin or end in or fill.
 const PORTION_PAGES: u32 = PORTION / DISPATCH_CB.page_size() + 1;
 /// Pages that may be filled and not announced: the dispatcher gives the others back whatever it

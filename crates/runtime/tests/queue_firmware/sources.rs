@@ -49,17 +49,17 @@ impl Random {
     pub(crate) fn sourced(&mut self, shadow: &Shadow, bytes: usize) -> Sourced {
         let bytes = bytes.clamp(1, MOST);
         let (data, source) = match self.below(5) {
-            0 => self.from_node(shadow, bytes),
-            1 => self.from_l1_pages(shadow, bytes),
-            2 => self.from_packed(shadow, bytes),
-            _ => self.from_dram_pages(shadow, bytes),
+            0 => self.node_source(shadow, bytes),
+            1 => self.l1_source(shadow, bytes),
+            2 => self.packed_source(shadow, bytes),
+            _ => self.dram_source(shadow, bytes),
         };
         let length = data.len();
         Sourced::new(self.carrying(data), length, source)
     }
 
     /// Bytes of one worker or one bank.
-    fn from_node(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
+    fn node_source(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
         let (node, base, room) = match self.coin() {
             true => (self.worker(), L1_BASE, L1_BYTES),
             false => (shadow.dram_port(self.below(7) as usize), DRAM_BASE, DRAM_BYTES),
@@ -83,7 +83,7 @@ impl Random {
         }
     }
 
-    fn from_dram_pages(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
+    fn dram_source(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
         // A row of pages holds at least 7 of them.
         let page_size = 64 * (1 + self.below((bytes / 64).clamp(1, 1500) as u32));
         let start_page = self.below(256.min(7 * (DRAM_BYTES / 4 / page_size)));
@@ -94,7 +94,7 @@ impl Random {
     }
 
     /// Up to 35 buffers.
-    fn from_packed(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
+    fn packed_source(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
         let (mut data, mut sources) = (Vec::new(), Vec::new());
         let count = 1 + self.below(RELAY_PAGED_PACKED_MAX_SUBS as u32) as usize;
         while sources.len() < count && (data.is_empty() || data.len() < bytes) {
@@ -110,7 +110,7 @@ impl Random {
         (data, PrefetchCommand::RelayPagedPacked(sources))
     }
 
-    fn from_l1_pages(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
+    fn l1_source(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
         let page_size = 16 * (1 + self.below((bytes / 16).clamp(1, 3000) as u32));
         let (start_page, most) = self.l1_pages(1);
         let pages = (bytes as u32 / page_size).clamp(1, most);
