@@ -3,6 +3,7 @@
 
 use crate::random::Random;
 use crate::shadow::{DRAM_BASE, DRAM_BYTES, L1_BANKS, L1_BASE, L1_BYTES, Shadow};
+use tilework_abi::cq::layout::prefetch_core::SCRATCH_DB;
 use tilework_abi::cq::prefetch::{MAX_PAGED_SOURCE_BYTES, RELAY_PAGED_PACKED_MAX_SUBS};
 use tilework_abi::noc::NocXy;
 use tilework_cq::dispatch::{HostWrite, LinearWrite, PagedWrite};
@@ -55,7 +56,22 @@ impl Random {
             _ => self.dram_source(shadow, bytes),
         };
         let length = data.len();
-        Sourced::new(self.carrying(data), length, source)
+        // More than half of the scratch buffer is still being read when its start is written: it
+        // must not go where it comes from.
+        let from_dram = matches!(source, PrefetchCommand::RelayPagedPacked(_))
+            || matches!(source, PrefetchCommand::RelayPaged(PagedRelay { is_dram: true, .. }));
+        let command = loop {
+            let command = self.carrying(data.clone());
+            let apart = match command {
+                DispatchCommand::WriteLinearHHost(_) => true,
+                DispatchCommand::WriteLinear(_) => from_dram,
+                _ => matches!(source, PrefetchCommand::RelayPaged(PagedRelay { is_dram: false, .. })),
+            };
+            if apart || length <= SCRATCH_DB.size() as usize / 2 {
+                break command;
+            }
+        };
+        Sourced::new(command, length, source)
     }
 
     /// Bytes of one worker or one bank.
