@@ -335,6 +335,56 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// Commands longer than the ring, appended in portions as pages come free: full pages are
+        /// shown at once, the others at the end, and each page once.
+        #[test]
+        fn portions_of_long_commands_arrive_in_order(
+            start in starts(),
+            commands in prop::collection::vec(1usize..((5 * PAGES) << LOG) as usize, 1..12),
+            portion in 1u32..((4 * PAGES) << LOG),
+        ) {
+            let mut ring = Ring::new(start);
+            let mut pages = 0;
+            for length in commands {
+                let data: Vec<u8> = (0..length).map(|i| (i * 7 + length) as u8).collect();
+                let (mut done, mut got) = (0, Vec::new());
+                while got.len() < length {
+                    let room = ring.writer.room(ring.credits).min(portion).min((length - done) as u32);
+                    if room != 0 {
+                        ring.writer.acquire(ring.writer.pages_needed(room));
+                        let mut left = room;
+                        while left != 0 {
+                            let (at, len) = ring.writer.piece(left);
+                            let (at, n) = ((at - BASE) as usize, len as usize);
+                            ring.memory[at..at + n].copy_from_slice(&data[done..done + n]);
+                            done += n;
+                            left -= len;
+                        }
+                        let last = done == length;
+                        let full = if last { ring.writer.release() } else { ring.writer.release_full() };
+                        ring.filled = ring.filled.plus(full);
+                        pages += full;
+                        prop_assert!(ring.writer.held() <= 1);
+                        continue;
+                    }
+                    prop_assert!(ring.wait(), "no room, and nothing to read");
+                    let n = (ring.reader.available() as usize).min(length - got.len());
+                    let at = (ring.reader.at() - BASE) as usize;
+                    got.extend_from_slice(&ring.memory[at..at + n]);
+                    ring.reader.advance(n as u32);
+                    ring.check();
+                }
+                ring.reader.next_page();
+                prop_assert!(got == data);
+            }
+            let rest = ring.reader.drain();
+            ring.give(rest);
+            prop_assert!(ring.writer.all_back(ring.credits));
+            prop_assert_eq!(pages, ring.filled.since(WrapCount(start)));
+        }
+    }
+
     /// A block is given back one block late, and its id comes round again only then.
     #[test]
     fn blocks_are_given_back_one_late() {

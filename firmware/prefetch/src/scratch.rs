@@ -1,13 +1,13 @@
 //! The scratch buffer: relays of bytes that are not in the record go through it.
 //!
 //! Relays from memory use it in two halves. While one half is written to the dispatcher the reads of
-//! the other are in flight. A half is read again when the writes out of it are acknowledged.
+//! the other are in flight. A byte is read over when the write of what was there is acknowledged.
 //!
 //! The ring buffer is the same memory, in which the host keeps what it relays again and again; a
 //! relay from memory overwrites it, as in the original.
 
 use super::fetcher::Fetcher;
-use super::relay::{Payload, Relay};
+use super::relay::{PORTION, Payload, Relay};
 use super::source::{Banks, Linear, PACKED_WORDS, PIECE_WORDS, Packed, Pages, Reads, SUBS, Source};
 use super::{BARE, HEADER};
 use tilework_abi::cq::layout::prefetch_core::SCRATCH_DB;
@@ -60,28 +60,32 @@ impl Scratch {
     #[inline(never)]
     fn relay(&self, source: &mut Source, bytes: u64, ends: &mut Ends<'_>) {
         let mut left = bytes;
-        let skew = source.skew();
-        let mut fill = |half: usize, skew: u32, left: &mut u64| {
-            let from = BASE + half as u32 * HALF + skew;
-            let bytes = u32::try_from(*left).unwrap_or(u32::MAX).min(HALF - skew);
-            *left -= u64::from(bytes);
-            source.read(&mut Reads::new(self.my_xy, SCRATCH_READ_IDS[half]), from, bytes);
-            Payload { from, bytes }
+        // What of the source fits behind `from` in a half, and where.
+        let mut next = |half: usize, skew: u32| {
+            let bytes = u32::try_from(left).unwrap_or(u32::MAX).min(HALF - skew);
+            left -= u64::from(bytes);
+            Payload { from: BASE + half as u32 * HALF + skew, bytes }
         };
         self.wait_ring();
-        let (mut half, mut present) = (0, fill(0, skew, &mut left));
+        let (mut half, mut present) = (0, next(0, source.skew()));
+        source.read(&mut Reads::new(self.my_xy, SCRATCH_READ_IDS[half]), present.from, present.bytes);
         loop {
-            // Out of the other half, only the newest portion may still be on its way.
+            // Of the other half, only the newest portion may still be on its way to the dispatcher:
+            // its end.
+            let Payload { from, bytes } = next(half ^ 1, 0);
+            let early = bytes.min(HALF - PORTION);
+            let mut reads = Reads::new(self.my_xy, SCRATCH_READ_IDS[half ^ 1]);
+            source.read(&mut reads, from, early);
             ends.relay.announce();
-            let next = fill(half ^ 1, 0, &mut left);
+            source.read(&mut reads, from + early, bytes - early);
             ends.fetcher.look(ends.status);
             READS.wait_ready();
             NIU.wait_answered(SCRATCH_READ_IDS[half]);
             ends.relay.stream(present, true);
-            if next.bytes == 0 {
+            if bytes == 0 {
                 return close(ends);
             }
-            (half, present) = (half ^ 1, next);
+            (half, present) = (half ^ 1, Payload { from, bytes });
         }
     }
 
@@ -227,4 +231,4 @@ fn take_subs(
 }
 
 const _: () = assert!(HALF.is_multiple_of(DRAM_ALIGN) && BASE.is_multiple_of(PCIE_ALIGN));
-const _: () = assert!(DRAM_ALIGN <= PCIE_ALIGN);
+const _: () = assert!(DRAM_ALIGN <= PCIE_ALIGN && PORTION < HALF && PORTION.is_multiple_of(PCIE_ALIGN));

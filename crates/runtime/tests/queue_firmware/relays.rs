@@ -164,3 +164,50 @@ fn a_command_longer_than_the_ring_goes_on_as_pages_come_free() {
     rig.finish();
     rig.terminate();
 }
+
+/// Relays of no bytes at all: they close the command that was left open, and no empty request is
+/// made (tt-metal#52233).
+#[test]
+fn issue_52233_relays_of_nothing_close_the_command() {
+    use tilework_abi::cq::prefetch::{RELAY_PAGED_IS_DRAM, RelayLinear, RelayLinearH, RelayPaged};
+    use zerocopy::IntoBytes;
+    let mut rig = Rig::boot(Board::P100);
+    let mut random = Random::new(Board::P100, 26);
+    let noc_xy_addr = rig.shadow.dram_port(0).encode().into();
+    let linear = RelayLinear { cmd_id: 1, noc_xy_addr, ..Default::default() };
+    let linear_h = RelayLinearH { cmd_id: 2, noc_xy_addr, ..Default::default() };
+    let is_dram_and_length_adjust = (RELAY_PAGED_IS_DRAM | 64).into();
+    let paged = RelayPaged { cmd_id: 3, is_dram_and_length_adjust, page_size: 64.into(), ..Default::default() };
+    // All of its bytes are left out.
+    let adjusted = RelayPaged { pages: 1.into(), ..paged };
+    for closing in [linear.as_bytes(), linear_h.as_bytes(), paged.as_bytes(), adjusted.as_bytes()] {
+        let mut closing = closing.to_vec();
+        closing.resize(64, 0);
+        for bytes in [1, 4064, 4096, 5000] {
+            let command = random.write(Form::LinearUnicast, bytes);
+            rig.close_with(&command, &closing);
+        }
+    }
+    rig.finish();
+    rig.terminate();
+}
+
+/// Small records in a stream, as programs are made of.
+#[test]
+fn small_records_follow_each_other_quickly() {
+    for (bytes, most) in [(16, 550), (1024, 560), (3000, 620)] {
+        let mut rig = Rig::boot(Board::P100);
+        let mut random = Random::new(Board::P100, 25);
+        let records = 1000;
+        rig.event();
+        let before = rig.card.link().cycles();
+        for _ in 0..records {
+            let command = random.write(Form::LinearUnicast, bytes);
+            rig.send(&command);
+        }
+        rig.event();
+        let cycles = (rig.card.link().cycles() - before) / records;
+        println!("{cycles} cycles for a record of {bytes} bytes");
+        assert!(cycles <= most, "{cycles} cycles for a record of {bytes} bytes");
+    }
+}

@@ -122,11 +122,18 @@ pub(crate) struct Rig {
     buffer: Option<Vec<u8>>,
     /// Where the next command buffer lies in each bank.
     next_buffer: u32,
+    /// Where the prefetcher's counts began.
+    start: u32,
 }
 
 impl Rig {
     /// Boots `board` and starts the command queue.
     pub(crate) fn boot(board: Board) -> Self {
+        Self::boot_at(board, 0)
+    }
+
+    /// As [`Rig::boot`], with the prefetcher's counts beginning at `start`.
+    pub(crate) fn boot_at(board: Board, start: u32) -> Self {
         let mut card = Card::open(Chip::new(ChipConfig::new(board)).unwrap()).unwrap();
         start::boot_tiles(&mut card, board);
         let region = card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into())).unwrap();
@@ -134,7 +141,8 @@ impl Rig {
         let kernels = prebuilt::cq_kernels().unwrap();
         let (prefetch, dispatch) = (board.prefetch_core(), board.dispatch_core());
         let one = [(Processor::Brisc, &*kernels.prefetch)];
-        start_queue_core(&mut card, board, &WORKER, prefetch, &prefetch_core::SEM_INIT, &one).unwrap();
+        let counts = prefetch_core::SEM_INIT.map(|count| count.wrapping_add(start));
+        start_queue_core(&mut card, board, &WORKER, prefetch, &counts, &one).unwrap();
         let both = [(Processor::Brisc, &*kernels.dispatch), (Processor::Ncrisc, &*kernels.dispatch_s)];
         start_queue_core(&mut card, board, &WORKER, dispatch, &dispatch_core::SEM_INIT, &both).unwrap();
         card.link_mut().run(SETTLE).unwrap();
@@ -156,6 +164,7 @@ impl Rig {
             scratch_used: false,
             buffer: None,
             next_buffer: buffers::BUFFER_BASE,
+            start,
         }
     }
 
@@ -221,7 +230,11 @@ impl Rig {
     /// Pages of the dispatch ring that the prefetcher may still fill once everything sent was
     /// relayed.
     pub(crate) fn free_pages(&self) -> u32 {
-        self.semaphore(self.board.prefetch_core(), SEM_DISPATCH_PAGES).wrapping_sub(self.dispatch.pages)
+        self.credits(SEM_DISPATCH_PAGES).wrapping_sub(self.dispatch.pages)
+    }
+    /// Semaphore `id` of the prefetch core, counted from zero.
+    pub(crate) fn credits(&self, id: SemaphoreId) -> u32 {
+        self.semaphore(self.board.prefetch_core(), id).wrapping_sub(self.start)
     }
     /// L1 address of the dispatcher's next command.
     pub(crate) fn dispatch_address(&self) -> u32 {

@@ -3,6 +3,7 @@
 
 use crate::random::Random;
 use crate::shadow::{DRAM_BASE, DRAM_BYTES, L1_BASE, L1_BYTES, Shadow};
+use tilework_abi::cq::layout::prefetch_core::SCRATCH_DB;
 use tilework_abi::cq::prefetch::{MAX_PAGED_SOURCE_BYTES, RELAY_PAGED_PACKED_MAX_SUBS};
 use tilework_abi::noc::NocXy;
 use tilework_cq::dispatch::{HostWrite, LinearWrite, PagedWrite};
@@ -49,17 +50,32 @@ impl Random {
     pub(crate) fn sourced(&mut self, shadow: &Shadow, bytes: usize) -> Sourced {
         let bytes = bytes.clamp(1, MOST);
         let (data, source) = match self.below(5) {
-            0 => self.from_node(shadow, bytes),
-            1 => self.from_l1_pages(shadow, bytes),
-            2 => self.from_packed(shadow, bytes),
-            _ => self.from_dram_pages(shadow, bytes),
+            0 => self.node_source(shadow, bytes),
+            1 => self.l1_source(shadow, bytes),
+            2 => self.packed_source(shadow, bytes),
+            _ => self.dram_source(shadow, bytes),
         };
         let length = data.len();
-        Sourced::new(self.carrying(data), length, source)
+        // More than half of the scratch buffer is still being read when its start is written: it
+        // must not go where it comes from.
+        let from_dram = matches!(source, PrefetchCommand::RelayPagedPacked(_))
+            || matches!(source, PrefetchCommand::RelayPaged(PagedRelay { is_dram: true, .. }));
+        let command = loop {
+            let command = self.carrying(data.clone());
+            let apart = match command {
+                DispatchCommand::WriteLinearHHost(_) => true,
+                DispatchCommand::WriteLinear(_) => from_dram,
+                _ => matches!(source, PrefetchCommand::RelayPaged(PagedRelay { is_dram: false, .. })),
+            };
+            if apart || length <= SCRATCH_DB.size() as usize / 2 {
+                break command;
+            }
+        };
+        Sourced::new(command, length, source)
     }
 
     /// Bytes of one worker or one bank.
-    fn from_node(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
+    fn node_source(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
         let (node, base, room) = match self.coin() {
             true => (self.worker(), L1_BASE, L1_BYTES),
             false => (shadow.dram_port(self.below(7) as usize), DRAM_BASE, DRAM_BYTES),
@@ -83,7 +99,7 @@ impl Random {
         }
     }
 
-    fn from_dram_pages(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
+    fn dram_source(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
         // A row of pages holds at least 7 of them.
         let page_size = 64 * (1 + self.below((bytes / 64).clamp(1, 1500) as u32));
         let start_page = self.below(256.min(7 * (DRAM_BYTES / 4 / page_size)));
@@ -94,7 +110,7 @@ impl Random {
     }
 
     /// Up to 35 buffers.
-    fn from_packed(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
+    fn packed_source(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
         let (mut data, mut sources) = (Vec::new(), Vec::new());
         let count = 1 + self.below(RELAY_PAGED_PACKED_MAX_SUBS as u32) as usize;
         while sources.len() < count && (data.is_empty() || data.len() < bytes) {
@@ -110,7 +126,7 @@ impl Random {
         (data, PrefetchCommand::RelayPagedPacked(sources))
     }
 
-    fn from_l1_pages(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
+    fn l1_source(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
         let page_size = 16 * (1 + self.below((bytes / 16).clamp(1, 3000) as u32));
         let start_page = self.below(256);
         let pages = (bytes as u32 / page_size).max(1);

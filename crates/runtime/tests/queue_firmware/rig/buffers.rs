@@ -48,6 +48,16 @@ impl Rig {
         self.record(Record::new(command).unwrap().bytes(), Some(entry));
     }
 
+    /// Sends a command whose bytes are relayed inline without a flush, and a prefetch command of any
+    /// bytes that brings nothing more and closes it.
+    pub(crate) fn close_with(&mut self, command: &DispatchCommand, closing: &[u8]) {
+        let bytes = self.note(command);
+        self.raw_open(&bytes);
+        self.dispatch.append(DISPATCH_CB, 0, true);
+        self.scratch_used = true;
+        self.raw_prefetch(closing);
+    }
+
     /// Sends the commands that fill the ring buffer and that relay from it. What was written before
     /// has arrived.
     pub(crate) fn send_ring(&mut self, fills: &[PagedToRing], relays: &[Sourced]) {
