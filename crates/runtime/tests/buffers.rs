@@ -133,7 +133,7 @@ fn an_l1_interleaved_buffer_leaves_the_dispatch_cores_alone() {
     }
     let more = BufferConfig::interleaved("more", BufferType::L1, 2 * 118 * page, page as u32);
     let message = device.memory().unwrap().alloc(&more).unwrap_err().to_string();
-    assert!(message.contains("; 0 of its 236 pages of 4096 bytes in 118 banks would fit\n"), "{message}");
+    assert!(message.contains("\n  0 of its 236 pages of 4096 bytes in 118 banks would fit\n"), "{message}");
     assert!(message.ends_with(&format!(" all ({} bytes)", all.bytes_per_bank())), "{message}");
 }
 

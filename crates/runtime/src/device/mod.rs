@@ -21,7 +21,7 @@ pub use start::{load_tiles, start_queue_core};
 use crate::RuntimeError;
 use crate::elf::FirmwareImage;
 use crate::firmware::FirmwareSet;
-use crate::memory::{Allocator, MemoryConfig, MemorySpace};
+use crate::memory::{Allocator, AllocatorConfig, MemorySpace};
 use crate::prebuilt::{self, CqKernels};
 use crate::queue::CommandQueue;
 use std::ops::ControlFlow;
@@ -187,11 +187,11 @@ impl<C: HostLink> Device<C> {
         let mut device = Self {
             config,
             card,
-            memory: MemorySpace::with(&MemoryConfig {
+            memory: MemorySpace::with(&AllocatorConfig {
                 workers: workers.clone(),
                 l1_banks,
                 system_memory: config.dispatch == Dispatch::Fast,
-                ..MemoryConfig::new(board, &map)
+                ..AllocatorConfig::new(board, &map)
             }),
             map,
             dram_map: board.dram(),
