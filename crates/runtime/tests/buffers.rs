@@ -218,3 +218,32 @@ fn a_global_semaphore_has_its_value_on_its_cores_only() {
     let refused = device.create_global_semaphore(&dispatch).unwrap_err().to_string();
     assert_eq!(refused, "buffer bad: core (11,0) is no worker of this device");
 }
+
+/// A device has the memory that it is opened with, and says at its end who did not give back what.
+#[test]
+fn a_device_closes_with_its_leaks() {
+    let config = DeviceConfig { l1_small_size: 0x2000, trace_region_size: 1 << 20, ..DeviceConfig::new(Board::P100) };
+    let mut device = open(config);
+    let alloc = |device: &mut Device, name: &str, kind| {
+        let buffer = device.memory().unwrap().alloc(&BufferConfig::interleaved(name, kind, 640, 64)).unwrap();
+        round_trip(device, &buffer);
+        buffer
+    };
+    let x = alloc(&mut device, "x", BufferType::Dram);
+    alloc(&mut device, "flags", BufferType::L1Small);
+    alloc(&mut device, "trace", BufferType::Trace);
+    device.memory().unwrap().free(&x).unwrap();
+    assert_eq!(device.l1().range().end.get(), 0x18_0000 - 0x2000);
+    let leaks = device.close().unwrap();
+    assert_eq!(
+        leaks.to_string(),
+        "2 allocations were not freed\n  L1-small 0x17ffc0..0x180000 flags (64 bytes)\n  \
+         trace region 0xfff00000..0xfff00080 trace (128 bytes)"
+    );
+    // Closing again changes nothing.
+    assert_eq!(device.close().unwrap(), leaks);
+    let mut device = open(DeviceConfig::new(Board::P100));
+    let x = device.alloc_dram("x", &[64], DType::U8, 64).unwrap();
+    device.free_dram(&x);
+    assert!(device.close().unwrap().is_empty());
+}
