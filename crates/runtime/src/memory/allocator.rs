@@ -214,7 +214,7 @@ impl<A: Address> Allocator<A> {
         let mut fitting = holes.iter().filter_map(|hole| start(hole).map(|start| (hole.end - hole.start, start)));
         let found = match fit {
             Fit::Lowest => fitting.next(),
-            Fit::Highest => fitting.last(),
+            Fit::Highest => fitting.next_back(),
             // Of several with one length these take the first one, and the last one.
             Fit::BestLow => fitting.min_by_key(|&(length, start)| (length, start)),
             Fit::BestHigh => fitting.min_by_key(|&(length, start)| (length, u64::MAX - start)),
@@ -236,12 +236,12 @@ impl<A: Address> Allocator<A> {
     ) -> Result<AllocationId, MemoryError> {
         let end = address.checked_add(bytes).filter(|&end| self.range.start <= address && end <= self.range.end);
         let Some(end) = end.filter(|_| address.is_multiple_of(self.align)) else {
-            let (name, memory, range) = (owner.to_owned(), self.memory.clone(), self.range.clone());
+            let (name, memory, range) = (owner.to_owned(), self.memory.clone(), Box::new(self.range.clone()));
             return Err(MemoryError::Address { name, memory, found: address, bytes, align: self.align, range });
         };
         let overlaps = |o: &&Owned| o.range.start < end && address < o.range.end && o.banks.meet(banks);
         if let Some(taken) = self.owners().find(overlaps) {
-            let (name, memory, taken) = (owner.to_owned(), self.memory.clone(), taken.clone());
+            let (name, memory, taken) = (owner.to_owned(), self.memory.clone(), Box::new(taken.clone()));
             return Err(MemoryError::Taken { name, memory, start: address, end, taken });
         }
         Ok(self.take(owner, address, bytes, banks))

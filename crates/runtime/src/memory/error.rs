@@ -48,7 +48,7 @@ pub enum MemoryError {
         /// One past the last.
         end: u64,
         /// Who has some of it.
-        taken: Owned,
+        taken: Box<Owned>,
     },
     /// An explicit address that the memory does not have, or that is not aligned.
     #[error("buffer {name}: address {found:#x} for {bytes} bytes of {memory}, expected a multiple of {align} in {:#x}..{:#x}", .range.start, .range.end)]
@@ -64,7 +64,7 @@ pub enum MemoryError {
         /// The alignment.
         align: u64,
         /// What the memory has.
-        range: Range<u64>,
+        range: Box<Range<u64>>,
     },
     /// Data of another size than the buffer's.
     #[error("buffer {name}: found {found} bytes, expected {expected}")]
