@@ -142,7 +142,7 @@ fn fill_l1(transfers: Transfers) {
     }
     let more = BufferConfig::interleaved("more", BufferType::L1, 2 * 118 * page, page as u32);
     let message = device.memory().unwrap().alloc(&more).unwrap_err().to_string();
-    assert!(message.contains("; 0 of its 236 pages of 4096 bytes in 118 banks would fit\n"), "{message}");
+    assert!(message.contains("\n  0 of its 236 pages of 4096 bytes in 118 banks would fit\n"), "{message}");
     assert!(message.ends_with(&format!(" all ({} bytes)", all.bytes_per_bank())), "{message}");
 }
 
@@ -217,4 +217,33 @@ fn a_global_semaphore_has_its_value_on_its_cores_only() {
     let dispatch = GlobalSemaphoreConfig::new("bad", CoreCoord::new(11, 0).into(), 0);
     let refused = device.create_global_semaphore(&dispatch).unwrap_err().to_string();
     assert_eq!(refused, "buffer bad: core (11,0) is no worker of this device");
+}
+
+/// A device has the memory that it is opened with, and says at its end who did not give back what.
+#[test]
+fn a_device_closes_with_its_leaks() {
+    let config = DeviceConfig { l1_small_size: 0x2000, trace_region_size: 1 << 20, ..DeviceConfig::new(Board::P100) };
+    let mut device = open(config);
+    let alloc = |device: &mut Device, name: &str, kind| {
+        let buffer = device.memory().unwrap().alloc(&BufferConfig::interleaved(name, kind, 640, 64)).unwrap();
+        round_trip(device, &buffer);
+        buffer
+    };
+    let x = alloc(&mut device, "x", BufferType::Dram);
+    alloc(&mut device, "flags", BufferType::L1Small);
+    alloc(&mut device, "trace", BufferType::Trace);
+    device.memory().unwrap().free(&x).unwrap();
+    assert_eq!(device.l1().range().end.get(), 0x18_0000 - 0x2000);
+    let leaks = device.close().unwrap();
+    assert_eq!(
+        leaks.to_string(),
+        "2 allocations were not freed\n  L1-small 0x17ffc0..0x180000 flags (64 bytes)\n  \
+         trace region 0xfff00000..0xfff00080 trace (128 bytes)"
+    );
+    // Closing again changes nothing.
+    assert_eq!(device.close().unwrap(), leaks);
+    let mut device = open(DeviceConfig::new(Board::P100));
+    let x = device.alloc_dram("x", &[64], DType::U8, 64).unwrap();
+    device.free_dram(&x);
+    assert!(device.close().unwrap().is_empty());
 }

@@ -2,6 +2,7 @@
 
 use super::Device;
 use crate::RuntimeError;
+use crate::memory::Leaks;
 use tilework_driver::HostLink;
 
 impl<C: HostLink> Device<C> {
@@ -10,15 +11,17 @@ impl<C: HostLink> Device<C> {
     /// for commands: the next start holds all cores first. A device that is dropped without this
     /// is left as it is, and who still waits is told [`RuntimeError::Closed`].
     ///
+    /// Returns what is still allocated, with its owners: leaks, where everything should have been
+    /// freed.
+    ///
     /// # Errors
     /// What stopped the device.
-    pub fn close(&mut self) -> Result<(), RuntimeError> {
-        if matches!(self.lost, Some(RuntimeError::Closed)) {
-            return Ok(());
+    pub fn close(&mut self) -> Result<Leaks, RuntimeError> {
+        if !matches!(self.lost, Some(RuntimeError::Closed)) {
+            self.finish()?;
+            self.lost = Some(RuntimeError::Closed);
         }
-        self.finish()?;
-        self.lost = Some(RuntimeError::Closed);
-        Ok(())
+        Ok(self.memory.leaks())
     }
 
     /// The chip, as it is now.

@@ -24,7 +24,7 @@ pub use start::{load_tiles, start_queue_core};
 use crate::RuntimeError;
 use crate::elf::FirmwareImage;
 use crate::firmware::FirmwareSet;
-use crate::memory::{Allocator, MemoryConfig, MemorySpace};
+use crate::memory::{Allocator, AllocatorConfig, MemorySpace};
 use crate::prebuilt::{self, CqKernels};
 use crate::queue::CommandQueue;
 use crate::queue::timing::HostCost;
@@ -88,6 +88,10 @@ pub struct DeviceConfig {
     pub transfers: Transfers,
     /// Command queues. A device has one so far; another number is an error.
     pub queues: u8,
+    /// Bytes at the end of each worker's L1 for buffers of L1-small; none unless given.
+    pub l1_small_size: u32,
+    /// Bytes at the end of each DRAM bank for buffers of traces; none unless given.
+    pub trace_region_size: u64,
     /// What a call that enqueues costs the host.
     pub host_cost: HostCost,
     /// Cycles that one [`Device::run`] may take; [`default_cycles`] of its programs unless given. A
@@ -110,6 +114,8 @@ impl DeviceConfig {
             dispatch: Dispatch::Fast,
             transfers: Transfers::Queue,
             queues: 1,
+            l1_small_size: 0,
+            trace_region_size: 0,
             host_cost: HostCost::None,
             max_cycles: None,
             timestamps: true,
@@ -242,11 +248,13 @@ impl<C: HostLink> Device<C> {
         let mut device = Self {
             config,
             card,
-            memory: MemorySpace::with(&MemoryConfig {
+            memory: MemorySpace::with(&AllocatorConfig {
                 workers: workers.clone(),
                 l1_banks,
                 system_memory: config.dispatch == Dispatch::Fast,
-                ..MemoryConfig::new(board, &map)
+                l1_small_size: config.l1_small_size,
+                trace_region_size: config.trace_region_size,
+                ..AllocatorConfig::new(board, &map)
             }),
             map,
             dram_map: board.dram(),

@@ -69,14 +69,6 @@ impl Banks {
             _ => true,
         }
     }
-    /// Whether all of `other` are among these.
-    pub fn cover(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::All, _) => true,
-            (Self::Some(_), Self::All) => false,
-            (Self::Some(a), Self::Some(b)) => b.iter().all(|bank| a.binary_search(bank).is_ok()),
-        }
-    }
 }
 
 impl fmt::Display for Banks {
@@ -134,10 +126,6 @@ impl<A: Address> Allocator<A> {
         Self { memory: memory.into(), range, align, taken, starts, next: 0, addresses: PhantomData }
     }
 
-    /// The memory's name.
-    pub fn memory(&self) -> &str {
-        &self.memory
-    }
     /// The whole range.
     pub fn range(&self) -> Range<A> {
         A::of(self.range.start)..A::of(self.range.end)
@@ -145,10 +133,6 @@ impl<A: Address> Allocator<A> {
     /// Whether it has no bytes at all.
     pub fn is_empty(&self) -> bool {
         self.range.is_empty()
-    }
-    /// Ranges start at multiples of this.
-    pub fn align(&self) -> u64 {
-        self.align
     }
     /// The owned ranges, by address.
     pub fn owners(&self) -> impl Iterator<Item = &Owned> {
@@ -230,7 +214,7 @@ impl<A: Address> Allocator<A> {
         let mut fitting = holes.iter().filter_map(|hole| start(hole).map(|start| (hole.end - hole.start, start)));
         let found = match fit {
             Fit::Lowest => fitting.next(),
-            Fit::Highest => fitting.last(),
+            Fit::Highest => fitting.next_back(),
             // Of several with one length these take the first one, and the last one.
             Fit::BestLow => fitting.min_by_key(|&(length, start)| (length, start)),
             Fit::BestHigh => fitting.min_by_key(|&(length, start)| (length, u64::MAX - start)),
@@ -252,12 +236,12 @@ impl<A: Address> Allocator<A> {
     ) -> Result<AllocationId, MemoryError> {
         let end = address.checked_add(bytes).filter(|&end| self.range.start <= address && end <= self.range.end);
         let Some(end) = end.filter(|_| address.is_multiple_of(self.align)) else {
-            let (name, memory, range) = (owner.to_owned(), self.memory.clone(), self.range.clone());
+            let (name, memory, range) = (owner.to_owned(), self.memory.clone(), Box::new(self.range.clone()));
             return Err(MemoryError::Address { name, memory, found: address, bytes, align: self.align, range });
         };
         let overlaps = |o: &&Owned| o.range.start < end && address < o.range.end && o.banks.meet(banks);
         if let Some(taken) = self.owners().find(overlaps) {
-            let (name, memory, taken) = (owner.to_owned(), self.memory.clone(), taken.clone());
+            let (name, memory, taken) = (owner.to_owned(), self.memory.clone(), Box::new(taken.clone()));
             return Err(MemoryError::Taken { name, memory, start: address, end, taken });
         }
         Ok(self.take(owner, address, bytes, banks))

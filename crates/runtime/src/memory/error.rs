@@ -48,7 +48,7 @@ pub enum MemoryError {
         /// One past the last.
         end: u64,
         /// Who has some of it.
-        taken: Owned,
+        taken: Box<Owned>,
     },
     /// An explicit address that the memory does not have, or that is not aligned.
     #[error("buffer {name}: address {found:#x} for {bytes} bytes of {memory}, expected a multiple of {align} in {:#x}..{:#x}", .range.start, .range.end)]
@@ -64,7 +64,7 @@ pub enum MemoryError {
         /// The alignment.
         align: u64,
         /// What the memory has.
-        range: Range<u64>,
+        range: Box<Range<u64>>,
     },
     /// Data of another size than the buffer's.
     #[error("buffer {name}: found {found} bytes, expected {expected}")]
@@ -289,7 +289,7 @@ fn overflow(o: &Overflow) -> String {
     );
     // Writing to a string cannot fail.
     if let Some(Fits { pages, most, page_size, banks }) = o.fits {
-        let _ = write!(text, "; {most} of its {pages} pages of {page_size} bytes in {banks} banks would fit");
+        let _ = write!(text, "\n  {most} of its {pages} pages of {page_size} bytes in {banks} banks would fit");
     }
     for owned in &o.owners {
         let _ = write!(text, "\n  {owned}");
