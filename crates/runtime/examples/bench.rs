@@ -11,8 +11,8 @@ use tilework_abi::board::Board;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::prebuilt;
 use tilework_runtime::{
-    ArgSet, ChipCounts, Cores, DType, Device, DeviceConfig, Dispatch, KernelImage, Program, Role, Statistics,
-    UniqueArgs,
+    ArgSet, BufferConfig, BufferType, ChipCounts, Cores, Device, DeviceConfig, Dispatch, KernelImage, Program, Role,
+    Statistics, UniqueArgs,
 };
 use tilework_sim::{Chip, ChipConfig};
 
@@ -150,10 +150,11 @@ fn idle_chip() -> Outcome<()> {
 /// knows that all has come, and what that is in GB/s at 1.35 GHz.
 fn transfers() -> Outcome<()> {
     const MIB: usize = 1 << 20;
-    let pages = (5..=20).map(|log| (1 << log, 4 * MIB));
+    // DRAM has pages of whole 64 bytes; smaller ones take as much room.
+    let pages = (5..=20).map(|log| (1 << log, 2 * MIB));
     for (page, bytes) in [(16 << 10, 16 * MIB)].into_iter().chain(pages) {
         let mut device = open(DeviceConfig::new(Board::P150))?;
-        let buffer = device.alloc_dram("x", &[bytes], DType::U8, page)?;
+        let buffer = device.memory()?.alloc(&BufferConfig::interleaved("x", BufferType::Dram, bytes as u64, page))?;
         let data: Vec<u8> = (0..bytes).map(|i| (i ^ i >> 8) as u8).collect();
         let what = format!("{} MiB in pages of {page} B", bytes / MIB);
         let timed = |cycles: u64| format!("{cycles} cycles, {:.1} GB/s", bytes as f64 / cycles as f64 * 1.35);

@@ -211,7 +211,7 @@ impl<C: HostLink> Device<C> {
 
     /// Lets time pass; completions are noticed as they come.
     pub(super) fn pass(&mut self, cycles: Cycle) -> Result<(), RuntimeError> {
-        if self.queue.is_some() {
+        if self.queue.as_ref().is_some_and(|queue| !queue.is_idle()) {
             return self.with_queue(|queue, card, _| queue.idle(card, cycles));
         }
         let result = self.card.link_mut().idle(cycles);

@@ -135,7 +135,7 @@ impl<C: HostLink> Device<C> {
         Ok(data)
     }
 
-    /// Reads L1 of one tile.
+    /// Reads L1 of one tile, past the queue: what was enqueued may still be under way.
     ///
     /// # Errors
     /// A device that stopped.
@@ -145,8 +145,8 @@ impl<C: HostLink> Device<C> {
         result.map_err(|e| self.explain(e.into(), &[]))
     }
 
-    /// Writes L1 of one tile. The write is posted: it takes effect before any later access through
-    /// this device.
+    /// Writes L1 of one tile, past the queue: what was enqueued may still be under way. The write is
+    /// posted: it takes effect before any later access through a window.
     ///
     /// # Errors
     /// A device that stopped.
