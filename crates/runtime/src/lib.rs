@@ -74,6 +74,9 @@ pub use elf::{ElfError, FirmwareImage, KernelImage, SourceLocation};
 pub use error::RuntimeError;
 pub use explain::{BudgetReport, DeadlockReport, FaultPlace};
 pub use firmware::{FirmwareError, FirmwareFile, FirmwareSet, MapValues};
-pub use memory::{Address, Allocator, Buffer, DType, L1Buffer, MemoryError, MemorySpace};
+pub use memory::{
+    Address, Allocator, Buffer, BufferConfig, BufferType, CoreCoord, CoreRange, CoreRangeSet, DType, L1Buffer,
+    MemoryError, MemorySpace,
+};
 pub use program::{ArgSet, CircularBuffer, Cores, Names, Program, ProgramError, Role, UniqueArgs};
 pub use tilework_driver::ChipCounts;

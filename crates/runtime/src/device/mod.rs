@@ -11,7 +11,7 @@ mod run;
 mod start;
 mod transfer;
 
-pub use bank_table::bank_table;
+pub use bank_table::{bank_table, l1_banks};
 pub(crate) use run::Running;
 pub use run::{BATCH_PROGRAMS, CoreTime, ProgramReport, RunReport};
 pub(crate) use start::queue_kernels_at;
@@ -20,7 +20,7 @@ pub use start::{load_tiles, start_queue_core};
 use crate::RuntimeError;
 use crate::elf::FirmwareImage;
 use crate::firmware::FirmwareSet;
-use crate::memory::{Allocator, MemorySpace};
+use crate::memory::{Allocator, MemoryConfig, MemorySpace};
 use crate::prebuilt::{self, CqKernels};
 use crate::queue::CommandQueue;
 use std::ops::ControlFlow;
@@ -177,15 +177,21 @@ impl<C: HostLink> Device<C> {
         firmware.check(config.board, (config.dispatch == Dispatch::Fast).then_some(&cq_kernels))?;
         let card = Card::open(chip).map_err(RuntimeError::Driver)?;
         let board = config.board;
-        let FirmwareSet { images: firmware, map, .. } = firmware;
         let workers: Vec<NocXy> = match config.dispatch {
             Dispatch::Fast => board.workers().collect(),
             Dispatch::Slow => board.tensix_tiles().collect(),
         };
+        let l1_banks = firmware.l1_banks(&workers)?;
+        let FirmwareSet { images: firmware, map, .. } = firmware;
         let mut device = Self {
             config,
             card,
-            memory: MemorySpace::new(board, &map),
+            memory: MemorySpace::with(&MemoryConfig {
+                workers: workers.clone(),
+                l1_banks,
+                system_memory: config.dispatch == Dispatch::Fast,
+                ..MemoryConfig::new(board, &map)
+            }),
             map,
             dram_map: board.dram(),
             workers,

@@ -2,11 +2,13 @@
 
 use super::Device;
 use crate::RuntimeError;
-use crate::memory::{Buffer, DType, L1Buffer, MemoryError};
-use crate::queue::Waited;
+use crate::memory::{Bank, BankAddr, Buffer, DType, L1Buffer, MemoryError, Place};
+use crate::queue::{CommandQueue, Waited};
+use std::collections::BTreeMap;
 use tilework_abi::addr::{Cycle, L1Addr};
+use tilework_abi::cq::layout::HOST_REGION_NOC_BASE;
 use tilework_abi::noc::NocXy;
-use tilework_driver::{HostLink, Ordering, Target};
+use tilework_driver::{HostLink, Ordering, Pinned, Target};
 
 impl<C: HostLink> Device<C> {
     /// Lets `cycles` of the chip's time pass.
@@ -69,18 +71,41 @@ impl<C: HostLink> Device<C> {
     }
 
     fn upload_pages(&mut self, buffer: &Buffer, data: &[u8]) -> Result<(), Waited> {
-        let mut written = Vec::new();
-        for bank in 0..buffer.banks.min(buffer.pages().get()) {
-            let bytes = buffer.gather(data, bank);
-            let port = Target::tile(self.dram_map.port(bank as usize, 0)).ordered(Ordering::Relaxed);
-            self.card.write(&port, buffer.address, &bytes)?;
-            written.push((port, buffer.address.offset(bytes.len() as u64 - 4)));
+        let mut written: BTreeMap<Bank, BankAddr> = BTreeMap::new();
+        for run in buffer.runs() {
+            let (bytes, Place { bank, address }) = (buffer.gather(&run, data), run.place);
+            match self.window(bank) {
+                Some(target) => {
+                    self.card.write(&target, address, &bytes)?;
+                    // A page has at least 16 bytes.
+                    written.insert(bank, address.offset(bytes.len() as u64 - 4));
+                }
+                None => self.system_memory()?.write(self.card.link_mut(), in_system_memory(address), &bytes)?,
+            }
         }
         // A read through a window waits for the writes before it; afterwards all data has landed.
-        for (port, last) in written {
-            self.card.read32(&port, last)?;
+        for (bank, last) in written {
+            if let Some(target) = self.window(bank) {
+                self.card.read32(&target, last)?;
+            }
         }
         Ok(())
+    }
+
+    /// The window to a bank; none to host memory.
+    fn window(&self, bank: Bank) -> Option<Target> {
+        let tile = match bank {
+            Bank::Dram(bank) => self.dram_map.port(bank as usize, 0),
+            Bank::Core(tile) => tile,
+            Bank::Host => return None,
+        };
+        Some(Target::tile(tile).ordered(Ordering::Relaxed))
+    }
+
+    /// The pinned region that system memory is a part of.
+    fn system_memory(&self) -> Result<Pinned, Waited> {
+        let region = self.queue.as_ref().map(CommandQueue::region);
+        region.ok_or(Waited::Other(RuntimeError::NoQueue))
     }
 
     /// Reads an array from its buffer.
@@ -95,12 +120,14 @@ impl<C: HostLink> Device<C> {
 
     fn download_pages(&mut self, buffer: &Buffer) -> Result<Vec<u8>, Waited> {
         let mut data = host_memory(buffer, buffer.bytes())?;
-        for bank in 0..buffer.banks.min(buffer.pages().get()) {
-            let rows = (buffer.pages().get() - bank).div_ceil(buffer.banks);
-            let mut bytes = host_memory(buffer, rows as usize * buffer.page_size as usize)?;
-            let port = Target::tile(self.dram_map.port(bank as usize, 0)).ordered(Ordering::Relaxed);
-            self.card.read(&port, buffer.address, &mut bytes)?;
-            buffer.scatter(&bytes, bank, &mut data);
+        for run in buffer.runs() {
+            let Place { bank, address } = run.place;
+            let mut bytes = host_memory(buffer, run.pages as usize * buffer.aligned_page_size() as usize)?;
+            match self.window(bank) {
+                Some(target) => self.card.read(&target, address, &mut bytes)?,
+                None => self.system_memory()?.read(self.card.link_mut(), in_system_memory(address), &mut bytes)?,
+            }
+            buffer.scatter(&run, &bytes, &mut data);
         }
         Ok(data)
     }
@@ -125,6 +152,11 @@ impl<C: HostLink> Device<C> {
         let result = self.card.write(&Target::tile(tile), address, data);
         result.map_err(|e| self.explain(e.into(), &[]))
     }
+}
+
+/// Where an address of system memory is in the pinned region.
+fn in_system_memory(address: BankAddr) -> u64 {
+    address.get().saturating_sub(HOST_REGION_NOC_BASE.into())
 }
 
 /// Zeros for so many bytes of a buffer. They are asked for before they are needed, so that too
