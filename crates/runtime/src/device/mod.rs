@@ -9,6 +9,7 @@ mod bank_table;
 mod blame;
 mod run;
 mod start;
+mod tensor;
 mod transfer;
 
 pub use bank_table::{bank_table, l1_banks};
