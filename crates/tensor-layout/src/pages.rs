@@ -100,16 +100,14 @@ impl PageLayout {
     pub fn layout(&self) -> Layout {
         self.layout
     }
-    /// Elements in each dimension with padding. Tiles have two dimensions at least.
+    /// Elements in each dimension with padding. Rows have one dimension at least, tiles two.
     pub fn padded_dims(&self) -> Vec<usize> {
         let outer = self.dims.len().saturating_sub(2);
         let mut dims = self.dims[..outer].to_vec();
         if self.dims.len() > 1 || matches!(self.layout, Layout::Tile(_)) {
             dims.push(self.padded.height);
         }
-        if !self.dims.is_empty() || matches!(self.layout, Layout::Tile(_)) {
-            dims.push(self.padded.width);
-        }
+        dims.push(self.padded.width);
         dims
     }
     /// The matrix of all elements, with padding.

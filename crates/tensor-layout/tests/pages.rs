@@ -179,7 +179,7 @@ fn shapes_and_pages() {
     assert_eq!((rows.page_bytes(), rows.pages(), rows.padded_dims()), (20, 6, vec![2, 3, 10]));
     let parts = PageLayout::new(&[2, 3, 10], DType::BF16, Layout::RowMajor, Some(4)).unwrap();
     assert_eq!((parts.page_bytes(), parts.pages(), parts.padded_dims()), (8, 18, vec![2, 3, 12]));
-    assert_eq!(PageLayout::new(&[], DType::U8, Layout::RowMajor, None).unwrap().padded_dims(), [0; 0]);
+    assert_eq!(PageLayout::new(&[], DType::U8, Layout::RowMajor, None).unwrap().padded_dims(), [1]);
 
     for (dims, layout) in [(vec![0], Layout::RowMajor), (vec![4, 0], Layout::RowMajor), (vec![0, 5, 5], Layout::TILE)] {
         let empty = PageLayout::new(&dims, DType::F32, layout, None).unwrap();

@@ -34,7 +34,7 @@ pub enum TensorError {
         dtype: DType,
     },
     /// A page or a number of pages that a buffer cannot have.
-    #[error("{found} {what}, expected at most {}", u32::MAX)]
+    #[error("found {found} {what}, expected at most {}", u32::MAX)]
     TooLarge {
         /// What there is too much of.
         what: &'static str,

@@ -140,7 +140,7 @@ impl TensorSpec {
     pub fn logical_shape(&self) -> &[usize] {
         self.pages.dims()
     }
-    /// Elements in each dimension with padding; in tiles there are two dimensions at least.
+    /// Elements in each dimension with padding. Rows have one dimension at least, tiles two.
     pub fn padded_shape(&self) -> Vec<usize> {
         self.pages.padded_dims()
     }
