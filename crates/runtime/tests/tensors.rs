@@ -7,8 +7,9 @@ use common::{Device, open};
 use proptest::prelude::*;
 use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
+use tilework_abi::l1::WORKER;
 use tilework_abi::noc::NocXy;
-use tilework_runtime::memory::{CoreGrid, ShardOrientation, ShardSpec, TensorMemoryLayout};
+use tilework_runtime::memory::{Bank, CoreGrid, MemorySpace, ShardOrientation, ShardSpec, TensorMemoryLayout};
 use tilework_runtime::tensor::{HostTensor, Layout, MemoryConfig, TENSOR_TYPES, TensorDesc, TensorSpec, TileShape};
 use tilework_runtime::{BufferType, CoreCoord, CoreRange, CoreRangeSet, DType, DeviceConfig, Dispatch};
 
@@ -280,5 +281,67 @@ proptest! {
         prop_assert_eq!(spec.decode(&pages, DType::F32).unwrap(), array(&shape, DType::F32));
         let (padded, physical) = (spec.padded_shape(), spec.physical_shape());
         prop_assert_eq!(padded.iter().product::<usize>(), physical.height * physical.width);
+    }
+}
+
+/// Rectangles of cores, `x,y-x,y` each.
+fn rectangles(text: &str) -> CoreRangeSet {
+    let corner = |text: &str| {
+        let (x, y) = text.split_once(',').unwrap();
+        CoreCoord::new(x.parse().unwrap(), y.parse().unwrap())
+    };
+    let ranges = text.split(' ').map(|text| {
+        let (start, end) = text.split_once('-').unwrap();
+        CoreRange::new(corner(start), corner(end))
+    });
+    CoreRangeSet::new(ranges).unwrap()
+}
+
+fn dims(text: &str) -> Vec<usize> {
+    text.split('x').map(|d| d.parse().unwrap()).collect()
+}
+
+/// The description in the first two columns of `data/ttnn_shards.txt`.
+fn described(tensor: &str, memory: &str) -> TensorDesc {
+    let [shape, dtype, layout] = tensor.split(' ').collect::<Vec<_>>()[..] else { panic!("{tensor}") };
+    let [sharding, orientation, shard, grid] = memory.splitn(4, ' ').collect::<Vec<_>>()[..] else {
+        panic!("{memory}")
+    };
+    let layout = match layout {
+        "rows" => Layout::RowMajor,
+        tile => Layout::Tile(TileShape::new(dims(tile)[0], dims(tile)[1]).unwrap()),
+    };
+    let sharding = match sharding {
+        "height" => TensorMemoryLayout::HeightSharded,
+        "width" => TensorMemoryLayout::WidthSharded,
+        _ => TensorMemoryLayout::BlockSharded,
+    };
+    let by = if orientation == "row" { ShardOrientation::RowMajor } else { ShardOrientation::ColMajor };
+    let shard = [dims(shard)[0] as u32, dims(shard)[1] as u32];
+    let memory = sharded(sharding, rectangles(grid), shard, by);
+    TensorDesc::new(dims(shape)).dtype(DType::of_name(dtype).unwrap()).layout(layout).memory(memory)
+}
+
+/// The pages of sharded tensors are where ttnn 0.81.1 puts them (`data/ttnn_shards.txt`, written by
+/// `data/ttnn_shards.py`).
+#[test]
+fn pages_of_shards_are_where_ttnn_puts_them() {
+    let lines: Vec<&str> = include_str!("data/ttnn_shards.txt").lines().collect();
+    assert_eq!(lines.len(), 40);
+    let grid = CoreGrid::new(BOARD);
+    for line in lines {
+        let columns: Vec<&str> = line.split(" : ").collect();
+        let spec = TensorSpec::new(&described(columns[0], columns[1])).unwrap();
+        let mut memory = MemorySpace::new(BOARD, &WORKER);
+        let buffer = memory.alloc(&spec.buffer_config("x")).unwrap();
+        let distance = buffer.aligned_page_size();
+        assert_eq!(format!("{},{distance}", spec.page_size()), columns[2], "{line}");
+        let places = (0..buffer.pages().get()).map(|page| {
+            let place = buffer.place(page);
+            let Bank::Core(tile) = place.bank else { panic!("page {page} in {}", place.bank) };
+            let CoreCoord { x, y } = grid.core(tile).unwrap();
+            format!("{x},{y},{}", (place.address.get() - buffer.address.get()) / u64::from(distance))
+        });
+        assert_eq!(places.collect::<Vec<_>>().join(" "), columns[3], "{line}");
     }
 }
