@@ -8,6 +8,7 @@
 mod bank_table;
 mod blame;
 mod run;
+mod semaphore;
 mod start;
 mod tensor;
 mod transfer;

@@ -197,7 +197,7 @@ fn bank_tables_must_have_the_size_that_the_host_writes() {
 #[test]
 fn firmware_gets_the_l1_banks_that_it_is_compiled_for() {
     let workers = |board: Board| board.workers().collect::<Vec<_>>();
-    let of = |named: &[(&'static str, u64)], board| {
+    let of = |named: &[(&'static str, u32)], board| {
         let mut files = made(BASES);
         files[0].named = named.to_vec();
         load(&files, &MapValues::default()).unwrap().l1_banks(&workers(board)).map_err(|e| e.to_string())

@@ -324,12 +324,34 @@ impl Buffer {
         }
     }
 
-    /// The shard that core `tile` holds, as a range of its L1: what a circular buffer over the
-    /// buffer is given. `None` for a core without one, and for memory that is not L1.
-    pub fn shard_on(&self, tile: NocXy) -> Option<(L1Addr, u32)> {
-        let sharded = self.sharding.is_some() && self.banks.contains(&Bank::Core(tile));
-        let bytes = u32::try_from(self.bytes_per_bank()).ok()?;
-        sharded.then(|| (L1Addr::new(self.address.word()), bytes))
+    /// What each core of a buffer in L1 has of it: a range at one address, over which a circular
+    /// buffer can lie ([`Program::circular_buffer_over`](crate::Program::circular_buffer_over)).
+    /// `None` for other memory, and for a view, which has no range of its own.
+    pub fn local(&self) -> Option<L1Range> {
+        let whole = self.first_page == 0 && self.allocation.is_some() && self.buffer_type.is_l1();
+        let bytes = u32::try_from(self.bytes_per_bank()).ok().filter(|_| whole)?;
+        let cores = self.sharding.as_ref().map(|_| Arc::clone(&self.banks));
+        Some(L1Range { name: self.name.clone(), address: L1Addr::new(self.address.word()), bytes, cores })
+    }
+}
+
+/// A range of L1 at one address on several cores.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct L1Range {
+    /// Whose it is.
+    pub name: String,
+    /// First byte.
+    pub address: L1Addr,
+    /// Bytes.
+    pub bytes: u32,
+    /// The cores that have it, each a [`Bank::Core`]; all workers unless given.
+    pub cores: Option<Arc<[Bank]>>,
+}
+
+impl L1Range {
+    /// Whether `core` has it.
+    pub fn is_on(&self, core: NocXy) -> bool {
+        self.cores.as_ref().is_none_or(|cores| cores.contains(&Bank::Core(core)))
     }
 }
 
@@ -352,6 +374,13 @@ pub struct L1Buffer {
     /// Bytes.
     pub bytes: u32,
     pub(super) allocation: AllocationId,
+}
+
+impl L1Buffer {
+    /// The range of each worker, over which a circular buffer can lie.
+    pub fn local(&self) -> L1Range {
+        L1Range { name: self.name.clone(), address: self.address, bytes: self.bytes, cores: None }
+    }
 }
 
 #[cfg(test)]

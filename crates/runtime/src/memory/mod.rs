@@ -19,7 +19,7 @@ mod statistics;
 pub mod tile;
 
 pub use allocator::{Address, AllocationId, Allocator, Banks, Fit};
-pub use buffer::{Bank, BankAddr, Buffer, BufferRegion, DType, L1Buffer, Place, Run};
+pub use buffer::{Bank, BankAddr, Buffer, BufferRegion, DType, L1Buffer, L1Range, Place, Run};
 pub use config::{Allocation, BufferConfig, BufferType, ShardSpec, ShardSpecBuffer, TensorMemoryLayout};
 pub use core_range::{CoreCoord, CoreGrid, CoreRange, CoreRangeError, CoreRangeSet, ShardOrientation};
 pub use error::{Fits, MemoryError, Overflow, Owned, ShardError};
