@@ -138,10 +138,7 @@ fn a_circular_buffer_over_a_buffer_has_its_address_on_its_cores() {
     );
     assert_eq!(
         layout(program(cb(16, 2048, 2), on(3))).unwrap_err(),
-        format!(
-            "program p: circular buffer 16: core {} has nothing of buffer shards, over which it lies",
-            workers[3]
-        )
+        format!("program p: circular buffer 16: core {} has nothing of buffer shards, over which it lies", workers[3])
     );
 }
 

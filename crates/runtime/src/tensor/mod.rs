@@ -18,7 +18,7 @@ mod spec;
 pub use error::TensorError;
 pub use host::{HostElement, HostTensor};
 pub use spec::{MemoryConfig, TENSOR_TYPES, TensorDesc, TensorSpec};
-pub use tilework_tensor_layout::{Extent, Layout, LayoutError, TileShape};
+pub use tilework_tensor_layout::{Extent, Layout, LayoutError, PageLayout, TileShape};
 
 use crate::memory::Buffer;
 
