@@ -10,7 +10,9 @@ use tilework_abi::board::Board;
 use tilework_abi::l1::WORKER;
 use tilework_abi::noc::NocXy;
 use tilework_runtime::memory::{Bank, CoreGrid, MemorySpace, ShardOrientation, ShardSpec, TensorMemoryLayout};
-use tilework_runtime::tensor::{HostTensor, Layout, MemoryConfig, TENSOR_TYPES, TensorDesc, TensorSpec, TileShape};
+use tilework_runtime::tensor::{
+    HostTensor, Layout, MemoryConfig, TENSOR_TYPES, TensorDesc, TensorSpec, TileShape, Tilize,
+};
 use tilework_runtime::{BufferType, CoreCoord, CoreRange, CoreRangeSet, DType, DeviceConfig, Dispatch};
 
 const BOARD: Board = Board::P100;
@@ -190,6 +192,48 @@ fn block_shards_lie_as_in_the_tensor_or_transposed() {
     let rows = sharded(layout, cores(3, 2), [50, 64], RowMajor);
     let matrix = Matrix { padded: 192, ..matrix };
     shards_are_found(&matrix, Layout::RowMajor, rows, [2, 3], |i, j| CoreCoord::new(j, i));
+}
+
+#[test]
+fn the_chip_makes_the_tiles_of_the_host() {
+    for dispatch in [Dispatch::Fast, Dispatch::Slow] {
+        let mut device = open(DeviceConfig { dispatch, ..DeviceConfig::new(BOARD) });
+        // One tile; two matrices of three rows of two tiles; the widest.
+        for shape in [vec![20, 7], vec![2, 70, 50], vec![64, 256]] {
+            let values: Vec<f32> = (0..shape.iter().product()).map(|i| (i % 251) as f32 - 100.0).collect();
+            let array = HostTensor::from_values(&shape, &values).unwrap();
+            let tensor = device.create_tensor("x", &TensorDesc::new(shape.clone())).unwrap();
+            let free = device.dram().free();
+            device.write_tensor_by(&tensor, &array, Tilize::OnChip).unwrap();
+            assert_eq!(device.dram().free(), free, "the rows are freed");
+            let by_chip = device.download(&tensor.buffer).unwrap();
+            assert!(by_chip == tensor.spec.encode(&array, 0.0).unwrap(), "{shape:?} by {}", dispatch.name());
+            let rows = device.read_tensor_by(&tensor, Tilize::OnChip).unwrap();
+            assert_eq!(rows, device.read_tensor_by(&tensor, Tilize::OnHost).unwrap(), "{shape:?}");
+            device.free_tensor(&tensor).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_the_chip_does_not_tilize_is_refused() {
+    let mut device = device();
+    let shards = sharded(TensorMemoryLayout::HeightSharded, cores(1, 1), [32, 32], ShardOrientation::RowMajor);
+    let on_chip = MemoryConfig { buffer_type: BufferType::Dram, ..shards };
+    for (desc, why) in [
+        (TensorDesc::new([32, 32]).dtype(DType::F32), "elements of another type than bf16"),
+        (TensorDesc::new([32, 32]).layout(Layout::RowMajor), "no tiles of 32x32"),
+        (TensorDesc::new([32, 32]).memory(MemoryConfig::L1), "another memory than DRAM"),
+        (TensorDesc::new([32, 32]).memory(on_chip), "shards"),
+        (TensorDesc::new([32, 257]), "rows of more than 8 tiles"),
+    ] {
+        let tensor = device.create_tensor("x", &desc).unwrap();
+        let wanted = format!("the chip tilizes no tensor with {why}; let the host do it");
+        let array = array(&desc.shape, DType::F32);
+        assert_eq!(device.write_tensor_by(&tensor, &array, Tilize::OnChip).unwrap_err().to_string(), wanted);
+        assert_eq!(device.read_tensor_by(&tensor, Tilize::OnChip).unwrap_err().to_string(), wanted);
+        device.write_tensor_by(&tensor, &array, Tilize::default()).unwrap();
+    }
 }
 
 #[test]

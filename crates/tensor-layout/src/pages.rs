@@ -88,6 +88,16 @@ impl PageLayout {
         Ok(Self { dims: dims.to_vec(), dtype, layout, matrices, used, padded, page, page_bytes })
     }
 
+    /// The same tensor with the same padding in rows: what tilizing starts from.
+    ///
+    /// # Errors
+    /// A block format.
+    pub fn in_rows(&self) -> Result<Self, LayoutError> {
+        let element = self.dtype.bytes().ok_or(LayoutError::BlockRows(self.dtype))?;
+        let page = Extent { height: 1, width: self.padded.width.max(1) };
+        Ok(Self { layout: Layout::RowMajor, page, page_bytes: page.width * element, ..self.clone() })
+    }
+
     /// Elements in each dimension, without padding.
     pub fn dims(&self) -> &[usize] {
         &self.dims

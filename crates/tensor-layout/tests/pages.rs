@@ -191,6 +191,19 @@ fn shapes_and_pages() {
 }
 
 #[test]
+fn rows_have_the_padding_of_the_tiles() {
+    let tiles = PageLayout::new(&[2, 1, 3], DType::U8, Layout::Tile(TileShape::new(2, 16).unwrap()), None).unwrap();
+    let rows = tiles.in_rows().unwrap();
+    assert_eq!((rows.page_bytes(), rows.pages(), rows.bytes()), (16, 4, tiles.bytes()));
+    let bytes = rows.encode(DType::U8, &[1, 2, 3, 4, 5, 6], 0.0).unwrap();
+    assert_eq!((&bytes[..4], &bytes[32..36]), (&[1, 2, 3, 0][..], &[4, 5, 6, 0][..]));
+    assert!(bytes[16..32].iter().chain(&bytes[48..]).all(|&b| b == 0));
+    assert_eq!(rows.decode(&bytes, DType::U8).unwrap(), [1, 2, 3, 4, 5, 6]);
+    let blocks = PageLayout::new(&[2, 2], DType::Bfp8B, Layout::TILE, None).unwrap();
+    assert_eq!(blocks.in_rows(), Err(LayoutError::BlockRows(DType::Bfp8B)));
+}
+
+#[test]
 fn uploads_convert() {
     let pages = PageLayout::new(&[2, 2], DType::BF16, Layout::Tile(TileShape::new(2, 16).unwrap()), None).unwrap();
     let values: Vec<u8> = [1.0f32, -2.0, 0.5, 257.0].into_iter().flat_map(f32::to_le_bytes).collect();

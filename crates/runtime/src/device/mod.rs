@@ -11,6 +11,7 @@ mod run;
 mod semaphore;
 mod start;
 mod tensor;
+mod tilize;
 mod transfer;
 
 pub use bank_table::{bank_table, l1_banks};

@@ -33,6 +33,9 @@ pub enum TensorError {
         /// Its elements.
         dtype: DType,
     },
+    /// The kernels that tilize cannot do this.
+    #[error("the chip tilizes no tensor with {0}; let the host do it")]
+    OnChip(&'static str),
     /// A page or a number of pages that a buffer cannot have.
     #[error("found {found} {what}, expected at most {}", u32::MAX)]
     TooLarge {

@@ -22,6 +22,16 @@ pub use tilework_tensor_layout::{Extent, Layout, LayoutError, PageLayout, TileSh
 
 use crate::memory::Buffer;
 
+/// Who turns rows into tiles.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Tilize {
+    /// The host, for every type, layout and memory.
+    #[default]
+    OnHost,
+    /// The chip, for what its kernels can do.
+    OnChip,
+}
+
 /// A tensor on a device: its specification and its memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tensor {

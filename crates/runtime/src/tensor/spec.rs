@@ -168,6 +168,10 @@ impl TensorSpec {
     pub fn pages(&self) -> usize {
         self.pages.pages()
     }
+    /// Rows and columns of pages.
+    pub fn shape_in_pages(&self) -> [u32; 2] {
+        self.shape_in_pages
+    }
     /// Bytes of all pages.
     pub fn bytes(&self) -> usize {
         self.pages.bytes()
@@ -195,11 +199,22 @@ impl TensorSpec {
     /// # Errors
     /// Another shape; elements without a conversion; a padding that the type does not have.
     pub fn encode(&self, array: &HostTensor, pad: f64) -> Result<Vec<u8>, TensorError> {
-        if array.shape() != self.logical_shape() {
-            let (found, expected) = (array.shape().to_vec(), self.logical_shape().to_vec());
-            return Err(TensorError::Shape { found, expected });
-        }
+        self.check_shape(array)?;
         Ok(self.pages.encode(array.dtype(), array.bytes(), pad)?)
+    }
+
+    /// The same in rows: converted and padded, not tilized.
+    pub(crate) fn encode_rows(&self, array: &HostTensor, pad: f64) -> Result<Vec<u8>, TensorError> {
+        self.check_shape(array)?;
+        Ok(self.pages.in_rows()?.encode(array.dtype(), array.bytes(), pad)?)
+    }
+
+    fn check_shape(&self, array: &HostTensor) -> Result<(), TensorError> {
+        if array.shape() == self.logical_shape() {
+            return Ok(());
+        }
+        let (found, expected) = (array.shape().to_vec(), self.logical_shape().to_vec());
+        Err(TensorError::Shape { found, expected })
     }
 
     /// The array in the bytes of all pages, its elements converted to `dtype`.
@@ -211,5 +226,10 @@ impl TensorSpec {
             return Err(LayoutError::Conversion { from: self.dtype(), to: dtype }.into());
         }
         HostTensor::from_le_bytes(self.logical_shape(), dtype, self.pages.decode(pages, dtype)?)
+    }
+
+    /// The array in padded rows.
+    pub(crate) fn decode_rows(&self, rows: &[u8], dtype: DType) -> Result<HostTensor, TensorError> {
+        HostTensor::from_le_bytes(self.logical_shape(), dtype, self.pages.in_rows()?.decode(rows, dtype)?)
     }
 }
