@@ -242,10 +242,10 @@ pub fn host_map() -> Vec<Row> {
         (host::COMPLETION, "completion FIFO"),
         (host::TIMESTAMPS, "timestamps"),
         (host::CORE_TIMING, "kernel start and end of each core"),
+        (host::SYSTEM, "buffers of programs in host memory"),
     ]
     .into_iter()
     .map(|(range, what)| (range.offset(), range.end(), what.to_owned()))
-    .chain([(host::CORE_TIMING.end(), host::REGION_SIZE, "free".to_owned())])
     .collect()
 }
 

@@ -56,8 +56,10 @@
 
 pub mod device;
 pub mod elf;
+pub mod event;
 pub mod explain;
 pub mod firmware;
+pub mod log;
 pub mod lower;
 pub mod memory;
 pub mod prebuilt;
@@ -69,10 +71,11 @@ mod error;
 
 pub use device::{
     BATCH_PROGRAMS, CoreTime, Device, DeviceConfig, Dispatch, ProgramReport, Progress, RunReport, Statistics,
-    default_cycles,
+    Transfers, default_cycles,
 };
 pub use elf::{ElfError, FirmwareImage, KernelImage, SourceLocation};
 pub use error::RuntimeError;
+pub use event::{Blocking, BufferRead, Event};
 pub use explain::{BudgetReport, DeadlockReport, FaultPlace};
 pub use firmware::{FirmwareError, FirmwareFile, FirmwareSet, MapValues};
 pub use memory::{
@@ -80,4 +83,5 @@ pub use memory::{
     MemoryError, MemorySpace,
 };
 pub use program::{ArgSet, CircularBuffer, Cores, Names, Program, ProgramError, Role, UniqueArgs};
+pub use queue::timing::HostCost;
 pub use tilework_driver::ChipCounts;

@@ -13,7 +13,7 @@ use tilework_runtime::memory::{
 };
 use tilework_runtime::{
     ArgSet, Buffer, BufferConfig, BufferType, CircularBuffer, CoreCoord, CoreRange, CoreRangeSet, Cores, DType,
-    DeviceConfig, Dispatch, Program, Role, UniqueArgs,
+    DeviceConfig, Dispatch, Program, Role, Transfers, UniqueArgs,
 };
 
 type Device = common::Device;
@@ -109,11 +109,17 @@ fn every_kind_of_buffer_goes_up_and_down_and_the_queue_lives_on() {
     }
 }
 
-/// The L1 of the dispatch cores is the same before and after a buffer over all L1 banks was filled.
+/// The L1 of the dispatch cores is the same before and after a buffer over all L1 banks was filled by
+/// windows; when it is filled through the queue, their rings change and the queue lives on.
 #[test]
 fn an_l1_interleaved_buffer_leaves_the_dispatch_cores_alone() {
+    fill_l1(Transfers::Windows);
+    fill_l1(Transfers::Queue);
+}
+
+fn fill_l1(transfers: Transfers) {
     let board = Board::P100;
-    let mut device = open(DeviceConfig::new(board));
+    let mut device = open(DeviceConfig { transfers, ..DeviceConfig::new(board) });
     let queues = |device: &Device| {
         let chip = device.chip().inspect().unwrap();
         [board.prefetch_core(), board.dispatch_core()].map(|core| chip.l1(core).unwrap()[0x37000..].to_vec())
@@ -125,7 +131,10 @@ fn an_l1_interleaved_buffer_leaves_the_dispatch_cores_alone() {
     let config = BufferConfig::interleaved("all", BufferType::L1, pages * page, page as u32);
     let all = device.memory().unwrap().alloc(&config).unwrap();
     device.upload(&all, &vec![0xA5; all.bytes()]).unwrap();
-    assert!(before == queues(&device), "a queue was overwritten");
+    match transfers {
+        Transfers::Windows => assert!(before == queues(&device), "a queue was overwritten"),
+        Transfers::Queue => assert!(device.download(&all).unwrap().iter().all(|&byte| byte == 0xA5)),
+    }
     // It does fill every worker.
     for worker in device.workers().to_vec() {
         let place = Place { bank: Bank::Core(worker), address: all.address };
@@ -133,7 +142,7 @@ fn an_l1_interleaved_buffer_leaves_the_dispatch_cores_alone() {
     }
     let more = BufferConfig::interleaved("more", BufferType::L1, 2 * 118 * page, page as u32);
     let message = device.memory().unwrap().alloc(&more).unwrap_err().to_string();
-    assert!(message.contains("; 0 of its 236 pages of 4096 bytes in 118 banks would fit\n"), "{message}");
+    assert!(message.contains("\n  0 of its 236 pages of 4096 bytes in 118 banks would fit\n"), "{message}");
     assert!(message.ends_with(&format!(" all ({} bytes)", all.bytes_per_bank())), "{message}");
 }
 
@@ -208,4 +217,33 @@ fn a_global_semaphore_has_its_value_on_its_cores_only() {
     let dispatch = GlobalSemaphoreConfig::new("bad", CoreCoord::new(11, 0).into(), 0);
     let refused = device.create_global_semaphore(&dispatch).unwrap_err().to_string();
     assert_eq!(refused, "buffer bad: core (11,0) is no worker of this device");
+}
+
+/// A device has the memory that it is opened with, and says at its end who did not give back what.
+#[test]
+fn a_device_closes_with_its_leaks() {
+    let config = DeviceConfig { l1_small_size: 0x2000, trace_region_size: 1 << 20, ..DeviceConfig::new(Board::P100) };
+    let mut device = open(config);
+    let alloc = |device: &mut Device, name: &str, kind| {
+        let buffer = device.memory().unwrap().alloc(&BufferConfig::interleaved(name, kind, 640, 64)).unwrap();
+        round_trip(device, &buffer);
+        buffer
+    };
+    let x = alloc(&mut device, "x", BufferType::Dram);
+    alloc(&mut device, "flags", BufferType::L1Small);
+    alloc(&mut device, "trace", BufferType::Trace);
+    device.memory().unwrap().free(&x).unwrap();
+    assert_eq!(device.l1().range().end.get(), 0x18_0000 - 0x2000);
+    let leaks = device.close().unwrap();
+    assert_eq!(
+        leaks.to_string(),
+        "2 allocations were not freed\n  L1-small 0x17ffc0..0x180000 flags (64 bytes)\n  \
+         trace region 0xfff00000..0xfff00080 trace (128 bytes)"
+    );
+    // Closing again changes nothing.
+    assert_eq!(device.close().unwrap(), leaks);
+    let mut device = open(DeviceConfig::new(Board::P100));
+    let x = device.alloc_dram("x", &[64], DType::U8, 64).unwrap();
+    device.free_dram(&x);
+    assert!(device.close().unwrap().is_empty());
 }

@@ -12,18 +12,22 @@
 
 /// The prefetcher: BRISC of the prefetch core.
 pub mod prefetch {
-    use crate::fetch::RECORDS;
+    use crate::fetch;
     use tilework_rt::niu::{Initiator, Niu};
 
     /// The NIU of all its requests.
     pub const NIU: Niu = Niu::new(0);
     /// Writes into both rings of the dispatch core.
     pub const WRITES: Initiator = NIU.initiator(0);
-    /// Transaction id of [`WRITES`].
-    pub const WRITE_ID: u32 = 1;
-    /// Reads of host memory.
+    /// Transaction ids of [`WRITES`], alternating by portion.
+    pub const WRITE_IDS: [u32; 2] = [1, 3];
+    /// All reads. Who starts one stores the upper address word first.
     pub const READS: Initiator = NIU.initiator(1);
-    /// Transaction id of the read of record 0; one id for each record.
+    /// Transaction ids of the reads into the scratch buffer, by its halves.
+    pub const SCRATCH_READ_IDS: [u32; 2] = [4, 5];
+    /// Transaction id of the reads into the ring buffer.
+    pub const RING_READ_ID: u32 = 6;
+    /// Transaction id of the first read of records; one id for each that may be in flight.
     pub const FIRST_READ_ID: u32 = 8;
     /// Credits to the dispatcher.
     pub const CREDIT: Initiator = NIU.initiator(2);
@@ -32,7 +36,7 @@ pub mod prefetch {
     /// Transaction id of [`CREDIT`] and [`CREDIT_S`].
     pub const CREDIT_ID: u32 = 2;
 
-    const _: () = assert!(FIRST_READ_ID as usize + RECORDS <= 16 && RECORDS.is_power_of_two());
+    const _: () = assert!(FIRST_READ_ID + fetch::READS <= 16 && fetch::READS.is_power_of_two());
 }
 
 /// The dispatcher: BRISC of the dispatch core.

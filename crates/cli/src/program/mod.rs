@@ -15,6 +15,7 @@ mod expr;
 mod failure;
 mod firmware;
 mod kernels;
+mod launches;
 mod lower;
 mod memory_map;
 mod overview;

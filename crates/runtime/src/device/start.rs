@@ -81,7 +81,7 @@ impl<C: HostLink> Device<C> {
     /// Steps 3 to 5: host region, rings and pointers, prefetcher, dispatcher with its subordinate.
     fn start_queue(&mut self) -> Result<(), Waited> {
         let region = self.card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into()))?;
-        let mut queue = CommandQueue::new(self.config.board, region, self.config.capture);
+        let mut queue = CommandQueue::new(self.config.board, self.number, region, self.config.capture);
         queue.initialise(&mut self.card)?;
         self.queue = Some(queue);
         let board = self.config.board;

@@ -69,14 +69,6 @@ impl Banks {
             _ => true,
         }
     }
-    /// Whether all of `other` are among these.
-    pub fn cover(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::All, _) => true,
-            (Self::Some(_), Self::All) => false,
-            (Self::Some(a), Self::Some(b)) => b.iter().all(|bank| a.binary_search(bank).is_ok()),
-        }
-    }
 }
 
 impl fmt::Display for Banks {
@@ -134,10 +126,6 @@ impl<A: Address> Allocator<A> {
         Self { memory: memory.into(), range, align, taken, starts, next: 0, addresses: PhantomData }
     }
 
-    /// The memory's name.
-    pub fn memory(&self) -> &str {
-        &self.memory
-    }
     /// The whole range.
     pub fn range(&self) -> Range<A> {
         A::of(self.range.start)..A::of(self.range.end)
@@ -145,10 +133,6 @@ impl<A: Address> Allocator<A> {
     /// Whether it has no bytes at all.
     pub fn is_empty(&self) -> bool {
         self.range.is_empty()
-    }
-    /// Ranges start at multiples of this.
-    pub fn align(&self) -> u64 {
-        self.align
     }
     /// The owned ranges, by address.
     pub fn owners(&self) -> impl Iterator<Item = &Owned> {

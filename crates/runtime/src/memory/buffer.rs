@@ -263,6 +263,9 @@ impl Buffer {
 
     /// The bytes of `data`, which is the whole array, that lie in a run; pages are padded with zeros
     /// to their distance.
+    ///
+    /// # Panics
+    /// When `data` is shorter than the array.
     pub fn gather<'a>(&self, run: &Run, data: &'a [u8]) -> Cow<'a, [u8]> {
         let distance = self.aligned_page_size as usize;
         let whole = (run.pages as usize).saturating_mul(distance);
@@ -281,6 +284,9 @@ impl Buffer {
         Cow::Owned(out)
     }
     /// The inverse of [`Buffer::gather`].
+    ///
+    /// # Panics
+    /// When `data` is shorter than the array.
     pub fn scatter(&self, run: &Run, bytes: &[u8], data: &mut [u8]) {
         for (page, chunk) in run.page_numbers().zip(bytes.chunks(self.aligned_page_size as usize)) {
             let range = self.page_bytes(page);

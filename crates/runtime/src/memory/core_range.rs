@@ -71,27 +71,27 @@ impl CoreRange {
             && self.start.y <= other.end.y
             && other.start.y <= self.end.y
     }
-    /// Columns and rows.
+    /// Columns and rows; none if the corners are the wrong way round.
     pub const fn size(&self) -> (u32, u32) {
-        ((self.end.x - self.start.x).saturating_add(1), (self.end.y - self.start.y).saturating_add(1))
+        let columns = self.end.x.saturating_add(1).saturating_sub(self.start.x);
+        (columns, self.end.y.saturating_add(1).saturating_sub(self.start.y))
     }
     /// The cores, in the order that `orientation` says.
     pub fn cores(self, orientation: ShardOrientation) -> impl Iterator<Item = CoreCoord> {
         let (columns, rows) = self.size();
-        (0..u64::from(columns) * u64::from(rows)).map(move |i| {
-            let (along, across) = match orientation {
-                ShardOrientation::RowMajor => (i % u64::from(columns), i / u64::from(columns)),
-                ShardOrientation::ColMajor => (i / u64::from(rows), i % u64::from(rows)),
+        let (outer, inner) = match orientation {
+            ShardOrientation::RowMajor => (rows, columns),
+            ShardOrientation::ColMajor => (columns, rows),
+        };
+        let core = move |outer: u32, inner: u32| {
+            let (x, y) = match orientation {
+                ShardOrientation::RowMajor => (inner, outer),
+                ShardOrientation::ColMajor => (outer, inner),
             };
-            // Both are below the sizes, which have 32 bits.
-            CoreCoord::new(self.start.x + u32_of_small(along), self.start.y + u32_of_small(across))
-        })
+            CoreCoord::new(self.start.x + x, self.start.y + y)
+        };
+        (0..outer).flat_map(move |o| (0..inner).map(move |i| core(o, i)))
     }
-}
-
-/// A number that is known to have 32 bits.
-fn u32_of_small(value: u64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
 }
 
 impl fmt::Display for CoreRange {

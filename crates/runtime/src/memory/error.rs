@@ -289,7 +289,7 @@ fn overflow(o: &Overflow) -> String {
     );
     // Writing to a string cannot fail.
     if let Some(Fits { pages, most, page_size, banks }) = o.fits {
-        let _ = write!(text, "; {most} of its {pages} pages of {page_size} bytes in {banks} banks would fit");
+        let _ = write!(text, "\n  {most} of its {pages} pages of {page_size} bytes in {banks} banks would fit");
     }
     for owned in &o.owners {
         let _ = write!(text, "\n  {owned}");

@@ -23,5 +23,5 @@ pub use config::{Allocation, BufferConfig, BufferType, ShardSpec, ShardSpecBuffe
 pub use core_range::{CoreCoord, CoreGrid, CoreRange, CoreRangeError, CoreRangeSet, ShardOrientation};
 pub use error::{Fits, MemoryError, Overflow, Owned, ShardError};
 pub use semaphore::{GlobalSemaphore, GlobalSemaphoreConfig};
-pub use space::{MemoryConfig, MemorySpace};
+pub use space::{AllocatorConfig, MemorySpace};
 pub use statistics::{Leaks, MemoryStatistics};

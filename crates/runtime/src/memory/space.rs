@@ -27,7 +27,7 @@ const L1_BUFFER_ALIGN: u32 = if L1_ALIGN > DRAM_ALIGN { L1_ALIGN } else { DRAM_A
 
 /// What the memory of a device is made of.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct MemoryConfig {
+pub struct AllocatorConfig {
     /// The board.
     pub board: Board,
     /// The workers' memory map.
@@ -44,7 +44,7 @@ pub struct MemoryConfig {
     pub system_memory: bool,
 }
 
-impl MemoryConfig {
+impl AllocatorConfig {
     /// The memory of `board` under fast dispatch and firmware with `map`; no L1-small, no trace
     /// region.
     pub fn new(board: Board, map: &MemoryMap) -> Self {
@@ -72,11 +72,11 @@ pub struct MemorySpace {
 impl MemorySpace {
     /// The memory of `board` under fast dispatch and firmware with `map`, all free.
     pub fn new(board: Board, map: &MemoryMap) -> Self {
-        Self::with(&MemoryConfig::new(board, map))
+        Self::with(&AllocatorConfig::new(board, map))
     }
 
     /// The memory that `config` describes, all free.
-    pub fn with(config: &MemoryConfig) -> Self {
+    pub fn with(config: &AllocatorConfig) -> Self {
         let (data, end) = (config.map.data.get(), config.map.data_end.get());
         // A larger L1-small than there is takes all.
         let small = end - config.l1_small_size.next_multiple_of(L1_BUFFER_ALIGN).min(end - data);
@@ -172,9 +172,9 @@ impl MemorySpace {
     ///
     /// ```
     /// use tilework_abi::{board::Board, l1::WORKER};
-    /// use tilework_runtime::memory::{Bank, BufferConfig, BufferType, MemoryConfig, MemorySpace};
+    /// use tilework_runtime::memory::{Bank, BufferConfig, BufferType, AllocatorConfig, MemorySpace};
     ///
-    /// let config = MemoryConfig { l1_small_size: 0x4000, ..MemoryConfig::new(Board::P100, &WORKER) };
+    /// let config = AllocatorConfig { l1_small_size: 0x4000, ..AllocatorConfig::new(Board::P100, &WORKER) };
     /// let mut memory = MemorySpace::with(&config);
     /// let x = memory.alloc(&BufferConfig::interleaved("x", BufferType::Dram, 4096, 64).at(0x10_0000))?;
     /// assert_eq!(x.address.get(), 0x10_0000);
@@ -484,3 +484,6 @@ fn with_fits(error: MemoryError, buffer: &Buffer) -> MemoryError {
     }
     MemoryError::Overflow(overflow)
 }
+
+#[cfg(test)]
+mod tests;

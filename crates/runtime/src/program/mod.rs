@@ -227,6 +227,18 @@ impl Program {
     /// Adds a circular buffer that lies over a buffer: [`Buffer::local`](crate::Buffer::local) of a
     /// sharded one, so that a kernel finds the core's shard in it, or
     /// [`L1Buffer::local`](crate::L1Buffer::local).
+    ///
+    /// ```
+    /// use tilework_abi::{addr::PageCount, board::Board, l1::WORKER};
+    /// use tilework_runtime::{CircularBuffer, Cores, MemorySpace, Program};
+    ///
+    /// let mut memory = MemorySpace::new(Board::P100, &WORKER);
+    /// let slots = memory.alloc_l1("slots", 8 * 2048)?;
+    /// let cb = CircularBuffer { index: 3, page_size: 2048, pages: PageCount::new(8) };
+    /// let program = Program::new("p", Cores::All).circular_buffer_over(cb, slots.local());
+    /// assert_eq!(program.cbs_over[&3].address, slots.address);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn circular_buffer_over(mut self, cb: CircularBuffer, buffer: L1Range) -> Self {
         self.cbs_over.insert(cb.index, buffer);
