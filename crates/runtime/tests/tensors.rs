@@ -25,7 +25,7 @@ fn device() -> Device {
 /// of a row have the same exponent and three significant bits.
 fn array(shape: &[usize], dtype: DType) -> HostTensor {
     let width = shape.last().copied().unwrap_or(1).max(1);
-    let value = |i: usize| (4 + i % width % 4 << (i / width % 2)) as u32;
+    let value = |i: usize| ((4 + i % width % 4) << (i / width % 2)) as u32;
     let n = shape.iter().product();
     match dtype {
         DType::F32 => HostTensor::from_values(shape, &(0..n).map(|i| value(i) as f32).collect::<Vec<_>>()).unwrap(),
@@ -185,7 +185,7 @@ fn block_shards_lie_as_in_the_tensor_or_transposed() {
     // Four by five tiles in shards of two by two: two rows of three shards.
     let config = |grid, by| sharded(layout, grid, [64, 64], by);
     shards_are_found(&matrix, Layout::TILE, config(cores(3, 2), RowMajor), [2, 3], |i, j| CoreCoord::new(j, i));
-    shards_are_found(&matrix, Layout::TILE, config(cores(2, 3), ColMajor), [2, 3], |i, j| CoreCoord::new(i, j));
+    shards_are_found(&matrix, Layout::TILE, config(cores(2, 3), ColMajor), [2, 3], CoreCoord::new);
     let tile = Layout::Tile(TileShape::new(16, 16).unwrap());
     let small = sharded(layout, cores(4, 3), [48, 48], RowMajor);
     shards_are_found(&matrix, tile, small, [3, 4], |i, j| CoreCoord::new(j, i));
