@@ -297,9 +297,9 @@ fn layouts_that_cannot_be_are_refused() {
         (
             "dtype = \"bf16\"",
             "dtype = \"i16\"",
-            "there are no tiles of type i16; expected f32, bf16, bfp8_b, i32, u32, u16, i8 or u8",
+            "there are no tiles of type i16; expected f32, bf16, bfp8_b, bfp4_b, i32, u32, u16, i8 or u8",
         ),
-        ("layout = \"tile\"", "", "buffer \"a\" has no page_size; only tiles have a usual one"),
+        ("layout = \"tile\"", "", "buffer \"a\" has no page_size; only tiles and shards have a usual one"),
         ("layout = \"tile\"", "layout = \"tile\"\npage_size = 1024", "a page of tiles is a tile, 2048"),
         ("layout = \"tile\"", "layout = \"column\"", "unknown variant `column`, expected `row` or `tile`"),
     ] {

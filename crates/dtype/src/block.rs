@@ -79,6 +79,34 @@ impl BlockFormat {
         (sign << self.magnitude | magnitude) as u8
     }
 
+    /// Packs 16 values: their elements into `data`, the first in the low bits; the shared exponent
+    /// is returned. `data` has 16 times [`BlockFormat::bits`] bits.
+    pub fn pack(self, values: &[f32; BLOCK], data: &mut [u8]) -> u8 {
+        // With constant parameters the compiler makes vector code of the two usual formats.
+        match (self.magnitude, self.small_exponent) {
+            (7, false) => Self { magnitude: 7, small_exponent: false }.pack_each(values, data),
+            (3, false) => Self { magnitude: 3, small_exponent: false }.pack_each(values, data),
+            _ => self.pack_each(values, data),
+        }
+    }
+
+    #[inline(always)]
+    fn pack_each(self, values: &[f32; BLOCK], data: &mut [u8]) -> u8 {
+        let exponent = self.exponent(values);
+        let elements = values.map(|value| self.encode(value, exponent, false));
+        let per_byte = (8 / self.bits()) as usize;
+        for (byte, elements) in data.iter_mut().zip(elements.chunks(per_byte)) {
+            *byte = elements.iter().rev().fold(0, |byte, element| byte << (self.bits() % 8) | element);
+        }
+        exponent
+    }
+
+    /// The inverse of [`BlockFormat::pack`].
+    pub fn unpack(self, exponent: u8, data: &[u8]) -> [f32; BLOCK] {
+        let (bits, mask) = (self.bits() as usize, u8::MAX >> (8 - self.bits()));
+        std::array::from_fn(|i| self.decode(data[i * bits / 8] >> (i * bits % 8) & mask, exponent))
+    }
+
     /// Brings a row of values to what the blocks along it can hold; blocks begin at multiples of
     /// [`BLOCK`].
     pub fn round(self, row: &mut [f32], truncate: bool) {

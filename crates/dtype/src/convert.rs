@@ -72,6 +72,8 @@ pub fn u8_from_f32(value: f32) -> u8 {
 /// An element type as it is stored, with its conversions from and to the types in which operations
 /// compute.
 pub trait Element: Copy + Default + PartialEq + PartialOrd + Send + Sync + std::fmt::Debug + 'static {
+    /// Whether values are floating point.
+    const FLOAT: bool;
     /// The value as float32, rounded to nearest even.
     fn to_f32(self) -> f32;
     /// The value as an integer: floats towards zero, saturating at 32 bits.
@@ -80,11 +82,23 @@ pub trait Element: Copy + Default + PartialEq + PartialOrd + Send + Sync + std::
     fn from_f32(value: f32) -> Self;
     /// The result of integer arithmetic in this type: its low bits, or the nearest float.
     fn from_i64(value: i64) -> Self;
+    /// A typecast from an integer: as [`Element::from_i64`], but for `u16`, which saturates.
+    #[inline]
+    fn cast_i64(value: i64) -> Self {
+        Self::from_i64(value)
+    }
+}
+
+/// A value in another type, by the rules of the module.
+#[inline]
+pub fn cast<S: Element, D: Element>(value: S) -> D {
+    if S::FLOAT { D::from_f32(value.to_f32()) } else { D::cast_i64(value.to_i64()) }
 }
 
 macro_rules! float_element {
     ($t:ty, $to:expr, $from:expr) => {
         impl Element for $t {
+            const FLOAT: bool = true;
             #[inline]
             fn to_f32(self) -> f32 {
                 $to(self)
@@ -106,8 +120,9 @@ macro_rules! float_element {
 }
 
 macro_rules! integer_element {
-    ($t:ty, $from:expr) => {
+    ($t:ty, $from:expr $(, $cast:expr)?) => {
         impl Element for $t {
+            const FLOAT: bool = false;
             #[inline]
             fn to_f32(self) -> f32 {
                 self as f32
@@ -124,6 +139,10 @@ macro_rules! integer_element {
             fn from_i64(value: i64) -> Self {
                 value as $t
             }
+            $(#[inline]
+            fn cast_i64(value: i64) -> Self {
+                $cast(value)
+            })?
         }
     };
 }
@@ -133,5 +152,5 @@ float_element!(bf16, f32_from_bf16, bf16_from_f32);
 float_element!(f16, f16::to_f32, f16::from_f32);
 integer_element!(i32, i32_from_f32);
 integer_element!(u32, u32_from_f32);
-integer_element!(u16, u16_from_f32);
+integer_element!(u16, u16_from_f32, |value: i64| value.clamp(0, 0xffff) as u16);
 integer_element!(u8, u8_from_f32);

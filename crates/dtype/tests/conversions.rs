@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tilework_dtype::DType;
 use tilework_dtype::block::{BLOCK, BlockFormat};
 use tilework_dtype::convert::{
-    Element, bf16_from_f32, f32_from_bf16, i32_from_f32, u8_from_f32, u16_from_f32, u32_from_f32,
+    Element, bf16_from_f32, cast, f32_from_bf16, i32_from_f32, u8_from_f32, u16_from_f32, u32_from_f32,
 };
 use tilework_dtype::element::{decode, encode};
 
@@ -176,6 +176,37 @@ proptest! {
             let mut twice = once.clone();
             block.round(&mut twice, truncate);
             prop_assert_eq!(&twice, &once, "{:?}", format);
+        }
+    }
+}
+
+#[test]
+fn casts_follow_the_rules_of_the_types() {
+    assert_eq!(cast::<f32, i32>(-2.75), -2);
+    assert_eq!(cast::<f32, u16>(2.5), 3);
+    assert_eq!(cast::<i32, bf16>(257), bf16::from_f32(256.0));
+    // Between integers the low bits stay, but for 16 bits, which saturate.
+    assert_eq!((cast::<i32, u8>(300), cast::<i32, u16>(70_000), cast::<i32, u16>(-1)), (44, 65535, 0));
+    assert_eq!((cast::<i32, u32>(-1), cast::<u32, i32>(u32::MAX)), (u32::MAX, -1));
+}
+
+proptest! {
+    #[test]
+    fn packed_runs_are_their_elements(values in prop::collection::vec(finite(), BLOCK)) {
+        let values: [f32; BLOCK] = values.try_into().unwrap();
+        for (format, block) in blocks() {
+            let mut data = vec![0xff; BLOCK * block.bits() as usize / 8];
+            let exponent = block.pack(&values, &mut data);
+            prop_assert_eq!(exponent, block.exponent(&values));
+            let back = block.unpack(exponent, &data);
+            let per_byte = (8 / block.bits()) as usize;
+            for (i, &value) in values.iter().enumerate() {
+                let element = block.encode(value, exponent, false);
+                let mask = (1u32 << block.bits()) - 1;
+                let stored = u32::from(data[i / per_byte]) >> (i % per_byte * block.bits() as usize) & mask;
+                prop_assert_eq!(stored, u32::from(element), "{:?}", format);
+                prop_assert_eq!(back[i].to_bits(), block.decode(element, exponent).to_bits());
+            }
         }
     }
 }

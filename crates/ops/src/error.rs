@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use tilework_tensor_layout::LayoutError;
+
 use crate::{DType, Shape, Tensor};
 
 /// Maximum number of elements of one tensor. A file can ask for any shape in a few bytes; a larger
@@ -77,6 +79,9 @@ pub enum Reason {
     /// The result would have more elements than [`MAX_ELEMENTS`].
     #[error("a tensor of dimensions {0:?} is larger than {MAX_ELEMENTS} elements")]
     TooLarge(Vec<usize>),
+    /// The tensor does not fit a layout of device memory.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
 }
 
 impl Reason {

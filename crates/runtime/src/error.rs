@@ -5,6 +5,7 @@ use crate::explain::{BudgetReport, DeadlockReport, FaultPlace};
 use crate::firmware::FirmwareError;
 use crate::memory::MemoryError;
 use crate::program::ProgramError;
+use crate::tensor::TensorError;
 use tilework_abi::board::Harvesting;
 use tilework_cq::EncodeError;
 use tilework_driver::{ChipFault, DriverError};
@@ -28,6 +29,9 @@ pub enum RuntimeError {
     /// No memory, or data that does not fit a buffer.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    /// A tensor that cannot be, or an array that does not fit it.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
     /// The host has not the memory for the elements of a buffer.
     #[error("buffer {name}: not enough memory of the host for its {bytes} bytes")]
     HostMemory {

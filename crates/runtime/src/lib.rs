@@ -65,6 +65,7 @@ pub mod memory;
 pub mod prebuilt;
 pub mod program;
 pub mod queue;
+pub mod tensor;
 
 mod error;
 

@@ -17,11 +17,9 @@ use tilework_dtype::block::{BLOCK, BlockFormat};
 use tilework_dtype::{DType, element};
 use tilework_netlist::size::{TILE_HEADER, exponent_bytes, payload_bytes, tile_bytes};
 use tilework_netlist::types::{Arch, Size};
+use tilework_tensor_layout::{FACE_WIDTH, TileShape};
 
 use super::{FormatError, Options};
-
-/// Rows and columns of a face.
-const FACE: usize = 16;
 
 /// Bytes of a tile header.
 const HEADER_BYTES: usize = TILE_HEADER as usize;
@@ -47,23 +45,15 @@ pub struct TileLayout {
 impl TileLayout {
     /// The layout of tiles of this size on this architecture.
     pub fn new(format: DType, tile: Size, arch: Arch) -> Result<TileLayout, FormatError> {
-        let (height, width) = (tile.r as usize, tile.c as usize);
-        if height > 32 || !height.is_power_of_two() || !matches!(width, 16 | 32) {
+        let Ok(shape) = TileShape::new(tile.r as usize, tile.c as usize) else {
             return Err(FormatError::TileSize(tile));
-        }
+        };
         let block = BlockFormat::of(format);
         let bits = format.bits() as usize;
         let exponents = exponent_bytes(format, tile) as usize;
         let payload = payload_bytes(format, tile) as usize;
         let bytes = tile_bytes(format, tile, arch) as usize;
-        let face = height.min(FACE);
-        let places = (0..height * width)
-            .map(|i| {
-                let (index, within) = (i / (face * FACE), i % (face * FACE));
-                let across = width / FACE;
-                (index / across * face + within / FACE, index % across * FACE + within % FACE)
-            })
-            .collect();
+        let places = shape.places().flat_map(|(r, c)| (c..c + FACE_WIDTH).map(move |c| (r, c))).collect();
         let code = format.buda_code().unwrap_or(0);
         Ok(TileLayout { format, code, block, bits, exponents, payload, bytes, places })
     }

@@ -7,7 +7,7 @@ use std::fmt;
 use tilework_dtype::DType;
 
 /// Types that a buffer can have and an array cannot: their arrays are float32.
-pub const CHIP_DTYPES: [DType; 2] = [DType::BF16, DType::Bfp8B];
+pub const CHIP_DTYPES: [DType; 3] = [DType::BF16, DType::Bfp8B, DType::Bfp4B];
 
 /// An element type of a buffer, as a program file names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,8 +1,10 @@
 //! The buffers of a program: every one gets its element type, shape, order, pages and place.
 
 use super::check::{MAX_BUFFERS, MAX_PAGE_SIZE, Planner};
-use super::plan::PlannedBuffer;
-use super::schema::{BufferDecl, Layout, Location, ProgramFile, Use};
+use super::plan::{Home, PlannedBuffer, Shards};
+use super::schema::{
+    BufferDecl, CoreItem, Layout, Location, Memory, Orientation, ProgramFile, ShardBy, ShardDecl, Use,
+};
 use super::storage;
 use super::wrong::consequence;
 use crate::array::{self, Array, shape_text};
@@ -11,6 +13,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use tilework_abi::{DRAM_ALIGN, L1_ALIGN};
 use tilework_dtype::DType;
+use tilework_runtime::memory::{
+    BufferType, CoreCoord, CoreGrid, CoreRange, CoreRangeSet, ShardOrientation, ShardSpec, ShardSpecBuffer,
+    TensorMemoryLayout,
+};
+use tilework_runtime::tensor::{Extent, PageLayout};
 use toml::Spanned;
 
 impl Planner<'_> {
@@ -58,16 +65,19 @@ impl Planner<'_> {
         let (label, span, decl) = (name.get_ref(), name.span(), decl.get_ref());
         let decl_span = span.clone();
         let usage = *decl.usage.get_ref();
-        if usage != Use::Scratch && decl.location == Location::L1 {
+        let each_core = decl.location == Some(Location::L1);
+        if usage != Use::Scratch && each_core {
             return self.fail(
                 decl.usage.span(),
-                format!("buffer \"{label}\": only scratch buffers can be in L1; inputs and outputs are in DRAM"),
+                format!("buffer \"{label}\": only scratch buffers can be in L1 by location; memory has other places"),
             );
         }
+        let division = self.division(label, decl)?;
         let (dtype, shape) = self.geometry(label, span.clone(), decl, earlier, input)?;
         let layout = self.layout(label, decl, earlier, dtype, &shape)?;
-        let bytes = storage::bytes(dtype, layout, &shape);
-        let Some(bytes) = bytes.filter(|&n| n <= array::MAX_FILE_BYTES) else {
+        let row_width = division.as_ref().filter(|_| layout == Layout::Row).map(|(_, spec)| spec.shape[1] as usize);
+        let elements = storage::pages(dtype, layout, &shape, row_width).ok();
+        let Some(elements) = elements.filter(|elements| elements.bytes() as u64 <= array::MAX_FILE_BYTES) else {
             let message = format!(
                 "buffer \"{label}\" of shape {} is larger than {} bytes",
                 shape_text(&shape),
@@ -75,29 +85,129 @@ impl Planner<'_> {
             );
             return self.fail(span, message);
         };
-        let tile = dtype.tile_bytes() as u64;
-        let (page_size, page_span) = match (&decl.page_size, layout) {
-            (Some(own), _) => (self.number("page_size", own, 1..=MAX_PAGE_SIZE)?, own.span()),
-            (None, Layout::Tile) => (tile, span.clone()),
-            (None, Layout::Row) => {
-                return self.fail(span, format!("buffer \"{label}\" has no page_size; only tiles have a usual one"));
+        let (page_size, page_span) = self.page_size(label, span, decl, &elements, division.is_some(), layout)?;
+        let home = match division {
+            Some((by, spec)) => Home::Sharded(shards(by, spec, &elements)),
+            None if each_core => Home::EachCore,
+            None if decl.memory.as_ref().is_some_and(|memory| *memory.get_ref() == Memory::L1) => {
+                Home::Interleaved(BufferType::L1)
             }
+            None => Home::Interleaved(BufferType::Dram),
         };
-        if layout == Layout::Tile && page_size != tile {
-            let message = format!("buffer \"{label}\": page_size is {page_size}; a page of tiles is a tile, {tile}");
-            return self.fail(page_span, message);
-        }
-        let align = u64::from(if decl.location == Location::Dram { DRAM_ALIGN } else { L1_ALIGN });
+        let align = u64::from(if home.is_dram() { DRAM_ALIGN } else { L1_ALIGN });
         if !page_size.is_multiple_of(align) {
             let message = format!("buffer \"{label}\": page_size is {page_size}; expected a multiple of {align}");
             return self.fail(page_span, message);
         }
+        let bytes = elements.bytes() as u64;
         let (Ok(pages), Ok(page_size)) = (u32::try_from(bytes.div_ceil(page_size)), u32::try_from(page_size)) else {
             return self.fail(page_span, format!("buffer \"{label}\" has more than 2^32 pages"));
         };
-        let (name, location) = (label.clone(), decl.location);
-        let span = decl_span;
-        Ok(PlannedBuffer { name, usage, dtype, layout, shape, bytes, page_size, pages, location, span })
+        let (name, span) = (label.clone(), decl_span);
+        Ok(PlannedBuffer { name, usage, dtype, layout, shape, bytes, page_size, pages, elements, home, span })
+    }
+
+    /// The bytes of a page, and where the file says so. That of tiles and of rows of shards follows
+    /// from the elements.
+    fn page_size(
+        &self,
+        label: &str,
+        span: Range<usize>,
+        decl: &BufferDecl,
+        elements: &PageLayout,
+        sharded: bool,
+        layout: Layout,
+    ) -> Outcome<(u64, Range<usize>)> {
+        let usual = match (layout, sharded) {
+            (Layout::Tile, _) => Some(("tiles is a tile", elements.page_bytes() as u64)),
+            (Layout::Row, true) => Some(("shards is a row of a shard", elements.page_bytes() as u64)),
+            (Layout::Row, false) => None,
+        };
+        let own = decl.page_size.as_ref();
+        let own = own.map(|own| Ok((self.number("page_size", own, 1..=MAX_PAGE_SIZE)?, own.span()))).transpose()?;
+        match (own, usual) {
+            (Some((own, span)), Some((what, usual))) if own != usual => {
+                self.fail(span, format!("buffer \"{label}\": page_size is {own}; a page of {what}, {usual}"))
+            }
+            (Some(own), _) => Ok(own),
+            (None, Some((_, usual))) => Ok((usual, span)),
+            (None, None) => {
+                self.fail(span, format!("buffer \"{label}\" has no page_size; only tiles and shards have a usual one"))
+            }
+        }
+    }
+
+    /// How a buffer is divided into shards, if it is.
+    fn division(&self, label: &str, decl: &BufferDecl) -> Outcome<Option<(TensorMemoryLayout, ShardSpec)>> {
+        let memory = decl.memory.as_ref().map(|memory| (*memory.get_ref(), memory.span()));
+        match (&memory, decl.location, &decl.shard) {
+            (Some((_, span)), Some(_), _) => {
+                self.fail(span.clone(), format!("buffer \"{label}\" has a memory and a location; give one of them"))
+            }
+            (Some((Memory::Sharded, span)), None, None) => {
+                let needs = "shard = { by = ..., shape = [rows, columns], grid = [...] }";
+                self.fail(span.clone(), format!("buffer \"{label}\" is sharded; give {needs}"))
+            }
+            (Some((Memory::Sharded, _)), None, Some(shard)) => self.shard_spec(label, shard.get_ref()).map(Some),
+            (_, _, Some(shard)) => {
+                self.fail(shard.span(), format!("buffer \"{label}\" has shards; give memory = \"sharded\""))
+            }
+            (_, _, None) => Ok(None),
+        }
+    }
+
+    fn shard_spec(&self, label: &str, shard: &ShardDecl) -> Outcome<(TensorMemoryLayout, ShardSpec)> {
+        let side = |value| {
+            let side = self.number("a side of a shard", value, 1..=i64::from(u32::MAX))?;
+            Ok(u32::try_from(side).unwrap_or(u32::MAX))
+        };
+        let shape = match shard.shape.get_ref().as_slice() {
+            [rows, columns] => [side(rows)?, side(columns)?],
+            other => {
+                let found = other.len();
+                let message = format!("buffer \"{label}\": a shard of {found} dimensions, expected [rows, columns]");
+                return self.fail(shard.shape.span(), message);
+            }
+        };
+        let ranges = shard.grid.get_ref().iter().map(|item| self.core_range(label, *item, shard.grid.span()));
+        let grid = CoreRangeSet::new(ranges.collect::<Outcome<Vec<_>>>()?);
+        let grid = match grid {
+            Ok(grid) => grid,
+            Err(_) => return self.fail(shard.grid.span(), format!("buffer \"{label}\": cores of its grid overlap")),
+        };
+        let layout = match shard.by {
+            ShardBy::Height => TensorMemoryLayout::HeightSharded,
+            ShardBy::Width => TensorMemoryLayout::WidthSharded,
+            ShardBy::Block => TensorMemoryLayout::BlockSharded,
+        };
+        let orientation = match shard.orientation {
+            Orientation::Row => ShardOrientation::RowMajor,
+            Orientation::Column => ShardOrientation::ColMajor,
+        };
+        Ok((layout, ShardSpec { grid, shape, orientation }))
+    }
+
+    /// The cores of an item of a grid by their logical coordinates, which leave out the columns
+    /// without workers.
+    fn core_range(&self, label: &str, item: CoreItem, span: Range<usize>) -> Outcome<CoreRange> {
+        let (a, b) = match item {
+            CoreItem::One(core) => (core, core),
+            CoreItem::Rectangle(a, b) => (a, b),
+        };
+        let core = |[x, y]: [u64; 2]| {
+            let worker = self.board.workers().find(|worker| (u64::from(worker.x), u64::from(worker.y)) == (x, y));
+            match worker.and_then(|worker| CoreGrid::new(self.board).core(worker)) {
+                Some(core) => Ok(core),
+                None => {
+                    let board = self.board.name();
+                    let message = format!("buffer \"{label}\": core ({x}, {y}) of its grid is no worker of a {board}");
+                    self.fail(span.clone(), message)
+                }
+            }
+        };
+        let (a, b) = (core(a)?, core(b)?);
+        let start = CoreCoord::new(a.x.min(b.x), a.y.min(b.y));
+        Ok(CoreRange::new(start, CoreCoord::new(a.x.max(b.x), a.y.max(b.y))))
     }
 
     /// The order of a buffer's elements: its own, or that of the buffer it is like.
@@ -184,4 +294,12 @@ impl Planner<'_> {
             }
         }
     }
+}
+
+/// The shards of a buffer of these elements.
+fn shards(layout: TensorMemoryLayout, tensor_shard_spec: ShardSpec, elements: &PageLayout) -> Shards {
+    // What has more pages is refused.
+    let sides = |Extent { height, width }| [height, width].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    let (page_shape, tensor2d_shape_in_pages) = (sides(elements.page()), sides(elements.pages_by_side()));
+    Shards { layout, spec: ShardSpecBuffer { tensor_shard_spec, page_shape, tensor2d_shape_in_pages } }
 }

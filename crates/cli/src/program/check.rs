@@ -49,7 +49,7 @@ impl Plan {
         inputs: &BTreeMap<String, Array>,
         needs_array: impl Fn(&BufferDecl) -> bool,
     ) -> (Self, Wrong) {
-        let mut planner = Planner { source: &source, globals: Globals::new(board), wrong: Wrong::default() };
+        let mut planner = Planner { source: &source, board, globals: Globals::new(board), wrong: Wrong::default() };
         planner.input_names(file, inputs, needs_array);
         let buffers = planner.buffers(file, inputs);
         let cbs = planner.cbs(file);
@@ -73,6 +73,7 @@ impl Plan {
 /// What the checks know so far.
 pub(super) struct Planner<'a> {
     pub(super) source: &'a Source,
+    pub(super) board: Board,
     pub(super) globals: Globals,
     pub(super) wrong: Wrong,
 }

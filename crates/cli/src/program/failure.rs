@@ -8,6 +8,7 @@ use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::elf::SourceFrame;
 use tilework_runtime::explain::{BudgetReport, BusyCore, DeadlockReport, FaultPlace, QueueView, Waiter, Word};
+use tilework_runtime::tensor::{LayoutError, TensorError};
 use tilework_runtime::{RuntimeError, SourceLocation};
 
 /// How to raise the limit of a run.
@@ -40,7 +41,9 @@ pub fn failure(program: &Path, error: RuntimeError) -> Failure {
             Failure::failed("budget", format!("{message}\n{RAISE}")).with_all(budget(&report))
         }
         RuntimeError::Interrupted(report) => Failure::failed("interrupted", message).with_all(budget(&report)),
-        RuntimeError::HostMemory { .. } => Failure::failed("memory", message),
+        RuntimeError::HostMemory { .. } | RuntimeError::Tensor(TensorError::Layout(LayoutError::HostMemory(_))) => {
+            Failure::failed("memory", message)
+        }
         RuntimeError::Protocol(_) => Failure::failed("protocol", message),
         _ => Failure::failed("device", message),
     }

@@ -1,7 +1,7 @@
 //! From a plan to a device: buffers placed, the program built, outputs fetched.
 
-use super::plan::{Arguments, Plan, PlannedBuffer};
-use super::schema::{Location, Use};
+use super::plan::{Arguments, Home, Plan, PlannedBuffer, Shards};
+use super::schema::Use;
 use super::storage;
 use super::wrong::Wrong;
 use crate::array::Array;
@@ -9,16 +9,18 @@ use crate::chip::Device;
 use crate::failure::Outcome;
 use std::sync::Arc;
 use tilework_abi::addr::PageCount;
+use tilework_runtime::tensor::TensorError;
 use tilework_runtime::{
-    ArgSet, Buffer, CircularBuffer, Cores, DType, MemoryError, MemorySpace, Program, Role, RuntimeError, UniqueArgs,
+    ArgSet, Buffer, BufferConfig, BufferType, CircularBuffer, Cores, DType, MemoryError, MemorySpace, Program, Role,
+    RuntimeError, UniqueArgs,
 };
 
 /// Where the buffers of a plan are, in its order.
 pub struct Placed {
     /// The address of each.
     pub addresses: Vec<u64>,
-    /// The buffers in DRAM that are not empty.
-    pub dram: Vec<Option<Buffer>>,
+    /// The buffers with pages in the banks of a memory that are not empty.
+    pub buffers: Vec<Option<Buffer>>,
 }
 
 /// Places all buffers.
@@ -30,31 +32,39 @@ pub fn place(memory: &mut MemorySpace, plan: &Plan) -> Outcome<Placed> {
 
 /// The same; a buffer for which there is no room is kept as wrong, and has address 0.
 pub fn place_or(memory: &mut MemorySpace, plan: &Plan, wrong: &mut Wrong) -> Placed {
-    let mut placed = Placed { addresses: Vec::new(), dram: Vec::new() };
+    let mut placed = Placed { addresses: Vec::new(), buffers: Vec::new() };
     for buffer in &plan.buffers {
         let one = place_one(memory, buffer).map_err(|error| plan.source.error(buffer.span.clone(), error));
-        let (address, dram) = wrong.keep(one).unwrap_or((0, None));
+        let (address, banks) = wrong.keep(one).unwrap_or((0, None));
         placed.addresses.push(address);
-        placed.dram.push(dram);
+        placed.buffers.push(banks);
     }
     placed
 }
 
-/// The address of a buffer, and the buffer in DRAM if it is one that is not empty.
+/// The address of a buffer, and its pages if it has some in the banks of a memory.
 fn place_one(memory: &mut MemorySpace, buffer: &PlannedBuffer) -> Result<(u64, Option<Buffer>), MemoryError> {
-    match buffer.location {
-        Location::L1 => {
+    let name = &buffer.name;
+    let allocated = match &buffer.home {
+        Home::EachCore => {
             let bytes = PageCount::new(buffer.pages).bytes(buffer.page_size);
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-            Ok((memory.alloc_l1(&buffer.name, bytes)?.address.into(), None))
+            return Ok((memory.alloc_l1(name, bytes)?.address.into(), None));
         }
-        Location::Dram => {
+        Home::Interleaved(BufferType::Dram) => {
             // The runtime has no empty buffers; a byte does as well.
             let bytes = usize::try_from(buffer.bytes.max(1)).unwrap_or(usize::MAX);
-            let dram = memory.alloc_dram(&buffer.name, &[bytes], DType::U8, buffer.page_size)?;
-            Ok((dram.address.get(), (buffer.pages > 0).then_some(dram)))
+            memory.alloc_dram(name, &[bytes], DType::U8, buffer.page_size)?
         }
-    }
+        Home::Interleaved(kind) => {
+            let config = BufferConfig::interleaved(name, *kind, buffer.bytes.max(1), buffer.page_size);
+            memory.alloc(&config)?
+        }
+        Home::Sharded(Shards { layout, spec }) => {
+            memory.alloc(&BufferConfig::sharded(name, BufferType::L1, *layout, buffer.page_size, spec.clone()))?
+        }
+    };
+    Ok((allocated.address.get(), (buffer.pages > 0).then_some(allocated)))
 }
 
 /// The program for the device, as it is at each launch.
@@ -103,11 +113,14 @@ fn even(mut lists: Vec<Vec<u32>>) -> UniqueArgs {
 /// The output arrays by name.
 pub fn download(device: &mut Device, plan: &Plan, placed: &Placed) -> Result<Vec<(String, Array)>, RuntimeError> {
     let array = |(i, buffer): (usize, &PlannedBuffer)| {
-        let data = match &placed.dram[i] {
-            Some(dram) => device.download(dram)?,
+        let data = match &placed.buffers[i] {
+            Some(pages) => device.download(pages)?,
             None => Vec::new(),
         };
-        Ok((buffer.name.clone(), storage::array(buffer, data)))
+        Ok((buffer.name.clone(), storage::array(buffer, data).map_err(TensorError::from)?))
     };
     plan.buffers_for(Use::Output).map(array).collect()
 }
+
+#[cfg(test)]
+mod tests;

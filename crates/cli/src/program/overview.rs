@@ -6,7 +6,7 @@ use super::lower::{build, place_or};
 use super::memory_map::MemoryOverview;
 use super::plan::{Arguments, Plan, PlannedBuffer, PlannedRole, SETS};
 use super::run::NO_RANDOM_INPUTS;
-use super::schema::{BufferDecl, Location, ProgramFile, Use};
+use super::schema::{BufferDecl, ProgramFile, Use};
 use super::source::Source;
 use super::wrong::{Wrong, consequence};
 use crate::answer::Answer;
@@ -215,10 +215,7 @@ fn buffer(buffer: &PlannedBuffer, address: u64) -> BufferView {
         },
         dtype: buffer.dtype.name(),
         shape: buffer.shape.clone(),
-        location: match buffer.location {
-            Location::Dram => "dram",
-            Location::L1 => "l1",
-        },
+        location: buffer.home.name(),
         pages: buffer.pages,
         page_size: buffer.page_size,
         address,

@@ -12,7 +12,13 @@ impl ProgramOverview {
     pub fn text(&self, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "{} on a {}: {}", self.program, self.board, self.counts())?;
         for b in &self.buffers {
-            let (shape, memory) = (shape_text(&b.shape), if b.location == "l1" { "L1" } else { "DRAM" });
+            let memory = match b.location {
+                "dram" => "DRAM",
+                "l1-interleaved" => "L1 of all workers",
+                "l1-sharded" => "L1, sharded",
+                _ => "L1",
+            };
+            let shape = shape_text(&b.shape);
             let (name, pages, page_size) = (&b.name, b.pages, b.page_size);
             writeln!(out, "  {} {name} {} {shape}: {pages} x {page_size} bytes in {memory}", b.r#use, b.dtype)?;
         }

@@ -2,7 +2,7 @@
 
 use super::expr::{Expr, Scope};
 use super::launches::PlannedLaunch;
-use super::schema::{Layout, Location, Use};
+use super::schema::{Layout, Use};
 use super::scope::{CoreScope, Globals};
 use super::source::Source;
 use super::wrong::{Wrong, consequence};
@@ -14,7 +14,10 @@ use tilework_abi::board::Board;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_dtype::DType;
+use tilework_runtime::BufferType;
+use tilework_runtime::memory::{ShardSpecBuffer, TensorMemoryLayout};
 use tilework_runtime::program::ProgramErrorKind;
+use tilework_runtime::tensor::PageLayout;
 use tilework_runtime::{KernelImage, Names, ProgramError};
 
 /// A program that can be put on a device.
@@ -59,9 +62,55 @@ pub struct PlannedBuffer {
     pub page_size: u32,
     /// Pages; the last one may be filled in part.
     pub pages: u32,
+    /// Its elements in pages; those of a buffer of rows may be cut differently.
+    pub elements: PageLayout,
     /// Where it lives.
-    pub location: Location,
+    pub home: Home,
     pub(super) span: Range<usize>,
+}
+
+/// Where a buffer lives.
+#[derive(Debug)]
+pub enum Home {
+    /// In the same range of the L1 of every core.
+    EachCore,
+    /// In the banks of a memory, page by page.
+    Interleaved(BufferType),
+    /// In the L1 of some workers, in shards.
+    Sharded(Shards),
+}
+
+impl Home {
+    /// Whether it is in DRAM.
+    pub fn is_dram(&self) -> bool {
+        matches!(self, Self::Interleaved(BufferType::Dram))
+    }
+    /// The name in overviews.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::EachCore => "l1",
+            Self::Interleaved(BufferType::Dram) => "dram",
+            Self::Interleaved(_) => "l1-interleaved",
+            Self::Sharded(_) => "l1-sharded",
+        }
+    }
+}
+
+/// The shards of a buffer.
+#[derive(Debug)]
+pub struct Shards {
+    /// Their direction.
+    pub layout: TensorMemoryLayout,
+    /// Their shape, their cores and their pages.
+    pub spec: ShardSpecBuffer,
+}
+
+impl Shards {
+    /// Pages of a whole shard.
+    pub fn pages(&self) -> u64 {
+        let ([rows, columns], [height, width]) = (self.spec.tensor_shard_spec.shape, self.spec.page_shape);
+        u64::from(rows / height.max(1)) * u64::from(columns / width.max(1))
+    }
 }
 
 /// A semaphore.

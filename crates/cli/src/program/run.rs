@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tilework_abi::board::Board;
+use tilework_runtime::tensor::TensorError;
 use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, RunReport, RuntimeError, prebuilt};
 
 /// Where random inputs are known, for those who ask for them here.
@@ -146,8 +147,8 @@ pub(super) fn upload(
     inputs: &BTreeMap<String, Array>,
 ) -> Result<(), RuntimeError> {
     for (i, buffer) in plan.buffers_for(Use::Input) {
-        if let (Some(dram), Some(array)) = (&placed.dram[i], inputs.get(&buffer.name)) {
-            device.upload(dram, &storage::on_chip(buffer, array))?;
+        if let (Some(pages), Some(array)) = (&placed.buffers[i], inputs.get(&buffer.name)) {
+            device.upload(pages, &storage::on_chip(buffer, array).map_err(TensorError::from)?)?;
         }
     }
     Ok(())

@@ -86,14 +86,63 @@ pub enum Use {
 }
 
 /// Where a buffer lives.
-#[derive(serde::Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(serde::Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(rename_all = "lowercase")]
 pub enum Location {
     /// Pages interleaved over the DRAM banks.
-    #[default]
     Dram,
     /// The same range in the L1 of every core of the program.
     L1,
+}
+
+/// What the pages of a buffer are distributed over.
+#[derive(serde::Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "lowercase")]
+pub enum Memory {
+    /// The DRAM banks, page by page.
+    Dram,
+    /// The L1 of all workers, page by page.
+    L1,
+    /// The L1 of some workers, in shards.
+    Sharded,
+}
+
+/// In which direction a sharded buffer is divided.
+#[derive(serde::Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "lowercase")]
+pub enum ShardBy {
+    /// Whole rows of pages.
+    Height,
+    /// Whole columns of pages.
+    Width,
+    /// Both.
+    Block,
+}
+
+/// In which order the cores of a grid take shards.
+#[derive(serde::Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Orientation {
+    /// Along x first.
+    #[default]
+    Row,
+    /// Along y first.
+    Column,
+}
+
+/// The shards of a buffer.
+#[derive(serde::Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct ShardDecl {
+    /// The direction.
+    pub by: ShardBy,
+    /// Rows and columns of a shard in elements: integers or expressions.
+    pub shape: Spanned<Vec<Spanned<Value>>>,
+    /// The cores.
+    pub grid: Spanned<Vec<CoreItem>>,
+    /// The order of the cores.
+    #[serde(default)]
+    pub orientation: Orientation,
 }
 
 /// In which order the elements of a buffer lie.
@@ -124,9 +173,12 @@ pub struct BufferDecl {
     pub layout: Option<Spanned<Layout>>,
     /// Bytes of a page; those of a tile unless given.
     pub page_size: Option<Spanned<Value>>,
-    /// Where it lives.
-    #[serde(default)]
-    pub location: Location,
+    /// Where it lives, if it is not distributed.
+    pub location: Option<Location>,
+    /// What its pages are distributed over.
+    pub memory: Option<Spanned<Memory>>,
+    /// Its shards.
+    pub shard: Option<Spanned<ShardDecl>>,
 }
 
 /// A circular buffer, on every core of the program.

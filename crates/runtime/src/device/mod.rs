@@ -13,6 +13,8 @@ mod enqueue;
 mod run;
 mod semaphore;
 mod start;
+mod tensor;
+mod tilize;
 mod transfer;
 
 pub use bank_table::{bank_table, l1_banks};

@@ -16,7 +16,6 @@ mod semaphore;
 mod shard;
 mod space;
 mod statistics;
-pub mod tile;
 
 pub use allocator::{Address, AllocationId, Allocator, Banks, Fit};
 pub use buffer::{Bank, BankAddr, Buffer, BufferRegion, DType, L1Buffer, L1Range, Place, Run};

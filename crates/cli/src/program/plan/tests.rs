@@ -138,6 +138,70 @@ fn a_buffer_that_does_not_fit_is_refused_with_its_place() {
     refused(&format!("name = \"t\"\n[buffers.\"a.b\"]\nuse = \"scratch\"\npage_size = 64\n{role}"), "expected a word");
 }
 
+/// A scratch buffer of 128 x 96 words with these fields, in a program.
+fn in_memory(fields: &str) -> String {
+    let head = "name = \"t\"\n[buffers.b]\nuse = \"scratch\"\ndtype = \"u32\"\nshape = [128, 96]";
+    format!("{head}\n{fields}\n{ROLE}")
+}
+
+/// The field of shards.
+fn shard(by: &str, shape: &str, grid: &str) -> String {
+    format!("memory = \"sharded\"\nshard = {{ by = \"{by}\", shape = {shape}, grid = {grid} }}")
+}
+
+#[test]
+fn memories_and_shards() {
+    let home = |fields: &str| plan_with(&in_memory(fields), &[]).map(|mut plan| plan.buffers.remove(0));
+    let pages = "page_size = 64\n";
+    let name = |fields: &str| home(&format!("{pages}{fields}")).unwrap().home.name();
+    assert_eq!(name(""), "dram");
+    assert_eq!(name("memory = \"dram\""), "dram");
+    assert_eq!(name("location = \"l1\""), "l1");
+    assert_eq!(name("memory = \"l1\""), "l1-interleaved");
+
+    // Rows of a shard are pages; the width is padded to whole shards. Column 8 has no workers.
+    let buffer = home(&shard("block", "[64, 40]", "[[[7, 2], [11, 3]]]")).unwrap();
+    assert_eq!((buffer.page_size, buffer.pages, buffer.bytes), (160, 3 * 128, 160 * 3 * 128));
+    let Home::Sharded(shards) = &buffer.home else { panic!("{:?}", buffer.home) };
+    assert_eq!(shards.layout, TensorMemoryLayout::BlockSharded);
+    assert_eq!(shards.spec.tensor_shard_spec.grid.to_string(), "(6,0)-(8,1)");
+    assert_eq!((shards.spec.page_shape, shards.spec.tensor2d_shape_in_pages), ([1, 40], [128, 3]));
+    let buffer = home(&format!("layout = \"tile\"\n{}", shard("height", "[64, 96]", "[[1, 2], [1, 3]]"))).unwrap();
+    assert_eq!((buffer.page_size, buffer.pages), (4096, 12));
+    assert_eq!(crate::program::storage::numbers(&buffer).last(), Some(&("shard_pages", 6)));
+}
+
+#[test]
+fn memories_that_cannot_be_are_refused() {
+    let of = |fields: &str, reason: &str| refused(&in_memory(fields), reason);
+    of("page_size = 64\nmemory = \"l2\"", "unknown variant `l2`, expected one of `dram`, `l1`, `sharded`");
+    of(
+        "page_size = 64\nlocation = \"l1\"\nmemory = \"l1\"",
+        "buffer \"b\" has a memory and a location; give one of them",
+    );
+    of(
+        "memory = \"sharded\"",
+        "buffer \"b\" is sharded; give shard = { by = ..., shape = [rows, columns], grid = [...] }",
+    );
+    let rows = "shard = { by = \"height\", shape = [32, 96], grid = [[1, 2]] }";
+    of(&format!("page_size = 64\n{rows}"), "buffer \"b\" has shards; give memory = \"sharded\"");
+    of(&format!("memory = \"l1\"\npage_size = 64\n{rows}"), "buffer \"b\" has shards; give memory = \"sharded\"");
+    of(&shard("rows", "[32, 96]", "[[1, 2]]"), "unknown variant `rows`, expected one of `height`, `width`, `block`");
+    of(&shard("height", "[32]", "[[1, 2]]"), "buffer \"b\": a shard of 1 dimensions, expected [rows, columns]");
+    of(&shard("height", "[32, 0]", "[[1, 2]]"), "a side of a shard is 0; expected 1 to 4294967295");
+    of(&shard("height", "[32, 96]", "[[8, 2]]"), "buffer \"b\": core (8, 2) of its grid is no worker of a p100");
+    of(&shard("height", "[32, 96]", "[[1, 2], [[1, 1], [1, 2]]]"), "core (1, 1) of its grid is no worker");
+    of(&shard("height", "[32, 96]", "[[1, 3], [[1, 2], [1, 4]]]"), "buffer \"b\": cores of its grid overlap");
+    of(&shard("height", "[32, 96]", "\"all\""), "invalid type: string \"all\"");
+    of(&shard("height", "[32, 97]", "[[1, 2]]"), "page_size is 388; expected a multiple of 16");
+    of(
+        &format!("page_size = 64\n{}", shard("height", "[32, 96]", "[[1, 2]]")),
+        "page_size is 64; a page of shards is a row of a shard, 384",
+    );
+    let field = shard("height", "[32, 96]", "[[1, 2]]").replace(" }", ", orientation = \"diagonal\" }");
+    of(&field, "unknown variant `diagonal`, expected `row` or `column`");
+}
+
 #[test]
 fn what_does_not_fit_is_refused_with_its_place() {
     let role = ROLE;
