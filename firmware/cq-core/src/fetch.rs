@@ -17,7 +17,7 @@ use tilework_abi::PCIE_ALIGN;
 pub const RECORDS: usize = 8;
 
 /// The next record's place in the host's issue region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IssueCursor {
     base: u32,
     size: u32,
@@ -47,7 +47,7 @@ impl IssueCursor {
 }
 
 /// A record in the command data queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Record {
     /// First byte in L1.
     pub start: u32,
@@ -59,7 +59,7 @@ pub struct Record {
 }
 
 /// The command data queue: bytes `base..end` of L1, and the records in it, oldest first.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FetchQueue {
     base: u32,
     end: u32,
