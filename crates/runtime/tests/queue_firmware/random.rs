@@ -156,14 +156,11 @@ impl Random {
     fn paged(&mut self, is_dram: bool, bytes: usize) -> DispatchCommand {
         let page_size = 16 * (1 + self.below((bytes / 16).clamp(1, 300) as u32));
         let most = (bytes as u32 / page_size).max(1);
-        let banks = self.board.worker_columns().len() as u32;
         let (start_page, pages) = if is_dram {
             (self.below(300), most)
         } else {
-            // L1 banks C - 1 and 2C - 1 are the dispatch cores: only a run of pages without them,
-            // over the last bank.
-            let first = 2 * banks + self.below(L1_BANKS as u32 + banks - 1 - 2 * banks);
-            (first + L1_BANKS as u32 * self.below(3), most.min(L1_BANKS as u32 + banks - 1 - first))
+            let (first, pages) = self.l1_pages(3);
+            (first, most.min(pages))
         };
         DispatchCommand::WritePaged(PagedWrite {
             is_dram,
@@ -172,6 +169,14 @@ impl Random {
             page_size,
             data: self.bytes((pages * page_size) as usize),
         })
+    }
+
+    /// First page and number of a run of L1 pages, within the first `rows` rows. L1 banks C - 1 and
+    /// 2C - 1 are the dispatch cores: only a run of pages without them, over the last bank.
+    pub(crate) fn l1_pages(&mut self, rows: u32) -> (u32, u32) {
+        let banks = self.board.worker_columns().len() as u32;
+        let first = 2 * banks + self.below(L1_BANKS as u32 + banks - 1 - 2 * banks);
+        (first + L1_BANKS as u32 * self.below(rows), L1_BANKS as u32 + banks - 1 - first)
     }
 
     fn packed(&mut self, multicast: bool, count: usize, packets: Packets) -> DispatchCommand {

@@ -42,6 +42,23 @@ impl Shadow {
         }
     }
 
+    /// The board.
+    pub(crate) fn board(&self) -> Board {
+        self.board
+    }
+    /// Number of DRAM banks.
+    pub(crate) fn banks(&self) -> usize {
+        self.banks.len()
+    }
+    /// What DRAM bank `bank` must hold.
+    pub(crate) fn bank(&self, bank: usize) -> &[u8] {
+        &self.banks[bank]
+    }
+    /// What worker `tile` must hold.
+    pub(crate) fn worker(&self, tile: NocXy) -> &[u8] {
+        self.workers.get(&tile).unwrap_or_else(|| panic!("{tile} is no worker"))
+    }
+
     /// The tile of L1 bank `bank`: along the rows of all Tensix columns (seed's system,
     /// `build_bank_noc_table`).
     pub(crate) fn l1_bank(board: Board, bank: usize) -> NocXy {
