@@ -7,6 +7,8 @@
 
 #[path = "rig/checks.rs"]
 mod checks;
+#[path = "rig/rings.rs"]
+mod rings;
 #[path = "rig/start.rs"]
 mod start;
 
@@ -108,6 +110,8 @@ pub(crate) struct Rig {
     /// What the subordinate was sent.
     pub subordinate: Sent,
     prefetch_commands: u32,
+    /// `STALL`s, each with its notification.
+    stalls: u32,
     /// Offset in the command data queue behind the newest record.
     cmddat: u32,
     /// Address of the newest record's entry, and of the end of its bytes in host memory.
@@ -121,7 +125,13 @@ pub(crate) struct Rig {
 impl Rig {
     /// Boots `board` and starts the command queue.
     pub(crate) fn boot(board: Board) -> Self {
-        let mut card = Card::open(Chip::new(ChipConfig::new(board)).unwrap()).unwrap();
+        Self::boot_chip(ChipConfig::new(board))
+    }
+
+    /// Boots a chip of this configuration and starts the command queue.
+    pub(crate) fn boot_chip(config: ChipConfig) -> Self {
+        let board = config.board;
+        let mut card = Card::open(Chip::new(config).unwrap()).unwrap();
         start::boot_tiles(&mut card, board);
         let region = card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into())).unwrap();
         CommandQueue::new(board, region, false).initialise(&mut card).unwrap();
@@ -144,6 +154,7 @@ impl Rig {
             dispatch: Sent::default(),
             subordinate: Sent::default(),
             prefetch_commands: 0,
+            stalls: 0,
             cmddat: 0,
             last: (PREFETCH_Q.end().get(), host::ISSUE.noc_addr()),
             issue_wraps: 0,
@@ -370,6 +381,7 @@ impl Rig {
     }
     /// Sends a barrier that notifies the prefetcher, and the stall that waits for it.
     pub(crate) fn stall(&mut self) {
+        self.stalls += 1;
         self.send(&wait(WaitFlags::BARRIER | WaitFlags::NOTIFY_PREFETCH, 0, 0, 0));
         self.prefetch(&PrefetchCommand::Stall);
     }
@@ -387,6 +399,7 @@ impl Rig {
     }
     /// Reads and checks the completion pages that are ready.
     pub(crate) fn collect(&mut self) {
+        self.check_rings();
         let ready = self.ready_pages();
         for n in 0..ready {
             let expected = self.expected.pop_front().expect("a completion page that nobody asked for");
