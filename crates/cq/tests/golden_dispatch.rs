@@ -183,7 +183,7 @@ fn sink() {
 #[test]
 #[rustfmt::skip]
 fn debug() {
-    golden(DispatchCommand::Debug(DebugMark { key: 0x0201, size: 2, body: vec![5, 6] }), &[
+    golden(DispatchCommand::Debug(DebugMark { key: 0x0201, size: 2, checksum: 0, body: vec![5, 6] }), &[
         9, 0, 1, 2, 2, 0, 0, 0, 18, 0, 0, 0, 0, 0, 0, 0, 5, 6,
     ]);
 }

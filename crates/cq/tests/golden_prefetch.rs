@@ -108,7 +108,7 @@ fn stall_and_terminate() {
 #[test]
 #[rustfmt::skip]
 fn debug() {
-    let mark = DebugMark { key: 0x0201, size: 48, body: vec![7; 48] };
+    let mark = DebugMark { key: 0x0201, size: 48, checksum: 0, body: vec![7; 48] };
     let mut head = vec![10, 0, 1, 2, 48, 0, 0, 0, 64, 0, 0, 0, 0, 0, 0, 0];
     head.resize(64, 7);
     golden(PrefetchCommand::Debug(mark), &head, 64);

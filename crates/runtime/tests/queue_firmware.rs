@@ -19,6 +19,8 @@ mod sources;
 
 #[path = "queue_firmware/corrupted.rs"]
 mod corrupted;
+#[path = "queue_firmware/exec.rs"]
+mod exec;
 #[path = "queue_firmware/faults.rs"]
 mod faults;
 #[path = "queue_firmware/late.rs"]
@@ -37,23 +39,38 @@ use tilework_cq::DispatchCommand;
 
 /// One step of a random stream.
 fn random_step(rig: &mut Rig, random: &mut Random) {
+    match random.below(20) {
+        0..=15 => random_command(rig, random),
+        16 => rig.event(),
+        17 => {
+            let steps = random.below(8);
+            exec::random_buffer(rig, random, steps);
+        }
+        _ => rig.collect(),
+    }
+}
+
+/// Sends a random command, or a few that belong together.
+fn random_command(rig: &mut Rig, random: &mut Random) {
     match random.below(16) {
-        0..=6 => rig.send(&random.any_write()),
-        7..=9 => {
+        0..=5 => rig.send(&random.any_write()),
+        6..=9 => {
             let bytes = random.size(200_000);
             let sourced = random.sourced(&rig.shadow, bytes);
             rig.send_from(&sourced, random.coin());
         }
-        10..=11 => rig.send(&random.other()),
-        12 => {
+        10 => {
+            let (fills, relays) = exec::random_ring(random, &rig.shadow);
+            rig.send_ring(&fills, &relays);
+        }
+        11..=12 => rig.send(&random.other()),
+        13..=14 => {
             let bytes = random.size(20_000);
             let form = random.one_of(&random::Form::ALL);
             let command = random.write(form, bytes);
             cut(rig, random, &command);
         }
-        13 => rig.stall(),
-        14 => rig.event(),
-        _ => rig.collect(),
+        _ => rig.stall(),
     }
 }
 

@@ -9,12 +9,18 @@
 //! and nothing is read over bytes that are still needed (tt-metal#8062, 15).
 //!
 //! Several reads may be in flight; they are taken in the order in which they were started, each
-//! with a transaction id of its own.
+//! with a transaction id of its own. One read may bring several records, which then lie one behind
+//! the other.
 
 use tilework_abi::PCIE_ALIGN;
 
 /// Records that may be in flight or waiting at once.
-pub const RECORDS: usize = 8;
+pub const RECORDS: usize = 16;
+
+/// Reads of records that may be in flight at once.
+pub const READS: u32 = 8;
+
+const _: () = assert!(RECORDS.is_power_of_two());
 
 /// The next record's place in the host's issue region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +45,12 @@ impl IssueCursor {
         self.base + at
     }
 
+    /// Where [`take`](Self::take) would put the next record of `bytes`.
+    #[inline]
+    pub fn next(mut self, bytes: u32) -> u32 {
+        self.take(bytes)
+    }
+
     /// Device address behind the last record taken.
     #[inline]
     pub const fn position(&self) -> u32 {
@@ -56,6 +68,16 @@ pub struct Record {
     /// Device address behind the record in the issue region: what the host is told once it has
     /// arrived.
     pub host_end: u32,
+    /// Number of the read that brings it, a count that wraps.
+    pub read: u32,
+}
+
+impl Record {
+    /// Which of the [`READS`] reads brings it.
+    #[inline]
+    pub const fn read_index(self) -> u32 {
+        self.read % READS
+    }
 }
 
 /// The command data queue: bytes `base..end` of L1, and the records in it, oldest first.
@@ -69,6 +91,8 @@ pub struct FetchQueue {
     /// Records started so far, and records removed so far; they differ by at most `RECORDS`.
     started: u32,
     removed: u32,
+    /// Reads started so far.
+    reads: u32,
 }
 
 impl FetchQueue {
@@ -78,9 +102,10 @@ impl FetchQueue {
             base,
             end,
             next: base,
-            records: [Record { start: 0, bytes: 0, host_end: 0 }; RECORDS],
+            records: [Record { start: 0, bytes: 0, host_end: 0, read: 0 }; RECORDS],
             started: 0,
             removed: 0,
+            reads: 0,
         }
     }
 
@@ -94,6 +119,20 @@ impl FetchQueue {
     #[inline(always)]
     pub const fn has_slot(&self) -> bool {
         self.started.wrapping_sub(self.removed) < RECORDS as u32
+    }
+
+    /// Whether another read could be started: none of those whose records are here has its number.
+    #[inline]
+    pub const fn has_read(&self) -> bool {
+        self.is_empty() || self.reads.wrapping_sub(self.records[self.removed as usize % RECORDS].read) < READS
+    }
+
+    /// Begins a read and returns its number.
+    #[inline]
+    pub const fn begin_read(&mut self) -> u32 {
+        let read = self.reads;
+        self.reads = read.wrapping_add(1);
+        read
     }
 
     /// Where a record of `bytes` may be put now, or `None` while older records occupy the space. A
@@ -121,22 +160,30 @@ impl FetchQueue {
         }
     }
 
-    /// Records that the read of a record was started at the place that [`place`](Self::place) gave;
-    /// returns its index, below [`RECORDS`].
+    /// Adds a record at the place that [`place`](Self::place) gave.
     #[inline]
-    pub fn start(&mut self, record: Record) -> usize {
-        let index = self.started as usize % RECORDS;
-        self.records[index] = record;
+    pub fn start(&mut self, record: Record) {
+        self.records[self.started as usize % RECORDS] = record;
         self.started = self.started.wrapping_add(1);
         self.next = (record.start + record.bytes + (PCIE_ALIGN - 1)) & !(PCIE_ALIGN - 1);
-        index
     }
 
-    /// The oldest record and its index; meaningful when the queue is not empty.
+    /// The oldest record; meaningful when the queue is not empty.
     #[inline]
-    pub fn oldest(&self) -> (usize, Record) {
-        let index = self.removed as usize % RECORDS;
-        (index, self.records[index])
+    pub fn oldest(&self) -> Record {
+        self.records[self.removed as usize % RECORDS]
+    }
+
+    /// Where the next record would begin, for [`resume`](Self::resume).
+    #[inline]
+    pub const fn position(&self) -> u32 {
+        self.next
+    }
+
+    /// Goes on at `position`, when the queue is empty.
+    #[inline]
+    pub const fn resume(&mut self, position: u32) {
+        self.next = position;
     }
 
     /// Removes the oldest record: its commands have been executed.
@@ -176,35 +223,47 @@ mod tests {
         /// and never get stuck.
         #[test]
         fn records_never_meet(
-            ops in prop::collection::vec((1u32..=64, any::<bool>()), 1..400),
+            ops in prop::collection::vec((1u32..=64, any::<bool>(), any::<bool>()), 1..400),
             base in prop_oneof![Just(0u32), Just(0x1A440)],
         ) {
             const SIZE: u32 = 64 * 64;
             let mut queue = FetchQueue::new(base, base + SIZE);
             queue.started = u32::MAX - 5;
             queue.removed = u32::MAX - 5;
-            let mut living: VecDeque<(Record, usize)> = VecDeque::new();
-            for (units, remove) in ops {
+            queue.reads = u32::MAX - 5;
+            let mut living: VecDeque<Record> = VecDeque::new();
+            let mut read = queue.reads.wrapping_sub(1);
+            for (units, remove, together) in ops {
                 let bytes = units * 64;
                 loop {
-                    if queue.has_slot() && let Some(start) = queue.place(bytes) {
+                    if queue.has_slot()
+                        && (queue.has_read() || together)
+                        && let Some(start) = queue.place(bytes)
+                    {
                         prop_assert!(start >= base && start + bytes <= base + SIZE);
                         prop_assert_eq!(start % 64, base % 64);
-                        for (r, _) in &living {
+                        for r in &living {
                             prop_assert!(start + bytes <= r.start || r.start + r.bytes <= start);
                         }
-                        let record = Record { start, bytes, host_end: bytes };
-                        let index = queue.start(record);
-                        living.push_back((record, index));
+                        // The number of a read is that of no other whose records are here.
+                        if !together || living.is_empty() {
+                            read = queue.begin_read();
+                            let index = |r: &Record| r.read_index();
+                            let record = Record { read, ..Record::default() };
+                            prop_assert!(living.iter().all(|r| index(r) != index(&record)));
+                        }
+                        let record = Record { start, bytes, host_end: bytes, read };
+                        queue.start(record);
+                        living.push_back(record);
                         break;
                     }
                     prop_assert!(!living.is_empty(), "an empty queue takes any record");
-                    let (record, index) = living.pop_front().expect("not empty");
-                    prop_assert_eq!(queue.oldest(), (index, record));
+                    let record = living.pop_front().expect("not empty");
+                    prop_assert_eq!(queue.oldest(), record);
                     queue.remove();
                 }
-                if remove && let Some((record, index)) = living.pop_front() {
-                    prop_assert_eq!(queue.oldest(), (index, record));
+                if remove && let Some(record) = living.pop_front() {
+                    prop_assert_eq!(queue.oldest(), record);
                     queue.remove();
                 }
                 prop_assert_eq!(queue.is_empty(), living.is_empty());

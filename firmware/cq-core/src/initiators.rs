@@ -12,7 +12,7 @@
 
 /// The prefetcher: BRISC of the prefetch core.
 pub mod prefetch {
-    use crate::fetch::RECORDS;
+    use crate::fetch;
     use tilework_rt::niu::{Initiator, Niu};
 
     /// The NIU of all its requests.
@@ -25,7 +25,9 @@ pub mod prefetch {
     pub const READS: Initiator = NIU.initiator(1);
     /// Transaction ids of the reads into the scratch buffer, by its halves.
     pub const SCRATCH_READ_IDS: [u32; 2] = [4, 5];
-    /// Transaction id of the read of record 0; one id for each record.
+    /// Transaction id of the reads into the ring buffer.
+    pub const RING_READ_ID: u32 = 6;
+    /// Transaction id of the first read of records; one id for each that may be in flight.
     pub const FIRST_READ_ID: u32 = 8;
     /// Credits to the dispatcher.
     pub const CREDIT: Initiator = NIU.initiator(2);
@@ -34,7 +36,7 @@ pub mod prefetch {
     /// Transaction id of [`CREDIT`] and [`CREDIT_S`].
     pub const CREDIT_ID: u32 = 2;
 
-    const _: () = assert!(FIRST_READ_ID as usize + RECORDS <= 16 && RECORDS.is_power_of_two());
+    const _: () = assert!(FIRST_READ_ID + fetch::READS <= 16 && fetch::READS.is_power_of_two());
 }
 
 /// The dispatcher: BRISC of the dispatch core.

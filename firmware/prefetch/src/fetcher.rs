@@ -3,7 +3,12 @@
 //! Figure 5's three questions are asked in this order. Is an entry ready and is there room: start
 //! its read. Is a command ready: return it. Is a read pending: wait for the oldest, then look
 //! again. Otherwise wait for an entry.
+//!
+//! A command buffer ([`Fetcher::enter`]) takes the place of the entries: it is read in chunks, which
+//! lie in the command data queue as records do. A command may pass the end of its chunk; its header
+//! does not, because both begin at multiples of 64 bytes.
 
+use super::source::{Pages, Reads};
 use tilework_abi::PCIE_ALIGN;
 use tilework_abi::cq::layout::host;
 use tilework_abi::cq::layout::prefetch_core::{
@@ -11,12 +16,16 @@ use tilework_abi::cq::layout::prefetch_core::{
     PREFETCH_Q_RD_PTR, PREFETCH_Q_STALL_BIT,
 };
 use tilework_abi::cq::status::Fault;
-use tilework_abi::noc::{PCIE_HOST_MID, init};
+use tilework_abi::noc::{MAX_PACKET_BYTES, PCIE_HOST_MID, init};
 use tilework_cq_core::fetch::{FetchQueue, IssueCursor, Record};
 use tilework_cq_core::halt::Status;
 use tilework_cq_core::initiators::prefetch::{FIRST_READ_ID, NIU, READS};
+use tilework_cq_core::local::Table;
 use tilework_cq_core::span::packet;
 use tilework_rt::reg::{fence, read, read16, write, write16};
+
+/// Bytes of a command buffer that are read at once.
+const CHUNK: u32 = MAX_PACKET_BYTES;
 
 /// Fetches records and hands out their commands.
 pub struct Fetcher {
@@ -29,12 +38,28 @@ pub struct Fetcher {
     entry: u32,
     /// Entry of the oldest record that has not arrived.
     arriving: u32,
-    /// The command to execute next, and the end of its record. Equal when the record is used up, or
-    /// there is none.
+    /// The command to execute next, and the end of what is here of its record. Equal when that is
+    /// used up, or there is none.
     at: u32,
     end: u32,
+    /// Bytes of the command buffer behind `end`; zero for a record.
+    behind: u32,
     /// Whether `at` and `end` lie in the queue's oldest record.
     open: bool,
+    /// The entry with the stall flag behind which nothing is fetched, or zero.
+    stalled: u16,
+    buffer: Option<Buffer>,
+}
+
+/// A command buffer that is being executed.
+struct Buffer {
+    pages: Pages,
+    /// Bytes that are not read.
+    unread: u32,
+    /// All of its pages.
+    page_count: u32,
+    /// Where the next record from the host goes.
+    resume: u32,
 }
 
 impl Fetcher {
@@ -50,7 +75,10 @@ impl Fetcher {
             arriving: PREFETCH_Q.base().get(),
             at: 0,
             end: 0,
+            behind: 0,
             open: false,
+            stalled: 0,
+            buffer: None,
         }
     }
 
@@ -60,12 +88,9 @@ impl Fetcher {
         loop {
             self.start_reads(status);
             if self.at != self.end {
-                return (self.at, self.end - self.at);
+                return (self.at, self.end - self.at + self.behind);
             }
-            if self.open {
-                self.queue.remove();
-                self.open = false;
-            }
+            self.remove(status);
             if self.queue.is_empty() {
                 loop {
                     fence();
@@ -74,38 +99,191 @@ impl Fetcher {
                     }
                 }
             } else {
-                let (index, record) = self.queue.oldest();
-                while NIU.outstanding(FIRST_READ_ID + index as u32) {
-                    self.start_reads(status);
-                }
-                self.arrived(record);
+                self.open_oldest(status);
             }
         }
     }
 
-    /// Moves over `bytes` of the record.
+    /// Bytes of the next command that are here in one piece, and bytes of its record that follow.
     #[inline(always)]
-    pub fn advance(&mut self, bytes: u32) {
-        self.at += bytes;
+    pub const fn present(&self) -> u32 {
+        self.end - self.at
     }
 
-    /// Tells the host that the oldest record is here and makes its commands the next ones.
+    /// Address of the next byte.
     #[inline(always)]
-    fn arrived(&mut self, record: Record) {
+    pub const fn at(&self) -> u32 {
+        self.at
+    }
+
+    /// Moves over `bytes` of the record.
+    #[inline(always)]
+    pub fn advance(&mut self, bytes: u32, status: &Status) {
+        if bytes > self.end - self.at {
+            self.skip(bytes, status);
+        } else {
+            self.at += bytes;
+        }
+    }
+
+    /// Moves over bytes of a command buffer that are not all here.
+    #[inline(never)]
+    fn skip(&mut self, bytes: u32, status: &Status) {
+        let mut left = bytes;
+        while left > self.present() {
+            left -= self.present();
+            self.next_chunk(status);
+        }
+        self.at += left;
+    }
+
+    /// Leaves what is here of a command buffer and waits for the next of it, which there is.
+    #[inline(never)]
+    pub fn next_chunk(&mut self, status: &Status) {
+        self.at = self.end;
+        self.remove(status);
+        self.start_chunks();
+        self.open_oldest(status);
+    }
+
+    /// Copies the next `words` words of the record to the start of `table` and moves over them.
+    #[inline(never)]
+    pub fn take_words<const N: usize>(&mut self, table: &Table<N>, words: usize, status: &Status) {
+        let mut taken = 0;
+        while taken != words {
+            if self.present() == 0 {
+                self.next_chunk(status);
+            }
+            let here = (self.present() as usize / size_of::<u32>()).min(words - taken);
+            table.fill(taken, self.at, here);
+            self.at += (here * size_of::<u32>()) as u32;
+            taken += here;
+        }
+    }
+
+    /// Waits for the oldest record or chunk and makes its commands the next ones.
+    #[inline(always)]
+    fn open_oldest(&mut self, status: &Status) {
+        let record = self.queue.oldest();
+        while NIU.outstanding(FIRST_READ_ID + record.read_index()) {
+            self.look(status);
+        }
         // The read wrote L1 behind the data cache's back.
         fence();
-        write16(self.arriving, 0);
-        write(PREFETCH_Q_RD_PTR, self.arriving);
-        write(PREFETCH_Q_PCIE_RD_PTR, record.host_end);
-        self.arriving = next_entry(self.arriving);
+        if self.buffer.is_none() {
+            // The host may have the place of what has arrived.
+            write16(self.arriving, 0);
+            write(PREFETCH_Q_RD_PTR, self.arriving);
+            write(PREFETCH_Q_PCIE_RD_PTR, record.host_end);
+            self.arriving = next_entry(self.arriving);
+        } else {
+            self.behind -= record.bytes;
+        }
         self.at = record.start;
         self.end = record.start + record.bytes;
         self.open = true;
     }
 
-    /// Starts the reads of all entries that are ready and have room.
+    /// Gives back the place of the record that is used up, if one is open.
+    #[inline(always)]
+    fn remove(&mut self, status: &Status) {
+        if self.open {
+            self.queue.remove();
+            self.open = false;
+            if self.stalled != 0 && self.queue.is_empty() {
+                self.end_of_stalled(status);
+            }
+        }
+    }
+
+    /// A record with the stall flag, or the command buffer behind it, is used up, and nothing has
+    /// said that this is its end.
+    #[cold]
+    #[inline(never)]
+    fn end_of_stalled(&mut self, status: &Status) {
+        match &self.buffer {
+            // More chunks follow.
+            Some(buffer) if buffer.unread != 0 => {}
+            Some(buffer) => {
+                status.halt(Fault::NoExecBufEnd, buffer.page_count, self.at);
+                self.leave();
+            }
+            None => {
+                let entry = self.stalled;
+                self.stalled = 0;
+                status.halt(Fault::StallEntry, entry.into(), previous_entry(self.arriving));
+            }
+        }
+    }
+
+    // ---- command buffers ----
+
+    /// Goes on with the commands of a buffer of `bytes` bytes in `page_count` pages, behind the
+    /// command at the end of a record with the stall flag; false when this is no such record, or
+    /// its buffer.
+    pub fn enter(&mut self, pages: Pages, bytes: u32, page_count: u32) -> bool {
+        if self.stalled == 0 || self.buffer.is_some() {
+            return false;
+        }
+        // Nothing was fetched behind the record, so the queue is empty now.
+        self.queue.remove();
+        self.open = false;
+        self.at = self.end;
+        self.behind = bytes;
+        self.buffer = Some(Buffer { pages, unread: bytes, page_count, resume: self.queue.position() });
+        true
+    }
+
+    /// Whether the commands come from a buffer.
+    pub const fn in_buffer(&self) -> bool {
+        self.buffer.is_some()
+    }
+
+    /// Leaves the buffer: the host's records follow. What was read of its rest is dropped.
+    #[inline(never)]
+    pub fn leave(&mut self) {
+        while !self.queue.is_empty() {
+            NIU.wait_answered(FIRST_READ_ID + self.queue.oldest().read_index());
+            self.queue.remove();
+        }
+        if let Some(buffer) = self.buffer.take() {
+            self.queue.resume(buffer.resume);
+        }
+        self.open = false;
+        self.at = self.end;
+        self.behind = 0;
+        self.stalled = 0;
+    }
+
+    /// Starts the reads of all chunks that there is room for.
+    #[inline(never)]
+    fn start_chunks(&mut self) {
+        let Some(buffer) = &mut self.buffer else { return };
+        while buffer.unread != 0 && self.queue.has_slot() && self.queue.has_read() {
+            let bytes = buffer.unread.min(CHUNK);
+            let Some(start) = self.queue.place(bytes) else { break };
+            let record = Record { start, bytes, host_end: 0, read: self.queue.begin_read() };
+            self.queue.start(record);
+            buffer.unread -= bytes;
+            buffer.pages.read(&mut Reads::new(self.my_xy, FIRST_READ_ID + record.read_index()), start, bytes);
+        }
+        READS.wait_ready();
+    }
+
+    // ---- records ----
+
+    /// As [`start_reads`](Self::start_reads), where a call is not too slow.
+    #[inline(never)]
+    pub fn look(&mut self, status: &Status) {
+        self.start_reads(status);
+    }
+
+    /// Starts the reads of all entries that are ready and have room; of all chunks in a buffer.
     #[inline(always)]
     pub fn start_reads(&mut self, status: &Status) {
+        if self.buffer.is_some() {
+            return self.start_chunks();
+        }
         fence();
         let entry = read16(self.entry);
         if entry != 0 && self.queue.has_slot() {
@@ -116,36 +294,68 @@ impl Fetcher {
     #[inline(never)]
     fn start_ready(&mut self, status: &Status, first: u16) {
         let mut entry = first;
-        while entry != 0 && self.queue.has_slot() {
-            if entry & PREFETCH_Q_STALL_BIT != 0 {
-                status.halt(Fault::StallEntry, u32::from(entry), self.entry);
-            }
-            let bytes = u32::from(entry & !PREFETCH_Q_STALL_BIT) << PREFETCH_Q_LOG_UNIT;
-            if bytes > MAX_RECORD_BYTES {
-                status.halt(Fault::RecordTooLong, u32::from(entry), self.entry);
-            }
+        while entry != 0 && self.stalled == 0 && self.queue.has_slot() && self.queue.has_read() {
+            let bytes = self.bytes_of(status, entry);
             let Some(start) = self.queue.place(bytes) else { return };
-            self.start_read(start, bytes);
-            self.entry = next_entry(self.entry);
-            fence();
-            entry = read16(self.entry);
+            let issue = self.issue.get_or_insert_with(|| {
+                let told = read(PREFETCH_Q_PCIE_RD_PTR);
+                IssueCursor::new(if told != 0 { told } else { host::ISSUE.noc_addr() }, host::ISSUE.size())
+            });
+            let from = issue.next(bytes);
+            let read = self.queue.begin_read();
+            let mut total = self.take(entry, start, bytes, read);
+            // Neighbours of one packet are one read.
+            loop {
+                fence();
+                entry = read16(self.entry);
+                if entry == 0 || self.stalled != 0 || !self.queue.has_slot() || !total.is_multiple_of(PCIE_ALIGN) {
+                    break;
+                }
+                let bytes = self.bytes_of(status, entry);
+                let beside = total + bytes <= MAX_PACKET_BYTES
+                    && self.queue.place(bytes) == Some(start + total)
+                    && self.issue.is_some_and(|issue| issue.next(bytes) == from + total);
+                if !beside {
+                    break;
+                }
+                total += self.take(entry, start + total, bytes, read);
+            }
+            self.start_read(from, Record { start, bytes: total, host_end: 0, read });
         }
     }
 
-    fn start_read(&mut self, start: u32, bytes: u32) {
-        let issue = self.issue.get_or_insert_with(|| {
-            let told = read(PREFETCH_Q_PCIE_RD_PTR);
-            IssueCursor::new(if told != 0 { told } else { host::ISSUE.noc_addr() }, host::ISSUE.size())
-        });
-        let mut from = issue.take(bytes);
-        let index = self.queue.start(Record { start, bytes, host_end: issue.position() });
-        let id = FIRST_READ_ID + index as u32;
-        let (mut to, mut left) = (start, bytes);
+    /// Bytes of the record that an entry names.
+    #[inline(never)]
+    fn bytes_of(&self, status: &Status, entry: u16) -> u32 {
+        let bytes = u32::from(entry & !PREFETCH_Q_STALL_BIT) << PREFETCH_Q_LOG_UNIT;
+        if bytes == 0 || bytes > MAX_RECORD_BYTES {
+            status.halt(Fault::RecordTooLong, u32::from(entry), self.entry);
+        }
+        bytes
+    }
+
+    /// Adds the record of the next entry, which lies at `start`; returns its bytes.
+    #[inline(never)]
+    fn take(&mut self, entry: u16, start: u32, bytes: u32, read: u32) -> u32 {
+        if let Some(issue) = &mut self.issue {
+            issue.take(bytes);
+            self.queue.start(Record { start, bytes, host_end: issue.position(), read });
+        }
+        if entry & PREFETCH_Q_STALL_BIT != 0 {
+            self.stalled = entry;
+        }
+        self.entry = next_entry(self.entry);
+        bytes
+    }
+
+    /// Starts the read of records that lie at `from` in host memory.
+    fn start_read(&mut self, from: u32, record: Record) {
+        let (mut from, mut to, mut left) = (from, record.start, record.bytes);
         READS.wait_ready();
         READS.set(init::TARG_ADDR_MID, PCIE_HOST_MID);
         while left != 0 {
             let n = packet(left, left);
-            READS.read(self.my_xy, id, self.pcie, from, to, n);
+            READS.read(self.my_xy, FIRST_READ_ID + record.read_index(), self.pcie, from, to, n);
             from += n;
             to += n;
             left -= n;
@@ -157,10 +367,16 @@ impl Fetcher {
 
 /// The entry behind `entry` in the ring.
 #[inline(always)]
-fn next_entry(entry: u32) -> u32 {
+const fn next_entry(entry: u32) -> u32 {
     let next = entry + PREFETCH_Q_ENTRY_SIZE;
     if next == PREFETCH_Q.end().get() { PREFETCH_Q.base().get() } else { next }
 }
 
+/// The entry before `entry` in the ring.
+const fn previous_entry(entry: u32) -> u32 {
+    (if entry == PREFETCH_Q.base().get() { PREFETCH_Q.end().get() } else { entry }) - PREFETCH_Q_ENTRY_SIZE
+}
+
 const _: () =
     assert!(CMDDAT_Q.base().get().is_multiple_of(PCIE_ALIGN) && host::ISSUE.offset().is_multiple_of(PCIE_ALIGN));
+const _: () = assert!(CHUNK.is_multiple_of(PCIE_ALIGN));

@@ -119,13 +119,18 @@ impl Relay {
             }
             let bytes = left.min(room).min(PORTION);
             self.dispatch.acquire(self.dispatch.pages_needed(bytes));
+            // Under the other id when the pages of the writes before wait to be announced.
+            let waits = self.unannounced != 0;
+            let id = self.newest ^ usize::from(waits);
             WRITES.wait_ready();
-            WRITES.set(init::PACKET_TAG, WRITE_IDS[self.newest ^ 1] << TAG_TRID_SHIFT);
+            WRITES.set(init::PACKET_TAG, WRITE_IDS[id] << TAG_TRID_SHIFT);
             write(&mut self.dispatch, self.my_xy, self.dispatch_xy, Payload { from, bytes });
             let shown = flush || self.dispatch.held() > MAX_HELD - PORTION_PAGES;
             let full = if shown { self.dispatch.release_full() } else { 0 };
-            self.announce();
-            self.newest ^= 1;
+            if waits {
+                self.announce();
+            }
+            self.newest = id;
             self.unannounced = full;
             from += bytes;
             left -= bytes;
@@ -146,6 +151,7 @@ impl Relay {
     }
 
     /// Waits until the newest portion has arrived and announces its full pages.
+    #[inline(never)]
     pub fn announce(&mut self) {
         self.wait_acknowledged();
         let pages = core::mem::take(&mut self.unannounced);

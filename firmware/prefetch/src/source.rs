@@ -2,10 +2,14 @@
 //! buffer, many in flight.
 
 use tilework_abi::cq::layout::PCIE_NOC_XY_MARK;
+use tilework_abi::cq::prefetch::{
+    RELAY_PAGED_PACKED_MAX_SUBS, RELAY_RINGBUFFER_MAX_SUBS, RelayPagedPackedSub, RelayRingbufferSub,
+};
 use tilework_abi::l1::bank_table;
 use tilework_abi::noc::{PCIE_HOST_MID, init};
 use tilework_abi::{DRAM_ALIGN, L1_ALIGN, PCIE_ALIGN};
 use tilework_cq_core::initiators::prefetch::{NIU, READS};
+use tilework_cq_core::local::Table;
 use tilework_cq_core::paged::PageWalk;
 use tilework_cq_core::span::packet;
 use tilework_rt::KernelContext;
@@ -32,8 +36,10 @@ pub struct Reads {
 
 impl Reads {
     /// Reads under `id` into the L1 of this tile, `my_xy`.
-    #[inline]
-    pub const fn new(my_xy: u32, id: u32) -> Self {
+    #[inline(never)]
+    pub fn new(my_xy: u32, id: u32) -> Self {
+        READS.wait_ready();
+        NIU.wait_at_most(id, MOST_UNANSWERED);
         Self { my_xy, id, started: 0 }
     }
 
@@ -52,7 +58,6 @@ impl Reads {
 /// The bank-to-NoC table: number of banks, and where their coordinates are.
 #[derive(Clone, Copy)]
 pub struct Banks {
-    my_xy: u32,
     dram: (u32, u32),
     l1: (u32, u32),
 }
@@ -61,16 +66,10 @@ impl Banks {
     /// The banks as this core's NoC sees them.
     pub const fn new(ctx: &KernelContext) -> Self {
         Self {
-            my_xy: ctx.my_xy,
             dram: (ctx.dram_banks, ctx.bank_table + bank_table::dram_xy(0, 0, ctx.dram_banks)),
             // Behind the DRAM banks' coordinates (the original's `hw.py`).
             l1: (L1_BANKS, ctx.bank_table + bank_table::dram_xy(NOCS, 0, ctx.dram_banks)),
         }
-    }
-
-    /// This tile.
-    pub const fn my_xy(&self) -> u32 {
-        self.my_xy
     }
 }
 
@@ -117,9 +116,9 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// The pages from `first` on of the buffer at `base` of each bank; `page_size` is not zero.
-    /// `None` when it does not lie as reads of its memory must: in units of 64 bytes in DRAM, of 16
-    /// in L1 (NoC/Alignment.md).
+    /// The pages from `first` on of the buffer at `base` of each bank. `None` when it does not lie
+    /// as reads of its memory must: in units of 64 bytes in DRAM, of 16 in L1 (NoC/Alignment.md).
+    #[inline(never)]
     pub fn new(banks: &Banks, is_dram: bool, first: u32, base: u32, page_size: u32) -> Option<Self> {
         let ((banks, table), unit) = if is_dram { (banks.dram, DRAM_ALIGN) } else { (banks.l1, L1_ALIGN) };
         if page_size == 0 || banks == 0 || (base | page_size) & (unit - 1) != 0 {
@@ -128,7 +127,9 @@ impl Pages {
         Some(Self { walk: PageWalk::new(first, base, page_size, banks), table, page_size, done: 0 })
     }
 
-    fn read(&mut self, reads: &mut Reads, to: u32, bytes: u32) {
+    /// Starts the reads of the next `bytes` bytes to `to`.
+    #[inline(never)]
+    pub fn read(&mut self, reads: &mut Reads, to: u32, bytes: u32) {
         READS.wait_ready();
         READS.set(init::TARG_ADDR_MID, 0);
         let (mut to, mut left) = (to, bytes);
@@ -147,20 +148,82 @@ impl Pages {
     }
 }
 
+/// Sub-commands that were taken out of the record: those of `RELAY_PAGED_PACKED`, or of
+/// `RELAY_RINGBUFFER`.
+pub static SUBS: Table<SUB_WORDS> = Table::new();
+/// Words of a sub-command of `RELAY_PAGED_PACKED`.
+pub const PACKED_WORDS: usize = size_of::<RelayPagedPackedSub>() / size_of::<u32>();
+/// Words of a sub-command of `RELAY_RINGBUFFER`.
+pub const PIECE_WORDS: usize = size_of::<RelayRingbufferSub>() / size_of::<u32>();
+const SUB_WORDS: usize = RELAY_PAGED_PACKED_MAX_SUBS * PACKED_WORDS;
+
+/// The pages of several interleaved DRAM buffers, the [`SUBS`].
+#[derive(Clone, Copy)]
+pub struct Packed {
+    banks: Banks,
+    /// First word of the sub-command behind the current.
+    next: usize,
+    pages: Option<Pages>,
+    /// Bytes of the current sub-command that are not read.
+    left: u32,
+}
+
+impl Packed {
+    /// The buffers of the first `count` sub-commands; `None` when one of them does not lie as reads
+    /// of DRAM must, or they are not `total` bytes.
+    pub fn new(banks: &Banks, count: usize, total: u32) -> Option<Self> {
+        let mut sum = 0;
+        for i in 0..count {
+            let &[first, base, length] = SUBS.words(i * PACKED_WORDS, PACKED_WORDS) else { return None };
+            let log = first >> 16;
+            if log >= u32::BITS || (base | length | 1 << log) & (DRAM_ALIGN - 1) != 0 || length > total - sum {
+                return None;
+            }
+            sum += length;
+        }
+        (sum == total).then_some(Self { banks: *banks, next: 0, pages: None, left: 0 })
+    }
+
+    fn read(&mut self, reads: &mut Reads, to: u32, bytes: u32) {
+        let (mut to, mut left) = (to, bytes);
+        while left != 0 {
+            if self.left == 0 {
+                let &[first, base, length] = SUBS.words(self.next, PACKED_WORDS) else { return };
+                self.next += PACKED_WORDS;
+                self.left = length;
+                self.pages = Pages::new(&self.banks, true, first & 0xFFFF, base, 1 << (first >> 16));
+            }
+            let n = left.min(self.left);
+            if let Some(pages) = &mut self.pages {
+                pages.read(reads, to, n);
+            }
+            to += n;
+            left -= n;
+            self.left -= n;
+        }
+    }
+}
+
+const _: () = assert!(RELAY_RINGBUFFER_MAX_SUBS * PIECE_WORDS <= SUB_WORDS);
+
 /// A source of bytes.
 pub enum Source {
     /// One node.
     Linear(Linear),
     /// An interleaved buffer.
     Pages(Pages),
+    /// Several interleaved buffers.
+    Packed(Packed),
 }
 
 impl Source {
     /// Starts the reads of the next `bytes` bytes to `to`.
+    #[inline(never)]
     pub fn read(&mut self, reads: &mut Reads, to: u32, bytes: u32) {
         match self {
             Self::Linear(linear) => linear.read(reads, to, bytes),
             Self::Pages(pages) => pages.read(reads, to, bytes),
+            Self::Packed(packed) => packed.read(reads, to, bytes),
         }
     }
 
@@ -169,7 +232,7 @@ impl Source {
     pub const fn skew(&self) -> u32 {
         match self {
             Self::Linear(linear) => linear.at as u32 & (PCIE_ALIGN - 1),
-            Self::Pages(_) => 0,
+            Self::Pages(_) | Self::Packed(_) => 0,
         }
     }
 }

@@ -38,7 +38,7 @@ macro_rules! prefetch_commands {
                 by [Prefetch];
             /// Relay pages of several interleaved buffers.
             RelayPagedPacked = 4, "RELAY_PAGED_PACKED", RelayPagedPacked (Vec<PagedSource>),
-                by [];
+                by [Prefetch];
             /// Relay the bytes that follow this header.
             RelayInline = 5, "RELAY_INLINE", RelayInline (Inline),
                 by [Prefetch];
@@ -47,10 +47,10 @@ macro_rules! prefetch_commands {
                 by [Prefetch];
             /// Execute prefetch commands from a DRAM buffer.
             ExecBuf = 7, "EXEC_BUF", ExecBuf (ExecBuf),
-                by [];
+                by [Prefetch];
             /// End of such a buffer; relays its payload as [`RelayInline`](Self::RelayInline) does.
             ExecBufEnd = 8, "EXEC_BUF_END", RelayInline (Inline),
-                by [];
+                by [Prefetch];
             /// Wait until the dispatcher has caught up.
             Stall = 9, "STALL", BareCmd,
                 by [Prefetch];
@@ -62,13 +62,13 @@ macro_rules! prefetch_commands {
                 by [Prefetch];
             /// Copy pages of an interleaved buffer into the ring buffer.
             PagedToRingbuffer = 12, "PAGED_TO_RINGBUFFER", PagedToRingbuffer (PagedToRing),
-                by [];
+                by [Prefetch];
             /// Set the offset that later ring-buffer reads start from.
             SetRingbufferOffset = 13, "SET_RINGBUFFER_OFFSET", SetRingbufferOffset (RingOffset),
-                by [];
+                by [Prefetch];
             /// Relay pieces of the ring buffer.
             RelayRingbuffer = 14, "RELAY_RINGBUFFER", RelayRingbuffer (Vec<RingPiece>),
-                by [];
+                by [Prefetch];
         }
     };
 }
@@ -270,8 +270,9 @@ wire! {
         pub size: U32 => 4,
         /// Bytes to the next command; may lead into the payload.
         pub stride: U32 => 8,
-        /// Zero.
-        pub tail: [u8; 4] => 12,
+        /// Sum of the payload's 32-bit words, modulo 2^32; zero: not checked. The public header has
+        /// padding here.
+        pub checksum: U32 => 12,
     }
 }
 

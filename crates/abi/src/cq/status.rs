@@ -99,7 +99,7 @@ macro_rules! faults {
 faults! {
     UnknownCommand = 1, "unknown command id, or a command that this kernel does not have", "the id";
     RecordTooLong = 2, "the prefetch queue names a record longer than the command data queue", "the entry";
-    StallEntry = 3, "the prefetch queue's stall flag is set without an EXEC_BUF", "the entry";
+    StallEntry = 3, "the prefetch queue's stall flag is set on a record without an EXEC_BUF", "the entry";
     BadStride = 4, "the stride is zero, shorter than the command, or leads behind its record", "the stride";
     RelayTooLong = 5, "the relay is longer than its ring can ever take at once", "the length";
     UnknownDispatcher = 6, "unknown dispatcher type", "the type";
@@ -107,6 +107,9 @@ faults! {
     BadIndex = 8, "the index of a write offset, worker semaphore or stream is out of range", "the index";
     BadSize = 9, "a size is zero or an alignment is no power of two", "the value";
     BadCompletionPointer = 10, "the completion write pointer does not name host memory", "the word";
+    BadExecBuf = 11, "EXEC_BUF without the stall flag, not alone behind it, or inside of another", "the bytes from it to the end of its record";
+    NoExecBufEnd = 12, "a command buffer ends without EXEC_BUF_END", "the pages of the buffer";
+    BadChecksum = 13, "the payload of DEBUG does not have the checksum of its header", "the payload's checksum";
 }
 
 /// Kernel and fault of an error word, or `None` when it is no error word.

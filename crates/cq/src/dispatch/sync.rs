@@ -92,6 +92,8 @@ pub struct DebugMark {
     pub key: u16,
     /// Bytes to check, counted from the end of the header; may exceed `body`.
     pub size: u32,
+    /// Sum of the 32-bit words of those bytes, modulo 2^32; zero: not checked.
+    pub checksum: u32,
     /// The bytes between this header and the next command.
     pub body: Vec<u8>,
 }
@@ -104,6 +106,7 @@ impl Payload for DebugMark {
             key: self.key.into(),
             size: self.size.into(),
             stride: stride.into(),
+            checksum: self.checksum.into(),
             ..Default::default()
         })?;
         out.bytes(&self.body);
@@ -114,7 +117,7 @@ impl Payload for DebugMark {
         let h: abi::DebugCmd = r.header()?;
         let stride = r.check_stride(8, h.stride.get())?;
         let body = r.take(stride - CMD_SIZE as u64, "body")?.to_vec();
-        Ok(Self { key: h.key.get(), size: h.size.get(), body })
+        Ok(Self { key: h.key.get(), size: h.size.get(), checksum: h.checksum.get(), body })
     }
 
     fn show(&self, f: &mut Formatter<'_>) -> Shown {

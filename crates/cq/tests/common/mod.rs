@@ -94,7 +94,8 @@ fn go_signal() -> impl Strategy<Value = GoSignal> {
 }
 
 fn debug(max: usize) -> impl Strategy<Value = DebugMark> {
-    (any::<u16>(), any::<u32>(), vec(any::<u8>(), 0..max)).prop_map(|(key, size, body)| DebugMark { key, size, body })
+    let words = (any::<u16>(), any::<u32>(), any::<u32>());
+    (words, vec(any::<u8>(), 0..max)).prop_map(|((key, size, checksum), body)| DebugMark { key, size, checksum, body })
 }
 
 pub(crate) fn dispatch_command() -> impl Strategy<Value = DispatchCommand> {
@@ -173,8 +174,9 @@ pub(crate) fn prefetch_command(
         (any::<u32>(), 0..32u32, 1..=u32::MAX)
             .prop_map(|(base_addr, log_page_size, pages)| { C::ExecBuf(ExecBuf { base_addr, log_page_size, pages }) }),
         Just(C::Stall),
-        (any::<u16>(), any::<u32>(), 1..4usize, any::<u8>())
-            .prop_map(|(key, size, n, byte)| { C::Debug(DebugMark { key, size, body: vec![byte; n * 64 - 16] }) }),
+        (any::<u16>(), any::<u32>(), 1..4usize, any::<u8>()).prop_map(|(key, size, n, byte)| {
+            C::Debug(DebugMark { key, size, checksum: size, body: vec![byte; n * 64 - 16] })
+        }),
         Just(C::Terminate),
         to_ring,
         (any::<u32>(), any::<bool>())

@@ -242,7 +242,12 @@ impl Random {
                 DispatchCommand::Wait(Wait { flags, stream, addr: 0, count: 0 })
             }
             1 => DispatchCommand::Delay(Delay { iterations: self.below(200) }),
-            2 => DispatchCommand::Debug(DebugMark { key: self.below(1 << 16) as u16, size: 0, body: Vec::new() }),
+            2 => DispatchCommand::Debug(DebugMark {
+                key: self.below(1 << 16) as u16,
+                size: 0,
+                checksum: 0,
+                body: Vec::new(),
+            }),
             3 => DispatchCommand::Sink,
             _ => {
                 let count = self.below(5);

@@ -5,6 +5,8 @@
 //! so it owns the card itself. Start-up is the device's, step by step (the original's `device.py`),
 //! with the same firmware and kernels.
 
+#[path = "rig/buffers.rs"]
+mod buffers;
 #[path = "rig/checks.rs"]
 mod checks;
 #[path = "rig/rings.rs"]
@@ -120,6 +122,10 @@ pub(crate) struct Rig {
     issue_wraps: u32,
     /// Whether anything went through the scratch buffer.
     scratch_used: bool,
+    /// Records that go into a command buffer instead of the queue.
+    buffer: Option<Vec<u8>>,
+    /// Where the next command buffer lies in each bank.
+    next_buffer: u32,
 }
 
 impl Rig {
@@ -159,6 +165,8 @@ impl Rig {
             last: (PREFETCH_Q.end().get(), host::ISSUE.noc_addr()),
             issue_wraps: 0,
             scratch_used: false,
+            buffer: None,
+            next_buffer: buffers::BUFFER_BASE,
         }
     }
 
@@ -259,6 +267,9 @@ impl Rig {
 
     /// Puts a record of any bytes into the queue; reads completion pages while there is no room.
     pub(crate) fn record(&mut self, bytes: &[u8], instead: Option<u16>) {
+        if let Some(buffer) = &mut self.buffer {
+            return buffer.extend_from_slice(bytes);
+        }
         while !self.try_record(bytes, instead) {
             let quiet = self.card.link().is_quiet();
             let before = self.expected.len();

@@ -3,9 +3,10 @@
 
 use crate::random::Random;
 use crate::shadow::{DRAM_BASE, DRAM_BYTES, L1_BANKS, L1_BASE, L1_BYTES, Shadow};
+use tilework_abi::cq::prefetch::{MAX_PAGED_SOURCE_BYTES, RELAY_PAGED_PACKED_MAX_SUBS};
 use tilework_abi::noc::NocXy;
 use tilework_cq::dispatch::{HostWrite, LinearWrite, PagedWrite};
-use tilework_cq::prefetch::{LinearRelay, LinearRelayH, PagedRelay};
+use tilework_cq::prefetch::{LinearRelay, LinearRelayH, PagedRelay, PagedSource};
 use tilework_cq::{DispatchCommand, PrefetchCommand};
 
 /// Most bytes that a write may carry, so that it stays in the part of memory that the shadow covers.
@@ -47,9 +48,10 @@ impl Random {
     /// A command of about `bytes` bytes of data that lie in memory.
     pub(crate) fn sourced(&mut self, shadow: &Shadow, bytes: usize) -> Sourced {
         let bytes = bytes.clamp(1, MOST);
-        let (data, source) = match self.below(4) {
+        let (data, source) = match self.below(5) {
             0 => self.from_node(shadow, bytes),
             1 => self.from_l1_pages(shadow, bytes),
+            2 => self.from_packed(shadow, bytes),
             _ => self.from_dram_pages(shadow, bytes),
         };
         let length = data.len();
@@ -91,6 +93,23 @@ impl Random {
         dram_pages(shadow, PagedRelay { is_dram: true, length_adjust, start_page, base_addr, page_size, pages })
     }
 
+    /// Up to 35 buffers.
+    fn from_packed(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
+        let (mut data, mut sources) = (Vec::new(), Vec::new());
+        let count = 1 + self.below(RELAY_PAGED_PACKED_MAX_SUBS as u32) as usize;
+        while sources.len() < count && (data.is_empty() || data.len() < bytes) {
+            let log_page_size = 6 + self.below(11) as u16;
+            let most = (bytes / count).clamp(64, MAX_PAGED_SOURCE_BYTES as usize) as u32;
+            let length = 64 * (1 + self.below(most / 64));
+            let (start_page, base_addr) = (self.below(7) as u16, DRAM_BASE + 64 * self.below(64));
+            let size = 1 << log_page_size;
+            let pages = shadow.pages(true, start_page.into(), base_addr, size, length.div_ceil(size));
+            data.extend(&pages[..length as usize]);
+            sources.push(PagedSource { start_page, log_page_size, base_addr, length });
+        }
+        (data, PrefetchCommand::RelayPagedPacked(sources))
+    }
+
     fn from_l1_pages(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
         let page_size = 16 * (1 + self.below((bytes / 16).clamp(1, 3000) as u32));
         let (start_page, most) = self.l1_pages(1);
@@ -101,7 +120,7 @@ impl Random {
     }
 
     /// Any write that carries exactly `data`.
-    fn carrying(&mut self, data: Vec<u8>) -> DispatchCommand {
+    pub(crate) fn carrying(&mut self, data: Vec<u8>) -> DispatchCommand {
         let bytes = data.len();
         match self.below(4) {
             0 => DispatchCommand::WriteLinearHHost(HostWrite { is_event: self.coin(), payload: data }),

@@ -423,8 +423,8 @@ fn termination_gives_every_page_back_whatever_was_sent() {
 fn debug_commands_leave_their_key() {
     use tilework_cq::dispatch::DebugMark;
     let mut rig = Rig::boot(Board::P100);
-    rig.send(&DispatchCommand::Debug(DebugMark { key: 0xBEEF, size: 0, body: vec![0; 48] }));
-    rig.prefetch(&PrefetchCommand::Debug(DebugMark { key: 0xCAFE, size: 0, body: vec![0; 112] }));
+    rig.send(&DispatchCommand::Debug(DebugMark { key: 0xBEEF, size: 0, checksum: 0, body: vec![0; 48] }));
+    rig.prefetch(&PrefetchCommand::Debug(DebugMark { key: 0xCAFE, size: 0, checksum: 0, body: vec![0; 112] }));
     rig.finish();
     assert_eq!(rig.status(Kernel::Dispatch, word::DETAIL), 0xBEEF);
     assert_eq!(rig.status(Kernel::Prefetch, word::DETAIL), 0xCAFE);
