@@ -22,11 +22,13 @@ mod host;
 mod machine;
 #[path = "model/prefetch.rs"]
 mod prefetch;
+#[path = "model/relay.rs"]
+mod relay;
 #[path = "model/script.rs"]
 mod script;
 
 use machine::{CONSERVED, ENDS, Queue, RIGHT, Reached, Who};
-use script::Step::{self, Barrier, Event, Part, Stall, Write};
+use script::Step::{self, Barrier, Event, Exec, Fill, Part, Pieces, Source, Stall, Write};
 use stateright::{Checker, HasDiscoveries, Model};
 
 /// A mistake.
@@ -66,6 +68,14 @@ pub(crate) enum Defect {
     TakesAnyAnswer,
     /// `STALL` is satisfied by a notification that an earlier one was for (tt-metal#9113).
     StallTakesOldNotice,
+    /// The prefetcher goes on fetching behind a record with the stall flag (tt-metal#8062).
+    FetchesPastStall,
+    /// The prefetcher leaves a command buffer while reads of its rest are in flight.
+    LeavesReadsInFlight,
+    /// A half of the scratch buffer is read again while writes out of it are in flight.
+    ReusesHalfEarly,
+    /// Pieces of the ring buffer are relayed before it is filled.
+    RelaysRingEarly,
     /// The dispatcher notifies the prefetcher without waiting for its own writes.
     NotifiesWithoutBarrier,
 }
@@ -86,14 +96,14 @@ const FETCH: Scenario = Scenario {
     name: "fetch",
     steps: &[Write(6), Write(1), Write(6), Write(6), Write(2)],
     reached: &[Reached::IssueWrap, Reached::HostBlocked, Reached::CmddatWrap, Reached::ReadOvertakes],
-    prompt: &[Who::Collect],
+    prompt: &[Who::Dispatch, Who::Collect],
 };
 /// More records than there are entries; the last ends at the end of the issue region.
 const ENTRIES: Scenario = Scenario {
     name: "entries",
     steps: &[Write(1), Write(1), Write(1), Write(6), Write(1)],
     reached: &[Reached::HostBlocked, Reached::CmddatWrap, Reached::ReadOvertakes],
-    prompt: &[Who::Dispatch, Who::Collect],
+    prompt: &[Who::Relay, Who::Dispatch, Who::Collect],
 };
 /// Commands of all lengths through the dispatch ring.
 const RING: Scenario = Scenario {
@@ -116,9 +126,38 @@ const STALL: Scenario = Scenario {
     reached: &[Reached::Stalled],
     prompt: &[Who::Fetch],
 };
+/// A command longer than the ring, through the halves of the scratch buffer.
+const SCRATCH: Scenario = Scenario {
+    name: "scratch",
+    steps: &[Part(2), Source(13), Write(1), Part(1), Source(3)],
+    reached: &[Reached::RingFull, Reached::RingCut],
+    prompt: &[Who::Fetch, Who::Collect],
+};
+/// The ring buffer, filled twice.
+const RINGBUFFER: Scenario = Scenario {
+    name: "ring buffer",
+    steps: &[
+        Fill(0, 4),
+        Fill(4, 4),
+        Part(1),
+        Pieces(&[(6, 2), (0, 5), (3, 1)]),
+        Fill(2, 4),
+        Part(2),
+        Pieces(&[(0, 8)]),
+    ],
+    reached: &[Reached::RingPending, Reached::RingFull],
+    prompt: &[Who::Fetch, Who::Collect],
+};
+/// Command buffers, whose commands pass the ends of chunks; one with a rest that is no command.
+const EXEC: Scenario = Scenario {
+    name: "exec",
+    steps: &[Write(1), Exec(3, 3), Write(2), Write(5), Write(2), Write(3), Exec(1, 0), Write(1), Write(1)],
+    reached: &[Reached::InBuffer, Reached::ChunkCut, Reached::LeftEarly],
+    prompt: &[Who::Dispatch, Who::Collect],
+};
 /// A little of everything, everyone at any time.
 const TOGETHER: Scenario =
-    Scenario { name: "together", steps: &[Write(5), Event, Barrier, Stall, Write(2)], reached: &[], prompt: &[] };
+    Scenario { name: "together", steps: &[Write(3), Event, Barrier, Stall], reached: &[], prompt: &[] };
 
 fn check(scenario: Scenario) {
     let checker = Queue::new(scenario, None).checker().spawn_bfs().join();
@@ -152,12 +191,27 @@ fn a_stall_waits_for_its_own_notification() {
 }
 
 #[test]
+fn long_commands_pass_the_scratch_buffer() {
+    check(SCRATCH);
+}
+
+#[test]
+fn pieces_of_the_ring_buffer_are_relayed() {
+    check(RINGBUFFER);
+}
+
+#[test]
+fn command_buffers_are_executed_alone() {
+    check(EXEC);
+}
+
+#[test]
 fn everything_together_ends() {
     check(TOGETHER);
 }
 
 /// Where each mistake shows, and as what.
-const FOUND: [(Defect, Scenario, &str); 18] = [
+const FOUND: [(Defect, Scenario, &str); 22] = [
     (Defect::ForgetsToggle, COMPLETION, RIGHT),
     (Defect::HostKeepsToggle, COMPLETION, ENDS),
     (Defect::IgnoresFullFifo, COMPLETION, RIGHT),
@@ -176,6 +230,10 @@ const FOUND: [(Defect, Scenario, &str); 18] = [
     (Defect::TakesAnyAnswer, FETCH, RIGHT),
     (Defect::StallTakesOldNotice, STALL, RIGHT),
     (Defect::NotifiesWithoutBarrier, STALL, RIGHT),
+    (Defect::FetchesPastStall, EXEC, RIGHT),
+    (Defect::LeavesReadsInFlight, EXEC, RIGHT),
+    (Defect::ReusesHalfEarly, SCRATCH, RIGHT),
+    (Defect::RelaysRingEarly, RINGBUFFER, RIGHT),
 ];
 
 #[test]

@@ -123,7 +123,7 @@ impl State {
             return self.fail(Wrong::Command(found));
         }
         match command.kind {
-            Step::Write(_) => self.write(command.cells.len()),
+            kind if kind.writes() => self.write(command.cells.len()),
             Step::Event => self.event(queue),
             Step::Barrier => {
                 if !self.in_flight(Packet::is_of_dispatcher) || queue.has(Defect::NotifiesWithoutBarrier) {
@@ -132,7 +132,7 @@ impl State {
                 }
             }
             Step::End => self.end(),
-            Step::Part(_) | Step::Stall | Step::Quit => unreachable!("no command ends with it"),
+            kind => unreachable!("no command ends with {kind:?}"),
         }
     }
 

@@ -2,10 +2,11 @@
 
 use crate::Defect;
 use crate::machine::{COMPLETIONS, ENTRIES, ISSUE_BYTES, MAX_RECORD, Queue, Reached, State, Wrong, cells};
-use crate::script::{CELL, Cell, Step};
+use crate::script::{CELL, Cell, Step, cells_of};
 use std::convert::Infallible;
 use tilework_abi::addr::PageCount;
 use tilework_abi::cq::layout::PAGE_SIZE;
+use tilework_abi::cq::layout::prefetch_core::PREFETCH_Q_STALL_BIT;
 use tilework_cq::completion::CompletionError;
 use tilework_cq::issue::QueueError;
 use tilework_cq::{CompletionFifo, IssueQueue, IssueRegion, PrefetchPort, PrefetchRing};
@@ -13,7 +14,7 @@ use tilework_cq::{CompletionFifo, IssueQueue, IssueRegion, PrefetchPort, Prefetc
 /// The host and its memory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Host {
-    /// The script's next step.
+    /// The script's next record.
     next: usize,
     queue: IssueQueue,
     fifo: CompletionFifo,
@@ -48,6 +49,8 @@ impl Host {
 struct Port<'a> {
     entries: &'a mut [u16; ENTRIES],
     wrong: &'a mut Option<Wrong>,
+    /// The stall flag, if the entry to be written has it.
+    flag: u16,
 }
 
 impl PrefetchPort for Port<'_> {
@@ -60,7 +63,7 @@ impl PrefetchPort for Port<'_> {
         if self.entries[index as usize] != 0 {
             self.wrong.get_or_insert(Wrong::EntryOverwritten(index));
         }
-        self.entries[index as usize] = entry;
+        self.entries[index as usize] = entry | self.flag;
         Ok(())
     }
 }
@@ -69,16 +72,18 @@ impl State {
     /// Puts the next record into the queue, or learns that there is no room.
     pub(crate) fn issue(&mut self, queue: &Queue) {
         let host = &mut self.host;
-        let Some(record) = queue.script.records.get(host.next) else { return };
-        let mut port = Port { entries: &mut self.entries, wrong: &mut self.wrong };
+        let Some((step, record)) = queue.script.records.get(host.next) else { return };
+        let steps = &queue.script.steps;
+        let flag = if matches!(steps[*step], Step::Exec(..)) { PREFETCH_Q_STALL_BIT } else { 0 };
+        let mut port = Port { entries: &mut self.entries, wrong: &mut self.wrong, flag };
         let prepared = match host.queue.prepare(&mut port, record) {
             Ok(prepared) => prepared,
             Err(QueueError::Blocked { .. }) => return self.reach(Reached::HostBlocked),
             Err(_) => return self.fail(Wrong::Issue),
         };
         let placement = prepared.placement;
-        for (part, at) in cells(placement.offset.get(), record.size()).enumerate() {
-            host.memory[at] = Cell::new(host.next, part);
+        for (at, cell) in cells(placement.offset.get(), record.size()).zip(cells_of(steps, *step)) {
+            host.memory[at] = cell;
         }
         host.next += 1;
         if host.queue.publish(&mut port, prepared).is_err() {

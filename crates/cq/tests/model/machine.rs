@@ -9,7 +9,8 @@
 use crate::dispatch::Dispatch;
 use crate::host::Host;
 use crate::prefetch::Prefetch;
-use crate::script::{CELL, Cell, Command, Script, Step};
+use crate::relay::Memory;
+use crate::script::{Buffer, CELL, Cell, Command, Script};
 use crate::{Defect, Scenario};
 use stateright::{Model, Property};
 use tilework_abi::cq::completion::CompletionRange;
@@ -27,6 +28,13 @@ pub(crate) const ISSUE_BASE: u32 = 0x4000_0100;
 pub(crate) const ENTRIES: usize = 3;
 /// The command data queue: two of the longest records.
 pub(crate) const CMDDAT: std::ops::Range<u32> = 0x440..0x440 + 2 * MAX_RECORD;
+/// Bytes of neighbouring records that become one read.
+pub(crate) const MAX_MERGED: u32 = MAX_RECORD;
+/// Bytes of a command buffer that are read at once.
+pub(crate) const CHUNK: u32 = 128;
+/// Bytes of a half of the scratch buffer, and cells of all of it.
+pub(crate) const HALF: u32 = 64;
+pub(crate) const SCRATCH_CELLS: usize = (2 * HALF / CELL) as usize;
 /// The completion FIFO.
 pub(crate) const COMPLETIONS: CompletionRange = CompletionRange::with_pages(0x4400_0100, 2);
 /// The dispatch ring: its base, the logarithm of its page size, its pages, and its blocks.
@@ -34,6 +42,11 @@ pub(crate) const RING: u32 = 0x1000;
 const LOG_PAGE: u32 = 5;
 pub(crate) const PAGES: u32 = 6;
 const BLOCKS: u32 = 3;
+/// Bytes of a relay that are written and announced at once, and pages that they may touch.
+pub(crate) const PORTION: u32 = 64;
+pub(crate) const PORTION_PAGES: u32 = (PORTION >> LOG_PAGE) + 1;
+/// Pages that may be filled and not announced.
+pub(crate) const MAX_HELD: u32 = Reader::MAX_COMMAND_PAGES;
 /// Where the page counts start: they wrap within a script.
 pub(crate) const COUNT: u32 = u32::MAX - 4;
 
@@ -48,10 +61,14 @@ pub(crate) const PAGE_CELLS: u32 = (1 << LOG_PAGE) / CELL;
 /// A packet, or a read that is answered in one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Packet {
-    /// The read of record `index` of the command data queue; all in bytes.
-    Read { index: usize, from: u32, to: u32, bytes: u32 },
-    /// Bytes of the command data queue to the dispatch ring.
-    Relay { from: u32, to: u32, bytes: u32 },
+    /// Read `read` of the command data queue: records from the host.
+    Read { read: u32, from: u32, to: u32, bytes: u32 },
+    /// Read `read` of the command data queue: bytes of the command buffer of step `exec`.
+    Chunk { read: u32, exec: usize, from: u32, to: u32, bytes: u32 },
+    /// A read of cells `first` and following of `step` into the scratch buffer.
+    Scratch { id: u32, step: usize, first: usize, to: u32, bytes: u32 },
+    /// Bytes of the prefetcher to the dispatch ring, under one of two ids.
+    Relay { memory: Memory, from: u32, to: u32, bytes: u32, id: bool },
     /// Pages that are filled.
     Filled(u32),
     /// Pages that are free again.
@@ -95,6 +112,8 @@ pub(crate) enum Wrong {
     Pointer(u32),
     /// The host met this cell in the next page of the completion FIFO.
     Completion(Cell),
+    /// Something was fetched behind a record with the stall flag (tt-metal#8062).
+    FetchedPast,
     /// The prefetcher passed a `STALL` before everything in front of it was done.
     StallPassed,
 }
@@ -138,6 +157,16 @@ pub(crate) enum Reached {
     ToggleFlipped = 256,
     /// The prefetcher had to wait at a `STALL`.
     Stalled = 512,
+    /// Neighbouring records became one read.
+    ReadsMerged = 1024,
+    /// A command buffer was executed.
+    InBuffer = 2048,
+    /// A payload passed the end of a chunk of a command buffer.
+    ChunkCut = 4096,
+    /// A command buffer ended while the rest of it was being read.
+    LeftEarly = 8192,
+    /// A relay from the ring buffer had to wait for its filling.
+    RingPending = 16384,
 }
 
 impl State {
@@ -162,10 +191,8 @@ impl State {
     /// The arrival of a packet.
     fn arrive(&mut self, script: &Script, at: usize) {
         match self.packets.remove(at) {
-            Packet::Read { from, to, bytes, index } => {
-                let overtakes =
-                    |p| matches!(p, Packet::Read { index: other, .. } if self.prefetch.is_older(other, index));
-                if self.in_flight(overtakes) {
+            Packet::Read { read, from, to, bytes } => {
+                if self.in_flight(|p| matches!(p, Packet::Read { read: other, .. } if other < read)) {
                     self.reach(Reached::ReadOvertakes);
                 }
                 let data = self.host.memory.get(cells(from - ISSUE_BASE, bytes));
@@ -175,8 +202,20 @@ impl State {
                     None => self.fail(Wrong::Outside { from, to, bytes }),
                 }
             }
-            Packet::Relay { from, to, bytes } => {
-                let data = &self.prefetch.memory[cells(from - CMDDAT.start, bytes)];
+            Packet::Chunk { exec, from, to, bytes, .. } => {
+                let data = script.buffers[exec].as_ref().map(|buffer| &buffer.cells[cells(from, bytes)]);
+                self.prefetch.memory[cells(to - CMDDAT.start, bytes)].copy_from_slice(data.unwrap_or_default());
+            }
+            Packet::Scratch { step, first, to, bytes, .. } => {
+                for (k, cell) in self.prefetch.scratch[cells(to, bytes)].iter_mut().enumerate() {
+                    *cell = Cell::new(step, first + k);
+                }
+            }
+            Packet::Relay { memory, from, to, bytes, .. } => {
+                let data = match memory {
+                    Memory::Cmddat => &self.prefetch.memory[cells(from - CMDDAT.start, bytes)],
+                    Memory::Scratch => &self.prefetch.scratch[cells(from, bytes)],
+                };
                 self.dispatch.memory[cells(to - RING, bytes)].copy_from_slice(data);
             }
             Packet::Filled(pages) => self.dispatch.filled = self.dispatch.filled.plus(pages),
@@ -246,6 +285,10 @@ impl Queue {
         let expected = scenario.reached.iter().fold(0, |bits, &what| bits | what as u32);
         Self { script: Script::new(scenario.steps), expected, prompt: scenario.prompt, defect }
     }
+    /// The command buffer of an `EXEC_BUF`.
+    pub(crate) fn buffer(&self, exec: usize) -> &Buffer {
+        self.script.buffers[exec].as_ref().expect("a step that executes a buffer")
+    }
     pub(crate) fn has(&self, defect: Defect) -> bool {
         self.defect == Some(defect)
     }
@@ -277,7 +320,9 @@ impl Queue {
 pub(crate) enum Who {
     /// The host's writing side, the reads of records and their taking.
     Fetch,
-    /// The relays, the dispatcher and its writes to workers.
+    /// The prefetcher's relays.
+    Relay,
+    /// The dispatcher, its writes and all credits.
     Dispatch,
     /// The host's reading side.
     Collect,
@@ -288,8 +333,9 @@ impl State {
         match action {
             Action::Issue | Action::Fetch | Action::Remove | Action::Take => Who::Fetch,
             Action::Collect => Who::Collect,
-            Action::Relay | Action::Block | Action::Look | Action::Execute => Who::Dispatch,
-            Action::Arrive(at) if matches!(self.packets[at], Packet::Read { .. }) => Who::Fetch,
+            Action::Relay => Who::Relay,
+            Action::Block | Action::Look | Action::Execute => Who::Dispatch,
+            Action::Arrive(at) if matches!(self.packets[at], Packet::Read { .. } | Packet::Chunk { .. }) => Who::Fetch,
             Action::Arrive(_) => Who::Dispatch,
         }
     }
@@ -361,22 +407,21 @@ impl State {
         let start = WrapCount(COUNT);
         let announced = self.sum(|p| if let Packet::Filled(pages) = p { Some(pages) } else { None });
         let given = self.sum(|p| if let Packet::Freed(pages) = p { Some(pages) } else { None });
-        dispatch.filled.since(start) + announced == prefetch.released
+        dispatch.filled.since(start) + announced + prefetch.unannounced == prefetch.released
             && prefetch.credits.since(start.plus(PAGES)) + given + dispatch.held() == dispatch.pages_read
             && !prefetch.writer.can_acquire(prefetch.credits, PAGES + 1)
     }
 
     /// Whether the first `commands` commands have reached the workers whole.
     pub(crate) fn have_arrived(&self, queue: &Queue, commands: usize) -> bool {
-        let whole = |(command, &mask): (&Command, &u32)| {
-            !matches!(command.kind, Step::Write(_)) || mask == (1 << command.cells.len()) - 1
-        };
+        let whole =
+            |(command, &mask): (&Command, &u32)| !command.kind.writes() || mask == (1 << command.cells.len()) - 1;
         queue.script.commands.iter().zip(&self.dispatch.workers).take(commands).all(whole)
     }
 
     fn is_finished(&self, queue: &Queue) -> bool {
         self.host.events == queue.script.events()
-            && self.prefetch.is_done()
+            && self.prefetch.done
             && self.dispatch.is_done()
             && self.packets.is_empty()
             && self.have_arrived(queue, queue.script.commands.len())
