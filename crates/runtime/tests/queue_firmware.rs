@@ -87,7 +87,23 @@ fn cut(rig: &mut Rig, random: &mut Random, command: &DispatchCommand) {
     rig.send_cut(command, &cuts, together);
 }
 
+/// Says how to repeat the stream of a seed that fails.
+struct Named(Board, u64);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let Self(board, seed) = self;
+            let name = board.spec().name;
+            eprintln!(
+                "TILEWORK_SEED={seed} cargo test -p tilework-runtime --test queue_firmware documents_say_on_{name}"
+            );
+        }
+    }
+}
+
 fn random_stream(board: Board, seed: u64, steps: u32) {
+    let _named = Named(board, seed);
     let mut rig = Rig::boot(board);
     let mut random = Random::new(board, seed);
     for step in 0..steps {
@@ -100,18 +116,24 @@ fn random_stream(board: Board, seed: u64, steps: u32) {
     rig.terminate();
 }
 
-#[test]
-fn random_streams_leave_the_memory_that_the_documents_say_on_p100() {
-    for seed in 0..12 {
-        random_stream(Board::P100, seed, 300);
+/// The seeds of a test: from `first` on, or the one that `TILEWORK_SEED` names, or as many as
+/// `TILEWORK_SEEDS` says.
+fn seeds(first: u64) -> std::ops::Range<u64> {
+    let number = |name| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
+    match number("TILEWORK_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => first..first + number("TILEWORK_SEEDS").unwrap_or(12),
     }
 }
 
 #[test]
+fn random_streams_leave_the_memory_that_the_documents_say_on_p100() {
+    seeds(0).for_each(|seed| random_stream(Board::P100, seed, 300));
+}
+
+#[test]
 fn random_streams_leave_the_memory_that_the_documents_say_on_p150() {
-    for seed in 100..112 {
-        random_stream(Board::P150, seed, 300);
-    }
+    seeds(100_000).for_each(|seed| random_stream(Board::P150, seed, 300));
 }
 
 #[test]

@@ -115,6 +115,13 @@ impl FetchQueue {
         self.started == self.removed
     }
 
+    /// Whether so many of the records are gone that it is worth while to look for others: those
+    /// that are found together are one read.
+    #[inline(always)]
+    pub const fn runs_low(&self) -> bool {
+        self.started.wrapping_sub(self.removed) <= RECORDS as u32 / 2
+    }
+
     /// Whether another record could be added, if there is room for its bytes.
     #[inline(always)]
     pub const fn has_slot(&self) -> bool {

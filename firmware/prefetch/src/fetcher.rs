@@ -1,8 +1,8 @@
 //! The fetch state machine of figure 5: prefetch queue entries become reads, reads become commands.
 //!
-//! Figure 5's three questions are asked in this order. Is an entry ready and is there room: start
-//! its read. Is a command ready: return it. Is a read pending: wait for the oldest, then look
-//! again. Otherwise wait for an entry.
+//! Figure 5's three questions: is an entry ready and is there room: start its read. Is a command
+//! ready: return it. Is a read pending: wait for the oldest, then look again. Otherwise wait for an
+//! entry. The first is asked wherever this core waits anyway, and for several entries at a time.
 //!
 //! A command buffer ([`Fetcher::enter`]) takes the place of the entries: it is read in chunks, which
 //! lie in the command data queue as records do. A command may pass the end of its chunk; its header
@@ -22,7 +22,7 @@ use tilework_cq_core::halt::Status;
 use tilework_cq_core::initiators::prefetch::{FIRST_READ_ID, NIU, READS};
 use tilework_cq_core::local::Table;
 use tilework_cq_core::span::packet;
-use tilework_rt::reg::{fence, read, read16, write, write16};
+use tilework_rt::reg::{fence, read, read16, wait16, write, write16};
 
 /// Bytes of a command buffer that are read at once.
 const CHUNK: u32 = MAX_PACKET_BYTES;
@@ -83,25 +83,28 @@ impl Fetcher {
     }
 
     /// The next command and the bytes from it to the end of its record. Waits for it.
+    ///
+    /// Reads are started by those who wait: here when nothing is ready, and by each relay.
     #[inline(always)]
     pub fn next_command(&mut self, status: &Status) -> (u32, u32) {
-        loop {
-            self.start_reads(status);
-            if self.at != self.end {
-                return (self.at, self.end - self.at + self.behind);
-            }
+        while self.at == self.end {
             self.remove(status);
             if self.queue.is_empty() {
-                loop {
-                    fence();
-                    if read16(self.entry) != 0 {
-                        break;
-                    }
-                }
+                self.wait_for_entry(status);
             } else {
                 self.open_oldest(status);
             }
         }
+        (self.at, self.end - self.at + self.behind)
+    }
+
+    /// Waits for an entry and starts its read; in a command buffer, that of the next chunk.
+    #[inline(never)]
+    fn wait_for_entry(&mut self, status: &Status) {
+        if self.buffer.is_none() {
+            wait16(self.entry, |entry| entry != 0);
+        }
+        self.start_reads(status);
     }
 
     /// Bytes of the next command that are here in one piece, and bytes of its record that follow.
@@ -286,83 +289,72 @@ impl Fetcher {
         }
         fence();
         let entry = read16(self.entry);
-        if entry != 0 && self.queue.has_slot() {
-            self.start_ready(status, entry);
+        if entry != 0 && self.queue.runs_low() {
+            self.start_ready(status);
         }
     }
 
     #[inline(never)]
-    fn start_ready(&mut self, status: &Status, first: u16) {
-        let mut entry = first;
-        while entry != 0 && self.stalled == 0 && self.queue.has_slot() && self.queue.has_read() {
-            let bytes = self.bytes_of(status, entry);
-            let Some(start) = self.queue.place(bytes) else { return };
-            let issue = self.issue.get_or_insert_with(|| {
-                let told = read(PREFETCH_Q_PCIE_RD_PTR);
-                IssueCursor::new(if told != 0 { told } else { host::ISSUE.noc_addr() }, host::ISSUE.size())
-            });
-            let from = issue.next(bytes);
-            let read = self.queue.begin_read();
-            let mut total = self.take(entry, start, bytes, read);
-            // Neighbours of one packet are one read.
-            loop {
-                fence();
-                entry = read16(self.entry);
-                if entry == 0 || self.stalled != 0 || !self.queue.has_slot() || !total.is_multiple_of(PCIE_ALIGN) {
-                    break;
-                }
-                let bytes = self.bytes_of(status, entry);
-                let beside = total + bytes <= MAX_PACKET_BYTES
-                    && self.queue.place(bytes) == Some(start + total)
-                    && self.issue.is_some_and(|issue| issue.next(bytes) == from + total);
-                if !beside {
-                    break;
-                }
-                total += self.take(entry, start + total, bytes, read);
+    fn start_ready(&mut self, status: &Status) {
+        let issue = self.issue.get_or_insert_with(|| {
+            let told = read(PREFETCH_Q_PCIE_RD_PTR);
+            IssueCursor::new(if told != 0 { told } else { host::ISSUE.noc_addr() }, host::ISSUE.size())
+        });
+        // The records of one read: where they come from, and all of them together.
+        let (mut from, mut together) = (0, Record::default());
+        while self.stalled == 0 && self.queue.has_slot() {
+            fence();
+            let entry = read16(self.entry);
+            if entry == 0 {
+                break;
             }
-            self.start_read(from, Record { start, bytes: total, host_end: 0, read });
-        }
-    }
-
-    /// Bytes of the record that an entry names.
-    #[inline(never)]
-    fn bytes_of(&self, status: &Status, entry: u16) -> u32 {
-        let bytes = u32::from(entry & !PREFETCH_Q_STALL_BIT) << PREFETCH_Q_LOG_UNIT;
-        if bytes == 0 || bytes > MAX_RECORD_BYTES {
-            status.halt(Fault::RecordTooLong, u32::from(entry), self.entry);
-        }
-        bytes
-    }
-
-    /// Adds the record of the next entry, which lies at `start`; returns its bytes.
-    #[inline(never)]
-    fn take(&mut self, entry: u16, start: u32, bytes: u32, read: u32) -> u32 {
-        if let Some(issue) = &mut self.issue {
+            let bytes = u32::from(entry & !PREFETCH_Q_STALL_BIT) << PREFETCH_Q_LOG_UNIT;
+            if bytes == 0 || bytes > MAX_RECORD_BYTES {
+                status.halt(Fault::RecordTooLong, u32::from(entry), self.entry);
+            }
+            let Some(start) = self.queue.place(bytes) else { break };
+            let source = issue.next(bytes);
+            // Neighbours of one packet are one read.
+            let beside = together.bytes != 0
+                && together.bytes.is_multiple_of(PCIE_ALIGN)
+                && together.bytes + bytes <= MAX_PACKET_BYTES
+                && start == together.start + together.bytes
+                && source == from + together.bytes;
+            if !beside {
+                if !self.queue.has_read() {
+                    break;
+                }
+                start_read(self.my_xy, self.pcie, from, together);
+                from = source;
+                together = Record { start, bytes: 0, host_end: 0, read: self.queue.begin_read() };
+            }
+            together.bytes += bytes;
             issue.take(bytes);
-            self.queue.start(Record { start, bytes, host_end: issue.position(), read });
+            self.queue.start(Record { start, bytes, host_end: issue.position(), read: together.read });
+            if entry & PREFETCH_Q_STALL_BIT != 0 {
+                self.stalled = entry;
+            }
+            self.entry = next_entry(self.entry);
         }
-        if entry & PREFETCH_Q_STALL_BIT != 0 {
-            self.stalled = entry;
-        }
-        self.entry = next_entry(self.entry);
-        bytes
+        start_read(self.my_xy, self.pcie, from, together);
     }
+}
 
-    /// Starts the read of records that lie at `from` in host memory.
-    fn start_read(&mut self, from: u32, record: Record) {
-        let (mut from, mut to, mut left) = (from, record.start, record.bytes);
-        READS.wait_ready();
-        READS.set(init::TARG_ADDR_MID, PCIE_HOST_MID);
-        while left != 0 {
-            let n = packet(left, left);
-            READS.read(self.my_xy, FIRST_READ_ID + record.read_index(), self.pcie, from, to, n);
-            from += n;
-            to += n;
-            left -= n;
-        }
-        // Keeps a look at the counter of this id behind the start of the read.
-        READS.wait_ready();
+/// Starts the read of records that lie at `from` in host memory of the tile `pcie`.
+#[inline(never)]
+fn start_read(my_xy: u32, pcie: u32, from: u32, records: Record) {
+    let (mut from, mut to, mut left) = (from, records.start, records.bytes);
+    READS.wait_ready();
+    READS.set(init::TARG_ADDR_MID, PCIE_HOST_MID);
+    while left != 0 {
+        let n = packet(left, left);
+        READS.read(my_xy, FIRST_READ_ID + records.read_index(), pcie, from, to, n);
+        from += n;
+        to += n;
+        left -= n;
     }
+    // Keeps a look at the counter of this id behind the start of the read.
+    READS.wait_ready();
 }
 
 /// The entry behind `entry` in the ring.

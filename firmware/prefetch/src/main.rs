@@ -52,6 +52,12 @@ const HEADER: u32 = CMD_SIZE as u32;
 /// Bytes of a command without an explicit stride.
 const BARE: u32 = PREFETCH_BARE_STRIDE as u32;
 
+/// The ids of the commands that are quick, or end the loop.
+const RELAY_INLINE: u8 = PrefetchCmdId::RelayInline as u8;
+const RELAY_INLINE_NOFLUSH: u8 = PrefetchCmdId::RelayInlineNoflush as u8;
+const STALL: u8 = PrefetchCmdId::Stall as u8;
+const TERMINATE: u8 = PrefetchCmdId::Terminate as u8;
+
 kernel!(main);
 
 fn main(ctx: &KernelContext) {
@@ -62,26 +68,23 @@ fn main(ctx: &KernelContext) {
     let mut relay = Relay::new(ctx.my_xy, peers.dispatch, semaphores);
     let banks = Banks::new(ctx);
     let mut scratch = Scratch::new(ctx.my_xy, banks);
-    let mut stalls = WrapCount(0);
+    let mut stalls = WrapCount(read(SEM_SYNC.addr(semaphores)));
 
     loop {
         let (at, left) = fetcher.next_command(&status);
-        let stride = match PrefetchCmdId::try_from(read8(at)) {
-            Ok(PrefetchCmdId::RelayInline) => relay_inline(&mut relay, &mut fetcher, &status, at, left, true),
-            Ok(PrefetchCmdId::RelayInlineNoflush) => relay_inline(&mut relay, &mut fetcher, &status, at, left, false),
-            Ok(PrefetchCmdId::Stall) => {
+        // No table between a command and its code: it would be a load from L1.
+        let stride = match read8(at) {
+            RELAY_INLINE => relay_inline(&mut relay, &mut fetcher, &status, at, left, true),
+            RELAY_INLINE_NOFLUSH => relay_inline(&mut relay, &mut fetcher, &status, at, left, false),
+            STALL => {
                 stalls = stalls.plus(1);
                 wait(SEM_SYNC.addr(semaphores), |count| WrapCount(count).wrap_ge(stalls));
                 BARE
             }
-            Ok(PrefetchCmdId::Terminate) if !fetcher.in_buffer() => break,
-            Ok(id) => {
+            TERMINATE if !fetcher.in_buffer() => break,
+            id => {
                 let ends = Ends { fetcher: &mut fetcher, relay: &mut relay, status: &status };
                 other(id, &mut scratch, &banks, at, left, ends)
-            }
-            Err(_) => {
-                status.halt(Fault::UnknownCommand, u32::from(read8(at)), at);
-                left
             }
         };
         fetcher.advance(stride, &status);
@@ -99,8 +102,11 @@ fn main(ctx: &KernelContext) {
 
 /// Executes a command that need not be quick; returns what is left of its stride.
 #[inline(never)]
-fn other(id: PrefetchCmdId, scratch: &mut Scratch, banks: &Banks, at: u32, left: u32, mut ends: Ends<'_>) -> u32 {
-    let done = match id {
+fn other(id: u8, scratch: &mut Scratch, banks: &Banks, at: u32, left: u32, mut ends: Ends<'_>) -> u32 {
+    let Ok(command) = PrefetchCmdId::try_from(id) else {
+        return refuse(&ends, at, left, (Fault::UnknownCommand, id.into()));
+    };
+    let done = match command {
         PrefetchCmdId::RelayLinear => Ok(scratch.relay_linear(at, &mut ends)),
         PrefetchCmdId::RelayLinearH => Ok(scratch.relay_linear_h(at, &mut ends)),
         PrefetchCmdId::RelayPaged => scratch.relay_paged(at, &mut ends),
@@ -111,16 +117,13 @@ fn other(id: PrefetchCmdId, scratch: &mut Scratch, banks: &Banks, at: u32, left:
         PrefetchCmdId::Debug => debug(at, left, &ends),
         PrefetchCmdId::ExecBuf => exec_buf(banks, at, left, &mut ends),
         PrefetchCmdId::ExecBufEnd if ends.fetcher.in_buffer() => {
-            let cmd: RelayInline = command(at);
-            let (bytes, stride) = (cmd.length.get(), cmd.stride.get());
-            if bytes > left || stride < bytes + HEADER || stride > left {
-                return refuse(&ends, at, left, (Fault::BadStride, stride));
-            }
-            relay_in_parts(ends.relay, ends.fetcher, ends.status, cmd, true);
-            ends.fetcher.leave();
-            Ok(0)
+            Inline::new(at, left).map_err(|stride| (Fault::BadStride, stride)).map(|inline| {
+                relay_in_parts(ends.relay, ends.fetcher, ends.status, inline, true);
+                ends.fetcher.leave();
+                0
+            })
         }
-        id => Err((Fault::UnknownCommand, id as u32)),
+        _ => Err((Fault::UnknownCommand, id.into())),
     };
     done.unwrap_or_else(|refused| refuse(&ends, at, left, refused))
 }
@@ -170,47 +173,61 @@ fn exec_buf(banks: &Banks, at: u32, left: u32, ends: &mut Ends<'_>) -> Result<u3
     Ok(0)
 }
 
+/// The header of an inline relay, in registers.
+#[derive(Clone, Copy)]
+struct Inline {
+    dispatcher: u8,
+    bytes: u32,
+    stride: u32,
+}
+
+impl Inline {
+    /// The header at `at`, when its payload lies between header and stride and its stride within
+    /// the `left` bytes of its record; otherwise the stride.
+    #[inline(always)]
+    fn new(at: u32, left: u32) -> Result<Self, u32> {
+        let cmd: RelayInline = command(at);
+        let (bytes, stride) = (cmd.length.get(), cmd.stride.get());
+        // `bytes` is checked against `left` first so that the sum cannot wrap.
+        if bytes > left || stride < bytes + HEADER || stride > left {
+            return Err(stride);
+        }
+        Ok(Self { dispatcher: cmd.dispatcher_type, bytes, stride })
+    }
+}
+
 /// Executes `RELAY_INLINE` or, without `flush`, `RELAY_INLINE_NOFLUSH`; returns what is left of its
 /// stride.
 #[inline(always)]
 fn relay_inline(relay: &mut Relay, fetcher: &mut Fetcher, status: &Status, at: u32, left: u32, flush: bool) -> u32 {
-    let cmd: RelayInline = command(at);
-    let bytes = cmd.length.get();
-    let stride = cmd.stride.get();
-    // The payload lies between header and stride; `bytes` is checked against `left` first so that
-    // the sum cannot wrap.
-    if bytes > left || stride < bytes + HEADER || stride > left {
-        status.halt(Fault::BadStride, stride, at);
-        return left;
+    match Inline::new(at, left) {
+        Ok(inline) if inline.bytes + HEADER <= fetcher.present() => {
+            relay_payload(relay, fetcher, status, inline, at + HEADER, flush);
+            inline.stride
+        }
+        Ok(inline) => relay_in_parts(relay, fetcher, status, inline, flush),
+        Err(stride) => {
+            status.halt(Fault::BadStride, stride, at);
+            left
+        }
     }
-    if bytes + HEADER > fetcher.present() {
-        return relay_in_parts(relay, fetcher, status, cmd, flush);
-    }
-    relay_payload(relay, fetcher, status, cmd, Payload { from: at + HEADER, bytes }, flush);
-    stride
 }
 
-/// Relays what is here of an inline relay's payload.
+/// Relays the payload of `inline` at `from`, or what is here of it.
 #[inline(always)]
-fn relay_payload(
-    relay: &mut Relay,
-    fetcher: &mut Fetcher,
-    status: &Status,
-    cmd: RelayInline,
-    payload: Payload,
-    flush: bool,
-) {
-    match DispatcherSelect::try_from(cmd.dispatcher_type) {
+fn relay_payload(relay: &mut Relay, fetcher: &mut Fetcher, status: &Status, inline: Inline, from: u32, flush: bool) {
+    let payload = Payload { from, bytes: inline.bytes };
+    match DispatcherSelect::try_from(inline.dispatcher) {
         Ok(DispatcherSelect::Master) => relay.to_dispatch(fetcher, status, payload, flush),
         Ok(DispatcherSelect::Subordinate) => relay.to_subordinate(fetcher, status, payload, flush),
-        Err(unknown) => status.halt(Fault::UnknownDispatcher, u32::from(unknown.found), payload.from - HEADER),
+        Err(unknown) => status.halt(Fault::UnknownDispatcher, u32::from(unknown.found), from - HEADER),
     }
 }
 
 /// As [`relay_inline`], when the payload passes the end of a chunk of a command buffer.
 #[inline(never)]
-fn relay_in_parts(relay: &mut Relay, fetcher: &mut Fetcher, status: &Status, cmd: RelayInline, flush: bool) -> u32 {
-    let mut left = cmd.length.get();
+fn relay_in_parts(relay: &mut Relay, fetcher: &mut Fetcher, status: &Status, inline: Inline, flush: bool) -> u32 {
+    let mut left = inline.bytes;
     fetcher.advance(HEADER, status);
     while left != 0 {
         if fetcher.present() == 0 {
@@ -218,9 +235,8 @@ fn relay_in_parts(relay: &mut Relay, fetcher: &mut Fetcher, status: &Status, cmd
         }
         let bytes = left.min(fetcher.present());
         left -= bytes;
-        let payload = Payload { from: fetcher.at(), bytes };
-        relay_payload(relay, fetcher, status, cmd, payload, flush && left == 0);
+        relay_payload(relay, fetcher, status, Inline { bytes, ..inline }, fetcher.at(), flush && left == 0);
         fetcher.advance(bytes, status);
     }
-    cmd.stride.get() - HEADER - cmd.length.get()
+    inline.stride - HEADER - inline.bytes
 }

@@ -14,9 +14,9 @@
 
 use super::fetcher::Fetcher;
 use tilework_abi::cq::count::WrapCount;
-use tilework_abi::cq::layout::PageRing;
 use tilework_abi::cq::layout::dispatch_core::{DISPATCH_CB, DISPATCH_S_CB, SEM_CB_PAGES, SEM_S_CB_PAGES};
 use tilework_abi::cq::layout::prefetch_core::{SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES};
+use tilework_abi::cq::layout::{PageRing, SemaphoreId};
 use tilework_abi::cq::status::Fault;
 use tilework_abi::noc::{MAX_PACKET_BYTES, TAG_TRID_SHIFT, init};
 use tilework_cq_core::halt::Status;
@@ -47,24 +47,28 @@ pub struct Relay {
     dispatch: DispatchRing,
     subordinate: SubordinateRing,
     /// Which of [`WRITE_IDS`] the newest writes carry.
-    newest: usize,
+    newest: u32,
     /// Pages that the newest writes filled and that are not announced.
     unannounced: u32,
 }
 
 impl Relay {
-    /// Both rings empty. The semaphores have the same addresses on both cores.
+    /// Both rings empty. The semaphores have the same addresses on both cores; credits are counted
+    /// from what is in them now, the pages of each ring.
     pub fn new(my_xy: u32, dispatch_xy: u32, semaphores: u32) -> Self {
         WRITES.setup_writes(WRITE, WRITE_IDS[0], 0);
         CREDIT.setup_increments(ATOMIC, CREDIT_ID, SEM_CB_PAGES.addr(semaphores));
         CREDIT_S.setup_increments(ATOMIC, CREDIT_ID, SEM_S_CB_PAGES.addr(semaphores));
+        fence();
+        let spent =
+            |credits: SemaphoreId, ring: PageRing| WrapCount(read(credits.addr(semaphores))).minus(ring.pages().get());
         Self {
             my_xy,
             dispatch_xy,
             semaphores,
-            dispatch: DispatchRing::new(WrapCount(0)),
-            subordinate: SubordinateRing::new(WrapCount(0)),
-            newest: 0,
+            dispatch: DispatchRing::new(spent(SEM_DISPATCH_PAGES, DISPATCH_CB)),
+            subordinate: SubordinateRing::new(spent(SEM_DISPATCH_S_PAGES, DISPATCH_S_CB)),
+            newest: WRITE_IDS[0],
             unannounced: 0,
         }
     }
@@ -121,9 +125,9 @@ impl Relay {
             self.dispatch.acquire(self.dispatch.pages_needed(bytes));
             // Under the other id when the pages of the writes before wait to be announced.
             let waits = self.unannounced != 0;
-            let id = self.newest ^ usize::from(waits);
+            let id = if waits { WRITE_IDS[0] ^ WRITE_IDS[1] ^ self.newest } else { self.newest };
             WRITES.wait_ready();
-            WRITES.set(init::PACKET_TAG, WRITE_IDS[id] << TAG_TRID_SHIFT);
+            WRITES.set(init::PACKET_TAG, id << TAG_TRID_SHIFT);
             write(&mut self.dispatch, self.my_xy, self.dispatch_xy, Payload { from, bytes });
             let shown = flush || self.dispatch.held() > MAX_HELD - PORTION_PAGES;
             let full = if shown { self.dispatch.release_full() } else { 0 };
@@ -186,7 +190,7 @@ impl Relay {
     #[inline(always)]
     fn wait_acknowledged(&self) {
         WRITES.wait_ready();
-        NIU.wait_answered(WRITE_IDS[self.newest]);
+        NIU.wait_answered(self.newest);
     }
 }
 

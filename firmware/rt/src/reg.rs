@@ -46,7 +46,7 @@ macro_rules! accesses {
 
 accesses! {
     u32, "word": read, write, wait;
-    u16, "half-word": read16, write16;
+    u16, "half-word": read16, write16, wait16;
     u8, "byte": read8, write8, wait8;
 }
 

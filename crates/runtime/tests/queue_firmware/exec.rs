@@ -1,6 +1,6 @@
 //! Command buffers in DRAM and the ring buffer.
 
-use crate::random::Random;
+use crate::random::{Form, Random};
 use crate::rig::{Rig, wait};
 use crate::shadow::{DRAM_BASE, Shadow};
 use crate::sources::Sourced;
@@ -12,6 +12,7 @@ use tilework_abi::cq::prefetch::{RELAY_RINGBUFFER_MAX_SUBS, RingbufferFlags};
 use tilework_cq::PrefetchCommand;
 use tilework_cq::dispatch::DebugMark;
 use tilework_cq::prefetch::{PagedToRing, RingOffset, RingPiece};
+use tilework_sim::ChipConfig;
 
 /// A random filling of the ring buffer and relays from it, each of which brings the data of a
 /// command.
@@ -95,7 +96,7 @@ fn a_command_buffer_longer_than_the_command_data_queue_is_executed() {
         rig.begin_buffer();
         let mut bytes = 0;
         while bytes < 3 * CMDDAT_Q.region().size() as usize {
-            let form = random.one_of(&crate::random::Form::ALL);
+            let form = random.one_of(&Form::ALL);
             let size = random.size(100_000);
             let command = random.write(form, size);
             bytes += command.to_bytes().unwrap().len();
@@ -145,7 +146,7 @@ fn the_ring_buffer_is_relayed_to_its_last_byte() {
     let size = SCRATCH_DB.size();
     for log2_page_size in [6, 10, 14] {
         let (base_addr, start_page) = (DRAM_BASE, 3);
-        let command = random.write(crate::random::Form::PagedDram, 150_000);
+        let command = random.write(Form::PagedDram, 150_000);
         rig.send(&command);
         let data = rig.shadow.pages(true, 3, base_addr, 1 << log2_page_size, size >> log2_page_size);
         let half = size / 2;
@@ -197,25 +198,47 @@ fn debug_payloads_are_checked() {
     rig.terminate();
 }
 
-/// Neighbouring entries become one read, whatever their sizes: a ring full of small records behind
-/// a closed gate arrives whole, with fewer reads than records.
+/// Neighbouring entries become one read: a ring full of small records behind a closed gate arrives
+/// with fewer packets than a read and its answer for each would make.
 #[test]
 fn neighbouring_entries_are_one_read() {
     let mut rig = Rig::boot(Board::P100);
     let mut random = Random::new(Board::P100, 34);
     let (gate, count) = (rig.spare_word(), 9);
     rig.send(&wait(WaitFlags::WAIT_MEMORY, 0, gate, count));
-    let commands: Vec<_> = (0..3 * DISPATCH_CB.pages().get())
-        .map(|_| {
-            let bytes = random.size(300);
-            random.write(crate::random::Form::LinearUnicast, bytes)
-        })
-        .collect();
-    commands.iter().for_each(|command| rig.send(command));
+    let records = 8 * u64::from(DISPATCH_CB.pages().get());
+    for _ in 0..records {
+        let command = random.write(Form::LinearUnicast, 16);
+        rig.send(&command);
+    }
     rig.settle();
-    let before = rig.card.link().stats();
+    let before = rig.card.link().stats().noc_packets;
     rig.poke(rig.board.dispatch_core(), gate, count);
     rig.finish();
-    println!("{before:?}");
+    let packets = rig.card.link().stats().noc_packets - before;
+    // Each record is written twice and its credit given once, which is answered: six packets.
+    println!("{packets} packets for {records} records");
+    assert!(packets < 7 * records, "{packets} packets for {records} records");
     rig.terminate();
+}
+
+/// The credits and the count of `STALL` start where they wrap, the entries and the issue region go
+/// on: nothing is lost while they pass.
+#[test]
+fn issue_9113_counts_that_start_near_their_wrap_pass_it() {
+    for before in [0, 1, 127, 128, 300] {
+        let mut rig = Rig::boot_chip(ChipConfig::new(Board::P100), 0u32.wrapping_sub(before));
+        let mut random = Random::new(Board::P100, before.into());
+        for _ in 0..40 {
+            crate::random_command(&mut rig, &mut random);
+            rig.stall();
+        }
+        random_buffer(&mut rig, &mut random, 5);
+        rig.finish();
+        for _ in 0..300 {
+            rig.stall();
+        }
+        rig.finish();
+        rig.terminate();
+    }
 }

@@ -7,14 +7,14 @@ use crate::{cut, random_step};
 use tilework_abi::board::Board;
 use tilework_abi::noc::NocXy;
 use tilework_cq::DispatchCommand;
-use tilework_cq::dispatch::{LinearWrite, PackedTargets};
+use tilework_cq::dispatch::{PackedTargets, PackedWrite, Packets};
 use tilework_sim::{ChipConfig, LatePackets};
 
 /// Longer than any way through the chip, so that any two packets may change places.
 const MOST: u64 = 1_500;
 
 fn late(board: Board, seed: u64) -> Rig {
-    Rig::boot_chip(ChipConfig { late: Some(LatePackets { seed, most: MOST }), ..ChipConfig::new(board) })
+    Rig::boot_chip(ChipConfig { late: Some(LatePackets { seed, most: MOST }), ..ChipConfig::new(board) }, 0)
 }
 
 /// Whether two tiles or rectangles, as NoC 1 names them, have a tile in common.
@@ -104,21 +104,30 @@ fn late_packets_are_late_in_the_same_way_again() {
     assert_ne!(run(1).cycles, run(2).cycles);
 }
 
-/// The delays do something: two writes to one address, with nothing between them that orders them,
-/// change places for some seed, and with a barrier between them for none.
+/// The delays do something: packets of one command to one address change places for some seed, and
+/// commands with a barrier between them for none.
 #[test]
-fn writes_that_nothing_orders_change_places() {
+fn packets_that_nothing_orders_change_places() {
     let last = |seed, barrier: bool| {
         let mut rig = late(Board::P100, seed);
         let (worker, addr) = (rig.board.workers().last().unwrap(), 0x40_000);
-        for value in 1..=4u8 {
-            let data = vec![value; 16];
-            let (noc_xy, addr) = (worker.encode(), u64::from(addr));
-            let write = LinearWrite { num_mcast_dests: 0, write_offset_index: 0, noc_xy, addr, data };
-            rig.send(&DispatchCommand::WriteLinear(write));
-            if barrier {
+        let values: Vec<Vec<u8>> = (1..=4).map(|value| vec![value; 16]).collect();
+        let write = |packets: &[Vec<u8>]| {
+            DispatchCommand::WritePacked(PackedWrite {
+                kind: Default::default(),
+                write_offset_index: 0,
+                addr,
+                targets: PackedTargets::Unicast(vec![worker.encode(); packets.len()]),
+                packets: Packets::PerTarget(packets.to_vec()),
+            })
+        };
+        if barrier {
+            for value in &values {
+                rig.send(&write(std::slice::from_ref(value)));
                 rig.send(&DispatchCommand::barrier());
             }
+        } else {
+            rig.send(&write(&values));
         }
         rig.event();
         rig.settle();

@@ -164,3 +164,23 @@ fn a_command_longer_than_the_ring_goes_on_as_pages_come_free() {
     rig.finish();
     rig.terminate();
 }
+
+/// Small records in a stream, as programs are made of.
+#[test]
+fn small_records_follow_each_other_quickly() {
+    for (bytes, most) in [(16, 550), (1024, 560), (3000, 900)] {
+        let mut rig = Rig::boot(Board::P100);
+        let mut random = Random::new(Board::P100, 25);
+        let records = 1000;
+        rig.event();
+        let before = rig.card.link().cycles();
+        for _ in 0..records {
+            let command = random.write(Form::LinearUnicast, bytes);
+            rig.send(&command);
+        }
+        rig.event();
+        let cycles = (rig.card.link().cycles() - before) / records;
+        println!("{cycles} cycles for a record of {bytes} bytes");
+        assert!(cycles <= most, "{cycles} cycles for a record of {bytes} bytes");
+    }
+}

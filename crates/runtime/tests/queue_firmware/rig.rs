@@ -112,8 +112,8 @@ pub(crate) struct Rig {
     /// What the subordinate was sent.
     pub subordinate: Sent,
     prefetch_commands: u32,
-    /// `STALL`s, each with its notification.
-    stalls: u32,
+    /// `NOTIFY_PREFETCH`s.
+    notices: u32,
     /// Offset in the command data queue behind the newest record.
     cmddat: u32,
     /// Address of the newest record's entry, and of the end of its bytes in host memory.
@@ -126,16 +126,19 @@ pub(crate) struct Rig {
     buffer: Option<Vec<u8>>,
     /// Where the next command buffer lies in each bank.
     next_buffer: u32,
+    /// Where the prefetcher's counts began.
+    start: u32,
 }
 
 impl Rig {
     /// Boots `board` and starts the command queue.
     pub(crate) fn boot(board: Board) -> Self {
-        Self::boot_chip(ChipConfig::new(board))
+        Self::boot_chip(ChipConfig::new(board), 0)
     }
 
-    /// Boots a chip of this configuration and starts the command queue.
-    pub(crate) fn boot_chip(config: ChipConfig) -> Self {
+    /// Boots a chip of this configuration and starts the command queue, with the prefetcher's counts
+    /// beginning at `start`.
+    pub(crate) fn boot_chip(config: ChipConfig, start: u32) -> Self {
         let board = config.board;
         let mut card = Card::open(Chip::new(config).unwrap()).unwrap();
         start::boot_tiles(&mut card, board);
@@ -144,7 +147,8 @@ impl Rig {
         let kernels = prebuilt::cq_kernels().unwrap();
         let (prefetch, dispatch) = (board.prefetch_core(), board.dispatch_core());
         let one = [(Processor::Brisc, &*kernels.prefetch)];
-        start_queue_core(&mut card, board, &WORKER, prefetch, &prefetch_core::SEM_INIT, &one).unwrap();
+        let counts = prefetch_core::SEM_INIT.map(|count| count.wrapping_add(start));
+        start_queue_core(&mut card, board, &WORKER, prefetch, &counts, &one).unwrap();
         let both = [(Processor::Brisc, &*kernels.dispatch), (Processor::Ncrisc, &*kernels.dispatch_s)];
         start_queue_core(&mut card, board, &WORKER, dispatch, &dispatch_core::SEM_INIT, &both).unwrap();
         card.link_mut().run(SETTLE).unwrap();
@@ -160,13 +164,14 @@ impl Rig {
             dispatch: Sent::default(),
             subordinate: Sent::default(),
             prefetch_commands: 0,
-            stalls: 0,
+            notices: 0,
             cmddat: 0,
             last: (PREFETCH_Q.end().get(), host::ISSUE.noc_addr()),
             issue_wraps: 0,
             scratch_used: false,
             buffer: None,
             next_buffer: buffers::BUFFER_BASE,
+            start,
         }
     }
 
@@ -232,7 +237,11 @@ impl Rig {
     /// Pages of the dispatch ring that the prefetcher may still fill once everything sent was
     /// relayed.
     pub(crate) fn free_pages(&self) -> u32 {
-        self.semaphore(self.board.prefetch_core(), SEM_DISPATCH_PAGES).wrapping_sub(self.dispatch.pages)
+        self.credits(SEM_DISPATCH_PAGES).wrapping_sub(self.dispatch.pages)
+    }
+    /// Semaphore `id` of the prefetch core, counted from zero.
+    pub(crate) fn credits(&self, id: SemaphoreId) -> u32 {
+        self.semaphore(self.board.prefetch_core(), id).wrapping_sub(self.start)
     }
     /// L1 address of the dispatcher's next command.
     pub(crate) fn dispatch_address(&self) -> u32 {
@@ -304,6 +313,8 @@ impl Rig {
     /// Notes what a command must do and returns its bytes.
     fn note(&mut self, command: &DispatchCommand) -> Vec<u8> {
         let bytes = command.to_bytes().unwrap();
+        let notifies = |wait: &Wait| wait.flags.contains(WaitFlags::NOTIFY_PREFETCH);
+        self.notices += u32::from(matches!(command, DispatchCommand::Wait(wait) if notifies(wait)));
         if matches!(command, DispatchCommand::WriteLinearHHost(_)) {
             self.expected.extend(bytes.chunks(PAGE_SIZE as usize).map(<[u8]>::to_vec));
         }
@@ -392,7 +403,6 @@ impl Rig {
     }
     /// Sends a barrier that notifies the prefetcher, and the stall that waits for it.
     pub(crate) fn stall(&mut self) {
-        self.stalls += 1;
         self.send(&wait(WaitFlags::BARRIER | WaitFlags::NOTIFY_PREFETCH, 0, 0, 0));
         self.prefetch(&PrefetchCommand::Stall);
     }

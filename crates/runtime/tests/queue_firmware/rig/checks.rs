@@ -23,18 +23,18 @@ impl Rig {
     /// Credits are conserved: what was sent is filled, and what is not given back is at most the
     /// block being read and the one before it (tt-metal#37233).
     pub(crate) fn check_credits(&self) {
-        let (prefetch, dispatch) = (self.board.prefetch_core(), self.board.dispatch_core());
+        let dispatch = self.board.dispatch_core();
         let ring = dispatch_core::DISPATCH_CB;
         let filled = self.semaphore(dispatch, dispatch_core::SEM_CB_PAGES);
         assert_eq!(filled, self.dispatch.pages, "pages released to the dispatcher");
-        let given_back = self.semaphore(prefetch, SEM_DISPATCH_PAGES).wrapping_sub(ring.pages().get());
+        let given_back = self.credits(SEM_DISPATCH_PAGES).wrapping_sub(ring.pages().get());
         let block = ring.pages_per_block().get();
         assert!(given_back.is_multiple_of(block), "{given_back} pages given back");
         let held = filled.wrapping_sub(given_back);
         assert!(held <= 2 * block, "{held} of {filled} pages held by the dispatcher");
         let filled = self.semaphore(dispatch, dispatch_core::SEM_S_CB_PAGES);
         assert_eq!(filled, self.subordinate.pages, "pages released to the subordinate");
-        let credits = self.semaphore(prefetch, SEM_DISPATCH_S_PAGES);
+        let credits = self.credits(SEM_DISPATCH_S_PAGES);
         assert_eq!(
             credits,
             filled.wrapping_add(dispatch_core::DISPATCH_S_CB.pages().get()),
@@ -71,13 +71,13 @@ impl Rig {
         self.prefetch(&PrefetchCommand::Terminate);
         self.settle();
         let (prefetch, dispatch) = (self.board.prefetch_core(), self.board.dispatch_core());
-        let credits = self.semaphore(prefetch, SEM_DISPATCH_PAGES);
+        let credits = self.credits(SEM_DISPATCH_PAGES);
         assert_eq!(
             credits,
             self.dispatch.pages.wrapping_add(dispatch_core::DISPATCH_CB.pages().get()),
             "all credits are back"
         );
-        let credits = self.semaphore(prefetch, SEM_DISPATCH_S_PAGES);
+        let credits = self.credits(SEM_DISPATCH_S_PAGES);
         assert_eq!(credits, self.subordinate.pages.wrapping_add(dispatch_core::DISPATCH_S_CB.pages().get()));
         for core in [prefetch, dispatch] {
             let signal = self.l1(core, WORKER.go.get()).to_le_bytes()[3];

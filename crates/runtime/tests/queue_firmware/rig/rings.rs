@@ -7,6 +7,22 @@ use super::Rig;
 use tilework_abi::cq::completion::{CompletionPtr, CompletionRange};
 use tilework_abi::cq::layout::prefetch_core::{PREFETCH_Q_ENTRIES, SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES, SEM_SYNC};
 use tilework_abi::cq::layout::{PageRing, SemaphoreId, dispatch_core, host};
+use tilework_cq::PrefetchPort;
+
+/// The entries as they are in L1, looked at without a packet.
+struct Entries<'a>(&'a [u8]);
+
+impl PrefetchPort for Entries<'_> {
+    type Error = &'static str;
+
+    fn read_slot(&mut self, index: u32) -> Result<u16, Self::Error> {
+        let at = super::entry_address(index) as usize;
+        Ok(u16::from_le_bytes([self.0[at], self.0[at + 1]]))
+    }
+    fn write_slot(&mut self, _: u32, _: u16) -> Result<(), Self::Error> {
+        Err("entries are only looked at")
+    }
+}
 
 impl Rig {
     /// Checks every ring in motion.
@@ -16,15 +32,15 @@ impl Rig {
         self.check_pages(dispatch_core::DISPATCH_S_CB, dispatch_core::SEM_S_CB_PAGES, SEM_DISPATCH_S_PAGES, sent_s);
         self.check_entries();
         self.check_completions();
-        let notified = self.semaphore(self.board.prefetch_core(), SEM_SYNC);
-        assert!(notified <= self.stalls, "{notified} notifications for {} stalls", self.stalls);
+        let notified = self.credits(SEM_SYNC);
+        assert!(notified <= self.notices, "{notified} of {} notifications", self.notices);
     }
 
     /// No more pages are filled than were sent, none is given back twice, and no more are out than
     /// the ring has.
     fn check_pages(&self, ring: PageRing, filled: SemaphoreId, free: SemaphoreId, sent: u32) {
         let name = if ring == dispatch_core::DISPATCH_CB { "dispatcher" } else { "subordinate" };
-        let given_back = self.semaphore(self.board.prefetch_core(), free).wrapping_sub(ring.pages().get());
+        let given_back = self.credits(free).wrapping_sub(ring.pages().get());
         let filled = self.semaphore(self.board.dispatch_core(), filled);
         assert!(filled <= sent, "{filled} of {sent} pages are filled in the {name}'s ring");
         assert!(given_back <= filled, "{given_back} of {filled} pages are given back by the {name}");
@@ -72,10 +88,10 @@ impl Rig {
             let word = self.region.read32(self.card.link_mut(), at.offset().into()).unwrap();
             assert_eq!(word, read, "the host's copy of a completion pointer at {:#x}", at.offset());
         }
-        let mut entries = super::Entries { card: &mut self.card, core: self.board.prefetch_core(), instead: None };
+        let mut entries = Entries(self.card.link().l1(self.board.prefetch_core()).unwrap());
         self.issue.settle(&mut entries).unwrap();
         assert_eq!(self.issue.ring().in_flight(), 0, "entries of the prefetch queue");
         assert_eq!(self.issue.region().outstanding(), 0, "records in the issue region");
-        assert_eq!(self.semaphore(self.board.prefetch_core(), SEM_SYNC), self.stalls, "notifications");
+        assert_eq!(self.credits(SEM_SYNC), self.notices, "notifications");
     }
 }
