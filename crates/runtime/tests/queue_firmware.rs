@@ -25,6 +25,8 @@ mod exec;
 mod faults;
 #[path = "queue_firmware/late.rs"]
 mod late;
+#[path = "queue_firmware/regressions.rs"]
+mod regressions;
 #[path = "queue_firmware/relays.rs"]
 mod relays;
 #[path = "queue_firmware/sync.rs"]
