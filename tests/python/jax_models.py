@@ -1,6 +1,7 @@
-"""Three of the compiled programs as JAX functions on the CPU, timed: what `cargo xtask bench models` compares the native engine with.
+"""Compiled programs as JAX functions on the CPU, timed: what `cargo xtask bench models` compares the native engine with.
 
-    python jax_models.py FOLDER        FOLDER holds matmul_512, llama_layer and resblock, each with in*.npy and out0.npy
+    python jax_models.py FOLDER...           each is named by its program and holds in*.npy and out0.npy
+    python jax_models.py --make FOLDER...    writes these arrays of the programs in networks.py
 
 Inputs are bfloat16, as the compiled programs have them. Prints a line of JSON for each: the median of the runs in seconds and the largest
 error as a part of the range of out0.npy, which shows that the function is the compiled one.
@@ -15,6 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+
+from networks import NETWORKS
 
 RUNS = 51
 HEADS, HEAD = 4, 32
@@ -51,9 +54,26 @@ def resblock(x, w1, w2):
     return jax.nn.relu(x + conv(jax.nn.relu(conv(x, w1)), w2))
 
 
+def make(folder):
+    """Random arrays, weights of a size that keeps that of the values, and the result in float32."""
+    function, shapes = NETWORKS[folder.name]
+    random = np.random.default_rng(7)
+    arrays = [random.normal(0, 1 if i == 0 else np.prod(shape[:-1]) ** -0.5, shape) for i, shape in enumerate(shapes)]
+    arrays = [np.asarray(jnp.asarray(array, jnp.bfloat16), np.float32) for array in arrays]
+    for i, array in enumerate(arrays):
+        np.save(folder / f"in{i}.npy", array)
+    np.save(folder / "out0.npy", np.asarray(jax.jit(function)(*arrays)))
+
+
+folders = [pathlib.Path(folder) for folder in sys.argv[1:]]
+if sys.argv[1] == "--make":
+    for folder in folders[1:]:
+        make(folder)
+    sys.exit()
 programs = {"matmul_512": lambda a, b: a @ b, "llama_layer": llama_layer, "resblock": resblock}
-for name, function in programs.items():
-    folder = pathlib.Path(sys.argv[1]) / name
+programs |= {name: function for name, (function, _) in NETWORKS.items()}
+for folder in folders:
+    name, function = folder.name, programs[folder.name]
     count = len(list(folder.glob("in*.npy")))
     inputs = [jnp.asarray(np.load(folder / f"in{i}.npy"), jnp.bfloat16) for i in range(count)]
     compiled = jax.jit(function)

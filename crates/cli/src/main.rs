@@ -15,6 +15,7 @@ mod board_report;
 mod chip;
 mod comparison;
 mod cq;
+mod devices;
 mod disasm;
 mod failure;
 mod files;
@@ -22,6 +23,7 @@ mod inputs;
 mod interrupt;
 mod kinds;
 mod limits;
+mod log;
 mod loudness;
 mod manual;
 mod model;
@@ -37,12 +39,17 @@ mod targets;
 mod trace;
 
 use answer::{ReportForm, Subject};
-use args::{Cli, Command, CqCommand};
+use args::{Cli, Command, CqCommand, ListCommand};
 use clap::FromArgMatches;
 use failure::Failure;
 use kinds::{FileCommand, Verb};
 use std::ffi::OsString;
 use std::process::ExitCode;
+
+/// Keeps the memory of freed tensors for the next ones. The C library's gives it back, and half of
+/// the time of a convolution would go to the system for pages that are asked for again.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     limits::run_whole(command_line)
@@ -55,7 +62,10 @@ fn command_line() -> ExitCode {
         Ok(matches) => match Cli::from_arg_matches(&matches) {
             Ok(cli) => {
                 cli.loudness.choose();
-                run(cli.command, &matches)
+                match log::start() {
+                    Ok(()) => run(cli.command, &matches),
+                    Err(failure) => answer::finish(unreadable(&words), Err(failure)),
+                }
             }
             Err(error) => refused(&error, &words),
         },
@@ -83,6 +93,9 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
         Command::Sdk(args) => answer::finish(of("sdk", "sdk", args.report.report), sdk::make(&args)),
         Command::Completions(args) => answer::end(manual::completions(&args)),
         Command::Man(args) => answer::end(manual::man(&args)),
+        Command::List(ListCommand::Devices(args)) => {
+            answer::finish(of("devices", "list devices", args.report.report), Ok(devices::list()))
+        }
         Command::Cq(CqCommand::Decode(args)) => {
             answer::finish(of("command-queue", "cq decode", args.report.report), cq::decode(&args.file))
         }
@@ -95,16 +108,20 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
 /// Prints the error of a command line that cannot be read, or the help that was asked for.
 fn refused(error: &clap::Error, words: &[OsString]) -> ExitCode {
     if error.use_stderr() && asks_for_json(words) {
-        let command = words.get(kinds::command_at(words)).and_then(|word| word.to_str()).and_then(Verb::named);
-        let command = command.map_or("tilework", Verb::name);
         let text = error.to_string();
         let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
-        let subject = Subject { kind: "command-line", command, form: ReportForm::Json };
-        return answer::finish(subject, Err(Failure::usage(message)));
+        return answer::finish(unreadable(words), Err(Failure::usage(message)));
     }
     // Standard output and standard error may be closed; the exit code says it all the same.
     let _ = error.print();
     u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+/// What the report of a command that cannot begin is about.
+fn unreadable(words: &[OsString]) -> Subject {
+    let command = words.get(kinds::command_at(words)).and_then(|word| word.to_str()).and_then(Verb::named);
+    let form = if asks_for_json(words) { ReportForm::Json } else { ReportForm::Text };
+    Subject { kind: "command-line", command: command.map_or("tilework", Verb::name), form }
 }
 
 /// Whether a command line, which need not be readable otherwise, asks for a JSON report.

@@ -224,3 +224,32 @@ fn a_capture_can_be_decoded_and_names_every_command_of_a_run() {
         .says("found command id 238")
         .says("0 records");
 }
+
+/// Three launches of `increment`, each with another number to add: the last one's result stays.
+#[test]
+fn launches_run_in_turn_with_their_own_arguments() {
+    let example = repository().join("examples/increment");
+    let text = std::fs::read_to_string(example.join("program.toml")).expect("the example is there");
+    let text = text.replace("    1,    ", "    \"launch.add\",    ");
+    assert!(text.contains("launch.add"));
+    let launches =
+        "\n[[launch]]\nvalues = { add = 1000 }\n\n[[launch]]\nrepeat = 2\nvalues = { add = \"launch.index * 5\" }\n";
+    let out = folder();
+    let file = out.path().join("program.toml");
+    std::fs::write(&file, text + launches).expect("a folder of the test");
+    let x = example.join("x.npy");
+    let input = format!("x={}", x.display());
+    for dispatch in ["fast", "slow"] {
+        let to = out.path().join(dispatch);
+        let (file, to) = (file.to_str().unwrap(), to.to_str().unwrap());
+        let ended =
+            tilework(&["run", file, "--input", &input, "--out", to, "--dispatch", dispatch, "--report", "json"]);
+        let report: Value = serde_json::from_str(&ended.code(0).stdout).expect("one JSON object");
+        assert_eq!(report["programs"], 3);
+        let each: Vec<u64> = report["launch_cycles"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
+        assert_eq!(each.len(), 3);
+        assert!(report["program_cycles"].as_u64().unwrap() >= each.iter().sum());
+        let ((_, x), (_, y)) = (read_npy::<u32>(&x), read_npy::<u32>(&Path::new(to).join("y.npy")));
+        assert!(x.iter().zip(&y).all(|(x, y)| *y == x.wrapping_add(10)));
+    }
+}

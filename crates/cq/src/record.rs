@@ -1,11 +1,12 @@
 //! Records: one for each entry of the prefetch queue.
 //!
-//! A record is one prefetch command with its payload, a multiple of 64 bytes; its queue entry holds
-//! its size in units of 16 bytes (seed 001 section 2.2).
+//! A record is one prefetch command with its payload, or several that follow one another, each a
+//! multiple of 64 bytes; its queue entry holds its size in units of 16 bytes (seed 001 section 2.2).
 
 use crate::dispatch::DispatchCommand;
-use crate::error::EncodeError;
+use crate::error::{EncodeError, FieldError};
 use crate::prefetch::PrefetchCommand;
+use tilework_abi::PCIE_ALIGN;
 use tilework_abi::convert::{u16_of, u32_of};
 use tilework_abi::cq::layout::prefetch_core::{MAX_RECORD_BYTES, PREFETCH_Q_LOG_UNIT};
 
@@ -27,6 +28,20 @@ impl Record {
         Ok(Self { bytes: command.to_bytes()? })
     }
 
+    /// The record of several prefetch commands, which the prefetcher executes one after the other.
+    ///
+    /// # Errors
+    /// A command that cannot be written; more bytes than a record may have.
+    pub fn sequence<'a>(commands: impl IntoIterator<Item = &'a PrefetchCommand>) -> Result<Self, EncodeError> {
+        let mut bytes = Vec::new();
+        for command in commands {
+            bytes.extend(command.to_bytes()?);
+        }
+        FieldError::check("size", bytes.len(), u64::from(PCIE_ALIGN), u64::from(MAX_RECORD_BYTES))
+            .map_err(|error| error.in_command("record"))?;
+        Ok(Self { bytes })
+    }
+
     /// The record that relays one dispatch command.
     ///
     /// # Errors
@@ -38,6 +53,12 @@ impl Record {
     /// The bytes to store in the issue region.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The bytes, to change some of them between two uses of the record: an argument of a cached
+    /// program, for instance. Their number stays.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
     }
 
     /// Their number, a multiple of 64.

@@ -1,6 +1,7 @@
 //! Times compiled programs on the native engine: for each folder named on the command line
-//! (program.ttnn and in*.npy) a line of JSON with the median seconds of opening the file and of a
-//! run. `cargo xtask bench models` starts it.
+//! (program.ttnn, in*.npy and out0.npy) a line of JSON with the median seconds of opening the file
+//! and of a run, and the largest error as a part of the range of out0.npy. `cargo xtask bench
+//! models` starts it.
 
 use std::path::Path;
 use std::time::Instant;
@@ -9,6 +10,10 @@ use npyz::NpyFile;
 use tilework_engine::{Engine, Options, Value};
 use tilework_model::Model;
 use tilework_ops::{Shape, Tensor};
+
+/// What the `tilework` command has.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Number of measurements; the median is reported.
 const RUNS: usize = 51;
@@ -26,9 +31,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // The caller's arrays are in the program's types, as for the implementation that it is
         // compared with.
         let inputs = converted(&mut session, inputs)?;
+        let outputs = session.run(0, inputs.clone(), &mut ())?.outputs;
+        let found = outputs.first().ok_or("the program has no output")?.on(0).to_f32();
+        let error = largest_error(&found, &array(&folder.join("out0.npy"))?.to_f32());
         let run = median(|| session.run(0, inputs.clone(), &mut ()).map(drop).map_err(Into::into))?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        println!("{{\"name\": \"{name}\", \"open_seconds\": {open:e}, \"seconds\": {run:e}}}");
+        println!("{{\"name\": \"{name}\", \"open_seconds\": {open:e}, \"seconds\": {run:e}, \"error\": {error:e}}}");
     }
     Ok(())
 }
@@ -46,6 +54,15 @@ fn converted(
         _ => value,
     };
     Ok(inputs.into_iter().zip(&infos).map(one).collect())
+}
+
+/// The largest difference as a part of the range of what is expected.
+fn largest_error(found: &[f32], expected: &[f32]) -> f32 {
+    let of = |start: f32, choose: fn(f32, f32) -> f32| expected.iter().copied().fold(start, choose);
+    let range = of(f32::NEG_INFINITY, f32::max) - of(f32::INFINITY, f32::min);
+    let differences = found.iter().zip(expected).map(|(a, b)| (a - b).abs());
+    // A missing or extra element is as wrong as can be.
+    if found.len() == expected.len() { differences.fold(0.0, f32::max) / range } else { f32::INFINITY }
 }
 
 fn array(path: &Path) -> Result<Tensor, Box<dyn std::error::Error>> {

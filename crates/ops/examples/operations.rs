@@ -9,6 +9,10 @@ use tilework_ops::{
     avg_pool2d, conv_transpose2d, conv2d, conv3d, layer_norm, max_pool2d, rms_norm, softmax,
 };
 
+/// What the `tilework` command has.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Number of measurements; the median is reported.
 const RUNS: usize = 21;
 

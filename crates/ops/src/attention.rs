@@ -233,17 +233,8 @@ impl Work<'_> {
             f32::load(mask, view, query * self.sizes.keys + start, line);
             row.iter_mut().zip(line).for_each(|(l, m)| *l += *m * self.mask_factor);
         }
-        weigh(row, sink);
+        math::softmax(row, sink);
     }
-}
-
-/// Softmax of a row of logits in place, with a sink as one more logit.
-fn weigh(row: &mut [f32], sink: Option<f32>) {
-    let Some(sink) = sink else { return math::softmax(row) };
-    let largest = row.iter().copied().fold(sink, math::maximum);
-    row.iter_mut().for_each(|v| *v = math::exp(*v - largest));
-    let total = math::sum(row) + math::exp(sink - largest);
-    row.iter_mut().for_each(|v| *v /= total);
 }
 
 /// Attention of many queries: `[batch, heads, queries, size]` to keys

@@ -5,14 +5,16 @@
 //! The others come from the `libm` crate, which is compiled with the program: the same bits on
 //! every machine, whatever its C library.
 
+use multiversion::multiversion;
+
 /// 2^k for k in -126..=127.
-#[inline]
+#[inline(always)]
 fn power_of_two(k: i32) -> f32 {
     f32::from_bits(((k + 127) as u32) << 23)
 }
 
 /// e^x. Overflows to infinity, underflows through the subnormal numbers to zero.
-#[inline]
+#[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     // Beyond these the result is infinity or zero; a NaN passes both comparisons.
     let x = if x > 89.0 { 89.0 } else { x };
@@ -119,19 +121,20 @@ pub(crate) fn gelu_tanh_derivative(x: f32) -> f32 {
 }
 
 /// The larger of two values; NaN if either is NaN.
-#[inline]
+#[inline(always)]
 pub(crate) fn maximum(a: f32, b: f32) -> f32 {
     if a > b || a.is_nan() { a } else { b }
 }
 
 /// The smaller of two values; NaN if either is NaN.
-#[inline]
+#[inline(always)]
 pub(crate) fn minimum(a: f32, b: f32) -> f32 {
     if a < b || a.is_nan() { a } else { b }
 }
 
 /// Sum of a slice in 16 lanes, combined at the end: a fixed order that vectorises and loses less
 /// than adding one by one.
+#[inline(always)]
 pub(crate) fn sum(values: &[f32]) -> f32 {
     let mut lanes = [0f32; 16];
     let (whole, rest) = values.as_chunks::<16>();
@@ -168,10 +171,39 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     sum(&lanes)
 }
 
-/// Softmax of a row in place: e to the distance from the largest, over their sum.
-pub(crate) fn softmax(row: &mut [f32]) {
-    let largest = row.iter().copied().fold(f32::NEG_INFINITY, maximum);
+/// The largest of a slice; NaN if one is NaN.
+#[inline(always)]
+pub(crate) fn largest(values: &[f32]) -> f32 {
+    extreme(values, f32::NEG_INFINITY, maximum)
+}
+
+/// The smallest of a slice; NaN if one is NaN.
+#[inline(always)]
+pub(crate) fn smallest(values: &[f32]) -> f32 {
+    extreme(values, f32::INFINITY, minimum)
+}
+
+/// In lanes, because one by one each comparison would wait for the one before it.
+#[inline(always)]
+fn extreme(values: &[f32], start: f32, choose: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut lanes = [start; 32];
+    let (whole, rest) = values.as_chunks::<32>();
+    for chunk in whole {
+        for (l, &v) in lanes.iter_mut().zip(chunk) {
+            *l = choose(*l, v);
+        }
+    }
+    rest.iter().chain(&lanes).copied().fold(start, choose)
+}
+
+/// Softmax of a row in place: e to the distance from the largest, over their sum. A sink is one
+/// more value, whose result is not wanted.
+///
+/// Without fused multiply-add, so that the bits are the same on every machine.
+#[multiversion(targets("x86_64+avx2"))]
+pub(crate) fn softmax(row: &mut [f32], sink: Option<f32>) {
+    let largest = sink.into_iter().fold(largest(row), maximum);
     row.iter_mut().for_each(|v| *v = exp(*v - largest));
-    let total = sum(row);
+    let total = sum(row) + sink.map_or(0.0, |sink| exp(sink - largest));
     row.iter_mut().for_each(|v| *v /= total);
 }

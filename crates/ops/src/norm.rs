@@ -20,7 +20,7 @@ pub fn softmax(input: &Tensor, dim: i64, out: DType) -> Result<Tensor, OpError> 
         f32::load(input, &view, start, values);
         for block in values.chunks_mut((length * inner).max(1)) {
             if inner == 1 {
-                math::softmax(block);
+                math::softmax(block, None);
             } else {
                 softmax_columns(block, inner);
             }

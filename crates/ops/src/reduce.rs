@@ -79,8 +79,8 @@ impl Fold for f32 {
         match kind {
             Reduction::Sum | Reduction::Mean => math::sum(values),
             Reduction::Prod => values.iter().product(),
-            Reduction::Max => values.iter().copied().fold(f32::NEG_INFINITY, math::maximum),
-            Reduction::Min => values.iter().copied().fold(f32::INFINITY, math::minimum),
+            Reduction::Max => math::largest(values),
+            Reduction::Min => math::smallest(values),
         }
     }
 }

@@ -61,7 +61,7 @@ pub fn sampling(
         let mut line = vec![0f32; kept];
         f32::load(&sorted, &View::contiguous(sorted.shape()), row * candidates, &mut line);
         line.iter_mut().for_each(|v| *v *= temperature[row]);
-        math::softmax(&mut line);
+        math::softmax(&mut line, None);
         let at = draw(&line, p[row], uniform(by.seed, row as u64));
         drawn.push(indices[row * candidates + order[row * candidates + at] as usize]);
     }

@@ -118,7 +118,7 @@ pub fn sdpa_forward(
         for (i, rows) in values.chunks_mut(grain.max(1)).enumerate() {
             let scores = heads.scores(start / grain + i, &q, &k);
             for (row, result) in scores.chunks(heads.sizes.keys.max(1)).zip(rows.chunks_mut(COLUMNS)) {
-                let largest = row.iter().copied().fold(f32::NEG_INFINITY, math::maximum);
+                let largest = math::largest(row);
                 let sum: f32 = row.iter().map(|v| math::exp(v - largest)).sum();
                 result.fill(largest + libm::logf(sum));
             }

@@ -56,8 +56,10 @@
 
 pub mod device;
 pub mod elf;
+pub mod event;
 pub mod explain;
 pub mod firmware;
+pub mod log;
 pub mod lower;
 pub mod memory;
 pub mod prebuilt;
@@ -68,12 +70,17 @@ mod error;
 
 pub use device::{
     BATCH_PROGRAMS, CoreTime, Device, DeviceConfig, Dispatch, ProgramReport, Progress, RunReport, Statistics,
-    default_cycles,
+    Transfers, default_cycles,
 };
 pub use elf::{ElfError, FirmwareImage, KernelImage, SourceLocation};
 pub use error::RuntimeError;
+pub use event::{Blocking, BufferRead, Event};
 pub use explain::{BudgetReport, DeadlockReport, FaultPlace};
 pub use firmware::{FirmwareError, FirmwareFile, FirmwareSet, MapValues};
-pub use memory::{Address, Allocator, Buffer, DType, L1Buffer, MemoryError, MemorySpace};
+pub use memory::{
+    Address, Allocator, Buffer, BufferConfig, BufferType, CoreCoord, CoreRange, CoreRangeSet, DType, L1Buffer,
+    MemoryError, MemorySpace,
+};
 pub use program::{ArgSet, CircularBuffer, Cores, Names, Program, ProgramError, Role, UniqueArgs};
+pub use queue::timing::HostCost;
 pub use tilework_driver::ChipCounts;

@@ -5,7 +5,6 @@ use tilework_abi::cq::layout::PCIE_NOC_XY_MARK;
 use tilework_abi::cq::prefetch::{
     RELAY_PAGED_PACKED_MAX_SUBS, RELAY_RINGBUFFER_MAX_SUBS, RelayPagedPackedSub, RelayRingbufferSub,
 };
-use tilework_abi::l1::bank_table;
 use tilework_abi::noc::{PCIE_HOST_MID, init};
 use tilework_abi::{DRAM_ALIGN, L1_ALIGN, PCIE_ALIGN};
 use tilework_cq_core::initiators::prefetch::{NIU, READS};
@@ -15,12 +14,6 @@ use tilework_cq_core::span::packet;
 use tilework_rt::KernelContext;
 use tilework_rt::niu::XY_MASK;
 use tilework_rt::reg::read16;
-
-/// Banks that interleaved L1 buffers are distributed over (the original's `hw.py`: the bank table's
-/// `l1 xy[2][110]`).
-const L1_BANKS: u32 = 110;
-/// Rows of the bank table: one per NoC. This kernel reads on NoC 0.
-const NOCS: u32 = 2;
 
 /// Requests of one transaction id after which the unanswered ones are counted, and how many may be
 /// left then: the NIU counts those of an id in eight bits (NoC/Counters.md).
@@ -65,11 +58,7 @@ pub struct Banks {
 impl Banks {
     /// The banks as this core's NoC sees them.
     pub const fn new(ctx: &KernelContext) -> Self {
-        Self {
-            dram: (ctx.dram_banks, ctx.bank_table + bank_table::dram_xy(0, 0, ctx.dram_banks)),
-            // Behind the DRAM banks' coordinates (the original's `hw.py`).
-            l1: (L1_BANKS, ctx.bank_table + bank_table::dram_xy(NOCS, 0, ctx.dram_banks)),
-        }
+        Self { dram: (ctx.dram_banks, ctx.dram_xy), l1: (ctx.l1_banks, ctx.l1_xy) }
     }
 }
 

@@ -1,9 +1,9 @@
 //! `cargo xtask bench models`: compiled models on the native engine against JAX on the CPU, in one
 //! run on one machine.
 //!
-//! The programs are compiled from the JAX functions in `tests/python/jax_models.py`; the printed
-//! largest error against the expected outputs shows that they are the same. A second table has
-//! single operations of the library.
+//! The programs are compiled from the JAX functions in `tests/python`; the largest errors against
+//! the expected outputs, of both sides, show that they are the same. A second table has single
+//! operations of the library.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,8 +11,12 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-/// The programs, with the largest allowed ratio to JAX's time.
+/// The programs of the data folder, with the largest allowed ratio to JAX's time.
 const PROGRAMS: [(&str, f64); 3] = [("matmul_512", 1.5), ("llama_layer", 2.0), ("resblock", 2.0)];
+/// Those of `tests/models`, whose arrays are random.
+const NETWORKS: [(&str, f64); 2] = [("resnet", 1.5), ("unet", 1.5)];
+/// The largest error of either side, as a part of the output's range.
+const MOST_ERROR: f64 = 0.02;
 /// The largest allowed ratio of a single operation.
 const MOST: f64 = 1.5;
 /// The release of JAX whose functions were compiled.
@@ -25,6 +29,7 @@ struct Ours {
     name: String,
     open_seconds: f64,
     seconds: f64,
+    error: f64,
 }
 
 #[derive(Deserialize)]
@@ -53,22 +58,23 @@ pub(crate) fn run(root: &Path, data: Option<&Path>, python: Option<&Path>) -> Re
         Some(python) => python.to_owned(),
         None => with_jax(root)?,
     };
+    let mut folders: Vec<PathBuf> = PROGRAMS.iter().map(|(name, _)| data.join(name)).collect();
+    folders.extend(networks(root, &python)?);
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
-        rounds.push((ours(root, &data)?, theirs(root, &data, &python)?));
+        let ours = rows(example(root, "tilework-engine", "models").args(&folders))?;
+        rounds.push((ours, rows(script(root, &python).args(&folders))?));
     }
     println!(
         "| program | ours, ms | JAX, ms | times JAX | at most | opening the file, ms |\n|---|---:|---:|---:|---:|---:|"
     );
-    for (name, most) in PROGRAMS {
+    for (name, most) in PROGRAMS.into_iter().chain(NETWORKS) {
         let of_round = |(ours, theirs): &(Vec<Ours>, Vec<Theirs>)| -> Result<[f64; 4]> {
             let ours = ours.iter().find(|row| row.name == name).context("a row is missing")?;
             let theirs = theirs.iter().find(|row| row.name == name).context("a row is missing")?;
-            ensure!(
-                theirs.error < 0.02,
-                "{name}: JAX differs from the expected output by {} of its range",
-                theirs.error
-            );
+            for (side, error) in [("the engine", ours.error), ("JAX", theirs.error)] {
+                ensure!(error < MOST_ERROR, "{name}: {side} differs from the expected output by {error} of its range");
+            }
             Ok([ours.seconds / theirs.seconds, ours.seconds, theirs.seconds, ours.open_seconds])
         };
         let mut rows = rounds.iter().map(of_round).collect::<Result<Vec<_>>>()?;
@@ -112,13 +118,23 @@ fn example(root: &Path, package: &str, example: &str) -> Command {
     command
 }
 
-fn ours(root: &Path, data: &Path) -> Result<Vec<Ours>> {
-    rows(example(root, "tilework-engine", "models").args(PROGRAMS.map(|(name, _)| data.join(name))))
+/// The script that times JAX.
+fn script(root: &Path, python: &Path) -> Command {
+    let mut command = Command::new(python);
+    command.arg(root.join("tests/python/jax_models.py")).env("JAX_PLATFORMS", "cpu");
+    command
 }
 
-fn theirs(root: &Path, data: &Path, python: &Path) -> Result<Vec<Theirs>> {
-    let mut command = Command::new(python);
-    rows(command.arg(root.join("tests/python/jax_models.py")).arg(data).env("JAX_PLATFORMS", "cpu"))
+/// Folders in the target folder with the programs of `tests/models` and their arrays.
+fn networks(root: &Path, python: &Path) -> Result<Vec<PathBuf>> {
+    let folders = NETWORKS.map(|(name, _)| root.join("target/networks").join(name));
+    for ((name, _), folder) in NETWORKS.iter().zip(&folders) {
+        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        let file = root.join("tests/models").join(format!("{name}.ttnn"));
+        std::fs::copy(&file, folder.join("program.ttnn")).with_context(|| file.display().to_string())?;
+    }
+    rows::<Theirs>(script(root, python).arg("--make").args(&folders))?;
+    Ok(folders.into())
 }
 
 /// The lines of JSON that a command prints.

@@ -61,9 +61,11 @@ impl Plan {
             planner.args("common_args.ncrisc", &common.ncrisc),
             planner.args("common_args.trisc", &common.trisc),
         ];
+        let launches = planner.launches(file);
         let Planner { globals, wrong, .. } = planner;
         let (name, name_span) = (file.name.get_ref().clone(), file.name.span());
-        let plan = Self { name, board, buffers, cbs, semaphores, roles, name_span, common_args, source, globals };
+        let plan =
+            Self { name, board, buffers, cbs, semaphores, roles, launches, name_span, common_args, source, globals };
         (plan, wrong)
     }
 }
@@ -77,7 +79,7 @@ pub(super) struct Planner<'a> {
 
 /// A dot would make two names look like one, and names starting like these belong to the
 /// expressions themselves.
-const RESERVED: [&str; 10] = ["core", "next", "prev", "first", "last", "split", "board", "dram", "cb", "sem"];
+const RESERVED: [&str; 11] = ["core", "next", "prev", "first", "last", "split", "board", "dram", "cb", "sem", "launch"];
 
 impl Planner<'_> {
     pub(super) fn fail<T>(&self, span: Range<usize>, message: impl std::fmt::Display) -> Outcome<T> {
@@ -99,7 +101,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    fn parse(&self, value: &Spanned<Value>) -> Outcome<Arg> {
+    pub(super) fn parse(&self, value: &Spanned<Value>) -> Outcome<Arg> {
         let span = value.span();
         match value.get_ref() {
             Value::Integer(n) => Ok(Arg { expr: Expr::integer(*n), text: String::new(), span }),

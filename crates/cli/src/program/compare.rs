@@ -2,9 +2,9 @@
 
 use super::args::KernelCheckArgs;
 use super::failure::failure;
-use super::lower::{download, place, program};
+use super::lower::{download, place, programs};
 use super::plan::Plan;
-use super::run::{NO_RANDOM_INPUTS, upload, watch};
+use super::run::{NO_RANDOM_INPUTS, laid_out, upload, watch};
 use super::schema::{ProgramFile, Use};
 use super::source::Source;
 use crate::answer::Answer;
@@ -62,11 +62,11 @@ fn run(file: &Path, chip: AnyChip, plan: &Plan, inputs: &BTreeMap<String, Array>
     let mut device = Device::open(chip, DeviceConfig::new(plan.board)).map_err(failed)?;
     let placed = place(device.memory().map_err(failed)?, plan)?;
     upload(&mut device, plan, &placed, inputs).map_err(failed)?;
-    let program = program(plan, &placed)?;
-    device.layout(&program).map_err(|error| plan.misfit(&error))?;
+    let programs = programs(plan, &placed)?;
+    laid_out(&device, plan, &programs)?;
     let progress = Progress::new();
     watch(&mut device, &progress);
-    device.run(std::slice::from_ref(&program)).map_err(failed)?;
+    device.run(&programs).map_err(failed)?;
     download(&mut device, plan, &placed).map_err(failed)
 }
 

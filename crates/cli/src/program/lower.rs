@@ -57,9 +57,9 @@ fn place_one(memory: &mut MemorySpace, buffer: &PlannedBuffer) -> Result<(u64, O
     }
 }
 
-/// The program for the device.
-pub fn program(plan: &Plan, placed: &Placed) -> Outcome<Program> {
-    Ok(build(plan, plan.arguments(&placed.addresses)?))
+/// The program for the device, as it is at each launch.
+pub fn programs(plan: &Plan, placed: &Placed) -> Outcome<Vec<Program>> {
+    Ok(plan.arguments(&placed.addresses)?.into_iter().map(|arguments| build(plan, arguments)).collect())
 }
 
 /// The program with these arguments.

@@ -1,8 +1,9 @@
 //! `tilework check` and `tilework show` of a kernel program: what it has, and where everything of
 //! it lies on a board. Nothing runs.
 
-use super::args::KernelPlanArgs;
+use super::args::{KernelPlanArgs, KernelShowArgs};
 use super::lower::{build, place_or};
+use super::memory_map::MemoryOverview;
 use super::plan::{Arguments, Plan, PlannedBuffer, PlannedRole, SETS};
 use super::run::NO_RANDOM_INPUTS;
 use super::schema::{BufferDecl, Location, ProgramFile, Use};
@@ -32,6 +33,8 @@ pub struct ProgramOverview {
     pub buffers: Vec<BufferView>,
     pub circular_buffers: Vec<CircularBufferView>,
     pub semaphores: usize,
+    /// How often it runs. Arguments below are those of the first time.
+    pub launches: usize,
     pub roles: Vec<RoleView>,
     /// The arguments that all cores share, by set.
     pub common_arguments: Vec<ArgumentsView>,
@@ -120,8 +123,12 @@ pub fn check(file: &Path, own: &KernelPlanArgs) -> Outcome<Answer> {
 }
 
 /// Shows what a program has on a board, and where.
-pub fn show(file: &Path, own: &KernelPlanArgs) -> Outcome<Answer> {
-    Ok(Answer::new(overview(file, own)?, ProgramOverview::text))
+pub fn show(file: &Path, own: &KernelShowArgs) -> Outcome<Answer> {
+    let found = overview(file, &own.plan)?;
+    Ok(match own.memory {
+        true => Answer::new(MemoryOverview::new(found, own.plan.board.board()), MemoryOverview::text),
+        false => Answer::new(found, ProgramOverview::text),
+    })
 }
 
 /// Everything of a program, or everything that is wrong with it.
@@ -137,11 +144,15 @@ fn overview(file: &Path, own: &KernelPlanArgs) -> Outcome<ProgramOverview> {
     wrong.join(more);
     let mut memory = MemorySpace::new(plan.board, &WORKER);
     let placed = place_or(&mut memory, &plan, &mut wrong);
-    let arguments = plan.arguments_or(&placed.addresses, &mut wrong);
+    let launches = plan.arguments_or(&placed.addresses, &mut wrong);
     // A program of which parts are missing has no layout.
-    let layout = if wrong.is_empty() { lay_out(&plan, &arguments, &memory).map(Some) } else { Ok(None) };
-    match wrong.keep(layout).flatten() {
-        Some(layout) => Ok(view(file, &plan, &arguments, &memory, &placed.addresses, &layout)),
+    let layouts: Outcome<Vec<Layout>> = match wrong.is_empty() {
+        true => launches.iter().map(|arguments| lay_out(&plan, arguments, &memory)).collect(),
+        false => Ok(Vec::new()),
+    };
+    // What is shown is the first launch's.
+    match launches.first().zip(wrong.keep(layouts).unwrap_or_default().first()) {
+        Some((arguments, layout)) => Ok(view(file, &plan, arguments, &memory, &placed.addresses, layout)),
         None => Err(wrong.outcome().err().unwrap_or_else(consequence)),
     }
 }
@@ -186,6 +197,7 @@ fn view(
         buffers: plan.buffers.iter().zip(addresses).map(|(one, &address)| buffer(one, address)).collect(),
         circular_buffers: plan.cbs.iter().zip(&layout.cbs).map(cb).collect(),
         semaphores: plan.semaphores.len(),
+        launches: plan.launches.len(),
         roles,
         common_arguments: common.map(|(&set, list)| ArgumentsView { set, arguments: list.clone() }).collect(),
         l1: l1(plan, memory, layout),

@@ -23,6 +23,9 @@ impl ProgramOverview {
         if self.semaphores > 0 {
             writeln!(out, "  {} semaphores", self.semaphores)?;
         }
+        if self.launches > 1 {
+            writeln!(out, "  {} launches; arguments of the first:", self.launches)?;
+        }
         for role in &self.roles {
             self.role(role, out)?;
         }

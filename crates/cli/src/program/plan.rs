@@ -1,6 +1,7 @@
 //! A program checked against a board and its input arrays.
 
 use super::expr::{Expr, Scope};
+use super::launches::PlannedLaunch;
 use super::schema::{Layout, Location, Use};
 use super::scope::{CoreScope, Globals};
 use super::source::Source;
@@ -31,6 +32,8 @@ pub struct Plan {
     pub semaphores: Vec<PlannedSemaphore>,
     /// Roles.
     pub roles: Vec<PlannedRole>,
+    /// Launches, at least one.
+    pub launches: Vec<PlannedLaunch>,
     pub(super) name_span: Range<usize>,
     pub(super) common_args: [Vec<Arg>; 3],
     pub(super) source: Source,
@@ -135,19 +138,34 @@ pub(super) struct Arg {
 }
 
 impl Plan {
-    /// The argument words of every core, once each buffer (in order) has its address.
-    pub fn arguments(&self, addresses: &[u64]) -> Outcome<Arguments> {
+    /// The argument words of every core for each launch, once each buffer (in order) has its
+    /// address.
+    pub fn arguments(&self, addresses: &[u64]) -> Outcome<Vec<Arguments>> {
         let mut wrong = Wrong::default();
         let arguments = self.arguments_or(addresses, &mut wrong);
         wrong.outcome().map(|()| arguments)
     }
 
     /// The same; an argument that has no value is kept as wrong, and zero.
-    pub fn arguments_or(&self, addresses: &[u64], wrong: &mut Wrong) -> Arguments {
-        let mut words = Words { source: &self.source, wrong, failed: BTreeSet::new() };
+    pub fn arguments_or(&self, addresses: &[u64], wrong: &mut Wrong) -> Vec<Arguments> {
         let mut globals = self.globals.clone();
         for (buffer, &address) in self.buffers.iter().zip(addresses) {
             globals.set(format!("{}.addr", buffer.name), address);
+        }
+        let mut words = Words { source: &self.source, wrong, failed: BTreeSet::new() };
+        (0..self.launches.len()).map(|launch| self.arguments_of(launch, &globals, &mut words)).collect()
+    }
+
+    /// The arguments of one launch.
+    fn arguments_of(&self, launch: usize, globals: &Globals, words: &mut Words<'_>) -> Arguments {
+        let mut globals = globals.clone();
+        globals.set("launch.index", launch);
+        globals.set("launch.count", self.launches.len());
+        for (name, value) in self.launches[launch].values.iter() {
+            match words.number(value, &globals, &format!("launch.{name}")) {
+                Some(number) => globals.set(format!("launch.{name}"), number),
+                None => globals.set_broken(format!("launch.{name}")),
+            }
         }
         let mut out = Arguments::default();
         for (set, list) in self.common_args.iter().enumerate() {
@@ -204,28 +222,43 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
+    /// A number that is no argument itself.
+    fn number(&mut self, arg: &Arg, scope: &dyn Scope, place: &str) -> Option<i64> {
+        self.once(arg, |source| value(source, arg, scope, place))
+    }
+
+    /// What is made of an expression, unless that has failed before.
+    fn once<T>(&mut self, arg: &Arg, made: impl FnOnce(&Source) -> Outcome<T>) -> Option<T> {
+        let known = self.failed.contains(&arg.span.start);
+        let made = if known { None } else { self.wrong.keep(made(self.source)) };
+        if made.is_none() {
+            self.failed.insert(arg.span.start);
+        }
+        made
+    }
+
     fn of(&mut self, list: &[Arg], scope: &dyn Scope, place: &str) -> Vec<u32> {
         let mut words = Vec::with_capacity(list.len());
         for (i, arg) in list.iter().enumerate() {
-            let known = self.failed.contains(&arg.span.start);
-            let word = if known { None } else { self.wrong.keep(word(self.source, arg, scope, place, i)) };
-            if word.is_none() {
-                self.failed.insert(arg.span.start);
-            }
-            words.push(word.unwrap_or(0));
+            words.push(self.once(arg, |source| word(source, arg, scope, place, i)).unwrap_or(0));
         }
         words
     }
 }
 
-fn word(source: &Source, arg: &Arg, scope: &dyn Scope, place: &str, index: usize) -> Outcome<u32> {
-    let value = arg.expr.value(scope).map_err(|e| match e.message.as_str() {
+/// The value of an expression; `place` is what messages call it.
+fn value(source: &Source, arg: &Arg, scope: &dyn Scope, place: &str) -> Outcome<i64> {
+    arg.expr.value(scope).map_err(|e| match e.message.as_str() {
         "" => consequence(),
         _ => {
             let span = source.inside(&arg.span, &arg.text, e.at.clone());
-            source.error(span, format!("{place}[{index}]: {e}"))
+            source.error(span, format!("{place}: {e}"))
         }
-    })?;
+    })
+}
+
+fn word(source: &Source, arg: &Arg, scope: &dyn Scope, place: &str, index: usize) -> Outcome<u32> {
+    let value = value(source, arg, scope, &format!("{place}[{index}]"))?;
     // Negative values are passed as the two's complement that a kernel reads as i32.
     let word = u32::try_from(value).ok().or_else(|| i32::try_from(value).ok().map(i32::cast_unsigned));
     word.ok_or_else(|| {

@@ -34,9 +34,12 @@ pub struct KernelReport {
     pub simulated_seconds: Option<f64>,
     /// Seconds of this machine for the same span.
     pub host_seconds: f64,
-    /// Cycles between the device's own time stamps before and after the program, where
-    /// it took them.
+    /// Cycles between the device's own time stamps before the first launch and after the last,
+    /// where it took them.
     pub program_cycles: Option<u64>,
+    /// The same of each launch, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub launch_cycles: Vec<Option<u64>>,
     /// Instructions that cores executed in the span.
     pub instructions: Option<u64>,
     /// Instructions of polling loops that were accounted for without executing them. A core's are
@@ -44,7 +47,7 @@ pub struct KernelReport {
     pub skipped_instructions: Option<u64>,
     /// Million executed instructions per second of this machine.
     pub mips: Option<f64>,
-    /// Programs run.
+    /// Launches.
     pub programs: u64,
     /// Dispatch commands sent; 0 with slow dispatch.
     pub commands: u64,
@@ -84,6 +87,8 @@ pub struct SessionCounts {
 /// When a core's BRISC kernel ran.
 #[derive(Serialize, Debug)]
 pub struct CoreTime {
+    /// The launch, from 0.
+    pub launch: usize,
     /// Column.
     pub x: u8,
     /// Row.
@@ -185,9 +190,12 @@ fn core_timing_text(times: &[CoreTime]) -> String {
     };
     let one = |t: &CoreTime| format!("{} cycles on ({}, {})", grouped(t.end.saturating_sub(t.start)), t.x, t.y);
     let mut out = format!("  BRISC kernels: shortest {}, longest {}\n", one(shortest), one(longest));
+    let several = times.iter().any(|t| t.launch > 0);
     for t in times {
         let (start, end) = (t.start.saturating_sub(first), t.end.saturating_sub(first));
-        out += &format!("    ({:>2}, {:>2})  {:>12} .. {:>12}  {}\n", t.x, t.y, grouped(start), grouped(end), t.role);
+        let launch = if several { format!("  launch {}", t.launch) } else { String::new() };
+        let (start, end) = (grouped(start), grouped(end));
+        out += &format!("    ({:>2}, {:>2})  {start:>12} .. {end:>12}  {}{launch}\n", t.x, t.y, t.role);
     }
     out
 }

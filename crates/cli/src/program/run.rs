@@ -2,7 +2,7 @@
 
 use super::args::{DispatchName, KernelRunArgs};
 use super::failure::{failure, not_started};
-use super::lower::{Placed, download, place, program};
+use super::lower::{Placed, download, place, programs};
 use super::plan::Plan;
 use super::report::{CoreTime, KernelReport, LIBRARY_TIMING, SessionCounts, TIMING_MODEL};
 use super::schema::{ProgramFile, Use};
@@ -44,10 +44,10 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     let (plan, failed) = (prepared.plan, |error| failure(&args.program, error));
     let placed = place(device.memory().map_err(failed)?, &plan)?;
     upload(&mut device, &plan, &placed, &prepared.inputs).map_err(failed)?;
-    let program = program(&plan, &placed)?;
-    device.layout(&program).map_err(|error| plan.misfit(&error))?;
+    let programs = programs(&plan, &placed)?;
+    laid_out(&device, &plan, &programs)?;
     progress.next();
-    let (ran, host_seconds) = execute(&mut device, &program, &progress);
+    let (ran, host_seconds) = execute(&mut device, &programs, &progress);
     let captured = both(write_capture(own, &device), write_coverage(own, &device));
     let finished = ran.map_err(failed).and_then(|ran| {
         progress.next();
@@ -165,11 +165,16 @@ pub(super) fn watch(device: &mut Device, progress: &Progress) {
     });
 }
 
-/// Runs the program; also the seconds that it took on this machine.
-fn execute(device: &mut Device, program: &Program, progress: &Progress) -> (Result<RunReport, RuntimeError>, f64) {
+/// Whether every launch has room: their arguments differ.
+pub(super) fn laid_out(device: &Device, plan: &Plan, programs: &[Program]) -> Outcome<()> {
+    programs.iter().try_for_each(|program| device.layout(program).map(drop)).map_err(|error| plan.misfit(&error))
+}
+
+/// Runs the launches; also the seconds that they took on this machine.
+fn execute(device: &mut Device, programs: &[Program], progress: &Progress) -> (Result<RunReport, RuntimeError>, f64) {
     watch(device, progress);
     let started = Instant::now();
-    let ran = device.run(std::slice::from_ref(program));
+    let ran = device.run(programs);
     (ran, started.elapsed().as_secs_f64())
 }
 
@@ -226,12 +231,15 @@ fn report(
     outputs: BTreeMap<String, OutputFile>,
 ) -> KernelReport {
     let counts = ran.statistics.chip;
-    let times = ran.programs.iter().flat_map(|p| &p.core_times);
     let role = |core| plan.roles.iter().find(|role| role.cores.contains(&core)).map(|role| role.name.clone());
-    let times = times.map(|t| {
-        let role = role(t.core).unwrap_or_default();
-        CoreTime { x: t.core.x, y: t.core.y, start: t.start, end: t.end, role }
+    let times = ran.programs.iter().enumerate().flat_map(|(launch, program)| {
+        program.core_times.iter().map(move |t| {
+            let role = role(t.core).unwrap_or_default();
+            CoreTime { launch, x: t.core.x, y: t.core.y, start: t.start, end: t.end, role }
+        })
     });
+    let whole = ran.programs.first().and_then(|p| p.start).zip(ran.programs.last().and_then(|p| p.end));
+    let several = ran.programs.iter().filter(|_| ran.programs.len() > 1);
     KernelReport {
         program: plan.name.clone(),
         board: plan.board.name(),
@@ -241,7 +249,8 @@ fn report(
         cycles: ran.cycles,
         simulated_seconds: ran.cycles.map(KernelReport::seconds),
         host_seconds,
-        program_cycles: ran.programs.first().and_then(tilework_runtime::ProgramReport::cycles),
+        program_cycles: whole.map(|(start, end)| end.saturating_sub(start)),
+        launch_cycles: several.map(tilework_runtime::ProgramReport::cycles).collect(),
         instructions: counts.map(|counts| counts.instructions),
         skipped_instructions: counts.map(|counts| counts.skipped),
         mips: counts.map(|counts| counts.instructions as f64 / host_seconds / 1e6),

@@ -10,6 +10,7 @@ use super::wrong::{Wrong, consequence};
 use crate::failure::Outcome;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
+use std::marker::PhantomData;
 use tilework_text::is_hidden;
 use toml::Spanned;
 
@@ -33,6 +34,9 @@ pub struct ProgramFile {
     /// Run-time arguments that all cores share.
     #[serde(default)]
     pub common_args: CommonArgs,
+    /// How often it runs, and with what; once unless given.
+    #[serde(default)]
+    pub launch: Vec<Spanned<LaunchDecl>>,
     /// What is missing because its form is wrong.
     #[serde(skip)]
     pub broken: Broken,
@@ -49,6 +53,8 @@ pub struct Broken {
     pub semaphores: bool,
     /// Whether there is such a role.
     pub roles: bool,
+    /// Whether there is such a launch.
+    pub launches: bool,
 }
 
 /// The arguments that all cores share: one list for each of the three argument sets of a
@@ -168,6 +174,17 @@ pub struct RoleDecl {
     pub trisc2: Option<Spanned<KernelDecl>>,
 }
 
+/// A run of the program, or several in turn.
+#[derive(serde::Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct LaunchDecl {
+    /// How often; once unless given.
+    pub repeat: Option<Spanned<Value>>,
+    /// What `launch.NAME` means in arguments.
+    #[serde(default)]
+    pub values: Tables<Value>,
+}
+
 /// One kernel of a role.
 #[derive(serde::Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
@@ -220,28 +237,37 @@ impl ProgramFile {
     }
 }
 
-/// The buffers of a program file with their names, in the order of the file.
-#[derive(Debug, Default)]
-pub struct Buffers(pub Vec<(Spanned<String>, Spanned<BufferDecl>)>);
+/// The buffers of a program file.
+pub type Buffers = Tables<BufferDecl>;
 
-impl<'de> Deserialize<'de> for Buffers {
+/// Named items in the order of the file.
+#[derive(Debug)]
+pub struct Tables<T>(pub Vec<(Spanned<String>, Spanned<T>)>);
+
+impl<T> Default for Tables<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Tables<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Tables;
-        impl<'de> Visitor<'de> for Tables {
-            type Value = Buffers;
+        struct Named<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Named<T> {
+            type Value = Tables<T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("tables [buffers.NAME]")
+                f.write_str("a table with names as keys")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Buffers, A::Error> {
-                let mut buffers = Vec::new();
-                while let Some(entry) = map.next_entry::<Spanned<String>, Spanned<BufferDecl>>()? {
-                    buffers.push(entry);
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tables<T>, A::Error> {
+                let mut items = Vec::new();
+                while let Some(entry) = map.next_entry::<Spanned<String>, Spanned<T>>()? {
+                    items.push(entry);
                 }
-                buffers.sort_by_key(|(name, _)| name.span().start);
-                Ok(Buffers(buffers))
+                items.sort_by_key(|(name, _)| name.span().start);
+                Ok(Tables(items))
             }
         }
-        deserializer.deserialize_map(Tables)
+        deserializer.deserialize_map(Named(PhantomData))
     }
 }
 

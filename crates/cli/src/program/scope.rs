@@ -69,6 +69,8 @@ impl Scope for Globals {
                 String::new()
             } else if PER_CORE.contains(&name) {
                 format!("\"{name}\" differs from core to core; it can be used in args only")
+            } else if name.starts_with("launch.") && !self.values.contains_key("launch.index") {
+                format!("\"{name}\" differs from launch to launch; it can be used in args and common_args")
             } else if name.ends_with(".addr") {
                 format!("\"{name}\" is no buffer's address here; addresses can be used in args and common_args")
             } else {

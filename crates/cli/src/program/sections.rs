@@ -1,7 +1,7 @@
 //! Reads a program file of which something has the wrong form part by part, so that a mistake in
 //! one buffer does not hide those of the others.
 
-use super::schema::{Broken, Buffers, CommonArgs, ProgramFile};
+use super::schema::{Broken, Buffers, CommonArgs, ProgramFile, Tables};
 use super::source::Source;
 use super::wrong::Wrong;
 use serde::de::DeserializeOwned;
@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 /// The keys of a program file, as its structure has them.
-const KEYS: [&str; 6] = ["name", "buffers", "cb", "semaphores", "roles", "common_args"];
+const KEYS: [&str; 7] = ["name", "buffers", "cb", "semaphores", "roles", "common_args", "launch"];
 
 /// Reads what can be read; all else is kept as wrong. `None` for a text that is no TOML: then
 /// nothing of it can be relied upon.
@@ -27,6 +27,7 @@ pub fn read(source: &Source, wrong: &mut Wrong) -> Option<ProgramFile> {
         semaphores: Vec::new(),
         roles: Vec::new(),
         common_args: CommonArgs::default(),
+        launch: Vec::new(),
         broken: Broken::default(),
     };
     let document = document.into_inner();
@@ -43,6 +44,7 @@ pub fn read(source: &Source, wrong: &mut Wrong) -> Option<ProgramFile> {
             "cb" => (file.cb, file.broken.cb) = reader.list(value),
             "semaphores" => (file.semaphores, file.broken.semaphores) = reader.list(value),
             "roles" => (file.roles, file.broken.roles) = reader.list(value),
+            "launch" => (file.launch, file.broken.launches) = reader.list(value),
             "common_args" => file.common_args = reader.item(value).unwrap_or_default(),
             unknown => {
                 let keys = KEYS.map(|key| format!("`{key}`")).join(", ");
@@ -92,6 +94,6 @@ impl Reader<'_> {
             }
         }
         buffers.sort_by_key(|(name, _): &(Spanned<String>, _)| name.span().start);
-        (Buffers(buffers), broken)
+        (Tables(buffers), broken)
     }
 }

@@ -5,6 +5,7 @@ use crate::RuntimeError;
 use crate::lower::{self, Data, Ir};
 use crate::program::{Layout, Program, ProgramError};
 use crate::queue::{CommandQueue, Patience, Waited};
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use tilework_abi::addr::{Cycle, L1Addr};
 use tilework_abi::board;
@@ -72,13 +73,17 @@ pub struct RunReport {
 /// A program of a run, laid out.
 #[derive(Clone, Debug)]
 pub(crate) struct Running<'a> {
-    pub program: &'a Program,
+    pub program: Cow<'a, Program>,
     pub layout: Layout,
     /// First core timing slot, if its cores are timed.
     timing: Option<u32>,
 }
 
 impl Running<'_> {
+    /// A program without timing of its cores.
+    pub(super) fn new(program: Program, layout: Layout) -> Self {
+        Self { program: Cow::Owned(program), layout, timing: None }
+    }
     /// The number of the role that a tile has.
     pub(crate) fn role_of(&self, tile: NocXy) -> Option<usize> {
         self.layout.roles.iter().position(|role| role.cores.contains(&tile))
@@ -94,6 +99,8 @@ impl<C: HostLink> Device<C> {
     pub fn run(&mut self, programs: &[Program]) -> Result<RunReport, RuntimeError> {
         self.alive()?;
         let running = self.lay_out(programs)?;
+        // What was enqueued before is not part of the run.
+        self.finish()?;
         let before = self.statistics();
         let mut progress = self.progress.take();
         let result = self.run_batches(&running, &mut progress);
@@ -113,6 +120,7 @@ impl<C: HostLink> Device<C> {
     /// Slow dispatch has no queue; otherwise as [`Device::run`].
     pub fn run_commands(&mut self, commands: &[DispatchCommand]) -> Result<Cycle, RuntimeError> {
         self.alive()?;
+        self.finish()?;
         let Some(mut queue) = self.queue.take() else { return Err(RuntimeError::NoQueue) };
         let budget = self.config.max_cycles.unwrap_or_else(|| default_cycles([1]));
         let start = self.card.link().cycles();
@@ -137,7 +145,7 @@ impl<C: HostLink> Device<C> {
     fn lay_out<'a>(&self, programs: &'a [Program]) -> Result<Vec<Running<'a>>, ProgramError> {
         let lay_out = |program: &'a Program| {
             let layout = self.layout(program)?;
-            Ok(Running { program, layout, timing: None })
+            Ok(Running { program: Cow::Borrowed(program), layout, timing: None })
         };
         programs.iter().map(lay_out).collect()
     }
@@ -195,13 +203,13 @@ impl<C: HostLink> Device<C> {
     }
 
     /// The steps of a program, after the one that arms or disarms the timing of its cores.
-    fn steps(&self, running: &Running, mode: u8) -> Result<Vec<Ir>, Waited> {
+    pub(super) fn steps(&self, running: &Running, mode: u8) -> Result<Vec<Ir>, Waited> {
         let mut ir = Vec::new();
         // Under slow dispatch there is no host region to write times to.
         if self.config.core_timing && mode == MODE_DEV {
             ir.push(arm(running, self.map.profiler_control));
         }
-        let steps = lower::build_ir(running.program, &running.layout, &self.map, mode);
+        let steps = lower::build_ir(&running.program, &running.layout, &self.map, mode);
         ir.extend(steps.map_err(|e| Waited::Other(e.into()))?);
         Ok(ir)
     }

@@ -44,6 +44,8 @@ pub(crate) struct Scene<'a> {
     pub cq_kernels: &'a CqKernels,
     /// The command queue, under fast dispatch.
     pub queue: Option<&'a CommandQueue>,
+    /// The number in the queue of the first of the programs.
+    pub first: usize,
     /// The programs that were being run.
     pub batch: &'a [Running<'a>],
     /// The waiting cores; empty unless a deadlock is explained.
@@ -96,13 +98,13 @@ impl Scene<'_> {
     /// The position of the program that the dispatcher is at.
     fn current_program(&self) -> Option<usize> {
         match self.queue {
-            Some(queue) => queue.sent().get(usize_of(self.executed()?))?.program,
+            Some(queue) => queue.sent().get(usize_of(self.executed()?))?.program?.checked_sub(self.first),
             None => None,
         }
     }
     /// The count that the dispatcher waits for.
     pub(super) fn wanted_count(&self) -> Option<u32> {
-        match &self.queue?.sent().get(usize_of(self.executed()?))?.command {
+        match self.queue?.sent().get(usize_of(self.executed()?))?.what.command()? {
             DispatchCommand::Wait(wait) => Some(wait.count),
             _ => None,
         }
@@ -112,8 +114,8 @@ impl Scene<'_> {
         let sent = self.queue.map(|q| q.sent());
         let before = usize_of(self.executed().unwrap_or(0));
         let words = sent.and_then(|sent| {
-            sent.iter().take(before).rev().find_map(|s| match &s.command {
-                DispatchCommand::SetGoSignalNocData(words) => Some(words),
+            sent.iter().take(before).rev().find_map(|s| match s.what.command() {
+                Some(DispatchCommand::SetGoSignalNocData(words)) => Some(words),
                 _ => None,
             })
         });
@@ -218,7 +220,7 @@ impl Scene<'_> {
         let at = executed.unwrap_or(sent.len() as u64);
         let line = |i: u64| {
             let s = sent.get(usize_of(i))?;
-            Some((i, s.command.to_string(), Some(i) == executed))
+            Some((i, s.what.to_string(), Some(i) == executed))
         };
         let program = self.current_program().and_then(|i| self.batch.get(i)).map(|r| r.program.name.clone());
         Some(QueueView {

@@ -175,6 +175,7 @@ impl Program {
     fn place(&self, cores: Vec<NocXy>, map: &MemoryMap, l1: &Allocator<L1Addr>) -> Result<Layout, ProgramErrorKind> {
         let role_of = check::roles(self, &cores)?;
         check::parts(self, cores.len())?;
+        check::over(self, &cores)?;
         let mut cursor = Cursor { map, at: 0, contents: Vec::new() };
         let mut args = [ArgSpan::default(); 3];
         for (set, span) in ArgSet::ALL.into_iter().zip(&mut args) {
@@ -245,9 +246,18 @@ impl Program {
         let bytes = |b: &super::CircularBuffer| b.pages.bytes(b.page_size);
         let mut placed: Vec<CbLayout> = Vec::new();
         for b in &self.cbs {
-            let other = partner(b.index).and_then(|p| self.cbs.iter().find(|o| o.index == p));
-            let shared = partner(b.index).and_then(|p| placed.iter().find(|o| o.index == p)).map(|o| o.address);
-            let address = match shared {
+            // One that lies over a buffer shares nothing.
+            let partner = partner(b.index).filter(|p| !self.cbs_over.contains_key(p));
+            let other = partner.and_then(|p| self.cbs.iter().find(|o| o.index == p));
+            let shared = partner.and_then(|p| placed.iter().find(|o| o.index == p)).map(|o| o.address);
+            let over = self.cbs_over.get(&b.index);
+            if let Some(over) = over
+                && bytes(b) > over.bytes.into()
+            {
+                let (bytes, buffer, room) = (bytes(b), over.name.clone(), over.bytes);
+                return Err(ProgramErrorKind::CbOverSize { index: b.index, bytes, buffer, room });
+            }
+            let address = match over.map(|over| over.address).or(shared) {
                 Some(address) => address,
                 None => {
                     let room = other.map_or(0, bytes).max(bytes(b));

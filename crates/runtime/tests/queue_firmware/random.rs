@@ -1,6 +1,6 @@
 //! Random commands from a seed: every form, any size, any place.
 
-use crate::shadow::{DRAM_BASE, L1_BANKS, L1_BASE};
+use crate::shadow::{DRAM_BASE, L1_BASE};
 use tilework_abi::board::Board;
 use tilework_abi::cq::dispatch::{WaitFlags, WritePackedLargeType, WritePackedType};
 use tilework_abi::noc::{NocRect, NocXy};
@@ -156,12 +156,7 @@ impl Random {
     fn paged(&mut self, is_dram: bool, bytes: usize) -> DispatchCommand {
         let page_size = 16 * (1 + self.below((bytes / 16).clamp(1, 300) as u32));
         let most = (bytes as u32 / page_size).max(1);
-        let (start_page, pages) = if is_dram {
-            (self.below(300), most)
-        } else {
-            let (first, pages) = self.l1_pages(3);
-            (first, most.min(pages))
-        };
+        let (start_page, pages) = (self.below(400), most);
         DispatchCommand::WritePaged(PagedWrite {
             is_dram,
             start_page: start_page as u16,
@@ -169,14 +164,6 @@ impl Random {
             page_size,
             data: self.bytes((pages * page_size) as usize),
         })
-    }
-
-    /// First page and number of a run of L1 pages, within the first `rows` rows. L1 banks C - 1 and
-    /// 2C - 1 are the dispatch cores: only a run of pages without them, over the last bank.
-    pub(crate) fn l1_pages(&mut self, rows: u32) -> (u32, u32) {
-        let banks = self.board.worker_columns().len() as u32;
-        let first = 2 * banks + self.below(L1_BANKS as u32 + banks - 1 - 2 * banks);
-        (first + L1_BANKS as u32 * self.below(rows), L1_BANKS as u32 + banks - 1 - first)
     }
 
     fn packed(&mut self, multicast: bool, count: usize, packets: Packets) -> DispatchCommand {

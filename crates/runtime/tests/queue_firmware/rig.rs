@@ -143,7 +143,7 @@ impl Rig {
         let mut card = Card::open(Chip::new(config).unwrap()).unwrap();
         start::boot_tiles(&mut card, board);
         let region = card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into())).unwrap();
-        CommandQueue::new(board, region, false).initialise(&mut card).unwrap();
+        CommandQueue::new(board, 0, region, false).initialise(&mut card).unwrap();
         let kernels = prebuilt::cq_kernels().unwrap();
         let (prefetch, dispatch) = (board.prefetch_core(), board.dispatch_core());
         let one = [(Processor::Brisc, &*kernels.prefetch)];

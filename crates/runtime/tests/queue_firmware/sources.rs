@@ -2,7 +2,7 @@
 //! a node or from an interleaved buffer brings the rest.
 
 use crate::random::Random;
-use crate::shadow::{DRAM_BASE, DRAM_BYTES, L1_BANKS, L1_BASE, L1_BYTES, Shadow};
+use crate::shadow::{DRAM_BASE, DRAM_BYTES, L1_BASE, L1_BYTES, Shadow};
 use tilework_abi::cq::prefetch::{MAX_PAGED_SOURCE_BYTES, RELAY_PAGED_PACKED_MAX_SUBS};
 use tilework_abi::noc::NocXy;
 use tilework_cq::dispatch::{HostWrite, LinearWrite, PagedWrite};
@@ -112,8 +112,8 @@ impl Random {
 
     fn from_l1_pages(&mut self, shadow: &Shadow, bytes: usize) -> (Vec<u8>, PrefetchCommand) {
         let page_size = 16 * (1 + self.below((bytes / 16).clamp(1, 3000) as u32));
-        let (start_page, most) = self.l1_pages(1);
-        let pages = (bytes as u32 / page_size).clamp(1, most);
+        let start_page = self.below(256);
+        let pages = (bytes as u32 / page_size).max(1);
         let base_addr = L1_BASE + 16 * self.below(64);
         let (start_page, length_adjust) = (start_page as u8, self.adjust(page_size));
         dram_pages(shadow, PagedRelay { is_dram: false, length_adjust, start_page, base_addr, page_size, pages })
@@ -149,7 +149,7 @@ impl Random {
 impl Shadow {
     /// What lies in `pages` pages of an interleaved buffer.
     pub(crate) fn pages(&self, is_dram: bool, first: usize, base: u32, size: u32, pages: u32) -> Vec<u8> {
-        let banks = if is_dram { self.banks() } else { L1_BANKS };
+        let banks = if is_dram { self.banks() } else { self.l1_banks() };
         (first..first + pages as usize)
             .flat_map(|page| {
                 let node = match is_dram {

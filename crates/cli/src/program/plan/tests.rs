@@ -25,7 +25,7 @@ fn with_args(args: &str) -> String {
 
 fn arguments(args: &str) -> Result<Vec<Vec<u32>>, String> {
     let plan = plan_with(&with_args(args), &[("x", u32_array(&[10, 16]))])?;
-    plan.arguments(&[0x1000]).map(|a| a.per_core[0].clone()).map_err(|e| e.to_string())
+    plan.arguments(&[0x1000]).map(|a| a[0].per_core[0].clone()).map_err(|e| e.to_string())
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn roles_follow_each_other_in_the_argument_lists() {
         [[roles]]\nname = \"a\"\ncores = [[2, 2]]\nbrisc = { elf = \"prebuilt:empty\", args = [\"core.x\"] }\n\
         [[roles]]\nname = \"b\"\ncores = 2\nncrisc = { elf = \"prebuilt:empty\", args = [7, \"core.y\"] }\n";
     let plan = plan_with(text, &[]).unwrap();
-    let args = plan.arguments(&[]).unwrap();
+    let args = plan.arguments(&[]).unwrap().remove(0);
     assert_eq!(args.per_core[0], [vec![2], vec![], vec![]]);
     assert_eq!(args.per_core[1], [vec![], vec![7, 2], vec![7, 3]]);
     assert_eq!(args.common, [vec![], vec![118], vec![]]);
@@ -68,7 +68,7 @@ fn trisc_kernels_share_one_list_of_arguments() {
              trisc1 = {{ elf = \"prebuilt:empty\"{second} }}\n"
         )
     };
-    assert_eq!(plan_with(&role(""), &[]).unwrap().arguments(&[]).unwrap().per_core[2], [[5]]);
+    assert_eq!(plan_with(&role(""), &[]).unwrap().arguments(&[]).unwrap()[0].per_core[2], [[5]]);
     assert!(plan_with(&role(", args = [6]"), &[]).unwrap_err().contains("share their args"));
 }
 
@@ -183,4 +183,53 @@ fn arrays_must_match_the_program() {
         &[("x", u32_array(&[4, 15]))],
         "input \"x\": the array has shape (4, 15), the program expects (4, 16)",
     );
+}
+
+fn launched(launches: &str, args: &str) -> Result<Vec<Vec<u32>>, String> {
+    let text = with_args(args) + launches;
+    let plan = plan_with(&text, &[("x", u32_array(&[10, 16]))])?;
+    let launches = plan.arguments(&[0x1000]).map_err(|e| e.to_string())?;
+    Ok(launches.into_iter().map(|launch| launch.per_core[0][0].clone()).collect())
+}
+
+#[test]
+fn arguments_differ_from_launch_to_launch() {
+    let launches = "[[launch]]\nvalues = { step = 7, to = \"x.addr\" }\n\
+        [[launch]]\nrepeat = \"x.pages / 5\"\nvalues = { to = 0, step = \"launch.index * 10\" }\n";
+    let found = launched(launches, "[\"launch.index\", \"launch.count\", \"launch.step + 1\", \"launch.to\"]");
+    assert_eq!(found, Ok(vec![vec![0, 3, 8, 0x1000], vec![1, 3, 11, 0], vec![2, 3, 21, 0]]));
+    assert_eq!(launched("", "[\"launch.index\", \"launch.count\"]"), Ok(vec![vec![0, 1]]));
+}
+
+#[test]
+fn wrong_launches_are_refused_at_their_place() {
+    let refused = |launches: &str, args: &str| launched(launches, args).unwrap_err();
+    for (launches, args, message) in [
+        ("[[launch]]\nrepeat = 0\n", "[]", "10:10: repeat of a launch is 0; expected 1 to 1024"),
+        ("[[launch]]\nrepeat = 1000\n[[launch]]\nrepeat = 25\n", "[]", "11:1: more than 1024 launches"),
+        ("[[launch]]\nvalues = { a = 1 }\n[[launch]]\n", "[]", "11:1: this launch has no value \"a\"; the first has"),
+        ("[[launch]]\n[[launch]]\nvalues = { a = 1 }\n", "[]", "11:12: the first launch has no value \"a\""),
+        ("[[launch]]\nvalues = { index = 1 }\n", "[]", "10:12: \"launch.index\" has a meaning of its own"),
+        ("[[launch]]\nvalues = { a = \"1 / (launch.index)\" }\n", "[]", "10:17: launch.a: 1 / 0: division by zero"),
+        (
+            "[[launch]]\nvalues = { a = \"core.index\" }\n",
+            "[]",
+            "10:17: launch.a: \"core.index\" differs from core to core",
+        ),
+        (
+            "[[launch]]\nvalues = { a = 1 }\n",
+            "[\"launch.b\"]",
+            "8:44: role \"role0\", BRISC, args[0]: unknown name \"launch.b\"",
+        ),
+        ("[[launch]]\ntimes = 1\n", "[]", "10:1: unknown field `times`, expected `repeat` or `values`"),
+        (
+            "[[cb]]\nindex = 0\npages = \"launch.count\"\npage_size = 64\n",
+            "[]",
+            "11:10: \"launch.count\" differs from launch to launch",
+        ),
+    ] {
+        let found = refused(launches, args);
+        assert!(found.starts_with(&format!("program.toml:{message}")), "{found}\nexpected {message}");
+        assert_eq!(found.matches("program.toml:").count(), 1, "{found}");
+    }
 }

@@ -1,0 +1,219 @@
+//! The fast-dispatch command queue: records out, completion events in.
+//!
+//! The rules of issue region, prefetch ring and completion FIFO are `tilework-cq`'s; this module
+//! owns the memory behind them and the waiting. The host reads the device over PCIe only when
+//! its own account shows no room; a completion event proves that everything before it has
+//! been taken, so nothing is read back then.
+//!
+//! Source: seeds 000/001, sections 2.4, 7 and 8.
+
+mod complete;
+mod pending;
+mod plan;
+mod port;
+mod sent;
+mod stream;
+pub mod timing;
+mod transfer;
+mod wait;
+
+pub(crate) use plan::runs;
+pub use sent::{Sent, Transfer, What};
+pub(crate) use wait::is_quiet;
+pub use wait::{Patience, Waited};
+
+use pending::{PendingList, Position};
+use port::Entries;
+use std::collections::VecDeque;
+use tilework_abi::board::Board;
+use tilework_abi::convert::usize_of;
+use tilework_abi::cq::layout::prefetch_core::PREFETCH_Q;
+use tilework_abi::cq::layout::{dispatch_core, host, prefetch_core};
+use tilework_cq::CompletionFifo;
+use tilework_cq::issue::QueueError;
+use tilework_cq::ring::RingError;
+use tilework_cq::{DispatchCommand, IssueQueue, Record};
+use tilework_driver::{Card, DriverError, HostLink, Pinned, Target};
+use wait::protocol;
+
+/// A command queue: one prefetch core, one dispatch core, one host region.
+#[derive(Debug)]
+pub struct CommandQueue {
+    board: Board,
+    /// The number of its device in this process, which its events carry.
+    device: u64,
+    region: Pinned,
+    issue: IssueQueue,
+    completion: CompletionFifo,
+    /// The completion write pointer's word when the host last looked.
+    seen: u32,
+    /// Number of the newest event.
+    event: u32,
+    /// What has been sent since the start.
+    position: Position,
+    /// What of it the device is known to have completed.
+    completed: Position,
+    /// What the completion FIFO will bring.
+    pending: PendingList,
+    /// Bytes of all records since the start.
+    record_bytes: u64,
+    /// Commands that are not known to be completed.
+    sent: VecDeque<Sent>,
+    capture: Option<Vec<u8>>,
+}
+
+impl CommandQueue {
+    /// A queue over `region`; [`CommandQueue::initialise`] prepares the device's side. `device` is
+    /// the number of its device in this process.
+    pub fn new(board: Board, device: u64, region: Pinned, capture: bool) -> Self {
+        let completion = CompletionFifo::default();
+        Self {
+            board,
+            device,
+            region,
+            issue: IssueQueue::default(),
+            seen: completion.initial_word(),
+            completion,
+            event: 0,
+            position: Position::default(),
+            completed: Position::default(),
+            pending: PendingList::default(),
+            record_bytes: 0,
+            sent: VecDeque::new(),
+            capture: capture.then(Vec::new),
+        }
+    }
+
+    /// Writes the pointers and empties the rings on both sides, before the dispatch cores start
+    /// (the original's `device.py`).
+    ///
+    /// # Errors
+    /// The card cannot be reached.
+    pub fn initialise<C: HostLink>(&mut self, card: &mut Card<C>) -> Result<(), DriverError> {
+        let word = self.completion.initial_word();
+        for offset in [host::CQ_WR.offset(), host::CQ_RD.offset()] {
+            self.region.write32(card.link_mut(), offset.into(), word)?;
+        }
+        let prefetch = Target::tile(self.board.prefetch_core());
+        // The prefetcher increments the pointer before it uses it: it starts at the end.
+        card.write32(&prefetch, prefetch_core::PREFETCH_Q_RD_PTR, PREFETCH_Q.end().get())?;
+        card.write32(&prefetch, prefetch_core::PREFETCH_Q_PCIE_RD_PTR, host::ISSUE.noc_addr())?;
+        card.write(&prefetch, PREFETCH_Q.base(), &vec![0; PREFETCH_Q.size() as usize])?;
+        let dispatch = Target::tile(self.board.dispatch_core());
+        for (address, value) in [
+            (dispatch_core::COMPLETION_Q_WR_PTR, word),
+            (dispatch_core::COMPLETION_Q_RD_PTR, word),
+            (dispatch_core::COMPLETION_Q0_EVENT, 0),
+            (dispatch_core::COMPLETION_Q1_EVENT, 0),
+        ] {
+            card.write32(&dispatch, address, value)?;
+        }
+        let sems = dispatch_core::SYNC_SEMS;
+        card.write(&dispatch, sems.base(), &vec![0; sems.size() as usize])
+    }
+
+    /// Commands since the start.
+    pub fn commands(&self) -> u64 {
+        self.position.commands
+    }
+    /// Commands that the device is known to have completed.
+    pub fn completed(&self) -> u64 {
+        self.completed.commands
+    }
+    /// Programs that the device is known to have completed, of those that
+    /// [`CommandQueue::begin_program`] counted.
+    pub(crate) fn completed_programs(&self) -> u64 {
+        self.completed.programs
+    }
+    /// The number of the program whose commands come next; counts it.
+    pub(crate) fn begin_program(&mut self) -> u64 {
+        self.position.programs += 1;
+        self.position.programs - 1
+    }
+    /// Bytes that went through the issue region since the start.
+    pub fn record_bytes(&self) -> u64 {
+        self.record_bytes
+    }
+    /// Commands that are not known to be completed, oldest first.
+    pub fn sent(&self) -> &VecDeque<Sent> {
+        &self.sent
+    }
+    /// Commands behind everything that the host will be told about.
+    pub(crate) fn unchecked_commands(&self) -> usize {
+        let told = self.pending.last().map_or(self.completed, |last| last.position);
+        usize_of(self.position.commands - told.commands)
+    }
+    /// Whether the device is known to have completed everything.
+    pub fn is_idle(&self) -> bool {
+        self.completed == self.position
+    }
+    /// The event that the host waits for, or waited for last.
+    pub fn event(&self) -> u32 {
+        self.pending.event_number().unwrap_or(self.event)
+    }
+    /// All records so far, when they are captured: what `tilework cq decode` reads.
+    pub fn captured(&self) -> Option<&[u8]> {
+        self.capture.as_deref()
+    }
+    /// The host region.
+    pub fn region(&self) -> Pinned {
+        self.region
+    }
+
+    /// Puts a command into the queue, waiting for room if there is none.
+    ///
+    /// # Errors
+    /// A command that cannot be written; a device that stopped.
+    pub fn push<C: HostLink>(
+        &mut self,
+        card: &mut Card<C>,
+        program: Option<usize>,
+        command: DispatchCommand,
+        patience: &mut Patience,
+    ) -> Result<(), Waited> {
+        let record = Record::dispatch(&command).map_err(|e| Waited::Other(e.into()))?;
+        self.push_record(card, &record, [Sent::command(program, command)], patience)
+    }
+
+    /// Puts an encoded record into the queue, waiting for room if there is none. `sent` are the
+    /// dispatch commands that it completes, in their order.
+    ///
+    /// # Errors
+    /// A device that stopped.
+    pub fn push_record<C: HostLink>(
+        &mut self,
+        card: &mut Card<C>,
+        record: &Record,
+        sent: impl IntoIterator<Item = Sent>,
+        patience: &mut Patience,
+    ) -> Result<(), Waited> {
+        let core = self.board.prefetch_core();
+        let prepared = loop {
+            let quiet = is_quiet(card);
+            // The device may have no room for what it has to tell.
+            let noticed = self.notice(card)?;
+            match self.issue.prepare(&mut Entries::new(card, core), record) {
+                Ok(prepared) => break prepared,
+                Err(QueueError::Blocked { .. }) => patience.look_again(card, quiet && !noticed)?,
+                Err(QueueError::Ring(RingError::Port { source, .. })) => return Err(source.into()),
+                Err(error) => return Err(protocol(error)),
+            }
+        };
+        let offset = prepared.placement.offset.in_host_region();
+        self.region.write(card.link_mut(), offset, record.bytes())?;
+        match self.issue.publish(&mut Entries::new(card, core), prepared) {
+            Ok(_) => {}
+            Err(QueueError::Ring(RingError::Port { source, .. })) => return Err(source.into()),
+            Err(error) => return Err(protocol(error)),
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.extend_from_slice(record.bytes());
+        }
+        self.record_bytes += u64::from(record.size());
+        let before = self.sent.len();
+        self.sent.extend(sent);
+        self.position.commands += (self.sent.len() - before) as u64;
+        self.position.records += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! What the queue remembers of a command until the device has completed it, for reports about a
+//! device that stopped.
+
+use std::fmt;
+use std::sync::Arc;
+use tilework_cq::DispatchCommand;
+
+/// A dispatch command in the queue and the program it belongs to.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// Position of the program in the run; `None` for the queue's own commands and for transfers.
+    pub program: Option<usize>,
+    /// The command.
+    pub what: What,
+}
+
+/// A command as reports show it.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// The command itself, which a cached program shares with each of its launches.
+    Command(Arc<DispatchCommand>),
+    /// A command with bulk data, in words: its data is not kept.
+    Transfer(Transfer),
+}
+
+/// A command that carries part of a buffer.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    /// Name of the command.
+    pub command: &'static str,
+    /// Bytes of the buffer that it carries.
+    pub bytes: u64,
+    /// The buffer.
+    pub buffer: Arc<str>,
+    /// The first of its bytes.
+    pub at: u64,
+}
+
+impl Sent {
+    /// A command of a program of the run, or of none.
+    pub fn command(program: Option<usize>, command: impl Into<Arc<DispatchCommand>>) -> Self {
+        Self { program, what: What::Command(command.into()) }
+    }
+}
+
+impl What {
+    /// The command, unless it is one with bulk data.
+    pub fn command(&self) -> Option<&DispatchCommand> {
+        match self {
+            Self::Command(command) => Some(command),
+            Self::Transfer(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(command) => write!(f, "{command}"),
+            Self::Transfer(Transfer { command, bytes, buffer, at }) => {
+                write!(f, "{command} {bytes} bytes of buffer {buffer} from byte {at}")
+            }
+        }
+    }
+}
