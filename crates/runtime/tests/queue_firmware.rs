@@ -17,10 +17,16 @@ mod shadow;
 #[path = "queue_firmware/sources.rs"]
 mod sources;
 
+#[path = "queue_firmware/corrupted.rs"]
+mod corrupted;
 #[path = "queue_firmware/exec.rs"]
 mod exec;
 #[path = "queue_firmware/faults.rs"]
 mod faults;
+#[path = "queue_firmware/late.rs"]
+mod late;
+#[path = "queue_firmware/regressions.rs"]
+mod regressions;
 #[path = "queue_firmware/relays.rs"]
 mod relays;
 #[path = "queue_firmware/sync.rs"]

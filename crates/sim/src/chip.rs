@@ -11,7 +11,7 @@ use crate::crew::Worked;
 use crate::distance::Distances;
 use crate::dram::DramBank;
 use crate::inert::InertTiles;
-use crate::noc::{Grid, GridBuilder, GridError, Network, NodeId, Outbox, Packet, Place};
+use crate::noc::{Grid, GridBuilder, GridError, LatePackets, Network, NodeId, Outbox, Packet, Place};
 use crate::node::Outlook;
 use crate::pcie::{Bar, HostBus, Pcie};
 use crate::sched::{Scheduler, Step, Until};
@@ -48,6 +48,8 @@ pub struct ChipConfig {
     /// Whether the coprocessors count which instructions they execute, in which modes
     /// ([`Chip::coverage`]).
     pub coverage: bool,
+    /// Whether packets are late, so that they overtake each other wherever the documents allow it.
+    pub late: Option<LatePackets>,
 }
 
 impl ChipConfig {
@@ -62,6 +64,7 @@ impl ChipConfig {
             threads: None,
             answers_host_errors: false,
             coverage: false,
+            late: None,
         }
     }
 }
@@ -232,7 +235,11 @@ impl Chip {
         nodes.push(AnyNode::Inert(Box::new(InertTiles::new(layout.inert, &grid))));
         let machine = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let threads = config.threads.unwrap_or_else(machine).get();
-        let scheduler = Scheduler::new(Network::new(), Distances::new(&layout.places(nodes.len())), threads);
+        let mut network = Network::new();
+        if let Some(late) = config.late {
+            network.make_late(late, pcie as NodeId);
+        }
+        let scheduler = Scheduler::new(network, Distances::new(&layout.places(nodes.len())), threads);
         Ok(Self { config, nodes, pcie, scheduler, host: 0, fault: None })
     }
 

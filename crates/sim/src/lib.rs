@@ -43,7 +43,7 @@ pub use bugs::{Bug, Bugs};
 pub use chip::{Chip, ChipConfig, ChipError, ChipStats};
 pub use coverage::Coverage;
 pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
-pub use noc::GridError;
+pub use noc::{GridError, LatePackets};
 pub use pcie::HostBus;
 pub use tensix::Origin;
 pub use tile::{WaitWord, Waiting};

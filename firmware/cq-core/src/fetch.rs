@@ -23,7 +23,7 @@ pub const READS: u32 = 8;
 const _: () = assert!(RECORDS.is_power_of_two());
 
 /// The next record's place in the host's issue region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IssueCursor {
     base: u32,
     size: u32,
@@ -59,7 +59,7 @@ impl IssueCursor {
 }
 
 /// A record in the command data queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Record {
     /// First byte in L1.
     pub start: u32,
@@ -81,7 +81,7 @@ impl Record {
 }
 
 /// The command data queue: bytes `base..end` of L1, and the records in it, oldest first.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FetchQueue {
     base: u32,
     end: u32,

@@ -15,7 +15,7 @@ use tilework_abi::cq::count::WrapCount;
 
 /// The read position in a ring of `PAGES` pages of `1 << LOG_PAGE` bytes at `BASE`, in `BLOCKS`
 /// blocks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PageReader<const BASE: u32, const LOG_PAGE: u32, const PAGES: u32, const BLOCKS: u32> {
     /// Next byte to read.
     at: u32,

@@ -10,7 +10,7 @@
 use tilework_abi::cq::count::WrapCount;
 
 /// The write position in a ring of `PAGES` pages of `1 << LOG_PAGE` bytes at `BASE`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PageWriter<const BASE: u32, const LOG_PAGE: u32, const PAGES: u32> {
     /// Pages acquired since the start.
     spent: WrapCount,

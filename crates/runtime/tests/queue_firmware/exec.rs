@@ -12,6 +12,7 @@ use tilework_abi::cq::prefetch::{RELAY_RINGBUFFER_MAX_SUBS, RingbufferFlags};
 use tilework_cq::PrefetchCommand;
 use tilework_cq::dispatch::DebugMark;
 use tilework_cq::prefetch::{PagedToRing, RingOffset, RingPiece};
+use tilework_sim::ChipConfig;
 
 /// A random filling of the ring buffer and relays from it, each of which brings the data of a
 /// command.
@@ -226,7 +227,7 @@ fn neighbouring_entries_are_one_read() {
 #[test]
 fn issue_9113_counts_that_start_near_their_wrap_pass_it() {
     for before in [0, 1, 127, 128, 300] {
-        let mut rig = Rig::boot_at(Board::P100, 0u32.wrapping_sub(before));
+        let mut rig = Rig::boot_chip(ChipConfig::new(Board::P100), 0u32.wrapping_sub(before));
         let mut random = Random::new(Board::P100, before.into());
         for _ in 0..40 {
             crate::random_command(&mut rig, &mut random);

@@ -9,6 +9,8 @@
 mod buffers;
 #[path = "rig/checks.rs"]
 mod checks;
+#[path = "rig/rings.rs"]
+mod rings;
 #[path = "rig/start.rs"]
 mod start;
 
@@ -110,6 +112,8 @@ pub(crate) struct Rig {
     /// What the subordinate was sent.
     pub subordinate: Sent,
     prefetch_commands: u32,
+    /// `NOTIFY_PREFETCH`s.
+    notices: u32,
     /// Offset in the command data queue behind the newest record.
     cmddat: u32,
     /// Address of the newest record's entry, and of the end of its bytes in host memory.
@@ -129,12 +133,14 @@ pub(crate) struct Rig {
 impl Rig {
     /// Boots `board` and starts the command queue.
     pub(crate) fn boot(board: Board) -> Self {
-        Self::boot_at(board, 0)
+        Self::boot_chip(ChipConfig::new(board), 0)
     }
 
-    /// As [`Rig::boot`], with the prefetcher's counts beginning at `start`.
-    pub(crate) fn boot_at(board: Board, start: u32) -> Self {
-        let mut card = Card::open(Chip::new(ChipConfig::new(board)).unwrap()).unwrap();
+    /// Boots a chip of this configuration and starts the command queue, with the prefetcher's counts
+    /// beginning at `start`.
+    pub(crate) fn boot_chip(config: ChipConfig, start: u32) -> Self {
+        let board = config.board;
+        let mut card = Card::open(Chip::new(config).unwrap()).unwrap();
         start::boot_tiles(&mut card, board);
         let region = card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into())).unwrap();
         CommandQueue::new(board, 0, region, false).initialise(&mut card).unwrap();
@@ -158,6 +164,7 @@ impl Rig {
             dispatch: Sent::default(),
             subordinate: Sent::default(),
             prefetch_commands: 0,
+            notices: 0,
             cmddat: 0,
             last: (PREFETCH_Q.end().get(), host::ISSUE.noc_addr()),
             issue_wraps: 0,
@@ -306,6 +313,8 @@ impl Rig {
     /// Notes what a command must do and returns its bytes.
     fn note(&mut self, command: &DispatchCommand) -> Vec<u8> {
         let bytes = command.to_bytes().unwrap();
+        let notifies = |wait: &Wait| wait.flags.contains(WaitFlags::NOTIFY_PREFETCH);
+        self.notices += u32::from(matches!(command, DispatchCommand::Wait(wait) if notifies(wait)));
         if matches!(command, DispatchCommand::WriteLinearHHost(_)) {
             self.expected.extend(bytes.chunks(PAGE_SIZE as usize).map(<[u8]>::to_vec));
         }
@@ -411,6 +420,7 @@ impl Rig {
     }
     /// Reads and checks the completion pages that are ready.
     pub(crate) fn collect(&mut self) {
+        self.check_rings();
         let ready = self.ready_pages();
         for n in 0..ready {
             let expected = self.expected.pop_front().expect("a completion page that nobody asked for");

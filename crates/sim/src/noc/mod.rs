@@ -7,6 +7,7 @@
 
 mod atomics;
 mod grid;
+mod late;
 mod network;
 mod niu;
 mod packet;
@@ -20,6 +21,7 @@ mod translate;
 
 pub use grid::GridError;
 pub(crate) use grid::{Grid, GridBuilder, TileKind};
+pub use late::LatePackets;
 pub(crate) use network::Network;
 pub(crate) use niu::{Niu, Start};
 pub(crate) use packet::{Body, Departure, Dest, NodeId, Outbox, Packet, Place, Reply, Touch};

@@ -4,12 +4,14 @@
 //! right, then down; NoC 1 up, then left (WormholeB0/NoC/RoutingPaths.md; `NOC_NODE_ID` bit 28 of
 //! BlackholeA0/NoC/MemoryMap.md). A packet's head takes a fixed time per hop and waits at each link
 //! until the packets before it have passed; its tail follows one flit a cycle behind. Packets are
-//! handled in the order of departure, so those between the same two NIUs never overtake each other.
+//! handled in the order of departure, so those between the same two NIUs never overtake each other
+//! (unless they are made late, [`super::late`]).
 //! Virtual channels are not modelled: where hardware interleaves two packets on a link, here the
 //! second waits for the first, and both are through after the same time; and a waiting packet does
 //! not block the links behind it. A path reservation (`NOC_CMD_PATH_RESERVE`) takes no time.
 
 use super::grid::ROUTERS;
+use super::late::{Late, LatePackets};
 use super::packet::NodeId;
 use super::{Departure, Dest, NocStats, Packet, Place};
 use crate::{Cycle, timing};
@@ -98,6 +100,8 @@ const fn step(noc: usize, v: u8, size: u8) -> u8 {
 pub(crate) struct Network {
     links: Box<[Links; NOCS]>,
     stats: NocStats,
+    /// Delays beyond those of the routers, if there are any.
+    late: Option<Box<Late>>,
 }
 
 impl Default for Network {
@@ -109,7 +113,12 @@ impl Default for Network {
 impl Network {
     /// Idle NoCs.
     pub(crate) fn new() -> Self {
-        Self { links: Box::new([const { Links::new() }; NOCS]), stats: NocStats::default() }
+        Self { links: Box::new([const { Links::new() }; NOCS]), stats: NocStats::default(), late: None }
+    }
+
+    /// Makes packets late as `config` says. `host` is the PCIe tile's node.
+    pub(crate) fn make_late(&mut self, config: LatePackets, host: NodeId) {
+        self.late = Some(Box::new(Late::new(config, host)));
     }
 
     /// What both NoCs have carried.
@@ -125,10 +134,15 @@ impl Network {
         let Departure { at, packet } = departure;
         let counted = NocStats::of(&packet);
         self.stats += counted;
+        let mut late = self.late.take();
+        let mut deliver = |at, to: Place, packet: Packet| {
+            let at = late.as_mut().map_or(at, |late| late.arrival(at, &packet, to));
+            deliver(at, to.node, packet);
+        };
         match &packet.to {
             &(Dest::Unicast(to) | Dest::Copy(to)) => {
                 let arrival = self.unicast(at, &packet, to);
-                deliver(arrival, to.node, packet);
+                deliver(arrival, to, packet);
             }
             Dest::Multicast(tiles) => {
                 let tiles = tiles.clone();
@@ -139,6 +153,7 @@ impl Network {
                 self.multicast(at, &packet, &tiles, false, &mut deliver);
             }
         }
+        self.late = late;
         counted
     }
 
@@ -173,7 +188,7 @@ impl Network {
         packet: &Packet,
         tiles: &[Place],
         x_major: bool,
-        deliver: &mut impl FnMut(Cycle, NodeId, Packet),
+        deliver: &mut impl FnMut(Cycle, Place, Packet),
     ) {
         let noc = usize::from(packet.noc & 1);
         let flits = packet.body.flits();
@@ -224,7 +239,7 @@ impl Network {
             let (x, y) = inside(tile);
             let own = (x, y) == inside(packet.from);
             let arrival = at_niu[index(x, y)] + if own { timing::ROUTER_HOP } else { 0 };
-            deliver(arrival, tile.node, Packet { to: Dest::Copy(tile), ..packet.clone() });
+            deliver(arrival, tile, Packet { to: Dest::Copy(tile), ..packet.clone() });
         }
     }
 }

@@ -17,6 +17,7 @@ impl Rig {
         self.shadow.check(&mut self.card);
         self.check_credits();
         self.check_progress();
+        self.check_empty();
     }
 
     /// Credits are conserved: what was sent is filled, and what is not given back is at most the

@@ -2,6 +2,7 @@
 
 mod atomics;
 mod grid;
+mod late;
 mod network;
 mod niu_coordinates;
 mod niu_counters;
