@@ -77,6 +77,11 @@ pub enum RuntimeError {
     /// The device has no command queue to take commands.
     #[error("slow dispatch has no command queue; open the device with fast dispatch")]
     NoQueue,
+    /// The device has no program cache.
+    #[error(
+        "programs are not cached: that takes fast dispatch, the cached lowering, and worker firmware with a text cache"
+    )]
+    NoCache,
     /// The device stopped in an earlier call.
     #[error("the device stopped earlier ({0}); open it again")]
     Lost(String),

@@ -54,6 +54,7 @@
 // The tests of this crate make their data by truncation.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
+pub mod cache;
 pub mod device;
 pub mod elf;
 pub mod explain;
@@ -66,6 +67,7 @@ pub mod queue;
 
 mod error;
 
+pub use cache::{CACHED_PROGRAMS, CacheCounts, Prepared};
 pub use device::{
     BATCH_PROGRAMS, CoreTime, Device, DeviceConfig, Dispatch, ProgramReport, Progress, RunReport, Statistics,
     default_cycles,

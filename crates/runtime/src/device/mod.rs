@@ -18,8 +18,10 @@ pub(crate) use start::queue_kernels_at;
 pub use start::{load_tiles, start_queue_core};
 
 use crate::RuntimeError;
+use crate::cache::{CacheCounts, Launcher};
 use crate::elf::FirmwareImage;
 use crate::firmware::FirmwareSet;
+use crate::lower::Lowering;
 use crate::memory::{Allocator, MemorySpace};
 use crate::prebuilt::{self, CqKernels};
 use crate::queue::CommandQueue;
@@ -67,12 +69,22 @@ pub struct DeviceConfig {
     pub core_timing: bool,
     /// Whether all records are kept ([`Device::captured`]).
     pub capture: bool,
+    /// How programs become commands.
+    pub lowering: Lowering,
 }
 
 impl DeviceConfig {
     /// The usual configuration: fast dispatch, timestamps.
     pub const fn new(board: Board) -> Self {
-        Self { board, dispatch: Dispatch::Fast, max_cycles: None, timestamps: true, core_timing: false, capture: false }
+        Self {
+            board,
+            dispatch: Dispatch::Fast,
+            max_cycles: None,
+            timestamps: true,
+            core_timing: false,
+            capture: false,
+            lowering: Lowering::Cached,
+        }
     }
 }
 
@@ -83,6 +95,8 @@ pub struct Statistics {
     pub commands: u64,
     /// Programs run to their end.
     pub programs: u64,
+    /// Programs found in the cache, and kernel text found on the workers.
+    pub cache: CacheCounts,
     /// What the chip did; absent for a chip that cannot be looked into.
     pub chip: Option<ChipCounts>,
 }
@@ -94,6 +108,7 @@ impl Statistics {
         Self {
             commands: self.commands - earlier.commands,
             programs: self.programs - earlier.programs,
+            cache: self.cache.since(&earlier.cache),
             chip: self.chip.zip(earlier.chip).map(|(now, earlier)| now.since(&earlier)),
         }
     }
@@ -140,6 +155,8 @@ pub struct Device<C> {
     firmware: [FirmwareImage; 5],
     cq_kernels: CqKernels,
     queue: Option<CommandQueue>,
+    /// Launches of cached programs; without it programs are lowered plainly.
+    launcher: Option<Launcher>,
     /// Programs run to their end.
     programs: u64,
     progress: Option<ProgressCall>,
@@ -182,6 +199,9 @@ impl<C: HostLink> Device<C> {
             Dispatch::Fast => board.workers().collect(),
             Dispatch::Slow => board.tensix_tiles().collect(),
         };
+        let cached =
+            config.dispatch == Dispatch::Fast && config.lowering == Lowering::Cached && map.text_cache_size > 0;
+        let launcher = cached.then(|| Launcher::new(board, &map, &workers)).transpose()?;
         let mut device = Self {
             config,
             card,
@@ -192,6 +212,7 @@ impl<C: HostLink> Device<C> {
             firmware,
             cq_kernels,
             queue: None,
+            launcher,
             programs: 0,
             progress: None,
             lost: None,
@@ -258,6 +279,7 @@ impl<C: HostLink> Device<C> {
         Statistics {
             commands: self.queue.as_ref().map_or(0, CommandQueue::commands),
             programs: self.programs,
+            cache: self.launcher.as_ref().map(Launcher::counts).unwrap_or_default(),
             chip: self.card.link().inspect().map(Inspect::counts),
         }
     }

@@ -4,6 +4,7 @@ use super::read::Elf;
 use super::reloc::{self, Distance, Fix, Movable};
 use super::symbols::{self, SourceLocation};
 use super::{ElfError, read::Segment};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::L1_ALIGN;
@@ -181,6 +182,8 @@ pub struct KernelImage {
     local: Option<Range<u32>>,
     /// Where in the image the loader stores its words for the kernel.
     binding: Option<usize>,
+    /// Hash of what is stored in L1, to tell kernels apart quickly.
+    digest: u64,
     elf: Arc<[u8]>,
 }
 
@@ -199,6 +202,21 @@ impl KernelImage {
     /// # Errors
     /// A file that is not such a kernel, or that cannot be moved.
     pub fn load(name: &str, data: impl Into<Arc<[u8]>>, processor: Processor) -> Result<Self, ElfError> {
+        Self::load_with(name, data, processor, &[])
+    }
+
+    /// As [`KernelImage::load`] with compile-time arguments: the word of each symbol gets its
+    /// value. A kernel defines such a symbol as a word of its constants and reads it volatile
+    /// (docs/program.md); every other value is another kernel with text of its own.
+    ///
+    /// # Errors
+    /// As [`KernelImage::load`]; a symbol that is no word of the image, or that is given twice.
+    pub fn load_with(
+        name: &str,
+        data: impl Into<Arc<[u8]>>,
+        processor: Processor,
+        arguments: &[(&str, u32)],
+    ) -> Result<Self, ElfError> {
         let data = data.into();
         let elf = Elf::parse(name, &data, processor)?;
         for s in elf.segments.iter().filter(|s| s.vaddr >= LOCAL_BASE) {
@@ -255,8 +273,37 @@ impl KernelImage {
                 ElfError::new(name, format!("symbol {BINDING_SYMBOL}"), format!("{address:#x}"), expected)
             })?),
         };
+        for (i, &(symbol, value)) in arguments.iter().enumerate() {
+            let fail = |found: String| {
+                let expected = "a word of the kernel's image, named once";
+                Err(ElfError::new(name, format!("compile-time argument {symbol}"), found, expected))
+            };
+            if arguments[..i].iter().any(|(other, _)| *other == symbol) {
+                return fail("a second value".into());
+            }
+            let Some(address) = symbols::address_of(&data, symbol) else { return fail("no such symbol".into()) };
+            let size = symbols::size_of(&data, symbol);
+            match offset_of(address, 4).filter(|_| size == Some(4)) {
+                Some(at) => image[at..at + 4].copy_from_slice(&value.to_le_bytes()),
+                None => return fail(format!("{} bytes at {address:#x}", size.unwrap_or(0))),
+            }
+        }
         let name = name.to_owned();
-        Ok(Self { name, processor, link_base: base, image, fixes, local, binding, elf: data })
+        let mut hasher = DefaultHasher::new();
+        (processor.index(), base, &image).hash(&mut hasher);
+        let digest = hasher.finish();
+        Ok(Self { name, processor, link_base: base, image, fixes, local, binding, digest, elf: data })
+    }
+
+    /// A hash of what is stored in L1, the same in every process.
+    pub(crate) fn digest(&self) -> u64 {
+        self.digest
+    }
+    /// Whether `other` has the same bytes wherever both are placed.
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        self.digest == other.digest
+            && (self.processor, self.link_base, &self.image) == (other.processor, other.link_base, &other.image)
+            && (&self.fixes, &self.local, self.binding) == (&other.fixes, &other.local, other.binding)
     }
 
     /// The file's name.

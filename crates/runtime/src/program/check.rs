@@ -135,6 +135,14 @@ pub enum ProgramErrorKind {
         /// What was asked for, and who has the space.
         error: MemoryError,
     },
+    /// A change that the prepared program has no room for.
+    #[error("found {found}, expected {expected}")]
+    Prepared {
+        /// What was set.
+        found: String,
+        /// What can be.
+        expected: String,
+    },
     /// A kernel that cannot be placed.
     #[error("{0}")]
     Kernel(String),
@@ -228,6 +236,11 @@ pub(super) fn parts(program: &Program, cores: usize) -> Result<(), ProgramErrorK
             return Err(ProgramErrorKind::CbPages { index, pages: b.pages, page_size: b.page_size });
         }
     }
+    lists(program, cores)
+}
+
+/// Checks that the argument lists are for as many cores as the program has.
+pub(super) fn lists(program: &Program, cores: usize) -> Result<(), ProgramErrorKind> {
     for (set, args) in super::ArgSet::ALL.into_iter().zip(&program.args) {
         if let UniqueArgs::PerCore(lists) = args
             && lists.len() != cores

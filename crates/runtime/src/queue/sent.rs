@@ -21,6 +21,15 @@ pub enum What {
     Command(Arc<DispatchCommand>),
     /// A command with bulk data, in words: its data is not kept.
     Transfer(Transfer),
+    /// A command with data of a cached program, whose bytes are patched for each launch.
+    Part {
+        /// What it writes.
+        part: &'static str,
+        /// The program.
+        program: Arc<str>,
+        /// To how many cores.
+        cores: u32,
+    },
 }
 
 /// A command that carries part of a buffer.
@@ -48,7 +57,7 @@ impl What {
     pub fn command(&self) -> Option<&DispatchCommand> {
         match self {
             Self::Command(command) => Some(command),
-            Self::Transfer(_) => None,
+            Self::Transfer(_) | Self::Part { .. } => None,
         }
     }
 }
@@ -60,6 +69,7 @@ impl fmt::Display for What {
             Self::Transfer(Transfer { command, bytes, buffer, at }) => {
                 write!(f, "{command} {bytes} bytes of buffer {buffer} from byte {at}")
             }
+            Self::Part { part, program, cores } => write!(f, "write {part} of program {program} to {cores} cores"),
         }
     }
 }
