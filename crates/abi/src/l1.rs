@@ -34,8 +34,8 @@ pub struct MemoryMap {
     pub kernel_config: L1Addr,
     /// Bytes of the kernel configuration space.
     pub kernel_config_size: u32,
-    /// Bank-to-NoC table: dram xy `[2][7]`, l1 xy `[2][110]` as u16, then i32 offsets;
-    /// [`bank_table::BYTES`] in all.
+    /// Bank-to-NoC table: the DRAM banks' coordinates `[2][banks]`, then those of the L1 banks
+    /// `[2][banks]`, as u16; [`bank_table::BYTES`] in all.
     pub bank_table: L1Addr,
     /// Where kernel text stays between programs; without bytes when the firmware leaves no room.
     pub text_cache: L1Addr,
@@ -110,20 +110,29 @@ pub const LAUNCH_ENTRIES: u32 = 8;
 pub const GO_ENTRIES: u32 = 9;
 /// The bank-to-NoC table as our firmware reads it, relative to [`MemoryMap::bank_table`].
 ///
-/// The seed's table is compiled for one number of banks (7, a P100); ours carries the number, so
-/// that one firmware serves every board.
+/// The seed's table is compiled for one number of banks each (a P100 with 7 of DRAM and 110 of L1);
+/// ours carries the numbers, so that one firmware serves every board and dispatch layout.
 pub mod bank_table {
     /// Logical DRAM banks (u32). Zero means [`SEED_BANKS`]: the seed's host does not
     /// write this word.
     pub const DRAM_BANKS: u32 = 0xFF0;
+    /// L1 banks (u32). Zero means [`SEED_L1_BANKS`], likewise.
+    pub const L1_BANKS: u32 = DRAM_BANKS + 4;
     /// The number of DRAM banks that the seed's firmware is compiled for.
     pub const SEED_BANKS: u32 = 7;
-    /// Bytes of the table with this word.
-    pub const BYTES: u32 = DRAM_BANKS + 4;
+    /// The number of L1 banks that the seed's firmware is compiled for (the original's `hw.py`).
+    pub const SEED_L1_BANKS: u32 = 110;
+    /// Bytes of the table with these words.
+    pub const BYTES: u32 = L1_BANKS + 4;
     /// Offset of the encoded coordinates (u16: y << 6 | x) of `bank` on NoC `noc`, of `banks`
     /// banks in all.
     pub const fn dram_xy(noc: u32, bank: u32, banks: u32) -> u32 {
         (noc * banks + bank) * 2
+    }
+    /// Offset of the encoded coordinates of L1 bank `bank` on NoC `noc`, of `banks` behind
+    /// `dram_banks` DRAM banks. Translated coordinates of Tensix tiles are the same on both NoCs.
+    pub const fn l1_xy(noc: u32, bank: u32, dram_banks: u32, banks: u32) -> u32 {
+        dram_xy(2, 0, dram_banks) + (noc * banks + bank) * 2
     }
 }
 
@@ -186,4 +195,7 @@ const _: () = {
     assert!(m.kernel_config.get() + m.kernel_config_size <= m.bank_table.get());
     assert!(m.bank_table.get() + bank_table::BYTES <= m.text_cache.get());
     assert!(m.text_cache.get() + m.text_cache_size <= m.data.get());
+    // Every Tensix tile of the whole chip may be a bank; a word of offset for each bank follows.
+    let (dram, l1) = (u32_of(crate::board::DRAM_BANKS), u32_of(crate::board::Board::P150.tensix_count()));
+    assert!(bank_table::l1_xy(2, 0, dram, l1) + 4 * (dram + l1) <= bank_table::DRAM_BANKS);
 };

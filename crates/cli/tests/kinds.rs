@@ -65,6 +65,7 @@ fn help_of_check_and_show_is_by_kind_too() {
         ("check --help model", "--bisect", "--arch"),
         ("check x.yaml --help", "--arch", "--bisect"),
         ("show --help", "--board", "--mlir"),
+        ("show --help", "--memory", "--any-schema"),
         ("help show model", "--mlir", "--memory"),
         ("show x.yaml --help", "--memory", "--mlir"),
     ] {
@@ -95,6 +96,9 @@ fn an_option_of_another_kind_is_refused_with_the_kind_that_it_is_for() {
         assert_eq!((&report["status"], &report["error"]["option"]), (&json!("refused"), &json!(option)), "{report}");
     }
     tilework(&["show", &ring, "--mlir"]).code(2).says("--mlir is for compiled models");
+    tilework(&["show", &model(), "--memory"])
+        .code(2)
+        .says(&format!("--memory is for {programs} and {netlists}; {} is a compiled model", model()));
     tilework(&["show", &netlist(), "--any-schema"]).code(2).says("--any-schema is for compiled models");
     // All kinds compare with expected arrays; here they are missing.
     tilework(&["check", &ring, "--expect", &out]).code(2).says("total.npy");

@@ -43,6 +43,76 @@ fn a_program_is_shown_with_its_places_in_l1_and_dram_and_its_arguments() {
     assert!(l1.windows(2).all(|rows| rows[0]["start"].as_u64() <= rows[1]["start"].as_u64()), "by address");
 }
 
+#[test]
+fn the_memory_map_shows_owners_and_what_is_free() {
+    let pipeline = example("pipeline").display().to_string();
+    let text = tilework(&["show", &pipeline, "--memory"]).code(0).stdout;
+    for line in [
+        "pipeline on a p100\n",
+        "\nL1 of each of 118 workers: 1347584 bytes for buffers, 1339392 free, 1339392 of them in one piece\n",
+        "  0x00000000  0x00000004           4  reset vector: a jump to the BRISC firmware\n",
+        "kernel prebuilt:reader of ncrisc, role copy\n",
+        "  0x00037000  0x00039000        8192  circular buffer 0 \"tiles\"\n",
+        "  0x00039000  0x00180000     1339392  free\n",
+        "\nDRAM, each of 7 banks: 4294967232 bytes for buffers, ",
+        "  0x00000000  0x00000040          64  flags of a host's barrier\n",
+        "  0x00000040  0x00003040       12288  buffer x, its share of each of 7 banks\n",
+    ] {
+        assert!(text.contains(line), "{line:?} is missing in\n{text}");
+    }
+    // On another board there are other numbers of banks.
+    let p150 = tilework(&["show", &pipeline, "--memory", "--board", "p150"]).code(0).stdout;
+    assert!(p150.contains("L1 of each of 138 workers") && p150.contains("DRAM, each of 8 banks"), "{p150}");
+}
+
+/// The JSON form covers both memories: what is free and what is owned add up, and the rows are those
+/// that the program is shown with.
+#[test]
+fn the_memory_map_adds_up() {
+    for name in ["pipeline", "ring", "increment"] {
+        let (program, array) = (example(name).display().to_string(), example_input(name));
+        let input = if name == "increment" { vec!["--input", &array] } else { vec![] };
+        let show = |more: &[&str]| tilework(&[&["show", &program, "--json"], &input[..], more].concat()).code(0).json();
+        let (map, plain) = (show(&["--memory"]), show(&[]));
+        assert_eq!((&map["program"], &map["board"]), (&plain["program"], &plain["board"]));
+        let memories = map["memory"].as_array().unwrap();
+        assert_eq!(memories.iter().map(|m| m["name"].as_str().unwrap()).collect::<Vec<_>>(), ["l1", "dram"]);
+        for memory in memories {
+            let number = |value: &Value, key: &str| value[key].as_u64().unwrap();
+            let (start, end) = (number(memory, "start"), number(memory, "end"));
+            let rows = memory["ranges"].as_array().unwrap();
+            assert!(rows.iter().all(|row| number(row, "end") - number(row, "start") == number(row, "bytes")));
+            assert!(rows.windows(2).all(|pair| number(&pair[0], "start") <= number(&pair[1], "start")), "by address");
+            // The space of buffers is covered without a gap and nothing in it lies on anything else.
+            let inside: Vec<_> = rows.iter().filter(|row| start <= number(row, "start")).collect();
+            assert_eq!(number(inside[0], "start"), start);
+            assert!(inside.windows(2).all(|pair| number(pair[0], "end") == number(pair[1], "start")), "{memory}");
+            assert_eq!(number(inside[inside.len() - 1], "end"), end);
+            let free: Vec<u64> =
+                inside.iter().filter(|row| row["owner"].is_null()).map(|row| number(row, "bytes")).collect();
+            assert_eq!(number(memory, "free"), free.iter().sum::<u64>());
+            assert_eq!(number(memory, "largest_free_block"), free.iter().copied().max().unwrap_or(0));
+            for row in plain[memory["name"].as_str().unwrap()].as_array().unwrap() {
+                let same = |other: &&Value| {
+                    (&other["start"], &other["end"], &other["owner"]) == (&row["start"], &row["end"], &row["what"])
+                };
+                assert!(rows.iter().any(|other| same(&other)), "{row} is missing");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_memory_map_of_what_does_not_fit_says_who_has_the_space() {
+    let folder = folder();
+    let text = "name = \"t\"\n[buffers.large]\nuse = \"scratch\"\ndtype = \"u8\"\nshape = [1000000]\npage_size = 64\nlocation = \"l1\"\n\
+        [buffers.more]\nuse = \"scratch\"\ndtype = \"u8\"\nshape = [1000000]\npage_size = 64\nlocation = \"l1\"\n\
+        [[roles]]\nname = \"idle\"\ncores = 1\nbrisc = { elf = \"prebuilt:spin\", args = [\"large.addr\"] }\n";
+    let ended = of_text("show", folder.path(), text, &["--memory"]).code(2);
+    let ended = ended.says("L1 overflow: more needs ");
+    ended.says("large (");
+}
+
 /// The places that are shown are those of a run: the ring's kernels are given their own addresses.
 #[test]
 fn shown_addresses_are_those_of_a_run() {

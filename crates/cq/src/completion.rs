@@ -15,6 +15,10 @@ use tilework_abi::cq::completion::{CompletionPtr, CompletionRange};
 use tilework_abi::cq::dispatch::{DispatchCmdId, WriteHost};
 use tilework_abi::cq::layout::{PAGE_SIZE, host};
 
+mod data;
+
+pub use data::{DataPages, DataRun};
+
 /// A write pointer that cannot be the dispatcher's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompletionError {
@@ -122,6 +126,14 @@ impl CompletionFifo {
     /// As [`CompletionFifo::page_offset`], from the start of the host region (standard layout).
     pub fn host_offset(&self, n: u32) -> Option<u32> {
         Some(host::COMPLETION.offset() + self.page_offset(n)?)
+    }
+
+    /// The ready pages that lie one behind the other: the offset of the first from the start of the
+    /// host region (standard layout) and their number; none when no page is ready.
+    pub fn run(&self) -> Option<(u32, PageCount)> {
+        let first = self.page_offset(0)?;
+        let to_end = self.range.pages() - first / PAGE_SIZE;
+        Some((host::COMPLETION.offset() + first, PageCount::new(to_end.min(self.filled.get()))))
     }
 
     /// Releases the oldest `pages` ready pages and returns the read pointer's new word, to be

@@ -327,15 +327,13 @@ impl IssueQueue {
         Ok(taken)
     }
 
-    /// The device has completed everything that was published (the completion event of the last
-    /// record has been read): all of the region is free.
-    ///
-    /// # Errors
-    /// The port's error.
-    pub fn settle<P: PrefetchPort>(&mut self, port: &mut P) -> Result<(), QueueError<P::Error>> {
-        self.poll(port)?;
+    /// The device has completed all records but the newest `left` (a completion event behind the
+    /// others has been read): their entries are free, and their bytes have left the region.
+    pub fn settle(&mut self, left: u32) {
+        let Some(done) = self.ring.in_flight().checked_sub(left) else { return };
+        self.ring.settle(done);
+        self.region.taken(done);
         self.region.settle();
-        Ok(())
     }
 }
 

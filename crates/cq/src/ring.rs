@@ -118,6 +118,13 @@ impl PrefetchRing {
         Ok(before - self.in_flight)
     }
 
+    /// The oldest `n` entries in flight are free: an effect of the newest of them has been seen.
+    pub(crate) fn settle(&mut self, n: u32) {
+        let n = n.min(self.in_flight);
+        self.oldest = (self.oldest + n) % self.entries;
+        self.in_flight -= n;
+    }
+
     /// Writes the entry of `record`, whose bytes must lie in the issue region already, and returns
     /// its index.
     ///

@@ -4,7 +4,7 @@ use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 
 /// The link to a chip could not do what was asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
     /// A program did what the chip does not promise to survive. The chip is stopped for good.
@@ -51,7 +51,7 @@ pub struct ChipFault {
 }
 
 /// A driver operation failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriverError {
     /// The link failed.

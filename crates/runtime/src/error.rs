@@ -13,7 +13,7 @@ use tilework_driver::{ChipFault, DriverError};
 /// [`RuntimeError::Deadlock`], [`RuntimeError::Budget`], [`RuntimeError::Interrupted`] and
 /// [`RuntimeError::Protocol`] the device is unusable: every further call answers
 /// [`RuntimeError::Lost`].
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuntimeError {
     /// A program that cannot run.
@@ -82,6 +82,18 @@ pub enum RuntimeError {
         "programs are not cached: that takes fast dispatch, the cached lowering, and worker firmware with a text cache"
     )]
     NoCache,
+    /// An event of another device.
+    #[error("the event is one of another device")]
+    ForeignEvent,
+    /// The device was closed, or dropped, before it came so far.
+    #[error("the device was closed before it came so far")]
+    Closed,
+    /// More command queues than a device has.
+    #[error("{asked} command queues were asked for; a device has 1")]
+    Queues {
+        /// How many were asked for.
+        asked: u8,
+    },
     /// The device stopped in an earlier call.
     #[error("the device stopped earlier ({0}); open it again")]
     Lost(String),

@@ -57,6 +57,7 @@
 pub mod cache;
 pub mod device;
 pub mod elf;
+pub mod event;
 pub mod explain;
 pub mod firmware;
 pub mod lower;
@@ -70,12 +71,17 @@ mod error;
 pub use cache::{CACHED_PROGRAMS, CacheCounts, Prepared};
 pub use device::{
     BATCH_PROGRAMS, CoreTime, Device, DeviceConfig, Dispatch, ProgramReport, Progress, RunReport, Statistics,
-    default_cycles,
+    Transfers, default_cycles,
 };
 pub use elf::{ElfError, FirmwareImage, KernelImage, SourceLocation};
 pub use error::RuntimeError;
+pub use event::{Blocking, BufferRead, Event};
 pub use explain::{BudgetReport, DeadlockReport, FaultPlace};
 pub use firmware::{FirmwareError, FirmwareFile, FirmwareSet, MapValues};
-pub use memory::{Address, Allocator, Buffer, DType, L1Buffer, MemoryError, MemorySpace};
+pub use memory::{
+    Address, Allocator, Buffer, BufferConfig, BufferType, CoreCoord, CoreRange, CoreRangeSet, DType, L1Buffer,
+    MemoryError, MemorySpace,
+};
 pub use program::{ArgSet, CircularBuffer, Cores, Names, Program, ProgramError, Role, UniqueArgs};
+pub use queue::timing::HostCost;
 pub use tilework_driver::ChipCounts;

@@ -14,9 +14,13 @@ mod random;
 mod rig;
 #[path = "queue_firmware/shadow.rs"]
 mod shadow;
+#[path = "queue_firmware/sources.rs"]
+mod sources;
 
 #[path = "queue_firmware/faults.rs"]
 mod faults;
+#[path = "queue_firmware/relays.rs"]
+mod relays;
 #[path = "queue_firmware/sync.rs"]
 mod sync;
 #[path = "queue_firmware/wraps.rs"]
@@ -30,7 +34,12 @@ use tilework_cq::DispatchCommand;
 /// One step of a random stream.
 fn random_step(rig: &mut Rig, random: &mut Random) {
     match random.below(16) {
-        0..=9 => rig.send(&random.any_write()),
+        0..=6 => rig.send(&random.any_write()),
+        7..=9 => {
+            let bytes = random.size(200_000);
+            let sourced = random.sourced(&rig.shadow, bytes);
+            rig.send_from(&sourced, random.coin());
+        }
         10..=11 => rig.send(&random.other()),
         12 => {
             let bytes = random.size(20_000);

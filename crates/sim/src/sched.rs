@@ -383,8 +383,10 @@ impl<N: Worked> Scheduler<N> {
 
     /// Hands to the network, in the order of time, what left before anything else can, which is not
     /// before `end`, and delivers it.
-    fn route(&mut self, nodes: &mut [N], mut end: Cycle) {
-        self.out.noticed();
+    fn route(&mut self, nodes: &mut [N], end: Cycle) {
+        // What leaves far ahead, as the answers of a busy DRAM bank, may come after what the host
+        // does about something that it sees.
+        let mut end = end.min(self.out.noticed());
         let stopped = self.fault.as_ref().map(|f| f.node);
         while self.ahead.front().is_some_and(|&(at, _)| at < self.now) {
             self.ahead.pop_front();

@@ -19,10 +19,12 @@ pub mod prefetch {
     pub const NIU: Niu = Niu::new(0);
     /// Writes into both rings of the dispatch core.
     pub const WRITES: Initiator = NIU.initiator(0);
-    /// Transaction id of [`WRITES`].
-    pub const WRITE_ID: u32 = 1;
-    /// Reads of host memory.
+    /// Transaction ids of [`WRITES`], alternating by portion.
+    pub const WRITE_IDS: [u32; 2] = [1, 3];
+    /// All reads. Who starts one stores the upper address word first.
     pub const READS: Initiator = NIU.initiator(1);
+    /// Transaction ids of the reads into the scratch buffer, by its halves.
+    pub const SCRATCH_READ_IDS: [u32; 2] = [4, 5];
     /// Transaction id of the read of record 0; one id for each record.
     pub const FIRST_READ_ID: u32 = 8;
     /// Credits to the dispatcher.

@@ -40,8 +40,18 @@ impl<const BASE: u32, const LOG_PAGE: u32, const PAGES: u32> PageWriter<BASE, LO
 
     /// Bytes of an append that do not fit in the held pages.
     const fn room_needed(&self, bytes: u32) -> u32 {
-        let room = if self.held == 0 { 0 } else { (BASE.wrapping_sub(self.at)) & (Self::PAGE - 1) };
-        bytes.saturating_sub(room)
+        bytes.saturating_sub(self.open_room())
+    }
+
+    /// Bytes left in the page that is held open.
+    const fn open_room(&self) -> u32 {
+        if self.held == 0 { 0 } else { BASE.wrapping_sub(self.at) & (Self::PAGE - 1) }
+    }
+
+    /// Bytes that can be appended while the semaphore holds `credits`.
+    #[inline]
+    pub const fn room(&self, credits: WrapCount) -> u32 {
+        self.open_room() + (credits.since(self.spent) << LOG_PAGE)
     }
 
     /// Pages that are acquired and not yet released.
@@ -81,6 +91,14 @@ impl<const BASE: u32, const LOG_PAGE: u32, const PAGES: u32> PageWriter<BASE, LO
         let len = if left < room { left } else { room };
         self.at = at + len;
         (at, len)
+    }
+
+    /// The number of pages to release of those that are full: all that are held, but for a page
+    /// that has room left, which stays open for what follows.
+    #[inline]
+    pub fn release_full(&mut self) -> u32 {
+        let open = ((self.at - BASE) & (Self::PAGE - 1) != 0) as u32;
+        core::mem::replace(&mut self.held, open) - open
     }
 
     /// Closes the last page and returns the number of pages to release.

@@ -38,8 +38,8 @@ pub struct Core {
     pub completion: Option<Completion>,
     /// Banks of DRAM, and where their coordinates on this NoC are.
     pub dram: (u32, u32),
-    /// The bank table.
-    pub bank_table: u32,
+    /// Banks of L1, and where their coordinates are.
+    pub l1: (u32, u32),
     /// The first go message of every worker.
     pub go: u32,
     ring: Ring,
@@ -61,7 +61,7 @@ impl Core {
             write_offset: [0; WRITE_OFFSETS],
             completion: None,
             dram: (ctx.dram_banks, ctx.dram_xy),
-            bank_table: ctx.bank_table,
+            l1: (ctx.l1_banks, ctx.l1_xy),
             go: ctx.go,
             ring: Ring::new(WrapCount(0)),
             filled: SEM_CB_PAGES.addr(semaphores),

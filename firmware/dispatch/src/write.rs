@@ -15,13 +15,6 @@ use tilework_rt::reg::read16;
 use crate::core::Core;
 use crate::{HEADER, LARGE_HEADER};
 
-/// Banks that interleaved L1 buffers are distributed over (the original's `hw.py`: the bank table's
-/// `l1 xy[2][110]`).
-const L1_BANKS: u32 = 110;
-/// Rows of the bank table: one per NoC, and we write on NoC 1.
-const NOCS: u32 = 2;
-const NOC: u32 = 1;
-
 /// High address word of a destination that is named by a coordinate word, which may carry the mark
 /// of host memory.
 #[inline(always)]
@@ -63,13 +56,7 @@ impl Core {
     /// `WRITE_PAGED`: whole pages, distributed over the banks of DRAM or L1.
     pub fn write_paged(&mut self) {
         let cmd: WritePaged = command(self.at());
-        let (dram_banks, dram_xy) = self.dram;
-        let (banks, table) = if cmd.is_dram != 0 {
-            (dram_banks, dram_xy)
-        } else {
-            // Behind the DRAM banks' coordinates (the original's `hw.py`).
-            (L1_BANKS, self.bank_table + 2 * (NOCS * dram_banks + NOC * L1_BANKS))
-        };
+        let (banks, table) = if cmd.is_dram != 0 { self.dram } else { self.l1 };
         let page_size = cmd.page_size.get();
         if page_size == 0 || banks == 0 {
             return self.refuse(Fault::BadSize, page_size);

@@ -11,7 +11,7 @@ use tilework_abi::cq::layout::prefetch_core::{
     PREFETCH_Q_RD_PTR, PREFETCH_Q_STALL_BIT,
 };
 use tilework_abi::cq::status::Fault;
-use tilework_abi::noc::PCIE_HOST_MID;
+use tilework_abi::noc::{PCIE_HOST_MID, init};
 use tilework_cq_core::fetch::{FetchQueue, IssueCursor, Record};
 use tilework_cq_core::halt::Status;
 use tilework_cq_core::initiators::prefetch::{FIRST_READ_ID, NIU, READS};
@@ -141,6 +141,8 @@ impl Fetcher {
         let index = self.queue.start(Record { start, bytes, host_end: issue.position() });
         let id = FIRST_READ_ID + index as u32;
         let (mut to, mut left) = (start, bytes);
+        READS.wait_ready();
+        READS.set(init::TARG_ADDR_MID, PCIE_HOST_MID);
         while left != 0 {
             let n = packet(left, left);
             READS.read(self.my_xy, id, self.pcie, from, to, n);

@@ -25,12 +25,18 @@
 
 mod fetcher;
 mod relay;
+mod scratch;
+mod source;
 
 use fetcher::Fetcher;
 use relay::{Payload, Relay};
+use source::{Banks, Linear, Pages, Source};
 use tilework_abi::cq::count::WrapCount;
 use tilework_abi::cq::layout::prefetch_core::{SEM_DISPATCH_PAGES, SEM_SYNC};
-use tilework_abi::cq::prefetch::{DebugCmd, DispatcherSelect, PrefetchCmdId, RelayInline};
+use tilework_abi::cq::prefetch::{
+    DebugCmd, DispatcherSelect, PrefetchCmdId, RELAY_PAGED_IS_DRAM, RELAY_PAGED_LENGTH_ADJUST_MASK, RelayInline,
+    RelayLinear, RelayLinearH, RelayPaged,
+};
 use tilework_abi::cq::status::{Fault, Kernel};
 use tilework_abi::cq::{CMD_SIZE, PREFETCH_BARE_STRIDE};
 use tilework_cq_core::command;
@@ -38,6 +44,9 @@ use tilework_cq_core::halt::Status;
 use tilework_cq_core::peers::Peers;
 use tilework_rt::reg::{read8, wait};
 use tilework_rt::{KernelContext, kernel, rta};
+
+/// Bytes of a command without an explicit stride.
+const BARE: u32 = PREFETCH_BARE_STRIDE as u32;
 
 kernel!(main);
 
@@ -47,6 +56,7 @@ fn main(ctx: &KernelContext) {
     let mut status = Status::new(Kernel::Prefetch);
     let mut fetcher = Fetcher::new(ctx.my_xy, peers.pcie);
     let mut relay = Relay::new(ctx.my_xy, peers.dispatch, semaphores);
+    let banks = Banks::new(ctx);
     let mut stalls = WrapCount(0);
 
     loop {
@@ -57,7 +67,23 @@ fn main(ctx: &KernelContext) {
             Ok(PrefetchCmdId::Stall) => {
                 stalls = stalls.plus(1);
                 wait(SEM_SYNC.addr(semaphores), |count| WrapCount(count).wrap_ge(stalls));
-                PREFETCH_BARE_STRIDE as u32
+                BARE
+            }
+            Ok(PrefetchCmdId::RelayLinear) => {
+                let cmd: RelayLinear = command(at);
+                let mut source = Source::Linear(Linear::new(cmd.noc_xy_addr.get(), cmd.addr.get()));
+                scratch::relay(ctx.my_xy, &mut source, cmd.length.get(), &mut relay, &mut fetcher, &status);
+                checked_stride(&status, BARE, BARE, left, at)
+            }
+            Ok(PrefetchCmdId::RelayLinearH) => {
+                let cmd: RelayLinearH = command(at);
+                let mut source = Source::Linear(Linear::new(cmd.noc_xy_addr.get(), cmd.addr.get()));
+                scratch::relay(ctx.my_xy, &mut source, cmd.length.get().into(), &mut relay, &mut fetcher, &status);
+                checked_stride(&status, BARE, BARE, left, at)
+            }
+            Ok(PrefetchCmdId::RelayPaged) => {
+                relay_paged(&mut relay, &mut fetcher, &status, &banks, at);
+                checked_stride(&status, BARE, BARE, left, at)
             }
             Ok(PrefetchCmdId::Debug) => {
                 let cmd: DebugCmd = command(at);
@@ -101,6 +127,20 @@ fn relay_inline(relay: &mut Relay, fetcher: &mut Fetcher, status: &Status, at: u
         Err(unknown) => status.halt(Fault::UnknownDispatcher, u32::from(unknown.found), at),
     }
     stride
+}
+
+/// Executes `RELAY_PAGED`.
+fn relay_paged(relay: &mut Relay, fetcher: &mut Fetcher, status: &Status, banks: &Banks, at: u32) {
+    let cmd: RelayPaged = command(at);
+    let packed = cmd.is_dram_and_length_adjust.get();
+    let is_dram = packed & RELAY_PAGED_IS_DRAM != 0;
+    let (first, page_size) = (u32::from(cmd.start_page), cmd.page_size.get());
+    let Some(pages) = Pages::new(banks, is_dram, first, cmd.base_addr.get(), page_size) else {
+        return status.halt(Fault::BadSize, page_size, at);
+    };
+    let all = u64::from(cmd.pages.get()) * u64::from(page_size);
+    let bytes = all.saturating_sub(u64::from(packed & RELAY_PAGED_LENGTH_ADJUST_MASK));
+    scratch::relay(banks.my_xy(), &mut Source::Pages(pages), bytes, relay, fetcher, status);
 }
 
 /// `stride` when it leads over at least `least` bytes and not out of the record; otherwise stops,

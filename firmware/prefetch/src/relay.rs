@@ -1,8 +1,16 @@
 //! Relays into the rings of the dispatch core (seed 001 section 3.2).
 //!
-//! A relay acquires the pages it needs, writes, waits for the acknowledgements and releases the
-//! pages by an atomic increment of the consumer's semaphore. The acknowledgements also mean that
-//! the bytes have left the command data queue, so its space may be reused.
+//! A relay acquires pages, writes, waits for the acknowledgements and releases the pages by an
+//! atomic increment of the consumer's semaphore. The acknowledgements also mean that the bytes have
+//! left this core, so that their source may be reused.
+//!
+//! What is longer than a portion goes in portions: each takes the pages that are free at its time,
+//! and its full pages are announced while the next is being written. So a command may be longer than
+//! the ring, and the dispatcher works on its start while its end is on the way. The page that is
+//! being filled is announced with what fills it, or when a relay closes it.
+//!
+//! What is relayed without a flush is not announced until the flush, unless so much is held that the
+//! ring could not take more.
 
 use super::fetcher::Fetcher;
 use tilework_abi::cq::count::WrapCount;
@@ -10,23 +18,26 @@ use tilework_abi::cq::layout::PageRing;
 use tilework_abi::cq::layout::dispatch_core::{DISPATCH_CB, DISPATCH_S_CB, SEM_CB_PAGES, SEM_S_CB_PAGES};
 use tilework_abi::cq::layout::prefetch_core::{SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES};
 use tilework_abi::cq::status::Fault;
+use tilework_abi::noc::{MAX_PACKET_BYTES, TAG_TRID_SHIFT, init};
 use tilework_cq_core::halt::Status;
-use tilework_cq_core::initiators::prefetch::{CREDIT, CREDIT_ID, CREDIT_S, NIU, WRITE_ID, WRITES};
+use tilework_cq_core::initiators::prefetch::{CREDIT, CREDIT_ID, CREDIT_S, NIU, WRITE_IDS, WRITES};
 use tilework_cq_core::span::packet;
 use tilework_cq_core::writer::PageWriter;
-use tilework_rt::niu::{ATOMIC, Initiator, WRITE};
-use tilework_rt::reg::wait;
+use tilework_rt::niu::{ATOMIC, WRITE};
+use tilework_rt::reg::{fence, read, wait};
 
 type DispatchRing =
     PageWriter<{ DISPATCH_CB.base().get() }, { DISPATCH_CB.log_page_size() }, { DISPATCH_CB.pages().get() }>;
 type SubordinateRing =
     PageWriter<{ DISPATCH_S_CB.base().get() }, { DISPATCH_S_CB.log_page_size() }, { DISPATCH_S_CB.pages().get() }>;
 
-/// Pages that a relay to the dispatcher may hold at once: see `PageReader::MAX_COMMAND_PAGES`.
-const MAX_DISPATCH_PAGES: u32 = DISPATCH_CB.pages().get() - 2 * DISPATCH_CB.pages_per_block().get() + 1;
-/// Pages that a relay to the subordinate may hold at once: it gives all of them back after each
-/// command.
-const MAX_SUBORDINATE_PAGES: u32 = DISPATCH_S_CB.pages().get();
+/// Bytes that are written and announced at once.
+const PORTION: u32 = MAX_PACKET_BYTES;
+/// Pages that a portion may begin or end in or fill.
+const PORTION_PAGES: u32 = PORTION / DISPATCH_CB.page_size() + 1;
+/// Pages that may be filled and not announced: the dispatcher gives the others back whatever it
+/// holds (`PageReader::MAX_COMMAND_PAGES`).
+const MAX_HELD: u32 = DISPATCH_CB.pages().get() - 2 * DISPATCH_CB.pages_per_block().get() + 1;
 
 /// The prefetcher's ends of both rings.
 pub struct Relay {
@@ -35,12 +46,16 @@ pub struct Relay {
     semaphores: u32,
     dispatch: DispatchRing,
     subordinate: SubordinateRing,
+    /// Which of [`WRITE_IDS`] the newest writes carry.
+    newest: usize,
+    /// Pages that the newest writes filled and that are not announced.
+    unannounced: u32,
 }
 
 impl Relay {
     /// Both rings empty. The semaphores have the same addresses on both cores.
     pub fn new(my_xy: u32, dispatch_xy: u32, semaphores: u32) -> Self {
-        WRITES.setup_writes(WRITE, WRITE_ID, 0);
+        WRITES.setup_writes(WRITE, WRITE_IDS[0], 0);
         CREDIT.setup_increments(ATOMIC, CREDIT_ID, SEM_CB_PAGES.addr(semaphores));
         CREDIT_S.setup_increments(ATOMIC, CREDIT_ID, SEM_S_CB_PAGES.addr(semaphores));
         Self {
@@ -49,6 +64,8 @@ impl Relay {
             semaphores,
             dispatch: DispatchRing::new(WrapCount(0)),
             subordinate: SubordinateRing::new(WrapCount(0)),
+            newest: 0,
+            unannounced: 0,
         }
     }
 
@@ -59,10 +76,9 @@ impl Relay {
 
     /// Waits until nothing of this kernel is in flight.
     pub fn finish(&self) {
-        WRITES.wait_ready();
+        self.wait_acknowledged();
         CREDIT.wait_ready();
         CREDIT_S.wait_ready();
-        NIU.wait_answered(WRITE_ID);
         NIU.wait_answered(CREDIT_ID);
     }
 
@@ -70,24 +86,101 @@ impl Relay {
     /// follows.
     #[inline(always)]
     pub fn to_dispatch(&mut self, fetcher: &mut Fetcher, status: &Status, payload: Payload, flush: bool) {
-        let credits = SEM_DISPATCH_PAGES.addr(self.semaphores);
-        let target =
-            Target { credits, credit: CREDIT, max_pages: MAX_DISPATCH_PAGES, my_xy: self.my_xy, xy: self.dispatch_xy };
-        relay(&mut self.dispatch, target, fetcher, status, payload, flush);
+        if payload.bytes > PORTION {
+            self.stream(payload, flush);
+        } else {
+            let credits = SEM_DISPATCH_PAGES.addr(self.semaphores);
+            let pages = self.dispatch.pages_needed(payload.bytes);
+            if self.dispatch.held() + pages > MAX_HELD {
+                self.unannounced = self.dispatch.release_full();
+                self.announce();
+            }
+            wait(credits, |count| self.dispatch.can_acquire(WrapCount(count), pages));
+            self.dispatch.acquire(pages);
+            write(&mut self.dispatch, self.my_xy, self.dispatch_xy, payload);
+        }
+        self.close(fetcher, status, flush);
     }
 
-    /// Relays `payload` to the subordinate.
+    /// Appends `payload` in portions, as pages come free. Its last portion is neither acknowledged
+    /// nor announced; without `flush` nothing is, while the ring bears it.
+    #[inline(never)]
+    pub fn stream(&mut self, payload: Payload, flush: bool) {
+        let credits = SEM_DISPATCH_PAGES.addr(self.semaphores);
+        let (mut from, mut left) = (payload.from, payload.bytes);
+        while left != 0 {
+            fence();
+            let mut room = self.dispatch.room(WrapCount(read(credits)));
+            if room == 0 {
+                // Pages that the dispatcher does not know of cannot come back.
+                self.announce();
+                let count = wait(credits, |count| self.dispatch.can_acquire(WrapCount(count), 1));
+                room = self.dispatch.room(WrapCount(count));
+            }
+            let bytes = left.min(room).min(PORTION);
+            self.dispatch.acquire(self.dispatch.pages_needed(bytes));
+            WRITES.wait_ready();
+            WRITES.set(init::PACKET_TAG, WRITE_IDS[self.newest ^ 1] << TAG_TRID_SHIFT);
+            write(&mut self.dispatch, self.my_xy, self.dispatch_xy, Payload { from, bytes });
+            let shown = flush || self.dispatch.held() > MAX_HELD - PORTION_PAGES;
+            let full = if shown { self.dispatch.release_full() } else { 0 };
+            self.announce();
+            self.newest ^= 1;
+            self.unannounced = full;
+            from += bytes;
+            left -= bytes;
+        }
+    }
+
+    /// Waits until everything appended has arrived and, with `flush`, announces it.
+    #[inline(always)]
+    pub fn close(&mut self, fetcher: &mut Fetcher, status: &Status, flush: bool) {
+        // While the acknowledgements are on their way, further reads are started.
+        fetcher.start_reads(status);
+        self.wait_acknowledged();
+        let more = if flush { self.dispatch.release() } else { 0 };
+        let pages = core::mem::take(&mut self.unannounced) + more;
+        if pages != 0 {
+            CREDIT.increment(self.my_xy, self.dispatch_xy, pages);
+        }
+    }
+
+    /// Waits until the newest portion has arrived and announces its full pages.
+    pub fn announce(&mut self) {
+        self.wait_acknowledged();
+        let pages = core::mem::take(&mut self.unannounced);
+        if pages != 0 {
+            CREDIT.increment(self.my_xy, self.dispatch_xy, pages);
+        }
+    }
+
+    /// Relays `payload` to the subordinate, all at once: it gives all pages back after each command,
+    /// not before.
     #[inline(never)]
     pub fn to_subordinate(&mut self, fetcher: &mut Fetcher, status: &Status, payload: Payload, flush: bool) {
         let credits = SEM_DISPATCH_S_PAGES.addr(self.semaphores);
-        let target = Target {
-            credits,
-            credit: CREDIT_S,
-            max_pages: MAX_SUBORDINATE_PAGES,
-            my_xy: self.my_xy,
-            xy: self.dispatch_xy,
-        };
-        relay(&mut self.subordinate, target, fetcher, status, payload, flush);
+        let pages = self.subordinate.pages_needed(payload.bytes);
+        if self.subordinate.held() + pages > DISPATCH_S_CB.pages().get() {
+            return status.halt(Fault::RelayTooLong, payload.bytes, payload.from);
+        }
+        wait(credits, |count| self.subordinate.can_acquire(WrapCount(count), pages));
+        self.subordinate.acquire(pages);
+        write(&mut self.subordinate, self.my_xy, self.dispatch_xy, payload);
+        fetcher.start_reads(status);
+        self.wait_acknowledged();
+        if flush {
+            let pages = self.subordinate.release();
+            if pages != 0 {
+                CREDIT_S.increment(self.my_xy, self.dispatch_xy, pages);
+            }
+        }
+    }
+
+    /// Waits for the acknowledgements of the newest writes; those before them have arrived.
+    #[inline(always)]
+    fn wait_acknowledged(&self) {
+        WRITES.wait_ready();
+        NIU.wait_answered(WRITE_IDS[self.newest]);
     }
 }
 
@@ -100,67 +193,21 @@ pub struct Payload {
     pub bytes: u32,
 }
 
-/// The consumer of a ring.
-#[derive(Clone, Copy)]
-struct Target {
-    /// This tile and the consumer's.
+/// Starts the writes of `payload` into pages of `ring` that are acquired.
+#[inline(always)]
+fn write<const BASE: u32, const LOG: u32, const PAGES: u32>(
+    ring: &mut PageWriter<BASE, LOG, PAGES>,
     my_xy: u32,
     xy: u32,
-    /// L1 address of the semaphore of free pages.
-    credits: u32,
-    /// Initiator that announces filled pages.
-    credit: Initiator,
-    /// Pages that one relay may hold at once.
-    max_pages: u32,
-}
-
-/// Relays `payload` into `ring`.
-#[inline(always)]
-fn relay<const BASE: u32, const LOG: u32, const PAGES: u32>(
-    ring: &mut PageWriter<BASE, LOG, PAGES>,
-    target: Target,
-    fetcher: &mut Fetcher,
-    status: &Status,
     payload: Payload,
-    flush: bool,
 ) {
-    if !append(ring, target, payload) {
-        status.halt(Fault::RelayTooLong, payload.bytes, payload.from);
-        return;
-    }
-    // While the acknowledgements are on their way, further reads are started.
-    fetcher.start_reads(status);
-    WRITES.wait_ready();
-    NIU.wait_answered(WRITE_ID);
-    if flush {
-        let pages = ring.release();
-        if pages != 0 {
-            target.credit.increment(target.my_xy, target.xy, pages);
-        }
-    }
-}
-
-/// Acquires pages and starts the writes; false when the ring could never take so much at once.
-#[inline(always)]
-fn append<const BASE: u32, const LOG: u32, const PAGES: u32>(
-    ring: &mut PageWriter<BASE, LOG, PAGES>,
-    target: Target,
-    payload: Payload,
-) -> bool {
-    let pages = ring.pages_needed(payload.bytes);
-    if ring.held() + pages > target.max_pages {
-        return false;
-    }
-    wait(target.credits, |count| ring.can_acquire(WrapCount(count), pages));
-    ring.acquire(pages);
     let (mut from, mut left) = (payload.from, payload.bytes);
     while left != 0 {
         let (to, here) = ring.piece(packet(left, left));
-        WRITES.write(target.my_xy, from, target.xy, to, here);
+        WRITES.write(my_xy, from, xy, to, here);
         from += here;
         left -= here;
     }
-    true
 }
 
 const _: () = {

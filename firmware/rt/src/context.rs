@@ -43,8 +43,10 @@ pub struct KernelContext {
     pub dram_banks: u32,
     /// Encoded coordinates (u16) of each DRAM bank's port on the core's NoC.
     pub dram_xy: u32,
-    /// The bank table.
-    pub bank_table: u32,
+    /// Number of L1 banks.
+    pub l1_banks: u32,
+    /// Encoded coordinates (u16) of the tile of each L1 bank.
+    pub l1_xy: u32,
     /// The first go message, on every worker.
     pub go: u32,
     /// The host's number of the program.
@@ -70,6 +72,8 @@ impl KernelContext {
         let noc = if processor == Processor::Ncrisc as u32 { brisc_noc ^ 1 } else { brisc_noc };
         let told = plain::<u32>(table + bank_table::DRAM_BANKS);
         let banks = if told == 0 { bank_table::SEED_BANKS } else { told.min(DRAM_BANKS as u32) };
+        let told = plain::<u32>(table + bank_table::L1_BANKS);
+        let l1_banks = if told == 0 { bank_table::SEED_L1_BANKS } else { told };
         Self {
             rta: base + half(rta + offset_of!(RtaOffset, rta)),
             crta: base + half(rta + offset_of!(RtaOffset, crta)),
@@ -81,7 +85,8 @@ impl KernelContext {
             my_xy: plain::<u32>(niu_base(0) + ID_LOGICAL) & XY_MASK,
             dram_banks: banks,
             dram_xy: table + bank_table::dram_xy(noc, 0, banks),
-            bank_table: table,
+            l1_banks,
+            l1_xy: table + bank_table::l1_xy(noc, 0, banks, l1_banks),
             go,
             program_id: word(offset_of!(LaunchMsg, host_assigned_id)),
             processor,

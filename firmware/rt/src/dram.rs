@@ -1,8 +1,8 @@
-//! Interleaved buffers: pages are distributed round robin over the DRAM banks.
+//! Interleaved buffers: pages are distributed round robin over the banks of DRAM or of L1.
 //!
 //! Page p is in logical bank p % banks, at base + p / banks * page size of that bank (seed,
-//! interleaved DRAM buffers). Which port of a bank a NoC uses comes from the bank table, through
-//! the kernel's context.
+//! interleaved DRAM buffers). Which port of a DRAM bank a NoC uses, and which tile an L1 bank is,
+//! comes from the bank table, through the kernel's context.
 
 use crate::KernelContext;
 use crate::noc::NocAddr;
@@ -18,11 +18,17 @@ pub struct Interleaved {
 }
 
 impl Interleaved {
-    /// The buffer at `base` of every bank. `page_size` is the distance between pages in a bank: a
-    /// multiple of 64.
+    /// The buffer at `base` of every DRAM bank. `page_size` is the distance between pages in a bank:
+    /// a multiple of 64.
     #[inline(always)]
     pub fn new(ctx: &KernelContext, base: u32, page_size: u32) -> Self {
         Self { base, page_size, banks: ctx.dram_banks, xy: ctx.dram_xy }
+    }
+    /// The buffer at `base` of every L1 bank. `page_size` is the distance between pages in a bank: a
+    /// multiple of 16.
+    #[inline(always)]
+    pub fn l1(ctx: &KernelContext, base: u32, page_size: u32) -> Self {
+        Self { base, page_size, banks: ctx.l1_banks, xy: ctx.l1_xy }
     }
     /// Address of page `page`.
     #[inline(always)]

@@ -111,6 +111,13 @@ impl Niu {
         self.wait_counter(counter::MST_REQS_OUTSTANDING_ID + id as usize, |n| n == 0);
     }
 
+    /// Waits until at most `most` requests of transaction id `id` are unanswered. Not for
+    /// multicasts.
+    #[inline(always)]
+    pub fn wait_at_most(self, id: u32, most: u32) {
+        self.wait_counter(counter::MST_REQS_OUTSTANDING_ID + id as usize, |n| n <= most);
+    }
+
     /// Waits until the data of every write of transaction id `id` has been read out of L1.
     #[inline(always)]
     pub fn wait_left(self, id: u32) {

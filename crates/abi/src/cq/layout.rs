@@ -311,6 +311,8 @@ pub mod host {
     pub const TIMESTAMPS: HostRange = HostRange::new(COMPLETION.end(), SLOTS * SLOT_SIZE);
     /// Start and end of each core's BRISC kernel: two little-endian u64 per slot.
     pub const CORE_TIMING: HostRange = HostRange::new(TIMESTAMPS.end(), SLOTS * SLOT_SIZE);
+    /// The rest: buffers of programs in host memory.
+    pub const SYSTEM: HostRange = HostRange::new(CORE_TIMING.end(), REGION_SIZE - CORE_TIMING.end());
 }
 
 // The figures of seed 001 section 1, and no overlap.
@@ -343,7 +345,7 @@ const _: () = {
     assert!(host::ISSUE.end() == host::COMPLETION.offset());
     assert!(host::COMPLETION.end() == host::TIMESTAMPS.offset());
     assert!(host::TIMESTAMPS.end() == host::CORE_TIMING.offset());
-    assert!(host::CORE_TIMING.end() <= host::REGION_SIZE);
+    assert!(host::CORE_TIMING.end() == host::SYSTEM.offset() && host::SYSTEM.end() == host::REGION_SIZE);
     assert!(host::REGION_SIZE.is_multiple_of(PAGE_SIZE));
     // The region ends below 4 GiB and its addresses in 16-byte units fit the completion pointer.
     assert!(HOST_REGION_NOC_BASE <= u32::MAX - host::REGION_SIZE);

@@ -28,14 +28,14 @@ macro_rules! prefetch_commands {
             $($head)*
             /// Relay bytes read linearly from one NoC node.
             RelayLinear = 1, "RELAY_LINEAR", RelayLinear (LinearRelay),
-                by [];
+                by [Prefetch];
             /// As [`RelayLinear`](Self::RelayLinear), from a node of the prefetch_h chip; must be
             /// alone in its ring entry.
             RelayLinearH = 2, "RELAY_LINEAR_H", RelayLinearH (LinearRelayH),
-                by [];
+                by [Prefetch];
             /// Relay pages of an interleaved buffer.
             RelayPaged = 3, "RELAY_PAGED", RelayPaged (PagedRelay),
-                by [];
+                by [Prefetch];
             /// Relay pages of several interleaved buffers.
             RelayPagedPacked = 4, "RELAY_PAGED_PACKED", RelayPagedPacked (Vec<PagedSource>),
                 by [];

@@ -74,6 +74,18 @@ pub struct KernelPlanArgs {
     pub input: Vec<Input>,
 }
 
+/// What of a kernel program is shown.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Options of kernel programs")]
+pub struct KernelShowArgs {
+    #[command(flatten)]
+    pub plan: KernelPlanArgs,
+    /// The map of L1 and of DRAM from their first byte to their last: who has what, and what is
+    /// free.
+    #[arg(long)]
+    pub memory: bool,
+}
+
 /// How programs reach the cores.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DispatchName {
@@ -121,6 +133,7 @@ Examples:
             "\
 Examples:
   tilework show examples/ring/program.toml
+  tilework show examples/ring/program.toml --memory
   tilework show examples/increment/program.toml --input x=examples/increment/x.npy --report json"
         }
     }

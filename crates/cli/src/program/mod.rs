@@ -16,6 +16,7 @@ mod failure;
 mod firmware;
 mod kernels;
 mod lower;
+mod memory_map;
 mod overview;
 mod overview_text;
 mod plan;
@@ -35,7 +36,7 @@ use crate::args::{CheckArgs, RunArgs, ShowArgs};
 use crate::comparison::ToleranceArgs;
 use crate::failure::{Failure, Outcome};
 use crate::kinds::{About, Kind, Request};
-use args::{KernelCheckArgs, KernelPlanArgs, KernelRunArgs};
+use args::{KernelCheckArgs, KernelRunArgs, KernelShowArgs};
 
 /// The kind of kernel programs.
 pub struct KernelProgram;
@@ -51,7 +52,7 @@ impl Kind for KernelProgram {
     };
     type Run = KernelRunArgs;
     type Check = KernelCheckArgs;
-    type Show = KernelPlanArgs;
+    type Show = KernelShowArgs;
 
     fn run(request: &Request<'_, RunArgs, KernelRunArgs>) -> Outcome<Answer> {
         run::run(request.common, &request.own)
@@ -68,7 +69,7 @@ impl Kind for KernelProgram {
         }
     }
 
-    fn show(request: &Request<'_, ShowArgs, KernelPlanArgs>) -> Outcome<Answer> {
+    fn show(request: &Request<'_, ShowArgs, KernelShowArgs>) -> Outcome<Answer> {
         overview::show(&request.common.file, &request.own)
     }
 }

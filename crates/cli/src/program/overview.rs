@@ -1,8 +1,9 @@
 //! `tilework check` and `tilework show` of a kernel program: what it has, and where everything of
 //! it lies on a board. Nothing runs.
 
-use super::args::KernelPlanArgs;
+use super::args::{KernelPlanArgs, KernelShowArgs};
 use super::lower::{build, place_or};
+use super::memory_map::MemoryOverview;
 use super::plan::{Arguments, Plan, PlannedBuffer, PlannedRole, SETS};
 use super::run::NO_RANDOM_INPUTS;
 use super::schema::{BufferDecl, Location, ProgramFile, Use};
@@ -120,8 +121,12 @@ pub fn check(file: &Path, own: &KernelPlanArgs) -> Outcome<Answer> {
 }
 
 /// Shows what a program has on a board, and where.
-pub fn show(file: &Path, own: &KernelPlanArgs) -> Outcome<Answer> {
-    Ok(Answer::new(overview(file, own)?, ProgramOverview::text))
+pub fn show(file: &Path, own: &KernelShowArgs) -> Outcome<Answer> {
+    let found = overview(file, &own.plan)?;
+    Ok(match own.memory {
+        true => Answer::new(MemoryOverview::new(found, own.plan.board.board()), MemoryOverview::text),
+        false => Answer::new(found, ProgramOverview::text),
+    })
 }
 
 /// Everything of a program, or everything that is wrong with it.

@@ -205,8 +205,31 @@ fn a_completion_frees_the_whole_region() {
     // The free entry alone says only that the read has started.
     assert_eq!(queue.poll(&mut port), Ok(1));
     assert_eq!(queue.region().outstanding(), 1);
-    queue.settle(&mut port).unwrap();
+    queue.settle(0);
     assert_eq!(queue.region().outstanding(), 0);
+}
+
+#[test]
+fn a_completion_frees_the_records_before_it_only() {
+    let mut queue = IssueQueue::default();
+    let mut slots = vec![0u16; 1534];
+    let mut port = Slots(&mut slots);
+    for _ in 0..4 {
+        let prepared = queue.prepare_sized(&mut port, 64, 4).unwrap();
+        queue.publish(&mut port, prepared).unwrap();
+    }
+    // The event behind the second record.
+    queue.settle(2);
+    assert_eq!((queue.region().outstanding(), queue.ring().in_flight()), (2, 2));
+    assert_eq!(queue.ring().oldest_in_flight(), Some(2));
+    // The third was seen to be taken: a later look at an older event frees nothing more.
+    port.0[2] = 0;
+    assert_eq!(queue.poll(&mut port), Ok(1));
+    queue.settle(2);
+    assert_eq!((queue.region().outstanding(), queue.ring().in_flight()), (2, 1));
+    queue.settle(0);
+    assert_eq!((queue.region().outstanding(), queue.ring().in_flight()), (0, 0));
+    assert_eq!((queue.ring().oldest_in_flight(), queue.ring().next_index()), (None, 4));
 }
 
 #[test]

@@ -312,7 +312,8 @@ impl Account {
                 *content = Content::default();
             }
         }
-        if place.shared {
+        // What reaches into other slots is not remembered: those are written one by one.
+        if place.shared && place.slots != ALL {
             let content =
                 Content { offset: compiled.layout.cb_offset, bytes: sent.shared.to_vec(), holders: compiled.set };
             self.contents[place.slot] = content;

@@ -48,6 +48,11 @@ pub(super) fn same(a: &Program, b: &Program) -> bool {
         && lengths(a) == lengths(b)
 }
 
+/// Whether both have the same names in reports.
+pub(super) fn same_names(a: &Program, b: &Program) -> bool {
+    a.name == b.name && a.names == b.names && a.roles.iter().zip(&b.roles).all(|(a, b)| a.name == b.name)
+}
+
 fn same_roles(a: &[Role], b: &[Role]) -> bool {
     a.len() == b.len()
         && a.iter().zip(b).all(|(a, b)| a.cores == b.cores && a.kernels.iter().zip(&b.kernels).all(|(a, b)| is(a, b)))

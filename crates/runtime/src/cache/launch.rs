@@ -157,6 +157,12 @@ impl Launcher {
         CacheCounts { text_sent: self.text_sent, text_resident: self.text_resident, ..self.cache.counts() }
     }
 
+    /// Programs in the cache.
+    #[cfg(test)]
+    pub(super) fn cache_len(&self) -> usize {
+        self.cache.len()
+    }
+
     /// Forgets what the workers and the dispatcher hold: somebody else has written there.
     pub(crate) fn forget(&mut self) {
         self.account.forget();
@@ -172,7 +178,7 @@ impl Launcher {
             let layout = program.layout(workers, map, l1)?;
             Ok::<_, RuntimeError>(Compiled::new(program, id, layout, workers, columns)?)
         })?;
-        program.check_lists(compiled.layout.cores.len())?;
+        program.check_values(&compiled.layout.cores)?;
         let mut prepared = Prepared::new(compiled, program);
         self.place_cbs(&mut prepared, l1)?;
         Ok(prepared)
@@ -201,12 +207,11 @@ impl Launcher {
     /// # Errors
     /// No room for them.
     pub(crate) fn place_cbs(&self, prepared: &mut Prepared, l1: &Allocator<L1Addr>) -> Result<(), ProgramError> {
-        let program = &prepared.compiled.program;
-        if program.cbs.is_empty() {
+        if prepared.program.cbs.is_empty() {
             return Ok(());
         }
-        let cbs = program.place_cbs(l1).map_err(|kind: ProgramErrorKind| kind.of(&prepared.name))?;
-        prepared.set_cbs(&cbs);
+        let cbs = prepared.program.place_cbs(l1);
+        prepared.set_cbs(&cbs.map_err(|kind: ProgramErrorKind| kind.of(&prepared.program.name))?);
         Ok(())
     }
 
@@ -244,12 +249,12 @@ impl Launcher {
             Private::PerCore(_) => &[],
         };
         for command in &template.commands {
-            let what = what(&prepared.name, "configuration and launch messages", compiled.workers);
+            let what = what(&prepared.program, "configuration and launch messages", compiled.workers);
             command.patch(out.add(&command.bytes, tag, what)?, message, private, &prepared.shared);
         }
         if let Private::PerCore(packets) = &prepared.private {
             for command in packets {
-                let what = what(&prepared.name, "arguments", compiled.workers);
+                let what = what(&prepared.program, "arguments", compiled.workers);
                 command.patch(out.add(&command.bytes, tag, what)?, base);
             }
         }
@@ -443,7 +448,7 @@ fn filler(map: &MemoryMap) -> (L1Addr, u32) {
     (map.kernel_config.offset(slot_bytes(map) - L1_ALIGN), map.launch_rd_ptr().get() % L1_ALIGN)
 }
 
-fn what(program: &Arc<str>, part: &'static str, cores: u32) -> What {
+fn what(program: &Arc<Program>, part: &'static str, cores: u32) -> What {
     What::Part { part, program: Arc::clone(program), cores }
 }
 

@@ -1,6 +1,7 @@
 //! A program that is ready to be launched, with arguments that can be changed.
 
-use super::sequence::{Compiled, Private, write_words};
+use super::key;
+use super::sequence::{Compiled, Private, skeleton, write_words};
 use crate::program::{ArgSet, CbLayout, Layout, Program, ProgramError, ProgramErrorKind};
 use std::sync::Arc;
 use tilework_abi::L1_ALIGN;
@@ -12,8 +13,8 @@ use tilework_abi::convert::u32_of;
 #[derive(Clone, Debug)]
 pub struct Prepared {
     pub(super) compiled: Arc<Compiled>,
-    /// The program's name in reports.
-    pub(super) name: Arc<str>,
+    /// The program with its own names and without values.
+    pub(super) program: Arc<Program>,
     pub(super) private: Private,
     /// Circular-buffer configurations and common arguments.
     pub(super) shared: Vec<u8>,
@@ -26,12 +27,15 @@ impl Prepared {
         let private = compiled.private(program);
         let shared = compiled.shared(program, &compiled.layout.cbs);
         let cbs = compiled.layout.cbs.clone();
-        Self { name: program.name.as_str().into(), private, shared, cbs, compiled }
+        let known = &compiled.program;
+        let as_known = key::same_names(known, program) && known.cbs_over == program.cbs_over;
+        let program = if as_known { Arc::clone(known) } else { Arc::new(skeleton(program)) };
+        Self { program, private, shared, cbs, compiled }
     }
 
     /// The program's name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.program.name
     }
     /// Number of its cores.
     pub fn cores(&self) -> usize {
@@ -120,9 +124,9 @@ impl Prepared {
         Ok(())
     }
 
-    /// The program as reports see it: with its name, and without values.
+    /// The program as reports see it: with its names, and without values.
     pub(crate) fn program(&self) -> Arc<Program> {
-        Arc::new(Program { name: self.name.to_string(), ..self.compiled.program.clone() })
+        Arc::clone(&self.program)
     }
 
     /// Where everything lies under the plain lowering.
@@ -156,7 +160,7 @@ impl Prepared {
     }
 
     fn fail(&self, found: String, expected: String) -> ProgramError {
-        ProgramErrorKind::Prepared { found, expected }.of(&self.name)
+        ProgramErrorKind::Prepared { found, expected }.of(&self.program.name)
     }
 
     /// Bytes of the private part when all cores share them, for the account.

@@ -46,7 +46,7 @@ pub(super) struct RolePlan {
 #[derive(Debug)]
 pub(crate) struct Compiled {
     /// The program that it was made of, with zeros for arguments and semaphores.
-    pub(super) program: Program,
+    pub(super) program: Arc<Program>,
     /// A number that no other compiled program of the device has.
     pub(super) id: u64,
     /// Where everything lies under the plain lowering.
@@ -144,7 +144,7 @@ impl Compiled {
         let text_bytes = ends.max().unwrap_or(0) - layout.text_offset;
         let packets = packets(&layout)?;
         Ok(Self {
-            program: skeleton(program),
+            program: Arc::new(skeleton(program)),
             id,
             set: set(&layout.cores),
             workers: u32_of(layout.cores.len()),
@@ -317,7 +317,7 @@ fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// The program without values, with lists as long as the longest.
-fn skeleton(program: &Program) -> Program {
+pub(super) fn skeleton(program: &Program) -> Program {
     Program {
         args: ArgSet::ALL.map(|set| UniqueArgs::Uniform(vec![0; program.longest(set)])),
         common_args: ArgSet::ALL.map(|set| vec![0; program.common_args[set.index()].len()]),

@@ -9,18 +9,23 @@ use tilework_driver::{DriverError, HostLink, Inspect, LinkError};
 impl<C: HostLink> Device<C> {
     /// Explains what stopped a call, and remembers that the device is lost if it is.
     pub(super) fn explain(&mut self, stopped: Waited, batch: &[Running]) -> RuntimeError {
+        self.explain_from(stopped, 0, batch)
+    }
+
+    /// As [`Device::explain`], when the first program of `batch` has number `first` in the queue.
+    pub(super) fn explain_from(&mut self, stopped: Waited, first: usize, batch: &[Running]) -> RuntimeError {
         let error = match stopped {
             Waited::Other(error) => error,
             Waited::Interrupted { cycles } => {
-                RuntimeError::Interrupted(Box::new(self.scene(batch).budget(cycles, true)))
+                RuntimeError::Interrupted(Box::new(self.scene(first, batch).budget(cycles, true)))
             }
-            Waited::Link(error) => self.explain_link(error, batch),
+            Waited::Link(error) => self.explain_link(error, first, batch),
         };
         self.note(error)
     }
 
-    fn explain_link(&self, error: LinkError, batch: &[Running]) -> RuntimeError {
-        let mut scene = self.scene(batch);
+    fn explain_link(&self, error: LinkError, first: usize, batch: &[Running]) -> RuntimeError {
+        let mut scene = self.scene(first, batch);
         match error {
             LinkError::Fault(fault) => {
                 let place = fault.tile.zip(fault.core).zip(fault.pc);
@@ -37,7 +42,7 @@ impl<C: HostLink> Device<C> {
     }
 
     /// Everything that a report needs.
-    fn scene<'a>(&'a self, batch: &'a [Running<'a>]) -> Scene<'a> {
+    fn scene<'a>(&'a self, first: usize, batch: &'a [Running]) -> Scene<'a> {
         Scene {
             board: self.config.board,
             map: &self.map,
@@ -46,6 +51,7 @@ impl<C: HostLink> Device<C> {
             firmware: &self.firmware,
             cq_kernels: &self.cq_kernels,
             queue: self.queue.as_ref(),
+            first,
             batch,
             waiting: Vec::new(),
         }

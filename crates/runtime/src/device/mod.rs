@@ -1,17 +1,20 @@
 //! A device: a board with firmware on its tiles, ready for programs.
 //!
 //! [`Device::open`] does what a host does to a card that was just powered on (`start`);
-//! [`Device::run`] takes programs through fast dispatch or slow dispatch (`run`); buffers move by
-//! window accesses (`transfer`). After a fault, a deadlock or an exhausted budget the device is
-//! lost and every call says so.
+//! [`Device::run`] takes programs through fast dispatch or slow dispatch (`run`); buffers move
+//! through the command queue or by window accesses (`transfer`). The calls that do not wait are
+//! tt-metal's (`enqueue`). After a fault, a deadlock or an exhausted budget the device is lost:
+//! everybody who waits gets the error, and every further call says so.
 
 mod bank_table;
 mod blame;
+mod enqueue;
 mod run;
+mod semaphore;
 mod start;
 mod transfer;
 
-pub use bank_table::bank_table;
+pub use bank_table::{bank_table, l1_banks};
 pub(crate) use run::Running;
 pub use run::{BATCH_PROGRAMS, CoreTime, ProgramReport, RunReport};
 pub(crate) use start::queue_kernels_at;
@@ -22,10 +25,13 @@ use crate::cache::{CacheCounts, Launcher};
 use crate::elf::FirmwareImage;
 use crate::firmware::FirmwareSet;
 use crate::lower::Lowering;
-use crate::memory::{Allocator, MemorySpace};
+use crate::memory::{Allocator, MemoryConfig, MemorySpace};
 use crate::prebuilt::{self, CqKernels};
 use crate::queue::CommandQueue;
+use crate::queue::timing::HostCost;
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tilework_abi::addr::{Cycle, DramAddr, L1Addr};
 use tilework_abi::board::{Board, DramMap};
 use tilework_abi::l1::MemoryMap;
@@ -52,6 +58,26 @@ impl Dispatch {
     }
 }
 
+/// How buffers reach the device under fast dispatch; slow dispatch has windows only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Transfers {
+    /// Through the command queue, in order with programs and events.
+    #[default]
+    Queue,
+    /// By window accesses of the host, which first waits for the queue.
+    Windows,
+}
+
+impl Transfers {
+    /// The name that the command line uses.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Windows => "windows",
+        }
+    }
+}
+
 /// How to open a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeviceConfig {
@@ -59,6 +85,12 @@ pub struct DeviceConfig {
     pub board: Board,
     /// How programs reach the workers.
     pub dispatch: Dispatch,
+    /// How buffers reach the device.
+    pub transfers: Transfers,
+    /// Command queues. A device has one so far; another number is an error.
+    pub queues: u8,
+    /// What a call that enqueues costs the host.
+    pub host_cost: HostCost,
     /// Cycles that one [`Device::run`] may take; [`default_cycles`] of its programs unless given. A
     /// deadlock is found at once, whatever this is; the budget ends programs that never end.
     pub max_cycles: Option<Cycle>,
@@ -79,6 +111,9 @@ impl DeviceConfig {
         Self {
             board,
             dispatch: Dispatch::Fast,
+            transfers: Transfers::Queue,
+            queues: 1,
+            host_cost: HostCost::None,
             max_cycles: None,
             timestamps: true,
             core_timing: false,
@@ -157,12 +192,22 @@ pub struct Device<C> {
     queue: Option<CommandQueue>,
     /// Launches of cached programs; without it programs are lowered plainly.
     launcher: Option<Launcher>,
+    /// Its number in this process, which its events carry.
+    number: u64,
+    /// Programs in the queue, oldest first, and the number of the oldest.
+    in_flight: VecDeque<Running>,
+    first_in_flight: u64,
+    /// Bytes of the transfers in the queue.
+    transfer_bytes: usize,
     /// Programs run to their end.
     programs: u64,
     progress: Option<ProgressCall>,
     /// Why the device is unusable.
-    lost: Option<String>,
+    lost: Option<RuntimeError>,
 }
+
+/// The number of the next device of this process.
+static NEXT_DEVICE: AtomicU64 = AtomicU64::new(0);
 
 impl<C> std::fmt::Debug for Device<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -191,21 +236,30 @@ impl<C: HostLink> Device<C> {
         firmware: FirmwareSet,
         cq_kernels: CqKernels,
     ) -> Result<Self, RuntimeError> {
+        if config.queues != 1 {
+            return Err(RuntimeError::Queues { asked: config.queues });
+        }
         firmware.check(config.board, (config.dispatch == Dispatch::Fast).then_some(&cq_kernels))?;
         let card = Card::open(chip).map_err(RuntimeError::Driver)?;
         let board = config.board;
-        let FirmwareSet { images: firmware, map, .. } = firmware;
         let workers: Vec<NocXy> = match config.dispatch {
             Dispatch::Fast => board.workers().collect(),
             Dispatch::Slow => board.tensix_tiles().collect(),
         };
+        let l1_banks = firmware.l1_banks(&workers)?;
+        let FirmwareSet { images: firmware, map, .. } = firmware;
         let cached =
             config.dispatch == Dispatch::Fast && config.lowering == Lowering::Cached && map.text_cache_size > 0;
         let launcher = cached.then(|| Launcher::new(board, &map, &workers)).transpose()?;
         let mut device = Self {
             config,
             card,
-            memory: MemorySpace::new(board, &map),
+            memory: MemorySpace::with(&MemoryConfig {
+                workers: workers.clone(),
+                l1_banks,
+                system_memory: config.dispatch == Dispatch::Fast,
+                ..MemoryConfig::new(board, &map)
+            }),
             map,
             dram_map: board.dram(),
             workers,
@@ -213,6 +267,10 @@ impl<C: HostLink> Device<C> {
             cq_kernels,
             queue: None,
             launcher,
+            number: NEXT_DEVICE.fetch_add(1, Ordering::Relaxed),
+            in_flight: VecDeque::new(),
+            first_in_flight: 0,
+            transfer_bytes: 0,
             programs: 0,
             progress: None,
             lost: None,
@@ -284,17 +342,24 @@ impl<C: HostLink> Device<C> {
         }
     }
 
+    /// Refuses a new call to a device that stopped.
     fn alive(&self) -> Result<(), RuntimeError> {
         match &self.lost {
-            Some(why) => Err(RuntimeError::Lost(why.clone())),
+            Some(why) => Err(RuntimeError::Lost(why.to_string().lines().next().unwrap_or_default().to_owned())),
             None => Ok(()),
         }
     }
-    /// Remembers an error after which the device cannot be used.
+    /// Tells who waits for a device that stopped what stopped it.
+    fn stopped(&self) -> Result<(), RuntimeError> {
+        self.lost.clone().map_or(Ok(()), Err)
+    }
+    /// Remembers an error after which the device cannot be used, and tells everybody who waits.
     fn note(&mut self, error: RuntimeError) -> RuntimeError {
         if error.is_fatal() {
-            let text = error.to_string();
-            self.lost.get_or_insert_with(|| text.lines().next().unwrap_or_default().to_owned());
+            self.lost.get_or_insert_with(|| error.clone());
+            if let Some(queue) = &mut self.queue {
+                queue.fail(&error);
+            }
         }
         error
     }

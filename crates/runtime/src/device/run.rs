@@ -1,5 +1,6 @@
 //! Running programs, by fast or slow dispatch.
 
+use super::enqueue::push_all;
 use super::{Device, Progress, ProgressCall, Statistics, default_cycles};
 use crate::RuntimeError;
 use crate::cache::{Launch, Prepared};
@@ -73,19 +74,24 @@ pub struct RunReport {
 
 /// A program of a run, laid out.
 #[derive(Clone, Debug)]
-pub(crate) struct Running<'a> {
-    pub program: &'a Program,
+pub(crate) struct Running {
+    pub program: Arc<Program>,
     /// Where its parts lie: a cached program's once it is launched.
     pub layout: Arc<Layout>,
-    /// Its commands, if they are cached.
+    /// Its commands, if they are cached, until it is launched.
     prepared: Option<Prepared>,
     /// First core timing slot, if its cores are timed.
     timing: Option<u32>,
 }
 
-impl<'a> Running<'a> {
-    fn prepared(program: &'a Program, prepared: Prepared) -> Self {
-        Self { program, layout: prepared.plain_layout(), prepared: Some(prepared), timing: None }
+impl Running {
+    /// A program without timing of its cores.
+    pub(super) fn new(program: Arc<Program>, layout: Arc<Layout>) -> Self {
+        Self { program, layout, prepared: None, timing: None }
+    }
+    fn prepared(prepared: Prepared) -> Self {
+        let (program, layout) = (prepared.program(), prepared.plain_layout());
+        Self { prepared: Some(prepared), ..Self::new(program, layout) }
     }
 
     /// The number of the role that a tile has.
@@ -102,6 +108,8 @@ impl<C: HostLink> Device<C> {
     /// exhausted budget (then the device is lost).
     pub fn run(&mut self, programs: &[Program]) -> Result<RunReport, RuntimeError> {
         self.alive()?;
+        // What was enqueued before is not part of the run.
+        self.finish()?;
         let before = self.statistics();
         let running = self.lay_out(programs)?;
         self.run_all(running, &before)
@@ -126,6 +134,7 @@ impl<C: HostLink> Device<C> {
     /// Slow dispatch has no queue; otherwise as [`Device::run`].
     pub fn run_commands(&mut self, commands: &[DispatchCommand]) -> Result<Cycle, RuntimeError> {
         self.alive()?;
+        self.finish()?;
         let Some(mut queue) = self.queue.take() else { return Err(RuntimeError::NoQueue) };
         let budget = self.config.max_cycles.unwrap_or_else(|| default_cycles([1]));
         let start = self.card.link().cycles();
@@ -160,6 +169,7 @@ impl<C: HostLink> Device<C> {
     /// As [`Device::run`].
     pub fn run_prepared(&mut self, programs: &[&Prepared]) -> Result<RunReport, RuntimeError> {
         self.alive()?;
+        self.finish()?;
         let before = self.statistics();
         let launcher = self.launcher.as_ref().ok_or(RuntimeError::NoCache)?;
         let mut running = Vec::with_capacity(programs.len());
@@ -168,10 +178,7 @@ impl<C: HostLink> Device<C> {
             launcher.place_cbs(&mut prepared, self.memory.l1())?;
             running.push(prepared);
         }
-        let programs: Vec<Arc<Program>> = running.iter().map(|prepared| prepared.program()).collect();
-        let running =
-            running.into_iter().zip(&programs).map(|(prepared, program)| Running::prepared(program, prepared));
-        self.run_all(running.collect(), &before)
+        self.run_all(running.into_iter().map(Running::prepared).collect(), &before)
     }
 
     /// The layout of a program, without running it: where the parts of a run of it alone would lie
@@ -187,15 +194,12 @@ impl<C: HostLink> Device<C> {
         }
     }
 
-    fn lay_out<'a>(&mut self, programs: &'a [Program]) -> Result<Vec<Running<'a>>, RuntimeError> {
+    fn lay_out(&mut self, programs: &[Program]) -> Result<Vec<Running>, RuntimeError> {
         let mut running = Vec::with_capacity(programs.len());
         for program in programs {
             running.push(match &mut self.launcher {
-                Some(launcher) => Running::prepared(program, launcher.prepare(program, self.memory.l1())?),
-                None => {
-                    let layout = Arc::new(self.layout(program)?);
-                    Running { program, layout, prepared: None, timing: None }
-                }
+                Some(launcher) => Running::prepared(launcher.prepare(program, self.memory.l1())?),
+                None => Running::new(Arc::new(program.clone()), Arc::new(self.layout(program)?)),
             });
         }
         Ok(running)
@@ -254,13 +258,13 @@ impl<C: HostLink> Device<C> {
     }
 
     /// The steps of a program, after the one that arms or disarms the timing of its cores.
-    fn steps(&self, running: &Running, mode: u8) -> Result<Vec<Ir>, Waited> {
+    pub(super) fn steps(&self, running: &Running, mode: u8) -> Result<Vec<Ir>, Waited> {
         let mut ir = Vec::new();
         // Under slow dispatch there is no host region to write times to.
         if self.config.core_timing && mode == MODE_DEV {
             ir.push(arm(running, self.map.profiler_control));
         }
-        let steps = lower::build_ir(running.program, &running.layout, &self.map, mode);
+        let steps = lower::build_ir(&running.program, &running.layout, &self.map, mode);
         ir.extend(steps.map_err(|e| Waited::Other(e.into()))?);
         Ok(ir)
     }
@@ -277,7 +281,10 @@ impl<C: HostLink> Device<C> {
                 None => self.push_plain(queue, i, running, patience)?,
             }
         }
-        self.settle(queue, patience)?;
+        if let Some(launcher) = &mut self.launcher {
+            let records = launcher.settle().map_err(|e| Waited::Other(e.into()))?;
+            push_all(queue, &mut self.card, records, patience)?;
+        }
         queue.finish(&mut self.card, patience)?;
         batch.iter().enumerate().map(|(i, running)| self.read_report(queue, i, running)).collect()
     }
@@ -303,7 +310,7 @@ impl<C: HostLink> Device<C> {
     }
 
     /// Puts a launch of a cached program into the queue. Its end is waited for by the next launch,
-    /// or by [`Device::settle`].
+    /// or at the end of the batch.
     fn push_launch(
         &mut self,
         queue: &mut CommandQueue,
@@ -322,20 +329,8 @@ impl<C: HostLink> Device<C> {
         };
         let launched = launcher.launch(prepared, &launch).map_err(Waited::Other)?;
         running.layout = launched.layout;
-        for (record, sent) in launched.records {
-            queue.push_record(&mut self.card, &record, sent, patience)?;
-            launcher.reuse(record);
-        }
-        Ok(())
-    }
-
-    /// Puts the wait for the program in flight into the queue: what is pushed behind it comes after
-    /// the end of all programs.
-    pub(super) fn settle(&mut self, queue: &mut CommandQueue, patience: &mut Patience) -> Result<(), Waited> {
-        let Some(launcher) = &mut self.launcher else { return Ok(()) };
-        for (record, sent) in launcher.settle().map_err(|e| Waited::Other(e.into()))? {
-            queue.push_record(&mut self.card, &record, sent, patience)?;
-        }
+        let records = push_all(queue, &mut self.card, launched.records, patience)?;
+        records.into_iter().for_each(|record| launcher.reuse(record));
         Ok(())
     }
 

@@ -35,7 +35,7 @@ impl<C: HostLink> Device<C> {
     /// Steps 1 and 2: all tiles held, firmware written, BRISC released, all cores up.
     fn boot_tiles(&mut self) -> Result<(), Waited> {
         self.check_board()?;
-        load_tiles(&mut self.card, self.config.board, &self.map, &self.firmware)?;
+        load_tiles(&mut self.card, self.config.board, &self.map, &self.firmware, self.memory.l1_banks())?;
         let tiles: Vec<NocXy> = self.config.board.tensix_tiles().collect();
         self.wait_done(&tiles, START_CYCLES)
     }
@@ -81,7 +81,7 @@ impl<C: HostLink> Device<C> {
     /// Steps 3 to 5: host region, rings and pointers, prefetcher, dispatcher with its subordinate.
     fn start_queue(&mut self) -> Result<(), Waited> {
         let region = self.card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into()))?;
-        let mut queue = CommandQueue::new(self.config.board, region, self.config.capture);
+        let mut queue = CommandQueue::new(self.config.board, self.number, region, self.config.capture);
         queue.initialise(&mut self.card)?;
         self.queue = Some(queue);
         let board = self.config.board;
@@ -94,8 +94,8 @@ impl<C: HostLink> Device<C> {
     }
 }
 
-/// Holds all tiles of `board`, writes `firmware` with its bank table, and releases BRISC, which
-/// starts the others. The caller waits for the go messages to say DONE.
+/// Holds all tiles of `board`, writes `firmware` with its bank table, whose L1 banks are `l1_banks`,
+/// and releases BRISC, which starts the others. The caller waits for the go messages to say DONE.
 ///
 /// # Errors
 /// The link failed, or the firmware of BRISC starts out of reach of the jump at address 0.
@@ -104,6 +104,7 @@ pub fn load_tiles<C: HostLink>(
     board: Board,
     map: &MemoryMap,
     firmware: &[FirmwareImage; 5],
+    l1_banks: &[NocXy],
 ) -> Result<(), Waited> {
     let boot_jump = firmware[Processor::Brisc.index()].boot_jump().map_err(|e| Waited::Other(e.into()))?;
     let tiles: Vec<NocXy> = board.tensix_tiles().collect();
@@ -116,7 +117,7 @@ pub fn load_tiles<C: HostLink>(
     card.write_all(&tiles, L1Addr::default(), &boot_jump.to_le_bytes())?;
     let init = GoMsg::signal(RUN_INIT).word();
     card.write_all(&tiles, map.go, &init.to_le_bytes())?;
-    card.write_all(&tiles, map.bank_table, &bank_table(&board.dram(), board.worker_columns()))?;
+    card.write_all(&tiles, map.bank_table, &bank_table(&board.dram(), l1_banks))?;
     let pcs = [Processor::Ncrisc, Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
     card.reset_pcs(&tiles, &pcs.map(|p| (p, firmware[p.index()].entry())))?;
     Ok(card.release_brisc(&tiles)?)

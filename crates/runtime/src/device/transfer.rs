@@ -1,22 +1,30 @@
-//! Memory for programs, and data in and out, by window accesses.
+//! Memory for programs, and data in and out: through the command queue, or by window accesses.
 
-use super::Device;
+use super::{Device, Transfers};
 use crate::RuntimeError;
-use crate::memory::{Buffer, DType, L1Buffer, MemoryError};
-use crate::queue::Waited;
+use crate::event::Blocking;
+use crate::memory::{Bank, BankAddr, Buffer, BufferType, DType, L1Buffer, Place};
+use crate::queue::{CommandQueue, Waited};
+use std::collections::BTreeMap;
 use tilework_abi::addr::{Cycle, L1Addr};
+use tilework_abi::cq::layout::HOST_REGION_NOC_BASE;
 use tilework_abi::noc::NocXy;
-use tilework_driver::{HostLink, Ordering, Target};
+use tilework_driver::{HostLink, Ordering, Pinned, Target};
 
 impl<C: HostLink> Device<C> {
-    /// Lets `cycles` of the chip's time pass.
+    /// Lets `cycles` of the chip's time pass. Completions are noticed as they come.
     ///
     /// # Errors
     /// A fault; then the device is lost.
     pub fn idle(&mut self, cycles: Cycle) -> Result<(), RuntimeError> {
         self.alive()?;
-        let result = self.card.link_mut().idle(cycles);
-        result.map_err(|e| self.explain(Waited::Link(e), &[]))
+        self.pass(cycles)
+    }
+
+    /// Whether a buffer moves through the queue. One in system memory is the host's own.
+    pub(super) fn transfers_queue(&self, buffer: &Buffer) -> bool {
+        let queue = self.queue.is_some() && self.config.transfers == Transfers::Queue;
+        queue && buffer.buffer_type != BufferType::SystemMemory
     }
 
     /// Allocates DRAM for an array, interleaved over the banks in pages of `page_size` bytes (a
@@ -54,53 +62,75 @@ impl<C: HostLink> Device<C> {
         self.memory.free_l1(buffer);
     }
 
-    /// Writes an array to its buffer.
+    /// Writes an array to its buffer, behind everything that was enqueued before, and waits until it
+    /// has landed: a blocking [`Device::enqueue_write_buffer`].
     ///
     /// # Errors
     /// Data of another size than the buffer's; a device that stopped.
     pub fn upload(&mut self, buffer: &Buffer, data: &[u8]) -> Result<(), RuntimeError> {
-        self.alive()?;
-        if data.len() != buffer.bytes() {
-            let (found, expected) = (data.len(), buffer.bytes());
-            return Err(MemoryError::DataSize { name: buffer.name.clone(), found, expected }.into());
-        }
-        let result = self.upload_pages(buffer, data);
-        result.map_err(|e| self.explain(e, &[]))
+        self.enqueue_write_buffer(buffer, data, Blocking::Yes)
     }
 
-    fn upload_pages(&mut self, buffer: &Buffer, data: &[u8]) -> Result<(), Waited> {
-        let mut written = Vec::new();
-        for bank in 0..buffer.banks.min(buffer.pages().get()) {
-            let bytes = buffer.gather(data, bank);
-            let port = Target::tile(self.dram_map.port(bank as usize, 0)).ordered(Ordering::Relaxed);
-            self.card.write(&port, buffer.address, &bytes)?;
-            written.push((port, buffer.address.offset(bytes.len() as u64 - 4)));
-        }
-        // A read through a window waits for the writes before it; afterwards all data has landed.
-        for (port, last) in written {
-            self.card.read32(&port, last)?;
-        }
-        Ok(())
-    }
-
-    /// Reads an array from its buffer.
+    /// Reads an array from its buffer: a blocking [`Device::enqueue_read_buffer`].
     ///
     /// # Errors
     /// A device that stopped.
     pub fn download(&mut self, buffer: &Buffer) -> Result<Vec<u8>, RuntimeError> {
-        self.alive()?;
-        let result = self.download_pages(buffer);
-        result.map_err(|e| self.explain(e, &[]))
+        let read = self.enqueue_read_buffer(buffer, Blocking::Yes)?;
+        self.wait_for_read(read)
     }
 
-    fn download_pages(&mut self, buffer: &Buffer) -> Result<Vec<u8>, Waited> {
-        let mut data = host_memory(buffer, buffer.bytes())?;
-        for bank in 0..buffer.banks.min(buffer.pages().get()) {
-            let rows = (buffer.pages().get() - bank).div_ceil(buffer.banks);
-            let mut bytes = host_memory(buffer, rows as usize * buffer.page_size as usize)?;
-            let port = Target::tile(self.dram_map.port(bank as usize, 0)).ordered(Ordering::Relaxed);
-            self.card.read(&port, buffer.address, &mut bytes)?;
-            buffer.scatter(&bytes, bank, &mut data);
+    /// Writes an array run by run through windows, when nothing is in the queue.
+    pub(super) fn write_by_windows(&mut self, buffer: &Buffer, data: &[u8]) -> Result<(), Waited> {
+        let mut written: BTreeMap<Bank, BankAddr> = BTreeMap::new();
+        for run in buffer.runs() {
+            let (bytes, Place { bank, address }) = (buffer.gather(&run, data), run.place);
+            match self.window(bank) {
+                Some(target) => {
+                    self.card.write(&target, address, &bytes)?;
+                    // A page has at least 16 bytes.
+                    written.insert(bank, address.offset(bytes.len() as u64 - 4));
+                }
+                None => self.system_memory()?.write(self.card.link_mut(), in_system_memory(address), &bytes)?,
+            }
+        }
+        // A read through a window waits for the writes before it; afterwards all data has landed.
+        for (bank, last) in written {
+            if let Some(target) = self.window(bank) {
+                self.card.read32(&target, last)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The window to a bank; none to host memory.
+    fn window(&self, bank: Bank) -> Option<Target> {
+        let tile = match bank {
+            Bank::Dram(bank) => self.dram_map.port(bank as usize, 0),
+            Bank::Core(tile) => tile,
+            Bank::Host => return None,
+        };
+        Some(Target::tile(tile).ordered(Ordering::Relaxed))
+    }
+
+    /// The pinned region that system memory is a part of.
+    fn system_memory(&self) -> Result<Pinned, Waited> {
+        let region = self.queue.as_ref().map(CommandQueue::region);
+        region.ok_or(Waited::Other(RuntimeError::NoQueue))
+    }
+
+    /// The inverse of [`Device::write_by_windows`].
+    pub(super) fn read_by_windows(&mut self, buffer: &Buffer) -> Result<Vec<u8>, Waited> {
+        let mut data = host_memory(buffer, buffer.bytes()).map_err(Waited::Other)?;
+        for run in buffer.runs() {
+            let Place { bank, address } = run.place;
+            let mut bytes =
+                host_memory(buffer, run.pages as usize * buffer.aligned_page_size() as usize).map_err(Waited::Other)?;
+            match self.window(bank) {
+                Some(target) => self.card.read(&target, address, &mut bytes)?,
+                None => self.system_memory()?.read(self.card.link_mut(), in_system_memory(address), &mut bytes)?,
+            }
+            buffer.scatter(&run, &bytes, &mut data);
         }
         Ok(data)
     }
@@ -130,12 +160,17 @@ impl<C: HostLink> Device<C> {
     }
 }
 
+/// Where an address of system memory is in the pinned region.
+fn in_system_memory(address: BankAddr) -> u64 {
+    address.get().saturating_sub(HOST_REGION_NOC_BASE.into())
+}
+
 /// Zeros for so many bytes of a buffer. They are asked for before they are needed, so that too
 /// little memory is an error and not an abort.
-fn host_memory(buffer: &Buffer, bytes: usize) -> Result<Vec<u8>, Waited> {
+pub(super) fn host_memory(buffer: &Buffer, bytes: usize) -> Result<Vec<u8>, RuntimeError> {
     let mut memory = Vec::new();
     if memory.try_reserve_exact(bytes).is_err() {
-        return Err(Waited::Other(RuntimeError::HostMemory { name: buffer.name.clone(), bytes }));
+        return Err(RuntimeError::HostMemory { name: buffer.name.clone(), bytes });
     }
     memory.resize(bytes, 0);
     Ok(memory)

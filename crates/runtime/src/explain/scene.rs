@@ -45,8 +45,10 @@ pub(crate) struct Scene<'a> {
     pub cq_kernels: &'a CqKernels,
     /// The command queue, under fast dispatch.
     pub queue: Option<&'a CommandQueue>,
+    /// The number in the queue of the first of the programs.
+    pub first: usize,
     /// The programs that were being run.
-    pub batch: &'a [Running<'a>],
+    pub batch: &'a [Running],
     /// The waiting cores; empty unless a deadlock is explained.
     pub waiting: Vec<WaitingCore>,
 }
@@ -97,7 +99,7 @@ impl Scene<'_> {
     /// The position of the program that the dispatcher is at.
     fn current_program(&self) -> Option<usize> {
         match self.queue {
-            Some(queue) => queue.sent().get(usize_of(self.executed()?))?.program,
+            Some(queue) => queue.sent().get(usize_of(self.executed()?))?.program?.checked_sub(self.first),
             None => None,
         }
     }
@@ -127,7 +129,7 @@ impl Scene<'_> {
 
     /// The program that is being run: the one that was started last, unless its end has been waited
     /// for; then the one whose commands are being executed.
-    fn running(&self) -> Option<&Running<'_>> {
+    fn running(&self) -> Option<&Running> {
         match self.started().or_else(|| self.current_program()) {
             Some(i) => self.batch.get(i),
             None => self.batch.first(),
@@ -137,14 +139,14 @@ impl Scene<'_> {
     fn started(&self) -> Option<usize> {
         let executed = usize_of(self.executed()?);
         let mut last = self.queue?.sent().iter().take(executed).rev().filter_map(|s| match s.what.command()? {
-            DispatchCommand::SendGoSignal(_) => Some(s.program),
+            DispatchCommand::SendGoSignal(_) => Some(s.program.and_then(|program| program.checked_sub(self.first))),
             DispatchCommand::Wait(wait) if wait.flags.contains(WaitFlags::WAIT_STREAM) => Some(None),
             _ => None,
         });
         last.next().flatten()
     }
     /// The program that a tile is running.
-    pub(super) fn program_of(&self, tile: NocXy) -> Option<&Running<'_>> {
+    pub(super) fn program_of(&self, tile: NocXy) -> Option<&Running> {
         let on_tile = |r: &&Running| r.layout.cores.contains(&tile);
         self.running().filter(on_tile).or_else(|| self.batch.iter().find(on_tile))
     }

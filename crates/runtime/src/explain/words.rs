@@ -189,7 +189,7 @@ impl Scene<'_> {
     /// A word in what a program or an allocation owns.
     fn program_word(&self, tile: NocXy, core: Processor, address: L1Addr) -> Meaning {
         if let Some(running) = self.program_of(tile) {
-            let (layout, program) = (&running.layout, running.program);
+            let (layout, program) = (&running.layout, &running.program);
             let at = address.get().wrapping_sub(layout.base.get());
             let sems = layout.sem_offset..layout.sem_offset + layout.semaphores * L1_ALIGN;
             if sems.contains(&at) {

@@ -11,6 +11,7 @@ mod tests;
 
 pub use map::{LocalInit, MapValues};
 
+use crate::device::l1_banks;
 use crate::elf::{ElfError, FirmwareImage, Outline, symbol_size};
 use crate::prebuilt::{self, CqKernels};
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use tilework_abi::board::Board;
 use tilework_abi::convert::u32_of;
 use tilework_abi::cq::layout::{KERNEL_TEXT_OFFSET, dispatch_core, prefetch_core};
 use tilework_abi::l1::{MemoryMap, WORKER, bank_table};
+use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 
 /// Names of the files of a set, in the order of [`Processor::ALL`].
@@ -67,6 +69,19 @@ pub struct FirmwareSet {
     pub(crate) map: MemoryMap,
     /// The file that is compiled for a number of DRAM banks, and the number.
     dram_banks: Option<(String, u32)>,
+    /// How many L1 banks it is compiled for.
+    l1_banks: L1Banks,
+}
+
+/// How many L1 banks firmware is compiled for.
+#[derive(Clone, Debug)]
+enum L1Banks {
+    /// Any: it reads the number from the bank table.
+    Any,
+    /// No file says; those of the seed's, if there are as many.
+    Usual,
+    /// As the file says.
+    Table(String, u32),
 }
 
 impl FirmwareSet {
@@ -75,7 +90,7 @@ impl FirmwareSet {
     /// # Errors
     /// None with images that pass the tests.
     pub fn prebuilt() -> Result<Self, FirmwareError> {
-        Ok(Self { images: prebuilt::worker_firmware(&WORKER)?, map: WORKER, dram_banks: None })
+        Ok(Self { images: prebuilt::worker_firmware(&WORKER)?, map: WORKER, dram_banks: None, l1_banks: L1Banks::Any })
     }
 
     /// A set from its files, in the order of [`Processor::ALL`]. `map_name` is the file of `values`
@@ -90,19 +105,41 @@ impl FirmwareSet {
         }
         let map = map::derive(&outlines, map_name, values)?;
         map::check(&outlines, &map, map_name, values)?;
-        let dram_banks = bank_tables(files)?;
+        let (dram_banks, l1_banks) = bank_tables(files)?;
         let load = |p: Processor| {
             let file = &files[p.index()];
             FirmwareImage::load(&file.name, file.data.clone(), p, &map)
         };
         let [brisc, ncrisc, trisc0, trisc1, trisc2] = Processor::ALL;
         let images = [load(brisc)?, load(ncrisc)?, load(trisc0)?, load(trisc1)?, load(trisc2)?];
-        Ok(Self { images, map, dram_banks })
+        Ok(Self { images, map, dram_banks, l1_banks })
     }
 
     /// Its memory map.
     pub fn map(&self) -> &MemoryMap {
         &self.map
+    }
+
+    /// The tiles of the L1 banks on a board with these workers. Other firmware than ours is compiled
+    /// for a number of banks, and so are its kernels; it gets the first ones.
+    ///
+    /// # Errors
+    /// A table of more banks than there are workers.
+    pub fn l1_banks(&self, workers: &[NocXy]) -> Result<Vec<NocXy>, FirmwareError> {
+        let mut banks = l1_banks(workers);
+        match &self.l1_banks {
+            L1Banks::Any => {}
+            L1Banks::Usual => banks.truncate(bank_table::SEED_L1_BANKS as usize),
+            L1Banks::Table(file, count) => {
+                if *count as usize > banks.len() {
+                    let found = format!("a table for {count} L1 banks");
+                    let expected = format!("one for at most {}: the workers", banks.len());
+                    return Err(FirmwareError::map(file, format!("symbol {L1_TABLE}"), found, expected));
+                }
+                banks.truncate(*count as usize);
+            }
+        }
+        Ok(banks)
     }
 
     /// Checks that it fits a board and, where there is a command queue, that the queue's memory and
@@ -165,21 +202,24 @@ const DRAM_TABLE: &str = "dram_bank_to_noc_xy";
 const L1_TABLE: &str = "l1_bank_to_noc_xy";
 /// Bytes of such an array for each bank.
 const TABLE_BYTES: u32 = 4;
-/// L1 banks of the table that the host writes (the original's `hw.py`).
-const L1_BANKS: u32 = 110;
 
-/// Firmware that copies the bank table is compiled for its size: the numbers of banks, if the
-/// symbols have sizes. Checks that of the L1 banks.
-fn bank_tables(files: &[FirmwareFile; 5]) -> Result<Option<(String, u32)>, FirmwareError> {
-    let mut dram = None;
+/// Firmware that copies the bank table is compiled for its size: the numbers of banks of DRAM and of
+/// L1, if the symbols have sizes.
+fn bank_tables(files: &[FirmwareFile; 5]) -> Result<(Option<(String, u32)>, L1Banks), FirmwareError> {
+    let (mut dram, mut l1) = (None, L1Banks::Usual);
     for file in files {
-        if let Some(bytes) = symbol_size(&file.data, L1_TABLE).filter(|&bytes| bytes != L1_BANKS * TABLE_BYTES) {
-            let found = format!("a table of {bytes} bytes");
-            let expected = format!("one of {}: {L1_BANKS} L1 banks", L1_BANKS * TABLE_BYTES);
-            return Err(FirmwareError::map(&file.name, format!("symbol {L1_TABLE}"), found, expected));
+        if let Some(banks) = symbol_size(&file.data, L1_TABLE).map(|bytes| bytes / TABLE_BYTES) {
+            match &l1 {
+                L1Banks::Table(first, expected) if *expected != banks => {
+                    let (found, expected) =
+                        (format!("a table for {banks} L1 banks"), format!("{expected}, as in {first}"));
+                    return Err(FirmwareError::map(&file.name, format!("symbol {L1_TABLE}"), found, expected));
+                }
+                _ => l1 = L1Banks::Table(file.name.clone(), banks),
+            }
         }
         let banks = symbol_size(&file.data, DRAM_TABLE).map(|bytes| (file.name.clone(), bytes / TABLE_BYTES));
         dram = dram.or(banks);
     }
-    Ok(dram)
+    Ok((dram, l1))
 }

@@ -140,7 +140,7 @@ fn values_that_cannot_be_are_refused() {
         ),
         (
             MapValues { bank_table: Some(0x17_FFF0), ..none() },
-            "bank_table: found 0x17fff0..0x180fe4, expected an end at or below 0x180000, that of L1",
+            "bank_table: found 0x17fff0..0x180fe8, expected an end at or below 0x180000, that of L1",
         ),
     ] {
         assert_eq!(error(&made(BASES), &values), format!("map.toml: {expected}"));
@@ -192,7 +192,25 @@ fn bank_tables_must_have_the_size_that_the_host_writes() {
     files[1].named = vec![("l1_bank_to_noc_xy", 480)];
     assert_eq!(
         error(&files, &MapValues::default()),
-        "ncrisc.elf: symbol l1_bank_to_noc_xy: found a table of 480 bytes, expected one of 440: 110 L1 banks"
+        "ncrisc.elf: symbol l1_bank_to_noc_xy: found a table for 120 L1 banks, expected 110, as in brisc.elf"
+    );
+}
+
+#[test]
+fn firmware_gets_the_l1_banks_that_it_is_compiled_for() {
+    let workers = |board: Board| board.workers().collect::<Vec<_>>();
+    let of = |named: &[(&'static str, u32)], board| {
+        let mut files = made(BASES);
+        files[0].named = named.to_vec();
+        load(&files, &MapValues::default()).unwrap().l1_banks(&workers(board)).map_err(|e| e.to_string())
+    };
+    // Our own firmware reads the number.
+    assert_eq!(FirmwareSet::prebuilt().unwrap().l1_banks(&workers(Board::P100)).unwrap().len(), 118);
+    assert_eq!(of(&[], Board::P100).unwrap().len(), 110);
+    assert_eq!(of(&[("l1_bank_to_noc_xy", 480)], Board::P150).unwrap().len(), 120);
+    assert_eq!(
+        of(&[("l1_bank_to_noc_xy", 480)], Board::P100).unwrap_err(),
+        "brisc.elf: symbol l1_bank_to_noc_xy: found a table for 120 L1 banks, expected one for at most 118: the workers"
     );
 }
 

@@ -1,12 +1,19 @@
-//! A first-fit allocator over one address range whose ranges have named owners.
+//! An allocator over one address range that all banks of a memory have, whose ranges have named
+//! owners.
 //!
-//! Buffers that live across programs come from the top, what belongs to one program from the
-//! bottom, so that the two meet only when the memory is full.
+//! All banks are allocated in lock-step: a range is taken at the same addresses in every bank (seed
+//! 004, section 3.3; tt-metal's `BankManager`). Where it is asked for, a range is taken only in some
+//! banks, at an address that is free in all of these. Free ranges are what lies between the taken
+//! ones, so that neighbours that are freed are one range again. Buffers get the smallest free range
+//! that is long enough (best fit); buffers of L1 come from the top, what belongs to one program from
+//! the bottom, so that the two meet only when the memory is full.
 
+use super::{BufferType, MemoryError, MemoryStatistics, Overflow, Owned};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::Arc;
 use tilework_abi::addr::{DramAddr, L1Addr};
 use tilework_abi::convert::addr32_of;
 
@@ -28,102 +35,77 @@ impl Address for DramAddr {
     }
 }
 
-/// An allocated range and its owner.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Owned {
-    /// The owner's name.
-    pub owner: String,
-    /// The bytes, by their addresses in the memory that the message names.
-    pub range: Range<u64>,
+impl Address for u64 {
+    fn of(value: u64) -> Self {
+        value
+    }
 }
 
-impl fmt::Display for Owned {
+/// Banks of a memory.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Banks {
+    /// All.
+    #[default]
+    All,
+    /// Those with these numbers, in their order.
+    Some(Arc<[u32]>),
+}
+
+impl Banks {
+    /// The banks with these numbers.
+    pub fn of(banks: impl IntoIterator<Item = u32>) -> Self {
+        let mut banks: Vec<u32> = banks.into_iter().collect();
+        banks.sort_unstable();
+        banks.dedup();
+        Self::Some(banks.into())
+    }
+    /// Whether the two have a bank in common.
+    pub fn meet(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Some(a), Self::Some(b)) => {
+                let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
+                few.iter().any(|bank| many.binary_search(bank).is_ok())
+            }
+            _ => true,
+        }
+    }
+    /// Whether all of `other` are among these.
+    pub fn cover(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::All, _) => true,
+            (Self::Some(_), Self::All) => false,
+            (Self::Some(a), Self::Some(b)) => b.iter().all(|bank| a.binary_search(bank).is_ok()),
+        }
+    }
+}
+
+impl fmt::Display for Banks {
+    /// What follows the size of a range in messages: nothing if all banks have it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Range { start, end } = self.range;
-        write!(f, "{:#x}..{:#x} {} ({} bytes)", start, end, self.owner, end - start)
+        match self {
+            Self::All => Ok(()),
+            Self::Some(banks) if banks.len() == 1 => f.write_str(" in 1 bank"),
+            Self::Some(banks) => write!(f, " in {} banks", banks.len()),
+        }
     }
 }
 
-/// Why an allocation or a transfer was refused.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum MemoryError {
-    /// No free range is long enough.
-    #[error("{}", overflow(.0))]
-    Overflow(Box<Overflow>),
-    /// Data of another size than the buffer's.
-    #[error("buffer {name}: found {found} bytes, expected {expected}")]
-    DataSize {
-        /// The buffer.
-        name: String,
-        /// Bytes given.
-        found: usize,
-        /// Bytes of the buffer.
-        expected: usize,
-    },
-    /// A page size that the DRAM cannot hold.
-    #[error("buffer {name}: page size {found}, expected a multiple of {align} from {align} to {max}")]
-    PageSize {
-        /// The buffer.
-        name: String,
-        /// The page size.
-        found: u64,
-        /// The alignment.
-        align: u64,
-        /// The largest page.
-        max: u64,
-    },
-    /// The elements share exponents, so that a buffer of them has no size.
-    #[error("buffer {name}: elements of type {dtype} share exponents and have no bytes alone")]
-    Type {
-        /// The buffer's name.
-        name: String,
-        /// The type's name.
-        dtype: &'static str,
-    },
-    /// More elements than can be counted.
-    #[error("buffer {name}: shape {shape:?} has too many elements")]
-    Shape {
-        /// The buffer.
-        name: String,
-        /// Its shape.
-        shape: Vec<usize>,
-    },
+/// Which of the free ranges is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fit {
+    /// The smallest that is long enough, of several the lowest; the low end of it.
+    BestLow,
+    /// The smallest that is long enough, of several the highest; the high end of it.
+    BestHigh,
+    /// The lowest address.
+    Lowest,
+    /// The highest.
+    Highest,
 }
 
-/// The content of an overflow's message: the request, the owners, the free space.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Overflow {
-    /// The memory's name.
-    pub memory: String,
-    /// Who asked.
-    pub owner: String,
-    /// Bytes asked for.
-    pub bytes: u64,
-    /// Free bytes in all.
-    pub free: u64,
-    /// The longest free range.
-    pub largest: Range<u64>,
-    /// The owned ranges, by address.
-    pub owners: Vec<Owned>,
-}
-
-fn overflow(o: &Overflow) -> String {
-    use fmt::Write;
-    let Range { start, end } = o.largest;
-    let mut text = format!(
-        "{} overflow: {} needs {} bytes, the largest free block is {} bytes ({start:#x}..{end:#x}) of {} free",
-        o.memory,
-        o.owner,
-        o.bytes,
-        end - start,
-        o.free
-    );
-    for owned in &o.owners {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "\n  {owned}");
-    }
-    text
-}
+/// The name of an allocation, for [`Allocator::free_id`]. It is not given twice.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct AllocationId(u64);
 
 /// An allocator over one address range of a memory whose addresses are `A`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -131,8 +113,11 @@ pub struct Allocator<A> {
     memory: String,
     range: Range<u64>,
     align: u64,
-    /// By start.
-    taken: BTreeMap<u64, Owned>,
+    /// By start; ranges in different banks may have the same.
+    taken: BTreeMap<(u64, AllocationId), Owned>,
+    /// Where each allocation starts.
+    starts: BTreeMap<AllocationId, u64>,
+    next: u64,
     addresses: PhantomData<A>,
 }
 
@@ -145,29 +130,46 @@ impl<A: Address> Allocator<A> {
     pub fn new(memory: impl Into<String>, range: Range<A>, align: u64) -> Self {
         assert!(align.is_power_of_two());
         let range = range.start.into()..range.end.into();
-        Self { memory: memory.into(), range, align, taken: BTreeMap::new(), addresses: PhantomData }
+        let (taken, starts) = (BTreeMap::new(), BTreeMap::new());
+        Self { memory: memory.into(), range, align, taken, starts, next: 0, addresses: PhantomData }
     }
 
+    /// The memory's name.
+    pub fn memory(&self) -> &str {
+        &self.memory
+    }
     /// The whole range.
     pub fn range(&self) -> Range<A> {
         A::of(self.range.start)..A::of(self.range.end)
+    }
+    /// Whether it has no bytes at all.
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+    /// Ranges start at multiples of this.
+    pub fn align(&self) -> u64 {
+        self.align
     }
     /// The owned ranges, by address.
     pub fn owners(&self) -> impl Iterator<Item = &Owned> {
         self.taken.values()
     }
-    /// The owner of the byte at `addr`.
+    /// An owner of the byte at `addr`; ranges in other banks may have the same.
     pub fn owner_of(&self, addr: A) -> Option<&Owned> {
         let addr = addr.into();
-        let (_, owned) = self.taken.range(..=addr).next_back()?;
-        owned.range.contains(&addr).then_some(owned)
+        self.taken.range(..=(addr, AllocationId(u64::MAX))).rev().map(|(_, o)| o).find(|o| o.range.contains(&addr))
     }
-    /// The free ranges, by address; each starts where an allocation could start.
+    /// The ranges that are free in all banks, by address; each starts where an allocation could
+    /// start.
     pub fn free(&self) -> Vec<Range<u64>> {
+        self.free_in(&Banks::All)
+    }
+    /// The ranges that are free in all of `banks`.
+    pub fn free_in(&self, banks: &Banks) -> Vec<Range<u64>> {
         let mut holes = Vec::new();
         let mut at = self.range.start;
-        let ends = self.taken.values().map(|o| (o.range.start, o.range.end));
-        for (start, end) in ends.chain([(self.range.end, self.range.end)]) {
+        let taken = self.taken.values().filter(|o| o.banks.meet(banks)).map(|o| (o.range.start, o.range.end));
+        for (start, end) in taken.chain([(self.range.end, self.range.end)]) {
             let aligned = at.next_multiple_of(self.align);
             if aligned < start {
                 holes.push(aligned..start);
@@ -176,46 +178,114 @@ impl<A: Address> Allocator<A> {
         }
         holes
     }
+    /// How much is taken and free, and by whom.
+    pub fn statistics(&self, kind: BufferType) -> MemoryStatistics {
+        let free = self.free();
+        let lengths = || free.iter().map(|hole| hole.end - hole.start);
+        MemoryStatistics {
+            kind,
+            total: self.range.end - self.range.start,
+            free: lengths().sum(),
+            largest_free_block: lengths().max().unwrap_or(0),
+            owners: self.owners().cloned().collect(),
+        }
+    }
 
-    /// Allocates `bytes` at the lowest address with room.
+    /// Allocates `bytes` at the lowest address with room, in all banks.
     ///
     /// # Errors
     /// [`MemoryError::Overflow`].
     pub fn low(&mut self, owner: &str, bytes: u64) -> Result<A, MemoryError> {
-        let hole = self.free().into_iter().find(|hole| hole.end - hole.start >= bytes);
-        let Some(hole) = hole else { return Err(self.overflow(owner, bytes)) };
-        Ok(self.take(owner, hole.start, bytes))
+        Ok(self.allocate(owner, bytes, &Banks::All, Fit::Lowest)?.1)
     }
 
-    /// Allocates `bytes` at the highest address with room.
+    /// Allocates `bytes` at the highest address with room, in all banks.
     ///
     /// # Errors
     /// [`MemoryError::Overflow`].
     pub fn high(&mut self, owner: &str, bytes: u64) -> Result<A, MemoryError> {
-        let start = self.free().into_iter().rev().find_map(|hole| {
-            let start = hole.end.checked_sub(bytes)? / self.align * self.align;
-            (start >= hole.start).then_some(start)
-        });
-        let Some(start) = start else { return Err(self.overflow(owner, bytes)) };
-        Ok(self.take(owner, start, bytes))
+        Ok(self.allocate(owner, bytes, &Banks::All, Fit::Highest)?.1)
     }
 
-    /// Frees the range that starts at `start`; false when none does.
-    pub fn free_at(&mut self, start: A) -> bool {
-        self.taken.remove(&start.into()).is_some()
+    /// Allocates `bytes` in `banks`.
+    ///
+    /// # Errors
+    /// [`MemoryError::Overflow`].
+    pub fn allocate(
+        &mut self,
+        owner: &str,
+        bytes: u64,
+        banks: &Banks,
+        fit: Fit,
+    ) -> Result<(AllocationId, A), MemoryError> {
+        // Where the range would start in a free one, if that is long enough.
+        let start = |hole: &Range<u64>| match fit {
+            Fit::BestLow | Fit::Lowest => (hole.end - hole.start >= bytes).then_some(hole.start),
+            Fit::BestHigh | Fit::Highest => {
+                let start = hole.end.checked_sub(bytes)? / self.align * self.align;
+                (start >= hole.start).then_some(start)
+            }
+        };
+        let holes = self.free_in(banks);
+        let mut fitting = holes.iter().filter_map(|hole| start(hole).map(|start| (hole.end - hole.start, start)));
+        let found = match fit {
+            Fit::Lowest => fitting.next(),
+            Fit::Highest => fitting.last(),
+            // Of several with one length these take the first one, and the last one.
+            Fit::BestLow => fitting.min_by_key(|&(length, start)| (length, start)),
+            Fit::BestHigh => fitting.min_by_key(|&(length, start)| (length, u64::MAX - start)),
+        };
+        let Some((_, start)) = found else { return Err(self.overflow(owner, bytes, banks)) };
+        Ok((self.take(owner, start, bytes, banks), A::of(start)))
     }
 
-    fn take(&mut self, owner: &str, start: u64, bytes: u64) -> A {
+    /// Allocates `bytes` at `address` in `banks`.
+    ///
+    /// # Errors
+    /// An address that is not aligned, outside the memory, or taken.
+    pub fn allocate_at(
+        &mut self,
+        owner: &str,
+        bytes: u64,
+        banks: &Banks,
+        address: u64,
+    ) -> Result<AllocationId, MemoryError> {
+        let end = address.checked_add(bytes).filter(|&end| self.range.start <= address && end <= self.range.end);
+        let Some(end) = end.filter(|_| address.is_multiple_of(self.align)) else {
+            let (name, memory, range) = (owner.to_owned(), self.memory.clone(), self.range.clone());
+            return Err(MemoryError::Address { name, memory, found: address, bytes, align: self.align, range });
+        };
+        let overlaps = |o: &&Owned| o.range.start < end && address < o.range.end && o.banks.meet(banks);
+        if let Some(taken) = self.owners().find(overlaps) {
+            let (name, memory, taken) = (owner.to_owned(), self.memory.clone(), taken.clone());
+            return Err(MemoryError::Taken { name, memory, start: address, end, taken });
+        }
+        Ok(self.take(owner, address, bytes, banks))
+    }
+
+    /// Frees an allocation; false when it was freed before.
+    pub fn free_id(&mut self, id: AllocationId) -> bool {
+        let start = self.starts.remove(&id);
+        start.is_some_and(|start| {
+            self.taken.remove(&(start, id));
+            true
+        })
+    }
+
+    fn take(&mut self, owner: &str, start: u64, bytes: u64, banks: &Banks) -> AllocationId {
+        let id = AllocationId(self.next);
+        self.next += 1;
+        self.starts.insert(id, start);
         // An empty range owns nothing, so that it cannot hide another one.
         if bytes > 0 {
             let range = start..start + bytes;
-            self.taken.insert(start, Owned { owner: owner.to_owned(), range });
+            self.taken.insert((start, id), Owned { owner: owner.to_owned(), range, banks: banks.clone() });
         }
-        A::of(start)
+        id
     }
 
-    fn overflow(&self, owner: &str, bytes: u64) -> MemoryError {
-        let free = self.free();
+    fn overflow(&self, owner: &str, bytes: u64, banks: &Banks) -> MemoryError {
+        let free = self.free_in(banks);
         let end = self.range.end;
         let largest = free.iter().max_by_key(|hole| (hole.end - hole.start, hole.start));
         MemoryError::Overflow(Box::new(Overflow {
@@ -224,63 +294,11 @@ impl<A: Address> Allocator<A> {
             bytes,
             free: free.iter().map(|hole| hole.end - hole.start).sum(),
             largest: largest.cloned().unwrap_or(end..end),
-            owners: self.owners().cloned().collect(),
+            fits: None,
+            owners: self.owners().filter(|o| o.banks.meet(banks)).cloned().collect(),
         }))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn an_overflow_names_owners_sizes_and_the_largest_block() {
-        let mut l1 = Allocator::new("L1", L1Addr::new(0x1000)..L1Addr::new(0x1400), 16);
-        assert_eq!(l1.high("weights", 0x100), Ok(L1Addr::new(0x1300)));
-        assert_eq!(l1.low("cb 0", 0x80), Ok(L1Addr::new(0x1000)));
-        let message = l1.low("cb 1", 0x300).unwrap_err().to_string();
-        let expected = "L1 overflow: cb 1 needs 768 bytes, the largest free block is 640 bytes (0x1080..0x1300) of 640 free\n  \
-                        0x1000..0x1080 cb 0 (128 bytes)\n  0x1300..0x1400 weights (256 bytes)";
-        assert_eq!(message, expected);
-        assert_eq!(l1.owner_of(L1Addr::new(0x107f)).map(|o| o.owner.as_str()), Some("cb 0"));
-        assert_eq!(l1.owner_of(L1Addr::new(0x1080)), None);
-    }
-
-    #[test]
-    fn freed_ranges_are_given_again() {
-        let mut memory = Allocator::new("m", DramAddr::new(0)..DramAddr::new(0x100), 64);
-        let a = memory.low("a", 100).unwrap();
-        let b = memory.low("b", 64).unwrap();
-        assert_eq!((a, b), (DramAddr::new(0), DramAddr::new(128)));
-        assert!(memory.low("c", 128).is_err());
-        assert!(memory.free_at(a));
-        assert!(!memory.free_at(a));
-        assert_eq!(memory.low("c", 128), Ok(DramAddr::new(0)));
-    }
-
-    proptest! {
-        #[test]
-        fn ranges_never_overlap_and_stay_inside(
-            steps in prop::collection::vec((any::<bool>(), 0u64..3000, any::<prop::sample::Index>()), 1..80)
-        ) {
-            let mut memory = Allocator::new("m", DramAddr::new(37)..DramAddr::new(20_000), 64);
-            let mut live = Vec::new();
-            for (high, bytes, which) in steps {
-                if bytes < 300 && !live.is_empty() {
-                    let start = live.remove(which.index(live.len()));
-                    prop_assert!(memory.free_at(start));
-                } else if let Ok(start) = if high { memory.high("x", bytes) } else { memory.low("x", bytes) } {
-                    prop_assert_eq!(start.get() % 64, 0);
-                    if bytes > 0 {
-                        live.push(start);
-                    }
-                }
-                let owned: Vec<_> = memory.owners().map(|o| o.range.clone()).collect();
-                prop_assert_eq!(owned.len(), live.len());
-                prop_assert!(owned.iter().all(|r| r.start >= 37 && r.end <= 20_000));
-                prop_assert!(owned.windows(2).all(|w| w[0].end <= w[1].start));
-            }
-        }
-    }
-}
+mod tests;

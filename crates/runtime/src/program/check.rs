@@ -143,6 +143,28 @@ pub enum ProgramErrorKind {
         /// What can be.
         expected: String,
     },
+    /// A circular buffer that is larger than the buffer that it lies over.
+    #[error("circular buffer {index}: {bytes} bytes over buffer {buffer}, which has {room} on each core")]
+    CbOverSize {
+        /// Its index.
+        index: u32,
+        /// Its bytes.
+        bytes: u64,
+        /// The buffer.
+        buffer: String,
+        /// Bytes of the buffer on a core.
+        room: u32,
+    },
+    /// A circular buffer over a buffer of which a core has nothing.
+    #[error("circular buffer {index}: core {core} has nothing of buffer {buffer}, over which it lies")]
+    CbOverCore {
+        /// Its index.
+        index: u32,
+        /// The core.
+        core: NocXy,
+        /// The buffer.
+        buffer: String,
+    },
     /// A kernel that cannot be placed.
     #[error("{0}")]
     Kernel(String),
@@ -215,6 +237,16 @@ pub(super) fn roles(program: &Program, cores: &[NocXy]) -> Result<Vec<usize>, Pr
     }
     let role = |(i, role): (usize, Option<usize>)| role.ok_or(ProgramErrorKind::NoRole { core: cores[i] });
     role_of.into_iter().enumerate().map(role).collect()
+}
+
+/// Checks that every core has the buffers that circular buffers lie over.
+pub(super) fn over(program: &Program, cores: &[NocXy]) -> Result<(), ProgramErrorKind> {
+    for (&index, over) in &program.cbs_over {
+        if let Some(&core) = cores.iter().find(|&&core| !over.is_on(core)) {
+            return Err(ProgramErrorKind::CbOverCore { index, core, buffer: over.name.clone() });
+        }
+    }
+    Ok(())
 }
 
 /// Checks indices, sizes and numbers of circular buffers and argument lists.

@@ -185,6 +185,7 @@ impl Program {
     fn place(&self, cores: Vec<NocXy>, map: &MemoryMap, l1: &Allocator<L1Addr>) -> Result<Layout, ProgramErrorKind> {
         let role_of = check::roles(self, &cores)?;
         check::parts(self, cores.len())?;
+        check::over(self, &cores)?;
         let mut cursor = Cursor { map, at: 0, contents: Vec::new() };
         let mut args = [ArgSpan::default(); 3];
         for (set, span) in ArgSet::ALL.into_iter().zip(&mut args) {
@@ -235,9 +236,11 @@ impl Program {
         Ok(Layout { cores, base, args, sem_offset, semaphores, cb_offset, cb_bytes, cbs, text_offset, roles })
     }
 
-    /// Checks that the argument lists are for `cores` cores: what a cached layout does not say.
-    pub(crate) fn check_lists(&self, cores: usize) -> Result<(), ProgramError> {
-        check::lists(self, cores).map_err(|kind| kind.of(&self.name))
+    /// Checks what the layout of a program with the same shape and `cores` does not say: for how
+    /// many cores there are argument lists, and what circular buffers lie over.
+    pub(crate) fn check_values(&self, cores: &[NocXy]) -> Result<(), ProgramError> {
+        let checked = check::lists(self, cores.len()).and_then(|()| check::over(self, cores));
+        checked.map_err(|kind| kind.of(&self.name))
     }
 
     /// Words of the longest unique argument list of `set`.
@@ -260,9 +263,18 @@ impl Program {
         let bytes = |b: &super::CircularBuffer| b.pages.bytes(b.page_size);
         let mut placed: Vec<CbLayout> = Vec::new();
         for b in &self.cbs {
-            let other = partner(b.index).and_then(|p| self.cbs.iter().find(|o| o.index == p));
-            let shared = partner(b.index).and_then(|p| placed.iter().find(|o| o.index == p)).map(|o| o.address);
-            let address = match shared {
+            // One that lies over a buffer shares nothing.
+            let partner = partner(b.index).filter(|p| !self.cbs_over.contains_key(p));
+            let other = partner.and_then(|p| self.cbs.iter().find(|o| o.index == p));
+            let shared = partner.and_then(|p| placed.iter().find(|o| o.index == p)).map(|o| o.address);
+            let over = self.cbs_over.get(&b.index);
+            if let Some(over) = over
+                && bytes(b) > over.bytes.into()
+            {
+                let (bytes, buffer, room) = (bytes(b), over.name.clone(), over.bytes);
+                return Err(ProgramErrorKind::CbOverSize { index: b.index, bytes, buffer, room });
+            }
+            let address = match over.map(|over| over.address).or(shared) {
                 Some(address) => address,
                 None => {
                     let room = other.map_or(0, bytes).max(bytes(b));

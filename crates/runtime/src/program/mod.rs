@@ -14,6 +14,7 @@ pub use check::{ProgramError, ProgramErrorKind};
 pub use layout::{ArgSpan, CbLayout, Layout, RoleLayout};
 
 use crate::elf::KernelImage;
+use crate::memory::L1Range;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilework_abi::addr::PageCount;
@@ -180,6 +181,9 @@ pub struct Program {
     pub roles: Vec<Role>,
     /// Circular buffers.
     pub cbs: Vec<CircularBuffer>,
+    /// Those that lie over a buffer, by index: where. The others get an address when the program is
+    /// laid out.
+    pub cbs_over: BTreeMap<u32, L1Range>,
     /// Initial values of the semaphores; semaphore `i` is 16 bytes behind semaphore `i - 1`.
     pub semaphores: Vec<u32>,
     /// Unique run-time arguments, in the order of [`ArgSet::ALL`].
@@ -200,6 +204,7 @@ impl Program {
             cores,
             roles: Vec::new(),
             cbs: Vec::new(),
+            cbs_over: BTreeMap::new(),
             semaphores: Vec::new(),
             args: Default::default(),
             common_args: Default::default(),
@@ -218,6 +223,14 @@ impl Program {
     pub fn circular_buffer(mut self, cb: CircularBuffer) -> Self {
         self.cbs.push(cb);
         self
+    }
+    /// Adds a circular buffer that lies over a buffer: [`Buffer::local`](crate::Buffer::local) of a
+    /// sharded one, so that a kernel finds the core's shard in it, or
+    /// [`L1Buffer::local`](crate::L1Buffer::local).
+    #[must_use]
+    pub fn circular_buffer_over(mut self, cb: CircularBuffer, buffer: L1Range) -> Self {
+        self.cbs_over.insert(cb.index, buffer);
+        self.circular_buffer(cb)
     }
     /// Adds a semaphore with its initial value.
     #[must_use]

@@ -116,6 +116,33 @@ fn argument_lists_are_one_per_core() {
 }
 
 #[test]
+fn a_circular_buffer_over_a_buffer_has_its_address_on_its_cores() {
+    use crate::memory::{Bank, L1Range};
+    let workers: Vec<NocXy> = Board::P100.workers().collect();
+    let on = |count: usize| {
+        let cores = workers[..count].iter().copied().map(Bank::Core).collect();
+        L1Range { name: "shards".into(), address: L1Addr::new(0x17_0000), bytes: 4096, cores: Some(cores) }
+    };
+    let program = |cb, over| {
+        let program = Program::new("p", Cores::Count(4)).role(Role::all().kernel(Processor::Brisc, kernel(4)));
+        program.circular_buffer(self::cb(24, 64, 2)).circular_buffer_over(cb, over)
+    };
+    let layout = |program: Program| program.layout(&workers, &WORKER, &l1()).map_err(|e| e.to_string());
+    // 16 and 24 share no storage if one of them lies over a buffer.
+    let addresses: Vec<u32> =
+        layout(program(cb(16, 2048, 2), on(4))).unwrap().cbs.iter().map(|b| b.address.get()).collect();
+    assert_eq!(addresses, [0x37000, 0x17_0000]);
+    assert_eq!(
+        layout(program(cb(16, 2048, 3), on(4))).unwrap_err(),
+        "program p: circular buffer 16: 6144 bytes over buffer shards, which has 4096 on each core"
+    );
+    assert_eq!(
+        layout(program(cb(16, 2048, 2), on(3))).unwrap_err(),
+        format!("program p: circular buffer 16: core {} has nothing of buffer shards, over which it lies", workers[3])
+    );
+}
+
+#[test]
 fn buffers_16_and_24_share_storage_that_holds_the_larger() {
     let p = program(Cores::Count(1))
         .circular_buffer(cb(16, 64, 1))

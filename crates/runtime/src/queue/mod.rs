@@ -7,57 +7,77 @@
 //!
 //! Source: seeds 000/001, sections 2.4, 7 and 8.
 
+mod complete;
+mod pending;
+mod plan;
 mod port;
 mod sent;
+mod stream;
+pub mod timing;
+mod transfer;
 mod wait;
 
+pub(crate) use plan::runs;
 pub use sent::{Sent, Transfer, What};
 pub(crate) use wait::is_quiet;
-pub use wait::{LOOK_AGAIN, Patience, Waited};
+pub use wait::{Patience, Waited};
 
-use port::{AllTaken, Entries};
+use pending::{PendingList, Position};
+use port::Entries;
 use std::collections::VecDeque;
-use tilework_abi::addr::PageCount;
 use tilework_abi::board::Board;
+use tilework_abi::convert::usize_of;
 use tilework_abi::cq::layout::prefetch_core::PREFETCH_Q;
-use tilework_abi::cq::layout::{PAGE_SIZE, dispatch_core, host, prefetch_core};
-use tilework_cq::completion::{self, CompletionFifo};
+use tilework_abi::cq::layout::{dispatch_core, host, prefetch_core};
+use tilework_cq::CompletionFifo;
 use tilework_cq::issue::QueueError;
 use tilework_cq::ring::RingError;
 use tilework_cq::{DispatchCommand, IssueQueue, Record};
-use tilework_driver::{Card, DriverError, HostLink, LinkError, Pinned, Target};
-use wait::{PROGRESS, protocol};
+use tilework_driver::{Card, DriverError, HostLink, Pinned, Target};
+use wait::protocol;
 
 /// A command queue: one prefetch core, one dispatch core, one host region.
 #[derive(Debug)]
 pub struct CommandQueue {
     board: Board,
+    /// The number of its device in this process, which its events carry.
+    device: u64,
     region: Pinned,
     issue: IssueQueue,
     completion: CompletionFifo,
+    /// The completion write pointer's word when the host last looked.
+    seen: u32,
+    /// Number of the newest event.
     event: u32,
-    /// Dispatch commands since the start.
-    commands: u64,
-    /// Commands up to the last completion event.
-    completed: u64,
+    /// What has been sent since the start.
+    position: Position,
+    /// What of it the device is known to have completed.
+    completed: Position,
+    /// What the completion FIFO will bring.
+    pending: PendingList,
     /// Bytes of all records since the start.
     record_bytes: u64,
-    /// Commands since the last completion event.
+    /// Commands that are not known to be completed.
     sent: VecDeque<Sent>,
     capture: Option<Vec<u8>>,
 }
 
 impl CommandQueue {
-    /// A queue over `region`; [`CommandQueue::initialise`] prepares the device's side.
-    pub fn new(board: Board, region: Pinned, capture: bool) -> Self {
+    /// A queue over `region`; [`CommandQueue::initialise`] prepares the device's side. `device` is
+    /// the number of its device in this process.
+    pub fn new(board: Board, device: u64, region: Pinned, capture: bool) -> Self {
+        let completion = CompletionFifo::default();
         Self {
             board,
+            device,
             region,
             issue: IssueQueue::default(),
-            completion: CompletionFifo::default(),
+            seen: completion.initial_word(),
+            completion,
             event: 0,
-            commands: 0,
-            completed: 0,
+            position: Position::default(),
+            completed: Position::default(),
+            pending: PendingList::default(),
             record_bytes: 0,
             sent: VecDeque::new(),
             capture: capture.then(Vec::new),
@@ -94,23 +114,42 @@ impl CommandQueue {
 
     /// Commands since the start.
     pub fn commands(&self) -> u64 {
-        self.commands
+        self.position.commands
     }
-    /// Commands up to the last completion event.
+    /// Commands that the device is known to have completed.
     pub fn completed(&self) -> u64 {
-        self.completed
+        self.completed.commands
+    }
+    /// Programs that the device is known to have completed, of those that
+    /// [`CommandQueue::begin_program`] counted.
+    pub(crate) fn completed_programs(&self) -> u64 {
+        self.completed.programs
+    }
+    /// The number of the program whose commands come next; counts it.
+    pub(crate) fn begin_program(&mut self) -> u64 {
+        self.position.programs += 1;
+        self.position.programs - 1
     }
     /// Bytes that went through the issue region since the start.
     pub fn record_bytes(&self) -> u64 {
         self.record_bytes
     }
-    /// Commands since the last completion event, oldest first.
+    /// Commands that are not known to be completed, oldest first.
     pub fn sent(&self) -> &VecDeque<Sent> {
         &self.sent
     }
+    /// Commands behind everything that the host will be told about.
+    pub(crate) fn unchecked_commands(&self) -> usize {
+        let told = self.pending.last().map_or(self.completed, |last| last.position);
+        usize_of(self.position.commands - told.commands)
+    }
+    /// Whether the device is known to have completed everything.
+    pub fn is_idle(&self) -> bool {
+        self.completed == self.position
+    }
     /// The event that the host waits for, or waited for last.
     pub fn event(&self) -> u32 {
-        self.event
+        self.pending.event_number().unwrap_or(self.event)
     }
     /// All records so far, when they are captured: what `tilework cq decode` reads.
     pub fn captured(&self) -> Option<&[u8]> {
@@ -151,9 +190,11 @@ impl CommandQueue {
         let core = self.board.prefetch_core();
         let prepared = loop {
             let quiet = is_quiet(card);
+            // The device may have no room for what it has to tell.
+            let noticed = self.notice(card)?;
             match self.issue.prepare(&mut Entries::new(card, core), record) {
                 Ok(prepared) => break prepared,
-                Err(QueueError::Blocked { .. }) => patience.look_again(card, quiet)?,
+                Err(QueueError::Blocked { .. }) => patience.look_again(card, quiet && !noticed)?,
                 Err(QueueError::Ring(RingError::Port { source, .. })) => return Err(source.into()),
                 Err(error) => return Err(protocol(error)),
             }
@@ -171,52 +212,8 @@ impl CommandQueue {
         self.record_bytes += u64::from(record.size());
         let before = self.sent.len();
         self.sent.extend(sent);
-        self.commands += (self.sent.len() - before) as u64;
-        Ok(())
-    }
-
-    /// Appends a completion event and waits for it.
-    ///
-    /// # Errors
-    /// A device that stopped, or that answered with another event.
-    pub fn finish<C: HostLink>(&mut self, card: &mut Card<C>, patience: &mut Patience) -> Result<(), Waited> {
-        self.event = self.event.wrapping_add(1);
-        self.push(card, None, DispatchCommand::host_event(self.event), patience)?;
-        self.wait_page(card, patience)?;
-        let offset = self.completion.host_offset(0).ok_or_else(|| protocol("no completion page is ready"))?;
-        let mut page = vec![0; PAGE_SIZE as usize];
-        self.region.read(card.link_mut(), offset.into(), &mut page)?;
-        let found = completion::read_event(&page).map_err(protocol)?;
-        let read = self.completion.release(PageCount::new(1)).map_err(protocol)?;
-        let dispatch = Target::tile(self.board.dispatch_core());
-        card.write32(&dispatch, dispatch_core::COMPLETION_Q_RD_PTR, read)?;
-        self.region.write32(card.link_mut(), host::CQ_RD.offset().into(), read)?;
-        if found != self.event {
-            return Err(protocol(format!("completion event {found}, expected {}", self.event)));
-        }
-        self.issue.settle(&mut AllTaken).map_err(protocol)?;
-        self.completed = self.commands;
-        self.sent.clear();
-        Ok(())
-    }
-
-    /// Waits until a completion page is ready.
-    fn wait_page<C: HostLink>(&mut self, card: &mut Card<C>, patience: &mut Patience) -> Result<(), Waited> {
-        let offset = u64::from(host::CQ_WR.offset());
-        let mut word = self.region.read32(card.link_mut(), offset)?;
-        while self.completion.observe(word).map_err(protocol)? == PageCount::default() {
-            let left = patience.until.saturating_sub(card.link().cycles());
-            if left == 0 {
-                return Err(patience.spent());
-            }
-            match self.region.wait_change(card.link_mut(), offset, word, left.min(PROGRESS)).map_err(Waited::from) {
-                Ok(changed) => word = changed,
-                Err(Waited::Link(LinkError::Budget { .. })) => {
-                    patience.tell(card.link().cycles())?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        self.position.commands += (self.sent.len() - before) as u64;
+        self.position.records += 1;
         Ok(())
     }
 }

@@ -1,6 +1,5 @@
 //! The prefetch queue's entries, through a window onto the prefetch core.
 
-use std::convert::Infallible;
 use tilework_abi::addr::L1Addr;
 use tilework_abi::convert::usize_of;
 use tilework_abi::cq::layout::prefetch_core::{PREFETCH_Q, PREFETCH_Q_ENTRIES, PREFETCH_Q_ENTRY_SIZE};
@@ -54,19 +53,5 @@ impl<C: HostLink> PrefetchPort for Entries<'_, C> {
     }
     fn write_slot(&mut self, index: u32, entry: u16) -> Result<(), DriverError> {
         self.card.write(&Target::tile(self.core), entry_address(index), &entry.to_le_bytes())
-    }
-}
-
-/// The entries after a completion event: all taken, because the event's own record was the last.
-pub(super) struct AllTaken;
-
-impl PrefetchPort for AllTaken {
-    type Error = Infallible;
-
-    fn read_slot(&mut self, _: u32) -> Result<u16, Infallible> {
-        Ok(0)
-    }
-    fn write_slot(&mut self, _: u32, _: u16) -> Result<(), Infallible> {
-        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! What the queue remembers of a command until the device has completed it, for reports about a
 //! device that stopped.
 
+use crate::program::Program;
 use std::fmt;
 use std::sync::Arc;
 use tilework_cq::DispatchCommand;
@@ -26,7 +27,7 @@ pub enum What {
         /// What it writes.
         part: &'static str,
         /// The program.
-        program: Arc<str>,
+        program: Arc<Program>,
         /// To how many cores.
         cores: u32,
     },
@@ -69,7 +70,9 @@ impl fmt::Display for What {
             Self::Transfer(Transfer { command, bytes, buffer, at }) => {
                 write!(f, "{command} {bytes} bytes of buffer {buffer} from byte {at}")
             }
-            Self::Part { part, program, cores } => write!(f, "write {part} of program {program} to {cores} cores"),
+            Self::Part { part, program, cores } => {
+                write!(f, "write {part} of program {} to {cores} cores", program.name)
+            }
         }
     }
 }

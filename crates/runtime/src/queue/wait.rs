@@ -1,14 +1,9 @@
 //! Waiting: how long the host waits for the device, and why a wait ends without success.
 
+use super::timing::LOOK_AGAIN;
 use crate::RuntimeError;
 use std::ops::ControlFlow;
 use tilework_driver::{Card, DriverError, HostLink, LinkError};
-
-/// Cycles between two looks at a word of the device, and between two calls of a progress function.
-pub const LOOK_AGAIN: u64 = 2_000;
-/// Cycles between two reports of progress of a waiting host: a quarter of a second of a machine on
-/// which all cores of a board are busy.
-pub(super) const PROGRESS: u64 = 200_000;
 
 /// How long the host may wait: the cycles of a run, and the callback for its progress.
 pub struct Patience<'a> {

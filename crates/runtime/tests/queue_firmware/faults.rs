@@ -220,14 +220,14 @@ fn every_record_that_the_prefetcher_cannot_obey_stops_it() {
     rig.terminate();
 }
 
-/// More than the dispatch ring can ever take at once, in relays without a flush.
+/// More than the subordinate's ring can ever take at once, in relays without a flush.
 #[test]
-fn a_command_longer_than_the_ring_stops_the_prefetcher() {
+fn a_command_longer_than_the_subordinates_ring_stops_the_prefetcher() {
     let mut rig = Rig::boot(Board::P100);
-    rig.raw_open(&vec![1; 40 * 4096]);
-    let address = CMDDAT_Q.base().get() + rig.cmddat_place(26 * 4096 + 64) + 16;
-    rig.raw_open(&vec![1; 26 * 4096]);
-    check_stopped(&mut rig, Kernel::Prefetch, Fault::RelayTooLong, 26 * 4096, address);
+    rig.raw_subordinate_open(&vec![1; 100 * 256]);
+    let address = CMDDAT_Q.base().get() + rig.cmddat_place(29 * 256 + 64) + 16;
+    rig.raw_subordinate_open(&vec![1; 29 * 256]);
+    check_stopped(&mut rig, Kernel::Prefetch, Fault::RelayTooLong, 29 * 256, address);
 }
 
 /// Entries that name no record of ours.

@@ -1,6 +1,6 @@
 //! Random commands from a seed: every form, any size, any place.
 
-use crate::shadow::{DRAM_BASE, L1_BANKS, L1_BASE};
+use crate::shadow::{DRAM_BASE, L1_BASE};
 use tilework_abi::board::Board;
 use tilework_abi::cq::dispatch::{WaitFlags, WritePackedLargeType, WritePackedType};
 use tilework_abi::noc::{NocRect, NocXy};
@@ -156,15 +156,7 @@ impl Random {
     fn paged(&mut self, is_dram: bool, bytes: usize) -> DispatchCommand {
         let page_size = 16 * (1 + self.below((bytes / 16).clamp(1, 300) as u32));
         let most = (bytes as u32 / page_size).max(1);
-        let banks = self.board.worker_columns().len() as u32;
-        let (start_page, pages) = if is_dram {
-            (self.below(300), most)
-        } else {
-            // L1 banks C - 1 and 2C - 1 are the dispatch cores: only a run of pages without them,
-            // over the last bank.
-            let first = 2 * banks + self.below(L1_BANKS as u32 + banks - 1 - 2 * banks);
-            (first + L1_BANKS as u32 * self.below(3), most.min(L1_BANKS as u32 + banks - 1 - first))
-        };
+        let (start_page, pages) = (self.below(400), most);
         DispatchCommand::WritePaged(PagedWrite {
             is_dram,
             start_page: start_page as u16,

@@ -11,6 +11,7 @@ mod checks;
 mod start;
 
 use crate::shadow::Shadow;
+use crate::sources::Sourced;
 use std::collections::VecDeque;
 use tilework_abi::addr::{PageCount, PcieAddr};
 use tilework_abi::board::Board;
@@ -113,6 +114,8 @@ pub(crate) struct Rig {
     last: (u32, u32),
     /// How often the issue region was started again.
     issue_wraps: u32,
+    /// Whether anything went through the scratch buffer.
+    scratch_used: bool,
 }
 
 impl Rig {
@@ -121,7 +124,7 @@ impl Rig {
         let mut card = Card::open(Chip::new(ChipConfig::new(board)).unwrap()).unwrap();
         start::boot_tiles(&mut card, board);
         let region = card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into())).unwrap();
-        CommandQueue::new(board, region, false).initialise(&mut card).unwrap();
+        CommandQueue::new(board, 0, region, false).initialise(&mut card).unwrap();
         let kernels = prebuilt::cq_kernels().unwrap();
         let (prefetch, dispatch) = (board.prefetch_core(), board.dispatch_core());
         let one = [(Processor::Brisc, &*kernels.prefetch)];
@@ -144,6 +147,7 @@ impl Rig {
             cmddat: 0,
             last: (PREFETCH_Q.end().get(), host::ISSUE.noc_addr()),
             issue_wraps: 0,
+            scratch_used: false,
         }
     }
 
@@ -318,9 +322,31 @@ impl Rig {
             records.iter().for_each(|record| self.record(record, None));
         }
     }
+    /// Sends a command whose data lies in memory; in one record when `together`. What was written
+    /// there before has arrived, because the prefetcher reads ahead of the dispatcher.
+    pub(crate) fn send_from(&mut self, sourced: &Sourced, together: bool) {
+        self.stall();
+        let bytes = self.note(&sourced.command);
+        let header = self.relay(DispatcherSelect::Master, &bytes[..sourced.header], false);
+        let source = Record::new(&sourced.source).unwrap();
+        self.dispatch.append(dispatch_core::DISPATCH_CB, (bytes.len() - sourced.header) as u32, true);
+        self.prefetch_commands += 1;
+        self.scratch_used = true;
+        if together {
+            self.record(&[&header, source.bytes()].concat(), None);
+        } else {
+            self.record(&header, None);
+            self.record(source.bytes(), None);
+        }
+    }
     /// Sends the first part of a command whose rest follows with [`Rig::raw`].
     pub(crate) fn raw_open(&mut self, payload: &[u8]) {
         let record = self.relay(DispatcherSelect::Master, payload, false);
+        self.record(&record, None);
+    }
+    /// Sends the first part of a command of the subordinate.
+    pub(crate) fn raw_subordinate_open(&mut self, payload: &[u8]) {
+        let record = self.relay(DispatcherSelect::Subordinate, payload, false);
         self.record(&record, None);
     }
     /// Sends a command to the subordinate.

@@ -20,8 +20,6 @@ pub(crate) const L1_BYTES: u32 = 0x60_000;
 pub(crate) const DRAM_BASE: u32 = 0x10_0000;
 /// Bytes of each DRAM bank that it covers.
 pub(crate) const DRAM_BYTES: u32 = 0x8_0000;
-/// Banks of interleaved L1 buffers (the original's `hw.py`).
-pub(crate) const L1_BANKS: usize = 110;
 
 /// L1 of all workers, and DRAM.
 pub(crate) struct Shadow {
@@ -42,11 +40,37 @@ impl Shadow {
         }
     }
 
-    /// The tile of L1 bank `bank`: along the rows of all Tensix columns (seed's system,
-    /// `build_bank_noc_table`).
+    /// The board.
+    pub(crate) fn board(&self) -> Board {
+        self.board
+    }
+    /// Number of DRAM banks.
+    pub(crate) fn banks(&self) -> usize {
+        self.banks.len()
+    }
+    /// Number of L1 banks: all workers.
+    pub(crate) fn l1_banks(&self) -> usize {
+        self.workers.len()
+    }
+    /// What DRAM bank `bank` must hold.
+    pub(crate) fn bank(&self, bank: usize) -> &[u8] {
+        &self.banks[bank]
+    }
+    /// What worker `tile` must hold.
+    pub(crate) fn worker(&self, tile: NocXy) -> &[u8] {
+        self.workers.get(&tile).unwrap_or_else(|| panic!("{tile} is no worker"))
+    }
+
+    /// The tile of L1 bank `bank`: along the rows of all Tensix columns, the two dispatch cores at
+    /// the top of the last column left out.
     pub(crate) fn l1_bank(board: Board, bank: usize) -> NocXy {
         let columns = board.worker_columns();
-        NocXy::new(columns[bank % columns.len()], 2 + (bank / columns.len()) as u8)
+        let (short, long) = (columns.len() - 1, columns.len());
+        let (row, column) = match bank.checked_sub(2 * short) {
+            None => (bank / short, bank % short),
+            Some(behind) => (2 + behind / long, behind % long),
+        };
+        NocXy::new(columns[column], 2 + row as u8)
     }
 
     fn store(&mut self, tile: NocXy, address: u32, data: &[u8]) {
@@ -81,7 +105,7 @@ impl Shadow {
                 let size = write.page_size;
                 for (page, data) in write.data.chunks(size as usize).enumerate() {
                     let page = usize::from(write.start_page) + page;
-                    let banks = if write.is_dram { self.banks.len() } else { L1_BANKS };
+                    let banks = if write.is_dram { self.banks.len() } else { self.workers.len() };
                     let address = write.base_addr + (page / banks) as u32 * size;
                     if write.is_dram {
                         let at = (address - DRAM_BASE) as usize;

@@ -284,9 +284,10 @@ impl Outbox {
         self.limit = self.limit.min(other.limit);
         other.limit = NEVER;
     }
-    /// Clears the limit after the host has had its chance to react.
-    pub(crate) fn noticed(&mut self) {
-        self.limit = NEVER;
+    /// The first cycle at which something may leave that the host does because of what it sees, or
+    /// [`NEVER`]. Clears the limit: the host has its chance to react now.
+    pub(crate) fn noticed(&mut self) -> Cycle {
+        std::mem::replace(&mut self.limit, NEVER).saturating_add(crate::timing::PCIE_HOST_ONE_WAY)
     }
     /// Takes out everything.
     #[cfg(test)]

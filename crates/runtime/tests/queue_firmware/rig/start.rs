@@ -6,14 +6,15 @@ use tilework_abi::board::Board;
 use tilework_abi::l1::WORKER;
 use tilework_abi::msg::RUN_DONE;
 use tilework_driver::{Card, Target};
-use tilework_runtime::device::load_tiles;
+use tilework_runtime::device::{l1_banks, load_tiles};
 use tilework_runtime::prebuilt;
 use tilework_sim::Chip;
 
 /// Worker firmware on all tiles.
 pub(super) fn boot_tiles(card: &mut Card<Chip>, board: Board) {
     let firmware = prebuilt::worker_firmware(&WORKER).unwrap();
-    load_tiles(card, board, &WORKER, &firmware).unwrap();
+    let banks = l1_banks(&board.workers().collect::<Vec<_>>());
+    load_tiles(card, board, &WORKER, &firmware, &banks).unwrap();
     let mut rounds = 0;
     for tile in board.tensix_tiles() {
         while card.read32(&Target::tile(tile), WORKER.go).unwrap().to_le_bytes()[3] != RUN_DONE {
