@@ -78,6 +78,9 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Print the manual page, or write those of all commands
     Man(ManArgs),
+    /// List what there is
+    #[command(subcommand)]
+    List(ListCommand),
     /// Look into command queues
     #[command(subcommand)]
     Cq(CqCommand),
@@ -124,6 +127,21 @@ pub struct SimdirArgs {
     /// Another build of the library than the one that this command has built in.
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// What can be listed.
+#[derive(Subcommand, Debug)]
+pub enum ListCommand {
+    /// The devices that programs can be run on: simulated boards, with their tiles, workers, DRAM
+    /// and dispatch cores
+    Devices(DevicesArgs),
+}
+
+/// Arguments of `tilework list devices`.
+#[derive(clap::Args, Debug)]
+pub struct DevicesArgs {
     #[command(flatten)]
     pub report: ReportArgs,
 }

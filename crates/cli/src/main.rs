@@ -15,6 +15,7 @@ mod board_report;
 mod chip;
 mod comparison;
 mod cq;
+mod devices;
 mod disasm;
 mod failure;
 mod files;
@@ -37,7 +38,7 @@ mod targets;
 mod trace;
 
 use answer::{ReportForm, Subject};
-use args::{Cli, Command, CqCommand};
+use args::{Cli, Command, CqCommand, ListCommand};
 use clap::FromArgMatches;
 use failure::Failure;
 use kinds::{FileCommand, Verb};
@@ -83,6 +84,9 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
         Command::Sdk(args) => answer::finish(of("sdk", "sdk", args.report.report), sdk::make(&args)),
         Command::Completions(args) => answer::end(manual::completions(&args)),
         Command::Man(args) => answer::end(manual::man(&args)),
+        Command::List(ListCommand::Devices(args)) => {
+            answer::finish(of("devices", "list devices", args.report.report), Ok(devices::list()))
+        }
         Command::Cq(CqCommand::Decode(args)) => {
             answer::finish(of("command-queue", "cq decode", args.report.report), cq::decode(&args.file))
         }

@@ -48,7 +48,10 @@ fn table(source: &str) -> String {
 #[test]
 fn every_constant_of_the_timing_models_is_in_its_page() {
     for (page, files) in [
-        ("docs/timing.md", &["crates/sim/src/timing.rs", "crates/riscv/src/timing.rs"][..]),
+        (
+            "docs/timing.md",
+            &["crates/sim/src/timing.rs", "crates/riscv/src/timing.rs", "crates/runtime/src/queue/timing.rs"][..],
+        ),
         ("docs/pto.md", &["crates/pto/src/timing.rs"]),
     ] {
         let path = repository().join(page);

@@ -39,7 +39,8 @@ pub trait HostLink {
     /// The link or the chip failed.
     fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), LinkError>;
     /// Pins `len` bytes of host memory, all zero, and returns the address at which the device
-    /// finds them: `wish` where the link can choose.
+    /// finds them: `wish` where the link can choose. Bytes that are pinned already, neither more nor
+    /// less, are emptied: a device that is opened again pins what it had.
     ///
     /// # Errors
     /// The link failed, or the memory cannot be had.

@@ -285,6 +285,11 @@ impl Client {
     pub fn host_write(at: usize, data: &[u8]) {
         host()[at..at + data.len()].copy_from_slice(data);
     }
+
+    /// Sets `len` bytes of host memory to zero.
+    pub fn host_clear(at: usize, len: usize) {
+        host()[at..at + len].fill(0);
+    }
 }
 
 /// The window of the plain accessors: any but the kernel driver's own.

@@ -85,8 +85,8 @@ pub enum RuntimeError {
     /// An event of another device.
     #[error("the event is one of another device")]
     ForeignEvent,
-    /// The device was closed, or dropped, before it came so far.
-    #[error("the device was closed before it came so far")]
+    /// The device was closed, or dropped before it came so far.
+    #[error("the device was closed")]
     Closed,
     /// More command queues than a device has.
     #[error("{asked} command queues were asked for; a device has 1")]

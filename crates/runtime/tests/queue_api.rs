@@ -8,6 +8,7 @@ use common::{Device, empty, increment};
 use std::cell::RefCell;
 use std::rc::Rc;
 use tilework_abi::board::Board;
+use tilework_runtime::queue::timing::ENQUEUE_TT_METAL;
 use tilework_runtime::{Blocking, Cores, DType, DeviceConfig, Dispatch, HostCost, RuntimeError, Transfers};
 
 /// The ways in which a device moves data.
@@ -174,7 +175,7 @@ fn time_depends_on_the_calls_alone() {
     let (dear, dear_again) = (run(HostCost::TtMetal), run(HostCost::TtMetal));
     assert_eq!(dear, dear_again);
     assert!(free.0 < 2_000, "{free:?}");
-    assert!(dear.0 >= 2 * 20_250 && dear.0 < free.0 + 2 * 20_250 + 2_000, "{dear:?}, {free:?}");
+    assert!(dear.0 >= 2 * ENQUEUE_TT_METAL && dear.0 < free.0 + 2 * ENQUEUE_TT_METAL + 2_000, "{dear:?}, {free:?}");
 }
 
 /// More than the FIFO holds, in one read and in many: the host takes pages while it waits, for room

@@ -19,6 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::L1_ALIGN;
 use tilework_abi::addr::L1Addr;
+use tilework_abi::convert::u32_of;
 use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap};
 
 /// Slots of the kernel configuration space.
@@ -29,7 +30,7 @@ const ALL: u8 = (1 << SLOTS) - 1;
 /// Bytes of a slot. The last [`L1_ALIGN`] of them are not for programs: a write of the launch
 /// messages' index begins there (`Launcher`).
 pub(super) fn slot_bytes(map: &MemoryMap) -> u32 {
-    map.kernel_config_size / (SLOTS as u32) / L1_ALIGN * L1_ALIGN
+    map.kernel_config_size / u32_of(SLOTS) / L1_ALIGN * L1_ALIGN
 }
 
 /// The bytes that all cores of a program share, as a slot holds them.
@@ -164,7 +165,7 @@ impl Account {
 
     /// Base of slot `slot`.
     pub(super) fn base(&self, slot: usize) -> L1Addr {
-        self.config.offset(slot as u32 * self.slot_bytes)
+        self.config.offset(u32_of(slot) * self.slot_bytes)
     }
 
     /// Decides where a launch goes. `shared` are its shared bytes; `timed` says that the launch

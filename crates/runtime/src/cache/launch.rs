@@ -45,7 +45,7 @@ const RECORD_BYTES: usize = MAX_RECORD_BYTES as usize / 2;
 
 /// What to launch beside the prepared program.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Launch<'a> {
+pub struct Launch<'a> {
     /// Position in the run, for reports.
     pub tag: Option<usize>,
     /// Timestamp slots of start and end.
@@ -55,19 +55,21 @@ pub(crate) struct Launch<'a> {
 }
 
 /// A record with the commands that it completes.
-pub(crate) type Encoded = (Record, Vec<Sent>);
+pub type Encoded = (Record, Vec<Sent>);
 
 /// What a launch puts into the queue.
 #[derive(Debug)]
-pub(crate) struct Launched {
+pub struct Launched {
+    /// What to put into the queue, in this order.
     pub records: Vec<Encoded>,
     /// Where everything of the program lies.
     pub layout: Arc<Layout>,
 }
 
-/// The program cache of a device and the account of its workers.
+/// The program cache of a device and the account of its workers: from programs to the records of a
+/// queue. A [`Device`](crate::Device) has one; it works without a chip as well.
 #[derive(Debug)]
-pub(crate) struct Launcher {
+pub struct Launcher {
     cache: ProgramCache,
     account: Account,
     map: MemoryMap,
@@ -131,7 +133,7 @@ impl Launcher {
     ///
     /// # Errors
     /// None with commands that can be written.
-    pub(crate) fn new(board: Board, map: &MemoryMap, workers: &[NocXy]) -> Result<Self, EncodeError> {
+    pub fn new(board: Board, map: &MemoryMap, workers: &[NocXy]) -> Result<Self, EncodeError> {
         // The boards whose columns the dispatcher knows (`cq-core/peers.rs`).
         let known = [Board::P100, Board::P150].iter().any(|known| known.worker_columns() == board.worker_columns());
         let go = lower::go_word(board.dispatch_core());
@@ -153,7 +155,7 @@ impl Launcher {
     }
 
     /// Counts so far.
-    pub(crate) fn counts(&self) -> CacheCounts {
+    pub fn counts(&self) -> CacheCounts {
         CacheCounts { text_sent: self.text_sent, text_resident: self.text_resident, ..self.cache.counts() }
     }
 
@@ -164,7 +166,7 @@ impl Launcher {
     }
 
     /// Forgets what the workers and the dispatcher hold: somebody else has written there.
-    pub(crate) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.account.forget();
     }
 
@@ -172,7 +174,7 @@ impl Launcher {
     ///
     /// # Errors
     /// Whatever is wrong with the program.
-    pub(crate) fn prepare(&mut self, program: &Program, l1: &Allocator<L1Addr>) -> Result<Prepared, RuntimeError> {
+    pub fn prepare(&mut self, program: &Program, l1: &Allocator<L1Addr>) -> Result<Prepared, RuntimeError> {
         let (workers, map, columns) = (&self.workers, &self.map, self.columns);
         let compiled = self.cache.get(program, |id| {
             let layout = program.layout(workers, map, l1)?;
@@ -189,7 +191,7 @@ impl Launcher {
     ///
     /// # Errors
     /// None with a program that has a layout.
-    pub(crate) fn layout(&self, program: &Program, layout: Layout) -> Result<Layout, ProgramError> {
+    pub fn layout(&self, program: &Program, layout: Layout) -> Result<Layout, ProgramError> {
         let fail = |error: EncodeError| ProgramErrorKind::Kernel(error.to_string()).of(&program.name);
         let cbs = layout.cbs.clone();
         let compiled = match self.cache.find(program) {
@@ -206,7 +208,7 @@ impl Launcher {
     ///
     /// # Errors
     /// No room for them.
-    pub(crate) fn place_cbs(&self, prepared: &mut Prepared, l1: &Allocator<L1Addr>) -> Result<(), ProgramError> {
+    pub fn place_cbs(&self, prepared: &mut Prepared, l1: &Allocator<L1Addr>) -> Result<(), ProgramError> {
         if prepared.program.cbs.is_empty() {
             return Ok(());
         }
@@ -220,7 +222,7 @@ impl Launcher {
     ///
     /// # Errors
     /// A kernel that cannot be moved to its place, a command that cannot be written.
-    pub(crate) fn launch(&mut self, prepared: &Prepared, launch: &Launch) -> Result<Launched, RuntimeError> {
+    pub fn launch(&mut self, prepared: &Prepared, launch: &Launch) -> Result<Launched, RuntimeError> {
         let compiled = &*prepared.compiled;
         let timed = launch.timing.is_some();
         let place = self.account.place(compiled, &prepared.shared, timed);
@@ -283,14 +285,14 @@ impl Launcher {
     ///
     /// # Errors
     /// None with commands that can be written.
-    pub(crate) fn settle(&mut self) -> Result<Vec<Encoded>, EncodeError> {
+    pub fn settle(&mut self) -> Result<Vec<Encoded>, EncodeError> {
         let mut out = Builder { bytes: Vec::new(), sent: Vec::new(), done: Vec::new() };
         self.settle_into(&mut out)?;
         out.finish()
     }
 
     /// Takes back the memory of a record that is in the queue, for the next one.
-    pub(crate) fn reuse(&mut self, record: Record) {
+    pub fn reuse(&mut self, record: Record) {
         self.buffer = record.into_bytes();
         self.buffer.clear();
     }

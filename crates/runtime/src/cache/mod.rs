@@ -21,7 +21,7 @@ mod sequence;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use launch::{Encoded, Launch, Launcher};
+pub use launch::{Encoded, Launch, Launched, Launcher};
 pub use prepared::Prepared;
 
 use crate::program::Program;

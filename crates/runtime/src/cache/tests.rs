@@ -168,7 +168,7 @@ impl Model {
 
     /// Checks what every core of `program` finds, and notes that it uses it.
     fn check(&mut self, program: &Program, layout: &Layout, reported: &Layout) {
-        let mut cores: Vec<usize> =
+        let cores: Vec<usize> =
             layout.cores.iter().map(|c| self.workers.iter().position(|w| w == c).unwrap()).collect();
         assert_eq!(self.started, cores, "the program's cores are started");
         for (number, role) in layout.roles.iter().enumerate() {
@@ -206,7 +206,6 @@ impl Model {
                 assert_eq!((self.word(i, self.map.go_index), self.word(i, self.map.profiler_control)), (0, 0));
             }
         }
-        cores.clear();
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod bank_table;
 mod blame;
+mod close;
 mod enqueue;
 mod run;
 mod semaphore;
@@ -345,6 +346,7 @@ impl<C: HostLink> Device<C> {
     /// Refuses a new call to a device that stopped.
     fn alive(&self) -> Result<(), RuntimeError> {
         match &self.lost {
+            Some(RuntimeError::Closed) => Err(RuntimeError::Closed),
             Some(why) => Err(RuntimeError::Lost(why.to_string().lines().next().unwrap_or_default().to_owned())),
             None => Ok(()),
         }

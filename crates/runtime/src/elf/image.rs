@@ -196,6 +196,17 @@ fn kernel_local(processor: Processor) -> Range<u32> {
     start..LOCAL_BASE + processor.local_size() - STACK_BYTES
 }
 
+/// The error for a compile-time argument that the kernel does not have.
+fn not_an_argument(name: &str, data: &[u8], symbol: &str, twice: bool) -> ElfError {
+    let found = match (twice, symbols::address_of(data, symbol), symbols::size_of(data, symbol)) {
+        (true, ..) => "a second value".into(),
+        (_, None, _) => "no such symbol".into(),
+        (_, Some(address), bytes) => format!("{} bytes at {address:#x}", bytes.unwrap_or(0)),
+    };
+    let expected = "a word of the kernel's constants, given once";
+    ElfError::new(name, format!("compile-time argument {symbol}"), found, expected)
+}
+
 impl KernelImage {
     /// Checks `data`, the file called `name`, as a kernel of `processor`.
     ///
@@ -274,18 +285,11 @@ impl KernelImage {
             })?),
         };
         for (i, &(symbol, value)) in arguments.iter().enumerate() {
-            let fail = |found: String| {
-                let expected = "a word of the kernel's image, named once";
-                Err(ElfError::new(name, format!("compile-time argument {symbol}"), found, expected))
-            };
-            if arguments[..i].iter().any(|(other, _)| *other == symbol) {
-                return fail("a second value".into());
-            }
-            let Some(address) = symbols::address_of(&data, symbol) else { return fail("no such symbol".into()) };
-            let size = symbols::size_of(&data, symbol);
-            match offset_of(address, 4).filter(|_| size == Some(4)) {
+            let twice = arguments[..i].iter().any(|(other, _)| *other == symbol);
+            let at = symbols::address_of(&data, symbol).and_then(|address| offset_of(address, 4));
+            match at.filter(|_| !twice && symbols::size_of(&data, symbol) == Some(4)) {
                 Some(at) => image[at..at + 4].copy_from_slice(&value.to_le_bytes()),
-                None => return fail(format!("{} bytes at {address:#x}", size.unwrap_or(0))),
+                None => return Err(not_an_argument(name, &data, symbol, twice)),
             }
         }
         let name = name.to_owned();

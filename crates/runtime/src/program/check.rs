@@ -1,7 +1,7 @@
 //! What can be wrong with a program, and the checks that need no addresses.
 
 use super::{Cores, MAX_ROLES, Program, UniqueArgs};
-use crate::memory::MemoryError;
+use crate::memory::{CoreCoord, MemoryError};
 use std::collections::HashMap;
 use tilework_abi::addr::PageCount;
 use tilework_abi::noc::NocXy;
@@ -38,6 +38,16 @@ pub enum ProgramErrorKind {
         core: NocXy,
         /// What is there, or where the workers are.
         why: String,
+    },
+    /// A logical coordinate that the board does not have.
+    #[error("core {core}: expected one of {columns} columns and {rows} rows")]
+    OutsideGrid {
+        /// The coordinate.
+        core: CoreCoord,
+        /// Columns of the board.
+        columns: u32,
+        /// Its rows.
+        rows: u32,
     },
     /// A core named twice.
     #[error("core {core} is named twice in {place}")]
@@ -133,7 +143,7 @@ pub enum ProgramErrorKind {
         /// Its index.
         index: u32,
         /// What was asked for, and who has the space.
-        error: MemoryError,
+        error: Box<MemoryError>,
     },
     /// A change that the prepared program has no room for.
     #[error("found {found}, expected {expected}")]

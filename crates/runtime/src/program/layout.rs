@@ -279,7 +279,7 @@ impl Program {
                 None => {
                     let room = other.map_or(0, bytes).max(bytes(b));
                     let owner = format!("circular buffer {} of {}", self.names.circular_buffer(b.index), self.name);
-                    let failed = |error| ProgramErrorKind::CircularBuffer { index: b.index, error };
+                    let failed = |error| ProgramErrorKind::CircularBuffer { index: b.index, error: Box::new(error) };
                     l1.low(&owner, room).map_err(failed)?
                 }
             };

@@ -45,7 +45,8 @@ impl std::fmt::Debug for HostMemory {
 }
 
 impl HostMemory {
-    /// Pins `len` bytes, all zero, at `base`. Memory is committed as it is touched.
+    /// Pins `len` bytes, all zero, at `base`. Memory is committed as it is touched. A region that is
+    /// pinned already is emptied: its host starts anew.
     ///
     /// # Errors
     /// An empty region, one that reaches bit 60, or one that overlaps another.
@@ -59,6 +60,10 @@ impl HostMemory {
         };
         if len == 0 {
             return refuse("the region is empty");
+        }
+        if let Some(same) = self.regions.iter_mut().find(|r| r.base == base && r.bytes.len() == len) {
+            same.bytes = vec![0; len];
+            return Ok(());
         }
         if self.regions.iter().any(|r| base < r.end() && r.base < end) {
             return refuse("the region overlaps another");

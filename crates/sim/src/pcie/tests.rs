@@ -304,6 +304,15 @@ fn regions_are_pinned_once() {
     assert!(p.pin((1 << 60) - 1, 2).is_err(), "reaches bit 60");
     p.pin(BASE + 0x1000, 8).unwrap();
     assert!(p.host_memory().check(BASE + 0xFFC, 8).is_err(), "two regions are not one");
+    // The same region again is empty; others keep what they hold.
+    for at in [BASE + 0x1000, BASE] {
+        p.host_memory_mut().write(at, &[7; 4]).unwrap();
+    }
+    p.pin(BASE + 0x1000, 8).unwrap();
+    let mut found = [[1; 4]; 2];
+    p.host_memory().read(BASE + 0x1000, &mut found[0]).unwrap();
+    p.host_memory().read(BASE, &mut found[1]).unwrap();
+    assert_eq!(found, [[0; 4], [7; 4]]);
     assert_eq!(p.host_memory().regions().collect::<Vec<_>>(), [(BASE, 0x1000), (BASE + 0x1000, 8)]);
 }
 

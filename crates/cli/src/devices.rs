@@ -1,0 +1,73 @@
+//! `tilework list devices`: what a program can be run on. There are simulated boards only.
+
+use crate::answer::Answer;
+use serde::Serialize;
+use std::io::Write;
+use tilework_abi::board::{AICLK_MHZ, Board, DRAM_BANK_BYTES};
+
+/// The devices. The fields are those of the JSON form, in their order.
+#[derive(Serialize)]
+struct DevicesReport {
+    devices: Vec<DeviceView>,
+}
+
+/// A device: the first chip of a board, which is the one that programs run on.
+#[derive(Serialize)]
+struct DeviceView {
+    /// The name that `--board` takes.
+    board: &'static str,
+    /// What it is: `simulated`.
+    source: &'static str,
+    /// Chips of the board.
+    chips: usize,
+    tensix_tiles: usize,
+    /// Tiles that run programs under fast dispatch; under slow dispatch all do.
+    workers: usize,
+    /// Tiles that run the command queue under fast dispatch.
+    dispatch_cores: usize,
+    dram_banks: usize,
+    dram_bytes: u64,
+    aiclk_mhz: u32,
+}
+
+impl DeviceView {
+    fn of(board: Board) -> Self {
+        let (tensix_tiles, workers) = (board.tensix_count(), board.workers().count());
+        let dram_banks = board.dram().banks().len();
+        Self {
+            board: board.name(),
+            source: "simulated",
+            chips: board.spec().chips.len(),
+            tensix_tiles,
+            workers,
+            dispatch_cores: tensix_tiles - workers,
+            dram_banks,
+            dram_bytes: dram_banks as u64 * DRAM_BANK_BYTES,
+            aiclk_mhz: AICLK_MHZ,
+        }
+    }
+}
+
+/// All devices.
+pub fn list() -> Answer {
+    let devices = Board::ALL.into_iter().map(DeviceView::of).collect();
+    Answer::new(DevicesReport { devices }, text)
+}
+
+fn text(report: &DevicesReport, out: &mut dyn Write) -> std::io::Result<()> {
+    writeln!(out, "board  chips  Tensix  workers  dispatch cores  DRAM               clock     source")?;
+    for device in &report.devices {
+        let DeviceView { board, source, chips, tensix_tiles, workers, dispatch_cores, dram_banks, .. } = device;
+        let dram = format!("{dram_banks} banks, {} GiB", device.dram_bytes >> 30);
+        let clock = format!("{} MHz", device.aiclk_mhz);
+        writeln!(
+            out,
+            "{board:<5}  {chips:>5}  {tensix_tiles:>6}  {workers:>7}  {dispatch_cores:>14}  {dram:<17}  {clock}  {source}"
+        )?;
+    }
+    writeln!(
+        out,
+        "\nPrograms run on the first chip of a board, chosen by --board; a file says what another chip lacks \
+         (docs/card.md).\nUnder slow dispatch the dispatch cores are workers, too."
+    )
+}
