@@ -2,8 +2,8 @@
 //!
 //! The kernel configuration space is divided into [`SLOTS`] slots, so that the arguments,
 //! semaphores and circular-buffer configurations of the next program go out while the one before
-//! it still reads its own. Kernel text lies in the text cache of the memory map, a ring of blocks of
-//! which the oldest make room. Launch messages are the firmware's ring of eight. Of all three the
+//! it still reads its own. Kernel text lies in the text cache of the memory map, a ring of blocks
+//! of which the oldest make room. Launch messages are the firmware's ring of eight. Of all three the
 //! account knows what lies where and which program may still use it; a launch that would overwrite
 //! such a place is told to wait first ([`Place::wait`]).
 //!
@@ -200,8 +200,8 @@ impl Account {
         self.keeps && held.of == Some((compiled.id, slot, text)) && compiled.set.without(&held.holders).is_empty()
     }
 
-    /// A slot that is not busy, best one for which nothing has to be sent (`launched` says it of the
-    /// launch message); all slots for a configuration that is longer than one.
+    /// A slot that is not busy, best one for which nothing has to be sent (`launched` says it of
+    /// the launch message); all slots for a configuration that is longer than one.
     fn choose(&self, compiled: &Compiled, shared: &[u8], busy: u8, launched: impl Fn(usize) -> bool) -> (usize, u8) {
         if compiled.config_bytes + L1_ALIGN > self.slot_bytes {
             return (0, ALL);

@@ -48,7 +48,7 @@ impl Prepared {
     /// A core that the program does not have; more arguments than it was prepared with. Fewer leave
     /// the last ones as they were.
     pub fn set_args(&mut self, set: ArgSet, core: usize, args: &[u32]) -> Result<(), ProgramError> {
-        let layout = Arc::clone(&self.compiled.layout);
+        let layout = &*self.compiled.layout;
         let span = layout.args[set.index()];
         self.check(set.name(), args.len(), (span.unique_bytes / 4) as usize)?;
         if core >= layout.cores.len() {
@@ -67,7 +67,7 @@ impl Prepared {
             self.private = Private::PerCore(self.compiled.spread(bytes));
         }
         if let Private::PerCore(packets) = &mut self.private {
-            write_words(packets, &layout, core, span.unique, args);
+            write_words(packets, layout, core, span.unique, args);
         }
         Ok(())
     }
@@ -77,14 +77,14 @@ impl Prepared {
     /// # Errors
     /// More arguments than the program was prepared with.
     pub fn set_args_everywhere(&mut self, set: ArgSet, args: &[u32]) -> Result<(), ProgramError> {
-        let layout = Arc::clone(&self.compiled.layout);
+        let layout = &*self.compiled.layout;
         let span = layout.args[set.index()];
         self.check(set.name(), args.len(), (span.unique_bytes / 4) as usize)?;
         match &mut self.private {
             Private::Uniform(bytes) => store(&mut bytes[span.unique as usize..], args),
             Private::PerCore(packets) => {
                 for core in 0..layout.cores.len() {
-                    write_words(packets, &layout, core, span.unique, args);
+                    write_words(packets, layout, core, span.unique, args);
                 }
             }
         }
@@ -108,7 +108,7 @@ impl Prepared {
     /// # Errors
     /// A semaphore that the program does not have.
     pub fn set_semaphore(&mut self, id: u32, value: u32) -> Result<(), ProgramError> {
-        let layout = Arc::clone(&self.compiled.layout);
+        let layout = &*self.compiled.layout;
         if id >= layout.semaphores {
             return Err(self.fail(format!("semaphore {id}"), format!("one of {}", layout.semaphores)));
         }
@@ -117,7 +117,7 @@ impl Prepared {
             Private::Uniform(bytes) => store(&mut bytes[at as usize..], &[value]),
             Private::PerCore(packets) => {
                 for core in 0..layout.cores.len() {
-                    write_words(packets, &layout, core, at, &[value]);
+                    write_words(packets, layout, core, at, &[value]);
                 }
             }
         }

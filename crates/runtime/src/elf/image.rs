@@ -196,6 +196,40 @@ fn kernel_local(processor: Processor) -> Range<u32> {
     start..LOCAL_BASE + processor.local_size() - STACK_BYTES
 }
 
+/// Checks that a kernel's data lies where kernels have theirs in local RAM.
+fn check_local(name: &str, elf: &Elf, processor: Processor) -> Result<(), ElfError> {
+    for s in elf.segments.iter().filter(|s| s.vaddr >= LOCAL_BASE) {
+        let own = kernel_local(processor);
+        let range = s.vaddr..s.vaddr + s.memory;
+        if range.start < own.start || range.end > own.end {
+            let found = format!("local RAM {:#x}..{:#x}", range.start, range.end);
+            let expected = format!("{:#x}..{:#x}: below is the firmware's data, above the stack", own.start, own.end);
+            return Err(ElfError::new(name, s.field(), found, expected));
+        }
+    }
+    Ok(())
+}
+
+/// Stores compile-time arguments in the image of file `name`; `offset_of` finds so many bytes of an
+/// address in it.
+fn store_arguments(
+    name: &str,
+    data: &[u8],
+    image: &mut [u8],
+    arguments: &[(&str, u32)],
+    offset_of: impl Fn(u32, usize) -> Option<usize>,
+) -> Result<(), ElfError> {
+    for (i, &(symbol, value)) in arguments.iter().enumerate() {
+        let twice = arguments[..i].iter().any(|(other, _)| *other == symbol);
+        let at = symbols::address_of(data, symbol).and_then(|address| offset_of(address, 4));
+        match at.filter(|_| !twice && symbols::size_of(data, symbol) == Some(4)) {
+            Some(at) => image[at..at + 4].copy_from_slice(&value.to_le_bytes()),
+            None => return Err(not_an_argument(name, data, symbol, twice)),
+        }
+    }
+    Ok(())
+}
+
 /// The error for a compile-time argument that the kernel does not have.
 fn not_an_argument(name: &str, data: &[u8], symbol: &str, twice: bool) -> ElfError {
     let found = match (twice, symbols::address_of(data, symbol), symbols::size_of(data, symbol)) {
@@ -230,16 +264,7 @@ impl KernelImage {
     ) -> Result<Self, ElfError> {
         let data = data.into();
         let elf = Elf::parse(name, &data, processor)?;
-        for s in elf.segments.iter().filter(|s| s.vaddr >= LOCAL_BASE) {
-            let own = kernel_local(processor);
-            let range = s.vaddr..s.vaddr + s.memory;
-            if range.start < own.start || range.end > own.end {
-                let found = format!("local RAM {:#x}..{:#x}", range.start, range.end);
-                let expected =
-                    format!("{:#x}..{:#x}: below is the firmware's data, above the stack", own.start, own.end);
-                return Err(ElfError::new(name, s.field(), found, expected));
-            }
-        }
+        check_local(name, &elf, processor)?;
         // What is only cleared has no bytes to load: the kernel's start code knows where it is.
         let loaded: Vec<&Segment> = elf.segments.iter().filter(|s| !s.bytes.is_empty()).collect();
         if let Some(s) = loaded.iter().find(|s| s.is_local()) {
@@ -284,14 +309,7 @@ impl KernelImage {
                 ElfError::new(name, format!("symbol {BINDING_SYMBOL}"), format!("{address:#x}"), expected)
             })?),
         };
-        for (i, &(symbol, value)) in arguments.iter().enumerate() {
-            let twice = arguments[..i].iter().any(|(other, _)| *other == symbol);
-            let at = symbols::address_of(&data, symbol).and_then(|address| offset_of(address, 4));
-            match at.filter(|_| !twice && symbols::size_of(&data, symbol) == Some(4)) {
-                Some(at) => image[at..at + 4].copy_from_slice(&value.to_le_bytes()),
-                None => return Err(not_an_argument(name, &data, symbol, twice)),
-            }
-        }
+        store_arguments(name, &data, &mut image, arguments, offset_of)?;
         let name = name.to_owned();
         let mut hasher = DefaultHasher::new();
         (processor.index(), base, &image).hash(&mut hasher);
