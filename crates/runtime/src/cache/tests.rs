@@ -488,3 +488,22 @@ fn memory_stays_flat_over_a_hundred_thousand_programs() {
     assert_eq!((launcher.counts().misses, launcher.counts().evictions), (100_000, 100_000 - CACHED_PROGRAMS as u64));
     assert_eq!((launcher.counts().text_sent, launcher.counts().text_resident), (3, 99_997));
 }
+
+#[test]
+fn arguments_that_lie_where_another_program_had_its_circular_buffers_make_it_send_them_again() {
+    let (mut launcher, mut model, l1) = (launcher(&WORKER), Model::new(&WORKER), l1());
+    let cb = CircularBuffer { index: 0, page_size: 64, pages: PageCount::new(1) };
+    let first = empty(2, 1).circular_buffer(cb);
+    let second = empty(2, 2).unique_args(ArgSet::Brisc, UniqueArgs::Uniform(vec![7; 100]));
+    for program in [&first, &second, &first] {
+        // Each alone, so that all of them take the first slot.
+        let records = launcher.settle().unwrap();
+        model.execute(&records);
+        let layout = program.layout(&workers(), &WORKER, &l1).unwrap();
+        let prepared = launcher.prepare(program, &l1).unwrap();
+        let launched = launcher.launch(&prepared, &Launch::default()).unwrap();
+        assert_eq!(launched.layout.base, WORKER.kernel_config);
+        assert!(model.execute(&launched.records));
+        model.check(program, &layout, &launched.layout);
+    }
+}
