@@ -15,6 +15,9 @@ pub struct MemoryMap {
     pub mailbox: L1Addr,
     /// First of the eight launch messages.
     pub launch: L1Addr,
+    /// Whether the firmware leaves a launch message as it is when its program has ended; the public
+    /// firmware clears its `enables`.
+    pub keeps_launch: bool,
     /// First of the go messages.
     pub go: L1Addr,
     /// Index of the go message in use.
@@ -34,6 +37,10 @@ pub struct MemoryMap {
     /// Bank-to-NoC table: the DRAM banks' coordinates `[2][banks]`, then those of the L1 banks
     /// `[2][banks]`, as u16; [`bank_table::BYTES`] in all.
     pub bank_table: L1Addr,
+    /// Where kernel text stays between programs; without bytes when the firmware leaves no room.
+    pub text_cache: L1Addr,
+    /// Bytes of the text cache, 0 for none.
+    pub text_cache_size: u32,
     /// First byte for data buffers.
     pub data: L1Addr,
     /// One past the last byte for data buffers.
@@ -60,6 +67,7 @@ impl MemoryMap {
 pub const WORKER: MemoryMap = MemoryMap {
     mailbox: L1Addr::new(0x60),
     launch: L1Addr::new(0x70),
+    keeps_launch: true,
     go: L1Addr::new(0x370),
     go_index: L1Addr::new(0x3A0),
     profiler_control: L1Addr::new(0x9C0),
@@ -69,6 +77,10 @@ pub const WORKER: MemoryMap = MemoryMap {
     kernel_config: L1Addr::new(0x82B0),
     kernel_config_size: 0x112B0 - 0x82B0,
     bank_table: L1Addr::new(0x112B0),
+    // Nothing of the original's map is between the bank table and the data; our firmware has
+    // nothing there either.
+    text_cache: L1Addr::new(0x12300),
+    text_cache_size: 0x37000 - 0x12300,
     data: L1Addr::new(0x37000),
     data_end: L1Addr::new(L1_SIZE),
     kernel_local: [KERNEL_LOCAL_DM, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, KERNEL_LOCAL_TRISC, KERNEL_LOCAL_TRISC],
@@ -181,7 +193,8 @@ const _: () = {
     }
     assert!(m.local_init[4].get() + Processor::Trisc2.local_size() <= m.bank_table.get());
     assert!(m.kernel_config.get() + m.kernel_config_size <= m.bank_table.get());
-    assert!(m.bank_table.get() + bank_table::BYTES <= m.data.get());
+    assert!(m.bank_table.get() + bank_table::BYTES <= m.text_cache.get());
+    assert!(m.text_cache.get() + m.text_cache_size <= m.data.get());
     // Every Tensix tile of the whole chip may be a bank; a word of offset for each bank follows.
     let (dram, l1) = (u32_of(crate::board::DRAM_BANKS), u32_of(crate::board::Board::P150.tensix_count()));
     assert!(bank_table::l1_xy(2, 0, dram, l1) + 4 * (dram + l1) <= bank_table::DRAM_BANKS);

@@ -42,6 +42,20 @@ impl Record {
         Ok(Self { bytes })
     }
 
+    /// The record of prefetch commands that are encoded already, one behind the other.
+    ///
+    /// # Errors
+    /// A size that no record has.
+    pub fn encoded(bytes: Vec<u8>) -> Result<Self, EncodeError> {
+        let size = FieldError::check("size", bytes.len(), u64::from(PCIE_ALIGN), u64::from(MAX_RECORD_BYTES));
+        size.map_err(|error| error.in_command("record"))?;
+        if !bytes.len().is_multiple_of(PCIE_ALIGN as usize) {
+            let error = FieldError::new("size", bytes.len(), format!("a multiple of {PCIE_ALIGN}"));
+            return Err(error.in_command("record"));
+        }
+        Ok(Self { bytes })
+    }
+
     /// The record that relays one dispatch command.
     ///
     /// # Errors
@@ -59,6 +73,11 @@ impl Record {
     /// program, for instance. Their number stays.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
+    }
+
+    /// The bytes, to use their memory for another record.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 
     /// Their number, a multiple of 64.

@@ -81,6 +81,11 @@ pub enum RuntimeError {
     /// The device has no command queue to take commands.
     #[error("slow dispatch has no command queue; open the device with fast dispatch")]
     NoQueue,
+    /// The device has no program cache.
+    #[error(
+        "programs are not cached: that takes fast dispatch, the cached lowering, and worker firmware with a text cache"
+    )]
+    NoCache,
     /// An event of another device.
     #[error("the event is one of another device")]
     ForeignEvent,

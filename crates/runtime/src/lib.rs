@@ -5,8 +5,9 @@
 //! the two dispatch cores start ([`device`]). Kernels are ELF files ([`elf`]) that the loader
 //! places into a worker's kernel configuration space; worker firmware is ours or another set with
 //! its memory map ([`firmware`]). A [`Program`] says which kernels run where with which arguments,
-//! circular buffers and semaphores ([`program`]); [`lower`] turns it into writes and launches, and
-//! these into the commands of fast dispatch or into plain window accesses ([`queue`]). After a
+//! circular buffers and semaphores ([`program`]). [`cache`] encodes its commands once and patches
+//! them for each launch; [`lower`] turns it into writes and launches, and these into the commands
+//! of fast dispatch or into plain window accesses. Commands go through the [`queue`]. After a
 //! deadlock, [`explain`] reports who waits for whom.
 //!
 //! A program on a simulated chip, from the start of the chip to the result:
@@ -54,6 +55,7 @@
 // The tests of this crate make their data by truncation.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
+pub mod cache;
 pub mod device;
 pub mod elf;
 pub mod event;
@@ -69,6 +71,7 @@ pub mod tensor;
 
 mod error;
 
+pub use cache::{CACHED_PROGRAMS, CacheCounts, Prepared};
 pub use device::{
     BATCH_PROGRAMS, CoreTime, Device, DeviceConfig, Dispatch, ProgramReport, Progress, RunReport, Statistics,
     Transfers, default_cycles,

@@ -31,6 +31,18 @@ use tilework_cq::DispatchCommand;
 use tilework_cq::dispatch::{GoSignal, LargeSub, PackedLargeWrite, PackedTargets, PackedWrite, Packets, Timestamp};
 use zerocopy::IntoBytes;
 
+/// How programs become commands under fast dispatch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Lowering {
+    /// From the program cache, with kernel text that stays on the workers and two programs under
+    /// way at once ([`cache`](crate::cache)). Firmware whose memory map has no text cache gets the
+    /// plain lowering.
+    #[default]
+    Cached,
+    /// As the seed does it, whole and alone: the steps of this module for each launch.
+    Plain,
+}
+
 /// Bytes of one chunk of a write (seed section 2.5).
 pub const CHUNK: usize = 1024;
 

@@ -5,6 +5,11 @@
 //! own one, wait for the others, clean up, report. Circular buffers need no set-up here: kernels
 //! read the configuration themselves, and the counters are cleared after each program.
 //!
+//! Launch messages are taken in turn, eight of them, so that the next one may be written while a
+//! program runs. A message stays as it is, so that the host need not write it again when its turn
+//! comes round; the public firmware clears what is enabled, for go messages to workers that have no
+//! program, which ours are not sent.
+//!
 //! Not built: loading the next kernel ahead of the go message (launch message, `preload`), a NoC
 //! shared between the cores (`brisc_noc_mode` 1), remote circular buffers.
 #![no_std]
@@ -122,7 +127,6 @@ fn run_program(go: &Go) {
     clear_cb_counters(launch.cb_mask());
     write8(go.addr + SIGNAL, RUN_DONE);
     if launch.mode() == MODE_DEV {
-        launch.clear();
         write(LAUNCH_RD_PTR, (index + 1) % LAUNCH_ENTRIES);
         // The next go message may come as soon as the dispatcher knows: the signal above must have
         // been stored by then.

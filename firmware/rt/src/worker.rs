@@ -67,12 +67,6 @@ impl Launch {
     pub fn cb_mask(&self) -> u32 {
         self.word(offset_of!(LaunchMsg, local_cb_mask))
     }
-    /// Marks the message as used: nothing enabled, nothing to load ahead.
-    #[inline(always)]
-    pub fn clear(&self) {
-        write(self.addr + offset_of!(LaunchMsg, enables) as u32, 0);
-        write8(self.addr + offset_of!(LaunchMsg, preload) as u32, 0);
-    }
     /// Runs the kernel of `core` on this core and returns when it does.
     #[inline(always)]
     pub fn run(&self, core: Processor) {

@@ -42,7 +42,7 @@ impl<C: HostLink> Device<C> {
     }
 
     /// Everything that a report needs.
-    fn scene<'a>(&'a self, first: usize, batch: &'a [Running<'a>]) -> Scene<'a> {
+    fn scene<'a>(&'a self, first: usize, batch: &'a [Running]) -> Scene<'a> {
         Scene {
             board: self.config.board,
             map: &self.map,

@@ -11,6 +11,7 @@
 
 use super::{Device, Running};
 use crate::RuntimeError;
+use crate::cache::{Encoded, Launch, Prepared};
 use crate::event::{Blocking, BufferRead, Event};
 use crate::lower;
 use crate::memory::{Buffer, MemoryError};
@@ -19,9 +20,11 @@ use crate::queue::{CommandQueue, Patience, Waited};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
+use std::sync::Arc;
 use tilework_abi::addr::Cycle;
 use tilework_abi::convert::usize_of;
 use tilework_abi::msg::MODE_DEV;
+use tilework_cq::Record;
 use tilework_driver::{Card, HostLink};
 
 /// Cycles that a wait for transfers may take for each byte that is under way: some twenty times
@@ -55,6 +58,7 @@ impl<C: HostLink> Device<C> {
             return result.map_err(|e| self.explain(e, &[]));
         }
         let (name, runs) = (buffer.name.as_str().into(), crate::queue::runs(buffer, &self.dram_map));
+        self.settle()?;
         self.transfer_bytes += data.len();
         self.with_queue(|queue, card, patience| queue.write_runs(card, &name, &runs, data, patience))?;
         if blocking == Blocking::Yes { self.finish() } else { Ok(()) }
@@ -80,6 +84,7 @@ impl<C: HostLink> Device<C> {
         }
         let read = BufferRead { event: Event::pending(self.number), data: Rc::new(RefCell::new(data)) };
         let name = buffer.name.as_str().into();
+        self.settle()?;
         self.transfer_bytes += buffer.bytes();
         self.with_queue(|queue, card, patience| queue.read_runs(card, &name, &runs, &read, patience))?;
         if blocking == Blocking::Yes {
@@ -111,25 +116,82 @@ impl<C: HostLink> Device<C> {
     /// blocking, also what [`Device::run`] says.
     pub fn enqueue_program(&mut self, program: &Program, blocking: Blocking) -> Result<(), RuntimeError> {
         self.begin()?;
-        let layout = self.layout(program)?;
-        let running = Running::new(program.clone(), layout);
         if self.queue.is_none() {
             return self.run(std::slice::from_ref(program)).map(|_| ());
         }
+        match &mut self.launcher {
+            Some(launcher) => {
+                let prepared = launcher.prepare(program, self.memory.l1())?;
+                self.enqueue_launch(&prepared)?;
+            }
+            None => self.enqueue_plain(program)?,
+        }
+        if blocking == Blocking::Yes { self.finish() } else { Ok(()) }
+    }
+
+    /// As [`Device::enqueue_program`] with a program that was prepared before, and the arguments
+    /// that it has now: nothing of it is lowered or looked up. Its circular buffers get their
+    /// addresses anew.
+    ///
+    /// # Errors
+    /// As [`Device::enqueue_program`].
+    pub fn enqueue_prepared(&mut self, prepared: &mut Prepared, blocking: Blocking) -> Result<(), RuntimeError> {
+        self.begin()?;
+        let launcher = self.launcher.as_ref().ok_or(RuntimeError::NoCache)?;
+        launcher.place_cbs(prepared, self.memory.l1())?;
+        self.enqueue_launch(prepared)?;
+        if blocking == Blocking::Yes { self.finish() } else { Ok(()) }
+    }
+
+    /// Puts a launch into the queue. Its end is waited for by the next launch, or by
+    /// [`Device::settle`], which must come before anything else is put into the queue.
+    fn enqueue_launch(&mut self, prepared: &Prepared) -> Result<(), RuntimeError> {
+        let Some(launcher) = &mut self.launcher else { return Err(RuntimeError::NoCache) };
+        let Some(queue) = &mut self.queue else { return Err(RuntimeError::NoQueue) };
+        let launch = Launch { tag: Some(usize_of(queue.begin_program())), ..Launch::default() };
+        let launched = launcher.launch(prepared, &launch)?;
+        self.in_flight.push_back(Running::new(prepared.program(), launched.layout));
+        let records = self.with_queue(|queue, card, patience| push_all(queue, card, launched.records, patience))?;
+        if let Some(launcher) = &mut self.launcher {
+            records.into_iter().for_each(|record| launcher.reuse(record));
+        }
+        self.check_queue()
+    }
+
+    /// Puts a program whole into the queue, and the wait for its end.
+    fn enqueue_plain(&mut self, program: &Program) -> Result<(), RuntimeError> {
+        let layout = self.layout(program)?;
+        let running = Running::new(Arc::new(program.clone()), Arc::new(layout));
         let go = lower::go_word(self.config.board.dispatch_core());
         let steps = self.steps(&running, MODE_DEV).map_err(|e| self.explain(e, &[]))?;
         let commands = lower::commands(&steps, go);
         self.in_flight.push_back(running);
-        let number = self.number;
         self.with_queue(|queue, card, patience| {
             let program = usize_of(queue.begin_program());
-            commands.into_iter().try_for_each(|command| queue.push(card, Some(program), command, patience))?;
-            if queue.unchecked_commands() < UNCHECKED_COMMANDS {
-                return Ok(());
-            }
-            queue.record(card, Event::pending(number), patience)
+            commands.into_iter().try_for_each(|command| queue.push(card, Some(program), command, patience))
         })?;
-        if blocking == Blocking::Yes { self.finish() } else { Ok(()) }
+        self.check_queue()
+    }
+
+    /// Gives the queue an event of its own when too much behind the last one is in flight.
+    fn check_queue(&mut self) -> Result<(), RuntimeError> {
+        if self.queue.as_ref().is_none_or(|queue| queue.unchecked_commands() < UNCHECKED_COMMANDS) {
+            return Ok(());
+        }
+        self.settle()?;
+        let number = self.number;
+        self.with_queue(|queue, card, patience| queue.record(card, Event::pending(number), patience))
+    }
+
+    /// Has the queue wait for the program in flight, so that what is put into it next comes behind
+    /// its end.
+    fn settle(&mut self) -> Result<(), RuntimeError> {
+        let Some(launcher) = &mut self.launcher else { return Ok(()) };
+        let records = launcher.settle()?;
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.with_queue(|queue, card, patience| push_all(queue, card, records, patience)).map(|_| ())
     }
 
     /// Puts an event into the queue: it is reached when everything before it is done.
@@ -143,6 +205,7 @@ impl<C: HostLink> Device<C> {
             event.end(Ok(self.card.link().cycles()));
             return Ok(event);
         }
+        self.settle()?;
         let recorded = event.clone();
         self.with_queue(|queue, card, patience| queue.record(card, recorded, patience))?;
         Ok(event)
@@ -194,6 +257,7 @@ impl<C: HostLink> Device<C> {
         if self.queue.as_ref().is_none_or(CommandQueue::is_idle) {
             return Ok(());
         }
+        self.settle()?;
         self.with_queue(|queue, card, patience| queue.finish(card, patience))
     }
 
@@ -262,4 +326,19 @@ impl<C: HostLink> Device<C> {
             error
         })
     }
+}
+
+/// Puts records into the queue; returns them, so that their memory can be used again.
+pub(super) fn push_all<C: HostLink>(
+    queue: &mut CommandQueue,
+    card: &mut Card<C>,
+    records: Vec<Encoded>,
+    patience: &mut Patience,
+) -> Result<Vec<Record>, Waited> {
+    let mut pushed = Vec::with_capacity(records.len());
+    for (record, sent) in records {
+        queue.push_record(card, &record, sent, patience)?;
+        pushed.push(record);
+    }
+    Ok(pushed)
 }

@@ -24,8 +24,10 @@ pub(crate) use start::queue_kernels_at;
 pub use start::{load_tiles, start_queue_core};
 
 use crate::RuntimeError;
+use crate::cache::{CacheCounts, Launcher};
 use crate::elf::FirmwareImage;
 use crate::firmware::FirmwareSet;
+use crate::lower::Lowering;
 use crate::memory::{Allocator, AllocatorConfig, MemorySpace};
 use crate::prebuilt::{self, CqKernels};
 use crate::queue::CommandQueue;
@@ -106,6 +108,8 @@ pub struct DeviceConfig {
     pub core_timing: bool,
     /// Whether all records are kept ([`Device::captured`]).
     pub capture: bool,
+    /// How programs become commands.
+    pub lowering: Lowering,
 }
 
 impl DeviceConfig {
@@ -123,6 +127,7 @@ impl DeviceConfig {
             timestamps: true,
             core_timing: false,
             capture: false,
+            lowering: Lowering::Cached,
         }
     }
 }
@@ -134,6 +139,8 @@ pub struct Statistics {
     pub commands: u64,
     /// Programs run to their end.
     pub programs: u64,
+    /// Programs found in the cache, and kernel text found on the workers.
+    pub cache: CacheCounts,
     /// What the chip did; absent for a chip that cannot be looked into.
     pub chip: Option<ChipCounts>,
 }
@@ -145,6 +152,7 @@ impl Statistics {
         Self {
             commands: self.commands - earlier.commands,
             programs: self.programs - earlier.programs,
+            cache: self.cache.since(&earlier.cache),
             chip: self.chip.zip(earlier.chip).map(|(now, earlier)| now.since(&earlier)),
         }
     }
@@ -191,10 +199,12 @@ pub struct Device<C> {
     firmware: [FirmwareImage; 5],
     cq_kernels: CqKernels,
     queue: Option<CommandQueue>,
+    /// Launches of cached programs; without it programs are lowered plainly.
+    launcher: Option<Launcher>,
     /// Its number in this process, which its events carry.
     number: u64,
     /// Programs in the queue, oldest first, and the number of the oldest.
-    in_flight: VecDeque<Running<'static>>,
+    in_flight: VecDeque<Running>,
     first_in_flight: u64,
     /// Bytes of the transfers in the queue.
     transfer_bytes: usize,
@@ -247,6 +257,9 @@ impl<C: HostLink> Device<C> {
         };
         let l1_banks = firmware.l1_banks(&workers)?;
         let FirmwareSet { images: firmware, map, .. } = firmware;
+        let cached =
+            config.dispatch == Dispatch::Fast && config.lowering == Lowering::Cached && map.text_cache_size > 0;
+        let launcher = cached.then(|| Launcher::new(board, &map, &workers)).transpose()?;
         let mut device = Self {
             config,
             card,
@@ -264,6 +277,7 @@ impl<C: HostLink> Device<C> {
             firmware,
             cq_kernels,
             queue: None,
+            launcher,
             number: NEXT_DEVICE.fetch_add(1, Ordering::Relaxed),
             in_flight: VecDeque::new(),
             first_in_flight: 0,
@@ -334,6 +348,7 @@ impl<C: HostLink> Device<C> {
         Statistics {
             commands: self.queue.as_ref().map_or(0, CommandQueue::commands),
             programs: self.programs,
+            cache: self.launcher.as_ref().map(Launcher::counts).unwrap_or_default(),
             chip: self.card.link().inspect().map(Inspect::counts),
         }
     }

@@ -1,12 +1,14 @@
 //! Running programs, by fast or slow dispatch.
 
+use super::enqueue::push_all;
 use super::{Device, Progress, ProgressCall, Statistics, default_cycles};
 use crate::RuntimeError;
+use crate::cache::{Launch, Prepared};
 use crate::lower::{self, Data, Ir};
 use crate::program::{Layout, Program, ProgramError};
 use crate::queue::{CommandQueue, Patience, Waited};
-use std::borrow::Cow;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use tilework_abi::addr::{Cycle, L1Addr};
 use tilework_abi::board;
 use tilework_abi::convert::u32_of;
@@ -72,18 +74,26 @@ pub struct RunReport {
 
 /// A program of a run, laid out.
 #[derive(Clone, Debug)]
-pub(crate) struct Running<'a> {
-    pub program: Cow<'a, Program>,
-    pub layout: Layout,
+pub(crate) struct Running {
+    pub program: Arc<Program>,
+    /// Where its parts lie: a cached program's once it is launched.
+    pub layout: Arc<Layout>,
+    /// Its commands, if they are cached, until it is launched.
+    prepared: Option<Prepared>,
     /// First core timing slot, if its cores are timed.
     timing: Option<u32>,
 }
 
-impl Running<'_> {
+impl Running {
     /// A program without timing of its cores.
-    pub(super) fn new(program: Program, layout: Layout) -> Self {
-        Self { program: Cow::Owned(program), layout, timing: None }
+    pub(super) fn new(program: Arc<Program>, layout: Arc<Layout>) -> Self {
+        Self { program, layout, prepared: None, timing: None }
     }
+    fn prepared(prepared: Prepared) -> Self {
+        let (program, layout) = (prepared.program(), prepared.plain_layout());
+        Self { prepared: Some(prepared), ..Self::new(program, layout) }
+    }
+
     /// The number of the role that a tile has.
     pub(crate) fn role_of(&self, tile: NocXy) -> Option<usize> {
         self.layout.roles.iter().position(|role| role.cores.contains(&tile))
@@ -98,16 +108,20 @@ impl<C: HostLink> Device<C> {
     /// exhausted budget (then the device is lost).
     pub fn run(&mut self, programs: &[Program]) -> Result<RunReport, RuntimeError> {
         self.alive()?;
-        let running = self.lay_out(programs)?;
         // What was enqueued before is not part of the run.
         self.finish()?;
         let before = self.statistics();
+        let running = self.lay_out(programs)?;
+        self.run_all(running, &before)
+    }
+
+    fn run_all(&mut self, running: Vec<Running>, before: &Statistics) -> Result<RunReport, RuntimeError> {
         let mut progress = self.progress.take();
         let result = self.run_batches(&running, &mut progress);
         self.progress = progress;
         let reports = result?;
-        self.programs += programs.len() as u64;
-        let statistics = self.statistics().since(&before);
+        self.programs += running.len() as u64;
+        let statistics = self.statistics().since(before);
         let cycles = statistics.chip.map(|chip| chip.cycles);
         Ok(RunReport { cycles, programs: reports, statistics })
     }
@@ -130,24 +144,65 @@ impl<C: HostLink> Device<C> {
         let pushed = commands.iter().try_for_each(&mut push);
         let result = pushed.and_then(|()| queue.finish(&mut self.card, &mut patience));
         self.queue = Some(queue);
+        if let Some(launcher) = &mut self.launcher {
+            launcher.forget();
+        }
         result.map_err(|e| self.explain(e, &[]))?;
         Ok(self.card.link().cycles() - start)
     }
 
-    /// The layout of a program, without running it.
+    /// Checks a program and encodes its commands, or finds them in the cache.
+    /// [`Device::run_prepared`] launches it as often as wanted, with arguments of the moment.
+    ///
+    /// # Errors
+    /// A program that cannot run. Without a program cache (slow dispatch, plain lowering, firmware
+    /// without a text cache) there is nothing to prepare.
+    pub fn prepare(&mut self, program: &Program) -> Result<Prepared, RuntimeError> {
+        self.alive()?;
+        let launcher = self.launcher.as_mut().ok_or(RuntimeError::NoCache)?;
+        launcher.prepare(program, self.memory.l1())
+    }
+
+    /// Runs prepared programs as [`Device::run`] runs programs.
+    ///
+    /// # Errors
+    /// As [`Device::run`].
+    pub fn run_prepared(&mut self, programs: &[&Prepared]) -> Result<RunReport, RuntimeError> {
+        self.alive()?;
+        self.finish()?;
+        let before = self.statistics();
+        let launcher = self.launcher.as_ref().ok_or(RuntimeError::NoCache)?;
+        let mut running = Vec::with_capacity(programs.len());
+        for &prepared in programs {
+            let mut prepared = prepared.clone();
+            launcher.place_cbs(&mut prepared, self.memory.l1())?;
+            running.push(prepared);
+        }
+        self.run_all(running.into_iter().map(Running::prepared).collect(), &before)
+    }
+
+    /// The layout of a program, without running it: where the parts of a run of it alone would lie
+    /// that came next. Cached programs share the configuration space and the text cache with others.
     ///
     /// # Errors
     /// A program that cannot run.
     pub fn layout(&self, program: &Program) -> Result<Layout, ProgramError> {
-        program.layout(&self.workers, &self.map, self.memory.l1())
+        let layout = program.layout(&self.workers, &self.map, self.memory.l1())?;
+        match &self.launcher {
+            Some(launcher) => launcher.layout(program, layout),
+            None => Ok(layout),
+        }
     }
 
-    fn lay_out<'a>(&self, programs: &'a [Program]) -> Result<Vec<Running<'a>>, ProgramError> {
-        let lay_out = |program: &'a Program| {
-            let layout = self.layout(program)?;
-            Ok(Running { program: Cow::Borrowed(program), layout, timing: None })
-        };
-        programs.iter().map(lay_out).collect()
+    fn lay_out(&mut self, programs: &[Program]) -> Result<Vec<Running>, RuntimeError> {
+        let mut running = Vec::with_capacity(programs.len());
+        for program in programs {
+            running.push(match &mut self.launcher {
+                Some(launcher) => Running::prepared(launcher.prepare(program, self.memory.l1())?),
+                None => Running::new(Arc::new(program.clone()), Arc::new(self.layout(program)?)),
+            });
+        }
+        Ok(running)
     }
 
     fn run_batches(
@@ -173,7 +228,7 @@ impl<C: HostLink> Device<C> {
             self.plan_core_timing(&mut batch);
             let result = match self.queue.take() {
                 Some(mut queue) => {
-                    let result = self.run_fast(&mut queue, &batch, &mut patience);
+                    let result = self.run_fast(&mut queue, &mut batch, &mut patience);
                     self.queue = Some(queue);
                     result
                 }
@@ -217,22 +272,66 @@ impl<C: HostLink> Device<C> {
     fn run_fast(
         &mut self,
         queue: &mut CommandQueue,
-        batch: &[Running],
+        batch: &mut [Running],
         patience: &mut Patience,
     ) -> Result<Vec<ProgramReport>, Waited> {
-        let go = lower::go_word(self.config.board.dispatch_core());
-        for (i, running) in batch.iter().enumerate() {
-            let slot = 2 * u32_of(i);
-            let stamp = |slot| self.config.timestamps.then(|| lower::timestamp(slot));
-            let mut commands: Vec<_> = stamp(slot).into_iter().collect();
-            commands.extend(lower::commands(&self.steps(running, MODE_DEV)?, go));
-            commands.extend(stamp(slot + 1));
-            for command in commands {
-                queue.push(&mut self.card, Some(i), command, patience)?;
+        for (i, running) in batch.iter_mut().enumerate() {
+            match running.prepared.take() {
+                Some(prepared) => self.push_launch(queue, i, running, &prepared, patience)?,
+                None => self.push_plain(queue, i, running, patience)?,
             }
+        }
+        if let Some(launcher) = &mut self.launcher {
+            let records = launcher.settle().map_err(|e| Waited::Other(e.into()))?;
+            push_all(queue, &mut self.card, records, patience)?;
         }
         queue.finish(&mut self.card, patience)?;
         batch.iter().enumerate().map(|(i, running)| self.read_report(queue, i, running)).collect()
+    }
+
+    /// Puts a program whole into the queue, and the wait for its end.
+    fn push_plain(
+        &mut self,
+        queue: &mut CommandQueue,
+        i: usize,
+        running: &Running,
+        patience: &mut Patience,
+    ) -> Result<(), Waited> {
+        let go = lower::go_word(self.config.board.dispatch_core());
+        let slot = 2 * u32_of(i);
+        let stamp = |slot| self.config.timestamps.then(|| lower::timestamp(slot));
+        let mut commands: Vec<_> = stamp(slot).into_iter().collect();
+        commands.extend(lower::commands(&self.steps(running, MODE_DEV)?, go));
+        commands.extend(stamp(slot + 1));
+        for command in commands {
+            queue.push(&mut self.card, Some(i), command, patience)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a launch of a cached program into the queue. Its end is waited for by the next launch,
+    /// or at the end of the batch.
+    fn push_launch(
+        &mut self,
+        queue: &mut CommandQueue,
+        i: usize,
+        running: &mut Running,
+        prepared: &Prepared,
+        patience: &mut Patience,
+    ) -> Result<(), Waited> {
+        let Some(launcher) = &mut self.launcher else { return Ok(()) };
+        let slot = 2 * u32_of(i);
+        let blocks = running.timing.map(|first| timing_blocks(first, running.layout.cores.len()));
+        let launch = Launch {
+            tag: Some(i),
+            stamps: self.config.timestamps.then_some((slot, slot + 1)),
+            timing: blocks.as_deref(),
+        };
+        let launched = launcher.launch(prepared, &launch).map_err(Waited::Other)?;
+        running.layout = launched.layout;
+        let records = push_all(queue, &mut self.card, launched.records, patience)?;
+        records.into_iter().for_each(|record| launcher.reuse(record));
+        Ok(())
     }
 
     /// Reads what the device wrote about a program into the host region.
@@ -310,6 +409,15 @@ impl<C: HostLink> Device<C> {
 /// The write that makes the cores of a program store their times, or not.
 fn arm(running: &Running, profiler_control: L1Addr) -> Ir {
     let cores = running.layout.cores.clone();
+    let data = match running.timing {
+        Some(first) => Data::PerCore(timing_blocks(first, cores.len())),
+        None => Data::Uniform(vec![0; 4]),
+    };
+    Ir::Write { cores, addr: profiler_control, data }
+}
+
+/// The profiler's control blocks of `cores` cores, whose times go to the slots from `first` on.
+fn timing_blocks(first: u32, cores: usize) -> Vec<Vec<u8>> {
     let block = |slot: u32| {
         let at = host::CORE_TIMING.noc_addr() + slot * host::SLOT_SIZE;
         let mut words = [0u32; core_timing::WORDS as usize];
@@ -320,9 +428,5 @@ fn arm(running: &Running, profiler_control: L1Addr) -> Ir {
         words[core_timing::NOC_XY as usize] = board::PCIE.encode();
         words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>()
     };
-    let data = match running.timing {
-        Some(first) => Data::PerCore((first..).take(cores.len()).map(block).collect()),
-        None => Data::Uniform(vec![0; 4]),
-    };
-    Ir::Write { cores, addr: profiler_control, data }
+    (first..).take(cores).map(block).collect()
 }

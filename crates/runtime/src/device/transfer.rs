@@ -153,6 +153,9 @@ impl<C: HostLink> Device<C> {
     pub fn write_l1(&mut self, tile: NocXy, address: L1Addr, data: &[u8]) -> Result<(), RuntimeError> {
         self.alive()?;
         let result = self.card.write(&Target::tile(tile), address, data);
+        if let Some(launcher) = self.launcher.as_mut().filter(|_| address < self.map.data) {
+            launcher.forget();
+        }
         result.map_err(|e| self.explain(e.into(), &[]))
     }
 }

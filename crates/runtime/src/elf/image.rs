@@ -4,6 +4,7 @@ use super::read::Elf;
 use super::reloc::{self, Distance, Fix, Movable};
 use super::symbols::{self, SourceLocation};
 use super::{ElfError, read::Segment};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::L1_ALIGN;
@@ -181,6 +182,8 @@ pub struct KernelImage {
     local: Option<Range<u32>>,
     /// Where in the image the loader stores its words for the kernel.
     binding: Option<usize>,
+    /// Hash of what is stored in L1, to tell kernels apart quickly.
+    digest: u64,
     elf: Arc<[u8]>,
 }
 
@@ -193,24 +196,75 @@ fn kernel_local(processor: Processor) -> Range<u32> {
     start..LOCAL_BASE + processor.local_size() - STACK_BYTES
 }
 
+/// Checks that a kernel's data lies where kernels have theirs in local RAM.
+fn check_local(name: &str, elf: &Elf, processor: Processor) -> Result<(), ElfError> {
+    for s in elf.segments.iter().filter(|s| s.vaddr >= LOCAL_BASE) {
+        let own = kernel_local(processor);
+        let range = s.vaddr..s.vaddr + s.memory;
+        if range.start < own.start || range.end > own.end {
+            let found = format!("local RAM {:#x}..{:#x}", range.start, range.end);
+            let expected = format!("{:#x}..{:#x}: below is the firmware's data, above the stack", own.start, own.end);
+            return Err(ElfError::new(name, s.field(), found, expected));
+        }
+    }
+    Ok(())
+}
+
+/// Stores compile-time arguments in the image of file `name`; `offset_of` finds so many bytes of an
+/// address in it.
+fn store_arguments(
+    name: &str,
+    data: &[u8],
+    image: &mut [u8],
+    arguments: &[(&str, u32)],
+    offset_of: impl Fn(u32, usize) -> Option<usize>,
+) -> Result<(), ElfError> {
+    for (i, &(symbol, value)) in arguments.iter().enumerate() {
+        let twice = arguments[..i].iter().any(|(other, _)| *other == symbol);
+        let at = symbols::address_of(data, symbol).and_then(|address| offset_of(address, 4));
+        match at.filter(|_| !twice && symbols::size_of(data, symbol) == Some(4)) {
+            Some(at) => image[at..at + 4].copy_from_slice(&value.to_le_bytes()),
+            None => return Err(not_an_argument(name, data, symbol, twice)),
+        }
+    }
+    Ok(())
+}
+
+/// The error for a compile-time argument that the kernel does not have.
+fn not_an_argument(name: &str, data: &[u8], symbol: &str, twice: bool) -> ElfError {
+    let found = match (twice, symbols::address_of(data, symbol), symbols::size_of(data, symbol)) {
+        (true, ..) => "a second value".into(),
+        (_, None, _) => "no such symbol".into(),
+        (_, Some(address), bytes) => format!("{} bytes at {address:#x}", bytes.unwrap_or(0)),
+    };
+    let expected = "a word of the kernel's constants, given once";
+    ElfError::new(name, format!("compile-time argument {symbol}"), found, expected)
+}
+
 impl KernelImage {
     /// Checks `data`, the file called `name`, as a kernel of `processor`.
     ///
     /// # Errors
     /// A file that is not such a kernel, or that cannot be moved.
     pub fn load(name: &str, data: impl Into<Arc<[u8]>>, processor: Processor) -> Result<Self, ElfError> {
+        Self::load_with(name, data, processor, &[])
+    }
+
+    /// As [`KernelImage::load`] with compile-time arguments: the word of each symbol gets its
+    /// value. A kernel defines such a symbol as a word of its constants and reads it volatile
+    /// (docs/program.md); every other value is another kernel with text of its own.
+    ///
+    /// # Errors
+    /// As [`KernelImage::load`]; a symbol that is no word of the image, or that is given twice.
+    pub fn load_with(
+        name: &str,
+        data: impl Into<Arc<[u8]>>,
+        processor: Processor,
+        arguments: &[(&str, u32)],
+    ) -> Result<Self, ElfError> {
         let data = data.into();
         let elf = Elf::parse(name, &data, processor)?;
-        for s in elf.segments.iter().filter(|s| s.vaddr >= LOCAL_BASE) {
-            let own = kernel_local(processor);
-            let range = s.vaddr..s.vaddr + s.memory;
-            if range.start < own.start || range.end > own.end {
-                let found = format!("local RAM {:#x}..{:#x}", range.start, range.end);
-                let expected =
-                    format!("{:#x}..{:#x}: below is the firmware's data, above the stack", own.start, own.end);
-                return Err(ElfError::new(name, s.field(), found, expected));
-            }
-        }
+        check_local(name, &elf, processor)?;
         // What is only cleared has no bytes to load: the kernel's start code knows where it is.
         let loaded: Vec<&Segment> = elf.segments.iter().filter(|s| !s.bytes.is_empty()).collect();
         if let Some(s) = loaded.iter().find(|s| s.is_local()) {
@@ -255,8 +309,23 @@ impl KernelImage {
                 ElfError::new(name, format!("symbol {BINDING_SYMBOL}"), format!("{address:#x}"), expected)
             })?),
         };
+        store_arguments(name, &data, &mut image, arguments, offset_of)?;
         let name = name.to_owned();
-        Ok(Self { name, processor, link_base: base, image, fixes, local, binding, elf: data })
+        let mut hasher = DefaultHasher::new();
+        (processor.index(), base, &image).hash(&mut hasher);
+        let digest = hasher.finish();
+        Ok(Self { name, processor, link_base: base, image, fixes, local, binding, digest, elf: data })
+    }
+
+    /// A hash of what is stored in L1, the same in every process.
+    pub(crate) fn digest(&self) -> u64 {
+        self.digest
+    }
+    /// Whether `other` has the same bytes wherever both are placed.
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        self.digest == other.digest
+            && (self.processor, self.link_base, &self.image) == (other.processor, other.link_base, &other.image)
+            && (&self.fixes, &self.local, self.binding) == (&other.fixes, &other.local, other.binding)
     }
 
     /// The file's name.

@@ -22,7 +22,7 @@ pub(crate) struct Made {
     /// Whether the file has a relocation section, if only an empty one.
     keeps_relocations: bool,
     entry: u32,
-    /// Name and size of further symbols.
+    /// Name and size of further symbols, which all lie behind the first word of the text.
     pub(crate) named: Vec<(&'static str, u32)>,
 }
 
@@ -71,7 +71,7 @@ impl Made {
         }
         let mut strings = vec![0];
         for (name, bytes) in &self.named {
-            put(&mut body, &[strings.len() as u32, 0, *bytes, 1 << 16]);
+            put(&mut body, &[strings.len() as u32, TEXT + 4, *bytes, 1 << 16]);
             strings.extend(name.bytes());
             strings.push(0);
         }
@@ -447,4 +447,31 @@ fn code_for_other_extensions_is_told_what_to_compile_with() {
         let error = KernelImage::load("k.elf", bytes, Processor::Brisc).unwrap_err().to_string();
         assert!(error.contains(what) && error.contains("-march=rv32im -mabi=ilp32"), "{error}");
     }
+}
+
+#[test]
+fn compile_time_arguments_are_words_of_the_image() {
+    let mut made = Made::text(&[0x13, 7, 0x13]);
+    made.named = vec![("TILES", 4), ("TABLE", 8)];
+    let load = |arguments: &[(&str, u32)]| KernelImage::load_with("k.elf", made.bytes(), Processor::Brisc, arguments);
+    let words = |kernel: &KernelImage| {
+        let image = kernel.relocate(L1Addr::new(TO), &WORKER).unwrap();
+        image.chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect::<Vec<_>>()
+    };
+    let (default, four, five) = (load(&[]).unwrap(), load(&[("TILES", 4)]).unwrap(), load(&[("TILES", 5)]).unwrap());
+    assert_eq!([words(&default)[1], words(&four)[1], words(&five)[1]], [7, 4, 5]);
+    // Another value is another kernel; the same value, loaded again, is the same.
+    assert!(!four.same(&five) && !four.same(&default) && four.digest() != five.digest());
+    assert!(four.same(&load(&[("TILES", 4)]).unwrap()) && default.same(&load(&[("TILES", 7)]).unwrap()));
+    let error = |arguments: &[(&str, u32)]| load(arguments).unwrap_err().to_string();
+    let expected = "expected a word of the kernel's constants, given once";
+    assert_eq!(error(&[("ROWS", 1)]), format!("k.elf: compile-time argument ROWS: found no such symbol, {expected}"));
+    assert_eq!(
+        error(&[("TABLE", 1)]),
+        format!("k.elf: compile-time argument TABLE: found 8 bytes at 0x10004, {expected}")
+    );
+    assert_eq!(
+        error(&[("TILES", 1), ("TILES", 1)]),
+        format!("k.elf: compile-time argument TILES: found a second value, {expected}")
+    );
 }

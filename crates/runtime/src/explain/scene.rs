@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
 use tilework_abi::convert::{low32, usize_of};
+use tilework_abi::cq::dispatch::WaitFlags;
 use tilework_abi::cq::status::{Kernel, word};
 use tilework_abi::l1::{MemoryMap, sync};
 use tilework_abi::msg::RUN_DONE;
@@ -47,7 +48,7 @@ pub(crate) struct Scene<'a> {
     /// The number in the queue of the first of the programs.
     pub first: usize,
     /// The programs that were being run.
-    pub batch: &'a [Running<'a>],
+    pub batch: &'a [Running],
     /// The waiting cores; empty unless a deadlock is explained.
     pub waiting: Vec<WaitingCore>,
 }
@@ -119,21 +120,33 @@ impl Scene<'_> {
                 _ => None,
             })
         });
-        match words {
-            Some(words) => words.iter().map(|&w| NocXy::decode(w)).collect(),
-            None => self.running().map(|r| r.layout.cores.clone()).unwrap_or_default(),
+        match (self.running(), words) {
+            (Some(running), _) => running.layout.cores.clone(),
+            (None, Some(words)) => words.iter().map(|&w| NocXy::decode(w)).collect(),
+            (None, None) => Vec::new(),
         }
     }
 
-    /// The program that is being run.
-    fn running(&self) -> Option<&Running<'_>> {
-        match self.current_program() {
+    /// The program that is being run: the one that was started last, unless its end has been waited
+    /// for; then the one whose commands are being executed.
+    fn running(&self) -> Option<&Running> {
+        match self.started().or_else(|| self.current_program()) {
             Some(i) => self.batch.get(i),
             None => self.batch.first(),
         }
     }
+    /// The position of the program whose go signal was the last, unless a wait came behind it.
+    fn started(&self) -> Option<usize> {
+        let executed = usize_of(self.executed()?);
+        let mut last = self.queue?.sent().iter().take(executed).rev().filter_map(|s| match s.what.command()? {
+            DispatchCommand::SendGoSignal(_) => Some(s.program.and_then(|program| program.checked_sub(self.first))),
+            DispatchCommand::Wait(wait) if wait.flags.contains(WaitFlags::WAIT_STREAM) => Some(None),
+            _ => None,
+        });
+        last.next().flatten()
+    }
     /// The program that a tile is running.
-    pub(super) fn program_of(&self, tile: NocXy) -> Option<&Running<'_>> {
+    pub(super) fn program_of(&self, tile: NocXy) -> Option<&Running> {
         let on_tile = |r: &&Running| r.layout.cores.contains(&tile);
         self.running().filter(on_tile).or_else(|| self.batch.iter().find(on_tile))
     }

@@ -25,6 +25,8 @@ pub struct MapValues {
     pub mailbox: Option<u32>,
     /// See [`MemoryMap::launch`].
     pub launch: Option<u32>,
+    /// See [`MemoryMap::keeps_launch`].
+    pub keeps_launch: Option<bool>,
     /// See [`MemoryMap::go`].
     pub go: Option<u32>,
     /// See [`MemoryMap::go_index`].
@@ -37,6 +39,10 @@ pub struct MapValues {
     pub kernel_config_size: Option<u32>,
     /// See [`MemoryMap::bank_table`].
     pub bank_table: Option<u32>,
+    /// See [`MemoryMap::text_cache`].
+    pub text_cache: Option<u32>,
+    /// See [`MemoryMap::text_cache_size`].
+    pub text_cache_size: Option<u32>,
     /// See [`MemoryMap::data`].
     pub data: Option<u32>,
     /// See [`MemoryMap::cb_stream`].
@@ -108,12 +114,16 @@ pub(super) fn derive(outlines: &[Outline], file: &str, values: &MapValues) -> Re
     let mut map = MemoryMap {
         mailbox,
         launch: behind_mailbox(values.launch, WORKER.launch),
+        keeps_launch: values.keeps_launch.unwrap_or(false),
         go: behind_mailbox(values.go, WORKER.go),
         go_index: behind_mailbox(values.go_index, WORKER.go_index),
         profiler_control: behind_mailbox(values.profiler_control, WORKER.profiler_control),
         kernel_config,
         kernel_config_size: values.kernel_config_size.unwrap_or(room),
         bank_table,
+        text_cache: or(values.text_cache, WORKER.text_cache),
+        // What other firmware leaves free is not known unless its user says so.
+        text_cache_size: values.text_cache_size.unwrap_or(0),
         data,
         cb_stream: values.cb_stream.unwrap_or(WORKER.cb_stream),
         ..WORKER
@@ -143,6 +153,7 @@ fn addresses(values: &MapValues) -> Vec<(String, Option<u32>, u32)> {
         ("profiler_control", values.profiler_control, L1_ALIGN),
         ("kernel_config", values.kernel_config, L1_ALIGN),
         ("bank_table", values.bank_table, 4),
+        ("text_cache", values.text_cache, L1_ALIGN),
         ("data", values.data, DRAM_ALIGN),
     ]
     .map(|(field, value, align)| (field.to_owned(), value, align))
@@ -186,6 +197,11 @@ pub(super) fn check(
     if size == 0 || size > MAX_CONFIG {
         let expected = format!("1 to {MAX_CONFIG:#x} bytes: offsets into it have 16 bits");
         return Err(FirmwareError::map(file, "kernel_config_size", format!("{size:#x}"), expected));
+    }
+    let cache = map.text_cache_size;
+    if cache > L1_SIZE || (cache > 0 && cache < size) {
+        let expected = format!("0, or {size:#x} to {L1_SIZE:#x} bytes: room for the text of the largest program");
+        return Err(FirmwareError::map(file, "text_cache_size", format!("{cache:#x}"), expected));
     }
     let areas = areas(outlines, map, file, values);
     for (i, area) in areas.iter().enumerate() {
@@ -238,10 +254,15 @@ fn areas(outlines: &[Outline], map: &MemoryMap, file: &str, values: &MapValues) 
         ("profiler_control", values.profiler_control, map.profiler_control, 4 * core_timing::WORDS),
         ("kernel_config", values.kernel_config, map.kernel_config, map.kernel_config_size),
         ("bank_table", values.bank_table, map.bank_table, bank_table::BYTES),
+        ("text_cache", values.text_cache, map.text_cache, map.text_cache_size),
         ("data", values.data, map.data, L1_SIZE - map.data.get()),
     ];
+    // An area without bytes overlaps nothing.
     areas.extend(
-        of_map.map(|(field, given, start, bytes)| area(file, named(field, given.is_some()), start.get(), bytes)),
+        of_map
+            .into_iter()
+            .filter(|&(.., bytes)| bytes > 0)
+            .map(|(field, given, start, bytes)| area(file, named(field, given.is_some()), start.get(), bytes)),
     );
     areas
 }

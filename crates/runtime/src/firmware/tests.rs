@@ -34,7 +34,7 @@ fn local(made: &mut Made, load: u32, bytes: usize, memory: u32) {
 fn nothing_given_is_the_map_of_facts() {
     let set = load(&made(BASES), &MapValues::default()).unwrap();
     // None of these files has data of its own, so all local RAM below the stack is the kernels'.
-    assert_eq!(set.map, MemoryMap { kernel_local: [LOCAL_BASE; 5], ..WORKER });
+    assert_eq!(set.map, MemoryMap { kernel_local: [LOCAL_BASE; 5], keeps_launch: false, text_cache_size: 0, ..WORKER });
 }
 
 #[test]
@@ -44,7 +44,9 @@ fn our_own_files_give_our_own_map() {
         let data = std::fs::read(path(name)).unwrap();
         FirmwareFile { name: name.to_owned(), data: data.into() }
     });
-    let (set, own) = (FirmwareSet::load(&files, "m", &MapValues::default()).unwrap(), FirmwareSet::prebuilt().unwrap());
+    let text_cache_size = Some(WORKER.text_cache_size);
+    let given = MapValues { keeps_launch: Some(true), text_cache_size, ..MapValues::default() };
+    let (set, own) = (FirmwareSet::load(&files, "m", &given).unwrap(), FirmwareSet::prebuilt().unwrap());
     assert_eq!(MemoryMap { kernel_local: own.map.kernel_local, ..set.map }, own.map);
     for (a, b) in set.images.iter().zip(&own.images) {
         assert!(a.segments().eq(b.segments()), "{}", a.name());

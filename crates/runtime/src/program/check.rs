@@ -1,7 +1,7 @@
 //! What can be wrong with a program, and the checks that need no addresses.
 
 use super::{Cores, MAX_ROLES, Program, UniqueArgs};
-use crate::memory::MemoryError;
+use crate::memory::{CoreCoord, MemoryError};
 use std::collections::HashMap;
 use tilework_abi::addr::PageCount;
 use tilework_abi::noc::NocXy;
@@ -38,6 +38,16 @@ pub enum ProgramErrorKind {
         core: NocXy,
         /// What is there, or where the workers are.
         why: String,
+    },
+    /// A logical coordinate that the board does not have.
+    #[error("core {core}: expected one of {columns} columns and {rows} rows")]
+    OutsideGrid {
+        /// The coordinate.
+        core: CoreCoord,
+        /// Columns of the board.
+        columns: u32,
+        /// Its rows.
+        rows: u32,
     },
     /// A core named twice.
     #[error("core {core} is named twice in {place}")]
@@ -133,7 +143,15 @@ pub enum ProgramErrorKind {
         /// Its index.
         index: u32,
         /// What was asked for, and who has the space.
-        error: MemoryError,
+        error: Box<MemoryError>,
+    },
+    /// A change that the prepared program has no room for.
+    #[error("found {found}, expected {expected}")]
+    Prepared {
+        /// What was set.
+        found: String,
+        /// What can be.
+        expected: String,
     },
     /// A circular buffer that is larger than the buffer that it lies over.
     #[error("circular buffer {index}: {bytes} bytes over buffer {buffer}, which has {room} on each core")]
@@ -260,6 +278,11 @@ pub(super) fn parts(program: &Program, cores: usize) -> Result<(), ProgramErrorK
             return Err(ProgramErrorKind::CbPages { index, pages: b.pages, page_size: b.page_size });
         }
     }
+    lists(program, cores)
+}
+
+/// Checks that the argument lists are for as many cores as the program has.
+pub(super) fn lists(program: &Program, cores: usize) -> Result<(), ProgramErrorKind> {
     for (set, args) in super::ArgSet::ALL.into_iter().zip(&program.args) {
         if let UniqueArgs::PerCore(lists) = args
             && lists.len() != cores

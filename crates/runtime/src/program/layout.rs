@@ -116,11 +116,21 @@ pub struct Layout {
     pub cb_bytes: u32,
     /// Circular buffers.
     pub cbs: Vec<CbLayout>,
+    /// Where the kernel text begins, from the base: the end of the configuration.
+    pub text_offset: u32,
     /// Roles.
     pub roles: Vec<RoleLayout>,
 }
 
 impl Layout {
+    /// Bytes of unique arguments and semaphores, which may differ from core to core.
+    pub(crate) fn private_bytes(&self) -> u32 {
+        match self.semaphores {
+            0 => self.args.iter().map(|a| a.unique + a.unique_bytes).max().unwrap_or(0),
+            n => self.sem_offset + n * L1_ALIGN,
+        }
+    }
+
     /// Kernels of all cores together.
     pub fn kernels(&self) -> usize {
         self.roles.iter().map(|role| role.cores.len() * role.enables.count_ones() as usize).sum()
@@ -195,11 +205,11 @@ impl Program {
         }
         cursor.align();
 
-        let text_at = cursor.at;
+        let text_offset = cursor.at;
         let fixed = cursor.contents.len();
         let mut roles = Vec::new();
         for (number, role) in self.roles.iter().enumerate() {
-            cursor.at = text_at;
+            cursor.at = text_offset;
             cursor.contents.truncate(fixed);
             let of_role = |(&core, &r): (&NocXy, &usize)| (r == number).then_some(core);
             let cores = cores.iter().zip(&role_of).filter_map(of_role).collect();
@@ -223,11 +233,18 @@ impl Program {
         let semaphores = u32_of(self.semaphores.len());
         let cbs = self.place_cbs(l1)?;
         let base = map.kernel_config;
-        Ok(Layout { cores, base, args, sem_offset, semaphores, cb_offset, cb_bytes, cbs, roles })
+        Ok(Layout { cores, base, args, sem_offset, semaphores, cb_offset, cb_bytes, cbs, text_offset, roles })
+    }
+
+    /// Checks what the layout of a program with the same shape and `cores` does not say: for how
+    /// many cores there are argument lists, and what circular buffers lie over.
+    pub(crate) fn check_values(&self, cores: &[NocXy]) -> Result<(), ProgramError> {
+        let checked = check::lists(self, cores.len()).and_then(|()| check::over(self, cores));
+        checked.map_err(|kind| kind.of(&self.name))
     }
 
     /// Words of the longest unique argument list of `set`.
-    fn longest(&self, set: ArgSet) -> usize {
+    pub(crate) fn longest(&self, set: ArgSet) -> usize {
         match &self.args[set.index()] {
             UniqueArgs::Uniform(list) => list.len(),
             UniqueArgs::PerCore(lists) => lists.iter().map(Vec::len).max().unwrap_or(0),
@@ -236,7 +253,7 @@ impl Program {
 
     /// Gives the circular buffers their addresses. The second of 16 and 24 gets the first one's
     /// (the original's `device.py`), whose space must hold both.
-    fn place_cbs(&self, l1: &Allocator<L1Addr>) -> Result<Vec<CbLayout>, ProgramErrorKind> {
+    pub(crate) fn place_cbs(&self, l1: &Allocator<L1Addr>) -> Result<Vec<CbLayout>, ProgramErrorKind> {
         let mut l1 = l1.clone();
         let partner = |index: u32| match index {
             i if i == cb::SHARED.0 => Some(cb::SHARED.1),
@@ -262,7 +279,7 @@ impl Program {
                 None => {
                     let room = other.map_or(0, bytes).max(bytes(b));
                     let owner = format!("circular buffer {} of {}", self.names.circular_buffer(b.index), self.name);
-                    let failed = |error| ProgramErrorKind::CircularBuffer { index: b.index, error };
+                    let failed = |error| ProgramErrorKind::CircularBuffer { index: b.index, error: Box::new(error) };
                     l1.low(&owner, room).map_err(failed)?
                 }
             };
@@ -275,27 +292,38 @@ impl Program {
     /// The bytes at the kernel configuration base of core number `core`: unique arguments and
     /// semaphores.
     pub(crate) fn private_bytes(&self, layout: &Layout, core: usize) -> Vec<u8> {
-        let arg_bytes = layout.args.iter().map(|a| a.unique + a.unique_bytes).max().unwrap_or(0);
-        let end = if layout.semaphores == 0 { arg_bytes } else { layout.sem_offset + layout.semaphores * L1_ALIGN };
-        let mut out = vec![0; end as usize];
+        let mut out = vec![0; layout.private_bytes() as usize];
+        self.private_words(layout, core, |at, words| put_words(&mut out, at, words));
+        out
+    }
+
+    /// Calls `put` with every list of words of core number `core` and its offset from the base:
+    /// unique arguments and semaphores.
+    pub(crate) fn private_words(&self, layout: &Layout, core: usize, mut put: impl FnMut(u32, &[u32])) {
         for (span, args) in layout.args.iter().zip(&self.args) {
             let list = match args {
                 UniqueArgs::Uniform(list) => list,
                 UniqueArgs::PerCore(lists) => &lists[core],
             };
-            put_words(&mut out, span.unique, list);
+            put(span.unique, list);
         }
         for (i, &value) in self.semaphores.iter().enumerate() {
-            put_words(&mut out, layout.sem_offset + u32_of(i) * L1_ALIGN, &[value]);
+            put(layout.sem_offset + u32_of(i) * L1_ALIGN, &[value]);
         }
-        out
     }
 
     /// The bytes from the circular-buffer configurations to the end of role number `role`.
     pub(crate) fn shared_bytes(&self, layout: &Layout, role: usize, map: &MemoryMap) -> Result<Vec<u8>, ProgramError> {
-        let placed = &layout.roles[role];
-        let mut out = vec![0; (placed.end - layout.cb_offset) as usize];
-        for b in &layout.cbs {
+        let mut out = self.config_bytes(layout, &layout.cbs);
+        out.extend(self.text_bytes(layout, role, map, layout.base.offset(layout.text_offset))?);
+        Ok(out)
+    }
+
+    /// The bytes from the circular-buffer configurations to the text: the configurations of `cbs`
+    /// and common arguments, the same for all cores.
+    pub(crate) fn config_bytes(&self, layout: &Layout, cbs: &[CbLayout]) -> Vec<u8> {
+        let mut out = vec![0; (layout.text_offset - layout.cb_offset) as usize];
+        for b in cbs {
             let config = CbConfig {
                 address: b.address.get().into(),
                 size: b.size().into(),
@@ -308,16 +336,29 @@ impl Program {
         for (span, args) in layout.args.iter().zip(&self.common_args) {
             put_words(&mut out, span.common - layout.cb_offset, args);
         }
+        out
+    }
+
+    /// The kernel text of role number `role`, for a place at `at`.
+    pub(crate) fn text_bytes(
+        &self,
+        layout: &Layout,
+        role: usize,
+        map: &MemoryMap,
+        at: L1Addr,
+    ) -> Result<Vec<u8>, ProgramError> {
+        let placed = &layout.roles[role];
+        let mut out = vec![0; (placed.end - layout.text_offset) as usize];
         for (i, kernel) in self.roles[role].kernels.iter().enumerate() {
             let Some(kernel) = kernel else { continue };
+            let offset = placed.text[i] - layout.text_offset;
             let text = kernel
-                .relocate(layout.base.offset(placed.text[i]), map)
+                .relocate(at.offset(offset), map)
                 .map_err(|e| ProgramErrorKind::Kernel(e.to_string()).of(&self.name))?;
-            let at = (placed.text[i] - layout.cb_offset) as usize;
-            out[at..at + text.len()].copy_from_slice(&text);
+            out[offset as usize..offset as usize + text.len()].copy_from_slice(&text);
         }
         if let Some(returns) = placed.returns {
-            put_words(&mut out, returns - layout.cb_offset, &[RETURN]);
+            put_words(&mut out, returns - layout.text_offset, &[RETURN]);
         }
         Ok(out)
     }

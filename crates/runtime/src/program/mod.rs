@@ -14,7 +14,7 @@ pub use check::{ProgramError, ProgramErrorKind};
 pub use layout::{ArgSpan, CbLayout, Layout, RoleLayout};
 
 use crate::elf::KernelImage;
-use crate::memory::L1Range;
+use crate::memory::{CoreGrid, CoreRangeSet, L1Range, ShardOrientation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilework_abi::addr::PageCount;
@@ -37,6 +37,19 @@ pub enum Cores {
 }
 
 impl Cores {
+    /// The cores of a set of logical coordinates, in the order that `orientation` says.
+    ///
+    /// # Errors
+    /// A coordinate outside of `grid`.
+    pub fn ranges(set: &CoreRangeSet, grid: &CoreGrid, orientation: ShardOrientation) -> Result<Self, ProgramError> {
+        let outside = |core| {
+            let (columns, rows) = grid.size();
+            ProgramErrorKind::OutsideGrid { core, columns, rows }.of("(unnamed)")
+        };
+        let tile = |core| grid.tile(core).ok_or_else(|| outside(core));
+        Ok(Self::List(set.cores(orientation).map(tile).collect::<Result<_, _>>()?))
+    }
+
     /// The cores, which must be among `workers`, in the program's order.
     ///
     /// # Errors

@@ -250,3 +250,18 @@ proptest! {
         drawn.check_bytes(&program, &layout)?;
     }
 }
+
+#[test]
+fn a_set_of_core_ranges_is_a_list_of_cores() {
+    use crate::memory::{CoreCoord, CoreGrid, CoreRange, CoreRangeSet, ShardOrientation};
+    let grid = CoreGrid::new(Board::P100);
+    let at = CoreCoord::new;
+    let set = CoreRangeSet::new([CoreRange::new(at(6, 0), at(7, 1)), CoreRange::one(at(0, 9))]).unwrap();
+    let cores = Cores::ranges(&set, &grid, ShardOrientation::RowMajor).unwrap();
+    // Columns 8 and 9 have no Tensix tiles.
+    let expected = [(7, 2), (10, 2), (7, 3), (10, 3), (1, 11)].map(|(x, y)| NocXy::new(x, y));
+    assert_eq!(cores.resolve(&workers()).unwrap(), expected);
+    let outside = CoreRangeSet::new([CoreRange::one(at(12, 0))]).unwrap();
+    let error = Cores::ranges(&outside, &grid, ShardOrientation::RowMajor).unwrap_err().to_string();
+    assert_eq!(error, "program (unnamed): core (12,0): expected one of 12 columns and 10 rows");
+}

@@ -1,6 +1,7 @@
 //! What the queue remembers of a command until the device has completed it, for reports about a
 //! device that stopped.
 
+use crate::program::Program;
 use std::fmt;
 use std::sync::Arc;
 use tilework_cq::DispatchCommand;
@@ -21,6 +22,15 @@ pub enum What {
     Command(Arc<DispatchCommand>),
     /// A command with bulk data, in words: its data is not kept.
     Transfer(Transfer),
+    /// A command with data of a cached program, whose bytes are patched for each launch.
+    Part {
+        /// What it writes.
+        part: &'static str,
+        /// The program.
+        program: Arc<Program>,
+        /// To how many cores.
+        cores: u32,
+    },
 }
 
 /// A command that carries part of a buffer.
@@ -48,7 +58,7 @@ impl What {
     pub fn command(&self) -> Option<&DispatchCommand> {
         match self {
             Self::Command(command) => Some(command),
-            Self::Transfer(_) => None,
+            Self::Transfer(_) | Self::Part { .. } => None,
         }
     }
 }
@@ -59,6 +69,9 @@ impl fmt::Display for What {
             Self::Command(command) => write!(f, "{command}"),
             Self::Transfer(Transfer { command, bytes, buffer, at }) => {
                 write!(f, "{command} {bytes} bytes of buffer {buffer} from byte {at}")
+            }
+            Self::Part { part, program, cores } => {
+                write!(f, "write {part} of program {} to {cores} cores", program.name)
             }
         }
     }

@@ -89,6 +89,9 @@ pub(crate) fn moved_firmware() -> FirmwareSet {
         kernel_config: Some(0x9000),
         kernel_config_size: Some(0x8000),
         bank_table: Some(0x1_4000),
+        keeps_launch: Some(true),
+        text_cache: Some(0x1_5000),
+        text_cache_size: Some(0x1_0000),
         data: Some(0x4_0000),
         ..MapValues::default()
     };

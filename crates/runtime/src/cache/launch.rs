@@ -1,0 +1,457 @@
+//! Launches: from a prepared program to the records of the queue.
+//!
+//! The commands of a launch, in their order:
+//!
+//! 1. the text that some cores lack; the words of the mailbox that are not as they must be;
+//! 2. for every rectangle of cores a linked chain of configuration and launch message;
+//! 3. the arguments that differ from core to core;
+//! 4. the wait for the program before this one, which clears the stream of finished workers;
+//! 5. the go signal.
+//!
+//! The end of the last program is waited for by [`Launcher::settle`]. All of it is one record, so
+//! that one entry of the prefetch queue carries a program, unless it is longer than
+//! [`RECORD_BYTES`].
+
+use super::account::{Account, Place, Sent as Written, slot_bytes};
+use super::sequence::{Compiled, Private, large, put_word, relay, sub};
+use super::{CacheCounts, Prepared, ProgramCache};
+use crate::RuntimeError;
+use crate::lower;
+use crate::memory::Allocator;
+use crate::program::{Layout, Program, ProgramError, ProgramErrorKind};
+use crate::queue::{Sent, What};
+use std::mem::offset_of;
+use std::sync::Arc;
+use tilework_abi::L1_ALIGN;
+use tilework_abi::addr::L1Addr;
+use tilework_abi::board::Board;
+use tilework_abi::convert::{u8_of, u16_of, u32_of};
+use tilework_abi::cq::CMD_SIZE;
+use tilework_abi::cq::dispatch::{
+    self as abi, GO_SIGNAL_NOC_DATA_MAX_WORDS, WRITE_PACKED_LARGE_MAX_SUBS, WRITE_PACKED_MAX_UNICAST_SUBS,
+    WritePackedLargeType, WritePackedType,
+};
+use tilework_abi::cq::layout::prefetch_core::MAX_RECORD_BYTES;
+use tilework_abi::cq::layout::{DONE_STREAM, host};
+use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap};
+use tilework_abi::msg::LAUNCH_MSG_BYTES;
+use tilework_abi::noc::NocXy;
+use tilework_cq::dispatch::{GoSignal, PackedTargets, PackedWrite, Packets};
+use tilework_cq::{DispatchCommand, EncodeError, Record};
+
+/// Bytes from which on a launch takes more than one record: half of the prefetcher's queue of
+/// records, so that the next is read while one is executed.
+const RECORD_BYTES: usize = MAX_RECORD_BYTES as usize / 2;
+
+/// What to launch beside the prepared program.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Launch<'a> {
+    /// Position in the run, for reports.
+    pub tag: Option<usize>,
+    /// Timestamp slots of start and end.
+    pub stamps: Option<(u32, u32)>,
+    /// What each core's profiler control block gets, if its times are taken.
+    pub timing: Option<&'a [Vec<u8>]>,
+}
+
+/// A record with the commands that it completes.
+pub type Encoded = (Record, Vec<Sent>);
+
+/// What a launch puts into the queue.
+#[derive(Debug)]
+pub struct Launched {
+    /// What to put into the queue, in this order.
+    pub records: Vec<Encoded>,
+    /// Where everything of the program lies.
+    pub layout: Arc<Layout>,
+}
+
+/// The program cache of a device and the account of its workers: from programs to the records of a
+/// queue. A [`Device`](crate::Device) has one; it works without a chip as well.
+#[derive(Debug)]
+pub struct Launcher {
+    cache: ProgramCache,
+    account: Account,
+    map: MemoryMap,
+    workers: Vec<NocXy>,
+    columns: &'static [u8],
+    go: u32,
+    /// Whether the dispatcher's own rectangles hold exactly the workers.
+    all_by_multicast: bool,
+    text_sent: u64,
+    text_resident: u64,
+    wait: Vec<u8>,
+    stamp: Vec<u8>,
+    signal: Vec<u8>,
+    buffer: Vec<u8>,
+}
+
+/// Records being put together.
+struct Builder {
+    bytes: Vec<u8>,
+    sent: Vec<Sent>,
+    done: Vec<Encoded>,
+}
+
+impl Builder {
+    /// Room for `bytes` more; returns where they go.
+    fn room(&mut self, bytes: usize) -> Result<usize, EncodeError> {
+        if !self.bytes.is_empty() && self.bytes.len() + bytes > RECORD_BYTES {
+            self.close()?;
+        }
+        Ok(self.bytes.len())
+    }
+    /// Adds an encoded command and returns its bytes, to patch them.
+    fn add(&mut self, command: &[u8], program: Option<usize>, what: What) -> Result<&mut [u8], EncodeError> {
+        let at = self.room(command.len())?;
+        self.bytes.extend_from_slice(command);
+        self.sent.push(Sent { program, what });
+        Ok(&mut self.bytes[at..])
+    }
+    fn command(&mut self, command: DispatchCommand, program: Option<usize>) -> Result<(), EncodeError> {
+        let bytes = relay(&command)?;
+        self.add(&bytes, program, What::Command(command.into()))?;
+        Ok(())
+    }
+    fn close(&mut self) -> Result<(), EncodeError> {
+        if !self.bytes.is_empty() {
+            let record = Record::encoded(std::mem::take(&mut self.bytes))?;
+            self.done.push((record, std::mem::take(&mut self.sent)));
+        }
+        Ok(())
+    }
+    fn finish(mut self) -> Result<Vec<Encoded>, EncodeError> {
+        self.close()?;
+        Ok(self.done)
+    }
+}
+
+const STREAM: u16 = u16_of(DONE_STREAM);
+
+impl Launcher {
+    /// The launcher of a device with these workers, of which nothing is known.
+    ///
+    /// # Errors
+    /// None with commands that can be written.
+    pub fn new(board: Board, map: &MemoryMap, workers: &[NocXy]) -> Result<Self, EncodeError> {
+        // The boards whose columns the dispatcher knows (`cq-core/peers.rs`).
+        let known = [Board::P100, Board::P150].iter().any(|known| known.worker_columns() == board.worker_columns());
+        let go = lower::go_word(board.dispatch_core());
+        Ok(Self {
+            cache: ProgramCache::default(),
+            account: Account::new(map, workers.len()),
+            map: *map,
+            workers: workers.to_vec(),
+            columns: board.worker_columns(),
+            go,
+            all_by_multicast: known && board.workers().eq(workers.iter().copied()),
+            text_sent: 0,
+            text_resident: 0,
+            wait: relay(&DispatchCommand::wait_stream_and_clear(STREAM, 0))?,
+            stamp: relay(&lower::timestamp(0))?,
+            signal: relay(&DispatchCommand::SendGoSignal(signal(go, None, 0, 0)))?,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Counts so far.
+    pub fn counts(&self) -> CacheCounts {
+        CacheCounts { text_sent: self.text_sent, text_resident: self.text_resident, ..self.cache.counts() }
+    }
+
+    /// Programs in the cache.
+    #[cfg(test)]
+    pub(super) fn cache_len(&self) -> usize {
+        self.cache.len()
+    }
+
+    /// Forgets what the workers and the dispatcher hold: somebody else has written there.
+    pub fn forget(&mut self) {
+        self.account.forget();
+    }
+
+    /// A program that can be launched, from the cache if it is there.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the program.
+    pub fn prepare(&mut self, program: &Program, l1: &Allocator<L1Addr>) -> Result<Prepared, RuntimeError> {
+        let (workers, map, columns) = (&self.workers, &self.map, self.columns);
+        let compiled = self.cache.get(program, |id| {
+            let layout = program.layout(workers, map, l1)?;
+            Ok::<_, RuntimeError>(Compiled::new(program, id, layout, workers, columns)?)
+        })?;
+        program.check_values(&compiled.layout.cores)?;
+        let mut prepared = Prepared::new(compiled, program);
+        self.place_cbs(&mut prepared, l1)?;
+        Ok(prepared)
+    }
+
+    /// Where the next launch of `program` would put its parts. `layout` is that of the plain
+    /// lowering.
+    ///
+    /// # Errors
+    /// None with a program that has a layout.
+    pub fn layout(&self, program: &Program, layout: Layout) -> Result<Layout, ProgramError> {
+        let fail = |error: EncodeError| ProgramErrorKind::Kernel(error.to_string()).of(&program.name);
+        let cbs = layout.cbs.clone();
+        let compiled = match self.cache.find(program) {
+            Some(compiled) => compiled,
+            None => Arc::new(Compiled::new(program, 0, layout, &self.workers, self.columns).map_err(fail)?),
+        };
+        let mut account = self.account.clone();
+        let place = account.place(&compiled, &compiled.shared(program, &cbs), false);
+        Ok(Layout { cbs, ..compiled.placed(account.base(place.slot), place.text) })
+    }
+
+    /// Gives the circular buffers of a prepared program their addresses: memory may have been
+    /// allocated since they were given last.
+    ///
+    /// # Errors
+    /// No room for them.
+    pub fn place_cbs(&self, prepared: &mut Prepared, l1: &Allocator<L1Addr>) -> Result<(), ProgramError> {
+        if prepared.program.cbs.is_empty() {
+            return Ok(());
+        }
+        let cbs = prepared.program.place_cbs(l1);
+        prepared.set_cbs(&cbs.map_err(|kind: ProgramErrorKind| kind.of(&prepared.program.name))?);
+        Ok(())
+    }
+
+    /// The records of a launch. The account takes them for sent: the caller puts all of them into
+    /// the queue or gives up the device.
+    ///
+    /// # Errors
+    /// A kernel that cannot be moved to its place, a command that cannot be written.
+    pub fn launch(&mut self, prepared: &Prepared, launch: &Launch) -> Result<Launched, RuntimeError> {
+        let compiled = &*prepared.compiled;
+        let timed = launch.timing.is_some();
+        let place = self.account.place(compiled, &prepared.shared, timed);
+        let base = self.account.base(place.slot);
+        let bytes = std::mem::take(&mut self.buffer);
+        let mut out = Builder { bytes, sent: Vec::with_capacity(8), done: Vec::new() };
+        let tag = launch.tag;
+        if place.wait {
+            self.settle_into(&mut out)?;
+        }
+        let stamped = self.account.in_flight.is_none();
+        if stamped && !self.account.stream {
+            self.wait_stream(&mut out, 0, tag)?;
+            self.account.stream = true;
+        }
+        if stamped {
+            self.time(&mut out, launch.stamps.map(|stamps| stamps.0), tag)?;
+        }
+        self.text(&mut out, compiled, &place, tag)?;
+        self.mailbox(&mut out, compiled, &place, tag)?;
+        let uniform = matches!(&prepared.private, Private::Uniform(bytes) if !bytes.is_empty());
+        let template = compiled.template(&place, base, uniform, &self.map)?;
+        let message = self.map.launch.offset(place.message * u32_of(LAUNCH_MSG_BYTES));
+        let private = match &prepared.private {
+            Private::Uniform(bytes) => bytes.as_slice(),
+            Private::PerCore(_) => &[],
+        };
+        for command in &template.commands {
+            let what = what(&prepared.program, "configuration and launch messages", compiled.workers);
+            command.patch(out.add(&command.bytes, tag, what)?, message, private, &prepared.shared);
+        }
+        if let Private::PerCore(packets) = &prepared.private {
+            for command in packets {
+                let what = what(&prepared.program, "arguments", compiled.workers);
+                command.patch(out.add(&command.bytes, tag, what)?, base);
+            }
+        }
+        if let Some(blocks) = launch.timing {
+            self.arm(&mut out, compiled, blocks, tag)?;
+        }
+        let go = self.targets(&mut out, compiled, tag)?;
+        self.settle_into(&mut out)?;
+        if !stamped {
+            self.time(&mut out, launch.stamps.map(|stamps| stamps.0), tag)?;
+        }
+        self.signal(&mut out, go, tag)?;
+        let sent = Written {
+            tag,
+            stamp: launch.stamps.map(|stamps| stamps.1),
+            timed,
+            private_bytes: prepared.private_bytes(),
+            shared: &prepared.shared,
+        };
+        self.account.launched(compiled, &place, sent);
+        Ok(Launched { records: out.finish()?, layout: prepared.layout(&template.layout) })
+    }
+
+    /// The records that wait for the program in flight, if there is one. Whatever follows them in
+    /// the queue comes after its end.
+    ///
+    /// # Errors
+    /// None with commands that can be written.
+    pub fn settle(&mut self) -> Result<Vec<Encoded>, EncodeError> {
+        let mut out = Builder { bytes: Vec::new(), sent: Vec::new(), done: Vec::new() };
+        self.settle_into(&mut out)?;
+        out.finish()
+    }
+
+    /// Takes back the memory of a record that is in the queue, for the next one.
+    pub fn reuse(&mut self, record: Record) {
+        self.buffer = record.into_bytes();
+        self.buffer.clear();
+    }
+
+    fn settle_into(&mut self, out: &mut Builder) -> Result<(), EncodeError> {
+        let Some(before) = self.account.in_flight.take() else { return Ok(()) };
+        self.wait_stream(out, before.cores, before.tag)?;
+        self.account.stream = true;
+        self.time(out, before.stamp, before.tag)
+    }
+
+    /// Waits until so many workers are done, and clears their stream.
+    fn wait_stream(&self, out: &mut Builder, count: u32, tag: Option<usize>) -> Result<(), EncodeError> {
+        let command = DispatchCommand::wait_stream_and_clear(STREAM, count);
+        let bytes = out.add(&self.wait, tag, What::Command(command.into()))?;
+        put_word(bytes, CMD_SIZE + offset_of!(abi::Wait, count), count);
+        Ok(())
+    }
+
+    fn time(&self, out: &mut Builder, slot: Option<u32>, tag: Option<usize>) -> Result<(), EncodeError> {
+        let Some(slot) = slot else { return Ok(()) };
+        let bytes = out.add(&self.stamp, tag, What::Command(lower::timestamp(slot).into()))?;
+        let addr = host::TIMESTAMPS.noc_addr() + slot * host::SLOT_SIZE;
+        put_word(bytes, CMD_SIZE + offset_of!(abi::Timestamp, addr), addr);
+        Ok(())
+    }
+
+    /// The kernel text that cores lack.
+    fn text(
+        &mut self,
+        out: &mut Builder,
+        compiled: &Compiled,
+        place: &Place,
+        tag: Option<usize>,
+    ) -> Result<(), RuntimeError> {
+        if place.missing.iter().all(|missing| missing.is_empty()) {
+            self.text_resident += 1;
+            return Ok(());
+        }
+        self.text_sent += 1;
+        for command in compiled.text(place, &self.map, &self.workers, self.columns)? {
+            out.command(command, tag)?;
+        }
+        Ok(())
+    }
+
+    /// The words of the mailbox that are not as the launch needs them.
+    fn mailbox(
+        &self,
+        out: &mut Builder,
+        compiled: &Compiled,
+        place: &Place,
+        tag: Option<usize>,
+    ) -> Result<(), EncodeError> {
+        let rects = || compiled.roles.iter().flat_map(|role| role.rects.iter().copied());
+        let mut whole = Vec::new();
+        for (wanted, addr) in [(place.go_index, self.map.go_index), (place.disarm, self.map.profiler_control)] {
+            if wanted {
+                whole.extend(rects().map(|rect| sub(rect, addr.get(), vec![0; 4], true)));
+            }
+        }
+        let mut index = Vec::new();
+        if place.index {
+            let (before, within) = filler(&self.map);
+            for rect in rects() {
+                index.push(sub(rect, before.get(), vec![0; within as usize], false));
+                index.push(sub(rect, self.map.launch_rd_ptr().get(), place.message.to_le_bytes().to_vec(), true));
+            }
+        }
+        for (subs, alignment) in [(whole, L1_ALIGN), (index, 4)] {
+            // An even number, so that no chain is cut.
+            for subs in subs.chunks(WRITE_PACKED_LARGE_MAX_SUBS & !1) {
+                out.command(large(WritePackedLargeType::Unknown, alignment, subs.to_vec()), tag)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the cores take their times.
+    fn arm(
+        &self,
+        out: &mut Builder,
+        compiled: &Compiled,
+        blocks: &[Vec<u8>],
+        tag: Option<usize>,
+    ) -> Result<(), EncodeError> {
+        let groups = compiled.targets.chunks(WRITE_PACKED_MAX_UNICAST_SUBS);
+        for (targets, blocks) in groups.zip(blocks.chunks(WRITE_PACKED_MAX_UNICAST_SUBS)) {
+            let write = PackedWrite {
+                kind: WritePackedType::None,
+                write_offset_index: 0,
+                addr: self.map.profiler_control.get(),
+                targets: PackedTargets::Unicast(targets.to_vec()),
+                packets: Packets::PerTarget(blocks.to_vec()),
+            };
+            out.command(DispatchCommand::WritePacked(write), tag)?;
+        }
+        Ok(())
+    }
+
+    /// How the go signal reaches the cores: a multicast to all workers, or a part of the
+    /// dispatcher's table of targets, which is written when it lacks them.
+    fn targets(&mut self, out: &mut Builder, compiled: &Compiled, tag: Option<usize>) -> Result<GoSignal, EncodeError> {
+        let targets = &compiled.targets;
+        if self.all_by_multicast && targets.len() == self.workers.len() {
+            return Ok(signal(self.go, Some(0), 0, 0));
+        }
+        let find = |table: &[u32]| table.windows(targets.len()).position(|part| part == targets);
+        let start = match find(&self.account.targets) {
+            Some(start) => start,
+            None => {
+                // All workers, so that most programs find theirs; others behind them.
+                let mut table: Vec<u32> = self.workers.iter().map(|worker| worker.encode()).collect();
+                if find(&table).is_none() {
+                    table.extend(targets);
+                }
+                if table.len() > GO_SIGNAL_NOC_DATA_MAX_WORDS {
+                    table.clone_from(targets);
+                }
+                let start = find(&table).unwrap_or(0);
+                self.account.targets.clone_from(&table);
+                out.command(DispatchCommand::SetGoSignalNocData(table), tag)?;
+                start
+            }
+        };
+        Ok(signal(self.go, None, u8_of(u32_of(start)), u8_of(u32_of(targets.len()))))
+    }
+
+    fn signal(&self, out: &mut Builder, go: GoSignal, tag: Option<usize>) -> Result<(), EncodeError> {
+        let bytes = out.add(&self.signal, tag, What::Command(DispatchCommand::SendGoSignal(go).into()))?;
+        let offset = go.multicast_go_offset.unwrap_or(abi::GO_NO_MULTICAST);
+        bytes[CMD_SIZE + offset_of!(abi::SendGoSignal, multicast_go_offset)] = offset;
+        bytes[CMD_SIZE + offset_of!(abi::SendGoSignal, num_unicast_txns)] = go.num_unicast_txns;
+        bytes[CMD_SIZE + offset_of!(abi::SendGoSignal, noc_data_start_index)] = go.noc_data_start_index;
+        Ok(())
+    }
+}
+
+/// A go signal that waits for nothing: a wait stands in front of it.
+fn signal(go_signal: u32, multicast_go_offset: Option<u8>, start: u8, number: u8) -> GoSignal {
+    GoSignal {
+        go_signal,
+        multicast_go_offset,
+        num_unicast_txns: number,
+        noc_data_start_index: start,
+        wait_count: 0,
+        wait_stream: DONE_STREAM,
+    }
+}
+
+/// A NoC write keeps the offset of its source within 16 bytes, and packets of a command begin at a
+/// multiple of 16: in front of the launch messages' index goes a packet of so many bytes, to the
+/// end of the configuration space's first slot, which no program uses.
+fn filler(map: &MemoryMap) -> (L1Addr, u32) {
+    (map.kernel_config.offset(slot_bytes(map) - L1_ALIGN), map.launch_rd_ptr().get() % L1_ALIGN)
+}
+
+fn what(program: &Arc<Program>, part: &'static str, cores: u32) -> What {
+    What::Part { part, program: Arc::clone(program), cores }
+}
+
+const _: () = assert!(LAUNCH_ENTRIES > 2, "one program is in use while the next is written");
