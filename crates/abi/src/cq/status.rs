@@ -107,6 +107,7 @@ faults! {
     BadIndex = 8, "the index of a write offset, worker semaphore or stream is out of range", "the index";
     BadSize = 9, "a size is zero or an alignment is no power of two", "the value";
     BadCompletionPointer = 10, "the completion write pointer does not name host memory", "the word";
+    Misaligned = 11, "an address is not aligned as its command needs it", "the address";
 }
 
 /// Kernel and fault of an error word, or `None` when it is no error word.
