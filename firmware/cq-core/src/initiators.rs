@@ -35,6 +35,18 @@ pub mod prefetch {
     const _: () = assert!(FIRST_READ_ID as usize + RECORDS <= 16 && RECORDS.is_power_of_two());
 }
 
+/// The device side of a split prefetcher, besides [`prefetch`].
+pub mod prefetch_d {
+    use tilework_rt::niu::{Initiator, Niu};
+
+    /// The NIU of credits to the host side.
+    pub const CREDIT_NIU: Niu = Niu::new(1);
+    /// Pages of the record ring given back.
+    pub const CREDIT: Initiator = CREDIT_NIU.initiator(0);
+    /// Transaction id of [`CREDIT`].
+    pub const CREDIT_ID: u32 = 1;
+}
+
 /// The dispatcher: BRISC of the dispatch core.
 pub mod dispatch {
     use tilework_rt::niu::{Initiator, Niu};
@@ -51,11 +63,16 @@ pub mod dispatch {
     pub const CREDIT: Initiator = CREDIT_NIU.initiator(0);
     /// `NOTIFY_PREFETCH`: the count that the prefetcher's `STALL` waits for.
     pub const NOTIFY: Initiator = CREDIT_NIU.initiator(1);
-    /// Transaction id of [`CREDIT`] and [`NOTIFY`].
+    /// `EXEC_BUF_END`: the count that the core that reads records waits for. On the device side of
+    /// a split dispatcher, which passes that command on: pages filled in the ring of the host side.
+    pub const EXEC_BUF: Initiator = CREDIT_NIU.initiator(2);
+    /// `NOTIFY_SUBORDINATE_GO_SIGNAL` to a subordinate on another tile.
+    pub const SYNC: Initiator = CREDIT_NIU.initiator(3);
+    /// Transaction id of all initiators of [`CREDIT_NIU`].
     pub const CREDIT_ID: u32 = 3;
 }
 
-/// The dispatch subordinate: NCRISC of the dispatch core.
+/// The dispatch subordinate: NCRISC of the dispatch core or of a tile of its own.
 pub mod dispatch_s {
     use tilework_rt::niu::{Initiator, Niu};
 
@@ -65,6 +82,8 @@ pub mod dispatch_s {
     pub const WRITES: Initiator = NIU.initiator(0);
     /// Transaction id of [`WRITES`].
     pub const GO_ID: u32 = 4;
+    /// Counts of workers, passed on to the dispatcher on another tile.
+    pub const COUNTS: Initiator = NIU.initiator(1);
     /// Pages given back to the prefetcher.
     pub const CREDIT: Initiator = NIU.initiator(2);
     /// Transaction id of [`CREDIT`].

@@ -3,19 +3,23 @@
 
 use tilework_abi::cq::count::WrapCount;
 use tilework_abi::cq::dispatch::WRITE_OFFSETS;
-use tilework_abi::cq::layout::dispatch_core::{DISPATCH_CB, SEM_CB_PAGES};
-use tilework_abi::cq::layout::prefetch_core::{SEM_DISPATCH_PAGES, SEM_SYNC};
+use tilework_abi::cq::layout::WORKER_SEMS;
+use tilework_abi::cq::layout::dispatch_core::{DISPATCH_CB, SEM_CB_PAGES, SEM_H_PAGES};
+use tilework_abi::cq::layout::prefetch_core::{SEM_DISPATCH_PAGES, SEM_EXEC_BUF, SEM_SYNC};
 use tilework_abi::cq::status::{Fault, Kernel};
 use tilework_abi::noc::{TAG_TRID_SHIFT, counter, init};
 use tilework_cq_core::halt::Status;
-use tilework_cq_core::initiators::dispatch::{CREDIT, CREDIT_ID, CREDIT_NIU, NIU, NOTIFY, WRITE_IDS, WRITES};
+use tilework_cq_core::initiators::dispatch::{
+    CREDIT, CREDIT_ID, CREDIT_NIU, EXEC_BUF, NIU, NOTIFY, SYNC, WRITE_IDS, WRITES,
+};
 use tilework_cq_core::peers::Peers;
 use tilework_cq_core::reader::PageReader;
+use tilework_rt::KernelContext;
 use tilework_rt::niu::ATOMIC;
 use tilework_rt::reg::wait;
-use tilework_rt::{KernelContext, rta};
 
 use crate::host::Completion;
+use crate::relay::HostSide;
 
 type Ring = PageReader<
     { DISPATCH_CB.base().get() },
@@ -42,6 +46,12 @@ pub struct Core {
     pub bank_table: u32,
     /// The first go message of every worker.
     pub go: u32,
+    /// Worker semaphores in use.
+    pub worker_sems: u32,
+    /// The ring of the host side; on the device side of a split dispatcher only.
+    pub host_side: Option<HostSide>,
+    /// The core that fills the ring.
+    upstream: u32,
     ring: Ring,
     filled: u32,
     /// What the NIU's count of acknowledgements will be when all writes are acknowledged.
@@ -52,17 +62,34 @@ impl Core {
     /// At the ring's base, with nothing in flight.
     pub fn new(ctx: &KernelContext) -> Self {
         let semaphores = ctx.semaphores;
-        CREDIT.setup_increments(ATOMIC, CREDIT_ID, SEM_DISPATCH_PAGES.addr(semaphores));
+        let peers = Peers::told(ctx);
+        // All queue cores have their semaphores at the same address.
+        let (upstream, credit) = if ctx.my_xy == peers.dispatch {
+            (peers.prefetch, SEM_DISPATCH_PAGES)
+        } else {
+            (peers.dispatch, SEM_H_PAGES)
+        };
+        CREDIT.setup_increments(ATOMIC, CREDIT_ID, credit.addr(semaphores));
         NOTIFY.setup_increments(ATOMIC, CREDIT_ID, SEM_SYNC.addr(semaphores));
+        let host_side = if ctx.my_xy == peers.completion {
+            EXEC_BUF.setup_increments(ATOMIC, CREDIT_ID, SEM_EXEC_BUF.addr(semaphores));
+            None
+        } else {
+            EXEC_BUF.setup_increments(ATOMIC, CREDIT_ID, SEM_CB_PAGES.addr(semaphores));
+            Some(HostSide::new(SEM_H_PAGES.addr(semaphores)))
+        };
         Self {
             my_xy: ctx.my_xy,
-            peers: Peers::new([rta(ctx, 0), rta(ctx, 1)], ctx.my_xy),
+            peers,
             status: Status::new(Kernel::Dispatch),
             write_offset: [0; WRITE_OFFSETS],
             completion: None,
             dram: (ctx.dram_banks, ctx.dram_xy),
             bank_table: ctx.bank_table,
             go: ctx.go,
+            worker_sems: WORKER_SEMS,
+            host_side,
+            upstream,
             ring: Ring::new(WrapCount(0)),
             filled: SEM_CB_PAGES.addr(semaphores),
             acks: WrapCount(NIU.acks()),
@@ -122,7 +149,7 @@ impl Core {
             WRITES.wait_ready();
             if release {
                 NIU.wait_left(self.id());
-                CREDIT.increment(self.my_xy, self.peers.prefetch, Ring::BLOCK_PAGES);
+                CREDIT.increment(self.my_xy, self.upstream, Ring::BLOCK_PAGES);
             }
             // A command that goes on in the new block keeps its registers but for this one.
             WRITES.set(init::PACKET_TAG, self.id() << TAG_TRID_SHIFT);
@@ -211,7 +238,7 @@ impl Core {
         }
         let pages = self.ring.drain();
         if pages != 0 {
-            CREDIT.increment(self.my_xy, self.peers.prefetch, pages);
+            CREDIT.increment(self.my_xy, self.upstream, pages);
         }
         self.barrier();
         // Multicasts are answered more often than they are counted: leave no miscount behind.
@@ -219,8 +246,12 @@ impl Core {
         // Whatever came behind TERMINATE was not executed: waiting here for ever is where a
         // superfluous command shows.
         wait(self.filled, |count| !self.ring.would_take(WrapCount(count)));
-        CREDIT.wait_ready();
-        NOTIFY.wait_ready();
+        for initiator in [CREDIT, NOTIFY, EXEC_BUF, SYNC] {
+            initiator.wait_ready();
+        }
         CREDIT_NIU.wait_answered(CREDIT_ID);
+        if let Some(host_side) = &self.host_side {
+            host_side.wait_all_back();
+        }
     }
 }

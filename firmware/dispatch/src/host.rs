@@ -54,6 +54,9 @@ impl Core {
         if left < u64::from(HEADER) {
             return self.refuse(Fault::BadSize, left as u32);
         }
+        if self.pass_on(left) {
+            return;
+        }
         let mut fifo = match self.completion {
             Some(fifo) => fifo,
             None => {

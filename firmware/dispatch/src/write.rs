@@ -1,7 +1,7 @@
 //! `WRITE_LINEAR` and `WRITE_PAGED`: one destination, or the pages of an interleaved buffer (seed
 //! 001 section 4.2).
 
-use tilework_abi::cq::dispatch::{WriteLinear, WritePaged};
+use tilework_abi::cq::dispatch::{DispatchCmdId, WriteLinear, WritePaged};
 use tilework_abi::cq::layout::PCIE_NOC_XY_MARK;
 use tilework_abi::cq::status::Fault;
 use tilework_abi::noc::{PCIE_HOST_MID, init};
@@ -38,6 +38,10 @@ impl Core {
         let mut left = cmd.length.get();
         let recipients = u32::from(cmd.num_mcast_dests);
         let mark = marked_mid(xy);
+        let for_host_side = mark != 0 || cmd.cmd_id == DispatchCmdId::WriteLinearH as u8;
+        if for_host_side && self.pass_on_linear(xy, recipients, to, left) {
+            return;
+        }
         self.advance(LARGE_HEADER);
         if recipients != 0 {
             self.barrier();

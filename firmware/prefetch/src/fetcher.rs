@@ -12,10 +12,12 @@ use tilework_abi::cq::layout::prefetch_core::{
 };
 use tilework_abi::cq::status::Fault;
 use tilework_abi::noc::PCIE_HOST_MID;
-use tilework_cq_core::fetch::{FetchQueue, IssueCursor, Record};
+use tilework_cq_core::fetch::{FetchQueue, IssueCursor, RECORDS, Record};
 use tilework_cq_core::halt::Status;
 use tilework_cq_core::initiators::prefetch::{FIRST_READ_ID, NIU, READS};
+use tilework_cq_core::peers::Peers;
 use tilework_cq_core::span::packet;
+use tilework_rt::KernelContext;
 use tilework_rt::reg::{fence, read, read16, write, write16};
 
 /// Fetches records and hands out their commands.
@@ -39,11 +41,11 @@ pub struct Fetcher {
 
 impl Fetcher {
     /// A fetcher that has taken no entry yet.
-    pub fn new(my_xy: u32, pcie: u32) -> Self {
+    pub fn new(ctx: &KernelContext, peers: &Peers) -> Self {
         READS.setup_reads(PCIE_HOST_MID);
         Self {
-            my_xy,
-            pcie,
+            my_xy: ctx.my_xy,
+            pcie: peers.pcie,
             issue: None,
             queue: FetchQueue::new(CMDDAT_Q.base().get(), CMDDAT_Q.end().get()),
             entry: PREFETCH_Q.base().get(),
@@ -87,6 +89,14 @@ impl Fetcher {
     #[inline(always)]
     pub fn advance(&mut self, bytes: u32) {
         self.at += bytes;
+    }
+
+    /// Waits until nothing is in flight.
+    pub fn finish(&self) {
+        READS.wait_ready();
+        for index in 0..RECORDS as u32 {
+            NIU.wait_answered(FIRST_READ_ID + index);
+        }
     }
 
     /// Tells the host that the oldest record is here and makes its commands the next ones.

@@ -18,11 +18,14 @@
 //!   the host may overwrite what the words say is done.
 //! - **Credit after acknowledgement**: see [`tilework_cq_core::initiators`]. While the
 //!   acknowledgement is on its way the next reads are started, so the wait is not lost.
+//! - The device side of a split prefetcher is made of the same sources (feature `device-side`): its
+//!   commands come from the ring that the host side fills.
 //! - Commands of other variants (paged and linear relays, exec buffers, the ring buffer) stop the
 //!   kernel with an error word.
 #![no_std]
 #![no_main]
 
+#[cfg_attr(feature = "device-side", path = "records.rs")]
 mod fetcher;
 mod relay;
 
@@ -37,16 +40,16 @@ use tilework_cq_core::command;
 use tilework_cq_core::halt::Status;
 use tilework_cq_core::peers::Peers;
 use tilework_rt::reg::{read8, wait};
-use tilework_rt::{KernelContext, kernel, rta};
+use tilework_rt::{KernelContext, kernel};
 
 kernel!(main);
 
 fn main(ctx: &KernelContext) {
     let semaphores = ctx.semaphores;
-    let peers = Peers::new([rta(ctx, 0), rta(ctx, 1)], ctx.my_xy);
+    let peers = Peers::told(ctx);
     let mut status = Status::new(Kernel::Prefetch);
-    let mut fetcher = Fetcher::new(ctx.my_xy, peers.pcie);
-    let mut relay = Relay::new(ctx.my_xy, peers.dispatch, semaphores);
+    let mut fetcher = Fetcher::new(ctx, &peers);
+    let mut relay = Relay::new(ctx.my_xy, &peers, semaphores);
     let mut stalls = WrapCount(0);
 
     loop {
@@ -80,6 +83,7 @@ fn main(ctx: &KernelContext) {
     let credits = SEM_DISPATCH_PAGES.addr(semaphores);
     wait(credits, |count| relay.dispatch_all_back(WrapCount(count)));
     relay.finish();
+    fetcher.finish();
 }
 
 /// Executes `RELAY_INLINE` or, without `flush`, `RELAY_INLINE_NOFLUSH`; returns its stride.

@@ -12,6 +12,7 @@ use tilework_abi::cq::layout::prefetch_core::{SEM_DISPATCH_PAGES, SEM_DISPATCH_S
 use tilework_abi::cq::status::Fault;
 use tilework_cq_core::halt::Status;
 use tilework_cq_core::initiators::prefetch::{CREDIT, CREDIT_ID, CREDIT_S, NIU, WRITE_ID, WRITES};
+use tilework_cq_core::peers::Peers;
 use tilework_cq_core::span::packet;
 use tilework_cq_core::writer::PageWriter;
 use tilework_rt::niu::{ATOMIC, Initiator, WRITE};
@@ -32,20 +33,22 @@ const MAX_SUBORDINATE_PAGES: u32 = DISPATCH_S_CB.pages().get();
 pub struct Relay {
     my_xy: u32,
     dispatch_xy: u32,
+    subordinate_xy: u32,
     semaphores: u32,
     dispatch: DispatchRing,
     subordinate: SubordinateRing,
 }
 
 impl Relay {
-    /// Both rings empty. The semaphores have the same addresses on both cores.
-    pub fn new(my_xy: u32, dispatch_xy: u32, semaphores: u32) -> Self {
+    /// Both rings empty. The semaphores have the same addresses on all cores.
+    pub fn new(my_xy: u32, peers: &Peers, semaphores: u32) -> Self {
         WRITES.setup_writes(WRITE, WRITE_ID, 0);
         CREDIT.setup_increments(ATOMIC, CREDIT_ID, SEM_CB_PAGES.addr(semaphores));
         CREDIT_S.setup_increments(ATOMIC, CREDIT_ID, SEM_S_CB_PAGES.addr(semaphores));
         Self {
             my_xy,
-            dispatch_xy,
+            dispatch_xy: peers.dispatch,
+            subordinate_xy: peers.subordinate,
             semaphores,
             dispatch: DispatchRing::new(WrapCount(0)),
             subordinate: SubordinateRing::new(WrapCount(0)),
@@ -85,7 +88,7 @@ impl Relay {
             credit: CREDIT_S,
             max_pages: MAX_SUBORDINATE_PAGES,
             my_xy: self.my_xy,
-            xy: self.dispatch_xy,
+            xy: self.subordinate_xy,
         };
         relay(&mut self.subordinate, target, fetcher, status, payload, flush);
     }
