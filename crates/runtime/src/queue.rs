@@ -8,6 +8,7 @@
 //! Source: seeds 000/001, sections 2.4, 7 and 8.
 
 use crate::RuntimeError;
+use crate::lower::Addressed;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -15,11 +16,13 @@ use tilework_abi::addr::{L1Addr, PageCount};
 use tilework_abi::board::Board;
 use tilework_abi::cq::layout::prefetch_core::{PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE};
 use tilework_abi::cq::layout::{PAGE_SIZE, dispatch_core, host, prefetch_core};
+use tilework_abi::cq::prefetch::DispatcherSelect;
 use tilework_abi::noc::NocXy;
 use tilework_cq::completion::{self, CompletionFifo};
 use tilework_cq::issue::QueueError;
+use tilework_cq::prefetch::Inline;
 use tilework_cq::ring::RingError;
-use tilework_cq::{DispatchCommand, IssueQueue, PrefetchPort, Record};
+use tilework_cq::{DispatchCommand, EncodeError, IssueQueue, PrefetchCommand, PrefetchPort, Record};
 use tilework_driver::{Card, DriverError, HostLink, LinkError, Pinned, Target};
 
 /// Cycles between two looks at a word of the device, and between two calls of a progress function.
@@ -28,7 +31,7 @@ pub const LOOK_AGAIN: u64 = 2_000;
 /// which all cores of a board are busy.
 const PROGRESS: u64 = 200_000;
 
-/// A command in the queue and the program it belongs to.
+/// A command for the dispatcher in the queue and the program it belongs to.
 #[derive(Clone, Debug)]
 pub struct Sent {
     /// Position of the program in the run; `None` for the queue's own commands.
@@ -154,6 +157,12 @@ impl PrefetchPort for AllTaken {
     }
 }
 
+/// The record that relays `command`.
+fn record(to: DispatcherSelect, command: &DispatchCommand) -> Result<Record, EncodeError> {
+    let inline = Inline { dispatcher: to, payload: command.to_bytes()? };
+    Record::new(&PrefetchCommand::RelayInline(inline))
+}
+
 /// A command queue: one prefetch core, one dispatch core, one host region.
 #[derive(Debug)]
 pub struct CommandQueue {
@@ -162,13 +171,15 @@ pub struct CommandQueue {
     issue: IssueQueue,
     completion: CompletionFifo,
     event: u32,
-    /// Dispatch commands since the start.
+    /// Commands for the dispatcher since the start.
     commands: u64,
-    /// Commands up to the last completion event.
+    /// Commands for the subordinate since the start.
+    subordinate: u64,
+    /// Commands for the dispatcher up to the last completion event.
     completed: u64,
     /// Bytes of all records since the start.
     record_bytes: u64,
-    /// Commands since the last completion event.
+    /// Commands for the dispatcher since the last completion event.
     sent: VecDeque<Sent>,
     capture: Option<Vec<u8>>,
 }
@@ -183,6 +194,7 @@ impl CommandQueue {
             completion: CompletionFifo::default(),
             event: 0,
             commands: 0,
+            subordinate: 0,
             completed: 0,
             record_bytes: 0,
             sent: VecDeque::new(),
@@ -218,11 +230,11 @@ impl CommandQueue {
         card.write(&dispatch, sems.base(), &vec![0; sems.size() as usize])
     }
 
-    /// Commands since the start.
+    /// Commands since the start, those for the subordinate included.
     pub fn commands(&self) -> u64 {
-        self.commands
+        self.commands + self.subordinate
     }
-    /// Commands up to the last completion event.
+    /// Commands for the dispatcher up to the last completion event.
     pub fn completed(&self) -> u64 {
         self.completed
     }
@@ -230,7 +242,7 @@ impl CommandQueue {
     pub fn record_bytes(&self) -> u64 {
         self.record_bytes
     }
-    /// Commands since the last completion event, oldest first.
+    /// Commands for the dispatcher since the last completion event, oldest first.
     pub fn sent(&self) -> &VecDeque<Sent> {
         &self.sent
     }
@@ -255,10 +267,11 @@ impl CommandQueue {
         &mut self,
         card: &mut Card<C>,
         program: Option<usize>,
-        command: DispatchCommand,
+        command: impl Into<Addressed>,
         patience: &mut Patience,
     ) -> Result<(), Waited> {
-        let record = Record::dispatch(&command).map_err(|e| Waited::Other(e.into()))?;
+        let Addressed { to, command } = command.into();
+        let record = record(to, &command).map_err(|e| Waited::Other(e.into()))?;
         let core = self.board.prefetch_core();
         let prepared = loop {
             let quiet = is_quiet(card);
@@ -279,8 +292,12 @@ impl CommandQueue {
         if let Some(capture) = &mut self.capture {
             capture.extend_from_slice(record.bytes());
         }
-        self.commands += 1;
         self.record_bytes += u64::from(record.size());
+        if to == DispatcherSelect::Subordinate {
+            self.subordinate += 1;
+            return Ok(());
+        }
+        self.commands += 1;
         self.sent.push_back(Sent { program, command });
         Ok(())
     }

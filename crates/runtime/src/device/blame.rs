@@ -40,6 +40,7 @@ impl<C: HostLink> Device<C> {
     fn scene<'a>(&'a self, batch: &'a [Running<'a>]) -> Scene<'a> {
         Scene {
             board: self.config.board,
+            layout: self.config.layout,
             map: &self.map,
             chip: self.card.link().inspect(),
             l1: self.memory.l1(),

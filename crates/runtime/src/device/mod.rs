@@ -15,7 +15,7 @@ pub use bank_table::bank_table;
 pub(crate) use run::Running;
 pub use run::{BATCH_PROGRAMS, CoreTime, ProgramReport, RunReport};
 pub(crate) use start::queue_kernels_at;
-pub use start::{load_tiles, start_queue_core};
+pub use start::{load_tiles, start_queue_kernels};
 
 use crate::RuntimeError;
 use crate::elf::FirmwareImage;
@@ -26,6 +26,7 @@ use crate::queue::CommandQueue;
 use std::ops::ControlFlow;
 use tilework_abi::addr::{Cycle, DramAddr, L1Addr};
 use tilework_abi::board::{Board, DramMap};
+use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::noc::NocXy;
 use tilework_driver::{Card, ChipCounts, HostLink, Inspect};
@@ -57,6 +58,8 @@ pub struct DeviceConfig {
     pub board: Board,
     /// How programs reach the workers.
     pub dispatch: Dispatch,
+    /// Which tiles run the command queue; under fast dispatch only.
+    pub layout: DispatchLayout,
     /// Cycles that one [`Device::run`] may take; [`default_cycles`] of its programs unless given. A
     /// deadlock is found at once, whatever this is; the budget ends programs that never end.
     pub max_cycles: Option<Cycle>,
@@ -72,7 +75,23 @@ pub struct DeviceConfig {
 impl DeviceConfig {
     /// The usual configuration: fast dispatch, timestamps.
     pub const fn new(board: Board) -> Self {
-        Self { board, dispatch: Dispatch::Fast, max_cycles: None, timestamps: true, core_timing: false, capture: false }
+        Self {
+            board,
+            dispatch: Dispatch::Fast,
+            layout: DispatchLayout::Dispatcher,
+            max_cycles: None,
+            timestamps: true,
+            core_timing: false,
+            capture: false,
+        }
+    }
+
+    /// The tiles that run programs, in the board's order.
+    pub fn workers(&self) -> Vec<NocXy> {
+        match self.dispatch {
+            Dispatch::Fast => self.layout.workers(self.board).collect(),
+            Dispatch::Slow => self.board.tensix_tiles().collect(),
+        }
     }
 }
 
@@ -174,21 +193,17 @@ impl<C: HostLink> Device<C> {
         firmware: FirmwareSet,
         cq_kernels: CqKernels,
     ) -> Result<Self, RuntimeError> {
-        firmware.check(config.board, (config.dispatch == Dispatch::Fast).then_some(&cq_kernels))?;
+        firmware.check(config.board, (config.dispatch == Dispatch::Fast).then_some((config.layout, &cq_kernels)))?;
         let card = Card::open(chip).map_err(RuntimeError::Driver)?;
         let board = config.board;
         let FirmwareSet { images: firmware, map, .. } = firmware;
-        let workers: Vec<NocXy> = match config.dispatch {
-            Dispatch::Fast => board.workers().collect(),
-            Dispatch::Slow => board.tensix_tiles().collect(),
-        };
         let mut device = Self {
             config,
             card,
             memory: MemorySpace::new(board, &map),
             map,
             dram_map: board.dram(),
-            workers,
+            workers: config.workers(),
             firmware,
             cq_kernels,
             queue: None,

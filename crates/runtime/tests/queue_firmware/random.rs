@@ -3,6 +3,7 @@
 use crate::shadow::{DRAM_BASE, L1_BANKS, L1_BASE};
 use tilework_abi::board::Board;
 use tilework_abi::cq::dispatch::{WaitFlags, WritePackedLargeType, WritePackedType};
+use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::noc::{NocRect, NocXy};
 use tilework_cq::DispatchCommand;
 use tilework_cq::dispatch::{
@@ -45,14 +46,20 @@ impl Form {
 pub(crate) struct Random {
     state: u64,
     board: Board,
+    /// Tiles of the queue, at the top of the last column.
+    tiles: u32,
     workers: Vec<NocXy>,
 }
 
 impl Random {
     /// The commands of `seed` for `board`.
     pub(crate) fn new(board: Board, seed: u64) -> Self {
+        Self::with(board, DispatchLayout::Dispatcher, seed)
+    }
+    /// The commands of `seed` for `board` with the queue on the tiles of `layout`.
+    pub(crate) fn with(board: Board, layout: DispatchLayout, seed: u64) -> Self {
         let state = (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-        Self { state, board, workers: board.workers().collect() }
+        Self { state, board, tiles: layout.tile_count() as u32, workers: layout.workers(board).collect() }
     }
 
     fn step(&mut self) -> u64 {
@@ -99,8 +106,8 @@ impl Random {
         let last = columns.len() as u32 - 1;
         let (a, b) = (self.below(last + 1), self.below(last + 1));
         let (x0, x1) = (columns[a.min(b) as usize], columns[a.max(b) as usize]);
-        // The two dispatch cores are the top of the last column.
-        let top = if a.max(b) == last { 4 } else { 2 };
+        // The queue's cores are the top of the last column.
+        let top = if a.max(b) == last { 2 + self.tiles } else { 2 };
         let (a, b) = (top + self.below(12 - top), top + self.below(12 - top));
         let rect = NocRect { start: NocXy::new(x0, a.min(b) as u8), end: NocXy::new(x1, a.max(b) as u8) };
         let count = columns.iter().filter(|c| (x0..=x1).contains(c)).count() as u32 * (a.abs_diff(b) + 1);
@@ -160,9 +167,10 @@ impl Random {
         let (start_page, pages) = if is_dram {
             (self.below(300), most)
         } else {
-            // L1 banks C - 1 and 2C - 1 are the dispatch cores: only a run of pages without them,
-            // over the last bank.
-            let first = 2 * banks + self.below(L1_BANKS as u32 + banks - 1 - 2 * banks);
+            // L1 banks C - 1, 2C - 1 and so on are the queue's cores: only a run of pages without
+            // them, over the last bank.
+            let queue = self.tiles * banks;
+            let first = queue + self.below(L1_BANKS as u32 + banks - 1 - queue);
             (first + L1_BANKS as u32 * self.below(3), most.min(L1_BANKS as u32 + banks - 1 - first))
         };
         DispatchCommand::WritePaged(PagedWrite {

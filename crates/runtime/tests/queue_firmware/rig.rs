@@ -17,19 +17,19 @@ use tilework_abi::board::Board;
 use tilework_abi::cq::dispatch::WaitFlags;
 use tilework_abi::cq::layout::prefetch_core::{CMDDAT_Q, PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE, SEM_DISPATCH_PAGES};
 use tilework_abi::cq::layout::{
-    HOST_REGION_NOC_BASE, PAGE_SIZE, PageRing, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host, prefetch_core,
+    HOST_REGION_NOC_BASE, PAGE_SIZE, PageRing, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host,
 };
 use tilework_abi::cq::prefetch::DispatcherSelect;
 use tilework_abi::cq::status::Kernel;
+use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::l1::WORKER;
 use tilework_abi::noc::NocXy;
-use tilework_abi::tensix::Processor;
 use tilework_cq::dispatch::Wait;
 use tilework_cq::issue::QueueError;
 use tilework_cq::prefetch::Inline;
 use tilework_cq::{CompletionFifo, DispatchCommand, IssueQueue, PrefetchCommand, PrefetchPort, Record, relay_inline};
 use tilework_driver::{Card, DriverError, Pinned, Target};
-use tilework_runtime::device::start_queue_core;
+use tilework_runtime::device::start_queue_kernels;
 use tilework_runtime::prebuilt;
 use tilework_runtime::queue::CommandQueue;
 use tilework_sim::{Chip, ChipConfig};
@@ -94,6 +94,7 @@ impl Sent {
 /// The chip, the host's side of its command queue, and what must come of everything that was sent.
 pub(crate) struct Rig {
     pub board: Board,
+    pub layout: DispatchLayout,
     pub card: Card<Chip>,
     pub region: Pinned,
     pub shadow: Shadow,
@@ -118,22 +119,23 @@ pub(crate) struct Rig {
 impl Rig {
     /// Boots `board` and starts the command queue.
     pub(crate) fn boot(board: Board) -> Self {
+        Self::boot_with(board, DispatchLayout::Dispatcher)
+    }
+    /// Boots `board` and starts the command queue on the tiles of `layout`.
+    pub(crate) fn boot_with(board: Board, layout: DispatchLayout) -> Self {
         let mut card = Card::open(Chip::new(ChipConfig::new(board)).unwrap()).unwrap();
         start::boot_tiles(&mut card, board);
         let region = card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into())).unwrap();
         CommandQueue::new(board, region, false).initialise(&mut card).unwrap();
         let kernels = prebuilt::cq_kernels().unwrap();
-        let (prefetch, dispatch) = (board.prefetch_core(), board.dispatch_core());
-        let one = [(Processor::Brisc, &*kernels.prefetch)];
-        start_queue_core(&mut card, board, &WORKER, prefetch, &prefetch_core::SEM_INIT, &one).unwrap();
-        let both = [(Processor::Brisc, &*kernels.dispatch), (Processor::Ncrisc, &*kernels.dispatch_s)];
-        start_queue_core(&mut card, board, &WORKER, dispatch, &dispatch_core::SEM_INIT, &both).unwrap();
+        start_queue_kernels(&mut card, board, layout, &WORKER, &kernels).unwrap();
         card.link_mut().run(SETTLE).unwrap();
         Self {
             board,
+            layout,
             card,
             region,
-            shadow: Shadow::new(board),
+            shadow: Shadow::new(board, layout),
             issue: IssueQueue::default(),
             fifo: CompletionFifo::default(),
             expected: VecDeque::new(),
@@ -186,8 +188,9 @@ impl Rig {
     /// The core that runs `kernel`.
     pub(crate) fn core_of(&self, kernel: Kernel) -> NocXy {
         match kernel {
-            Kernel::Prefetch => self.board.prefetch_core(),
-            Kernel::Dispatch | Kernel::DispatchS => self.board.dispatch_core(),
+            Kernel::Prefetch => self.layout.prefetch_tile(self.board),
+            Kernel::Dispatch => self.layout.dispatch_tile(self.board),
+            Kernel::DispatchS => self.layout.subordinate_tile(self.board),
         }
     }
 
@@ -209,7 +212,7 @@ impl Rig {
     /// Pages of the dispatch ring that the prefetcher may still fill once everything sent was
     /// relayed.
     pub(crate) fn free_pages(&self) -> u32 {
-        self.semaphore(self.board.prefetch_core(), SEM_DISPATCH_PAGES).wrapping_sub(self.dispatch.pages)
+        self.semaphore(self.core_of(Kernel::Prefetch), SEM_DISPATCH_PAGES).wrapping_sub(self.dispatch.pages)
     }
     /// L1 address of the dispatcher's next command.
     pub(crate) fn dispatch_address(&self) -> u32 {

@@ -22,7 +22,7 @@ impl Rig {
     /// Credits are conserved: what was sent is filled, and what is not given back is at most the
     /// block being read and the one before it (tt-metal#37233).
     pub(crate) fn check_credits(&self) {
-        let (prefetch, dispatch) = (self.board.prefetch_core(), self.board.dispatch_core());
+        let [prefetch, dispatch, subordinate] = Kernel::ALL.map(|kernel| self.core_of(kernel));
         let ring = dispatch_core::DISPATCH_CB;
         let filled = self.semaphore(dispatch, dispatch_core::SEM_CB_PAGES);
         assert_eq!(filled, self.dispatch.pages, "pages released to the dispatcher");
@@ -31,7 +31,7 @@ impl Rig {
         assert!(given_back.is_multiple_of(block), "{given_back} pages given back");
         let held = filled.wrapping_sub(given_back);
         assert!(held <= 2 * block, "{held} of {filled} pages held by the dispatcher");
-        let filled = self.semaphore(dispatch, dispatch_core::SEM_S_CB_PAGES);
+        let filled = self.semaphore(subordinate, dispatch_core::SEM_S_CB_PAGES);
         assert_eq!(filled, self.subordinate.pages, "pages released to the subordinate");
         let credits = self.semaphore(prefetch, SEM_DISPATCH_S_PAGES);
         assert_eq!(
@@ -70,7 +70,7 @@ impl Rig {
         self.send_subordinate(&DispatchCommand::Terminate);
         self.prefetch(&PrefetchCommand::Terminate);
         self.settle();
-        let (prefetch, dispatch) = (self.board.prefetch_core(), self.board.dispatch_core());
+        let prefetch = self.core_of(Kernel::Prefetch);
         let credits = self.semaphore(prefetch, SEM_DISPATCH_PAGES);
         assert_eq!(
             credits,
@@ -79,7 +79,7 @@ impl Rig {
         );
         let credits = self.semaphore(prefetch, SEM_DISPATCH_S_PAGES);
         assert_eq!(credits, self.subordinate.pages.wrapping_add(dispatch_core::DISPATCH_S_CB.pages().get()));
-        for core in [prefetch, dispatch] {
+        for (core, _) in self.layout.tiles(self.board) {
             let signal = self.l1(core, WORKER.go.get()).to_le_bytes()[3];
             assert_eq!(signal, RUN_DONE, "the kernels of {core} have not returned");
         }
@@ -96,7 +96,7 @@ impl Rig {
             text += &format!("{}: {words:x?} {error:?}\n", kernel.name());
         }
         for waiting in self.card.link().waiting() {
-            if [self.board.prefetch_core(), self.board.dispatch_core()].contains(&waiting.tile) {
+            if !self.layout.parts_at(self.board, waiting.tile).is_empty() {
                 text += &format!("{} {} at {:#x}: {:x?}\n", waiting.tile, waiting.core, waiting.pc, waiting.watched);
             }
         }
