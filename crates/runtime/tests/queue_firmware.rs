@@ -17,6 +17,8 @@ mod shadow;
 
 #[path = "queue_firmware/faults.rs"]
 mod faults;
+#[path = "queue_firmware/layouts.rs"]
+mod layouts;
 #[path = "queue_firmware/sync.rs"]
 mod sync;
 #[path = "queue_firmware/wraps.rs"]
@@ -25,11 +27,15 @@ mod wraps;
 use random::Random;
 use rig::Rig;
 use tilework_abi::board::Board;
+use tilework_abi::cq::layout::{DONE_STREAM, WORKER_SEMS};
+use tilework_abi::cq::tiles::DispatchLayout;
+use tilework_abi::l1::GO_ENTRIES;
 use tilework_cq::DispatchCommand;
+use tilework_cq::dispatch::{GoSignal, NotifySubordinate, NumWorkerSems};
 
 /// One step of a random stream.
 fn random_step(rig: &mut Rig, random: &mut Random) {
-    match random.below(16) {
+    match random.below(18) {
         0..=9 => rig.send(&random.any_write()),
         10..=11 => rig.send(&random.other()),
         12 => {
@@ -40,7 +46,42 @@ fn random_step(rig: &mut Rig, random: &mut Random) {
         }
         13 => rig.stall(),
         14 => rig.event(),
-        _ => rig.collect(),
+        15 => rig.collect(),
+        _ => subordinate_step(rig, random),
+    }
+}
+
+/// A command for the subordinate; go messages that nobody obeys, which the dispatcher allows before
+/// or after they were sent.
+fn subordinate_step(rig: &mut Rig, random: &mut Random) {
+    match random.below(4) {
+        0 => {
+            let words = (0..random.below(257)).map(|_| random.worker().encode()).collect();
+            rig.send_subordinate(&DispatchCommand::SetGoSignalNocData(words));
+        }
+        1 => rig.send_subordinate(&DispatchCommand::SetNumWorkerSems(NumWorkerSems { count: WORKER_SEMS })),
+        _ => {
+            let (index, entry) = (random.below(WORKER_SEMS), 1 + random.below(GO_ENTRIES - 1));
+            let go_signal = random.below(u32::MAX);
+            let go = DispatchCommand::SendGoSignal(GoSignal {
+                go_signal,
+                multicast_go_offset: Some(entry as u8),
+                num_unicast_txns: 0,
+                noc_data_start_index: 0,
+                wait_count: 0,
+                wait_stream: DONE_STREAM + index,
+            });
+            let notify = NotifySubordinate { wait: random.coin(), index_bitmask: 1 << index };
+            let notify = DispatchCommand::NotifySubordinateGoSignal(notify);
+            if random.coin() {
+                rig.send(&notify);
+                rig.send_subordinate(&go);
+            } else {
+                rig.send_subordinate(&go);
+                rig.send(&notify);
+            }
+            rig.go_words[entry as usize] = go_signal;
+        }
     }
 }
 
@@ -57,9 +98,9 @@ fn cut(rig: &mut Rig, random: &mut Random, command: &DispatchCommand) {
     rig.send_cut(command, &cuts, together);
 }
 
-fn random_stream(board: Board, seed: u64, steps: u32) {
-    let mut rig = Rig::boot(board);
-    let mut random = Random::new(board, seed);
+fn random_stream(board: Board, layout: DispatchLayout, seed: u64, steps: u32) {
+    let mut rig = Rig::boot_with(board, layout);
+    let mut random = Random::with(board, layout, seed);
     for step in 0..steps {
         random_step(&mut rig, &mut random);
         if step % 100 == 99 {
@@ -73,14 +114,24 @@ fn random_stream(board: Board, seed: u64, steps: u32) {
 #[test]
 fn random_streams_leave_the_memory_that_the_documents_say_on_p100() {
     for seed in 0..12 {
-        random_stream(Board::P100, seed, 300);
+        random_stream(Board::P100, DispatchLayout::Dispatcher, seed, 300);
     }
 }
 
 #[test]
 fn random_streams_leave_the_memory_that_the_documents_say_on_p150() {
     for seed in 100..112 {
-        random_stream(Board::P150, seed, 300);
+        random_stream(Board::P150, DispatchLayout::Dispatcher, seed, 300);
+    }
+}
+
+#[test]
+fn random_streams_leave_the_memory_that_the_documents_say_in_every_layout() {
+    for (number, layout) in (200..).step_by(100).zip(DispatchLayout::ALL) {
+        for seed in number..number + 3 {
+            random_stream(Board::P100, layout, seed, 300);
+            random_stream(Board::P150, layout, seed + 50, 300);
+        }
     }
 }
 

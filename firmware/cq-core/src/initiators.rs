@@ -1,8 +1,10 @@
 //! Which kernel uses which request initiator of which NIU, and with which transaction ids.
 //!
-//! Initiators 0 to 2 of NIU 1 are the subordinate's and 3 is the dispatcher's (seed 001 figure 8).
-//! The subordinate only makes posted requests, so that the acknowledgements that NIU 1 counts are
-//! all the dispatcher's.
+//! NIU 1 of a dispatch core is the dispatcher's. The subordinate has half of NIU 0, not three
+//! initiators of NIU 1 as in seed 001 figure 8: while a chain of linked multicasts is open on an NIU
+//! nobody may send anything else through it (BlackholeA0/NoC/MemoryMap.md, `NOC_CMD_VC_LINKED`), and
+//! two cores cannot know that of each other. The subordinate only makes posted requests, so that
+//! the answers that NIU 0 counts are all the dispatcher's.
 //!
 //! **Data before credit.** A write and a later atomic are not ordered, not even on one virtual
 //! channel: the list of guarantees has write before *read* and atomic before atomic only
@@ -61,14 +63,10 @@ pub mod dispatch {
     pub const CREDIT_NIU: Niu = Niu::new(0);
     /// Pages given back to the prefetcher.
     pub const CREDIT: Initiator = CREDIT_NIU.initiator(0);
-    /// `NOTIFY_PREFETCH`: the count that the prefetcher's `STALL` waits for.
+    /// All other counts of other cores: those of `NOTIFY_PREFETCH`, `EXEC_BUF_END` and
+    /// `NOTIFY_SUBORDINATE_GO_SIGNAL`, and of pages filled in the ring of the host side.
     pub const NOTIFY: Initiator = CREDIT_NIU.initiator(1);
-    /// `EXEC_BUF_END`: the count that the core that reads records waits for. On the device side of
-    /// a split dispatcher, which passes that command on: pages filled in the ring of the host side.
-    pub const EXEC_BUF: Initiator = CREDIT_NIU.initiator(2);
-    /// `NOTIFY_SUBORDINATE_GO_SIGNAL` to a subordinate on another tile.
-    pub const SYNC: Initiator = CREDIT_NIU.initiator(3);
-    /// Transaction id of all initiators of [`CREDIT_NIU`].
+    /// Transaction id of [`CREDIT`] and [`NOTIFY`].
     pub const CREDIT_ID: u32 = 3;
 }
 
@@ -77,15 +75,16 @@ pub mod dispatch_s {
     use tilework_rt::niu::{Initiator, Niu};
 
     /// The NIU of all its requests, which are all posted.
-    pub const NIU: Niu = Niu::new(1);
+    pub const NIU: Niu = Niu::new(0);
     /// Go messages.
-    pub const WRITES: Initiator = NIU.initiator(0);
+    pub const WRITES: Initiator = NIU.initiator(2);
     /// Transaction id of [`WRITES`].
     pub const GO_ID: u32 = 4;
-    /// Counts of workers, passed on to the dispatcher on another tile.
+    /// Counts of workers, passed on to the dispatcher on another tile: next to it this initiator is
+    /// the dispatcher's.
     pub const COUNTS: Initiator = NIU.initiator(1);
     /// Pages given back to the prefetcher.
-    pub const CREDIT: Initiator = NIU.initiator(2);
+    pub const CREDIT: Initiator = NIU.initiator(3);
     /// Transaction id of [`CREDIT`].
     pub const CREDIT_ID: u32 = 5;
 }

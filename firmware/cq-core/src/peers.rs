@@ -58,12 +58,12 @@ impl Peers {
         }
     }
 
-    /// The rectangles that hold every worker and no core of the queue, as NoC 1 wants them, with
-    /// their number of tiles. The queue's cores are the topmost of the last column; columns without
+    /// The rectangles that hold every worker and no core of the queue, as `encode` packs them for a
+    /// NoC, with their number of tiles. The queue's cores are the topmost of the last column; columns without
     /// Tensix tiles are excluded from multicasts. Right for the columns of a p100 and of a p150
     /// alone: for a board with others, the host must send go signals by unicast, as ours does for
     /// all.
-    pub fn worker_rects(&self) -> [(u32, u32); 2] {
+    pub fn worker_rects(&self, encode: fn(NocRect) -> u32) -> [(u32, u32); 2] {
         let board = board_of(self.dispatch);
         let column = board.dispatch_column();
         let rows = u32::from(board::WORKER_Y_LAST - board::WORKER_Y_FIRST + 1);
@@ -77,7 +77,7 @@ impl Peers {
             start: NocXy::new(columns[0], board::WORKER_Y_FIRST),
             end: NocXy::new(column - 1, board::WORKER_Y_LAST),
         };
-        [(left.encode_noc1(), (columns.len() as u32 - 1) * rows), (below.encode_noc1(), below.area())]
+        [(encode(left), (columns.len() as u32 - 1) * rows), (encode(below), below.area())]
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
     fn multicast_rectangles_hold_exactly_the_workers() {
         for (board, layout) in [Board::P100, Board::P150].into_iter().flat_map(|b| DispatchLayout::ALL.map(|l| (b, l)))
         {
-            let rects = Peers::new(layout.arguments(board), 0).worker_rects();
+            let rects = Peers::new(layout.arguments(board), 0).worker_rects(NocRect::encode_noc1);
             let inside = |xy: NocXy| {
                 rects.iter().any(|&(r, _)| {
                     // NoC 1: the larger corner is the start.

@@ -1,13 +1,13 @@
 //! `cq_dispatch_subordinate`: sends go messages while the dispatcher goes on.
 //!
 //! Runs on the NCRISC of the dispatch core, or of a tile of its own, as a kernel in host mode, on
-//! NoC 1. Follows seed 001 section 5. Unless the dispatch layout says otherwise the host sends it
+//! NoC 0. Follows seed 001 section 5. Unless the dispatch layout says otherwise the host sends it
 //! nothing, and it is asleep on its first page.
 //!
 //! On a tile of its own the workers report to that tile ([`counts`]).
 //!
-//! Next to the dispatcher it shares NIU 1 with it and makes only posted requests, so that the dispatcher's
-//! count of acknowledgements stays its own ([`tilework_cq_core::initiators`]). Its ring and its
+//! Next to the dispatcher it shares NIU 0 with it and makes only posted requests, so that the
+//! dispatcher's count of answers stays its own ([`tilework_cq_core::initiators`]). Its ring and its
 //! semaphore are its own as well; in the original both rings count pages in semaphore 0, and the
 //! subordinate would wake for the dispatcher's.
 //!
@@ -29,6 +29,7 @@ use tilework_abi::cq::dispatch::{
 };
 use tilework_abi::cq::layout::{DONE_STREAM, WORKER_SEMS, dispatch_core, prefetch_core};
 use tilework_abi::cq::status::{Fault, Kernel};
+use tilework_abi::noc::NocRect;
 use tilework_abi::stream;
 use tilework_cq_core::halt::Status;
 use tilework_cq_core::initiators::dispatch_s::{CREDIT, CREDIT_ID, GO_ID, NIU, WRITES};
@@ -131,7 +132,7 @@ impl Subordinate {
             let to = go::multicast_address(self.go, multicast);
             let from = go::stage(at, message, to);
             WRITES.setup_writes(MULTICAST_POSTED, GO_ID, 0);
-            for (rect, _) in self.peers.worker_rects() {
+            for (rect, _) in self.peers.worker_rects(NocRect::encode) {
                 WRITES.write(self.my_xy, from, rect, to, 4);
             }
         }

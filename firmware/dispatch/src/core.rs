@@ -3,15 +3,13 @@
 
 use tilework_abi::cq::count::WrapCount;
 use tilework_abi::cq::dispatch::WRITE_OFFSETS;
-use tilework_abi::cq::layout::WORKER_SEMS;
 use tilework_abi::cq::layout::dispatch_core::{DISPATCH_CB, SEM_CB_PAGES, SEM_H_PAGES};
-use tilework_abi::cq::layout::prefetch_core::{SEM_DISPATCH_PAGES, SEM_EXEC_BUF, SEM_SYNC};
+use tilework_abi::cq::layout::prefetch_core::SEM_DISPATCH_PAGES;
+use tilework_abi::cq::layout::{SemaphoreId, WORKER_SEMS};
 use tilework_abi::cq::status::{Fault, Kernel};
 use tilework_abi::noc::{TAG_TRID_SHIFT, counter, init};
 use tilework_cq_core::halt::Status;
-use tilework_cq_core::initiators::dispatch::{
-    CREDIT, CREDIT_ID, CREDIT_NIU, EXEC_BUF, NIU, NOTIFY, SYNC, WRITE_IDS, WRITES,
-};
+use tilework_cq_core::initiators::dispatch::{CREDIT, CREDIT_ID, CREDIT_NIU, NIU, NOTIFY, WRITE_IDS, WRITES};
 use tilework_cq_core::peers::Peers;
 use tilework_cq_core::reader::PageReader;
 use tilework_rt::KernelContext;
@@ -50,6 +48,8 @@ pub struct Core {
     pub worker_sems: u32,
     /// The ring of the host side; on the device side of a split dispatcher only.
     pub host_side: Option<HostSide>,
+    /// Semaphore 0, on all cores of the queue.
+    semaphores: u32,
     /// The core that fills the ring.
     upstream: u32,
     ring: Ring,
@@ -70,14 +70,7 @@ impl Core {
             (peers.dispatch, SEM_H_PAGES)
         };
         CREDIT.setup_increments(ATOMIC, CREDIT_ID, credit.addr(semaphores));
-        NOTIFY.setup_increments(ATOMIC, CREDIT_ID, SEM_SYNC.addr(semaphores));
-        let host_side = if ctx.my_xy == peers.completion {
-            EXEC_BUF.setup_increments(ATOMIC, CREDIT_ID, SEM_EXEC_BUF.addr(semaphores));
-            None
-        } else {
-            EXEC_BUF.setup_increments(ATOMIC, CREDIT_ID, SEM_CB_PAGES.addr(semaphores));
-            Some(HostSide::new(SEM_H_PAGES.addr(semaphores)))
-        };
+        let host_side = (ctx.my_xy != peers.completion).then(|| HostSide::new(SEM_H_PAGES.addr(semaphores)));
         Self {
             my_xy: ctx.my_xy,
             peers,
@@ -89,6 +82,7 @@ impl Core {
             go: ctx.go,
             worker_sems: WORKER_SEMS,
             host_side,
+            semaphores,
             upstream,
             ring: Ring::new(WrapCount(0)),
             filled: SEM_CB_PAGES.addr(semaphores),
@@ -202,9 +196,16 @@ impl Core {
         NIU.wait_left(self.id());
     }
 
-    /// Increments the prefetcher's sync semaphore.
-    pub fn notify_prefetch(&self) {
-        NOTIFY.increment(self.my_xy, self.peers.prefetch, 1);
+    /// Adds `n` to the word `addr` of the core `xy`.
+    #[inline(never)]
+    pub fn notify(&self, xy: u32, addr: u32, n: u32) {
+        NOTIFY.setup_increments(ATOMIC, CREDIT_ID, addr);
+        NOTIFY.increment(self.my_xy, xy, n);
+    }
+
+    /// Adds `n` to semaphore `id` of the core `xy`.
+    pub fn notify_semaphore(&self, xy: u32, id: SemaphoreId, n: u32) {
+        self.notify(xy, id.addr(self.semaphores), n);
     }
 
     // ---- checks ----
@@ -246,9 +247,8 @@ impl Core {
         // Whatever came behind TERMINATE was not executed: waiting here for ever is where a
         // superfluous command shows.
         wait(self.filled, |count| !self.ring.would_take(WrapCount(count)));
-        for initiator in [CREDIT, NOTIFY, EXEC_BUF, SYNC] {
-            initiator.wait_ready();
-        }
+        CREDIT.wait_ready();
+        NOTIFY.wait_ready();
         CREDIT_NIU.wait_answered(CREDIT_ID);
         if let Some(host_side) = &self.host_side {
             host_side.wait_all_back();

@@ -7,9 +7,8 @@
 use tilework_abi::cq::count::WrapCount;
 use tilework_abi::cq::dispatch::DispatchCmdId;
 use tilework_abi::cq::layout::PCIE_NOC_XY_MARK;
-use tilework_abi::cq::layout::dispatch_core::DISPATCH_CB;
+use tilework_abi::cq::layout::dispatch_core::{DISPATCH_CB, SEM_CB_PAGES};
 use tilework_abi::cq::status::Fault;
-use tilework_cq_core::initiators::dispatch::EXEC_BUF as FILLED;
 use tilework_cq_core::span::packet;
 use tilework_cq_core::writer::PageWriter;
 use tilework_rt::niu::WRITE;
@@ -74,7 +73,7 @@ impl Core {
             left -= n;
         }
         self.barrier();
-        FILLED.increment(self.my_xy, self.peers.completion, ring.release());
+        self.notify_semaphore(self.peers.completion, SEM_CB_PAGES, ring.release());
     }
 
     /// Passes on the present `WRITE_LINEAR` of `bytes` bytes to `to` of `xy`, which includes the

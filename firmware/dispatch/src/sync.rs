@@ -6,14 +6,15 @@ use tilework_abi::cq::dispatch::{
     GO_NO_MULTICAST, GO_SIGNAL_NOC_DATA_MAX_WORDS, NotifySubordinateGoSignal, SendGoSignal, SetGoSignalNocData,
     SetNumWorkerSems, SetWriteOffset, Timestamp, WRITE_OFFSETS, Wait, WaitFlags,
 };
+use tilework_abi::cq::layout::prefetch_core::{SEM_EXEC_BUF, SEM_SYNC};
 use tilework_abi::cq::layout::{WORKER_SEMS, dispatch_core};
 use tilework_abi::cq::status::Fault;
-use tilework_abi::noc::PCIE_HOST_MID;
+use tilework_abi::noc::{NocRect, PCIE_HOST_MID};
 use tilework_abi::stream;
-use tilework_cq_core::initiators::dispatch::{CREDIT_ID, EXEC_BUF, SYNC, WRITES};
+use tilework_cq_core::initiators::dispatch::WRITES;
 use tilework_cq_core::local::Table;
 use tilework_cq_core::{command, go};
-use tilework_rt::niu::{ATOMIC, MULTICAST, WRITE, XY_MASK};
+use tilework_rt::niu::{MULTICAST, WRITE, XY_MASK};
 use tilework_rt::reg::{publish, read, wait, wall_clock, write};
 
 use crate::HEADER;
@@ -46,7 +47,7 @@ impl Core {
             go::clear_stream(stream_id);
         }
         if flags.contains(WaitFlags::NOTIFY_PREFETCH) {
-            self.notify_prefetch();
+            self.notify_semaphore(self.peers.prefetch, SEM_SYNC, 1);
         }
         self.advance(HEADER);
     }
@@ -71,7 +72,7 @@ impl Core {
             let to = go::multicast_address(self.go, multicast);
             let from = go::stage(self.at(), message, to);
             self.setup_writes(MULTICAST, 0);
-            for (rect, recipients) in self.peers.worker_rects() {
+            for (rect, recipients) in self.peers.worker_rects(NocRect::encode_noc1) {
                 self.barrier();
                 self.write(from, rect, to, 4, recipients);
             }
@@ -125,7 +126,7 @@ impl Core {
         if self.pass_on(u64::from(HEADER)) {
             return;
         }
-        EXEC_BUF.increment(self.my_xy, self.peers.issue, 1);
+        self.notify_semaphore(self.peers.issue, SEM_EXEC_BUF, 1);
         self.advance(HEADER);
     }
 
@@ -146,8 +147,7 @@ impl Core {
             if here {
                 write(sem, read(sem).wrapping_add(1));
             } else {
-                SYNC.setup_increments(ATOMIC, CREDIT_ID, sem);
-                SYNC.increment(self.my_xy, self.peers.subordinate, 1);
+                self.notify(self.peers.subordinate, sem, 1);
             }
             mask &= mask - 1;
         }

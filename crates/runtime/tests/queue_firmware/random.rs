@@ -3,12 +3,13 @@
 use crate::shadow::{DRAM_BASE, L1_BANKS, L1_BASE};
 use tilework_abi::board::Board;
 use tilework_abi::cq::dispatch::{WaitFlags, WritePackedLargeType, WritePackedType};
+use tilework_abi::cq::layout::WORKER_SEMS;
 use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::noc::{NocRect, NocXy};
 use tilework_cq::DispatchCommand;
 use tilework_cq::dispatch::{
-    DebugMark, Delay, HostWrite, LargeSub, LinearWrite, PackedLargeWrite, PackedTargets, PackedWrite, Packets,
-    PagedWrite, Wait, WriteOffsets,
+    DebugMark, Delay, HostWrite, LargeSub, LinearWrite, NotifySubordinate, NumWorkerSems, PackedLargeWrite,
+    PackedTargets, PackedWrite, Packets, PagedWrite, Wait, WriteOffsets,
 };
 
 /// The write forms, by name.
@@ -141,7 +142,7 @@ impl Random {
             Form::PagedDram => self.paged(true, bytes),
             Form::PagedL1 => self.paged(false, bytes),
             Form::PackedUnicast | Form::PackedMulticast => {
-                let most = if form == Form::PackedUnicast { 118 } else { 59 };
+                let most = if form == Form::PackedUnicast { self.workers.len().min(118) } else { 59 };
                 let size = (1 + self.below(4096) as usize).min(bytes);
                 let count = (bytes / size.next_multiple_of(16)).clamp(1, most);
                 let packets = Packets::PerTarget((0..count).map(|_| self.bytes(size)).collect());
@@ -149,7 +150,8 @@ impl Random {
             }
             Form::PackedUnicastShared | Form::PackedMulticastShared => {
                 let multicast = form == Form::PackedMulticastShared;
-                let count = 1 + self.below(if multicast { 8 } else { 118 }) as usize;
+                let most = if multicast { 8 } else { self.workers.len().min(118) };
+                let count = 1 + self.below(most as u32) as usize;
                 let packet = self.bytes(bytes.min(4096));
                 self.packed(multicast, count, Packets::Shared(packet))
             }
@@ -230,9 +232,15 @@ impl Random {
         self.write(form, bytes)
     }
 
+    /// A notification of the subordinate for any of its semaphores.
+    pub(crate) fn notify(&mut self) -> DispatchCommand {
+        let index_bitmask = self.below(1 << WORKER_SEMS) as u16;
+        DispatchCommand::NotifySubordinateGoSignal(NotifySubordinate { wait: self.coin(), index_bitmask })
+    }
+
     /// A command that writes nothing but may change or delay what comes after it.
     pub(crate) fn other(&mut self) -> DispatchCommand {
-        match self.below(5) {
+        match self.below(8) {
             0 => {
                 let flags = self.one_of(&[
                     WaitFlags::empty(),
@@ -247,6 +255,9 @@ impl Random {
             1 => DispatchCommand::Delay(Delay { iterations: self.below(200) }),
             2 => DispatchCommand::Debug(DebugMark { key: self.below(1 << 16) as u16, size: 0, body: Vec::new() }),
             3 => DispatchCommand::Sink,
+            4 => DispatchCommand::ExecBufEnd,
+            5 => DispatchCommand::SetNumWorkerSems(NumWorkerSems { count: WORKER_SEMS }),
+            6 => self.notify(),
             _ => {
                 let count = self.below(5);
                 let offsets = (0..count).map(|_| 16 * self.below(0x1000)).collect();

@@ -17,14 +17,14 @@ use tilework_abi::board::Board;
 use tilework_abi::cq::dispatch::WaitFlags;
 use tilework_abi::cq::layout::prefetch_core::{CMDDAT_Q, PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE, SEM_DISPATCH_PAGES};
 use tilework_abi::cq::layout::{
-    HOST_REGION_NOC_BASE, PAGE_SIZE, PageRing, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host,
+    HOST_REGION_NOC_BASE, PAGE_SIZE, PageRing, SEMAPHORE_OFFSET, SemaphoreId, WORKER_SEMS, dispatch_core, host,
 };
 use tilework_abi::cq::prefetch::DispatcherSelect;
 use tilework_abi::cq::status::Kernel;
 use tilework_abi::cq::tiles::DispatchLayout;
-use tilework_abi::l1::WORKER;
+use tilework_abi::l1::{GO_ENTRIES, WORKER};
 use tilework_abi::noc::NocXy;
-use tilework_cq::dispatch::Wait;
+use tilework_cq::dispatch::{GoSignal, Wait};
 use tilework_cq::issue::QueueError;
 use tilework_cq::prefetch::Inline;
 use tilework_cq::{CompletionFifo, DispatchCommand, IssueQueue, PrefetchCommand, PrefetchPort, Record, relay_inline};
@@ -108,6 +108,12 @@ pub(crate) struct Rig {
     /// What the subordinate was sent.
     pub subordinate: Sent,
     prefetch_commands: u32,
+    /// `EXEC_BUF_END`s that were sent.
+    exec_buf_ends: u32,
+    /// How often each sync semaphore was named.
+    notified: [u32; WORKER_SEMS as usize],
+    /// What was sent last to each go message of all workers.
+    pub go_words: [u32; GO_ENTRIES as usize],
     /// Offset in the command data queue behind the newest record.
     cmddat: u32,
     /// Address of the newest record's entry, and of the end of its bytes in host memory.
@@ -143,6 +149,9 @@ impl Rig {
             dispatch: Sent::default(),
             subordinate: Sent::default(),
             prefetch_commands: 0,
+            exec_buf_ends: 0,
+            notified: [0; WORKER_SEMS as usize],
+            go_words: [0; GO_ENTRIES as usize],
             cmddat: 0,
             last: (PREFETCH_Q.end().get(), host::ISSUE.noc_addr()),
             issue_wraps: 0,
@@ -283,6 +292,17 @@ impl Rig {
         let bytes = command.to_bytes().unwrap();
         if matches!(command, DispatchCommand::WriteLinearHHost(_)) {
             self.expected.extend(bytes.chunks(PAGE_SIZE as usize).map(<[u8]>::to_vec));
+        }
+        match command {
+            DispatchCommand::ExecBufEnd => self.exec_buf_ends += 1,
+            DispatchCommand::NotifySubordinateGoSignal(notify) => {
+                let named = |i: usize| u32::from(notify.index_bitmask >> i & 1);
+                self.notified.iter_mut().enumerate().for_each(|(i, count)| *count += named(i));
+            }
+            DispatchCommand::SendGoSignal(GoSignal { multicast_go_offset: Some(to), go_signal, .. }) => {
+                self.go_words[usize::from(*to)] = *go_signal;
+            }
+            _ => {}
         }
         self.shadow.apply(command);
         bytes

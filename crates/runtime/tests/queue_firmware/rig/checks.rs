@@ -3,7 +3,9 @@
 
 use super::Rig;
 use tilework_abi::cq::layout::dispatch_core;
-use tilework_abi::cq::layout::prefetch_core::{self, PREFETCH_Q, SCRATCH_DB, SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES};
+use tilework_abi::cq::layout::prefetch_core::{
+    self, PREFETCH_Q, SCRATCH_DB, SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES, SEM_EXEC_BUF,
+};
 use tilework_abi::cq::status::{Kernel, decode_error, word};
 use tilework_abi::l1::WORKER;
 use tilework_abi::msg::RUN_DONE;
@@ -16,7 +18,25 @@ impl Rig {
         self.settle();
         self.shadow.check(&mut self.card);
         self.check_credits();
+        self.check_notifications();
         self.check_progress();
+    }
+
+    /// Everybody was told as often as was said, and the go messages that were sent to all are there.
+    fn check_notifications(&self) {
+        let ends = self.semaphore(self.layout.issue_tile(self.board), SEM_EXEC_BUF);
+        assert_eq!(ends, self.exec_buf_ends, "ends of exec buffers");
+        let subordinate = self.core_of(Kernel::DispatchS);
+        for (i, &expected) in (0..).zip(&self.notified) {
+            let found = self.l1(subordinate, dispatch_core::sync_sem(i).get());
+            assert_eq!(found, expected, "sync semaphore {i}");
+        }
+        for worker in self.layout.workers(self.board) {
+            for (i, &expected) in (0..).zip(&self.go_words).skip(1) {
+                let found = self.l1(worker, WORKER.go.get() + 4 * i);
+                assert_eq!(found, expected, "go message {i} of {worker}");
+            }
+        }
     }
 
     /// Credits are conserved: what was sent is filled, and what is not given back is at most the
