@@ -9,6 +9,7 @@ use super::schema::{BufferDecl, Location, ProgramFile, Use};
 use super::source::Source;
 use super::wrong::{Wrong, consequence};
 use crate::answer::Answer;
+use crate::board_option::BoardLayout;
 use crate::failure::{Failure, Outcome};
 use crate::inputs;
 use serde::Serialize;
@@ -133,7 +134,8 @@ fn overview(file: &Path, own: &KernelPlanArgs) -> Outcome<ProgramOverview> {
         return Err(wrong.outcome().err().unwrap_or_else(consequence));
     };
     let needs_array = |decl: &BufferDecl| decl.shape.is_none() && decl.like.is_none();
-    let (plan, more) = Plan::examine(source, &parsed, own.board.board(), &inputs, needs_array);
+    let board = BoardLayout { board: own.board.board(), layout: own.layout.layout() };
+    let (plan, more) = Plan::examine(source, &parsed, board, &inputs, needs_array);
     wrong.join(more);
     let mut memory = MemorySpace::new(plan.board, &WORKER);
     let placed = place_or(&mut memory, &plan, &mut wrong);
@@ -149,7 +151,7 @@ fn overview(file: &Path, own: &KernelPlanArgs) -> Outcome<ProgramOverview> {
 /// Where everything of a program lies, after the checks that a device makes.
 fn lay_out(plan: &Plan, arguments: &Arguments, memory: &MemorySpace) -> Result<Layout, Failure> {
     let program = build(plan, arguments.clone());
-    let workers: Vec<NocXy> = plan.board.workers().collect();
+    let workers: Vec<NocXy> = plan.dispatch_layout.workers(plan.board).collect();
     let layout = program.layout(&workers, &WORKER, memory.l1()).map_err(|error| plan.misfit(&error))?;
     // Kernels are moved to their places.
     lower::build_ir(&program, &layout, &WORKER, MODE_DEV).map_err(|error| plan.misfit(&error))?;
