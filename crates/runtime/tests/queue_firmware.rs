@@ -19,6 +19,8 @@ mod shadow;
 mod faults;
 #[path = "queue_firmware/layouts.rs"]
 mod layouts;
+#[path = "queue_firmware/speed.rs"]
+mod speed;
 #[path = "queue_firmware/sync.rs"]
 mod sync;
 #[path = "queue_firmware/wraps.rs"]

@@ -59,6 +59,10 @@ pub mod dispatch {
     pub const WRITES: Initiator = NIU.initiator(3);
     /// Transaction ids of [`WRITES`], by the parity of the block their data lies in.
     pub const WRITE_IDS: [u32; 2] = [1, 2];
+    /// Transaction ids of [`WRITES`] for data of the host, which takes turns.
+    pub const HOST_IDS: [u32; 2] = [5, 6];
+    /// Transaction id of [`WRITES`] for the completion pointer.
+    pub const POINTER_ID: u32 = 7;
     /// The NIU of credits.
     pub const CREDIT_NIU: Niu = Niu::new(0);
     /// Pages given back to the prefetcher.

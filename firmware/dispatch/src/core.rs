@@ -14,7 +14,7 @@ use tilework_cq_core::peers::Peers;
 use tilework_cq_core::reader::PageReader;
 use tilework_rt::KernelContext;
 use tilework_rt::niu::ATOMIC;
-use tilework_rt::reg::wait;
+use tilework_rt::reg::{fence, read, wait};
 
 use crate::host::Completion;
 use crate::relay::HostSide;
@@ -135,6 +135,15 @@ impl Core {
         self.ring.available()
     }
 
+    /// Whether the next byte has yet to come.
+    pub fn is_starved(&self) -> bool {
+        if self.ring.available() != 0 || self.ring.knows_more() {
+            return false;
+        }
+        fence();
+        !self.ring.would_take(WrapCount(read(self.filled)))
+    }
+
     /// Waits for more pages; at the end of a block, first releases the block before it.
     #[inline(never)]
     fn more(&mut self) {
@@ -187,13 +196,6 @@ impl Core {
     pub fn barrier(&self) {
         WRITES.wait_ready();
         NIU.wait_counter(counter::MST_WR_ACK_RECEIVED, |count| WrapCount(count).wrap_ge(self.acks));
-    }
-
-    /// Waits until the data of the present block's writes has left L1.
-    #[inline(always)]
-    pub fn wait_left(&self) {
-        WRITES.wait_ready();
-        NIU.wait_left(self.id());
     }
 
     /// Adds `n` to the word `addr` of the core `xy`.
