@@ -28,7 +28,7 @@ impl BoardOption {
 pub struct LayoutOption {
     /// Which tiles run the command queue and who sends go signals: dispatcher, subordinate,
     /// subordinate-tile or split (docs/protocol.md); dispatcher unless given.
-    #[arg(long = "dispatch-layout", value_name = "NAME", value_parser = layout_named)]
+    #[arg(id = "dispatch-layout", long = "dispatch-layout", value_name = "NAME", value_parser = layout_named)]
     pub given: Option<DispatchLayout>,
 }
 
