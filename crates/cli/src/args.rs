@@ -5,6 +5,7 @@
 
 use crate::answer::{ReportArgs, ReportOrJsonArgs};
 use crate::board_file;
+use crate::board_option::LayoutOption;
 use crate::disasm::DisasmArgs;
 use crate::kinds::{Focus, KindRow, Verb, add_options, focus, help_after};
 use crate::loudness::LoudnessArgs;
@@ -102,6 +103,8 @@ pub struct BoardArgs {
     /// The board: p100, p150, p300, or a file that says what its chip lacks (docs/card.md).
     #[arg(default_value = "p100", value_parser = board_file::parse)]
     pub board: Board,
+    #[command(flatten)]
+    pub layout: LayoutOption,
     #[command(flatten)]
     pub report: ReportArgs,
 }

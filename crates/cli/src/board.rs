@@ -1,6 +1,7 @@
 //! `tilework board`: the tiles of a board and the memory maps of its cores.
 
 use crate::answer::Answer;
+use crate::board_option::BoardLayout;
 use crate::board_report::BoardReport;
 use std::io::Write;
 use std::ops::Range;
@@ -8,9 +9,10 @@ use tilework_abi::addr::L1Addr;
 use tilework_abi::board::{self, AICLK_MHZ, Board, ChipSpec, DRAM_BANK_BYTES};
 use tilework_abi::cq::layout::{
     HOST_REGION_NOC_BASE, KERNEL_TEXT_OFFSET, L1Region, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host,
-    prefetch_core,
+    prefetch_core, prefetch_d_core,
 };
 use tilework_abi::cq::status::{Kernel, STATUS_BYTES};
+use tilework_abi::cq::tiles::{DispatchLayout, Part};
 use tilework_abi::grid::{self, ETHERNET_TILES, Site};
 use tilework_abi::l1::{GO_ENTRIES, LAUNCH_ENTRIES, WORKER};
 use tilework_abi::msg::LAUNCH_MSG_BYTES;
@@ -18,18 +20,21 @@ use tilework_abi::noc::{GRID_X, GRID_Y, NocXy};
 use tilework_abi::tensix::Processor;
 
 /// Everything about a board.
-pub fn show(board: Board) -> Answer {
+pub fn show(board: BoardLayout) -> Answer {
     Answer::new(BoardReport::of(board), move |_, out| text(board, out))
 }
 
-fn text(board: Board, out: &mut dyn Write) -> std::io::Result<()> {
-    summary(board, out)?;
-    draw(board, out)?;
+fn text(whole: BoardLayout, out: &mut dyn Write) -> std::io::Result<()> {
+    let BoardLayout { board, layout } = whole;
+    summary(whole, out)?;
+    draw(whole, out)?;
+    layouts(whole, out)?;
     banks(board, out)?;
     inert(board, out)?;
     table(out, "L1 of a worker", &worker_map())?;
-    table(out, &format!("L1 of the prefetch core ({})", at(board.prefetch_core())), &prefetch_map())?;
-    table(out, &format!("L1 of the dispatch core ({})", at(board.dispatch_core())), &dispatch_map())?;
+    let (prefetch, dispatch) = (layout.prefetch_tile(board), layout.dispatch_tile(board));
+    table(out, &format!("L1 of the prefetch core ({})", at(prefetch)), &prefetch_map(layout))?;
+    table(out, &format!("L1 of the dispatch core ({})", at(dispatch)), &dispatch_map())?;
     let bytes = host::REGION_SIZE;
     table(
         out,
@@ -42,13 +47,15 @@ fn at(xy: NocXy) -> String {
     format!("{}, {}", xy.x, xy.y)
 }
 
-fn summary(board: Board, out: &mut dyn Write) -> std::io::Result<()> {
+fn summary(whole: BoardLayout, out: &mut dyn Write) -> std::io::Result<()> {
+    let BoardLayout { board, layout } = whole;
     let banks = board.dram().banks().len();
     writeln!(
         out,
-        "{}: {} workers and 2 dispatch cores in {} columns, {banks} DRAM banks of {} GiB, {AICLK_MHZ} MHz\n",
+        "{}: {} workers and {} dispatch cores in {} columns, {banks} DRAM banks of {} GiB, {AICLK_MHZ} MHz\n",
         board.name(),
-        board.workers().count(),
+        whole.workers().len(),
+        layout.tile_count(),
         board.worker_columns().len(),
         DRAM_BANK_BYTES >> 30
     )?;
@@ -63,13 +70,27 @@ fn summary(board: Board, out: &mut dyn Write) -> std::io::Result<()> {
     }
 }
 
+/// What stands for a tile of the command queue: its first part.
+const fn mark(part: Part) -> &'static str {
+    match part {
+        Part::Prefetch => "P",
+        Part::PrefetchH => "Ph",
+        Part::PrefetchD => "Pd",
+        Part::Dispatch => "D",
+        Part::DispatchH => "Dh",
+        Part::DispatchD => "Dd",
+        Part::Subordinate => "S",
+    }
+}
+
 /// What a position of the grid holds, in two characters.
-fn cell(board: Board, x: u8, y: u8) -> String {
+fn cell(whole: BoardLayout, x: u8, y: u8) -> String {
+    let board = whole.board;
     let xy = NocXy::new(x, y);
     match Site::at(x, y) {
-        Some(Site::Tensix) if xy == board.prefetch_core() => "P".into(),
-        Some(Site::Tensix) if xy == board.dispatch_core() => "D".into(),
-        Some(Site::Tensix) if board.is_tensix(xy) => "w".into(),
+        Some(Site::Tensix) if board.is_tensix(xy) => {
+            whole.layout.parts_at(board, xy).first().map_or("w", |&part| mark(part)).into()
+        }
         Some(Site::Tensix) => "-".into(),
         Some(Site::Dram { bank, .. }) if board.harvested_dram() == Some(bank) => "--".into(),
         Some(Site::Dram { bank, .. }) => format!("d{bank}"),
@@ -84,19 +105,23 @@ fn cell(board: Board, x: u8, y: u8) -> String {
     }
 }
 
-fn draw(board: Board, out: &mut dyn Write) -> std::io::Result<()> {
+fn draw(whole: BoardLayout, out: &mut dyn Write) -> std::io::Result<()> {
+    let BoardLayout { board, layout } = whole;
     let columns: u8 = u8::try_from(GRID_X).expect("the grid has 17 columns");
     let rows: u8 = u8::try_from(GRID_Y).expect("the grid has 12 rows");
     let header: String = (0..columns).map(|x| format!("{x:>3}")).collect();
     writeln!(out, " y\\x{header}")?;
     for y in 0..rows {
-        let line: String = (0..columns).map(|x| format!("{:>3}", cell(board, x, y))).collect();
+        let line: String = (0..columns).map(|x| format!("{:>3}", cell(whole, x, y))).collect();
         writeln!(out, "{y:>4}{line}")?;
     }
+    let queue: Vec<_> =
+        layout.tiles(board).map(|(_, parts)| format!("{} {}", mark(parts[0]), parts[0].name())).collect();
     writeln!(
         out,
-        "\n w worker   P prefetcher   D dispatcher   d0..d7 port of a DRAM bank   pc PCIe   ar ARC\n \
-         e Ethernet, l2 L2CPU and se security tile, inert   - and -- harvested or idle   . router only"
+        "\n w worker   {}   d0..d7 port of a DRAM bank   pc PCIe   ar ARC\n \
+         e Ethernet, l2 L2CPU and se security tile, inert   - and -- harvested or idle   . router only",
+        queue.join("   ")
     )?;
     writeln!(
         out,
@@ -104,6 +129,16 @@ fn draw(board: Board, out: &mut dyn Write) -> std::io::Result<()> {
          physical ones. The PCIe tile is addressed as ({}), bank ports as below.\n",
         at(board::PCIE)
     )
+}
+
+/// The dispatch layouts, with the workers that each leaves.
+fn layouts(whole: BoardLayout, out: &mut dyn Write) -> std::io::Result<()> {
+    writeln!(out, "Dispatch layouts (--dispatch-layout; here {})\n  name              workers", whole.layout)?;
+    for layout in DispatchLayout::ALL {
+        let workers = layout.workers(whole.board).count();
+        writeln!(out, "  {:<16}  {workers:>7}  {}", layout.name(), layout.row().about)?;
+    }
+    writeln!(out)
 }
 
 /// The tiles whose cores do not run.
@@ -199,7 +234,7 @@ fn status_row(kernel: Kernel) -> Row {
     row(kernel.status()..kernel.status().offset(STATUS_BYTES), what)
 }
 
-pub fn prefetch_map() -> Vec<Row> {
+pub fn prefetch_map(layout: DispatchLayout) -> Vec<Row> {
     use prefetch_core as p;
     let pages = p::CMDDAT_Q.pages();
     let mut rows = kernel_rows().to_vec();
@@ -210,8 +245,15 @@ pub fn prefetch_map() -> Vec<Row> {
         region(p::PREFETCH_Q, "prefetch queue: record sizes, 2 bytes each"),
         region(p::CMDDAT_Q.region(), &format!("command data queue: {pages} pages")),
         region(p::SCRATCH_DB, "scratch, double-buffered"),
-        row(p::SCRATCH_DB.end()..WORKER.data_end, "free"),
     ]);
+    let mut end = p::SCRATCH_DB.end();
+    if layout == DispatchLayout::Split {
+        let records = prefetch_d_core::RECORDS;
+        rows.push(row(end..records.base(), "free"));
+        rows.push(region(records.region(), &format!("records of the host side: {} pages", records.pages())));
+        end = records.end();
+    }
+    rows.push(row(end..WORKER.data_end, "free"));
     rows
 }
 
@@ -300,7 +342,7 @@ mod tests {
     fn the_grid_shows_all_kinds_of_tiles() {
         let count = |board: Board, what: &str| {
             let places = (0..17).flat_map(|x| (0..12).map(move |y| (x, y)));
-            places.filter(|&(x, y)| cell(board, x, y) == what).count()
+            places.filter(|&(x, y)| cell(board.into(), x, y) == what).count()
         };
         // BlackholeA0/README.md: 14 Ethernet tiles, of which a p150 has 12 and a p100 none; 4 L2CPU
         // tiles; one idle PCIe tile.
@@ -323,7 +365,9 @@ mod tests {
             at_region("CMDDAT_Q", p::CMDDAT_Q.region()),
             at_region("SCRATCH_DB", p::SCRATCH_DB),
         ];
-        shows(&prefetch_map(), "prefetch_core", &prefetch);
+        shows(&prefetch_map(DispatchLayout::Dispatcher), "prefetch_core", &prefetch);
+        let records = [at_region("RECORDS", prefetch_d_core::RECORDS.region())];
+        shows(&prefetch_map(DispatchLayout::Split), "prefetch_d_core", &records);
         let dispatch = [
             at_word("COMPLETION_Q_WR_PTR", d::COMPLETION_Q_WR_PTR),
             at_word("COMPLETION_Q_RD_PTR", d::COMPLETION_Q_RD_PTR),
@@ -349,7 +393,7 @@ mod tests {
     #[test]
     fn the_dispatch_cores_show_their_kernels_and_status_blocks() {
         let config = WORKER.kernel_config.get();
-        for rows in [prefetch_map(), dispatch_map()] {
+        for rows in [prefetch_map(DispatchLayout::Dispatcher), dispatch_map()] {
             assert!(rows.iter().any(|r| (r.0, r.1) == (config, config + KERNEL_TEXT_OFFSET)));
             assert!(
                 rows.iter().any(|r| (r.0, r.1) == (config + KERNEL_TEXT_OFFSET, config + WORKER.kernel_config_size))

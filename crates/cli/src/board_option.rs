@@ -1,8 +1,10 @@
-//! The options `--board` and `--chip`: what a kernel program runs on.
+//! The options `--board`, `--dispatch-layout` and `--chip`: what a kernel program runs on.
 
 use crate::board_file;
 use std::path::PathBuf;
 use tilework_abi::board::Board;
+use tilework_abi::cq::tiles::DispatchLayout;
+use tilework_abi::noc::NocXy;
 use tilework_sim::{Bug, Bugs};
 
 /// The board.
@@ -18,6 +20,52 @@ impl BoardOption {
     /// The board that was chosen.
     pub fn board(self) -> Board {
         self.given.unwrap_or(Board::P100)
+    }
+}
+
+/// The dispatch layout.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct LayoutOption {
+    /// Which tiles run the command queue and who sends go signals: dispatcher, subordinate,
+    /// subordinate-tile or split (docs/protocol.md); dispatcher unless given.
+    #[arg(id = "dispatch-layout", long = "dispatch-layout", value_name = "NAME", value_parser = layout_named)]
+    pub given: Option<DispatchLayout>,
+}
+
+impl LayoutOption {
+    /// The layout that was chosen.
+    pub fn layout(self) -> DispatchLayout {
+        self.given.unwrap_or_default()
+    }
+}
+
+fn layout_named(name: &str) -> Result<DispatchLayout, String> {
+    DispatchLayout::named(name).ok_or_else(|| {
+        let names = DispatchLayout::ALL.map(DispatchLayout::name);
+        format!("no dispatch layout; there are {}", names.join(", "))
+    })
+}
+
+/// A board and its dispatch layout, which decide which tiles run programs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BoardLayout {
+    /// The board.
+    pub board: Board,
+    /// The layout.
+    pub layout: DispatchLayout,
+}
+
+impl BoardLayout {
+    /// The tiles that run programs, in the board's order.
+    pub fn workers(self) -> Vec<NocXy> {
+        self.layout.workers(self.board).collect()
+    }
+}
+
+impl From<Board> for BoardLayout {
+    /// The board with the usual layout.
+    fn from(board: Board) -> Self {
+        Self { board, layout: DispatchLayout::default() }
     }
 }
 

@@ -1,8 +1,9 @@
 //! What `tilework board` says, as data.
 
 use crate::board::{Row, dispatch_map, host_map, prefetch_map, worker_map};
+use crate::board_option::BoardLayout;
 use serde::Serialize;
-use tilework_abi::board::{AICLK_MHZ, Board, DRAM_BANK_BYTES};
+use tilework_abi::board::{AICLK_MHZ, DRAM_BANK_BYTES};
 use tilework_abi::noc::NocXy;
 
 /// A board. The fields are those of the JSON form, in their order.
@@ -10,11 +11,16 @@ use tilework_abi::noc::NocXy;
 pub struct BoardReport {
     board: &'static str,
     aiclk_mhz: u32,
+    dispatch_layout: &'static str,
     worker_columns: Vec<u8>,
     /// Tensix tiles that run kernels, by their translated coordinates.
     workers: Vec<TileView>,
+    /// The tile that reads the host's records.
     prefetch_core: TileView,
+    /// The tile that writes the host's completion FIFO.
     dispatch_core: TileView,
+    /// All tiles of the command queue and what they run.
+    queue_tiles: Vec<QueueTileView>,
     dram_banks: Vec<BankView>,
     memory_maps: MapsView,
 }
@@ -23,6 +29,13 @@ pub struct BoardReport {
 struct TileView {
     x: u8,
     y: u8,
+}
+
+#[derive(Serialize)]
+struct QueueTileView {
+    x: u8,
+    y: u8,
+    runs: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -53,7 +66,13 @@ struct RangeView {
 
 impl BoardReport {
     /// The report of a board.
-    pub fn of(board: Board) -> Self {
+    pub fn of(whole: BoardLayout) -> Self {
+        let BoardLayout { board, layout } = whole;
+        let queue = layout.tiles(board).map(|(xy, parts)| QueueTileView {
+            x: xy.x,
+            y: xy.y,
+            runs: parts.iter().map(|part| part.name()).collect(),
+        });
         let map = board.dram();
         let banks = map.banks().iter().enumerate().map(|(logical, bank)| BankView {
             logical,
@@ -65,14 +84,16 @@ impl BoardReport {
         Self {
             board: board.name(),
             aiclk_mhz: AICLK_MHZ,
+            dispatch_layout: layout.name(),
             worker_columns: board.worker_columns().to_vec(),
-            workers: board.workers().map(tile).collect(),
-            prefetch_core: tile(board.prefetch_core()),
-            dispatch_core: tile(board.dispatch_core()),
+            workers: whole.workers().into_iter().map(tile).collect(),
+            prefetch_core: tile(layout.issue_tile(board)),
+            dispatch_core: tile(layout.completion_tile(board)),
+            queue_tiles: queue.collect(),
             dram_banks: banks.collect(),
             memory_maps: MapsView {
                 worker: ranges(worker_map()),
-                prefetch_core: ranges(prefetch_map()),
+                prefetch_core: ranges(prefetch_map(layout)),
                 dispatch_core: ranges(dispatch_map()),
                 host: ranges(host_map()),
             },

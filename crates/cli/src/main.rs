@@ -38,6 +38,7 @@ mod simdir;
 mod targets;
 mod trace;
 
+use crate::board_option::BoardLayout;
 use answer::{ReportForm, Subject};
 use args::{Cli, Command, CqCommand, ListCommand};
 use clap::FromArgMatches;
@@ -85,7 +86,10 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
         Command::Run(args) => file(FileCommand::Run(args)),
         Command::Check(args) => file(FileCommand::Check(args)),
         Command::Show(args) => file(FileCommand::Show(args)),
-        Command::Board(args) => answer::finish(of("board", "board", args.report.report), Ok(board::show(args.board))),
+        Command::Board(args) => {
+            let board = BoardLayout { board: args.board, layout: args.layout.layout() };
+            answer::finish(of("board", "board", args.report.report), Ok(board::show(board)))
+        }
         Command::Simdir(args) => {
             let made = simdir::make(&args.dir, args.board, args.library.as_deref());
             answer::finish(of("simulator-folder", "simdir", args.report.report), made)

@@ -387,6 +387,8 @@ fn what_is_refused_is_told_with_file_place_and_option() {
     assert_eq!(other["option"], "--profile");
     let slow = json_of(&program(), &["--dispatch", "slow", "--core-timing"]);
     assert_eq!(slow["option"], "--core-timing");
+    let slow = json_of(&program(), &["--dispatch", "slow", "--dispatch-layout", "dispatcher"]);
+    assert_eq!(slow["option"], "--dispatch-layout");
 }
 
 #[test]

@@ -175,6 +175,27 @@ fn the_text_report_says_what_ran_and_what_is_modelled() {
 }
 
 #[test]
+fn every_dispatch_layout_runs_the_examples_with_the_same_results() {
+    for example in ["increment", "pipeline"] {
+        let mut expected = None;
+        for (layout, tiles) in [("dispatcher", 2), ("subordinate", 2), ("subordinate-tile", 3), ("split", 4)] {
+            let out = folder();
+            let report = report(example, out.path(), &["--dispatch-layout", layout]);
+            assert_eq!(report["dispatch_layout"], layout);
+            let outputs = report["outputs"].as_object().unwrap();
+            let hashes: Vec<_> = outputs.values().map(|output| output["sha256"].clone()).collect();
+            assert_eq!(*expected.get_or_insert(hashes.clone()), hashes, "{example} with {layout}");
+            let board = tilework(&["board", "p100", "--dispatch-layout", layout, "--report", "json"]).code(0).json();
+            assert_eq!(board["dispatch_layout"], layout);
+            assert_eq!(board["queue_tiles"].as_array().unwrap().len(), tiles);
+            assert_eq!(board["workers"].as_array().unwrap().len(), 120 - tiles);
+        }
+    }
+    let unknown = tilework(&["board", "--dispatch-layout", "star"]).code(2);
+    assert!(unknown.stderr.contains("dispatcher, subordinate, subordinate-tile, split"), "{}", unknown.stderr);
+}
+
+#[test]
 fn core_timing_names_every_core() {
     let out = folder();
     let report = report("pipeline", out.path(), &["--core-timing"]);

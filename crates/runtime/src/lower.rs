@@ -13,6 +13,10 @@
 //! multiple of 16 bytes; they too are cut at 1 KiB, so that a record of 118 packets stays below the
 //! prefetcher's 256 KiB.
 
+mod go;
+
+pub use go::{Addressed, Go, go_word};
+
 use crate::program::{ArgSet, Layout, Program, ProgramError};
 use std::collections::BTreeSet;
 use tilework_abi::L1_ALIGN;
@@ -22,13 +26,13 @@ use tilework_abi::convert::{u8_of, u16_of, u32_of};
 use tilework_abi::cq::dispatch::{
     WRITE_PACKED_LARGE_MAX_SUBS, WRITE_PACKED_MAX_UNICAST_SUBS, WritePackedLargeType, WritePackedType,
 };
-use tilework_abi::cq::layout::{DONE_STREAM, PCIE_NOC_XY_MARK, host};
+use tilework_abi::cq::layout::{PCIE_NOC_XY_MARK, host};
 use tilework_abi::l1::MemoryMap;
-use tilework_abi::msg::{GoMsg, LaunchMsg, RUN_GO, RUN_RESET_READ_PTR_FROM_HOST, RtaOffset};
+use tilework_abi::msg::{GoMsg, LaunchMsg, RUN_RESET_READ_PTR_FROM_HOST, RtaOffset};
 use tilework_abi::noc::{NocRect, NocXy};
 use tilework_abi::{board, tensix::Processor};
 use tilework_cq::DispatchCommand;
-use tilework_cq::dispatch::{GoSignal, LargeSub, PackedLargeWrite, PackedTargets, PackedWrite, Packets, Timestamp};
+use tilework_cq::dispatch::{LargeSub, PackedLargeWrite, PackedTargets, PackedWrite, Packets, Timestamp};
 use zerocopy::IntoBytes;
 
 /// How programs become commands under fast dispatch.
@@ -140,11 +144,6 @@ pub fn launch_msg(program: &Program, layout: &Layout, role: usize, mode: u8) -> 
     }
 }
 
-/// The go message of a program under fast dispatch.
-pub fn go_word(dispatch: NocXy) -> u32 {
-    GoMsg { dispatch_message_offset: 0, master_x: dispatch.x, master_y: dispatch.y, signal: RUN_GO }.word()
-}
-
 /// Rectangles that hold exactly the given cores: from the topmost, then leftmost core to the right
 /// as far as there are cores, then down as far as whole rows follow (seed's system, `mcast_rects`).
 pub fn rectangles(cores: &[NocXy]) -> Vec<NocRect> {
@@ -166,15 +165,23 @@ pub fn rectangles(cores: &[NocXy]) -> Vec<NocRect> {
     rects
 }
 
-/// The commands of a list of steps; `go` is the go message.
+/// The commands of a list of steps where the dispatcher sends the go signals; `go` is the go
+/// message.
 pub fn commands(ir: &[Ir], go: u32) -> Vec<DispatchCommand> {
+    addressed(ir, &Go::by_dispatcher(go)).into_iter().map(|addressed| addressed.command).collect()
+}
+
+/// The commands of a list of steps, each with who executes it.
+pub fn addressed(ir: &[Ir], go: &Go) -> Vec<Addressed> {
     let mut out = Vec::new();
     for step in ir {
+        let mut writes = Vec::new();
         match step {
-            Ir::Write { cores, addr, data: Data::Uniform(bytes) } => write_uniform(&mut out, cores, *addr, bytes),
-            Ir::Write { cores, addr, data: Data::PerCore(blobs) } => write_per_core(&mut out, cores, *addr, blobs),
-            Ir::Launch { cores } => launch(&mut out, cores, go),
+            Ir::Write { cores, addr, data: Data::Uniform(bytes) } => write_uniform(&mut writes, cores, *addr, bytes),
+            Ir::Write { cores, addr, data: Data::PerCore(blobs) } => write_per_core(&mut writes, cores, *addr, blobs),
+            Ir::Launch { cores } => out.extend(go.launch(cores)),
         }
+        out.extend(writes.into_iter().map(Addressed::from));
     }
     out
 }
@@ -217,24 +224,6 @@ fn write_per_core(out: &mut Vec<DispatchCommand>, cores: &[NocXy], addr: L1Addr,
             }));
         }
     }
-}
-
-/// The four commands of a launch (seed section 6).
-fn launch(out: &mut Vec<DispatchCommand>, cores: &[NocXy], go: u32) {
-    let stream = u16_of(DONE_STREAM);
-    let count = u32_of(cores.len());
-    out.push(DispatchCommand::SetGoSignalNocData(cores.iter().map(|c| c.encode()).collect()));
-    out.push(DispatchCommand::wait_stream_and_clear(stream, 0));
-    out.push(DispatchCommand::SendGoSignal(GoSignal {
-        go_signal: go,
-        multicast_go_offset: None,
-        // A board has fewer workers than 256.
-        num_unicast_txns: u8_of(count),
-        noc_data_start_index: 0,
-        wait_count: 0,
-        wait_stream: DONE_STREAM,
-    }));
-    out.push(DispatchCommand::wait_stream_and_clear(stream, count));
 }
 
 /// The command that writes the dispatcher's wall clock to timestamp slot `slot` of the host region.

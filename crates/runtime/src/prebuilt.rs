@@ -5,6 +5,7 @@
 
 use crate::elf::{ElfError, FirmwareImage, KernelImage};
 use std::sync::Arc;
+use tilework_abi::cq::tiles::Part;
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::tensix::Processor;
 
@@ -22,6 +23,8 @@ const WORKER: [(&str, &[u8]); 5] = [
     prebuilt!("trisc2.elf"),
 ];
 const PREFETCH: (&str, &[u8]) = prebuilt!("prefetch.elf");
+const PREFETCH_H: (&str, &[u8]) = prebuilt!("prefetch-h.elf");
+const PREFETCH_D: (&str, &[u8]) = prebuilt!("prefetch-d.elf");
 const DISPATCH: (&str, &[u8]) = prebuilt!("dispatch.elf");
 const DISPATCH_S: (&str, &[u8]) = prebuilt!("dispatch-s.elf");
 
@@ -43,10 +46,27 @@ pub fn worker_firmware(map: &MemoryMap) -> Result<[FirmwareImage; 5], ElfError> 
 pub struct CqKernels {
     /// `cq_prefetch`, BRISC of the prefetch core.
     pub prefetch: Arc<KernelImage>,
-    /// `cq_dispatch`, BRISC of the dispatch core.
+    /// `cq_prefetch_h`, the host side of a split prefetcher.
+    pub prefetch_h: Arc<KernelImage>,
+    /// `cq_prefetch`, the device side of a split prefetcher.
+    pub prefetch_d: Arc<KernelImage>,
+    /// `cq_dispatch`, BRISC of the dispatch core, or of both of a split dispatcher.
     pub dispatch: Arc<KernelImage>,
-    /// `cq_dispatch_subordinate`, NCRISC of the dispatch core.
+    /// `cq_dispatch_subordinate`, NCRISC of the dispatch core or of a tile of its own.
     pub dispatch_s: Arc<KernelImage>,
+}
+
+impl CqKernels {
+    /// The kernel of a part.
+    pub fn of(&self, part: Part) -> &KernelImage {
+        match part {
+            Part::Prefetch => &self.prefetch,
+            Part::PrefetchH => &self.prefetch_h,
+            Part::PrefetchD => &self.prefetch_d,
+            Part::Dispatch | Part::DispatchH | Part::DispatchD => &self.dispatch,
+            Part::Subordinate => &self.dispatch_s,
+        }
+    }
 }
 
 /// Our kernels of the command queue.
@@ -57,6 +77,8 @@ pub fn cq_kernels() -> Result<CqKernels, ElfError> {
     let load = |(name, data): (&str, &[u8]), p| KernelImage::load(name, data, p).map(Arc::new);
     Ok(CqKernels {
         prefetch: load(PREFETCH, Processor::Brisc)?,
+        prefetch_h: load(PREFETCH_H, Processor::Brisc)?,
+        prefetch_d: load(PREFETCH_D, Processor::Brisc)?,
         dispatch: load(DISPATCH, Processor::Brisc)?,
         dispatch_s: load(DISPATCH_S, Processor::Ncrisc)?,
     })

@@ -25,10 +25,14 @@ mod exec;
 mod faults;
 #[path = "queue_firmware/late.rs"]
 mod late;
+#[path = "queue_firmware/layouts.rs"]
+mod layouts;
 #[path = "queue_firmware/regressions.rs"]
 mod regressions;
 #[path = "queue_firmware/relays.rs"]
 mod relays;
+#[path = "queue_firmware/speed.rs"]
+mod speed;
 #[path = "queue_firmware/sync.rs"]
 mod sync;
 #[path = "queue_firmware/wraps.rs"]
@@ -37,17 +41,24 @@ mod wraps;
 use random::Random;
 use rig::Rig;
 use tilework_abi::board::Board;
+use tilework_abi::cq::layout::{DONE_STREAM, WORKER_SEMS};
+use tilework_abi::cq::tiles::DispatchLayout;
+use tilework_abi::l1::GO_ENTRIES;
 use tilework_cq::DispatchCommand;
+use tilework_cq::dispatch::{GoSignal, NotifySubordinate, NumWorkerSems};
 
 /// One step of a random stream.
 fn random_step(rig: &mut Rig, random: &mut Random) {
-    match random.below(20) {
+    let split = rig.layout.issue_tile(rig.board) != rig.layout.prefetch_tile(rig.board);
+    match random.below(22) {
         0..=15 => random_command(rig, random),
         16 => rig.event(),
-        17 => {
+        // The device side of a split prefetcher has no command buffers.
+        17 if !split => {
             let steps = random.below(8);
             exec::random_buffer(rig, random, steps);
         }
+        18..=19 => subordinate_step(rig, random),
         _ => rig.collect(),
     }
 }
@@ -76,6 +87,40 @@ fn random_command(rig: &mut Rig, random: &mut Random) {
     }
 }
 
+/// A command for the subordinate; go messages that nobody obeys, which the dispatcher allows before
+/// or after they were sent.
+fn subordinate_step(rig: &mut Rig, random: &mut Random) {
+    match random.below(4) {
+        0 => {
+            let words = (0..random.below(257)).map(|_| random.worker().encode()).collect();
+            rig.send_subordinate(&DispatchCommand::SetGoSignalNocData(words));
+        }
+        1 => rig.send_subordinate(&DispatchCommand::SetNumWorkerSems(NumWorkerSems { count: WORKER_SEMS })),
+        _ => {
+            let (index, entry) = (random.below(WORKER_SEMS), 1 + random.below(GO_ENTRIES - 1));
+            let go_signal = random.below(u32::MAX);
+            let go = DispatchCommand::SendGoSignal(GoSignal {
+                go_signal,
+                multicast_go_offset: Some(entry as u8),
+                num_unicast_txns: 0,
+                noc_data_start_index: 0,
+                wait_count: 0,
+                wait_stream: DONE_STREAM + index,
+            });
+            let notify = NotifySubordinate { wait: random.coin(), index_bitmask: 1 << index };
+            let notify = DispatchCommand::NotifySubordinateGoSignal(notify);
+            if random.coin() {
+                rig.send(&notify);
+                rig.send_subordinate(&go);
+            } else {
+                rig.send_subordinate(&go);
+                rig.send(&notify);
+            }
+            rig.go_words[entry as usize] = go_signal;
+        }
+    }
+}
+
 /// Sends a command in up to four relays. The header of a packed write and its targets stay in one
 /// page, so any cut is right.
 fn cut(rig: &mut Rig, random: &mut Random, command: &DispatchCommand) {
@@ -90,24 +135,25 @@ fn cut(rig: &mut Rig, random: &mut Random, command: &DispatchCommand) {
 }
 
 /// Says how to repeat the stream of a seed that fails.
-struct Named(Board, u64);
+struct Named(Board, DispatchLayout, u64);
 
 impl Drop for Named {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let Self(board, seed) = self;
-            let name = board.spec().name;
-            eprintln!(
-                "TILEWORK_SEED={seed} cargo test -p tilework-runtime --test queue_firmware documents_say_on_{name}"
-            );
+            let Self(board, layout, seed) = self;
+            let test = match layout {
+                DispatchLayout::Dispatcher => format!("documents_say_on_{}", board.spec().name),
+                _ => "documents_say_in_every_layout".to_owned(),
+            };
+            eprintln!("{layout}: TILEWORK_SEED={seed} cargo test -p tilework-runtime --test queue_firmware {test}");
         }
     }
 }
 
-fn random_stream(board: Board, seed: u64, steps: u32) {
-    let _named = Named(board, seed);
-    let mut rig = Rig::boot(board);
-    let mut random = Random::new(board, seed);
+fn random_stream(board: Board, layout: DispatchLayout, seed: u64, steps: u32) {
+    let _named = Named(board, layout, seed);
+    let mut rig = Rig::boot_with(board, layout);
+    let mut random = Random::with(board, layout, seed);
     for step in 0..steps {
         random_step(&mut rig, &mut random);
         if step % 100 == 99 {
@@ -118,24 +164,34 @@ fn random_stream(board: Board, seed: u64, steps: u32) {
     rig.terminate();
 }
 
-/// The seeds of a test: from `first` on, or the one that `TILEWORK_SEED` names, or as many as
-/// `TILEWORK_SEEDS` says.
-fn seeds(first: u64) -> std::ops::Range<u64> {
+/// The seeds of a test: `usual` from `first` on, or the one that `TILEWORK_SEED` names, or as many
+/// as `TILEWORK_SEEDS` says.
+fn seeds(first: u64, usual: u64) -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
     match number("TILEWORK_SEED") {
         Some(seed) => seed..seed + 1,
-        None => first..first + number("TILEWORK_SEEDS").unwrap_or(12),
+        None => first..first + number("TILEWORK_SEEDS").unwrap_or(usual),
     }
 }
 
 #[test]
 fn random_streams_leave_the_memory_that_the_documents_say_on_p100() {
-    seeds(0).for_each(|seed| random_stream(Board::P100, seed, 300));
+    seeds(0, 12).for_each(|seed| random_stream(Board::P100, DispatchLayout::Dispatcher, seed, 300));
 }
 
 #[test]
 fn random_streams_leave_the_memory_that_the_documents_say_on_p150() {
-    seeds(100_000).for_each(|seed| random_stream(Board::P150, seed, 300));
+    seeds(100_000, 12).for_each(|seed| random_stream(Board::P150, DispatchLayout::Dispatcher, seed, 300));
+}
+
+#[test]
+fn random_streams_leave_the_memory_that_the_documents_say_in_every_layout() {
+    for (first, layout) in (200_000..).step_by(100_000).zip(DispatchLayout::ALL) {
+        for seed in seeds(first, 3) {
+            random_stream(Board::P100, layout, seed, 300);
+            random_stream(Board::P150, layout, seed + 50_000, 300);
+        }
+    }
 }
 
 #[test]

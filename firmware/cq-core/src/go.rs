@@ -15,14 +15,15 @@ pub fn wait_stream(stream_id: u32, count: u32) {
 }
 
 /// Subtracts the current count of `stream` from it: the register only accumulates (seed 001 section
-/// 6.2). Increments that arrive in between are kept.
-pub fn clear_stream(stream_id: u32) {
+/// 6.2). Increments that arrive in between are kept. Returns what was subtracted.
+pub fn clear_stream(stream_id: u32) -> u32 {
     let count = read(stream::reg_addr(stream_id, stream::SPACE_AVAILABLE));
     let back = count.wrapping_neg() & stream::COUNTER_MASK;
     write(stream::reg_addr(stream_id, stream::SPACE_AVAILABLE_UPDATE), back << stream::UPDATE_INC_SHIFT);
     // The next look at the count is a load of another register of the same memory: it must not
     // leave the core before this store does (BabyRISCV/MemoryOrdering.md, "Fences").
     fence();
+    count & stream::COUNTER_MASK
 }
 
 /// Clears the worker-completion streams at the start.

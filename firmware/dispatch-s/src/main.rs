@@ -1,11 +1,13 @@
 //! `cq_dispatch_subordinate`: sends go messages while the dispatcher goes on.
 //!
-//! Runs on the NCRISC of the dispatch core as a kernel in host mode, on NoC 1. Follows seed 001
-//! section 5. The present host sends it nothing, so it is asleep on its first page; a host that
-//! relays `SEND_GO_SIGNAL` with dispatcher type 1 finds it complete.
+//! Runs on the NCRISC of the dispatch core, or of a tile of its own, as a kernel in host mode, on
+//! NoC 0. Follows seed 001 section 5. Unless the dispatch layout says otherwise the host sends it
+//! nothing, and it is asleep on its first page.
 //!
-//! It shares NIU 1 with the dispatcher and makes only posted requests, so that the dispatcher's
-//! count of acknowledgements stays its own ([`tilework_cq_core::initiators`]). Its ring and its
+//! On a tile of its own the workers report to that tile ([`counts`]).
+//!
+//! Next to the dispatcher it shares NIU 0 with it and makes only posted requests, so that the
+//! dispatcher's count of answers stays its own ([`tilework_cq_core::initiators`]). Its ring and its
 //! semaphore are its own as well; in the original both rings count pages in semaphore 0, and the
 //! subordinate would wake for the dispatcher's.
 //!
@@ -14,8 +16,10 @@
 #![no_std]
 #![no_main]
 
+mod counts;
 mod ring;
 
+use counts::Counts;
 use ring::Ring;
 use tilework_abi::cq::CMD_SIZE;
 use tilework_abi::cq::count::WrapCount;
@@ -25,6 +29,7 @@ use tilework_abi::cq::dispatch::{
 };
 use tilework_abi::cq::layout::{DONE_STREAM, WORKER_SEMS, dispatch_core, prefetch_core};
 use tilework_abi::cq::status::{Fault, Kernel};
+use tilework_abi::noc::NocRect;
 use tilework_abi::stream;
 use tilework_cq_core::halt::Status;
 use tilework_cq_core::initiators::dispatch_s::{CREDIT, CREDIT_ID, GO_ID, NIU, WRITES};
@@ -32,8 +37,8 @@ use tilework_cq_core::local::Table;
 use tilework_cq_core::peers::Peers;
 use tilework_cq_core::{command, go};
 use tilework_rt::niu::{ATOMIC_POSTED, MULTICAST_POSTED, WRITE_POSTED};
-use tilework_rt::reg::{read8, wait, write};
-use tilework_rt::{KernelContext, kernel, rta};
+use tilework_rt::reg::read8;
+use tilework_rt::{KernelContext, kernel};
 
 /// Bytes of a header.
 const HEADER: u32 = CMD_SIZE as u32;
@@ -45,11 +50,13 @@ kernel!(main);
 
 fn main(ctx: &KernelContext) {
     let semaphores = ctx.semaphores;
+    let peers = Peers::told(ctx);
     let mut sub = Subordinate {
         my_xy: ctx.my_xy,
         go: ctx.go,
-        peers: Peers::new([rta(ctx, 0), rta(ctx, 1)], ctx.my_xy),
+        peers,
         status: Status::new(Kernel::DispatchS),
+        counts: Counts::new(ctx.my_xy, peers.dispatch),
         ring: Ring::new(dispatch_core::SEM_S_CB_PAGES.addr(semaphores)),
         sent: [WrapCount(0); WORKER_SEMS as usize],
     };
@@ -57,7 +64,7 @@ fn main(ctx: &KernelContext) {
     while sub.execute() {}
     CREDIT.wait_ready();
     // Whatever came behind TERMINATE was not executed: waiting here for ever is where it shows.
-    sub.ring.wait_nothing_more();
+    sub.ring.wait_nothing_more(&mut sub.counts);
 }
 
 struct Subordinate {
@@ -66,6 +73,7 @@ struct Subordinate {
     go: u32,
     peers: Peers,
     status: Status,
+    counts: Counts,
     ring: Ring,
     /// Go messages sent so far, per worker semaphore.
     sent: [WrapCount; WORKER_SEMS as usize],
@@ -74,7 +82,7 @@ struct Subordinate {
 impl Subordinate {
     /// Executes the next command; false after `TERMINATE`.
     fn execute(&mut self) -> bool {
-        let at = self.ring.wait_for_page();
+        let at = self.ring.wait_for_page(&mut self.counts);
         let id = read8(at);
         let mut more = true;
         match DispatchCmdId::try_from(id) {
@@ -85,6 +93,8 @@ impl Subordinate {
                 let number = cmd.num_worker_sems.get();
                 if number > WORKER_SEMS {
                     self.status.halt(Fault::TooMany, number, at);
+                } else {
+                    self.counts.set_number(number);
                 }
             }
             Ok(DispatchCmdId::Wait) => self.wait_command(at),
@@ -104,8 +114,9 @@ impl Subordinate {
         let cmd: SendGoSignal = command(at);
         let stream_id = cmd.wait_stream.get();
         let index = stream_id.wrapping_sub(DONE_STREAM);
-        let Some(sent) = self.sent.get_mut(index as usize) else {
-            return self.status.halt(Fault::BadIndex, stream_id, at);
+        let sent = match self.sent.get_mut(index as usize) {
+            Some(sent) if index < self.counts.number() => sent,
+            _ => return self.status.halt(Fault::BadIndex, stream_id, at),
         };
         let (start, number) = (usize::from(cmd.noc_data_start_index), usize::from(cmd.num_unicast_txns));
         if start + number > GO_SIGNAL_NOC_DATA_MAX_WORDS {
@@ -114,14 +125,14 @@ impl Subordinate {
         let message = cmd.go_signal.get();
         let multicast = cmd.multicast_go_offset;
         let before = *sent;
-        wait(dispatch_core::sync_sem(index).get(), |allowed| WrapCount(allowed).wrap_gt(before));
+        self.counts.wait(dispatch_core::sync_sem(index).get(), |allowed| WrapCount(allowed).wrap_gt(before));
         *sent = before.plus(1);
-        go::wait_stream(stream_id, cmd.wait_count.get());
+        self.counts.wait_stream(stream_id, cmd.wait_count.get());
         if multicast != GO_NO_MULTICAST {
             let to = go::multicast_address(self.go, multicast);
             let from = go::stage(at, message, to);
             WRITES.setup_writes(MULTICAST_POSTED, GO_ID, 0);
-            for (rect, _) in self.peers.worker_rects() {
+            for (rect, _) in self.peers.worker_rects(NocRect::encode) {
                 WRITES.write(self.my_xy, from, rect, to, 4);
             }
         }
@@ -146,7 +157,7 @@ impl Subordinate {
             if done == words {
                 return;
             }
-            from = self.ring.wait_for_page();
+            from = self.ring.wait_for_page(&mut self.counts);
         }
     }
 
@@ -157,8 +168,7 @@ impl Subordinate {
         if stream_id >= stream::COUNT {
             return self.status.halt(Fault::BadIndex, stream_id, at);
         }
-        go::wait_stream(stream_id, cmd.count.get());
-        // Sets the count, rather than adding to it (seed 001 section 5).
-        write(stream::reg_addr(stream_id, stream::REMOTE_DEST_BUF_SIZE), 0);
+        self.counts.wait_stream(stream_id, cmd.count.get());
+        self.counts.clear(stream_id);
     }
 }

@@ -2,7 +2,8 @@
 
 use tilework_abi::cq::count::WrapCount;
 use tilework_abi::cq::layout::dispatch_core::DISPATCH_S_CB;
-use tilework_rt::reg::wait;
+
+use crate::counts::Counts;
 
 /// The read position.
 pub struct Ring {
@@ -23,9 +24,9 @@ impl Ring {
     }
 
     /// Waits for the next page of the present command and returns its address.
-    pub fn wait_for_page(&mut self) -> u32 {
+    pub fn wait_for_page(&mut self, counts: &mut Counts) -> u32 {
         let taken = self.taken;
-        wait(self.filled, |count| WrapCount(count).wrap_gt(taken));
+        counts.wait(self.filled, |count| WrapCount(count).wrap_gt(taken));
         self.taken = taken.plus(1);
         self.pages += 1;
         if self.next == DISPATCH_S_CB.end().get() {
@@ -47,7 +48,7 @@ impl Ring {
     }
 
     /// Waits until the producer's count is what was taken.
-    pub fn wait_nothing_more(&self) {
-        wait(self.filled, |count| WrapCount(count) == self.taken);
+    pub fn wait_nothing_more(&self, counts: &mut Counts) {
+        counts.wait(self.filled, |count| WrapCount(count) == self.taken);
     }
 }

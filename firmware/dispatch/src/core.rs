@@ -3,19 +3,21 @@
 
 use tilework_abi::cq::count::WrapCount;
 use tilework_abi::cq::dispatch::WRITE_OFFSETS;
-use tilework_abi::cq::layout::dispatch_core::{DISPATCH_CB, SEM_CB_PAGES};
-use tilework_abi::cq::layout::prefetch_core::{SEM_DISPATCH_PAGES, SEM_SYNC};
+use tilework_abi::cq::layout::dispatch_core::{DISPATCH_CB, SEM_CB_PAGES, SEM_H_PAGES};
+use tilework_abi::cq::layout::prefetch_core::SEM_DISPATCH_PAGES;
+use tilework_abi::cq::layout::{SemaphoreId, WORKER_SEMS};
 use tilework_abi::cq::status::{Fault, Kernel};
 use tilework_abi::noc::{TAG_TRID_SHIFT, counter, init};
 use tilework_cq_core::halt::Status;
 use tilework_cq_core::initiators::dispatch::{CREDIT, CREDIT_ID, CREDIT_NIU, NIU, NOTIFY, WRITE_IDS, WRITES};
 use tilework_cq_core::peers::Peers;
 use tilework_cq_core::reader::PageReader;
+use tilework_rt::KernelContext;
 use tilework_rt::niu::ATOMIC;
-use tilework_rt::reg::wait;
-use tilework_rt::{KernelContext, rta};
+use tilework_rt::reg::{fence, read, wait};
 
 use crate::host::Completion;
+use crate::relay::HostSide;
 
 type Ring = PageReader<
     { DISPATCH_CB.base().get() },
@@ -42,6 +44,14 @@ pub struct Core {
     pub l1: (u32, u32),
     /// The first go message of every worker.
     pub go: u32,
+    /// Worker semaphores in use.
+    pub worker_sems: u32,
+    /// The ring of the host side; on the device side of a split dispatcher only.
+    pub host_side: Option<HostSide>,
+    /// Semaphore 0, on all cores of the queue.
+    semaphores: u32,
+    /// The core that fills the ring.
+    upstream: u32,
     ring: Ring,
     filled: u32,
     /// What the NIU's count of acknowledgements will be when all writes are acknowledged.
@@ -52,17 +62,28 @@ impl Core {
     /// At the ring's base, with nothing in flight.
     pub fn new(ctx: &KernelContext) -> Self {
         let semaphores = ctx.semaphores;
-        CREDIT.setup_increments(ATOMIC, CREDIT_ID, SEM_DISPATCH_PAGES.addr(semaphores));
-        NOTIFY.setup_increments(ATOMIC, CREDIT_ID, SEM_SYNC.addr(semaphores));
+        let peers = Peers::told(ctx);
+        // All queue cores have their semaphores at the same address.
+        let (upstream, credit) = if ctx.my_xy == peers.dispatch {
+            (peers.prefetch, SEM_DISPATCH_PAGES)
+        } else {
+            (peers.dispatch, SEM_H_PAGES)
+        };
+        CREDIT.setup_increments(ATOMIC, CREDIT_ID, credit.addr(semaphores));
+        let host_side = (ctx.my_xy != peers.completion).then(|| HostSide::new(SEM_H_PAGES.addr(semaphores)));
         Self {
             my_xy: ctx.my_xy,
-            peers: Peers::new([rta(ctx, 0), rta(ctx, 1)], ctx.my_xy),
+            peers,
             status: Status::new(Kernel::Dispatch),
             write_offset: [0; WRITE_OFFSETS],
             completion: None,
             dram: (ctx.dram_banks, ctx.dram_xy),
             l1: (ctx.l1_banks, ctx.l1_xy),
             go: ctx.go,
+            worker_sems: WORKER_SEMS,
+            host_side,
+            semaphores,
+            upstream,
             ring: Ring::new(WrapCount(0)),
             filled: SEM_CB_PAGES.addr(semaphores),
             acks: WrapCount(NIU.acks()),
@@ -114,6 +135,15 @@ impl Core {
         self.ring.available()
     }
 
+    /// Whether the next byte has yet to come.
+    pub fn is_starved(&self) -> bool {
+        if self.ring.available() != 0 || self.ring.knows_more() {
+            return false;
+        }
+        fence();
+        !self.ring.would_take(WrapCount(read(self.filled)))
+    }
+
     /// Waits for more pages; at the end of a block, first releases the block before it.
     #[inline(never)]
     fn more(&mut self) {
@@ -122,7 +152,7 @@ impl Core {
             WRITES.wait_ready();
             if release {
                 NIU.wait_left(self.id());
-                CREDIT.increment(self.my_xy, self.peers.prefetch, Ring::BLOCK_PAGES);
+                CREDIT.increment(self.my_xy, self.upstream, Ring::BLOCK_PAGES);
             }
             // A command that goes on in the new block keeps its registers but for this one.
             WRITES.set(init::PACKET_TAG, self.id() << TAG_TRID_SHIFT);
@@ -168,16 +198,16 @@ impl Core {
         NIU.wait_counter(counter::MST_WR_ACK_RECEIVED, |count| WrapCount(count).wrap_ge(self.acks));
     }
 
-    /// Waits until the data of the present block's writes has left L1.
-    #[inline(always)]
-    pub fn wait_left(&self) {
-        WRITES.wait_ready();
-        NIU.wait_left(self.id());
+    /// Adds `n` to the word `addr` of the core `xy`.
+    #[inline(never)]
+    pub fn notify(&self, xy: u32, addr: u32, n: u32) {
+        NOTIFY.setup_increments(ATOMIC, CREDIT_ID, addr);
+        NOTIFY.increment(self.my_xy, xy, n);
     }
 
-    /// Increments the prefetcher's sync semaphore.
-    pub fn notify_prefetch(&self) {
-        NOTIFY.increment(self.my_xy, self.peers.prefetch, 1);
+    /// Adds `n` to semaphore `id` of the core `xy`.
+    pub fn notify_semaphore(&self, xy: u32, id: SemaphoreId, n: u32) {
+        self.notify(xy, id.addr(self.semaphores), n);
     }
 
     // ---- checks ----
@@ -211,7 +241,7 @@ impl Core {
         }
         let pages = self.ring.drain();
         if pages != 0 {
-            CREDIT.increment(self.my_xy, self.peers.prefetch, pages);
+            CREDIT.increment(self.my_xy, self.upstream, pages);
         }
         self.barrier();
         // Multicasts are answered more often than they are counted: leave no miscount behind.
@@ -222,5 +252,8 @@ impl Core {
         CREDIT.wait_ready();
         NOTIFY.wait_ready();
         CREDIT_NIU.wait_answered(CREDIT_ID);
+        if let Some(host_side) = &self.host_side {
+            host_side.wait_all_back();
+        }
     }
 }

@@ -19,6 +19,9 @@
 //! - **Multicasts** wait for all acknowledgements before they reserve a path, as the original does,
 //!   and are only linked to a next packet that is already present, because a linked transaction
 //!   blocks the NIU until it is completed (NoC/MemoryMap.md, `NOC_CMD_VC_LINKED`).
+//! - **Split.** On the device side of a split dispatcher, commands for the host are passed on to the
+//!   host side ([`relay`]), which is this kernel on another tile. Each finds out from the
+//!   coordinates of the others what it is.
 //! - A host that places its region elsewhere than the original's fixed address says so by the
 //!   completion write pointer it stores before the start.
 #![no_std]
@@ -28,6 +31,7 @@ mod core;
 mod host;
 mod large;
 mod packed;
+mod relay;
 mod sync;
 mod write;
 
@@ -84,11 +88,14 @@ fn execute(core: &mut Core) -> bool {
             }
             core.skip(HEADER);
         }
-        // A sink has no length: it swallows its page. The other two concern the subordinate and the
-        // split prefetcher.
-        Ok(DispatchCmdId::Sink | DispatchCmdId::SetNumWorkerSems | DispatchCmdId::ExecBufEnd) => core.skip(HEADER),
+        Ok(DispatchCmdId::SetNumWorkerSems) => core.set_num_worker_sems(),
+        Ok(DispatchCmdId::ExecBufEnd) => core.exec_buf_end(),
+        // It has no length: it swallows its page.
+        Ok(DispatchCmdId::Sink) => core.skip(HEADER),
         Ok(DispatchCmdId::Terminate) => {
-            core.skip(HEADER);
+            if !core.pass_on(u64::from(HEADER)) {
+                core.skip(HEADER);
+            }
             more = false;
         }
         Ok(DispatchCmdId::Illegal) | Err(_) => {

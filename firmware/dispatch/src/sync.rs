@@ -4,11 +4,12 @@
 use tilework_abi::cq::count::WrapCount;
 use tilework_abi::cq::dispatch::{
     GO_NO_MULTICAST, GO_SIGNAL_NOC_DATA_MAX_WORDS, NotifySubordinateGoSignal, SendGoSignal, SetGoSignalNocData,
-    SetWriteOffset, Timestamp, WRITE_OFFSETS, Wait, WaitFlags,
+    SetNumWorkerSems, SetWriteOffset, Timestamp, WRITE_OFFSETS, Wait, WaitFlags,
 };
+use tilework_abi::cq::layout::prefetch_core::{SEM_EXEC_BUF, SEM_SYNC};
 use tilework_abi::cq::layout::{WORKER_SEMS, dispatch_core};
 use tilework_abi::cq::status::Fault;
-use tilework_abi::noc::PCIE_HOST_MID;
+use tilework_abi::noc::{NocRect, PCIE_HOST_MID};
 use tilework_abi::stream;
 use tilework_cq_core::initiators::dispatch::WRITES;
 use tilework_cq_core::local::Table;
@@ -46,7 +47,7 @@ impl Core {
             go::clear_stream(stream_id);
         }
         if flags.contains(WaitFlags::NOTIFY_PREFETCH) {
-            self.notify_prefetch();
+            self.notify_semaphore(self.peers.prefetch, SEM_SYNC, 1);
         }
         self.advance(HEADER);
     }
@@ -71,7 +72,7 @@ impl Core {
             let to = go::multicast_address(self.go, multicast);
             let from = go::stage(self.at(), message, to);
             self.setup_writes(MULTICAST, 0);
-            for (rect, recipients) in self.peers.worker_rects() {
+            for (rect, recipients) in self.peers.worker_rects(NocRect::encode_noc1) {
                 self.barrier();
                 self.write(from, rect, to, 4, recipients);
             }
@@ -109,20 +110,45 @@ impl Core {
         self.advance(HEADER + 4 * count as u32);
     }
 
-    /// `NOTIFY_SUBORDINATE_GO_SIGNAL`: the subordinate shares this L1, so its semaphores are plain
-    /// words of which this core is the only writer.
+    /// `SET_NUM_WORKER_SEMS`.
+    pub fn set_num_worker_sems(&mut self) {
+        let cmd: SetNumWorkerSems = command(self.at());
+        let number = cmd.num_worker_sems.get();
+        if number > WORKER_SEMS {
+            return self.refuse(Fault::TooMany, number);
+        }
+        self.worker_sems = number;
+        self.advance(HEADER);
+    }
+
+    /// `EXEC_BUF_END`: tells the core that reads records that nothing of the exec buffer is left.
+    pub fn exec_buf_end(&mut self) {
+        if self.pass_on(u64::from(HEADER)) {
+            return;
+        }
+        self.notify_semaphore(self.peers.issue, SEM_EXEC_BUF, 1);
+        self.advance(HEADER);
+    }
+
+    /// `NOTIFY_SUBORDINATE_GO_SIGNAL`: on this tile the subordinate's semaphores are plain words of
+    /// which this core is the only writer.
     pub fn notify_subordinate(&mut self) {
         let cmd: NotifySubordinateGoSignal = command(self.at());
         let mut mask = u32::from(cmd.index_bitmask.get());
-        if mask >> WORKER_SEMS != 0 {
+        if mask >> self.worker_sems != 0 {
             return self.refuse(Fault::BadIndex, mask);
         }
         if cmd.wait != 0 {
             self.barrier();
         }
+        let here = self.peers.subordinate == self.my_xy;
         while mask != 0 {
             let sem = dispatch_core::sync_sem(mask.trailing_zeros()).get();
-            write(sem, read(sem).wrapping_add(1));
+            if here {
+                write(sem, read(sem).wrapping_add(1));
+            } else {
+                self.notify(self.peers.subordinate, sem, 1);
+            }
             mask &= mask - 1;
         }
         self.advance(HEADER);
@@ -134,11 +160,14 @@ impl Core {
     pub fn timestamp(&mut self) {
         let cmd: Timestamp = command(self.at());
         let (named, to) = (cmd.noc_xy_addr.get(), cmd.addr.get());
+        let now = wall_clock();
         // The mark of host memory is no coordinate; not every chip ignores it in that register.
         let xy = named & XY_MASK;
         let mid = if xy == self.peers.pcie { PCIE_HOST_MID } else { marked_mid(named) };
+        if mid != 0 && self.pass_on_time(xy, to, now) {
+            return;
+        }
         let from = self.at() + (to & 8);
-        let now = wall_clock();
         write(from, now as u32);
         write(from + 4, (now >> 32) as u32);
         publish(from + 4);

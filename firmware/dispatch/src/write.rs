@@ -1,10 +1,10 @@
 //! `WRITE_LINEAR` and `WRITE_PAGED`: one destination, or the pages of an interleaved buffer (seed
 //! 001 section 4.2).
 
-use tilework_abi::cq::dispatch::{WriteLinear, WritePaged};
+use tilework_abi::cq::dispatch::{DispatchCmdId, WriteLinear, WritePaged};
 use tilework_abi::cq::layout::PCIE_NOC_XY_MARK;
 use tilework_abi::cq::status::Fault;
-use tilework_abi::noc::{PCIE_HOST_MID, init};
+use tilework_abi::noc::{MAX_PACKET_BYTES, PCIE_HOST_MID, init};
 use tilework_cq_core::command;
 use tilework_cq_core::initiators::dispatch::WRITES;
 use tilework_cq_core::paged::PageWalk;
@@ -31,6 +31,10 @@ impl Core {
         let mut left = cmd.length.get();
         let recipients = u32::from(cmd.num_mcast_dests);
         let mark = marked_mid(xy);
+        let for_host_side = mark != 0 || cmd.cmd_id == DispatchCmdId::WriteLinearH as u8;
+        if for_host_side && self.pass_on_linear(xy, recipients, to, left) {
+            return;
+        }
         self.advance(LARGE_HEADER);
         if recipients != 0 {
             self.barrier();
@@ -64,7 +68,13 @@ impl Core {
         let mut walk = PageWalk::new(u32::from(cmd.start_page.get()), cmd.base_addr.get(), page_size, banks);
         self.advance(HEADER);
         self.setup_writes(WRITE, 0);
-        for _ in 0..cmd.pages.get() {
+        let mut pages = cmd.pages.get();
+        while pages != 0 {
+            let here = self.wait_for_data();
+            if page_size <= MAX_PACKET_BYTES && page_size <= here {
+                pages -= self.whole_pages(&mut walk, table, page_size, pages, here);
+                continue;
+            }
             let xy = u32::from(read16(table + 2 * walk.bank()));
             let (mut to, mut left) = (walk.addr(), page_size);
             while left != 0 {
@@ -76,6 +86,33 @@ impl Core {
                 left -= n;
             }
             walk.step();
+            pages -= 1;
         }
+    }
+
+    /// Writes the whole pages, at most `pages`, that are present in `here` bytes, each in one packet
+    /// of `size` bytes; returns their number. The loop stores only what differs between two pages.
+    #[inline(always)]
+    fn whole_pages(&mut self, walk: &mut PageWalk, table: u32, size: u32, pages: u32, here: u32) -> u32 {
+        let my_xy = self.my_xy;
+        let (mut from, mut left, mut written) = (self.at(), here, 0);
+        WRITES.wait_ready();
+        WRITES.set(init::AT_LEN_BE, size);
+        while written != pages && left >= size {
+            let xy = u32::from(read16(table + 2 * walk.bank()));
+            WRITES.wait_ready();
+            WRITES.set(init::TARG_ADDR_LO, from);
+            WRITES.set(init::TARG_ADDR_HI, my_xy);
+            WRITES.set(init::RET_ADDR_LO, walk.addr());
+            WRITES.set(init::RET_ADDR_HI, xy);
+            WRITES.start();
+            from += size;
+            left -= size;
+            written += 1;
+            walk.step();
+        }
+        self.expect(written);
+        self.advance(written * size);
+        written
     }
 }

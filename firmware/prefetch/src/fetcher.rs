@@ -17,11 +17,13 @@ use tilework_abi::cq::layout::prefetch_core::{
 };
 use tilework_abi::cq::status::Fault;
 use tilework_abi::noc::{MAX_PACKET_BYTES, PCIE_HOST_MID, init};
-use tilework_cq_core::fetch::{FetchQueue, IssueCursor, Record};
+use tilework_cq_core::fetch::{FetchQueue, IssueCursor, READS as MOST_READS, Record};
 use tilework_cq_core::halt::Status;
 use tilework_cq_core::initiators::prefetch::{FIRST_READ_ID, NIU, READS};
 use tilework_cq_core::local::Table;
+use tilework_cq_core::peers::Peers;
 use tilework_cq_core::span::packet;
+use tilework_rt::KernelContext;
 use tilework_rt::reg::{fence, read, read16, wait16, write, write16};
 
 /// Bytes of a command buffer that are read at once.
@@ -64,11 +66,11 @@ struct Buffer {
 
 impl Fetcher {
     /// A fetcher that has taken no entry yet.
-    pub fn new(my_xy: u32, pcie: u32) -> Self {
+    pub fn new(ctx: &KernelContext, peers: &Peers) -> Self {
         READS.setup_reads(PCIE_HOST_MID);
         Self {
-            my_xy,
-            pcie,
+            my_xy: ctx.my_xy,
+            pcie: peers.pcie,
             issue: None,
             queue: FetchQueue::new(CMDDAT_Q.base().get(), CMDDAT_Q.end().get()),
             entry: PREFETCH_Q.base().get(),
@@ -147,6 +149,14 @@ impl Fetcher {
         self.remove(status);
         self.start_chunks();
         self.open_oldest(status);
+    }
+
+    /// Waits until nothing is in flight.
+    pub fn finish(&self) {
+        READS.wait_ready();
+        for index in 0..MOST_READS {
+            NIU.wait_answered(FIRST_READ_ID + index);
+        }
     }
 
     /// Copies the next `words` words of the record to the start of `table` and moves over them.

@@ -24,9 +24,13 @@
 //!   `EXEC_BUF` is over: the buffer has the command data queue to itself (tt-metal#8062). The record
 //!   ends with `EXEC_BUF`.
 //! - **`DEBUG`** has a checksum in what is padding in the public header; zero is not checked.
+//! - The device side of a split prefetcher is made of the same sources (feature `device-side`): its
+//!   commands come from the ring that the host side fills. It has no command buffers: `EXEC_BUF`
+//!   stops it with an error word.
 #![no_std]
 #![no_main]
 
+#[cfg_attr(feature = "device-side", path = "records.rs")]
 mod fetcher;
 mod relay;
 mod scratch;
@@ -45,7 +49,7 @@ use tilework_cq_core::command;
 use tilework_cq_core::halt::Status;
 use tilework_cq_core::peers::Peers;
 use tilework_rt::reg::{read, read8, wait};
-use tilework_rt::{KernelContext, kernel, rta};
+use tilework_rt::{KernelContext, kernel};
 
 /// Bytes of a header.
 const HEADER: u32 = CMD_SIZE as u32;
@@ -62,10 +66,10 @@ kernel!(main);
 
 fn main(ctx: &KernelContext) {
     let semaphores = ctx.semaphores;
-    let peers = Peers::new([rta(ctx, 0), rta(ctx, 1)], ctx.my_xy);
+    let peers = Peers::told(ctx);
     let mut status = Status::new(Kernel::Prefetch);
-    let mut fetcher = Fetcher::new(ctx.my_xy, peers.pcie);
-    let mut relay = Relay::new(ctx.my_xy, peers.dispatch, semaphores);
+    let mut fetcher = Fetcher::new(ctx, &peers);
+    let mut relay = Relay::new(ctx.my_xy, &peers, semaphores);
     let banks = Banks::new(ctx);
     let mut scratch = Scratch::new(ctx.my_xy, banks);
     let mut stalls = WrapCount(read(SEM_SYNC.addr(semaphores)));
@@ -98,6 +102,7 @@ fn main(ctx: &KernelContext) {
     wait(credits, |count| relay.dispatch_all_back(WrapCount(count)));
     relay.finish();
     scratch.wait_ring();
+    fetcher.finish();
 }
 
 /// Executes a command that need not be quick; returns what is left of its stride.
@@ -115,7 +120,7 @@ fn other(id: u8, scratch: &mut Scratch, banks: &Banks, at: u32, left: u32, mut e
         PrefetchCmdId::SetRingbufferOffset => scratch.set_ringbuffer_offset(at),
         PrefetchCmdId::RelayRingbuffer => scratch.relay_ringbuffer(at, left, &mut ends),
         PrefetchCmdId::Debug => debug(at, left, &ends),
-        PrefetchCmdId::ExecBuf => exec_buf(banks, at, left, &mut ends),
+        PrefetchCmdId::ExecBuf if !cfg!(feature = "device-side") => exec_buf(banks, at, left, &mut ends),
         PrefetchCmdId::ExecBufEnd if ends.fetcher.in_buffer() => {
             Inline::new(at, left).map_err(|stride| (Fault::BadStride, stride)).map(|inline| {
                 relay_in_parts(ends.relay, ends.fetcher, ends.status, inline, true);

@@ -21,6 +21,7 @@ use tilework_abi::cq::status::Fault;
 use tilework_abi::noc::{MAX_PACKET_BYTES, TAG_TRID_SHIFT, init};
 use tilework_cq_core::halt::Status;
 use tilework_cq_core::initiators::prefetch::{CREDIT, CREDIT_ID, CREDIT_S, NIU, WRITE_IDS, WRITES};
+use tilework_cq_core::peers::Peers;
 use tilework_cq_core::span::packet;
 use tilework_cq_core::writer::PageWriter;
 use tilework_rt::niu::{ATOMIC, WRITE};
@@ -43,6 +44,7 @@ const MAX_HELD: u32 = DISPATCH_CB.pages().get() - 2 * DISPATCH_CB.pages_per_bloc
 pub struct Relay {
     my_xy: u32,
     dispatch_xy: u32,
+    subordinate_xy: u32,
     semaphores: u32,
     dispatch: DispatchRing,
     subordinate: SubordinateRing,
@@ -53,9 +55,9 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Both rings empty. The semaphores have the same addresses on both cores; credits are counted
+    /// Both rings empty. The semaphores have the same addresses on all cores; credits are counted
     /// from what is in them now, the pages of each ring.
-    pub fn new(my_xy: u32, dispatch_xy: u32, semaphores: u32) -> Self {
+    pub fn new(my_xy: u32, peers: &Peers, semaphores: u32) -> Self {
         WRITES.setup_writes(WRITE, WRITE_IDS[0], 0);
         CREDIT.setup_increments(ATOMIC, CREDIT_ID, SEM_CB_PAGES.addr(semaphores));
         CREDIT_S.setup_increments(ATOMIC, CREDIT_ID, SEM_S_CB_PAGES.addr(semaphores));
@@ -64,7 +66,8 @@ impl Relay {
             |credits: SemaphoreId, ring: PageRing| WrapCount(read(credits.addr(semaphores))).minus(ring.pages().get());
         Self {
             my_xy,
-            dispatch_xy,
+            dispatch_xy: peers.dispatch,
+            subordinate_xy: peers.subordinate,
             semaphores,
             dispatch: DispatchRing::new(spent(SEM_DISPATCH_PAGES, DISPATCH_CB)),
             subordinate: SubordinateRing::new(spent(SEM_DISPATCH_S_PAGES, DISPATCH_S_CB)),
@@ -175,13 +178,13 @@ impl Relay {
         }
         wait(credits, |count| self.subordinate.can_acquire(WrapCount(count), pages));
         self.subordinate.acquire(pages);
-        write(&mut self.subordinate, self.my_xy, self.dispatch_xy, payload);
+        write(&mut self.subordinate, self.my_xy, self.subordinate_xy, payload);
         fetcher.start_reads(status);
         self.wait_acknowledged();
         if flush {
             let pages = self.subordinate.release();
             if pages != 0 {
-                CREDIT_S.increment(self.my_xy, self.dispatch_xy, pages);
+                CREDIT_S.increment(self.my_xy, self.subordinate_xy, pages);
             }
         }
     }

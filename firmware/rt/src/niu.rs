@@ -313,6 +313,14 @@ impl Initiator {
 
     // ---- inline writes ----
 
+    /// Waits until ready and writes `value` to the register at `register` of `xy`, without an
+    /// acknowledgement. Never to L1: inline writes to L1 are unsafe on Blackhole.
+    #[inline]
+    pub fn post_register(self, my_xy: u32, xy: u32, register: u32, value: u32) {
+        self.wait_ready();
+        self.write_register(INLINE_POSTED, my_xy, xy, register, value);
+    }
+
     /// Writes one word to the register at `lo` of `xy` (never to L1: inline writes to L1 are unsafe
     /// on Blackhole). The initiator is ready.
     ///

@@ -21,7 +21,8 @@ use manifest::{Manifest, sha256};
 /// Where the images are, from the repository's root.
 pub const PREBUILT: &str = "firmware/prebuilt";
 /// The images that are not kernels under `firmware/kernels`.
-const FIXED_IMAGES: [&str; 8] = ["brisc", "ncrisc", "trisc0", "trisc1", "trisc2", "prefetch", "dispatch", "dispatch-s"];
+const FIXED_IMAGES: [&str; 10] =
+    ["brisc", "ncrisc", "trisc0", "trisc1", "trisc2", "prefetch", "prefetch-h", "prefetch-d", "dispatch", "dispatch-s"];
 
 /// Names of all images: binaries of the firmware workspace.
 pub fn images(root: &Path) -> Result<Vec<String>> {

@@ -83,6 +83,12 @@ impl StreamCount {
         (self.0.wrapping_sub(other.0) << (32 - Self::BITS)).cast_signed() >= 0
     }
 
+    /// Steps from `earlier` to this count, modulo the register's width.
+    #[inline]
+    pub const fn since(self, earlier: Self) -> u32 {
+        self.0.wrapping_sub(earlier.0) & Self::MASK
+    }
+
     /// This count `n` steps later, as the register would hold it.
     #[inline]
     #[must_use]
@@ -116,6 +122,7 @@ mod tests {
     fn stream_count_compares_in_seventeen_bits() {
         let last = StreamCount::new(StreamCount::MASK);
         assert_eq!(last.plus(1).get(), 0);
+        assert_eq!(last.plus(3).since(last), 3);
         assert!(last.plus(1).wrap_ge(last));
         assert!(!last.wrap_ge(last.plus(1)));
         // The seed's trivial wait: any count below 2^16 has reached 0.

@@ -56,7 +56,7 @@ macro_rules! dispatch_commands {
             /// Wait a number of loop iterations (testing).
             Delay = 10, "DELAY", Delay (Delay),
                 by [Dispatch];
-            /// Tell prefetch_h that an exec buffer has ended.
+            /// Tell the core that reads records that an exec buffer has ended.
             ExecBufEnd = 11, "EXEC_BUF_END", BareCmd,
                 by [Dispatch];
             /// Set the offsets added to write addresses.
@@ -416,7 +416,9 @@ wire! {
 }
 
 wire! {
-    /// `SET_NUM_WORKER_SEMS`: for the subordinate. Source: the original.
+    /// `SET_NUM_WORKER_SEMS`: how many worker semaphores are in use, from the first on; all until
+    /// it is said. Commands that name another are refused. Source: the original; tt-metal's
+    /// `cq_dispatch_subordinate.cpp`, which passes on the counts of so many.
     pub struct SetNumWorkerSems[CMD_SIZE] {
         /// [`DispatchCmdId::SetNumWorkerSems`].
         pub cmd_id: u8 => 0,

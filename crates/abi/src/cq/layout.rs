@@ -193,11 +193,41 @@ pub mod prefetch_core {
     pub const SEM_DISPATCH_S_PAGES: SemaphoreId = SemaphoreId(1);
     /// Semaphore: counts the dispatcher's `NOTIFY_PREFETCH`; `STALL` waits for it.
     pub const SEM_SYNC: SemaphoreId = SemaphoreId(2);
+    /// Semaphore: counts the dispatcher's `EXEC_BUF_END`, on the core that reads records: from then
+    /// on nothing of the exec buffer is left to be executed.
+    pub const SEM_EXEC_BUF: SemaphoreId = SemaphoreId(3);
     /// What the host stores in the semaphores before it starts the core, by id.
     pub const SEM_INIT: [u32; SemaphoreId::COUNT as usize] =
         [dispatch_core::DISPATCH_CB.pages().get(), dispatch_core::DISPATCH_S_CB.pages().get(), 0, 0];
 
     const _: () = assert!(CMDDAT_Q.page_size() == PAGE_SIZE && CMDDAT_Q.pages().get() == 64);
+}
+
+/// The record ring of a split prefetcher: the half on the host side writes whole records into the
+/// L1 of the half on the device side, which else has the map of [`prefetch_core`].
+///
+/// tt-metal's device half keeps its records where the whole prefetcher keeps its command data
+/// queue; there the longest record would not fit with its header, so this ring lies behind.
+pub mod prefetch_d_core {
+    use super::{L1Region, PageRing, SemaphoreId, prefetch_core};
+
+    /// The ring: each record begins on a page, with a header in front of it.
+    pub const RECORDS: PageRing = PageRing::new(L1Region::new(0x80000, 512 * 1024), 12, 1);
+    /// Bytes of a header: the size of the record in its first word, or zero when the rest of the
+    /// ring is passed over. As long as PCIe's alignment, which records keep.
+    pub const RECORD_HEADER: u32 = crate::PCIE_ALIGN;
+    /// Most pages of a record.
+    pub const MAX_RECORD_PAGES: u32 = RECORDS.pages_for(prefetch_core::MAX_RECORD_BYTES + RECORD_HEADER).get();
+
+    /// Semaphore of the host half: pages free in [`RECORDS`]; starts at its page count.
+    pub const SEM_RECORD_PAGES_FREE: SemaphoreId = SemaphoreId(0);
+    /// Semaphore of the device half: pages filled in [`RECORDS`].
+    pub const SEM_RECORD_PAGES: SemaphoreId = SemaphoreId(3);
+    /// What the host stores in the semaphores of the host half before it starts the core, by id.
+    pub const SEM_INIT_H: [u32; SemaphoreId::COUNT as usize] = [RECORDS.pages().get(), 0, 0, 0];
+
+    const _: () = assert!(MAX_RECORD_PAGES <= RECORDS.pages().get());
+    const _: () = assert!(prefetch_core::SCRATCH_DB.end().get() <= RECORDS.base().get());
 }
 
 /// Rings and words in the L1 of the dispatch core, which the dispatcher (BRISC) shares with its
@@ -229,8 +259,13 @@ pub mod dispatch_core {
     /// Semaphore: pages filled in the subordinate's ring. The original gives both rings semaphore
     /// 0, so that its subordinate wakes for the dispatcher's pages and executes its own empty ring.
     pub const SEM_S_CB_PAGES: SemaphoreId = SemaphoreId(1);
+    /// Semaphore of the device half of a split dispatcher: pages free in the dispatch ring of the
+    /// host half; starts at its page count.
+    pub const SEM_H_PAGES: SemaphoreId = SemaphoreId(2);
     /// What the host stores in the semaphores before it starts the core, by id.
     pub const SEM_INIT: [u32; SemaphoreId::COUNT as usize] = [0; SemaphoreId::COUNT as usize];
+    /// The same for the device half of a split dispatcher.
+    pub const SEM_INIT_D: [u32; SemaphoreId::COUNT as usize] = [0, 0, DISPATCH_CB.pages().get(), 0];
 
     /// Address of sync semaphore `index`, below [`WORKER_SEMS`].
     pub const fn sync_sem(index: u32) -> L1Addr {

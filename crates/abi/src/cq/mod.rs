@@ -4,8 +4,9 @@
 //! the dispatch core, and three programs built by different compilers read its bytes on the way.
 //! Everything they read is defined here, once: the two command sets ([`prefetch`], [`dispatch`]),
 //! each a table with one row for each command from which ids, names and the host's encoder follow,
-//! the memory maps of the host region and of both cores ([`layout`]), the completion pointer
-//! ([`completion`]) and the wrapping counters behind every credit ([`count`]).
+//! the memory maps of the host region and of the queue's cores ([`layout`]), the tiles that run its
+//! kernels ([`tiles`]), the completion pointer ([`completion`]) and the wrapping counters behind
+//! every credit ([`count`]).
 //!
 //! All command structs are packed and little-endian, have alignment 1 and are checked for size and
 //! field offset at compile time, so firmware views them in place and the host reads and writes them
@@ -25,6 +26,7 @@ pub mod dispatch;
 pub mod layout;
 pub mod prefetch;
 pub mod status;
+pub mod tiles;
 
 /// Bytes of an ordinary command header in either set. It is also the alignment of payloads in L1.
 pub const CMD_SIZE: usize = 16;

@@ -110,6 +110,7 @@ faults! {
     BadExecBuf = 11, "EXEC_BUF without the stall flag, not alone behind it, or inside of another", "the bytes from it to the end of its record";
     NoExecBufEnd = 12, "a command buffer ends without EXEC_BUF_END", "the pages of the buffer";
     BadChecksum = 13, "the payload of DEBUG does not have the checksum of its header", "the payload's checksum";
+    Misaligned = 14, "an address is not aligned as its command needs it", "the address";
 }
 
 /// Kernel and fault of an error word, or `None` when it is no error word.

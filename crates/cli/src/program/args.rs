@@ -1,7 +1,7 @@
 //! Options that only kernel programs have.
 
 use crate::args::{Input, parse_input};
-use crate::board_option::{BoardOption, ChipOption};
+use crate::board_option::{BoardOption, ChipOption, LayoutOption};
 use crate::comparison::ToleranceArgs;
 use crate::kinds::Verb;
 use clap::ValueEnum;
@@ -19,6 +19,8 @@ pub struct KernelRunArgs {
     /// How programs reach the cores.
     #[arg(long, value_enum, default_value_t = DispatchName::Fast)]
     pub dispatch: DispatchName,
+    #[command(flatten)]
+    pub layout: LayoutOption,
     /// Other firmware for the workers: a folder with its ELF files.
     ///
     /// The folder has brisc.elf, ncrisc.elf, trisc0.elf, trisc1.elf and trisc2.elf, and
@@ -69,6 +71,8 @@ pub struct KernelCheckArgs {
 pub struct KernelPlanArgs {
     #[command(flatten)]
     pub board: BoardOption,
+    #[command(flatten)]
+    pub layout: LayoutOption,
     /// The array for an input; needed for inputs whose shape the file does not state.
     #[arg(long, value_name = "NAME=FILE", value_parser = parse_input)]
     pub input: Vec<Input>,
@@ -114,6 +118,7 @@ Examples:
   tilework run examples/increment/program.toml --input x=examples/increment/x.npy --out out
   tilework run examples/ring/program.toml --out out --board p150 --report json
   tilework run program.toml --input a=a.npy --input b=b.npy --out out --dispatch slow
+  tilework run examples/ring/program.toml --out out --dispatch-layout split
   tilework run examples/ring/program.toml --out out --firmware riscv-firmware/p100a
 
 docs/program.md describes program files and firmware folders, docs/report.md the report."

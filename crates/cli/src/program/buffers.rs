@@ -195,11 +195,12 @@ impl Planner<'_> {
             CoreItem::Rectangle(a, b) => (a, b),
         };
         let core = |[x, y]: [u64; 2]| {
-            let worker = self.board.workers().find(|worker| (u64::from(worker.x), u64::from(worker.y)) == (x, y));
-            match worker.and_then(|worker| CoreGrid::new(self.board).core(worker)) {
+            let worker =
+                self.board.workers().into_iter().find(|worker| (u64::from(worker.x), u64::from(worker.y)) == (x, y));
+            match worker.and_then(|worker| CoreGrid::new(self.board.board).core(worker)) {
                 Some(core) => Ok(core),
                 None => {
-                    let board = self.board.name();
+                    let board = self.board.board.name();
                     let message = format!("buffer \"{label}\": core ({x}, {y}) of its grid is no worker of a {board}");
                     self.fail(span.clone(), message)
                 }

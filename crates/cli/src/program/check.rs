@@ -10,12 +10,12 @@ use super::scope::Globals;
 use super::source::Source;
 use super::wrong::{Wrong, consequence};
 use crate::array::Array;
+use crate::board_option::BoardLayout;
 use crate::failure::{Failure, Outcome};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::L1_ALIGN;
-use tilework_abi::board::Board;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::KernelImage;
@@ -34,8 +34,13 @@ pub const MAX_PAGE_SIZE: i64 = 1 << 20;
 
 impl Plan {
     /// Checks a program against a board and the arrays given for its inputs, all of them.
-    pub fn new(source: Source, file: ProgramFile, board: Board, inputs: &BTreeMap<String, Array>) -> Outcome<Self> {
-        let (plan, wrong) = Self::examine(source, &file, board, inputs, |_| true);
+    pub fn new(
+        source: Source,
+        file: ProgramFile,
+        board: impl Into<BoardLayout>,
+        inputs: &BTreeMap<String, Array>,
+    ) -> Outcome<Self> {
+        let (plan, wrong) = Self::examine(source, &file, board.into(), inputs, |_| true);
         wrong.outcome().map(|()| plan)
     }
 
@@ -45,7 +50,7 @@ impl Plan {
     pub fn examine(
         source: Source,
         file: &ProgramFile,
-        board: Board,
+        board: BoardLayout,
         inputs: &BTreeMap<String, Array>,
         needs_array: impl Fn(&BufferDecl) -> bool,
     ) -> (Self, Wrong) {
@@ -64,8 +69,21 @@ impl Plan {
         let launches = planner.launches(file);
         let Planner { globals, wrong, .. } = planner;
         let (name, name_span) = (file.name.get_ref().clone(), file.name.span());
-        let plan =
-            Self { name, board, buffers, cbs, semaphores, roles, launches, name_span, common_args, source, globals };
+        let BoardLayout { board, layout: dispatch_layout } = board;
+        let plan = Self {
+            name,
+            board,
+            dispatch_layout,
+            buffers,
+            cbs,
+            semaphores,
+            roles,
+            launches,
+            name_span,
+            common_args,
+            source,
+            globals,
+        };
         (plan, wrong)
     }
 }
@@ -73,7 +91,7 @@ impl Plan {
 /// What the checks know so far.
 pub(super) struct Planner<'a> {
     pub(super) source: &'a Source,
-    pub(super) board: Board,
+    pub(super) board: BoardLayout,
     pub(super) globals: Globals,
     pub(super) wrong: Wrong,
 }
@@ -256,7 +274,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    fn roles(&mut self, file: &ProgramFile, board: Board) -> Vec<PlannedRole> {
+    fn roles(&mut self, file: &ProgramFile, board: BoardLayout) -> Vec<PlannedRole> {
         let roles = &file.roles;
         if let Some(extra) = roles.get(MAX_ROLES) {
             let message = format!("{} roles; a program has at most {MAX_ROLES}", roles.len());
@@ -286,8 +304,8 @@ impl Planner<'_> {
 
     /// The cores of each role. When they cannot be dealt out, each has the board's first worker as
     /// a stand-in, for the check of its arguments.
-    fn cores(&mut self, file: &ProgramFile, labels: &[String], board: Board) -> Vec<Vec<NocXy>> {
-        let stand_in = || vec![board.workers().take(1).collect(); file.roles.len()];
+    fn cores(&mut self, file: &ProgramFile, labels: &[String], board: BoardLayout) -> Vec<Vec<NocXy>> {
+        let stand_in = || vec![board.workers()[..1].to_vec(); file.roles.len()];
         if file.broken.roles {
             return stand_in();
         }

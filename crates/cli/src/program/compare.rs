@@ -9,6 +9,7 @@ use super::schema::{ProgramFile, Use};
 use super::source::Source;
 use crate::answer::Answer;
 use crate::array::Array;
+use crate::board_option::BoardLayout;
 use crate::chip::{AnyChip, Device, Settings};
 use crate::comparison::OutputRow;
 use crate::failure::{Failure, Outcome};
@@ -38,7 +39,7 @@ pub fn check(file: &Path, own: &KernelCheckArgs, folder: &Path) -> Outcome<Answe
     let source = Source::read(file, "a program file")?;
     let parsed = ProgramFile::parse(&source)?;
     let (chip, board) = AnyChip::power_on(None, own.plan.board.given, Settings::default())?;
-    let plan = Plan::new(source, parsed, board, &inputs)?;
+    let plan = Plan::new(source, parsed, BoardLayout { board, layout: own.plan.layout.layout() }, &inputs)?;
     let expected: Vec<Array> = plan
         .buffers_for(Use::Output)
         .map(|(_, buffer)| inputs::open(&folder.join(format!("{}.npy", buffer.name)), None))
@@ -59,7 +60,8 @@ pub fn check(file: &Path, own: &KernelCheckArgs, folder: &Path) -> Outcome<Answe
 /// Runs a program on a chip; its outputs.
 fn run(file: &Path, chip: AnyChip, plan: &Plan, inputs: &BTreeMap<String, Array>) -> Outcome<Vec<(String, Array)>> {
     let failed = |error| failure(file, error);
-    let mut device = Device::open(chip, DeviceConfig::new(plan.board)).map_err(failed)?;
+    let config = DeviceConfig { layout: plan.dispatch_layout, ..DeviceConfig::new(plan.board) };
+    let mut device = Device::open(chip, config).map_err(failed)?;
     let placed = place(device.memory().map_err(failed)?, plan)?;
     upload(&mut device, plan, &placed, inputs).map_err(failed)?;
     let programs = programs(plan, &placed)?;

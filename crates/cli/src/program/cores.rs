@@ -1,7 +1,7 @@
 //! Which cores each role takes.
 
 use super::schema::{CoreItem, Cores};
-use tilework_abi::board::Board;
+use crate::board_option::BoardLayout;
 use tilework_abi::noc::NocXy;
 
 /// One role's choice, with the name that messages use.
@@ -23,8 +23,9 @@ pub struct CoreError {
 
 /// Gives each role its cores. Lists are served first, then counts in the order of the file from the
 /// workers left in board order, then `rest`. No core belongs to two roles.
-pub fn assign(board: Board, choices: &[Choice<'_>]) -> Result<Vec<Vec<NocXy>>, CoreError> {
-    let workers: Vec<NocXy> = board.workers().collect();
+pub fn assign(board: impl Into<BoardLayout>, choices: &[Choice<'_>]) -> Result<Vec<Vec<NocXy>>, CoreError> {
+    let board = board.into();
+    let workers = board.workers();
     let mut taken = Taken { board, choices, cores: vec![Vec::new(); choices.len()], workers: &workers };
     for (role, choice) in choices.iter().enumerate() {
         match choice.cores {
@@ -42,7 +43,7 @@ pub fn assign(board: Board, choices: &[Choice<'_>]) -> Result<Vec<Vec<NocXy>>, C
                     message: format!(
                         "role \"{}\" wants {count} cores; a {} has {} workers, of which {} are free",
                         choice.role,
-                        board.name(),
+                        board.board.name(),
                         workers.len(),
                         free.len()
                     ),
@@ -62,7 +63,7 @@ pub fn assign(board: Board, choices: &[Choice<'_>]) -> Result<Vec<Vec<NocXy>>, C
 }
 
 struct Taken<'a> {
-    board: Board,
+    board: BoardLayout,
     choices: &'a [Choice<'a>],
     cores: Vec<Vec<NocXy>>,
     workers: &'a [NocXy],
@@ -109,27 +110,23 @@ impl Taken<'_> {
     fn worker(&self, role: usize, [x, y]: [u64; 2]) -> Result<NocXy, CoreError> {
         let found = self.workers.iter().copied().find(|c| (u64::from(c.x), u64::from(c.y)) == (x, y));
         found.ok_or_else(|| {
-            let columns: Vec<_> = self.board.worker_columns().iter().map(u8::to_string).collect();
-            let (prefetch, dispatch) = (self.board.prefetch_core(), self.board.dispatch_core());
+            let BoardLayout { board, layout } = self.board;
+            let columns: Vec<_> = board.worker_columns().iter().map(u8::to_string).collect();
             let is = |core: NocXy| (u64::from(core.x), u64::from(core.y)) == (x, y);
-            let why = if is(prefetch) {
-                "runs the prefetcher".to_owned()
-            } else if is(dispatch) {
-                "runs the dispatcher".to_owned()
-            } else {
-                "is not on the board".to_owned()
+            let why = match layout.tiles(board).find(|&(tile, _)| is(tile)) {
+                Some((_, parts)) => format!("runs the {}", parts[0].name()),
+                None => "is not on the board".to_owned(),
             };
+            let queue: Vec<_> = layout.tiles(board).map(|(tile, _)| format!("({}, {})", tile.x, tile.y)).collect();
+            let (last, others) = queue.split_last().expect("every layout has tiles");
             let message = format!(
-                "core ({x}, {y}) of role \"{}\" {why}; the workers of a {} have x in {{{}}} and y from {} to {}, without ({}, {}) and ({}, {})",
+                "core ({x}, {y}) of role \"{}\" {why}; the workers of a {} have x in {{{}}} and y from {} to {}, without {} and {last}",
                 self.choices[role].role,
-                self.board.name(),
+                board.name(),
                 columns.join(", "),
                 tilework_abi::board::WORKER_Y_FIRST,
                 tilework_abi::board::WORKER_Y_LAST,
-                prefetch.x,
-                prefetch.y,
-                dispatch.x,
-                dispatch.y
+                others.join(", ")
             );
             CoreError { role, message }
         })
@@ -139,6 +136,7 @@ impl Taken<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilework_abi::board::Board;
 
     fn assign_all(board: Board, cores: &[Cores]) -> Result<Vec<Vec<NocXy>>, String> {
         let names = ["a", "b", "c", "d"];

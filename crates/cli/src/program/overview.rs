@@ -10,6 +10,7 @@ use super::schema::{BufferDecl, ProgramFile, Use};
 use super::source::Source;
 use super::wrong::{Wrong, consequence};
 use crate::answer::Answer;
+use crate::board_option::BoardLayout;
 use crate::failure::{Failure, Outcome};
 use crate::inputs;
 use serde::Serialize;
@@ -19,6 +20,7 @@ use tilework_abi::l1::WORKER;
 use tilework_abi::msg::MODE_DEV;
 use tilework_abi::noc::NocXy;
 use tilework_abi::{L1_ALIGN, tensix::Processor};
+use tilework_runtime::memory::AllocatorConfig;
 use tilework_runtime::program::Layout;
 use tilework_runtime::{MemorySpace, lower};
 
@@ -140,9 +142,11 @@ fn overview(file: &Path, own: &KernelPlanArgs) -> Outcome<ProgramOverview> {
         return Err(wrong.outcome().err().unwrap_or_else(consequence));
     };
     let needs_array = |decl: &BufferDecl| decl.shape.is_none() && decl.like.is_none();
-    let (plan, more) = Plan::examine(source, &parsed, own.board.board(), &inputs, needs_array);
+    let board = BoardLayout { board: own.board.board(), layout: own.layout.layout() };
+    let (plan, more) = Plan::examine(source, &parsed, board, &inputs, needs_array);
     wrong.join(more);
-    let mut memory = MemorySpace::new(plan.board, &WORKER);
+    let workers = plan.dispatch_layout.workers(plan.board).collect();
+    let mut memory = MemorySpace::with(&AllocatorConfig::of_workers(plan.board, &WORKER, workers));
     let placed = place_or(&mut memory, &plan, &mut wrong);
     let launches = plan.arguments_or(&placed.addresses, &mut wrong);
     // A program of which parts are missing has no layout.
@@ -160,7 +164,7 @@ fn overview(file: &Path, own: &KernelPlanArgs) -> Outcome<ProgramOverview> {
 /// Where everything of a program lies, after the checks that a device makes.
 fn lay_out(plan: &Plan, arguments: &Arguments, memory: &MemorySpace) -> Result<Layout, Failure> {
     let program = build(plan, arguments.clone());
-    let workers: Vec<NocXy> = plan.board.workers().collect();
+    let workers: Vec<NocXy> = plan.dispatch_layout.workers(plan.board).collect();
     let layout = program.layout(&workers, &WORKER, memory.l1()).map_err(|error| plan.misfit(&error))?;
     // Kernels are moved to their places.
     lower::build_ir(&program, &layout, &WORKER, MODE_DEV).map_err(|error| plan.misfit(&error))?;

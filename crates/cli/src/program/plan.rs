@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::board::Board;
+use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_dtype::DType;
@@ -27,6 +28,8 @@ pub struct Plan {
     pub name: String,
     /// Board.
     pub board: Board,
+    /// Which tiles run the command queue.
+    pub dispatch_layout: DispatchLayout,
     /// Buffers in the order of the file.
     pub buffers: Vec<PlannedBuffer>,
     /// Circular buffers.

@@ -5,6 +5,7 @@ use crate::output::OutputFile;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tilework_abi::board::AICLK_MHZ;
+use tilework_abi::cq::tiles::DispatchLayout;
 
 /// What the cycle counts are worth. Every report carries it (design decision 5).
 pub const TIMING_MODEL: &str = "modelled: instruction, L1, NoC, DRAM and PCIe latency and bandwidth as in docs/timing.md; \
@@ -25,6 +26,8 @@ pub struct KernelReport {
     pub chip: String,
     /// fast or slow.
     pub dispatch: &'static str,
+    /// The dispatch layout; null with slow dispatch.
+    pub dispatch_layout: Option<&'static str>,
     /// The folder of the worker firmware; prebuilt for our own.
     pub firmware: String,
     /// AI clock cycles from the moment the host hands the program over until it knows that the
@@ -114,9 +117,13 @@ impl KernelReport {
             "prebuilt" => String::new(),
             folder => format!(", firmware of {folder}"),
         };
+        let layout = match self.dispatch_layout {
+            Some(name) if name != DispatchLayout::default().name() => format!(" ({name})"),
+            _ => String::new(),
+        };
         let chip = if self.chip == BUILT_IN { String::new() } else { format!(" ({})", self.chip) };
         let mut out = format!(
-            "{} on a {}{chip}, {} dispatch{firmware}, {} {plural}\n",
+            "{} on a {}{chip}, {} dispatch{layout}{firmware}, {} {plural}\n",
             self.program, self.board, self.dispatch, self.cores
         );
         out += &self.counts_text().unwrap_or_else(|| self.outside_text());

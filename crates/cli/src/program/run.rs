@@ -11,6 +11,7 @@ use super::storage;
 use crate::answer::Answer;
 use crate::args::{EngineName, RunArgs};
 use crate::array::Array;
+use crate::board_option::BoardLayout;
 use crate::chip::{AnyChip, Device, Settings};
 use crate::failure::{Failure, Outcome};
 use crate::output::OutputFile;
@@ -74,7 +75,11 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
         let why = "a kernel program is code for the chip and has no other meaning";
         return Err(Failure::option("--engine", format_args!(" native: {why}")));
     }
-    let needs_fast = [(own.capture.is_some(), "--capture"), (own.core_timing, "--core-timing")];
+    let needs_fast = [
+        (own.capture.is_some(), "--capture"),
+        (own.core_timing, "--core-timing"),
+        (own.layout.given.is_some(), "--dispatch-layout"),
+    ];
     let slow = own.dispatch == DispatchName::Slow;
     if let Some((_, option)) = needs_fast.into_iter().find(|(given, _)| slow && *given) {
         return Err(Failure::option(option, " needs --dispatch fast"));
@@ -108,7 +113,7 @@ impl Prepared {
         let (library, coverage) = (own.chip.library.as_deref(), own.coverage.is_some());
         let settings = Settings { threads: own.threads, bugs: own.chip.bugs(), coverage };
         let (chip, board) = AnyChip::power_on(library, own.board.given, settings)?;
-        let plan = Plan::new(source, file, board, &inputs)?;
+        let plan = Plan::new(source, file, BoardLayout { board, layout: own.layout.layout() }, &inputs)?;
         let firmware = own.firmware.as_deref().map(super::firmware::load).transpose()?;
         let read: Vec<PathBuf> = inputs::files(&args.input).chain([args.program.clone()]).collect();
         let names = plan.buffers_for(Use::Output).map(|(_, buffer)| format!("{}.npy", buffer.name));
@@ -129,7 +134,7 @@ fn open(chip: AnyChip, config: DeviceConfig, firmware: Option<FirmwareSet>) -> R
 }
 
 fn config(own: &KernelRunArgs, board: Board) -> DeviceConfig {
-    let mut config = DeviceConfig::new(board);
+    let mut config = DeviceConfig { layout: own.layout.layout(), ..DeviceConfig::new(board) };
     config.dispatch = match own.dispatch {
         DispatchName::Fast => Dispatch::Fast,
         DispatchName::Slow => Dispatch::Slow,
@@ -246,6 +251,7 @@ fn report(
         board: plan.board.name(),
         chip: AnyChip::name(own.chip.library.as_deref()),
         dispatch: own.dispatch.name(),
+        dispatch_layout: (own.dispatch == DispatchName::Fast).then(|| own.layout.layout().name()),
         firmware: own.firmware.as_ref().map_or_else(|| "prebuilt".to_owned(), |folder| folder.display().to_string()),
         cycles: ran.cycles,
         simulated_seconds: ran.cycles.map(KernelReport::seconds),

@@ -1,8 +1,8 @@
 //! What the names in expressions mean.
 
 use super::expr::{Scope, common_function};
+use crate::board_option::BoardLayout;
 use std::collections::{BTreeMap, BTreeSet};
-use tilework_abi::board::Board;
 use tilework_abi::noc::NocXy;
 
 /// Names that have one value for the whole program.
@@ -15,10 +15,11 @@ pub struct Globals {
 
 impl Globals {
     /// What is known before anything of the program: the board.
-    pub fn new(board: Board) -> Self {
+    pub fn new(board: impl Into<BoardLayout>) -> Self {
+        let board = board.into();
         let mut globals = Self { values: BTreeMap::new(), broken: BTreeSet::new() };
-        globals.set("board.workers", board.workers().count());
-        globals.set("dram.banks", board.dram().banks().len());
+        globals.set("board.workers", board.workers().len());
+        globals.set("dram.banks", board.board.dram().banks().len());
         globals
     }
 
@@ -161,6 +162,7 @@ impl Scope for CoreScope<'_> {
 mod tests {
     use super::*;
     use crate::program::expr::Expr;
+    use tilework_abi::board::Board;
 
     fn value(text: &str, cores: usize, index: usize) -> Result<i64, String> {
         let mut globals = Globals::new(Board::P100);

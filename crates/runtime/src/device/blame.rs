@@ -45,6 +45,7 @@ impl<C: HostLink> Device<C> {
     fn scene<'a>(&'a self, first: usize, batch: &'a [Running]) -> Scene<'a> {
         Scene {
             board: self.config.board,
+            layout: self.config.layout,
             map: &self.map,
             chip: self.card.link().inspect(),
             l1: self.memory.l1(),

@@ -13,7 +13,7 @@ use super::{Device, Running};
 use crate::RuntimeError;
 use crate::cache::{Encoded, Launch, Prepared};
 use crate::event::{Blocking, BufferRead, Event};
-use crate::lower;
+use crate::lower::{self, Go};
 use crate::memory::{Buffer, MemoryError};
 use crate::program::Program;
 use crate::queue::{CommandQueue, Patience, Waited};
@@ -162,9 +162,9 @@ impl<C: HostLink> Device<C> {
     fn enqueue_plain(&mut self, program: &Program) -> Result<(), RuntimeError> {
         let layout = self.layout(program)?;
         let running = Running::new(Arc::new(program.clone()), Arc::new(layout));
-        let go = lower::go_word(self.config.board.dispatch_core());
+        let go = Go::of(self.config.layout, self.config.board);
         let steps = self.steps(&running, MODE_DEV).map_err(|e| self.explain(e, &[]))?;
-        let commands = lower::commands(&steps, go);
+        let commands = lower::addressed(&steps, &go);
         self.in_flight.push_back(running);
         self.with_queue(|queue, card, patience| {
             let program = usize_of(queue.begin_program());

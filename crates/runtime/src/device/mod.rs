@@ -21,7 +21,7 @@ pub use bank_table::{bank_table, l1_banks};
 pub(crate) use run::Running;
 pub use run::{BATCH_PROGRAMS, CoreTime, ProgramReport, RunReport};
 pub(crate) use start::queue_kernels_at;
-pub use start::{load_tiles, start_queue_core};
+pub use start::{load_tiles, start_queue_kernels};
 
 use crate::RuntimeError;
 use crate::cache::{CacheCounts, Launcher};
@@ -37,6 +37,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tilework_abi::addr::{Cycle, DramAddr, L1Addr};
 use tilework_abi::board::{Board, DramMap};
+use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::noc::NocXy;
 use tilework_driver::{Card, ChipCounts, HostLink, Inspect};
@@ -98,6 +99,8 @@ pub struct DeviceConfig {
     pub trace_region_size: u64,
     /// What a call that enqueues costs the host.
     pub host_cost: HostCost,
+    /// Which tiles run the command queue; under fast dispatch only.
+    pub layout: DispatchLayout,
     /// Cycles that one [`Device::run`] may take; [`default_cycles`] of its programs unless given. A
     /// deadlock is found at once, whatever this is; the budget ends programs that never end.
     pub max_cycles: Option<Cycle>,
@@ -108,7 +111,8 @@ pub struct DeviceConfig {
     pub core_timing: bool,
     /// Whether all records are kept ([`Device::captured`]).
     pub capture: bool,
-    /// How programs become commands.
+    /// How programs become commands. In layouts other than [`DispatchLayout::Dispatcher`] always as
+    /// [`Lowering::Plain`] says.
     pub lowering: Lowering,
 }
 
@@ -123,11 +127,20 @@ impl DeviceConfig {
             l1_small_size: 0,
             trace_region_size: 0,
             host_cost: HostCost::None,
+            layout: DispatchLayout::Dispatcher,
             max_cycles: None,
             timestamps: true,
             core_timing: false,
             capture: false,
             lowering: Lowering::Cached,
+        }
+    }
+
+    /// The tiles that run programs, in the board's order.
+    pub fn workers(&self) -> Vec<NocXy> {
+        match self.dispatch {
+            Dispatch::Fast => self.layout.workers(self.board).collect(),
+            Dispatch::Slow => self.board.tensix_tiles().collect(),
         }
     }
 }
@@ -248,17 +261,14 @@ impl<C: HostLink> Device<C> {
         if config.queues != 1 {
             return Err(RuntimeError::Queues { asked: config.queues });
         }
-        firmware.check(config.board, (config.dispatch == Dispatch::Fast).then_some(&cq_kernels))?;
+        firmware.check(config.board, (config.dispatch == Dispatch::Fast).then_some((config.layout, &cq_kernels)))?;
         let card = Card::open(chip).map_err(RuntimeError::Driver)?;
         let board = config.board;
-        let workers: Vec<NocXy> = match config.dispatch {
-            Dispatch::Fast => board.workers().collect(),
-            Dispatch::Slow => board.tensix_tiles().collect(),
-        };
+        let workers = config.workers();
         let l1_banks = firmware.l1_banks(&workers)?;
         let FirmwareSet { images: firmware, map, .. } = firmware;
-        let cached =
-            config.dispatch == Dispatch::Fast && config.lowering == Lowering::Cached && map.text_cache_size > 0;
+        let fast = config.dispatch == Dispatch::Fast && config.layout == DispatchLayout::Dispatcher;
+        let cached = fast && config.lowering == Lowering::Cached && map.text_cache_size > 0;
         let launcher = cached.then(|| Launcher::new(board, &map, &workers)).transpose()?;
         let mut device = Self {
             config,

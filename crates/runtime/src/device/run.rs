@@ -4,7 +4,7 @@ use super::enqueue::push_all;
 use super::{Device, Progress, ProgressCall, Statistics, default_cycles};
 use crate::RuntimeError;
 use crate::cache::{Launch, Prepared};
-use crate::lower::{self, Data, Ir};
+use crate::lower::{self, Addressed, Data, Go, Ir};
 use crate::program::{Layout, Program, ProgramError};
 use crate::queue::{CommandQueue, Patience, Waited};
 use std::ops::ControlFlow;
@@ -297,12 +297,12 @@ impl<C: HostLink> Device<C> {
         running: &Running,
         patience: &mut Patience,
     ) -> Result<(), Waited> {
-        let go = lower::go_word(self.config.board.dispatch_core());
+        let go = Go::of(self.config.layout, self.config.board);
         let slot = 2 * u32_of(i);
         let stamp = |slot| self.config.timestamps.then(|| lower::timestamp(slot));
-        let mut commands: Vec<_> = stamp(slot).into_iter().collect();
-        commands.extend(lower::commands(&self.steps(running, MODE_DEV)?, go));
-        commands.extend(stamp(slot + 1));
+        let mut commands: Vec<Addressed> = stamp(slot).map(Addressed::from).into_iter().collect();
+        commands.extend(lower::addressed(&self.steps(running, MODE_DEV)?, &go));
+        commands.extend(stamp(slot + 1).map(Addressed::from));
         for command in commands {
             queue.push(&mut self.card, Some(i), command, patience)?;
         }

@@ -1,21 +1,23 @@
 //! Starting a card, step by step (the original's `device.py`).
 
-use super::{Device, Dispatch, bank_table};
+use super::{Device, DeviceConfig, Dispatch, bank_table};
 use crate::RuntimeError;
 use crate::elf::{FirmwareImage, KernelImage};
+use crate::prebuilt::CqKernels;
 use crate::queue::{CommandQueue, Patience, Waited, is_quiet};
 use std::ops::ControlFlow;
 use tilework_abi::addr::{Cycle, L1Addr, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::convert::{u8_of, u16_of};
 use tilework_abi::cq::layout::{
-    HOST_REGION_NOC_BASE, KERNEL_TEXT_OFFSET, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host, prefetch_core,
+    HOST_REGION_NOC_BASE, KERNEL_TEXT_OFFSET, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host,
 };
+use tilework_abi::cq::tiles::{DispatchLayout, Part};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::msg::{GoMsg, LaunchMsg, MODE_HOST, RUN_DONE, RUN_GO, RUN_INIT, RtaOffset};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
-use tilework_abi::{L1_ALIGN, board, cb};
+use tilework_abi::{L1_ALIGN, cb};
 use tilework_driver::{Card, HostLink, Target};
 use zerocopy::IntoBytes;
 
@@ -23,7 +25,7 @@ use zerocopy::IntoBytes;
 const START_CYCLES: Cycle = 20_000_000;
 
 impl<C: HostLink> Device<C> {
-    /// Firmware on all tiles, then the command queue's two cores.
+    /// Firmware on all tiles, then the command queue's cores.
     pub(super) fn start(&mut self) -> Result<(), RuntimeError> {
         let result = self.boot_tiles().and_then(|()| match self.config.dispatch {
             Dispatch::Fast => self.start_queue(),
@@ -78,19 +80,14 @@ impl<C: HostLink> Device<C> {
         Ok(())
     }
 
-    /// Steps 3 to 5: host region, rings and pointers, prefetcher, dispatcher with its subordinate.
+    /// Steps 3 to 5: host region, rings and pointers, then the kernels, from the prefetcher on.
     fn start_queue(&mut self) -> Result<(), Waited> {
         let region = self.card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into()))?;
         let mut queue = CommandQueue::new(self.config.board, self.number, region, self.config.capture);
         queue.initialise(&mut self.card)?;
         self.queue = Some(queue);
-        let board = self.config.board;
-        let (prefetch, dispatch) = (board.prefetch_core(), board.dispatch_core());
-        let (card, map, kernels) = (&mut self.card, &self.map, &self.cq_kernels);
-        let one = [(Processor::Brisc, &*kernels.prefetch)];
-        start_queue_core(card, board, map, prefetch, &prefetch_core::SEM_INIT, &one)?;
-        let both = [(Processor::Brisc, &*kernels.dispatch), (Processor::Ncrisc, &*kernels.dispatch_s)];
-        start_queue_core(card, board, map, dispatch, &dispatch_core::SEM_INIT, &both)
+        let DeviceConfig { board, layout, .. } = self.config;
+        start_queue_kernels(&mut self.card, board, layout, &self.map, &self.cq_kernels, 0)
     }
 }
 
@@ -123,31 +120,51 @@ pub fn load_tiles<C: HostLink>(
     Ok(card.release_brisc(&tiles)?)
 }
 
-/// Writes the image of one of the queue's cores and starts it. The first 16 bytes are the run-time
-/// arguments: where the two cores and the PCIe tile are (our kernels serve every board; the
-/// original's have it compiled in). Then the semaphores, then the kernels.
+/// Writes the images of the queue's cores and starts them. The prefetcher's counts begin `counted`
+/// above the usual: zero, except in tests of their wrap.
 ///
 /// # Errors
 /// The link failed, or a kernel cannot be moved to its place.
-pub fn start_queue_core<C: HostLink>(
+pub fn start_queue_kernels<C: HostLink>(
     card: &mut Card<C>,
     board: Board,
+    layout: DispatchLayout,
+    map: &MemoryMap,
+    kernels: &CqKernels,
+    counted: u32,
+) -> Result<(), Waited> {
+    for (tile, parts) in layout.tiles(board) {
+        let counted = if parts[0] == Part::Prefetch { counted } else { 0 };
+        let semaphores = parts[0].semaphores().map(|count| count.wrapping_add(counted));
+        start_queue_core(card, map, tile, (layout.arguments(board), semaphores), parts, kernels)?;
+    }
+    Ok(())
+}
+
+/// Writes the image of one of the queue's cores and starts it. The first 16 bytes are the run-time
+/// arguments: where the others are (our kernels serve every board and layout; the original's have
+/// it compiled in). Then the semaphores, then the kernels.
+fn start_queue_core<C: HostLink>(
+    card: &mut Card<C>,
     map: &MemoryMap,
     core: NocXy,
-    semaphores: &[u32; SemaphoreId::COUNT as usize],
-    kernels: &[(Processor, &KernelImage)],
+    (arguments, semaphores): ([u32; 4], [u32; SemaphoreId::COUNT as usize]),
+    parts: &[Part],
+    kernels: &CqKernels,
 ) -> Result<(), Waited> {
     let base = map.kernel_config;
     let target = Target::tile(core);
     let mut image = vec![0u8; KERNEL_TEXT_OFFSET as usize];
-    let peers = board.prefetch_core().encode() | board.dispatch_core().encode() << 16;
-    image[..4].copy_from_slice(&peers.to_le_bytes());
-    image[4..8].copy_from_slice(&board::PCIE.encode().to_le_bytes());
+    image[..size_of_val(&arguments)].copy_from_slice(arguments.as_bytes());
     for (id, value) in (0..).zip(semaphores) {
         let at = SemaphoreId(id).addr(SEMAPHORE_OFFSET) as usize;
         image[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
     card.write(&target, base, &image)?;
+    if parts.contains(&Part::Subordinate) {
+        let sems = dispatch_core::SYNC_SEMS;
+        card.write(&target, sems.base(), &vec![0; sems.size() as usize])?;
+    }
     let mut launch = LaunchMsg {
         kernel_config_base: [base.get().into(); 3],
         sem_offset: [u16_of(SEMAPHORE_OFFSET).into(), 0.into(), 0.into()],
@@ -157,7 +174,7 @@ pub fn start_queue_core<C: HostLink>(
     };
     launch.rta_offset[0] = RtaOffset { rta: 0.into(), crta: u16_of(L1_ALIGN).into() };
     let mut enables = 0;
-    for (offset, processor, kernel) in queue_kernels_at(kernels) {
+    for (offset, processor, kernel) in queue_kernels_at(parts, kernels) {
         let text = kernel.relocate(base.offset(offset), map).map_err(|e| Waited::Other(e.into()))?;
         card.write(&target, base.offset(offset), &text)?;
         launch.kernel_text_offset[processor.index()] = offset.into();
@@ -169,12 +186,13 @@ pub fn start_queue_core<C: HostLink>(
 }
 
 /// Where the kernels of one of the queue's cores lie, from the kernel configuration base.
-pub(crate) fn queue_kernels_at<'a>(kernels: &[(Processor, &'a KernelImage)]) -> Vec<(u32, Processor, &'a KernelImage)> {
+pub(crate) fn queue_kernels_at<'a>(parts: &[Part], kernels: &'a CqKernels) -> Vec<(u32, Processor, &'a KernelImage)> {
     let mut at = KERNEL_TEXT_OFFSET;
-    let place = |&(processor, kernel): &(Processor, &'a KernelImage)| {
+    let place = |&part: &Part| {
+        let kernel = kernels.of(part);
         let offset = at;
         at = (at + kernel.size()).next_multiple_of(L1_ALIGN);
-        (offset, processor, kernel)
+        (offset, part.processor(), kernel)
     };
-    kernels.iter().map(place).collect()
+    parts.iter().map(place).collect()
 }

@@ -3,7 +3,7 @@
 use super::report::{BudgetReport, BusyCore, ChainLink, DeadlockReport, FaultPlace, QueueView, Waiter, Word};
 use super::words::{Actor, Meaning};
 use crate::device::{Running, queue_kernels_at};
-use crate::elf::{FirmwareImage, KernelImage, SourceLocation};
+use crate::elf::{FirmwareImage, SourceLocation};
 use crate::memory::Allocator;
 use crate::prebuilt::CqKernels;
 use crate::queue::CommandQueue;
@@ -13,6 +13,7 @@ use tilework_abi::board::Board;
 use tilework_abi::convert::{low32, usize_of};
 use tilework_abi::cq::dispatch::WaitFlags;
 use tilework_abi::cq::status::{Kernel, word};
+use tilework_abi::cq::tiles::{DispatchLayout, GoSender, Part};
 use tilework_abi::l1::{MemoryMap, sync};
 use tilework_abi::msg::RUN_DONE;
 use tilework_abi::noc::NocXy;
@@ -26,17 +27,28 @@ const AROUND: u64 = 6;
 /// What a tile is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TileKind {
-    /// The prefetch core.
-    Prefetch,
-    /// The dispatch core.
-    Dispatch,
+    /// A prefetch core: what it runs.
+    Prefetch(Part),
+    /// A dispatch core, or that of the subordinate: what it runs.
+    Dispatch(Part),
     /// Any other.
     Worker,
+}
+
+impl TileKind {
+    /// A number for each kind, for grouping.
+    const fn number(self) -> u8 {
+        match self {
+            Self::Prefetch(part) | Self::Dispatch(part) => 1 + part as u8,
+            Self::Worker => 0,
+        }
+    }
 }
 
 /// Everything that a report needs.
 pub(crate) struct Scene<'a> {
     pub board: Board,
+    pub layout: DispatchLayout,
     pub map: &'a MemoryMap,
     /// The chip's inner state, when the link can show it.
     pub chip: Option<&'a dyn Inspect>,
@@ -54,21 +66,46 @@ pub(crate) struct Scene<'a> {
 }
 
 impl Scene<'_> {
+    /// What a tile of the command queue runs; nothing on other tiles and without a queue.
+    fn parts(&self, tile: NocXy) -> &'static [Part] {
+        if self.queue.is_some() { self.layout.parts_at(self.board, tile) } else { &[] }
+    }
     pub(super) fn kind(&self, tile: NocXy) -> TileKind {
-        match self.queue {
-            Some(_) if tile == self.board.prefetch_core() => TileKind::Prefetch,
-            Some(_) if tile == self.board.dispatch_core() => TileKind::Dispatch,
-            _ => TileKind::Worker,
+        match self.parts(tile).first() {
+            Some(&part @ (Part::Prefetch | Part::PrefetchH | Part::PrefetchD)) => TileKind::Prefetch(part),
+            Some(&part) => TileKind::Dispatch(part),
+            None => TileKind::Worker,
         }
     }
-    pub(super) fn prefetcher(&self) -> Option<Actor> {
-        self.queue.map(|_| Actor::Core(self.board.prefetch_core(), Processor::Brisc))
+    /// The core that runs a part on `tile`.
+    fn core_of(&self, tile: NocXy, processor: Processor) -> Option<Actor> {
+        self.queue.map(|_| Actor::Core(tile, processor))
     }
+    /// The core that executes the prefetcher's commands.
+    pub(super) fn prefetcher(&self) -> Option<Actor> {
+        self.core_of(self.layout.prefetch_tile(self.board), Processor::Brisc)
+    }
+    /// The core that reads records.
+    pub(super) fn reader(&self) -> Option<Actor> {
+        self.core_of(self.layout.issue_tile(self.board), Processor::Brisc)
+    }
+    /// The core that executes the dispatcher's commands.
     pub(super) fn dispatcher(&self) -> Option<Actor> {
-        self.queue.map(|_| Actor::Core(self.board.dispatch_core(), Processor::Brisc))
+        self.core_of(self.layout.dispatch_tile(self.board), Processor::Brisc)
+    }
+    /// The core that writes the completion FIFO.
+    pub(super) fn completer(&self) -> Option<Actor> {
+        self.core_of(self.layout.completion_tile(self.board), Processor::Brisc)
     }
     pub(super) fn subordinate(&self) -> Option<Actor> {
-        self.queue.map(|_| Actor::Core(self.board.dispatch_core(), Processor::Ncrisc))
+        self.core_of(self.layout.subordinate_tile(self.board), Processor::Ncrisc)
+    }
+    /// Who sends go signals, by name and as a core.
+    pub(super) fn go_sender(&self) -> (&'static str, Option<Actor>) {
+        match self.layout.go() {
+            GoSender::Dispatcher => ("the dispatcher", self.dispatcher()),
+            GoSender::Subordinate => ("the dispatch subordinate", self.subordinate()),
+        }
     }
 
     /// A word of a tile's L1 as it is now.
@@ -91,7 +128,8 @@ impl Scene<'_> {
     /// that does not count.
     fn executed(&self) -> Option<u64> {
         let queue = self.queue?;
-        let count = self.peek(self.board.dispatch_core(), Kernel::Dispatch.status().offset(word::COMMANDS))?;
+        let count =
+            self.peek(self.layout.dispatch_tile(self.board), Kernel::Dispatch.status().offset(word::COMMANDS))?;
         // The device counts modulo 2^32.
         let executed = u64::from(count.wrapping_sub(low32(queue.completed())));
         (executed <= queue.sent().len() as u64).then_some(executed)
@@ -188,14 +226,7 @@ impl Scene<'_> {
             return (format!("firmware {}", self.firmware[core.index()].name()), Some(location));
         }
         let base = self.map.kernel_config;
-        let k = self.cq_kernels;
-        let both = [(Processor::Brisc, &*k.dispatch), (Processor::Ncrisc, &*k.dispatch_s)];
-        let queue_kernels: &[(Processor, &KernelImage)] = match self.kind(tile) {
-            TileKind::Prefetch => &[(Processor::Brisc, &k.prefetch)],
-            TileKind::Dispatch => &both,
-            TileKind::Worker => &[],
-        };
-        for (offset, _, kernel) in queue_kernels_at(queue_kernels) {
+        for (offset, _, kernel) in queue_kernels_at(self.parts(tile), self.cq_kernels) {
             if let Some(location) = kernel.locate(pc, base.offset(offset)) {
                 return (format!("kernel {}", kernel.name()), Some(location));
             }
@@ -265,7 +296,7 @@ impl Scene<'_> {
             // Tiles in the same place that wait for the same words are one entry.
             let seen: Vec<(u32, u32, String)> = words.iter().map(|w| (w.address, w.value, w.writers.clone())).collect();
             let program = self.program_of(w.tile).map(|r| r.program.name.clone());
-            let kind = self.kind(w.tile) as u8;
+            let kind = self.kind(w.tile).number();
             let (runs, location) = sources
                 .entry((kind, w.core, w.pc, program.clone()))
                 .or_insert_with(|| self.locate(w.tile, w.core, w.pc));
@@ -370,7 +401,7 @@ impl Scene<'_> {
         let mut cores: BTreeMap<(Processor, u32, u8, Option<usize>), Vec<NocXy>> = BTreeMap::new();
         for &RunningCore { tile, core, pc } in running {
             let role = self.program_of(tile).and_then(|running| running.role_of(tile));
-            cores.entry((core, pc, self.kind(tile) as u8, role)).or_default().push(tile);
+            cores.entry((core, pc, self.kind(tile).number(), role)).or_default().push(tile);
         }
         let core = |((processor, pc, ..), tiles): ((Processor, u32, u8, Option<usize>), Vec<NocXy>)| {
             let (runs, location) = self.locate(tiles[0], processor, pc);

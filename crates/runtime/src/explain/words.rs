@@ -5,8 +5,11 @@ use super::scene::{Scene, TileKind};
 use tilework_abi::addr::L1Addr;
 use tilework_abi::address_map::Region;
 use tilework_abi::convert::u32_of;
-use tilework_abi::cq::layout::{DONE_STREAM, SEMAPHORE_OFFSET, SemaphoreId, WORKER_SEMS, dispatch_core, prefetch_core};
+use tilework_abi::cq::layout::{
+    DONE_STREAM, SEMAPHORE_OFFSET, SemaphoreId, WORKER_SEMS, dispatch_core, prefetch_core, prefetch_d_core,
+};
 use tilework_abi::cq::status::{self, decode_error};
+use tilework_abi::cq::tiles::Part;
 use tilework_abi::l1;
 use tilework_abi::msg::{LAUNCH_MSG_BYTES, RUN_DONE, RUN_GO};
 use tilework_abi::noc::NocXy;
@@ -76,8 +79,8 @@ impl Scene<'_> {
             return meaning;
         }
         match self.kind(tile) {
-            TileKind::Prefetch => self.prefetch_word(address, value),
-            TileKind::Dispatch => self.dispatch_word(address, value),
+            TileKind::Prefetch(part) => self.prefetch_word(part, address, value),
+            TileKind::Dispatch(part) => self.dispatch_word(part, address, value),
             TileKind::Worker => self.program_word(tile, core, address),
         }
     }
@@ -100,8 +103,8 @@ impl Scene<'_> {
         if (map.go..map.go.offset(4 * l1::GO_ENTRIES)).contains(&address) {
             let signal = value.to_le_bytes()[3];
             let what = format!("go message (signal {signal:#04x}, GO is {RUN_GO:#04x})");
-            let starter = match self.dispatcher() {
-                Some(dispatcher) if self.kind(tile) == TileKind::Worker => ("the dispatcher", dispatcher),
+            let starter = match self.go_sender() {
+                (name, Some(sender)) if self.kind(tile) == TileKind::Worker => (name, sender),
                 _ => ("the host", Actor::Host),
             };
             return Some(Meaning::of(what).by(starter.0, [starter.1]).idle(true));
@@ -127,14 +130,29 @@ impl Scene<'_> {
         Some(Meaning::of(what).by("BRISC of the same tile", [Actor::Core(tile, Processor::Brisc)]).idle(true))
     }
 
-    fn prefetch_word(&self, address: L1Addr, value: u32) -> Meaning {
-        use prefetch_core::{PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE, SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES, SEM_SYNC};
+    fn prefetch_word(&self, part: Part, address: L1Addr, value: u32) -> Meaning {
+        use prefetch_core::{
+            PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE, SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES, SEM_EXEC_BUF, SEM_SYNC,
+        };
+        use prefetch_d_core::{SEM_RECORD_PAGES, SEM_RECORD_PAGES_FREE};
         if let Some(offset) = PREFETCH_Q.offset_of(address) {
             let slot = offset / PREFETCH_Q_ENTRY_SIZE;
             return Meaning::of(format!("prefetch queue entry {slot} (the next record)")).by("the host", [Actor::Host]);
         }
         let ring = dispatch_core::DISPATCH_CB;
         match self.queue_semaphore(address) {
+            Some(id) if part == Part::PrefetchH && id == SEM_RECORD_PAGES_FREE => {
+                Meaning::of(format!("record ring credits (semaphore 0): {value} granted since the start"))
+                    .by("the device side of the prefetcher", self.prefetcher())
+            }
+            Some(id) if part == Part::PrefetchD && id == SEM_RECORD_PAGES => {
+                Meaning::of(format!("record ring pages (semaphore 3): {value} received since the start"))
+                    .by("the host side of the prefetcher", self.reader())
+            }
+            Some(id) if id == SEM_EXEC_BUF => {
+                Meaning::of(format!("ends of exec buffers (semaphore 3): {value} notifications"))
+                    .by("the dispatcher, at an EXEC_BUF_END", self.completer())
+            }
             Some(id) if id == SEM_DISPATCH_PAGES => {
                 let what = format!(
                     "dispatch CB credits (semaphore 0): {value} granted since the start, counted from {}",
@@ -155,8 +173,8 @@ impl Scene<'_> {
         }
     }
 
-    fn dispatch_word(&self, address: L1Addr, value: u32) -> Meaning {
-        use dispatch_core::{COMPLETION_Q_RD_PTR, SEM_CB_PAGES, SEM_S_CB_PAGES, SYNC_SEMS};
+    fn dispatch_word(&self, part: Part, address: L1Addr, value: u32) -> Meaning {
+        use dispatch_core::{COMPLETION_Q_RD_PTR, SEM_CB_PAGES, SEM_H_PAGES, SEM_S_CB_PAGES, SYNC_SEMS};
         if address.get() == COMPLETION_Q_RD_PTR {
             return Meaning::of("the completion FIFO's read pointer").by("the host", [Actor::Host]);
         }
@@ -168,7 +186,14 @@ impl Scene<'_> {
         match self.queue_semaphore(address) {
             Some(id) if id == SEM_CB_PAGES => {
                 let what = format!("dispatch CB pages (semaphore 0): {value} received since the start");
-                Meaning::of(what).by("the prefetcher, when it relays a command", self.prefetcher())
+                match part {
+                    Part::DispatchH => Meaning::of(what).by("the device side of the dispatcher", self.dispatcher()),
+                    _ => Meaning::of(what).by("the prefetcher, when it relays a command", self.prefetcher()),
+                }
+            }
+            Some(id) if part == Part::DispatchD && id == SEM_H_PAGES => {
+                Meaning::of(format!("credits of the host side's dispatch CB (semaphore 2): {value} granted"))
+                    .by("the host side of the dispatcher", self.completer())
             }
             Some(id) if id == SEM_S_CB_PAGES => {
                 let what = format!("dispatch subordinate CB pages (semaphore 1): {value} received");
@@ -216,7 +241,7 @@ impl Scene<'_> {
     fn stream_word(&self, tile: NocXy, core: Processor, address: u32, value: u32) -> Meaning {
         let index = (address - stream::BASE) / stream::STRIDE;
         let workers = DONE_STREAM..DONE_STREAM + WORKER_SEMS;
-        if workers.contains(&index) && self.kind(tile) == TileKind::Dispatch {
+        if workers.contains(&index) && matches!(self.kind(tile), TileKind::Dispatch(_)) {
             return self.done_stream(index, value & stream::COUNTER_MASK);
         }
         let first = self.map.cb_stream;

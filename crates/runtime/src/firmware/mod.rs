@@ -18,7 +18,8 @@ use std::sync::Arc;
 use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
 use tilework_abi::convert::u32_of;
-use tilework_abi::cq::layout::{KERNEL_TEXT_OFFSET, dispatch_core, prefetch_core};
+use tilework_abi::cq::layout::{KERNEL_TEXT_OFFSET, dispatch_core, prefetch_core, prefetch_d_core};
+use tilework_abi::cq::tiles::{DispatchLayout, Part};
 use tilework_abi::l1::{MemoryMap, WORKER, bank_table};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
@@ -147,7 +148,7 @@ impl FirmwareSet {
     ///
     /// # Errors
     /// Bank tables of another size; a map that reaches into the queues.
-    pub fn check(&self, board: Board, queue: Option<&CqKernels>) -> Result<(), FirmwareError> {
+    pub fn check(&self, board: Board, queue: Option<(DispatchLayout, &CqKernels)>) -> Result<(), FirmwareError> {
         let banks = u32_of(board.dram().banks().len());
         if let Some((file, found)) = &self.dram_banks
             && *found != banks
@@ -161,16 +162,16 @@ impl FirmwareSet {
             ));
         }
         match queue {
-            Some(kernels) => self.check_queue(kernels),
+            Some((layout, kernels)) => self.check_queue(layout, kernels),
             None => Ok(()),
         }
     }
 
     /// Checks that the command queue's memory on the dispatch cores does not overlap this set's.
-    fn check_queue(&self, kernels: &CqKernels) -> Result<(), FirmwareError> {
+    fn check_queue(&self, layout: DispatchLayout, kernels: &CqKernels) -> Result<(), FirmwareError> {
         let m = &self.map;
-        let text = u64::from(kernels.prefetch.size())
-            .max(u64::from(kernels.dispatch.size()) + 16 + u64::from(kernels.dispatch_s.size()));
+        let of_tile = |parts: &&[Part]| parts.iter().map(|&part| u64::from(kernels.of(part).size()) + 16).sum();
+        let text: u64 = layout.row().tiles.iter().map(of_tile).max().unwrap_or(0);
         let text = u32::try_from(text).unwrap_or(u32::MAX);
         let own = |field: &'static str, start: L1Addr, bytes: u32| {
             (field, start..start.checked_add(bytes).unwrap_or(L1Addr::new(u32::MAX)))
@@ -181,7 +182,11 @@ impl FirmwareSet {
             own("bank_table", m.bank_table, bank_table::BYTES),
         ];
         areas.extend(Processor::ALL.map(|p| ("firmware text", m.firmware_text[p.index()]..m.firmware_end[p.index()])));
-        let queues = L1Addr::new(prefetch_core::PREFETCH_Q_RD_PTR)..dispatch_core::DISPATCH_S_CB.end();
+        let last = match layout {
+            DispatchLayout::Split => prefetch_d_core::RECORDS.end(),
+            _ => dispatch_core::DISPATCH_S_CB.end(),
+        };
+        let queues = L1Addr::new(prefetch_core::PREFETCH_Q_RD_PTR)..last;
         for (field, area) in areas {
             if area.start < queues.end && queues.start < area.end {
                 let found = format!("{}..{} on a dispatch core", area.start, area.end);

@@ -52,7 +52,7 @@ fn our_own_files_give_our_own_map() {
         assert!(a.segments().eq(b.segments()), "{}", a.name());
     }
     for board in [Board::P100, Board::P150] {
-        set.check(board, Some(&prebuilt::cq_kernels().unwrap())).unwrap();
+        set.check(board, Some((DispatchLayout::Dispatcher, &prebuilt::cq_kernels().unwrap()))).unwrap();
     }
 }
 
@@ -219,7 +219,10 @@ fn a_map_that_reaches_into_the_queues_serves_slow_dispatch_only() {
     let values = MapValues { kernel_config: Some(0x1_9000), ..MapValues::default() };
     let set = load(&made(BASES), &values).unwrap();
     set.check(Board::P100, None).unwrap();
-    let error = set.check(Board::P100, Some(&prebuilt::cq_kernels().unwrap())).unwrap_err().to_string();
+    let error = set
+        .check(Board::P100, Some((DispatchLayout::Dispatcher, &prebuilt::cq_kernels().unwrap())))
+        .unwrap_err()
+        .to_string();
     assert!(error.starts_with("memory map: kernel_config: found 0x19000..0x1"), "{error}");
     assert!(
         error.ends_with("on a dispatch core, expected no overlap with the command queue at 0x196c0..0xa2000; slow dispatch needs none"),

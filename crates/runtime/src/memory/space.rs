@@ -48,7 +48,11 @@ impl AllocatorConfig {
     /// The memory of `board` under fast dispatch and firmware with `map`; no L1-small, no trace
     /// region.
     pub fn new(board: Board, map: &MemoryMap) -> Self {
-        let workers: Vec<NocXy> = board.workers().collect();
+        Self::of_workers(board, map, board.workers().collect())
+    }
+
+    /// The same when these are the workers, as in another dispatch layout.
+    pub fn of_workers(board: Board, map: &MemoryMap, workers: Vec<NocXy>) -> Self {
         let l1_banks = l1_banks(&workers);
         Self { board, map: *map, workers, l1_banks, l1_small_size: 0, trace_region_size: 0, system_memory: true }
     }

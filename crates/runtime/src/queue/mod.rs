@@ -22,6 +22,7 @@ pub use sent::{Sent, Transfer, What};
 pub(crate) use wait::is_quiet;
 pub use wait::{Patience, Waited};
 
+use crate::lower::Addressed;
 use pending::{PendingList, Position};
 use port::Entries;
 use std::collections::VecDeque;
@@ -29,12 +30,20 @@ use tilework_abi::board::Board;
 use tilework_abi::convert::usize_of;
 use tilework_abi::cq::layout::prefetch_core::PREFETCH_Q;
 use tilework_abi::cq::layout::{dispatch_core, host, prefetch_core};
+use tilework_abi::cq::prefetch::DispatcherSelect;
 use tilework_cq::CompletionFifo;
 use tilework_cq::issue::QueueError;
+use tilework_cq::prefetch::Inline;
 use tilework_cq::ring::RingError;
-use tilework_cq::{DispatchCommand, IssueQueue, Record};
+use tilework_cq::{DispatchCommand, EncodeError, IssueQueue, PrefetchCommand, Record};
 use tilework_driver::{Card, DriverError, HostLink, Pinned, Target};
 use wait::protocol;
+
+/// The record that relays `command`.
+fn relay(to: DispatcherSelect, command: &DispatchCommand) -> Result<Record, EncodeError> {
+    let inline = Inline { dispatcher: to, payload: command.to_bytes()? };
+    Record::new(&PrefetchCommand::RelayInline(inline))
+}
 
 /// A command queue: one prefetch core, one dispatch core, one host region.
 #[derive(Debug)]
@@ -55,6 +64,8 @@ pub struct CommandQueue {
     completed: Position,
     /// What the completion FIFO will bring.
     pending: PendingList,
+    /// Commands for the subordinate since the start.
+    subordinate: u64,
     /// Bytes of all records since the start.
     record_bytes: u64,
     /// Commands that are not known to be completed.
@@ -78,6 +89,7 @@ impl CommandQueue {
             position: Position::default(),
             completed: Position::default(),
             pending: PendingList::default(),
+            subordinate: 0,
             record_bytes: 0,
             sent: VecDeque::new(),
             capture: capture.then(Vec::new),
@@ -112,11 +124,11 @@ impl CommandQueue {
         card.write(&dispatch, sems.base(), &vec![0; sems.size() as usize])
     }
 
-    /// Commands since the start.
+    /// Commands since the start, those for the subordinate included.
     pub fn commands(&self) -> u64 {
-        self.position.commands
+        self.position.commands + self.subordinate
     }
-    /// Commands that the device is known to have completed.
+    /// Commands for the dispatcher that the device is known to have completed.
     pub fn completed(&self) -> u64 {
         self.completed.commands
     }
@@ -134,7 +146,7 @@ impl CommandQueue {
     pub fn record_bytes(&self) -> u64 {
         self.record_bytes
     }
-    /// Commands that are not known to be completed, oldest first.
+    /// Commands for the dispatcher that are not known to be completed, oldest first.
     pub fn sent(&self) -> &VecDeque<Sent> {
         &self.sent
     }
@@ -168,11 +180,15 @@ impl CommandQueue {
         &mut self,
         card: &mut Card<C>,
         program: Option<usize>,
-        command: DispatchCommand,
+        command: impl Into<Addressed>,
         patience: &mut Patience,
     ) -> Result<(), Waited> {
-        let record = Record::dispatch(&command).map_err(|e| Waited::Other(e.into()))?;
-        self.push_record(card, &record, [Sent::command(program, command)], patience)
+        let Addressed { to, command } = command.into();
+        let record = relay(to, &command).map_err(|e| Waited::Other(e.into()))?;
+        // What the subordinate does is not known to be completed by an event of the dispatcher.
+        let sent = (to == DispatcherSelect::Master).then(|| Sent::command(program, command));
+        self.subordinate += u64::from(sent.is_none());
+        self.push_record(card, &record, sent, patience)
     }
 
     /// Puts an encoded record into the queue, waiting for room if there is none. `sent` are the

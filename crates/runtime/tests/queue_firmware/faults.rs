@@ -18,7 +18,7 @@ use zerocopy::IntoBytes;
 
 /// The host waits for what cannot come: the chip says at once that nothing moves, and the stopped
 /// core waits on its error word.
-fn check_stopped(rig: &mut Rig, kernel: Kernel, fault: Fault, detail: u32, address: u32) {
+pub(crate) fn check_stopped(rig: &mut Rig, kernel: Kernel, fault: Fault, detail: u32, address: u32) {
     let at = u64::from(host::CQ_WR.offset());
     let seen = rig.region.read32(rig.card.link_mut(), at).unwrap();
     let error = rig.region.wait_change(rig.card.link_mut(), at, seen, 1_000_000_000).unwrap_err();
@@ -35,7 +35,7 @@ fn check_stopped(rig: &mut Rig, kernel: Kernel, fault: Fault, detail: u32, addre
 }
 
 /// Lets a stopped kernel go on behind the command.
-fn let_go(rig: &mut Rig, kernel: Kernel) {
+pub(crate) fn let_go(rig: &mut Rig, kernel: Kernel) {
     rig.poke(rig.core_of(kernel), kernel.status().get() + word::ERROR, 0);
     rig.event();
     rig.settle();
@@ -87,6 +87,7 @@ fn refused_by_the_dispatcher() -> Vec<(Vec<u8>, Fault, u32)> {
     let offsets = cmd::SetWriteOffset { cmd_id: 12, offset_count: 5, ..Default::default() };
     let targets = cmd::SetGoSignalNocData { cmd_id: 17, num_words: 257.into(), ..Default::default() };
     let notify = cmd::NotifySubordinateGoSignal { cmd_id: 15, index_bitmask: 0x100.into(), ..Default::default() };
+    let semaphores = cmd::SetNumWorkerSems { cmd_id: 16, num_worker_sems: 9.into(), ..Default::default() };
     vec![
         (vec![0; 16], Fault::UnknownCommand, 0),
         (vec![19; 16], Fault::UnknownCommand, 19),
@@ -106,6 +107,7 @@ fn refused_by_the_dispatcher() -> Vec<(Vec<u8>, Fault, u32)> {
         (offsets.as_bytes().to_vec(), Fault::TooMany, 5),
         (targets.as_bytes().to_vec(), Fault::TooMany, 257),
         (notify.as_bytes().to_vec(), Fault::BadIndex, 0x100),
+        (semaphores.as_bytes().to_vec(), Fault::TooMany, 9),
     ]
 }
 

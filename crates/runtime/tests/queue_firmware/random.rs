@@ -3,11 +3,13 @@
 use crate::shadow::{DRAM_BASE, L1_BASE};
 use tilework_abi::board::Board;
 use tilework_abi::cq::dispatch::{WaitFlags, WritePackedLargeType, WritePackedType};
+use tilework_abi::cq::layout::WORKER_SEMS;
+use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::noc::{NocRect, NocXy};
 use tilework_cq::DispatchCommand;
 use tilework_cq::dispatch::{
-    DebugMark, Delay, HostWrite, LargeSub, LinearWrite, PackedLargeWrite, PackedTargets, PackedWrite, Packets,
-    PagedWrite, Wait, WriteOffsets,
+    DebugMark, Delay, HostWrite, LargeSub, LinearWrite, NotifySubordinate, NumWorkerSems, PackedLargeWrite,
+    PackedTargets, PackedWrite, Packets, PagedWrite, Wait, WriteOffsets,
 };
 
 /// The write forms, by name.
@@ -45,14 +47,20 @@ impl Form {
 pub(crate) struct Random {
     state: u64,
     board: Board,
+    /// Tiles of the queue, at the top of the last column.
+    tiles: u32,
     workers: Vec<NocXy>,
 }
 
 impl Random {
     /// The commands of `seed` for `board`.
     pub(crate) fn new(board: Board, seed: u64) -> Self {
+        Self::with(board, DispatchLayout::Dispatcher, seed)
+    }
+    /// The commands of `seed` for `board` with the queue on the tiles of `layout`.
+    pub(crate) fn with(board: Board, layout: DispatchLayout, seed: u64) -> Self {
         let state = (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-        Self { state, board, workers: board.workers().collect() }
+        Self { state, board, tiles: layout.tile_count() as u32, workers: layout.workers(board).collect() }
     }
 
     fn step(&mut self) -> u64 {
@@ -99,8 +107,8 @@ impl Random {
         let last = columns.len() as u32 - 1;
         let (a, b) = (self.below(last + 1), self.below(last + 1));
         let (x0, x1) = (columns[a.min(b) as usize], columns[a.max(b) as usize]);
-        // The two dispatch cores are the top of the last column.
-        let top = if a.max(b) == last { 4 } else { 2 };
+        // The queue's cores are the top of the last column.
+        let top = if a.max(b) == last { 2 + self.tiles } else { 2 };
         let (a, b) = (top + self.below(12 - top), top + self.below(12 - top));
         let rect = NocRect { start: NocXy::new(x0, a.min(b) as u8), end: NocXy::new(x1, a.max(b) as u8) };
         let count = columns.iter().filter(|c| (x0..=x1).contains(c)).count() as u32 * (a.abs_diff(b) + 1);
@@ -134,7 +142,7 @@ impl Random {
             Form::PagedDram => self.paged(true, bytes),
             Form::PagedL1 => self.paged(false, bytes),
             Form::PackedUnicast | Form::PackedMulticast => {
-                let most = if form == Form::PackedUnicast { 118 } else { 59 };
+                let most = if form == Form::PackedUnicast { self.workers.len().min(118) } else { 59 };
                 let size = (1 + self.below(4096) as usize).min(bytes);
                 let count = (bytes / size.next_multiple_of(16)).clamp(1, most);
                 let packets = Packets::PerTarget((0..count).map(|_| self.bytes(size)).collect());
@@ -142,7 +150,8 @@ impl Random {
             }
             Form::PackedUnicastShared | Form::PackedMulticastShared => {
                 let multicast = form == Form::PackedMulticastShared;
-                let count = 1 + self.below(if multicast { 8 } else { 118 }) as usize;
+                let most = if multicast { 8 } else { self.workers.len().min(118) };
+                let count = 1 + self.below(most as u32) as usize;
                 let packet = self.bytes(bytes.min(4096));
                 self.packed(multicast, count, Packets::Shared(packet))
             }
@@ -214,9 +223,15 @@ impl Random {
         self.write(form, bytes)
     }
 
+    /// A notification of the subordinate for any of its semaphores.
+    pub(crate) fn notify(&mut self) -> DispatchCommand {
+        let index_bitmask = self.below(1 << WORKER_SEMS) as u16;
+        DispatchCommand::NotifySubordinateGoSignal(NotifySubordinate { wait: self.coin(), index_bitmask })
+    }
+
     /// A command that writes nothing but may change or delay what comes after it.
     pub(crate) fn other(&mut self) -> DispatchCommand {
-        match self.below(5) {
+        match self.below(8) {
             0 => {
                 let flags = self.one_of(&[
                     WaitFlags::empty(),
@@ -236,6 +251,9 @@ impl Random {
                 body: Vec::new(),
             }),
             3 => DispatchCommand::Sink,
+            4 => DispatchCommand::ExecBufEnd,
+            5 => DispatchCommand::SetNumWorkerSems(NumWorkerSems { count: WORKER_SEMS }),
+            6 => self.notify(),
             _ => {
                 let count = self.below(5);
                 let offsets = (0..count).map(|_| 16 * self.below(0x1000)).collect();

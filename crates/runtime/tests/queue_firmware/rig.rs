@@ -22,19 +22,19 @@ use tilework_abi::board::Board;
 use tilework_abi::cq::dispatch::WaitFlags;
 use tilework_abi::cq::layout::prefetch_core::{CMDDAT_Q, PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE, SEM_DISPATCH_PAGES};
 use tilework_abi::cq::layout::{
-    HOST_REGION_NOC_BASE, PAGE_SIZE, PageRing, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host, prefetch_core,
+    HOST_REGION_NOC_BASE, PAGE_SIZE, PageRing, SEMAPHORE_OFFSET, SemaphoreId, WORKER_SEMS, dispatch_core, host,
 };
 use tilework_abi::cq::prefetch::DispatcherSelect;
 use tilework_abi::cq::status::Kernel;
-use tilework_abi::l1::WORKER;
+use tilework_abi::cq::tiles::DispatchLayout;
+use tilework_abi::l1::{GO_ENTRIES, WORKER};
 use tilework_abi::noc::NocXy;
-use tilework_abi::tensix::Processor;
-use tilework_cq::dispatch::Wait;
+use tilework_cq::dispatch::{GoSignal, Wait};
 use tilework_cq::issue::QueueError;
 use tilework_cq::prefetch::Inline;
 use tilework_cq::{CompletionFifo, DispatchCommand, IssueQueue, PrefetchCommand, PrefetchPort, Record, relay_inline};
 use tilework_driver::{Card, DriverError, Pinned, Target};
-use tilework_runtime::device::start_queue_core;
+use tilework_runtime::device::start_queue_kernels;
 use tilework_runtime::prebuilt;
 use tilework_runtime::queue::CommandQueue;
 use tilework_sim::{Chip, ChipConfig};
@@ -99,6 +99,7 @@ impl Sent {
 /// The chip, the host's side of its command queue, and what must come of everything that was sent.
 pub(crate) struct Rig {
     pub board: Board,
+    pub layout: DispatchLayout,
     pub card: Card<Chip>,
     pub region: Pinned,
     pub shadow: Shadow,
@@ -114,6 +115,12 @@ pub(crate) struct Rig {
     prefetch_commands: u32,
     /// `NOTIFY_PREFETCH`s.
     notices: u32,
+    /// `EXEC_BUF_END`s that were sent.
+    exec_buf_ends: u32,
+    /// How often each sync semaphore was named.
+    notified: [u32; WORKER_SEMS as usize],
+    /// What was sent last to each go message of all workers.
+    pub go_words: [u32; GO_ENTRIES as usize],
     /// Offset in the command data queue behind the newest record.
     cmddat: u32,
     /// Address of the newest record's entry, and of the end of its bytes in host memory.
@@ -133,30 +140,33 @@ pub(crate) struct Rig {
 impl Rig {
     /// Boots `board` and starts the command queue.
     pub(crate) fn boot(board: Board) -> Self {
-        Self::boot_chip(ChipConfig::new(board), 0)
+        Self::boot_with(board, DispatchLayout::Dispatcher)
     }
-
+    /// Boots `board` and starts the command queue on the tiles of `layout`.
+    pub(crate) fn boot_with(board: Board, layout: DispatchLayout) -> Self {
+        Self::start(ChipConfig::new(board), layout, 0)
+    }
     /// Boots a chip of this configuration and starts the command queue, with the prefetcher's counts
     /// beginning at `start`.
     pub(crate) fn boot_chip(config: ChipConfig, start: u32) -> Self {
+        Self::start(config, DispatchLayout::Dispatcher, start)
+    }
+
+    fn start(config: ChipConfig, layout: DispatchLayout, start: u32) -> Self {
         let board = config.board;
         let mut card = Card::open(Chip::new(config).unwrap()).unwrap();
         start::boot_tiles(&mut card, board);
         let region = card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into())).unwrap();
         CommandQueue::new(board, 0, region, false).initialise(&mut card).unwrap();
         let kernels = prebuilt::cq_kernels().unwrap();
-        let (prefetch, dispatch) = (board.prefetch_core(), board.dispatch_core());
-        let one = [(Processor::Brisc, &*kernels.prefetch)];
-        let counts = prefetch_core::SEM_INIT.map(|count| count.wrapping_add(start));
-        start_queue_core(&mut card, board, &WORKER, prefetch, &counts, &one).unwrap();
-        let both = [(Processor::Brisc, &*kernels.dispatch), (Processor::Ncrisc, &*kernels.dispatch_s)];
-        start_queue_core(&mut card, board, &WORKER, dispatch, &dispatch_core::SEM_INIT, &both).unwrap();
+        start_queue_kernels(&mut card, board, layout, &WORKER, &kernels, start).unwrap();
         card.link_mut().run(SETTLE).unwrap();
         Self {
             board,
+            layout,
             card,
             region,
-            shadow: Shadow::new(board),
+            shadow: Shadow::new(board, layout),
             issue: IssueQueue::default(),
             fifo: CompletionFifo::default(),
             expected: VecDeque::new(),
@@ -165,6 +175,9 @@ impl Rig {
             subordinate: Sent::default(),
             prefetch_commands: 0,
             notices: 0,
+            exec_buf_ends: 0,
+            notified: [0; WORKER_SEMS as usize],
+            go_words: [0; GO_ENTRIES as usize],
             cmddat: 0,
             last: (PREFETCH_Q.end().get(), host::ISSUE.noc_addr()),
             issue_wraps: 0,
@@ -214,8 +227,9 @@ impl Rig {
     /// The core that runs `kernel`.
     pub(crate) fn core_of(&self, kernel: Kernel) -> NocXy {
         match kernel {
-            Kernel::Prefetch => self.board.prefetch_core(),
-            Kernel::Dispatch | Kernel::DispatchS => self.board.dispatch_core(),
+            Kernel::Prefetch => self.layout.prefetch_tile(self.board),
+            Kernel::Dispatch => self.layout.dispatch_tile(self.board),
+            Kernel::DispatchS => self.layout.subordinate_tile(self.board),
         }
     }
 
@@ -241,7 +255,7 @@ impl Rig {
     }
     /// Semaphore `id` of the prefetch core, counted from zero.
     pub(crate) fn credits(&self, id: SemaphoreId) -> u32 {
-        self.semaphore(self.board.prefetch_core(), id).wrapping_sub(self.start)
+        self.semaphore(self.core_of(Kernel::Prefetch), id).wrapping_sub(self.start)
     }
     /// L1 address of the dispatcher's next command.
     pub(crate) fn dispatch_address(&self) -> u32 {
@@ -317,6 +331,17 @@ impl Rig {
         self.notices += u32::from(matches!(command, DispatchCommand::Wait(wait) if notifies(wait)));
         if matches!(command, DispatchCommand::WriteLinearHHost(_)) {
             self.expected.extend(bytes.chunks(PAGE_SIZE as usize).map(<[u8]>::to_vec));
+        }
+        match command {
+            DispatchCommand::ExecBufEnd => self.exec_buf_ends += 1,
+            DispatchCommand::NotifySubordinateGoSignal(notify) => {
+                let named = |i: usize| u32::from(notify.index_bitmask >> i & 1);
+                self.notified.iter_mut().enumerate().for_each(|(i, count)| *count += named(i));
+            }
+            DispatchCommand::SendGoSignal(GoSignal { multicast_go_offset: Some(to), go_signal, .. }) => {
+                self.go_words[usize::from(*to)] = *go_signal;
+            }
+            _ => {}
         }
         self.shadow.apply(command);
         bytes

@@ -6,6 +6,7 @@
 use crate::rig::first_difference;
 use std::collections::BTreeMap;
 use tilework_abi::board::Board;
+use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::noc::NocXy;
 use tilework_cq::DispatchCommand;
 use tilework_cq::dispatch::{PackedTargets, Packets, WriteOffsets};
@@ -31,10 +32,10 @@ pub(crate) struct Shadow {
 
 impl Shadow {
     /// All zero, as on a chip that was just powered on.
-    pub(crate) fn new(board: Board) -> Self {
+    pub(crate) fn new(board: Board, layout: DispatchLayout) -> Self {
         Self {
             board,
-            workers: board.workers().map(|w| (w, vec![0; L1_BYTES as usize])).collect(),
+            workers: layout.workers(board).map(|w| (w, vec![0; L1_BYTES as usize])).collect(),
             banks: vec![vec![0; DRAM_BYTES as usize]; board.dram().banks().len()],
             offsets: [0; 4],
         }

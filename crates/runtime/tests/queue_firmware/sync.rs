@@ -32,12 +32,12 @@ fn passes_only_after(rig: &mut Rig, wait: DispatchCommand, release: impl FnOnce(
 /// Adds to a stream of the dispatch core as a worker does.
 fn add_to_stream(rig: &mut Rig, stream_id: u32, n: u32) {
     let at = stream::reg_addr(stream_id, stream::SPACE_AVAILABLE_UPDATE);
-    rig.poke(rig.board.dispatch_core(), at, n << stream::UPDATE_INC_SHIFT);
+    rig.poke(rig.core_of(Kernel::Dispatch), at, n << stream::UPDATE_INC_SHIFT);
 }
 
 /// The count of a stream of the dispatch core.
 fn stream_count(rig: &mut Rig, stream_id: u32) -> u32 {
-    let target = tilework_driver::Target::tile(rig.board.dispatch_core());
+    let target = tilework_driver::Target::tile(rig.core_of(Kernel::Dispatch));
     let at = stream::reg_addr(stream_id, stream::SPACE_AVAILABLE);
     rig.card.read32(&target, at).unwrap() & stream::COUNTER_MASK
 }

@@ -3,7 +3,9 @@
 
 use super::Rig;
 use tilework_abi::cq::layout::dispatch_core;
-use tilework_abi::cq::layout::prefetch_core::{self, PREFETCH_Q, SCRATCH_DB, SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES};
+use tilework_abi::cq::layout::prefetch_core::{
+    self, PREFETCH_Q, SCRATCH_DB, SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES, SEM_EXEC_BUF,
+};
 use tilework_abi::cq::status::{Kernel, decode_error, word};
 use tilework_abi::l1::WORKER;
 use tilework_abi::msg::RUN_DONE;
@@ -16,14 +18,33 @@ impl Rig {
         self.settle();
         self.shadow.check(&mut self.card);
         self.check_credits();
+        self.check_notifications();
         self.check_progress();
         self.check_empty();
+    }
+
+    /// Everybody was told as often as was said, and the go messages that were sent to all are there.
+    fn check_notifications(&self) {
+        let ends = self.semaphore(self.layout.issue_tile(self.board), SEM_EXEC_BUF);
+        let begun = if self.layout.issue_tile(self.board) == self.core_of(Kernel::Prefetch) { self.start } else { 0 };
+        assert_eq!(ends.wrapping_sub(begun), self.exec_buf_ends, "ends of exec buffers");
+        let subordinate = self.core_of(Kernel::DispatchS);
+        for (i, &expected) in (0..).zip(&self.notified) {
+            let found = self.l1(subordinate, dispatch_core::sync_sem(i).get());
+            assert_eq!(found, expected, "sync semaphore {i}");
+        }
+        for worker in self.layout.workers(self.board) {
+            for (i, &expected) in (0..).zip(&self.go_words).skip(1) {
+                let found = self.l1(worker, WORKER.go.get() + 4 * i);
+                assert_eq!(found, expected, "go message {i} of {worker}");
+            }
+        }
     }
 
     /// Credits are conserved: what was sent is filled, and what is not given back is at most the
     /// block being read and the one before it (tt-metal#37233).
     pub(crate) fn check_credits(&self) {
-        let dispatch = self.board.dispatch_core();
+        let [_, dispatch, subordinate] = Kernel::ALL.map(|kernel| self.core_of(kernel));
         let ring = dispatch_core::DISPATCH_CB;
         let filled = self.semaphore(dispatch, dispatch_core::SEM_CB_PAGES);
         assert_eq!(filled, self.dispatch.pages, "pages released to the dispatcher");
@@ -32,7 +53,7 @@ impl Rig {
         assert!(given_back.is_multiple_of(block), "{given_back} pages given back");
         let held = filled.wrapping_sub(given_back);
         assert!(held <= 2 * block, "{held} of {filled} pages held by the dispatcher");
-        let filled = self.semaphore(dispatch, dispatch_core::SEM_S_CB_PAGES);
+        let filled = self.semaphore(subordinate, dispatch_core::SEM_S_CB_PAGES);
         assert_eq!(filled, self.subordinate.pages, "pages released to the subordinate");
         let credits = self.credits(SEM_DISPATCH_S_PAGES);
         assert_eq!(
@@ -70,7 +91,6 @@ impl Rig {
         self.send_subordinate(&DispatchCommand::Terminate);
         self.prefetch(&PrefetchCommand::Terminate);
         self.settle();
-        let (prefetch, dispatch) = (self.board.prefetch_core(), self.board.dispatch_core());
         let credits = self.credits(SEM_DISPATCH_PAGES);
         assert_eq!(
             credits,
@@ -79,7 +99,7 @@ impl Rig {
         );
         let credits = self.credits(SEM_DISPATCH_S_PAGES);
         assert_eq!(credits, self.subordinate.pages.wrapping_add(dispatch_core::DISPATCH_S_CB.pages().get()));
-        for core in [prefetch, dispatch] {
+        for (core, _) in self.layout.tiles(self.board) {
             let signal = self.l1(core, WORKER.go.get()).to_le_bytes()[3];
             assert_eq!(signal, RUN_DONE, "the kernels of {core} have not returned");
         }
@@ -96,7 +116,7 @@ impl Rig {
             text += &format!("{}: {words:x?} {error:?}\n", kernel.name());
         }
         for waiting in self.card.link().waiting() {
-            if [self.board.prefetch_core(), self.board.dispatch_core()].contains(&waiting.tile) {
+            if !self.layout.parts_at(self.board, waiting.tile).is_empty() {
                 text += &format!("{} {} at {:#x}: {:x?}\n", waiting.tile, waiting.core, waiting.pc, waiting.watched);
             }
         }

@@ -7,6 +7,7 @@ use super::Rig;
 use tilework_abi::cq::completion::{CompletionPtr, CompletionRange};
 use tilework_abi::cq::layout::prefetch_core::{PREFETCH_Q_ENTRIES, SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES, SEM_SYNC};
 use tilework_abi::cq::layout::{PageRing, SemaphoreId, dispatch_core, host};
+use tilework_abi::cq::status::Kernel;
 use tilework_cq::PrefetchPort;
 
 /// The entries as they are in L1, looked at without a packet.
@@ -41,7 +42,8 @@ impl Rig {
     fn check_pages(&self, ring: PageRing, filled: SemaphoreId, free: SemaphoreId, sent: u32) {
         let name = if ring == dispatch_core::DISPATCH_CB { "dispatcher" } else { "subordinate" };
         let given_back = self.credits(free).wrapping_sub(ring.pages().get());
-        let filled = self.semaphore(self.board.dispatch_core(), filled);
+        let consumer = if name == "dispatcher" { Kernel::Dispatch } else { Kernel::DispatchS };
+        let filled = self.semaphore(self.core_of(consumer), filled);
         assert!(filled <= sent, "{filled} of {sent} pages are filled in the {name}'s ring");
         assert!(given_back <= filled, "{given_back} of {filled} pages are given back by the {name}");
         assert!(filled - given_back <= ring.pages().get(), "{filled} pages filled, {given_back} given back: {name}");
@@ -89,8 +91,9 @@ impl Rig {
             assert_eq!(word, read, "the host's copy of a completion pointer at {:#x}", at.offset());
         }
         let mut entries = Entries(self.card.link().l1(self.board.prefetch_core()).unwrap());
-        self.issue.settle(&mut entries).unwrap();
+        self.issue.poll(&mut entries).unwrap();
         assert_eq!(self.issue.ring().in_flight(), 0, "entries of the prefetch queue");
+        self.issue.settle(0);
         assert_eq!(self.issue.region().outstanding(), 0, "records in the issue region");
         assert_eq!(self.credits(SEM_SYNC), self.notices, "notifications");
     }

@@ -1,0 +1,301 @@
+//! Dispatch layouts: which tiles run the command queue, and who sends go signals.
+//!
+//! A layout is one row: what each of its tiles runs. The tiles are the topmost of the board's last
+//! column, in the order of the row, and what remains of the board are workers. The first tile
+//! always faces the host's issue region and the second its completion FIFO, so the host's side of
+//! a queue is the same in every layout.
+//!
+//! Sources: seed 001 section 5 (the subordinate), section 3 (the variants `_h`, `_d` and `_hd` of
+//! the prefetcher); tt-metal's `cq_prefetch.cpp` and `cq_dispatch.cpp` for what each variant does.
+
+use super::layout::{SemaphoreId, dispatch_core, prefetch_core, prefetch_d_core};
+use crate::board::{Board, WORKER_Y_FIRST, WORKER_Y_LAST};
+use crate::noc::NocXy;
+use crate::tensix::Processor;
+
+/// A kernel of the command queue in its place in a layout.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// The prefetcher, whole.
+    Prefetch,
+    /// The half of the prefetcher that reads host memory and passes the records on.
+    PrefetchH,
+    /// The half of the prefetcher that executes the records.
+    PrefetchD,
+    /// The dispatcher, whole.
+    Dispatch,
+    /// The half of the dispatcher that writes to host memory.
+    DispatchH,
+    /// The half of the dispatcher that executes all other commands.
+    DispatchD,
+    /// The subordinate.
+    Subordinate,
+}
+
+impl Part {
+    /// The name that reports use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Prefetch => "prefetcher",
+            Self::PrefetchH => "prefetcher, host side",
+            Self::PrefetchD => "prefetcher, device side",
+            Self::Dispatch => "dispatcher",
+            Self::DispatchH => "dispatcher, host side",
+            Self::DispatchD => "dispatcher, device side",
+            Self::Subordinate => "subordinate",
+        }
+    }
+
+    /// The core that it runs on.
+    pub const fn processor(self) -> Processor {
+        match self {
+            Self::Subordinate => Processor::Ncrisc,
+            _ => Processor::Brisc,
+        }
+    }
+
+    /// What the host stores in the semaphores of its tile before it starts, by id. Where two parts
+    /// share a tile, those of the first.
+    pub const fn semaphores(self) -> [u32; SemaphoreId::COUNT as usize] {
+        match self {
+            Self::Prefetch | Self::PrefetchD => prefetch_core::SEM_INIT,
+            Self::PrefetchH => prefetch_d_core::SEM_INIT_H,
+            Self::Dispatch | Self::DispatchH | Self::Subordinate => dispatch_core::SEM_INIT,
+            Self::DispatchD => dispatch_core::SEM_INIT_D,
+        }
+    }
+}
+
+/// Who sends go signals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GoSender {
+    /// The dispatcher, between its other commands.
+    Dispatcher,
+    /// The subordinate, when the dispatcher has told it that the data is there.
+    Subordinate,
+}
+
+/// A dispatch layout, by its row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LayoutRow {
+    /// The name that command lines and reports use.
+    pub name: &'static str,
+    /// What it is, for help and reports.
+    pub about: &'static str,
+    /// Who sends go signals.
+    pub go: GoSender,
+    /// What each tile runs, from the topmost on.
+    pub tiles: &'static [&'static [Part]],
+}
+
+/// The dispatch layouts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DispatchLayout {
+    /// The seed's: the dispatcher sends go signals.
+    #[default]
+    Dispatcher,
+    /// The same tiles; the subordinate sends go signals.
+    Subordinate,
+    /// The subordinate on a tile of its own.
+    SubordinateTile,
+    /// Prefetcher and dispatcher in two halves each, as between a card and a remote one.
+    Split,
+}
+
+impl DispatchLayout {
+    /// All layouts.
+    pub const ALL: [Self; 4] = [Self::Dispatcher, Self::Subordinate, Self::SubordinateTile, Self::Split];
+
+    /// Its row.
+    pub const fn row(self) -> &'static LayoutRow {
+        use Part::{Dispatch, DispatchD, DispatchH, Prefetch, PrefetchD, PrefetchH, Subordinate};
+        match self {
+            Self::Dispatcher => &LayoutRow {
+                name: "dispatcher",
+                about: "prefetcher and dispatcher on a tile each; the dispatcher sends go signals",
+                go: GoSender::Dispatcher,
+                tiles: &[&[Prefetch], &[Dispatch, Subordinate]],
+            },
+            Self::Subordinate => &LayoutRow {
+                name: "subordinate",
+                about: "the same tiles; the subordinate on the dispatcher's tile sends go signals",
+                go: GoSender::Subordinate,
+                tiles: &[&[Prefetch], &[Dispatch, Subordinate]],
+            },
+            Self::SubordinateTile => &LayoutRow {
+                name: "subordinate-tile",
+                about: "prefetcher, dispatcher and subordinate on a tile each; the subordinate sends go signals",
+                go: GoSender::Subordinate,
+                tiles: &[&[Prefetch], &[Dispatch], &[Subordinate]],
+            },
+            Self::Split => &LayoutRow {
+                name: "split",
+                about: "prefetcher and dispatcher in two halves, host and device side, on a tile each",
+                go: GoSender::Dispatcher,
+                tiles: &[&[PrefetchH], &[DispatchH], &[PrefetchD], &[DispatchD, Subordinate]],
+            },
+        }
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The layout of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|layout| layout.name() == name)
+    }
+
+    /// Who sends go signals.
+    pub const fn go(self) -> GoSender {
+        self.row().go
+    }
+
+    /// Number of tiles that are no workers.
+    pub const fn tile_count(self) -> usize {
+        self.row().tiles.len()
+    }
+
+    /// Tile `index` of a board's layout.
+    const fn tile(board: Board, index: usize) -> NocXy {
+        // At most as many as a column has rows, see below.
+        NocXy::new(board.dispatch_column(), WORKER_Y_FIRST + index as u8)
+    }
+
+    /// Its tiles on `board` and what each of them runs.
+    pub fn tiles(self, board: Board) -> impl Iterator<Item = (NocXy, &'static [Part])> {
+        self.row().tiles.iter().enumerate().map(move |(i, &parts)| (Self::tile(board, i), parts))
+    }
+
+    /// What `tile` of `board` runs; nothing on a worker.
+    pub fn parts_at(self, board: Board, tile: NocXy) -> &'static [Part] {
+        self.tiles(board).find(|&(xy, _)| xy == tile).map_or(&[], |(_, parts)| parts)
+    }
+
+    /// The tile that runs the first of `parts` that this layout has.
+    const fn tile_of(self, board: Board, wanted: &[Part]) -> NocXy {
+        let tiles = self.row().tiles;
+        let mut i = 0;
+        while i < tiles.len() {
+            let mut j = 0;
+            while j < tiles[i].len() {
+                let mut k = 0;
+                while k < wanted.len() {
+                    if tiles[i][j] as u8 == wanted[k] as u8 {
+                        return Self::tile(board, i);
+                    }
+                    k += 1;
+                }
+                j += 1;
+            }
+            i += 1;
+        }
+        panic!("every layout has a prefetcher, a dispatcher and a subordinate")
+    }
+
+    /// The tile that reads the host's records.
+    pub const fn issue_tile(self, board: Board) -> NocXy {
+        self.tile_of(board, &[Part::Prefetch, Part::PrefetchH])
+    }
+
+    /// The tile that executes the prefetcher's commands.
+    pub const fn prefetch_tile(self, board: Board) -> NocXy {
+        self.tile_of(board, &[Part::Prefetch, Part::PrefetchD])
+    }
+
+    /// The tile that executes the dispatcher's commands.
+    pub const fn dispatch_tile(self, board: Board) -> NocXy {
+        self.tile_of(board, &[Part::Dispatch, Part::DispatchD])
+    }
+
+    /// The tile that writes the completion FIFO.
+    pub const fn completion_tile(self, board: Board) -> NocXy {
+        self.tile_of(board, &[Part::Dispatch, Part::DispatchH])
+    }
+
+    /// The tile of the subordinate.
+    pub const fn subordinate_tile(self, board: Board) -> NocXy {
+        self.tile_of(board, &[Part::Subordinate])
+    }
+
+    /// The tile that workers report to: that of the sender of their go signals.
+    pub const fn done_tile(self, board: Board) -> NocXy {
+        match self.go() {
+            GoSender::Dispatcher => self.dispatch_tile(board),
+            GoSender::Subordinate => self.subordinate_tile(board),
+        }
+    }
+
+    /// The tiles of `board` that run programs, in the order of [`Board::tensix_tiles`].
+    pub fn workers(self, board: Board) -> impl Iterator<Item = NocXy> {
+        board.tensix_tiles().filter(move |&xy| self.parts_at(board, xy).is_empty())
+    }
+
+    /// The run-time arguments of the queue's kernels, which tell them where the others are: word 0
+    /// `prefetch | dispatch << 16` (the tiles that execute commands), word 1 `PCIe | tiles << 16`
+    /// (how many tiles at the top of the column are no workers), word 2
+    /// `subordinate | completion << 16`, word 3 the tile that reads records.
+    pub const fn arguments(self, board: Board) -> [u32; 4] {
+        [
+            self.prefetch_tile(board).encode() | self.dispatch_tile(board).encode() << 16,
+            crate::board::PCIE.encode() | (self.tile_count() as u32) << 16,
+            self.subordinate_tile(board).encode() | self.completion_tile(board).encode() << 16,
+            self.issue_tile(board).encode(),
+        ]
+    }
+}
+
+impl core::fmt::Display for DispatchLayout {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+// A column has room for every layout and for a worker; the host's tiles are the first two.
+const _: () = {
+    let mut i = 0;
+    while i < DispatchLayout::ALL.len() {
+        let layout = DispatchLayout::ALL[i];
+        assert!(layout.tile_count() < (WORKER_Y_LAST - WORKER_Y_FIRST + 1) as usize);
+        let (board, issue, completion) =
+            (Board::P100, layout.issue_tile(Board::P100).encode(), layout.completion_tile(Board::P100).encode());
+        assert!(issue == board.prefetch_core().encode() && completion == board.dispatch_core().encode());
+        i += 1;
+    }
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_board_and_layout_divides_all_tiles_between_queue_and_workers() {
+        for board in Board::ALL {
+            for layout in DispatchLayout::ALL {
+                let queue: std::vec::Vec<NocXy> = layout.tiles(board).map(|(xy, _)| xy).collect();
+                assert!(queue.iter().all(|&xy| board.is_tensix(xy) && !layout.parts_at(board, xy).is_empty()));
+                assert!(layout.workers(board).all(|xy| !queue.contains(&xy)));
+                assert_eq!(layout.workers(board).count() + queue.len(), board.tensix_count(), "{layout}");
+                assert_eq!(DispatchLayout::named(layout.name()), Some(layout));
+            }
+            assert!(DispatchLayout::Dispatcher.workers(board).eq(board.workers()));
+        }
+    }
+
+    /// By hand for a p100, whose last column is 14.
+    #[test]
+    fn the_parts_of_the_split_layout_know_each_other() {
+        let xy = |x: u32, y: u32| y << 6 | x;
+        assert_eq!(
+            DispatchLayout::Split.arguments(Board::P100),
+            [xy(14, 4) | xy(14, 5) << 16, xy(19, 24) | 4 << 16, xy(14, 5) | xy(14, 3) << 16, xy(14, 2)]
+        );
+        assert_eq!(
+            DispatchLayout::SubordinateTile.arguments(Board::P100),
+            [xy(14, 2) | xy(14, 3) << 16, xy(19, 24) | 3 << 16, xy(14, 4) | xy(14, 3) << 16, xy(14, 2)]
+        );
+    }
+
+    extern crate std;
+}
