@@ -10,6 +10,7 @@
 
 use super::layout::{SemaphoreId, dispatch_core, prefetch_core, prefetch_d_core};
 use crate::board::{Board, WORKER_Y_FIRST, WORKER_Y_LAST};
+use crate::convert::{u8_of, u32_of};
 use crate::noc::NocXy;
 use crate::tensix::Processor;
 
@@ -160,7 +161,7 @@ impl DispatchLayout {
     /// Tile `index` of a board's layout.
     const fn tile(board: Board, index: usize) -> NocXy {
         // At most as many as a column has rows, see below.
-        NocXy::new(board.dispatch_column(), WORKER_Y_FIRST + index as u8)
+        NocXy::new(board.dispatch_column(), WORKER_Y_FIRST + u8_of(u32_of(index)))
     }
 
     /// Its tiles on `board` and what each of them runs.
@@ -239,7 +240,7 @@ impl DispatchLayout {
     pub const fn arguments(self, board: Board) -> [u32; 4] {
         [
             self.prefetch_tile(board).encode() | self.dispatch_tile(board).encode() << 16,
-            crate::board::PCIE.encode() | (self.tile_count() as u32) << 16,
+            crate::board::PCIE.encode() | u32_of(self.tile_count()) << 16,
             self.subordinate_tile(board).encode() | self.completion_tile(board).encode() << 16,
             self.issue_tile(board).encode(),
         ]

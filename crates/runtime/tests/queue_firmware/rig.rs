@@ -155,7 +155,7 @@ impl Rig {
     fn start(config: ChipConfig, layout: DispatchLayout, start: u32) -> Self {
         let board = config.board;
         let mut card = Card::open(Chip::new(config).unwrap()).unwrap();
-        start::boot_tiles(&mut card, board);
+        start::boot_tiles(&mut card, board, layout);
         let region = card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into())).unwrap();
         CommandQueue::new(board, 0, region, false).initialise(&mut card).unwrap();
         let kernels = prebuilt::cq_kernels().unwrap();

@@ -25,6 +25,8 @@ pub(crate) const DRAM_BYTES: u32 = 0x8_0000;
 /// L1 of all workers, and DRAM.
 pub(crate) struct Shadow {
     board: Board,
+    /// Tiles of the queue.
+    tiles: usize,
     workers: BTreeMap<NocXy, Vec<u8>>,
     banks: Vec<Vec<u8>>,
     offsets: [u32; 4],
@@ -35,6 +37,7 @@ impl Shadow {
     pub(crate) fn new(board: Board, layout: DispatchLayout) -> Self {
         Self {
             board,
+            tiles: layout.tile_count(),
             workers: layout.workers(board).map(|w| (w, vec![0; L1_BYTES as usize])).collect(),
             banks: vec![vec![0; DRAM_BYTES as usize]; board.dram().banks().len()],
             offsets: [0; 4],
@@ -62,14 +65,14 @@ impl Shadow {
         self.workers.get(&tile).unwrap_or_else(|| panic!("{tile} is no worker"))
     }
 
-    /// The tile of L1 bank `bank`: along the rows of all Tensix columns, the two dispatch cores at
-    /// the top of the last column left out.
-    pub(crate) fn l1_bank(board: Board, bank: usize) -> NocXy {
-        let columns = board.worker_columns();
+    /// The tile of L1 bank `bank`: along the rows of all Tensix columns, the queue's cores at the top
+    /// of the last column left out.
+    pub(crate) fn l1_bank(&self, bank: usize) -> NocXy {
+        let columns = self.board.worker_columns();
         let (short, long) = (columns.len() - 1, columns.len());
-        let (row, column) = match bank.checked_sub(2 * short) {
+        let (row, column) = match bank.checked_sub(self.tiles * short) {
             None => (bank / short, bank % short),
-            Some(behind) => (2 + behind / long, behind % long),
+            Some(behind) => (self.tiles + behind / long, behind % long),
         };
         NocXy::new(columns[column], 2 + row as u8)
     }
@@ -112,7 +115,7 @@ impl Shadow {
                         let at = (address - DRAM_BASE) as usize;
                         self.banks[page % banks][at..at + data.len()].copy_from_slice(data);
                     } else {
-                        self.store(Self::l1_bank(self.board, page % banks), address, data);
+                        self.store(self.l1_bank(page % banks), address, data);
                     }
                 }
             }

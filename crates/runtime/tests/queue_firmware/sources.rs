@@ -170,7 +170,7 @@ impl Shadow {
             .flat_map(|page| {
                 let node = match is_dram {
                     true => self.dram_port(page % banks),
-                    false => Self::l1_bank(self.board(), page % banks),
+                    false => self.l1_bank(page % banks),
                 };
                 self.node(node, base + (page / banks) as u32 * size, size as usize)
             })

@@ -2,10 +2,10 @@
 //! not end.
 
 use super::Rig;
-use tilework_abi::cq::layout::dispatch_core;
 use tilework_abi::cq::layout::prefetch_core::{
     self, PREFETCH_Q, SCRATCH_DB, SEM_DISPATCH_PAGES, SEM_DISPATCH_S_PAGES, SEM_EXEC_BUF,
 };
+use tilework_abi::cq::layout::{dispatch_core, prefetch_d_core};
 use tilework_abi::cq::status::{Kernel, decode_error, word};
 use tilework_abi::l1::WORKER;
 use tilework_abi::msg::RUN_DONE;
@@ -82,7 +82,12 @@ impl Rig {
         assert!(entries.iter().all(|&b| b == 0), "entries are left in the prefetch queue");
         // Behind the last buffer in use there is nothing: what passed its end shows there.
         let end = if self.scratch_used { SCRATCH_DB.end() } else { SCRATCH_DB.base() };
-        assert!(l1[end.get() as usize..].iter().all(|&b| b == 0), "bytes behind {:#x}", end.get());
+        // The host side of a split prefetcher sends headers of records from here.
+        let header = prefetch_d_core::RECORDS.base().get() as usize;
+        let (before, header) = l1[end.get() as usize..].split_at(header - end.get() as usize);
+        assert!(before.iter().chain(&header[4..]).all(|&b| b == 0), "bytes behind {:#x}", end.get());
+        let split = prefetch != self.core_of(Kernel::Prefetch);
+        assert!(split || header[..4] == [0; 4], "a header of a split prefetcher");
     }
 
     /// Ends all three kernels and checks that every page came back and every kernel returned.
