@@ -69,7 +69,8 @@ impl MemoryOverview {
         let own = |range: &Range<u64>| range.start != config.start && range.start != data.start;
         let firmware = worker_map().into_iter().map(|(start, end, what)| (u64::from(start)..u64::from(end), what));
         let firmware = firmware.filter(|(range, _)| own(range)).collect();
-        let l1 = MemoryView::new("l1", space.l1_banks().len(), data.clone(), &[config.clone()], firmware, of.l1);
+        let l1 =
+            MemoryView::new("l1", space.l1_banks().len(), data.clone(), std::slice::from_ref(&config), firmware, of.l1);
         let dram = space.dram().range();
         let dram = dram.start.get()..dram.end.get();
         let flags = vec![(0..dram.start, "flags of a host's barrier".to_owned())];

@@ -56,7 +56,8 @@ fn outcome(record: &[u8], expected: &dyn Fn(&Rig) -> bool) -> Outcome {
             Err(DriverError::Link(LinkError::Budget { .. })) => return Outcome::Budget,
             Err(error) => panic!("{error}"),
         }
-        for _ in page..rig.ready_pages() {
+        let ready = rig.ready_pages();
+        while page < ready {
             let mut bytes = [0; PAGE_SIZE as usize];
             let offset = host::COMPLETION.offset() + page * PAGE_SIZE;
             rig.region.read(rig.card.link_mut(), offset.into(), &mut bytes).unwrap();

@@ -62,7 +62,7 @@ impl Rig {
         let mut found = (0..PREFETCH_Q_ENTRIES).filter(taken);
         let Some(newest) = found.next() else { return };
         let count = 1 + found.clone().count() as u32;
-        let oldest = found.last().unwrap_or(newest);
+        let oldest = found.next_back().unwrap_or(newest);
         assert_eq!(oldest - newest + 1, count, "entries that are taken do not lie together");
         assert!(oldest < ring.in_flight(), "an entry is taken that {} in flight do not reach", ring.in_flight());
     }
