@@ -1,7 +1,7 @@
 //! Options that only kernel programs have.
 
 use crate::args::{Input, parse_input};
-use crate::board_option::{BoardOption, ChipOption, LayoutOption};
+use crate::board_option::{BoardLayout, BoardOption, ChipOption, LayoutOption};
 use crate::comparison::ToleranceArgs;
 use crate::kinds::Verb;
 use clap::ValueEnum;
@@ -76,6 +76,13 @@ pub struct KernelPlanArgs {
     /// The array for an input; needed for inputs whose shape the file does not state.
     #[arg(long, value_name = "NAME=FILE", value_parser = parse_input)]
     pub input: Vec<Input>,
+}
+
+impl KernelPlanArgs {
+    /// The board and the dispatch layout.
+    pub fn board_layout(&self) -> BoardLayout {
+        BoardLayout { board: self.board.board(), layout: self.layout.layout() }
+    }
 }
 
 /// What of a kernel program is shown.

@@ -3,12 +3,13 @@
 
 use super::overview::{ProgramOverview, RangeView};
 use crate::board::worker_map;
+use crate::board_option::BoardLayout;
 use serde::Serialize;
 use std::io::{Result, Write};
 use std::ops::Range;
-use tilework_abi::board::Board;
 use tilework_abi::l1::WORKER;
 use tilework_runtime::MemorySpace;
+use tilework_runtime::memory::AllocatorConfig;
 
 /// The memory of a program on a board. The fields are those of the JSON form, in their order.
 #[derive(Serialize)]
@@ -59,8 +60,9 @@ impl MapRange {
 
 impl MemoryOverview {
     /// The memory of a program that was found to fit `board`.
-    pub fn new(of: ProgramOverview, board: Board) -> Self {
-        let space = MemorySpace::new(board, &WORKER);
+    pub fn new(of: ProgramOverview, at: BoardLayout) -> Self {
+        let board = at.board;
+        let space = MemorySpace::with(&AllocatorConfig::of_workers(board, &WORKER, at.workers()));
         let data = space.l1().range();
         let data = data.start.get().into()..data.end.get().into();
         let config = u64::from(WORKER.kernel_config.get());

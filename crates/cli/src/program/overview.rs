@@ -10,7 +10,6 @@ use super::schema::{BufferDecl, ProgramFile, Use};
 use super::source::Source;
 use super::wrong::{Wrong, consequence};
 use crate::answer::Answer;
-use crate::board_option::BoardLayout;
 use crate::failure::{Failure, Outcome};
 use crate::inputs;
 use serde::Serialize;
@@ -128,7 +127,7 @@ pub fn check(file: &Path, own: &KernelPlanArgs) -> Outcome<Answer> {
 pub fn show(file: &Path, own: &KernelShowArgs) -> Outcome<Answer> {
     let found = overview(file, &own.plan)?;
     Ok(match own.memory {
-        true => Answer::new(MemoryOverview::new(found, own.plan.board.board()), MemoryOverview::text),
+        true => Answer::new(MemoryOverview::new(found, own.plan.board_layout()), MemoryOverview::text),
         false => Answer::new(found, ProgramOverview::text),
     })
 }
@@ -142,7 +141,7 @@ fn overview(file: &Path, own: &KernelPlanArgs) -> Outcome<ProgramOverview> {
         return Err(wrong.outcome().err().unwrap_or_else(consequence));
     };
     let needs_array = |decl: &BufferDecl| decl.shape.is_none() && decl.like.is_none();
-    let board = BoardLayout { board: own.board.board(), layout: own.layout.layout() };
+    let board = own.board_layout();
     let (plan, more) = Plan::examine(source, &parsed, board, &inputs, needs_array);
     wrong.join(more);
     let workers = plan.dispatch_layout.workers(plan.board).collect();
