@@ -385,6 +385,7 @@ mod tests {
             ("COMPLETION", host::COMPLETION),
             ("TIMESTAMPS", host::TIMESTAMPS),
             ("CORE_TIMING", host::CORE_TIMING),
+            ("SYSTEM", host::SYSTEM),
         ];
         shows(&host_map(), "host", &ranges.map(|(name, range)| (name, range.offset(), range.end())));
         assert_eq!(host_map().last().map(|row| row.1), Some(host::REGION_SIZE));

@@ -211,14 +211,15 @@ fn core_timing_names_every_core() {
 fn a_capture_can_be_decoded_and_names_every_command_of_a_run() {
     let out = folder();
     let capture = out.path().join("run.cq");
-    let report = report("increment", out.path(), &["--capture", capture.to_str().unwrap()]);
+    // Without the records of the arrays: a command of the run for each record.
+    let capture_to = capture.to_str().unwrap();
+    let report = report("increment", out.path(), &["--capture", capture_to, "--transfers", "windows"]);
     let decoded = tilework(&["cq", "decode", capture.to_str().unwrap()]).code(0);
     for command in [
         "RELAY_INLINE",
         "WRITE_PACKED",
         "WRITE_PACKED_LARGE",
         "WAIT",
-        "SET_GO_SIGNAL_NOC_DATA",
         "SEND_GO_SIGNAL",
         "TIMESTAMP",
         "WRITE_LINEAR_H_HOST",
@@ -273,4 +274,40 @@ fn launches_run_in_turn_with_their_own_arguments() {
         let ((_, x), (_, y)) = (read_npy::<u32>(&x), read_npy::<u32>(&Path::new(to).join("y.npy")));
         assert!(x.iter().zip(&y).all(|(x, y)| *y == x.wrapping_add(10)));
     }
+}
+
+/// Arrays go through the queue unless the host's windows are asked for; results are the same.
+#[test]
+fn arrays_go_through_the_queue_or_through_windows() {
+    let (queue, windows) = (folder(), folder());
+    let by_queue = report("increment", queue.path(), &[]);
+    let by_windows = report("increment", windows.path(), &["--transfers", "windows"]);
+    assert_eq!(by_queue["outputs"]["y"]["sha256"], by_windows["outputs"]["y"]["sha256"]);
+    let cycles = |report: &Value| report["session"]["cycles"].as_u64().unwrap();
+    assert!(cycles(&by_queue) < cycles(&by_windows));
+    let out = folder();
+    let refused = run_example("increment", out.path(), &["--dispatch", "slow", "--transfers", "queue"]).code(2);
+    refused.says("--transfers needs --dispatch fast");
+}
+
+/// The lines of the log, and nothing else, are on standard error.
+#[test]
+fn a_log_tells_what_the_runtime_does() {
+    let ring = repository().join("examples/ring/program.toml");
+    let out = folder();
+    let logged = |targets: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tilework"));
+        command.env("TILEWORK_LOG", targets).arg("run").arg(&ring).arg("--out").arg(out.path()).output().unwrap()
+    };
+    let all = String::from_utf8(logged("debug").stderr).unwrap();
+    for line in ["device: opened a p100: Fast dispatch, layout dispatcher, 118 workers", "program: ring: compiled"] {
+        assert!(all.contains(line), "{all}");
+    }
+    assert!(all.contains("memory: ") && all.contains("queue: cycle "), "{all}");
+    let one = String::from_utf8(logged("device=info").stderr).unwrap();
+    assert_eq!(one.lines().filter(|line| line.contains("INFO device: ")).count(), one.lines().count(), "{one}");
+    let wrong = logged("queue=loud");
+    assert_eq!(wrong.status.code(), Some(2));
+    let message = String::from_utf8(wrong.stderr).unwrap();
+    assert!(message.contains("TILEWORK_LOG has the level \"loud\"; levels are off, error"), "{message}");
 }

@@ -10,6 +10,7 @@ mod common;
 use common::{Ended, folder, repository, run_example as run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use tilework_abi::l1::WORKER;
 
 const EXAMPLES: [&str; 3] = ["increment", "pipeline", "ring"];
 
@@ -67,10 +68,16 @@ fn refused(firmware: &Path, more: &[&str]) -> Ended {
 
 #[test]
 fn our_own_firmware_from_its_folder_changes_nothing() {
+    // What ours can do beyond others: keep text and launch messages.
+    let copy = copy();
+    let map = format!("text_cache_size = {}\nkeeps_launch = true\n", WORKER.text_cache_size);
+    std::fs::write(copy.path().join("memory-map.toml"), map).unwrap();
     for name in EXAMPLES {
         for dispatch in ["fast", "slow"] {
-            assert_eq!(report(name, dispatch, Some(&prebuilt())), report(name, dispatch, None), "{name}, {dispatch}");
+            assert_eq!(report(name, dispatch, Some(copy.path())), report(name, dispatch, None), "{name}, {dispatch}");
         }
+        let plain = report(name, "fast", Some(&prebuilt()));
+        assert_eq!(plain["outputs"], report(name, "fast", None)["outputs"], "{name}");
     }
 }
 

@@ -23,7 +23,7 @@ fn resident() -> Option<u64> {
 }
 
 /// Completion FIFO (8192 pages), prefetch queue (1534 entries) and issue region (64 MiB) all wrap.
-/// Every sixteenth program carries arguments for each core, so that the issue region wraps too.
+/// Every fourteenth program carries arguments for each core, so that the issue region wraps too.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "minutes without optimisation; run with --release")]
 fn ten_thousand_empty_programs_on_all_workers() {
@@ -40,7 +40,7 @@ fn ten_thousand_empty_programs_on_all_workers() {
             assert!(sent > host::ISSUE.size().into(), "the issue region has not gone round: {sent} bytes");
             memory = resident();
         }
-        if i % 16 == 0 {
+        if i % 14 == 0 {
             device.run(&long).unwrap();
             continue;
         }
@@ -51,7 +51,7 @@ fn ten_thousand_empty_programs_on_all_workers() {
     let (queue, all) = (device.queue().unwrap(), device.statistics());
     assert_eq!((all.programs, queue.event()), (10_000, 10_000));
     assert!(all.programs > host::COMPLETION_PAGES.into());
-    assert!(all.commands > 50 * u64::from(prefetch_core::PREFETCH_Q_ENTRIES));
+    assert!(all.commands > 30 * u64::from(prefetch_core::PREFETCH_Q_ENTRIES));
     // Every program is the same work: nothing gets slower or larger on the way.
     assert!(cycles.1 < cycles.0 + cycles.0 / 10, "{cycles:?}");
     match grown {

@@ -21,6 +21,10 @@ pub struct KernelRunArgs {
     pub dispatch: DispatchName,
     #[command(flatten)]
     pub layout: LayoutOption,
+    /// How arrays reach the device: through the command queue, or by the host's windows; queue
+    /// unless given. Needs fast dispatch.
+    #[arg(long, value_enum, value_name = "WAY")]
+    pub transfers: Option<TransfersName>,
     /// Other firmware for the workers: a folder with its ELF files.
     ///
     /// The folder has brisc.elf, ncrisc.elf, trisc0.elf, trisc1.elf and trisc2.elf, and
@@ -104,6 +108,15 @@ pub enum DispatchName {
     Fast,
     /// The host writes launch messages and polls go messages
     Slow,
+}
+
+/// How arrays reach a device.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TransfersName {
+    /// In order with programs, by the prefetcher and the dispatcher
+    Queue,
+    /// The host writes and reads memory itself
+    Windows,
 }
 
 impl DispatchName {

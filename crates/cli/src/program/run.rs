@@ -1,6 +1,6 @@
 //! `tilework run` of a kernel program: a program file and arrays in, arrays and a report out.
 
-use super::args::{DispatchName, KernelRunArgs};
+use super::args::{DispatchName, KernelRunArgs, TransfersName};
 use super::failure::{failure, not_started};
 use super::lower::{Placed, download, place, programs};
 use super::plan::Plan;
@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tilework_abi::board::Board;
 use tilework_runtime::tensor::TensorError;
-use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, RunReport, RuntimeError, prebuilt};
+use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, RunReport, RuntimeError, Transfers, prebuilt};
 
 /// Where random inputs are known, for those who ask for them here.
 pub(super) const NO_RANDOM_INPUTS: &str = "random numbers are for the inputs of compiled models";
@@ -79,6 +79,7 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
         (own.capture.is_some(), "--capture"),
         (own.core_timing, "--core-timing"),
         (own.layout.given.is_some(), "--dispatch-layout"),
+        (own.transfers.is_some(), "--transfers"),
     ];
     let slow = own.dispatch == DispatchName::Slow;
     if let Some((_, option)) = needs_fast.into_iter().find(|(given, _)| slow && *given) {
@@ -135,6 +136,9 @@ fn open(chip: AnyChip, config: DeviceConfig, firmware: Option<FirmwareSet>) -> R
 
 fn config(own: &KernelRunArgs, board: Board) -> DeviceConfig {
     let mut config = DeviceConfig { layout: own.layout.layout(), ..DeviceConfig::new(board) };
+    if own.transfers == Some(TransfersName::Windows) {
+        config.transfers = Transfers::Windows;
+    }
     config.dispatch = match own.dispatch {
         DispatchName::Fast => Dispatch::Fast,
         DispatchName::Slow => Dispatch::Slow,

@@ -24,9 +24,11 @@ mod tests;
 pub use launch::{Encoded, Launch, Launched, Launcher};
 pub use prepared::Prepared;
 
+use crate::log::PROGRAM;
 use crate::program::Program;
 use std::collections::HashMap;
 use std::sync::Arc;
+use tracing::debug;
 
 /// Programs that a device keeps. The one that was used longest ago makes room for another: which
 /// one is gone follows from the order of the calls alone.
@@ -93,10 +95,12 @@ impl ProgramCache {
         if let Some(entry) = bucket.iter_mut().find(|entry| key::same(&entry.compiled.program, program)) {
             entry.used = self.clock;
             self.counts.hits += 1;
+            debug!(target: PROGRAM, "{}: found in the cache", program.name);
             return Ok(Arc::clone(&entry.compiled));
         }
         let compiled = Arc::new(compile(self.clock)?);
         self.counts.misses += 1;
+        debug!(target: PROGRAM, "{}: compiled", program.name);
         if self.len == CACHED_PROGRAMS {
             self.evict();
         }

@@ -2,8 +2,10 @@
 
 use super::Device;
 use crate::RuntimeError;
+use crate::log::DEVICE;
 use crate::memory::Leaks;
 use tilework_driver::HostLink;
+use tracing::info;
 
 impl<C: HostLink> Device<C> {
     /// Waits for everything that was enqueued; then the device takes no further calls, and its chip
@@ -20,6 +22,7 @@ impl<C: HostLink> Device<C> {
         if !matches!(self.lost, Some(RuntimeError::Closed)) {
             self.finish()?;
             self.lost = Some(RuntimeError::Closed);
+            info!(target: DEVICE, "closed");
         }
         Ok(self.memory.leaks())
     }

@@ -27,6 +27,7 @@ use crate::RuntimeError;
 use crate::cache::{CacheCounts, Launcher};
 use crate::elf::FirmwareImage;
 use crate::firmware::FirmwareSet;
+use crate::log;
 use crate::lower::Lowering;
 use crate::memory::{Allocator, AllocatorConfig, MemorySpace};
 use crate::prebuilt::{self, CqKernels};
@@ -41,6 +42,7 @@ use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::noc::NocXy;
 use tilework_driver::{Card, ChipCounts, HostLink, Inspect};
+use tracing::{error, info};
 
 /// How programs reach the workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -297,6 +299,9 @@ impl<C: HostLink> Device<C> {
             lost: None,
         };
         device.start()?;
+        let DeviceConfig { board, dispatch, layout, .. } = config;
+        let (board, workers) = (board.name(), device.workers.len());
+        info!(target: log::DEVICE, "opened a {board}: {dispatch:?} dispatch, layout {layout}, {workers} workers");
         Ok(device)
     }
 
@@ -378,6 +383,7 @@ impl<C: HostLink> Device<C> {
     /// Remembers an error after which the device cannot be used, and tells everybody who waits.
     fn note(&mut self, error: RuntimeError) -> RuntimeError {
         if error.is_fatal() {
+            error!(target: log::DEVICE, "stopped: {error}");
             self.lost.get_or_insert_with(|| error.clone());
             if let Some(queue) = &mut self.queue {
                 queue.fail(&error);

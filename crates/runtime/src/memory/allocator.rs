@@ -9,6 +9,7 @@
 //! the bottom, so that the two meet only when the memory is full.
 
 use super::{BufferType, MemoryError, MemoryStatistics, Overflow, Owned};
+use crate::log::MEMORY;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,6 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::addr::{DramAddr, L1Addr};
 use tilework_abi::convert::addr32_of;
+use tracing::debug;
 
 /// The address type of an allocator.
 pub trait Address: Copy + Into<u64> {
@@ -251,7 +253,10 @@ impl<A: Address> Allocator<A> {
     pub fn free_id(&mut self, id: AllocationId) -> bool {
         let start = self.starts.remove(&id);
         start.is_some_and(|start| {
-            self.taken.remove(&(start, id));
+            let memory = &self.memory;
+            if let Some(Owned { owner, range, .. }) = self.taken.remove(&(start, id)) {
+                debug!(target: MEMORY, "{memory}: {owner} frees {:#x}..{:#x}", range.start, range.end);
+            }
             true
         })
     }
@@ -263,6 +268,7 @@ impl<A: Address> Allocator<A> {
         // An empty range owns nothing, so that it cannot hide another one.
         if bytes > 0 {
             let range = start..start + bytes;
+            debug!(target: MEMORY, "{}: {owner} gets {:#x}..{:#x}", self.memory, range.start, range.end);
             self.taken.insert((start, id), Owned { owner: owner.to_owned(), range, banks: banks.clone() });
         }
         id

@@ -10,6 +10,7 @@ use super::wait::protocol;
 use super::{CommandQueue, Patience, Waited};
 use crate::RuntimeError;
 use crate::event::Event;
+use crate::log::QUEUE;
 use tilework_abi::addr::{Cycle, PageCount};
 use tilework_abi::convert::{u32_of, usize_of};
 use tilework_abi::cq::CMD_SIZE;
@@ -17,6 +18,7 @@ use tilework_abi::cq::layout::{PAGE_SIZE, dispatch_core, host};
 use tilework_cq::DispatchCommand;
 use tilework_cq::completion;
 use tilework_driver::{Card, HostLink, LinkError, Target};
+use tracing::debug;
 
 impl CommandQueue {
     /// Puts an event into the queue, behind everything before it.
@@ -134,6 +136,7 @@ impl CommandQueue {
             }
             any = true;
             let ended = self.take_pages(card)?;
+            debug!(target: QUEUE, "cycle {}: {} events and reads end", card.link().cycles(), ended.len());
             self.settle(card, ended);
         }
     }

@@ -22,6 +22,7 @@ pub use sent::{Sent, Transfer, What};
 pub(crate) use wait::is_quiet;
 pub use wait::{Patience, Waited};
 
+use crate::log::QUEUE;
 use crate::lower::Addressed;
 use pending::{PendingList, Position};
 use port::Entries;
@@ -37,6 +38,7 @@ use tilework_cq::prefetch::Inline;
 use tilework_cq::ring::RingError;
 use tilework_cq::{DispatchCommand, EncodeError, IssueQueue, PrefetchCommand, Record};
 use tilework_driver::{Card, DriverError, HostLink, Pinned, Target};
+use tracing::trace;
 use wait::protocol;
 
 /// The record that relays `command`.
@@ -226,6 +228,7 @@ impl CommandQueue {
             capture.extend_from_slice(record.bytes());
         }
         self.record_bytes += u64::from(record.size());
+        trace!(target: QUEUE, "cycle {}: a record of {} bytes", card.link().cycles(), record.size());
         let before = self.sent.len();
         self.sent.extend(sent);
         self.position.commands += (self.sent.len() - before) as u64;
