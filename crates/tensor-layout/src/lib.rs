@@ -2,7 +2,7 @@
 //!
 //! A tensor of any rank is a matrix to the device: its last dimension is the width, all others
 //! together the height. [`PageLayout`] pads the matrix and divides it into pages, which are what
-//! buffers distribute over banks: a tile each ([`tile`]) or rows of elements. It converts the
+//! buffers distribute over banks: a tile each (`tile`) or rows of elements. It converts the
 //! elements as well ([`Converter`]), so that an array of the host becomes the bytes of all pages in
 //! one pass, and back.
 //!

@@ -1,11 +1,11 @@
 //! Cached programs: lowered once, launched many times.
 //!
 //! The steps of [`lower`](crate::lower) send a program whole, every time. Here a program is
-//! compiled into encoded commands ([`sequence`]), kept under everything that shapes their bytes
-//! ([`key`], [`ProgramCache`]), and a launch only patches words: arguments, semaphores, addresses
+//! compiled into encoded commands (`sequence`), kept under everything that shapes their bytes
+//! (`key`, `ProgramCache`), and a launch only patches words: arguments, semaphores, addresses
 //! of circular buffers, the slot of the configuration and that of the launch message. What the
-//! workers' L1 holds already is not sent again; an account on the host knows it ([`account`]). A
-//! launch goes out while the workers still run the program before it ([`launch`]).
+//! workers' L1 holds already is not sent again; an account on the host knows it (`account`). A
+//! launch goes out while the workers still run the program before it (`launch`).
 //!
 //! Everything is of one device, so board, memory map and dispatch layout are the same for all
 //! programs of a cache and no part of its keys.
