@@ -241,7 +241,8 @@ impl<A: Address> Allocator<A> {
             let (name, memory, range) = (owner.to_owned(), self.memory.clone(), Box::new(self.range.clone()));
             return Err(MemoryError::Address { name, memory, found: address, bytes, align: self.align, range });
         };
-        let overlaps = |o: &&Owned| o.range.start < end && address < o.range.end && o.banks.meet(banks);
+        // An empty range lies in no other.
+        let overlaps = |o: &&Owned| bytes > 0 && o.range.start < end && address < o.range.end && o.banks.meet(banks);
         if let Some(taken) = self.owners().find(overlaps) {
             let (name, memory, taken) = (owner.to_owned(), self.memory.clone(), Box::new(taken.clone()));
             return Err(MemoryError::Taken { name, memory, start: address, end, taken });
