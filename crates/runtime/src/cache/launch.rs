@@ -14,7 +14,7 @@
 
 use super::account::{Account, Place, Sent as Written, slot_bytes};
 use super::sequence::{Compiled, Private, large, put_word, relay, sub};
-use super::{CacheCounts, Prepared, ProgramCache};
+use super::{CacheCounts, Prepared, ProgramCache, trace};
 use crate::RuntimeError;
 use crate::lower;
 use crate::memory::Allocator;
@@ -28,7 +28,7 @@ use tilework_abi::board::Board;
 use tilework_abi::convert::{u8_of, u16_of, u32_of};
 use tilework_abi::cq::CMD_SIZE;
 use tilework_abi::cq::dispatch::{
-    self as abi, GO_SIGNAL_NOC_DATA_MAX_WORDS, WRITE_PACKED_LARGE_MAX_SUBS, WRITE_PACKED_MAX_UNICAST_SUBS,
+    self as abi, GO_SIGNAL_NOC_DATA_MAX_WORDS, WRITE_PACKED_LARGE_MAX_SUBS, WRITE_PACKED_MAX_UNICAST_SUBS, WaitFlags,
     WritePackedLargeType, WritePackedType,
 };
 use tilework_abi::cq::layout::prefetch_core::MAX_RECORD_BYTES;
@@ -36,7 +36,7 @@ use tilework_abi::cq::layout::{DONE_STREAM, host};
 use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap};
 use tilework_abi::msg::LAUNCH_MSG_BYTES;
 use tilework_abi::noc::NocXy;
-use tilework_cq::dispatch::{GoSignal, PackedTargets, PackedWrite, Packets};
+use tilework_cq::dispatch::{GoSignal, PackedTargets, PackedWrite, Packets, Wait};
 use tilework_cq::{DispatchCommand, EncodeError, Record};
 
 /// Bytes from which on a launch takes more than one record: half of the prefetcher's queue of
@@ -70,11 +70,13 @@ pub struct Launched {
 /// queue. A [`Device`](crate::Device) has one; it works without a chip as well.
 #[derive(Debug)]
 pub struct Launcher {
-    cache: ProgramCache,
-    account: Account,
-    map: MemoryMap,
-    workers: Vec<NocXy>,
-    columns: &'static [u8],
+    pub(super) cache: ProgramCache,
+    pub(super) account: Account,
+    /// The trace that was replayed last, when nothing has been launched since.
+    pub(super) replayed: Option<u64>,
+    pub(super) map: MemoryMap,
+    pub(super) workers: Vec<NocXy>,
+    pub(super) columns: &'static [u8],
     go: u32,
     /// Whether the dispatcher's own rectangles hold exactly the workers.
     all_by_multicast: bool,
@@ -87,7 +89,8 @@ pub struct Launcher {
 }
 
 /// Records being put together.
-struct Builder {
+#[derive(Default)]
+pub(super) struct Builder {
     bytes: Vec<u8>,
     sent: Vec<Sent>,
     done: Vec<Encoded>,
@@ -108,7 +111,7 @@ impl Builder {
         self.sent.push(Sent { program, what });
         Ok(&mut self.bytes[at..])
     }
-    fn command(&mut self, command: DispatchCommand, program: Option<usize>) -> Result<(), EncodeError> {
+    pub(super) fn command(&mut self, command: DispatchCommand, program: Option<usize>) -> Result<(), EncodeError> {
         let bytes = relay(&command)?;
         self.add(&bytes, program, What::Command(command.into()))?;
         Ok(())
@@ -120,7 +123,7 @@ impl Builder {
         }
         Ok(())
     }
-    fn finish(mut self) -> Result<Vec<Encoded>, EncodeError> {
+    pub(super) fn finish(mut self) -> Result<Vec<Encoded>, EncodeError> {
         self.close()?;
         Ok(self.done)
     }
@@ -140,6 +143,7 @@ impl Launcher {
         Ok(Self {
             cache: ProgramCache::default(),
             account: Account::new(map, workers.len()),
+            replayed: None,
             map: *map,
             workers: workers.to_vec(),
             columns: board.worker_columns(),
@@ -167,6 +171,7 @@ impl Launcher {
 
     /// Forgets what the workers and the dispatcher hold: somebody else has written there.
     pub fn forget(&mut self) {
+        self.replayed = None;
         self.account.forget();
     }
 
@@ -223,6 +228,7 @@ impl Launcher {
     /// # Errors
     /// A kernel that cannot be moved to its place, a command that cannot be written.
     pub fn launch(&mut self, prepared: &Prepared, launch: &Launch) -> Result<Launched, RuntimeError> {
+        self.replayed = None;
         let compiled = &*prepared.compiled;
         let timed = launch.timing.is_some();
         let place = self.account.place(compiled, &prepared.shared, timed);
@@ -230,6 +236,9 @@ impl Launcher {
         let bytes = std::mem::take(&mut self.buffer);
         let mut out = Builder { bytes, sent: Vec::with_capacity(8), done: Vec::new() };
         let tag = launch.tag;
+        if self.account.counted.is_some() && place.missing.iter().any(|missing| !missing.is_empty()) {
+            return Err(trace::cold(&prepared.program));
+        }
         if place.wait {
             self.settle_into(&mut out)?;
         }
@@ -263,8 +272,12 @@ impl Launcher {
         if let Some(blocks) = launch.timing {
             self.arm(&mut out, compiled, blocks, tag)?;
         }
-        let go = self.targets(&mut out, compiled, tag)?;
-        self.settle_into(&mut out)?;
+        let mut go = self.targets(&mut out, compiled, tag)?;
+        match self.account.counted {
+            // The signal itself waits.
+            Some(count) => go.wait_count = count,
+            None => self.settle_into(&mut out)?,
+        }
         if !stamped {
             self.time(&mut out, launch.stamps.map(|stamps| stamps.0), tag)?;
         }
@@ -286,7 +299,7 @@ impl Launcher {
     /// # Errors
     /// None with commands that can be written.
     pub fn settle(&mut self) -> Result<Vec<Encoded>, EncodeError> {
-        let mut out = Builder { bytes: Vec::new(), sent: Vec::new(), done: Vec::new() };
+        let mut out = Builder::default();
         self.settle_into(&mut out)?;
         out.finish()
     }
@@ -297,15 +310,19 @@ impl Launcher {
         self.buffer.clear();
     }
 
-    fn settle_into(&mut self, out: &mut Builder) -> Result<(), EncodeError> {
+    pub(super) fn settle_into(&mut self, out: &mut Builder) -> Result<(), EncodeError> {
         let Some(before) = self.account.in_flight.take() else { return Ok(()) };
+        if let Some(count) = self.account.counted {
+            let wait = Wait { flags: WaitFlags::WAIT_STREAM, stream: STREAM, addr: 0, count };
+            return out.command(DispatchCommand::Wait(wait), before.tag);
+        }
         self.wait_stream(out, before.cores, before.tag)?;
         self.account.stream = true;
         self.time(out, before.stamp, before.tag)
     }
 
     /// Waits until so many workers are done, and clears their stream.
-    fn wait_stream(&self, out: &mut Builder, count: u32, tag: Option<usize>) -> Result<(), EncodeError> {
+    pub(super) fn wait_stream(&self, out: &mut Builder, count: u32, tag: Option<usize>) -> Result<(), EncodeError> {
         let command = DispatchCommand::wait_stream_and_clear(STREAM, count);
         let bytes = out.add(&self.wait, tag, What::Command(command.into()))?;
         put_word(bytes, CMD_SIZE + offset_of!(abi::Wait, count), count);
@@ -333,7 +350,7 @@ impl Launcher {
             return Ok(());
         }
         self.text_sent += 1;
-        for command in compiled.text(place, &self.map, &self.workers, self.columns)? {
+        for command in compiled.text(place.text, &place.missing, &self.map, &self.workers, self.columns)? {
             out.command(command, tag)?;
         }
         Ok(())
@@ -425,6 +442,7 @@ impl Launcher {
         let bytes = out.add(&self.signal, tag, What::Command(DispatchCommand::SendGoSignal(go).into()))?;
         let offset = go.multicast_go_offset.unwrap_or(abi::GO_NO_MULTICAST);
         bytes[CMD_SIZE + offset_of!(abi::SendGoSignal, multicast_go_offset)] = offset;
+        put_word(bytes, CMD_SIZE + offset_of!(abi::SendGoSignal, wait_count), go.wait_count);
         bytes[CMD_SIZE + offset_of!(abi::SendGoSignal, num_unicast_txns)] = go.num_unicast_txns;
         bytes[CMD_SIZE + offset_of!(abi::SendGoSignal, noc_data_start_index)] = go.noc_data_start_index;
         Ok(())

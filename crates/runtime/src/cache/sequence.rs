@@ -263,23 +263,25 @@ impl Compiled {
         chains.map(|chains| Uniform::new(chains, places)).collect()
     }
 
-    /// The commands that write the text of the roles to the cores that lack it.
+    /// The commands that write the text of the roles, at `at`, to the cores that lack it: `missing`
+    /// has those of each role.
     ///
     /// # Errors
     /// A kernel that cannot be moved there.
     pub(super) fn text(
         &self,
-        place: &Place,
+        at: u32,
+        missing: &[CoreSet],
         map: &MemoryMap,
         workers: &[NocXy],
         columns: &[u8],
     ) -> Result<Vec<DispatchCommand>, ProgramError> {
         let mut subs = Vec::new();
-        for (number, missing) in place.missing.iter().enumerate().filter(|(_, missing)| !missing.is_empty()) {
-            let text = self.program.text_bytes(&self.layout, number, map, L1Addr::new(place.text))?;
+        for (number, missing) in missing.iter().enumerate().filter(|(_, missing)| !missing.is_empty()) {
+            let text = self.program.text_bytes(&self.layout, number, map, L1Addr::new(at))?;
             let cores = missing.iter().filter_map(|i| workers.get(i).copied());
             for rect in multicast(cores, columns) {
-                subs.push(sub(rect, place.text, text.clone(), true));
+                subs.push(sub(rect, at, text.clone(), true));
             }
         }
         Ok(split(subs).into_iter().map(|subs| large(WritePackedLargeType::ProgramBinaries, L1_ALIGN, subs)).collect())
@@ -451,6 +453,11 @@ pub(super) fn write_words(packets: &mut [Packets], layout: &Layout, core: usize,
 }
 
 impl Packets {
+    /// The packets, with the bytes between them.
+    pub(super) fn data(&self) -> &[u8] {
+        &self.bytes[self.data..]
+    }
+
     /// Patches `out`, a copy of the command, for a slot at `base`.
     pub(super) fn patch(&self, out: &mut [u8], base: L1Addr) {
         put_word(out, RELAY + offset_of!(abi::WritePacked, addr), base.offset(self.start).get());

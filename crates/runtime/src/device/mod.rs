@@ -15,6 +15,7 @@ mod semaphore;
 mod start;
 mod tensor;
 mod tilize;
+mod trace;
 mod transfer;
 
 pub use bank_table::{bank_table, l1_banks};
@@ -97,7 +98,8 @@ pub struct DeviceConfig {
     pub queues: u8,
     /// Bytes at the end of each worker's L1 for buffers of L1-small; none unless given.
     pub l1_small_size: u32,
-    /// Bytes at the end of each DRAM bank for buffers of traces; none unless given.
+    /// Bytes at the end of each DRAM bank for traces. Unless given, traces take what they need from
+    /// the end of DRAM.
     pub trace_region_size: u64,
     /// What a call that enqueues costs the host.
     pub host_cost: HostCost,
@@ -216,6 +218,7 @@ pub struct Device<C> {
     queue: Option<CommandQueue>,
     /// Launches of cached programs; without it programs are lowered plainly.
     launcher: Option<Launcher>,
+    tracing: trace::Tracing,
     /// Its number in this process, which its events carry.
     number: u64,
     /// Programs in the queue, oldest first, and the number of the oldest.
@@ -290,6 +293,7 @@ impl<C: HostLink> Device<C> {
             cq_kernels,
             queue: None,
             launcher,
+            tracing: trace::Tracing::default(),
             number: NEXT_DEVICE.fetch_add(1, Ordering::Relaxed),
             in_flight: VecDeque::new(),
             first_in_flight: 0,

@@ -7,6 +7,7 @@ use crate::cache::{Launch, Prepared};
 use crate::lower::{self, Addressed, Data, Go, Ir};
 use crate::program::{Layout, Program, ProgramError};
 use crate::queue::{CommandQueue, Patience, Waited};
+use crate::trace::CallSite;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use tilework_abi::addr::{Cycle, L1Addr};
@@ -82,12 +83,18 @@ pub(crate) struct Running {
     prepared: Option<Prepared>,
     /// First core timing slot, if its cores are timed.
     timing: Option<u32>,
+    /// How often it runs: more than once in a trace.
+    pub launches: u64,
 }
 
 impl Running {
     /// A program without timing of its cores.
     pub(super) fn new(program: Arc<Program>, layout: Arc<Layout>) -> Self {
-        Self { program, layout, prepared: None, timing: None }
+        Self { program, layout, prepared: None, timing: None, launches: 1 }
+    }
+    /// The same, launched so many times.
+    pub(super) fn launched(self, launches: u64) -> Self {
+        Self { launches, ..self }
     }
     fn prepared(prepared: Prepared) -> Self {
         let (program, layout) = (prepared.program(), prepared.plain_layout());
@@ -106,7 +113,9 @@ impl<C: HostLink> Device<C> {
     /// # Errors
     /// A program that cannot run (then none of them was started); a fault, a deadlock or an
     /// exhausted budget (then the device is lost).
+    #[track_caller]
     pub fn run(&mut self, programs: &[Program]) -> Result<RunReport, RuntimeError> {
+        self.outside_capture("run", CallSite::here())?;
         self.alive()?;
         // What was enqueued before is not part of the run.
         self.finish()?;
@@ -115,7 +124,7 @@ impl<C: HostLink> Device<C> {
         self.run_all(running, &before)
     }
 
-    fn run_all(&mut self, running: Vec<Running>, before: &Statistics) -> Result<RunReport, RuntimeError> {
+    pub(super) fn run_all(&mut self, running: Vec<Running>, before: &Statistics) -> Result<RunReport, RuntimeError> {
         let mut progress = self.progress.take();
         let result = self.run_batches(&running, &mut progress);
         self.progress = progress;
@@ -132,7 +141,9 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// Slow dispatch has no queue; otherwise as [`Device::run`].
+    #[track_caller]
     pub fn run_commands(&mut self, commands: &[DispatchCommand]) -> Result<Cycle, RuntimeError> {
+        self.outside_capture("run_commands", CallSite::here())?;
         self.alive()?;
         self.finish()?;
         let Some(mut queue) = self.queue.take() else { return Err(RuntimeError::NoQueue) };
@@ -167,7 +178,9 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// As [`Device::run`].
+    #[track_caller]
     pub fn run_prepared(&mut self, programs: &[&Prepared]) -> Result<RunReport, RuntimeError> {
+        self.outside_capture("run_prepared", CallSite::here())?;
         self.alive()?;
         self.finish()?;
         let before = self.statistics();
