@@ -113,8 +113,7 @@ pub struct DeviceConfig {
     pub core_timing: bool,
     /// Whether all records are kept ([`Device::captured`]).
     pub capture: bool,
-    /// How programs become commands. In layouts other than [`DispatchLayout::Dispatcher`] always as
-    /// [`Lowering::Plain`] says.
+    /// How programs become commands.
     pub lowering: Lowering,
 }
 
@@ -269,9 +268,9 @@ impl<C: HostLink> Device<C> {
         let workers = config.workers();
         let l1_banks = firmware.l1_banks(&workers)?;
         let FirmwareSet { images: firmware, map, .. } = firmware;
-        let fast = config.dispatch == Dispatch::Fast && config.layout == DispatchLayout::Dispatcher;
-        let cached = fast && config.lowering == Lowering::Cached && map.text_cache_size > 0;
-        let launcher = cached.then(|| Launcher::new(board, &map, &workers)).transpose()?;
+        let cached =
+            config.dispatch == Dispatch::Fast && config.lowering == Lowering::Cached && map.text_cache_size > 0;
+        let launcher = cached.then(|| Launcher::new(board, config.layout, &map, &workers)).transpose()?;
         let mut device = Self {
             config,
             card,
@@ -361,7 +360,8 @@ impl<C: HostLink> Device<C> {
     /// Counts since the device was opened.
     pub fn statistics(&self) -> Statistics {
         Statistics {
-            commands: self.queue.as_ref().map_or(0, CommandQueue::commands),
+            commands: self.queue.as_ref().map_or(0, CommandQueue::commands)
+                + self.launcher.as_ref().map_or(0, Launcher::subordinate_commands),
             programs: self.programs,
             cache: self.launcher.as_ref().map(Launcher::counts).unwrap_or_default(),
             chip: self.card.link().inspect().map(Inspect::counts),
