@@ -1,6 +1,8 @@
 //! Launches against a model of the workers: what they find when they are started is what the plain
 //! lowering would have sent, and nothing that a program uses changes while it runs.
 
+mod over;
+
 use super::*;
 use crate::elf::KernelImage;
 use crate::elf::tests::kernel_of;
@@ -263,8 +265,12 @@ fn programs() -> impl Strategy<Value = Program> {
             program = program.semaphore(value(99, i));
         }
         for index in 0..cbs as u32 {
-            program =
-                program.circular_buffer(CircularBuffer { index, page_size: 64, pages: PageCount::new(seed % 3 + 1) });
+            let cb = CircularBuffer { index, page_size: 64, pages: PageCount::new(seed % 3 + 1) };
+            // Programs that differ in nothing else lie over different buffers, or over none.
+            program = match seed >> 8 & 3 {
+                0 => program.circular_buffer(cb),
+                n => program.circular_buffer_over(cb, over::range(0x10_0000 + 0x400 * n, 192, None)),
+            };
         }
         let lists = (0..list.len()).map(|core| (0..args).map(|i| value(if unique { core } else { 0 }, i)).collect());
         program
