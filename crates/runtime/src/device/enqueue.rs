@@ -150,7 +150,7 @@ impl<C: HostLink> Device<C> {
         let Some(queue) = &mut self.queue else { return Err(RuntimeError::NoQueue) };
         let launch = Launch { tag: Some(usize_of(queue.begin_program())), ..Launch::default() };
         let launched = launcher.launch(prepared, &launch)?;
-        self.in_flight.push_back(Running::new(prepared.program(), launched.layout));
+        self.add_in_flight(Running::new(prepared.program(), launched.layout));
         let records = self.with_queue(|queue, card, patience| push_all(queue, card, launched.records, patience))?;
         if let Some(launcher) = &mut self.launcher {
             records.into_iter().for_each(|record| launcher.reuse(record));
@@ -165,7 +165,7 @@ impl<C: HostLink> Device<C> {
         let go = Go::of(self.config.layout, self.config.board);
         let steps = self.steps(&running, MODE_DEV).map_err(|e| self.explain(e, &[]))?;
         let commands = lower::addressed(&steps, &go);
-        self.in_flight.push_back(running);
+        self.add_in_flight(running);
         self.with_queue(|queue, card, patience| {
             let program = usize_of(queue.begin_program());
             commands.into_iter().try_for_each(|command| queue.push(card, Some(program), command, patience))
@@ -282,6 +282,13 @@ impl<C: HostLink> Device<C> {
         result.map_err(|e| self.explain(Waited::Link(e), &[]))
     }
 
+    /// Notes a program that is put into the queue.
+    fn add_in_flight(&mut self, running: Running) {
+        // More programs than memory holds would be needed to pass the end of the count.
+        self.cycles_in_flight += running.usual_cycles();
+        self.in_flight.push_back(running);
+    }
+
     fn notice(&mut self) -> Result<(), RuntimeError> {
         if self.queue.as_ref().is_none_or(CommandQueue::is_idle) {
             return Ok(());
@@ -299,8 +306,8 @@ impl<C: HostLink> Device<C> {
         &mut self,
         f: impl FnOnce(&mut CommandQueue, &mut Card<C>, &mut Patience) -> Result<T, Waited>,
     ) -> Result<T, RuntimeError> {
-        let kernels = self.in_flight.iter().map(|running| running.layout.kernels());
-        let usual = super::default_cycles(kernels).saturating_add(CYCLES_PER_BYTE * self.transfer_bytes as Cycle);
+        let programs_cycles = self.cycles_in_flight.max(super::LEAST_CYCLES);
+        let usual = programs_cycles.saturating_add(CYCLES_PER_BYTE * self.transfer_bytes as Cycle);
         let budget = self.config.max_cycles.unwrap_or(usual);
         let until = self.card.link().cycles().saturating_add(budget);
         let programs = self.in_flight.len();
@@ -314,7 +321,7 @@ impl<C: HostLink> Device<C> {
             self.transfer_bytes = 0;
         }
         let done = usize_of(queue.completed_programs() - self.first_in_flight).min(self.in_flight.len());
-        self.in_flight.drain(..done);
+        self.cycles_in_flight -= self.in_flight.drain(..done).map(|running| running.usual_cycles()).sum::<Cycle>();
         self.first_in_flight += done as u64;
         self.programs += done as u64;
         result.map_err(|e| {

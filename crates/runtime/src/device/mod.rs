@@ -182,8 +182,12 @@ pub const LEAST_CYCLES: Cycle = 100_000_000;
 
 /// The usual budget of a run of programs that have so many kernels each, all cores counted.
 pub fn default_cycles(kernels: impl IntoIterator<Item = usize>) -> Cycle {
-    let of_one = |kernels: usize| (KERNEL_CYCLES / (kernels.max(1) as Cycle)).max(LEAST_CYCLES);
-    kernels.into_iter().map(of_one).fold(0, Cycle::saturating_add).max(LEAST_CYCLES)
+    kernels.into_iter().map(program_cycles).fold(0, Cycle::saturating_add).max(LEAST_CYCLES)
+}
+
+/// The part of the usual budget that a program with so many kernels has.
+fn program_cycles(kernels: usize) -> Cycle {
+    (KERNEL_CYCLES / (kernels.max(1) as Cycle)).max(LEAST_CYCLES)
 }
 
 /// The progress of a run, for the callback.
@@ -220,6 +224,8 @@ pub struct Device<C> {
     /// Programs in the queue, oldest first, and the number of the oldest.
     in_flight: VecDeque<Running>,
     first_in_flight: u64,
+    /// The cycles that the budget of a wait has for them.
+    cycles_in_flight: Cycle,
     /// Bytes of the transfers in the queue.
     transfer_bytes: usize,
     /// Programs run to their end.
@@ -292,6 +298,7 @@ impl<C: HostLink> Device<C> {
             number: NEXT_DEVICE.fetch_add(1, Ordering::Relaxed),
             in_flight: VecDeque::new(),
             first_in_flight: 0,
+            cycles_in_flight: 0,
             transfer_bytes: 0,
             programs: 0,
             progress: None,

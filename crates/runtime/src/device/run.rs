@@ -94,6 +94,11 @@ impl Running {
         Self { prepared: Some(prepared), ..Self::new(program, layout) }
     }
 
+    /// Cycles that the usual budget has for it.
+    pub(super) fn usual_cycles(&self) -> Cycle {
+        super::program_cycles(self.layout.kernels())
+    }
+
     /// The number of the role that a tile has.
     pub(crate) fn role_of(&self, tile: NocXy) -> Option<usize> {
         self.layout.roles.iter().position(|role| role.cores.contains(&tile))
