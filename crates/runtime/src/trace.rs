@@ -8,7 +8,6 @@
 use std::fmt;
 use std::panic::Location;
 use std::rc::Rc;
-use tilework_abi::cq::tiles::DispatchLayout;
 
 /// A place in the source of the program that uses the runtime: where a call was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -158,11 +157,5 @@ pub enum TraceError {
         trace: TraceName,
         /// The call.
         at: CallSite,
-    },
-    /// The device side of a split prefetcher executes no command buffers.
-    #[error("the dispatch layout {layout} has no traces: its prefetcher executes no command buffers")]
-    Layout {
-        /// The layout.
-        layout: DispatchLayout,
     },
 }

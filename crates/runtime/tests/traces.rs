@@ -20,14 +20,12 @@ fn cached() -> DeviceConfig {
 
 /// Every way of dispatch that has traces.
 fn ways() -> Vec<DeviceConfig> {
-    let layouts = [DispatchLayout::Subordinate, DispatchLayout::SubordinateTile];
-    let mut all = vec![
-        cached(),
-        DeviceConfig { board: Board::P150, ..cached() },
-        DeviceConfig { lowering: Lowering::Plain, ..cached() },
-        DeviceConfig { dispatch: Dispatch::Slow, ..cached() },
-    ];
-    all.extend(layouts.map(|layout| DeviceConfig { layout, ..cached() }));
+    let plain = DeviceConfig { lowering: Lowering::Plain, ..cached() };
+    let mut all =
+        vec![DeviceConfig { board: Board::P150, ..cached() }, DeviceConfig { dispatch: Dispatch::Slow, ..cached() }];
+    for layout in DispatchLayout::ALL {
+        all.extend([cached(), plain].map(|config| DeviceConfig { layout, ..config }));
+    }
     all
 }
 
@@ -337,14 +335,6 @@ fn a_trace_region_that_is_too_small_says_what_is_needed() {
     assert_eq!(capture_in(expected).unwrap(), 602);
     assert!(capture_in(expected - 64).is_err());
     assert_eq!(capture_in(0).unwrap(), 602);
-}
-
-#[test]
-fn a_split_prefetcher_has_no_traces() {
-    let mut device = open(DeviceConfig { layout: DispatchLayout::Split, ..cached() });
-    let error = device.begin_trace_capture().unwrap_err();
-    assert!(matches!(error, RuntimeError::Trace(TraceError::Layout { layout: DispatchLayout::Split })), "{error}");
-    device.run(&[empty(Cores::All)]).unwrap();
 }
 
 /// Tenstorrent's golden figure for a program in a trace is 0.92 us, 1,250 cycles.

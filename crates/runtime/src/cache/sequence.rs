@@ -19,11 +19,13 @@ use tilework_abi::cq::dispatch::{
     self as abi, WRITE_PACKED_LARGE_MAX_SUBS, WRITE_PACKED_MAX_UNICAST_SUBS, WritePackedLargeSub, WritePackedLargeType,
     WritePackedType,
 };
+use tilework_abi::cq::prefetch::DispatcherSelect;
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::msg::{LAUNCH_MSG_BYTES, LaunchMsg, MODE_DEV};
 use tilework_abi::noc::NocXy;
 use tilework_cq::dispatch::{LargeSub, PackedLargeWrite, PackedTargets, PackedWrite, Packets as Data};
-use tilework_cq::{DispatchCommand, EncodeError, relay_inline};
+use tilework_cq::prefetch::Inline;
+use tilework_cq::{DispatchCommand, EncodeError, PrefetchCommand};
 use zerocopy::IntoBytes;
 
 /// Bytes of packets that one `WRITE_PACKED_LARGE` carries at most, so that it fits a record with
@@ -113,7 +115,11 @@ pub(super) struct Packets {
 const RELAY: usize = CMD_SIZE;
 
 pub(super) fn relay(command: &DispatchCommand) -> Result<Vec<u8>, EncodeError> {
-    Ok(relay_inline(&command.to_bytes()?)?.bytes().to_vec())
+    relay_to(DispatcherSelect::Master, command)
+}
+
+pub(super) fn relay_to(dispatcher: DispatcherSelect, command: &DispatchCommand) -> Result<Vec<u8>, EncodeError> {
+    PrefetchCommand::RelayInline(Inline { dispatcher, payload: command.to_bytes()? }).to_bytes()
 }
 
 pub(super) fn put_word(bytes: &mut [u8], at: usize, word: u32) {

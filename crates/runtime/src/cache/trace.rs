@@ -14,9 +14,7 @@ use crate::program::{Layout, Program};
 use crate::queue::Sequence;
 use crate::trace::TraceError;
 use std::sync::Arc;
-use tilework_abi::convert::u16_of;
-use tilework_abi::cq::layout::DONE_STREAM;
-use tilework_cq::{DispatchCommand, EncodeError};
+use tilework_cq::EncodeError;
 
 /// A capture under way.
 #[derive(Debug)]
@@ -67,10 +65,13 @@ impl Launcher {
         if !capture.texts.iter().any(|(known, _)| Arc::ptr_eq(known, compiled)) {
             capture.texts.push((Arc::clone(compiled), text));
         }
+        let executed = self.subordinate;
         std::mem::swap(&mut self.account, &mut capture.account);
         let launched = self.launch(prepared, &Launch { tag: Some(program), ..Launch::default() });
         std::mem::swap(&mut self.account, &mut capture.account);
         let launched = launched?;
+        // Each replay counts them.
+        capture.sequence.subordinate += std::mem::replace(&mut self.subordinate, executed) - executed;
         for (record, sent) in launched.records {
             capture.sequence.append(&record, sent);
             self.reuse(record);
@@ -85,12 +86,12 @@ impl Launcher {
     pub(crate) fn end_trace(&self, capture: Capture) -> Result<(Sequence, Captured), EncodeError> {
         let Capture { account: end, mut sequence, texts } = capture;
         let mut out = Builder::default();
-        if let (Some(count), Some(last)) = (end.counted, &end.in_flight) {
-            out.command(DispatchCommand::wait_stream_and_clear(u16_of(DONE_STREAM), count), last.tag)?;
+        if let Some(count) = end.counted.filter(|&count| count != 0) {
+            self.wait_stream(&mut out, count, end.in_flight.as_ref().and_then(|last| last.tag))?;
         }
-        for (record, sent) in out.finish()? {
-            sequence.append(&record, sent);
-        }
+        let (records, subordinate) = out.finish()?;
+        records.into_iter().for_each(|(record, sent)| sequence.append(&record, sent));
+        sequence.subordinate += subordinate;
         Ok((sequence, Captured { end, texts }))
     }
 
@@ -114,6 +115,6 @@ impl Launcher {
         }
         self.account.replayed(&trace.end);
         self.replayed = Some(number);
-        Ok(out.finish()?)
+        Ok(self.close(out)?)
     }
 }

@@ -9,7 +9,7 @@
 //! Under slow dispatch there is no queue: each call is done when it returns, and so are its events
 //! and reads.
 
-use super::{Device, LEAST_CYCLES, Running};
+use super::{Device, Running};
 use crate::RuntimeError;
 use crate::cache::{Encoded, Launch, Prepared};
 use crate::event::{Blocking, BufferRead, Event};
@@ -164,7 +164,7 @@ impl<C: HostLink> Device<C> {
         let Some(queue) = &mut self.queue else { return Err(RuntimeError::NoQueue) };
         let launch = Launch { tag: Some(usize_of(queue.begin_program())), ..Launch::default() };
         let launched = launcher.launch(prepared, &launch)?;
-        self.in_flight.push_back(Running::new(prepared.program(), launched.layout));
+        self.add_in_flight(Running::new(prepared.program(), launched.layout));
         let records = self.with_queue(|queue, card, patience| push_all(queue, card, launched.records, patience))?;
         if let Some(launcher) = &mut self.launcher {
             records.into_iter().for_each(|record| launcher.reuse(record));
@@ -179,7 +179,7 @@ impl<C: HostLink> Device<C> {
         let go = Go::of(self.config.layout, self.config.board);
         let steps = self.steps(&running, MODE_DEV).map_err(|e| self.explain(e, &[]))?;
         let commands = lower::addressed(&steps, &go);
-        self.in_flight.push_back(running);
+        self.add_in_flight(running);
         self.with_queue(|queue, card, patience| {
             let program = usize_of(queue.begin_program());
             commands.into_iter().try_for_each(|command| queue.push(card, Some(program), command, patience))
@@ -304,6 +304,13 @@ impl<C: HostLink> Device<C> {
         result.map_err(|e| self.explain(Waited::Link(e), &[]))
     }
 
+    /// Notes a program that is put into the queue.
+    pub(super) fn add_in_flight(&mut self, running: Running) {
+        // More programs than memory holds would be needed to pass the end of the count.
+        self.cycles_in_flight += running.usual_cycles();
+        self.in_flight.push_back(running);
+    }
+
     fn notice(&mut self) -> Result<(), RuntimeError> {
         if self.queue.as_ref().is_none_or(CommandQueue::is_idle) {
             return Ok(());
@@ -321,9 +328,8 @@ impl<C: HostLink> Device<C> {
         &mut self,
         f: impl FnOnce(&mut CommandQueue, &mut Card<C>, &mut Patience) -> Result<T, Waited>,
     ) -> Result<T, RuntimeError> {
-        let of_one = |r: &Running| super::default_cycles([r.layout.kernels()]).saturating_mul(r.launches);
-        let usual = self.in_flight.iter().map(of_one).fold(0, Cycle::saturating_add).max(LEAST_CYCLES);
-        let usual = usual.saturating_add(CYCLES_PER_BYTE * self.transfer_bytes as Cycle);
+        let programs_cycles = self.cycles_in_flight.max(super::LEAST_CYCLES);
+        let usual = programs_cycles.saturating_add(CYCLES_PER_BYTE * self.transfer_bytes as Cycle);
         let budget = self.config.max_cycles.unwrap_or(usual);
         let until = self.card.link().cycles().saturating_add(budget);
         let programs = self.in_flight.len();
@@ -337,7 +343,10 @@ impl<C: HostLink> Device<C> {
             self.transfer_bytes = 0;
         }
         let done = usize_of(queue.completed_programs() - self.first_in_flight).min(self.in_flight.len());
-        self.programs += self.in_flight.drain(..done).map(|running| running.launches).sum::<u64>();
+        for running in self.in_flight.drain(..done) {
+            self.cycles_in_flight -= running.usual_cycles();
+            self.programs += running.launches;
+        }
         self.first_in_flight += done as u64;
         result.map_err(|e| {
             let running = std::mem::take(&mut self.in_flight);

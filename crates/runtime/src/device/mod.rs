@@ -115,8 +115,7 @@ pub struct DeviceConfig {
     pub core_timing: bool,
     /// Whether all records are kept ([`Device::captured`]).
     pub capture: bool,
-    /// How programs become commands. In layouts other than [`DispatchLayout::Dispatcher`] always as
-    /// [`Lowering::Plain`] says.
+    /// How programs become commands.
     pub lowering: Lowering,
 }
 
@@ -185,8 +184,12 @@ pub const LEAST_CYCLES: Cycle = 100_000_000;
 
 /// The usual budget of a run of programs that have so many kernels each, all cores counted.
 pub fn default_cycles(kernels: impl IntoIterator<Item = usize>) -> Cycle {
-    let of_one = |kernels: usize| (KERNEL_CYCLES / (kernels.max(1) as Cycle)).max(LEAST_CYCLES);
-    kernels.into_iter().map(of_one).fold(0, Cycle::saturating_add).max(LEAST_CYCLES)
+    kernels.into_iter().map(program_cycles).fold(0, Cycle::saturating_add).max(LEAST_CYCLES)
+}
+
+/// The part of the usual budget that a program with so many kernels has.
+fn program_cycles(kernels: usize) -> Cycle {
+    (KERNEL_CYCLES / (kernels.max(1) as Cycle)).max(LEAST_CYCLES)
 }
 
 /// The progress of a run, for the callback.
@@ -224,6 +227,8 @@ pub struct Device<C> {
     /// Programs in the queue, oldest first, and the number of the oldest.
     in_flight: VecDeque<Running>,
     first_in_flight: u64,
+    /// The cycles that the budget of a wait has for them.
+    cycles_in_flight: Cycle,
     /// Bytes of the transfers in the queue.
     transfer_bytes: usize,
     /// Programs run to their end.
@@ -272,9 +277,9 @@ impl<C: HostLink> Device<C> {
         let workers = config.workers();
         let l1_banks = firmware.l1_banks(&workers)?;
         let FirmwareSet { images: firmware, map, .. } = firmware;
-        let fast = config.dispatch == Dispatch::Fast && config.layout == DispatchLayout::Dispatcher;
-        let cached = fast && config.lowering == Lowering::Cached && map.text_cache_size > 0;
-        let launcher = cached.then(|| Launcher::new(board, &map, &workers)).transpose()?;
+        let cached =
+            config.dispatch == Dispatch::Fast && config.lowering == Lowering::Cached && map.text_cache_size > 0;
+        let launcher = cached.then(|| Launcher::new(board, config.layout, &map, &workers)).transpose()?;
         let mut device = Self {
             config,
             card,
@@ -297,6 +302,7 @@ impl<C: HostLink> Device<C> {
             number: NEXT_DEVICE.fetch_add(1, Ordering::Relaxed),
             in_flight: VecDeque::new(),
             first_in_flight: 0,
+            cycles_in_flight: 0,
             transfer_bytes: 0,
             programs: 0,
             progress: None,
@@ -365,7 +371,8 @@ impl<C: HostLink> Device<C> {
     /// Counts since the device was opened.
     pub fn statistics(&self) -> Statistics {
         Statistics {
-            commands: self.queue.as_ref().map_or(0, CommandQueue::commands),
+            commands: self.queue.as_ref().map_or(0, CommandQueue::commands)
+                + self.launcher.as_ref().map_or(0, Launcher::subordinate_commands),
             programs: self.programs,
             cache: self.launcher.as_ref().map(Launcher::counts).unwrap_or_default(),
             chip: self.card.link().inspect().map(Inspect::counts),

@@ -24,6 +24,10 @@ use tilework_driver::{HostLink, Inspect, Target};
 /// run is cut into batches of these.
 pub const BATCH_PROGRAMS: usize = host::SLOTS as usize / 2;
 
+/// Most cycles that the usual budget has for a program of a trace, however often it is launched:
+/// some 3.6 hours of the chip, so that the sum over all that are in flight has 64 bits.
+const MOST_CYCLES: Cycle = 1 << 44;
+
 /// When one core's BRISC ran a kernel, by its tile's wall clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CoreTime {
@@ -99,6 +103,11 @@ impl Running {
     fn prepared(prepared: Prepared) -> Self {
         let (program, layout) = (prepared.program(), prepared.plain_layout());
         Self { prepared: Some(prepared), ..Self::new(program, layout) }
+    }
+
+    /// Cycles that the usual budget has for all of its launches.
+    pub(super) fn usual_cycles(&self) -> Cycle {
+        super::program_cycles(self.layout.kernels()).saturating_mul(self.launches).min(MOST_CYCLES)
     }
 
     /// The number of the role that a tile has.

@@ -4,7 +4,7 @@
 //! sent. What a replay would not do again as it was captured is refused there, and the capture is
 //! given up: waiting, events, transfers, accesses to L1, and programs that are not on the workers.
 
-use super::{Device, Dispatch, Running};
+use super::{Device, Running};
 use crate::RuntimeError;
 use crate::cache::{self, Prepared};
 use crate::event::Blocking;
@@ -17,7 +17,6 @@ use crate::trace::{CallSite, Trace, TraceCapture, TraceError, TraceName};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::msg::{MODE_DEV, MODE_HOST};
 use tilework_cq::prefetch::ExecBuf;
 use tilework_driver::HostLink;
@@ -87,8 +86,7 @@ impl<C: HostLink> Device<C> {
     /// of them must have run before, so that it is compiled and its kernel text is on the workers.
     ///
     /// # Errors
-    /// A capture that is under way, which is given up; the layout [`DispatchLayout::Split`]; a
-    /// device that stopped.
+    /// A capture that is under way, which is given up; a device that stopped.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -115,9 +113,6 @@ impl<C: HostLink> Device<C> {
         let begun = CallSite::here();
         self.alive()?;
         self.outside_capture("begin_trace_capture", begun)?;
-        if self.config.dispatch == Dispatch::Fast && self.config.layout == DispatchLayout::Split {
-            return Err(TraceError::Layout { layout: self.config.layout }.into());
-        }
         let name = TraceName { number: self.tracing.next, begun };
         self.tracing.next += 1;
         let recorded = match (&self.launcher, &self.queue) {
@@ -208,7 +203,7 @@ impl<C: HostLink> Device<C> {
                 self.with_queue(|queue, card, patience| super::enqueue::push_all(queue, card, records, patience))?;
             }
         }
-        self.in_flight.extend(live.programs.iter().cloned());
+        live.programs.iter().for_each(|running| self.add_in_flight(running.clone()));
         self.with_queue(|queue, card, patience| queue.execute(card, commands, patience))?;
         self.check_queue()?;
         if blocking == Blocking::Yes { self.finish() } else { Ok(()) }
