@@ -8,7 +8,7 @@ use crate::error::{EncodeError, FieldError};
 use crate::prefetch::PrefetchCommand;
 use tilework_abi::PCIE_ALIGN;
 use tilework_abi::convert::{u16_of, u32_of};
-use tilework_abi::cq::layout::prefetch_core::{MAX_RECORD_BYTES, PREFETCH_Q_LOG_UNIT};
+use tilework_abi::cq::layout::prefetch_core::{MAX_RECORD_BYTES, PREFETCH_Q_LOG_UNIT, PREFETCH_Q_STALL_BIT};
 
 // Every record's size fits the fifteen size bits of an entry.
 const _: () = assert!(MAX_RECORD_BYTES >> PREFETCH_Q_LOG_UNIT < 1 << 15);
@@ -17,6 +17,7 @@ const _: () = assert!(MAX_RECORD_BYTES >> PREFETCH_Q_LOG_UNIT < 1 << 15);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     bytes: Vec<u8>,
+    stalls: bool,
 }
 
 impl Record {
@@ -25,7 +26,7 @@ impl Record {
     /// # Errors
     /// A command that cannot be written, see [`PrefetchCommand::emit`].
     pub fn new(command: &PrefetchCommand) -> Result<Self, EncodeError> {
-        Ok(Self { bytes: command.to_bytes()? })
+        Ok(Self { bytes: command.to_bytes()?, stalls: false })
     }
 
     /// The record of several prefetch commands, which the prefetcher executes one after the other.
@@ -39,7 +40,7 @@ impl Record {
         }
         FieldError::check("size", bytes.len(), u64::from(PCIE_ALIGN), u64::from(MAX_RECORD_BYTES))
             .map_err(|error| error.in_command("record"))?;
-        Ok(Self { bytes })
+        Ok(Self { bytes, stalls: false })
     }
 
     /// The record of prefetch commands that are encoded already, one behind the other.
@@ -53,7 +54,7 @@ impl Record {
             let error = FieldError::new("size", bytes.len(), format!("a multiple of {PCIE_ALIGN}"));
             return Err(error.in_command("record"));
         }
-        Ok(Self { bytes })
+        Ok(Self { bytes, stalls: false })
     }
 
     /// The record that relays one dispatch command.
@@ -85,10 +86,18 @@ impl Record {
         u32_of(self.bytes.len())
     }
 
+    /// The record with the stall flag in its entry: the prefetcher fetches nothing behind it until
+    /// the exec buffer that its last command names has ended.
+    #[must_use]
+    pub fn stalling(self) -> Self {
+        Self { stalls: true, ..self }
+    }
+
     /// What to store in the prefetch queue; never zero.
     pub fn entry(&self) -> u16 {
+        let stall = if self.stalls { PREFETCH_Q_STALL_BIT } else { 0 };
         // A record is shorter than 1 MiB.
-        u16_of(self.size() >> PREFETCH_Q_LOG_UNIT)
+        u16_of(self.size() >> PREFETCH_Q_LOG_UNIT) | stall
     }
 }
 

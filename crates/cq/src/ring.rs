@@ -11,7 +11,7 @@
 //! Source: seed 001 section 2.3 and figures 4 and 5.
 
 use crate::record::Record;
-use tilework_abi::cq::layout::prefetch_core::{PREFETCH_Q_ENTRIES, PREFETCH_Q_STALL_BIT};
+use tilework_abi::cq::layout::prefetch_core::PREFETCH_Q_ENTRIES;
 
 /// How the entries in the prefetch core's L1 are reached.
 pub trait PrefetchPort {
@@ -131,7 +131,7 @@ impl PrefetchRing {
     /// # Errors
     /// [`RingError::Full`] when no entry is known to be free; the port's error.
     pub fn push<P: PrefetchPort>(&mut self, port: &mut P, record: &Record) -> Result<u32, RingError<P::Error>> {
-        self.push_entry(port, record.entry() & !PREFETCH_Q_STALL_BIT)
+        self.push_entry(port, record.entry())
     }
 
     pub(crate) fn push_entry<P: PrefetchPort>(&mut self, port: &mut P, entry: u16) -> Result<u32, RingError<P::Error>> {

@@ -9,6 +9,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tilework_abi::board::Board;
+use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::l1::WORKER;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
@@ -41,7 +42,7 @@ fn row(workers: usize, arguments: usize) -> Outcome<()> {
     let program = Program::new("empty", Cores::Count(workers))
         .role(Role::all().kernel(Processor::Brisc, kernel))
         .unique_args(ArgSet::Brisc, UniqueArgs::PerCore(lists.clone()));
-    let mut launcher = Launcher::new(Board::P100, &WORKER, &all)?;
+    let mut launcher = Launcher::new(Board::P100, DispatchLayout::Dispatcher, &WORKER, &all)?;
     let mut prepared = launcher.prepare(&program, &l1)?;
     let mut bytes = 0;
     let launch = median(|| {

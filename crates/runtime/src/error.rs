@@ -6,6 +6,7 @@ use crate::firmware::FirmwareError;
 use crate::memory::MemoryError;
 use crate::program::ProgramError;
 use crate::tensor::TensorError;
+use crate::trace::TraceError;
 use tilework_abi::board::Harvesting;
 use tilework_cq::EncodeError;
 use tilework_driver::{ChipFault, DriverError};
@@ -32,6 +33,9 @@ pub enum RuntimeError {
     /// A tensor that cannot be, or an array that does not fit it.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+    /// A call that traces do not allow.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     /// The host has not the memory for the elements of a buffer.
     #[error("buffer {name}: not enough memory of the host for its {bytes} bytes")]
     HostMemory {

@@ -68,6 +68,7 @@ pub mod prebuilt;
 pub mod program;
 pub mod queue;
 pub mod tensor;
+pub mod trace;
 
 mod error;
 
@@ -88,3 +89,4 @@ pub use memory::{
 pub use program::{ArgSet, CircularBuffer, Cores, Names, Program, ProgramError, Role, UniqueArgs};
 pub use queue::timing::HostCost;
 pub use tilework_driver::ChipCounts;
+pub use trace::{Trace, TraceCapture, TraceError};

@@ -15,6 +15,7 @@
 
 mod go;
 
+pub(crate) use go::notify;
 pub use go::{Addressed, Go, go_word};
 
 use crate::program::{ArgSet, Layout, Program, ProgramError};

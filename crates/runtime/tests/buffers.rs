@@ -244,6 +244,6 @@ fn a_device_closes_with_its_leaks() {
     assert_eq!(device.close().unwrap(), leaks);
     let mut device = open(DeviceConfig::new(Board::P100));
     let x = device.alloc_dram("x", &[64], DType::U8, 64).unwrap();
-    device.free_dram(&x);
+    device.free_dram(&x).unwrap();
     assert!(device.close().unwrap().is_empty());
 }

@@ -6,6 +6,7 @@ mod common;
 use common::{Device, empty, increment, kernel, open};
 use tilework_abi::addr::PageCount;
 use tilework_abi::board::Board;
+use tilework_abi::cq::tiles::{DispatchLayout, GoSender};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::lower::Lowering;
@@ -15,11 +16,11 @@ use tilework_runtime::{
     RuntimeError, UniqueArgs,
 };
 
-fn plain() -> DeviceConfig {
-    DeviceConfig { lowering: Lowering::Plain, ..DeviceConfig::new(Board::P100) }
+fn plain(layout: DispatchLayout) -> DeviceConfig {
+    DeviceConfig { lowering: Lowering::Plain, ..cached(layout) }
 }
-fn cached() -> DeviceConfig {
-    DeviceConfig::new(Board::P100)
+fn cached(layout: DispatchLayout) -> DeviceConfig {
+    DeviceConfig { layout, ..DeviceConfig::new(Board::P100) }
 }
 
 fn words(bytes: &[u8]) -> Vec<u32> {
@@ -67,11 +68,14 @@ fn chain(device: &mut Device) -> (Vec<u32>, u64) {
 
 #[test]
 fn programs_that_depend_on_one_another_give_the_plain_results_in_fewer_cycles() {
-    let (expected, before) = chain(&mut open(plain()));
-    assert!(expected.iter().zip(0u32..).all(|(&word, i)| word == i * 5 + 4 * 4 + 3 + 4 + 5 + 6));
-    let (found, after) = chain(&mut open(cached()));
-    assert!(found == expected);
-    assert!(after < before, "{after} cycles, {before} by the plain lowering");
+    for layout in DispatchLayout::ALL {
+        let (expected, before) = chain(&mut open(plain(layout)));
+        assert!(expected.iter().zip(0u32..).all(|(&word, i)| word == i * 5 + 4 * 4 + 3 + 4 + 5 + 6));
+        let (found, after) = chain(&mut open(cached(layout)));
+        assert!(found == expected, "{layout}");
+        println!("{layout}: {after} cycles, {before} by the plain lowering");
+        assert!(after < before, "{layout}: {after} cycles, {before} by the plain lowering");
+    }
 }
 
 #[test]
@@ -84,17 +88,24 @@ fn an_empty_program_on_all_workers_takes_at_most_2500_cycles_in_a_stream() {
         let report = device.run(&programs).unwrap();
         (report.cycles.unwrap() / PROGRAMS, report.statistics.cache)
     };
-    let (cycles, counts) = per(cached());
-    assert!(cycles <= 2_500, "{cycles} cycles");
-    assert_eq!((counts.hits, counts.misses), (PROGRAMS, 0));
-    assert_eq!((counts.text_sent, counts.text_resident), (0, PROGRAMS));
-    let (before, _) = per(plain());
-    assert!(before > 4 * cycles, "{before} cycles by the plain lowering");
+    for layout in DispatchLayout::ALL {
+        let (cycles, counts) = per(cached(layout));
+        assert!(cycles <= 2_500, "{layout}: {cycles} cycles");
+        assert_eq!((counts.hits, counts.misses), (PROGRAMS, 0));
+        assert_eq!((counts.text_sent, counts.text_resident), (0, PROGRAMS));
+        let (before, _) = per(plain(layout));
+        println!("{layout}: {cycles} cycles, {before} by the plain lowering");
+        assert!(before > 4 * cycles, "{layout}: {before} cycles by the plain lowering");
+    }
 }
 
 #[test]
 fn the_next_program_is_sent_while_the_workers_run() {
-    let mut device = open(DeviceConfig { capture: true, ..cached() });
+    DispatchLayout::ALL.into_iter().for_each(the_next_program_is_sent);
+}
+
+fn the_next_program_is_sent(layout: DispatchLayout) {
+    let mut device = open(DeviceConfig { capture: true, ..cached(layout) });
     device.run(&vec![empty(Cores::All); 3]).unwrap();
     let records: Vec<String> = tilework_cq::decode_stream(device.captured().unwrap())
         .flat_map(|record| record.unwrap().inner)
@@ -104,13 +115,19 @@ fn the_next_program_is_sent_while_the_workers_run() {
     let first = at("SendGoSignal", 0);
     let message = at("WritePackedLarge", first);
     let wait = at("Wait(", first);
-    assert!(first < message && message < wait && wait < at("SendGoSignal", wait), "{records:?}");
+    assert!(first < message && message < wait && wait < at("SendGoSignal", wait), "{layout}: {records:?}");
+    let notified = records.iter().filter(|c| c.contains("NotifySubordinate")).count();
+    assert_eq!(notified, if layout.go() == GoSender::Subordinate { 3 } else { 0 }, "{layout}");
 }
 
 #[test]
 fn arguments_change_between_launches_without_lowering() {
-    let mut device = open(cached());
-    let elements = 118 * 256;
+    DispatchLayout::ALL.into_iter().for_each(arguments_change_between_launches);
+}
+
+fn arguments_change_between_launches(layout: DispatchLayout) {
+    let mut device = open(cached(layout));
+    let elements = device.workers().len() * 256;
     let [x, y] = ["x", "y"].map(|name| device.alloc_dram(name, &[elements], DType::U32, 1024).unwrap());
     let slots = device.alloc_l1("slots", 3 * 1024).unwrap();
     device.upload(&x, &vec![0; 4 * elements]).unwrap();
@@ -135,17 +152,22 @@ fn arguments_change_between_launches_without_lowering() {
 
 #[test]
 fn circular_buffers_move_when_memory_is_allocated_between_launches() {
-    let mut device = open(cached());
-    let bytes = 118 * 1024;
+    DispatchLayout::ALL.into_iter().for_each(circular_buffers_move);
+}
+
+fn circular_buffers_move(layout: DispatchLayout) {
+    let mut device = open(cached(layout));
+    let workers = device.workers().len();
+    let bytes = workers * 1024;
     let [x, y] = ["x", "y"].map(|name| device.alloc_dram(name, &[bytes], DType::U8, 1024).unwrap());
     let data: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
     device.upload(&x, &data).unwrap();
-    let program = pipeline(&x, &y, 118, 3);
+    let program = pipeline(&x, &y, workers, 3);
     let mut prepared = device.prepare(&program).unwrap();
     let at = |device: &Device| device.layout(&program).unwrap().cbs[0].address;
     let first = at(&device);
     device.enqueue_prepared(&mut prepared, Blocking::Yes).unwrap();
-    let low = BufferConfig::interleaved("low", BufferType::L1, 118 * 4096, 4096).at(first.get().into());
+    let low = BufferConfig::interleaved("low", BufferType::L1, workers as u64 * 4096, 4096).at(first.get().into());
     let low = device.memory().unwrap().alloc(&low).unwrap();
     device.upload(&low, &vec![0x5A; low.bytes()]).unwrap();
     let moved = at(&device);
@@ -159,7 +181,11 @@ fn circular_buffers_move_when_memory_is_allocated_between_launches() {
 
 #[test]
 fn a_host_that_writes_into_the_configuration_space_costs_a_new_transfer_only() {
-    let mut device = open(cached());
+    DispatchLayout::ALL.into_iter().for_each(a_host_that_writes_costs_a_new_transfer);
+}
+
+fn a_host_that_writes_costs_a_new_transfer(layout: DispatchLayout) {
+    let mut device = open(cached(layout));
     let out = device.alloc_l1("out", 64).unwrap().address;
     let program = Program::new("busy", Cores::Count(3))
         .role(Role::all().kernel(Processor::Brisc, kernel("busy", Processor::Brisc)))
@@ -181,7 +207,11 @@ fn a_host_that_writes_into_the_configuration_space_costs_a_new_transfer_only() {
 
 #[test]
 fn a_fault_of_the_program_in_flight_is_not_put_on_the_next() {
-    let mut device = open(cached());
+    DispatchLayout::ALL.into_iter().for_each(a_fault_is_put_on_its_program);
+}
+
+fn a_fault_is_put_on_its_program(layout: DispatchLayout) {
+    let mut device = open(cached(layout));
     let word = device.alloc_l1("spin word", 64).unwrap();
     let core: NocXy = device.workers()[0];
     let spin = Program::new("spin", Cores::List(vec![core]))
@@ -200,7 +230,8 @@ fn a_fault_of_the_program_in_flight_is_not_put_on_the_next() {
 fn without_a_text_cache_programs_are_lowered_plainly() {
     let values = MapValues::default();
     assert_eq!(values.text_cache_size, None);
-    for config in [plain(), DeviceConfig { dispatch: Dispatch::Slow, ..cached() }] {
+    let slow = DeviceConfig { dispatch: Dispatch::Slow, ..cached(DispatchLayout::Dispatcher) };
+    for config in DispatchLayout::ALL.map(plain).into_iter().chain([slow]) {
         let mut device = open(config);
         let report = device.run(&[empty(Cores::Count(3)), empty(Cores::Count(3))]).unwrap();
         assert_eq!((report.statistics.cache.hits, report.statistics.cache.misses), (0, 0));

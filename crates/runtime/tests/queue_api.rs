@@ -46,7 +46,7 @@ fn arrays_of_every_size_come_back() {
                 let read = device.enqueue_read_buffer(&buffer, Blocking::No).unwrap();
                 let found = device.wait_for_read(read).unwrap();
                 assert!(found == data, "{way}: {bytes} bytes in pages of {page}");
-                device.free_dram(&buffer);
+                device.free_dram(&buffer).unwrap();
             }
         }
     });

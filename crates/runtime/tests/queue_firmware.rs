@@ -49,12 +49,10 @@ use tilework_cq::dispatch::{GoSignal, NotifySubordinate, NumWorkerSems};
 
 /// One step of a random stream.
 fn random_step(rig: &mut Rig, random: &mut Random) {
-    let split = rig.layout.issue_tile(rig.board) != rig.layout.prefetch_tile(rig.board);
     match random.below(22) {
         0..=15 => random_command(rig, random),
         16 => rig.event(),
-        // The device side of a split prefetcher has no command buffers.
-        17 if !split => {
+        17 => {
             let steps = random.below(8);
             exec::random_buffer(rig, random, steps);
         }

@@ -115,6 +115,12 @@ impl FetchQueue {
         self.started == self.removed
     }
 
+    /// Whether exactly one record is in flight or waiting.
+    #[inline]
+    pub const fn is_single(&self) -> bool {
+        self.started.wrapping_sub(self.removed) == 1
+    }
+
     /// Whether so many of the records are gone that it is worth while to look for others: those
     /// that are found together are one read.
     #[inline(always)]

@@ -9,6 +9,7 @@
 //! subordinate as well and nothing is split.
 
 use tilework_abi::board::{self, Board, WORKER_Y_FIRST};
+use tilework_abi::cq::count::WrapCount;
 use tilework_abi::noc::{NocRect, NocXy};
 use tilework_rt::niu::XY_MASK;
 use tilework_rt::{KernelContext, rta};
@@ -28,6 +29,9 @@ pub struct Peers {
     pub completion: u32,
     /// The PCIe tile.
     pub pcie: u32,
+    /// What every count of pages begins at: zero, except in tests of the wrap. Who takes pages does
+    /// not learn it from the semaphore, to which the other side may have added already.
+    pub first_count: WrapCount,
     /// Tiles at the top of the last column that are no workers.
     tiles: u32,
 }
@@ -54,6 +58,7 @@ impl Peers {
             issue: or(rta[3], prefetch),
             completion: or(rta[2] >> 16, dispatch),
             pcie: or(rta[1], board::PCIE.encode()),
+            first_count: WrapCount((rta[3].cast_signed() >> 16).cast_unsigned()),
             tiles: if rta[1] >> 16 != 0 { rta[1] >> 16 } else { 2 },
         }
     }
@@ -142,7 +147,8 @@ mod tests {
     #[test]
     fn arguments_take_precedence() {
         let xy = |x: u32, y: u32| y << 6 | x;
-        let words = [xy(4, 5) | xy(4, 6) << 16, xy(9, 7) | 5 << 16, xy(4, 7) | xy(4, 8) << 16, xy(4, 9)];
+        let first = 0xFFFE << 16;
+        let words = [xy(4, 5) | xy(4, 6) << 16, xy(9, 7) | 5 << 16, xy(4, 7) | xy(4, 8) << 16, xy(4, 9) | first];
         let expected = Peers {
             prefetch: xy(4, 5),
             dispatch: xy(4, 6),
@@ -150,6 +156,7 @@ mod tests {
             issue: xy(4, 9),
             completion: xy(4, 8),
             pcie: xy(9, 7),
+            first_count: WrapCount(u32::MAX - 1),
             tiles: 5,
         };
         assert_eq!(Peers::new(words, xy(14, 2)), expected);

@@ -57,8 +57,8 @@ fn main(ctx: &KernelContext) {
         peers,
         status: Status::new(Kernel::DispatchS),
         counts: Counts::new(ctx.my_xy, peers.dispatch),
-        ring: Ring::new(dispatch_core::SEM_S_CB_PAGES.addr(semaphores)),
-        sent: [WrapCount(0); WORKER_SEMS as usize],
+        ring: Ring::new(dispatch_core::SEM_S_CB_PAGES.addr(semaphores), peers.first_count),
+        sent: [peers.first_count; WORKER_SEMS as usize],
     };
     CREDIT.setup_increments(ATOMIC_POSTED, CREDIT_ID, prefetch_core::SEM_DISPATCH_S_PAGES.addr(semaphores));
     while sub.execute() {}

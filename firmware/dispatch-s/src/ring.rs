@@ -18,9 +18,9 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// At the ring's base; `filled` is the address of the semaphore.
-    pub const fn new(filled: u32) -> Self {
-        Self { filled, taken: WrapCount(0), next: DISPATCH_S_CB.base().get(), pages: 0 }
+    /// At the ring's base; `filled` is the address of the semaphore, which begins at `taken`.
+    pub const fn new(filled: u32, taken: WrapCount) -> Self {
+        Self { filled, taken, next: DISPATCH_S_CB.base().get(), pages: 0 }
     }
 
     /// Waits for the next page of the present command and returns its address.

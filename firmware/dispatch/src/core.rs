@@ -70,7 +70,8 @@ impl Core {
             (peers.dispatch, SEM_H_PAGES)
         };
         CREDIT.setup_increments(ATOMIC, CREDIT_ID, credit.addr(semaphores));
-        let host_side = (ctx.my_xy != peers.completion).then(|| HostSide::new(SEM_H_PAGES.addr(semaphores)));
+        let host_side =
+            (ctx.my_xy != peers.completion).then(|| HostSide::new(SEM_H_PAGES.addr(semaphores), peers.first_count));
         Self {
             my_xy: ctx.my_xy,
             peers,
@@ -84,7 +85,7 @@ impl Core {
             host_side,
             semaphores,
             upstream,
-            ring: Ring::new(WrapCount(0)),
+            ring: Ring::new(peers.first_count),
             filled: SEM_CB_PAGES.addr(semaphores),
             acks: WrapCount(NIU.acks()),
         }

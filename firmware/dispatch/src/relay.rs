@@ -27,9 +27,9 @@ pub struct HostSide {
 }
 
 impl HostSide {
-    /// The ring empty.
-    pub const fn new(credits: u32) -> Self {
-        Self { ring: Ring::new(WrapCount(0)), credits }
+    /// The ring empty, of which `spent` pages were used.
+    pub const fn new(credits: u32, spent: WrapCount) -> Self {
+        Self { ring: Ring::new(spent), credits }
     }
 
     /// Waits until the host side has given every page back: a missing one is a leaked credit, and

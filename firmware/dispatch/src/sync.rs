@@ -66,21 +66,31 @@ impl Core {
         }
         let message = cmd.go_signal.get();
         let multicast = cmd.multicast_go_offset;
+        let count = cmd.wait_count.get();
         self.barrier();
-        go::wait_stream(stream_id, cmd.wait_count.get());
         if multicast != GO_NO_MULTICAST {
+            // What can be done before the workers report is: the way from the last report to the next
+            // go message is what a stream of short programs consists of.
             let to = go::multicast_address(self.go, multicast);
             let from = go::stage(self.at(), message, to);
+            let rects = self.peers.worker_rects(NocRect::encode_noc1);
             self.setup_writes(MULTICAST, 0);
-            for (rect, recipients) in self.peers.worker_rects(NocRect::encode_noc1) {
-                self.barrier();
+            go::wait_stream(stream_id, count);
+            // Neither is linked to the other, so neither waits for the other: the NIU reserves their
+            // paths one after the other (NoC/MemoryMap.md, `NOC_CMD_PATH_RESERVE`).
+            for (rect, recipients) in rects {
                 self.write(from, rect, to, 4, recipients);
             }
         }
-        let from = go::stage(self.at(), message, self.go);
-        self.setup_writes(WRITE, 0);
-        go::unicast(WRITES, self.my_xy, from, self.go, GO_TARGETS.words(start, number));
-        self.expect(number as u32);
+        if number != 0 {
+            let from = go::stage(self.at(), message, self.go);
+            self.setup_writes(WRITE, 0);
+            go::wait_stream(stream_id, count);
+            go::unicast(WRITES, self.my_xy, from, self.go, GO_TARGETS.words(start, number));
+            self.expect(number as u32);
+        } else if multicast == GO_NO_MULTICAST {
+            go::wait_stream(stream_id, count);
+        }
         self.advance(HEADER);
     }
 

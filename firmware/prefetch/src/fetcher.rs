@@ -4,11 +4,10 @@
 //! ready: return it. Is a read pending: wait for the oldest, then look again. Otherwise wait for an
 //! entry. The first is asked wherever this core waits anyway, and for several entries at a time.
 //!
-//! A command buffer ([`Fetcher::enter`]) takes the place of the entries: it is read in chunks, which
-//! lie in the command data queue as records do. A command may pass the end of its chunk; its header
-//! does not, because both begin at multiples of 64 bytes.
+//! A command buffer ([`buffer`](super::buffer)) takes the place of the entries; its chunks lie in the
+//! command data queue as records do.
 
-use super::source::{Pages, Reads};
+use super::buffer::Buffer;
 use tilework_abi::PCIE_ALIGN;
 use tilework_abi::cq::layout::host;
 use tilework_abi::cq::layout::prefetch_core::{
@@ -20,48 +19,33 @@ use tilework_abi::noc::{MAX_PACKET_BYTES, PCIE_HOST_MID, init};
 use tilework_cq_core::fetch::{FetchQueue, IssueCursor, READS as MOST_READS, Record};
 use tilework_cq_core::halt::Status;
 use tilework_cq_core::initiators::prefetch::{FIRST_READ_ID, NIU, READS};
-use tilework_cq_core::local::Table;
 use tilework_cq_core::peers::Peers;
 use tilework_cq_core::span::packet;
 use tilework_rt::KernelContext;
 use tilework_rt::reg::{fence, read, read16, wait16, write, write16};
 
-/// Bytes of a command buffer that are read at once.
-const CHUNK: u32 = MAX_PACKET_BYTES;
-
 /// Fetches records and hands out their commands.
 pub struct Fetcher {
-    my_xy: u32,
+    pub(super) my_xy: u32,
     pcie: u32,
     /// The issue region; known once the first entry has appeared.
     issue: Option<IssueCursor>,
-    queue: FetchQueue,
+    pub(super) queue: FetchQueue,
     /// Entry that the next read is started for.
     entry: u32,
     /// Entry of the oldest record that has not arrived.
     arriving: u32,
     /// The command to execute next, and the end of what is here of its record. Equal when that is
     /// used up, or there is none.
-    at: u32,
-    end: u32,
+    pub(super) at: u32,
+    pub(super) end: u32,
     /// Bytes of the command buffer behind `end`; zero for a record.
-    behind: u32,
+    pub(super) behind: u32,
     /// Whether `at` and `end` lie in the queue's oldest record.
-    open: bool,
+    pub(super) open: bool,
     /// The entry with the stall flag behind which nothing is fetched, or zero.
-    stalled: u16,
-    buffer: Option<Buffer>,
-}
-
-/// A command buffer that is being executed.
-struct Buffer {
-    pages: Pages,
-    /// Bytes that are not read.
-    unread: u32,
-    /// All of its pages.
-    page_count: u32,
-    /// Where the next record from the host goes.
-    resume: u32,
+    pub(super) stalled: u32,
+    pub(super) buffer: Option<Buffer>,
 }
 
 impl Fetcher {
@@ -109,48 +93,6 @@ impl Fetcher {
         self.start_reads(status);
     }
 
-    /// Bytes of the next command that are here in one piece, and bytes of its record that follow.
-    #[inline(always)]
-    pub const fn present(&self) -> u32 {
-        self.end - self.at
-    }
-
-    /// Address of the next byte.
-    #[inline(always)]
-    pub const fn at(&self) -> u32 {
-        self.at
-    }
-
-    /// Moves over `bytes` of the record.
-    #[inline(always)]
-    pub fn advance(&mut self, bytes: u32, status: &Status) {
-        if bytes > self.end - self.at {
-            self.skip(bytes, status);
-        } else {
-            self.at += bytes;
-        }
-    }
-
-    /// Moves over bytes of a command buffer that are not all here.
-    #[inline(never)]
-    fn skip(&mut self, bytes: u32, status: &Status) {
-        let mut left = bytes;
-        while left > self.present() {
-            left -= self.present();
-            self.next_chunk(status);
-        }
-        self.at += left;
-    }
-
-    /// Leaves what is here of a command buffer and waits for the next of it, which there is.
-    #[inline(never)]
-    pub fn next_chunk(&mut self, status: &Status) {
-        self.at = self.end;
-        self.remove(status);
-        self.start_chunks();
-        self.open_oldest(status);
-    }
-
     /// Waits until nothing is in flight.
     pub fn finish(&self) {
         READS.wait_ready();
@@ -159,24 +101,9 @@ impl Fetcher {
         }
     }
 
-    /// Copies the next `words` words of the record to the start of `table` and moves over them.
-    #[inline(never)]
-    pub fn take_words<const N: usize>(&mut self, table: &Table<N>, words: usize, status: &Status) {
-        let mut taken = 0;
-        while taken != words {
-            if self.present() == 0 {
-                self.next_chunk(status);
-            }
-            let here = (self.present() as usize / size_of::<u32>()).min(words - taken);
-            table.fill(taken, self.at, here);
-            self.at += (here * size_of::<u32>()) as u32;
-            taken += here;
-        }
-    }
-
     /// Waits for the oldest record or chunk and makes its commands the next ones.
     #[inline(always)]
-    fn open_oldest(&mut self, status: &Status) {
+    pub(super) fn open_oldest(&mut self, status: &Status) {
         let record = self.queue.oldest();
         while NIU.outstanding(FIRST_READ_ID + record.read_index()) {
             self.look(status);
@@ -199,7 +126,7 @@ impl Fetcher {
 
     /// Gives back the place of the record that is used up, if one is open.
     #[inline(always)]
-    fn remove(&mut self, status: &Status) {
+    pub(super) fn remove(&mut self, status: &Status) {
         if self.open {
             self.queue.remove();
             self.open = false;
@@ -209,78 +136,9 @@ impl Fetcher {
         }
     }
 
-    /// A record with the stall flag, or the command buffer behind it, is used up, and nothing has
-    /// said that this is its end.
-    #[cold]
-    #[inline(never)]
-    fn end_of_stalled(&mut self, status: &Status) {
-        match &self.buffer {
-            // More chunks follow.
-            Some(buffer) if buffer.unread != 0 => {}
-            Some(buffer) => {
-                status.halt(Fault::NoExecBufEnd, buffer.page_count, self.at);
-                self.leave();
-            }
-            None => {
-                let entry = self.stalled;
-                self.stalled = 0;
-                status.halt(Fault::StallEntry, entry.into(), previous_entry(self.arriving));
-            }
-        }
-    }
-
-    // ---- command buffers ----
-
-    /// Goes on with the commands of a buffer of `bytes` bytes in `page_count` pages, behind the
-    /// command at the end of a record with the stall flag; false when this is no such record, or
-    /// its buffer.
-    pub fn enter(&mut self, pages: Pages, bytes: u32, page_count: u32) -> bool {
-        if self.stalled == 0 || self.buffer.is_some() {
-            return false;
-        }
-        // Nothing was fetched behind the record, so the queue is empty now.
-        self.queue.remove();
-        self.open = false;
-        self.at = self.end;
-        self.behind = bytes;
-        self.buffer = Some(Buffer { pages, unread: bytes, page_count, resume: self.queue.position() });
-        true
-    }
-
-    /// Whether the commands come from a buffer.
-    pub const fn in_buffer(&self) -> bool {
-        self.buffer.is_some()
-    }
-
-    /// Leaves the buffer: the host's records follow. What was read of its rest is dropped.
-    #[inline(never)]
-    pub fn leave(&mut self) {
-        while !self.queue.is_empty() {
-            NIU.wait_answered(FIRST_READ_ID + self.queue.oldest().read_index());
-            self.queue.remove();
-        }
-        if let Some(buffer) = self.buffer.take() {
-            self.queue.resume(buffer.resume);
-        }
-        self.open = false;
-        self.at = self.end;
-        self.behind = 0;
-        self.stalled = 0;
-    }
-
-    /// Starts the reads of all chunks that there is room for.
-    #[inline(never)]
-    fn start_chunks(&mut self) {
-        let Some(buffer) = &mut self.buffer else { return };
-        while buffer.unread != 0 && self.queue.has_slot() && self.queue.has_read() {
-            let bytes = buffer.unread.min(CHUNK);
-            let Some(start) = self.queue.place(bytes) else { break };
-            let record = Record { start, bytes, host_end: 0, read: self.queue.begin_read() };
-            self.queue.start(record);
-            buffer.unread -= bytes;
-            buffer.pages.read(&mut Reads::new(self.my_xy, FIRST_READ_ID + record.read_index()), start, bytes);
-        }
-        READS.wait_ready();
+    /// Where the prefetch queue's entry with the stall flag lies.
+    pub(super) fn stalled_at(&self) -> u32 {
+        previous_entry(self.arriving)
     }
 
     // ---- records ----
@@ -342,7 +200,7 @@ impl Fetcher {
             issue.take(bytes);
             self.queue.start(Record { start, bytes, host_end: issue.position(), read: together.read });
             if entry & PREFETCH_Q_STALL_BIT != 0 {
-                self.stalled = entry;
+                self.stalled = entry.into();
             }
             self.entry = next_entry(self.entry);
         }
@@ -381,4 +239,3 @@ const fn previous_entry(entry: u32) -> u32 {
 
 const _: () =
     assert!(CMDDAT_Q.base().get().is_multiple_of(PCIE_ALIGN) && host::ISSUE.offset().is_multiple_of(PCIE_ALIGN));
-const _: () = assert!(CHUNK.is_multiple_of(PCIE_ALIGN));

@@ -25,11 +25,13 @@
 //!   ends with `EXEC_BUF`.
 //! - **`DEBUG`** has a checksum in what is padding in the public header; zero is not checked.
 //! - The device side of a split prefetcher is made of the same sources (feature `device-side`): its
-//!   commands come from the ring that the host side fills. It has no command buffers: `EXEC_BUF`
-//!   stops it with an error word.
+//!   commands come from the ring that the host side fills, and command buffers go through its own
+//!   command data queue. The host side passes nothing on behind a record with the stall flag until
+//!   the dispatcher's `EXEC_BUF_END` has come there, so that is what `EXEC_BUF_END` must carry.
 #![no_std]
 #![no_main]
 
+mod buffer;
 #[cfg_attr(feature = "device-side", path = "records.rs")]
 mod fetcher;
 mod relay;
@@ -41,6 +43,7 @@ use relay::{Payload, Relay};
 use scratch::{Ends, Refused, Scratch};
 use source::{Banks, Pages};
 use tilework_abi::cq::count::WrapCount;
+use tilework_abi::cq::dispatch::DispatchCmdId;
 use tilework_abi::cq::layout::prefetch_core::{SEM_DISPATCH_PAGES, SEM_SYNC};
 use tilework_abi::cq::prefetch::{DebugCmd, DispatcherSelect, ExecBuf, PrefetchCmdId, RelayInline};
 use tilework_abi::cq::status::{Fault, Kernel};
@@ -120,14 +123,8 @@ fn other(id: u8, scratch: &mut Scratch, banks: &Banks, at: u32, left: u32, mut e
         PrefetchCmdId::SetRingbufferOffset => scratch.set_ringbuffer_offset(at),
         PrefetchCmdId::RelayRingbuffer => scratch.relay_ringbuffer(at, left, &mut ends),
         PrefetchCmdId::Debug => debug(at, left, &ends),
-        PrefetchCmdId::ExecBuf if !cfg!(feature = "device-side") => exec_buf(banks, at, left, &mut ends),
-        PrefetchCmdId::ExecBufEnd if ends.fetcher.in_buffer() => {
-            Inline::new(at, left).map_err(|stride| (Fault::BadStride, stride)).map(|inline| {
-                relay_in_parts(ends.relay, ends.fetcher, ends.status, inline, true);
-                ends.fetcher.leave();
-                0
-            })
-        }
+        PrefetchCmdId::ExecBuf => exec_buf(banks, at, left, &mut ends),
+        PrefetchCmdId::ExecBufEnd if ends.fetcher.in_buffer() => exec_buf_end(at, left, &mut ends),
         _ => Err((Fault::UnknownCommand, id.into())),
     };
     done.unwrap_or_else(|refused| refuse(&ends, at, left, refused))
@@ -175,6 +172,21 @@ fn exec_buf(banks: &Banks, at: u32, left: u32, ends: &mut Ends<'_>) -> Result<u3
     if left != BARE || !ends.fetcher.enter(pages, bytes, count) {
         return Err((Fault::BadExecBuf, left));
     }
+    Ok(0)
+}
+
+/// `EXEC_BUF_END`: relays what it carries; records follow again.
+fn exec_buf_end(at: u32, left: u32, ends: &mut Ends<'_>) -> Result<u32, Refused> {
+    let inline = Inline::new(at, left).map_err(|stride| (Fault::BadStride, stride))?;
+    if cfg!(feature = "device-side") {
+        // Chunks begin and end at multiples of 64 bytes, so the first byte behind the header is here.
+        let carried = read8(at + HEADER);
+        if inline.bytes == 0 || carried != DispatchCmdId::ExecBufEnd as u8 {
+            return Err((Fault::BadExecBufEnd, carried.into()));
+        }
+    }
+    relay_in_parts(ends.relay, ends.fetcher, ends.status, inline, true);
+    ends.fetcher.leave();
     Ok(0)
 }
 

@@ -214,7 +214,8 @@ pub mod prefetch_d_core {
     /// The ring: each record begins on a page, with a header in front of it.
     pub const RECORDS: PageRing = PageRing::new(L1Region::new(0x80000, 512 * 1024), 12, 1);
     /// Bytes of a header: the size of the record in its first word, or zero when the rest of the
-    /// ring is passed over. As long as PCIe's alignment, which records keep.
+    /// ring is passed over; in the second the record's entry if that has the stall flag, else zero.
+    /// As long as PCIe's alignment, which records keep.
     pub const RECORD_HEADER: u32 = crate::PCIE_ALIGN;
     /// Most pages of a record.
     pub const MAX_RECORD_PAGES: u32 = RECORDS.pages_for(prefetch_core::MAX_RECORD_BYTES + RECORD_HEADER).get();

@@ -111,6 +111,7 @@ faults! {
     NoExecBufEnd = 12, "a command buffer ends without EXEC_BUF_END", "the pages of the buffer";
     BadChecksum = 13, "the payload of DEBUG does not have the checksum of its header", "the payload's checksum";
     Misaligned = 14, "an address is not aligned as its command needs it", "the address";
+    BadExecBufEnd = 15, "EXEC_BUF_END of a split prefetcher does not carry the dispatcher's EXEC_BUF_END, for which its host side waits", "the id of what it carries";
 }
 
 /// Kernel and fault of an error word, or `None` when it is no error word.

@@ -236,7 +236,8 @@ impl DispatchLayout {
     /// The run-time arguments of the queue's kernels, which tell them where the others are: word 0
     /// `prefetch | dispatch << 16` (the tiles that execute commands), word 1 `PCIe | tiles << 16`
     /// (how many tiles at the top of the column are no workers), word 2
-    /// `subordinate | completion << 16`, word 3 the tile that reads records.
+    /// `subordinate | completion << 16`, word 3 the tile that reads records, with what all counts of
+    /// pages begin at in its upper half: zero, except in tests of their wrap.
     pub const fn arguments(self, board: Board) -> [u32; 4] {
         [
             self.prefetch_tile(board).encode() | self.dispatch_tile(board).encode() << 16,

@@ -10,6 +10,8 @@
 //! Only one program can be in use while the next is written: the go signal of a program is sent
 //! when the one before it is done, and the dispatcher works in order.
 
+mod trace;
+
 use super::cores::CoreSet;
 use super::key;
 use super::sequence::Compiled;
@@ -57,6 +59,33 @@ struct Block {
     range: Range<u32>,
     /// Kernels of a role, and the cores that hold them.
     roles: Vec<([Option<Arc<KernelImage>>; 5], CoreSet)>,
+}
+
+impl Block {
+    /// Whether some of it lies in `range`.
+    fn meets(&self, range: &Range<u32>) -> bool {
+        self.range.start < range.end && range.start < self.range.end
+    }
+
+    /// Notes that the text of a program was sent there, to all cores that lacked it.
+    fn note(&mut self, compiled: &Compiled) {
+        if self.roles.is_empty() {
+            let kernels = compiled.program.roles.iter().map(|role| role.kernels.clone());
+            self.roles = kernels.map(|kernels| (kernels, CoreSet::default())).collect();
+        }
+        for (have, role) in self.roles.iter_mut().zip(&compiled.roles) {
+            have.1 = have.1.with(&role.set);
+        }
+    }
+
+    /// Whether it holds the text of a program, on some cores at least.
+    fn is_of(&self, compiled: &Compiled) -> bool {
+        self.roles.len() == compiled.roles.len()
+            && self.roles.iter().zip(&compiled.program.roles).zip(&compiled.roles).all(|((have, role), placed)| {
+                have.0.iter().zip(&role.kernels).all(|(a, b)| key::is(a, b))
+                    && (self.roles.len() == 1 || have.1 == placed.set)
+            })
+    }
 }
 
 /// The program whose go signal was sent last, until its end is waited for.
@@ -119,6 +148,9 @@ pub(super) struct Account {
     disarmed: CoreSet,
     /// Whether the stream of finished workers is known to be zero when nothing is in flight.
     pub stream: bool,
+    /// In the account of a trace the workers that were started since its beginning: its launches
+    /// wait for their number, and nothing clears the stream before its end.
+    pub counted: Option<u32>,
     /// What the dispatcher's table of go targets holds.
     pub targets: Vec<u32>,
     /// The program in flight.
@@ -145,6 +177,7 @@ impl Account {
             go_index: CoreSet::default(),
             disarmed: CoreSet::default(),
             stream: false,
+            counted: None,
             targets: Vec::new(),
             in_flight: None,
         }
@@ -152,9 +185,14 @@ impl Account {
 
     /// Forgets what the device holds: others have written there. What is in flight stays so.
     pub(super) fn forget(&mut self) {
-        self.contents = Default::default();
         self.blocks.clear();
         self.next = self.cache.start;
+        self.forget_mailboxes();
+    }
+
+    /// Forgets everything but kernel text.
+    fn forget_mailboxes(&mut self) {
+        self.contents = Default::default();
         self.messages.fill(UNKNOWN);
         self.held = Default::default();
         self.go_index = CoreSet::default();
@@ -224,14 +262,7 @@ impl Account {
 
     /// The block with the text of the program's kernels; the id is where it was last time.
     fn find_text(&self, compiled: &Compiled) -> (u64, Option<u32>) {
-        let same = |block: &&Block| {
-            block.roles.len() == compiled.roles.len()
-                && block.roles.iter().zip(&compiled.program.roles).zip(&compiled.roles).all(|((have, role), placed)| {
-                    have.0.iter().zip(&role.kernels).all(|(a, b)| key::is(a, b))
-                        && (block.roles.len() == 1 || have.1 == placed.set)
-                })
-        };
-        match self.blocks.iter().rev().find(same) {
+        match self.blocks.iter().rev().find(|block| block.is_of(compiled)) {
             Some(block) => (block.id, Some(block.range.start)),
             None => (0, None),
         }
@@ -249,9 +280,10 @@ impl Account {
             self.next = self.cache.start;
         }
         let range = self.next..self.next + bytes;
-        while self.blocks.front().is_some_and(|b| b.range.start < range.end && range.start < b.range.end) {
-            gone(self.blocks.pop_front());
-        }
+        // Usually the oldest; text that a trace got back lies out of order.
+        let (kept, lost) = std::mem::take(&mut self.blocks).into_iter().partition(|block| !block.meets(&range));
+        self.blocks = kept;
+        VecDeque::into_iter(lost).for_each(|block| gone(Some(block)));
         self.next = range.end;
         self.ids += 1;
         let start = range.start;
@@ -273,13 +305,10 @@ impl Account {
     pub(super) fn launched(&mut self, compiled: &Compiled, place: &Place, sent: Sent) {
         self.note_slot(compiled, place, &sent);
         if let Some(block) = self.blocks.iter_mut().find(|block| block.id == place.block) {
-            if block.roles.is_empty() {
-                let kernels = compiled.program.roles.iter().map(|role| role.kernels.clone());
-                block.roles = kernels.map(|kernels| (kernels, CoreSet::default())).collect();
-            }
-            for (have, role) in block.roles.iter_mut().zip(&compiled.roles) {
-                have.1 = have.1.with(&role.set);
-            }
+            block.note(compiled);
+        }
+        if let Some(count) = &mut self.counted {
+            *count = count.wrapping_add(compiled.workers);
         }
         if place.launch {
             let of = Some((compiled.id, place.slot, place.text));

@@ -3,7 +3,9 @@
 //! What shapes the bytes: the cores and their order, the roles with their cores and kernels (by
 //! content, so that a kernel that was loaded twice is one), circular buffers, the number of
 //! semaphores, the length of every argument list, and the number for profilers. The values of
-//! arguments and semaphores, and names, are not among it.
+//! arguments and semaphores, and names, are not among it. Nor is what circular buffers lie over:
+//! their addresses are patched, and each program that is found is checked for what its own buffers
+//! must satisfy ([`Program::check_values`], [`Program::place_cbs`]).
 
 use crate::elf::KernelImage;
 use crate::program::{ArgSet, Cores, Program, Role};

@@ -8,15 +8,19 @@
 //! 4. the wait for the program before this one, which clears the stream of finished workers;
 //! 5. the go signal.
 //!
+//! Where the subordinate sends go signals, its table of targets and the go signal are relayed to it,
+//! and the dispatcher notifies it in place of 5. On a tile of its own it waits for the program before
+//! as well, because it counts workers itself.
+//!
 //! The end of the last program is waited for by [`Launcher::settle`]. All of it is one record, so
 //! that one entry of the prefetch queue carries a program, unless it is longer than
 //! [`RECORD_BYTES`].
 
 use super::account::{Account, Place, Sent as Written, slot_bytes};
-use super::sequence::{Compiled, Private, large, put_word, relay, sub};
-use super::{CacheCounts, Prepared, ProgramCache};
+use super::sequence::{Compiled, Private, large, put_word, relay, relay_to, sub};
+use super::{CacheCounts, Prepared, ProgramCache, trace};
 use crate::RuntimeError;
-use crate::lower;
+use crate::lower::{self, Go};
 use crate::memory::Allocator;
 use crate::program::{Layout, Program, ProgramError, ProgramErrorKind};
 use crate::queue::{Sent, What};
@@ -28,15 +32,17 @@ use tilework_abi::board::Board;
 use tilework_abi::convert::{u8_of, u16_of, u32_of};
 use tilework_abi::cq::CMD_SIZE;
 use tilework_abi::cq::dispatch::{
-    self as abi, GO_SIGNAL_NOC_DATA_MAX_WORDS, WRITE_PACKED_LARGE_MAX_SUBS, WRITE_PACKED_MAX_UNICAST_SUBS,
+    self as abi, GO_SIGNAL_NOC_DATA_MAX_WORDS, WRITE_PACKED_LARGE_MAX_SUBS, WRITE_PACKED_MAX_UNICAST_SUBS, WaitFlags,
     WritePackedLargeType, WritePackedType,
 };
 use tilework_abi::cq::layout::prefetch_core::MAX_RECORD_BYTES;
 use tilework_abi::cq::layout::{DONE_STREAM, host};
+use tilework_abi::cq::prefetch::DispatcherSelect;
+use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap};
 use tilework_abi::msg::LAUNCH_MSG_BYTES;
 use tilework_abi::noc::NocXy;
-use tilework_cq::dispatch::{GoSignal, PackedTargets, PackedWrite, Packets};
+use tilework_cq::dispatch::{GoSignal, PackedTargets, PackedWrite, Packets, Wait};
 use tilework_cq::{DispatchCommand, EncodeError, Record};
 
 /// Bytes from which on a launch takes more than one record: half of the prefetcher's queue of
@@ -70,30 +76,45 @@ pub struct Launched {
 /// queue. A [`Device`](crate::Device) has one; it works without a chip as well.
 #[derive(Debug)]
 pub struct Launcher {
-    cache: ProgramCache,
-    account: Account,
-    map: MemoryMap,
-    workers: Vec<NocXy>,
-    columns: &'static [u8],
-    go: u32,
+    pub(super) cache: ProgramCache,
+    pub(super) account: Account,
+    /// The trace that was replayed last, when nothing has been launched since.
+    pub(super) replayed: Option<u64>,
+    pub(super) map: MemoryMap,
+    pub(super) workers: Vec<NocXy>,
+    pub(super) columns: &'static [u8],
+    go: Go,
     /// Whether the dispatcher's own rectangles hold exactly the workers.
     all_by_multicast: bool,
     text_sent: u64,
     text_resident: u64,
+    /// Commands for the subordinate so far.
+    pub(super) subordinate: u64,
+    /// The wait for workers, of the dispatcher and of a subordinate that counts them, too.
     wait: Vec<u8>,
+    wait_apart: Option<Vec<u8>>,
     stamp: Vec<u8>,
+    /// What tells a subordinate that it may send the go signal.
+    notify: Option<Vec<u8>>,
     signal: Vec<u8>,
     buffer: Vec<u8>,
 }
 
 /// Records being put together.
-struct Builder {
+#[derive(Default)]
+pub(super) struct Builder {
     bytes: Vec<u8>,
     sent: Vec<Sent>,
     done: Vec<Encoded>,
+    /// Commands for the subordinate, which are in no list: an event says nothing of them.
+    subordinate: u64,
 }
 
 impl Builder {
+    /// Nothing yet, to be put together in the memory of `bytes`.
+    fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, sent: Vec::with_capacity(8), done: Vec::new(), subordinate: 0 }
+    }
     /// Room for `bytes` more; returns where they go.
     fn room(&mut self, bytes: usize) -> Result<usize, EncodeError> {
         if !self.bytes.is_empty() && self.bytes.len() + bytes > RECORD_BYTES {
@@ -108,7 +129,14 @@ impl Builder {
         self.sent.push(Sent { program, what });
         Ok(&mut self.bytes[at..])
     }
-    fn command(&mut self, command: DispatchCommand, program: Option<usize>) -> Result<(), EncodeError> {
+    /// Adds an encoded command for the subordinate.
+    fn add_subordinate(&mut self, command: &[u8]) -> Result<&mut [u8], EncodeError> {
+        let at = self.room(command.len())?;
+        self.bytes.extend_from_slice(command);
+        self.subordinate += 1;
+        Ok(&mut self.bytes[at..])
+    }
+    pub(super) fn command(&mut self, command: DispatchCommand, program: Option<usize>) -> Result<(), EncodeError> {
         let bytes = relay(&command)?;
         self.add(&bytes, program, What::Command(command.into()))?;
         Ok(())
@@ -120,9 +148,10 @@ impl Builder {
         }
         Ok(())
     }
-    fn finish(mut self) -> Result<Vec<Encoded>, EncodeError> {
+    /// The records, and the number of commands for the subordinate in them.
+    pub(super) fn finish(mut self) -> Result<(Vec<Encoded>, u64), EncodeError> {
         self.close()?;
-        Ok(self.done)
+        Ok((self.done, self.subordinate))
     }
 }
 
@@ -133,23 +162,29 @@ impl Launcher {
     ///
     /// # Errors
     /// None with commands that can be written.
-    pub fn new(board: Board, map: &MemoryMap, workers: &[NocXy]) -> Result<Self, EncodeError> {
+    pub fn new(board: Board, layout: DispatchLayout, map: &MemoryMap, workers: &[NocXy]) -> Result<Self, EncodeError> {
         // The boards whose columns the dispatcher knows (`cq-core/peers.rs`).
         let known = [Board::P100, Board::P150].iter().any(|known| known.worker_columns() == board.worker_columns());
-        let go = lower::go_word(board.dispatch_core());
+        let go = Go::of(layout, board);
+        let wait = DispatchCommand::wait_stream_and_clear(STREAM, 0);
+        let by_subordinate = go.sender() == DispatcherSelect::Subordinate;
         Ok(Self {
             cache: ProgramCache::default(),
             account: Account::new(map, workers.len()),
+            replayed: None,
             map: *map,
             workers: workers.to_vec(),
             columns: board.worker_columns(),
             go,
-            all_by_multicast: known && board.workers().eq(workers.iter().copied()),
+            all_by_multicast: known && layout.workers(board).eq(workers.iter().copied()),
             text_sent: 0,
             text_resident: 0,
-            wait: relay(&DispatchCommand::wait_stream_and_clear(STREAM, 0))?,
+            subordinate: 0,
+            wait: relay(&wait)?,
+            wait_apart: go.counts_apart().then(|| relay_to(go.sender(), &wait)).transpose()?,
             stamp: relay(&lower::timestamp(0))?,
-            signal: relay(&DispatchCommand::SendGoSignal(signal(go, None, 0, 0)))?,
+            notify: by_subordinate.then(|| relay(&lower::notify())).transpose()?,
+            signal: relay_to(go.sender(), &DispatchCommand::SendGoSignal(signal(go.word, None, 0, 0)))?,
             buffer: Vec::new(),
         })
     }
@@ -165,8 +200,14 @@ impl Launcher {
         self.cache.len()
     }
 
+    /// Commands for the subordinate so far, which no list of sent commands has.
+    pub fn subordinate_commands(&self) -> u64 {
+        self.subordinate
+    }
+
     /// Forgets what the workers and the dispatcher hold: somebody else has written there.
     pub fn forget(&mut self) {
+        self.replayed = None;
         self.account.forget();
     }
 
@@ -223,13 +264,17 @@ impl Launcher {
     /// # Errors
     /// A kernel that cannot be moved to its place, a command that cannot be written.
     pub fn launch(&mut self, prepared: &Prepared, launch: &Launch) -> Result<Launched, RuntimeError> {
+        self.replayed = None;
         let compiled = &*prepared.compiled;
         let timed = launch.timing.is_some();
         let place = self.account.place(compiled, &prepared.shared, timed);
         let base = self.account.base(place.slot);
         let bytes = std::mem::take(&mut self.buffer);
-        let mut out = Builder { bytes, sent: Vec::with_capacity(8), done: Vec::new() };
+        let mut out = Builder::new(bytes);
         let tag = launch.tag;
+        if self.account.counted.is_some() && place.missing.iter().any(|missing| !missing.is_empty()) {
+            return Err(trace::cold(&prepared.program));
+        }
         if place.wait {
             self.settle_into(&mut out)?;
         }
@@ -263,8 +308,18 @@ impl Launcher {
         if let Some(blocks) = launch.timing {
             self.arm(&mut out, compiled, blocks, tag)?;
         }
-        let go = self.targets(&mut out, compiled, tag)?;
-        self.settle_into(&mut out)?;
+        let mut go = self.targets(&mut out, compiled, tag)?;
+        match self.account.counted {
+            // The signal itself waits. Where the subordinate sends it, the dispatcher waits as well: it
+            // would else write the data of the next program while two are in flight.
+            Some(count) => {
+                if self.notify.is_some() {
+                    self.settle_into(&mut out)?;
+                }
+                go.wait_count = count;
+            }
+            None => self.settle_into(&mut out)?,
+        }
         if !stamped {
             self.time(&mut out, launch.stamps.map(|stamps| stamps.0), tag)?;
         }
@@ -277,7 +332,7 @@ impl Launcher {
             shared: &prepared.shared,
         };
         self.account.launched(compiled, &place, sent);
-        Ok(Launched { records: out.finish()?, layout: prepared.layout(&template.layout) })
+        Ok(Launched { records: self.close(out)?, layout: prepared.layout(&template.layout) })
     }
 
     /// The records that wait for the program in flight, if there is one. Whatever follows them in
@@ -286,9 +341,15 @@ impl Launcher {
     /// # Errors
     /// None with commands that can be written.
     pub fn settle(&mut self) -> Result<Vec<Encoded>, EncodeError> {
-        let mut out = Builder { bytes: Vec::new(), sent: Vec::new(), done: Vec::new() };
+        let mut out = Builder::default();
         self.settle_into(&mut out)?;
-        out.finish()
+        self.close(out)
+    }
+
+    pub(super) fn close(&mut self, out: Builder) -> Result<Vec<Encoded>, EncodeError> {
+        let (records, subordinate) = out.finish()?;
+        self.subordinate += subordinate;
+        Ok(records)
     }
 
     /// Takes back the memory of a record that is in the queue, for the next one.
@@ -297,18 +358,25 @@ impl Launcher {
         self.buffer.clear();
     }
 
-    fn settle_into(&mut self, out: &mut Builder) -> Result<(), EncodeError> {
+    pub(super) fn settle_into(&mut self, out: &mut Builder) -> Result<(), EncodeError> {
         let Some(before) = self.account.in_flight.take() else { return Ok(()) };
+        if let Some(count) = self.account.counted {
+            let wait = Wait { flags: WaitFlags::WAIT_STREAM, stream: STREAM, addr: 0, count };
+            return out.command(DispatchCommand::Wait(wait), before.tag);
+        }
         self.wait_stream(out, before.cores, before.tag)?;
         self.account.stream = true;
         self.time(out, before.stamp, before.tag)
     }
 
     /// Waits until so many workers are done, and clears their stream.
-    fn wait_stream(&self, out: &mut Builder, count: u32, tag: Option<usize>) -> Result<(), EncodeError> {
+    pub(super) fn wait_stream(&self, out: &mut Builder, count: u32, tag: Option<usize>) -> Result<(), EncodeError> {
         let command = DispatchCommand::wait_stream_and_clear(STREAM, count);
         let bytes = out.add(&self.wait, tag, What::Command(command.into()))?;
         put_word(bytes, CMD_SIZE + offset_of!(abi::Wait, count), count);
+        if let Some(wait) = &self.wait_apart {
+            put_word(out.add_subordinate(wait)?, CMD_SIZE + offset_of!(abi::Wait, count), count);
+        }
         Ok(())
     }
 
@@ -333,7 +401,7 @@ impl Launcher {
             return Ok(());
         }
         self.text_sent += 1;
-        for command in compiled.text(place, &self.map, &self.workers, self.columns)? {
+        for command in compiled.text(place.text, &place.missing, &self.map, &self.workers, self.columns)? {
             out.command(command, tag)?;
         }
         Ok(())
@@ -398,7 +466,7 @@ impl Launcher {
     fn targets(&mut self, out: &mut Builder, compiled: &Compiled, tag: Option<usize>) -> Result<GoSignal, EncodeError> {
         let targets = &compiled.targets;
         if self.all_by_multicast && targets.len() == self.workers.len() {
-            return Ok(signal(self.go, Some(0), 0, 0));
+            return Ok(signal(self.go.word, Some(0), 0, 0));
         }
         let find = |table: &[u32]| table.windows(targets.len()).position(|part| part == targets);
         let start = match find(&self.account.targets) {
@@ -414,17 +482,28 @@ impl Launcher {
                 }
                 let start = find(&table).unwrap_or(0);
                 self.account.targets.clone_from(&table);
-                out.command(DispatchCommand::SetGoSignalNocData(table), tag)?;
+                let command = DispatchCommand::SetGoSignalNocData(table);
+                match self.go.sender() {
+                    DispatcherSelect::Master => out.command(command, tag)?,
+                    to => out.add_subordinate(&relay_to(to, &command)?).map(|_| ())?,
+                }
                 start
             }
         };
-        Ok(signal(self.go, None, u8_of(u32_of(start)), u8_of(u32_of(targets.len()))))
+        Ok(signal(self.go.word, None, u8_of(u32_of(start)), u8_of(u32_of(targets.len()))))
     }
 
     fn signal(&self, out: &mut Builder, go: GoSignal, tag: Option<usize>) -> Result<(), EncodeError> {
-        let bytes = out.add(&self.signal, tag, What::Command(DispatchCommand::SendGoSignal(go).into()))?;
+        let bytes = match &self.notify {
+            Some(notify) => {
+                out.add(notify, tag, What::Command(lower::notify().into()))?;
+                out.add_subordinate(&self.signal)?
+            }
+            None => out.add(&self.signal, tag, What::Command(DispatchCommand::SendGoSignal(go).into()))?,
+        };
         let offset = go.multicast_go_offset.unwrap_or(abi::GO_NO_MULTICAST);
         bytes[CMD_SIZE + offset_of!(abi::SendGoSignal, multicast_go_offset)] = offset;
+        put_word(bytes, CMD_SIZE + offset_of!(abi::SendGoSignal, wait_count), go.wait_count);
         bytes[CMD_SIZE + offset_of!(abi::SendGoSignal, num_unicast_txns)] = go.num_unicast_txns;
         bytes[CMD_SIZE + offset_of!(abi::SendGoSignal, noc_data_start_index)] = go.noc_data_start_index;
         Ok(())

@@ -20,9 +20,11 @@ mod prepared;
 mod sequence;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 pub use launch::{Encoded, Launch, Launched, Launcher};
 pub use prepared::Prepared;
+pub(crate) use trace::{Capture, Captured};
 
 use crate::log::PROGRAM;
 use crate::program::Program;

@@ -129,6 +129,17 @@ impl Prepared {
         Arc::clone(&self.program)
     }
 
+    /// The words of its arguments, for what they may point to.
+    pub(crate) fn argument_words(&self) -> Vec<u32> {
+        let words = |bytes: &[u8]| bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect::<Vec<_>>();
+        let mut out = words(self.shared.get(self.compiled.layout.cb_bytes as usize..).unwrap_or_default());
+        match &self.private {
+            Private::Uniform(bytes) => out.extend(words(bytes)),
+            Private::PerCore(packets) => packets.iter().for_each(|packets| out.extend(words(packets.data()))),
+        }
+        out
+    }
+
     /// Where everything lies under the plain lowering.
     pub(crate) fn plain_layout(&self) -> Arc<Layout> {
         Arc::clone(&self.compiled.layout)

@@ -19,11 +19,13 @@ use tilework_abi::cq::dispatch::{
     self as abi, WRITE_PACKED_LARGE_MAX_SUBS, WRITE_PACKED_MAX_UNICAST_SUBS, WritePackedLargeSub, WritePackedLargeType,
     WritePackedType,
 };
+use tilework_abi::cq::prefetch::DispatcherSelect;
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::msg::{LAUNCH_MSG_BYTES, LaunchMsg, MODE_DEV};
 use tilework_abi::noc::NocXy;
 use tilework_cq::dispatch::{LargeSub, PackedLargeWrite, PackedTargets, PackedWrite, Packets as Data};
-use tilework_cq::{DispatchCommand, EncodeError, relay_inline};
+use tilework_cq::prefetch::Inline;
+use tilework_cq::{DispatchCommand, EncodeError, PrefetchCommand};
 use zerocopy::IntoBytes;
 
 /// Bytes of packets that one `WRITE_PACKED_LARGE` carries at most, so that it fits a record with
@@ -113,7 +115,11 @@ pub(super) struct Packets {
 const RELAY: usize = CMD_SIZE;
 
 pub(super) fn relay(command: &DispatchCommand) -> Result<Vec<u8>, EncodeError> {
-    Ok(relay_inline(&command.to_bytes()?)?.bytes().to_vec())
+    relay_to(DispatcherSelect::Master, command)
+}
+
+pub(super) fn relay_to(dispatcher: DispatcherSelect, command: &DispatchCommand) -> Result<Vec<u8>, EncodeError> {
+    PrefetchCommand::RelayInline(Inline { dispatcher, payload: command.to_bytes()? }).to_bytes()
 }
 
 pub(super) fn put_word(bytes: &mut [u8], at: usize, word: u32) {
@@ -263,23 +269,25 @@ impl Compiled {
         chains.map(|chains| Uniform::new(chains, places)).collect()
     }
 
-    /// The commands that write the text of the roles to the cores that lack it.
+    /// The commands that write the text of the roles, at `at`, to the cores that lack it: `missing`
+    /// has those of each role.
     ///
     /// # Errors
     /// A kernel that cannot be moved there.
     pub(super) fn text(
         &self,
-        place: &Place,
+        at: u32,
+        missing: &[CoreSet],
         map: &MemoryMap,
         workers: &[NocXy],
         columns: &[u8],
     ) -> Result<Vec<DispatchCommand>, ProgramError> {
         let mut subs = Vec::new();
-        for (number, missing) in place.missing.iter().enumerate().filter(|(_, missing)| !missing.is_empty()) {
-            let text = self.program.text_bytes(&self.layout, number, map, L1Addr::new(place.text))?;
+        for (number, missing) in missing.iter().enumerate().filter(|(_, missing)| !missing.is_empty()) {
+            let text = self.program.text_bytes(&self.layout, number, map, L1Addr::new(at))?;
             let cores = missing.iter().filter_map(|i| workers.get(i).copied());
             for rect in multicast(cores, columns) {
-                subs.push(sub(rect, place.text, text.clone(), true));
+                subs.push(sub(rect, at, text.clone(), true));
             }
         }
         Ok(split(subs).into_iter().map(|subs| large(WritePackedLargeType::ProgramBinaries, L1_ALIGN, subs)).collect())
@@ -451,6 +459,11 @@ pub(super) fn write_words(packets: &mut [Packets], layout: &Layout, core: usize,
 }
 
 impl Packets {
+    /// The packets, with the bytes between them.
+    pub(super) fn data(&self) -> &[u8] {
+        &self.bytes[self.data..]
+    }
+
     /// Patches `out`, a copy of the command, for a slot at `base`.
     pub(super) fn patch(&self, out: &mut [u8], base: L1Addr) {
         put_word(out, RELAY + offset_of!(abi::WritePacked, addr), base.offset(self.start).get());

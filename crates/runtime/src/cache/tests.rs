@@ -1,6 +1,8 @@
 //! Launches against a model of the workers: what they find when they are started is what the plain
 //! lowering would have sent, and nothing that a program uses changes while it runs.
 
+mod over;
+
 use super::*;
 use crate::elf::KernelImage;
 use crate::elf::tests::kernel_of;
@@ -10,13 +12,15 @@ use proptest::prelude::*;
 use std::ops::Range;
 use tilework_abi::addr::{L1Addr, PageCount};
 use tilework_abi::board::Board;
+use tilework_abi::cq::prefetch::DispatcherSelect;
+use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap, WORKER};
 use tilework_abi::msg::{LAUNCH_MSG_BYTES, LaunchMsg};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_cq::decode::InnerCommand;
 use tilework_cq::dispatch::{PackedTargets, Packets};
-use tilework_cq::{DispatchCommand, decode_stream};
+use tilework_cq::{DispatchCommand, PrefetchCommand, decode_stream};
 use zerocopy::FromBytes;
 
 /// Workers of the model: three columns, the last of them not whole.
@@ -33,7 +37,10 @@ fn small() -> MemoryMap {
     MemoryMap { text_cache_size: WORKER.kernel_config_size, ..WORKER }
 }
 fn launcher(map: &MemoryMap) -> Launcher {
-    Launcher::new(Board::P100, map, &workers()).unwrap()
+    launcher_in(DispatchLayout::Dispatcher, map)
+}
+fn launcher_in(layout: DispatchLayout, map: &MemoryMap) -> Launcher {
+    Launcher::new(Board::P100, layout, map, &workers()).unwrap()
 }
 fn kernel(words: usize, seed: u32) -> Arc<KernelImage> {
     // `addi x0, x0, imm`: harmless, and different for each seed.
@@ -61,6 +68,8 @@ struct Model {
     started: Vec<usize>,
     /// Bytes written with kernel text in them.
     text: usize,
+    /// Go signals that the dispatcher has allowed the subordinate.
+    allowed: usize,
 }
 
 impl Model {
@@ -73,6 +82,7 @@ impl Model {
             table: Vec::new(),
             started: Vec::new(),
             text: 0,
+            allowed: 0,
         };
         // The firmware has started: the next launch message is the first.
         (0..WORKERS).for_each(|i| model.set_word(i, map.launch_rd_ptr(), 0));
@@ -107,22 +117,38 @@ impl Model {
     fn execute(&mut self, records: &[Encoded]) -> bool {
         let mut went = false;
         for (record, sent) in records {
-            let commands: Vec<DispatchCommand> = decode_stream(record.bytes())
-                .flat_map(|record| record.unwrap().inner)
-                .map(|inner| match inner.command {
-                    InnerCommand::Whole(command) => command,
-                    head => panic!("a part of a command: {head:?}"),
-                })
-                .collect();
-            assert_eq!(commands.len(), sent.len(), "each command is described");
-            for (command, sent) in commands.into_iter().zip(sent) {
-                if let Some(described) = sent.what.command() {
-                    assert_eq!(&command, described);
+            let mut sent = sent.iter();
+            for relay in decode_stream(record.bytes()).map(Result::unwrap) {
+                let PrefetchCommand::RelayInline(inline) = &relay.command else { panic!("{relay:?}") };
+                for inner in relay.inner {
+                    let InnerCommand::Whole(command) = inner.command else { panic!("a part of a command: {inner:?}") };
+                    if inline.dispatcher == DispatcherSelect::Subordinate {
+                        went |= self.subordinate(command);
+                        continue;
+                    }
+                    if let Some(described) = sent.next().expect("each command is described").what.command() {
+                        assert_eq!(&command, described);
+                    }
+                    went |= self.command(command);
                 }
-                went |= self.command(command);
             }
+            assert!(sent.next().is_none(), "each description has its command");
         }
         went
+    }
+    /// Executes a command of the subordinate, whose wait is for what the dispatcher has waited for.
+    fn subordinate(&mut self, command: DispatchCommand) -> bool {
+        match command {
+            DispatchCommand::Wait(_) => {
+                assert!(self.started.is_empty(), "the dispatcher has waited");
+                false
+            }
+            DispatchCommand::SendGoSignal(_) => {
+                self.allowed = self.allowed.checked_sub(1).expect("the dispatcher has allowed it");
+                self.command(command)
+            }
+            command => self.command(command),
+        }
     }
     fn command(&mut self, command: DispatchCommand) -> bool {
         match command {
@@ -159,6 +185,10 @@ impl Model {
                 let position = |target: &u32| self.workers.iter().position(|w| w.encode() == *target).unwrap();
                 self.started = targets.iter().map(position).collect();
                 return true;
+            }
+            DispatchCommand::NotifySubordinateGoSignal(notify) => {
+                assert!(notify.wait && notify.index_bitmask == 1);
+                self.allowed += 1;
             }
             DispatchCommand::Timestamp(_) => {}
             other => panic!("unexpected {other}"),
@@ -235,8 +265,12 @@ fn programs() -> impl Strategy<Value = Program> {
             program = program.semaphore(value(99, i));
         }
         for index in 0..cbs as u32 {
-            program =
-                program.circular_buffer(CircularBuffer { index, page_size: 64, pages: PageCount::new(seed % 3 + 1) });
+            let cb = CircularBuffer { index, page_size: 64, pages: PageCount::new(seed % 3 + 1) };
+            // Programs that differ in nothing else lie over different buffers, or over none.
+            program = match seed >> 8 & 3 {
+                0 => program.circular_buffer(cb),
+                n => program.circular_buffer_over(cb, over::range(0x10_0000 + 0x400 * n, 192, None)),
+            };
         }
         let lists = (0..list.len()).map(|core| (0..args).map(|i| value(if unique { core } else { 0 }, i)).collect());
         program
@@ -254,9 +288,10 @@ proptest! {
         pool in prop::collection::vec(programs(), 1..5),
         steps in prop::collection::vec((0usize..5, 0u8..24), 1..40),
         keeps in any::<bool>(),
+        layout in prop::sample::select(&DispatchLayout::ALL),
     ) {
         let map = MemoryMap { keeps_launch: keeps, ..small() };
-        let (mut launcher, mut model, l1) = (launcher(&map), Model::new(&map), l1());
+        let (mut launcher, mut model, l1) = (launcher_in(layout, &map), Model::new(&map), l1());
         for (i, what) in steps {
             match what {
                 0 => {

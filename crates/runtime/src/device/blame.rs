@@ -3,7 +3,7 @@
 use super::{Device, Running};
 use crate::RuntimeError;
 use crate::explain::Scene;
-use crate::queue::Waited;
+use crate::queue::{CommandQueue, Waited};
 use tilework_driver::{DriverError, HostLink, Inspect, LinkError};
 
 impl<C: HostLink> Device<C> {
@@ -52,6 +52,7 @@ impl<C: HostLink> Device<C> {
             firmware: &self.firmware,
             cq_kernels: &self.cq_kernels,
             queue: self.queue.as_ref(),
+            sent: self.queue.as_ref().map(CommandQueue::sent).unwrap_or_default(),
             first,
             batch,
             waiting: Vec::new(),

@@ -17,6 +17,7 @@ use crate::lower::{self, Go};
 use crate::memory::{Buffer, MemoryError};
 use crate::program::Program;
 use crate::queue::{CommandQueue, Patience, Waited};
+use crate::trace::CallSite;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -41,12 +42,14 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// Data of another size than the buffer's; a device that stopped.
+    #[track_caller]
     pub fn enqueue_write_buffer(
         &mut self,
         buffer: &Buffer,
         data: &[u8],
         blocking: Blocking,
     ) -> Result<(), RuntimeError> {
+        self.outside_capture("enqueue_write_buffer", CallSite::here())?;
         if data.len() != buffer.bytes() {
             let (found, expected) = (data.len(), buffer.bytes());
             return Err(MemoryError::DataSize { name: buffer.name.clone(), found, expected }.into());
@@ -70,7 +73,9 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// No memory for the array; a device that stopped.
+    #[track_caller]
     pub fn enqueue_read_buffer(&mut self, buffer: &Buffer, blocking: Blocking) -> Result<BufferRead, RuntimeError> {
+        self.outside_capture("enqueue_read_buffer", CallSite::here())?;
         self.begin()?;
         if !self.transfers_queue(buffer) {
             self.finish()?;
@@ -104,6 +109,7 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// What stopped the device; a read of another device.
+    #[track_caller]
     pub fn wait_for_read(&mut self, read: BufferRead) -> Result<Vec<u8>, RuntimeError> {
         self.event_synchronize(read.event())?;
         read.into_data().unwrap_or(Err(RuntimeError::Closed))
@@ -114,7 +120,11 @@ impl<C: HostLink> Device<C> {
     /// # Errors
     /// A program that cannot run; a device that stopped. Under slow dispatch, and when the call is
     /// blocking, also what [`Device::run`] says.
+    #[track_caller]
     pub fn enqueue_program(&mut self, program: &Program, blocking: Blocking) -> Result<(), RuntimeError> {
+        if self.is_capturing() {
+            return self.capture_program(program, blocking, CallSite::here());
+        }
         self.begin()?;
         if self.queue.is_none() {
             return self.run(std::slice::from_ref(program)).map(|_| ());
@@ -135,7 +145,11 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// As [`Device::enqueue_program`].
+    #[track_caller]
     pub fn enqueue_prepared(&mut self, prepared: &mut Prepared, blocking: Blocking) -> Result<(), RuntimeError> {
+        if self.is_capturing() {
+            return self.capture_prepared(prepared, blocking, CallSite::here());
+        }
         self.begin()?;
         let launcher = self.launcher.as_ref().ok_or(RuntimeError::NoCache)?;
         launcher.place_cbs(prepared, self.memory.l1())?;
@@ -150,7 +164,7 @@ impl<C: HostLink> Device<C> {
         let Some(queue) = &mut self.queue else { return Err(RuntimeError::NoQueue) };
         let launch = Launch { tag: Some(usize_of(queue.begin_program())), ..Launch::default() };
         let launched = launcher.launch(prepared, &launch)?;
-        self.in_flight.push_back(Running::new(prepared.program(), launched.layout));
+        self.add_in_flight(Running::new(prepared.program(), launched.layout));
         let records = self.with_queue(|queue, card, patience| push_all(queue, card, launched.records, patience))?;
         if let Some(launcher) = &mut self.launcher {
             records.into_iter().for_each(|record| launcher.reuse(record));
@@ -165,7 +179,7 @@ impl<C: HostLink> Device<C> {
         let go = Go::of(self.config.layout, self.config.board);
         let steps = self.steps(&running, MODE_DEV).map_err(|e| self.explain(e, &[]))?;
         let commands = lower::addressed(&steps, &go);
-        self.in_flight.push_back(running);
+        self.add_in_flight(running);
         self.with_queue(|queue, card, patience| {
             let program = usize_of(queue.begin_program());
             commands.into_iter().try_for_each(|command| queue.push(card, Some(program), command, patience))
@@ -174,7 +188,7 @@ impl<C: HostLink> Device<C> {
     }
 
     /// Gives the queue an event of its own when too much behind the last one is in flight.
-    fn check_queue(&mut self) -> Result<(), RuntimeError> {
+    pub(super) fn check_queue(&mut self) -> Result<(), RuntimeError> {
         if self.queue.as_ref().is_none_or(|queue| queue.unchecked_commands() < UNCHECKED_COMMANDS) {
             return Ok(());
         }
@@ -198,7 +212,9 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// A device that stopped.
+    #[track_caller]
     pub fn record_event(&mut self) -> Result<Event, RuntimeError> {
+        self.outside_capture("record_event", CallSite::here())?;
         self.begin()?;
         let event = Event::pending(self.number);
         if self.queue.is_none() {
@@ -216,7 +232,9 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// An event of another device; a device that stopped.
+    #[track_caller]
     pub fn wait_for_event(&mut self, event: &Event) -> Result<(), RuntimeError> {
+        self.outside_capture("wait_for_event", CallSite::here())?;
         self.own(event)?;
         self.begin()
     }
@@ -239,7 +257,9 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// What stopped the device before the event; an event of another device.
+    #[track_caller]
     pub fn event_synchronize(&mut self, event: &Event) -> Result<Cycle, RuntimeError> {
+        self.outside_capture("event_synchronize", CallSite::here())?;
         self.own(event)?;
         if !event.is_done() {
             self.stopped()?;
@@ -252,7 +272,9 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// What stopped the device, now or in an earlier call.
+    #[track_caller]
     pub fn finish(&mut self) -> Result<(), RuntimeError> {
+        self.outside_capture("finish", CallSite::here())?;
         self.stopped()?;
         if self.queue.as_ref().is_none_or(CommandQueue::is_idle) {
             return Ok(());
@@ -267,7 +289,7 @@ impl<C: HostLink> Device<C> {
 
     /// What every call that enqueues does first: the device works, the host's cost is paid, and
     /// what has been completed is noticed.
-    fn begin(&mut self) -> Result<(), RuntimeError> {
+    pub(super) fn begin(&mut self) -> Result<(), RuntimeError> {
         self.alive()?;
         let cost = self.config.host_cost.cycles();
         if cost == 0 { self.notice() } else { self.pass(cost) }
@@ -280,6 +302,13 @@ impl<C: HostLink> Device<C> {
         }
         let result = self.card.link_mut().idle(cycles);
         result.map_err(|e| self.explain(Waited::Link(e), &[]))
+    }
+
+    /// Notes a program that is put into the queue.
+    pub(super) fn add_in_flight(&mut self, running: Running) {
+        // More programs than memory holds would be needed to pass the end of the count.
+        self.cycles_in_flight += running.usual_cycles();
+        self.in_flight.push_back(running);
     }
 
     fn notice(&mut self) -> Result<(), RuntimeError> {
@@ -299,8 +328,8 @@ impl<C: HostLink> Device<C> {
         &mut self,
         f: impl FnOnce(&mut CommandQueue, &mut Card<C>, &mut Patience) -> Result<T, Waited>,
     ) -> Result<T, RuntimeError> {
-        let kernels = self.in_flight.iter().map(|running| running.layout.kernels());
-        let usual = super::default_cycles(kernels).saturating_add(CYCLES_PER_BYTE * self.transfer_bytes as Cycle);
+        let programs_cycles = self.cycles_in_flight.max(super::LEAST_CYCLES);
+        let usual = programs_cycles.saturating_add(CYCLES_PER_BYTE * self.transfer_bytes as Cycle);
         let budget = self.config.max_cycles.unwrap_or(usual);
         let until = self.card.link().cycles().saturating_add(budget);
         let programs = self.in_flight.len();
@@ -314,9 +343,11 @@ impl<C: HostLink> Device<C> {
             self.transfer_bytes = 0;
         }
         let done = usize_of(queue.completed_programs() - self.first_in_flight).min(self.in_flight.len());
-        self.in_flight.drain(..done);
+        for running in self.in_flight.drain(..done) {
+            self.cycles_in_flight -= running.usual_cycles();
+            self.programs += running.launches;
+        }
         self.first_in_flight += done as u64;
-        self.programs += done as u64;
         result.map_err(|e| {
             let running = std::mem::take(&mut self.in_flight);
             let batch: Vec<_> = running.into();

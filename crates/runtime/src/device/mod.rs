@@ -15,6 +15,7 @@ mod semaphore;
 mod start;
 mod tensor;
 mod tilize;
+mod trace;
 mod transfer;
 
 pub use bank_table::{bank_table, l1_banks};
@@ -97,7 +98,8 @@ pub struct DeviceConfig {
     pub queues: u8,
     /// Bytes at the end of each worker's L1 for buffers of L1-small; none unless given.
     pub l1_small_size: u32,
-    /// Bytes at the end of each DRAM bank for buffers of traces; none unless given.
+    /// Bytes at the end of each DRAM bank for traces. Unless given, traces take what they need from
+    /// the end of DRAM.
     pub trace_region_size: u64,
     /// What a call that enqueues costs the host.
     pub host_cost: HostCost,
@@ -113,8 +115,7 @@ pub struct DeviceConfig {
     pub core_timing: bool,
     /// Whether all records are kept ([`Device::captured`]).
     pub capture: bool,
-    /// How programs become commands. In layouts other than [`DispatchLayout::Dispatcher`] always as
-    /// [`Lowering::Plain`] says.
+    /// How programs become commands.
     pub lowering: Lowering,
 }
 
@@ -183,8 +184,12 @@ pub const LEAST_CYCLES: Cycle = 100_000_000;
 
 /// The usual budget of a run of programs that have so many kernels each, all cores counted.
 pub fn default_cycles(kernels: impl IntoIterator<Item = usize>) -> Cycle {
-    let of_one = |kernels: usize| (KERNEL_CYCLES / (kernels.max(1) as Cycle)).max(LEAST_CYCLES);
-    kernels.into_iter().map(of_one).fold(0, Cycle::saturating_add).max(LEAST_CYCLES)
+    kernels.into_iter().map(program_cycles).fold(0, Cycle::saturating_add).max(LEAST_CYCLES)
+}
+
+/// The part of the usual budget that a program with so many kernels has.
+fn program_cycles(kernels: usize) -> Cycle {
+    (KERNEL_CYCLES / (kernels.max(1) as Cycle)).max(LEAST_CYCLES)
 }
 
 /// The progress of a run, for the callback.
@@ -216,11 +221,14 @@ pub struct Device<C> {
     queue: Option<CommandQueue>,
     /// Launches of cached programs; without it programs are lowered plainly.
     launcher: Option<Launcher>,
+    tracing: trace::Tracing,
     /// Its number in this process, which its events carry.
     number: u64,
     /// Programs in the queue, oldest first, and the number of the oldest.
     in_flight: VecDeque<Running>,
     first_in_flight: u64,
+    /// The cycles that the budget of a wait has for them.
+    cycles_in_flight: Cycle,
     /// Bytes of the transfers in the queue.
     transfer_bytes: usize,
     /// Programs run to their end.
@@ -269,9 +277,9 @@ impl<C: HostLink> Device<C> {
         let workers = config.workers();
         let l1_banks = firmware.l1_banks(&workers)?;
         let FirmwareSet { images: firmware, map, .. } = firmware;
-        let fast = config.dispatch == Dispatch::Fast && config.layout == DispatchLayout::Dispatcher;
-        let cached = fast && config.lowering == Lowering::Cached && map.text_cache_size > 0;
-        let launcher = cached.then(|| Launcher::new(board, &map, &workers)).transpose()?;
+        let cached =
+            config.dispatch == Dispatch::Fast && config.lowering == Lowering::Cached && map.text_cache_size > 0;
+        let launcher = cached.then(|| Launcher::new(board, config.layout, &map, &workers)).transpose()?;
         let mut device = Self {
             config,
             card,
@@ -290,9 +298,11 @@ impl<C: HostLink> Device<C> {
             cq_kernels,
             queue: None,
             launcher,
+            tracing: trace::Tracing::default(),
             number: NEXT_DEVICE.fetch_add(1, Ordering::Relaxed),
             in_flight: VecDeque::new(),
             first_in_flight: 0,
+            cycles_in_flight: 0,
             transfer_bytes: 0,
             programs: 0,
             progress: None,
@@ -361,7 +371,8 @@ impl<C: HostLink> Device<C> {
     /// Counts since the device was opened.
     pub fn statistics(&self) -> Statistics {
         Statistics {
-            commands: self.queue.as_ref().map_or(0, CommandQueue::commands),
+            commands: self.queue.as_ref().map_or(0, CommandQueue::commands)
+                + self.launcher.as_ref().map_or(0, Launcher::subordinate_commands),
             programs: self.programs,
             cache: self.launcher.as_ref().map(Launcher::counts).unwrap_or_default(),
             chip: self.card.link().inspect().map(Inspect::counts),

@@ -7,6 +7,7 @@ use crate::cache::{Launch, Prepared};
 use crate::lower::{self, Addressed, Data, Go, Ir};
 use crate::program::{Layout, Program, ProgramError};
 use crate::queue::{CommandQueue, Patience, Waited};
+use crate::trace::CallSite;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use tilework_abi::addr::{Cycle, L1Addr};
@@ -22,6 +23,10 @@ use tilework_driver::{HostLink, Inspect, Target};
 /// Programs between two completion events: as many as there are pairs of timestamp slots. A longer
 /// run is cut into batches of these.
 pub const BATCH_PROGRAMS: usize = host::SLOTS as usize / 2;
+
+/// Most cycles that the usual budget has for a program of a trace, however often it is launched:
+/// some 3.6 hours of the chip, so that the sum over all that are in flight has 64 bits.
+const MOST_CYCLES: Cycle = 1 << 44;
 
 /// When one core's BRISC ran a kernel, by its tile's wall clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,16 +87,27 @@ pub(crate) struct Running {
     prepared: Option<Prepared>,
     /// First core timing slot, if its cores are timed.
     timing: Option<u32>,
+    /// How often it runs: more than once in a trace.
+    pub launches: u64,
 }
 
 impl Running {
     /// A program without timing of its cores.
     pub(super) fn new(program: Arc<Program>, layout: Arc<Layout>) -> Self {
-        Self { program, layout, prepared: None, timing: None }
+        Self { program, layout, prepared: None, timing: None, launches: 1 }
+    }
+    /// The same, launched so many times.
+    pub(super) fn launched(self, launches: u64) -> Self {
+        Self { launches, ..self }
     }
     fn prepared(prepared: Prepared) -> Self {
         let (program, layout) = (prepared.program(), prepared.plain_layout());
         Self { prepared: Some(prepared), ..Self::new(program, layout) }
+    }
+
+    /// Cycles that the usual budget has for all of its launches.
+    pub(super) fn usual_cycles(&self) -> Cycle {
+        super::program_cycles(self.layout.kernels()).saturating_mul(self.launches).min(MOST_CYCLES)
     }
 
     /// The number of the role that a tile has.
@@ -106,7 +122,9 @@ impl<C: HostLink> Device<C> {
     /// # Errors
     /// A program that cannot run (then none of them was started); a fault, a deadlock or an
     /// exhausted budget (then the device is lost).
+    #[track_caller]
     pub fn run(&mut self, programs: &[Program]) -> Result<RunReport, RuntimeError> {
+        self.outside_capture("run", CallSite::here())?;
         self.alive()?;
         // What was enqueued before is not part of the run.
         self.finish()?;
@@ -115,7 +133,7 @@ impl<C: HostLink> Device<C> {
         self.run_all(running, &before)
     }
 
-    fn run_all(&mut self, running: Vec<Running>, before: &Statistics) -> Result<RunReport, RuntimeError> {
+    pub(super) fn run_all(&mut self, running: Vec<Running>, before: &Statistics) -> Result<RunReport, RuntimeError> {
         let mut progress = self.progress.take();
         let result = self.run_batches(&running, &mut progress);
         self.progress = progress;
@@ -132,7 +150,9 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// Slow dispatch has no queue; otherwise as [`Device::run`].
+    #[track_caller]
     pub fn run_commands(&mut self, commands: &[DispatchCommand]) -> Result<Cycle, RuntimeError> {
+        self.outside_capture("run_commands", CallSite::here())?;
         self.alive()?;
         self.finish()?;
         let Some(mut queue) = self.queue.take() else { return Err(RuntimeError::NoQueue) };
@@ -167,7 +187,9 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// As [`Device::run`].
+    #[track_caller]
     pub fn run_prepared(&mut self, programs: &[&Prepared]) -> Result<RunReport, RuntimeError> {
+        self.outside_capture("run_prepared", CallSite::here())?;
         self.alive()?;
         self.finish()?;
         let before = self.statistics();

@@ -4,6 +4,7 @@ use super::Device;
 use crate::RuntimeError;
 use crate::memory::{GlobalSemaphore, GlobalSemaphoreConfig};
 use crate::queue::Waited;
+use crate::trace::CallSite;
 use tilework_driver::{HostLink, Target};
 
 impl<C: HostLink> Device<C> {
@@ -22,7 +23,9 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// A device that stopped.
+    #[track_caller]
     pub fn reset_global_semaphore(&mut self, semaphore: &GlobalSemaphore, value: u32) -> Result<(), RuntimeError> {
+        self.outside_capture("reset_global_semaphore", CallSite::here())?;
         self.alive()?;
         let result = self.set_words(semaphore, value);
         result.map_err(|e| self.explain(e, &[]))

@@ -120,8 +120,8 @@ pub fn load_tiles<C: HostLink>(
     Ok(card.release_brisc(&tiles)?)
 }
 
-/// Writes the images of the queue's cores and starts them. The prefetcher's counts begin `counted`
-/// above the usual: zero, except in tests of their wrap.
+/// Writes the images of the queue's cores and starts them. All counts of pages and notifications
+/// begin `counted` above the usual: zero, except in tests of their wrap.
 ///
 /// # Errors
 /// The link failed, or a kernel cannot be moved to its place.
@@ -131,12 +131,19 @@ pub fn start_queue_kernels<C: HostLink>(
     layout: DispatchLayout,
     map: &MemoryMap,
     kernels: &CqKernels,
-    counted: u32,
+    counted: i16,
 ) -> Result<(), Waited> {
+    let first = i32::from(counted).cast_unsigned();
+    let mut arguments = layout.arguments(board);
+    arguments[3] |= first << 16;
     for (tile, parts) in layout.tiles(board) {
-        let counted = if parts[0] == Part::Prefetch { counted } else { 0 };
-        let semaphores = parts[0].semaphores().map(|count| count.wrapping_add(counted));
-        start_queue_core(card, map, tile, (layout.arguments(board), semaphores), parts, kernels)?;
+        if parts.contains(&Part::Subordinate) {
+            let sems = dispatch_core::SYNC_SEMS;
+            let words = first.to_le_bytes().repeat(sems.size() as usize / size_of::<u32>());
+            card.write(&Target::tile(tile), sems.base(), &words)?;
+        }
+        let semaphores = parts[0].semaphores().map(|count| count.wrapping_add(first));
+        start_queue_core(card, map, tile, (arguments, semaphores), parts, kernels)?;
     }
     Ok(())
 }
@@ -161,10 +168,6 @@ fn start_queue_core<C: HostLink>(
         image[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
     card.write(&target, base, &image)?;
-    if parts.contains(&Part::Subordinate) {
-        let sems = dispatch_core::SYNC_SEMS;
-        card.write(&target, sems.base(), &vec![0; sems.size() as usize])?;
-    }
     let mut launch = LaunchMsg {
         kernel_config_base: [base.get().into(); 3],
         sem_offset: [u16_of(SEMAPHORE_OFFSET).into(), 0.into(), 0.into()],

@@ -108,7 +108,7 @@ impl<C: HostLink> Device<C> {
         let name = format!("rows of {}", tensor.buffer.name);
         let buffer = self.alloc_dram(&name, &[tensor.spec.bytes()], DType::U8, grid.tile)?;
         let result = f(self, &buffer);
-        self.free_dram(&buffer);
+        self.free_dram(&buffer)?;
         result
     }
 

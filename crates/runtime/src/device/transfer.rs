@@ -5,6 +5,7 @@ use crate::RuntimeError;
 use crate::event::Blocking;
 use crate::memory::{Bank, BankAddr, Buffer, BufferType, DType, L1Buffer, Place};
 use crate::queue::{CommandQueue, Waited};
+use crate::trace::CallSite;
 use std::collections::BTreeMap;
 use tilework_abi::addr::{Cycle, L1Addr};
 use tilework_abi::cq::layout::HOST_REGION_NOC_BASE;
@@ -32,6 +33,7 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// No room; an invalid page size or shape.
+    #[track_caller]
     pub fn alloc_dram(
         &mut self,
         name: &str,
@@ -43,23 +45,32 @@ impl<C: HostLink> Device<C> {
         Ok(self.memory.alloc_dram(name, shape, dtype, page_size)?)
     }
 
-    /// Frees the memory of a buffer.
-    pub fn free_dram(&mut self, buffer: &Buffer) {
-        self.memory.free_dram(buffer);
+    /// Frees the memory of a buffer; nothing if it was freed before.
+    ///
+    /// # Errors
+    /// A buffer that a trace uses.
+    #[track_caller]
+    pub fn free_dram(&mut self, buffer: &Buffer) -> Result<(), RuntimeError> {
+        Ok(self.memory.free_dram(buffer)?)
     }
 
     /// Allocates `bytes` bytes of every worker's L1, at the same address on all.
     ///
     /// # Errors
     /// No room; the message lists the owners.
+    #[track_caller]
     pub fn alloc_l1(&mut self, name: &str, bytes: u32) -> Result<L1Buffer, RuntimeError> {
         self.alive()?;
         Ok(self.memory.alloc_l1(name, bytes)?)
     }
 
-    /// Frees the memory of an L1 buffer.
-    pub fn free_l1(&mut self, buffer: &L1Buffer) {
-        self.memory.free_l1(buffer);
+    /// Frees the memory of an L1 buffer; nothing if it was freed before.
+    ///
+    /// # Errors
+    /// A buffer that a trace uses.
+    #[track_caller]
+    pub fn free_l1(&mut self, buffer: &L1Buffer) -> Result<(), RuntimeError> {
+        Ok(self.memory.free_l1(buffer)?)
     }
 
     /// Writes an array to its buffer, behind everything that was enqueued before, and waits until it
@@ -67,6 +78,7 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// Data of another size than the buffer's; a device that stopped.
+    #[track_caller]
     pub fn upload(&mut self, buffer: &Buffer, data: &[u8]) -> Result<(), RuntimeError> {
         self.enqueue_write_buffer(buffer, data, Blocking::Yes)
     }
@@ -75,6 +87,7 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// A device that stopped.
+    #[track_caller]
     pub fn download(&mut self, buffer: &Buffer) -> Result<Vec<u8>, RuntimeError> {
         let read = self.enqueue_read_buffer(buffer, Blocking::Yes)?;
         self.wait_for_read(read)
@@ -139,7 +152,9 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// A device that stopped.
+    #[track_caller]
     pub fn read_l1(&mut self, tile: NocXy, address: L1Addr, out: &mut [u8]) -> Result<(), RuntimeError> {
+        self.outside_capture("read_l1", CallSite::here())?;
         self.alive()?;
         let result = self.card.read(&Target::tile(tile), address, out);
         result.map_err(|e| self.explain(e.into(), &[]))
@@ -150,7 +165,9 @@ impl<C: HostLink> Device<C> {
     ///
     /// # Errors
     /// A device that stopped.
+    #[track_caller]
     pub fn write_l1(&mut self, tile: NocXy, address: L1Addr, data: &[u8]) -> Result<(), RuntimeError> {
+        self.outside_capture("write_l1", CallSite::here())?;
         self.alive()?;
         let result = self.card.write(&Target::tile(tile), address, data);
         if let Some(launcher) = self.launcher.as_mut().filter(|_| address < self.map.data) {

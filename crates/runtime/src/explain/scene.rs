@@ -6,7 +6,7 @@ use crate::device::{Running, queue_kernels_at};
 use crate::elf::{FirmwareImage, SourceLocation};
 use crate::memory::Allocator;
 use crate::prebuilt::CqKernels;
-use crate::queue::CommandQueue;
+use crate::queue::{CommandQueue, Sent};
 use std::collections::BTreeMap;
 use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
@@ -57,6 +57,8 @@ pub(crate) struct Scene<'a> {
     pub cq_kernels: &'a CqKernels,
     /// The command queue, under fast dispatch.
     pub queue: Option<&'a CommandQueue>,
+    /// Its commands that are not known to be completed, oldest first.
+    pub sent: Vec<Sent>,
     /// The number in the queue of the first of the programs.
     pub first: usize,
     /// The programs that were being run.
@@ -132,31 +134,27 @@ impl Scene<'_> {
             self.peek(self.layout.dispatch_tile(self.board), Kernel::Dispatch.status().offset(word::COMMANDS))?;
         // The device counts modulo 2^32.
         let executed = u64::from(count.wrapping_sub(low32(queue.completed())));
-        (executed <= queue.sent().len() as u64).then_some(executed)
+        (executed <= self.sent.len() as u64).then_some(executed)
     }
     /// The position of the program that the dispatcher is at.
     fn current_program(&self) -> Option<usize> {
-        match self.queue {
-            Some(queue) => queue.sent().get(usize_of(self.executed()?))?.program?.checked_sub(self.first),
-            None => None,
-        }
+        self.sent.get(usize_of(self.executed()?))?.program?.checked_sub(self.first)
     }
     /// The count that the dispatcher waits for.
     pub(super) fn wanted_count(&self) -> Option<u32> {
-        match self.queue?.sent().get(usize_of(self.executed()?))?.what.command()? {
+        match self.sent.get(usize_of(self.executed()?))?.what.command()? {
             DispatchCommand::Wait(wait) => Some(wait.count),
+            // In a trace the go signal waits for the programs before it.
+            DispatchCommand::SendGoSignal(go) => Some(go.wait_count),
             _ => None,
         }
     }
     /// The cores that the last go signals went to.
     pub(super) fn launched(&self) -> Vec<NocXy> {
-        let sent = self.queue.map(|q| q.sent());
         let before = usize_of(self.executed().unwrap_or(0));
-        let words = sent.and_then(|sent| {
-            sent.iter().take(before).rev().find_map(|s| match s.what.command() {
-                Some(DispatchCommand::SetGoSignalNocData(words)) => Some(words),
-                _ => None,
-            })
+        let words = self.sent.iter().take(before).rev().find_map(|s| match s.what.command() {
+            Some(DispatchCommand::SetGoSignalNocData(words)) => Some(words),
+            _ => None,
         });
         match (self.running(), words) {
             (Some(running), _) => running.layout.cores.clone(),
@@ -176,7 +174,7 @@ impl Scene<'_> {
     /// The position of the program whose go signal was the last, unless a wait came behind it.
     fn started(&self) -> Option<usize> {
         let executed = usize_of(self.executed()?);
-        let mut last = self.queue?.sent().iter().take(executed).rev().filter_map(|s| match s.what.command()? {
+        let mut last = self.sent.iter().take(executed).rev().filter_map(|s| match s.what.command()? {
             DispatchCommand::SendGoSignal(_) => Some(s.program.and_then(|program| program.checked_sub(self.first))),
             DispatchCommand::Wait(wait) if wait.flags.contains(WaitFlags::WAIT_STREAM) => Some(None),
             _ => None,
@@ -259,7 +257,7 @@ impl Scene<'_> {
     /// The queue as the report shows it.
     fn queue_view(&self) -> Option<QueueView> {
         let queue = self.queue?;
-        let sent = queue.sent();
+        let sent = &self.sent;
         let executed = self.executed();
         let at = executed.unwrap_or(sent.len() as u64);
         let line = |i: u64| {

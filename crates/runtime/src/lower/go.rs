@@ -50,6 +50,20 @@ impl Go {
         Self { word: go_word(done), sender: layout.go(), counts_apart: done != layout.dispatch_tile(board) }
     }
 
+    /// Who executes the go signals.
+    pub(crate) const fn sender(&self) -> DispatcherSelect {
+        match self.sender {
+            GoSender::Dispatcher => DispatcherSelect::Master,
+            GoSender::Subordinate => DispatcherSelect::Subordinate,
+        }
+    }
+
+    /// Whether the sender counts its workers on another tile than the dispatcher, so that both wait
+    /// for them and clear their counts.
+    pub(crate) const fn counts_apart(&self) -> bool {
+        self.counts_apart
+    }
+
     /// By the dispatcher, with the go message `word`.
     pub const fn by_dispatcher(word: u32) -> Self {
         Self { word, sender: GoSender::Dispatcher, counts_apart: false }
@@ -76,19 +90,19 @@ impl Go {
         match self.sender {
             GoSender::Dispatcher => [targets, arm, send, done].map(Addressed::from).into(),
             GoSender::Subordinate => {
-                let notify = NotifySubordinate { wait: true, index_bitmask: 1 };
-                let mut out = vec![
-                    arm.into(),
-                    DispatchCommand::NotifySubordinateGoSignal(notify).into(),
-                    Addressed::subordinate(targets),
-                    Addressed::subordinate(send),
-                ];
+                let mut out =
+                    vec![arm.into(), notify().into(), Addressed::subordinate(targets), Addressed::subordinate(send)];
                 out.extend(self.counts_apart.then(|| Addressed::subordinate(done.clone())));
                 out.push(done.into());
                 out
             }
         }
     }
+}
+
+/// What the dispatcher is told when the subordinate may send the next go signal: all data is there.
+pub(crate) fn notify() -> DispatchCommand {
+    DispatchCommand::NotifySubordinateGoSignal(NotifySubordinate { wait: true, index_bitmask: 1 })
 }
 
 /// The go message of a program under fast dispatch, whose workers report to `done`.

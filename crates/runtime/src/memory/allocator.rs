@@ -145,6 +145,10 @@ impl<A: Address> Allocator<A> {
         let addr = addr.into();
         self.taken.range(..=(addr, AllocationId(u64::MAX))).rev().map(|(_, o)| o).find(|o| o.range.contains(&addr))
     }
+    /// The owned ranges that have the byte at `addr`, in some banks at least.
+    pub(super) fn ranges(&self, addr: u64) -> Vec<Range<u64>> {
+        self.owners().filter(|owned| owned.range.contains(&addr)).map(|owned| owned.range.clone()).collect()
+    }
     /// The ranges that are free in all banks, by address; each starts where an allocation could
     /// start.
     pub fn free(&self) -> Vec<Range<u64>> {

@@ -66,6 +66,18 @@ pub enum MemoryError {
         /// What the memory has.
         range: Box<Range<u64>>,
     },
+    /// Memory that a trace refers to.
+    #[error("{name} cannot be {call} at {at}: {pin}; release the trace first")]
+    Pinned {
+        /// What was to be freed or allocated.
+        name: String,
+        /// What was to be done with it.
+        call: &'static str,
+        /// The call.
+        at: crate::trace::CallSite,
+        /// What needs the memory.
+        pin: Box<super::Pin>,
+    },
     /// Data of another size than the buffer's.
     #[error("buffer {name}: found {found} bytes, expected {expected}")]
     DataSize {

@@ -2,6 +2,7 @@
 //! there. It is a value of its own, so that a program can be placed without a chip.
 
 use super::buffer::Sharding;
+use super::pins::Pins;
 use super::shard::Shards;
 use super::{
     Address, Allocation, AllocationId, Allocator, Bank, BankAddr, Banks, Buffer, BufferConfig, BufferType, CoreCoord,
@@ -9,6 +10,7 @@ use super::{
     ShardError, ShardOrientation,
 };
 use crate::device::l1_banks;
+use crate::trace::CallSite;
 use std::sync::Arc;
 use tilework_abi::addr::{DramAddr, L1Addr};
 use tilework_abi::board::{Board, DRAM_BANK_BYTES};
@@ -61,11 +63,12 @@ impl AllocatorConfig {
 /// The allocators of a board's memory, one for each kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemorySpace {
-    l1: Allocator<L1Addr>,
-    l1_small: Allocator<L1Addr>,
-    dram: Allocator<DramAddr>,
-    trace: Allocator<DramAddr>,
-    system: Allocator<u64>,
+    pub(super) l1: Allocator<L1Addr>,
+    pub(super) l1_small: Allocator<L1Addr>,
+    pub(super) dram: Allocator<DramAddr>,
+    pub(super) trace: Allocator<DramAddr>,
+    pub(super) system: Allocator<u64>,
+    pub(super) pins: Pins,
     grid: CoreGrid,
     workers: Vec<NocXy>,
     l1_banks: Arc<[Bank]>,
@@ -97,6 +100,7 @@ impl MemorySpace {
             l1_small: Allocator::new("L1-small", l1(small, end), align),
             dram: Allocator::new("DRAM (each bank)", dram(DRAM_START, trace), DRAM_ALIGN.into()),
             trace: Allocator::new("trace region (each bank)", dram(trace, DRAM_BANK_BYTES), DRAM_ALIGN.into()),
+            pins: Pins::default(),
             system: Allocator::new("system memory", system, PCIE_ALIGN.into()),
             grid: CoreGrid::new(config.board),
             workers: config.workers.clone(),
@@ -188,7 +192,9 @@ impl MemorySpace {
     /// assert_eq!(log.place(0).bank, Bank::Host);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub fn alloc(&mut self, config: &BufferConfig) -> Result<Buffer, MemoryError> {
+        let at = CallSite::here();
         let mut buffer = self.lay_out(config)?;
         let (bytes, kind) = (buffer.bytes_per_bank(), config.buffer_type);
         let banks = match config.allocation {
@@ -207,6 +213,7 @@ impl MemorySpace {
             BufferType::Trace => place.of(&mut self.trace),
         };
         let (id, address) = allocated.map_err(|error| with_fits(error, &buffer))?;
+        self.check_allocated(&buffer.name, kind, (address.get(), bytes), (id, at))?;
         (buffer.allocation, buffer.address) = (Some(id), address);
         Ok(buffer)
     }
@@ -247,13 +254,16 @@ impl MemorySpace {
     /// Frees the memory of a buffer.
     ///
     /// # Errors
-    /// A buffer that owns none: freed before, or a part of another one.
+    /// A buffer that owns none: freed before, or a part of another one. One that a trace uses.
+    #[track_caller]
     pub fn free(&mut self, buffer: &Buffer) -> Result<(), MemoryError> {
+        let span = (buffer.address.get(), if buffer.allocation.is_some() { buffer.bytes_per_bank() } else { 0 });
+        self.check_free(&buffer.name, buffer.buffer_type, span, CallSite::here())?;
         let freed = buffer.allocation.is_some_and(|id| self.free_id(buffer.buffer_type, id));
         if freed { Ok(()) } else { Err(MemoryError::NotOwned { name: buffer.name.clone() }) }
     }
 
-    fn free_id(&mut self, kind: BufferType, id: AllocationId) -> bool {
+    pub(super) fn free_id(&mut self, kind: BufferType, id: AllocationId) -> bool {
         match kind {
             BufferType::Dram => self.dram.free_id(id),
             BufferType::L1 => self.l1.free_id(id),
@@ -268,6 +278,7 @@ impl MemorySpace {
     ///
     /// # Errors
     /// No room; an invalid page size or shape.
+    #[track_caller]
     pub fn alloc_dram(
         &mut self,
         name: &str,
@@ -293,30 +304,50 @@ impl MemorySpace {
     }
 
     /// Frees the memory of a buffer; nothing if it owns none.
-    pub fn free_dram(&mut self, buffer: &Buffer) {
-        // A buffer that was freed is free.
-        let _ = self.free(buffer);
+    ///
+    /// # Errors
+    /// A buffer that a trace uses.
+    #[track_caller]
+    pub fn free_dram(&mut self, buffer: &Buffer) -> Result<(), MemoryError> {
+        match self.free(buffer) {
+            // A buffer that was freed is free.
+            Err(MemoryError::NotOwned { .. }) => Ok(()),
+            freed => freed,
+        }
     }
 
     /// Allocates `bytes` bytes of every worker's L1, at the same address on all.
     ///
     /// # Errors
     /// No room; the message lists the owners.
+    #[track_caller]
     pub fn alloc_l1(&mut self, name: &str, bytes: u32) -> Result<L1Buffer, MemoryError> {
+        let at = CallSite::here();
         let (allocation, address) = self.l1.allocate(name, bytes.into(), &Banks::All, Fit::BestHigh)?;
+        let span = (address.get().into(), bytes.into());
+        self.check_allocated(name, BufferType::L1, span, (allocation, at))?;
         Ok(L1Buffer { name: name.to_owned(), address, bytes, allocation })
     }
 
-    /// Frees the memory of an L1 buffer.
-    pub fn free_l1(&mut self, buffer: &L1Buffer) {
+    /// Frees the memory of an L1 buffer; nothing if it was freed before.
+    ///
+    /// # Errors
+    /// A buffer that a trace uses.
+    #[track_caller]
+    pub fn free_l1(&mut self, buffer: &L1Buffer) -> Result<(), MemoryError> {
+        let span = (buffer.address.get().into(), buffer.bytes.into());
+        self.check_free(&buffer.name, BufferType::L1, span, CallSite::here())?;
         self.l1.free_id(buffer.allocation);
+        Ok(())
     }
 
     /// Allocates a word on each core of a set. The caller writes its initial value.
     ///
     /// # Errors
     /// No room; cores that are no workers; a memory that is not L1.
+    #[track_caller]
     pub fn alloc_global_semaphore(&mut self, config: &GlobalSemaphoreConfig) -> Result<GlobalSemaphore, MemoryError> {
+        let at = CallSite::here();
         let GlobalSemaphoreConfig { name, initial, buffer_type, .. } = config;
         let refused = |kind| MemoryError::Shard { name: name.clone(), kind };
         let cores: Vec<CoreCoord> = config.cores.cores(ShardOrientation::RowMajor).collect();
@@ -335,6 +366,7 @@ impl MemorySpace {
             _ => return Err(MemoryError::NoMemory { name: name.clone(), memory: *buffer_type }),
         };
         let (allocation, address) = l1.allocate(name, L1_ALIGN.into(), &banks, Fit::BestHigh)?;
+        self.check_allocated(name, *buffer_type, (address.get().into(), L1_ALIGN.into()), (allocation, at))?;
         let (name, initial, buffer_type) = (name.clone(), *initial, *buffer_type);
         Ok(GlobalSemaphore { name, address, cores, initial, buffer_type, allocation })
     }
@@ -342,8 +374,11 @@ impl MemorySpace {
     /// Frees the memory of a global semaphore.
     ///
     /// # Errors
-    /// One that was freed before.
+    /// One that was freed before, or that a trace uses.
+    #[track_caller]
     pub fn free_global_semaphore(&mut self, semaphore: &GlobalSemaphore) -> Result<(), MemoryError> {
+        let span = (semaphore.address.get().into(), L1_ALIGN.into());
+        self.check_free(&semaphore.name, semaphore.buffer_type, span, CallSite::here())?;
         match self.free_id(semaphore.buffer_type, semaphore.allocation) {
             true => Ok(()),
             false => Err(MemoryError::NotOwned { name: semaphore.name.clone() }),
@@ -376,7 +411,7 @@ impl MemorySpace {
     }
 
     /// A buffer that has no address yet.
-    fn lay_out(&self, config: &BufferConfig) -> Result<Buffer, MemoryError> {
+    pub(super) fn lay_out(&self, config: &BufferConfig) -> Result<Buffer, MemoryError> {
         let BufferConfig { name, size, page_size, buffer_type, memory_layout, .. } = config;
         let align = align_of(*buffer_type);
         let Some(aligned_page_size) = page_size.checked_next_multiple_of(align).filter(|&size| size > 0) else {

@@ -14,6 +14,7 @@
 use super::check::{self, ProgramErrorKind};
 use super::{ArgSet, Program, ProgramError, UniqueArgs};
 use crate::memory::Allocator;
+use std::ops::Range;
 use tilework_abi::addr::{L1Addr, PageCount};
 use tilework_abi::cb::{CONFIG_BYTES, CbConfig};
 use tilework_abi::convert::{addr32_of, u32_of};
@@ -129,6 +130,12 @@ impl Layout {
             0 => self.args.iter().map(|a| a.unique + a.unique_bytes).max().unwrap_or(0),
             n => self.sem_offset + n * L1_ALIGN,
         }
+    }
+
+    /// The bytes of its circular buffers in each core's L1.
+    pub(crate) fn cb_ranges(&self) -> Vec<Range<u64>> {
+        let range = |cb: &CbLayout| u64::from(cb.address.get())..u64::from(cb.address.get()) + u64::from(cb.size());
+        self.cbs.iter().map(range).collect()
     }
 
     /// Kernels of all cores together.

@@ -275,6 +275,17 @@ impl Program {
         self.names = names;
         self
     }
+    /// The words of its arguments, for what they may point to.
+    pub(crate) fn argument_words(&self) -> Vec<u32> {
+        let mut out: Vec<u32> = self.common_args.concat();
+        for args in &self.args {
+            match args {
+                UniqueArgs::Uniform(list) => out.extend(list),
+                UniqueArgs::PerCore(lists) => out.extend(lists.iter().flatten()),
+            }
+        }
+        out
+    }
     /// Role number `number` in reports: its name in quotes, or the number.
     pub(crate) fn role_name(&self, number: usize) -> String {
         let name = self.roles.get(number).and_then(|role| role.name.as_ref());

@@ -182,8 +182,13 @@ impl CommandQueue {
         for Pending { event, position, .. } in ended {
             // Records are 64 bytes at least: fewer than 2^32 of them are in the issue region.
             self.issue.settle(u32_of(usize_of(self.position.records - position.records)));
-            let commands = usize_of(position.commands - self.completed.commands);
-            self.sent.drain(..commands.min(self.sent.len()));
+            // A page ends whole records, so that no trace is left in part.
+            let mut commands = usize_of(position.commands - self.completed.commands);
+            while commands > 0
+                && let Some(batch) = self.sent.pop_front()
+            {
+                commands = commands.saturating_sub(batch.len());
+            }
             self.completed = position;
             if let Some(event) = event {
                 event.end(Ok(now));

@@ -14,11 +14,14 @@ mod port;
 mod sent;
 mod stream;
 pub mod timing;
+mod trace;
 mod transfer;
 mod wait;
 
 pub(crate) use plan::runs;
+use sent::Batch;
 pub use sent::{Sent, Transfer, What};
+pub(crate) use trace::{Sequence, Stored};
 pub(crate) use wait::is_quiet;
 pub use wait::{Patience, Waited};
 
@@ -42,7 +45,7 @@ use tracing::trace;
 use wait::protocol;
 
 /// The record that relays `command`.
-fn relay(to: DispatcherSelect, command: &DispatchCommand) -> Result<Record, EncodeError> {
+pub(crate) fn relay(to: DispatcherSelect, command: &DispatchCommand) -> Result<Record, EncodeError> {
     let inline = Inline { dispatcher: to, payload: command.to_bytes()? };
     Record::new(&PrefetchCommand::RelayInline(inline))
 }
@@ -71,7 +74,7 @@ pub struct CommandQueue {
     /// Bytes of all records since the start.
     record_bytes: u64,
     /// Commands that are not known to be completed.
-    sent: VecDeque<Sent>,
+    sent: VecDeque<Batch>,
     capture: Option<Vec<u8>>,
 }
 
@@ -149,8 +152,8 @@ impl CommandQueue {
         self.record_bytes
     }
     /// Commands for the dispatcher that are not known to be completed, oldest first.
-    pub fn sent(&self) -> &VecDeque<Sent> {
-        &self.sent
+    pub fn sent(&self) -> Vec<Sent> {
+        self.sent.iter().flat_map(Batch::commands).collect()
     }
     /// Commands behind everything that the host will be told about.
     pub(crate) fn unchecked_commands(&self) -> usize {
@@ -230,7 +233,7 @@ impl CommandQueue {
         self.record_bytes += u64::from(record.size());
         trace!(target: QUEUE, "cycle {}: a record of {} bytes", card.link().cycles(), record.size());
         let before = self.sent.len();
-        self.sent.extend(sent);
+        self.sent.extend(sent.into_iter().map(Batch::One));
         self.position.commands += (self.sent.len() - before) as u64;
         self.position.records += 1;
         Ok(())

@@ -6,6 +6,34 @@ use std::fmt;
 use std::sync::Arc;
 use tilework_cq::DispatchCommand;
 
+/// What one record has brought to the queue.
+#[derive(Debug)]
+pub(super) enum Batch {
+    /// A command.
+    One(Sent),
+    /// The commands of a trace, whose programs are counted from the given one on.
+    Trace(usize, Arc<[Sent]>),
+}
+
+impl Batch {
+    /// Number of commands.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Trace(_, sent) => sent.len(),
+        }
+    }
+
+    /// The commands, with the positions of their programs in the queue.
+    pub(super) fn commands(&self) -> impl Iterator<Item = Sent> {
+        let (first, commands) = match self {
+            Self::One(sent) => (0, std::slice::from_ref(sent)),
+            Self::Trace(first, sent) => (*first, &sent[..]),
+        };
+        commands.iter().map(move |sent| Sent { program: sent.program.map(|i| first + i), what: sent.what.clone() })
+    }
+}
+
 /// A dispatch command in the queue and the program it belongs to.
 #[derive(Clone, Debug)]
 pub struct Sent {

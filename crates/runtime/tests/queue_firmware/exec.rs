@@ -6,13 +6,16 @@ use crate::shadow::{DRAM_BASE, Shadow};
 use crate::sources::Sourced;
 use tilework_abi::board::Board;
 use tilework_abi::cq::dispatch::WaitFlags;
-use tilework_abi::cq::layout::dispatch_core::DISPATCH_CB;
+use tilework_abi::cq::layout::SEMAPHORE_OFFSET;
+use tilework_abi::cq::layout::dispatch_core::{DISPATCH_CB, SEM_CB_PAGES};
 use tilework_abi::cq::layout::prefetch_core::{CMDDAT_Q, PREFETCH_Q, PREFETCH_Q_RD_PTR, SCRATCH_DB};
 use tilework_abi::cq::prefetch::{RELAY_RINGBUFFER_MAX_SUBS, RingbufferFlags};
-use tilework_cq::PrefetchCommand;
+use tilework_abi::cq::status::Kernel;
+use tilework_abi::cq::tiles::DispatchLayout;
+use tilework_abi::l1::WORKER;
 use tilework_cq::dispatch::DebugMark;
 use tilework_cq::prefetch::{PagedToRing, RingOffset, RingPiece};
-use tilework_sim::ChipConfig;
+use tilework_cq::{DispatchCommand, PrefetchCommand};
 
 /// A random filling of the ring buffer and relays from it, each of which brings the data of a
 /// command.
@@ -57,18 +60,21 @@ pub(crate) fn random_buffer(rig: &mut Rig, random: &mut Random, steps: u32) {
     for _ in 0..steps {
         crate::random_command(rig, random);
     }
-    let last = random.any_write();
+    let last = if random.coin() { random.any_write() } else { DispatchCommand::ExecBufEnd };
     let (log, spare) = (6 + random.below(9), random.below(3));
     rig.execute(&last, log, spare);
 }
+
+/// The layouts in which the prefetcher differs.
+const PREFETCHERS: [DispatchLayout; 2] = [DispatchLayout::Dispatcher, DispatchLayout::Split];
 
 /// Command buffers of every page size, longer and shorter than the command data queue, with
 /// commands that end everywhere in a chunk.
 #[test]
 fn command_buffers_of_every_page_size_are_executed() {
-    for board in [Board::P100, Board::P150] {
-        let mut rig = Rig::boot(board);
-        let mut random = Random::new(board, 30);
+    for (board, layout) in [Board::P100, Board::P150].into_iter().flat_map(|b| PREFETCHERS.map(|l| (b, l))) {
+        let mut rig = Rig::boot_with(board, layout);
+        let mut random = Random::with(board, layout, 30);
         for log in 6..=16 {
             for spare in [0, 3] {
                 rig.begin_buffer();
@@ -90,9 +96,9 @@ fn command_buffers_of_every_page_size_are_executed() {
 /// of chunks.
 #[test]
 fn a_command_buffer_longer_than_the_command_data_queue_is_executed() {
-    let mut rig = Rig::boot(Board::P100);
-    let mut random = Random::new(Board::P100, 31);
-    for log in [7, 11, 14] {
+    for (layout, log) in PREFETCHERS.into_iter().flat_map(|l| [7, 11, 14].map(|log| (l, log))) {
+        let mut rig = Rig::boot_with(Board::P100, layout);
+        let mut random = Random::with(Board::P100, layout, 31);
         rig.begin_buffer();
         let mut bytes = 0;
         while bytes < 3 * CMDDAT_Q.region().size() as usize {
@@ -104,17 +110,21 @@ fn a_command_buffer_longer_than_the_command_data_queue_is_executed() {
         }
         let last = random.any_write();
         rig.execute(&last, log, 0);
+        rig.finish();
+        rig.terminate();
     }
-    rig.finish();
-    rig.terminate();
 }
 
 /// Nothing is fetched behind a command buffer while it is executed: the queue of commands is its
 /// own (tt-metal#8062, tt-metal#8160).
 #[test]
 fn issue_8160_nothing_is_fetched_behind_a_command_buffer() {
-    let mut rig = Rig::boot(Board::P100);
-    let mut random = Random::new(Board::P100, 32);
+    PREFETCHERS.into_iter().for_each(nothing_is_fetched_behind_a_command_buffer);
+}
+
+fn nothing_is_fetched_behind_a_command_buffer(layout: DispatchLayout) {
+    let mut rig = Rig::boot_with(Board::P100, layout);
+    let mut random = Random::with(Board::P100, layout, 32);
     rig.event();
     rig.settle();
     let core = rig.board.prefetch_core();
@@ -132,7 +142,7 @@ fn issue_8160_nothing_is_fetched_behind_a_command_buffer() {
     assert_eq!(taken, before + 2, "the entry of the command buffer is the last that was taken");
     let entries = (1..=20).map(|i| rig.l1(core, (taken + 2 * i) & !3) >> (8 * ((taken + 2 * i) & 2)) & 0xFFFF);
     assert!(entries.into_iter().all(|entry| entry != 0), "an entry behind the command buffer was taken");
-    rig.poke(rig.board.dispatch_core(), gate, count);
+    rig.poke(rig.core_of(Kernel::Dispatch), gate, count);
     rig.finish();
     rig.terminate();
     assert!(taken < PREFETCH_Q.end().get());
@@ -222,15 +232,18 @@ fn neighbouring_entries_are_one_read() {
     rig.terminate();
 }
 
-/// The credits and the count of `STALL` start where they wrap, the entries and the issue region go
-/// on: nothing is lost while they pass.
+/// Every count starts where it wraps: pages filled and pages free of every ring, on both sides,
+/// notifications of the prefetcher and of the subordinate, ends of command buffers. Nothing is lost
+/// while they pass.
 #[test]
 fn issue_9113_counts_that_start_near_their_wrap_pass_it() {
-    for before in [0, 1, 127, 128, 300] {
-        let mut rig = Rig::boot_chip(ChipConfig::new(Board::P100), 0u32.wrapping_sub(before));
-        let mut random = Random::new(Board::P100, before.into());
+    let layouts = DispatchLayout::ALL.into_iter();
+    for (layout, before) in layouts.flat_map(|layout| [0, 1, 127, 128, 300].map(|before| (layout, before))) {
+        let mut rig = Rig::boot_counted(Board::P100, layout, -before);
+        let mut random = Random::with(Board::P100, layout, before.unsigned_abs().into());
         for _ in 0..40 {
             crate::random_command(&mut rig, &mut random);
+            crate::subordinate_step(&mut rig, &mut random);
             rig.stall();
         }
         random_buffer(&mut rig, &mut random, 5);
@@ -239,6 +252,13 @@ fn issue_9113_counts_that_start_near_their_wrap_pass_it() {
             rig.stall();
         }
         rig.finish();
+        let wrapped = rig.l1(rig.core_of(Kernel::Dispatch), filled_pages()) < 1 << 31;
+        assert!(wrapped, "{layout}: the dispatcher's count of pages has not passed its wrap");
         rig.terminate();
     }
+}
+
+/// Address of the dispatcher's count of filled pages.
+fn filled_pages() -> u32 {
+    SEM_CB_PAGES.addr(WORKER.kernel_config.get() + SEMAPHORE_OFFSET)
 }

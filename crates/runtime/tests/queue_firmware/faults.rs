@@ -6,9 +6,11 @@ use crate::rig::{Rig, wait};
 use tilework_abi::board::Board;
 use tilework_abi::cq::dispatch::{self as cmd, DispatchCmdId};
 use tilework_abi::cq::layout::prefetch_core::{CMDDAT_Q, PREFETCH_Q, PREFETCH_Q_STALL_BIT, SEM_DISPATCH_PAGES};
+use tilework_abi::cq::layout::prefetch_d_core::RECORDS;
 use tilework_abi::cq::layout::{SEMAPHORE_OFFSET, dispatch_core, host};
 use tilework_abi::cq::prefetch::{BareCmd, PrefetchCmdId, RelayInline};
 use tilework_abi::cq::status::{Fault, Kernel, decode_error, word};
+use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::l1::WORKER;
 use tilework_abi::noc::NocXy;
 use tilework_cq::prefetch::RingOffset;
@@ -255,6 +257,33 @@ fn a_stall_flag_without_a_command_buffer_stops_the_prefetcher() {
     let_go(&mut rig, Kernel::Prefetch);
     rig.finish();
     rig.terminate();
+}
+
+/// The same for a split prefetcher: its device side stops at the record's header in its ring; let go,
+/// its host side passes on what is behind.
+#[test]
+fn a_stall_flag_without_a_command_buffer_stops_a_split_prefetcher() {
+    let mut rig = Rig::boot_with(Board::P100, DispatchLayout::Split);
+    rig.event();
+    let entry = PREFETCH_Q_STALL_BIT | 4;
+    rig.prefetch_as(&PrefetchCommand::SetRingbufferOffset(RingOffset { offset: 0, update_wp: false }), entry);
+    // The record of the event and that of the command take a page each.
+    let address = RECORDS.base().get() + RECORDS.page_size();
+    check_stopped(&mut rig, Kernel::Prefetch, Fault::StallEntry, entry.into(), address);
+    rig.host_side_released();
+    let_go(&mut rig, Kernel::Prefetch);
+    rig.finish();
+    rig.terminate();
+}
+
+/// What a command buffer of a split prefetcher ends with must reach its host side.
+#[test]
+fn the_end_of_a_command_buffer_that_the_host_side_does_not_see_stops_a_split_prefetcher() {
+    let mut rig = Rig::boot_with(Board::P100, DispatchLayout::Split);
+    rig.begin_buffer();
+    rig.execute_to(&DispatchCommand::Sink, 6, 0);
+    let id = DispatchCmdId::Sink as u32;
+    check_stopped(&mut rig, Kernel::Prefetch, Fault::BadExecBufEnd, id, CMDDAT_Q.base().get());
 }
 
 /// Commands with fields that the prefetcher cannot obey, each with its fault and the fault's detail.

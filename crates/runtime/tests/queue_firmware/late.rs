@@ -14,7 +14,7 @@ use tilework_sim::{ChipConfig, LatePackets};
 const MOST: u64 = 1_500;
 
 fn late(board: Board, seed: u64) -> Rig {
-    Rig::boot_chip(ChipConfig { late: Some(LatePackets { seed, most: MOST }), ..ChipConfig::new(board) }, 0)
+    Rig::boot_chip(ChipConfig { late: Some(LatePackets { seed, most: MOST }), ..ChipConfig::new(board) })
 }
 
 /// Whether two tiles or rectangles, as NoC 1 names them, have a tile in common.

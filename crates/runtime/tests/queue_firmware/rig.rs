@@ -133,7 +133,7 @@ pub(crate) struct Rig {
     buffer: Option<Vec<u8>>,
     /// Where the next command buffer lies in each bank.
     next_buffer: u32,
-    /// Where the prefetcher's counts began.
+    /// Where all counts began.
     start: u32,
 }
 
@@ -146,13 +146,17 @@ impl Rig {
     pub(crate) fn boot_with(board: Board, layout: DispatchLayout) -> Self {
         Self::start(ChipConfig::new(board), layout, 0)
     }
-    /// Boots a chip of this configuration and starts the command queue, with the prefetcher's counts
-    /// beginning at `start`.
-    pub(crate) fn boot_chip(config: ChipConfig, start: u32) -> Self {
-        Self::start(config, DispatchLayout::Dispatcher, start)
+    /// Boots a chip of this configuration and starts the command queue.
+    pub(crate) fn boot_chip(config: ChipConfig) -> Self {
+        Self::start(config, DispatchLayout::Dispatcher, 0)
+    }
+    /// Boots `board` and starts the command queue on the tiles of `layout`, with all counts beginning
+    /// at `start`.
+    pub(crate) fn boot_counted(board: Board, layout: DispatchLayout, start: i16) -> Self {
+        Self::start(ChipConfig::new(board), layout, start)
     }
 
-    fn start(config: ChipConfig, layout: DispatchLayout, start: u32) -> Self {
+    fn start(config: ChipConfig, layout: DispatchLayout, start: i16) -> Self {
         let board = config.board;
         let mut card = Card::open(Chip::new(config).unwrap()).unwrap();
         start::boot_tiles(&mut card, board, layout);
@@ -184,7 +188,7 @@ impl Rig {
             scratch_used: false,
             buffer: None,
             next_buffer: buffers::BUFFER_BASE,
-            start,
+            start: i32::from(start).cast_unsigned(),
         }
     }
 
@@ -216,9 +220,17 @@ impl Rig {
         }
         self.die("something moves for ever");
     }
-    /// Semaphore `id` of `core`.
+    /// Semaphore `id` of `core`, counted from zero.
     pub(crate) fn semaphore(&self, core: NocXy, id: SemaphoreId) -> u32 {
-        self.l1(core, id.addr(WORKER.kernel_config.get() + SEMAPHORE_OFFSET))
+        self.count(core, id.addr(WORKER.kernel_config.get() + SEMAPHORE_OFFSET))
+    }
+    /// The count at `address` of `core`, from zero.
+    pub(crate) fn count(&self, core: NocXy, address: u32) -> u32 {
+        self.l1(core, address).wrapping_sub(self.start)
+    }
+    /// Whether the prefetcher has two sides.
+    pub(crate) fn is_split(&self) -> bool {
+        self.layout.issue_tile(self.board) != self.layout.prefetch_tile(self.board)
     }
     /// The word `field` of a kernel's status block.
     pub(crate) fn status(&self, kernel: Kernel, field: u32) -> u32 {
@@ -255,7 +267,7 @@ impl Rig {
     }
     /// Semaphore `id` of the prefetch core, counted from zero.
     pub(crate) fn credits(&self, id: SemaphoreId) -> u32 {
-        self.semaphore(self.core_of(Kernel::Prefetch), id).wrapping_sub(self.start)
+        self.semaphore(self.core_of(Kernel::Prefetch), id)
     }
     /// L1 address of the dispatcher's next command.
     pub(crate) fn dispatch_address(&self) -> u32 {

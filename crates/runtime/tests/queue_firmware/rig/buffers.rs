@@ -20,8 +20,19 @@ impl Rig {
     }
 
     /// Ends the command buffer with `last`, stores it in pages of `1 << log_page_size` bytes and
-    /// sends the command that executes it. `spare` pages behind its end belong to it, too.
+    /// sends the command that executes it. `spare` pages behind its end belong to it, too. The end of
+    /// a buffer for a split prefetcher carries the dispatcher's `EXEC_BUF_END` and nothing else.
     pub(crate) fn execute(&mut self, last: &DispatchCommand, log_page_size: u32, spare: u32) {
+        let mut last = last;
+        if self.is_split() {
+            self.send(last);
+            last = &DispatchCommand::ExecBufEnd;
+        }
+        self.execute_to(last, log_page_size, spare);
+    }
+
+    /// As [`Rig::execute`], with `last` at the end in every layout.
+    pub(crate) fn execute_to(&mut self, last: &DispatchCommand, log_page_size: u32, spare: u32) {
         let payload = self.note(last);
         self.dispatch.append(DISPATCH_CB, payload.len() as u32, true);
         self.prefetch_commands += 1;
@@ -40,6 +51,12 @@ impl Rig {
         }
         let command = PrefetchCommand::ExecBuf(ExecBuf { base_addr, log_page_size, pages });
         self.prefetch_as(&command, PREFETCH_Q_STALL_BIT | (64 >> PREFETCH_Q_LOG_UNIT));
+    }
+
+    /// Notes that the device side of a split prefetcher will release its host side, as the end of a
+    /// command buffer does.
+    pub(crate) fn host_side_released(&mut self) {
+        self.exec_buf_ends += 1;
     }
 
     /// Sends a command of the prefetcher that relays nothing, with this entry for its record.

@@ -26,11 +26,10 @@ impl Rig {
     /// Everybody was told as often as was said, and the go messages that were sent to all are there.
     fn check_notifications(&self) {
         let ends = self.semaphore(self.layout.issue_tile(self.board), SEM_EXEC_BUF);
-        let begun = if self.layout.issue_tile(self.board) == self.core_of(Kernel::Prefetch) { self.start } else { 0 };
-        assert_eq!(ends.wrapping_sub(begun), self.exec_buf_ends, "ends of exec buffers");
+        assert_eq!(ends, self.exec_buf_ends, "ends of exec buffers");
         let subordinate = self.core_of(Kernel::DispatchS);
         for (i, &expected) in (0..).zip(&self.notified) {
-            let found = self.l1(subordinate, dispatch_core::sync_sem(i).get());
+            let found = self.count(subordinate, dispatch_core::sync_sem(i).get());
             assert_eq!(found, expected, "sync semaphore {i}");
         }
         for worker in self.layout.workers(self.board) {
@@ -85,9 +84,8 @@ impl Rig {
         // The host side of a split prefetcher sends headers of records from here.
         let header = prefetch_d_core::RECORDS.base().get() as usize;
         let (before, header) = l1[end.get() as usize..].split_at(header - end.get() as usize);
-        assert!(before.iter().chain(&header[4..]).all(|&b| b == 0), "bytes behind {:#x}", end.get());
-        let split = prefetch != self.core_of(Kernel::Prefetch);
-        assert!(split || header[..4] == [0; 4], "a header of a split prefetcher");
+        assert!(before.iter().chain(&header[8..]).all(|&b| b == 0), "bytes behind {:#x}", end.get());
+        assert!(self.is_split() || header[..8] == [0; 8], "a header of a split prefetcher");
     }
 
     /// Ends all three kernels and checks that every page came back and every kernel returned.

@@ -1,0 +1,111 @@
+//! Traces in the queue: one small record stands for all commands of a sequence that lies in DRAM.
+
+use super::sent::{Batch, Sent};
+use super::wait::{Patience, Waited};
+use super::{CommandQueue, relay};
+use crate::RuntimeError;
+use crate::lower::Addressed;
+use std::sync::Arc;
+use tilework_abi::convert::usize_of;
+use tilework_abi::cq::prefetch::DispatcherSelect;
+use tilework_cq::prefetch::{ExecBuf, Inline};
+use tilework_cq::{DispatchCommand, EncodeError, PrefetchCommand, Record};
+use tilework_driver::{Card, HostLink};
+
+/// Commands as an exec buffer holds them: encoded, one behind the other.
+#[derive(Debug, Default)]
+pub(crate) struct Sequence {
+    /// Prefetch commands, each a multiple of 64 bytes.
+    pub bytes: Vec<u8>,
+    /// The dispatch commands in them; programs are counted within the sequence.
+    pub sent: Vec<Sent>,
+    /// Commands for the subordinate.
+    pub subordinate: u64,
+}
+
+impl Sequence {
+    /// Appends a record that is encoded already.
+    pub(crate) fn append(&mut self, record: &Record, sent: impl IntoIterator<Item = Sent>) {
+        self.bytes.extend_from_slice(record.bytes());
+        self.sent.extend(sent);
+    }
+
+    /// Appends a command of program `program` of the sequence.
+    ///
+    /// # Errors
+    /// A command that cannot be written.
+    pub(crate) fn push(&mut self, program: usize, command: Addressed) -> Result<(), EncodeError> {
+        let Addressed { to, command } = command;
+        let record = relay(to, &command)?;
+        self.subordinate += u64::from(to != DispatcherSelect::Master);
+        self.append(&record, (to == DispatcherSelect::Master).then(|| Sent::command(Some(program), command)));
+        Ok(())
+    }
+
+    /// Ends the sequence: behind this the prefetcher goes on with the host's records.
+    ///
+    /// # Errors
+    /// None with a command that can be written.
+    pub(crate) fn end(&mut self) -> Result<(), EncodeError> {
+        let end = DispatchCommand::ExecBufEnd;
+        let inline = Inline { dispatcher: DispatcherSelect::Master, payload: end.to_bytes()? };
+        self.append(&Record::new(&PrefetchCommand::ExecBufEnd(inline))?, [Sent::command(None, end)]);
+        Ok(())
+    }
+}
+
+/// A sequence that lies in DRAM.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    /// The record that executes it.
+    pub record: Record,
+    /// Its dispatch commands, for reports.
+    pub sent: Arc<[Sent]>,
+    /// Its commands for the subordinate.
+    pub subordinate: u64,
+    /// Its programs, as the commands name them.
+    pub programs: u64,
+}
+
+impl Stored {
+    /// The sequence in `buffer`.
+    ///
+    /// # Errors
+    /// A buffer that the prefetcher cannot execute.
+    pub(crate) fn new(
+        sent: Vec<Sent>,
+        subordinate: u64,
+        programs: usize,
+        buffer: ExecBuf,
+    ) -> Result<Self, EncodeError> {
+        let record = Record::new(&PrefetchCommand::ExecBuf(buffer))?.stalling();
+        Ok(Self { record, sent: sent.into(), subordinate, programs: programs as u64 })
+    }
+}
+
+impl CommandQueue {
+    /// Has the prefetcher execute a sequence, behind everything in the queue.
+    ///
+    /// # Errors
+    /// A device that stopped.
+    pub(crate) fn execute<C: HostLink>(
+        &mut self,
+        card: &mut Card<C>,
+        stored: &Stored,
+        patience: &mut Patience,
+    ) -> Result<(), Waited> {
+        self.push_record(card, &stored.record, [], patience)?;
+        self.sent.push_back(Batch::Trace(usize_of(self.position.programs), Arc::clone(&stored.sent)));
+        self.position.commands += stored.sent.len() as u64;
+        self.position.programs += stored.programs;
+        self.subordinate += stored.subordinate;
+        Ok(())
+    }
+}
+
+/// The error for a sequence that cannot be written.
+impl From<EncodeError> for Waited {
+    fn from(error: EncodeError) -> Self {
+        Self::Other(RuntimeError::Encode(error))
+    }
+}
