@@ -16,6 +16,7 @@ use super::account::{Account, Place, Sent as Written, slot_bytes};
 use super::sequence::{Compiled, Private, large, put_word, relay, sub};
 use super::{CacheCounts, Prepared, ProgramCache};
 use crate::RuntimeError;
+use crate::device::SubDeviceId;
 use crate::lower;
 use crate::memory::Allocator;
 use crate::program::{Layout, Program, ProgramError, ProgramErrorKind};
@@ -32,9 +33,10 @@ use tilework_abi::cq::dispatch::{
     WritePackedLargeType, WritePackedType,
 };
 use tilework_abi::cq::layout::prefetch_core::MAX_RECORD_BYTES;
-use tilework_abi::cq::layout::{DONE_STREAM, host};
+use tilework_abi::cq::layout::{DONE_STREAM, QueueId, host};
+use tilework_abi::cq::tiles::Queues;
 use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap};
-use tilework_abi::msg::LAUNCH_MSG_BYTES;
+use tilework_abi::msg::{GoMsg, LAUNCH_MSG_BYTES};
 use tilework_abi::noc::NocXy;
 use tilework_cq::dispatch::{GoSignal, PackedTargets, PackedWrite, Packets};
 use tilework_cq::{DispatchCommand, EncodeError, Record};
@@ -75,7 +77,12 @@ pub struct Launcher {
     map: MemoryMap,
     workers: Vec<NocXy>,
     columns: &'static [u8],
+    /// The go messages of each queue's programs, on sub-device 0.
+    gos: [u32; QueueId::ALL.len()],
+    /// The queue and the sub-device of the launches to come, their go message and their stream.
+    at: (QueueId, SubDeviceId),
     go: u32,
+    stream: u16,
     /// Whether the dispatcher's own rectangles hold exactly the workers.
     all_by_multicast: bool,
     text_sent: u64,
@@ -126,8 +133,6 @@ impl Builder {
     }
 }
 
-const STREAM: u16 = u16_of(DONE_STREAM);
-
 impl Launcher {
     /// The launcher of a device with these workers, of which nothing is known.
     ///
@@ -143,15 +148,57 @@ impl Launcher {
             map: *map,
             workers: workers.to_vec(),
             columns: board.worker_columns(),
+            gos: [go; QueueId::ALL.len()],
+            at: Default::default(),
             go,
+            stream: u16_of(DONE_STREAM),
             all_by_multicast: known && board.workers().eq(workers.iter().copied()),
             text_sent: 0,
             text_resident: 0,
-            wait: relay(&DispatchCommand::wait_stream_and_clear(STREAM, 0))?,
+            wait: relay(&DispatchCommand::wait_stream_and_clear(u16_of(DONE_STREAM), 0))?,
             stamp: relay(&lower::timestamp(0))?,
-            signal: relay(&DispatchCommand::SendGoSignal(signal(go, None, 0, 0)))?,
+            signal: relay(&DispatchCommand::SendGoSignal(signal(go, DONE_STREAM, None, 0, 0)))?,
             buffer: Vec::new(),
         })
+    }
+
+    /// Serves several queues: workers report to the queue that has started them.
+    ///
+    /// # Errors
+    /// None with commands that can be written.
+    pub(crate) fn serve(&mut self, board: Board, queues: Queues) -> Result<(), EncodeError> {
+        let known = [Board::P100, Board::P150].iter().any(|known| known.worker_columns() == board.worker_columns());
+        self.all_by_multicast = known && queues.workers(board).eq(self.workers.iter().copied());
+        for id in queues.ids() {
+            self.gos[id.index()] = lower::go_word(queues.layout().queue(id).done_tile(board));
+        }
+        self.turn_to(QueueId::FIRST, SubDeviceId::WHOLE)
+    }
+
+    /// The launches to come are those of `queue` on the sub-device `sub`.
+    ///
+    /// # Errors
+    /// None with commands that can be written.
+    pub(crate) fn select(&mut self, queue: QueueId, sub: SubDeviceId) -> Result<(), EncodeError> {
+        if self.at == (queue, sub) { Ok(()) } else { self.turn_to(queue, sub) }
+    }
+
+    fn turn_to(&mut self, queue: QueueId, sub: SubDeviceId) -> Result<(), EncodeError> {
+        self.account.select(queue, sub);
+        self.at = (queue, sub);
+        let stream = DONE_STREAM + u32::from(sub.number());
+        let before = GoMsg::from_word(self.gos[queue.index()]);
+        self.go = GoMsg { dispatch_message_offset: sub.number(), ..before }.word();
+        self.stream = u16_of(stream);
+        self.wait = relay(&DispatchCommand::wait_stream_and_clear(self.stream, 0))?;
+        self.signal = relay(&DispatchCommand::SendGoSignal(signal(self.go, stream, None, 0, 0)))?;
+        Ok(())
+    }
+
+    /// Whether a program of `queue` is in flight on one of these sub-devices: the queue has not
+    /// waited for its end.
+    pub(crate) fn has_launched(&self, queue: QueueId, subs: &[SubDeviceId]) -> bool {
+        subs.iter().any(|&sub| self.account.has_launched(queue, sub))
     }
 
     /// Counts so far.
@@ -306,7 +353,7 @@ impl Launcher {
 
     /// Waits until so many workers are done, and clears their stream.
     fn wait_stream(&self, out: &mut Builder, count: u32, tag: Option<usize>) -> Result<(), EncodeError> {
-        let command = DispatchCommand::wait_stream_and_clear(STREAM, count);
+        let command = DispatchCommand::wait_stream_and_clear(self.stream, count);
         let bytes = out.add(&self.wait, tag, What::Command(command.into()))?;
         put_word(bytes, CMD_SIZE + offset_of!(abi::Wait, count), count);
         Ok(())
@@ -398,7 +445,7 @@ impl Launcher {
     fn targets(&mut self, out: &mut Builder, compiled: &Compiled, tag: Option<usize>) -> Result<GoSignal, EncodeError> {
         let targets = &compiled.targets;
         if self.all_by_multicast && targets.len() == self.workers.len() {
-            return Ok(signal(self.go, Some(0), 0, 0));
+            return Ok(signal(self.go, self.stream.into(), Some(0), 0, 0));
         }
         let find = |table: &[u32]| table.windows(targets.len()).position(|part| part == targets);
         let start = match find(&self.account.targets) {
@@ -418,7 +465,7 @@ impl Launcher {
                 start
             }
         };
-        Ok(signal(self.go, None, u8_of(u32_of(start)), u8_of(u32_of(targets.len()))))
+        Ok(signal(self.go, self.stream.into(), None, u8_of(u32_of(start)), u8_of(u32_of(targets.len()))))
     }
 
     fn signal(&self, out: &mut Builder, go: GoSignal, tag: Option<usize>) -> Result<(), EncodeError> {
@@ -432,14 +479,14 @@ impl Launcher {
 }
 
 /// A go signal that waits for nothing: a wait stands in front of it.
-fn signal(go_signal: u32, multicast_go_offset: Option<u8>, start: u8, number: u8) -> GoSignal {
+fn signal(go_signal: u32, wait_stream: u32, multicast_go_offset: Option<u8>, start: u8, number: u8) -> GoSignal {
     GoSignal {
         go_signal,
         multicast_go_offset,
         num_unicast_txns: number,
         noc_data_start_index: start,
         wait_count: 0,
-        wait_stream: DONE_STREAM,
+        wait_stream,
     }
 }
 

@@ -3,9 +3,9 @@
 use super::DispatchCommand;
 use tilework_abi::board::Board;
 use tilework_abi::convert::{u8_of, u16_of, u32_of};
-use tilework_abi::cq::layout::DONE_STREAM;
+use tilework_abi::cq::layout::{DONE_STREAM, QueueId};
 use tilework_abi::cq::prefetch::DispatcherSelect;
-use tilework_abi::cq::tiles::{DispatchLayout, GoSender};
+use tilework_abi::cq::tiles::{DispatchLayout, GoSender, QueueTiles};
 use tilework_abi::msg::{GoMsg, RUN_GO};
 use tilework_abi::noc::NocXy;
 use tilework_cq::dispatch::{GoSignal, NotifySubordinate};
@@ -46,8 +46,13 @@ pub struct Go {
 impl Go {
     /// As `layout` has it on `board`.
     pub fn of(layout: DispatchLayout, board: Board) -> Self {
-        let done = layout.done_tile(board);
-        Self { word: go_word(done), sender: layout.go(), counts_apart: done != layout.dispatch_tile(board) }
+        Self::at(layout.queue(QueueId::FIRST), board)
+    }
+
+    /// As the queue with these tiles has it on `board`.
+    pub fn at(tiles: QueueTiles, board: Board) -> Self {
+        let done = tiles.done_tile(board);
+        Self { word: go_word(done), sender: tiles.layout.go(), counts_apart: done != tiles.dispatch_tile(board) }
     }
 
     /// By the dispatcher, with the go message `word`.
