@@ -130,7 +130,7 @@ const SUB_DEVICES: Scenario = Scenario {
 const EVENTS: Scenario = Scenario {
     name: "events",
     programs: &[Program { sub: 0, workers: &[0] }; 2],
-    calls: [&[Record, Record, Launch(0), Record, Record], &[Wait(1), Record, Wait(2), Launch(1)]],
+    calls: [&[Record, Record, Launch(0), Record, Record], &[Wait(1), Record, Wait(3), Launch(1)]],
     ordered: &[(0, 1)],
     together: None,
     waits: true,
@@ -216,13 +216,13 @@ enum Wrong {
     Met(usize, usize),
     /// A go message for a worker with another program's data.
     Data(usize, usize),
-    /// Data for a worker that runs another program of the other queue.
+    /// Data for a worker that runs another program.
     Overwritten(usize, usize),
     /// A program that started in front of the end of another.
     Early(usize, usize),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Worker {
     data: Option<usize>,
     runs: Option<(usize, usize)>,
@@ -333,9 +333,8 @@ impl State {
     /// A packet arrives.
     fn arrive(&mut self, queues: &Queues, at: usize) {
         match self.packets.remove(at) {
-            Packet::Data { queue, program, worker } => {
-                if let Some((of, runs)) = self.workers[worker].runs.filter(|&(of, _)| of != queue) {
-                    let _ = of;
+            Packet::Data { program, worker, .. } => {
+                if let Some((_, runs)) = self.workers[worker].runs {
                     self.fail(Wrong::Overwritten(runs, program));
                 }
                 self.workers[worker].data = Some(program);
@@ -379,8 +378,6 @@ impl State {
             && (0..QUEUES).all(|queue| self.next[queue] == queues.commands[queue].len())
     }
 }
-
-impl Copy for Worker {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
@@ -457,7 +454,7 @@ fn two_queues_share_the_workers() {
 const FOUND: [(Defect, Scenario, &str); 8] = [
     (Defect::RecordsBeforeEnd, TURNS, RIGHT),
     (Defect::RecordsWithoutBarrier, EVENTS, ENDS),
-    (Defect::WaitsForOwnWord, TURNS, ENDS),
+    (Defect::WaitsForOwnWord, TURNS, RIGHT),
     (Defect::ComparesPlainly, EVENTS, RIGHT),
     (Defect::LaunchesUnordered, BESIDE, RIGHT),
     (Defect::ReportsToFirstQueue, BESIDE, ENDS),
