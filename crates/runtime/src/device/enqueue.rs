@@ -89,6 +89,9 @@ impl<C: HostLink> Device<C> {
         self.settle()?;
         self.transfer_bytes += buffer.bytes();
         self.with_queue(|queue, card, patience| queue.read_runs(card, &name, &runs, &read, patience))?;
+        if let Some(order) = &mut self.order {
+            order.record(self.at, &read.event);
+        }
         if blocking == Blocking::Yes {
             self.synchronize(&read.event)?;
         }

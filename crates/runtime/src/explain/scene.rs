@@ -100,13 +100,14 @@ impl<'a> Scene<'a> {
     pub(super) fn about(&self, tile: NocXy) -> Self {
         let of_other = match self.queues.at(self.board, tile) {
             Some((queue, _)) => queue != self.at,
-            None => !self.runs_on(tile) && self.turned().runs_on(tile),
+            None => !self.has_started(tile) && self.turned().has_started(tile),
         };
         if of_other { self.turned() } else { self.clone() }
     }
-    /// Whether the program that the queue is running has a tile.
-    fn runs_on(&self, tile: NocXy) -> bool {
-        self.running().is_some_and(|running| running.layout.cores.contains(&tile))
+    /// Whether the program that the queue has started last, and not waited for, has a tile.
+    fn has_started(&self, tile: NocXy) -> bool {
+        let started = self.started().and_then(|i| self.batch.get(i));
+        started.is_some_and(|running| running.layout.cores.contains(&tile))
     }
     /// The scene about the queue that is to blame: the other one, if this has nothing to do or waits
     /// for it.
