@@ -11,8 +11,8 @@ use tilework_abi::board::Board;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::prebuilt;
 use tilework_runtime::{
-    ArgSet, BufferConfig, BufferType, ChipCounts, Cores, Device, DeviceConfig, Dispatch, KernelImage, Program, Role,
-    Statistics, UniqueArgs,
+    ArgSet, Blocking, BufferConfig, BufferType, ChipCounts, Cores, Device, DeviceConfig, Dispatch, KernelImage,
+    Program, Role, Statistics, UniqueArgs,
 };
 use tilework_sim::{Chip, ChipConfig};
 
@@ -33,6 +33,7 @@ fn main() -> Outcome<()> {
     println!("|---|---|---|---|---|");
     boards()?;
     empty_programs()?;
+    traced_programs()?;
     busy_cores()?;
     idle_chip()?;
     transfers()
@@ -92,6 +93,37 @@ fn empty_programs() -> Outcome<()> {
             let per = |n: u64| n / PROGRAMS as u64;
             let statistics = counts(report.statistics)?;
             Ok((time, format!("{} cycles, {} instructions", per(statistics.cycles), per(statistics.instructions))))
+        })?;
+    }
+    Ok(())
+}
+
+/// An empty program in a trace, by the difference of two traces: what a replay costs by itself is
+/// left out.
+fn traced_programs() -> Outcome<()> {
+    const PROGRAMS: [usize; 2] = [100, 300];
+    for cores in [1, 118] {
+        let mut device = open(DeviceConfig::new(Board::P100))?;
+        let program = empty(Cores::Count(cores))?;
+        device.run(std::slice::from_ref(&program))?;
+        let mut traces = Vec::new();
+        for programs in PROGRAMS {
+            let capture = device.begin_trace_capture()?;
+            for _ in 0..programs {
+                device.enqueue_program(&program, Blocking::No)?;
+            }
+            traces.push(device.end_trace_capture(capture)?);
+        }
+        row(&format!("one empty program of a trace on {cores} workers (p100)"), 9, || {
+            let start = Instant::now();
+            let mut cycles = Vec::new();
+            for trace in &traces {
+                let before = counts(device.statistics())?.cycles;
+                device.replay_trace(trace, Blocking::Yes)?;
+                cycles.push(counts(device.statistics())?.cycles - before);
+            }
+            let time = start.elapsed() / (PROGRAMS[0] + PROGRAMS[1]) as u32;
+            Ok((time, format!("{} cycles", (cycles[1] - cycles[0]) / (PROGRAMS[1] - PROGRAMS[0]) as u64)))
         })?;
     }
     Ok(())

@@ -2,16 +2,19 @@
 //! lowering would have sent, and nothing that a program uses changes while it runs.
 
 mod over;
+mod traces;
 
 use super::*;
 use crate::elf::KernelImage;
 use crate::elf::tests::kernel_of;
 use crate::memory::Allocator;
 use crate::program::{ArgSet, CircularBuffer, Cores, Layout, Role, UniqueArgs};
+use crate::queue::Sent;
 use proptest::prelude::*;
 use std::ops::Range;
 use tilework_abi::addr::{L1Addr, PageCount};
 use tilework_abi::board::Board;
+use tilework_abi::cq::dispatch::WaitFlags;
 use tilework_abi::cq::prefetch::DispatcherSelect;
 use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap, WORKER};
@@ -66,6 +69,8 @@ struct Model {
     state: Vec<Worker>,
     table: Vec<u32>,
     started: Vec<usize>,
+    /// Workers that have ended since the stream was cleared.
+    ended: usize,
     /// Bytes written with kernel text in them.
     text: usize,
     /// Go signals that the dispatcher has allowed the subordinate.
@@ -81,6 +86,7 @@ impl Model {
             state: vec![worker; WORKERS],
             table: Vec::new(),
             started: Vec::new(),
+            ended: 0,
             text: 0,
             allowed: 0,
         };
@@ -117,24 +123,31 @@ impl Model {
     fn execute(&mut self, records: &[Encoded]) -> bool {
         let mut went = false;
         for (record, sent) in records {
-            let mut sent = sent.iter();
-            for relay in decode_stream(record.bytes()).map(Result::unwrap) {
-                let PrefetchCommand::RelayInline(inline) = &relay.command else { panic!("{relay:?}") };
-                for inner in relay.inner {
-                    let InnerCommand::Whole(command) = inner.command else { panic!("a part of a command: {inner:?}") };
-                    if inline.dispatcher == DispatcherSelect::Subordinate {
-                        went |= self.subordinate(command);
-                        continue;
-                    }
+            self.execute_bytes(record.bytes(), sent, |_| went = true);
+        }
+        went
+    }
+    /// Executes commands that are described by `sent`; calls `gone` behind each go signal.
+    fn execute_bytes(&mut self, bytes: &[u8], sent: &[Sent], mut gone: impl FnMut(&mut Self)) {
+        let mut sent = sent.iter();
+        for relay in decode_stream(bytes).map(Result::unwrap) {
+            let PrefetchCommand::RelayInline(inline) = &relay.command else { panic!("{relay:?}") };
+            for inner in relay.inner {
+                let InnerCommand::Whole(command) = inner.command else { panic!("a part of a command: {inner:?}") };
+                let went = if inline.dispatcher == DispatcherSelect::Subordinate {
+                    self.subordinate(command)
+                } else {
                     if let Some(described) = sent.next().expect("each command is described").what.command() {
                         assert_eq!(&command, described);
                     }
-                    went |= self.command(command);
+                    self.command(command)
+                };
+                if went {
+                    gone(self);
                 }
             }
-            assert!(sent.next().is_none(), "each description has its command");
         }
-        went
+        assert!(sent.next().is_none(), "each description has its command");
     }
     /// Executes a command of the subordinate, whose wait is for what the dispatcher has waited for.
     fn subordinate(&mut self, command: DispatchCommand) -> bool {
@@ -171,14 +184,15 @@ impl Model {
             }
             DispatchCommand::SetGoSignalNocData(table) => self.table = table,
             DispatchCommand::Wait(wait) => {
-                assert_eq!(wait.count as usize, self.started.len(), "as many as were started");
-                for i in std::mem::take(&mut self.started) {
-                    let next = (self.word(i, self.map.launch_rd_ptr()) + 1) % LAUNCH_ENTRIES;
-                    self.set_word(i, self.map.launch_rd_ptr(), next);
-                    self.state[i].used.clear();
+                self.end(wait.count);
+                if wait.flags.contains(WaitFlags::CLEAR_STREAM) {
+                    self.ended = 0;
                 }
             }
             DispatchCommand::SendGoSignal(go) => {
+                if go.wait_count != 0 {
+                    self.end(go.wait_count);
+                }
                 assert!(self.started.is_empty(), "the program before has ended");
                 assert_eq!(go.multicast_go_offset, None, "the model has not all workers of the board");
                 let targets = &self.table[go.noc_data_start_index.into()..][..go.num_unicast_txns.into()];
@@ -194,6 +208,17 @@ impl Model {
             other => panic!("unexpected {other}"),
         }
         false
+    }
+
+    /// Ends the program in flight: a wait for `count` workers since the stream was cleared.
+    fn end(&mut self, count: u32) {
+        self.ended += self.started.len();
+        assert_eq!(count as usize, self.ended, "as many as were started");
+        for i in std::mem::take(&mut self.started) {
+            let next = (self.word(i, self.map.launch_rd_ptr()) + 1) % LAUNCH_ENTRIES;
+            self.set_word(i, self.map.launch_rd_ptr(), next);
+            self.state[i].used.clear();
+        }
     }
 
     /// Checks what every core of `program` finds, and notes that it uses it.
