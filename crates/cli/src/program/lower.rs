@@ -71,7 +71,7 @@ pub fn programs(plan: &Plan, placed: &Placed) -> Outcome<Vec<Program>> {
 /// The program of a launch with these arguments.
 pub fn build(plan: &Plan, launch: usize, arguments: Arguments) -> Program {
     let cores = plan.launched(launch).flat_map(|r| r.cores.iter().copied()).collect();
-    let mut program = Program::new(&plan.launch_name(launch), Cores::List(cores)).names(plan.names());
+    let mut program = Program::new(plan.launch_name(launch), Cores::List(cores)).names(plan.names());
     for planned in plan.launched(launch) {
         let mut role = Role::on(planned.cores.clone()).named(&planned.name);
         for kernel in &planned.kernels {
