@@ -174,6 +174,10 @@ impl DeviceConfig {
 pub struct Statistics {
     /// Dispatch commands in the queue.
     pub commands: u64,
+    /// Records in the issue region.
+    pub records: u64,
+    /// Bytes of these records.
+    pub record_bytes: u64,
     /// Programs run to their end.
     pub programs: u64,
     /// Programs found in the cache, and kernel text found on the workers.
@@ -188,6 +192,8 @@ impl Statistics {
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             commands: self.commands - earlier.commands,
+            records: self.records - earlier.records,
+            record_bytes: self.record_bytes - earlier.record_bytes,
             programs: self.programs - earlier.programs,
             cache: self.cache.since(&earlier.cache),
             chip: self.chip.zip(earlier.chip).map(|(now, earlier)| now.since(&earlier)),
@@ -408,6 +414,8 @@ impl<C: HostLink> Device<C> {
         Statistics {
             commands: self.all_queues().map(CommandQueue::commands).sum::<u64>()
                 + self.launcher.as_ref().map_or(0, Launcher::subordinate_commands),
+            records: self.all_queues().map(CommandQueue::records).sum(),
+            record_bytes: self.all_queues().map(CommandQueue::record_bytes).sum(),
             programs: self.programs,
             cache: self.launcher.as_ref().map(Launcher::counts).unwrap_or_default(),
             chip: self.card.link().inspect().map(Inspect::counts),

@@ -166,6 +166,10 @@ impl CommandQueue {
         self.position.programs += 1;
         self.position.programs - 1
     }
+    /// Records that went through the issue region since the start.
+    pub fn records(&self) -> u64 {
+        self.position.records
+    }
     /// Bytes that went through the issue region since the start.
     pub fn record_bytes(&self) -> u64 {
         self.record_bytes
