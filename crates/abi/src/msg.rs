@@ -34,6 +34,11 @@ impl GoMsg {
     pub const fn word(self) -> u32 {
         u32::from_le_bytes([self.dispatch_message_offset, self.master_x, self.master_y, self.signal])
     }
+    /// The message that such a word is.
+    pub const fn from_word(word: u32) -> Self {
+        let [dispatch_message_offset, master_x, master_y, signal] = word.to_le_bytes();
+        Self { dispatch_message_offset, master_x, master_y, signal }
+    }
     /// A message without a dispatch core.
     pub const fn signal(signal: u8) -> Self {
         Self { dispatch_message_offset: 0, master_x: 0, master_y: 0, signal }

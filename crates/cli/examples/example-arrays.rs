@@ -17,6 +17,9 @@ fn main() -> Result<()> {
     let mut random = Generator(2);
     let x = std::iter::repeat_with(|| (random.next() >> 16) as u16 as i16);
     write(&examples.join("pipeline/x.npy"), &[37, 32, 32], x)?;
+    for (name, factor) in [("x", 1), ("twice", 2), ("thrice", 3)] {
+        write(&examples.join(format!("queue/{name}.npy")), &[64, 64], (0..64 * 64).map(|n: u32| n * factor))?;
+    }
     for (file, shape, seed) in FLOATS {
         let mut random = Generator(seed);
         write(&examples.join(file), shape, std::iter::repeat_with(|| random.float()))?;

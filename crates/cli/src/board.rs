@@ -8,7 +8,7 @@ use std::ops::Range;
 use tilework_abi::addr::L1Addr;
 use tilework_abi::board::{self, AICLK_MHZ, Board, ChipSpec, DRAM_BANK_BYTES};
 use tilework_abi::cq::layout::{
-    HOST_REGION_NOC_BASE, KERNEL_TEXT_OFFSET, L1Region, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host,
+    HOST_REGION_NOC_BASE, KERNEL_TEXT_OFFSET, L1Region, QueueId, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host,
     prefetch_core, prefetch_d_core,
 };
 use tilework_abi::cq::status::{Kernel, STATUS_BYTES};
@@ -133,12 +133,15 @@ fn draw(whole: BoardLayout, out: &mut dyn Write) -> std::io::Result<()> {
 
 /// The dispatch layouts, with the workers that each leaves.
 fn layouts(whole: BoardLayout, out: &mut dyn Write) -> std::io::Result<()> {
-    writeln!(out, "Dispatch layouts (--dispatch-layout; here {})\n  name              workers", whole.layout)?;
+    let BoardLayout { board, layout: here } = whole;
+    writeln!(out, "Dispatch layouts (--dispatch-layout; here {here})\n  name              workers  with two queues")?;
     for layout in DispatchLayout::ALL {
-        let workers = layout.workers(whole.board).count();
-        writeln!(out, "  {:<16}  {workers:>7}  {}", layout.name(), layout.row().about)?;
+        let [one, two] = [1, 2].map(|queues| layout.queues(queues).workers(board).count());
+        writeln!(out, "  {:<16}  {one:>7}  {two:>15}  {}", layout.name(), layout.row().about)?;
     }
-    writeln!(out)
+    let second = here.queue(QueueId::SECOND).tiles(board);
+    let second: Vec<_> = second.map(|(xy, parts)| format!("{} ({})", parts[0].name(), at(xy))).collect();
+    writeln!(out, "  A second queue takes {}.\n", second.join(", "))
 }
 
 /// The tiles whose cores do not run.

@@ -4,6 +4,8 @@ use crate::board::{Row, dispatch_map, host_map, prefetch_map, worker_map};
 use crate::board_option::BoardLayout;
 use serde::Serialize;
 use tilework_abi::board::{AICLK_MHZ, DRAM_BANK_BYTES};
+use tilework_abi::cq::layout::QueueId;
+use tilework_abi::cq::tiles::Part;
 use tilework_abi::noc::NocXy;
 
 /// A board. The fields are those of the JSON form, in their order.
@@ -21,6 +23,8 @@ pub struct BoardReport {
     dispatch_core: TileView,
     /// All tiles of the command queue and what they run.
     queue_tiles: Vec<QueueTileView>,
+    /// What a second queue would take beside them.
+    second_queue: SecondQueueView,
     dram_banks: Vec<BankView>,
     memory_maps: MapsView,
 }
@@ -36,6 +40,13 @@ struct QueueTileView {
     x: u8,
     y: u8,
     runs: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+struct SecondQueueView {
+    tiles: Vec<QueueTileView>,
+    /// Workers of a device with two queues.
+    workers: usize,
 }
 
 #[derive(Serialize)]
@@ -68,11 +79,15 @@ impl BoardReport {
     /// The report of a board.
     pub fn of(whole: BoardLayout) -> Self {
         let BoardLayout { board, layout } = whole;
-        let queue = layout.tiles(board).map(|(xy, parts)| QueueTileView {
-            x: xy.x,
-            y: xy.y,
-            runs: parts.iter().map(|part| part.name()).collect(),
-        });
+        let tiles = |queue| {
+            let view = |(xy, parts): (NocXy, &[Part])| QueueTileView {
+                x: xy.x,
+                y: xy.y,
+                runs: parts.iter().map(|part| part.name()).collect(),
+            };
+            layout.queue(queue).tiles(board).map(view).collect()
+        };
+        let workers = layout.queues(2).workers(board).count();
         let map = board.dram();
         let banks = map.banks().iter().enumerate().map(|(logical, bank)| BankView {
             logical,
@@ -89,7 +104,8 @@ impl BoardReport {
             workers: whole.workers().into_iter().map(tile).collect(),
             prefetch_core: tile(layout.issue_tile(board)),
             dispatch_core: tile(layout.completion_tile(board)),
-            queue_tiles: queue.collect(),
+            queue_tiles: tiles(QueueId::FIRST),
+            second_queue: SecondQueueView { tiles: tiles(QueueId::SECOND), workers },
             dram_banks: banks.collect(),
             memory_maps: MapsView {
                 worker: ranges(worker_map()),

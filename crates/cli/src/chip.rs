@@ -131,6 +131,9 @@ impl HostLink for AnyChip {
     fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: Cycle) -> Result<u32, LinkError> {
         each!(self, chip => HostLink::wait_word(chip, address, seen, budget))
     }
+    fn wait_words(&mut self, words: &[(PcieAddr, u32)], budget: Cycle) -> Result<(), LinkError> {
+        each!(self, chip => HostLink::wait_words(chip, words, budget))
+    }
     fn idle(&mut self, cycles: Cycle) -> Result<(), LinkError> {
         each!(self, chip => HostLink::idle(chip, cycles))
     }

@@ -4,6 +4,7 @@ use crate::answer::Answer;
 use serde::Serialize;
 use std::io::Write;
 use tilework_abi::board::{AICLK_MHZ, Board, DRAM_BANK_BYTES};
+use tilework_abi::cq::tiles::DispatchLayout;
 
 /// The devices. The fields are those of the JSON form, in their order.
 #[derive(Serialize)]
@@ -23,7 +24,9 @@ struct DeviceView {
     tensix_tiles: usize,
     /// Tiles that run programs under fast dispatch; under slow dispatch all do.
     workers: usize,
-    /// Tiles that run the command queue under fast dispatch.
+    /// The same with two command queues.
+    workers_with_two_queues: usize,
+    /// Tiles that run a command queue under fast dispatch.
     dispatch_cores: usize,
     dram_banks: usize,
     dram_bytes: u64,
@@ -40,6 +43,7 @@ impl DeviceView {
             chips: board.spec().chips.len(),
             tensix_tiles,
             workers,
+            workers_with_two_queues: DispatchLayout::default().queues(2).workers(board).count(),
             dispatch_cores: tensix_tiles - workers,
             dram_banks,
             dram_bytes: dram_banks as u64 * DRAM_BANK_BYTES,
@@ -55,19 +59,23 @@ pub fn list() -> Answer {
 }
 
 fn text(report: &DevicesReport, out: &mut dyn Write) -> std::io::Result<()> {
-    writeln!(out, "board  chips  Tensix  workers  dispatch cores  DRAM               clock     source")?;
+    writeln!(
+        out,
+        "board  chips  Tensix  workers  with two queues  dispatch cores  DRAM               clock     source"
+    )?;
     for device in &report.devices {
         let DeviceView { board, source, chips, tensix_tiles, workers, dispatch_cores, dram_banks, .. } = device;
+        let two = device.workers_with_two_queues;
         let dram = format!("{dram_banks} banks, {} GiB", device.dram_bytes >> 30);
         let clock = format!("{} MHz", device.aiclk_mhz);
         writeln!(
             out,
-            "{board:<5}  {chips:>5}  {tensix_tiles:>6}  {workers:>7}  {dispatch_cores:>14}  {dram:<17}  {clock}  {source}"
+            "{board:<5}  {chips:>5}  {tensix_tiles:>6}  {workers:>7}  {two:>15}  {dispatch_cores:>14}  {dram:<17}  {clock}  {source}"
         )?;
     }
     writeln!(
         out,
         "\nPrograms run on the first chip of a board, chosen by --board; a file says what another chip lacks \
-         (docs/card.md).\nUnder slow dispatch the dispatch cores are workers, too."
+         (docs/card.md).\nEach command queue has its own dispatch cores. Under slow dispatch they are workers, too."
     )
 }

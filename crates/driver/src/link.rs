@@ -62,6 +62,32 @@ pub trait HostLink {
     /// [`LinkError::Budget`] when the budget is used up; [`LinkError::Deadlock`] from a link that
     /// knows that nothing can change the word any more; otherwise the chip failed.
     fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: Cycle) -> Result<u32, LinkError>;
+    /// Waits until one of the pinned words no longer is what the host has seen of it, for at most
+    /// `budget` cycles. A link that can wait for one word only looks at the others once in a
+    /// microsecond.
+    ///
+    /// # Errors
+    /// As [`HostLink::wait_word`].
+    fn wait_words(&mut self, words: &[(PcieAddr, u32)], budget: Cycle) -> Result<(), LinkError> {
+        let mut left = budget;
+        loop {
+            for &(address, seen) in words {
+                let mut word = [0; 4];
+                self.pinned_read(address, &mut word)?;
+                if u32::from_le_bytes(word) != seen {
+                    return Ok(());
+                }
+            }
+            let turn = left.min(TURN);
+            let Some(&(address, seen)) = words.first().filter(|_| turn > 0) else {
+                return Err(LinkError::Budget { cycles: budget });
+            };
+            match self.wait_word(address, seen, turn) {
+                Err(LinkError::Budget { .. }) => left -= turn,
+                result => return result.map(|_| ()),
+            }
+        }
+    }
     /// Lets `cycles` pass, for instance between two looks at a word of the device.
     ///
     /// # Errors
@@ -78,6 +104,9 @@ pub trait HostLink {
         None
     }
 }
+
+/// Cycles between two looks of [`HostLink::wait_words`] at one word (estimate: a microsecond).
+const TURN: Cycle = 1_350;
 
 /// What only a simulator can tell about its chip. Looking changes nothing and takes no time.
 pub trait Inspect {

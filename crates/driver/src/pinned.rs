@@ -62,6 +62,13 @@ impl Pinned {
     pub fn write32(&self, link: &mut impl HostLink, offset: u64, value: u32) -> Result<(), DriverError> {
         self.write(link, offset, &value.to_le_bytes())
     }
+    /// The address of the word at `offset`, for [`HostLink::wait_words`].
+    ///
+    /// # Errors
+    /// The word is not in the region.
+    pub fn word(&self, offset: u64) -> Result<PcieAddr, DriverError> {
+        self.at(offset, 4)
+    }
     /// Waits until the word at `offset` is no longer `seen`, for at most `budget` cycles, and
     /// returns it.
     ///

@@ -196,6 +196,26 @@ fn extreme(values: &[f32], start: f32, choose: impl Fn(f32, f32) -> f32) -> f32 
     rest.iter().chain(&lanes).copied().fold(start, choose)
 }
 
+/// Makes each value of `row` the largest of its column in `others`, or of itself; NaN if one is.
+#[multiversion(targets("x86_64+avx2"))]
+pub(crate) fn raise(row: &mut [f32], others: &[&[f32]]) {
+    const LANES: usize = 32;
+    let count = others.iter().map(|other| other.len()).fold(row.len(), usize::min);
+    let whole = count / LANES * LANES;
+    // A piece of the row stays in registers while the others go by.
+    for (i, piece) in row[..whole].as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+        let mut largest = *piece;
+        for other in others {
+            let from = &other[i * LANES..][..LANES];
+            largest.iter_mut().zip(from).for_each(|(l, &v)| *l = maximum(*l, v));
+        }
+        *piece = largest;
+    }
+    for other in others {
+        row[whole..count].iter_mut().zip(&other[whole..]).for_each(|(l, &v)| *l = maximum(*l, v));
+    }
+}
+
 /// Softmax of a row in place: e to the distance from the largest, over their sum. A sink is one
 /// more value, whose result is not wanted.
 ///

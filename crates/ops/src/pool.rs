@@ -48,7 +48,7 @@ impl Pool2d {
 
     /// Calls `f` with the image position and the channels of every tap of a result position that
     /// falls on the image.
-    fn taps(&self, image: &[f32], output: [usize; 2], position: usize, mut f: impl FnMut(usize, &[f32])) {
+    fn taps<'a>(&self, image: &'a [f32], output: [usize; 2], position: usize, mut f: impl FnMut(usize, &'a [f32])) {
         let [rows, columns] = self.window.axes();
         let (n, r, c) = (position / (output[0] * output[1]), position / output[1] % output[0], position % output[1]);
         for i in 0..rows.kernel {
@@ -70,11 +70,12 @@ pub fn max_pool2d(input: &Tensor, pool: &Pool2d, out: DType) -> Result<Tensor, O
     let shape = pool.shape(OP, input, output)?;
     let image = as_f32(input);
     Ok(produce::floats(shape, out, pool.channels, |start, values| {
+        let mut pixels = Vec::new();
         for (i, row) in values.chunks_mut(pool.channels).enumerate() {
+            pixels.clear();
+            pool.taps(&image, output, start / pool.channels + i, |_, pixel| pixels.push(pixel));
             row.fill(f32::NEG_INFINITY);
-            pool.taps(&image, output, start / pool.channels + i, |_, pixel| {
-                row.iter_mut().zip(pixel).for_each(|(v, &p)| *v = crate::math::maximum(*v, p));
-            });
+            crate::math::raise(row, &pixels);
         }
     }))
 }

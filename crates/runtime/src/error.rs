@@ -1,5 +1,6 @@
 //! What can go wrong when programs run.
 
+use crate::device::SubDeviceError;
 use crate::elf::ElfError;
 use crate::explain::{BudgetReport, DeadlockReport, FaultPlace};
 use crate::firmware::FirmwareError;
@@ -8,6 +9,8 @@ use crate::program::ProgramError;
 use crate::tensor::TensorError;
 use crate::trace::TraceError;
 use tilework_abi::board::Harvesting;
+use tilework_abi::cq::layout::QueueId;
+use tilework_abi::noc::NocXy;
 use tilework_cq::EncodeError;
 use tilework_driver::{ChipFault, DriverError};
 
@@ -97,11 +100,40 @@ pub enum RuntimeError {
     #[error("the device was closed")]
     Closed,
     /// More command queues than a device has.
-    #[error("{asked} command queues were asked for; a device has 1")]
+    #[error("{asked} command queues were asked for; a device has 1 or 2")]
     Queues {
         /// How many were asked for.
         asked: u8,
     },
+    /// A queue that the device does not have.
+    #[error("there is no queue {asked}: the device was opened with {queues}")]
+    NoSuchQueue {
+        /// The queue.
+        asked: QueueId,
+        /// Queues that the device has.
+        queues: u8,
+    },
+    /// Programs of two queues would meet on a worker, in no order.
+    #[error(
+        "program {second:?} on queue {second_queue} would meet program {first:?} on queue {first_queue} on core {core}: \
+         nothing says which comes first. Record an event behind {first:?} on queue {first_queue} and let queue \
+         {second_queue} wait for it, or finish queue {first_queue}"
+    )]
+    Unordered {
+        /// The program that was enqueued first.
+        first: String,
+        /// Its queue.
+        first_queue: QueueId,
+        /// The program that was refused.
+        second: String,
+        /// Its queue.
+        second_queue: QueueId,
+        /// The first worker that both have.
+        core: NocXy,
+    },
+    /// Sub-devices that cannot be, or a program that is not on one of them.
+    #[error(transparent)]
+    SubDevice(#[from] SubDeviceError),
     /// The device stopped in an earlier call.
     #[error("the device stopped earlier ({0}); open it again")]
     Lost(String),

@@ -8,10 +8,11 @@
 //! looks first.
 
 use crate::RuntimeError;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 use tilework_abi::addr::Cycle;
+use tilework_abi::cq::layout::{QueueId, WORKER_SEMS};
 
 /// How an event ended: the cycle at which the host noticed it, or why it was never reached.
 pub type Outcome = Result<Cycle, RuntimeError>;
@@ -32,23 +33,64 @@ enum State {
     Ended(Outcome),
 }
 
-/// A point in the command queue of one device. Clones are the same event.
+/// Where an event was put.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Put {
+    /// The queue.
+    pub queue: QueueId,
+    /// Its number among the queue's events; none for the end of a read.
+    pub number: Option<u32>,
+    /// The launches that it comes behind, by sub-device: so many of the queue's, counted since the
+    /// device was opened.
+    pub behind: Launches,
+}
+
+/// Counts of launches by sub-device.
+pub(crate) type Launches = [u64; WORKER_SEMS as usize];
+
+struct Shared {
+    state: RefCell<State>,
+    put: Cell<Put>,
+}
+
+/// A point in a command queue of one device. Clones are the same event.
 #[derive(Clone)]
 pub struct Event {
     device: u64,
-    state: Rc<RefCell<State>>,
+    shared: Rc<Shared>,
 }
 
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Event").field("device", &self.device).field("outcome", &self.poll()).finish()
+        f.debug_struct("Event")
+            .field("device", &self.device)
+            .field("put", &self.place())
+            .field("outcome", &self.poll())
+            .finish()
     }
 }
 
 impl Event {
     /// An event of device number `device` that has yet to be reached.
     pub(crate) fn pending(device: u64) -> Self {
-        Self { device, state: Rc::new(RefCell::new(State::Pending(Vec::new()))) }
+        let state = RefCell::new(State::Pending(Vec::new()));
+        Self { device, shared: Rc::new(Shared { state, put: Cell::default() }) }
+    }
+    /// Notes where it was put.
+    pub(crate) fn put(&self, queue: QueueId, number: Option<u32>) {
+        self.shared.put.set(Put { queue, number, ..self.shared.put.get() });
+    }
+    /// Notes the launches that it comes behind.
+    pub(crate) fn comes_behind(&self, behind: Launches) {
+        self.shared.put.set(Put { behind, ..self.shared.put.get() });
+    }
+    /// Where it was put.
+    pub(crate) fn place(&self) -> Put {
+        self.shared.put.get()
+    }
+    /// The queue that it is in.
+    pub fn queue(&self) -> QueueId {
+        self.place().queue
     }
     /// The number of its device in this process.
     pub(crate) fn device(&self) -> u64 {
@@ -57,14 +99,14 @@ impl Event {
 
     /// What the host has noticed; `None` while it has noticed nothing.
     pub fn poll(&self) -> Option<Outcome> {
-        match &*self.state.borrow() {
+        match &*self.shared.state.borrow() {
             State::Pending(_) => None,
             State::Ended(outcome) => Some(outcome.clone()),
         }
     }
     /// Whether the event has ended, well or not.
     pub fn is_done(&self) -> bool {
-        matches!(*self.state.borrow(), State::Ended(_))
+        matches!(*self.shared.state.borrow(), State::Ended(_))
     }
 
     /// Calls `f` when the host notices the event, or when the device stops before it; at once when
@@ -72,7 +114,7 @@ impl Event {
     /// those of several in the order of the events in the queue. `f` cannot use the device, which
     /// is busy with the call that noticed the event.
     pub fn on_completion(&self, f: impl FnOnce(&Outcome) + 'static) {
-        let outcome = match &mut *self.state.borrow_mut() {
+        let outcome = match &mut *self.shared.state.borrow_mut() {
             State::Pending(calls) => {
                 calls.push(Box::new(f));
                 return;
@@ -84,7 +126,7 @@ impl Event {
 
     /// Ends the event, once, and makes its calls.
     pub(crate) fn end(&self, outcome: Outcome) {
-        let calls = match &mut *self.state.borrow_mut() {
+        let calls = match &mut *self.shared.state.borrow_mut() {
             State::Ended(_) => return,
             state => match std::mem::replace(state, State::Ended(outcome.clone())) {
                 State::Pending(calls) => calls,

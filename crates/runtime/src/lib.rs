@@ -74,8 +74,8 @@ mod error;
 
 pub use cache::{CACHED_PROGRAMS, CacheCounts, Prepared};
 pub use device::{
-    BATCH_PROGRAMS, CoreTime, Device, DeviceConfig, Dispatch, ProgramReport, Progress, RunReport, Statistics,
-    Transfers, default_cycles,
+    BATCH_PROGRAMS, CoreTime, Device, DeviceConfig, Dispatch, OnQueue, ProgramReport, Progress, RunReport, Statistics,
+    SubDevice, SubDeviceError, SubDeviceId, Transfers, default_cycles,
 };
 pub use elf::{ElfError, FirmwareImage, KernelImage, SourceLocation};
 pub use error::RuntimeError;
@@ -88,5 +88,6 @@ pub use memory::{
 };
 pub use program::{ArgSet, CircularBuffer, Cores, Names, Program, ProgramError, Role, UniqueArgs};
 pub use queue::timing::HostCost;
+pub use tilework_abi::cq::layout::QueueId;
 pub use tilework_driver::ChipCounts;
 pub use trace::{Trace, TraceCapture, TraceError};

@@ -5,9 +5,11 @@
 //! [`Device::end_trace_capture`](crate::Device::end_trace_capture). The names are tt-metal's.
 //! docs/protocol.md says what a trace holds and why its order is right.
 
+use crate::device::SubDeviceId;
 use std::fmt;
 use std::panic::Location;
 use std::rc::Rc;
+use tilework_abi::cq::layout::QueueId;
 
 /// A place in the source of the program that uses the runtime: where a call was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,6 +143,42 @@ pub enum TraceError {
         free: u64,
         /// The least size that holds all traces that there are.
         expected: u64,
+    },
+    /// A queue that the trace is not of: its commands are for the kernels of one queue.
+    #[error("{trace} is of queue {of}, and {call} at {at} is about queue {asked}")]
+    Queue {
+        /// The trace.
+        trace: TraceName,
+        /// Its queue.
+        of: QueueId,
+        /// What was called.
+        call: &'static str,
+        /// Where.
+        at: CallSite,
+        /// For which queue.
+        asked: QueueId,
+    },
+    /// Programs of two sub-devices in one trace, whose commands count the workers of one.
+    #[error("a trace is of one sub-device: program {program} is on sub-device {sub}, those before it on {before}")]
+    SubDevices {
+        /// The program.
+        program: String,
+        /// Its sub-device.
+        sub: SubDeviceId,
+        /// That of the trace.
+        before: SubDeviceId,
+    },
+    /// A trace that was captured with other sub-devices.
+    #[error(
+        "{trace} was captured before the sub-devices were changed; {call} at {at} would wait for the wrong workers"
+    )]
+    OtherSubDevices {
+        /// The trace.
+        trace: TraceName,
+        /// What was called.
+        call: &'static str,
+        /// Where.
+        at: CallSite,
     },
     /// A trace that was released before.
     #[error("{trace} is used at {at}, but it was released")]

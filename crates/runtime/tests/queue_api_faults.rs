@@ -290,10 +290,10 @@ fn several_devices_in_one_process() {
 }
 
 #[test]
-fn more_queues_than_one_are_refused() {
-    for queues in [0, 2] {
+fn more_queues_than_two_are_refused() {
+    for queues in [0, 3] {
         let chip = Chip::new(ChipConfig::new(Board::P100)).unwrap();
         let refused = Device::open(chip, DeviceConfig { queues, ..DeviceConfig::new(Board::P100) }).unwrap_err();
-        assert_eq!(refused.to_string(), format!("{queues} command queues were asked for; a device has 1"));
+        assert_eq!(refused.to_string(), format!("{queues} command queues were asked for; a device has 1 or 2"));
     }
 }

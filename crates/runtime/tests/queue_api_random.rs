@@ -6,11 +6,12 @@ mod common;
 
 use common::{Device, empty};
 use tilework_abi::board::Board;
+use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_rng::SplitMix64;
 use tilework_runtime::memory::{BufferRegion, ShardOrientation, ShardSpec, ShardSpecBuffer, TensorMemoryLayout};
 use tilework_runtime::{
     Blocking, Buffer, BufferConfig, BufferRead, BufferType, CoreCoord, CoreRange, CoreRangeSet, Cores, DeviceConfig,
-    Dispatch, Event, Transfers,
+    Dispatch, Event, QueueId, RuntimeError, Transfers,
 };
 
 /// Seeds of a usual run.
@@ -108,12 +109,115 @@ fn calls(seed: u64, config: DeviceConfig) {
     }
 }
 
+fn seeds() -> std::ops::Range<u64> {
+    let only = std::env::var("TILEWORK_SEED").ok().map(|seed| seed.parse().unwrap());
+    only.map_or(0..SEEDS, |seed: u64| seed..seed + 1)
+}
+
+/// Puts what comes next on `queue` behind everything that was enqueued on the other, in one of the
+/// ways that there are.
+fn order(random: &mut Random, device: &mut Device, queue: QueueId) {
+    let other = QueueId::ALL[1 - queue.index()];
+    let mut before = device.on_queue(other).unwrap();
+    match random.below(4) {
+        0 => before.finish().unwrap(),
+        1 => {
+            let event = before.record_event().unwrap();
+            device.event_synchronize(&event).unwrap();
+        }
+        _ => {
+            let event = before.record_event().unwrap();
+            device.on_queue(queue).unwrap().wait_for_event(&event).unwrap();
+        }
+    }
+}
+
+/// As [`calls`], each on a queue of choice. A buffer that the other queue has touched last is
+/// touched behind that; a program is ordered when it is refused.
+fn calls_on_two_queues(seed: u64, config: DeviceConfig) {
+    let mut random = Random(SplitMix64::new(seed ^ 0x5EC0_4D00));
+    let mut device = common::open(DeviceConfig { queues: 2, ..config });
+    let buffers = buffers(&mut device);
+    let mut shadow: Vec<Vec<u8>> = buffers.iter().map(|buffer| vec![0; buffer.bytes()]).collect();
+    for (buffer, data) in buffers.iter().zip(&shadow) {
+        device.enqueue_write_buffer(buffer, data, Blocking::No).unwrap();
+    }
+    let mut owners = vec![QueueId::FIRST; buffers.len()];
+    let mut reads: Vec<(u32, String, BufferRead, Vec<u8>)> = Vec::new();
+    let mut events: Vec<Event> = Vec::new();
+    let (mut programs, mut refused) = (0, 0);
+    for call in 0..CALLS {
+        let queue = QueueId::ALL[random.below(2) as usize];
+        let blocking = if random.below(8) == 0 { Blocking::Yes } else { Blocking::No };
+        let which = random.below(buffers.len() as u64) as usize;
+        let (target, at) = part(&mut random, &buffers[which]);
+        let kind = random.below(10);
+        if kind < 6 && owners[which] != queue {
+            order(&mut random, &mut device, queue);
+            owners[which] = queue;
+        }
+        match kind {
+            0..=2 => {
+                let data = random.bytes(target.bytes());
+                device.on_queue(queue).unwrap().enqueue_write_buffer(&target, &data, blocking).unwrap();
+                shadow[which][at..at + data.len()].copy_from_slice(&data);
+            }
+            3..=5 => {
+                let expected = shadow[which][at..at + target.bytes()].to_vec();
+                let read = device.on_queue(queue).unwrap().enqueue_read_buffer(&target, blocking).unwrap();
+                assert!(blocking == Blocking::No || read.is_done());
+                reads.push((call, target.name.clone(), read, expected));
+            }
+            6 | 7 => {
+                let program = empty(Cores::Count(1 + random.below(20) as usize));
+                let launch = |device: &mut Device| device.on_queue(queue).unwrap().enqueue_program(&program, blocking);
+                match launch(&mut device) {
+                    Ok(()) => {}
+                    Err(RuntimeError::Unordered { .. }) => {
+                        refused += 1;
+                        order(&mut random, &mut device, queue);
+                        launch(&mut device).unwrap();
+                    }
+                    Err(error) => panic!("seed {seed}, call {call}: {error}"),
+                }
+                programs += 1;
+            }
+            8 => events.push(device.on_queue(queue).unwrap().record_event().unwrap()),
+            _ => match events.last() {
+                Some(event) if random.below(2) == 0 => {
+                    device.event_synchronize(event).unwrap();
+                }
+                _ => device.idle(random.below(20_000)).unwrap(),
+            },
+        }
+    }
+    device.finish().unwrap();
+    assert!(events.iter().all(Event::is_done));
+    assert_eq!(device.statistics().programs, programs, "seed {seed}");
+    assert!(refused == 0 || config.dispatch == Dispatch::Fast, "slow dispatch is always in order");
+    for (call, name, read, expected) in reads {
+        let found = read.into_data().expect("everything is done").unwrap();
+        assert!(found == expected, "seed {seed}, call {call}: read of {name}");
+    }
+}
+
+#[test]
+fn a_read_brings_what_was_written_before_it_on_two_queues() {
+    let config = DeviceConfig::new(Board::P100);
+    for seed in seeds() {
+        calls_on_two_queues(seed, config);
+        if seed % SEEDS == 0 {
+            calls_on_two_queues(seed, DeviceConfig { layout: DispatchLayout::Split, ..config });
+            calls_on_two_queues(seed, DeviceConfig { transfers: Transfers::Windows, ..config });
+            calls_on_two_queues(seed, DeviceConfig { dispatch: Dispatch::Slow, ..config });
+        }
+    }
+}
+
 #[test]
 fn a_read_brings_what_was_written_before_it() {
-    let only = std::env::var("TILEWORK_SEED").ok().map(|seed| seed.parse().unwrap());
-    let seeds = only.map_or(0..SEEDS, |seed: u64| seed..seed + 1);
     let config = DeviceConfig::new(Board::P100);
-    for seed in seeds {
+    for seed in seeds() {
         calls(seed, config);
         // The other ways once each: they have no order to get wrong.
         if seed % SEEDS == 0 {

@@ -448,6 +448,15 @@ impl Chip {
     /// # Errors
     /// A fault; a deadlock, found at once; or that `budget` cycles passed.
     pub fn wait_word(&mut self, noc: u64, seen: u32, budget: Cycle) -> Result<u32, ChipError> {
+        self.wait_words(&[(noc, seen)], budget).map(|(_, value)| value)
+    }
+
+    /// Waits until one of the pinned words is no longer what was seen of it; returns which, by its
+    /// position, and its new value.
+    ///
+    /// # Errors
+    /// As [`Chip::wait_word`].
+    pub fn wait_words(&mut self, words: &[(u64, u32)], budget: Cycle) -> Result<(usize, u32), ChipError> {
         self.alive()?;
         let started = self.now();
         let stop = started.saturating_add(budget);
@@ -456,15 +465,17 @@ impl Chip {
             let current = self.pcie().device_writes();
             if version != Some(current) {
                 version = Some(current);
-                let mut word = [0; 4];
-                self.pinned_read(noc, &mut word)?;
-                let value = u32::from_le_bytes(word);
-                if value != seen {
-                    let pcie = self.pcie();
-                    let written = pcie.last_write_to(noc, 4).unwrap_or(pcie.last_device_write());
-                    let noticed = written + timing::HOST_NOTICE;
-                    self.host = self.now().max(noticed);
-                    return Ok(value);
+                for (i, &(noc, seen)) in words.iter().enumerate() {
+                    let mut word = [0; 4];
+                    self.pinned_read(noc, &mut word)?;
+                    let value = u32::from_le_bytes(word);
+                    if value != seen {
+                        let pcie = self.pcie();
+                        let written = pcie.last_write_to(noc, 4).unwrap_or(pcie.last_device_write());
+                        let noticed = written + timing::HOST_NOTICE;
+                        self.host = self.now().max(noticed);
+                        return Ok((i, value));
+                    }
                 }
             }
             let until = Until { stop, ahead: 0, notice: timing::HOST_NOTICE };

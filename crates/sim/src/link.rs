@@ -60,6 +60,10 @@ impl HostLink for Chip {
     fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: Cycle) -> Result<u32, LinkError> {
         Ok(Self::wait_word(self, address.get(), seen, budget)?)
     }
+    fn wait_words(&mut self, words: &[(PcieAddr, u32)], budget: Cycle) -> Result<(), LinkError> {
+        let words: Vec<(u64, u32)> = words.iter().map(|&(address, seen)| (address.get(), seen)).collect();
+        Ok(Self::wait_words(self, &words, budget).map(|_| ())?)
+    }
     fn idle(&mut self, cycles: Cycle) -> Result<(), LinkError> {
         Ok(self.run(cycles)?)
     }

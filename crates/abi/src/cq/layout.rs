@@ -127,6 +127,48 @@ impl PageRing {
     }
 }
 
+/// Number of a hardware command queue of a device: tt-metal's `cq_id`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct QueueId(u8);
+
+impl QueueId {
+    /// The queue that every device has.
+    pub const FIRST: Self = Self(0);
+    /// The queue that a device may have beside it.
+    pub const SECOND: Self = Self(1);
+    /// All that a device can have (tt-metal's `MAX_NUM_HW_CQS`).
+    pub const ALL: [Self; 2] = [Self::FIRST, Self::SECOND];
+
+    /// The queue with that number.
+    pub const fn new(number: u8) -> Option<Self> {
+        if (number as usize) < Self::ALL.len() { Some(Self(number)) } else { None }
+    }
+
+    /// Its number, from 0 on.
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+
+    /// Its number as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Low 32 bits at which the device sees the queue's host region. The regions of the queues lie
+    /// one behind the other and have the same map ([`host`]), as tt-metal's do
+    /// (`get_absolute_cq_offset`: `cq_id` times the size of a queue's region).
+    pub const fn region_noc_base(self) -> u32 {
+        HOST_REGION_NOC_BASE + self.0 as u32 * host::REGION_SIZE
+    }
+}
+
+impl core::fmt::Display for QueueId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
 /// Number of a semaphore on a dispatch core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
@@ -234,7 +276,7 @@ pub mod prefetch_d_core {
 /// Rings and words in the L1 of the dispatch core, which the dispatcher (BRISC) shares with its
 /// subordinate (NCRISC) (seed 001 sections 1.2 and 1.3).
 pub mod dispatch_core {
-    use super::{L1Region, PageRing, SemaphoreId, WORKER_SEMS};
+    use super::{L1Region, PageRing, QueueId, SemaphoreId, WORKER_SEMS};
     use crate::L1_ALIGN;
     use crate::addr::L1Addr;
 
@@ -267,6 +309,13 @@ pub mod dispatch_core {
     pub const SEM_INIT: [u32; SemaphoreId::COUNT as usize] = [0; SemaphoreId::COUNT as usize];
     /// The same for the device half of a split dispatcher.
     pub const SEM_INIT_D: [u32; SemaphoreId::COUNT as usize] = [0, 0, DISPATCH_CB.pages().get(), 0];
+
+    /// Address of the word with the last event of `queue`. Every dispatch core that executes
+    /// commands has one for each queue of the device, so that a `WAIT` for memory waits for an event
+    /// of another queue (tt-metal's `COMPLETION_Q0_LAST_EVENT`, `COMPLETION_Q1_LAST_EVENT`).
+    pub const fn last_event(queue: QueueId) -> u32 {
+        [COMPLETION_Q0_EVENT, COMPLETION_Q1_EVENT][queue.index()]
+    }
 
     /// Address of sync semaphore `index`, below [`WORKER_SEMS`].
     pub const fn sync_sem(index: u32) -> L1Addr {
@@ -385,4 +434,10 @@ const _: () = {
     assert!(host::REGION_SIZE.is_multiple_of(PAGE_SIZE));
     // The region ends below 4 GiB and its addresses in 16-byte units fit the completion pointer.
     assert!(HOST_REGION_NOC_BASE <= u32::MAX - host::REGION_SIZE);
+    let mut i = 0;
+    while i < QueueId::ALL.len() {
+        assert!(QueueId::ALL[i].index() == i);
+        assert!(QueueId::ALL[i].region_noc_base() <= u32::MAX - host::REGION_SIZE);
+        i += 1;
+    }
 };

@@ -35,6 +35,7 @@ pub fn failure(error: BackendError) -> Failure {
         BackendError::Program(ProgramError { problem: ProgramProblem::Budget(instructions), .. }) => {
             Failure::failed("budget", format!("{message}; {RAISE}")).with("instructions", instructions)
         }
+        BackendError::Thread(_) => Failure::failed("threads", message),
         _ => Failure::failed("program", message),
     };
     failure.with("code", code)

@@ -8,6 +8,7 @@ use super::plan::{Arg, Plan, PlannedCb, PlannedKernel, PlannedRole, PlannedSemap
 use super::schema::{BufferDecl, CbDecl, KernelDecl, ProgramFile, RoleDecl, SemaphoreDecl, Use, Value};
 use super::scope::Globals;
 use super::source::Source;
+use super::steps::Named;
 use super::wrong::{Wrong, consequence};
 use crate::array::Array;
 use crate::board_option::BoardLayout;
@@ -66,7 +67,8 @@ impl Plan {
             planner.args("common_args.ncrisc", &common.ncrisc),
             planner.args("common_args.trisc", &common.trisc),
         ];
-        let launches = planner.launches(file);
+        let (launches, tables) = planner.launches(file);
+        let steps = planner.steps(&Named { file, buffers: &buffers, launches: &tables });
         let Planner { globals, wrong, .. } = planner;
         let (name, name_span) = (file.name.get_ref().clone(), file.name.span());
         let BoardLayout { board, layout: dispatch_layout } = board;
@@ -79,6 +81,7 @@ impl Plan {
             semaphores,
             roles,
             launches,
+            steps,
             name_span,
             common_args,
             source,
@@ -105,7 +108,18 @@ impl Planner<'_> {
         Err(self.source.error(span, message))
     }
 
+    /// Whether a name is one that expressions can use.
     pub(super) fn check_name(&self, what: &str, name: &Spanned<String>) -> Outcome<()> {
+        self.check_word(what, name)?;
+        let text = name.get_ref();
+        if RESERVED.contains(&text.as_str()) {
+            return self.fail(name.span(), format!("{what} name {text:?} is taken by expressions; choose another"));
+        }
+        Ok(())
+    }
+
+    /// Whether a name is a word.
+    pub(super) fn check_word(&self, what: &str, name: &Spanned<String>) -> Outcome<()> {
         let text = name.get_ref();
         let word = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -113,9 +127,6 @@ impl Planner<'_> {
         if !word {
             let expected = "a word of at most 64 letters, digits and \"_\" that starts with a letter";
             return self.fail(name.span(), format!("{what} name {text:?}: expected {expected}"));
-        }
-        if RESERVED.contains(&text.as_str()) {
-            return self.fail(name.span(), format!("{what} name {text:?} is taken by expressions; choose another"));
         }
         Ok(())
     }
@@ -283,11 +294,7 @@ impl Planner<'_> {
             let message = "the program has no roles; give at least one [[roles]] with a kernel";
             self.wrong.add(self.source.error(file.name.span(), message));
         }
-        let label = |i: usize| match &roles[i].get_ref().name {
-            Some(name) => name.get_ref().clone(),
-            None => format!("role{i}"),
-        };
-        let labels: Vec<String> = (0..roles.len()).map(label).collect();
+        let labels: Vec<String> = (0..roles.len()).map(|role| file.role_name(role)).collect();
         for (i, label) in labels.iter().enumerate() {
             if labels[..i].contains(label) {
                 self.wrong.add(self.source.error(roles[i].span(), format!("two roles are named \"{label}\"")));
@@ -318,7 +325,8 @@ impl Planner<'_> {
         if choices.is_empty() {
             return Vec::new();
         }
-        let assigned = cores::assign(board, &choices)
+        let together = |a, b| file.run_together(a, b);
+        let assigned = cores::assign(board, &choices, together)
             .map_err(|e| self.source.error(file.roles[e.role].get_ref().cores.span(), e.message));
         self.wrong.keep(assigned).unwrap_or_else(stand_in)
     }

@@ -1,11 +1,12 @@
 //! `tilework check --expect` of a kernel program: runs it and compares its outputs with arrays.
 
 use super::args::KernelCheckArgs;
+use super::execute::Work;
 use super::failure::failure;
-use super::lower::{download, place, programs};
+use super::lower::{place, programs};
 use super::plan::Plan;
-use super::run::{NO_RANDOM_INPUTS, laid_out, upload, watch};
-use super::schema::{ProgramFile, Use};
+use super::run::{NO_RANDOM_INPUTS, laid_out, watch};
+use super::schema::ProgramFile;
 use super::source::Source;
 use crate::answer::Answer;
 use crate::array::Array;
@@ -41,14 +42,16 @@ pub fn check(file: &Path, own: &KernelCheckArgs, folder: &Path) -> Outcome<Answe
     let (chip, board) = AnyChip::power_on(None, own.plan.board.given, Settings::default())?;
     let plan = Plan::new(source, parsed, BoardLayout { board, layout: own.plan.layout.layout() }, &inputs)?;
     let expected: Vec<Array> = plan
-        .buffers_for(Use::Output)
-        .map(|(_, buffer)| inputs::open(&folder.join(format!("{}.npy", buffer.name)), None))
+        .outputs()
+        .iter()
+        .map(|(name, _)| inputs::open(&folder.join(format!("{name}.npy")), None))
         .collect::<Outcome<_>>()?;
     let found = run(file, chip, &plan, &inputs)?;
     let mut outputs = Vec::new();
-    for (((_, buffer), (name, found)), expected) in plan.buffers_for(Use::Output).zip(found).zip(&expected) {
-        let tolerance = own.tolerance.or(usual(buffer.dtype));
-        outputs.push(OutputRow::compare(name, buffer.dtype.name(), &found, expected, tolerance)?);
+    for (((_, buffer), (name, found)), expected) in plan.outputs().into_iter().zip(found).zip(&expected) {
+        let dtype = plan.buffers[buffer].dtype;
+        let tolerance = own.tolerance.or(usual(dtype));
+        outputs.push(OutputRow::compare(name, dtype.name(), &found, expected, tolerance)?);
     }
     let passed = outputs.iter().all(|row| row.passed);
     let (file, program) = (file.display().to_string(), plan.name.clone());
@@ -63,13 +66,14 @@ fn run(file: &Path, chip: AnyChip, plan: &Plan, inputs: &BTreeMap<String, Array>
     let config = DeviceConfig { layout: plan.dispatch_layout, ..DeviceConfig::new(plan.board) };
     let mut device = Device::open(chip, config).map_err(failed)?;
     let placed = place(device.memory().map_err(failed)?, plan)?;
-    upload(&mut device, plan, &placed, inputs).map_err(failed)?;
     let programs = programs(plan, &placed)?;
+    let work = Work { plan, placed: &placed, programs: &programs, inputs };
+    work.upload(&mut device).map_err(failed)?;
     laid_out(&device, plan, &programs)?;
     let progress = Progress::new();
     watch(&mut device, &progress);
-    device.run(&programs).map_err(failed)?;
-    download(&mut device, plan, &placed).map_err(failed)
+    let mut ran = work.execute(&mut device).map_err(failed)?;
+    work.outputs(&mut device, ran.take_reads()).map_err(failed)
 }
 
 /// The customary tolerance for an output: exact for integers, as wide as the type for floats.

@@ -22,11 +22,17 @@ pub struct CoreError {
 }
 
 /// Gives each role its cores. Lists are served first, then counts in the order of the file from the
-/// workers left in board order, then `rest`. No core belongs to two roles.
-pub fn assign(board: impl Into<BoardLayout>, choices: &[Choice<'_>]) -> Result<Vec<Vec<NocXy>>, CoreError> {
+/// workers left in board order, then `rest`. No core belongs to two roles that run `together`; a
+/// role that runs alone takes its cores as if there were no other.
+pub fn assign(
+    board: impl Into<BoardLayout>,
+    choices: &[Choice<'_>],
+    together: impl Fn(usize, usize) -> bool,
+) -> Result<Vec<Vec<NocXy>>, CoreError> {
     let board = board.into();
     let workers = board.workers();
-    let mut taken = Taken { board, choices, cores: vec![Vec::new(); choices.len()], workers: &workers };
+    let cores = vec![Vec::new(); choices.len()];
+    let mut taken = Taken { board, choices, cores, workers: &workers, together: &together };
     for (role, choice) in choices.iter().enumerate() {
         match choice.cores {
             Cores::All => taken.add(role, &workers)?,
@@ -36,7 +42,7 @@ pub fn assign(board: impl Into<BoardLayout>, choices: &[Choice<'_>]) -> Result<V
     }
     for (role, choice) in choices.iter().enumerate() {
         if let Cores::Count(count) = choice.cores {
-            let free = taken.free();
+            let free = taken.free(role);
             let count =
                 usize::try_from(*count).ok().filter(|&n| n >= 1 && n <= free.len()).ok_or_else(|| CoreError {
                     role,
@@ -53,7 +59,7 @@ pub fn assign(board: impl Into<BoardLayout>, choices: &[Choice<'_>]) -> Result<V
     }
     for (role, choice) in choices.iter().enumerate() {
         if *choice.cores == Cores::Rest {
-            taken.add(role, &taken.free())?;
+            taken.add(role, &taken.free(role))?;
         }
     }
     match taken.cores.iter().position(Vec::is_empty) {
@@ -67,16 +73,24 @@ struct Taken<'a> {
     choices: &'a [Choice<'a>],
     cores: Vec<Vec<NocXy>>,
     workers: &'a [NocXy],
+    together: &'a dyn Fn(usize, usize) -> bool,
 }
 
 impl Taken<'_> {
-    fn free(&self) -> Vec<NocXy> {
-        self.workers.iter().copied().filter(|core| !self.cores.iter().any(|c| c.contains(core))).collect()
+    /// The workers that no role has which runs together with this one.
+    fn free(&self, role: usize) -> Vec<NocXy> {
+        self.workers.iter().copied().filter(|&core| self.owner(role, core).is_none()).collect()
+    }
+
+    /// The role that keeps another from a core: itself, or one that runs together with it.
+    fn owner(&self, role: usize, core: NocXy) -> Option<usize> {
+        let meet = |other: usize| other == role || (self.together)(role, other);
+        (0..self.cores.len()).find(|&other| meet(other) && self.cores[other].contains(&core))
     }
 
     fn add(&mut self, role: usize, cores: &[NocXy]) -> Result<(), CoreError> {
         for &core in cores {
-            if let Some(owner) = self.cores.iter().position(|c| c.contains(&core)) {
+            if let Some(owner) = self.owner(role, core) {
                 let message = format!(
                     "core ({}, {}) of role \"{}\" already belongs to role \"{}\"",
                     core.x, core.y, self.choices[role].role, self.choices[owner].role
@@ -141,7 +155,7 @@ mod tests {
     fn assign_all(board: Board, cores: &[Cores]) -> Result<Vec<Vec<NocXy>>, String> {
         let names = ["a", "b", "c", "d"];
         let choices: Vec<_> = cores.iter().zip(names).map(|(cores, role)| Choice { role, cores }).collect();
-        assign(board, &choices).map_err(|e| e.message)
+        assign(board, &choices, |_, _| true).map_err(|e| e.message)
     }
 
     #[test]
@@ -157,6 +171,19 @@ mod tests {
         assert_eq!(cores[0], [NocXy::new(1, 2), NocXy::new(1, 4)]);
         assert_eq!(cores[1], [NocXy::new(1, 3)]);
         assert_eq!(cores[2].len(), 115);
+    }
+
+    #[test]
+    fn roles_that_do_not_run_together_share_cores() {
+        let list = Cores::List(vec![CoreItem::Rectangle([1, 2], [1, 5])]);
+        let all = [Cores::Count(2), list, Cores::Rest, Cores::Count(3)];
+        let choices: Vec<_> = all.iter().map(|cores| Choice { role: "r", cores }).collect();
+        // 0 and 2 run together, 1 and 3 each alone.
+        let cores = assign(Board::P100, &choices, |a, b| a == b || a + b == 2 && a != 1).unwrap();
+        assert_eq!(cores[0], [NocXy::new(1, 2), NocXy::new(1, 3)]);
+        assert_eq!((cores[1].len(), cores[2].len()), (4, 116));
+        assert_eq!(cores[3], [NocXy::new(1, 2), NocXy::new(1, 3), NocXy::new(1, 4)]);
+        assert!(!cores[2].contains(&cores[0][0]) && cores[2].contains(&NocXy::new(1, 4)));
     }
 
     #[test]

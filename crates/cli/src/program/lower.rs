@@ -1,18 +1,13 @@
 //! From a plan to a device: buffers placed, the program built, outputs fetched.
 
 use super::plan::{Arguments, Home, Plan, PlannedBuffer, Shards};
-use super::schema::Use;
-use super::storage;
 use super::wrong::Wrong;
-use crate::array::Array;
-use crate::chip::Device;
 use crate::failure::Outcome;
 use std::sync::Arc;
 use tilework_abi::addr::PageCount;
-use tilework_runtime::tensor::TensorError;
 use tilework_runtime::{
     ArgSet, Buffer, BufferConfig, BufferType, CircularBuffer, Cores, DType, MemoryError, MemorySpace, Program, Role,
-    RuntimeError, UniqueArgs,
+    UniqueArgs,
 };
 
 /// Where the buffers of a plan are, in its order.
@@ -69,14 +64,15 @@ fn place_one(memory: &mut MemorySpace, buffer: &PlannedBuffer) -> Result<(u64, O
 
 /// The program for the device, as it is at each launch.
 pub fn programs(plan: &Plan, placed: &Placed) -> Outcome<Vec<Program>> {
-    Ok(plan.arguments(&placed.addresses)?.into_iter().map(|arguments| build(plan, arguments)).collect())
+    let arguments = plan.arguments(&placed.addresses)?;
+    Ok(arguments.into_iter().enumerate().map(|(launch, arguments)| build(plan, launch, arguments)).collect())
 }
 
-/// The program with these arguments.
-pub fn build(plan: &Plan, arguments: Arguments) -> Program {
-    let cores = plan.roles.iter().flat_map(|r| r.cores.iter().copied()).collect();
-    let mut program = Program::new(&plan.name, Cores::List(cores)).names(plan.names());
-    for planned in &plan.roles {
+/// The program of a launch with these arguments.
+pub fn build(plan: &Plan, launch: usize, arguments: Arguments) -> Program {
+    let cores = plan.launched(launch).flat_map(|r| r.cores.iter().copied()).collect();
+    let mut program = Program::new(plan.launch_name(launch), Cores::List(cores)).names(plan.names());
+    for planned in plan.launched(launch) {
         let mut role = Role::on(planned.cores.clone()).named(&planned.name);
         for kernel in &planned.kernels {
             if let Some(image) = &kernel.image {
@@ -108,18 +104,6 @@ fn even(mut lists: Vec<Vec<u32>>) -> UniqueArgs {
         Some((first, rest)) if rest.iter().all(|list| list == first) => UniqueArgs::Uniform(first.clone()),
         _ => UniqueArgs::PerCore(lists),
     }
-}
-
-/// The output arrays by name.
-pub fn download(device: &mut Device, plan: &Plan, placed: &Placed) -> Result<Vec<(String, Array)>, RuntimeError> {
-    let array = |(i, buffer): (usize, &PlannedBuffer)| {
-        let data = match &placed.buffers[i] {
-            Some(pages) => device.download(pages)?,
-            None => Vec::new(),
-        };
-        Ok((buffer.name.clone(), storage::array(buffer, data).map_err(TensorError::from)?))
-    };
-    plan.buffers_for(Use::Output).map(array).collect()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod buffers;
 mod check;
 mod compare;
 mod cores;
+mod execute;
 mod expr;
 mod failure;
 mod firmware;
@@ -27,6 +28,7 @@ mod schema;
 mod scope;
 mod sections;
 pub mod source;
+mod steps;
 mod storage;
 pub mod wrong;
 

@@ -8,6 +8,7 @@ use super::plan::{Arguments, Plan, PlannedBuffer, PlannedRole, SETS};
 use super::run::NO_RANDOM_INPUTS;
 use super::schema::{BufferDecl, ProgramFile, Use};
 use super::source::Source;
+use super::steps::Step;
 use super::wrong::{Wrong, consequence};
 use crate::answer::Answer;
 use crate::failure::{Failure, Outcome};
@@ -21,7 +22,7 @@ use tilework_abi::noc::NocXy;
 use tilework_abi::{L1_ALIGN, tensix::Processor};
 use tilework_runtime::memory::AllocatorConfig;
 use tilework_runtime::program::Layout;
-use tilework_runtime::{MemorySpace, lower};
+use tilework_runtime::{MemorySpace, Names, lower};
 
 /// What a program is on a board. The fields are those of the JSON form, in their order.
 #[derive(Serialize)]
@@ -34,8 +35,11 @@ pub struct ProgramOverview {
     pub buffers: Vec<BufferView>,
     pub circular_buffers: Vec<CircularBufferView>,
     pub semaphores: usize,
-    /// How often it runs. Arguments below are those of the first time.
+    /// How often it runs. Arguments below are those of the first time that the role runs.
     pub launches: usize,
+    /// What the host puts into the queue, if the program says it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub queue: Vec<StepView>,
     pub roles: Vec<RoleView>,
     /// The arguments that all cores share, by set.
     pub common_arguments: Vec<ArgumentsView>,
@@ -56,6 +60,18 @@ pub struct BufferView {
     pub page_size: u32,
     /// In L1, or in each DRAM bank.
     pub address: u64,
+}
+
+/// A step of the host.
+#[derive(Serialize)]
+pub struct StepView {
+    /// write, launch, read, record, wait or synchronize.
+    pub action: &'static str,
+    /// The input that is written, the launch, the read or the event.
+    pub name: String,
+    /// The buffer that is written or read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -109,6 +125,13 @@ pub struct RangeView {
     pub what: String,
 }
 
+impl StepView {
+    fn new(plan: &Plan, step: &Step) -> Self {
+        let buffer = step.buffer().map(|buffer| plan.buffers[buffer].name.clone());
+        Self { action: step.action(), name: step.name(&plan.buffers).to_owned(), buffer }
+    }
+}
+
 impl RangeView {
     fn new(start: impl Into<u64>, bytes: impl Into<u64>, what: String) -> Option<Self> {
         let (start, bytes) = (start.into(), bytes.into());
@@ -150,19 +173,46 @@ fn overview(file: &Path, own: &KernelPlanArgs) -> Outcome<ProgramOverview> {
     let launches = plan.arguments_or(&placed.addresses, &mut wrong);
     // A program of which parts are missing has no layout.
     let layouts: Outcome<Vec<Layout>> = match wrong.is_empty() {
-        true => launches.iter().map(|arguments| lay_out(&plan, arguments, &memory)).collect(),
+        true => launches.iter().enumerate().map(|(i, arguments)| lay_out(&plan, i, arguments, &memory)).collect(),
         false => Ok(Vec::new()),
     };
-    // What is shown is the first launch's.
-    match launches.first().zip(wrong.keep(layouts).unwrap_or_default().first()) {
-        Some((arguments, layout)) => Ok(view(file, &plan, arguments, &memory, &placed.addresses, layout)),
+    match wrong.keep(layouts).filter(|layouts| !layouts.is_empty()) {
+        Some(layouts) => Ok(view(file, &plan, &Launched { arguments: launches, layouts }, &memory, &placed.addresses)),
         None => Err(wrong.outcome().err().unwrap_or_else(consequence)),
     }
 }
 
+/// Arguments and layout of each launch.
+struct Launched {
+    arguments: Vec<Arguments>,
+    layouts: Vec<Layout>,
+}
+
+/// A role in the first launch that runs it: what is shown of it.
+struct FirstRun<'a> {
+    role: &'a PlannedRole,
+    launch: usize,
+    /// Its position among the roles of the launch.
+    number: usize,
+    /// The cores of the roles before it.
+    before: usize,
+}
+
+/// All roles, in the order of the file.
+fn first_runs(plan: &Plan) -> Vec<FirstRun<'_>> {
+    let of = |role: &PlannedRole| {
+        (0..plan.launches.len()).find_map(|launch| {
+            let number = plan.launched(launch).position(|one| one.name == role.name)?;
+            Some((launch, number, plan.launched(launch).take(number).map(|one| one.cores.len()).sum()))
+        })
+    };
+    let run = |role| of(role).map(|(launch, number, before)| FirstRun { role, launch, number, before });
+    plan.roles.iter().filter_map(run).collect()
+}
+
 /// Where everything of a program lies, after the checks that a device makes.
-fn lay_out(plan: &Plan, arguments: &Arguments, memory: &MemorySpace) -> Result<Layout, Failure> {
-    let program = build(plan, arguments.clone());
+fn lay_out(plan: &Plan, launch: usize, arguments: &Arguments, memory: &MemorySpace) -> Result<Layout, Failure> {
+    let program = build(plan, launch, arguments.clone());
     let workers: Vec<NocXy> = plan.dispatch_layout.workers(plan.board).collect();
     let layout = program.layout(&workers, &WORKER, memory.l1()).map_err(|error| plan.misfit(&error))?;
     // Kernels are moved to their places.
@@ -170,20 +220,9 @@ fn lay_out(plan: &Plan, arguments: &Arguments, memory: &MemorySpace) -> Result<L
     Ok(layout)
 }
 
-fn view(
-    file: &Path,
-    plan: &Plan,
-    arguments: &Arguments,
-    memory: &MemorySpace,
-    addresses: &[u64],
-    layout: &Layout,
-) -> ProgramOverview {
-    let mut first = 0;
-    let mut roles = Vec::new();
-    for (number, role) in plan.roles.iter().enumerate() {
-        roles.push(role_view(role, arguments, first, layout, number));
-        first += role.cores.len();
-    }
+fn view(file: &Path, plan: &Plan, launched: &Launched, memory: &MemorySpace, addresses: &[u64]) -> ProgramOverview {
+    let runs = first_runs(plan);
+    let (arguments, layout) = (&launched.arguments[0], &launched.layouts[0]);
     let cb = |(cb, placed): (&super::plan::PlannedCb, &tilework_runtime::program::CbLayout)| CircularBufferView {
         index: cb.index,
         name: cb.name.clone(),
@@ -196,14 +235,15 @@ fn view(
         file: file.display().to_string(),
         program: plan.name.clone(),
         board: plan.board.name(),
-        cores: plan.roles.iter().map(|role| role.cores.len()).sum(),
+        cores: plan.cores(),
         buffers: plan.buffers.iter().zip(addresses).map(|(one, &address)| buffer(one, address)).collect(),
         circular_buffers: plan.cbs.iter().zip(&layout.cbs).map(cb).collect(),
         semaphores: plan.semaphores.len(),
         launches: plan.launches.len(),
-        roles,
+        queue: plan.steps.iter().map(|step| StepView::new(plan, step)).collect(),
+        roles: runs.iter().map(|run| role_view(run, launched)).collect(),
         common_arguments: common.map(|(&set, list)| ArgumentsView { set, arguments: list.clone() }).collect(),
-        l1: l1(plan, memory, layout),
+        l1: l1(plan, memory, launched, &runs),
         dram: dram(plan.board, memory),
     }
 }
@@ -225,9 +265,11 @@ fn buffer(buffer: &PlannedBuffer, address: u64) -> BufferView {
     }
 }
 
-/// A role whose first core is number `first` of the program.
-fn role_view(role: &PlannedRole, arguments: &Arguments, first: usize, layout: &Layout, number: usize) -> RoleView {
-    let placed = layout.roles.get(number);
+/// A role with what it has in its first run.
+fn role_view(run: &FirstRun<'_>, launched: &Launched) -> RoleView {
+    let FirstRun { role, launch, number, before } = run;
+    let (arguments, layout) = (&launched.arguments[*launch], &launched.layouts[*launch]);
+    let placed = layout.roles.get(*number);
     let kernels = role.kernels.iter().map(|kernel| {
         let index = kernel.processor.index();
         let lists = &arguments.per_core[kernel.set()];
@@ -236,7 +278,7 @@ fn role_view(role: &PlannedRole, arguments: &Arguments, first: usize, layout: &L
             elf: kernel.label.clone(),
             bytes: placed.map_or(0, |placed| placed.text_bytes[index]),
             address: placed.map_or(0, |placed| layout.base.get() + placed.text[index]),
-            arguments: lists.iter().skip(first).take(role.cores.len()).cloned().collect(),
+            arguments: lists.iter().skip(*before).take(role.cores.len()).cloned().collect(),
         }
     });
     RoleView {
@@ -246,10 +288,35 @@ fn role_view(role: &PlannedRole, arguments: &Arguments, first: usize, layout: &L
     }
 }
 
-/// What a program has in the L1 of its cores, by address.
-fn l1(plan: &Plan, memory: &MemorySpace, layout: &Layout) -> Vec<RangeView> {
-    let base = layout.base.get();
+/// What a program has in the L1 of its cores, by address: of each role in its first run.
+fn l1(plan: &Plan, memory: &MemorySpace, launched: &Launched, runs: &[FirstRun<'_>]) -> Vec<RangeView> {
     let (names, mut rows) = (plan.names(), Vec::new());
+    for run in runs {
+        let layout = &launched.layouts[run.launch];
+        // The parts that the roles of a launch share are listed with the first of them.
+        if run.number == 0 {
+            rows.extend(shared(layout, &names));
+        }
+        let Some(placed) = layout.roles.get(run.number) else { continue };
+        for kernel in &run.role.kernels {
+            let index = kernel.processor.index();
+            let what = format!("kernel {} of {}, role {}", kernel.label, name(kernel.processor), run.role.name);
+            rows.push(RangeView::new(layout.base.get() + placed.text[index], placed.text_bytes[index], what));
+        }
+    }
+    for owned in memory.l1().owners() {
+        let bytes = owned.range.end - owned.range.start;
+        rows.push(RangeView::new(owned.range.start, bytes, format!("buffer {}", owned.owner)));
+    }
+    let mut rows: Vec<RangeView> = rows.into_iter().flatten().collect();
+    rows.sort_by(|a, b| (a.start, a.end, &a.what).cmp(&(b.start, b.end, &b.what)));
+    rows.dedup_by(|a, b| (a.start, a.end, &a.what) == (b.start, b.end, &b.what));
+    rows
+}
+
+/// What all roles of a launch share.
+fn shared(layout: &Layout, names: &Names) -> Vec<Option<RangeView>> {
+    let (base, mut rows) = (layout.base.get(), Vec::new());
     for (set, span) in SETS.iter().zip(&layout.args) {
         rows.push(RangeView::new(base + span.unique, span.unique_bytes, format!("arguments of {set}")));
     }
@@ -258,23 +325,10 @@ fn l1(plan: &Plan, memory: &MemorySpace, layout: &Layout) -> Vec<RangeView> {
         rows.push(RangeView::new(base + layout.sem_offset + id * L1_ALIGN, L1_ALIGN, what));
     }
     rows.push(RangeView::new(base + layout.cb_offset, layout.cb_bytes, "configurations of circular buffers".into()));
-    for (role, placed) in plan.roles.iter().zip(&layout.roles) {
-        for kernel in &role.kernels {
-            let index = kernel.processor.index();
-            let what = format!("kernel {} of {}, role {}", kernel.label, name(kernel.processor), role.name);
-            rows.push(RangeView::new(base + placed.text[index], placed.text_bytes[index], what));
-        }
-    }
     for cb in &layout.cbs {
         let what = format!("circular buffer {}", names.circular_buffer(cb.index));
         rows.push(RangeView::new(cb.address.get(), cb.size(), what));
     }
-    for owned in memory.l1().owners() {
-        let bytes = owned.range.end - owned.range.start;
-        rows.push(RangeView::new(owned.range.start, bytes, format!("buffer {}", owned.owner)));
-    }
-    let mut rows: Vec<RangeView> = rows.into_iter().flatten().collect();
-    rows.sort_by_key(|row| row.start);
     rows
 }
 

@@ -1,6 +1,6 @@
 //! What a program has on a board, for people.
 
-use super::overview::{CircularBufferView, KernelView, ProgramOverview, RangeView, RoleView};
+use super::overview::{CircularBufferView, KernelView, ProgramOverview, RangeView, RoleView, StepView};
 use crate::array::shape_text;
 use std::io::{Result, Write};
 
@@ -32,6 +32,10 @@ impl ProgramOverview {
         if self.launches > 1 {
             writeln!(out, "  {} launches; arguments of the first:", self.launches)?;
         }
+        if !self.queue.is_empty() {
+            let steps: Vec<String> = self.queue.iter().map(StepView::text).collect();
+            writeln!(out, "  steps: {}", steps.join(", "))?;
+        }
         for role in &self.roles {
             self.role(role, out)?;
         }
@@ -60,6 +64,18 @@ impl ProgramOverview {
             }
         }
         Ok(())
+    }
+}
+
+impl StepView {
+    /// The step in few words.
+    fn text(&self) -> String {
+        let Self { action, name, buffer } = self;
+        match buffer {
+            Some(buffer) if buffer != name && *action == "write" => format!("write {buffer} from {name}"),
+            Some(buffer) if buffer != name => format!("{action} {buffer} as {name}"),
+            _ => format!("{action} {name}"),
+        }
     }
 }
 

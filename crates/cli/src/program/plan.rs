@@ -5,6 +5,7 @@ use super::launches::PlannedLaunch;
 use super::schema::{Layout, Use};
 use super::scope::{CoreScope, Globals};
 use super::source::Source;
+use super::steps::Step;
 use super::wrong::{Wrong, consequence};
 use crate::failure::{Failure, Outcome};
 use std::collections::BTreeSet;
@@ -40,6 +41,8 @@ pub struct Plan {
     pub roles: Vec<PlannedRole>,
     /// Launches, at least one.
     pub launches: Vec<PlannedLaunch>,
+    /// What the host puts into the queue; if empty, inputs, then all launches, then outputs.
+    pub steps: Vec<Step>,
     pub(super) name_span: Range<usize>,
     pub(super) common_args: [Vec<Arg>; 3],
     pub(super) source: Source,
@@ -175,7 +178,7 @@ pub const SETS: [&str; 3] = ["brisc", "ncrisc", "trisc"];
 /// The argument words of a program, by argument set: BRISC, NCRISC, TRISC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arguments {
-    /// One list per core, role after role, each in the order of its cores.
+    /// One list per core, role after role of the launch, each in the order of its cores.
     pub per_core: [Vec<Vec<u32>>; 3],
     /// The lists that all cores share.
     pub common: [Vec<u32>; 3],
@@ -223,7 +226,7 @@ impl Plan {
         for (set, list) in self.common_args.iter().enumerate() {
             out.common[set] = words.of(list, &globals, &format!("common_args.{}", SETS[set]));
         }
-        for role in &self.roles {
+        for role in self.launched(launch) {
             for index in 0..role.cores.len() {
                 let scope = CoreScope { globals: &globals, cores: &role.cores, index };
                 let mut lists: [Vec<u32>; 3] = Default::default();
@@ -237,6 +240,35 @@ impl Plan {
             }
         }
         out
+    }
+
+    /// The roles that run in a launch, in the order of the file.
+    pub fn launched(&self, launch: usize) -> impl Iterator<Item = &PlannedRole> {
+        let roles = self.launches.get(launch).map(|launch| launch.roles.as_slice()).unwrap_or_default();
+        roles.iter().filter_map(|&role| self.roles.get(role))
+    }
+
+    /// The name of what a launch runs: the program, or a part of it that the file names.
+    pub fn launch_name(&self, launch: usize) -> String {
+        match self.launches.get(launch).filter(|launch| launch.chosen) {
+            Some(launch) => format!("{}.{}", self.name, launch.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// The arrays that a run gives: their names, and the buffers that they are read from.
+    pub fn outputs(&self) -> Vec<(&str, usize)> {
+        if self.steps.is_empty() {
+            return self.buffers_for(Use::Output).map(|(i, buffer)| (buffer.name.as_str(), i)).collect();
+        }
+        let read = |step: &'_ Step| matches!(step, Step::Read { .. });
+        let of = |step| Some((Step::name(step, &self.buffers), step.buffer()?));
+        self.steps.iter().filter(|step| read(step)).filter_map(of).collect()
+    }
+
+    /// Cores that run kernels.
+    pub fn cores(&self) -> usize {
+        self.roles.iter().flat_map(|role| role.cores.iter().copied()).collect::<BTreeSet<_>>().len()
     }
 
     /// A layout that does not come about, at its place in the file: that of a circular buffer, or

@@ -1,11 +1,13 @@
 //! The report of a kernel program's run.
 
+use super::execute::StepReport;
 use crate::array::shape_text;
 use crate::output::OutputFile;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tilework_abi::board::AICLK_MHZ;
 use tilework_abi::cq::tiles::DispatchLayout;
+use tilework_runtime::CacheCounts;
 
 /// What the cycle counts are worth. Every report carries it (design decision 5).
 pub const TIMING_MODEL: &str = "modelled: instruction, L1, NoC, DRAM and PCIe latency and bandwidth as in docs/timing.md; \
@@ -54,12 +56,20 @@ pub struct KernelReport {
     pub programs: u64,
     /// Dispatch commands sent; 0 with slow dispatch.
     pub commands: u64,
+    /// Records of the command queue, and their bytes.
+    pub records: u64,
+    pub record_bytes: u64,
+    /// What was found of programs and kernel text; null where programs are not cached.
+    pub cache: Option<CacheReport>,
     /// Bytes over PCIe in both directions.
     pub pcie_bytes: Option<u64>,
     /// Bytes that packets carried over both NoCs.
     pub noc_bytes: Option<u64>,
     /// Workers that ran kernels.
     pub cores: usize,
+    /// What became of each step, of a program that has some.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub queue: Vec<StepReport>,
     /// Kernel time of each core, when measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_timing: Option<Vec<CoreTime>>,
@@ -70,6 +80,49 @@ pub struct KernelReport {
     pub outputs: BTreeMap<String, OutputFile>,
     /// What the cycle counts are worth.
     pub timing_model: &'static str,
+}
+
+/// What was found of programs and kernel text, of those that a run needed.
+#[derive(Serialize, Debug)]
+pub struct CacheReport {
+    /// Launches whose commands were there already.
+    pub programs_found: u64,
+    /// Launches whose commands were made.
+    pub programs_compiled: u64,
+    /// Programs that made room for others.
+    pub evictions: u64,
+    /// Launches whose kernel text was on all of their workers.
+    pub text_found: u64,
+    /// Launches that sent kernel text.
+    pub text_sent: u64,
+}
+
+impl CacheReport {
+    /// The counts of a run, which has at least one launch; none without a cache.
+    pub fn of(counts: &CacheCounts) -> Option<Self> {
+        let CacheCounts { hits, misses, evictions, text_sent, text_resident } = *counts;
+        let used = hits + misses > 0;
+        used.then_some(Self {
+            programs_found: hits,
+            programs_compiled: misses,
+            evictions,
+            text_found: text_resident,
+            text_sent,
+        })
+    }
+
+    fn text(&self) -> String {
+        let [found, compiled] = [self.programs_found, self.programs_compiled].map(grouped);
+        let [resident, sent] = [self.text_found, self.text_sent].map(grouped);
+        let left = match self.evictions {
+            0 => String::new(),
+            n => format!(", {} evicted", grouped(n)),
+        };
+        format!(
+            "  launches: {compiled} compiled, {found} found in the program cache{left}; kernel text sent for {sent}, \
+             found on the workers for {resident}\n"
+        )
+    }
 }
 
 /// Counts from the start of the board to the last output.
@@ -127,9 +180,13 @@ impl KernelReport {
             self.program, self.board, self.dispatch, self.cores
         );
         out += &self.counts_text().unwrap_or_else(|| self.outside_text());
+        if let Some(cache) = &self.cache {
+            out += &cache.text();
+        }
         if let Some(times) = &self.core_timing {
             out += &core_timing_text(times);
         }
+        out += &self.steps_text();
         out += &format!("  {}\n", self.timing_model);
         for (name, output) in &self.outputs {
             let shape = shape_text(&output.shape);
@@ -159,10 +216,10 @@ impl KernelReport {
             grouped(self.skipped_instructions?)
         );
         out += &format!(
-            "  {} over PCIe, {} over the NoC, {} commands\n",
+            "  {} over PCIe, {} over the NoC, {}\n",
             size(self.pcie_bytes?),
             size(self.noc_bytes?),
-            grouped(self.commands)
+            self.commands_text()
         );
         out += &format!(
             "  with start of the board and transfers: {} cycles, {} host time, {} over PCIe\n",
@@ -173,9 +230,37 @@ impl KernelReport {
         Some(out)
     }
 
+    fn commands_text(&self) -> String {
+        let commands = grouped(self.commands);
+        match self.records {
+            0 => format!("{commands} commands"),
+            records => format!("{commands} commands in {} records of {}", grouped(records), size(self.record_bytes)),
+        }
+    }
+
+    /// When reads and events came: other steps end when the queue has taken them.
+    fn steps_text(&self) -> String {
+        let mut out = String::new();
+        let last = self.queue.last().map(|step| grouped(step.returned));
+        if let Some(last) = last {
+            out += &format!("  {} steps, the last of which returned at cycle {last}\n", self.queue.len());
+        }
+        for step in &self.queue {
+            let Some(noticed) = step.noticed else { continue };
+            let of = match &step.buffer {
+                Some(buffer) if *buffer != step.name => format!(" of {buffer}"),
+                _ => String::new(),
+            };
+            let (returned, noticed) = (grouped(step.returned), grouped(noticed));
+            let (action, name) = (step.action, &step.name);
+            out += &format!("    {action} {name}{of}: enqueued at cycle {returned}, noticed at {noticed}\n");
+        }
+        out
+    }
+
     /// What is known of a run on a chip that cannot be looked into.
     fn outside_text(&self) -> String {
-        let mut out = format!("  {} host time, {} commands\n", duration(self.host_seconds), grouped(self.commands));
+        let mut out = format!("  {} host time, {}\n", duration(self.host_seconds), self.commands_text());
         if let Some(cycles) = self.program_cycles {
             out += &format!("  {} cycles of the program by the device's own time stamps\n", grouped(cycles));
         }

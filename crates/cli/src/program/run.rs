@@ -1,13 +1,13 @@
 //! `tilework run` of a kernel program: a program file and arrays in, arrays and a report out.
 
 use super::args::{DispatchName, KernelRunArgs, TransfersName};
+use super::execute::{Executed, Work};
 use super::failure::{failure, not_started};
-use super::lower::{Placed, download, place, programs};
+use super::lower::{place, programs};
 use super::plan::Plan;
-use super::report::{CoreTime, KernelReport, LIBRARY_TIMING, SessionCounts, TIMING_MODEL};
-use super::schema::{ProgramFile, Use};
+use super::report::{CacheReport, CoreTime, KernelReport, LIBRARY_TIMING, SessionCounts, TIMING_MODEL};
+use super::schema::ProgramFile;
 use super::source::Source;
-use super::storage;
 use crate::answer::Answer;
 use crate::args::{EngineName, RunArgs};
 use crate::array::Array;
@@ -24,8 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tilework_abi::board::Board;
-use tilework_runtime::tensor::TensorError;
-use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, RunReport, RuntimeError, Transfers, prebuilt};
+use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, RuntimeError, Transfers, prebuilt};
 
 /// Where random inputs are known, for those who ask for them here.
 pub(super) const NO_RANDOM_INPUTS: &str = "random numbers are for the inputs of compiled models";
@@ -45,15 +44,19 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     progress.next();
     let (plan, failed) = (prepared.plan, |error| failure(&args.program, error));
     let placed = place(device.memory().map_err(failed)?, &plan)?;
-    upload(&mut device, &plan, &placed, &prepared.inputs).map_err(failed)?;
     let programs = programs(&plan, &placed)?;
+    let work = Work { plan: &plan, placed: &placed, programs: &programs, inputs: &prepared.inputs };
+    work.upload(&mut device).map_err(failed)?;
     laid_out(&device, &plan, &programs)?;
     progress.next();
-    let (ran, host_seconds) = execute(&mut device, &programs, &progress);
+    watch(&mut device, &progress);
+    let clock = Instant::now();
+    let ran = work.execute(&mut device);
+    let host_seconds = clock.elapsed().as_secs_f64();
     let captured = both(write_capture(own, &device), write_coverage(own, &device));
-    let finished = ran.map_err(failed).and_then(|ran| {
+    let finished = ran.map_err(failed).and_then(|mut ran| {
         progress.next();
-        let arrays = download(&mut device, &plan, &placed).map_err(failed)?;
+        let arrays = work.outputs(&mut device, ran.take_reads()).map_err(failed)?;
         Ok((ran, write_outputs(arrays, &args.out)?))
     });
     let (ran, outputs) = match (finished, captured) {
@@ -65,7 +68,7 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
         }
     };
     let session = session(&device, started.elapsed().as_secs_f64());
-    let report = report(own, &plan, &ran, host_seconds, session, outputs);
+    let report = report(own, &plan, ran, host_seconds, session, outputs);
     Ok(Answer::new(report, |report, out| write!(out, "{}", report.text())))
 }
 
@@ -117,7 +120,11 @@ impl Prepared {
         let plan = Plan::new(source, file, BoardLayout { board, layout: own.layout.layout() }, &inputs)?;
         let firmware = own.firmware.as_deref().map(super::firmware::load).transpose()?;
         let read: Vec<PathBuf> = inputs::files(&args.input).chain([args.program.clone()]).collect();
-        let names = plan.buffers_for(Use::Output).map(|(_, buffer)| format!("{}.npy", buffer.name));
+        if own.core_timing && !plan.steps.is_empty() {
+            let why = " needs a program without [[queue]]: its launches are not timed one by one";
+            return Err(Failure::option("--core-timing", why));
+        }
+        let names = plan.outputs().into_iter().map(|(name, _)| format!("{name}.npy"));
         let targets = Targets::new()
             .outputs(&args.out, names)
             .option("--coverage", own.coverage.as_deref())
@@ -149,20 +156,6 @@ fn config(own: &KernelRunArgs, board: Board) -> DeviceConfig {
     config
 }
 
-pub(super) fn upload(
-    device: &mut Device,
-    plan: &Plan,
-    placed: &Placed,
-    inputs: &BTreeMap<String, Array>,
-) -> Result<(), RuntimeError> {
-    for (i, buffer) in plan.buffers_for(Use::Input) {
-        if let (Some(pages), Some(array)) = (&placed.buffers[i], inputs.get(&buffer.name)) {
-            device.upload(pages, &storage::on_chip(buffer, array).map_err(TensorError::from)?)?;
-        }
-    }
-    Ok(())
-}
-
 /// Shows how far the runs of a device have come, and ends them when the user interrupts.
 pub(super) fn watch(device: &mut Device, progress: &Progress) {
     let (mut bar, interrupted) = (progress.clone(), interrupt::flag());
@@ -178,14 +171,6 @@ pub(super) fn watch(device: &mut Device, progress: &Progress) {
 /// Whether every launch has room: their arguments differ.
 pub(super) fn laid_out(device: &Device, plan: &Plan, programs: &[Program]) -> Outcome<()> {
     programs.iter().try_for_each(|program| device.layout(program).map(drop)).map_err(|error| plan.misfit(&error))
-}
-
-/// Runs the launches; also the seconds that they took on this machine.
-fn execute(device: &mut Device, programs: &[Program], progress: &Progress) -> (Result<RunReport, RuntimeError>, f64) {
-    watch(device, progress);
-    let started = Instant::now();
-    let ran = device.run(programs);
-    (ran, started.elapsed().as_secs_f64())
 }
 
 /// Writes the capture, also of a run that has failed: then it is wanted most.
@@ -235,16 +220,19 @@ fn session(device: &Device, host_seconds: f64) -> SessionCounts {
 fn report(
     own: &KernelRunArgs,
     plan: &Plan,
-    ran: &RunReport,
+    executed: Executed,
     host_seconds: f64,
     session: SessionCounts,
     outputs: BTreeMap<String, OutputFile>,
 ) -> KernelReport {
+    let Executed { report: ran, steps, .. } = executed;
     let counts = ran.statistics.chip;
-    let role = |core| plan.roles.iter().find(|role| role.cores.contains(&core)).map(|role| role.name.clone());
+    let role =
+        |launch, core| plan.launched(launch).find(|role| role.cores.contains(&core)).map(|role| role.name.clone());
     let times = ran.programs.iter().enumerate().flat_map(|(launch, program)| {
+        let role = &role;
         program.core_times.iter().map(move |t| {
-            let role = role(t.core).unwrap_or_default();
+            let role = role(launch, t.core).unwrap_or_default();
             CoreTime { launch, x: t.core.x, y: t.core.y, start: t.start, end: t.end, role }
         })
     });
@@ -267,9 +255,13 @@ fn report(
         mips: counts.map(|counts| counts.instructions as f64 / host_seconds / 1e6),
         programs: ran.statistics.programs,
         commands: ran.statistics.commands,
+        records: ran.statistics.records,
+        record_bytes: ran.statistics.record_bytes,
+        cache: CacheReport::of(&ran.statistics.cache),
         pcie_bytes: counts.map(|counts| counts.pcie_bytes),
         noc_bytes: counts.map(|counts| counts.noc_bytes),
-        cores: plan.roles.iter().map(|r| r.cores.len()).sum(),
+        cores: plan.cores(),
+        queue: steps,
         core_timing: own.core_timing.then(|| times.collect()),
         session,
         outputs,

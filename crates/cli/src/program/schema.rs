@@ -4,8 +4,10 @@
 //! Unknown fields are refused. What can be wrong beyond the form keeps its byte range
 //! ([`Spanned`]), so that the checks of [`super::plan`] can point at it.
 
+use super::launches::LaunchDecl;
 use super::sections;
 use super::source::Source;
+use super::steps::StepDecl;
 use super::wrong::{Wrong, consequence};
 use crate::failure::Outcome;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -37,6 +39,10 @@ pub struct ProgramFile {
     /// How often it runs, and with what; once unless given.
     #[serde(default)]
     pub launch: Vec<Spanned<LaunchDecl>>,
+    /// What the host puts into the command queue, step by step. Unless given, inputs are written,
+    /// then all launches run, then outputs are read.
+    #[serde(default)]
+    pub queue: Vec<Spanned<StepDecl>>,
     /// What is missing because its form is wrong.
     #[serde(skip)]
     pub broken: Broken,
@@ -55,6 +61,8 @@ pub struct Broken {
     pub roles: bool,
     /// Whether there is such a launch.
     pub launches: bool,
+    /// Whether there is such a step.
+    pub steps: bool,
 }
 
 /// The arguments that all cores share: one list for each of the three argument sets of a
@@ -226,17 +234,6 @@ pub struct RoleDecl {
     pub trisc2: Option<Spanned<KernelDecl>>,
 }
 
-/// A run of the program, or several in turn.
-#[derive(serde::Deserialize, Debug)]
-#[serde(deny_unknown_fields)]
-pub struct LaunchDecl {
-    /// How often; once unless given.
-    pub repeat: Option<Spanned<Value>>,
-    /// What `launch.NAME` means in arguments.
-    #[serde(default)]
-    pub values: Tables<Value>,
-}
-
 /// One kernel of a role.
 #[derive(serde::Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
@@ -285,7 +282,9 @@ impl ProgramFile {
             all.into_iter().flatten().map(|kernel| kernel.get_ref().elf.clone()).collect::<Vec<_>>()
         };
         let roles = self.roles.iter().map(Spanned::get_ref);
-        roles.flat_map(move |role| role.name.iter().cloned().chain(kernels(role))).chain([self.name.clone()])
+        let launches = self.launch.iter().filter_map(|launch| launch.get_ref().name.clone());
+        let roles = roles.flat_map(move |role| role.name.iter().cloned().chain(kernels(role)));
+        roles.chain(launches).chain([self.name.clone()])
     }
 }
 

@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 /// The keys of a program file, as its structure has them.
-const KEYS: [&str; 7] = ["name", "buffers", "cb", "semaphores", "roles", "common_args", "launch"];
+const KEYS: [&str; 8] = ["name", "buffers", "cb", "semaphores", "roles", "common_args", "launch", "queue"];
 
 /// Reads what can be read; all else is kept as wrong. `None` for a text that is no TOML: then
 /// nothing of it can be relied upon.
@@ -28,6 +28,7 @@ pub fn read(source: &Source, wrong: &mut Wrong) -> Option<ProgramFile> {
         roles: Vec::new(),
         common_args: CommonArgs::default(),
         launch: Vec::new(),
+        queue: Vec::new(),
         broken: Broken::default(),
     };
     let document = document.into_inner();
@@ -45,6 +46,7 @@ pub fn read(source: &Source, wrong: &mut Wrong) -> Option<ProgramFile> {
             "semaphores" => (file.semaphores, file.broken.semaphores) = reader.list(value),
             "roles" => (file.roles, file.broken.roles) = reader.list(value),
             "launch" => (file.launch, file.broken.launches) = reader.list(value),
+            "queue" => (file.queue, file.broken.steps) = reader.list(value),
             "common_args" => file.common_args = reader.item(value).unwrap_or_default(),
             unknown => {
                 let keys = KEYS.map(|key| format!("`{key}`")).join(", ");

@@ -8,13 +8,17 @@
 //! such a place is told to wait first ([`Place::wait`]).
 //!
 //! Only one program can be in use while the next is written: the go signal of a program is sent
-//! when the one before it is done, and the dispatcher works in order.
+//! when the one before it is done, and the dispatcher works in order. Programs of another queue or
+//! of another sub-device may run at the same time, but not on the same workers (`device/order`,
+//! `device/sub_device`), so what they use in their workers' L1 is no concern of this one. What is in
+//! flight is therefore kept for each pair of queue and sub-device, all else for all of them.
 
 mod trace;
 
 use super::cores::CoreSet;
 use super::key;
 use super::sequence::Compiled;
+use crate::device::SubDeviceId;
 use crate::elf::KernelImage;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -22,6 +26,7 @@ use std::sync::Arc;
 use tilework_abi::L1_ALIGN;
 use tilework_abi::addr::L1Addr;
 use tilework_abi::convert::u32_of;
+use tilework_abi::cq::layout::{QueueId, WORKER_SEMS};
 use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap};
 
 /// Slots of the kernel configuration space.
@@ -98,8 +103,20 @@ pub(super) struct InFlight {
     /// The timestamp slot of its end.
     pub stamp: Option<u32>,
     slots: u8,
-    block: u64,
+    /// The addresses of its text. Its block may be gone from the account: one for other workers
+    /// may have taken its place.
+    text: Range<u32>,
 }
+
+/// What is in flight of one queue on one sub-device, and what is known of its stream.
+#[derive(Clone, Debug, Default)]
+struct Flight {
+    stream: bool,
+    in_flight: Option<InFlight>,
+}
+
+/// Of each queue the sub-devices, by number.
+type Flights = [[Flight; WORKER_SEMS as usize]; QueueId::ALL.len()];
 
 /// Where the parts of a launch go, and what of them must be sent.
 #[derive(Clone, Debug)]
@@ -146,6 +163,9 @@ pub(super) struct Account {
     go_index: CoreSet,
     /// Workers that are known to take no times.
     disarmed: CoreSet,
+    /// The queue and the sub-device that the account speaks of. The next three are theirs; those of
+    /// the others are parked.
+    at: (QueueId, SubDeviceId),
     /// Whether the stream of finished workers is known to be zero when nothing is in flight.
     pub stream: bool,
     /// In the account of a trace the workers that were started since its beginning: its launches
@@ -155,6 +175,8 @@ pub(super) struct Account {
     pub targets: Vec<u32>,
     /// The program in flight.
     pub in_flight: Option<InFlight>,
+    parked: Box<Flights>,
+    parked_targets: [Vec<u32>; QueueId::ALL.len()],
 }
 
 const UNKNOWN: u32 = u32::MAX;
@@ -176,11 +198,34 @@ impl Account {
             keeps: map.keeps_launch,
             go_index: CoreSet::default(),
             disarmed: CoreSet::default(),
+            at: Default::default(),
             stream: false,
             counted: None,
             targets: Vec::new(),
             in_flight: None,
+            parked: Box::default(),
+            parked_targets: Default::default(),
         }
+    }
+
+    /// Speaks of another queue or sub-device.
+    pub(super) fn select(&mut self, queue: QueueId, sub: SubDeviceId) {
+        for (queue, sub) in [self.at, (queue, sub)] {
+            let parked = &mut self.parked[queue.index()][sub.index()];
+            std::mem::swap(&mut self.stream, &mut parked.stream);
+            std::mem::swap(&mut self.in_flight, &mut parked.in_flight);
+            std::mem::swap(&mut self.targets, &mut self.parked_targets[queue.index()]);
+        }
+        self.at = (queue, sub);
+    }
+
+    /// Whether a program is in flight on a sub-device of `queue`.
+    pub(super) fn has_launched(&self, queue: QueueId, sub: SubDeviceId) -> bool {
+        let in_flight = match self.at == (queue, sub) {
+            true => &self.in_flight,
+            false => &self.parked[queue.index()][sub.index()].in_flight,
+        };
+        in_flight.is_some()
     }
 
     /// Forgets what the device holds: others have written there. What is in flight stays so.
@@ -199,6 +244,8 @@ impl Account {
         self.disarmed = CoreSet::default();
         self.stream = false;
         self.targets.clear();
+        self.parked.iter_mut().flatten().for_each(|flight| flight.stream = false);
+        self.parked_targets.iter_mut().for_each(Vec::clear);
     }
 
     /// Base of slot `slot`.
@@ -270,20 +317,18 @@ impl Account {
 
     /// Room for a block of `bytes`; the blocks that lie there are gone.
     fn allocate(&mut self, bytes: u32, wait: &mut bool) -> (u64, u32) {
-        let used = self.in_flight.as_ref().map(|f| f.block);
-        let mut gone = |block: Option<Block>| *wait |= block.is_some_and(|block| Some(block.id) == used);
         if self.next + bytes > self.cache.end {
             // What lies between here and the end is the oldest.
             while self.blocks.front().is_some_and(|block| block.range.start >= self.next) {
-                gone(self.blocks.pop_front());
+                self.blocks.pop_front();
             }
             self.next = self.cache.start;
         }
         let range = self.next..self.next + bytes;
         // Usually the oldest; text that a trace got back lies out of order.
-        let (kept, lost) = std::mem::take(&mut self.blocks).into_iter().partition(|block| !block.meets(&range));
-        self.blocks = kept;
-        VecDeque::into_iter(lost).for_each(|block| gone(Some(block)));
+        self.blocks.retain(|block| !block.meets(&range));
+        let used = |f: &InFlight| f.text.start < range.end && range.start < f.text.end;
+        *wait |= self.in_flight.as_ref().is_some_and(used);
         self.next = range.end;
         self.ids += 1;
         let start = range.start;
@@ -331,7 +376,7 @@ impl Account {
             cores: compiled.workers,
             stamp: sent.stamp,
             slots: place.slots,
-            block: place.block,
+            text: place.text..place.text + compiled.text_bytes,
         });
     }
 

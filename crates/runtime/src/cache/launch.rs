@@ -20,6 +20,7 @@ use super::account::{Account, Place, Sent as Written, slot_bytes};
 use super::sequence::{Compiled, Private, large, put_word, relay, relay_to, sub};
 use super::{CacheCounts, Prepared, ProgramCache, trace};
 use crate::RuntimeError;
+use crate::device::SubDeviceId;
 use crate::lower::{self, Go};
 use crate::memory::Allocator;
 use crate::program::{Layout, Program, ProgramError, ProgramErrorKind};
@@ -36,9 +37,9 @@ use tilework_abi::cq::dispatch::{
     WritePackedLargeType, WritePackedType,
 };
 use tilework_abi::cq::layout::prefetch_core::MAX_RECORD_BYTES;
-use tilework_abi::cq::layout::{DONE_STREAM, host};
+use tilework_abi::cq::layout::{DONE_STREAM, QueueId, host};
 use tilework_abi::cq::prefetch::DispatcherSelect;
-use tilework_abi::cq::tiles::DispatchLayout;
+use tilework_abi::cq::tiles::{DispatchLayout, Queues};
 use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap};
 use tilework_abi::msg::LAUNCH_MSG_BYTES;
 use tilework_abi::noc::NocXy;
@@ -83,7 +84,12 @@ pub struct Launcher {
     pub(super) map: MemoryMap,
     pub(super) workers: Vec<NocXy>,
     pub(super) columns: &'static [u8],
+    /// How the programs of each queue are launched on sub-device 0.
+    gos: [Go; QueueId::ALL.len()],
+    /// The queue and the sub-device of the launches to come, how they are launched and their stream.
+    at: (QueueId, SubDeviceId),
     go: Go,
+    stream: u16,
     /// Whether the dispatcher's own rectangles hold exactly the workers.
     all_by_multicast: bool,
     text_sent: u64,
@@ -155,38 +161,81 @@ impl Builder {
     }
 }
 
-const STREAM: u16 = u16_of(DONE_STREAM);
-
 impl Launcher {
     /// The launcher of a device with these workers, of which nothing is known.
     ///
     /// # Errors
     /// None with commands that can be written.
     pub fn new(board: Board, layout: DispatchLayout, map: &MemoryMap, workers: &[NocXy]) -> Result<Self, EncodeError> {
-        // The boards whose columns the dispatcher knows (`cq-core/peers.rs`).
-        let known = [Board::P100, Board::P150].iter().any(|known| known.worker_columns() == board.worker_columns());
-        let go = Go::of(layout, board);
-        let wait = DispatchCommand::wait_stream_and_clear(STREAM, 0);
-        let by_subordinate = go.sender() == DispatcherSelect::Subordinate;
-        Ok(Self {
+        let mut launcher = Self {
             cache: ProgramCache::default(),
             account: Account::new(map, workers.len()),
             replayed: None,
             map: *map,
             workers: workers.to_vec(),
             columns: board.worker_columns(),
-            go,
-            all_by_multicast: known && layout.workers(board).eq(workers.iter().copied()),
+            gos: [Go::of(layout, board); QueueId::ALL.len()],
+            at: Default::default(),
+            go: Go::of(layout, board),
+            stream: u16_of(DONE_STREAM),
+            all_by_multicast: false,
             text_sent: 0,
             text_resident: 0,
             subordinate: 0,
-            wait: relay(&wait)?,
-            wait_apart: go.counts_apart().then(|| relay_to(go.sender(), &wait)).transpose()?,
+            wait: Vec::new(),
+            wait_apart: None,
             stamp: relay(&lower::timestamp(0))?,
-            notify: by_subordinate.then(|| relay(&lower::notify())).transpose()?,
-            signal: relay_to(go.sender(), &DispatchCommand::SendGoSignal(signal(go.word, None, 0, 0)))?,
+            notify: None,
+            signal: Vec::new(),
             buffer: Vec::new(),
-        })
+        };
+        launcher.serve(board, layout.queues(1))?;
+        Ok(launcher)
+    }
+
+    /// Serves these queues: workers report to the queue that has started them.
+    ///
+    /// # Errors
+    /// None with commands that can be written.
+    pub(crate) fn serve(&mut self, board: Board, queues: Queues) -> Result<(), EncodeError> {
+        // The boards whose columns the dispatcher knows (`cq-core/peers.rs`).
+        let known = [Board::P100, Board::P150].iter().any(|known| known.worker_columns() == board.worker_columns());
+        self.all_by_multicast = known && queues.workers(board).eq(self.workers.iter().copied());
+        for id in queues.ids() {
+            self.gos[id.index()] = Go::at(queues.layout().queue(id), board);
+        }
+        self.turn_to(QueueId::FIRST, SubDeviceId::WHOLE)
+    }
+
+    /// The launches to come are those of `queue` on the sub-device `sub`.
+    ///
+    /// # Errors
+    /// None with commands that can be written.
+    pub(crate) fn select(&mut self, queue: QueueId, sub: SubDeviceId) -> Result<(), EncodeError> {
+        if self.at == (queue, sub) { Ok(()) } else { self.turn_to(queue, sub) }
+    }
+
+    fn turn_to(&mut self, queue: QueueId, sub: SubDeviceId) -> Result<(), EncodeError> {
+        self.account.select(queue, sub);
+        self.at = (queue, sub);
+        let stream = DONE_STREAM + u32::from(sub.number());
+        let go = self.gos[queue.index()].on_sub_device(sub.number());
+        self.go = go;
+        self.stream = u16_of(stream);
+        let wait = DispatchCommand::wait_stream_and_clear(self.stream, 0);
+        self.wait = relay(&wait)?;
+        self.wait_apart = go.counts_apart().then(|| relay_to(go.sender(), &wait)).transpose()?;
+        let by_subordinate = go.sender() == DispatcherSelect::Subordinate;
+        self.notify = by_subordinate.then(|| relay(&lower::notify(sub.number()))).transpose()?;
+        let signal = DispatchCommand::SendGoSignal(signal(go.word, stream, None, 0, 0));
+        self.signal = relay_to(go.sender(), &signal)?;
+        Ok(())
+    }
+
+    /// Whether a program of `queue` is in flight on one of these sub-devices: the queue has not
+    /// waited for its end.
+    pub(crate) fn has_launched(&self, queue: QueueId, subs: &[SubDeviceId]) -> bool {
+        subs.iter().any(|&sub| self.account.has_launched(queue, sub))
     }
 
     /// Counts so far.
@@ -361,7 +410,7 @@ impl Launcher {
     pub(super) fn settle_into(&mut self, out: &mut Builder) -> Result<(), EncodeError> {
         let Some(before) = self.account.in_flight.take() else { return Ok(()) };
         if let Some(count) = self.account.counted {
-            let wait = Wait { flags: WaitFlags::WAIT_STREAM, stream: STREAM, addr: 0, count };
+            let wait = Wait { flags: WaitFlags::WAIT_STREAM, stream: self.stream, addr: 0, count };
             return out.command(DispatchCommand::Wait(wait), before.tag);
         }
         self.wait_stream(out, before.cores, before.tag)?;
@@ -371,7 +420,7 @@ impl Launcher {
 
     /// Waits until so many workers are done, and clears their stream.
     pub(super) fn wait_stream(&self, out: &mut Builder, count: u32, tag: Option<usize>) -> Result<(), EncodeError> {
-        let command = DispatchCommand::wait_stream_and_clear(STREAM, count);
+        let command = DispatchCommand::wait_stream_and_clear(self.stream, count);
         let bytes = out.add(&self.wait, tag, What::Command(command.into()))?;
         put_word(bytes, CMD_SIZE + offset_of!(abi::Wait, count), count);
         if let Some(wait) = &self.wait_apart {
@@ -466,7 +515,7 @@ impl Launcher {
     fn targets(&mut self, out: &mut Builder, compiled: &Compiled, tag: Option<usize>) -> Result<GoSignal, EncodeError> {
         let targets = &compiled.targets;
         if self.all_by_multicast && targets.len() == self.workers.len() {
-            return Ok(signal(self.go.word, Some(0), 0, 0));
+            return Ok(signal(self.go.word, self.stream.into(), Some(0), 0, 0));
         }
         let find = |table: &[u32]| table.windows(targets.len()).position(|part| part == targets);
         let start = match find(&self.account.targets) {
@@ -490,13 +539,13 @@ impl Launcher {
                 start
             }
         };
-        Ok(signal(self.go.word, None, u8_of(u32_of(start)), u8_of(u32_of(targets.len()))))
+        Ok(signal(self.go.word, self.stream.into(), None, u8_of(u32_of(start)), u8_of(u32_of(targets.len()))))
     }
 
     fn signal(&self, out: &mut Builder, go: GoSignal, tag: Option<usize>) -> Result<(), EncodeError> {
         let bytes = match &self.notify {
             Some(notify) => {
-                out.add(notify, tag, What::Command(lower::notify().into()))?;
+                out.add(notify, tag, What::Command(lower::notify(self.at.1.number()).into()))?;
                 out.add_subordinate(&self.signal)?
             }
             None => out.add(&self.signal, tag, What::Command(DispatchCommand::SendGoSignal(go).into()))?,
@@ -511,14 +560,14 @@ impl Launcher {
 }
 
 /// A go signal that waits for nothing: a wait stands in front of it.
-fn signal(go_signal: u32, multicast_go_offset: Option<u8>, start: u8, number: u8) -> GoSignal {
+fn signal(go_signal: u32, wait_stream: u32, multicast_go_offset: Option<u8>, start: u8, number: u8) -> GoSignal {
     GoSignal {
         go_signal,
         multicast_go_offset,
         num_unicast_txns: number,
         noc_data_start_index: start,
         wait_count: 0,
-        wait_stream: DONE_STREAM,
+        wait_stream,
     }
 }
 

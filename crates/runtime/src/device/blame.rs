@@ -2,8 +2,10 @@
 
 use super::{Device, Running};
 use crate::RuntimeError;
-use crate::explain::Scene;
+use crate::explain::{Lane, Scene};
 use crate::queue::{CommandQueue, Waited};
+use std::rc::Rc;
+use tilework_abi::convert::usize_of;
 use tilework_driver::{DriverError, HostLink, Inspect, LinkError};
 
 impl<C: HostLink> Device<C> {
@@ -14,18 +16,17 @@ impl<C: HostLink> Device<C> {
 
     /// As [`Device::explain`], when the first program of `batch` has number `first` in the queue.
     pub(super) fn explain_from(&mut self, stopped: Waited, first: usize, batch: &[Running]) -> RuntimeError {
+        let parked: Vec<Running> = self.parked.in_flight.iter().cloned().collect();
+        let scene = self.scene((first, batch), &parked);
         let error = match stopped {
             Waited::Other(error) => error,
-            Waited::Interrupted { cycles } => {
-                RuntimeError::Interrupted(Box::new(self.scene(first, batch).budget(cycles, true)))
-            }
-            Waited::Link(error) => self.explain_link(error, first, batch),
+            Waited::Interrupted { cycles } => RuntimeError::Interrupted(Box::new(scene.budget(cycles, true))),
+            Waited::Link(error) => Self::explain_link(error, scene),
         };
         self.note(error)
     }
 
-    fn explain_link(&self, error: LinkError, first: usize, batch: &[Running]) -> RuntimeError {
-        let mut scene = self.scene(first, batch);
+    fn explain_link(error: LinkError, mut scene: Scene) -> RuntimeError {
         match error {
             LinkError::Fault(fault) => {
                 let place = fault.tile.zip(fault.core).zip(fault.pc);
@@ -33,7 +34,7 @@ impl<C: HostLink> Device<C> {
                 RuntimeError::Fault { fault, place }
             }
             LinkError::Deadlock { cycle } => {
-                scene.waiting = scene.chip.map(Inspect::waiting).unwrap_or_default();
+                scene.waiting = scene.chip.map(Inspect::waiting).unwrap_or_default().into();
                 RuntimeError::Deadlock(Box::new(scene.deadlock(cycle)))
             }
             LinkError::Budget { cycles } => RuntimeError::Budget(Box::new(scene.budget(cycles, false))),
@@ -42,10 +43,12 @@ impl<C: HostLink> Device<C> {
     }
 
     /// Everything that a report needs.
-    fn scene<'a>(&'a self, first: usize, batch: &'a [Running]) -> Scene<'a> {
+    fn scene<'a>(&'a self, (first, batch): (usize, &'a [Running]), parked: &'a [Running]) -> Scene<'a> {
+        let other = self.parked.queue.as_ref();
         Scene {
             board: self.config.board,
-            layout: self.config.layout,
+            queues: self.config.queue_tiles(),
+            at: self.at,
             map: &self.map,
             chip: self.card.link().inspect(),
             l1: self.memory.l1(),
@@ -55,7 +58,8 @@ impl<C: HostLink> Device<C> {
             sent: self.queue.as_ref().map(CommandQueue::sent).unwrap_or_default(),
             first,
             batch,
-            waiting: Vec::new(),
+            other: other.map(|queue| Lane { queue, first: usize_of(self.parked.first_in_flight), batch: parked }),
+            waiting: Rc::default(),
         }
     }
 }

@@ -20,7 +20,7 @@ impl<C: HostLink> Device<C> {
     /// What stopped the device.
     pub fn close(&mut self) -> Result<Leaks, RuntimeError> {
         if !matches!(self.lost, Some(RuntimeError::Closed)) {
-            self.finish()?;
+            self.finish_everything()?;
             self.lost = Some(RuntimeError::Closed);
             info!(target: DEVICE, "closed");
         }

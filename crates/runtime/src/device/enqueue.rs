@@ -9,10 +9,10 @@
 //! Under slow dispatch there is no queue: each call is done when it returns, and so are its events
 //! and reads.
 
-use super::{Device, Running};
+use super::{Device, Running, SubDeviceId};
 use crate::RuntimeError;
 use crate::cache::{Encoded, Launch, Prepared};
-use crate::event::{Blocking, BufferRead, Event};
+use crate::event::{Blocking, BufferRead, Event, Put};
 use crate::lower::{self, Go};
 use crate::memory::{Buffer, MemoryError};
 use crate::program::Program;
@@ -24,7 +24,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tilework_abi::addr::Cycle;
 use tilework_abi::convert::usize_of;
+use tilework_abi::cq::layout::QueueId;
 use tilework_abi::msg::MODE_DEV;
+use tilework_abi::noc::NocXy;
 use tilework_cq::Record;
 use tilework_driver::{Card, HostLink};
 
@@ -64,7 +66,7 @@ impl<C: HostLink> Device<C> {
         self.settle()?;
         self.transfer_bytes += data.len();
         self.with_queue(|queue, card, patience| queue.write_runs(card, &name, &runs, data, patience))?;
-        if blocking == Blocking::Yes { self.finish() } else { Ok(()) }
+        if blocking == Blocking::Yes { self.finish_queue() } else { Ok(()) }
     }
 
     /// Reads an array from its buffer, behind everything that was enqueued before. The handle has
@@ -92,6 +94,9 @@ impl<C: HostLink> Device<C> {
         self.settle()?;
         self.transfer_bytes += buffer.bytes();
         self.with_queue(|queue, card, patience| queue.read_runs(card, &name, &runs, &read, patience))?;
+        if let Some(order) = &mut self.order {
+            order.record(self.at, &read.event);
+        }
         if blocking == Blocking::Yes {
             self.synchronize(&read.event)?;
         }
@@ -136,7 +141,7 @@ impl<C: HostLink> Device<C> {
             }
             None => self.enqueue_plain(program)?,
         }
-        if blocking == Blocking::Yes { self.finish() } else { Ok(()) }
+        if blocking == Blocking::Yes { self.finish_queue() } else { Ok(()) }
     }
 
     /// As [`Device::enqueue_program`] with a program that was prepared before, and the arguments
@@ -154,17 +159,23 @@ impl<C: HostLink> Device<C> {
         let launcher = self.launcher.as_ref().ok_or(RuntimeError::NoCache)?;
         launcher.place_cbs(prepared, self.memory.l1())?;
         self.enqueue_launch(prepared)?;
-        if blocking == Blocking::Yes { self.finish() } else { Ok(()) }
+        if blocking == Blocking::Yes { self.finish_queue() } else { Ok(()) }
     }
 
     /// Puts a launch into the queue. Its end is waited for by the next launch, or by
     /// [`Device::settle`], which must come before anything else is put into the queue.
     fn enqueue_launch(&mut self, prepared: &Prepared) -> Result<(), RuntimeError> {
+        let sub = self.meet(prepared.name(), &prepared.plain_layout().cores)?;
         let Some(launcher) = &mut self.launcher else { return Err(RuntimeError::NoCache) };
         let Some(queue) = &mut self.queue else { return Err(RuntimeError::NoQueue) };
+        launcher.select(queue.id(), sub)?;
         let launch = Launch { tag: Some(usize_of(queue.begin_program())), ..Launch::default() };
         let launched = launcher.launch(prepared, &launch)?;
-        self.add_in_flight(Running::new(prepared.program(), launched.layout));
+        let running = Running::new(prepared.program(), launched.layout);
+        if let Some(order) = &mut self.order {
+            order.launch(self.at, sub, Arc::clone(&running.program), &running.layout.cores);
+        }
+        self.add_in_flight(running);
         let records = self.with_queue(|queue, card, patience| push_all(queue, card, launched.records, patience))?;
         if let Some(launcher) = &mut self.launcher {
             records.into_iter().for_each(|record| launcher.reuse(record));
@@ -175,10 +186,16 @@ impl<C: HostLink> Device<C> {
     /// Puts a program whole into the queue, and the wait for its end.
     fn enqueue_plain(&mut self, program: &Program) -> Result<(), RuntimeError> {
         let layout = self.layout(program)?;
+        let sub = self.meet(&program.name, &layout.cores)?;
         let running = Running::new(Arc::new(program.clone()), Arc::new(layout));
-        let go = Go::of(self.config.layout, self.config.board);
+        let go = Go::at(self.config.layout.queue(self.at), self.config.board);
         let steps = self.steps(&running, MODE_DEV).map_err(|e| self.explain(e, &[]))?;
         let commands = lower::addressed(&steps, &go);
+        if let Some(order) = &mut self.order {
+            // Its commands wait for its end.
+            order.launch(self.at, sub, Arc::clone(&running.program), &running.layout.cores);
+            order.settle(self.at, [sub].into_iter());
+        }
         self.add_in_flight(running);
         self.with_queue(|queue, card, patience| {
             let program = usize_of(queue.begin_program());
@@ -193,19 +210,44 @@ impl<C: HostLink> Device<C> {
             return Ok(());
         }
         self.settle()?;
-        let number = self.number;
-        self.with_queue(|queue, card, patience| queue.record(card, Event::pending(number), patience))
+        self.put_event(Event::pending(self.number))
     }
 
-    /// Has the queue wait for the program in flight, so that what is put into it next comes behind
-    /// its end.
-    fn settle(&mut self) -> Result<(), RuntimeError> {
-        let Some(launcher) = &mut self.launcher else { return Ok(()) };
-        let records = launcher.settle()?;
-        if records.is_empty() {
-            return Ok(());
+    /// Puts an event into the queue, behind what was settled.
+    fn put_event(&mut self, event: Event) -> Result<(), RuntimeError> {
+        let recorded = event.clone();
+        self.with_queue(|queue, card, patience| queue.record(card, recorded, patience))?;
+        if let Some(order) = &mut self.order {
+            order.record(self.at, &event);
         }
-        self.with_queue(|queue, card, patience| push_all(queue, card, records, patience)).map(|_| ())
+        Ok(())
+    }
+
+    /// The sub-device of a program on `cores`, if it may be launched on the present queue now.
+    pub(super) fn meet(&mut self, program: &str, cores: &[NocXy]) -> Result<SubDeviceId, RuntimeError> {
+        let sub = self.sub_devices.holding(program, cores)?;
+        match &mut self.order {
+            Some(order) => order.check(self.at, program, cores).map(|()| sub),
+            None => Ok(sub),
+        }
+    }
+
+    /// Has the queue wait for the programs in flight on the sub-devices of the stall group, so that
+    /// what is put into it next comes behind their ends.
+    fn settle(&mut self) -> Result<(), RuntimeError> {
+        let stall = self.sub_devices.stall().to_vec();
+        if let Some(order) = &mut self.order {
+            order.settle(self.at, stall.iter().copied());
+        }
+        for sub in stall {
+            let Some(launcher) = &mut self.launcher else { return Ok(()) };
+            launcher.select(self.at, sub)?;
+            let records = launcher.settle()?;
+            if !records.is_empty() {
+                self.with_queue(|queue, card, patience| push_all(queue, card, records, patience))?;
+            }
+        }
+        Ok(())
     }
 
     /// Puts an event into the queue: it is reached when everything before it is done.
@@ -222,13 +264,14 @@ impl<C: HostLink> Device<C> {
             return Ok(event);
         }
         self.settle()?;
-        let recorded = event.clone();
-        self.with_queue(|queue, card, patience| queue.record(card, recorded, patience))?;
+        self.put_event(event.clone())?;
         Ok(event)
     }
 
-    /// Lets the queue wait for an event before it goes on; the host goes on at once. A device has
-    /// one queue, which executes in order, so that an event of its own is always behind it.
+    /// Lets the queue wait for an event before it goes on; the host goes on at once. For an event of
+    /// the same queue there is nothing to do, because a queue executes in order. For one of the
+    /// other queue the dispatcher waits until its number has come; the end of a read has none, so
+    /// that an event is recorded behind it.
     ///
     /// # Errors
     /// An event of another device; a device that stopped.
@@ -236,7 +279,24 @@ impl<C: HostLink> Device<C> {
     pub fn wait_for_event(&mut self, event: &Event) -> Result<(), RuntimeError> {
         self.outside_capture("wait_for_event", CallSite::here())?;
         self.own(event)?;
-        self.begin()
+        self.begin()?;
+        let other = event.queue();
+        if other == self.at || event.is_done() || self.queue.is_none() {
+            return Ok(());
+        }
+        let put = match event.place() {
+            put @ Put { number: Some(_), .. } => put,
+            _ => self.on(other, Self::record_event)?.place(),
+        };
+        let Some(number) = put.number else { return Ok(()) };
+        // What is launched next is not to start before the event, nor what is in flight to be
+        // waited for behind it.
+        self.settle()?;
+        self.with_queue(|queue, card, patience| queue.wait_for_other(card, other, number, patience))?;
+        if let Some(order) = &mut self.order {
+            order.wait(put);
+        }
+        Ok(())
     }
 
     /// Looks whether the device has reached an event. It takes no time unless there is something to
@@ -268,7 +328,9 @@ impl<C: HostLink> Device<C> {
         event.poll().unwrap_or(Err(RuntimeError::Closed))
     }
 
-    /// Waits until everything that was enqueued is done.
+    /// Waits until everything that was enqueued is done, on all queues
+    /// ([`OnQueue::finish`](super::OnQueue::finish) waits for one of them); of programs, those on
+    /// the sub-devices of the stall group.
     ///
     /// # Errors
     /// What stopped the device, now or in an earlier call.
@@ -276,15 +338,45 @@ impl<C: HostLink> Device<C> {
     pub fn finish(&mut self) -> Result<(), RuntimeError> {
         self.outside_capture("finish", CallSite::here())?;
         self.stopped()?;
-        if self.queue.as_ref().is_none_or(CommandQueue::is_idle) {
+        let queues: Vec<QueueId> = self.all_queues().map(CommandQueue::id).collect();
+        queues.into_iter().try_for_each(|id| self.on(id, Self::finish_queue))
+    }
+
+    /// As [`Device::finish`], for all sub-devices whatever the stall group is.
+    pub(super) fn finish_everything(&mut self) -> Result<(), RuntimeError> {
+        let stall = self.sub_devices.stall().to_vec();
+        self.reset_sub_device_stall_group();
+        let result = self.finish();
+        if result.is_ok() {
+            self.set_sub_device_stall_group(&stall)?;
+        }
+        result
+    }
+
+    /// As [`Device::finish`], for the present queue.
+    pub(super) fn finish_queue(&mut self) -> Result<(), RuntimeError> {
+        self.stopped()?;
+        if self.queue.as_ref().is_none_or(CommandQueue::is_idle) && !self.is_launched() {
             return Ok(());
         }
         self.settle()?;
-        self.with_queue(|queue, card, patience| queue.finish(card, patience))
+        self.with_queue(|queue, card, patience| queue.finish(card, patience))?;
+        if let Some(order) = &mut self.order {
+            order.finish(self.at);
+        }
+        Ok(())
+    }
+
+    /// Whether the present queue has launched programs of the stall group that it has not waited
+    /// for: all that was put into it may be done, and they not.
+    fn is_launched(&self) -> bool {
+        self.launcher.as_ref().is_some_and(|launcher| launcher.has_launched(self.at, self.sub_devices.stall()))
     }
 
     fn synchronize(&mut self, event: &Event) -> Result<(), RuntimeError> {
-        self.with_queue(|queue, card, patience| queue.wait_for(card, event, patience))
+        self.on(event.queue(), |device| {
+            device.with_queue(|queue, card, patience| queue.wait_for(card, event, patience))
+        })
     }
 
     /// What every call that enqueues does first: the device works, the host's cost is paid, and
@@ -297,8 +389,8 @@ impl<C: HostLink> Device<C> {
 
     /// Lets time pass; completions are noticed as they come.
     pub(super) fn pass(&mut self, cycles: Cycle) -> Result<(), RuntimeError> {
-        if self.queue.as_ref().is_some_and(|queue| !queue.is_idle()) {
-            return self.with_queue(|queue, card, _| queue.idle(card, cycles));
+        if self.all_queues().any(|queue| !queue.is_idle()) {
+            return self.with_queue(|queue, card, patience| queue.idle(card, cycles, patience));
         }
         let result = self.card.link_mut().idle(cycles);
         result.map_err(|e| self.explain(Waited::Link(e), &[]))
@@ -312,10 +404,13 @@ impl<C: HostLink> Device<C> {
     }
 
     fn notice(&mut self) -> Result<(), RuntimeError> {
-        if self.queue.as_ref().is_none_or(CommandQueue::is_idle) {
+        if self.all_queues().all(CommandQueue::is_idle) {
             return Ok(());
         }
-        self.with_queue(|queue, card, _| queue.notice(card).map(|_| ()))
+        self.with_queue(|queue, card, patience| {
+            queue.notice(card)?;
+            patience.notice_beside(card).map(|_| ())
+        })
     }
 
     fn own(&self, event: &Event) -> Result<(), RuntimeError> {
@@ -328,17 +423,38 @@ impl<C: HostLink> Device<C> {
         &mut self,
         f: impl FnOnce(&mut CommandQueue, &mut Card<C>, &mut Patience) -> Result<T, Waited>,
     ) -> Result<T, RuntimeError> {
-        let programs_cycles = self.cycles_in_flight.max(super::LEAST_CYCLES);
-        let usual = programs_cycles.saturating_add(CYCLES_PER_BYTE * self.transfer_bytes as Cycle);
+        // What the queue waits for may be under way in the other.
+        let programs = self.in_flight.len() + self.parked.in_flight.len();
+        let programs_cycles = self.cycles_in_flight.saturating_add(self.parked.cycles_in_flight);
+        let bytes = self.transfer_bytes + self.parked.transfer_bytes;
+        let usual = programs_cycles.max(super::LEAST_CYCLES).saturating_add(CYCLES_PER_BYTE * bytes as Cycle);
         let budget = self.config.max_cycles.unwrap_or(usual);
         let until = self.card.link().cycles().saturating_add(budget);
-        let programs = self.in_flight.len();
         let Some(queue) = &mut self.queue else { return Err(RuntimeError::NoQueue) };
         let mut tell = |cycles| match &mut self.progress {
             Some(f) => f(super::Progress { cycles, until, done: 0, programs }),
             None => ControlFlow::Continue(()),
         };
-        let result = f(queue, &mut self.card, &mut Patience { until, budget, progress: &mut tell });
+        let beside = self.parked.queue.as_mut();
+        let result = f(queue, &mut self.card, &mut Patience { until, budget, progress: &mut tell, beside });
+        for id in QueueId::ALL {
+            self.on(id, Self::note_completed);
+        }
+        result.map_err(|e| {
+            let running = std::mem::take(&mut self.in_flight);
+            let batch: Vec<_> = running.into();
+            let first = usize_of(self.first_in_flight);
+            let error = self.explain_from(e, first, &batch);
+            self.in_flight = batch.into();
+            error
+        })
+    }
+}
+
+impl<C> Device<C> {
+    /// Forgets what the present queue has completed.
+    fn note_completed(&mut self) {
+        let Some(queue) = &self.queue else { return };
         if queue.is_idle() {
             self.transfer_bytes = 0;
         }
@@ -348,14 +464,6 @@ impl<C: HostLink> Device<C> {
             self.programs += running.launches;
         }
         self.first_in_flight += done as u64;
-        result.map_err(|e| {
-            let running = std::mem::take(&mut self.in_flight);
-            let batch: Vec<_> = running.into();
-            let first = usize_of(self.first_in_flight);
-            let error = self.explain_from(e, first, &batch);
-            self.in_flight = batch.into();
-            error
-        })
     }
 }
 

@@ -10,19 +10,27 @@ mod bank_table;
 mod blame;
 mod close;
 mod enqueue;
+mod on_queue;
+mod order;
 mod run;
 mod semaphore;
 mod start;
+mod sub_device;
 mod tensor;
 mod tilize;
 mod trace;
 mod transfer;
 
 pub use bank_table::{bank_table, l1_banks};
+use on_queue::Lane;
+pub use on_queue::OnQueue;
+use order::Order;
 pub(crate) use run::Running;
 pub use run::{BATCH_PROGRAMS, CoreTime, ProgramReport, RunReport};
 pub(crate) use start::queue_kernels_at;
 pub use start::{load_tiles, start_queue_kernels};
+use sub_device::SubDevices;
+pub use sub_device::{SubDevice, SubDeviceError, SubDeviceId};
 
 use crate::RuntimeError;
 use crate::cache::{CacheCounts, Launcher};
@@ -39,7 +47,8 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tilework_abi::addr::{Cycle, DramAddr, L1Addr};
 use tilework_abi::board::{Board, DramMap};
-use tilework_abi::cq::tiles::DispatchLayout;
+use tilework_abi::cq::layout::QueueId;
+use tilework_abi::cq::tiles::{DispatchLayout, Queues};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::noc::NocXy;
 use tilework_driver::{Card, ChipCounts, HostLink, Inspect};
@@ -94,7 +103,8 @@ pub struct DeviceConfig {
     pub dispatch: Dispatch,
     /// How buffers reach the device.
     pub transfers: Transfers,
-    /// Command queues. A device has one so far; another number is an error.
+    /// Command queues: 1, or 2 of which each has its own host region and its own tiles
+    /// ([`Device::on_queue`]). Another number is an error.
     pub queues: u8,
     /// Bytes at the end of each worker's L1 for buffers of L1-small; none unless given.
     pub l1_small_size: u32,
@@ -139,10 +149,21 @@ impl DeviceConfig {
         }
     }
 
+    /// The tiles of the command queues.
+    ///
+    /// # Panics
+    /// On a number of queues that no device has.
+    pub(crate) fn queue_tiles(&self) -> Queues {
+        self.layout.queues(self.queues)
+    }
+
     /// The tiles that run programs, in the board's order.
+    ///
+    /// # Panics
+    /// On a number of queues that no device has.
     pub fn workers(&self) -> Vec<NocXy> {
         match self.dispatch {
-            Dispatch::Fast => self.layout.workers(self.board).collect(),
+            Dispatch::Fast => self.queue_tiles().workers(self.board).collect(),
             Dispatch::Slow => self.board.tensix_tiles().collect(),
         }
     }
@@ -153,6 +174,10 @@ impl DeviceConfig {
 pub struct Statistics {
     /// Dispatch commands in the queue.
     pub commands: u64,
+    /// Records in the issue region.
+    pub records: u64,
+    /// Bytes of these records.
+    pub record_bytes: u64,
     /// Programs run to their end.
     pub programs: u64,
     /// Programs found in the cache, and kernel text found on the workers.
@@ -167,6 +192,8 @@ impl Statistics {
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             commands: self.commands - earlier.commands,
+            records: self.records - earlier.records,
+            record_bytes: self.record_bytes - earlier.record_bytes,
             programs: self.programs - earlier.programs,
             cache: self.cache.since(&earlier.cache),
             chip: self.chip.zip(earlier.chip).map(|(now, earlier)| now.since(&earlier)),
@@ -218,7 +245,14 @@ pub struct Device<C> {
     memory: MemorySpace,
     firmware: [FirmwareImage; 5],
     cq_kernels: CqKernels,
+    /// The queue that the present call is about, and what of it is under way; the other queue is in
+    /// [`Device::parked`].
     queue: Option<CommandQueue>,
+    at: QueueId,
+    parked: Lane,
+    /// Which launches come behind which, on a device with two queues.
+    order: Option<Order>,
+    sub_devices: SubDevices,
     /// Launches of cached programs; without it programs are lowered plainly.
     launcher: Option<Launcher>,
     tracing: trace::Tracing,
@@ -268,7 +302,7 @@ impl<C: HostLink> Device<C> {
         firmware: FirmwareSet,
         cq_kernels: CqKernels,
     ) -> Result<Self, RuntimeError> {
-        if config.queues != 1 {
+        if !(1..=QueueId::ALL.len()).contains(&config.queues.into()) {
             return Err(RuntimeError::Queues { asked: config.queues });
         }
         firmware.check(config.board, (config.dispatch == Dispatch::Fast).then_some((config.layout, &cq_kernels)))?;
@@ -279,7 +313,10 @@ impl<C: HostLink> Device<C> {
         let FirmwareSet { images: firmware, map, .. } = firmware;
         let cached =
             config.dispatch == Dispatch::Fast && config.lowering == Lowering::Cached && map.text_cache_size > 0;
-        let launcher = cached.then(|| Launcher::new(board, config.layout, &map, &workers)).transpose()?;
+        let mut launcher = cached.then(|| Launcher::new(board, config.layout, &map, &workers)).transpose()?;
+        if let Some(launcher) = launcher.as_mut().filter(|_| config.queues > 1) {
+            launcher.serve(board, config.queue_tiles())?;
+        }
         let mut device = Self {
             config,
             card,
@@ -297,6 +334,10 @@ impl<C: HostLink> Device<C> {
             firmware,
             cq_kernels,
             queue: None,
+            at: QueueId::FIRST,
+            parked: Lane::default(),
+            order: (config.queues > 1).then(Order::default),
+            sub_devices: SubDevices::default(),
             launcher,
             tracing: trace::Tracing::default(),
             number: NEXT_DEVICE.fetch_add(1, Ordering::Relaxed),
@@ -355,7 +396,7 @@ impl<C: HostLink> Device<C> {
     pub fn chip(&self) -> &C {
         self.card.link()
     }
-    /// The command queue, under fast dispatch.
+    /// The command queue, under fast dispatch; the first of two.
     pub fn queue(&self) -> Option<&CommandQueue> {
         self.queue.as_ref()
     }
@@ -371,8 +412,10 @@ impl<C: HostLink> Device<C> {
     /// Counts since the device was opened.
     pub fn statistics(&self) -> Statistics {
         Statistics {
-            commands: self.queue.as_ref().map_or(0, CommandQueue::commands)
+            commands: self.all_queues().map(CommandQueue::commands).sum::<u64>()
                 + self.launcher.as_ref().map_or(0, Launcher::subordinate_commands),
+            records: self.all_queues().map(CommandQueue::records).sum(),
+            record_bytes: self.all_queues().map(CommandQueue::record_bytes).sum(),
             programs: self.programs,
             cache: self.launcher.as_ref().map(Launcher::counts).unwrap_or_default(),
             chip: self.card.link().inspect().map(Inspect::counts),
@@ -396,7 +439,7 @@ impl<C: HostLink> Device<C> {
         if error.is_fatal() {
             error!(target: log::DEVICE, "stopped: {error}");
             self.lost.get_or_insert_with(|| error.clone());
-            if let Some(queue) = &mut self.queue {
+            for queue in [&mut self.queue, &mut self.parked.queue].into_iter().flatten() {
                 queue.fail(&error);
             }
         }

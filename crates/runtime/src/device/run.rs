@@ -1,7 +1,7 @@
 //! Running programs, by fast or slow dispatch.
 
 use super::enqueue::push_all;
-use super::{Device, Progress, ProgressCall, Statistics, default_cycles};
+use super::{Device, Progress, ProgressCall, Statistics, SubDeviceId, default_cycles};
 use crate::RuntimeError;
 use crate::cache::{Launch, Prepared};
 use crate::lower::{self, Addressed, Data, Go, Ir};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tilework_abi::addr::{Cycle, L1Addr};
 use tilework_abi::board;
 use tilework_abi::convert::u32_of;
-use tilework_abi::cq::layout::host;
+use tilework_abi::cq::layout::{QueueId, host};
 use tilework_abi::l1::core_timing;
 use tilework_abi::msg::{GoMsg, MODE_DEV, MODE_HOST, RUN_GO};
 use tilework_abi::noc::{NocXy, PCIE_HOST_MID};
@@ -117,7 +117,8 @@ impl Running {
 }
 
 impl<C: HostLink> Device<C> {
-    /// Runs programs one after the other and waits for the last.
+    /// Runs programs one after the other and waits for the last; on the first queue, when all
+    /// queues are finished.
     ///
     /// # Errors
     /// A program that cannot run (then none of them was started); a fault, a deadlock or an
@@ -127,10 +128,10 @@ impl<C: HostLink> Device<C> {
         self.outside_capture("run", CallSite::here())?;
         self.alive()?;
         // What was enqueued before is not part of the run.
-        self.finish()?;
+        self.finish_everything()?;
         let before = self.statistics();
         let running = self.lay_out(programs)?;
-        self.run_all(running, &before)
+        self.on(QueueId::FIRST, |device| device.run_all(running, &before))
     }
 
     pub(super) fn run_all(&mut self, running: Vec<Running>, before: &Statistics) -> Result<RunReport, RuntimeError> {
@@ -154,12 +155,13 @@ impl<C: HostLink> Device<C> {
     pub fn run_commands(&mut self, commands: &[DispatchCommand]) -> Result<Cycle, RuntimeError> {
         self.outside_capture("run_commands", CallSite::here())?;
         self.alive()?;
-        self.finish()?;
+        self.finish_everything()?;
         let Some(mut queue) = self.queue.take() else { return Err(RuntimeError::NoQueue) };
         let budget = self.config.max_cycles.unwrap_or_else(|| default_cycles([1]));
         let start = self.card.link().cycles();
         let mut ignore = |_| ControlFlow::Continue(());
-        let mut patience = Patience { until: start.saturating_add(budget), budget, progress: &mut ignore };
+        let until = start.saturating_add(budget);
+        let mut patience = Patience { until, budget, progress: &mut ignore, beside: None };
         let mut push = |command: &DispatchCommand| queue.push(&mut self.card, None, command.clone(), &mut patience);
         let pushed = commands.iter().try_for_each(&mut push);
         let result = pushed.and_then(|()| queue.finish(&mut self.card, &mut patience));
@@ -191,16 +193,18 @@ impl<C: HostLink> Device<C> {
     pub fn run_prepared(&mut self, programs: &[&Prepared]) -> Result<RunReport, RuntimeError> {
         self.outside_capture("run_prepared", CallSite::here())?;
         self.alive()?;
-        self.finish()?;
+        self.finish_everything()?;
         let before = self.statistics();
         let launcher = self.launcher.as_ref().ok_or(RuntimeError::NoCache)?;
         let mut running = Vec::with_capacity(programs.len());
         for &prepared in programs {
             let mut prepared = prepared.clone();
             launcher.place_cbs(&mut prepared, self.memory.l1())?;
+            self.sub_devices.holding(prepared.name(), &prepared.plain_layout().cores)?;
             running.push(prepared);
         }
-        self.run_all(running.into_iter().map(Running::prepared).collect(), &before)
+        let running = running.into_iter().map(Running::prepared).collect();
+        self.on(QueueId::FIRST, |device| device.run_all(running, &before))
     }
 
     /// The layout of a program, without running it: where the parts of a run of it alone would lie
@@ -224,6 +228,9 @@ impl<C: HostLink> Device<C> {
                 None => Running::new(Arc::new(program.clone()), Arc::new(self.layout(program)?)),
             });
         }
+        for running in &running {
+            self.sub_devices.holding(&running.program.name, &running.layout.cores)?;
+        }
         Ok(running)
     }
 
@@ -245,7 +252,7 @@ impl<C: HostLink> Device<C> {
                 Some(f) => f(Progress { cycles, until, done, programs: running.len() }),
                 None => ControlFlow::Continue(()),
             };
-            let mut patience = Patience { until, budget, progress: &mut tell };
+            let mut patience = Patience { until, budget, progress: &mut tell, beside: None };
             let mut batch = batch.to_vec();
             self.plan_core_timing(&mut batch);
             let result = match self.queue.take() {
@@ -303,9 +310,10 @@ impl<C: HostLink> Device<C> {
                 None => self.push_plain(queue, i, running, patience)?,
             }
         }
-        if let Some(launcher) = &mut self.launcher {
-            let records = launcher.settle().map_err(|e| Waited::Other(e.into()))?;
-            push_all(queue, &mut self.card, records, patience)?;
+        for sub in SubDeviceId::all().take(self.sub_devices()) {
+            let Some(launcher) = &mut self.launcher else { break };
+            let settled = launcher.select(queue.id(), sub).and_then(|()| launcher.settle());
+            push_all(queue, &mut self.card, settled.map_err(|e| Waited::Other(e.into()))?, patience)?;
         }
         queue.finish(&mut self.card, patience)?;
         batch.iter().enumerate().map(|(i, running)| self.read_report(queue, i, running)).collect()
@@ -341,7 +349,10 @@ impl<C: HostLink> Device<C> {
         prepared: &Prepared,
         patience: &mut Patience,
     ) -> Result<(), Waited> {
+        let sub = self.sub_devices.holding(prepared.name(), &running.layout.cores);
+        let sub = sub.map_err(|e| Waited::Other(e.into()))?;
         let Some(launcher) = &mut self.launcher else { return Ok(()) };
+        launcher.select(queue.id(), sub).map_err(|e| Waited::Other(e.into()))?;
         let slot = 2 * u32_of(i);
         let blocks = running.timing.map(|first| timing_blocks(first, running.layout.cores.len()));
         let launch = Launch {

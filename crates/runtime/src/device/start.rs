@@ -9,10 +9,8 @@ use std::ops::ControlFlow;
 use tilework_abi::addr::{Cycle, L1Addr, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::convert::{u8_of, u16_of};
-use tilework_abi::cq::layout::{
-    HOST_REGION_NOC_BASE, KERNEL_TEXT_OFFSET, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host,
-};
-use tilework_abi::cq::tiles::{DispatchLayout, Part};
+use tilework_abi::cq::layout::{KERNEL_TEXT_OFFSET, QueueId, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host};
+use tilework_abi::cq::tiles::{DispatchLayout, Part, Queues};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::msg::{GoMsg, LaunchMsg, MODE_HOST, RUN_DONE, RUN_GO, RUN_INIT, RtaOffset};
 use tilework_abi::noc::NocXy;
@@ -61,7 +59,7 @@ impl<C: HostLink> Device<C> {
     fn wait_done(&mut self, tiles: &[NocXy], budget: Cycle) -> Result<(), Waited> {
         let until = self.card.link().cycles().saturating_add(budget);
         let mut ignore = |_| ControlFlow::Continue(());
-        self.wait_done_patiently(tiles, &mut Patience { until, budget, progress: &mut ignore })
+        self.wait_done_patiently(tiles, &mut Patience { until, budget, progress: &mut ignore, beside: None })
     }
 
     /// As [`Device::wait_done`], looking at one tile at a time.
@@ -80,14 +78,19 @@ impl<C: HostLink> Device<C> {
         Ok(())
     }
 
-    /// Steps 3 to 5: host region, rings and pointers, then the kernels, from the prefetcher on.
+    /// Steps 3 to 5 for each queue: host region, rings and pointers, then the kernels, from the
+    /// prefetcher on.
     fn start_queue(&mut self) -> Result<(), Waited> {
-        let region = self.card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into()))?;
-        let mut queue = CommandQueue::new(self.config.board, self.number, region, self.config.capture);
-        queue.initialise(&mut self.card)?;
-        self.queue = Some(queue);
-        let DeviceConfig { board, layout, .. } = self.config;
-        start_queue_kernels(&mut self.card, board, layout, &self.map, &self.cq_kernels, 0)
+        let DeviceConfig { board, capture, .. } = self.config;
+        let queues = self.config.queue_tiles();
+        for id in queues.ids() {
+            let region = self.card.pin(host::REGION_SIZE as usize, PcieAddr::new(id.region_noc_base().into()))?;
+            let mut queue = CommandQueue::of(board, queues, id, self.number, region, capture);
+            queue.initialise(&mut self.card)?;
+            start_kernels_of(&mut self.card, board, (queues, id), &self.map, &self.cq_kernels, 0)?;
+            *self.place_of(id) = Some(queue);
+        }
+        Ok(())
     }
 }
 
@@ -120,8 +123,8 @@ pub fn load_tiles<C: HostLink>(
     Ok(card.release_brisc(&tiles)?)
 }
 
-/// Writes the images of the queue's cores and starts them. All counts of pages and notifications
-/// begin `counted` above the usual: zero, except in tests of their wrap.
+/// Writes the images of a single queue's cores and starts them. All counts of pages and
+/// notifications begin `counted` above the usual: zero, except in tests of their wrap.
 ///
 /// # Errors
 /// The link failed, or a kernel cannot be moved to its place.
@@ -133,10 +136,23 @@ pub fn start_queue_kernels<C: HostLink>(
     kernels: &CqKernels,
     counted: i16,
 ) -> Result<(), Waited> {
+    start_kernels_of(card, board, (layout.queues(1), QueueId::FIRST), map, kernels, counted)
+}
+
+/// The same for queue `id` of several.
+fn start_kernels_of<C: HostLink>(
+    card: &mut Card<C>,
+    board: Board,
+    (queues, id): (Queues, QueueId),
+    map: &MemoryMap,
+    kernels: &CqKernels,
+    counted: i16,
+) -> Result<(), Waited> {
     let first = i32::from(counted).cast_unsigned();
-    let mut arguments = layout.arguments(board);
+    let queue = queues.layout().queue(id);
+    let mut arguments = queue.arguments(board, queues.count());
     arguments[3] |= first << 16;
-    for (tile, parts) in layout.tiles(board) {
+    for (tile, parts) in queue.tiles(board) {
         if parts.contains(&Part::Subordinate) {
             let sems = dispatch_core::SYNC_SEMS;
             let words = first.to_le_bytes().repeat(sems.size() as usize / size_of::<u32>());

@@ -4,7 +4,7 @@
 //! sent. What a replay would not do again as it was captured is refused there, and the capture is
 //! given up: waiting, events, transfers, accesses to L1, and programs that are not on the workers.
 
-use super::{Device, Running};
+use super::{Device, Running, SubDeviceId};
 use crate::RuntimeError;
 use crate::cache::{self, Prepared};
 use crate::event::Blocking;
@@ -17,7 +17,9 @@ use crate::trace::{CallSite, Trace, TraceCapture, TraceError, TraceName};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use tilework_abi::cq::layout::QueueId;
 use tilework_abi::msg::{MODE_DEV, MODE_HOST};
+use tilework_abi::noc::NocXy;
 use tilework_cq::prefetch::ExecBuf;
 use tilework_driver::HostLink;
 
@@ -34,6 +36,7 @@ pub(super) struct Tracing {
 /// A capture under way.
 struct Capturing {
     name: TraceName,
+    of: Of,
     /// Whether the caller still has it.
     held: Weak<()>,
     recorded: Recorded,
@@ -53,9 +56,20 @@ enum Recorded {
     Slow,
 }
 
+/// What a trace is of.
+#[derive(Clone, Copy)]
+struct Of {
+    queue: QueueId,
+    /// The sub-device of its programs, when there are any.
+    sub: Option<SubDeviceId>,
+    /// How often sub-devices had been changed.
+    division: u64,
+}
+
 /// A trace that can be replayed.
 struct Live {
     name: TraceName,
+    of: Of,
     stored: Option<InDram>,
     programs: Vec<Running>,
     launches: Vec<usize>,
@@ -122,7 +136,8 @@ impl<C: HostLink> Device<C> {
         };
         let held = Rc::new(());
         let weak = Rc::downgrade(&held);
-        let capture = Capturing { name, held: weak, recorded, programs: Vec::new(), launches: Vec::new() };
+        let of = Of { queue: self.at, sub: None, division: self.sub_devices.division() };
+        let capture = Capturing { name, of, held: weak, recorded, programs: Vec::new(), launches: Vec::new() };
         self.tracing.capture = Some(capture);
         Ok(TraceCapture { device: self.number, name, _held: held })
     }
@@ -149,7 +164,8 @@ impl<C: HostLink> Device<C> {
         };
         drop(capture);
         let launches = capturing.launches.len();
-        let live = self.store(capturing).inspect_err(|_| self.memory.unpin(name))?;
+        let queue = capturing.of.queue;
+        let live = self.on(queue, |device| device.store(capturing)).inspect_err(|_| self.memory.unpin(name))?;
         let bytes = live.stored.as_ref().map_or(0, |stored| stored.buffer.bytes());
         self.tracing.live.insert(name.number, Rc::new(live));
         Ok(Trace { device: self.number, name, programs: launches, bytes })
@@ -157,14 +173,15 @@ impl<C: HostLink> Device<C> {
 
     /// Brings the commands of a capture to DRAM.
     fn store(&mut self, capturing: Capturing) -> Result<Live, RuntimeError> {
-        let Capturing { name, recorded, programs, launches, .. } = capturing;
-        let (mut sequence, cached) = match (recorded, &self.launcher) {
+        let Capturing { name, of, recorded, programs, launches, .. } = capturing;
+        let (mut sequence, cached) = match (recorded, &mut self.launcher) {
             (Recorded::Cached(capture), Some(launcher)) => {
+                launcher.select(of.queue, of.sub.unwrap_or_default())?;
                 let (sequence, captured) = launcher.end_trace(*capture)?;
                 (sequence, Some(captured))
             }
             (Recorded::Plain(sequence), _) => (sequence, None),
-            _ => return Ok(Live { name, stored: None, programs, launches }),
+            _ => return Ok(Live { name, of, stored: None, programs, launches }),
         };
         sequence.end()?;
         let Sequence { bytes, mut sent, subordinate } = sequence;
@@ -182,22 +199,33 @@ impl<C: HostLink> Device<C> {
             // What cannot be freed was never allocated.
             let _ = self.memory.free(&buffer);
         })?;
-        Ok(Live { name, stored: Some(InDram { commands, buffer, cached }), programs, launches })
+        Ok(Live { name, of, stored: Some(InDram { commands, buffer, cached }), programs, launches })
     }
 
     /// Runs the programs of a trace as they were captured, behind everything that was enqueued
     /// before. A blocking call waits for their end.
     ///
     /// # Errors
-    /// A trace that was released, or of another device; a device that stopped.
+    /// A trace that was released, or of another device or queue, or captured with other sub-devices;
+    /// one whose programs would meet one of the other queue; a device that stopped.
     #[track_caller]
     pub fn replay_trace(&mut self, trace: &Trace, blocking: Blocking) -> Result<(), RuntimeError> {
         let at = CallSite::here();
         self.outside_capture("replay_trace", at)?;
         self.begin()?;
         let live = self.live(trace, at)?;
+        self.may_replay(&live, at)?;
         let Some(InDram { commands, cached, .. }) = &live.stored else { return self.replay_slow(&live) };
+        let sub = live.of.sub.unwrap_or_default();
+        if let Some(order) = &mut self.order {
+            for running in &live.programs {
+                order.launch(self.at, sub, Arc::clone(&running.program), &running.layout.cores);
+            }
+            // Its last command waits for its programs.
+            order.settle(self.at, [sub].into_iter());
+        }
         if let (Some(launcher), Some(cached)) = (&mut self.launcher, cached) {
+            launcher.select(self.at, sub)?;
             let records = launcher.replay(live.name.number, cached)?;
             if !records.is_empty() {
                 self.with_queue(|queue, card, patience| super::enqueue::push_all(queue, card, records, patience))?;
@@ -206,7 +234,21 @@ impl<C: HostLink> Device<C> {
         live.programs.iter().for_each(|running| self.add_in_flight(running.clone()));
         self.with_queue(|queue, card, patience| queue.execute(card, commands, patience))?;
         self.check_queue()?;
-        if blocking == Blocking::Yes { self.finish() } else { Ok(()) }
+        if blocking == Blocking::Yes { self.finish_queue() } else { Ok(()) }
+    }
+
+    /// Refuses a replay on another queue, with other sub-devices, or beside a program of the other
+    /// queue on its workers.
+    fn may_replay(&mut self, live: &Live, at: CallSite) -> Result<(), RuntimeError> {
+        const CALL: &str = "replay_trace";
+        let trace = live.name;
+        if live.of.queue != self.at {
+            return Err(TraceError::Queue { trace, of: live.of.queue, call: CALL, at, asked: self.at }.into());
+        }
+        if live.of.division != self.sub_devices.division() {
+            return Err(TraceError::OtherSubDevices { trace, call: CALL, at }.into());
+        }
+        live.programs.iter().try_for_each(|running| self.meet(&running.program.name, &running.layout.cores).map(|_| ()))
     }
 
     fn replay_slow(&mut self, live: &Live) -> Result<(), RuntimeError> {
@@ -309,7 +351,10 @@ impl<C: HostLink> Device<C> {
         }
         let Some(mut capture) = self.tracing.capture.take() else { return Ok(()) };
         let trace = capture.name;
-        let recorded = f(self, &mut capture);
+        let recorded = match capture.of.queue {
+            of if of == self.at => f(self, &mut capture),
+            of => Err(TraceError::Queue { trace, of, call: "enqueue_program", at, asked: self.at }.into()),
+        };
         self.tracing.capture = Some(capture);
         recorded.map_err(|error| {
             let error = TraceError::Program { why: error.to_string(), at, trace };
@@ -327,11 +372,12 @@ impl<C: HostLink> Device<C> {
             return self.record_prepared(capture, &prepared, at);
         }
         let layout = Arc::new(self.layout(program)?);
+        self.of_one_sub_device(capture, &program.name, &layout.cores)?;
         let running = Running::new(Arc::new(program.clone()), layout);
         let mode = if self.queue.is_some() { MODE_DEV } else { MODE_HOST };
         let steps = self.steps(&running, mode).map_err(|e| self.explain(e, &[]))?;
         if let Recorded::Plain(sequence) = &mut capture.recorded {
-            let go = Go::of(self.config.layout, self.config.board);
+            let go = Go::at(self.config.layout.queue(self.at), self.config.board);
             let number = capture.launches.len();
             lower::addressed(&steps, &go).into_iter().try_for_each(|command| sequence.push(number, command))?;
         }
@@ -346,13 +392,31 @@ impl<C: HostLink> Device<C> {
         prepared: &Prepared,
         at: CallSite,
     ) -> Result<(), RuntimeError> {
+        let sub = self.of_one_sub_device(capture, prepared.name(), &prepared.plain_layout().cores)?;
         let number = capture.launches.len();
         let (Recorded::Cached(recorded), Some(launcher)) = (&mut capture.recorded, &mut self.launcher) else {
             return Err(RuntimeError::NoCache);
         };
+        launcher.select(capture.of.queue, sub)?;
         let layout = launcher.capture(recorded, prepared, number)?;
         self.memory.pin((capture.name, at, prepared.name()), prepared.argument_words(), layout.cb_ranges());
         capture.add(prepared.program(), layout);
         Ok(())
+    }
+
+    /// The sub-device of a program that is recorded: that of the programs before it.
+    fn of_one_sub_device(
+        &self,
+        capture: &mut Capturing,
+        program: &str,
+        cores: &[NocXy],
+    ) -> Result<SubDeviceId, RuntimeError> {
+        let sub = self.sub_devices.holding(program, cores)?;
+        match capture.of.sub.replace(sub) {
+            Some(before) if before != sub => {
+                Err(TraceError::SubDevices { program: program.to_owned(), sub, before }.into())
+            }
+            _ => Ok(sub),
+        }
     }
 }

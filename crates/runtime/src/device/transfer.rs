@@ -8,7 +8,7 @@ use crate::queue::{CommandQueue, Waited};
 use crate::trace::CallSite;
 use std::collections::BTreeMap;
 use tilework_abi::addr::{Cycle, L1Addr};
-use tilework_abi::cq::layout::HOST_REGION_NOC_BASE;
+use tilework_abi::cq::layout::{HOST_REGION_NOC_BASE, QueueId};
 use tilework_abi::noc::NocXy;
 use tilework_driver::{HostLink, Ordering, Pinned, Target};
 
@@ -128,7 +128,8 @@ impl<C: HostLink> Device<C> {
 
     /// The pinned region that system memory is a part of.
     fn system_memory(&self) -> Result<Pinned, Waited> {
-        let region = self.queue.as_ref().map(CommandQueue::region);
+        // Behind the FIFO of the first queue.
+        let region = self.lane(QueueId::FIRST).0.map(CommandQueue::region);
         region.ok_or(Waited::Other(RuntimeError::NoQueue))
     }
 

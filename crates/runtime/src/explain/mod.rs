@@ -10,4 +10,4 @@ mod scene;
 mod words;
 
 pub use report::{BudgetReport, BusyCore, ChainLink, DeadlockReport, FaultPlace, QueueView, Waiter, Word};
-pub(crate) use scene::Scene;
+pub(crate) use scene::{Lane, Scene};

@@ -2,6 +2,7 @@
 
 use crate::elf::SourceLocation;
 use std::fmt::{self, Display, Formatter};
+use tilework_abi::cq::layout::QueueId;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 
@@ -58,6 +59,8 @@ pub struct FaultPlace {
 /// The command queue at the time of the report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueView {
+    /// Its number, on a device with two.
+    pub queue: Option<QueueId>,
     /// The completion event that the host waits for.
     pub event: u32,
     /// Commands that the dispatcher has executed since the last event.
@@ -185,7 +188,11 @@ impl Display for Waiter {
 
 impl Display for QueueView {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "command queue: the host waits for event {}; ", self.event)?;
+        f.write_str("command queue")?;
+        if let Some(queue) = self.queue {
+            write!(f, " {queue}")?;
+        }
+        write!(f, ": the host waits for event {}; ", self.event)?;
         match self.executed {
             Some(n) => write!(f, "{n} of {} commands executed", self.sent)?,
             None => write!(f, "{} commands sent", self.sent)?,

@@ -8,12 +8,14 @@ use crate::memory::Allocator;
 use crate::prebuilt::CqKernels;
 use crate::queue::{CommandQueue, Sent};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
 use tilework_abi::convert::{low32, usize_of};
 use tilework_abi::cq::dispatch::WaitFlags;
+use tilework_abi::cq::layout::{QueueId, dispatch_core};
 use tilework_abi::cq::status::{Kernel, word};
-use tilework_abi::cq::tiles::{DispatchLayout, GoSender, Part};
+use tilework_abi::cq::tiles::{GoSender, Part, QueueTiles, Queues};
 use tilework_abi::l1::{MemoryMap, sync};
 use tilework_abi::msg::RUN_DONE;
 use tilework_abi::noc::NocXy;
@@ -45,10 +47,23 @@ impl TileKind {
     }
 }
 
-/// Everything that a report needs.
+/// A queue and the programs in it.
+#[derive(Clone, Copy)]
+pub(crate) struct Lane<'a> {
+    pub queue: &'a CommandQueue,
+    /// The number in the queue of the first of the programs.
+    pub first: usize,
+    /// The programs that were being run.
+    pub batch: &'a [Running],
+}
+
+/// Everything that a report needs. Of two queues it speaks of one ([`Scene::about`]).
+#[derive(Clone)]
 pub(crate) struct Scene<'a> {
     pub board: Board,
-    pub layout: DispatchLayout,
+    pub queues: Queues,
+    /// The queue that it speaks of.
+    pub at: QueueId,
     pub map: &'a MemoryMap,
     /// The chip's inner state, when the link can show it.
     pub chip: Option<&'a dyn Inspect>,
@@ -63,14 +78,68 @@ pub(crate) struct Scene<'a> {
     pub first: usize,
     /// The programs that were being run.
     pub batch: &'a [Running],
+    /// The device's other queue.
+    pub other: Option<Lane<'a>>,
     /// The waiting cores; empty unless a deadlock is explained.
-    pub waiting: Vec<WaitingCore>,
+    pub waiting: Rc<[WaitingCore]>,
 }
 
-impl Scene<'_> {
-    /// What a tile of the command queue runs; nothing on other tiles and without a queue.
+impl<'a> Scene<'a> {
+    /// The same scene, as one about the other queue; this one, if there is no other.
+    pub(super) fn turned(&self) -> Self {
+        let Some((other, queue)) = self.other.zip(self.queue) else { return self.clone() };
+        Self {
+            at: other.queue.id(),
+            queue: Some(other.queue),
+            first: other.first,
+            batch: other.batch,
+            other: Some(Lane { queue, first: self.first, batch: self.batch }),
+            ..self.clone()
+        }
+    }
+    /// The same scene, as one about the queue whose tile this is, or which has started the program
+    /// of the worker.
+    pub(super) fn about(&self, tile: NocXy) -> Self {
+        let of_other = match self.queues.at(self.board, tile) {
+            Some((queue, _)) => queue != self.at,
+            None => !self.has_started(tile) && self.turned().has_started(tile),
+        };
+        if of_other { self.turned() } else { self.clone() }
+    }
+    /// Whether the program that the queue has started last, and not waited for, has a tile.
+    fn has_started(&self, tile: NocXy) -> bool {
+        let started = self.started().and_then(|i| self.batch.get(i));
+        started.is_some_and(|running| running.layout.cores.contains(&tile))
+    }
+    /// The scene about the queue that is to blame: the other one, if this has nothing to do or waits
+    /// for it.
+    fn blamed(&self) -> Self {
+        let waits = |command: &DispatchCommand| match command {
+            DispatchCommand::Wait(wait) => {
+                let event = self.other.map(|other| dispatch_core::last_event(other.queue.id()));
+                wait.flags.contains(WaitFlags::WAIT_MEMORY) && Some(wait.addr) == event
+            }
+            _ => false,
+        };
+        let blameless = self.queue.is_some_and(CommandQueue::is_idle) || self.current_command().is_some_and(waits);
+        if blameless && self.other.is_some_and(|other| !other.queue.is_idle()) { self.turned() } else { self.clone() }
+    }
+    /// The command that the dispatcher is at.
+    fn current_command(&self) -> Option<&DispatchCommand> {
+        self.sent.get(usize_of(self.executed()?))?.what.command()
+    }
+    /// The queue's tiles.
+    fn tiles(&self) -> QueueTiles {
+        self.queues.layout().queue(self.at)
+    }
+    /// `name` of the queue; with its number, where there are two.
+    pub(super) fn named(&self, name: &str) -> String {
+        if self.other.is_some() { format!("{name} of queue {}", self.at) } else { name.to_owned() }
+    }
+
+    /// What a tile of a command queue runs; nothing on other tiles and without a queue.
     fn parts(&self, tile: NocXy) -> &'static [Part] {
-        if self.queue.is_some() { self.layout.parts_at(self.board, tile) } else { &[] }
+        if self.queue.is_some() { self.queues.parts_at(self.board, tile) } else { &[] }
     }
     pub(super) fn kind(&self, tile: NocXy) -> TileKind {
         match self.parts(tile).first() {
@@ -85,26 +154,26 @@ impl Scene<'_> {
     }
     /// The core that executes the prefetcher's commands.
     pub(super) fn prefetcher(&self) -> Option<Actor> {
-        self.core_of(self.layout.prefetch_tile(self.board), Processor::Brisc)
+        self.core_of(self.tiles().prefetch_tile(self.board), Processor::Brisc)
     }
     /// The core that reads records.
     pub(super) fn reader(&self) -> Option<Actor> {
-        self.core_of(self.layout.issue_tile(self.board), Processor::Brisc)
+        self.core_of(self.tiles().issue_tile(self.board), Processor::Brisc)
     }
     /// The core that executes the dispatcher's commands.
     pub(super) fn dispatcher(&self) -> Option<Actor> {
-        self.core_of(self.layout.dispatch_tile(self.board), Processor::Brisc)
+        self.core_of(self.tiles().dispatch_tile(self.board), Processor::Brisc)
     }
     /// The core that writes the completion FIFO.
     pub(super) fn completer(&self) -> Option<Actor> {
-        self.core_of(self.layout.completion_tile(self.board), Processor::Brisc)
+        self.core_of(self.tiles().completion_tile(self.board), Processor::Brisc)
     }
     pub(super) fn subordinate(&self) -> Option<Actor> {
-        self.core_of(self.layout.subordinate_tile(self.board), Processor::Ncrisc)
+        self.core_of(self.tiles().subordinate_tile(self.board), Processor::Ncrisc)
     }
     /// Who sends go signals, by name and as a core.
     pub(super) fn go_sender(&self) -> (&'static str, Option<Actor>) {
-        match self.layout.go() {
+        match self.queues.layout().go() {
             GoSender::Dispatcher => ("the dispatcher", self.dispatcher()),
             GoSender::Subordinate => ("the dispatch subordinate", self.subordinate()),
         }
@@ -131,7 +200,7 @@ impl Scene<'_> {
     fn executed(&self) -> Option<u64> {
         let queue = self.queue?;
         let count =
-            self.peek(self.layout.dispatch_tile(self.board), Kernel::Dispatch.status().offset(word::COMMANDS))?;
+            self.peek(self.tiles().dispatch_tile(self.board), Kernel::Dispatch.status().offset(word::COMMANDS))?;
         // The device counts modulo 2^32.
         let executed = u64::from(count.wrapping_sub(low32(queue.completed())));
         (executed <= self.sent.len() as u64).then_some(executed)
@@ -142,7 +211,7 @@ impl Scene<'_> {
     }
     /// The count that the dispatcher waits for.
     pub(super) fn wanted_count(&self) -> Option<u32> {
-        match self.sent.get(usize_of(self.executed()?))?.what.command()? {
+        match self.current_command()? {
             DispatchCommand::Wait(wait) => Some(wait.count),
             // In a trace the go signal waits for the programs before it.
             DispatchCommand::SendGoSignal(go) => Some(go.wait_count),
@@ -165,7 +234,7 @@ impl Scene<'_> {
 
     /// The program that is being run: the one that was started last, unless its end has been waited
     /// for; then the one whose commands are being executed.
-    fn running(&self) -> Option<&Running> {
+    fn running(&self) -> Option<&'a Running> {
         match self.started().or_else(|| self.current_program()) {
             Some(i) => self.batch.get(i),
             None => self.batch.first(),
@@ -182,9 +251,11 @@ impl Scene<'_> {
         last.next().flatten()
     }
     /// The program that a tile is running.
-    pub(super) fn program_of(&self, tile: NocXy) -> Option<&Running> {
+    pub(super) fn program_of(&self, tile: NocXy) -> Option<&'a Running> {
         let on_tile = |r: &&Running| r.layout.cores.contains(&tile);
-        self.running().filter(on_tile).or_else(|| self.batch.iter().find(on_tile))
+        let others = self.other.map_or(&[][..], |other| other.batch);
+        let runs = self.about(tile).running().filter(on_tile);
+        runs.or_else(|| self.batch.iter().chain(others).find(on_tile))
     }
     /// The processors of a tile that run kernels.
     pub(super) fn kernels_of(&self, tile: NocXy) -> Vec<Processor> {
@@ -266,6 +337,7 @@ impl Scene<'_> {
         };
         let program = self.current_program().and_then(|i| self.batch.get(i)).map(|r| r.program.name.clone());
         Some(QueueView {
+            queue: self.other.map(|_| self.at),
             event: queue.event(),
             executed,
             sent: sent.len() as u64,
@@ -280,7 +352,7 @@ impl Scene<'_> {
         let mut groups: BTreeMap<_, Waiter> = BTreeMap::new();
         let mut edges: BTreeMap<Actor, (String, Vec<Actor>)> = BTreeMap::new();
         let mut sources = BTreeMap::new();
-        for w in &self.waiting {
+        for w in self.waiting.iter() {
             let words = self.words(w);
             if !words.is_empty() && words.iter().all(|(_, m)| m.idle) {
                 idle += 1;
@@ -313,12 +385,13 @@ impl Scene<'_> {
         }
         let (chain, circle) = self.chain(&edges);
         let program = |r: &Running| r.program.name.clone();
-        let programs = match self.current_program().and_then(|i| self.batch.get(i)) {
+        let blamed = self.blamed();
+        let programs = match blamed.current_program().and_then(|i| blamed.batch.get(i)) {
             Some(running) => vec![program(running)],
-            None => self.batch.iter().take(8).map(program).collect(),
+            None => blamed.batch.iter().take(8).map(program).collect(),
         };
         let waiters = groups.into_values().collect();
-        DeadlockReport { cycle, programs, chain, circle, waiters, idle, queue: self.queue_view() }
+        DeadlockReport { cycle, programs, chain, circle, waiters, idle, queue: blamed.queue_view() }
     }
 
     /// The words that a core waits for, with their meanings. A blocked access counts as a
@@ -359,12 +432,20 @@ impl Scene<'_> {
     fn chain(&self, edges: &BTreeMap<Actor, (String, Vec<Actor>)>) -> (Vec<ChainLink>, Option<usize>) {
         let name = |actor: Actor| match actor {
             Actor::Host => "the host".to_owned(),
-            _ if Some(actor) == self.prefetcher() => "the prefetcher".to_owned(),
-            _ if Some(actor) == self.dispatcher() => "the dispatcher".to_owned(),
-            Actor::Core(tile, core) => format!("{core} of {tile}"),
+            Actor::Core(tile, core) => {
+                let scene = self.about(tile);
+                match Some(actor) {
+                    it if it == scene.prefetcher() => scene.named("the prefetcher"),
+                    it if it == scene.dispatcher() => scene.named("the dispatcher"),
+                    _ => format!("{core} of {tile}"),
+                }
+            }
         };
         let (what, first) = match self.queue {
-            Some(queue) => (format!("completion event {}", queue.event()), self.dispatcher().into_iter().collect()),
+            Some(queue) => {
+                let what = self.named(&format!("completion event {}", queue.event()));
+                (what, self.dispatcher().into_iter().collect())
+            }
             None => {
                 let cores = self.running().map(|r| r.layout.cores.clone()).unwrap_or_default();
                 let busy = |c: &NocXy| self.go_signal(*c) != Some(RUN_DONE);
@@ -391,7 +472,7 @@ impl Scene<'_> {
     /// The report about a run that was ended while it went on.
     pub(crate) fn budget(&self, cycles: u64, interrupted: bool) -> BudgetReport {
         let busy = self.chip.map(|chip| self.busy(&chip.busy()));
-        BudgetReport { cycles, interrupted, busy, queue: self.queue_view() }
+        BudgetReport { cycles, interrupted, busy, queue: self.blamed().queue_view() }
     }
 
     /// The cores that execute, those with the same instruction of the same kernel together.

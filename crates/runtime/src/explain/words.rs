@@ -79,8 +79,8 @@ impl Scene<'_> {
             return meaning;
         }
         match self.kind(tile) {
-            TileKind::Prefetch(part) => self.prefetch_word(part, address, value),
-            TileKind::Dispatch(part) => self.dispatch_word(part, address, value),
+            TileKind::Prefetch(part) => self.about(tile).prefetch_word(part, address, value),
+            TileKind::Dispatch(part) => self.about(tile).dispatch_word(part, address, value),
             TileKind::Worker => self.program_word(tile, core, address),
         }
     }
@@ -103,7 +103,7 @@ impl Scene<'_> {
         if (map.go..map.go.offset(4 * l1::GO_ENTRIES)).contains(&address) {
             let signal = value.to_le_bytes()[3];
             let what = format!("go message (signal {signal:#04x}, GO is {RUN_GO:#04x})");
-            let starter = match self.go_sender() {
+            let starter = match self.about(tile).go_sender() {
                 (name, Some(sender)) if self.kind(tile) == TileKind::Worker => (name, sender),
                 _ => ("the host", Actor::Host),
             };
@@ -174,9 +174,15 @@ impl Scene<'_> {
     }
 
     fn dispatch_word(&self, part: Part, address: L1Addr, value: u32) -> Meaning {
-        use dispatch_core::{COMPLETION_Q_RD_PTR, SEM_CB_PAGES, SEM_H_PAGES, SEM_S_CB_PAGES, SYNC_SEMS};
+        use dispatch_core::{COMPLETION_Q_RD_PTR, SEM_CB_PAGES, SEM_H_PAGES, SEM_S_CB_PAGES, SYNC_SEMS, last_event};
         if address.get() == COMPLETION_Q_RD_PTR {
             return Meaning::of("the completion FIFO's read pointer").by("the host", [Actor::Host]);
+        }
+        if let Some(other) = self.other.filter(|other| address.get() == last_event(other.queue.id())) {
+            let wanted = self.wanted_count().map_or_else(String::new, |n| format!(", {n} is wanted"));
+            let id = other.queue.id();
+            return Meaning::of(format!("the last event of queue {id} ({value}{wanted})"))
+                .by(format!("the dispatcher of queue {id}"), self.turned().dispatcher());
         }
         if let Some(offset) = SYNC_SEMS.offset_of(address) {
             let index = offset / L1_ALIGN;
@@ -242,7 +248,7 @@ impl Scene<'_> {
         let index = (address - stream::BASE) / stream::STRIDE;
         let workers = DONE_STREAM..DONE_STREAM + WORKER_SEMS;
         if workers.contains(&index) && matches!(self.kind(tile), TileKind::Dispatch(_)) {
-            return self.done_stream(index, value & stream::COUNTER_MASK);
+            return self.about(tile).done_stream(index, value & stream::COUNTER_MASK);
         }
         let first = self.map.cb_stream;
         let Some(buffer) = index.checked_sub(first).filter(|&buffer| buffer < cb::COUNT) else {

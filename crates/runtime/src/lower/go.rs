@@ -3,9 +3,9 @@
 use super::DispatchCommand;
 use tilework_abi::board::Board;
 use tilework_abi::convert::{u8_of, u16_of, u32_of};
-use tilework_abi::cq::layout::DONE_STREAM;
+use tilework_abi::cq::layout::{DONE_STREAM, QueueId};
 use tilework_abi::cq::prefetch::DispatcherSelect;
-use tilework_abi::cq::tiles::{DispatchLayout, GoSender};
+use tilework_abi::cq::tiles::{DispatchLayout, GoSender, QueueTiles};
 use tilework_abi::msg::{GoMsg, RUN_GO};
 use tilework_abi::noc::NocXy;
 use tilework_cq::dispatch::{GoSignal, NotifySubordinate};
@@ -46,8 +46,19 @@ pub struct Go {
 impl Go {
     /// As `layout` has it on `board`.
     pub fn of(layout: DispatchLayout, board: Board) -> Self {
-        let done = layout.done_tile(board);
-        Self { word: go_word(done), sender: layout.go(), counts_apart: done != layout.dispatch_tile(board) }
+        Self::at(layout.queue(QueueId::FIRST), board)
+    }
+
+    /// As the queue with these tiles has it on `board`.
+    pub fn at(tiles: QueueTiles, board: Board) -> Self {
+        let done = tiles.done_tile(board);
+        Self { word: go_word(done), sender: tiles.layout.go(), counts_apart: done != tiles.dispatch_tile(board) }
+    }
+
+    /// The same for programs of sub-device `sub`, whose workers report to its own stream.
+    pub(crate) fn on_sub_device(self, sub: u8) -> Self {
+        let word = GoMsg { dispatch_message_offset: sub, ..GoMsg::from_word(self.word) }.word();
+        Self { word, ..self }
     }
 
     /// Who executes the go signals.
@@ -91,7 +102,7 @@ impl Go {
             GoSender::Dispatcher => [targets, arm, send, done].map(Addressed::from).into(),
             GoSender::Subordinate => {
                 let mut out =
-                    vec![arm.into(), notify().into(), Addressed::subordinate(targets), Addressed::subordinate(send)];
+                    vec![arm.into(), notify(0).into(), Addressed::subordinate(targets), Addressed::subordinate(send)];
                 out.extend(self.counts_apart.then(|| Addressed::subordinate(done.clone())));
                 out.push(done.into());
                 out
@@ -100,9 +111,10 @@ impl Go {
     }
 }
 
-/// What the dispatcher is told when the subordinate may send the next go signal: all data is there.
-pub(crate) fn notify() -> DispatchCommand {
-    DispatchCommand::NotifySubordinateGoSignal(NotifySubordinate { wait: true, index_bitmask: 1 })
+/// What the dispatcher is told when the subordinate may send the next go signal to sub-device `sub`:
+/// all data is there.
+pub(crate) fn notify(sub: u8) -> DispatchCommand {
+    DispatchCommand::NotifySubordinateGoSignal(NotifySubordinate { wait: true, index_bitmask: 1 << sub })
 }
 
 /// The go message of a program under fast dispatch, whose workers report to `done`.

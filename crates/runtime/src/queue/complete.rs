@@ -7,16 +7,17 @@
 use super::pending::{Expected, Incoming, Pending};
 use super::timing::PROGRESS;
 use super::wait::protocol;
-use super::{CommandQueue, Patience, Waited};
+use super::{CommandQueue, Patience, Sent, Waited};
 use crate::RuntimeError;
 use crate::event::Event;
 use crate::log::QUEUE;
 use tilework_abi::addr::{Cycle, PageCount};
 use tilework_abi::convert::{u32_of, usize_of};
 use tilework_abi::cq::CMD_SIZE;
-use tilework_abi::cq::layout::{PAGE_SIZE, dispatch_core, host};
-use tilework_cq::DispatchCommand;
-use tilework_cq::completion;
+use tilework_abi::cq::dispatch::{WaitFlags, WritePackedType};
+use tilework_abi::cq::layout::{PAGE_SIZE, QueueId, dispatch_core, host};
+use tilework_cq::dispatch::{PackedTargets, PackedWrite, Packets, Wait};
+use tilework_cq::{DispatchCommand, EncodeError, PrefetchCommand, Record, completion};
 use tilework_driver::{Card, HostLink, LinkError, Target};
 use tracing::debug;
 
@@ -32,14 +33,66 @@ impl CommandQueue {
         patience: &mut Patience,
     ) -> Result<(), Waited> {
         let number = self.event.wrapping_add(1);
-        self.push(card, None, DispatchCommand::host_event(number), patience)?;
+        if self.listeners.is_empty() {
+            self.push(card, None, DispatchCommand::host_event(number), patience)?;
+        } else {
+            self.push_all(card, self.shown_event(number), patience)?;
+        }
         self.event = number;
         self.expect(Expected::Event(number), Some(event));
         Ok(())
     }
 
+    /// The commands of an event that other queues can wait for: when all data is where it belongs,
+    /// its number goes to every dispatcher, as in tt-metal. The barrier also keeps the numbers of
+    /// two events in order: nothing else orders two writes of one tile to another.
+    fn shown_event(&self, number: u32) -> [DispatchCommand; 3] {
+        let settled = Wait { flags: WaitFlags::BARRIER, stream: 0, addr: 0, count: 0 };
+        let shown = PackedWrite {
+            kind: WritePackedType::Event,
+            write_offset_index: 0,
+            addr: dispatch_core::last_event(self.id()),
+            targets: PackedTargets::Unicast(self.listeners.clone()),
+            packets: Packets::Shared(number.to_le_bytes().to_vec()),
+        };
+        [DispatchCommand::Wait(settled), DispatchCommand::WritePacked(shown), DispatchCommand::host_event(number)]
+    }
+
+    /// Has this queue wait for event `number` of `other`, on the device.
+    ///
+    /// # Errors
+    /// A device that stopped.
+    pub(crate) fn wait_for_other<C: HostLink>(
+        &mut self,
+        card: &mut Card<C>,
+        other: QueueId,
+        number: u32,
+        patience: &mut Patience,
+    ) -> Result<(), Waited> {
+        let (flags, addr) = (WaitFlags::WAIT_MEMORY, dispatch_core::last_event(other));
+        self.push_all(card, [DispatchCommand::Wait(Wait { flags, stream: 0, addr, count: number })], patience)
+    }
+
+    /// Puts commands of the queue itself into it, as one record.
+    fn push_all<C: HostLink, const N: usize>(
+        &mut self,
+        card: &mut Card<C>,
+        commands: [DispatchCommand; N],
+        patience: &mut Patience,
+    ) -> Result<(), Waited> {
+        let encode = |error: EncodeError| Waited::Other(error.into());
+        let relay = |command: &DispatchCommand| Ok(PrefetchCommand::relay_inline(command.to_bytes()?));
+        let relays = commands.iter().map(relay).collect::<Result<Vec<_>, EncodeError>>().map_err(encode)?;
+        let record = Record::sequence(&relays).map_err(encode)?;
+        self.push_record(card, &record, commands.map(|command| Sent::command(None, command)), patience)
+    }
+
     /// Notes what the newest command brings to the completion FIFO.
     pub(super) fn expect(&mut self, expected: Expected, event: Option<Event>) {
+        if let Some(event) = &event {
+            let number = if let Expected::Event(number) = expected { Some(number) } else { None };
+            event.put(self.id(), number);
+        }
         self.pending.push(Pending { expected, event, position: self.position });
     }
 
@@ -73,6 +126,7 @@ impl CommandQueue {
     ) -> Result<(), Waited> {
         loop {
             self.notice(card)?;
+            patience.notice_beside(card)?;
             if event.is_done() {
                 return Ok(());
             }
@@ -80,7 +134,7 @@ impl CommandQueue {
             if left == 0 {
                 return Err(patience.spent());
             }
-            if !self.wait_change(card, left.min(PROGRESS))? {
+            if !self.wait_change(card, patience.beside.as_deref(), left.min(PROGRESS))? {
                 patience.tell(card.link().cycles())?;
             }
         }
@@ -90,15 +144,23 @@ impl CommandQueue {
     ///
     /// # Errors
     /// A device that stopped.
-    pub fn idle<C: HostLink>(&mut self, card: &mut Card<C>, cycles: Cycle) -> Result<(), Waited> {
+    pub fn idle<C: HostLink>(
+        &mut self,
+        card: &mut Card<C>,
+        cycles: Cycle,
+        patience: &mut Patience,
+    ) -> Result<(), Waited> {
         let stop = card.link().cycles().saturating_add(cycles);
         loop {
             self.notice(card)?;
+            patience.notice_beside(card)?;
             let left = stop.saturating_sub(card.link().cycles());
             if left == 0 {
                 return Ok(());
             }
-            let changed = if self.pending.is_empty() { Ok(false) } else { self.wait_change(card, left) };
+            let beside = patience.beside.as_deref();
+            let nothing = self.pending.is_empty() && beside.is_none_or(|queue| queue.pending.is_empty());
+            let changed = if nothing { Ok(false) } else { self.wait_change(card, beside, left) };
             match changed {
                 Ok(true) => {}
                 // A chip that is quiescent stays so; time passes all the same.
@@ -111,11 +173,24 @@ impl CommandQueue {
         }
     }
 
-    /// Waits for the completion write pointer to change, at most `cycles`; says whether it has.
-    fn wait_change<C: HostLink>(&mut self, card: &mut Card<C>, cycles: Cycle) -> Result<bool, Waited> {
+    /// Waits for the completion write pointer to change, or that of the queue `beside`, at most
+    /// `cycles`; says whether one has.
+    fn wait_change<C: HostLink>(
+        &self,
+        card: &mut Card<C>,
+        beside: Option<&Self>,
+        cycles: Cycle,
+    ) -> Result<bool, Waited> {
         let offset = u64::from(host::CQ_WR.offset());
-        match self.region.wait_change(card.link_mut(), offset, self.seen, cycles).map_err(Waited::from) {
-            Ok(_) => Ok(true),
+        let result = match beside {
+            None => self.region.wait_change(card.link_mut(), offset, self.seen, cycles).map(|_| ()),
+            Some(other) => {
+                let words = [(self.region.word(offset)?, self.seen), (other.region.word(offset)?, other.seen)];
+                card.link_mut().wait_words(&words, cycles).map_err(Into::into)
+            }
+        };
+        match result.map_err(Waited::from) {
+            Ok(()) => Ok(true),
             Err(Waited::Link(LinkError::Budget { .. })) => Ok(false),
             Err(error) => Err(error),
         }
@@ -170,7 +245,7 @@ impl CommandQueue {
         }
         // One word for all of them: the dispatcher looks at it only when it has no room.
         let read = self.completion.read_word();
-        let dispatch = Target::tile(self.board.dispatch_core());
+        let dispatch = Target::tile(self.tiles.completion_tile(self.board));
         card.write32(&dispatch, dispatch_core::COMPLETION_Q_RD_PTR, read)?;
         self.region.write32(card.link_mut(), host::CQ_RD.offset().into(), read)?;
         Ok(ended)

@@ -32,9 +32,11 @@ use port::Entries;
 use std::collections::VecDeque;
 use tilework_abi::board::Board;
 use tilework_abi::convert::usize_of;
+use tilework_abi::cq::completion::CompletionRange;
 use tilework_abi::cq::layout::prefetch_core::PREFETCH_Q;
-use tilework_abi::cq::layout::{dispatch_core, host, prefetch_core};
+use tilework_abi::cq::layout::{QueueId, dispatch_core, host, prefetch_core};
 use tilework_abi::cq::prefetch::DispatcherSelect;
+use tilework_abi::cq::tiles::{DispatchLayout, QueueTiles, Queues};
 use tilework_cq::CompletionFifo;
 use tilework_cq::issue::QueueError;
 use tilework_cq::prefetch::Inline;
@@ -50,10 +52,14 @@ pub(crate) fn relay(to: DispatcherSelect, command: &DispatchCommand) -> Result<R
     Record::new(&PrefetchCommand::RelayInline(inline))
 }
 
-/// A command queue: one prefetch core, one dispatch core, one host region.
+/// A command queue: its prefetch cores, its dispatch cores, its host region.
 #[derive(Debug)]
 pub struct CommandQueue {
+    tiles: QueueTiles,
     board: Board,
+    /// The tiles that execute dispatch commands, of all queues of the device; none where there is
+    /// no other queue. The numbers of events are written to them.
+    listeners: Vec<u32>,
     /// The number of its device in this process, which its events carry.
     device: u64,
     region: Pinned,
@@ -79,12 +85,20 @@ pub struct CommandQueue {
 }
 
 impl CommandQueue {
-    /// A queue over `region`; [`CommandQueue::initialise`] prepares the device's side. `device` is
-    /// the number of its device in this process.
+    /// A single queue over `region`; [`CommandQueue::initialise`] prepares the device's side.
+    /// `device` is the number of its device in this process.
     pub fn new(board: Board, device: u64, region: Pinned, capture: bool) -> Self {
-        let completion = CompletionFifo::default();
+        Self::of(board, DispatchLayout::Dispatcher.queues(1), QueueId::FIRST, device, region, capture)
+    }
+
+    /// As [`CommandQueue::new`], queue `id` of `queues`.
+    pub fn of(board: Board, queues: Queues, id: QueueId, device: u64, region: Pinned, capture: bool) -> Self {
+        let completion = CompletionFifo::new(CompletionRange::new(id.region_noc_base(), host::COMPLETION));
+        let dispatcher = |id| queues.layout().queue(id).dispatch_tile(board).encode();
         Self {
+            tiles: queues.layout().queue(id),
             board,
+            listeners: if queues.count() > 1 { queues.ids().map(dispatcher).collect() } else { Vec::new() },
             device,
             region,
             issue: IssueQueue::default(),
@@ -111,24 +125,29 @@ impl CommandQueue {
         for offset in [host::CQ_WR.offset(), host::CQ_RD.offset()] {
             self.region.write32(card.link_mut(), offset.into(), word)?;
         }
-        let prefetch = Target::tile(self.board.prefetch_core());
+        let prefetch = Target::tile(self.tiles.issue_tile(self.board));
         // The prefetcher increments the pointer before it uses it: it starts at the end.
         card.write32(&prefetch, prefetch_core::PREFETCH_Q_RD_PTR, PREFETCH_Q.end().get())?;
-        card.write32(&prefetch, prefetch_core::PREFETCH_Q_PCIE_RD_PTR, host::ISSUE.noc_addr())?;
+        let issue = self.id().region_noc_base() + host::ISSUE.offset();
+        card.write32(&prefetch, prefetch_core::PREFETCH_Q_PCIE_RD_PTR, issue)?;
         card.write(&prefetch, PREFETCH_Q.base(), &vec![0; PREFETCH_Q.size() as usize])?;
-        let dispatch = Target::tile(self.board.dispatch_core());
-        for (address, value) in [
-            (dispatch_core::COMPLETION_Q_WR_PTR, word),
-            (dispatch_core::COMPLETION_Q_RD_PTR, word),
-            (dispatch_core::COMPLETION_Q0_EVENT, 0),
-            (dispatch_core::COMPLETION_Q1_EVENT, 0),
-        ] {
+        let dispatch = Target::tile(self.tiles.completion_tile(self.board));
+        for (address, value) in [(dispatch_core::COMPLETION_Q_WR_PTR, word), (dispatch_core::COMPLETION_Q_RD_PTR, word)]
+        {
             card.write32(&dispatch, address, value)?;
+        }
+        let executes = Target::tile(self.tiles.dispatch_tile(self.board));
+        for queue in QueueId::ALL {
+            card.write32(&executes, dispatch_core::last_event(queue), 0)?;
         }
         let sems = dispatch_core::SYNC_SEMS;
         card.write(&dispatch, sems.base(), &vec![0; sems.size() as usize])
     }
 
+    /// Its number.
+    pub fn id(&self) -> QueueId {
+        self.tiles.queue
+    }
     /// Commands since the start, those for the subordinate included.
     pub fn commands(&self) -> u64 {
         self.position.commands + self.subordinate
@@ -146,6 +165,10 @@ impl CommandQueue {
     pub(crate) fn begin_program(&mut self) -> u64 {
         self.position.programs += 1;
         self.position.programs - 1
+    }
+    /// Records that went through the issue region since the start.
+    pub fn records(&self) -> u64 {
+        self.position.records
     }
     /// Bytes that went through the issue region since the start.
     pub fn record_bytes(&self) -> u64 {
@@ -208,11 +231,11 @@ impl CommandQueue {
         sent: impl IntoIterator<Item = Sent>,
         patience: &mut Patience,
     ) -> Result<(), Waited> {
-        let core = self.board.prefetch_core();
+        let core = self.tiles.issue_tile(self.board);
         let prepared = loop {
             let quiet = is_quiet(card);
             // The device may have no room for what it has to tell.
-            let noticed = self.notice(card)?;
+            let noticed = self.notice(card)? | patience.notice_beside(card)?;
             match self.issue.prepare(&mut Entries::new(card, core), record) {
                 Ok(prepared) => break prepared,
                 Err(QueueError::Blocked { .. }) => patience.look_again(card, quiet && !noticed)?,

@@ -1,5 +1,6 @@
 //! Waiting: how long the host waits for the device, and why a wait ends without success.
 
+use super::CommandQueue;
 use super::timing::LOOK_AGAIN;
 use crate::RuntimeError;
 use std::ops::ControlFlow;
@@ -13,9 +14,20 @@ pub struct Patience<'a> {
     pub budget: u64,
     /// Called at intervals with the device's time; says whether to go on.
     pub progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
+    /// The device's other queue, whose completions are noticed meanwhile: it may have no room to go
+    /// on, and the queue that the host waits for may wait for it.
+    pub beside: Option<&'a mut CommandQueue>,
 }
 
 impl Patience<'_> {
+    /// Takes what the other queue has completed; says whether there was anything.
+    ///
+    /// # Errors
+    /// As [`CommandQueue::notice`].
+    pub fn notice_beside<C: HostLink>(&mut self, card: &mut Card<C>) -> Result<bool, Waited> {
+        self.beside.as_mut().map_or(Ok(false), |queue| queue.notice(card))
+    }
+
     /// The error for a run whose cycles are used up.
     pub(super) fn spent(&self) -> Waited {
         Waited::Link(LinkError::Budget { cycles: self.budget })

@@ -1,10 +1,12 @@
 //! Buffers of every memory on a device, and what does not fit it.
 
-use super::super::run::upload;
+use super::super::execute::Work;
 use super::super::schema::ProgramFile;
 use super::super::source::Source;
+use super::super::storage;
 use super::*;
-use crate::chip::{AnyChip, Settings};
+use crate::array::Array;
+use crate::chip::{AnyChip, Device, Settings};
 use std::collections::BTreeMap;
 use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
@@ -32,7 +34,7 @@ fn comes_back(device: &mut Device, fields: &str, array: Array) -> Buffer {
     let inputs = BTreeMap::from([("x".to_owned(), array)]);
     let plan = plan(fields, &inputs);
     let mut placed = place(device.memory().unwrap(), &plan).unwrap();
-    upload(device, &plan, &placed, &inputs).unwrap();
+    Work { plan: &plan, placed: &placed, programs: &[], inputs: &inputs }.upload(device).unwrap();
     let buffer = placed.buffers.remove(0).unwrap();
     let data = device.download(&buffer).unwrap();
     assert_eq!(storage::array(&plan.buffers[0], data).unwrap(), inputs["x"], "{fields}");

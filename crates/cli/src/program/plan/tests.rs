@@ -4,6 +4,7 @@ use super::*;
 use crate::array::Array;
 use crate::program::schema::ProgramFile;
 use std::collections::BTreeMap;
+use tilework_runtime::Blocking;
 
 fn u32_array(shape: &[u64]) -> Array {
     let bytes = crate::array::array_bytes(DType::U32, shape).unwrap();
@@ -285,7 +286,11 @@ fn wrong_launches_are_refused_at_their_place() {
             "[\"launch.b\"]",
             "8:44: role \"role0\", BRISC, args[0]: unknown name \"launch.b\"",
         ),
-        ("[[launch]]\ntimes = 1\n", "[]", "10:1: unknown field `times`, expected `repeat` or `values`"),
+        (
+            "[[launch]]\ntimes = 1\n",
+            "[]",
+            "10:1: unknown field `times`, expected one of `name`, `roles`, `repeat`, `values`",
+        ),
         (
             "[[cb]]\nindex = 0\npages = \"launch.count\"\npage_size = 64\n",
             "[]",
@@ -296,4 +301,150 @@ fn wrong_launches_are_refused_at_their_place() {
         assert!(found.starts_with(&format!("program.toml:{message}")), "{found}\nexpected {message}");
         assert_eq!(found.matches("program.toml:").count(), 1, "{found}");
     }
+}
+
+/// Two buffers that move, two roles on the same core that run in turn, and steps.
+fn stepped(steps: &str) -> Result<Plan, String> {
+    plan_with(&(STEPPED.to_owned() + steps), &[("x", u32_array(&[10, 16]))])
+}
+
+const STEPPED: &str = "name = \"t\"
+[buffers.x]
+use = \"input\"
+dtype = \"u32\"
+page_size = 64
+[buffers.y]
+use = \"output\"
+like = \"x\"
+page_size = 64
+[buffers.s]
+use = \"scratch\"
+dtype = \"u32\"
+shape = [16]
+page_size = 64
+location = \"l1\"
+[[roles]]
+name = \"a\"
+cores = [[1, 2]]
+brisc = { elf = \"prebuilt:empty\", args = [1] }
+[[roles]]
+name = \"b\"
+cores = 2
+brisc = { elf = \"prebuilt:empty\", args = [2, \"core.count\"] }
+[[launch]]
+name = \"first\"
+roles = [\"a\"]
+[[launch]]
+roles = [\"b\"]
+repeat = 2
+";
+
+const STEPS: &str = "[[queue]]\nwrite = \"x\"\n[[queue]]\nlaunch = \"first\"\nblocking = true\n\
+    [[queue]]\nlaunch = \"launch1\"\n[[queue]]\nread = \"y\"\n[[queue]]\nwrite = \"y\"\nfrom = \"x\"\n\
+    [[queue]]\nread = \"y\"\nname = \"copy\"\n[[queue]]\nrecord = \"all\"\n[[queue]]\nwait = \"copy\"\n\
+    [[queue]]\nsynchronize = \"all\"\n";
+
+#[test]
+fn launches_run_their_roles_and_steps_are_kept_in_order() {
+    let plan = stepped(STEPS).unwrap();
+    let roles = |launch| plan.launched(launch).map(|role| role.name.as_str()).collect::<Vec<_>>();
+    assert_eq!([roles(0), roles(1), roles(2)], [["a"], ["b"], ["b"]]);
+    assert_eq!((plan.launch_name(0), plan.launch_name(2)), ("t.first".to_owned(), "t.launch1".to_owned()));
+    // They share the first worker, because they never run together.
+    assert_eq!((plan.roles[0].cores[0], plan.roles[1].cores.len()), (plan.roles[1].cores[0], 2));
+    assert_eq!(plan.cores(), 2);
+    let arguments = plan.arguments(&[0, 0, 0]).unwrap();
+    assert_eq!(arguments[0].per_core[0], [[1]]);
+    assert_eq!(arguments[2].per_core[0], [[2, 2], [2, 2]]);
+    let steps: Vec<_> = plan.steps.iter().map(|step| (step.action(), step.name(&plan.buffers))).collect();
+    assert_eq!(steps[..3], [("write", "x"), ("launch", "first"), ("launch", "launch1")]);
+    assert_eq!(steps[3..6], [("read", "y"), ("write", "x"), ("read", "copy")]);
+    assert_eq!(steps[6..], [("record", "all"), ("wait", "copy"), ("synchronize", "all")]);
+    assert!(matches!(&plan.steps[1], Step::Launch { launches, blocking: Blocking::Yes, .. } if *launches == (0..1)));
+    assert!(matches!(&plan.steps[2], Step::Launch { launches, blocking: Blocking::No, .. } if *launches == (1..3)));
+    assert_eq!(plan.outputs(), [("y", 1), ("copy", 1)]);
+}
+
+/// Each mistake by itself, in place of the step that the line of the file begins.
+#[test]
+fn wrong_steps_are_refused_at_their_place() {
+    let line = STEPPED.lines().count() + 1;
+    for (step, at, message) in [
+        ("write = \"z\"", "1:9", "no buffer \"z\"; there are: x, y, s"),
+        ("write = \"s\"", "1:9", "buffer \"s\" is the same range of every core: it cannot be moved"),
+        ("write = \"y\"", "1:9", "buffer \"y\" is no input; give from = \"INPUT\""),
+        ("write = \"x\"\nfrom = \"y\"", "2:8", "no input \"y\"; there are: x"),
+        ("launch = \"third\"", "1:10", "no launch \"third\"; there are: first, launch1"),
+        ("read = \"s\"", "1:8", "buffer \"s\" is the same range of every core"),
+        ("read = \"y\"\nname = \"../y\"", "2:8", "read name \"../y\": expected a word"),
+        ("record = \"a b\"", "1:10", "event name \"a b\": expected a word"),
+        ("wait = \"y\"", "1:8", "no event or read \"y\" before this step; there are: none"),
+        ("synchronize = \"all\"", "1:15", "no event or read \"all\" before this step; there are: none"),
+        ("from = \"x\"", "0:1", "a step without an action; give one of write, launch, read, record, wait, synchronize"),
+        ("read = \"y\"\nwrite = \"x\"", "1:8", "a step has write and read; give each its own step"),
+        ("read = \"y\"\nfrom = \"x\"", "2:8", "\"from\" belongs to write, but this step has read"),
+        ("write = \"x\"\nname = \"n\"", "2:8", "\"name\" belongs to read, but this step has write"),
+        ("record = \"e\"\nblocking = true", "2:12", "\"blocking\" belongs to write, launch, read, but this step"),
+        ("write = \"x\"\nblocking = 1", "2:12", "invalid type: integer `1`, expected a boolean"),
+        ("queue = 2", "1:1", "unknown field `queue`, expected one of `write`, `launch`, `read`"),
+    ] {
+        let found = stepped(&format!("[[queue]]\n{step}\n{STEPS}")).map(|_| ()).unwrap_err();
+        let (row, column) = at.split_once(':').unwrap();
+        let place = format!("program.toml:{}:{column}: {message}", line + row.parse::<usize>().unwrap());
+        assert!(found.starts_with(&place), "{found}\nexpected {place}");
+        assert_eq!(found.matches("program.toml:").count(), 1, "{found}");
+    }
+}
+
+#[test]
+fn what_no_step_moves_or_runs_is_refused() {
+    let without = |step: &str, by: &str| stepped(&STEPS.replacen(step, by, 1)).map(|plan| plan.steps.len());
+    assert_eq!(without("[[queue]]\nread = \"y\"\n[[queue]]", "[[queue]]"), Ok(8), "the other read is enough");
+    let message = without("launch = \"first\"", "launch = \"launch1\"").unwrap_err();
+    assert!(message.starts_with("program.toml:24:1: launch \"first\" is run by no step"), "{message}");
+    let found = stepped("[[queue]]\nrecord = \"e\"\n").map(|_| ()).unwrap_err();
+    for message in [
+        "2:1: input \"x\" is written by no step; add { write = \"x\" }",
+        "6:1: output \"y\" is read by no step; add { read = \"y\" }",
+        "24:1: launch \"first\" is run by no step; add { launch = \"first\" }",
+        "27:1: launch \"launch1\" is run by no step",
+    ] {
+        assert!(found.contains(message), "{found}\nexpected {message}");
+    }
+    let one = format!("{}[[queue]]\nwrite = \"x\"\n", with_args("[]"));
+    let found = plan_with(&one, &[("x", u32_array(&[1]))]).map(|_| ()).unwrap_err();
+    assert!(found.starts_with("program.toml:1:8: launch \"launch0\" is run by no step"), "{found}");
+    let two = format!("{STEPS}[[queue]]\nrecord = \"copy\"\n");
+    assert!(stepped(&two).map(|_| ()).unwrap_err().contains(": two reads or events are named \"copy\""));
+    let other = STEPPED.replace("like = \"x\"", "dtype = \"u32\"\nshape = [160]");
+    let found = plan_with(&(other + STEPS), &[("x", u32_array(&[10, 16]))]).map(|_| ()).unwrap_err();
+    assert!(found.contains("the array of \"x\" is u32 (10, 16), buffer \"y\" takes u32 (160,)"), "{found}");
+    let many = format!("{STEPS}{}", "[[queue]]\nwrite = \"x\"\n".repeat(1024));
+    assert!(stepped(&many).map(|_| ()).unwrap_err().contains("1033 steps; a program has at most 1024"));
+}
+
+#[test]
+fn wrong_roles_of_launches_are_refused_at_their_place() {
+    let refused = |from: &str, to: &str, message: &str| {
+        let text = STEPPED.replace(from, to) + STEPS;
+        let found = plan_with(&text, &[("x", u32_array(&[10, 16]))]).map(|_| ()).unwrap_err();
+        assert!(found.starts_with(&format!("program.toml:{message}")), "{found}\nexpected {message}");
+    };
+    refused("roles = [\"a\"]", "roles = [\"c\"]", "16:1: role \"a\" runs in no launch");
+    refused("roles = [\"b\"]", "roles = [\"b\", \"c\"]", "28:15: no role \"c\"; the program has a, b");
+    refused("roles = [\"b\"]", "roles = [\"b\", \"b\"]", "28:15: role \"b\" is given twice");
+    refused("roles = [\"b\"]", "roles = []", "20:1: role \"b\" runs in no launch");
+    refused("roles = [\"b\"]", "roles = \"b\"", "28:9: invalid type: string \"b\", expected a sequence");
+    refused("repeat = 2", "name = \"first\"", "29:8: two launches are named \"first\"");
+    refused("name = \"first\"", "name = \"1st\"", "25:8: launch name \"1st\": expected a word");
+    // Two roles that run together cannot share a core.
+    let shared = STEPPED.replace("cores = 2", "cores = [[1, 2]]");
+    let with =
+        |text: &str| plan_with(&(text.to_owned() + STEPS), &[("x", u32_array(&[10, 16]))]).map(|plan| plan.cores());
+    assert_eq!(with(&shared), Ok(1));
+    let message = with(&shared.replace("roles = [\"b\"]", "")).unwrap_err();
+    assert!(
+        message.starts_with("program.toml:22:9: core (1, 2) of role \"b\" already belongs to role \"a\""),
+        "{message}"
+    );
 }

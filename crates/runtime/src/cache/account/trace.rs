@@ -15,6 +15,8 @@ impl Account {
         let mut account = self.clone();
         account.forget_mailboxes();
         account.in_flight = None;
+        account.parked = Default::default();
+        account.parked_targets = Default::default();
         account.counted = Some(0);
         account
     }
