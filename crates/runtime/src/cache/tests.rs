@@ -1,6 +1,7 @@
 //! Launches against a model of the workers: what they find when they are started is what the plain
 //! lowering would have sent, and nothing that a program uses changes while it runs.
 
+mod dram;
 mod over;
 
 use super::*;
@@ -12,6 +13,7 @@ use proptest::prelude::*;
 use std::ops::Range;
 use tilework_abi::addr::{L1Addr, PageCount};
 use tilework_abi::board::Board;
+use tilework_abi::cq::dispatch::WaitFlags;
 use tilework_abi::cq::prefetch::DispatcherSelect;
 use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap, WORKER};
@@ -70,6 +72,7 @@ struct Model {
     text: usize,
     /// Go signals that the dispatcher has allowed the subordinate.
     allowed: usize,
+    dram: dram::Dram,
 }
 
 impl Model {
@@ -83,6 +86,7 @@ impl Model {
             started: Vec::new(),
             text: 0,
             allowed: 0,
+            dram: dram::Dram::default(),
         };
         // The firmware has started: the next launch message is the first.
         (0..WORKERS).for_each(|i| model.set_word(i, map.launch_rd_ptr(), 0));
@@ -119,10 +123,18 @@ impl Model {
         for (record, sent) in records {
             let mut sent = sent.iter();
             for relay in decode_stream(record.bytes()).map(Result::unwrap) {
-                let PrefetchCommand::RelayInline(inline) = &relay.command else { panic!("{relay:?}") };
-                for inner in relay.inner {
-                    let InnerCommand::Whole(command) = inner.command else { panic!("a part of a command: {inner:?}") };
-                    if inline.dispatcher == DispatcherSelect::Subordinate {
+                let (subordinate, commands) = match &relay.command {
+                    PrefetchCommand::RelayInline(inline) => {
+                        let whole = relay.inner.into_iter().map(|inner| match inner.command {
+                            InnerCommand::Whole(command) => command,
+                            head => panic!("a part of a command: {head:?}"),
+                        });
+                        (inline.dispatcher == DispatcherSelect::Subordinate, whole.collect())
+                    }
+                    other => (false, Vec::from_iter(self.dram.execute(other))),
+                };
+                for command in commands {
+                    if subordinate {
                         went |= self.subordinate(command);
                         continue;
                     }
@@ -170,6 +182,7 @@ impl Model {
                 }
             }
             DispatchCommand::SetGoSignalNocData(table) => self.table = table,
+            DispatchCommand::Wait(wait) if wait.flags.contains(WaitFlags::NOTIFY_PREFETCH) => {}
             DispatchCommand::Wait(wait) => {
                 assert_eq!(wait.count as usize, self.started.len(), "as many as were started");
                 for i in std::mem::take(&mut self.started) {
@@ -190,6 +203,7 @@ impl Model {
                 assert!(notify.wait && notify.index_bitmask == 1);
                 self.allowed += 1;
             }
+            DispatchCommand::WritePaged(write) => self.dram.write(write),
             DispatchCommand::Timestamp(_) => {}
             other => panic!("unexpected {other}"),
         }
@@ -289,9 +303,11 @@ proptest! {
         steps in prop::collection::vec((0usize..5, 0u8..24), 1..40),
         keeps in any::<bool>(),
         layout in prop::sample::select(&DispatchLayout::ALL),
+        in_dram in any::<bool>(),
     ) {
         let map = MemoryMap { keeps_launch: keeps, ..small() };
-        let (mut launcher, mut model, l1) = (launcher_in(layout, &map), Model::new(&map), l1());
+        let launcher = if in_dram { dram::keeping } else { launcher_in };
+        let (mut launcher, mut model, l1) = (launcher(layout, &map), Model::new(&map), l1());
         for (i, what) in steps {
             match what {
                 0 => {

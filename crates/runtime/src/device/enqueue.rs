@@ -11,7 +11,7 @@
 
 use super::{Device, Running};
 use crate::RuntimeError;
-use crate::cache::{Encoded, Launch, Prepared};
+use crate::cache::{Encoded, Launch, Prepared, STORE_BYTES};
 use crate::event::{Blocking, BufferRead, Event};
 use crate::lower::{self, Go};
 use crate::memory::{Buffer, MemoryError};
@@ -146,6 +146,7 @@ impl<C: HostLink> Device<C> {
     /// Puts a launch into the queue. Its end is waited for by the next launch, or by
     /// [`Device::settle`], which must come before anything else is put into the queue.
     fn enqueue_launch(&mut self, prepared: &Prepared) -> Result<(), RuntimeError> {
+        self.offer_text_store();
         let Some(launcher) = &mut self.launcher else { return Err(RuntimeError::NoCache) };
         let Some(queue) = &mut self.queue else { return Err(RuntimeError::NoQueue) };
         let launch = Launch { tag: Some(usize_of(queue.begin_program())), ..Launch::default() };
@@ -156,6 +157,14 @@ impl<C: HostLink> Device<C> {
             records.into_iter().for_each(|record| launcher.reuse(record));
         }
         self.check_queue()
+    }
+
+    /// Gives the launcher a region of DRAM for kernel text when it needs one and there is room.
+    pub(super) fn offer_text_store(&mut self) {
+        let Some(launcher) = self.launcher.as_mut().filter(|launcher| launcher.lacks_text_store()) else { return };
+        if let Some(base) = self.memory.alloc_text(STORE_BYTES) {
+            launcher.keep_text(base, self.dram_map.banks().len());
+        }
     }
 
     /// Puts a program whole into the queue, and the wait for its end.

@@ -324,6 +324,7 @@ impl<C: HostLink> Device<C> {
         prepared: &Prepared,
         patience: &mut Patience,
     ) -> Result<(), Waited> {
+        self.offer_text_store();
         let Some(launcher) = &mut self.launcher else { return Ok(()) };
         let slot = 2 * u32_of(i);
         let blocks = running.timing.map(|first| timing_blocks(first, running.layout.cores.len()));

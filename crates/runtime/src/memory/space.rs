@@ -71,6 +71,8 @@ pub struct MemorySpace {
     l1_banks: Arc<[Bank]>,
     l1_tiles: Vec<NocXy>,
     dram_banks: Arc<[Bank]>,
+    /// The region of kernel text in DRAM, if there is one.
+    text: Option<AllocationId>,
 }
 
 impl MemorySpace {
@@ -103,6 +105,7 @@ impl MemorySpace {
             l1_banks: config.l1_banks.iter().copied().map(Bank::Core).collect(),
             l1_tiles: config.l1_banks.clone(),
             dram_banks: banks.map(Bank::Dram).collect(),
+            text: None,
         }
     }
 
@@ -136,6 +139,20 @@ impl MemorySpace {
     pub fn leaks(&self) -> Leaks {
         let of = |kind| self.statistics(kind).owners.into_iter().map(move |owned| (kind, owned));
         Leaks(BufferType::ALL.into_iter().flat_map(of).collect())
+    }
+
+    /// Allocates the region of kernel text, `bytes` at the end of each DRAM bank, or of what is free
+    /// of it. `None` when there is no room.
+    pub(crate) fn alloc_text(&mut self, bytes: u32) -> Option<DramAddr> {
+        let (id, base) = self.dram.allocate("kernel text", bytes.into(), &Banks::All, Fit::Highest).ok()?;
+        self.text = Some(id);
+        Some(base)
+    }
+    /// Frees the region of kernel text.
+    pub(crate) fn free_text(&mut self) {
+        if let Some(id) = self.text.take() {
+            self.dram.free_id(id);
+        }
     }
 
     /// Allocates a buffer.
