@@ -353,6 +353,8 @@ impl<C: HostLink> Device<C> {
         let sub = sub.map_err(|e| Waited::Other(e.into()))?;
         let Some(launcher) = &mut self.launcher else { return Ok(()) };
         launcher.select(queue.id(), sub).map_err(|e| Waited::Other(e.into()))?;
+        self.offer_text_store();
+        let Some(launcher) = &mut self.launcher else { return Ok(()) };
         let slot = 2 * u32_of(i);
         let blocks = running.timing.map(|first| timing_blocks(first, running.layout.cores.len()));
         let launch = Launch {

@@ -98,6 +98,18 @@ pub(crate) fn moved_firmware() -> FirmwareSet {
     load_firmware(folder.into(), &values)
 }
 
+/// Our firmware with a text cache that holds few of our kernels.
+pub(crate) fn small_text_cache() -> FirmwareSet {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../firmware/prebuilt");
+    let values = MapValues {
+        kernel_config_size: Some(0x800),
+        keeps_launch: Some(true),
+        text_cache_size: Some(0x800),
+        ..MapValues::default()
+    };
+    load_firmware(folder.into(), &values)
+}
+
 /// Firmware other than the built-in, with names.
 pub(crate) fn other_firmware() -> Vec<(&'static str, FirmwareSet)> {
     let mut sets = vec![("ours, moved", moved_firmware())];
