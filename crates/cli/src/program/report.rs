@@ -30,6 +30,9 @@ pub struct KernelReport {
     pub dispatch_layout: Option<&'static str>,
     /// The folder of the worker firmware; prebuilt for our own.
     pub firmware: String,
+    /// The folder of the queue's kernels; absent for our own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cq_firmware: Option<String>,
     /// AI clock cycles from the moment the host hands the program over until it knows that the
     /// program is done.
     pub cycles: Option<u64>,
@@ -117,13 +120,14 @@ impl KernelReport {
             "prebuilt" => String::new(),
             folder => format!(", firmware of {folder}"),
         };
+        let queue = self.cq_firmware.as_ref().map_or(String::new(), |folder| format!(", queue of {folder}"));
         let layout = match self.dispatch_layout {
             Some(name) if name != DispatchLayout::default().name() => format!(" ({name})"),
             _ => String::new(),
         };
         let chip = if self.chip == BUILT_IN { String::new() } else { format!(" ({})", self.chip) };
         let mut out = format!(
-            "{} on a {}{chip}, {} dispatch{layout}{firmware}, {} {plural}\n",
+            "{} on a {}{chip}, {} dispatch{layout}{firmware}{queue}, {} {plural}\n",
             self.program, self.board, self.dispatch, self.cores
         );
         out += &self.counts_text().unwrap_or_else(|| self.outside_text());

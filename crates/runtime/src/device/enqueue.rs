@@ -116,6 +116,7 @@ impl<C: HostLink> Device<C> {
     /// blocking, also what [`Device::run`] says.
     pub fn enqueue_program(&mut self, program: &Program, blocking: Blocking) -> Result<(), RuntimeError> {
         self.begin()?;
+        self.check_kernels(program)?;
         if self.queue.is_none() {
             return self.run(std::slice::from_ref(program)).map(|_| ());
         }

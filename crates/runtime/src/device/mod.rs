@@ -25,7 +25,7 @@ pub use start::{load_tiles, start_queue_kernels};
 
 use crate::RuntimeError;
 use crate::cache::{CacheCounts, Launcher};
-use crate::elf::FirmwareImage;
+use crate::elf::{Exports, FirmwareImage};
 use crate::firmware::FirmwareSet;
 use crate::log;
 use crate::lower::Lowering;
@@ -212,6 +212,8 @@ pub struct Device<C> {
     workers: Vec<NocXy>,
     memory: MemorySpace,
     firmware: [FirmwareImage; 5],
+    /// What kernels may be linked with, of each processor.
+    exports: [Exports; 5],
     cq_kernels: CqKernels,
     queue: Option<CommandQueue>,
     /// Launches of cached programs; without it programs are lowered plainly.
@@ -268,6 +270,14 @@ impl<C: HostLink> Device<C> {
         let board = config.board;
         let workers = config.workers();
         let l1_banks = firmware.l1_banks(&workers)?;
+        let exports = firmware.exports();
+        if config.dispatch == Dispatch::Fast {
+            for (_, parts) in config.layout.tiles(config.board) {
+                for &part in parts {
+                    cq_kernels.of(part).check_firmware(&exports[part.processor().index()])?;
+                }
+            }
+        }
         let FirmwareSet { images: firmware, map, .. } = firmware;
         let fast = config.dispatch == Dispatch::Fast && config.layout == DispatchLayout::Dispatcher;
         let cached = fast && config.lowering == Lowering::Cached && map.text_cache_size > 0;
@@ -287,6 +297,7 @@ impl<C: HostLink> Device<C> {
             dram_map: board.dram(),
             workers,
             firmware,
+            exports,
             cq_kernels,
             queue: None,
             launcher,
