@@ -70,7 +70,10 @@ fn compile(name: &str, folder: &Path, processor: Processor, banks: [usize; 2]) -
         .args(["-ffreestanding", "-nostdlib", "-static", "-Wl,--emit-relocs", "-Wl,--relax"])
         .args(["-Wl,-z,max-page-size=16", "-Wl,--build-id=none"])
         .args([format!("-DDRAM_BANKS={}", banks[0]), format!("-DL1_BANKS={}", banks[1])])
-        .arg(format!("-Wl,--just-symbols={}", firmware.display()));
+        .arg(format!("-Wl,--just-symbols={}", firmware.display()))
+        // Weakened symbols do not count for the linker, which then makes no references relative to
+        // it.
+        .arg(format!("-Wl,--defsym=__global_pointer$={:#x}", globals::GLOBAL_POINTER));
     if globals::moves_data(processor) {
         gcc.arg("-DDATA_MOVEMENT");
     }
@@ -78,7 +81,13 @@ fn compile(name: &str, folder: &Path, processor: Processor, banks: [usize; 2]) -
     gcc.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/linked_kernels/kernel.c"));
     let output = gcc.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(std::fs::read(elf).unwrap())
+    let elf = std::fs::read(elf).unwrap();
+    let listed = tilework_runtime::elf::list("kernel.elf", &elf).unwrap();
+    let mut words = listed.iter().flat_map(|function| &function.words);
+    // A load whose base is register 3.
+    let relative = words.any(|w| w.word & 0x7F == 0x03 && w.word >> 15 & 0x1F == 3);
+    assert!(relative, "{name}: no reference relative to the global pointer");
+    Some(elf)
 }
 
 /// The banks of a device as kernels are compiled for them.

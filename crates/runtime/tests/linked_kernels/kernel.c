@@ -29,6 +29,8 @@ volatile u32 counter = 1000;
 volatile u32 cleared;
 
 __attribute__((section(".start"))) u32 _start(void) {
+    /* As the kernels of tt-metal have it: only then does the linker refer to data by the global pointer. */
+    __asm__("0: .reloc 0b, R_RISCV_NONE, __global_pointer$");
     for (volatile u32 *to = __ldm_bss_start; to < __ldm_bss_end; to++) *to = 0;
     for (u32 i = 0; i < (u32)(__ldm_data_end - __ldm_data_start); i++)
         ((volatile u32 *)__ldm_data_start)[i] = __kernel_data_lma[i];
