@@ -131,6 +131,7 @@ impl<C: HostLink> Device<C> {
             return self.capture_program(program, blocking, CallSite::here());
         }
         self.begin()?;
+        self.check_kernels(program)?;
         if self.queue.is_none() {
             return self.run(std::slice::from_ref(program)).map(|_| ());
         }

@@ -73,7 +73,8 @@ pub(crate) fn increment(device: &Device, input: &Buffer, output: &Buffer, slots:
         .unique_args(ArgSet::Brisc, UniqueArgs::PerCore(args))
 }
 
-fn load_firmware(folder: PathBuf, values: &MapValues) -> FirmwareSet {
+/// Firmware of a folder.
+pub(crate) fn load_firmware(folder: PathBuf, values: &MapValues) -> FirmwareSet {
     let files = FILES.map(|name| {
         let path = folder.join(name);
         let data = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
