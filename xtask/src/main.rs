@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
-use xtask::{bench, coverage, diff, firmware, swap, ttnn};
+use xtask::{bench, coverage, diff, firmware, soak, swap, ttnn};
 
 /// Development tasks of Tilework.
 #[derive(Parser)]
@@ -42,6 +42,9 @@ enum Task {
     /// Run our parts with the seeds' Python driver's, queue kernels, worker firmware and kernels, and
     /// on another chip, and print the table of docs/swap.md.
     Swap(swap::SwapArgs),
+    /// Random programs, traces, transfers, events and pauses on two hardware queues, for as long as one
+    /// wants: every read is compared, and memory must not grow.
+    Soak(soak::SoakArgs),
     /// Run one script; started by `diff`.
     #[command(hide = true)]
     DiffChild(diff::ChildArgs),
@@ -80,6 +83,7 @@ fn task(task: Task) -> Result<()> {
         Task::Coverage(args) => coverage::run(&root, &args),
         Task::Ttnn(args) => ttnn::run(&root, &args),
         Task::Swap(args) => swap::run(&root, &args),
+        Task::Soak(args) => soak::run(&root, &args),
         Task::DiffChild(args) => args.run(),
     }
 }

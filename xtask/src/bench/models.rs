@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::example::example;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
@@ -107,15 +108,6 @@ fn operations(root: &Path, python: &Path) -> Result<()> {
         println!("| {name} | {:.3} | {:.3} | {ratio:.2} | {MOST} |", ours * 1e3, theirs * 1e3);
     }
     Ok(())
-}
-
-/// An example of a crate, built for release.
-fn example(root: &Path, package: &str, example: &str) -> Command {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.current_dir(root);
-    command.args(["run", "--quiet", "--release", "--package", package, "--example", example, "--"]);
-    command
 }
 
 /// The script that times JAX.
