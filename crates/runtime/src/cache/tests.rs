@@ -1,6 +1,7 @@
 //! Launches against a model of the workers: what they find when they are started is what the plain
 //! lowering would have sent, and nothing that a program uses changes while it runs.
 
+mod lanes;
 mod over;
 mod traces;
 
