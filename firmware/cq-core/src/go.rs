@@ -45,23 +45,23 @@ pub fn stage(command: u32, word: u32, to: u32) -> u32 {
     from
 }
 
-/// Sends the staged go message at `from` to address `to` of each of `targets`. The initiator was
-/// set up for unicast writes.
+/// Stores what go messages from `from` to address `to` have in common. The initiator was set up for
+/// writes.
 #[inline(always)]
-pub fn unicast(through: Initiator, my_xy: u32, from: u32, to: u32, targets: &[u32]) {
-    if targets.is_empty() {
-        return;
-    }
+pub fn prepare(through: Initiator, from: u32, to: u32) {
     through.wait_ready();
     through.set(init::TARG_ADDR_LO, from);
     through.set(init::RET_ADDR_LO, to);
     through.set(init::AT_LEN_BE, 4);
-    for &xy in targets {
-        through.wait_ready();
-        through.set(init::TARG_ADDR_HI, my_xy);
-        through.set(init::RET_ADDR_HI, xy);
-        through.start();
-    }
+}
+
+/// Sends the prepared go message to `xy`, a tile or a rectangle.
+#[inline(always)]
+pub fn send(through: Initiator, my_xy: u32, xy: u32) {
+    through.wait_ready();
+    through.set(init::TARG_ADDR_HI, my_xy);
+    through.set(init::RET_ADDR_HI, xy);
+    through.start();
 }
 
 /// Address of go message `offset` on a worker whose first is at `go`.

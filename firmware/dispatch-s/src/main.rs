@@ -138,7 +138,8 @@ impl Subordinate {
         }
         let from = go::stage(at, message, self.go);
         WRITES.setup_writes(WRITE_POSTED, GO_ID, 0);
-        go::unicast(WRITES, self.my_xy, from, self.go, GO_TARGETS.words(start, number));
+        go::prepare(WRITES, from, self.go);
+        GO_TARGETS.words(start, number).iter().for_each(|&xy| go::send(WRITES, self.my_xy, xy));
     }
 
     /// `SET_GO_SIGNAL_NOC_DATA`: up to five pages of this ring.

@@ -75,18 +75,21 @@ impl Core {
             let from = go::stage(self.at(), message, to);
             let rects = self.peers.worker_rects(NocRect::encode_noc1);
             self.setup_writes(MULTICAST, 0);
+            go::prepare(WRITES, from, to);
             go::wait_stream(stream_id, count);
             // Neither is linked to the other, so neither waits for the other: the NIU reserves their
             // paths one after the other (NoC/MemoryMap.md, `NOC_CMD_PATH_RESERVE`).
             for (rect, recipients) in rects {
-                self.write(from, rect, to, 4, recipients);
+                go::send(WRITES, self.my_xy, rect);
+                self.expect(recipients);
             }
         }
         if number != 0 {
             let from = go::stage(self.at(), message, self.go);
             self.setup_writes(WRITE, 0);
+            go::prepare(WRITES, from, self.go);
             go::wait_stream(stream_id, count);
-            go::unicast(WRITES, self.my_xy, from, self.go, GO_TARGETS.words(start, number));
+            GO_TARGETS.words(start, number).iter().for_each(|&xy| go::send(WRITES, self.my_xy, xy));
             self.expect(number as u32);
         } else if multicast == GO_NO_MULTICAST {
             go::wait_stream(stream_id, count);
